@@ -212,7 +212,7 @@ typedef struct lamella_scalar {
  *   a higher bit being a higher priority. Its slot is found from the highest set bit: a
  *   functionality that is not split by backend has one slot; one that is (Dense, Autograd, ...)
  *   has LAMELLA_BACKEND_BITS of them, and the highest backend bit chooses. The tables are
- *   generated from lamella/dispatch/dispatch_keys.def. Functionality bits that a header does not
+ *   generated from lamella/abi/dispatch_keys.def. Functionality bits that a header does not
  *   know are served from their single slot, so that an older library keeps working. */
 #define LAMELLA_BACKEND_BITS 28
 #define LAMELLA_FUNCTIONALITY_BITS 36

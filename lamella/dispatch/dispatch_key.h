@@ -1,5 +1,5 @@
 // DispatchKey and DispatchKeySet: which layers and which backend a call goes through.
-// Derived from dispatch_keys.def; see Note [Keys, backends and functionalities] there.
+// Derived from lamella/abi/dispatch_keys.def; see Note [Keys, backends and functionalities] there.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@ enum class Functionality : uint8_t {
 #define LAMELLA_FUNCTIONALITY(name) name,
 #define LAMELLA_SPLIT(name, prefix) name,
 #define LAMELLA_SHARED(name, split) name,
-#include "lamella/dispatch/dispatch_keys.def"
+#include "lamella/abi/dispatch_keys.def"
   Count
 };
 static_assert(static_cast<int>(Functionality::Count) <= LAMELLA_FUNCTIONALITY_BITS);
@@ -24,7 +24,7 @@ enum class SplitRank : uint8_t {
 #define LAMELLA_FUNCTIONALITY(name)
 #define LAMELLA_SPLIT(name, prefix) name,
 #define LAMELLA_SHARED(name, split)
-#include "lamella/dispatch/dispatch_keys.def"
+#include "lamella/abi/dispatch_keys.def"
   Count
 };
 static_assert(static_cast<int>(SplitRank::Count) <= LAMELLA_SPLIT_FUNCTIONALITIES);
@@ -34,7 +34,7 @@ inline constexpr uint16_t kSplitBase = 1 + LAMELLA_FUNCTIONALITY_BITS;
 // Backends, lowest priority first.
 enum class BackendComponent : uint8_t {
 #define LAMELLA_BACKEND(name) name##Bit,
-#include "lamella/dispatch/dispatch_keys.def"
+#include "lamella/abi/dispatch_keys.def"
   Count
 };
 static_assert(static_cast<int>(BackendComponent::Count) <= LAMELLA_BACKEND_BITS);
@@ -45,7 +45,7 @@ enum class DispatchKey : uint16_t {
 #define LAMELLA_FUNCTIONALITY(name) name = 1 + static_cast<int>(detail::Functionality::name),
 #define LAMELLA_SPLIT(name, prefix) name = 1 + static_cast<int>(detail::Functionality::name),
 #define LAMELLA_SHARED(name, split) name = 1 + static_cast<int>(detail::Functionality::name),
-#include "lamella/dispatch/dispatch_keys.def"
+#include "lamella/abi/dispatch_keys.def"
 #define LAMELLA_SPLIT_KEY(prefix, split, backend)                                         \
   prefix##backend = detail::kSplitBase +                                                  \
                     static_cast<int>(detail::SplitRank::split) * LAMELLA_BACKEND_BITS +   \
@@ -58,14 +58,14 @@ enum class DispatchKey : uint16_t {
   LAMELLA_SPLIT_KEY(NestedTensor, NestedTensor, name)  \
   LAMELLA_SPLIT_KEY(Autograd, AutogradFunctionality, name) \
   LAMELLA_SPLIT_KEY(Autocast, AutocastFunctionality, name)
-#include "lamella/dispatch/dispatch_keys.def"
+#include "lamella/abi/dispatch_keys.def"
 #undef LAMELLA_SPLIT_KEY
   FirstAlias = LAMELLA_SLOTS - 1,
 #define LAMELLA_ALIAS(name) name,
-#include "lamella/dispatch/dispatch_keys.def"
+#include "lamella/abi/dispatch_keys.def"
   EndOfKeys,
 #define LAMELLA_SYNONYM(name, key) name = key,
-#include "lamella/dispatch/dispatch_keys.def"
+#include "lamella/abi/dispatch_keys.def"
   None = 0xffff,  // "no key given" in registrations
 };
 
@@ -96,7 +96,7 @@ inline constexpr SlotTable make_slot_table() {
 #define LAMELLA_FUNCTIONALITY(name)
 #define LAMELLA_SPLIT(name, prefix) split(Functionality::name, SplitRank::name);
 #define LAMELLA_SHARED(name, to) split(Functionality::name, SplitRank::to);
-#include "lamella/dispatch/dispatch_keys.def"
+#include "lamella/abi/dispatch_keys.def"
   return table;
 }
 inline constexpr SlotTable kSlotTable = make_slot_table();
@@ -116,7 +116,7 @@ inline constexpr Functionality functionality_of_split(int rank) {
 #define LAMELLA_FUNCTIONALITY(name)
 #define LAMELLA_SPLIT(name, prefix) Functionality::name,
 #define LAMELLA_SHARED(name, split)
-#include "lamella/dispatch/dispatch_keys.def"
+#include "lamella/abi/dispatch_keys.def"
   };
   return table[rank];
 }
