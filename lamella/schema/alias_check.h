@@ -1,0 +1,32 @@
+// The rules that names and alias annotations of one signature must keep, so that what a schema says
+// about memory can be believed.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "lamella/schema/parser.h"
+
+namespace lamella {
+
+// How strictly to read a signature. PyTorch's own registered operators bend two rules: some return a
+// positional `out`, and one names two arguments alike. kRegistered lets these pass.
+enum class SchemaRules { kDeclared, kRegistered };
+
+// What is wrong with `schema`, in order of place in the text:
+//   - argument names differ, and return names differ (kDeclared);
+//   - an in-place name (add_, __iadd__) writes its first argument if that is a tensor `self`, and
+//     returns it, or nothing;
+//   - an `out` that is written and returned is keyword-only (kDeclared); a keyword-only `out` is
+//     written;
+//   - an out argument (keyword-only, written) has no default, and the tensors returned are the out
+//     arguments in order, or none;
+//   - the alias set of a return is one that an argument carries, and is written there if written here;
+//   - a view does not write: a return that is not written shares no set that an argument writes;
+//   - an argument without a default does not follow a positional one with a default (lists may).
+// `text` is what the schema was parsed from, for lines and columns; empty for one made by hand.
+std::vector<SchemaProblem> check_alias_rules(const FunctionSchema& schema,
+                                             std::string_view text = {},
+                                             SchemaRules rules = SchemaRules::kDeclared);
+
+}  // namespace lamella

@@ -1,0 +1,85 @@
+// One table of the words that a default may use, with their values.
+#include "lamella/schema/enums.h"
+
+namespace lamella {
+namespace {
+
+struct EnumWord {
+  TypeKind kind;
+  std::string_view word;
+  std::int64_t value;
+};
+
+constexpr TypeKind kDtype = TypeKind::kScalarType;
+
+constexpr EnumWord kEnumWords[] = {
+    {TypeKind::kMemoryFormat, "contiguous_format", 0},
+    {TypeKind::kMemoryFormat, "preserve_format", 1},
+    {TypeKind::kMemoryFormat, "channels_last", 2},
+    {TypeKind::kMemoryFormat, "channels_last_3d", 3},
+    {TypeKind::kLayout, "strided", 0},
+    {TypeKind::kLayout, "sparse_coo", 1},
+    {TypeKind::kLayout, "sparse_csr", 2},
+    {TypeKind::kLayout, "_mkldnn", 3},
+    {TypeKind::kLayout, "sparse_csc", 4},
+    {TypeKind::kLayout, "sparse_bsr", 5},
+    {TypeKind::kLayout, "sparse_bsc", 6},
+    {TypeKind::kLayout, "jagged", 7},
+    {TypeKind::kInt, "Mean", 1},
+    {TypeKind::kInt, "Sum", 2},
+    {kDtype, "uint8", 0},
+    {kDtype, "byte", 0},
+    {kDtype, "int8", 1},
+    {kDtype, "char", 1},
+    {kDtype, "int16", 2},
+    {kDtype, "short", 2},
+    {kDtype, "int32", 3},
+    {kDtype, "int", 3},
+    {kDtype, "int64", 4},
+    {kDtype, "long", 4},
+    {kDtype, "float16", 5},
+    {kDtype, "half", 5},
+    {kDtype, "float32", 6},
+    {kDtype, "float", 6},
+    {kDtype, "float64", 7},
+    {kDtype, "double", 7},
+    {kDtype, "complex32", 8},
+    {kDtype, "chalf", 8},
+    {kDtype, "complex64", 9},
+    {kDtype, "cfloat", 9},
+    {kDtype, "complex128", 10},
+    {kDtype, "cdouble", 10},
+    {kDtype, "bool", 11},
+    {kDtype, "qint8", 12},
+    {kDtype, "quint8", 13},
+    {kDtype, "qint32", 14},
+    {kDtype, "bfloat16", 15},
+    {kDtype, "quint4x2", 16},
+    {kDtype, "quint2x4", 17},
+    {kDtype, "float8_e5m2", 23},
+    {kDtype, "float8_e4m3fn", 24},
+    {kDtype, "float8_e5m2fnuz", 25},
+    {kDtype, "float8_e4m3fnuz", 26},
+    {kDtype, "uint16", 27},
+    {kDtype, "uint32", 28},
+    {kDtype, "uint64", 29},
+};
+
+}  // namespace
+
+std::optional<std::int64_t> enum_word_value(TypeKind kind, std::string_view word) {
+  for (const EnumWord& entry : kEnumWords) {
+    if (entry.kind == kind && entry.word == word) return entry.value;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string_view> enum_words(TypeKind kind) {
+  std::vector<std::string_view> words;
+  for (const EnumWord& entry : kEnumWords) {
+    if (entry.kind == kind) words.push_back(entry.word);
+  }
+  return words;
+}
+
+}  // namespace lamella

@@ -1,0 +1,57 @@
+// Edit distance with adjacent swaps, in half units so that a wrong case costs less than a wrong letter.
+#include "lamella/schema/suggest.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace lamella {
+namespace {
+
+int letter_cost(char a, char b) {
+  if (a == b) return 0;
+  auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
+  return lower(a) == lower(b) ? 1 : 2;
+}
+
+int distance(std::string_view a, std::string_view b) {
+  std::vector<std::vector<int>> d(a.size() + 1, std::vector<int>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = 2 * static_cast<int>(i);
+  for (std::size_t j = 0; j <= b.size(); ++j) d[0][j] = 2 * static_cast<int>(j);
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      int best = std::min(d[i - 1][j], d[i][j - 1]) + 2;
+      best = std::min(best, d[i - 1][j - 1] + letter_cost(a[i - 1], b[j - 1]));
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        best = std::min(best, d[i - 2][j - 2] + 2);
+      }
+      d[i][j] = best;
+    }
+  }
+  return d[a.size()][b.size()];
+}
+
+}  // namespace
+
+std::optional<std::string> nearest_word(std::string_view word,
+                                        std::span<const std::string_view> candidates) {
+  if (word.empty() || word.size() > 100) return std::nullopt;
+  // A third of the letters may differ, and at least one.
+  const int limit = std::max<int>(2, 2 * static_cast<int>(word.size()) / 3);
+  int best = limit + 1;
+  std::optional<std::string> found;
+  for (std::string_view candidate : candidates) {
+    const int d = distance(word, candidate);
+    if (d < best) {
+      best = d;
+      found = std::string(candidate);
+    }
+  }
+  return found;
+}
+
+std::string did_you_mean(std::string_view word, std::span<const std::string_view> candidates) {
+  auto found = nearest_word(word, candidates);
+  return found ? "; did you mean '" + *found + "'?" : "";
+}
+
+}  // namespace lamella

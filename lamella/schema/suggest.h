@@ -1,0 +1,19 @@
+// "Did you mean ...?": the known word nearest to one that is unknown.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lamella {
+
+// The candidate within a few edits of `word` (case counts half), nearest first; none if all are far.
+std::optional<std::string> nearest_word(std::string_view word,
+                                        std::span<const std::string_view> candidates);
+
+// "; did you mean 'X'?" or "".
+std::string did_you_mean(std::string_view word, std::span<const std::string_view> candidates);
+
+}  // namespace lamella
