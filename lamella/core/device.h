@@ -1,0 +1,115 @@
+// DeviceType and Device: where a tensor's memory is. Derived from device_types.def.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "lamella/core/error.h"
+
+namespace lamella {
+
+using DeviceIndex = int8_t;
+
+enum class DeviceType : int8_t {
+#define LAMELLA_DEVICE_TYPE(name, number, text) name = number,
+#define LAMELLA_DEVICE_NAME(name, number, text) name = number,
+#include "lamella/core/device_types.def"
+};
+inline constexpr int kDeviceTypes = 36;
+inline constexpr DeviceType kCPU = DeviceType::CPU;
+inline constexpr DeviceType kCUDA = DeviceType::CUDA;
+inline constexpr DeviceType kHIP = DeviceType::HIP;
+inline constexpr DeviceType kXLA = DeviceType::XLA;
+inline constexpr DeviceType kMPS = DeviceType::MPS;
+inline constexpr DeviceType kXPU = DeviceType::XPU;
+inline constexpr DeviceType kMeta = DeviceType::Meta;
+inline constexpr DeviceType kHPU = DeviceType::HPU;
+inline constexpr DeviceType kVE = DeviceType::VE;
+inline constexpr DeviceType kLazy = DeviceType::Lazy;
+inline constexpr DeviceType kIPU = DeviceType::IPU;
+inline constexpr DeviceType kMTIA = DeviceType::MTIA;
+inline constexpr DeviceType kVulkan = DeviceType::Vulkan;
+inline constexpr DeviceType kMetal = DeviceType::Metal;
+inline constexpr DeviceType kPrivateUse1 = DeviceType::PrivateUse1;
+
+// "cpu", "cuda", ...; "CPU", "CUDA", ... with lower_case = false.
+inline constexpr const char* DeviceTypeName(DeviceType type, bool lower_case = true) {
+  switch (type) {
+#define LAMELLA_DEVICE_TYPE(name, number, text) \
+  case DeviceType::name:                        \
+    return lower_case ? text : #name;
+#define LAMELLA_DEVICE_NAME(name, number, text) \
+  case DeviceType::name:                        \
+    return lower_case ? text : #name;
+#include "lamella/core/device_types.def"
+  }
+  return "unknown";
+}
+inline void append(std::string& out, DeviceType type) { out.append(DeviceTypeName(type)); }
+
+namespace detail {
+inline bool find_device_type(std::string_view text, DeviceType& type) {
+#define LAMELLA_DEVICE_TYPE(name, number, spelled) \
+  if (text == spelled) {                           \
+    type = DeviceType::name;                       \
+    return true;                                   \
+  }
+#define LAMELLA_DEVICE_NAME(name, number, spelled) LAMELLA_DEVICE_TYPE(name, number, spelled)
+#include "lamella/core/device_types.def"
+  return false;
+}
+}  // namespace detail
+
+// A device type and an index; index -1 is the current device of the type.
+struct Device final {
+  using Type = DeviceType;
+
+  constexpr Device(DeviceType type, DeviceIndex index = -1)  // NOLINT: as in PyTorch
+      : type_(type), index_(index) {}
+  // "cpu", "cuda", "cuda:1". Throws Error on anything else.
+  Device(std::string_view text) : Device(parse(text)) {}         // NOLINT
+  Device(const std::string& text) : Device(std::string_view(text)) {}  // NOLINT
+  Device(const char* text) : Device(std::string_view(text)) {}   // NOLINT
+
+  constexpr DeviceType type() const { return type_; }
+  constexpr DeviceIndex index() const { return index_; }
+  constexpr bool has_index() const { return index_ != -1; }
+  constexpr void set_index(DeviceIndex index) { index_ = index; }
+  constexpr bool is_cpu() const { return type_ == DeviceType::CPU; }
+  constexpr bool is_cuda() const { return type_ == DeviceType::CUDA; }
+  constexpr bool is_meta() const { return type_ == DeviceType::Meta; }
+  constexpr bool is_privateuseone() const { return type_ == DeviceType::PrivateUse1; }
+  constexpr bool operator==(const Device& other) const = default;
+  std::string str() const {
+    std::string text = DeviceTypeName(type_);
+    if (has_index()) text += ':' + std::to_string(index_);
+    return text;
+  }
+
+ private:
+  static Device parse(std::string_view text) {
+    size_t colon = text.find(':');
+    DeviceType type = DeviceType::CPU;
+    LAMELLA_CHECK(detail::find_device_type(text.substr(0, colon), type),
+                  "Device: expected a device like 'cpu' or 'cuda:1', got '", text, "'");
+    if (colon == std::string_view::npos) return Device(type);
+    std::string_view digits = text.substr(colon + 1);
+    int index = 0;
+    bool good = !digits.empty() && digits.size() <= 3 && (digits.size() == 1 || digits[0] != '0');
+    for (char c : digits) {
+      good = good && c >= '0' && c <= '9';
+      index = index * 10 + (c - '0');
+    }
+    LAMELLA_CHECK(good && index <= 127, "Device: expected an index from 0 to 127 after '",
+                  text.substr(0, colon + 1), "', got '", digits, "'");
+    return Device(type, static_cast<DeviceIndex>(index));
+  }
+
+  DeviceType type_;
+  DeviceIndex index_;
+};
+static_assert(sizeof(Device) == 2);
+
+inline void append(std::string& out, const Device& device) { out.append(device.str()); }
+
+}  // namespace lamella

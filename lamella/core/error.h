@@ -1,0 +1,271 @@
+// Errors: the exception types, the checks that throw them, and their passage through the C ABI.
+//
+// Note [User mistakes and bugs]
+//   LAMELLA_CHECK and its kin report a mistake of the caller. The text begins with the operator,
+//   names the argument and says expected and got. LAMELLA_INTERNAL_ASSERT reports a bug of
+//   Lamella's own and asks for a report. Their cold halves stay out of line.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "lamella/abi/abi.h"
+#include "lamella/core/macros.h"
+
+namespace lamella {
+
+// ---- Text ------------------------------------------------------------------------------------
+
+// append(out, x) writes x at the end of out. A type joins in with its own overload in its own
+// namespace. Numbers print as %g does, booleans as true and false, lists as [1, 2].
+inline void append(std::string& out, std::string_view text) { out.append(text); }
+inline void append(std::string& out, const std::string& text) { out.append(text); }
+inline void append(std::string& out, const char* text) { out.append(text ? text : "(null)"); }
+inline void append(std::string& out, char c) { out.push_back(c); }
+inline void append(std::string& out, bool value) { out.append(value ? "true" : "false"); }
+inline void append(std::string& out, std::nullopt_t) { out.append("None"); }
+
+namespace detail {
+LAMELLA_COLD inline void append_unsigned(std::string& out, unsigned long long value,
+                                         bool negative) {
+  char buffer[24];
+  char* end = buffer + sizeof(buffer);
+  char* p = end;
+  do {
+    *--p = static_cast<char>('0' + value % 10);
+    value /= 10;
+  } while (value != 0);
+  if (negative) *--p = '-';
+  out.append(p, static_cast<size_t>(end - p));
+}
+LAMELLA_COLD inline void append_double(std::string& out, double value) {
+  char buffer[40];
+  int n = __builtin_snprintf(buffer, sizeof(buffer), "%g", value);
+  if (n > 0) out.append(buffer, static_cast<size_t>(n));
+}
+}  // namespace detail
+
+template <class T, std::enable_if_t<std::is_arithmetic_v<T> || std::is_enum_v<T>, int> = 0>
+inline void append(std::string& out, T value) {
+  if constexpr (std::is_enum_v<T>) {
+    append(out, static_cast<long long>(value));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    detail::append_double(out, static_cast<double>(value));
+  } else if constexpr (std::is_signed_v<T>) {
+    auto wide = static_cast<long long>(value);
+    auto magnitude = static_cast<unsigned long long>(wide);
+    detail::append_unsigned(out, wide < 0 ? 0 - magnitude : magnitude, wide < 0);
+  } else {
+    detail::append_unsigned(out, value, false);
+  }
+}
+
+namespace detail {
+template <class Iterator>
+void append_range(std::string& out, Iterator first, Iterator last);
+}
+
+template <class T>
+inline void append(std::string& out, const std::vector<T>& list) {
+  detail::append_range(out, list.begin(), list.end());
+}
+template <class T>
+inline void append(std::string& out, const std::optional<T>& value) {
+  if (value.has_value()) {
+    append(out, *value);
+  } else {
+    out.append("None");
+  }
+}
+
+namespace detail {
+template <class Iterator>
+void append_range(std::string& out, Iterator first, Iterator last) {
+  out.push_back('[');
+  for (Iterator it = first; it != last; ++it) {
+    if (it != first) out.append(", ");
+    append(out, *it);
+  }
+  out.push_back(']');
+}
+}  // namespace detail
+
+// The texts of all parts, one after the other.
+template <class... A>
+inline std::string str(const A&... parts) {
+  std::string out;
+  (append(out, parts), ...);
+  return out;
+}
+
+// ---- Exceptions ------------------------------------------------------------------------------
+
+// The base of all of Lamella's exceptions; by itself a mistake of the caller.
+class LAMELLA_PUBLIC Error : public std::exception {
+ public:
+  explicit Error(std::string message) : Error(LAMELLA_ERROR, std::move(message)) {}
+  const char* what() const noexcept override { return message_.c_str(); }
+  const std::string& msg() const noexcept { return message_; }
+  const char* what_without_backtrace() const noexcept { return message_.c_str(); }
+  // LAMELLA_ERROR, LAMELLA_INDEX_ERROR, ...
+  lamella_status status() const noexcept { return status_; }
+
+ protected:
+  Error(lamella_status status, std::string message)
+      : message_(std::move(message)), status_(status) {}
+
+ private:
+  std::string message_;
+  lamella_status status_;
+};
+
+#define LAMELLA_ERROR_CLASS(Name, code)                             \
+  class LAMELLA_PUBLIC Name : public Error {                        \
+   public:                                                          \
+    explicit Name(std::string m) : Error(code, std::move(m)) {}     \
+  };
+LAMELLA_ERROR_CLASS(IndexError, LAMELLA_INDEX_ERROR)
+LAMELLA_ERROR_CLASS(ValueError, LAMELLA_VALUE_ERROR)
+LAMELLA_ERROR_CLASS(TypeError, LAMELLA_TYPE_ERROR)
+LAMELLA_ERROR_CLASS(NotImplementedError, LAMELLA_NOT_IMPLEMENTED)
+LAMELLA_ERROR_CLASS(OutOfMemoryError, LAMELLA_OUT_OF_MEMORY)
+LAMELLA_ERROR_CLASS(LinAlgError, LAMELLA_LINALG_ERROR)
+LAMELLA_ERROR_CLASS(InternalError, LAMELLA_INTERNAL_ERROR)
+// An exception of another language, which keeps the exception itself (a pending Python error).
+LAMELLA_ERROR_CLASS(ForeignError, LAMELLA_FOREIGN_ERROR)
+#undef LAMELLA_ERROR_CLASS
+
+// ---- Across the C ABI ------------------------------------------------------------------------
+
+namespace detail {
+
+// Throws what a failed call left in this thread's error text.
+[[noreturn]] LAMELLA_COLD inline void throw_status(lamella_status status) {
+  std::string text = lamella_error_text();
+  switch (status) {
+    case LAMELLA_INDEX_ERROR: throw IndexError(std::move(text));
+    case LAMELLA_VALUE_ERROR: throw ValueError(std::move(text));
+    case LAMELLA_TYPE_ERROR: throw TypeError(std::move(text));
+    case LAMELLA_NOT_IMPLEMENTED: throw NotImplementedError(std::move(text));
+    case LAMELLA_OUT_OF_MEMORY: throw OutOfMemoryError(std::move(text));
+    case LAMELLA_INTERNAL_ERROR: throw InternalError(std::move(text));
+    case LAMELLA_FOREIGN_ERROR: throw ForeignError(std::move(text));
+    case LAMELLA_LINALG_ERROR: throw LinAlgError(std::move(text));
+    default: throw Error(std::move(text));
+  }
+}
+
+LAMELLA_ALWAYS_INLINE void check(lamella_status status) {
+  if (LAMELLA_UNLIKELY(status != LAMELLA_OK)) throw_status(status);
+}
+
+// To be called in a catch (...): records the exception as this thread's error.
+LAMELLA_COLD inline lamella_status status_of_current_exception() noexcept {
+  auto fail = [](lamella_status kind, std::string_view text) {
+    return lamella_fail(kind, text.data(), text.size());
+  };
+  try {
+    throw;
+  } catch (const Error& e) {
+    return fail(e.status(), e.msg());
+  } catch (const std::bad_alloc&) {
+    return fail(LAMELLA_OUT_OF_MEMORY, "out of memory");
+  } catch (const std::out_of_range& e) {
+    return fail(LAMELLA_INDEX_ERROR, e.what());
+  } catch (const std::invalid_argument& e) {
+    return fail(LAMELLA_VALUE_ERROR, e.what());
+  } catch (const std::exception& e) {
+    return fail(LAMELLA_ERROR, e.what());
+  } catch (...) {
+    return fail(LAMELLA_ERROR, "unknown exception");
+  }
+}
+
+// Literals of every length share one instantiation.
+inline const char* as_part(const char* text) { return text; }
+template <class T, std::enable_if_t<!std::is_array_v<T>, int> = 0>
+inline const T& as_part(const T& part) {
+  return part;
+}
+
+template <class E, class... A>
+[[noreturn]] LAMELLA_COLD void throw_parts(const char* condition, const A&... parts) {
+  if constexpr (sizeof...(A) == 0) {
+    throw E(str("expected ", condition));
+  } else {
+    throw E(str(parts...));
+  }
+}
+template <class E, class... A>
+[[noreturn]] LAMELLA_ALWAYS_INLINE void check_failed(const char* condition, const A&... parts) {
+  throw_parts<E>(condition, as_part(parts)...);
+}
+
+template <class... A>
+[[noreturn]] LAMELLA_COLD void throw_internal(const char* file, int line, const char* condition,
+                                              const A&... parts) {
+  std::string text = str(file, ":", line, ": ");
+  if (condition != nullptr) text += str("expected ", condition, ". ");
+  (append(text, parts), ...);
+  if constexpr (sizeof...(A) != 0) text += ". ";
+  text += "This is a bug in Lamella; please report it.";
+  throw InternalError(std::move(text));
+}
+template <class... A>
+[[noreturn]] LAMELLA_ALWAYS_INLINE void assert_failed(const char* file, int line,
+                                                      const char* condition, const A&... parts) {
+  throw_internal(file, line, condition, as_part(parts)...);
+}
+}  // namespace detail
+
+#define LAMELLA_CHECK_AS(type, condition, ...)                                  \
+  do {                                                                          \
+    if (LAMELLA_UNLIKELY(!(condition)))                                         \
+      ::lamella::detail::check_failed<type>(#condition __VA_OPT__(, ) __VA_ARGS__); \
+  } while (false)
+
+// LAMELLA_CHECK(condition, parts...): throws an Error of the concatenated parts.
+#define LAMELLA_CHECK(condition, ...) \
+  LAMELLA_CHECK_AS(::lamella::Error, condition __VA_OPT__(, ) __VA_ARGS__)
+#define LAMELLA_CHECK_INDEX(condition, ...) \
+  LAMELLA_CHECK_AS(::lamella::IndexError, condition __VA_OPT__(, ) __VA_ARGS__)
+#define LAMELLA_CHECK_VALUE(condition, ...) \
+  LAMELLA_CHECK_AS(::lamella::ValueError, condition __VA_OPT__(, ) __VA_ARGS__)
+#define LAMELLA_CHECK_TYPE(condition, ...) \
+  LAMELLA_CHECK_AS(::lamella::TypeError, condition __VA_OPT__(, ) __VA_ARGS__)
+#define LAMELLA_CHECK_NOT_IMPLEMENTED(condition, ...) \
+  LAMELLA_CHECK_AS(::lamella::NotImplementedError, condition __VA_OPT__(, ) __VA_ARGS__)
+#define LAMELLA_CHECK_LINALG(condition, ...) \
+  LAMELLA_CHECK_AS(::lamella::LinAlgError, condition __VA_OPT__(, ) __VA_ARGS__)
+
+// The status of an error in the C ABI has the name LAMELLA_ERROR; the function-like macro of the
+// same name throws an Error of its parts.
+#define LAMELLA_ERROR(...) \
+  ::lamella::detail::check_failed<::lamella::Error>("no error" __VA_OPT__(, ) __VA_ARGS__)
+
+#define LAMELLA_INTERNAL_ASSERT(condition, ...)                                      \
+  do {                                                                               \
+    if (LAMELLA_UNLIKELY(!(condition)))                                              \
+      ::lamella::detail::assert_failed(__FILE__, __LINE__,                           \
+                                       #condition __VA_OPT__(, ) __VA_ARGS__);       \
+  } while (false)
+
+// The same in debug builds only.
+#ifdef NDEBUG
+#define LAMELLA_DEBUG_ASSERT(condition, ...) \
+  do {                                       \
+    if (false) static_cast<void>(condition); \
+  } while (false)
+#else
+#define LAMELLA_DEBUG_ASSERT(condition, ...) \
+  LAMELLA_INTERNAL_ASSERT(condition __VA_OPT__(, ) __VA_ARGS__)
+#endif
+
+}  // namespace lamella

@@ -1,0 +1,192 @@
+// Small floating-point types: Half, BFloat16, Float8_e4m3fn, Float8_e5m2. Stored as bits; computed
+// in float; conversion rounds to nearest even.
+// Formats: IEEE 754 binary16; bfloat16; OCP 8-bit Floating Point Specification 1.0.
+#pragma once
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+namespace lamella {
+namespace detail {
+
+// How a format with `E` exponent bits and `M` mantissa bits is coded. `Finite`: there is no
+// infinity, and only the all-ones pattern is not a number.
+template <class Bits, int E, int M, bool Finite>
+struct FloatFormat {
+  static constexpr int kBias = (1 << (E - 1)) - 1;
+  static constexpr uint32_t kMantissaMask = (1u << M) - 1;
+  static constexpr uint32_t kInfinity = ((1u << E) - 1) << M;
+  static constexpr uint32_t kNan = Finite ? (1u << (E + M)) - 1
+                                          : kInfinity | (1u << (M - 1));
+  static constexpr uint32_t kMax = Finite ? kNan - 1 : kInfinity - 1;
+  static constexpr uint32_t kSign = 1u << (E + M);
+
+  static constexpr float decode(uint32_t bits) {
+    uint32_t sign = (bits & kSign) << (31 - E - M);
+    uint32_t mantissa = bits & kMantissaMask;
+    uint32_t exponent = (bits >> M) & ((1u << E) - 1);
+    uint32_t out;
+    if (exponent == 0 && kBias < 127) {
+      // 2^(1 - bias - M) for each unit of the mantissa; exact.
+      float unit = __builtin_bit_cast(float, static_cast<uint32_t>(128 - kBias - M) << 23);
+      out = __builtin_bit_cast(uint32_t, static_cast<float>(mantissa) * unit);
+    } else if (Finite ? (bits & ~kSign) == kNan : exponent == (1u << E) - 1) {
+      out = 0x7f800000u | (mantissa << (23 - M));
+    } else {
+      out = ((bits & ~kSign) << (23 - M)) + (static_cast<uint32_t>(127 - kBias) << 23);
+    }
+    return __builtin_bit_cast(float, out | sign);
+  }
+
+  static constexpr Bits encode(float value) {
+    uint32_t word = __builtin_bit_cast(uint32_t, value);
+    uint32_t sign = (word >> (31 - E - M)) & kSign;
+    uint32_t magnitude = word & 0x7fffffffu;
+    uint32_t out;
+    if (magnitude >= 0x7f800000u) {
+      out = magnitude > 0x7f800000u ? kNan : (Finite ? kNan : kInfinity);
+    } else if (kBias < 127 && magnitude < static_cast<uint32_t>(128 - kBias) << 23) {
+      // Below the smallest normal number: the addition rounds at the unit of the subnormals.
+      uint32_t magic_bits = static_cast<uint32_t>(128 - kBias + 23 - M) << 23;
+      float magic = __builtin_bit_cast(float, magic_bits);
+      float shifted = __builtin_bit_cast(float, magnitude) + magic;
+      out = __builtin_bit_cast(uint32_t, shifted) - magic_bits;
+    } else {
+      uint32_t odd = (magnitude >> (23 - M)) & 1;
+      uint32_t rounded = magnitude + (1u << (22 - M)) - 1 + odd;
+      out = (rounded - (static_cast<uint32_t>(127 - kBias) << 23)) >> (23 - M);
+      if (out > kMax) out = Finite ? kNan : kInfinity;
+    }
+    return static_cast<Bits>(out | sign);
+  }
+};
+
+struct SmallFloatTag {};
+
+// The common part of the small types.
+template <class Self, class Bits, int E, int M, bool Finite>
+struct SmallFloat : SmallFloatTag {
+  using Format = FloatFormat<Bits, E, M, Finite>;
+  using bits_type = Bits;
+  struct from_bits_t {};
+  static constexpr from_bits_t from_bits() { return {}; }
+
+  Bits x;
+
+  SmallFloat() = default;
+  constexpr SmallFloat(Bits bits, from_bits_t) : x(bits) {}
+  constexpr SmallFloat(float value) : x(Format::encode(value)) {}  // NOLINT: implicit as float is
+  constexpr operator float() const { return Format::decode(x); }   // NOLINT
+
+  constexpr bool isnan() const {
+    uint32_t magnitude = x & (Format::kSign - 1);
+    return Finite ? magnitude == Format::kNan : magnitude > Format::kInfinity;
+  }
+
+  friend constexpr Self operator+(Self a, Self b) { return float(a) + float(b); }
+  friend constexpr Self operator-(Self a, Self b) { return float(a) - float(b); }
+  friend constexpr Self operator*(Self a, Self b) { return float(a) * float(b); }
+  friend constexpr Self operator/(Self a, Self b) { return float(a) / float(b); }
+  friend constexpr Self operator-(Self a) {
+    return Self(static_cast<Bits>(a.x ^ Format::kSign), from_bits_t{});
+  }
+  friend constexpr Self& operator+=(Self& a, float b) { return a = Self(float(a) + b); }
+  friend constexpr Self& operator-=(Self& a, float b) { return a = Self(float(a) - b); }
+  friend constexpr Self& operator*=(Self& a, float b) { return a = Self(float(a) * b); }
+  friend constexpr Self& operator/=(Self& a, float b) { return a = Self(float(a) / b); }
+};
+
+template <class T>
+inline constexpr bool is_small_float_v = std::is_base_of_v<SmallFloatTag, T>;
+
+// Mixed arithmetic: with float or double as they are, with integers in the small type.
+template <class T, class U>
+using SmallMixed = std::enable_if_t<is_small_float_v<T> && std::is_arithmetic_v<U>,
+                                    std::conditional_t<std::is_floating_point_v<U>, U, T>>;
+}  // namespace detail
+
+#define LAMELLA_SMALL_MIXED(op)                                                   \
+  template <class T, class U>                                                     \
+  constexpr detail::SmallMixed<T, U> operator op(T a, U b) {                      \
+    using R = std::conditional_t<std::is_floating_point_v<U>, U, float>;          \
+    return static_cast<detail::SmallMixed<T, U>>(R(float(a)) op R(b));            \
+  }                                                                               \
+  template <class U, class T>                                                     \
+  constexpr detail::SmallMixed<T, U> operator op(U a, T b) {                      \
+    using R = std::conditional_t<std::is_floating_point_v<U>, U, float>;          \
+    return static_cast<detail::SmallMixed<T, U>>(R(a) op R(float(b)));            \
+  }
+LAMELLA_SMALL_MIXED(+)
+LAMELLA_SMALL_MIXED(-)
+LAMELLA_SMALL_MIXED(*)
+LAMELLA_SMALL_MIXED(/)
+#undef LAMELLA_SMALL_MIXED
+
+#define LAMELLA_SMALL_FLOAT(Name, Bits, E, M, Finite)                    \
+  struct Name : detail::SmallFloat<Name, Bits, E, M, Finite> {           \
+    using Base = detail::SmallFloat<Name, Bits, E, M, Finite>;           \
+    using Base::Base;                                                    \
+    Name() = default;                                                    \
+  };                                                                     \
+  static_assert(sizeof(Name) == sizeof(Bits) && std::is_trivial_v<Name>);
+LAMELLA_SMALL_FLOAT(Half, uint16_t, 5, 10, false)
+LAMELLA_SMALL_FLOAT(BFloat16, uint16_t, 8, 7, false)
+LAMELLA_SMALL_FLOAT(Float8_e4m3fn, uint8_t, 4, 3, true)
+LAMELLA_SMALL_FLOAT(Float8_e5m2, uint8_t, 5, 2, false)
+#undef LAMELLA_SMALL_FLOAT
+
+namespace detail {
+template <class T, int Digits, int Digits10, int MaxDigits10, int MinE, int MinE10, int MaxE,
+          int MaxE10>
+struct SmallLimits {
+  using Format = typename T::Format;
+  static constexpr bool is_specialized = true;
+  static constexpr bool is_signed = true;
+  static constexpr bool is_integer = false;
+  static constexpr bool is_exact = false;
+  static constexpr bool has_infinity = Format::kMax + 1 == Format::kInfinity;
+  static constexpr bool has_quiet_NaN = true;
+  static constexpr bool has_signaling_NaN = false;
+  static constexpr std::float_round_style round_style = std::round_to_nearest;
+  static constexpr bool is_iec559 = false;
+  static constexpr bool is_bounded = true;
+  static constexpr bool is_modulo = false;
+  static constexpr int digits = Digits;
+  static constexpr int digits10 = Digits10;
+  static constexpr int max_digits10 = MaxDigits10;
+  static constexpr int radix = 2;
+  static constexpr int min_exponent = MinE;
+  static constexpr int min_exponent10 = MinE10;
+  static constexpr int max_exponent = MaxE;
+  static constexpr int max_exponent10 = MaxE10;
+  static constexpr bool traps = false;
+  static constexpr bool tinyness_before = false;
+  static constexpr T of(uint32_t bits) {
+    return T(static_cast<typename T::bits_type>(bits), T::from_bits());
+  }
+  static constexpr T min() { return of(Format::kMantissaMask + 1); }
+  static constexpr T max() { return of(Format::kMax); }
+  static constexpr T lowest() { return of(Format::kMax | Format::kSign); }
+  static constexpr T epsilon() {
+    return T(__builtin_bit_cast(float, static_cast<uint32_t>(127 - (Digits - 1)) << 23));
+  }
+  static constexpr T round_error() { return T(0.5f); }
+  static constexpr T infinity() { return of(has_infinity ? Format::kInfinity : Format::kNan); }
+  static constexpr T quiet_NaN() { return of(Format::kNan); }
+  static constexpr T denorm_min() { return of(1); }
+};
+}  // namespace detail
+}  // namespace lamella
+
+template <>
+class std::numeric_limits<lamella::Half>
+    : public lamella::detail::SmallLimits<lamella::Half, 11, 3, 5, -13, -4, 16, 4> {};
+template <>
+class std::numeric_limits<lamella::BFloat16>
+    : public lamella::detail::SmallLimits<lamella::BFloat16, 8, 2, 4, -125, -37, 128, 38> {};
+template <>
+class std::numeric_limits<lamella::Float8_e4m3fn>
+    : public lamella::detail::SmallLimits<lamella::Float8_e4m3fn, 4, 0, 3, -5, -1, 9, 2> {};
+template <>
+class std::numeric_limits<lamella::Float8_e5m2>
+    : public lamella::detail::SmallLimits<lamella::Float8_e5m2, 3, 0, 2, -13, -4, 16, 4> {};

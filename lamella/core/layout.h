@@ -1,0 +1,36 @@
+// Layout: how a tensor's elements are stored.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace lamella {
+
+enum class Layout : int8_t {
+  Strided = 0,
+  Sparse = 1,
+  SparseCsr = 2,
+  Mkldnn = 3,
+  SparseCsc = 4,
+  SparseBsr = 5,
+  SparseBsc = 6,
+  Jagged = 7,
+  NumOptions
+};
+inline constexpr Layout kStrided = Layout::Strided;
+inline constexpr Layout kSparse = Layout::Sparse;
+inline constexpr Layout kSparseCsr = Layout::SparseCsr;
+inline constexpr Layout kMkldnn = Layout::Mkldnn;
+inline constexpr Layout kSparseCsc = Layout::SparseCsc;
+inline constexpr Layout kSparseBsr = Layout::SparseBsr;
+inline constexpr Layout kSparseBsc = Layout::SparseBsc;
+inline constexpr Layout kJagged = Layout::Jagged;
+
+inline constexpr const char* toString(Layout layout) {
+  constexpr const char* names[] = {"Strided",   "Sparse",    "SparseCsr", "Mkldnn",
+                                   "SparseCsc", "SparseBsr", "SparseBsc", "Jagged"};
+  auto index = static_cast<uint8_t>(layout);
+  return index < 8 ? names[index] : "Unknown";
+}
+inline void append(std::string& out, Layout layout) { out.append(toString(layout)); }
+
+}  // namespace lamella

@@ -1,0 +1,58 @@
+// ObjectRef: an owning reference to a lamella_object or to a type that begins with one.
+#pragma once
+#include <cstdint>
+#include <utility>
+
+#include "lamella/abi/abi.h"
+
+namespace lamella {
+
+template <class T = lamella_object>
+class ObjectRef {
+ public:
+  constexpr ObjectRef() = default;
+  constexpr ObjectRef(std::nullptr_t) {}  // NOLINT
+  ObjectRef(const ObjectRef& other) : object_(other.object_) { retain(); }
+  ObjectRef(ObjectRef&& other) noexcept : object_(other.unsafe_release()) {}
+  ObjectRef& operator=(ObjectRef other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~ObjectRef() { release(); }
+
+  // Takes over one reference of the caller's.
+  static ObjectRef adopt(T* object) { return ObjectRef(object); }
+  // Adds a reference to one that stays with the caller.
+  static ObjectRef borrow(T* object) {
+    ObjectRef ref(object);
+    ref.retain();
+    return ref;
+  }
+  // Gives the reference to the caller.
+  T* unsafe_release() { return std::exchange(object_, nullptr); }
+
+  T* get() const { return object_; }
+  T* operator->() const { return object_; }
+  T& operator*() const { return *object_; }
+  explicit operator bool() const { return object_ != nullptr; }
+  bool operator==(const ObjectRef& other) const { return object_ == other.object_; }
+  uint32_t use_count() const {
+    return object_ ? __atomic_load_n(&header()->references, __ATOMIC_RELAXED) : 0;
+  }
+
+ private:
+  explicit ObjectRef(T* object) : object_(object) {}
+  lamella_object* header() const { return static_cast<lamella_object*>(object_); }
+  void retain() {
+    if (object_) __atomic_fetch_add(&header()->references, 1, __ATOMIC_RELAXED);
+  }
+  void release() {
+    if (object_ && __atomic_fetch_sub(&header()->references, 1, __ATOMIC_ACQ_REL) == 1) {
+      header()->destroy(header());
+    }
+  }
+
+  T* object_ = nullptr;
+};
+
+}  // namespace lamella

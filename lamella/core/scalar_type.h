@@ -1,0 +1,247 @@
+// ScalarType: the element types of tensors, their C++ types, names and promotion. Derived from
+// scalar_type.def.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "lamella/core/complex.h"
+#include "lamella/core/error.h"
+#include "lamella/core/half.h"
+
+namespace lamella {
+
+enum class ScalarType : int8_t {
+#define LAMELLA_SCALAR_TYPE(type, name, number, text) name = number,
+#define LAMELLA_SCALAR_NAME(name, number, text, bytes) name = number,
+#include "lamella/core/scalar_type.def"
+  NumOptions = 47
+};
+
+#define LAMELLA_SCALAR_TYPE(type, name, number, text) \
+  inline constexpr ScalarType k##name = ScalarType::name;
+#define LAMELLA_SCALAR_NAME(name, number, text, bytes) \
+  inline constexpr ScalarType k##name = ScalarType::name;
+#include "lamella/core/scalar_type.def"
+// PyTorch's other spellings.
+inline constexpr ScalarType kU8 = ScalarType::Byte;
+inline constexpr ScalarType kInt8 = ScalarType::Char;
+inline constexpr ScalarType kUInt8 = ScalarType::Byte;
+inline constexpr ScalarType kInt16 = ScalarType::Short;
+inline constexpr ScalarType kInt32 = ScalarType::Int;
+inline constexpr ScalarType kInt64 = ScalarType::Long;
+inline constexpr ScalarType kFloat16 = ScalarType::Half;
+inline constexpr ScalarType kFloat32 = ScalarType::Float;
+inline constexpr ScalarType kFloat64 = ScalarType::Double;
+inline constexpr ScalarType kComplexFloat32 = ScalarType::ComplexHalf;
+inline constexpr ScalarType kComplex64 = ScalarType::ComplexFloat;
+inline constexpr ScalarType kComplex128 = ScalarType::ComplexDouble;
+
+// CppTypeToScalarType<float>::value == ScalarType::Float, and back.
+template <class T>
+struct CppTypeToScalarType;
+template <ScalarType S>
+struct ScalarTypeToCppType;
+#define LAMELLA_SCALAR_TYPE(cpp, name, number, text)           \
+  template <>                                                  \
+  struct CppTypeToScalarType<cpp> {                            \
+    static constexpr ScalarType value = ScalarType::name;      \
+  };                                                           \
+  template <>                                                  \
+  struct ScalarTypeToCppType<ScalarType::name> {               \
+    using type = cpp;                                          \
+  };
+#include "lamella/core/scalar_type.def"
+// `long long` is int64_t's twin where that is `long`.
+template <>
+struct CppTypeToScalarType<long long> {
+  static constexpr ScalarType value = ScalarType::Long;
+};
+template <>
+struct CppTypeToScalarType<unsigned long long> {
+  static constexpr ScalarType value = ScalarType::UInt64;
+};
+template <ScalarType S>
+using ScalarTypeToCppTypeT = typename ScalarTypeToCppType<S>::type;
+
+namespace detail {
+enum ScalarTraits : uint8_t { kIsIntegral = 1, kIsFloating = 2, kIsComplex = 4, kIsStored = 8 };
+struct ScalarTypeTable {
+  uint8_t bytes[64];
+  uint8_t traits[64];
+};
+template <class T>
+inline constexpr uint8_t traits_of() {
+  if (is_complex_type_v<T>) return kIsStored | kIsComplex;
+  if (is_small_float_v<T> || std::is_floating_point_v<T>) return kIsStored | kIsFloating;
+  return std::is_same_v<T, bool> ? kIsStored : kIsStored | kIsIntegral;
+}
+inline constexpr ScalarTypeTable make_scalar_type_table() {
+  ScalarTypeTable table{};
+#define LAMELLA_SCALAR_TYPE(cpp, name, number, text) \
+  table.bytes[number] = sizeof(cpp);                 \
+  table.traits[number] = traits_of<cpp>();
+#define LAMELLA_SCALAR_NAME(name, number, text, size) table.bytes[number] = size;
+#include "lamella/core/scalar_type.def"
+  return table;
+}
+inline constexpr ScalarTypeTable kScalarTypeTable = make_scalar_type_table();
+inline constexpr uint8_t scalar_traits(ScalarType type) {
+  return kScalarTypeTable.traits[static_cast<uint8_t>(type) & 63];
+}
+}  // namespace detail
+
+// Bytes of one element; 0 for Undefined.
+inline constexpr size_t element_size(ScalarType type) {
+  return detail::kScalarTypeTable.bytes[static_cast<uint8_t>(type) & 63];
+}
+inline constexpr size_t elementSize(ScalarType type) { return element_size(type); }
+// Whether tensors can have this type.
+inline constexpr bool is_supported(ScalarType type) {
+  return (detail::scalar_traits(type) & detail::kIsStored) != 0;
+}
+inline constexpr bool is_floating_point(ScalarType type) {
+  return (detail::scalar_traits(type) & detail::kIsFloating) != 0;
+}
+inline constexpr bool is_complex(ScalarType type) {
+  return (detail::scalar_traits(type) & detail::kIsComplex) != 0;
+}
+inline constexpr bool is_integral(ScalarType type, bool include_bool) {
+  return (detail::scalar_traits(type) & detail::kIsIntegral) != 0 ||
+         (include_bool && type == ScalarType::Bool);
+}
+inline constexpr bool isFloatingType(ScalarType type) { return is_floating_point(type); }
+inline constexpr bool isComplexType(ScalarType type) { return is_complex(type); }
+inline constexpr bool isIntegralType(ScalarType type, bool include_bool) {
+  return is_integral(type, include_bool);
+}
+inline constexpr bool is_float8(ScalarType type) {
+  return type == ScalarType::Float8_e5m2 || type == ScalarType::Float8_e4m3fn ||
+         type == ScalarType::Float8_e5m2fnuz || type == ScalarType::Float8_e4m3fnuz ||
+         type == ScalarType::Float8_e8m0fnu;
+}
+inline constexpr bool is_reduced_floating_point(ScalarType type) {
+  return type == ScalarType::Half || type == ScalarType::BFloat16 || is_float8(type);
+}
+// uint16, uint32 and uint64: stored and converted, without promotion among integers.
+inline constexpr bool is_barebones_unsigned(ScalarType type) {
+  return type == ScalarType::UInt16 || type == ScalarType::UInt32 || type == ScalarType::UInt64;
+}
+inline constexpr bool is_signed_type(ScalarType type) {
+  return type != ScalarType::Byte && type != ScalarType::Bool && !is_barebones_unsigned(type);
+}
+inline constexpr bool isSignedType(ScalarType type) { return is_signed_type(type); }
+
+// "Float", "Long", ...
+inline constexpr const char* toString(ScalarType type) {
+  switch (type) {
+#define LAMELLA_SCALAR_TYPE(cpp, name, number, text) \
+  case ScalarType::name:                             \
+    return #name;
+#define LAMELLA_SCALAR_NAME(name, number, text, bytes) \
+  case ScalarType::name:                               \
+    return #name;
+#include "lamella/core/scalar_type.def"
+    default:
+      return "UNKNOWN_SCALAR";
+  }
+}
+// "float32", "int64", ...: the name in Python.
+inline constexpr const char* dtype_name(ScalarType type) {
+  switch (type) {
+#define LAMELLA_SCALAR_TYPE(cpp, name, number, text) \
+  case ScalarType::name:                             \
+    return #text;
+#define LAMELLA_SCALAR_NAME(name, number, text, bytes) \
+  case ScalarType::name:                               \
+    return #text;
+#include "lamella/core/scalar_type.def"
+    default:
+      return "unknown";
+  }
+}
+// In messages a type has its Python name.
+inline void append(std::string& out, ScalarType type) { out.append(dtype_name(type)); }
+
+// The type of the real and imaginary parts; itself for a real type.
+inline constexpr ScalarType to_real_type(ScalarType type) {
+  switch (type) {
+    case ScalarType::ComplexHalf: return ScalarType::Half;
+    case ScalarType::ComplexFloat: return ScalarType::Float;
+    case ScalarType::ComplexDouble: return ScalarType::Double;
+    default: return type;
+  }
+}
+inline constexpr ScalarType toRealValueType(ScalarType type) { return to_real_type(type); }
+// The complex type whose parts hold `type`.
+inline ScalarType to_complex_type(ScalarType type) {
+  switch (type) {
+    case ScalarType::Half: return ScalarType::ComplexHalf;
+    case ScalarType::BFloat16:  // no complex type has its range but complex64
+    case ScalarType::Float: return ScalarType::ComplexFloat;
+    case ScalarType::Double: return ScalarType::ComplexDouble;
+    case ScalarType::ComplexHalf:
+    case ScalarType::ComplexFloat:
+    case ScalarType::ComplexDouble: return type;
+    default: break;
+  }
+  LAMELLA_CHECK_TYPE(false, "to_complex_type: expected a floating-point type, got ", type);
+  return type;
+}
+inline ScalarType toComplexType(ScalarType type) { return to_complex_type(type); }
+
+namespace detail {
+[[noreturn]] LAMELLA_COLD inline void throw_no_promotion(ScalarType a, ScalarType b) {
+  throw Error(str("promote_types: expected types with a common type, got ", a, " and ", b));
+}
+}  // namespace detail
+
+// The smallest type that both convert to without losing range, as PyTorch defines it. Undefined
+// with anything is Undefined. Throws where PyTorch has no rule: float8 with others, and
+// uint16/32/64 with anything but real floating point.
+inline ScalarType promote_types(ScalarType a, ScalarType b) {
+  if (a == b) return a;
+  if (a == ScalarType::Undefined || b == ScalarType::Undefined) return ScalarType::Undefined;
+  if (!is_supported(a) || !is_supported(b) || is_float8(a) || is_float8(b)) {
+    detail::throw_no_promotion(a, b);
+  }
+  if (is_barebones_unsigned(a) || is_barebones_unsigned(b)) {
+    if (is_floating_point(a)) return a;
+    if (is_floating_point(b)) return b;
+    detail::throw_no_promotion(a, b);
+  }
+  if (is_complex(a) || is_complex(b)) {
+    auto part_bytes = [](ScalarType t) -> size_t {
+      if (t == ScalarType::BFloat16) return 4;
+      if (is_complex(t)) return element_size(t) / 2;
+      return is_floating_point(t) ? element_size(t) : 0;
+    };
+    size_t bytes = part_bytes(a) > part_bytes(b) ? part_bytes(a) : part_bytes(b);
+    return bytes == 8   ? ScalarType::ComplexDouble
+           : bytes == 4 ? ScalarType::ComplexFloat
+                        : ScalarType::ComplexHalf;
+  }
+  bool float_a = is_floating_point(a), float_b = is_floating_point(b);
+  if (float_a != float_b) return float_a ? a : b;
+  if (float_a) {  // float16 with bfloat16 needs float32
+    if (element_size(a) == element_size(b)) return ScalarType::Float;
+    return element_size(a) > element_size(b) ? a : b;
+  }
+  if (a == ScalarType::Bool) return b;
+  if (b == ScalarType::Bool) return a;
+  if (element_size(a) == 1 && element_size(b) == 1) return ScalarType::Short;  // uint8 with int8
+  return element_size(a) > element_size(b) ? a : b;
+}
+inline ScalarType promoteTypes(ScalarType a, ScalarType b) { return promote_types(a, b); }
+
+// Whether a result of type `from` may be written to a tensor of type `to`: complex does not go to
+// real, floating point not to integers, and nothing but bool to bool.
+inline constexpr bool can_cast(ScalarType from, ScalarType to) {
+  if (is_complex(from) && !is_complex(to)) return false;
+  if (is_floating_point(from) && is_integral(to, false)) return false;
+  return from == ScalarType::Bool || to != ScalarType::Bool;
+}
+inline constexpr bool canCast(ScalarType from, ScalarType to) { return can_cast(from, to); }
+
+}  // namespace lamella

@@ -1,0 +1,277 @@
+// TensorBase: one reference to a tensor, and everything that its header tells. Knows no operator;
+// the generated class Tensor adds those and no field.
+//
+// Note [Reference counts]
+//   Strong references count in `references`. `weak_references` is 0 until the first weak
+//   reference is made; from then on all strong references together hold one. So {1, 0}, read in
+//   one load, means that nobody else can reach the tensor, and it ends without a locked operation.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "lamella/abi/abi.h"
+#include "lamella/core/array_ref.h"
+#include "lamella/core/device.h"
+#include "lamella/core/error.h"
+#include "lamella/core/key_set.h"
+#include "lamella/core/layout.h"
+#include "lamella/core/memory_format.h"
+#include "lamella/core/scalar_type.h"
+#include "lamella/core/tensor_options.h"
+#include "lamella/core/wrap_dim.h"
+
+namespace lamella {
+
+template <class T, size_t N>
+class TensorAccessor;
+
+namespace detail {
+
+static_assert(offsetof(lamella_tensor, references) == 0 &&
+              offsetof(lamella_tensor, weak_references) == 4);
+typedef uint64_t __attribute__((may_alias)) reference_pair;
+inline constexpr uint64_t kSoleReference = 1;  // references 1, weak_references 0, little endian
+
+LAMELLA_ALWAYS_INLINE void retain(lamella_tensor* tensor) {
+  __atomic_fetch_add(&tensor->references, 1, __ATOMIC_RELAXED);
+}
+LAMELLA_ALWAYS_INLINE void release(lamella_tensor* tensor) {
+  auto* pair = reinterpret_cast<const reference_pair*>(tensor);
+  if (__atomic_load_n(pair, __ATOMIC_ACQUIRE) == kSoleReference ||
+      __atomic_fetch_sub(&tensor->references, 1, __ATOMIC_ACQ_REL) == 1) {
+    lamella_tensor_destroy(tensor);
+  }
+}
+
+[[noreturn]] LAMELLA_COLD inline void throw_undefined(const char* what) {
+  throw Error(str(what, ": expected a defined tensor, got an undefined one"));
+}
+[[noreturn]] LAMELLA_COLD inline void throw_wrong_dtype(const char* what, ScalarType expected,
+                                                        ScalarType got) {
+  throw Error(str(what, ": expected a tensor of ", expected, ", got ", got));
+}
+
+}  // namespace detail
+
+class TensorBase {
+ public:
+  constexpr TensorBase() = default;
+  TensorBase(const TensorBase& other) : tensor_(other.tensor_) {
+    if (tensor_) detail::retain(tensor_);
+  }
+  TensorBase(TensorBase&& other) noexcept : tensor_(std::exchange(other.tensor_, nullptr)) {}
+  TensorBase& operator=(const TensorBase& other) {
+    TensorBase copy(other);
+    std::swap(tensor_, copy.tensor_);
+    return *this;
+  }
+  TensorBase& operator=(TensorBase&& other) noexcept {
+    std::swap(tensor_, other.tensor_);
+    return *this;
+  }
+  ~TensorBase() {
+    if (tensor_) detail::release(tensor_);
+  }
+
+  // Takes over one reference of the caller's; a null pointer gives an undefined tensor.
+  static TensorBase adopt(lamella_tensor* tensor) { return TensorBase(tensor); }
+  // Adds a reference to one that stays with the caller.
+  static TensorBase borrow(lamella_tensor* tensor) {
+    if (tensor) detail::retain(tensor);
+    return TensorBase(tensor);
+  }
+  // Gives the reference to the caller; this becomes undefined.
+  lamella_tensor* unsafe_release() { return std::exchange(tensor_, nullptr); }
+
+  // The header; NULL if undefined.
+  lamella_tensor* impl() const { return tensor_; }
+  lamella_tensor* unsafeGetTensorImpl() const { return tensor_; }
+  void reset() { *this = TensorBase(); }
+
+  bool defined() const { return tensor_ != nullptr; }
+  bool is_same(const TensorBase& other) const { return tensor_ == other.tensor_; }
+  uint32_t use_count() const {
+    return tensor_ ? __atomic_load_n(&tensor_->references, __ATOMIC_RELAXED) : 0;
+  }
+
+  // ---- Shape ----
+
+  int64_t dim() const { return get("dim")->ndim; }
+  int64_t ndimension() const { return dim(); }
+  IntArrayRef sizes() const {
+    const lamella_tensor* t = get("sizes");
+    return {t->sizes, static_cast<size_t>(t->ndim)};
+  }
+  IntArrayRef strides() const {
+    const lamella_tensor* t = get("strides");
+    return {t->strides, static_cast<size_t>(t->ndim)};
+  }
+  // Dimensions count from the end if negative; IndexError if there is none.
+  int64_t size(int64_t dim) const { return get("size")->sizes[wrap(dim, "size")]; }
+  int64_t stride(int64_t dim) const { return get("stride")->strides[wrap(dim, "stride")]; }
+  int64_t numel() const { return get("numel")->numel; }
+  size_t nbytes() const { return static_cast<size_t>(numel()) * itemsize(); }
+  size_t itemsize() const { return lamella::element_size(scalar_type()); }
+  int64_t element_size() const { return static_cast<int64_t>(itemsize()); }
+  int64_t storage_offset() const { return get("storage_offset")->storage_offset; }
+
+  bool is_contiguous(MemoryFormat format = MemoryFormat::Contiguous) const {
+    uint32_t flag = format == MemoryFormat::ChannelsLast     ? LAMELLA_TENSOR_CHANNELS_LAST
+                    : format == MemoryFormat::ChannelsLast3d ? LAMELLA_TENSOR_CHANNELS_LAST_3D
+                                                             : LAMELLA_TENSOR_CONTIGUOUS;
+    return has_flag("is_contiguous", flag);
+  }
+  // No two elements share memory and there are no gaps.
+  bool is_non_overlapping_and_dense() const {
+    return has_flag("is_non_overlapping_and_dense", LAMELLA_TENSOR_DENSE);
+  }
+  // The format that an operator should give its result. With `exact`, only if this tensor is dense
+  // in it.
+  MemoryFormat suggest_memory_format(bool exact = false) const {
+    const lamella_tensor* t = get("suggest_memory_format");
+    if (layout() == Layout::Strided && (t->flags & LAMELLA_TENSOR_LIKES_CHANNELS_LAST) != 0) {
+      if (t->ndim == 4 && (!exact || (t->flags & LAMELLA_TENSOR_CHANNELS_LAST) != 0)) {
+        return MemoryFormat::ChannelsLast;
+      }
+      if (t->ndim == 5 && (!exact || (t->flags & LAMELLA_TENSOR_CHANNELS_LAST_3D) != 0)) {
+        return MemoryFormat::ChannelsLast3d;
+      }
+    }
+    return MemoryFormat::Contiguous;
+  }
+
+  // ---- Kind ----
+
+  ScalarType scalar_type() const { return static_cast<ScalarType>(get("dtype")->scalar_type); }
+  ScalarType dtype() const { return scalar_type(); }
+  Device device() const {
+    const lamella_tensor* t = get("device");
+    return Device(static_cast<DeviceType>(t->device_type), t->device_index);
+  }
+  DeviceIndex get_device() const { return get("get_device")->device_index; }
+  Layout layout() const { return static_cast<Layout>(get("layout")->layout); }
+  TensorOptions options() const {
+    return TensorOptions().dtype(dtype()).device(device()).layout(layout());
+  }
+  uint64_t key_set() const { return get("key_set")->key_set; }
+
+  bool is_cpu() const { return device().is_cpu(); }
+  bool is_cuda() const { return device().is_cuda(); }
+  bool is_meta() const { return device().is_meta(); }
+  bool is_floating_point() const { return lamella::is_floating_point(dtype()); }
+  bool is_complex() const { return lamella::is_complex(dtype()); }
+  bool is_signed() const { return lamella::is_signed_type(dtype()); }
+  bool is_conj() const { return has_flag("is_conj", LAMELLA_TENSOR_CONJ); }
+  bool is_neg() const { return has_flag("is_neg", LAMELLA_TENSOR_NEG); }
+  bool is_inference() const { return has_flag("is_inference", LAMELLA_TENSOR_INFERENCE); }
+  bool requires_grad() const { return has_flag("requires_grad", LAMELLA_TENSOR_REQUIRES_GRAD); }
+  // Whether this stands for a number of the host language, which is weak in type promotion.
+  bool is_wrapped_number() const {
+    return has_flag("is_wrapped_number", LAMELLA_TENSOR_WRAPPED_NUMBER);
+  }
+
+  // ---- Memory ----
+
+  void* data_ptr() const { return get("data_ptr")->data; }
+  const void* const_data_ptr() const { return data_ptr(); }
+  void* mutable_data_ptr() const { return data_ptr(); }
+  // Throws unless T is the element type.
+  template <class T>
+  T* data_ptr() const {
+    return typed<T>("data_ptr");
+  }
+  template <class T>
+  const T* const_data_ptr() const {
+    return typed<T>("const_data_ptr");
+  }
+  template <class T>
+  T* mutable_data_ptr() const {
+    return typed<T>("mutable_data_ptr");
+  }
+
+  bool has_storage() const { return tensor_ != nullptr && tensor_->storage != nullptr; }
+  lamella_storage* storage_impl() const { return get("storage")->storage; }
+  bool is_alias_of(const TensorBase& other) const {
+    return has_storage() && other.has_storage() && tensor_->storage == other.tensor_->storage;
+  }
+  // Writes so far to the memory, through any alias.
+  uint32_t _version() const { return lamella_tensor_version(get("_version")); }
+
+  // Fast element access for N dimensions of T; both are checked. Needs accessor.h.
+  template <class T, size_t N>
+  TensorAccessor<T, N> accessor() const;
+
+ protected:
+  explicit constexpr TensorBase(lamella_tensor* tensor) : tensor_(tensor) {}
+
+ private:
+  // Reading an undefined tensor is a mistake with a message, not a crash.
+  LAMELLA_ALWAYS_INLINE lamella_tensor* get(const char* what) const {
+    if (LAMELLA_UNLIKELY(tensor_ == nullptr)) detail::throw_undefined(what);
+    return tensor_;
+  }
+  bool has_flag(const char* what, uint32_t flag) const { return (get(what)->flags & flag) != 0; }
+  int64_t wrap(int64_t dim, const char* what) const {
+    int64_t ndim = tensor_->ndim;
+    if (LAMELLA_UNLIKELY(ndim == 0)) {
+      LAMELLA_CHECK_INDEX(false, what, ": expected a tensor with dimensions, got 'dim' ", dim,
+                          " for one without");
+    }
+    return maybe_wrap_dim(dim, ndim, what);
+  }
+  template <class T>
+  T* typed(const char* what) const {
+    constexpr ScalarType type = CppTypeToScalarType<std::remove_const_t<T>>::value;
+    const lamella_tensor* t = get(what);
+    if (LAMELLA_UNLIKELY(t->scalar_type != static_cast<uint8_t>(type))) {
+      detail::throw_wrong_dtype(what, type, static_cast<ScalarType>(t->scalar_type));
+    }
+    return static_cast<T*>(t->data);
+  }
+
+  lamella_tensor* tensor_ = nullptr;
+};
+static_assert(sizeof(TensorBase) == sizeof(lamella_tensor*));
+
+// A reference that does not keep its tensor alive.
+class WeakTensorRef {
+ public:
+  constexpr WeakTensorRef() = default;
+  explicit WeakTensorRef(const TensorBase& tensor) : tensor_(tensor.impl()) { retain(); }
+  WeakTensorRef(const WeakTensorRef& other) : tensor_(other.tensor_) { retain(); }
+  WeakTensorRef(WeakTensorRef&& other) noexcept
+      : tensor_(std::exchange(other.tensor_, nullptr)) {}
+  WeakTensorRef& operator=(WeakTensorRef other) noexcept {
+    std::swap(tensor_, other.tensor_);
+    return *this;
+  }
+  ~WeakTensorRef() {
+    if (tensor_) lamella_tensor_release_weak(tensor_);
+  }
+
+  // The tensor, or an undefined one if it is gone.
+  TensorBase lock() const {
+    return TensorBase::adopt(tensor_ && lamella_tensor_lock(tensor_) ? tensor_ : nullptr);
+  }
+  bool expired() const {
+    return tensor_ == nullptr || __atomic_load_n(&tensor_->references, __ATOMIC_ACQUIRE) == 0;
+  }
+
+ private:
+  // The first weak reference counts for the strong ones too: Note [Reference counts].
+  void retain() {
+    if (!tensor_) return;
+    uint32_t count = __atomic_load_n(&tensor_->weak_references, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&tensor_->weak_references, &count,
+                                        count == 0 ? 2 : count + 1, true, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_RELAXED)) {
+    }
+  }
+
+  lamella_tensor* tensor_ = nullptr;
+};
+
+}  // namespace lamella
