@@ -1,0 +1,441 @@
+// IValue: one argument or return of a boxed call, owned. 16 bytes over lamella_value.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "lamella/abi/abi.h"
+#include "lamella/core/array_ref.h"
+#include "lamella/core/complex.h"
+#include "lamella/core/device.h"
+#include "lamella/core/error.h"
+#include "lamella/core/generator.h"
+#include "lamella/core/layout.h"
+#include "lamella/core/memory_format.h"
+#include "lamella/core/scalar.h"
+#include "lamella/core/scalar_type.h"
+#include "lamella/core/tensor_base.h"
+
+namespace lamella {
+
+namespace detail {
+inline const char* tag_name(uint8_t tag) {
+  constexpr const char* names[] = {"None",    "Tensor",   "int",      "float",    "bool",
+                                   "complex", "str",      "Device",   "int[]",    "float[]",
+                                   "bool[]",  "Tensor[]", "list",     "tuple",    "Dict",
+                                   "Generator", "object"};
+  return tag < sizeof(names) / sizeof(names[0]) ? names[tag] : "?";
+}
+[[noreturn]] inline void throw_tag(const char* expected, uint8_t got) {
+  throw TypeError(std::string("IValue: expected ") + expected + ", got " + tag_name(got));
+}
+// Whether releasing a value of this tag can have an effect.
+inline bool tag_owns(const lamella_value& v) {
+  return v.tag == LAMELLA_TENSOR || (v.flags & LAMELLA_VALUE_BLOCK) != 0 ||
+         v.tag >= LAMELLA_GENERATOR;
+}
+}  // namespace detail
+
+// Holds None, a Tensor, a number, a string, a Device, a list, a tuple, a dict, a Generator or a
+// custom object. Copies share lists and strings; to*() raises TypeError on another tag.
+class IValue {
+ public:
+  IValue() { clear(); }
+  IValue(std::nullopt_t) { clear(); }
+  IValue(const TensorBase& tensor) { set_tensor(TensorBase(tensor).unsafe_release()); }
+  IValue(TensorBase&& tensor) { set_tensor(tensor.unsafe_release()); }
+  IValue(int64_t number) { set_int(LAMELLA_INT, number); }
+  IValue(int number) { set_int(LAMELLA_INT, number); }
+  IValue(bool flag) { set_int(LAMELLA_BOOL, flag); }
+  IValue(double number) {
+    clear();
+    value_.tag = LAMELLA_DOUBLE;
+    value_.as.d = number;
+  }
+  IValue(ScalarType type) { set_int(LAMELLA_INT, static_cast<int64_t>(type)); }
+  IValue(Layout layout) { set_int(LAMELLA_INT, static_cast<int64_t>(layout)); }
+  IValue(MemoryFormat format) { set_int(LAMELLA_INT, static_cast<int64_t>(format)); }
+  IValue(Device device) { set_int(LAMELLA_DEVICE, pack_device(device)); }
+  IValue(complex<double> number) {
+    allocate(LAMELLA_COMPLEX, 2);
+    static_cast<double*>(value_.as.pointer)[0] = number.real();
+    static_cast<double*>(value_.as.pointer)[1] = number.imag();
+  }
+  IValue(const Scalar& number);
+  IValue(std::string_view text) {
+    allocate(LAMELLA_STRING, text.size());
+    if (!text.empty()) __builtin_memcpy(value_.as.pointer, text.data(), text.size());
+  }
+  IValue(const std::string& text) : IValue(std::string_view(text)) {}
+  IValue(const char* text) : IValue(std::string_view(text)) {}
+  IValue(IntArrayRef list) { copy_list(LAMELLA_INT_LIST, list.data(), list.size()); }
+  IValue(ArrayRef<double> list) { copy_list(LAMELLA_DOUBLE_LIST, list.data(), list.size()); }
+  IValue(const std::vector<int64_t>& list) : IValue(IntArrayRef(list)) {}
+  IValue(const std::vector<double>& list) : IValue(ArrayRef<double>(list)) {}
+  // Any class over TensorBase, which shares its representation.
+  template <class T, class = std::enable_if_t<std::is_base_of_v<TensorBase, T>>>
+  IValue(ArrayRef<T> list) {
+    static_assert(sizeof(T) == sizeof(lamella_tensor*));
+    allocate(LAMELLA_TENSOR_LIST, list.size());
+    for (size_t i = 0; i < list.size(); ++i) {
+      static_cast<lamella_tensor**>(value_.as.pointer)[i] = TensorBase(list[i]).unsafe_release();
+    }
+  }
+  template <class T, class = std::enable_if_t<std::is_base_of_v<TensorBase, T>>>
+  IValue(const std::vector<T>& list) : IValue(ArrayRef<T>(list)) {}
+  template <class T>
+  IValue(const std::optional<T>& value) : IValue() {
+    if (value.has_value()) *this = IValue(*value);
+  }
+  IValue(const Generator& generator);
+  static IValue list(ArrayRef<IValue> items) { return IValue(LAMELLA_LIST, items); }
+  static IValue tuple(ArrayRef<IValue> items) { return IValue(LAMELLA_TUPLE, items); }
+  // Keys and values in turn.
+  static IValue dict(ArrayRef<IValue> items) { return IValue(LAMELLA_DICT, items); }
+
+  IValue(const IValue& other) { copy_from(other.value_); }
+  IValue(IValue&& other) noexcept : value_(other.value_) { other.clear(); }
+  IValue& operator=(const IValue& other) {
+    IValue copy(other);
+    std::swap(value_, copy.value_);
+    return *this;
+  }
+  IValue& operator=(IValue&& other) noexcept {
+    std::swap(value_, other.value_);
+    return *this;
+  }
+  ~IValue() {
+    if (detail::tag_owns(value_)) release();
+  }
+
+  // An owned copy of a borrowed value; the borrowed one stays with its owner.
+  static IValue from_borrowed(const lamella_value& value) {
+    IValue result;
+    result.copy_from(value);
+    return result;
+  }
+  // Takes over an owned value.
+  static IValue adopt(const lamella_value& value) {
+    IValue result;
+    result.value_ = value;
+    return result;
+  }
+  lamella_value unsafe_release() {
+    lamella_value value = value_;
+    clear();
+    return value;
+  }
+  const lamella_value& value() const { return value_; }
+  uint8_t tag() const { return value_.tag; }
+  const char* tagKind() const { return detail::tag_name(value_.tag); }
+
+  bool isNone() const { return value_.tag == LAMELLA_NONE; }
+  bool isTensor() const { return value_.tag == LAMELLA_TENSOR; }
+  bool isInt() const { return value_.tag == LAMELLA_INT; }
+  bool isDouble() const { return value_.tag == LAMELLA_DOUBLE; }
+  bool isBool() const { return value_.tag == LAMELLA_BOOL; }
+  bool isComplexDouble() const { return value_.tag == LAMELLA_COMPLEX; }
+  bool isScalar() const { return isInt() || isDouble() || isBool() || isComplexDouble(); }
+  bool isString() const { return value_.tag == LAMELLA_STRING; }
+  bool isDevice() const { return value_.tag == LAMELLA_DEVICE; }
+  bool isIntList() const { return value_.tag == LAMELLA_INT_LIST; }
+  bool isDoubleList() const { return value_.tag == LAMELLA_DOUBLE_LIST; }
+  bool isBoolList() const { return value_.tag == LAMELLA_BOOL_LIST; }
+  bool isTensorList() const { return value_.tag == LAMELLA_TENSOR_LIST; }
+  bool isTuple() const { return value_.tag == LAMELLA_TUPLE; }
+  bool isList() const {
+    return value_.tag == LAMELLA_LIST ||
+           (value_.tag >= LAMELLA_INT_LIST && value_.tag <= LAMELLA_TENSOR_LIST);
+  }
+  bool isGenericDict() const { return value_.tag == LAMELLA_DICT; }
+  bool isGenerator() const { return value_.tag == LAMELLA_GENERATOR; }
+  bool isObject() const { return value_.tag == LAMELLA_OBJECT; }
+
+  // T is Tensor unless told otherwise; any class over TensorBase.
+  template <class T = Tensor>
+  T toTensor() const& {
+    if (isNone()) return T();
+    expect(LAMELLA_TENSOR);
+    return T(TensorBase::borrow(value_.as.tensor));
+  }
+  template <class T = Tensor>
+  T toTensor() && {
+    if (isNone()) return T();
+    expect(LAMELLA_TENSOR);
+    return T(TensorBase::adopt(unsafe_release().as.tensor));
+  }
+  int64_t toInt() const {
+    if (value_.tag != LAMELLA_BOOL) expect(LAMELLA_INT);
+    return value_.as.i;
+  }
+  double toDouble() const {
+    if (value_.tag == LAMELLA_INT) return static_cast<double>(value_.as.i);
+    expect(LAMELLA_DOUBLE);
+    return value_.as.d;
+  }
+  bool toBool() const {
+    expect(LAMELLA_BOOL);
+    return value_.as.i != 0;
+  }
+  complex<double> toComplexDouble() const {
+    expect(LAMELLA_COMPLEX);
+    const double* z = static_cast<const double*>(value_.as.pointer);
+    return {z[0], z[1]};
+  }
+  Scalar toScalar() const;
+  std::string_view toStringView() const {
+    expect(LAMELLA_STRING);
+    return {static_cast<const char*>(value_.as.pointer), value_.size};
+  }
+  std::string toStringRef() const { return std::string(toStringView()); }
+  ScalarType toScalarType() const { return static_cast<ScalarType>(toInt()); }
+  Layout toLayout() const { return static_cast<Layout>(toInt()); }
+  MemoryFormat toMemoryFormat() const { return static_cast<MemoryFormat>(toInt()); }
+  Device toDevice() const {
+    expect(LAMELLA_DEVICE);
+    return unpack_device(value_.as.i);
+  }
+  Generator toGenerator() const;
+  IntArrayRef toIntList() const {
+    expect(LAMELLA_INT_LIST);
+    return {static_cast<const int64_t*>(value_.as.pointer), value_.size};
+  }
+  std::vector<int64_t> toIntVector() const { return toIntList().vec(); }
+  ArrayRef<double> toDoubleList() const {
+    expect(LAMELLA_DOUBLE_LIST);
+    return {static_cast<const double*>(value_.as.pointer), value_.size};
+  }
+  std::vector<double> toDoubleVector() const { return toDoubleList().vec(); }
+  template <class T = Tensor>
+  ArrayRef<T> toTensorList() const {
+    expect(LAMELLA_TENSOR_LIST);
+    return {static_cast<const T*>(value_.as.pointer), value_.size};
+  }
+  template <class T = Tensor>
+  std::vector<T> toTensorVector() const {
+    return toTensorList<T>().vec();
+  }
+  // Elements of a generic list, tuple or dict (keys and values in turn).
+  ArrayRef<IValue> elements() const {
+    if (value_.tag != LAMELLA_TUPLE && value_.tag != LAMELLA_DICT) expect(LAMELLA_LIST);
+    return {static_cast<const IValue*>(value_.as.pointer), value_.size};
+  }
+
+  static int64_t pack_device(Device device) {
+    return static_cast<uint8_t>(device.type()) |
+           (static_cast<int64_t>(static_cast<uint8_t>(device.index())) << 8);
+  }
+  static Device unpack_device(int64_t bits) {
+    return Device(static_cast<DeviceType>(bits & 0xff), static_cast<int8_t>((bits >> 8) & 0xff));
+  }
+
+ private:
+  IValue(uint8_t tag, ArrayRef<IValue> items) {
+    allocate(tag, items.size());
+    for (size_t i = 0; i < items.size(); ++i) {
+      static_cast<lamella_value*>(value_.as.pointer)[i] = IValue(items[i]).unsafe_release();
+    }
+  }
+  void clear() { value_ = lamella_value{{0}, 0, LAMELLA_NONE, 0, 0}; }
+  void set_int(uint8_t tag, int64_t number) {
+    clear();
+    value_.tag = tag;
+    value_.as.i = number;
+  }
+  void set_tensor(lamella_tensor* tensor) {
+    clear();
+    value_.tag = LAMELLA_TENSOR;
+    value_.as.tensor = tensor;
+  }
+  void allocate(uint8_t tag, size_t size) {
+    clear();
+    detail::check(lamella_value_allocate(tag, size, &value_));
+  }
+  template <class T>
+  void copy_list(uint8_t tag, const T* data, size_t size) {
+    allocate(tag, size);
+    if (size != 0) __builtin_memcpy(value_.as.pointer, data, size * sizeof(T));
+  }
+  void copy_from(const lamella_value& other) {
+    if (other.tag == LAMELLA_TENSOR) {
+      set_tensor(TensorBase(TensorBase::borrow(other.as.tensor)).unsafe_release());
+    } else if (other.tag <= LAMELLA_BOOL || other.tag == LAMELLA_DEVICE) {
+      value_ = other;
+    } else {
+      clear();
+      detail::check(lamella_value_copy(&other, &value_));
+    }
+  }
+  void release() {
+    if (value_.tag == LAMELLA_TENSOR) {
+      TensorBase::adopt(value_.as.tensor);
+    } else {
+      lamella_value_release(&value_);
+    }
+  }
+  void expect(uint8_t tag) const {
+    if (value_.tag != tag) detail::throw_tag(detail::tag_name(tag), value_.tag);
+  }
+
+  lamella_value value_;
+};
+static_assert(sizeof(IValue) == sizeof(lamella_value));
+
+inline IValue::IValue(const Scalar& number) {
+  if (number.isComplex()) {
+    *this = IValue(number.toComplexDouble());
+  } else if (number.isFloatingPoint()) {
+    *this = IValue(number.toDouble());
+  } else if (number.isBoolean()) {
+    *this = IValue(number.toBool());
+  } else {
+    *this = IValue(number.toLong());
+  }
+}
+inline Scalar IValue::toScalar() const {
+  switch (value_.tag) {
+    case LAMELLA_INT: return Scalar(value_.as.i);
+    case LAMELLA_DOUBLE: return Scalar(value_.as.d);
+    case LAMELLA_BOOL: return Scalar(value_.as.i != 0);
+    case LAMELLA_COMPLEX: return Scalar(toComplexDouble());
+    default: detail::throw_tag("a number", value_.tag);
+  }
+}
+inline IValue::IValue(const Generator& generator) {
+  clear();
+  if (!generator.defined()) return;
+  value_.tag = LAMELLA_GENERATOR;
+  value_.as.pointer = Generator(generator).unsafe_release();
+}
+inline Generator IValue::toGenerator() const {
+  expect(LAMELLA_GENERATOR);
+  return Generator::borrow(static_cast<lamella_object*>(value_.as.pointer));
+}
+
+// The arguments or returns of a boxed call as PyTorch's boxed kernels see them: a vector of IValue
+// that lives on the caller's stack up to 16 entries.
+class Stack {
+ public:
+  Stack() = default;
+  Stack(const Stack& other) { append(other.begin(), other.size()); }
+  Stack(Stack&& other) noexcept { swap(other); }
+  Stack& operator=(Stack other) noexcept {
+    swap(other);
+    return *this;
+  }
+  Stack(std::initializer_list<IValue> values) { append(values.begin(), values.size()); }
+  ~Stack() {
+    clear();
+    if (data_ != inline_data()) ::operator delete(data_);
+  }
+
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  IValue* data() { return data_; }
+  const IValue* data() const { return data_; }
+  IValue* begin() { return data_; }
+  IValue* end() { return data_ + size_; }
+  const IValue* begin() const { return data_; }
+  const IValue* end() const { return data_ + size_; }
+  IValue& operator[](size_t i) { return data_[i]; }
+  const IValue& operator[](size_t i) const { return data_[i]; }
+  IValue& at(size_t i) {
+    LAMELLA_CHECK_INDEX(i < size_, "Stack: expected an index below ", size_, ", got ", i);
+    return data_[i];
+  }
+  IValue& back() { return data_[size_ - 1]; }
+  void reserve(size_t capacity) {
+    if (capacity <= capacity_) return;
+    capacity = capacity < 2 * capacity_ ? 2 * capacity_ : capacity;
+    IValue* grown = static_cast<IValue*>(::operator new(capacity * sizeof(IValue)));
+    for (size_t i = 0; i < size_; ++i) {
+      new (grown + i) IValue(std::move(data_[i]));
+      data_[i].~IValue();
+    }
+    if (data_ != inline_data()) ::operator delete(data_);
+    data_ = grown;
+    capacity_ = capacity;
+  }
+  template <class... A>
+  IValue& emplace_back(A&&... arguments) {
+    reserve(size_ + 1);
+    IValue* slot = new (data_ + size_) IValue(std::forward<A>(arguments)...);
+    ++size_;
+    return *slot;
+  }
+  void push_back(IValue value) { emplace_back(std::move(value)); }
+  void pop_back() { data_[--size_].~IValue(); }
+  void clear() {
+    while (size_ != 0) pop_back();
+  }
+  void resize(size_t size) {
+    while (size_ > size) pop_back();
+    while (size_ < size) emplace_back();
+  }
+  // Removes [first, last).
+  void erase(IValue* first, IValue* last) {
+    IValue* to = first;
+    for (IValue* from = last; from != end(); ++from, ++to) *to = std::move(*from);
+    while (end() != to) pop_back();
+  }
+  void erase(IValue* first) { erase(first, first + 1); }
+  void swap(Stack& other) noexcept {
+    Stack* heap = data_ != inline_data() ? this : nullptr;
+    Stack* other_heap = other.data_ != other.inline_data() ? &other : nullptr;
+    // Values are 16 plain bytes, so the inline parts can be exchanged as bytes.
+    unsigned char bytes[sizeof(inline_)];
+    __builtin_memcpy(bytes, inline_, sizeof(bytes));
+    __builtin_memcpy(inline_, other.inline_, sizeof(bytes));
+    __builtin_memcpy(other.inline_, bytes, sizeof(bytes));
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    std::swap(capacity_, other.capacity_);
+    if (heap == nullptr) other.data_ = other.inline_data();
+    if (other_heap == nullptr) data_ = inline_data();
+  }
+
+ private:
+  static constexpr size_t kInline = 16;
+  IValue* inline_data() { return reinterpret_cast<IValue*>(inline_); }
+  void append(const IValue* values, size_t count) {
+    reserve(size_ + count);
+    for (size_t i = 0; i < count; ++i) emplace_back(values[i]);
+  }
+
+  alignas(IValue) unsigned char inline_[kInline * sizeof(IValue)];
+  IValue* data_ = inline_data();
+  size_t size_ = 0;
+  size_t capacity_ = kInline;
+};
+
+// PyTorch's spellings for working on the end of a stack.
+inline IValue pop(Stack& stack) {
+  IValue value = std::move(stack.back());
+  stack.pop_back();
+  return value;
+}
+inline IValue pop(Stack* stack) { return pop(*stack); }
+inline void drop(Stack& stack, size_t n) {
+  while (n-- != 0) stack.pop_back();
+}
+inline void drop(Stack* stack, size_t n) { drop(*stack, n); }
+inline IValue& peek(Stack& stack, size_t i, size_t n) { return stack[stack.size() - n + i]; }
+inline const IValue& peek(const Stack& stack, size_t i, size_t n) {
+  return stack[stack.size() - n + i];
+}
+inline ArrayRef<IValue> last(const Stack& stack, size_t n) {
+  return {stack.data() + (stack.size() - n), n};
+}
+template <class... A>
+void push(Stack& stack, A&&... values) {
+  (stack.emplace_back(std::forward<A>(values)), ...);
+}
+template <class... A>
+void push(Stack* stack, A&&... values) {
+  push(*stack, std::forward<A>(values)...);
+}
+
+}  // namespace lamella

@@ -1,0 +1,117 @@
+// Dispatcher: finds operators, calls them, registers definitions and kernels one at a time.
+#pragma once
+#include "lamella/dispatch/guards.h"
+#include "lamella/dispatch/kernel_function.h"
+
+namespace lamella {
+
+// Undoes a registration when it is destroyed. Destruction waits until no other thread is inside the
+// kernel; calls that begin later see the operator without it.
+class RegistrationHandleRAII {
+ public:
+  RegistrationHandleRAII() = default;
+  explicit RegistrationHandleRAII(lamella_library* library) : library_(library) {}
+  RegistrationHandleRAII(RegistrationHandleRAII&& other) noexcept : library_(other.library_) {
+    other.library_ = nullptr;
+  }
+  RegistrationHandleRAII& operator=(RegistrationHandleRAII&& other) noexcept {
+    std::swap(library_, other.library_);
+    return *this;
+  }
+  ~RegistrationHandleRAII() {
+    if (library_ != nullptr) lamella_library_close(library_);
+  }
+
+ private:
+  lamella_library* library_ = nullptr;
+};
+
+// The one table of operators. Look-ups and calls are wait-free while others register.
+class Dispatcher {
+ public:
+  static Dispatcher& singleton() {
+    static Dispatcher dispatcher;
+    return dispatcher;
+  }
+
+  // The operator if it is defined.
+  std::optional<OperatorHandle> findSchema(const OperatorName& name) const {
+    return lookup(name, 1);
+  }
+  // The operator if anything was registered under the name.
+  std::optional<OperatorHandle> findOp(const OperatorName& name) const { return lookup(name, 0); }
+  // Fails with the names that are near.
+  OperatorHandle findSchemaOrThrow(const char* name, const char* overload_name) const {
+    const lamella_operator* op = nullptr;
+    detail::check(lamella_find_operator(name, overload_name, &op));
+    return OperatorHandle(op);
+  }
+
+  template <class R, class... A>
+  R call(const TypedOperatorHandle<R(A...)>& op, A... arguments) const {
+    return op.call(std::forward<A>(arguments)...);
+  }
+  template <class R, class... A>
+  R redispatch(const TypedOperatorHandle<R(A...)>& op, DispatchKeySet keys, A... arguments) const {
+    return op.redispatch(keys, std::forward<A>(arguments)...);
+  }
+  void callBoxed(const OperatorHandle& op, Stack* stack) const { op.callBoxed(stack); }
+  void redispatchBoxed(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) const {
+    op.redispatchBoxed(keys, stack);
+  }
+
+  // Defines one operator; `debug` says where.
+  RegistrationHandleRAII registerDef(const char* schema, const char* debug = "registerDef") {
+    Block block(schema, LAMELLA_LIBRARY_FRAGMENT, debug);
+    detail::check(lamella_library_define(block.library, schema, nullptr, nullptr, debug, 0));
+    return block.keep();
+  }
+  // Registers one kernel.
+  RegistrationHandleRAII registerImpl(const OperatorName& name, std::optional<DispatchKey> key,
+                                      CppFunction kernel, const char* debug = "registerImpl") {
+    Block block(name.name.c_str(), LAMELLA_LIBRARY_IMPL, debug);
+    lamella_kernel_description description = kernel.release(debug, 0);
+    detail::check(lamella_library_implement(
+        block.library, toString(name).c_str(),
+        static_cast<uint16_t>(key.value_or(DispatchKey::None)), &description));
+    return block.keep();
+  }
+  // Registers a boxed kernel for every operator that has none for the key.
+  RegistrationHandleRAII registerFallback(DispatchKey key, CppFunction kernel,
+                                          const char* debug = "registerFallback") {
+    Block block("_::", LAMELLA_LIBRARY_IMPL, debug);
+    lamella_kernel_description description = kernel.release(debug, 0);
+    detail::check(
+        lamella_library_fallback(block.library, static_cast<uint16_t>(key), &description));
+    return block.keep();
+  }
+
+ private:
+  struct Block {
+    Block(const char* qualified_name, int32_t kind, const char* debug) {
+      std::string name_space(qualified_name);
+      size_t end = name_space.find("::");
+      name_space.resize(end == std::string::npos ? 0 : end);
+      detail::check(lamella_library_open(kind, name_space.empty() ? "aten" : name_space.c_str(),
+                                         static_cast<uint16_t>(DispatchKey::None), debug, 0,
+                                         &library));
+    }
+    ~Block() {
+      if (library != nullptr) lamella_library_close(library);
+    }
+    RegistrationHandleRAII keep() {
+      RegistrationHandleRAII handle(library);
+      library = nullptr;
+      return handle;
+    }
+    lamella_library* library = nullptr;
+  };
+  static std::optional<OperatorHandle> lookup(const OperatorName& name, int32_t defined) {
+    const lamella_operator* op =
+        lamella_lookup_operator(name.name.c_str(), name.overload_name.c_str(), defined);
+    if (op == nullptr) return std::nullopt;
+    return OperatorHandle(op);
+  }
+};
+
+}  // namespace lamella

@@ -1,0 +1,163 @@
+// Library and the LAMELLA_LIBRARY macros: how operators are declared and kernels registered.
+#pragma once
+#include "lamella/dispatch/dispatcher.h"
+
+namespace lamella {
+
+// A block of registrations for one namespace; they end with it.
+class Library final {
+ public:
+  enum Kind { DEF = LAMELLA_LIBRARY_DEF, IMPL = LAMELLA_LIBRARY_IMPL, FRAGMENT = LAMELLA_LIBRARY_FRAGMENT };
+
+  // Throws if the namespace is already claimed by another DEF block.
+  Library(Kind kind, const char* name_space, std::optional<DispatchKey> key, const char* file,
+          uint32_t line)
+      : file_(file), line_(line) {
+    detail::check(lamella_library_open(
+        kind, name_space, static_cast<uint16_t>(key.value_or(DispatchKey::None)), file, line,
+        &library_));
+  }
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+  Library(Library&& other) noexcept
+      : library_(other.library_), file_(other.file_), line_(other.line_) {
+    other.library_ = nullptr;
+  }
+  ~Library() { reset(); }
+  // Ends the registrations now.
+  void reset() {
+    if (library_ != nullptr) lamella_library_close(library_);
+    library_ = nullptr;
+  }
+
+  // m.def("add(Tensor self, Tensor other) -> Tensor"); tags: comma-separated, or null.
+  Library& def(const char* schema, const char* tags = nullptr) & {
+    detail::check(lamella_library_define(library_, schema, nullptr, tags, file_, line_));
+    return *this;
+  }
+  Library& def(const std::string& schema, const char* tags = nullptr) & {
+    return def(schema.c_str(), tags);
+  }
+  // m.def("add", f): the schema is inferred from f where only a name is given; f serves every
+  // backend, gradients included if it is made of differentiable operators.
+  template <class F>
+    requires(!std::is_convertible_v<F, const char*>)
+  Library& def(const char* name_or_schema, F&& f) & {
+    CppFunction function = as_function(std::forward<F>(f));
+    bool only_name = std::string_view(name_or_schema).find('(') == std::string_view::npos;
+    if (only_name && function.signature().empty()) {
+      throw Error(std::string("def: expected a schema for '") + name_or_schema +
+                  "', because a boxed function has none to infer");
+    }
+    detail::check(lamella_library_define(library_, name_or_schema,
+                                         only_name ? function.signature().c_str() : nullptr,
+                                         nullptr, file_, line_));
+    std::string name(name_or_schema);
+    size_t end = name.find('(');
+    if (end != std::string::npos) name.resize(end);
+    return implement(name.c_str(), std::move(function));
+  }
+  // m.impl("add", f): for the block's key, or dispatch(key, f)'s.
+  template <class F>
+  Library& impl(const char* name, F&& f) & {
+    return implement(name, as_function(std::forward<F>(f)));
+  }
+  template <class F>
+  Library& impl(const std::string& name, F&& f) & {
+    return impl(name.c_str(), std::forward<F>(f));
+  }
+  template <class F>
+  Library& impl(const char* name, DispatchKey key, F&& f) & {
+    return implement(name, as_function(std::forward<F>(f)).with_key(key));
+  }
+  // For all operators that have no kernel for the block's key. Namespace "_" only.
+  template <class F>
+  Library& fallback(F&& f) & {
+    CppFunction function = as_function(std::forward<F>(f));
+    uint16_t key = static_cast<uint16_t>(function.key());
+    lamella_kernel_description description = function.release(file_, line_);
+    detail::check(lamella_library_fallback(library_, key, &description));
+    return *this;
+  }
+
+ private:
+  template <class F>
+  static CppFunction as_function(F&& f) {
+    if constexpr (std::is_same_v<std::decay_t<F>, CppFunction>) {
+      return CppFunction(std::move(f));
+    } else {
+      return CppFunction(std::forward<F>(f));
+    }
+  }
+  Library& implement(const char* name, CppFunction&& function) & {
+    uint16_t key = static_cast<uint16_t>(function.key());
+    lamella_kernel_description description = function.release(file_, line_);
+    detail::check(lamella_library_implement(library_, name, key, &description));
+    return *this;
+  }
+
+  lamella_library* library_ = nullptr;
+  const char* file_;
+  uint32_t line_;
+};
+
+namespace detail {
+// Runs a registration block before main or when a library is loaded. A static initialiser must not
+// throw, so a failure is kept for whoever loads the library; see lamella_defer_failure.
+class LibraryInit {
+ public:
+  LibraryInit(Library::Kind kind, void (*body)(Library&), const char* name_space,
+              std::optional<DispatchKey> key, const char* file, uint32_t line) {
+    try {
+      check(lamella_handshake(LAMELLA_ABI_MAJOR, LAMELLA_ABI_MINOR, sizeof(lamella_tensor),
+                              sizeof(lamella_value), sizeof(lamella_operator), file));
+      library_.emplace(kind, name_space, key, file, line);
+      body(*library_);
+    } catch (const std::exception& error) {
+      lamella_defer_failure(error.what(), file, line);
+    } catch (...) {
+      lamella_defer_failure("unknown exception", file, line);
+    }
+  }
+
+ private:
+  std::optional<Library> library_;
+};
+}  // namespace detail
+
+#define LAMELLA_CONCATENATE_(a, b) a##b
+#define LAMELLA_CONCATENATE(a, b) LAMELLA_CONCATENATE_(a, b)
+
+// Declares the operators of a namespace; one such block in a process.
+#define LAMELLA_LIBRARY(ns, m)                                                              \
+  static void LAMELLA_LIBRARY_init_##ns(::lamella::Library&);                               \
+  static const ::lamella::detail::LibraryInit LAMELLA_LIBRARY_static_init_##ns(             \
+      ::lamella::Library::DEF, &LAMELLA_LIBRARY_init_##ns, #ns, std::nullopt, __FILE__,     \
+      __LINE__);                                                                            \
+  void LAMELLA_LIBRARY_init_##ns(::lamella::Library& m)
+
+// Adds operators to a namespace from another place.
+#define LAMELLA_LIBRARY_FRAGMENT(ns, m) LAMELLA_LIBRARY_FRAGMENT_(ns, m, __COUNTER__)
+#define LAMELLA_LIBRARY_FRAGMENT_(ns, m, id)                                                 \
+  static void LAMELLA_CONCATENATE(LAMELLA_LIBRARY_FRAGMENT_init_##ns##_, id)(                \
+      ::lamella::Library&);                                                                  \
+  static const ::lamella::detail::LibraryInit LAMELLA_CONCATENATE(                           \
+      LAMELLA_LIBRARY_FRAGMENT_static_init_##ns##_, id)(                                     \
+      ::lamella::Library::FRAGMENT,                                                          \
+      &LAMELLA_CONCATENATE(LAMELLA_LIBRARY_FRAGMENT_init_##ns##_, id), #ns, std::nullopt,    \
+      __FILE__, __LINE__);                                                                   \
+  void LAMELLA_CONCATENATE(LAMELLA_LIBRARY_FRAGMENT_init_##ns##_, id)(::lamella::Library & m)
+
+// Registers kernels of a namespace's operators for one dispatch key. Namespace _ is for fallbacks.
+#define LAMELLA_LIBRARY_IMPL(ns, k, m) LAMELLA_LIBRARY_IMPL_(ns, k, m, __COUNTER__)
+#define LAMELLA_LIBRARY_IMPL_(ns, k, m, id)                                                  \
+  static void LAMELLA_CONCATENATE(LAMELLA_LIBRARY_IMPL_init_##ns##_##k##_, id)(              \
+      ::lamella::Library&);                                                                  \
+  static const ::lamella::detail::LibraryInit LAMELLA_CONCATENATE(                           \
+      LAMELLA_LIBRARY_IMPL_static_init_##ns##_##k##_, id)(                                   \
+      ::lamella::Library::IMPL,                                                              \
+      &LAMELLA_CONCATENATE(LAMELLA_LIBRARY_IMPL_init_##ns##_##k##_, id), #ns,                \
+      ::lamella::DispatchKey::k, __FILE__, __LINE__);                                        \
+  void LAMELLA_CONCATENATE(LAMELLA_LIBRARY_IMPL_init_##ns##_##k##_, id)(::lamella::Library & m)
+
+}  // namespace lamella

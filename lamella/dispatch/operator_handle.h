@@ -1,0 +1,188 @@
+// OperatorHandle and TypedOperatorHandle: a registered operator, found once and called often.
+#pragma once
+#include "lamella/dispatch/signature.h"
+
+namespace lamella {
+
+// "aten::add" and "Tensor".
+struct OperatorName {
+  std::string name;
+  std::string overload_name;
+  OperatorName(std::string name, std::string overload_name)
+      : name(std::move(name)), overload_name(std::move(overload_name)) {}
+  bool operator==(const OperatorName&) const = default;
+};
+inline std::string toString(const OperatorName& name) {
+  return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+}
+
+// The borrowed arguments of a boxed call.
+class ArgumentSpan {
+ public:
+  ArgumentSpan(const lamella_value* data, size_t size) : data_(data), size_(size) {}
+  size_t size() const { return size_; }
+  const lamella_value* data() const { return data_; }
+  // A view of one argument; copy it to keep it. i < size().
+  const IValue& operator[](size_t i) const { return reinterpret_cast<const IValue&>(data_[i]); }
+  const IValue* begin() const { return reinterpret_cast<const IValue*>(data_); }
+  const IValue* end() const { return begin() + size_; }
+
+ private:
+  const lamella_value* data_;
+  size_t size_;
+};
+// The returns of a boxed call: None until set, owned by the caller afterwards.
+class ReturnSpan {
+ public:
+  ReturnSpan(lamella_value* data, size_t size) : data_(data), size_(size) {}
+  size_t size() const { return size_; }
+  lamella_value* data() const { return data_; }
+  IValue& operator[](size_t i) const { return reinterpret_cast<IValue&>(data_[i]); }
+
+ private:
+  lamella_value* data_;
+  size_t size_;
+};
+
+// One argument or return of a schema, as text and facts. Pointers live while the operator is
+// defined.
+class ArgumentInfo {
+ public:
+  explicit ArgumentInfo(const lamella_argument_info& info) : info_(info) {}
+  std::string name() const { return info_.name; }
+  std::string type() const { return info_.type; }
+  bool kwarg_only() const { return info_.kwarg_only != 0; }
+  bool is_write() const { return info_.is_write != 0; }
+  bool is_alias() const { return info_.is_alias != 0; }
+  bool is_out() const { return info_.is_out != 0; }
+  bool has_default() const { return info_.has_default != 0; }
+  bool is_tensor_like() const { return info_.tensor_like != 0; }
+
+ private:
+  lamella_argument_info info_;
+};
+// What a kernel can ask of its operator's schema.
+class OperatorSchema {
+ public:
+  explicit OperatorSchema(const lamella_operator* op) : op_(op) {}
+  std::string name() const { return op_->name; }
+  std::string overload_name() const { return op_->overload; }
+  OperatorName operator_name() const { return {op_->name, op_->overload}; }
+  std::vector<ArgumentInfo> arguments() const { return list(0, op_->argument_count); }
+  std::vector<ArgumentInfo> returns() const { return list(1, op_->return_count); }
+  bool is_mutable() const {
+    for (const ArgumentInfo& argument : arguments()) {
+      if (argument.is_write()) return true;
+    }
+    return false;
+  }
+  // The schema's text, in canonical form.
+  std::string str() const {
+    const char* text = lamella_operator_schema(op_);
+    return text != nullptr ? text : "";
+  }
+
+ private:
+  std::vector<ArgumentInfo> list(int32_t kind, uint32_t count) const {
+    std::vector<ArgumentInfo> result;
+    for (uint32_t i = 0; i < count; ++i) {
+      lamella_argument_info info;
+      detail::check(lamella_operator_argument(op_, kind, i, &info));
+      result.emplace_back(info);
+    }
+    return result;
+  }
+  const lamella_operator* op_;
+};
+inline std::string toString(const OperatorSchema& schema) { return schema.str(); }
+
+template <class Signature>
+class TypedOperatorHandle;
+
+// An operator that was found. Cheap to copy; stays valid when the operator is undefined again (a
+// call then fails with an error that says so).
+class OperatorHandle {
+ public:
+  explicit OperatorHandle(const lamella_operator* op) : op_(op) {}
+
+  OperatorName operator_name() const { return {op_->name, op_->overload}; }
+  OperatorSchema schema() const { return OperatorSchema(op_); }
+  bool hasSchema() const { return lamella_operator_schema(op_) != nullptr; }
+  const lamella_operator* impl() const { return op_; }
+  bool operator==(const OperatorHandle& other) const { return op_ == other.op_; }
+
+  // Checks the C++ signature against the operator's schema. Throws where they differ.
+  template <class Signature>
+  TypedOperatorHandle<Signature> typed() const {
+    detail::check(
+        lamella_check_signature(op_, abi::Call<Signature>::signature().c_str()));
+    return TypedOperatorHandle<Signature>(op_);
+  }
+
+  // Takes the arguments from the stack and leaves the returns there.
+  void callBoxed(Stack* stack) const {
+    run(stack, [&](const lamella_value* arguments, lamella_value* returns) {
+      return lamella_call_boxed(op_, arguments, op_->argument_count, returns, op_->return_count);
+    });
+  }
+  void callBoxed(Stack& stack) const { callBoxed(&stack); }
+  void redispatchBoxed(DispatchKeySet keys, Stack* stack) const {
+    run(stack, [&](const lamella_value* arguments, lamella_value* returns) {
+      return redispatch_boxed_status(keys, arguments, returns);
+    });
+  }
+  // The same on borrowed values, without a copy.
+  void callBoxed(ArgumentSpan arguments, ReturnSpan returns) const {
+    detail::check(lamella_call_boxed(op_, arguments.data(),
+                                     static_cast<uint32_t>(arguments.size()), returns.data(),
+                                     static_cast<uint32_t>(returns.size())));
+  }
+  void redispatchBoxed(DispatchKeySet keys, ArgumentSpan arguments, ReturnSpan returns) const {
+    lamella_status status = redispatch_boxed_status(keys, arguments.data(), returns.data());
+    if (status != LAMELLA_OK) [[unlikely]] detail::throw_status(status);
+  }
+
+ private:
+  lamella_status redispatch_boxed_status(DispatchKeySet keys, const lamella_value* arguments,
+                                         lamella_value* returns) const {
+    abi::ReaderScope reader(lamella_thread);
+    const lamella_kernel* kernel = __atomic_load_n(
+        &op_->slots[detail::slot_of(keys.raw_repr() & op_->mask)], __ATOMIC_ACQUIRE);
+    return kernel->boxed(kernel, op_, keys.raw_repr() & op_->mask, arguments, returns);
+  }
+  template <class F>
+  void run(Stack* stack, F&& call) const {
+    size_t taken = op_->argument_count;
+    LAMELLA_CHECK(stack->size() >= taken, op_->name, ": expected ", taken,
+                  " arguments on the stack, got ", stack->size());
+    constexpr size_t kReturns = 16;
+    LAMELLA_INTERNAL_ASSERT(op_->return_count <= kReturns);
+    lamella_value returns[kReturns];
+    const IValue* first = stack->data() + (stack->size() - taken);
+    detail::check(call(reinterpret_cast<const lamella_value*>(first), returns));
+    drop(stack, taken);
+    for (uint32_t i = 0; i < op_->return_count; ++i) stack->push_back(IValue::adopt(returns[i]));
+  }
+
+ protected:
+  const lamella_operator* op_;
+};
+
+// An operator with its C++ signature: a call is one indirect jump.
+template <class R, class... A>
+class TypedOperatorHandle<R(A...)> final : public OperatorHandle {
+ public:
+  explicit TypedOperatorHandle(const lamella_operator* op) : OperatorHandle(op) {}
+
+  // Key set from the arguments and this thread.
+  [[gnu::always_inline]] inline R call(A... arguments) const {
+    uint64_t keys = abi::with_thread(abi::keys_of(arguments...), op_, lamella_thread);
+    return abi::Call<R(A...)>::invoke(op_, keys, arguments...);
+  }
+  // The given key set, whatever the thread says.
+  [[gnu::always_inline]] inline R redispatch(DispatchKeySet keys, A... arguments) const {
+    return abi::Call<R(A...)>::invoke(op_, keys.raw_repr() & op_->mask, arguments...);
+  }
+};
+
+}  // namespace lamella

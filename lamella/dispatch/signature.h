@@ -1,0 +1,353 @@
+// Call<R(A...)>: what follows from a C++ signature alone, shared by all operators that have it:
+// the signature string, the key set of the arguments, calling a kernel, boxing and unboxing.
+#pragma once
+#include "lamella/dispatch/abi_types.h"
+
+namespace lamella::abi {
+
+// Marks a dispatched call in flight: Note [Deregistering while others call].
+class ReaderScope {
+ public:
+  explicit ReaderScope(lamella_thread_state& thread) : thread_(thread) {
+    __atomic_store_n(&thread_.readers, thread_.readers + 1, __ATOMIC_RELAXED);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  }
+  ~ReaderScope() {
+    __atomic_store_n(&thread_.readers, thread_.readers - 1, __ATOMIC_RELEASE);
+  }
+  ReaderScope(const ReaderScope&) = delete;
+  ReaderScope& operator=(const ReaderScope&) = delete;
+
+ private:
+  lamella_thread_state& thread_;
+};
+
+// ---- Key sets of arguments ---------------------------------------------------------------------
+
+struct KeySource {
+  uint64_t keys = 0;
+  uint64_t device = 0;  // of a Device argument: decides where there is no tensor
+};
+inline uint64_t device_keys(Device device) {
+  return functionality_of_device(device.type());
+}
+template <class T>
+inline void add_keys(KeySource& source, const T& value) {
+  if constexpr (is_tensor<T>) {
+    if (value.defined()) source.keys |= value.impl()->key_set;
+  } else if constexpr (std::is_same_v<T, Device>) {
+    source.device = device_keys(value);
+  } else if constexpr (std::is_same_v<T, IValue>) {
+    if (value.isTensor() && value.value().as.tensor) source.keys |= value.value().as.tensor->key_set;
+  }
+}
+template <class T>
+inline void add_keys(KeySource& source, const std::optional<T>& value) {
+  if constexpr (is_tensor<T> || std::is_same_v<T, Device>) {
+    if (value) add_keys(source, *value);
+  }
+}
+template <class T>
+inline void add_keys(KeySource& source, ArrayRef<T> list) {
+  if constexpr (is_tensor<T>) {
+    for (const T& tensor : list) add_keys(source, tensor);
+  }
+}
+template <class T>
+inline void add_keys(KeySource& source, const std::vector<T>& list) {
+  add_keys(source, ArrayRef<T>(list));
+}
+// Calls without a tensor go to the Device argument's backend, else to the CPU.
+template <class... A>
+inline uint64_t keys_of(const A&... arguments) {
+  KeySource source;
+  (add_keys(source, arguments), ...);
+  if (source.keys != 0) [[likely]] return source.keys;
+  return source.device != 0 ? source.device : device_keys(Device(DeviceType::CPU));
+}
+inline uint64_t with_thread(uint64_t keys, const lamella_operator* op,
+                            const lamella_thread_state& thread) {
+  return ((keys | thread.included | op->always) & ~thread.excluded) & op->mask;
+}
+
+// ---- Positions of the arguments that returned references stand for -------------------------------
+
+template <class... A>
+struct References {
+  static constexpr bool is_mutable(size_t i) {
+    constexpr bool table[] = {(std::is_lvalue_reference_v<A> &&
+                               !std::is_const_v<std::remove_reference_t<A>> &&
+                               is_tensor<std::decay_t<A>>)..., false};
+    return table[i];
+  }
+  static constexpr bool is_any_tensor(size_t i) {
+    constexpr bool table[] = {is_tensor<std::decay_t<A>>..., false};
+    return table[i];
+  }
+  // The position of the k-th mutable tensor; where there is none, of the first tensor.
+  static constexpr size_t position(size_t k) {
+    for (size_t i = 0; i < sizeof...(A); ++i) {
+      if (is_mutable(i) && k-- == 0) return i;
+    }
+    for (size_t i = 0; i < sizeof...(A); ++i) {
+      if (is_any_tensor(i)) return i;
+    }
+    return sizeof...(A);
+  }
+};
+
+// ---- Results -----------------------------------------------------------------------------------
+
+// One value.
+template <class R, class = void>
+struct Result {
+  using Forms = typename Return<R>::Form;
+  static constexpr size_t count = 1;
+  static void code(std::string& text) { text += Return<R>::code(); }
+  static void store(R&& value, Forms* forms) { Return<R>::store(std::move(value), forms); }
+  template <class Refs, class... A>
+  static R load(Forms& forms, A&...) {
+    return Return<R>::load(forms);
+  }
+  template <class Refs>
+  static void box(Forms& forms, const lamella_value*, lamella_value* returns) {
+    returns[0] = Return<R>::box(forms);
+  }
+  static bool unbox(const lamella_value* returns, Forms* forms) {
+    return Return<R>::unbox(returns[0], forms);
+  }
+};
+struct NoForms {};
+template <>
+struct Result<void> {
+  using Forms = NoForms;
+  static constexpr size_t count = 0;
+  static void code(std::string&) {}
+  template <class Refs, class... A>
+  static void load(Forms&, A&...) {}
+  template <class Refs>
+  static void box(Forms&, const lamella_value*, lamella_value*) {}
+  static bool unbox(const lamella_value*, Forms*) { return true; }
+};
+inline void box_reference(size_t position, const lamella_value* arguments, lamella_value* result) {
+  *result = IValue::from_borrowed(arguments[position]).unsafe_release();
+}
+inline void drop_returns(const lamella_value* returns, size_t count) {
+  for (size_t i = 0; i < count; ++i) IValue::adopt(returns[i]);
+}
+// A reference to an argument.
+template <class R>
+struct Result<R&> {
+  using Forms = NoForms;
+  static constexpr size_t count = 1;
+  static void code(std::string& text) { text += "T"; }
+  static void store(R&, Forms*) {}
+  template <class Refs, class... A>
+  static R& load(Forms&, A&... arguments) {
+    return const_cast<R&>(std::get<Refs::position(0)>(std::tie(arguments...)));
+  }
+  template <class Refs>
+  static void box(Forms&, const lamella_value* arguments, lamella_value* returns) {
+    box_reference(Refs::position(0), arguments, returns);
+  }
+  static bool unbox(const lamella_value* returns, Forms*) {
+    drop_returns(returns, 1);
+    return true;
+  }
+};
+template <class... R>
+struct Result<std::tuple<R...>, std::enable_if_t<(!std::is_reference_v<R> && ...)>> {
+  using Forms = ReturnForms<R...>;
+  static constexpr size_t count = sizeof...(R);
+  static void code(std::string& text) { (text.append(Return<R>::code()), ...); }
+  template <size_t I, class F, class Visit>
+  static void each(F& forms, Visit&& visit) {
+    if constexpr (I < sizeof...(R)) {
+      visit.template operator()<I>(forms.first);
+      each<I + 1>(forms.rest, visit);
+    }
+  }
+  template <size_t I>
+  using Element = std::tuple_element_t<I, std::tuple<R...>>;
+  static void store(std::tuple<R...>&& values, Forms* forms) {
+    each<0>(*forms, [&]<size_t I>(auto& form) {
+      Return<Element<I>>::store(std::move(std::get<I>(values)), &form);
+    });
+  }
+  template <class Refs, class... A>
+  static std::tuple<R...> load(Forms& forms, A&...) {
+    std::tuple<R...> values;
+    each<0>(forms, [&]<size_t I>(auto& form) {
+      std::get<I>(values) = Return<Element<I>>::load(form);
+    });
+    return values;
+  }
+  template <class Refs>
+  static void box(Forms& forms, const lamella_value*, lamella_value* returns) {
+    each<0>(forms,
+            [&]<size_t I>(auto& form) { returns[I] = Return<Element<I>>::box(form); });
+  }
+  static bool unbox(const lamella_value* returns, Forms* forms) {
+    bool fits = true;
+    each<0>(*forms, [&]<size_t I>(auto& form) {
+      fits &= Return<Element<I>>::unbox(returns[I], &form);
+    });
+    return fits;
+  }
+};
+template <class... R>
+struct Result<std::tuple<R...>,
+              std::enable_if_t<(sizeof...(R) > 0) && (std::is_reference_v<R> && ...)>> {
+  using Forms = NoForms;
+  static constexpr size_t count = sizeof...(R);
+  static void code(std::string& text) { text.append(count, 'T'); }
+  static void store(const std::tuple<R...>&, Forms*) {}
+  template <class Refs, class... A>
+  static std::tuple<R...> load(Forms&, A&... arguments) {
+    return pick<Refs>(std::tie(arguments...), std::make_index_sequence<count>());
+  }
+  template <class Refs, class Tuple, size_t... I>
+  static std::tuple<R...> pick(Tuple&& arguments, std::index_sequence<I...>) {
+    return std::tuple<R...>(const_cast<R>(std::get<Refs::position(I)>(arguments))...);
+  }
+  template <class Refs>
+  static void box(Forms&, const lamella_value* arguments, lamella_value* returns) {
+    for (size_t i = 0; i < count; ++i) box_reference(Refs::position(i), arguments, returns + i);
+  }
+  static bool unbox(const lamella_value* returns, Forms*) {
+    drop_returns(returns, count);
+    return true;
+  }
+};
+
+// ---- Errors ------------------------------------------------------------------------------------
+
+// A boxed argument of the wrong kind: names the operator and the argument.
+[[gnu::cold, gnu::noinline]] inline lamella_status fail_argument(const lamella_operator* op,
+                                                                 uint32_t index, uint8_t tag) {
+  lamella_argument_info info;
+  if (lamella_operator_argument(op, 0, index, &info) != LAMELLA_OK) return LAMELLA_ERROR;
+  std::string text = std::string(op->name) + ": expected '" + info.name + "' to be a " + info.type +
+                     ", got " + detail::tag_name(tag);
+  return lamella_fail(LAMELLA_TYPE_ERROR, text.data(), text.size());
+}
+[[gnu::cold, gnu::noinline]] inline lamella_status fail_return(const lamella_operator* op) {
+  std::string text = std::string(op->name) + ": its boxed kernel left a return of the wrong kind";
+  return lamella_fail(LAMELLA_ERROR, text.data(), text.size());
+}
+
+// ---- Calls -------------------------------------------------------------------------------------
+
+template <class Signature>
+struct Call;
+template <class R, class... A>
+struct Call<R(A...)> {
+  using Res = Result<R>;
+  using Forms = typename Res::Forms;
+  using Refs = References<A...>;
+  template <class P>
+  using FormOf = typename ParamOf<P>::Form;
+  using Typed = lamella_status (*)(const lamella_kernel*, uint64_t, FormOf<A>..., Forms*);
+
+  // See Note [Typed convention].
+  static std::string signature() {
+    std::string text;
+    (text.append(ParamOf<A>::code()), ...);
+    text += '>';
+    Res::code(text);
+    return text;
+  }
+
+  // Calls the kernel that serves `keys`. Throws what the kernel failed with.
+  [[gnu::always_inline]] static inline R invoke(const lamella_operator* op, uint64_t keys,
+                                                std::remove_reference_t<A>&... arguments) {
+    lamella_status status;
+    Forms forms;
+    {
+      ReaderScope reader(lamella_thread);
+      const lamella_kernel* kernel =
+          __atomic_load_n(&op->slots[detail::slot_of(keys)], __ATOMIC_ACQUIRE);
+      if (kernel->typed != nullptr) [[likely]] {
+        status = reinterpret_cast<Typed>(kernel->typed)(
+            kernel, keys, ParamOf<A>::pack(arguments)..., &forms);
+      } else {
+        status = invoke_boxed(kernel, op, keys, ParamOf<A>::pack(arguments)..., &forms);
+      }
+    }
+    if (status != LAMELLA_OK) [[unlikely]] lamella::detail::throw_status(status);
+    return Res::template load<Refs>(forms, arguments...);
+  }
+
+  // A typed call of a kernel that is only boxed.
+  [[gnu::noinline]] static lamella_status invoke_boxed(const lamella_kernel* kernel,
+                                                       const lamella_operator* op, uint64_t keys,
+                                                       FormOf<A>... forms, Forms* result) {
+    const lamella_value arguments[sizeof...(A) + 1] = {ParamOf<A>::box(forms)..., box_none()};
+    lamella_value returns[Res::count + 1];
+    lamella_status status = kernel->boxed(kernel, op, keys, arguments, returns);
+    if (status != LAMELLA_OK) return status;
+    if (!Res::unbox(returns, result)) return fail_return(op);
+    return LAMELLA_OK;
+  }
+
+  // The boxed entry of a typed kernel.
+  static lamella_status boxed(const lamella_kernel* kernel, const lamella_operator* op,
+                              uint64_t keys, const lamella_value* arguments,
+                              lamella_value* returns) {
+    return boxed_with(kernel, op, keys, arguments, returns, std::index_sequence_for<A...>());
+  }
+
+ private:
+  template <size_t... I>
+  static lamella_status boxed_with(const lamella_kernel* kernel, const lamella_operator* op,
+                                   uint64_t keys, [[maybe_unused]] const lamella_value* arguments,
+                                   lamella_value* returns, std::index_sequence<I...>) {
+    std::tuple<FormOf<A>...> forms;
+    int bad = -1;
+    ((ParamOf<A>::unbox(arguments[I], &std::get<I>(forms)) || bad >= 0
+          ? void()
+          : void(bad = static_cast<int>(I))),
+     ...);
+    if (bad >= 0) [[unlikely]] {
+      return fail_argument(op, static_cast<uint32_t>(bad), arguments[bad].tag);
+    }
+    Forms result;
+    lamella_status status = reinterpret_cast<Typed>(kernel->typed)(
+        kernel, keys, std::get<I>(forms)..., &result);
+    if (status == LAMELLA_OK) [[likely]] Res::template box<Refs>(result, arguments, returns);
+    return status;
+  }
+};
+
+// ---- Kernels -----------------------------------------------------------------------------------
+
+// F::invoke(context, key_set, arguments...) as a typed kernel.
+template <class F, class Signature>
+struct TypedKernel;
+template <class F, class R, class... A>
+struct TypedKernel<F, R(A...)> {
+  using C = Call<R(A...)>;
+  static lamella_status call(const lamella_kernel* kernel, uint64_t keys,
+                             typename C::template FormOf<A>... forms,
+                             typename C::Forms* result) noexcept {
+    try {
+      run(kernel->context, keys, result, typename ParamOf<A>::Holder(forms)...);
+      return LAMELLA_OK;
+    } catch (...) {
+      return lamella::detail::status_of_current_exception();
+    }
+  }
+
+ private:
+  [[gnu::always_inline]] static inline void run(void* context, uint64_t keys,
+                                                [[maybe_unused]] typename C::Forms* result,
+                                                typename ParamOf<A>::Holder&&... holders) {
+    if constexpr (std::is_void_v<R>) {
+      F::invoke(context, keys, pass<A>(holders)...);
+    } else {
+      C::Res::store(F::invoke(context, keys, pass<A>(holders)...), result);
+    }
+  }
+};
+
+}  // namespace lamella::abi
