@@ -1,0 +1,140 @@
+// The generator's model: what native_functions.yaml declares, checked and complete.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "codegen/yaml_source.h"
+#include "lamella/schema/schema.h"
+
+namespace lamella::codegen {
+
+// A kernel's C++ function.
+struct Kernel {
+  // Empty for the default namespace; else with `::native` added: custom::ns::f is in
+  // custom::ns::native.
+  std::string ns;
+  std::string name;
+  Location where;
+};
+
+enum class DeviceCheck { kExactSame, kNone };
+
+// `precomputed: - dim -> int dim, bool all_same`: the argument that the meta function replaces.
+// Types are C++ and go into the generated code as they are.
+struct PrecomputedArgument {
+  std::string type;
+  std::string name;
+};
+struct Precomputed {
+  std::string replaced;  // empty for arguments that are added
+  std::vector<PrecomputedArgument> with;
+};
+
+// `ufunc_inner_loop: Generic: add (AllAndComplex, BFloat16)`
+struct UfuncLoop {
+  std::string key;
+  std::string function;
+  std::vector<std::string> dtypes;
+};
+
+struct NativeFunction {
+  FunctionSchema schema;  // schema.name.ns as written
+  std::string ns;         // the namespace it is registered in, never empty
+  Location where;         // of the signature
+
+  bool function_variant = true;
+  bool method_variant = false;
+  bool device_guard = true;
+  DeviceCheck device_check = DeviceCheck::kExactSame;
+  bool manual_kernel_registration = false;
+  bool manual_cpp_binding = false;
+  bool use_const_ref_for_mutable_tensors = false;
+  bool structured = false;
+  std::optional<OperatorName> structured_delegate;
+  std::string structured_inherits;
+  std::vector<Precomputed> precomputed;
+  std::vector<UfuncLoop> ufunc_inner_loop;
+  std::vector<std::string> cpp_no_default_args;
+  std::string python_module;
+  std::string category_override;
+  std::vector<std::string> tags;  // as written; sorted, without repetitions
+  std::vector<OperatorName> autogen;
+  // In the order written, shared keys split. For an omitted table the default one, with
+  // `default_dispatch` set; empty with manual_kernel_registration, for structured delegates without
+  // a table, and for what autogen made.
+  std::vector<std::pair<std::string, Kernel>> dispatch;
+  bool default_dispatch = false;
+  // Made by the `autogen` of this function: its kernel copies and calls it.
+  const NativeFunction* autogen_of = nullptr;
+
+  SchemaKind kind() const { return schema.kind(); }
+  const Kernel* find_kernel(std::string_view key) const;
+  bool has_tag(std::string_view tag) const;
+  // Has a composite kernel of any sort.
+  bool has_composite_kernel() const;
+  bool has_composite_implicit_kernel() const;
+  // A return shares memory with an argument that is not written, an argument enters the wildcard
+  // set, or the tag inplace_view says that it changes only the metadata (resize_ aside).
+  bool is_view() const;
+  // Takes no tensor, or says `category_override: factory`, or has the arguments of TensorOptions
+  // and a name like new_* or *_like.
+  bool is_factory() const;
+  bool is_structured() const { return structured || structured_delegate.has_value(); }
+  // ns::name.overload
+  std::string full_name() const;
+  // The kernel's name when none is written: the operator's, with `_out` for out variants.
+  std::string default_kernel_name() const;
+};
+
+// The functional, in-place, out and mutable variants of one operation: same name but for the mark
+// of an in-place one, same arguments but for out ones and annotations. Any may be missing.
+struct NativeFunctionGroup {
+  const NativeFunction* functional = nullptr;
+  const NativeFunction* inplace = nullptr;
+  const NativeFunction* out = nullptr;
+  const NativeFunction* mutable_variant = nullptr;
+
+  bool structured() const { return out != nullptr && out->structured; }
+  // The first that is there.
+  const NativeFunction* any() const;
+};
+
+struct Model {
+  // As declared, each followed by what its autogen made. Addresses are stable.
+  std::deque<NativeFunction> functions;
+  // In order of their first member.
+  std::vector<NativeFunctionGroup> groups;
+
+  // By full name (`aten::add.Tensor`) or null.
+  const NativeFunction* find(std::string_view full_name) const;
+};
+
+struct ModelOptions {
+  // The namespace of operators that name none.
+  std::string default_namespace = "aten";
+  // Tag files beside the built-in list.
+  std::vector<std::string> tag_files;
+};
+
+// Reads the files as one model. Every error goes to `diagnostics`; the model then holds what could
+// be read.
+Model load_model(const std::vector<std::string>& paths, const ModelOptions& options,
+                 SourceSet& sources, Diagnostics& diagnostics);
+
+// What two variants of one operation have in common, as text.
+std::string variant_signature(const NativeFunction& function);
+
+// The signatures that `autogen` can make from `base`: functional and out, as far as they differ
+// from it. Names follow PyTorch's: add_ -> add and add.out; add.Tensor -> add.Tensor_out;
+// a mutable f -> f_functional and f.out.
+std::vector<FunctionSchema> autogen_schemas(const FunctionSchema& base);
+
+// Is the operator left out of the Python bindings by its name (`*_backward` and the like)?
+bool skipped_in_python(const NativeFunction& function);
+
+}  // namespace lamella::codegen
