@@ -1,0 +1,49 @@
+# make demo | test | bench | lint: each installs what it needs, builds, and runs.
+# JOBS=n limits parallel jobs; PYTHON=… chooses the interpreter (3.9 or newer).
+
+PYTHON ?= python3
+ROOT := $(dir $(abspath $(lastword $(MAKEFILE_LIST))))
+VPY := $(ROOT).venv/bin/python
+QUERY ?=
+export QUERY
+
+.PHONY: all build demo test bench lint format clean
+all: build
+
+# Debian packages and .venv with the groups a target needs; then the installed tree, build/prefix.
+define prepare
+	@cd $(ROOT) && sh tools/install_debian.sh tools/debian-packages.txt
+	@cd $(ROOT) && sh tools/venv.sh "$(PYTHON)" $(1)
+endef
+
+build:
+	$(call prepare,build)
+	@cd $(ROOT) && sh tools/build.sh release
+
+demo:
+	$(call prepare,build demo)
+	@cd $(ROOT) && sh tools/build.sh release
+	@cd $(ROOT) && $(VPY) examples/semantic_search/main.py
+
+test:
+	$(call prepare,build test)
+	@cd $(ROOT) && sh tools/build.sh release -- lamella_tests
+	@cd $(ROOT) && sh tools/run_tests.sh
+
+bench:
+	$(call prepare,build test bench)
+	@cd $(ROOT) && sh tools/build.sh release -- lamella_bench
+	@cd $(ROOT) && $(VPY) bench/run.py
+
+lint:
+	$(call prepare,build lint)
+	@cd $(ROOT) && sh tools/build.sh release
+	@cd $(ROOT) && sh tools/lint.sh
+
+format:
+	$(call prepare,build lint)
+	@cd $(ROOT) && git ls-files '*.h' '*.cpp' '*.c' | xargs .venv/bin/clang-format -i
+	@cd $(ROOT) && .venv/bin/ruff format -q .
+
+clean:
+	@rm -rf $(ROOT)build $(ROOT)build-dev $(ROOT)build-asan $(ROOT)build-tsan $(ROOT).venv

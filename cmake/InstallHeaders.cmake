@@ -1,0 +1,54 @@
+# Installs the public headers: those reachable from lamella/*.h, from lamella/abi/abi.h, from the
+# generated API and from compat/. Runs inside `cmake --install`, with LAMELLA_SOURCE_DIR and
+# LAMELLA_GENERATED_DIR set.
+
+cmake_policy(VERSION 3.22)
+file(GLOB roots RELATIVE "${LAMELLA_SOURCE_DIR}" "${LAMELLA_SOURCE_DIR}/lamella/*.h"
+     "${LAMELLA_SOURCE_DIR}/lamella/abi/abi.h")
+file(GLOB_RECURSE generated RELATIVE "${LAMELLA_GENERATED_DIR}"
+     "${LAMELLA_GENERATED_DIR}/lamella/api/*.h")
+file(GLOB_RECURSE compat RELATIVE "${LAMELLA_SOURCE_DIR}/compat" "${LAMELLA_SOURCE_DIR}/compat/*.h"
+     "${LAMELLA_SOURCE_DIR}/compat/*.hpp")
+set(prefix "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}")
+
+# file(INSTALL) keeps the time stamp of a file that did not change, so dependents are not rebuilt.
+set(CMAKE_INSTALL_MESSAGE NEVER)
+function(install_header root file dest)
+  get_filename_component(dir "${dest}/${file}" DIRECTORY)
+  file(INSTALL DESTINATION "${prefix}/${dir}" TYPE FILE FILES "${root}/${file}")
+endfunction()
+
+set(todo ${roots})
+function(append_includes file)
+  file(STRINGS "${file}" lines REGEX "^[ \t]*#[ \t]*include[ \t]*[\"<]lamella/")
+  set(found ${todo})
+  foreach(line IN LISTS lines)
+    string(REGEX REPLACE "^[ \t]*#[ \t]*include[ \t]*[\"<]([^\">]*)[\">].*" "\\1" name "${line}")
+    list(APPEND found "${name}")
+  endforeach()
+  set(todo "${found}" PARENT_SCOPE)
+endfunction()
+
+foreach(file IN LISTS compat)
+  append_includes("${LAMELLA_SOURCE_DIR}/compat/${file}")
+  install_header("${LAMELLA_SOURCE_DIR}/compat" "${file}" include/lamella_compat)
+endforeach()
+list(APPEND todo ${generated})
+
+set(seen "")
+while(todo)
+  list(POP_FRONT todo file)
+  if(file IN_LIST seen)
+    continue()
+  endif()
+  list(APPEND seen "${file}")
+  if(EXISTS "${LAMELLA_SOURCE_DIR}/${file}")
+    set(root "${LAMELLA_SOURCE_DIR}")
+  elseif(EXISTS "${LAMELLA_GENERATED_DIR}/${file}")
+    set(root "${LAMELLA_GENERATED_DIR}")
+  else()
+    message(FATAL_ERROR "public headers include \"${file}\", which does not exist")
+  endif()
+  append_includes("${root}/${file}")
+  install_header("${root}" "${file}" include)
+endwhile()

@@ -1,0 +1,67 @@
+# liblamella.so from all rooms, the targets its users see, and what is installed.
+
+get_property(rooms GLOBAL PROPERTY LAMELLA_ROOMS)
+set(has_objects FALSE)
+foreach(room IN LISTS rooms)
+  get_target_property(type lamella_${room} TYPE)
+  if(type STREQUAL "OBJECT_LIBRARY")
+    set(has_objects TRUE)
+  endif()
+endforeach()
+if(NOT has_objects)
+  return()
+endif()
+
+set(exports "${PROJECT_SOURCE_DIR}/lamella/abi/exports.map")
+add_library(lamella SHARED "${PROJECT_SOURCE_DIR}/cmake/anchor.cpp")
+lamella_link_rooms(lamella ALL)
+set_target_properties(lamella PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${LAMELLA_LIB_DIR}"
+                                         CXX_VISIBILITY_PRESET hidden
+                                         LINK_DEPENDS "${exports}"
+                                         BUILD_WITH_INSTALL_RPATH ON
+                                         INSTALL_RPATH "$ORIGIN")
+# --no-undefined: a missing symbol is found here, not at the first dlopen.
+target_link_options(lamella PRIVATE "-Wl,--version-script=${exports}" -Wl,-O1 -Wl,--gc-sections
+                                    $<$<NOT:$<BOOL:${LAMELLA_SANITIZE}>>:-Wl,--no-undefined>
+                                    $<$<CONFIG:Release>:-s>)
+target_include_directories(
+  lamella INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+                    $<BUILD_INTERFACE:${LAMELLA_GENERATED_DIR}> $<INSTALL_INTERFACE:include>)
+target_compile_features(lamella INTERFACE cxx_std_20)
+add_library(Lamella::lamella ALIAS lamella)
+
+# The PyTorch and XLA spellings: headers only.
+add_library(lamella_compat_headers INTERFACE)
+set_target_properties(lamella_compat_headers PROPERTIES EXPORT_NAME compat)
+target_link_libraries(lamella_compat_headers INTERFACE lamella)
+target_include_directories(
+  lamella_compat_headers INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/compat>
+                                   $<INSTALL_INTERFACE:include/lamella_compat>)
+add_library(Lamella::compat ALIAS lamella_compat_headers)
+
+include(CMakePackageConfigHelpers)
+set(cmake_dest lib/cmake/Lamella)
+install(TARGETS lamella EXPORT LamellaTargets LIBRARY DESTINATION lib)
+install(TARGETS lamella_compat_headers EXPORT LamellaTargets)
+if(TARGET lamella_blas)
+  install(TARGETS lamella_blas LIBRARY DESTINATION lib)
+endif()
+if(TARGET lamella-gen)
+  install(TARGETS lamella-gen EXPORT LamellaTargets RUNTIME DESTINATION "${LAMELLA_INSTALL_BIN}")
+endif()
+install(EXPORT LamellaTargets NAMESPACE Lamella:: DESTINATION ${cmake_dest})
+configure_package_config_file(cmake/LamellaConfig.cmake.in
+                              "${PROJECT_BINARY_DIR}/cmake/LamellaConfig.cmake"
+                              INSTALL_DESTINATION ${cmake_dest})
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/cmake/LamellaConfigVersion.cmake"
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/cmake/LamellaConfig.cmake"
+              "${PROJECT_BINARY_DIR}/cmake/LamellaConfigVersion.cmake"
+              "${PROJECT_SOURCE_DIR}/cmake/LamellaOperators.cmake" DESTINATION ${cmake_dest})
+
+# Headers: what lamella/*.h, the generated API and the compat headers reach, and nothing else. Found
+# at install time, so there is no list to keep.
+install(CODE "
+  set(LAMELLA_SOURCE_DIR \"${PROJECT_SOURCE_DIR}\")
+  set(LAMELLA_GENERATED_DIR \"${LAMELLA_GENERATED_DIR}\")
+  include(\"${PROJECT_SOURCE_DIR}/cmake/InstallHeaders.cmake\")")

@@ -1,0 +1,175 @@
+# A room is one folder of the library, built as one object library that sees only the rooms its row
+# in the design allows. Rooms are put together into liblamella.so, and linked directly into tests.
+#
+#   lamella_room(NAME SOURCES file... [DEPENDS room...] [LIBS target...])
+#       Object library lamella_NAME. DEPENDS names rooms in any order of declaration; LIBS names
+#       third-party targets. A room of headers alone gives no SOURCES.
+#
+#   lamella_simd_sources(NAME SOURCES file... [OPTIONS flag...])
+#       Compiles each file of room NAME once per CPU capability. Call after lamella_room(NAME).
+#
+#   lamella_link_rooms(TARGET room... | ALL [ARCHIVE])
+#       Links rooms, and the rooms they depend on, into TARGET. ARCHIVE links static libraries, so
+#       only the objects that are used come in; for small host tools.
+
+include_guard(GLOBAL)
+
+set(LAMELLA_GENERATED_DIR "${PROJECT_BINARY_DIR}/generated" CACHE INTERNAL "generated sources")
+file(MAKE_DIRECTORY "${LAMELLA_GENERATED_DIR}")
+
+# Flags of every first-party target.
+add_library(lamella_flags INTERFACE)
+target_compile_features(lamella_flags INTERFACE cxx_std_20)
+target_include_directories(lamella_flags INTERFACE "${PROJECT_SOURCE_DIR}"
+                                                   "${LAMELLA_GENERATED_DIR}")
+target_compile_options(lamella_flags INTERFACE -Wall -Wextra -Wno-unused-parameter
+                                               $<$<BOOL:${LAMELLA_WERROR}>:-Werror>)
+
+function(lamella_room name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LIBS" ${ARGN})
+  if(ARG_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "lamella_room(${name}): unknown arguments ${ARG_UNPARSED_ARGUMENTS}")
+  endif()
+  set(target lamella_${name})
+  if(ARG_SOURCES)
+    add_library(${target} OBJECT ${ARG_SOURCES})
+    set(scope PUBLIC)
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON
+                                               CXX_VISIBILITY_PRESET hidden
+                                               VISIBILITY_INLINES_HIDDEN ON)
+    # Thread-local state sits in the static block: one instruction instead of a call to find it.
+    target_compile_options(${target} PRIVATE -fno-semantic-interposition -fno-plt
+                                             -ftls-model=initial-exec)
+    target_compile_definitions(${target} PRIVATE LAMELLA_BUILDING_LIBRARY=1)
+  else()
+    add_library(${target} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_link_libraries(${target} ${scope} lamella_flags ${ARG_LIBS})
+  set_property(GLOBAL APPEND PROPERTY LAMELLA_ROOMS ${name})
+  set_property(GLOBAL PROPERTY LAMELLA_ROOM_DEPENDS_${name} "${ARG_DEPENDS}")
+  set_property(GLOBAL PROPERTY LAMELLA_ROOM_LIBS_${name} "${ARG_LIBS}")
+endfunction()
+
+# Note [Which copy of an inline function survives]
+# An inline function or template that the compiler does not inline is emitted by every object that
+# uses it, and the linker keeps the first copy it meets. If that copy came from an AVX-512 object,
+# a plain x86-64 machine would die in code that looks innocent (std::vector's growth, say). Every
+# object that calls such a function also carries its own copy, so linking objects in order of rising
+# capability makes each call land on code that needs no more than the caller already does. Hence:
+# all ordinary objects first, then DEFAULT, then AVX2, then AVX512. lamella_link_rooms keeps this
+# order for every program and library. For speed, helpers of a kernel belong in a namespace named by
+# CPU_CAPABILITY, which gives each capability its own copy.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+  set(LAMELLA_CPU_CAPABILITIES DEFAULT AVX2 AVX512 CACHE INTERNAL "capabilities kernels are built for")
+else()
+  set(LAMELLA_CPU_CAPABILITIES DEFAULT CACHE INTERNAL "capabilities kernels are built for")
+endif()
+set(LAMELLA_CPU_FLAGS_DEFAULT "")
+set(LAMELLA_CPU_FLAGS_AVX2 -march=x86-64-v3)
+set(LAMELLA_CPU_FLAGS_AVX512 -march=x86-64-v4 -mprefer-vector-width=512)
+
+function(lamella_simd_sources name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;OPTIONS" ${ARGN})
+  foreach(capability IN LISTS LAMELLA_CPU_CAPABILITIES)
+    set(target lamella_${name}_${capability})
+    add_library(${target} OBJECT ${ARG_SOURCES})
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON
+                                               CXX_VISIBILITY_PRESET hidden
+                                               VISIBILITY_INLINES_HIDDEN ON)
+    # -O3 because GCC 12 vectorises nothing useful at -O2; contraction stays off so that every
+    # capability gives the same bits.
+    target_compile_options(
+      ${target} PRIVATE -fno-semantic-interposition -fno-plt -ftls-model=initial-exec -O3
+                        -ffp-contract=off -fno-math-errno -fno-trapping-math
+                        ${LAMELLA_CPU_FLAGS_${capability}} ${ARG_OPTIONS})
+    target_compile_definitions(
+      ${target} PRIVATE LAMELLA_BUILDING_LIBRARY=1 CPU_CAPABILITY=${capability}
+                        CPU_CAPABILITY_${capability}=1 LAMELLA_CPU_CAPABILITY="${capability}")
+    get_property(libs GLOBAL PROPERTY LAMELLA_ROOM_LIBS_${name})
+    target_link_libraries(${target} PUBLIC lamella_flags ${libs})
+  endforeach()
+endfunction()
+
+# Makes each room wait for the files that a room below it generates: a room that generates headers
+# names the custom target lamella_NAME_generated. Called once, when all rooms are declared.
+function(lamella_finish_rooms)
+  get_property(rooms GLOBAL PROPERTY LAMELLA_ROOMS)
+  foreach(room IN LISTS rooms)
+    lamella_room_closure(closure ${room})
+    foreach(below IN LISTS closure)
+      if(TARGET lamella_${below}_generated)
+        foreach(suffix "" _DEFAULT _AVX2 _AVX512)
+          if(TARGET lamella_${room}${suffix})
+            add_dependencies(lamella_${room}${suffix} lamella_${below}_generated)
+          endif()
+        endforeach()
+      endif()
+    endforeach()
+  endforeach()
+endfunction()
+
+# The rooms named and everything they depend on, in order of declaration.
+function(lamella_room_closure out)
+  get_property(rooms GLOBAL PROPERTY LAMELLA_ROOMS)
+  set(todo ${ARGN})
+  if("ALL" IN_LIST todo)
+    set(todo ${rooms})
+  endif()
+  set(seen "")
+  while(todo)
+    list(POP_FRONT todo room)
+    if(room IN_LIST seen OR NOT room IN_LIST rooms)
+      continue()
+    endif()
+    list(APPEND seen ${room})
+    get_property(depends GLOBAL PROPERTY LAMELLA_ROOM_DEPENDS_${room})
+    list(APPEND todo ${depends})
+  endwhile()
+  set(ordered "")
+  foreach(room IN LISTS rooms)
+    if(room IN_LIST seen)
+      list(APPEND ordered ${room})
+    endif()
+  endforeach()
+  set(${out} "${ordered}" PARENT_SCOPE)
+endfunction()
+
+function(lamella_link_rooms target)
+  cmake_parse_arguments(ARG "ARCHIVE" "" "" ${ARGN})
+  lamella_room_closure(rooms ${ARG_UNPARSED_ARGUMENTS})
+  set(objects "")
+  foreach(room IN LISTS rooms)
+    list(APPEND objects lamella_${room})
+  endforeach()
+  # See Note [Which copy of an inline function survives].
+  foreach(capability IN LISTS LAMELLA_CPU_CAPABILITIES)
+    foreach(room IN LISTS rooms)
+      if(TARGET lamella_${room}_${capability})
+        list(APPEND objects lamella_${room}_${capability})
+      endif()
+    endforeach()
+  endforeach()
+  if(ARG_ARCHIVE)
+    foreach(object IN LISTS objects)
+      get_target_property(type ${object} TYPE)
+      if(type STREQUAL "OBJECT_LIBRARY" AND NOT TARGET ${object}_a)
+        add_library(${object}_a STATIC EXCLUDE_FROM_ALL $<TARGET_OBJECTS:${object}>)
+        set_target_properties(${object}_a PROPERTIES LINKER_LANGUAGE CXX)
+      endif()
+    endforeach()
+    list(REVERSE objects)
+    set(archives "")
+    foreach(object IN LISTS objects)
+      if(TARGET ${object}_a)
+        list(APPEND archives ${object}_a)
+      endif()
+      string(REGEX REPLACE "^lamella_" "" room ${object})
+      get_property(libs GLOBAL PROPERTY LAMELLA_ROOM_LIBS_${room})
+      list(APPEND archives ${libs})
+    endforeach()
+    target_link_libraries(${target} PRIVATE lamella_flags ${archives})
+  else()
+    target_link_libraries(${target} PRIVATE lamella_flags ${objects} ${CMAKE_DL_LIBS})
+  endif()
+endfunction()

@@ -1,0 +1,47 @@
+# C++ tests: one GoogleTest program per call, registered with ctest under the same name.
+#
+#   lamella_add_test(NAME SOURCES file... [ROOMS room... | ALL] [LIBS target...]
+#                    [CAPABILITIES] [LABELS label...] [TIMEOUT seconds] [ENV name=value...])
+#       ROOMS links rooms directly, so a test may reach what the library hides; without it the test
+#       is an ordinary user of liblamella.so. CAPABILITIES runs the test once per CPU capability.
+#
+# Tests are not part of `all`; the target `lamella_tests` builds them.
+
+include_guard(GLOBAL)
+find_package(GTest REQUIRED)
+find_package(Threads REQUIRED)
+
+add_custom_target(lamella_tests)
+
+function(lamella_add_test name)
+  cmake_parse_arguments(ARG "CAPABILITIES" "TIMEOUT" "SOURCES;ROOMS;LIBS;LABELS;ENV" ${ARGN})
+  if(ARG_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "lamella_add_test(${name}): unknown arguments ${ARG_UNPARSED_ARGUMENTS}")
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  if(ARG_ROOMS)
+    lamella_link_rooms(${name} ${ARG_ROOMS})
+  else()
+    target_link_libraries(${name} PRIVATE lamella_flags lamella)
+  endif()
+  target_link_libraries(${name} PRIVATE ${ARG_LIBS} GTest::gtest_main Threads::Threads)
+  # The library of matrix products is looked for beside liblamella.so, or where this points.
+  set(env "LAMELLA_LIBRARY_PATH=${LAMELLA_LIB_DIR}" ${ARG_ENV})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  add_dependencies(lamella_tests ${name})
+  if(ARG_CAPABILITIES)
+    foreach(capability IN LISTS LAMELLA_CPU_CAPABILITIES)
+      string(TOLOWER ${capability} lower)
+      add_test(NAME ${name}.${lower} COMMAND ${name})
+      set_tests_properties(
+        ${name}.${lower} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}" ENVIRONMENT
+                                    "${env};LAMELLA_CPU_CAPABILITY=${lower}")
+    endforeach()
+  else()
+    add_test(NAME ${name} COMMAND ${name})
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}"
+                                            ENVIRONMENT "${env}")
+  endif()
+endfunction()

@@ -1,0 +1,47 @@
+#!/bin/sh
+# usage: tools/build.sh PRESET [CMAKE_OPTION...] [-- NINJA_TARGET...]
+# Configures build folder PRESET if need be, builds the targets (default: all), and installs the
+# tree under its prefix. Quiet unless something is wrong. JOBS limits the parallel jobs.
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+cd "$root"
+preset=$1
+shift
+options=""
+while [ $# -gt 0 ] && [ "$1" != "--" ]; do
+  options="$options $1"
+  shift
+done
+[ $# -eq 0 ] || shift
+case $preset in
+  release) build=build ;;
+  *) build=build-$preset ;;
+esac
+# Debian's tools first: the same ones whatever else is on the PATH.
+cmake=cmake
+[ ! -x /usr/bin/cmake ] || cmake=/usr/bin/cmake
+ninja=ninja
+[ ! -x /usr/bin/ninja ] || ninja=/usr/bin/ninja
+
+asked="$preset$options -DPython3_EXECUTABLE=$root/.venv/bin/python $root"
+if [ ! -f "$build/build.ninja" ] || [ "$(cat "$build/.asked" 2>/dev/null)" != "$asked" ]; then
+  echo "lamella: configuring $build"
+  mkdir -p "$build"
+  log=$build/configure.log
+  # A cache of another tree, or of a tool that went away, cannot be reused.
+  if [ -f "$build/.asked" ] && [ "$(cat "$build/.asked")" != "$asked" ]; then
+    rm -f "$build/CMakeCache.txt"
+  fi
+  if ! "$cmake" --preset "$preset" -DCMAKE_MAKE_PROGRAM="$(command -v "$ninja")" \
+    -DPython3_EXECUTABLE="$root/.venv/bin/python" $options >"$log" 2>&1; then
+    cat "$log" >&2
+    exit 1
+  fi
+  echo "$asked" >"$build/.asked"
+fi
+echo "lamella: building${*:+ ($*)}"
+"$ninja" -C "$build" --quiet ${JOBS:+-j "$JOBS"} all "$@"
+"$cmake" --install "$build" >"$build/install.log" 2>&1 || {
+  cat "$build/install.log" >&2
+  exit 1
+}

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""The include rule: a file includes its own room and the rooms below it, nothing else."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# Room: the rooms directly below it. What those may include is allowed as well.
+BELOW = {
+    "core": [],
+    "schema": ["core"],
+    "dispatch": ["schema", "core"],
+    "abi": ["dispatch", "core"],
+    "api": ["dispatch", "core"],
+    "kernels": ["api", "dispatch", "core"],
+    "layers": ["api", "dispatch", "core"],
+    "graph": ["api", "dispatch", "core"],
+    "codegen": ["schema"],
+    # lamella/*.h: what a user includes.
+    "lamella": ["api", "dispatch", "core"],
+    "compat": ["lamella"],
+    "python": ["lamella", "abi", "layers", "graph"],
+}
+
+# The C ABI's header is plain C and includes nothing of ours, so everyone stands above it.
+LEAVES = {"lamella/abi/abi.h"}
+
+# May include anything.
+FREE = ("examples/", "tests/", "bench/", "tools/", "docs/")
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*["<]((?:lamella|codegen|python|compat)/[^">]+)[">]')
+
+
+def room_of(path):
+    """The room a path from the root belongs to, or None."""
+    parts = path.split("/")
+    if parts[0] == "lamella":
+        return parts[1] if len(parts) > 2 else "lamella"
+    return parts[0] if parts[0] in BELOW else None
+
+
+def allowed(room):
+    seen, todo = {room}, list(BELOW[room])
+    while todo:
+        below = todo.pop()
+        if below not in seen:
+            seen.add(below)
+            todo += BELOW[below]
+    return seen
+
+
+def check(path, text):
+    room = room_of(path)
+    if room is None:
+        return
+    if room not in BELOW:
+        yield f"{path}:1: folder lamella/{room} is not a room; tools/check_includes.py lists them"
+        return
+    ok = allowed(room)
+    for number, line in enumerate(text.splitlines(), 1):
+        match = INCLUDE.match(line)
+        if not match:
+            continue
+        target = match.group(1)
+        other = room_of(target)
+        if path in LEAVES:
+            yield f"{path}:{number}: {path} must not include {target}"
+        elif target not in LEAVES and other not in ok:
+            yield f"{path}:{number}: room {room} must not include room {other}"
+
+
+def files():
+    try:
+        out = subprocess.run(
+            ["git", "ls-files", "-co", "--exclude-standard"],
+            cwd=ROOT, capture_output=True, text=True, check=True,
+        ).stdout.split("\n")
+    except (OSError, subprocess.CalledProcessError):
+        out = [str(p.relative_to(ROOT)) for p in ROOT.rglob("*") if not str(p).startswith(str(ROOT / "build"))]
+    for path in out:
+        if path.endswith((".h", ".hpp", ".cpp", ".cc", ".c", ".inc")) and not path.startswith(FREE):
+            yield path
+
+
+def main():
+    errors = []
+    for path in files():
+        full = ROOT / path
+        if full.is_file():
+            errors += check(path, full.read_text(encoding="utf-8"))
+    for error in errors:
+        print(error)
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Rules of the tree: light public headers, nothing generated in git, file length, first lines."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+GENERATED = ROOT / "build" / "generated"
+
+# Standard headers that cost a user's translation unit most of its compile time.
+HEAVY = {
+    "algorithm", "complex", "functional", "iostream", "map", "memory", "mutex", "regex", "sstream",
+    "unordered_map", "variant",
+}
+MAX_LINES = 650
+INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
+CODE = (".h", ".hpp", ".cpp", ".cc", ".c", ".py", ".cmake", ".sh")
+
+
+def tracked():
+    try:
+        out = subprocess.run(
+            ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+        ).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return []
+    return [path for path in out.splitlines() if (ROOT / path).is_file()]
+
+
+def locate(name):
+    for base in (ROOT, GENERATED):
+        if (base / name).is_file():
+            return base / name
+    return None
+
+
+def public_headers():
+    """Every header that lamella/*.h, the C ABI, the generated API or compat/ reaches."""
+    todo = sorted((ROOT / "lamella").glob("*.h")) + [ROOT / "lamella/abi/abi.h"]
+    todo += sorted((GENERATED / "lamella/api").rglob("*.h"))
+    todo += sorted((ROOT / "compat").rglob("*.h"))
+    seen = set()
+    while todo:
+        path = todo.pop()
+        if path in seen or not path.is_file():
+            continue
+        seen.add(path)
+        for line in path.read_text(encoding="utf-8").splitlines():
+            match = INCLUDE.match(line)
+            if match and match.group(2).startswith("lamella/"):
+                target = locate(match.group(2))
+                if target:
+                    todo.append(target)
+    return sorted(seen)
+
+
+def check_light():
+    for path in public_headers():
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            match = INCLUDE.match(line)
+            if match and match.group(1) == "<" and match.group(2) in HEAVY:
+                name = path.relative_to(ROOT)
+                yield f"{name}:{number}: a public header must not include <{match.group(2)}>"
+
+
+def check_files(paths):
+    for path in paths:
+        if path.startswith(("build/", "generated/")):
+            yield f"{path}:1: generated files live in the build folder, not in git"
+        if not path.endswith(CODE):
+            continue
+        lines = (ROOT / path).read_text(encoding="utf-8").splitlines()
+        if not path.startswith(("codegen/templates/", "tests/", "tools/", "codegen/")):
+            for number, line in enumerate(lines[:5], 1):
+                if "enerated by lamella-gen" in line:
+                    yield f"{path}:{number}: generated files live in the build folder, not in git"
+        if len(lines) > MAX_LINES:
+            yield f"{path}:{len(lines)}: {len(lines)} lines; split it by family (limit {MAX_LINES})"
+        head = "\n".join(lines[:3])
+        if lines and not any(mark in head for mark in ("//", "/*", "#", '"""')):
+            yield f"{path}:1: begin with a line or two saying what this file is"
+        if path == "tools/check_tree.py":
+            continue
+        for number, line in enumerate(lines, 1):
+            if re.search(r"\b(TODO|FIXME|XXX)\b", line):
+                yield f"{path}:{number}: unfinished work is not left in the tree"
+
+
+def main():
+    errors = list(check_light()) + list(check_files(tracked()))
+    for error in errors:
+        print(error)
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

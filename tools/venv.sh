@@ -1,0 +1,33 @@
+#!/bin/sh
+# usage: tools/venv.sh PYTHON GROUP...
+# Makes .venv with PYTHON, points it at build/prefix, and installs the groups' requirements
+# (tools/requirements-GROUP.txt). Does nothing where that was done before.
+set -eu
+python=$1
+shift
+root=$(cd "$(dirname "$0")/.." && pwd)
+venv=$root/.venv
+
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 9))' || {
+  echo "lamella: needs Python 3.9 or newer; $python is $("$python" --version 2>&1)" >&2
+  exit 1
+}
+# A .venv that was moved, or whose interpreter went away, is made anew.
+if ! "$venv/bin/python" -c "import sys; sys.exit(sys.prefix != '$venv')" 2>/dev/null ||
+  [ "$(head -n 1 "$venv/.root" 2>/dev/null)" != "$root" ]; then
+  echo "lamella: making .venv"
+  rm -rf "$venv"
+  "$python" -m venv "$venv"
+  site=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
+  echo "$root/build/prefix/lib/python" >"$site/lamella-build-tree.pth"
+  echo "$root" >"$venv/.root"
+fi
+for group in "$@"; do
+  sum=$(cat "$root"/tools/requirements-*.txt "$root/tools/requirements-$group.txt" | cksum)
+  stamp=$venv/.installed-$group
+  [ "$(cat "$stamp" 2>/dev/null)" != "$sum" ] || continue
+  echo "lamella: installing Python packages ($group)"
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-warn-script-location \
+    -r "$root/tools/requirements-$group.txt"
+  echo "$sum" >"$stamp"
+done
