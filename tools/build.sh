@@ -40,7 +40,18 @@ if [ ! -f "$build/build.ninja" ] || [ "$(cat "$build/.asked" 2>/dev/null)" != "$
   echo "$asked" >"$build/.asked"
 fi
 echo "lamella: building${*:+ ($*)}"
-"$ninja" -C "$build" --quiet ${JOBS:+-j "$JOBS"} all "$@"
+log=$build/build.log
+# The log is shown as it grows where somebody watches, and only if something failed elsewhere.
+if [ -t 1 ]; then
+  "$ninja" -C "$build" ${JOBS:+-j "$JOBS"} all "$@"
+else
+  "$ninja" -C "$build" ${JOBS:+-j "$JOBS"} all "$@" >"$log" 2>&1 || {
+    grep -v '^\[[0-9]*/[0-9]*\]' "$log" | tail -n 100 >&2
+    exit 1
+  }
+  # Warnings are news even in a build that went well.
+  grep -v -e '^\[[0-9]*/[0-9]*\]' -e '^ninja: ' "$log" >&2 || true
+fi
 "$cmake" --install "$build" >"$build/install.log" 2>&1 || {
   cat "$build/install.log" >&2
   exit 1
