@@ -73,24 +73,23 @@ def check(path, text):
 
 
 def files():
+    command = ["git", "ls-files", "-co", "--exclude-standard"]
     try:
-        out = subprocess.run(
-            ["git", "ls-files", "-co", "--exclude-standard"],
-            cwd=ROOT, capture_output=True, text=True, check=True,
-        ).stdout.split("\n")
+        out = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        paths = out.splitlines()
     except (OSError, subprocess.CalledProcessError):
-        out = [str(p.relative_to(ROOT)) for p in ROOT.rglob("*") if not str(p).startswith(str(ROOT / "build"))]
-    for path in out:
-        if path.endswith((".h", ".hpp", ".cpp", ".cc", ".c", ".inc")) and not path.startswith(FREE):
-            yield path
+        # Not a git checkout, as in an unpacked archive.
+        paths = [path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*")]
+    for path in paths:
+        if path.endswith((".h", ".hpp", ".cpp", ".cc", ".c", ".inc")):
+            if not path.startswith(FREE + ("build",)) and (ROOT / path).is_file():
+                yield path
 
 
 def main():
     errors = []
     for path in files():
-        full = ROOT / path
-        if full.is_file():
-            errors += check(path, full.read_text(encoding="utf-8"))
+        errors += check(path, (ROOT / path).read_text(encoding="utf-8"))
     for error in errors:
         print(error)
     return 1 if errors else 0

@@ -11,8 +11,17 @@ GENERATED = ROOT / "build" / "generated"
 
 # Standard headers that cost a user's translation unit most of its compile time.
 HEAVY = {
-    "algorithm", "complex", "functional", "iostream", "map", "memory", "mutex", "regex", "sstream",
-    "unordered_map", "variant",
+    "algorithm",
+    "complex",
+    "functional",
+    "iostream",
+    "map",
+    "memory",
+    "mutex",
+    "regex",
+    "sstream",
+    "unordered_map",
+    "variant",
 }
 MAX_LINES = 650
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
