@@ -1,7 +1,8 @@
 #!/bin/sh
 # usage: tools/venv.sh PYTHON GROUP...
-# Makes .venv with PYTHON, points it at build/prefix, and installs the groups' requirements
-# (tools/requirements-GROUP.txt). Does nothing where that was done before.
+# Makes .venv with PYTHON, points it at build/prefix, and installs the groups' requirements:
+# tools/requirements-GROUP.txt, and requirements-GROUP-nodeps.txt without what those ask for in turn.
+# Does nothing where that was done before.
 set -eu
 python=$1
 shift
@@ -23,11 +24,15 @@ if ! "$venv/bin/python" -c "import sys; sys.exit(sys.prefix != '$venv')" 2>/dev/
   echo "$root" >"$venv/.root"
 fi
 for group in "$@"; do
-  sum=$(cat "$root"/tools/requirements-*.txt "$root/tools/requirements-$group.txt" | cksum)
+  bare=$root/tools/requirements-$group-nodeps.txt
+  sum=$(cat "$root/tools/requirements-build.txt" "$root/tools/requirements-$group.txt" \
+    $([ ! -f "$bare" ] || echo "$bare") | cksum)
   stamp=$venv/.installed-$group
   [ "$(cat "$stamp" 2>/dev/null)" != "$sum" ] || continue
   echo "lamella: installing Python packages ($group)"
   "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-warn-script-location \
     -r "$root/tools/requirements-$group.txt"
+  [ ! -f "$bare" ] || "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
+    --no-deps -r "$bare"
   echo "$sum" >"$stamp"
 done
