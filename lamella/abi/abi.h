@@ -225,7 +225,7 @@ typedef struct lamella_operator lamella_operator;
 typedef struct lamella_kernel lamella_kernel;
 
 /* A boxed kernel: reads op->argument_count values, writes op->return_count owned ones. On failure
- * it leaves every return NONE. */
+ * it leaves nothing owned in them, and nobody reads them. */
 typedef lamella_status (*lamella_boxed_function)(const lamella_kernel* kernel,
                                                  const lamella_operator* op, uint64_t key_set,
                                                  const lamella_value* arguments,
@@ -328,7 +328,6 @@ typedef struct lamella_kernel_description {
   void* context;
   void (*dispose)(void* context); /* runs once when no call can reach the kernel; may be NULL */
   const char* signature; /* of `typed`, as abi_types.h spells it; NULL: not known */
-  const char* schema;    /* schema inferred from the C++ function, NULL: none */
   const char* file;      /* where it was registered */
   uint32_t line;
 } lamella_kernel_description;
@@ -342,8 +341,8 @@ LAMELLA_ABI_API lamella_status lamella_library_open(int32_t kind, const char* na
 /* Undoes all registrations of the block. Returns when no other thread is still inside one of its
  * kernels. */
 LAMELLA_ABI_API void lamella_library_close(lamella_library* library) LAMELLA_ABI_NOEXCEPT;
-/* Defines an operator. `schema`: a full schema, or (with inferred != NULL) a name whose schema is
- * `inferred`. `tags`: comma-separated names or NULL. */
+/* Defines an operator. `schema`: a full schema, or (with inferred != NULL) a name, for the schema
+ * that the signature `inferred` stands for. `tags`: comma-separated names or NULL. */
 LAMELLA_ABI_API lamella_status lamella_library_define(lamella_library* library, const char* schema,
                                                       const char* inferred, const char* tags,
                                                       const char* file, uint32_t line)

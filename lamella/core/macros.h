@@ -8,6 +8,9 @@
 #define LAMELLA_NOINLINE __attribute__((noinline))
 // Types whose type_info must be one across shared libraries.
 #define LAMELLA_PUBLIC __attribute__((visibility("default")))
+// What Lamella's own Python extension needs beyond the C ABI. Shipped in lockstep with it; not for
+// anyone else.
+#define LAMELLA_PRIVATE_API __attribute__((visibility("default")))
 
 #define LAMELLA_CONCAT_IMPL(a, b) a##b
 #define LAMELLA_CONCAT(a, b) LAMELLA_CONCAT_IMPL(a, b)

@@ -35,11 +35,11 @@ class Dispatcher {
   }
 
   // The operator if it is defined.
-  std::optional<OperatorHandle> findSchema(const OperatorName& name) const {
+  std::optional<OperatorHandle> findSchema(const OperatorId& name) const {
     return lookup(name, 1);
   }
   // The operator if anything was registered under the name.
-  std::optional<OperatorHandle> findOp(const OperatorName& name) const { return lookup(name, 0); }
+  std::optional<OperatorHandle> findOp(const OperatorId& name) const { return lookup(name, 0); }
   // Fails with the names that are near.
   OperatorHandle findSchemaOrThrow(const char* name, const char* overload_name) const {
     const lamella_operator* op = nullptr;
@@ -67,7 +67,7 @@ class Dispatcher {
     return block.keep();
   }
   // Registers one kernel.
-  RegistrationHandleRAII registerImpl(const OperatorName& name, std::optional<DispatchKey> key,
+  RegistrationHandleRAII registerImpl(const OperatorId& name, std::optional<DispatchKey> key,
                                       CppFunction kernel, const char* debug = "registerImpl") {
     Block block(name.name.c_str(), LAMELLA_LIBRARY_IMPL, debug);
     lamella_kernel_description description = kernel.release(debug, 0);
@@ -106,7 +106,7 @@ class Dispatcher {
     }
     lamella_library* library = nullptr;
   };
-  static std::optional<OperatorHandle> lookup(const OperatorName& name, int32_t defined) {
+  static std::optional<OperatorHandle> lookup(const OperatorId& name, int32_t defined) {
     const lamella_operator* op =
         lamella_lookup_operator(name.name.c_str(), name.overload_name.c_str(), defined);
     if (op == nullptr) return std::nullopt;

@@ -5,14 +5,14 @@
 namespace lamella {
 
 // "aten::add" and "Tensor".
-struct OperatorName {
+struct OperatorId {
   std::string name;
   std::string overload_name;
-  OperatorName(std::string name, std::string overload_name)
+  OperatorId(std::string name, std::string overload_name)
       : name(std::move(name)), overload_name(std::move(overload_name)) {}
-  bool operator==(const OperatorName&) const = default;
+  bool operator==(const OperatorId&) const = default;
 };
-inline std::string toString(const OperatorName& name) {
+inline std::string toString(const OperatorId& name) {
   return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
 }
 
@@ -67,7 +67,7 @@ class OperatorSchema {
   explicit OperatorSchema(const lamella_operator* op) : op_(op) {}
   std::string name() const { return op_->name; }
   std::string overload_name() const { return op_->overload; }
-  OperatorName operator_name() const { return {op_->name, op_->overload}; }
+  OperatorId operator_name() const { return {op_->name, op_->overload}; }
   std::vector<ArgumentInfo> arguments() const { return list(0, op_->argument_count); }
   std::vector<ArgumentInfo> returns() const { return list(1, op_->return_count); }
   bool is_mutable() const {
@@ -105,7 +105,7 @@ class OperatorHandle {
  public:
   explicit OperatorHandle(const lamella_operator* op) : op_(op) {}
 
-  OperatorName operator_name() const { return {op_->name, op_->overload}; }
+  OperatorId operator_name() const { return {op_->name, op_->overload}; }
   OperatorSchema schema() const { return OperatorSchema(op_); }
   bool hasSchema() const { return lamella_operator_schema(op_) != nullptr; }
   const lamella_operator* impl() const { return op_; }

@@ -1,6 +1,7 @@
 // Call<R(A...)>: what follows from a C++ signature alone, shared by all operators that have it:
 // the signature string, the key set of the arguments, calling a kernel, boxing and unboxing.
 #pragma once
+#include "lamella/core/key_set.h"
 #include "lamella/dispatch/abi_types.h"
 
 namespace lamella::abi {
@@ -29,7 +30,7 @@ struct KeySource {
   uint64_t device = 0;  // of a Device argument: decides where there is no tensor
 };
 inline uint64_t device_keys(Device device) {
-  return functionality_of_device(device.type());
+  return default_key_set(device.type(), true);
 }
 template <class T>
 inline void add_keys(KeySource& source, const T& value) {

@@ -1,0 +1,136 @@
+// Boxed calls from C: key sets from schemas, and the questions a caller may ask an operator.
+#include "lamella/dispatch/registry.h"
+
+namespace lamella {
+namespace {
+
+struct Keys {
+  uint64_t tensors = 0;
+  uint64_t device = 0;
+  void add(const lamella_value& value) {
+    if (value.tag == LAMELLA_TENSOR) {
+      if (value.as.tensor != nullptr) tensors |= value.as.tensor->key_set;
+    } else if (value.tag == LAMELLA_TENSOR_LIST) {
+      auto* list = static_cast<lamella_tensor* const*>(value.as.pointer);
+      for (uint32_t i = 0; i < value.size; ++i) {
+        if (list[i] != nullptr) tensors |= list[i]->key_set;
+      }
+    } else if (value.tag == LAMELLA_DEVICE) {
+      device = abi::device_keys(IValue::unpack_device(value.as.i));
+    }
+  }
+};
+
+OperatorEntry* entry_of(const lamella_operator* op) {
+  return const_cast<OperatorEntry*>(static_cast<const OperatorEntry*>(op));
+}
+
+lamella_status fail(lamella_status kind, const std::string& text) {
+  return lamella_fail(kind, text.data(), text.size());
+}
+
+[[gnu::cold, gnu::noinline]] lamella_status fail_count(const lamella_operator* op,
+                                                       const char* what, uint32_t expected,
+                                                       uint32_t got) {
+  return fail(LAMELLA_ERROR, std::string(op->name) + ": expected " + std::to_string(expected) +
+                                 " " + what + ", got " + std::to_string(got));
+}
+
+}  // namespace
+
+uint64_t key_set_of_call(const lamella_operator* op, const lamella_value* arguments) {
+  Keys keys;
+  for (uint32_t i = 0; i < op->argument_count; ++i) keys.add(arguments[i]);
+  if (keys.tensors == 0) {
+    keys.tensors = keys.device != 0 ? keys.device : abi::device_keys(Device(DeviceType::CPU));
+  }
+  return abi::with_thread(keys.tensors, op, lamella_thread);
+}
+
+}  // namespace lamella
+
+using namespace lamella;
+
+extern "C" {
+
+lamella_status lamella_call_boxed(const lamella_operator* op, const lamella_value* arguments,
+                                  uint32_t argument_count, lamella_value* returns,
+                                  uint32_t return_count) noexcept {
+  if (argument_count != op->argument_count) [[unlikely]] {
+    return fail_count(op, "arguments", op->argument_count, argument_count);
+  }
+  if (return_count != op->return_count) [[unlikely]] {
+    return fail_count(op, "returns", op->return_count, return_count);
+  }
+  uint64_t keys = key_set_of_call(op, arguments);
+  abi::ReaderScope reader(lamella_thread);
+  const lamella_kernel* kernel =
+      __atomic_load_n(&op->slots[detail::slot_of(keys)], __ATOMIC_ACQUIRE);
+  return kernel->boxed(kernel, op, keys, arguments, returns);
+}
+
+lamella_status lamella_redispatch_boxed(const lamella_operator* op, uint64_t key_set,
+                                        const lamella_value* arguments,
+                                        lamella_value* returns) noexcept {
+  uint64_t keys = key_set & op->mask;
+  abi::ReaderScope reader(lamella_thread);
+  const lamella_kernel* kernel =
+      __atomic_load_n(&op->slots[detail::slot_of(keys)], __ATOMIC_ACQUIRE);
+  return kernel->boxed(kernel, op, keys, arguments, returns);
+}
+
+lamella_status lamella_find_operator(const char* name, const char* overload,
+                                     const lamella_operator** op) noexcept {
+  try {
+    *op = Registry::get().find(name, overload);
+    return LAMELLA_OK;
+  } catch (...) {
+    return lamella::detail::status_of_current_exception();
+  }
+}
+
+const lamella_operator* lamella_lookup_operator(const char* name, const char* overload,
+                                                int32_t defined) noexcept {
+  try {
+    OperatorEntry* op = Registry::get().lookup(name, overload);
+    if (op == nullptr) return nullptr;
+    Registry::get().resolve(op);
+    std::lock_guard lock(Registry::get().mutex());
+    return defined != 0 && !op->defined() ? nullptr : op;
+  } catch (...) {
+    lamella::detail::status_of_current_exception();
+    return nullptr;
+  }
+}
+
+const char* lamella_operator_schema(const lamella_operator* op) noexcept {
+  std::lock_guard lock(Registry::get().mutex());
+  OperatorEntry* entry = entry_of(op);
+  return entry->defined() && entry->schema != nullptr ? entry->canonical.c_str() : nullptr;
+}
+
+lamella_status lamella_operator_argument(const lamella_operator* op, int32_t kind, uint32_t index,
+                                         lamella_argument_info* info) noexcept {
+  try {
+    OperatorEntry* entry = entry_of(op);
+    std::lock_guard lock(Registry::get().mutex());
+    const FunctionSchema& schema = Registry::get().schema(entry);
+    const auto& list = kind == 0 ? schema.arguments : schema.returns;
+    LAMELLA_CHECK_INDEX(index < list.size(), entry->full_name(), ": expected an index below ",
+                        list.size(), ", got ", index);
+    const Argument& argument = list[index];
+    *info = {argument.name.c_str(),
+             (kind == 0 ? entry->argument_types : entry->return_types)[index].c_str(),
+             argument.kwarg_only,
+             argument.is_write(),
+             argument.alias() != nullptr,
+             argument.is_out(),
+             argument.default_value.has_value(),
+             argument.type.holds_tensor()};
+    return LAMELLA_OK;
+  } catch (...) {
+    return lamella::detail::status_of_current_exception();
+  }
+}
+
+}  // extern "C"

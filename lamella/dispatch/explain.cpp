@@ -1,0 +1,200 @@
+// Why a call goes where it goes, and the report when it goes nowhere.
+//
+// Note [Explaining a call]
+//   explain() walks the same key set and the same slots as a call, from the highest key down, and
+//   says of each key why it is passed over, until the kernel that would run. It runs nothing.
+#include <algorithm>
+#include <cstdio>
+
+#include "lamella/dispatch/registry.h"
+
+namespace lamella {
+namespace {
+
+const OperatorEntry* entry_of(const lamella_operator* op) {
+  return static_cast<const OperatorEntry*>(op);
+}
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%g", value);
+  return text;
+}
+
+std::string join(const std::vector<std::string>& parts, const char* between) {
+  std::string text;
+  for (size_t i = 0; i < parts.size(); ++i) text += (i ? between : "") + parts[i];
+  return text;
+}
+
+std::string describe_tensor(const lamella_tensor* tensor) {
+  if (tensor == nullptr) return "undefined";
+  std::string text = to_string(static_cast<ScalarType>(tensor->scalar_type));
+  text += "[";
+  for (int32_t i = 0; i < tensor->ndim; ++i) {
+    text += (i ? ", " : "") + std::to_string(tensor->sizes[i]);
+  }
+  text += "] on ";
+  text += Device(static_cast<DeviceType>(tensor->device_type), tensor->device_index).str();
+  return text;
+}
+
+// The keys at which a backend's kernel is registered, the CPU first.
+std::vector<const KernelEntry*> backend_kernels(const OperatorEntry& op) {
+  std::vector<const KernelEntry*> result;
+  for (const auto& [key, list] : op.kernels) {
+    if (!list.empty() && is_backend_key(key)) result.push_back(list.front().get());
+  }
+  return result;
+}
+
+std::string device_of_key(DispatchKey key) {
+  std::string name = dispatch_key_name(key);
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+  return name;
+}
+
+}  // namespace
+
+std::string describe_value(const lamella_value& value) {
+  switch (value.tag) {
+    case LAMELLA_TENSOR: return describe_tensor(value.as.tensor);
+    case LAMELLA_INT: return std::to_string(value.as.i);
+    case LAMELLA_BOOL: return value.as.i != 0 ? "True" : "False";
+    case LAMELLA_DOUBLE: return number(value.as.d);
+    case LAMELLA_DEVICE: return IValue::unpack_device(value.as.i).str();
+    case LAMELLA_STRING:
+      return "'" + std::string(static_cast<const char*>(value.as.pointer), value.size) + "'";
+    case LAMELLA_TENSOR_LIST: {
+      auto* list = static_cast<lamella_tensor* const*>(value.as.pointer);
+      std::vector<std::string> parts;
+      for (uint32_t i = 0; i < value.size && i < 4; ++i) parts.push_back(describe_tensor(list[i]));
+      if (value.size > 4) parts.push_back("...");
+      return "[" + join(parts, ", ") + "]";
+    }
+    case LAMELLA_INT_LIST: {
+      std::vector<std::string> parts;
+      for (uint32_t i = 0; i < value.size; ++i) {
+        parts.push_back(std::to_string(static_cast<const int64_t*>(value.as.pointer)[i]));
+      }
+      return "[" + join(parts, ", ") + "]";
+    }
+    default: return detail::tag_name(value.tag);
+  }
+}
+
+std::string missing_kernel_report(const lamella_operator* op, uint64_t key_set,
+                                  const lamella_value* arguments) {
+  const OperatorEntry& entry = *entry_of(op);
+  Registry& registry = Registry::get();
+  std::lock_guard lock(registry.mutex());
+  DispatchKey key = static_cast<DispatchKey>(detail::slot_of(key_set));
+  std::string text = entry.full_name() + ": no kernel for " + dispatch_key_name(key);
+  std::vector<std::string> parts;
+  const FunctionSchema& schema = registry.schema(const_cast<OperatorEntry*>(&entry));
+  for (uint32_t i = 0; i < op->argument_count; ++i) {
+    if (schema.arguments[i].type.holds_tensor() && arguments[i].tag != LAMELLA_NONE) {
+      parts.push_back("'" + schema.arguments[i].name + "' " + describe_value(arguments[i]));
+    }
+  }
+  text += "\n  called with " + (parts.empty() ? "no tensors" : join(parts, ", "));
+  std::vector<const KernelEntry*> kernels = backend_kernels(entry);
+  if (kernels.empty()) {
+    text += "\n  no kernel is registered for any backend";
+  } else {
+    const KernelEntry* nearest = kernels.front();
+    std::vector<std::string> names;
+    for (const KernelEntry* kernel : kernels) names.push_back(dispatch_key_name(kernel->key));
+    text += "\n  nearest kernel: " + dispatch_key_name(nearest->key) + ", registered at " +
+            nearest->where();
+    if (names.size() > 1) text += " (kernels exist for " + join(names, ", ") + ")";
+  }
+  std::string name_space = entry.name_storage.substr(0, entry.name_storage.find("::"));
+  text += "\n  to do: register one with LAMELLA_LIBRARY_IMPL(" + name_space + ", " +
+          dispatch_key_name(key) + ", m)";
+  if (!kernels.empty()) {
+    text += ", or move the arguments to " + device_of_key(kernels.front()->key);
+  }
+  return text;
+}
+
+Explanation explain(const lamella_operator* op, const lamella_value* arguments) {
+  Registry& registry = Registry::get();
+  OperatorEntry* entry = const_cast<OperatorEntry*>(entry_of(op));
+  std::lock_guard lock(registry.mutex());
+  registry.schema(entry);  // raises where it is not defined
+  Explanation result;
+  result.operator_name = entry->full_name();
+  result.schema = entry->canonical;
+  // All keys that take part, before any is taken away.
+  uint64_t everything = 0;
+  for (uint32_t i = 0; i < op->argument_count; ++i) {
+    const lamella_value& value = arguments[i];
+    if (value.tag == LAMELLA_TENSOR && value.as.tensor != nullptr) {
+      everything |= value.as.tensor->key_set;
+    } else if (value.tag == LAMELLA_TENSOR_LIST) {
+      auto* list = static_cast<lamella_tensor* const*>(value.as.pointer);
+      for (uint32_t k = 0; k < value.size; ++k) everything |= list[k] ? list[k]->key_set : 0;
+    }
+  }
+  constexpr uint64_t thread_init = detail::functionality_bit(detail::Functionality::ThreadInit);
+  uint64_t called = key_set_of_call(op, arguments) & ~thread_init;
+  if (everything == 0) everything = called;
+  uint64_t from_thread = lamella_thread.included & ~thread_init;
+  everything |= from_thread | op->always;
+  result.key_set = to_string(DispatchKeySet::from_raw_repr(everything));
+  uint64_t remaining = everything;
+  while (true) {
+    uint64_t highest = uint64_t{1} << (63 - __builtin_clzll(remaining | 1));
+    DispatchKey key = static_cast<DispatchKey>(detail::slot_of(remaining));
+    Slot slot = registry.slot(entry, key);
+    std::string reason;
+    if (lamella_thread.excluded & highest) {
+      reason = "excluded on this thread";
+    } else if (slot.origin == SlotOrigin::kFallthrough) {
+      reason = slot.entry != nullptr ? "falls through, as registered at " + slot.entry->where()
+                                     : "no kernel and no fallback: falls through";
+    } else {
+      switch (slot.origin) {
+        case SlotOrigin::kKernel: reason = "kernel registered at " + slot.entry->where(); break;
+        case SlotOrigin::kAlias:
+          reason = dispatch_key_name(slot.entry->key) + " kernel registered at " +
+                   slot.entry->where();
+          break;
+        case SlotOrigin::kFallback:
+          reason = "fallback for all operators registered at " +
+                   (slot.entry != nullptr ? slot.entry->where() : std::string("Lamella"));
+          break;
+        case SlotOrigin::kAmbiguous:
+          reason = "several kernels could serve it; register an autograd kernel";
+          break;
+        default: break;
+      }
+      if (slot.entry != nullptr) {
+        result.steps.push_back({key, "runs", reason});
+        result.kernel = dispatch_key_name(key) + ": " + reason;
+      } else {
+        if (reason.empty()) reason = "no kernel";
+        result.steps.push_back({key, "fails", reason});
+      }
+      return result;
+    }
+    result.steps.push_back({key, "skipped", reason});
+    remaining &= ~highest;
+    if ((highest & ~detail::kBackendMask) == 0) return result;
+  }
+}
+
+std::string Explanation::str() const {
+  std::string text = operator_name + "\n  schema: " + schema + "\n  keys: " + key_set;
+  size_t width = 0;
+  for (const Step& step : steps) width = std::max(width, dispatch_key_name(step.key).size());
+  for (const Step& step : steps) {
+    std::string name = dispatch_key_name(step.key);
+    name.resize(width, ' ');
+    text += "\n  " + name + "  " + step.verdict + ": " + step.reason;
+  }
+  return text;
+}
+
+}  // namespace lamella

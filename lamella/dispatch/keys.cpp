@@ -1,0 +1,172 @@
+// Names and groups of dispatch keys, all derived from dispatch_keys.def.
+#include "lamella/dispatch/keys.h"
+
+#include <unordered_map>
+
+namespace lamella {
+namespace {
+
+using detail::Functionality;
+using detail::SplitRank;
+
+struct Names {
+  std::vector<std::string> by_value = std::vector<std::string>(LAMELLA_SLOTS + 64);
+  std::unordered_map<std::string, DispatchKey> by_name;
+  std::vector<DispatchKey> runtime;
+
+  void add(DispatchKey key, std::string name) {
+    by_name.emplace(name, key);
+    by_value[static_cast<size_t>(key)] = std::move(name);
+  }
+  Names() {
+    add(DispatchKey::Undefined, "Undefined");
+#define LAMELLA_FUNCTIONALITY(name) add(DispatchKey::name, #name);
+#define LAMELLA_SPLIT(name, prefix) add(DispatchKey::name, #name);
+#define LAMELLA_SHARED(name, split) add(DispatchKey::name, #name);
+#include "lamella/abi/dispatch_keys.def"
+    const char* backends[] = {
+#define LAMELLA_BACKEND(name) #name,
+#include "lamella/abi/dispatch_keys.def"
+    };
+    const char* prefixes[] = {
+#define LAMELLA_FUNCTIONALITY(name)
+#define LAMELLA_SPLIT(name, prefix) #prefix,
+#define LAMELLA_SHARED(name, split)
+#include "lamella/abi/dispatch_keys.def"
+    };
+    for (int rank = 0; rank < static_cast<int>(SplitRank::Count); ++rank) {
+      for (int b = 0; b < static_cast<int>(BackendComponent::Count); ++b) {
+        add(static_cast<DispatchKey>(detail::kSplitBase + rank * LAMELLA_BACKEND_BITS + b),
+            std::string(prefixes[rank]) + backends[b]);
+      }
+    }
+#define LAMELLA_ALIAS(name) add(DispatchKey::name, #name);
+#include "lamella/abi/dispatch_keys.def"
+#define LAMELLA_SYNONYM(name, key) by_name.emplace(#name, DispatchKey::key);
+#include "lamella/abi/dispatch_keys.def"
+    for (uint16_t slot = 0; slot < LAMELLA_SLOTS; ++slot) {
+      DispatchKey key = static_cast<DispatchKey>(slot);
+      // A split functionality's own number is no run-time key: its backends' keys are.
+      bool is_split_head = false;
+#define LAMELLA_FUNCTIONALITY(name)
+#define LAMELLA_SPLIT(name, prefix) is_split_head |= key == DispatchKey::name;
+#define LAMELLA_SHARED(name, split) is_split_head |= key == DispatchKey::name;
+#include "lamella/abi/dispatch_keys.def"
+      if (!by_value[slot].empty() && !is_split_head) runtime.push_back(key);
+    }
+  }
+};
+
+const Names& names() {
+  static const Names* table = new Names;
+  return *table;
+}
+
+}  // namespace
+
+const std::string& dispatch_key_name(DispatchKey key) {
+  size_t value = static_cast<size_t>(key);
+  static const std::string* none = new std::string;
+  return value < names().by_value.size() ? names().by_value[value] : *none;
+}
+
+std::optional<DispatchKey> dispatch_key_from_name(std::string_view name) {
+  auto found = names().by_name.find(std::string(name));
+  if (found == names().by_name.end()) return std::nullopt;
+  return found->second;
+}
+
+const std::vector<DispatchKey>& runtime_keys() { return names().runtime; }
+
+std::vector<DispatchKey> keys_by_priority(DispatchKeySet keys) {
+  std::vector<DispatchKey> result;
+  uint64_t bits = keys.raw_repr();
+  while ((bits & ~detail::kBackendMask) != 0) {
+    DispatchKey key = static_cast<DispatchKey>(detail::slot_of(bits));
+    if (result.empty() || result.back() != key) result.push_back(key);
+    bits &= ~(uint64_t{1} << (63 - __builtin_clzll(bits)));
+  }
+  return result;
+}
+
+std::string to_string(DispatchKeySet keys) {
+  std::string text = "{";
+  for (DispatchKey key : keys_by_priority(keys)) {
+    if (text.size() > 1) text += ", ";
+    text += dispatch_key_name(key);
+  }
+  return text + "}";
+}
+
+std::optional<SplitKey> split_key(DispatchKey key) {
+  uint16_t value = static_cast<uint16_t>(key);
+  if (value < detail::kSplitBase || value >= LAMELLA_SLOTS) return std::nullopt;
+  int rank = (value - detail::kSplitBase) / LAMELLA_BACKEND_BITS;
+  return SplitKey{static_cast<SplitRank>(rank), (value - detail::kSplitBase) % LAMELLA_BACKEND_BITS};
+}
+
+bool is_backend_key(DispatchKey key) {
+  if (auto split = split_key(key)) {
+    return split->rank != SplitRank::AutogradFunctionality &&
+           split->rank != SplitRank::AutocastFunctionality;
+  }
+  return key == DispatchKey::Vulkan || key == DispatchKey::Metal ||
+         key == DispatchKey::CustomRNGKeyId || key == DispatchKey::MkldnnCPU;
+}
+
+bool is_autograd_key(DispatchKey key) {
+  auto split = split_key(key);
+  return (split && split->rank == SplitRank::AutogradFunctionality) ||
+         key == DispatchKey::AutogradOther || key == DispatchKey::AutogradNestedTensor;
+}
+
+bool is_autocast_key(DispatchKey key) {
+  auto split = split_key(key);
+  return split && split->rank == SplitRank::AutocastFunctionality;
+}
+
+DispatchKey backend_of_autograd(DispatchKey key) {
+  auto split = split_key(key);
+  if (!split || split->rank != SplitRank::AutogradFunctionality) return DispatchKey::Undefined;
+  return static_cast<DispatchKey>(detail::kSplitBase +
+                                  static_cast<int>(SplitRank::Dense) * LAMELLA_BACKEND_BITS +
+                                  split->backend);
+}
+
+bool alias_includes(DispatchKey alias, DispatchKey key) {
+  auto split = split_key(key);
+  bool nested = (split && split->rank == SplitRank::NestedTensor) ||
+                key == DispatchKey::AutogradNestedTensor;
+  switch (alias) {
+    case DispatchKey::Autograd: return is_autograd_key(key);
+    case DispatchKey::Autocast: return is_autocast_key(key);
+    case DispatchKey::CompositeImplicitAutograd:
+      return (is_backend_key(key) || is_autograd_key(key) || key == DispatchKey::Undefined) &&
+             !nested;
+    case DispatchKey::CompositeImplicitAutogradNestedTensor: return nested;
+    case DispatchKey::CompositeExplicitAutograd:
+    case DispatchKey::CompositeExplicitAutogradNonFunctional:
+      return is_backend_key(key) || key == DispatchKey::Undefined;
+    case DispatchKey::FuncTorchBatchedDecomposition: return key == DispatchKey::Batched;
+    default: return false;
+  }
+}
+
+}  // namespace lamella
+
+extern "C" {
+
+lamella_status lamella_dispatch_key_from_name(const char* name, uint16_t* key) noexcept {
+  if (auto found = lamella::dispatch_key_from_name(name)) {
+    *key = static_cast<uint16_t>(*found);
+    return LAMELLA_OK;
+  }
+  std::string text = std::string("unknown dispatch key '") + name + "'";
+  return lamella_fail(LAMELLA_VALUE_ERROR, text.data(), text.size());
+}
+
+const char* lamella_dispatch_key_name(uint16_t key) noexcept {
+  return lamella::dispatch_key_name(static_cast<lamella::DispatchKey>(key)).c_str();
+}
+
+}  // extern "C"

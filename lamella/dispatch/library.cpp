@@ -1,0 +1,203 @@
+// Registration blocks behind the C ABI, the handshake, and failures of static initialisers.
+#include <set>
+
+#include "lamella/dispatch/registry.h"
+
+using namespace lamella;
+
+struct lamella_library {
+  int32_t kind;
+  std::string name_space;
+  DispatchKey key;
+  Origin origin;
+};
+
+namespace {
+
+lamella_status fail(lamella_status kind, const std::string& text) {
+  return lamella_fail(kind, text.data(), text.size());
+}
+
+std::shared_ptr<KernelEntry> make_kernel(const lamella_kernel_description& description) {
+  auto kernel = std::make_shared<KernelEntry>();
+  kernel->typed = description.typed;
+  kernel->boxed = description.boxed;
+  kernel->context = description.context;
+  kernel->dispose = description.dispose;
+  kernel->signature = description.signature != nullptr ? description.signature : "";
+  kernel->file = description.file != nullptr ? description.file : "";
+  kernel->line = description.line;
+  if (description.boxed == nullptr) {
+    kernel->fallthrough = true;
+    kernel->boxed = fallthrough_kernel()->boxed;
+  }
+  return kernel;
+}
+
+std::vector<std::string> split_tags(const char* tags) {
+  std::vector<std::string> result;
+  if (tags == nullptr) return result;
+  std::string word;
+  for (const char* c = tags;; ++c) {
+    if (*c == ',' || *c == '\0') {
+      if (!word.empty()) result.push_back(word);
+      word.clear();
+      if (*c == '\0') return result;
+    } else if (*c != ' ') {
+      word += *c;
+    }
+  }
+}
+
+bool is_identifier(std::string_view text) {
+  if (text.empty() || (text[0] >= '0' && text[0] <= '9')) return false;
+  for (char c : text) {
+    bool fits = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    if (!fits) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+extern "C" {
+
+lamella_status lamella_library_open(int32_t kind, const char* name_space, uint16_t key,
+                                    const char* file, uint32_t line,
+                                    lamella_library** library) noexcept {
+  try {
+    auto opened = std::make_unique<lamella_library>();
+    opened->kind = kind;
+    opened->name_space = name_space;
+    opened->key = static_cast<DispatchKey>(key);
+    opened->origin = {file != nullptr ? file : "", line};
+    LAMELLA_CHECK(is_identifier(name_space), "library: expected a namespace that is an identifier, got '",
+                  name_space, "' (", opened->origin.where(), ")");
+    LAMELLA_CHECK(kind == LAMELLA_LIBRARY_IMPL || opened->name_space != "_",
+                  "library: namespace '_' is for fallbacks and holds no operators (",
+                  opened->origin.where(), ")");
+    if (kind == LAMELLA_LIBRARY_DEF) {
+      Registry::get().claim_namespace(opened->name_space, opened.get(), opened->origin);
+    }
+    *library = opened.release();
+    return LAMELLA_OK;
+  } catch (...) {
+    return lamella::detail::status_of_current_exception();
+  }
+}
+
+void lamella_library_close(lamella_library* library) noexcept {
+  try {
+    Registry::get().remove(library);
+  } catch (...) {
+    lamella::detail::status_of_current_exception();
+  }
+  delete library;
+}
+
+lamella_status lamella_library_define(lamella_library* library, const char* schema,
+                                      const char* inferred, const char* tags, const char* file,
+                                      uint32_t line) noexcept {
+  try {
+    LAMELLA_CHECK(library->kind != LAMELLA_LIBRARY_IMPL,
+                  "def: an operator cannot be defined in an IMPL block (", library->origin.where(),
+                  "); use LAMELLA_LIBRARY or LAMELLA_LIBRARY_FRAGMENT");
+    Origin origin{file != nullptr ? file : library->origin.file, file != nullptr ? line : library->origin.line};
+    Registry::get().define(library, library->name_space, schema,
+                           inferred != nullptr ? inferred : "", split_tags(tags), origin, false);
+    return LAMELLA_OK;
+  } catch (...) {
+    return lamella::detail::status_of_current_exception();
+  }
+}
+
+lamella_status lamella_library_implement(lamella_library* library, const char* name, uint16_t key,
+                                         const lamella_kernel_description* description) noexcept {
+  try {
+    std::shared_ptr<KernelEntry> kernel = make_kernel(*description);
+    if (kernel->file.empty()) kernel->file = library->origin.file;
+    DispatchKey to = static_cast<DispatchKey>(key);
+    if (to == DispatchKey::None) to = library->key;
+    if (to == DispatchKey::None) to = DispatchKey::CompositeImplicitAutograd;
+    LAMELLA_CHECK(library->key == DispatchKey::None || to == library->key,
+                  "impl: expected a kernel for ", dispatch_key_name(library->key),
+                  " in this block, got one for ", dispatch_key_name(to), " (", kernel->where(), ")");
+    LAMELLA_CHECK(library->name_space != "_",
+                  "impl: namespace '_' is for fallbacks and holds no operators (", kernel->where(),
+                  ")");
+    std::string full = name;
+    size_t split = full.find("::");
+    if (split == std::string::npos) {
+      full = library->name_space + "::" + full;
+    } else {
+      LAMELLA_CHECK(full.substr(0, split) == library->name_space,
+                    "impl: expected an operator of namespace '", library->name_space, "', got '",
+                    full, "' (", kernel->where(), ")");
+    }
+    Registry::get().implement(library, full, to, std::move(kernel));
+    return LAMELLA_OK;
+  } catch (...) {
+    return lamella::detail::status_of_current_exception();
+  }
+}
+
+lamella_status lamella_library_fallback(lamella_library* library, uint16_t key,
+                                        const lamella_kernel_description* description) noexcept {
+  try {
+    std::shared_ptr<KernelEntry> kernel = make_kernel(*description);
+    DispatchKey to = static_cast<DispatchKey>(key);
+    if (to == DispatchKey::None) to = library->key;
+    LAMELLA_CHECK(library->name_space == "_",
+                  "fallback: expected namespace '_', because it serves all operators, got '",
+                  library->name_space, "' (", kernel->where(), ")");
+    LAMELLA_CHECK(to != DispatchKey::None, "fallback: expected a dispatch key (", kernel->where(),
+                  ")");
+    Registry::get().fallback(library, to, std::move(kernel));
+    return LAMELLA_OK;
+  } catch (...) {
+    return lamella::detail::status_of_current_exception();
+  }
+}
+
+lamella_status lamella_handshake(uint32_t major, uint32_t minor, uint32_t tensor_bytes,
+                                 uint32_t value_bytes, uint32_t operator_bytes,
+                                 const char* library) noexcept {
+  try {
+    std::string name = library != nullptr ? library : "a library";
+    if (major != LAMELLA_ABI_MAJOR || minor > LAMELLA_ABI_MINOR) {
+      return fail(LAMELLA_ERROR, name + ": was built for Lamella ABI " + std::to_string(major) +
+                                     "." + std::to_string(minor) + ", this is " +
+                                     std::to_string(LAMELLA_ABI_MAJOR) + "." +
+                                     std::to_string(LAMELLA_ABI_MINOR) +
+                                     "; build it again with this version's headers");
+    }
+    if (tensor_bytes > sizeof(lamella_tensor) || value_bytes != sizeof(lamella_value) ||
+        operator_bytes > sizeof(lamella_operator)) {
+      return fail(LAMELLA_ERROR,
+                  name + ": its structures do not fit this version (tensor " +
+                      std::to_string(tensor_bytes) + " bytes for " +
+                      std::to_string(sizeof(lamella_tensor)) + ", value " +
+                      std::to_string(value_bytes) + " for " +
+                      std::to_string(sizeof(lamella_value)) + ", operator " +
+                      std::to_string(operator_bytes) + " for " +
+                      std::to_string(sizeof(lamella_operator)) +
+                      "); build it again with this version's headers");
+    }
+    return LAMELLA_OK;
+  } catch (...) {
+    return lamella::detail::status_of_current_exception();
+  }
+}
+
+void lamella_defer_failure(const char* text, const char* file, uint32_t line) noexcept {
+  try {
+    std::string failure = text;
+    std::string where = std::string(file) + ":" + std::to_string(line);
+    if (failure.find(where) == std::string::npos) failure += " (" + where + ")";
+    Registry::get().defer_failure(failure);
+  } catch (...) {
+    lamella::detail::status_of_current_exception();
+  }
+}
+
+}  // extern "C"

@@ -1,0 +1,95 @@
+// OperatorEntry and KernelEntry: what the table of operators holds. Internal to Lamella.
+//
+// Note [How a slot is filled]
+//   For each run-time key, in this order:
+//     1. a kernel registered for the key itself;
+//     2. for a backend's key, one for CompositeExplicitAutogradNonFunctional, then
+//        CompositeExplicitAutograd;
+//     3. one for CompositeImplicitAutograd (or its NestedTensor form): for a backend's key always;
+//        for an autograd key only where the backend has no kernel of its own or from 2, because
+//        then the composite is what runs and its parts record the gradient;
+//     4. an alias: Autograd, Autocast, FuncTorchBatchedDecomposition;
+//     5. the fallback registered for the key;
+//     6. nothing: a backend's key reports the missing kernel, any other key falls through.
+//   A key whose slots all fall through is taken out of the operator's mask, so that calls do not
+//   see it at all.
+#pragma once
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lamella/core/macros.h"
+#include "lamella/dispatch/keys.h"
+#include "lamella/schema/schema.h"
+
+namespace lamella {
+
+struct OperatorEntry;
+
+// A registered kernel. Immutable once it is in a table; ends through reclaim::retire.
+struct KernelEntry : lamella_kernel {
+  DispatchKey key = DispatchKey::Undefined;
+  std::string signature;  // of the typed form; empty if boxed only or not known
+  std::string file;
+  uint32_t line = 0;
+  void (*dispose)(void*) = nullptr;
+  bool fallthrough = false;
+  const void* owner = nullptr;  // the lamella_library it came with
+
+  KernelEntry() : lamella_kernel{nullptr, nullptr, nullptr} {}
+  ~KernelEntry() {
+    if (dispose != nullptr) dispose(context);
+  }
+  std::string where() const { return file + ":" + std::to_string(line); }
+};
+
+// Where a slot's kernel came from.
+enum class SlotOrigin : uint8_t { kKernel, kAlias, kFallback, kMissing, kFallthrough, kAmbiguous };
+
+struct Slot {
+  const lamella_kernel* kernel = nullptr;
+  const KernelEntry* entry = nullptr;  // null where the kernel is one of Lamella's own
+  SlotOrigin origin = SlotOrigin::kMissing;
+};
+
+struct OperatorEntry : lamella_operator {
+  std::string name_storage;      // "aten::add"
+  std::string overload_storage;  // "Tensor"
+  OperatorEntry* next = nullptr;  // in its bucket of the registry; set before it is published
+
+  // Everything below is guarded by the registry's mutex, except that `schema` of a resolved
+  // operator may be read by those who keep it defined.
+  bool resolved = false;  // the header's counts, mask and slots are filled in
+  std::string schema_text;
+  std::unique_ptr<FunctionSchema> schema;
+  std::vector<std::string> tags;
+  std::string file;
+  uint32_t line = 0;
+  const void* owner = nullptr;  // the library that defined it; null: undefined
+  std::map<DispatchKey, std::list<std::shared_ptr<KernelEntry>>> kernels;  // newest first
+  // Rendered once for the C ABI.
+  std::string canonical;
+  std::vector<std::string> argument_types;
+  std::vector<std::string> return_types;
+
+  OperatorEntry(std::string name, std::string overload);
+  bool defined() const { return owner != nullptr; }
+  std::string full_name() const {
+    return overload_storage.empty() ? name_storage : name_storage + "." + overload_storage;
+  }
+  const KernelEntry* kernel_for(DispatchKey key) const;
+  bool has_backend_kernel(DispatchKey key) const;
+  bool has_any_backend_kernel() const;
+};
+
+// Lamella's own kernels.
+const lamella_kernel* missing_kernel();       // reports that nothing serves the key
+const lamella_kernel* undefined_kernel();     // reports that the operator was never defined, or is
+                                              // not any more
+const lamella_kernel* fallthrough_kernel();   // goes on below its key
+const lamella_kernel* thread_init_kernel();   // Note [Deregistering while others call]
+const lamella_kernel* ambiguous_kernel();     // AutogradOther with kernels of several kinds below
+
+}  // namespace lamella

@@ -1,0 +1,134 @@
+// Registry: the table of all operators and kernels of the process. Internal to Lamella.
+#pragma once
+#include <functional>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "lamella/core/error.h"
+#include "lamella/dispatch/operator_entry.h"
+
+namespace lamella {
+
+// What a definition or a kernel came with, for the next message that needs it.
+struct Origin {
+  std::string file;
+  uint32_t line = 0;
+  std::string where() const { return file + ":" + std::to_string(line); }
+};
+
+class LAMELLA_PRIVATE_API Registry {
+ public:
+  static Registry& get();
+
+  // Wait-free. Null if nothing was ever registered under the name. `name`: "aten::add".
+  OperatorEntry* lookup(std::string_view name, std::string_view overload) const;
+  // Fills in the header of an operator that was not looked at before. Throws SchemaError where the
+  // text of a trusted definition cannot be read.
+  void resolve(OperatorEntry* op);
+  // Throws with near names if it is not defined.
+  OperatorEntry* find(std::string_view name, std::string_view overload);
+  // All entries, in the order of their first registration.
+  std::vector<OperatorEntry*> entries() const;
+  // Overloads of "aten::add" that are defined, in the order of their definition.
+  std::vector<OperatorEntry*> overloads(std::string_view name);
+  // The parsed schema. The operator must be defined.
+  const FunctionSchema& schema(OperatorEntry* op);
+  // What serves a key now.
+  Slot slot(OperatorEntry* op, DispatchKey key);
+
+  // Registrations. `owner` identifies the library block.
+  void claim_namespace(const std::string& name_space, const void* owner, const Origin& origin);
+  // `trusted`: parsed and checked when first used, for what a generator has checked already.
+  void define(const void* owner, const std::string& name_space, std::string_view schema,
+              std::string_view inferred_signature, std::vector<std::string> tags,
+              const Origin& origin, bool trusted);
+  void implement(const void* owner, std::string_view qualified_name, DispatchKey key,
+                 std::shared_ptr<KernelEntry> kernel);
+  void fallback(const void* owner, DispatchKey key, std::shared_ptr<KernelEntry> kernel);
+  // Undoes everything of an owner, and waits until no other thread can be in its kernels.
+  void remove(const void* owner);
+
+  // Each dispatched call printed to stderr. Initially from the environment variables
+  // LAMELLA_SHOW_DISPATCH_TRACE or TORCH_SHOW_DISPATCH_TRACE.
+  void set_trace(bool on);
+  bool trace() const { return trace_; }
+
+  // Failures of static initialisers, in the order they happened.
+  void defer_failure(std::string text);
+  std::vector<std::string> take_failures();
+  std::vector<std::string> failures() const;
+
+  // Kernels registered as a fallback for a key, newest first.
+  const KernelEntry* fallback_for(DispatchKey key) const;
+
+  // Guards everything that is not wait-free. Recursive: messages print schemas.
+  std::recursive_mutex& mutex() const { return mutex_; }
+
+ private:
+  Registry();
+  OperatorEntry* find_or_add(std::string_view name, std::string_view overload);
+  Slot compute(const OperatorEntry* op, DispatchKey key) const;
+  void refill(OperatorEntry* op);
+  void refill_all();
+  const lamella_kernel* traced(const lamella_kernel* kernel);
+  void check_kernel(const OperatorEntry& op, const KernelEntry& kernel) const;
+  void read_schema(OperatorEntry* op);
+  void drop(std::shared_ptr<KernelEntry> kernel);
+
+  static constexpr size_t kBuckets = 1 << 13;
+  mutable std::recursive_mutex mutex_;
+  std::vector<OperatorEntry*> buckets_;  // heads, read with acquire loads
+  std::vector<OperatorEntry*> order_;
+  std::map<std::string, Origin> namespaces_;
+  std::map<std::string, const void*> namespace_owners_;
+  std::map<DispatchKey, std::list<std::shared_ptr<KernelEntry>>> fallbacks_;
+  std::unordered_map<const lamella_kernel*, lamella_kernel*> shims_;
+  std::vector<std::string> failures_;
+  bool trace_ = false;
+};
+
+// A kernel that prints the call and goes on to `target`; owned by the registry.
+lamella_kernel* make_trace_kernel(const lamella_kernel* target);
+
+// The signature that a kernel of this schema has, as abi_types.h spells it.
+std::string signature_of(const FunctionSchema& schema);
+// Whether a kernel of signature `got` can serve a schema of signature `expected`.
+bool signature_fits(std::string_view expected, std::string_view got);
+// "(Tensor, Scalar?) -> Tensor" for "T?S>T".
+std::string signature_text(std::string_view signature);
+// "(Tensor _0, Scalar _1) -> Tensor" for "TS>T"; throws where a code has no schema type.
+std::string schema_of_signature(std::string_view signature);
+
+// The key set that a boxed call has on this thread.
+LAMELLA_PRIVATE_API uint64_t key_set_of_call(const lamella_operator* op,
+                                             const lamella_value* arguments);
+
+// "float32[2, 3] on cpu" for a tensor, a short text for any other value.
+std::string describe_value(const lamella_value& value);
+
+// Why a call would go where it goes: Note [Explaining a call] in explain.cpp.
+struct Explanation {
+  struct Step {
+    DispatchKey key;
+    std::string verdict;  // "runs", "skipped"
+    std::string reason;
+  };
+  std::string operator_name;
+  std::string schema;
+  std::string key_set;
+  std::vector<Step> steps;  // highest priority first; the last one runs, unless nothing does
+  std::string kernel;       // "CPU kernel registered at file:line"; empty: none
+  std::string str() const;
+};
+LAMELLA_PRIVATE_API Explanation explain(const lamella_operator* op,
+                                        const lamella_value* arguments);
+
+// The report of a missing kernel, five lines at most.
+std::string missing_kernel_report(const lamella_operator* op, uint64_t key_set,
+                                  const lamella_value* arguments);
+
+}  // namespace lamella
