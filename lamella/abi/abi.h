@@ -262,11 +262,9 @@ typedef struct lamella_thread_state {
   uint32_t reserved;
 } lamella_thread_state;
 
-#if defined(LAMELLA_ABI_DECLARE_THREAD_STATE) || !defined(LAMELLA_ABI_NO_THREAD_STATE)
 /* Initial-exec: 24 bytes of the static TLS block, which dlopen has room for. */
 extern LAMELLA_ABI_API __thread lamella_thread_state lamella_thread
     __attribute__((tls_model("initial-exec")));
-#endif
 
 /* Finds an operator by name; *op lives until the process ends, even when it is undefined again.
  * Fails with the near names when there is none. */

@@ -221,7 +221,7 @@ class IValue {
   // Elements of a generic list, tuple or dict (keys and values in turn).
   ArrayRef<IValue> elements() const {
     if (value_.tag != LAMELLA_TUPLE && value_.tag != LAMELLA_DICT) expect(LAMELLA_LIST);
-    return {static_cast<const IValue*>(value_.as.pointer), value_.size};
+    return ArrayRef<IValue>(static_cast<const IValue*>(value_.as.pointer), value_.size);
   }
 
   static int64_t pack_device(Device device) {
@@ -427,7 +427,7 @@ inline const IValue& peek(const Stack& stack, size_t i, size_t n) {
   return stack[stack.size() - n + i];
 }
 inline ArrayRef<IValue> last(const Stack& stack, size_t n) {
-  return {stack.data() + (stack.size() - n), n};
+  return ArrayRef<IValue>(stack.data() + (stack.size() - n), n);
 }
 template <class... A>
 void push(Stack& stack, A&&... values) {

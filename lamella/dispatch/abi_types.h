@@ -433,7 +433,7 @@ struct Param<std::optional<Generator>> {
   using Form = lamella_object*;
   static constexpr const char* code() { return "?G"; }
   static Form pack(const std::optional<Generator>& value) {
-    return value ? value->impl() : nullptr;
+    return value ? value->get() : nullptr;
   }
   struct Holder {
     explicit Holder(Form form) {
@@ -458,7 +458,7 @@ struct Param<std::optional<Generator>> {
 template <>
 struct Param<Generator> : Param<std::optional<Generator>> {
   static constexpr const char* code() { return "G"; }
-  static Form pack(const Generator& value) { return value.impl(); }
+  static Form pack(const Generator& value) { return value.get(); }
   struct Holder {
     explicit Holder(Form form) : held(Generator::borrow(form)) {}
     Generator& get() { return held; }

@@ -29,7 +29,7 @@ std::string join(const std::vector<std::string>& parts, const char* between) {
 
 std::string describe_tensor(const lamella_tensor* tensor) {
   if (tensor == nullptr) return "undefined";
-  std::string text = to_string(static_cast<ScalarType>(tensor->scalar_type));
+  std::string text = dtype_name(static_cast<ScalarType>(tensor->scalar_type));
   text += "[";
   for (int32_t i = 0; i < tensor->ndim; ++i) {
     text += (i ? ", " : "") + std::to_string(tensor->sizes[i]);

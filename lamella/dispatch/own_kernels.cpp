@@ -65,7 +65,7 @@ lamella_status run_ambiguous(const lamella_kernel*, const lamella_operator* op, 
 }
 
 constexpr lamella_kernel kMissing{nullptr, &run_missing, nullptr};
-constexpr lamella_kernel kUndefined{nullptr, &run_undefined, nullptr};
+constexpr lamella_kernel kUndefinedOperator{nullptr, &run_undefined, nullptr};
 constexpr lamella_kernel kFallthrough{nullptr, &run_fallthrough, nullptr};
 constexpr lamella_kernel kThreadInit{nullptr, &run_thread_init, nullptr};
 constexpr lamella_kernel kAmbiguous{nullptr, &run_ambiguous, nullptr};
@@ -73,7 +73,7 @@ constexpr lamella_kernel kAmbiguous{nullptr, &run_ambiguous, nullptr};
 }  // namespace
 
 const lamella_kernel* missing_kernel() { return &kMissing; }
-const lamella_kernel* undefined_kernel() { return &kUndefined; }
+const lamella_kernel* undefined_kernel() { return &kUndefinedOperator; }
 const lamella_kernel* fallthrough_kernel() { return &kFallthrough; }
 const lamella_kernel* thread_init_kernel() { return &kThreadInit; }
 const lamella_kernel* ambiguous_kernel() { return &kAmbiguous; }

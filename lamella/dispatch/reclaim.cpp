@@ -1,5 +1,4 @@
 // See Note [Deregistering while others call] in reclaim.h.
-#define LAMELLA_ABI_DECLARE_THREAD_STATE
 #include "lamella/dispatch/reclaim.h"
 
 #include <linux/membarrier.h>
@@ -14,9 +13,10 @@
 
 #include "lamella/dispatch/dispatch_key.h"
 
-extern "C" __thread lamella_thread_state lamella_thread = {
-    uint64_t{1} << (LAMELLA_BACKEND_BITS + static_cast<int>(lamella::detail::Functionality::ThreadInit)),
-    0, 0, 0};
+extern "C" {
+__thread lamella_thread_state lamella_thread = {
+    lamella::detail::functionality_bit(lamella::detail::Functionality::ThreadInit), 0, 0, 0};
+}
 
 namespace lamella::reclaim {
 namespace {

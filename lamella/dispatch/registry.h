@@ -10,6 +10,7 @@
 
 #include "lamella/core/error.h"
 #include "lamella/dispatch/operator_entry.h"
+#include "lamella/dispatch/operator_handle.h"
 
 namespace lamella {
 
