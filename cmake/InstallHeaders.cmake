@@ -29,6 +29,7 @@ function(append_includes file)
   set(todo "${found}" PARENT_SCOPE)
 endfunction()
 
+file(MAKE_DIRECTORY "${prefix}/include/lamella_compat")
 foreach(file IN LISTS compat)
   append_includes("${LAMELLA_SOURCE_DIR}/compat/${file}")
   install_header("${LAMELLA_SOURCE_DIR}/compat" "${file}" include/lamella_compat)

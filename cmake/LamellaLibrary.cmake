@@ -47,7 +47,11 @@ if(TARGET lamella_blas)
   install(TARGETS lamella_blas LIBRARY DESTINATION lib)
 endif()
 if(TARGET lamella-gen)
-  install(TARGETS lamella-gen EXPORT LamellaTargets RUNTIME DESTINATION "${LAMELLA_INSTALL_BIN}")
+  install(TARGETS lamella-gen EXPORT LamellaTargets RUNTIME DESTINATION bin)
+  if(SKBUILD)
+    # A second copy on the PATH of whoever installs the wheel; the exported one moves with the tree.
+    install(PROGRAMS $<TARGET_FILE:lamella-gen> DESTINATION "${SKBUILD_SCRIPTS_DIR}")
+  endif()
 endif()
 install(EXPORT LamellaTargets NAMESPACE Lamella:: DESTINATION ${cmake_dest})
 configure_package_config_file(cmake/LamellaConfig.cmake.in
