@@ -1,0 +1,95 @@
+// The choice of the CPU's instruction set, and of a stub's kernel.
+#include "lamella/kernels/dispatch_stub.h"
+
+#include <cstdlib>
+#include <string>
+
+namespace lamella {
+
+const char* toString(CPUCapability capability) {
+  constexpr const char* names[] = {"DEFAULT", "AVX2", "AVX512"};
+  auto index = static_cast<uint8_t>(capability);
+  return index < 3 ? names[index] : "UNKNOWN";
+}
+
+namespace native {
+namespace {
+
+CPUCapability processor_capability() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+            __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+  bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+            __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+            __builtin_cpu_supports("avx512vl");
+  if (v4) return CPUCapability::AVX512;
+  if (v3) return CPUCapability::AVX2;
+#endif
+  return CPUCapability::DEFAULT;
+}
+
+CPUCapability compute_capability() {
+  CPUCapability have = processor_capability();
+  const char* text = std::getenv("LAMELLA_CPU_CAPABILITY");
+  if (text == nullptr || *text == '\0') return have;
+  std::string asked(text);
+  for (char& c : asked) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  CPUCapability want = CPUCapability::DEFAULT;
+  if (asked == "avx512") {
+    want = CPUCapability::AVX512;
+  } else if (asked == "avx2") {
+    want = CPUCapability::AVX2;
+  } else {
+    LAMELLA_CHECK_VALUE(asked == "default",
+                        "LAMELLA_CPU_CAPABILITY: expected default, avx2 or avx512, got ", text);
+  }
+  // Asking for more than there is gives what there is: a test suite runs every value anywhere.
+  return want < have ? want : have;
+}
+
+}  // namespace
+
+CPUCapability get_cpu_capability() {
+  static const CPUCapability capability = compute_capability();
+  return capability;
+}
+
+void* DispatchStubImpl::find(DeviceType type, const char* name) {
+  if (type == DeviceType::CPU) {
+    for (int c = static_cast<int>(get_cpu_capability()); c >= 0; --c) {
+      if (cpu[c] != nullptr) {
+        __atomic_store_n(&chosen, cpu[c], __ATOMIC_RELEASE);
+        return cpu[c];
+      }
+    }
+  } else if (void* kernel = static_cast<unsigned>(type) < kDevices
+                                ? device[static_cast<unsigned>(type)]
+                                : nullptr) {
+    return kernel;
+  }
+  throw NotImplementedError(str(name, ": expected a kernel for device ", Device(type).str(),
+                                ", got none; register one with REGISTER_DISPATCH"));
+}
+
+void DispatchStubImpl::set(DeviceType type, void* kernel) {
+  LAMELLA_INTERNAL_ASSERT(static_cast<unsigned>(type) < kDevices);
+  if (type == DeviceType::CPU) {
+    set(CPUCapability::DEFAULT, kernel);
+  } else {
+    device[static_cast<unsigned>(type)] = kernel;
+  }
+}
+
+bool DispatchStubImpl::supports(DeviceType type) const {
+  if (type == DeviceType::CPU) {
+    for (void* kernel : cpu) {
+      if (kernel != nullptr) return true;
+    }
+    return false;
+  }
+  return static_cast<unsigned>(type) < kDevices && device[static_cast<unsigned>(type)] != nullptr;
+}
+
+}  // namespace native
+}  // namespace lamella

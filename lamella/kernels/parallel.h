@@ -1,0 +1,43 @@
+// Threads for kernels: one pool, ranges split by grain size, no std::function.
+#pragma once
+#include <cstdint>
+#include <type_traits>
+
+namespace lamella {
+
+// Threads that kernels may use, including the caller's. The default is the number of cores.
+int get_num_threads();
+// Throws ValueError for numbers below 1.
+void set_num_threads(int threads);
+// Whether the caller runs inside a parallel_for: a nested one is then serial.
+bool in_parallel_region();
+
+namespace native {
+
+// Below this many elements a second thread costs more than it brings.
+inline constexpr int64_t kGrainSize = 32768;
+
+namespace detail {
+using RangeFunction = void (*)(void* context, int64_t begin, int64_t end);
+void parallel_for_erased(int64_t begin, int64_t end, int64_t grain, RangeFunction function,
+                         void* context);
+}  // namespace detail
+
+// f(begin, end) for disjoint ranges that cover [begin, end), each at least `grain` long where there
+// is more than one. An exception in one of them is thrown on.
+template <class F>
+inline void parallel_for(int64_t begin, int64_t end, int64_t grain, F&& f) {
+  if (begin >= end) return;
+  if (end - begin <= grain) {
+    f(begin, end);
+    return;
+  }
+  using Function = std::remove_reference_t<F>;
+  detail::parallel_for_erased(
+      begin, end, grain,
+      [](void* context, int64_t b, int64_t e) { (*static_cast<Function*>(context))(b, e); },
+      const_cast<void*>(static_cast<const void*>(&f)));
+}
+
+}  // namespace native
+}  // namespace lamella
