@@ -1,0 +1,198 @@
+// Calls through the dispatcher: typed, boxed, redispatched, and every way a kernel can be given.
+#include <gtest/gtest.h>
+
+#include "lamella/dispatch/library.h"
+#include "tests/dispatch/helpers.h"
+
+namespace lamella {
+namespace {
+
+using T = TensorBase;
+
+T identity(const T& self) { return self; }
+T second(const T& self, const T& other) { return other; }
+T& write_self(T& self, const T&) { return self; }
+std::tuple<T, int64_t> with_rank(const T& self) { return {self, self.dim()}; }
+std::vector<T> twice(const T& self) { return {self, self}; }
+int64_t everything(int64_t i, double d, bool b, std::string_view s, IntArrayRef list,
+                   std::optional<int64_t> none, std::optional<ScalarType> type,
+                   const Scalar& scalar, const std::optional<T>& tensor) {
+  EXPECT_EQ(d, 2.5);
+  EXPECT_TRUE(b);
+  EXPECT_EQ(s, "text");
+  EXPECT_EQ(list, IntArrayRef({1, 2, 3}));
+  EXPECT_FALSE(none.has_value());
+  EXPECT_EQ(type, ScalarType::Float);
+  EXPECT_EQ(scalar.toLong(), 7);
+  EXPECT_FALSE(tensor.has_value());
+  return i + 1;
+}
+
+TEST(TypedCall, ReachesTheBackendKernel) {
+  Library m = fragment("call_typed");
+  m.def("second(Tensor self, Tensor other) -> Tensor");
+  Library impl = implementation("call_typed", DispatchKey::CPU);
+  impl.impl("second", LAMELLA_FN(second));
+  auto op = find("call_typed::second").typed<T(const T&, const T&)>();
+  T a = make_tensor({2}), b = make_tensor({3});
+  EXPECT_TRUE(op.call(a, b).is_same(b));
+  EXPECT_EQ(b.use_count(), 1u);
+}
+
+TEST(TypedCall, CarriesEveryKindOfArgument) {
+  Library m = fragment("call_kinds");
+  m.def(
+      "everything(int i, float d, bool b, str s, int[] list, int? none, ScalarType? type, "
+      "Scalar scalar, Tensor? tensor) -> int",
+      &everything);
+  auto op = find("call_kinds::everything").typed<decltype(everything)>();
+  EXPECT_EQ(op.call(41, 2.5, true, "text", {1, 2, 3}, std::nullopt, ScalarType::Float, 7,
+                    std::nullopt),
+            42);
+  Stack stack;
+  push(stack, int64_t{41}, 2.5, true, "text", IntArrayRef({1, 2, 3}), IValue(),
+       ScalarType::Float, Scalar(7), IValue());
+  find("call_kinds::everything").callBoxed(&stack);
+  ASSERT_EQ(stack.size(), 1u);
+  EXPECT_EQ(stack[0].toInt(), 42);
+}
+
+TEST(TypedCall, ReturnsReferencesTuplesAndLists) {
+  Library m = fragment("call_returns");
+  m.def("write_(Tensor(a!) self, Tensor other) -> Tensor(a!)", &write_self);
+  m.def("with_rank(Tensor self) -> (Tensor, int)", &with_rank);
+  m.def("twice(Tensor self) -> Tensor[]", &twice);
+  T a = make_tensor({2, 3}), b = make_tensor({1});
+  T& same = find("call_returns::write_").typed<T&(T&, const T&)>().call(a, b);
+  EXPECT_EQ(&same, &a);
+  auto [tensor, rank] =
+      find("call_returns::with_rank").typed<std::tuple<T, int64_t>(const T&)>().call(a);
+  EXPECT_TRUE(tensor.is_same(a));
+  EXPECT_EQ(rank, 2);
+  EXPECT_EQ(find("call_returns::twice").typed<std::vector<T>(const T&)>().call(a).size(), 2u);
+  Stack stack;
+  push(stack, a, b);
+  find("call_returns::write_").callBoxed(&stack);
+  ASSERT_EQ(stack.size(), 1u);
+  EXPECT_TRUE(stack[0].toTensor<T>().is_same(a));
+  stack.clear();
+  push(stack, a);
+  find("call_returns::twice").callBoxed(&stack);
+  EXPECT_EQ(stack[0].toTensorVector<T>().size(), 2u);
+}
+
+TEST(BoxedCall, ReachesTypedAndBoxedKernels) {
+  Library m = fragment("call_boxed");
+  m.def("f(Tensor self, Tensor other) -> Tensor");
+  Library impl = implementation("call_boxed", DispatchKey::CPU);
+  int calls = 0;
+  impl.impl("f", [&calls](const OperatorHandle& op, Stack* stack) {
+    ++calls;
+    IValue other = pop(stack);
+    drop(stack, 1);
+    push(stack, other);
+  });
+  T a = make_tensor({2}), b = make_tensor({3});
+  EXPECT_TRUE(find("call_boxed::f").typed<T(const T&, const T&)>().call(a, b).is_same(b));
+  Stack stack{a, b};
+  find("call_boxed::f").callBoxed(&stack);
+  EXPECT_TRUE(stack[0].toTensor<T>().is_same(b));
+  EXPECT_EQ(calls, 2);
+  stack.clear();
+  EXPECT_EQ(a.use_count(), 1u);
+  EXPECT_EQ(b.use_count(), 1u);
+}
+
+TEST(BoxedCall, NamesTheArgumentOfTheWrongKind) {
+  Library m = fragment("call_wrong");
+  m.def("f(Tensor self, int[] size) -> Tensor", [](const T& self, IntArrayRef) { return self; });
+  Stack stack{make_tensor({2}), 3.5};
+  expect_error([&] { find("call_wrong::f").callBoxed(&stack); },
+               "call_wrong::f: expected 'size' to be a int[], got float");
+  Stack shorter{make_tensor({2})};
+  expect_error([&] { find("call_wrong::f").callBoxed(&shorter); },
+               "call_wrong::f: expected 2 arguments on the stack, got 1");
+}
+
+TEST(Redispatch, GoesToTheNextLayer) {
+  Library m = fragment("call_layers");
+  m.def("f(Tensor self) -> Tensor");
+  Library cpu = implementation("call_layers", DispatchKey::CPU);
+  cpu.impl("f", &identity);
+  static int autograd_calls;
+  autograd_calls = 0;
+  Library autograd = implementation("call_layers", DispatchKey::Autograd);
+  autograd.impl("f", [](DispatchKeySet keys, const T& self) {
+    ++autograd_calls;
+    static auto op = find("call_layers::f").typed<T(const T&)>();
+    return op.redispatch(keys & after_autograd_keyset, self);
+  });
+  T a = make_tensor({2});
+  auto op = find("call_layers::f").typed<T(const T&)>();
+  EXPECT_TRUE(op.call(a).is_same(a));
+  EXPECT_EQ(autograd_calls, 1);
+  {
+    AutoDispatchBelowAutograd guard;
+    op.call(a);
+  }
+  EXPECT_EQ(autograd_calls, 1);
+  op.call(a);
+  EXPECT_EQ(autograd_calls, 2);
+}
+
+TEST(Redispatch, BoxedFallbackSeesEveryOperator) {
+  Library m = fragment("call_fallback");
+  m.def("f(Tensor self) -> Tensor", &identity);
+  static int seen;
+  seen = 0;
+  T a = make_tensor({2});
+  auto op = find("call_fallback::f").typed<T(const T&)>();
+  {
+    Library fallback = implementation("_", DispatchKey::TESTING_ONLY_GenericMode);
+    fallback.fallback(CppFunction::makeFromBoxedFunction(
+        [](const OperatorHandle& op, DispatchKeySet keys, ArgumentSpan arguments,
+           ReturnSpan returns) {
+          ++seen;
+          op.redispatchBoxed(keys.remove(DispatchKey::TESTING_ONLY_GenericMode), arguments,
+                             returns);
+        }));
+    op.call(a);
+    EXPECT_EQ(seen, 0);
+    IncludeDispatchKeyGuard guard(DispatchKey::TESTING_ONLY_GenericMode);
+    EXPECT_TRUE(op.call(a).is_same(a));
+    EXPECT_EQ(seen, 1);
+    Library through = implementation("call_fallback", DispatchKey::TESTING_ONLY_GenericMode);
+    through.impl("f", CppFunction::makeFallthrough());
+    op.call(a);
+    EXPECT_EQ(seen, 1);
+  }
+  IncludeDispatchKeyGuard guard(DispatchKey::TESTING_ONLY_GenericMode);
+  EXPECT_TRUE(op.call(a).is_same(a));
+  EXPECT_EQ(seen, 1);
+}
+
+TEST(Factories, GoToTheDeviceOfTheArgument) {
+  Library m = fragment("call_factory");
+  m.def("f(int size, *, Device? device=None) -> int");
+  Library cpu = implementation("call_factory", DispatchKey::CPU);
+  cpu.impl("f", [](int64_t, std::optional<Device>) -> int64_t { return 1; });
+  Library meta = implementation("call_factory", DispatchKey::Meta);
+  meta.impl("f", [](int64_t, std::optional<Device>) -> int64_t { return 2; });
+  auto op = find("call_factory::f").typed<int64_t(int64_t, std::optional<Device>)>();
+  EXPECT_EQ(op.call(4, std::nullopt), 1);
+  EXPECT_EQ(op.call(4, Device(DeviceType::Meta)), 2);
+}
+
+TEST(Errors, CrossTheAbiWithTheirKind) {
+  Library m = fragment("call_errors");
+  m.def("index(int i) -> int",
+        [](int64_t i) -> int64_t { throw IndexError("index: out of range"); });
+  m.def("foreign(int i) -> int", [](int64_t i) -> int64_t { throw 3; });
+  auto index = find("call_errors::index").typed<int64_t(int64_t)>();
+  EXPECT_THROW(index.call(1), IndexError);
+  expect_error([&] { index.call(1); }, "index: out of range");
+  EXPECT_THROW(find("call_errors::foreign").typed<int64_t(int64_t)>().call(1), Error);
+}
+
+}  // namespace
+}  // namespace lamella
