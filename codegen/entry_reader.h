@@ -1,0 +1,37 @@
+// One entry of native_functions.yaml, read field by field. Internal to the generator.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "codegen/model.h"
+
+namespace lamella::codegen {
+
+// An entry with the places of its fields, for checks that compare several.
+struct Entry {
+  NativeFunction function;
+  YamlPtr func;                           // the signature's node
+  std::map<std::string, Location> keys;   // where each field's name stands
+  std::map<std::string, YamlPtr> values;  // what it holds
+
+  bool has(const std::string& field) const { return keys.contains(field); }
+  // The value of a field that is there; the signature otherwise.
+  Location place(const std::string& field) const;
+  // The place of a byte of the signature.
+  Location in_func(std::uint32_t offset) const { return func->locate(offset); }
+};
+
+// Reads `node`; every error goes to `diagnostics`. Nothing when it has no readable signature.
+std::optional<Entry> read_entry(const YamlPtr& node, const ModelOptions& options,
+                                const std::set<std::string>& tags, Diagnostics& diagnostics);
+
+// What can be said of one entry alone, once all its fields are known.
+void check_entry(const Entry& entry, Diagnostics& diagnostics);
+
+// What can be said only of all entries together. `model` holds their functions and groups.
+void check_entries(const std::deque<Entry>& entries, const Model& model, Diagnostics& diagnostics);
+
+}  // namespace lamella::codegen

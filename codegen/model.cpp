@@ -1,0 +1,88 @@
+// Queries of the model that need no YAML.
+#include "codegen/model.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+
+#include "codegen/variants.h"
+
+namespace lamella::codegen {
+
+const Kernel* NativeFunction::find_kernel(std::string_view key) const {
+  for (const auto& [name, kernel] : dispatch) {
+    if (name == key) return &kernel;
+  }
+  return nullptr;
+}
+
+bool NativeFunction::has_tag(std::string_view tag) const {
+  return std::ranges::find(tags, tag) != tags.end();
+}
+
+bool NativeFunction::has_composite_kernel() const {
+  return std::ranges::any_of(dispatch,
+                             [](const auto& entry) { return entry.first.starts_with("Composite"); });
+}
+
+bool NativeFunction::has_composite_implicit_kernel() const {
+  return find_kernel("CompositeImplicitAutograd") != nullptr;
+}
+
+bool NativeFunction::is_view() const {
+  for (const Argument& result : schema.returns) {
+    if (result.alias() != nullptr && !result.alias()->is_write) return true;
+  }
+  const std::string& name = schema.name.name;
+  if (has_tag("inplace_view") && name != "resize_" && name != "resize_as_") return true;
+  for (const Argument& argument : schema.arguments) {
+    for (const AliasInfo& alias : argument.aliases) {
+      if (std::ranges::find(alias.after, "*") != alias.after.end()) return true;
+    }
+  }
+  return false;
+}
+
+bool NativeFunction::is_factory() const {
+  if (category_override == "factory") return true;
+  if (kind() != SchemaKind::kFunctional || schema.is_view()) return false;
+  const bool tensorless = std::ranges::none_of(
+      schema.arguments, [](const Argument& argument) { return argument.type.holds_tensor(); });
+  const std::string& name = schema.name.name;
+  return (tensorless || name.starts_with("new_") || name.ends_with("_like")) &&
+         has_tensor_options(schema);
+}
+
+std::string NativeFunction::full_name() const {
+  return ns + "::" + schema.name.name +
+         (schema.name.overload_name.empty() ? "" : "." + schema.name.overload_name);
+}
+
+std::string NativeFunction::default_kernel_name() const {
+  return schema.name.name + (kind() == SchemaKind::kOut ? "_out" : "");
+}
+
+const NativeFunction* NativeFunctionGroup::any() const {
+  for (const NativeFunction* member : {functional, inplace, out, mutable_variant}) {
+    if (member != nullptr) return member;
+  }
+  return nullptr;
+}
+
+const NativeFunction* Model::find(std::string_view full_name) const {
+  for (const NativeFunction& function : functions) {
+    if (function.full_name() == full_name) return &function;
+  }
+  return nullptr;
+}
+
+bool skipped_in_python(const NativeFunction& function) {
+  const OperatorName& operator_name = function.schema.name;
+  std::string name = operator_name.name + (function.kind() == SchemaKind::kOut ? "_out" : "");
+  constexpr std::array<std::string_view, 9> endings = {
+      "_backward",      "_backward_out", "_backward_input", "_backward_weight", "_backward_bias",
+      "_forward",       "_forward_out",  "_jvp",            "_overrideable"};
+  return std::ranges::any_of(endings, [&](std::string_view end) { return name.ends_with(end); });
+}
+
+}  // namespace lamella::codegen

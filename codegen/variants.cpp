@@ -1,0 +1,182 @@
+// Signatures made from signatures, for autogen and for grouping.
+#include "codegen/variants.h"
+
+#include <algorithm>
+#include <array>
+
+namespace lamella::codegen {
+namespace {
+
+constexpr std::array<std::string_view, 4> kOptionNames = {"dtype", "layout", "device",
+                                                          "pin_memory"};
+constexpr std::array<TypeKind, 4> kOptionKinds = {TypeKind::kScalarType, TypeKind::kLayout,
+                                                  TypeKind::kDevice, TypeKind::kBool};
+
+// Index of `dtype`, or -1.
+int find_tensor_options(const FunctionSchema& schema) {
+  const auto& arguments = schema.arguments;
+  for (std::size_t i = 0; i + 4 <= arguments.size(); ++i) {
+    bool all = true;
+    for (std::size_t k = 0; k < 4; ++k) {
+      const Argument& argument = arguments[i + k];
+      all = all && argument.kwarg_only && argument.name == kOptionNames[k] &&
+            argument.type.without_optional().kind() == kOptionKinds[k];
+    }
+    if (all) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+void drop_tensor_options(FunctionSchema& schema) {
+  const int at = find_tensor_options(schema);
+  if (at >= 0) schema.arguments.erase(schema.arguments.begin() + at, schema.arguments.begin() + at + 4);
+}
+
+bool shares_set(const Argument& a, const Argument& b) {
+  return std::ranges::any_of(a.aliases, [&](const AliasInfo& x) {
+    return std::ranges::any_of(b.aliases, [&](const AliasInfo& y) {
+      return std::ranges::any_of(x.before, [&](const std::string& name) {
+        return std::ranges::find(y.before, name) != y.before.end();
+      });
+    });
+  });
+}
+
+// `(name!)` on the Tensor inside `type`.
+AliasInfo write_annotation(SchemaType type, const std::string& name) {
+  AliasInfo alias;
+  alias.before = alias.after = {name};
+  alias.is_write = true;
+  for (SchemaType t = type; t.is_optional() || t.is_list(); t = t.element()) ++alias.depth;
+  return alias;
+}
+
+std::string out_overload(const std::string& overload) {
+  return overload.empty() ? "out" : overload + "_out";
+}
+
+// Gives `schema` an out argument for each tensor (or list of tensors) it returns; the tensors are
+// then returned only if all returns are plain tensors. False when it returns no tensor.
+bool returns_to_out(FunctionSchema& schema) {
+  std::vector<std::string> used;
+  for (const Argument& argument : schema.arguments) {
+    for (const AliasInfo& alias : argument.aliases) {
+      used.insert(used.end(), alias.before.begin(), alias.before.end());
+    }
+  }
+  std::vector<std::string> free;
+  for (char c = 'a'; c <= 'z'; ++c) {
+    if (std::ranges::find(used, std::string(1, c)) == used.end()) free.emplace_back(1, c);
+  }
+  const bool all_plain =
+      std::ranges::all_of(schema.returns, [](const Argument& r) { return r.type.is_tensor(); });
+  std::vector<Argument> returns;
+  std::vector<Argument> outs;
+  for (std::size_t i = 0; i < schema.returns.size(); ++i) {
+    const Argument& result = schema.returns[i];
+    if (!result.type.holds_tensor()) {
+      returns.push_back(result);
+      continue;
+    }
+    if (i >= free.size()) return false;
+    Argument out;
+    out.name = schema.returns.size() == 1 ? "out" : "out" + std::to_string(i);
+    out.type = result.type;
+    out.kwarg_only = true;
+    out.aliases = {write_annotation(result.type, free[i])};
+    if (all_plain) {
+      Argument returned = out;
+      returned.name.clear();
+      returned.kwarg_only = false;
+      returns.push_back(std::move(returned));
+    }
+    outs.push_back(std::move(out));
+  }
+  if (outs.empty()) return false;
+  schema.arguments.insert(schema.arguments.end(), outs.begin(), outs.end());
+  schema.returns = std::move(returns);
+  return true;
+}
+
+}  // namespace
+
+bool has_tensor_options(const FunctionSchema& schema) { return find_tensor_options(schema) >= 0; }
+
+FunctionSchema without_mutation(const FunctionSchema& schema) {
+  FunctionSchema plain = schema;
+  std::erase_if(plain.arguments, [](const Argument& argument) { return argument.is_out(); });
+  std::vector<Argument> added;
+  for (Argument& argument : plain.arguments) {
+    if (argument.is_write()) {
+      const bool returned = std::ranges::any_of(
+          schema.returns, [&](const Argument& result) { return shares_set(argument, result); });
+      if (!returned) {
+        Argument result;
+        result.name = argument.name + "_out";
+        result.type = argument.type;
+        added.push_back(std::move(result));
+      }
+    }
+    argument.aliases.clear();
+  }
+  // What an out argument alone was returned for stays as a plain return.
+  for (Argument& result : plain.returns) result.aliases.clear();
+  for (const Argument& out : schema.arguments) {
+    if (!out.is_out()) continue;
+    const bool returned = std::ranges::any_of(
+        schema.returns, [&](const Argument& result) { return shares_set(out, result); });
+    if (returned) continue;
+    Argument result;
+    result.type = out.type;
+    plain.returns.push_back(std::move(result));
+  }
+  plain.returns.insert(plain.returns.end(), added.begin(), added.end());
+  return plain;
+}
+
+std::string variant_signature(const NativeFunction& function) {
+  FunctionSchema plain = without_mutation(function.schema);
+  drop_tensor_options(plain);
+  std::string name = plain.name.base_name();
+  constexpr std::string_view functional = "_functional";
+  if (name.size() > functional.size() && name.ends_with(functional)) {
+    name.resize(name.size() - functional.size());
+  }
+  std::string out = function.ns + "::" + name + "(";
+  for (const Argument& argument : plain.arguments) {
+    out += argument.type.str() + " " + argument.name + (argument.kwarg_only ? "*, " : ", ");
+  }
+  out += ") -> (";
+  for (const Argument& result : plain.returns) out += result.type.str() + ", ";
+  return out + ")";
+}
+
+std::vector<FunctionSchema> autogen_schemas(const FunctionSchema& base) {
+  std::vector<FunctionSchema> made;
+  const SchemaKind kind = base.kind();
+  if (kind == SchemaKind::kOut) return made;
+  if (kind != SchemaKind::kFunctional) {
+    FunctionSchema functional = without_mutation(base);
+    functional.name.name = base.name.base_name();
+    if (kind == SchemaKind::kMutable) functional.name.name += "_functional";
+    made.push_back(std::move(functional));
+  }
+  FunctionSchema out = base;
+  out.name.name = base.name.base_name();
+  out.name.overload_name = out_overload(base.name.overload_name);
+  if (kind == SchemaKind::kInplace) {
+    Argument& self = out.arguments.front();
+    Argument result = self;
+    result.name = "out";
+    result.kwarg_only = true;
+    self.aliases.clear();
+    out.arguments.push_back(std::move(result));
+    made.push_back(std::move(out));
+    return made;
+  }
+  if (kind == SchemaKind::kFunctional) drop_tensor_options(out);
+  if (returns_to_out(out)) made.push_back(std::move(out));
+  return made;
+}
+
+}  // namespace lamella::codegen
