@@ -326,9 +326,7 @@ class Parser {
     if (!in_.accept(")")) {
       in_.fail("expected ')' to close the alias annotation, got " + in_.describe());
     }
-    if (!argument.aliases.empty() && argument.aliases.back().depth == alias.depth) {
-      in_.fail_at(alias.offset, "a type carries one alias annotation");
-    }
+    if (in_.peek_raw('(')) in_.fail("a type carries one alias annotation");
     argument.aliases.push_back(std::move(alias));
   }
 

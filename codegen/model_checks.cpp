@@ -1,0 +1,121 @@
+// Rules that join several entries.
+#include <unordered_map>
+
+#include "codegen/entry_reader.h"
+#include "lamella/schema/suggest.h"
+
+namespace lamella::codegen {
+namespace {
+
+class ModelCheck {
+ public:
+  ModelCheck(const std::deque<Entry>& entries, const Model& model, Diagnostics& diagnostics)
+      : model_(model), diagnostics_(diagnostics) {
+    for (const NativeFunction& function : model.functions) {
+      by_name_.emplace(function.full_name(), &function);
+      bases_.emplace(function.ns + "::" + function.schema.name.name, &function);
+    }
+    for (const Entry& entry : entries) {
+      check_delegate(entry);
+      check_tag_bases(entry);
+    }
+    check_groups(entries);
+  }
+
+ private:
+  void report(const Entry& entry, Location where, const std::string& message) {
+    diagnostics_.add(where, entry.function.schema.name.str() + ": " + message);
+  }
+
+  void check_delegate(const Entry& entry) {
+    const NativeFunction& f = entry.function;
+    if (!f.structured_delegate) return;
+    const std::string target = f.ns + "::" + f.structured_delegate->str();
+    auto found = by_name_.find(target);
+    const Location where = entry.place("structured_delegate");
+    if (found == by_name_.end()) {
+      std::vector<std::string_view> names;
+      std::vector<std::string> kept;
+      for (const NativeFunction& other : model_.functions) {
+        if (other.structured && other.ns == f.ns) kept.push_back(other.schema.name.str());
+      }
+      names.assign(kept.begin(), kept.end());
+      report(entry, where, "no operator is named '" + f.structured_delegate->str() + "'" +
+                               did_you_mean(f.structured_delegate->str(), names));
+    } else if (!found->second->structured) {
+      report(entry, where, "'" + f.structured_delegate->str() +
+                               "' is not structured; add 'structured: True' to it");
+    } else if (f.kind() != SchemaKind::kOut &&
+               variant_signature(f) != variant_signature(*found->second)) {
+      report(entry, where, "'" + f.structured_delegate->str() +
+                               "' is not the out variant of this operator: its arguments or returns "
+                               "differ");
+    }
+  }
+
+  void check_tag_bases(const Entry& entry) {
+    const NativeFunction& f = entry.function;
+    const std::string& name = f.schema.name.name;
+    if (f.has_tag("inplace_view") && f.kind() == SchemaKind::kInplace && name != "resize_" &&
+        name != "resize_as_") {
+      const std::string base = f.schema.name.base_name();
+      if (!bases_.contains(f.ns + "::" + base)) {
+        report(entry, entry.place("tags"), "an operator with tag 'inplace_view' needs the view that "
+                                           "it is the in-place form of: declare '" + base + "'");
+      }
+    }
+    if (f.has_tag("view_copy") && name.ends_with("_copy")) {
+      std::string base = name.substr(0, name.size() - 5);
+      if (!bases_.contains(f.ns + "::" + base)) {
+        report(entry, entry.place("tags"), "an operator with tag 'view_copy' needs the view that it "
+                                           "copies: declare '" + base + "'");
+      }
+    }
+  }
+
+  // Null for what autogen made.
+  static const Entry* entry_of(const NativeFunction* function, const std::deque<Entry>& entries) {
+    for (const Entry& entry : entries) {
+      if (entry.function.full_name() == function->full_name()) return &entry;
+    }
+    return nullptr;
+  }
+
+  void check_groups(const std::deque<Entry>& entries) {
+    for (const NativeFunctionGroup& group : model_.groups) {
+      if (!group.structured()) continue;
+      const Entry* out = entry_of(group.out, entries);
+      if (group.functional == nullptr) {
+        report(*out, out->keys.at("structured"),
+               "a structured out variant needs its functional form: declare one with the same "
+               "arguments but 'out', and 'structured_delegate: " + out->function.schema.name.str() +
+                   "'");
+      }
+      for (const NativeFunction* member : {group.functional, group.inplace}) {
+        if (member == nullptr || member->structured_delegate) continue;
+        const Entry* entry = entry_of(member, entries);
+        if (entry == nullptr) continue;
+        report(*entry, entry->func->where,
+               "its out variant is structured: add 'structured_delegate: " +
+                   [&] {
+                     OperatorName bare = group.out->schema.name;
+                     bare.ns.clear();
+                     return bare.str();
+                   }() + "'");
+      }
+    }
+  }
+
+  const Model& model_;
+  Diagnostics& diagnostics_;
+  std::unordered_map<std::string, const NativeFunction*> by_name_;
+  std::unordered_map<std::string, const NativeFunction*> bases_;
+};
+
+}  // namespace
+
+void check_entries(const std::deque<Entry>& entries, const Model& model, Diagnostics& diagnostics) {
+  ModelCheck check(entries, model, diagnostics);
+}
+
+}  // namespace lamella::codegen
