@@ -32,6 +32,15 @@ inline const char* tag_name(uint8_t tag) {
 [[noreturn]] inline void throw_tag(const char* expected, uint8_t got) {
   throw TypeError(std::string("IValue: expected ") + expected + ", got " + tag_name(got));
 }
+// Copies a value as two words. One 16-byte load of words just written would wait for both stores
+// to leave the store buffer, which costs more than a whole boxed call; the empty asm keeps the
+// compiler from joining them.
+inline void copy_value(lamella_value& to, const lamella_value& from) {
+  uint64_t words[2];
+  __builtin_memcpy(words, &from, sizeof(words));
+  asm("" : "+r"(words[0]), "+r"(words[1]));
+  __builtin_memcpy(&to, words, sizeof(words));
+}
 // Whether releasing a value of this tag can have an effect.
 inline bool tag_owns(const lamella_value& v) {
   return v.tag == LAMELLA_TENSOR || (v.flags & LAMELLA_VALUE_BLOCK) != 0 ||
@@ -97,14 +106,22 @@ class IValue {
   static IValue dict(ArrayRef<IValue> items) { return IValue(LAMELLA_DICT, items); }
 
   IValue(const IValue& other) { copy_from(other.value_); }
-  IValue(IValue&& other) noexcept : value_(other.value_) { other.clear(); }
+  IValue(IValue&& other) noexcept {
+    detail::copy_value(value_, other.value_);
+    other.clear();
+  }
   IValue& operator=(const IValue& other) {
     IValue copy(other);
     std::swap(value_, copy.value_);
     return *this;
   }
   IValue& operator=(IValue&& other) noexcept {
-    std::swap(value_, other.value_);
+    if (!detail::tag_owns(value_)) [[likely]] {
+      detail::copy_value(value_, other.value_);
+      other.clear();
+    } else {
+      std::swap(value_, other.value_);
+    }
     return *this;
   }
   ~IValue() {
@@ -120,11 +137,12 @@ class IValue {
   // Takes over an owned value.
   static IValue adopt(const lamella_value& value) {
     IValue result;
-    result.value_ = value;
+    detail::copy_value(result.value_, value);
     return result;
   }
   lamella_value unsafe_release() {
-    lamella_value value = value_;
+    lamella_value value;
+    detail::copy_value(value, value_);
     clear();
     return value;
   }

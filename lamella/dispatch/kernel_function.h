@@ -119,7 +119,9 @@ lamella_status call_boxed_function(F&& f, const lamella_operator* op, uint64_t k
   OperatorHandle handle(op);
   try {
     if constexpr (std::is_same_v<Fn, BoxedSpanFunction>) {
-      for (uint32_t i = 0; i < op->return_count; ++i) returns[i] = abi::box_none();
+      // None is all zeros; whole words, because a value is read back as one.
+      auto* words = reinterpret_cast<uint64_t*>(returns);
+      for (uint32_t i = 0; i < 2 * op->return_count; ++i) words[i] = 0;
       f(handle, set, ArgumentSpan(arguments, op->argument_count),
         ReturnSpan(returns, op->return_count));
     } else if constexpr (std::is_same_v<Fn, BoxedStackKeysFunction>) {

@@ -283,7 +283,8 @@ struct Call<R(A...)> {
   [[gnu::noinline]] static lamella_status invoke_boxed(const lamella_kernel* kernel,
                                                        const lamella_operator* op, uint64_t keys,
                                                        FormOf<A>... forms, Forms* result) {
-    const lamella_value arguments[sizeof...(A) + 1] = {ParamOf<A>::box(forms)..., box_none()};
+    const lamella_value arguments[sizeof...(A) != 0 ? sizeof...(A) : 1] = {
+        ParamOf<A>::box(forms)...};
     lamella_value returns[Res::count + 1];
     lamella_status status = kernel->boxed(kernel, op, keys, arguments, returns);
     if (status != LAMELLA_OK) return status;
