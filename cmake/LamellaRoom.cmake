@@ -1,7 +1,7 @@
 # A room is one folder of the library, built as one object library that sees only the rooms its row
 # in the design allows. Rooms are put together into liblamella.so, and linked directly into tests.
 #
-#   lamella_room(NAME SOURCES file... [DEPENDS room...] [LIBS target...])
+#   lamella_room(NAME SOURCES file... [DEPENDS room...] [LIBS target...] [OPTIONS flag...])
 #       Object library lamella_NAME. DEPENDS names rooms in any order of declaration; LIBS names
 #       third-party targets. A room of headers alone gives no SOURCES.
 #
@@ -26,7 +26,7 @@ target_compile_options(lamella_flags INTERFACE -Wall -Wextra -Wno-unused-paramet
                                                $<$<BOOL:${LAMELLA_WERROR}>:-Werror>)
 
 function(lamella_room name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LIBS;OPTIONS" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "lamella_room(${name}): unknown arguments ${ARG_UNPARSED_ARGUMENTS}")
   endif()
@@ -39,7 +39,7 @@ function(lamella_room name)
                                                VISIBILITY_INLINES_HIDDEN ON)
     # Thread-local state sits in the static block: one instruction instead of a call to find it.
     target_compile_options(${target} PRIVATE -fno-semantic-interposition -fno-plt
-                                             -ftls-model=initial-exec)
+                                             -ftls-model=initial-exec ${ARG_OPTIONS})
     target_compile_definitions(${target} PRIVATE LAMELLA_BUILDING_LIBRARY=1)
   else()
     add_library(${target} INTERFACE)

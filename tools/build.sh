@@ -46,11 +46,11 @@ if [ -t 1 ]; then
   "$ninja" -C "$build" ${JOBS:+-j "$JOBS"} all "$@"
 else
   "$ninja" -C "$build" ${JOBS:+-j "$JOBS"} all "$@" >"$log" 2>&1 || {
-    grep -v '^\[[0-9]*/[0-9]*\]' "$log" | tail -n 100 >&2
+    grep -v -e '^\[[0-9]*/[0-9]*\]' -e '^ninja: Ent' -e '^-- ' "$log" | tail -n 100 >&2
     exit 1
   }
   # Warnings are news even in a build that went well.
-  grep -v -e '^\[[0-9]*/[0-9]*\]' -e '^ninja: ' "$log" >&2 || true
+  grep -v -e '^\[[0-9]*/[0-9]*\]' -e '^ninja: ' -e '^-- ' "$log" >&2 || true
 fi
 "$cmake" --install "$build" >"$build/install.log" 2>&1 || {
   cat "$build/install.log" >&2

@@ -11,5 +11,5 @@ echo "lamella: C++ tests"
 "$ctest" --test-dir build --output-on-failure --progress -j "${JOBS:-$(nproc)}" ||
   failed=1
 echo "lamella: Python tests"
-.venv/bin/python -m pytest -q -p no:cacheprovider tests/python || failed=1
+.venv/bin/python -m pytest -q -p no:cacheprovider tests || failed=1
 exit $failed
