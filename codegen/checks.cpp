@@ -129,7 +129,7 @@ class EntryCheck {
       const bool second_wins = rank(key) < rank(first->first);
       const std::string& kept = second_wins ? key : first->first;
       const std::string& dead = second_wins ? first->first : key;
-      report(kernel.second.where, "'" + kept + "' takes precedence over '" + dead +
+      report(kernel.second.key, "'" + kept + "' takes precedence over '" + dead +
                                       "', whose kernel would never run; keep one of them");
     }
   }
@@ -138,6 +138,7 @@ class EntryCheck {
     if (f_.structured && f_.structured_delegate) {
       report(entry_.keys.at("structured_delegate"),
              "an operator is 'structured' or has a 'structured_delegate', not both");
+      return;
     }
     if (f_.structured) {
       if (f_.kind() != SchemaKind::kOut) {
@@ -153,7 +154,7 @@ class EntryCheck {
       }
       for (const auto& [key, kernel] : f_.dispatch) {
         if (key.starts_with("CompositeImplicit")) {
-          report(kernel.where, "a structured operator has a kernel for each backend; '" + key +
+          report(kernel.key, "a structured operator has a kernel for each backend; '" + key +
                                    "' does not fit it");
         }
       }
@@ -165,7 +166,7 @@ class EntryCheck {
       }
       for (const auto& [key, kernel] : f_.dispatch) {
         if (std::ranges::find(kStructuredKeys, key) != kStructuredKeys.end()) {
-          report(kernel.where, "the kernel for " + key + " comes from '" +
+          report(kernel.key, "the kernel for " + key + " comes from '" +
                                    f_.structured_delegate->str() +
                                    "', to which the operator delegates; drop this one");
         }
@@ -183,7 +184,7 @@ class EntryCheck {
     for (std::string_view key : {"CPU", "CUDA"}) {
       const Kernel* kernel = f_.find_kernel(key);
       if (kernel != nullptr && !f_.ufunc_inner_loop.empty()) {
-        report(kernel->where, "the kernel for " + std::string(key) +
+        report(kernel->key, "the kernel for " + std::string(key) +
                                   " is made from 'ufunc_inner_loop'; drop one of them");
       }
     }

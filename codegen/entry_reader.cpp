@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "codegen/keys.h"
 #include "lamella/schema/parser.h"
@@ -66,6 +67,16 @@ constexpr std::array<std::string_view, 24> kUfuncTypes = {
     "BFloat16",     "Float8_e5m2",   "Float8_e4m3fn", "Float8_e5m2fnuz", "Float8_e4m3fnuz",
     "All",          "AllAndComplex", "FloatingAndComplex", "Integral", "Floating", "Complex",
     "AllAndComplexExceptBool"};
+
+std::string unknown_field_hint(const YamlNode& key, std::span<const std::string_view> names) {
+  if (!key.is_scalar()) return "";
+  if (key.text == "tag") return "; did you mean 'tags'?";
+  if (key.text == "<<") return "; YAML's merging of maps is not supported, write the fields out";
+  if (key.text.find(',') != std::string::npos || find_key(key.text).use != KeyUse::kUnknown) {
+    return "; a dispatch key stands under 'dispatch', indented further than it";
+  }
+  return did_you_mean(key.text, names);
+}
 
 class Reader {
  public:
@@ -168,9 +179,7 @@ std::optional<Entry> Reader::read(const YamlPtr& node) {
       return key->is_scalar() && field.name == key->text;
     });
     if (found == kFields.end() || found->read == nullptr) {
-      const std::string hint = key->text == "tag" ? "; did you mean 'tags'?"
-                               : key->is_scalar() ? did_you_mean(key->text, names)
-                                                  : "";
+      const std::string hint = unknown_field_hint(*key, names);
       misspelt_func = misspelt_func || hint.ends_with("'func'?");
       report(key->where, "unknown field " + key->describe() + hint);
       continue;
@@ -201,7 +210,7 @@ std::optional<Entry> Reader::read(const YamlPtr& node) {
     function.default_dispatch = true;
     function.dispatch.emplace_back(
         "CompositeImplicitAutograd",
-        Kernel{"", function.default_kernel_name(), entry_.func->where});
+        Kernel{"", function.default_kernel_name(), entry_.func->where, entry_.func->where});
   }
   return std::move(entry_);
 }
@@ -312,6 +321,7 @@ void Reader::add_kernel(const Piece& key, const YamlNode& keys, const Kernel& ke
     return;
   }
   f().dispatch.emplace_back(key.text, kernel);
+  f().dispatch.back().second.key = keys.locate(key.offset);
 }
 
 std::optional<Kernel> Reader::kernel(const YamlNode& value) {
@@ -432,8 +442,10 @@ void Reader::ufunc_inner_loop(const YamlNode& value) {
   }
   for (const auto& [key, loop] : value.entries) {
     if (!key->is_scalar() || std::ranges::find(kUfuncKeys, key->text) == kUfuncKeys.end()) {
-      report(key->where, "unknown key " + key->describe() + " of 'ufunc_inner_loop'" +
-                             did_you_mean(key->text, kUfuncKeys));
+      report(key->where, "unknown key " + key->describe() +
+                             " of 'ufunc_inner_loop': expected Generic or ScalarOnly, or one of "
+                             "CUDAFunctor, CUDAFunctorOnOther, CUDAFunctorOnSelf, CPUScalar and "
+                             "CPUVector");
       continue;
     }
     ufunc_loop(key->text, *loop);

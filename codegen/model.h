@@ -19,7 +19,8 @@ struct Kernel {
   // custom::ns::native.
   std::string ns;
   std::string name;
-  Location where;
+  Location where;  // of the kernel's name
+  Location key;    // of its dispatch key
 };
 
 enum class DeviceCheck { kExactSame, kNone };

@@ -81,11 +81,20 @@ class ModelCheck {
     return nullptr;
   }
 
+  // A delegate whose arguments differ has been reported already.
+  static bool delegated_to(const NativeFunction& out, const std::deque<Entry>& entries) {
+    for (const Entry& entry : entries) {
+      const auto& delegate = entry.function.structured_delegate;
+      if (delegate && entry.function.ns + "::" + delegate->str() == out.full_name()) return true;
+    }
+    return false;
+  }
+
   void check_groups(const std::deque<Entry>& entries) {
     for (const NativeFunctionGroup& group : model_.groups) {
       if (!group.structured()) continue;
       const Entry* out = entry_of(group.out, entries);
-      if (group.functional == nullptr) {
+      if (group.functional == nullptr && !delegated_to(*group.out, entries)) {
         report(*out, out->keys.at("structured"),
                "a structured out variant needs its functional form: declare one with the same "
                "arguments but 'out', and 'structured_delegate: " + out->function.schema.name.str() +
@@ -94,7 +103,7 @@ class ModelCheck {
       for (const NativeFunction* member : {group.functional, group.inplace}) {
         if (member == nullptr || member->structured_delegate) continue;
         const Entry* entry = entry_of(member, entries);
-        if (entry == nullptr) continue;
+        if (entry == nullptr || entry->has("structured_delegate")) continue;
         report(*entry, entry->func->where,
                "its out variant is structured: add 'structured_delegate: " +
                    [&] {

@@ -5,6 +5,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <optional>
@@ -108,6 +109,10 @@ std::string YamlNode::describe() const {
 
 Location YamlNode::locate(std::size_t offset) const {
   if (where.file == nullptr || kind != Kind::kScalar) return where;
+  return where.file->at(raw_offset(offset));
+}
+
+std::size_t YamlNode::raw_offset(std::size_t offset) const {
   const std::string& source = where.file->text();
   auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
   std::size_t p = raw;
@@ -125,7 +130,17 @@ Location YamlNode::locate(std::size_t offset) const {
   } else {
     style = '\0';
   }
-  for (std::size_t i = 0; i < offset && i < text.size() && p < source.size(); ++i) {
+  // A backslash at the end of a line, in double quotes, stands for nothing.
+  auto skip_continuation = [&] {
+    while (style == '"' && p + 1 < source.size() && source[p] == '\\' &&
+           (source[p + 1] == '\n' || source[p + 1] == '\r')) {
+      ++p;
+      while (p < source.size() && blank(source[p])) ++p;
+    }
+  };
+  skip_continuation();
+  for (std::size_t i = 0; i < offset && i < text.size() && p < source.size();
+       ++i, skip_continuation()) {
     if (blank(text[i])) {
       // A fold: one blank of the value may be a line break and indentation in the file.
       const bool folded = source[p] == '\n' || source[p] == '\r';
@@ -144,7 +159,7 @@ Location YamlNode::locate(std::size_t offset) const {
       ++p;
     }
   }
-  return where.file->at(p);
+  return p;
 }
 
 namespace {
@@ -160,7 +175,20 @@ class TreeBuilder : public YAML::EventHandler {
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    finish(make(mark, YamlNode::Kind::kNull), anchor);
+    auto node = make(mark, YamlNode::Kind::kNull);
+    const std::string& text = file_.text();
+    const char first = node->raw < text.size() ? text[node->raw] : '\0';
+    if (first != '~' && first != 'n' && first != 'N' && !open_.empty()) {
+      // The mark of what is left out is that of the next token: step back to the key or the dash.
+      const Open& parent = open_.back();
+      if (parent.key != nullptr) {
+        node->raw = parent.key->raw;
+      } else if (std::size_t dash = text.rfind('-', node->raw); dash != std::string::npos) {
+        node->raw = dash;
+      }
+      node->where = file_.at(node->raw);
+    }
+    finish(node, anchor);
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     auto found = anchors_.find(anchor);
@@ -176,6 +204,14 @@ class TreeBuilder : public YAML::EventHandler {
                 const std::string& value) override {
     auto node = make(mark, YamlNode::Kind::kScalar);
     node->text = value;
+    const char quote = node->raw < file_.text().size() ? file_.text()[node->raw] : '\0';
+    if (quote == '"' || quote == '\'') {
+      // The parser takes the end of the file for a closing quote.
+      const std::size_t end = node->raw_offset(value.size());
+      if (end >= file_.text().size() || file_.text()[end] != quote) {
+        throw YAML::ParserException(mark, "the quoted text is not closed");
+      }
+    }
     finish(node, anchor);
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
@@ -293,7 +329,9 @@ void report_syntax(const SourceFile& file, int first, int last, const SyntaxErro
   if (auto tab = find_tab(file, first, last)) {
     diagnostics.add(*tab, "not valid YAML: a tab in the indentation; use spaces");
   } else {
-    diagnostics.add(error.where, "not valid YAML: " + error.message);
+    const bool map = error.message.find("illegal map value") != std::string::npos;
+    diagnostics.add(error.where, "not valid YAML: " + error.message +
+                                     (map ? "; a text that contains ': ' needs quotes" : ""));
   }
 }
 
@@ -360,6 +398,10 @@ std::size_t first_bad_byte(std::string_view text) {
 }  // namespace
 
 const SourceFile* SourceSet::load(const std::string& path, Diagnostics& diagnostics) {
+  if (std::filesystem::is_directory(path)) {
+    diagnostics.add({add(path, ""), 0, 0}, "is a folder, not a file");
+    return nullptr;
+  }
   std::ifstream stream(path, std::ios::binary);
   std::ostringstream content;
   if (stream) content << stream.rdbuf();

@@ -82,6 +82,8 @@ struct YamlNode {
   std::string describe() const;
   // The place in the file of byte `offset` of `text`, through quotes, escapes and folded lines.
   Location locate(std::size_t offset) const;
+  // The same place as a byte of the file.
+  std::size_t raw_offset(std::size_t offset) const;
 };
 
 // Holds files for as long as locations point into them.

@@ -87,6 +87,9 @@ class Cursor {
     const std::size_t start = pos_;
     std::string_view word = take_identifier();
     if (word.empty()) word = take_digits();
+    for (std::string_view token : {"->", "::", "..."}) {
+      if (word.empty() && rest().starts_with(token)) word = take_n(token.size());
+    }
     if (word.empty()) {
       // A whole UTF-8 character, never a part of one.
       std::size_t end = pos_ + 1;

@@ -7,10 +7,15 @@
 namespace lamella {
 namespace {
 
+int lower(char c) { return std::tolower(static_cast<unsigned char>(c)); }
+
 int letter_cost(char a, char b) {
   if (a == b) return 0;
-  auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
   return lower(a) == lower(b) ? 1 : 2;
+}
+
+bool same_but_case(std::string_view a, std::string_view b) {
+  return std::ranges::equal(a, b, {}, lower, lower);
 }
 
 int distance(std::string_view a, std::string_view b) {
@@ -40,7 +45,8 @@ std::optional<std::string> nearest_word(std::string_view word,
   int best = limit + 1;
   std::optional<std::string> found;
   for (std::string_view candidate : candidates) {
-    const int d = distance(word, candidate);
+    // A word in the wrong case is always meant.
+    const int d = same_but_case(word, candidate) ? 1 : distance(word, candidate);
     if (d < best) {
       best = d;
       found = std::string(candidate);

@@ -1,0 +1,62 @@
+"""`lamella-gen --check` from the command line, and on the declarations that PyTorch ships.
+
+LAMELLA_BUILD names the build folder (default: build/).
+"""
+
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+BROKEN = sorted((pathlib.Path(__file__).parent / "broken").glob("*.yaml"))
+
+
+def _generator() -> pathlib.Path:
+    build = pathlib.Path(os.environ.get("LAMELLA_BUILD", "build"))
+    for found in sorted(build.rglob("lamella-gen")):
+        if found.is_file() and os.access(found, os.X_OK):
+            return found.resolve()
+    pytest.fail(f"no lamella-gen under {build}: build it, or set LAMELLA_BUILD")
+
+
+def _check(*arguments, cwd=None):
+    result = subprocess.run(
+        [str(_generator()), "--check", *map(str, arguments)], cwd=cwd, capture_output=True, text=True
+    )
+    return result.returncode, result.stdout, result.stderr
+
+
+def test_there_are_enough_broken_files():
+    assert len(BROKEN) >= 60
+
+
+@pytest.mark.parametrize("path", BROKEN, ids=lambda path: path.stem)
+def test_broken_file(path):
+    expected = path.with_suffix(".expected").read_text()
+    assert _check(path.name, cwd=path.parent) == (1, "", expected)
+
+
+def test_declarations_of_pytorch():
+    torchgen = pytest.importorskip("torchgen")
+    native = pathlib.Path(torchgen.__file__).parent / "packaged/ATen/native"
+    yaml = native / "native_functions.yaml"
+    assert _check(yaml) == (0, "", "")
+    assert _check("--tags", native / "tags.yaml", yaml) == (0, "", "")
+
+
+def test_every_file_is_checked(tmp_path):
+    good = tmp_path / "good.yaml"
+    good.write_text("- func: twice(Tensor self) -> Tensor\n")
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("- func: once(tensor self) -> Tensor\n")
+    assert _check(good) == (0, "", "")
+    status, out, err = _check(good, bad)
+    assert (status, out) == (1, "")
+    assert err.startswith(f"{bad}:1:14: error: unknown type 'tensor'; did you mean 'Tensor'?\n")
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    missing = tmp_path / "missing.yaml"
+    assert _check(missing) == (1, "", f"{missing}: error: cannot read the file\n")
+    assert _check(tmp_path) == (1, "", f"{tmp_path}: error: is a folder, not a file\n")
