@@ -15,10 +15,10 @@ constexpr std::array<std::string_view, 6> kStructuredKeys = {"CPU", "CUDA", "MPS
 
 // `from` is a keyword too, but an argument may have the name: it is then positional only in Python.
 constexpr std::array<std::string_view, 34> kPythonKeywords = {
-    "False",  "None",   "True",  "and",      "as",     "assert", "async",  "await", "break",
-    "class",  "continue", "def", "del",      "elif",   "else",   "except", "finally", "for",
-    "global", "if",     "import", "in",      "is",     "lambda", "nonlocal", "not", "or",
-    "pass",   "raise",  "return", "try",     "while",  "with",   "yield"};
+    "False",  "None",     "True",   "and", "as",    "assert", "async",    "await",   "break",
+    "class",  "continue", "def",    "del", "elif",  "else",   "except",   "finally", "for",
+    "global", "if",       "import", "in",  "is",    "lambda", "nonlocal", "not",     "or",
+    "pass",   "raise",    "return", "try", "while", "with",   "yield"};
 
 class EntryCheck {
  public:
@@ -70,12 +70,13 @@ class EntryCheck {
   void check_types() {
     for (const Argument& argument : f_.schema.arguments) {
       if (!bindable(argument.type)) {
-        report(entry_.in_func(argument.type_offset), "no code can be written for an argument of type '" +
-                                                         argument.type.str() + "'");
+        report(entry_.in_func(argument.type_offset),
+               "no code can be written for an argument of type '" + argument.type.str() + "'");
       }
       if (std::ranges::find(kPythonKeywords, argument.name) != kPythonKeywords.end()) {
-        report(entry_.in_func(argument.name_offset),
-               "argument '" + argument.name + "' is a reserved word of Python; choose another name");
+        report(
+            entry_.in_func(argument.name_offset),
+            "argument '" + argument.name + "' is a reserved word of Python; choose another name");
       }
     }
     for (const Argument& result : f_.schema.returns) {
@@ -130,7 +131,7 @@ class EntryCheck {
       const std::string& kept = second_wins ? key : first->first;
       const std::string& dead = second_wins ? first->first : key;
       report(kernel.second.key, "'" + kept + "' takes precedence over '" + dead +
-                                      "', whose kernel would never run; keep one of them");
+                                    "', whose kernel would never run; keep one of them");
     }
   }
 
@@ -142,11 +143,12 @@ class EntryCheck {
     }
     if (f_.structured) {
       if (f_.kind() != SchemaKind::kOut) {
-        report(entry_.keys.at("structured"),
-               "'structured' belongs to the out variant; here write 'structured_delegate: " +
-                   f_.schema.name.base_name() + "." +
-                   (f_.schema.name.overload_name.empty() ? "" : f_.schema.name.overload_name + "_") +
-                   "out'");
+        report(
+            entry_.keys.at("structured"),
+            "'structured' belongs to the out variant; here write 'structured_delegate: " +
+                f_.schema.name.base_name() + "." +
+                (f_.schema.name.overload_name.empty() ? "" : f_.schema.name.overload_name + "_") +
+                "out'");
       }
       if (!entry_.has("dispatch") && f_.ufunc_inner_loop.empty()) {
         report(entry_.keys.at("structured"),
@@ -155,7 +157,7 @@ class EntryCheck {
       for (const auto& [key, kernel] : f_.dispatch) {
         if (key.starts_with("CompositeImplicit")) {
           report(kernel.key, "a structured operator has a kernel for each backend; '" + key +
-                                   "' does not fit it");
+                                 "' does not fit it");
         }
       }
     }
@@ -167,14 +169,15 @@ class EntryCheck {
       for (const auto& [key, kernel] : f_.dispatch) {
         if (std::ranges::find(kStructuredKeys, key) != kStructuredKeys.end()) {
           report(kernel.key, "the kernel for " + key + " comes from '" +
-                                   f_.structured_delegate->str() +
-                                   "', to which the operator delegates; drop this one");
+                                 f_.structured_delegate->str() +
+                                 "', to which the operator delegates; drop this one");
         }
       }
     }
     if (f_.is_structured() && !f_.device_guard) {
-      report(entry_.place("device_guard"), "a structured operator always guards its device; drop "
-                                           "'device_guard: False'");
+      report(entry_.place("device_guard"),
+             "a structured operator always guards its device; drop "
+             "'device_guard: False'");
     }
     for (const char* field : {"structured_inherits", "precomputed", "ufunc_inner_loop"}) {
       if (entry_.has(field) && !f_.structured) {
@@ -185,7 +188,7 @@ class EntryCheck {
       const Kernel* kernel = f_.find_kernel(key);
       if (kernel != nullptr && !f_.ufunc_inner_loop.empty()) {
         report(kernel->key, "the kernel for " + std::string(key) +
-                                  " is made from 'ufunc_inner_loop'; drop one of them");
+                                " is made from 'ufunc_inner_loop'; drop one of them");
       }
     }
   }
@@ -211,7 +214,8 @@ class EntryCheck {
         report(item_place("cpp_no_default_args", i),
                "no argument is named '" + wanted + "'" + did_you_mean(wanted, names));
       } else if (!argument->default_value) {
-        report(item_place("cpp_no_default_args", i), "'" + wanted + "' has no default to leave out");
+        report(item_place("cpp_no_default_args", i),
+               "'" + wanted + "' has no default to leave out");
       }
     }
     for (std::size_t i = 0; i < f_.precomputed.size(); ++i) {
@@ -235,12 +239,14 @@ class EntryCheck {
     }
     if (f_.has_tag("view_copy") && !f_.schema.name.name.ends_with("_copy") &&
         !f_.schema.name.name.ends_with("_scatter") && !f_.schema.name.name.ends_with("_inverse")) {
-      report(entry_.place("tags"), "an operator with tag 'view_copy' is named like the view with "
-                                   "'_copy' added");
+      report(entry_.place("tags"),
+             "an operator with tag 'view_copy' is named like the view with "
+             "'_copy' added");
     }
     if (f_.has_tag("inplace_view") && f_.kind() != SchemaKind::kInplace) {
-      report(entry_.place("tags"), "tag 'inplace_view' is for operators that change their 'self' in "
-                                   "place");
+      report(entry_.place("tags"),
+             "tag 'inplace_view' is for operators that change their 'self' in "
+             "place");
     }
   }
 
@@ -248,8 +254,9 @@ class EntryCheck {
     if (!entry_.has("autogen")) return;
     const Location where = entry_.keys.at("autogen");
     if (f_.kind() == SchemaKind::kOut) {
-      report(where, "'autogen' makes functional and out variants; write it at the functional or "
-                    "in-place form");
+      report(where,
+             "'autogen' makes functional and out variants; write it at the functional or "
+             "in-place form");
       return;
     }
     if (f_.schema.is_view()) {
@@ -257,12 +264,14 @@ class EntryCheck {
       return;
     }
     if (f_.has_composite_implicit_kernel() && !f_.default_dispatch) {
-      report(where, "'autogen' cannot make variants of an operator with a CompositeImplicitAutograd "
-                    "kernel: the operators that it calls have them");
+      report(where,
+             "'autogen' cannot make variants of an operator with a CompositeImplicitAutograd "
+             "kernel: the operators that it calls have them");
       return;
     }
     if (f_.manual_kernel_registration) {
-      report(where, "'autogen' cannot make variants of an operator with 'manual_kernel_registration'");
+      report(where,
+             "'autogen' cannot make variants of an operator with 'manual_kernel_registration'");
       return;
     }
     const auto possible = autogen_schemas(f_.schema);

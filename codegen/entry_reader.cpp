@@ -59,14 +59,32 @@ std::optional<std::vector<std::string>> split_qualified(std::string_view text) {
 constexpr std::array<std::string_view, 6> kModules = {"nn",     "fft",     "linalg",
                                                       "sparse", "special", "nested"};
 constexpr std::array<std::string_view, 7> kUfuncKeys = {
-    "Generic",   "ScalarOnly", "CUDAFunctor", "CUDAFunctorOnOther", "CUDAFunctorOnSelf",
-    "CPUScalar", "CPUVector"};
-constexpr std::array<std::string_view, 24> kUfuncTypes = {
-    "Byte",         "Char",          "Short",       "Int",           "Long",          "Half",
-    "Float",        "Double",        "ComplexHalf", "ComplexFloat",  "ComplexDouble", "Bool",
-    "BFloat16",     "Float8_e5m2",   "Float8_e4m3fn", "Float8_e5m2fnuz", "Float8_e4m3fnuz",
-    "All",          "AllAndComplex", "FloatingAndComplex", "Integral", "Floating", "Complex",
-    "AllAndComplexExceptBool"};
+    "Generic",           "ScalarOnly", "CUDAFunctor", "CUDAFunctorOnOther",
+    "CUDAFunctorOnSelf", "CPUScalar",  "CPUVector"};
+constexpr std::array<std::string_view, 24> kUfuncTypes = {"Byte",
+                                                          "Char",
+                                                          "Short",
+                                                          "Int",
+                                                          "Long",
+                                                          "Half",
+                                                          "Float",
+                                                          "Double",
+                                                          "ComplexHalf",
+                                                          "ComplexFloat",
+                                                          "ComplexDouble",
+                                                          "Bool",
+                                                          "BFloat16",
+                                                          "Float8_e5m2",
+                                                          "Float8_e4m3fn",
+                                                          "Float8_e5m2fnuz",
+                                                          "Float8_e4m3fnuz",
+                                                          "All",
+                                                          "AllAndComplex",
+                                                          "FloatingAndComplex",
+                                                          "Integral",
+                                                          "Floating",
+                                                          "Complex",
+                                                          "AllAndComplexExceptBool"};
 
 std::string unknown_field_hint(const YamlNode& key, std::span<const std::string_view> names) {
   if (!key.is_scalar()) return "";
@@ -127,9 +145,7 @@ class Reader {
   void autogen(const YamlNode& value);
 
   NativeFunction& f() { return entry_.function; }
-  void report(Location where, std::string message) {
-    diagnostics_.add(where, std::move(message));
-  }
+  void report(Location where, std::string message) { diagnostics_.add(where, std::move(message)); }
   void boolean(const YamlNode& value, const char* field, bool& into);
   // False, with a report, unless `value` is text.
   bool is_text(const YamlNode& value, const std::string& field, const std::string& expected);
@@ -164,8 +180,8 @@ const std::array<Reader::Field, 19> Reader::kFields = {{
 
 std::optional<Entry> Reader::read(const YamlPtr& node) {
   if (!node->is_map()) {
-    report(node->where, "expected an entry '- func: NAME(ARGUMENTS) -> RETURNS', got " +
-                            node->describe());
+    report(node->where,
+           "expected an entry '- func: NAME(ARGUMENTS) -> RETURNS', got " + node->describe());
     return std::nullopt;
   }
   std::vector<std::string_view> names;
@@ -175,9 +191,8 @@ std::optional<Entry> Reader::read(const YamlPtr& node) {
   bool misspelt_func = false;
   std::vector<std::pair<Read, YamlPtr>> reads;
   for (const auto& [key, value] : node->entries) {
-    const auto found = std::ranges::find_if(kFields, [&](const Field& field) {
-      return key->is_scalar() && field.name == key->text;
-    });
+    const auto found = std::ranges::find_if(
+        kFields, [&](const Field& field) { return key->is_scalar() && field.name == key->text; });
     if (found == kFields.end() || found->read == nullptr) {
       const std::string hint = unknown_field_hint(*key, names);
       misspelt_func = misspelt_func || hint.ends_with("'func'?");
@@ -186,7 +201,8 @@ std::optional<Entry> Reader::read(const YamlPtr& node) {
     }
     auto [place, fresh] = entry_.keys.emplace(key->text, key->where);
     if (!fresh) {
-      report(key->where, "field '" + key->text + "' appears twice in one entry; the first is on line " +
+      report(key->where, "field '" + key->text +
+                             "' appears twice in one entry; the first is on line " +
                              std::to_string(place->second.line));
       continue;
     }
@@ -218,8 +234,8 @@ std::optional<Entry> Reader::read(const YamlPtr& node) {
 bool Reader::is_text(const YamlNode& value, const std::string& field, const std::string& expected) {
   if (value.is_scalar() && !value.text.empty()) return true;
   const bool empty = value.is_null() || value.is_scalar();
-  report(value.where, "'" + field + "' expects " + expected + ", got " +
-                          (empty ? "nothing" : value.describe()));
+  report(value.where,
+         "'" + field + "' expects " + expected + ", got " + (empty ? "nothing" : value.describe()));
   return false;
 }
 
@@ -234,7 +250,8 @@ void Reader::boolean(const YamlNode& value, const char* field, bool& into) {
       return;
     }
   }
-  report(value.where, "'" + std::string(field) + "' expects True or False, got " + value.describe());
+  report(value.where,
+         "'" + std::string(field) + "' expects True or False, got " + value.describe());
 }
 
 bool Reader::func(const YamlNode& value) {
@@ -272,8 +289,10 @@ void Reader::variants(const YamlNode& value) {
 
 void Reader::dispatch(const YamlNode& value) {
   if (!value.is_map()) {
-    report(value.where, "'dispatch' expects a map from dispatch keys to kernels, like 'CPU: my_kernel', "
-                        "got " + value.describe());
+    report(value.where,
+           "'dispatch' expects a map from dispatch keys to kernels, like 'CPU: my_kernel', "
+           "got " +
+               value.describe());
     return;
   }
   // An empty map says that every kernel is registered elsewhere.
@@ -316,8 +335,8 @@ void Reader::dispatch_entry(const YamlNode& keys, const YamlNode& value) {
 
 void Reader::add_kernel(const Piece& key, const YamlNode& keys, const Kernel& kernel) {
   if (const Kernel* first = f().find_kernel(key.text)) {
-    report(keys.locate(key.offset), "dispatch key '" + key.text + "' appears twice; it already has '" +
-                                        first->name + "'");
+    report(keys.locate(key.offset),
+           "dispatch key '" + key.text + "' appears twice; it already has '" + first->name + "'");
     return;
   }
   f().dispatch.emplace_back(key.text, kernel);
@@ -368,8 +387,10 @@ void Reader::device_check(const YamlNode& value) {
 void Reader::structured_delegate(const YamlNode& value) {
   if (!is_text(value, "structured_delegate", "the name of the structured out variant")) return;
   if (value.text.find("::") != std::string::npos) {
-    report(value.where, "'structured_delegate' is in the operator's own namespace: write the name "
-                        "without '" + value.text.substr(0, value.text.rfind("::") + 2) + "'");
+    report(value.where,
+           "'structured_delegate' is in the operator's own namespace: write the name "
+           "without '" +
+               value.text.substr(0, value.text.rfind("::") + 2) + "'");
     return;
   }
   auto parsed = try_parse_operator_name(value.text);
@@ -383,8 +404,9 @@ void Reader::structured_delegate(const YamlNode& value) {
 void Reader::structured_inherits(const YamlNode& value) {
   if (!is_text(value, "structured_inherits", "the name of a C++ class")) return;
   if (!is_identifier(value.text)) {
-    report(value.where, "'structured_inherits' expects the name of a C++ class without namespace, got '" +
-                            value.text + "'");
+    report(value.where,
+           "'structured_inherits' expects the name of a C++ class without namespace, got '" +
+               value.text + "'");
     return;
   }
   f().structured_inherits = value.text;
@@ -410,12 +432,14 @@ void Reader::precomputed_line(const YamlNode& line, bool last) {
     made.replaced = split(rest.substr(0, arrow), '\n').front().text;
     base = arrow + 2;
     if (!is_identifier(made.replaced)) {
-      report(line.where, "expected the name of an argument before '->', got '" + made.replaced + "'");
+      report(line.where,
+             "expected the name of an argument before '->', got '" + made.replaced + "'");
       return;
     }
   } else if (!last) {
-    report(line.where, "expected 'ARGUMENT -> TYPE NAME, ...'; only the last line may leave out "
-                       "'ARGUMENT ->'");
+    report(line.where,
+           "expected 'ARGUMENT -> TYPE NAME, ...'; only the last line may leave out "
+           "'ARGUMENT ->'");
     return;
   }
   for (const Piece& piece : split(rest.substr(base), ',')) {
@@ -425,7 +449,8 @@ void Reader::precomputed_line(const YamlNode& line, bool last) {
       report(line.locate(base + piece.offset), "expected 'TYPE NAME', got '" + piece.text + "'");
       continue;
     }
-    made.with.push_back({piece.text.substr(0, piece.text.find_last_not_of(" \t", space) + 1), name});
+    made.with.push_back(
+        {piece.text.substr(0, piece.text.find_last_not_of(" \t", space) + 1), name});
   }
   f().precomputed.push_back(std::move(made));
 }
@@ -476,8 +501,9 @@ void Reader::ufunc_loop(const std::string& key, const YamlNode& value) {
 
 void Reader::cpp_no_default_args(const YamlNode& value) {
   if (!value.is_sequence()) {
-    report(value.where, "'cpp_no_default_args' expects a list of argument names, like ['dim'], got " +
-                            value.describe());
+    report(value.where,
+           "'cpp_no_default_args' expects a list of argument names, like ['dim'], got " +
+               value.describe());
     return;
   }
   for (const YamlPtr& item : value.items) {

@@ -75,7 +75,8 @@ class Loader {
       by_name_.emplace(base.full_name(), &base);
       if (base.autogen.empty()) continue;
       for (FunctionSchema& schema : autogen_schemas(base.schema)) {
-        if (wanted(base, schema.name)) make(base, std::move(schema), declared_names, made_names, all);
+        if (wanted(base, schema.name))
+          make(base, std::move(schema), declared_names, made_names, all);
       }
     }
     model_.functions = std::move(all);
@@ -126,10 +127,10 @@ class Loader {
         slot = &function;
         continue;
       }
-      diagnostics_.add(function.where, function.schema.name.str() + ": has the same arguments as '" +
-                                           slot->schema.name.str() + "' on " +
-                                           line_of(*slot, function.where) +
-                                           ", so a call could mean either; let them differ");
+      diagnostics_.add(function.where,
+                       function.schema.name.str() + ": has the same arguments as '" +
+                           slot->schema.name.str() + "' on " + line_of(*slot, function.where) +
+                           ", so a call could mean either; let them differ");
     }
   }
 

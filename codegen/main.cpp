@@ -6,8 +6,9 @@
 
 int main(int argc, char** argv) {
   using namespace lamella::codegen;
-  CLI::App app{"Reads declarations of operators (native_functions.yaml), checks them, and writes code.",
-               "lamella-gen"};
+  CLI::App app{
+      "Reads declarations of operators (native_functions.yaml), checks them, and writes code.",
+      "lamella-gen"};
   std::vector<std::string> files;
   ModelOptions options;
   bool check = false;

@@ -21,8 +21,8 @@ bool NativeFunction::has_tag(std::string_view tag) const {
 }
 
 bool NativeFunction::has_composite_kernel() const {
-  return std::ranges::any_of(dispatch,
-                             [](const auto& entry) { return entry.first.starts_with("Composite"); });
+  return std::ranges::any_of(
+      dispatch, [](const auto& entry) { return entry.first.starts_with("Composite"); });
 }
 
 bool NativeFunction::has_composite_implicit_kernel() const {
@@ -80,8 +80,9 @@ bool skipped_in_python(const NativeFunction& function) {
   const OperatorName& operator_name = function.schema.name;
   std::string name = operator_name.name + (function.kind() == SchemaKind::kOut ? "_out" : "");
   constexpr std::array<std::string_view, 9> endings = {
-      "_backward",      "_backward_out", "_backward_input", "_backward_weight", "_backward_bias",
-      "_forward",       "_forward_out",  "_jvp",            "_overrideable"};
+      "_backward",        "_backward_out",  "_backward_input",
+      "_backward_weight", "_backward_bias", "_forward",
+      "_forward_out",     "_jvp",           "_overrideable"};
   return std::ranges::any_of(endings, [&](std::string_view end) { return name.ends_with(end); });
 }
 

@@ -40,16 +40,19 @@ class ModelCheck {
         if (other.structured && other.ns == f.ns) kept.push_back(other.schema.name.str());
       }
       names.assign(kept.begin(), kept.end());
-      report(entry, where, "no operator is named '" + f.structured_delegate->str() + "'" +
-                               did_you_mean(f.structured_delegate->str(), names));
+      report(entry, where,
+             "no operator is named '" + f.structured_delegate->str() + "'" +
+                 did_you_mean(f.structured_delegate->str(), names));
     } else if (!found->second->structured) {
-      report(entry, where, "'" + f.structured_delegate->str() +
-                               "' is not structured; add 'structured: True' to it");
+      report(
+          entry, where,
+          "'" + f.structured_delegate->str() + "' is not structured; add 'structured: True' to it");
     } else if (f.kind() != SchemaKind::kOut &&
                variant_signature(f) != variant_signature(*found->second)) {
-      report(entry, where, "'" + f.structured_delegate->str() +
-                               "' is not the out variant of this operator: its arguments or returns "
-                               "differ");
+      report(entry, where,
+             "'" + f.structured_delegate->str() +
+                 "' is not the out variant of this operator: its arguments or returns "
+                 "differ");
     }
   }
 
@@ -60,15 +63,19 @@ class ModelCheck {
         name != "resize_as_") {
       const std::string base = f.schema.name.base_name();
       if (!bases_.contains(f.ns + "::" + base)) {
-        report(entry, entry.place("tags"), "an operator with tag 'inplace_view' needs the view that "
-                                           "it is the in-place form of: declare '" + base + "'");
+        report(entry, entry.place("tags"),
+               "an operator with tag 'inplace_view' needs the view that "
+               "it is the in-place form of: declare '" +
+                   base + "'");
       }
     }
     if (f.has_tag("view_copy") && name.ends_with("_copy")) {
       std::string base = name.substr(0, name.size() - 5);
       if (!bases_.contains(f.ns + "::" + base)) {
-        report(entry, entry.place("tags"), "an operator with tag 'view_copy' needs the view that it "
-                                           "copies: declare '" + base + "'");
+        report(entry, entry.place("tags"),
+               "an operator with tag 'view_copy' needs the view that it "
+               "copies: declare '" +
+                   base + "'");
       }
     }
   }
@@ -97,20 +104,20 @@ class ModelCheck {
       if (group.functional == nullptr && !delegated_to(*group.out, entries)) {
         report(*out, out->keys.at("structured"),
                "a structured out variant needs its functional form: declare one with the same "
-               "arguments but 'out', and 'structured_delegate: " + out->function.schema.name.str() +
-                   "'");
+               "arguments but 'out', and 'structured_delegate: " +
+                   out->function.schema.name.str() + "'");
       }
       for (const NativeFunction* member : {group.functional, group.inplace}) {
         if (member == nullptr || member->structured_delegate) continue;
         const Entry* entry = entry_of(member, entries);
         if (entry == nullptr || entry->has("structured_delegate")) continue;
-        report(*entry, entry->func->where,
-               "its out variant is structured: add 'structured_delegate: " +
-                   [&] {
-                     OperatorName bare = group.out->schema.name;
-                     bare.ns.clear();
-                     return bare.str();
-                   }() + "'");
+        report(
+            *entry,
+            entry->func->where, "its out variant is structured: add 'structured_delegate: " + [&] {
+              OperatorName bare = group.out->schema.name;
+              bare.ns.clear();
+              return bare.str();
+            }() + "'");
       }
     }
   }

@@ -20,7 +20,8 @@ void read_tags(const SourceFile& file, std::set<std::string>& tags, Diagnostics&
         named = true;
         tags.insert(value->text);
       } else if (key->text != "desc") {
-        diagnostics.add(key->where, "a tag has the fields 'tag' and 'desc', got " + key->describe());
+        diagnostics.add(key->where,
+                        "a tag has the fields 'tag' and 'desc', got " + key->describe());
       }
     }
     if (!named) diagnostics.add(entry->where, "a tag needs a 'tag' with its name");
@@ -34,7 +35,8 @@ std::set<std::string> load_tags(const std::vector<std::string>& paths, SourceSet
   std::set<std::string> tags;
   read_tags(*sources.add("(built-in tags)", kBuiltinTags), tags, diagnostics);
   for (const std::string& path : paths) {
-    if (const SourceFile* file = sources.load(path, diagnostics)) read_tags(*file, tags, diagnostics);
+    if (const SourceFile* file = sources.load(path, diagnostics))
+      read_tags(*file, tags, diagnostics);
   }
   return tags;
 }

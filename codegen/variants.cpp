@@ -29,7 +29,8 @@ int find_tensor_options(const FunctionSchema& schema) {
 
 void drop_tensor_options(FunctionSchema& schema) {
   const int at = find_tensor_options(schema);
-  if (at >= 0) schema.arguments.erase(schema.arguments.begin() + at, schema.arguments.begin() + at + 4);
+  if (at >= 0)
+    schema.arguments.erase(schema.arguments.begin() + at, schema.arguments.begin() + at + 4);
 }
 
 bool shares_set(const Argument& a, const Argument& b) {

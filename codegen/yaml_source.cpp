@@ -26,9 +26,9 @@ SourceFile::SourceFile(std::string path, std::string text)
 std::string_view SourceFile::line(int number) const {
   if (number < 1 || number > line_count()) return {};
   const auto index = static_cast<std::size_t>(number - 1);
-  const std::size_t end =
-      index + 1 < line_starts_.size() ? line_starts_[index + 1] : text_.size();
-  std::string_view line = std::string_view(text_).substr(line_starts_[index], end - line_starts_[index]);
+  const std::size_t end = index + 1 < line_starts_.size() ? line_starts_[index + 1] : text_.size();
+  std::string_view line =
+      std::string_view(text_).substr(line_starts_[index], end - line_starts_[index]);
   while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.remove_suffix(1);
   return line;
 }
@@ -145,7 +145,8 @@ std::size_t YamlNode::raw_offset(std::size_t offset) const {
       // A fold: one blank of the value may be a line break and indentation in the file.
       const bool folded = source[p] == '\n' || source[p] == '\r';
       if (blank(source[p])) ++p;
-      if (folded || text[i] == '\n' || (p < source.size() && (source[p] == '\n' || source[p] == '\r'))) {
+      if (folded || text[i] == '\n' ||
+          (p < source.size() && (source[p] == '\n' || source[p] == '\r'))) {
         while (p < source.size() && blank(source[p])) ++p;
       }
       if (source[p - 1] != '\\') continue;
@@ -304,9 +305,9 @@ std::optional<SyntaxError> parse_text(const SourceFile& file, const std::string&
     entries.insert(entries.end(), root->items.begin(), root->items.end());
     return std::nullopt;
   } catch (const YAML::Exception& error) {
-    const std::size_t offset = error.mark.is_null()
-                                   ? file.offset_of(first_line, 0)
-                                   : file.offset_of(error.mark.line + first_line, error.mark.column);
+    const std::size_t offset =
+        error.mark.is_null() ? file.offset_of(first_line, 0)
+                             : file.offset_of(error.mark.line + first_line, error.mark.column);
     return SyntaxError{file.at(offset), error.msg};
   }
 }
@@ -388,7 +389,8 @@ std::size_t first_bad_byte(std::string_view text) {
       }
     }
     for (std::size_t k = 1; k <= more; ++k) {
-      if (i + k >= text.size() || (static_cast<unsigned char>(text[i + k]) & 0xC0) != 0x80) return i;
+      if (i + k >= text.size() || (static_cast<unsigned char>(text[i + k]) & 0xC0) != 0x80)
+        return i;
     }
     i += more + 1;
   }

@@ -109,17 +109,16 @@ class Checker {
           continue;
         }
         if (argument.kwarg_only && !argument.is_write()) {
-          report(place(argument), "the out argument '" + argument.name +
-                                      "' is written: write '" + written(argument) + " " +
-                                      argument.name + "'");
+          report(place(argument), "the out argument '" + argument.name + "' is written: write '" +
+                                      written(argument) + " " + argument.name + "'");
           continue;
         }
       }
       if (!argument.is_out()) continue;
       any_out = true;
       if (argument.default_value) {
-        report(argument.default_offset, "the out argument '" + argument.name +
-                                            "' has a default; out arguments have none");
+        report(argument.default_offset,
+               "the out argument '" + argument.name + "' has a default; out arguments have none");
       }
     }
     if (any_out) check_out_returns();
@@ -176,8 +175,9 @@ class Checker {
   void check_return(const Argument& result, const AliasInfo& alias) {
     if (alias.is_wildcard() || schema_.is_vararg) return;
     if (alias.shorthand) {
-      report(alias.offset, "a return names the set it shares: write 'Tensor(a!)' here and at the "
-                           "argument");
+      report(alias.offset,
+             "a return names the set it shares: write 'Tensor(a!)' here and at the "
+             "argument");
       return;
     }
     bool any_known = false;
@@ -195,9 +195,10 @@ class Checker {
       any_known = true;
       if (alias.is_write && writer == nullptr) {
         report(alias.offset, "the return is written in alias set '" + set + "', but '" +
-                                 member->name + "' of that set is not: a view does not write; "
-                                 "drop the '!', or write '(" + set + "!)' at '" + member->name +
-                                 "' too");
+                                 member->name +
+                                 "' of that set is not: a view does not write; "
+                                 "drop the '!', or write '(" +
+                                 set + "!)' at '" + member->name + "' too");
       } else if (!alias.is_write && writer != nullptr && result.type.holds_tensor()) {
         report(alias.offset, "a view does not write, but '" + writer->name + "' of alias set '" +
                                  set + "' is written: write '(" + set +

@@ -9,8 +9,8 @@
 
 namespace lamella {
 
-// How strictly to read a signature. PyTorch's own registered operators bend two rules: some return a
-// positional `out`, and one names two arguments alike. kRegistered lets these pass.
+// How strictly to read a signature. PyTorch's own registered operators bend two rules: some return
+// a positional `out`, and one names two arguments alike. kRegistered lets these pass.
 enum class SchemaRules { kDeclared, kRegistered };
 
 // What is wrong with `schema`, in order of place in the text:
@@ -21,7 +21,8 @@ enum class SchemaRules { kDeclared, kRegistered };
 //     written;
 //   - an out argument (keyword-only, written) has no default, and the tensors returned are the out
 //     arguments in order, or none;
-//   - the alias set of a return is one that an argument carries, and is written there if written here;
+//   - the alias set of a return is one that an argument carries, and is written there if written
+//   here;
 //   - a view does not write: a return that is not written shares no set that an argument writes;
 //   - an argument without a default does not follow a positional one with a default (lists may).
 // `text` is what the schema was parsed from, for lines and columns; empty for one made by hand.

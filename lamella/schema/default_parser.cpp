@@ -174,7 +174,8 @@ class LiteralReader {
       fraction = in_.take_digits();
       text += fraction;
     }
-    if (whole.empty() && fraction.empty()) in_.fail_at(start, "expected a number, got '" + text + "'");
+    if (whole.empty() && fraction.empty())
+      in_.fail_at(start, "expected a number, got '" + text + "'");
     if (in_.peek_raw('e') || in_.peek_raw('E')) {
       text += in_.take_char();
       if (in_.peek_raw('-') || in_.peek_raw('+')) text += in_.take_char();
@@ -236,8 +237,8 @@ class Converter {
   }
 
   [[noreturn]] void mismatch(const Literal& literal, SchemaType type, std::string hint = "") {
-    in_.fail_at(literal.offset, "expected a default of type " + type.str() + ", got " +
-                                    literal.text + hint);
+    in_.fail_at(literal.offset,
+                "expected a default of type " + type.str() + ", got " + literal.text + hint);
   }
 
   DefaultValue::Value scalar(const Literal& literal, SchemaType type) {
@@ -320,8 +321,9 @@ class Converter {
   std::string string(const Literal& literal, SchemaType type) {
     if (literal.kind == LiteralKind::kString) return literal.string;
     mismatch(literal, type,
-             literal.kind == LiteralKind::kWord ? "; did you mean " + quote_string(literal.text) + "?"
-                                                : "");
+             literal.kind == LiteralKind::kWord
+                 ? "; did you mean " + quote_string(literal.text) + "?"
+                 : "");
   }
 
   std::int64_t word(const Literal& literal, SchemaType type) {

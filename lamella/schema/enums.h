@@ -11,8 +11,9 @@
 
 namespace lamella {
 
-// The value of `word` as a default of an argument of kind `kind` (kScalarType, kMemoryFormat, kLayout,
-// or kInt for reductions), numbered as PyTorch numbers them; nothing when it is not such a word.
+// The value of `word` as a default of an argument of kind `kind` (kScalarType, kMemoryFormat,
+// kLayout, or kInt for reductions), numbered as PyTorch numbers them; nothing when it is not such a
+// word.
 std::optional<std::int64_t> enum_word_value(TypeKind kind, std::string_view word);
 
 // The words that `kind` knows.

@@ -120,7 +120,8 @@ class Parser {
         schema.arguments.push_back(std::move(argument));
       }
       if (in_.accept(")")) return;
-      if (!in_.accept(",")) in_.fail("expected ',' or ')' after an argument, got " + in_.describe());
+      if (!in_.accept(","))
+        in_.fail("expected ',' or ')' after an argument, got " + in_.describe());
     }
   }
 
@@ -216,7 +217,8 @@ class Parser {
     }
     if (digits.size() > 6) in_.fail_at(at, "the length of a list type is at most 999999");
     const int size = std::stoi(std::string(digits));
-    if (size == 0) in_.fail_at(at, "the length of a list type must be positive; write '[]' for any");
+    if (size == 0)
+      in_.fail_at(at, "the length of a list type must be positive; write '[]' for any");
     return size;
   }
 

@@ -9,8 +9,8 @@ namespace {
 
 // Python's augmented assignments: __iadd__ and the like.
 constexpr std::array<std::string_view, 12> kInplaceDunders = {
-    "add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "lshift", "rshift", "and",
-    "xor"};
+    "add", "sub", "mul",    "matmul", "truediv", "floordiv",
+    "mod", "pow", "lshift", "rshift", "and",     "xor"};
 
 bool is_augmented_assignment(std::string_view name) {
   if (!name.starts_with("__i") || !name.ends_with("__") || name.size() < 6) return false;
@@ -177,7 +177,9 @@ class Compatibility {
   const FunctionSchema& old_;
 };
 
-std::string describe(const Argument& a) { return a.str() + (a.kwarg_only ? " (keyword-only)" : ""); }
+std::string describe(const Argument& a) {
+  return a.str() + (a.kwarg_only ? " (keyword-only)" : "");
+}
 
 }  // namespace
 

@@ -60,8 +60,8 @@ struct AliasInfo {
 };
 
 // A default, already of the argument's type: an int given to a float is a double, a bare number
-// given to int[2] is a list of two, and a word (Mean, long, contiguous_format, strided) is the int64
-// that stands for it. [] for a Tensor is None, which then means an undefined tensor.
+// given to int[2] is a list of two, and a word (Mean, long, contiguous_format, strided) is the
+// int64 that stands for it. [] for a Tensor is None, which then means an undefined tensor.
 struct DefaultValue {
   using None = std::monostate;
   using Value = std::variant<None, bool, std::int64_t, double, std::complex<double>, std::string,

@@ -1,4 +1,5 @@
-// Edit distance with adjacent swaps, in half units so that a wrong case costs less than a wrong letter.
+// Edit distance with adjacent swaps, in half units so that a wrong case costs less than a wrong
+// letter.
 #include "lamella/schema/suggest.h"
 
 #include <algorithm>

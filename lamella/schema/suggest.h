@@ -9,7 +9,8 @@
 
 namespace lamella {
 
-// The candidate within a few edits of `word` (case counts half), nearest first; none if all are far.
+// The candidate within a few edits of `word` (case counts half), nearest first; none if all are
+// far.
 std::optional<std::string> nearest_word(std::string_view word,
                                         std::span<const std::string_view> candidates);
 

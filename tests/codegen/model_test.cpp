@@ -152,16 +152,17 @@ TEST_F(Models, MakeAutogenVariants) {
     made.push_back(f.schema.str());
     EXPECT_TRUE(f.has_tag("generated"));
   }
-  EXPECT_EQ(made, (std::vector<std::string>{
-                      "own::scale.Scalar(Tensor self, Scalar by) -> Tensor",
-                      "own::scale.Scalar_out(Tensor self, Scalar by, *, Tensor(a!) out) -> Tensor(a!)",
-                      "fill_random.out(int[] size, *, Tensor(a!) out) -> Tensor(a!)",
-                      "observe_functional(Tensor self, Tensor seen) -> (Tensor y, Tensor mask, Tensor "
-                      "seen_out)",
-                      "observe.out(Tensor self, Tensor(a!) seen, *, Tensor(b!) out0, Tensor(c!) out1) -> "
-                      "(Tensor(b!), Tensor(c!))",
-                      "_foreach_neg.out(Tensor[] self, *, Tensor(a!)[] out) -> ()",
-                  }));
+  EXPECT_EQ(made,
+            (std::vector<std::string>{
+                "own::scale.Scalar(Tensor self, Scalar by) -> Tensor",
+                "own::scale.Scalar_out(Tensor self, Scalar by, *, Tensor(a!) out) -> Tensor(a!)",
+                "fill_random.out(int[] size, *, Tensor(a!) out) -> Tensor(a!)",
+                "observe_functional(Tensor self, Tensor seen) -> (Tensor y, Tensor mask, Tensor "
+                "seen_out)",
+                "observe.out(Tensor self, Tensor(a!) seen, *, Tensor(b!) out0, Tensor(c!) out1) -> "
+                "(Tensor(b!), Tensor(c!))",
+                "_foreach_neg.out(Tensor[] self, *, Tensor(a!)[] out) -> ()",
+            }));
   const NativeFunction* scale = model.find("own::scale.Scalar");
   ASSERT_NE(scale, nullptr);
   EXPECT_EQ(scale->autogen_of, model.find("own::scale_.Scalar"));
@@ -192,7 +193,8 @@ TEST_F(Models, KnowViewsAndFactories) {
     }
     return out;
   };
-  EXPECT_EQ(names([](const NativeFunction& f) { return f.is_view(); }), "window pieces turn turn_ ");
+  EXPECT_EQ(names([](const NativeFunction& f) { return f.is_view(); }),
+            "window pieces turn turn_ ");
   EXPECT_EQ(names([](const NativeFunction& f) { return f.is_factory(); }), "ones new_ones odd ");
   EXPECT_EQ(names([](const NativeFunction& f) { return skipped_in_python(f); }), "twice_backward ");
 }
@@ -203,17 +205,19 @@ TEST_F(Models, JoinFiles) {
   const std::string b = write("b.yaml", "\n- func: twice(Tensor self) -> Tensor\n");
   load_model({a, b, (dir_ / "none.yaml").string()}, {}, sources_, diagnostics);
   const std::string dir = dir_.string() + "/";
-  EXPECT_EQ(diagnostics.str(),
-            dir + "b.yaml:2:9: error: twice: already declared on line 1 of " + dir +
-                "a.yaml; give one of them another overload name\n"
-                "  - func: twice(Tensor self) -> Tensor\n"
-                "          ^\n" +
-                dir + "none.yaml: error: cannot read the file\n");
+  EXPECT_EQ(diagnostics.str(), dir + "b.yaml:2:9: error: twice: already declared on line 1 of " +
+                                   dir +
+                                   "a.yaml; give one of them another overload name\n"
+                                   "  - func: twice(Tensor self) -> Tensor\n"
+                                   "          ^\n" +
+                                   dir + "none.yaml: error: cannot read the file\n");
 }
 
 TEST_F(Models, TakeMoreTags) {
   options_.tag_files = {write("tags.yaml", "- tag: mine\n  desc: A tag of my own.\n")};
-  EXPECT_TRUE(good("- func: f(Tensor self) -> Tensor\n  tags: [mine, core]\n").functions[0].has_tag("mine"));
+  EXPECT_TRUE(good("- func: f(Tensor self) -> Tensor\n  tags: [mine, core]\n")
+                  .functions[0]
+                  .has_tag("mine"));
   options_.tag_files = {write("bad.yaml", "- tog: mine\n- 1\n")};
   Diagnostics diagnostics;
   load_model({}, options_, sources_, diagnostics);
@@ -227,10 +231,16 @@ TEST_F(Models, AcceptOddButGoodFiles) {
   EXPECT_TRUE(good("").functions.empty());
   EXPECT_TRUE(good("# nothing yet\n").functions.empty());
   EXPECT_TRUE(good("---\n").functions.empty());
-  EXPECT_EQ(good("\xEF\xBB\xBF- func: f(Tensor self) -> Tensor\r\n  variants: method\r\n").functions.size(), 1u);
-  EXPECT_EQ(good("- {func: 'f(Tensor self) -> Tensor', variants: 'method'}\n").functions.size(), 1u);
+  EXPECT_EQ(good("\xEF\xBB\xBF- func: f(Tensor self) -> Tensor\r\n  variants: method\r\n")
+                .functions.size(),
+            1u);
+  EXPECT_EQ(good("- {func: 'f(Tensor self) -> Tensor', variants: 'method'}\n").functions.size(),
+            1u);
   EXPECT_EQ(good("- func: &f f(Tensor self) -> Tensor\n  dispatch: {CPU: &k kern, CUDA: *k}\n")
-                .functions[0].find_kernel("CUDA")->name, "kern");
+                .functions[0]
+                .find_kernel("CUDA")
+                ->name,
+            "kern");
 }
 
 }  // namespace

@@ -13,10 +13,11 @@ namespace {
 class Robust : public ::testing::Test {
  protected:
   void SetUp() override {
-    path_ = (std::filesystem::temp_directory_path() /
-             ("lamella_robust_" +
-              std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()) + ".yaml"))
-                .string();
+    path_ =
+        (std::filesystem::temp_directory_path() /
+         ("lamella_robust_" +
+          std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()) + ".yaml"))
+            .string();
   }
   void TearDown() override { std::filesystem::remove(path_); }
 
@@ -31,7 +32,8 @@ class Robust : public ::testing::Test {
   std::string path_;
 };
 
-constexpr const char* kGood = R"yaml(- func: "sum_(Tensor(a!) self, int[2] dim=[0, 1], str m='x') -> Tensor(a!)"
+constexpr const char* kGood =
+    R"yaml(- func: "sum_(Tensor(a!) self, int[2] dim=[0, 1], str m='x') -> Tensor(a!)"
   variants: function, method
   dispatch:
     CPU, CUDA: own::sum
@@ -84,7 +86,8 @@ TEST_F(Robust, DeepNesting) {
   for (int i = 0; i < 3000; ++i) dashes += "- ";
   EXPECT_NE(errors_of(dashes + "x"), "");
   std::string maps = "- func:";
-  for (int i = 0; i < 2000; ++i) maps += "\n" + std::string(static_cast<std::size_t>(i) + 4, ' ') + "a:";
+  for (int i = 0; i < 2000; ++i)
+    maps += "\n" + std::string(static_cast<std::size_t>(i) + 4, ' ') + "a:";
   EXPECT_NE(errors_of(maps), "");
 }
 
@@ -126,7 +129,8 @@ TEST_F(Robust, ColumnsAreRightEverywhere) {
   };
   for (const auto& [text, place] : cases) {
     const std::string got = errors_of(text);
-    EXPECT_TRUE(got.starts_with(path_ + ":" + place + ": error: unknown type 'BAD'")) << text << got;
+    EXPECT_TRUE(got.starts_with(path_ + ":" + place + ": error: unknown type 'BAD'"))
+        << text << got;
   }
 }
 

@@ -16,16 +16,20 @@ const Case kBroken[] = {
     {"f(int x, int x) -> ()", 14, "f: argument 'x' appears twice: names must differ"},
     {"f(int x) -> (Tensor y, Tensor y)", 31, "f: return 'y' appears twice: names must differ"},
     {"add_(Tensor self, Tensor other) -> Tensor", 6,
-     "add_: an in-place operator (its name ends in '_') writes its 'self': write 'Tensor(a!) self'"},
+     "add_: an in-place operator (its name ends in '_') writes its 'self': write 'Tensor(a!) "
+     "self'"},
     {"add_(Tensor(x) self) -> Tensor(x)", 12,
-     "add_: an in-place operator (its name ends in '_') writes its 'self': write 'Tensor(x!) self'"},
+     "add_: an in-place operator (its name ends in '_') writes its 'self': write 'Tensor(x!) "
+     "self'"},
     {"_foreach_add_(Tensor[] self) -> ()", 15,
      "_foreach_add_: an in-place operator (its name ends in '_') writes its 'self': write "
      "'Tensor(a!)[] self'"},
     {"__iand__(Tensor self, Scalar other) -> Tensor", 10,
-     "__iand__: an in-place operator (its name ends in '_') writes its 'self': write 'Tensor(a!) self'"},
+     "__iand__: an in-place operator (its name ends in '_') writes its 'self': write 'Tensor(a!) "
+     "self'"},
     {"add_(Tensor(a!) self) -> Tensor", 26,
-     "add_: an in-place operator returns its 'self': write 'Tensor(a!)' as the first return, or '()'"},
+     "add_: an in-place operator returns its 'self': write 'Tensor(a!)' as the first return, or "
+     "'()'"},
     {"abs.out(Tensor self, Tensor(a!) out) -> Tensor(a!)", 22,
      "abs.out: 'out' must be keyword-only: put '*, ' before it"},
     {"abs.out(Tensor self, *, Tensor out) -> Tensor", 25,
@@ -41,13 +45,15 @@ const Case kBroken[] = {
     {"abs_.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", 1,
      "abs_.out: an operator with an out argument is not in-place: its name must not end in '_'"},
     {"view(Tensor self) -> Tensor(a)", 28,
-     "view: the return is in alias set 'a', which no argument carries: annotate the argument that it "
+     "view: the return is in alias set 'a', which no argument carries: annotate the argument that "
+     "it "
      "shares memory with"},
     {"view(Tensor(a) self) -> Tensor(a!)", 31,
      "view: the return is written in alias set 'a', but 'self' of that set is not: a view does not "
      "write; drop the '!', or write '(a!)' at 'self' too"},
     {"view(Tensor(a!) self) -> Tensor(a)", 32,
-     "view: a view does not write, but 'self' of alias set 'a' is written: write '(a!)' at the return "
+     "view: a view does not write, but 'self' of alias set 'a' is written: write '(a!)' at the "
+     "return "
      "too, or drop the '!'"},
     {"f(Tensor! x) -> Tensor!", 23,
      "f: a return names the set it shares: write 'Tensor(a!)' here and at the argument"},
@@ -73,14 +79,13 @@ TEST(AliasRules, GoodSchemasPass) {
         "abs.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
         "f.out(Tensor x, *, Tensor(a!) out0, Tensor(b!) out1) -> (Tensor(a!), Tensor(b!))",
         "f.out(Tensor[] x, *, Tensor(a!)[] out) -> ()",
-        "max.dim_max(Tensor self, int dim, *, Tensor(a!) max, Tensor(b!) max_values) -> (Tensor(a!) "
+        "max.dim_max(Tensor self, int dim, *, Tensor(a!) max, Tensor(b!) max_values) -> "
+        "(Tensor(a!) "
         "values, Tensor(b!) indices)",
         "view(Tensor(a) self, int[] size) -> Tensor(a)",
         "split(Tensor(a -> *) self, int n) -> Tensor(a)[]",
-        "rms_norm(Tensor! out, Tensor input) -> ()",
-        "f(Tensor self, Tensor(a!) running) -> Tensor",
-        "to(Tensor(a) self) -> Tensor(a|b)",
-        "f(int[2] a=1, int[2] b) -> ()",
+        "rms_norm(Tensor! out, Tensor input) -> ()", "f(Tensor self, Tensor(a!) running) -> Tensor",
+        "to(Tensor(a) self) -> Tensor(a|b)", "f(int[2] a=1, int[2] b) -> ()",
         "f(int a=1, *, int b) -> ()"}) {
     EXPECT_TRUE(check_alias_rules(parse_schema(text), text).empty()) << text;
   }
@@ -90,7 +95,8 @@ TEST(AliasRules, RegisteredOperatorsMayBendTwo) {
   for (const char* text : {"q::add.out(Tensor a, Tensor(a!) out) -> Tensor(a!) out",
                            "f(float? posinf, float? posinf) -> Tensor"}) {
     EXPECT_FALSE(check_alias_rules(parse_schema(text), text).empty()) << text;
-    EXPECT_TRUE(check_alias_rules(parse_schema(text), text, SchemaRules::kRegistered).empty()) << text;
+    EXPECT_TRUE(check_alias_rules(parse_schema(text), text, SchemaRules::kRegistered).empty())
+        << text;
   }
 }
 

@@ -7,7 +7,8 @@ namespace lamella {
 namespace {
 
 TEST(Equality, IsStructural) {
-  EXPECT_EQ(parse_schema("f(SymInt n=1, float e=1) -> ()"), parse_schema("f(int n=1, float e=1.0) -> ()"));
+  EXPECT_EQ(parse_schema("f(SymInt n=1, float e=1) -> ()"),
+            parse_schema("f(int n=1, float e=1.0) -> ()"));
   EXPECT_EQ(parse_schema("f(int r=Mean) -> ()"), parse_schema("f(int r=1) -> ()"));
   EXPECT_EQ(parse_schema("f(int[2] s=1) -> ()"), parse_schema("f(int[2] s=[1, 1]) -> ()"));
   EXPECT_NE(parse_schema("f(int n) -> ()"), parse_schema("f(int m) -> ()"));
@@ -22,11 +23,14 @@ TEST(Difference, IsDescribed) {
   };
   EXPECT_EQ(difference("f(int n) -> ()", "f(int n) -> ()"), "");
   EXPECT_EQ(difference("f() -> ()", "g() -> ()"), "the names are f and g");
-  EXPECT_EQ(difference("f(int n) -> ()", "f(float n) -> ()"), "argument 0 is 'int n' and 'float n'");
+  EXPECT_EQ(difference("f(int n) -> ()", "f(float n) -> ()"),
+            "argument 0 is 'int n' and 'float n'");
   EXPECT_EQ(difference("f(int n) -> ()", "f(*, int n) -> ()"),
             "argument 0 is 'int n' and 'int n (keyword-only)'");
-  EXPECT_EQ(difference("f() -> ()", "f(int n) -> ()"), "argument 0 is missing in the first: 'int n'");
-  EXPECT_EQ(difference("f() -> Tensor", "f() -> ()"), "return 0 is missing in the second: 'Tensor'");
+  EXPECT_EQ(difference("f() -> ()", "f(int n) -> ()"),
+            "argument 0 is missing in the first: 'int n'");
+  EXPECT_EQ(difference("f() -> Tensor", "f() -> ()"),
+            "return 0 is missing in the second: 'Tensor'");
   EXPECT_EQ(difference("f(...) -> ()", "f() -> ()"), "only one takes '...'");
 }
 
@@ -68,7 +72,8 @@ const Case kCases[] = {
 TEST(Compatibility, SaysWhyNot) {
   for (const Case& c : kCases) {
     std::string why;
-    const bool compatible = parse_schema(c.now).is_backward_compatible_with(parse_schema(c.old), &why);
+    const bool compatible =
+        parse_schema(c.now).is_backward_compatible_with(parse_schema(c.old), &why);
     EXPECT_EQ(why, c.why) << c.old << " / " << c.now;
     EXPECT_EQ(compatible, std::string(c.why).empty()) << c.old << " / " << c.now;
   }

@@ -20,7 +20,8 @@ const Case kCases[] = {
     {"f.default() -> ()", 3,
      "the overload name 'default' is reserved for the overload without a name"},
     {"f", 2, "expected '(' after the operator's name, got the end of the text"},
-    {"f(Tensor x)", 12, "expected '->' and the returns after the arguments, got the end of the text"},
+    {"f(Tensor x)", 12,
+     "expected '->' and the returns after the arguments, got the end of the text"},
     {"f(Tensor x) -> ", 16, "expected a type, got the end of the text"},
     {"f(Tensor x) -> Tensor)", 22, "unexpected ')' after the returns"},
     {"f(tensor x) -> ()", 3, "unknown type 'tensor'; did you mean 'Tensor'?"},
@@ -57,7 +58,8 @@ const Case kCases[] = {
     {"f(str x=\"mean) -> ()", 9, "the string is not closed"},
     {"f(str x='\\q') -> ()", 10, "unknown escape '\\q' in the string"},
     {"f(int[] x=1) -> ()", 11,
-     "expected a default of type int[], got 1; only a list of fixed length, like int[2], takes a bare "
+     "expected a default of type int[], got 1; only a list of fixed length, like int[2], takes a "
+     "bare "
      "value: write [1]"},
     {"f(int[2] x=[1, 2.5]) -> ()", 16, "expected a default of type int, got 2.5"},
     {"f(bool[3] x=[True, False]) -> ()", 13,
@@ -72,7 +74,8 @@ const Case kCases[] = {
      "'Tensor? x=None'"},
     {"f(ScalarType x=flaot) -> ()", 16,
      "expected a default of type ScalarType, got flaot; did you mean 'float'?"},
-    {"f(MemoryFormat x=contiguous) -> ()", 18, "expected a default of type MemoryFormat, got contiguous"},
+    {"f(MemoryFormat x=contiguous) -> ()", 18,
+     "expected a default of type MemoryFormat, got contiguous"},
     {"f(int x=mean) -> ()", 9, "expected a default of type int, got mean; did you mean 'Mean'?"},
     {"f(Storage x=1) -> ()", 13,
      "an argument of type Storage cannot have a default other than None of 'Storage?'"},
@@ -140,7 +143,8 @@ TEST(Errors, DeepNestingIsRefused) {
 TEST(Errors, BrokenTextsAreRefusedCleanly) {
   const std::string text =
       "ns::f.x(Tensor(a! -> a|b) self, int[2]? s=[1, -2], str m=\"q\\n\", *, Dict(str, t[])[] d, "
-      "float e=1e-05, __torch__.torch.classes.n.C? c=None, Tensor(c!)[] out) -> (Tensor(a!) r, (int, t))";
+      "float e=1e-05, __torch__.torch.classes.n.C? c=None, Tensor(c!)[] out) -> (Tensor(a!) r, "
+      "(int, t))";
   ASSERT_TRUE(std::holds_alternative<FunctionSchema>(try_parse_schema(text)));
   for (std::size_t i = 0; i < text.size(); ++i) {
     EXPECT_TRUE(std::holds_alternative<SchemaProblem>(try_parse_schema(text.substr(0, i))));

@@ -21,15 +21,58 @@ T value_of(const std::string& type, const std::string& text) {
 }
 
 TEST(Types, PrintAsRead) {
-  for (const char* text :
-       {"Tensor", "Tensor?", "Tensor[]", "Tensor?[]", "Tensor[]?", "Tensor[][]", "int", "int[]",
-        "int[2]", "int[1]?", "SymInt", "SymInt[]", "SymInt[3]?", "float", "float[]?", "bool",
-        "bool[4]", "complex", "str", "str[]", "str?", "Scalar", "Scalar[]", "Scalar?[]", "number",
-        "Generator?", "ScalarType?", "Layout", "Device?", "DeviceIndex", "MemoryFormat?", "Storage",
-        "Stream", "QScheme", "Dimname[]?", "Any", "Any[]", "AnyEnumType", "NoneType", "t", "t1",
-        "tVal", "t[]", "Dict(str, Tensor)", "Dict(int, t)[]", "Future(t)", "Await(t)", "RRef(t)",
-        "(int, Tensor)", "(str, tVal)[]", "__torch__.torch.classes.ns.Name",
-        "__torch__.torch.classes.rnn.CellParamsBase[]"}) {
+  for (const char* text : {"Tensor",
+                           "Tensor?",
+                           "Tensor[]",
+                           "Tensor?[]",
+                           "Tensor[]?",
+                           "Tensor[][]",
+                           "int",
+                           "int[]",
+                           "int[2]",
+                           "int[1]?",
+                           "SymInt",
+                           "SymInt[]",
+                           "SymInt[3]?",
+                           "float",
+                           "float[]?",
+                           "bool",
+                           "bool[4]",
+                           "complex",
+                           "str",
+                           "str[]",
+                           "str?",
+                           "Scalar",
+                           "Scalar[]",
+                           "Scalar?[]",
+                           "number",
+                           "Generator?",
+                           "ScalarType?",
+                           "Layout",
+                           "Device?",
+                           "DeviceIndex",
+                           "MemoryFormat?",
+                           "Storage",
+                           "Stream",
+                           "QScheme",
+                           "Dimname[]?",
+                           "Any",
+                           "Any[]",
+                           "AnyEnumType",
+                           "NoneType",
+                           "t",
+                           "t1",
+                           "tVal",
+                           "t[]",
+                           "Dict(str, Tensor)",
+                           "Dict(int, t)[]",
+                           "Future(t)",
+                           "Await(t)",
+                           "RRef(t)",
+                           "(int, Tensor)",
+                           "(str, tVal)[]",
+                           "__torch__.torch.classes.ns.Name",
+                           "__torch__.torch.classes.rnn.CellParamsBase[]"}) {
     EXPECT_EQ(type_of(text).str(), text);
   }
 }
@@ -63,7 +106,8 @@ TEST(Types, AreMadeByHand) {
   const SchemaType tensor = SchemaType::atom(TypeKind::kTensor);
   EXPECT_EQ(SchemaType::list_of(SchemaType::optional_of(tensor)), type_of("Tensor?[]"));
   EXPECT_EQ(SchemaType::list_of(SchemaType::sym_int(), 2).str(), "SymInt[2]");
-  EXPECT_EQ(SchemaType::dict_of(SchemaType::atom(TypeKind::kStr), tensor).str(), "Dict(str, Tensor)");
+  EXPECT_EQ(SchemaType::dict_of(SchemaType::atom(TypeKind::kStr), tensor).str(),
+            "Dict(str, Tensor)");
   EXPECT_EQ(SchemaType().kind(), TypeKind::kAny);
 }
 
@@ -80,10 +124,10 @@ TEST(Aliases, AreRead) {
 }
 
 TEST(Aliases, StandWhereTheyWereWritten) {
-  for (const char* text : {"Tensor(a)", "Tensor(a!)", "Tensor(a! -> a|b)", "Tensor(a -> *)",
-                           "Tensor(a|b)", "Tensor!", "Tensor![]", "Tensor(a!)[]", "Tensor[](a!)",
-                           "Tensor(a!)?", "t(*)?", "t[](*)", "Tensor(a)[](b!)", "Dict(str, t)(a!)",
-                           "Generator(a!)"}) {
+  for (const char* text :
+       {"Tensor(a)", "Tensor(a!)", "Tensor(a! -> a|b)", "Tensor(a -> *)", "Tensor(a|b)", "Tensor!",
+        "Tensor![]", "Tensor(a!)[]", "Tensor[](a!)", "Tensor(a!)?", "t(*)?", "t[](*)",
+        "Tensor(a)[](b!)", "Dict(str, t)(a!)", "Generator(a!)"}) {
     EXPECT_EQ(parse_type(text).type_str(), text);
   }
   EXPECT_EQ(parse_type("Tensor(a!)[]").alias()->depth, 1);
@@ -152,9 +196,10 @@ TEST(Defaults, PrintAsSpelledOrResolved) {
       "str m=\"a\", int[] l=[0, 1], Tensor? t=None) -> ()";
   FunctionSchema schema = parse_schema(text);
   EXPECT_EQ(schema.str(), text);
-  EXPECT_EQ(schema.resolved_str(),
-            "f(int r=1, ScalarType? d=4, int[2] s=1, SymInt[2] p=[1, 1], float "
-            "e=1.0000000000000001e-05, float o=1., str m=\"a\", int[] l=[0, 1], Tensor? t=None) -> ()");
+  EXPECT_EQ(
+      schema.resolved_str(),
+      "f(int r=1, ScalarType? d=4, int[2] s=1, SymInt[2] p=[1, 1], float "
+      "e=1.0000000000000001e-05, float o=1., str m=\"a\", int[] l=[0, 1], Tensor? t=None) -> ()");
   EXPECT_EQ(parse_schema(schema.resolved_str()), schema);
 }
 
@@ -175,15 +220,11 @@ TEST(Schemas, NamesHaveThreeParts) {
 
 TEST(Schemas, PrintAsRead) {
   for (const char* text :
-       {"add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-        "ns::f() -> ()",
-        "f(Tensor self, ...) -> ...",
-        "f(...) -> Tensor(a)",
+       {"add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", "ns::f() -> ()",
+        "f(Tensor self, ...) -> ...", "f(...) -> Tensor(a)",
         "max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-        "f(Tensor X) -> Tensor Y",
-        "abs.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
-        "items(Dict(str, t) self) -> ((str, t)[])",
-        "popitem(Dict(str, t)(a!) self) -> ((str, t))",
+        "f(Tensor X) -> Tensor Y", "abs.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+        "items(Dict(str, t) self) -> ((str, t)[])", "popitem(Dict(str, t)(a!) self) -> ((str, t))",
         "chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]",
         "f(*, int self) -> (Tensor, int)"}) {
     FunctionSchema schema = parse_schema(text);
@@ -193,12 +234,14 @@ TEST(Schemas, PrintAsRead) {
 }
 
 TEST(Schemas, SpacesAndLinesDoNotMatter) {
-  FunctionSchema loose = parse_schema("  f (Tensor   self ,int[ 2 ] x = [ 1,2 ]\n , * ,bool b)->Tensor ");
+  FunctionSchema loose =
+      parse_schema("  f (Tensor   self ,int[ 2 ] x = [ 1,2 ]\n , * ,bool b)->Tensor ");
   EXPECT_EQ(loose.str(), "f(Tensor self, int[2] x=[1, 2], *, bool b) -> Tensor");
 }
 
 TEST(Schemas, KeywordOnlyAndOut) {
-  FunctionSchema schema = parse_schema("f.out(Tensor self, *, bool b=True, Tensor(a!) out) -> Tensor(a!)");
+  FunctionSchema schema =
+      parse_schema("f.out(Tensor self, *, bool b=True, Tensor(a!) out) -> Tensor(a!)");
   EXPECT_FALSE(schema.arguments[0].kwarg_only);
   EXPECT_TRUE(schema.arguments[1].kwarg_only);
   EXPECT_FALSE(schema.arguments[1].is_out());
@@ -220,7 +263,8 @@ TEST(Schemas, KindsFollowFromTheSignature) {
 
 TEST(Schemas, NameOrSchema) {
   EXPECT_EQ(std::get<OperatorName>(parse_schema_or_name("ns::f.x")).str(), "ns::f.x");
-  EXPECT_EQ(std::get<FunctionSchema>(parse_schema_or_name("ns::f.x() -> ()")).name.str(), "ns::f.x");
+  EXPECT_EQ(std::get<FunctionSchema>(parse_schema_or_name("ns::f.x() -> ()")).name.str(),
+            "ns::f.x");
 }
 
 }  // namespace

@@ -22,7 +22,10 @@ def _generator() -> pathlib.Path:
 
 def _check(*arguments, cwd=None):
     result = subprocess.run(
-        [str(_generator()), "--check", *map(str, arguments)], cwd=cwd, capture_output=True, text=True
+        [str(_generator()), "--check", *map(str, arguments)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
     )
     return result.returncode, result.stdout, result.stderr
 
