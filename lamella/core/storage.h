@@ -1,0 +1,65 @@
+// Storage: the memory that tensors share, its reference count and its version counter. Internal.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "lamella/abi/abi.h"
+#include "lamella/core/allocator.h"
+#include "lamella/core/device.h"
+#include "lamella/core/macros.h"
+
+struct alignas(64) lamella_storage {
+  uint32_t references;  // atomic
+  uint32_t version;     // writes so far, through any alias
+  void* data;
+  size_t nbytes;    // as asked for
+  size_t capacity;  // bytes that `data` has, as told to the allocator
+  lamella::Allocator* allocator;  // NULL: foreign memory, or `data` follows this header
+  void (*deleter)(void*);         // of foreign memory, may be NULL
+  void* context;                  // of the allocator or the deleter
+  lamella::DeviceType device_type;
+  lamella::DeviceIndex device_index;
+  uint8_t block_class;  // pool class of the block that holds this header
+  uint8_t flags;
+};
+
+namespace lamella {
+
+using Storage = lamella_storage;
+static_assert(sizeof(Storage) == 64);
+
+enum StorageFlags : uint8_t {
+  kStorageReadOnly = 1,   // foreign memory that must not be written
+  kStorageForeign = 2,    // not from an allocator: its tensors cannot grow
+  kStorageCopied = 4,     // made as a copy for a DLPack exchange
+};
+
+namespace detail {
+extern bool cpu_allocator_replaced;  // atomic
+void storage_destroy(Storage* storage) noexcept;
+}  // namespace detail
+
+// Fresh memory on the device; one reference, which the caller owns. Meta storages have a size and
+// no memory. Throws OutOfMemoryError or NotImplementedError.
+Storage* make_storage(size_t nbytes, Device device);
+// Over memory of the caller's; `deleter(context)` runs once when the storage ends. If this throws,
+// the deleter has not run.
+Storage* make_foreign_storage(void* data, size_t nbytes, Device device, void (*deleter)(void*),
+                              void* context);
+LAMELLA_ALWAYS_INLINE void storage_retain(Storage* storage) {
+  __atomic_fetch_add(&storage->references, 1, __ATOMIC_RELAXED);
+}
+LAMELLA_ALWAYS_INLINE void storage_release(Storage* storage) noexcept {
+  // A sole owner needs no locked operation.
+  if (__atomic_load_n(&storage->references, __ATOMIC_ACQUIRE) == 1 ||
+      __atomic_fetch_sub(&storage->references, 1, __ATOMIC_ACQ_REL) == 1) {
+    detail::storage_destroy(storage);
+  }
+}
+// Two writers at once are a race in the data already, so this needs no locked operation either.
+LAMELLA_ALWAYS_INLINE void storage_bump_version(Storage* storage) {
+  uint32_t version = __atomic_load_n(&storage->version, __ATOMIC_RELAXED);
+  __atomic_store_n(&storage->version, version + 1, __ATOMIC_RELAXED);
+}
+
+}  // namespace lamella

@@ -1,0 +1,648 @@
+// TensorImpl: creation, views, resizing, and the end of tensors.
+#include "lamella/core/tensor_impl.h"
+
+#include <cstring>
+
+#include "lamella/core/error.h"
+#include "lamella/core/memory_pool.h"
+
+namespace lamella {
+namespace {
+
+constexpr int kImplClass = detail::pool_class(sizeof(TensorImpl));
+TensorHooks hooks;
+
+size_t heap_bytes(int32_t dims) { return static_cast<size_t>(dims) * 2 * sizeof(int64_t); }
+
+// Points sizes and strides at room for `ndim` entries. Does not keep what was there.
+LAMELLA_COLD void make_room_on_heap(TensorImpl* t, int32_t ndim) {
+  auto* block = static_cast<int64_t*>(cpu_allocate(heap_bytes(ndim)));
+  if (t->heap_dims != 0) cpu_free(t->mutable_sizes(), heap_bytes(t->heap_dims));
+  t->sizes = block;
+  t->strides = block + ndim;
+  t->heap_dims = ndim;
+}
+LAMELLA_ALWAYS_INLINE void make_room(TensorImpl* t, size_t ndim) {
+  if (LAMELLA_UNLIKELY(ndim > TensorImpl::kInlineDims)) {
+    LAMELLA_CHECK(ndim <= 64, "tensor: expected at most 64 dimensions, got ", ndim);
+    if (t->heap_dims != static_cast<int32_t>(ndim)) {
+      make_room_on_heap(t, static_cast<int32_t>(ndim));
+    }
+  } else if (LAMELLA_UNLIKELY(t->heap_dims != 0)) {
+    cpu_free(t->mutable_sizes(), heap_bytes(t->heap_dims));
+    t->heap_dims = 0;
+    t->sizes = t->inline_sizes;
+    t->strides = t->inline_strides;
+  }
+  t->ndim = static_cast<int32_t>(ndim);
+}
+
+// A header with one reference, no dimensions and no storage.
+LAMELLA_ALWAYS_INLINE TensorImpl* allocate_impl(ScalarType dtype, Device device,
+                                                uint64_t key_set) {
+  auto* t = static_cast<TensorImpl*>(detail::pool_allocate(kImplClass));
+  t->references = 1;
+  t->weak_references = 0;
+  t->key_set = key_set;
+  t->data = nullptr;
+  t->numel = 1;
+  t->sizes = t->inline_sizes;
+  t->strides = t->inline_strides;
+  t->storage_offset = 0;
+  t->storage = nullptr;
+  t->ndim = 0;
+  t->scalar_type = static_cast<uint8_t>(dtype);
+  t->device_type = static_cast<uint8_t>(device.type());
+  t->device_index = device.index();
+  t->layout = 0;
+  t->flags = LAMELLA_TENSOR_CONTIGUOUS | LAMELLA_TENSOR_DENSE;
+  t->reserved = 0;
+  t->python_object = nullptr;
+  t->autograd = nullptr;
+  t->heap_dims = 0;
+  return t;
+}
+
+constexpr uint32_t kShapeFlags = LAMELLA_TENSOR_CONTIGUOUS | LAMELLA_TENSOR_CHANNELS_LAST |
+                                 LAMELLA_TENSOR_CHANNELS_LAST_3D | LAMELLA_TENSOR_DENSE |
+                                 LAMELLA_TENSOR_LIKES_CHANNELS_LAST;
+// What a view has from its base.
+constexpr uint32_t kInheritedFlags =
+    LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG | LAMELLA_TENSOR_INFERENCE;
+
+LAMELLA_ALWAYS_INLINE void point_at_data(TensorImpl* t) {
+  auto* base = static_cast<char*>(t->storage != nullptr ? t->storage->data : nullptr);
+  auto bytes = static_cast<size_t>(t->storage_offset) *
+               element_size(static_cast<ScalarType>(t->scalar_type));
+  t->data = base != nullptr ? base + bytes : nullptr;
+}
+
+bool is_dense(IntArrayRef sizes, IntArrayRef strides) {
+  size_t n = sizes.size();
+  size_t order[64];
+  // Insertion sort by stride; dimensions of size 0 or 1 come last and decide nothing.
+  for (size_t i = 0; i < n; ++i) {
+    size_t at = i;
+    auto before = [&](size_t a, size_t b) {
+      if (sizes[a] < 2 || sizes[b] < 2) return sizes[a] >= 2 && sizes[b] < 2;
+      return strides[a] < strides[b];
+    };
+    for (; at > 0 && before(i, order[at - 1]); --at) order[at] = order[at - 1];
+    order[at] = i;
+  }
+  int64_t expected = 1;
+  for (size_t i = 0; i < n; ++i) {
+    size_t d = order[i];
+    if (sizes[d] < 2) return true;
+    if (strides[d] != expected) return false;
+    expected *= sizes[d];
+  }
+  return true;
+}
+
+// Dense with channels innermost; 4 or 5 dimensions.
+bool is_dense_channels_last(IntArrayRef sizes, IntArrayRef strides) {
+  int64_t expected = 1;
+  auto fits = [&](size_t d) {
+    if (sizes[d] == 1) return true;
+    if (strides[d] != expected) return false;
+    expected *= sizes[d];
+    return true;
+  };
+  if (!fits(1)) return false;
+  for (size_t d = sizes.size() - 1; d > 1; --d) {
+    if (!fits(d)) return false;
+  }
+  return fits(0);
+}
+
+[[noreturn]] LAMELLA_COLD void throw_bad_sizes(IntArrayRef sizes, const char* op) {
+  for (int64_t size : sizes) {
+    LAMELLA_CHECK(size >= 0, op, ": expected sizes of at least 0, got ", sizes);
+  }
+  throw Error(str(op, ": expected sizes whose bytes fit int64, got ", sizes));
+}
+
+int64_t checked_bytes(int64_t elements, ScalarType dtype, IntArrayRef sizes, const char* op) {
+  int64_t bytes = 0;
+  if (__builtin_mul_overflow(elements, static_cast<int64_t>(element_size(dtype)), &bytes)) {
+    throw_bad_sizes(sizes, op);
+  }
+  return bytes;
+}
+
+[[noreturn]] LAMELLA_COLD void throw_unsupported(ScalarType dtype) {
+  throw TypeError(str("empty: expected a supported dtype, got ", dtype));
+}
+
+// The strides of a dense tensor; false if the number of dimensions does not fit the format.
+void fill_format(TensorImpl* t, IntArrayRef sizes, MemoryFormat format) {
+  make_room(t, sizes.size());
+  std::memcpy(t->mutable_sizes(), sizes.data(), sizes.size() * sizeof(int64_t));
+  strides_of_format(sizes, format, t->mutable_strides());
+  t->flags = (t->flags & ~kShapeFlags) |
+             shape_flags(sizes, {t->strides, sizes.size()}, t->numel);
+}
+
+// Sizes and row-major strides in one pass; the hot path of empty().
+LAMELLA_ALWAYS_INLINE void fill_contiguous(TensorImpl* t, IntArrayRef sizes, int64_t numel) {
+  size_t n = sizes.size();
+  make_room(t, n);
+  int64_t* to_sizes = t->mutable_sizes();
+  int64_t* to_strides = t->mutable_strides();
+  int64_t stride = 1;
+  for (size_t d = n; d-- > 0;) {
+    int64_t size = sizes[d];
+    to_sizes[d] = size;
+    to_strides[d] = stride;
+    stride *= size > 1 ? size : 1;
+  }
+  t->numel = numel;
+  uint32_t flags = LAMELLA_TENSOR_CONTIGUOUS | LAMELLA_TENSOR_DENSE;
+  if (LAMELLA_UNLIKELY(n == 4 || n == 5)) flags = shape_flags(sizes, {to_strides, n}, numel);
+  t->flags = (t->flags & ~kShapeFlags) | flags;
+}
+
+void fill_strided(TensorImpl* t, IntArrayRef sizes, IntArrayRef strides, int64_t offset) {
+  LAMELLA_INTERNAL_ASSERT(sizes.size() == strides.size(), "sizes ", sizes, ", strides ", strides);
+  size_t n = sizes.size();
+  // The new ones may be the tensor's own, so they are read before anything is written.
+  int64_t copy[2 * 64];
+  LAMELLA_CHECK(n <= 64, "tensor: expected at most 64 dimensions, got ", n);
+  int64_t numel = 1;
+  for (size_t d = 0; d < n; ++d) {
+    copy[d] = sizes[d];
+    copy[64 + d] = strides[d];
+    numel *= sizes[d];
+  }
+  make_room(t, n);
+  int64_t* to_sizes = t->mutable_sizes();
+  int64_t* to_strides = t->mutable_strides();
+  for (size_t d = 0; d < n; ++d) {
+    to_sizes[d] = copy[d];
+    to_strides[d] = copy[64 + d];
+  }
+  t->numel = numel;
+  t->storage_offset = offset;
+  t->flags = (t->flags & ~kShapeFlags) | shape_flags({to_sizes, n}, {to_strides, n}, numel);
+}
+
+// Owns a half-made tensor.
+struct Guard {
+  TensorImpl* tensor;
+  ~Guard() {
+    if (tensor != nullptr) lamella_tensor_destroy(tensor);
+  }
+  TensorBase done() { return TensorBase::adopt(std::exchange(tensor, nullptr)); }
+};
+
+LAMELLA_ALWAYS_INLINE void require_supported(ScalarType dtype) {
+  if (LAMELLA_UNLIKELY(!is_supported(dtype))) throw_unsupported(dtype);
+}
+
+}  // namespace
+
+// ---- Facts about shapes ----
+
+uint32_t shape_flags(IntArrayRef sizes, IntArrayRef strides, int64_t numel) {
+  size_t n = sizes.size();
+  uint32_t flags = 0;
+  bool contiguous = true;
+  if (numel != 0) {
+    int64_t expected = 1;
+    for (size_t d = n; d-- > 0;) {
+      if (sizes[d] == 1) continue;
+      if (strides[d] != expected) {
+        contiguous = false;
+        break;
+      }
+      expected *= sizes[d];
+    }
+  }
+  if (contiguous) flags |= LAMELLA_TENSOR_CONTIGUOUS | LAMELLA_TENSOR_DENSE;
+  if (n == 4 || n == 5) {
+    if (is_dense_channels_last(sizes, strides)) {
+      flags |= LAMELLA_TENSOR_DENSE |
+               (n == 4 ? LAMELLA_TENSOR_CHANNELS_LAST : LAMELLA_TENSOR_CHANNELS_LAST_3D);
+    }
+    if (detail::strides_like_channels_last(sizes, strides)) {
+      flags |= LAMELLA_TENSOR_LIKES_CHANNELS_LAST;
+    }
+  }
+  if ((flags & LAMELLA_TENSOR_DENSE) == 0 && is_dense(sizes, strides)) {
+    flags |= LAMELLA_TENSOR_DENSE;
+  }
+  return flags;
+}
+
+int64_t checked_numel(IntArrayRef sizes, const char* op) {
+  int64_t numel = 1;
+  bool bad = false;
+  for (int64_t size : sizes) {
+    bad |= size < 0;
+    // Sizes of a tensor without elements must have a product too, as its strides do.
+    bad |= __builtin_mul_overflow(numel, size, &numel);
+  }
+  if (LAMELLA_UNLIKELY(bad)) throw_bad_sizes(sizes, op);
+  return numel;
+}
+
+int64_t storage_elements(IntArrayRef sizes, IntArrayRef strides, const char* op) {
+  LAMELLA_CHECK(sizes.size() == strides.size(), op, ": expected as many 'stride' as 'size', got ",
+                strides, " for ", sizes);
+  int64_t elements = 1;
+  bool none = false;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] < 0) throw_bad_sizes(sizes, op);
+    LAMELLA_CHECK(strides[d] >= 0, op, ": expected a 'stride' of at least 0, got ", strides);
+    none |= sizes[d] == 0;
+    int64_t span = 0;
+    if (!none && (__builtin_mul_overflow(sizes[d] - 1, strides[d], &span) ||
+                  __builtin_add_overflow(elements, span, &elements))) {
+      LAMELLA_CHECK(false, op, ": expected a shape whose bytes fit int64, got ", sizes,
+                    " with strides ", strides);
+    }
+  }
+  return none ? 0 : elements;
+}
+
+// ---- Making tensors ----
+
+TensorBase make_empty(IntArrayRef sizes, ScalarType dtype, Device device, MemoryFormat format) {
+  require_supported(dtype);
+  int64_t numel = checked_numel(sizes, "empty");
+  int64_t bytes = checked_bytes(numel, dtype, sizes, "empty");
+  Guard guard{allocate_impl(dtype, device, default_key_set(device.type()))};
+  TensorImpl* t = guard.tensor;
+  if (LAMELLA_LIKELY(format == MemoryFormat::Contiguous)) {
+    fill_contiguous(t, sizes, numel);
+  } else {
+    LAMELLA_CHECK(format != MemoryFormat::Preserve,
+                  "empty: expected a memory format other than preserve_format");
+    t->numel = numel;
+    fill_format(t, sizes, format);
+  }
+  t->storage = make_storage(static_cast<size_t>(bytes), device);
+  t->data = t->storage->data;
+  return guard.done();
+}
+
+TensorBase make_empty_strided(IntArrayRef sizes, IntArrayRef strides, ScalarType dtype,
+                              Device device) {
+  require_supported(dtype);
+  checked_numel(sizes, "empty_strided");
+  int64_t elements = storage_elements(sizes, strides, "empty_strided");
+  int64_t bytes = checked_bytes(elements, dtype, sizes, "empty_strided");
+  Guard guard{allocate_impl(dtype, device, default_key_set(device.type()))};
+  TensorImpl* t = guard.tensor;
+  fill_strided(t, sizes, strides, 0);
+  t->storage = make_storage(static_cast<size_t>(bytes), device);
+  t->data = t->storage->data;
+  return guard.done();
+}
+
+TensorBase make_empty_like(const TensorBase& like, ScalarType dtype, Device device) {
+  if (like.is_contiguous() || !like.is_non_overlapping_and_dense()) {
+    return make_empty(like.sizes(), dtype, device);
+  }
+  return make_empty_strided(like.sizes(), like.strides(), dtype, device);
+}
+
+TensorBase make_tensor(Storage* storage, IntArrayRef sizes, IntArrayRef strides,
+                       int64_t storage_offset, ScalarType dtype, uint64_t key_set) {
+  TensorImpl* t = nullptr;
+  try {
+    t = allocate_impl(dtype, Device(storage->device_type, storage->device_index), key_set);
+  } catch (...) {
+    storage_release(storage);
+    throw;
+  }
+  t->storage = storage;
+  Guard guard{t};
+  fill_strided(t, sizes, strides, storage_offset);
+  point_at_data(t);
+  return guard.done();
+}
+
+TensorBase make_view_as(const TensorBase& base, IntArrayRef sizes, IntArrayRef strides,
+                        int64_t storage_offset, ScalarType dtype) {
+  const lamella_tensor* b = base.impl();
+  Guard guard{allocate_impl(dtype,
+                            Device(static_cast<DeviceType>(b->device_type), b->device_index),
+                            b->key_set & ~kRequiresGradBits)};
+  TensorImpl* t = guard.tensor;
+  t->layout = b->layout;
+  t->flags = b->flags & kInheritedFlags;
+  fill_strided(t, sizes, strides, storage_offset);
+  if (b->storage != nullptr) {
+    storage_retain(b->storage);
+    t->storage = b->storage;
+  }
+  point_at_data(t);
+  return guard.done();
+}
+
+TensorBase make_view(const TensorBase& base, IntArrayRef sizes, IntArrayRef strides,
+                     int64_t storage_offset) {
+  return make_view_as(base, sizes, strides, storage_offset, base.scalar_type());
+}
+
+TensorBase make_checked_view(const TensorBase& base, IntArrayRef sizes, IntArrayRef strides,
+                             int64_t storage_offset) {
+  LAMELLA_CHECK(base.defined(), "as_strided: expected 'self' to be defined");
+  LAMELLA_CHECK(storage_offset >= 0, "as_strided: expected a 'storage_offset' of at least 0, got ",
+                storage_offset);
+  checked_numel(sizes, "as_strided");
+  int64_t elements = storage_elements(sizes, strides, "as_strided");
+  if (elements != 0) {
+    int64_t bytes = 0;
+    bool over = __builtin_add_overflow(elements, storage_offset, &elements) ||
+                __builtin_mul_overflow(elements, static_cast<int64_t>(base.itemsize()), &bytes);
+    size_t there = lamella_tensor_storage_bytes(base.impl());
+    LAMELLA_CHECK(!over && static_cast<size_t>(bytes) <= there,
+                  "as_strided: expected a view within the storage of ", there, " bytes, got size ",
+                  sizes, ", stride ", strides, ", storage_offset ", storage_offset,
+                  ", which need ", bytes);
+  }
+  return make_view(base, sizes, strides, storage_offset);
+}
+
+TensorBase make_from_blob(void* data, IntArrayRef sizes, OptionalIntArrayRef strides,
+                          ScalarType dtype, Device device, void (*deleter)(void*),
+                          void* context) {
+  Storage* storage = nullptr;
+  int64_t row_major[64];
+  try {
+    LAMELLA_CHECK_TYPE(is_supported(dtype), "from_blob: expected a supported dtype, got ", dtype);
+    LAMELLA_CHECK(sizes.size() <= 64, "from_blob: expected at most 64 dimensions, got ",
+                  sizes.size());
+    int64_t numel = checked_numel(sizes, "from_blob");
+    if (!strides.has_value()) {
+      contiguous_strides(sizes, row_major);
+      strides = IntArrayRef(row_major, sizes.size());
+    }
+    int64_t elements = storage_elements(sizes, *strides, "from_blob");
+    int64_t bytes = checked_bytes(elements, dtype, sizes, "from_blob");
+    LAMELLA_CHECK(data != nullptr || numel == 0 || device.is_meta(),
+                  "from_blob: expected 'data' for ", numel, " elements, got a null pointer");
+    storage = make_foreign_storage(data, static_cast<size_t>(bytes), device, deleter, context);
+  } catch (...) {
+    if (deleter != nullptr) deleter(context);
+    throw;
+  }
+  return make_tensor(storage, sizes, *strides, 0, dtype, default_key_set(device.type()));
+}
+
+// ---- Changing tensors in place ----
+
+void set_sizes_and_strides(TensorImpl* t, IntArrayRef sizes, IntArrayRef strides,
+                           int64_t storage_offset) {
+  fill_strided(t, sizes, strides, storage_offset);
+  point_at_data(t);
+}
+
+namespace {
+// Sees to it that the storage has `elements` from the tensor's offset on. Before the sizes change.
+void ensure_storage(TensorImpl* t, int64_t elements, IntArrayRef sizes, bool keep_contents) {
+  if (elements == 0) return;
+  auto dtype = static_cast<ScalarType>(t->scalar_type);
+  int64_t last = 0;
+  if (__builtin_add_overflow(elements, t->storage_offset, &last)) throw_bad_sizes(sizes, "resize_");
+  auto bytes = static_cast<size_t>(checked_bytes(last, dtype, sizes, "resize_"));
+  Storage* old = t->storage;
+  Device device(static_cast<DeviceType>(t->device_type), t->device_index);
+  if (old != nullptr && (bytes <= old->nbytes || bytes <= old->capacity || device.is_meta())) {
+    if (bytes > old->nbytes) old->nbytes = bytes;
+    return;
+  }
+  LAMELLA_CHECK(old == nullptr || (old->flags & kStorageForeign) == 0,
+                "resize_: expected a tensor that owns its memory, got one over foreign memory of ",
+                old == nullptr ? 0 : old->nbytes, " bytes where ", bytes, " are needed");
+  bool copies = keep_contents && old != nullptr && old->nbytes != 0;
+  LAMELLA_CHECK_NOT_IMPLEMENTED(!copies || device.is_cpu(),
+                                "resize_: expected a tensor on cpu, got one on ", device,
+                                " whose memory would have to be copied");
+  Storage* fresh = make_storage(bytes, device);
+  if (old != nullptr) {
+    if (copies) std::memcpy(fresh->data, old->data, old->nbytes);
+    fresh->version = old->version;
+    storage_release(old);
+  }
+  t->storage = fresh;
+}
+}  // namespace
+
+void resize_tensor(TensorImpl* t, IntArrayRef sizes, MemoryFormat format, bool keep_contents) {
+  int64_t numel = checked_numel(sizes, "resize_");
+  ensure_storage(t, numel, sizes, keep_contents);
+  if (format == MemoryFormat::Contiguous) {
+    fill_contiguous(t, sizes, numel);
+  } else {
+    LAMELLA_CHECK(format != MemoryFormat::Preserve,
+                  "resize_: expected a memory format other than preserve_format");
+    t->numel = numel;
+    fill_format(t, sizes, format);
+  }
+  point_at_data(t);
+}
+
+void resize_tensor_strided(TensorImpl* t, IntArrayRef sizes, IntArrayRef strides) {
+  checked_numel(sizes, "resize_");
+  ensure_storage(t, storage_elements(sizes, strides, "resize_"), sizes, false);
+  fill_strided(t, sizes, strides, t->storage_offset);
+  point_at_data(t);
+}
+
+void set_storage(TensorImpl* t, Storage* storage, IntArrayRef sizes, IntArrayRef strides,
+                 int64_t storage_offset) {
+  fill_strided(t, sizes, strides, storage_offset);
+  Storage* old = std::exchange(t->storage, storage);
+  if (old != nullptr) storage_release(old);
+  point_at_data(t);
+}
+
+void shallow_copy_from(TensorImpl* t, const TensorImpl* source) {
+  if (t == source) return;
+  auto dims = static_cast<size_t>(source->ndim);
+  fill_strided(t, {source->sizes, dims}, {source->strides, dims}, source->storage_offset);
+  if (source->storage != nullptr) storage_retain(source->storage);
+  Storage* old = std::exchange(t->storage, source->storage);
+  if (old != nullptr) storage_release(old);
+  t->scalar_type = source->scalar_type;
+  t->device_type = source->device_type;
+  t->device_index = source->device_index;
+  t->layout = source->layout;
+  constexpr uint32_t kept = LAMELLA_TENSOR_REQUIRES_GRAD;
+  t->flags = (source->flags & ~kept) | (t->flags & kept);
+  t->key_set = (source->key_set & ~kRequiresGradBits) | (t->key_set & kRequiresGradBits);
+  point_at_data(t);
+}
+
+void set_requires_grad(TensorImpl* t, bool value) {
+  auto dtype = static_cast<ScalarType>(t->scalar_type);
+  LAMELLA_CHECK(!value || is_floating_point(dtype) || is_complex(dtype),
+                "requires_grad_: expected a floating-point or complex tensor, got ", dtype);
+  LAMELLA_CHECK(!value || (t->flags & LAMELLA_TENSOR_INFERENCE) == 0,
+                "requires_grad_: expected a tensor made outside of inference mode");
+  set_flag(t, LAMELLA_TENSOR_REQUIRES_GRAD, value);
+  t->key_set = value ? t->key_set | kRequiresGradBits : t->key_set & ~kRequiresGradBits;
+}
+
+void set_tensor_hooks(const TensorHooks& value) { hooks = value; }
+const TensorHooks& tensor_hooks() { return hooks; }
+
+}  // namespace lamella
+
+// ---- The C functions ----
+
+using lamella::TensorImpl;
+
+namespace {
+
+LAMELLA_COLD void release_attachments(lamella_tensor* t) {
+  const lamella::TensorHooks& hooks = lamella::tensor_hooks();
+  if (t->autograd != nullptr && hooks.release_autograd != nullptr) hooks.release_autograd(t);
+  if (t->python_object != nullptr && hooks.release_python != nullptr) hooks.release_python(t);
+  t->autograd = nullptr;
+  t->python_object = nullptr;
+}
+
+LAMELLA_ALWAYS_INLINE void free_impl(lamella_tensor* t) {
+  lamella::detail::pool_free(t, lamella::detail::pool_class(sizeof(TensorImpl)));
+}
+
+template <class F>
+LAMELLA_ALWAYS_INLINE lamella_status make(lamella_tensor** result, F f) noexcept {
+  try {
+    *result = f().unsafe_release();
+    return LAMELLA_OK;
+  } catch (...) {
+    *result = nullptr;
+    return lamella::detail::status_of_current_exception();
+  }
+}
+
+// Checks what C callers may get wrong.
+lamella::ScalarType checked_type(uint8_t type, const char* op) {
+  auto dtype = static_cast<lamella::ScalarType>(type);
+  LAMELLA_CHECK_TYPE(type < 64 && lamella::is_supported(dtype), op,
+                     ": expected a supported dtype, got number ", static_cast<int>(type));
+  return dtype;
+}
+lamella::Device checked_device(uint8_t type, int8_t index, const char* op) {
+  LAMELLA_CHECK(type < lamella::kDeviceTypes, op, ": expected a known device type, got ",
+                static_cast<int>(type));
+  return {static_cast<lamella::DeviceType>(type), index};
+}
+lamella::IntArrayRef checked_list(int32_t ndim, const int64_t* list, const char* op) {
+  LAMELLA_CHECK(ndim >= 0 && (ndim == 0 || list != nullptr), op, ": expected ", ndim,
+                " sizes and strides, got none");
+  return {list, static_cast<size_t>(ndim)};
+}
+
+}  // namespace
+
+extern "C" {
+
+void lamella_tensor_destroy(lamella_tensor* tensor) noexcept {
+  auto* t = static_cast<TensorImpl*>(tensor);
+  if (LAMELLA_UNLIKELY(t->python_object != nullptr || t->autograd != nullptr)) {
+    release_attachments(t);
+  }
+  lamella_storage* storage = t->storage;
+  if (storage != nullptr) {
+    lamella::storage_release(storage);
+    t->storage = nullptr;
+  }
+  if (LAMELLA_UNLIKELY(t->heap_dims != 0)) {
+    lamella::cpu_free(t->mutable_sizes(), lamella::heap_bytes(t->heap_dims));
+    t->heap_dims = 0;
+  }
+  // The strong references' common weak one; Note [Reference counts].
+  if (LAMELLA_UNLIKELY(__atomic_load_n(&t->weak_references, __ATOMIC_ACQUIRE) != 0)) {
+    lamella_tensor_release_weak(t);
+  } else {
+    free_impl(t);
+  }
+}
+
+void lamella_tensor_release_weak(lamella_tensor* tensor) noexcept {
+  if (__atomic_fetch_sub(&tensor->weak_references, 1, __ATOMIC_ACQ_REL) == 1) free_impl(tensor);
+}
+
+int32_t lamella_tensor_lock(lamella_tensor* tensor) noexcept {
+  uint32_t count = __atomic_load_n(&tensor->references, __ATOMIC_RELAXED);
+  while (count != 0) {
+    if (__atomic_compare_exchange_n(&tensor->references, &count, count + 1, true,
+                                    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+      return 1;
+    }
+  }
+  return 0;
+}
+
+lamella_status lamella_tensor_from_blob(void* data, int32_t ndim, const int64_t* sizes,
+                                        const int64_t* strides, uint8_t scalar_type,
+                                        uint8_t device_type, int8_t device_index,
+                                        void (*deleter)(void*), void* context,
+                                        lamella_tensor** result) noexcept {
+  bool mine = true;  // the deleter is still ours to run
+  lamella_status status = make(result, [&] {
+    constexpr const char* op = "from_blob";
+    lamella::ScalarType dtype = checked_type(scalar_type, op);
+    lamella::Device device = checked_device(device_type, device_index, op);
+    lamella::IntArrayRef size_list = checked_list(ndim, sizes, op);
+    lamella::OptionalIntArrayRef stride_list;
+    if (strides != nullptr) stride_list = checked_list(ndim, strides, op);
+    mine = false;
+    return lamella::make_from_blob(data, size_list, stride_list, dtype, device, deleter, context);
+  });
+  if (mine && deleter != nullptr) deleter(context);
+  return status;
+}
+
+lamella_status lamella_tensor_empty(int32_t ndim, const int64_t* sizes, uint8_t scalar_type,
+                                    uint8_t device_type, int8_t device_index,
+                                    lamella_tensor** result) noexcept {
+  return make(result, [&] {
+    lamella::ScalarType dtype = checked_type(scalar_type, "empty");
+    lamella::Device device = checked_device(device_type, device_index, "empty");
+    return lamella::make_empty(checked_list(ndim, sizes, "empty"), dtype, device);
+  });
+}
+
+lamella_status lamella_tensor_as_strided(lamella_tensor* tensor, int32_t ndim,
+                                         const int64_t* sizes, const int64_t* strides,
+                                         int64_t storage_offset,
+                                         lamella_tensor** result) noexcept {
+  return make(result, [&] {
+    lamella::IntArrayRef size_list = checked_list(ndim, sizes, "as_strided");
+    lamella::IntArrayRef stride_list = checked_list(ndim, strides, "as_strided");
+    return lamella::make_checked_view(lamella::TensorBase::borrow(tensor), size_list, stride_list,
+                                      storage_offset);
+  });
+}
+
+uint32_t lamella_tensor_version(const lamella_tensor* tensor) noexcept {
+  return tensor->storage != nullptr ? __atomic_load_n(&tensor->storage->version, __ATOMIC_RELAXED)
+                                    : 0;
+}
+
+void lamella_tensor_bump_version(lamella_tensor* tensor) noexcept {
+  if (tensor->storage != nullptr) lamella::storage_bump_version(tensor->storage);
+}
+
+size_t lamella_tensor_storage_bytes(const lamella_tensor* tensor) noexcept {
+  return tensor->storage != nullptr ? tensor->storage->nbytes : 0;
+}
+
+void* lamella_tensor_storage_data(const lamella_tensor* tensor) noexcept {
+  return tensor->storage != nullptr ? tensor->storage->data : nullptr;
+}
+
+void lamella_tensor_set_wrapped_number(lamella_tensor* tensor, int32_t wrapped) noexcept {
+  auto* t = static_cast<TensorImpl*>(tensor);
+  lamella::set_flag(t, LAMELLA_TENSOR_WRAPPED_NUMBER, wrapped != 0);
+}
+
+}  // extern "C"
