@@ -40,7 +40,7 @@ class LargeBlocks {
         void* data = it->data;
         cached_ -= rounded;
         blocks_.erase(std::next(it).base());
-        detail::pool_count_system(static_cast<int64_t>(rounded), 1, 0);
+        detail::pool_count_system(static_cast<int64_t>(rounded), 0);
         return data;
       }
     }
@@ -51,13 +51,13 @@ class LargeBlocks {
       data = map(rounded);
       if (data == nullptr) fail(bytes);
     }
-    detail::pool_count_system(static_cast<int64_t>(rounded), 1, 1);
+    detail::pool_count_system(static_cast<int64_t>(rounded), 1);
     return data;
   }
 
   void free(void* data, size_t bytes) noexcept {
     size_t rounded = large_class_bytes(bytes);
-    detail::pool_count_system(-static_cast<int64_t>(rounded), 0, 0);
+    detail::pool_count_system(-static_cast<int64_t>(rounded), 0);
     std::lock_guard lock(mutex_);
     if (rounded > limit_ || LAMELLA_POOL_BYPASS) {
       unmap(data, rounded);
@@ -215,7 +215,7 @@ void cpu_free(void* data, size_t bytes) noexcept {
 CpuMemoryStatistics cpu_memory_statistics() {
   detail::PoolStatistics s = detail::pool_statistics();
   return {s.bytes_in_use, s.bytes_cached + static_cast<int64_t>(large_blocks().cached()),
-          s.allocations, s.system_allocations};
+          s.system_allocations};
 }
 
 void empty_cpu_cache() {

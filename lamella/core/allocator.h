@@ -39,8 +39,7 @@ void cpu_free(void* data, size_t bytes) noexcept;
 struct CpuMemoryStatistics {
   int64_t bytes_in_use;       // handed out, rounded up to size classes
   int64_t bytes_cached;       // kept for reuse, centrally and in all threads
-  uint64_t allocations;       // since the start
-  uint64_t system_allocations;  // those that no cache could serve
+  uint64_t system_allocations;  // since the start: blocks that no cache could serve
 };
 CpuMemoryStatistics cpu_memory_statistics();
 // Gives this thread's and the central caches back to the system.

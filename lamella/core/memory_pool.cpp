@@ -26,7 +26,6 @@ struct Central {
   // Threads' pools, and what ended threads and pool-less frees have counted.
   ThreadPool* pools = nullptr;
   int64_t bytes_in_use = 0;
-  uint64_t allocations = 0;
   pthread_key_t key{};
   Central();
 };
@@ -43,6 +42,10 @@ void* system_allocate(size_t bytes) {
     throw OutOfMemoryError(str("could not allocate ", bytes, " bytes on cpu"));
   }
   return data;
+}
+
+LAMELLA_ALWAYS_INLINE void add_taken(ThreadPool::List& list, int64_t blocks) {
+  __atomic_store_n(&list.taken, list.taken + blocks, __ATOMIC_RELAXED);
 }
 
 // Takes the list over; what does not fit the centre goes to the system.
@@ -69,9 +72,11 @@ void give_to_central(Central& c, FreeBlock* first, int index) noexcept {
 
 void drain(Central& c, ThreadPool* pool) noexcept {
   for (int i = 0; i < kPoolClasses; ++i) {
-    FreeBlock* first = pool->lists[i].head;
-    __atomic_store_n(&pool->lists[i].head, nullptr, __ATOMIC_RELAXED);
-    __atomic_store_n(&pool->lists[i].count, 0, __ATOMIC_RELAXED);
+    ThreadPool::List& list = pool->lists[i];
+    FreeBlock* first = list.head;
+    add_taken(list, -static_cast<int64_t>(list.count));
+    list.head = nullptr;
+    __atomic_store_n(&list.count, 0, __ATOMIC_RELAXED);
     if (first != nullptr) give_to_central(c, first, i);
   }
 }
@@ -85,8 +90,9 @@ void end_thread(void* argument) {
     std::lock_guard lock(c.mutex);
     *pool->link = pool->next;
     if (pool->next != nullptr) pool->next->link = pool->link;
-    c.bytes_in_use += pool->bytes_in_use;
-    c.allocations += pool->allocations;
+    for (int i = 0; i < kPoolClasses; ++i) {
+      c.bytes_in_use += static_cast<int64_t>(pool_class_bytes(i)) * pool->lists[i].taken;
+    }
   }
   std::free(pool);
 }
@@ -115,16 +121,6 @@ ThreadPool* start_thread(Central& c) noexcept {
   return pool;
 }
 
-void count(Central& c, ThreadPool* pool, int64_t bytes, uint64_t allocations) noexcept {
-  if (pool != nullptr) {
-    pool_count(pool, bytes, allocations);
-  } else {
-    std::lock_guard lock(c.mutex);
-    c.bytes_in_use += bytes;
-    c.allocations += allocations;
-  }
-}
-
 }  // namespace
 
 void* pool_refill(int index) {
@@ -146,22 +142,27 @@ void* pool_refill(int index) {
       block->next = list.head;
       list.head = block;
       ++list.count;
+      add_taken(list, 1);
     }
   }
   if (result == nullptr) {
     result = system_allocate(bytes);
-    std::lock_guard lock(c.mutex);
-    ++c.system_allocations;
+    pool_count_system(0, 1);
   }
-  count(c, pool, static_cast<int64_t>(bytes), 1);
+  if (pool != nullptr) {
+    add_taken(pool->lists[index], 1);
+  } else {
+    pool_count_system(static_cast<int64_t>(bytes), 0);
+  }
   return result;
 }
 
 void pool_flush(void* data, int index) noexcept {
   Central& c = central();
   ThreadPool* pool = thread_pool != nullptr ? thread_pool : start_thread(c);
-  count(c, pool, -static_cast<int64_t>(pool_class_bytes(index)), 0);
+  if (pool == nullptr) pool_count_system(-static_cast<int64_t>(pool_class_bytes(index)), 0);
   if (LAMELLA_POOL_BYPASS) {
+    if (pool != nullptr) add_taken(pool->lists[index], -1);
     std::free(data);
     return;
   }
@@ -176,6 +177,7 @@ void pool_flush(void* data, int index) noexcept {
       for (uint32_t i = 1; i < keep; ++i) last = last->next;
       FreeBlock* surplus = last->next;
       last->next = nullptr;
+      add_taken(list, static_cast<int64_t>(keep) - static_cast<int64_t>(list.count));
       list.count = keep;
       give_to_central(c, surplus, index);
     }
@@ -187,24 +189,23 @@ void pool_flush(void* data, int index) noexcept {
   give_to_central(c, block, index);
 }
 
-void pool_count_system(int64_t bytes, uint64_t allocations, uint64_t system) noexcept {
+void pool_count_system(int64_t bytes, uint64_t system_allocations) noexcept {
   Central& c = central();
   std::lock_guard lock(c.mutex);
   c.bytes_in_use += bytes;
-  c.allocations += allocations;
-  c.system_allocations += system;
+  c.system_allocations += system_allocations;
 }
 
 PoolStatistics pool_statistics() {
   Central& c = central();
   std::lock_guard lock(c.mutex);
-  PoolStatistics s{c.bytes_in_use, c.bytes_cached, c.allocations, c.system_allocations};
+  PoolStatistics s{c.bytes_in_use, c.bytes_cached, c.system_allocations};
   for (ThreadPool* p = c.pools; p != nullptr; p = p->next) {
-    s.bytes_in_use += __atomic_load_n(&p->bytes_in_use, __ATOMIC_RELAXED);
-    s.allocations += __atomic_load_n(&p->allocations, __ATOMIC_RELAXED);
     for (int i = 0; i < kPoolClasses; ++i) {
-      s.bytes_cached += static_cast<int64_t>(pool_class_bytes(i)) *
-                        __atomic_load_n(&p->lists[i].count, __ATOMIC_RELAXED);
+      auto bytes = static_cast<int64_t>(pool_class_bytes(i));
+      int64_t cached = __atomic_load_n(&p->lists[i].count, __ATOMIC_RELAXED);
+      s.bytes_cached += bytes * cached;
+      s.bytes_in_use += bytes * (__atomic_load_n(&p->lists[i].taken, __ATOMIC_RELAXED) - cached);
     }
   }
   return s;

@@ -39,15 +39,15 @@ struct FreeBlock {
   FreeBlock* next;
 };
 struct ThreadPool {
+  // Written by the owning thread alone; others read `count` and `taken` for statistics. What the
+  // thread has handed out is taken - count, so the fast path keeps no counter of its own.
   struct List {
     FreeBlock* head;
     uint32_t count;
     uint32_t limit;
+    int64_t taken;  // blocks that came in from the centre or the system, less those given back
   };
   List lists[kPoolClasses];
-  // Written by the owning thread alone, read by any.
-  int64_t bytes_in_use;
-  uint64_t allocations;
   ThreadPool* next;
   ThreadPool** link;
 };
@@ -59,13 +59,6 @@ extern __thread ThreadPool* thread_pool __attribute__((tls_model("initial-exec")
 void* pool_refill(int index);
 void pool_flush(void* block, int index) noexcept;
 
-LAMELLA_ALWAYS_INLINE void pool_count(ThreadPool* pool, int64_t bytes, uint64_t allocations) {
-  __atomic_store_n(&pool->bytes_in_use, pool->bytes_in_use + bytes, __ATOMIC_RELAXED);
-  if (allocations != 0) {
-    __atomic_store_n(&pool->allocations, pool->allocations + allocations, __ATOMIC_RELAXED);
-  }
-}
-
 // A block of the class; 64-byte aligned. Throws OutOfMemoryError.
 LAMELLA_ALWAYS_INLINE void* pool_allocate(int index) {
 #if !LAMELLA_POOL_BYPASS
@@ -76,7 +69,6 @@ LAMELLA_ALWAYS_INLINE void* pool_allocate(int index) {
     if (LAMELLA_LIKELY(block != nullptr)) {
       list.head = block->next;
       --list.count;
-      pool_count(pool, static_cast<int64_t>(pool_class_bytes(index)), 1);
       return block;
     }
   }
@@ -94,7 +86,6 @@ LAMELLA_ALWAYS_INLINE void pool_free(void* data, int index) noexcept {
       block->next = list.head;
       list.head = block;
       ++list.count;
-      pool_count(pool, -static_cast<int64_t>(pool_class_bytes(index)), 0);
       return;
     }
   }

@@ -7,12 +7,11 @@ namespace lamella::detail {
 struct PoolStatistics {
   int64_t bytes_in_use;
   int64_t bytes_cached;
-  uint64_t allocations;
   uint64_t system_allocations;
 };
 PoolStatistics pool_statistics();
 // Counts blocks that do not come from the pools.
-void pool_count_system(int64_t bytes, uint64_t allocations, uint64_t system) noexcept;
+void pool_count_system(int64_t bytes, uint64_t system_allocations) noexcept;
 void pool_empty_cache();
 
 }  // namespace lamella::detail

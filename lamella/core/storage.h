@@ -7,6 +7,7 @@
 #include "lamella/core/allocator.h"
 #include "lamella/core/device.h"
 #include "lamella/core/macros.h"
+#include "lamella/core/memory_pool.h"
 
 struct alignas(64) lamella_storage {
   uint32_t references;  // atomic
@@ -36,12 +37,43 @@ enum StorageFlags : uint8_t {
 
 namespace detail {
 extern bool cpu_allocator_replaced;  // atomic
-void storage_destroy(Storage* storage) noexcept;
+Storage* make_separate_storage(size_t nbytes, Device device);
+void free_foreign_memory(Storage* storage) noexcept;
+
+// Up to here the memory stands behind the header, in one block.
+inline constexpr size_t kMostInlineBytes = kPoolSmall - sizeof(Storage);
+
+LAMELLA_ALWAYS_INLINE Storage* init_storage(void* block, int block_class, Device device,
+                                            void* data, size_t nbytes, size_t capacity) {
+  auto* s = static_cast<Storage*>(block);
+  s->references = 1;
+  s->version = 0;
+  s->data = data;
+  s->nbytes = nbytes;
+  s->capacity = capacity;
+  s->allocator = nullptr;
+  s->deleter = nullptr;
+  s->context = nullptr;
+  s->device_type = device.type();
+  s->device_index = device.index();
+  s->block_class = static_cast<uint8_t>(block_class);
+  s->flags = 0;
+  return s;
+}
 }  // namespace detail
 
 // Fresh memory on the device; one reference, which the caller owns. Meta storages have a size and
 // no memory. Throws OutOfMemoryError or NotImplementedError.
-Storage* make_storage(size_t nbytes, Device device);
+LAMELLA_ALWAYS_INLINE Storage* make_storage(size_t nbytes, Device device) {
+  if (LAMELLA_LIKELY(device.is_cpu() && nbytes - 1 < detail::kMostInlineBytes &&
+                     !__atomic_load_n(&detail::cpu_allocator_replaced, __ATOMIC_ACQUIRE))) {
+    int block_class = static_cast<int>((nbytes + sizeof(Storage) - 1) >> 6);
+    void* block = detail::pool_allocate(block_class);
+    return detail::init_storage(block, block_class, device, static_cast<Storage*>(block) + 1,
+                                nbytes, static_cast<size_t>(block_class) << 6);
+  }
+  return detail::make_separate_storage(nbytes, device);
+}
 // Over memory of the caller's; `deleter(context)` runs once when the storage ends. If this throws,
 // the deleter has not run.
 Storage* make_foreign_storage(void* data, size_t nbytes, Device device, void (*deleter)(void*),
@@ -53,7 +85,10 @@ LAMELLA_ALWAYS_INLINE void storage_release(Storage* storage) noexcept {
   // A sole owner needs no locked operation.
   if (__atomic_load_n(&storage->references, __ATOMIC_ACQUIRE) == 1 ||
       __atomic_fetch_sub(&storage->references, 1, __ATOMIC_ACQ_REL) == 1) {
-    detail::storage_destroy(storage);
+    if (storage->allocator != nullptr || storage->deleter != nullptr) {
+      detail::free_foreign_memory(storage);
+    }
+    detail::pool_free(storage, storage->block_class);
   }
 }
 // Two writers at once are a race in the data already, so this needs no locked operation either.

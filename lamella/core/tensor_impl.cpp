@@ -131,6 +131,21 @@ int64_t checked_bytes(int64_t elements, ScalarType dtype, IntArrayRef sizes, con
   return bytes;
 }
 
+struct KeySets {
+  uint64_t of[64];
+};
+constexpr KeySets make_key_sets() {
+  KeySets table{};
+  for (int i = 0; i < kDeviceTypes; ++i) {
+    table.of[i] = default_key_set(static_cast<DeviceType>(i));
+  }
+  return table;
+}
+constexpr KeySets kKeySets = make_key_sets();
+LAMELLA_ALWAYS_INLINE uint64_t key_set_of(DeviceType type) {
+  return kKeySets.of[static_cast<uint8_t>(type) & 63];
+}
+
 [[noreturn]] LAMELLA_COLD void throw_unsupported(ScalarType dtype) {
   throw TypeError(str("empty: expected a supported dtype, got ", dtype));
 }
@@ -144,47 +159,67 @@ void fill_format(TensorImpl* t, IntArrayRef sizes, MemoryFormat format) {
              shape_flags(sizes, {t->strides, sizes.size()}, t->numel);
 }
 
-// Sizes and row-major strides in one pass; the hot path of empty().
-LAMELLA_ALWAYS_INLINE void fill_contiguous(TensorImpl* t, IntArrayRef sizes, int64_t numel) {
+// Sizes, row-major strides and the number of elements in one pass; the hot path of empty().
+// Returns the bytes of the elements. Throws, with the tensor half-written, on bad sizes.
+LAMELLA_ALWAYS_INLINE int64_t fill_contiguous(TensorImpl* t, IntArrayRef sizes, const char* op) {
   size_t n = sizes.size();
   make_room(t, n);
   int64_t* to_sizes = t->mutable_sizes();
   int64_t* to_strides = t->mutable_strides();
   int64_t stride = 1;
+  int64_t signs = 0;
+  bool empty = false;
+  bool overflow = false;
   for (size_t d = n; d-- > 0;) {
     int64_t size = sizes[d];
     to_sizes[d] = size;
     to_strides[d] = stride;
-    stride *= size > 1 ? size : 1;
+    signs |= size;
+    empty |= size == 0;
+    overflow |= __builtin_mul_overflow(stride, size + (size == 0), &stride);
   }
-  t->numel = numel;
+  int64_t bytes = 0;
+  size_t item = element_size(static_cast<ScalarType>(t->scalar_type));
+  overflow |= __builtin_mul_overflow(stride, static_cast<int64_t>(item), &bytes);
+  if (LAMELLA_UNLIKELY(overflow || signs < 0)) throw_bad_sizes(sizes, op);
+  t->numel = empty ? 0 : stride;
   uint32_t flags = LAMELLA_TENSOR_CONTIGUOUS | LAMELLA_TENSOR_DENSE;
-  if (LAMELLA_UNLIKELY(n == 4 || n == 5)) flags = shape_flags(sizes, {to_strides, n}, numel);
+  // Row-major is channels_last as well only if channels or space are trivial.
+  if (LAMELLA_UNLIKELY(n == 4 || n == 5) &&
+      (to_sizes[1] == 1 || to_strides[1] == 1 || empty)) {
+    flags = shape_flags(sizes, {to_strides, n}, t->numel);
+  }
   t->flags = (t->flags & ~kShapeFlags) | flags;
+  return empty ? 0 : bytes;
 }
 
-void fill_strided(TensorImpl* t, IntArrayRef sizes, IntArrayRef strides, int64_t offset) {
+// The lists must not be the tensor's own.
+LAMELLA_ALWAYS_INLINE void fill_fresh(TensorImpl* t, IntArrayRef sizes, IntArrayRef strides,
+                                      int64_t offset) {
   LAMELLA_INTERNAL_ASSERT(sizes.size() == strides.size(), "sizes ", sizes, ", strides ", strides);
   size_t n = sizes.size();
-  // The new ones may be the tensor's own, so they are read before anything is written.
-  int64_t copy[2 * 64];
-  LAMELLA_CHECK(n <= 64, "tensor: expected at most 64 dimensions, got ", n);
-  int64_t numel = 1;
-  for (size_t d = 0; d < n; ++d) {
-    copy[d] = sizes[d];
-    copy[64 + d] = strides[d];
-    numel *= sizes[d];
-  }
   make_room(t, n);
   int64_t* to_sizes = t->mutable_sizes();
   int64_t* to_strides = t->mutable_strides();
+  int64_t numel = 1;
   for (size_t d = 0; d < n; ++d) {
-    to_sizes[d] = copy[d];
-    to_strides[d] = copy[64 + d];
+    to_sizes[d] = sizes[d];
+    to_strides[d] = strides[d];
+    numel *= sizes[d];
   }
   t->numel = numel;
   t->storage_offset = offset;
   t->flags = (t->flags & ~kShapeFlags) | shape_flags({to_sizes, n}, {to_strides, n}, numel);
+}
+
+// The lists may be the tensor's own.
+void fill_strided(TensorImpl* t, IntArrayRef sizes, IntArrayRef strides, int64_t offset) {
+  LAMELLA_CHECK(sizes.size() <= 64 && strides.size() <= 64,
+                "tensor: expected at most 64 dimensions, got ", sizes.size());
+  int64_t copy[2 * 64];
+  std::memcpy(copy, sizes.data(), sizes.size() * sizeof(int64_t));
+  std::memcpy(copy + 64, strides.data(), strides.size() * sizeof(int64_t));
+  fill_fresh(t, {copy, sizes.size()}, {copy + 64, strides.size()}, offset);
 }
 
 // Owns a half-made tensor.
@@ -270,16 +305,16 @@ int64_t storage_elements(IntArrayRef sizes, IntArrayRef strides, const char* op)
 
 TensorBase make_empty(IntArrayRef sizes, ScalarType dtype, Device device, MemoryFormat format) {
   require_supported(dtype);
-  int64_t numel = checked_numel(sizes, "empty");
-  int64_t bytes = checked_bytes(numel, dtype, sizes, "empty");
-  Guard guard{allocate_impl(dtype, device, default_key_set(device.type()))};
+  Guard guard{allocate_impl(dtype, device, key_set_of(device.type()))};
   TensorImpl* t = guard.tensor;
+  int64_t bytes = 0;
   if (LAMELLA_LIKELY(format == MemoryFormat::Contiguous)) {
-    fill_contiguous(t, sizes, numel);
+    bytes = fill_contiguous(t, sizes, "empty");
   } else {
     LAMELLA_CHECK(format != MemoryFormat::Preserve,
                   "empty: expected a memory format other than preserve_format");
-    t->numel = numel;
+    t->numel = checked_numel(sizes, "empty");
+    bytes = checked_bytes(t->numel, dtype, sizes, "empty");
     fill_format(t, sizes, format);
   }
   t->storage = make_storage(static_cast<size_t>(bytes), device);
@@ -293,9 +328,9 @@ TensorBase make_empty_strided(IntArrayRef sizes, IntArrayRef strides, ScalarType
   checked_numel(sizes, "empty_strided");
   int64_t elements = storage_elements(sizes, strides, "empty_strided");
   int64_t bytes = checked_bytes(elements, dtype, sizes, "empty_strided");
-  Guard guard{allocate_impl(dtype, device, default_key_set(device.type()))};
+  Guard guard{allocate_impl(dtype, device, key_set_of(device.type()))};
   TensorImpl* t = guard.tensor;
-  fill_strided(t, sizes, strides, 0);
+  fill_fresh(t, sizes, strides, 0);
   t->storage = make_storage(static_cast<size_t>(bytes), device);
   t->data = t->storage->data;
   return guard.done();
@@ -319,7 +354,7 @@ TensorBase make_tensor(Storage* storage, IntArrayRef sizes, IntArrayRef strides,
   }
   t->storage = storage;
   Guard guard{t};
-  fill_strided(t, sizes, strides, storage_offset);
+  fill_fresh(t, sizes, strides, storage_offset);
   point_at_data(t);
   return guard.done();
 }
@@ -333,7 +368,7 @@ TensorBase make_view_as(const TensorBase& base, IntArrayRef sizes, IntArrayRef s
   TensorImpl* t = guard.tensor;
   t->layout = b->layout;
   t->flags = b->flags & kInheritedFlags;
-  fill_strided(t, sizes, strides, storage_offset);
+  fill_fresh(t, sizes, strides, storage_offset);
   if (b->storage != nullptr) {
     storage_retain(b->storage);
     t->storage = b->storage;
@@ -436,7 +471,11 @@ void resize_tensor(TensorImpl* t, IntArrayRef sizes, MemoryFormat format, bool k
   int64_t numel = checked_numel(sizes, "resize_");
   ensure_storage(t, numel, sizes, keep_contents);
   if (format == MemoryFormat::Contiguous) {
-    fill_contiguous(t, sizes, numel);
+    int64_t copy[64];  // the sizes may be the tensor's own
+    LAMELLA_CHECK(sizes.size() <= 64, "resize_: expected at most 64 dimensions, got ",
+                  sizes.size());
+    std::memcpy(copy, sizes.data(), sizes.size() * sizeof(int64_t));
+    fill_contiguous(t, {copy, sizes.size()}, "resize_");
   } else {
     LAMELLA_CHECK(format != MemoryFormat::Preserve,
                   "resize_: expected a memory format other than preserve_format");

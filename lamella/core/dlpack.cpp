@@ -1,0 +1,210 @@
+// DLPack exchange.
+#include "lamella/core/dlpack.h"
+
+#include <memory>
+
+#include "lamella/core/error.h"
+#include "lamella/core/tensor_impl.h"
+
+namespace lamella::dlpack {
+namespace {
+
+struct DeviceRow {
+  DeviceType type;
+  int32_t code;
+};
+constexpr DeviceRow kDevices[] = {
+    {DeviceType::CPU, kDeviceCpu},         {DeviceType::CUDA, kDeviceCuda},
+    {DeviceType::HIP, kDeviceRocm},        {DeviceType::Vulkan, kDeviceVulkan},
+    {DeviceType::MPS, kDeviceMetal},       {DeviceType::XPU, kDeviceOneApi},
+    {DeviceType::PrivateUse1, kDeviceExtension},
+};
+
+struct TypeRow {
+  ScalarType type;
+  uint8_t code;
+};
+constexpr TypeRow kTypes[] = {
+    {ScalarType::Bool, kTypeBool},
+    {ScalarType::Byte, kTypeUInt},
+    {ScalarType::UInt16, kTypeUInt},
+    {ScalarType::UInt32, kTypeUInt},
+    {ScalarType::UInt64, kTypeUInt},
+    {ScalarType::Char, kTypeInt},
+    {ScalarType::Short, kTypeInt},
+    {ScalarType::Int, kTypeInt},
+    {ScalarType::Long, kTypeInt},
+    {ScalarType::Half, kTypeFloat},
+    {ScalarType::Float, kTypeFloat},
+    {ScalarType::Double, kTypeFloat},
+    {ScalarType::BFloat16, kTypeBfloat},
+    {ScalarType::ComplexHalf, kTypeComplex},
+    {ScalarType::ComplexFloat, kTypeComplex},
+    {ScalarType::ComplexDouble, kTypeComplex},
+    {ScalarType::Float8_e4m3fn, kTypeFloat8_e4m3fn},
+    {ScalarType::Float8_e5m2, kTypeFloat8_e5m2},
+};
+
+// The exported structure, the tensor that it keeps alive, and its sizes and strides.
+template <class M>
+struct Exported {
+  M managed{};
+  TensorBase tensor;
+  int64_t shape[64];
+  int64_t strides[64];
+};
+
+template <class M>
+void delete_exported(M* managed) {
+  delete static_cast<Exported<M>*>(managed->context);
+}
+
+template <class M>
+M* make_exported(const TensorBase& tensor) {
+  LAMELLA_CHECK(tensor.defined(), "to_dlpack: expected a defined tensor");
+  LAMELLA_CHECK(!tensor.requires_grad(),
+                "to_dlpack: expected a tensor that does not require gradients; detach it first");
+  LAMELLA_CHECK(!tensor.is_conj() && !tensor.is_neg(),
+                "to_dlpack: expected a tensor without a pending conjugation or negation; "
+                "resolve it first");
+  LAMELLA_CHECK(tensor.layout() == Layout::Strided, "to_dlpack: expected a strided tensor, got ",
+                tensor.layout());
+  DeviceField device = device_field(tensor.device());
+  TypeField type = type_field(tensor.dtype());
+  auto exported = std::make_unique<Exported<M>>();
+  exported->tensor = tensor;
+  for (int64_t d = 0; d < tensor.dim(); ++d) {
+    // Strides that address nothing are spelled as consumers expect them.
+    exported->shape[d] = tensor.sizes()[static_cast<size_t>(d)];
+    exported->strides[d] = exported->shape[d] < 2 ? 1 : tensor.strides()[static_cast<size_t>(d)];
+  }
+  M& m = exported->managed;
+  m.tensor = {tensor.data_ptr(),
+              device,
+              static_cast<int32_t>(tensor.dim()),
+              type,
+              exported->shape,
+              exported->strides,
+              0};
+  m.context = exported.get();
+  m.deleter = &delete_exported<M>;
+  return &exported.release()->managed;
+}
+
+template <class M>
+void delete_imported(void* context) {
+  auto* managed = static_cast<M*>(context);
+  if (managed->deleter != nullptr) managed->deleter(managed);
+}
+
+template <class M>
+TensorBase make_imported(M* managed, uint8_t flags) {
+  const TensorField& t = managed->tensor;
+  LAMELLA_CHECK(t.ndim >= 0 && t.ndim <= 64, "from_dlpack: expected 0 to 64 dimensions, got ",
+                t.ndim);
+  LAMELLA_CHECK(t.ndim == 0 || t.shape != nullptr, "from_dlpack: expected a shape, got none");
+  Device device = device_of(t.device);
+  ScalarType dtype = scalar_type_of(t.dtype);
+  IntArrayRef sizes(t.shape, static_cast<size_t>(t.ndim));
+  int64_t row_major[64];
+  int64_t numel = checked_numel(sizes, "from_dlpack");
+  if (t.strides == nullptr) contiguous_strides(sizes, row_major);
+  IntArrayRef strides(t.strides == nullptr ? row_major : t.strides, sizes.size());
+  int64_t elements = storage_elements(sizes, strides, "from_dlpack");
+  void* data = t.data == nullptr ? nullptr : static_cast<char*>(t.data) + t.byte_offset;
+  LAMELLA_CHECK(data != nullptr || numel == 0, "from_dlpack: expected data for ", numel,
+                " elements, got a null pointer");
+  LAMELLA_CHECK(reinterpret_cast<uintptr_t>(data) %
+                        (element_size(to_real_type(dtype))) == 0,
+                "from_dlpack: expected data aligned to its elements of ",
+                element_size(to_real_type(dtype)), " bytes");
+  // From here on nothing fails but the system, so the deleter is the storage's.
+  Storage* storage =
+      make_foreign_storage(data, static_cast<size_t>(elements) * element_size(dtype), device,
+                           nullptr, managed);
+  storage->flags |= flags;
+  TensorBase tensor =
+      make_tensor(storage, sizes, strides, 0, dtype, default_key_set(device.type()));
+  storage->deleter = &delete_imported<M>;
+  return tensor;
+}
+
+}  // namespace
+
+DeviceField device_field(Device device) {
+  for (const DeviceRow& row : kDevices) {
+    if (row.type == device.type()) {
+      return {row.code, device.index() < 0 ? 0 : device.index()};
+    }
+  }
+  LAMELLA_CHECK(false, "to_dlpack: expected a device that DLPack knows, got ", device);
+}
+
+TypeField type_field(ScalarType dtype) {
+  for (const TypeRow& row : kTypes) {
+    if (row.type == dtype) {
+      return {row.code, static_cast<uint8_t>(element_size(dtype) * 8), 1};
+    }
+  }
+  LAMELLA_CHECK(false, "to_dlpack: expected a dtype that DLPack knows, got ", dtype);
+}
+
+Device device_of(DeviceField field) {
+  // Host memory that is pinned for a device is read by the CPU as any other.
+  if (field.device_type == kDeviceCpu || field.device_type == kDeviceCudaHost ||
+      field.device_type == kDeviceRocmHost) {
+    return Device(DeviceType::CPU);
+  }
+  for (const DeviceRow& row : kDevices) {
+    if (row.code == field.device_type) {
+      LAMELLA_CHECK(field.device_id >= 0 && field.device_id <= 127,
+                    "from_dlpack: expected a device index from 0 to 127, got ", field.device_id);
+      return Device(row.type, static_cast<DeviceIndex>(field.device_id));
+    }
+  }
+  LAMELLA_CHECK(false, "from_dlpack: expected a device that Lamella knows, got code ",
+                field.device_type);
+}
+
+ScalarType scalar_type_of(TypeField field) {
+  if (field.lanes == 1) {
+    for (const TypeRow& row : kTypes) {
+      if (row.code == field.code && element_size(row.type) * 8 == field.bits) return row.type;
+    }
+  }
+  LAMELLA_CHECK_TYPE(false, "from_dlpack: expected a dtype that Lamella knows, got code ",
+                     field.code, ", ", field.bits, " bits, ", field.lanes, " lanes");
+}
+
+bool is_read_only(const TensorBase& tensor) {
+  return tensor.has_storage() && (tensor.storage_impl()->flags & kStorageReadOnly) != 0;
+}
+
+Managed* export_tensor(const TensorBase& tensor) {
+  LAMELLA_CHECK(!tensor.defined() || !is_read_only(tensor),
+                "to_dlpack: expected a writable tensor, which is all that DLPack before 1.0 "
+                "knows, got a read-only one");
+  return make_exported<Managed>(tensor);
+}
+
+ManagedVersioned* export_tensor_versioned(const TensorBase& tensor, bool copied) {
+  auto* managed = make_exported<ManagedVersioned>(tensor);
+  managed->major = kMajorVersion;
+  managed->minor = kMinorVersion;
+  managed->flags = (is_read_only(tensor) ? uint64_t{kFlagReadOnly} : 0) |
+                   (copied ? uint64_t{kFlagCopied} : 0);
+  return managed;
+}
+
+TensorBase import_tensor(Managed* managed) { return make_imported(managed, 0); }
+
+TensorBase import_tensor_versioned(ManagedVersioned* managed) {
+  LAMELLA_CHECK(managed->major == kMajorVersion, "from_dlpack: expected DLPack version ",
+                kMajorVersion, ", got ", managed->major, ".", managed->minor);
+  uint8_t flags = 0;
+  if ((managed->flags & kFlagReadOnly) != 0) flags |= kStorageReadOnly;
+  if ((managed->flags & kFlagCopied) != 0) flags |= kStorageCopied;
+  return make_imported(managed, flags);
+}
+
+}  // namespace lamella::dlpack

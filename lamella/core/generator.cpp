@@ -1,0 +1,149 @@
+// The CPU's generator.
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "lamella/core/error.h"
+#include "lamella/core/generator_impl.h"
+
+namespace lamella {
+namespace {
+
+// PyTorch's bytes of a state; every word of the twister stands in 64 bits.
+struct StateBytes {
+  uint64_t seed;
+  int32_t left;
+  int32_t seeded;
+  uint64_t next;
+  uint64_t words[624];
+  double normal_x;
+  double normal_y;  // the second double of a normal pair
+  double normal_rho;
+  int32_t normal_is_valid;
+  int32_t padding;
+  float next_float;  // unused: all normals are drawn in double
+  int32_t next_float_is_valid;
+};
+static_assert(sizeof(StateBytes) == CpuGenerator::kStateBytes);
+
+void destroy_generator(lamella_object* object) { delete static_cast<GeneratorImpl*>(object); }
+
+}  // namespace
+
+uint64_t random_seed() {
+  std::random_device device;
+  uint64_t high = device();
+  return ((high << 32) | device()) & ((uint64_t{1} << 53) - 1);
+}
+
+GeneratorImpl::GeneratorImpl(Device device_value)
+    : lamella_object{1, 0, &destroy_generator}, device(device_value) {}
+
+GeneratorImpl& GeneratorImpl::of(const Generator& generator) {
+  LAMELLA_CHECK(generator.defined(), "Generator: expected a defined generator");
+  return *static_cast<GeneratorImpl*>(generator.get());
+}
+
+uint64_t GeneratorImpl::seed() {
+  uint64_t value = random_seed();
+  set_current_seed(value);
+  return value;
+}
+
+CpuGenerator::CpuGenerator(uint64_t seed) : GeneratorImpl(DeviceType::CPU) {
+  CpuGenerator::set_current_seed(seed);
+}
+
+void CpuGenerator::set_current_seed(uint64_t seed) {
+  seed_ = seed;
+  words_[0] = static_cast<uint32_t>(seed);
+  for (uint32_t i = 1; i < kWords; ++i) {
+    words_[i] = 1812433253u * (words_[i - 1] ^ (words_[i - 1] >> 30)) + i;
+  }
+  left_ = 1;
+  next_ = 0;
+  has_next_double_ = false;
+}
+
+void CpuGenerator::refill() {
+  constexpr int shift = 397;
+  auto twist = [](uint32_t u, uint32_t v) {
+    uint32_t mixed = (u & 0x80000000u) | (v & 0x7fffffffu);
+    return (mixed >> 1) ^ ((v & 1) != 0 ? 0x9908b0dfu : 0u);
+  };
+  for (int i = 0; i < kWords; ++i) {
+    int after = i + 1 < kWords ? i + 1 : 0;
+    int far = i + shift < kWords ? i + shift : i + shift - kWords;
+    words_[i] = words_[far] ^ twist(words_[i], words_[after]);
+  }
+  left_ = kWords;
+  next_ = 0;
+}
+
+double CpuGenerator::normal_double() {
+  if (has_next_double_) {
+    has_next_double_ = false;
+    return next_double_;
+  }
+  constexpr double two_pi = 2.0 * 3.14159265358979323846;
+  double u1 = uniform_double();
+  double u2 = uniform_double();
+  double radius = std::sqrt(-2.0 * std::log1p(-u2));
+  next_double_ = radius * std::sin(two_pi * u1);
+  has_next_double_ = true;
+  return radius * std::cos(two_pi * u1);
+}
+
+std::vector<uint8_t> CpuGenerator::get_state() const {
+  StateBytes state{};
+  state.seed = seed_;
+  state.left = left_;
+  state.seeded = 1;
+  state.next = next_;
+  for (int i = 0; i < kWords; ++i) state.words[i] = words_[i];
+  state.normal_y = has_next_double_ ? next_double_ : 0;
+  state.normal_is_valid = has_next_double_ ? 1 : 0;
+  std::vector<uint8_t> bytes(sizeof(state));
+  std::memcpy(bytes.data(), &state, sizeof(state));
+  return bytes;
+}
+
+void CpuGenerator::set_state(const uint8_t* bytes, size_t size) {
+  LAMELLA_CHECK(size == kStateBytes, "set_state: expected a state of ", kStateBytes,
+                " bytes, got ", size);
+  StateBytes state;
+  std::memcpy(&state, bytes, sizeof(state));
+  LAMELLA_CHECK(state.left >= 1 && state.left <= kWords && state.next <= kWords,
+                "set_state: expected the state of a CPU generator, got other bytes");
+  seed_ = state.seed;
+  left_ = state.left;
+  next_ = static_cast<uint32_t>(state.next);
+  for (int i = 0; i < kWords; ++i) words_[i] = static_cast<uint32_t>(state.words[i]);
+  has_next_double_ = state.normal_is_valid != 0;
+  next_double_ = state.normal_y;
+}
+
+Generator CpuGenerator::clone() const {
+  auto* copy = new CpuGenerator(seed_);
+  Generator result = Generator::adopt(copy);
+  std::vector<uint8_t> state = get_state();
+  copy->set_state(state.data(), state.size());
+  return result;
+}
+
+CpuGenerator& CpuGenerator::of(const Generator& generator) {
+  GeneratorImpl& impl = GeneratorImpl::of(generator);
+  LAMELLA_CHECK(impl.device.is_cpu(), "Generator: expected a generator on cpu, got one on ",
+                impl.device);
+  return static_cast<CpuGenerator&>(impl);
+}
+
+Generator make_cpu_generator(uint64_t seed) { return Generator::adopt(new CpuGenerator(seed)); }
+
+const Generator& default_cpu_generator() {
+  // Never destroyed: operators may run in static destructors.
+  static auto* instance = new Generator(make_cpu_generator());
+  return *instance;
+}
+
+}  // namespace lamella
