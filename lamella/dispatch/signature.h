@@ -9,18 +9,17 @@ namespace lamella::abi {
 // Marks a dispatched call in flight: Note [Deregistering while others call].
 class ReaderScope {
  public:
-  explicit ReaderScope(lamella_thread_state& thread) : thread_(thread) {
-    __atomic_store_n(&thread_.readers, thread_.readers + 1, __ATOMIC_RELAXED);
+  explicit ReaderScope(lamella_thread_state& thread) : thread_(thread), before_(thread.readers) {
+    __atomic_store_n(&thread_.readers, before_ + 1, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
   }
-  ~ReaderScope() {
-    __atomic_store_n(&thread_.readers, thread_.readers - 1, __ATOMIC_RELEASE);
-  }
+  ~ReaderScope() { __atomic_store_n(&thread_.readers, before_, __ATOMIC_RELEASE); }
   ReaderScope(const ReaderScope&) = delete;
   ReaderScope& operator=(const ReaderScope&) = delete;
 
  private:
   lamella_thread_state& thread_;
+  uint32_t before_;
 };
 
 // ---- Key sets of arguments ---------------------------------------------------------------------
