@@ -7,8 +7,10 @@ namespace {
 struct Keys {
   uint64_t tensors = 0;
   uint64_t device = 0;
+  bool has_tensor = false;
   void add(const lamella_value& value) {
     if (value.tag == LAMELLA_TENSOR) {
+      has_tensor = true;
       if (value.as.tensor != nullptr) tensors |= value.as.tensor->key_set;
     } else if (value.tag == LAMELLA_TENSOR_LIST) {
       auto* list = static_cast<lamella_tensor* const*>(value.as.pointer);
@@ -41,7 +43,7 @@ lamella_status fail(lamella_status kind, const std::string& text) {
 uint64_t key_set_of_call(const lamella_operator* op, const lamella_value* arguments) {
   Keys keys;
   for (uint32_t i = 0; i < op->argument_count; ++i) keys.add(arguments[i]);
-  if (keys.tensors == 0) {
+  if (keys.tensors == 0 && !keys.has_tensor) {
     keys.tensors = keys.device != 0 ? keys.device : abi::device_keys(Device(DeviceType::CPU));
   }
   return abi::with_thread(keys.tensors, op, lamella_thread);
@@ -62,21 +64,13 @@ lamella_status lamella_call_boxed(const lamella_operator* op, const lamella_valu
   if (return_count != op->return_count) [[unlikely]] {
     return fail_count(op, "returns", op->return_count, return_count);
   }
-  uint64_t keys = key_set_of_call(op, arguments);
-  abi::ReaderScope reader(lamella_thread);
-  const lamella_kernel* kernel =
-      __atomic_load_n(&op->slots[detail::slot_of(keys)], __ATOMIC_ACQUIRE);
-  return kernel->boxed(kernel, op, keys, arguments, returns);
+  return abi::call_boxed(op, key_set_of_call(op, arguments), arguments, returns);
 }
 
 lamella_status lamella_redispatch_boxed(const lamella_operator* op, uint64_t key_set,
                                         const lamella_value* arguments,
                                         lamella_value* returns) noexcept {
-  uint64_t keys = key_set & op->mask;
-  abi::ReaderScope reader(lamella_thread);
-  const lamella_kernel* kernel =
-      __atomic_load_n(&op->slots[detail::slot_of(keys)], __ATOMIC_ACQUIRE);
-  return kernel->boxed(kernel, op, keys, arguments, returns);
+  return abi::call_boxed(op, key_set & op->mask, arguments, returns);
 }
 
 lamella_status lamella_find_operator(const char* name, const char* overload,

@@ -103,9 +103,9 @@ inline constexpr SlotTable kSlotTable = make_slot_table();
 
 // The slot that serves a key set: two bit scans and one small table.
 inline constexpr uint32_t slot_of(uint64_t key_set) {
-  int high = 63 - __builtin_clzll(key_set | 1);
+  uint64_t high = 63u ^ static_cast<uint64_t>(__builtin_clzll(key_set | 1));
   uint32_t backends = static_cast<uint32_t>(key_set) & kSlotTable.backend_mask[high];
-  return kSlotTable.base[high] + static_cast<uint32_t>(31 - __builtin_clz(backends | 1));
+  return kSlotTable.base[high] + (31u ^ static_cast<uint32_t>(__builtin_clz(backends | 1)));
 }
 inline constexpr uint64_t kBackendMask = (uint64_t{1} << LAMELLA_BACKEND_BITS) - 1;
 inline constexpr uint64_t functionality_bit(Functionality f) {

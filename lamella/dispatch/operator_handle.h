@@ -145,10 +145,7 @@ class OperatorHandle {
  private:
   lamella_status redispatch_boxed_status(DispatchKeySet keys, const lamella_value* arguments,
                                          lamella_value* returns) const {
-    abi::ReaderScope reader(lamella_thread);
-    const lamella_kernel* kernel = __atomic_load_n(
-        &op_->slots[detail::slot_of(keys.raw_repr() & op_->mask)], __ATOMIC_ACQUIRE);
-    return kernel->boxed(kernel, op_, keys.raw_repr() & op_->mask, arguments, returns);
+    return abi::call_boxed(op_, keys.raw_repr() & op_->mask, arguments, returns);
   }
   template <class F>
   void run(Stack* stack, F&& call) const {

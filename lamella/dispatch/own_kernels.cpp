@@ -7,8 +7,7 @@ namespace {
 
 lamella_status call_below(const lamella_operator* op, uint64_t keys, const lamella_value* arguments,
                           lamella_value* returns) {
-  const lamella_kernel* kernel =
-      __atomic_load_n(&op->slots[detail::slot_of(keys)], __ATOMIC_ACQUIRE);
+  const lamella_kernel* kernel = abi::kernel_of(op, keys);
   return kernel->boxed(kernel, op, keys, arguments, returns);
 }
 

@@ -6,21 +6,32 @@
 
 namespace lamella::abi {
 
-// Marks a dispatched call in flight: Note [Deregistering while others call].
-class ReaderScope {
- public:
-  explicit ReaderScope(lamella_thread_state& thread) : thread_(thread), before_(thread.readers) {
-    __atomic_store_n(&thread_.readers, before_ + 1, __ATOMIC_RELAXED);
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-  }
-  ~ReaderScope() { __atomic_store_n(&thread_.readers, before_, __ATOMIC_RELEASE); }
-  ReaderScope(const ReaderScope&) = delete;
-  ReaderScope& operator=(const ReaderScope&) = delete;
-
- private:
-  lamella_thread_state& thread_;
-  uint32_t before_;
-};
+// Marks a dispatched call in flight: Note [Deregistering while others call]. Nothing between enter
+// and leave throws, and calls nest, so the former count is simply put back.
+[[gnu::always_inline]] inline uint32_t enter_call() {
+  uint32_t before = lamella_thread.readers;
+  __atomic_store_n(&lamella_thread.readers, before + 1, __ATOMIC_RELAXED);
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  return before;
+}
+[[gnu::always_inline]] inline void leave_call(uint32_t before) {
+  __atomic_store_n(&lamella_thread.readers, before, __ATOMIC_RELEASE);
+}
+// The kernel that serves a key set now. Between enter_call and leave_call only.
+[[gnu::always_inline]] inline const lamella_kernel* kernel_of(const lamella_operator* op,
+                                                              uint64_t keys) {
+  return __atomic_load_n(&op->slots[detail::slot_of(keys)], __ATOMIC_ACQUIRE);
+}
+// A boxed call with a given key set.
+[[gnu::always_inline]] inline lamella_status call_boxed(const lamella_operator* op, uint64_t keys,
+                                                        const lamella_value* arguments,
+                                                        lamella_value* returns) {
+  uint32_t before = enter_call();
+  const lamella_kernel* kernel = kernel_of(op, keys);
+  lamella_status status = kernel->boxed(kernel, op, keys, arguments, returns);
+  leave_call(before);
+  return status;
+}
 
 // ---- Key sets of arguments ---------------------------------------------------------------------
 
@@ -57,12 +68,13 @@ template <class T>
 inline void add_keys(KeySource& source, const std::vector<T>& list) {
   add_keys(source, ArrayRef<T>(list));
 }
-// Calls without a tensor go to the Device argument's backend, else to the CPU.
+// Calls without a tensor go to the Device argument's backend, else to the CPU; those whose only
+// tensors are undefined have no keys.
 template <class... A>
-inline uint64_t keys_of(const A&... arguments) {
+[[gnu::always_inline]] inline uint64_t keys_of(const A&... arguments) {
   KeySource source;
   (add_keys(source, arguments), ...);
-  if (source.keys != 0) [[likely]] return source.keys;
+  if ((is_tensor<A> || ...) || source.keys != 0) return source.keys;
   return source.device != 0 ? source.device : device_keys(Device(DeviceType::CPU));
 }
 inline uint64_t with_thread(uint64_t keys, const lamella_operator* op,
@@ -263,17 +275,15 @@ struct Call<R(A...)> {
                                                 std::remove_reference_t<A>&... arguments) {
     lamella_status status;
     Forms forms;
-    {
-      ReaderScope reader(lamella_thread);
-      const lamella_kernel* kernel =
-          __atomic_load_n(&op->slots[detail::slot_of(keys)], __ATOMIC_ACQUIRE);
-      if (kernel->typed != nullptr) [[likely]] {
-        status = reinterpret_cast<Typed>(kernel->typed)(
-            kernel, keys, ParamOf<A>::pack(arguments)..., &forms);
-      } else {
-        status = invoke_boxed(kernel, op, keys, ParamOf<A>::pack(arguments)..., &forms);
-      }
+    uint32_t before = enter_call();
+    const lamella_kernel* kernel = kernel_of(op, keys);
+    if (kernel->typed != nullptr) [[likely]] {
+      status = reinterpret_cast<Typed>(kernel->typed)(
+          kernel, keys, ParamOf<A>::pack(arguments)..., &forms);
+    } else {
+      status = invoke_boxed(kernel, op, keys, ParamOf<A>::pack(arguments)..., &forms);
     }
+    leave_call(before);
     if (status != LAMELLA_OK) [[unlikely]] lamella::detail::throw_status(status);
     return Res::template load<Refs>(forms, arguments...);
   }

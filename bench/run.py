@@ -1,0 +1,263 @@
+"""Measures Lamella beside its peers in one run and prints a table: required, got, peer.
+
+Needs what `make bench` installs and builds. Rows whose peer is missing say so.
+Usage: run.py [--build DIR] [--only cpp|python|size|build]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+Rows = dict[str, float]
+
+
+def run_rows(command: list[str], env: dict[str, str] | None = None) -> Rows:
+    """Runs a benchmark that prints one JSON object a line."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **(env or {})}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    if done.returncode != 0:
+        print(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}", file=sys.stderr)
+        return {}
+    rows = (json.loads(line) for line in done.stdout.splitlines() if line.startswith("{"))
+    return {row["row"]: row["ns"] for row in rows}
+
+
+class Table:
+    """Collects rows and prints them as they come."""
+
+    def __init__(self) -> None:
+        self.missed: list[str] = []
+        print(f"{'what':<58}{'required':>22}{'got':>12}{'peer':>26}  ok")
+
+    def section(self, title: str) -> None:
+        print(f"\n-- {title}")
+
+    def row(self, what: str, required: str, got: str, peer: str, met: bool | None) -> None:
+        mark = {True: "yes", False: "NO", None: "-"}[met]
+        print(f"{what:<58}{required:>22}{got:>12}{peer:>26}  {mark}", flush=True)
+        if met is False:
+            self.missed.append(what)
+
+    def limit(self, what: str, got: float | None, limit: float, unit: str, peer: str = "") -> None:
+        if got is None:
+            self.row(what, f"<= {limit:g} {unit}", "not run", peer, None)
+        else:
+            self.row(what, f"<= {limit:g} {unit}", f"{got:.2f} {unit}", peer, got <= limit)
+
+    def ratio(
+        self, what: str, got: float | None, factor: float, peer_name: str, peer: float | None
+    ) -> None:
+        required = f"<= {factor:g} x {peer_name}"
+        if got is None or peer is None:
+            missing = "not run" if got is None else f"{got:.1f} ns"
+            self.row(what, required, missing, f"{peer_name} not run", None)
+            return
+        against = f"{peer_name} {peer:.1f} ns ({got / peer:.3f} x)"
+        self.row(what, required, f"{got:.1f} ns", against, got <= factor * peer)
+
+
+def build_torch_peer(folder: Path) -> Path | None:
+    """Compiles the libtorch rows against the installed torch wheel."""
+    try:
+        import torch
+    except ImportError:
+        return None
+    base = Path(torch.__file__).parent
+    program = folder / "operators_torch"
+    command = [
+        os.environ.get("CXX", "g++"), "-std=c++20", "-O2", "-DNDEBUG", f"-I{ROOT}",
+        f"-I{base}/include", f"-I{base}/include/torch/csrc/api/include",
+        f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}",
+        str(ROOT / "bench" / "operators_torch.cpp"), "-o", str(program),
+        f"-L{base}/lib", f"-Wl,-rpath,{base}/lib", "-ltorch_cpu", "-lc10",
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        print(f"the libtorch rows do not compile:\n{done.stderr[-1500:]}", file=sys.stderr)
+        return None
+    return program
+
+
+def cpp_rows(table: Table, build: Path, folder: Path) -> None:
+    dispatch = run_rows([str(build / "bench" / "bench_dispatch")])
+    shared = run_rows([str(build / "bench" / "bench_operators")])
+    inside = run_rows([str(build / "bench" / "bench_operators_inside")])
+    program = build_torch_peer(folder)
+    torch = run_rows([str(program)]) if program else {}
+
+    def peer(row: str) -> str:
+        return f"torch {torch[row]:.1f} ns" if row in torch else "torch not run"
+
+    table.section("dispatch, C++")
+    for row, limit in [
+        ("typed call over direct", 3.0),
+        ("boxed call over direct", 8.0),
+        ("typed call of a boxed-only kernel over direct", 10.0),
+        ("one more layer that redispatches", 5.0),
+        ("a layer that does not apply", 0.5),
+    ]:
+        table.limit(row, dispatch.get(row), limit, "ns", peer(row) if row in torch else "")
+    table.row("find by name", "-", f"{dispatch.get('find by name', 0):.1f} ns", peer("find by name"), None)
+    table.section("operators, C++")
+    for row, factor in [
+        ("add, 1 element", 0.07),
+        ("add_out", 0.1),
+        ("empty", 0.11),
+        ("view", 0.16),
+    ]:
+        table.ratio(row, shared.get(row), factor, "torch", torch.get(row))
+    for row in ["add, 64 elements", "add_", "mul by a scalar", "transpose", "mm 4x4"]:
+        if row in shared:
+            table.row(row, "-", f"{shared[row]:.1f} ns", peer(row), None)
+    table.ratio(
+        "add from a separately built library",
+        shared.get("add, 1 element"), 1.3, "inside", inside.get("add, 1 element"),
+    )  # fmt: skip
+    instruction_rows(table, build)
+
+
+def instruction_rows(table: Table, build: Path) -> None:
+    """Instructions of one call, counted by callgrind: free of noise."""
+    sys.path.insert(0, str(ROOT / "tools"))
+    from count_instructions import instructions_per_call
+
+    program = build / "bench" / "bench_dispatch"
+    counts = {row: instructions_per_call(program, row) for row in ("direct", "typed", "boxed", "into_boxed", "layer")}
+    if any(count is None for count in counts.values()):
+        table.row("instructions of the dispatch rows", "-", "not run", "valgrind not found", None)
+        return
+    direct = counts["direct"]
+    for row, label in [
+        ("typed", "instructions: typed call over direct"),
+        ("boxed", "instructions: boxed call over direct"),
+        ("into_boxed", "instructions: into a boxed-only kernel over direct"),
+        ("layer", "instructions: a layer that redispatches, over typed"),
+    ]:
+        base = counts["typed"] if row == "layer" else direct
+        table.row(label, "-", f"{counts[row] - base:.0f}", "", None)
+
+
+def python_rows(table: Table, build: Path) -> None:
+    script = str(ROOT / "bench" / "python_calls.py")
+    results: dict[str, Rows] = {}
+    for kind in ("lamella", "numpy", "torch", "tvm_ffi"):
+        extra = [str(build / "bench" / "libbench_custom.so")] if kind == "lamella" else []
+        results[kind] = run_rows([sys.executable, script, kind, *extra])
+    ours, numpy, torch = results["lamella"], results["numpy"], results["torch"]
+    table.section("calls, Python")
+    for size in ("1 element", "64 elements"):
+        for row in ("add(a, b)", "a + b", "a + 1.5", "add(out=)"):
+            name = f"{row}, {size}"
+            table.ratio(name, ours.get(name), 0.4, "NumPy", numpy.get(name))
+    for row in ("transpose", "a[1:3]", "reshape", "empty(4)"):
+        table.ratio(row, ours.get(row), 0.95, "NumPy", numpy.get(row))
+    table.ratio(
+        "add of another library", ours.get("custom add"), 1.1, "built-in", ours.get("built-in add, bound")
+    )
+    table.ratio(
+        "custom no-op", ours.get("custom no-op"), 0.6, "tvm-ffi", results["tvm_ffi"].get("custom no-op")
+    )
+    for row in ("add(a, b), 1 element", "transpose", "custom no-op", "sum"):
+        if row in torch and row in ours:
+            table.row(f"{row} beside torch", "-", f"{ours[row]:.1f} ns", f"torch {torch[row]:.1f} ns", None)
+
+
+def import_ms(module: str) -> float | None:
+    """Wall time of an import over that of a bare interpreter, in milliseconds; median of nine."""
+
+    def once(statement: str) -> float:
+        begin = time.perf_counter()
+        subprocess.run([sys.executable, "-c", statement], check=True, capture_output=True)
+        return (time.perf_counter() - begin) * 1e3
+
+    try:
+        once(f"import {module}")
+    except subprocess.CalledProcessError:
+        return None
+    loaded = statistics.median(once(f"import {module}") for _ in range(9))
+    return loaded - statistics.median(once("pass") for _ in range(9))
+
+
+def size_rows(table: Table, build: Path) -> None:
+    table.section("size and import")
+    ours, numpy, torch = import_ms("lamella"), import_ms("numpy"), import_ms("torch")
+    peers = ", ".join(f"{n} {v:.0f} ms" for n, v in (("NumPy", numpy), ("torch", torch)) if v)
+    table.limit("import lamella over a bare interpreter", ours, 30.0, "ms", peers)
+    with tempfile.TemporaryDirectory() as folder:
+        library = build / "prefix" / "lib" / "liblamella.so"
+        stripped = Path(folder) / "liblamella.so"
+        subprocess.run(["strip", "-o", str(stripped), str(library.resolve())], check=True)
+        table.limit("core library, stripped", stripped.stat().st_size / 1e6, 8.0, "MB")
+
+
+def compile_seconds(text: str, build: Path, folder: Path) -> float | None:
+    source = folder / "extension.cpp"
+    source.write_text(text)
+    command = [
+        os.environ.get("CXX", "g++"), "-std=c++20", "-O0", "-fPIC", "-c",
+        f"-I{build}/prefix/include", str(source), "-o", str(folder / "extension.o"),
+    ]  # fmt: skip
+    times = []
+    for _ in range(5):
+        begin = time.perf_counter()
+        if subprocess.run(command, check=False).returncode != 0:
+            return None
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times)
+
+
+BODY = """
+namespace {
+lamella::Tensor twice(const lamella::Tensor& self) { return %s; }
+LAMELLA_LIBRARY(bench_compile, m) { m.def("twice(Tensor self) -> Tensor"); }
+LAMELLA_LIBRARY_IMPL(bench_compile, CPU, m) { m.impl("twice", LAMELLA_FN(twice)); }
+}
+"""
+
+
+def build_rows(table: Table, build: Path, folder: Path) -> None:
+    table.section("building an extension")
+    everything = "#include <lamella/lamella.h>\n" + BODY % "lamella::add(self, self)"
+    one = "#include <lamella/library.h>\n#include <lamella/api/ops/add.h>\n" + BODY % "lamella::add(self, self)"
+    table.limit("compile one file, everything included", compile_seconds(everything, build, folder), 0.6, "s")
+    table.limit("compile one file, one header per operator", compile_seconds(one, build, folder), 0.3, "s")
+    bare = "#include <optional>\n#include <string>\n#include <tuple>\n#include <vector>\n"
+    seconds = compile_seconds(bare, build, folder)
+    if seconds is not None:
+        table.row("compile the standard headers alone", "-", f"{seconds:.2f} s", "", None)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", type=Path, default=ROOT / "build")
+    parser.add_argument("--only", choices=["cpp", "python", "size", "build"])
+    options = parser.parse_args()
+    with open("/proc/cpuinfo") as info:
+        model = next((line.split(":")[1].strip() for line in info if line.startswith("model name")), "?")
+    print(f"{model}, {os.cpu_count()} cores, Python {sysconfig.get_python_version()}, one thread")
+    table = Table()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if options.only in (None, "cpp"):
+            cpp_rows(table, options.build, folder)
+        if options.only in (None, "python"):
+            python_rows(table, options.build)
+        if options.only in (None, "size"):
+            size_rows(table, options.build)
+        if options.only in (None, "build"):
+            build_rows(table, options.build, folder)
+    print(f"\n{len(table.missed)} rows short" + (": " + "; ".join(table.missed) if table.missed else ""))
+
+
+if __name__ == "__main__":
+    main()
