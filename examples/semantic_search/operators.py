@@ -1,0 +1,30 @@
+"""Builds the example's own operator library against the installed Lamella, and loads it."""
+
+import pathlib
+import subprocess
+
+import lamella
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+
+
+def run(command, log):
+    with open(log, "ab") as file:
+        done = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, check=False)
+    if done.returncode != 0:
+        text = pathlib.Path(log).read_text(encoding="utf-8", errors="replace")
+        raise SystemExit(f"{' '.join(map(str, command))} failed:\n{text[-4000:]}")
+
+
+def load(build=ROOT / "build" / "examples" / "semantic_search", prefix=ROOT / "build" / "prefix"):
+    """Brings the library up to date (seconds at the first time) and loads its operators."""
+    build.mkdir(parents=True, exist_ok=True)
+    log = build / "build.log"
+    log.write_bytes(b"")
+    if not (build / "CMakeCache.txt").exists():
+        print("Building the example's own operator ...", flush=True)
+        run(["cmake", "-S", HERE, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}",
+             "-DCMAKE_BUILD_TYPE=Release"], log)
+    run(["cmake", "--build", build], log)
+    lamella.load_library(str(build / "libsearch_ops.so"))
