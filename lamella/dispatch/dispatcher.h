@@ -35,9 +35,7 @@ class Dispatcher {
   }
 
   // The operator if it is defined.
-  std::optional<OperatorHandle> findSchema(const OperatorId& name) const {
-    return lookup(name, 1);
-  }
+  std::optional<OperatorHandle> findSchema(const OperatorId& name) const { return lookup(name, 1); }
   // The operator if anything was registered under the name.
   std::optional<OperatorHandle> findOp(const OperatorId& name) const { return lookup(name, 0); }
   // Fails with the names that are near.
@@ -71,10 +69,18 @@ class Dispatcher {
                                       CppFunction kernel, const char* debug = "registerImpl") {
     Block block(name.name.c_str(), LAMELLA_LIBRARY_IMPL, debug);
     lamella_kernel_description description = kernel.release(debug, 0);
-    detail::check(lamella_library_implement(
-        block.library, toString(name).c_str(),
-        static_cast<uint16_t>(key.value_or(DispatchKey::None)), &description));
+    detail::check(lamella_library_implement(block.library, toString(name).c_str(),
+                                            static_cast<uint16_t>(key.value_or(DispatchKey::None)),
+                                            &description));
     return block.keep();
+  }
+  // The same from the parts that PyTorch hands over: the kernel knows its signature itself, and the
+  // schema that would be inferred from it follows from that.
+  template <class InferredSchema>
+  RegistrationHandleRAII registerImpl(const OperatorId& name, std::optional<DispatchKey> key,
+                                      CppFunction kernel, const std::optional<CppSignature>&,
+                                      InferredSchema&&, const std::string& debug) {
+    return registerImpl(name, key, std::move(kernel), debug.c_str());
   }
   // Registers a boxed kernel for every operator that has none for the key.
   RegistrationHandleRAII registerFallback(DispatchKey key, CppFunction kernel,

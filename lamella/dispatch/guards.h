@@ -37,8 +37,7 @@ class IncludeDispatchKeyGuard : detail::ThreadKeysGuard {
 class ExcludeDispatchKeyGuard : detail::ThreadKeysGuard {
  public:
   explicit ExcludeDispatchKeyGuard(DispatchKeySet keys)
-      : ThreadKeysGuard(&lamella_thread_state::excluded,
-                        keys.raw_repr() & ~detail::kBackendMask) {}
+      : ThreadKeysGuard(&lamella_thread_state::excluded, keys.raw_repr() & ~detail::kBackendMask) {}
   explicit ExcludeDispatchKeyGuard(DispatchKey key)
       : ExcludeDispatchKeyGuard(DispatchKeySet(key)) {}
 };
@@ -57,6 +56,15 @@ class AutoDispatchBelowADInplaceOrView : ExcludeDispatchKeyGuard {
 // The older name of AutoDispatchBelowAutograd.
 using AutoNonVariableTypeMode = AutoDispatchBelowAutograd;
 
+// What this thread adds and takes, as it stands.
+struct LocalDispatchKeySet {
+  DispatchKeySet included_;
+  DispatchKeySet excluded_;
+};
+inline LocalDispatchKeySet tls_local_dispatch_key_set() {
+  return {DispatchKeySet::from_raw_repr(lamella_thread.included),
+          DispatchKeySet::from_raw_repr(lamella_thread.excluded)};
+}
 inline bool tls_is_dispatch_key_included(DispatchKey key) {
   return DispatchKeySet::from_raw_repr(lamella_thread.included).has_any(DispatchKeySet(key));
 }

@@ -8,7 +8,9 @@ namespace lamella {
 // A function known at compile time; LAMELLA_FN(f) names one. The call to it can be inlined.
 template <auto f>
 struct CompileTimeFunction {
+  using FuncType = std::remove_pointer_t<decltype(f)>;
   static constexpr auto function = f;
+  static constexpr auto func_ptr() { return f; }
 };
 #define LAMELLA_FN(f) (::lamella::CompileTimeFunction<f>())
 
@@ -104,16 +106,16 @@ inline void run_with_stack(const lamella_operator* op, const lamella_value* argu
     stack.push_back(IValue::from_borrowed(arguments[i]));
   }
   body(&stack);
-  LAMELLA_CHECK(stack.size() == op->return_count, op->name,
-                ": expected its boxed kernel to leave ", op->return_count,
-                " values on the stack, got ", stack.size());
+  LAMELLA_CHECK(stack.size() == op->return_count, op->name, ": expected its boxed kernel to leave ",
+                op->return_count, " values on the stack, got ", stack.size());
   for (uint32_t i = 0; i < op->return_count; ++i) returns[i] = stack[i].unsafe_release();
 }
 
 // Calls `f`, one of the three spellings, and turns what it throws into a status.
 template <class F>
 lamella_status call_boxed_function(F&& f, const lamella_operator* op, uint64_t keys,
-                                   const lamella_value* arguments, lamella_value* returns) noexcept {
+                                   const lamella_value* arguments,
+                                   lamella_value* returns) noexcept {
   using Fn = typename FunctionType<std::decay_t<F>>::type;
   DispatchKeySet set(DispatchKeySet::RAW, keys);
   OperatorHandle handle(op);
@@ -157,6 +159,24 @@ lamella_status boxed_functor(const lamella_kernel* kernel, const lamella_operato
 
 }  // namespace detail
 
+// The C++ signature of a kernel, in the letters of abi_types.h. make<F>: of a function, a pointer
+// to one, a functor, or a lambda.
+class CppSignature {
+ public:
+  template <class F>
+  static CppSignature make() {
+    using Function = std::remove_pointer_t<std::decay_t<F>>;
+    using Fn = typename detail::FunctionType<Function>::type;
+    return CppSignature(abi::Call<typename detail::Schema<Fn>::type>::signature());
+  }
+  const std::string& name() const { return name_; }
+  bool operator==(const CppSignature&) const = default;
+
+ private:
+  explicit CppSignature(std::string name) : name_(std::move(name)) {}
+  std::string name_;
+};
+
 // Move-only description of a kernel. Holds a functor's copy until it is registered.
 class CppFunction {
  public:
@@ -182,9 +202,10 @@ class CppFunction {
     }
   }
   // A lambda or functor; copied and kept as long as it is registered.
-  template <class F, class = std::enable_if_t<std::is_class_v<std::decay_t<F>> &&
-                                              !std::is_same_v<std::decay_t<F>, CppFunction> &&
-                                              !detail::is_compile_time_function<std::decay_t<F>>::value>>
+  template <class F,
+            class = std::enable_if_t<std::is_class_v<std::decay_t<F>> &&
+                                     !std::is_same_v<std::decay_t<F>, CppFunction> &&
+                                     !detail::is_compile_time_function<std::decay_t<F>>::value>>
   explicit CppFunction(F&& functor) {
     using D = std::decay_t<F>;
     using Fn = typename detail::FunctionType<D>::type;
@@ -225,6 +246,18 @@ class CppFunction {
   static CppFunction makeFromUnboxedFunction(F* f) {
     return CppFunction(f);
   }
+  template <auto f>
+  static CppFunction makeFromUnboxedFunction(CompileTimeFunction<f> function) {
+    return CppFunction(function);
+  }
+  template <class F>
+  static CppFunction makeFromUnboxedRuntimeFunction(F* f) {
+    return CppFunction(f);
+  }
+  template <class F>
+  static CppFunction makeFromUnboxedLambda(F&& f) {
+    return CppFunction(std::forward<F>(f));
+  }
   // The key to register for, where it is not the block's.
   CppFunction&& with_key(DispatchKey key) && {
     key_ = key;
@@ -263,6 +296,14 @@ class CppFunction {
 template <class F>
 CppFunction dispatch(DispatchKey key, F&& f) {
   return CppFunction(std::forward<F>(f)).with_key(key);
+}
+
+// The same for the key of a device.
+template <class F>
+CppFunction dispatch(DeviceType type, F&& f) {
+  return dispatch(
+      DispatchKeySet::from_raw_repr(default_key_set(type, true)).highestPriorityTypeId(),
+      std::forward<F>(f));
 }
 
 }  // namespace lamella

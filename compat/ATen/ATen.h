@@ -1,0 +1,18 @@
+// All of at::.
+#pragma once
+#include <ATen/DeviceGuard.h>
+#include <ATen/Dispatch.h>
+#include <ATen/Functions.h>
+#include <ATen/Operators.h>
+#include <ATen/TensorAccessor.h>
+#include <ATen/core/Generator.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/Scalar.h>
+#include <c10/core/Layout.h>
+#include <c10/core/SymInt.h>
+#include <c10/util/BFloat16.h>
+#include <c10/util/Half.h>
+#include <c10/util/OptionalArrayRef.h>
+#include <c10/util/complex.h>
+#include <c10/util/irange.h>
+#include <c10/util/string_view.h>

@@ -1,0 +1,3 @@
+// at::Device.
+#pragma once
+#include <c10/core/Device.h>

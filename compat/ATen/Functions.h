@@ -1,0 +1,3 @@
+// at::add, at::empty and all other functions.
+#pragma once
+#include <ATen/core/Tensor.h>

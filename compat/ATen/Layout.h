@@ -1,0 +1,3 @@
+// at::Layout.
+#pragma once
+#include <c10/core/Layout.h>

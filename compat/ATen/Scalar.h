@@ -1,0 +1,3 @@
+// at::Scalar.
+#pragma once
+#include <c10/core/Scalar.h>

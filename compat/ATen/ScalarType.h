@@ -1,0 +1,3 @@
+// at::ScalarType.
+#pragma once
+#include <c10/core/ScalarType.h>

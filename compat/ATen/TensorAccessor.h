@@ -1,0 +1,3 @@
+// at::TensorAccessor.
+#pragma once
+#include <ATen/core/TensorAccessor.h>

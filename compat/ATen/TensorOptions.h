@@ -1,0 +1,3 @@
+// at::TensorOptions.
+#pragma once
+#include <c10/core/TensorOptions.h>

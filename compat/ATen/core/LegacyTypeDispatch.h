@@ -1,0 +1,3 @@
+// Guards that call below autograd.
+#pragma once
+#include <c10/core/impl/LocalDispatchKeySet.h>

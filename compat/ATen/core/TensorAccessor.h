@@ -1,0 +1,4 @@
+// at::TensorAccessor.
+#pragma once
+#include <c10/lamella_names.h>
+#include "lamella/core/accessor.h"

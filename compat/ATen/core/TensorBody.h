@@ -1,0 +1,3 @@
+// at::Tensor.
+#pragma once
+#include <ATen/core/Tensor.h>

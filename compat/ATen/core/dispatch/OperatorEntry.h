@@ -1,0 +1,3 @@
+// Part of the dispatcher's header.
+#pragma once
+#include <ATen/core/dispatch/Dispatcher.h>

@@ -1,0 +1,8 @@
+// c10::FunctionSchema and c10::Argument, as a kernel asks for them.
+#pragma once
+#include <ATen/core/operator_name.h>
+
+namespace c10 {
+using FunctionSchema = lamella::OperatorSchema;
+using Argument = lamella::ArgumentInfo;
+}  // namespace c10

@@ -1,0 +1,4 @@
+// c10::IValue.
+#pragma once
+#include <c10/lamella_names.h>
+#include "lamella/core/ivalue.h"

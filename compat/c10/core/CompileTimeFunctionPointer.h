@@ -1,0 +1,13 @@
+// c10::CompileTimeFunctionPointer and TORCH_FN: a function as a type.
+#pragma once
+#include <c10/lamella_names.h>
+
+#include "lamella/dispatch/kernel_function.h"
+
+namespace c10 {
+template <class FuncType, FuncType* f>
+using CompileTimeFunctionPointer = lamella::CompileTimeFunction<f>;
+}  // namespace c10
+
+#define TORCH_FN_TYPE(func) ::lamella::CompileTimeFunction<func>
+#define TORCH_FN(func) LAMELLA_FN(func)

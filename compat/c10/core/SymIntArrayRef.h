@@ -1,0 +1,3 @@
+// c10::SymIntArrayRef.
+#pragma once
+#include <c10/core/SymInt.h>

@@ -1,0 +1,41 @@
+// The namespaces c10, at and torch: Lamella's names, found through them. Each header here adds only
+// the few that PyTorch spells otherwise.
+//
+// Note [Directives, not copies]
+//   A using-directive makes every name of Lamella's reachable as at::…, c10::… and torch::… while
+//   it stays one entity, so code that opens all three namespaces meets no ambiguity. Inner
+//   namespaces that code may reopen (at::native, at::_ops, c10::impl, …) exist here from the start,
+//   because a namespace declared later would hide Lamella's of the same name.
+#pragma once
+
+namespace lamella {
+namespace native {}
+namespace ops {}
+}  // namespace lamella
+
+namespace c10 {
+using namespace lamella;
+namespace impl {}
+namespace guts {}
+namespace detail {}
+}  // namespace c10
+
+namespace at {
+using namespace c10;
+namespace native {
+using namespace lamella::native;
+}
+namespace _ops {
+using namespace lamella::ops;
+}
+namespace impl {
+using namespace c10::impl;
+}
+namespace detail {}
+}  // namespace at
+
+namespace torch {
+using namespace at;
+namespace detail {}
+namespace jit {}
+}  // namespace torch

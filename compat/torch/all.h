@@ -1,0 +1,4 @@
+// Everything of torch:: that Lamella has.
+#pragma once
+#include <torch/library.h>
+#include <torch/types.h>

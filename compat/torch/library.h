@@ -1,0 +1,26 @@
+// TORCH_LIBRARY and its kin, torch::Library, torch::CppFunction.
+#pragma once
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+#include <c10/core/CompileTimeFunctionPointer.h>
+#include <c10/core/SymInt.h>
+#include <c10/util/string_view.h>
+
+#include "lamella/dispatch/library.h"
+
+namespace torch::detail {
+using TorchLibraryInit = lamella::detail::LibraryInit;
+}
+namespace c10::impl {
+// Every key is built in.
+constexpr bool dispatch_key_allowlist_check(lamella::DispatchKey) { return true; }
+}  // namespace c10::impl
+
+#define TORCH_LIBRARY(ns, m) LAMELLA_LIBRARY(ns, m)
+#define TORCH_LIBRARY_FRAGMENT(ns, m) LAMELLA_LIBRARY_FRAGMENT(ns, m)
+#define TORCH_LIBRARY_IMPL(ns, k, m) LAMELLA_LIBRARY_IMPL(ns, k, m)
+#define TORCH_LIBRARY_THREAD_UNSAFE_LAZY_INIT(ns, m) LAMELLA_LIBRARY(ns, m)
+// Every operator and kernel is selected.
+#define TORCH_SELECTIVE_NAME(name) name
+#define TORCH_SELECTIVE_SCHEMA(schema) schema

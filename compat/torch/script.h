@@ -1,0 +1,3 @@
+// What an operator library includes: torch:: with TORCH_LIBRARY.
+#pragma once
+#include <torch/all.h>
