@@ -70,7 +70,7 @@ lamella_status lamella_call_boxed(const lamella_operator* op, const lamella_valu
 lamella_status lamella_redispatch_boxed(const lamella_operator* op, uint64_t key_set,
                                         const lamella_value* arguments,
                                         lamella_value* returns) noexcept {
-  return abi::call_boxed(op, key_set & op->mask, arguments, returns);
+  return abi::call_boxed(op, abi::masked(op, key_set), arguments, returns);
 }
 
 lamella_status lamella_find_operator(const char* name, const char* overload,

@@ -145,7 +145,7 @@ class OperatorHandle {
  private:
   lamella_status redispatch_boxed_status(DispatchKeySet keys, const lamella_value* arguments,
                                          lamella_value* returns) const {
-    return abi::call_boxed(op_, keys.raw_repr() & op_->mask, arguments, returns);
+    return abi::call_boxed(op_, abi::masked(op_, keys.raw_repr()), arguments, returns);
   }
   template <class F>
   void run(Stack* stack, F&& call) const {
@@ -178,7 +178,7 @@ class TypedOperatorHandle<R(A...)> final : public OperatorHandle {
   }
   // The given key set, whatever the thread says.
   [[gnu::always_inline]] inline R redispatch(DispatchKeySet keys, A... arguments) const {
-    return abi::Call<R(A...)>::invoke(op_, keys.raw_repr() & op_->mask, arguments...);
+    return abi::Call<R(A...)>::invoke(op_, abi::masked(op_, keys.raw_repr()), arguments...);
   }
 };
 

@@ -17,6 +17,10 @@ namespace lamella::abi {
 [[gnu::always_inline]] inline void leave_call(uint32_t before) {
   __atomic_store_n(&lamella_thread.readers, before, __ATOMIC_RELEASE);
 }
+// The keys of a given set that the operator has kernels for.
+[[gnu::always_inline]] inline uint64_t masked(const lamella_operator* op, uint64_t keys) {
+  return keys & __atomic_load_n(&op->mask, __ATOMIC_RELAXED);
+}
 // The kernel that serves a key set now. Between enter_call and leave_call only.
 [[gnu::always_inline]] inline const lamella_kernel* kernel_of(const lamella_operator* op,
                                                               uint64_t keys) {
@@ -79,7 +83,9 @@ template <class... A>
 }
 inline uint64_t with_thread(uint64_t keys, const lamella_operator* op,
                             const lamella_thread_state& thread) {
-  return ((keys | thread.included | op->always) & ~thread.excluded) & op->mask;
+  uint64_t always = __atomic_load_n(&op->always, __ATOMIC_RELAXED);
+  uint64_t mask = __atomic_load_n(&op->mask, __ATOMIC_RELAXED);
+  return ((keys | thread.included | always) & ~thread.excluded) & mask;
 }
 
 // ---- Positions of the arguments that returned references stand for -------------------------------
