@@ -135,6 +135,12 @@ class EntryCheck {
     }
   }
 
+  // The name that an out variant of this operator has by default.
+  std::string out_name() const {
+    const std::string& overload = f_.schema.name.overload_name;
+    return f_.schema.name.base_name() + "." + (overload.empty() ? "" : overload + "_") + "out";
+  }
+
   void check_structured() {
     if (f_.structured && f_.structured_delegate) {
       report(entry_.keys.at("structured_delegate"),
@@ -142,13 +148,12 @@ class EntryCheck {
       return;
     }
     if (f_.structured) {
-      if (f_.kind() != SchemaKind::kOut) {
-        report(
-            entry_.keys.at("structured"),
-            "'structured' belongs to the out variant; here write 'structured_delegate: " +
-                f_.schema.name.base_name() + "." +
-                (f_.schema.name.overload_name.empty() ? "" : f_.schema.name.overload_name + "_") +
-                "out'");
+      const bool names_others = f_.kind() == SchemaKind::kFunctional && entry_.has("autogen");
+      if (f_.kind() != SchemaKind::kOut && !names_others) {
+        report(entry_.keys.at("structured"),
+               "'structured' belongs to the out variant: here write 'structured_delegate: " +
+                   out_name() +
+                   "', or let the functional form make the others: 'autogen: " + out_name() + "'");
       }
       if (!entry_.has("dispatch") && f_.ufunc_inner_loop.empty()) {
         report(entry_.keys.at("structured"),
@@ -253,10 +258,10 @@ class EntryCheck {
   void check_autogen() {
     if (!entry_.has("autogen")) return;
     const Location where = entry_.keys.at("autogen");
-    if (f_.kind() == SchemaKind::kOut) {
+    if (f_.kind() == SchemaKind::kOut && !f_.structured) {
       report(where,
-             "'autogen' makes functional and out variants; write it at the functional or "
-             "in-place form");
+             "'autogen' at an out variant needs 'structured: True'; write it at the functional "
+             "or in-place form");
       return;
     }
     if (f_.schema.is_view()) {
@@ -274,24 +279,16 @@ class EntryCheck {
              "'autogen' cannot make variants of an operator with 'manual_kernel_registration'");
       return;
     }
-    const auto possible = autogen_schemas(f_.schema);
-    std::vector<std::string> allowed;
-    for (const FunctionSchema& schema : possible) {
-      OperatorName bare = schema.name;
-      bare.ns.clear();
-      allowed.push_back(bare.str());
+    std::string expected;
+    for (const OperatorName& name : autogen_names(f_.schema)) {
+      expected += (expected.empty() ? "" : " or ") + name.str();
     }
     for (const OperatorName& wanted : f_.autogen) {
-      OperatorName bare = wanted;
-      bare.ns.clear();
-      const std::string text = bare.str();
       const bool same_ns = wanted.ns.empty() || wanted.ns == f_.ns;
-      if (same_ns && std::ranges::find(allowed, text) != allowed.end()) continue;
-      std::string expected;
-      for (const std::string& one : allowed) expected += (expected.empty() ? "" : " or ") + one;
+      if (same_ns && autogen_schema(f_.schema, wanted)) continue;
       report(entry_.place("autogen"),
              "'autogen' cannot make '" + wanted.str() + "' from this operator; " +
-                 (allowed.empty() ? "it returns no tensor" : "expected " + expected));
+                 (expected.empty() ? "it returns no tensor" : "expected " + expected));
     }
   }
 

@@ -29,6 +29,7 @@ NativeFunction make_variant(const NativeFunction& base, FunctionSchema schema) {
   }
   std::ranges::sort(made.tags);
   made.autogen_of = &base;
+  made.method_variant = base.method_variant && made.kind() == SchemaKind::kInplace;
   return made;
 }
 
@@ -73,20 +74,13 @@ class Loader {
       all.push_back(std::move(function));
       const NativeFunction& base = all.back();
       by_name_.emplace(base.full_name(), &base);
-      if (base.autogen.empty()) continue;
-      for (FunctionSchema& schema : autogen_schemas(base.schema)) {
-        if (wanted(base, schema.name))
-          make(base, std::move(schema), declared_names, made_names, all);
+      for (const OperatorName& wanted : base.autogen) {
+        if (auto schema = autogen_schema(base.schema, wanted)) {
+          make(base, std::move(*schema), declared_names, made_names, all);
+        }
       }
     }
     model_.functions = std::move(all);
-  }
-
-  static bool wanted(const NativeFunction& base, const OperatorName& name) {
-    return std::ranges::any_of(base.autogen, [&](const OperatorName& one) {
-      return one.name == name.name && one.overload_name == name.overload_name &&
-             (one.ns.empty() || one.ns == base.ns);
-    });
   }
 
   void make(const NativeFunction& base, FunctionSchema schema,

@@ -62,6 +62,13 @@ std::string NativeFunction::default_kernel_name() const {
   return schema.name.name + (kind() == SchemaKind::kOut ? "_out" : "");
 }
 
+bool NativeFunctionGroup::structured() const {
+  for (const NativeFunction* member : {functional, inplace, out}) {
+    if (member != nullptr && member->structured) return true;
+  }
+  return false;
+}
+
 const NativeFunction* NativeFunctionGroup::any() const {
   for (const NativeFunction* member : {functional, inplace, out, mutable_variant}) {
     if (member != nullptr) return member;

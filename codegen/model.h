@@ -100,8 +100,10 @@ struct NativeFunctionGroup {
   const NativeFunction* out = nullptr;
   const NativeFunction* mutable_variant = nullptr;
 
-  bool structured() const { return out != nullptr && out->structured; }
-  // The first that is there.
+  // Some member holds the structured kernels that all share: an out variant as in PyTorch, or a
+  // functional one whose autogen names the others.
+  bool structured() const;
+  // The first that is there, never null.
   const NativeFunction* any() const;
 };
 
@@ -130,10 +132,16 @@ Model load_model(const std::vector<std::string>& paths, const ModelOptions& opti
 // What two variants of one operation have in common, as text.
 std::string variant_signature(const NativeFunction& function);
 
-// The signatures that `autogen` can make from `base`: functional and out, as far as they differ
-// from it. Names follow PyTorch's: add_ -> add and add.out; add.Tensor -> add.Tensor_out;
-// a mutable f -> f_functional and f.out.
-std::vector<FunctionSchema> autogen_schemas(const FunctionSchema& base);
+// The signature that `autogen: WANTED` makes from `base`, or nothing when the name does not follow
+// from base's. The form is told by the name: f_ is in-place, an overload with `out` in it the out
+// form, f the functional one (f_functional where `base` writes arguments under a plain name).
+// In-place needs a `Tensor self` and one Tensor returned; out needs a tensor returned.
+std::optional<FunctionSchema> autogen_schema(const FunctionSchema& base,
+                                             const OperatorName& wanted);
+
+// What autogen can make from `base`, named as PyTorch names it: add_ -> add and add.out;
+// add.Tensor -> add_.Tensor and add.Tensor_out; a mutable f -> f_functional and f.out.
+std::vector<OperatorName> autogen_names(const FunctionSchema& base);
 
 // Is the operator left out of the Python bindings by its name (`*_backward` and the like)?
 bool skipped_in_python(const NativeFunction& function);

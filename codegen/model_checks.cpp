@@ -99,7 +99,7 @@ class ModelCheck {
 
   void check_groups(const std::deque<Entry>& entries) {
     for (const NativeFunctionGroup& group : model_.groups) {
-      if (!group.structured()) continue;
+      if (group.out == nullptr || !group.out->structured) continue;
       const Entry* out = entry_of(group.out, entries);
       if (group.functional == nullptr && !delegated_to(*group.out, entries)) {
         report(*out, out->keys.at("structured"),

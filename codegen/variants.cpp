@@ -152,32 +152,84 @@ std::string variant_signature(const NativeFunction& function) {
   return out + ")";
 }
 
-std::vector<FunctionSchema> autogen_schemas(const FunctionSchema& base) {
-  std::vector<FunctionSchema> made;
-  const SchemaKind kind = base.kind();
-  if (kind == SchemaKind::kOut) return made;
-  if (kind != SchemaKind::kFunctional) {
-    FunctionSchema functional = without_mutation(base);
-    functional.name.name = base.name.base_name();
-    if (kind == SchemaKind::kMutable) functional.name.name += "_functional";
-    made.push_back(std::move(functional));
-  }
+namespace {
+
+// The functional form of an operator that writes.
+FunctionSchema make_functional(const FunctionSchema& base) {
+  FunctionSchema functional = without_mutation(base);
+  functional.name.name = base.name.base_name();
+  if (base.kind() == SchemaKind::kMutable) functional.name.name += "_functional";
+  if (base.kind() == SchemaKind::kOut) functional.name.overload_name.clear();
+  return functional;
+}
+
+std::optional<FunctionSchema> make_inplace(const FunctionSchema& functional) {
+  FunctionSchema inplace = functional;
+  drop_tensor_options(inplace);
+  if (inplace.arguments.empty() || inplace.returns.size() != 1) return std::nullopt;
+  Argument& self = inplace.arguments.front();
+  Argument& result = inplace.returns.front();
+  if (self.name != "self" || !self.type.is_tensor() || !result.type.is_tensor())
+    return std::nullopt;
+  inplace.name.name = functional.name.is_dunder() ? "__i" + functional.name.name.substr(2)
+                                                  : functional.name.name + "_";
+  self.aliases = result.aliases = {write_annotation(self.type, "a")};
+  result.name.clear();
+  return inplace;
+}
+
+std::optional<FunctionSchema> make_out(const FunctionSchema& base) {
   FunctionSchema out = base;
   out.name.name = base.name.base_name();
   out.name.overload_name = out_overload(base.name.overload_name);
-  if (kind == SchemaKind::kInplace) {
+  if (base.kind() == SchemaKind::kInplace) {
     Argument& self = out.arguments.front();
     Argument result = self;
     result.name = "out";
     result.kwarg_only = true;
     self.aliases.clear();
     out.arguments.push_back(std::move(result));
-    made.push_back(std::move(out));
-    return made;
+    return out;
   }
-  if (kind == SchemaKind::kFunctional) drop_tensor_options(out);
-  if (returns_to_out(out)) made.push_back(std::move(out));
+  if (base.kind() == SchemaKind::kFunctional) drop_tensor_options(out);
+  if (!returns_to_out(out)) return std::nullopt;
+  return out;
+}
+
+std::vector<FunctionSchema> all_variants(const FunctionSchema& base) {
+  std::vector<FunctionSchema> made;
+  const SchemaKind kind = base.kind();
+  const FunctionSchema functional = kind == SchemaKind::kFunctional ? base : make_functional(base);
+  if (kind != SchemaKind::kFunctional) made.push_back(functional);
+  if (kind == SchemaKind::kFunctional || kind == SchemaKind::kOut) {
+    if (auto inplace = make_inplace(functional)) made.push_back(std::move(*inplace));
+  }
+  if (kind != SchemaKind::kOut) {
+    if (auto out = make_out(base)) made.push_back(std::move(*out));
+  }
   return made;
+}
+
+}  // namespace
+
+std::optional<FunctionSchema> autogen_schema(const FunctionSchema& base,
+                                             const OperatorName& wanted) {
+  const bool wants_out = wanted.overload_name.find("out") != std::string::npos;
+  for (FunctionSchema& made : all_variants(base)) {
+    if (made.name.name != wanted.name || (made.kind() == SchemaKind::kOut) != wants_out) continue;
+    made.name.overload_name = wanted.overload_name;
+    return std::move(made);
+  }
+  return std::nullopt;
+}
+
+std::vector<OperatorName> autogen_names(const FunctionSchema& base) {
+  std::vector<OperatorName> names;
+  for (FunctionSchema& made : all_variants(base)) {
+    made.name.ns.clear();
+    names.push_back(std::move(made.name));
+  }
+  return names;
 }
 
 }  // namespace lamella::codegen

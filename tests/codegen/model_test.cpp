@@ -172,6 +172,48 @@ TEST_F(Models, MakeAutogenVariants) {
   EXPECT_EQ(model.groups[0].out, model.find("own::scale.Scalar_out"));
 }
 
+TEST_F(Models, MakeTheFamilyOfAFunctionalForm) {
+  Model model = good(R"(
+- func: plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+  variants: function, method
+  structured: True
+  dispatch:
+    CPU, Meta: plus
+  autogen: plus_.Tensor, plus.out
+- func: peak.dim(Tensor self, int dim) -> (Tensor values, Tensor indices)
+  structured: True
+  dispatch:
+    CPU: peak
+  autogen: peak.dim_out
+- func: minus.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)
+  structured: True
+  dispatch:
+    CPU: minus
+  autogen: minus, minus_
+)");
+  std::vector<std::string> made;
+  for (const NativeFunction& f : model.functions) {
+    if (f.autogen_of != nullptr) made.push_back(f.schema.str());
+  }
+  EXPECT_EQ(
+      made,
+      (std::vector<std::string>{
+          "plus_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)",
+          "plus.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)",
+          "peak.dim_out(Tensor self, int dim, *, Tensor(a!) out0, Tensor(b!) out1) -> "
+          "(Tensor(a!), Tensor(b!))",
+          "minus(Tensor self) -> Tensor",
+          "minus_(Tensor(a!) self) -> Tensor(a!)",
+      }));
+  EXPECT_TRUE(model.find("aten::plus_.Tensor")->method_variant);
+  EXPECT_FALSE(model.find("aten::plus.out")->method_variant);
+  ASSERT_EQ(model.groups.size(), 3u);
+  for (const NativeFunctionGroup& group : model.groups) EXPECT_TRUE(group.structured());
+  EXPECT_EQ(model.groups[0].functional, model.find("aten::plus.Tensor"));
+  EXPECT_EQ(model.groups[0].inplace, model.find("aten::plus_.Tensor"));
+  EXPECT_EQ(model.groups[0].out, model.find("aten::plus.out"));
+}
+
 TEST_F(Models, KnowViewsAndFactories) {
   Model model = good(R"(
 - func: window(Tensor(a) self) -> Tensor(a)
