@@ -104,10 +104,9 @@ class OptionalArrayRef final {
   constexpr OptionalArrayRef() = default;
   constexpr OptionalArrayRef(std::nullopt_t) {}                                 // NOLINT
   constexpr OptionalArrayRef(ArrayRef<T> list) : list_(list), has_(true) {}     // NOLINT
-  constexpr OptionalArrayRef(const std::optional<ArrayRef<T>>& list)            // NOLINT
-      : list_(list.value_or(ArrayRef<T>())), has_(list.has_value()) {}
-  OptionalArrayRef(const std::optional<std::vector<T>>& list)                   // NOLINT
-      : list_(list ? ArrayRef<T>(*list) : ArrayRef<T>()), has_(list.has_value()) {}
+  template <class L>
+  constexpr OptionalArrayRef(const std::optional<L>& list)                      // NOLINT
+      : list_(list.has_value() ? ArrayRef<T>(*list) : ArrayRef<T>()), has_(list.has_value()) {}
   constexpr OptionalArrayRef(const T& one) : list_(one), has_(true) {}          // NOLINT
   OptionalArrayRef(const std::vector<T>& list) : list_(list), has_(true) {}     // NOLINT
   template <size_t N>

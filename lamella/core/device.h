@@ -81,8 +81,12 @@ struct Device final {
   constexpr bool is_privateuseone() const { return type_ == DeviceType::PrivateUse1; }
   constexpr bool operator==(const Device& other) const = default;
   std::string str() const {
-    std::string text = DeviceTypeName(type_);
-    if (has_index()) text += ':' + std::to_string(index_);
+    std::string text;
+    append(text, type_);
+    if (has_index()) {
+      append(text, ':');
+      append(text, index_);
+    }
     return text;
   }
 
