@@ -200,6 +200,7 @@ class EntryCheck {
 
   std::vector<std::string_view> argument_names() const {
     std::vector<std::string_view> names;
+    names.reserve(f_.schema.arguments.size());
     for (const Argument& argument : f_.schema.arguments) names.push_back(argument.name);
     return names;
   }

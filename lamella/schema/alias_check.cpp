@@ -66,9 +66,17 @@ class Checker {
   }
 
   void check_inplace() {
-    if (!schema_.name.is_inplace() || schema_.arguments.empty()) return;
+    if (schema_.arguments.empty()) return;
     const Argument& self = schema_.arguments[0];
     if (self.name != "self" || !self.type.holds_tensor()) return;
+    if (!schema_.name.is_inplace()) {
+      const bool written = std::ranges::any_of(
+          schema_.returns, [](const Argument& result) { return result.is_write(); });
+      if (!self.is_write() || !is_returned(self) || !written) return;
+      report(0, "it writes and returns its 'self', so it is in-place: end its name in '_', '" +
+                    schema_.name.name + "_'");
+      return;
+    }
     if (!self.is_write()) {
       report(place(self), "an in-place operator (its name ends in '_') writes its 'self': write '" +
                               written(self) + " self'");

@@ -16,7 +16,7 @@ enum class SchemaRules { kDeclared, kRegistered };
 // What is wrong with `schema`, in order of place in the text:
 //   - argument names differ, and return names differ (kDeclared);
 //   - an in-place name (add_, __iadd__) writes its first argument if that is a tensor `self`, and
-//     returns it, or nothing;
+//     returns it, or nothing; an operator that writes and returns its `self` has such a name;
 //   - an `out` that is written and returned is keyword-only (kDeclared); a keyword-only `out` is
 //     written;
 //   - an out argument (keyword-only, written) has no default, and the tensors returned are the out

@@ -18,6 +18,8 @@ const Case kBroken[] = {
     {"add_(Tensor self, Tensor other) -> Tensor", 6,
      "add_: an in-place operator (its name ends in '_') writes its 'self': write 'Tensor(a!) "
      "self'"},
+    {"add(Tensor(a!) self, Tensor other) -> Tensor(a!)", 1,
+     "add: it writes and returns its 'self', so it is in-place: end its name in '_', 'add_'"},
     {"add_(Tensor(x) self) -> Tensor(x)", 12,
      "add_: an in-place operator (its name ends in '_') writes its 'self': write 'Tensor(x!) "
      "self'"},
@@ -86,7 +88,7 @@ TEST(AliasRules, GoodSchemasPass) {
         "split(Tensor(a -> *) self, int n) -> Tensor(a)[]",
         "rms_norm(Tensor! out, Tensor input) -> ()", "f(Tensor self, Tensor(a!) running) -> Tensor",
         "to(Tensor(a) self) -> Tensor(a|b)", "f(int[2] a=1, int[2] b) -> ()",
-        "f(int a=1, *, int b) -> ()"}) {
+        "set_data(Tensor(a!) self, Tensor data) -> ()", "f(int a=1, *, int b) -> ()"}) {
     EXPECT_TRUE(check_alias_rules(parse_schema(text), text).empty()) << text;
   }
 }
