@@ -1,21 +1,45 @@
 // lamella-gen: the command line.
 #include <CLI/CLI.hpp>
+#include <fstream>
 #include <iostream>
 
+#include "codegen/emit.h"
 #include "codegen/model.h"
 
-int main(int argc, char** argv) {
-  using namespace lamella::codegen;
+namespace {
+
+using namespace lamella::codegen;
+
+// For build systems: the inputs as prerequisites of the stamp.
+void write_stamp(const std::string& path) {
+  std::ofstream out(path, std::ios::trunc);
+  out << "lamella-gen\n";
+  if (!out) throw std::runtime_error("cannot write " + path);
+}
+
+int run(int argc, char** argv) {
   CLI::App app{
       "Reads declarations of operators (native_functions.yaml), checks them, and writes code.",
       "lamella-gen"};
   std::vector<std::string> files;
   ModelOptions options;
+  EmitOptions emit;
   bool check = false;
+  std::string out;
+  std::string stamp;
   app.add_flag("--check", check, "Only check: print every error, exit with 1 if there is one");
   app.add_option("--tags", options.tag_files, "More tags, as a YAML file")->type_name("FILE");
   app.add_option("--namespace", options.default_namespace, "Namespace of operators that name none")
       ->capture_default_str();
+  app.add_option("--out", out, "Write the generated files here")->type_name("DIR");
+  app.add_option("--source-name", emit.source, "What generated files call their input");
+  app.add_option("--stamp", stamp, "Touch this file when done")->type_name("FILE");
+  app.add_option("--target", emit.target,
+                 "Write for a separately built library of this name (a folder of the output)");
+  app.add_flag("--methods", emit.methods, "With --target: a class Tensor with the methods");
+  app.add_option("--python-module", emit.python_module, "With --target: write this Python module");
+  app.add_option("--library", emit.library, "With --python-module: the library that it loads")
+      ->type_name("FILE");
   app.add_option("files", files, "Declarations, as YAML")->required()->type_name("FILE...");
   CLI11_PARSE(app, argc, argv);
 
@@ -23,5 +47,23 @@ int main(int argc, char** argv) {
   Diagnostics diagnostics;
   const Model model = load_model(files, options, sources, diagnostics);
   std::cerr << diagnostics.str();
-  return diagnostics.empty() ? 0 : 1;
+  if (!diagnostics.empty()) return 1;
+  if (check || out.empty()) return 0;
+
+  emit.out_of_tree = !emit.target.empty();
+  if (emit.source.empty()) emit.source = files.front();
+  write_files(out, emit_all(model, emit));
+  if (!stamp.empty()) write_stamp(stamp);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    std::cerr << "lamella-gen: " << error.what() << "\n";
+    return 2;
+  }
 }

@@ -1,0 +1,253 @@
+// The C++ API: class Tensor, one header per operator name, and headers that gather them.
+//
+// Note [Bodies are templates]
+//   Generated functions and methods are templates over an unused int. Their parameters do not
+//   depend on it, so calls look and convert as for plain functions, but the compiler only works on
+//   those that are called: including a thousand operators costs their declarations and no more.
+#include <algorithm>
+#include <set>
+
+#include "codegen/cpp.h"
+#include "codegen/templates.h"
+
+namespace lamella::codegen {
+namespace {
+
+constexpr std::string_view kLazy = "template <int = 0>\n";
+
+// One way to call an operator from C++: what it is declared with and what it passes on.
+struct Overload {
+  std::vector<Parameter> parameters;
+  std::vector<std::string> passed;  // in schema order
+};
+
+Overload plain(const NativeFunction& function, bool with_defaults) {
+  Overload overload{parameters(function), {}};
+  for (Parameter& p : overload.parameters) {
+    overload.passed.push_back(p.name);
+    if (!with_defaults) p.default_value.clear();
+  }
+  return overload;
+}
+
+// dtype, layout, device and pin_memory as one TensorOptions.
+Overload with_options(const NativeFunction& function, int at) {
+  Overload overload = plain(function, true);
+  auto& list = overload.parameters;
+  const auto first = list.begin() + at;
+  const bool optional = std::all_of(first, first + 4, [](const Parameter& p) {
+    return p.argument->type.is_optional() || !p.default_value.empty();
+  });
+  const bool all_default =
+      std::all_of(first, first + 4, [](const Parameter& p) { return !p.default_value.empty(); });
+  const std::string dtype = first->default_value;
+  Parameter options{"const TensorOptions&", "options", "", nullptr};
+  if (all_default) {
+    options.default_value = dtype == "std::nullopt" ? "{}" : "TensorOptions(" + dtype + ")";
+  }
+  constexpr const char* parts[] = {"dtype", "layout", "device", "pinned_memory"};
+  for (int i = 0; i < 4; ++i) {
+    const Parameter& p = first[i];
+    std::string text = std::string("options.") + parts[i];
+    text += p.argument->type.is_optional() ? "_opt()" : "()";
+    overload.passed[static_cast<size_t>(at + i)] = text;
+  }
+  static_cast<void>(optional);
+  list.erase(first, first + 4);
+  list.insert(list.begin() + at, options);
+  // A memory format may come as part of the options as well.
+  for (size_t i = 0; i < overload.passed.size(); ++i) {
+    if (overload.passed[i] == "memory_format") {
+      overload.passed[i] = "memory_format ? memory_format : options.memory_format_opt()";
+    }
+  }
+  // Behind a parameter without default there is none before it.
+  bool open = true;
+  for (auto p = list.rbegin(); p != list.rend(); ++p) {
+    if (p->default_value.empty()) open = false;
+    if (!open) p->default_value.clear();
+  }
+  return overload;
+}
+
+std::string type_key(const std::string& name, const std::vector<Parameter>& list) {
+  std::string key = name + "(";
+  for (const Parameter& p : list) put(key, p.type, ",");
+  return key;
+}
+
+// Everything that is declared for the operators of one base name.
+class Header {
+ public:
+  Header(const EmitOptions& options, const NativeFunction& any) : options_(options), any_(any) {}
+
+  void add_operator(const NativeFunction& f) {
+    add_struct(f);
+    if (f.function_variant || options_.out_of_tree) add_functions(f);
+    add_redispatch(f);
+    if (f.method_variant && !f.manual_cpp_binding) add_methods(f);
+  }
+
+  std::string ops, functions, redispatch, method_declarations, method_definitions;
+
+ private:
+  void add_struct(const NativeFunction& f) {
+    const std::string name = operator_struct(f.schema);
+    FunctionSchema bare = f.schema;
+    bare.name.ns.clear();
+    put(ops, "struct ", name, " : detail::Operator<", name, ", ", function_type(f), "> {\n",
+        "  static constexpr const char* name = ", quoted(f.ns + "::" + f.schema.name.name),
+        ";\n  static constexpr const char* overload_name = ", quoted(f.schema.name.overload_name),
+        ";\n  static constexpr const char* schema_str =\n      ", quoted(bare.str()), ";\n};\n");
+  }
+
+  std::string call_text(const NativeFunction& f, const std::vector<std::string>& passed) {
+    std::string text;
+    put(text, "ops::", operator_struct(f.schema), "::call(", join(passed, ", "), ")");
+    return text;
+  }
+
+  void function(const NativeFunction& f, const std::string& name, const Overload& overload) {
+    if (!seen_.insert(type_key(name, overload.parameters)).second) return;
+    put(functions, kLazy, "inline ", return_type(f), " ", name, "(",
+        declare(overload.parameters, true), ") {\n  return ", call_text(f, overload.passed),
+        ";\n}\n");
+  }
+
+  void add_functions(const NativeFunction& f) {
+    if (f.manual_cpp_binding) return;
+    const std::string name = function_name(f);
+    if (f.kind() == SchemaKind::kOut) {
+      Overload first = plain(f, true);
+      std::stable_partition(first.parameters.begin(), first.parameters.end(),
+                            [](const Parameter& p) { return p.argument->is_out(); });
+      function(f, name, first);
+      Overload last = plain(f, false);
+      function(f, name + "f", last);
+      return;
+    }
+    const int at = tensor_options_at(f.schema);
+    if (at >= 0) {
+      function(f, name, with_options(f, at));
+      function(f, name, plain(f, false));
+    } else {
+      function(f, name, plain(f, true));
+    }
+  }
+
+  void add_redispatch(const NativeFunction& f) {
+    if (f.manual_cpp_binding) return;
+    std::string name = function_name(f);
+    Overload overload = plain(f, f.kind() != SchemaKind::kOut);
+    auto emit = [&](const std::string& as, const Overload& one) {
+      if (!seen_.insert("redispatch " + type_key(as, one.parameters)).second) return;
+      std::string list = declare(one.parameters, true);
+      put(redispatch, kLazy, "inline ", return_type(f), " ", as, "(DispatchKeySet keys",
+          list.empty() ? "" : ", ", list, ") {\n  return ops::", operator_struct(f.schema),
+          "::redispatch(keys", one.passed.empty() ? "" : ", ", join(one.passed, ", "), ");\n}\n");
+    };
+    if (f.kind() == SchemaKind::kOut) {
+      emit(name + "f", overload);
+      std::stable_partition(overload.parameters.begin(), overload.parameters.end(),
+                            [](const Parameter& p) { return p.argument->is_out(); });
+    }
+    emit(name, overload);
+    const int at = tensor_options_at(f.schema);
+    if (at >= 0 && f.kind() != SchemaKind::kOut) emit(name, with_options(f, at));
+  }
+
+  void method(const NativeFunction& f, Overload overload) {
+    const auto self = std::find_if(overload.parameters.begin(), overload.parameters.end(),
+                                   [](const Parameter& p) { return p.name == "self"; });
+    const bool writes = self->type == "Tensor&";
+    overload.parameters.erase(self);
+    for (std::string& passed : overload.passed) {
+      if (passed != "self") continue;
+      passed = options_.out_of_tree
+                   ? (writes ? "const_cast<Tensor&>(*this)" : "*this")
+                   : (writes ? "const_cast<Tensor&>(*this)" : "*this");
+    }
+    const std::string name = function_name(f);
+    if (!seen_.insert("method " + type_key(name, overload.parameters)).second) return;
+    const std::string returns = return_type(f);
+    put(method_declarations, "  template <int = 0>\n  ", returns, " ", name, "(",
+        declare(overload.parameters, true), ") const;\n");
+    put(method_definitions, "template <int>\ninline ", returns, " Tensor::", name, "(",
+        declare(overload.parameters, false), ") const {\n  return ", call_text(f, overload.passed),
+        ";\n}\n");
+  }
+
+  void add_methods(const NativeFunction& f) {
+    const int at = tensor_options_at(f.schema);
+    if (at >= 0) {
+      method(f, with_options(f, at));
+      method(f, plain(f, false));
+    } else {
+      method(f, plain(f, true));
+    }
+  }
+
+  const EmitOptions& options_;
+  [[maybe_unused]] const NativeFunction& any_;
+  std::set<std::string> seen_;
+};
+
+std::string open_namespaces(const std::string& ns) { return "namespace " + ns + " {\n"; }
+std::string close_namespaces(const std::string& ns) { return "}  // namespace " + ns + "\n"; }
+
+}  // namespace
+
+void emit_api(const Model& model, const EmitOptions& options, Files& files) {
+  // By header, in order of first appearance.
+  std::vector<std::string> stems;
+  std::map<std::string, Header> headers;
+  std::map<std::string, std::string> namespaces;
+  for (const NativeFunction& function : model.functions) {
+    const std::string stem = header_stem(function);
+    auto [place, fresh] = headers.try_emplace(stem, options, function);
+    if (fresh) {
+      stems.push_back(stem);
+      namespaces[stem] = cpp_namespace(function, options);
+    }
+    place->second.add_operator(function);
+  }
+  std::sort(stems.begin(), stems.end());
+
+  std::string all = banner(options, "Every operator as a function and a method.");
+  std::string redispatch = banner(
+      options, "Every operator with the key set to dispatch on: redispatch::add(keys, a, b).");
+  put(all, "#pragma once\n\n");
+  put(redispatch, "#pragma once\n\n#include \"lamella/api/functions.h\"\n\n");
+  std::string tensor_methods;
+  for (const std::string& stem : stems) {
+    const Header& header = headers.at(stem);
+    const std::string& ns = namespaces[stem];
+    put(all, "#include \"lamella/api/ops/", stem, ".h\"\n");
+    std::string text = banner(options, "Calls of the operators named here.");
+    put(text, "#pragma once\n\n#include \"lamella/api/operator.h\"\n\n", open_namespaces(ns),
+        "namespace ops {\n", header.ops, "}  // namespace ops\n\n", header.functions);
+    if (ns == "lamella" && !header.method_definitions.empty()) {
+      put(text, "\n", header.method_definitions);
+    }
+    put(text, close_namespaces(ns));
+    if (ns != "lamella" && !header.method_definitions.empty()) {
+      std::string definitions = header.method_definitions;
+      for (size_t at = 0; (at = definitions.find("ops::", at)) != std::string::npos;) {
+        definitions.insert(at, ns + "::");
+        at += ns.size() + 7;
+      }
+      put(text, "\nnamespace lamella {\n", definitions, "}  // namespace lamella\n");
+    }
+    files["lamella/api/ops/" + stem + ".h"] = text;
+    put(redispatch, open_namespaces(ns), "namespace redispatch {\n", header.redispatch,
+        "}  // namespace redispatch\n", close_namespaces(ns));
+    put(tensor_methods, header.method_declarations);
+  }
+  files["lamella/api/functions.h"] = all;
+  files["lamella/api/redispatch.h"] = redispatch;
+  files["lamella/api/tensor.h"] =
+      banner(options, "Tensor: a reference to a tensor, with the operators as methods.") +
+      fill(kTensorTemplate, {{"METHODS", tensor_methods}});
+}
+
+}  // namespace lamella::codegen

@@ -1,0 +1,42 @@
+// Operator<Op, R(A...)>: what every generated operator struct can do, found by its name once.
+#pragma once
+#include "lamella/api/tensor.h"
+#include "lamella/dispatch/operator_handle.h"
+
+namespace lamella::detail {
+
+// The operator, found and checked against the C++ signature. Throws if it is not defined.
+template <class Signature>
+LAMELLA_COLD const lamella_operator* find_typed(const char* name, const char* overload_name) {
+  const lamella_operator* op = nullptr;
+  check(lamella_find_operator(name, overload_name, &op));
+  return OperatorHandle(op).typed<Signature>().impl();
+}
+
+// `Op` has name, overload_name and schema_str.
+template <class Op, class Signature>
+struct Operator;
+template <class Op, class R, class... A>
+struct Operator<Op, R(A...)> {
+  using schema = R(A...);
+
+  static TypedOperatorHandle<schema> handle() {
+    const lamella_operator* op = __atomic_load_n(&found_, __ATOMIC_ACQUIRE);
+    if (LAMELLA_UNLIKELY(op == nullptr)) {
+      op = find_typed<schema>(Op::name, Op::overload_name);
+      __atomic_store_n(&found_, op, __ATOMIC_RELEASE);
+    }
+    return TypedOperatorHandle<schema>(op);
+  }
+  // Key set from the arguments and this thread.
+  static R call(A... arguments) { return handle().call(std::forward<A>(arguments)...); }
+  // The given key set.
+  static R redispatch(DispatchKeySet keys, A... arguments) {
+    return handle().redispatch(keys, std::forward<A>(arguments)...);
+  }
+
+ private:
+  static inline const lamella_operator* found_ = nullptr;
+};
+
+}  // namespace lamella::detail

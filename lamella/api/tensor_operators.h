@@ -1,0 +1,47 @@
+// Operators of C++ on tensors. Templates over Tensor itself, so that only those that are used need
+// the operator they stand for.
+#pragma once
+#include "lamella/api/tensor.h"
+
+namespace lamella {
+
+namespace detail {
+template <class T>
+using if_tensor = std::enable_if_t<std::is_base_of_v<Tensor, T>, int>;
+template <class T>
+using if_number = std::enable_if_t<std::is_arithmetic_v<T> || std::is_same_v<T, Scalar> ||
+                                       is_small_float_v<T> || is_complex_type_v<T>,
+                                   int>;
+}  // namespace detail
+
+// a OP b, a OP 2, 2 OP a. REVERSED is the last one, with `a` the number and `b` the tensor.
+#define LAMELLA_TENSOR_OPERATOR(OP, METHOD, REVERSED)                            \
+  template <class A, class B, detail::if_tensor<A> = 0, detail::if_tensor<B> = 0> \
+  Tensor operator OP(const A& a, const B& b) {                                   \
+    return a.METHOD(b);                                                          \
+  }                                                                              \
+  template <class A, class B, detail::if_tensor<A> = 0, detail::if_number<B> = 0> \
+  Tensor operator OP(const A& a, const B& b) {                                   \
+    return a.METHOD(Scalar(b));                                                  \
+  }                                                                              \
+  template <class A, class B, detail::if_number<A> = 0, detail::if_tensor<B> = 0> \
+  Tensor operator OP(const A& a, const B& b) {                                   \
+    return REVERSED;                                                             \
+  }
+LAMELLA_TENSOR_OPERATOR(+, add, b.add(Scalar(a)))
+LAMELLA_TENSOR_OPERATOR(-, sub, b.rsub(Scalar(a)))
+LAMELLA_TENSOR_OPERATOR(*, mul, b.mul(Scalar(a)))
+LAMELLA_TENSOR_OPERATOR(/, div, b.reciprocal().mul(Scalar(a)))
+LAMELLA_TENSOR_OPERATOR(%, remainder, remainder(Scalar(a), b))
+LAMELLA_TENSOR_OPERATOR(&, bitwise_and, b.bitwise_and(Scalar(a)))
+LAMELLA_TENSOR_OPERATOR(|, bitwise_or, b.bitwise_or(Scalar(a)))
+LAMELLA_TENSOR_OPERATOR(^, bitwise_xor, b.bitwise_xor(Scalar(a)))
+LAMELLA_TENSOR_OPERATOR(==, eq, b.eq(Scalar(a)))
+LAMELLA_TENSOR_OPERATOR(!=, ne, b.ne(Scalar(a)))
+LAMELLA_TENSOR_OPERATOR(<, lt, b.gt(Scalar(a)))
+LAMELLA_TENSOR_OPERATOR(<=, le, b.ge(Scalar(a)))
+LAMELLA_TENSOR_OPERATOR(>, gt, b.lt(Scalar(a)))
+LAMELLA_TENSOR_OPERATOR(>=, ge, b.le(Scalar(a)))
+#undef LAMELLA_TENSOR_OPERATOR
+
+}  // namespace lamella

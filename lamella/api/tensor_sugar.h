@@ -1,0 +1,43 @@
+// TensorSugar: the members of Tensor that are written by hand, in terms of its operators.
+#pragma once
+#include "lamella/core/ivalue.h"
+#include "lamella/core/tensor_base.h"
+
+namespace lamella {
+
+// T is Tensor. Everything here is a template, so that each body sees all of T's methods.
+template <class T>
+class TensorSugar : public TensorBase {
+ public:
+  TensorSugar() = default;
+  explicit TensorSugar(const TensorBase& base) : TensorBase(base) {}
+  explicit TensorSugar(TensorBase&& base) noexcept : TensorBase(std::move(base)) {}
+
+  // Entry `index` along the first dimension, as a view. Negative indices count from the end.
+  T operator[](int64_t index) const { return self().select(0, index); }
+  // The only element, as a number of C++ type U. Throws unless there is exactly one.
+  template <class U>
+  U item() const {
+    return self().item().template to<U>();
+  }
+
+  T& operator+=(const T& other) { return self().add_(other); }
+  T& operator+=(const Scalar& other) { return self().add_(other); }
+  T& operator-=(const T& other) { return self().sub_(other); }
+  T& operator-=(const Scalar& other) { return self().sub_(other); }
+  T& operator*=(const T& other) { return self().mul_(other); }
+  T& operator*=(const Scalar& other) { return self().mul_(other); }
+  T& operator/=(const T& other) { return self().div_(other); }
+  T& operator/=(const Scalar& other) { return self().div_(other); }
+  T operator-() const { return self().neg(); }
+  T operator~() const { return self().bitwise_not(); }
+
+  T cpu() const { return self().to(TensorOptions(DeviceType::CPU)); }
+  T toType(ScalarType type) const { return self().to(type); }
+
+ private:
+  const T& self() const { return static_cast<const T&>(*this); }
+  T& self() { return static_cast<T&>(*this); }
+};
+
+}  // namespace lamella

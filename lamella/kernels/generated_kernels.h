@@ -1,0 +1,104 @@
+// What the kernels written by lamella-gen are made of: copies for autogen, the check that tensors
+// share a device, and the count of writes. Usable from separately built libraries.
+#pragma once
+#include "lamella/kernels/basic_calls.h"
+#include "lamella/kernels/meta_base.h"
+
+namespace lamella::detail {
+
+// ---- Checks ----
+
+// see() each argument in turn. Tensors without dimensions on the CPU count as numbers and may
+// stand beside any device; undefined tensors do not count.
+class SameDevice {
+ public:
+  explicit SameDevice(const char* op) : op_(op) {}
+
+  void see(const char* name, const Tensor& tensor) {
+    if (!tensor.defined() || (tensor.is_cpu() && tensor.dim() == 0)) return;
+    if (name_ == nullptr) {
+      name_ = name;
+      device_ = tensor.device();
+      return;
+    }
+    LAMELLA_CHECK(tensor.device() == device_, op_,
+                  ": expected all tensors to be on one device, got '", name_, "' on ", device_,
+                  " and '", name, "' on ", tensor.device());
+  }
+  void see(const char* name, const std::optional<Tensor>& tensor) {
+    if (tensor.has_value()) see(name, *tensor);
+  }
+  void see(const char* name, TensorList list) {
+    for (const Tensor& tensor : list) see(name, tensor);
+  }
+
+ private:
+  const char* op_;
+  const char* name_ = nullptr;
+  Device device_{DeviceType::CPU};
+};
+
+// Counts a write to a tensor that a kernel wrote.
+inline void wrote(const Tensor& tensor) {
+  if (tensor.defined()) lamella_tensor_bump_version(tensor.impl());
+}
+inline void wrote(const std::optional<Tensor>& tensor) {
+  if (tensor.has_value()) wrote(*tensor);
+}
+inline void wrote(TensorList list) {
+  for (const Tensor& tensor : list) wrote(tensor);
+}
+
+// ---- Copies, for kernels made by autogen ----
+
+inline Tensor cloned(const Tensor& tensor) {
+  return tensor.defined() ? Clone::call(tensor, std::nullopt) : Tensor();
+}
+inline std::optional<Tensor> cloned(const std::optional<Tensor>& tensor) {
+  if (!tensor.has_value()) return std::nullopt;
+  return cloned(*tensor);
+}
+inline std::vector<Tensor> cloned(TensorList list) {
+  std::vector<Tensor> copies;
+  copies.reserve(list.size());
+  for (const Tensor& tensor : list) copies.push_back(cloned(tensor));
+  return copies;
+}
+
+inline void check_castable(const char* op, const char* name, const Tensor& target,
+                           const Tensor& result) {
+  LAMELLA_CHECK(can_cast(result.dtype(), target.dtype()), op, ": expected '", name,
+                "' to have a dtype that ", result.dtype(), " can be cast to, got ",
+                target.dtype());
+  LAMELLA_CHECK(same_device(target.device(), result.device()), op, ": expected '", name,
+                "' to be on ", result.device(), ", got ", target.device());
+}
+
+// Writes the result of a functional operator into `self`.
+inline void assign_inplace(const char* op, Tensor& self, const Tensor& result) {
+  check_castable(op, "self", self, result);
+  LAMELLA_CHECK(self.sizes() == result.sizes(), op,
+                ": expected 'self' to have the shape of the result, ", result.sizes(), ", got ",
+                self.sizes());
+  Copy::call(self, result, false);
+}
+
+// Writes a result into an out argument, which takes on its shape.
+inline void assign_out(const char* op, const char* name, const Tensor& out, const Tensor& result) {
+  LAMELLA_CHECK(out.defined(), op, ": expected '", name,
+                "' to be a tensor, got an undefined one");
+  check_castable(op, name, out, result);
+  if (out.sizes() != result.sizes()) resize_out(out, result.sizes(), {});
+  Copy::call(const_cast<Tensor&>(out), result, false);
+}
+inline void assign_out(const char* op, const char* name, TensorList outs, TensorList results) {
+  LAMELLA_CHECK(outs.size() == results.size(), op, ": expected '", name, "' to hold ",
+                results.size(), " tensors, got ", outs.size());
+  for (size_t i = 0; i < outs.size(); ++i) assign_out(op, name, outs[i], results[i]);
+}
+inline void assign_out(const char* op, const char* name, TensorList outs,
+                       const std::vector<Tensor>& results) {
+  assign_out(op, name, outs, TensorList(results));
+}
+
+}  // namespace lamella::detail
