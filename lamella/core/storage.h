@@ -54,10 +54,14 @@ LAMELLA_ALWAYS_INLINE Storage* init_storage(void* block, int block_class, Device
   s->allocator = nullptr;
   s->deleter = nullptr;
   s->context = nullptr;
-  s->device_type = device.type();
-  s->device_index = device.index();
-  s->block_class = static_cast<uint8_t>(block_class);
-  s->flags = 0;
+  // device_type, device_index, block_class and flags (0) in one store.
+  uint32_t kind = static_cast<uint8_t>(device.type()) |
+                  static_cast<uint32_t>(static_cast<uint8_t>(device.index())) << 8 |
+                  static_cast<uint32_t>(block_class) << 16;
+  constexpr size_t at = offsetof(Storage, device_type);
+  static_assert(offsetof(Storage, device_index) == at + 1 &&
+                offsetof(Storage, block_class) == at + 2 && offsetof(Storage, flags) == at + 3);
+  __builtin_memcpy(&s->device_type, &kind, sizeof(kind));
   return s;
 }
 }  // namespace detail

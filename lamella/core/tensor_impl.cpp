@@ -37,29 +37,42 @@ LAMELLA_ALWAYS_INLINE void make_room(TensorImpl* t, size_t ndim) {
   t->ndim = static_cast<int32_t>(ndim);
 }
 
-// A header with one reference, no dimensions and no storage.
-LAMELLA_ALWAYS_INLINE TensorImpl* allocate_impl(ScalarType dtype, Device device,
-                                                uint64_t key_set) {
-  auto* t = static_cast<TensorImpl*>(detail::pool_allocate(kImplClass));
+// Writes every field of the header.
+LAMELLA_ALWAYS_INLINE void init_header(TensorImpl* t, ScalarType dtype, Device device,
+                                       uint64_t key_set, uint32_t flags, int32_t ndim,
+                                       int64_t numel, Storage* storage, void* data) {
   t->references = 1;
   t->weak_references = 0;
   t->key_set = key_set;
-  t->data = nullptr;
-  t->numel = 1;
+  t->data = data;
+  t->numel = numel;
   t->sizes = t->inline_sizes;
   t->strides = t->inline_strides;
   t->storage_offset = 0;
-  t->storage = nullptr;
-  t->ndim = 0;
-  t->scalar_type = static_cast<uint8_t>(dtype);
-  t->device_type = static_cast<uint8_t>(device.type());
-  t->device_index = device.index();
-  t->layout = 0;
-  t->flags = LAMELLA_TENSOR_CONTIGUOUS | LAMELLA_TENSOR_DENSE;
+  t->storage = storage;
+  t->ndim = ndim;
+  // scalar_type, device_type, device_index and layout (0) in one store.
+  uint32_t kind = static_cast<uint8_t>(dtype) |
+                  static_cast<uint32_t>(static_cast<uint8_t>(device.type())) << 8 |
+                  static_cast<uint32_t>(static_cast<uint8_t>(device.index())) << 16;
+  constexpr size_t at = offsetof(lamella_tensor, scalar_type);
+  static_assert(offsetof(lamella_tensor, device_type) == at + 1 &&
+                offsetof(lamella_tensor, device_index) == at + 2 &&
+                offsetof(lamella_tensor, layout) == at + 3);
+  std::memcpy(&t->scalar_type, &kind, sizeof(kind));
+  t->flags = flags;
   t->reserved = 0;
   t->python_object = nullptr;
   t->autograd = nullptr;
   t->heap_dims = 0;
+}
+
+// One reference, no dimensions and no storage.
+LAMELLA_ALWAYS_INLINE TensorImpl* allocate_impl(ScalarType dtype, Device device,
+                                                uint64_t key_set) {
+  auto* t = static_cast<TensorImpl*>(detail::pool_allocate(kImplClass));
+  init_header(t, dtype, device, key_set, LAMELLA_TENSOR_CONTIGUOUS | LAMELLA_TENSOR_DENSE, 0, 1,
+              nullptr, nullptr);
   return t;
 }
 
@@ -159,13 +172,18 @@ void fill_format(TensorImpl* t, IntArrayRef sizes, MemoryFormat format) {
              shape_flags(sizes, {t->strides, sizes.size()}, t->numel);
 }
 
-// Sizes, row-major strides and the number of elements in one pass; the hot path of empty().
-// Returns the bytes of the elements. Throws, with the tensor half-written, on bad sizes.
-LAMELLA_ALWAYS_INLINE int64_t fill_contiguous(TensorImpl* t, IntArrayRef sizes, const char* op) {
+struct Filled {
+  int64_t numel;
+  int64_t bytes;
+  uint32_t flags;
+  bool bad;  // negative sizes, or more bytes than fit int64
+};
+
+// Writes sizes and row-major strides, in one pass with all that follows from them; the hot path of
+// empty().
+LAMELLA_ALWAYS_INLINE Filled fill_contiguous(int64_t* to_sizes, int64_t* to_strides,
+                                             IntArrayRef sizes, ScalarType dtype) {
   size_t n = sizes.size();
-  make_room(t, n);
-  int64_t* to_sizes = t->mutable_sizes();
-  int64_t* to_strides = t->mutable_strides();
   int64_t stride = 1;
   int64_t signs = 0;
   bool empty = false;
@@ -178,19 +196,17 @@ LAMELLA_ALWAYS_INLINE int64_t fill_contiguous(TensorImpl* t, IntArrayRef sizes, 
     empty |= size == 0;
     overflow |= __builtin_mul_overflow(stride, size + (size == 0), &stride);
   }
-  int64_t bytes = 0;
-  size_t item = element_size(static_cast<ScalarType>(t->scalar_type));
-  overflow |= __builtin_mul_overflow(stride, static_cast<int64_t>(item), &bytes);
-  if (LAMELLA_UNLIKELY(overflow || signs < 0)) throw_bad_sizes(sizes, op);
-  t->numel = empty ? 0 : stride;
-  uint32_t flags = LAMELLA_TENSOR_CONTIGUOUS | LAMELLA_TENSOR_DENSE;
+  Filled filled{stride, 0, LAMELLA_TENSOR_CONTIGUOUS | LAMELLA_TENSOR_DENSE, false};
+  overflow |= __builtin_mul_overflow(stride, static_cast<int64_t>(element_size(dtype)),
+                                     &filled.bytes);
+  filled.bad = overflow || signs < 0;
+  if (LAMELLA_UNLIKELY(empty)) filled.numel = filled.bytes = 0;
   // Row-major is channels_last as well only if channels or space are trivial.
   if (LAMELLA_UNLIKELY(n == 4 || n == 5) &&
       (to_sizes[1] == 1 || to_strides[1] == 1 || empty)) {
-    flags = shape_flags(sizes, {to_strides, n}, t->numel);
+    filled.flags = shape_flags({to_sizes, n}, {to_strides, n}, filled.numel);
   }
-  t->flags = (t->flags & ~kShapeFlags) | flags;
-  return empty ? 0 : bytes;
+  return filled;
 }
 
 // The lists must not be the tensor's own.
@@ -303,23 +319,49 @@ int64_t storage_elements(IntArrayRef sizes, IntArrayRef strides, const char* op)
 
 // ---- Making tensors ----
 
-TensorBase make_empty(IntArrayRef sizes, ScalarType dtype, Device device, MemoryFormat format) {
-  require_supported(dtype);
+namespace {
+// The usual case: every field is written once, and nothing is made before the sizes are known to
+// be right.
+LAMELLA_ALWAYS_INLINE TensorBase make_small_empty(IntArrayRef sizes, ScalarType dtype,
+                                                  Device device) {
+  auto* t = static_cast<TensorImpl*>(detail::pool_allocate(kImplClass));
+  Filled filled = fill_contiguous(t->inline_sizes, t->inline_strides, sizes, dtype);
+  Storage* storage = nullptr;
+  try {
+    if (LAMELLA_UNLIKELY(filled.bad)) throw_bad_sizes(sizes, "empty");
+    storage = make_storage(static_cast<size_t>(filled.bytes), device);
+  } catch (...) {
+    detail::pool_free(t, kImplClass);
+    throw;
+  }
+  init_header(t, dtype, device, key_set_of(device.type()), filled.flags,
+              static_cast<int32_t>(sizes.size()), filled.numel, storage, storage->data);
+  return TensorBase::adopt(t);
+}
+
+LAMELLA_NOINLINE TensorBase make_other_empty(IntArrayRef sizes, ScalarType dtype, Device device,
+                                             MemoryFormat format) {
+  LAMELLA_CHECK(format != MemoryFormat::Preserve,
+                "empty: expected a memory format other than preserve_format");
+  int64_t numel = checked_numel(sizes, "empty");
+  int64_t bytes = checked_bytes(numel, dtype, sizes, "empty");
   Guard guard{allocate_impl(dtype, device, key_set_of(device.type()))};
   TensorImpl* t = guard.tensor;
-  int64_t bytes = 0;
-  if (LAMELLA_LIKELY(format == MemoryFormat::Contiguous)) {
-    bytes = fill_contiguous(t, sizes, "empty");
-  } else {
-    LAMELLA_CHECK(format != MemoryFormat::Preserve,
-                  "empty: expected a memory format other than preserve_format");
-    t->numel = checked_numel(sizes, "empty");
-    bytes = checked_bytes(t->numel, dtype, sizes, "empty");
-    fill_format(t, sizes, format);
-  }
+  t->numel = numel;
+  fill_format(t, sizes, format);
   t->storage = make_storage(static_cast<size_t>(bytes), device);
   t->data = t->storage->data;
   return guard.done();
+}
+}  // namespace
+
+TensorBase make_empty(IntArrayRef sizes, ScalarType dtype, Device device, MemoryFormat format) {
+  require_supported(dtype);
+  if (LAMELLA_LIKELY(format == MemoryFormat::Contiguous &&
+                     sizes.size() <= TensorImpl::kInlineDims)) {
+    return make_small_empty(sizes, dtype, device);
+  }
+  return make_other_empty(sizes, dtype, device, format);
 }
 
 TensorBase make_empty_strided(IntArrayRef sizes, IntArrayRef strides, ScalarType dtype,
@@ -468,20 +510,14 @@ void ensure_storage(TensorImpl* t, int64_t elements, IntArrayRef sizes, bool kee
 }  // namespace
 
 void resize_tensor(TensorImpl* t, IntArrayRef sizes, MemoryFormat format, bool keep_contents) {
+  LAMELLA_CHECK(sizes.size() <= 64, "resize_: expected at most 64 dimensions, got ", sizes.size());
+  LAMELLA_CHECK(format != MemoryFormat::Preserve,
+                "resize_: expected a memory format other than preserve_format");
   int64_t numel = checked_numel(sizes, "resize_");
+  int64_t strides[64];
+  strides_of_format(sizes, format, strides);  // may throw, so before anything changes
   ensure_storage(t, numel, sizes, keep_contents);
-  if (format == MemoryFormat::Contiguous) {
-    int64_t copy[64];  // the sizes may be the tensor's own
-    LAMELLA_CHECK(sizes.size() <= 64, "resize_: expected at most 64 dimensions, got ",
-                  sizes.size());
-    std::memcpy(copy, sizes.data(), sizes.size() * sizeof(int64_t));
-    fill_contiguous(t, {copy, sizes.size()}, "resize_");
-  } else {
-    LAMELLA_CHECK(format != MemoryFormat::Preserve,
-                  "resize_: expected a memory format other than preserve_format");
-    t->numel = numel;
-    fill_format(t, sizes, format);
-  }
+  fill_strided(t, sizes, {strides, sizes.size()}, t->storage_offset);
   point_at_data(t);
 }
 
