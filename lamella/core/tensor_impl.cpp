@@ -1,4 +1,4 @@
-// TensorImpl: creation, views, resizing, and the end of tensors.
+// TensorImpl: creation, views and resizing.
 #include "lamella/core/tensor_impl.h"
 
 #include <cstring>
@@ -12,12 +12,10 @@ namespace {
 constexpr int kImplClass = detail::pool_class(sizeof(TensorImpl));
 TensorHooks hooks;
 
-size_t heap_bytes(int32_t dims) { return static_cast<size_t>(dims) * 2 * sizeof(int64_t); }
-
 // Points sizes and strides at room for `ndim` entries. Does not keep what was there.
 LAMELLA_COLD void make_room_on_heap(TensorImpl* t, int32_t ndim) {
-  auto* block = static_cast<int64_t*>(cpu_allocate(heap_bytes(ndim)));
-  if (t->heap_dims != 0) cpu_free(t->mutable_sizes(), heap_bytes(t->heap_dims));
+  auto* block = static_cast<int64_t*>(cpu_allocate(TensorImpl::heap_bytes(ndim)));
+  if (t->heap_dims != 0) cpu_free(t->mutable_sizes(), TensorImpl::heap_bytes(t->heap_dims));
   t->sizes = block;
   t->strides = block + ndim;
   t->heap_dims = ndim;
@@ -29,7 +27,7 @@ LAMELLA_ALWAYS_INLINE void make_room(TensorImpl* t, size_t ndim) {
       make_room_on_heap(t, static_cast<int32_t>(ndim));
     }
   } else if (LAMELLA_UNLIKELY(t->heap_dims != 0)) {
-    cpu_free(t->mutable_sizes(), heap_bytes(t->heap_dims));
+    cpu_free(t->mutable_sizes(), TensorImpl::heap_bytes(t->heap_dims));
     t->heap_dims = 0;
     t->sizes = t->inline_sizes;
     t->strides = t->inline_strides;
@@ -90,56 +88,10 @@ LAMELLA_ALWAYS_INLINE void point_at_data(TensorImpl* t) {
   t->data = base != nullptr ? base + bytes : nullptr;
 }
 
-bool is_dense(IntArrayRef sizes, IntArrayRef strides) {
-  size_t n = sizes.size();
-  size_t order[64];
-  // Insertion sort by stride; dimensions of size 0 or 1 come last and decide nothing.
-  for (size_t i = 0; i < n; ++i) {
-    size_t at = i;
-    auto before = [&](size_t a, size_t b) {
-      if (sizes[a] < 2 || sizes[b] < 2) return sizes[a] >= 2 && sizes[b] < 2;
-      return strides[a] < strides[b];
-    };
-    for (; at > 0 && before(i, order[at - 1]); --at) order[at] = order[at - 1];
-    order[at] = i;
-  }
-  int64_t expected = 1;
-  for (size_t i = 0; i < n; ++i) {
-    size_t d = order[i];
-    if (sizes[d] < 2) return true;
-    if (strides[d] != expected) return false;
-    expected *= sizes[d];
-  }
-  return true;
-}
-
-// Dense with channels innermost; 4 or 5 dimensions.
-bool is_dense_channels_last(IntArrayRef sizes, IntArrayRef strides) {
-  int64_t expected = 1;
-  auto fits = [&](size_t d) {
-    if (sizes[d] == 1) return true;
-    if (strides[d] != expected) return false;
-    expected *= sizes[d];
-    return true;
-  };
-  if (!fits(1)) return false;
-  for (size_t d = sizes.size() - 1; d > 1; --d) {
-    if (!fits(d)) return false;
-  }
-  return fits(0);
-}
-
-[[noreturn]] LAMELLA_COLD void throw_bad_sizes(IntArrayRef sizes, const char* op) {
-  for (int64_t size : sizes) {
-    LAMELLA_CHECK(size >= 0, op, ": expected sizes of at least 0, got ", sizes);
-  }
-  throw Error(str(op, ": expected sizes whose bytes fit int64, got ", sizes));
-}
-
 int64_t checked_bytes(int64_t elements, ScalarType dtype, IntArrayRef sizes, const char* op) {
   int64_t bytes = 0;
   if (__builtin_mul_overflow(elements, static_cast<int64_t>(element_size(dtype)), &bytes)) {
-    throw_bad_sizes(sizes, op);
+    detail::throw_bad_sizes(sizes, op);
   }
   return bytes;
 }
@@ -253,70 +205,6 @@ LAMELLA_ALWAYS_INLINE void require_supported(ScalarType dtype) {
 
 }  // namespace
 
-// ---- Facts about shapes ----
-
-uint32_t shape_flags(IntArrayRef sizes, IntArrayRef strides, int64_t numel) {
-  size_t n = sizes.size();
-  uint32_t flags = 0;
-  bool contiguous = true;
-  if (numel != 0) {
-    int64_t expected = 1;
-    for (size_t d = n; d-- > 0;) {
-      if (sizes[d] == 1) continue;
-      if (strides[d] != expected) {
-        contiguous = false;
-        break;
-      }
-      expected *= sizes[d];
-    }
-  }
-  if (contiguous) flags |= LAMELLA_TENSOR_CONTIGUOUS | LAMELLA_TENSOR_DENSE;
-  if (n == 4 || n == 5) {
-    if (is_dense_channels_last(sizes, strides)) {
-      flags |= LAMELLA_TENSOR_DENSE |
-               (n == 4 ? LAMELLA_TENSOR_CHANNELS_LAST : LAMELLA_TENSOR_CHANNELS_LAST_3D);
-    }
-    if (detail::strides_like_channels_last(sizes, strides)) {
-      flags |= LAMELLA_TENSOR_LIKES_CHANNELS_LAST;
-    }
-  }
-  if ((flags & LAMELLA_TENSOR_DENSE) == 0 && is_dense(sizes, strides)) {
-    flags |= LAMELLA_TENSOR_DENSE;
-  }
-  return flags;
-}
-
-int64_t checked_numel(IntArrayRef sizes, const char* op) {
-  int64_t numel = 1;
-  bool bad = false;
-  for (int64_t size : sizes) {
-    bad |= size < 0;
-    // Sizes of a tensor without elements must have a product too, as its strides do.
-    bad |= __builtin_mul_overflow(numel, size, &numel);
-  }
-  if (LAMELLA_UNLIKELY(bad)) throw_bad_sizes(sizes, op);
-  return numel;
-}
-
-int64_t storage_elements(IntArrayRef sizes, IntArrayRef strides, const char* op) {
-  LAMELLA_CHECK(sizes.size() == strides.size(), op, ": expected as many 'stride' as 'size', got ",
-                strides, " for ", sizes);
-  int64_t elements = 1;
-  bool none = false;
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    if (sizes[d] < 0) throw_bad_sizes(sizes, op);
-    LAMELLA_CHECK(strides[d] >= 0, op, ": expected a 'stride' of at least 0, got ", strides);
-    none |= sizes[d] == 0;
-    int64_t span = 0;
-    if (!none && (__builtin_mul_overflow(sizes[d] - 1, strides[d], &span) ||
-                  __builtin_add_overflow(elements, span, &elements))) {
-      LAMELLA_CHECK(false, op, ": expected a shape whose bytes fit int64, got ", sizes,
-                    " with strides ", strides);
-    }
-  }
-  return none ? 0 : elements;
-}
-
 // ---- Making tensors ----
 
 namespace {
@@ -328,7 +216,7 @@ LAMELLA_ALWAYS_INLINE TensorBase make_small_empty(IntArrayRef sizes, ScalarType 
   Filled filled = fill_contiguous(t->inline_sizes, t->inline_strides, sizes, dtype);
   Storage* storage = nullptr;
   try {
-    if (LAMELLA_UNLIKELY(filled.bad)) throw_bad_sizes(sizes, "empty");
+    if (LAMELLA_UNLIKELY(filled.bad)) detail::throw_bad_sizes(sizes, "empty");
     storage = make_storage(static_cast<size_t>(filled.bytes), device);
   } catch (...) {
     detail::pool_free(t, kImplClass);
@@ -484,7 +372,7 @@ void ensure_storage(TensorImpl* t, int64_t elements, IntArrayRef sizes, bool kee
   if (elements == 0) return;
   auto dtype = static_cast<ScalarType>(t->scalar_type);
   int64_t last = 0;
-  if (__builtin_add_overflow(elements, t->storage_offset, &last)) throw_bad_sizes(sizes, "resize_");
+  if (__builtin_add_overflow(elements, t->storage_offset, &last)) detail::throw_bad_sizes(sizes, "resize_");
   auto bytes = static_cast<size_t>(checked_bytes(last, dtype, sizes, "resize_"));
   Storage* old = t->storage;
   Device device(static_cast<DeviceType>(t->device_type), t->device_index);
@@ -567,157 +455,3 @@ void set_tensor_hooks(const TensorHooks& value) { hooks = value; }
 const TensorHooks& tensor_hooks() { return hooks; }
 
 }  // namespace lamella
-
-// ---- The C functions ----
-
-using lamella::TensorImpl;
-
-namespace {
-
-LAMELLA_COLD void release_attachments(lamella_tensor* t) {
-  const lamella::TensorHooks& hooks = lamella::tensor_hooks();
-  if (t->autograd != nullptr && hooks.release_autograd != nullptr) hooks.release_autograd(t);
-  if (t->python_object != nullptr && hooks.release_python != nullptr) hooks.release_python(t);
-  t->autograd = nullptr;
-  t->python_object = nullptr;
-}
-
-LAMELLA_ALWAYS_INLINE void free_impl(lamella_tensor* t) {
-  lamella::detail::pool_free(t, lamella::detail::pool_class(sizeof(TensorImpl)));
-}
-
-template <class F>
-LAMELLA_ALWAYS_INLINE lamella_status make(lamella_tensor** result, F f) noexcept {
-  try {
-    *result = f().unsafe_release();
-    return LAMELLA_OK;
-  } catch (...) {
-    *result = nullptr;
-    return lamella::detail::status_of_current_exception();
-  }
-}
-
-// Checks what C callers may get wrong.
-lamella::ScalarType checked_type(uint8_t type, const char* op) {
-  auto dtype = static_cast<lamella::ScalarType>(type);
-  LAMELLA_CHECK_TYPE(type < 64 && lamella::is_supported(dtype), op,
-                     ": expected a supported dtype, got number ", static_cast<int>(type));
-  return dtype;
-}
-lamella::Device checked_device(uint8_t type, int8_t index, const char* op) {
-  LAMELLA_CHECK(type < lamella::kDeviceTypes, op, ": expected a known device type, got ",
-                static_cast<int>(type));
-  return {static_cast<lamella::DeviceType>(type), index};
-}
-lamella::IntArrayRef checked_list(int32_t ndim, const int64_t* list, const char* op) {
-  LAMELLA_CHECK(ndim >= 0 && (ndim == 0 || list != nullptr), op, ": expected ", ndim,
-                " sizes and strides, got none");
-  return {list, static_cast<size_t>(ndim)};
-}
-
-}  // namespace
-
-extern "C" {
-
-void lamella_tensor_destroy(lamella_tensor* tensor) noexcept {
-  auto* t = static_cast<TensorImpl*>(tensor);
-  if (LAMELLA_UNLIKELY(t->python_object != nullptr || t->autograd != nullptr)) {
-    release_attachments(t);
-  }
-  lamella_storage* storage = t->storage;
-  if (storage != nullptr) {
-    lamella::storage_release(storage);
-    t->storage = nullptr;
-  }
-  if (LAMELLA_UNLIKELY(t->heap_dims != 0)) {
-    lamella::cpu_free(t->mutable_sizes(), lamella::heap_bytes(t->heap_dims));
-    t->heap_dims = 0;
-  }
-  // The strong references' common weak one; Note [Reference counts].
-  if (LAMELLA_UNLIKELY(__atomic_load_n(&t->weak_references, __ATOMIC_ACQUIRE) != 0)) {
-    lamella_tensor_release_weak(t);
-  } else {
-    free_impl(t);
-  }
-}
-
-void lamella_tensor_release_weak(lamella_tensor* tensor) noexcept {
-  if (__atomic_fetch_sub(&tensor->weak_references, 1, __ATOMIC_ACQ_REL) == 1) free_impl(tensor);
-}
-
-int32_t lamella_tensor_lock(lamella_tensor* tensor) noexcept {
-  uint32_t count = __atomic_load_n(&tensor->references, __ATOMIC_RELAXED);
-  while (count != 0) {
-    if (__atomic_compare_exchange_n(&tensor->references, &count, count + 1, true,
-                                    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-      return 1;
-    }
-  }
-  return 0;
-}
-
-lamella_status lamella_tensor_from_blob(void* data, int32_t ndim, const int64_t* sizes,
-                                        const int64_t* strides, uint8_t scalar_type,
-                                        uint8_t device_type, int8_t device_index,
-                                        void (*deleter)(void*), void* context,
-                                        lamella_tensor** result) noexcept {
-  bool mine = true;  // the deleter is still ours to run
-  lamella_status status = make(result, [&] {
-    constexpr const char* op = "from_blob";
-    lamella::ScalarType dtype = checked_type(scalar_type, op);
-    lamella::Device device = checked_device(device_type, device_index, op);
-    lamella::IntArrayRef size_list = checked_list(ndim, sizes, op);
-    lamella::OptionalIntArrayRef stride_list;
-    if (strides != nullptr) stride_list = checked_list(ndim, strides, op);
-    mine = false;
-    return lamella::make_from_blob(data, size_list, stride_list, dtype, device, deleter, context);
-  });
-  if (mine && deleter != nullptr) deleter(context);
-  return status;
-}
-
-lamella_status lamella_tensor_empty(int32_t ndim, const int64_t* sizes, uint8_t scalar_type,
-                                    uint8_t device_type, int8_t device_index,
-                                    lamella_tensor** result) noexcept {
-  return make(result, [&] {
-    lamella::ScalarType dtype = checked_type(scalar_type, "empty");
-    lamella::Device device = checked_device(device_type, device_index, "empty");
-    return lamella::make_empty(checked_list(ndim, sizes, "empty"), dtype, device);
-  });
-}
-
-lamella_status lamella_tensor_as_strided(lamella_tensor* tensor, int32_t ndim,
-                                         const int64_t* sizes, const int64_t* strides,
-                                         int64_t storage_offset,
-                                         lamella_tensor** result) noexcept {
-  return make(result, [&] {
-    lamella::IntArrayRef size_list = checked_list(ndim, sizes, "as_strided");
-    lamella::IntArrayRef stride_list = checked_list(ndim, strides, "as_strided");
-    return lamella::make_checked_view(lamella::TensorBase::borrow(tensor), size_list, stride_list,
-                                      storage_offset);
-  });
-}
-
-uint32_t lamella_tensor_version(const lamella_tensor* tensor) noexcept {
-  return tensor->storage != nullptr ? __atomic_load_n(&tensor->storage->version, __ATOMIC_RELAXED)
-                                    : 0;
-}
-
-void lamella_tensor_bump_version(lamella_tensor* tensor) noexcept {
-  if (tensor->storage != nullptr) lamella::storage_bump_version(tensor->storage);
-}
-
-size_t lamella_tensor_storage_bytes(const lamella_tensor* tensor) noexcept {
-  return tensor->storage != nullptr ? tensor->storage->nbytes : 0;
-}
-
-void* lamella_tensor_storage_data(const lamella_tensor* tensor) noexcept {
-  return tensor->storage != nullptr ? tensor->storage->data : nullptr;
-}
-
-void lamella_tensor_set_wrapped_number(lamella_tensor* tensor, int32_t wrapped) noexcept {
-  auto* t = static_cast<TensorImpl*>(tensor);
-  lamella::set_flag(t, LAMELLA_TENSOR_WRAPPED_NUMBER, wrapped != 0);
-}
-
-}  // extern "C"

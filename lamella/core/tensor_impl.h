@@ -22,6 +22,8 @@ struct alignas(64) TensorImpl : lamella_tensor {
   static TensorImpl* of(const TensorBase& tensor) {
     return static_cast<TensorImpl*>(tensor.impl());
   }
+  // Of the block for `dims` sizes and as many strides.
+  static size_t heap_bytes(int32_t dims) { return static_cast<size_t>(dims) * 2 * sizeof(int64_t); }
   int64_t* mutable_sizes() { return const_cast<int64_t*>(sizes); }
   int64_t* mutable_strides() { return const_cast<int64_t*>(strides); }
 };
@@ -91,6 +93,10 @@ uint32_t shape_flags(IntArrayRef sizes, IntArrayRef strides, int64_t numel);
 int64_t checked_numel(IntArrayRef sizes, const char* op);
 // Elements that a storage needs for the shape at offset 0; 0 if there are none. Checked.
 int64_t storage_elements(IntArrayRef sizes, IntArrayRef strides, const char* op);
+namespace detail {
+// Says which is wrong: a negative size, or too many bytes.
+[[noreturn]] LAMELLA_COLD void throw_bad_sizes(IntArrayRef sizes, const char* op);
+}  // namespace detail
 
 // ---- What other rooms hang on tensors ----
 

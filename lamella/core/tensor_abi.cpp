@@ -1,0 +1,156 @@
+// The C functions of tensors: their end, and the ABI's way to make them.
+#include "lamella/core/error.h"
+#include "lamella/core/memory_pool.h"
+#include "lamella/core/tensor_impl.h"
+
+using lamella::TensorImpl;
+
+namespace {
+
+LAMELLA_COLD void release_attachments(lamella_tensor* t) {
+  const lamella::TensorHooks& hooks = lamella::tensor_hooks();
+  if (t->autograd != nullptr && hooks.release_autograd != nullptr) hooks.release_autograd(t);
+  if (t->python_object != nullptr && hooks.release_python != nullptr) hooks.release_python(t);
+  t->autograd = nullptr;
+  t->python_object = nullptr;
+}
+
+LAMELLA_ALWAYS_INLINE void free_impl(lamella_tensor* t) {
+  lamella::detail::pool_free(t, lamella::detail::pool_class(sizeof(TensorImpl)));
+}
+
+template <class F>
+LAMELLA_ALWAYS_INLINE lamella_status make(lamella_tensor** result, F f) noexcept {
+  try {
+    *result = f().unsafe_release();
+    return LAMELLA_OK;
+  } catch (...) {
+    *result = nullptr;
+    return lamella::detail::status_of_current_exception();
+  }
+}
+
+// Checks what C callers may get wrong.
+lamella::ScalarType checked_type(uint8_t type, const char* op) {
+  auto dtype = static_cast<lamella::ScalarType>(type);
+  LAMELLA_CHECK_TYPE(type < 64 && lamella::is_supported(dtype), op,
+                     ": expected a supported dtype, got number ", static_cast<int>(type));
+  return dtype;
+}
+lamella::Device checked_device(uint8_t type, int8_t index, const char* op) {
+  LAMELLA_CHECK(type < lamella::kDeviceTypes, op, ": expected a known device type, got ",
+                static_cast<int>(type));
+  return {static_cast<lamella::DeviceType>(type), index};
+}
+lamella::IntArrayRef checked_list(int32_t ndim, const int64_t* list, const char* op) {
+  LAMELLA_CHECK(ndim >= 0 && (ndim == 0 || list != nullptr), op, ": expected ", ndim,
+                " sizes and strides, got none");
+  return {list, static_cast<size_t>(ndim)};
+}
+
+}  // namespace
+
+extern "C" {
+
+void lamella_tensor_destroy(lamella_tensor* tensor) noexcept {
+  auto* t = static_cast<TensorImpl*>(tensor);
+  if (LAMELLA_UNLIKELY(t->python_object != nullptr || t->autograd != nullptr)) {
+    release_attachments(t);
+  }
+  lamella_storage* storage = t->storage;
+  if (storage != nullptr) {
+    lamella::storage_release(storage);
+    t->storage = nullptr;
+  }
+  if (LAMELLA_UNLIKELY(t->heap_dims != 0)) {
+    lamella::cpu_free(t->mutable_sizes(), TensorImpl::heap_bytes(t->heap_dims));
+    t->heap_dims = 0;
+  }
+  // The strong references' common weak one; Note [Reference counts].
+  if (LAMELLA_UNLIKELY(__atomic_load_n(&t->weak_references, __ATOMIC_ACQUIRE) != 0)) {
+    lamella_tensor_release_weak(t);
+  } else {
+    free_impl(t);
+  }
+}
+
+void lamella_tensor_release_weak(lamella_tensor* tensor) noexcept {
+  if (__atomic_fetch_sub(&tensor->weak_references, 1, __ATOMIC_ACQ_REL) == 1) free_impl(tensor);
+}
+
+int32_t lamella_tensor_lock(lamella_tensor* tensor) noexcept {
+  uint32_t count = __atomic_load_n(&tensor->references, __ATOMIC_RELAXED);
+  while (count != 0) {
+    if (__atomic_compare_exchange_n(&tensor->references, &count, count + 1, true,
+                                    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+      return 1;
+    }
+  }
+  return 0;
+}
+
+lamella_status lamella_tensor_from_blob(void* data, int32_t ndim, const int64_t* sizes,
+                                        const int64_t* strides, uint8_t scalar_type,
+                                        uint8_t device_type, int8_t device_index,
+                                        void (*deleter)(void*), void* context,
+                                        lamella_tensor** result) noexcept {
+  bool mine = true;  // the deleter is still ours to run
+  lamella_status status = make(result, [&] {
+    constexpr const char* op = "from_blob";
+    lamella::ScalarType dtype = checked_type(scalar_type, op);
+    lamella::Device device = checked_device(device_type, device_index, op);
+    lamella::IntArrayRef size_list = checked_list(ndim, sizes, op);
+    lamella::OptionalIntArrayRef stride_list;
+    if (strides != nullptr) stride_list = checked_list(ndim, strides, op);
+    mine = false;
+    return lamella::make_from_blob(data, size_list, stride_list, dtype, device, deleter, context);
+  });
+  if (mine && deleter != nullptr) deleter(context);
+  return status;
+}
+
+lamella_status lamella_tensor_empty(int32_t ndim, const int64_t* sizes, uint8_t scalar_type,
+                                    uint8_t device_type, int8_t device_index,
+                                    lamella_tensor** result) noexcept {
+  return make(result, [&] {
+    lamella::ScalarType dtype = checked_type(scalar_type, "empty");
+    lamella::Device device = checked_device(device_type, device_index, "empty");
+    return lamella::make_empty(checked_list(ndim, sizes, "empty"), dtype, device);
+  });
+}
+
+lamella_status lamella_tensor_as_strided(lamella_tensor* tensor, int32_t ndim,
+                                         const int64_t* sizes, const int64_t* strides,
+                                         int64_t storage_offset,
+                                         lamella_tensor** result) noexcept {
+  return make(result, [&] {
+    lamella::IntArrayRef size_list = checked_list(ndim, sizes, "as_strided");
+    lamella::IntArrayRef stride_list = checked_list(ndim, strides, "as_strided");
+    return lamella::make_checked_view(lamella::TensorBase::borrow(tensor), size_list, stride_list,
+                                      storage_offset);
+  });
+}
+
+uint32_t lamella_tensor_version(const lamella_tensor* tensor) noexcept {
+  return tensor->storage != nullptr ? __atomic_load_n(&tensor->storage->version, __ATOMIC_RELAXED)
+                                    : 0;
+}
+
+void lamella_tensor_bump_version(lamella_tensor* tensor) noexcept {
+  if (tensor->storage != nullptr) lamella::storage_bump_version(tensor->storage);
+}
+
+size_t lamella_tensor_storage_bytes(const lamella_tensor* tensor) noexcept {
+  return tensor->storage != nullptr ? tensor->storage->nbytes : 0;
+}
+
+void* lamella_tensor_storage_data(const lamella_tensor* tensor) noexcept {
+  return tensor->storage != nullptr ? tensor->storage->data : nullptr;
+}
+
+void lamella_tensor_set_wrapped_number(lamella_tensor* tensor, int32_t wrapped) noexcept {
+  auto* t = static_cast<TensorImpl*>(tensor);
+  lamella::set_flag(t, LAMELLA_TENSOR_WRAPPED_NUMBER, wrapped != 0);
+}
+
+}  // extern "C"
