@@ -22,8 +22,10 @@ set_target_properties(lamella PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${LAMELLA_LIB
                                          INSTALL_RPATH "$ORIGIN")
 # --no-undefined: a missing symbol is found here, not at the first dlopen.
 target_link_options(lamella PRIVATE "-Wl,--version-script=${exports}" -Wl,-O1 -Wl,--gc-sections
-                                    $<$<NOT:$<BOOL:${LAMELLA_SANITIZE}>>:-Wl,--no-undefined>
                                     $<$<CONFIG:Release>:-s>)
+if(NOT LAMELLA_SANITIZE)
+  target_link_options(lamella PRIVATE -Wl,--no-undefined)
+endif()
 target_include_directories(
   lamella INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
                     $<BUILD_INTERFACE:${LAMELLA_GENERATED_DIR}> $<INSTALL_INTERFACE:include>)

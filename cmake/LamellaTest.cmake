@@ -27,6 +27,13 @@ function(lamella_add_test name)
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} GTest::gtest_main Threads::Threads)
   # The library of matrix products is looked for beside liblamella.so, or where this points.
   set(env "LAMELLA_LIBRARY_PATH=${LAMELLA_LIB_DIR}" ${ARG_ENV})
+  if(LAMELLA_SANITIZE)
+    # Tests ask for more memory than there is, and expect an error rather than the end.
+    foreach(sanitizer ASAN TSAN)
+      list(APPEND env "${sanitizer}_OPTIONS=allocator_may_return_null=1:halt_on_error=1")
+    endforeach()
+    list(APPEND env "UBSAN_OPTIONS=print_stacktrace=1")
+  endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
