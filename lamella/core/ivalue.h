@@ -302,7 +302,7 @@ class IValue {
 };
 static_assert(sizeof(IValue) == sizeof(lamella_value));
 
-inline IValue::IValue(const Scalar& number) {
+inline IValue::IValue(const Scalar& number) : IValue() {
   if (number.isComplex()) {
     *this = IValue(number.toComplexDouble());
   } else if (number.isFloatingPoint()) {
