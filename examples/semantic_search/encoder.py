@@ -4,10 +4,11 @@ import json
 import math
 import pathlib
 
-import lamella
-import lamella.nn.functional as F
 import weights
 from tokenizers import Tokenizer
+
+import lamella
+import lamella.nn.functional as F
 
 LONGEST = 256  # tokens of a sentence; the model was trained on no more
 
@@ -81,8 +82,9 @@ class Encoder:
         attended = self.attention(x, visible, name + ".attention")
         x = self.layer_norm(x + attended, name + ".attention.output.LayerNorm")
         widened = F.gelu(self.linear(x, name + ".intermediate.dense"))
-        return self.layer_norm(x + self.linear(widened, name + ".output.dense"),
-                               name + ".output.LayerNorm")
+        return self.layer_norm(
+            x + self.linear(widened, name + ".output.dense"), name + ".output.LayerNorm"
+        )
 
     def hidden(self, ids, mask):
         """The last layer's vector of every token: [sentence, token, 384]."""

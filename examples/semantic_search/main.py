@@ -9,9 +9,10 @@ import textwrap
 import time
 
 import encoder
-import lamella
 import operators
 from tqdm import tqdm
+
+import lamella
 
 HERE = pathlib.Path(__file__).resolve().parent
 QUERIES = [
@@ -96,10 +97,18 @@ def compare(index, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--text", type=pathlib.Path, default=HERE / "sea.txt", metavar="FILE",
-                        help="the text to search, UTF-8 (default: an essay about the sea)")
-    parser.add_argument("--query", default=os.environ.get("QUERY", ""),
-                        help="one question; without it a prompt, or three examples")
+    parser.add_argument(
+        "--text",
+        type=pathlib.Path,
+        default=HERE / "sea.txt",
+        metavar="FILE",
+        help="the text to search, UTF-8 (default: an essay about the sea)",
+    )
+    parser.add_argument(
+        "--query",
+        default=os.environ.get("QUERY", ""),
+        help="one question; without it a prompt, or three examples",
+    )
     parser.add_argument("--count", type=int, default=3, help="answers for each question")
     options = parser.parse_args()
 
@@ -111,8 +120,10 @@ def main():
     operators.load()
     folder = encoder.model_folder()
     index = Index(sentences, encoder.Tokens(folder), encoder.Encoder(folder))
-    print(f"Embedded in {index.seconds:.2f} s, "
-          f"{len(sentences) / index.seconds:.0f} sentences a second.")
+    print(
+        f"Embedded in {index.seconds:.2f} s, "
+        f"{len(sentences) / index.seconds:.0f} sentences a second."
+    )
     agrees = compare(index, folder)
 
     if options.query.strip():

@@ -24,7 +24,17 @@ def load(build=ROOT / "build" / "examples" / "semantic_search", prefix=ROOT / "b
     log.write_bytes(b"")
     if not (build / "CMakeCache.txt").exists():
         print("Building the example's own operator ...", flush=True)
-        run(["cmake", "-S", HERE, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}",
-             "-DCMAKE_BUILD_TYPE=Release"], log)
+        run(
+            [
+                "cmake",
+                "-S",
+                HERE,
+                "-B",
+                build,
+                f"-DCMAKE_PREFIX_PATH={prefix}",
+                "-DCMAKE_BUILD_TYPE=Release",
+            ],
+            log,
+        )
     run(["cmake", "--build", build], log)
     lamella.load_library(str(build / "libsearch_ops.so"))

@@ -43,13 +43,17 @@ def embed(weights, config, token_lists):
     hidden_from = mask[:, None, None, :] == 0
     for i in range(config["num_hidden_layers"]):
         name = f"encoder.layer.{i}"
-        q, k, v = (heads(linear(x, f"{name}.attention.self.{p}")) for p in ("query", "key", "value"))
+        q, k, v = (
+            heads(linear(x, f"{name}.attention.self.{p}")) for p in ("query", "key", "value")
+        )
         scores = (q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5).masked_fill(
             hidden_from, float("-inf")
         )
         mixed = (scores.softmax(-1) @ v).transpose(1, 2).flatten(2)
-        x = norm(x + linear(mixed, f"{name}.attention.output.dense"),
-                 f"{name}.attention.output.LayerNorm")
+        x = norm(
+            x + linear(mixed, f"{name}.attention.output.dense"),
+            f"{name}.attention.output.LayerNorm",
+        )
         wide = F.gelu(linear(x, f"{name}.intermediate.dense"))
         x = norm(x + linear(wide, f"{name}.output.dense"), f"{name}.output.LayerNorm")
     kept = mask[:, :, None].to(x.dtype)

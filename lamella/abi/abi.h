@@ -37,10 +37,10 @@ extern "C" {
 typedef int32_t lamella_status;
 enum {
   LAMELLA_OK = 0,
-  LAMELLA_ERROR = 1,           /* a mistake of the caller: C++ lamella::Error, Python RuntimeError */
-  LAMELLA_INDEX_ERROR = 2,     /* Python IndexError */
-  LAMELLA_VALUE_ERROR = 3,     /* Python ValueError */
-  LAMELLA_TYPE_ERROR = 4,      /* Python TypeError */
+  LAMELLA_ERROR = 1,       /* a mistake of the caller: C++ lamella::Error, Python RuntimeError */
+  LAMELLA_INDEX_ERROR = 2, /* Python IndexError */
+  LAMELLA_VALUE_ERROR = 3, /* Python ValueError */
+  LAMELLA_TYPE_ERROR = 4,  /* Python TypeError */
   LAMELLA_NOT_IMPLEMENTED = 5, /* no kernel: Python NotImplementedError */
   LAMELLA_OUT_OF_MEMORY = 6,   /* Python MemoryError */
   LAMELLA_INTERNAL_ERROR = 7,  /* a bug of Lamella's own */
@@ -72,14 +72,14 @@ typedef struct lamella_tensor {
   int64_t storage_offset;   /* counted in elements */
   lamella_storage* storage; /* owned by the tensor; NULL where there is none */
   int32_t ndim;
-  uint8_t scalar_type;  /* numbering of lamella/core/scalar_type.def */
-  uint8_t device_type;  /* numbering of lamella/core/device.h */
-  int8_t device_index;  /* -1: the current one */
-  uint8_t layout;       /* 0: strided */
-  uint32_t flags;       /* LAMELLA_TENSOR_* */
+  uint8_t scalar_type; /* numbering of lamella/core/scalar_type.def */
+  uint8_t device_type; /* numbering of lamella/core/device.h */
+  int8_t device_index; /* -1: the current one */
+  uint8_t layout;      /* 0: strided */
+  uint32_t flags;      /* LAMELLA_TENSOR_* */
   uint32_t reserved;
-  void* python_object;  /* owned by the Python layer */
-  void* autograd;       /* owned by the autograd layer */
+  void* python_object; /* owned by the Python layer */
+  void* autograd;      /* owned by the autograd layer */
 } lamella_tensor;
 
 enum {
@@ -111,12 +111,9 @@ LAMELLA_ABI_API lamella_status lamella_tensor_empty(int32_t ndim, const int64_t*
                                                     int8_t device_index,
                                                     lamella_tensor** result) LAMELLA_ABI_NOEXCEPT;
 /* Another tensor over the same storage. */
-LAMELLA_ABI_API lamella_status lamella_tensor_as_strided(lamella_tensor* tensor, int32_t ndim,
-                                                         const int64_t* sizes,
-                                                         const int64_t* strides,
-                                                         int64_t storage_offset,
-                                                         lamella_tensor** result)
-    LAMELLA_ABI_NOEXCEPT;
+LAMELLA_ABI_API lamella_status lamella_tensor_as_strided(
+    lamella_tensor* tensor, int32_t ndim, const int64_t* sizes, const int64_t* strides,
+    int64_t storage_offset, lamella_tensor** result) LAMELLA_ABI_NOEXCEPT;
 /* Writes so far to the storage, counted over all aliases. */
 LAMELLA_ABI_API uint32_t lamella_tensor_version(const lamella_tensor* tensor) LAMELLA_ABI_NOEXCEPT;
 LAMELLA_ABI_API void lamella_tensor_bump_version(lamella_tensor* tensor) LAMELLA_ABI_NOEXCEPT;
@@ -157,9 +154,9 @@ enum {
   LAMELLA_COMPLEX = 5, /* as.pointer: two doubles */
   LAMELLA_STRING = 6,
   LAMELLA_DEVICE = 7,
-  LAMELLA_INT_LIST = 8,    /* int64_t */
-  LAMELLA_DOUBLE_LIST = 9, /* double */
-  LAMELLA_BOOL_LIST = 10,  /* one byte each */
+  LAMELLA_INT_LIST = 8,     /* int64_t */
+  LAMELLA_DOUBLE_LIST = 9,  /* double */
+  LAMELLA_BOOL_LIST = 10,   /* one byte each */
   LAMELLA_TENSOR_LIST = 11, /* lamella_tensor*, entries may be NULL in Tensor?[] */
   LAMELLA_LIST = 12,        /* lamella_value */
   LAMELLA_TUPLE = 13,       /* lamella_value */
@@ -268,14 +265,11 @@ extern LAMELLA_ABI_API __thread lamella_thread_state lamella_thread
 
 /* Finds an operator by name; *op lives until the process ends, even when it is undefined again.
  * Fails with the near names when there is none. */
-LAMELLA_ABI_API lamella_status lamella_find_operator(const char* name, const char* overload,
-                                                     const lamella_operator** op)
-    LAMELLA_ABI_NOEXCEPT;
+LAMELLA_ABI_API lamella_status lamella_find_operator(
+    const char* name, const char* overload, const lamella_operator** op) LAMELLA_ABI_NOEXCEPT;
 /* The same without an error: NULL if the name is unknown; with `defined`, if it has no schema. */
-LAMELLA_ABI_API const lamella_operator* lamella_lookup_operator(const char* name,
-                                                                const char* overload,
-                                                                int32_t defined)
-    LAMELLA_ABI_NOEXCEPT;
+LAMELLA_ABI_API const lamella_operator* lamella_lookup_operator(
+    const char* name, const char* overload, int32_t defined) LAMELLA_ABI_NOEXCEPT;
 /* Checks that a C++ signature (see abi_types.h) fits the operator's schema. */
 LAMELLA_ABI_API lamella_status lamella_check_signature(const lamella_operator* op,
                                                        const char* signature) LAMELLA_ABI_NOEXCEPT;
@@ -288,26 +282,23 @@ typedef struct lamella_argument_info {
   const char* name;
   const char* type;
   int32_t kwarg_only;
-  int32_t is_write;    /* the alias set is written to */
-  int32_t is_alias;    /* it has an alias set */
+  int32_t is_write; /* the alias set is written to */
+  int32_t is_alias; /* it has an alias set */
   int32_t is_out;
   int32_t has_default;
   int32_t tensor_like; /* Tensor, Tensor?, Tensor[] or Tensor?[] */
 } lamella_argument_info;
-LAMELLA_ABI_API lamella_status lamella_operator_argument(const lamella_operator* op, int32_t kind,
-                                                         uint32_t index,
-                                                         lamella_argument_info* info)
-    LAMELLA_ABI_NOEXCEPT;
+LAMELLA_ABI_API lamella_status
+lamella_operator_argument(const lamella_operator* op, int32_t kind, uint32_t index,
+                          lamella_argument_info* info) LAMELLA_ABI_NOEXCEPT;
 /* Calls: counts checked against the schema, key set from the arguments and the thread. */
 LAMELLA_ABI_API lamella_status lamella_call_boxed(const lamella_operator* op,
                                                   const lamella_value* arguments,
                                                   uint32_t argument_count, lamella_value* returns,
                                                   uint32_t return_count) LAMELLA_ABI_NOEXCEPT;
-LAMELLA_ABI_API lamella_status lamella_redispatch_boxed(const lamella_operator* op,
-                                                        uint64_t key_set,
-                                                        const lamella_value* arguments,
-                                                        lamella_value* returns)
-    LAMELLA_ABI_NOEXCEPT;
+LAMELLA_ABI_API lamella_status lamella_redispatch_boxed(
+    const lamella_operator* op, uint64_t key_set, const lamella_value* arguments,
+    lamella_value* returns) LAMELLA_ABI_NOEXCEPT;
 /* "CPU", "AutogradCPU", ...; fails for an unknown name. Numbering of DispatchKey. */
 LAMELLA_ABI_API lamella_status lamella_dispatch_key_from_name(const char* name,
                                                               uint16_t* key) LAMELLA_ABI_NOEXCEPT;
@@ -325,8 +316,8 @@ typedef struct lamella_kernel_description {
   lamella_boxed_function boxed; /* NULL: a fallthrough */
   void* context;
   void (*dispose)(void* context); /* runs once when no call can reach the kernel; may be NULL */
-  const char* signature; /* of `typed`, as abi_types.h spells it; NULL: not known */
-  const char* file;      /* where it was registered */
+  const char* signature;          /* of `typed`, as abi_types.h spells it; NULL: not known */
+  const char* file;               /* where it was registered */
   uint32_t line;
 } lamella_kernel_description;
 
@@ -334,8 +325,7 @@ typedef struct lamella_kernel_description {
  * namespace fails. key: a DispatchKey, or 0xffff for none. */
 LAMELLA_ABI_API lamella_status lamella_library_open(int32_t kind, const char* name_space,
                                                     uint16_t key, const char* file, uint32_t line,
-                                                    lamella_library** library)
-    LAMELLA_ABI_NOEXCEPT;
+                                                    lamella_library** library) LAMELLA_ABI_NOEXCEPT;
 /* Undoes all registrations of the block. Returns when no other thread is still inside one of its
  * kernels. */
 LAMELLA_ABI_API void lamella_library_close(lamella_library* library) LAMELLA_ABI_NOEXCEPT;
@@ -343,8 +333,8 @@ LAMELLA_ABI_API void lamella_library_close(lamella_library* library) LAMELLA_ABI
  * that the signature `inferred` stands for. `tags`: comma-separated names or NULL. */
 LAMELLA_ABI_API lamella_status lamella_library_define(lamella_library* library, const char* schema,
                                                       const char* inferred, const char* tags,
-                                                      const char* file, uint32_t line)
-    LAMELLA_ABI_NOEXCEPT;
+                                                      const char* file,
+                                                      uint32_t line) LAMELLA_ABI_NOEXCEPT;
 /* Registers a kernel. key: as in open; 0xffff takes the block's, or CompositeImplicitAutograd. */
 LAMELLA_ABI_API lamella_status
 lamella_library_implement(lamella_library* library, const char* name, uint16_t key,
@@ -360,10 +350,13 @@ LAMELLA_ABI_API lamella_status lamella_handshake(uint32_t major, uint32_t minor,
                                                  uint32_t tensor_bytes, uint32_t value_bytes,
                                                  uint32_t operator_bytes,
                                                  const char* library) LAMELLA_ABI_NOEXCEPT;
-/* A failure inside a library's static initialiser is kept here (it must not throw there) and
- * raised by whoever loads the library. Returns the number of failures kept. */
+/* A failure inside a library's static initialiser is kept here (it must not throw there) until
+ * whoever loaded the library asks for it. */
 LAMELLA_ABI_API void lamella_defer_failure(const char* text, const char* file,
                                            uint32_t line) LAMELLA_ABI_NOEXCEPT;
+/* Fails with the texts of all failures kept so far, one a line, and forgets them; succeeds if there
+ * are none. To be called after dlopen. */
+LAMELLA_ABI_API lamella_status lamella_raise_deferred(void) LAMELLA_ABI_NOEXCEPT;
 
 #ifdef __cplusplus
 }

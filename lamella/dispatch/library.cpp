@@ -52,7 +52,8 @@ std::vector<std::string> split_tags(const char* tags) {
 bool is_identifier(std::string_view text) {
   if (text.empty() || (text[0] >= '0' && text[0] <= '9')) return false;
   for (char c : text) {
-    bool fits = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    bool fits =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
     if (!fits) return false;
   }
   return true;
@@ -71,8 +72,9 @@ lamella_status lamella_library_open(int32_t kind, const char* name_space, uint16
     opened->name_space = name_space;
     opened->key = static_cast<DispatchKey>(key);
     opened->origin = {file != nullptr ? file : "", line};
-    LAMELLA_CHECK(is_identifier(name_space), "library: expected a namespace that is an identifier, got '",
-                  name_space, "' (", opened->origin.where(), ")");
+    LAMELLA_CHECK(is_identifier(name_space),
+                  "library: expected a namespace that is an identifier, got '", name_space, "' (",
+                  opened->origin.where(), ")");
     LAMELLA_CHECK(kind == LAMELLA_LIBRARY_IMPL || opened->name_space != "_",
                   "library: namespace '_' is for fallbacks and holds no operators (",
                   opened->origin.where(), ")");
@@ -102,7 +104,8 @@ lamella_status lamella_library_define(lamella_library* library, const char* sche
     LAMELLA_CHECK(library->kind != LAMELLA_LIBRARY_IMPL,
                   "def: an operator cannot be defined in an IMPL block (", library->origin.where(),
                   "); use LAMELLA_LIBRARY or LAMELLA_LIBRARY_FRAGMENT");
-    Origin origin{file != nullptr ? file : library->origin.file, file != nullptr ? line : library->origin.line};
+    Origin origin{file != nullptr ? file : library->origin.file,
+                  file != nullptr ? line : library->origin.line};
     Registry::get().define(library, library->name_space, schema,
                            inferred != nullptr ? inferred : "", split_tags(tags), origin, false);
     return LAMELLA_OK;
@@ -121,7 +124,8 @@ lamella_status lamella_library_implement(lamella_library* library, const char* n
     if (to == DispatchKey::None) to = DispatchKey::CompositeImplicitAutograd;
     LAMELLA_CHECK(library->key == DispatchKey::None || to == library->key,
                   "impl: expected a kernel for ", dispatch_key_name(library->key),
-                  " in this block, got one for ", dispatch_key_name(to), " (", kernel->where(), ")");
+                  " in this block, got one for ", dispatch_key_name(to), " (", kernel->where(),
+                  ")");
     LAMELLA_CHECK(library->name_space != "_",
                   "impl: namespace '_' is for fallbacks and holds no operators (", kernel->where(),
                   ")");
@@ -173,15 +177,14 @@ lamella_status lamella_handshake(uint32_t major, uint32_t minor, uint32_t tensor
     }
     if (tensor_bytes > sizeof(lamella_tensor) || value_bytes != sizeof(lamella_value) ||
         operator_bytes > sizeof(lamella_operator)) {
-      return fail(LAMELLA_ERROR,
-                  name + ": its structures do not fit this version (tensor " +
-                      std::to_string(tensor_bytes) + " bytes for " +
-                      std::to_string(sizeof(lamella_tensor)) + ", value " +
-                      std::to_string(value_bytes) + " for " +
-                      std::to_string(sizeof(lamella_value)) + ", operator " +
-                      std::to_string(operator_bytes) + " for " +
-                      std::to_string(sizeof(lamella_operator)) +
-                      "); build it again with this version's headers");
+      return fail(LAMELLA_ERROR, name + ": its structures do not fit this version (tensor " +
+                                     std::to_string(tensor_bytes) + " bytes for " +
+                                     std::to_string(sizeof(lamella_tensor)) + ", value " +
+                                     std::to_string(value_bytes) + " for " +
+                                     std::to_string(sizeof(lamella_value)) + ", operator " +
+                                     std::to_string(operator_bytes) + " for " +
+                                     std::to_string(sizeof(lamella_operator)) +
+                                     "); build it again with this version's headers");
     }
     return LAMELLA_OK;
   } catch (...) {
@@ -197,6 +200,19 @@ void lamella_defer_failure(const char* text, const char* file, uint32_t line) no
     Registry::get().defer_failure(failure);
   } catch (...) {
     lamella::detail::status_of_current_exception();
+  }
+}
+
+lamella_status lamella_raise_deferred(void) noexcept {
+  try {
+    std::string text;
+    for (const std::string& failure : Registry::get().take_failures()) {
+      if (!text.empty()) text += '\n';
+      text += failure;
+    }
+    return text.empty() ? LAMELLA_OK : fail(LAMELLA_ERROR, text);
+  } catch (...) {
+    return lamella::detail::status_of_current_exception();
   }
 }
 

@@ -2,6 +2,7 @@
 #include "lamella/dispatch/reclaim.h"
 
 #include <linux/membarrier.h>
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "lamella/core/error.h"
 #include "lamella/dispatch/dispatch_key.h"
 
 extern "C" {
@@ -44,22 +46,26 @@ State& state() {
   return *s;
 }
 
-// Removes the thread from the list when it ends.
-struct ThreadEntry {
-  ThreadEntry() {
-    std::lock_guard<std::mutex> lock(state().mutex);
-    state().threads.push_back(&lamella_thread);
-  }
-  ~ThreadEntry() {
-    std::lock_guard<std::mutex> lock(state().mutex);
-    auto& threads = state().threads;
-    threads.erase(std::remove(threads.begin(), threads.end(), &lamella_thread), threads.end());
-  }
-};
+// Removes the thread from the list when it ends. A key of the threads library instead of a
+// thread_local object with a destructor: registering one of those takes the loader's lock, which a
+// library that is being unloaded holds while it waits for this very thread.
+pthread_key_t thread_end_key() {
+  static pthread_key_t key = [] {
+    pthread_key_t made;
+    int error = pthread_key_create(&made, [](void* ended) {
+      std::lock_guard<std::mutex> lock(state().mutex);
+      auto& threads = state().threads;
+      threads.erase(std::remove(threads.begin(), threads.end(), ended), threads.end());
+    });
+    LAMELLA_CHECK(error == 0, "expected a key of the threads library to be left, got error ",
+                  error);
+    return made;
+  }();
+  return key;
+}
 
 void barrier_on_all_cores() {
-  if (state().membarrier &&
-      syscall(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0) {
+  if (state().membarrier && syscall(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0) {
     return;
   }
   // Without the system call: a store buffer drains within far less than this.
@@ -95,8 +101,13 @@ bool readers_are_gone(std::chrono::steady_clock::time_point deadline) {
 }  // namespace
 
 void register_thread() {
-  static thread_local ThreadEntry entry;
-  (void)entry;
+  pthread_key_t key = thread_end_key();
+  if (pthread_getspecific(key) != nullptr) return;
+  {
+    std::lock_guard<std::mutex> lock(state().mutex);
+    state().threads.push_back(&lamella_thread);
+  }
+  pthread_setspecific(key, &lamella_thread);
 }
 
 bool inside_call() { return lamella_thread.readers != 0; }
