@@ -452,7 +452,8 @@ void emit_in_tree(const Model& model, const EmitOptions& options,
     if (const auto found = tables.find(std::string(file)); found != tables.end()) {
       put(text, "namespace {\n\n", found->second.functions, "\n");
       for (const auto& [key, rows] : found->second.rows) {
-        put(text, "const KernelRow kernels_", key, "[] = {\n", rows, "};\n\n");
+        // Local: registration may run before a global table is initialised.
+        put(calls, "  static const KernelRow kernels_", key, "[] = {\n", rows, "  };\n");
         put(calls, "  register_kernels(DispatchKey::", key, ", ", quoted(source), ", kernels_", key,
             ");\n");
       }

@@ -1,0 +1,103 @@
+// Arithmetic of two tensors: add, sub, mul, div, minimum and maximum.
+#include "lamella/kernels/cpu/pointwise_stubs.h"
+#include "lamella/kernels/cpu/simd/vec.h"
+
+namespace lamella::native {
+inline namespace CPU_CAPABILITY {
+namespace {
+
+// Integers wrap: computed without sign.
+template <class T>
+using Wrap = std::conditional_t<
+    std::is_integral_v<T> && !std::is_same_v<T, bool>,
+    std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>, T>;
+
+template <class T>
+struct Add {
+  explicit Add(const void*) {}
+  T operator()(T a, T b) const {
+    if constexpr (std::is_same_v<T, bool>) {
+      return a | b;
+    } else {
+      return static_cast<T>(Wrap<T>(a) + Wrap<T>(b));
+    }
+  }
+};
+template <class T>
+struct AddAlpha {
+  T alpha;
+  explicit AddAlpha(const void* params) : alpha(param<T>(params, 0)) {}
+  T operator()(T a, T b) const {
+    if constexpr (std::is_same_v<T, bool>) {
+      return a | (b & alpha);
+    } else {
+      return static_cast<T>(Wrap<T>(a) + Wrap<T>(alpha) * Wrap<T>(b));
+    }
+  }
+};
+LAMELLA_OP2(Sub, static_cast<T>(Wrap<T>(a) - Wrap<T>(b)))
+template <class T>
+struct Mul {
+  explicit Mul(const void*) {}
+  T operator()(T a, T b) const {
+    if constexpr (std::is_same_v<T, bool>) {
+      return a & b;
+    } else {
+      return static_cast<T>(Wrap<T>(a) * Wrap<T>(b));
+    }
+  }
+};
+LAMELLA_OP2(Div, a / b)
+template <class T>
+struct DivTrunc {
+  explicit DivTrunc(const void*) {}
+  T operator()(T a, T b) const {
+    if constexpr (std::is_same_v<T, float>) {
+      return __builtin_truncf(a / b);
+    } else {
+      return __builtin_trunc(a / b);
+    }
+  }
+};
+template <class T>
+struct CopySign {
+  explicit CopySign(const void*) {}
+  T operator()(T a, T b) const {
+    if constexpr (std::is_same_v<T, float>) {
+      return __builtin_copysignf(a, b);
+    } else {
+      return __builtin_copysign(a, b);
+    }
+  }
+};
+// NaN wins.
+LAMELLA_OP2(Maximum, (a > b || a != a) ? a : b)
+LAMELLA_OP2(Minimum, (a < b || a != a) ? a : b)
+// NaN loses.
+LAMELLA_OP2(Fmax, (a > b || b != b) ? a : b)
+LAMELLA_OP2(Fmin, (a < b || b != b) ? a : b)
+LAMELLA_OP1(Square, a * a)
+LAMELLA_OP1(Cube, a * a * a)
+LAMELLA_OP1(InverseSquare, T(1) / (a * a))
+
+}  // namespace
+}  // namespace CPU_CAPABILITY
+
+using MulTypes = JoinTypes<AllTypes, UnsignedTypes>;
+LAMELLA_PLAIN2(add, Add, AllTypes);
+LAMELLA_POINTWISE(add_alpha, plain_table<AddAlpha, 2>("add", 1, AllTypes()));
+LAMELLA_PLAIN2(sub, Sub, NumberTypes);
+LAMELLA_PLAIN2(mul, Mul, MulTypes);
+LAMELLA_POINTWISE(div_true, plain_table<Div, 2>("div", 0, FloatComplexTypes()));
+LAMELLA_POINTWISE(div_trunc, plain_table<DivTrunc, 2>("div", 0, FloatTypes(), div_trunc_others));
+LAMELLA_PLAIN2(copysign, CopySign, FloatTypes);
+LAMELLA_PLAIN2(maximum, Maximum, RealBoolTypes);
+LAMELLA_PLAIN2(minimum, Minimum, RealBoolTypes);
+LAMELLA_PLAIN2(fmax, Fmax, RealBoolTypes);
+LAMELLA_PLAIN2(fmin, Fmin, RealBoolTypes);
+LAMELLA_POINTWISE(pow_square, plain_table<Square, 1>("pow", 0, FloatComplexTypes()));
+LAMELLA_POINTWISE(pow_cube, plain_table<Cube, 1>("pow", 0, FloatComplexTypes()));
+LAMELLA_POINTWISE(pow_inverse_square,
+                  plain_table<InverseSquare, 1>("pow", 0, FloatComplexTypes()));
+
+}  // namespace lamella::native

@@ -1,0 +1,152 @@
+// Elementary functions by SLEEF (at most 1 ULP, erfc 1.5), and activations made of them.
+#include "lamella/kernels/cpu/pointwise_stubs.h"
+#include "lamella/kernels/cpu/simd/vec.h"
+
+#if defined(__x86_64__)
+namespace lamella::native {
+inline namespace CPU_CAPABILITY {
+namespace {
+
+LAMELLA_SLEEF_UNARY(exp, u10)
+LAMELLA_SLEEF_UNARY(exp2, u10)
+LAMELLA_SLEEF_UNARY(expm1, u10)
+LAMELLA_SLEEF_UNARY(log, u10)
+LAMELLA_SLEEF_UNARY(log2, u10)
+LAMELLA_SLEEF_UNARY(log10, u10)
+LAMELLA_SLEEF_UNARY(log1p, u10)
+LAMELLA_SLEEF_UNARY(sin, u10)
+LAMELLA_SLEEF_UNARY(cos, u10)
+LAMELLA_SLEEF_UNARY(tan, u10)
+LAMELLA_SLEEF_UNARY(asin, u10)
+LAMELLA_SLEEF_UNARY(acos, u10)
+LAMELLA_SLEEF_UNARY(atan, u10)
+LAMELLA_SLEEF_UNARY(sinh, u10)
+LAMELLA_SLEEF_UNARY(cosh, u10)
+LAMELLA_SLEEF_UNARY(tanh, u10)
+LAMELLA_SLEEF_UNARY(asinh, u10)
+LAMELLA_SLEEF_UNARY(acosh, u10)
+LAMELLA_SLEEF_UNARY(atanh, u10)
+LAMELLA_SLEEF_UNARY(erf, u10)
+LAMELLA_SLEEF_UNARY(erfc, u15)
+LAMELLA_SLEEF_UNARY(lgamma, u10)
+LAMELLA_SLEEF_BINARY(pow, u10)
+LAMELLA_SLEEF_BINARY(atan2, u10)
+LAMELLA_SLEEF_BINARY(hypot, u05)
+
+template <class V>
+inline V v_abs(V x) {
+  return x < 0 ? -x : x;
+}
+// 1 / (1 + exp(-x)); exp overflows to infinity where the result is 0.
+template <class V>
+inline V v_sigmoid(V x) {
+  return 1 / (1 + v_exp(-x));
+}
+
+LAMELLA_VEC1(Exp, v_exp(a))
+LAMELLA_VEC1(Exp2, v_exp2(a))
+LAMELLA_VEC1(Expm1, v_expm1(a))
+LAMELLA_VEC1(Log, v_log(a))
+LAMELLA_VEC1(Log2, v_log2(a))
+LAMELLA_VEC1(Log10, v_log10(a))
+LAMELLA_VEC1(Log1p, v_log1p(a))
+LAMELLA_VEC1(Sin, v_sin(a))
+LAMELLA_VEC1(Cos, v_cos(a))
+LAMELLA_VEC1(Tan, v_tan(a))
+LAMELLA_VEC1(Asin, v_asin(a))
+LAMELLA_VEC1(Acos, v_acos(a))
+LAMELLA_VEC1(Atan, v_atan(a))
+LAMELLA_VEC1(Sinh, v_sinh(a))
+LAMELLA_VEC1(Cosh, v_cosh(a))
+LAMELLA_VEC1(Tanh, v_tanh(a))
+LAMELLA_VEC1(Asinh, v_asinh(a))
+LAMELLA_VEC1(Acosh, v_acosh(a))
+LAMELLA_VEC1(Atanh, v_atanh(a))
+LAMELLA_VEC1(Erf, v_erf(a))
+LAMELLA_VEC1(Erfc, v_erfc(a))
+LAMELLA_VEC1(Lgamma, v_lgamma(a))
+LAMELLA_VEC2(Pow, v_pow(a, b))
+LAMELLA_VEC2(Atan2, v_atan2(a, b))
+LAMELLA_VEC2(Hypot, v_hypot(a, b))
+
+LAMELLA_VEC1(Sigmoid, v_sigmoid(a))
+LAMELLA_VEC1(Silu, a * v_sigmoid(a))
+// x * Phi(x), Phi the normal distribution function.
+LAMELLA_VEC1(Gelu, a * T(0.5) * (1 + v_erf(a * T(0.70710678118654752440))))
+// Its approximation (D. Hendrycks, K. Gimpel, Gaussian Error Linear Units, 2016, section 2).
+LAMELLA_VEC1(GeluTanh, a * T(0.5) * (1 + v_tanh(T(0.79788456080286535588) *
+                                                (a + T(0.044715) * a * a * a))))
+// log(1 + exp(beta x)) / beta, which is x above the threshold.
+template <class T>
+struct Softplus {
+  T beta, threshold;
+  explicit Softplus(const void* p) : beta(param<T>(p, 0)), threshold(param<T>(p, 1)) {}
+  Vec<T> operator()(Vec<T> a) const {
+    Vec<T> x = a * beta;
+    return x > threshold ? a : v_log1p(v_exp(x)) / beta;
+  }
+};
+// Parameters: alpha, scale, input_scale.
+template <class T>
+struct Elu {
+  T negative, positive, input;
+  explicit Elu(const void* p)
+      : negative(param<T>(p, 0) * param<T>(p, 1)),
+        positive(param<T>(p, 1)),
+        input(param<T>(p, 2)) {}
+  Vec<T> operator()(Vec<T> a) const {
+    return a < 0 ? v_expm1(a * input) * negative : a * positive;
+  }
+};
+LAMELLA_VEC1(Mish, a * v_tanh(a > 20 ? a : v_log1p(v_exp(a))))
+LAMELLA_VEC1(LogSigmoid, (a < 0 ? a : Vec<T>{}) - v_log1p(v_exp(-v_abs(a))))
+// log(exp a + exp b) without overflow; equal infinities stay.
+LAMELLA_VEC2(LogAddExp, a == b ? a + T(0.69314718055994530942)
+                               : (a > b ? a : b) + v_log1p(v_exp(-v_abs(a - b))))
+LAMELLA_VEC2(LogAddExp2,
+             a == b ? a + 1
+                    : (a > b ? a : b) +
+                          v_log1p(v_exp2(-v_abs(a - b))) * T(1.44269504088896340736))
+
+}  // namespace
+}  // namespace CPU_CAPABILITY
+
+#define LAMELLA_MATH1(op, Op) LAMELLA_POINTWISE(op, vector_table<Op, 1>(#op, 0, op##_others))
+LAMELLA_MATH1(exp, Exp);
+LAMELLA_MATH1(exp2, Exp2);
+LAMELLA_MATH1(expm1, Expm1);
+LAMELLA_MATH1(log, Log);
+LAMELLA_MATH1(log2, Log2);
+LAMELLA_MATH1(log10, Log10);
+LAMELLA_MATH1(log1p, Log1p);
+LAMELLA_MATH1(sin, Sin);
+LAMELLA_MATH1(cos, Cos);
+LAMELLA_MATH1(tan, Tan);
+LAMELLA_MATH1(asin, Asin);
+LAMELLA_MATH1(acos, Acos);
+LAMELLA_MATH1(atan, Atan);
+LAMELLA_MATH1(sinh, Sinh);
+LAMELLA_MATH1(cosh, Cosh);
+LAMELLA_MATH1(tanh, Tanh);
+LAMELLA_MATH1(asinh, Asinh);
+LAMELLA_MATH1(acosh, Acosh);
+LAMELLA_MATH1(atanh, Atanh);
+LAMELLA_MATH1(sigmoid, Sigmoid);
+LAMELLA_MATH1(silu, Silu);
+LAMELLA_POINTWISE(erf, vector_table<Erf, 1>("erf", 0));
+LAMELLA_POINTWISE(erfc, vector_table<Erfc, 1>("erfc", 0));
+LAMELLA_POINTWISE(lgamma, vector_table<Lgamma, 1>("lgamma", 0));
+LAMELLA_POINTWISE(gelu, vector_table<Gelu, 1>("gelu", 0));
+LAMELLA_POINTWISE(gelu_tanh, vector_table<GeluTanh, 1>("gelu", 0));
+LAMELLA_POINTWISE(softplus, vector_table<Softplus, 1>("softplus", 2));
+LAMELLA_POINTWISE(elu, vector_table<Elu, 1>("elu", 3));
+LAMELLA_POINTWISE(mish, vector_table<Mish, 1>("mish", 0));
+LAMELLA_POINTWISE(log_sigmoid, vector_table<LogSigmoid, 1>("log_sigmoid", 0));
+LAMELLA_POINTWISE(pow, vector_table<Pow, 2>("pow", 0, pow_others));
+LAMELLA_POINTWISE(atan2, vector_table<Atan2, 2>("atan2", 0));
+LAMELLA_POINTWISE(hypot, vector_table<Hypot, 2>("hypot", 0));
+LAMELLA_POINTWISE(logaddexp, vector_table<LogAddExp, 2>("logaddexp", 0));
+LAMELLA_POINTWISE(logaddexp2, vector_table<LogAddExp2, 2>("logaddexp2", 0));
+
+}  // namespace lamella::native
+#endif

@@ -1,0 +1,217 @@
+// Loops over contiguous memory, compiled once per CPU capability: simple ones that the compiler
+// vectorises, and ones over explicit vectors for SLEEF's functions.
+#pragma once
+#include <cstring>
+#include <type_traits>
+
+#include "lamella/kernels/cpu/loops.h"
+
+#ifndef CPU_CAPABILITY
+#define CPU_CAPABILITY DEFAULT
+#endif
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#include <sleef.h>
+#endif
+
+namespace lamella::native {
+inline namespace CPU_CAPABILITY {
+
+// ---- Loops that the compiler vectorises ----
+
+// The output is one of the inputs or overlaps none of them: the driver sees to that.
+template <class Op, class T, int N>
+void plain_loop(char* const* data, int64_t n, const void* params) {
+  const Op op(params);
+  if constexpr (N == 1) {
+    using Out = typename StoredAs<T, decltype(op(T()))>::type;
+    auto* out = reinterpret_cast<Out*>(data[0]);
+    auto* a = reinterpret_cast<const T*>(data[1]);
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<Out>(op(a[i]));
+  } else if constexpr (N == 2) {
+    using Out = typename StoredAs<T, decltype(op(T(), T()))>::type;
+    auto* out = reinterpret_cast<Out*>(data[0]);
+    auto* a = reinterpret_cast<const T*>(data[1]);
+    auto* b = reinterpret_cast<const T*>(data[2]);
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<Out>(op(a[i], b[i]));
+  } else {
+    auto* out = reinterpret_cast<T*>(data[0]);
+    auto* a = reinterpret_cast<const T*>(data[1]);
+    auto* b = reinterpret_cast<const T*>(data[2]);
+    auto* c = reinterpret_cast<const T*>(data[3]);
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(op(a[i], b[i], c[i]));
+  }
+}
+
+template <template <class> class Op, int N, class T>
+constexpr LoopOut plain_out() {
+  if constexpr (N == 1) {
+    return StoredAs<T, decltype(std::declval<const Op<T>&>()(T()))>::kind;
+  } else if constexpr (N == 2) {
+    return StoredAs<T, decltype(std::declval<const Op<T>&>()(T(), T()))>::kind;
+  } else {
+    return LoopOut::kSame;
+  }
+}
+
+template <template <class> class Op, int N, class... T>
+constexpr LoopTable plain_table(const char* name, int params, Types<T...>,
+                                const LoopFn* others = nullptr) {
+  LoopTable table{};
+  table.name = name;
+  table.inputs = N;
+  table.params = static_cast<uint8_t>(params);
+  table.others = others;
+  auto add = [&]<class U>(std::type_identity<U>) {
+    constexpr int at = loop_index(CppTypeToScalarType<U>::value);
+    table.loops[at] = &plain_loop<Op<U>, U, N>;
+    // bool among others is "same" where the others are, and bool where they are.
+    if (!std::is_same_v<U, bool> || sizeof...(T) == 1) table.out = plain_out<Op, N, U>();
+  };
+  (add(std::type_identity<T>()), ...);
+  return table;
+}
+
+// ---- Loops over vectors ----
+
+#if defined(__x86_64__)
+#if defined(CPU_CAPABILITY_AVX512)
+using VecF = __m512;
+using VecD = __m512d;
+#define LAMELLA_SLEEF_F(name, accuracy) Sleef_##name##f16_##accuracy##avx512f
+#define LAMELLA_SLEEF_D(name, accuracy) Sleef_##name##d8_##accuracy##avx512f
+#elif defined(CPU_CAPABILITY_AVX2)
+using VecF = __m256;
+using VecD = __m256d;
+#define LAMELLA_SLEEF_F(name, accuracy) Sleef_##name##f8_##accuracy##avx2
+#define LAMELLA_SLEEF_D(name, accuracy) Sleef_##name##d4_##accuracy##avx2
+#else
+using VecF = __m128;
+using VecD = __m128d;
+#define LAMELLA_SLEEF_F(name, accuracy) Sleef_##name##f4_##accuracy##sse2
+#define LAMELLA_SLEEF_D(name, accuracy) Sleef_##name##d2_##accuracy##sse2
+#endif
+
+// v_NAME(x) for both vectors.
+#define LAMELLA_SLEEF_UNARY(name, accuracy)                                        \
+  inline VecF v_##name(VecF x) { return LAMELLA_SLEEF_F(name, accuracy)(x); }      \
+  inline VecD v_##name(VecD x) { return LAMELLA_SLEEF_D(name, accuracy)(x); }
+#define LAMELLA_SLEEF_BINARY(name, accuracy)                                              \
+  inline VecF v_##name(VecF x, VecF y) { return LAMELLA_SLEEF_F(name, accuracy)(x, y); }  \
+  inline VecD v_##name(VecD x, VecD y) { return LAMELLA_SLEEF_D(name, accuracy)(x, y); }
+
+// Memory: unaligned, and free to alias anything.
+template <class T>
+struct VecOf;
+template <>
+struct VecOf<float> {
+  using type = VecF;
+  typedef VecF memory __attribute__((aligned(4), may_alias));
+};
+template <>
+struct VecOf<double> {
+  using type = VecD;
+  typedef VecD memory __attribute__((aligned(8), may_alias));
+};
+template <class T>
+using Vec = typename VecOf<T>::type;
+template <class T>
+inline Vec<T> v_load(const T* p) {
+  return *reinterpret_cast<const typename VecOf<T>::memory*>(p);
+}
+template <class T>
+inline void v_store(T* p, Vec<T> v) {
+  *reinterpret_cast<typename VecOf<T>::memory*>(p) = v;
+}
+template <class T>
+inline Vec<T> v_set(T x) {
+  return Vec<T>{} + x;
+}
+
+template <class Op, class T, int N>
+void vector_loop(char* const* data, int64_t n, const void* params) {
+  constexpr int64_t kWidth = sizeof(Vec<T>) / sizeof(T);
+  const Op op(params);
+  auto* out = reinterpret_cast<T*>(data[0]);
+  auto* a = reinterpret_cast<const T*>(data[1]);
+  auto* b = reinterpret_cast<const T*>(data[N]);
+  auto apply = [&](const T* x, const T* y) {
+    if constexpr (N == 1) {
+      return op(v_load<T>(x));
+    } else {
+      return op(v_load<T>(x), v_load<T>(y));
+    }
+  };
+  int64_t i = 0;
+  for (; i + kWidth <= n; i += kWidth) v_store<T>(out + i, apply(a + i, b + i));
+  if (i < n) {
+    T x[kWidth] = {}, y[kWidth] = {};
+    size_t bytes = static_cast<size_t>(n - i) * sizeof(T);
+    std::memcpy(x, a + i, bytes);
+    if constexpr (N == 2) std::memcpy(y, b + i, bytes);
+    T r[kWidth];
+    v_store<T>(r, apply(x, y));
+    std::memcpy(out + i, r, bytes);
+  }
+}
+
+// Op<T> works on Vec<T>.
+template <template <class> class Op, int N>
+constexpr LoopTable vector_table(const char* name, int params, const LoopFn* others = nullptr) {
+  LoopTable table{};
+  table.name = name;
+  table.inputs = N;
+  table.params = static_cast<uint8_t>(params);
+  table.others = others;
+  table.loops[loop_index(kFloat)] = &vector_loop<Op<float>, float, N>;
+  table.loops[loop_index(kDouble)] = &vector_loop<Op<double>, double, N>;
+  return table;
+}
+#endif
+
+}  // namespace CPU_CAPABILITY
+}  // namespace lamella::native
+
+// A stateless operator: an expression of a (and b).
+#define LAMELLA_OP1(Name, expression)     \
+  template <class T>                      \
+  struct Name {                           \
+    explicit Name(const void*) {}         \
+    auto operator()(T a) const { return expression; } \
+  };
+#define LAMELLA_OP2(Name, expression)     \
+  template <class T>                      \
+  struct Name {                           \
+    explicit Name(const void*) {}         \
+    auto operator()(T a, T b) const { return expression; } \
+  };
+#define LAMELLA_VEC1(Name, expression)    \
+  template <class T>                      \
+  struct Name {                           \
+    explicit Name(const void*) {}         \
+    Vec<T> operator()(Vec<T> a) const { return expression; } \
+  };
+#define LAMELLA_VEC2(Name, expression)    \
+  template <class T>                      \
+  struct Name {                           \
+    explicit Name(const void*) {}         \
+    Vec<T> operator()(Vec<T> a, Vec<T> b) const { return expression; } \
+  };
+
+// Registers a table as the kernel of `op`_stub for this capability. At namespace lamella::native.
+#define LAMELLA_POINTWISE(op, ...)                                             \
+  namespace {                                                                  \
+  constexpr LoopTable op##_table = __VA_ARGS__;                                \
+  void op##_kernel(TensorIteratorBase& iter, const Scalar* scalars) {          \
+    run_pointwise(iter, op##_table, scalars);                                  \
+  }                                                                            \
+  }                                                                            \
+  LAMELLA_REGISTER_DISPATCH(op##_stub, &op##_kernel)
+#define LAMELLA_PLAIN1(op, Op, List) \
+  LAMELLA_POINTWISE(op, plain_table<Op, 1>(#op, 0, List()))
+#define LAMELLA_PLAIN2(op, Op, List) \
+  LAMELLA_POINTWISE(op, plain_table<Op, 2>(#op, 0, List()))

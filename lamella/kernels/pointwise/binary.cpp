@@ -1,0 +1,227 @@
+// Arithmetic of two tensors, or of a tensor and a number.
+#include <cmath>
+
+#include "lamella/kernels/pointwise/pointwise.h"
+
+namespace lamella {
+namespace {
+
+LAMELLA_ALWAYS_INLINE bool is_one(const Scalar& alpha) {
+  const lamella_scalar& v = alpha.abi();
+  return (v.tag == LAMELLA_INT && v.as.i == 1) || (v.tag == LAMELLA_DOUBLE && v.as.d == 1);
+}
+// alpha is of the result's kind, or below.
+void check_alpha(const char* op, ScalarType type, const Scalar& alpha) {
+  LAMELLA_CHECK(!alpha.isBoolean() || type == kBool, op,
+                ": expected 'alpha' to be a number for a result of ", type, ", got a bool");
+  LAMELLA_CHECK(is_floating_point(type) || is_complex(type) || alpha.isIntegral(true), op,
+                ": expected 'alpha' to be an integer for a result of ", type, ", got ", alpha);
+  LAMELLA_CHECK(is_complex(type) || !alpha.isComplex(), op,
+                ": expected 'alpha' to be real for a result of ", type, ", got ", alpha);
+}
+void check_sub(const char* op, ScalarType a, ScalarType b) {
+  LAMELLA_CHECK(a != kBool || b != kBool, op,
+                ": expected numbers, got two operands of bool; use logical_xor or ^");
+  LAMELLA_CHECK(a != kBool && b != kBool, op,
+                ": expected numbers, got an operand of bool; use logical_not or ~ to invert one");
+}
+Scalar negative(const Scalar& alpha) {
+  return alpha.isBoolean() ? Scalar(-alpha.toLong()) : -alpha;
+}
+
+constexpr uint32_t kPlain = TensorIteratorBase::kPointwise;
+constexpr uint32_t kFloating = TensorIteratorBase::kPointwiseFloat;
+
+}  // namespace
+
+// ---- add, sub ----
+
+LAMELLA_META_OF2(add, Tensor)(const Tensor& self, const Tensor& other, const Scalar& alpha) {
+  build_binary(self, other, kPlain);
+  if (LAMELLA_UNLIKELY(!is_one(alpha))) check_alpha(op_name(), common_dtype(), alpha);
+}
+LAMELLA_IMPL_OF(add_cpu)(const Tensor&, const Tensor&, const Scalar& alpha, const Tensor&) {
+  if (LAMELLA_LIKELY(is_one(alpha))) {
+    native::add_stub(device_type(), *this, nullptr);
+  } else {
+    native::add_alpha_stub(device_type(), *this, &alpha);
+  }
+}
+LAMELLA_META_OF2(add, Scalar)(const Tensor& self, const Scalar& other, const Scalar& alpha) {
+  build_with_number(self, other, kPlain);
+  if (LAMELLA_UNLIKELY(!is_one(alpha))) check_alpha(op_name(), common_dtype(), alpha);
+}
+LAMELLA_IMPL_OF(add_scalar_cpu)(const Tensor&, const Scalar&, const Scalar& alpha, const Tensor&) {
+  if (LAMELLA_LIKELY(is_one(alpha))) {
+    native::add_stub(device_type(), *this, nullptr);
+  } else {
+    native::add_alpha_stub(device_type(), *this, &alpha);
+  }
+}
+LAMELLA_META_OF2(sub, Tensor)(const Tensor& self, const Tensor& other, const Scalar& alpha) {
+  check_sub(op_name(), self.dtype(), other.dtype());
+  build_binary(self, other, kPlain);
+  if (LAMELLA_UNLIKELY(!is_one(alpha))) check_alpha(op_name(), common_dtype(), alpha);
+}
+LAMELLA_IMPL_OF(sub_cpu)(const Tensor&, const Tensor&, const Scalar& alpha, const Tensor&) {
+  if (LAMELLA_LIKELY(is_one(alpha))) {
+    native::sub_stub(device_type(), *this, nullptr);
+  } else {
+    Scalar minus = negative(alpha);
+    native::add_alpha_stub(device_type(), *this, &minus);
+  }
+}
+LAMELLA_META_OF2(sub, Scalar)(const Tensor& self, const Scalar& other, const Scalar& alpha) {
+  check_sub(op_name(), self.dtype(), other.type());
+  build_with_number(self, other, kPlain);
+  if (LAMELLA_UNLIKELY(!is_one(alpha))) check_alpha(op_name(), common_dtype(), alpha);
+}
+LAMELLA_IMPL_OF(sub_scalar_cpu)(const Tensor&, const Scalar&, const Scalar& alpha, const Tensor&) {
+  if (LAMELLA_LIKELY(is_one(alpha))) {
+    native::sub_stub(device_type(), *this, nullptr);
+  } else {
+    Scalar minus = negative(alpha);
+    native::add_alpha_stub(device_type(), *this, &minus);
+  }
+}
+
+// ---- mul, div ----
+
+LAMELLA_BINARY_TENSOR(mul, kPlain, mul_stub)
+LAMELLA_BINARY_SCALAR(mul, Scalar, kPlain, mul_stub)
+LAMELLA_BINARY_TENSOR(div, kFloating, div_true_stub)
+LAMELLA_BINARY_SCALAR(div, Scalar, kFloating, div_true_stub)
+
+namespace {
+using Mode = std::optional<std::string_view>;
+uint32_t division_flags(const char* op, const Mode& mode) {
+  if (!mode.has_value()) return kFloating;
+  LAMELLA_CHECK(*mode == "trunc" || *mode == "floor", op,
+                ": expected 'rounding_mode' to be None, 'trunc' or 'floor', got '", *mode, "'");
+  return kPlain;
+}
+native::div_true_stub_type::FnPtr division(DeviceType device, const Mode& mode) {
+  if (!mode.has_value()) return native::div_true_stub.get_call_ptr(device);
+  return *mode == "trunc" ? native::div_trunc_stub.get_call_ptr(device)
+                          : native::div_floor_stub.get_call_ptr(device);
+}
+}  // namespace
+
+LAMELLA_META_OF2(div, Tensor_mode)(const Tensor& self, const Tensor& other, Mode mode) {
+  build_binary(self, other, division_flags(op_name(), mode));
+}
+LAMELLA_IMPL_OF(div_mode_cpu)(const Tensor&, const Tensor&, Mode mode, const Tensor&) {
+  division(device_type(), mode)(*this, nullptr);
+}
+LAMELLA_META_OF2(div, Scalar_mode)(const Tensor& self, const Scalar& other, Mode mode) {
+  build_with_number(self, other, division_flags(op_name(), mode));
+}
+LAMELLA_IMPL_OF(div_scalar_mode_cpu)(const Tensor&, const Scalar&, Mode mode, const Tensor&) {
+  division(device_type(), mode)(*this, nullptr);
+}
+LAMELLA_BINARY(floor_divide, kPlain, div_floor_stub)
+LAMELLA_BINARY_SCALAR(floor_divide, Scalar, kPlain, div_floor_stub)
+LAMELLA_BINARY_TENSOR(remainder, kPlain, remainder_stub)
+LAMELLA_BINARY_SCALAR(remainder, Scalar, kPlain, remainder_stub)
+LAMELLA_BINARY_NUMBER(remainder, Scalar_Tensor, kPlain, remainder_stub)
+LAMELLA_BINARY_TENSOR(fmod, kPlain, fmod_stub)
+LAMELLA_BINARY_SCALAR(fmod, Scalar, kPlain, fmod_stub)
+
+// ---- pow ----
+
+namespace {
+// Exponents with loops of their own for floating-point bases; 0: none.
+enum class Power { kGeneral, kSquare, kCube, kRoot, kInverseRoot, kInverse, kInverseSquare };
+Power power_of(ScalarType type, const Scalar& exponent) {
+  if (!(is_floating_point(type) || is_complex(type)) || exponent.isComplex()) {
+    return Power::kGeneral;
+  }
+  double e = exponent.toDouble();
+  if (e == 2) return Power::kSquare;
+  if (e == 3) return Power::kCube;
+  if (e == 0.5) return Power::kRoot;
+  if (is_complex(type)) return Power::kGeneral;
+  if (e == -0.5) return Power::kInverseRoot;
+  if (e == -1) return Power::kInverse;
+  return e == -2 ? Power::kInverseSquare : Power::kGeneral;
+}
+}  // namespace
+
+LAMELLA_META_OF2(pow, Tensor_Tensor)(const Tensor& self, const Tensor& exponent) {
+  build_binary(self, exponent, kPlain);
+}
+LAMELLA_IMPL_OF(pow_cpu)(const Tensor&, const Tensor&, const Tensor&) {
+  native::pow_stub(device_type(), *this, nullptr);
+}
+LAMELLA_META_OF2(pow, Tensor_Scalar)(const Tensor& self, const Scalar& exponent) {
+  LAMELLA_CHECK(!(is_integral(self.dtype(), true) && exponent.isIntegral(true) &&
+                  exponent.toLong() < 0),
+                op_name(), ": expected 'exponent' not to be negative for integers, got ", exponent);
+  ScalarType type = native::result_type(self, exponent);
+  if (power_of(type, exponent) == Power::kGeneral) {
+    build_with_number(self, exponent, kPlain);
+  } else if (type == self.dtype()) {
+    build_unary(self, kPlain);
+  } else {
+    static constexpr const char* names[] = {"self"};
+    const TensorBase* inputs[] = {&self};
+    build_pointwise(inputs, 1, names, kPlain, type);
+  }
+}
+LAMELLA_IMPL_OF(pow_scalar_cpu)(const Tensor&, const Scalar& exponent, const Tensor&) {
+  DeviceType device = device_type();
+  switch (power_of(common_dtype(), exponent)) {
+    case Power::kGeneral: return native::pow_stub(device, *this, nullptr);
+    case Power::kSquare: return native::pow_square_stub(device, *this, nullptr);
+    case Power::kCube: return native::pow_cube_stub(device, *this, nullptr);
+    case Power::kRoot: return native::sqrt_stub(device, *this, nullptr);
+    case Power::kInverseRoot: return native::rsqrt_stub(device, *this, nullptr);
+    case Power::kInverse: return native::reciprocal_stub(device, *this, nullptr);
+    case Power::kInverseSquare: return native::pow_inverse_square_stub(device, *this, nullptr);
+  }
+}
+LAMELLA_META_OF2(pow, Scalar)(const Scalar& self, const Tensor& exponent) {
+  build_with_number(exponent, self, kPlain, true);
+}
+LAMELLA_IMPL_OF(pow_number_cpu)(const Scalar&, const Tensor&, const Tensor&) {
+  native::pow_stub(device_type(), *this, nullptr);
+}
+
+// ---- The rest ----
+
+LAMELLA_BINARY(maximum, kPlain, maximum_stub)
+LAMELLA_BINARY(minimum, kPlain, minimum_stub)
+LAMELLA_BINARY(fmax, kPlain, fmax_stub)
+LAMELLA_BINARY(fmin, kPlain, fmin_stub)
+LAMELLA_BINARY(hypot, kPlain, hypot_stub)
+LAMELLA_BINARY(atan2, kFloating, atan2_stub)
+LAMELLA_BINARY(logaddexp, kPlain, logaddexp_stub)
+LAMELLA_BINARY(logaddexp2, kPlain, logaddexp2_stub)
+LAMELLA_BINARY(nextafter, kPlain, nextafter_stub)
+LAMELLA_BINARY(gcd, kPlain, gcd_stub)
+LAMELLA_BINARY(lcm, kPlain, lcm_stub)
+LAMELLA_BINARY_TENSOR(copysign, kFloating, copysign_stub)
+LAMELLA_BINARY_SCALAR(copysign, Scalar, kFloating, copysign_stub)
+LAMELLA_BINARY_TENSOR(xlogy, kFloating, xlogy_stub)
+LAMELLA_BINARY_SCALAR(xlogy, Scalar_Other, kFloating, xlogy_stub)
+LAMELLA_BINARY_NUMBER(xlogy, Scalar_Self, kFloating, xlogy_stub)
+LAMELLA_META_OF(heaviside)(const Tensor& self, const Tensor& values) {
+  LAMELLA_CHECK(self.dtype() == values.dtype(), op_name(),
+                ": expected 'values' to have dtype ", self.dtype(), ", got ", values.dtype());
+  build_binary(self, values, kPlain);
+}
+LAMELLA_IMPL_OF(heaviside_cpu)(const Tensor&, const Tensor&, const Tensor&) {
+  native::heaviside_stub(device_type(), *this, nullptr);
+}
+LAMELLA_META_OF(polar)(const Tensor& abs, const Tensor& angle) {
+  LAMELLA_CHECK(abs.dtype() == kFloat || abs.dtype() == kDouble, op_name(),
+                ": expected 'abs' to have dtype float32 or float64, got ", abs.dtype());
+  LAMELLA_CHECK(abs.dtype() == angle.dtype(), op_name(), ": expected 'angle' to have dtype ",
+                abs.dtype(), ", got ", angle.dtype());
+  build_binary(abs, angle, kPlain | kComplexOutput);
+}
+LAMELLA_IMPL_OF(polar_cpu)(const Tensor&, const Tensor&, const Tensor&) {
+  native::polar_stub(device_type(), *this, nullptr);
+}
+
+}  // namespace lamella

@@ -1,0 +1,127 @@
+// Unary operators: signs, rounding, elementary and special functions.
+#include <cmath>
+#include <limits>
+
+#include "lamella/kernels/pointwise/pointwise.h"
+
+namespace lamella {
+namespace {
+constexpr uint32_t kPlain = TensorIteratorBase::kPointwise;
+constexpr uint32_t kFloating = TensorIteratorBase::kPointwiseFloat;
+}  // namespace
+
+LAMELLA_META_OF(neg)(const Tensor& self) {
+  LAMELLA_CHECK(self.dtype() != kBool, op_name(),
+                ": expected 'self' to be of numbers, got bool; use logical_not or ~");
+  build_unary(self, kPlain);
+}
+LAMELLA_IMPL_OF(neg_cpu)(const Tensor&, const Tensor&) {
+  native::neg_stub(device_type(), *this, nullptr);
+}
+LAMELLA_META_OF(abs)(const Tensor& self) {
+  LAMELLA_CHECK(output_mode() != OutputMode::kInplace || !self.is_complex(), op_name(),
+                ": expected 'self' to be real, got ", self.dtype());
+  build_unary(self, kPlain | kRealOutput);
+}
+LAMELLA_IMPL_OF(abs_cpu)(const Tensor&, const Tensor&) {
+  native::abs_stub(device_type(), *this, nullptr);
+}
+LAMELLA_META_OF(sign)(const Tensor& self) {
+  LAMELLA_CHECK(!self.is_complex(), op_name(), ": expected 'self' to be real, got ", self.dtype(),
+                "; use sgn");
+  build_unary(self, kPlain);
+}
+LAMELLA_IMPL_OF(sign_cpu)(const Tensor&, const Tensor&) {
+  native::sign_stub(device_type(), *this, nullptr);
+}
+LAMELLA_UNARY(sgn, kPlain)
+LAMELLA_META_OF(angle)(const Tensor& self) { build_unary(self, kFloating | kRealOutput); }
+LAMELLA_IMPL_OF(angle_cpu)(const Tensor&, const Tensor&) {
+  native::angle_stub(device_type(), *this, nullptr);
+}
+
+#define LAMELLA_ROUNDING(op)                                                              \
+  LAMELLA_META_OF(op)(const Tensor& self) {                                               \
+    LAMELLA_CHECK(!self.is_complex(), op_name(), ": expected 'self' to be real, got ",    \
+                  self.dtype());                                                          \
+    build_unary(self, kPlain);                                                            \
+  }                                                                                       \
+  LAMELLA_IMPL_OF(op##_cpu)(const Tensor&, const Tensor&) {                               \
+    native::op##_stub(device_type(), *this, nullptr);                                     \
+  }
+LAMELLA_ROUNDING(ceil)
+LAMELLA_ROUNDING(floor)
+LAMELLA_ROUNDING(round)
+LAMELLA_ROUNDING(trunc)
+LAMELLA_ROUNDING(frac)
+LAMELLA_META_OF2(round, decimals)(const Tensor& self, int64_t decimals) {
+  build_unary(self, kPlain);
+}
+LAMELLA_IMPL_OF(round_decimals_cpu)(const Tensor&, int64_t decimals, const Tensor&) {
+  bool negative = decimals < 0;
+  Scalar scalars[] = {std::pow(10.0, static_cast<double>(negative ? -decimals : decimals)),
+                      negative ? 1 : 0};
+  native::round_decimals_stub(device_type(), *this, scalars);
+}
+
+// ---- Elementary and special functions: integers become floating point ----
+
+LAMELLA_UNARY(reciprocal, kFloating)
+LAMELLA_UNARY(sqrt, kFloating)
+LAMELLA_UNARY(rsqrt, kFloating)
+LAMELLA_UNARY(exp, kFloating)
+LAMELLA_UNARY(exp2, kFloating)
+LAMELLA_UNARY(expm1, kFloating)
+LAMELLA_UNARY(log, kFloating)
+LAMELLA_UNARY(log2, kFloating)
+LAMELLA_UNARY(log10, kFloating)
+LAMELLA_UNARY(log1p, kFloating)
+LAMELLA_UNARY(sin, kFloating)
+LAMELLA_UNARY(cos, kFloating)
+LAMELLA_UNARY(tan, kFloating)
+LAMELLA_UNARY(asin, kFloating)
+LAMELLA_UNARY(acos, kFloating)
+LAMELLA_UNARY(atan, kFloating)
+LAMELLA_UNARY(sinh, kFloating)
+LAMELLA_UNARY(cosh, kFloating)
+LAMELLA_UNARY(tanh, kFloating)
+LAMELLA_UNARY(asinh, kFloating)
+LAMELLA_UNARY(acosh, kFloating)
+LAMELLA_UNARY(atanh, kFloating)
+LAMELLA_UNARY(sigmoid, kFloating)
+LAMELLA_UNARY(erf, kFloating)
+LAMELLA_UNARY(erfc, kFloating)
+LAMELLA_UNARY(erfinv, kFloating)
+LAMELLA_UNARY(lgamma, kFloating)
+LAMELLA_UNARY(digamma, kFloating)
+
+// ---- nan_to_num ----
+
+LAMELLA_META_OF(nan_to_num)(const Tensor& self, std::optional<double>, std::optional<double>,
+                            std::optional<double>) {
+  build_unary(self, kPlain);
+}
+LAMELLA_IMPL_OF(nan_to_num_cpu)(const Tensor&, std::optional<double> nan,
+                                std::optional<double> posinf, std::optional<double> neginf,
+                                const Tensor&) {
+  // Integers have none of the three.
+  Scalar scalars[3] = {0, 0, 0};
+  ScalarType type = to_real_type(common_dtype());
+  if (is_floating_point(type)) {
+    double most = type == kDouble     ? std::numeric_limits<double>::max()
+                  : type == kHalf     ? 65504.0
+                  : type == kBFloat16 ? static_cast<double>(
+                                            static_cast<float>(std::numeric_limits<BFloat16>::max()))
+                                      : static_cast<double>(std::numeric_limits<float>::max());
+    auto fit = [&](double x) { return type == kDouble ? x : static_cast<double>(static_cast<float>(x)); };
+    scalars[0] = fit(nan.value_or(0.0));
+    scalars[1] = fit(posinf.value_or(most));
+    scalars[2] = fit(neginf.value_or(-most));
+    if (is_complex(common_dtype())) {
+      for (Scalar& s : scalars) s = complex<double>(s.toDouble(), s.toDouble());
+    }
+  }
+  native::nan_to_num_stub(device_type(), *this, scalars);
+}
+
+}  // namespace lamella
