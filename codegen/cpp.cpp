@@ -41,6 +41,41 @@ std::string banner(const EmitOptions& options, std::string_view what, std::strin
   return out;
 }
 
+std::string qualified(std::string text, const EmitOptions& options) {
+  if (!options.out_of_tree) return text;
+  static const std::set<std::string_view> types = {
+      "ArrayRef",   "Device",     "DimVector",   "DispatchKeySet",      "Generator", "IValue",
+      "IntArrayRef", "Layout",    "MemoryFormat", "OptionalIntArrayRef", "Scalar",   "ScalarType",
+      "Tensor",     "TensorList", "TensorOptions", "complex"};
+  auto in_word = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    if (text[at] == '"' || text.compare(at, 2, "//") == 0) {
+      const char end = text[at] == '"' ? '"' : '\n';
+      out += text[at++];
+      while (at < text.size() && text[at] != end) {
+        if (end == '"' && text[at] == '\\') out += text[at++];
+        out += text[at++];
+      }
+      if (at < text.size()) out += text[at++];
+      continue;
+    }
+    size_t end = at;
+    while (end < text.size() && in_word(text[end])) ++end;
+    if (end == at) {
+      out += text[at++];
+      continue;
+    }
+    const std::string_view word = std::string_view(text).substr(at, end - at);
+    if (types.contains(word) && !out.ends_with("::")) out += "::lamella::";
+    out += word;
+    at = end;
+  }
+  return out;
+}
+
 std::string identifier(std::string_view name) {
   static const std::set<std::string_view> reserved = {
       "alignas",  "and",      "asm",      "auto",    "bool",      "break",    "case",     "catch",
@@ -51,7 +86,8 @@ std::string identifier(std::string_view name) {
       "protected", "public",  "register", "requires", "return",   "short",    "signed",   "sizeof",
       "static",   "struct",   "switch",   "template", "this",     "throw",    "true",     "try",
       "typedef",  "typeid",   "typename", "union",   "unsigned",  "using",    "virtual",  "void",
-      "volatile", "wchar_t",  "while",    "xor"};
+      "volatile", "wchar_t",  "while",    "xor",
+      "std"};  // no keyword, but a struct of the name would hide the namespace
   std::string out(name);
   if (reserved.contains(name)) out += '_';
   return out;
@@ -352,6 +388,12 @@ const NativeFunction* structured_root(const NativeFunction& function, const Mode
   }
   if (function.autogen_of != nullptr) return structured_root(*function.autogen_of, model);
   return nullptr;
+}
+
+bool is_structured_key(std::string_view key) {
+  constexpr std::array<std::string_view, 9> keys = {
+      "CPU", "CUDA", "HIP", "MPS", "XPU", "MTIA", "PrivateUse1", "PrivateUse2", "PrivateUse3"};
+  return std::ranges::find(keys, key) != keys.end();
 }
 
 std::vector<Parameter> functional_parameters(const NativeFunction& root) {

@@ -24,6 +24,9 @@ std::string quoted(std::string_view text);
 std::string banner(const EmitOptions& options, std::string_view what,
                    std::string_view comment = "//");
 
+// Out of tree, `text` with Lamella's types named in full; else `text`.
+std::string qualified(std::string text, const EmitOptions& options);
+
 // ---- Names ----
 
 // A name that C++ keeps for itself gets a `_`.
@@ -74,6 +77,8 @@ int tensor_options_at(const FunctionSchema& schema);
 // The function whose table and fields define a structured group (the functional or the out form),
 // or null for a function that is not structured.
 const NativeFunction* structured_root(const NativeFunction& function, const Model& model);
+// Is a structured operator's kernel for this key one with a meta and an impl function?
+bool is_structured_key(std::string_view key);
 // The arguments of the functional form.
 std::vector<Parameter> functional_parameters(const NativeFunction& root);
 // The functional form's overload name decides that of the meta struct: add_Tensor.

@@ -1,9 +1,11 @@
 // The C++ API: class Tensor, one header per operator name, and headers that gather them.
 //
 // Note [Bodies are templates]
-//   Generated functions and methods are templates over an unused int. Their parameters do not
-//   depend on it, so calls look and convert as for plain functions, but the compiler only works on
-//   those that are called: including a thousand operators costs their declarations and no more.
+//   Generated functions and methods are templates over an int that nobody gives. Their parameters
+//   do not depend on it, so calls look and convert as for plain functions, but their bodies do: the
+//   compiler works only on those that are called. Likewise ops::add_Tensor is an alias of a class
+//   template, which comes to life when it is named in an expression. So including a thousand
+//   operators costs their declarations and no more.
 #include <algorithm>
 #include <set>
 
@@ -13,7 +15,7 @@
 namespace lamella::codegen {
 namespace {
 
-constexpr std::string_view kLazy = "template <int = 0>\n";
+constexpr std::string_view kLazy = "template <int lazy_ = 0>\n";
 
 // One way to call an operator from C++: what it is declared with and what it passes on.
 struct Overload {
@@ -35,9 +37,6 @@ Overload with_options(const NativeFunction& function, int at) {
   Overload overload = plain(function, true);
   auto& list = overload.parameters;
   const auto first = list.begin() + at;
-  const bool optional = std::all_of(first, first + 4, [](const Parameter& p) {
-    return p.argument->type.is_optional() || !p.default_value.empty();
-  });
   const bool all_default =
       std::all_of(first, first + 4, [](const Parameter& p) { return !p.default_value.empty(); });
   const std::string dtype = first->default_value;
@@ -52,7 +51,6 @@ Overload with_options(const NativeFunction& function, int at) {
     text += p.argument->type.is_optional() ? "_opt()" : "()";
     overload.passed[static_cast<size_t>(at + i)] = text;
   }
-  static_cast<void>(optional);
   list.erase(first, first + 4);
   list.insert(list.begin() + at, options);
   // A memory format may come as part of the options as well.
@@ -79,31 +77,34 @@ std::string type_key(const std::string& name, const std::vector<Parameter>& list
 // Everything that is declared for the operators of one base name.
 class Header {
  public:
-  Header(const EmitOptions& options, const NativeFunction& any) : options_(options), any_(any) {}
+  explicit Header(const EmitOptions& options) : options_(options) {}
 
   void add_operator(const NativeFunction& f) {
     add_struct(f);
-    if (f.function_variant || options_.out_of_tree) add_functions(f);
+    if (f.function_variant) add_functions(f);
     add_redispatch(f);
     if (f.method_variant && !f.manual_cpp_binding) add_methods(f);
   }
 
-  std::string ops, functions, redispatch, method_declarations, method_definitions;
+  std::string ops, functions, redispatch, method_declarations, method_definitions, method_bodies;
 
  private:
   void add_struct(const NativeFunction& f) {
     const std::string name = operator_struct(f.schema);
     FunctionSchema bare = f.schema;
     bare.name.ns.clear();
-    put(ops, "struct ", name, " : detail::Operator<", name, ", ", function_type(f), "> {\n",
-        "  static constexpr const char* name = ", quoted(f.ns + "::" + f.schema.name.name),
+    put(ops, "struct ", name, "_entry {\n  static constexpr const char* name = ",
+        quoted(f.ns + "::" + f.schema.name.name),
         ";\n  static constexpr const char* overload_name = ", quoted(f.schema.name.overload_name),
-        ";\n  static constexpr const char* schema_str =\n      ", quoted(bare.str()), ";\n};\n");
+        ";\n  static constexpr const char* schema_str =\n      ", quoted(bare.str()),
+        ";\n};\nusing ", name, " = ::lamella::detail::Operator<", name, "_entry, ", function_type(f),
+        ">;\n");
   }
 
   std::string call_text(const NativeFunction& f, const std::vector<std::string>& passed) {
     std::string text;
-    put(text, "ops::", operator_struct(f.schema), "::call(", join(passed, ", "), ")");
+    put(text, "::lamella::detail::Lazy<lazy_, ops::", operator_struct(f.schema), ">::call(",
+        join(passed, ", "), ")");
     return text;
   }
 
@@ -143,8 +144,8 @@ class Header {
       if (!seen_.insert("redispatch " + type_key(as, one.parameters)).second) return;
       std::string list = declare(one.parameters, true);
       put(redispatch, kLazy, "inline ", return_type(f), " ", as, "(DispatchKeySet keys",
-          list.empty() ? "" : ", ", list, ") {\n  return ops::", operator_struct(f.schema),
-          "::redispatch(keys", one.passed.empty() ? "" : ", ", join(one.passed, ", "), ");\n}\n");
+          list.empty() ? "" : ", ", list, ") {\n  return ::lamella::detail::Lazy<lazy_, ops::",
+          operator_struct(f.schema), ">::redispatch(keys", one.passed.empty() ? "" : ", ", join(one.passed, ", "), ");\n}\n");
     };
     if (f.kind() == SchemaKind::kOut) {
       emit(name + "f", overload);
@@ -163,18 +164,28 @@ class Header {
     overload.parameters.erase(self);
     for (std::string& passed : overload.passed) {
       if (passed != "self") continue;
-      passed = options_.out_of_tree
-                   ? (writes ? "const_cast<Tensor&>(*this)" : "*this")
-                   : (writes ? "const_cast<Tensor&>(*this)" : "*this");
+      passed = writes ? "const_cast<Tensor&>(*this)" : "*this";
     }
     const std::string name = function_name(f);
     if (!seen_.insert("method " + type_key(name, overload.parameters)).second) return;
     const std::string returns = return_type(f);
     put(method_declarations, "  template <int = 0>\n  ", returns, " ", name, "(",
         declare(overload.parameters, true), ") const;\n");
-    put(method_definitions, "template <int>\ninline ", returns, " Tensor::", name, "(",
+    // A class of another library's has its bodies inside.
+    put(method_bodies, "  template <int lazy_ = 0>\n  ", returns, " ", name, "(",
+        declare(overload.parameters, true), ") const {\n    const ::lamella::Tensor& self = *this;\n",
+        "    return ", call_text(f, with_self(overload.passed)), ";\n  }\n");
+    put(method_definitions, "template <int lazy_>\ninline ", returns, " Tensor::", name, "(",
         declare(overload.parameters, false), ") const {\n  return ", call_text(f, overload.passed),
         ";\n}\n");
+  }
+
+  static std::vector<std::string> with_self(std::vector<std::string> passed) {
+    for (std::string& one : passed) {
+      if (one == "*this") one = "self";
+      if (one == "const_cast<Tensor&>(*this)") one = "const_cast<::lamella::Tensor&>(self)";
+    }
+    return passed;
   }
 
   void add_methods(const NativeFunction& f) {
@@ -188,7 +199,6 @@ class Header {
   }
 
   const EmitOptions& options_;
-  [[maybe_unused]] const NativeFunction& any_;
   std::set<std::string> seen_;
 };
 
@@ -197,14 +207,48 @@ std::string close_namespaces(const std::string& ns) { return "}  // namespace " 
 
 }  // namespace
 
+namespace {
+
+// One header for all operators of another library, and one with its methods.
+void emit_api_out_of_tree(const Model& model, const EmitOptions& options, Files& files) {
+  std::map<std::string, Header> headers;  // by namespace
+  for (const NativeFunction& function : model.functions) {
+    headers.try_emplace(function.ns, options).first->second.add_operator(function);
+  }
+  std::string text = banner(options, "Calls of this library's operators.");
+  std::string methods = banner(
+      options, "Tensor with this library's operators as methods; any lamella::Tensor becomes one.");
+  put(text, "#pragma once\n\n#include \"lamella/api/operator.h\"\n");
+  put(methods, "#pragma once\n\n#include \"", options.target, "/functions.h\"\n");
+  for (const auto& [ns, header] : headers) {
+    std::string body;
+    put(body, "\n", open_namespaces(ns), "namespace ops {\n", header.ops, "}  // namespace ops\n\n",
+        header.functions, "\nnamespace redispatch {\n", header.redispatch,
+        "}  // namespace redispatch\n", close_namespaces(ns));
+    text += qualified(body, options);
+    put(methods, "\n", open_namespaces(ns),
+        "class Tensor : public ::lamella::Tensor {\n public:\n  Tensor() = default;\n",
+        "  Tensor(const ::lamella::TensorBase& base) : ::lamella::Tensor(base) {}  // NOLINT\n",
+        qualified(header.method_bodies, options), "};\n", close_namespaces(ns));
+  }
+  files[options.target + "/functions.h"] = text;
+  if (options.methods) files[options.target + "/tensor.h"] = methods;
+}
+
+}  // namespace
+
 void emit_api(const Model& model, const EmitOptions& options, Files& files) {
+  if (options.out_of_tree) {
+    emit_api_out_of_tree(model, options, files);
+    return;
+  }
   // By header, in order of first appearance.
   std::vector<std::string> stems;
   std::map<std::string, Header> headers;
   std::map<std::string, std::string> namespaces;
   for (const NativeFunction& function : model.functions) {
     const std::string stem = header_stem(function);
-    auto [place, fresh] = headers.try_emplace(stem, options, function);
+    auto [place, fresh] = headers.try_emplace(stem, options);
     if (fresh) {
       stems.push_back(stem);
       namespaces[stem] = cpp_namespace(function, options);

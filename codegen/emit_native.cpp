@@ -117,7 +117,6 @@ void emit_native(const Model& model, const EmitOptions& options, Files& files) {
   ByNamespace kernels, metas, impls;
   std::set<std::string> seen, bases;
   bool structured = false;
-  const std::string home = options.out_of_tree ? "" : "lamella::";
 
   for (const NativeFunction& function : model.functions) {
     if (!function.structured) {
@@ -125,7 +124,7 @@ void emit_native(const Model& model, const EmitOptions& options, Files& files) {
       for (const auto& [key, kernel] : function.dispatch) {
         std::string line;
         put(line, return_type(function), " ", identifier(kernel.name), "(",
-            declare(parameters(function), true), ");\n");
+            declare(parameters(function), function.kind() != SchemaKind::kOut), ");\n");
         // Declared once without defaults in the key, so that sharing a kernel is no redefinition.
         const std::string ns = kernel_namespace(kernel, function, options);
         std::string signature;
@@ -148,12 +147,12 @@ void emit_native(const Model& model, const EmitOptions& options, Files& files) {
     }
     put(meta, "  meta_return_ty meta(", declare(functional_parameters(function), false), ");\n};\n");
     for (const auto& [key, kernel] : function.dispatch) {
-      // A composite or Meta kernel of a structured operator is a plain function.
+      // Other kernels of a structured operator, as for sparse tensors, are plain functions.
       const std::string kernel_ns = kernel_namespace(kernel, function, options);
-      if (key.starts_with("Composite") || key == "Meta") {
+      if (!is_structured_key(key)) {
         std::string line;
         put(line, return_type(function), " ", identifier(kernel.name), "(",
-            declare(parameters(function), true), ");\n");
+            declare(parameters(function), function.kind() != SchemaKind::kOut), ");\n");
         if (seen.insert(kernel_ns + line).second) put(kernels[kernel_ns], line);
         continue;
       }
@@ -164,7 +163,7 @@ void emit_native(const Model& model, const EmitOptions& options, Files& files) {
   }
 
   std::string text = banner(options, "The kernels that dispatch tables name.");
-  put(text, "#pragma once\n\n#include \"lamella/api/tensor.h\"\n\n", kernels.str());
+  put(text, "#pragma once\n\n#include \"lamella/api/tensor.h\"\n\n", qualified(kernels.str(), options));
   const std::string prefix =
       options.out_of_tree ? options.target + "/" : std::string("lamella/");
   files[prefix + "native_functions.h"] = text;
@@ -180,7 +179,7 @@ void emit_native(const Model& model, const EmitOptions& options, Files& files) {
   }
   put(structs, "#include \"lamella/", options.out_of_tree ? "structured.h" : "kernels/meta_base.h",
       "\"\n\n");
-  if (structured) put(structs, metas.str(), impls.str());
+  if (structured) put(structs, qualified(metas.str() + impls.str(), options));
   files[prefix + "structured_kernels.h"] = structs;
 }
 

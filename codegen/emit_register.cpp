@@ -82,9 +82,9 @@ class Registrations {
       list = list || argument.type.is_list();
     }
     if (device_check && (tensors.size() > 1 || list)) {
-      put(out, "  detail::SameDevice device(", quoted(op_name(f)), ");\n");
+      put(out, "  detail::SameDevice device_check_(", quoted(op_name(f)), ");\n");
       for (const std::string& name : tensors) {
-        put(out, "  device.see(", quoted(name), ", ", identifier(name), ");\n");
+        put(out, "  device_check_.see(", quoted(name), ", ", identifier(name), ");\n");
       }
     }
     if (guard && key != "Meta" && !options_.out_of_tree) {
@@ -97,9 +97,9 @@ class Registrations {
       }
       const Argument* device = f.schema.find_argument("device");
       if (first != nullptr) {
-        put(out, "  const detail::DeviceGuard guard(", identifier(first->name), ");\n");
+        put(out, "  const detail::DeviceGuard guard_(", identifier(first->name), ");\n");
       } else if (device != nullptr) {
-        put(out, "  const detail::DeviceGuard guard(device);\n");
+        put(out, "  const detail::DeviceGuard guard_(device);\n");
       }
     }
     return out;
@@ -125,16 +125,16 @@ class Registrations {
     if (returns == "void") {
       put(out, "  ", call, ";\n");
     } else {
-      put(out, "  ", returns.ends_with("&") ? "auto&" : "auto", " result = ", call, ";\n");
+      put(out, "  ", returns.ends_with("&") ? "auto&" : "auto", " result_ = ", call, ";\n");
     }
     for (const std::string& name : names) put(out, "  detail::wrote(", name, ");\n");
-    if (returns != "void") put(out, "  return result;\n");
+    if (returns != "void") put(out, "  return result_;\n");
     return out;
   }
 
   void plain_rows(const NativeFunction& f, bool of_structured) {
     for (const auto& [key, kernel] : f.dispatch) {
-      if (of_structured && f.structured && !is_composite(key) && key != "Meta") continue;
+      if (of_structured && f.structured && is_structured_key(key)) continue;
       // Composite kernels write through other operators, which count; views in place do not.
       const bool count = !is_composite(key) || f.has_tag("inplace_view");
       const std::string call = "::" + kernel_namespace(kernel, f, options_) +
@@ -156,15 +156,15 @@ class Registrations {
         list.push_back(p.name);
         continue;
       }
-      for (const PrecomputedArgument& member : replaced->with) list.push_back("ahead." + member.name);
+      for (const PrecomputedArgument& member : replaced->with) list.push_back("ahead_." + member.name);
     }
     for (const Precomputed& one : root.precomputed) {
       if (!one.replaced.empty()) continue;
-      for (const PrecomputedArgument& member : one.with) list.push_back("ahead." + member.name);
+      for (const PrecomputedArgument& member : one.with) list.push_back("ahead_." + member.name);
     }
     if (with_outputs) {
       for (size_t i = 0; i < output_names(root).size(); ++i) {
-        list.push_back("op.maybe_get_output(" + std::to_string(i) + ")");
+        list.push_back("op_.maybe_get_output(" + std::to_string(i) + ")");
       }
     }
     return join(list, ", ");
@@ -174,7 +174,7 @@ class Registrations {
     bool meta = false;
     for (const auto& [key, kernel] : root.dispatch) {
       if (key == "Meta") meta = true;
-      if (is_composite(key) || key == "Meta") continue;
+      if (!is_structured_key(key)) continue;
       structured_row(f, root, key,
                      "::" + kernel_namespace(kernel, root, options_) + "::structured_" + kernel.name,
                      kernel.where.line);
@@ -202,34 +202,34 @@ class Registrations {
     }
     std::vector<std::string> literals;
     for (const std::string& name : given.empty() ? outputs : given) literals.push_back(quoted(name));
-    put(body, "  static constexpr const char* names[] = {", join(literals, ", "), "};\n",
-        "  static constexpr OutputInfo info{", quoted(op_name(f)), ", names};\n");
-    put(body, "  ", type, " op;\n");
+    put(body, "  static constexpr const char* names_[] = {", join(literals, ", "), "};\n",
+        "  static constexpr OutputInfo info_{", quoted(op_name(f)), ", names_};\n");
+    put(body, "  ", type, " op_;\n");
     std::vector<std::string> targets;
     for (const std::string& name : given) targets.push_back(identifier(name));
     switch (f.kind()) {
       case SchemaKind::kInplace:
-        put(body, "  op.begin_inplace(info, self);\n");
+        put(body, "  op_.begin_inplace(info_, self);\n");
         break;
       case SchemaKind::kOut:
-        put(body, "  op.begin_out(info, ", join(targets, ", "), ");\n");
+        put(body, "  op_.begin_out(info_, ", join(targets, ", "), ");\n");
         break;
       default:
-        put(body, "  op.begin_functional(info, ", std::to_string(outputs.size()), ");\n");
+        put(body, "  op_.begin_functional(info_, ", std::to_string(outputs.size()), ");\n");
     }
     std::vector<std::string> meta_arguments;
     for (const Parameter& p : functional_parameters(root)) meta_arguments.push_back(p.name);
-    put(body, root.precomputed.empty() ? "  " : "  [[maybe_unused]] const auto ahead = ",
-        "op.meta(", join(meta_arguments, ", "), ");\n");
-    if (!is_meta) put(body, "  op.impl(", impl_arguments(root, true), ");\n");
+    put(body, root.precomputed.empty() ? "  " : "  [[maybe_unused]] const auto ahead_ = ",
+        "op_.meta(", join(meta_arguments, ", "), ");\n");
+    if (!is_meta) put(body, "  op_.impl(", impl_arguments(root, true), ");\n");
     if (given.empty()) {
       std::vector<std::string> taken;
       for (size_t i = 0; i < outputs.size(); ++i) {
-        taken.push_back("op.take_output(" + std::to_string(i) + ")");
+        taken.push_back("op_.take_output(" + std::to_string(i) + ")");
       }
       put(body, "  return ", taken.size() == 1 ? taken[0] : "{" + join(taken, ", ") + "}", ";\n");
     } else {
-      put(body, "  op.", is_meta ? "finish_meta(" : "finish(", join(targets, ", "), ");\n");
+      put(body, "  op_.", is_meta ? "finish_meta(" : "finish(", join(targets, ", "), ");\n");
       if (targets.size() == 1) {
         put(body, "  return ", targets[0], ";\n");
       } else if (return_type(f) != "void") {
@@ -269,9 +269,9 @@ class Registrations {
                                        : missing_option(f, argument));
     }
     std::string out;
-    put(out, "  auto result = ", call_of(base, passed), ";\n");
+    put(out, "  auto result_ = ", call_of(base, passed), ";\n");
     if (f.kind() == SchemaKind::kInplace) {
-      put(out, "  detail::assign_inplace(", quoted(op_name(f)), ", self, result);\n",
+      put(out, "  detail::assign_inplace(", quoted(op_name(f)), ", self, result_);\n",
           "  return self;\n");
       return out;
     }
@@ -283,12 +283,12 @@ class Registrations {
     for (size_t i = 0; i < base.schema.returns.size(); ++i) {
       if (!base.schema.returns[i].type.holds_tensor()) continue;
       const std::string value =
-          base.schema.returns.size() == 1 ? "result" : "std::get<" + std::to_string(i) + ">(result)";
+          base.schema.returns.size() == 1 ? "result_" : "std::get<" + std::to_string(i) + ">(result_)";
       put(out, "  detail::assign_out(", quoted(op_name(f)), ", ", quoted(outs[next]), ", ",
           identifier(outs[next]), ", ", value, ");\n");
       ++next;
     }
-    put(out, return_outs(f, base, outs, "result"));
+    put(out, return_outs(f, base, outs, "result_"));
     return out;
   }
 
@@ -347,16 +347,20 @@ class Registrations {
     }
     const bool plain_return = std::ranges::any_of(
         base.schema.returns, [](const Argument& result) { return !result.is_write(); });
-    put(out, "  ", plain_return ? "auto result = " : "", call_of(base, passed), ";\n");
+    put(out, "  ", plain_return ? "auto result_ = " : "", call_of(base, passed), ";\n");
     std::vector<std::string> list;
     size_t next_clone = 0;
     const size_t plain = base.schema.returns.size();
     for (size_t i = 0; i < f.schema.returns.size(); ++i) {
       if (i < plain && !base.schema.returns[i].is_write()) {
-        list.push_back(plain == 1 ? "result" : "std::get<" + std::to_string(i) + ">(result)");
+        list.push_back(plain == 1 ? "result_" : "std::get<" + std::to_string(i) + ">(result_)");
       } else if (next_clone < clones.size()) {
-        list.push_back("std::move(" + clones[next_clone++] + ")");
+        list.push_back(clones[next_clone++]);
       }
+    }
+    // In a tuple they are moved by hand.
+    for (std::string& one : list) {
+      if (list.size() > 1 && one.ends_with("_copy")) one = "std::move(" + one + ")";
     }
     if (!list.empty()) {
       put(out, "  return ", list.size() == 1 ? list[0] : "{" + join(list, ", ") + "}", ";\n");
@@ -387,17 +391,17 @@ class Registrations {
     // A mutable operator writes its arguments in its out form too; only its results go to out.
     std::vector<std::string> passed;
     for (const Argument& argument : base.schema.arguments) passed.push_back(identifier(argument.name));
-    put(out, "  auto result = ", call_of(base, passed), ";\n");
+    put(out, "  auto result_ = ", call_of(base, passed), ";\n");
     size_t next = 0;
     for (size_t i = 0; i < base.schema.returns.size(); ++i) {
       if (!base.schema.returns[i].type.holds_tensor() || next >= outs.size()) continue;
       const std::string value =
-          base.schema.returns.size() == 1 ? "result" : "std::get<" + std::to_string(i) + ">(result)";
+          base.schema.returns.size() == 1 ? "result_" : "std::get<" + std::to_string(i) + ">(result_)";
       put(out, "  detail::assign_out(", quoted(op_name(f)), ", ", quoted(outs[next]), ", ",
           identifier(outs[next]), ", ", value, ");\n");
       ++next;
     }
-    put(out, return_outs(f, base, outs, "result"));
+    put(out, return_outs(f, base, outs, "result_"));
     return out;
   }
 

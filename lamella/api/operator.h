@@ -1,4 +1,4 @@
-// Operator<Op, R(A...)>: what every generated operator struct can do, found by its name once.
+// Operator<Entry, R(A...)>: what every generated ops::NAME can do, found by its name once.
 #pragma once
 #include "lamella/api/tensor.h"
 #include "lamella/dispatch/operator_handle.h"
@@ -13,17 +13,17 @@ LAMELLA_COLD const lamella_operator* find_typed(const char* name, const char* ov
   return OperatorHandle(op).typed<Signature>().impl();
 }
 
-// `Op` has name, overload_name and schema_str.
-template <class Op, class Signature>
+// `Entry` has name, overload_name and schema_str.
+template <class Entry, class Signature>
 struct Operator;
-template <class Op, class R, class... A>
-struct Operator<Op, R(A...)> {
+template <class Entry, class R, class... A>
+struct Operator<Entry, R(A...)> : Entry {
   using schema = R(A...);
 
   static TypedOperatorHandle<schema> handle() {
     const lamella_operator* op = __atomic_load_n(&found_, __ATOMIC_ACQUIRE);
     if (LAMELLA_UNLIKELY(op == nullptr)) {
-      op = find_typed<schema>(Op::name, Op::overload_name);
+      op = find_typed<schema>(Entry::name, Entry::overload_name);
       __atomic_store_n(&found_, op, __ATOMIC_RELEASE);
     }
     return TypedOperatorHandle<schema>(op);
@@ -38,5 +38,9 @@ struct Operator<Op, R(A...)> {
  private:
   static inline const lamella_operator* found_ = nullptr;
 };
+
+// Op, but only when the template around it is instantiated.
+template <int, class Op>
+struct Lazy : Op {};
 
 }  // namespace lamella::detail

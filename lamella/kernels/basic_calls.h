@@ -4,31 +4,31 @@
 
 namespace lamella::detail {
 
-struct EmptyStrided
-    : Operator<EmptyStrided, Tensor(IntArrayRef, IntArrayRef, std::optional<ScalarType>,
-                                    std::optional<Layout>, std::optional<Device>,
-                                    std::optional<bool>)> {
+struct EmptyStridedEntry {
   static constexpr const char* name = "aten::empty_strided";
   static constexpr const char* overload_name = "";
 };
-struct Resize : Operator<Resize, const Tensor&(const Tensor&, IntArrayRef,
-                                               std::optional<MemoryFormat>)> {
+using EmptyStrided = Operator<EmptyStridedEntry, Tensor(IntArrayRef, IntArrayRef, std::optional<ScalarType>, std::optional<Layout>, std::optional<Device>, std::optional<bool>)>;
+struct ResizeEntry {
   static constexpr const char* name = "aten::resize_";
   static constexpr const char* overload_name = "";
 };
-struct Restride : Operator<Restride, const Tensor&(const Tensor&, IntArrayRef, IntArrayRef,
-                                                   std::optional<int64_t>)> {
+using Resize = Operator<ResizeEntry, const Tensor&(const Tensor&, IntArrayRef, std::optional<MemoryFormat>)>;
+struct RestrideEntry {
   static constexpr const char* name = "aten::as_strided_";
   static constexpr const char* overload_name = "";
 };
-struct Copy : Operator<Copy, Tensor&(Tensor&, const Tensor&, bool)> {
+using Restride = Operator<RestrideEntry, const Tensor&(const Tensor&, IntArrayRef, IntArrayRef, std::optional<int64_t>)>;
+struct CopyEntry {
   static constexpr const char* name = "aten::copy_";
   static constexpr const char* overload_name = "";
 };
-struct Clone : Operator<Clone, Tensor(const Tensor&, std::optional<MemoryFormat>)> {
+using Copy = Operator<CopyEntry, Tensor&(Tensor&, const Tensor&, bool)>;
+struct CloneEntry {
   static constexpr const char* name = "aten::clone";
   static constexpr const char* overload_name = "";
 };
+using Clone = Operator<CloneEntry, Tensor(const Tensor&, std::optional<MemoryFormat>)>;
 
 // Gives `out` these sizes; empty strides mean contiguous.
 inline void resize_out(const Tensor& out, IntArrayRef sizes, IntArrayRef strides) {

@@ -14,6 +14,9 @@
 
 namespace lamella {
 
+// What `precomputed` members of that type are.
+using DimVector = std::vector<int64_t>;
+
 // An operator and its outputs, as error messages name them.
 struct OutputInfo {
   const char* op;            // "add"; "add_" for the in-place form
