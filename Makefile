@@ -27,7 +27,7 @@ demo:
 
 test:
 	$(call prepare,build test)
-	@cd $(ROOT) && sh tools/build.sh release -- lamella_tests
+	@cd $(ROOT) && sh tools/build.sh release -- lamella_tests bench_dispatch
 	@cd $(ROOT) && sh tools/run_tests.sh
 
 bench:
