@@ -73,7 +73,7 @@ struct Rows {
   void into_boxed() { sum += boxed_only.call(a, b); }
   void boxed() {
     lamella_value result;
-    lamella_call_boxed(op.impl(), arguments, 2, &result, 1);
+    op.callBoxed(ArgumentSpan(arguments, 2), ReturnSpan(&result, 1));
     sum += result.as.i;
   }
 };

@@ -4,25 +4,6 @@
 namespace lamella {
 namespace {
 
-struct Keys {
-  uint64_t tensors = 0;
-  uint64_t device = 0;
-  bool has_tensor = false;
-  void add(const lamella_value& value) {
-    if (value.tag == LAMELLA_TENSOR) {
-      has_tensor = true;
-      if (value.as.tensor != nullptr) tensors |= value.as.tensor->key_set;
-    } else if (value.tag == LAMELLA_TENSOR_LIST) {
-      auto* list = static_cast<lamella_tensor* const*>(value.as.pointer);
-      for (uint32_t i = 0; i < value.size; ++i) {
-        if (list[i] != nullptr) tensors |= list[i]->key_set;
-      }
-    } else if (value.tag == LAMELLA_DEVICE) {
-      device = abi::device_keys(IValue::unpack_device(value.as.i));
-    }
-  }
-};
-
 OperatorEntry* entry_of(const lamella_operator* op) {
   return const_cast<OperatorEntry*>(static_cast<const OperatorEntry*>(op));
 }
@@ -41,12 +22,7 @@ lamella_status fail(lamella_status kind, const std::string& text) {
 }  // namespace
 
 uint64_t key_set_of_call(const lamella_operator* op, const lamella_value* arguments) {
-  Keys keys;
-  for (uint32_t i = 0; i < op->argument_count; ++i) keys.add(arguments[i]);
-  if (keys.tensors == 0 && !keys.has_tensor) {
-    keys.tensors = keys.device != 0 ? keys.device : abi::device_keys(Device(DeviceType::CPU));
-  }
-  return abi::with_thread(keys.tensors, op, lamella_thread);
+  return abi::with_thread(abi::keys_of_values(arguments, op->argument_count), op, lamella_thread);
 }
 
 }  // namespace lamella
@@ -64,7 +40,9 @@ lamella_status lamella_call_boxed(const lamella_operator* op, const lamella_valu
   if (return_count != op->return_count) [[unlikely]] {
     return fail_count(op, "returns", op->return_count, return_count);
   }
-  return abi::call_boxed(op, key_set_of_call(op, arguments), arguments, returns);
+  uint64_t keys = abi::with_thread(abi::keys_of_values(arguments, argument_count), op,
+                                   lamella_thread);
+  return abi::call_boxed(op, keys, arguments, returns);
 }
 
 lamella_status lamella_redispatch_boxed(const lamella_operator* op, uint64_t key_set,

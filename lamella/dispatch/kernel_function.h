@@ -123,7 +123,7 @@ lamella_status call_boxed_function(F&& f, const lamella_operator* op, uint64_t k
     if constexpr (std::is_same_v<Fn, BoxedSpanFunction>) {
       // None is all zeros; whole words, because a value is read back as one.
       auto* words = reinterpret_cast<uint64_t*>(returns);
-      for (uint32_t i = 0; i < 2 * op->return_count; ++i) words[i] = 0;
+      for (uint32_t left = op->return_count; left != 0; --left, words += 2) words[0] = words[1] = 0;
       f(handle, set, ArgumentSpan(arguments, op->argument_count),
         ReturnSpan(returns, op->return_count));
     } else if constexpr (std::is_same_v<Fn, BoxedStackKeysFunction>) {

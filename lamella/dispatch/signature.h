@@ -81,11 +81,34 @@ template <class... A>
   if ((is_tensor<A> || ...) || source.keys != 0) return source.keys;
   return source.device != 0 ? source.device : device_keys(Device(DeviceType::CPU));
 }
-inline uint64_t with_thread(uint64_t keys, const lamella_operator* op,
+[[gnu::always_inline]] inline uint64_t with_thread(uint64_t keys, const lamella_operator* op,
                             const lamella_thread_state& thread) {
   uint64_t always = __atomic_load_n(&op->always, __ATOMIC_RELAXED);
   uint64_t mask = __atomic_load_n(&op->mask, __ATOMIC_RELAXED);
   return ((keys | thread.included | always) & ~thread.excluded) & mask;
+}
+
+// The same for boxed arguments.
+[[gnu::always_inline]] inline uint64_t keys_of_values(const lamella_value* arguments,
+                                                      uint32_t count) {
+  KeySource source;
+  bool has_tensor = false;
+  for (uint32_t i = 0; i < count; ++i) {
+    const lamella_value& value = arguments[i];
+    if (value.tag == LAMELLA_TENSOR) {
+      has_tensor = true;
+      if (value.as.tensor != nullptr) source.keys |= value.as.tensor->key_set;
+    } else if (value.tag == LAMELLA_TENSOR_LIST) {
+      auto* list = static_cast<lamella_tensor* const*>(value.as.pointer);
+      for (uint32_t k = 0; k < value.size; ++k) {
+        if (list[k] != nullptr) source.keys |= list[k]->key_set;
+      }
+    } else if (value.tag == LAMELLA_DEVICE) {
+      source.device = device_keys(IValue::unpack_device(value.as.i));
+    }
+  }
+  if (has_tensor || source.keys != 0) return source.keys;
+  return source.device != 0 ? source.device : device_keys(Device(DeviceType::CPU));
 }
 
 // ---- Positions of the arguments that returned references stand for -------------------------------

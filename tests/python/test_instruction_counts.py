@@ -13,8 +13,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAM = Path(os.environ.get("LAMELLA_BUILD", ROOT / "build")) / "bench" / "bench_dispatch"
 
 # Instructions of one call over a direct call of the same function; g++ 12, -O2.
-LIMITS = {"typed": 75, "boxed": 145, "into_boxed": 155}
-LAYER_LIMIT = 65  # one more layer that redispatches, over a typed call
+LIMITS = {"typed": 72, "boxed": 132, "into_boxed": 130}
+LAYER_LIMIT = 62  # one more layer that redispatches, over a typed call
 
 
 @pytest.fixture(scope="module")
