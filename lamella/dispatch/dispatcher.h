@@ -10,20 +10,32 @@ namespace lamella {
 class RegistrationHandleRAII {
  public:
   RegistrationHandleRAII() = default;
-  explicit RegistrationHandleRAII(lamella_library* library) : library_(library) {}
-  RegistrationHandleRAII(RegistrationHandleRAII&& other) noexcept : library_(other.library_) {
-    other.library_ = nullptr;
-  }
+  explicit RegistrationHandleRAII(lamella_library* library)
+      : context_(library),
+        undo_([](void* closed) { lamella_library_close(static_cast<lamella_library*>(closed)); }) {}
+  // `undo` is called once, with no argument.
+  template <class F>
+    requires std::is_invocable_v<F&>
+  explicit RegistrationHandleRAII(F undo)
+      : context_(new F(std::move(undo))), undo_([](void* kept) {
+          F* f = static_cast<F*>(kept);
+          (*f)();
+          delete f;
+        }) {}
+  RegistrationHandleRAII(RegistrationHandleRAII&& other) noexcept
+      : context_(other.context_), undo_(std::exchange(other.undo_, nullptr)) {}
   RegistrationHandleRAII& operator=(RegistrationHandleRAII&& other) noexcept {
-    std::swap(library_, other.library_);
+    std::swap(context_, other.context_);
+    std::swap(undo_, other.undo_);
     return *this;
   }
   ~RegistrationHandleRAII() {
-    if (library_ != nullptr) lamella_library_close(library_);
+    if (undo_ != nullptr) undo_(context_);
   }
 
  private:
-  lamella_library* library_ = nullptr;
+  void* context_ = nullptr;
+  void (*undo_)(void*) = nullptr;
 };
 
 // The one table of operators. Look-ups and calls are wait-free while others register.
