@@ -8,8 +8,13 @@ ctest=ctest
 [ ! -x /usr/bin/ctest ] || ctest=/usr/bin/ctest
 failed=0
 echo "lamella: C++ tests"
-"$ctest" --test-dir build --output-on-failure --progress -j "${JOBS:-$(nproc)}" ||
+log=$root/build/ctest.log
+if "$ctest" --test-dir build --output-on-failure -j "${JOBS:-$(nproc)}" -Q -O "$log"; then
+  tail -n 5 "$log" | sed '/^$/d'
+else
   failed=1
+  cat "$log"
+fi
 echo "lamella: Python tests"
 .venv/bin/python -m pytest -q -p no:cacheprovider tests || failed=1
 exit $failed
