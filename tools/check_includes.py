@@ -22,7 +22,7 @@ BELOW = {
     # lamella/*.h: what a user includes. Including one counts as including what it includes.
     "lamella": ["layers", "kernels", "api", "dispatch", "abi", "core"],
     "compat": ["lamella"],
-    "python": ["lamella", "abi", "layers", "graph"],
+    "python": ["lamella", "abi", "kernels", "layers", "graph"],
 }
 
 # The C ABI's header and its table of keys are plain C and include nothing above them, so everyone

@@ -77,21 +77,21 @@ static_assert(sizeof(ManagedVersioned) == 80 && offsetof(ManagedVersioned, tenso
 // A view of the tensor's memory for another library, which ends it with the deleter. Throws if the
 // tensor requires gradients, is conjugated or negated lazily, or its dtype or device has no code.
 // The unversioned form cannot say "read only" and refuses such a tensor.
-Managed* export_tensor(const TensorBase& tensor);
+LAMELLA_PRIVATE_API Managed* export_tensor(const TensorBase& tensor);
 // `copied`: the tensor was copied for this exchange.
-ManagedVersioned* export_tensor_versioned(const TensorBase& tensor, bool copied = false);
+LAMELLA_PRIVATE_API ManagedVersioned* export_tensor_versioned(const TensorBase& tensor, bool copied = false);
 
 // A tensor over another library's memory; runs the deleter once when the last alias is gone. If
 // this throws, the structure still belongs to the caller and its deleter has not run.
-TensorBase import_tensor(Managed* managed);
-TensorBase import_tensor_versioned(ManagedVersioned* managed);
+LAMELLA_PRIVATE_API TensorBase import_tensor(Managed* managed);
+LAMELLA_PRIVATE_API TensorBase import_tensor_versioned(ManagedVersioned* managed);
 
 // Codes of a device and a dtype. Throw where DLPack has none.
-DeviceField device_field(Device device);
+LAMELLA_PRIVATE_API DeviceField device_field(Device device);
 TypeField type_field(ScalarType dtype);
 Device device_of(DeviceField field);
 ScalarType scalar_type_of(TypeField field);
 // Whether the memory must not be written through this tensor.
-bool is_read_only(const TensorBase& tensor);
+LAMELLA_PRIVATE_API bool is_read_only(const TensorBase& tensor);
 
 }  // namespace lamella::dlpack

@@ -13,7 +13,7 @@ namespace lamella {
 inline constexpr uint64_t kDefaultSeed = 67280421310721;
 
 // One stream of random numbers on a device. Hold `mutex` while drawing.
-struct GeneratorImpl : lamella_object {
+struct LAMELLA_PRIVATE_API GeneratorImpl : lamella_object {
   explicit GeneratorImpl(Device device_value);
   GeneratorImpl(const GeneratorImpl&) = delete;
   GeneratorImpl& operator=(const GeneratorImpl&) = delete;
@@ -89,14 +89,14 @@ class CpuGenerator final : public GeneratorImpl {
   double next_double_ = 0;
 };
 
-Generator make_cpu_generator(uint64_t seed = kDefaultSeed);
+LAMELLA_PRIVATE_API Generator make_cpu_generator(uint64_t seed = kDefaultSeed);
 // The generator that operators use when they are given none; the same object each time.
-const Generator& default_cpu_generator();
+LAMELLA_PRIVATE_API const Generator& default_cpu_generator();
 // The given generator, or the default one if there is none.
 inline CpuGenerator& cpu_generator_or_default(const Generator& generator) {
   return CpuGenerator::of(generator.defined() ? generator : default_cpu_generator());
 }
 // A seed from the system's source of randomness, 53 bits so that every language reads it.
-uint64_t random_seed();
+LAMELLA_PRIVATE_API uint64_t random_seed();
 
 }  // namespace lamella

@@ -75,6 +75,8 @@ Registry::Registry() : buckets_(kBuckets) {
 }
 
 // Never destroyed: libraries deregister themselves after static destruction has begun.
+std::atomic<uint64_t> Registry::generation_{1};
+
 Registry& Registry::get() {
   static Registry* registry = new Registry;
   return *registry;
@@ -302,6 +304,7 @@ void Registry::claim_namespace(const std::string& name_space, const void* owner,
 void Registry::define(const void* owner, const std::string& name_space, std::string_view schema,
                       std::string_view inferred_signature, std::vector<std::string> tags,
                       const Origin& origin, bool trusted) {
+  generation_.fetch_add(1, std::memory_order_acq_rel);
   std::string text(schema);
   if (!inferred_signature.empty()) text += schema_of_signature(inferred_signature);
   size_t end = text.find('(');
@@ -465,6 +468,7 @@ void Registry::remove(const void* owner) {
   reclaim::wait_for_readers(kWaitMilliseconds);
   std::lock_guard lock(mutex_);
   for (auto& kernel : dropped) drop(std::move(kernel));
+  generation_.fetch_add(1, std::memory_order_acq_rel);
 }
 
 void Registry::set_trace(bool on) {

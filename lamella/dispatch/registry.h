@@ -1,5 +1,6 @@
 // Registry: the table of all operators and kernels of the process. Internal to Lamella.
 #pragma once
+#include <atomic>
 #include <functional>
 #include <mutex>
 #include <set>
@@ -66,6 +67,9 @@ class LAMELLA_PRIVATE_API Registry {
   // Kernels registered as a fallback for a key, newest first.
   const KernelEntry* fallback_for(DispatchKey key) const;
 
+  // Moves whenever operators or kernels come or go: what was looked up before may be stale.
+  static uint64_t generation() { return generation_.load(std::memory_order_acquire); }
+
   // Guards everything that is not wait-free. Recursive: messages print schemas.
   std::recursive_mutex& mutex() const { return mutex_; }
 
@@ -90,6 +94,7 @@ class LAMELLA_PRIVATE_API Registry {
   std::unordered_map<const lamella_kernel*, lamella_kernel*> shims_;
   std::vector<std::string> failures_;
   bool trace_ = false;
+  static std::atomic<uint64_t> generation_;
 };
 
 // A kernel that prints the call and goes on to `target`; owned by the registry.
@@ -112,7 +117,7 @@ LAMELLA_PRIVATE_API uint64_t key_set_of_call(const lamella_operator* op,
 std::string describe_value(const lamella_value& value);
 
 // Why a call would go where it goes: Note [Explaining a call] in explain.cpp.
-struct Explanation {
+struct LAMELLA_PRIVATE_API Explanation {
   struct Step {
     DispatchKey key;
     std::string verdict;  // "runs", "skipped"

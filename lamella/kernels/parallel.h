@@ -3,12 +3,14 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "lamella/core/macros.h"
+
 namespace lamella {
 
 // Threads that kernels may use, including the caller's. The default is the number of cores.
-int get_num_threads();
+LAMELLA_PRIVATE_API int get_num_threads();
 // Throws ValueError for numbers below 1.
-void set_num_threads(int threads);
+LAMELLA_PRIVATE_API void set_num_threads(int threads);
 // Whether the caller runs inside a parallel_for: a nested one is then serial.
 bool in_parallel_region();
 

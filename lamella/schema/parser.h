@@ -22,7 +22,7 @@ struct SchemaProblem {
 //   schema error at column 5: unknown type 'tensor'; did you mean 'Tensor'?
 //     foo(tensor x) -> Tensor
 //         ^
-std::string format_problem(std::string_view text, const SchemaProblem& problem);
+LAMELLA_PRIVATE_API std::string format_problem(std::string_view text, const SchemaProblem& problem);
 
 // Gives `problem` the line and column of its offset in `text`.
 SchemaProblem locate(std::string_view text, std::string message, std::uint32_t offset);
@@ -41,7 +41,7 @@ class SchemaError : public std::runtime_error {
 };
 
 // Throw SchemaError.
-FunctionSchema parse_schema(std::string_view text);
+LAMELLA_PRIVATE_API FunctionSchema parse_schema(std::string_view text);
 OperatorName parse_operator_name(std::string_view text);
 // A type alone, with its annotations: "Tensor(a!)[]". The argument has no name.
 Argument parse_type(std::string_view text);

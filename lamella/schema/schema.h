@@ -10,13 +10,14 @@
 #include <variant>
 #include <vector>
 
+#include "lamella/core/macros.h"
 #include "lamella/schema/type.h"
 
 namespace lamella {
 
 // `ns::name.overload`; ns and overload may be empty. Which namespace an empty one means is for the
 // reader to say (the dispatcher: the library's; the generator: its default).
-struct OperatorName {
+struct LAMELLA_PRIVATE_API OperatorName {
   std::string ns;
   std::string name;
   std::string overload_name;
@@ -62,7 +63,7 @@ struct AliasInfo {
 // A default, already of the argument's type: an int given to a float is a double, a bare number
 // given to int[2] is a list of two, and a word (Mean, long, contiguous_format, strided) is the
 // int64 that stands for it. [] for a Tensor is None, which then means an undefined tensor.
-struct DefaultValue {
+struct LAMELLA_PRIVATE_API DefaultValue {
   using None = std::monostate;
   using Value = std::variant<None, bool, std::int64_t, double, std::complex<double>, std::string,
                              std::vector<bool>, std::vector<std::int64_t>, std::vector<double>,
@@ -82,7 +83,7 @@ struct DefaultValue {
 };
 
 // One argument, or one return (whose name may be empty).
-struct Argument {
+struct LAMELLA_PRIVATE_API Argument {
   std::string name;
   SchemaType type;
   std::optional<DefaultValue> default_value;
@@ -114,7 +115,7 @@ struct Argument {
 enum class SchemaKind : std::uint8_t { kFunctional, kInplace, kOut, kMutable };
 std::string_view to_string(SchemaKind kind);
 
-struct FunctionSchema {
+struct LAMELLA_PRIVATE_API FunctionSchema {
   OperatorName name;
   // In the order of the text; keyword-only ones come last.
   std::vector<Argument> arguments;

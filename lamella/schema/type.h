@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lamella/core/macros.h"
+
 namespace lamella {
 
 enum class TypeKind : std::uint8_t {
@@ -49,7 +51,7 @@ namespace detail {
 struct TypeNode;
 }
 
-class SchemaType {
+class LAMELLA_PRIVATE_API SchemaType {
  public:
   // Any.
   SchemaType();

@@ -1,0 +1,79 @@
+"""Lamella: tensors and operators. Names and signatures are PyTorch's wherever it has one."""
+
+from lamella import _C
+from lamella._C import *  # noqa: F403
+from lamella._C import (  # noqa: F401
+    Generator,
+    Size,
+    Tensor,
+    device,
+    dtype,
+    layout,
+    memory_format,
+    tensor,
+)
+
+__version__ = "0.1.0"
+
+globals().update(_C._functions(""))
+
+from lamella import _tensor  # noqa: E402
+from lamella._utils import (  # noqa: E402
+    explain,
+    load_library,
+    manual_seed,
+    seed,
+    unload_library,
+)
+
+# PyTorch's constants.
+from math import e, inf, nan, pi  # noqa: E402, F401, I001
+
+newaxis = None
+
+default_generator = _C._default_generator()
+
+# Found when first asked for.
+_LAZY = {
+    "fft": "lamella.fft",
+    "library": "lamella.library",
+    "linalg": "lamella.linalg",
+    "nested": "lamella.nested",
+    "nn": "lamella.nn",
+    "ops": "lamella._ops:ops",
+    "sparse": "lamella.sparse",
+    "special": "lamella.special",
+    "utils": "lamella.utils",
+    "finfo": "lamella._type_info:finfo",
+    "iinfo": "lamella._type_info:iinfo",
+    "set_printoptions": "lamella._tensor_str:set_printoptions",
+    "get_printoptions": "lamella._tensor_str:get_printoptions",
+    "UntypedStorage": "lamella._storage:UntypedStorage",
+    "initial_seed": "lamella._utils:initial_seed",
+    "get_rng_state": "lamella._utils:get_rng_state",
+    "set_rng_state": "lamella._utils:set_rng_state",
+    "is_storage": "lamella._storage:is_storage",
+    "typename": "lamella._utils:typename",
+}
+
+
+def __getattr__(name):
+    place = _LAZY.get(name)
+    if place is None:
+        raise AttributeError(f"module 'lamella' has no attribute '{name}'")
+    import importlib
+
+    module, _, attribute = place.partition(":")
+    found = importlib.import_module(module)
+    if attribute:
+        found = getattr(found, attribute)
+    globals()[name] = found
+    return found
+
+
+def __dir__():
+    return sorted(set(globals()) | set(_LAZY))
+
+
+_tensor.install()
+del _tensor

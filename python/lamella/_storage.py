@@ -1,0 +1,144 @@
+"""Storages, and copies and pickles of tensors that keep what shares memory shared."""
+
+import weakref
+
+from lamella import _C
+
+# Address of the C++ storage -> its object. An entry lives as long as the object, which keeps the
+# storage alive, so an address is never another storage's.
+_storages = weakref.WeakValueDictionary()
+
+
+class UntypedStorage:
+    """The memory that one or more tensors are views of, as bytes."""
+
+    __slots__ = ("__weakref__", "_bytes")
+
+    def __init__(self, bytes_tensor):
+        self._bytes = bytes_tensor
+
+    @property
+    def device(self):
+        return self._bytes.device
+
+    def nbytes(self):
+        """The size in bytes."""
+        return self._bytes.numel()
+
+    size = nbytes
+    __len__ = nbytes
+
+    def data_ptr(self):
+        """The address of the first byte."""
+        return self._bytes.data_ptr()
+
+    def tolist(self):
+        """The bytes as a list of ints."""
+        return self._bytes.tolist()
+
+    def __getitem__(self, index):
+        return self._bytes[index].item()
+
+    def clone(self):
+        """A copy in memory of its own."""
+        return storage_of(self._bytes.clone())
+
+    def __deepcopy__(self, memo):
+        if id(self) not in memo:
+            memo[id(self)] = self.clone()
+        return memo[id(self)]
+
+    def __reduce__(self):
+        return _storage_from_bytes, (bytearray(memoryview(self._bytes)),)
+
+    def __repr__(self):
+        return f"<lamella.UntypedStorage of {self.nbytes()} bytes on {self.device}>"
+
+
+def is_storage(obj):
+    """Whether the object is a storage."""
+    return isinstance(obj, UntypedStorage)
+
+
+def _storage_from_bytes(data):
+    if not data:
+        return storage_of(_C.tensor([], dtype=_C.uint8))
+    return storage_of(_C.frombuffer(data, dtype=_C.uint8).clone())
+
+
+def storage_of(tensor):
+    address = tensor._storage_info()[0]
+    storage = _storages.get(address)
+    if storage is None:
+        storage = UntypedStorage(_C._storage_bytes(tensor))
+        _storages[address] = storage
+    return storage
+
+
+def _lazy(tensor):
+    return int(tensor.is_conj()) | int(tensor.is_neg()) << 1
+
+
+def rebuild_tensor(storage, dtype, offset, size, stride, lazy=0):
+    return _C._view_storage(storage._bytes, dtype, offset, size, stride, lazy)
+
+
+def rebuild_meta_tensor(dtype, size, stride):
+    import lamella
+
+    return lamella.empty_strided(size, stride, dtype=dtype, device="meta")
+
+
+def rebuild_on_device(tensor, device):
+    return tensor.to(device)
+
+
+def rebuild_subclass(cls, function, args, state):
+    tensor = _C._as_subclass(function(*args), cls)
+    if state:
+        tensor.__dict__.update(state)
+    return tensor
+
+
+def reduce_tensor(tensor):
+    if tensor.device.type == "meta":
+        size, stride = tuple(tensor.shape), tensor.stride()
+        result = (rebuild_meta_tensor, (tensor.dtype, size, stride))
+    elif tensor.device.type != "cpu":
+        result = (rebuild_on_device, (tensor.cpu(), tensor.device))
+    else:
+        geometry = (tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), _lazy(tensor))
+        result = (rebuild_tensor, (storage_of(tensor), tensor.dtype, *geometry))
+    if type(tensor) is not _C.Tensor:
+        state = getattr(tensor, "__dict__", None)
+        result = (rebuild_subclass, (type(tensor), *result, state))
+    return result
+
+
+def copy_tensor(tensor):
+    function, args = reduce_tensor(tensor)
+    return function(*args)
+
+
+def deepcopy_tensor(tensor, memo):
+    if id(tensor) in memo:
+        return memo[id(tensor)]
+    import copy
+
+    if tensor.device.type == "cpu":
+        storage = copy.deepcopy(storage_of(tensor), memo)
+        result = rebuild_tensor(
+            storage,
+            tensor.dtype,
+            tensor.storage_offset(),
+            tuple(tensor.shape),
+            tensor.stride(),
+            _lazy(tensor),
+        )
+    else:
+        result = tensor.clone()
+    if type(tensor) is not _C.Tensor:
+        result = _C._as_subclass(result, type(tensor))
+        result.__dict__.update(copy.deepcopy(getattr(tensor, "__dict__", {}), memo))
+    memo[id(tensor)] = result
+    return result

@@ -1,0 +1,106 @@
+"""Functions of the package that are no operators."""
+
+import os
+
+from lamella import _C
+
+
+def manual_seed(seed):
+    """Seeds the default generator and returns it."""
+    return _C._default_generator().manual_seed(seed)
+
+
+def seed():
+    """Seeds the default generator from the system and returns the seed."""
+    return _C._default_generator().seed()
+
+
+def initial_seed():
+    """The seed of the default generator."""
+    return _C._default_generator().initial_seed()
+
+
+def get_rng_state():
+    """The state of the default generator as a uint8 tensor."""
+    return _C._default_generator().get_state()
+
+
+def set_rng_state(new_state):
+    """Restores a state of the default generator."""
+    _C._default_generator().set_state(new_state)
+
+
+def typename(obj):
+    """The full name of an object's type."""
+    if isinstance(obj, _C.Tensor):
+        return type_name(obj)
+    kind = type(obj)
+    module = kind.__module__
+    return kind.__qualname__ if module == "builtins" else f"{module}.{kind.__qualname__}"
+
+
+_TYPE_NAMES = {
+    "float32": "Float",
+    "float64": "Double",
+    "float16": "Half",
+    "bfloat16": "BFloat16",
+    "int64": "Long",
+    "int32": "Int",
+    "int16": "Short",
+    "int8": "Char",
+    "uint8": "Byte",
+    "bool": "Bool",
+    "complex64": "ComplexFloat",
+    "complex128": "ComplexDouble",
+}
+
+
+def type_name(tensor):
+    name = repr(tensor.dtype).partition(".")[2]
+    device = "" if tensor.device.type == "cpu" else f".{tensor.device.type}"
+    return f"lamella{device}.{_TYPE_NAMES.get(name, name)}Tensor"
+
+
+class LoadedLibrary:
+    """A library of operators that was loaded. Pass it to unload_library()."""
+
+    def __init__(self, path, handle):
+        self.path = path
+        self._handle = handle
+
+    def __repr__(self):
+        state = "loaded" if self._handle is not None else "unloaded"
+        return f"<lamella library '{self.path}', {state}>"
+
+    def unload(self):
+        """Takes the library's operators and kernels back. Waits for calls that are inside."""
+        handle, self._handle = self._handle, None
+        if handle is None:
+            raise RuntimeError(f"unload_library: '{self.path}' is not loaded")
+        _C._unload_library(handle)
+
+
+def load_library(path):
+    """Loads a shared library; its operators are then in lamella.ops.
+
+    Raises one error that lists everything that went wrong in the library's registrations.
+    """
+    path = os.fspath(path)
+    return LoadedLibrary(path, _C._load_library(path))
+
+
+def unload_library(library):
+    """Takes back what load_library() brought."""
+    library.unload()
+
+
+class Explanation(str):
+    """What a call would do: the key set, each key and why it is skipped, the kernel that runs."""
+
+    def __repr__(self):
+        return str(self)
+
+
+def explain(op, *args, **kwargs):
+    """What op(*args, **kwargs) would run and why, without running it."""
+    return Explanation(_C._explain(op, *args, **kwargs))

@@ -1,0 +1,5 @@
+"""Operators of lamella.fft."""
+
+from lamella import _C
+
+globals().update(_C._functions("fft"))

@@ -1,0 +1,118 @@
+"""Operators and kernels written in Python.
+
+    lib = lamella.library.Library("mylib", "DEF")
+    lib.define("twice(Tensor x) -> Tensor")
+    lib.impl("twice", lambda x: x + x, "CompositeImplicitAutograd")
+    lamella.ops.mylib.twice(lamella.ones(3))
+
+Registrations end when the library is destroyed or closed.
+"""
+
+from lamella import _C
+
+__all__ = ["Library", "custom_op", "define", "fallthrough_kernel", "impl"]
+
+# Kept for functions that register without a Library of the caller's.
+_libraries = {}
+
+
+def fallthrough_kernel():
+    """Pass it to impl() to let calls go on to the next key."""
+    raise NotImplementedError("fallthrough_kernel: is a mark for impl() and cannot be called")
+
+
+class Library:
+    """Registrations for a namespace.
+
+    kind: "DEF" claims the namespace, "FRAGMENT" adds operators to it, "IMPL" only kernels.
+    dispatch_key: the key of impl() where it is given none.
+    """
+
+    def __init__(self, ns, kind, dispatch_key=""):
+        self._library = _C._Library(ns, kind, dispatch_key)
+        self.ns = ns
+        self.kind = kind
+        self.dispatch_key = dispatch_key
+
+    def __repr__(self):
+        key = f", dispatch_key={self.dispatch_key}" if self.dispatch_key else ""
+        return f"Library(kind={self.kind}, ns={self.ns}{key})"
+
+    def define(self, schema, alias_analysis="", *, tags=()):
+        """Defines an operator by its schema, and returns its name."""
+        if alias_analysis not in ("", "CONSERVATIVE", "FROM_SCHEMA"):
+            raise RuntimeError(
+                f"define: expected 'alias_analysis' to be CONSERVATIVE or FROM_SCHEMA, "
+                f"got '{alias_analysis}'"
+            )
+        tags = (tags,) if isinstance(tags, str) else tags
+        self._library.define(schema, ",".join(str(tag) for tag in tags))
+        return schema.partition("(")[0]
+
+    def impl(self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=False):
+        """Registers a function as the kernel of an operator for a dispatch key."""
+        if with_keyset:
+            raise NotImplementedError("impl: kernels in Python are called without the key set")
+        name = op_name if isinstance(op_name, str) else op_name._operator_name
+        if "::" not in name:
+            name = f"{self.ns}::{name}"
+        overload = getattr(op_name, "_overloadname", "default")
+        if overload != "default":
+            name = f"{name}.{overload}"
+        if fn is fallthrough_kernel:
+            fn = None
+        self._library.impl(name, fn, dispatch_key or "")
+
+    def close(self):
+        """Undoes all registrations of this library; waits for calls that are inside."""
+        self._library.close()
+
+    _destroy = close
+
+
+def _fragment(ns):
+    library = _libraries.get(ns)
+    if library is None:
+        library = _libraries[ns] = Library(ns, "FRAGMENT")
+    return library
+
+
+def define(qualname, schema, *, lib=None, tags=()):
+    """Defines the operator `qualname` ("mylib::twice") with the schema "(Tensor x) -> Tensor"."""
+    ns, _, name = qualname.partition("::")
+    (lib or _fragment(ns)).define(name + schema, tags=tags)
+
+
+_TYPE_KEYS = {
+    "default": "CompositeExplicitAutograd",
+    "cpu": "CPU",
+    "cuda": "CUDA",
+    "meta": "Meta",
+    "xpu": "XPU",
+    "mps": "MPS",
+}
+
+
+def impl(qualname, types, func=None, *, lib=None):
+    """Registers a kernel for device types ("cpu", ...), dispatch keys, or "default" for all."""
+
+    def register(function):
+        ns = qualname.partition("::")[0]
+        for kind in (types,) if isinstance(types, str) else types:
+            (lib or _fragment(ns)).impl(qualname, function, _TYPE_KEYS.get(kind, kind))
+        return function
+
+    return register if func is None else register(func)
+
+
+def custom_op(name, fn=None, /, *, mutates_args=(), device_types=None, schema=None):
+    """Makes an operator of a Python function whose schema is given."""
+
+    def make(function):
+        if schema is None:
+            raise ValueError(f"custom_op: expected 'schema' for '{name}', as '(Tensor x) -> Tensor'")
+        define(name, schema)
+        impl(name, device_types or "default", function)
+        return _C._operator(name)
+
+    return make if fn is None else make(fn)

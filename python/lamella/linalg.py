@@ -1,0 +1,7 @@
+"""Operators of lamella.linalg."""
+
+from lamella import _C
+
+LinAlgError = _C._LinAlgError
+
+globals().update(_C._functions("linalg"))

@@ -1,0 +1,5 @@
+"""Operators of lamella.nested."""
+
+from lamella import _C
+
+globals().update(_C._functions("nested"))

@@ -1,0 +1,3 @@
+"""Operators for neural networks, in lamella.nn.functional."""
+
+from lamella.nn import functional  # noqa: F401

@@ -1,0 +1,72 @@
+"""Operators for neural networks: those declared for this module, and, under PyTorch's names and
+argument orders, those that it shares with the package."""
+
+import lamella
+from lamella import _C
+
+globals().update(_C._functions("nn"))
+
+
+def __getattr__(name):
+    # relu, tanh, softplus, ...: the same function as in the package.
+    found = None if name.startswith("_") else getattr(lamella, name, None)
+    if found is None or not callable(found):
+        raise AttributeError(f"module 'lamella.nn.functional' has no attribute '{name}'")
+    return found
+
+
+def embedding(
+    input,
+    weight,
+    padding_idx=None,
+    max_norm=None,
+    norm_type=2.0,
+    scale_grad_by_freq=False,
+    sparse=False,
+):
+    """Rows of `weight` chosen by the indices in `input`."""
+    if max_norm is not None:
+        raise NotImplementedError("embedding: expected 'max_norm' to be None")
+    if padding_idx is None:
+        padding_idx = -1
+    elif padding_idx < 0:
+        padding_idx += weight.size(0)
+    return lamella.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
+
+
+def softmax(input, dim=None, _stacklevel=3, dtype=None):
+    """exp(x) over its sum along `dim`."""
+    return lamella.softmax(input, _softmax_dim(input, dim), dtype=dtype)
+
+
+def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
+    """The logarithm of softmax."""
+    return lamella.log_softmax(input, _softmax_dim(input, dim), dtype=dtype)
+
+
+def _softmax_dim(input, dim):
+    if dim is not None:
+        return dim
+    return 0 if input.dim() in (0, 1, 3) else 1
+
+
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
+    """Normalises over the last dimensions, `normalized_shape`."""
+    return lamella.layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+def dropout(input, p=0.5, training=True, inplace=False):
+    """Sets elements to zero with probability `p` and scales the others, in training."""
+    op = lamella.dropout_ if inplace else lamella.dropout
+    return op(input, p, training)
+
+
+def relu(input, inplace=False):
+    """max(x, 0)."""
+    return lamella.relu_(input) if inplace else lamella.relu(input)
+
+
+def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
+    """Divides by the p-norm along `dim`."""
+    length = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
+    return lamella.div(input, length) if out is None else lamella.div(input, length, out=out)

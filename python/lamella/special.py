@@ -1,0 +1,5 @@
+"""Operators of lamella.special."""
+
+from lamella import _C
+
+globals().update(_C._functions("special"))

@@ -1,0 +1,400 @@
+// Tensors from Python data: tensor(), as_tensor(), asarray(), frombuffer().
+#include <cstring>
+
+#include "lamella/core/complex.h"
+#include "python/src/errors.h"
+#include "python/src/numbers.h"
+#include "python/src/tensor.h"
+
+namespace lamella::python {
+namespace {
+
+constexpr size_t kMaxDepth = 64;
+
+bool is_sequence(PyObject* object) {
+  return PyList_Check(object) || PyTuple_Check(object) ||
+         (PySequence_Check(object) && !PyUnicode_Check(object) && !PyBytes_Check(object) &&
+          !is_tensor(object));
+}
+
+// The shape and the dtype of nested sequences, in one walk.
+struct Survey {
+  std::vector<int64_t> sizes;
+  ScalarType type = ScalarType::Undefined;
+};
+
+void join(Survey* survey, ScalarType type) {
+  survey->type = survey->type == ScalarType::Undefined ? type : promote_types(survey->type, type);
+}
+
+bool look(PyObject* object, size_t depth, bool need_type, Survey* survey) {
+  if (PyFloat_Check(object)) {
+    if (need_type) join(survey, default_dtype());
+  } else if (PyBool_Check(object)) {
+    if (need_type) join(survey, ScalarType::Bool);
+  } else if (PyLong_Check(object)) {
+    if (need_type) join(survey, ScalarType::Long);
+  } else if (PyComplex_Check(object)) {
+    if (need_type) join(survey, to_complex_type(default_dtype()));
+  } else if (is_tensor(object) && tensor_of(object)->numel == 1) {
+    if (need_type) join(survey, static_cast<ScalarType>(tensor_of(object)->scalar_type));
+    for (int d = 0; d < tensor_of(object)->ndim; ++d) {
+      if (depth + d < survey->sizes.size()) continue;
+      survey->sizes.push_back(1);
+    }
+    return survey->sizes.size() == depth + static_cast<size_t>(tensor_of(object)->ndim);
+  } else if (is_tensor(object)) {
+    PyErr_SetString(PyExc_ValueError,
+                    "tensor: expected tensors inside sequences to have one element; use stack()");
+    return false;
+  } else if (PyUnicode_Check(object) || PyBytes_Check(object)) {
+    PyErr_Format(PyExc_TypeError, "tensor: expected numbers, got %s", Py_TYPE(object)->tp_name);
+    return false;
+  } else if (is_sequence(object)) {
+    if (depth >= kMaxDepth) {
+      PyErr_Format(PyExc_ValueError, "tensor: expected at most %zu nested sequences", kMaxDepth);
+      return false;
+    }
+    Ref items(PySequence_Fast(object, "tensor: expected a sequence"));
+    if (!items) return false;
+    Py_ssize_t size = PySequence_Fast_GET_SIZE(items.get());
+    if (depth == survey->sizes.size()) {
+      survey->sizes.push_back(size);
+    } else if (survey->sizes[depth] != size) {
+      PyErr_Format(PyExc_ValueError,
+                   "tensor: expected sequences of length %lld at dimension %zu, got %zd",
+                   static_cast<long long>(survey->sizes[depth]), depth, size);
+      return false;
+    }
+    size_t known = survey->sizes.size();
+    for (Py_ssize_t i = 0; i < size; ++i) {
+      PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
+      size_t before = survey->sizes.size();
+      if (!look(item, depth + 1, need_type, survey)) {
+        if (PyErr_Occurred() == nullptr) {
+          PyErr_SetString(PyExc_ValueError, "tensor: expected sequences of equal depth");
+        }
+        return false;
+      }
+      if (i > 0 && survey->sizes.size() != before && known == before) {
+        PyErr_SetString(PyExc_ValueError, "tensor: expected sequences of equal depth");
+        return false;
+      }
+    }
+    return true;
+  } else {
+    lamella_value value;
+    double parts[2];
+    Match m = read_number(object, &value, parts);
+    if (m == Match::kError) return false;
+    if (m == Match::kNo) {
+      PyErr_Format(PyExc_TypeError, "tensor: expected numbers, got %s", Py_TYPE(object)->tp_name);
+      return false;
+    }
+    ScalarType type = value.tag == LAMELLA_BOOL     ? ScalarType::Bool
+                      : value.tag == LAMELLA_INT    ? ScalarType::Long
+                      : value.tag == LAMELLA_DOUBLE ? ScalarType::Double
+                                                    : ScalarType::ComplexDouble;
+    // NumPy's scalars have a width of their own.
+    Ref dtype(PyObject_GetAttrString(object, "dtype"));
+    if (!dtype) PyErr_Clear();
+    if (dtype) dtype_from_object(dtype.get(), &type);
+    if (need_type) join(survey, type);
+  }
+  if (depth != survey->sizes.size()) {
+    PyErr_SetString(PyExc_ValueError, "tensor: expected sequences of equal depth");
+    return false;
+  }
+  return true;
+}
+
+bool store(PyObject* object, size_t depth, size_t dims, ScalarType type, size_t bytes, char** to) {
+  if (depth < dims && !is_tensor(object)) {
+    Ref items(PySequence_Fast(object, "tensor: expected a sequence"));
+    if (!items) return false;
+    Py_ssize_t size = PySequence_Fast_GET_SIZE(items.get());
+    for (Py_ssize_t i = 0; i < size; ++i) {
+      if (!store(PySequence_Fast_GET_ITEM(items.get(), i), depth + 1, dims, type, bytes, to)) {
+        return false;
+      }
+    }
+    return true;
+  }
+  // The commonest elements directly.
+  if (PyFloat_CheckExact(object) && type == ScalarType::Float) {
+    auto element = static_cast<float>(PyFloat_AS_DOUBLE(object));
+    std::memcpy(*to, &element, sizeof(element));
+  } else {
+    lamella_value value;
+    double parts[2];
+    Match m = is_tensor(object) ? read_element(tensor_of(object), &value, parts)
+                                : read_number(object, &value, parts);
+    if (m == Match::kError && PyErr_ExceptionMatches(PyExc_OverflowError) &&
+        type == ScalarType::UInt64 && PyLong_Check(object)) {
+      PyErr_Clear();
+      uint64_t element = PyLong_AsUnsignedLongLong(object);
+      if (PyErr_Occurred() != nullptr) return false;
+      std::memcpy(*to, &element, sizeof(element));
+    } else {
+      if (m != Match::kYes || !store_element(*to, type, value, parts)) return false;
+    }
+  }
+  *to += bytes;
+  return true;
+}
+
+TensorBase empty(const std::vector<int64_t>& sizes, ScalarType type) {
+  lamella_tensor* made = nullptr;
+  detail::check(lamella_tensor_empty(static_cast<int32_t>(sizes.size()), sizes.data(),
+                                     static_cast<uint8_t>(type), 0, -1, &made));
+  return TensorBase::adopt(made);
+}
+
+SlotOperator to_op{"aten::to"};
+SlotOperator clone_op{"aten::clone"};
+
+// tensor.to(device, dtype), where they are given; a copy if asked for.
+PyObject* converted(PyObject* owned, ScalarType type, PyObject* device, bool copy) {
+  Ref tensor(owned);
+  if (!tensor) return nullptr;
+  lamella_tensor* raw = tensor_of(owned);
+  bool other_type = type != ScalarType::Undefined && static_cast<uint8_t>(type) != raw->scalar_type;
+  bool other_device = false;
+  if (device != Py_None) {
+    Device wanted(kCPU);
+    int found = device_from_object(device, &wanted);
+    if (found < 0) return nullptr;
+    if (found == 0) {
+      return PyErr_Format(PyExc_TypeError, "tensor: expected 'device' to be a device, got %s",
+                          Py_TYPE(device)->tp_name);
+    }
+    other_device = static_cast<uint8_t>(wanted.type()) != raw->device_type ||
+                   (wanted.has_index() && wanted.index() != raw->device_index && !wanted.is_cpu());
+  }
+  if (!other_type && !other_device && !copy) return tensor.release();
+  if (!other_type && !other_device) {
+    const Table* table = clone_op.table();
+    if (table == nullptr) return PyErr_Format(PyExc_RuntimeError, "aten::clone: is not defined");
+    return call_table(*table, "clone", false, &owned, 1, nullptr);
+  }
+  const Table* table = to_op.table();
+  if (table == nullptr) return PyErr_Format(PyExc_RuntimeError, "aten::to: is not defined");
+  Ref dtype(dtype_object(other_type ? type : static_cast<ScalarType>(raw->scalar_type)));
+  Ref target(other_device ? Ref::borrow(device)
+                          : Ref(device_object(Device(static_cast<DeviceType>(raw->device_type),
+                                                     raw->device_index))));
+  PyObject* args[] = {owned, target.get(), dtype.get()};
+  return call_table(*table, "to", false, args, 3, nullptr);
+}
+
+struct Options {
+  PyObject* data;
+  ScalarType dtype = ScalarType::Undefined;
+  PyObject* device = Py_None;
+  PyObject* copy = Py_None;
+};
+
+bool read_options(PyObject* args, PyObject* kwargs, const char* format, const char* const* names,
+                  const char* what, Options* options) {
+  PyObject* dtype = Py_None;
+  bool has_copy = strcmp(what, "asarray") == 0;
+  int good = has_copy ? PyArg_ParseTupleAndKeywords(args, kwargs, format,
+                                                    const_cast<char**>(names), &options->data,
+                                                    &dtype, &options->device, &options->copy)
+                      : PyArg_ParseTupleAndKeywords(args, kwargs, format,
+                                                    const_cast<char**>(names), &options->data,
+                                                    &dtype, &options->device);
+  if (!good) return false;
+  if (dtype != Py_None && !dtype_from_object(dtype, &options->dtype)) {
+    PyErr_Format(PyExc_TypeError, "%s: expected 'dtype' to be a dtype, got %R", what, dtype);
+    return false;
+  }
+  return true;
+}
+
+// The data as a tensor, sharing memory where it can be shared.
+PyObject* shared_tensor(const Options& options, bool* fresh) {
+  *fresh = false;
+  if (is_tensor(options.data)) {
+    Py_INCREF(options.data);
+    return options.data;
+  }
+  return guarded([&]() -> PyObject* {
+    bool read_only = false;
+    TensorBase tensor = tensor_from_buffer(options.data, &read_only);
+    if (PyErr_Occurred() != nullptr) return nullptr;
+    if (!tensor.defined()) {
+      *fresh = true;
+      tensor = tensor_from_data(options.data, options.dtype, true);
+      if (!tensor.defined()) return nullptr;
+    }
+    return wrap(std::move(tensor));
+  });
+}
+
+PyObject* tensor_function(PyObject*, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"data", "dtype", "device", nullptr};
+  Options options;
+  if (!read_options(args, kwargs, "O|$OO:tensor", names, "tensor", &options)) return nullptr;
+  bool fresh;
+  PyObject* tensor = shared_tensor(options, &fresh);
+  return converted(tensor, options.dtype, options.device, !fresh);
+}
+PyObject* as_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"data", "dtype", "device", nullptr};
+  Options options;
+  if (!read_options(args, kwargs, "O|OO:as_tensor", names, "as_tensor", &options)) return nullptr;
+  bool fresh;
+  PyObject* tensor = shared_tensor(options, &fresh);
+  return converted(tensor, options.dtype, options.device, false);
+}
+PyObject* asarray(PyObject*, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"obj", "dtype", "device", "copy", nullptr};
+  Options options;
+  if (!read_options(args, kwargs, "O|$OOO:asarray", names, "asarray", &options)) return nullptr;
+  bool fresh = false;
+  PyObject* tensor = nullptr;
+  if (!is_tensor(options.data) && PyObject_HasAttrString(options.data, "__dlpack__") &&
+      !PyObject_CheckBuffer(options.data)) {
+    Ref extension(PyImport_ImportModule("lamella"));
+    if (!extension) return nullptr;
+    tensor = PyObject_CallMethod(extension.get(), "from_dlpack", "O", options.data);
+  } else {
+    tensor = shared_tensor(options, &fresh);
+  }
+  if (tensor == nullptr) return nullptr;
+  bool copy = options.copy == Py_True && !fresh;
+  bool never = options.copy == Py_False;
+  Ref held = Ref::borrow(tensor);
+  PyObject* result = converted(tensor, options.dtype, options.device, copy);
+  if (result != nullptr && never && (fresh || result != held.get())) {
+    Py_DECREF(result);
+    return PyErr_Format(PyExc_ValueError,
+                        "asarray: expected 'obj' to share its memory because of copy=False");
+  }
+  return result;
+}
+
+PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"buffer", "dtype", "count", "offset", nullptr};
+  PyObject *object, *dtype;
+  Py_ssize_t count = -1, offset = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O$O|nn:frombuffer", const_cast<char**>(names),
+                                   &object, &dtype, &count, &offset)) {
+    return nullptr;
+  }
+  ScalarType type;
+  if (!dtype_from_object(dtype, &type)) {
+    return PyErr_Format(PyExc_TypeError, "frombuffer: expected 'dtype' to be a dtype, got %R",
+                        dtype);
+  }
+  auto* view = new Py_buffer;
+  bool read_only = false;
+  if (PyObject_GetBuffer(object, view, PyBUF_WRITABLE) != 0) {
+    PyErr_Clear();
+    read_only = true;
+    if (PyObject_GetBuffer(object, view, PyBUF_SIMPLE) != 0) {
+      delete view;
+      return PyErr_Format(PyExc_ValueError, "frombuffer: expected 'buffer' to have the buffer "
+                          "protocol, got %s", Py_TYPE(object)->tp_name);
+    }
+  }
+  auto release = [](void* context) {
+    if (!Py_IsInitialized()) return;
+    GilScope gil;
+    PyBuffer_Release(static_cast<Py_buffer*>(context));
+    delete static_cast<Py_buffer*>(context);
+  };
+  auto bytes = static_cast<Py_ssize_t>(element_size(type));
+  Py_ssize_t length = view->len;
+  const char* problem = nullptr;
+  if (length == 0) {
+    problem = "frombuffer: expected 'buffer' to hold bytes, got none";
+  } else if (offset < 0 || offset >= length) {
+    problem = "frombuffer: expected 'offset' to be inside the buffer";
+  } else if (count == 0 || count < -1) {
+    problem = "frombuffer: expected 'count' to be above 0, or -1 for all";
+  } else if (count > 0 && count > (length - offset) / bytes) {
+    problem = "frombuffer: expected 'count' elements to fit in the buffer behind 'offset'";
+  } else if (count == -1 && (length - offset) % bytes != 0) {
+    problem = "frombuffer: expected the bytes behind 'offset' to be whole elements";
+  }
+  if (problem != nullptr) {
+    release(view);
+    PyErr_SetString(PyExc_ValueError, problem);
+    return nullptr;
+  }
+  int64_t size = count > 0 ? count : (length - offset) / bytes;
+  lamella_tensor* made = nullptr;
+  lamella_status status =
+      lamella_tensor_from_blob(static_cast<char*>(view->buf) + offset, 1, &size, nullptr,
+                               static_cast<uint8_t>(type), 0, -1, release, view, &made);
+  if (status != LAMELLA_OK) return raise_status(status);
+  if (read_only &&
+      PyErr_WarnEx(PyExc_UserWarning,
+                   "frombuffer: the buffer is read-only; writing to the tensor is undefined",
+                   1) != 0) {
+    detail::release(made);
+    return nullptr;
+  }
+  return wrap(made);
+}
+
+PyObject* is_tensor_function(PyObject*, PyObject* object) {
+  return PyBool_FromLong(is_tensor(object));
+}
+
+PyCFunction keywords(PyCFunctionWithKeywords function) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+PyMethodDef functions[] = {
+    {"tensor", keywords(tensor_function), METH_VARARGS | METH_KEYWORDS,
+     "tensor(data, *, dtype=None, device=None)\n\nA new tensor with a copy of the data."},
+    {"as_tensor", keywords(as_tensor), METH_VARARGS | METH_KEYWORDS,
+     "as_tensor(data, dtype=None, device=None)\n\nA tensor that shares the data's memory where it "
+     "can."},
+    {"asarray", keywords(asarray), METH_VARARGS | METH_KEYWORDS,
+     "asarray(obj, *, dtype=None, device=None, copy=None)\n\nA tensor that shares the object's "
+     "memory if copy is False, does not if it is True."},
+    {"frombuffer", keywords(frombuffer), METH_VARARGS | METH_KEYWORDS,
+     "frombuffer(buffer, *, dtype, count=-1, offset=0)\n\nA tensor of one dimension over the "
+     "buffer's memory."},
+    {"is_tensor", is_tensor_function, METH_O, "Whether the object is a Tensor."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+TensorBase tensor_from_data(PyObject* data, ScalarType dtype, bool copy) {
+  return guarded(
+      [&]() -> TensorBase {
+        if (is_tensor(data)) {
+          Ref same(converted(Ref::borrow(data).release(), dtype, Py_None, copy));
+          return same ? tensor_ref(same.get()) : TensorBase();
+        }
+        bool read_only = false;
+        TensorBase shared = tensor_from_buffer(data, &read_only);
+        if (PyErr_Occurred() != nullptr) return TensorBase();
+        if (shared.defined()) {
+          Ref result(converted(wrap(std::move(shared)), dtype, Py_None, copy));
+          return result ? tensor_ref(result.get()) : TensorBase();
+        }
+        Survey survey;
+        if (!look(data, 0, dtype == ScalarType::Undefined, &survey)) return TensorBase();
+        ScalarType type = dtype != ScalarType::Undefined       ? dtype
+                          : survey.type != ScalarType::Undefined ? survey.type
+                                                                 : default_dtype();
+        TensorBase tensor = empty(survey.sizes, type);
+        auto* to = static_cast<char*>(tensor.data_ptr());
+        if (tensor.numel() > 0 &&
+            !store(data, 0, survey.sizes.size(), type, element_size(type), &to)) {
+          return TensorBase();
+        }
+        return tensor;
+      },
+      TensorBase());
+}
+
+int add_build(PyObject* module) { return PyModule_AddFunctions(module, functions); }
+
+}  // namespace lamella::python

@@ -1,0 +1,282 @@
+// Runs operators for Python and wraps their results.
+#include "python/src/call.h"
+
+#include <cstring>
+
+#include "lamella/core/ivalue.h"
+#include "lamella/dispatch/signature.h"
+#include "python/src/errors.h"
+
+namespace lamella::python {
+namespace {
+
+// Elements from which letting other threads run is worth the price: handing over the GIL costs tens
+// of microseconds when somebody waits for it.
+constexpr uint64_t kWorkToReleaseGil = 32768;
+constexpr uint32_t kMaxReturns = 16;
+constexpr uint32_t kMaxArguments = 64;
+
+inline uint64_t call_keys(const lamella_operator* op, const Frame& frame) {
+  uint64_t keys = frame.keys;
+  if (keys == 0) [[unlikely]] {
+    keys = frame.device != 0 ? frame.device : abi::device_keys(Device(DeviceType::CPU));
+  }
+  return abi::with_thread(keys, op, lamella_thread);
+}
+
+[[gnu::noinline]] lamella_status run_without_gil(const lamella_operator* op, uint64_t keys,
+                                                 const lamella_value* values,
+                                                 lamella_value* returns) {
+  PyThreadState* state = PyEval_SaveThread();
+  lamella_status status = abi::call_boxed(op, keys, values, returns);
+  PyEval_RestoreThread(state);
+  return status;
+}
+
+// Elements of what a factory makes; its sizes are its only list of numbers.
+uint64_t factory_work(const Program& program, const lamella_value* values) {
+  uint64_t most = 0;
+  for (const Param& param : program.params) {
+    const lamella_value& value = values[param.index];
+    if (value.tag != LAMELLA_INT_LIST) continue;
+    uint64_t product = 1;
+    for (uint32_t i = 0; i < value.size; ++i) {
+      int64_t size = static_cast<const int64_t*>(value.as.pointer)[i];
+      product = size > 0 && product < kWorkToReleaseGil ? product * static_cast<uint64_t>(size)
+                                                        : product;
+    }
+    most = std::max(most, product);
+  }
+  return most;
+}
+
+PyObject* list_to_python(const lamella_value& value, SchemaType type) {
+  type = type.without_optional();
+  bool typed = type.is_list() || type.kind() == TypeKind::kTuple;
+  Py_ssize_t size = value.size;
+  PyObject* result = value.tag == LAMELLA_TUPLE ? PyTuple_New(size) : PyList_New(size);
+  if (result == nullptr) return nullptr;
+  for (Py_ssize_t i = 0; i < size; ++i) {
+    PyObject* item = nullptr;
+    switch (value.tag) {
+      case LAMELLA_INT_LIST:
+        item = PyLong_FromLongLong(static_cast<const int64_t*>(value.as.pointer)[i]);
+        break;
+      case LAMELLA_DOUBLE_LIST:
+        item = PyFloat_FromDouble(static_cast<const double*>(value.as.pointer)[i]);
+        break;
+      case LAMELLA_BOOL_LIST:
+        item = PyBool_FromLong(static_cast<const uint8_t*>(value.as.pointer)[i]);
+        break;
+      case LAMELLA_TENSOR_LIST: {
+        lamella_tensor* tensor = static_cast<lamella_tensor* const*>(value.as.pointer)[i];
+        item = wrap(TensorBase::borrow(tensor));
+        break;
+      }
+      default: {
+        SchemaType member;
+        if (typed) {
+          member = type.is_list() ? type.element() : type.elements()[static_cast<size_t>(i)];
+        }
+        item = to_python(static_cast<const lamella_value*>(value.as.pointer)[i], member, false);
+      }
+    }
+    if (item == nullptr) {
+      Py_DECREF(result);
+      return nullptr;
+    }
+    if (value.tag == LAMELLA_TUPLE) {
+      PyTuple_SET_ITEM(result, i, item);
+    } else {
+      PyList_SET_ITEM(result, i, item);
+    }
+  }
+  return result;
+}
+
+void drop_object(PyObject* capsule) {
+  auto* object = static_cast<lamella_object*>(PyCapsule_GetPointer(capsule, "lamella.object"));
+  if (__atomic_fetch_sub(&object->references, 1, __ATOMIC_ACQ_REL) == 1) object->destroy(object);
+}
+
+PyObject* borrowed_to_python(const lamella_value& value, SchemaType type) {
+  switch (value.tag) {
+    case LAMELLA_NONE: Py_RETURN_NONE;
+    case LAMELLA_TENSOR: return wrap(TensorBase::borrow(value.as.tensor));
+    case LAMELLA_INT: {
+      switch (type.without_optional().kind()) {
+        case TypeKind::kScalarType: return dtype_object(static_cast<ScalarType>(value.as.i));
+        case TypeKind::kLayout: return layout_object(static_cast<Layout>(value.as.i));
+        case TypeKind::kMemoryFormat:
+          return memory_format_object(static_cast<MemoryFormat>(value.as.i));
+        default: return PyLong_FromLongLong(value.as.i);
+      }
+    }
+    case LAMELLA_DOUBLE: return PyFloat_FromDouble(value.as.d);
+    case LAMELLA_BOOL: return PyBool_FromLong(value.as.i != 0);
+    case LAMELLA_COMPLEX: {
+      auto* parts = static_cast<const double*>(value.as.pointer);
+      return PyComplex_FromDoubles(parts[0], parts[1]);
+    }
+    case LAMELLA_STRING:
+      return PyUnicode_DecodeUTF8(static_cast<const char*>(value.as.pointer), value.size,
+                                  "surrogateescape");
+    case LAMELLA_DEVICE: return device_object(IValue::unpack_device(value.as.i));
+    case LAMELLA_GENERATOR: {
+      auto* generator = static_cast<lamella_object*>(value.as.pointer);
+      __atomic_fetch_add(&generator->references, 1, __ATOMIC_RELAXED);
+      return generator_object(generator);
+    }
+    case LAMELLA_OBJECT: {
+      auto* object = static_cast<lamella_object*>(value.as.pointer);
+      __atomic_fetch_add(&object->references, 1, __ATOMIC_RELAXED);
+      return PyCapsule_New(object, "lamella.object", drop_object);
+    }
+    case LAMELLA_DICT: {
+      type = type.without_optional();
+      SchemaType key_type, item_type;
+      if (type.kind() == TypeKind::kDict) {
+        key_type = type.elements()[0];
+        item_type = type.elements()[1];
+      }
+      Ref result(PyDict_New());
+      if (!result) return nullptr;
+      auto* items = static_cast<const lamella_value*>(value.as.pointer);
+      for (uint32_t i = 0; i + 1 < value.size; i += 2) {
+        Ref key(borrowed_to_python(items[i], key_type));
+        Ref item(key ? borrowed_to_python(items[i + 1], item_type) : nullptr);
+        if (!item || PyDict_SetItem(result.get(), key.get(), item.get()) != 0) return nullptr;
+      }
+      return result.release();
+    }
+    default: return list_to_python(value, type);
+  }
+}
+
+[[gnu::noinline]] PyObject* wrap_many(const Program& program, lamella_value* returns) {
+  uint32_t count = program.op->return_count;
+  if (count == 0) Py_RETURN_NONE;
+  if (count == 1) return to_python(returns[0], program.return_types[0], true);
+  PyObject* result;
+  if (program.return_names.empty()) {
+    result = PyTuple_New(count);
+  } else {
+    PyTypeObject* type = return_type_of(program);
+    result = type != nullptr ? PyStructSequence_New(type) : nullptr;
+    Py_XDECREF(type);
+  }
+  bool failed = result == nullptr;
+  for (uint32_t i = 0; i < count; ++i) {
+    PyObject* item = to_python(returns[i], program.return_types[i], true);
+    failed = failed || item == nullptr;
+    if (result == nullptr || item == nullptr) {
+      Py_XDECREF(item);
+    } else if (program.return_names.empty()) {
+      PyTuple_SET_ITEM(result, i, item);
+    } else {
+      PyStructSequence_SET_ITEM(result, i, item);
+    }
+  }
+  if (failed) Py_CLEAR(result);
+  return result;
+}
+
+}  // namespace
+
+PyObject* to_python(const lamella_value& value, SchemaType type, bool owned) {
+  if (!owned) return borrowed_to_python(value, type);
+  if (value.tag == LAMELLA_TENSOR) return wrap(value.as.tensor);
+  PyObject* result = borrowed_to_python(value, type);
+  lamella_value mine = value;
+  lamella_value_release(&mine);
+  return result;
+}
+
+PyObject* invoke(const Program& program, const lamella_value* values, Frame& frame) {
+  const lamella_operator* op = program.op;
+  lamella_value returns[kMaxReturns];
+  uint64_t keys = call_keys(op, frame);
+  uint64_t work = frame.work;
+  if (frame.keys == 0) work = factory_work(program, values);
+  lamella_status status = work >= kWorkToReleaseGil ? run_without_gil(op, keys, values, returns)
+                                                    : abi::call_boxed(op, keys, values, returns);
+  if (status != LAMELLA_OK) [[unlikely]] return raise_status(status);
+  if (op->return_count == 1 && returns[0].tag == LAMELLA_TENSOR) [[likely]] {
+    return wrap(returns[0].as.tensor);
+  }
+  return wrap_many(program, returns);
+}
+
+PyObject* call_table(const Table& table, const char* name, bool is_method, PyObject* const* args,
+                     Py_ssize_t nargs, PyObject* kwnames) {
+  lamella_value values[kMaxArguments];
+  Frame frame;
+  for (const Program* program : table.programs) {
+    Match m = match(*program, args, nargs, kwnames, false, frame, values);
+    if (m == Match::kYes) [[likely]] return invoke(*program, values, frame);
+    if (m == Match::kError) return nullptr;
+    frame.reset();
+  }
+  if (table.numbers) {
+    for (const Program* program : table.programs) {
+      Match m = match(*program, args, nargs, kwnames, true, frame, values);
+      if (m == Match::kYes) return invoke(*program, values, frame);
+      if (m == Match::kError) return nullptr;
+      frame.reset();
+    }
+  }
+  if (name == nullptr) Py_RETURN_NOTIMPLEMENTED;
+  return raise_mismatch(table, name, is_method, args, nargs, kwnames);
+}
+
+const lamella_operator* KnownOperator::get() {
+  const lamella_operator* op = found.load(std::memory_order_acquire);
+  if (op != nullptr) return op;
+  lamella_status status = lamella_find_operator(name, overload, &op);
+  if (status != LAMELLA_OK) {
+    raise_status(status);
+    return nullptr;
+  }
+  found.store(op, std::memory_order_release);
+  return op;
+}
+
+TensorBase call_known(KnownOperator& known, std::initializer_list<lamella_value> values) {
+  const lamella_operator* op = known.get();
+  if (op == nullptr) return TensorBase();
+  Frame frame;
+  for (const lamella_value& value : values) {
+    if (value.tag == LAMELLA_TENSOR && value.as.tensor != nullptr) frame.see(value.as.tensor);
+    if (value.tag == LAMELLA_TENSOR_LIST) {
+      auto* list = static_cast<lamella_tensor* const*>(value.as.pointer);
+      for (uint32_t i = 0; i < value.size; ++i) {
+        if (list[i] != nullptr) frame.see(list[i]);
+      }
+    }
+    if (value.tag == LAMELLA_DEVICE) {
+      frame.device = abi::device_keys(IValue::unpack_device(value.as.i));
+    }
+  }
+  if (values.size() != op->argument_count || op->return_count != 1) {
+    PyErr_Format(PyExc_RuntimeError, "%s: expected %u arguments, got %zu", op->name,
+                 op->argument_count, values.size());
+    return TensorBase();
+  }
+  lamella_value result = none_value();
+  uint64_t keys = call_keys(op, frame);
+  lamella_status status = frame.work >= kWorkToReleaseGil
+                              ? run_without_gil(op, keys, values.begin(), &result)
+                              : abi::call_boxed(op, keys, values.begin(), &result);
+  if (status != LAMELLA_OK) {
+    raise_status(status);
+    return TensorBase();
+  }
+  if (result.tag != LAMELLA_TENSOR || result.as.tensor == nullptr) {
+    lamella_value_release(&result);
+    PyErr_Format(PyExc_RuntimeError, "%s: expected it to return a tensor", op->name);
+    return TensorBase();
+  }
+  return TensorBase::adopt(result.as.tensor);
+}
+
+}  // namespace lamella::python

@@ -1,0 +1,78 @@
+// Statuses become Python exceptions here, and Python exceptions statuses.
+#include "python/src/errors.h"
+
+#include <new>
+
+namespace lamella::python {
+namespace {
+
+PyObject* linalg_error = nullptr;
+
+// A Python error on its way through C++. One at a time: a newer one replaces it.
+struct KeptError {
+  PyObject* type = nullptr;
+  PyObject* value = nullptr;
+  PyObject* traceback = nullptr;
+};
+thread_local KeptError kept;
+
+PyObject* exception_of(lamella_status status) {
+  switch (status) {
+    case LAMELLA_INDEX_ERROR: return PyExc_IndexError;
+    case LAMELLA_VALUE_ERROR: return PyExc_ValueError;
+    case LAMELLA_TYPE_ERROR: return PyExc_TypeError;
+    case LAMELLA_NOT_IMPLEMENTED: return PyExc_NotImplementedError;
+    case LAMELLA_OUT_OF_MEMORY: return PyExc_MemoryError;
+    case LAMELLA_LINALG_ERROR: return linalg_error;
+    default: return PyExc_RuntimeError;
+  }
+}
+
+}  // namespace
+
+PyObject* raise_status(lamella_status status) {
+  if (status == LAMELLA_FOREIGN_ERROR && kept.type != nullptr) {
+    PyErr_Restore(kept.type, kept.value, kept.traceback);
+    kept = KeptError();
+    return nullptr;
+  }
+  // Text from C++ need not be UTF-8.
+  const char* text = lamella_error_text();
+  PyObject* message = PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(strlen(text)), "replace");
+  if (message != nullptr) {
+    PyErr_SetObject(exception_of(status), message);
+    Py_DECREF(message);
+  }
+  return nullptr;
+}
+
+lamella_status keep_python_error() {
+  KeptError old = kept;
+  PyErr_Fetch(&kept.type, &kept.value, &kept.traceback);
+  PyErr_NormalizeException(&kept.type, &kept.value, &kept.traceback);
+  std::string text = "Python error";
+  if (PyObject* printed = kept.value != nullptr ? PyObject_Str(kept.value) : nullptr) {
+    if (const char* utf8 = PyUnicode_AsUTF8(printed)) text = utf8;
+    Py_DECREF(printed);
+  }
+  PyErr_Clear();
+  Py_XDECREF(old.type);
+  Py_XDECREF(old.value);
+  Py_XDECREF(old.traceback);
+  return lamella_fail(LAMELLA_FOREIGN_ERROR, text.data(), text.size());
+}
+
+PyObject* raise_current_exception() {
+  return raise_status(detail::status_of_current_exception());
+}
+
+int add_errors(PyObject* module) {
+  linalg_error = PyErr_NewExceptionWithDoc(
+      "lamella.linalg.LinAlgError", "A numerical failure of a linear-algebra operator.",
+      PyExc_RuntimeError, nullptr);
+  if (linalg_error == nullptr) return -1;
+  Py_INCREF(linalg_error);
+  return PyModule_AddObject(module, "_LinAlgError", linalg_error);
+}
+
+}  // namespace lamella::python

@@ -1,0 +1,31 @@
+// Errors between Lamella and Python, both ways.
+#pragma once
+#include "python/src/object.h"
+
+namespace lamella::python {
+
+// Sets the Python exception for a failed status from this thread's error text; returns NULL. A
+// Python error that passed through C++ comes back as it was.
+PyObject* raise_status(lamella_status status);
+// Keeps the pending Python error of this thread, for raise_status(), and returns the status that
+// carries it through C++.
+lamella_status keep_python_error();
+// To be called in a catch (...): sets the Python exception and returns NULL.
+PyObject* raise_current_exception();
+
+// Runs a function that may throw; a thrown error becomes a Python exception and `failed`.
+template <class F, class R>
+auto guarded(F&& body, R failed) -> R {
+  try {
+    return body();
+  } catch (...) {
+    raise_current_exception();
+    return failed;
+  }
+}
+template <class F>
+PyObject* guarded(F&& body) {
+  return guarded(std::forward<F>(body), static_cast<PyObject*>(nullptr));
+}
+
+}  // namespace lamella::python

@@ -1,0 +1,383 @@
+// tensor[key] and tensor[key] = value, by NumPy's and PyTorch's rules.
+//
+// Note [Indexing]
+//   Integers, slices, None and ... become views, one operator each. Tensors, lists, arrays and
+//   masks are collected, one for each dimension that they take, and go to `index` or `index_put_`
+//   together at the end. A mask stands for the indices of its true elements, so one of k
+//   dimensions takes k.
+#include "python/src/errors.h"
+#include "python/src/numbers.h"
+#include "python/src/tensor.h"
+
+namespace lamella::python {
+namespace {
+
+KnownOperator select_op{"aten::select", "int"}, slice_op{"aten::slice", "Tensor"},
+    unsqueeze_op{"aten::unsqueeze", ""}, index_op{"aten::index", "Tensor"},
+    index_put_op{"aten::index_put_", ""}, nonzero_op{"aten::nonzero", ""},
+    alias_op{"aten::alias", ""}, copy_op{"aten::copy_", ""}, fill_op{"aten::fill_", "Scalar"};
+
+bool is_bool(const lamella_tensor* tensor) {
+  return tensor->scalar_type == static_cast<uint8_t>(ScalarType::Bool) ||
+         tensor->scalar_type == static_cast<uint8_t>(ScalarType::Byte);
+}
+
+// An error is a Python error that was set.
+struct Failed {};
+
+TensorBase need(TensorBase tensor) {
+  if (!tensor.defined()) throw Failed();
+  return tensor;
+}
+
+class Indexer {
+ public:
+  explicit Indexer(lamella_tensor* tensor) : current_(TensorBase::borrow(tensor)) {}
+
+  void apply(PyObject* key) {
+    if (!PyTuple_Check(key)) {
+      one(key, &key, 1, 0);
+      return;
+    }
+    PyObject** items = &PyTuple_GET_ITEM(key, 0);
+    Py_ssize_t count = PyTuple_GET_SIZE(key);
+    for (Py_ssize_t i = 0; i < count; ++i) one(items[i], items, count, i);
+  }
+
+  bool advanced() const { return !indices_.empty(); }
+  const TensorBase& view() const { return current_; }
+  lamella_value index_list(std::vector<lamella_tensor*>& storage) const {
+    for (const TensorBase& index : indices_) storage.push_back(index.impl());
+    return list_value(LAMELLA_TENSOR_LIST, storage.data(), storage.size());
+  }
+
+ private:
+  // Dimensions that a key takes.
+  int64_t taken(PyObject* key) {
+    if (key == Py_None || key == Py_Ellipsis || PyBool_Check(key)) return 0;
+    if (is_tensor(key) && is_bool(tensor_of(key))) return tensor_of(key)->ndim;
+    if (PyLong_Check(key) || PySlice_Check(key) || is_tensor(key)) return 1;
+    if (PySequence_Check(key) || PyObject_CheckBuffer(key)) {
+      // A mask may come as an array or as nested lists.
+      TensorBase tensor = need(tensor_from_data(key, ScalarType::Undefined, false));
+      return is_bool(tensor.impl()) ? tensor.dim() : 1;
+    }
+    return 1;
+  }
+
+  void one(PyObject* key, PyObject** items, Py_ssize_t count, Py_ssize_t at) {
+    if (PyLong_CheckExact(key)) {
+      int64_t index;
+      if (read_int(key, &index) == Match::kError) throw Failed();
+      select(index);
+    } else if (PySlice_Check(key)) {
+      slice(key);
+    } else if (key == Py_None) {
+      current_ = need(call_known(unsqueeze_op, {tensor_value(current_.impl()), int_value(dim_)}));
+      ++dim_;
+    } else if (key == Py_Ellipsis) {
+      if (seen_ellipsis_) {
+        PyErr_SetString(PyExc_IndexError, "index: expected at most one ellipsis ('...')");
+        throw Failed();
+      }
+      seen_ellipsis_ = true;
+      int64_t rest = 0;
+      for (Py_ssize_t i = at + 1; i < count; ++i) rest += taken(items[i]);
+      int64_t skipped = current_.dim() - dim_ - rest;
+      for (Py_ssize_t i = at + 1; i < count; ++i) {
+        if (items[i] == Py_Ellipsis) skipped = 0;  // reported when it is met
+      }
+      if (skipped < 0) too_many(rest);
+      dim_ += skipped;
+    } else if (PyBool_Check(key)) {
+      mask_of_no_dimensions(key == Py_True);
+    } else if (is_tensor(key)) {
+      tensor(tensor_ref(key));
+    } else if (PyIndex_Check(key) && !PySequence_Check(key)) {
+      int64_t index;
+      Match m = read_int(key, &index);
+      if (m == Match::kError) throw Failed();
+      if (m == Match::kNo) {
+        bool flag;
+        if (!read_bool(key, &flag)) wrong(key);
+        mask_of_no_dimensions(flag);
+      } else {
+        select(index);
+      }
+    } else if ((PySequence_Check(key) || PyObject_CheckBuffer(key)) && !PyUnicode_Check(key)) {
+      tensor(need(tensor_from_data(key, ScalarType::Undefined, false)));
+    } else {
+      bool flag;
+      if (!read_bool(key, &flag)) wrong(key);
+      mask_of_no_dimensions(flag);
+    }
+  }
+
+  [[noreturn]] void wrong(PyObject* key) {
+    PyErr_Format(PyExc_TypeError,
+                 "index: expected an int, a slice, None, ..., or a tensor or sequence of ints or "
+                 "bools, got %s",
+                 Py_TYPE(key)->tp_name);
+    throw Failed();
+  }
+  [[noreturn]] void too_many(int64_t more) {
+    PyErr_Format(PyExc_IndexError,
+                 "index: expected at most %lld indices for a tensor of %lld dimensions",
+                 static_cast<long long>(current_.dim()), static_cast<long long>(current_.dim()));
+    (void)more;
+    throw Failed();
+  }
+
+  void select(int64_t index) {
+    if (dim_ >= current_.dim()) too_many(1);
+    int64_t size = current_.impl()->sizes[dim_];
+    if (index < -size || index >= size) {
+      PyErr_Format(PyExc_IndexError,
+                   "index: expected an index from %lld to %lld for dimension %lld, got %lld",
+                   static_cast<long long>(-size), static_cast<long long>(size - 1),
+                   static_cast<long long>(dim_), static_cast<long long>(index));
+      throw Failed();
+    }
+    current_ = need(call_known(
+        select_op, {tensor_value(current_.impl()), int_value(dim_), int_value(index)}));
+  }
+
+  lamella_value bound(PyObject* object) {
+    if (object == Py_None) return none_value();
+    int64_t number;
+    // Python clamps what does not fit.
+    if (PyLong_Check(object)) {
+      int over = 0;
+      number = PyLong_AsLongLongAndOverflow(object, &over);
+      if (over != 0) number = over > 0 ? INT64_MAX : INT64_MIN;
+      return int_value(number);
+    }
+    Match m = read_int(object, &number);
+    if (m == Match::kNo) {
+      PyErr_Format(PyExc_TypeError, "slice: expected bounds to be ints or None, got %s",
+                   Py_TYPE(object)->tp_name);
+    }
+    if (m != Match::kYes) throw Failed();
+    return int_value(number);
+  }
+
+  void slice(PyObject* key) {
+    if (dim_ >= current_.dim()) too_many(1);
+    auto* slice = reinterpret_cast<PySliceObject*>(key);
+    if (slice->start == Py_None && slice->stop == Py_None && slice->step == Py_None) {
+      ++dim_;
+      return;
+    }
+    lamella_value step = slice->step == Py_None ? int_value(1) : bound(slice->step);
+    if (step.as.i <= 0) {
+      PyErr_Format(PyExc_ValueError, "slice: expected a step above 0, got %lld",
+                   static_cast<long long>(step.as.i));
+      throw Failed();
+    }
+    lamella_value start = bound(slice->start), stop = bound(slice->stop);
+    current_ = need(call_known(
+        slice_op, {tensor_value(current_.impl()), int_value(dim_), start, stop, step}));
+    ++dim_;
+  }
+
+  void collect(TensorBase index) {
+    indices_.resize(static_cast<size_t>(dim_) + 1);
+    indices_[static_cast<size_t>(dim_)] = std::move(index);
+    ++dim_;
+  }
+
+  // x[True] has a new first dimension of size 1, x[False] one of size 0.
+  void mask_of_no_dimensions(bool flag) {
+    current_ = need(call_known(unsqueeze_op, {tensor_value(current_.impl()), int_value(dim_)}));
+    int64_t size = flag ? 1 : 0;
+    lamella_tensor* index = nullptr;
+    detail::check(lamella_tensor_empty(1, &size, static_cast<uint8_t>(ScalarType::Long), 0, -1,
+                                       &index));
+    if (flag) *static_cast<int64_t*>(index->data) = 0;
+    collect(TensorBase::adopt(index));
+  }
+
+  void tensor(TensorBase index) {
+    lamella_tensor* raw = index.impl();
+    auto type = static_cast<ScalarType>(raw->scalar_type);
+    if (raw->ndim == 0 && is_integral(type, true)) {
+      lamella_value value;
+      double parts[2];
+      if (read_element(raw, &value, parts) != Match::kYes) throw Failed();
+      if (type == ScalarType::Bool || type == ScalarType::Byte) {
+        mask_of_no_dimensions(value.as.i != 0);
+      } else {
+        select(value.as.i);
+      }
+      return;
+    }
+    if (raw->numel == 0 && raw->ndim == 1 && is_floating_point(type)) {
+      // An empty list has no type of its own.
+      int64_t none = 0;
+      lamella_tensor* empty = nullptr;
+      detail::check(lamella_tensor_empty(1, &none, static_cast<uint8_t>(ScalarType::Long), 0, -1,
+                                         &empty));
+      index = TensorBase::adopt(empty);
+      raw = empty;
+      type = ScalarType::Long;
+    }
+    if (!is_integral(type, true)) {
+      PyErr_Format(PyExc_IndexError, "index: expected tensors of integers or bools, got %s",
+                   dtype_name(type));
+      throw Failed();
+    }
+    if (!is_bool(raw)) {
+      if (dim_ >= current_.dim()) too_many(1);
+      collect(std::move(index));
+      return;
+    }
+    if (dim_ + raw->ndim > current_.dim()) too_many(raw->ndim);
+    for (int d = 0; d < raw->ndim; ++d) {
+      if (raw->sizes[d] != current_.impl()->sizes[dim_ + d]) {
+        PyErr_Format(PyExc_IndexError,
+                     "index: expected a mask of size %lld for dimension %lld, got %lld",
+                     static_cast<long long>(current_.impl()->sizes[dim_ + d]),
+                     static_cast<long long>(dim_ + d), static_cast<long long>(raw->sizes[d]));
+        throw Failed();
+      }
+    }
+    if (raw->ndim == 1) {
+      collect(std::move(index));
+      return;
+    }
+    TensorBase found = need(call_known(nonzero_op, {tensor_value(raw)}));
+    for (int d = 0; d < raw->ndim; ++d) {
+      collect(need(call_known(select_op, {tensor_value(found.impl()), int_value(1), int_value(d)})));
+    }
+  }
+
+  TensorBase current_;
+  std::vector<TensorBase> indices_;
+  int64_t dim_ = 0;
+  bool seen_ellipsis_ = false;
+};
+
+// Drops leading dimensions of size 1, as assignment allows.
+TensorBase fit(TensorBase value, int64_t dims) {
+  while (value.dim() > dims && value.impl()->sizes[0] == 1) {
+    value = need(call_known(select_op, {tensor_value(value.impl()), int_value(0), int_value(0)}));
+  }
+  return value;
+}
+
+// One int or one slice, which most keys are.
+PyObject* simple(PyObject* self, PyObject* key, bool* done) {
+  lamella_tensor* tensor = tensor_of(self);
+  *done = false;
+  if (!PySlice_Check(key) || tensor->ndim == 0) return nullptr;
+  auto* slice = reinterpret_cast<PySliceObject*>(key);
+  lamella_value bounds[3];
+  PyObject* parts[] = {slice->start, slice->stop, slice->step};
+  for (int i = 0; i < 3; ++i) {
+    if (parts[i] == Py_None) {
+      bounds[i] = i == 2 ? int_value(1) : none_value();
+      continue;
+    }
+    if (!PyLong_CheckExact(parts[i])) return nullptr;
+    int over = 0;
+    int64_t number = PyLong_AsLongLongAndOverflow(parts[i], &over);
+    if (over != 0 || (i == 2 && number <= 0)) return nullptr;
+    bounds[i] = int_value(number);
+  }
+  *done = true;
+  TensorBase result = call_known(
+      slice_op, {tensor_value(tensor), int_value(0), bounds[0], bounds[1], bounds[2]});
+  return result.defined() ? wrap(std::move(result)) : nullptr;
+}
+
+}  // namespace
+
+PyObject* tensor_subscript(PyObject* self, PyObject* key) {
+  bool done;
+  PyObject* result = simple(self, key, &done);
+  if (done) return result;
+  try {
+    Indexer indexer(tensor_of(self));
+    indexer.apply(key);
+    TensorBase view = indexer.view();
+    if (indexer.advanced()) {
+      std::vector<lamella_tensor*> storage;
+      return wrap(need(call_known(
+          index_op, {tensor_value(view.impl()), indexer.index_list(storage)})));
+    }
+    if (view.impl() == tensor_of(self)) {
+      view = need(call_known(alias_op, {tensor_value(view.impl())}));
+    }
+    return wrap(std::move(view));
+  } catch (const Failed&) {
+    return nullptr;
+  } catch (...) {
+    return raise_current_exception();
+  }
+}
+
+int tensor_assign(PyObject* self, PyObject* key, PyObject* value) {
+  if (value == nullptr) {
+    PyErr_SetString(PyExc_TypeError, "del: elements of a tensor cannot be deleted");
+    return -1;
+  }
+  try {
+    Indexer indexer(tensor_of(self));
+    indexer.apply(key);
+    const TensorBase& view = indexer.view();
+    auto type = static_cast<ScalarType>(view.impl()->scalar_type);
+    double parts[2];
+    lamella_value number;
+    bool is_number = false;
+    if (!is_tensor(value)) {
+      Match m = read_number(value, &number, parts);
+      if (m == Match::kError) throw Failed();
+      is_number = m == Match::kYes;
+      if (is_number && number.tag == LAMELLA_COMPLEX) {
+        number = list_value(LAMELLA_COMPLEX, parts, 2);
+      }
+    }
+    if (is_number && !indexer.advanced()) {
+      need(call_known(fill_op, {tensor_value(view.impl()), number}));
+      return 0;
+    }
+    TensorBase source;
+    if (is_tensor(value)) {
+      source = tensor_ref(value);
+    } else if (is_number) {
+      lamella_tensor* made = nullptr;
+      detail::check(lamella_tensor_empty(0, nullptr, static_cast<uint8_t>(type), 0, -1, &made));
+      source = TensorBase::adopt(made);
+      if (!store_element(made->data, type, number, parts)) throw Failed();
+    } else {
+      source = need(tensor_from_data(value, type, false));
+    }
+    if (!indexer.advanced()) {
+      source = fit(std::move(source), view.dim());
+      need(call_known(copy_op, {tensor_value(view.impl()), tensor_value(source.impl()),
+                                bool_value(false)}));
+      return 0;
+    }
+    if (source.scalar_type() != type) {
+      static SlotOperator to_op{"aten::to"};
+      const Table* table = to_op.table();
+      Ref object(wrap(source)), dtype(dtype_object(type));
+      PyObject* args[] = {object.get(), dtype.get()};
+      Ref cast(table != nullptr ? call_table(*table, "to", false, args, 2, nullptr) : nullptr);
+      if (!cast) throw Failed();
+      source = tensor_ref(cast.get());
+    }
+    std::vector<lamella_tensor*> storage;
+    need(call_known(index_put_op,
+                    {tensor_value(view.impl()), indexer.index_list(storage),
+                     tensor_value(source.impl()), bool_value(false)}));
+    return 0;
+  } catch (const Failed&) {
+    return -1;
+  } catch (...) {
+    raise_current_exception();
+    return -1;
+  }
+}
+
+}  // namespace lamella::python

@@ -1,0 +1,380 @@
+// Operators and kernels from Python, libraries loaded at run time, and questions about operators.
+#include <dlfcn.h>
+
+#include <cstring>
+
+#include "lamella/dispatch/registry.h"
+#include "lamella/schema/parser.h"
+#include "python/src/errors.h"
+#include "python/src/packet.h"
+
+namespace lamella::python {
+namespace {
+
+// ---- Kernels in Python -------------------------------------------------------------------------
+
+// A Python function as a boxed kernel. The context is the function.
+lamella_status python_kernel(const lamella_kernel* kernel, const lamella_operator* op,
+                             uint64_t key_set, const lamella_value* arguments,
+                             lamella_value* returns) {
+  GilScope gil;
+  auto* function = static_cast<PyObject*>(kernel->context);
+  try {
+    const Program* program = program_of(op);
+    uint32_t count = op->argument_count;
+    // Positional arguments first; keyword-only ones by name, unless they have their default.
+    Ref args(PyTuple_New(0));
+    Ref kwargs(PyDict_New());
+    std::vector<Ref> values;
+    uint32_t positional = program->positional;
+    bool failed = !kwargs;
+    for (uint32_t i = 0; i < count && !failed; ++i) {
+      Ref value(to_python(arguments[i], program->params[i].type, false));
+      failed = !value;
+      if (failed) break;
+      if (i < positional) {
+        values.push_back(std::move(value));
+      } else {
+        failed = PyDict_SetItem(kwargs.get(), program->params[i].name, value.get()) != 0;
+      }
+    }
+    if (!failed) {
+      args = Ref(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
+      failed = !args;
+      for (size_t i = 0; i < values.size() && !failed; ++i) {
+        PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), values[i].release());
+      }
+    }
+    Ref result(failed ? nullptr
+                      : PyObject_Call(function, args.get(),
+                                      PyDict_GET_SIZE(kwargs.get()) > 0 ? kwargs.get() : nullptr));
+    if (!result) return keep_python_error();
+    uint32_t wanted = op->return_count;
+    if (wanted == 0) return LAMELLA_OK;
+    PyObject* single = result.get();
+    PyObject** items = &single;
+    if (wanted > 1) {
+      if (!PyTuple_Check(single) || PyTuple_GET_SIZE(single) != static_cast<Py_ssize_t>(wanted)) {
+        PyErr_Format(PyExc_TypeError, "%s: expected its Python kernel to return a tuple of %u, "
+                     "got %R", op->name, wanted, Py_TYPE(single));
+        return keep_python_error();
+      }
+      items = &PyTuple_GET_ITEM(single, 0);
+    }
+    Frame frame;
+    for (uint32_t i = 0; i < wanted; ++i) {
+      lamella_value borrowed;
+      Match m = convert_type(program->return_types[i], items[i], frame, &borrowed);
+      if (m == Match::kNo) {
+        PyErr_Format(PyExc_TypeError,
+                     "%s: expected its Python kernel to return %s, got %s", op->name,
+                     program->return_types[i].str().c_str(), Py_TYPE(items[i])->tp_name);
+      }
+      lamella_status status = m == Match::kYes ? LAMELLA_OK : keep_python_error();
+      if (status == LAMELLA_OK) status = lamella_value_copy(&borrowed, &returns[i]);
+      if (status != LAMELLA_OK) {
+        while (i-- > 0) lamella_value_release(&returns[i]);
+        return status;
+      }
+    }
+    return LAMELLA_OK;
+  } catch (...) {
+    return detail::status_of_current_exception();
+  }
+}
+
+void dispose_python(void* context) {
+  if (!Py_IsInitialized()) return;
+  GilScope gil;
+  Py_DECREF(static_cast<PyObject*>(context));
+}
+
+struct PyLibrary {
+  PyObject_HEAD
+  lamella_library* library;
+};
+PyTypeObject LibraryType = {PyVarObject_HEAD_INIT(nullptr, 0)};
+
+bool key_from_text(const char* text, uint16_t* key) {
+  *key = 0xffff;
+  if (text == nullptr || *text == 0) return true;
+  lamella_status status = lamella_dispatch_key_from_name(text, key);
+  if (status != LAMELLA_OK) raise_status(status);
+  return status == LAMELLA_OK;
+}
+
+// Where the Python code that registers is, for messages.
+struct Where {
+  std::string file = "<python>";
+  uint32_t line = 0;
+};
+Where here() {
+  Where where;
+  Ref warnings(PyImport_ImportModule("sys"));
+  Ref frame(warnings ? PyObject_CallMethod(warnings.get(), "_getframe", "i", 1) : nullptr);
+  // The caller of the module lamella.library.
+  Ref code(frame ? PyObject_GetAttrString(frame.get(), "f_code") : nullptr);
+  Ref file(code ? PyObject_GetAttrString(code.get(), "co_filename") : nullptr);
+  Ref line(frame ? PyObject_GetAttrString(frame.get(), "f_lineno") : nullptr);
+  if (file && line) {
+    if (const char* text = PyUnicode_AsUTF8(file.get())) where.file = text;
+    where.line = static_cast<uint32_t>(PyLong_AsUnsignedLong(line.get()));
+  }
+  PyErr_Clear();
+  return where;
+}
+
+PyObject* library_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"ns", "kind", "dispatch_key", nullptr};
+  const char *name_space, *kind, *key_text = "";
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "ss|s:Library", const_cast<char**>(names),
+                                   &name_space, &kind, &key_text)) {
+    return nullptr;
+  }
+  int32_t number = strcmp(kind, "DEF") == 0        ? LAMELLA_LIBRARY_DEF
+                   : strcmp(kind, "IMPL") == 0     ? LAMELLA_LIBRARY_IMPL
+                   : strcmp(kind, "FRAGMENT") == 0 ? LAMELLA_LIBRARY_FRAGMENT
+                                                   : -1;
+  if (number < 0) {
+    return PyErr_Format(PyExc_ValueError,
+                        "Library: expected 'kind' to be DEF, IMPL or FRAGMENT, got '%s'", kind);
+  }
+  uint16_t key;
+  if (!key_from_text(key_text, &key)) return nullptr;
+  PyObject* self = type->tp_alloc(type, 0);
+  if (self == nullptr) return nullptr;
+  Where where = here();
+  lamella_library** library = &reinterpret_cast<PyLibrary*>(self)->library;
+  lamella_status status =
+      lamella_library_open(number, name_space, key, where.file.c_str(), where.line, library);
+  if (status != LAMELLA_OK) {
+    *library = nullptr;
+    Py_DECREF(self);
+    return raise_status(status);
+  }
+  return self;
+}
+
+void close_library(PyLibrary* self) {
+  lamella_library* library = std::exchange(self->library, nullptr);
+  if (library == nullptr) return;
+  // Waits for calls in other threads, which may need the GIL to come to their end.
+  Py_BEGIN_ALLOW_THREADS
+  lamella_library_close(library);
+  Py_END_ALLOW_THREADS
+}
+
+void library_dealloc(PyObject* self) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  close_library(reinterpret_cast<PyLibrary*>(self));
+  PyErr_Restore(type, value, traceback);
+  Py_TYPE(self)->tp_free(self);
+}
+
+lamella_library* open_library(PyObject* self) {
+  lamella_library* library = reinterpret_cast<PyLibrary*>(self)->library;
+  if (library == nullptr) {
+    PyErr_SetString(PyExc_RuntimeError, "Library: expected an open library, got a closed one");
+  }
+  return library;
+}
+
+PyObject* library_define(PyObject* self, PyObject* args) {
+  const char *schema, *tags = "";
+  if (!PyArg_ParseTuple(args, "s|s:define", &schema, &tags)) return nullptr;
+  lamella_library* library = open_library(self);
+  if (library == nullptr) return nullptr;
+  Where where = here();
+  lamella_status status = lamella_library_define(
+      library, schema, nullptr, *tags != 0 ? tags : nullptr, where.file.c_str(), where.line);
+  if (status != LAMELLA_OK) return raise_status(status);
+  Py_RETURN_NONE;
+}
+
+PyObject* library_impl(PyObject* self, PyObject* args) {
+  const char *name, *key_text = "";
+  PyObject* function;
+  if (!PyArg_ParseTuple(args, "sO|s:impl", &name, &function, &key_text)) return nullptr;
+  lamella_library* library = open_library(self);
+  uint16_t key;
+  if (library == nullptr || !key_from_text(key_text, &key)) return nullptr;
+  Where where = here();
+  lamella_kernel_description description{};
+  description.boxed = python_kernel;
+  description.context = function;
+  description.dispose = dispose_python;
+  description.file = where.file.c_str();
+  description.line = where.line;
+  // None registers a fallthrough.
+  if (function == Py_None) {
+    description.boxed = nullptr;
+    description.context = nullptr;
+    description.dispose = nullptr;
+  } else if (!PyCallable_Check(function)) {
+    return PyErr_Format(PyExc_TypeError, "impl: expected 'fn' to be a function, got %s",
+                        Py_TYPE(function)->tp_name);
+  } else {
+    Py_INCREF(function);
+  }
+  lamella_status status = lamella_library_implement(library, name, key, &description);
+  if (status != LAMELLA_OK) return raise_status(status);
+  Py_RETURN_NONE;
+}
+
+PyObject* library_close(PyObject* self, PyObject*) {
+  close_library(reinterpret_cast<PyLibrary*>(self));
+  Py_RETURN_NONE;
+}
+
+PyMethodDef library_methods[] = {
+    {"define", library_define, METH_VARARGS, "Defines an operator by its schema."},
+    {"impl", library_impl, METH_VARARGS, "Registers a Python function as a kernel."},
+    {"close", library_close, METH_NOARGS, "Undoes all registrations of this library."},
+    {nullptr, nullptr, 0, nullptr}};
+
+// ---- Shared libraries --------------------------------------------------------------------------
+
+PyObject* load_shared(PyObject*, PyObject* args) {
+  PyObject* path;
+  if (!PyArg_ParseTuple(args, "O&:load_library", PyUnicode_FSConverter, &path)) return nullptr;
+  Ref owned(path);
+  const char* text = PyBytes_AS_STRING(path);
+  return guarded([&]() -> PyObject* {
+    // What failed before is not this library's fault, and is not lost.
+    std::vector<std::string> before = Registry::get().take_failures();
+    void* handle = nullptr;
+    std::string problem;
+    Py_BEGIN_ALLOW_THREADS
+    handle = dlopen(text, RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) problem = dlerror();
+    Py_END_ALLOW_THREADS
+    std::vector<std::string> failures = Registry::get().take_failures();
+    for (std::string& failure : before) Registry::get().defer_failure(std::move(failure));
+    if (handle == nullptr) {
+      return PyErr_Format(PyExc_OSError, "load_library: %s", problem.c_str());
+    }
+    if (!failures.empty()) {
+      Py_BEGIN_ALLOW_THREADS
+      dlclose(handle);
+      Py_END_ALLOW_THREADS
+      problem = std::string("load_library: ") + text + " could not register its operators";
+      for (const std::string& failure : failures) problem += "\n  " + failure;
+      PyErr_SetString(PyExc_RuntimeError, problem.c_str());
+      return nullptr;
+    }
+    return PyLong_FromVoidPtr(handle);
+  });
+}
+
+PyObject* unload_shared(PyObject*, PyObject* number) {
+  void* handle = PyLong_AsVoidPtr(number);
+  if (handle == nullptr) return nullptr;
+  int failed;
+  Py_BEGIN_ALLOW_THREADS
+  failed = dlclose(handle);
+  Py_END_ALLOW_THREADS
+  if (failed != 0) return PyErr_Format(PyExc_OSError, "unload_library: %s", dlerror());
+  Py_RETURN_NONE;
+}
+
+PyObject* deferred_failures(PyObject*, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    Ref list(PyList_New(0));
+    for (const std::string& failure : Registry::get().take_failures()) {
+      Ref text(PyUnicode_FromString(failure.c_str()));
+      if (!list || !text || PyList_Append(list.get(), text.get()) != 0) return nullptr;
+    }
+    return list.release();
+  });
+}
+
+// ---- Questions ---------------------------------------------------------------------------------
+
+// _explain(packet, *args, **kwargs): what a call would do, as text.
+PyObject* explain_call(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  PyTypeObject* type = nargs > 0 ? Py_TYPE(args[0]) : nullptr;
+  if (type != &FunctionType_ && type != &MethodType_ && type != &PacketType &&
+      type != &OverloadType) {
+    PyErr_SetString(PyExc_TypeError, "explain: expected 'op' to be an operator of Lamella");
+    return nullptr;
+  }
+  auto* packet = reinterpret_cast<PyPacket*>(args[0]);
+  return guarded([&]() -> PyObject* {
+    const Table* table = table_of(packet);
+    if (table == nullptr) return nullptr;
+    ++args;
+    --nargs;
+    lamella_value values[64];
+    for (int numbers = 0; numbers < 2; ++numbers) {
+      for (const Program* program : table->programs) {
+        Frame frame;
+        Match m = match(*program, args, nargs, kwnames, numbers == 1, frame, values);
+        if (m == Match::kError) return nullptr;
+        if (m == Match::kNo) continue;
+        std::string text = explain(program->op, values).str();
+        return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
+      }
+      if (!table->numbers) break;
+    }
+    return raise_mismatch(*table, PyUnicode_AsUTF8(packet->name), packet->is_method, args, nargs,
+                          kwnames);
+  });
+}
+
+// _parse_schema(text): the schema printed back.
+PyObject* parse_schema_text(PyObject*, PyObject* args) {
+  const char* text;
+  int resolved = 0;
+  if (!PyArg_ParseTuple(args, "s|p:_parse_schema", &text, &resolved)) return nullptr;
+  try {
+    FunctionSchema schema = parse_schema(text);
+    std::string printed = resolved ? schema.resolved_str() : schema.str();
+    return PyUnicode_FromString(printed.c_str());
+  } catch (const std::exception& e) {
+    PyErr_SetString(PyExc_ValueError, e.what());
+    return nullptr;
+  }
+}
+
+PyObject* dispatch_trace(PyObject*, PyObject* on) {
+  int flag = PyObject_IsTrue(on);
+  if (flag < 0) return nullptr;
+  return guarded([&] {
+    bool before = Registry::get().trace();
+    Registry::get().set_trace(flag == 1);
+    return PyBool_FromLong(before);
+  });
+}
+
+PyMethodDef functions[] = {
+    {"_load_library", load_shared, METH_VARARGS, nullptr},
+    {"_unload_library", unload_shared, METH_O, nullptr},
+    {"_deferred_failures", deferred_failures, METH_NOARGS, nullptr},
+    {"_explain",
+     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(
+         static_cast<PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*)>(
+             explain_call))),
+     METH_FASTCALL | METH_KEYWORDS, nullptr},
+    {"_parse_schema", parse_schema_text, METH_VARARGS, nullptr},
+    {"_set_dispatch_trace", dispatch_trace, METH_O, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+int add_library(PyObject* module) {
+  LibraryType.tp_name = "lamella._C.Library";
+  LibraryType.tp_basicsize = sizeof(PyLibrary);
+  LibraryType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
+  LibraryType.tp_new = library_new;
+  LibraryType.tp_dealloc = library_dealloc;
+  LibraryType.tp_methods = library_methods;
+  if (PyType_Ready(&LibraryType) != 0) return -1;
+  Py_INCREF(&LibraryType);
+  if (PyModule_AddObject(module, "_Library", reinterpret_cast<PyObject*>(&LibraryType)) != 0) {
+    return -1;
+  }
+  return PyModule_AddFunctions(module, functions);
+}
+
+}  // namespace lamella::python

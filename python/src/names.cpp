@@ -1,0 +1,77 @@
+// The public names of operators: functions of `lamella` and its modules, methods of Tensor. All
+// come from the generated table.
+#include <cstring>
+#include <string>
+
+#include "lamella/python_names.h"
+#include "python/src/errors.h"
+#include "python/src/packet.h"
+
+namespace lamella::python {
+namespace {
+
+// lamella.nn's operators are functions of lamella.nn.functional.
+std::string module_name(const char* module) {
+  if (*module == 0) return "lamella";
+  return strcmp(module, "nn") == 0 ? "lamella.nn.functional" : std::string("lamella.") + module;
+}
+
+// Adds a packet for each name that has a row of its kind. Rows of one name stand together.
+template <class Chosen>
+int add_packets_to(PyObject* members, PyTypeObject* type, const char* module, Chosen chosen) {
+  std::string in = module_name(module);
+  for (size_t i = 0; i < kPythonNameCount; ++i) {
+    const PythonName& row = kPythonNames[i];
+    if (!chosen(row)) continue;
+    Ref name(PyUnicode_InternFromString(row.name));
+    if (!name) return -1;
+    int known = PyDict_Contains(members, name.get());
+    if (known < 0) return -1;
+    if (known == 1) continue;
+    Ref packet(
+        reinterpret_cast<PyObject*>(make_packet(type, row.op, row.name, in.c_str())));
+    if (!packet || PyDict_SetItem(members, name.get(), packet.get()) != 0) return -1;
+  }
+  return 0;
+}
+
+// _functions("linalg"): name -> function; "" for the package itself.
+PyObject* functions_of(PyObject*, PyObject* args) {
+  const char* module;
+  if (!PyArg_ParseTuple(args, "s:_functions", &module)) return nullptr;
+  Ref result(PyDict_New());
+  if (!result || add_packets_to(result.get(), &FunctionType_, module, [&](const PythonName& row) {
+        return row.is_function && strcmp(row.module, module) == 0;
+      }) != 0) {
+    return nullptr;
+  }
+  return result.release();
+}
+
+// _modules(): the modules that have functions.
+PyObject* modules(PyObject*, PyObject*) {
+  Ref result(PySet_New(nullptr));
+  for (size_t i = 0; result && i < kPythonNameCount; ++i) {
+    if (!kPythonNames[i].is_function) continue;
+    Ref name(PyUnicode_FromString(kPythonNames[i].module));
+    if (!name || PySet_Add(result.get(), name.get()) != 0) return nullptr;
+  }
+  return result.release();
+}
+
+PyMethodDef functions[] = {{"_functions", functions_of, METH_VARARGS, nullptr},
+                           {"_modules", modules, METH_NOARGS, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+int add_names(PyObject* module) {
+  if (add_packets_to(TensorType.tp_dict, &MethodType_, "",
+                     [](const PythonName& row) { return row.is_method; }) != 0) {
+    return -1;
+  }
+  PyType_Modified(&TensorType);
+  return PyModule_AddFunctions(module, functions);
+}
+
+}  // namespace lamella::python

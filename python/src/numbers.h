@@ -1,0 +1,30 @@
+// Python numbers, 0-dimensional tensors and NumPy scalars as C numbers, by PyTorch's rules.
+#pragma once
+#include "python/src/parse.h"
+
+namespace lamella::python {
+
+// An int, an object with __index__, or a 0-dimensional integer tensor; not a bool.
+Match read_int_slow(PyObject* object, int64_t* number);
+inline Match read_int(PyObject* object, int64_t* number) {
+  if (PyLong_CheckExact(object)) [[likely]] {
+    int overflow = 0;
+    *number = PyLong_AsLongLongAndOverflow(object, &overflow);
+    if (overflow == 0) [[likely]] return Match::kYes;
+  }
+  return read_int_slow(object, number);
+}
+// A float, an int, a NumPy number or a 0-dimensional real tensor.
+Match read_double(PyObject* object, double* number);
+// True, False or NumPy's bool.
+bool read_bool(PyObject* object, bool* flag);
+// Any number, with its kind kept. A complex value's parts go to `parts` and value->as stays unset.
+Match read_number(PyObject* object, lamella_value* value, double* parts);
+// The one element of a tensor, likewise; reads memory of the CPU, asks the device otherwise.
+Match read_element(lamella_tensor* tensor, lamella_value* value, double* parts);
+// Element `data` of a type.
+void load_element(const void* data, ScalarType type, lamella_value* value, double* parts);
+// Writes a number as an element; false with a Python error set where it does not fit.
+bool store_element(void* data, ScalarType type, const lamella_value& value, const double* parts);
+
+}  // namespace lamella::python

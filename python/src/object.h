@@ -1,0 +1,144 @@
+// The extension's own objects: tensors, dtypes, devices, layouts, memory formats and generators as
+// Python sees them.
+//
+// Note [Who owns whom]
+//   A Tensor object holds one strong reference to its lamella_tensor; the tensor's `python_object`
+//   points back without owning, and is cleared when the object dies. So an operator that returns
+//   one of its arguments returns the very object, and a tensor that only C++ still holds gets a
+//   new object the next time it is seen. Objects of the exact type are recycled per thread.
+#pragma once
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "lamella/core/device.h"
+#include "lamella/core/generator.h"
+#include "lamella/core/layout.h"
+#include "lamella/core/memory_format.h"
+#include "lamella/core/scalar_type.h"
+#include "lamella/core/tensor_base.h"
+
+namespace lamella::python {
+
+struct PyTensor {
+  PyObject_HEAD
+  lamella_tensor* tensor;
+  PyObject* weak_references;
+};
+extern PyTypeObject TensorType;
+
+struct PyDtype {
+  PyObject_HEAD
+  ScalarType type;
+};
+extern PyTypeObject DtypeType;
+
+struct PyDevice {
+  PyObject_HEAD
+  Device device;
+};
+extern PyTypeObject DeviceType_;
+
+struct PyLayout {
+  PyObject_HEAD
+  Layout layout;
+};
+extern PyTypeObject LayoutType;
+
+struct PyMemoryFormat {
+  PyObject_HEAD
+  MemoryFormat format;
+};
+extern PyTypeObject MemoryFormatType;
+
+struct PyGenerator {
+  PyObject_HEAD
+  lamella_object* generator;
+};
+extern PyTypeObject GeneratorType;
+
+extern PyTypeObject SizeType;  // a tuple of int
+
+// An owned reference to a Python object.
+class Ref {
+ public:
+  Ref() = default;
+  explicit Ref(PyObject* owned) : object_(owned) {}
+  Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  Ref(const Ref&) = delete;
+  Ref& operator=(Ref other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~Ref() { Py_XDECREF(object_); }
+  static Ref borrow(PyObject* object) {
+    Py_XINCREF(object);
+    return Ref(object);
+  }
+  PyObject* get() const { return object_; }
+  PyObject* release() { return std::exchange(object_, nullptr); }
+  explicit operator bool() const { return object_ != nullptr; }
+
+ private:
+  PyObject* object_ = nullptr;
+};
+
+// Holds the GIL for a thread that may not have it.
+class GilScope {
+ public:
+  GilScope() : state_(PyGILState_Ensure()) {}
+  ~GilScope() { PyGILState_Release(state_); }
+  GilScope(const GilScope&) = delete;
+  GilScope& operator=(const GilScope&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+
+inline bool is_exact_tensor(PyObject* object) { return Py_TYPE(object) == &TensorType; }
+inline bool is_tensor(PyObject* object) {
+  return is_exact_tensor(object) || PyType_IsSubtype(Py_TYPE(object), &TensorType);
+}
+// Borrowed.
+inline lamella_tensor* tensor_of(PyObject* object) {
+  return reinterpret_cast<PyTensor*>(object)->tensor;
+}
+inline TensorBase tensor_ref(PyObject* object) { return TensorBase::borrow(tensor_of(object)); }
+
+// The object of a tensor. Takes over one reference; an undefined tensor is None.
+PyObject* wrap(lamella_tensor* owned);
+inline PyObject* wrap(TensorBase tensor) { return wrap(tensor.unsafe_release()); }
+// An object of `type`, Tensor or a subclass, for a tensor that has no object yet (else for an alias
+// of it).
+PyObject* wrap_as(PyTypeObject* type, lamella_tensor* owned);
+
+// New references; dtype, layout and memory_format objects exist once.
+PyObject* dtype_object(ScalarType type);
+PyObject* device_object(Device device);
+PyObject* layout_object(Layout layout);
+PyObject* memory_format_object(MemoryFormat format);
+// Takes over one reference.
+PyObject* generator_object(lamella_object* owned);
+PyObject* size_object(const int64_t* sizes, Py_ssize_t count);
+
+// What `dtype=` takes: a dtype, bool, int, float, complex, or NumPy's dtypes and scalar types.
+bool dtype_from_object(PyObject* object, ScalarType* type);
+// What `device=` takes: a device, its text, or an index (of CUDA, as in PyTorch). 1: done; 0: it is
+// something else; -1: a Python error is set.
+int device_from_object(PyObject* object, Device* device);
+
+// The dtype of floating-point factories.
+ScalarType default_dtype();
+void change_default_dtype(ScalarType type);
+
+// Each adds its types and functions to the module; -1 with a Python error set if it fails.
+int add_values(PyObject* module);   // values.cpp
+int add_tensor(PyObject* module);   // tensor.cpp
+int add_packets(PyObject* module);  // packet.cpp
+int add_names(PyObject* module);    // names.cpp
+int add_interop(PyObject* module);  // interop.cpp
+int add_library(PyObject* module);  // library.cpp
+int add_build(PyObject* module);    // build.cpp
+int add_errors(PyObject* module);   // errors.cpp
+int add_storage(PyObject* module);  // storage.cpp
+
+}  // namespace lamella::python

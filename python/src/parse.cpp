@@ -1,0 +1,595 @@
+// Conversion of Python values, and matching of calls against programs.
+#include "python/src/parse.h"
+
+#include <cstring>
+
+#include "lamella/core/ivalue.h"
+#include "lamella/dispatch/signature.h"
+#include "python/src/errors.h"
+#include "python/src/numbers.h"
+
+namespace lamella::python {
+
+void* Frame::allocate_more(size_t bytes) {
+  auto* block = static_cast<More*>(::operator new(sizeof(More) + bytes));
+  block->next = more_;
+  more_ = block;
+  return block + 1;
+}
+
+Frame::Owned& Frame::add_owned() {
+  if (owned_count_ < kOwned) return owned_[owned_count_++];
+  if (owned_more_ == nullptr) owned_more_ = new std::vector<Owned>();
+  ++owned_count_;
+  return owned_more_->emplace_back();
+}
+
+void Frame::own(PyObject* object) {
+  Owned& entry = add_owned();
+  entry.kind = Owned::kObject;
+  entry.object = object;
+}
+void Frame::own(lamella_tensor* tensor) {
+  Owned& entry = add_owned();
+  entry.kind = Owned::kTensor;
+  entry.tensor = tensor;
+}
+void Frame::own(const lamella_value& value) {
+  Owned& entry = add_owned();
+  entry.kind = Owned::kValue;
+  entry.value = value;
+}
+
+void Frame::clear() {
+  auto drop = [](Owned& entry) {
+    switch (entry.kind) {
+      case Owned::kObject: Py_DECREF(entry.object); break;
+      case Owned::kTensor: detail::release(entry.tensor); break;
+      case Owned::kValue: lamella_value_release(&entry.value); break;
+    }
+  };
+  for (uint32_t i = 0; i < owned_count_ && i < kOwned; ++i) drop(owned_[i]);
+  if (owned_more_ != nullptr) {
+    for (Owned& entry : *owned_more_) drop(entry);
+    delete owned_more_;
+    owned_more_ = nullptr;
+  }
+  owned_count_ = 0;
+  while (more_ != nullptr) {
+    More* next = more_->next;
+    ::operator delete(more_);
+    more_ = next;
+  }
+}
+
+lamella_tensor* number_tensor(PyObject* object) {
+  double parts[2];
+  lamella_value number;
+  if (read_number(object, &number, parts) != Match::kYes) return nullptr;
+  ScalarType type = number.tag == LAMELLA_BOOL     ? ScalarType::Bool
+                    : number.tag == LAMELLA_INT    ? ScalarType::Long
+                    : number.tag == LAMELLA_DOUBLE ? ScalarType::Double
+                                                   : ScalarType::ComplexDouble;
+  lamella_tensor* tensor = nullptr;
+  lamella_status status = lamella_tensor_empty(0, nullptr, static_cast<uint8_t>(type), 0, -1,
+                                               &tensor);
+  if (status != LAMELLA_OK) {
+    raise_status(status);
+    return nullptr;
+  }
+  if (number.tag == LAMELLA_BOOL) {
+    *static_cast<bool*>(tensor->data) = number.as.i != 0;
+  } else if (number.tag == LAMELLA_COMPLEX) {
+    std::memcpy(tensor->data, parts, sizeof(parts));
+  } else {
+    std::memcpy(tensor->data, &number.as, 8);
+  }
+  lamella_tensor_set_wrapped_number(tensor, 1);
+  return tensor;
+}
+
+namespace {
+
+inline void set_int(lamella_value* value, uint8_t tag, int64_t number) {
+  value->as.i = number;
+  value->size = 0;
+  value->tag = tag;
+  value->flags = 0;
+  value->reserved = 0;
+}
+inline void set_list(lamella_value* value, uint8_t tag, void* data, Py_ssize_t size) {
+  value->as.pointer = data;
+  value->size = static_cast<uint32_t>(size);
+  value->tag = tag;
+  value->flags = 0;
+  value->reserved = 0;
+}
+
+// A list or tuple as it is; any other sequence that is no text as a new list, owned by the frame.
+bool as_items(PyObject* object, Frame& frame, PyObject*** items, Py_ssize_t* size) {
+  if (PyTuple_Check(object)) {
+    *items = &PyTuple_GET_ITEM(object, 0);
+    *size = PyTuple_GET_SIZE(object);
+    return true;
+  }
+  if (PyList_Check(object)) {
+#ifdef Py_GIL_DISABLED
+    // Another thread may change the list meanwhile.
+    object = PyList_AsTuple(object);
+    if (object == nullptr) {
+      PyErr_Clear();
+      return false;
+    }
+    frame.own(object);
+    *items = &PyTuple_GET_ITEM(object, 0);
+    *size = PyTuple_GET_SIZE(object);
+    return true;
+#else
+    *items = reinterpret_cast<PyListObject*>(object)->ob_item;
+    *size = PyList_GET_SIZE(object);
+    return true;
+#endif
+  }
+  if (PyUnicode_Check(object) || PyBytes_Check(object) || is_tensor(object) ||
+      !PySequence_Check(object)) {
+    return false;
+  }
+  PyObject* list = PySequence_Tuple(object);
+  if (list == nullptr) {
+    PyErr_Clear();
+    return false;
+  }
+  frame.own(list);
+  *items = &PyTuple_GET_ITEM(list, 0);
+  *size = PyTuple_GET_SIZE(list);
+  return true;
+}
+
+Match int_list(PyObject* const* items, Py_ssize_t size, Frame& frame, lamella_value* value) {
+  auto* data = static_cast<int64_t*>(frame.allocate(static_cast<size_t>(size) * 8));
+  for (Py_ssize_t i = 0; i < size; ++i) {
+    if (Match m = read_int(items[i], &data[i]); m != Match::kYes) return m;
+  }
+  set_list(value, LAMELLA_INT_LIST, data, size);
+  return Match::kYes;
+}
+
+Match tensor_list(PyObject* const* items, Py_ssize_t size, bool optional, Frame& frame,
+                  lamella_value* value) {
+  auto* data = static_cast<lamella_tensor**>(frame.allocate(static_cast<size_t>(size) * 8));
+  for (Py_ssize_t i = 0; i < size; ++i) {
+    if (is_tensor(items[i])) {
+      data[i] = tensor_of(items[i]);
+      frame.see(data[i]);
+    } else if (optional && items[i] == Py_None) {
+      data[i] = nullptr;
+    } else {
+      return Match::kNo;
+    }
+  }
+  set_list(value, LAMELLA_TENSOR_LIST, data, size);
+  return Match::kYes;
+}
+
+Match scalar(PyObject* object, Frame& frame, lamella_value* value) {
+  double parts[2];
+  Match m = read_number(object, value, parts);
+  if (m == Match::kYes && value->tag == LAMELLA_COMPLEX) {
+    auto* kept = static_cast<double*>(frame.allocate(sizeof(parts)));
+    std::memcpy(kept, parts, sizeof(parts));
+    set_list(value, LAMELLA_COMPLEX, kept, 2);
+  }
+  return m;
+}
+
+Match text(PyObject* object, lamella_value* value) {
+  if (!PyUnicode_Check(object)) return Match::kNo;
+  Py_ssize_t size = 0;
+  const char* utf8 = PyUnicode_AsUTF8AndSize(object, &size);
+  if (utf8 == nullptr) return Match::kError;
+  set_list(value, LAMELLA_STRING, const_cast<char*>(utf8), size);
+  return Match::kYes;
+}
+
+Match device(PyObject* object, Frame& frame, lamella_value* value) {
+  Device result(DeviceType::CPU);
+  int found = device_from_object(object, &result);
+  if (found <= 0) return static_cast<Match>(found);
+  set_int(value, LAMELLA_DEVICE, IValue::pack_device(result));
+  frame.device = abi::device_keys(result);
+  return Match::kYes;
+}
+
+// Text that names a memory format.
+bool format_from_object(PyObject* object, int64_t* format) {
+  if (Py_TYPE(object) == &MemoryFormatType) {
+    *format = static_cast<int64_t>(reinterpret_cast<PyMemoryFormat*>(object)->format);
+    return true;
+  }
+  if (!PyUnicode_Check(object)) return false;
+  for (int i = 0; i < static_cast<int>(MemoryFormat::NumOptions); ++i) {
+    if (PyUnicode_CompareWithASCIIString(object, toString(static_cast<MemoryFormat>(i))) == 0) {
+      *format = i;
+      return true;
+    }
+  }
+  return false;
+}
+
+Match list_of(SchemaType element, PyObject* object, Frame& frame, lamella_value* value) {
+  PyObject** items;
+  Py_ssize_t size;
+  if (!as_items(object, frame, &items, &size)) return Match::kNo;
+  auto* data = static_cast<lamella_value*>(
+      frame.allocate(static_cast<size_t>(size) * sizeof(lamella_value)));
+  for (Py_ssize_t i = 0; i < size; ++i) {
+    if (Match m = convert_type(element, items[i], frame, &data[i]); m != Match::kYes) return m;
+  }
+  set_list(value, LAMELLA_LIST, data, size);
+  return Match::kYes;
+}
+
+Match dict(SchemaType type, PyObject* object, Frame& frame, lamella_value* value) {
+  if (!PyDict_Check(object)) return Match::kNo;
+  PyObject* items = PyDict_Items(object);
+  if (items == nullptr) return Match::kError;
+  frame.own(items);
+  Py_ssize_t size = PyList_GET_SIZE(items);
+  auto* data = static_cast<lamella_value*>(
+      frame.allocate(static_cast<size_t>(size) * 2 * sizeof(lamella_value)));
+  bool typed = type.kind() == TypeKind::kDict;
+  for (Py_ssize_t i = 0; i < size; ++i) {
+    for (int part = 0; part < 2; ++part) {
+      PyObject* item = PyTuple_GET_ITEM(PyList_GET_ITEM(items, i), part);
+      lamella_value* to = &data[2 * i + part];
+      Match m = typed ? convert_type(type.elements()[static_cast<size_t>(part)], item, frame, to)
+                      : convert_any(item, frame, to);
+      if (m != Match::kYes) return m;
+    }
+  }
+  set_list(value, LAMELLA_DICT, data, 2 * size);
+  return Match::kYes;
+}
+
+Match tuple(SchemaType type, PyObject* object, Frame& frame, lamella_value* value) {
+  PyObject** items;
+  Py_ssize_t size;
+  if (!as_items(object, frame, &items, &size)) return Match::kNo;
+  auto members = type.elements();
+  if (static_cast<size_t>(size) != members.size()) return Match::kNo;
+  auto* data = static_cast<lamella_value*>(
+      frame.allocate(static_cast<size_t>(size) * sizeof(lamella_value)));
+  for (Py_ssize_t i = 0; i < size; ++i) {
+    Match m = convert_type(members[static_cast<size_t>(i)], items[i], frame, &data[i]);
+    if (m != Match::kYes) return m;
+  }
+  set_list(value, LAMELLA_TUPLE, data, size);
+  return Match::kYes;
+}
+
+// Everything but a tensor for a tensor.
+Match convert_rest(Kind kind, bool optional, int fixed_size, SchemaType type, PyObject* object,
+                   Frame& frame, lamella_value* value) {
+  if (object == Py_None && optional) {
+    set_int(value, LAMELLA_NONE, 0);
+    return Match::kYes;
+  }
+  switch (kind) {
+    case Kind::kTensor: return Match::kNo;
+    case Kind::kScalar: return scalar(object, frame, value);
+    case Kind::kInt: {
+      int64_t number;
+      Match m = read_int(object, &number);
+      if (m == Match::kYes) set_int(value, LAMELLA_INT, number);
+      return m;
+    }
+    case Kind::kFloat: {
+      double number;
+      Match m = read_double(object, &number);
+      set_int(value, LAMELLA_DOUBLE, 0);
+      value->as.d = number;
+      return m;
+    }
+    case Kind::kBool: {
+      bool flag;
+      if (!read_bool(object, &flag)) return Match::kNo;
+      set_int(value, LAMELLA_BOOL, flag);
+      return Match::kYes;
+    }
+    case Kind::kComplex: {
+      Match m = scalar(object, frame, value);
+      if (m != Match::kYes || value->tag == LAMELLA_COMPLEX) return m;
+      auto* parts = static_cast<double*>(frame.allocate(16));
+      parts[0] = value->tag == LAMELLA_DOUBLE ? value->as.d : static_cast<double>(value->as.i);
+      parts[1] = 0;
+      set_list(value, LAMELLA_COMPLEX, parts, 2);
+      return m;
+    }
+    case Kind::kString: return text(object, value);
+    case Kind::kGenerator:
+      if (!PyObject_TypeCheck(object, &GeneratorType)) return Match::kNo;
+      set_list(value, LAMELLA_GENERATOR, reinterpret_cast<PyGenerator*>(object)->generator, 0);
+      return Match::kYes;
+    case Kind::kScalarType: {
+      ScalarType dtype;
+      if (!dtype_from_object(object, &dtype)) return Match::kNo;
+      set_int(value, LAMELLA_INT, static_cast<int64_t>(dtype));
+      return Match::kYes;
+    }
+    case Kind::kLayout:
+      if (Py_TYPE(object) != &LayoutType) return Match::kNo;
+      set_int(value, LAMELLA_INT,
+              static_cast<int64_t>(reinterpret_cast<PyLayout*>(object)->layout));
+      return Match::kYes;
+    case Kind::kDevice: return device(object, frame, value);
+    case Kind::kMemoryFormat: {
+      int64_t format;
+      if (!format_from_object(object, &format)) return Match::kNo;
+      set_int(value, LAMELLA_INT, format);
+      return Match::kYes;
+    }
+    case Kind::kTensorList:
+    case Kind::kOptionalTensorList: {
+      PyObject** items;
+      Py_ssize_t size;
+      if (!as_items(object, frame, &items, &size)) return Match::kNo;
+      return tensor_list(items, size, kind == Kind::kOptionalTensorList, frame, value);
+    }
+    case Kind::kIntList: {
+      PyObject** items;
+      Py_ssize_t size;
+      if (as_items(object, frame, &items, &size)) {
+        return int_list(items, size, frame, value);
+      }
+      if (fixed_size == 0) return Match::kNo;
+      int64_t number;
+      if (Match m = read_int(object, &number); m != Match::kYes) return m;
+      auto* data = static_cast<int64_t*>(frame.allocate(static_cast<size_t>(fixed_size) * 8));
+      for (int i = 0; i < fixed_size; ++i) data[i] = number;
+      set_list(value, LAMELLA_INT_LIST, data, fixed_size);
+      return Match::kYes;
+    }
+    case Kind::kFloatList: {
+      PyObject** items;
+      Py_ssize_t size;
+      if (!as_items(object, frame, &items, &size)) {
+        if (fixed_size == 0) return Match::kNo;
+        double number;
+        if (Match m = read_double(object, &number); m != Match::kYes) return m;
+        auto* data = static_cast<double*>(frame.allocate(static_cast<size_t>(fixed_size) * 8));
+        for (int i = 0; i < fixed_size; ++i) data[i] = number;
+        set_list(value, LAMELLA_DOUBLE_LIST, data, fixed_size);
+        return Match::kYes;
+      }
+      auto* data = static_cast<double*>(frame.allocate(static_cast<size_t>(size) * 8));
+      for (Py_ssize_t i = 0; i < size; ++i) {
+        if (Match m = read_double(items[i], &data[i]); m != Match::kYes) return m;
+      }
+      set_list(value, LAMELLA_DOUBLE_LIST, data, size);
+      return Match::kYes;
+    }
+    case Kind::kBoolList: {
+      PyObject** items;
+      Py_ssize_t size;
+      bool flag;
+      bool one = !as_items(object, frame, &items, &size);
+      if (one && (fixed_size == 0 || !read_bool(object, &flag))) return Match::kNo;
+      if (one) size = fixed_size;
+      auto* data = static_cast<uint8_t*>(frame.allocate(static_cast<size_t>(size)));
+      for (Py_ssize_t i = 0; i < size; ++i) {
+        if (!one && !read_bool(items[i], &flag)) return Match::kNo;
+        data[i] = flag;
+      }
+      set_list(value, LAMELLA_BOOL_LIST, data, size);
+      return Match::kYes;
+    }
+    case Kind::kList: return list_of(type.without_optional().element(), object, frame, value);
+    case Kind::kDict: return dict(type.without_optional(), object, frame, value);
+    case Kind::kTuple: return tuple(type.without_optional(), object, frame, value);
+    case Kind::kAny: return convert_any(object, frame, value);
+    case Kind::kObject:
+      if (!PyCapsule_IsValid(object, "lamella.object")) return Match::kNo;
+      set_list(value, LAMELLA_OBJECT, PyCapsule_GetPointer(object, "lamella.object"), 0);
+      return Match::kYes;
+    case Kind::kNever: return Match::kNo;
+  }
+  return Match::kNo;
+}
+
+}  // namespace
+
+Match convert_any(PyObject* object, Frame& frame, lamella_value* value) {
+  if (is_tensor(object)) {
+    lamella_tensor* tensor = tensor_of(object);
+    frame.see(tensor);
+    set_list(value, LAMELLA_TENSOR, tensor, 0);
+    return Match::kYes;
+  }
+  static const SchemaType any = SchemaType::atom(TypeKind::kAny);
+  Kind kind = Kind::kScalar;
+  if (PyUnicode_Check(object)) {
+    kind = Kind::kString;
+  } else if (Py_TYPE(object) == &DtypeType) {
+    kind = Kind::kScalarType;
+  } else if (Py_TYPE(object) == &DeviceType_) {
+    kind = Kind::kDevice;
+  } else if (Py_TYPE(object) == &LayoutType) {
+    kind = Kind::kLayout;
+  } else if (Py_TYPE(object) == &MemoryFormatType) {
+    kind = Kind::kMemoryFormat;
+  } else if (PyObject_TypeCheck(object, &GeneratorType)) {
+    kind = Kind::kGenerator;
+  } else if (PyCapsule_CheckExact(object)) {
+    kind = Kind::kObject;
+  } else if (PyDict_Check(object)) {
+    return dict(any, object, frame, value);
+  } else if (PyTuple_Check(object) || PyList_Check(object)) {
+    Match m = list_of(any, object, frame, value);
+    if (m == Match::kYes && PyTuple_Check(object)) value->tag = LAMELLA_TUPLE;
+    return m;
+  }
+  return convert_rest(kind, true, 0, any, object, frame, value);
+}
+
+Match convert_type(SchemaType type, PyObject* object, Frame& frame, lamella_value* value) {
+  bool optional;
+  Kind kind = kind_of(type, &optional);
+  if (kind == Kind::kTensor && is_tensor(object)) {
+    lamella_tensor* tensor = tensor_of(object);
+    frame.see(tensor);
+    set_list(value, LAMELLA_TENSOR, tensor, 0);
+    return Match::kYes;
+  }
+  return convert_rest(kind, optional, type.without_optional().fixed_size().value_or(0), type,
+                      object, frame, value);
+}
+
+Match convert(const Param& param, PyObject* object, bool numbers, Frame& frame,
+              lamella_value* value) {
+  if (param.kind == Kind::kTensor) [[likely]] {
+    if (is_tensor(object)) [[likely]] {
+      lamella_tensor* tensor = tensor_of(object);
+      frame.see(tensor);
+      set_list(value, LAMELLA_TENSOR, tensor, 0);
+      return Match::kYes;
+    }
+    if (numbers && object != Py_None) {
+      lamella_tensor* tensor = number_tensor(object);
+      if (tensor == nullptr) return PyErr_Occurred() != nullptr ? Match::kError : Match::kNo;
+      frame.own(tensor);
+      frame.see(tensor);
+      set_list(value, LAMELLA_TENSOR, tensor, 0);
+      return Match::kYes;
+    }
+  } else if (param.kind == Kind::kScalar) {
+    if (PyFloat_CheckExact(object)) {
+      set_int(value, LAMELLA_DOUBLE, 0);
+      value->as.d = PyFloat_AS_DOUBLE(object);
+      return Match::kYes;
+    }
+  }
+  return convert_rest(param.kind, param.optional, param.fixed_size, param.type, object, frame,
+                      value);
+}
+
+namespace {
+
+// NumPy's and PyTorch's other names for arguments.
+struct Synonym {
+  const char* name;
+  const char* synonym;
+};
+constexpr Synonym kSynonyms[] = {{"self", "input"},      {"dim", "axis"},   {"keepdim", "keepdims"},
+                                 {"self", "x"},          {"self", "a"},     {"self", "x1"},
+                                 {"input", "x"},         {"input", "a"},    {"input", "x1"},
+                                 {"other", "x2"}};
+
+bool same_name(PyObject* a, PyObject* b) {
+  return a == b || (PyUnicode_GET_LENGTH(a) == PyUnicode_GET_LENGTH(b) && PyUnicode_Compare(a, b) == 0);
+}
+
+}  // namespace
+
+int find_keyword(const Program& program, PyObject* keyword) {
+  size_t count = program.params.size();
+  for (size_t i = 0; i < count; ++i) {
+    if (program.params[i].name == keyword) return static_cast<int>(i);
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (same_name(program.params[i].name, keyword)) return static_cast<int>(i);
+  }
+  for (const Synonym& entry : kSynonyms) {
+    if (PyUnicode_CompareWithASCIIString(keyword, entry.synonym) != 0) continue;
+    for (size_t i = 0; i < count; ++i) {
+      if (PyUnicode_CompareWithASCIIString(program.params[i].name, entry.name) == 0) {
+        return static_cast<int>(i);
+      }
+    }
+  }
+  return -1;
+}
+
+namespace {
+
+PyObject* out_name = nullptr;  // "out", interned
+
+// Gives `out=` to the arguments that are written.
+Match match_out(const Program& program, PyObject* object, Frame& frame, lamella_value* values,
+                uint64_t* seen) {
+  if (program.outs.empty()) return object == Py_None ? Match::kYes : Match::kNo;
+  auto give = [&](size_t i, PyObject* item) {
+    const Param& param = program.params[program.outs[i]];
+    if (*seen & (uint64_t{1} << program.outs[i])) return Match::kNo;
+    *seen |= uint64_t{1} << program.outs[i];
+    return convert(param, item, false, frame, &values[param.index]);
+  };
+  if (program.outs.size() == 1) return give(0, object);
+  PyObject** items;
+  Py_ssize_t size;
+  if (!as_items(object, frame, &items, &size) ||
+      static_cast<size_t>(size) != program.outs.size()) {
+    return Match::kNo;
+  }
+  for (size_t i = 0; i < program.outs.size(); ++i) {
+    if (Match m = give(i, items[i]); m != Match::kYes) return m;
+  }
+  return Match::kYes;
+}
+
+}  // namespace
+
+bool is_out_name(PyObject* keyword) {
+  if (out_name == nullptr) out_name = PyUnicode_InternFromString("out");
+  return keyword == out_name || PyUnicode_CompareWithASCIIString(keyword, "out") == 0;
+}
+
+Match match(const Program& program, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
+            bool numbers, Frame& frame, lamella_value* values) {
+  const Param* params = program.params.data();
+  Py_ssize_t given = nargs;
+  bool spread = false;
+  if (program.varargs >= 0 && nargs > program.varargs && !PyTuple_Check(args[program.varargs]) &&
+      !PyList_Check(args[program.varargs])) [[unlikely]] {
+    int64_t number;
+    Match m = read_int(args[program.varargs], &number);
+    if (m == Match::kError) return m;
+    spread = m == Match::kYes;
+    if (spread) given = program.varargs;
+  }
+  if (given > program.positional) return Match::kNo;
+  if (kwnames == nullptr && !spread && given < program.needed) return Match::kNo;
+  __builtin_memcpy(values, program.defaults.data(),
+                   program.argument_count * sizeof(lamella_value));
+  for (Py_ssize_t i = 0; i < given; ++i) {
+    Match m = convert(params[i], args[i], numbers, frame, &values[params[i].index]);
+    if (m != Match::kYes) return m;
+  }
+  uint64_t seen = (uint64_t{1} << given) - 1;
+  if (spread) {
+    const Param& param = params[program.varargs];
+    Match m = int_list(args + program.varargs, nargs - program.varargs, frame,
+                       &values[param.index]);
+    if (m != Match::kYes) return m;
+    seen |= uint64_t{1} << program.varargs;
+  }
+  if (kwnames != nullptr) {
+    Py_ssize_t count = PyTuple_GET_SIZE(kwnames);
+    for (Py_ssize_t k = 0; k < count; ++k) {
+      PyObject* keyword = PyTuple_GET_ITEM(kwnames, k);
+      PyObject* object = args[nargs + k];
+      if (is_out_name(keyword)) {
+        Match m = match_out(program, object, frame, values, &seen);
+        if (m != Match::kYes) return m;
+        continue;
+      }
+      int i = find_keyword(program, keyword);
+      if (i < 0 || (seen & (uint64_t{1} << i)) != 0) return Match::kNo;
+      seen |= uint64_t{1} << i;
+      Match m = convert(params[i], object, numbers, frame, &values[params[i].index]);
+      if (m != Match::kYes) return m;
+    }
+  }
+  return (program.required & ~seen) == 0 ? Match::kYes : Match::kNo;
+}
+
+}  // namespace lamella::python

@@ -1,0 +1,99 @@
+// The argument parser: Python values into borrowed lamella_values.
+#pragma once
+#include "python/src/program.h"
+
+namespace lamella::python {
+
+// What the values of one call point to. Lives on the C stack; small calls use nothing else.
+class Frame {
+ public:
+  Frame() = default;
+  Frame(const Frame&) = delete;
+  Frame& operator=(const Frame&) = delete;
+  ~Frame() {
+    if (owned_count_ != 0 || more_ != nullptr) [[unlikely]] clear();
+  }
+
+  uint64_t keys = 0;    // of all tensors seen
+  uint64_t device = 0;  // keys of a device given
+  uint64_t work = 0;    // elements of all tensors seen
+
+  void see(lamella_tensor* tensor) {
+    keys |= tensor->key_set;
+    work += static_cast<uint64_t>(tensor->numel);
+  }
+  // Uninitialised memory that lives as long as the frame.
+  void* allocate(size_t bytes) {
+    size_t words = (bytes + 7) / 8;
+    if (words <= kWords - used_) [[likely]] {
+      void* result = words_ + used_;
+      used_ += words;
+      return result;
+    }
+    return allocate_more(bytes);
+  }
+  // Takes over a reference until the frame ends.
+  void own(PyObject* object);
+  void own(lamella_tensor* tensor);
+  // Takes over an owned value.
+  void own(const lamella_value& value);
+  // Forgets everything, for the next attempt.
+  void reset() {
+    keys = device = work = 0;
+    used_ = 0;
+    if (owned_count_ != 0 || more_ != nullptr) [[unlikely]] clear();
+  }
+
+ private:
+  struct Owned {
+    enum : uint8_t { kObject, kTensor, kValue } kind;
+    union {
+      PyObject* object;
+      lamella_tensor* tensor;
+      lamella_value value;
+    };
+  };
+  struct More {
+    More* next;
+  };
+  static constexpr size_t kWords = 48;
+  static constexpr size_t kOwned = 8;
+  void* allocate_more(size_t bytes);
+  Owned& add_owned();
+  void clear();
+
+  size_t used_ = 0;
+  uint32_t owned_count_ = 0;
+  More* more_ = nullptr;
+  std::vector<Owned>* owned_more_ = nullptr;
+  Owned owned_[kOwned];
+  uint64_t words_[kWords];
+};
+
+enum class Match : int8_t { kNo = 0, kYes = 1, kError = -1 };
+
+// One value. `numbers`: a number may stand for a tensor. kError leaves a Python error set.
+Match convert(const Param& param, PyObject* object, bool numbers, Frame& frame,
+              lamella_value* value);
+// Any Python value, by what it is.
+Match convert_any(PyObject* object, Frame& frame, lamella_value* value);
+// A value of a schema type: what kernels in Python return.
+Match convert_type(SchemaType type, PyObject* object, Frame& frame, lamella_value* value);
+
+// All arguments of a call in `values` (program.argument_count of them).
+Match match(const Program& program, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
+            bool numbers, Frame& frame, lamella_value* values);
+
+// The param that a keyword names, synonyms included, or -1. `out` is not looked for.
+int find_keyword(const Program& program, PyObject* keyword);
+bool is_out_name(PyObject* keyword);
+
+// Sets the TypeError that lists the signatures and what was given; returns NULL.
+PyObject* raise_mismatch(const Table& table, const char* name, bool is_method,
+                         PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
+
+// A number as a 0-dimensional tensor that is weak in type promotion; NULL with an error set, or
+// without one if the object is no number.
+lamella_tensor* number_tensor(PyObject* object);
+
+}  // namespace lamella::python

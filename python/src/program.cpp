@@ -1,0 +1,347 @@
+// Compiles schemas into programs, and orders the overloads of a name.
+#include "python/src/program.h"
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "lamella/dispatch/registry.h"
+#include "lamella/schema/parser.h"
+#include "python/src/errors.h"
+
+namespace lamella::python {
+namespace {
+
+// Signatures that Python has beside the operators' own: arguments go to the target's by name.
+struct PythonSignature {
+  const char* name;
+  const char* signature;
+  const char* target;
+  const char* overload;
+};
+constexpr PythonSignature kPythonSignatures[] = {
+    {"aten::to",
+     "to(Tensor self, Device? device=None, ScalarType? dtype=None, bool non_blocking=False, bool "
+     "copy=False, *, MemoryFormat? memory_format=None) -> Tensor",
+     "aten::to", "dtype_layout"},
+};
+
+struct Fill {
+  lamella_value* value;
+  void allocate(uint8_t tag, const void* data, size_t size, size_t element) {
+    detail::check(lamella_value_allocate(tag, size, value));
+    if (size != 0) __builtin_memcpy(value->as.pointer, data, size * element);
+  }
+  void operator()(std::monostate) {}
+  void operator()(bool flag) {
+    value->tag = LAMELLA_BOOL;
+    value->as.i = flag;
+  }
+  void operator()(int64_t number) {
+    value->tag = LAMELLA_INT;
+    value->as.i = number;
+  }
+  void operator()(double number) {
+    value->tag = LAMELLA_DOUBLE;
+    value->as.d = number;
+  }
+  void operator()(const std::complex<double>& number) {
+    double parts[2] = {number.real(), number.imag()};
+    allocate(LAMELLA_COMPLEX, parts, 2, sizeof(double));
+  }
+  void operator()(const std::string& text) {
+    allocate(LAMELLA_STRING, text.data(), text.size(), 1);
+  }
+  void operator()(const std::vector<bool>& list) {
+    std::string bytes;
+    for (bool flag : list) bytes.push_back(flag ? 1 : 0);
+    allocate(LAMELLA_BOOL_LIST, bytes.data(), bytes.size(), 1);
+  }
+  void operator()(const std::vector<int64_t>& list) {
+    allocate(LAMELLA_INT_LIST, list.data(), list.size(), sizeof(int64_t));
+  }
+  void operator()(const std::vector<double>& list) {
+    allocate(LAMELLA_DOUBLE_LIST, list.data(), list.size(), sizeof(double));
+  }
+  void operator()(const std::vector<std::string>& list) {
+    detail::check(lamella_value_allocate(LAMELLA_LIST, list.size(), value));
+    for (size_t i = 0; i < list.size(); ++i) {
+      Fill{static_cast<lamella_value*>(value->as.pointer) + i}(list[i]);
+    }
+  }
+};
+
+// The value of a default. An empty list is `[]` for any list type, an undefined tensor for Tensor.
+lamella_value default_value(const Argument& argument, Kind kind) {
+  lamella_value value{{0}, 0, LAMELLA_NONE, 0, 0};
+  if (!argument.default_value.has_value()) return value;
+  std::visit(Fill{&value}, argument.default_value->value);
+  if (kind == Kind::kDevice && value.tag == LAMELLA_STRING) {
+    Device device(std::string_view(static_cast<const char*>(value.as.pointer), value.size));
+    lamella_value_release(&value);
+    value = lamella_value{{0}, 0, LAMELLA_DEVICE, 0, 0};
+    value.as.i = IValue::pack_device(device);
+  }
+  return value;
+}
+
+std::string python_type(SchemaType type) {
+  std::string text = type.str();
+  for (size_t at; (at = text.find("SymInt")) != std::string::npos;) text.replace(at, 6, "int");
+  return text;
+}
+
+// Tensor overloads go before those that differ by taking a Scalar: a 0-dimensional tensor would
+// do for both.
+bool goes_before(const Program& a, const Program& b) {
+  size_t shared = std::min<size_t>(a.positional, b.positional);
+  bool before = false;
+  for (size_t i = 0; i < shared; ++i) {
+    Kind x = a.params[i].kind, y = b.params[i].kind;
+    if (x == Kind::kTensor && y == Kind::kScalar) before = true;
+    if (x == Kind::kScalar && y == Kind::kTensor) return false;
+  }
+  return before;
+}
+
+// A number stands for a tensor where the name has an overload that takes one in its place.
+bool takes_numbers(const std::vector<const Program*>& programs) {
+  for (const Program* a : programs) {
+    for (const Program* b : programs) {
+      size_t shared = std::min<size_t>(a->positional, b->positional);
+      for (size_t i = 1; i < shared; ++i) {
+        if (a->params[i].kind == Kind::kTensor && b->params[i].kind == Kind::kScalar &&
+            a->params[0].kind == Kind::kTensor && b->params[0].kind == Kind::kTensor) {
+          return true;
+        }
+      }
+    }
+  }
+  return false;
+}
+
+OperatorEntry* entry_of(const lamella_operator* op) {
+  return const_cast<OperatorEntry*>(static_cast<const OperatorEntry*>(op));
+}
+
+void render(Program* program, const FunctionSchema& signature) {
+  std::string& out = program->text;
+  out = signature.name.name + "(";
+  bool star = false, first = true;
+  for (const Param& param : program->params) {
+    if (param.is_out) continue;
+    if (!first) out += ", ";
+    first = false;
+    if (param.keyword_only && !star) {
+      out += "*, ";
+      star = true;
+    }
+    out += python_type(param.type);
+    out += ' ';
+    out += param.index == 0 && signature.arguments[0].name == "self"
+               ? "input"
+               : PyUnicode_AsUTF8(param.name);
+    if (!param.has_default) continue;
+    const Argument* argument = signature.find_argument(PyUnicode_AsUTF8(param.name));
+    out += '=' + argument->default_value->str();
+  }
+  if (!program->outs.empty()) {
+    if (!first) out += ", ";
+    if (!star) out += "*, ";
+    out += program->outs.size() == 1 ? "Tensor out" : "Tensor[] out";
+  }
+  out += ')';
+}
+
+// `signature`: the operator's own schema, or a Python-only one for it.
+std::unique_ptr<Program> compile(const lamella_operator* op, const FunctionSchema& schema,
+                                 const FunctionSchema& signature) {
+  auto program = std::make_unique<Program>();
+  program->op = op;
+  program->argument_count = static_cast<uint16_t>(schema.arguments.size());
+  program->positional = 0;
+  program->needed = 0;
+  program->varargs = -1;
+  program->required = 0;
+  program->schema = schema.str();
+  LAMELLA_CHECK(signature.arguments.size() <= 64, schema.name.str(),
+                ": expected at most 64 arguments to call it from Python");
+  for (const Argument& argument : schema.arguments) {
+    bool optional = false;
+    program->defaults.push_back(default_value(argument, kind_of(argument.type, &optional)));
+  }
+  for (size_t i = 0; i < signature.arguments.size(); ++i) {
+    const Argument& argument = signature.arguments[i];
+    Param param{};
+    param.name = PyUnicode_InternFromString(argument.name.c_str());
+    if (param.name == nullptr) throw std::bad_alloc();
+    param.index = static_cast<uint16_t>(schema.argument_index(argument.name));
+    param.kind = kind_of(argument.type, &param.optional);
+    param.keyword_only = argument.kwarg_only;
+    param.has_default = argument.default_value.has_value();
+    param.is_out = argument.is_out();
+    param.fixed_size =
+        static_cast<int16_t>(argument.type.without_optional().fixed_size().value_or(0));
+    param.type = argument.type;
+    if (param.is_out) program->outs.push_back(static_cast<uint16_t>(i));
+    if (!param.keyword_only) ++program->positional;
+    if (!param.has_default) {
+      program->required |= uint64_t{1} << i;
+      if (!param.keyword_only) program->needed = static_cast<uint16_t>(i + 1);
+    }
+    if (param.kind == Kind::kNever && !param.has_default) program->supported = false;
+    program->params.push_back(param);
+  }
+  // x.view(2, 3), zeros(2, 3): the one positional argument beside a method's self is a list.
+  bool has_self = !signature.arguments.empty() && signature.arguments[0].name == "self" &&
+                  program->params[0].kind == Kind::kTensor;
+  int first = has_self ? 1 : 0;
+  if (program->positional == first + 1 && program->params[first].kind == Kind::kIntList) {
+    program->varargs = static_cast<int16_t>(first);
+  }
+  bool named = !schema.returns.empty();
+  for (const Argument& result : schema.returns) {
+    bool optional = false;
+    program->return_kinds.push_back(kind_of(result.type, &optional));
+    program->return_types.push_back(result.type);
+    program->return_names.push_back(result.name);
+    named = named && !result.name.empty();
+  }
+  if (!named || schema.returns.size() < 2) program->return_names.clear();
+  render(program.get(), signature);
+  return program;
+}
+
+std::mutex programs_mutex;
+// By the schema's address: an operator that is defined anew has another one.
+std::unordered_map<const FunctionSchema*, std::unique_ptr<Program>> programs;
+
+}  // namespace
+
+uint64_t operators_generation() { return Registry::get().generation(); }
+
+Kind kind_of(SchemaType type, bool* optional) {
+  *optional = type.is_optional();
+  type = type.without_optional();
+  switch (type.kind()) {
+    case TypeKind::kTensor: return Kind::kTensor;
+    case TypeKind::kInt: return Kind::kInt;
+    case TypeKind::kFloat: return Kind::kFloat;
+    case TypeKind::kBool: return Kind::kBool;
+    case TypeKind::kComplex: return Kind::kComplex;
+    case TypeKind::kStr: return Kind::kString;
+    case TypeKind::kScalar: return Kind::kScalar;
+    case TypeKind::kGenerator: return Kind::kGenerator;
+    case TypeKind::kScalarType: return Kind::kScalarType;
+    case TypeKind::kLayout: return Kind::kLayout;
+    case TypeKind::kDevice: return Kind::kDevice;
+    case TypeKind::kMemoryFormat: return Kind::kMemoryFormat;
+    case TypeKind::kDict: return Kind::kDict;
+    case TypeKind::kTuple: return Kind::kTuple;
+    case TypeKind::kAny:
+    case TypeKind::kTypeVar: return Kind::kAny;
+    case TypeKind::kCustomClass:
+    case TypeKind::kAnyClass: return Kind::kObject;
+    case TypeKind::kList: {
+      SchemaType element = type.element();
+      if (element.is_optional()) {
+        return element.element().is_tensor() ? Kind::kOptionalTensorList : Kind::kList;
+      }
+      switch (element.kind()) {
+        case TypeKind::kTensor: return Kind::kTensorList;
+        case TypeKind::kInt: return Kind::kIntList;
+        case TypeKind::kFloat: return Kind::kFloatList;
+        case TypeKind::kBool: return Kind::kBoolList;
+        default: return Kind::kList;
+      }
+    }
+    default: return Kind::kNever;
+  }
+}
+
+const Program* program_of(const lamella_operator* op) {
+  const FunctionSchema& schema = Registry::get().schema(entry_of(op));
+  std::lock_guard lock(programs_mutex);
+  std::unique_ptr<Program>& program = programs[&schema];
+  // The address may have been used by an operator that is gone.
+  if (program == nullptr || program->op != op || program->schema != schema.str()) {
+    // Calls may be inside the old one.
+    if (program != nullptr) program.release();
+    program = compile(op, schema, schema);
+  }
+  return program.get();
+}
+
+const Table* make_table(const std::string& name) {
+  auto table = std::make_unique<Table>();
+  table->generation = operators_generation();
+  for (OperatorEntry* entry : Registry::get().overloads(name)) {
+    const Program* program = program_of(entry);
+    if (program->supported) table->programs.push_back(program);
+  }
+  if (table->programs.empty()) return nullptr;
+  for (const PythonSignature& extra : kPythonSignatures) {
+    if (name != extra.name) continue;
+    OperatorEntry* target = Registry::get().lookup(extra.target, extra.overload);
+    if (target == nullptr || !target->defined()) continue;
+    const FunctionSchema& schema = Registry::get().schema(target);
+    table->programs.push_back(compile(target, schema, parse_schema(extra.signature)).release());
+  }
+  // A stable sort by a partial order.
+  std::vector<const Program*> ordered;
+  for (const Program* program : table->programs) {
+    size_t at = ordered.size();
+    for (size_t i = 0; i < ordered.size(); ++i) {
+      if (goes_before(*program, *ordered[i])) {
+        at = i;
+        break;
+      }
+    }
+    ordered.insert(ordered.begin() + static_cast<std::ptrdiff_t>(at), program);
+  }
+  table->programs = std::move(ordered);
+  table->numbers = takes_numbers(table->programs);
+  return table.release();
+}
+
+const Table* make_table(const lamella_operator* op) {
+  auto table = std::make_unique<Table>();
+  table->generation = operators_generation();
+  table->programs.push_back(program_of(op));
+  table->numbers = false;
+  return table.release();
+}
+
+PyTypeObject* return_type_of(const Program& program) {
+  PyTypeObject* type = program.return_type.load(std::memory_order_acquire);
+  if (type == nullptr) {
+    std::string name = std::string(program.op->name);
+    name = "lamella.return_types." + name.substr(name.find("::") + 2);
+    // Named tuples keep pointers to the names.
+    static std::deque<std::string> texts;
+    static std::mutex mutex;
+    std::lock_guard lock(mutex);
+    type = program.return_type.load(std::memory_order_acquire);
+    if (type == nullptr) {
+      texts.push_back(name);
+      PyStructSequence_Desc description{};
+      description.name = texts.back().c_str();
+      std::vector<PyStructSequence_Field> fields;
+      for (const std::string& field : program.return_names) {
+        texts.push_back(field);
+        fields.push_back({texts.back().c_str(), nullptr});
+      }
+      description.n_in_sequence = static_cast<int>(fields.size());
+      fields.push_back({nullptr, nullptr});
+      description.fields = fields.data();
+      type = PyStructSequence_NewType(&description);
+      if (type == nullptr) return nullptr;
+      const_cast<Program&>(program).return_type.store(type, std::memory_order_release);
+    }
+  }
+  Py_INCREF(type);
+  return type;
+}
+
+}  // namespace lamella::python

@@ -1,0 +1,225 @@
+// The Tensor type: its life, and how C++ tensors get their objects.
+#include "python/src/tensor.h"
+
+#include <structmember.h>
+
+#include <mutex>
+
+#include "python/src/errors.h"
+
+namespace lamella::python {
+
+PyTypeObject TensorType = {PyVarObject_HEAD_INIT(nullptr, 0)};
+
+namespace {
+
+PyTensor* as_tensor(PyObject* object) { return reinterpret_cast<PyTensor*>(object); }
+
+#ifdef Py_GIL_DISABLED
+// A wrapper may be dying in another thread while this one meets its tensor.
+std::mutex identity_mutex;
+PyTensor* take_spare() { return nullptr; }
+bool keep_spare(PyTensor*) { return false; }
+#else
+constexpr int kSpares = 64;
+PyTensor* spares[kSpares];  // guarded by the GIL
+int spare_count = 0;
+inline PyTensor* take_spare() { return spare_count > 0 ? spares[--spare_count] : nullptr; }
+inline bool keep_spare(PyTensor* object) {
+  if (spare_count == kSpares) return false;
+  spares[spare_count++] = object;
+  return true;
+}
+#endif
+
+void tensor_dealloc(PyObject* self) {
+  PyTensor* object = as_tensor(self);
+  if (object->weak_references != nullptr) [[unlikely]] PyObject_ClearWeakRefs(self);
+  if (lamella_tensor* tensor = object->tensor) {
+    {
+#ifdef Py_GIL_DISABLED
+      std::lock_guard lock(identity_mutex);
+#endif
+      if (tensor->python_object == self) tensor->python_object = nullptr;
+    }
+    detail::release(tensor);
+  }
+  if (Py_TYPE(self) == &TensorType && keep_spare(object)) [[likely]] return;
+  Py_TYPE(self)->tp_free(self);
+}
+
+[[gnu::noinline]] PyObject* object_of(lamella_tensor* owned) {
+#ifdef Py_GIL_DISABLED
+  std::lock_guard lock(identity_mutex);
+  auto* known = static_cast<PyObject*>(owned->python_object);
+  if (known == nullptr || !PyUnstable_TryIncRef(known)) return nullptr;
+#else
+  auto* known = static_cast<PyObject*>(owned->python_object);
+  Py_INCREF(known);
+#endif
+  detail::release(owned);
+  return known;
+}
+
+PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"data", nullptr};
+  PyObject* data = nullptr;
+  Py_ssize_t count = PyTuple_GET_SIZE(args);
+  return guarded([&]() -> PyObject* {
+    // Tensor(2, 3): uninitialised, of that shape.
+    bool sizes = count > 0;
+    for (Py_ssize_t i = 0; i < count; ++i) sizes = sizes && PyLong_Check(PyTuple_GET_ITEM(args, i));
+    TensorBase tensor;
+    if (sizes || (count == 0 && (kwargs == nullptr || PyDict_GET_SIZE(kwargs) == 0))) {
+      std::vector<int64_t> shape;
+      for (Py_ssize_t i = 0; i < count; ++i) {
+        shape.push_back(PyLong_AsLongLong(PyTuple_GET_ITEM(args, i)));
+        if (PyErr_Occurred() != nullptr) return nullptr;
+      }
+      if (count == 0) shape.push_back(0);
+      lamella_tensor* made = nullptr;
+      detail::check(lamella_tensor_empty(static_cast<int32_t>(shape.size()), shape.data(),
+                                         static_cast<uint8_t>(default_dtype()), 0, -1, &made));
+      tensor = TensorBase::adopt(made);
+    } else {
+      if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:Tensor", const_cast<char**>(names),
+                                       &data)) {
+        return nullptr;
+      }
+      if (is_tensor(data)) {
+        // An alias: one object cannot be of two types.
+        lamella_tensor* source = tensor_of(data);
+        lamella_tensor* made = nullptr;
+        detail::check(lamella_tensor_as_strided(source, source->ndim, source->sizes,
+                                                source->strides, source->storage_offset, &made));
+        tensor = TensorBase::adopt(made);
+      } else {
+        tensor = tensor_from_data(data, default_dtype(), true);
+        if (!tensor.defined()) return nullptr;
+      }
+    }
+    return wrap_as(type, tensor.unsafe_release());
+  });
+}
+
+Py_hash_t tensor_hash(PyObject* self) {
+  auto address = reinterpret_cast<size_t>(self);
+  return static_cast<Py_hash_t>((address >> 4) | (address << (8 * sizeof(address) - 4)));
+}
+
+PyObject* tensor_repr(PyObject* self) {
+  Ref module(PyImport_ImportModule("lamella._tensor_str"));
+  if (!module) return nullptr;
+  return PyObject_CallMethod(module.get(), "tensor_repr", "O", self);
+}
+
+// _add_to_tensor({name: function}): methods written in Python.
+PyObject* add_to_tensor(PyObject*, PyObject* members) {
+  if (PyDict_Update(TensorType.tp_dict, members) != 0) return nullptr;
+  PyType_Modified(&TensorType);
+  Py_RETURN_NONE;
+}
+
+// _as_subclass(tensor, type): an alias of the tensor as an object of a subclass.
+PyObject* as_subclass(PyObject*, PyObject* args) {
+  PyObject *self, *type;
+  if (!PyArg_ParseTuple(args, "O!O!:as_subclass", &TensorType, &self, &PyType_Type, &type)) {
+    return nullptr;
+  }
+  if (!PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), &TensorType)) {
+    return PyErr_Format(PyExc_TypeError, "as_subclass: expected 'cls' to be a subclass of Tensor, "
+                        "got %R", type);
+  }
+  lamella_tensor* source = tensor_of(self);
+  lamella_tensor* made = nullptr;
+  lamella_status status = lamella_tensor_as_strided(source, source->ndim, source->sizes,
+                                                    source->strides, source->storage_offset, &made);
+  if (status != LAMELLA_OK) return raise_status(status);
+  return wrap_as(reinterpret_cast<PyTypeObject*>(type), made);
+}
+
+PyMethodDef functions[] = {{"_add_to_tensor", add_to_tensor, METH_O, nullptr},
+                           {"_as_subclass", as_subclass, METH_VARARGS, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+PyObject* wrap(lamella_tensor* owned) {
+  if (owned == nullptr) [[unlikely]] Py_RETURN_NONE;
+  if (owned->python_object != nullptr) {
+    if (PyObject* known = object_of(owned)) return known;
+  }
+  PyTensor* object = take_spare();
+  if (object != nullptr) [[likely]] {
+    (void)PyObject_Init(reinterpret_cast<PyObject*>(object), &TensorType);
+  } else {
+    object = PyObject_New(PyTensor, &TensorType);
+    if (object == nullptr) {
+      detail::release(owned);
+      return nullptr;
+    }
+  }
+  object->tensor = owned;
+  object->weak_references = nullptr;
+  owned->python_object = object;
+#ifdef Py_GIL_DISABLED
+  PyUnstable_EnableTryIncRef(reinterpret_cast<PyObject*>(object));
+#endif
+  return reinterpret_cast<PyObject*>(object);
+}
+
+PyObject* wrap_as(PyTypeObject* type, lamella_tensor* owned) {
+  if (type == &TensorType) return wrap(owned);
+  PyObject* self = type->tp_alloc(type, 0);
+  if (self == nullptr) {
+    detail::release(owned);
+    return nullptr;
+  }
+  as_tensor(self)->tensor = owned;
+  as_tensor(self)->weak_references = nullptr;
+  owned->python_object = self;
+  return self;
+}
+
+const Table* SlotOperator::table() {
+  PyPacket* known = packet.load(std::memory_order_acquire);
+  if (known != nullptr) [[likely]] return table_of(known);
+  try {
+    const Table* table = make_table(qualified);
+    if (table == nullptr) return nullptr;
+  } catch (...) {
+    raise_current_exception();
+    return nullptr;
+  }
+  PyPacket* made = make_packet(&FunctionType_, qualified, strstr(qualified, "::") + 2, "lamella");
+  if (made == nullptr) return nullptr;
+  PyPacket* expected = nullptr;
+  if (!packet.compare_exchange_strong(expected, made)) {
+    Py_DECREF(made);
+    made = expected;
+  }
+  return table_of(made);
+}
+
+int add_tensor(PyObject* module) {
+  PyTypeObject* type = &TensorType;
+  type->tp_name = "lamella.Tensor";
+  type->tp_doc = "A multi-dimensional array of elements of one dtype.";
+  type->tp_basicsize = sizeof(PyTensor);
+  type->tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
+  type->tp_weaklistoffset = offsetof(PyTensor, weak_references);
+  type->tp_dealloc = tensor_dealloc;
+  type->tp_new = tensor_new;
+  type->tp_hash = tensor_hash;
+  type->tp_repr = tensor_repr;
+  type->tp_methods = tensor_methods;
+  type->tp_getset = tensor_getset;
+  fill_number_slots(type);
+  fill_buffer_slots(type);
+  if (PyType_Ready(type) != 0) return -1;
+  Py_INCREF(type);
+  if (PyModule_AddObject(module, "Tensor", reinterpret_cast<PyObject*>(type)) != 0) return -1;
+  return PyModule_AddFunctions(module, functions);
+}
+
+}  // namespace lamella::python

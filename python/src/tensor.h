@@ -1,0 +1,37 @@
+// What the parts of the Tensor type share.
+#pragma once
+#include "python/src/packet.h"
+
+namespace lamella::python {
+
+// An operator behind a slot of the type: found when first used.
+struct SlotOperator {
+  const char* qualified;
+  std::atomic<PyPacket*> packet{nullptr};
+  // NULL without an error if there is no such operator.
+  const Table* table();
+};
+
+// Fill in their part of TensorType before it is made ready.
+void fill_number_slots(PyTypeObject* type);
+void fill_buffer_slots(PyTypeObject* type);
+extern PyMethodDef tensor_methods[];
+extern PyGetSetDef tensor_getset[];
+
+// tensor[key] and tensor[key] = value.
+PyObject* tensor_subscript(PyObject* self, PyObject* key);
+int tensor_assign(PyObject* self, PyObject* key, PyObject* value);
+
+// The elements as nested lists; a number for a tensor without dimensions.
+PyObject* tensor_to_list(PyObject* self);
+// The one element as a Python number.
+PyObject* tensor_item(lamella_tensor* tensor);
+// Itself, or a copy, so that its elements can be read from memory: on the CPU, nothing lazy.
+TensorBase readable(lamella_tensor* tensor);
+// A tensor of Python data: numbers, nested sequences, arrays, tensors. dtype Undefined: inferred.
+TensorBase tensor_from_data(PyObject* data, ScalarType dtype, bool copy);
+// Memory of an object with the buffer protocol or __array_interface__; nothing without an error if
+// it has neither.
+TensorBase tensor_from_buffer(PyObject* object, bool* read_only);
+
+}  // namespace lamella::python

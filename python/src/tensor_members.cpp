@@ -1,0 +1,358 @@
+// Attributes and methods of tensors that are no operators: shape, dtype, memory, elements.
+#include <cstring>
+
+#include "lamella/core/ivalue.h"
+#include "python/src/errors.h"
+#include "python/src/numbers.h"
+#include "python/src/tensor.h"
+
+namespace lamella::python {
+namespace {
+
+KnownOperator permute_op{"aten::permute", ""};
+KnownOperator transpose_op{"aten::transpose", "int"};
+
+// Calls an operator by its packet, for those with more than one fitting overload.
+PyObject* call_named(SlotOperator& slot, PyObject* const* args, Py_ssize_t count) {
+  const Table* table = slot.table();
+  if (table == nullptr) {
+    if (PyErr_Occurred() != nullptr) return nullptr;
+    return PyErr_Format(PyExc_NotImplementedError, "%s: is not defined", slot.qualified);
+  }
+  return call_table(*table, strstr(slot.qualified, "::") + 2, false, args, count, nullptr);
+}
+
+PyObject* get_shape(PyObject* self, void*) {
+  return size_object(tensor_of(self)->sizes, tensor_of(self)->ndim);
+}
+PyObject* get_dtype(PyObject* self, void*) {
+  return dtype_object(static_cast<ScalarType>(tensor_of(self)->scalar_type));
+}
+PyObject* get_device(PyObject* self, void*) {
+  lamella_tensor* tensor = tensor_of(self);
+  return device_object(
+      Device(static_cast<DeviceType>(tensor->device_type), tensor->device_index));
+}
+PyObject* get_layout(PyObject* self, void*) {
+  return layout_object(static_cast<Layout>(tensor_of(self)->layout));
+}
+PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(tensor_of(self)->ndim); }
+PyObject* get_itemsize(PyObject* self, void*) {
+  return PyLong_FromSize_t(element_size(static_cast<ScalarType>(tensor_of(self)->scalar_type)));
+}
+PyObject* get_nbytes(PyObject* self, void*) {
+  return PyLong_FromSize_t(tensor_ref(self).nbytes());
+}
+template <DeviceType D>
+PyObject* is_on(PyObject* self, void*) {
+  return PyBool_FromLong(tensor_of(self)->device_type == static_cast<uint8_t>(D));
+}
+PyObject* get_version(PyObject* self, void*) {
+  return PyLong_FromUnsignedLong(lamella_tensor_version(tensor_of(self)));
+}
+
+PyObject* get_t(PyObject* self, void*) {
+  lamella_tensor* tensor = tensor_of(self);
+  return guarded([&]() -> PyObject* {
+    std::vector<int64_t> dims;
+    for (int64_t d = tensor->ndim; d-- > 0;) dims.push_back(d);
+    TensorBase result = call_known(
+        permute_op, {tensor_value(tensor), list_value(LAMELLA_INT_LIST, dims.data(), dims.size())});
+    return result.defined() ? wrap(std::move(result)) : nullptr;
+  });
+}
+PyObject* get_mt(PyObject* self, void*) {
+  if (tensor_of(self)->ndim < 2) {
+    return PyErr_Format(PyExc_RuntimeError,
+                        "mT: expected a tensor of at least 2 dimensions, got %d",
+                        tensor_of(self)->ndim);
+  }
+  TensorBase result =
+      call_known(transpose_op, {tensor_value(tensor_of(self)), int_value(-2), int_value(-1)});
+  return result.defined() ? wrap(std::move(result)) : nullptr;
+}
+PyObject* conjugated(PyObject* tensor) {
+  static SlotOperator conj{"aten::conj"};
+  Ref owned(tensor);
+  if (!owned || !is_complex(static_cast<ScalarType>(tensor_of(tensor)->scalar_type))) {
+    return owned.release();
+  }
+  return call_named(conj, &tensor, 1);
+}
+PyObject* get_h(PyObject* self, void*) {
+  if (tensor_of(self)->ndim != 2 && tensor_of(self)->ndim != 0) {
+    return PyErr_Format(PyExc_RuntimeError, "H: expected a tensor of 2 dimensions, got %d",
+                        tensor_of(self)->ndim);
+  }
+  return conjugated(get_t(self, nullptr));
+}
+PyObject* get_mh(PyObject* self, void*) { return conjugated(get_mt(self, nullptr)); }
+PyObject* get_part(PyObject* self, void* slot) {
+  return call_named(*static_cast<SlotOperator*>(slot), &self, 1);
+}
+SlotOperator real_op{"aten::real"}, imag_op{"aten::imag"};
+
+bool read_dim(lamella_tensor* tensor, PyObject* object, const char* what, int64_t* dim) {
+  Match m = read_int(object, dim);
+  if (m == Match::kNo) {
+    PyErr_Format(PyExc_TypeError, "%s: expected 'dim' to be int, got %s", what,
+                 Py_TYPE(object)->tp_name);
+  }
+  if (m != Match::kYes) return false;
+  int64_t ndim = tensor->ndim;
+  if (*dim < -ndim || *dim >= ndim) {
+    PyErr_Format(PyExc_IndexError, "%s: expected 'dim' from %lld to %lld, got %lld", what,
+                 static_cast<long long>(-ndim), static_cast<long long>(ndim - 1),
+                 static_cast<long long>(*dim));
+    return false;
+  }
+  if (*dim < 0) *dim += ndim;
+  return true;
+}
+
+template <bool Strides>
+PyObject* extents(PyObject* self, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"dim", nullptr};
+  PyObject* object = Py_None;
+  const char* what = Strides ? "stride" : "size";
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, Strides ? "|O:stride" : "|O:size",
+                                   const_cast<char**>(names), &object)) {
+    return nullptr;
+  }
+  lamella_tensor* tensor = tensor_of(self);
+  const int64_t* list = Strides ? tensor->strides : tensor->sizes;
+  if (object != Py_None) {
+    int64_t dim;
+    return read_dim(tensor, object, what, &dim) ? PyLong_FromLongLong(list[dim]) : nullptr;
+  }
+  if (!Strides) return size_object(list, tensor->ndim);
+  PyObject* result = PyTuple_New(tensor->ndim);
+  for (int d = 0; result != nullptr && d < tensor->ndim; ++d) {
+    PyTuple_SET_ITEM(result, d, PyLong_FromLongLong(list[d]));
+  }
+  return result;
+}
+
+PyObject* dim(PyObject* self, PyObject*) { return get_ndim(self, nullptr); }
+PyObject* numel(PyObject* self, PyObject*) {
+  return PyLong_FromLongLong(tensor_of(self)->numel);
+}
+PyObject* element_bytes(PyObject* self, PyObject*) { return get_itemsize(self, nullptr); }
+PyObject* storage_offset(PyObject* self, PyObject*) {
+  return PyLong_FromLongLong(tensor_of(self)->storage_offset);
+}
+PyObject* data_ptr(PyObject* self, PyObject*) { return PyLong_FromVoidPtr(tensor_of(self)->data); }
+PyObject* get_device_index(PyObject* self, PyObject*) {
+  return PyLong_FromLong(tensor_of(self)->device_index);
+}
+template <uint32_t Flag>
+PyObject* has_flag(PyObject* self, PyObject*) {
+  return PyBool_FromLong((tensor_of(self)->flags & Flag) != 0);
+}
+template <bool (*Test)(ScalarType)>
+PyObject* of_type(PyObject* self, PyObject*) {
+  return PyBool_FromLong(Test(static_cast<ScalarType>(tensor_of(self)->scalar_type)));
+}
+bool test_floating(ScalarType type) { return is_floating_point(type); }
+bool test_complex(ScalarType type) { return is_complex(type); }
+bool test_signed(ScalarType type) { return is_signed_type(type); }
+
+PyObject* is_contiguous(PyObject* self, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"memory_format", nullptr};
+  PyObject* format = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O!:is_contiguous", const_cast<char**>(names),
+                                   &MemoryFormatType, &format)) {
+    return nullptr;
+  }
+  MemoryFormat wanted = format != nullptr ? reinterpret_cast<PyMemoryFormat*>(format)->format
+                                          : MemoryFormat::Contiguous;
+  return PyBool_FromLong(tensor_ref(self).is_contiguous(wanted));
+}
+
+PyObject* item(PyObject* self, PyObject*) { return tensor_item(tensor_of(self)); }
+PyObject* to_list(PyObject* self, PyObject*) { return tensor_to_list(self); }
+PyObject* as_complex(PyObject* self, PyObject*) {
+  Ref value(tensor_item(tensor_of(self)));
+  if (!value) return nullptr;
+  Py_complex number = PyComplex_AsCComplex(value.get());
+  return PyErr_Occurred() != nullptr ? nullptr : PyComplex_FromCComplex(number);
+}
+
+SlotOperator to_op{"aten::to"};
+
+template <ScalarType T>
+PyObject* convert_to(PyObject* self, PyObject*) {
+  if (tensor_of(self)->scalar_type == static_cast<uint8_t>(T)) {
+    Py_INCREF(self);
+    return self;
+  }
+  Ref dtype(dtype_object(T));
+  PyObject* args[] = {self, dtype.get()};
+  return call_named(to_op, args, 2);
+}
+PyObject* cpu(PyObject* self, PyObject*) {
+  if (tensor_of(self)->device_type == 0) {
+    Py_INCREF(self);
+    return self;
+  }
+  Ref device(device_object(Device(kCPU)));
+  PyObject* args[] = {self, device.get()};
+  return call_named(to_op, args, 2);
+}
+PyObject* is_set_to(PyObject* self, PyObject* other) {
+  if (!is_tensor(other)) return PyErr_Format(PyExc_TypeError, "is_set_to: expected a Tensor");
+  lamella_tensor *a = tensor_of(self), *b = tensor_of(other);
+  bool same = a->storage == b->storage && a->storage_offset == b->storage_offset &&
+              a->ndim == b->ndim &&
+              memcmp(a->sizes, b->sizes, sizeof(int64_t) * static_cast<size_t>(a->ndim)) == 0 &&
+              memcmp(a->strides, b->strides, sizeof(int64_t) * static_cast<size_t>(a->ndim)) == 0;
+  return PyBool_FromLong(same);
+}
+// The memory behind a tensor: its address, and its size in bytes.
+PyObject* storage_info(PyObject* self, PyObject*) {
+  lamella_tensor* tensor = tensor_of(self);
+  return Py_BuildValue("KKn", reinterpret_cast<unsigned long long>(tensor->storage),
+                       reinterpret_cast<unsigned long long>(lamella_tensor_storage_data(tensor)),
+                       static_cast<Py_ssize_t>(lamella_tensor_storage_bytes(tensor)));
+}
+
+PyCFunction keywords(PyCFunctionWithKeywords function) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+PyObject* list_of_elements(const char* data, const lamella_tensor* tensor, int d, size_t bytes) {
+  if (d == tensor->ndim) {
+    lamella_value value;
+    double parts[2];
+    load_element(data, static_cast<ScalarType>(tensor->scalar_type), &value, parts);
+    switch (value.tag) {
+      case LAMELLA_DOUBLE: return PyFloat_FromDouble(value.as.d);
+      case LAMELLA_BOOL: return PyBool_FromLong(value.as.i != 0);
+      case LAMELLA_COMPLEX: return PyComplex_FromDoubles(parts[0], parts[1]);
+      default:
+        return tensor->scalar_type == static_cast<uint8_t>(ScalarType::UInt64)
+                   ? PyLong_FromUnsignedLongLong(static_cast<uint64_t>(value.as.i))
+                   : PyLong_FromLongLong(value.as.i);
+    }
+  }
+  Py_ssize_t size = static_cast<Py_ssize_t>(tensor->sizes[d]);
+  PyObject* list = PyList_New(size);
+  for (Py_ssize_t i = 0; list != nullptr && i < size; ++i) {
+    PyObject* element = list_of_elements(
+        data + i * tensor->strides[d] * static_cast<Py_ssize_t>(bytes), tensor, d + 1, bytes);
+    if (element == nullptr) {
+      Py_CLEAR(list);
+    } else {
+      PyList_SET_ITEM(list, i, element);
+    }
+  }
+  return list;
+}
+
+}  // namespace
+
+PyObject* tensor_item(lamella_tensor* tensor) {
+  lamella_value value;
+  double parts[2];
+  if (read_element(tensor, &value, parts) != Match::kYes) return nullptr;
+  switch (value.tag) {
+    case LAMELLA_DOUBLE: return PyFloat_FromDouble(value.as.d);
+    case LAMELLA_BOOL: return PyBool_FromLong(value.as.i != 0);
+    case LAMELLA_COMPLEX: return PyComplex_FromDoubles(parts[0], parts[1]);
+    default:
+      return tensor->scalar_type == static_cast<uint8_t>(ScalarType::UInt64)
+                 ? PyLong_FromUnsignedLongLong(static_cast<uint64_t>(value.as.i))
+                 : PyLong_FromLongLong(value.as.i);
+  }
+}
+
+TensorBase readable(lamella_tensor* tensor) {
+  static SlotOperator resolve_conj{"aten::resolve_conj"}, resolve_neg{"aten::resolve_neg"};
+  if (tensor->device_type == static_cast<uint8_t>(DeviceType::Meta)) {
+    PyErr_SetString(PyExc_NotImplementedError,
+                    "expected a tensor with elements to read, got one on device meta");
+    return TensorBase();
+  }
+  Ref object(wrap(TensorBase::borrow(tensor)));
+  if (object && (tensor->flags & LAMELLA_TENSOR_CONJ) != 0) {
+    PyObject* argument = object.get();
+    object = Ref(call_named(resolve_conj, &argument, 1));
+  }
+  if (object && (tensor_of(object.get())->flags & LAMELLA_TENSOR_NEG) != 0) {
+    PyObject* argument = object.get();
+    object = Ref(call_named(resolve_neg, &argument, 1));
+  }
+  if (object) object = Ref(cpu(object.get(), nullptr));
+  return object ? tensor_ref(object.get()) : TensorBase();
+}
+
+PyObject* tensor_to_list(PyObject* self) {
+  TensorBase tensor = readable(tensor_of(self));
+  if (!tensor.defined()) return nullptr;
+  return list_of_elements(static_cast<const char*>(tensor.data_ptr()), tensor.impl(), 0,
+                          tensor.itemsize());
+}
+
+PyGetSetDef tensor_getset[] = {
+    {"shape", get_shape, nullptr, "The sizes of all dimensions.", nullptr},
+    {"dtype", get_dtype, nullptr, "The type of the elements.", nullptr},
+    {"device", get_device, nullptr, "Where the memory is.", nullptr},
+    {"layout", get_layout, nullptr, nullptr, nullptr},
+    {"ndim", get_ndim, nullptr, "The number of dimensions.", nullptr},
+    {"itemsize", get_itemsize, nullptr, "Bytes of one element.", nullptr},
+    {"nbytes", get_nbytes, nullptr, "Bytes of all elements.", nullptr},
+    {"is_cpu", is_on<DeviceType::CPU>, nullptr, nullptr, nullptr},
+    {"is_cuda", is_on<DeviceType::CUDA>, nullptr, nullptr, nullptr},
+    {"is_meta", is_on<DeviceType::Meta>, nullptr, nullptr, nullptr},
+    {"T", get_t, nullptr, "The tensor with its dimensions reversed.", nullptr},
+    {"mT", get_mt, nullptr, "The tensor with its last two dimensions exchanged.", nullptr},
+    {"H", get_h, nullptr, "The matrix transposed and conjugated.", nullptr},
+    {"mH", get_mh, nullptr, "The last two dimensions exchanged, conjugated.", nullptr},
+    {"real", get_part, nullptr, "A view of the real parts.", &real_op},
+    {"imag", get_part, nullptr, "A view of the imaginary parts.", &imag_op},
+    {"_version", get_version, nullptr, "Writes so far, through any alias.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+PyMethodDef tensor_methods[] = {
+    {"size", keywords(extents<false>), METH_VARARGS | METH_KEYWORDS,
+     "The shape, or the size of one dimension."},
+    {"stride", keywords(extents<true>), METH_VARARGS | METH_KEYWORDS,
+     "The strides, or that of one dimension, counted in elements."},
+    {"dim", dim, METH_NOARGS, "The number of dimensions."},
+    {"ndimension", dim, METH_NOARGS, "The number of dimensions."},
+    {"numel", numel, METH_NOARGS, "The number of elements."},
+    {"nelement", numel, METH_NOARGS, "The number of elements."},
+    {"element_size", element_bytes, METH_NOARGS, "Bytes of one element."},
+    {"storage_offset", storage_offset, METH_NOARGS,
+     "Where the first element is in the storage, counted in elements."},
+    {"data_ptr", data_ptr, METH_NOARGS, "The address of the first element."},
+    {"get_device", get_device_index, METH_NOARGS, "The device's index, -1 for the current one."},
+    {"is_contiguous", keywords(is_contiguous), METH_VARARGS | METH_KEYWORDS,
+     "Whether the elements lie in memory in the order of a memory format."},
+    {"is_floating_point", of_type<test_floating>, METH_NOARGS, nullptr},
+    {"is_complex", of_type<test_complex>, METH_NOARGS, nullptr},
+    {"is_signed", of_type<test_signed>, METH_NOARGS, nullptr},
+    {"is_conj", has_flag<LAMELLA_TENSOR_CONJ>, METH_NOARGS, nullptr},
+    {"is_neg", has_flag<LAMELLA_TENSOR_NEG>, METH_NOARGS, nullptr},
+    {"is_inference", has_flag<LAMELLA_TENSOR_INFERENCE>, METH_NOARGS, nullptr},
+    {"is_set_to", is_set_to, METH_O, "Whether both are the same view of the same memory."},
+    {"item", item, METH_NOARGS, "The one element as a Python number."},
+    {"tolist", to_list, METH_NOARGS, "The elements as nested lists."},
+    {"__complex__", as_complex, METH_NOARGS, nullptr},
+    {"float", convert_to<ScalarType::Float>, METH_NOARGS, "Converts to float32."},
+    {"double", convert_to<ScalarType::Double>, METH_NOARGS, "Converts to float64."},
+    {"half", convert_to<ScalarType::Half>, METH_NOARGS, "Converts to float16."},
+    {"bfloat16", convert_to<ScalarType::BFloat16>, METH_NOARGS, "Converts to bfloat16."},
+    {"int", convert_to<ScalarType::Int>, METH_NOARGS, "Converts to int32."},
+    {"long", convert_to<ScalarType::Long>, METH_NOARGS, "Converts to int64."},
+    {"short", convert_to<ScalarType::Short>, METH_NOARGS, "Converts to int16."},
+    {"char", convert_to<ScalarType::Char>, METH_NOARGS, "Converts to int8."},
+    {"byte", convert_to<ScalarType::Byte>, METH_NOARGS, "Converts to uint8."},
+    {"bool", convert_to<ScalarType::Bool>, METH_NOARGS, "Converts to bool."},
+    {"cfloat", convert_to<ScalarType::ComplexFloat>, METH_NOARGS, "Converts to complex64."},
+    {"cdouble", convert_to<ScalarType::ComplexDouble>, METH_NOARGS, "Converts to complex128."},
+    {"cpu", cpu, METH_NOARGS, "Copies to the CPU, or itself if it is there."},
+    {"_storage_info", storage_info, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace lamella::python

@@ -1,0 +1,191 @@
+// Tensors as Python numbers: arithmetic, comparison, conversion.
+#include "python/src/errors.h"
+#include "python/src/numbers.h"
+#include "python/src/tensor.h"
+
+namespace lamella::python {
+namespace {
+
+enum Slot {
+  kAdd, kSub, kMul, kTrueDivide, kFloorDivide, kRemainder, kPow, kMatmul, kAnd, kOr, kXor, kLShift,
+  kRShift, kInplaceAdd, kInplaceSub, kInplaceMul, kInplaceTrueDivide, kInplaceFloorDivide,
+  kInplaceRemainder, kInplacePow, kInplaceAnd, kInplaceOr, kInplaceXor, kInplaceLShift,
+  kInplaceRShift, kNeg, kAbs, kInvert, kLt, kLe, kEq, kNe, kGt, kGe, kAny, kSlots
+};
+SlotOperator slots[kSlots] = {
+    {"aten::add"}, {"aten::sub"}, {"aten::mul"}, {"aten::div"}, {"aten::floor_divide"},
+    {"aten::remainder"}, {"aten::pow"}, {"aten::matmul"}, {"aten::bitwise_and"},
+    {"aten::bitwise_or"}, {"aten::bitwise_xor"}, {"aten::bitwise_left_shift"},
+    {"aten::bitwise_right_shift"}, {"aten::add_"}, {"aten::sub_"}, {"aten::mul_"}, {"aten::div_"},
+    {"aten::floor_divide_"}, {"aten::remainder_"}, {"aten::pow_"}, {"aten::bitwise_and_"},
+    {"aten::bitwise_or_"}, {"aten::bitwise_xor_"}, {"aten::bitwise_left_shift_"},
+    {"aten::bitwise_right_shift_"}, {"aten::neg"}, {"aten::abs"}, {"aten::bitwise_not"},
+    {"aten::lt"}, {"aten::le"}, {"aten::eq"}, {"aten::ne"}, {"aten::gt"}, {"aten::ge"},
+    {"aten::any"}};
+
+inline PyObject* call_slot(SlotOperator& slot, PyObject* const* args, Py_ssize_t count) {
+  const Table* table = slot.table();
+  if (table == nullptr) [[unlikely]] {
+    if (PyErr_Occurred() != nullptr) return nullptr;
+    Py_RETURN_NOTIMPLEMENTED;
+  }
+  return call_table(*table, nullptr, false, args, count, nullptr);
+}
+
+template <Slot S>
+PyObject* binary(PyObject* a, PyObject* b) {
+  PyObject* args[] = {a, b};
+  return call_slot(slots[S], args, 2);
+}
+template <Slot S>
+PyObject* ternary(PyObject* a, PyObject* b, PyObject* modulus) {
+  if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
+  return binary<S>(a, b);
+}
+// An operator of one argument that must be there: Python has nothing to fall back on.
+template <Slot S>
+PyObject* unary(PyObject* a) {
+  PyObject* result = call_slot(slots[S], &a, 1);
+  if (result != Py_NotImplemented) return result;
+  Py_DECREF(result);
+  return PyErr_Format(PyExc_TypeError, "%s: cannot be applied to this tensor", slots[S].qualified);
+}
+
+PyObject* divmod(PyObject* a, PyObject* b) {
+  Ref quotient(binary<kFloorDivide>(a, b));
+  if (!quotient || quotient.get() == Py_NotImplemented) return quotient.release();
+  Ref remainder(binary<kRemainder>(a, b));
+  if (!remainder || remainder.get() == Py_NotImplemented) return remainder.release();
+  return PyTuple_Pack(2, quotient.get(), remainder.get());
+}
+PyObject* positive(PyObject* a) {
+  Py_INCREF(a);
+  return a;
+}
+
+int truth(PyObject* self) {
+  lamella_tensor* tensor = tensor_of(self);
+  if (tensor->numel != 1) {
+    PyErr_Format(PyExc_RuntimeError,
+                 "bool: expected a tensor of one element, got one of %lld; use any() or all()",
+                 static_cast<long long>(tensor->numel));
+    return -1;
+  }
+  lamella_value value;
+  double parts[2];
+  if (read_element(tensor, &value, parts) != Match::kYes) return -1;
+  if (value.tag == LAMELLA_COMPLEX) return parts[0] != 0 || parts[1] != 0;
+  return value.tag == LAMELLA_DOUBLE ? value.as.d != 0 : value.as.i != 0;
+}
+
+PyObject* as_int(PyObject* self) {
+  Ref item(tensor_item(tensor_of(self)));
+  return item ? PyNumber_Long(item.get()) : nullptr;
+}
+PyObject* as_float(PyObject* self) {
+  Ref item(tensor_item(tensor_of(self)));
+  return item ? PyNumber_Float(item.get()) : nullptr;
+}
+PyObject* as_index(PyObject* self) {
+  lamella_tensor* tensor = tensor_of(self);
+  if (tensor->numel != 1 || !is_integral(static_cast<ScalarType>(tensor->scalar_type), true)) {
+    PyErr_SetString(PyExc_TypeError,
+                    "index: expected a tensor of one integer to use it as an index");
+    return nullptr;
+  }
+  return as_int(self);
+}
+
+PyObject* compare(PyObject* a, PyObject* b, int op) {
+  static_assert(kLe - kLt == Py_LE - Py_LT && kEq - kLt == Py_EQ - Py_LT &&
+                kNe - kLt == Py_NE - Py_LT && kGt - kLt == Py_GT - Py_LT &&
+                kGe - kLt == Py_GE - Py_LT);
+  PyObject* args[] = {a, b};
+  return call_slot(slots[kLt + op], args, 2);
+}
+
+int contains(PyObject* self, PyObject* item) {
+  Ref equal(compare(self, item, Py_EQ));
+  if (equal && equal.get() == Py_NotImplemented) {
+    PyErr_Format(PyExc_TypeError, "in: expected a tensor or a number, got %s",
+                 Py_TYPE(item)->tp_name);
+    return -1;
+  }
+  if (!equal) return -1;
+  PyObject* argument = equal.get();
+  Ref any(call_slot(slots[kAny], &argument, 1));
+  return any ? PyObject_IsTrue(any.get()) : -1;
+}
+
+Py_ssize_t length(PyObject* self) {
+  lamella_tensor* tensor = tensor_of(self);
+  if (tensor->ndim > 0) return static_cast<Py_ssize_t>(tensor->sizes[0]);
+  PyErr_SetString(PyExc_TypeError, "len: expected a tensor with dimensions, got one without");
+  return -1;
+}
+PyObject* item_at(PyObject* self, Py_ssize_t index) {
+  Ref key(PyLong_FromSsize_t(index));
+  return key ? tensor_subscript(self, key.get()) : nullptr;
+}
+PyObject* iterate(PyObject* self) {
+  if (tensor_of(self)->ndim > 0) return PySeqIter_New(self);
+  PyErr_SetString(PyExc_TypeError, "iter: expected a tensor with dimensions, got one without");
+  return nullptr;
+}
+
+PyNumberMethods number;
+PySequenceMethods sequence;
+PyMappingMethods mapping;
+
+}  // namespace
+
+void fill_number_slots(PyTypeObject* type) {
+  number.nb_add = binary<kAdd>;
+  number.nb_subtract = binary<kSub>;
+  number.nb_multiply = binary<kMul>;
+  number.nb_true_divide = binary<kTrueDivide>;
+  number.nb_floor_divide = binary<kFloorDivide>;
+  number.nb_remainder = binary<kRemainder>;
+  number.nb_power = ternary<kPow>;
+  number.nb_matrix_multiply = binary<kMatmul>;
+  number.nb_and = binary<kAnd>;
+  number.nb_or = binary<kOr>;
+  number.nb_xor = binary<kXor>;
+  number.nb_lshift = binary<kLShift>;
+  number.nb_rshift = binary<kRShift>;
+  number.nb_inplace_add = binary<kInplaceAdd>;
+  number.nb_inplace_subtract = binary<kInplaceSub>;
+  number.nb_inplace_multiply = binary<kInplaceMul>;
+  number.nb_inplace_true_divide = binary<kInplaceTrueDivide>;
+  number.nb_inplace_floor_divide = binary<kInplaceFloorDivide>;
+  number.nb_inplace_remainder = binary<kInplaceRemainder>;
+  number.nb_inplace_power = ternary<kInplacePow>;
+  number.nb_inplace_and = binary<kInplaceAnd>;
+  number.nb_inplace_or = binary<kInplaceOr>;
+  number.nb_inplace_xor = binary<kInplaceXor>;
+  number.nb_inplace_lshift = binary<kInplaceLShift>;
+  number.nb_inplace_rshift = binary<kInplaceRShift>;
+  number.nb_negative = unary<kNeg>;
+  number.nb_positive = positive;
+  number.nb_absolute = unary<kAbs>;
+  number.nb_invert = unary<kInvert>;
+  number.nb_divmod = divmod;
+  number.nb_bool = truth;
+  number.nb_int = as_int;
+  number.nb_float = as_float;
+  number.nb_index = as_index;
+  sequence.sq_length = length;
+  sequence.sq_item = item_at;
+  sequence.sq_contains = contains;
+  mapping.mp_length = length;
+  mapping.mp_subscript = tensor_subscript;
+  mapping.mp_ass_subscript = tensor_assign;
+  type->tp_as_number = &number;
+  type->tp_as_sequence = &sequence;
+  type->tp_as_mapping = &mapping;
+  type->tp_richcompare = compare;
+  type->tp_iter = iterate;
+}
+
+
+}  // namespace lamella::python

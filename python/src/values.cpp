@@ -1,0 +1,606 @@
+// dtype, device, layout, memory_format, Generator and Size.
+#include <cstring>
+
+#include "lamella/core/generator_impl.h"
+#include "lamella/core/tensor_options.h"
+#include "python/src/errors.h"
+
+namespace lamella::python {
+
+PyTypeObject DtypeType = {PyVarObject_HEAD_INIT(nullptr, 0)};
+PyTypeObject DeviceType_ = {PyVarObject_HEAD_INIT(nullptr, 0)};
+PyTypeObject LayoutType = {PyVarObject_HEAD_INIT(nullptr, 0)};
+PyTypeObject MemoryFormatType = {PyVarObject_HEAD_INIT(nullptr, 0)};
+PyTypeObject GeneratorType = {PyVarObject_HEAD_INIT(nullptr, 0)};
+PyTypeObject SizeType = {PyVarObject_HEAD_INIT(nullptr, 0)};
+
+namespace {
+
+// Objects that exist once, by number. Filled when the module is made and never changed.
+PyObject* dtypes[64];
+PyObject* layouts[static_cast<int>(Layout::NumOptions)];
+PyObject* formats[static_cast<int>(MemoryFormat::NumOptions)];
+
+PyObject* cached(PyObject* object, const char* what) {
+  if (object == nullptr) return PyErr_Format(PyExc_RuntimeError, "unknown %s", what);
+  Py_INCREF(object);
+  return object;
+}
+
+// ---- dtype ----
+
+ScalarType type_of(PyObject* self) { return reinterpret_cast<PyDtype*>(self)->type; }
+
+PyObject* dtype_repr(PyObject* self) {
+  return PyUnicode_FromFormat("lamella.%s", dtype_name(type_of(self)));
+}
+PyObject* dtype_reduce(PyObject* self, PyObject*) {
+  return PyUnicode_FromString(dtype_name(type_of(self)));
+}
+PyObject* dtype_itemsize(PyObject* self, void*) {
+  return PyLong_FromSize_t(element_size(type_of(self)));
+}
+PyObject* dtype_is_floating(PyObject* self, void*) {
+  return PyBool_FromLong(is_floating_point(type_of(self)));
+}
+PyObject* dtype_is_complex(PyObject* self, void*) {
+  return PyBool_FromLong(is_complex(type_of(self)));
+}
+PyObject* dtype_is_signed(PyObject* self, void*) {
+  return PyBool_FromLong(is_signed_type(type_of(self)));
+}
+PyObject* dtype_to_real(PyObject* self, PyObject*) {
+  return dtype_object(to_real_type(type_of(self)));
+}
+PyObject* dtype_to_complex(PyObject* self, PyObject*) {
+  return guarded([&] { return dtype_object(to_complex_type(type_of(self))); });
+}
+
+PyGetSetDef dtype_getset[] = {
+    {"itemsize", dtype_itemsize, nullptr, "Bytes of one element.", nullptr},
+    {"is_floating_point", dtype_is_floating, nullptr, nullptr, nullptr},
+    {"is_complex", dtype_is_complex, nullptr, nullptr, nullptr},
+    {"is_signed", dtype_is_signed, nullptr, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyMethodDef dtype_methods[] = {
+    {"__reduce__", dtype_reduce, METH_NOARGS, nullptr},
+    {"to_real", dtype_to_real, METH_NOARGS, "The dtype of the real and imaginary parts."},
+    {"to_complex", dtype_to_complex, METH_NOARGS, "The complex dtype with such parts."},
+    {nullptr, nullptr, 0, nullptr}};
+
+bool dtype_by_name(const char* name, ScalarType* type) {
+  if (strcmp(name, "bool_") == 0) name = "bool";
+  for (PyObject* object : dtypes) {
+    if (object != nullptr && strcmp(name, dtype_name(type_of(object))) == 0) {
+      *type = type_of(object);
+      return true;
+    }
+  }
+  return false;
+}
+
+// ---- device ----
+
+Device device_of(PyObject* self) { return reinterpret_cast<PyDevice*>(self)->device; }
+
+PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"type", "index", nullptr};
+  PyObject* type;
+  PyObject* index = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char**>(names), &type,
+                                   &index)) {
+    return nullptr;
+  }
+  Device device(kCPU);
+  int found = device_from_object(type, &device);
+  if (found < 0) return nullptr;
+  if (found == 0) {
+    return PyErr_Format(PyExc_TypeError, "device: expected 'type' to be a str, int or device, got %s",
+                        Py_TYPE(type)->tp_name);
+  }
+  if (index != Py_None) {
+    long number = PyLong_AsLong(index);
+    if (number == -1 && PyErr_Occurred() != nullptr) return nullptr;
+    if (device.has_index()) {
+      return PyErr_Format(PyExc_RuntimeError,
+                          "device: expected 'type' without an index beside 'index', got '%s'",
+                          device.str().c_str());
+    }
+    if (number < 0 || number > 127) {
+      return PyErr_Format(PyExc_RuntimeError,
+                          "device: expected 'index' from 0 to 127, got %ld", number);
+    }
+    device.set_index(static_cast<DeviceIndex>(number));
+  }
+  return device_object(device);
+}
+PyObject* device_repr(PyObject* self) {
+  Device device = device_of(self);
+  if (!device.has_index()) {
+    return PyUnicode_FromFormat("device(type='%s')", DeviceTypeName(device.type()));
+  }
+  return PyUnicode_FromFormat("device(type='%s', index=%d)", DeviceTypeName(device.type()),
+                              device.index());
+}
+PyObject* device_str(PyObject* self) {
+  return PyUnicode_FromString(device_of(self).str().c_str());
+}
+Py_hash_t device_hash(PyObject* self) {
+  Device device = device_of(self);
+  return static_cast<int>(device.type()) * 256 + device.index() + 2;
+}
+PyObject* device_compare(PyObject* self, PyObject* other, int op) {
+  if (Py_TYPE(other) != &DeviceType_ || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+  return PyBool_FromLong((device_of(self) == device_of(other)) == (op == Py_EQ));
+}
+PyObject* device_type(PyObject* self, void*) {
+  return PyUnicode_FromString(DeviceTypeName(device_of(self).type()));
+}
+PyObject* device_index(PyObject* self, void*) {
+  if (!device_of(self).has_index()) Py_RETURN_NONE;
+  return PyLong_FromLong(device_of(self).index());
+}
+PyObject* device_reduce(PyObject* self, PyObject*) {
+  return Py_BuildValue("O(s)", &DeviceType_, device_of(self).str().c_str());
+}
+PyGetSetDef device_getset[] = {{"type", device_type, nullptr, nullptr, nullptr},
+                               {"index", device_index, nullptr, nullptr, nullptr},
+                               {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyMethodDef device_methods[] = {{"__reduce__", device_reduce, METH_NOARGS, nullptr},
+                                {nullptr, nullptr, 0, nullptr}};
+
+// ---- layout and memory format ----
+
+const char* layout_name(Layout layout) {
+  constexpr const char* names[] = {"strided",    "sparse_coo", "sparse_csr", "_mkldnn",
+                                   "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged"};
+  return names[static_cast<int>(layout)];
+}
+PyObject* layout_repr(PyObject* self) {
+  return PyUnicode_FromFormat("lamella.%s",
+                              layout_name(reinterpret_cast<PyLayout*>(self)->layout));
+}
+PyObject* layout_reduce(PyObject* self, PyObject*) {
+  return PyUnicode_FromString(layout_name(reinterpret_cast<PyLayout*>(self)->layout));
+}
+PyObject* format_repr(PyObject* self) {
+  return PyUnicode_FromFormat("lamella.%s",
+                              toString(reinterpret_cast<PyMemoryFormat*>(self)->format));
+}
+PyObject* format_reduce(PyObject* self, PyObject*) {
+  return PyUnicode_FromString(toString(reinterpret_cast<PyMemoryFormat*>(self)->format));
+}
+PyMethodDef layout_methods[] = {{"__reduce__", layout_reduce, METH_NOARGS, nullptr},
+                                {nullptr, nullptr, 0, nullptr}};
+PyMethodDef format_methods[] = {{"__reduce__", format_reduce, METH_NOARGS, nullptr},
+                                {nullptr, nullptr, 0, nullptr}};
+
+// ---- Generator ----
+
+GeneratorImpl& generator_of(PyObject* self) {
+  return *static_cast<GeneratorImpl*>(reinterpret_cast<PyGenerator*>(self)->generator);
+}
+PyObject* generator_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"device", nullptr};
+  PyObject* object = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(names),
+                                   &object)) {
+    return nullptr;
+  }
+  Device device(kCPU);
+  if (object != nullptr && device_from_object(object, &device) <= 0) {
+    if (PyErr_Occurred() == nullptr) {
+      PyErr_SetString(PyExc_TypeError, "Generator: expected 'device' to be a device");
+    }
+    return nullptr;
+  }
+  if (!device.is_cpu()) {
+    return PyErr_Format(PyExc_RuntimeError, "Generator: expected 'device' to be cpu, got %s",
+                        device.str().c_str());
+  }
+  return guarded([&]() -> PyObject* {
+    Generator made = make_cpu_generator();
+    PyObject* self = type->tp_alloc(type, 0);
+    if (self != nullptr) reinterpret_cast<PyGenerator*>(self)->generator = made.unsafe_release();
+    return self;
+  });
+}
+void generator_dealloc(PyObject* self) {
+  if (lamella_object* held = reinterpret_cast<PyGenerator*>(self)->generator) {
+    Generator::adopt(held);
+  }
+  Py_TYPE(self)->tp_free(self);
+}
+PyObject* generator_manual_seed(PyObject* self, PyObject* seed) {
+  Ref number(PyNumber_Index(seed));
+  if (!number) return nullptr;
+  // Negative seeds wrap, as in PyTorch.
+  uint64_t value = PyLong_AsUnsignedLongLongMask(number.get());
+  if (PyErr_Occurred() != nullptr) return nullptr;
+  {
+    std::lock_guard lock(generator_of(self).mutex);
+    generator_of(self).set_current_seed(value);
+  }
+  Py_INCREF(self);
+  return self;
+}
+PyObject* generator_seed(PyObject* self, PyObject*) {
+  std::lock_guard lock(generator_of(self).mutex);
+  return PyLong_FromUnsignedLongLong(generator_of(self).seed());
+}
+PyObject* generator_initial_seed(PyObject* self, PyObject*) {
+  return PyLong_FromUnsignedLongLong(generator_of(self).current_seed());
+}
+PyObject* generator_get_state(PyObject* self, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    std::vector<uint8_t> bytes;
+    {
+      std::lock_guard lock(generator_of(self).mutex);
+      bytes = generator_of(self).get_state();
+    }
+    auto size = static_cast<int64_t>(bytes.size());
+    lamella_tensor* tensor = nullptr;
+    detail::check(lamella_tensor_empty(1, &size, static_cast<uint8_t>(ScalarType::Byte), 0, -1,
+                                       &tensor));
+    memcpy(tensor->data, bytes.data(), bytes.size());
+    return wrap(tensor);
+  });
+}
+PyObject* generator_set_state(PyObject* self, PyObject* state) {
+  if (!is_tensor(state) ||
+      tensor_of(state)->scalar_type != static_cast<uint8_t>(ScalarType::Byte) ||
+      (tensor_of(state)->flags & LAMELLA_TENSOR_CONTIGUOUS) == 0 ||
+      tensor_of(state)->device_type != 0) {
+    PyErr_SetString(PyExc_TypeError,
+                    "set_state: expected 'new_state' to be a contiguous uint8 tensor on cpu");
+    return nullptr;
+  }
+  return guarded([&]() -> PyObject* {
+    std::lock_guard lock(generator_of(self).mutex);
+    generator_of(self).set_state(static_cast<const uint8_t*>(tensor_of(state)->data),
+                                 static_cast<size_t>(tensor_of(state)->numel));
+    Py_INCREF(self);
+    return self;
+  });
+}
+PyObject* generator_clone(PyObject* self, PyObject*) {
+  return guarded([&] {
+    std::lock_guard lock(generator_of(self).mutex);
+    return generator_object(generator_of(self).clone().unsafe_release());
+  });
+}
+PyObject* generator_device(PyObject* self, void*) {
+  return device_object(generator_of(self).device);
+}
+PyObject* generator_repr(PyObject* self) {
+  return PyUnicode_FromFormat("<lamella.Generator device=%s seed=%llu>",
+                              generator_of(self).device.str().c_str(),
+                              static_cast<unsigned long long>(generator_of(self).current_seed()));
+}
+PyMethodDef generator_methods[] = {
+    {"manual_seed", generator_manual_seed, METH_O, "Seeds the generator; returns it."},
+    {"seed", generator_seed, METH_NOARGS, "Seeds from the system; returns the seed."},
+    {"initial_seed", generator_initial_seed, METH_NOARGS, "The seed given last."},
+    {"get_state", generator_get_state, METH_NOARGS, "The state as a uint8 tensor."},
+    {"set_state", generator_set_state, METH_O, "Restores a state."},
+    {"clone_state", generator_clone, METH_NOARGS, "Another generator in the same state."},
+    {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef generator_getset[] = {{"device", generator_device, nullptr, nullptr, nullptr},
+                                  {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+// ---- Size ----
+
+PyObject* as_size(PyObject* tuple) {
+  if (tuple == nullptr || !PyTuple_CheckExact(tuple)) return tuple;
+  Py_ssize_t count = PyTuple_GET_SIZE(tuple);
+  PyObject* size = SizeType.tp_alloc(&SizeType, count);
+  for (Py_ssize_t i = 0; size != nullptr && i < count; ++i) {
+    PyObject* item = PyTuple_GET_ITEM(tuple, i);
+    Py_INCREF(item);
+    PyTuple_SET_ITEM(size, i, item);
+  }
+  Py_DECREF(tuple);
+  return size;
+}
+PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  PyObject* self = PyTuple_Type.tp_new(type, args, kwargs);
+  if (self == nullptr) return nullptr;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) {
+    PyObject* item = PyTuple_GET_ITEM(self, i);
+    if (PyLong_Check(item)) continue;
+    PyObject* number = PyNumber_Index(item);
+    if (number == nullptr) {
+      PyErr_Format(PyExc_TypeError, "Size: expected items to be int, got %s",
+                   Py_TYPE(item)->tp_name);
+      Py_DECREF(self);
+      return nullptr;
+    }
+    PyTuple_SET_ITEM(self, i, number);
+    Py_DECREF(item);
+  }
+  return self;
+}
+PyObject* size_repr(PyObject* self) {
+  Ref list(PySequence_List(self));
+  if (!list) return nullptr;
+  return PyUnicode_FromFormat("lamella.Size(%R)", list.get());
+}
+PyObject* size_numel(PyObject* self, PyObject*) {
+  Ref product(PyLong_FromLong(1));
+  for (Py_ssize_t i = 0; product && i < PyTuple_GET_SIZE(self); ++i) {
+    product = Ref(PyNumber_Multiply(product.get(), PyTuple_GET_ITEM(self, i)));
+  }
+  return product.release();
+}
+PyObject* size_reduce(PyObject* self, PyObject*) {
+  Ref list(PySequence_List(self));
+  if (!list) return nullptr;
+  return Py_BuildValue("O(O)", &SizeType, list.get());
+}
+PyObject* size_concat(PyObject* self, PyObject* other) {
+  return as_size(PyTuple_Type.tp_as_sequence->sq_concat(self, other));
+}
+PyObject* size_repeat(PyObject* self, Py_ssize_t times) {
+  return as_size(PyTuple_Type.tp_as_sequence->sq_repeat(self, times));
+}
+PyObject* size_subscript(PyObject* self, PyObject* key) {
+  PyObject* result = PyTuple_Type.tp_as_mapping->mp_subscript(self, key);
+  return PySlice_Check(key) ? as_size(result) : result;
+}
+PySequenceMethods size_sequence;
+PyMappingMethods size_mapping;
+PyMethodDef size_methods[] = {{"numel", size_numel, METH_NOARGS, "The product of all sizes."},
+                              {"__reduce__", size_reduce, METH_NOARGS, nullptr},
+                              {nullptr, nullptr, 0, nullptr}};
+
+// ---- functions ----
+
+PyObject* default_generator(PyObject*, PyObject*) {
+  return guarded([&] {
+    return generator_object(Generator(default_cpu_generator()).unsafe_release());
+  });
+}
+PyObject* promote(PyObject*, PyObject* args) {
+  PyObject *a, *b;
+  if (!PyArg_ParseTuple(args, "O!O!:promote_types", &DtypeType, &a, &DtypeType, &b)) return nullptr;
+  return guarded([&] { return dtype_object(promote_types(type_of(a), type_of(b))); });
+}
+PyObject* can_cast_types(PyObject*, PyObject* args) {
+  PyObject *a, *b;
+  if (!PyArg_ParseTuple(args, "O!O!:can_cast", &DtypeType, &a, &DtypeType, &b)) return nullptr;
+  return PyBool_FromLong(can_cast(type_of(a), type_of(b)));
+}
+PyObject* dtype_of(PyObject*, PyObject* object) {
+  ScalarType type;
+  if (dtype_from_object(object, &type)) return dtype_object(type);
+  return PyErr_Format(PyExc_TypeError, "expected a dtype, got %R", object);
+}
+PyObject* get_default(PyObject*, PyObject*) { return dtype_object(default_dtype()); }
+PyObject* set_default(PyObject*, PyObject* object) {
+  ScalarType type;
+  if (!dtype_from_object(object, &type) || !is_floating_point(type)) {
+    return PyErr_Format(PyExc_TypeError,
+                        "set_default_dtype: expected a floating-point dtype, got %R", object);
+  }
+  return guarded([&]() -> PyObject* {
+    change_default_dtype(type);
+    Py_RETURN_NONE;
+  });
+}
+
+PyMethodDef functions[] = {
+    {"_default_generator", default_generator, METH_NOARGS, nullptr},
+    {"promote_types", promote, METH_VARARGS,
+     "The smallest dtype that both convert to without losing range."},
+    {"can_cast", can_cast_types, METH_VARARGS,
+     "Whether a result of the first dtype may be written to the second."},
+    {"_dtype", dtype_of, METH_O, nullptr},
+    {"get_default_dtype", get_default, METH_NOARGS,
+     "The dtype of floating-point factories and Python floats."},
+    {"set_default_dtype", set_default, METH_O,
+     "Sets the dtype of floating-point factories and Python floats."},
+    {nullptr, nullptr, 0, nullptr}};
+
+int ready(PyObject* module, PyTypeObject* type, const char* name, size_t size) {
+  type->tp_name = name;
+  type->tp_basicsize = static_cast<Py_ssize_t>(size);
+  type->tp_flags |= Py_TPFLAGS_DEFAULT;
+  if (PyType_Ready(type) != 0) return -1;
+  Py_INCREF(type);
+  return PyModule_AddObject(module, strchr(name, '.') + 1, reinterpret_cast<PyObject*>(type));
+}
+
+template <class T>
+T* make(PyTypeObject* type) {
+  return reinterpret_cast<T*>(type->tp_alloc(type, 0));
+}
+
+}  // namespace
+
+PyObject* dtype_object(ScalarType type) {
+  return cached(dtypes[static_cast<uint8_t>(type) & 63], "dtype");
+}
+PyObject* layout_object(Layout layout) {
+  int i = static_cast<int>(layout);
+  return cached(i >= 0 && i < static_cast<int>(Layout::NumOptions) ? layouts[i] : nullptr,
+                "layout");
+}
+PyObject* memory_format_object(MemoryFormat format) {
+  int i = static_cast<int>(format);
+  return cached(i >= 0 && i < static_cast<int>(MemoryFormat::NumOptions) ? formats[i] : nullptr,
+                "memory format");
+}
+PyObject* device_object(Device device) {
+  auto* object = make<PyDevice>(&DeviceType_);
+  if (object != nullptr) object->device = device;
+  return reinterpret_cast<PyObject*>(object);
+}
+PyObject* generator_object(lamella_object* owned) {
+  auto* object = make<PyGenerator>(&GeneratorType);
+  if (object == nullptr) {
+    Generator::adopt(owned);
+    return nullptr;
+  }
+  object->generator = owned;
+  return reinterpret_cast<PyObject*>(object);
+}
+PyObject* size_object(const int64_t* sizes, Py_ssize_t count) {
+  PyObject* object = SizeType.tp_alloc(&SizeType, count);
+  for (Py_ssize_t i = 0; object != nullptr && i < count; ++i) {
+    PyObject* item = PyLong_FromLongLong(sizes[i]);
+    if (item == nullptr) {
+      Py_DECREF(object);
+      return nullptr;
+    }
+    PyTuple_SET_ITEM(object, i, item);
+  }
+  return object;
+}
+
+bool dtype_from_object(PyObject* object, ScalarType* type) {
+  if (Py_TYPE(object) == &DtypeType) {
+    *type = type_of(object);
+    return true;
+  }
+  if (object == reinterpret_cast<PyObject*>(&PyFloat_Type)) {
+    *type = default_dtype();
+    return true;
+  }
+  if (object == reinterpret_cast<PyObject*>(&PyLong_Type)) {
+    *type = ScalarType::Long;
+    return true;
+  }
+  if (object == reinterpret_cast<PyObject*>(&PyBool_Type)) {
+    *type = ScalarType::Bool;
+    return true;
+  }
+  if (object == reinterpret_cast<PyObject*>(&PyComplex_Type)) {
+    *type = to_complex_type(default_dtype());
+    return true;
+  }
+  // NumPy's: numpy.float32 and numpy.dtype('float32').
+  const char* name;
+  Ref text;
+  if (PyType_Check(object)) {
+    name = reinterpret_cast<PyTypeObject*>(object)->tp_name;
+    if (strncmp(name, "numpy.", 6) != 0) return false;
+    name += 6;
+  } else {
+    name = Py_TYPE(object)->tp_name;
+    if (strncmp(name, "numpy.dtype", 11) != 0) return false;
+    text = Ref(PyObject_GetAttrString(object, "name"));
+    name = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+    if (name == nullptr) {
+      PyErr_Clear();
+      return false;
+    }
+  }
+  return dtype_by_name(name, type);
+}
+
+int device_from_object(PyObject* object, Device* device) {
+  if (Py_TYPE(object) == &DeviceType_) {
+    *device = device_of(object);
+    return 1;
+  }
+  if (PyUnicode_Check(object)) {
+    Py_ssize_t size = 0;
+    const char* text = PyUnicode_AsUTF8AndSize(object, &size);
+    if (text == nullptr) return -1;
+    return guarded(
+        [&] {
+          *device = Device(std::string_view(text, static_cast<size_t>(size)));
+          return 1;
+        },
+        -1);
+  }
+  if (!PyLong_Check(object) || PyBool_Check(object)) return 0;
+  long index = PyLong_AsLong(object);
+  if (PyErr_Occurred() != nullptr || index < 0 || index > 127) {
+    PyErr_Clear();
+    PyErr_Format(PyExc_RuntimeError, "Device: expected an index from 0 to 127, got %R", object);
+    return -1;
+  }
+  *device = Device(kCUDA, static_cast<DeviceIndex>(index));
+  return 1;
+}
+
+int add_values(PyObject* module) {
+  DtypeType.tp_repr = dtype_repr;
+  DtypeType.tp_getset = dtype_getset;
+  DtypeType.tp_methods = dtype_methods;
+  DeviceType_.tp_new = device_new;
+  DeviceType_.tp_repr = device_repr;
+  DeviceType_.tp_str = device_str;
+  DeviceType_.tp_hash = device_hash;
+  DeviceType_.tp_richcompare = device_compare;
+  DeviceType_.tp_getset = device_getset;
+  DeviceType_.tp_methods = device_methods;
+  LayoutType.tp_repr = layout_repr;
+  LayoutType.tp_methods = layout_methods;
+  MemoryFormatType.tp_repr = format_repr;
+  MemoryFormatType.tp_methods = format_methods;
+  GeneratorType.tp_new = generator_new;
+  GeneratorType.tp_dealloc = generator_dealloc;
+  GeneratorType.tp_methods = generator_methods;
+  GeneratorType.tp_getset = generator_getset;
+  GeneratorType.tp_repr = generator_repr;
+  GeneratorType.tp_flags = Py_TPFLAGS_BASETYPE;
+  size_sequence.sq_concat = size_concat;
+  size_sequence.sq_repeat = size_repeat;
+  size_mapping.mp_subscript = size_subscript;
+  SizeType.tp_base = &PyTuple_Type;
+  SizeType.tp_new = size_new;
+  SizeType.tp_repr = size_repr;
+  SizeType.tp_as_sequence = &size_sequence;
+  SizeType.tp_as_mapping = &size_mapping;
+  SizeType.tp_methods = size_methods;
+  if (ready(module, &DtypeType, "lamella.dtype", sizeof(PyDtype)) != 0 ||
+      ready(module, &DeviceType_, "lamella.device", sizeof(PyDevice)) != 0 ||
+      ready(module, &LayoutType, "lamella.layout", sizeof(PyLayout)) != 0 ||
+      ready(module, &MemoryFormatType, "lamella.memory_format", sizeof(PyMemoryFormat)) != 0 ||
+      ready(module, &GeneratorType, "lamella.Generator", sizeof(PyGenerator)) != 0 ||
+      ready(module, &SizeType, "lamella.Size", 0) != 0) {
+    return -1;
+  }
+  auto add = [&](const char* name, PyObject* object) {
+    Py_XINCREF(object);
+    return object != nullptr && PyModule_AddObject(module, name, object) == 0;
+  };
+  auto add_dtype = [&](ScalarType type) {
+    auto* object = make<PyDtype>(&DtypeType);
+    if (object == nullptr) return false;
+    object->type = type;
+    dtypes[static_cast<uint8_t>(type)] = reinterpret_cast<PyObject*>(object);
+    return add(dtype_name(type), reinterpret_cast<PyObject*>(object));
+  };
+#define LAMELLA_SCALAR_TYPE(cpp, name, number, text) \
+  if (!add_dtype(ScalarType::name)) return -1;
+#include "lamella/core/scalar_type.def"
+  constexpr struct {
+    const char* alias;
+    ScalarType type;
+  } aliases[] = {{"float", kFloat},   {"double", kDouble},       {"half", kHalf},
+                 {"short", kShort},   {"int", kInt},             {"long", kLong},
+                 {"chalf", kComplexHalf}, {"cfloat", kComplexFloat}, {"cdouble", kComplexDouble}};
+  for (const auto& [alias, type] : aliases) {
+    if (!add(alias, dtypes[static_cast<uint8_t>(type)])) return -1;
+  }
+  for (int i = 0; i < static_cast<int>(Layout::NumOptions); ++i) {
+    auto* object = make<PyLayout>(&LayoutType);
+    if (object == nullptr) return -1;
+    object->layout = static_cast<Layout>(i);
+    layouts[i] = reinterpret_cast<PyObject*>(object);
+    if (!add(layout_name(object->layout), layouts[i])) return -1;
+  }
+  for (int i = 0; i < static_cast<int>(MemoryFormat::NumOptions); ++i) {
+    auto* object = make<PyMemoryFormat>(&MemoryFormatType);
+    if (object == nullptr) return -1;
+    object->format = static_cast<MemoryFormat>(i);
+    formats[i] = reinterpret_cast<PyObject*>(object);
+    if (!add(toString(object->format), formats[i])) return -1;
+  }
+  return PyModule_AddFunctions(module, functions);
+}
+
+}  // namespace lamella::python
