@@ -1,8 +1,93 @@
-# lamella_add_operators(TARGET target YAML file... )
-# Declares the operators of a user's own YAML for a library target.
+# lamella_add_operators(TARGET target YAML file... [NAMESPACE ns] [TAGS file...] [METHODS]
+#                       [PYTHON_MODULE name])
+#
+# Gives a library target the operators that YAML files declare. At build time lamella-gen writes,
+# and the target compiles, <target>/register.cpp: schemas and kernels, registered when the library
+# is loaded. These headers are for the target and for whoever links it:
+#   <target>/functions.h           ns::name(...), ns::name_out(...), ns::redispatch::name(...)
+#   <target>/native_functions.h    the kernels to write, in ns::native
+#   <target>/structured_kernels.h  the structured kernels to write, in ns::meta and ns::native
+#   <target>/tensor.h              with METHODS: ns::Tensor, which has the method variants
+# NAMESPACE is for operators that name none; TAGS are further tag files. PYTHON_MODULE puts
+# <name>.py and <name>.pyi beside the library: importing it loads the library. With METHODS it adds
+# the method variants to lamella.Tensor.
 
 include_guard(GLOBAL)
 
 function(lamella_add_operators)
-  message(FATAL_ERROR "lamella_add_operators: this installation was built without lamella-gen")
+  cmake_parse_arguments(ARG "METHODS" "TARGET;NAMESPACE;PYTHON_MODULE" "YAML;TAGS" ${ARGN})
+  if(ARG_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "lamella_add_operators: unknown arguments ${ARG_UNPARSED_ARGUMENTS}")
+  endif()
+  if(NOT ARG_TARGET OR NOT ARG_YAML)
+    message(FATAL_ERROR "lamella_add_operators: expected TARGET and YAML")
+  endif()
+  if(NOT TARGET ${ARG_TARGET})
+    message(FATAL_ERROR "lamella_add_operators: '${ARG_TARGET}' is not a target")
+  endif()
+  if(TARGET Lamella::lamella-gen)
+    set(generator Lamella::lamella-gen)
+  elseif(TARGET lamella-gen)
+    set(generator lamella-gen)
+  else()
+    message(FATAL_ERROR "lamella_add_operators: this installation was built without lamella-gen")
+  endif()
+
+  set(dir "${CMAKE_CURRENT_BINARY_DIR}/${ARG_TARGET}_operators")
+  set(stamp "${dir}/generated.stamp")
+  set(inputs "")
+  foreach(file IN LISTS ARG_YAML ARG_TAGS)
+    get_filename_component(file "${file}" ABSOLUTE)
+    list(APPEND inputs "${file}")
+  endforeach()
+  set(arguments --out "${dir}" --stamp "${stamp}" --target ${ARG_TARGET})
+  list(GET ARG_YAML 0 first)
+  get_filename_component(name "${first}" NAME)
+  list(APPEND arguments --source-name "${name}")
+  if(ARG_NAMESPACE)
+    list(APPEND arguments --namespace ${ARG_NAMESPACE})
+  endif()
+  foreach(file IN LISTS ARG_TAGS)
+    get_filename_component(file "${file}" ABSOLUTE)
+    list(APPEND arguments --tags "${file}")
+  endforeach()
+  if(ARG_METHODS)
+    list(APPEND arguments --methods)
+  endif()
+  set(written "${dir}/${ARG_TARGET}/functions.h" "${dir}/${ARG_TARGET}/native_functions.h"
+              "${dir}/${ARG_TARGET}/structured_kernels.h" "${dir}/${ARG_TARGET}/register.cpp")
+  if(ARG_METHODS)
+    list(APPEND written "${dir}/${ARG_TARGET}/tensor.h")
+  endif()
+  if(ARG_PYTHON_MODULE)
+    list(APPEND arguments --python-module ${ARG_PYTHON_MODULE} --library
+         $<TARGET_FILE_NAME:${ARG_TARGET}>)
+    list(APPEND written "${dir}/${ARG_PYTHON_MODULE}.py" "${dir}/${ARG_PYTHON_MODULE}.pyi")
+  endif()
+  foreach(file IN LISTS ARG_YAML)
+    get_filename_component(file "${file}" ABSOLUTE)
+    list(APPEND arguments "${file}")
+  endforeach()
+
+  add_custom_command(
+    OUTPUT "${stamp}"
+    BYPRODUCTS ${written}
+    COMMAND ${CMAKE_COMMAND} -E make_directory "${dir}"
+    COMMAND ${generator} ${arguments}
+    DEPENDS ${inputs} ${generator}
+    COMMENT "Generating operators of ${ARG_TARGET}"
+    VERBATIM)
+  add_custom_target(${ARG_TARGET}_operators DEPENDS "${stamp}")
+  add_dependencies(${ARG_TARGET} ${ARG_TARGET}_operators)
+  set_source_files_properties("${dir}/${ARG_TARGET}/register.cpp" PROPERTIES GENERATED TRUE)
+  target_sources(${ARG_TARGET} PRIVATE "${dir}/${ARG_TARGET}/register.cpp")
+  target_include_directories(${ARG_TARGET} PUBLIC $<BUILD_INTERFACE:${dir}>)
+  if(ARG_PYTHON_MODULE)
+    add_custom_command(
+      TARGET ${ARG_TARGET}
+      POST_BUILD
+      COMMAND ${CMAKE_COMMAND} -E copy_if_different "${dir}/${ARG_PYTHON_MODULE}.py"
+              "${dir}/${ARG_PYTHON_MODULE}.pyi" $<TARGET_FILE_DIR:${ARG_TARGET}>
+      VERBATIM)
+  endif()
 endfunction()

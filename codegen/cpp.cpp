@@ -132,6 +132,30 @@ bool is_list_of(SchemaType type, TypeKind kind) {
   return type.is_list() && type.element().kind() == kind;
 }
 
+// ScalarType::Long and its likes, for the numbers that defaults hold.
+std::string enumerator(TypeKind kind, int64_t number) {
+  if (kind == TypeKind::kScalarType) {
+    switch (number) {
+#define LAMELLA_SCALAR_TYPE(cpp, name, value, text) \
+  case value:                                       \
+    return "ScalarType::" #name;
+#define LAMELLA_SCALAR_NAME(name, value, text, bytes) \
+  case value:                                         \
+    return "ScalarType::" #name;
+#include "lamella/core/scalar_type.def"
+      default:
+        return "static_cast<ScalarType>(" + std::to_string(number) + ")";
+    }
+  }
+  if (kind == TypeKind::kMemoryFormat && number >= 0 && number < 4) {
+    constexpr const char* formats[] = {"Contiguous", "Preserve", "ChannelsLast", "ChannelsLast3d"};
+    return std::string("MemoryFormat::") + formats[number];
+  }
+  if (kind == TypeKind::kLayout && number == 0) return "Layout::Strided";
+  return (kind == TypeKind::kLayout ? "static_cast<Layout>(" : "static_cast<MemoryFormat>(") +
+         std::to_string(number) + ")";
+}
+
 // By value; empty where the type has none of its own.
 std::string word_type(SchemaType type) {
   switch (type.kind()) {
@@ -294,7 +318,7 @@ std::string default_text(const Argument& argument) {
       case TypeKind::kScalarType:
       case TypeKind::kLayout:
       case TypeKind::kMemoryFormat:
-        return "static_cast<" + word_type(inner) + ">(" + std::to_string(*number) + ")";
+        return enumerator(inner.kind(), *number);
       default:
         return int_text(*number);
     }

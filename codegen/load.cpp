@@ -29,7 +29,7 @@ NativeFunction make_variant(const NativeFunction& base, FunctionSchema schema) {
   }
   std::ranges::sort(made.tags);
   made.autogen_of = &base;
-  made.method_variant = base.method_variant && made.kind() == SchemaKind::kInplace;
+  made.method_variant = base.method_variant && made.kind() != SchemaKind::kOut;
   return made;
 }
 

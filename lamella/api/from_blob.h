@@ -1,0 +1,56 @@
+// from_blob: tensors over memory that the caller owns.
+#pragma once
+#include "lamella/api/tensor.h"
+
+namespace lamella {
+
+namespace detail {
+// Owns a deleter of any type until the storage ends.
+template <class D>
+void run_deleter(void* context) {
+  auto* held = static_cast<std::pair<D, void*>*>(context);
+  held->first(held->second);
+  delete held;
+}
+inline Tensor make_from_blob(void* data, IntArrayRef sizes, const int64_t* strides,
+                             void (*deleter)(void*), void* context, const TensorOptions& options) {
+  lamella_tensor* result = nullptr;
+  Device device = options.device();
+  check(lamella_tensor_from_blob(data, static_cast<int32_t>(sizes.size()), sizes.data(), strides,
+                                 static_cast<uint8_t>(options.dtype()),
+                                 static_cast<uint8_t>(device.type()), device.index(), deleter,
+                                 context, &result));
+  return Tensor(TensorBase::adopt(result));
+}
+inline void check_strides(IntArrayRef sizes, IntArrayRef strides) {
+  LAMELLA_CHECK(sizes.size() == strides.size(), "from_blob: expected as many strides as sizes, ",
+                sizes.size(), ", got ", strides.size());
+}
+}  // namespace detail
+
+// A tensor over `data`, which must outlive it: `sizes` elements of options' dtype (float32 by
+// default), contiguous or with strides counted in elements.
+inline Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options = {}) {
+  return detail::make_from_blob(data, sizes, nullptr, nullptr, nullptr, options);
+}
+inline Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides,
+                        const TensorOptions& options = {}) {
+  detail::check_strides(sizes, strides);
+  return detail::make_from_blob(data, sizes, strides.data(), nullptr, nullptr, options);
+}
+// `deleter(data)` runs once when the last alias of the memory is gone.
+template <class D, class = std::enable_if_t<std::is_invocable_v<D&, void*>>>
+Tensor from_blob(void* data, IntArrayRef sizes, D deleter, const TensorOptions& options = {}) {
+  auto* context = new std::pair<D, void*>(std::move(deleter), data);
+  return detail::make_from_blob(data, sizes, nullptr, &detail::run_deleter<D>, context, options);
+}
+template <class D, class = std::enable_if_t<std::is_invocable_v<D&, void*>>>
+Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, D deleter,
+                 const TensorOptions& options = {}) {
+  detail::check_strides(sizes, strides);
+  auto* context = new std::pair<D, void*>(std::move(deleter), data);
+  return detail::make_from_blob(data, sizes, strides.data(), &detail::run_deleter<D>, context,
+                                options);
+}
+
+}  // namespace lamella
