@@ -177,7 +177,7 @@ void emit_native(const Model& model, const EmitOptions& options, Files& files) {
     if (base == "MetaBase") continue;
     put(structs, "#include \"lamella/kernels/", snake(base), ".h\"\n");
   }
-  put(structs, "#include \"lamella/", options.out_of_tree ? "structured.h" : "kernels/meta_base.h",
+  put(structs, "#include \"lamella/", options.out_of_tree ? "structured.h" : "api/meta_base.h",
       "\"\n\n");
   if (structured) put(structs, qualified(metas.str() + impls.str(), options));
   files[prefix + "structured_kernels.h"] = structs;

@@ -16,7 +16,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "lamella/kernels/meta_base.h"
+#include "lamella/api/meta_base.h"
 #include "lamella/kernels/parallel.h"
 #include "lamella/kernels/type_promotion.h"
 

@@ -95,9 +95,10 @@ Tensor sample() { return lamella::from_blob(data, {2, 2}); }
 std::vector<IValue> boxed(const char* name, std::vector<IValue> arguments) {
   lamella::OperatorHandle op =
       lamella::Dispatcher::singleton().findSchemaOrThrow((std::string("types::") + name).c_str(), "");
-  lamella::Stack stack(arguments.begin(), arguments.end());
+  lamella::Stack stack;
+  for (const IValue& argument : arguments) stack.push_back(argument);
   op.callBoxed(&stack);
-  return {stack.begin(), stack.end()};
+  return std::vector<IValue>(stack.begin(), stack.end());
 }
 
 TEST(Types, Tensors) {

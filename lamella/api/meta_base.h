@@ -10,7 +10,7 @@
 //
 // Usable from separately built libraries: everything is inline over the C ABI and operators.
 #pragma once
-#include "lamella/kernels/basic_calls.h"
+#include "lamella/api/basic_calls.h"
 
 namespace lamella {
 

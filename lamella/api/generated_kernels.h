@@ -1,8 +1,8 @@
 // What the kernels written by lamella-gen are made of: copies for autogen, the check that tensors
 // share a device, and the count of writes. Usable from separately built libraries.
 #pragma once
-#include "lamella/kernels/basic_calls.h"
-#include "lamella/kernels/meta_base.h"
+#include "lamella/api/basic_calls.h"
+#include "lamella/api/meta_base.h"
 
 namespace lamella::detail {
 
