@@ -7,7 +7,7 @@
 #   <target>/functions.h           ns::name(...), ns::name_out(...), ns::redispatch::name(...)
 #   <target>/native_functions.h    the kernels to write, in ns::native
 #   <target>/structured_kernels.h  the structured kernels to write, in ns::meta and ns::native
-#   <target>/tensor.h              with METHODS: ns::Tensor, which has the method variants
+#   <target>/tensor.h              with METHODS: ns::methods::Tensor, which has the method variants
 # NAMESPACE is for operators that name none; TAGS are further tag files. PYTHON_MODULE puts
 # <name>.py and <name>.pyi beside the library: importing it loads the library. With METHODS it adds
 # the method variants to lamella.Tensor.

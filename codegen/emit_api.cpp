@@ -226,10 +226,11 @@ void emit_api_out_of_tree(const Model& model, const EmitOptions& options, Files&
         header.functions, "\nnamespace redispatch {\n", header.redispatch,
         "}  // namespace redispatch\n", close_namespaces(ns));
     text += qualified(body, options);
-    put(methods, "\n", open_namespaces(ns),
+    // A namespace of its own, so that `Tensor` in the kernels still means Lamella's.
+    put(methods, "\n", open_namespaces(ns + "::methods"),
         "class Tensor : public ::lamella::Tensor {\n public:\n  Tensor() = default;\n",
         "  Tensor(const ::lamella::TensorBase& base) : ::lamella::Tensor(base) {}  // NOLINT\n",
-        qualified(header.method_bodies, options), "};\n", close_namespaces(ns));
+        qualified(header.method_bodies, options), "};\n", close_namespaces(ns + "::methods"));
   }
   files[options.target + "/functions.h"] = text;
   if (options.methods) files[options.target + "/tensor.h"] = methods;

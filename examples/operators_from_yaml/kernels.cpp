@@ -24,7 +24,7 @@ namespace geometry {
 
 namespace meta {
 
-LAMELLA_META_FUNC(distance)(const Tensor& self, const Tensor& other, double scale) {
+LAMELLA_META_FUNC(distance)(const Tensor& self, const Tensor& other, double) {
   check_points("distance", "self", self);
   check_points("distance", "other", other);
   LAMELLA_CHECK(self.sizes() == other.sizes(), "distance: expected 'other' to have the shape ",

@@ -16,7 +16,7 @@ int main() {
   lamella::Tensor distances = geometry::distance(a, b, /*scale=*/2.0);
   std::printf("distance: %g %g\n", distances.data_ptr<float>()[0], distances.data_ptr<float>()[1]);
 
-  geometry::Tensor points = b;
+  geometry::methods::Tensor points = b;
   lamella::Tensor unit = geometry::normalize(points);
   points.distance(unit);
   lamella::Tensor out = lamella::empty({0}, lamella::kFloat);

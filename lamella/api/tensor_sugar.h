@@ -1,5 +1,6 @@
 // TensorSugar: the members of Tensor that are written by hand, in terms of its operators.
 #pragma once
+#include "lamella/core/accessor.h"
 #include "lamella/core/ivalue.h"
 #include "lamella/core/tensor_base.h"
 
