@@ -44,9 +44,10 @@ std::string banner(const EmitOptions& options, std::string_view what, std::strin
 std::string qualified(std::string text, const EmitOptions& options) {
   if (!options.out_of_tree) return text;
   static const std::set<std::string_view> types = {
-      "ArrayRef",   "Device",     "DimVector",   "DispatchKeySet",      "Generator", "IValue",
-      "IntArrayRef", "Layout",    "MemoryFormat", "OptionalIntArrayRef", "Scalar",   "ScalarType",
-      "Tensor",     "TensorList", "TensorOptions", "complex"};
+      "ArrayRef", "Device",      "DimVector", "DispatchKeySet", "Generator",
+      "IValue",   "IntArrayRef", "Layout",    "MemoryFormat",   "OptionalIntArrayRef",
+      "Scalar",   "ScalarType",  "Tensor",    "TensorList",     "TensorOptions",
+      "complex"};
   auto in_word = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
   };
@@ -78,16 +79,16 @@ std::string qualified(std::string text, const EmitOptions& options) {
 
 std::string identifier(std::string_view name) {
   static const std::set<std::string_view> reserved = {
-      "alignas",  "and",      "asm",      "auto",    "bool",      "break",    "case",     "catch",
-      "char",     "class",    "concept",  "const",   "continue",  "default",  "delete",   "do",
-      "double",   "else",     "enum",     "explicit", "export",   "extern",   "false",    "float",
-      "for",      "friend",   "goto",     "if",      "inline",    "int",      "long",     "mutable",
-      "namespace", "new",     "noexcept", "not",     "nullptr",   "operator", "or",       "private",
-      "protected", "public",  "register", "requires", "return",   "short",    "signed",   "sizeof",
-      "static",   "struct",   "switch",   "template", "this",     "throw",    "true",     "try",
-      "typedef",  "typeid",   "typename", "union",   "unsigned",  "using",    "virtual",  "void",
-      "volatile", "wchar_t",  "while",    "xor",
-      "std"};  // no keyword, but a struct of the name would hide the namespace
+      "alignas",   "and",     "asm",      "auto",     "bool",     "break",    "case",    "catch",
+      "char",      "class",   "concept",  "const",    "continue", "default",  "delete",  "do",
+      "double",    "else",    "enum",     "explicit", "export",   "extern",   "false",   "float",
+      "for",       "friend",  "goto",     "if",       "inline",   "int",      "long",    "mutable",
+      "namespace", "new",     "noexcept", "not",      "nullptr",  "operator", "or",      "private",
+      "protected", "public",  "register", "requires", "return",   "short",    "signed",  "sizeof",
+      "static",    "struct",  "switch",   "template", "this",     "throw",    "true",    "try",
+      "typedef",   "typeid",  "typename", "union",    "unsigned", "using",    "virtual", "void",
+      "volatile",  "wchar_t", "while",    "xor",      "std"};  // no keyword, but a struct of the
+                                                               // name would hide the namespace
   std::string out(name);
   if (reserved.contains(name)) out += '_';
   return out;
@@ -262,7 +263,7 @@ std::string return_type(const NativeFunction& function) {
   std::vector<std::string> types;
   for (const Argument& result : returns) {
     const bool reference = result.type.is_tensor() && result.is_write();
-    types.push_back(!reference  ? value_return_type(result.type)
+    types.push_back(!reference ? value_return_type(result.type)
                     : constant ? "const Tensor&"
                                : "Tensor&");
   }
@@ -362,7 +363,8 @@ std::string Parameter::declared(bool with_default) const {
 std::vector<Parameter> parameters(const NativeFunction& function) {
   std::vector<Parameter> list;
   for (const Argument& argument : function.schema.arguments) {
-    Parameter parameter{parameter_type(argument, function), identifier(argument.name), "", &argument};
+    Parameter parameter{parameter_type(argument, function), identifier(argument.name), "",
+                        &argument};
     const bool hidden = std::ranges::find(function.cpp_no_default_args, argument.name) !=
                         function.cpp_no_default_args.end();
     // A write needs something to write to.
@@ -448,7 +450,7 @@ std::vector<std::string> output_names(const NativeFunction& root) {
   if (!list.empty()) return list;
   for (size_t i = 0; i < root.schema.returns.size(); ++i) {
     const Argument& result = root.schema.returns[i];
-    list.push_back(!result.name.empty()                ? result.name
+    list.push_back(!result.name.empty()              ? result.name
                    : root.schema.returns.size() == 1 ? "out"
                                                      : "out" + std::to_string(i));
   }

@@ -97,8 +97,8 @@ class Header {
         quoted(f.ns + "::" + f.schema.name.name),
         ";\n  static constexpr const char* overload_name = ", quoted(f.schema.name.overload_name),
         ";\n  static constexpr const char* schema_str =\n      ", quoted(bare.str()),
-        ";\n};\nusing ", name, " = ::lamella::detail::Operator<", name, "_entry, ", function_type(f),
-        ">;\n");
+        ";\n};\nusing ", name, " = ::lamella::detail::Operator<", name, "_entry, ",
+        function_type(f), ">;\n");
   }
 
   std::string call_text(const NativeFunction& f, const std::vector<std::string>& passed) {
@@ -144,8 +144,9 @@ class Header {
       if (!seen_.insert("redispatch " + type_key(as, one.parameters)).second) return;
       std::string list = declare(one.parameters, true);
       put(redispatch, kLazy, "inline ", return_type(f), " ", as, "(DispatchKeySet keys",
-          list.empty() ? "" : ", ", list, ") {\n  return ::lamella::detail::Lazy<lazy_, ops::",
-          operator_struct(f.schema), ">::redispatch(keys", one.passed.empty() ? "" : ", ", join(one.passed, ", "), ");\n}\n");
+          list.empty() ? "" : ", ", list,
+          ") {\n  return ::lamella::detail::Lazy<lazy_, ops::", operator_struct(f.schema),
+          ">::redispatch(keys", one.passed.empty() ? "" : ", ", join(one.passed, ", "), ");\n}\n");
     };
     if (f.kind() == SchemaKind::kOut) {
       emit(name + "f", overload);
@@ -173,8 +174,9 @@ class Header {
         declare(overload.parameters, true), ") const;\n");
     // A class of another library's has its bodies inside.
     put(method_bodies, "  template <int lazy_ = 0>\n  ", returns, " ", name, "(",
-        declare(overload.parameters, true), ") const {\n    const ::lamella::Tensor& self = *this;\n",
-        "    return ", call_text(f, with_self(overload.passed)), ";\n  }\n");
+        declare(overload.parameters, true),
+        ") const {\n    const ::lamella::Tensor& self = *this;\n", "    return ",
+        call_text(f, with_self(overload.passed)), ";\n  }\n");
     put(method_definitions, "template <int lazy_>\ninline ", returns, " Tensor::", name, "(",
         declare(overload.parameters, false), ") const {\n  return ", call_text(f, overload.passed),
         ";\n}\n");

@@ -1,4 +1,5 @@
-// Declarations that kernels are written against: plain functions, and structs of structured kernels.
+// Declarations that kernels are written against: plain functions, and structs of structured
+// kernels.
 #include <algorithm>
 #include <set>
 
@@ -90,9 +91,8 @@ std::string precompute_struct(const NativeFunction& root) {
 std::string impl_parameters(const NativeFunction& root) {
   std::vector<std::string> list;
   for (const Parameter& p : functional_parameters(root)) {
-    const auto replaced = std::ranges::find_if(root.precomputed, [&](const Precomputed& one) {
-      return one.replaced == p.argument->name;
-    });
+    const auto replaced = std::ranges::find_if(
+        root.precomputed, [&](const Precomputed& one) { return one.replaced == p.argument->name; });
     if (replaced == root.precomputed.end()) {
       list.push_back(p.declared(false));
       continue;
@@ -103,7 +103,8 @@ std::string impl_parameters(const NativeFunction& root) {
   }
   for (const Precomputed& one : root.precomputed) {
     if (!one.replaced.empty()) continue;
-    for (const PrecomputedArgument& member : one.with) list.push_back(member.type + " " + member.name);
+    for (const PrecomputedArgument& member : one.with)
+      list.push_back(member.type + " " + member.name);
   }
   for (const std::string& name : output_names(root)) {
     list.push_back("const Tensor& " + identifier(name));
@@ -145,7 +146,8 @@ void emit_native(const Model& model, const EmitOptions& options, Files& files) {
     } else {
       put(meta, precompute_struct(function));
     }
-    put(meta, "  meta_return_ty meta(", declare(functional_parameters(function), false), ");\n};\n");
+    put(meta, "  meta_return_ty meta(", declare(functional_parameters(function), false),
+        ");\n};\n");
     for (const auto& [key, kernel] : function.dispatch) {
       // Other kernels of a structured operator, as for sparse tensors, are plain functions.
       const std::string kernel_ns = kernel_namespace(kernel, function, options);
@@ -163,9 +165,9 @@ void emit_native(const Model& model, const EmitOptions& options, Files& files) {
   }
 
   std::string text = banner(options, "The kernels that dispatch tables name.");
-  put(text, "#pragma once\n\n#include \"lamella/api/tensor.h\"\n\n", qualified(kernels.str(), options));
-  const std::string prefix =
-      options.out_of_tree ? options.target + "/" : std::string("lamella/");
+  put(text, "#pragma once\n\n#include \"lamella/api/tensor.h\"\n\n",
+      qualified(kernels.str(), options));
+  const std::string prefix = options.out_of_tree ? options.target + "/" : std::string("lamella/");
   files[prefix + "native_functions.h"] = text;
 
   std::string structs = banner(

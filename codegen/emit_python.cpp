@@ -25,10 +25,10 @@ std::string python_name(const NativeFunction& f) {
 
 std::string python_identifier(const std::string& name) {
   static const std::set<std::string> reserved = {
-      "False", "None",   "True",  "and",    "as",       "assert", "async", "await",  "break",
-      "class", "continue", "def", "del",    "elif",     "else",   "except", "finally", "for",
-      "from",  "global", "if",    "import", "in",       "is",     "lambda", "nonlocal", "not",
-      "or",    "pass",   "raise", "return", "try",      "while",  "with",  "yield"};
+      "False", "None",     "True",  "and",    "as",   "assert", "async",  "await",    "break",
+      "class", "continue", "def",   "del",    "elif", "else",   "except", "finally",  "for",
+      "from",  "global",   "if",    "import", "in",   "is",     "lambda", "nonlocal", "not",
+      "or",    "pass",     "raise", "return", "try",  "while",  "with",   "yield"};
   return reserved.contains(name) ? name + "_" : name;
 }
 
@@ -200,9 +200,9 @@ class Stubs {
       for (const Argument& argument : out->second->schema.arguments) {
         if (argument.is_out()) types.push_back(hint(argument.type));
       }
-      keyword.push_back("out: " +
-                        (types.size() == 1 ? types[0] : "tuple[" + join(types, ", ") + "]") +
-                        " | None = None");
+      keyword.push_back(
+          "out: " + (types.size() == 1 ? types[0] : "tuple[" + join(types, ", ") + "]") +
+          " | None = None");
     } else if (f.kind() == SchemaKind::kOut) {
       for (const Argument& argument : f.schema.arguments) {
         if (argument.is_out()) {
@@ -280,10 +280,10 @@ void emit_names(const Model& model, const EmitOptions& options, Files& files) {
       "struct PythonName {\n",
       "  const char* module;    // \"\" for the package itself; linalg, nn, ...\n",
       "  const char* name;      // in that module, or of the method\n",
-      "  const char* op;        // aten::add\n",
-      "  const char* overload;  // Tensor, or \"\"\n",
+      "  const char* op;        // aten::add\n", "  const char* overload;  // Tensor, or \"\"\n",
       "  bool is_function;\n  bool is_method;\n};\n\n",
-      "// Overloads of one name stand together, in the order of their declarations; an out form is\n",
+      "// Overloads of one name stand together, in the order of their declarations; an out form "
+      "is\n",
       "// an overload of the function's name.\n",
       "extern const PythonName kPythonNames[];\nextern const std::size_t kPythonNameCount;\n\n",
       "}  // namespace lamella\n");
@@ -336,12 +336,11 @@ void emit_stubs(const Model& model, const EmitOptions& options, Files& files) {
   for (const auto& [name, overloads] : functions[""]) {
     function_text += stubs.write(name, overloads, false, "");
   }
-  files["python/lamella/__init__.pyi"] =
-      banner(options, "Types of the package.", "#") +
-      fill(kStubTemplate, {{"RESULTS", stubs.results()},
-                           {"OPERATORS", operator_stubs()},
-                           {"METHODS", method_text},
-                           {"FUNCTIONS", function_text}});
+  files["python/lamella/__init__.pyi"] = banner(options, "Types of the package.", "#") +
+                                         fill(kStubTemplate, {{"RESULTS", stubs.results()},
+                                                              {"OPERATORS", operator_stubs()},
+                                                              {"METHODS", method_text},
+                                                              {"FUNCTIONS", function_text}});
   for (const auto& [module, overloads_by_name] : functions) {
     if (module.empty()) continue;
     Stubs own(model);
@@ -350,13 +349,11 @@ void emit_stubs(const Model& model, const EmitOptions& options, Files& files) {
       text += own.write(name, overloads, false, "");
     }
     std::string file = banner(options, "Types of the operators in lamella." + module + ".", "#");
-    put(file,
-        "# mypy: disable-error-code=\"overload-overlap, overload-cannot-match, misc\"\n",
+    put(file, "# mypy: disable-error-code=\"overload-overlap, overload-cannot-match, misc\"\n",
         "from collections.abc import Sequence\n",
         "from typing import Any, NamedTuple, overload\n\n",
         "from lamella import (Generator, Tensor, _bool, _Device, _dtype, _float, _int, _layout,\n",
-        "                     _memory_format, _Scalar, _Size, _str)\n\n",
-        own.results(), text);
+        "                     _memory_format, _Scalar, _Size, _str)\n\n", own.results(), text);
     files["python/lamella/_" + module + ".pyi"] = file;
   }
 }
@@ -382,23 +379,20 @@ void emit_module(const Model& model, const EmitOptions& options, Files& files) {
   if (options.methods) {
     std::string methods;
     for (const auto& [name, overloads] : functions) {
-      const bool method = std::ranges::any_of(
-          overloads, [](const NativeFunction* f) { return f->method_variant; });
+      const bool method =
+          std::ranges::any_of(overloads, [](const NativeFunction* f) { return f->method_variant; });
       if (method) put(methods, "_add_method(", quoted(name), ", ", name, ")\n");
     }
     if (!methods.empty()) {
-      put(names,
-          "\n\ndef _add_method(name, op):\n    def method(self, *args, **kwargs):\n",
+      put(names, "\n\ndef _add_method(name, op):\n    def method(self, *args, **kwargs):\n",
           "        return op(self, *args, **kwargs)\n\n    method.__name__ = name\n",
-          "    setattr(_lamella.Tensor, name, method)\n\n\n",
-          methods);
+          "    setattr(_lamella.Tensor, name, method)\n\n\n", methods);
     }
   }
   const std::string source = banner(options, "Loads the library and names its operators.", "#");
   files[options.python_module + ".py"] =
-      source + fill(kModuleTemplate, {{"LIBRARY", options.library},
-                                      {"NAMES", names},
-                                      {"ALL", join(all, ", ")}});
+      source + fill(kModuleTemplate,
+                    {{"LIBRARY", options.library}, {"NAMES", names}, {"ALL", join(all, ", ")}});
   Stubs stubs(model);
   std::string text;
   for (const auto& [name, overloads] : functions) text += stubs.write(name, overloads, false, "");

@@ -21,13 +21,13 @@ std::string file_of(std::string_view key) {
   return is_composite(key) ? "register_composite" : "register_other";
 }
 
-constexpr std::array<std::string_view, 5> kFiles = {"register_CPU", "register_Meta",
-                                                    "register_CUDA", "register_composite",
-                                                    "register_other"};
+constexpr std::array<std::string_view, 5> kFiles = {
+    "register_CPU", "register_Meta", "register_CUDA", "register_composite", "register_other"};
 
 class Registrations {
  public:
-  Registrations(const Model& model, const EmitOptions& options) : model_(model), options_(options) {}
+  Registrations(const Model& model, const EmitOptions& options)
+      : model_(model), options_(options) {}
 
   void run() {
     for (const NativeFunction& function : model_.functions) {
@@ -61,8 +61,8 @@ class Registrations {
     if (options_.out_of_tree) {
       FunctionSchema bare = f.schema;
       bare.name.ns.clear();
-      put(table.rows[f.ns + " " + key], "  m.impl(", quoted(bare.name.str()), ", LAMELLA_FN(&", name,
-          "));\n");
+      put(table.rows[f.ns + " " + key], "  m.impl(", quoted(bare.name.str()), ", LAMELLA_FN(&",
+          name, "));\n");
     } else {
       put(table.rows[key], "    kernel_row<&", name, ">(", quoted(f.full_name()), ", ",
           std::to_string(line), "),\n");
@@ -108,7 +108,8 @@ class Registrations {
   static std::vector<std::string> written(const NativeFunction& f) {
     std::vector<std::string> names;
     for (const Argument& argument : f.schema.arguments) {
-      if (argument.is_write() && argument.type.holds_tensor()) names.push_back(identifier(argument.name));
+      if (argument.is_write() && argument.type.holds_tensor())
+        names.push_back(identifier(argument.name));
     }
     return names;
   }
@@ -156,7 +157,8 @@ class Registrations {
         list.push_back(p.name);
         continue;
       }
-      for (const PrecomputedArgument& member : replaced->with) list.push_back("ahead_." + member.name);
+      for (const PrecomputedArgument& member : replaced->with)
+        list.push_back("ahead_." + member.name);
     }
     for (const Precomputed& one : root.precomputed) {
       if (!one.replaced.empty()) continue;
@@ -175,9 +177,10 @@ class Registrations {
     for (const auto& [key, kernel] : root.dispatch) {
       if (key == "Meta") meta = true;
       if (!is_structured_key(key)) continue;
-      structured_row(f, root, key,
-                     "::" + kernel_namespace(kernel, root, options_) + "::structured_" + kernel.name,
-                     kernel.where.line);
+      structured_row(
+          f, root, key,
+          "::" + kernel_namespace(kernel, root, options_) + "::structured_" + kernel.name,
+          kernel.where.line);
     }
     if (!meta && f.find_kernel("Meta") == nullptr) {
       const std::string ns = options_.out_of_tree ? root.ns + "::meta" : "lamella::meta";
@@ -201,7 +204,8 @@ class Registrations {
       }
     }
     std::vector<std::string> literals;
-    for (const std::string& name : given.empty() ? outputs : given) literals.push_back(quoted(name));
+    for (const std::string& name : given.empty() ? outputs : given)
+      literals.push_back(quoted(name));
     put(body, "  static constexpr const char* names_[] = {", join(literals, ", "), "};\n",
         "  static constexpr OutputInfo info_{", quoted(op_name(f)), ", names_};\n");
     put(body, "  ", type, " op_;\n");
@@ -219,8 +223,9 @@ class Registrations {
     }
     std::vector<std::string> meta_arguments;
     for (const Parameter& p : functional_parameters(root)) meta_arguments.push_back(p.name);
-    put(body, root.precomputed.empty() ? "  " : "  [[maybe_unused]] const auto ahead_ = ",
-        "op_.meta(", join(meta_arguments, ", "), ");\n");
+    put(body,
+        root.precomputed.empty() ? "  " : "  [[maybe_unused]] const auto ahead_ = ", "op_.meta(",
+        join(meta_arguments, ", "), ");\n");
     if (!is_meta) put(body, "  op_.impl(", impl_arguments(root, true), ");\n");
     if (given.empty()) {
       std::vector<std::string> taken;
@@ -265,8 +270,7 @@ class Registrations {
     std::vector<std::string> passed;
     for (const Argument& argument : base.schema.arguments) {
       const Argument* here = f.schema.find_argument(argument.name);
-      passed.push_back(here != nullptr ? identifier(argument.name)
-                                       : missing_option(f, argument));
+      passed.push_back(here != nullptr ? identifier(argument.name) : missing_option(f, argument));
     }
     std::string out;
     put(out, "  auto result_ = ", call_of(base, passed), ";\n");
@@ -282,8 +286,9 @@ class Registrations {
     size_t next = 0;
     for (size_t i = 0; i < base.schema.returns.size(); ++i) {
       if (!base.schema.returns[i].type.holds_tensor()) continue;
-      const std::string value =
-          base.schema.returns.size() == 1 ? "result_" : "std::get<" + std::to_string(i) + ">(result_)";
+      const std::string value = base.schema.returns.size() == 1
+                                    ? "result_"
+                                    : "std::get<" + std::to_string(i) + ">(result_)";
       put(out, "  detail::assign_out(", quoted(op_name(f)), ", ", quoted(outs[next]), ", ",
           identifier(outs[next]), ", ", value, ");\n");
       ++next;
@@ -382,21 +387,22 @@ class Registrations {
         if (i == 0) put(out, "  auto ", name, "_copy = detail::cloned(", name, ");\n");
         passed.push_back(i == 0 ? name + "_copy" : name);
       }
-      put(out, "  ", call_of(base, passed), ";\n", "  detail::assign_out(",
-          quoted(op_name(f)), ", ", quoted(outs[0]), ", ", identifier(outs[0]), ", ", passed[0],
-          ");\n");
+      put(out, "  ", call_of(base, passed), ";\n", "  detail::assign_out(", quoted(op_name(f)),
+          ", ", quoted(outs[0]), ", ", identifier(outs[0]), ", ", passed[0], ");\n");
       if (return_type(f) != "void") put(out, "  return ", identifier(outs[0]), ";\n");
       return out;
     }
     // A mutable operator writes its arguments in its out form too; only its results go to out.
     std::vector<std::string> passed;
-    for (const Argument& argument : base.schema.arguments) passed.push_back(identifier(argument.name));
+    for (const Argument& argument : base.schema.arguments)
+      passed.push_back(identifier(argument.name));
     put(out, "  auto result_ = ", call_of(base, passed), ";\n");
     size_t next = 0;
     for (size_t i = 0; i < base.schema.returns.size(); ++i) {
       if (!base.schema.returns[i].type.holds_tensor() || next >= outs.size()) continue;
-      const std::string value =
-          base.schema.returns.size() == 1 ? "result_" : "std::get<" + std::to_string(i) + ">(result_)";
+      const std::string value = base.schema.returns.size() == 1
+                                    ? "result_"
+                                    : "std::get<" + std::to_string(i) + ">(result_)";
       put(out, "  detail::assign_out(", quoted(op_name(f)), ", ", quoted(outs[next]), ", ",
           identifier(outs[next]), ", ", value, ");\n");
       ++next;
@@ -478,8 +484,8 @@ void emit_out_of_tree(const Model& model, const EmitOptions& options,
                       const std::map<std::string, Registrations::Table>& tables, Files& files) {
   const std::string& target = options.target;
   std::string text = banner(options, "Schemas and kernels of this library's operators.");
-  put(text, "#include \"lamella/lamella.h\"\n#include \"lamella/structured.h\"\n#include \"", target,
-      "/functions.h\"\n#include \"", target, "/native_functions.h\"\n#include \"", target,
+  put(text, "#include \"lamella/lamella.h\"\n#include \"lamella/structured.h\"\n#include \"",
+      target, "/functions.h\"\n#include \"", target, "/native_functions.h\"\n#include \"", target,
       "/structured_kernels.h\"\n\nnamespace {\n\nusing namespace ::lamella;\n\n");
   std::map<std::string, std::string> rows;
   for (const auto& [file, table] : tables) {

@@ -1,7 +1,7 @@
 """Calls the library's operators from Python. Run with the build folder on PYTHONPATH."""
-import lamella
-
 import geometry
+
+import lamella
 
 a = lamella.zeros(2, 2)
 b = lamella.tensor([[3.0, 4.0], [6.0, 8.0]])

@@ -8,17 +8,22 @@ struct EmptyStridedEntry {
   static constexpr const char* name = "aten::empty_strided";
   static constexpr const char* overload_name = "";
 };
-using EmptyStrided = Operator<EmptyStridedEntry, Tensor(IntArrayRef, IntArrayRef, std::optional<ScalarType>, std::optional<Layout>, std::optional<Device>, std::optional<bool>)>;
+using EmptyStrided =
+    Operator<EmptyStridedEntry,
+             Tensor(IntArrayRef, IntArrayRef, std::optional<ScalarType>, std::optional<Layout>,
+                    std::optional<Device>, std::optional<bool>)>;
 struct ResizeEntry {
   static constexpr const char* name = "aten::resize_";
   static constexpr const char* overload_name = "";
 };
-using Resize = Operator<ResizeEntry, const Tensor&(const Tensor&, IntArrayRef, std::optional<MemoryFormat>)>;
+using Resize =
+    Operator<ResizeEntry, const Tensor&(const Tensor&, IntArrayRef, std::optional<MemoryFormat>)>;
 struct RestrideEntry {
   static constexpr const char* name = "aten::as_strided_";
   static constexpr const char* overload_name = "";
 };
-using Restride = Operator<RestrideEntry, const Tensor&(const Tensor&, IntArrayRef, IntArrayRef, std::optional<int64_t>)>;
+using Restride = Operator<RestrideEntry, const Tensor&(const Tensor&, IntArrayRef, IntArrayRef,
+                                                       std::optional<int64_t>)>;
 struct CopyEntry {
   static constexpr const char* name = "aten::copy_";
   static constexpr const char* overload_name = "";

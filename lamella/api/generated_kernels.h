@@ -68,8 +68,7 @@ inline std::vector<Tensor> cloned(TensorList list) {
 inline void check_castable(const char* op, const char* name, const Tensor& target,
                            const Tensor& result) {
   LAMELLA_CHECK(can_cast(result.dtype(), target.dtype()), op, ": expected '", name,
-                "' to have a dtype that ", result.dtype(), " can be cast to, got ",
-                target.dtype());
+                "' to have a dtype that ", result.dtype(), " can be cast to, got ", target.dtype());
   LAMELLA_CHECK(same_device(target.device(), result.device()), op, ": expected '", name,
                 "' to be on ", result.device(), ", got ", target.device());
 }
@@ -85,8 +84,7 @@ inline void assign_inplace(const char* op, Tensor& self, const Tensor& result) {
 
 // Writes a result into an out argument, which takes on its shape.
 inline void assign_out(const char* op, const char* name, const Tensor& out, const Tensor& result) {
-  LAMELLA_CHECK(out.defined(), op, ": expected '", name,
-                "' to be a tensor, got an undefined one");
+  LAMELLA_CHECK(out.defined(), op, ": expected '", name, "' to be a tensor, got an undefined one");
   check_castable(op, name, out, result);
   if (out.sizes() != result.sizes()) resize_out(out, result.sizes(), {});
   Copy::call(const_cast<Tensor&>(out), result, false);

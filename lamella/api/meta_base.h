@@ -53,7 +53,8 @@ class MetaBase {
   void set_output_strided(int i, IntArrayRef sizes, IntArrayRef strides,
                           const TensorOptions& options) {
     set_output_raw_strided(i, sizes, strides, options);
-    if (LAMELLA_UNLIKELY(mode_ != OutputMode::kFunctional)) use_temporary(i, sizes, strides, options);
+    if (LAMELLA_UNLIKELY(mode_ != OutputMode::kFunctional))
+      use_temporary(i, sizes, strides, options);
   }
   // The same, contiguous.
   void set_output_contiguous(int i, IntArrayRef sizes, const TensorOptions& options) {
@@ -124,14 +125,13 @@ class MetaBase {
     ScalarType dtype = options.dtype();
     Device device = options.device();
     if (LAMELLA_LIKELY(strides.empty())) {
-      detail::check(lamella_tensor_empty(static_cast<int32_t>(sizes.size()), sizes.data(),
-                                         static_cast<uint8_t>(dtype),
-                                         static_cast<uint8_t>(device.type()), device.index(),
-                                         &outputs_[i]));
+      detail::check(lamella_tensor_empty(
+          static_cast<int32_t>(sizes.size()), sizes.data(), static_cast<uint8_t>(dtype),
+          static_cast<uint8_t>(device.type()), device.index(), &outputs_[i]));
     } else {
-      outputs_[i] = detail::EmptyStrided::call(sizes, strides, dtype, std::nullopt, device,
-                                               std::nullopt)
-                        .unsafe_release();
+      outputs_[i] =
+          detail::EmptyStrided::call(sizes, strides, dtype, std::nullopt, device, std::nullopt)
+              .unsafe_release();
     }
     owned_ |= static_cast<uint8_t>(1u << i);
   }
@@ -143,8 +143,8 @@ class MetaBase {
     const char* name = info_->names[i];
     LAMELLA_CHECK(out.dtype() == options.dtype(), info_->op, ": expected '", name,
                   "' to have dtype ", options.dtype(), ", got ", out.dtype());
-    LAMELLA_CHECK(detail::same_device(out.device(), options.device()), info_->op, ": expected '", name,
-                  "' to be on ", options.device(), ", got ", out.device());
+    LAMELLA_CHECK(detail::same_device(out.device(), options.device()), info_->op, ": expected '",
+                  name, "' to be on ", options.device(), ", got ", out.device());
     if (LAMELLA_LIKELY(out.sizes() == sizes)) return;
     LAMELLA_CHECK(mode_ == OutputMode::kOut, info_->op, ": expected '", name,
                   "' to have the shape of the result, ", sizes, ", got ", out.sizes());
@@ -186,8 +186,7 @@ class MetaBase {
 }  // namespace lamella
 
 // The meta function of a structured operator: LAMELLA_META_FUNC(mm)(const Tensor& self, ...) {...}
-#define LAMELLA_META_FUNC(name) \
-  structured_##name::meta_return_ty structured_##name::meta
+#define LAMELLA_META_FUNC(name) structured_##name::meta_return_ty structured_##name::meta
 #define LAMELLA_META_FUNC2(name, overload) \
   structured_##name##_##overload::meta_return_ty structured_##name##_##overload::meta
 // What a meta function with `precomputed` returns, to be filled by its set_ functions.

@@ -15,18 +15,18 @@ using if_number = std::enable_if_t<std::is_arithmetic_v<T> || std::is_same_v<T, 
 }  // namespace detail
 
 // a OP b, a OP 2, 2 OP a. REVERSED is the last one, with `a` the number and `b` the tensor.
-#define LAMELLA_TENSOR_OPERATOR(OP, METHOD, REVERSED)                            \
+#define LAMELLA_TENSOR_OPERATOR(OP, METHOD, REVERSED)                             \
   template <class A, class B, detail::if_tensor<A> = 0, detail::if_tensor<B> = 0> \
-  Tensor operator OP(const A& a, const B& b) {                                   \
-    return a.METHOD(b);                                                          \
-  }                                                                              \
+  Tensor operator OP(const A& a, const B& b) {                                    \
+    return a.METHOD(b);                                                           \
+  }                                                                               \
   template <class A, class B, detail::if_tensor<A> = 0, detail::if_number<B> = 0> \
-  Tensor operator OP(const A& a, const B& b) {                                   \
-    return a.METHOD(Scalar(b));                                                  \
-  }                                                                              \
+  Tensor operator OP(const A& a, const B& b) {                                    \
+    return a.METHOD(Scalar(b));                                                   \
+  }                                                                               \
   template <class A, class B, detail::if_number<A> = 0, detail::if_tensor<B> = 0> \
-  Tensor operator OP(const A& a, const B& b) {                                   \
-    return REVERSED;                                                             \
+  Tensor operator OP(const A& a, const B& b) {                                    \
+    return REVERSED;                                                              \
   }
 LAMELLA_TENSOR_OPERATOR(+, add, b.add(Scalar(a)))
 LAMELLA_TENSOR_OPERATOR(-, sub, b.rsub(Scalar(a)))

@@ -2,9 +2,9 @@
 // back; unboxed, and boxed into the same kernels.
 #include <gtest/gtest.h>
 
-#include "lamella/lamella.h"
 #include "codegen_types_test/functions.h"
 #include "codegen_types_test/native_functions.h"
+#include "lamella/lamella.h"
 
 using lamella::ArrayRef;
 using lamella::Device;
@@ -93,8 +93,8 @@ Tensor sample() { return lamella::from_blob(data, {2, 2}); }
 
 // The operator called boxed with these arguments.
 std::vector<IValue> boxed(const char* name, std::vector<IValue> arguments) {
-  lamella::OperatorHandle op =
-      lamella::Dispatcher::singleton().findSchemaOrThrow((std::string("types::") + name).c_str(), "");
+  lamella::OperatorHandle op = lamella::Dispatcher::singleton().findSchemaOrThrow(
+      (std::string("types::") + name).c_str(), "");
   lamella::Stack stack;
   for (const IValue& argument : arguments) stack.push_back(argument);
   op.callBoxed(&stack);
@@ -201,9 +201,9 @@ TEST(Types, TensorOptionsGiveTheFourKeywords) {
   EXPECT_EQ(types::options({1}), (std::vector<int64_t>{1, -1, -1, -1, -1}));
   EXPECT_EQ(types::options({1}, lamella::kLong),
             (std::vector<int64_t>{1, static_cast<int64_t>(ScalarType::Long), -1, -1, -1}));
-  EXPECT_EQ(types::options({1, 2}, lamella::TensorOptions().device(DeviceType::Meta).pinned_memory(
-                                       true)),
-            (std::vector<int64_t>{2, -1, -1, static_cast<int64_t>(DeviceType::Meta), 1}));
+  EXPECT_EQ(
+      types::options({1, 2}, lamella::TensorOptions().device(DeviceType::Meta).pinned_memory(true)),
+      (std::vector<int64_t>{2, -1, -1, static_cast<int64_t>(DeviceType::Meta), 1}));
   EXPECT_EQ(types::options({}, std::nullopt, Layout::Strided, std::nullopt, false),
             (std::vector<int64_t>{0, -1, 0, -1, 0}));
 }
