@@ -30,6 +30,8 @@ target_include_directories(
   lamella INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
                     $<BUILD_INTERFACE:${LAMELLA_GENERATED_DIR}> $<INSTALL_INTERFACE:include>)
 target_compile_features(lamella INTERFACE cxx_std_20)
+# Static variables of inline functions would otherwise keep a library from being unloaded.
+target_compile_options(lamella INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-gnu-unique>)
 add_library(Lamella::lamella ALIAS lamella)
 
 # The PyTorch and XLA spellings: headers only.

@@ -68,6 +68,11 @@ def main(library, *extensions):
             ours = name.startswith("lamella_") or re.search(r"\blamella::", name)
             if ours and name not in names:
                 errors.append(f"{extension}: needs {name}, which is not in the C ABI")
+        errors += [
+            f"{extension}: has the unique symbol {name}, so that it cannot be unloaded"
+            for kind, name in symbols(extension, "--defined-only")
+            if kind == "u" and "lamella" in name
+        ]
     for error in errors:
         print(error)
     return 1 if errors else 0

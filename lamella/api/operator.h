@@ -36,7 +36,7 @@ struct Operator<Entry, R(A...)> : Entry {
   }
 
  private:
-  static inline const lamella_operator* found_ = nullptr;
+  LAMELLA_HIDDEN static inline const lamella_operator* found_ = nullptr;
 };
 
 // Op, but only when the template around it is instantiated.

@@ -16,21 +16,21 @@ enum class DeviceType : int8_t {
 #include "lamella/core/device_types.def"
 };
 inline constexpr int kDeviceTypes = 36;
-inline constexpr DeviceType kCPU = DeviceType::CPU;
-inline constexpr DeviceType kCUDA = DeviceType::CUDA;
-inline constexpr DeviceType kHIP = DeviceType::HIP;
-inline constexpr DeviceType kXLA = DeviceType::XLA;
-inline constexpr DeviceType kMPS = DeviceType::MPS;
-inline constexpr DeviceType kXPU = DeviceType::XPU;
-inline constexpr DeviceType kMeta = DeviceType::Meta;
-inline constexpr DeviceType kHPU = DeviceType::HPU;
-inline constexpr DeviceType kVE = DeviceType::VE;
-inline constexpr DeviceType kLazy = DeviceType::Lazy;
-inline constexpr DeviceType kIPU = DeviceType::IPU;
-inline constexpr DeviceType kMTIA = DeviceType::MTIA;
-inline constexpr DeviceType kVulkan = DeviceType::Vulkan;
-inline constexpr DeviceType kMetal = DeviceType::Metal;
-inline constexpr DeviceType kPrivateUse1 = DeviceType::PrivateUse1;
+LAMELLA_HIDDEN inline constexpr DeviceType kCPU = DeviceType::CPU;
+LAMELLA_HIDDEN inline constexpr DeviceType kCUDA = DeviceType::CUDA;
+LAMELLA_HIDDEN inline constexpr DeviceType kHIP = DeviceType::HIP;
+LAMELLA_HIDDEN inline constexpr DeviceType kXLA = DeviceType::XLA;
+LAMELLA_HIDDEN inline constexpr DeviceType kMPS = DeviceType::MPS;
+LAMELLA_HIDDEN inline constexpr DeviceType kXPU = DeviceType::XPU;
+LAMELLA_HIDDEN inline constexpr DeviceType kMeta = DeviceType::Meta;
+LAMELLA_HIDDEN inline constexpr DeviceType kHPU = DeviceType::HPU;
+LAMELLA_HIDDEN inline constexpr DeviceType kVE = DeviceType::VE;
+LAMELLA_HIDDEN inline constexpr DeviceType kLazy = DeviceType::Lazy;
+LAMELLA_HIDDEN inline constexpr DeviceType kIPU = DeviceType::IPU;
+LAMELLA_HIDDEN inline constexpr DeviceType kMTIA = DeviceType::MTIA;
+LAMELLA_HIDDEN inline constexpr DeviceType kVulkan = DeviceType::Vulkan;
+LAMELLA_HIDDEN inline constexpr DeviceType kMetal = DeviceType::Metal;
+LAMELLA_HIDDEN inline constexpr DeviceType kPrivateUse1 = DeviceType::PrivateUse1;
 
 // "cpu", "cuda", ...; "CPU", "CUDA", ... with lower_case = false.
 inline constexpr const char* DeviceTypeName(DeviceType type, bool lower_case = true) {
@@ -67,9 +67,9 @@ struct Device final {
   constexpr Device(DeviceType type, DeviceIndex index = -1)  // NOLINT: as in PyTorch
       : type_(type), index_(index) {}
   // "cpu", "cuda", "cuda:1". Throws Error on anything else.
-  Device(std::string_view text) : Device(parse(text)) {}         // NOLINT
+  Device(std::string_view text) : Device(parse(text)) {}               // NOLINT
   Device(const std::string& text) : Device(std::string_view(text)) {}  // NOLINT
-  Device(const char* text) : Device(std::string_view(text)) {}   // NOLINT
+  Device(const char* text) : Device(std::string_view(text)) {}         // NOLINT
 
   constexpr DeviceType type() const { return type_; }
   constexpr DeviceIndex index() const { return index_; }

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include "lamella/core/macros.h"
+
 namespace lamella {
 
 enum class Layout : int8_t {
@@ -16,14 +18,14 @@ enum class Layout : int8_t {
   Jagged = 7,
   NumOptions
 };
-inline constexpr Layout kStrided = Layout::Strided;
-inline constexpr Layout kSparse = Layout::Sparse;
-inline constexpr Layout kSparseCsr = Layout::SparseCsr;
-inline constexpr Layout kMkldnn = Layout::Mkldnn;
-inline constexpr Layout kSparseCsc = Layout::SparseCsc;
-inline constexpr Layout kSparseBsr = Layout::SparseBsr;
-inline constexpr Layout kSparseBsc = Layout::SparseBsc;
-inline constexpr Layout kJagged = Layout::Jagged;
+LAMELLA_HIDDEN inline constexpr Layout kStrided = Layout::Strided;
+LAMELLA_HIDDEN inline constexpr Layout kSparse = Layout::Sparse;
+LAMELLA_HIDDEN inline constexpr Layout kSparseCsr = Layout::SparseCsr;
+LAMELLA_HIDDEN inline constexpr Layout kMkldnn = Layout::Mkldnn;
+LAMELLA_HIDDEN inline constexpr Layout kSparseCsc = Layout::SparseCsc;
+LAMELLA_HIDDEN inline constexpr Layout kSparseBsr = Layout::SparseBsr;
+LAMELLA_HIDDEN inline constexpr Layout kSparseBsc = Layout::SparseBsc;
+LAMELLA_HIDDEN inline constexpr Layout kJagged = Layout::Jagged;
 
 inline constexpr const char* toString(Layout layout) {
   constexpr const char* names[] = {"Strided",   "Sparse",    "SparseCsr", "Mkldnn",

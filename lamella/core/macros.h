@@ -8,6 +8,9 @@
 #define LAMELLA_NOINLINE __attribute__((noinline))
 // Types whose type_info must be one across shared libraries.
 #define LAMELLA_PUBLIC __attribute__((visibility("default")))
+// Variables of headers: one in each library. Shared ones would be of a kind (GNU unique) that keeps
+// the libraries that have them from being unloaded.
+#define LAMELLA_HIDDEN __attribute__((visibility("hidden")))
 // What Lamella's own Python extension needs beyond the C ABI. Shipped in lockstep with it; not for
 // anyone else.
 #define LAMELLA_PRIVATE_API __attribute__((visibility("default")))

@@ -20,37 +20,37 @@ enum class ScalarType : int8_t {
 };
 
 #define LAMELLA_SCALAR_TYPE(type, name, number, text) \
-  inline constexpr ScalarType k##name = ScalarType::name;
+  LAMELLA_HIDDEN inline constexpr ScalarType k##name = ScalarType::name;
 #define LAMELLA_SCALAR_NAME(name, number, text, bytes) \
-  inline constexpr ScalarType k##name = ScalarType::name;
+  LAMELLA_HIDDEN inline constexpr ScalarType k##name = ScalarType::name;
 #include "lamella/core/scalar_type.def"
 // PyTorch's other spellings.
-inline constexpr ScalarType kU8 = ScalarType::Byte;
-inline constexpr ScalarType kInt8 = ScalarType::Char;
-inline constexpr ScalarType kUInt8 = ScalarType::Byte;
-inline constexpr ScalarType kInt16 = ScalarType::Short;
-inline constexpr ScalarType kInt32 = ScalarType::Int;
-inline constexpr ScalarType kInt64 = ScalarType::Long;
-inline constexpr ScalarType kFloat16 = ScalarType::Half;
-inline constexpr ScalarType kFloat32 = ScalarType::Float;
-inline constexpr ScalarType kFloat64 = ScalarType::Double;
-inline constexpr ScalarType kComplexFloat32 = ScalarType::ComplexHalf;
-inline constexpr ScalarType kComplex64 = ScalarType::ComplexFloat;
-inline constexpr ScalarType kComplex128 = ScalarType::ComplexDouble;
+LAMELLA_HIDDEN inline constexpr ScalarType kU8 = ScalarType::Byte;
+LAMELLA_HIDDEN inline constexpr ScalarType kInt8 = ScalarType::Char;
+LAMELLA_HIDDEN inline constexpr ScalarType kUInt8 = ScalarType::Byte;
+LAMELLA_HIDDEN inline constexpr ScalarType kInt16 = ScalarType::Short;
+LAMELLA_HIDDEN inline constexpr ScalarType kInt32 = ScalarType::Int;
+LAMELLA_HIDDEN inline constexpr ScalarType kInt64 = ScalarType::Long;
+LAMELLA_HIDDEN inline constexpr ScalarType kFloat16 = ScalarType::Half;
+LAMELLA_HIDDEN inline constexpr ScalarType kFloat32 = ScalarType::Float;
+LAMELLA_HIDDEN inline constexpr ScalarType kFloat64 = ScalarType::Double;
+LAMELLA_HIDDEN inline constexpr ScalarType kComplexFloat32 = ScalarType::ComplexHalf;
+LAMELLA_HIDDEN inline constexpr ScalarType kComplex64 = ScalarType::ComplexFloat;
+LAMELLA_HIDDEN inline constexpr ScalarType kComplex128 = ScalarType::ComplexDouble;
 
 // CppTypeToScalarType<float>::value == ScalarType::Float, and back.
 template <class T>
 struct CppTypeToScalarType;
 template <ScalarType S>
 struct ScalarTypeToCppType;
-#define LAMELLA_SCALAR_TYPE(cpp, name, number, text)           \
-  template <>                                                  \
-  struct CppTypeToScalarType<cpp> {                            \
-    static constexpr ScalarType value = ScalarType::name;      \
-  };                                                           \
-  template <>                                                  \
-  struct ScalarTypeToCppType<ScalarType::name> {               \
-    using type = cpp;                                          \
+#define LAMELLA_SCALAR_TYPE(cpp, name, number, text)      \
+  template <>                                             \
+  struct CppTypeToScalarType<cpp> {                       \
+    static constexpr ScalarType value = ScalarType::name; \
+  };                                                      \
+  template <>                                             \
+  struct ScalarTypeToCppType<ScalarType::name> {          \
+    using type = cpp;                                     \
   };
 #include "lamella/core/scalar_type.def"
 // `long long` is int64_t's twin where that is `long`.
@@ -86,7 +86,7 @@ inline constexpr ScalarTypeTable make_scalar_type_table() {
 #include "lamella/core/scalar_type.def"
   return table;
 }
-inline constexpr ScalarTypeTable kScalarTypeTable = make_scalar_type_table();
+LAMELLA_HIDDEN inline constexpr ScalarTypeTable kScalarTypeTable = make_scalar_type_table();
 inline constexpr uint8_t scalar_traits(ScalarType type) {
   return kScalarTypeTable.traits[static_cast<uint8_t>(type) & 63];
 }
@@ -167,24 +167,33 @@ inline void append(std::string& out, ScalarType type) { out.append(dtype_name(ty
 // The type of the real and imaginary parts; itself for a real type.
 inline constexpr ScalarType to_real_type(ScalarType type) {
   switch (type) {
-    case ScalarType::ComplexHalf: return ScalarType::Half;
-    case ScalarType::ComplexFloat: return ScalarType::Float;
-    case ScalarType::ComplexDouble: return ScalarType::Double;
-    default: return type;
+    case ScalarType::ComplexHalf:
+      return ScalarType::Half;
+    case ScalarType::ComplexFloat:
+      return ScalarType::Float;
+    case ScalarType::ComplexDouble:
+      return ScalarType::Double;
+    default:
+      return type;
   }
 }
 inline constexpr ScalarType toRealValueType(ScalarType type) { return to_real_type(type); }
 // The complex type whose parts hold `type`.
 inline ScalarType to_complex_type(ScalarType type) {
   switch (type) {
-    case ScalarType::Half: return ScalarType::ComplexHalf;
+    case ScalarType::Half:
+      return ScalarType::ComplexHalf;
     case ScalarType::BFloat16:  // no complex type has its range but complex64
-    case ScalarType::Float: return ScalarType::ComplexFloat;
-    case ScalarType::Double: return ScalarType::ComplexDouble;
+    case ScalarType::Float:
+      return ScalarType::ComplexFloat;
+    case ScalarType::Double:
+      return ScalarType::ComplexDouble;
     case ScalarType::ComplexHalf:
     case ScalarType::ComplexFloat:
-    case ScalarType::ComplexDouble: return type;
-    default: break;
+    case ScalarType::ComplexDouble:
+      return type;
+    default:
+      break;
   }
   LAMELLA_CHECK_TYPE(false, "to_complex_type: expected a floating-point type, got ", type);
   return type;

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "lamella/abi/abi.h"
+#include "lamella/core/macros.h"
 
 namespace lamella {
 
@@ -46,16 +47,16 @@ enum class DispatchKey : uint16_t {
 #define LAMELLA_SPLIT(name, prefix) name = 1 + static_cast<int>(detail::Functionality::name),
 #define LAMELLA_SHARED(name, split) name = 1 + static_cast<int>(detail::Functionality::name),
 #include "lamella/abi/dispatch_keys.def"
-#define LAMELLA_SPLIT_KEY(prefix, split, backend)                                         \
-  prefix##backend = detail::kSplitBase +                                                  \
-                    static_cast<int>(detail::SplitRank::split) * LAMELLA_BACKEND_BITS +   \
+#define LAMELLA_SPLIT_KEY(prefix, split, backend)                                       \
+  prefix##backend = detail::kSplitBase +                                                \
+                    static_cast<int>(detail::SplitRank::split) * LAMELLA_BACKEND_BITS + \
                     static_cast<int>(BackendComponent::backend##Bit),
-#define LAMELLA_BACKEND(name)                          \
-  LAMELLA_SPLIT_KEY(, Dense, name)                     \
-  LAMELLA_SPLIT_KEY(Quantized, Quantized, name)        \
-  LAMELLA_SPLIT_KEY(Sparse, Sparse, name)              \
-  LAMELLA_SPLIT_KEY(SparseCsr, SparseCsr, name)        \
-  LAMELLA_SPLIT_KEY(NestedTensor, NestedTensor, name)  \
+#define LAMELLA_BACKEND(name)                              \
+  LAMELLA_SPLIT_KEY(, Dense, name)                         \
+  LAMELLA_SPLIT_KEY(Quantized, Quantized, name)            \
+  LAMELLA_SPLIT_KEY(Sparse, Sparse, name)                  \
+  LAMELLA_SPLIT_KEY(SparseCsr, SparseCsr, name)            \
+  LAMELLA_SPLIT_KEY(NestedTensor, NestedTensor, name)      \
   LAMELLA_SPLIT_KEY(Autograd, AutogradFunctionality, name) \
   LAMELLA_SPLIT_KEY(Autocast, AutocastFunctionality, name)
 #include "lamella/abi/dispatch_keys.def"
@@ -99,7 +100,7 @@ inline constexpr SlotTable make_slot_table() {
 #include "lamella/abi/dispatch_keys.def"
   return table;
 }
-inline constexpr SlotTable kSlotTable = make_slot_table();
+LAMELLA_HIDDEN inline constexpr SlotTable kSlotTable = make_slot_table();
 
 // The slot that serves a key set: two bit scans and one small table.
 inline constexpr uint32_t slot_of(uint64_t key_set) {
@@ -156,15 +157,23 @@ class DispatchKeySet final {
   constexpr bool has_any(DispatchKeySet other) const {
     return (bits_ & other.bits_ & ~detail::kBackendMask) != 0;
   }
-  constexpr bool has_all(DispatchKeySet other) const { return (bits_ & other.bits_) == other.bits_; }
+  constexpr bool has_all(DispatchKeySet other) const {
+    return (bits_ & other.bits_) == other.bits_;
+  }
   constexpr bool isSupersetOf(DispatchKeySet other) const { return has_all(other); }
-  constexpr DispatchKeySet operator|(DispatchKeySet other) const { return {RAW, bits_ | other.bits_}; }
-  constexpr DispatchKeySet operator&(DispatchKeySet other) const { return {RAW, bits_ & other.bits_}; }
+  constexpr DispatchKeySet operator|(DispatchKeySet other) const {
+    return {RAW, bits_ | other.bits_};
+  }
+  constexpr DispatchKeySet operator&(DispatchKeySet other) const {
+    return {RAW, bits_ & other.bits_};
+  }
   // Takes away functionalities; the backends stay, since other functionalities may need them.
   constexpr DispatchKeySet operator-(DispatchKeySet other) const {
     return {RAW, bits_ & (detail::kBackendMask | ~other.bits_)};
   }
-  constexpr DispatchKeySet operator^(DispatchKeySet other) const { return {RAW, bits_ ^ other.bits_}; }
+  constexpr DispatchKeySet operator^(DispatchKeySet other) const {
+    return {RAW, bits_ ^ other.bits_};
+  }
   constexpr bool operator==(const DispatchKeySet& other) const = default;
   constexpr DispatchKeySet add(DispatchKey key) const { return *this | DispatchKeySet(key); }
   constexpr DispatchKeySet remove(DispatchKey key) const {
@@ -214,13 +223,13 @@ class DispatchKeySet final {
 };
 
 // All autograd keys, with the bookkeeping of in-place writes and views below them.
-inline constexpr DispatchKeySet autograd_dispatch_keyset =
+LAMELLA_HIDDEN inline constexpr DispatchKeySet autograd_dispatch_keyset =
     DispatchKeySet(DispatchKey::Autograd);
-inline constexpr DispatchKeySet autograd_dispatch_keyset_with_ADInplaceOrView =
+LAMELLA_HIDDEN inline constexpr DispatchKeySet autograd_dispatch_keyset_with_ADInplaceOrView =
     DispatchKeySet(DispatchKey::Autograd) | DispatchKeySet(DispatchKey::ADInplaceOrView);
-inline constexpr DispatchKeySet after_autograd_keyset =
+LAMELLA_HIDDEN inline constexpr DispatchKeySet after_autograd_keyset =
     DispatchKeySet(DispatchKeySet::FULL_AFTER, DispatchKey::AutogradOther);
-inline constexpr DispatchKeySet after_ADInplaceOrView_keyset =
+LAMELLA_HIDDEN inline constexpr DispatchKeySet after_ADInplaceOrView_keyset =
     DispatchKeySet(DispatchKeySet::FULL_AFTER, DispatchKey::ADInplaceOrView);
 
 // "CPU", "AutogradCUDA", ...; "Undefined" for 0.

@@ -41,7 +41,7 @@ class RegistrationHandleRAII {
 // The one table of operators. Look-ups and calls are wait-free while others register.
 class Dispatcher {
  public:
-  static Dispatcher& singleton() {
+  LAMELLA_HIDDEN static Dispatcher& singleton() {
     static Dispatcher dispatcher;
     return dispatcher;
   }

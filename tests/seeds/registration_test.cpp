@@ -163,10 +163,12 @@ TEST(Registration, KernelBelowAutograd) {
     at::AutoNonVariableTypeMode guard;
     return call_mine(self, times);
   });
-  block.impl("mine", torch::dispatch(DispatchKey::CPU, [&cpu](const Tensor& self, int64_t) {
-               ++cpu;
-               return self;
-             }));
+  torch::Library backend(torch::Library::IMPL, "registration", DispatchKey::CPU, __FILE__,
+                         __LINE__);
+  backend.impl("mine", [&cpu](const Tensor& self, int64_t) {
+    ++cpu;
+    return self;
+  });
   Tensor x = at::empty({1});
   EXPECT_TRUE(call_mine(x, 1).is_same(x));
   EXPECT_EQ(autograd, 1);
