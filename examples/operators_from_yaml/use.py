@@ -1,4 +1,5 @@
 """Calls the library's operators from Python. Run with the build folder on PYTHONPATH."""
+
 import geometry
 
 import lamella
@@ -16,8 +17,10 @@ geometry.distance(a, b, out=out)
 print("out:", out.tolist())
 
 # The Meta backend knows shapes and computes nothing.
-print("shape:", geometry.distance(lamella.empty(5, 3, device="meta"),
-                                  lamella.empty(5, 3, device="meta")).shape)
+print(
+    "shape:",
+    geometry.distance(lamella.empty(5, 3, device="meta"), lamella.empty(5, 3, device="meta")).shape,
+)
 
 try:
     geometry.distance(a, lamella.zeros(3, 2))
