@@ -1,0 +1,141 @@
+// PyTorch's names: each is the same entity as Lamella's, whichever namespace it is found through.
+#include <ATen/Dispatch.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/SymInt.h>
+#include <c10/util/Metaprogramming.h>
+#include <c10/util/irange.h>
+#include <c10/util/string_view.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "lamella/dispatch/library.h"
+
+namespace {
+
+template <class A, class B>
+inline constexpr bool same = std::is_same_v<A, B>;
+
+static_assert(same<at::ScalarType, lamella::ScalarType> && same<c10::ScalarType, at::ScalarType>);
+static_assert(same<torch::Device, c10::Device> && same<c10::Device, lamella::Device>);
+static_assert(same<at::TensorBase, lamella::TensorBase>);
+static_assert(same<torch::Library, lamella::Library>);
+static_assert(same<torch::CppFunction, c10::KernelFunction>);
+static_assert(same<c10::OperatorName, lamella::OperatorId>);
+static_assert(same<c10::FunctionSchema, lamella::OperatorSchema>);
+static_assert(same<torch::jit::Stack, lamella::Stack> && same<torch::jit::IValue, c10::IValue>);
+static_assert(same<c10::impl::ExcludeDispatchKeyGuard, lamella::ExcludeDispatchKeyGuard>);
+static_assert(
+    same<at::AutoDispatchBelowADInplaceOrView, lamella::AutoDispatchBelowADInplaceOrView>);
+static_assert(same<c10::optional<int>, std::optional<int>>);
+static_assert(same<c10::string_view, std::string_view> && same<c10::SymInt, int64_t>);
+static_assert(same<at::IntArrayRef, c10::ArrayRef<int64_t>>);
+static_assert(same<c10::Error, lamella::Error> && same<at::Half, c10::Half>);
+static_assert(at::kFloat == c10::ScalarType::Float && torch::kInt64 == at::kLong);
+static_assert(c10::kCUDA == at::DeviceType::CUDA && at::kStrided == c10::Layout::Strided);
+
+// Code that opens all of PyTorch's namespaces meets no ambiguity.
+namespace opened {
+using namespace at;
+using namespace c10;
+using namespace torch;
+static_assert(same<decltype(kFloat), const ScalarType>);
+static_assert(same<IntArrayRef, lamella::IntArrayRef> && same<DispatchKey, lamella::DispatchKey>);
+}  // namespace opened
+
+TEST(Names, ConditionalsAndTypeLists) {
+  EXPECT_EQ(c10::guts::if_constexpr<true>([] { return 1; }, [] { return std::string("2"); }), 1);
+  EXPECT_EQ(c10::guts::if_constexpr<false>([] { return 1; }, [] { return std::string("2"); }), "2");
+  auto lambda = [](int a, double) { return a; };
+  using Traits = c10::guts::infer_function_traits_t<decltype(lambda)>;
+  static_assert(same<Traits::return_type, int> && Traits::number_of_parameters == 2);
+  static_assert(same<Traits::parameter_types, c10::guts::typelist::typelist<int, double>>);
+  static_assert(c10::guts::is_functor<decltype(lambda)>::value &&
+                !c10::guts::is_functor<int>::value);
+  static_assert(same<c10::invoke_result_t<decltype(lambda), int, double>, int>);
+}
+
+TEST(Names, Ranges) {
+  std::vector<int64_t> seen;
+  for (auto i : c10::irange(int64_t{3})) seen.push_back(i);
+  for (auto i : c10::irange(5, int64_t{7})) seen.push_back(i);
+  for (auto i : c10::irange(4, 2)) seen.push_back(i);
+  EXPECT_EQ(seen, (std::vector<int64_t>{0, 1, 2, 5, 6}));
+}
+
+TEST(Names, DeviceGuards) {
+  c10::DeviceGuard guard(c10::Device("cpu"));
+  EXPECT_EQ(guard.current_device().str(), "cpu:0");
+  c10::OptionalDeviceGuard none(c10::nullopt);
+  EXPECT_FALSE(none.current_device().has_value());
+  EXPECT_FALSE(at::device_of(at::TensorBase()).has_value());
+  try {
+    c10::DeviceGuard second(c10::Device("cuda:1"));
+    FAIL() << "expected an error";
+  } catch (const c10::Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "DeviceGuard: expected the only device of its type, cuda:0, got cuda:1");
+  }
+}
+
+// The size of the type that a macro picks, or 0 where it has none for `type`.
+template <class F>
+size_t picked(F&& f) {
+  try {
+    return f();
+  } catch (const c10::NotImplementedError&) {
+    return 0;
+  }
+}
+#define SIZE_OF_SCALAR [&]() -> size_t { return sizeof(scalar_t); }
+#define PICK(group, type) picked([&] { return AT_DISPATCH_##group(type, "pick", SIZE_OF_SCALAR); })
+#define PICK_AND(group, more, type) \
+  picked([&] { return AT_DISPATCH_##group(more, type, "pick", SIZE_OF_SCALAR); })
+
+TEST(Dispatch, GroupsOfTypes) {
+  EXPECT_EQ(PICK(FLOATING_TYPES, at::kFloat), 4u);
+  EXPECT_EQ(PICK(FLOATING_TYPES, at::kHalf), 0u);
+  EXPECT_EQ(PICK(FLOATING_TYPES_AND_HALF, at::kHalf), 2u);
+  EXPECT_EQ(picked([] {
+              return AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, at::kBFloat16,
+                                                     "pick", SIZE_OF_SCALAR);
+            }),
+            2u);
+  EXPECT_EQ(PICK(INTEGRAL_TYPES, at::kLong), 8u);
+  EXPECT_EQ(PICK(INTEGRAL_TYPES, at::kBool), 0u);
+  EXPECT_EQ(PICK_AND(INTEGRAL_TYPES_AND, at::kBool, at::kBool), 1u);
+  EXPECT_EQ(PICK(ALL_TYPES, at::kByte), 1u);
+  EXPECT_EQ(PICK(ALL_TYPES, at::kDouble), 8u);
+  EXPECT_EQ(PICK(ALL_TYPES, at::kComplexFloat), 0u);
+  EXPECT_EQ(PICK(ALL_TYPES_AND_COMPLEX, at::kComplexDouble), 16u);
+  EXPECT_EQ(picked([] {
+              return AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND3(at::kBool, at::kHalf, at::kBFloat16,
+                                                            at::kBool, "pick", SIZE_OF_SCALAR);
+            }),
+            1u);
+  EXPECT_EQ(PICK(COMPLEX_TYPES, at::kComplexFloat), 8u);
+  EXPECT_EQ(PICK_AND(FLOATING_AND_COMPLEX_TYPES_AND1, at::kHalf, at::kHalf), 2u);
+}
+
+TEST(Dispatch, SwitchOfSingleTypes) {
+  auto name = [](at::ScalarType type) {
+    return AT_DISPATCH_SWITCH(
+        type, "named", AT_DISPATCH_CASE(at::kFloat, [&] {
+          return std::string("float");
+        }) AT_DISPATCH_CASE_INTEGRAL_TYPES([&] { return std::string("whole"); }));
+  };
+  EXPECT_EQ(name(at::kFloat), "float");
+  EXPECT_EQ(name(at::kShort), "whole");
+  try {
+    name(at::kDouble);
+    FAIL() << "expected an error";
+  } catch (const c10::NotImplementedError& error) {
+    EXPECT_STREQ(error.what(), "named: expected a dtype that it is implemented for, got float64");
+  }
+  size_t bytes = AT_DISPATCH_INDEX_TYPES(at::kInt, "index", [&] { return sizeof(index_t); });
+  EXPECT_EQ(bytes, 4u);
+}
+
+}  // namespace
