@@ -1,17 +1,20 @@
 // Runs the generated registrations when the library is loaded.
-#include <mutex>
+#include <exception>
 
 #include "lamella/api/operator_tables.h"
 
 extern "C" void lamella_register_all() {
-  static std::once_flag once;
-  std::call_once(once, [] {
+  // Not std::call_once: its thread-local state would have to be in the static block, where there is
+  // no room when libstdc++ itself was loaded at run time, by another library.
+  static const bool once = [] {
     try {
       lamella::register_generated();
     } catch (const std::exception& error) {
       lamella_defer_failure(error.what(), "native_functions.yaml", 0);
     }
-  });
+    return true;
+  }();
+  static_cast<void>(once);
 }
 
 namespace {

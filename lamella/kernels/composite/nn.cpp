@@ -1,0 +1,238 @@
+// Neural-network operators made of others: softmax, norms, embedding, dropout, attention, padding,
+// similarity.
+#include <cmath>
+
+#include "lamella/kernels/native.h"
+
+namespace lamella::native {
+
+namespace {
+bool has(const std::optional<Tensor>& tensor) { return tensor.has_value() && tensor->defined(); }
+}  // namespace
+
+Tensor softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
+  return lamella::_softmax(dtype ? self.to(*dtype) : self, dim, false);
+}
+Tensor log_softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
+  return lamella::_log_softmax(dtype ? self.to(*dtype) : self, dim, false);
+}
+
+// ---- Norms ----
+
+Tensor layer_norm(const Tensor& input, IntArrayRef normalized_shape,
+                  const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
+                  double eps, bool cudnn_enable) {
+  return std::get<0>(lamella::native_layer_norm(input, normalized_shape, weight, bias, eps));
+}
+Tensor rms_norm(const Tensor& input, IntArrayRef normalized_shape,
+                const std::optional<Tensor>& weight, std::optional<double> eps) {
+  return std::get<0>(lamella::_fused_rms_norm(input, normalized_shape, weight, eps));
+}
+
+namespace {
+// A parameter of one number per channel, as it stands beside a tensor of `rank` dimensions.
+Tensor per_channel(const Tensor& parameter, int64_t rank) {
+  Dims shape(static_cast<size_t>(rank), 1);
+  shape[1] = parameter.numel();
+  return parameter.reshape(shape);
+}
+}  // namespace
+
+Tensor group_norm(const Tensor& input, int64_t num_groups, const std::optional<Tensor>& weight,
+                  const std::optional<Tensor>& bias, double eps, bool cudnn_enabled) {
+  LAMELLA_CHECK(input.dim() >= 2, "group_norm: expected 'input' to have at least 2 dimensions, got ",
+                input.sizes());
+  int64_t channels = input.sizes()[1];
+  LAMELLA_CHECK(num_groups > 0 && channels % num_groups == 0,
+                "group_norm: expected 'num_groups' to divide ", channels, " channels, got ",
+                num_groups);
+  int64_t groups = input.sizes()[0] * num_groups;
+  if (input.numel() == 0) return lamella::empty_like(input);
+  int64_t size = input.numel() / groups;
+  Tensor rows = input.reshape({groups, size});
+  Tensor out = std::get<0>(lamella::native_layer_norm(rows, IntArrayRef(size), std::nullopt,
+                                                      std::nullopt, eps))
+                   .view(input.sizes());
+  for (const std::optional<Tensor>* parameter : {&weight, &bias}) {
+    LAMELLA_CHECK(!has(*parameter) || ((*parameter)->dim() == 1 && (*parameter)->numel() == channels),
+                  "group_norm: expected '", parameter == &weight ? "weight" : "bias",
+                  "' to be of shape [", channels, "], got ", (*parameter)->sizes());
+  }
+  if (has(weight)) out = out.mul(per_channel(*weight, input.dim()));
+  if (has(bias)) out = out.add(per_channel(*bias, input.dim()));
+  return out;
+}
+
+// ---- Embedding and dropout ----
+
+Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t padding_idx,
+                 bool scale_grad_by_freq, bool sparse) {
+  LAMELLA_CHECK(weight.dim() == 2, "embedding: expected 'weight' to have 2 dimensions, got ",
+                weight.sizes());
+  LAMELLA_CHECK(indices.scalar_type() == kLong || indices.scalar_type() == kInt,
+                "embedding: expected 'indices' to be int64 or int32, got ",
+                indices.scalar_type());
+  if (indices.dim() == 1) return weight.index_select(0, indices);
+  Dims shape(indices.sizes());
+  shape.push_back(weight.sizes()[1]);
+  return weight.index_select(0, indices.reshape({-1})).view(shape);
+}
+
+namespace {
+void check_probability(const char* op, double p) {
+  LAMELLA_CHECK(p >= 0 && p <= 1, op, ": expected 'p' in [0, 1], got ", p);
+}
+Tensor dropout_noise(const Tensor& input, double p) {
+  Tensor noise = lamella::empty_like(input);
+  noise.bernoulli_(1 - p);
+  noise.div_(1 - p);
+  return noise;
+}
+}  // namespace
+Tensor dropout(const Tensor& input, double p, bool train) {
+  check_probability("dropout", p);
+  if (p == 0 || !train || input.numel() == 0) return input;
+  if (p == 1) return input.mul(lamella::zeros({}, input.options()));
+  return input.mul(dropout_noise(input, p));
+}
+Tensor& dropout_(Tensor& self, double p, bool train) {
+  check_probability("dropout_", p);
+  if (p == 0 || !train || self.numel() == 0) return self;
+  if (p == 1) return self.zero_();
+  return self.mul_(dropout_noise(self, p));
+}
+std::tuple<Tensor, Tensor> native_dropout(const Tensor& input, double p,
+                                          std::optional<bool> train) {
+  check_probability("native_dropout", p);
+  if (input.numel() == 0) return {input, lamella::empty_like(input, TensorOptions(kBool))};
+  if (train && !*train) return {input.clone(), lamella::ones_like(input, TensorOptions(kBool))};
+  Tensor mask = lamella::empty_like(input, TensorOptions(kBool));
+  mask.bernoulli_(1 - p);
+  double scale = p == 1 ? 0.0 : 1 / (1 - p);
+  return {input.mul(mask).mul_(scale), mask};
+}
+
+// ---- Attention ----
+
+namespace {
+Tensor repeat_heads(const Tensor& tensor, int64_t heads) {
+  int64_t have = tensor.size(-3);
+  LAMELLA_CHECK(have > 0 && heads % have == 0,
+                "scaled_dot_product_attention: expected the heads of 'query' to be a multiple of ",
+                have, ", got ", heads);
+  return have == heads ? tensor : tensor.repeat_interleave(heads / have, -3);
+}
+}  // namespace
+
+std::tuple<Tensor, Tensor> _scaled_dot_product_attention_math(
+    const Tensor& query, const Tensor& key, const Tensor& value,
+    const std::optional<Tensor>& attn_mask, double dropout_p, bool is_causal,
+    const std::optional<Tensor>& dropout_mask, std::optional<double> scale, bool enable_gqa) {
+  Tensor k = enable_gqa ? repeat_heads(key, query.size(-3)) : key;
+  Tensor v = enable_gqa ? repeat_heads(value, query.size(-3)) : value;
+  double factor = scale.value_or(1.0 / std::sqrt(static_cast<double>(query.size(-1))));
+  Tensor scores = lamella::matmul(query.mul(factor), k.transpose(-2, -1));
+  if (is_causal) {
+    LAMELLA_CHECK(!has(attn_mask), "scaled_dot_product_attention: expected no 'attn_mask' with ",
+                  "'is_causal'");
+    Tensor seen = lamella::ones({query.size(-2), k.size(-2)},
+                                query.options().dtype(kBool)).tril();
+    scores = scores.masked_fill(seen.logical_not(), Scalar(-HUGE_VAL));
+  } else if (has(attn_mask)) {
+    scores = attn_mask->scalar_type() == kBool
+                 ? scores.masked_fill(attn_mask->logical_not(), Scalar(-HUGE_VAL))
+                 : scores.add(*attn_mask);
+  }
+  Tensor weights = lamella::softmax(scores, -1);
+  if (has(attn_mask)) {  // a query that sees nothing gets nothing
+    Tensor nothing = scores.eq(Scalar(-HUGE_VAL)).all(-1, true);
+    weights = weights.masked_fill(nothing, 0);
+  }
+  if (dropout_p > 0) {
+    weights = has(dropout_mask) ? weights.masked_fill(dropout_mask->logical_not(), 0)
+                                      .mul(1 / (1 - dropout_p))
+                                : lamella::dropout(weights, dropout_p, true);
+  }
+  return {lamella::matmul(weights, v), weights};
+}
+
+Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                                    const std::optional<Tensor>& attn_mask, double dropout_p,
+                                    bool is_causal, std::optional<double> scale,
+                                    bool enable_gqa) {
+  const char* op = "scaled_dot_product_attention";
+  LAMELLA_CHECK(query.dim() >= 2 && key.dim() >= 2 && value.dim() >= 2, op,
+                ": expected 'query', 'key' and 'value' to have at least 2 dimensions, got ",
+                query.sizes(), ", ", key.sizes(), " and ", value.sizes());
+  LAMELLA_CHECK(query.scalar_type() == key.scalar_type() &&
+                    query.scalar_type() == value.scalar_type(),
+                op, ": expected 'query', 'key' and 'value' to be of one dtype, got ",
+                query.scalar_type(), ", ", key.scalar_type(), " and ", value.scalar_type());
+  LAMELLA_CHECK(!is_causal || !has(attn_mask), op, ": expected no 'attn_mask' with 'is_causal'");
+  bool same_heads = query.dim() == 4 && key.dim() == 4 && value.dim() == 4 &&
+                    key.size(0) == query.size(0) && value.size(0) == query.size(0) &&
+                    key.size(1) == query.size(1) && value.size(1) == query.size(1);
+  bool gradients = query.requires_grad() || key.requires_grad() || value.requires_grad() ||
+                   (has(attn_mask) && attn_mask->requires_grad());
+  bool fused = query.is_cpu() && same_heads && dropout_p == 0 && !gradients &&
+               query.numel() != 0 && key.numel() != 0 &&
+               (query.scalar_type() == kFloat || query.scalar_type() == kBFloat16 ||
+                query.scalar_type() == kHalf);
+  if (fused) {
+    return std::get<0>(lamella::_scaled_dot_product_flash_attention_for_cpu(
+        query, key, value, dropout_p, is_causal, attn_mask, scale));
+  }
+  return std::get<0>(lamella::_scaled_dot_product_attention_math(
+      query, key, value, attn_mask, dropout_p, is_causal, std::nullopt, scale, enable_gqa));
+}
+
+// ---- Padding and similarity ----
+
+Tensor constant_pad_nd(const Tensor& self, IntArrayRef pad, const Scalar& value) {
+  LAMELLA_CHECK(pad.size() % 2 == 0 && static_cast<int64_t>(pad.size()) <= 2 * self.dim(),
+                "constant_pad_nd: expected an even number of at most ", 2 * self.dim(),
+                " entries in 'pad' for a tensor of ", self.sizes(), ", got ", pad);
+  Dims shape(self.sizes());
+  Tensor inside = self;
+  size_t rank = shape.size();
+  for (size_t i = 0; i < pad.size() / 2; ++i) {
+    size_t d = rank - 1 - i;
+    int64_t before = pad[2 * i], after = pad[2 * i + 1];
+    shape[d] += before + after;
+    LAMELLA_CHECK(shape[d] >= 0, "constant_pad_nd: expected 'pad' to leave sizes of at least 0, ",
+                  "got ", pad, " for a tensor of ", self.sizes());
+    // Negative padding takes away.
+    auto dim = static_cast<int64_t>(d);
+    if (before < 0) inside = inside.narrow(dim, -before, inside.size(dim) + before);
+    if (after < 0) inside = inside.narrow(dim, 0, inside.size(dim) + after);
+  }
+  Tensor out = lamella::empty(shape, self.options(), self.suggest_memory_format());
+  out.fill_(value);
+  Tensor window = out;
+  for (size_t i = 0; i < pad.size() / 2; ++i) {
+    auto dim = static_cast<int64_t>(rank - 1 - i);
+    int64_t before = pad[2 * i], after = pad[2 * i + 1];
+    if (before > 0) window = window.narrow(dim, before, window.size(dim) - before);
+    if (after > 0) window = window.narrow(dim, 0, window.size(dim) - after);
+  }
+  window.copy_(inside);
+  return out;
+}
+Tensor pad(const Tensor& self, IntArrayRef pad, std::string_view mode, std::optional<double> value) {
+  LAMELLA_CHECK_NOT_IMPLEMENTED(mode == "constant", "pad: expected 'mode' to be constant, got '",
+                                mode, "'");
+  return lamella::constant_pad_nd(self, pad, value.value_or(0.0));
+}
+
+Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
+  ScalarType dtype = lamella::promote_types(x1.scalar_type(), x2.scalar_type());
+  LAMELLA_CHECK(is_floating_point(dtype), "cosine_similarity: expected floating-point tensors, ",
+                "got ", x1.scalar_type(), " and ", x2.scalar_type());
+  auto unit = [&](const Tensor& x) {
+    Tensor length = x.mul(x).sum(IntArrayRef(dim), true).sqrt().clamp_min(eps);
+    return x.div(length);
+  };
+  return unit(x1.to(dtype)).mul(unit(x2.to(dtype))).sum(IntArrayRef(dim));
+}
+
+}  // namespace lamella::native

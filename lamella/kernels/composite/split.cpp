@@ -1,0 +1,205 @@
+// Splitting a tensor into views along a dimension, and joining small lists of tensors by shape.
+#include "lamella/kernels/native.h"
+
+namespace lamella::native {
+
+namespace {
+std::vector<Tensor> split_runs(const Tensor& self, IntArrayRef lengths, int64_t dim) {
+  std::vector<Tensor> parts;
+  parts.reserve(lengths.size());
+  Dims sizes(self.sizes());
+  auto d = static_cast<size_t>(dim);
+  int64_t offset = self.storage_offset();
+  for (int64_t length : lengths) {
+    sizes[d] = length;
+    parts.push_back(view_of(self, sizes, self.strides(), offset));
+    offset += length * self.strides()[d];
+  }
+  return parts;
+}
+}  // namespace
+
+std::vector<Tensor> split(const Tensor& self, int64_t split_size, int64_t dim) {
+  LAMELLA_CHECK(self.dim() > 0, "split: expected 'self' to have dimensions, got one without");
+  LAMELLA_CHECK(split_size >= 0, "split: expected a 'split_size' of at least 0, got ", split_size);
+  dim = maybe_wrap_dim(dim, self.dim(), "split");
+  int64_t size = self.sizes()[static_cast<size_t>(dim)];
+  LAMELLA_CHECK(split_size > 0 || size == 0,
+                "split: expected a 'split_size' of 0 only for a dimension of size 0, got ", size);
+  std::vector<int64_t> lengths;
+  if (size == 0) lengths.push_back(0);
+  for (int64_t at = 0; at < size; at += split_size) {
+    lengths.push_back(size - at < split_size ? size - at : split_size);
+  }
+  return split_runs(self, lengths, dim);
+}
+std::vector<Tensor> unsafe_split(const Tensor& self, int64_t split_size, int64_t dim) {
+  return split(self, split_size, dim);
+}
+std::vector<Tensor> split_with_sizes(const Tensor& self, IntArrayRef split_sizes, int64_t dim) {
+  LAMELLA_CHECK(self.dim() > 0,
+                "split_with_sizes: expected 'self' to have dimensions, got one without");
+  dim = maybe_wrap_dim(dim, self.dim(), "split_with_sizes");
+  int64_t sum = 0;
+  for (int64_t length : split_sizes) {
+    LAMELLA_CHECK(length >= 0, "split_with_sizes: expected sizes of at least 0, got ",
+                  split_sizes);
+    sum += length;
+  }
+  int64_t size = self.sizes()[static_cast<size_t>(dim)];
+  LAMELLA_CHECK(sum == size, "split_with_sizes: expected 'split_sizes' to sum to ", size,
+                " for dimension ", dim, " of ", self.sizes(), ", got ", split_sizes);
+  return split_runs(self, split_sizes, dim);
+}
+std::vector<Tensor> split(const Tensor& self, IntArrayRef split_size, int64_t dim) {
+  return self.split_with_sizes(split_size, dim);
+}
+
+std::vector<Tensor> chunk(const Tensor& self, int64_t chunks, int64_t dim) {
+  LAMELLA_CHECK(self.dim() > 0, "chunk: expected 'self' to have dimensions, got one without");
+  LAMELLA_CHECK(chunks > 0, "chunk: expected 'chunks' of at least 1, got ", chunks);
+  dim = maybe_wrap_dim(dim, self.dim(), "chunk");
+  int64_t size = self.sizes()[static_cast<size_t>(dim)];
+  int64_t length = (size + chunks - 1) / chunks;
+  // Without elements there are still as many chunks as asked for.
+  if (length == 0) {
+    return self.split_with_sizes(std::vector<int64_t>(static_cast<size_t>(chunks), 0), dim);
+  }
+  return self.split(length, dim);
+}
+std::vector<Tensor> unsafe_chunk(const Tensor& self, int64_t chunks, int64_t dim) {
+  return chunk(self, chunks, dim);
+}
+
+std::vector<Tensor> tensor_split(const Tensor& self, int64_t sections, int64_t dim) {
+  LAMELLA_CHECK(self.dim() > 0,
+                "tensor_split: expected 'self' to have dimensions, got one without");
+  LAMELLA_CHECK(sections > 0, "tensor_split: expected 'sections' of at least 1, got ", sections);
+  dim = maybe_wrap_dim(dim, self.dim(), "tensor_split");
+  int64_t size = self.sizes()[static_cast<size_t>(dim)];
+  std::vector<int64_t> lengths;
+  for (int64_t i = 0; i < sections; ++i) {
+    lengths.push_back(size / sections + (i < size % sections ? 1 : 0));
+  }
+  return self.split_with_sizes(lengths, dim);
+}
+std::vector<Tensor> tensor_split(const Tensor& self, IntArrayRef indices, int64_t dim) {
+  LAMELLA_CHECK(self.dim() > 0,
+                "tensor_split: expected 'self' to have dimensions, got one without");
+  dim = maybe_wrap_dim(dim, self.dim(), "tensor_split");
+  std::vector<Tensor> parts;
+  int64_t start = 0;
+  for (int64_t end : indices) {
+    parts.push_back(self.slice(dim, start, end));
+    start = end;
+  }
+  parts.push_back(self.slice(dim, start, std::nullopt));
+  return parts;
+}
+std::vector<Tensor> tensor_split(const Tensor& self, const Tensor& tensor_indices_or_sections,
+                                 int64_t dim) {
+  const Tensor& which = tensor_indices_or_sections;
+  LAMELLA_CHECK(which.is_cpu() && which.scalar_type() == kLong && which.dim() <= 1,
+                "tensor_split: expected 'tensor_indices_or_sections' to be int64 of at most one ",
+                "dimension on the CPU, got ", which.scalar_type(), " ", which.sizes());
+  if (which.dim() == 0) return self.tensor_split(which.item().toLong(), dim);
+  Tensor list = which.contiguous();
+  return self.tensor_split(
+      IntArrayRef(list.const_data_ptr<int64_t>(), static_cast<size_t>(list.numel())), dim);
+}
+
+std::vector<Tensor> unbind(const Tensor& self, int64_t dim) {
+  LAMELLA_CHECK(self.dim() > 0, "unbind: expected 'self' to have dimensions, got one without");
+  dim = maybe_wrap_dim(dim, self.dim(), "unbind");
+  auto d = static_cast<size_t>(dim);
+  Dims sizes(self.sizes()), strides(self.strides());
+  int64_t count = sizes[d], stride = strides[d];
+  sizes.erase(d);
+  strides.erase(d);
+  std::vector<Tensor> parts;
+  parts.reserve(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) {
+    parts.push_back(view_of(self, sizes, strides, self.storage_offset() + i * stride));
+  }
+  return parts;
+}
+
+namespace {
+int64_t split_dim(const Tensor& self, const char* op, int64_t least, int64_t dim) {
+  LAMELLA_CHECK(self.dim() >= least, op, ": expected 'self' to have at least ", least,
+                " dimensions, got ", self.sizes());
+  return dim;
+}
+void check_divides(const Tensor& self, const char* op, int64_t sections, int64_t dim) {
+  int64_t size = self.sizes()[static_cast<size_t>(dim)];
+  LAMELLA_CHECK(sections > 0 && size % sections == 0, op, ": expected 'sections' to divide ", size,
+                ", the size of dimension ", dim, ", got ", sections);
+}
+}  // namespace
+
+std::vector<Tensor> hsplit(const Tensor& self, int64_t sections) {
+  int64_t dim = split_dim(self, "hsplit", 1, self.dim() == 1 ? 0 : 1);
+  check_divides(self, "hsplit", sections, dim);
+  return self.tensor_split(sections, dim);
+}
+std::vector<Tensor> hsplit(const Tensor& self, IntArrayRef indices) {
+  return self.tensor_split(indices, split_dim(self, "hsplit", 1, self.dim() == 1 ? 0 : 1));
+}
+std::vector<Tensor> vsplit(const Tensor& self, int64_t sections) {
+  int64_t dim = split_dim(self, "vsplit", 2, 0);
+  check_divides(self, "vsplit", sections, dim);
+  return self.tensor_split(sections, dim);
+}
+std::vector<Tensor> vsplit(const Tensor& self, IntArrayRef indices) {
+  return self.tensor_split(indices, split_dim(self, "vsplit", 2, 0));
+}
+std::vector<Tensor> dsplit(const Tensor& self, int64_t sections) {
+  int64_t dim = split_dim(self, "dsplit", 3, 2);
+  check_divides(self, "dsplit", sections, dim);
+  return self.tensor_split(sections, dim);
+}
+std::vector<Tensor> dsplit(const Tensor& self, IntArrayRef indices) {
+  return self.tensor_split(indices, split_dim(self, "dsplit", 3, 2));
+}
+
+std::vector<Tensor> broadcast_tensors(TensorList tensors) {
+  Dims shape;
+  for (const Tensor& tensor : tensors) {
+    shape = broadcast_shapes(shape, tensor.sizes(), "broadcast_tensors", "tensors");
+  }
+  std::vector<Tensor> out;
+  out.reserve(tensors.size());
+  for (const Tensor& tensor : tensors) {
+    out.push_back(tensor.sizes().equals(shape) ? tensor : tensor.expand(shape));
+  }
+  return out;
+}
+
+std::vector<Tensor> meshgrid(TensorList tensors) { return meshgrid(tensors, "ij"); }
+std::vector<Tensor> meshgrid(TensorList tensors, std::string_view indexing) {
+  LAMELLA_CHECK(!tensors.empty(), "meshgrid: expected 'tensors' not to be empty");
+  LAMELLA_CHECK(indexing == "ij" || indexing == "xy",
+                "meshgrid: expected 'indexing' to be 'ij' or 'xy', got '", indexing, "'");
+  bool swap = indexing == "xy" && tensors.size() >= 2;
+  Dims shape;
+  for (const Tensor& tensor : tensors) {
+    LAMELLA_CHECK(tensor.dim() <= 1,
+                  "meshgrid: expected 'tensors' of at most one dimension, got ", tensor.sizes());
+    LAMELLA_CHECK(tensor.scalar_type() == tensors[0].scalar_type(),
+                  "meshgrid: expected 'tensors' of one dtype, got ", tensors[0].scalar_type(),
+                  " and ", tensor.scalar_type());
+    shape.push_back(tensor.numel());
+  }
+  if (swap) std::swap(shape[0], shape[1]);
+  std::vector<Tensor> grids;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    size_t at = swap && i < 2 ? 1 - i : i;
+    Dims one(tensors.size(), 1);
+    one[at] = tensors[i].numel();
+    Tensor grid = tensors[i].reshape(one).expand(shape);
+    grids.push_back(grid);
+  }
+  return grids;
+}
+
+}  // namespace lamella::native

@@ -1,0 +1,282 @@
+// copy_: between any shapes, strides and dtypes on the CPU, and to other devices through
+// _copy_from.
+#include <cstring>
+
+#include "lamella/kernels/cpu/convert.h"
+#include "lamella/kernels/cpu/copy.h"
+#include "lamella/kernels/native.h"
+#include "lamella/kernels/strided_loop.h"
+#include "lamella/kernels/visit_dtype.h"
+
+namespace lamella::native {
+
+namespace {
+
+constexpr int64_t kCopyGrain = 65536;  // elements
+constexpr int64_t kTile = 16;          // side of a transposed tile
+
+template <class T>
+void move_run(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t n) {
+  if (dst_stride == sizeof(T) && src_stride == sizeof(T)) {
+    std::memmove(dst, src, static_cast<size_t>(n) * sizeof(T));
+    return;
+  }
+  if (src_stride == 0) {
+    T value = *reinterpret_cast<const T*>(src);
+    if (dst_stride == sizeof(T)) {
+      T* to = reinterpret_cast<T*>(dst);
+      for (int64_t i = 0; i < n; ++i) to[i] = value;
+    } else {
+      for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T*>(dst + i * dst_stride) = value;
+    }
+    return;
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    *reinterpret_cast<T*>(dst + i * dst_stride) =
+        *reinterpret_cast<const T*>(src + i * src_stride);
+  }
+}
+
+// dst rows are contiguous, src columns are: tiles keep both in cache.
+template <class T>
+void transpose_plane(char* dst, int64_t dst_row, const char* src, int64_t src_column,
+                     int64_t columns, int64_t rows) {
+  for (int64_t r0 = 0; r0 < rows; r0 += kTile) {
+    int64_t r1 = r0 + kTile < rows ? r0 + kTile : rows;
+    for (int64_t c0 = 0; c0 < columns; c0 += kTile) {
+      int64_t c1 = c0 + kTile < columns ? c0 + kTile : columns;
+      for (int64_t r = r0; r < r1; ++r) {
+        T* to = reinterpret_cast<T*>(dst + r * dst_row);
+        const char* from = src + r * static_cast<int64_t>(sizeof(T));
+        for (int64_t c = c0; c < c1; ++c) {
+          to[c] = *reinterpret_cast<const T*>(from + c * src_column);
+        }
+      }
+    }
+  }
+}
+
+template <class T>
+bool copy_transposed(const StridedLoop<2>& loop) {
+  constexpr int64_t kBytes = sizeof(T);
+  if (loop.ndim() < 2 || loop.stride(0, 0) != kBytes || loop.stride(1, 1) != kBytes) return false;
+  if (loop.size(0) < 4 || loop.size(1) < 4) return false;
+  loop.planes([&](char* const* p, const int64_t* s0, int64_t columns, const int64_t* s1,
+                  int64_t rows) {
+    if (rows * columns < kCopyGrain) {
+      transpose_plane<T>(p[0], s1[0], p[1], s0[1], columns, rows);
+      return;
+    }
+    int64_t bands = (rows + kTile - 1) / kTile;
+    char* dst = p[0];
+    const char* src = p[1];
+    parallel_for(0, bands, kCopyGrain / (columns * kTile) + 1, [&](int64_t begin, int64_t end) {
+      int64_t first = begin * kTile;
+      int64_t last = end * kTile < rows ? end * kTile : rows;
+      transpose_plane<T>(dst + first * s1[0], s1[0], src + first * kBytes, s0[1], columns,
+                         last - first);
+    });
+  });
+  return true;
+}
+
+void copy_same_type(StridedLoop<2>& loop, size_t bytes) {
+  visit_bytes(bytes, [&](auto tag) {
+    using T = type_of<decltype(tag)>;
+    if (copy_transposed<T>(loop)) return;
+    loop.parallel(
+        [](char* const* p, const int64_t* s, int64_t n) { move_run<T>(p[0], s[0], p[1], s[1], n); },
+        kCopyGrain);
+  });
+}
+
+// ---- Types without direct conversions: float8 and complex32 go through a wider one. ----
+
+struct Bridge {
+  ScalarType core;
+  ConvertFn decode, encode;  // null for a type with direct conversions
+};
+template <class From, class To>
+void convert_each(const void* src, void* dst, int64_t n) {
+  auto* a = static_cast<const From*>(src);
+  auto* b = static_cast<To*>(dst);
+  for (int64_t i = 0; i < n; ++i) b[i] = static_cast<To>(a[i]);
+}
+Bridge bridge_of(ScalarType type) {
+  switch (type) {
+    case ScalarType::Float8_e5m2:
+      return {kFloat, &convert_each<Float8_e5m2, float>, &convert_each<float, Float8_e5m2>};
+    case ScalarType::Float8_e4m3fn:
+      return {kFloat, &convert_each<Float8_e4m3fn, float>, &convert_each<float, Float8_e4m3fn>};
+    case kComplexHalf:
+      return {kComplexFloat, &convert_each<complex<Half>, complex<float>>,
+              &convert_each<complex<float>, complex<Half>>};
+    default: return {type, nullptr, nullptr};
+  }
+}
+
+// Converts contiguous runs from one dtype to another.
+class Converter {
+ public:
+  Converter(ScalarType from, ScalarType to)
+      : in_(bridge_of(from)),
+        out_(bridge_of(to)),
+        middle_(in_.core == out_.core ? nullptr : get_convert(in_.core, out_.core)),
+        from_bytes_(static_cast<int64_t>(element_size(from))),
+        to_bytes_(static_cast<int64_t>(element_size(to))) {}
+
+  void operator()(const void* from, void* to, int64_t n) const {
+    if (in_.decode == nullptr && out_.encode == nullptr) return middle_(from, to, n);
+    constexpr int64_t kBlock = 256;
+    alignas(16) char decoded[kBlock * 16];
+    alignas(16) char converted[kBlock * 16];
+    for (int64_t i = 0; i < n; i += kBlock) {
+      int64_t m = n - i < kBlock ? n - i : kBlock;
+      const void* at = static_cast<const char*>(from) + i * from_bytes_;
+      void* target = static_cast<char*>(to) + i * to_bytes_;
+      if (in_.decode != nullptr) {
+        void* end = middle_ == nullptr && out_.encode == nullptr ? target : decoded;
+        in_.decode(at, end, m);
+        at = end;
+      }
+      if (middle_ != nullptr) {
+        void* end = out_.encode == nullptr ? target : converted;
+        middle_(at, end, m);
+        at = end;
+      }
+      if (out_.encode != nullptr) out_.encode(at, target, m);
+    }
+  }
+
+ private:
+  Bridge in_, out_;
+  ConvertFn middle_;  // null where the core types are the same
+  int64_t from_bytes_, to_bytes_;
+};
+
+void copy_converting(StridedLoop<2>& loop, ScalarType dst, ScalarType src) {
+  constexpr int64_t kBlock = 512;
+  auto dst_bytes = static_cast<int64_t>(element_size(dst));
+  auto src_bytes = static_cast<int64_t>(element_size(src));
+  const Converter convert(src, dst);
+  auto gather = [&](char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n,
+                    size_t bytes) {
+    visit_bytes(bytes, [&](auto tag) {
+      move_run<type_of<decltype(tag)>>(to, to_stride, from, from_stride, n);
+    });
+  };
+  loop.parallel([&](char* const* p, const int64_t* s, int64_t n) {
+    bool dst_dense = s[0] == dst_bytes, src_dense = s[1] == src_bytes;
+    if (dst_dense && src_dense) return convert(p[1], p[0], n);
+    alignas(64) char in[kBlock * 16];
+    alignas(64) char out[kBlock * 16];
+    for (int64_t i = 0; i < n; i += kBlock) {
+      int64_t m = n - i < kBlock ? n - i : kBlock;
+      char* to = p[0] + i * s[0];
+      const char* from = p[1] + i * s[1];
+      if (!src_dense) {
+        gather(in, src_bytes, from, s[1], m, static_cast<size_t>(src_bytes));
+        from = in;
+      }
+      convert(from, dst_dense ? to : out, m);
+      if (!dst_dense) gather(to, s[0], out, dst_bytes, m, static_cast<size_t>(dst_bytes));
+    }
+  });
+}
+
+}  // namespace
+
+void copy_strided(const int64_t* sizes, int64_t ndim, const StridedArray& dst,
+                  const StridedArray& src) {
+  auto n = static_cast<size_t>(ndim);
+  StridedLoop<2> loop({sizes, n});
+  if (loop.numel() == 0) return;
+  loop.operand(0, dst.data, {dst.strides, n}, element_size(dst.dtype));
+  loop.operand(1, src.data, {src.strides, n}, element_size(src.dtype));
+  loop.plan();
+  if (dst.dtype == src.dtype) {
+    copy_same_type(loop, element_size(dst.dtype));
+  } else {
+    copy_converting(loop, dst.dtype, src.dtype);
+  }
+}
+
+namespace {
+void copy_on_cpu(const Tensor& self, const Tensor& src) {
+  bool same_layout = self.sizes().equals(src.sizes()) &&
+                     ((self.is_contiguous() && src.is_contiguous()) ||
+                      (self.is_non_overlapping_and_dense() && self.strides().equals(src.strides())));
+  if (same_layout) {
+    int64_t n = self.numel();
+    ScalarType to = self.scalar_type(), from = src.scalar_type();
+    auto* dst_data = static_cast<char*>(self.data_ptr());
+    auto* src_data = static_cast<const char*>(src.const_data_ptr());
+    auto to_bytes = static_cast<int64_t>(element_size(to));
+    auto from_bytes = static_cast<int64_t>(element_size(from));
+    std::optional<Converter> convert;
+    if (to != from) convert.emplace(from, to);
+    auto part = [&](int64_t begin, int64_t end) {
+      if (to == from) {
+        std::memmove(dst_data + begin * to_bytes, src_data + begin * to_bytes,
+                     static_cast<size_t>((end - begin) * to_bytes));
+      } else {
+        (*convert)(src_data + begin * from_bytes, dst_data + begin * to_bytes, end - begin);
+      }
+    };
+    // Overlapping memory must be moved in one piece.
+    if (n <= kCopyGrain || self.is_alias_of(src)) {
+      part(0, n);
+    } else {
+      parallel_for(0, n, kCopyGrain, part);
+    }
+    return;
+  }
+  Dims strides = broadcast_strides(src.sizes(), src.strides(), self.sizes());
+  copy_strided(self.sizes().data(), self.dim(),
+               {self.data_ptr(), self.strides().data(), self.scalar_type()},
+               {src.data_ptr(), strides.data(), src.scalar_type()});
+}
+}  // namespace
+
+Tensor& copy_(Tensor& self, const Tensor& src, bool non_blocking) {
+  if (self.is_same(src)) return self;
+  LAMELLA_CHECK(src.defined(), "copy_: expected 'src' to be defined");
+  LAMELLA_CHECK(is_expandable(src.sizes(), self.sizes()),
+                "copy_: expected 'src' to be broadcastable to ", self.sizes(), ", got ",
+                src.sizes());
+  check_no_overlap("copy_", "self", self);
+  if (self.numel() == 0 || self.is_meta()) return self;
+  LAMELLA_CHECK_NOT_IMPLEMENTED(!src.is_meta(),
+                                "copy_: expected 'src' to have data, got a tensor on meta");
+  if (self.is_cpu() && src.is_cpu()) {
+    copy_on_cpu(self, src);
+  } else {
+    lamella::_copy_from(src, self, non_blocking);
+  }
+  return self;
+}
+Tensor _copy_from(const Tensor& self, const Tensor& dst, bool non_blocking) {
+  LAMELLA_CHECK(self.is_cpu() && dst.is_cpu(), "_copy_from: expected a backend that registers it ",
+                "to copy from ", self.device(), " to ", dst.device());
+  Tensor target = dst;
+  copy_(target, self, non_blocking);
+  return dst;
+}
+
+Scalar _local_scalar_dense(const Tensor& self) {
+  LAMELLA_CHECK(self.numel() == 1, "_local_scalar_dense: expected 'self' to have one element, got ",
+                self.numel());
+  LAMELLA_CHECK(!self.is_meta(), "item: expected 'self' to have data, got a tensor on meta");
+  return visit_stored(self.scalar_type(), "_local_scalar_dense", [&](auto tag) -> Scalar {
+    using T = type_of<decltype(tag)>;
+    T value = *static_cast<const T*>(self.const_data_ptr());
+    if constexpr (is_complex_type_v<T>) {
+      return Scalar(complex<double>(static_cast<double>(value.real_),
+                                    static_cast<double>(value.imag_)));
+    } else {
+      return Scalar(value);
+    }
+  });
+}
+
+}  // namespace lamella::native

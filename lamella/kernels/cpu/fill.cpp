@@ -1,0 +1,274 @@
+// fill_, zero_ and the values of ranges.
+#include <cmath>
+#include <cstring>
+
+#include "lamella/kernels/native.h"
+#include "lamella/kernels/strided_loop.h"
+#include "lamella/kernels/visit_dtype.h"
+
+namespace lamella::native {
+
+namespace {
+
+template <class T>
+void fill_run(T* to, T value, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) to[i] = value;
+}
+
+// `bytes` long pattern into every element.
+void fill_pattern(const Tensor& self, const void* pattern) {
+  size_t bytes = self.itemsize();
+  visit_bytes(bytes, [&](auto tag) {
+    using T = type_of<decltype(tag)>;
+    T value;
+    std::memcpy(&value, pattern, sizeof(T));
+    if (self.is_non_overlapping_and_dense()) {
+      T* to = static_cast<T*>(self.data_ptr());
+      parallel_for(0, self.numel(), 4 * kGrain, [&](int64_t begin, int64_t end) {
+        fill_run(to + begin, value, end - begin);
+      });
+      return;
+    }
+    StridedLoop<1> loop(self.sizes());
+    loop.operand(0, self.data_ptr(), self.strides(), bytes);
+    loop.plan();
+    loop.parallel([value](char* const* p, const int64_t* s, int64_t n) {
+      if (s[0] == sizeof(T)) return fill_run(reinterpret_cast<T*>(p[0]), value, n);
+      for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T*>(p[0] + i * s[0]) = value;
+    });
+  });
+}
+
+}  // namespace
+
+Tensor& fill_(Tensor& self, const Scalar& value) {
+  if (self.is_meta() || self.numel() == 0) return self;
+  alignas(16) char pattern[16];
+  visit_stored(self.scalar_type(), "fill_", [&](auto tag) {
+    using T = type_of<decltype(tag)>;
+    T element = value.to<T>();
+    std::memcpy(pattern, &element, sizeof(T));
+  });
+  fill_pattern(self, pattern);
+  return self;
+}
+Tensor& fill_(Tensor& self, const Tensor& value) {
+  LAMELLA_CHECK(value.dim() == 0, "fill_: expected 'value' to have no dimensions, got ",
+                value.sizes());
+  if (self.is_meta() || value.is_meta()) return self;
+  return native::fill_(self, value.item());
+}
+Tensor fill(const Tensor& self, const Scalar& value) {
+  Tensor result = lamella::empty_like(self);
+  result.fill_(value);
+  return result;
+}
+Tensor fill(const Tensor& self, const Tensor& value) {
+  Tensor result = lamella::empty_like(self);
+  result.fill_(value);
+  return result;
+}
+
+Tensor& zero_(Tensor& self) {
+  if (self.is_meta() || self.numel() == 0) return self;
+  if (self.is_non_overlapping_and_dense()) {
+    auto* to = static_cast<char*>(self.data_ptr());
+    parallel_for(0, static_cast<int64_t>(self.nbytes()), 1 << 19, [&](int64_t begin, int64_t end) {
+      std::memset(to + begin, 0, static_cast<size_t>(end - begin));
+    });
+    return self;
+  }
+  const char zeros[16] = {};
+  fill_pattern(self, zeros);
+  return self;
+}
+
+// ---- Ranges ----
+
+namespace {
+// Results in any strides: computed into a contiguous tensor first where they have gaps.
+template <class F>
+void write_dense(Tensor& out, F&& f) {
+  if (out.is_contiguous()) return f(out);
+  Tensor dense = new_tensor(out.sizes(), out.scalar_type(), kCPU);
+  f(dense);
+  out.copy_(dense);
+}
+
+template <class T>
+using RangeType = std::conditional_t<
+    std::is_integral_v<T>, int64_t,
+    std::conditional_t<is_complex_type_v<T>, complex<double>, double>>;
+
+int64_t range_length(const char* op, const Scalar& start, const Scalar& end, const Scalar& step,
+                     bool whole, bool inclusive) {
+  double a = start.toDouble(), b = end.toDouble(), s = step.toDouble();
+  LAMELLA_CHECK(s != 0, op, ": expected a 'step' other than 0");
+  LAMELLA_CHECK(std::isfinite(a) && std::isfinite(b), op,
+                ": expected finite 'start' and 'end', got ", start, " and ", end);
+  LAMELLA_CHECK(s > 0 ? b >= a : b <= a, op, ": expected 'step' to lead from ", start, " to ", end,
+                ", got ", step);
+  double span = b - a;
+  if (whole && start.isIntegral(true) && end.isIntegral(true)) {
+    span = static_cast<double>(end.toLong() - start.toLong());
+  }
+  double length = inclusive ? std::floor(span / s) + 1 : std::ceil(span / s);
+  LAMELLA_CHECK(length >= 0 && length < 9.2e18, op, ": expected a length that fits int64, got ",
+                length);
+  return static_cast<int64_t>(length);
+}
+
+void fill_range(const char* op, const Scalar& start, const Scalar& step, int64_t n, Tensor& out) {
+  if (out.is_meta() || n == 0) return;
+  write_dense(out, [&](Tensor& dense) {
+    visit_all(dense.scalar_type(), op, [&](auto tag) {
+      using T = type_of<decltype(tag)>;
+      if constexpr (is_complex_type_v<T>) {
+        LAMELLA_CHECK(false, op, ": expected a real dtype, got ", dense.scalar_type());
+      } else {
+        using R = RangeType<T>;
+        R first = start.to<R>(), by = step.to<R>();
+        T* to = dense.mutable_data_ptr<T>();
+        parallel_for(0, n, kGrain, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            to[i] = static_cast<T>(first + by * static_cast<R>(i));
+          }
+        });
+      }
+    });
+  });
+}
+}  // namespace
+
+Tensor& arange_out(const Scalar& start, const Scalar& end, const Scalar& step, Tensor& out) {
+  bool whole = is_integral(out.scalar_type(), true);
+  int64_t n = whole && !(start.isIntegral(true) && end.isIntegral(true) && step.isIntegral(true))
+                  ? range_length("arange", start.toLong(), end.toLong(), step.toLong(), true, false)
+                  : range_length("arange", start, end, step, whole, false);
+  if (out.numel() != n) resize_tensor(TensorImpl::of(out), {n});
+  fill_range("arange", start, step, n, out);
+  return out;
+}
+Tensor& range_out(const Scalar& start, const Scalar& end, const Scalar& step, Tensor& out) {
+  int64_t n = range_length("range", start, end, step, is_integral(out.scalar_type(), true), true);
+  if (out.numel() != n) resize_tensor(TensorImpl::of(out), {n});
+  fill_range("range", start, step, n, out);
+  return out;
+}
+Tensor& range_out_no_step(const Scalar& start, const Scalar& end, Tensor& out) {
+  return native::range_out(start, end, Scalar(1), out);
+}
+
+namespace {
+// The i-th of `steps` points; the second half counts from the end, which it meets exactly.
+template <class T, class S>
+S point(S start, S end, S step, int64_t i, int64_t steps) {
+  return i < steps / 2 ? start + step * S(static_cast<double>(i))
+                       : end - step * S(static_cast<double>(steps - i - 1));
+}
+template <class T>
+struct PointType {
+  using type = std::conditional_t<std::is_integral_v<T>, double, T>;
+};
+template <class T>
+using point_type =
+    std::conditional_t<lamella::detail::is_small_float_v<T>, float, typename PointType<T>::type>;
+template <class T, class S>
+T from_point(S value) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(static_cast<int64_t>(value));
+  } else {
+    return static_cast<T>(value);
+  }
+}
+}  // namespace
+
+Tensor& linspace_out(const Scalar& start, const Scalar& end, int64_t steps, Tensor& out) {
+  LAMELLA_CHECK(steps >= 0, "linspace: expected 'steps' of at least 0, got ", steps);
+  if (out.numel() != steps) resize_tensor(TensorImpl::of(out), {steps});
+  if (out.is_meta() || steps == 0) return out;
+  if (steps == 1) return native::fill_(out, start);
+  write_dense(out, [&](Tensor& dense) {
+    visit_numbers(dense.scalar_type(), "linspace", [&](auto tag) {
+      using T = type_of<decltype(tag)>;
+      using S = point_type<T>;
+      S first = static_cast<S>(start.to<T>()), last = static_cast<S>(end.to<T>());
+      S step = (last - first) / S(static_cast<double>(steps - 1));
+      T* to = dense.mutable_data_ptr<T>();
+      for (int64_t i = 0; i < steps; ++i) {
+        to[i] = from_point<T>(point<T, S>(first, last, step, i, steps));
+      }
+    });
+  });
+  return out;
+}
+Tensor& logspace_out(const Scalar& start, const Scalar& end, int64_t steps, double base,
+                     Tensor& out) {
+  LAMELLA_CHECK(steps >= 0, "logspace: expected 'steps' of at least 0, got ", steps);
+  LAMELLA_CHECK_NOT_IMPLEMENTED(!out.is_complex(), "logspace: expected a real dtype, got ",
+                                out.scalar_type());
+  if (out.numel() != steps) resize_tensor(TensorImpl::of(out), {steps});
+  if (out.is_meta() || steps == 0) return out;
+  write_dense(out, [&](Tensor& dense) {
+    visit_numbers(dense.scalar_type(), "logspace", [&](auto tag) {
+      using T = type_of<decltype(tag)>;
+      if constexpr (!is_complex_type_v<T>) {
+        using S = point_type<T>;
+        S first = static_cast<S>(start.to<T>()), last = static_cast<S>(end.to<T>());
+        S step = steps == 1 ? S(0) : (last - first) / static_cast<S>(steps - 1);
+        T* to = dense.mutable_data_ptr<T>();
+        for (int64_t i = 0; i < steps; ++i) {
+          S exponent = steps == 1 ? first : point<T, S>(first, last, step, i, steps);
+          to[i] = from_point<T>(std::pow(static_cast<S>(base), exponent));
+        }
+      }
+    });
+  });
+  return out;
+}
+
+namespace {
+// The positions of a triangle, row by row: columns [first(row), last(row)).
+Tensor triangle_indices(const char* op, int64_t row, int64_t col, int64_t offset, bool lower,
+                        std::optional<ScalarType> dtype, std::optional<Device> device) {
+  LAMELLA_CHECK(row >= 0 && col >= 0, op, ": expected 'row' and 'col' of at least 0, got ", row,
+                " and ", col);
+  auto clamp = [&](int64_t v) { return v < 0 ? 0 : v > col ? col : v; };
+  auto bounds = [&](int64_t r, int64_t& first, int64_t& last) {
+    first = lower ? 0 : clamp(r + offset);
+    last = lower ? clamp(r + offset + 1) : col;
+  };
+  int64_t count = 0, first = 0, last = 0;
+  for (int64_t r = 0; r < row; ++r) {
+    bounds(r, first, last);
+    count += last - first;
+  }
+  Tensor result = new_tensor({2, count}, dtype.value_or(kLong), device.value_or(Device(kCPU)));
+  if (result.is_meta()) return result;
+  visit_index(result.scalar_type(), op, [&](auto tag) {
+    using T = type_of<decltype(tag)>;
+    T* rows = result.mutable_data_ptr<T>();
+    T* columns = rows + count;
+    for (int64_t r = 0; r < row; ++r) {
+      bounds(r, first, last);
+      for (int64_t c = first; c < last; ++c) {
+        *rows++ = static_cast<T>(r);
+        *columns++ = static_cast<T>(c);
+      }
+    }
+  });
+  return result;
+}
+}  // namespace
+Tensor tril_indices_cpu(int64_t row, int64_t col, int64_t offset, std::optional<ScalarType> dtype,
+                        std::optional<Layout> layout, std::optional<Device> device,
+                        std::optional<bool> pin_memory) {
+  return triangle_indices("tril_indices", row, col, offset, true, dtype, device);
+}
+Tensor triu_indices_cpu(int64_t row, int64_t col, int64_t offset, std::optional<ScalarType> dtype,
+                        std::optional<Layout> layout, std::optional<Device> device,
+                        std::optional<bool> pin_memory) {
+  return triangle_indices("triu_indices", row, col, offset, false, dtype, device);
+}
+
+}  // namespace lamella::native

@@ -1,0 +1,255 @@
+// Matrix products.
+#include "lamella/kernels/cpu/gemm.h"
+
+#include <vector>
+
+#include "lamella/kernels/cpu/blas_library.h"
+#include "lamella/kernels/cpu/copy.h"
+#include "lamella/kernels/cpu/simd/dot.h"
+#include "lamella/kernels/parallel.h"
+#include "lamella/kernels/visit_dtype.h"
+
+namespace lamella::native {
+
+DEFINE_DISPATCH(dot_stub);
+
+namespace {
+
+// Multiplications up to which the call into the library costs more than it brings.
+constexpr int64_t kSmall = 16 * 16 * 16;
+// Per product, below which a batch is spread over threads product by product.
+constexpr int64_t kSpread = 128 * 128 * 128;
+
+// Sums of small types are kept in float, of integers in their own type, which wraps.
+template <class T>
+using sum_type = compute_type<T>;
+
+// Rows [begin, end) of one product, a tile of columns at a time in a buffer of sums.
+template <class T>
+void plain_rows(const Gemm& p, const T* a, const T* b, T* c, int64_t begin, int64_t end) {
+  using S = sum_type<T>;
+  constexpr int64_t kTile = 128;
+  S alpha = static_cast<S>(p.alpha.to<S>()), beta = static_cast<S>(p.beta.to<S>());
+  bool scaled = !(alpha == S(1)), fresh = beta == S(0);
+  S sums[kTile];
+  for (int64_t j0 = 0; j0 < p.n; j0 += kTile) {
+    int64_t width = p.n - j0 < kTile ? p.n - j0 : kTile;
+    for (int64_t i = begin; i < end; ++i) {
+      for (int64_t j = 0; j < width; ++j) sums[j] = S(0);
+      const T* a_row = a + i * p.a.row;
+      for (int64_t l = 0; l < p.k; ++l) {
+        S factor = static_cast<S>(a_row[l * p.a.column]);
+        const T* b_row = b + l * p.b.row + j0 * p.b.column;
+        if (p.b.column == 1) {
+          for (int64_t j = 0; j < width; ++j) sums[j] = sums[j] + factor * static_cast<S>(b_row[j]);
+        } else {
+          for (int64_t j = 0; j < width; ++j) {
+            sums[j] = sums[j] + factor * static_cast<S>(b_row[j * p.b.column]);
+          }
+        }
+      }
+      T* c_row = c + i * p.c.row + j0 * p.c.column;
+      for (int64_t j = 0; j < width; ++j) {
+        S value = scaled ? alpha * sums[j] : sums[j];
+        T& to = c_row[j * p.c.column];
+        to = static_cast<T>(fresh ? value : value + beta * static_cast<S>(to));
+      }
+    }
+  }
+}
+
+void plain_gemm(const char* op, const Gemm& p) {
+  visit_numbers(p.dtype, op, [&](auto tag) {
+    using T = type_of<decltype(tag)>;
+    int64_t work = p.n * (p.k + 1) + 1;
+    parallel_for(0, p.batch * p.m, 16384 / work + 1, [&](int64_t begin, int64_t end) {
+      while (begin < end) {
+        int64_t i = begin / p.m, row = begin % p.m;
+        int64_t last = row + (end - begin) < p.m ? row + (end - begin) : p.m;
+        plain_rows<T>(p, static_cast<const T*>(p.a.data) + i * p.a.batch,
+                      static_cast<const T*>(p.b.data) + i * p.b.batch,
+                      static_cast<T*>(const_cast<void*>(p.c.data)) + i * p.c.batch, row, last);
+        begin += last - row;
+      }
+    });
+  });
+}
+
+bool is_row_major(const Matrices& x, int64_t rows, int64_t columns) {
+  return (x.column == 1 || columns == 1) && (rows == 1 || x.row >= (columns > 1 ? columns : 1));
+}
+int64_t leading_dimension(int64_t stride, int64_t count, int64_t least) {
+  // A stride that is never stepped along may be anything; the library wants a possible one.
+  int64_t smallest = least > 1 ? least : 1;
+  return count == 1 || stride < smallest ? smallest : stride;
+}
+
+// An operand in a form that the library takes, copied where it must be.
+struct Operand {
+  Matrices x;
+  bool transposed = false;
+  Tensor kept;
+
+  Operand(const Matrices& given, ScalarType dtype, int64_t batch, int64_t rows, int64_t columns)
+      : x(given) {
+    if (is_row_major(x, rows, columns)) return;
+    if (is_row_major(x.transposed(), columns, rows)) {
+      transposed = true;
+      return;
+    }
+    kept = new_tensor({batch, rows, columns}, dtype, kCPU);
+    const int64_t sizes[3] = {batch, rows, columns};
+    const int64_t from[3] = {x.batch, x.row, x.column};
+    copy_strided(sizes, 3, {kept.data_ptr(), kept.strides().data(), dtype},
+                 {const_cast<void*>(x.data), from, dtype});
+    x = Matrices::of(kept);
+  }
+  int64_t ld(int64_t rows, int64_t columns) const {
+    return transposed ? leading_dimension(x.column, columns, rows)
+                      : leading_dimension(x.row, rows, columns);
+  }
+};
+
+void set_complex(double (&to)[2], const Scalar& value) {
+  auto z = value.toComplexDouble();
+  to[0] = z.real();
+  to[1] = z.imag();
+}
+
+int32_t call_library(const char* op, const lamella_gemm& problem) {
+  char message[256] = "";
+  int32_t status = blas_library().gemm(&problem, message, sizeof(message));
+  LAMELLA_CHECK(status != LAMELLA_BLAS_FAILED, op, ": the library of matrix products failed: ",
+                message);
+  return status;
+}
+
+// The product in float32 of matrices that were stored in a small type.
+void widened_gemm(const char* op, const Gemm& p) {
+  auto wide = [&](const Matrices& x, int64_t rows, int64_t columns, bool copy) {
+    Tensor t = new_tensor({p.batch, rows, columns}, kFloat, kCPU);
+    if (copy) {
+      const int64_t sizes[3] = {p.batch, rows, columns};
+      const int64_t from[3] = {x.batch, x.row, x.column};
+      copy_strided(sizes, 3, {t.data_ptr(), t.strides().data(), kFloat},
+                   {const_cast<void*>(x.data), from, p.dtype});
+    }
+    return t;
+  };
+  Tensor a = wide(p.a, p.m, p.k, true), b = wide(p.b, p.k, p.n, true);
+  Tensor c = wide(p.c, p.m, p.n, p.beta.toDouble() != 0);
+  Gemm q = p;
+  q.dtype = kFloat;
+  q.a = Matrices::of(a);
+  q.b = Matrices::of(b);
+  q.c = Matrices::of(c);
+  gemm(op, q);
+  const int64_t sizes[3] = {p.batch, p.m, p.n};
+  const int64_t to[3] = {p.c.batch, p.c.row, p.c.column};
+  copy_strided(sizes, 3, {const_cast<void*>(p.c.data), to, p.dtype},
+               {c.data_ptr(), c.strides().data(), kFloat});
+}
+
+// c is row-major.
+void library_gemm(const char* op, const Gemm& p) {
+  Operand a(p.a, p.dtype, p.batch, p.m, p.k);
+  Operand b(p.b, p.dtype, p.batch, p.k, p.n);
+  lamella_gemm problem{};
+  problem.scalar_type = static_cast<uint8_t>(p.dtype);
+  problem.trans_a = a.transposed;
+  problem.trans_b = b.transposed;
+  problem.threads = in_parallel_region() ? 1 : get_num_threads();
+  problem.batch = p.batch;
+  problem.m = p.m;
+  problem.n = p.n;
+  problem.k = p.k;
+  set_complex(problem.alpha, p.alpha);
+  set_complex(problem.beta, p.beta);
+  problem.a = a.x.data;
+  problem.b = b.x.data;
+  problem.c = const_cast<void*>(p.c.data);
+  problem.lda = a.ld(p.m, p.k);
+  problem.ldb = b.ld(p.k, p.n);
+  problem.ldc = leading_dimension(p.c.row, p.m, p.n);
+  problem.batch_a = a.x.batch;
+  problem.batch_b = b.x.batch;
+  problem.batch_c = p.c.batch;
+  bool spread = p.dtype == kFloat && p.batch > 1 && problem.threads > 1 &&
+                p.m * p.n * p.k < kSpread;
+  if (!spread) {
+    if (call_library(op, problem) == LAMELLA_BLAS_UNSUPPORTED) widened_gemm(op, p);
+    return;
+  }
+  int64_t work = p.m * p.n * p.k;
+  parallel_for(0, p.batch, (64 * 64 * 64) / work + 1, [&](int64_t begin, int64_t end) {
+    lamella_gemm part = problem;
+    part.threads = 1;
+    part.batch = end - begin;
+    auto at = [&](const void* base, int64_t stride) {
+      return static_cast<const float*>(base) + begin * stride;
+    };
+    part.a = at(problem.a, problem.batch_a);
+    part.b = at(problem.b, problem.batch_b);
+    part.c = const_cast<float*>(at(problem.c, problem.batch_c));
+    call_library(op, part);
+  });
+}
+
+}  // namespace
+
+void gemm(const char* op, const Gemm& p) {
+  if (p.batch == 0 || p.m == 0 || p.n == 0) return;
+  int64_t work = p.m * p.n * p.k;
+  bool has_library = is_floating_point(p.dtype) || is_complex(p.dtype);
+  if (work <= kSmall || !has_library) return plain_gemm(op, p);
+  if (p.dtype == kHalf) return widened_gemm(op, p);
+  if (is_row_major(p.c, p.m, p.n)) return library_gemm(op, p);
+  if (is_row_major(p.c.transposed(), p.n, p.m)) {
+    // c^T = b^T a^T
+    Gemm q = p;
+    q.m = p.n;
+    q.n = p.m;
+    q.a = p.b.transposed();
+    q.b = p.a.transposed();
+    q.c = p.c.transposed();
+    return library_gemm(op, q);
+  }
+  Tensor c = new_tensor({p.batch, p.m, p.n}, p.dtype, kCPU);
+  const int64_t sizes[3] = {p.batch, p.m, p.n};
+  const int64_t strides[3] = {p.c.batch, p.c.row, p.c.column};
+  StridedArray outer{const_cast<void*>(p.c.data), strides, p.dtype};
+  StridedArray inner{c.data_ptr(), c.strides().data(), p.dtype};
+  if (!p.beta.equal(0)) copy_strided(sizes, 3, inner, outer);
+  Gemm q = p;
+  q.c = Matrices::of(c);
+  library_gemm(op, q);
+  copy_strided(sizes, 3, outer, inner);
+}
+
+void dot_product(const Tensor& a, const Tensor& b, bool conjugate, void* result) {
+  int64_t n = a.numel();
+  ScalarType dtype = a.scalar_type();
+  if (dtype == kFloat || dtype == kDouble) {
+    Tensor x = a.contiguous(), y = b.contiguous();
+    dot_stub(kCPU, dtype, x.const_data_ptr(), y.const_data_ptr(), n, result);
+    return;
+  }
+  int64_t a_step = a.strides()[0], b_step = b.strides()[0];
+  visit_numbers(dtype, "dot", [&](auto tag) {
+    using T = type_of<decltype(tag)>;
+    using S = sum_type<T>;
+    auto* x = static_cast<const T*>(a.const_data_ptr());
+    auto* y = static_cast<const T*>(b.const_data_ptr());
+    S sum = S(0);
+    for (int64_t i = 0; i < n; ++i) {
+      S left = static_cast<S>(x[i * a_step]);
+      if constexpr (is_complex_type_v<S>) {
+        if (conjugate) left = conj(left);
+      }
+      sum = sum + left * static_cast<S>(y[i * b_step]);
+    }
+    *static_cast<T*>(result) = static_cast<T>(sum);
+  });
+}
+
+}  // namespace lamella::native

@@ -1,0 +1,242 @@
+// Indexing by one index tensor along a dimension: index_select, gather, index_add, index_copy,
+// index_fill, take, put_.
+#include <cstring>
+
+#include "lamella/kernels/cpu/offset_loop.h"
+
+namespace lamella {
+
+namespace {
+void check_index_dtype(const char* op, const Tensor& index) {
+  LAMELLA_CHECK(index.scalar_type() == kLong || index.scalar_type() == kInt, op,
+                ": expected 'index' to be int64 or int32, got ", index.scalar_type());
+}
+void check_list(const char* op, const Tensor& index) {
+  check_index_dtype(op, index);
+  LAMELLA_CHECK_INDEX(index.dim() <= 1, op, ": expected 'index' to have at most one dimension, ",
+                      "got ", index.sizes());
+}
+// `source` has the shape of self with the size of `dim` replaced by the number of indices.
+void check_source(const char* op, const Tensor& self, int64_t dim, const Tensor& index,
+                  const Tensor& source) {
+  check_list(op, index);
+  LAMELLA_CHECK(self.scalar_type() == source.scalar_type(), op, ": expected 'source' to be ",
+                self.scalar_type(), ", got ", source.scalar_type());
+  native::Dims expected(self.sizes());
+  if (self.dim() > 0) expected[static_cast<size_t>(dim)] = index.numel();
+  LAMELLA_CHECK(source.sizes().equals(expected) ||
+                    (self.dim() <= 1 && source.dim() <= 1 && source.numel() == index.numel()),
+                op, ": expected 'source' to be of shape ", expected, ", got ", source.sizes());
+}
+}  // namespace
+
+namespace native {
+
+namespace {
+// target[..., index[i], ...] = op(target, source[..., i, ...])
+void scatter_slices(const char* op, const Tensor& target, int64_t dim, const Tensor& index,
+                    const Tensor& source, IntArrayRef source_strides, ScatterMode mode) {
+  Tensor offsets = offsets_along(op, target, dim, index, mode == ScatterMode::kAssign);
+  if (index.numel() == 0 || target.numel() == 0) return;
+  Dims shape(target.sizes());
+  Dims to(target.strides());
+  Dims at(shape.size(), 0);
+  if (shape.empty()) {
+    shape.push_back(1);
+    to.push_back(0);
+    at.push_back(1);
+  }
+  shape[static_cast<size_t>(dim)] = index.numel();
+  to[static_cast<size_t>(dim)] = 0;
+  at[static_cast<size_t>(dim)] = 1;
+  Dims from(source_strides);
+  if (from.size() < shape.size()) from.insert(0, 1);
+  StridedLoop<3> loop(shape);
+  loop.operand(0, target.data_ptr(), to, target.itemsize());
+  loop.operand(1, source.data_ptr(), from, target.itemsize());
+  loop.operand(2, offsets.data_ptr(), at, sizeof(int64_t));
+  loop.plan();
+  scatter_elements(op, loop, target.scalar_type(), mode);
+}
+}  // namespace
+
+Tensor& index_select_out(const Tensor& self, int64_t dim, const Tensor& index, Tensor& out) {
+  LAMELLA_CHECK(out.scalar_type() == self.scalar_type(), "index_select: expected 'out' to be ",
+                self.scalar_type(), ", got ", out.scalar_type());
+  check_list("index_select", index);
+  dim = maybe_wrap_dim(dim, self.dim(), "index_select");
+  Dims shape(self.sizes());
+  if (self.dim() > 0) shape[static_cast<size_t>(dim)] = index.numel();
+  LAMELLA_CHECK_INDEX(self.dim() > 0 || index.numel() == 1,
+                      "index_select: expected one 'index' for a tensor without dimensions, got ",
+                      index.numel());
+  LAMELLA_CHECK(!out.is_alias_of(self) && !out.is_alias_of(index),
+                "index_select: expected 'out' to share no memory with the other arguments");
+  resize_output(out, shape);
+  if (!self.is_meta()) index_select_into("index_select", self, dim, index, out, false);
+  return out;
+}
+Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
+  Tensor out = new_tensor({0}, self.scalar_type(), self.device());
+  index_select_out(self, dim, index, out);
+  return out;
+}
+
+Tensor& index_fill_(Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
+  check_list("index_fill_", index);
+  check_no_overlap("index_fill_", "self", self);
+  dim = maybe_wrap_dim(dim, self.dim(), "index_fill_");
+  LAMELLA_CHECK(!value.isComplex() || self.is_complex(),
+                "index_fill_: expected 'value' to be real for a tensor of ", self.scalar_type(),
+                ", got ", value);
+  if (self.is_meta()) return self;
+  Tensor source = lamella::scalar_tensor(value, self.scalar_type());
+  Dims strides(static_cast<size_t>(self.dim() == 0 ? 1 : self.dim()), 0);
+  scatter_slices("index_fill_", self, dim, index, source, strides, ScatterMode::kAssign);
+  return self;
+}
+Tensor& index_fill_(Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
+  LAMELLA_CHECK(value.dim() == 0, "index_fill_: expected 'value' to have no dimensions, got ",
+                value.sizes());
+  if (self.is_meta()) return self;
+  return self.index_fill_(dim, index, value.item());
+}
+Tensor index_fill(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
+  Tensor result = self.clone(MemoryFormat::Preserve);
+  result.index_fill_(dim, index, value);
+  return result;
+}
+Tensor index_fill(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
+  Tensor result = self.clone(MemoryFormat::Preserve);
+  result.index_fill_(dim, index, value);
+  return result;
+}
+
+// ---- take and put_: indices into the tensor as if it were flat ----
+
+Tensor& take_out(const Tensor& self, const Tensor& index, Tensor& out) {
+  check_index_dtype("take", index);
+  LAMELLA_CHECK(out.scalar_type() == self.scalar_type(), "take: expected 'out' to be ",
+                self.scalar_type(), ", got ", out.scalar_type());
+  LAMELLA_CHECK_INDEX(self.numel() != 0 || index.numel() == 0,
+                      "take: expected 'self' to have elements, got ", self.sizes());
+  resize_output(out, index.sizes());
+  if (self.is_meta()) return out;
+  Tensor flat = self.contiguous().view({-1});
+  Tensor offsets = new_tensor(index.sizes(), kLong, kCPU);
+  std::memset(offsets.data_ptr(), 0, offsets.nbytes());
+  add_offsets("take", index, flat.numel(), flat.element_size(),
+              offsets.mutable_data_ptr<int64_t>(), true);
+  if (index.numel() == 0) return out;
+  StridedLoop<3> loop(out.sizes());
+  loop.operand(0, out.data_ptr(), out.strides(), out.itemsize());
+  loop.operand(1, flat.data_ptr(), Dims(out.sizes().size(), 0), out.itemsize());
+  loop.operand(2, offsets.data_ptr(), offsets.strides(), sizeof(int64_t));
+  loop.plan();
+  gather_elements(loop, out.itemsize());
+  return out;
+}
+Tensor take(const Tensor& self, const Tensor& index) {
+  Tensor out = new_tensor(index.sizes(), self.scalar_type(), self.device());
+  take_out(self, index, out);
+  return out;
+}
+Tensor& put_(Tensor& self, const Tensor& index, const Tensor& source, bool accumulate) {
+  check_index_dtype("put_", index);
+  LAMELLA_CHECK(source.scalar_type() == self.scalar_type(), "put_: expected 'source' to be ",
+                self.scalar_type(), ", got ", source.scalar_type());
+  LAMELLA_CHECK(index.numel() == source.numel(), "put_: expected 'source' to have ", index.numel(),
+                " elements as 'index' does, got ", source.numel());
+  check_no_overlap("put_", "self", self);
+  if (self.is_meta() || index.numel() == 0) return self;
+  Tensor flat = self.contiguous();
+  Tensor values = source.contiguous();
+  Tensor offsets = new_tensor({index.numel()}, kLong, kCPU);
+  std::memset(offsets.data_ptr(), 0, offsets.nbytes());
+  add_offsets("put_", index, flat.numel(), flat.element_size(),
+              offsets.mutable_data_ptr<int64_t>(), true);
+  const int64_t count = index.numel();
+  StridedLoop<3> loop{IntArrayRef(count)};
+  loop.operand(0, flat.data_ptr(), {0}, self.itemsize());
+  loop.operand(1, values.data_ptr(), {1}, self.itemsize());
+  loop.operand(2, offsets.data_ptr(), {1}, sizeof(int64_t));
+  loop.plan();
+  scatter_elements("put_", loop, self.scalar_type(),
+                   accumulate ? ScatterMode::kAdd : ScatterMode::kAssign);
+  if (!flat.is_same(self)) self.copy_(flat);
+  return self;
+}
+
+}  // namespace native
+
+// ---- gather ----
+
+namespace meta {
+LAMELLA_META_FUNC(gather)(const Tensor& self, int64_t dim, const Tensor& index, bool sparse_grad) {
+  dim = maybe_wrap_dim(dim, self.dim(), "gather");
+  check_index_dtype("gather", index);
+  auto rank = [](const Tensor& t) { return t.dim() == 0 ? 1 : t.dim(); };
+  if (index.numel() != 0) {
+    LAMELLA_CHECK(rank(index) == rank(self), "gather: expected 'index' to have ", rank(self),
+                  " dimensions as 'self' does, got ", index.sizes());
+    for (int64_t d = 0; d < index.dim() && self.dim() > 0; ++d) {
+      auto i = static_cast<size_t>(d);
+      LAMELLA_CHECK(d == dim || index.sizes()[i] <= self.sizes()[i],
+                    "gather: expected 'index' to be no larger than 'self' but in dimension ", dim,
+                    ", got ", index.sizes(), " for ", self.sizes());
+    }
+  }
+  set_output_raw_strided(0, index.sizes(), {}, self.options());
+}
+LAMELLA_META_FUNC(index_add)(const Tensor& self, int64_t dim, const Tensor& index,
+                             const Tensor& source, const Scalar& alpha) {
+  dim = maybe_wrap_dim(dim, self.dim(), "index_add");
+  check_source("index_add", self, dim, index, source);
+  set_output_raw_strided(0, self.sizes(), {}, self.options());
+}
+LAMELLA_META_FUNC(index_copy)(const Tensor& self, int64_t dim, const Tensor& index,
+                              const Tensor& source) {
+  dim = maybe_wrap_dim(dim, self.dim(), "index_copy");
+  check_source("index_copy", self, dim, index, source);
+  set_output_raw_strided(0, self.sizes(), {}, self.options());
+}
+}  // namespace meta
+
+namespace native {
+
+LAMELLA_IMPL_FUNC(gather_cpu)(const Tensor& self, int64_t dim, const Tensor& index,
+                              bool sparse_grad, const Tensor& out) {
+  if (index.numel() == 0) return;
+  dim = maybe_wrap_dim(dim, self.dim(), "gather");
+  Tensor offsets = offsets_along("gather", self, dim, index, false);
+  Dims from(self.dim() == 0 ? IntArrayRef(Dims(static_cast<size_t>(index.dim()), 0)) : self.strides());
+  if (from.size() > static_cast<size_t>(index.dim())) from.resize(static_cast<size_t>(index.dim()));
+  if (!from.empty()) from[static_cast<size_t>(dim)] = 0;
+  StridedLoop<3> loop(out.sizes());
+  loop.operand(0, out.data_ptr(), out.strides(), out.itemsize());
+  loop.operand(1, self.data_ptr(), from, out.itemsize());
+  loop.operand(2, offsets.data_ptr(), offsets.strides(), sizeof(int64_t));
+  loop.plan();
+  gather_elements(loop, out.itemsize());
+}
+
+LAMELLA_IMPL_FUNC(index_add_cpu)(const Tensor& self, int64_t dim, const Tensor& index,
+                                     const Tensor& source, const Scalar& alpha,
+                                     const Tensor& out) {
+  dim = maybe_wrap_dim(dim, self.dim(), "index_add");
+  if (!out.is_same(self)) const_cast<Tensor&>(out).copy_(self);
+  Tensor scaled = alpha.equal(1) ? source : source.mul(alpha);
+  if (scaled.is_alias_of(out)) scaled = scaled.clone();
+  scatter_slices("index_add", out, dim, index, scaled, scaled.strides(), ScatterMode::kAdd);
+}
+
+LAMELLA_IMPL_FUNC(index_copy_cpu)(const Tensor& self, int64_t dim, const Tensor& index,
+                                  const Tensor& source, const Tensor& out) {
+  dim = maybe_wrap_dim(dim, self.dim(), "index_copy");
+  if (!out.is_same(self)) const_cast<Tensor&>(out).copy_(self);
+  Tensor from = source.is_alias_of(out) ? source.clone() : source;
+  scatter_slices("index_copy", out, dim, index, from, from.strides(), ScatterMode::kAssign);
+}
+
+}  // namespace native
+}  // namespace lamella

@@ -1,0 +1,197 @@
+// Selection by masks: masked_fill, masked_select, masked_scatter, nonzero.
+#include <cstring>
+
+#include "lamella/kernels/native.h"
+#include "lamella/kernels/strided_loop.h"
+#include "lamella/kernels/visit_dtype.h"
+
+namespace lamella::native {
+
+namespace {
+void check_mask(const char* op, const Tensor& mask) {
+  LAMELLA_CHECK(mask.scalar_type() == kBool, op, ": expected 'mask' to be bool, got ",
+                mask.scalar_type());
+}
+}  // namespace
+
+Tensor& masked_fill_(Tensor& self, const Tensor& mask, const Scalar& value) {
+  check_mask("masked_fill_", mask);
+  LAMELLA_CHECK(!value.isComplex() || self.is_complex(),
+                "masked_fill_: expected 'value' to be real for a tensor of ", self.scalar_type(),
+                ", got ", value);
+  LAMELLA_CHECK(is_expandable(mask.sizes(), self.sizes()),
+                "masked_fill_: expected 'mask' to be broadcastable to ", self.sizes(), ", got ",
+                mask.sizes());
+  check_no_overlap("masked_fill_", "self", self);
+  if (self.is_meta() || self.numel() == 0) return self;
+  Tensor number = lamella::scalar_tensor(value, self.scalar_type());
+  StridedLoop<2> loop(self.sizes());
+  loop.operand(0, self.data_ptr(), self.strides(), self.itemsize());
+  loop.operand(1, mask.data_ptr(), broadcast_strides(mask.sizes(), mask.strides(), self.sizes()),
+               1);
+  loop.plan();
+  visit_bytes(self.itemsize(), [&](auto tag) {
+    using T = type_of<decltype(tag)>;
+    T fill;
+    std::memcpy(&fill, number.data_ptr(), sizeof(T));
+    loop.parallel([fill](char* const* p, const int64_t* s, int64_t n) {
+      if (s[1] == 0) {
+        if (*p[1] == 0) return;
+        for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T*>(p[0] + i * s[0]) = fill;
+        return;
+      }
+      for (int64_t i = 0; i < n; ++i) {
+        if (p[1][i * s[1]] != 0) *reinterpret_cast<T*>(p[0] + i * s[0]) = fill;
+      }
+    });
+  });
+  return self;
+}
+Tensor& masked_fill_(Tensor& self, const Tensor& mask, const Tensor& value) {
+  LAMELLA_CHECK(value.dim() == 0, "masked_fill_: expected 'value' to have no dimensions, got ",
+                value.sizes());
+  if (value.is_meta() || self.is_meta()) return masked_fill_(self, mask, Scalar(0));
+  return self.masked_fill_(mask, value.item());
+}
+namespace {
+Tensor broadcast_clone(const Tensor& self, const Tensor& mask, const char* op) {
+  Dims shape = broadcast_shapes(self.sizes(), mask.sizes(), op, "mask");
+  bool same = self.sizes().equals(shape);
+  return same ? self.clone(MemoryFormat::Contiguous)
+              : self.expand(shape).clone(MemoryFormat::Contiguous);
+}
+}  // namespace
+Tensor masked_fill(const Tensor& self, const Tensor& mask, const Scalar& value) {
+  Tensor result = broadcast_clone(self, mask, "masked_fill");
+  result.masked_fill_(mask, value);
+  return result;
+}
+Tensor masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) {
+  Tensor result = broadcast_clone(self, mask, "masked_fill");
+  result.masked_fill_(mask, value);
+  return result;
+}
+
+namespace {
+int64_t count_set(const Tensor& mask) {
+  const auto* p = static_cast<const uint8_t*>(mask.const_data_ptr());
+  int64_t n = mask.numel(), count = 0;
+  for (int64_t i = 0; i < n; ++i) count += p[i] != 0;
+  return count;
+}
+}  // namespace
+
+Tensor& masked_select_out(const Tensor& self, const Tensor& mask, Tensor& out) {
+  check_mask("masked_select", mask);
+  LAMELLA_CHECK(out.scalar_type() == self.scalar_type(), "masked_select: expected 'out' to be ",
+                self.scalar_type(), ", got ", out.scalar_type());
+  Dims shape = broadcast_shapes(self.sizes(), mask.sizes(), "masked_select", "mask");
+  Tensor dense = mask.expand(shape).contiguous();
+  Tensor source = self.expand(shape);
+  resize_output(out, {count_set(dense)});
+  if (out.numel() == 0) return out;
+  StridedLoop<2> loop(shape);
+  loop.operand(0, source.data_ptr(), source.strides(), source.itemsize());
+  loop.operand(1, dense.data_ptr(), dense.strides(), 1);
+  loop.plan(true);
+  auto* to = static_cast<char*>(out.data_ptr());
+  int64_t step = out.strides()[0] * out.element_size();
+  visit_bytes(self.itemsize(), [&](auto tag) {
+    using T = type_of<decltype(tag)>;
+    loop.serial([&](char* const* p, const int64_t* s, int64_t n) {
+      for (int64_t i = 0; i < n; ++i) {
+        if (p[1][i * s[1]] == 0) continue;
+        *reinterpret_cast<T*>(to) = *reinterpret_cast<const T*>(p[0] + i * s[0]);
+        to += step;
+      }
+    });
+  });
+  return out;
+}
+Tensor masked_select(const Tensor& self, const Tensor& mask) {
+  Tensor out = new_tensor({0}, self.scalar_type(), self.device());
+  masked_select_out(self, mask, out);
+  return out;
+}
+
+Tensor& masked_scatter_(Tensor& self, const Tensor& mask, const Tensor& source) {
+  check_mask("masked_scatter_", mask);
+  LAMELLA_CHECK(source.scalar_type() == self.scalar_type(),
+                "masked_scatter_: expected 'source' to be ", self.scalar_type(), ", got ",
+                source.scalar_type());
+  LAMELLA_CHECK(is_expandable(mask.sizes(), self.sizes()),
+                "masked_scatter_: expected 'mask' to be broadcastable to ", self.sizes(),
+                ", got ", mask.sizes());
+  check_no_overlap("masked_scatter_", "self", self);
+  if (self.is_meta() || self.numel() == 0) return self;
+  Tensor dense = mask.expand(self.sizes()).contiguous();
+  Tensor values = source.is_alias_of(self) ? source.clone(MemoryFormat::Contiguous)
+                                           : source.contiguous();
+  int64_t needed = count_set(dense);
+  LAMELLA_CHECK(values.numel() >= needed, "masked_scatter_: expected 'source' to have at least ",
+                needed, " elements, got ", values.numel());
+  StridedLoop<2> loop(self.sizes());
+  loop.operand(0, self.data_ptr(), self.strides(), self.itemsize());
+  loop.operand(1, dense.data_ptr(), dense.strides(), 1);
+  loop.plan(true);
+  visit_bytes(self.itemsize(), [&](auto tag) {
+    using T = type_of<decltype(tag)>;
+    auto* from = static_cast<const T*>(values.const_data_ptr());
+    loop.serial([&](char* const* p, const int64_t* s, int64_t n) {
+      for (int64_t i = 0; i < n; ++i) {
+        if (p[1][i * s[1]] != 0) *reinterpret_cast<T*>(p[0] + i * s[0]) = *from++;
+      }
+    });
+  });
+  return self;
+}
+Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source) {
+  Tensor result = broadcast_clone(self, mask, "masked_scatter");
+  result.masked_scatter_(mask, source);
+  return result;
+}
+
+Tensor& nonzero_out(const Tensor& self, Tensor& out) {
+  LAMELLA_CHECK(out.scalar_type() == kLong, "nonzero: expected 'out' to be int64, got ",
+                out.scalar_type());
+  Tensor mask = self.scalar_type() == kBool ? self.contiguous() : self.ne(0).contiguous();
+  int64_t found = count_set(mask);
+  auto ndim = static_cast<size_t>(self.dim());
+  if (!out.sizes().equals({found, self.dim()})) {
+    // One column after the other: each is then a contiguous list of indices.
+    resize_tensor_strided(TensorImpl::of(out), {found, self.dim()}, {1, found > 0 ? found : 1});
+  }
+  if (out.numel() == 0) return out;
+  auto* to = out.mutable_data_ptr<int64_t>();
+  int64_t row_step = out.strides()[0], column_step = out.strides()[1];
+  const auto* flags = static_cast<const uint8_t*>(mask.const_data_ptr());
+  IntArrayRef sizes = self.sizes();
+  Dims at(ndim, 0);
+  auto last = static_cast<int64_t>(ndim) - 1;
+  int64_t rows = sizes[ndim - 1];
+  for (int64_t base = 0, n = mask.numel(); base < n; base += rows) {
+    for (int64_t i = 0; i < rows; ++i) {
+      if (flags[base + i] == 0) continue;
+      for (int64_t d = 0; d < last; ++d) to[d * column_step] = at[static_cast<size_t>(d)];
+      to[last * column_step] = i;
+      to += row_step;
+    }
+    for (size_t d = ndim - 1; d-- > 0;) {
+      if (++at[d] < sizes[d]) break;
+      at[d] = 0;
+    }
+  }
+  return out;
+}
+Tensor nonzero(const Tensor& self) {
+  Tensor out = new_tensor({0}, kLong, self.device());
+  nonzero_out(self, out);
+  return out;
+}
+std::vector<Tensor> nonzero_numpy(const Tensor& self) {
+  if (self.dim() == 0) return lamella::nonzero(self.unsqueeze(0)).unbind(1);
+  return lamella::nonzero(self).unbind(1);
+}
+Tensor argwhere(const Tensor& self) { return lamella::nonzero(self); }
+
+}  // namespace lamella::native

@@ -1,0 +1,114 @@
+// Normalisation over the last dimensions: native_layer_norm, _fused_rms_norm.
+#include <limits>
+
+#include "lamella/kernels/cpu/simd/rows.h"
+#include "lamella/kernels/native.h"
+#include "lamella/kernels/parallel.h"
+
+namespace lamella::native {
+
+LAMELLA_DEFINE_DISPATCH(norm_stub);
+
+namespace {
+// Rows of `size` elements, as many as `count`.
+struct RowShape {
+  int64_t count, size;
+  Dims statistics;  // shape of mean and rstd
+};
+
+RowShape row_shape(const char* op, const Tensor& input, IntArrayRef normalized_shape) {
+  size_t n = normalized_shape.size(), rank = input.sizes().size();
+  LAMELLA_CHECK(n >= 1, op, ": expected 'normalized_shape' not to be empty");
+  LAMELLA_CHECK(rank >= n && input.sizes().slice(rank - n).equals(normalized_shape), op,
+                ": expected 'input' to end in the dimensions ", normalized_shape, ", got ",
+                input.sizes());
+  LAMELLA_CHECK_NOT_IMPLEMENTED(input.is_floating_point(), op,
+                                ": expected 'input' to be floating point, got ",
+                                input.scalar_type());
+  RowShape shape;
+  shape.size = product(normalized_shape);
+  shape.count = product(input.sizes().slice(0, rank - n));
+  shape.statistics = Dims(input.sizes().slice(0, rank - n));
+  shape.statistics.resize(rank, 1);
+  return shape;
+}
+void check_parameter(const char* op, const char* name, const std::optional<Tensor>& parameter,
+                     IntArrayRef normalized_shape) {
+  if (!parameter || !parameter->defined()) return;
+  LAMELLA_CHECK(parameter->sizes().equals(normalized_shape), op, ": expected '", name,
+                "' to be of shape ", normalized_shape, ", got ", parameter->sizes());
+}
+bool is_small(ScalarType dtype) { return dtype == kHalf || dtype == kBFloat16; }
+Tensor as_statistic(const std::optional<Tensor>& parameter, ScalarType dtype) {
+  if (!parameter || !parameter->defined()) return Tensor();
+  return parameter->to(dtype).contiguous();
+}
+bool has_wider(const std::optional<Tensor>& parameter, ScalarType dtype) {
+  return parameter && parameter->defined() && parameter->scalar_type() != dtype;
+}
+
+void normalise(const RowShape& shape, const Tensor& input, const Tensor& weight,
+               const Tensor& bias, double eps, Tensor& out, Tensor* mean, Tensor& rstd) {
+  if (shape.count == 0) return;
+  Tensor x = input.contiguous();
+  NormRows rows{x.scalar_type(),
+                x.const_data_ptr(),
+                out.data_ptr(),
+                weight.defined() ? weight.const_data_ptr() : nullptr,
+                bias.defined() ? bias.const_data_ptr() : nullptr,
+                mean != nullptr ? mean->data_ptr() : nullptr,
+                rstd.data_ptr(),
+                shape.size,
+                eps};
+  parallel_for(0, shape.count, kGrainSize / 2 / (shape.size + 1) + 1,
+               [&](int64_t begin, int64_t end) { norm_stub(kCPU, rows, begin, end); });
+}
+}  // namespace
+
+std::tuple<Tensor, Tensor, Tensor> native_layer_norm(const Tensor& input,
+                                                     IntArrayRef normalized_shape,
+                                                     const std::optional<Tensor>& weight,
+                                                     const std::optional<Tensor>& bias,
+                                                     double eps) {
+  const char* op = "layer_norm";
+  RowShape shape = row_shape(op, input, normalized_shape);
+  check_parameter(op, "weight", weight, normalized_shape);
+  check_parameter(op, "bias", bias, normalized_shape);
+  ScalarType dtype = input.scalar_type();
+  bool mixed = has_wider(weight, dtype) || has_wider(bias, dtype);
+  ScalarType inside = is_small(dtype) ? kFloat : dtype;
+  ScalarType outside = mixed ? kFloat : dtype;
+  Tensor out = new_tensor(input.sizes(), dtype, input.device());
+  bool meta = input.is_meta();
+  Tensor mean = new_tensor(shape.statistics, meta ? outside : inside, input.device());
+  Tensor rstd = new_tensor(shape.statistics, meta ? outside : inside, input.device());
+  if (meta) return {out, mean, rstd};
+  normalise(shape, input, as_statistic(weight, inside), as_statistic(bias, inside), eps, out,
+            &mean, rstd);
+  if (outside != inside) {
+    mean = mean.to(outside);
+    rstd = rstd.to(outside);
+  }
+  return {out, mean, rstd};
+}
+
+std::tuple<Tensor, Tensor> _fused_rms_norm(const Tensor& input, IntArrayRef normalized_shape,
+                                           const std::optional<Tensor>& weight,
+                                           std::optional<double> eps) {
+  const char* op = "rms_norm";
+  RowShape shape = row_shape(op, input, normalized_shape);
+  check_parameter(op, "weight", weight, normalized_shape);
+  ScalarType dtype = input.scalar_type();
+  ScalarType inside = is_small(dtype) ? kFloat : dtype;
+  Tensor out = new_tensor(input.sizes(), dtype, input.device());
+  Tensor rstd = new_tensor(shape.statistics, inside, input.device());
+  if (input.is_meta()) return {out, rstd};
+  // The type that is computed in decides how small the default is.
+  double least = inside == kDouble ? std::numeric_limits<double>::epsilon()
+                                   : static_cast<double>(std::numeric_limits<float>::epsilon());
+  normalise(shape, input, as_statistic(weight, inside), Tensor(), eps.value_or(least), out,
+            nullptr, rstd);
+  return {out, rstd};
+}
+
+}  // namespace lamella::native

@@ -1,0 +1,12 @@
+// Products of vectors, one set of kernels for each CPU capability.
+#pragma once
+#include "lamella/core/scalar_type.h"
+#include "lamella/kernels/dispatch_stub.h"
+
+namespace lamella::native {
+
+// float32 or float64; contiguous.
+using dot_fn = void (*)(ScalarType dtype, const void* a, const void* b, int64_t n, void* result);
+LAMELLA_DECLARE_DISPATCH(dot_fn, dot_stub);
+
+}  // namespace lamella::native

@@ -1,0 +1,60 @@
+// Structured softmax and log_softmax.
+#include "lamella/kernels/cpu/simd/rows.h"
+#include "lamella/kernels/native.h"
+#include "lamella/kernels/parallel.h"
+
+namespace lamella {
+
+namespace {
+void check_softmax(const char* op, const Tensor& self, int64_t dim, bool half_to_float) {
+  maybe_wrap_dim(dim, self.dim(), op);
+  LAMELLA_CHECK(!half_to_float, op, ": expected 'half_to_float' to be False on ", self.device());
+  LAMELLA_CHECK_NOT_IMPLEMENTED(self.is_floating_point() && !is_float8(self.scalar_type()), op,
+                                ": expected 'self' to be floating point, got ",
+                                self.scalar_type());
+}
+}  // namespace
+
+namespace meta {
+LAMELLA_META_FUNC(_softmax)(const Tensor& self, int64_t dim, bool half_to_float) {
+  check_softmax("softmax", self, dim, half_to_float);
+  set_output_raw_strided(0, self.sizes(), native::strides_in_format(self.sizes(), self.suggest_memory_format()), self.options());
+}
+LAMELLA_META_FUNC(_log_softmax)(const Tensor& self, int64_t dim, bool half_to_float) {
+  check_softmax("log_softmax", self, dim, half_to_float);
+  set_output_raw_strided(0, self.sizes(), native::strides_in_format(self.sizes(), self.suggest_memory_format()), self.options());
+}
+}  // namespace meta
+
+namespace native {
+
+LAMELLA_DEFINE_DISPATCH(softmax_stub);
+
+namespace {
+void softmax_into(const Tensor& self, int64_t dim, const Tensor& out, bool logarithm) {
+  if (self.numel() == 0) return;
+  dim = maybe_wrap_dim(dim, self.dim());
+  Tensor x = self.contiguous();
+  Tensor y = out.is_contiguous() ? out : new_tensor(out.sizes(), out.scalar_type(), kCPU);
+  int64_t size = x.dim() == 0 ? 1 : x.sizes()[static_cast<size_t>(dim)];
+  int64_t inner = 1;
+  for (int64_t d = dim + 1; d < x.dim(); ++d) inner *= x.sizes()[static_cast<size_t>(d)];
+  parallel_for(0, x.numel() / size, kGrainSize / 4 / size + 1, [&](int64_t begin, int64_t end) {
+    softmax_stub(kCPU, x.scalar_type(), x.const_data_ptr(), y.data_ptr(), size, inner, begin, end,
+                 logarithm);
+  });
+  if (!y.is_same(out)) out.copy_(y);
+}
+}  // namespace
+
+LAMELLA_IMPL_FUNC(softmax_cpu)(const Tensor& self, int64_t dim, bool half_to_float,
+                               const Tensor& out) {
+  softmax_into(self, dim, out, false);
+}
+LAMELLA_IMPL_FUNC(log_softmax_cpu)(const Tensor& self, int64_t dim, bool half_to_float,
+                                   const Tensor& out) {
+  softmax_into(self, dim, out, true);
+}
+
+}  // namespace native
+}  // namespace lamella
