@@ -422,6 +422,22 @@ bool is_structured_key(std::string_view key) {
   return std::ranges::find(keys, key) != keys.end();
 }
 
+std::vector<std::pair<std::string, Kernel>> structured_kernels(const NativeFunction& root) {
+  std::vector<std::pair<std::string, Kernel>> list;
+  for (const auto& entry : root.dispatch) {
+    if (is_structured_key(entry.first)) list.push_back(entry);
+  }
+  if (root.ufunc_inner_loop.empty()) return list;
+  for (const char* key : {"CPU", "CUDA"}) {
+    if (root.find_kernel(key) != nullptr) continue;
+    Kernel kernel;
+    kernel.name = "ufunc_" + root.schema.name.base_name() + "_" + key;
+    kernel.where = root.where;
+    list.emplace_back(key, std::move(kernel));
+  }
+  return list;
+}
+
 std::vector<Parameter> functional_parameters(const NativeFunction& root) {
   std::vector<Parameter> list;
   for (Parameter& parameter : parameters(root)) {

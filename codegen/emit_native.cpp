@@ -148,16 +148,17 @@ void emit_native(const Model& model, const EmitOptions& options, Files& files) {
     }
     put(meta, "  meta_return_ty meta(", declare(functional_parameters(function), false),
         ");\n};\n");
+    // Other kernels of a structured operator, as for sparse tensors, are plain functions.
     for (const auto& [key, kernel] : function.dispatch) {
-      // Other kernels of a structured operator, as for sparse tensors, are plain functions.
+      if (is_structured_key(key)) continue;
       const std::string kernel_ns = kernel_namespace(kernel, function, options);
-      if (!is_structured_key(key)) {
-        std::string line;
-        put(line, return_type(function), " ", identifier(kernel.name), "(",
-            declare(parameters(function), function.kind() != SchemaKind::kOut), ");\n");
-        if (seen.insert(kernel_ns + line).second) put(kernels[kernel_ns], line);
-        continue;
-      }
+      std::string line;
+      put(line, return_type(function), " ", identifier(kernel.name), "(",
+          declare(parameters(function), function.kind() != SchemaKind::kOut), ");\n");
+      if (seen.insert(kernel_ns + line).second) put(kernels[kernel_ns], line);
+    }
+    for (const auto& [key, kernel] : structured_kernels(function)) {
+      const std::string kernel_ns = kernel_namespace(kernel, function, options);
       if (!seen.insert("structured " + kernel_ns + "::" + kernel.name).second) continue;
       put(impls[kernel_ns], "struct structured_", kernel.name, " : public ::", ns, "::structured_",
           name, " {\n  void impl(", impl_parameters(function), ");\n};\n");

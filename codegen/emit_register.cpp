@@ -173,16 +173,13 @@ class Registrations {
   }
 
   void structured(const NativeFunction& f, const NativeFunction& root) {
-    bool meta = false;
-    for (const auto& [key, kernel] : root.dispatch) {
-      if (key == "Meta") meta = true;
-      if (!is_structured_key(key)) continue;
+    for (const auto& [key, kernel] : structured_kernels(root)) {
       structured_row(
           f, root, key,
           "::" + kernel_namespace(kernel, root, options_) + "::structured_" + kernel.name,
           kernel.where.line);
     }
-    if (!meta && f.find_kernel("Meta") == nullptr) {
+    if (f.find_kernel("Meta") == nullptr) {
       const std::string ns = options_.out_of_tree ? root.ns + "::meta" : "lamella::meta";
       structured_row(f, root, "Meta", "::" + ns + "::structured_" + structured_name(root, model_),
                      root.where.line);
