@@ -62,7 +62,7 @@ bool TensorIteratorBase::simple_output(const lamella_tensor* like, ScalarType dt
   dtype_[0] = dtype;
   device_type_ = DeviceType::CPU;
   noutputs_ = 1;
-  uniform_ = true;
+  uniform_ = native::loop_type(common_dtype_) == common_dtype_;
   set_trivial(like->numel);
   return true;
 }

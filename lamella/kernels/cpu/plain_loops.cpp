@@ -135,8 +135,8 @@ struct Lcm {
   T operator()(T a, T b) const {
     T g = gcd_of(a, b);
     if (g == 0) return 0;
-    T product = static_cast<T>(static_cast<uint64_t>(a / g) * static_cast<uint64_t>(b));
-    return product < 0 ? negate(product) : product;
+    auto product = static_cast<int64_t>(static_cast<uint64_t>(a / g) * static_cast<uint64_t>(b));
+    return static_cast<T>(product < 0 ? negate(product) : product);
   }
 };
 

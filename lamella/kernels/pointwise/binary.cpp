@@ -1,6 +1,7 @@
 // Arithmetic of two tensors, or of a tensor and a number.
 #include <cmath>
 
+#include "lamella/kernels/cpu/pointwise.h"
 #include "lamella/kernels/pointwise/pointwise.h"
 
 namespace lamella {
@@ -130,13 +131,14 @@ LAMELLA_BINARY_SCALAR(fmod, Scalar, kPlain, fmod_stub)
 // ---- pow ----
 
 namespace {
-// Exponents with loops of their own for floating-point bases; 0: none.
-enum class Power { kGeneral, kSquare, kCube, kRoot, kInverseRoot, kInverse, kInverseSquare };
+// Exponents that need no general loop.
+enum class Power { kGeneral, kZero, kOne, kSquare, kCube, kRoot, kInverseRoot, kInverse, kInverseSquare };
 Power power_of(ScalarType type, const Scalar& exponent) {
-  if (!(is_floating_point(type) || is_complex(type)) || exponent.isComplex()) {
-    return Power::kGeneral;
-  }
+  if (exponent.isComplex()) return Power::kGeneral;
   double e = exponent.toDouble();
+  if (e == 0) return Power::kZero;
+  if (e == 1) return Power::kOne;
+  if (!(is_floating_point(type) || is_complex(type))) return Power::kGeneral;
   if (e == 2) return Power::kSquare;
   if (e == 3) return Power::kCube;
   if (e == 0.5) return Power::kRoot;
@@ -168,10 +170,13 @@ LAMELLA_META_OF2(pow, Tensor_Scalar)(const Tensor& self, const Scalar& exponent)
     build_pointwise(inputs, 1, names, kPlain, type);
   }
 }
-LAMELLA_IMPL_OF(pow_scalar_cpu)(const Tensor&, const Scalar& exponent, const Tensor&) {
+LAMELLA_IMPL_OF(pow_scalar_cpu)(const Tensor& self, const Scalar& exponent, const Tensor& out) {
+  Tensor result(out);
   DeviceType device = device_type();
   switch (power_of(common_dtype(), exponent)) {
     case Power::kGeneral: return native::pow_stub(device, *this, nullptr);
+    case Power::kZero: result.fill_(1); return;
+    case Power::kOne: native::copy_converted(out, self); return;
     case Power::kSquare: return native::pow_square_stub(device, *this, nullptr);
     case Power::kCube: return native::pow_cube_stub(device, *this, nullptr);
     case Power::kRoot: return native::sqrt_stub(device, *this, nullptr);

@@ -59,8 +59,17 @@ LAMELLA_VEC1(Atan, v_atan(a))
 LAMELLA_VEC1(Sinh, v_sinh(a))
 LAMELLA_VEC1(Cosh, v_cosh(a))
 LAMELLA_VEC1(Tanh, v_tanh(a))
-LAMELLA_VEC1(Asinh, v_asinh(a))
-LAMELLA_VEC1(Acosh, v_acosh(a))
+// Where the square would overflow, log(2 |x|) is exact.
+template <class T>
+constexpr T kHuge = sizeof(T) == 4 ? T(1e9) : T(1e18);
+template <class T>
+inline Vec<T> log_twice(Vec<T> a) {
+  return v_log(a) + T(0.69314718055994530942);
+}
+LAMELLA_VEC1(Asinh, a > kHuge<T>    ? log_twice<T>(a)
+                    : a < -kHuge<T> ? -log_twice<T>(-a)
+                                    : v_asinh(a))
+LAMELLA_VEC1(Acosh, a > kHuge<T> ? log_twice<T>(a) : v_acosh(a))
 LAMELLA_VEC1(Atanh, v_atanh(a))
 LAMELLA_VEC1(Erf, v_erf(a))
 LAMELLA_VEC1(Erfc, v_erfc(a))

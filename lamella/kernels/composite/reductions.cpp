@@ -1,0 +1,120 @@
+// Reductions made of other operators.
+#include "lamella/api/functions.h"
+#include "lamella/native_functions.h"
+
+namespace lamella::native {
+namespace {
+using MaybeType = std::optional<ScalarType>;
+using MaybeNumber = std::optional<Scalar>;
+Scalar bessel(bool unbiased) { return unbiased ? 1 : 0; }
+}  // namespace
+
+Tensor sum(const Tensor& self, MaybeType dtype) {
+  return lamella::sum(self, OptionalIntArrayRef(), false, dtype);
+}
+Tensor mean(const Tensor& self, MaybeType dtype) {
+  return lamella::mean(self, OptionalIntArrayRef(), false, dtype);
+}
+Tensor prod(const Tensor& self, MaybeType dtype) {
+  return lamella::prod(self.reshape({-1}), 0, false, dtype);
+}
+Tensor max(const Tensor& self) {
+  LAMELLA_CHECK(self.numel() != 0, "max: expected 'self' to have elements, got shape ",
+                self.sizes());
+  return lamella::amax(self, {}, false);
+}
+Tensor min(const Tensor& self) {
+  LAMELLA_CHECK(self.numel() != 0, "min: expected 'self' to have elements, got shape ",
+                self.sizes());
+  return lamella::amin(self, {}, false);
+}
+Tensor max(const Tensor& self, const Tensor& other) { return lamella::maximum(self, other); }
+Tensor min(const Tensor& self, const Tensor& other) { return lamella::minimum(self, other); }
+std::tuple<Tensor, Tensor> aminmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
+  int64_t one = dim.value_or(0);
+  IntArrayRef dims = dim.has_value() ? IntArrayRef(one) : IntArrayRef();
+  return {lamella::amin(self, dims, keepdim), lamella::amax(self, dims, keepdim)};
+}
+
+Tensor all(const Tensor& self) { return lamella::all(self, OptionalIntArrayRef(), false); }
+Tensor all(const Tensor& self, int64_t dim, bool keepdim) {
+  return lamella::all(self, OptionalIntArrayRef(dim), keepdim);
+}
+Tensor any(const Tensor& self) { return lamella::any(self, OptionalIntArrayRef(), false); }
+Tensor any(const Tensor& self, int64_t dim, bool keepdim) {
+  return lamella::any(self, OptionalIntArrayRef(dim), keepdim);
+}
+
+Tensor var(const Tensor& self, bool unbiased) {
+  return lamella::var(self, OptionalIntArrayRef(), MaybeNumber(bessel(unbiased)), false);
+}
+Tensor var(const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool keepdim) {
+  return lamella::var(self, dim, MaybeNumber(bessel(unbiased)), keepdim);
+}
+Tensor std_(const Tensor& self, bool unbiased) {
+  return lamella::std_(self, OptionalIntArrayRef(), MaybeNumber(bessel(unbiased)), false);
+}
+Tensor std_(const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool keepdim) {
+  return lamella::std_(self, dim, MaybeNumber(bessel(unbiased)), keepdim);
+}
+::std::tuple<Tensor, Tensor> var_mean(const Tensor& self, OptionalIntArrayRef dim,
+                                      const MaybeNumber& correction, bool keepdim) {
+  return {lamella::var(self, dim, correction, keepdim),
+          lamella::mean(self, dim, keepdim, ::std::nullopt)};
+}
+::std::tuple<Tensor, Tensor> var_mean(const Tensor& self, OptionalIntArrayRef dim, bool unbiased,
+                                      bool keepdim) {
+  return var_mean(self, dim, MaybeNumber(bessel(unbiased)), keepdim);
+}
+::std::tuple<Tensor, Tensor> var_mean(const Tensor& self, bool unbiased) {
+  return var_mean(self, OptionalIntArrayRef(), MaybeNumber(bessel(unbiased)), false);
+}
+::std::tuple<Tensor, Tensor> std_mean(const Tensor& self, OptionalIntArrayRef dim,
+                                      const MaybeNumber& correction, bool keepdim) {
+  return {lamella::std_(self, dim, correction, keepdim),
+          lamella::mean(self, dim, keepdim, ::std::nullopt)};
+}
+::std::tuple<Tensor, Tensor> std_mean(const Tensor& self, OptionalIntArrayRef dim, bool unbiased,
+                                      bool keepdim) {
+  return std_mean(self, dim, MaybeNumber(bessel(unbiased)), keepdim);
+}
+::std::tuple<Tensor, Tensor> std_mean(const Tensor& self, bool unbiased) {
+  return std_mean(self, OptionalIntArrayRef(), MaybeNumber(bessel(unbiased)), false);
+}
+
+// ---- Norms ----
+
+Tensor norm(const Tensor& self, const MaybeNumber& p, IntArrayRef dim, bool keepdim) {
+  return lamella::linalg_vector_norm(self, p.value_or(2), dim, keepdim, ::std::nullopt);
+}
+Tensor norm(const Tensor& self, const MaybeNumber& p, IntArrayRef dim, bool keepdim,
+            ScalarType dtype) {
+  return lamella::linalg_vector_norm(self, p.value_or(2), dim, keepdim, dtype);
+}
+Tensor norm(const Tensor& self, const MaybeNumber& p, ScalarType dtype) {
+  return lamella::linalg_vector_norm(self, p.value_or(2), OptionalIntArrayRef(), false, dtype);
+}
+Tensor norm(const Tensor& self, const Scalar& p) {
+  return lamella::linalg_vector_norm(self, p, OptionalIntArrayRef(), false, ::std::nullopt);
+}
+
+// log(sum(exp(x))), the largest x taken out first.
+Tensor logsumexp(const Tensor& self, IntArrayRef dim, bool keepdim) {
+  Tensor x = is_integral(self.dtype(), true) ? self.to(kFloat) : self;
+  if (x.numel() == 0) return lamella::log(lamella::sum(lamella::exp(x), dim, keepdim));
+  Tensor most = lamella::amax(x.is_complex() ? lamella::real(x) : x, dim, true);
+  // An infinite one would leave inf - inf.
+  most = lamella::where(lamella::isinf(most), Scalar(0), most);
+  Tensor sum = lamella::sum(lamella::exp(lamella::sub(x, most)), dim, true);
+  Tensor result = lamella::add(lamella::log(sum), most);
+  if (keepdim) return result;
+  return lamella::sum(result, dim, false);  // over dimensions of size 1
+}
+
+Tensor count_nonzero(const Tensor& self, ::std::optional<int64_t> dim) {
+  if (!dim.has_value()) return lamella::count_nonzero(self, IntArrayRef());
+  int64_t one = *dim;
+  return lamella::count_nonzero(self, IntArrayRef(one));
+}
+
+}  // namespace lamella::native

@@ -1,0 +1,138 @@
+// Largest and smallest elements and their places; all, any and counts.
+#include "lamella/core/tensor_impl.h"
+#include "lamella/kernels/cpu/pointwise.h"
+#include "lamella/kernels/pointwise/pointwise.h"
+#include "lamella/kernels/reduce/reduce_shape.h"
+
+namespace lamella {
+namespace {
+
+using native::DimMask;
+
+void set_reduced(MetaBase& op, int i, const Tensor& self, DimMask mask, bool keepdim,
+                 ScalarType dtype) {
+  native::ReducedShape shape = native::reduced_shape(self, mask, keepdim);
+  op.set_output_raw_strided(i, shape.ref(), {}, TensorOptions(dtype).device(self.device()));
+}
+void check_real(const char* op, const Tensor& self) {
+  LAMELLA_CHECK(!self.is_complex(), op, ": expected 'self' to be real, got ", self.dtype());
+}
+
+}  // namespace
+
+#define LAMELLA_EXTREME(op, table)                                                        \
+  LAMELLA_META_OF(op)(const Tensor& self, IntArrayRef dim, bool keepdim) {                \
+    check_real(op_name(), self);                                                          \
+    DimMask mask = native::reduced_dims(op_name(), dim, self.dim());                      \
+    native::check_not_empty(op_name(), self, mask);                                       \
+    set_reduced(*this, 0, self, mask, keepdim, self.dtype());                             \
+  }                                                                                       \
+  LAMELLA_IMPL_OF(op##_cpu)(const Tensor& self, IntArrayRef dim, bool, const Tensor& out) { \
+    native::reduce_tensor(native::table(kCPU), self.dtype(), self,                        \
+                          native::reduced_dims(#op, dim, self.dim()), out);               \
+  }
+LAMELLA_EXTREME(amax, max_reduce_stub)
+LAMELLA_EXTREME(amin, min_reduce_stub)
+
+#define LAMELLA_EXTREME_DIM(op, stub)                                                     \
+  LAMELLA_META_OF2(op, dim)(const Tensor& self, int64_t dim, bool keepdim) {              \
+    check_real(op_name(), self);                                                          \
+    DimMask mask = native::reduced_dims(op_name(), dim, self.dim());                      \
+    native::check_not_empty(op_name(), self, mask);                                       \
+    set_reduced(*this, 0, self, mask, keepdim, self.dtype());                             \
+    set_reduced(*this, 1, self, mask, keepdim, kLong);                                    \
+  }                                                                                       \
+  LAMELLA_IMPL_OF(op##_dim_cpu)(const Tensor& self, int64_t dim, bool, const Tensor& values, \
+                                const Tensor& indices) {                                  \
+    native::arg_reduce(native::stub(kCPU), self, maybe_wrap_dim(dim, self.dim()), values, \
+                       indices);                                                          \
+  }
+LAMELLA_EXTREME_DIM(max, argmax_stub)
+LAMELLA_EXTREME_DIM(min, argmin_stub)
+
+namespace {
+
+void arg_meta(MetaBase& op, const Tensor& self, const std::optional<int64_t>& dim, bool keepdim) {
+  check_real(op.op_name(), self);
+  LAMELLA_CHECK(self.dtype() != kBool, op.op_name(),
+                ": expected 'self' to be of numbers, got bool");
+  DimMask mask;
+  if (dim.has_value()) {
+    mask = native::reduced_dims(op.op_name(), *dim, self.dim());
+  } else {
+    mask.set();
+  }
+  native::check_not_empty(op.op_name(), self, mask);
+  set_reduced(op, 0, self, mask, keepdim, kLong);
+}
+void arg_impl(const native::ArgTable& table, const Tensor& self, const std::optional<int64_t>& dim,
+              const Tensor& out) {
+  if (dim.has_value()) {
+    native::arg_reduce(table, self, maybe_wrap_dim(*dim, self.dim()), TensorBase(), out);
+    return;
+  }
+  // All elements in row-major order: one dimension.
+  TensorBase dense = self;
+  if (!self.is_contiguous()) {
+    dense = make_empty(self.sizes(), self.dtype(), self.device());
+    native::copy_converted(dense, self);
+  }
+  int64_t size = self.numel(), stride = 1;
+  TensorBase flat = make_view(dense, size, stride, dense.storage_offset());
+  TensorBase place = make_view(out, {}, {}, out.storage_offset());
+  native::arg_reduce(table, flat, 0, TensorBase(), place);
+}
+
+}  // namespace
+
+LAMELLA_META_OF(argmax)(const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
+  arg_meta(*this, self, dim, keepdim);
+}
+LAMELLA_IMPL_OF(argmax_cpu)(const Tensor& self, std::optional<int64_t> dim, bool,
+                            const Tensor& out) {
+  arg_impl(native::argmax_stub(kCPU), self, dim, out);
+}
+LAMELLA_META_OF(argmin)(const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
+  arg_meta(*this, self, dim, keepdim);
+}
+LAMELLA_IMPL_OF(argmin_cpu)(const Tensor& self, std::optional<int64_t> dim, bool,
+                            const Tensor& out) {
+  arg_impl(native::argmin_stub(kCPU), self, dim, out);
+}
+
+// ---- Truth ----
+
+namespace {
+void truth_meta(MetaBase& op, const Tensor& self, OptionalIntArrayRef dim, bool keepdim) {
+  // uint8 is an older spelling of bool, and stays.
+  ScalarType type = self.dtype() == kByte ? kByte : kBool;
+  if (op.output_mode() != MetaBase::OutputMode::kFunctional) {
+    ScalarType given = op.maybe_get_output(0).dtype();
+    if (given == kByte || given == kBool) type = given;
+  }
+  set_reduced(op, 0, self, native::reduced_dims(op.op_name(), dim, self.dim(), false), keepdim,
+              type);
+}
+}  // namespace
+
+#define LAMELLA_TRUTH(op)                                                                   \
+  LAMELLA_META_OF2(op, dims)(const Tensor& self, OptionalIntArrayRef dim, bool keepdim) {   \
+    truth_meta(*this, self, dim, keepdim);                                                  \
+  }                                                                                         \
+  LAMELLA_IMPL_OF(op##_cpu)(const Tensor& self, OptionalIntArrayRef dim, bool,              \
+                            const Tensor& out) {                                            \
+    native::reduce_tensor(native::op##_reduce_stub(kCPU), kBool, self,                      \
+                          native::reduced_dims(#op, dim, self.dim(), false), out);          \
+  }
+LAMELLA_TRUTH(all)
+LAMELLA_TRUTH(any)
+
+LAMELLA_META_OF2(count_nonzero, dim_IntList)(const Tensor& self, IntArrayRef dim) {
+  set_reduced(*this, 0, self, native::reduced_dims(op_name(), dim, self.dim()), false, kLong);
+}
+LAMELLA_IMPL_OF(count_nonzero_cpu)(const Tensor& self, IntArrayRef dim, const Tensor& out) {
+  native::reduce_tensor(native::count_reduce_stub(kCPU), kBool, self,
+                        native::reduced_dims("count_nonzero", dim, self.dim()), out);
+}
+
+}  // namespace lamella
