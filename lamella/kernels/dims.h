@@ -1,5 +1,5 @@
-// Dims: a short list of sizes, strides or dimensions on the stack, and the arithmetic on shapes that
-// kernels share.
+// Dims: a short list of sizes, strides or dimensions on the stack, and the arithmetic on shapes
+// that kernels share.
 #pragma once
 #include <cstdint>
 

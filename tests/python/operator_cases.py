@@ -56,8 +56,13 @@ def to_lamella(value):
     return value
 
 
+def name_of(dtype):
+    """float32 for torch.float32 and lamella.float32."""
+    return str(dtype).rsplit(".", 1)[1]
+
+
 def dtype_of(dtype):
-    return getattr(lamella, str(dtype).rsplit(".", 1)[1])
+    return getattr(lamella, name_of(dtype))
 
 
 def compare(got, expected, strides=True, what="result", tolerance=None):
@@ -70,7 +75,7 @@ def compare(got, expected, strides=True, what="result", tolerance=None):
         assert got == expected or (got != got and expected != expected), (what, got, expected)
         return
     assert tuple(got.shape) == tuple(expected.shape), (what, "shape")
-    assert str(got.dtype).rsplit(".", 1)[1] == str(expected.dtype).rsplit(".", 1)[1], (what, "dtype")
+    assert name_of(got.dtype) == name_of(expected.dtype), (what, "dtype")
     if strides:
         assert tuple(got.stride()) == tuple(expected.stride()), (what, "strides")
     if expected.device.type == "meta":
@@ -80,7 +85,12 @@ def compare(got, expected, strides=True, what="result", tolerance=None):
     if tolerance is None:
         tolerance = TOLERANCE.get(expected.dtype, (0, 0))
     torch.testing.assert_close(
-        values, expected, rtol=tolerance[0], atol=tolerance[1], equal_nan=True, msg=lambda m: f"{what}: {m}"
+        values,
+        expected,
+        rtol=tolerance[0],
+        atol=tolerance[1],
+        equal_nan=True,
+        msg=lambda text: f"{what}: {text}",
     )
 
 
@@ -134,13 +144,17 @@ def check_meta(name, args, kwargs, expected, strides):
 
     def onto_meta(value):
         if isinstance(value, torch.Tensor):
-            return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
+            return torch.empty_strided(
+                value.shape, value.stride(), dtype=value.dtype, device="meta"
+            )
         if isinstance(value, (list, tuple)):
             return type(value)(onto_meta(item) for item in value)
         return value
 
-    tensors = [a for a in list(args) + list(kwargs.values()) if isinstance(a, (torch.Tensor, list))]
-    if not any(isinstance(t, torch.Tensor) or any(isinstance(i, torch.Tensor) for i in t) for t in tensors):
+    given = []
+    for value in [*args, *kwargs.values()]:
+        given.extend(value if isinstance(value, (list, tuple)) else [value])
+    if not any(isinstance(value, torch.Tensor) for value in given):
         return
     got = run(
         lamella,
@@ -158,5 +172,6 @@ def check_meta(name, args, kwargs, expected, strides):
 def error_of(name, *args, **kwargs):
     """The text of the error that Lamella's operator raises."""
     with pytest.raises(Exception) as caught:
-        run(lamella, name, [to_lamella(a) for a in args], {k: to_lamella(v) for k, v in kwargs.items()})
+        keywords = {k: to_lamella(v) for k, v in kwargs.items()}
+        run(lamella, name, [to_lamella(a) for a in args], keywords)
     return str(caught.value)

@@ -54,7 +54,9 @@ def test_arange(bounds, dtype):
     check("arange.start_step", *bounds, dtype=dtype)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.int64], ids=str)
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.float64, torch.float16, torch.int64], ids=str
+)
 def test_linspace(dtype):
     check("linspace", 0, 10, 7, dtype=dtype)
     check("linspace", -3, 5, 1, dtype=dtype)
@@ -108,6 +110,8 @@ def test_random_streams_are_pytorchs(dtype):
     check("randperm", 30)
     check("uniform_", make(3, 4, dtype=dtype), -2.0, 3.0)
     check("normal_", make(3, 4, dtype=dtype), 1.0, 3.0)
+    check("uniform_", make(9, dtype=torch.bfloat16))
+    check("random_", make(5, dtype=torch.int8))
 
 
 def test_random_distributions():

@@ -203,7 +203,10 @@ ERRORS = [
         ("index_select", X, 0, torch.tensor([4])),
         "index_select: expected 'index' in [0, 3], got 4",
     ),
-    (("gather", X, 0, torch.tensor([0])), "gather: expected 'index' to have 3 dimensions as 'self' does, got [1]"),
+    (
+        ("gather", X, 0, torch.tensor([0])),
+        "gather: expected 'index' to have 3 dimensions as 'self' does, got [1]",
+    ),
     (
         ("scatter.src", make(3), 0, torch.tensor([0, 1]), make(1)),
         "scatter: expected 'index' to be no larger than 'src', got [2] for [1]",

@@ -6,7 +6,8 @@ import pytest
 from operator_cases import COMPLEX, REAL, WHOLE, check, error_of, make, torch
 
 DTYPES = WHOLE + REAL + COMPLEX
-SIZES = [(2, 3, 4), (4, 4, 4), (1, 1, 1), (17, 33, 9), (64, 70, 65), (1, 300, 40), (0, 3, 2), (3, 0, 2)]
+SIZES = [(2, 3, 4), (4, 4, 4), (1, 1, 1), (17, 33, 9), (64, 70, 65), (1, 300, 40)]
+SIZES += [(0, 3, 2), (3, 0, 2)]
 # Sums of many products differ in their order: relative to the size of the terms.
 LOOSE = {
     torch.float16: (1e-2, 0.3),
@@ -47,7 +48,8 @@ def test_addmm_and_kin(dtype):
         stack_a, stack_b = make(2, m, k, dtype=dtype), make(2, k, n, dtype=dtype)
         check("bmm", stack_a, stack_b, tolerance=loose)
         check("bmm", stack_a.transpose(1, 2).contiguous().transpose(1, 2), stack_b, tolerance=loose)
-        check("baddbmm", make(2, m, n, dtype=dtype), stack_a, stack_b, beta=1, alpha=2, tolerance=loose)
+        added = make(2, m, n, dtype=dtype)
+        check("baddbmm", added, stack_a, stack_b, beta=1, alpha=2, tolerance=loose)
         check("addbmm", make(m, n, dtype=dtype), stack_a, stack_b, tolerance=loose)
 
 

@@ -76,7 +76,8 @@ HEADS = [
 @pytest.mark.parametrize("mask", [None, "bool", "float", "causal"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
 def test_attention(head, mask, dtype):
-    q, k, v = make(*head["q"], dtype=dtype), make(*head["k"], dtype=dtype, seed=1), make(*head["k"], dtype=dtype, seed=2)
+    q = make(*head["q"], dtype=dtype)
+    k, v = (make(*head["k"], dtype=dtype, seed=seed) for seed in (1, 2))
     rows, keys = head["q"][2], head["k"][2]
     attn_mask = None
     if mask == "bool":

@@ -236,7 +236,9 @@ Tensor contract(const Tensor& a, const Tensor& b, const std::vector<int64_t>& su
   for (int64_t d : rows) shape.push_back(left.size(d));
   for (int64_t d : columns) shape.push_back(right.size(d));
   Dims back(static_cast<size_t>(a.dim()), -1);
-  for (size_t i = 0; i < made.size(); ++i) back[static_cast<size_t>(made[i])] = static_cast<int64_t>(i);
+  for (size_t i = 0; i < made.size(); ++i) {
+    back[static_cast<size_t>(made[i])] = static_cast<int64_t>(i);
+  }
   for (int64_t& place : back) {
     if (place >= 0) continue;
     place = shape.ndim();

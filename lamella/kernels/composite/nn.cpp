@@ -40,8 +40,8 @@ Tensor per_channel(const Tensor& parameter, int64_t rank) {
 
 Tensor group_norm(const Tensor& input, int64_t num_groups, const std::optional<Tensor>& weight,
                   const std::optional<Tensor>& bias, double eps, bool cudnn_enabled) {
-  LAMELLA_CHECK(input.dim() >= 2, "group_norm: expected 'input' to have at least 2 dimensions, got ",
-                input.sizes());
+  LAMELLA_CHECK(input.dim() >= 2,
+                "group_norm: expected 'input' to have at least 2 dimensions, got ", input.sizes());
   int64_t channels = input.sizes()[1];
   LAMELLA_CHECK(num_groups > 0 && channels % num_groups == 0,
                 "group_norm: expected 'num_groups' to divide ", channels, " channels, got ",
@@ -54,7 +54,8 @@ Tensor group_norm(const Tensor& input, int64_t num_groups, const std::optional<T
                                                       std::nullopt, eps))
                    .view(input.sizes());
   for (const std::optional<Tensor>* parameter : {&weight, &bias}) {
-    LAMELLA_CHECK(!has(*parameter) || ((*parameter)->dim() == 1 && (*parameter)->numel() == channels),
+    LAMELLA_CHECK(!has(*parameter) ||
+                      ((*parameter)->dim() == 1 && (*parameter)->numel() == channels),
                   "group_norm: expected '", parameter == &weight ? "weight" : "bias",
                   "' to be of shape [", channels, "], got ", (*parameter)->sizes());
   }
@@ -218,7 +219,8 @@ Tensor constant_pad_nd(const Tensor& self, IntArrayRef pad, const Scalar& value)
   window.copy_(inside);
   return out;
 }
-Tensor pad(const Tensor& self, IntArrayRef pad, std::string_view mode, std::optional<double> value) {
+Tensor pad(const Tensor& self, IntArrayRef pad, std::string_view mode,
+           std::optional<double> value) {
   LAMELLA_CHECK_NOT_IMPLEMENTED(mode == "constant", "pad: expected 'mode' to be constant, got '",
                                 mode, "'");
   return lamella::constant_pad_nd(self, pad, value.value_or(0.0));

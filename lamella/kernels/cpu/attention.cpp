@@ -53,7 +53,8 @@ std::tuple<Tensor, Tensor> _scaled_dot_product_flash_attention_for_cpu(
   int64_t batch = query.sizes()[0], heads = query.sizes()[1], rows = query.sizes()[2],
           width = query.sizes()[3], keys = key.sizes()[2], value_width = value.sizes()[3];
   // Heads stand innermost but one, so that joining them afterwards needs no copy.
-  Tensor out = new_tensor({batch, rows, heads, value_width}, kFloat, query.device()).transpose(1, 2);
+  Tensor out =
+      new_tensor({batch, rows, heads, value_width}, kFloat, query.device()).transpose(1, 2);
   Tensor logsumexp = new_tensor({batch, heads, rows}, kFloat, query.device());
   bool has_mask = attn_mask && attn_mask->defined();
   const int64_t score_shape[4] = {batch, heads, rows, keys};

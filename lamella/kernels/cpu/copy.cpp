@@ -205,7 +205,8 @@ namespace {
 void copy_on_cpu(const Tensor& self, const Tensor& src) {
   bool same_layout = self.sizes().equals(src.sizes()) &&
                      ((self.is_contiguous() && src.is_contiguous()) ||
-                      (self.is_non_overlapping_and_dense() && self.strides().equals(src.strides())));
+                      (self.is_non_overlapping_and_dense() &&
+                      self.strides().equals(src.strides())));
   if (same_layout) {
     int64_t n = self.numel();
     ScalarType to = self.scalar_type(), from = src.scalar_type();

@@ -209,8 +209,8 @@ LAMELLA_IMPL_FUNC(gather_cpu)(const Tensor& self, int64_t dim, const Tensor& ind
   if (index.numel() == 0) return;
   dim = maybe_wrap_dim(dim, self.dim(), "gather");
   Tensor offsets = offsets_along("gather", self, dim, index, false);
-  Dims from(self.dim() == 0 ? IntArrayRef(Dims(static_cast<size_t>(index.dim()), 0)) : self.strides());
-  if (from.size() > static_cast<size_t>(index.dim())) from.resize(static_cast<size_t>(index.dim()));
+  Dims from(self.strides());
+  from.resize(static_cast<size_t>(index.dim()), 0);
   if (!from.empty()) from[static_cast<size_t>(dim)] = 0;
   StridedLoop<3> loop(out.sizes());
   loop.operand(0, out.data_ptr(), out.strides(), out.itemsize());

@@ -31,16 +31,13 @@ Tensor& draw(Tensor& self, CpuGenerator& generator, F&& f) {
   return self.copy_(dense);
 }
 
+// In [0, 1); small types round a float.
 template <class T>
 compute_type<T> uniform(CpuGenerator& generator) {
   if constexpr (std::is_same_v<T, double>) {
     return generator.uniform_double();
-  } else if constexpr (std::is_same_v<T, float>) {
-    return generator.uniform_float();
   } else {
-    constexpr int kDigits = std::is_same_v<T, Half> ? 11 : 8;
-    uint32_t bits = generator.random() & ((1u << kDigits) - 1);
-    return static_cast<float>(bits) / static_cast<float>(1u << kDigits);
+    return generator.uniform_float();
   }
 }
 

@@ -24,7 +24,8 @@ void check_scatter(const char* op, const Tensor& self, int64_t dim, const Tensor
   LAMELLA_CHECK(rank(index) == rank(self), op, ": expected 'index' to have ", rank(self),
                 " dimensions as 'self' does, got ", index.sizes());
   LAMELLA_CHECK(src == nullptr || rank(*src) == rank(index), op, ": expected 'src' to have ",
-                rank(index), " dimensions as 'index' does, got ", src ? src->sizes() : IntArrayRef());
+                rank(index), " dimensions as 'index' does, got ",
+                src ? src->sizes() : IntArrayRef());
   for (int64_t d = 0; d < rank(index); ++d) {
     LAMELLA_CHECK(d == dim || extent(index, d) <= extent(self, d), op,
                   ": expected 'index' to be no larger than 'self' but in dimension ", dim,

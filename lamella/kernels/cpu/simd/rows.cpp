@@ -145,7 +145,9 @@ void softmax_columns(const T* x, T* y, int64_t size, int64_t inner, int64_t begi
       exp_and_sum<C>(line, line, C(0), width);
       for (int64_t j = 0; j < width; ++j) sum[j] += line[j];
     }
-    for (int64_t j = 0; j < width; ++j) sum[j] = logarithm ? most[j] + std::log(sum[j]) : 1 / sum[j];
+    for (int64_t j = 0; j < width; ++j) {
+      sum[j] = logarithm ? most[j] + std::log(sum[j]) : 1 / sum[j];
+    }
     for (int64_t i = 0; i < size; ++i) {
       if (logarithm) {
         for (int64_t j = 0; j < width; ++j) {
