@@ -249,8 +249,11 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
   if (last < first) last = first;
   Dims sizes(self.sizes()), strides(self.strides());
   int64_t offset = self.storage_offset() + first * strides[d];
-  sizes[d] = (last - first) / step + ((last - first) % step != 0 ? 1 : 0);
-  strides[d] *= step;
+  sizes[d] = last - first;
+  if (step != 1) {  // a division costs as much as all the rest
+    sizes[d] = (last - first) / step + ((last - first) % step != 0 ? 1 : 0);
+    strides[d] *= step;
+  }
   return view_of(self, sizes, strides, offset);
 }
 

@@ -75,6 +75,42 @@ void plain_gemm(const char* op, const Gemm& p) {
   });
 }
 
+// Small products of float32 and float64 with contiguous rows of b and c: sums stay in registers.
+template <class T>
+void tiny_gemm(const Gemm& p) {
+  constexpr int64_t kWidth = 16 / sizeof(T);
+  typedef T Lanes __attribute__((vector_size(16)));
+  typedef Lanes Memory __attribute__((aligned(sizeof(T)), may_alias));
+  const T alpha = p.alpha.to<T>(), beta = p.beta.to<T>();
+  for (int64_t batch = 0; batch < p.batch; ++batch) {
+    const T* a = static_cast<const T*>(p.a.data) + batch * p.a.batch;
+    const T* b = static_cast<const T*>(p.b.data) + batch * p.b.batch;
+    T* c = static_cast<T*>(const_cast<void*>(p.c.data)) + batch * p.c.batch;
+    for (int64_t i = 0; i < p.m; ++i) {
+      const T* a_row = a + i * p.a.row;
+      T* c_row = c + i * p.c.row;
+      int64_t j = 0;
+      for (; j + kWidth <= p.n; j += kWidth) {
+        Lanes sum = {};
+        const T* b_at = b + j;
+        const T* a_at = a_row;
+        for (int64_t l = 0; l < p.k; ++l, b_at += p.b.row, a_at += p.a.column) {
+          sum += *a_at * *reinterpret_cast<const Memory*>(b_at);
+        }
+        sum *= alpha;
+        Memory* to = reinterpret_cast<Memory*>(c_row + j);
+        *to = beta == 0 ? sum : sum + beta * *to;
+      }
+      for (; j < p.n; ++j) {
+        T sum = 0;
+        for (int64_t l = 0; l < p.k; ++l) sum += a_row[l * p.a.column] * b[l * p.b.row + j];
+        sum *= alpha;
+        c_row[j] = beta == 0 ? sum : sum + beta * c_row[j];
+      }
+    }
+  }
+}
+
 bool is_row_major(const Matrices& x, int64_t rows, int64_t columns) {
   return (x.column == 1 || columns == 1) && (rows == 1 || x.row >= (columns > 1 ? columns : 1));
 }
@@ -200,6 +236,10 @@ void library_gemm(const char* op, const Gemm& p) {
 void gemm(const char* op, const Gemm& p) {
   if (p.batch == 0 || p.m == 0 || p.n == 0) return;
   int64_t work = p.m * p.n * p.k;
+  if (work * p.batch <= kSmall && p.b.column == 1 && p.c.column == 1) {
+    if (p.dtype == kFloat) return tiny_gemm<float>(p);
+    if (p.dtype == kDouble) return tiny_gemm<double>(p);
+  }
   bool has_library = is_floating_point(p.dtype) || is_complex(p.dtype);
   if (work <= kSmall || !has_library) return plain_gemm(op, p);
   if (p.dtype == kHalf) return widened_gemm(op, p);
