@@ -169,7 +169,6 @@ class Stubs {
     std::string vararg;
     int lists = 0, others = 0;
     const Argument* self = f.schema.find_argument("self");
-    const bool options = has_tensor_options(f.schema);
     if (method) positional.push_back("self");
     for (const Argument& argument : f.schema.arguments) {
       if (argument.is_out()) continue;
@@ -210,7 +209,6 @@ class Stubs {
         }
       }
     }
-    if (options && f.is_factory()) keyword.push_back("requires_grad: _bool = False");
     const std::string returns = " -> " + return_text(f);
     auto assemble = [&](const std::vector<std::string>& front, bool star) {
       std::vector<std::string> list = front;

@@ -17,6 +17,9 @@ __version__ = "0.1.0"
 
 globals().update(_C._functions(""))
 
+# PyTorch's constants.
+from math import e, inf, nan, pi  # noqa: E402, F401, I001
+
 from lamella import _tensor  # noqa: E402
 from lamella._utils import (  # noqa: E402
     explain,
@@ -25,9 +28,6 @@ from lamella._utils import (  # noqa: E402
     seed,
     unload_library,
 )
-
-# PyTorch's constants.
-from math import e, inf, nan, pi  # noqa: E402, F401, I001
 
 newaxis = None
 

@@ -111,10 +111,7 @@ def _edges(tensor):
     edge = _options.edgeitems
     long = size > 2 * edge
     picked = [*range(edge), *range(size - edge, size)] if long else range(size)
-    items = [
-        tensor[i].item() if tensor.dim() == 1 else _edges(tensor[i])
-        for i in picked
-    ]
+    items = [tensor[i].item() if tensor.dim() == 1 else _edges(tensor[i]) for i in picked]
     if long:
         items.insert(edge, Ellipsis)
     return items

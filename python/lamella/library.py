@@ -8,15 +8,20 @@
 Registrations end when the library is destroyed or closed.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
 from lamella import _C
 
 __all__ = ["Library", "custom_op", "define", "fallthrough_kernel", "impl"]
 
 # Kept for functions that register without a Library of the caller's.
-_libraries = {}
+_libraries: dict[str, Library] = {}
 
 
-def fallthrough_kernel():
+def fallthrough_kernel() -> None:
     """Pass it to impl() to let calls go on to the next key."""
     raise NotImplementedError("fallthrough_kernel: is a mark for impl() and cannot be called")
 
@@ -28,17 +33,19 @@ class Library:
     dispatch_key: the key of impl() where it is given none.
     """
 
-    def __init__(self, ns, kind, dispatch_key=""):
+    def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
         self._library = _C._Library(ns, kind, dispatch_key)
         self.ns = ns
         self.kind = kind
         self.dispatch_key = dispatch_key
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         key = f", dispatch_key={self.dispatch_key}" if self.dispatch_key else ""
         return f"Library(kind={self.kind}, ns={self.ns}{key})"
 
-    def define(self, schema, alias_analysis="", *, tags=()):
+    def define(
+        self, schema: str, alias_analysis: str = "", *, tags: str | Sequence[str] = ()
+    ) -> str:
         """Defines an operator by its schema, and returns its name."""
         if alias_analysis not in ("", "CONSERVATIVE", "FROM_SCHEMA"):
             raise RuntimeError(
@@ -49,7 +56,15 @@ class Library:
         self._library.define(schema, ",".join(str(tag) for tag in tags))
         return schema.partition("(")[0]
 
-    def impl(self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=False):
+    def impl(
+        self,
+        op_name: Any,
+        fn: Callable[..., Any],
+        dispatch_key: str = "",
+        *,
+        with_keyset: bool = False,
+        allow_override: bool = False,
+    ) -> None:
         """Registers a function as the kernel of an operator for a dispatch key."""
         if with_keyset:
             raise NotImplementedError("impl: kernels in Python are called without the key set")
@@ -59,25 +74,26 @@ class Library:
         overload = getattr(op_name, "_overloadname", "default")
         if overload != "default":
             name = f"{name}.{overload}"
-        if fn is fallthrough_kernel:
-            fn = None
-        self._library.impl(name, fn, dispatch_key or "")
+        kernel = None if fn is fallthrough_kernel else fn
+        self._library.impl(name, kernel, dispatch_key or "")
 
-    def close(self):
+    def close(self) -> None:
         """Undoes all registrations of this library; waits for calls that are inside."""
         self._library.close()
 
     _destroy = close
 
 
-def _fragment(ns):
+def _fragment(ns: str) -> Library:
     library = _libraries.get(ns)
     if library is None:
         library = _libraries[ns] = Library(ns, "FRAGMENT")
     return library
 
 
-def define(qualname, schema, *, lib=None, tags=()):
+def define(
+    qualname: str, schema: str, *, lib: Library | None = None, tags: str | Sequence[str] = ()
+) -> None:
     """Defines the operator `qualname` ("mylib::twice") with the schema "(Tensor x) -> Tensor"."""
     ns, _, name = qualname.partition("::")
     (lib or _fragment(ns)).define(name + schema, tags=tags)
@@ -93,10 +109,16 @@ _TYPE_KEYS = {
 }
 
 
-def impl(qualname, types, func=None, *, lib=None):
+def impl(
+    qualname: str,
+    types: str | Sequence[str],
+    func: Callable[..., Any] | None = None,
+    *,
+    lib: Library | None = None,
+) -> Any:
     """Registers a kernel for device types ("cpu", ...), dispatch keys, or "default" for all."""
 
-    def register(function):
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
         ns = qualname.partition("::")[0]
         for kind in (types,) if isinstance(types, str) else types:
             (lib or _fragment(ns)).impl(qualname, function, _TYPE_KEYS.get(kind, kind))
@@ -105,12 +127,22 @@ def impl(qualname, types, func=None, *, lib=None):
     return register if func is None else register(func)
 
 
-def custom_op(name, fn=None, /, *, mutates_args=(), device_types=None, schema=None):
+def custom_op(
+    name: str,
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    mutates_args: str | Sequence[str] = (),
+    device_types: str | Sequence[str] | None = None,
+    schema: str | None = None,
+) -> Any:
     """Makes an operator of a Python function whose schema is given."""
 
-    def make(function):
+    def make(function: Callable[..., Any]) -> Any:
         if schema is None:
-            raise ValueError(f"custom_op: expected 'schema' for '{name}', as '(Tensor x) -> Tensor'")
+            raise ValueError(
+                f"custom_op: expected 'schema' for '{name}', as '(Tensor x) -> Tensor'"
+            )
         define(name, schema)
         impl(name, device_types or "default", function)
         return _C._operator(name)

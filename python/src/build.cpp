@@ -198,12 +198,11 @@ bool read_options(PyObject* args, PyObject* kwargs, const char* format, const ch
                   const char* what, Options* options) {
   PyObject* dtype = Py_None;
   bool has_copy = strcmp(what, "asarray") == 0;
-  int good = has_copy ? PyArg_ParseTupleAndKeywords(args, kwargs, format,
-                                                    const_cast<char**>(names), &options->data,
-                                                    &dtype, &options->device, &options->copy)
-                      : PyArg_ParseTupleAndKeywords(args, kwargs, format,
-                                                    const_cast<char**>(names), &options->data,
-                                                    &dtype, &options->device);
+  int good = has_copy ? PyArg_ParseTupleAndKeywords(args, kwargs, format, const_cast<char**>(names),
+                                                    &options->data, &dtype, &options->device,
+                                                    &options->copy)
+                      : PyArg_ParseTupleAndKeywords(args, kwargs, format, const_cast<char**>(names),
+                                                    &options->data, &dtype, &options->device);
   if (!good) return false;
   if (dtype != Py_None && !dtype_from_object(dtype, &options->dtype)) {
     PyErr_Format(PyExc_TypeError, "%s: expected 'dtype' to be a dtype, got %R", what, dtype);
@@ -295,8 +294,10 @@ PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
     read_only = true;
     if (PyObject_GetBuffer(object, view, PyBUF_SIMPLE) != 0) {
       delete view;
-      return PyErr_Format(PyExc_ValueError, "frombuffer: expected 'buffer' to have the buffer "
-                          "protocol, got %s", Py_TYPE(object)->tp_name);
+      return PyErr_Format(PyExc_ValueError,
+                          "frombuffer: expected 'buffer' to have the buffer "
+                          "protocol, got %s",
+                          Py_TYPE(object)->tp_name);
     }
   }
   auto release = [](void* context) {
@@ -381,7 +382,7 @@ TensorBase tensor_from_data(PyObject* data, ScalarType dtype, bool copy) {
         }
         Survey survey;
         if (!look(data, 0, dtype == ScalarType::Undefined, &survey)) return TensorBase();
-        ScalarType type = dtype != ScalarType::Undefined       ? dtype
+        ScalarType type = dtype != ScalarType::Undefined         ? dtype
                           : survey.type != ScalarType::Undefined ? survey.type
                                                                  : default_dtype();
         TensorBase tensor = empty(survey.sizes, type);

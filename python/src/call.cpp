@@ -42,8 +42,8 @@ uint64_t factory_work(const Program& program, const lamella_value* values) {
     uint64_t product = 1;
     for (uint32_t i = 0; i < value.size; ++i) {
       int64_t size = static_cast<const int64_t*>(value.as.pointer)[i];
-      product = size > 0 && product < kWorkToReleaseGil ? product * static_cast<uint64_t>(size)
-                                                        : product;
+      product =
+          size > 0 && product < kWorkToReleaseGil ? product * static_cast<uint64_t>(size) : product;
     }
     most = std::max(most, product);
   }
@@ -101,19 +101,26 @@ void drop_object(PyObject* capsule) {
 
 PyObject* borrowed_to_python(const lamella_value& value, SchemaType type) {
   switch (value.tag) {
-    case LAMELLA_NONE: Py_RETURN_NONE;
-    case LAMELLA_TENSOR: return wrap(TensorBase::borrow(value.as.tensor));
+    case LAMELLA_NONE:
+      Py_RETURN_NONE;
+    case LAMELLA_TENSOR:
+      return wrap(TensorBase::borrow(value.as.tensor));
     case LAMELLA_INT: {
       switch (type.without_optional().kind()) {
-        case TypeKind::kScalarType: return dtype_object(static_cast<ScalarType>(value.as.i));
-        case TypeKind::kLayout: return layout_object(static_cast<Layout>(value.as.i));
+        case TypeKind::kScalarType:
+          return dtype_object(static_cast<ScalarType>(value.as.i));
+        case TypeKind::kLayout:
+          return layout_object(static_cast<Layout>(value.as.i));
         case TypeKind::kMemoryFormat:
           return memory_format_object(static_cast<MemoryFormat>(value.as.i));
-        default: return PyLong_FromLongLong(value.as.i);
+        default:
+          return PyLong_FromLongLong(value.as.i);
       }
     }
-    case LAMELLA_DOUBLE: return PyFloat_FromDouble(value.as.d);
-    case LAMELLA_BOOL: return PyBool_FromLong(value.as.i != 0);
+    case LAMELLA_DOUBLE:
+      return PyFloat_FromDouble(value.as.d);
+    case LAMELLA_BOOL:
+      return PyBool_FromLong(value.as.i != 0);
     case LAMELLA_COMPLEX: {
       auto* parts = static_cast<const double*>(value.as.pointer);
       return PyComplex_FromDoubles(parts[0], parts[1]);
@@ -121,7 +128,8 @@ PyObject* borrowed_to_python(const lamella_value& value, SchemaType type) {
     case LAMELLA_STRING:
       return PyUnicode_DecodeUTF8(static_cast<const char*>(value.as.pointer), value.size,
                                   "surrogateescape");
-    case LAMELLA_DEVICE: return device_object(IValue::unpack_device(value.as.i));
+    case LAMELLA_DEVICE:
+      return device_object(IValue::unpack_device(value.as.i));
     case LAMELLA_GENERATOR: {
       auto* generator = static_cast<lamella_object*>(value.as.pointer);
       __atomic_fetch_add(&generator->references, 1, __ATOMIC_RELAXED);
@@ -149,7 +157,8 @@ PyObject* borrowed_to_python(const lamella_value& value, SchemaType type) {
       }
       return result.release();
     }
-    default: return list_to_python(value, type);
+    default:
+      return list_to_python(value, type);
   }
 }
 
@@ -200,7 +209,8 @@ PyObject* invoke(const Program& program, const lamella_value* values, Frame& fra
   if (frame.keys == 0) work = factory_work(program, values);
   lamella_status status = work >= kWorkToReleaseGil ? run_without_gil(op, keys, values, returns)
                                                     : abi::call_boxed(op, keys, values, returns);
-  if (status != LAMELLA_OK) [[unlikely]] return raise_status(status);
+  if (status != LAMELLA_OK) [[unlikely]]
+    return raise_status(status);
   if (op->return_count == 1 && returns[0].tag == LAMELLA_TENSOR) [[likely]] {
     return wrap(returns[0].as.tensor);
   }
@@ -213,7 +223,8 @@ PyObject* call_table(const Table& table, const char* name, bool is_method, PyObj
   Frame frame;
   for (const Program* program : table.programs) {
     Match m = match(*program, args, nargs, kwnames, false, frame, values);
-    if (m == Match::kYes) [[likely]] return invoke(*program, values, frame);
+    if (m == Match::kYes) [[likely]]
+      return invoke(*program, values, frame);
     if (m == Match::kError) return nullptr;
     frame.reset();
   }

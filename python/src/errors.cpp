@@ -18,13 +18,20 @@ thread_local KeptError kept;
 
 PyObject* exception_of(lamella_status status) {
   switch (status) {
-    case LAMELLA_INDEX_ERROR: return PyExc_IndexError;
-    case LAMELLA_VALUE_ERROR: return PyExc_ValueError;
-    case LAMELLA_TYPE_ERROR: return PyExc_TypeError;
-    case LAMELLA_NOT_IMPLEMENTED: return PyExc_NotImplementedError;
-    case LAMELLA_OUT_OF_MEMORY: return PyExc_MemoryError;
-    case LAMELLA_LINALG_ERROR: return linalg_error;
-    default: return PyExc_RuntimeError;
+    case LAMELLA_INDEX_ERROR:
+      return PyExc_IndexError;
+    case LAMELLA_VALUE_ERROR:
+      return PyExc_ValueError;
+    case LAMELLA_TYPE_ERROR:
+      return PyExc_TypeError;
+    case LAMELLA_NOT_IMPLEMENTED:
+      return PyExc_NotImplementedError;
+    case LAMELLA_OUT_OF_MEMORY:
+      return PyExc_MemoryError;
+    case LAMELLA_LINALG_ERROR:
+      return linalg_error;
+    default:
+      return PyExc_RuntimeError;
   }
 }
 
@@ -62,14 +69,12 @@ lamella_status keep_python_error() {
   return lamella_fail(LAMELLA_FOREIGN_ERROR, text.data(), text.size());
 }
 
-PyObject* raise_current_exception() {
-  return raise_status(detail::status_of_current_exception());
-}
+PyObject* raise_current_exception() { return raise_status(detail::status_of_current_exception()); }
 
 int add_errors(PyObject* module) {
-  linalg_error = PyErr_NewExceptionWithDoc(
-      "lamella.linalg.LinAlgError", "A numerical failure of a linear-algebra operator.",
-      PyExc_RuntimeError, nullptr);
+  linalg_error = PyErr_NewExceptionWithDoc("lamella.linalg.LinAlgError",
+                                           "A numerical failure of a linear-algebra operator.",
+                                           PyExc_RuntimeError, nullptr);
   if (linalg_error == nullptr) return -1;
   Py_INCREF(linalg_error);
   return PyModule_AddObject(module, "_LinAlgError", linalg_error);

@@ -138,8 +138,8 @@ class Indexer {
                    static_cast<long long>(dim_), static_cast<long long>(index));
       throw Failed();
     }
-    current_ = need(call_known(
-        select_op, {tensor_value(current_.impl()), int_value(dim_), int_value(index)}));
+    current_ = need(
+        call_known(select_op, {tensor_value(current_.impl()), int_value(dim_), int_value(index)}));
   }
 
   lamella_value bound(PyObject* object) {
@@ -175,8 +175,8 @@ class Indexer {
       throw Failed();
     }
     lamella_value start = bound(slice->start), stop = bound(slice->stop);
-    current_ = need(call_known(
-        slice_op, {tensor_value(current_.impl()), int_value(dim_), start, stop, step}));
+    current_ = need(
+        call_known(slice_op, {tensor_value(current_.impl()), int_value(dim_), start, stop, step}));
     ++dim_;
   }
 
@@ -191,8 +191,8 @@ class Indexer {
     current_ = need(call_known(unsqueeze_op, {tensor_value(current_.impl()), int_value(dim_)}));
     int64_t size = flag ? 1 : 0;
     lamella_tensor* index = nullptr;
-    detail::check(lamella_tensor_empty(1, &size, static_cast<uint8_t>(ScalarType::Long), 0, -1,
-                                       &index));
+    detail::check(
+        lamella_tensor_empty(1, &size, static_cast<uint8_t>(ScalarType::Long), 0, -1, &index));
     if (flag) *static_cast<int64_t*>(index->data) = 0;
     collect(TensorBase::adopt(index));
   }
@@ -215,8 +215,8 @@ class Indexer {
       // An empty list has no type of its own.
       int64_t none = 0;
       lamella_tensor* empty = nullptr;
-      detail::check(lamella_tensor_empty(1, &none, static_cast<uint8_t>(ScalarType::Long), 0, -1,
-                                         &empty));
+      detail::check(
+          lamella_tensor_empty(1, &none, static_cast<uint8_t>(ScalarType::Long), 0, -1, &empty));
       index = TensorBase::adopt(empty);
       raw = empty;
       type = ScalarType::Long;
@@ -247,7 +247,8 @@ class Indexer {
     }
     TensorBase found = need(call_known(nonzero_op, {tensor_value(raw)}));
     for (int d = 0; d < raw->ndim; ++d) {
-      collect(need(call_known(select_op, {tensor_value(found.impl()), int_value(1), int_value(d)})));
+      collect(
+          need(call_known(select_op, {tensor_value(found.impl()), int_value(1), int_value(d)})));
     }
   }
 
@@ -285,8 +286,8 @@ PyObject* simple(PyObject* self, PyObject* key, bool* done) {
     bounds[i] = int_value(number);
   }
   *done = true;
-  TensorBase result = call_known(
-      slice_op, {tensor_value(tensor), int_value(0), bounds[0], bounds[1], bounds[2]});
+  TensorBase result =
+      call_known(slice_op, {tensor_value(tensor), int_value(0), bounds[0], bounds[1], bounds[2]});
   return result.defined() ? wrap(std::move(result)) : nullptr;
 }
 
@@ -302,8 +303,8 @@ PyObject* tensor_subscript(PyObject* self, PyObject* key) {
     TensorBase view = indexer.view();
     if (indexer.advanced()) {
       std::vector<lamella_tensor*> storage;
-      return wrap(need(call_known(
-          index_op, {tensor_value(view.impl()), indexer.index_list(storage)})));
+      return wrap(
+          need(call_known(index_op, {tensor_value(view.impl()), indexer.index_list(storage)})));
     }
     if (view.impl() == tensor_of(self)) {
       view = need(call_known(alias_op, {tensor_value(view.impl())}));
@@ -354,8 +355,8 @@ int tensor_assign(PyObject* self, PyObject* key, PyObject* value) {
     }
     if (!indexer.advanced()) {
       source = fit(std::move(source), view.dim());
-      need(call_known(copy_op, {tensor_value(view.impl()), tensor_value(source.impl()),
-                                bool_value(false)}));
+      need(call_known(copy_op,
+                      {tensor_value(view.impl()), tensor_value(source.impl()), bool_value(false)}));
       return 0;
     }
     if (source.scalar_type() != type) {
@@ -368,9 +369,8 @@ int tensor_assign(PyObject* self, PyObject* key, PyObject* value) {
       source = tensor_ref(cast.get());
     }
     std::vector<lamella_tensor*> storage;
-    need(call_known(index_put_op,
-                    {tensor_value(view.impl()), indexer.index_list(storage),
-                     tensor_value(source.impl()), bool_value(false)}));
+    need(call_known(index_put_op, {tensor_value(view.impl()), indexer.index_list(storage),
+                                   tensor_value(source.impl()), bool_value(false)}));
     return 0;
   } catch (const Failed&) {
     return -1;

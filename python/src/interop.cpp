@@ -15,21 +15,36 @@ namespace {
 // The struct module's format of an element, or NULL.
 const char* format_of(ScalarType type) {
   switch (type) {
-    case ScalarType::Bool: return "?";
-    case ScalarType::Byte: return "B";
-    case ScalarType::Char: return "b";
-    case ScalarType::Short: return "h";
-    case ScalarType::Int: return "i";
-    case ScalarType::Long: return "l";
-    case ScalarType::UInt16: return "H";
-    case ScalarType::UInt32: return "I";
-    case ScalarType::UInt64: return "L";
-    case ScalarType::Half: return "e";
-    case ScalarType::Float: return "f";
-    case ScalarType::Double: return "d";
-    case ScalarType::ComplexFloat: return "Zf";
-    case ScalarType::ComplexDouble: return "Zd";
-    default: return nullptr;
+    case ScalarType::Bool:
+      return "?";
+    case ScalarType::Byte:
+      return "B";
+    case ScalarType::Char:
+      return "b";
+    case ScalarType::Short:
+      return "h";
+    case ScalarType::Int:
+      return "i";
+    case ScalarType::Long:
+      return "l";
+    case ScalarType::UInt16:
+      return "H";
+    case ScalarType::UInt32:
+      return "I";
+    case ScalarType::UInt64:
+      return "L";
+    case ScalarType::Half:
+      return "e";
+    case ScalarType::Float:
+      return "f";
+    case ScalarType::Double:
+      return "d";
+    case ScalarType::ComplexFloat:
+      return "Zf";
+    case ScalarType::ComplexDouble:
+      return "Zd";
+    default:
+      return nullptr;
   }
 }
 
@@ -43,8 +58,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     return -1;
   };
   if (tensor->device_type != 0) {
-    return refuse("a tensor on cpu",
-                  DeviceTypeName(static_cast<DeviceType>(tensor->device_type)));
+    return refuse("a tensor on cpu", DeviceTypeName(static_cast<DeviceType>(tensor->device_type)));
   }
   if (tensor->layout != 0) return refuse("a strided tensor", "another layout");
   if (format == nullptr) return refuse("a dtype that buffers have", dtype_name(type));
@@ -115,14 +129,28 @@ bool type_of_format(const char* format, Py_ssize_t bytes, ScalarType* type) {
   }
   if (strlen(format) != 1) return false;
   switch (*format) {
-    case '?': return pick({ScalarType::Bool});
-    case 'b': case 'h': case 'i': case 'l': case 'q': case 'n':
+    case '?':
+      return pick({ScalarType::Bool});
+    case 'b':
+    case 'h':
+    case 'i':
+    case 'l':
+    case 'q':
+    case 'n':
       return pick({ScalarType::Char, ScalarType::Short, ScalarType::Int, ScalarType::Long});
-    case 'B': case 'H': case 'I': case 'L': case 'Q': case 'N':
+    case 'B':
+    case 'H':
+    case 'I':
+    case 'L':
+    case 'Q':
+    case 'N':
       return pick({ScalarType::Byte, ScalarType::UInt16, ScalarType::UInt32, ScalarType::UInt64});
-    case 'e': case 'f': case 'd':
+    case 'e':
+    case 'f':
+    case 'd':
       return pick({ScalarType::Half, ScalarType::Float, ScalarType::Double});
-    default: return false;
+    default:
+      return false;
   }
 }
 
@@ -155,8 +183,9 @@ TensorBase tensor_from_buffer(PyObject* object, bool* read_only) {
   std::string problem;
   std::vector<int64_t> sizes, strides;
   if (!type_of_format(view->format, view->itemsize, &type)) {
-    problem = std::string("expected elements of a dtype that tensors have, in native byte order, "
-                          "got format '") +
+    problem = std::string(
+                  "expected elements of a dtype that tensors have, in native byte order, "
+                  "got format '") +
               (view->format != nullptr ? view->format : "B") + "'";
   }
   for (int d = 0; d < view->ndim && problem.empty(); ++d) {
@@ -223,8 +252,7 @@ void end_plain(PyObject* capsule) {
 }
 void end_versioned(PyObject* capsule) {
   if (!PyCapsule_IsValid(capsule, kVersioned)) return;
-  auto* managed =
-      static_cast<dlpack::ManagedVersioned*>(PyCapsule_GetPointer(capsule, kVersioned));
+  auto* managed = static_cast<dlpack::ManagedVersioned*>(PyCapsule_GetPointer(capsule, kVersioned));
   if (managed->deleter != nullptr) managed->deleter(managed);
 }
 
@@ -328,8 +356,7 @@ PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
   Ref method(PyObject_GetAttrString(object, "__dlpack__"));
   if (!method) {
     PyErr_Clear();
-    return PyErr_Format(PyExc_TypeError,
-                        "from_dlpack: expected an object with __dlpack__, got %s",
+    return PyErr_Format(PyExc_TypeError, "from_dlpack: expected an object with __dlpack__, got %s",
                         Py_TYPE(object)->tp_name);
   }
   Ref none(PyTuple_New(0));
@@ -354,8 +381,7 @@ PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
     }
   }
   Ref capsule(PyObject_Call(method.get(), none.get(), options.get()));
-  if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError) && copy == Py_None &&
-      device == Py_None) {
+  if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError) && copy == Py_None && device == Py_None) {
     // A producer from before DLPack 1.0.
     PyErr_Clear();
     capsule = Ref(PyObject_CallNoArgs(method.get()));
@@ -368,8 +394,7 @@ PyCFunction keywords(PyCFunctionWithKeywords function) {
 }
 
 PyMethodDef functions[] = {
-    {"from_numpy", from_numpy, METH_O,
-     "from_numpy(ndarray)\n\nA tensor over the array's memory."},
+    {"from_numpy", from_numpy, METH_O, "from_numpy(ndarray)\n\nA tensor over the array's memory."},
     {"from_dlpack", keywords(from_dlpack), METH_VARARGS | METH_KEYWORDS,
      "from_dlpack(ext_tensor, *, device=None, copy=None)\n\nA tensor over another library's "
      "memory."},

@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 
 #include <cstring>
+#include <mutex>
 
 #include "lamella/dispatch/registry.h"
 #include "lamella/schema/parser.h"
@@ -55,8 +56,10 @@ lamella_status python_kernel(const lamella_kernel* kernel, const lamella_operato
     PyObject** items = &single;
     if (wanted > 1) {
       if (!PyTuple_Check(single) || PyTuple_GET_SIZE(single) != static_cast<Py_ssize_t>(wanted)) {
-        PyErr_Format(PyExc_TypeError, "%s: expected its Python kernel to return a tuple of %u, "
-                     "got %R", op->name, wanted, Py_TYPE(single));
+        PyErr_Format(PyExc_TypeError,
+                     "%s: expected its Python kernel to return a tuple of %u, "
+                     "got %R",
+                     op->name, wanted, Py_TYPE(single));
         return keep_python_error();
       }
       items = &PyTuple_GET_ITEM(single, 0);
@@ -66,9 +69,8 @@ lamella_status python_kernel(const lamella_kernel* kernel, const lamella_operato
       lamella_value borrowed;
       Match m = convert_type(program->return_types[i], items[i], frame, &borrowed);
       if (m == Match::kNo) {
-        PyErr_Format(PyExc_TypeError,
-                     "%s: expected its Python kernel to return %s, got %s", op->name,
-                     program->return_types[i].str().c_str(), Py_TYPE(items[i])->tp_name);
+        PyErr_Format(PyExc_TypeError, "%s: expected its Python kernel to return %s, got %s",
+                     op->name, program->return_types[i].str().c_str(), Py_TYPE(items[i])->tp_name);
       }
       lamella_status status = m == Match::kYes ? LAMELLA_OK : keep_python_error();
       if (status == LAMELLA_OK) status = lamella_value_copy(&borrowed, &returns[i]);
@@ -83,15 +85,33 @@ lamella_status python_kernel(const lamella_kernel* kernel, const lamella_operato
   }
 }
 
+// Functions whose kernels are gone. They are let go later, by a thread that holds the GIL and none
+// of Lamella's locks: whoever disposes of a kernel holds the registry's.
+std::mutex unused_mutex;
+std::vector<PyObject*> unused;
+
+int release_unused(void*) {
+  std::vector<PyObject*> taken;
+  {
+    std::lock_guard lock(unused_mutex);
+    taken.swap(unused);
+  }
+  for (PyObject* function : taken) Py_DECREF(function);
+  return 0;
+}
+
 void dispose_python(void* context) {
   if (!Py_IsInitialized()) return;
-  GilScope gil;
-  Py_DECREF(static_cast<PyObject*>(context));
+  {
+    std::lock_guard lock(unused_mutex);
+    unused.push_back(static_cast<PyObject*>(context));
+  }
+  // If the queue of pending calls is full, the next library that is closed does it.
+  Py_AddPendingCall(release_unused, nullptr);
 }
 
 struct PyLibrary {
-  PyObject_HEAD
-  lamella_library* library;
+  PyObject_HEAD lamella_library* library;
 };
 PyTypeObject LibraryType = {PyVarObject_HEAD_INIT(nullptr, 0)};
 
@@ -159,9 +179,8 @@ void close_library(PyLibrary* self) {
   lamella_library* library = std::exchange(self->library, nullptr);
   if (library == nullptr) return;
   // Waits for calls in other threads, which may need the GIL to come to their end.
-  Py_BEGIN_ALLOW_THREADS
-  lamella_library_close(library);
-  Py_END_ALLOW_THREADS
+  Py_BEGIN_ALLOW_THREADS lamella_library_close(library);
+  Py_END_ALLOW_THREADS release_unused(nullptr);
 }
 
 void library_dealloc(PyObject* self) {
@@ -245,20 +264,17 @@ PyObject* load_shared(PyObject*, PyObject* args) {
     std::vector<std::string> before = Registry::get().take_failures();
     void* handle = nullptr;
     std::string problem;
-    Py_BEGIN_ALLOW_THREADS
-    handle = dlopen(text, RTLD_NOW | RTLD_LOCAL);
+    Py_BEGIN_ALLOW_THREADS handle = dlopen(text, RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) problem = dlerror();
-    Py_END_ALLOW_THREADS
-    std::vector<std::string> failures = Registry::get().take_failures();
+    Py_END_ALLOW_THREADS std::vector<std::string> failures = Registry::get().take_failures();
     for (std::string& failure : before) Registry::get().defer_failure(std::move(failure));
     if (handle == nullptr) {
       return PyErr_Format(PyExc_OSError, "load_library: %s", problem.c_str());
     }
     if (!failures.empty()) {
-      Py_BEGIN_ALLOW_THREADS
-      dlclose(handle);
-      Py_END_ALLOW_THREADS
-      problem = std::string("load_library: ") + text + " could not register its operators";
+      Py_BEGIN_ALLOW_THREADS dlclose(handle);
+      Py_END_ALLOW_THREADS problem =
+          std::string("load_library: ") + text + " could not register its operators";
       for (const std::string& failure : failures) problem += "\n  " + failure;
       PyErr_SetString(PyExc_RuntimeError, problem.c_str());
       return nullptr;
@@ -271,10 +287,9 @@ PyObject* unload_shared(PyObject*, PyObject* number) {
   void* handle = PyLong_AsVoidPtr(number);
   if (handle == nullptr) return nullptr;
   int failed;
-  Py_BEGIN_ALLOW_THREADS
-  failed = dlclose(handle);
-  Py_END_ALLOW_THREADS
-  if (failed != 0) return PyErr_Format(PyExc_OSError, "unload_library: %s", dlerror());
+  Py_BEGIN_ALLOW_THREADS failed = dlclose(handle);
+  Py_END_ALLOW_THREADS if (failed != 0) return PyErr_Format(PyExc_OSError, "unload_library: %s",
+                                                            dlerror());
   Py_RETURN_NONE;
 }
 

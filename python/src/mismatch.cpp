@@ -82,7 +82,8 @@ std::string reason(const Program& program, const Call& call) {
     Match m = convert(param, object, false, frame, &value);
     if (m == Match::kYes) return std::string();
     std::string text = "'" + shown(param) + "'";
-    if (position >= 0) text += " (position " + std::to_string(position + 1 - static_cast<Py_ssize_t>(first)) + ")";
+    if (position >= 0)
+      text += " (position " + std::to_string(position + 1 - static_cast<Py_ssize_t>(first)) + ")";
     if (m == Match::kError) return text + ": " + pending_text();
     return text + ": expected " + printed_type(param) + ", got " + describe(object);
   };
@@ -128,8 +129,7 @@ std::string reason(const Program& program, const Call& call) {
       } else if (!PyTuple_Check(object) && !PyList_Check(object)) {
         return "'out': expected " + std::to_string(program.outs.size()) + " tensors, got " +
                describe(object);
-      } else if (PySequence_Fast_GET_SIZE(object) !=
-                 static_cast<Py_ssize_t>(program.outs.size())) {
+      } else if (PySequence_Fast_GET_SIZE(object) != static_cast<Py_ssize_t>(program.outs.size())) {
         return "'out': expected " + std::to_string(program.outs.size()) + " tensors, got " +
                std::to_string(PySequence_Fast_GET_SIZE(object));
       }

@@ -1,7 +1,7 @@
 // The extension module lamella._C.
-#include "python/src/errors.h"
 #include "lamella/kernels/default_dtype.h"
 #include "lamella/kernels/parallel.h"
+#include "python/src/errors.h"
 
 namespace lamella::python {
 namespace {
@@ -27,9 +27,15 @@ PyMethodDef functions[] = {
     {"set_num_threads", set_threads, METH_O, "Sets the number of threads one operator may use."},
     {nullptr, nullptr, 0, nullptr}};
 
-PyModuleDef definition = {PyModuleDef_HEAD_INIT, "lamella._C",
-                          "Lamella's operators and tensors.", -1, functions, nullptr, nullptr,
-                          nullptr, nullptr};
+PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                          "lamella._C",
+                          "Lamella's operators and tensors.",
+                          -1,
+                          functions,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr};
 
 }  // namespace
 
@@ -46,8 +52,8 @@ PyMODINIT_FUNC PyInit__C() {
   PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED);
 #endif
   if (add_errors(module) != 0 || add_values(module) != 0 || add_tensor(module) != 0 ||
-      add_packets(module) != 0 || add_interop(module) != 0 || add_build(module) != 0 || add_storage(module) != 0 ||
-      add_library(module) != 0 || add_names(module) != 0) {
+      add_packets(module) != 0 || add_interop(module) != 0 || add_build(module) != 0 ||
+      add_storage(module) != 0 || add_library(module) != 0 || add_names(module) != 0) {
     Py_DECREF(module);
     return nullptr;
   }

@@ -28,8 +28,7 @@ int add_packets_to(PyObject* members, PyTypeObject* type, const char* module, Ch
     int known = PyDict_Contains(members, name.get());
     if (known < 0) return -1;
     if (known == 1) continue;
-    Ref packet(
-        reinterpret_cast<PyObject*>(make_packet(type, row.op, row.name, in.c_str())));
+    Ref packet(reinterpret_cast<PyObject*>(make_packet(type, row.op, row.name, in.c_str())));
     if (!packet || PyDict_SetItem(members, name.get(), packet.get()) != 0) return -1;
   }
   return 0;
@@ -41,8 +40,8 @@ PyObject* functions_of(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "s:_functions", &module)) return nullptr;
   Ref result(PyDict_New());
   if (!result || add_packets_to(result.get(), &FunctionType_, module, [&](const PythonName& row) {
-        return row.is_function && strcmp(row.module, module) == 0;
-      }) != 0) {
+                   return row.is_function && strcmp(row.module, module) == 0;
+                 }) != 0) {
     return nullptr;
   }
   return result.release();

@@ -61,9 +61,11 @@ void load(const void* data, lamella_value* value, double* parts) {
 void load_element(const void* data, ScalarType type, lamella_value* value, double* parts) {
   switch (type) {
 #define LAMELLA_SCALAR_TYPE(cpp, name, number, text) \
-  case ScalarType::name: return load<cpp>(data, value, parts);
+  case ScalarType::name:                             \
+    return load<cpp>(data, value, parts);
 #include "lamella/core/scalar_type.def"
-    default: set(value, LAMELLA_NONE, 0);
+    default:
+      set(value, LAMELLA_NONE, 0);
   }
 }
 
@@ -75,14 +77,15 @@ bool store_element(void* data, ScalarType type, const lamella_value& value, cons
                         : value.tag == LAMELLA_COMPLEX ? Scalar(complex<double>(parts[0], parts[1]))
                                                        : Scalar(value.as.i);
         switch (type) {
-#define LAMELLA_SCALAR_TYPE(cpp, name, number_, text)              \
-  case ScalarType::name: {                                         \
-    cpp element = number.to<cpp>();                                \
-    std::memcpy(data, &element, sizeof(element));                  \
-    return true;                                                   \
+#define LAMELLA_SCALAR_TYPE(cpp, name, number_, text) \
+  case ScalarType::name: {                            \
+    cpp element = number.to<cpp>();                   \
+    std::memcpy(data, &element, sizeof(element));     \
+    return true;                                      \
   }
 #include "lamella/core/scalar_type.def"
-          default: break;
+          default:
+            break;
         }
         PyErr_Format(PyExc_TypeError, "expected a dtype that has elements, got %s",
                      dtype_name(type));
@@ -132,8 +135,7 @@ Match read_int_slow(PyObject* object, int64_t* number) {
   }
   if (is_tensor(object)) {
     lamella_tensor* tensor = tensor_of(object);
-    if (tensor->ndim != 0 ||
-        !is_integral(static_cast<ScalarType>(tensor->scalar_type), false)) {
+    if (tensor->ndim != 0 || !is_integral(static_cast<ScalarType>(tensor->scalar_type), false)) {
       return Match::kNo;
     }
     lamella_value value;

@@ -10,7 +10,8 @@ inline Match read_int(PyObject* object, int64_t* number) {
   if (PyLong_CheckExact(object)) [[likely]] {
     int overflow = 0;
     *number = PyLong_AsLongLongAndOverflow(object, &overflow);
-    if (overflow == 0) [[likely]] return Match::kYes;
+    if (overflow == 0) [[likely]]
+      return Match::kYes;
   }
   return read_int_slow(object, number);
 }

@@ -20,39 +20,33 @@
 namespace lamella::python {
 
 struct PyTensor {
-  PyObject_HEAD
-  lamella_tensor* tensor;
+  PyObject_HEAD lamella_tensor* tensor;
   PyObject* weak_references;
 };
 extern PyTypeObject TensorType;
 
 struct PyDtype {
-  PyObject_HEAD
-  ScalarType type;
+  PyObject_HEAD ScalarType type;
 };
 extern PyTypeObject DtypeType;
 
 struct PyDevice {
-  PyObject_HEAD
-  Device device;
+  PyObject_HEAD Device device;
 };
 extern PyTypeObject DeviceType_;
 
 struct PyLayout {
-  PyObject_HEAD
-  Layout layout;
+  PyObject_HEAD Layout layout;
 };
 extern PyTypeObject LayoutType;
 
 struct PyMemoryFormat {
-  PyObject_HEAD
-  MemoryFormat format;
+  PyObject_HEAD MemoryFormat format;
 };
 extern PyTypeObject MemoryFormatType;
 
 struct PyGenerator {
-  PyObject_HEAD
-  lamella_object* generator;
+  PyObject_HEAD lamella_object* generator;
 };
 extern PyTypeObject GeneratorType;
 

@@ -51,8 +51,7 @@ std::string schemas(PyPacket* packet) {
   std::vector<std::string> seen;
   for (const Program* program : table->programs) {
     std::string line = program->schema;
-    line = std::string(program->op->name).substr(0, strcspn(program->op->name, ":")) +
-           "::" + line;
+    line = std::string(program->op->name).substr(0, strcspn(program->op->name, ":")) + "::" + line;
     if (std::find(seen.begin(), seen.end(), line) != seen.end()) continue;
     seen.push_back(line);
     if (!text.empty()) text += '\n';
@@ -226,29 +225,26 @@ PyObject* packet_dir(PyObject* self, PyObject*) {
   return names.release();
 }
 
-PyGetSetDef function_getset[] = {
-    {"__doc__", packet_doc, packet_set_doc, nullptr, nullptr},
-    {"__name__", packet_name, nullptr, nullptr, nullptr},
-    {"__qualname__", packet_qualname, nullptr, nullptr, nullptr},
-    {"__module__", packet_module, nullptr, nullptr, nullptr},
-    {"_operator_name", packet_qualified, nullptr, "The operator's name, with its namespace.",
-     nullptr},
-    {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyGetSetDef method_getset[] = {
-    {"__doc__", packet_doc, packet_set_doc, nullptr, nullptr},
-    {"__name__", packet_name, nullptr, nullptr, nullptr},
-    {"__qualname__", packet_qualname, nullptr, nullptr, nullptr},
-    {"__objclass__", packet_objclass, nullptr, nullptr, nullptr},
-    {"_operator_name", packet_qualified, nullptr, "The operator's name, with its namespace.",
-     nullptr},
-    {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyGetSetDef packet_getset[] = {
-    {"__doc__", packet_doc, packet_set_doc, nullptr, nullptr},
-    {"__name__", packet_name, nullptr, nullptr, nullptr},
-    {"__module__", packet_module, nullptr, nullptr, nullptr},
-    {"_operator_name", packet_qualified, nullptr, "The operator's name, with its namespace.",
-     nullptr},
-    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef function_getset[] = {{"__doc__", packet_doc, packet_set_doc, nullptr, nullptr},
+                                 {"__name__", packet_name, nullptr, nullptr, nullptr},
+                                 {"__qualname__", packet_qualname, nullptr, nullptr, nullptr},
+                                 {"__module__", packet_module, nullptr, nullptr, nullptr},
+                                 {"_operator_name", packet_qualified, nullptr,
+                                  "The operator's name, with its namespace.", nullptr},
+                                 {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef method_getset[] = {{"__doc__", packet_doc, packet_set_doc, nullptr, nullptr},
+                               {"__name__", packet_name, nullptr, nullptr, nullptr},
+                               {"__qualname__", packet_qualname, nullptr, nullptr, nullptr},
+                               {"__objclass__", packet_objclass, nullptr, nullptr, nullptr},
+                               {"_operator_name", packet_qualified, nullptr,
+                                "The operator's name, with its namespace.", nullptr},
+                               {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef packet_getset[] = {{"__doc__", packet_doc, packet_set_doc, nullptr, nullptr},
+                               {"__name__", packet_name, nullptr, nullptr, nullptr},
+                               {"__module__", packet_module, nullptr, nullptr, nullptr},
+                               {"_operator_name", packet_qualified, nullptr,
+                                "The operator's name, with its namespace.", nullptr},
+                               {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyGetSetDef overload_getset[] = {
     {"__doc__", packet_doc, packet_set_doc, nullptr, nullptr},
     {"__name__", packet_name, nullptr, nullptr, nullptr},
@@ -382,7 +378,8 @@ const Table* refresh_table(PyPacket* packet) {
 PyObject* call_packet(PyPacket* packet, PyObject* const* args, Py_ssize_t nargs,
                       PyObject* kwnames) {
   const Table* table = table_of(packet);
-  if (table == nullptr) [[unlikely]] return nullptr;
+  if (table == nullptr) [[unlikely]]
+    return nullptr;
   if (packet->is_method && (nargs == 0 || !is_tensor(args[0]))) [[unlikely]] {
     return PyErr_Format(PyExc_TypeError, "Tensor.%U: expected a Tensor to call it on, got %s",
                         packet->name, nargs == 0 ? "nothing" : Py_TYPE(args[0])->tp_name);

@@ -1,13 +1,13 @@
-// Packets: the callable objects of operators. `lamella.add`, `Tensor.add` and `lamella.ops.aten.add`
-// are packets of one name; `lamella.ops.aten.add.Tensor` is a packet of one overload.
+// Packets: the callable objects of operators. `lamella.add`, `Tensor.add` and
+// `lamella.ops.aten.add` are packets of one name; `lamella.ops.aten.add.Tensor` is a packet of one
+// overload.
 #pragma once
 #include "python/src/call.h"
 
 namespace lamella::python {
 
 struct PyPacket {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   std::atomic<const Table*> table;
   const lamella_operator* op;  // of one overload, else NULL
   char* qualified;             // "aten::add"
@@ -30,10 +30,10 @@ const Table* refresh_table(PyPacket* packet);
 // What the packet's calls choose from; NULL with a Python error set if its operator is gone.
 inline const Table* table_of(PyPacket* packet) {
   const Table* table = packet->table.load(std::memory_order_acquire);
-  if (table != nullptr && table->generation == operators_generation()) [[likely]] return table;
+  if (table != nullptr && table->generation == operators_generation()) [[likely]]
+    return table;
   return refresh_table(packet);
 }
-PyObject* call_packet(PyPacket* packet, PyObject* const* args, Py_ssize_t nargs,
-                      PyObject* kwnames);
+PyObject* call_packet(PyPacket* packet, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
 
 }  // namespace lamella::python

@@ -43,9 +43,15 @@ void Frame::own(const lamella_value& value) {
 void Frame::clear() {
   auto drop = [](Owned& entry) {
     switch (entry.kind) {
-      case Owned::kObject: Py_DECREF(entry.object); break;
-      case Owned::kTensor: detail::release(entry.tensor); break;
-      case Owned::kValue: lamella_value_release(&entry.value); break;
+      case Owned::kObject:
+        Py_DECREF(entry.object);
+        break;
+      case Owned::kTensor:
+        detail::release(entry.tensor);
+        break;
+      case Owned::kValue:
+        lamella_value_release(&entry.value);
+        break;
     }
   };
   for (uint32_t i = 0; i < owned_count_ && i < kOwned; ++i) drop(owned_[i]);
@@ -71,8 +77,8 @@ lamella_tensor* number_tensor(PyObject* object) {
                     : number.tag == LAMELLA_DOUBLE ? ScalarType::Double
                                                    : ScalarType::ComplexDouble;
   lamella_tensor* tensor = nullptr;
-  lamella_status status = lamella_tensor_empty(0, nullptr, static_cast<uint8_t>(type), 0, -1,
-                                               &tensor);
+  lamella_status status =
+      lamella_tensor_empty(0, nullptr, static_cast<uint8_t>(type), 0, -1, &tensor);
   if (status != LAMELLA_OK) {
     raise_status(status);
     return nullptr;
@@ -275,8 +281,10 @@ Match convert_rest(Kind kind, bool optional, int fixed_size, SchemaType type, Py
     return Match::kYes;
   }
   switch (kind) {
-    case Kind::kTensor: return Match::kNo;
-    case Kind::kScalar: return scalar(object, frame, value);
+    case Kind::kTensor:
+      return Match::kNo;
+    case Kind::kScalar:
+      return scalar(object, frame, value);
     case Kind::kInt: {
       int64_t number;
       Match m = read_int(object, &number);
@@ -305,7 +313,8 @@ Match convert_rest(Kind kind, bool optional, int fixed_size, SchemaType type, Py
       set_list(value, LAMELLA_COMPLEX, parts, 2);
       return m;
     }
-    case Kind::kString: return text(object, value);
+    case Kind::kString:
+      return text(object, value);
     case Kind::kGenerator:
       if (!PyObject_TypeCheck(object, &GeneratorType)) return Match::kNo;
       set_list(value, LAMELLA_GENERATOR, reinterpret_cast<PyGenerator*>(object)->generator, 0);
@@ -321,7 +330,8 @@ Match convert_rest(Kind kind, bool optional, int fixed_size, SchemaType type, Py
       set_int(value, LAMELLA_INT,
               static_cast<int64_t>(reinterpret_cast<PyLayout*>(object)->layout));
       return Match::kYes;
-    case Kind::kDevice: return device(object, frame, value);
+    case Kind::kDevice:
+      return device(object, frame, value);
     case Kind::kMemoryFormat: {
       int64_t format;
       if (!format_from_object(object, &format)) return Match::kNo;
@@ -383,15 +393,20 @@ Match convert_rest(Kind kind, bool optional, int fixed_size, SchemaType type, Py
       set_list(value, LAMELLA_BOOL_LIST, data, size);
       return Match::kYes;
     }
-    case Kind::kList: return list_of(type.without_optional().element(), object, frame, value);
-    case Kind::kDict: return dict(type.without_optional(), object, frame, value);
-    case Kind::kTuple: return tuple(type.without_optional(), object, frame, value);
-    case Kind::kAny: return convert_any(object, frame, value);
+    case Kind::kList:
+      return list_of(type.without_optional().element(), object, frame, value);
+    case Kind::kDict:
+      return dict(type.without_optional(), object, frame, value);
+    case Kind::kTuple:
+      return tuple(type.without_optional(), object, frame, value);
+    case Kind::kAny:
+      return convert_any(object, frame, value);
     case Kind::kObject:
       if (!PyCapsule_IsValid(object, "lamella.object")) return Match::kNo;
       set_list(value, LAMELLA_OBJECT, PyCapsule_GetPointer(object, "lamella.object"), 0);
       return Match::kYes;
-    case Kind::kNever: return Match::kNo;
+    case Kind::kNever:
+      return Match::kNo;
   }
   return Match::kNo;
 }
@@ -479,13 +494,13 @@ struct Synonym {
   const char* name;
   const char* synonym;
 };
-constexpr Synonym kSynonyms[] = {{"self", "input"},      {"dim", "axis"},   {"keepdim", "keepdims"},
-                                 {"self", "x"},          {"self", "a"},     {"self", "x1"},
-                                 {"input", "x"},         {"input", "a"},    {"input", "x1"},
-                                 {"other", "x2"}};
+constexpr Synonym kSynonyms[] = {
+    {"self", "input"}, {"dim", "axis"}, {"keepdim", "keepdims"}, {"self", "x"},   {"self", "a"},
+    {"self", "x1"},    {"input", "x"},  {"input", "a"},          {"input", "x1"}, {"other", "x2"}};
 
 bool same_name(PyObject* a, PyObject* b) {
-  return a == b || (PyUnicode_GET_LENGTH(a) == PyUnicode_GET_LENGTH(b) && PyUnicode_Compare(a, b) == 0);
+  return a == b ||
+         (PyUnicode_GET_LENGTH(a) == PyUnicode_GET_LENGTH(b) && PyUnicode_Compare(a, b) == 0);
 }
 
 }  // namespace
@@ -526,8 +541,7 @@ Match match_out(const Program& program, PyObject* object, Frame& frame, lamella_
   if (program.outs.size() == 1) return give(0, object);
   PyObject** items;
   Py_ssize_t size;
-  if (!as_items(object, frame, &items, &size) ||
-      static_cast<size_t>(size) != program.outs.size()) {
+  if (!as_items(object, frame, &items, &size) || static_cast<size_t>(size) != program.outs.size()) {
     return Match::kNo;
   }
   for (size_t i = 0; i < program.outs.size(); ++i) {
@@ -558,8 +572,7 @@ Match match(const Program& program, PyObject* const* args, Py_ssize_t nargs, PyO
   }
   if (given > program.positional) return Match::kNo;
   if (kwnames == nullptr && !spread && given < program.needed) return Match::kNo;
-  __builtin_memcpy(values, program.defaults.data(),
-                   program.argument_count * sizeof(lamella_value));
+  __builtin_memcpy(values, program.defaults.data(), program.argument_count * sizeof(lamella_value));
   for (Py_ssize_t i = 0; i < given; ++i) {
     Match m = convert(params[i], args[i], numbers, frame, &values[params[i].index]);
     if (m != Match::kYes) return m;
@@ -567,8 +580,8 @@ Match match(const Program& program, PyObject* const* args, Py_ssize_t nargs, PyO
   uint64_t seen = (uint64_t{1} << given) - 1;
   if (spread) {
     const Param& param = params[program.varargs];
-    Match m = int_list(args + program.varargs, nargs - program.varargs, frame,
-                       &values[param.index]);
+    Match m =
+        int_list(args + program.varargs, nargs - program.varargs, frame, &values[param.index]);
     if (m != Match::kYes) return m;
     seen |= uint64_t{1} << program.varargs;
   }

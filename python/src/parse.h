@@ -11,7 +11,8 @@ class Frame {
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
   ~Frame() {
-    if (owned_count_ != 0 || more_ != nullptr) [[unlikely]] clear();
+    if (owned_count_ != 0 || more_ != nullptr) [[unlikely]]
+      clear();
   }
 
   uint64_t keys = 0;    // of all tensors seen
@@ -41,7 +42,8 @@ class Frame {
   void reset() {
     keys = device = work = 0;
     used_ = 0;
-    if (owned_count_ != 0 || more_ != nullptr) [[unlikely]] clear();
+    if (owned_count_ != 0 || more_ != nullptr) [[unlikely]]
+      clear();
   }
 
  private:

@@ -139,9 +139,8 @@ void render(Program* program, const FunctionSchema& signature) {
     }
     out += python_type(param.type);
     out += ' ';
-    out += param.index == 0 && signature.arguments[0].name == "self"
-               ? "input"
-               : PyUnicode_AsUTF8(param.name);
+    out += param.index == 0 && signature.arguments[0].name == "self" ? "input"
+                                                                     : PyUnicode_AsUTF8(param.name);
     if (!param.has_default) continue;
     const Argument* argument = signature.find_argument(PyUnicode_AsUTF8(param.name));
     out += '=' + argument->default_value->str();
@@ -215,7 +214,7 @@ std::unique_ptr<Program> compile(const lamella_operator* op, const FunctionSchem
 
 std::mutex programs_mutex;
 // By the schema's address: an operator that is defined anew has another one.
-std::unordered_map<const FunctionSchema*, std::unique_ptr<Program>> programs;
+std::unordered_map<const FunctionSchema*, const Program*> programs;
 
 }  // namespace
 
@@ -225,52 +224,81 @@ Kind kind_of(SchemaType type, bool* optional) {
   *optional = type.is_optional();
   type = type.without_optional();
   switch (type.kind()) {
-    case TypeKind::kTensor: return Kind::kTensor;
-    case TypeKind::kInt: return Kind::kInt;
-    case TypeKind::kFloat: return Kind::kFloat;
-    case TypeKind::kBool: return Kind::kBool;
-    case TypeKind::kComplex: return Kind::kComplex;
-    case TypeKind::kStr: return Kind::kString;
-    case TypeKind::kScalar: return Kind::kScalar;
-    case TypeKind::kGenerator: return Kind::kGenerator;
-    case TypeKind::kScalarType: return Kind::kScalarType;
-    case TypeKind::kLayout: return Kind::kLayout;
-    case TypeKind::kDevice: return Kind::kDevice;
-    case TypeKind::kMemoryFormat: return Kind::kMemoryFormat;
-    case TypeKind::kDict: return Kind::kDict;
-    case TypeKind::kTuple: return Kind::kTuple;
+    case TypeKind::kTensor:
+      return Kind::kTensor;
+    case TypeKind::kInt:
+      return Kind::kInt;
+    case TypeKind::kFloat:
+      return Kind::kFloat;
+    case TypeKind::kBool:
+      return Kind::kBool;
+    case TypeKind::kComplex:
+      return Kind::kComplex;
+    case TypeKind::kStr:
+      return Kind::kString;
+    case TypeKind::kScalar:
+      return Kind::kScalar;
+    case TypeKind::kGenerator:
+      return Kind::kGenerator;
+    case TypeKind::kScalarType:
+      return Kind::kScalarType;
+    case TypeKind::kLayout:
+      return Kind::kLayout;
+    case TypeKind::kDevice:
+      return Kind::kDevice;
+    case TypeKind::kMemoryFormat:
+      return Kind::kMemoryFormat;
+    case TypeKind::kDict:
+      return Kind::kDict;
+    case TypeKind::kTuple:
+      return Kind::kTuple;
     case TypeKind::kAny:
-    case TypeKind::kTypeVar: return Kind::kAny;
+    case TypeKind::kTypeVar:
+      return Kind::kAny;
     case TypeKind::kCustomClass:
-    case TypeKind::kAnyClass: return Kind::kObject;
+    case TypeKind::kAnyClass:
+      return Kind::kObject;
     case TypeKind::kList: {
       SchemaType element = type.element();
       if (element.is_optional()) {
         return element.element().is_tensor() ? Kind::kOptionalTensorList : Kind::kList;
       }
       switch (element.kind()) {
-        case TypeKind::kTensor: return Kind::kTensorList;
-        case TypeKind::kInt: return Kind::kIntList;
-        case TypeKind::kFloat: return Kind::kFloatList;
-        case TypeKind::kBool: return Kind::kBoolList;
-        default: return Kind::kList;
+        case TypeKind::kTensor:
+          return Kind::kTensorList;
+        case TypeKind::kInt:
+          return Kind::kIntList;
+        case TypeKind::kFloat:
+          return Kind::kFloatList;
+        case TypeKind::kBool:
+          return Kind::kBoolList;
+        default:
+          return Kind::kList;
       }
     }
-    default: return Kind::kNever;
+    default:
+      return Kind::kNever;
   }
 }
 
 const Program* program_of(const lamella_operator* op) {
   const FunctionSchema& schema = Registry::get().schema(entry_of(op));
-  std::lock_guard lock(programs_mutex);
-  std::unique_ptr<Program>& program = programs[&schema];
   // The address may have been used by an operator that is gone.
-  if (program == nullptr || program->op != op || program->schema != schema.str()) {
-    // Calls may be inside the old one.
-    if (program != nullptr) program.release();
-    program = compile(op, schema, schema);
+  auto fits = [&](const Program* program) {
+    return program != nullptr && program->op == op && program->schema == schema.str();
+  };
+  {
+    std::lock_guard lock(programs_mutex);
+    auto known = programs.find(&schema);
+    if (known != programs.end() && fits(known->second)) return known->second;
   }
-  return program.get();
+  // Made without the lock: Python may run meanwhile.
+  std::unique_ptr<Program> made = compile(op, schema, schema);
+  std::lock_guard lock(programs_mutex);
+  const Program*& place = programs[&schema];
+  // What stood there is not freed: calls may be inside.
+  if (!fits(place)) place = made.release();
+  return place;
 }
 
 const Table* make_table(const std::string& name) {
@@ -318,26 +346,25 @@ PyTypeObject* return_type_of(const Program& program) {
   if (type == nullptr) {
     std::string name = std::string(program.op->name);
     name = "lamella.return_types." + name.substr(name.find("::") + 2);
-    // Named tuples keep pointers to the names.
-    static std::deque<std::string> texts;
-    static std::mutex mutex;
-    std::lock_guard lock(mutex);
-    type = program.return_type.load(std::memory_order_acquire);
-    if (type == nullptr) {
-      texts.push_back(name);
-      PyStructSequence_Desc description{};
-      description.name = texts.back().c_str();
-      std::vector<PyStructSequence_Field> fields;
-      for (const std::string& field : program.return_names) {
-        texts.push_back(field);
-        fields.push_back({texts.back().c_str(), nullptr});
-      }
-      description.n_in_sequence = static_cast<int>(fields.size());
-      fields.push_back({nullptr, nullptr});
-      description.fields = fields.data();
-      type = PyStructSequence_NewType(&description);
-      if (type == nullptr) return nullptr;
-      const_cast<Program&>(program).return_type.store(type, std::memory_order_release);
+    // The type keeps pointers to the texts, and lives as long as the process.
+    auto* texts = new std::deque<std::string>{std::move(name)};
+    std::vector<PyStructSequence_Field> fields;
+    for (const std::string& field : program.return_names) {
+      texts->push_back(field);
+      fields.push_back({texts->back().c_str(), nullptr});
+    }
+    PyStructSequence_Desc description{};
+    description.name = texts->front().c_str();
+    description.n_in_sequence = static_cast<int>(fields.size());
+    fields.push_back({nullptr, nullptr});
+    description.fields = fields.data();
+    PyTypeObject* made = PyStructSequence_NewType(&description);
+    if (made == nullptr) return nullptr;
+    auto& place = const_cast<Program&>(program).return_type;
+    if (place.compare_exchange_strong(type, made)) {
+      type = made;
+    } else {
+      Py_DECREF(made);  // another thread was faster
     }
   }
   Py_INCREF(type);

@@ -33,43 +33,43 @@ enum class Kind : uint8_t {
   kIntList,
   kFloatList,
   kBoolList,
-  kList,     // of anything else: element type decides
+  kList,  // of anything else: element type decides
   kDict,
   kTuple,
-  kAny,      // by what the value is
-  kObject,   // a custom class: an object made by an operator
-  kNever,    // a type that Python has no value for
+  kAny,     // by what the value is
+  kObject,  // a custom class: an object made by an operator
+  kNever,   // a type that Python has no value for
 };
 
 struct Param {
-  PyObject* name;         // interned; kept for ever
-  uint16_t index;         // among the operator's arguments
+  PyObject* name;  // interned; kept for ever
+  uint16_t index;  // among the operator's arguments
   Kind kind;
-  bool optional;          // takes None
+  bool optional;  // takes None
   bool keyword_only;
   bool has_default;
   bool is_out;
-  int16_t fixed_size;     // N of int[N], else 0
-  SchemaType type;        // for everything that is not hot
+  int16_t fixed_size;  // N of int[N], else 0
+  SchemaType type;     // for everything that is not hot
 };
 
 // One signature of one overload.
 struct Program {
   const lamella_operator* op;
   uint16_t argument_count;
-  uint16_t positional;      // params that may be given by position
-  uint16_t needed;          // the first params that have no default: fewer values cannot do
-  int16_t varargs;          // param that may take all positions from its own on, or -1
-  uint64_t required;        // bits of params without a default
+  uint16_t positional;  // params that may be given by position
+  uint16_t needed;      // the first params that have no default: fewer values cannot do
+  int16_t varargs;      // param that may take all positions from its own on, or -1
+  uint64_t required;    // bits of params without a default
   std::vector<Param> params;
-  std::vector<uint16_t> outs;            // params given by `out=`
-  std::vector<lamella_value> defaults;   // one for each argument
+  std::vector<uint16_t> outs;           // params given by `out=`
+  std::vector<lamella_value> defaults;  // one for each argument
   std::vector<Kind> return_kinds;
   std::vector<SchemaType> return_types;
   std::vector<std::string> return_names;  // empty: a plain tuple
   std::atomic<PyTypeObject*> return_type{nullptr};
-  std::string text;    // "add(Tensor input, Tensor other, *, Scalar alpha=1)"
-  std::string schema;  // as the operator prints it
+  std::string text;       // "add(Tensor input, Tensor other, *, Scalar alpha=1)"
+  std::string schema;     // as the operator prints it
   bool supported = true;  // every param has a kind
 };
 

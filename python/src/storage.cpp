@@ -16,8 +16,8 @@ PyObject* storage_bytes(PyObject*, PyObject* object) {
     TensorBase tensor = tensor_ref(object);
     auto size = static_cast<int64_t>(lamella_tensor_storage_bytes(tensor.impl()));
     int64_t stride = 1;
-    return wrap(make_view_as(tensor, IntArrayRef(&size, 1), IntArrayRef(&stride, 1), 0,
-                             ScalarType::Byte));
+    return wrap(
+        make_view_as(tensor, IntArrayRef(&size, 1), IntArrayRef(&stride, 1), 0, ScalarType::Byte));
   });
 }
 
@@ -45,8 +45,8 @@ PyObject* view_storage(PyObject*, PyObject* args) {
                         " strides, got ", strides.size());
     // Elements up to the last one; a pickle may hold anything.
     TensorBase base = tensor_ref(bytes);
-    auto available = static_cast<__int128>(lamella_tensor_storage_bytes(base.impl()) /
-                                           element_size(type));
+    auto available =
+        static_cast<__int128>(lamella_tensor_storage_bytes(base.impl()) / element_size(type));
     __int128 last = offset;
     bool empty = false;
     for (size_t d = 0; d < sizes.size(); ++d) {

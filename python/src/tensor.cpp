@@ -34,7 +34,8 @@ inline bool keep_spare(PyTensor* object) {
 
 void tensor_dealloc(PyObject* self) {
   PyTensor* object = as_tensor(self);
-  if (object->weak_references != nullptr) [[unlikely]] PyObject_ClearWeakRefs(self);
+  if (object->weak_references != nullptr) [[unlikely]]
+    PyObject_ClearWeakRefs(self);
   if (lamella_tensor* tensor = object->tensor) {
     {
 #ifdef Py_GIL_DISABLED
@@ -44,7 +45,8 @@ void tensor_dealloc(PyObject* self) {
     }
     detail::release(tensor);
   }
-  if (Py_TYPE(self) == &TensorType && keep_spare(object)) [[likely]] return;
+  if (Py_TYPE(self) == &TensorType && keep_spare(object)) [[likely]]
+    return;
   Py_TYPE(self)->tp_free(self);
 }
 
@@ -127,8 +129,10 @@ PyObject* as_subclass(PyObject*, PyObject* args) {
     return nullptr;
   }
   if (!PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), &TensorType)) {
-    return PyErr_Format(PyExc_TypeError, "as_subclass: expected 'cls' to be a subclass of Tensor, "
-                        "got %R", type);
+    return PyErr_Format(PyExc_TypeError,
+                        "as_subclass: expected 'cls' to be a subclass of Tensor, "
+                        "got %R",
+                        type);
   }
   lamella_tensor* source = tensor_of(self);
   lamella_tensor* made = nullptr;
@@ -145,7 +149,8 @@ PyMethodDef functions[] = {{"_add_to_tensor", add_to_tensor, METH_O, nullptr},
 }  // namespace
 
 PyObject* wrap(lamella_tensor* owned) {
-  if (owned == nullptr) [[unlikely]] Py_RETURN_NONE;
+  if (owned == nullptr) [[unlikely]]
+    Py_RETURN_NONE;
   if (owned->python_object != nullptr) {
     if (PyObject* known = object_of(owned)) return known;
   }
@@ -183,7 +188,8 @@ PyObject* wrap_as(PyTypeObject* type, lamella_tensor* owned) {
 
 const Table* SlotOperator::table() {
   PyPacket* known = packet.load(std::memory_order_acquire);
-  if (known != nullptr) [[likely]] return table_of(known);
+  if (known != nullptr) [[likely]]
+    return table_of(known);
   try {
     const Table* table = make_table(qualified);
     if (table == nullptr) return nullptr;

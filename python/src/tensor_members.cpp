@@ -30,8 +30,7 @@ PyObject* get_dtype(PyObject* self, void*) {
 }
 PyObject* get_device(PyObject* self, void*) {
   lamella_tensor* tensor = tensor_of(self);
-  return device_object(
-      Device(static_cast<DeviceType>(tensor->device_type), tensor->device_index));
+  return device_object(Device(static_cast<DeviceType>(tensor->device_type), tensor->device_index));
 }
 PyObject* get_layout(PyObject* self, void*) {
   return layout_object(static_cast<Layout>(tensor_of(self)->layout));
@@ -40,9 +39,7 @@ PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(tensor_of(sel
 PyObject* get_itemsize(PyObject* self, void*) {
   return PyLong_FromSize_t(element_size(static_cast<ScalarType>(tensor_of(self)->scalar_type)));
 }
-PyObject* get_nbytes(PyObject* self, void*) {
-  return PyLong_FromSize_t(tensor_ref(self).nbytes());
-}
+PyObject* get_nbytes(PyObject* self, void*) { return PyLong_FromSize_t(tensor_ref(self).nbytes()); }
 template <DeviceType D>
 PyObject* is_on(PyObject* self, void*) {
   return PyBool_FromLong(tensor_of(self)->device_type == static_cast<uint8_t>(D));
@@ -134,9 +131,7 @@ PyObject* extents(PyObject* self, PyObject* args, PyObject* kwargs) {
 }
 
 PyObject* dim(PyObject* self, PyObject*) { return get_ndim(self, nullptr); }
-PyObject* numel(PyObject* self, PyObject*) {
-  return PyLong_FromLongLong(tensor_of(self)->numel);
-}
+PyObject* numel(PyObject* self, PyObject*) { return PyLong_FromLongLong(tensor_of(self)->numel); }
 PyObject* element_bytes(PyObject* self, PyObject*) { return get_itemsize(self, nullptr); }
 PyObject* storage_offset(PyObject* self, PyObject*) {
   return PyLong_FromLongLong(tensor_of(self)->storage_offset);
@@ -226,9 +221,12 @@ PyObject* list_of_elements(const char* data, const lamella_tensor* tensor, int d
     double parts[2];
     load_element(data, static_cast<ScalarType>(tensor->scalar_type), &value, parts);
     switch (value.tag) {
-      case LAMELLA_DOUBLE: return PyFloat_FromDouble(value.as.d);
-      case LAMELLA_BOOL: return PyBool_FromLong(value.as.i != 0);
-      case LAMELLA_COMPLEX: return PyComplex_FromDoubles(parts[0], parts[1]);
+      case LAMELLA_DOUBLE:
+        return PyFloat_FromDouble(value.as.d);
+      case LAMELLA_BOOL:
+        return PyBool_FromLong(value.as.i != 0);
+      case LAMELLA_COMPLEX:
+        return PyComplex_FromDoubles(parts[0], parts[1]);
       default:
         return tensor->scalar_type == static_cast<uint8_t>(ScalarType::UInt64)
                    ? PyLong_FromUnsignedLongLong(static_cast<uint64_t>(value.as.i))
@@ -256,9 +254,12 @@ PyObject* tensor_item(lamella_tensor* tensor) {
   double parts[2];
   if (read_element(tensor, &value, parts) != Match::kYes) return nullptr;
   switch (value.tag) {
-    case LAMELLA_DOUBLE: return PyFloat_FromDouble(value.as.d);
-    case LAMELLA_BOOL: return PyBool_FromLong(value.as.i != 0);
-    case LAMELLA_COMPLEX: return PyComplex_FromDoubles(parts[0], parts[1]);
+    case LAMELLA_DOUBLE:
+      return PyFloat_FromDouble(value.as.d);
+    case LAMELLA_BOOL:
+      return PyBool_FromLong(value.as.i != 0);
+    case LAMELLA_COMPLEX:
+      return PyComplex_FromDoubles(parts[0], parts[1]);
     default:
       return tensor->scalar_type == static_cast<uint8_t>(ScalarType::UInt64)
                  ? PyLong_FromUnsignedLongLong(static_cast<uint64_t>(value.as.i))

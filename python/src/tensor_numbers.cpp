@@ -7,21 +7,78 @@ namespace lamella::python {
 namespace {
 
 enum Slot {
-  kAdd, kSub, kMul, kTrueDivide, kFloorDivide, kRemainder, kPow, kMatmul, kAnd, kOr, kXor, kLShift,
-  kRShift, kInplaceAdd, kInplaceSub, kInplaceMul, kInplaceTrueDivide, kInplaceFloorDivide,
-  kInplaceRemainder, kInplacePow, kInplaceAnd, kInplaceOr, kInplaceXor, kInplaceLShift,
-  kInplaceRShift, kNeg, kAbs, kInvert, kLt, kLe, kEq, kNe, kGt, kGe, kAny, kSlots
+  kAdd,
+  kSub,
+  kMul,
+  kTrueDivide,
+  kFloorDivide,
+  kRemainder,
+  kPow,
+  kMatmul,
+  kAnd,
+  kOr,
+  kXor,
+  kLShift,
+  kRShift,
+  kInplaceAdd,
+  kInplaceSub,
+  kInplaceMul,
+  kInplaceTrueDivide,
+  kInplaceFloorDivide,
+  kInplaceRemainder,
+  kInplacePow,
+  kInplaceAnd,
+  kInplaceOr,
+  kInplaceXor,
+  kInplaceLShift,
+  kInplaceRShift,
+  kNeg,
+  kAbs,
+  kInvert,
+  kLt,
+  kLe,
+  kEq,
+  kNe,
+  kGt,
+  kGe,
+  kAny,
+  kSlots
 };
-SlotOperator slots[kSlots] = {
-    {"aten::add"}, {"aten::sub"}, {"aten::mul"}, {"aten::div"}, {"aten::floor_divide"},
-    {"aten::remainder"}, {"aten::pow"}, {"aten::matmul"}, {"aten::bitwise_and"},
-    {"aten::bitwise_or"}, {"aten::bitwise_xor"}, {"aten::bitwise_left_shift"},
-    {"aten::bitwise_right_shift"}, {"aten::add_"}, {"aten::sub_"}, {"aten::mul_"}, {"aten::div_"},
-    {"aten::floor_divide_"}, {"aten::remainder_"}, {"aten::pow_"}, {"aten::bitwise_and_"},
-    {"aten::bitwise_or_"}, {"aten::bitwise_xor_"}, {"aten::bitwise_left_shift_"},
-    {"aten::bitwise_right_shift_"}, {"aten::neg"}, {"aten::abs"}, {"aten::bitwise_not"},
-    {"aten::lt"}, {"aten::le"}, {"aten::eq"}, {"aten::ne"}, {"aten::gt"}, {"aten::ge"},
-    {"aten::any"}};
+SlotOperator slots[kSlots] = {{"aten::add"},
+                              {"aten::sub"},
+                              {"aten::mul"},
+                              {"aten::div"},
+                              {"aten::floor_divide"},
+                              {"aten::remainder"},
+                              {"aten::pow"},
+                              {"aten::matmul"},
+                              {"aten::bitwise_and"},
+                              {"aten::bitwise_or"},
+                              {"aten::bitwise_xor"},
+                              {"aten::bitwise_left_shift"},
+                              {"aten::bitwise_right_shift"},
+                              {"aten::add_"},
+                              {"aten::sub_"},
+                              {"aten::mul_"},
+                              {"aten::div_"},
+                              {"aten::floor_divide_"},
+                              {"aten::remainder_"},
+                              {"aten::pow_"},
+                              {"aten::bitwise_and_"},
+                              {"aten::bitwise_or_"},
+                              {"aten::bitwise_xor_"},
+                              {"aten::bitwise_left_shift_"},
+                              {"aten::bitwise_right_shift_"},
+                              {"aten::neg"},
+                              {"aten::abs"},
+                              {"aten::bitwise_not"},
+                              {"aten::lt"},
+                              {"aten::le"},
+                              {"aten::eq"},
+                              {"aten::ne"},
+                              {"aten::gt"},
+                              {"aten::ge"},
+                              {"aten::any"}};
 
 inline PyObject* call_slot(SlotOperator& slot, PyObject* const* args, Py_ssize_t count) {
   const Table* table = slot.table();
@@ -186,6 +243,5 @@ void fill_number_slots(PyTypeObject* type) {
   type->tp_richcompare = compare;
   type->tp_iter = iterate;
 }
-
 
 }  // namespace lamella::python

@@ -95,7 +95,8 @@ PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   int found = device_from_object(type, &device);
   if (found < 0) return nullptr;
   if (found == 0) {
-    return PyErr_Format(PyExc_TypeError, "device: expected 'type' to be a str, int or device, got %s",
+    return PyErr_Format(PyExc_TypeError,
+                        "device: expected 'type' to be a str, int or device, got %s",
                         Py_TYPE(type)->tp_name);
   }
   if (index != Py_None) {
@@ -107,8 +108,8 @@ PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
                           device.str().c_str());
     }
     if (number < 0 || number > 127) {
-      return PyErr_Format(PyExc_RuntimeError,
-                          "device: expected 'index' from 0 to 127, got %ld", number);
+      return PyErr_Format(PyExc_RuntimeError, "device: expected 'index' from 0 to 127, got %ld",
+                          number);
     }
     device.set_index(static_cast<DeviceIndex>(number));
   }
@@ -122,9 +123,7 @@ PyObject* device_repr(PyObject* self) {
   return PyUnicode_FromFormat("device(type='%s', index=%d)", DeviceTypeName(device.type()),
                               device.index());
 }
-PyObject* device_str(PyObject* self) {
-  return PyUnicode_FromString(device_of(self).str().c_str());
-}
+PyObject* device_str(PyObject* self) { return PyUnicode_FromString(device_of(self).str().c_str()); }
 Py_hash_t device_hash(PyObject* self) {
   Device device = device_of(self);
   return static_cast<int>(device.type()) * 256 + device.index() + 2;
@@ -157,8 +156,7 @@ const char* layout_name(Layout layout) {
   return names[static_cast<int>(layout)];
 }
 PyObject* layout_repr(PyObject* self) {
-  return PyUnicode_FromFormat("lamella.%s",
-                              layout_name(reinterpret_cast<PyLayout*>(self)->layout));
+  return PyUnicode_FromFormat("lamella.%s", layout_name(reinterpret_cast<PyLayout*>(self)->layout));
 }
 PyObject* layout_reduce(PyObject* self, PyObject*) {
   return PyUnicode_FromString(layout_name(reinterpret_cast<PyLayout*>(self)->layout));
@@ -240,8 +238,8 @@ PyObject* generator_get_state(PyObject* self, PyObject*) {
     }
     auto size = static_cast<int64_t>(bytes.size());
     lamella_tensor* tensor = nullptr;
-    detail::check(lamella_tensor_empty(1, &size, static_cast<uint8_t>(ScalarType::Byte), 0, -1,
-                                       &tensor));
+    detail::check(
+        lamella_tensor_empty(1, &size, static_cast<uint8_t>(ScalarType::Byte), 0, -1, &tensor));
     memcpy(tensor->data, bytes.data(), bytes.size());
     return wrap(tensor);
   });
@@ -356,9 +354,8 @@ PyMethodDef size_methods[] = {{"numel", size_numel, METH_NOARGS, "The product of
 // ---- functions ----
 
 PyObject* default_generator(PyObject*, PyObject*) {
-  return guarded([&] {
-    return generator_object(Generator(default_cpu_generator()).unsafe_release());
-  });
+  return guarded(
+      [&] { return generator_object(Generator(default_cpu_generator()).unsafe_release()); });
 }
 PyObject* promote(PyObject*, PyObject* args) {
   PyObject *a, *b;
@@ -388,18 +385,17 @@ PyObject* set_default(PyObject*, PyObject* object) {
   });
 }
 
-PyMethodDef functions[] = {
-    {"_default_generator", default_generator, METH_NOARGS, nullptr},
-    {"promote_types", promote, METH_VARARGS,
-     "The smallest dtype that both convert to without losing range."},
-    {"can_cast", can_cast_types, METH_VARARGS,
-     "Whether a result of the first dtype may be written to the second."},
-    {"_dtype", dtype_of, METH_O, nullptr},
-    {"get_default_dtype", get_default, METH_NOARGS,
-     "The dtype of floating-point factories and Python floats."},
-    {"set_default_dtype", set_default, METH_O,
-     "Sets the dtype of floating-point factories and Python floats."},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {{"_default_generator", default_generator, METH_NOARGS, nullptr},
+                           {"promote_types", promote, METH_VARARGS,
+                            "The smallest dtype that both convert to without losing range."},
+                           {"can_cast", can_cast_types, METH_VARARGS,
+                            "Whether a result of the first dtype may be written to the second."},
+                           {"_dtype", dtype_of, METH_O, nullptr},
+                           {"get_default_dtype", get_default, METH_NOARGS,
+                            "The dtype of floating-point factories and Python floats."},
+                           {"set_default_dtype", set_default, METH_O,
+                            "Sets the dtype of floating-point factories and Python floats."},
+                           {nullptr, nullptr, 0, nullptr}};
 
 int ready(PyObject* module, PyTypeObject* type, const char* name, size_t size) {
   type->tp_name = name;
@@ -580,9 +576,15 @@ int add_values(PyObject* module) {
   constexpr struct {
     const char* alias;
     ScalarType type;
-  } aliases[] = {{"float", kFloat},   {"double", kDouble},       {"half", kHalf},
-                 {"short", kShort},   {"int", kInt},             {"long", kLong},
-                 {"chalf", kComplexHalf}, {"cfloat", kComplexFloat}, {"cdouble", kComplexDouble}};
+  } aliases[] = {{"float", kFloat},
+                 {"double", kDouble},
+                 {"half", kHalf},
+                 {"short", kShort},
+                 {"int", kInt},
+                 {"long", kLong},
+                 {"chalf", kComplexHalf},
+                 {"cfloat", kComplexFloat},
+                 {"cdouble", kComplexDouble}};
   for (const auto& [alias, type] : aliases) {
     if (!add(alias, dtypes[static_cast<uint8_t>(type)])) return -1;
   }

@@ -61,8 +61,16 @@ def test_float(recorder, given, seen):
 
 @pytest.mark.parametrize(
     ("given", "kind"),
-    [(1, int), (1.5, float), (True, bool), (1 + 2j, complex), (lamella.tensor(3), int),
-     (lamella.tensor(2.5), float), (lamella.tensor(True), bool), (Index(4), int)],
+    [
+        (1, int),
+        (1.5, float),
+        (True, bool),
+        (1 + 2j, complex),
+        (lamella.tensor(3), int),
+        (lamella.tensor(2.5), float),
+        (lamella.tensor(True), bool),
+        (Index(4), int),
+    ],
 )
 def test_scalar(recorder, given, kind):
     op = recorder.define("f(Scalar a)")
@@ -76,8 +84,12 @@ def test_numpy_scalars(recorder):
     numpy = pytest.importorskip("numpy")
     scalar = recorder.define("f(Scalar a)")
     for made, kind in [
-        (numpy.float32(1.5), float), (numpy.float64(2.5), float), (numpy.int8(3), int),
-        (numpy.uint16(4), int), (numpy.bool_(True), bool), (numpy.complex64(1j), complex),
+        (numpy.float32(1.5), float),
+        (numpy.float64(2.5), float),
+        (numpy.int8(3), int),
+        (numpy.uint16(4), int),
+        (numpy.bool_(True), bool),
+        (numpy.complex64(1j), complex),
         (numpy.float16(0.5), float),
     ]:
         scalar(made)
@@ -142,15 +154,20 @@ def test_other_lists(recorder):
     assert g == ["a", "bc"]
     op([], True, [], [], [], [])
     assert recorder.last[1] == [True, True]
-    with pytest.raises(TypeError, match=r"'c' \(position 3\): expected Tensor\[\], got \[Tensor, None\]"):
+    with pytest.raises(
+        TypeError, match=r"'c' \(position 3\): expected Tensor\[\], got \[Tensor, None\]"
+    ):
         op([], True, [x, None], [], [], [])
 
 
 def test_dtype(recorder):
     op = recorder.define("f(ScalarType a)")
     for given, seen in [
-        (lamella.float16, lamella.float16), (float, lamella.float32), (int, lamella.int64),
-        (bool, lamella.bool), (complex, lamella.complex64),
+        (lamella.float16, lamella.float16),
+        (float, lamella.float32),
+        (int, lamella.int64),
+        (bool, lamella.bool),
+        (complex, lamella.complex64),
     ]:
         op(given)
         assert recorder.last == (seen,)
@@ -169,12 +186,17 @@ def test_device_layout_format(recorder):
     )
     op("meta")
     assert recorder.last == (
-        lamella.device("meta"), lamella.strided, lamella.contiguous_format, None,
+        lamella.device("meta"),
+        lamella.strided,
+        lamella.contiguous_format,
+        None,
     )
     generator = lamella.Generator()
     op(lamella.device("cuda", 1), lamella.sparse_csr, lamella.channels_last, generator)
     assert recorder.last[:3] == (
-        lamella.device("cuda:1"), lamella.sparse_csr, lamella.channels_last,
+        lamella.device("cuda:1"),
+        lamella.sparse_csr,
+        lamella.channels_last,
     )
     generator.manual_seed(5)
     assert recorder.last[3].initial_seed() == 5
@@ -289,10 +311,21 @@ def test_several_outs_and_named_returns(recorder):
 def test_returns(recorder):
     lib = recorder.library
     kinds = {
-        "int": 3, "float": 2.5, "bool": True, "str": "text", "Scalar": 1.5, "int[]": [1, 2],
-        "float[]": [0.5], "bool[]": [True], "str[]": ["a"], "ScalarType": lamella.int8,
-        "Device": lamella.device("meta"), "Layout": lamella.strided,
-        "MemoryFormat": lamella.channels_last, "complex": 1 + 2j, "int?": None,
+        "int": 3,
+        "float": 2.5,
+        "bool": True,
+        "str": "text",
+        "Scalar": 1.5,
+        "int[]": [1, 2],
+        "float[]": [0.5],
+        "bool[]": [True],
+        "str[]": ["a"],
+        "ScalarType": lamella.int8,
+        "Device": lamella.device("meta"),
+        "Layout": lamella.strided,
+        "MemoryFormat": lamella.channels_last,
+        "complex": 1 + 2j,
+        "int?": None,
         "Dict(str, int)": {"a": 1},
     }
     for number, (kind, value) in enumerate(kinds.items()):

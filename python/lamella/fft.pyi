@@ -1,0 +1,1 @@
+from lamella._fft import *  # noqa: F403

@@ -1,0 +1,1 @@
+from lamella._nested import *  # noqa: F403

@@ -1,0 +1,1 @@
+from lamella.nn import functional as functional

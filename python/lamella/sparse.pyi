@@ -1,0 +1,1 @@
+from lamella._sparse import *  # noqa: F403

@@ -1,0 +1,1 @@
+from lamella._special import *  # noqa: F403

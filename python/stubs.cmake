@@ -1,0 +1,11 @@
+# Puts the generated type stubs beside the package's modules: run with -Dfrom= and -Dto=.
+cmake_policy(VERSION 3.22)
+file(GLOB stubs "${from}/*.pyi")
+foreach(stub IN LISTS stubs)
+  file(COPY "${stub}" DESTINATION "${to}")
+endforeach()
+foreach(module fft linalg nested nn sparse special)
+  if(NOT EXISTS "${from}/_${module}.pyi")
+    file(WRITE "${to}/_${module}.pyi" "")
+  endif()
+endforeach()

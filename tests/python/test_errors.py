@@ -1,0 +1,231 @@
+"""What a wrong call says, word for word, and which exception says it."""
+
+import textwrap
+
+import pytest
+
+import lamella
+
+
+def message(call, kind=TypeError):
+    with pytest.raises(kind) as caught:
+        call()
+    return str(caught.value)
+
+
+def text(block):
+    return textwrap.dedent(block).strip("\n")
+
+
+@pytest.fixture
+def blend(recorder):
+    recorder.define("blend.Tensor(Tensor self, Tensor other, *, float weight=0.5)")
+    return recorder.define("blend.Scalar(Tensor self, Scalar other, int[2] size=[1, 1])")
+
+
+X = lamella.tensor([1.0])
+
+
+def test_wrong_type(blend):
+    assert message(lambda: blend(X, "two")) == text("""
+        blend: got (Tensor, str), which fits none of
+          blend(Tensor input, Tensor other, *, float weight=0.5)
+            'other' (position 2): expected Tensor, got str
+          blend(Tensor input, Scalar other, int[2] size=[1, 1])
+            'other' (position 2): expected Scalar, got str
+    """)
+
+
+def test_wrong_type_by_keyword(blend):
+    assert message(lambda: blend(X, 2, size="big")) == text("""
+        blend: got (Tensor, int, size=str), which fits none of
+          blend(Tensor input, Tensor other, *, float weight=0.5)
+            'other' (position 2): expected Tensor, got int
+          blend(Tensor input, Scalar other, int[2] size=[1, 1])
+            'size': expected int[2], got str
+    """)
+
+
+def test_missing_argument(recorder):
+    op = recorder.define("one(Tensor self, int dim, *, str mode)")
+    assert message(lambda: op(X)) == text("""
+        one: got (Tensor), which does not fit
+          one(Tensor input, int dim, *, str mode)
+            missing argument 'dim' (position 2)
+    """)
+    assert message(lambda: op(X, 1)) == text("""
+        one: got (Tensor, int), which does not fit
+          one(Tensor input, int dim, *, str mode)
+            missing keyword argument 'mode'
+    """)
+
+
+def test_unknown_and_repeated_keywords(recorder):
+    op = recorder.define("one(Tensor self, int dim=0)")
+    assert message(lambda: op(X, dims=1)) == text("""
+        one: got (Tensor, dims=int), which does not fit
+          one(Tensor input, int dim=0)
+            unknown keyword 'dims'
+    """)
+    assert message(lambda: op(X, 1, dim=1)) == text("""
+        one: got (Tensor, int, dim=int), which does not fit
+          one(Tensor input, int dim=0)
+            'dim': given by position and by keyword
+    """)
+
+
+def test_too_many_arguments(recorder):
+    op = recorder.define("one(Tensor self, int dim=0, *, bool b=False)")
+    assert message(lambda: op(X, 1, True)) == text("""
+        one: got (Tensor, int, bool), which does not fit
+          one(Tensor input, int dim=0, *, bool b=False)
+            expected at most 2 positional arguments, got 3
+    """)
+
+
+def test_what_was_given(recorder):
+    op = recorder.define("one(Tensor self)")
+    assert message(lambda: op([1, 2.5, X, "a", None, 3])).startswith(
+        "one: got ([int, float, Tensor, str, ...]), which does not fit\n"
+    )
+    assert message(lambda: op((1,))).startswith("one: got ((int,)), ")
+    assert message(lambda: op(lamella.float32)).startswith("one: got (dtype), ")
+    assert message(lambda: op(None)).endswith("'input' (position 1): expected Tensor, got None")
+
+
+def test_unpacked_sizes(recorder):
+    op = recorder.define("grow(Tensor self, int[] size)")
+    assert message(lambda: op(X, 2, "3")) == text("""
+        grow: got (Tensor, int, str), which does not fit
+          grow(Tensor input, int[] size)
+            'size' (position 3): expected int, got str
+    """)
+
+
+def test_built_in_function():
+    assert message(lambda: lamella.add(X, "two")) == text("""
+        add: got (Tensor, str), which fits none of
+          add(Tensor input, Tensor other, *, Scalar alpha=1, Tensor out=None)
+            'other' (position 2): expected Tensor, got str
+          add(Tensor input, Scalar other, Scalar alpha=1, *, Tensor out=None)
+            'other' (position 2): expected Scalar, got str
+    """)
+
+
+def test_method():
+    assert message(lambda: X.exp(1)) == text("""
+        exp: got (int), which does not fit
+          exp(*, Tensor out=None)
+            expected at most 0 positional arguments, got 1
+    """)
+    assert message(lambda: lamella.Tensor.exp(3)) == (
+        "Tensor.exp: expected a Tensor to call it on, got int"
+    )
+
+
+def test_operators_of_python():
+    assert "unsupported operand type(s) for +: 'lamella.Tensor' and 'str'" in message(
+        lambda: X + "a"
+    )
+    assert "unsupported operand type(s) for -: 'list' and 'lamella.Tensor'" in message(
+        lambda: [1] - X
+    )
+
+
+def test_unknown_operators():
+    with pytest.raises(AttributeError, match="unknown operator 'aten::ad'; did you mean"):
+        _ = lamella.ops.aten.ad
+    with pytest.raises(AttributeError, match="operator 'aten::add' has no overload 'Tenso'"):
+        _ = lamella.ops.aten.add.Tenso
+    with pytest.raises(AttributeError, match="module 'lamella' has no attribute 'ad'"):
+        _ = lamella.ad
+
+
+def test_shapes_from_kernels():
+    x, y = lamella.tensor([1.0, 2.0, 3.0]), lamella.tensor([1.0, 2.0])
+    assert message(lambda: lamella.add(x, y), RuntimeError).startswith("add: ")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("v"), KeyError("k"), IndexError("i"), ZeroDivisionError("z"), KeyboardInterrupt()],
+)
+def test_python_errors_come_back_unchanged(recorder, error):
+    def kernel():
+        raise error
+
+    recorder.library.define("fails() -> ()")
+    recorder.library.impl("fails", kernel, "CompositeImplicitAutograd")
+    with pytest.raises(type(error)) as caught:
+        getattr(lamella.ops, recorder.ns).fails()
+    assert caught.value is error
+    assert caught.traceback[-1].name == "kernel"
+
+
+def test_errors_through_nested_kernels(recorder):
+    lib = recorder.library
+    ops = getattr(lamella.ops, recorder.ns)
+
+    def inner():
+        raise LookupError("inside")
+
+    def outer():
+        try:
+            ops.inner()
+        except LookupError as error:
+            raise ValueError("outside") from error
+
+    lib.define("inner() -> ()")
+    lib.define("outer() -> ()")
+    lib.impl("inner", inner, "CompositeImplicitAutograd")
+    lib.impl("outer", outer, "CompositeImplicitAutograd")
+    with pytest.raises(ValueError, match="outside") as caught:
+        ops.outer()
+    assert isinstance(caught.value.__cause__, LookupError)
+
+
+def test_wrong_returns_of_python_kernels(recorder):
+    lib = recorder.library
+    lib.define("one() -> int")
+    lib.impl("one", lambda: "text", "CompositeImplicitAutograd")
+    lib.define("two() -> (Tensor, Tensor)")
+    lib.impl("two", lambda: X, "CompositeImplicitAutograd")
+    ops = getattr(lamella.ops, recorder.ns)
+    assert message(ops.one) == (
+        f"{recorder.ns}::one: expected its Python kernel to return int, got str"
+    )
+    assert message(ops.two) == (
+        f"{recorder.ns}::two: expected its Python kernel to return a tuple of 2, "
+        "got <class 'lamella.Tensor'>"
+    )
+
+
+def test_missing_kernel(recorder):
+    recorder.library.define("bare(Tensor x) -> Tensor")
+    op = getattr(lamella.ops, recorder.ns).bare
+    lines = message(lambda: op(X), NotImplementedError).splitlines()
+    assert f"{recorder.ns}::bare" in lines[0] and len(lines) <= 5
+
+
+def test_registration_errors(recorder):
+    recorder.library.define("again(Tensor x) -> Tensor")
+    with pytest.raises(RuntimeError, match=f"{recorder.ns}::again"):
+        recorder.library.define("again(Tensor x) -> Tensor")
+    with pytest.raises(RuntimeError, match=recorder.ns):
+        lamella.library.Library(recorder.ns, "DEF")
+    with pytest.raises(ValueError, match="expected 'kind' to be DEF, IMPL or FRAGMENT, got 'X'"):
+        lamella.library.Library("ns", "X")
+    with pytest.raises(TypeError, match="impl: expected 'fn' to be a function, got int"):
+        recorder.library.impl("again", 3, "CPU")
+    with pytest.raises(Exception, match="unknown type 'tensor'"):
+        recorder.library.define("bad(tensor x) -> Tensor")
+
+
+def test_loading_what_is_not_there():
+    with pytest.raises(OSError, match="load_library: .*nowhere.so"):
+        lamella.load_library("/nowhere.so")
+
+
+def test_exceptions_have_pythons_types():
+    assert issubclass(lamella.linalg.LinAlgError, RuntimeError)
+    assert lamella.linalg.LinAlgError.__module__ == "lamella.linalg"
