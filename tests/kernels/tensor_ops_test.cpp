@@ -52,6 +52,15 @@ TEST(Copies, ConvertAndTranspose) {
   }
 }
 
+TEST(Copies, ReadTheOldValuesOfSharedMemory) {
+  Tensor x = numbers({3, 3});
+  x.copy_(x.t());
+  EXPECT_EQ(values(x), (V{0, 3, 6, 1, 4, 7, 2, 5, 8}));
+  Tensor y = numbers({5});
+  y.slice(0, 1).copy_(y.slice(0, 0, 4));
+  EXPECT_EQ(values(y), (V{0, 0, 1, 2, 3}));
+}
+
 TEST(Indexing, ReadsAndWrites) {
   Tensor x = numbers({3, 4});
   Tensor rows = lamella::arange(2, TensorOptions(kLong));

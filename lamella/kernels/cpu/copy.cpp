@@ -202,6 +202,16 @@ void copy_strided(const int64_t* sizes, int64_t ndim, const StridedArray& dst,
 }
 
 namespace {
+// Whether the memory from the first to the last element of one meets that of the other.
+bool spans_meet(const Tensor& a, const Tensor& b) {
+  auto end = [](const Tensor& t) {
+    int64_t last = 0;
+    for (size_t d = 0; d < t.sizes().size(); ++d) last += (t.sizes()[d] - 1) * t.strides()[d];
+    return static_cast<const char*>(t.const_data_ptr()) + (last + 1) * t.element_size();
+  };
+  return a.const_data_ptr() < end(b) && b.const_data_ptr() < end(a);
+}
+
 void copy_on_cpu(const Tensor& self, const Tensor& src) {
   bool same_layout = self.sizes().equals(src.sizes()) &&
                      ((self.is_contiguous() && src.is_contiguous()) ||
@@ -230,6 +240,10 @@ void copy_on_cpu(const Tensor& self, const Tensor& src) {
     } else {
       parallel_for(0, n, kCopyGrain, part);
     }
+    return;
+  }
+  if (self.is_alias_of(src) && spans_meet(self, src)) {
+    copy_on_cpu(self, src.clone(MemoryFormat::Contiguous));
     return;
   }
   Dims strides = broadcast_strides(src.sizes(), src.strides(), self.sizes());
