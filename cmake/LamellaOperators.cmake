@@ -82,6 +82,14 @@ function(lamella_add_operators)
   set_source_files_properties("${dir}/${ARG_TARGET}/register.cpp" PROPERTIES GENERATED TRUE)
   target_sources(${ARG_TARGET} PRIVATE "${dir}/${ARG_TARGET}/register.cpp")
   target_include_directories(${ARG_TARGET} PUBLIC $<BUILD_INTERFACE:${dir}>)
+  # Its operators are found by name, so nothing else would make a linker keep the library.
+  string(MAKE_C_IDENTIFIER ${ARG_TARGET} id)
+  get_target_property(type ${ARG_TARGET} TYPE)
+  if(type STREQUAL "SHARED_LIBRARY")
+    target_link_options(${ARG_TARGET} INTERFACE "LINKER:--no-as-needed")
+  elseif(type STREQUAL "STATIC_LIBRARY")
+    target_link_options(${ARG_TARGET} INTERFACE "LINKER:--undefined=lamella_operators_${id}")
+  endif()
   if(ARG_PYTHON_MODULE)
     add_custom_command(
       TARGET ${ARG_TARGET}

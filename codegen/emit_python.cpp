@@ -379,12 +379,12 @@ void emit_module(const Model& model, const EmitOptions& options, Files& files) {
     for (const auto& [name, overloads] : functions) {
       const bool method =
           std::ranges::any_of(overloads, [](const NativeFunction* f) { return f->method_variant; });
-      if (method) put(methods, "_add_method(", quoted(name), ", ", name, ")\n");
+      if (method) put(methods, "        ", quoted(name), ": _method(", name, "),\n");
     }
     if (!methods.empty()) {
-      put(names, "\n\ndef _add_method(name, op):\n    def method(self, *args, **kwargs):\n",
-          "        return op(self, *args, **kwargs)\n\n    method.__name__ = name\n",
-          "    setattr(_lamella.Tensor, name, method)\n\n\n", methods);
+      put(names, "\n\ndef _method(op):\n    def method(self, *args, **kwargs):\n",
+          "        return op(self, *args, **kwargs)\n\n    return method\n\n\n",
+          "_lamella._C._add_to_tensor(\n    {\n", methods, "    }\n)\n");
     }
   }
   const std::string source = banner(options, "Loads the library and names its operators.", "#");

@@ -5,6 +5,7 @@
 // devices than the CPU, and the count of writes.
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <map>
 #include <set>
 
@@ -114,13 +115,22 @@ class Registrations {
     return names;
   }
 
-  // `call`, with the writes counted behind it.
-  std::string call_and_count(const NativeFunction& f, const std::string& call, bool count) const {
+  // `call`, with its writes counted. A kernel of a backend writes by itself; a composite one may
+  // leave the writing to operators that count, and is then not counted again.
+  std::string call_and_count(const NativeFunction& f, const std::string& call,
+                             bool composite) const {
+    // These change what a tensor is for gradients, not what it holds.
+    const bool bookkeeping = op_name(f) == "detach_" || op_name(f) == "requires_grad_";
+    const std::vector<std::string> names = bookkeeping ? std::vector<std::string>() : written(f);
     std::string out;
-    const std::vector<std::string> names = count ? written(f) : std::vector<std::string>();
     if (names.empty()) {
       put(out, "  return ", call, ";\n");
       return out;
+    }
+    for (const std::string& name : names) {
+      if (composite) {
+        put(out, "  const uint64_t ", name, "_before_ = detail::writes_to(", name, ");\n");
+      }
     }
     const std::string returns = return_type(f);
     if (returns == "void") {
@@ -128,7 +138,13 @@ class Registrations {
     } else {
       put(out, "  ", returns.ends_with("&") ? "auto&" : "auto", " result_ = ", call, ";\n");
     }
-    for (const std::string& name : names) put(out, "  detail::wrote(", name, ");\n");
+    for (const std::string& name : names) {
+      if (composite) {
+        put(out, "  detail::wrote_since(", name, "_before_, ", name, ");\n");
+      } else {
+        put(out, "  detail::wrote(", name, ");\n");
+      }
+    }
     if (returns != "void") put(out, "  return result_;\n");
     return out;
   }
@@ -136,12 +152,15 @@ class Registrations {
   void plain_rows(const NativeFunction& f, bool of_structured) {
     for (const auto& [key, kernel] : f.dispatch) {
       if (of_structured && f.structured && is_structured_key(key)) continue;
-      // Composite kernels write through other operators, which count; views in place do not.
-      const bool count = !is_composite(key) || f.has_tag("inplace_view");
       const std::string call = "::" + kernel_namespace(kernel, f, options_) +
                                "::" + identifier(kernel.name) + "(" + names(parameters(f)) + ")";
       std::string body = before(f, key, f.device_guard, f.device_check == DeviceCheck::kExactSame);
-      put(body, call_and_count(f, call, count && op_name(f) != "detach_"));
+      // Operators with a gradient of their own count; made of others, those do.
+      if (key.starts_with("CompositeImplicit")) {
+        put(body, "  return ", call, ";\n");
+      } else {
+        put(body, call_and_count(f, call, is_composite(key)));
+      }
       row(f, key, body, kernel.where.line);
     }
   }
@@ -418,6 +437,14 @@ std::string file_name(const EmitOptions& options) {
   return slash == std::string::npos ? options.source : options.source.substr(slash + 1);
 }
 
+// As string(MAKE_C_IDENTIFIER) of CMake does it.
+std::string c_identifier(std::string name) {
+  for (char& c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  }
+  return name;
+}
+
 std::string joined_tags(const NativeFunction& f) { return join(f.tags, ","); }
 
 // Schemas by namespace.
@@ -505,6 +532,9 @@ void emit_out_of_tree(const Model& model, const EmitOptions& options,
     put(text, "\nLAMELLA_LIBRARY_IMPL(", place.substr(0, space), ", ", place.substr(space + 1),
         ", m) {\n", lines, "}\n");
   }
+  // A user's link names this symbol, so that no linker leaves the library out.
+  put(text, "\nextern \"C\" __attribute__((visibility(\"default\"))) void lamella_operators_",
+      c_identifier(target), "() {}\n");
   files[target + "/register.cpp"] = text;
 }
 

@@ -49,6 +49,24 @@ inline void wrote(TensorList list) {
   for (const Tensor& tensor : list) wrote(tensor);
 }
 
+// The writes to a tensor so far, for comparison with a later count.
+inline uint64_t writes_to(const Tensor& tensor) {
+  return tensor.defined() ? lamella_tensor_version(tensor.impl()) : 0;
+}
+inline uint64_t writes_to(const std::optional<Tensor>& tensor) {
+  return tensor.has_value() ? writes_to(*tensor) : 0;
+}
+inline uint64_t writes_to(TensorList list) {
+  uint64_t sum = 0;
+  for (const Tensor& tensor : list) sum += writes_to(tensor);
+  return sum;
+}
+// Counts a write unless one was counted since `before`.
+template <class T>
+void wrote_since(uint64_t before, const T& written) {
+  if (writes_to(written) == before) wrote(written);
+}
+
 // ---- Copies, for kernels made by autogen ----
 
 inline Tensor cloned(const Tensor& tensor) {

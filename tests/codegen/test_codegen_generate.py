@@ -112,11 +112,15 @@ def test_a_library_gets_a_python_module(tmp_path, monkeypatch):
         def __getattr__(self, op):
             return lambda *args, **kwargs: (f"{self.name}.{op}", args, kwargs)
 
+    def add_to_tensor(members):
+        for name, method in members.items():
+            setattr(Tensor, name, method)
+
     loaded = []
     lamella = types.ModuleType("lamella")
     lamella.load_library = loaded.append
     lamella.ops = types.SimpleNamespace(geo=Namespace("geo"), more=Namespace("more"))
-    lamella.Tensor = Tensor
+    lamella._C = types.SimpleNamespace(_add_to_tensor=add_to_tensor)
     monkeypatch.setitem(sys.modules, "lamella", lamella)
 
     module = runpy.run_path(str(tmp_path / "geo_ops.py"))

@@ -38,6 +38,23 @@ def test_custom_operator(tmp_path):
     needs_only_the_c_abi(tmp_path / "libmidpoint.so")
 
 
+def test_operators_from_yaml(tmp_path):
+    build("operators_from_yaml", tmp_path)
+    assert run(tmp_path / "use_geometry") == (
+        "distance: 10 0\nfrom the unit circle: 4 4\nmidpoint: 1.5 2\n"
+    )
+    script = ROOT / "examples" / "operators_from_yaml" / "use.py"
+    environment = {**os.environ}
+    path = [str(tmp_path), environment.get("PYTHONPATH", "")]
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
+    lines = run(sys.executable, script, env=environment).splitlines()
+    assert lines[0] == "distance: [10.0, 20.0]"
+    assert lines[1] == "as a method: [5.0, 10.0]"
+    assert lines[4] == "out: [5.0, 10.0]"
+    assert lines[-1] == ("error: distance: expected 'other' to have the shape [2, 2], got [3, 2]")
+    needs_only_the_c_abi(tmp_path / "libgeometry.so")
+
+
 @pytest.fixture(scope="module")
 def search_ops(tmp_path_factory):
     folder = tmp_path_factory.mktemp("semantic_search")
