@@ -63,7 +63,9 @@ bool TensorIteratorBase::simple_output(const lamella_tensor* like, ScalarType dt
   device_type_ = DeviceType::CPU;
   noutputs_ = 1;
   uniform_ = native::loop_type(common_dtype_) == common_dtype_;
-  set_trivial(like->numel);
+  numel_ = like->numel;
+  simple_ = true;
+  shape_ = nullptr;
   return true;
 }
 
@@ -136,8 +138,6 @@ void TensorIteratorBase::build_with_number(const TensorBase& a, const Scalar& nu
     dtype_[other] = common_dtype_ = common;
     dtype_[at] = stored;
     if (LAMELLA_LIKELY(simple_output(x, made_dtype(common, flags)))) {
-      uniform_ = stored == common;
-      strides_[at] = 0;
       return;
     }
   }
@@ -211,7 +211,7 @@ void TensorIteratorBase::release_heap() { delete heap_; }
 
 std::vector<int64_t> TensorIteratorBase::strides(int arg) const {
   std::vector<int64_t> result;
-  for (int d = 0; d < ndim_; ++d) result.push_back(stride(arg, d));
+  for (int d = 0; d < ndim(); ++d) result.push_back(stride(arg, d));
   return result;
 }
 
@@ -227,7 +227,7 @@ bool TensorIteratorBase::is_cpu_scalar(int arg) const {
 
 bool TensorIteratorBase::is_contiguous() const {
   if (numel_ == 1) return true;
-  if (ndim_ != 1) return false;
+  if (ndim() != 1) return false;
   for (int i = 0; i < ntensors_; ++i) {
     if (strides_[i] != element_size(i)) return false;
   }
@@ -235,6 +235,7 @@ bool TensorIteratorBase::is_contiguous() const {
 }
 
 bool TensorIteratorBase::is_dim_reduced(int dim) const {
+  settle();
   for (int i = 0; i < noutputs_; ++i) {
     if (stride(i, dim) == 0 && shape_[dim] > 1) return true;
   }
@@ -257,6 +258,7 @@ void TensorIteratorBase::for_each_erased(Loop2d loop, void* context, int64_t gra
 void TensorIteratorBase::serial_erased(Loop2d loop, void* context, int64_t begin,
                                        int64_t end) const {
   if (begin >= end) return;
+  settle();
   int n = ntensors_;
   char* data[kMaxOperands];
   int64_t strides[2 * kMaxOperands];

@@ -112,15 +112,24 @@ class TensorIteratorBase : public MetaBase {
 
   // ---- Facts ----
 
-  int ndim() const { return ndim_; }
+  int ndim() const {
+    settle();
+    return ndim_;
+  }
   // Innermost dimension first, merged.
-  IntArrayRef shape() const { return {shape_, static_cast<size_t>(ndim_)}; }
+  IntArrayRef shape() const {
+    settle();
+    return {shape_, static_cast<size_t>(ndim_)};
+  }
   int64_t numel() const { return numel_; }
   int ntensors() const { return ntensors_; }
   int noutputs() const { return noutputs_; }
   int ninputs() const { return ntensors_ - noutputs_; }
   // Of the dimensions of shape(), in bytes.
-  int64_t stride(int arg, int dim) const { return strides_[dim * ntensors_ + arg]; }
+  int64_t stride(int arg, int dim) const {
+    settle();
+    return strides_[dim * ntensors_ + arg];
+  }
   std::vector<int64_t> strides(int arg) const;
   void* data_ptr(int arg) const { return data_[arg]; }
   ScalarType dtype(int arg = 0) const { return dtype_[arg]; }
@@ -144,7 +153,16 @@ class TensorIteratorBase : public MetaBase {
   const Tensor& output(int arg = 0) const { return tensor(arg); }
   const Tensor& input(int arg = 0) const { return tensor(noutputs_ + arg); }
   // Every operand is dense in one order: one run of numel() elements.
-  bool is_trivial_1d() const { return ndim_ <= 1; }
+  bool is_trivial_1d() const { return ndim() <= 1; }
+  // Built by a short path: each operand is one run of the same elements, or the number of
+  // build_with_number.
+  bool is_simple() const { return simple_; }
+  // The operand that is a number; -1: none.
+  int number_at() const {
+    return operand_[ntensors_ - 1] == nullptr ? ntensors_ - 1 : operand_[1] == nullptr ? 1 : -1;
+  }
+  // Where the operands begin, outputs first.
+  char* const* data_ptrs() const { return data_; }
   bool is_contiguous() const;
   // All inputs have the common dtype.
   bool uniform_inputs() const { return uniform_; }
@@ -199,15 +217,10 @@ class TensorIteratorBase : public MetaBase {
     bool structured;           // outputs belong to MetaBase
   };
   void build_general(const BuildArguments& arguments);
-  void set_trivial(int64_t numel) {
-    numel_ = numel;
-    ndim_ = 1;
-    shape_ = inline_shape_;
-    strides_ = inline_strides_;
-    inline_shape_[0] = numel;
-    for (int i = 0; i < ntensors_; ++i) {
-      inline_strides_[i] = static_cast<int64_t>(lamella::element_size(dtype_[i]));
-    }
+  // A simple iterator has no shape and strides until somebody asks for them.
+  void settle() const {
+    if (LAMELLA_LIKELY(!simple_ || shape_ != nullptr)) return;
+    const_cast<TensorIteratorBase*>(this)->set_run(numel_);
   }
   void make_room(int ndim, int count);
   void set_run(int64_t numel);
@@ -246,6 +259,7 @@ class TensorIteratorBase : public MetaBase {
   int8_t ntensors_;
   int8_t noutputs_;
   bool uniform_;
+  bool simple_;
   int ndim_;
   int64_t numel_;
   int64_t* shape_;

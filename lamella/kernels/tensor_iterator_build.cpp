@@ -76,6 +76,7 @@ void TensorIteratorBase::build_general(const BuildArguments& args) {
   uint32_t flags = args.flags;
   ntensors_ = static_cast<int8_t>(n);
   noutputs_ = static_cast<int8_t>(outputs);
+  simple_ = false;
   for (int i = 0; i < n; ++i) operand_[i] = args.operands[i];
   auto name_of = [&](int i) {
     return i < outputs ? args.output_names[i] : args.input_names[i - outputs];
@@ -359,7 +360,7 @@ void TensorIteratorBase::set_run(int64_t numel) {
   ndim_ = 1;
   make_room(1, ntensors_);
   shape_[0] = numel;
-  for (int i = 0; i < ntensors_; ++i) strides_[i] = element_size(i);
+  for (int i = 0; i < ntensors_; ++i) strides_[i] = operand_[i] == nullptr ? 0 : element_size(i);
 }
 
 void TensorIteratorBase::add_number(int at, ScalarType stored) {
@@ -400,12 +401,14 @@ void TensorIteratorBase::cast_outputs() {
 // ---- Iterators of their own --------------------------------------------------------------------
 
 TensorIterator::TensorIterator(TensorIterator&& other) noexcept {
+  other.settle();
   int n = other.ntensors_;
   for (int i = 0; i < n; ++i) {
     operand_[i] = other.operand_[i];
     data_[i] = other.data_[i];
     dtype_[i] = other.dtype_[i];
   }
+  simple_ = false;
   common_dtype_ = other.common_dtype_;
   device_type_ = other.device_type_;
   ntensors_ = other.ntensors_;

@@ -178,6 +178,8 @@ def test_promotion(op, pair):
     b = sample(pair[1], (2, 3), 2, 1, 3)
     tolerance = 1e-2 if "float16" in pair or "bfloat16" in pair else 1e-5
     agree(lambda m, a, b: getattr(m, op)(a, b), a, b, tolerance=tolerance)
+    if "float16" in pair and "complex" in pair[1]:
+        return  # complex32 is stored, not computed with
     zero = b.flatten()[0].clone()
     agree(lambda m, a, b: getattr(m, op)(a, b), a, zero, tolerance=tolerance)
 

@@ -97,9 +97,15 @@ void move_as(const char* src, int64_t src_stride, char* dst, int64_t dst_stride,
 }
 template <class T>
 void fill_as(const char* src, char* dst, int64_t n) {
+  // Whole blocks of 64 bytes, then what is left of one.
+  constexpr int64_t kEach = 64 / sizeof(T);
+  alignas(64) T block[kEach];
   T value;
   std::memcpy(&value, src, sizeof(T));
-  for (int64_t i = 0; i < n; ++i) std::memcpy(dst + i * sizeof(T), &value, sizeof(T));
+  for (T& slot : block) slot = value;
+  int64_t i = 0;
+  for (; i + kEach <= n; i += kEach) std::memcpy(dst + i * sizeof(T), block, 64);
+  std::memcpy(dst + i * sizeof(T), block, static_cast<size_t>(n - i) * sizeof(T));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The driver of pointwise kernels: brings any operands to contiguous runs of the loop's type.
 #include "lamella/kernels/cpu/pointwise.h"
 
+#include <algorithm>
 #include <string>
 
 #include "lamella/kernels/cpu/convert.h"
@@ -189,6 +190,14 @@ LAMELLA_NOINLINE void run_general(TensorIteratorBase& iter, const LoopTable& tab
   });
 }
 
+// Strides are those of neighbours in memory.
+bool is_one_run(const TensorIteratorBase& iter) {
+  for (int i = 0; i < iter.ntensors(); ++i) {
+    if (iter.stride(i, 0) != iter.element_size(i) && iter.numel() > 1) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 void run_pointwise(TensorIteratorBase& iter, const LoopTable& table, const Scalar* scalars) {
@@ -204,26 +213,46 @@ void run_pointwise(TensorIteratorBase& iter, const LoopTable& table, const Scala
     store_number(type, scalars[i], params + i * kParamBytes);
   }
   int64_t n = iter.numel();
-  if (LAMELLA_LIKELY(iter.uniform_inputs() && iter.is_trivial_1d() && !table.first_is_bool &&
+  if (LAMELLA_LIKELY(iter.is_simple() && iter.uniform_inputs() && !table.first_is_bool &&
                      iter.dtype(0) == stored_type(table.out, type))) {
-    char* data[kMaxInputs + 1];
-    bool runs = true;
-    for (int i = 0; i <= table.inputs; ++i) {
-      data[i] = static_cast<char*>(iter.data_ptr(i));
-      runs &= iter.stride(i, 0) == iter.element_size(i);
-    }
-    if (LAMELLA_LIKELY(runs || n == 1)) {
-      if (LAMELLA_LIKELY(n <= kGrainSize)) {
-        loop(data, n, params);
-        return;
-      }
-      parallel_for(0, n, kGrainSize, [&](int64_t begin, int64_t end) {
-        char* p[kMaxInputs + 1];
-        for (int i = 0; i <= table.inputs; ++i) p[i] = data[i] + begin * iter.stride(i, 0);
-        loop(p, end - begin, params);
-      });
+    char* const* data = iter.data_ptrs();
+    int number = iter.number_at();
+    if (LAMELLA_LIKELY(n == 1 || (number < 0 && n <= kGrainSize))) {
+      loop(data, n, params);
       return;
     }
+    int64_t bytes[kMaxInputs + 1];
+    for (int i = 0; i <= table.inputs; ++i) bytes[i] = iter.element_size(i);
+    parallel_for(0, n, kGrainSize, [&](int64_t begin, int64_t end) {
+      char* p[kMaxInputs + 1];
+      for (int i = 0; i <= table.inputs; ++i) p[i] = data[i] + begin * bytes[i];
+      if (number < 0) {
+        loop(p, end - begin, params);
+        return;
+      }
+      // The number, as a run that every chunk reads again.
+      alignas(64) char repeated[kChunk * 16];
+      p[number] = repeated;
+      fill_elements(data[number], repeated, std::min(kChunk, end - begin), bytes[number]);
+      for (int64_t i = begin; i < end; i += kChunk) {
+        loop(p, std::min(kChunk, end - i), params);
+        for (int k = 0; k <= table.inputs; ++k) {
+          if (k != number) p[k] += kChunk * bytes[k];
+        }
+      }
+    });
+    return;
+  }
+  if (LAMELLA_LIKELY(iter.uniform_inputs() && iter.is_trivial_1d() && !table.first_is_bool &&
+                     iter.dtype(0) == stored_type(table.out, type) && is_one_run(iter))) {
+    parallel_for(0, n, kGrainSize, [&](int64_t begin, int64_t end) {
+      char* p[kMaxInputs + 1];
+      for (int i = 0; i <= table.inputs; ++i) {
+        p[i] = static_cast<char*>(iter.data_ptr(i)) + begin * iter.element_size(i);
+      }
+      loop(p, end - begin, params);
+    });
+    return;
   }
   if (n != 0) run_general(iter, table, loop, type, params);
 }
