@@ -115,7 +115,11 @@ void store_number(const Scalar& number, void* to) {
 void TensorIteratorBase::build_with_number(const TensorBase& a, const Scalar& number,
                                            uint32_t flags, bool reversed) {
   LAMELLA_CHECK(a.defined(), op_name(), ": expected 'self' to be a tensor, got an undefined one");
-  ScalarType common = native::result_type(a, number);
+  // Mostly the number's category is not above the tensor's.
+  ScalarType common = a.dtype();
+  bool absorbs = is_floating_point(common)      ? !number.isComplex()
+                 : is_integral(common, false) && number.isIntegral(true);
+  if (!absorbs) common = native::result_type(a, number);
   if ((flags & kIntegersToFloat) && is_integral(common, true)) common = get_default_dtype();
   // The loop's type holds the number: float for the small ones.
   ScalarType stored = native::loop_type(common);
