@@ -344,6 +344,11 @@ LAMELLA_ABI_API lamella_status lamella_library_fallback(lamella_library* library
                                                         const lamella_kernel_description* kernel)
     LAMELLA_ABI_NOEXCEPT;
 
+/* Registers the built-in operators; again is harmless. Runs by itself when the shared library is
+ * loaded. A program that links Lamella statically calls it once, so that the linker drops nothing.
+ */
+LAMELLA_ABI_API void lamella_register_all(void) LAMELLA_ABI_NOEXCEPT;
+
 /* Called by every separately built library before its first registration, with the versions and
  * sizes it was compiled for. On failure it registers nothing. */
 LAMELLA_ABI_API lamella_status lamella_handshake(uint32_t major, uint32_t minor,

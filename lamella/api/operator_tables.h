@@ -36,7 +36,3 @@ void register_kernels(DispatchKey key, const char* file, ArrayRef<KernelRow> row
 void register_generated();
 
 }  // namespace lamella
-
-// Registers all of Lamella's own operators. Runs by itself when the library is loaded; a static
-// link calls it once to keep everything. Further calls do nothing.
-extern "C" LAMELLA_ABI_API void lamella_register_all();

@@ -3,7 +3,7 @@
 
 #include "lamella/api/operator_tables.h"
 
-extern "C" void lamella_register_all() {
+extern "C" void lamella_register_all() noexcept {
   // Not std::call_once: its thread-local state would have to be in the static block, where there is
   // no room when libstdc++ itself was loaded at run time, by another library.
   static const bool once = [] {
