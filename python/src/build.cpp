@@ -276,10 +276,14 @@ PyObject* asarray(PyObject*, PyObject* args, PyObject* kwargs) {
 
 PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"buffer", "dtype", "count", "offset", nullptr};
-  PyObject *object, *dtype;
+  PyObject *object, *dtype = nullptr;
   Py_ssize_t count = -1, offset = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O$O|nn:frombuffer", const_cast<char**>(names),
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$Onn:frombuffer", const_cast<char**>(names),
                                    &object, &dtype, &count, &offset)) {
+    return nullptr;
+  }
+  if (dtype == nullptr) {
+    PyErr_SetString(PyExc_TypeError, "frombuffer: expected the argument 'dtype', got none");
     return nullptr;
   }
   ScalarType type;
