@@ -287,6 +287,7 @@ PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
     return nullptr;
   }
   ScalarType type;
+  if (dtype == nullptr) dtype = Py_None;
   if (!dtype_from_object(dtype, &type)) {
     return PyErr_Format(PyExc_TypeError, "frombuffer: expected 'dtype' to be a dtype, got %R",
                         dtype);

@@ -459,6 +459,30 @@ Match convert_type(SchemaType type, PyObject* object, Frame& frame, lamella_valu
                       object, frame, value);
 }
 
+namespace {
+
+// The commonest values without a call.
+[[gnu::always_inline]] inline Match convert_fast(const Param& param, PyObject* object, bool numbers,
+                                                 Frame& frame, lamella_value* value) {
+  if (param.kind == Kind::kTensor && is_exact_tensor(object)) [[likely]] {
+    lamella_tensor* tensor = tensor_of(object);
+    frame.see(tensor);
+    set_list(value, LAMELLA_TENSOR, tensor, 0);
+    return Match::kYes;
+  }
+  if (param.kind == Kind::kInt && PyLong_CheckExact(object)) {
+    int overflow = 0;
+    int64_t number = PyLong_AsLongLongAndOverflow(object, &overflow);
+    if (overflow == 0) [[likely]] {
+      set_int(value, LAMELLA_INT, number);
+      return Match::kYes;
+    }
+  }
+  return convert(param, object, numbers, frame, value);
+}
+
+}  // namespace
+
 Match convert(const Param& param, PyObject* object, bool numbers, Frame& frame,
               lamella_value* value) {
   if (param.kind == Kind::kTensor) [[likely]] {
@@ -574,7 +598,7 @@ Match match(const Program& program, PyObject* const* args, Py_ssize_t nargs, PyO
   if (kwnames == nullptr && !spread && given < program.needed) return Match::kNo;
   __builtin_memcpy(values, program.defaults.data(), program.argument_count * sizeof(lamella_value));
   for (Py_ssize_t i = 0; i < given; ++i) {
-    Match m = convert(params[i], args[i], numbers, frame, &values[params[i].index]);
+    Match m = convert_fast(params[i], args[i], numbers, frame, &values[params[i].index]);
     if (m != Match::kYes) return m;
   }
   uint64_t seen = (uint64_t{1} << given) - 1;

@@ -1,0 +1,217 @@
+"""tensor[key] and tensor[key] = value, against NumPy."""
+
+import pytest
+
+import lamella
+
+np = pytest.importorskip("numpy")
+
+BASE = np.arange(2 * 3 * 4 * 5).reshape(2, 3, 4, 5).astype("float32")
+MASK = BASE[:, :, 0, 0] % 3 == 0
+
+KEYS = [
+    0,
+    -1,
+    (1, 2),
+    (1, -1, 0, 3),
+    slice(None),
+    slice(1, 2),
+    slice(None, None, 2),
+    slice(-1, None),
+    slice(5, 9),
+    slice(2, 1),
+    slice(-100, 100),
+    (slice(None), slice(1, None), slice(None, -1)),
+    (slice(0, 1), 2, slice(None, None, 3)),
+    ...,
+    (..., 1),
+    (0, ..., slice(1, 3)),
+    (..., slice(None)),
+    None,
+    (None, 0, None, slice(1, 2), None),
+    (..., None),
+    (),
+    [0, 1],
+    ([1, 0],),
+    (slice(None), [2, 0]),
+    ([0, 1], [2, 0]),
+    ([[0, 1], [1, 0]], slice(None), [1]),
+    (slice(None), [0, 2], slice(None), [1, 3]),
+    (0, [1, 2], slice(1, 3), [0, 4]),
+    (..., [1, 2], None),
+    True,
+    False,
+    (np.array([True, False]),),
+    (slice(None), np.array([True, False, True])),
+    MASK,
+    (MASK, 1),
+    (MASK, slice(1, 3)),
+    (MASK, slice(1, 3), [0, 1, 2, 3][:1]),
+    (0, MASK[0]),
+    np.array([0, 1, 0]),
+    (np.array(1), slice(None)),
+    np.int64(1),
+    (np.array([[0], [1]]), np.array([0, 2])),
+    range(2),
+    BASE > 50,
+]
+
+
+def to_lamella(key):
+    if isinstance(key, tuple):
+        return tuple(to_lamella(item) for item in key)
+    if isinstance(key, np.ndarray):
+        return lamella.tensor(key)
+    return key
+
+
+@pytest.mark.parametrize("convert", [lambda key: key, to_lamella], ids=["arrays", "tensors"])
+@pytest.mark.parametrize("key", KEYS, ids=[str(i) for i in range(len(KEYS))])
+def test_get(key, convert):
+    expected = BASE[key if not isinstance(key, range) else list(key)]
+    got = lamella.from_numpy(BASE.copy())[convert(key)]
+    assert tuple(got.shape) == expected.shape
+    np.testing.assert_array_equal(got.numpy(), expected)
+
+
+@pytest.mark.parametrize("key", KEYS, ids=[str(i) for i in range(len(KEYS))])
+def test_set(key):
+    plain = key if not isinstance(key, range) else list(key)
+    for value in (7.5, np.float32(3), "array", "list"):
+        expected = BASE.copy()
+        got = lamella.from_numpy(BASE.copy())
+        if value == "array":
+            value = -np.arange(expected[plain].size, dtype="float32").reshape(expected[plain].shape)
+            got[key] = lamella.tensor(value)
+        elif value == "list":
+            value = [4.0]
+            if expected[plain].ndim == 0:
+                value = 4.0
+            got[key] = value
+        else:
+            got[key] = value
+        expected[plain] = value
+        np.testing.assert_array_equal(got.numpy(), expected)
+
+
+def test_basic_keys_are_views():
+    x = lamella.from_numpy(BASE.copy())
+    for key in (0, slice(1, 2), ..., None, (0, slice(None), 1), slice(None), ()):
+        y = x[key]
+        assert y is not x and y.untyped_storage() is x.untyped_storage()
+    x[0][1] = -1
+    assert (x.numpy()[0, 1] == -1).all()
+
+
+def test_assignment_drops_leading_ones():
+    x = lamella.tensor([[1.0, 2.0], [3.0, 4.0]])
+    x[0] = lamella.tensor([[[5.0, 6.0]]])
+    x[1] = lamella.tensor([7])
+    assert x.tolist() == [[5.0, 6.0], [7.0, 7.0]]
+    x[[0, 1], [1, 0]] = lamella.tensor([8, 9])
+    assert x.tolist() == [[5.0, 8.0], [9.0, 7.0]]
+
+
+def test_augmented_assignment():
+    x = lamella.tensor([1.0, 2.0, 3.0])
+    x[1:] += 10
+    x[0] *= 3
+    assert x.tolist() == [3.0, 12.0, 13.0]
+
+
+@pytest.mark.parametrize(
+    ("key", "kind", "text"),
+    [
+        (2, IndexError, "index: expected an index from -2 to 1 for dimension 0, got 2"),
+        ((0, -4), IndexError, "index: expected an index from -3 to 2 for dimension 0, got -4"),
+        ((0,) * 5, IndexError, "index: expected at most 0 indices for a tensor of 0 dimensions"),
+        (slice(None, None, -1), ValueError, "slice: expected a step above 0, got -1"),
+        (slice(1.5, None), TypeError, "slice: expected bounds to be ints or None, got float"),
+        ((..., ...), IndexError, "index: expected at most one ellipsis ('...')"),
+        (
+            1.5,
+            TypeError,
+            "index: expected an int, a slice, None, ..., or a tensor or sequence of ints or bools, "
+            "got float",
+        ),
+        (
+            lamella.tensor([0.5]),
+            IndexError,
+            "index: expected tensors of integers or bools, got float32",
+        ),
+        (
+            lamella.tensor([True]),
+            IndexError,
+            "index: expected a mask of size 2 for dimension 0, got 1",
+        ),
+    ],
+)
+def test_errors(key, kind, text):
+    x = lamella.from_numpy(BASE.copy())
+    with pytest.raises(kind) as caught:
+        x[key]
+    assert str(caught.value) == text
+    with pytest.raises(kind):
+        x[key] = 0
+
+
+def test_no_dimensions():
+    x = lamella.tensor(3.0)
+    assert x[()].item() == 3.0 and x[...].item() == 3.0 and x[None].shape == (1,)
+    with pytest.raises(IndexError):
+        x[0]
+    x[...] = 4
+    assert x.item() == 4.0
+    with pytest.raises(TypeError, match="len: expected a tensor with dimensions"):
+        len(x)
+    with pytest.raises(TypeError, match="iter: expected a tensor with dimensions"):
+        iter(x)
+
+
+def test_iteration():
+    x = lamella.tensor([[1, 2], [3, 4]])
+    assert [row.tolist() for row in x] == [[1, 2], [3, 4]]
+    a, b = x
+    assert b.tolist() == [3, 4] and len(x) == 2
+    assert 3 in x and 5 not in x
+    with pytest.raises(TypeError, match="elements of a tensor cannot be deleted"):
+        del x[0]
+
+
+def test_random_keys():
+    hypothesis = pytest.importorskip("hypothesis")
+    from hypothesis import strategies as st
+
+    size = st.integers(0, 4)
+    item = st.one_of(
+        st.integers(-3, 3),
+        st.builds(
+            slice,
+            st.none() | st.integers(-5, 5),
+            st.none() | st.integers(-5, 5),
+            st.none() | st.integers(1, 3),
+        ),
+        st.none(),
+        st.just(...),
+        st.lists(st.integers(-2, 1), min_size=1, max_size=3),
+    )
+
+    @hypothesis.settings(deadline=None, max_examples=300)
+    @hypothesis.given(st.lists(size, max_size=4), st.lists(item, max_size=5))
+    def check(shape, key):
+        array = np.arange(int(np.prod(shape)), dtype="int64").reshape(shape)
+        # Beside a list NumPy takes an int for a list of one; PyTorch selects, and so do we.
+        if any(isinstance(item, list) for item in key):
+            key = [slice(None) if isinstance(item, int) else item for item in key]
+        key = tuple(key)
+        try:
+            expected = array[key]
+        except (IndexError, ValueError):
+            with pytest.raises((IndexError, RuntimeError, ValueError)):
+                lamella.from_numpy(array)[key]
+            return
+        got = lamella.from_numpy(array)[key]
+        assert tuple(got.shape) == expected.shape
+        assert got.tolist() == expected.tolist()
+
+    check()
