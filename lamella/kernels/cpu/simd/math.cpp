@@ -80,8 +80,20 @@ LAMELLA_VEC2(Hypot, v_hypot(a, b))
 
 LAMELLA_VEC1(Sigmoid, v_sigmoid(a))
 LAMELLA_VEC1(Silu, a * v_sigmoid(a))
-// x * Phi(x), Phi the normal distribution function.
-LAMELLA_VEC1(Gelu, a * T(0.5) * (1 + v_erf(a * T(0.70710678118654752440))))
+// x * Phi(x), Phi the normal distribution function. float32 takes Phi from a rational
+// approximation of erfc that is within 1.5e-7 (M. Abramowitz, I. Stegun, Handbook of Mathematical
+// Functions, 7.1.26): erf itself would cost five times as much.
+inline VecF normal_distribution(VecF x) {
+  VecF z = v_abs(x) * 0.70710678118654752440f;
+  VecF t = 1 / (1 + 0.3275911f * z);
+  VecF p = t * (0.254829592f +
+                t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
+  VecF tail = 0.5f * p * v_exp(-z * z);
+  return x < 0 ? tail : 1 - tail;
+}
+inline VecD normal_distribution(VecD x) { return 0.5 * v_erfc(x * -0.70710678118654752440); }
+// Below -20 the distribution is 0, which an infinite x must not multiply.
+LAMELLA_VEC1(Gelu, a < -20 ? Vec<T>{} : a * normal_distribution(a))
 // Its approximation (D. Hendrycks, K. Gimpel, Gaussian Error Linear Units, 2016, section 2).
 LAMELLA_VEC1(GeluTanh, a * T(0.5) * (1 + v_tanh(T(0.79788456080286535588) *
                                                 (a + T(0.044715) * a * a * a))))
