@@ -252,32 +252,33 @@ const lamella_operator* KnownOperator::get() {
   return op;
 }
 
-TensorBase call_known(KnownOperator& known, std::initializer_list<lamella_value> values) {
+TensorBase call_known(KnownOperator& known, const lamella_value* values, size_t count) {
   const lamella_operator* op = known.get();
   if (op == nullptr) return TensorBase();
   Frame frame;
-  for (const lamella_value& value : values) {
+  for (size_t i = 0; i < count; ++i) {
+    const lamella_value& value = values[i];
     if (value.tag == LAMELLA_TENSOR && value.as.tensor != nullptr) frame.see(value.as.tensor);
     if (value.tag == LAMELLA_TENSOR_LIST) {
       auto* list = static_cast<lamella_tensor* const*>(value.as.pointer);
-      for (uint32_t i = 0; i < value.size; ++i) {
-        if (list[i] != nullptr) frame.see(list[i]);
+      for (uint32_t k = 0; k < value.size; ++k) {
+        if (list[k] != nullptr) frame.see(list[k]);
       }
     }
     if (value.tag == LAMELLA_DEVICE) {
       frame.device = abi::device_keys(IValue::unpack_device(value.as.i));
     }
   }
-  if (values.size() != op->argument_count || op->return_count != 1) {
+  if (count != op->argument_count || op->return_count != 1) {
     PyErr_Format(PyExc_RuntimeError, "%s: expected %u arguments, got %zu", op->name,
-                 op->argument_count, values.size());
+                 op->argument_count, count);
     return TensorBase();
   }
   lamella_value result = none_value();
   uint64_t keys = call_keys(op, frame);
   lamella_status status = frame.work >= kWorkToReleaseGil
-                              ? run_without_gil(op, keys, values.begin(), &result)
-                              : abi::call_boxed(op, keys, values.begin(), &result);
+                              ? run_without_gil(op, keys, values, &result)
+                              : abi::call_boxed(op, keys, values, &result);
   if (status != LAMELLA_OK) {
     raise_status(status);
     return TensorBase();

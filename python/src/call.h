@@ -24,7 +24,10 @@ struct KnownOperator {
   const lamella_operator* get();
 };
 // Calls an operator whose one return is a tensor; an undefined one and an error set on failure.
-TensorBase call_known(KnownOperator& op, std::initializer_list<lamella_value> values);
+TensorBase call_known(KnownOperator& op, const lamella_value* values, size_t count);
+inline TensorBase call_known(KnownOperator& op, std::initializer_list<lamella_value> values) {
+  return call_known(op, values.begin(), values.size());
+}
 
 inline lamella_value tensor_value(lamella_tensor* tensor) {
   lamella_value v{{0}, 0, LAMELLA_TENSOR, 0, 0};

@@ -272,22 +272,38 @@ PyObject* simple(PyObject* self, PyObject* key, bool* done) {
   *done = false;
   if (!PySlice_Check(key) || tensor->ndim == 0) return nullptr;
   auto* slice = reinterpret_cast<PySliceObject*>(key);
-  lamella_value bounds[3];
+  // Filled in place: copying fresh values waits for the store buffer.
+  lamella_value values[5];
   PyObject* parts[] = {slice->start, slice->stop, slice->step};
   for (int i = 0; i < 3; ++i) {
-    if (parts[i] == Py_None) {
-      bounds[i] = i == 2 ? int_value(1) : none_value();
-      continue;
+    lamella_value& value = values[i + 2];
+    int64_t number = 1;
+    uint8_t tag = i == 2 ? LAMELLA_INT : LAMELLA_NONE;
+    if (parts[i] != Py_None) {
+      if (!PyLong_CheckExact(parts[i])) return nullptr;
+      int over = 0;
+      number = PyLong_AsLongLongAndOverflow(parts[i], &over);
+      if (over != 0 || (i == 2 && number <= 0)) return nullptr;
+      tag = LAMELLA_INT;
     }
-    if (!PyLong_CheckExact(parts[i])) return nullptr;
-    int over = 0;
-    int64_t number = PyLong_AsLongLongAndOverflow(parts[i], &over);
-    if (over != 0 || (i == 2 && number <= 0)) return nullptr;
-    bounds[i] = int_value(number);
+    value.as.i = number;
+    value.size = 0;
+    value.tag = tag;
+    value.flags = 0;
+    value.reserved = 0;
   }
   *done = true;
-  TensorBase result =
-      call_known(slice_op, {tensor_value(tensor), int_value(0), bounds[0], bounds[1], bounds[2]});
+  values[0].as.tensor = tensor;
+  values[0].size = 0;
+  values[0].tag = LAMELLA_TENSOR;
+  values[0].flags = 0;
+  values[0].reserved = 0;
+  values[1].as.i = 0;
+  values[1].size = 0;
+  values[1].tag = LAMELLA_INT;
+  values[1].flags = 0;
+  values[1].reserved = 0;
+  TensorBase result = call_known(slice_op, values, 5);
   return result.defined() ? wrap(std::move(result)) : nullptr;
 }
 
