@@ -21,7 +21,7 @@ globals().update(_C._functions(""))
 from math import e, inf, nan, pi  # noqa: E402, F401, I001
 
 from lamella import _tensor  # noqa: E402
-from lamella._utils import (  # noqa: E402
+from lamella._utils import (  # noqa: E402, F401
     explain,
     load_library,
     manual_seed,
