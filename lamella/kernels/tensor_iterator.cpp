@@ -108,6 +108,13 @@ void TensorIteratorBase::build_binary(const TensorBase& a, const TensorBase& b, 
 namespace {
 template <class T>
 void store_number(const Scalar& number, void* to) {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    // Integers wrap, as a tensor of int64 does when it takes the operation's dtype.
+    if (number.isIntegral(false)) {
+      *static_cast<T*>(to) = static_cast<T>(number.toLong());
+      return;
+    }
+  }
   *static_cast<T*>(to) = number.to<T>();
 }
 }  // namespace

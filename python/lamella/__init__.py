@@ -22,9 +22,15 @@ from math import e, inf, nan, pi  # noqa: E402, F401, I001
 
 from lamella import _tensor  # noqa: E402
 from lamella._utils import (  # noqa: E402, F401
+    broadcast_shapes,
+    broadcast_tensors,
+    einsum,
     explain,
     load_library,
     manual_seed,
+    meshgrid,
+    nonzero,
+    numel,
     seed,
     unload_library,
 )

@@ -26,6 +26,19 @@ def _array(self, dtype=None, copy=None):
     return array.copy() if copy else array
 
 
+def _array_wrap(self, array, context=None, return_scalar=False):
+    """What NumPy's functions make of a tensor becomes a tensor again."""
+    from lamella import from_numpy
+
+    return from_numpy(array) if array.ndim else from_numpy(array.reshape(1)).reshape(())
+
+
+def _nonzero(self, *, as_tuple=False):
+    from lamella._utils import nonzero
+
+    return nonzero(self, as_tuple=as_tuple)
+
+
 def _format(self, spec):
     if self.dim() == 0 and spec:
         return format(self.item(), spec)
@@ -89,7 +102,9 @@ def install():
         {
             "numpy": _numpy,
             "__array__": _array,
+            "__array_wrap__": _array_wrap,
             "__array_priority__": 1000,
+            "nonzero": _nonzero,
             "__format__": _format,
             "__reduce_ex__": _reduce_ex,
             "__deepcopy__": _deepcopy,

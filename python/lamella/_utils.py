@@ -104,3 +104,61 @@ class Explanation(str):
 def explain(op, *args, **kwargs):
     """What op(*args, **kwargs) would run and why, without running it."""
     return Explanation(_C._explain(op, *args, **kwargs))
+
+
+def numel(input):
+    """How many elements a tensor has."""
+    return input.numel()
+
+
+def broadcast_shapes(*shapes):
+    """The shape that shapes broadcast to."""
+    given = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    result = [1] * max(map(len, given), default=0)
+    for shape in given:
+        for i in range(-1, -1 - len(shape), -1):
+            if shape[i] not in (1, result[i]):
+                if result[i] != 1:
+                    raise RuntimeError(
+                        "broadcast_shapes: expected shapes that broadcast, got "
+                        + ", ".join(str(list(s)) for s in given)
+                    )
+                result[i] = shape[i]
+    return _C.Size(result)
+
+
+def _tensors(operands):
+    """f(a, b) and f([a, b]) are the same."""
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        return list(operands[0])
+    return list(operands)
+
+
+def einsum(equation, *operands):
+    """Sums of products of the operands' elements, as the equation says."""
+    return _shared["einsum"](equation, _tensors(operands))
+
+
+def meshgrid(*tensors, indexing=None):
+    """Grids of coordinates from one-dimensional tensors."""
+    if indexing is None:
+        return _shared["meshgrid"](_tensors(tensors))
+    return _shared["meshgrid"](_tensors(tensors), indexing=indexing)
+
+
+def broadcast_tensors(*tensors):
+    """The tensors, all expanded to the shape that they broadcast to."""
+    return _shared["broadcast_tensors"](_tensors(tensors))
+
+
+def nonzero(input, *, out=None, as_tuple=False):
+    """The indices of elements that are not zero: a row each, or a tensor for each dimension."""
+    if not as_tuple:
+        return _shared["nonzero"](input, out=out)
+    if out is not None:
+        raise TypeError("nonzero: expected no 'out' with 'as_tuple'")
+    return _shared["nonzero"](input if input.dim() else input.reshape(1)).unbind(1)
+
+
+# The operators behind the functions above.
+_shared = _C._functions("")

@@ -32,7 +32,8 @@ TensorBase need(TensorBase tensor) {
 
 class Indexer {
  public:
-  explicit Indexer(lamella_tensor* tensor) : current_(TensorBase::borrow(tensor)) {}
+  explicit Indexer(lamella_tensor* tensor)
+      : current_(TensorBase::borrow(tensor)), ndim_(current_.dim()) {}
 
   void apply(PyObject* key) {
     if (!PyTuple_Check(key)) {
@@ -87,7 +88,7 @@ class Indexer {
       for (Py_ssize_t i = at + 1; i < count; ++i) {
         if (items[i] == Py_Ellipsis) skipped = 0;  // reported when it is met
       }
-      if (skipped < 0) too_many(rest);
+      if (skipped < 0) too_many();
       dim_ += skipped;
     } else if (PyBool_Check(key)) {
       mask_of_no_dimensions(key == Py_True);
@@ -120,16 +121,15 @@ class Indexer {
                  Py_TYPE(key)->tp_name);
     throw Failed();
   }
-  [[noreturn]] void too_many(int64_t more) {
+  [[noreturn]] void too_many() {
     PyErr_Format(PyExc_IndexError,
                  "index: expected at most %lld indices for a tensor of %lld dimensions",
-                 static_cast<long long>(current_.dim()), static_cast<long long>(current_.dim()));
-    (void)more;
+                 static_cast<long long>(ndim_), static_cast<long long>(ndim_));
     throw Failed();
   }
 
   void select(int64_t index) {
-    if (dim_ >= current_.dim()) too_many(1);
+    if (dim_ >= current_.dim()) too_many();
     int64_t size = current_.impl()->sizes[dim_];
     if (index < -size || index >= size) {
       PyErr_Format(PyExc_IndexError,
@@ -162,7 +162,7 @@ class Indexer {
   }
 
   void slice(PyObject* key) {
-    if (dim_ >= current_.dim()) too_many(1);
+    if (dim_ >= current_.dim()) too_many();
     auto* slice = reinterpret_cast<PySliceObject*>(key);
     if (slice->start == Py_None && slice->stop == Py_None && slice->step == Py_None) {
       ++dim_;
@@ -227,11 +227,11 @@ class Indexer {
       throw Failed();
     }
     if (!is_bool(raw)) {
-      if (dim_ >= current_.dim()) too_many(1);
+      if (dim_ >= current_.dim()) too_many();
       collect(std::move(index));
       return;
     }
-    if (dim_ + raw->ndim > current_.dim()) too_many(raw->ndim);
+    if (dim_ + raw->ndim > current_.dim()) too_many();
     for (int d = 0; d < raw->ndim; ++d) {
       if (raw->sizes[d] != current_.impl()->sizes[dim_ + d]) {
         PyErr_Format(PyExc_IndexError,
@@ -253,6 +253,7 @@ class Indexer {
   }
 
   TensorBase current_;
+  int64_t ndim_;  // of the tensor that is indexed
   std::vector<TensorBase> indices_;
   int64_t dim_ = 0;
   bool seen_ellipsis_ = false;
@@ -384,6 +385,8 @@ int tensor_assign(PyObject* self, PyObject* key, PyObject* value) {
       if (!cast) throw Failed();
       source = tensor_ref(cast.get());
     }
+    // The indexed shape may have fewer dimensions than the view: no leading ones are left to fit.
+    source = fit(std::move(source), 0);
     std::vector<lamella_tensor*> storage;
     need(call_known(index_put_op, {tensor_value(view.impl()), indexer.index_list(storage),
                                    tensor_value(source.impl()), bool_value(false)}));

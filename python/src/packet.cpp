@@ -385,8 +385,16 @@ PyObject* call_packet(PyPacket* packet, PyObject* const* args, Py_ssize_t nargs,
                         packet->name, nargs == 0 ? "nothing" : Py_TYPE(args[0])->tp_name);
   }
   // The name's own characters: a compact string keeps them.
-  return call_table(*table, static_cast<const char*>(PyUnicode_DATA(packet->name)),
-                    packet->is_method, args, nargs, kwnames);
+  PyObject* result = call_table(*table, static_cast<const char*>(PyUnicode_DATA(packet->name)),
+                                packet->is_method, args, nargs, kwnames);
+  // Functions and methods give tuples of tensors, as PyTorch's do; lamella.ops keeps the list.
+  if (result != nullptr && PyList_CheckExact(result) && Py_TYPE(packet) != &PacketType &&
+      Py_TYPE(packet) != &OverloadType) [[unlikely]] {
+    PyObject* tuple = PyList_AsTuple(result);
+    Py_DECREF(result);
+    return tuple;
+  }
+  return result;
 }
 
 int add_packets(PyObject* module) {

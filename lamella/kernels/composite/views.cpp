@@ -81,7 +81,7 @@ Tensor _unsafe_view(const Tensor& self, IntArrayRef size) { return view(self, si
 Tensor _reshape_alias(const Tensor& self, IntArrayRef size, IntArrayRef stride) {
   LAMELLA_CHECK(size.size() == stride.size(),
                 "_reshape_alias: expected as many 'stride' as 'size', got ", stride, " for ", size);
-  return view_of(self, size, stride, self.storage_offset());
+  return Tensor(make_checked_view(self, size, stride, self.storage_offset()));
 }
 
 Tensor reshape(const Tensor& self, IntArrayRef shape) {

@@ -30,6 +30,9 @@ LAMELLA_META_FUNC(cat)(TensorList tensors, int64_t dim) {
     one_format &= tensor.suggest_memory_format() == model->suggest_memory_format();
   }
   if (model == nullptr) model = &tensors[0];
+  if (output_mode() != OutputMode::kFunctional && can_cast(dtype, maybe_get_output(0).dtype())) {
+    dtype = maybe_get_output(0).dtype();
+  }
   dim = maybe_wrap_dim(dim, model->dim(), "cat");
   native::Dims shape(model->sizes());
   int64_t total = 0;

@@ -141,8 +141,9 @@ void fill_range(const char* op, const Scalar& start, const Scalar& step, int64_t
 }  // namespace
 
 Tensor& arange_out(const Scalar& start, const Scalar& end, const Scalar& step, Tensor& out) {
+  // Only int64 rounds the ends before it counts, as in PyTorch; narrower integers do not.
   bool whole = is_integral(out.scalar_type(), true);
-  int64_t n = whole && !(start.isIntegral(true) && end.isIntegral(true) && step.isIntegral(true))
+  int64_t n = out.scalar_type() == kLong && !(start.isIntegral(true) && end.isIntegral(true) && step.isIntegral(true))
                   ? range_length("arange", start.toLong(), end.toLong(), step.toLong(), true, false)
                   : range_length("arange", start, end, step, whole, false);
   if (out.numel() != n) resize_tensor(TensorImpl::of(out), {n});

@@ -24,8 +24,11 @@ void check_source(const char* op, const Tensor& self, int64_t dim, const Tensor&
                 self.scalar_type(), ", got ", source.scalar_type());
   native::Dims expected(self.sizes());
   if (self.dim() > 0) expected[static_cast<size_t>(dim)] = index.numel();
-  LAMELLA_CHECK(source.sizes().equals(expected) ||
-                    (self.dim() <= 1 && source.dim() <= 1 && source.numel() == index.numel()),
+  LAMELLA_CHECK(self.dim() > 0 || index.numel() == 1, op,
+                ": expected 'index' to have one element for a 'self' without dimensions, got ",
+                index.numel());
+  bool scalar_like = self.dim() <= 1 && source.dim() <= 1 && source.numel() == index.numel();
+  LAMELLA_CHECK(scalar_like || source.sizes().equals(expected),
                 op, ": expected 'source' to be of shape ", expected, ", got ", source.sizes());
 }
 }  // namespace

@@ -27,6 +27,11 @@ ScalarType sum_dtype(const MetaBase& op, const Tensor& self, const MaybeType& dt
 // Integers add up in int64, whatever they are stored as.
 ScalarType sum_compute(ScalarType type) { return is_integral(type, true) ? kLong : type; }
 
+// What is summed for a result of `type`: numbers become booleans one by one, not through int64.
+Tensor addends(const Tensor& self, ScalarType type) {
+  return type == kBool && self.dtype() != kBool ? self.to(kBool) : self;
+}
+
 void set_reduced(MetaBase& op, const Tensor& self, DimMask mask, bool keepdim, ScalarType dtype) {
   native::ReducedShape shape = native::reduced_shape(self, mask, keepdim);
   op.set_output_raw_strided(0, shape.ref(), {}, TensorOptions(dtype).device(self.device()));
@@ -49,7 +54,7 @@ LAMELLA_META_OF2(sum, dim_IntList)(const Tensor& self, OptionalIntArrayRef dim, 
 }
 LAMELLA_IMPL_OF(sum_cpu)(const Tensor& self, OptionalIntArrayRef dim, bool, MaybeType,
                          const Tensor& out) {
-  native::reduce_tensor(native::sum_reduce_stub(kCPU), sum_compute(out.dtype()), self,
+  native::reduce_tensor(native::sum_reduce_stub(kCPU), sum_compute(out.dtype()), addends(self, out.dtype()),
                         native::reduced_dims("sum", dim, self.dim()), out);
 }
 
@@ -74,7 +79,7 @@ LAMELLA_META_OF2(prod, dim_int)(const Tensor& self, int64_t dim, bool keepdim, M
   set_reduced(*this, self, mask, keepdim, sum_dtype(*this, self, dtype));
 }
 LAMELLA_IMPL_OF(prod_cpu)(const Tensor& self, int64_t dim, bool, MaybeType, const Tensor& out) {
-  native::reduce_tensor(native::prod_reduce_stub(kCPU), sum_compute(out.dtype()), self,
+  native::reduce_tensor(native::prod_reduce_stub(kCPU), sum_compute(out.dtype()), addends(self, out.dtype()),
                         native::reduced_dims("prod", dim, self.dim()), out);
 }
 
