@@ -18,15 +18,11 @@ void check_softmax(const char* op, const Tensor& self, int64_t dim, bool half_to
 namespace meta {
 LAMELLA_META_FUNC(_softmax)(const Tensor& self, int64_t dim, bool half_to_float) {
   check_softmax("softmax", self, dim, half_to_float);
-  set_output_raw_strided(0, self.sizes(),
-                         native::strides_in_format(self.sizes(), self.suggest_memory_format()),
-                         self.options());
+  set_output_raw_strided(0, self.sizes(), {}, self.options());
 }
 LAMELLA_META_FUNC(_log_softmax)(const Tensor& self, int64_t dim, bool half_to_float) {
   check_softmax("log_softmax", self, dim, half_to_float);
-  set_output_raw_strided(0, self.sizes(),
-                         native::strides_in_format(self.sizes(), self.suggest_memory_format()),
-                         self.options());
+  set_output_raw_strided(0, self.sizes(), {}, self.options());
 }
 }  // namespace meta
 
