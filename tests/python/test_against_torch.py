@@ -1,4 +1,4 @@
-"""Operators on random inputs against PyTorch: values, dtypes, shapes, strides; both raise, or neither.
+"""Operators on random inputs against PyTorch: values, dtypes, shapes, strides, and errors.
 
 A row names an operator, how its arguments are made and the dtypes. Shapes are drawn with sizes of 0
 and 1 among them, layouts are contiguous, permuted, stepped, expanded or a slice.
@@ -10,7 +10,17 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from operator_cases import ALL, COMPLEX, REAL, WHOLE, clone_strided, compare, make, run, to_lamella  # noqa: E402
+from operator_cases import (  # noqa: E402
+    ALL,
+    COMPLEX,
+    REAL,
+    WHOLE,
+    clone_strided,
+    compare,
+    make,
+    run,
+    to_lamella,
+)
 
 DRAWS = 12
 EXACT = [torch.bool] + WHOLE
@@ -164,12 +174,20 @@ def looked_up(d):
 
 def picked(d):
     size = d.shape[0] if d.shape else 1
-    index = [d.random.randint(-1 if d.random.random() < 0.1 else 0, max(size - 1, 0)) for _ in range(3)]
+    index = [
+        d.random.randint(-1 if d.random.random() < 0.1 else 0, max(size - 1, 0)) for _ in range(3)
+    ]
     return [d.tensor(), 0, torch.tensor(index)]
 
 
 def sliced(d):
-    return [d.tensor(), d.dim(), d.random.randint(-5, 5), d.random.randint(-5, 5), d.random.randint(1, 3)]
+    return [
+        d.tensor(),
+        d.dim(),
+        d.random.randint(-5, 5),
+        d.random.randint(-5, 5),
+        d.random.randint(1, 3),
+    ]
 
 
 def written_dtype(d):
@@ -190,7 +208,11 @@ TABLE = [
         "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh"
         " atanh sigmoid sqrt rsqrt reciprocal erf erfc",
     ),
-    (unary, FRACTIONS, "silu gelu mish hardswish hardsigmoid softplus elu selu leaky_relu frac round"),
+    (
+        unary,
+        FRACTIONS,
+        "silu gelu mish hardswish hardsigmoid softplus elu selu leaky_relu frac round",
+    ),
     (unary, EXACT, "bitwise_not"),
     (unary, ALL, "sum all any count_nonzero nonzero argwhere unbind.int"),
     (binary, NUMBERS + COMPLEX, "add.Tensor sub.Tensor mul.Tensor"),
@@ -201,7 +223,11 @@ TABLE = [
     (binary, EXACT + FRACTIONS, "lt.Tensor le.Tensor gt.Tensor ge.Tensor"),
     (binary, EXACT, "bitwise_and.Tensor bitwise_or.Tensor bitwise_xor.Tensor"),
     (binary, ALL, "equal expand_as"),
-    (with_number, NUMBERS, "add.Scalar sub.Scalar mul.Scalar eq.Scalar lt.Scalar ge.Scalar fill.Scalar"),
+    (
+        with_number,
+        NUMBERS,
+        "add.Scalar sub.Scalar mul.Scalar eq.Scalar lt.Scalar ge.Scalar fill.Scalar",
+    ),
     (in_place, NUMBERS, "add_.Tensor sub_.Tensor mul_.Tensor copy_"),
     (written_dtype, ALL, "copy_"),
     (along, NUMBERS, "cumsum argmax argmin max.dim min.dim unsqueeze unbind.int"),
@@ -272,3 +298,67 @@ def loose(expected):
     """Sums in another order differ by more than one rounding."""
     kind = expected.dtype if isinstance(expected, torch.Tensor) else None
     return {torch.float32: (1e-5, 1e-5), torch.complex64: (2e-5, 2e-5)}.get(kind)
+
+
+def same(f):
+    """f(module) gives the same by PyTorch and by Lamella."""
+    import lamella
+
+    compare(f(lamella), f(torch), True)
+
+
+def test_numbers_wrap_to_narrow_integers():
+    same(lambda m: m.ones(2, dtype=m.uint8) + 300)
+    same(lambda m: m.ones(2, dtype=m.int8) - 129)
+
+
+def test_sums_to_bool_convert_each_element():
+    same(lambda m: m.sum(m.tensor([0.5, 0.25]), dtype=m.bool))
+    same(lambda m: m.sum(m.tensor([0j, 1j]), dtype=m.bool))
+    same(lambda m: m.prod(m.tensor([0.5, 0.25]), dtype=m.bool))
+
+
+def test_arange_counts_before_it_rounds_except_in_int64():
+    same(lambda m: m.arange(0, 2.5, dtype=m.int32))
+    same(lambda m: m.arange(0, 2.5, dtype=m.int64))
+
+
+def test_functions_give_tuples_of_tensors():
+    for made in (
+        lambda m: m.arange(5).split(2),
+        lambda m: m.chunk(m.arange(5), 2),
+        lambda m: m.where(m.tensor([True, False])),
+        lambda m: m.nonzero(m.tensor([[1, 0], [2, 3]]), as_tuple=True),
+        lambda m: m.meshgrid(m.arange(2), m.arange(3), indexing="ij"),
+        lambda m: m.broadcast_tensors(m.ones(2, 1), m.ones(3)),
+    ):
+        import lamella
+
+        assert type(made(lamella)) is type(made(torch)) is tuple
+        same(made)
+    same(lambda m: m.einsum("ij,jk->ik", m.ones(2, 3), m.ones(3, 4)))
+    same(lambda m: tuple(m.broadcast_shapes((2, 1), (3,), 1)))
+
+
+def test_outputs_of_cat_may_be_of_another_dtype():
+    same(lambda m: m.cat([m.arange(2)], out=m.empty(0, dtype=m.int16)))
+
+
+def test_a_value_with_leading_ones_fits_an_index():
+    def assigned(m):
+        x = m.arange(4.0)
+        x[x > 1] = m.tensor([[9.0]])
+        x[m.tensor([0, 1])] = m.ones(1, 1, 2)
+        return x
+
+    same(assigned)
+
+
+def test_index_add_without_dimensions_takes_one_index():
+    import lamella
+
+    with pytest.raises(RuntimeError) as caught:
+        lamella.tensor(1).index_add(0, lamella.tensor([0, 0]), lamella.tensor(5))
+    assert str(caught.value) == (
+        "index_add: expected 'index' to have one element for a 'self' without dimensions, got 2"
+    )
