@@ -289,8 +289,11 @@ TensorBase make_tensor(Storage* storage, IntArrayRef sizes, IntArrayRef strides,
   return guard.done();
 }
 
-TensorBase make_view_as(const TensorBase& base, IntArrayRef sizes, IntArrayRef strides,
-                        int64_t storage_offset, ScalarType dtype) {
+namespace {
+// Views of more than kInlineDims dimensions.
+LAMELLA_NOINLINE TensorBase make_deep_view(const TensorBase& base, IntArrayRef sizes,
+                                           IntArrayRef strides, int64_t storage_offset,
+                                           ScalarType dtype) {
   const lamella_tensor* b = base.impl();
   Guard guard{allocate_impl(dtype,
                             Device(static_cast<DeviceType>(b->device_type), b->device_index),
@@ -305,6 +308,40 @@ TensorBase make_view_as(const TensorBase& base, IntArrayRef sizes, IntArrayRef s
   }
   point_at_data(t);
   return guard.done();
+}
+}  // namespace
+
+TensorBase make_view_as(const TensorBase& base, IntArrayRef sizes, IntArrayRef strides,
+                        int64_t storage_offset, ScalarType dtype) {
+  size_t n = sizes.size();
+  LAMELLA_INTERNAL_ASSERT(n == strides.size(), "sizes ", sizes, ", strides ", strides);
+  if (LAMELLA_UNLIKELY(n > TensorImpl::kInlineDims)) {
+    return make_deep_view(base, sizes, strides, storage_offset, dtype);
+  }
+  // Every field is written once, from here on nothing throws.
+  const lamella_tensor* b = base.impl();
+  auto* t = static_cast<TensorImpl*>(detail::pool_allocate(kImplClass));
+  int64_t numel = 1;
+  for (size_t d = 0; d < n; ++d) {
+    int64_t size = sizes[d];
+    t->inline_sizes[d] = size;
+    t->inline_strides[d] = strides[d];
+    numel *= size;
+  }
+  char* data = nullptr;
+  if (b->storage != nullptr) {
+    storage_retain(b->storage);
+    if (auto* first = static_cast<char*>(b->storage->data)) {
+      data = first + static_cast<size_t>(storage_offset) * element_size(dtype);
+    }
+  }
+  uint32_t flags = (b->flags & kInheritedFlags) | shape_flags(sizes, strides, numel);
+  init_header(t, dtype, Device(static_cast<DeviceType>(b->device_type), b->device_index),
+              b->key_set & ~kRequiresGradBits, flags, static_cast<int32_t>(n), numel, b->storage,
+              data);
+  t->storage_offset = storage_offset;
+  t->layout = b->layout;
+  return TensorBase::adopt(t);
 }
 
 TensorBase make_view(const TensorBase& base, IntArrayRef sizes, IntArrayRef strides,

@@ -5,8 +5,11 @@
 namespace lamella {
 namespace {
 
+// For shapes with elements that are not contiguous.
 bool is_dense(IntArrayRef sizes, IntArrayRef strides) {
   size_t n = sizes.size();
+  if (n == 1) return false;
+  if (n == 2) return sizes[0] > 1 && sizes[1] > 1 && strides[0] == 1 && strides[1] == sizes[0];
   size_t order[64];
   // Insertion sort by stride; dimensions of size 0 or 1 come last and decide nothing.
   for (size_t i = 0; i < n; ++i) {
