@@ -9,7 +9,8 @@
 //   | int64_t, bool, double                 | i b d| int64_t, int64_t, double                   |
 //   | ScalarType, Layout, MemoryFormat      | y l m| int64_t                                    |
 //   | Device                                | v    | int64_t: type | index << 8                 |
-//   | optional of the scalars above         | ?i   | {value, int64_t has}                       |
+//   | optional<int64_t>, optional<double>   | ?i ?d| {value, int64_t has}                       |
+//   | optional of b y l m v                 | ?b   | int64_t, INT64_MIN for none                |
 //   | Scalar, optional<Scalar>              | S ?S | lamella_scalar by value, tag 0 for none    |
 //   | string_view, string                   | s    | {const char*, size}                        |
 //   | IntArrayRef, ArrayRef<double>, bools  | I D B| {pointer, size}                            |
@@ -232,27 +233,52 @@ struct Param<T, std::enable_if_t<is_word<T>>> {
     return unbox_word(v, Word<T>::tag, form);
   }
 };
-template <class T>
-struct Param<std::optional<T>, std::enable_if_t<is_word<T>>> {
+// The whole range of an optional int is in use; the other words leave one value free for none.
+template <>
+struct Param<std::optional<int64_t>> {
   using Form = Maybe<int64_t>;
-  static constexpr const char* code() { return Word<T>::optional_code(); }
-  static Form pack(const std::optional<T>& value) {
-    return value ? Form{Word<T>::to(*value), 1} : Form{0, 0};
+  static constexpr const char* code() { return "?i"; }
+  static Form pack(const std::optional<int64_t>& value) {
+    return value ? Form{*value, 1} : Form{0, 0};
   }
   struct Holder {
     explicit Holder(Form form) {
-      if (form.has) held = Word<T>::from(form.value);
+      if (form.has) held = form.value;
+    }
+    std::optional<int64_t>& get() { return held; }
+    std::optional<int64_t> held;
+  };
+  static lamella_value box(Form form) {
+    return form.has ? box_int(LAMELLA_INT, form.value) : box_none();
+  }
+  static bool unbox(const lamella_value& v, Form* form) {
+    form->has = v.tag != LAMELLA_NONE;
+    form->value = 0;
+    return !form->has || unbox_word(v, LAMELLA_INT, &form->value);
+  }
+};
+inline constexpr int64_t kNoWord = INT64_MIN;
+template <class T>
+struct Param<std::optional<T>, std::enable_if_t<is_word<T> && !std::is_same_v<T, int64_t>>> {
+  using Form = int64_t;
+  static constexpr const char* code() { return Word<T>::optional_code(); }
+  static Form pack(const std::optional<T>& value) {
+    return value ? Word<T>::to(*value) : kNoWord;
+  }
+  struct Holder {
+    explicit Holder(Form form) {
+      if (form != kNoWord) held = Word<T>::from(form);
     }
     std::optional<T>& get() { return held; }
     std::optional<T> held;
   };
   static lamella_value box(Form form) {
-    return form.has ? box_int(Word<T>::tag, form.value) : box_none();
+    return form != kNoWord ? box_int(Word<T>::tag, form) : box_none();
   }
   static bool unbox(const lamella_value& v, Form* form) {
-    form->has = v.tag != LAMELLA_NONE;
-    form->value = 0;
-    return !form->has || unbox_word(v, Word<T>::tag, &form->value);
+    if (v.tag != LAMELLA_NONE) return unbox_word(v, Word<T>::tag, form);
+    *form = kNoWord;
+    return true;
   }
 };
 

@@ -47,7 +47,9 @@ TEST(ComputeViewStrides, Table) {
     Dims out;
     bool fits = compute_view_strides(row.sizes, row.strides, row.shape, out);
     EXPECT_EQ(fits, !row.expected.empty()) << str(row.sizes, row.strides, row.shape);
-    if (fits) EXPECT_EQ(out.ref(), IntArrayRef(row.expected)) << str(row.sizes, row.strides);
+    if (fits) {
+      EXPECT_EQ(out.ref(), IntArrayRef(row.expected)) << str(row.sizes, row.strides);
+    }
   }
 }
 
