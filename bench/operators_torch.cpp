@@ -41,10 +41,10 @@ int main() {
   double direct = median_ns([&] { sum += noop(a, b); });
   report("typed call over direct", median_ns([&] { sum += op.call(a, b); }) - direct);
   report("boxed call over direct", median_ns([&] {
-           torch::jit::Stack stack{a, b};
-           op.callBoxed(&stack);
-           sum += stack[0].toInt();
-         }) - direct);
+                                     torch::jit::Stack stack{a, b};
+                                     op.callBoxed(&stack);
+                                     sum += stack[0].toInt();
+                                   }) - direct);
   report("typed call of a boxed-only kernel over direct",
          median_ns([&] { sum += boxed_op.call(a, b); }) - direct);
   {

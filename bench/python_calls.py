@@ -43,7 +43,11 @@ def shared_rows(names: dict[str, Any], shape: str) -> None:
         report(f"a + b, {label}", f"a{size} + b{size}", names)
         report(f"a + 1.5, {label}", f"a{size} + 1.5", names)
         report(f"add(out=), {label}", f"m.add(a{size}, b{size}, out=o{size})", names)
-    report("transpose", "matrix.transpose(1, 0)" if shape == "numpy" else "matrix.transpose(0, 1)", names)
+    report(
+        "transpose",
+        "matrix.transpose(1, 0)" if shape == "numpy" else "matrix.transpose(0, 1)",
+        names,
+    )
     report("a[1:3]", "a64[1:3]", names)
     report("reshape", "a64.reshape(8, 8)", names)
     report("empty(4)", "m.empty(4)", names)

@@ -107,7 +107,9 @@ def cpp_rows(table: Table, build: Path, folder: Path) -> None:
         ("a layer that does not apply", 0.5),
     ]:
         table.limit(row, dispatch.get(row), limit, "ns", peer(row) if row in torch else "")
-    table.row("find by name", "-", f"{dispatch.get('find by name', 0):.1f} ns", peer("find by name"), None)
+    table.row(
+        "find by name", "-", f"{dispatch.get('find by name', 0):.1f} ns", peer("find by name"), None
+    )
     table.section("operators, C++")
     for row, factor in [
         ("add, 1 element", 0.07),
@@ -132,7 +134,10 @@ def instruction_rows(table: Table, build: Path) -> None:
     from count_instructions import instructions_per_call
 
     program = build / "bench" / "bench_dispatch"
-    counts = {row: instructions_per_call(program, row) for row in ("direct", "typed", "boxed", "into_boxed", "layer")}
+    counts = {
+        row: instructions_per_call(program, row)
+        for row in ("direct", "typed", "boxed", "into_boxed", "layer")
+    }
     if any(count is None for count in counts.values()):
         table.row("instructions of the dispatch rows", "-", "not run", "valgrind not found", None)
         return
@@ -162,14 +167,28 @@ def python_rows(table: Table, build: Path) -> None:
     for row in ("transpose", "a[1:3]", "reshape", "empty(4)"):
         table.ratio(row, ours.get(row), 0.95, "NumPy", numpy.get(row))
     table.ratio(
-        "add of another library", ours.get("custom add"), 1.1, "built-in", ours.get("built-in add, bound")
+        "add of another library",
+        ours.get("custom add"),
+        1.1,
+        "built-in",
+        ours.get("built-in add, bound"),
     )
     table.ratio(
-        "custom no-op", ours.get("custom no-op"), 0.6, "tvm-ffi", results["tvm_ffi"].get("custom no-op")
+        "custom no-op",
+        ours.get("custom no-op"),
+        0.6,
+        "tvm-ffi",
+        results["tvm_ffi"].get("custom no-op"),
     )
     for row in ("add(a, b), 1 element", "transpose", "custom no-op", "sum"):
         if row in torch and row in ours:
-            table.row(f"{row} beside torch", "-", f"{ours[row]:.1f} ns", f"torch {torch[row]:.1f} ns", None)
+            table.row(
+                f"{row} beside torch",
+                "-",
+                f"{ours[row]:.1f} ns",
+                f"torch {torch[row]:.1f} ns",
+                None,
+            )
 
 
 def import_ms(module: str) -> float | None:
@@ -228,9 +247,19 @@ LAMELLA_LIBRARY_IMPL(bench_compile, CPU, m) { m.impl("twice", LAMELLA_FN(twice))
 def build_rows(table: Table, build: Path, folder: Path) -> None:
     table.section("building an extension")
     everything = "#include <lamella/lamella.h>\n" + BODY % "lamella::add(self, self)"
-    one = "#include <lamella/library.h>\n#include <lamella/api/ops/add.h>\n" + BODY % "lamella::add(self, self)"
-    table.limit("compile one file, everything included", compile_seconds(everything, build, folder), 0.6, "s")
-    table.limit("compile one file, one header per operator", compile_seconds(one, build, folder), 0.3, "s")
+    one = (
+        "#include <lamella/library.h>\n#include <lamella/api/ops/add.h>\n"
+        + BODY % "lamella::add(self, self)"
+    )
+    table.limit(
+        "compile one file, everything included",
+        compile_seconds(everything, build, folder),
+        0.6,
+        "s",
+    )
+    table.limit(
+        "compile one file, one header per operator", compile_seconds(one, build, folder), 0.3, "s"
+    )
     bare = "#include <optional>\n#include <string>\n#include <tuple>\n#include <vector>\n"
     seconds = compile_seconds(bare, build, folder)
     if seconds is not None:
@@ -243,7 +272,9 @@ def main() -> None:
     parser.add_argument("--only", choices=["cpp", "python", "size", "build"])
     options = parser.parse_args()
     with open("/proc/cpuinfo") as info:
-        model = next((line.split(":")[1].strip() for line in info if line.startswith("model name")), "?")
+        model = next(
+            (line.split(":")[1].strip() for line in info if line.startswith("model name")), "?"
+        )
     print(f"{model}, {os.cpu_count()} cores, Python {sysconfig.get_python_version()}, one thread")
     table = Table()
     with tempfile.TemporaryDirectory() as name:
@@ -256,7 +287,10 @@ def main() -> None:
             size_rows(table, options.build)
         if options.only in (None, "build"):
             build_rows(table, options.build, folder)
-    print(f"\n{len(table.missed)} rows short" + (": " + "; ".join(table.missed) if table.missed else ""))
+    print(
+        f"\n{len(table.missed)} rows short"
+        + (": " + "; ".join(table.missed) if table.missed else "")
+    )
 
 
 if __name__ == "__main__":

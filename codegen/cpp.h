@@ -79,8 +79,8 @@ int tensor_options_at(const FunctionSchema& schema);
 const NativeFunction* structured_root(const NativeFunction& function, const Model& model);
 // Is a structured operator's kernel for this key one with a meta and an impl function?
 bool is_structured_key(std::string_view key);
-// The kernels of a structured root by key: those in its table, and for `ufunc_inner_loop`, where the
-// table has none, ufunc_NAME_CPU and ufunc_NAME_CUDA.
+// The kernels of a structured root by key: those in its table, and for `ufunc_inner_loop`, where
+// the table has none, ufunc_NAME_CPU and ufunc_NAME_CUDA.
 std::vector<std::pair<std::string, Kernel>> structured_kernels(const NativeFunction& root);
 // The arguments of the functional form.
 std::vector<Parameter> functional_parameters(const NativeFunction& root);

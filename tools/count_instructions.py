@@ -17,8 +17,13 @@ def _total(program: Path, row: str, calls: int) -> int:
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
             [
-                "valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out",
-                str(program.resolve()), "count", row, str(calls),
+                "valgrind",
+                "--tool=callgrind",
+                f"--callgrind-out-file={folder}/out",
+                str(program.resolve()),
+                "count",
+                row,
+                str(calls),
             ],  # fmt: skip
             capture_output=True,
             text=True,

@@ -49,8 +49,8 @@ class TensorAccessor<T, 1> {
 template <class T, size_t N>
 TensorAccessor<T, N> TensorBase::accessor() const {
   static_assert(N > 0, "a tensor without dimensions has data_ptr<T>()");
-  LAMELLA_CHECK(dim() == static_cast<int64_t>(N), "accessor: expected ", N,
-                " dimensions, got ", dim());
+  LAMELLA_CHECK(dim() == static_cast<int64_t>(N), "accessor: expected ", N, " dimensions, got ",
+                dim());
   LAMELLA_CHECK(is_cpu(), "accessor: expected a tensor on cpu, got ", device());
   return {typed<T>("accessor"), impl()->sizes, impl()->strides};
 }

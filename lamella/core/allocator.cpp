@@ -101,8 +101,8 @@ class LargeBlocks {
     throw OutOfMemoryError(str("could not allocate ", bytes, " bytes on cpu"));
   }
   static size_t default_limit() {
-    auto physical = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) *
-                    static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    auto physical =
+        static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
     return physical / 8 < kMostCached ? physical / 8 : kMostCached;
   }
   void trim() {
@@ -121,8 +121,8 @@ class LargeBlocks {
 #else
     // Blocks of huge pages begin on one: map more, then cut the ends off.
     size_t extra = bytes >= kHugePage ? kHugePage : 0;
-    void* raw = mmap(nullptr, bytes + extra, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                     -1, 0);
+    void* raw =
+        mmap(nullptr, bytes + extra, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (raw == MAP_FAILED) return nullptr;
     if (extra == 0) return raw;
     auto begin = reinterpret_cast<uintptr_t>(raw);

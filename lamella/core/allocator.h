@@ -37,8 +37,8 @@ void* cpu_allocate(size_t bytes);
 void cpu_free(void* data, size_t bytes) noexcept;
 
 struct CpuMemoryStatistics {
-  int64_t bytes_in_use;       // handed out, rounded up to size classes
-  int64_t bytes_cached;       // kept for reuse, centrally and in all threads
+  int64_t bytes_in_use;         // handed out, rounded up to size classes
+  int64_t bytes_cached;         // kept for reuse, centrally and in all threads
   uint64_t system_allocations;  // since the start: blocks that no cache could serve
 };
 CpuMemoryStatistics cpu_memory_statistics();

@@ -25,22 +25,22 @@ class ArrayRef final {
   using const_iterator = const T*;
 
   constexpr ArrayRef() = default;
-  constexpr ArrayRef(const T& one) : data_(&one), size_(1) {}                   // NOLINT
+  constexpr ArrayRef(const T& one) : data_(&one), size_(1) {}  // NOLINT
   constexpr ArrayRef(const T* data, size_t size) : data_(data), size_(size) {}
   constexpr ArrayRef(const T* first, const T* last)
       : data_(first), size_(static_cast<size_t>(last - first)) {}
   template <class A>
-  ArrayRef(const std::vector<T, A>& list)                                       // NOLINT
+  ArrayRef(const std::vector<T, A>& list)  // NOLINT
       : data_(list.data()), size_(list.size()) {
     static_assert(!std::is_same_v<T, bool>, "std::vector<bool> has no elements to refer to");
   }
   template <size_t N>
   constexpr ArrayRef(const std::array<T, N>& list) : data_(list.data()), size_(N) {}  // NOLINT
   template <size_t N>
-  constexpr ArrayRef(const T (&list)[N]) : data_(list), size_(N) {}             // NOLINT
+  constexpr ArrayRef(const T (&list)[N]) : data_(list), size_(N) {}  // NOLINT
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winit-list-lifetime"
-  constexpr ArrayRef(const std::initializer_list<T>& list)                      // NOLINT
+  constexpr ArrayRef(const std::initializer_list<T>& list)  // NOLINT
       : data_(list.begin() == list.end() ? nullptr : list.begin()), size_(list.size()) {}
 #pragma GCC diagnostic pop
 
@@ -102,18 +102,18 @@ template <class T>
 class OptionalArrayRef final {
  public:
   constexpr OptionalArrayRef() = default;
-  constexpr OptionalArrayRef(std::nullopt_t) {}                                 // NOLINT
-  constexpr OptionalArrayRef(ArrayRef<T> list) : list_(list), has_(true) {}     // NOLINT
+  constexpr OptionalArrayRef(std::nullopt_t) {}                              // NOLINT
+  constexpr OptionalArrayRef(ArrayRef<T> list) : list_(list), has_(true) {}  // NOLINT
   template <class L>
-  constexpr OptionalArrayRef(const std::optional<L>& list)                      // NOLINT
+  constexpr OptionalArrayRef(const std::optional<L>& list)  // NOLINT
       : list_(list.has_value() ? ArrayRef<T>(*list) : ArrayRef<T>()), has_(list.has_value()) {}
-  constexpr OptionalArrayRef(const T& one) : list_(one), has_(true) {}          // NOLINT
-  OptionalArrayRef(const std::vector<T>& list) : list_(list), has_(true) {}     // NOLINT
+  constexpr OptionalArrayRef(const T& one) : list_(one), has_(true) {}       // NOLINT
+  OptionalArrayRef(const std::vector<T>& list) : list_(list), has_(true) {}  // NOLINT
   template <size_t N>
   constexpr OptionalArrayRef(const std::array<T, N>& list) : list_(list), has_(true) {}  // NOLINT
   template <size_t N>
-  constexpr OptionalArrayRef(const T (&list)[N]) : list_(list), has_(true) {}   // NOLINT
-  constexpr OptionalArrayRef(const std::initializer_list<T>& list)              // NOLINT
+  constexpr OptionalArrayRef(const T (&list)[N]) : list_(list), has_(true) {}  // NOLINT
+  constexpr OptionalArrayRef(const std::initializer_list<T>& list)             // NOLINT
       : list_(list), has_(true) {}
 
   constexpr bool has_value() const { return has_; }

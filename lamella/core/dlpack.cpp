@@ -14,9 +14,12 @@ struct DeviceRow {
   int32_t code;
 };
 constexpr DeviceRow kDevices[] = {
-    {DeviceType::CPU, kDeviceCpu},         {DeviceType::CUDA, kDeviceCuda},
-    {DeviceType::HIP, kDeviceRocm},        {DeviceType::Vulkan, kDeviceVulkan},
-    {DeviceType::MPS, kDeviceMetal},       {DeviceType::XPU, kDeviceOneApi},
+    {DeviceType::CPU, kDeviceCpu},
+    {DeviceType::CUDA, kDeviceCuda},
+    {DeviceType::HIP, kDeviceRocm},
+    {DeviceType::Vulkan, kDeviceVulkan},
+    {DeviceType::MPS, kDeviceMetal},
+    {DeviceType::XPU, kDeviceOneApi},
     {DeviceType::PrivateUse1, kDeviceExtension},
 };
 
@@ -79,13 +82,8 @@ M* make_exported(const TensorBase& tensor) {
     exported->strides[d] = exported->shape[d] < 2 ? 1 : tensor.strides()[static_cast<size_t>(d)];
   }
   M& m = exported->managed;
-  m.tensor = {tensor.data_ptr(),
-              device,
-              static_cast<int32_t>(tensor.dim()),
-              type,
-              exported->shape,
-              exported->strides,
-              0};
+  m.tensor = {tensor.data_ptr(), device, static_cast<int32_t>(tensor.dim()), type, exported->shape,
+              exported->strides, 0};
   m.context = exported.get();
   m.deleter = &delete_exported<M>;
   return &exported.release()->managed;
@@ -114,14 +112,12 @@ TensorBase make_imported(M* managed, uint8_t flags) {
   void* data = t.data == nullptr ? nullptr : static_cast<char*>(t.data) + t.byte_offset;
   LAMELLA_CHECK(data != nullptr || numel == 0, "from_dlpack: expected data for ", numel,
                 " elements, got a null pointer");
-  LAMELLA_CHECK(reinterpret_cast<uintptr_t>(data) %
-                        (element_size(to_real_type(dtype))) == 0,
+  LAMELLA_CHECK(reinterpret_cast<uintptr_t>(data) % (element_size(to_real_type(dtype))) == 0,
                 "from_dlpack: expected data aligned to its elements of ",
                 element_size(to_real_type(dtype)), " bytes");
   // From here on nothing fails but the system, so the deleter is the storage's.
-  Storage* storage =
-      make_foreign_storage(data, static_cast<size_t>(elements) * element_size(dtype), device,
-                           nullptr, managed);
+  Storage* storage = make_foreign_storage(data, static_cast<size_t>(elements) * element_size(dtype),
+                                          device, nullptr, managed);
   storage->flags |= flags;
   TensorBase tensor =
       make_tensor(storage, sizes, strides, 0, dtype, default_key_set(device.type()));
@@ -191,8 +187,8 @@ ManagedVersioned* export_tensor_versioned(const TensorBase& tensor, bool copied)
   auto* managed = make_exported<ManagedVersioned>(tensor);
   managed->major = kMajorVersion;
   managed->minor = kMinorVersion;
-  managed->flags = (is_read_only(tensor) ? uint64_t{kFlagReadOnly} : 0) |
-                   (copied ? uint64_t{kFlagCopied} : 0);
+  managed->flags =
+      (is_read_only(tensor) ? uint64_t{kFlagReadOnly} : 0) | (copied ? uint64_t{kFlagCopied} : 0);
   return managed;
 }
 

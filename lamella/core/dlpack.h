@@ -79,7 +79,8 @@ static_assert(sizeof(ManagedVersioned) == 80 && offsetof(ManagedVersioned, tenso
 // The unversioned form cannot say "read only" and refuses such a tensor.
 LAMELLA_PRIVATE_API Managed* export_tensor(const TensorBase& tensor);
 // `copied`: the tensor was copied for this exchange.
-LAMELLA_PRIVATE_API ManagedVersioned* export_tensor_versioned(const TensorBase& tensor, bool copied = false);
+LAMELLA_PRIVATE_API ManagedVersioned* export_tensor_versioned(const TensorBase& tensor,
+                                                              bool copied = false);
 
 // A tensor over another library's memory; runs the deleter once when the last alias is gone. If
 // this throws, the structure still belongs to the caller and its deleter has not run.

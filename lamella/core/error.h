@@ -126,10 +126,10 @@ class LAMELLA_PUBLIC Error : public std::exception {
   lamella_status status_;
 };
 
-#define LAMELLA_ERROR_CLASS(Name, code)                             \
-  class LAMELLA_PUBLIC Name : public Error {                        \
-   public:                                                          \
-    explicit Name(std::string m) : Error(code, std::move(m)) {}     \
+#define LAMELLA_ERROR_CLASS(Name, code)                         \
+  class LAMELLA_PUBLIC Name : public Error {                    \
+   public:                                                      \
+    explicit Name(std::string m) : Error(code, std::move(m)) {} \
   };
 LAMELLA_ERROR_CLASS(IndexError, LAMELLA_INDEX_ERROR)
 LAMELLA_ERROR_CLASS(ValueError, LAMELLA_VALUE_ERROR)
@@ -150,15 +150,24 @@ namespace detail {
 [[noreturn]] LAMELLA_COLD inline void throw_status(lamella_status status) {
   std::string text = lamella_error_text();
   switch (status) {
-    case LAMELLA_INDEX_ERROR: throw IndexError(std::move(text));
-    case LAMELLA_VALUE_ERROR: throw ValueError(std::move(text));
-    case LAMELLA_TYPE_ERROR: throw TypeError(std::move(text));
-    case LAMELLA_NOT_IMPLEMENTED: throw NotImplementedError(std::move(text));
-    case LAMELLA_OUT_OF_MEMORY: throw OutOfMemoryError(std::move(text));
-    case LAMELLA_INTERNAL_ERROR: throw InternalError(std::move(text));
-    case LAMELLA_FOREIGN_ERROR: throw ForeignError(std::move(text));
-    case LAMELLA_LINALG_ERROR: throw LinAlgError(std::move(text));
-    default: throw Error(std::move(text));
+    case LAMELLA_INDEX_ERROR:
+      throw IndexError(std::move(text));
+    case LAMELLA_VALUE_ERROR:
+      throw ValueError(std::move(text));
+    case LAMELLA_TYPE_ERROR:
+      throw TypeError(std::move(text));
+    case LAMELLA_NOT_IMPLEMENTED:
+      throw NotImplementedError(std::move(text));
+    case LAMELLA_OUT_OF_MEMORY:
+      throw OutOfMemoryError(std::move(text));
+    case LAMELLA_INTERNAL_ERROR:
+      throw InternalError(std::move(text));
+    case LAMELLA_FOREIGN_ERROR:
+      throw ForeignError(std::move(text));
+    case LAMELLA_LINALG_ERROR:
+      throw LinAlgError(std::move(text));
+    default:
+      throw Error(std::move(text));
   }
 }
 
@@ -225,9 +234,9 @@ template <class... A>
 }
 }  // namespace detail
 
-#define LAMELLA_CHECK_AS(type, condition, ...)                                  \
-  do {                                                                          \
-    if (LAMELLA_UNLIKELY(!(condition)))                                         \
+#define LAMELLA_CHECK_AS(type, condition, ...)                                      \
+  do {                                                                              \
+    if (LAMELLA_UNLIKELY(!(condition)))                                             \
       ::lamella::detail::check_failed<type>(#condition __VA_OPT__(, ) __VA_ARGS__); \
   } while (false)
 
@@ -250,11 +259,10 @@ template <class... A>
 #define LAMELLA_ERROR(...) \
   ::lamella::detail::check_failed<::lamella::Error>("no error" __VA_OPT__(, ) __VA_ARGS__)
 
-#define LAMELLA_INTERNAL_ASSERT(condition, ...)                                      \
-  do {                                                                               \
-    if (LAMELLA_UNLIKELY(!(condition)))                                              \
-      ::lamella::detail::assert_failed(__FILE__, __LINE__,                           \
-                                       #condition __VA_OPT__(, ) __VA_ARGS__);       \
+#define LAMELLA_INTERNAL_ASSERT(condition, ...)                                                    \
+  do {                                                                                             \
+    if (LAMELLA_UNLIKELY(!(condition)))                                                            \
+      ::lamella::detail::assert_failed(__FILE__, __LINE__, #condition __VA_OPT__(, ) __VA_ARGS__); \
   } while (false)
 
 // The same in debug builds only.

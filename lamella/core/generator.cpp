@@ -109,8 +109,8 @@ std::vector<uint8_t> CpuGenerator::get_state() const {
 }
 
 void CpuGenerator::set_state(const uint8_t* bytes, size_t size) {
-  LAMELLA_CHECK(size == kStateBytes, "set_state: expected a state of ", kStateBytes,
-                " bytes, got ", size);
+  LAMELLA_CHECK(size == kStateBytes, "set_state: expected a state of ", kStateBytes, " bytes, got ",
+                size);
   StateBytes state;
   std::memcpy(&state, bytes, sizeof(state));
   LAMELLA_CHECK(state.left >= 1 && state.left <= kWords && state.next <= kWords,

@@ -12,9 +12,7 @@ class Generator {
   constexpr Generator() = default;
   explicit Generator(ObjectRef<> object) : object_(std::move(object)) {}
   static Generator adopt(lamella_object* object) { return Generator(ObjectRef<>::adopt(object)); }
-  static Generator borrow(lamella_object* object) {
-    return Generator(ObjectRef<>::borrow(object));
-  }
+  static Generator borrow(lamella_object* object) { return Generator(ObjectRef<>::borrow(object)); }
   bool defined() const { return static_cast<bool>(object_); }
   lamella_object* get() const { return object_.get(); }
   lamella_object* unsafe_release() { return object_.unsafe_release(); }

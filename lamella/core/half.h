@@ -16,8 +16,7 @@ struct FloatFormat {
   static constexpr int kBias = (1 << (E - 1)) - 1;
   static constexpr uint32_t kMantissaMask = (1u << M) - 1;
   static constexpr uint32_t kInfinity = ((1u << E) - 1) << M;
-  static constexpr uint32_t kNan = Finite ? (1u << (E + M)) - 1
-                                          : kInfinity | (1u << (M - 1));
+  static constexpr uint32_t kNan = Finite ? (1u << (E + M)) - 1 : kInfinity | (1u << (M - 1));
   static constexpr uint32_t kMax = Finite ? kNan - 1 : kInfinity - 1;
   static constexpr uint32_t kSign = 1u << (E + M);
 
@@ -105,16 +104,16 @@ using SmallMixed = std::enable_if_t<is_small_float_v<T> && std::is_arithmetic_v<
                                     std::conditional_t<std::is_floating_point_v<U>, U, T>>;
 }  // namespace detail
 
-#define LAMELLA_SMALL_MIXED(op)                                                   \
-  template <class T, class U>                                                     \
-  constexpr detail::SmallMixed<T, U> operator op(T a, U b) {                      \
-    using R = std::conditional_t<std::is_floating_point_v<U>, U, float>;          \
-    return static_cast<detail::SmallMixed<T, U>>(R(float(a)) op R(b));            \
-  }                                                                               \
-  template <class U, class T>                                                     \
-  constexpr detail::SmallMixed<T, U> operator op(U a, T b) {                      \
-    using R = std::conditional_t<std::is_floating_point_v<U>, U, float>;          \
-    return static_cast<detail::SmallMixed<T, U>>(R(a) op R(float(b)));            \
+#define LAMELLA_SMALL_MIXED(op)                                          \
+  template <class T, class U>                                            \
+  constexpr detail::SmallMixed<T, U> operator op(T a, U b) {             \
+    using R = std::conditional_t<std::is_floating_point_v<U>, U, float>; \
+    return static_cast<detail::SmallMixed<T, U>>(R(float(a)) op R(b));   \
+  }                                                                      \
+  template <class U, class T>                                            \
+  constexpr detail::SmallMixed<T, U> operator op(U a, T b) {             \
+    using R = std::conditional_t<std::is_floating_point_v<U>, U, float>; \
+    return static_cast<detail::SmallMixed<T, U>>(R(a) op R(float(b)));   \
   }
 LAMELLA_SMALL_MIXED(+)
 LAMELLA_SMALL_MIXED(-)
@@ -122,12 +121,12 @@ LAMELLA_SMALL_MIXED(*)
 LAMELLA_SMALL_MIXED(/)
 #undef LAMELLA_SMALL_MIXED
 
-#define LAMELLA_SMALL_FLOAT(Name, Bits, E, M, Finite)                    \
-  struct Name : detail::SmallFloat<Name, Bits, E, M, Finite> {           \
-    using Base = detail::SmallFloat<Name, Bits, E, M, Finite>;           \
-    using Base::Base;                                                    \
-    Name() = default;                                                    \
-  };                                                                     \
+#define LAMELLA_SMALL_FLOAT(Name, Bits, E, M, Finite)          \
+  struct Name : detail::SmallFloat<Name, Bits, E, M, Finite> { \
+    using Base = detail::SmallFloat<Name, Bits, E, M, Finite>; \
+    using Base::Base;                                          \
+    Name() = default;                                          \
+  };                                                           \
   static_assert(sizeof(Name) == sizeof(Bits) && std::is_trivial_v<Name>);
 LAMELLA_SMALL_FLOAT(Half, uint16_t, 5, 10, false)
 LAMELLA_SMALL_FLOAT(BFloat16, uint16_t, 8, 7, false)

@@ -23,10 +23,9 @@ namespace lamella {
 
 namespace detail {
 inline const char* tag_name(uint8_t tag) {
-  constexpr const char* names[] = {"None",    "Tensor",   "int",      "float",    "bool",
-                                   "complex", "str",      "Device",   "int[]",    "float[]",
-                                   "bool[]",  "Tensor[]", "list",     "tuple",    "Dict",
-                                   "Generator", "object"};
+  constexpr const char* names[] = {"None", "Tensor", "int",   "float",     "bool",   "complex",
+                                   "str",  "Device", "int[]", "float[]",   "bool[]", "Tensor[]",
+                                   "list", "tuple",  "Dict",  "Generator", "object"};
   return tag < sizeof(names) / sizeof(names[0]) ? names[tag] : "?";
 }
 [[noreturn]] inline void throw_tag(const char* expected, uint8_t got) {
@@ -315,11 +314,16 @@ inline IValue::IValue(const Scalar& number) : IValue() {
 }
 inline Scalar IValue::toScalar() const {
   switch (value_.tag) {
-    case LAMELLA_INT: return Scalar(value_.as.i);
-    case LAMELLA_DOUBLE: return Scalar(value_.as.d);
-    case LAMELLA_BOOL: return Scalar(value_.as.i != 0);
-    case LAMELLA_COMPLEX: return Scalar(toComplexDouble());
-    default: detail::throw_tag("a number", value_.tag);
+    case LAMELLA_INT:
+      return Scalar(value_.as.i);
+    case LAMELLA_DOUBLE:
+      return Scalar(value_.as.d);
+    case LAMELLA_BOOL:
+      return Scalar(value_.as.i != 0);
+    case LAMELLA_COMPLEX:
+      return Scalar(toComplexDouble());
+    default:
+      detail::throw_tag("a number", value_.tag);
   }
 }
 inline IValue::IValue(const Generator& generator) {

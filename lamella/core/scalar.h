@@ -24,7 +24,8 @@ constexpr bool overflows_real(From value) {
     return false;
   } else if constexpr (std::is_integral_v<To> && std::is_integral_v<From>) {
     if constexpr (std::is_unsigned_v<To>) {
-      uint64_t magnitude = value < 0 ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
+      uint64_t magnitude =
+          value < 0 ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
       return magnitude > static_cast<uint64_t>(Limits::max());
     } else {
       return value < static_cast<From>(Limits::min()) || value > static_cast<From>(Limits::max());
@@ -40,8 +41,8 @@ constexpr bool overflows_real(From value) {
     if (wide != wide) return !Limits::has_quiet_NaN;
     if constexpr (std::is_same_v<To, double>) return false;
     auto most = static_cast<double>(Limits::max());
-    bool infinite = wide > std::numeric_limits<double>::max() ||
-                    wide < std::numeric_limits<double>::lowest();
+    bool infinite =
+        wide > std::numeric_limits<double>::max() || wide < std::numeric_limits<double>::lowest();
     if (infinite) return !Limits::has_infinity;
     return wide > most || wide < -most;
   }

@@ -40,8 +40,8 @@ Storage* make_separate_storage(size_t nbytes, Device device) {
 
 Storage* make_foreign_storage(void* data, size_t nbytes, Device device, void (*deleter)(void*),
                               void* context) {
-  Storage* s = detail::init_storage(detail::pool_allocate(detail::kHeaderClass), detail::kHeaderClass,
-                                    device, data, nbytes, nbytes);
+  Storage* s = detail::init_storage(detail::pool_allocate(detail::kHeaderClass),
+                                    detail::kHeaderClass, device, data, nbytes, nbytes);
   s->deleter = deleter;
   s->context = context;
   s->flags = kStorageForeign;

@@ -13,8 +13,8 @@ struct alignas(64) lamella_storage {
   uint32_t references;  // atomic
   uint32_t version;     // writes so far, through any alias
   void* data;
-  size_t nbytes;    // as asked for
-  size_t capacity;  // bytes that `data` has, as told to the allocator
+  size_t nbytes;                  // as asked for
+  size_t capacity;                // bytes that `data` has, as told to the allocator
   lamella::Allocator* allocator;  // NULL: foreign memory, or `data` follows this header
   void (*deleter)(void*);         // of foreign memory, may be NULL
   void* context;                  // of the allocator or the deleter
@@ -30,9 +30,9 @@ using Storage = lamella_storage;
 static_assert(sizeof(Storage) == 64);
 
 enum StorageFlags : uint8_t {
-  kStorageReadOnly = 1,   // foreign memory that must not be written
-  kStorageForeign = 2,    // not from an allocator: its tensors cannot grow
-  kStorageCopied = 4,     // made as a copy for a DLPack exchange
+  kStorageReadOnly = 1,  // foreign memory that must not be written
+  kStorageForeign = 2,   // not from an allocator: its tensors cannot grow
+  kStorageCopied = 4,    // made as a copy for a DLPack exchange
 };
 
 namespace detail {
@@ -43,8 +43,8 @@ void free_foreign_memory(Storage* storage) noexcept;
 // Up to here the memory stands behind the header, in one block.
 inline constexpr size_t kMostInlineBytes = kPoolSmall - sizeof(Storage);
 
-LAMELLA_ALWAYS_INLINE Storage* init_storage(void* block, int block_class, Device device,
-                                            void* data, size_t nbytes, size_t capacity) {
+LAMELLA_ALWAYS_INLINE Storage* init_storage(void* block, int block_class, Device device, void* data,
+                                            size_t nbytes, size_t capacity) {
   auto* s = static_cast<Storage*>(block);
   s->references = 1;
   s->version = 0;

@@ -81,8 +81,8 @@ void lamella_tensor_release_weak(lamella_tensor* tensor) noexcept {
 int32_t lamella_tensor_lock(lamella_tensor* tensor) noexcept {
   uint32_t count = __atomic_load_n(&tensor->references, __ATOMIC_RELAXED);
   while (count != 0) {
-    if (__atomic_compare_exchange_n(&tensor->references, &count, count + 1, true,
-                                    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+    if (__atomic_compare_exchange_n(&tensor->references, &count, count + 1, true, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_RELAXED)) {
       return 1;
     }
   }
@@ -119,9 +119,8 @@ lamella_status lamella_tensor_empty(int32_t ndim, const int64_t* sizes, uint8_t 
   });
 }
 
-lamella_status lamella_tensor_as_strided(lamella_tensor* tensor, int32_t ndim,
-                                         const int64_t* sizes, const int64_t* strides,
-                                         int64_t storage_offset,
+lamella_status lamella_tensor_as_strided(lamella_tensor* tensor, int32_t ndim, const int64_t* sizes,
+                                         const int64_t* strides, int64_t storage_offset,
                                          lamella_tensor** result) noexcept {
   return make(result, [&] {
     lamella::IntArrayRef size_list = checked_list(ndim, sizes, "as_strided");

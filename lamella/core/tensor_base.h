@@ -242,8 +242,7 @@ class WeakTensorRef {
   constexpr WeakTensorRef() = default;
   explicit WeakTensorRef(const TensorBase& tensor) : tensor_(tensor.impl()) { retain(); }
   WeakTensorRef(const WeakTensorRef& other) : tensor_(other.tensor_) { retain(); }
-  WeakTensorRef(WeakTensorRef&& other) noexcept
-      : tensor_(std::exchange(other.tensor_, nullptr)) {}
+  WeakTensorRef(WeakTensorRef&& other) noexcept : tensor_(std::exchange(other.tensor_, nullptr)) {}
   WeakTensorRef& operator=(WeakTensorRef other) noexcept {
     std::swap(tensor_, other.tensor_);
     return *this;

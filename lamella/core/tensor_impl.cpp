@@ -66,8 +66,7 @@ LAMELLA_ALWAYS_INLINE void init_header(TensorImpl* t, ScalarType dtype, Device d
 }
 
 // One reference, no dimensions and no storage.
-LAMELLA_ALWAYS_INLINE TensorImpl* allocate_impl(ScalarType dtype, Device device,
-                                                uint64_t key_set) {
+LAMELLA_ALWAYS_INLINE TensorImpl* allocate_impl(ScalarType dtype, Device device, uint64_t key_set) {
   auto* t = static_cast<TensorImpl*>(detail::pool_allocate(kImplClass));
   init_header(t, dtype, device, key_set, LAMELLA_TENSOR_CONTIGUOUS | LAMELLA_TENSOR_DENSE, 0, 1,
               nullptr, nullptr);
@@ -120,8 +119,7 @@ void fill_format(TensorImpl* t, IntArrayRef sizes, MemoryFormat format) {
   make_room(t, sizes.size());
   std::memcpy(t->mutable_sizes(), sizes.data(), sizes.size() * sizeof(int64_t));
   strides_of_format(sizes, format, t->mutable_strides());
-  t->flags = (t->flags & ~kShapeFlags) |
-             shape_flags(sizes, {t->strides, sizes.size()}, t->numel);
+  t->flags = (t->flags & ~kShapeFlags) | shape_flags(sizes, {t->strides, sizes.size()}, t->numel);
 }
 
 struct Filled {
@@ -149,13 +147,12 @@ LAMELLA_ALWAYS_INLINE Filled fill_contiguous(int64_t* to_sizes, int64_t* to_stri
     overflow |= __builtin_mul_overflow(stride, size + (size == 0), &stride);
   }
   Filled filled{stride, 0, LAMELLA_TENSOR_CONTIGUOUS | LAMELLA_TENSOR_DENSE, false};
-  overflow |= __builtin_mul_overflow(stride, static_cast<int64_t>(element_size(dtype)),
-                                     &filled.bytes);
+  overflow |=
+      __builtin_mul_overflow(stride, static_cast<int64_t>(element_size(dtype)), &filled.bytes);
   filled.bad = overflow || signs < 0;
   if (LAMELLA_UNLIKELY(empty)) filled.numel = filled.bytes = 0;
   // Row-major is channels_last as well only if channels or space are trivial.
-  if (LAMELLA_UNLIKELY(n == 4 || n == 5) &&
-      (to_sizes[1] == 1 || to_strides[1] == 1 || empty)) {
+  if (LAMELLA_UNLIKELY(n == 4 || n == 5) && (to_sizes[1] == 1 || to_strides[1] == 1 || empty)) {
     filled.flags = shape_flags({to_sizes, n}, {to_strides, n}, filled.numel);
   }
   return filled;
@@ -295,8 +292,7 @@ LAMELLA_NOINLINE TensorBase make_deep_view(const TensorBase& base, IntArrayRef s
                                            IntArrayRef strides, int64_t storage_offset,
                                            ScalarType dtype) {
   const lamella_tensor* b = base.impl();
-  Guard guard{allocate_impl(dtype,
-                            Device(static_cast<DeviceType>(b->device_type), b->device_index),
+  Guard guard{allocate_impl(dtype, Device(static_cast<DeviceType>(b->device_type), b->device_index),
                             b->key_set & ~kRequiresGradBits)};
   TensorImpl* t = guard.tensor;
   t->layout = b->layout;
@@ -363,15 +359,14 @@ TensorBase make_checked_view(const TensorBase& base, IntArrayRef sizes, IntArray
     size_t there = lamella_tensor_storage_bytes(base.impl());
     LAMELLA_CHECK(!over && static_cast<size_t>(bytes) <= there,
                   "as_strided: expected a view within the storage of ", there, " bytes, got size ",
-                  sizes, ", stride ", strides, ", storage_offset ", storage_offset,
-                  ", which need ", bytes);
+                  sizes, ", stride ", strides, ", storage_offset ", storage_offset, ", which need ",
+                  bytes);
   }
   return make_view(base, sizes, strides, storage_offset);
 }
 
 TensorBase make_from_blob(void* data, IntArrayRef sizes, OptionalIntArrayRef strides,
-                          ScalarType dtype, Device device, void (*deleter)(void*),
-                          void* context) {
+                          ScalarType dtype, Device device, void (*deleter)(void*), void* context) {
   Storage* storage = nullptr;
   int64_t row_major[64];
   try {
@@ -409,7 +404,8 @@ void ensure_storage(TensorImpl* t, int64_t elements, IntArrayRef sizes, bool kee
   if (elements == 0) return;
   auto dtype = static_cast<ScalarType>(t->scalar_type);
   int64_t last = 0;
-  if (__builtin_add_overflow(elements, t->storage_offset, &last)) detail::throw_bad_sizes(sizes, "resize_");
+  if (__builtin_add_overflow(elements, t->storage_offset, &last))
+    detail::throw_bad_sizes(sizes, "resize_");
   auto bytes = static_cast<size_t>(checked_bytes(last, dtype, sizes, "resize_"));
   Storage* old = t->storage;
   Device device(static_cast<DeviceType>(t->device_type), t->device_index);

@@ -55,8 +55,9 @@ TensorBase make_checked_view(const TensorBase& base, IntArrayRef sizes, IntArray
                              int64_t storage_offset);
 // The same memory under another type of the same size, or with sizes and offset that the caller
 // has adapted to another one. storage_offset counts elements of `dtype`.
-LAMELLA_PRIVATE_API TensorBase make_view_as(const TensorBase& base, IntArrayRef sizes, IntArrayRef strides,
-                        int64_t storage_offset, ScalarType dtype);
+LAMELLA_PRIVATE_API TensorBase make_view_as(const TensorBase& base, IntArrayRef sizes,
+                                            IntArrayRef strides, int64_t storage_offset,
+                                            ScalarType dtype);
 // Over the caller's memory; see lamella_tensor_from_blob. strides may be absent.
 TensorBase make_from_blob(void* data, IntArrayRef sizes, OptionalIntArrayRef strides,
                           ScalarType dtype, Device device, void (*deleter)(void*), void* context);

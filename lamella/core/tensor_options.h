@@ -15,7 +15,7 @@ namespace detail {
 // A parameter that takes a T, nothing, or a std::optional<T>; cheaper to compile than the latter.
 template <class T>
 struct Maybe {
-  constexpr Maybe(T given) : value(given), has(true) {}   // NOLINT
+  constexpr Maybe(T given) : value(given), has(true) {}     // NOLINT
   constexpr Maybe(std::nullopt_t) : value(), has(false) {}  // NOLINT
   template <class U>
   constexpr Maybe(const std::optional<U>& given)  // NOLINT
@@ -25,8 +25,8 @@ struct Maybe {
 };
 template <>
 struct Maybe<Device> {
-  constexpr Maybe(Device given) : value(given), has(true) {}                  // NOLINT
-  constexpr Maybe(std::nullopt_t) : value(DeviceType::CPU), has(false) {}     // NOLINT
+  constexpr Maybe(Device given) : value(given), has(true) {}               // NOLINT
+  constexpr Maybe(std::nullopt_t) : value(DeviceType::CPU), has(false) {}  // NOLINT
   template <class U>
   constexpr Maybe(const std::optional<U>& given)  // NOLINT
       : value(given.has_value() ? Device(*given) : Device(DeviceType::CPU)),

@@ -16,15 +16,20 @@ static_assert(sizeof(lamella_value) == 16 && sizeof(lamella_block) == 16);
 constexpr size_t element_bytes(uint8_t tag) {
   switch (tag) {
     case LAMELLA_STRING:
-    case LAMELLA_BOOL_LIST: return 1;
+    case LAMELLA_BOOL_LIST:
+      return 1;
     case LAMELLA_INT_LIST:
-    case LAMELLA_DOUBLE_LIST: return 8;
-    case LAMELLA_TENSOR_LIST: return sizeof(lamella_tensor*);
+    case LAMELLA_DOUBLE_LIST:
+      return 8;
+    case LAMELLA_TENSOR_LIST:
+      return sizeof(lamella_tensor*);
     case LAMELLA_COMPLEX:
     case LAMELLA_LIST:
     case LAMELLA_TUPLE:
-    case LAMELLA_DICT: return 16;
-    default: return 0;
+    case LAMELLA_DICT:
+      return 16;
+    default:
+      return 0;
   }
 }
 
@@ -42,10 +47,12 @@ size_t elements_of(const lamella_value& value) {
 }
 
 void allocate(uint8_t tag, size_t size, lamella_value* value) {
-  LAMELLA_CHECK(element_bytes(tag) != 0, "value: expected the tag of a list, string or complex, got ",
+  LAMELLA_CHECK(element_bytes(tag) != 0,
+                "value: expected the tag of a list, string or complex, got ",
                 static_cast<int>(tag));
   if (tag == LAMELLA_COMPLEX) size = 1;
-  LAMELLA_CHECK(size <= UINT32_MAX, "value: expected at most ", UINT32_MAX, " elements, got ", size);
+  LAMELLA_CHECK(size <= UINT32_MAX, "value: expected at most ", UINT32_MAX, " elements, got ",
+                size);
   size_t bytes = block_bytes(tag, size);
   auto* block = static_cast<lamella_block*>(lamella::cpu_allocate(bytes));
   block->references = 1;
@@ -143,8 +150,7 @@ void lamella_value_release(lamella_value* value) noexcept {
     if (value->as.tensor != nullptr) release(value->as.tensor);
   } else if (value->tag == LAMELLA_GENERATOR || value->tag == LAMELLA_OBJECT) {
     auto* object = static_cast<lamella_object*>(value->as.pointer);
-    if (object != nullptr &&
-        __atomic_fetch_sub(&object->references, 1, __ATOMIC_ACQ_REL) == 1) {
+    if (object != nullptr && __atomic_fetch_sub(&object->references, 1, __ATOMIC_ACQ_REL) == 1) {
       object->destroy(object);
     }
   } else if ((value->flags & LAMELLA_VALUE_BLOCK) != 0) {

@@ -83,10 +83,14 @@ inline lamella_value box_tensor(lamella_tensor* tensor) {
 // The complex payload stays in *number.
 inline lamella_value box_scalar(const lamella_scalar& number) {
   switch (number.tag) {
-    case LAMELLA_NONE: return box_none();
-    case LAMELLA_DOUBLE: return box_double(number.as.d);
-    case LAMELLA_COMPLEX: return box_span(LAMELLA_COMPLEX, number.as.z, 2);
-    default: return box_int(static_cast<uint8_t>(number.tag), number.as.i);
+    case LAMELLA_NONE:
+      return box_none();
+    case LAMELLA_DOUBLE:
+      return box_double(number.as.d);
+    case LAMELLA_COMPLEX:
+      return box_span(LAMELLA_COMPLEX, number.as.z, 2);
+    default:
+      return box_int(static_cast<uint8_t>(number.tag), number.as.i);
   }
 }
 inline bool unbox_scalar(const lamella_value& v, lamella_scalar* out) {
@@ -140,9 +144,7 @@ struct Param<std::optional<T>, std::enable_if_t<is_tensor<T>>> {
     std::optional<T> held;
   };
   static lamella_value box(Form form) { return form ? box_tensor(form) : box_none(); }
-  static bool unbox(const lamella_value& v, Form* form) {
-    return Param<T>::unbox(v, form);
-  }
+  static bool unbox(const lamella_value& v, Form* form) { return Param<T>::unbox(v, form); }
 };
 
 template <class T>
@@ -181,14 +183,14 @@ struct Param<std::vector<T>, std::enable_if_t<is_tensor<T>>> : Param<ArrayRef<T>
 // Numbers and enumerations that travel as one word.
 template <class T>
 struct Word;
-#define LAMELLA_WORD(T, CODE, TAG)                                                   \
-  template <>                                                                        \
-  struct Word<T> {                                                                   \
-    static constexpr const char* code() { return CODE; }                             \
-    static constexpr const char* optional_code() { return "?" CODE; }                \
-    static constexpr uint8_t tag = TAG;                                              \
-    static int64_t to(T value) { return static_cast<int64_t>(value); }               \
-    static T from(int64_t word) { return static_cast<T>(word); }                     \
+#define LAMELLA_WORD(T, CODE, TAG)                                     \
+  template <>                                                          \
+  struct Word<T> {                                                     \
+    static constexpr const char* code() { return CODE; }               \
+    static constexpr const char* optional_code() { return "?" CODE; }  \
+    static constexpr uint8_t tag = TAG;                                \
+    static int64_t to(T value) { return static_cast<int64_t>(value); } \
+    static T from(int64_t word) { return static_cast<T>(word); }       \
   };
 LAMELLA_WORD(int64_t, "i", LAMELLA_INT)
 LAMELLA_WORD(bool, "b", LAMELLA_BOOL)
@@ -205,9 +207,9 @@ struct Word<Device> {
   static Device from(int64_t word) { return IValue::unpack_device(word); }
 };
 template <class T>
-inline constexpr bool is_word = std::is_same_v<T, int64_t> || std::is_same_v<T, bool> ||
-                                std::is_same_v<T, ScalarType> || std::is_same_v<T, Layout> ||
-                                std::is_same_v<T, MemoryFormat> || std::is_same_v<T, Device>;
+inline constexpr bool is_word =
+    std::is_same_v<T, int64_t> || std::is_same_v<T, bool> || std::is_same_v<T, ScalarType> ||
+    std::is_same_v<T, Layout> || std::is_same_v<T, MemoryFormat> || std::is_same_v<T, Device>;
 
 inline bool unbox_word(const lamella_value& v, uint8_t tag, int64_t* word) {
   *word = v.as.i;
@@ -262,9 +264,7 @@ template <class T>
 struct Param<std::optional<T>, std::enable_if_t<is_word<T> && !std::is_same_v<T, int64_t>>> {
   using Form = int64_t;
   static constexpr const char* code() { return Word<T>::optional_code(); }
-  static Form pack(const std::optional<T>& value) {
-    return value ? Word<T>::to(*value) : kNoWord;
-  }
+  static Form pack(const std::optional<T>& value) { return value ? Word<T>::to(*value) : kNoWord; }
   struct Holder {
     explicit Holder(Form form) {
       if (form != kNoWord) held = Word<T>::from(form);
@@ -397,15 +397,15 @@ struct OptionalSpanParam {
     return v.tag == TAG || v.tag == LAMELLA_NONE;
   }
 };
-#define LAMELLA_SPAN(VIEW, T, CODE, TAG)                                                          \
-  template <>                                                                                     \
-  struct Param<VIEW> : SpanParam<VIEW, T, TAG> {                                                  \
-    static constexpr const char* code() { return CODE; }                                          \
-    static Span<T> pack(const VIEW& value) { return {value.data(), value.size()}; }               \
-  };                                                                                              \
-  template <>                                                                                     \
-  struct Param<std::optional<VIEW>> : OptionalSpanParam<std::optional<VIEW>, VIEW, T, TAG> {      \
-    static constexpr const char* code() { return "?" CODE; }                                      \
+#define LAMELLA_SPAN(VIEW, T, CODE, TAG)                                                     \
+  template <>                                                                                \
+  struct Param<VIEW> : SpanParam<VIEW, T, TAG> {                                             \
+    static constexpr const char* code() { return CODE; }                                     \
+    static Span<T> pack(const VIEW& value) { return {value.data(), value.size()}; }          \
+  };                                                                                         \
+  template <>                                                                                \
+  struct Param<std::optional<VIEW>> : OptionalSpanParam<std::optional<VIEW>, VIEW, T, TAG> { \
+    static constexpr const char* code() { return "?" CODE; }                                 \
   };
 LAMELLA_SPAN(IntArrayRef, int64_t, "I", LAMELLA_INT_LIST)
 LAMELLA_SPAN(ArrayRef<double>, double, "D", LAMELLA_DOUBLE_LIST)
@@ -458,9 +458,7 @@ template <>
 struct Param<std::optional<Generator>> {
   using Form = lamella_object*;
   static constexpr const char* code() { return "?G"; }
-  static Form pack(const std::optional<Generator>& value) {
-    return value ? value->get() : nullptr;
-  }
+  static Form pack(const std::optional<Generator>& value) { return value ? value->get() : nullptr; }
   struct Holder {
     explicit Holder(Form form) {
       if (form != nullptr) held = Generator::borrow(form);
@@ -599,17 +597,24 @@ template <class R, class Enable = void>
 struct Return {  // everything without a form of its own travels as a value
   using Form = lamella_value;
   static constexpr const char* code() {
-    if constexpr (std::is_same_v<R, std::string>) return "s";
-    else if constexpr (std::is_same_v<R, std::vector<int64_t>>) return "I";
-    else if constexpr (std::is_same_v<R, std::vector<double>>) return "D";
-    else return "V";
+    if constexpr (std::is_same_v<R, std::string>)
+      return "s";
+    else if constexpr (std::is_same_v<R, std::vector<int64_t>>)
+      return "I";
+    else if constexpr (std::is_same_v<R, std::vector<double>>)
+      return "D";
+    else
+      return "V";
   }
   static void store(R&& value, Form* form) { *form = ToValue<R>::get(value).unsafe_release(); }
   static R load(Form& form) {
     IValue value = IValue::adopt(form);
-    if constexpr (std::is_same_v<R, std::vector<int64_t>>) return value.toIntVector();
-    else if constexpr (std::is_same_v<R, std::vector<double>>) return value.toDoubleVector();
-    else return FromValue<R>::get(value);
+    if constexpr (std::is_same_v<R, std::vector<int64_t>>)
+      return value.toIntVector();
+    else if constexpr (std::is_same_v<R, std::vector<double>>)
+      return value.toDoubleVector();
+    else
+      return FromValue<R>::get(value);
   }
   static lamella_value box(Form& form) { return form; }
   static bool unbox(const lamella_value& v, Form* form) {
@@ -633,9 +638,7 @@ template <class T>
 struct Return<std::vector<T>, std::enable_if_t<is_tensor<T>>> {
   using Form = lamella_value;
   static constexpr const char* code() { return "L"; }
-  static void store(std::vector<T>&& value, Form* form) {
-    *form = IValue(value).unsafe_release();
-  }
+  static void store(std::vector<T>&& value, Form* form) { *form = IValue(value).unsafe_release(); }
   static std::vector<T> load(Form& form) {
     return IValue::adopt(form).template toTensorList<T>().vec();
   }

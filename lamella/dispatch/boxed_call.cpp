@@ -12,9 +12,8 @@ lamella_status fail(lamella_status kind, const std::string& text) {
   return lamella_fail(kind, text.data(), text.size());
 }
 
-[[gnu::cold, gnu::noinline]] lamella_status fail_count(const lamella_operator* op,
-                                                       const char* what, uint32_t expected,
-                                                       uint32_t got) {
+[[gnu::cold, gnu::noinline]] lamella_status fail_count(const lamella_operator* op, const char* what,
+                                                       uint32_t expected, uint32_t got) {
   return fail(LAMELLA_ERROR, std::string(op->name) + ": expected " + std::to_string(expected) +
                                  " " + what + ", got " + std::to_string(got));
 }
@@ -40,8 +39,8 @@ lamella_status lamella_call_boxed(const lamella_operator* op, const lamella_valu
   if (return_count != op->return_count) [[unlikely]] {
     return fail_count(op, "returns", op->return_count, return_count);
   }
-  uint64_t keys = abi::with_thread(abi::keys_of_values(arguments, argument_count), op,
-                                   lamella_thread);
+  uint64_t keys =
+      abi::with_thread(abi::keys_of_values(arguments, argument_count), op, lamella_thread);
   return abi::call_boxed(op, keys, arguments, returns);
 }
 

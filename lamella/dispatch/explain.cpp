@@ -50,7 +50,8 @@ std::vector<const KernelEntry*> backend_kernels(const OperatorEntry& op) {
 
 std::string device_of_key(DispatchKey key) {
   std::string name = dispatch_key_name(key);
-  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   return name;
 }
 
@@ -58,11 +59,16 @@ std::string device_of_key(DispatchKey key) {
 
 std::string describe_value(const lamella_value& value) {
   switch (value.tag) {
-    case LAMELLA_TENSOR: return describe_tensor(value.as.tensor);
-    case LAMELLA_INT: return std::to_string(value.as.i);
-    case LAMELLA_BOOL: return value.as.i != 0 ? "True" : "False";
-    case LAMELLA_DOUBLE: return number(value.as.d);
-    case LAMELLA_DEVICE: return IValue::unpack_device(value.as.i).str();
+    case LAMELLA_TENSOR:
+      return describe_tensor(value.as.tensor);
+    case LAMELLA_INT:
+      return std::to_string(value.as.i);
+    case LAMELLA_BOOL:
+      return value.as.i != 0 ? "True" : "False";
+    case LAMELLA_DOUBLE:
+      return number(value.as.d);
+    case LAMELLA_DEVICE:
+      return IValue::unpack_device(value.as.i).str();
     case LAMELLA_STRING:
       return "'" + std::string(static_cast<const char*>(value.as.pointer), value.size) + "'";
     case LAMELLA_TENSOR_LIST: {
@@ -79,7 +85,8 @@ std::string describe_value(const lamella_value& value) {
       }
       return "[" + join(parts, ", ") + "]";
     }
-    default: return detail::tag_name(value.tag);
+    default:
+      return detail::tag_name(value.tag);
   }
 }
 
@@ -156,10 +163,12 @@ Explanation explain(const lamella_operator* op, const lamella_value* arguments) 
                                      : "no kernel and no fallback: falls through";
     } else {
       switch (slot.origin) {
-        case SlotOrigin::kKernel: reason = "kernel registered at " + slot.entry->where(); break;
+        case SlotOrigin::kKernel:
+          reason = "kernel registered at " + slot.entry->where();
+          break;
         case SlotOrigin::kAlias:
-          reason = dispatch_key_name(slot.entry->key) + " kernel registered at " +
-                   slot.entry->where();
+          reason =
+              dispatch_key_name(slot.entry->key) + " kernel registered at " + slot.entry->where();
           break;
         case SlotOrigin::kFallback:
           reason = "fallback for all operators registered at " +
@@ -168,7 +177,8 @@ Explanation explain(const lamella_operator* op, const lamella_value* arguments) 
         case SlotOrigin::kAmbiguous:
           reason = "several kernels could serve it; register an autograd kernel";
           break;
-        default: break;
+        default:
+          break;
       }
       if (slot.entry != nullptr) {
         result.steps.push_back({key, "runs", reason});

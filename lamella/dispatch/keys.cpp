@@ -102,7 +102,8 @@ std::optional<SplitKey> split_key(DispatchKey key) {
   uint16_t value = static_cast<uint16_t>(key);
   if (value < detail::kSplitBase || value >= LAMELLA_SLOTS) return std::nullopt;
   int rank = (value - detail::kSplitBase) / LAMELLA_BACKEND_BITS;
-  return SplitKey{static_cast<SplitRank>(rank), (value - detail::kSplitBase) % LAMELLA_BACKEND_BITS};
+  return SplitKey{static_cast<SplitRank>(rank),
+                  (value - detail::kSplitBase) % LAMELLA_BACKEND_BITS};
 }
 
 bool is_backend_key(DispatchKey key) {
@@ -135,20 +136,25 @@ DispatchKey backend_of_autograd(DispatchKey key) {
 
 bool alias_includes(DispatchKey alias, DispatchKey key) {
   auto split = split_key(key);
-  bool nested = (split && split->rank == SplitRank::NestedTensor) ||
-                key == DispatchKey::AutogradNestedTensor;
+  bool nested =
+      (split && split->rank == SplitRank::NestedTensor) || key == DispatchKey::AutogradNestedTensor;
   switch (alias) {
-    case DispatchKey::Autograd: return is_autograd_key(key);
-    case DispatchKey::Autocast: return is_autocast_key(key);
+    case DispatchKey::Autograd:
+      return is_autograd_key(key);
+    case DispatchKey::Autocast:
+      return is_autocast_key(key);
     case DispatchKey::CompositeImplicitAutograd:
       return (is_backend_key(key) || is_autograd_key(key) || key == DispatchKey::Undefined) &&
              !nested;
-    case DispatchKey::CompositeImplicitAutogradNestedTensor: return nested;
+    case DispatchKey::CompositeImplicitAutogradNestedTensor:
+      return nested;
     case DispatchKey::CompositeExplicitAutograd:
     case DispatchKey::CompositeExplicitAutogradNonFunctional:
       return is_backend_key(key) || key == DispatchKey::Undefined;
-    case DispatchKey::FuncTorchBatchedDecomposition: return key == DispatchKey::Batched;
-    default: return false;
+    case DispatchKey::FuncTorchBatchedDecomposition:
+      return key == DispatchKey::Batched;
+    default:
+      return false;
   }
 }
 

@@ -7,15 +7,19 @@ namespace lamella {
 // A block of registrations for one namespace; they end with it.
 class Library final {
  public:
-  enum Kind { DEF = LAMELLA_LIBRARY_DEF, IMPL = LAMELLA_LIBRARY_IMPL, FRAGMENT = LAMELLA_LIBRARY_FRAGMENT };
+  enum Kind {
+    DEF = LAMELLA_LIBRARY_DEF,
+    IMPL = LAMELLA_LIBRARY_IMPL,
+    FRAGMENT = LAMELLA_LIBRARY_FRAGMENT
+  };
 
   // Throws if the namespace is already claimed by another DEF block.
   Library(Kind kind, const char* name_space, std::optional<DispatchKey> key, const char* file,
           uint32_t line)
       : file_(file), line_(line) {
-    detail::check(lamella_library_open(
-        kind, name_space, static_cast<uint16_t>(key.value_or(DispatchKey::None)), file, line,
-        &library_));
+    detail::check(lamella_library_open(kind, name_space,
+                                       static_cast<uint16_t>(key.value_or(DispatchKey::None)), file,
+                                       line, &library_));
   }
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
@@ -129,35 +133,32 @@ class LibraryInit {
 #define LAMELLA_CONCATENATE(a, b) LAMELLA_CONCATENATE_(a, b)
 
 // Declares the operators of a namespace; one such block in a process.
-#define LAMELLA_LIBRARY(ns, m)                                                              \
-  static void LAMELLA_LIBRARY_init_##ns(::lamella::Library&);                               \
-  static const ::lamella::detail::LibraryInit LAMELLA_LIBRARY_static_init_##ns(             \
-      ::lamella::Library::DEF, &LAMELLA_LIBRARY_init_##ns, #ns, std::nullopt, __FILE__,     \
-      __LINE__);                                                                            \
+#define LAMELLA_LIBRARY(ns, m)                                                                     \
+  static void LAMELLA_LIBRARY_init_##ns(::lamella::Library&);                                      \
+  static const ::lamella::detail::LibraryInit LAMELLA_LIBRARY_static_init_##ns(                    \
+      ::lamella::Library::DEF, &LAMELLA_LIBRARY_init_##ns, #ns, std::nullopt, __FILE__, __LINE__); \
   void LAMELLA_LIBRARY_init_##ns(::lamella::Library& m)
 
 // Adds operators to a namespace from another place.
 #define LAMELLA_LIBRARY_FRAGMENT(ns, m) LAMELLA_LIBRARY_FRAGMENT_(ns, m, __COUNTER__)
-#define LAMELLA_LIBRARY_FRAGMENT_(ns, m, id)                                                 \
-  static void LAMELLA_CONCATENATE(LAMELLA_LIBRARY_FRAGMENT_init_##ns##_, id)(                \
-      ::lamella::Library&);                                                                  \
-  static const ::lamella::detail::LibraryInit LAMELLA_CONCATENATE(                           \
-      LAMELLA_LIBRARY_FRAGMENT_static_init_##ns##_, id)(                                     \
-      ::lamella::Library::FRAGMENT,                                                          \
-      &LAMELLA_CONCATENATE(LAMELLA_LIBRARY_FRAGMENT_init_##ns##_, id), #ns, std::nullopt,    \
-      __FILE__, __LINE__);                                                                   \
+#define LAMELLA_LIBRARY_FRAGMENT_(ns, m, id)                                                       \
+  static void LAMELLA_CONCATENATE(LAMELLA_LIBRARY_FRAGMENT_init_##ns##_, id)(::lamella::Library&); \
+  static const ::lamella::detail::LibraryInit LAMELLA_CONCATENATE(                                 \
+      LAMELLA_LIBRARY_FRAGMENT_static_init_##ns##_, id)(                                           \
+      ::lamella::Library::FRAGMENT,                                                                \
+      &LAMELLA_CONCATENATE(LAMELLA_LIBRARY_FRAGMENT_init_##ns##_, id), #ns, std::nullopt,          \
+      __FILE__, __LINE__);                                                                         \
   void LAMELLA_CONCATENATE(LAMELLA_LIBRARY_FRAGMENT_init_##ns##_, id)(::lamella::Library & m)
 
 // Registers kernels of a namespace's operators for one dispatch key. Namespace _ is for fallbacks.
 #define LAMELLA_LIBRARY_IMPL(ns, k, m) LAMELLA_LIBRARY_IMPL_(ns, k, m, __COUNTER__)
-#define LAMELLA_LIBRARY_IMPL_(ns, k, m, id)                                                  \
-  static void LAMELLA_CONCATENATE(LAMELLA_LIBRARY_IMPL_init_##ns##_##k##_, id)(              \
-      ::lamella::Library&);                                                                  \
-  static const ::lamella::detail::LibraryInit LAMELLA_CONCATENATE(                           \
-      LAMELLA_LIBRARY_IMPL_static_init_##ns##_##k##_, id)(                                   \
-      ::lamella::Library::IMPL,                                                              \
-      &LAMELLA_CONCATENATE(LAMELLA_LIBRARY_IMPL_init_##ns##_##k##_, id), #ns,                \
-      ::lamella::DispatchKey::k, __FILE__, __LINE__);                                        \
+#define LAMELLA_LIBRARY_IMPL_(ns, k, m, id)                                                        \
+  static void LAMELLA_CONCATENATE(LAMELLA_LIBRARY_IMPL_init_##ns##_##k##_,                         \
+                                  id)(::lamella::Library&);                                        \
+  static const ::lamella::detail::LibraryInit LAMELLA_CONCATENATE(                                 \
+      LAMELLA_LIBRARY_IMPL_static_init_##ns##_##k##_, id)(                                         \
+      ::lamella::Library::IMPL, &LAMELLA_CONCATENATE(LAMELLA_LIBRARY_IMPL_init_##ns##_##k##_, id), \
+      #ns, ::lamella::DispatchKey::k, __FILE__, __LINE__);                                         \
   void LAMELLA_CONCATENATE(LAMELLA_LIBRARY_IMPL_init_##ns##_##k##_, id)(::lamella::Library & m)
 
 }  // namespace lamella

@@ -55,8 +55,8 @@ struct Slot {
 };
 
 struct OperatorEntry : lamella_operator {
-  std::string name_storage;      // "aten::add"
-  std::string overload_storage;  // "Tensor"
+  std::string name_storage;       // "aten::add"
+  std::string overload_storage;   // "Tensor"
   OperatorEntry* next = nullptr;  // in its bucket of the registry; set before it is published
 
   // Everything below is guarded by the registry's mutex, except that `schema` of a resolved
@@ -85,11 +85,11 @@ struct OperatorEntry : lamella_operator {
 };
 
 // Lamella's own kernels.
-const lamella_kernel* missing_kernel();       // reports that nothing serves the key
-const lamella_kernel* undefined_kernel();     // reports that the operator was never defined, or is
-                                              // not any more
-const lamella_kernel* fallthrough_kernel();   // goes on below its key
-const lamella_kernel* thread_init_kernel();   // Note [Deregistering while others call]
-const lamella_kernel* ambiguous_kernel();     // AutogradOther with kernels of several kinds below
+const lamella_kernel* missing_kernel();      // reports that nothing serves the key
+const lamella_kernel* undefined_kernel();    // reports that the operator was never defined, or is
+                                             // not any more
+const lamella_kernel* fallthrough_kernel();  // goes on below its key
+const lamella_kernel* thread_init_kernel();  // Note [Deregistering while others call]
+const lamella_kernel* ambiguous_kernel();    // AutogradOther with kernels of several kinds below
 
 }  // namespace lamella

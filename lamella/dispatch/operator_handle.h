@@ -114,8 +114,7 @@ class OperatorHandle {
   // Checks the C++ signature against the operator's schema. Throws where they differ.
   template <class Signature>
   TypedOperatorHandle<Signature> typed() const {
-    detail::check(
-        lamella_check_signature(op_, abi::Call<Signature>::signature().c_str()));
+    detail::check(lamella_check_signature(op_, abi::Call<Signature>::signature().c_str()));
     return TypedOperatorHandle<Signature>(op_);
   }
 
@@ -135,19 +134,21 @@ class OperatorHandle {
   void callBoxed(ArgumentSpan arguments, ReturnSpan returns) const {
     lamella_status status;
     if (arguments.size() == op_->argument_count && returns.size() == op_->return_count) [[likely]] {
-      uint64_t keys = abi::with_thread(
-          abi::keys_of_values(arguments.data(), op_->argument_count), op_, lamella_thread);
+      uint64_t keys = abi::with_thread(abi::keys_of_values(arguments.data(), op_->argument_count),
+                                       op_, lamella_thread);
       status = abi::call_boxed(op_, keys, arguments.data(), returns.data());
     } else {
       // Says which count is wrong.
       status = lamella_call_boxed(op_, arguments.data(), static_cast<uint32_t>(arguments.size()),
                                   returns.data(), static_cast<uint32_t>(returns.size()));
     }
-    if (status != LAMELLA_OK) [[unlikely]] detail::throw_status(status);
+    if (status != LAMELLA_OK) [[unlikely]]
+      detail::throw_status(status);
   }
   void redispatchBoxed(DispatchKeySet keys, ArgumentSpan arguments, ReturnSpan returns) const {
     lamella_status status = redispatch_boxed_status(keys, arguments.data(), returns.data());
-    if (status != LAMELLA_OK) [[unlikely]] detail::throw_status(status);
+    if (status != LAMELLA_OK) [[unlikely]]
+      detail::throw_status(status);
   }
 
  private:

@@ -70,8 +70,8 @@ bool OperatorEntry::has_any_backend_kernel() const {
 }
 
 Registry::Registry() : buckets_(kBuckets) {
-  trace_ = variable_is_on("LAMELLA_SHOW_DISPATCH_TRACE") ||
-           variable_is_on("TORCH_SHOW_DISPATCH_TRACE");
+  trace_ =
+      variable_is_on("LAMELLA_SHOW_DISPATCH_TRACE") || variable_is_on("TORCH_SHOW_DISPATCH_TRACE");
 }
 
 // Never destroyed: libraries deregister themselves after static destruction has begun.
@@ -198,8 +198,7 @@ Slot Registry::slot(OperatorEntry* op, DispatchKey key) {
 
 const KernelEntry* Registry::fallback_for(DispatchKey key) const {
   auto found = fallbacks_.find(key);
-  return found == fallbacks_.end() || found->second.empty() ? nullptr
-                                                            : found->second.front().get();
+  return found == fallbacks_.end() || found->second.empty() ? nullptr : found->second.front().get();
 }
 
 // See Note [How a slot is filled].
@@ -231,8 +230,8 @@ Slot Registry::compute(const OperatorEntry* op, DispatchKey key) const {
     }
     if (!op->has_backend_kernel(backend_of_autograd(key))) return use(kernel, SlotOrigin::kAlias);
   }
-  for (DispatchKey alias : {DispatchKey::Autograd, DispatchKey::Autocast,
-                            DispatchKey::FuncTorchBatchedDecomposition}) {
+  for (DispatchKey alias :
+       {DispatchKey::Autograd, DispatchKey::Autocast, DispatchKey::FuncTorchBatchedDecomposition}) {
     const KernelEntry* kernel = op->kernel_for(alias);
     if (kernel != nullptr && alias_includes(alias, key)) return use(kernel, SlotOrigin::kAlias);
   }
@@ -265,7 +264,8 @@ void Registry::refill(OperatorEntry* op) {
       mask |= DispatchKeySet(key).raw_repr() & ~detail::kBackendMask;
     }
   }
-  constexpr uint64_t autograd = detail::functionality_bit(detail::Functionality::AutogradFunctionality);
+  constexpr uint64_t autograd =
+      detail::functionality_bit(detail::Functionality::AutogradFunctionality);
   if (mask & autograd) {
     mask |= detail::functionality_bit(detail::Functionality::AutogradRequired);
   }
@@ -381,13 +381,15 @@ void Registry::implement(const void* owner, std::string_view qualified_name, Dis
   kernel->owner = owner;
   std::lock_guard lock(mutex_);
   OperatorEntry* op = find_or_add(name, overload);
-  if (const KernelEntry* before = op->kernel_for(key); before != nullptr && before->owner == owner) {
+  if (const KernelEntry* before = op->kernel_for(key);
+      before != nullptr && before->owner == owner) {
     throw Error(op->full_name() + ": already has a kernel for " + dispatch_key_name(key) +
                 " from this library, registered at " + before->where() +
                 ", so another cannot be registered at " + kernel->where());
   }
   if (!is_runtime_key(key) && !is_alias_key(key)) {
-    throw Error(op->full_name() + ": expected a dispatch key to register a kernel for, got number " +
+    throw Error(op->full_name() +
+                ": expected a dispatch key to register a kernel for, got number " +
                 std::to_string(static_cast<int>(key)));
   }
   check_kernel(*op, *kernel);
@@ -417,9 +419,8 @@ void Registry::drop(std::shared_ptr<KernelEntry> kernel) {
     reclaim::retire([](void* p) { delete static_cast<lamella_kernel*>(p); }, shim->second);
     shims_.erase(shim);
   }
-  reclaim::retire(
-      [](void* p) { delete static_cast<std::shared_ptr<KernelEntry>*>(p); },
-      new std::shared_ptr<KernelEntry>(std::move(kernel)));
+  reclaim::retire([](void* p) { delete static_cast<std::shared_ptr<KernelEntry>*>(p); },
+                  new std::shared_ptr<KernelEntry>(std::move(kernel)));
 }
 
 void Registry::remove(const void* owner) {

@@ -130,8 +130,7 @@ struct LAMELLA_PRIVATE_API Explanation {
   std::string kernel;       // "CPU kernel registered at file:line"; empty: none
   std::string str() const;
 };
-LAMELLA_PRIVATE_API Explanation explain(const lamella_operator* op,
-                                        const lamella_value* arguments);
+LAMELLA_PRIVATE_API Explanation explain(const lamella_operator* op, const lamella_value* arguments);
 
 // The report of a missing kernel, five lines at most.
 std::string missing_kernel_report(const lamella_operator* op, uint64_t key_set,

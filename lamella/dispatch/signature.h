@@ -43,9 +43,7 @@ struct KeySource {
   uint64_t keys = 0;
   uint64_t device = 0;  // of a Device argument: decides where there is no tensor
 };
-inline uint64_t device_keys(Device device) {
-  return default_key_set(device.type(), true);
-}
+inline uint64_t device_keys(Device device) { return default_key_set(device.type(), true); }
 template <class T>
 inline void add_keys(KeySource& source, const T& value) {
   if constexpr (is_tensor<T>) {
@@ -53,7 +51,8 @@ inline void add_keys(KeySource& source, const T& value) {
   } else if constexpr (std::is_same_v<T, Device>) {
     source.device = device_keys(value);
   } else if constexpr (std::is_same_v<T, IValue>) {
-    if (value.isTensor() && value.value().as.tensor) source.keys |= value.value().as.tensor->key_set;
+    if (value.isTensor() && value.value().as.tensor)
+      source.keys |= value.value().as.tensor->key_set;
   }
 }
 template <class T>
@@ -82,7 +81,7 @@ template <class... A>
   return source.device != 0 ? source.device : device_keys(Device(DeviceType::CPU));
 }
 [[gnu::always_inline]] inline uint64_t with_thread(uint64_t keys, const lamella_operator* op,
-                            const lamella_thread_state& thread) {
+                                                   const lamella_thread_state& thread) {
   uint64_t always = __atomic_load_n(&op->always, __ATOMIC_RELAXED);
   uint64_t mask = __atomic_load_n(&op->mask, __ATOMIC_RELAXED);
   return ((keys | thread.included | always) & ~thread.excluded) & mask;
@@ -111,14 +110,16 @@ template <class... A>
   return source.device != 0 ? source.device : device_keys(Device(DeviceType::CPU));
 }
 
-// ---- Positions of the arguments that returned references stand for -------------------------------
+// ---- Positions of the arguments that returned references stand for
+// -------------------------------
 
 template <class... A>
 struct References {
   static constexpr bool is_mutable(size_t i) {
-    constexpr bool table[] = {(std::is_lvalue_reference_v<A> &&
-                               !std::is_const_v<std::remove_reference_t<A>> &&
-                               is_tensor<std::decay_t<A>>)..., false};
+    constexpr bool table[] = {
+        (std::is_lvalue_reference_v<A> && !std::is_const_v<std::remove_reference_t<A>> &&
+         is_tensor<std::decay_t<A>>)...,
+        false};
     return table[i];
   }
   static constexpr bool is_any_tensor(size_t i) {
@@ -218,21 +219,18 @@ struct Result<std::tuple<R...>, std::enable_if_t<(!std::is_reference_v<R> && ...
   template <class Refs, class... A>
   static std::tuple<R...> load(Forms& forms, A&...) {
     std::tuple<R...> values;
-    each<0>(forms, [&]<size_t I>(auto& form) {
-      std::get<I>(values) = Return<Element<I>>::load(form);
-    });
+    each<0>(forms,
+            [&]<size_t I>(auto& form) { std::get<I>(values) = Return<Element<I>>::load(form); });
     return values;
   }
   template <class Refs>
   static void box(Forms& forms, const lamella_value*, lamella_value* returns) {
-    each<0>(forms,
-            [&]<size_t I>(auto& form) { returns[I] = Return<Element<I>>::box(form); });
+    each<0>(forms, [&]<size_t I>(auto& form) { returns[I] = Return<Element<I>>::box(form); });
   }
   static bool unbox(const lamella_value* returns, Forms* forms) {
     bool fits = true;
-    each<0>(*forms, [&]<size_t I>(auto& form) {
-      fits &= Return<Element<I>>::unbox(returns[I], &form);
-    });
+    each<0>(*forms,
+            [&]<size_t I>(auto& form) { fits &= Return<Element<I>>::unbox(returns[I], &form); });
     return fits;
   }
 };
@@ -307,13 +305,14 @@ struct Call<R(A...)> {
     uint32_t before = enter_call();
     const lamella_kernel* kernel = kernel_of(op, keys);
     if (kernel->typed != nullptr) [[likely]] {
-      status = reinterpret_cast<Typed>(kernel->typed)(
-          kernel, keys, ParamOf<A>::pack(arguments)..., &forms);
+      status = reinterpret_cast<Typed>(kernel->typed)(kernel, keys, ParamOf<A>::pack(arguments)...,
+                                                      &forms);
     } else {
       status = invoke_boxed(kernel, op, keys, ParamOf<A>::pack(arguments)..., &forms);
     }
     leave_call(before);
-    if (status != LAMELLA_OK) [[unlikely]] lamella::detail::throw_status(status);
+    if (status != LAMELLA_OK) [[unlikely]]
+      lamella::detail::throw_status(status);
     return Res::template load<Refs>(forms, arguments...);
   }
 
@@ -352,9 +351,10 @@ struct Call<R(A...)> {
       return fail_argument(op, static_cast<uint32_t>(bad), arguments[bad].tag);
     }
     Forms result;
-    lamella_status status = reinterpret_cast<Typed>(kernel->typed)(
-        kernel, keys, std::get<I>(forms)..., &result);
-    if (status == LAMELLA_OK) [[likely]] Res::template box<Refs>(result, arguments, returns);
+    lamella_status status =
+        reinterpret_cast<Typed>(kernel->typed)(kernel, keys, std::get<I>(forms)..., &result);
+    if (status == LAMELLA_OK) [[likely]]
+      Res::template box<Refs>(result, arguments, returns);
     return status;
   }
 };

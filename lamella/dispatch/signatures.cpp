@@ -6,17 +6,28 @@ namespace {
 
 std::string code_of(SchemaType type) {
   switch (type.kind()) {
-    case TypeKind::kTensor: return "T";
-    case TypeKind::kInt: return "i";
-    case TypeKind::kFloat: return "d";
-    case TypeKind::kBool: return "b";
-    case TypeKind::kStr: return "s";
-    case TypeKind::kScalar: return "S";
-    case TypeKind::kGenerator: return "G";
-    case TypeKind::kScalarType: return "y";
-    case TypeKind::kLayout: return "l";
-    case TypeKind::kDevice: return "v";
-    case TypeKind::kMemoryFormat: return "m";
+    case TypeKind::kTensor:
+      return "T";
+    case TypeKind::kInt:
+      return "i";
+    case TypeKind::kFloat:
+      return "d";
+    case TypeKind::kBool:
+      return "b";
+    case TypeKind::kStr:
+      return "s";
+    case TypeKind::kScalar:
+      return "S";
+    case TypeKind::kGenerator:
+      return "G";
+    case TypeKind::kScalarType:
+      return "y";
+    case TypeKind::kLayout:
+      return "l";
+    case TypeKind::kDevice:
+      return "v";
+    case TypeKind::kMemoryFormat:
+      return "m";
     case TypeKind::kOptional: {
       if (type.element().is_list()) {
         std::string inner = code_of(type.element());
@@ -27,15 +38,21 @@ std::string code_of(SchemaType type) {
     }
     case TypeKind::kList:
       switch (type.element().kind()) {
-        case TypeKind::kTensor: return "L";
-        case TypeKind::kInt: return "I";
-        case TypeKind::kFloat: return "D";
-        case TypeKind::kBool: return "B";
+        case TypeKind::kTensor:
+          return "L";
+        case TypeKind::kInt:
+          return "I";
+        case TypeKind::kFloat:
+          return "D";
+        case TypeKind::kBool:
+          return "B";
         case TypeKind::kOptional:
           return type.element().element().is_tensor() ? "L" : "V";
-        default: return "V";
+        default:
+          return "V";
       }
-    default: return "V";
+    default:
+      return "V";
   }
 }
 
@@ -47,8 +64,7 @@ std::string_view next_code(std::string_view signature, size_t at) {
 // The codes of parameters (before '>') or returns (after it).
 std::vector<std::string_view> codes(std::string_view signature, bool returns) {
   size_t split = signature.find('>');
-  std::string_view part =
-      returns ? signature.substr(split + 1) : signature.substr(0, split);
+  std::string_view part = returns ? signature.substr(split + 1) : signature.substr(0, split);
   std::vector<std::string_view> result;
   for (size_t at = 0; at < part.size();) {
     result.push_back(next_code(part, at));
@@ -69,22 +85,38 @@ bool code_fits(std::string_view expected, std::string_view got) {
 std::string type_of_code(std::string_view code) {
   if (code[0] == '?') return type_of_code(code.substr(1)) + "?";
   switch (code[0]) {
-    case 'T': return "Tensor";
-    case 'L': return "Tensor[]";
-    case 'i': return "int";
-    case 'b': return "bool";
-    case 'd': return "float";
-    case 'S': return "Scalar";
-    case 's': return "str";
-    case 'I': return "int[]";
-    case 'D': return "float[]";
-    case 'B': return "bool[]";
-    case 'G': return "Generator";
-    case 'y': return "ScalarType";
-    case 'l': return "Layout";
-    case 'm': return "MemoryFormat";
-    case 'v': return "Device";
-    default: return "Any";
+    case 'T':
+      return "Tensor";
+    case 'L':
+      return "Tensor[]";
+    case 'i':
+      return "int";
+    case 'b':
+      return "bool";
+    case 'd':
+      return "float";
+    case 'S':
+      return "Scalar";
+    case 's':
+      return "str";
+    case 'I':
+      return "int[]";
+    case 'D':
+      return "float[]";
+    case 'B':
+      return "bool[]";
+    case 'G':
+      return "Generator";
+    case 'y':
+      return "ScalarType";
+    case 'l':
+      return "Layout";
+    case 'm':
+      return "MemoryFormat";
+    case 'v':
+      return "Device";
+    default:
+      return "Any";
   }
 }
 
@@ -130,9 +162,7 @@ bool signature_fits(std::string_view expected, std::string_view got) {
   return true;
 }
 
-std::string signature_text(std::string_view signature) {
-  return text_with_names(signature, false);
-}
+std::string signature_text(std::string_view signature) { return text_with_names(signature, false); }
 
 std::string schema_of_signature(std::string_view signature) {
   for (bool returns : {false, true}) {

@@ -42,7 +42,7 @@ bool compute_view_strides(IntArrayRef sizes, IntArrayRef strides, IntArrayRef sh
   // From the inside out, runs of dimensions that lie in memory like one are handed out.
   int64_t view_dim = static_cast<int64_t>(shape.size()) - 1;
   int64_t base = sizes.empty() ? 1 : strides[sizes.size() - 1];
-  int64_t run = 1;   // elements in the run so far
+  int64_t run = 1;    // elements in the run so far
   int64_t given = 1;  // of those, already given to the view
   for (int64_t d = static_cast<int64_t>(sizes.size()) - 1; d >= 0; --d) {
     run *= sizes[d];
@@ -64,7 +64,8 @@ bool compute_view_strides(IntArrayRef sizes, IntArrayRef strides, IntArrayRef sh
 }
 
 namespace {
-// Orders `perm` (innermost first) with an insertion sort that leaves undecided pairs where they are.
+// Orders `perm` (innermost first) with an insertion sort that leaves undecided pairs where they
+// are.
 template <class Compare>
 void order_dims(Dims& perm, Compare&& compare) {
   for (size_t i = 1; i < perm.size(); ++i) {

@@ -15,7 +15,7 @@ inline constexpr size_t kMaxDims = 64;
 // Up to kMaxDims numbers, without a heap allocation and without touching what is not used.
 class Dims {
  public:
-  Dims() {}  // NOLINT: the elements stay uninitialised on purpose
+  Dims() {}                          // NOLINT: the elements stay uninitialised on purpose
   Dims(IntArrayRef list) : Dims() {  // NOLINT: implicit as a copy of the list
     check_room(list.size());
     for (int64_t v : list) values_[size_++] = v;
@@ -74,8 +74,8 @@ class Dims {
 
  private:
   static void check_room(size_t count) {
-    LAMELLA_CHECK(count <= kMaxDims, "expected a tensor of at most ", kMaxDims,
-                  " dimensions, got ", count);
+    LAMELLA_CHECK(count <= kMaxDims, "expected a tensor of at most ", kMaxDims, " dimensions, got ",
+                  count);
   }
 
   size_t size_ = 0;
@@ -120,8 +120,8 @@ inline Dims broadcast_shapes(IntArrayRef a, IntArrayRef b, const char* op, const
   size_t least = a.size() < b.size() ? a.size() : b.size();
   for (size_t i = 1; i <= least; ++i) {
     int64_t x = a[a.size() - i], y = b[b.size() - i];
-    LAMELLA_CHECK(x == y || x == 1 || y == 1, op, ": expected '", name,
-                  "' to be broadcastable to ", a, ", got ", b);
+    LAMELLA_CHECK(x == y || x == 1 || y == 1, op, ": expected '", name, "' to be broadcastable to ",
+                  a, ", got ", b);
     out[out.size() - i] = x == 1 ? y : x;
   }
   return out;

@@ -21,8 +21,8 @@ const char* toString(CPUCapability capability);
 
 namespace native {
 
-// What kernels run with: the processor's, lowered by the environment. Throws ValueError if the variable has
-// an unknown value.
+// What kernels run with: the processor's, lowered by the environment. Throws ValueError if the
+// variable has an unknown value.
 CPUCapability get_cpu_capability();
 
 // A kernel for an instruction set that was not compiled is absent; the next lower one serves.
@@ -56,8 +56,8 @@ class DispatchStub<R (*)(A...), Tag> {
     return get_call_ptr(type)(std::forward<Args>(arguments)...);
   }
   FnPtr get_call_ptr(DeviceType type) {
-    void* kernel = type == DeviceType::CPU ? __atomic_load_n(&impl_.chosen, __ATOMIC_ACQUIRE)
-                                           : nullptr;
+    void* kernel =
+        type == DeviceType::CPU ? __atomic_load_n(&impl_.chosen, __ATOMIC_ACQUIRE) : nullptr;
     if (LAMELLA_UNLIKELY(kernel == nullptr)) kernel = impl_.find(type, Tag::name());
     return reinterpret_cast<FnPtr>(kernel);
   }
@@ -95,11 +95,11 @@ struct RegisterDeviceKernel {
 using native::get_cpu_capability;
 
 // In a header: the stub `stub` for kernels of type `fn`.
-#define LAMELLA_DECLARE_DISPATCH(fn, stub)                                 \
-  struct stub##_tag {                                                      \
-    static const char* name() { return #stub; }                            \
-  };                                                                       \
-  using stub##_type = ::lamella::native::DispatchStub<fn, stub##_tag>;     \
+#define LAMELLA_DECLARE_DISPATCH(fn, stub)                             \
+  struct stub##_tag {                                                  \
+    static const char* name() { return #stub; }                        \
+  };                                                                   \
+  using stub##_type = ::lamella::native::DispatchStub<fn, stub##_tag>; \
   extern stub##_type stub
 
 // In one source file, in the same namespace.
@@ -111,14 +111,14 @@ using native::get_cpu_capability;
 #else
 #define LAMELLA_THIS_CAPABILITY ::lamella::CPUCapability::DEFAULT
 #endif
-#define LAMELLA_REGISTER_DISPATCH(stub, fn)                                             \
-  static const ::lamella::native::RegisterCpuKernel<stub##_type, stub##_type::FnPtr>    \
-      LAMELLA_CONCAT(stub##_register_, __LINE__)(stub, LAMELLA_THIS_CAPABILITY, fn)
+#define LAMELLA_REGISTER_DISPATCH(stub, fn)                                          \
+  static const ::lamella::native::RegisterCpuKernel<stub##_type, stub##_type::FnPtr> \
+  LAMELLA_CONCAT(stub##_register_, __LINE__)(stub, LAMELLA_THIS_CAPABILITY, fn)
 
 // For another device, from any library.
 #define LAMELLA_REGISTER_DEVICE_DISPATCH(stub, device, fn)                              \
   static const ::lamella::native::RegisterDeviceKernel<stub##_type, stub##_type::FnPtr> \
-      LAMELLA_CONCAT(stub##_register_, __LINE__)(stub, device, fn)
+  LAMELLA_CONCAT(stub##_register_, __LINE__)(stub, device, fn)
 
 #ifndef DECLARE_DISPATCH
 #define DECLARE_DISPATCH LAMELLA_DECLARE_DISPATCH

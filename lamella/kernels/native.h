@@ -2,9 +2,9 @@
 // tensors and shape arithmetic.
 #pragma once
 #include "lamella/api/functions.h"
-#include "lamella/native_functions.h"
 #include "lamella/core/tensor_impl.h"
 #include "lamella/kernels/dims.h"
+#include "lamella/native_functions.h"
 #include "lamella/structured_kernels.h"
 
 namespace lamella::native {
@@ -12,8 +12,7 @@ namespace lamella::native {
 inline Tensor new_tensor(IntArrayRef sizes, ScalarType dtype, Device device) {
   return Tensor(make_empty(sizes, dtype, device));
 }
-inline Tensor new_strided(IntArrayRef sizes, IntArrayRef strides, ScalarType dtype,
-                          Device device) {
+inline Tensor new_strided(IntArrayRef sizes, IntArrayRef strides, ScalarType dtype, Device device) {
   return Tensor(make_empty_strided(sizes, strides, dtype, device));
 }
 // A view with the same element type.

@@ -1,4 +1,5 @@
-// The thread pool behind parallel_for: oneTBB's, which composes with other libraries of the process.
+// The thread pool behind parallel_for: oneTBB's, which composes with other libraries of the
+// process.
 #include "lamella/kernels/parallel.h"
 
 #include <tbb/parallel_for.h>

@@ -124,8 +124,8 @@ void TensorIteratorBase::build_with_number(const TensorBase& a, const Scalar& nu
   LAMELLA_CHECK(a.defined(), op_name(), ": expected 'self' to be a tensor, got an undefined one");
   // Mostly the number's category is not above the tensor's.
   ScalarType common = a.dtype();
-  bool absorbs = is_floating_point(common)      ? !number.isComplex()
-                 : is_integral(common, false) && number.isIntegral(true);
+  bool absorbs = is_floating_point(common) ? !number.isComplex()
+                                           : is_integral(common, false) && number.isIntegral(true);
   if (!absorbs) common = native::result_type(a, number);
   if ((flags & kIntegersToFloat) && is_integral(common, true)) common = get_default_dtype();
   // The loop's type holds the number: float for the small ones.
@@ -136,7 +136,8 @@ void TensorIteratorBase::build_with_number(const TensorBase& a, const Scalar& nu
     store_number<type>(number, number_);            \
     break;
 #include "lamella/core/scalar_type.def"
-    default: break;
+    default:
+      break;
   }
   int at = reversed ? 1 : 2, other = 3 - at;
   const lamella_tensor* x = a.impl();

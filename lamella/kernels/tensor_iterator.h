@@ -34,20 +34,20 @@ class TensorIteratorBase : public MetaBase {
   enum Flags : uint32_t {
     kCheckOverlap = 1u << 0,
     kCheckSameDtype = 1u << 1,
-    kPromoteInputs = 1u << 2,       // inputs meet in a common dtype
-    kIntegersToFloat = 1u << 3,     // which is floating point
-    kSafeCast = 1u << 4,            // the result type must be castable to a given output's
+    kPromoteInputs = 1u << 2,    // inputs meet in a common dtype
+    kIntegersToFloat = 1u << 3,  // which is floating point
+    kSafeCast = 1u << 4,         // the result type must be castable to a given output's
     kResizeOutputs = 1u << 5,
-    kAllowCpuScalars = 1u << 6,     // tensors without dimensions on the CPU beside another device
-    kLinear = 1u << 7,              // keep row-major order
-    kReduction = 1u << 8,           // outputs may be smaller, with stride 0
-    kBoolOutput = 1u << 9,          // an output that is made is bool
-    kRealOutput = 1u << 10,         // an output that is made holds parts of complex numbers
+    kAllowCpuScalars = 1u << 6,  // tensors without dimensions on the CPU beside another device
+    kLinear = 1u << 7,           // keep row-major order
+    kReduction = 1u << 8,        // outputs may be smaller, with stride 0
+    kBoolOutput = 1u << 9,       // an output that is made is bool
+    kRealOutput = 1u << 10,      // an output that is made holds parts of complex numbers
     kComplexOutput = 1u << 11,
     kCheckSameDevice = 1u << 12,
-    kEagerInputs = 1u << 13,        // Note [Lazy casts]
+    kEagerInputs = 1u << 13,  // Note [Lazy casts]
     kEagerOutputs = 1u << 14,
-    kFirstIsCondition = 1u << 15,   // the first input takes no part in promotion
+    kFirstIsCondition = 1u << 15,  // the first input takes no part in promotion
     kPointwise = kCheckOverlap | kPromoteInputs | kSafeCast | kResizeOutputs | kAllowCpuScalars |
                  kCheckSameDevice,
     kPointwiseFloat = kPointwise | kIntegersToFloat,
@@ -147,9 +147,7 @@ class TensorIteratorBase : public MetaBase {
   const TensorBase& tensor_base(int arg) const {
     return reinterpret_cast<const TensorBase&>(operand_[arg]);
   }
-  const Tensor& tensor(int arg) const {
-    return reinterpret_cast<const Tensor&>(operand_[arg]);
-  }
+  const Tensor& tensor(int arg) const { return reinterpret_cast<const Tensor&>(operand_[arg]); }
   const Tensor& output(int arg = 0) const { return tensor(arg); }
   const Tensor& input(int arg = 0) const { return tensor(noutputs_ + arg); }
   // Every operand is dense in one order: one run of numel() elements.
@@ -210,11 +208,11 @@ class TensorIteratorBase : public MetaBase {
     const char* const* output_names;
     const char* const* input_names;
     uint32_t flags;
-    ScalarType common;         // Undefined: by promotion
-    ScalarType static_dtype;   // of outputs that are made; Undefined: the common one
+    ScalarType common;        // Undefined: by promotion
+    ScalarType static_dtype;  // of outputs that are made; Undefined: the common one
     const IntArrayRef* static_shape;
-    Device device = kCPU;      // of outputs where no operand says
-    bool structured;           // outputs belong to MetaBase
+    Device device = kCPU;  // of outputs where no operand says
+    bool structured;       // outputs belong to MetaBase
   };
   void build_general(const BuildArguments& arguments);
   // A simple iterator has no shape and strides until somebody asks for them.

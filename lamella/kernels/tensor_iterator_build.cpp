@@ -171,8 +171,8 @@ void TensorIteratorBase::build_general(const BuildArguments& args) {
   for (int i = 0; i < n; ++i) {
     const lamella_tensor* t = operand_[i];
     if (t == nullptr) continue;
-    bool cpu_number = (flags & kAllowCpuScalars) && i >= outputs && t->ndim == 0 &&
-                      device_of(t).is_cpu();
+    bool cpu_number =
+        (flags & kAllowCpuScalars) && i >= outputs && t->ndim == 0 && device_of(t).is_cpu();
     if (cpu_number) continue;
     if (device_name == nullptr) {
       device = device_of(t);
@@ -262,8 +262,8 @@ void TensorIteratorBase::build_general(const BuildArguments& args) {
   }
 
   // ---- Outputs ----
-  IntArrayRef wanted = plain_order ? IntArrayRef()
-                                   : IntArrayRef(made_strides, static_cast<size_t>(shape.ndim));
+  IntArrayRef wanted =
+      plain_order ? IntArrayRef() : IntArrayRef(made_strides, static_cast<size_t>(shape.ndim));
   for (int i = 0; i < outputs; ++i) {
     bool missing = operand_[i] == nullptr;
     if (missing) {
@@ -295,7 +295,8 @@ void TensorIteratorBase::build_general(const BuildArguments& args) {
       heap().originals.emplace_back(i, TensorBase::borrow(operand_[i]));
       operand_[i] = temporary.impl();
       heap().owned.push_back(std::move(temporary));
-      one_run = one_run && as_base(operand_[i]).strides() == heap().originals.back().second.strides();
+      one_run =
+          one_run && as_base(operand_[i]).strides() == heap().originals.back().second.strides();
     }
   }
 
@@ -440,7 +441,7 @@ TensorIteratorConfig& TensorIteratorConfig::add(const TensorBase& tensor, bool o
 }
 
 TensorIterator TensorIteratorConfig::build() {
-  static constexpr const char* outputs[] = {"out", "out1", "out2", "out3",
+  static constexpr const char* outputs[] = {"out",  "out1", "out2", "out3",
                                             "out4", "out5", "out6", "out7"};
   static constexpr const char* inputs[] = {"self",   "other",  "input2", "input3",
                                            "input4", "input5", "input6", "input7"};
@@ -484,12 +485,9 @@ TensorIterator TensorIterator::binary_op(TensorBase& out, const TensorBase& a,
 }
 TensorIterator TensorIterator::binary_float_op(TensorBase& out, const TensorBase& a,
                                                const TensorBase& b) {
-  return finish_build(pointwise_config(out)
-                    .promote_integer_inputs_to_float(true)
-                    .add_input(a)
-                    .add_input(b)
-                    .build(),
-                out);
+  return finish_build(
+      pointwise_config(out).promote_integer_inputs_to_float(true).add_input(a).add_input(b).build(),
+      out);
 }
 TensorIterator TensorIterator::comparison_op(TensorBase& out, const TensorBase& a,
                                              const TensorBase& b) {
@@ -502,8 +500,8 @@ TensorIterator TensorIterator::unary_op(TensorBase& out, const TensorBase& a) {
   return finish_build(pointwise_config(out).add_input(a).build(), out);
 }
 TensorIterator TensorIterator::unary_float_op(TensorBase& out, const TensorBase& a) {
-  return finish_build(pointwise_config(out).promote_integer_inputs_to_float(true).add_input(a).build(),
-                out);
+  return finish_build(
+      pointwise_config(out).promote_integer_inputs_to_float(true).add_input(a).build(), out);
 }
 TensorIterator TensorIterator::nullary_op(TensorBase& out) {
   return TensorIteratorConfig().add_output(out).resize_outputs(false).build();

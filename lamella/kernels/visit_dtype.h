@@ -23,19 +23,19 @@ namespace detail {
     return f(TypeTag<type>());
 
 // bool, all integers with arithmetic, and uint16/32/64 excluded.
-#define LAMELLA_VISIT_INTEGERS     \
-  LAMELLA_VISIT(uint8_t, Byte)     \
-  LAMELLA_VISIT(int8_t, Char)      \
-  LAMELLA_VISIT(int16_t, Short)    \
-  LAMELLA_VISIT(int32_t, Int)      \
+#define LAMELLA_VISIT_INTEGERS  \
+  LAMELLA_VISIT(uint8_t, Byte)  \
+  LAMELLA_VISIT(int8_t, Char)   \
+  LAMELLA_VISIT(int16_t, Short) \
+  LAMELLA_VISIT(int32_t, Int)   \
   LAMELLA_VISIT(int64_t, Long)
-#define LAMELLA_VISIT_FLOATS       \
-  LAMELLA_VISIT(float, Float)      \
+#define LAMELLA_VISIT_FLOATS  \
+  LAMELLA_VISIT(float, Float) \
   LAMELLA_VISIT(double, Double)
-#define LAMELLA_VISIT_REDUCED      \
-  LAMELLA_VISIT(Half, Half)        \
+#define LAMELLA_VISIT_REDUCED \
+  LAMELLA_VISIT(Half, Half)   \
   LAMELLA_VISIT(BFloat16, BFloat16)
-#define LAMELLA_VISIT_COMPLEX      \
+#define LAMELLA_VISIT_COMPLEX                 \
   LAMELLA_VISIT(complex<float>, ComplexFloat) \
   LAMELLA_VISIT(complex<double>, ComplexDouble)
 
@@ -45,7 +45,8 @@ decltype(auto) visit_stored(ScalarType dtype, const char* op, F&& f) {
   switch (dtype) {
 #define LAMELLA_SCALAR_TYPE(type, name, number, text) LAMELLA_VISIT(type, name)
 #include "lamella/core/scalar_type.def"
-    default: detail::throw_dtype(op, dtype);
+    default:
+      detail::throw_dtype(op, dtype);
   }
 }
 // bool, integers, floating point, complex.
@@ -57,7 +58,8 @@ decltype(auto) visit_all(ScalarType dtype, const char* op, F&& f) {
     LAMELLA_VISIT_FLOATS
     LAMELLA_VISIT_REDUCED
     LAMELLA_VISIT_COMPLEX
-    default: detail::throw_dtype(op, dtype);
+    default:
+      detail::throw_dtype(op, dtype);
   }
 }
 // Integers, floating point, complex.
@@ -68,7 +70,8 @@ decltype(auto) visit_numbers(ScalarType dtype, const char* op, F&& f) {
     LAMELLA_VISIT_FLOATS
     LAMELLA_VISIT_REDUCED
     LAMELLA_VISIT_COMPLEX
-    default: detail::throw_dtype(op, dtype);
+    default:
+      detail::throw_dtype(op, dtype);
   }
 }
 // bool, integers, floating point.
@@ -79,7 +82,8 @@ decltype(auto) visit_real(ScalarType dtype, const char* op, F&& f) {
     LAMELLA_VISIT_INTEGERS
     LAMELLA_VISIT_FLOATS
     LAMELLA_VISIT_REDUCED
-    default: detail::throw_dtype(op, dtype);
+    default:
+      detail::throw_dtype(op, dtype);
   }
 }
 template <class F>
@@ -87,7 +91,8 @@ decltype(auto) visit_floating(ScalarType dtype, const char* op, F&& f) {
   switch (dtype) {
     LAMELLA_VISIT_FLOATS
     LAMELLA_VISIT_REDUCED
-    default: detail::throw_dtype(op, dtype);
+    default:
+      detail::throw_dtype(op, dtype);
   }
 }
 template <class F>
@@ -95,7 +100,8 @@ decltype(auto) visit_index(ScalarType dtype, const char* op, F&& f) {
   switch (dtype) {
     LAMELLA_VISIT(int32_t, Int)
     LAMELLA_VISIT(int64_t, Long)
-    default: detail::throw_dtype(op, dtype);
+    default:
+      detail::throw_dtype(op, dtype);
   }
 }
 
@@ -106,11 +112,16 @@ struct Bytes16 {
 template <class F>
 decltype(auto) visit_bytes(size_t bytes, F&& f) {
   switch (bytes) {
-    case 1: return f(TypeTag<uint8_t>());
-    case 2: return f(TypeTag<uint16_t>());
-    case 4: return f(TypeTag<uint32_t>());
-    case 8: return f(TypeTag<uint64_t>());
-    default: return f(TypeTag<Bytes16>());
+    case 1:
+      return f(TypeTag<uint8_t>());
+    case 2:
+      return f(TypeTag<uint16_t>());
+    case 4:
+      return f(TypeTag<uint32_t>());
+    case 8:
+      return f(TypeTag<uint64_t>());
+    default:
+      return f(TypeTag<Bytes16>());
   }
 }
 

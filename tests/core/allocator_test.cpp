@@ -12,9 +12,8 @@ namespace {
 
 using namespace lamella;
 
-const std::vector<size_t> kSizes = {1,       63,        64,        65,         1000,    1024,
-                                    1025,    5000,      100000,    1048576,    1048577, 3000000,
-                                    4194304, 10000000};
+const std::vector<size_t> kSizes = {1,    63,     64,      65,      1000,    1024,    1025,
+                                    5000, 100000, 1048576, 1048577, 3000000, 4194304, 10000000};
 
 TEST(Allocator, AlignedWritableAndDistinct) {
   std::vector<std::pair<char*, size_t>> blocks;

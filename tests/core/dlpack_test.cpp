@@ -14,12 +14,11 @@ struct CodeRow {
   int bits;
 };
 const std::vector<CodeRow> kCodes = {
-    {kBool, 6, 8},         {kByte, 1, 8},          {kUInt16, 1, 16},
-    {kUInt32, 1, 32},      {kUInt64, 1, 64},       {kChar, 0, 8},
-    {kShort, 0, 16},       {kInt, 0, 32},          {kLong, 0, 64},
-    {kHalf, 2, 16},        {kFloat, 2, 32},        {kDouble, 2, 64},
-    {kBFloat16, 4, 16},    {kComplexFloat, 5, 64}, {kComplexDouble, 5, 128},
-    {kFloat8_e4m3fn, 10, 8}, {kFloat8_e5m2, 12, 8}};
+    {kBool, 6, 8},        {kByte, 1, 8},          {kUInt16, 1, 16},         {kUInt32, 1, 32},
+    {kUInt64, 1, 64},     {kChar, 0, 8},          {kShort, 0, 16},          {kInt, 0, 32},
+    {kLong, 0, 64},       {kHalf, 2, 16},         {kFloat, 2, 32},          {kDouble, 2, 64},
+    {kBFloat16, 4, 16},   {kComplexFloat, 5, 64}, {kComplexDouble, 5, 128}, {kFloat8_e4m3fn, 10, 8},
+    {kFloat8_e5m2, 12, 8}};
 
 TEST(Dlpack, EveryTypeGoesThereAndBack) {
   for (const CodeRow& row : kCodes) {
@@ -132,8 +131,7 @@ TEST(Dlpack, RefusesWhatItCannotSay) {
   EXPECT_EQ(error_of([&] { export_tensor(c); }),
             "to_dlpack: expected a tensor without a pending conjugation or negation; resolve it "
             "first");
-  EXPECT_EQ(error_of([] { export_tensor(TensorBase()); }),
-            "to_dlpack: expected a defined tensor");
+  EXPECT_EQ(error_of([] { export_tensor(TensorBase()); }), "to_dlpack: expected a defined tensor");
 }
 
 }  // namespace

@@ -87,8 +87,8 @@ TEST(TensorOptions, FluentAndMerged) {
 
 TEST(KeySet, OfDevices) {
   using namespace lamella::detail;
-  uint64_t autograd = key_bit(kKeyFunctionalityAutogradFunctionality) |
-                      key_bit(kKeyFunctionalityADInplaceOrView);
+  uint64_t autograd =
+      key_bit(kKeyFunctionalityAutogradFunctionality) | key_bit(kKeyFunctionalityADInplaceOrView);
   EXPECT_EQ(backend_bit(kCPU), 1u);
   EXPECT_EQ(backend_bit(kVulkan), 0u);
   EXPECT_EQ(default_key_set(kCPU), 1u | key_bit(kKeyFunctionalityDense) | autograd);

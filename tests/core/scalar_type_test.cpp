@@ -10,11 +10,11 @@ using namespace lamella;
 
 TEST(ScalarType, NumbersArePyTorchs) {
   const std::map<ScalarType, int> numbers = {
-      {kByte, 0},        {kChar, 1},         {kShort, 2},          {kInt, 3},
-      {kLong, 4},        {kHalf, 5},         {kFloat, 6},          {kDouble, 7},
-      {kComplexHalf, 8}, {kComplexFloat, 9}, {kComplexDouble, 10}, {kBool, 11},
-      {kQInt8, 12},      {kQUInt8, 13},      {kQInt32, 14},        {kBFloat16, 15},
-      {kFloat8_e5m2, 23}, {kFloat8_e4m3fn, 24}, {kUInt16, 27},     {kUInt32, 28},
+      {kByte, 0},         {kChar, 1},           {kShort, 2},          {kInt, 3},
+      {kLong, 4},         {kHalf, 5},           {kFloat, 6},          {kDouble, 7},
+      {kComplexHalf, 8},  {kComplexFloat, 9},   {kComplexDouble, 10}, {kBool, 11},
+      {kQInt8, 12},       {kQUInt8, 13},        {kQInt32, 14},        {kBFloat16, 15},
+      {kFloat8_e5m2, 23}, {kFloat8_e4m3fn, 24}, {kUInt16, 27},        {kUInt32, 28},
       {kUInt64, 29}};
   for (auto [type, number] : numbers) EXPECT_EQ(static_cast<int>(type), number) << toString(type);
 }
@@ -48,13 +48,14 @@ TEST(ScalarType, NamesSizesAndTraits) {
 
 // Rows and columns in the order of `order`; the cells abbreviate the result.
 TEST(ScalarType, PromotionTable) {
-  const std::vector<ScalarType> order = {kByte,  kChar,   kShort,       kInt,          kLong,
-                                         kHalf,  kFloat,  kDouble,      kComplexHalf,  kComplexFloat,
-                                         kComplexDouble, kBool, kBFloat16};
+  const std::vector<ScalarType> order = {
+      kByte,   kChar,        kShort,        kInt,           kLong, kHalf,    kFloat,
+      kDouble, kComplexHalf, kComplexFloat, kComplexDouble, kBool, kBFloat16};
   const std::map<std::string, ScalarType> names = {
-      {"u1", kByte},  {"i1", kChar},   {"i2", kShort},       {"i4", kInt},          {"i8", kLong},
-      {"f2", kHalf},  {"f4", kFloat},  {"f8", kDouble},      {"c2", kComplexHalf},
-      {"c4", kComplexFloat}, {"c8", kComplexDouble}, {"b1", kBool}, {"bf", kBFloat16}};
+      {"u1", kByte},        {"i1", kChar},         {"i2", kShort},         {"i4", kInt},
+      {"i8", kLong},        {"f2", kHalf},         {"f4", kFloat},         {"f8", kDouble},
+      {"c2", kComplexHalf}, {"c4", kComplexFloat}, {"c8", kComplexDouble}, {"b1", kBool},
+      {"bf", kBFloat16}};
   const char* table[13][13] = {
       {"u1", "i2", "i2", "i4", "i8", "f2", "f4", "f8", "c2", "c4", "c8", "u1", "bf"},
       {"i2", "i1", "i2", "i4", "i8", "f2", "f4", "f8", "c2", "c4", "c8", "i1", "bf"},

@@ -13,8 +13,7 @@ TEST(Tensor, Undefined) {
   EXPECT_FALSE(t.defined());
   EXPECT_EQ(t.use_count(), 0u);
   EXPECT_FALSE(t.has_storage());
-  EXPECT_EQ(error_of([&] { t.sizes(); }),
-            "sizes: expected a defined tensor, got an undefined one");
+  EXPECT_EQ(error_of([&] { t.sizes(); }), "sizes: expected a defined tensor, got an undefined one");
   EXPECT_EQ(error_of([&] { t.size(0); }), "size: expected a defined tensor, got an undefined one");
 }
 
@@ -62,8 +61,7 @@ TEST(Tensor, ManyDimensions) {
 }
 
 TEST(Tensor, WrongSizes) {
-  EXPECT_EQ(error_of([] { floats({2, -1}); }),
-            "empty: expected sizes of at least 0, got [2, -1]");
+  EXPECT_EQ(error_of([] { floats({2, -1}); }), "empty: expected sizes of at least 0, got [2, -1]");
   EXPECT_EQ(error_of([] { floats({int64_t{1} << 40, int64_t{1} << 40}); }),
             "empty: expected sizes whose bytes fit int64, got [1099511627776, 1099511627776]");
   EXPECT_EQ(error_of<TypeError>([] { make_empty({1}, kQInt8, kCPU); }),
@@ -78,8 +76,7 @@ TEST(Tensor, DimensionsAreChecked) {
   TensorBase t = floats({2, 3});
   EXPECT_EQ(t.size(-1), 3);
   EXPECT_EQ(t.stride(-2), 3);
-  EXPECT_EQ(error_of<IndexError>([&] { t.size(2); }),
-            "size: expected 'dim' in [-2, 1], got 2");
+  EXPECT_EQ(error_of<IndexError>([&] { t.size(2); }), "size: expected 'dim' in [-2, 1], got 2");
   EXPECT_EQ(error_of<IndexError>([&] { t.stride(-3); }),
             "stride: expected 'dim' in [-2, 1], got -3");
   EXPECT_EQ(error_of<IndexError>([&] { floats({}).size(0); }),
@@ -201,8 +198,7 @@ TEST(Tensor, FromBlobRunsTheDeleterWhenItFails) {
             "from_blob: expected a 'stride' of at least 0, got [-1]");
   EXPECT_EQ(failing(1, one, nullptr, 99, 0),
             "from_blob: expected a supported dtype, got number 99");
-  EXPECT_EQ(failing(1, one, nullptr, 6, 200),
-            "from_blob: expected a known device type, got 200");
+  EXPECT_EQ(failing(1, one, nullptr, 6, 200), "from_blob: expected a known device type, got 200");
   EXPECT_EQ(failing(-1, one, nullptr, 6, 0), "from_blob: expected -1 sizes and strides, got none");
 }
 
@@ -301,7 +297,8 @@ TEST(Tensor, WeakReferences) {
 TEST(Tensor, HooksReleaseWhatHangsOnIt) {
   static int released = 0;
   TensorHooks before = tensor_hooks();
-  set_tensor_hooks({[](lamella_tensor*) { released += 1; }, [](lamella_tensor*) { released += 10; }});
+  set_tensor_hooks(
+      {[](lamella_tensor*) { released += 1; }, [](lamella_tensor*) { released += 10; }});
   {
     TensorBase t = floats({1});
     t.impl()->autograd = &released;

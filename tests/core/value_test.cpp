@@ -33,8 +33,7 @@ TEST(Value, AllocatesZeroedBlocks) {
   }
   lamella_value v;
   EXPECT_EQ(lamella_value_allocate(LAMELLA_INT, 1, &v), LAMELLA_ERROR);
-  EXPECT_STREQ(lamella_error_text(),
-               "value: expected the tag of a list, string or complex, got 2");
+  EXPECT_STREQ(lamella_error_text(), "value: expected the tag of a list, string or complex, got 2");
   EXPECT_EQ(v.tag, LAMELLA_NONE);
 }
 

@@ -46,12 +46,12 @@ TEST(TypedCall, CarriesEveryKindOfArgument) {
       "Scalar scalar, Tensor? tensor) -> int",
       &everything);
   auto op = find("call_kinds::everything").typed<decltype(everything)>();
-  EXPECT_EQ(op.call(41, 2.5, true, "text", {1, 2, 3}, std::nullopt, ScalarType::Float, 7,
-                    std::nullopt),
-            42);
+  EXPECT_EQ(
+      op.call(41, 2.5, true, "text", {1, 2, 3}, std::nullopt, ScalarType::Float, 7, std::nullopt),
+      42);
   Stack stack;
-  push(stack, int64_t{41}, 2.5, true, "text", IntArrayRef({1, 2, 3}), IValue(),
-       ScalarType::Float, Scalar(7), IValue());
+  push(stack, int64_t{41}, 2.5, true, "text", IntArrayRef({1, 2, 3}), IValue(), ScalarType::Float,
+       Scalar(7), IValue());
   find("call_kinds::everything").callBoxed(&stack);
   ASSERT_EQ(stack.size(), 1u);
   EXPECT_EQ(stack[0].toInt(), 42);
@@ -149,9 +149,9 @@ TEST(Redispatch, BoxedFallbackSeesEveryOperator) {
   auto op = find("call_fallback::f").typed<T(const T&)>();
   {
     Library fallback = implementation("_", DispatchKey::TESTING_ONLY_GenericMode);
-    fallback.fallback(CppFunction::makeFromBoxedFunction(
-        [](const OperatorHandle& op, DispatchKeySet keys, ArgumentSpan arguments,
-           ReturnSpan returns) {
+    fallback.fallback(
+        CppFunction::makeFromBoxedFunction([](const OperatorHandle& op, DispatchKeySet keys,
+                                              ArgumentSpan arguments, ReturnSpan returns) {
           ++seen;
           op.redispatchBoxed(keys.remove(DispatchKey::TESTING_ONLY_GenericMode), arguments,
                              returns);

@@ -25,12 +25,11 @@ TEST(DispatchKeySet, EachRuntimeKeyIsItsOwnHighest) {
 }
 
 TEST(DispatchKeySet, OrderOfTheLayers) {
-  DispatchKey order[] = {DispatchKey::CPU,           DispatchKey::BackendSelect,
-                         DispatchKey::Python,        DispatchKey::Functionalize,
-                         DispatchKey::Conjugate,     DispatchKey::ADInplaceOrView,
-                         DispatchKey::AutogradCPU,   DispatchKey::Tracer,
-                         DispatchKey::AutocastCPU,   DispatchKey::Batched,
-                         DispatchKey::PythonDispatcher};
+  DispatchKey order[] = {
+      DispatchKey::CPU,           DispatchKey::BackendSelect,   DispatchKey::Python,
+      DispatchKey::Functionalize, DispatchKey::Conjugate,       DispatchKey::ADInplaceOrView,
+      DispatchKey::AutogradCPU,   DispatchKey::Tracer,          DispatchKey::AutocastCPU,
+      DispatchKey::Batched,       DispatchKey::PythonDispatcher};
   DispatchKeySet keys;
   for (DispatchKey key : order) {
     keys = keys.add(key);

@@ -15,7 +15,8 @@ using T = TensorBase;
 // A kernel whose state turns invalid when it is destroyed: a call that outlives it would notice.
 struct Checked {
   explicit Checked(int64_t value) : value(std::make_shared<std::atomic<int64_t>>(value)) {}
-  Checked(const Checked& other) : value(std::make_shared<std::atomic<int64_t>>(other.value->load())) {}
+  Checked(const Checked& other)
+      : value(std::make_shared<std::atomic<int64_t>>(other.value->load())) {}
   ~Checked() { value->store(-1); }
   int64_t operator()(int64_t i) const {
     int64_t v = value->load();

@@ -67,8 +67,7 @@ TEST(BroadcastShapes, NamesTheArgument) {
 
 // Every element is visited once, in all orders of strides and with any split.
 TEST(StridedLoop, VisitsEveryElementOnce) {
-  const std::vector<std::vector<int64_t>> strides = {
-      {12, 4, 1}, {1, 2, 6}, {4, 8, 1}, {24, 8, 2}};
+  const std::vector<std::vector<int64_t>> strides = {{12, 4, 1}, {1, 2, 6}, {4, 8, 1}, {24, 8, 2}};
   for (const auto& s : strides) {
     std::vector<int> memory(64, 0);
     StridedLoop<1> loop({2, 3, 4});

@@ -111,11 +111,17 @@ TEST(TensorIterator, Errors) {
   EXPECT_EQ(error_of([&] { TensorIterator::binary_op(none, a, b); }),
             "TensorIterator: expected 'other' to be broadcastable to [3, 4], got [5]");
   TensorBase integers = tensor({3, 4}, kLong);
-  EXPECT_EQ(error_of([&] { TensorIterator::binary_op(integers, a, a); }),
-            "TensorIterator: expected 'out' to have a dtype that the result's, float32, can be cast "
-            "to, got int64");
+  EXPECT_EQ(
+      error_of([&] { TensorIterator::binary_op(integers, a, a); }),
+      "TensorIterator: expected 'out' to have a dtype that the result's, float32, can be cast "
+      "to, got int64");
   EXPECT_EQ(error_of([&] {
-              TensorIteratorConfig().set_name("f").add_output(none).add_input(a).add_input(integers).build();
+              TensorIteratorConfig()
+                  .set_name("f")
+                  .add_output(none)
+                  .add_input(a)
+                  .add_input(integers)
+                  .build();
             }),
             "f: expected 'other' to have dtype float32, got int64");
   TensorBase line = tensor({6});

@@ -120,8 +120,7 @@ TEST(Errors, Table) {
       {[] { lamella::cat({numbers({2, 3}), numbers({3, 3})}, 1); },
        "cat: expected 'tensors' to be of shape [2, *], got [3, 3] at position 1"},
       {[] { numbers({3}).item(); }, "item: expected 'self' to have one element, got 3 in [3]"},
-      {[] { lamella::arange(0, 5, 0, TensorOptions()); },
-       "arange: expected a 'step' other than 0"},
+      {[] { lamella::arange(0, 5, 0, TensorOptions()); }, "arange: expected a 'step' other than 0"},
   };
   for (const ErrorRow& row : rows) EXPECT_EQ(error_of(row.call), row.text);
 }

@@ -1,4 +1,4 @@
-"""The dispatch rows in instructions: they do not depend on the machine's mood, so a test holds them."""
+"""The dispatch rows in instructions, which do not depend on the machine's mood."""
 
 from __future__ import annotations
 

@@ -55,8 +55,9 @@ def test_embedding():
 def test_dropout():
     check("dropout", make(4, 5), 0.5, False)
     check("dropout", make(4, 5), 0.0, True)
-    import lamella
     from operator_cases import to_lamella
+
+    import lamella
 
     x = to_lamella(torch.ones(20000))
     y = torch.from_dlpack(lamella.ops.aten.dropout.default(x, 0.25, True))
@@ -87,8 +88,16 @@ def test_attention(head, mask, dtype):
         attn_mask = make(head["q"][0], 1, rows, keys, dtype=dtype)
     tolerance = (3e-2, 3e-2) if dtype == torch.bfloat16 else (1e-4, 1e-5)
     check(
-        "scaled_dot_product_attention", q, k, v, attn_mask, 0.0, mask == "causal",
-        strides=False, meta=False, tolerance=tolerance,
+        "scaled_dot_product_attention",
+        q,
+        k,
+        v,
+        attn_mask,
+        0.0,
+        mask == "causal",
+        strides=False,
+        meta=False,
+        tolerance=tolerance,
     )
 
 

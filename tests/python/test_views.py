@@ -161,8 +161,9 @@ def check_copy(out, x):
         torch.float8_e4m3fn,
         torch.uint16,
     ):
-        import lamella
         from operator_cases import to_lamella
+
+        import lamella
 
         mine = to_lamella(x)
         wide = lamella.ops.aten._to_copy.default(
@@ -200,8 +201,9 @@ def test_copies(index):
 
 
 def test_to_returns_itself_where_nothing_changes():
-    import lamella
     from operator_cases import to_lamella
+
+    import lamella
 
     x = to_lamella(X)
     assert lamella.ops.aten.to.dtype(x, lamella.float32).storage_offset() == 0

@@ -21,11 +21,11 @@ using lamella::ScalarType;
 
 int gemm_float(const lamella_gemm& p) {
   for (int64_t i = 0; i < p.batch; ++i) {
-    dnnl_status_t status = dnnl_sgemm(
-        p.trans_a ? 'T' : 'N', p.trans_b ? 'T' : 'N', p.m, p.n, p.k,
-        static_cast<float>(p.alpha[0]), static_cast<const float*>(p.a) + i * p.batch_a, p.lda,
-        static_cast<const float*>(p.b) + i * p.batch_b, p.ldb, static_cast<float>(p.beta[0]),
-        static_cast<float*>(p.c) + i * p.batch_c, p.ldc);
+    dnnl_status_t status =
+        dnnl_sgemm(p.trans_a ? 'T' : 'N', p.trans_b ? 'T' : 'N', p.m, p.n, p.k,
+                   static_cast<float>(p.alpha[0]), static_cast<const float*>(p.a) + i * p.batch_a,
+                   p.lda, static_cast<const float*>(p.b) + i * p.batch_b, p.ldb,
+                   static_cast<float>(p.beta[0]), static_cast<float*>(p.c) + i * p.batch_c, p.ldc);
     if (status != dnnl_success) return static_cast<int>(status);
   }
   return 0;
@@ -167,7 +167,9 @@ int32_t gemm(const lamella_gemm* problem, char* message, uint64_t size) {
          ldc = static_cast<blasint>(p.ldc);
     int status = 0;
     switch (static_cast<ScalarType>(p.scalar_type)) {
-      case ScalarType::Float: status = gemm_float(p); break;
+      case ScalarType::Float:
+        status = gemm_float(p);
+        break;
       case ScalarType::BFloat16:
         if (!has_bfloat16()) return LAMELLA_BLAS_UNSUPPORTED;
         status = gemm_bfloat16(p);
@@ -192,7 +194,8 @@ int32_t gemm(const lamella_gemm* problem, char* message, uint64_t size) {
           cblas_zgemm(CblasRowMajor, ta, tb, m, n, k, p.alpha, a, lda, b, ldb, p.beta, c, ldc);
         });
         break;
-      default: return fail("no matrix product for this dtype");
+      default:
+        return fail("no matrix product for this dtype");
     }
     return status == 0 ? 0 : fail("oneDNN reported a failure");
   } catch (const std::exception& error) {

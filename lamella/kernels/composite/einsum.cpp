@@ -16,8 +16,8 @@ std::vector<int> read_labels(std::string_view text) {
     char c = text[i];
     if (c == ' ') continue;
     if (c == '.') {
-      LAMELLA_CHECK(text.substr(i, 3) == "...",
-                    "einsum: expected '...' in 'equation', got '", text, "'");
+      LAMELLA_CHECK(text.substr(i, 3) == "...", "einsum: expected '...' in 'equation', got '", text,
+                    "'");
       for (int label : labels) {
         LAMELLA_CHECK(label != kEllipsis, "einsum: expected at most one '...' in '", text, "'");
       }
@@ -58,8 +58,10 @@ Equation read_equation(std::string_view text, size_t count) {
   bool ellipsis = false;
   for (const auto& labels : equation.operands) {
     for (int label : labels) {
-      if (label == kEllipsis) ellipsis = true;
-      else ++times[label];
+      if (label == kEllipsis)
+        ellipsis = true;
+      else
+        ++times[label];
     }
   }
   if (ellipsis) equation.result.push_back(kEllipsis);
@@ -83,13 +85,14 @@ Layout lay_out(const Equation& equation, TensorList tensors) {
     int64_t named = 0;
     bool ellipsis = false;
     for (int label : equation.operands[i]) {
-      if (label == kEllipsis) ellipsis = true;
-      else ++named;
+      if (label == kEllipsis)
+        ellipsis = true;
+      else
+        ++named;
     }
     int64_t open = tensors[i].dim() - named;
-    LAMELLA_CHECK(ellipsis ? open >= 0 : open == 0,
-                  "einsum: expected operand ", i, " to have ", named,
-                  ellipsis ? " or more dimensions, got " : " dimensions, got ",
+    LAMELLA_CHECK(ellipsis ? open >= 0 : open == 0, "einsum: expected operand ", i, " to have ",
+                  named, ellipsis ? " or more dimensions, got " : " dimensions, got ",
                   tensors[i].sizes());
     if (open > layout.ellipsis_size) layout.ellipsis_size = open;
   }

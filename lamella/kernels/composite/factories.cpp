@@ -7,9 +7,9 @@ namespace lamella::native {
 
 namespace {
 
-#define OPTIONS                                                                       \
-  std::optional<ScalarType> dtype, std::optional<Layout> layout,                      \
-      std::optional<Device> device, std::optional<bool> pin_memory
+#define OPTIONS                                                                                \
+  std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device, \
+      std::optional<bool> pin_memory
 
 [[noreturn]] LAMELLA_COLD void throw_layout(const char* op) {
   throw NotImplementedError(str(op, ": expected a strided 'layout', got another one"));
@@ -88,8 +88,8 @@ Tensor empty_like(const Tensor& self, OPTIONS, std::optional<MemoryFormat> memor
 }
 
 Tensor new_empty(const Tensor& self, IntArrayRef size, OPTIONS) {
-  return make_on(size, dtype.value_or(self.scalar_type()), layout,
-                 device.value_or(self.device()), pin_memory);
+  return make_on(size, dtype.value_or(self.scalar_type()), layout, device.value_or(self.device()),
+                 pin_memory);
 }
 Tensor new_empty_strided(const Tensor& self, IntArrayRef size, IntArrayRef stride, OPTIONS) {
   return lamella::empty_strided(size, stride, dtype.value_or(self.scalar_type()), layout,
@@ -128,8 +128,8 @@ Tensor& ones_out(IntArrayRef size, Tensor& out) {
   return out.fill_(1);
 }
 Tensor full(IntArrayRef size, const Scalar& fill_value, OPTIONS) {
-  Tensor result = make_on(size, dtype ? *dtype : number_dtype(fill_value), layout, device,
-                          pin_memory);
+  Tensor result =
+      make_on(size, dtype ? *dtype : number_dtype(fill_value), layout, device, pin_memory);
   result.fill_(fill_value);
   return result;
 }
@@ -202,8 +202,8 @@ Scalar end_value(const char* op, const char* name, const Tensor& end) {
 
 Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, OPTIONS) {
   LAMELLA_CHECK(steps >= 0, "linspace: expected 'steps' of at least 0, got ", steps);
-  Tensor result = make_on({steps}, space_dtype("linspace", start, end, dtype), layout, device,
-                          pin_memory);
+  Tensor result =
+      make_on({steps}, space_dtype("linspace", start, end, dtype), layout, device, pin_memory);
   return lamella::linspace_out(result, start, end, steps);
 }
 Tensor linspace(const Tensor& start, const Tensor& end, int64_t steps, OPTIONS) {
@@ -220,8 +220,8 @@ Tensor linspace(const Scalar& start, const Tensor& end, int64_t steps, OPTIONS) 
 }
 Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double base, OPTIONS) {
   LAMELLA_CHECK(steps >= 0, "logspace: expected 'steps' of at least 0, got ", steps);
-  Tensor result = make_on({steps}, space_dtype("logspace", start, end, dtype), layout, device,
-                          pin_memory);
+  Tensor result =
+      make_on({steps}, space_dtype("logspace", start, end, dtype), layout, device, pin_memory);
   return lamella::logspace_out(result, start, end, steps, base);
 }
 

@@ -54,10 +54,10 @@ Tensor group_norm(const Tensor& input, int64_t num_groups, const std::optional<T
                                                       std::nullopt, eps))
                    .view(input.sizes());
   for (const std::optional<Tensor>* parameter : {&weight, &bias}) {
-    LAMELLA_CHECK(!has(*parameter) ||
-                      ((*parameter)->dim() == 1 && (*parameter)->numel() == channels),
-                  "group_norm: expected '", parameter == &weight ? "weight" : "bias",
-                  "' to be of shape [", channels, "], got ", (*parameter)->sizes());
+    LAMELLA_CHECK(
+        !has(*parameter) || ((*parameter)->dim() == 1 && (*parameter)->numel() == channels),
+        "group_norm: expected '", parameter == &weight ? "weight" : "bias", "' to be of shape [",
+        channels, "], got ", (*parameter)->sizes());
   }
   if (has(weight)) out = out.mul(per_channel(*weight, input.dim()));
   if (has(bias)) out = out.add(per_channel(*bias, input.dim()));
@@ -71,8 +71,7 @@ Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t padding_id
   LAMELLA_CHECK(weight.dim() == 2, "embedding: expected 'weight' to have 2 dimensions, got ",
                 weight.sizes());
   LAMELLA_CHECK(indices.scalar_type() == kLong || indices.scalar_type() == kInt,
-                "embedding: expected 'indices' to be int64 or int32, got ",
-                indices.scalar_type());
+                "embedding: expected 'indices' to be int64 or int32, got ", indices.scalar_type());
   if (indices.dim() == 1) return weight.index_select(0, indices);
   Dims shape(indices.sizes());
   shape.push_back(weight.sizes()[1]);
@@ -136,8 +135,7 @@ std::tuple<Tensor, Tensor> _scaled_dot_product_attention_math(
   if (is_causal) {
     LAMELLA_CHECK(!has(attn_mask), "scaled_dot_product_attention: expected no 'attn_mask' with ",
                   "'is_causal'");
-    Tensor seen = lamella::ones({query.size(-2), k.size(-2)},
-                                query.options().dtype(kBool)).tril();
+    Tensor seen = lamella::ones({query.size(-2), k.size(-2)}, query.options().dtype(kBool)).tril();
     scores = scores.masked_fill(seen.logical_not(), Scalar(-HUGE_VAL));
   } else if (has(attn_mask)) {
     scores = attn_mask->scalar_type() == kBool
@@ -150,33 +148,32 @@ std::tuple<Tensor, Tensor> _scaled_dot_product_attention_math(
     weights = weights.masked_fill(nothing, 0);
   }
   if (dropout_p > 0) {
-    weights = has(dropout_mask) ? weights.masked_fill(dropout_mask->logical_not(), 0)
-                                      .mul(1 / (1 - dropout_p))
-                                : lamella::dropout(weights, dropout_p, true);
+    weights = has(dropout_mask)
+                  ? weights.masked_fill(dropout_mask->logical_not(), 0).mul(1 / (1 - dropout_p))
+                  : lamella::dropout(weights, dropout_p, true);
   }
   return {lamella::matmul(weights, v), weights};
 }
 
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const std::optional<Tensor>& attn_mask, double dropout_p,
-                                    bool is_causal, std::optional<double> scale,
-                                    bool enable_gqa) {
+                                    bool is_causal, std::optional<double> scale, bool enable_gqa) {
   const char* op = "scaled_dot_product_attention";
   LAMELLA_CHECK(query.dim() >= 2 && key.dim() >= 2 && value.dim() >= 2, op,
                 ": expected 'query', 'key' and 'value' to have at least 2 dimensions, got ",
                 query.sizes(), ", ", key.sizes(), " and ", value.sizes());
-  LAMELLA_CHECK(query.scalar_type() == key.scalar_type() &&
-                    query.scalar_type() == value.scalar_type(),
-                op, ": expected 'query', 'key' and 'value' to be of one dtype, got ",
-                query.scalar_type(), ", ", key.scalar_type(), " and ", value.scalar_type());
+  LAMELLA_CHECK(
+      query.scalar_type() == key.scalar_type() && query.scalar_type() == value.scalar_type(), op,
+      ": expected 'query', 'key' and 'value' to be of one dtype, got ", query.scalar_type(), ", ",
+      key.scalar_type(), " and ", value.scalar_type());
   LAMELLA_CHECK(!is_causal || !has(attn_mask), op, ": expected no 'attn_mask' with 'is_causal'");
   bool same_heads = query.dim() == 4 && key.dim() == 4 && value.dim() == 4 &&
                     key.size(0) == query.size(0) && value.size(0) == query.size(0) &&
                     key.size(1) == query.size(1) && value.size(1) == query.size(1);
   bool gradients = query.requires_grad() || key.requires_grad() || value.requires_grad() ||
                    (has(attn_mask) && attn_mask->requires_grad());
-  bool fused = query.is_cpu() && same_heads && dropout_p == 0 && !gradients &&
-               query.numel() != 0 && key.numel() != 0 &&
+  bool fused = query.is_cpu() && same_heads && dropout_p == 0 && !gradients && query.numel() != 0 &&
+               key.numel() != 0 &&
                (query.scalar_type() == kFloat || query.scalar_type() == kBFloat16 ||
                 query.scalar_type() == kHalf);
   if (fused) {

@@ -79,8 +79,7 @@ std::vector<Tensor> where(const Tensor& condition) {
 // ---- Types ----
 
 ScalarType result_type(const Tensor& tensor, const Tensor& other) {
-  return result_type(static_cast<const TensorBase&>(tensor),
-                     static_cast<const TensorBase&>(other));
+  return result_type(static_cast<const TensorBase&>(tensor), static_cast<const TensorBase&>(other));
 }
 ScalarType result_type(const Tensor& tensor, const Scalar& other) {
   return result_type(static_cast<const TensorBase&>(tensor), other);
@@ -104,8 +103,8 @@ Tensor isclose(const Tensor& self, const Tensor& other, double rtol, double atol
   Tensor close = lamella::eq(self, other);
   bool inexact = self.is_floating_point() || self.is_complex();
   if (equal_nan && inexact) {
-    close = lamella::logical_or(close, lamella::logical_and(lamella::isnan(self),
-                                                            lamella::isnan(other)));
+    close = lamella::logical_or(close,
+                                lamella::logical_and(lamella::isnan(self), lamella::isnan(other)));
   }
   if (rtol == 0 && atol == 0) return close;
   Tensor a = inexact ? self : self.to(get_default_dtype());

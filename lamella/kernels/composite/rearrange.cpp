@@ -50,8 +50,7 @@ Tensor repeat_interleave(const Tensor& self, const Tensor& repeats, std::optiona
 }
 Tensor repeat_interleave(const Tensor& self, int64_t repeats, std::optional<int64_t> dim,
                          std::optional<int64_t> output_size) {
-  LAMELLA_CHECK(repeats >= 0, "repeat_interleave: expected 'repeats' of at least 0, got ",
-                repeats);
+  LAMELLA_CHECK(repeats >= 0, "repeat_interleave: expected 'repeats' of at least 0, got ", repeats);
   Tensor input = dim ? self : self.flatten();
   int64_t along = maybe_wrap_dim(dim.value_or(0), input.dim(), "repeat_interleave");
   if (input.dim() == 0) return input.repeat({repeats});
@@ -71,8 +70,8 @@ Tensor roll(const Tensor& self, IntArrayRef shifts, IntArrayRef dims) {
   if (dims.empty() && shifts.size() == 1) {
     return self.contiguous().view({-1}).roll(shifts, IntArrayRef(int64_t{0})).view(self.sizes());
   }
-  LAMELLA_CHECK(shifts.size() == dims.size(),
-                "roll: expected as many 'shifts' as 'dims', got ", shifts, " for ", dims);
+  LAMELLA_CHECK(shifts.size() == dims.size(), "roll: expected as many 'shifts' as 'dims', got ",
+                shifts, " for ", dims);
   if (self.numel() == 0) return self.clone(MemoryFormat::Preserve);
   Tensor result = self;
   for (size_t i = 0; i < dims.size(); ++i) {
@@ -80,8 +79,8 @@ Tensor roll(const Tensor& self, IntArrayRef shifts, IntArrayRef dims) {
     int64_t size = self.dim() == 0 ? 1 : self.sizes()[static_cast<size_t>(dim)];
     int64_t start = ((size - shifts[i]) % size + size) % size;
     if (self.dim() == 0) return self.clone();
-    result = lamella::cat({result.narrow(dim, start, size - start), result.narrow(dim, 0, start)},
-                          dim);
+    result =
+        lamella::cat({result.narrow(dim, start, size - start), result.narrow(dim, 0, start)}, dim);
   }
   return result;
 }
@@ -91,10 +90,14 @@ Tensor rot90(const Tensor& self, int64_t k, IntArrayRef dims) {
                 self.sizes());
   DimSet(static_cast<const char*>("rot90"), "dims", dims, self.dim());
   switch ((k % 4 + 4) % 4) {
-    case 1: return self.flip({dims[1]}).transpose_(dims[0], dims[1]);
-    case 2: return self.flip(dims);
-    case 3: return self.flip({dims[0]}).transpose_(dims[0], dims[1]);
-    default: return self.clone(MemoryFormat::Contiguous);
+    case 1:
+      return self.flip({dims[1]}).transpose_(dims[0], dims[1]);
+    case 2:
+      return self.flip(dims);
+    case 3:
+      return self.flip({dims[0]}).transpose_(dims[0], dims[1]);
+    default:
+      return self.clone(MemoryFormat::Contiguous);
   }
 }
 Tensor fliplr(const Tensor& self) {

@@ -42,8 +42,7 @@ std::vector<Tensor> split_with_sizes(const Tensor& self, IntArrayRef split_sizes
   dim = maybe_wrap_dim(dim, self.dim(), "split_with_sizes");
   int64_t sum = 0;
   for (int64_t length : split_sizes) {
-    LAMELLA_CHECK(length >= 0, "split_with_sizes: expected sizes of at least 0, got ",
-                  split_sizes);
+    LAMELLA_CHECK(length >= 0, "split_with_sizes: expected sizes of at least 0, got ", split_sizes);
     sum += length;
   }
   int64_t size = self.sizes()[static_cast<size_t>(dim)];
@@ -183,8 +182,8 @@ std::vector<Tensor> meshgrid(TensorList tensors, std::string_view indexing) {
   bool swap = indexing == "xy" && tensors.size() >= 2;
   Dims shape;
   for (const Tensor& tensor : tensors) {
-    LAMELLA_CHECK(tensor.dim() <= 1,
-                  "meshgrid: expected 'tensors' of at most one dimension, got ", tensor.sizes());
+    LAMELLA_CHECK(tensor.dim() <= 1, "meshgrid: expected 'tensors' of at most one dimension, got ",
+                  tensor.sizes());
     LAMELLA_CHECK(tensor.scalar_type() == tensors[0].scalar_type(),
                   "meshgrid: expected 'tensors' of one dtype, got ", tensors[0].scalar_type(),
                   " and ", tensor.scalar_type());

@@ -30,12 +30,14 @@ Tensor view_dtype(const Tensor& self, ScalarType dtype) {
     offset *= ratio;
   } else if (from < to) {
     int64_t ratio = to / from;
-    LAMELLA_CHECK(sizes.back() % ratio == 0, "view: expected the last size of 'self' to be "
-                  "divisible by ", ratio, " to see ", self.scalar_type(), " as ", dtype, ", got ",
-                  self.sizes());
-    LAMELLA_CHECK(offset % ratio == 0, "view: expected the storage offset of 'self' to be "
-                  "divisible by ", ratio, " to see ", self.scalar_type(), " as ", dtype, ", got ",
-                  offset);
+    LAMELLA_CHECK(sizes.back() % ratio == 0,
+                  "view: expected the last size of 'self' to be "
+                  "divisible by ",
+                  ratio, " to see ", self.scalar_type(), " as ", dtype, ", got ", self.sizes());
+    LAMELLA_CHECK(offset % ratio == 0,
+                  "view: expected the storage offset of 'self' to be "
+                  "divisible by ",
+                  ratio, " to see ", self.scalar_type(), " as ", dtype, ", got ", offset);
     for (size_t d = 0; d + 1 < strides.size(); ++d) {
       LAMELLA_CHECK(strides[d] % ratio == 0 || sizes[d] == 1,
                     "view: expected the strides of 'self' to be divisible by ", ratio, " to see ",
@@ -82,16 +84,15 @@ Tensor view_as_complex(const Tensor& self) {
   LAMELLA_CHECK(self.storage_offset() % 2 == 0,
                 "view_as_complex: expected the storage offset of 'self' to be divisible by 2, got ",
                 self.storage_offset());
-  return Tensor(make_view_as(self, sizes, strides, self.storage_offset() / 2,
-                             to_complex_type(dtype)));
+  return Tensor(
+      make_view_as(self, sizes, strides, self.storage_offset() / 2, to_complex_type(dtype)));
 }
 
 Tensor real(const Tensor& self) {
   return self.is_complex() ? lamella::view_as_real(self).select(-1, 0) : self;
 }
 Tensor imag(const Tensor& self) {
-  LAMELLA_CHECK(self.is_complex(), "imag: expected 'self' to be complex, got ",
-                self.scalar_type());
+  LAMELLA_CHECK(self.is_complex(), "imag: expected 'self' to be complex, got ", self.scalar_type());
   return lamella::view_as_real(self).select(-1, 1);
 }
 

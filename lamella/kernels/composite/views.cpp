@@ -73,8 +73,8 @@ Tensor view(const Tensor& self, IntArrayRef size) {
   Dims shape = infer_size("view", size, self.numel());
   Dims strides;
   LAMELLA_CHECK(compute_view_strides(self.sizes(), self.strides(), shape, strides),
-                "view: expected a 'size' that strides ", self.strides(), " of shape ",
-                self.sizes(), " allow, got ", size, "; reshape copies where it must");
+                "view: expected a 'size' that strides ", self.strides(), " of shape ", self.sizes(),
+                " allow, got ", size, "; reshape copies where it must");
   return view_of(self, shape, strides, self.storage_offset());
 }
 Tensor _unsafe_view(const Tensor& self, IntArrayRef size) { return view(self, size); }
@@ -107,9 +107,8 @@ const Tensor& as_strided_(const Tensor& self, IntArrayRef size, IntArrayRef stri
 }
 
 Tensor expand(const Tensor& self, IntArrayRef size, bool implicit) {
-  LAMELLA_CHECK(static_cast<int64_t>(size.size()) >= self.dim(),
-                "expand: expected at least ", self.dim(), " entries in 'size' for a tensor of ",
-                self.sizes(), ", got ", size);
+  LAMELLA_CHECK(static_cast<int64_t>(size.size()) >= self.dim(), "expand: expected at least ",
+                self.dim(), " entries in 'size' for a tensor of ", self.sizes(), ", got ", size);
   Dims sizes(size);
   Dims strides(size.size(), 0);
   size_t lead = size.size() - static_cast<size_t>(self.dim());
@@ -262,8 +261,8 @@ Tensor narrow(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
   LAMELLA_CHECK(length >= 0, "narrow: expected a 'length' of at least 0, got ", length);
   dim = maybe_wrap_dim(dim, self.dim(), "narrow");
   int64_t size = self.sizes()[static_cast<size_t>(dim)];
-  LAMELLA_CHECK_INDEX(start >= -size && start <= size, "narrow: expected 'start' in [", -size,
-                      ", ", size, "], got ", start);
+  LAMELLA_CHECK_INDEX(start >= -size && start <= size, "narrow: expected 'start' in [", -size, ", ",
+                      size, "], got ", start);
   if (start < 0) start += size;
   LAMELLA_CHECK(length <= size - start, "narrow: expected 'start' + 'length' of at most ", size,
                 ", got ", start, " + ", length);

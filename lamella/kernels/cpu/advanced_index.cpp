@@ -82,14 +82,14 @@ IndexPlan make_plan(const char* op, const Tensor& self, TensorList given) {
     return make_plan(op, self.unsqueeze(static_cast<int64_t>(i)), rest);
   }
   std::vector<Tensor> indices = expand_masks(op, self, given);
-  LAMELLA_CHECK_INDEX(static_cast<int64_t>(indices.size()) <= self.dim(), op,
-                      ": expected at most ", self.dim(), " indexed dimensions for a tensor of ",
-                      self.sizes(), ", got ", indices.size());
+  LAMELLA_CHECK_INDEX(static_cast<int64_t>(indices.size()) <= self.dim(), op, ": expected at most ",
+                      self.dim(), " indexed dimensions for a tensor of ", self.sizes(), ", got ",
+                      indices.size());
   for (const Tensor& index : indices) {
     if (!index.defined()) continue;
     LAMELLA_CHECK_INDEX(can_broadcast(plan.index_shape, index.sizes()), op,
-                        ": expected 'indices' to be broadcastable together, got ",
-                        plan.index_shape, " and ", index.sizes());
+                        ": expected 'indices' to be broadcastable together, got ", plan.index_shape,
+                        " and ", index.sizes());
     plan.index_shape = broadcast_shapes(plan.index_shape, index.sizes(), op, "indices");
   }
   // Are the indexed dimensions neighbours?

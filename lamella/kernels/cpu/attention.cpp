@@ -18,9 +18,9 @@ void check_heads(const char* op, const Tensor& query, const Tensor& key, const T
   };
   LAMELLA_CHECK(query.dim() == 4, op, ": expected 'query' to have 4 dimensions, got ",
                 query.sizes());
-  LAMELLA_CHECK(fits(key, -1, query.sizes()[3]), op, ": expected 'key' to be ",
-                query.scalar_type(), " of shape [", query.sizes()[0], ", ", query.sizes()[1],
-                ", *, ", query.sizes()[3], "], got ", key.scalar_type(), " ", key.sizes());
+  LAMELLA_CHECK(fits(key, -1, query.sizes()[3]), op, ": expected 'key' to be ", query.scalar_type(),
+                " of shape [", query.sizes()[0], ", ", query.sizes()[1], ", *, ", query.sizes()[3],
+                "], got ", key.scalar_type(), " ", key.sizes());
   LAMELLA_CHECK(fits(value, key.sizes()[2], -1), op, ": expected 'value' to be ",
                 query.scalar_type(), " of shape [", query.sizes()[0], ", ", query.sizes()[1], ", ",
                 key.sizes()[2], ", *], got ", value.scalar_type(), " ", value.sizes());

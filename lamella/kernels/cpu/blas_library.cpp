@@ -37,9 +37,9 @@ const lamella_blas& load() {
   }
   if (handle == nullptr) handle = attempt(folder_of_this_library() + "/" + kName);
   if (handle == nullptr) handle = attempt(kName);
-  LAMELLA_CHECK(handle != nullptr, "expected ", kName,
-                " for matrix products beside liblamella.so or in LAMELLA_LIBRARY_PATH, got:",
-                tried);
+  LAMELLA_CHECK(
+      handle != nullptr, "expected ", kName,
+      " for matrix products beside liblamella.so or in LAMELLA_LIBRARY_PATH, got:", tried);
   using Table = const lamella_blas* (*)();
   auto table = reinterpret_cast<Table>(dlsym(handle, "lamella_blas_table"));
   LAMELLA_CHECK(table != nullptr && table()->version == LAMELLA_BLAS_VERSION, "expected ", kName,

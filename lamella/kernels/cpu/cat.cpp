@@ -46,8 +46,8 @@ LAMELLA_META_FUNC(cat)(TensorList tensors, int64_t dim) {
     if (!fits) {
       std::string expected = "[";
       for (size_t d = 0; d < shape.size(); ++d) {
-        expected += (d ? ", " : "") +
-                    (static_cast<int64_t>(d) == dim ? std::string("*") : str(shape[d]));
+        expected +=
+            (d ? ", " : "") + (static_cast<int64_t>(d) == dim ? std::string("*") : str(shape[d]));
       }
       LAMELLA_CHECK(false, "cat: expected 'tensors' to be of shape ", expected, "], got ",
                     tensor.sizes(), " at position ", i);
@@ -57,8 +57,7 @@ LAMELLA_META_FUNC(cat)(TensorList tensors, int64_t dim) {
   shape[static_cast<size_t>(dim)] = total;
   MemoryFormat format = one_format ? model->suggest_memory_format() : MemoryFormat::Contiguous;
   native::Dims strides = native::strides_in_format(shape, format);
-  set_output_raw_strided(0, shape, strides,
-                         tensors[0].options().dtype(dtype));
+  set_output_raw_strided(0, shape, strides, tensors[0].options().dtype(dtype));
 }
 }  // namespace meta
 
@@ -79,8 +78,9 @@ void cat_blocks(TensorList tensors, size_t dim, const Tensor& out) {
       for (const Tensor& tensor : tensors) {
         auto block = static_cast<size_t>(static_cast<int64_t>(tensor.nbytes()) / outer);
         if (block == 0) continue;
-        std::memcpy(at, static_cast<const char*>(tensor.const_data_ptr()) +
-                            static_cast<size_t>(i) * block, block);
+        std::memcpy(
+            at, static_cast<const char*>(tensor.const_data_ptr()) + static_cast<size_t>(i) * block,
+            block);
         at += block;
       }
     }
@@ -103,8 +103,7 @@ LAMELLA_IMPL_FUNC(cat_cpu)(TensorList tensors, int64_t dim, const Tensor& out) {
   auto* to = static_cast<char*>(out.data_ptr());
   for (const Tensor& tensor : tensors) {
     if (tensor.numel() == 0) continue;
-    copy_strided(tensor.sizes().data(), tensor.dim(),
-                 {to, out.strides().data(), out.scalar_type()},
+    copy_strided(tensor.sizes().data(), tensor.dim(), {to, out.strides().data(), out.scalar_type()},
                  {tensor.data_ptr(), tensor.strides().data(), tensor.scalar_type()});
     to += tensor.sizes()[d] * out.strides()[d] * out.element_size();
   }

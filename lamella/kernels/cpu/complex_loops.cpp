@@ -27,7 +27,8 @@ C<R> expm1_of(C<R> z) {
 template <class R>
 C<R> log1p_of(C<R> z) {
   R x = z.real(), y = z.imag();
-  R size = std::abs(z) < R(0.5) ? std::log1p(x * (2 + x) + y * y) / 2 : std::log(std::abs(R(1) + z));
+  R size =
+      std::abs(z) < R(0.5) ? std::log1p(x * (2 + x) + y * y) / 2 : std::log(std::abs(R(1) + z));
   return {size, std::atan2(y, 1 + x)};
 }
 template <class R>
@@ -50,19 +51,24 @@ void pow_loop(char* const* data, int64_t n) {
 void complex_pow_float(char* const* data, int64_t n, const void*) { pow_loop<float>(data, n); }
 void complex_pow_double(char* const* data, int64_t n, const void*) { pow_loop<double>(data, n); }
 
-#define LAMELLA_COMPLEX_LOOPS(name, expression)                                       \
-  namespace {                                                                         \
-  template <class R>                                                                  \
-  void name##_loop(char* const* data, int64_t n, const void*) {                       \
-    map<R>(data, n, [](C<R> z) -> C<R> { return expression; });                       \
-  }                                                                                   \
-  }                                                                                   \
-  const LoopFn name##_others[kLoopTypes] = {nullptr,           nullptr, nullptr,      \
-                                            nullptr,           nullptr, nullptr,      \
-                                            nullptr,           &name##_loop<float>,   \
+#define LAMELLA_COMPLEX_LOOPS(name, expression)                  \
+  namespace {                                                    \
+  template <class R>                                             \
+  void name##_loop(char* const* data, int64_t n, const void*) {  \
+    map<R>(data, n, [](C<R> z) -> C<R> { return expression; });  \
+  }                                                              \
+  }                                                              \
+  const LoopFn name##_others[kLoopTypes] = {nullptr,             \
+                                            nullptr,             \
+                                            nullptr,             \
+                                            nullptr,             \
+                                            nullptr,             \
+                                            nullptr,             \
+                                            nullptr,             \
+                                            &name##_loop<float>, \
                                             &name##_loop<double>};
 LAMELLA_COMPLEX_LOOPS(exp, std::exp(z))
-LAMELLA_COMPLEX_LOOPS(exp2, std::exp(z * R(0.69314718055994530942)))
+LAMELLA_COMPLEX_LOOPS(exp2, std::exp(z* R(0.69314718055994530942)))
 LAMELLA_COMPLEX_LOOPS(expm1, expm1_of(z))
 LAMELLA_COMPLEX_LOOPS(log, std::log(z))
 LAMELLA_COMPLEX_LOOPS(log2, std::log(z) * R(1.44269504088896340736))
@@ -81,7 +87,7 @@ LAMELLA_COMPLEX_LOOPS(asinh, std::asinh(z))
 LAMELLA_COMPLEX_LOOPS(acosh, std::acosh(z))
 LAMELLA_COMPLEX_LOOPS(atanh, std::atanh(z))
 LAMELLA_COMPLEX_LOOPS(sigmoid, sigmoid_of(z))
-LAMELLA_COMPLEX_LOOPS(silu, z * sigmoid_of(z))
+LAMELLA_COMPLEX_LOOPS(silu, z* sigmoid_of(z))
 LAMELLA_COMPLEX_LOOPS(sqrt, std::sqrt(z))
 LAMELLA_COMPLEX_LOOPS(rsqrt, R(1) / std::sqrt(z))
 

@@ -124,21 +124,31 @@ void move_elements(const char* src, int64_t src_stride, char* dst, int64_t dst_s
     return;
   }
   switch (bytes) {
-    case 1: return move_as<uint8_t>(src, src_stride, dst, dst_stride, n);
-    case 2: return move_as<uint16_t>(src, src_stride, dst, dst_stride, n);
-    case 4: return move_as<uint32_t>(src, src_stride, dst, dst_stride, n);
-    case 8: return move_as<uint64_t>(src, src_stride, dst, dst_stride, n);
-    default: return move_as<complex<double>>(src, src_stride, dst, dst_stride, n);
+    case 1:
+      return move_as<uint8_t>(src, src_stride, dst, dst_stride, n);
+    case 2:
+      return move_as<uint16_t>(src, src_stride, dst, dst_stride, n);
+    case 4:
+      return move_as<uint32_t>(src, src_stride, dst, dst_stride, n);
+    case 8:
+      return move_as<uint64_t>(src, src_stride, dst, dst_stride, n);
+    default:
+      return move_as<complex<double>>(src, src_stride, dst, dst_stride, n);
   }
 }
 
 void fill_elements(const char* src, char* dst, int64_t n, int64_t bytes) {
   switch (bytes) {
-    case 1: return fill_as<uint8_t>(src, dst, n);
-    case 2: return fill_as<uint16_t>(src, dst, n);
-    case 4: return fill_as<uint32_t>(src, dst, n);
-    case 8: return fill_as<uint64_t>(src, dst, n);
-    default: return fill_as<complex<double>>(src, dst, n);
+    case 1:
+      return fill_as<uint8_t>(src, dst, n);
+    case 2:
+      return fill_as<uint16_t>(src, dst, n);
+    case 4:
+      return fill_as<uint32_t>(src, dst, n);
+    case 8:
+      return fill_as<uint64_t>(src, dst, n);
+    default:
+      return fill_as<complex<double>>(src, dst, n);
   }
 }
 

@@ -32,8 +32,7 @@ void move_run(char* dst, int64_t dst_stride, const char* src, int64_t src_stride
     return;
   }
   for (int64_t i = 0; i < n; ++i) {
-    *reinterpret_cast<T*>(dst + i * dst_stride) =
-        *reinterpret_cast<const T*>(src + i * src_stride);
+    *reinterpret_cast<T*>(dst + i * dst_stride) = *reinterpret_cast<const T*>(src + i * src_stride);
   }
 }
 
@@ -61,22 +60,22 @@ bool copy_transposed(const StridedLoop<2>& loop) {
   constexpr int64_t kBytes = sizeof(T);
   if (loop.ndim() < 2 || loop.stride(0, 0) != kBytes || loop.stride(1, 1) != kBytes) return false;
   if (loop.size(0) < 4 || loop.size(1) < 4) return false;
-  loop.planes([&](char* const* p, const int64_t* s0, int64_t columns, const int64_t* s1,
-                  int64_t rows) {
-    if (rows * columns < kCopyGrain) {
-      transpose_plane<T>(p[0], s1[0], p[1], s0[1], columns, rows);
-      return;
-    }
-    int64_t bands = (rows + kTile - 1) / kTile;
-    char* dst = p[0];
-    const char* src = p[1];
-    parallel_for(0, bands, kCopyGrain / (columns * kTile) + 1, [&](int64_t begin, int64_t end) {
-      int64_t first = begin * kTile;
-      int64_t last = end * kTile < rows ? end * kTile : rows;
-      transpose_plane<T>(dst + first * s1[0], s1[0], src + first * kBytes, s0[1], columns,
-                         last - first);
-    });
-  });
+  loop.planes(
+      [&](char* const* p, const int64_t* s0, int64_t columns, const int64_t* s1, int64_t rows) {
+        if (rows * columns < kCopyGrain) {
+          transpose_plane<T>(p[0], s1[0], p[1], s0[1], columns, rows);
+          return;
+        }
+        int64_t bands = (rows + kTile - 1) / kTile;
+        char* dst = p[0];
+        const char* src = p[1];
+        parallel_for(0, bands, kCopyGrain / (columns * kTile) + 1, [&](int64_t begin, int64_t end) {
+          int64_t first = begin * kTile;
+          int64_t last = end * kTile < rows ? end * kTile : rows;
+          transpose_plane<T>(dst + first * s1[0], s1[0], src + first * kBytes, s0[1], columns,
+                             last - first);
+        });
+      });
   return true;
 }
 
@@ -111,7 +110,8 @@ Bridge bridge_of(ScalarType type) {
     case kComplexHalf:
       return {kComplexFloat, &convert_each<complex<Half>, complex<float>>,
               &convert_each<complex<float>, complex<Half>>};
-    default: return {type, nullptr, nullptr};
+    default:
+      return {type, nullptr, nullptr};
   }
 }
 
@@ -213,10 +213,10 @@ bool spans_meet(const Tensor& a, const Tensor& b) {
 }
 
 void copy_on_cpu(const Tensor& self, const Tensor& src) {
-  bool same_layout = self.sizes().equals(src.sizes()) &&
-                     ((self.is_contiguous() && src.is_contiguous()) ||
-                      (self.is_non_overlapping_and_dense() &&
-                      self.strides().equals(src.strides())));
+  bool same_layout =
+      self.sizes().equals(src.sizes()) &&
+      ((self.is_contiguous() && src.is_contiguous()) ||
+       (self.is_non_overlapping_and_dense() && self.strides().equals(src.strides())));
   if (same_layout) {
     int64_t n = self.numel();
     ScalarType to = self.scalar_type(), from = src.scalar_type();
@@ -286,8 +286,8 @@ Scalar _local_scalar_dense(const Tensor& self) {
     using T = type_of<decltype(tag)>;
     T value = *static_cast<const T*>(self.const_data_ptr());
     if constexpr (is_complex_type_v<T>) {
-      return Scalar(complex<double>(static_cast<double>(value.real_),
-                                    static_cast<double>(value.imag_)));
+      return Scalar(
+          complex<double>(static_cast<double>(value.real_), static_cast<double>(value.imag_)));
     } else {
       return Scalar(value);
     }

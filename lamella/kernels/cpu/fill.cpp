@@ -24,9 +24,8 @@ void fill_pattern(const Tensor& self, const void* pattern) {
     std::memcpy(&value, pattern, sizeof(T));
     if (self.is_non_overlapping_and_dense()) {
       T* to = static_cast<T*>(self.data_ptr());
-      parallel_for(0, self.numel(), 4 * kGrain, [&](int64_t begin, int64_t end) {
-        fill_run(to + begin, value, end - begin);
-      });
+      parallel_for(0, self.numel(), 4 * kGrain,
+                   [&](int64_t begin, int64_t end) { fill_run(to + begin, value, end - begin); });
       return;
     }
     StridedLoop<1> loop(self.sizes());
@@ -96,9 +95,9 @@ void write_dense(Tensor& out, F&& f) {
 }
 
 template <class T>
-using RangeType = std::conditional_t<
-    std::is_integral_v<T>, int64_t,
-    std::conditional_t<is_complex_type_v<T>, complex<double>, double>>;
+using RangeType =
+    std::conditional_t<std::is_integral_v<T>, int64_t,
+                       std::conditional_t<is_complex_type_v<T>, complex<double>, double>>;
 
 int64_t range_length(const char* op, const Scalar& start, const Scalar& end, const Scalar& step,
                      bool whole, bool inclusive) {
@@ -143,7 +142,8 @@ void fill_range(const char* op, const Scalar& start, const Scalar& step, int64_t
 Tensor& arange_out(const Scalar& start, const Scalar& end, const Scalar& step, Tensor& out) {
   // Only int64 rounds the ends before it counts, as in PyTorch; narrower integers do not.
   bool whole = is_integral(out.scalar_type(), true);
-  int64_t n = out.scalar_type() == kLong && !(start.isIntegral(true) && end.isIntegral(true) && step.isIntegral(true))
+  int64_t n = out.scalar_type() == kLong &&
+                      !(start.isIntegral(true) && end.isIntegral(true) && step.isIntegral(true))
                   ? range_length("arange", start.toLong(), end.toLong(), step.toLong(), true, false)
                   : range_length("arange", start, end, step, whole, false);
   if (out.numel() != n) resize_tensor(TensorImpl::of(out), {n});

@@ -155,8 +155,8 @@ void set_complex(double (&to)[2], const Scalar& value) {
 int32_t call_library(const char* op, const lamella_gemm& problem) {
   char message[256] = "";
   int32_t status = blas_library().gemm(&problem, message, sizeof(message));
-  LAMELLA_CHECK(status != LAMELLA_BLAS_FAILED, op, ": the library of matrix products failed: ",
-                message);
+  LAMELLA_CHECK(status != LAMELLA_BLAS_FAILED, op,
+                ": the library of matrix products failed: ", message);
   return status;
 }
 
@@ -210,8 +210,8 @@ void library_gemm(const char* op, const Gemm& p) {
   problem.batch_a = a.x.batch;
   problem.batch_b = b.x.batch;
   problem.batch_c = p.c.batch;
-  bool spread = p.dtype == kFloat && p.batch > 1 && problem.threads > 1 &&
-                p.m * p.n * p.k < kSpread;
+  bool spread =
+      p.dtype == kFloat && p.batch > 1 && problem.threads > 1 && p.m * p.n * p.k < kSpread;
   if (!spread) {
     if (call_library(op, problem) == LAMELLA_BLAS_UNSUPPORTED) widened_gemm(op, p);
     return;

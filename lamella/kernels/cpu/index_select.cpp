@@ -28,8 +28,8 @@ void check_source(const char* op, const Tensor& self, int64_t dim, const Tensor&
                 ": expected 'index' to have one element for a 'self' without dimensions, got ",
                 index.numel());
   bool scalar_like = self.dim() <= 1 && source.dim() <= 1 && source.numel() == index.numel();
-  LAMELLA_CHECK(scalar_like || source.sizes().equals(expected),
-                op, ": expected 'source' to be of shape ", expected, ", got ", source.sizes());
+  LAMELLA_CHECK(scalar_like || source.sizes().equals(expected), op,
+                ": expected 'source' to be of shape ", expected, ", got ", source.sizes());
 }
 }  // namespace
 
@@ -128,8 +128,8 @@ Tensor& take_out(const Tensor& self, const Tensor& index, Tensor& out) {
   Tensor flat = self.contiguous().view({-1});
   Tensor offsets = new_tensor(index.sizes(), kLong, kCPU);
   std::memset(offsets.data_ptr(), 0, offsets.nbytes());
-  add_offsets("take", index, flat.numel(), flat.element_size(),
-              offsets.mutable_data_ptr<int64_t>(), true);
+  add_offsets("take", index, flat.numel(), flat.element_size(), offsets.mutable_data_ptr<int64_t>(),
+              true);
   if (index.numel() == 0) return out;
   StridedLoop<3> loop(out.sizes());
   loop.operand(0, out.data_ptr(), out.strides(), out.itemsize());
@@ -156,8 +156,8 @@ Tensor& put_(Tensor& self, const Tensor& index, const Tensor& source, bool accum
   Tensor values = source.contiguous();
   Tensor offsets = new_tensor({index.numel()}, kLong, kCPU);
   std::memset(offsets.data_ptr(), 0, offsets.nbytes());
-  add_offsets("put_", index, flat.numel(), flat.element_size(),
-              offsets.mutable_data_ptr<int64_t>(), true);
+  add_offsets("put_", index, flat.numel(), flat.element_size(), offsets.mutable_data_ptr<int64_t>(),
+              true);
   const int64_t count = index.numel();
   StridedLoop<3> loop{IntArrayRef(count)};
   loop.operand(0, flat.data_ptr(), {0}, self.itemsize());
@@ -191,14 +191,14 @@ LAMELLA_META_FUNC(gather)(const Tensor& self, int64_t dim, const Tensor& index, 
   }
   set_output_raw_strided(0, index.sizes(), {}, self.options());
 }
-LAMELLA_META_FUNC(index_add)(const Tensor& self, int64_t dim, const Tensor& index,
-                             const Tensor& source, const Scalar& alpha) {
+LAMELLA_META_FUNC(index_add)
+(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
   dim = maybe_wrap_dim(dim, self.dim(), "index_add");
   check_source("index_add", self, dim, index, source);
   set_output_raw_strided(0, self.sizes(), {}, self.options());
 }
-LAMELLA_META_FUNC(index_copy)(const Tensor& self, int64_t dim, const Tensor& index,
-                              const Tensor& source) {
+LAMELLA_META_FUNC(index_copy)
+(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
   dim = maybe_wrap_dim(dim, self.dim(), "index_copy");
   check_source("index_copy", self, dim, index, source);
   set_output_raw_strided(0, self.sizes(), {}, self.options());
@@ -207,8 +207,8 @@ LAMELLA_META_FUNC(index_copy)(const Tensor& self, int64_t dim, const Tensor& ind
 
 namespace native {
 
-LAMELLA_IMPL_FUNC(gather_cpu)(const Tensor& self, int64_t dim, const Tensor& index,
-                              bool sparse_grad, const Tensor& out) {
+LAMELLA_IMPL_FUNC(gather_cpu)
+(const Tensor& self, int64_t dim, const Tensor& index, bool sparse_grad, const Tensor& out) {
   if (index.numel() == 0) return;
   dim = maybe_wrap_dim(dim, self.dim(), "gather");
   Tensor offsets = offsets_along("gather", self, dim, index, false);
@@ -223,9 +223,9 @@ LAMELLA_IMPL_FUNC(gather_cpu)(const Tensor& self, int64_t dim, const Tensor& ind
   gather_elements(loop, out.itemsize());
 }
 
-LAMELLA_IMPL_FUNC(index_add_cpu)(const Tensor& self, int64_t dim, const Tensor& index,
-                                     const Tensor& source, const Scalar& alpha,
-                                     const Tensor& out) {
+LAMELLA_IMPL_FUNC(index_add_cpu)
+(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha,
+ const Tensor& out) {
   dim = maybe_wrap_dim(dim, self.dim(), "index_add");
   if (!out.is_same(self)) const_cast<Tensor&>(out).copy_(self);
   Tensor scaled = alpha.equal(1) ? source : source.mul(alpha);
@@ -233,8 +233,8 @@ LAMELLA_IMPL_FUNC(index_add_cpu)(const Tensor& self, int64_t dim, const Tensor& 
   scatter_slices("index_add", out, dim, index, scaled, scaled.strides(), ScatterMode::kAdd);
 }
 
-LAMELLA_IMPL_FUNC(index_copy_cpu)(const Tensor& self, int64_t dim, const Tensor& index,
-                                  const Tensor& source, const Tensor& out) {
+LAMELLA_IMPL_FUNC(index_copy_cpu)
+(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Tensor& out) {
   dim = maybe_wrap_dim(dim, self.dim(), "index_copy");
   if (!out.is_same(self)) const_cast<Tensor&>(out).copy_(self);
   Tensor from = source.is_alias_of(out) ? source.clone() : source;

@@ -22,7 +22,7 @@ namespace native {
 inline constexpr int kLoopTypes = 13;
 inline constexpr int kConvertTypes = 15;
 inline constexpr ScalarType kLoopOrder[kConvertTypes] = {
-    kByte,          kChar, kShort,  kInt,    kLong,   kFloat, kDouble, kComplexFloat,
+    kByte,          kChar, kShort,  kInt,    kLong,   kFloat, kDouble,  kComplexFloat,
     kComplexDouble, kBool, kUInt16, kUInt32, kUInt64, kHalf,  kBFloat16};
 namespace detail {
 struct LoopIndex {
@@ -56,13 +56,13 @@ inline constexpr int kMaxParams = 4;
 enum class LoopOut : uint8_t { kSame, kBool, kReal, kComplex };
 
 struct LoopTable {
-  const char* name;        // of the operator, for messages
+  const char* name;  // of the operator, for messages
   uint8_t inputs;
   uint8_t params;
-  bool first_is_bool;      // the first input is a condition
+  bool first_is_bool;  // the first input is a condition
   LoopOut out;
   LoopFn loops[kLoopTypes];
-  const LoopFn* others;    // where `loops` has none; may be null
+  const LoopFn* others;  // where `loops` has none; may be null
 };
 
 // The stub of a pointwise operator. `scalars` has as many entries as the table has params.

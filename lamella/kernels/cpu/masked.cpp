@@ -120,13 +120,13 @@ Tensor& masked_scatter_(Tensor& self, const Tensor& mask, const Tensor& source) 
                 "masked_scatter_: expected 'source' to be ", self.scalar_type(), ", got ",
                 source.scalar_type());
   LAMELLA_CHECK(is_expandable(mask.sizes(), self.sizes()),
-                "masked_scatter_: expected 'mask' to be broadcastable to ", self.sizes(),
-                ", got ", mask.sizes());
+                "masked_scatter_: expected 'mask' to be broadcastable to ", self.sizes(), ", got ",
+                mask.sizes());
   check_no_overlap("masked_scatter_", "self", self);
   if (self.is_meta() || self.numel() == 0) return self;
   Tensor dense = mask.expand(self.sizes()).contiguous();
-  Tensor values = source.is_alias_of(self) ? source.clone(MemoryFormat::Contiguous)
-                                           : source.contiguous();
+  Tensor values =
+      source.is_alias_of(self) ? source.clone(MemoryFormat::Contiguous) : source.contiguous();
   int64_t needed = count_set(dense);
   LAMELLA_CHECK(values.numel() >= needed, "masked_scatter_: expected 'source' to have at least ",
                 needed, " elements, got ", values.numel());

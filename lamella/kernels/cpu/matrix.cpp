@@ -46,22 +46,25 @@ LAMELLA_META_FUNC(bmm)(const Tensor& self, const Tensor& mat2) {
   set_output_raw_strided(0, {self.sizes()[0], self.sizes()[1], mat2.sizes()[2]}, {},
                          self.options());
 }
-LAMELLA_META_FUNC(addmm)(const Tensor& self, const Tensor& mat1, const Tensor& mat2,
-                         const Scalar& beta, const Scalar& alpha) {
+LAMELLA_META_FUNC(addmm)
+(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
+ const Scalar& alpha) {
   check_product("addmm", mat1, "mat1", mat2, "mat2");
   const int64_t shape[2] = {mat1.sizes()[0], mat2.sizes()[1]};
   check_added("addmm", self, mat1, shape);
   set_output_raw_strided(0, shape, {}, mat1.options());
 }
-LAMELLA_META_FUNC(baddbmm)(const Tensor& self, const Tensor& batch1, const Tensor& batch2,
-                           const Scalar& beta, const Scalar& alpha) {
+LAMELLA_META_FUNC(baddbmm)
+(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
+ const Scalar& alpha) {
   check_batched("baddbmm", batch1, "batch1", batch2, "batch2");
   const int64_t shape[3] = {batch1.sizes()[0], batch1.sizes()[1], batch2.sizes()[2]};
   check_added("baddbmm", self, batch1, shape);
   set_output_raw_strided(0, shape, {}, batch1.options());
 }
-LAMELLA_META_FUNC(addmv)(const Tensor& self, const Tensor& mat, const Tensor& vec,
-                         const Scalar& beta, const Scalar& alpha) {
+LAMELLA_META_FUNC(addmv)
+(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta,
+ const Scalar& alpha) {
   check_rank("addmv", mat, "mat", 2);
   check_rank("addmv", vec, "vec", 1);
   LAMELLA_CHECK(mat.sizes()[1] == vec.sizes()[0], "addmv: expected 'vec' to be of shape [",
@@ -106,16 +109,19 @@ LAMELLA_IMPL_FUNC(mm_cpu)(const Tensor& self, const Tensor& mat2, const Tensor& 
 LAMELLA_IMPL_FUNC(bmm_cpu)(const Tensor& self, const Tensor& mat2, const Tensor& out) {
   add_product("bmm", out, self, mat2, 0, 1, out);
 }
-LAMELLA_IMPL_FUNC(addmm_cpu)(const Tensor& self, const Tensor& mat1, const Tensor& mat2,
-                                 const Scalar& beta, const Scalar& alpha, const Tensor& out) {
+LAMELLA_IMPL_FUNC(addmm_cpu)
+(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
+ const Scalar& alpha, const Tensor& out) {
   add_product("addmm", self, mat1, mat2, beta, alpha, out);
 }
-LAMELLA_IMPL_FUNC(baddbmm_cpu)(const Tensor& self, const Tensor& batch1, const Tensor& batch2,
-                                   const Scalar& beta, const Scalar& alpha, const Tensor& out) {
+LAMELLA_IMPL_FUNC(baddbmm_cpu)
+(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
+ const Scalar& alpha, const Tensor& out) {
   add_product("baddbmm", self, batch1, batch2, beta, alpha, out);
 }
-LAMELLA_IMPL_FUNC(addmv_cpu)(const Tensor& self, const Tensor& mat, const Tensor& vec,
-                                 const Scalar& beta, const Scalar& alpha, const Tensor& out) {
+LAMELLA_IMPL_FUNC(addmv_cpu)
+(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta, const Scalar& alpha,
+ const Tensor& out) {
   if (out.numel() == 0) return;
   bool reads = !beta.equal(0);
   if (reads && !out.is_same(self)) const_cast<Tensor&>(out).copy_(self);

@@ -47,8 +47,8 @@ bool has_wider(const std::optional<Tensor>& parameter, ScalarType dtype) {
   return parameter && parameter->defined() && parameter->scalar_type() != dtype;
 }
 
-void normalise(const RowShape& shape, const Tensor& input, const Tensor& weight,
-               const Tensor& bias, double eps, Tensor& out, Tensor* mean, Tensor& rstd) {
+void normalise(const RowShape& shape, const Tensor& input, const Tensor& weight, const Tensor& bias,
+               double eps, Tensor& out, Tensor* mean, Tensor& rstd) {
   if (shape.count == 0) return;
   Tensor x = input.contiguous();
   NormRows rows{x.scalar_type(),
@@ -83,8 +83,8 @@ std::tuple<Tensor, Tensor, Tensor> native_layer_norm(const Tensor& input,
   Tensor mean = new_tensor(shape.statistics, meta ? outside : inside, input.device());
   Tensor rstd = new_tensor(shape.statistics, meta ? outside : inside, input.device());
   if (meta) return {out, mean, rstd};
-  normalise(shape, input, as_statistic(weight, inside), as_statistic(bias, inside), eps, out,
-            &mean, rstd);
+  normalise(shape, input, as_statistic(weight, inside), as_statistic(bias, inside), eps, out, &mean,
+            rstd);
   if (outside != inside) {
     mean = mean.to(outside);
     rstd = rstd.to(outside);
@@ -106,8 +106,8 @@ std::tuple<Tensor, Tensor> _fused_rms_norm(const Tensor& input, IntArrayRef norm
   // The type that is computed in decides how small the default is.
   double least = inside == kDouble ? std::numeric_limits<double>::epsilon()
                                    : static_cast<double>(std::numeric_limits<float>::epsilon());
-  normalise(shape, input, as_statistic(weight, inside), Tensor(), eps.value_or(least), out,
-            nullptr, rstd);
+  normalise(shape, input, as_statistic(weight, inside), Tensor(), eps.value_or(least), out, nullptr,
+            rstd);
   return {out, rstd};
 }
 

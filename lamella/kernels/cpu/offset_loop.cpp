@@ -8,10 +8,9 @@
 namespace lamella::native {
 
 namespace {
-[[noreturn]] LAMELLA_COLD void throw_index(const char* op, int64_t index, int64_t size,
-                                           bool wrap) {
-  throw IndexError(str(op, ": expected 'index' in [", wrap ? -size : 0, ", ", size - 1, "], got ",
-                       index));
+[[noreturn]] LAMELLA_COLD void throw_index(const char* op, int64_t index, int64_t size, bool wrap) {
+  throw IndexError(
+      str(op, ": expected 'index' in [", wrap ? -size : 0, ", ", size - 1, "], got ", index));
 }
 }  // namespace
 
@@ -54,8 +53,7 @@ void gather_elements(const StridedLoop<3>& loop, size_t bytes) {
       }
       for (int64_t i = 0; i < n; ++i) {
         int64_t at = *reinterpret_cast<const int64_t*>(offset + i * s[2]);
-        *reinterpret_cast<T*>(to + i * s[0]) =
-            *reinterpret_cast<const T*>(from + i * s[1] + at);
+        *reinterpret_cast<T*>(to + i * s[0]) = *reinterpret_cast<const T*>(from + i * s[1] + at);
       }
     });
   });

@@ -113,9 +113,7 @@ LAMELLA_OP2(Xlogy, b != b ? b : a == 0 ? T(0) : static_cast<T>(a * std::log(b)))
 template <class T>
 struct Heaviside {
   explicit Heaviside(const void*) {}
-  T operator()(T a, T b) const {
-    return a == T(0) ? b : static_cast<T>(a > T(0));
-  }
+  T operator()(T a, T b) const { return a == T(0) ? b : static_cast<T>(a > T(0)); }
 };
 template <class T>
 inline T gcd_of(T a, T b) {
@@ -146,8 +144,7 @@ struct RoundDecimals {
   T power, negative;
   explicit RoundDecimals(const void* p) : power(param<T>(p, 0)), negative(param<T>(p, 1)) {}
   T operator()(T a) const {
-    return negative != 0 ? std::nearbyint(a / power) * power
-                         : std::nearbyint(a * power) / power;
+    return negative != 0 ? std::nearbyint(a / power) * power : std::nearbyint(a * power) / power;
   }
 };
 
@@ -189,8 +186,8 @@ double erfinv_of(double x) {
   if (w < 5) {
     w -= 2.5;
     p = 2.81022636e-08;
-    for (double c : {3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
-                     -0.00125372503, -0.00417768164, 0.246640727, 1.50140941}) {
+    for (double c : {3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503,
+                     -0.00417768164, 0.246640727, 1.50140941}) {
       p = c + p * w;
     }
   } else {
@@ -224,7 +221,9 @@ double digamma_of(double x) {
   for (; x < 10; x += 1) result -= 1 / x;
   double z = 1 / (x * x);
   double series =
-      z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z / 12))))));
+      z * (1.0 / 12 - z * (1.0 / 120 -
+                           z * (1.0 / 252 -
+                                z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z / 12))))));
   return result + std::log(x) - 0.5 / x - series;
 }
 LAMELLA_OP1(Erfinv, static_cast<T>(erfinv_of(a)))
@@ -232,18 +231,20 @@ LAMELLA_OP1(Digamma, static_cast<T>(digamma_of(a)))
 
 }  // namespace
 
-#define LAMELLA_INT_LOOPS(Op)                                                              \
-  {                                                                                        \
-    &plain_loop<Op<uint8_t>, uint8_t, 2>, &plain_loop<Op<int8_t>, int8_t, 2>,              \
-        &plain_loop<Op<int16_t>, int16_t, 2>, &plain_loop<Op<int32_t>, int32_t, 2>,        \
-        &plain_loop<Op<int64_t>, int64_t, 2>                                               \
-  }
+#define LAMELLA_INT_LOOPS(Op)                                                  \
+  {&plain_loop<Op<uint8_t>, uint8_t, 2>, &plain_loop<Op<int8_t>, int8_t, 2>,   \
+   &plain_loop<Op<int16_t>, int16_t, 2>, &plain_loop<Op<int32_t>, int32_t, 2>, \
+   &plain_loop<Op<int64_t>, int64_t, 2>}
 const LoopFn div_trunc_others[kLoopTypes] = LAMELLA_INT_LOOPS(IntDivTrunc);
-const LoopFn pow_others[kLoopTypes] = {
-    &plain_loop<IntPow<uint8_t>, uint8_t, 2>, &plain_loop<IntPow<int8_t>, int8_t, 2>,
-    &plain_loop<IntPow<int16_t>, int16_t, 2>, &plain_loop<IntPow<int32_t>, int32_t, 2>,
-    &plain_loop<IntPow<int64_t>, int64_t, 2>, nullptr, nullptr,
-    &complex_pow_float, &complex_pow_double};
+const LoopFn pow_others[kLoopTypes] = {&plain_loop<IntPow<uint8_t>, uint8_t, 2>,
+                                       &plain_loop<IntPow<int8_t>, int8_t, 2>,
+                                       &plain_loop<IntPow<int16_t>, int16_t, 2>,
+                                       &plain_loop<IntPow<int32_t>, int32_t, 2>,
+                                       &plain_loop<IntPow<int64_t>, int64_t, 2>,
+                                       nullptr,
+                                       nullptr,
+                                       &complex_pow_float,
+                                       &complex_pow_double};
 
 LAMELLA_POINTWISE(div_floor, plain_table<DivFloor, 2>("div", 0, RealTypes()));
 LAMELLA_PLAIN2(remainder, Remainder, RealTypes);

@@ -14,10 +14,14 @@ constexpr int kMaxInputs = 3;
 
 ScalarType stored_type(LoopOut out, ScalarType type) {
   switch (out) {
-    case LoopOut::kBool: return kBool;
-    case LoopOut::kReal: return to_real_type(type);
-    case LoopOut::kComplex: return to_complex_type(type);
-    default: return type;
+    case LoopOut::kBool:
+      return kBool;
+    case LoopOut::kReal:
+      return to_real_type(type);
+    case LoopOut::kComplex:
+      return to_complex_type(type);
+    default:
+      return type;
   }
 }
 
@@ -31,7 +35,8 @@ void store_number(ScalarType type, const Scalar& number, char* to) {
   case ScalarType::name:                         \
     return store<T>(number, to);
 #include "lamella/core/scalar_type.def"
-    default: LAMELLA_INTERNAL_ASSERT(false, "no numbers of ", type);
+    default:
+      LAMELLA_INTERNAL_ASSERT(false, "no numbers of ", type);
   }
 }
 
@@ -58,9 +63,9 @@ void store_number(ScalarType type, const Scalar& number, char* to) {
 
 // One operand between memory and the loop.
 struct Port {
-  int64_t bytes;        // of an element in memory
-  int64_t loop_bytes;   // of an element in the loop
-  ConvertFn convert;    // null: the types are the same
+  int64_t bytes;       // of an element in memory
+  int64_t loop_bytes;  // of an element in the loop
+  ConvertFn convert;   // null: the types are the same
   alignas(64) char buffer[kChunk * 16];
   const char* filled_from = nullptr;  // buffer holds this one element
   int64_t filled = 0;                 // so many times
@@ -142,8 +147,8 @@ struct Ports {
 void set_port(Port& port, ScalarType memory, ScalarType loop, bool output) {
   port.bytes = static_cast<int64_t>(element_size(memory));
   port.loop_bytes = static_cast<int64_t>(element_size(loop));
-  port.convert = memory == loop ? nullptr
-                                : get_convert(output ? loop : memory, output ? memory : loop);
+  port.convert =
+      memory == loop ? nullptr : get_convert(output ? loop : memory, output ? memory : loop);
 }
 
 // Everything that is not one run of the loop's own types.

@@ -118,9 +118,8 @@ Tensor& normal_(Tensor& self, double mean, double std, std::optional<Generator> 
   bool blocks = self.numel() >= 16 && self.is_contiguous();
   return visit_floating(self.scalar_type(), "normal_", [&](auto tag) -> Tensor& {
     using T = type_of<decltype(tag)>;
-    return draw<T>(self, source, [&](T* data, int64_t n) {
-      fill_normal<T>(data, n, mean, std, blocks, source);
-    });
+    return draw<T>(self, source,
+                   [&](T* data, int64_t n) { fill_normal<T>(data, n, mean, std, blocks, source); });
   });
 }
 
@@ -139,13 +138,20 @@ Tensor& random_between(const char* op, Tensor& self, int64_t from, uint64_t rang
 // Largest integer that random_ without bounds may draw.
 uint64_t largest_random(ScalarType dtype) {
   switch (dtype) {
-    case kBool: return 1;
-    case kByte: return 255;
-    case kDouble: return uint64_t{1} << 53;
-    case kFloat: return uint64_t{1} << 24;
-    case kHalf: return uint64_t{1} << 11;
-    case kBFloat16: return uint64_t{1} << 8;
-    default: return (uint64_t{1} << (element_size(dtype) * 8 - 1)) - 1;
+    case kBool:
+      return 1;
+    case kByte:
+      return 255;
+    case kDouble:
+      return uint64_t{1} << 53;
+    case kFloat:
+      return uint64_t{1} << 24;
+    case kHalf:
+      return uint64_t{1} << 11;
+    case kBFloat16:
+      return uint64_t{1} << 8;
+    default:
+      return (uint64_t{1} << (element_size(dtype) * 8 - 1)) - 1;
   }
 }
 }  // namespace
@@ -268,8 +274,6 @@ Tensor& randperm_out(int64_t n, std::optional<Generator> generator, Tensor& out)
     }
   });
 }
-Tensor& randperm_out(int64_t n, Tensor& out) {
-  return native::randperm_out(n, std::nullopt, out);
-}
+Tensor& randperm_out(int64_t n, Tensor& out) { return native::randperm_out(n, std::nullopt, out); }
 
 }  // namespace lamella::native

@@ -52,8 +52,7 @@ Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> output_si
       total += p[i];
     }
     LAMELLA_CHECK(!output_size || *output_size == total,
-                  "repeat_interleave: expected 'output_size' to be ", total, ", got ",
-                  output_size);
+                  "repeat_interleave: expected 'output_size' to be ", total, ", got ", output_size);
     Tensor result = new_tensor({total}, counts.scalar_type(), kCPU);
     T* to = result.mutable_data_ptr<T>();
     for (int64_t i = 0; i < n; ++i) {

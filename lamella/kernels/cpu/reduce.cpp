@@ -29,9 +29,9 @@ LAMELLA_DEFINE_DISPATCH(argmin_stub);
 
 namespace {
 
-constexpr int64_t kBlock = 512;    // accumulators, or converted elements, at a time
-constexpr int64_t kPiece = 4096;   // elements folded in one step
-constexpr int64_t kSteps = 64;     // of one level
+constexpr int64_t kBlock = 512;   // accumulators, or converted elements, at a time
+constexpr int64_t kPiece = 4096;  // elements folded in one step
+constexpr int64_t kSteps = 64;    // of one level
 constexpr int kLevels = 3;
 constexpr int64_t kMaxAcc = 24;
 
@@ -136,7 +136,7 @@ struct Reduction {
   const char* in;
   char* out;
   std::vector<Dim> kept, reduced;
-  bool across;         // rows: the innermost dimension is kept
+  bool across;  // rows: the innermost dimension is kept
   int64_t outputs = 1, length = 1;
   int64_t blocks = 1;  // of outputs that are computed together
 
@@ -188,8 +188,8 @@ struct Reduction {
       int64_t n = std::min(inner - skip, end - begin);
       for (int64_t i = 0; i < n; i += piece) {
         int64_t now = std::min(piece, n - i);
-        loops.run(cascade.acc[0], reader.read(from + at.in + (skip + i) * stride, stride, now),
-                  now, params);
+        loops.run(cascade.acc[0], reader.read(from + at.in + (skip + i) * stride, stride, now), now,
+                  params);
         cascade.step();
       }
       begin += n;
@@ -282,14 +282,15 @@ void reduce_tensor(const ReduceTable& table, ScalarType type, const TensorBase& 
       if (size != 1) r.reduced.push_back({size, stride_bytes(in, d), 0});
     } else {
       r.outputs *= size;
-      if (size != 1) r.kept.push_back({size, stride_bytes(in, d), stride_bytes(out, keeps ? d : o)});
+      if (size != 1)
+        r.kept.push_back({size, stride_bytes(in, d), stride_bytes(out, keeps ? d : o)});
     }
     if (keeps || !mask[d]) ++o;
   }
   order(r.kept);
   order(r.reduced);
-  r.across = !r.kept.empty() && (r.reduced.empty() || std::abs(r.kept[0].in) <
-                                                          std::abs(r.reduced[0].in));
+  r.across =
+      !r.kept.empty() && (r.reduced.empty() || std::abs(r.kept[0].in) < std::abs(r.reduced[0].in));
   if (r.length == 0) r.reduced.clear();
   r.blocks = r.across ? r.blocks_of_row() * (r.outputs / r.kept[0].size) : r.outputs;
   r.run();
@@ -301,9 +302,9 @@ void arg_reduce(const ArgTable& table, const TensorBase& in, int64_t dim, const 
                 const TensorBase& indices) {
   ScalarType type = loop_type(in.dtype());
   int slot = loop_index(type);
-  LAMELLA_CHECK_NOT_IMPLEMENTED(
-      slot >= 0 && slot < kLoopTypes && table.loops[slot].line != nullptr, table.name,
-      ": expected a dtype that it has a kernel for, got ", in.dtype());
+  LAMELLA_CHECK_NOT_IMPLEMENTED(slot >= 0 && slot < kLoopTypes && table.loops[slot].line != nullptr,
+                                table.name, ": expected a dtype that it has a kernel for, got ",
+                                in.dtype());
   if (indices.numel() == 0) return;
   const ArgLoops& loops = table.loops[slot];
   int64_t length = in.dim() == 0 ? 1 : in.size(dim);
@@ -320,8 +321,8 @@ void arg_reduce(const ArgTable& table, const TensorBase& in, int64_t dim, const 
     size_t at = keeps ? d : o;
     ++o;
     kept.push_back({in.sizes()[d], stride_bytes(in, d), stride_bytes(indices, at)});
-    kept_values.push_back({in.sizes()[d], stride_bytes(in, d),
-                           values.defined() ? stride_bytes(values, at) : 0});
+    kept_values.push_back(
+        {in.sizes()[d], stride_bytes(in, d), values.defined() ? stride_bytes(values, at) : 0});
   }
   int64_t outputs = indices.numel();
   // The kept dimension that is innermost in memory, if it lies within the reduced one.
@@ -344,7 +345,8 @@ void arg_reduce(const ArgTable& table, const TensorBase& in, int64_t dim, const 
   auto* to_values = values.defined() ? static_cast<char*>(values.data_ptr()) : nullptr;
   auto bytes = static_cast<int64_t>(in.itemsize());
   ConvertFn back = type == in.dtype() ? nullptr : get_convert(type, in.dtype());
-  int64_t grain = std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, length * (across ? kBlock : 1)));
+  int64_t grain =
+      std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, length * (across ? kBlock : 1)));
   parallel_for(0, blocks, grain, [&](int64_t first, int64_t last) {
     Reader reader(in.dtype(), type);
     alignas(64) char best[kBlock * 16], narrow[kBlock * 16];

@@ -35,11 +35,16 @@ ScanFn pick(Scan kind, void* state) {
 }
 ScanFn pick(Scan kind, ScalarType type, void* state) {
   switch (type) {
-    case kLong: return pick<int64_t, int64_t>(kind, state);
-    case kFloat: return pick<float, double>(kind, state);
-    case kDouble: return pick<double, double>(kind, state);
-    case kComplexFloat: return pick<complex<float>, complex<double>>(kind, state);
-    default: return pick<complex<double>, complex<double>>(kind, state);
+    case kLong:
+      return pick<int64_t, int64_t>(kind, state);
+    case kFloat:
+      return pick<float, double>(kind, state);
+    case kDouble:
+      return pick<double, double>(kind, state);
+    case kComplexFloat:
+      return pick<complex<float>, complex<double>>(kind, state);
+    default:
+      return pick<complex<double>, complex<double>>(kind, state);
   }
 }
 

@@ -28,8 +28,8 @@ void check_scatter(const char* op, const Tensor& self, int64_t dim, const Tensor
                 src ? src->sizes() : IntArrayRef());
   for (int64_t d = 0; d < rank(index); ++d) {
     LAMELLA_CHECK(d == dim || extent(index, d) <= extent(self, d), op,
-                  ": expected 'index' to be no larger than 'self' but in dimension ", dim,
-                  ", got ", index.sizes(), " for ", self.sizes());
+                  ": expected 'index' to be no larger than 'self' but in dimension ", dim, ", got ",
+                  index.sizes(), " for ", self.sizes());
     LAMELLA_CHECK(src == nullptr || extent(index, d) <= extent(*src, d), op,
                   ": expected 'index' to be no larger than 'src', got ", index.sizes(), " for ",
                   src ? src->sizes() : IntArrayRef());
@@ -39,38 +39,39 @@ void check_scatter(const char* op, const Tensor& self, int64_t dim, const Tensor
 }  // namespace
 
 namespace meta {
-LAMELLA_META_FUNC2(scatter, src)(const Tensor& self, int64_t dim, const Tensor& index,
-                                 const Tensor& src) {
+LAMELLA_META_FUNC2(scatter, src)
+(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   check_scatter("scatter", self, dim, index, &src);
   set_output_raw_strided(0, self.sizes(), {}, self.options());
 }
-LAMELLA_META_FUNC2(scatter, value)(const Tensor& self, int64_t dim, const Tensor& index,
-                                   const Scalar& value) {
+LAMELLA_META_FUNC2(scatter, value)
+(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
   check_scatter("scatter", self, dim, index, nullptr);
   set_output_raw_strided(0, self.sizes(), {}, self.options());
 }
-LAMELLA_META_FUNC2(scatter, reduce)(const Tensor& self, int64_t dim, const Tensor& index,
-                                    const Tensor& src, std::string_view reduce) {
+LAMELLA_META_FUNC2(scatter, reduce)
+(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce) {
   check_scatter("scatter", self, dim, index, &src);
   LAMELLA_CHECK(reduce == "add" || reduce == "multiply",
                 "scatter: expected 'reduce' to be add or multiply, got '", reduce, "'");
   set_output_raw_strided(0, self.sizes(), {}, self.options());
 }
-LAMELLA_META_FUNC2(scatter, value_reduce)(const Tensor& self, int64_t dim, const Tensor& index,
-                                          const Scalar& value, std::string_view reduce) {
+LAMELLA_META_FUNC2(scatter, value_reduce)
+(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value,
+ std::string_view reduce) {
   check_scatter("scatter", self, dim, index, nullptr);
   LAMELLA_CHECK(reduce == "add" || reduce == "multiply",
                 "scatter: expected 'reduce' to be add or multiply, got '", reduce, "'");
   set_output_raw_strided(0, self.sizes(), {}, self.options());
 }
-LAMELLA_META_FUNC(scatter_add)(const Tensor& self, int64_t dim, const Tensor& index,
-                               const Tensor& src) {
+LAMELLA_META_FUNC(scatter_add)
+(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   check_scatter("scatter_add", self, dim, index, &src);
   set_output_raw_strided(0, self.sizes(), {}, self.options());
 }
-LAMELLA_META_FUNC2(scatter_reduce, two)(const Tensor& self, int64_t dim, const Tensor& index,
-                                        const Tensor& src, std::string_view reduce,
-                                        bool include_self) {
+LAMELLA_META_FUNC2(scatter_reduce, two)
+(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce,
+ bool include_self) {
   check_scatter("scatter_reduce", self, dim, index, &src);
   native::scatter_mode("scatter_reduce", reduce);
   set_output_raw_strided(0, self.sizes(), {}, self.options());
@@ -114,26 +115,26 @@ void scatter_number(const char* op, const Tensor& self, int64_t dim, const Tenso
 }
 }  // namespace
 
-LAMELLA_IMPL_FUNC(scatter_src_cpu)(const Tensor& self, int64_t dim, const Tensor& index,
-                                   const Tensor& src, const Tensor& out) {
+LAMELLA_IMPL_FUNC(scatter_src_cpu)
+(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, const Tensor& out) {
   scatter_tensor("scatter", self, dim, index, src, out, ScatterMode::kAssign);
 }
-LAMELLA_IMPL_FUNC(scatter_value_cpu)(const Tensor& self, int64_t dim, const Tensor& index,
-                                     const Scalar& value, const Tensor& out) {
+LAMELLA_IMPL_FUNC(scatter_value_cpu)
+(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, const Tensor& out) {
   scatter_number("scatter", self, dim, index, value, out, ScatterMode::kAssign);
 }
-LAMELLA_IMPL_FUNC(scatter_reduce_cpu)(const Tensor& self, int64_t dim, const Tensor& index,
-                                      const Tensor& src, std::string_view reduce,
-                                      const Tensor& out) {
+LAMELLA_IMPL_FUNC(scatter_reduce_cpu)
+(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce,
+ const Tensor& out) {
   scatter_tensor("scatter", self, dim, index, src, out, scatter_mode("scatter", reduce));
 }
-LAMELLA_IMPL_FUNC(scatter_value_reduce_cpu)(const Tensor& self, int64_t dim, const Tensor& index,
-                                            const Scalar& value, std::string_view reduce,
-                                            const Tensor& out) {
+LAMELLA_IMPL_FUNC(scatter_value_reduce_cpu)
+(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, std::string_view reduce,
+ const Tensor& out) {
   scatter_number("scatter", self, dim, index, value, out, scatter_mode("scatter", reduce));
 }
-LAMELLA_IMPL_FUNC(scatter_add_cpu)(const Tensor& self, int64_t dim, const Tensor& index,
-                               const Tensor& src, const Tensor& out) {
+LAMELLA_IMPL_FUNC(scatter_add_cpu)
+(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, const Tensor& out) {
   scatter_tensor("scatter_add", self, dim, index, src, out, ScatterMode::kAdd);
 }
 
@@ -150,23 +151,27 @@ Scalar neutral_value(ScatterMode mode, ScalarType dtype) {
     return Scalar(most ? top : -top - 1);
   };
   switch (mode) {
-    case ScatterMode::kMultiply: return Scalar(1);
-    case ScatterMode::kMaximum: return extreme(false);
-    case ScatterMode::kMinimum: return extreme(true);
-    default: return Scalar(0);
+    case ScatterMode::kMultiply:
+      return Scalar(1);
+    case ScatterMode::kMaximum:
+      return extreme(false);
+    case ScatterMode::kMinimum:
+      return extreme(true);
+    default:
+      return Scalar(0);
   }
 }
 }  // namespace
 
-LAMELLA_IMPL_FUNC(scatter_reduce_two_cpu)(const Tensor& self, int64_t dim, const Tensor& index,
-                                      const Tensor& src, std::string_view reduce,
-                                      bool include_self, const Tensor& out) {
+LAMELLA_IMPL_FUNC(scatter_reduce_two_cpu)
+(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce,
+ bool include_self, const Tensor& out) {
   const char* op = "scatter_reduce";
   ScatterMode mode = scatter_mode(op, reduce);
   if (!out.is_same(self)) const_cast<Tensor&>(out).copy_(self);
   if (!include_self) {
-    Tensor start = lamella::scalar_tensor(neutral_value(mode, out.scalar_type()),
-                                          out.scalar_type());
+    Tensor start =
+        lamella::scalar_tensor(neutral_value(mode, out.scalar_type()), out.scalar_type());
     scatter_into(op, out, dim, index, start.data_ptr(), IntArrayRef(), ScatterMode::kAssign);
   }
   Tensor from = src.is_alias_of(out) ? src.clone() : src;

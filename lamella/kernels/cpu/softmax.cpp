@@ -10,8 +10,7 @@ void check_softmax(const char* op, const Tensor& self, int64_t dim, bool half_to
   maybe_wrap_dim(dim, self.dim(), op);
   LAMELLA_CHECK(!half_to_float, op, ": expected 'half_to_float' to be False on ", self.device());
   LAMELLA_CHECK_NOT_IMPLEMENTED(self.is_floating_point() && !is_float8(self.scalar_type()), op,
-                                ": expected 'self' to be floating point, got ",
-                                self.scalar_type());
+                                ": expected 'self' to be floating point, got ", self.scalar_type());
 }
 }  // namespace
 
@@ -47,12 +46,12 @@ void softmax_into(const Tensor& self, int64_t dim, const Tensor& out, bool logar
 }
 }  // namespace
 
-LAMELLA_IMPL_FUNC(softmax_cpu)(const Tensor& self, int64_t dim, bool half_to_float,
-                               const Tensor& out) {
+LAMELLA_IMPL_FUNC(softmax_cpu)
+(const Tensor& self, int64_t dim, bool half_to_float, const Tensor& out) {
   softmax_into(self, dim, out, false);
 }
-LAMELLA_IMPL_FUNC(log_softmax_cpu)(const Tensor& self, int64_t dim, bool half_to_float,
-                                   const Tensor& out) {
+LAMELLA_IMPL_FUNC(log_softmax_cpu)
+(const Tensor& self, int64_t dim, bool half_to_float, const Tensor& out) {
   softmax_into(self, dim, out, true);
 }
 

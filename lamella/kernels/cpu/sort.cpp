@@ -149,8 +149,8 @@ void order_lines(const char* op, const Tensor& self, int64_t dim, int64_t k, boo
 }  // namespace native
 
 namespace meta {
-LAMELLA_META_FUNC2(sort, stable)(const Tensor& self, std::optional<bool> stable, int64_t dim,
-                                 bool descending) {
+LAMELLA_META_FUNC2(sort, stable)
+(const Tensor& self, std::optional<bool> stable, int64_t dim, bool descending) {
   maybe_wrap_dim(dim, self.dim(), "sort");
   native::Dims strides = self.is_non_overlapping_and_dense()
                              ? native::Dims(self.strides())
@@ -171,8 +171,9 @@ LAMELLA_META_FUNC(topk)(const Tensor& self, int64_t k, int64_t dim, bool largest
 
 namespace native {
 
-LAMELLA_IMPL_FUNC(sort_cpu)(const Tensor& self, std::optional<bool> stable, int64_t dim,
-                                   bool descending, const Tensor& values, const Tensor& indices) {
+LAMELLA_IMPL_FUNC(sort_cpu)
+(const Tensor& self, std::optional<bool> stable, int64_t dim, bool descending, const Tensor& values,
+ const Tensor& indices) {
   dim = maybe_wrap_dim(dim, self.dim(), "sort");
   int64_t n = self.dim() == 0 ? 1 : self.sizes()[static_cast<size_t>(dim)];
   Tensor from = self.is_alias_of(values) ? self.clone() : self;
@@ -192,8 +193,9 @@ Tensor argsort(const Tensor& self, bool stable, int64_t dim, bool descending) {
   return std::get<1>(lamella::sort(self, stable, dim, descending));
 }
 
-LAMELLA_IMPL_FUNC(topk_cpu)(const Tensor& self, int64_t k, int64_t dim, bool largest,
-                                bool sorted, const Tensor& values, const Tensor& indices) {
+LAMELLA_IMPL_FUNC(topk_cpu)
+(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted, const Tensor& values,
+ const Tensor& indices) {
   dim = maybe_wrap_dim(dim, self.dim(), "topk");
   order_lines("topk", self, dim, self.dim() == 0 ? 1 : k, largest, sorted, values, indices);
 }

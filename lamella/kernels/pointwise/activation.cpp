@@ -24,24 +24,25 @@ LAMELLA_IMPL_OF(leaky_relu_cpu)(const Tensor&, const Scalar& negative_slope, con
 LAMELLA_META_OF(elu)(const Tensor& self, const Scalar&, const Scalar&, const Scalar&) {
   build_unary(self, kPlain);
 }
-LAMELLA_IMPL_OF(elu_cpu)(const Tensor&, const Scalar& alpha, const Scalar& scale,
-                         const Scalar& input_scale, const Tensor&) {
+LAMELLA_IMPL_OF(elu_cpu)
+(const Tensor&, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale,
+ const Tensor&) {
   Scalar scalars[] = {alpha, scale, input_scale};
   native::elu_stub(device_type(), *this, scalars);
 }
 LAMELLA_META_OF(softplus)(const Tensor& self, const Scalar&, const Scalar&) {
   build_unary(self, kPlain);
 }
-LAMELLA_IMPL_OF(softplus_cpu)(const Tensor&, const Scalar& beta, const Scalar& threshold,
-                              const Tensor&) {
+LAMELLA_IMPL_OF(softplus_cpu)
+(const Tensor&, const Scalar& beta, const Scalar& threshold, const Tensor&) {
   Scalar scalars[] = {beta, threshold};
   native::softplus_stub(device_type(), *this, scalars);
 }
 LAMELLA_META_OF(threshold)(const Tensor& self, const Scalar&, const Scalar&) {
   build_unary(self, kPlain);
 }
-LAMELLA_IMPL_OF(threshold_cpu)(const Tensor&, const Scalar& threshold, const Scalar& value,
-                               const Tensor&) {
+LAMELLA_IMPL_OF(threshold_cpu)
+(const Tensor&, const Scalar& threshold, const Scalar& value, const Tensor&) {
   Scalar scalars[] = {threshold, value};
   native::threshold_stub(device_type(), *this, scalars);
 }
@@ -51,8 +52,8 @@ LAMELLA_META_OF(hardtanh)(const Tensor& self, const Scalar& min_val, const Scala
                 op_name(), ": expected bounds that fit uint8, got ", min_val, " and ", max_val);
   build_unary(self, kPlain);
 }
-LAMELLA_IMPL_OF(hardtanh_cpu)(const Tensor&, const Scalar& min_val, const Scalar& max_val,
-                              const Tensor&) {
+LAMELLA_IMPL_OF(hardtanh_cpu)
+(const Tensor&, const Scalar& min_val, const Scalar& max_val, const Tensor&) {
   Scalar scalars[] = {min_val, max_val};
   native::clamp_scalar_stub(device_type(), *this, scalars);
 }

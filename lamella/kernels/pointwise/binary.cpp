@@ -132,7 +132,17 @@ LAMELLA_BINARY_SCALAR(fmod, Scalar, kPlain, fmod_stub)
 
 namespace {
 // Exponents that need no general loop.
-enum class Power { kGeneral, kZero, kOne, kSquare, kCube, kRoot, kInverseRoot, kInverse, kInverseSquare };
+enum class Power {
+  kGeneral,
+  kZero,
+  kOne,
+  kSquare,
+  kCube,
+  kRoot,
+  kInverseRoot,
+  kInverse,
+  kInverseSquare
+};
 Power power_of(ScalarType type, const Scalar& exponent) {
   if (exponent.isComplex()) return Power::kGeneral;
   double e = exponent.toDouble();
@@ -156,9 +166,9 @@ LAMELLA_IMPL_OF(pow_cpu)(const Tensor&, const Tensor&, const Tensor&) {
   native::pow_stub(device_type(), *this, nullptr);
 }
 LAMELLA_META_OF2(pow, Tensor_Scalar)(const Tensor& self, const Scalar& exponent) {
-  LAMELLA_CHECK(!(is_integral(self.dtype(), true) && exponent.isIntegral(true) &&
-                  exponent.toLong() < 0),
-                op_name(), ": expected 'exponent' not to be negative for integers, got ", exponent);
+  LAMELLA_CHECK(
+      !(is_integral(self.dtype(), true) && exponent.isIntegral(true) && exponent.toLong() < 0),
+      op_name(), ": expected 'exponent' not to be negative for integers, got ", exponent);
   ScalarType type = native::result_type(self, exponent);
   if (power_of(type, exponent) == Power::kGeneral) {
     build_with_number(self, exponent, kPlain);
@@ -174,15 +184,26 @@ LAMELLA_IMPL_OF(pow_scalar_cpu)(const Tensor& self, const Scalar& exponent, cons
   Tensor result(out);
   DeviceType device = device_type();
   switch (power_of(common_dtype(), exponent)) {
-    case Power::kGeneral: return native::pow_stub(device, *this, nullptr);
-    case Power::kZero: result.fill_(1); return;
-    case Power::kOne: native::copy_converted(out, self); return;
-    case Power::kSquare: return native::pow_square_stub(device, *this, nullptr);
-    case Power::kCube: return native::pow_cube_stub(device, *this, nullptr);
-    case Power::kRoot: return native::sqrt_stub(device, *this, nullptr);
-    case Power::kInverseRoot: return native::rsqrt_stub(device, *this, nullptr);
-    case Power::kInverse: return native::reciprocal_stub(device, *this, nullptr);
-    case Power::kInverseSquare: return native::pow_inverse_square_stub(device, *this, nullptr);
+    case Power::kGeneral:
+      return native::pow_stub(device, *this, nullptr);
+    case Power::kZero:
+      result.fill_(1);
+      return;
+    case Power::kOne:
+      native::copy_converted(out, self);
+      return;
+    case Power::kSquare:
+      return native::pow_square_stub(device, *this, nullptr);
+    case Power::kCube:
+      return native::pow_cube_stub(device, *this, nullptr);
+    case Power::kRoot:
+      return native::sqrt_stub(device, *this, nullptr);
+    case Power::kInverseRoot:
+      return native::rsqrt_stub(device, *this, nullptr);
+    case Power::kInverse:
+      return native::reciprocal_stub(device, *this, nullptr);
+    case Power::kInverseSquare:
+      return native::pow_inverse_square_stub(device, *this, nullptr);
   }
 }
 LAMELLA_META_OF2(pow, Scalar)(const Scalar& self, const Tensor& exponent) {
@@ -211,8 +232,8 @@ LAMELLA_BINARY_TENSOR(xlogy, kFloating, xlogy_stub)
 LAMELLA_BINARY_SCALAR(xlogy, Scalar_Other, kFloating, xlogy_stub)
 LAMELLA_BINARY_NUMBER(xlogy, Scalar_Self, kFloating, xlogy_stub)
 LAMELLA_META_OF(heaviside)(const Tensor& self, const Tensor& values) {
-  LAMELLA_CHECK(self.dtype() == values.dtype(), op_name(),
-                ": expected 'values' to have dtype ", self.dtype(), ", got ", values.dtype());
+  LAMELLA_CHECK(self.dtype() == values.dtype(), op_name(), ": expected 'values' to have dtype ",
+                self.dtype(), ", got ", values.dtype());
   build_binary(self, values, kPlain);
 }
 LAMELLA_IMPL_OF(heaviside_cpu)(const Tensor&, const Tensor&, const Tensor&) {

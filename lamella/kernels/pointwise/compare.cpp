@@ -7,8 +7,8 @@ constexpr uint32_t kPlain = TensorIteratorBase::kPointwise;
 constexpr uint32_t kTruth = TensorIteratorBase::kComparison;
 }  // namespace
 
-#define LAMELLA_COMPARISON(op)                          \
-  LAMELLA_BINARY_TENSOR(op, kTruth, op##_stub)          \
+#define LAMELLA_COMPARISON(op)                 \
+  LAMELLA_BINARY_TENSOR(op, kTruth, op##_stub) \
   LAMELLA_BINARY_SCALAR(op, Scalar, kTruth, op##_stub)
 LAMELLA_COMPARISON(eq)
 LAMELLA_COMPARISON(ne)
@@ -22,9 +22,9 @@ LAMELLA_BINARY(logical_or, kTruth, logical_or_stub)
 LAMELLA_BINARY(logical_xor, kTruth, logical_xor_stub)
 LAMELLA_UNARY(logical_not, kTruth)
 
-#define LAMELLA_BITWISE(op)                                    \
-  LAMELLA_BINARY_TENSOR(op, kPlain, op##_stub)                 \
-  LAMELLA_BINARY_SCALAR(op, Scalar, kPlain, op##_stub)         \
+#define LAMELLA_BITWISE(op)                            \
+  LAMELLA_BINARY_TENSOR(op, kPlain, op##_stub)         \
+  LAMELLA_BINARY_SCALAR(op, Scalar, kPlain, op##_stub) \
   LAMELLA_BINARY_NUMBER(op, Scalar_Tensor, kPlain, op##_stub)
 LAMELLA_BITWISE(bitwise_and)
 LAMELLA_BITWISE(bitwise_or)

@@ -52,12 +52,12 @@ void clamp_numbers(TensorIteratorBase& iter, const Scalar* min, const Scalar* ma
 
 }  // namespace
 
-#define LAMELLA_BUILD_AS(self, type)                     \
-  if ((type) == (self).dtype()) {                        \
-    build_unary(self, kPlain);                           \
-  } else {                                               \
-    const TensorBase* inputs[] = {&(self)};              \
-    build_pointwise(inputs, 1, kSelf, kPlain, type);     \
+#define LAMELLA_BUILD_AS(self, type)                 \
+  if ((type) == (self).dtype()) {                    \
+    build_unary(self, kPlain);                       \
+  } else {                                           \
+    const TensorBase* inputs[] = {&(self)};          \
+    build_pointwise(inputs, 1, kSelf, kPlain, type); \
   }
 
 LAMELLA_META_OF(clamp)(const Tensor& self, const Number& min, const Number& max) {
@@ -83,8 +83,8 @@ LAMELLA_IMPL_OF(clamp_max_cpu)(const Tensor&, const Scalar& max, const Tensor&) 
   clamp_numbers(*this, nullptr, &max);
 }
 
-LAMELLA_META_OF2(clamp, Tensor)(const Tensor& self, const MaybeTensor& min,
-                                const MaybeTensor& max) {
+LAMELLA_META_OF2(clamp, Tensor)
+(const Tensor& self, const MaybeTensor& min, const MaybeTensor& max) {
   check_bounds(op_name(), is_given(min) || is_given(max));
   check_real(op_name(), self);
   if (is_given(min) && is_given(max)) {
@@ -94,8 +94,8 @@ LAMELLA_META_OF2(clamp, Tensor)(const Tensor& self, const MaybeTensor& min,
     build_pointwise(inputs, 2, is_given(min) ? kMin : kMax, kPlain);
   }
 }
-LAMELLA_IMPL_OF(clamp_tensor_cpu)(const Tensor&, const MaybeTensor& min, const MaybeTensor& max,
-                                  const Tensor&) {
+LAMELLA_IMPL_OF(clamp_tensor_cpu)
+(const Tensor&, const MaybeTensor& min, const MaybeTensor& max, const Tensor&) {
   if (is_given(min) && is_given(max)) {
     native::clamp_stub(device_type(), *this, nullptr);
   } else if (is_given(min)) {
@@ -139,8 +139,8 @@ LAMELLA_META_OF2(lerp, Scalar)(const Tensor& self, const Tensor& end, const Scal
   check_same(op_name(), "end", self, end);
   build_binary(self, end, kPlain);
 }
-LAMELLA_IMPL_OF(lerp_scalar_cpu)(const Tensor&, const Tensor&, const Scalar& weight,
-                                 const Tensor&) {
+LAMELLA_IMPL_OF(lerp_scalar_cpu)
+(const Tensor&, const Tensor&, const Scalar& weight, const Tensor&) {
   native::lerp_scalar_stub(device_type(), *this, &weight);
 }
 LAMELLA_META_OF2(lerp, Tensor)(const Tensor& self, const Tensor& end, const Tensor& weight) {
@@ -156,23 +156,23 @@ LAMELLA_IMPL_OF(lerp_cpu)(const Tensor&, const Tensor&, const Tensor&, const Ten
 namespace {
 constexpr const char* kTernaryNames[] = {"self", "tensor1", "tensor2"};
 }
-LAMELLA_META_OF(addcmul)(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2,
-                         const Scalar&) {
+LAMELLA_META_OF(addcmul)
+(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2, const Scalar&) {
   build_ternary(self, tensor1, tensor2, kTernaryNames, kPlain);
 }
-LAMELLA_IMPL_OF(addcmul_cpu)(const Tensor&, const Tensor&, const Tensor&, const Scalar& value,
-                             const Tensor&) {
+LAMELLA_IMPL_OF(addcmul_cpu)
+(const Tensor&, const Tensor&, const Tensor&, const Scalar& value, const Tensor&) {
   native::addcmul_stub(device_type(), *this, &value);
 }
-LAMELLA_META_OF(addcdiv)(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2,
-                         const Scalar&) {
+LAMELLA_META_OF(addcdiv)
+(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2, const Scalar&) {
   LAMELLA_CHECK(!(is_integral(tensor1.dtype(), true) && is_integral(tensor2.dtype(), true)),
                 op_name(), ": expected 'tensor1' or 'tensor2' to be floating point, got ",
                 tensor1.dtype(), " and ", tensor2.dtype());
   build_ternary(self, tensor1, tensor2, kTernaryNames, kPlain);
 }
-LAMELLA_IMPL_OF(addcdiv_cpu)(const Tensor&, const Tensor&, const Tensor&, const Scalar& value,
-                             const Tensor&) {
+LAMELLA_IMPL_OF(addcdiv_cpu)
+(const Tensor&, const Tensor&, const Tensor&, const Scalar& value, const Tensor&) {
   native::addcdiv_stub(device_type(), *this, &value);
 }
 

@@ -40,14 +40,14 @@ LAMELLA_IMPL_OF(angle_cpu)(const Tensor&, const Tensor&) {
   native::angle_stub(device_type(), *this, nullptr);
 }
 
-#define LAMELLA_ROUNDING(op)                                                              \
-  LAMELLA_META_OF(op)(const Tensor& self) {                                               \
-    LAMELLA_CHECK(!self.is_complex(), op_name(), ": expected 'self' to be real, got ",    \
-                  self.dtype());                                                          \
-    build_unary(self, kPlain);                                                            \
-  }                                                                                       \
-  LAMELLA_IMPL_OF(op##_cpu)(const Tensor&, const Tensor&) {                               \
-    native::op##_stub(device_type(), *this, nullptr);                                     \
+#define LAMELLA_ROUNDING(op)                                                           \
+  LAMELLA_META_OF(op)(const Tensor& self) {                                            \
+    LAMELLA_CHECK(!self.is_complex(), op_name(), ": expected 'self' to be real, got ", \
+                  self.dtype());                                                       \
+    build_unary(self, kPlain);                                                         \
+  }                                                                                    \
+  LAMELLA_IMPL_OF(op##_cpu)(const Tensor&, const Tensor&) {                            \
+    native::op##_stub(device_type(), *this, nullptr);                                  \
   }
 LAMELLA_ROUNDING(ceil)
 LAMELLA_ROUNDING(floor)
@@ -97,23 +97,26 @@ LAMELLA_UNARY(digamma, kFloating)
 
 // ---- nan_to_num ----
 
-LAMELLA_META_OF(nan_to_num)(const Tensor& self, std::optional<double>, std::optional<double>,
-                            std::optional<double>) {
+LAMELLA_META_OF(nan_to_num)
+(const Tensor& self, std::optional<double>, std::optional<double>, std::optional<double>) {
   build_unary(self, kPlain);
 }
-LAMELLA_IMPL_OF(nan_to_num_cpu)(const Tensor&, std::optional<double> nan,
-                                std::optional<double> posinf, std::optional<double> neginf,
-                                const Tensor&) {
+LAMELLA_IMPL_OF(nan_to_num_cpu)
+(const Tensor&, std::optional<double> nan, std::optional<double> posinf,
+ std::optional<double> neginf, const Tensor&) {
   // Integers have none of the three.
   Scalar scalars[3] = {0, 0, 0};
   ScalarType type = to_real_type(common_dtype());
   if (is_floating_point(type)) {
-    double most = type == kDouble     ? std::numeric_limits<double>::max()
-                  : type == kHalf     ? 65504.0
-                  : type == kBFloat16 ? static_cast<double>(
-                                            static_cast<float>(std::numeric_limits<BFloat16>::max()))
-                                      : static_cast<double>(std::numeric_limits<float>::max());
-    auto fit = [&](double x) { return type == kDouble ? x : static_cast<double>(static_cast<float>(x)); };
+    double most =
+        type == kDouble ? std::numeric_limits<double>::max()
+        : type == kHalf ? 65504.0
+        : type == kBFloat16
+            ? static_cast<double>(static_cast<float>(std::numeric_limits<BFloat16>::max()))
+            : static_cast<double>(std::numeric_limits<float>::max());
+    auto fit = [&](double x) {
+      return type == kDouble ? x : static_cast<double>(static_cast<float>(x));
+    };
     scalars[0] = fit(nan.value_or(0.0));
     scalars[1] = fit(posinf.value_or(most));
     scalars[2] = fit(neginf.value_or(-most));

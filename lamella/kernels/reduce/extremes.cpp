@@ -20,16 +20,16 @@ void check_real(const char* op, const Tensor& self) {
 
 }  // namespace
 
-#define LAMELLA_EXTREME(op, table)                                                        \
-  LAMELLA_META_OF(op)(const Tensor& self, IntArrayRef dim, bool keepdim) {                \
-    check_real(op_name(), self);                                                          \
-    DimMask mask = native::reduced_dims(op_name(), dim, self.dim());                      \
-    native::check_not_empty(op_name(), self, mask);                                       \
-    set_reduced(*this, 0, self, mask, keepdim, self.dtype());                             \
-  }                                                                                       \
+#define LAMELLA_EXTREME(op, table)                                                          \
+  LAMELLA_META_OF(op)(const Tensor& self, IntArrayRef dim, bool keepdim) {                  \
+    check_real(op_name(), self);                                                            \
+    DimMask mask = native::reduced_dims(op_name(), dim, self.dim());                        \
+    native::check_not_empty(op_name(), self, mask);                                         \
+    set_reduced(*this, 0, self, mask, keepdim, self.dtype());                               \
+  }                                                                                         \
   LAMELLA_IMPL_OF(op##_cpu)(const Tensor& self, IntArrayRef dim, bool, const Tensor& out) { \
-    native::reduce_tensor(native::table(kCPU), self.dtype(), self,                        \
-                          native::reduced_dims(#op, dim, self.dim()), out);               \
+    native::reduce_tensor(native::table(kCPU), self.dtype(), self,                          \
+                          native::reduced_dims(#op, dim, self.dim()), out);                 \
   }
 LAMELLA_EXTREME(amax, max_reduce_stub)
 LAMELLA_EXTREME(amin, min_reduce_stub)
@@ -42,8 +42,8 @@ LAMELLA_EXTREME(amin, min_reduce_stub)
     set_reduced(*this, 0, self, mask, keepdim, self.dtype());                             \
     set_reduced(*this, 1, self, mask, keepdim, kLong);                                    \
   }                                                                                       \
-  LAMELLA_IMPL_OF(op##_dim_cpu)(const Tensor& self, int64_t dim, bool, const Tensor& values, \
-                                const Tensor& indices) {                                  \
+  LAMELLA_IMPL_OF(op##_dim_cpu)                                                           \
+  (const Tensor& self, int64_t dim, bool, const Tensor& values, const Tensor& indices) {  \
     native::arg_reduce(native::stub(kCPU), self, maybe_wrap_dim(dim, self.dim()), values, \
                        indices);                                                          \
   }
@@ -88,15 +88,15 @@ void arg_impl(const native::ArgTable& table, const Tensor& self, const std::opti
 LAMELLA_META_OF(argmax)(const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
   arg_meta(*this, self, dim, keepdim);
 }
-LAMELLA_IMPL_OF(argmax_cpu)(const Tensor& self, std::optional<int64_t> dim, bool,
-                            const Tensor& out) {
+LAMELLA_IMPL_OF(argmax_cpu)
+(const Tensor& self, std::optional<int64_t> dim, bool, const Tensor& out) {
   arg_impl(native::argmax_stub(kCPU), self, dim, out);
 }
 LAMELLA_META_OF(argmin)(const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
   arg_meta(*this, self, dim, keepdim);
 }
-LAMELLA_IMPL_OF(argmin_cpu)(const Tensor& self, std::optional<int64_t> dim, bool,
-                            const Tensor& out) {
+LAMELLA_IMPL_OF(argmin_cpu)
+(const Tensor& self, std::optional<int64_t> dim, bool, const Tensor& out) {
   arg_impl(native::argmin_stub(kCPU), self, dim, out);
 }
 
@@ -115,14 +115,14 @@ void truth_meta(MetaBase& op, const Tensor& self, OptionalIntArrayRef dim, bool 
 }
 }  // namespace
 
-#define LAMELLA_TRUTH(op)                                                                   \
-  LAMELLA_META_OF2(op, dims)(const Tensor& self, OptionalIntArrayRef dim, bool keepdim) {   \
-    truth_meta(*this, self, dim, keepdim);                                                  \
-  }                                                                                         \
-  LAMELLA_IMPL_OF(op##_cpu)(const Tensor& self, OptionalIntArrayRef dim, bool,              \
-                            const Tensor& out) {                                            \
-    native::reduce_tensor(native::op##_reduce_stub(kCPU), kBool, self,                      \
-                          native::reduced_dims(#op, dim, self.dim(), false), out);          \
+#define LAMELLA_TRUTH(op)                                                                 \
+  LAMELLA_META_OF2(op, dims)(const Tensor& self, OptionalIntArrayRef dim, bool keepdim) { \
+    truth_meta(*this, self, dim, keepdim);                                                \
+  }                                                                                       \
+  LAMELLA_IMPL_OF(op##_cpu)                                                               \
+  (const Tensor& self, OptionalIntArrayRef dim, bool, const Tensor& out) {                \
+    native::reduce_tensor(native::op##_reduce_stub(kCPU), kBool, self,                    \
+                          native::reduced_dims(#op, dim, self.dim(), false), out);        \
   }
 LAMELLA_TRUTH(all)
 LAMELLA_TRUTH(any)

@@ -33,8 +33,8 @@ ReducedShape reduced_shape(const TensorBase& self, DimMask mask, bool keepdim) {
 void check_not_empty(const char* op, const TensorBase& self, DimMask mask) {
   for (size_t d = 0; d < static_cast<size_t>(self.dim()); ++d) {
     LAMELLA_CHECK_INDEX(!mask[d] || self.sizes()[d] != 0, op,
-                        ": expected 'self' to have elements along dimension ", d,
-                        ", got shape ", self.sizes());
+                        ": expected 'self' to have elements along dimension ", d, ", got shape ",
+                        self.sizes());
   }
 }
 

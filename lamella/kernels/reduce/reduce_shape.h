@@ -6,7 +6,8 @@ namespace lamella::native {
 
 // No dimensions, or none given: all of them. Throws IndexError for one that is not there, and Error
 // for one that is named twice.
-DimMask reduced_dims(const char* op, OptionalIntArrayRef dim, int64_t ndim, bool empty_is_all = true);
+DimMask reduced_dims(const char* op, OptionalIntArrayRef dim, int64_t ndim,
+                     bool empty_is_all = true);
 struct ReducedShape {
   int64_t sizes[64];
   size_t ndim = 0;

@@ -47,19 +47,20 @@ int64_t reduced_count(const Tensor& self, DimMask mask) {
 
 }  // namespace
 
-LAMELLA_META_OF2(sum, dim_IntList)(const Tensor& self, OptionalIntArrayRef dim, bool keepdim,
-                                   MaybeType dtype) {
+LAMELLA_META_OF2(sum, dim_IntList)
+(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, MaybeType dtype) {
   DimMask mask = native::reduced_dims(op_name(), dim, self.dim());
   set_reduced(*this, self, mask, keepdim, sum_dtype(*this, self, dtype));
 }
-LAMELLA_IMPL_OF(sum_cpu)(const Tensor& self, OptionalIntArrayRef dim, bool, MaybeType,
-                         const Tensor& out) {
-  native::reduce_tensor(native::sum_reduce_stub(kCPU), sum_compute(out.dtype()), addends(self, out.dtype()),
-                        native::reduced_dims("sum", dim, self.dim()), out);
+LAMELLA_IMPL_OF(sum_cpu)
+(const Tensor& self, OptionalIntArrayRef dim, bool, MaybeType, const Tensor& out) {
+  native::reduce_tensor(native::sum_reduce_stub(kCPU), sum_compute(out.dtype()),
+                        addends(self, out.dtype()), native::reduced_dims("sum", dim, self.dim()),
+                        out);
 }
 
-LAMELLA_META_OF2(mean, dim)(const Tensor& self, OptionalIntArrayRef dim, bool keepdim,
-                            MaybeType dtype) {
+LAMELLA_META_OF2(mean, dim)
+(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, MaybeType dtype) {
   ScalarType type = dtype.value_or(self.dtype());
   LAMELLA_CHECK(is_floating_point(type) || is_complex(type), op_name(), ": expected '",
                 dtype ? "dtype" : "self", "' to be floating point or complex, got ", type,
@@ -67,8 +68,8 @@ LAMELLA_META_OF2(mean, dim)(const Tensor& self, OptionalIntArrayRef dim, bool ke
   if (!dtype && output_mode() != OutputMode::kFunctional) type = maybe_get_output(0).dtype();
   set_reduced(*this, self, native::reduced_dims(op_name(), dim, self.dim()), keepdim, type);
 }
-LAMELLA_IMPL_OF(mean_cpu)(const Tensor& self, OptionalIntArrayRef dim, bool, MaybeType,
-                          const Tensor& out) {
+LAMELLA_IMPL_OF(mean_cpu)
+(const Tensor& self, OptionalIntArrayRef dim, bool, MaybeType, const Tensor& out) {
   DimMask mask = native::reduced_dims("mean", dim, self.dim());
   Param params[] = {{static_cast<double>(reduced_count(self, mask))}};
   native::reduce_tensor(native::mean_reduce_stub(kCPU), out.dtype(), self, mask, out, params);
@@ -79,14 +80,15 @@ LAMELLA_META_OF2(prod, dim_int)(const Tensor& self, int64_t dim, bool keepdim, M
   set_reduced(*this, self, mask, keepdim, sum_dtype(*this, self, dtype));
 }
 LAMELLA_IMPL_OF(prod_cpu)(const Tensor& self, int64_t dim, bool, MaybeType, const Tensor& out) {
-  native::reduce_tensor(native::prod_reduce_stub(kCPU), sum_compute(out.dtype()), addends(self, out.dtype()),
-                        native::reduced_dims("prod", dim, self.dim()), out);
+  native::reduce_tensor(native::prod_reduce_stub(kCPU), sum_compute(out.dtype()),
+                        addends(self, out.dtype()), native::reduced_dims("prod", dim, self.dim()),
+                        out);
 }
 
 // ---- Norms ----
 
-LAMELLA_META_OF(linalg_vector_norm)(const Tensor& self, const Scalar& ord,
-                                    OptionalIntArrayRef dim, bool keepdim, MaybeType dtype) {
+LAMELLA_META_OF(linalg_vector_norm)
+(const Tensor& self, const Scalar& ord, OptionalIntArrayRef dim, bool keepdim, MaybeType dtype) {
   LAMELLA_CHECK(self.is_floating_point() || self.is_complex(), op_name(),
                 ": expected 'self' to be floating point or complex, got ", self.dtype());
   LAMELLA_CHECK(!ord.isComplex(), op_name(), ": expected 'ord' to be real, got ", ord);
@@ -104,9 +106,9 @@ LAMELLA_META_OF(linalg_vector_norm)(const Tensor& self, const Scalar& ord,
   if (order < 0 || std::isinf(order)) native::check_not_empty(op_name(), self, mask);
   set_reduced(*this, self, mask, keepdim, to_real_type(dtype.value_or(self.dtype())));
 }
-LAMELLA_IMPL_OF(linalg_vector_norm_cpu)(const Tensor& self, const Scalar& ord,
-                                        OptionalIntArrayRef dim, bool, MaybeType,
-                                        const Tensor& out) {
+LAMELLA_IMPL_OF(linalg_vector_norm_cpu)
+(const Tensor& self, const Scalar& ord, OptionalIntArrayRef dim, bool, MaybeType,
+ const Tensor& out) {
   DimMask mask = native::reduced_dims("linalg_vector_norm", dim, self.dim());
   double order = ord.toDouble();
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -149,7 +151,8 @@ void var_impl(const char* op, const Tensor& self, OptionalIntArrayRef dim,
   }
   // The distance from the mean has two parts at right angles.
   params[1].value = 0;
-  Tensor sum(make_empty(out.sizes(), kDouble, kCPU)), imaginary(make_empty_like(sum, kDouble, kCPU));
+  Tensor sum(make_empty(out.sizes(), kDouble, kCPU)),
+      imaginary(make_empty_like(sum, kDouble, kCPU));
   native::reduce_tensor(table, kDouble, part(self, 0), mask, sum, params);
   native::reduce_tensor(table, kDouble, part(self, 1), mask, imaginary, params);
   sum.add_(imaginary);
@@ -160,20 +163,22 @@ void var_impl(const char* op, const Tensor& self, OptionalIntArrayRef dim,
 
 }  // namespace
 
-LAMELLA_META_OF2(var, correction)(const Tensor& self, OptionalIntArrayRef dim,
-                                  const std::optional<Scalar>&, bool keepdim) {
+LAMELLA_META_OF2(var, correction)
+(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>&, bool keepdim) {
   var_meta(*this, self, dim, keepdim);
 }
-LAMELLA_IMPL_OF(var_cpu)(const Tensor& self, OptionalIntArrayRef dim,
-                         const std::optional<Scalar>& correction, bool, const Tensor& out) {
+LAMELLA_IMPL_OF(var_cpu)
+(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>& correction, bool,
+ const Tensor& out) {
   var_impl("var", self, dim, correction, out, false);
 }
-LAMELLA_META_OF2(std, correction)(const Tensor& self, OptionalIntArrayRef dim,
-                                  const ::std::optional<Scalar>&, bool keepdim) {
+LAMELLA_META_OF2(std, correction)
+(const Tensor& self, OptionalIntArrayRef dim, const ::std::optional<Scalar>&, bool keepdim) {
   var_meta(*this, self, dim, keepdim);
 }
-LAMELLA_IMPL_OF(std_cpu)(const Tensor& self, OptionalIntArrayRef dim,
-                         const ::std::optional<Scalar>& correction, bool, const Tensor& out) {
+LAMELLA_IMPL_OF(std_cpu)
+(const Tensor& self, OptionalIntArrayRef dim, const ::std::optional<Scalar>& correction, bool,
+ const Tensor& out) {
   var_impl("std", self, dim, correction, out, true);
 }
 

@@ -8,9 +8,8 @@ namespace {
 
 // Integers wrap: computed without sign.
 template <class T>
-using Wrap = std::conditional_t<
-    std::is_integral_v<T> && !std::is_same_v<T, bool>,
-    std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>, T>;
+using Wrap = std::conditional_t<std::is_integral_v<T> && !std::is_same_v<T, bool>,
+                                std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>, T>;
 
 template <class T>
 struct Add {
@@ -76,8 +75,8 @@ LAMELLA_OP2(Minimum, (a < b || a != a) ? a : b)
 // NaN loses.
 LAMELLA_OP2(Fmax, (a > b || b != b) ? a : b)
 LAMELLA_OP2(Fmin, (a < b || b != b) ? a : b)
-LAMELLA_OP1(Square, a * a)
-LAMELLA_OP1(Cube, a * a * a)
+LAMELLA_OP1(Square, a* a)
+LAMELLA_OP1(Cube, a* a* a)
 LAMELLA_OP1(InverseSquare, T(1) / (a * a))
 
 }  // namespace
@@ -97,7 +96,6 @@ LAMELLA_PLAIN2(fmax, Fmax, RealBoolTypes);
 LAMELLA_PLAIN2(fmin, Fmin, RealBoolTypes);
 LAMELLA_POINTWISE(pow_square, plain_table<Square, 1>("pow", 0, FloatComplexTypes()));
 LAMELLA_POINTWISE(pow_cube, plain_table<Cube, 1>("pow", 0, FloatComplexTypes()));
-LAMELLA_POINTWISE(pow_inverse_square,
-                  plain_table<InverseSquare, 1>("pow", 0, FloatComplexTypes()));
+LAMELLA_POINTWISE(pow_inverse_square, plain_table<InverseSquare, 1>("pow", 0, FloatComplexTypes()));
 
 }  // namespace lamella::native

@@ -61,8 +61,8 @@ inline void tile(const float*, int64_t, const float*, int64_t, float*, int64_t, 
 #endif
 
 // c[rows x columns] = or += a[rows x k] b[k x columns].
-void multiply(const float* a, int64_t a_row, const float* b, int64_t b_row, float* c,
-              int64_t c_row, int64_t rows, int64_t columns, int64_t k, bool add) {
+void multiply(const float* a, int64_t a_row, const float* b, int64_t b_row, float* c, int64_t c_row,
+              int64_t rows, int64_t columns, int64_t k, bool add) {
   int64_t j = 0;
   for (; j + kTileColumns <= columns; j += kTileColumns) {
     int64_t i = 0;
@@ -158,8 +158,8 @@ void attention_kernel(const AttentionHead& h, int64_t first, int64_t last) {
         for (int64_t d = 0; d < h.value_width; ++d) sum[d] *= factor;
       }
     }
-    multiply(scores.data(), kKeys, h.v + block * h.v_row, h.v_row, sums.data(), h.value_width,
-             rows, h.value_width, count, true);
+    multiply(scores.data(), kKeys, h.v + block * h.v_row, h.v_row, sums.data(), h.value_width, rows,
+             h.value_width, count, true);
   }
   for (int64_t i = 0; i < rows; ++i) {
     auto at = static_cast<size_t>(i);

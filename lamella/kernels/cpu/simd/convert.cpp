@@ -58,12 +58,19 @@ void float_to_half(const void* src, void* dst, int64_t n) {
 }
 
 const FastConversions& fast_conversions() {
-  static constexpr FastConversions table = {
-      &half_to_float,          &float_to_half,           &bfloat16_to_float,
-      &float_to_bfloat16,      &convert<float, double>,  &convert<double, float>,
-      &convert<int32_t, float>, &convert<int64_t, float>, &convert<int64_t, double>,
-      &convert<uint8_t, float>, &convert<uint8_t, float>, &convert<float, int32_t>,
-      nullptr};
+  static constexpr FastConversions table = {&half_to_float,
+                                            &float_to_half,
+                                            &bfloat16_to_float,
+                                            &float_to_bfloat16,
+                                            &convert<float, double>,
+                                            &convert<double, float>,
+                                            &convert<int32_t, float>,
+                                            &convert<int64_t, float>,
+                                            &convert<int64_t, double>,
+                                            &convert<uint8_t, float>,
+                                            &convert<uint8_t, float>,
+                                            &convert<float, int32_t>,
+                                            nullptr};
   return table;
 }
 

@@ -22,7 +22,7 @@ LAMELLA_OP2(LogicalOr, static_cast<bool>(truth(a) | truth(b)))
 LAMELLA_OP2(LogicalXor, truth(a) != truth(b))
 LAMELLA_OP1(LogicalNot, !truth(a))
 
-LAMELLA_OP2(BitAnd, static_cast<T>(a & b))
+LAMELLA_OP2(BitAnd, static_cast<T>(a& b))
 LAMELLA_OP2(BitOr, static_cast<T>(a | b))
 LAMELLA_OP2(BitXor, static_cast<T>(a ^ b))
 template <class T>

@@ -66,9 +66,7 @@ template <class T>
 inline Vec<T> log_twice(Vec<T> a) {
   return v_log(a) + T(0.69314718055994530942);
 }
-LAMELLA_VEC1(Asinh, a > kHuge<T>    ? log_twice<T>(a)
-                    : a < -kHuge<T> ? -log_twice<T>(-a)
-                                    : v_asinh(a))
+LAMELLA_VEC1(Asinh, a > kHuge<T> ? log_twice<T>(a) : a < -kHuge<T> ? -log_twice<T>(-a) : v_asinh(a))
 LAMELLA_VEC1(Acosh, a > kHuge<T> ? log_twice<T>(a) : v_acosh(a))
 LAMELLA_VEC1(Atanh, v_atanh(a))
 LAMELLA_VEC1(Erf, v_erf(a))
@@ -79,7 +77,7 @@ LAMELLA_VEC2(Atan2, v_atan2(a, b))
 LAMELLA_VEC2(Hypot, v_hypot(a, b))
 
 LAMELLA_VEC1(Sigmoid, v_sigmoid(a))
-LAMELLA_VEC1(Silu, a * v_sigmoid(a))
+LAMELLA_VEC1(Silu, a* v_sigmoid(a))
 // x * Phi(x), Phi the normal distribution function. float32 takes Phi from a rational
 // approximation of erfc that is within 1.5e-7 (M. Abramowitz, I. Stegun, Handbook of Mathematical
 // Functions, 7.1.26): erf itself would cost five times as much.
@@ -95,8 +93,8 @@ inline VecD normal_distribution(VecD x) { return 0.5 * v_erfc(x * -0.70710678118
 // Below -20 the distribution is 0, which an infinite x must not multiply.
 LAMELLA_VEC1(Gelu, a < -20 ? Vec<T>{} : a * normal_distribution(a))
 // Its approximation (D. Hendrycks, K. Gimpel, Gaussian Error Linear Units, 2016, section 2).
-LAMELLA_VEC1(GeluTanh, a * T(0.5) * (1 + v_tanh(T(0.79788456080286535588) *
-                                                (a + T(0.044715) * a * a * a))))
+LAMELLA_VEC1(GeluTanh,
+             a* T(0.5) * (1 + v_tanh(T(0.79788456080286535588) * (a + T(0.044715) * a * a * a))))
 // log(1 + exp(beta x)) / beta, which is x above the threshold.
 template <class T>
 struct Softplus {
@@ -115,19 +113,16 @@ struct Elu {
       : negative(param<T>(p, 0) * param<T>(p, 1)),
         positive(param<T>(p, 1)),
         input(param<T>(p, 2)) {}
-  Vec<T> operator()(Vec<T> a) const {
-    return a < 0 ? v_expm1(a * input) * negative : a * positive;
-  }
+  Vec<T> operator()(Vec<T> a) const { return a < 0 ? v_expm1(a * input) * negative : a * positive; }
 };
-LAMELLA_VEC1(Mish, a * v_tanh(a > 20 ? a : v_log1p(v_exp(a))))
+LAMELLA_VEC1(Mish, a* v_tanh(a > 20 ? a : v_log1p(v_exp(a))))
 LAMELLA_VEC1(LogSigmoid, (a < 0 ? a : Vec<T>{}) - v_log1p(v_exp(-v_abs(a))))
 // log(exp a + exp b) without overflow; equal infinities stay.
 LAMELLA_VEC2(LogAddExp, a == b ? a + T(0.69314718055994530942)
                                : (a > b ? a : b) + v_log1p(v_exp(-v_abs(a - b))))
 LAMELLA_VEC2(LogAddExp2,
              a == b ? a + 1
-                    : (a > b ? a : b) +
-                          v_log1p(v_exp2(-v_abs(a - b))) * T(1.44269504088896340736))
+                    : (a > b ? a : b) + v_log1p(v_exp2(-v_abs(a - b))) * T(1.44269504088896340736))
 
 }  // namespace
 }  // namespace CPU_CAPABILITY

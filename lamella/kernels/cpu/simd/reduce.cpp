@@ -62,8 +62,12 @@ void finish(const void* acc, void* out, int64_t n, const void* params) {
 }
 template <class Op>
 constexpr ReduceLoops loops_of() {
-  return {sizeof(typename Op::Acc), &init<Op>,   &run<Op>,
-          &rows<Op>,                &merge<Op>,  &finish<Op>,
+  return {sizeof(typename Op::Acc),
+          &init<Op>,
+          &run<Op>,
+          &rows<Op>,
+          &merge<Op>,
+          &finish<Op>,
           CppTypeToScalarType<typename Op::Out>::value};
 }
 template <template <class> class Op, class... T>
@@ -284,10 +288,10 @@ void var_run(void* acc, const void* data, int64_t n, const void*) {
 }
 
 using SumTypes = JoinTypes<Types<int64_t>, FloatComplexTypes>;
-#define LAMELLA_REDUCE(name, Op, List)                                   \
-  const ReduceTable& name##_reduce() {                                   \
-    static constexpr ReduceTable table = table_of<Op>(#name, List());    \
-    return table;                                                        \
+#define LAMELLA_REDUCE(name, Op, List)                                \
+  const ReduceTable& name##_reduce() {                                \
+    static constexpr ReduceTable table = table_of<Op>(#name, List()); \
+    return table;                                                     \
   }
 LAMELLA_REDUCE(sum, Sum, SumTypes)
 LAMELLA_REDUCE(mean, Mean, FloatComplexTypes)
@@ -347,8 +351,8 @@ void arg_rows(const void* data, int64_t n, int64_t row, void* best, int64_t* ind
   }
   for (int64_t j = 0; j < n; ++j) {
     bool nan_before = have[j] != have[j];
-    bool better = static_cast<int>(!nan_before) & ((x[j] != x[j]) | ((Op::join(have[j], x[j]) == x[j]) &
-                                                   (x[j] != have[j])));
+    bool better = static_cast<int>(!nan_before) &
+                  ((x[j] != x[j]) | ((Op::join(have[j], x[j]) == x[j]) & (x[j] != have[j])));
     have[j] = better ? x[j] : have[j];
     index[j] = better ? row : index[j];
   }
@@ -374,8 +378,7 @@ const ArgTable& argmin_loops() {
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
-#define LAMELLA_REGISTER_REDUCE(name) \
-  LAMELLA_REGISTER_DISPATCH(name##_reduce_stub, &name##_reduce)
+#define LAMELLA_REGISTER_REDUCE(name) LAMELLA_REGISTER_DISPATCH(name##_reduce_stub, &name##_reduce)
 LAMELLA_REGISTER_REDUCE(sum);
 LAMELLA_REGISTER_REDUCE(mean);
 LAMELLA_REGISTER_REDUCE(prod);

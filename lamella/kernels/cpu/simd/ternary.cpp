@@ -26,11 +26,21 @@ constexpr LoopTable make_where() {
   table.first_is_bool = true;
   for (int i = 0; i < kLoopTypes; ++i) {
     switch (element_size(kLoopOrder[i])) {
-      case 1: table.loops[i] = &where_loop<uint8_t>; break;
-      case 2: table.loops[i] = &where_loop<uint16_t>; break;
-      case 4: table.loops[i] = &where_loop<uint32_t>; break;
-      case 8: table.loops[i] = &where_loop<uint64_t>; break;
-      default: table.loops[i] = &where_loop<complex<double>>; break;
+      case 1:
+        table.loops[i] = &where_loop<uint8_t>;
+        break;
+      case 2:
+        table.loops[i] = &where_loop<uint16_t>;
+        break;
+      case 4:
+        table.loops[i] = &where_loop<uint32_t>;
+        break;
+      case 8:
+        table.loops[i] = &where_loop<uint64_t>;
+        break;
+      default:
+        table.loops[i] = &where_loop<complex<double>>;
+        break;
     }
   }
   return table;

@@ -55,19 +55,19 @@ LAMELLA_OP1(Reciprocal, T(1) / a)
 LAMELLA_OP1(Sqrt, root(a))
 LAMELLA_OP1(Rsqrt, T(1) / root(a))
 
-#define LAMELLA_ROUNDING(Name, fn)                \
-  template <class T>                              \
-  struct Name {                                   \
-    explicit Name(const void*) {}                 \
-    T operator()(T a) const {                     \
-      if constexpr (std::is_same_v<T, float>) {   \
-        return __builtin_##fn##f(a);              \
-      } else if constexpr (is_float<T>) {         \
-        return __builtin_##fn(a);                 \
-      } else {                                    \
-        return a;                                 \
-      }                                           \
-    }                                             \
+#define LAMELLA_ROUNDING(Name, fn)              \
+  template <class T>                            \
+  struct Name {                                 \
+    explicit Name(const void*) {}               \
+    T operator()(T a) const {                   \
+      if constexpr (std::is_same_v<T, float>) { \
+        return __builtin_##fn##f(a);            \
+      } else if constexpr (is_float<T>) {       \
+        return __builtin_##fn(a);               \
+      } else {                                  \
+        return a;                               \
+      }                                         \
+    }                                           \
   };
 LAMELLA_ROUNDING(Ceil, ceil)
 LAMELLA_ROUNDING(Floor, floor)
@@ -162,10 +162,10 @@ struct NanToNum {
     if constexpr (is_complex_type_v<T>) {
       using R = typename T::value_type;
       auto part = [&](R x) {
-        return x != x                  ? nan.real()
-               : x == kInfinity<R>     ? most.real()
-               : x == -kInfinity<R>    ? least.real()
-                                       : x;
+        return x != x               ? nan.real()
+               : x == kInfinity<R>  ? most.real()
+               : x == -kInfinity<R> ? least.real()
+                                    : x;
       };
       return T(part(a.real()), part(a.imag()));
     } else if constexpr (is_float<T>) {
@@ -216,7 +216,7 @@ inline T clamp06(T a) {
   T low = a < T(0) ? T(0) : a;
   return low > T(6) ? T(6) : low;
 }
-LAMELLA_OP1(Hardswish, a * clamp06<T>(a + T(3)) / T(6))
+LAMELLA_OP1(Hardswish, a* clamp06<T>(a + T(3)) / T(6))
 LAMELLA_OP1(Hardsigmoid, clamp06<T>(a + T(3)) / T(6))
 
 }  // namespace

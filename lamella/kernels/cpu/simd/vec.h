@@ -97,11 +97,11 @@ using VecD = __m128d;
 #endif
 
 // v_NAME(x) for both vectors.
-#define LAMELLA_SLEEF_UNARY(name, accuracy)                                        \
-  inline VecF v_##name(VecF x) { return LAMELLA_SLEEF_F(name, accuracy)(x); }      \
+#define LAMELLA_SLEEF_UNARY(name, accuracy)                                   \
+  inline VecF v_##name(VecF x) { return LAMELLA_SLEEF_F(name, accuracy)(x); } \
   inline VecD v_##name(VecD x) { return LAMELLA_SLEEF_D(name, accuracy)(x); }
-#define LAMELLA_SLEEF_BINARY(name, accuracy)                                              \
-  inline VecF v_##name(VecF x, VecF y) { return LAMELLA_SLEEF_F(name, accuracy)(x, y); }  \
+#define LAMELLA_SLEEF_BINARY(name, accuracy)                                             \
+  inline VecF v_##name(VecF x, VecF y) { return LAMELLA_SLEEF_F(name, accuracy)(x, y); } \
   inline VecD v_##name(VecD x, VecD y) { return LAMELLA_SLEEF_D(name, accuracy)(x, y); }
 
 // Memory: unaligned, and free to alias anything.
@@ -177,41 +177,39 @@ constexpr LoopTable vector_table(const char* name, int params, const LoopFn* oth
 }  // namespace lamella::native
 
 // A stateless operator: an expression of a (and b).
-#define LAMELLA_OP1(Name, expression)     \
-  template <class T>                      \
-  struct Name {                           \
-    explicit Name(const void*) {}         \
+#define LAMELLA_OP1(Name, expression)                 \
+  template <class T>                                  \
+  struct Name {                                       \
+    explicit Name(const void*) {}                     \
     auto operator()(T a) const { return expression; } \
   };
-#define LAMELLA_OP2(Name, expression)     \
-  template <class T>                      \
-  struct Name {                           \
-    explicit Name(const void*) {}         \
+#define LAMELLA_OP2(Name, expression)                      \
+  template <class T>                                       \
+  struct Name {                                            \
+    explicit Name(const void*) {}                          \
     auto operator()(T a, T b) const { return expression; } \
   };
-#define LAMELLA_VEC1(Name, expression)    \
-  template <class T>                      \
-  struct Name {                           \
-    explicit Name(const void*) {}         \
+#define LAMELLA_VEC1(Name, expression)                       \
+  template <class T>                                         \
+  struct Name {                                              \
+    explicit Name(const void*) {}                            \
     Vec<T> operator()(Vec<T> a) const { return expression; } \
   };
-#define LAMELLA_VEC2(Name, expression)    \
-  template <class T>                      \
-  struct Name {                           \
-    explicit Name(const void*) {}         \
+#define LAMELLA_VEC2(Name, expression)                                 \
+  template <class T>                                                   \
+  struct Name {                                                        \
+    explicit Name(const void*) {}                                      \
     Vec<T> operator()(Vec<T> a, Vec<T> b) const { return expression; } \
   };
 
 // Registers a table as the kernel of `op`_stub for this capability. At namespace lamella::native.
-#define LAMELLA_POINTWISE(op, ...)                                             \
-  namespace {                                                                  \
-  constexpr LoopTable op##_table = __VA_ARGS__;                                \
-  void op##_kernel(TensorIteratorBase& iter, const Scalar* scalars) {          \
-    run_pointwise(iter, op##_table, scalars);                                  \
-  }                                                                            \
-  }                                                                            \
+#define LAMELLA_POINTWISE(op, ...)                                    \
+  namespace {                                                         \
+  constexpr LoopTable op##_table = __VA_ARGS__;                       \
+  void op##_kernel(TensorIteratorBase& iter, const Scalar* scalars) { \
+    run_pointwise(iter, op##_table, scalars);                         \
+  }                                                                   \
+  }                                                                   \
   LAMELLA_REGISTER_DISPATCH(op##_stub, &op##_kernel)
-#define LAMELLA_PLAIN1(op, Op, List) \
-  LAMELLA_POINTWISE(op, plain_table<Op, 1>(#op, 0, List()))
-#define LAMELLA_PLAIN2(op, Op, List) \
-  LAMELLA_POINTWISE(op, plain_table<Op, 2>(#op, 0, List()))
+#define LAMELLA_PLAIN1(op, Op, List) LAMELLA_POINTWISE(op, plain_table<Op, 1>(#op, 0, List()))
+#define LAMELLA_PLAIN2(op, Op, List) LAMELLA_POINTWISE(op, plain_table<Op, 2>(#op, 0, List()))
