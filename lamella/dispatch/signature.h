@@ -2,7 +2,7 @@
 // the signature string, the key set of the arguments, calling a kernel, boxing and unboxing.
 #pragma once
 #include "lamella/core/key_set.h"
-#include "lamella/dispatch/abi_types.h"
+#include "lamella/dispatch/abi_returns.h"
 
 namespace lamella::abi {
 
