@@ -1,4 +1,5 @@
-// How each C++ return type crosses the ABI; the second half of Note [Typed convention] in abi_types.h.
+// How each C++ return type crosses the ABI; the second half of Note [Typed convention] in
+// abi_types.h.
 #pragma once
 #include "lamella/dispatch/abi_types.h"
 
