@@ -66,8 +66,7 @@ const lamella_operator* lamella_lookup_operator(const char* name, const char* ov
     OperatorEntry* op = Registry::get().lookup(name, overload);
     if (op == nullptr) return nullptr;
     Registry::get().resolve(op);
-    std::lock_guard lock(Registry::get().mutex());
-    return defined != 0 && !op->defined() ? nullptr : op;
+    return defined != 0 && !op->is_published() ? nullptr : op;
   } catch (...) {
     lamella::detail::status_of_current_exception();
     return nullptr;

@@ -76,6 +76,10 @@ struct OperatorEntry : lamella_operator {
 
   OperatorEntry(std::string name, std::string overload);
   bool defined() const { return owner != nullptr; }
+  // Defined, and all that follows from it is in place. Atomic, so that look-ups need no lock.
+  bool published = false;
+  bool is_published() const { return __atomic_load_n(&published, __ATOMIC_ACQUIRE); }
+  void publish(bool on) { __atomic_store_n(&published, on, __ATOMIC_RELEASE); }
   std::string full_name() const {
     return overload_storage.empty() ? name_storage : name_storage + "." + overload_storage;
   }

@@ -117,17 +117,15 @@ std::vector<OperatorEntry*> Registry::overloads(std::string_view name) {
 
 OperatorEntry* Registry::find(std::string_view name, std::string_view overload) {
   OperatorEntry* op = lookup(name, overload);
-  if (op != nullptr && __atomic_load_n(&op->resolved, __ATOMIC_ACQUIRE)) [[likely]] {
-    std::lock_guard lock(mutex_);
-    if (op->defined()) return op;
-  } else if (op != nullptr) {
-    std::lock_guard lock(mutex_);
-    if (op->defined()) {
-      resolve(op);
-      return op;
-    }
+  if (op != nullptr && op->is_published()) [[likely]] {
+    resolve(op);  // takes the lock only the first time
+    return op;
   }
   std::lock_guard lock(mutex_);
+  if (op != nullptr && op->is_published()) {  // defined meanwhile
+    resolve(op);
+    return op;
+  }
   std::string full = std::string(name);
   if (!overload.empty()) full += "." + std::string(overload);
   if (op != nullptr && !op->file.empty()) {
@@ -363,6 +361,7 @@ void Registry::define(const void* owner, const std::string& name_space, std::str
     read_schema(op);
     refill(op);
   }
+  op->publish(true);
 }
 
 void Registry::check_kernel(const OperatorEntry& op, const KernelEntry& kernel) const {
@@ -450,6 +449,7 @@ void Registry::remove(const void* owner) {
         it = it->second.empty() ? op->kernels.erase(it) : std::next(it);
       }
       if (op->owner == owner) {
+        op->publish(false);
         op->owner = nullptr;
         changed = defined_here = true;
       }
