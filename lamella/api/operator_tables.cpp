@@ -42,4 +42,11 @@ void register_kernels(DispatchKey key, const char* file, ArrayRef<KernelRow> row
   }
 }
 
+void register_derivatives(const char* file, ArrayRef<DerivativeRow> rows) {
+  Registry& registry = Registry::get();
+  for (const DerivativeRow& row : rows) {
+    registry.derive(&kOwner, row.name, row.derivative, {file, row.line});
+  }
+}
+
 }  // namespace lamella

@@ -1,6 +1,7 @@
 // Tables of schemas and kernels, as lamella-gen writes them for the library's own operators.
 // Internal: other libraries register through LAMELLA_LIBRARY.
 #pragma once
+#include "lamella/abi/autograd.h"
 #include "lamella/dispatch/library.h"
 
 namespace lamella {
@@ -18,6 +19,12 @@ struct KernelRow {
   uint32_t line;
 };
 
+struct DerivativeRow {
+  const char* name;  // aten::add.Tensor
+  const lamella_derivative* derivative;
+  uint32_t line;
+};
+
 template <auto f>
 KernelRow kernel_row(const char* name, uint32_t line) {
   using Signature = typename detail::FunctionType<decltype(f)>::type;
@@ -31,8 +38,10 @@ KernelRow kernel_row(const char* name, uint32_t line) {
 // parsed when first used. Rows must live as long as the program.
 void register_schemas(const char* name_space, const char* file, ArrayRef<SchemaRow> rows);
 void register_kernels(DispatchKey key, const char* file, ArrayRef<KernelRow> rows);
+void register_derivatives(const char* file, ArrayRef<DerivativeRow> rows);
 
-// All schemas and kernels; written by lamella-gen, once.
+// All schemas and kernels, and all derivatives; written by lamella-gen.
 void register_generated();
+void register_generated_derivatives();
 
 }  // namespace lamella

@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "lamella/abi/autograd.h"
 #include "lamella/core/macros.h"
 #include "lamella/dispatch/keys.h"
 #include "lamella/schema/schema.h"
@@ -69,6 +70,11 @@ struct OperatorEntry : lamella_operator {
   uint32_t line = 0;
   const void* owner = nullptr;  // the library that defined it; null: undefined
   std::map<DispatchKey, std::list<std::shared_ptr<KernelEntry>>> kernels;  // newest first
+  // How the operator is differentiated, and where that was registered. Null: not said.
+  const lamella_derivative* derivative = nullptr;
+  std::string derivative_file;
+  uint32_t derivative_line = 0;
+  const void* derivative_owner = nullptr;
   // Rendered once for the C ABI.
   std::string canonical;
   std::vector<std::string> argument_types;

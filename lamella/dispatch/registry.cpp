@@ -412,6 +412,23 @@ void Registry::fallback(const void* owner, DispatchKey key, std::shared_ptr<Kern
   refill_all();
 }
 
+void Registry::derive(const void* owner, std::string_view qualified_name,
+                      const lamella_derivative* derivative, const Origin& origin) {
+  auto [name, overload] = split_overload(qualified_name);
+  std::lock_guard lock(mutex_);
+  OperatorEntry* op = find_or_add(name, overload);
+  if (op->derivative != nullptr) {
+    throw Error(op->full_name() + ": already has a derivative, registered at " +
+                op->derivative_file + ":" + std::to_string(op->derivative_line) +
+                ", so another cannot be registered at " + origin.where());
+  }
+  op->derivative = derivative;
+  op->derivative_file = origin.file;
+  op->derivative_line = origin.line;
+  op->derivative_owner = owner;
+  if (op->resolved) refill(op);
+}
+
 void Registry::drop(std::shared_ptr<KernelEntry> kernel) {
   auto shim = shims_.find(kernel.get());
   if (shim != shims_.end()) {
@@ -447,6 +464,11 @@ void Registry::remove(const void* owner) {
       for (auto it = op->kernels.begin(); it != op->kernels.end();) {
         changed |= take(it->second);
         it = it->second.empty() ? op->kernels.erase(it) : std::next(it);
+      }
+      if (op->derivative != nullptr && op->derivative_owner == owner) {
+        op->derivative = nullptr;
+        op->derivative_owner = nullptr;
+        changed = defined_here = true;
       }
       if (op->owner == owner) {
         op->publish(false);

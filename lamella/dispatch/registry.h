@@ -51,6 +51,10 @@ class LAMELLA_PRIVATE_API Registry {
   void implement(const void* owner, std::string_view qualified_name, DispatchKey key,
                  std::shared_ptr<KernelEntry> kernel);
   void fallback(const void* owner, DispatchKey key, std::shared_ptr<KernelEntry> kernel);
+  // Sets the derivative of an operator, which need not be defined yet. Throws if another library
+  // set one.
+  void derive(const void* owner, std::string_view qualified_name,
+              const lamella_derivative* derivative, const Origin& origin);
   // Undoes everything of an owner, and waits until no other thread can be in its kernels.
   void remove(const void* owner);
 
