@@ -1,0 +1,206 @@
+// Losses that compare two tensors element by element, and their backwards: mse_loss,
+// smooth_l1_loss, huber_loss, soft_margin_loss, binary_cross_entropy.
+#include <limits>
+
+#include "lamella/kernels/cpu/simd/loss.h"
+#include "lamella/kernels/native.h"
+#include "lamella/kernels/parallel.h"
+#include "lamella/kernels/reduction.h"
+
+namespace lamella::native {
+
+LAMELLA_DEFINE_DISPATCH(loss_stub);
+LAMELLA_DEFINE_DISPATCH(loss_backward_stub);
+
+namespace {
+struct Operands {
+  Dims shape;
+  ScalarType dtype;    // of the result
+  ScalarType compute;  // float for the small types
+};
+
+Operands operands(const char* op, const Tensor& self, const Tensor& target) {
+  Operands o;
+  bool same = self.sizes().equals(target.sizes());
+  o.shape = same ? Dims(self.sizes())
+                 : broadcast_shapes(self.sizes(), target.sizes(), op, "target");
+  o.dtype = self.scalar_type() == target.scalar_type() ? self.scalar_type()
+                                                       : lamella::result_type(self, target);
+  LAMELLA_CHECK_NOT_IMPLEMENTED(is_floating_point(o.dtype) && !is_float8(o.dtype), op,
+                                ": expected 'self' and 'target' to be floating point, got ",
+                                self.scalar_type(), " and ", target.scalar_type());
+  o.compute = o.dtype == kDouble ? kDouble : kFloat;
+  return o;
+}
+// Contiguous, of the shape and type to compute in.
+Tensor prepared(const Tensor& tensor, const Operands& o) {
+  if (tensor.scalar_type() == o.compute && tensor.sizes().equals(o.shape)) {
+    return tensor.contiguous();
+  }
+  return tensor.to(o.compute).expand(o.shape).contiguous();
+}
+Tensor finished(Tensor result, const Operands& o) {
+  return o.compute == o.dtype ? result : result.to(o.dtype);
+}
+
+Tensor all_losses(Loss loss, const Operands& o, const Tensor& x, const Tensor& t, double beta) {
+  Tensor out = new_tensor(o.shape, o.compute, x.device());
+  auto* result = static_cast<char*>(out.data_ptr());
+  auto* a = static_cast<const char*>(x.const_data_ptr());
+  auto* b = static_cast<const char*>(t.const_data_ptr());
+  auto size = static_cast<int64_t>(element_size(o.compute));
+  parallel_for(0, x.numel(), kGrainSize, [&](int64_t begin, int64_t end) {
+    loss_stub(kCPU, loss, o.compute, a + begin * size, b + begin * size, result + begin * size,
+              end - begin, beta);
+  });
+  return out;
+}
+
+// Parts of fixed length, so that the sum does not depend on the number of threads.
+double sum_of_losses(Loss loss, const Operands& o, const Tensor& x, const Tensor& t, double beta) {
+  constexpr int64_t kPart = 1 << 16;
+  int64_t n = x.numel(), parts = (n + kPart - 1) / kPart;
+  auto* a = static_cast<const char*>(x.const_data_ptr());
+  auto* b = static_cast<const char*>(t.const_data_ptr());
+  if (parts <= 1) return loss_stub(kCPU, loss, o.compute, a, b, nullptr, n, beta);
+  std::vector<double> sums(static_cast<size_t>(parts));
+  auto size = static_cast<int64_t>(element_size(o.compute));
+  parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t count = n - i * kPart < kPart ? n - i * kPart : kPart;
+      sums[static_cast<size_t>(i)] = loss_stub(kCPU, loss, o.compute, a + i * kPart * size,
+                                               b + i * kPart * size, nullptr, count, beta);
+    }
+  });
+  double sum = 0;
+  for (double part : sums) sum += part;
+  return sum;
+}
+
+void store_number(const Tensor& out, double value) {
+  switch (out.scalar_type()) {
+    case kFloat:
+      *static_cast<float*>(out.data_ptr()) = static_cast<float>(value);
+      break;
+    case kDouble:
+      *static_cast<double*>(out.data_ptr()) = value;
+      break;
+    default:
+      const_cast<Tensor&>(out).fill_(value);
+  }
+}
+
+Tensor loss_of(const char* op, Loss loss, const Tensor& self, const Tensor& target,
+               int64_t reduction, double beta) {
+  check_reduction(op, reduction);
+  Operands o = operands(op, self, target);
+  bool none = reduction == kReduceNone;
+  if (self.is_meta()) return new_tensor(none ? IntArrayRef(o.shape) : IntArrayRef(), o.dtype, kMeta);
+  Tensor x = prepared(self, o), t = prepared(target, o);
+  if (none) return finished(all_losses(loss, o, x, t, beta), o);
+  double sum = sum_of_losses(loss, o, x, t, beta);
+  if (reduction == kReduceMean) {
+    sum = x.numel() == 0 ? std::numeric_limits<double>::quiet_NaN()
+                         : sum / static_cast<double>(x.numel());
+  }
+  Tensor out = new_tensor({}, o.dtype, self.device());
+  store_number(out, sum);
+  return out;
+}
+
+Tensor loss_backward_of(const char* op, Loss loss, const Tensor& grad, const Tensor& self,
+                        const Tensor& target, int64_t reduction, double beta) {
+  check_reduction(op, reduction);
+  Operands o = operands(op, self, target);
+  if (self.is_meta()) return new_tensor(o.shape, o.dtype, kMeta);
+  Tensor x = prepared(self, o), t = prepared(target, o);
+  Tensor out = new_tensor(o.shape, o.compute, self.device());
+  int64_t n = x.numel();
+  if (n == 0) return finished(out, o);
+  bool one = grad.numel() == 1;
+  Tensor g = one ? grad.to(o.compute) : prepared(grad, o);
+  double scale = reduction == kReduceMean ? 1 / static_cast<double>(n) : 1;
+  LossBackward p{loss, o.compute, one, x.const_data_ptr(), t.const_data_ptr(),
+                 g.const_data_ptr(), out.data_ptr(), beta, scale};
+  parallel_for(0, n, kGrainSize,
+               [&](int64_t begin, int64_t end) { loss_backward_stub(kCPU, p, begin, end); });
+  return finished(out, o);
+}
+}  // namespace
+
+Tensor mse_loss(const Tensor& self, const Tensor& target, int64_t reduction) {
+  return loss_of("mse_loss", Loss::kSquare, self, target, reduction, 0);
+}
+Tensor mse_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target,
+                         int64_t reduction) {
+  return loss_backward_of("mse_loss_backward", Loss::kSquare, grad_output, self, target, reduction,
+                          0);
+}
+
+namespace {
+void check_beta(double beta) {
+  LAMELLA_CHECK_VALUE(beta >= 0, "smooth_l1_loss: expected 'beta' not to be negative, got ", beta);
+}
+void check_delta(double delta) {
+  LAMELLA_CHECK_VALUE(delta > 0, "huber_loss: expected 'delta' to be greater than 0, got ", delta);
+}
+}  // namespace
+Tensor smooth_l1_loss(const Tensor& self, const Tensor& target, int64_t reduction, double beta) {
+  check_beta(beta);
+  return loss_of("smooth_l1_loss", Loss::kSmoothL1, self, target, reduction, beta);
+}
+Tensor smooth_l1_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target,
+                               int64_t reduction, double beta) {
+  check_beta(beta);
+  return loss_backward_of("smooth_l1_loss_backward", Loss::kSmoothL1, grad_output, self, target,
+                          reduction, beta);
+}
+Tensor huber_loss(const Tensor& self, const Tensor& target, int64_t reduction, double delta) {
+  check_delta(delta);
+  return loss_of("huber_loss", Loss::kHuber, self, target, reduction, delta);
+}
+Tensor huber_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target,
+                           int64_t reduction, double delta) {
+  check_delta(delta);
+  return loss_backward_of("huber_loss_backward", Loss::kHuber, grad_output, self, target,
+                          reduction, delta);
+}
+Tensor soft_margin_loss(const Tensor& self, const Tensor& target, int64_t reduction) {
+  return loss_of("soft_margin_loss", Loss::kSoftMargin, self, target, reduction, 0);
+}
+Tensor soft_margin_loss_backward(const Tensor& grad_output, const Tensor& self,
+                                 const Tensor& target, int64_t reduction) {
+  return loss_backward_of("soft_margin_loss_backward", Loss::kSoftMargin, grad_output, self,
+                          target, reduction, 0);
+}
+
+namespace {
+void check_probabilities(const char* op, const Tensor& self, const Tensor& target) {
+  LAMELLA_CHECK(self.sizes().equals(target.sizes()), op, ": expected 'target' to be of shape ",
+                self.sizes(), ", got ", target.sizes());
+  if (self.is_meta() || self.numel() == 0) return;
+  Tensor least = self.amin(), most = self.amax();
+  double low = least.item().toDouble(), high = most.item().toDouble();
+  LAMELLA_CHECK(low >= 0 && high <= 1, op, ": expected the elements of 'self' to be in [0, 1], ",
+                "got some from ", low, " to ", high);
+}
+}  // namespace
+Tensor binary_cross_entropy(const Tensor& self, const Tensor& target,
+                            const std::optional<Tensor>& weight, int64_t reduction) {
+  const char* op = "binary_cross_entropy";
+  check_probabilities(op, self, target);
+  if (!weight || !weight->defined()) {
+    return loss_of(op, Loss::kEntropy, self, target, reduction, 0);
+  }
+  Tensor values = loss_of(op, Loss::kEntropy, self, target, kReduceNone, 0);
+  return apply_reduction(op, values.mul(*weight), reduction);
+}
+Tensor binary_cross_entropy_backward(const Tensor& grad_output, const Tensor& self,
+                                     const Tensor& target, const std::optional<Tensor>& weight,
+                                     int64_t reduction) {
+  Tensor grad = loss_backward_of("binary_cross_entropy_backward", Loss::kEntropy, grad_output, self,
+                                 target, reduction, 0);
+  return weight && weight->defined() ? grad.mul_(*weight) : grad;
+}
+
+}  // namespace lamella::native

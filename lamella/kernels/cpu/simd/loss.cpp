@@ -1,0 +1,149 @@
+// Losses element by element, and their slopes.
+#include "lamella/kernels/cpu/simd/loss.h"
+
+#include <cmath>
+
+#include "lamella/kernels/cpu/simd/vec.h"
+#include "lamella/kernels/visit_dtype.h"
+
+namespace lamella::native {
+inline namespace CPU_CAPABILITY {
+namespace {
+
+template <class T>
+struct Square {
+  explicit Square(double) {}
+  T value(T x, T t) const { return (x - t) * (x - t); }
+  T slope(T x, T t) const { return 2 * (x - t); }
+};
+template <class T>
+struct SmoothL1 {
+  T beta, half, inverse;
+  explicit SmoothL1(double b)
+      : beta(static_cast<T>(b)),
+        half(static_cast<T>(b / 2)),
+        inverse(b > 0 ? static_cast<T>(1 / b) : T(0)) {}
+  T value(T x, T t) const {
+    T d = x - t, a = d < 0 ? -d : d;
+    return a < beta ? d * d * inverse / 2 : a - half;
+  }
+  T slope(T x, T t) const {
+    T d = x - t, sign = d > 0 ? T(1) : d < 0 ? T(-1) : T(0);
+    return (d < 0 ? -d : d) < beta ? d * inverse : sign;
+  }
+};
+template <class T>
+struct Huber {
+  T delta;
+  explicit Huber(double b) : delta(static_cast<T>(b)) {}
+  T value(T x, T t) const {
+    T d = x - t, a = d < 0 ? -d : d;
+    return a < delta ? d * d / 2 : delta * (a - delta / 2);
+  }
+  T slope(T x, T t) const {
+    T d = x - t;
+    return d < -delta ? -delta : d > delta ? delta : d;
+  }
+};
+template <class T>
+struct SoftMargin {
+  explicit SoftMargin(double) {}
+  T value(T x, T t) const { return std::log1p(std::exp(-x * t)); }
+  T slope(T x, T t) const {
+    T z = std::exp(-x * t);
+    return -t * (std::isinf(z) ? T(1) : z / (1 + z));
+  }
+};
+template <class T>
+struct Entropy {
+  explicit Entropy(double) {}
+  static T bounded(T log) { return log < T(-100) ? T(-100) : log; }
+  T value(T x, T t) const {
+    return (t - 1) * bounded(std::log1p(-x)) - t * bounded(std::log(x));
+  }
+  T slope(T x, T t) const {
+    T spread = (1 - x) * x;
+    return (x - t) / (spread > T(1e-12) ? spread : T(1e-12));
+  }
+};
+
+template <template <class> class Op, class T>
+double values(const T* x, const T* t, T* out, int64_t n, double beta) {
+  const Op<T> op(beta);
+  if (out != nullptr) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = op.value(x[i], t[i]);
+    return 0;
+  }
+  // Short runs in the element type, their sums in double.
+  constexpr int64_t kLanes = 32, kRun = 1024;
+  double sum = 0;
+  for (int64_t at = 0; at < n; at += kRun) {
+    int64_t end = at + kRun < n ? at + kRun : n, i = at;
+    T lanes[kLanes] = {};
+    for (; i + kLanes <= end; i += kLanes) {
+      for (int64_t j = 0; j < kLanes; ++j) lanes[j] += op.value(x[i + j], t[i + j]);
+    }
+    for (T lane : lanes) sum += static_cast<double>(lane);
+    for (; i < end; ++i) sum += static_cast<double>(op.value(x[i], t[i]));
+  }
+  return sum;
+}
+
+template <template <class> class Op, class T>
+void slopes(const LossBackward& p, int64_t begin, int64_t end) {
+  const Op<T> op(p.beta);
+  auto* x = static_cast<const T*>(p.x);
+  auto* t = static_cast<const T*>(p.t);
+  auto* grad = static_cast<const T*>(p.grad);
+  auto* out = static_cast<T*>(p.out);
+  if (p.one_grad) {
+    T factor = *grad * static_cast<T>(p.scale);
+#pragma GCC ivdep
+    for (int64_t i = begin; i < end; ++i) out[i] = factor * op.slope(x[i], t[i]);
+    return;
+  }
+  T factor = static_cast<T>(p.scale);
+#pragma GCC ivdep
+  for (int64_t i = begin; i < end; ++i) out[i] = factor * grad[i] * op.slope(x[i], t[i]);
+}
+
+template <class F>
+auto with_loss(Loss loss, ScalarType dtype, F&& f) {
+  auto with_type = [&](auto tag) {
+    using T = type_of<decltype(tag)>;
+    switch (loss) {
+      case Loss::kSquare:
+        return f.template operator()<Square, T>();
+      case Loss::kSmoothL1:
+        return f.template operator()<SmoothL1, T>();
+      case Loss::kHuber:
+        return f.template operator()<Huber, T>();
+      case Loss::kSoftMargin:
+        return f.template operator()<SoftMargin, T>();
+      default:
+        return f.template operator()<Entropy, T>();
+    }
+  };
+  return dtype == kDouble ? with_type(TypeTag<double>()) : with_type(TypeTag<float>());
+}
+
+double loss_kernel(Loss loss, ScalarType dtype, const void* x, const void* t, void* out, int64_t n,
+                   double beta) {
+  return with_loss(loss, dtype, [&]<template <class> class Op, class T>() {
+    return values<Op, T>(static_cast<const T*>(x), static_cast<const T*>(t), static_cast<T*>(out),
+                         n, beta);
+  });
+}
+void loss_backward_kernel(const LossBackward& p, int64_t begin, int64_t end) {
+  with_loss(p.loss, p.dtype,
+            [&]<template <class> class Op, class T>() { slopes<Op, T>(p, begin, end); });
+}
+
+}  // namespace
+}  // namespace CPU_CAPABILITY
+
+LAMELLA_REGISTER_DISPATCH(loss_stub, &loss_kernel);
+LAMELLA_REGISTER_DISPATCH(loss_backward_stub, &loss_backward_kernel);
+
+}  // namespace lamella::native
