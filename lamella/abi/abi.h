@@ -92,7 +92,8 @@ enum {
   LAMELLA_TENSOR_NEG = 1u << 6,
   LAMELLA_TENSOR_REQUIRES_GRAD = 1u << 7,
   LAMELLA_TENSOR_INFERENCE = 1u << 8,
-  LAMELLA_TENSOR_LIKES_CHANNELS_LAST = 1u << 9 /* strides are ordered as channels_last */
+  LAMELLA_TENSOR_LIKES_CHANNELS_LAST = 1u << 9, /* strides are ordered as channels_last */
+  LAMELLA_TENSOR_TANGENT = 1u << 10             /* carries a forward-mode tangent */
 };
 
 /* Ends a tensor whose last strong reference was given up. Called by inline release code only. */
@@ -256,7 +257,7 @@ typedef struct lamella_thread_state {
   uint64_t included;
   uint64_t excluded;
   uint32_t readers; /* written by its thread, read by others: atomic, release on the way out */
-  uint32_t reserved;
+  uint32_t modes;   /* LAMELLA_MODE_* of autograd.h; written by lamella_set_modes() alone */
 } lamella_thread_state;
 
 /* Initial-exec: 24 bytes of the static TLS block, which dlopen has room for. */

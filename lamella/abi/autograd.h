@@ -1,5 +1,5 @@
 /* Autograd's part of the frozen C ABI: derivatives as constant tables, nodes of the backward graph,
- * and the engine. Pure C. The C++ headers lamella/layers/autograd/*.h that users include are inline
+ * and the engine. Pure C. The C++ headers in lamella/layers/autograd that users include are inline
  * over it. See abi.h for who owns what, for errors and for versions.
  */
 #ifndef LAMELLA_ABI_AUTOGRAD_H_

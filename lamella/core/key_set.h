@@ -38,9 +38,14 @@ inline constexpr uint64_t backend_bit(DeviceType type) {
   }
 }
 
-// Set in addition on a tensor that requires gradients.
+// Set in addition on a tensor that requires gradients, or may come to: Note [Views know their base]
+// in tensor_impl.h.
 inline constexpr uint64_t kRequiresGradBits =
     detail::key_bit(detail::kKeyFunctionalityAutogradRequired);
+// Set in addition on a tensor with a forward-mode tangent.
+inline constexpr uint64_t kTangentBits = detail::key_bit(detail::kKeyFunctionalityAutogradTangent);
+// What a tensor has for its gradients' sake, and what is made from it does not inherit.
+inline constexpr uint64_t kGradientBits = kRequiresGradBits | kTangentBits;
 
 // A strided tensor's keys: its backend, and the autograd layers unless it is an inference tensor.
 inline constexpr uint64_t default_key_set(DeviceType type, bool is_inference = false) {

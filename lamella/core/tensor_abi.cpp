@@ -15,6 +15,15 @@ LAMELLA_COLD void release_attachments(lamella_tensor* t) {
   t->python_object = nullptr;
 }
 
+LAMELLA_COLD void release_extras(TensorImpl* t) {
+  if (t->heap_dims != 0) {
+    lamella::cpu_free(t->mutable_sizes(), TensorImpl::heap_bytes(t->heap_dims));
+    t->heap_dims = 0;
+  }
+  if (t->has_parked != 0) lamella::release_parked_storages(t);
+  t->has_parked = 0;
+}
+
 LAMELLA_ALWAYS_INLINE void free_impl(lamella_tensor* t) {
   lamella::detail::pool_free(t, lamella::detail::pool_class(sizeof(TensorImpl)));
 }
@@ -57,15 +66,14 @@ void lamella_tensor_destroy(lamella_tensor* tensor) noexcept {
   if (LAMELLA_UNLIKELY(t->python_object != nullptr || t->autograd != nullptr)) {
     release_attachments(t);
   }
-  lamella_storage* storage = t->storage;
-  if (storage != nullptr) {
+  lamella_storage* storage = std::exchange(t->storage, nullptr);
+  if (TensorImpl* base = t->base) {  // owns the storage
+    t->base = nullptr;
+    lamella::detail::release(base);
+  } else if (storage != nullptr) {
     lamella::storage_release(storage);
-    t->storage = nullptr;
   }
-  if (LAMELLA_UNLIKELY(t->heap_dims != 0)) {
-    lamella::cpu_free(t->mutable_sizes(), TensorImpl::heap_bytes(t->heap_dims));
-    t->heap_dims = 0;
-  }
+  if (LAMELLA_UNLIKELY((t->heap_dims | t->has_parked) != 0)) release_extras(t);
   // The strong references' common weak one; Note [Reference counts].
   if (LAMELLA_UNLIKELY(__atomic_load_n(&t->weak_references, __ATOMIC_ACQUIRE) != 0)) {
     lamella_tensor_release_weak(t);

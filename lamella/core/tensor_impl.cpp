@@ -2,7 +2,10 @@
 #include "lamella/core/tensor_impl.h"
 
 #include <cstring>
+#include <mutex>
+#include <unordered_map>
 
+#include "lamella/abi/autograd.h"
 #include "lamella/core/error.h"
 #include "lamella/core/memory_pool.h"
 
@@ -18,12 +21,12 @@ LAMELLA_COLD void make_room_on_heap(TensorImpl* t, int32_t ndim) {
   if (t->heap_dims != 0) cpu_free(t->mutable_sizes(), TensorImpl::heap_bytes(t->heap_dims));
   t->sizes = block;
   t->strides = block + ndim;
-  t->heap_dims = ndim;
+  t->heap_dims = static_cast<uint8_t>(ndim);
 }
 LAMELLA_ALWAYS_INLINE void make_room(TensorImpl* t, size_t ndim) {
   if (LAMELLA_UNLIKELY(ndim > TensorImpl::kInlineDims)) {
     LAMELLA_CHECK(ndim <= 64, "tensor: expected at most 64 dimensions, got ", ndim);
-    if (t->heap_dims != static_cast<int32_t>(ndim)) {
+    if (t->heap_dims != ndim) {
       make_room_on_heap(t, static_cast<int32_t>(ndim));
     }
   } else if (LAMELLA_UNLIKELY(t->heap_dims != 0)) {
@@ -63,6 +66,8 @@ LAMELLA_ALWAYS_INLINE void init_header(TensorImpl* t, ScalarType dtype, Device d
   t->python_object = nullptr;
   t->autograd = nullptr;
   t->heap_dims = 0;
+  t->has_parked = 0;
+  t->base = nullptr;
 }
 
 // One reference, no dimensions and no storage.
@@ -79,6 +84,28 @@ constexpr uint32_t kShapeFlags = LAMELLA_TENSOR_CONTIGUOUS | LAMELLA_TENSOR_CHAN
 // What a view has from its base.
 constexpr uint32_t kInheritedFlags =
     LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG | LAMELLA_TENSOR_INFERENCE;
+
+// Tensors made in inference mode take no part in autograd.
+LAMELLA_ALWAYS_INLINE void mark_inference(TensorImpl* t) {
+  if (LAMELLA_UNLIKELY((lamella_thread.modes & LAMELLA_MODE_INFERENCE) != 0)) {
+    t->flags |= LAMELLA_TENSOR_INFERENCE;
+    t->key_set = default_key_set(static_cast<DeviceType>(t->device_type), true);
+  }
+}
+// The keys of a view: Note [Views know their base].
+LAMELLA_ALWAYS_INLINE uint64_t keys_of_view(const lamella_tensor* base, ScalarType dtype) {
+  uint64_t keys = base->key_set & ~kGradientBits;
+  bool may_require_grad = (lamella_thread.excluded & kRequiresGradBits) == 0 &&
+                          (base->flags & LAMELLA_TENSOR_INFERENCE) == 0 &&
+                          (is_floating_point(dtype) || is_complex(dtype));
+  return may_require_grad ? keys | kRequiresGradBits : keys;
+}
+LAMELLA_ALWAYS_INLINE TensorImpl* retained_base(lamella_tensor* tensor) {
+  auto* t = static_cast<TensorImpl*>(tensor);
+  TensorImpl* base = t->base != nullptr ? t->base : t;
+  detail::retain(base);
+  return base;
+}
 
 LAMELLA_ALWAYS_INLINE void point_at_data(TensorImpl* t) {
   auto* base = static_cast<char*>(t->storage != nullptr ? t->storage->data : nullptr);
@@ -221,6 +248,7 @@ LAMELLA_ALWAYS_INLINE TensorBase make_small_empty(IntArrayRef sizes, ScalarType 
   }
   init_header(t, dtype, device, key_set_of(device.type()), filled.flags,
               static_cast<int32_t>(sizes.size()), filled.numel, storage, storage->data);
+  mark_inference(t);
   return TensorBase::adopt(t);
 }
 
@@ -236,6 +264,7 @@ LAMELLA_NOINLINE TensorBase make_other_empty(IntArrayRef sizes, ScalarType dtype
   fill_format(t, sizes, format);
   t->storage = make_storage(static_cast<size_t>(bytes), device);
   t->data = t->storage->data;
+  mark_inference(t);
   return guard.done();
 }
 }  // namespace
@@ -260,6 +289,7 @@ TensorBase make_empty_strided(IntArrayRef sizes, IntArrayRef strides, ScalarType
   fill_fresh(t, sizes, strides, 0);
   t->storage = make_storage(static_cast<size_t>(bytes), device);
   t->data = t->storage->data;
+  mark_inference(t);
   return guard.done();
 }
 
@@ -293,15 +323,13 @@ LAMELLA_NOINLINE TensorBase make_deep_view(const TensorBase& base, IntArrayRef s
                                            ScalarType dtype) {
   const lamella_tensor* b = base.impl();
   Guard guard{allocate_impl(dtype, Device(static_cast<DeviceType>(b->device_type), b->device_index),
-                            b->key_set & ~kRequiresGradBits)};
+                            keys_of_view(b, dtype))};
   TensorImpl* t = guard.tensor;
   t->layout = b->layout;
   t->flags = b->flags & kInheritedFlags;
   fill_fresh(t, sizes, strides, storage_offset);
-  if (b->storage != nullptr) {
-    storage_retain(b->storage);
-    t->storage = b->storage;
-  }
+  t->base = retained_base(base.impl());
+  t->storage = b->storage;
   point_at_data(t);
   return guard.done();
 }
@@ -326,15 +354,14 @@ TensorBase make_view_as(const TensorBase& base, IntArrayRef sizes, IntArrayRef s
   }
   char* data = nullptr;
   if (b->storage != nullptr) {
-    storage_retain(b->storage);
     if (auto* first = static_cast<char*>(b->storage->data)) {
       data = first + static_cast<size_t>(storage_offset) * element_size(dtype);
     }
   }
   uint32_t flags = (b->flags & kInheritedFlags) | shape_flags(sizes, strides, numel);
   init_header(t, dtype, Device(static_cast<DeviceType>(b->device_type), b->device_index),
-              b->key_set & ~kRequiresGradBits, flags, static_cast<int32_t>(n), numel, b->storage,
-              data);
+              keys_of_view(b, dtype), flags, static_cast<int32_t>(n), numel, b->storage, data);
+  t->base = retained_base(base.impl());
   t->storage_offset = storage_offset;
   t->layout = b->layout;
   return TensorBase::adopt(t);
@@ -343,6 +370,26 @@ TensorBase make_view_as(const TensorBase& base, IntArrayRef sizes, IntArrayRef s
 TensorBase make_view(const TensorBase& base, IntArrayRef sizes, IntArrayRef strides,
                      int64_t storage_offset) {
   return make_view_as(base, sizes, strides, storage_offset, base.scalar_type());
+}
+
+TensorBase make_detached(const TensorBase& source) {
+  const lamella_tensor* b = source.impl();
+  Guard guard{allocate_impl(static_cast<ScalarType>(b->scalar_type),
+                            Device(static_cast<DeviceType>(b->device_type), b->device_index),
+                            b->key_set & ~kGradientBits)};
+  TensorImpl* t = guard.tensor;
+  auto dims = static_cast<size_t>(b->ndim);
+  make_room(t, dims);
+  std::memcpy(t->mutable_sizes(), b->sizes, dims * sizeof(int64_t));
+  std::memcpy(t->mutable_strides(), b->strides, dims * sizeof(int64_t));
+  t->layout = b->layout;
+  t->flags = b->flags & (kShapeFlags | kInheritedFlags);
+  t->numel = b->numel;
+  t->storage_offset = b->storage_offset;
+  t->data = b->data;
+  if (b->storage != nullptr) storage_retain(b->storage);
+  t->storage = b->storage;
+  return guard.done();
 }
 
 TensorBase make_checked_view(const TensorBase& base, IntArrayRef sizes, IntArrayRef strides,
@@ -392,6 +439,42 @@ TensorBase make_from_blob(void* data, IntArrayRef sizes, OptionalIntArrayRef str
 
 // ---- Changing tensors in place ----
 
+namespace {
+// Storages that bases had before, while they have views.
+struct Parked {
+  std::mutex mutex;
+  std::unordered_multimap<const TensorImpl*, Storage*> storages;
+};
+Parked& parked() {
+  static Parked* all = new Parked;  // never destroyed: tensors may outlive static destruction
+  return *all;
+}
+
+// Takes the reference of `fresh` over and gives up what the tensor held before.
+void replace_storage(TensorImpl* t, Storage* fresh) {
+  Storage* old = std::exchange(t->storage, fresh);
+  if (t->base != nullptr) {
+    detail::release(std::exchange(t->base, nullptr));
+  } else if (old != nullptr) {
+    // Whoever else holds the tensor may be a view.
+    if (__atomic_load_n(&t->references, __ATOMIC_ACQUIRE) > 1) {
+      std::lock_guard lock(parked().mutex);
+      parked().storages.emplace(t, old);
+      t->has_parked = 1;
+    } else {
+      storage_release(old);
+    }
+  }
+}
+}  // namespace
+
+void release_parked_storages(TensorImpl* t) noexcept {
+  std::lock_guard lock(parked().mutex);
+  auto [first, last] = parked().storages.equal_range(t);
+  for (auto it = first; it != last; ++it) storage_release(it->second);
+  parked().storages.erase(first, last);
+}
+
 void set_sizes_and_strides(TensorImpl* t, IntArrayRef sizes, IntArrayRef strides,
                            int64_t storage_offset) {
   fill_strided(t, sizes, strides, storage_offset);
@@ -424,9 +507,8 @@ void ensure_storage(TensorImpl* t, int64_t elements, IntArrayRef sizes, bool kee
   if (old != nullptr) {
     if (copies) std::memcpy(fresh->data, old->data, old->nbytes);
     fresh->version = old->version;
-    storage_release(old);
   }
-  t->storage = fresh;
+  replace_storage(t, fresh);
 }
 }  // namespace
 
@@ -452,8 +534,7 @@ void resize_tensor_strided(TensorImpl* t, IntArrayRef sizes, IntArrayRef strides
 void set_storage(TensorImpl* t, Storage* storage, IntArrayRef sizes, IntArrayRef strides,
                  int64_t storage_offset) {
   fill_strided(t, sizes, strides, storage_offset);
-  Storage* old = std::exchange(t->storage, storage);
-  if (old != nullptr) storage_release(old);
+  replace_storage(t, storage);
   point_at_data(t);
 }
 
@@ -461,16 +542,17 @@ void shallow_copy_from(TensorImpl* t, const TensorImpl* source) {
   if (t == source) return;
   auto dims = static_cast<size_t>(source->ndim);
   fill_strided(t, {source->sizes, dims}, {source->strides, dims}, source->storage_offset);
-  if (source->storage != nullptr) storage_retain(source->storage);
-  Storage* old = std::exchange(t->storage, source->storage);
-  if (old != nullptr) storage_release(old);
+  if (source->storage != t->storage) {  // otherwise the tensor stays the base or view that it is
+    if (source->storage != nullptr) storage_retain(source->storage);
+    replace_storage(t, source->storage);
+  }
   t->scalar_type = source->scalar_type;
   t->device_type = source->device_type;
   t->device_index = source->device_index;
   t->layout = source->layout;
-  constexpr uint32_t kept = LAMELLA_TENSOR_REQUIRES_GRAD;
+  constexpr uint32_t kept = LAMELLA_TENSOR_REQUIRES_GRAD | LAMELLA_TENSOR_TANGENT;
   t->flags = (source->flags & ~kept) | (t->flags & kept);
-  t->key_set = (source->key_set & ~kRequiresGradBits) | (t->key_set & kRequiresGradBits);
+  t->key_set = (source->key_set & ~kGradientBits) | (t->key_set & kGradientBits);
   point_at_data(t);
 }
 
@@ -484,7 +566,10 @@ void set_requires_grad(TensorImpl* t, bool value) {
   t->key_set = value ? t->key_set | kRequiresGradBits : t->key_set & ~kRequiresGradBits;
 }
 
-void set_tensor_hooks(const TensorHooks& value) { hooks = value; }
+void set_tensor_hooks(const TensorHooks& value) {
+  if (value.release_autograd != nullptr) hooks.release_autograd = value.release_autograd;
+  if (value.release_python != nullptr) hooks.release_python = value.release_python;
+}
 const TensorHooks& tensor_hooks() { return hooks; }
 
 }  // namespace lamella

@@ -11,13 +11,24 @@
 
 namespace lamella {
 
+// Note [Views know their base]
+//   A view keeps its base alive instead of the storage: one counter for both. `base` is always the
+//   tensor that the first view was taken of, never a view itself, and it owns the storage that its
+//   views point to. A base that gets another storage while it has views parks the old one until it
+//   ends. Autograd finds through `base` whom a write through a view concerns; so no view needs a
+//   hop through a layer when it is made. Views of floating-point and complex tensors made while
+//   gradients are recorded carry AutogradRequired, since a later write may give their base a
+//   history. Detached aliases share the storage and have no base.
+//
 // Sizes and strides of up to 5 dimensions stand in the object, longer ones in a block.
 struct alignas(64) TensorImpl : lamella_tensor {
   static constexpr int kInlineDims = 5;
 
   int64_t inline_sizes[kInlineDims];
   int64_t inline_strides[kInlineDims];
-  int32_t heap_dims;  // capacity of the block, 0: none
+  uint8_t heap_dims;    // capacity of the block, 0: none
+  uint8_t has_parked;   // storages that it had before are parked
+  TensorImpl* base;   // owned; the tensor that this one is a view of, NULL: none
 
   static TensorImpl* of(const TensorBase& tensor) {
     return static_cast<TensorImpl*>(tensor.impl());
@@ -47,7 +58,7 @@ TensorBase make_empty_like(const TensorBase& like, ScalarType dtype, Device devi
 // check that the elements lie within it.
 TensorBase make_tensor(Storage* storage, IntArrayRef sizes, IntArrayRef strides,
                        int64_t storage_offset, ScalarType dtype, uint64_t key_set);
-// A view of the same storage. Carries conj, neg and inference over, and requires no gradients.
+// A view of the same storage: Note [Views know their base]. Carries conj, neg and inference over.
 // The first does not check that the elements lie within the storage.
 TensorBase make_view(const TensorBase& base, IntArrayRef sizes, IntArrayRef strides,
                      int64_t storage_offset);
@@ -58,6 +69,8 @@ TensorBase make_checked_view(const TensorBase& base, IntArrayRef sizes, IntArray
 LAMELLA_PRIVATE_API TensorBase make_view_as(const TensorBase& base, IntArrayRef sizes,
                                             IntArrayRef strides, int64_t storage_offset,
                                             ScalarType dtype);
+// An alias of the same shape that is no view: autograd does not connect the two.
+LAMELLA_PRIVATE_API TensorBase make_detached(const TensorBase& source);
 // Over the caller's memory; see lamella_tensor_from_blob. strides may be absent.
 TensorBase make_from_blob(void* data, IntArrayRef sizes, OptionalIntArrayRef strides,
                           ScalarType dtype, Device device, void (*deleter)(void*), void* context);
@@ -79,9 +92,9 @@ void set_storage(TensorImpl* tensor, Storage* storage, IntArrayRef sizes, IntArr
                  int64_t storage_offset);
 // Makes `tensor` what `source` is (storage, shape, type, keys), keeping its identity, its autograd
 // and its Python object.
-void shallow_copy_from(TensorImpl* tensor, const TensorImpl* source);
+LAMELLA_PRIVATE_API void shallow_copy_from(TensorImpl* tensor, const TensorImpl* source);
 
-void set_requires_grad(TensorImpl* tensor, bool value);
+LAMELLA_PRIVATE_API void set_requires_grad(TensorImpl* tensor, bool value);
 inline void set_flag(TensorImpl* tensor, uint32_t flag, bool value) {
   tensor->flags = value ? tensor->flags | flag : tensor->flags & ~flag;
 }
@@ -106,7 +119,10 @@ struct TensorHooks {
   void (*release_autograd)(lamella_tensor* tensor) = nullptr;
   void (*release_python)(lamella_tensor* tensor) = nullptr;
 };
-void set_tensor_hooks(const TensorHooks& hooks);
+// Null members leave what is set.
+LAMELLA_PRIVATE_API void set_tensor_hooks(const TensorHooks& hooks);
 const TensorHooks& tensor_hooks();
+// Ends the storages that a base parked. For lamella_tensor_destroy().
+void release_parked_storages(TensorImpl* tensor) noexcept;
 
 }  // namespace lamella

@@ -205,6 +205,7 @@ class DispatchKeySet final {
     if (key == DispatchKey::Autograd) {
       return detail::functionality_bit(detail::Functionality::AutogradFunctionality) |
              detail::functionality_bit(detail::Functionality::AutogradRequired) |
+             detail::functionality_bit(detail::Functionality::AutogradTangent) |
              detail::functionality_bit(detail::Functionality::AutogradOther) |
              detail::functionality_bit(detail::Functionality::AutogradNestedTensor);
     }

@@ -15,11 +15,6 @@
 #include "lamella/core/error.h"
 #include "lamella/dispatch/dispatch_key.h"
 
-extern "C" {
-__thread lamella_thread_state lamella_thread = {
-    lamella::detail::functionality_bit(lamella::detail::Functionality::ThreadInit), 0, 0, 0};
-}
-
 namespace lamella::reclaim {
 namespace {
 

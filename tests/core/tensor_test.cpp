@@ -131,10 +131,43 @@ TEST(Tensor, ViewsCarryWhatTheyMust) {
   TensorBase v = make_view(t, {1}, {1}, 1);
   EXPECT_TRUE(v.is_neg());
   EXPECT_FALSE(v.requires_grad() || v.is_wrapped_number());
-  EXPECT_EQ(v.key_set(), default_key_set(kCPU));
+  // A later write to the base may give it a history.
+  EXPECT_EQ(v.key_set(), default_key_set(kCPU) | kRequiresGradBits);
   TensorBase ints = make_empty({1}, kLong, kCPU);
+  EXPECT_EQ(make_view(ints, {1}, {1}, 0).key_set(), default_key_set(kCPU));
+  uint64_t before = std::exchange(lamella_thread.excluded, kRequiresGradBits);
+  EXPECT_EQ(make_view(t, {1}, {1}, 1).key_set(), default_key_set(kCPU));
+  lamella_thread.excluded = before;
   EXPECT_EQ(error_of([&] { set_requires_grad(TensorImpl::of(ints), true); }),
             "requires_grad_: expected a floating-point or complex tensor, got int64");
+}
+
+TEST(Tensor, ViewsKnowTheirBase) {
+  TensorBase t = floats({4});
+  TensorBase v = make_view(t, {2}, {1}, 1);
+  TensorBase w = make_view(v, {1}, {1}, 2);
+  EXPECT_EQ(TensorImpl::of(v)->base, TensorImpl::of(t));
+  EXPECT_EQ(TensorImpl::of(w)->base, TensorImpl::of(t));
+  EXPECT_EQ(t.use_count(), 3u);
+  TensorBase alias = make_detached(w);
+  EXPECT_EQ(TensorImpl::of(alias)->base, nullptr);
+  EXPECT_TRUE(alias.is_alias_of(t));
+  EXPECT_EQ(alias.data_ptr<float>(), w.data_ptr<float>());
+}
+
+TEST(Tensor, ABaseKeepsTheStorageOfItsViews) {
+  TensorBase t = floats({4});
+  TensorBase v = make_view(t, {2}, {1}, 2);
+  v.data_ptr<float>()[1] = 7;
+  resize_tensor(TensorImpl::of(t), {100});  // another storage
+  EXPECT_FALSE(v.is_alias_of(t));
+  EXPECT_EQ(v.data_ptr<float>()[1], 7);
+  t.reset();
+  EXPECT_EQ(v.data_ptr<float>()[1], 7);
+  // A view that gets a storage of its own leaves its base.
+  resize_tensor(TensorImpl::of(v), {100});
+  EXPECT_EQ(TensorImpl::of(v)->base, nullptr);
+  v.data_ptr<float>()[99] = 1;
 }
 
 TEST(Tensor, AsStridedStaysWithinTheStorage) {

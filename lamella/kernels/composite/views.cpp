@@ -64,7 +64,7 @@ void check_matrix_or_less(const Tensor& self, const char* op) {
 Tensor alias(const Tensor& self) {
   return view_of(self, self.sizes(), self.strides(), self.storage_offset());
 }
-Tensor detach(const Tensor& self) { return alias(self); }
+Tensor detach(const Tensor& self) { return Tensor(make_detached(self)); }
 Tensor& detach_(Tensor& self) { return self; }
 Tensor lift(const Tensor& self) { return self; }
 Tensor lift_fresh(const Tensor& self) { return self; }
