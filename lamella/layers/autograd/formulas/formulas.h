@@ -5,3 +5,5 @@
 // differentiated itself. Undefined tensors: a helper may get one only where its comment says so.
 #pragma once
 #include "lamella/api/tensor_operators.h"
+#include "lamella/layers/autograd/formulas/indexing.h"
+#include "lamella/layers/autograd/formulas/views.h"
