@@ -26,7 +26,7 @@ namespace lamella::autograd {
 class Node;
 struct NodeExtras;
 
-void destroy_node(Node* node) noexcept;
+LAMELLA_PRIVATE_API void destroy_node(Node* node) noexcept;
 
 // Gradient metadata of one output of a node: what a gradient that comes in there must look like.
 struct OutputMeta {
@@ -140,9 +140,9 @@ struct NodeExtras {
 };
 
 // A source of new hook ids.
-uint64_t next_hook_id();
+LAMELLA_PRIVATE_API uint64_t next_hook_id();
 
-class Node {
+class LAMELLA_PRIVATE_API Node {
  public:
   // Takes the edges' memory from the derived class: `edges` stand in it or on the heap.
   Node(Edge* edges, uint32_t edge_count) : edges_(edges), edge_count_(edge_count) {}
@@ -191,6 +191,14 @@ class Node {
         __atomic_fetch_sub(&references_, 1, __ATOMIC_ACQ_REL) == 1) {
       destroy_node(this);
     }
+  }
+  // False if the last reference is gone already, while the node is on its way out.
+  bool try_retain() {
+    uint32_t count = use_count();
+    while (count != 0 && !__atomic_compare_exchange_n(&references_, &count, count + 1, true,
+                                                      __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+    }
+    return count != 0;
   }
   uint32_t use_count() const { return __atomic_load_n(&references_, __ATOMIC_RELAXED); }
 
