@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/derivatives.h"
 #include "codegen/model.h"
 
 namespace lamella::codegen {
@@ -16,6 +17,10 @@ struct EmitOptions {
   bool methods = false;
   // Names of the input files, as generated files say them.
   std::string source;
+  // Name of the file of derivatives; empty where there is none.
+  std::string derivatives_source;
+  // Out of tree: headers that the derivatives' formulas need.
+  std::vector<std::string> derivative_headers;
   // Out of tree: name of the Python module to write, or empty for none.
   std::string python_module;
   // Out of tree: file name of the shared library that the Python module loads.
@@ -36,8 +41,15 @@ void emit_registrations(const Model& model, const EmitOptions& options, Files& f
 // python_names.h/.cpp and *.pyi, or the module of an out-of-tree library.
 void emit_python(const Model& model, const EmitOptions& options, Files& files);
 
+// In how many files the library's own derivatives are, so that they compile side by side.
+inline constexpr std::size_t kDerivativeFiles = 6;
+// derivatives_*.cpp and register_derivatives.cpp, or derivatives.cpp of an out-of-tree library.
+void emit_derivatives(const DerivativeModel& model, const EmitOptions& options, Files& files);
+// Reports what the model may hold but no code can be written for.
+void check_generated(const DerivativeModel& model, Diagnostics& diagnostics);
+
 // All of them, by kind of project.
-Files emit_all(const Model& model, const EmitOptions& options);
+Files emit_all(const Model& model, const DerivativeModel& derivatives, const EmitOptions& options);
 
 // Writes files under `directory`, each only if its contents changed, and removes generated files of
 // an earlier run that are not among them. Throws std::runtime_error with the path on failure.

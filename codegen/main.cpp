@@ -3,6 +3,7 @@
 #include <fstream>
 #include <iostream>
 
+#include "codegen/derivatives.h"
 #include "codegen/emit.h"
 #include "codegen/model.h"
 
@@ -17,6 +18,8 @@ void write_stamp(const std::string& path) {
   if (!out) throw std::runtime_error("cannot write " + path);
 }
 
+std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
 int run(int argc, char** argv) {
   CLI::App app{
       "Reads declarations of operators (native_functions.yaml), checks them, and writes code.",
@@ -25,9 +28,17 @@ int run(int argc, char** argv) {
   ModelOptions options;
   EmitOptions emit;
   bool check = false;
+  bool saved = false;
+  std::vector<std::string> derivative_files;
   std::string out;
   std::string stamp;
   app.add_flag("--check", check, "Only check: print every error, exit with 1 if there is one");
+  app.add_option("--derivatives", derivative_files,
+                 "How operators are differentiated, as a YAML file")
+      ->type_name("FILE")
+      ->expected(1)
+      ->take_all();
+  app.add_flag("--saved", saved, "Only print what each formula of a derivative keeps");
   app.add_option("--tags", options.tag_files, "More tags, as a YAML file")->type_name("FILE");
   app.add_option("--namespace", options.default_namespace, "Namespace of operators that name none")
       ->capture_default_str();
@@ -37,6 +48,11 @@ int run(int argc, char** argv) {
   app.add_option("--target", emit.target,
                  "Write for a separately built library of this name (a folder of the output)");
   app.add_flag("--methods", emit.methods, "With --target: a class Tensor with the methods");
+  app.add_option("--derivatives-header", emit.derivative_headers,
+                 "With --target: include this header for the formulas")
+      ->type_name("HEADER")
+      ->expected(1)
+      ->take_all();
   app.add_option("--python-module", emit.python_module, "With --target: write this Python module");
   app.add_option("--library", emit.library, "With --python-module: the library that it loads")
       ->type_name("FILE");
@@ -46,13 +62,23 @@ int run(int argc, char** argv) {
   SourceSet sources;
   Diagnostics diagnostics;
   const Model model = load_model(files, options, sources, diagnostics);
+  const DerivativeModel derivatives =
+      load_derivatives(derivative_files, options, model, sources, diagnostics);
   std::cerr << diagnostics.str();
   if (!diagnostics.empty()) return 1;
+  if (saved) {
+    std::cout << list_saved(derivatives);
+    return 0;
+  }
   if (check || out.empty()) return 0;
 
+  check_generated(derivatives, diagnostics);
+  std::cerr << diagnostics.str();
+  if (!diagnostics.empty()) return 1;
   emit.out_of_tree = !emit.target.empty();
   if (emit.source.empty()) emit.source = files.front();
-  write_files(out, emit_all(model, emit));
+  if (!derivative_files.empty()) emit.derivatives_source = file_name(derivative_files.front());
+  write_files(out, emit_all(model, derivatives, emit));
   if (!stamp.empty()) write_stamp(stamp);
   return 0;
 }

@@ -9,6 +9,7 @@ extern "C" void lamella_register_all() noexcept {
   static const bool once = [] {
     try {
       lamella::register_generated();
+      lamella::register_generated_derivatives();
     } catch (const std::exception& error) {
       lamella_defer_failure(error.what(), "native_functions.yaml", 0);
     }

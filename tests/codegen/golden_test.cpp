@@ -45,7 +45,7 @@ Files generate(const std::string& yaml, EmitOptions options) {
   const Model model = load_model({(kGolden / yaml).string()}, {}, sources, diagnostics);
   EXPECT_EQ(diagnostics.str(), "");
   options.source = yaml;
-  Files files = emit_all(model, options);
+  Files files = emit_all(model, {}, options);
   if (auto stub = files.find("python/lamella/__init__.pyi"); stub != files.end()) {
     stub->second = without_template(stub->second);
   }

@@ -1,0 +1,28 @@
+// The formulas of one entry of derivatives.yaml, or of one key of its `dispatch`. Internal to the
+// generator.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codegen/derivatives.h"
+
+namespace lamella::codegen {
+
+// Names of arguments or returns, and formulas.
+using TableFields = std::vector<std::pair<YamlPtr, YamlPtr>>;
+
+// `outputs`: what output_differentiability says of each return, if it is there.
+DerivativeTable read_table(const NativeFunction& function, const std::string& key,
+                           const TableFields& fields,
+                           const std::optional<std::vector<bool>>& outputs,
+                           Diagnostics& diagnostics);
+
+// How messages name an operator: without the namespace of the built-in ones.
+std::string bare_name(const NativeFunction& function);
+// "line 3", with the file unless it is that of `seen_from`.
+std::string line_of(const Location& place, const Location& seen_from);
+
+}  // namespace lamella::codegen
