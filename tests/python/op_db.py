@@ -38,10 +38,11 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from torch.testing._internal.common_methods_invocations import op_db as TABLE
     from torch.testing._internal.common_methods_invocations import wrapper_set_seed
+    from torch.testing._internal import common_utils
     from torch.testing._internal.opinfo import core as opinfo_core
 
 # Looks through the whole stack for a test case of unittest's, for each sample.
-opinfo_core.extract_test_fn = lambda: None
+opinfo_core.extract_test_fn = common_utils.extract_test_fn = lambda: None
 
 HERE = Path(__file__).resolve().parent
 MODE = os.environ.get("LAMELLA_OP_DB", "")
