@@ -158,6 +158,20 @@ Explanation explain(const lamella_operator* op, const lamella_value* arguments) 
     std::string reason;
     if (lamella_thread.excluded & highest) {
       reason = "excluded on this thread";
+    } else if (slot.origin == SlotOrigin::kDerivative) {
+      constexpr uint64_t all = autograd_dispatch_keyset.raw_repr();
+      constexpr uint64_t needed =
+          all & ~detail::functionality_bit(detail::Functionality::AutogradFunctionality);
+      std::string how = entry->derivative != nullptr
+                            ? "with the derivative registered at " + entry->derivative_file + ":" +
+                                  std::to_string(entry->derivative_line)
+                            : std::string("as an operator without a derivative");
+      if ((highest & needed) != 0) {
+        result.steps.push_back({key, "runs", "records the gradient " + how + ", then goes on"});
+        remaining &= ~all;
+        continue;
+      }
+      reason = "no argument requires gradients";
     } else if (slot.origin == SlotOrigin::kFallthrough) {
       reason = slot.entry != nullptr ? "falls through, as registered at " + slot.entry->where()
                                      : "no kernel and no fallback: falls through";

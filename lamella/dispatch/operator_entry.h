@@ -10,10 +10,14 @@
 //        then the composite is what runs and its parts record the gradient;
 //     4. an alias: Autograd, Autocast, FuncTorchBatchedDecomposition;
 //     5. the fallback registered for the key;
-//     6. nothing: a backend's key reports the missing kernel, any other key falls through.
+//     6. for an autograd key of a backend, the kernel that records gradients: by the operator's
+//        derivative, or, where it has none, a node that raises in backward;
+//     7. nothing: a backend's key reports the missing kernel, any other key falls through.
 //   A key whose slots all fall through is taken out of the operator's mask, so that calls do not
-//   see it at all.
+//   see it at all. Where autograd is number 6 for all backends, calls without a tensor that requires
+//   gradients do not see it either: only AutogradRequired and AutogradTangent are in the mask.
 #pragma once
+#include <atomic>
 #include <list>
 #include <map>
 #include <memory>
@@ -28,6 +32,7 @@
 namespace lamella {
 
 struct OperatorEntry;
+struct RecordPlan;
 
 // A registered kernel. Immutable once it is in a table; ends through reclaim::retire.
 struct KernelEntry : lamella_kernel {
@@ -47,7 +52,15 @@ struct KernelEntry : lamella_kernel {
 };
 
 // Where a slot's kernel came from.
-enum class SlotOrigin : uint8_t { kKernel, kAlias, kFallback, kMissing, kFallthrough, kAmbiguous };
+enum class SlotOrigin : uint8_t {
+  kKernel,
+  kAlias,
+  kFallback,
+  kMissing,
+  kFallthrough,
+  kAmbiguous,
+  kDerivative,  // the kernel that records gradients
+};
 
 struct Slot {
   const lamella_kernel* kernel = nullptr;
@@ -75,6 +88,7 @@ struct OperatorEntry : lamella_operator {
   std::string derivative_file;
   uint32_t derivative_line = 0;
   const void* derivative_owner = nullptr;
+  RecordPlan* record_plan = nullptr;  // atomic; null: not built yet
   // Rendered once for the C ABI.
   std::string canonical;
   std::vector<std::string> argument_types;
@@ -92,6 +106,15 @@ struct OperatorEntry : lamella_operator {
   const KernelEntry* kernel_for(DispatchKey key) const;
   bool has_backend_kernel(DispatchKey key) const;
   bool has_any_backend_kernel() const;
+};
+
+// The boxed kernel that records gradients for any operator; set once, by the autograd layer, before
+// the first operator is called. NULL: none.
+LAMELLA_PRIVATE_API extern const lamella_kernel* record_kernel;
+// Built by the layer for one operator when it first records it. Never freed: nodes point to it.
+struct RecordPlan {
+  std::atomic<const lamella_derivative*> derivative{nullptr};  // null: none, or not any more
+  virtual ~RecordPlan() = default;
 };
 
 // Lamella's own kernels.

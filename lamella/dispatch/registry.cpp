@@ -69,6 +69,8 @@ bool OperatorEntry::has_any_backend_kernel() const {
   return false;
 }
 
+const lamella_kernel* record_kernel = nullptr;
+
 Registry::Registry() : buckets_(kBuckets) {
   trace_ =
       variable_is_on("LAMELLA_SHOW_DISPATCH_TRACE") || variable_is_on("TORCH_SHOW_DISPATCH_TRACE");
@@ -238,6 +240,10 @@ Slot Registry::compute(const OperatorEntry* op, DispatchKey key) const {
     const KernelEntry* kernel = fallback_for(alias);
     if (kernel != nullptr && alias_includes(alias, key)) return use(kernel, SlotOrigin::kFallback);
   }
+  if (record_kernel != nullptr && is_autograd_key(key) &&
+      static_cast<uint16_t>(key) >= detail::kSplitBase) {
+    return {record_kernel, nullptr, SlotOrigin::kDerivative};
+  }
   if (is_backend_key(key) || key == DispatchKey::Undefined) {
     return {missing_kernel(), nullptr, SlotOrigin::kMissing};
   }
@@ -253,20 +259,23 @@ const lamella_kernel* Registry::traced(const lamella_kernel* kernel) {
 
 void Registry::refill(OperatorEntry* op) {
   const lamella_kernel* next[LAMELLA_SLOTS];
+  constexpr uint64_t autograd_when_needed =
+      detail::functionality_bit(detail::Functionality::AutogradRequired) |
+      detail::functionality_bit(detail::Functionality::AutogradTangent);
   uint64_t mask = detail::kBackendMask;
   for (const lamella_kernel*& slot : next) slot = missing_kernel();
   for (DispatchKey key : runtime_keys()) {
     Slot slot = compute(op, key);
     next[static_cast<size_t>(key)] = traced(slot.kernel);
-    if (slot.origin != SlotOrigin::kFallthrough && key != DispatchKey::Undefined) {
+    if (slot.origin == SlotOrigin::kDerivative) {
+      mask |= autograd_when_needed;
+    } else if (slot.origin != SlotOrigin::kFallthrough && key != DispatchKey::Undefined) {
       mask |= DispatchKeySet(key).raw_repr() & ~detail::kBackendMask;
     }
   }
   constexpr uint64_t autograd =
       detail::functionality_bit(detail::Functionality::AutogradFunctionality);
-  if (mask & autograd) {
-    mask |= detail::functionality_bit(detail::Functionality::AutogradRequired);
-  }
+  if (mask & autograd) mask |= autograd_when_needed;
   uint64_t always = 0;
   if (op->kernel_for(DispatchKey::BackendSelect) != nullptr) {
     always = DispatchKeySet(DispatchKey::BackendSelect).raw_repr();
@@ -412,6 +421,14 @@ void Registry::fallback(const void* owner, DispatchKey key, std::shared_ptr<Kern
   refill_all();
 }
 
+// Nodes recorded by the plan find that its derivative is gone.
+void Registry::retire_plan(OperatorEntry* op) {
+  if (op->record_plan == nullptr) return;
+  op->record_plan->derivative.store(nullptr, std::memory_order_release);
+  retired_plans_.push_back(op->record_plan);
+  __atomic_store_n(&op->record_plan, nullptr, __ATOMIC_RELEASE);
+}
+
 void Registry::derive(const void* owner, std::string_view qualified_name,
                       const lamella_derivative* derivative, const Origin& origin) {
   auto [name, overload] = split_overload(qualified_name);
@@ -426,6 +443,7 @@ void Registry::derive(const void* owner, std::string_view qualified_name,
   op->derivative_file = origin.file;
   op->derivative_line = origin.line;
   op->derivative_owner = owner;
+  retire_plan(op);
   if (op->resolved) refill(op);
 }
 
@@ -468,11 +486,13 @@ void Registry::remove(const void* owner) {
       if (op->derivative != nullptr && op->derivative_owner == owner) {
         op->derivative = nullptr;
         op->derivative_owner = nullptr;
+        retire_plan(op);
         changed = defined_here = true;
       }
       if (op->owner == owner) {
         op->publish(false);
         op->owner = nullptr;
+        retire_plan(op);
         changed = defined_here = true;
       }
       if (changed && op->resolved) refill(op);

@@ -87,6 +87,7 @@ class LAMELLA_PRIVATE_API Registry {
   void check_kernel(const OperatorEntry& op, const KernelEntry& kernel) const;
   void read_schema(OperatorEntry* op);
   void drop(std::shared_ptr<KernelEntry> kernel);
+  void retire_plan(OperatorEntry* op);
 
   static constexpr size_t kBuckets = 1 << 13;
   mutable std::recursive_mutex mutex_;
@@ -96,6 +97,7 @@ class LAMELLA_PRIVATE_API Registry {
   std::map<std::string, const void*> namespace_owners_;
   std::map<DispatchKey, std::list<std::shared_ptr<KernelEntry>>> fallbacks_;
   std::unordered_map<const lamella_kernel*, lamella_kernel*> shims_;
+  std::vector<RecordPlan*> retired_plans_;  // nodes of any age may point to them
   std::vector<std::string> failures_;
   bool trace_ = false;
   static std::atomic<uint64_t> generation_;

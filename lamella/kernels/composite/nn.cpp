@@ -29,41 +29,6 @@ Tensor rms_norm(const Tensor& input, IntArrayRef normalized_shape,
   return std::get<0>(lamella::_fused_rms_norm(input, normalized_shape, weight, eps));
 }
 
-namespace {
-// A parameter of one number per channel, as it stands beside a tensor of `rank` dimensions.
-Tensor per_channel(const Tensor& parameter, int64_t rank) {
-  Dims shape(static_cast<size_t>(rank), 1);
-  shape[1] = parameter.numel();
-  return parameter.reshape(shape);
-}
-}  // namespace
-
-Tensor group_norm(const Tensor& input, int64_t num_groups, const std::optional<Tensor>& weight,
-                  const std::optional<Tensor>& bias, double eps, bool cudnn_enabled) {
-  LAMELLA_CHECK(input.dim() >= 2,
-                "group_norm: expected 'input' to have at least 2 dimensions, got ", input.sizes());
-  int64_t channels = input.sizes()[1];
-  LAMELLA_CHECK(num_groups > 0 && channels % num_groups == 0,
-                "group_norm: expected 'num_groups' to divide ", channels, " channels, got ",
-                num_groups);
-  int64_t groups = input.sizes()[0] * num_groups;
-  if (input.numel() == 0) return lamella::empty_like(input);
-  int64_t size = input.numel() / groups;
-  Tensor rows = input.reshape({groups, size});
-  Tensor out = std::get<0>(lamella::native_layer_norm(rows, IntArrayRef(size), std::nullopt,
-                                                      std::nullopt, eps))
-                   .view(input.sizes());
-  for (const std::optional<Tensor>* parameter : {&weight, &bias}) {
-    LAMELLA_CHECK(
-        !has(*parameter) || ((*parameter)->dim() == 1 && (*parameter)->numel() == channels),
-        "group_norm: expected '", parameter == &weight ? "weight" : "bias", "' to be of shape [",
-        channels, "], got ", (*parameter)->sizes());
-  }
-  if (has(weight)) out = out.mul(per_channel(*weight, input.dim()));
-  if (has(bias)) out = out.add(per_channel(*bias, input.dim()));
-  return out;
-}
-
 // ---- Embedding and dropout ----
 
 Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t padding_idx,

@@ -1,6 +1,7 @@
-// Normalisation over the last dimensions: native_layer_norm, _fused_rms_norm.
+// Normalisation over the last dimensions and its backward: native_layer_norm, _fused_rms_norm.
 #include <limits>
 
+#include "lamella/kernels/cpu/simd/norm_backward.h"
 #include "lamella/kernels/cpu/simd/rows.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/parallel.h"
@@ -8,6 +9,7 @@
 namespace lamella::native {
 
 LAMELLA_DEFINE_DISPATCH(norm_stub);
+LAMELLA_DEFINE_DISPATCH(norm_backward_stub);
 
 namespace {
 // Rows of `size` elements, as many as `count`.
@@ -109,6 +111,97 @@ std::tuple<Tensor, Tensor> _fused_rms_norm(const Tensor& input, IntArrayRef norm
   normalise(shape, input, as_statistic(weight, inside), Tensor(), eps.value_or(least), out, nullptr,
             rstd);
   return {out, rstd};
+}
+
+// ---- Backward ----
+
+namespace {
+struct NormGradients {
+  Tensor input, weight, bias;
+};
+
+// `mean` is undefined for an RMS norm. Gradients that are not wanted stay undefined.
+NormGradients norm_backward(const char* op, const Tensor& grad_out, const Tensor& input,
+                            IntArrayRef normalized_shape, const Tensor& mean, const Tensor& rstd,
+                            const std::optional<Tensor>& weight, ScalarType parameters,
+                            std::array<bool, 3> wanted) {
+  RowShape shape = row_shape(op, input, normalized_shape);
+  check_parameter(op, "weight", weight, normalized_shape);
+  LAMELLA_CHECK(grad_out.sizes().equals(input.sizes()), op, ": expected 'grad_out' to be of shape ",
+                input.sizes(), ", got ", grad_out.sizes());
+  ScalarType dtype = input.scalar_type(), inside = dtype == kDouble ? kDouble : kFloat;
+  NormGradients result;
+  if (wanted[0]) result.input = new_tensor(input.sizes(), inside, input.device());
+  if (wanted[1]) result.weight = new_tensor(normalized_shape, inside, input.device());
+  if (wanted[2]) result.bias = new_tensor(normalized_shape, inside, input.device());
+  if (!input.is_meta()) {
+    if (wanted[1]) result.weight.zero_();
+    if (wanted[2]) result.bias.zero_();
+  }
+  if (!input.is_meta() && input.numel() > 0) {
+    Tensor x = input.to(inside).contiguous(), dy = grad_out.to(inside).contiguous();
+    Tensor w = as_statistic(weight, inside), r = rstd.to(inside).contiguous();
+    Tensor m = mean.defined() ? mean.to(inside).contiguous() : Tensor();
+    // Each part sums the parameters' gradients apart; the parts are then added in order.
+    int64_t parts = shape.count * shape.size < kGrainSize ? 1 : get_num_threads();
+    parts = parts < shape.count ? parts : shape.count;
+    Tensor sums;
+    if (wanted[1] || wanted[2]) {
+      sums = lamella::zeros({parts, 2, shape.size}, TensorOptions(inside));
+    }
+    auto size = static_cast<int64_t>(element_size(inside));
+    parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t part = begin; part < end; ++part) {
+        char* at = sums.defined() ? static_cast<char*>(sums.data_ptr()) + part * 2 * shape.size * size
+                                  : nullptr;
+        NormBackward rows{inside,
+                          dy.const_data_ptr(),
+                          x.const_data_ptr(),
+                          w.defined() ? w.const_data_ptr() : nullptr,
+                          m.defined() ? m.const_data_ptr() : nullptr,
+                          r.const_data_ptr(),
+                          wanted[0] ? result.input.data_ptr() : nullptr,
+                          at,
+                          at == nullptr ? nullptr : at + shape.size * size,
+                          shape.size};
+        norm_backward_stub(kCPU, rows, part * shape.count / parts, (part + 1) * shape.count / parts);
+      }
+    });
+    for (int64_t part = 0; part < parts && sums.defined(); ++part) {
+      Tensor both = sums.select(0, part);
+      if (wanted[1]) result.weight.view({-1}).add_(both.select(0, 0));
+      if (wanted[2]) result.bias.view({-1}).add_(both.select(0, 1));
+    }
+  }
+  if (wanted[0] && inside != dtype) result.input = result.input.to(dtype);
+  if (wanted[1] && inside != parameters) result.weight = result.weight.to(parameters);
+  if (wanted[2] && inside != parameters) result.bias = result.bias.to(parameters);
+  return result;
+}
+}  // namespace
+
+std::tuple<Tensor, Tensor, Tensor> native_layer_norm_backward(
+    const Tensor& grad_out, const Tensor& input, IntArrayRef normalized_shape, const Tensor& mean,
+    const Tensor& rstd, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
+    std::array<bool, 3> output_mask) {
+  ScalarType parameters = weight && weight->defined() ? weight->scalar_type()
+                          : bias && bias->defined()   ? bias->scalar_type()
+                                                      : input.scalar_type();
+  NormGradients g = norm_backward("native_layer_norm_backward", grad_out, input, normalized_shape,
+                                  mean, rstd, weight, parameters, output_mask);
+  return {g.input, g.weight, g.bias};
+}
+std::tuple<Tensor, Tensor> _fused_rms_norm_backward(const Tensor& grad_out, const Tensor& input,
+                                                    IntArrayRef normalized_shape,
+                                                    const Tensor& rstd,
+                                                    const std::optional<Tensor>& weight,
+                                                    std::array<bool, 2> output_mask) {
+  ScalarType parameters =
+      weight && weight->defined() ? weight->scalar_type() : input.scalar_type();
+  NormGradients g = norm_backward("_fused_rms_norm_backward", grad_out, input, normalized_shape,
+                                  Tensor(), rstd, weight, parameters,
+                                  {output_mask[0], output_mask[1], false});
+  return {g.input, g.weight};
 }
 
 }  // namespace lamella::native

@@ -1,0 +1,216 @@
+// Batch normalisation and its backward.
+#include <cmath>
+
+#include "lamella/kernels/cpu/channel_norm.h"
+#include "lamella/kernels/visit_dtype.h"
+
+namespace lamella::native {
+
+LAMELLA_DEFINE_DISPATCH(channel_moments_stub);
+LAMELLA_DEFINE_DISPATCH(channel_sums_stub);
+LAMELLA_DEFINE_DISPATCH(channel_affine_stub);
+
+namespace {
+using Parameter = std::optional<Tensor>;
+bool has(const Parameter& tensor) { return tensor.has_value() && tensor->defined(); }
+
+int64_t check_input(const char* op, const Tensor& input) {
+  LAMELLA_CHECK(input.dim() >= 2, op, ": expected 'input' to have at least 2 dimensions, got ",
+                input.sizes());
+  LAMELLA_CHECK_NOT_IMPLEMENTED(input.is_floating_point() && !is_float8(input.scalar_type()), op,
+                                ": expected 'input' to be floating point, got ",
+                                input.scalar_type());
+  return input.sizes()[1];
+}
+void check_parameter(const char* op, const char* name, const Parameter& parameter,
+                     int64_t channels) {
+  LAMELLA_CHECK(!has(parameter) || (parameter->dim() == 1 && parameter->numel() == channels), op,
+                ": expected '", name, "' to be of shape [", channels, "], got ",
+                parameter->sizes());
+}
+// Of the saved statistics and of the parameters' gradients.
+ScalarType parameter_type(const Tensor& input, std::initializer_list<const Parameter*> parameters) {
+  for (const Parameter* parameter : parameters) {
+    if (has(*parameter)) return (*parameter)->scalar_type();
+  }
+  return input.scalar_type();
+}
+
+// The format that needs no copy, and the planes in it. Channels innermost are planes of one
+// element.
+struct Layout {
+  MemoryFormat format = MemoryFormat::Contiguous;
+  Planes planes;
+
+  explicit Layout(const Tensor& input) {
+    int64_t channels = input.sizes()[1];
+    for (MemoryFormat last : {MemoryFormat::ChannelsLast, MemoryFormat::ChannelsLast3d}) {
+      if (!input.is_contiguous() && input.is_contiguous(last)) format = last;
+    }
+    int64_t positions = channels == 0 ? 0 : input.numel() / channels;
+    int64_t inner = product(input.sizes().slice(2));
+    bool innermost = format != MemoryFormat::Contiguous;
+    planes = {wide_type(input.scalar_type()), innermost ? positions : input.sizes()[0], channels,
+              innermost ? 1 : inner};
+  }
+  Tensor arranged(const Tensor& tensor) const {
+    return tensor.to(planes.dtype).contiguous(format);
+  }
+  Tensor made_like(const Tensor& input) const {
+    return new_strided(input.sizes(), strides_in_format(input.sizes(), format), planes.dtype,
+                       input.device());
+  }
+};
+
+void update_running(const Parameter& running, const Tensor& now, double momentum, double factor) {
+  if (!has(running)) return;
+  Tensor target = *running;
+  target.mul_(1 - momentum).add_(now.to(target.scalar_type()), momentum * factor);
+}
+
+std::tuple<Tensor, Tensor, Tensor> normalise(const char* op, const Tensor& input,
+                                             const Parameter& weight, const Parameter& bias,
+                                             const Parameter& running_mean,
+                                             const Parameter& running_var, bool training,
+                                             double momentum, double eps) {
+  int64_t channels = check_input(op, input);
+  check_parameter(op, "weight", weight, channels);
+  check_parameter(op, "bias", bias, channels);
+  check_parameter(op, "running_mean", running_mean, channels);
+  check_parameter(op, "running_var", running_var, channels);
+  LAMELLA_CHECK(training || (has(running_mean) && has(running_var)), op,
+                ": expected 'running_mean' and 'running_var' outside of training");
+  ScalarType dtype = input.scalar_type();
+  ScalarType stored = parameter_type(input, {&weight, &bias, &running_mean, &running_var});
+  Layout layout(input);
+  const int64_t saved = training ? channels : 0;
+  if (input.is_meta()) {
+    return {new_strided(input.sizes(), strides_in_format(input.sizes(), layout.format), dtype,
+                        kMeta),
+            new_tensor({saved}, stored, kMeta), new_tensor({saved}, stored, kMeta)};
+  }
+  const Planes& p = layout.planes;
+  Tensor x = layout.arranged(input), out = layout.made_like(input);
+  PerChannel w(weight, channels, p.dtype, 1), shift(bias, channels, p.dtype, 0);
+  PerChannel scale(channels, p.dtype), offset(channels, p.dtype);
+  Tensor mean, var;
+  if (training) {
+    mean = new_tensor({channels}, p.dtype, kCPU);
+    var = new_tensor({channels}, p.dtype, kCPU);
+    int64_t count = p.outer * p.inner;
+    channel_moments(p, x, mean, var);
+    update_running(running_mean, mean, momentum, 1);
+    update_running(running_var, var, momentum,
+                   static_cast<double>(count) / static_cast<double>(count - 1));
+  } else {
+    mean = running_mean->to(p.dtype).contiguous();
+    var = running_var->to(p.dtype).contiguous();
+  }
+  Tensor invstd = new_tensor({channels}, p.dtype, kCPU);
+  visit_wide(p.dtype, [&](auto tag) {
+    using T = type_of<decltype(tag)>;
+    auto* m = static_cast<const T*>(mean.const_data_ptr());
+    auto* v = static_cast<const T*>(var.const_data_ptr());
+    auto* inverse = static_cast<T*>(invstd.data_ptr());
+    for (int64_t c = 0; c < channels; ++c) {
+      inverse[c] = static_cast<T>(1 / std::sqrt(static_cast<double>(v[c]) + eps));
+      scale.as<T>()[c] = inverse[c] * w.as<T>()[c];
+      offset.as<T>()[c] = shift.as<T>()[c] - m[c] * scale.as<T>()[c];
+    }
+  });
+  channel_affine(p, {x.const_data_ptr(), nullptr, out.data_ptr(), nullptr, scale.data(),
+                     offset.data()});
+  if (p.dtype != dtype) out = out.to(dtype);
+  if (!training) {
+    return {out, new_tensor({0}, stored, kCPU), new_tensor({0}, stored, kCPU)};
+  }
+  return {out, mean.to(stored), invstd.to(stored)};
+}
+}  // namespace
+
+std::tuple<Tensor, Tensor, Tensor> native_batch_norm(const Tensor& input, const Parameter& weight,
+                                                     const Parameter& bias,
+                                                     const Parameter& running_mean,
+                                                     const Parameter& running_var, bool training,
+                                                     double momentum, double eps) {
+  return normalise("batch_norm", input, weight, bias, running_mean, running_var, training, momentum,
+                   eps);
+}
+std::tuple<Tensor, Tensor, Tensor> _native_batch_norm_legit(
+    const Tensor& input, const Parameter& weight, const Parameter& bias, Tensor& running_mean,
+    Tensor& running_var, bool training, double momentum, double eps) {
+  return normalise("batch_norm", input, weight, bias, running_mean, running_var, training, momentum,
+                   eps);
+}
+std::tuple<Tensor, Tensor, Tensor> _native_batch_norm_legit(const Tensor& input,
+                                                            const Parameter& weight,
+                                                            const Parameter& bias, bool training,
+                                                            double momentum, double eps) {
+  return normalise("batch_norm", input, weight, bias, std::nullopt, std::nullopt, training,
+                   momentum, eps);
+}
+std::tuple<Tensor, Tensor, Tensor> _native_batch_norm_legit_no_training(
+    const Tensor& input, const Parameter& weight, const Parameter& bias, const Tensor& running_mean,
+    const Tensor& running_var, double momentum, double eps) {
+  return normalise("batch_norm", input, weight, bias, running_mean, running_var, false, momentum,
+                   eps);
+}
+
+std::tuple<Tensor, Tensor, Tensor> native_batch_norm_backward(
+    const Tensor& grad_out, const Tensor& input, const Parameter& weight,
+    const Parameter& running_mean, const Parameter& running_var, const Parameter& save_mean,
+    const Parameter& save_invstd, bool train, double eps, std::array<bool, 3> output_mask) {
+  const char* op = "native_batch_norm_backward";
+  int64_t channels = check_input(op, input);
+  LAMELLA_CHECK(grad_out.sizes().equals(input.sizes()), op, ": expected 'grad_out' to be of shape ",
+                input.sizes(), ", got ", grad_out.sizes());
+  LAMELLA_CHECK(train ? has(save_mean) && has(save_invstd) : has(running_mean) && has(running_var),
+                op, ": expected ", train ? "'save_mean' and 'save_invstd' in training"
+                                         : "'running_mean' and 'running_var' outside of training");
+  ScalarType stored = parameter_type(input, {&weight, &running_mean, &save_mean});
+  Layout layout(input);
+  const Planes& p = layout.planes;
+  if (input.is_meta()) {
+    Tensor dx;
+    if (output_mask[0]) {
+      dx = new_strided(input.sizes(), strides_in_format(input.sizes(), layout.format),
+                       input.scalar_type(), kMeta);
+    }
+    return {dx, output_mask[1] ? new_tensor({channels}, stored, kMeta) : Tensor(),
+            output_mask[2] ? new_tensor({channels}, stored, kMeta) : Tensor()};
+  }
+  Tensor x = layout.arranged(input), dy = layout.arranged(grad_out);
+  PerChannel w(weight, channels, p.dtype, 1);
+  PerChannel mean(train ? save_mean : running_mean, channels, p.dtype, 0);
+  Tensor invstd = train ? save_invstd->to(p.dtype).contiguous()
+                        : running_var->to(p.dtype).add(eps).rsqrt().contiguous();
+  Tensor sum = new_tensor({channels}, p.dtype, kCPU), dot = new_tensor({channels}, p.dtype, kCPU);
+  channel_sums(p, dy, x, mean.tensor(), sum, dot);
+  Tensor dx, dw, db;
+  if (output_mask[0]) {
+    PerChannel a(channels, p.dtype), b(channels, p.dtype), k(channels, p.dtype);
+    visit_wide(p.dtype, [&](auto tag) {
+      using T = type_of<decltype(tag)>;
+      auto* inverse = static_cast<const T*>(invstd.const_data_ptr());
+      auto* s = static_cast<const T*>(sum.const_data_ptr());
+      auto* d = static_cast<const T*>(dot.const_data_ptr());
+      T count = static_cast<T>(static_cast<double>(p.outer * p.inner));
+      for (int64_t c = 0; c < channels; ++c) {
+        T slope = w.as<T>()[c] * inverse[c];
+        T scale = train ? -slope * inverse[c] * inverse[c] * d[c] / count : T(0);
+        a.as<T>()[c] = slope;
+        b.as<T>()[c] = scale;
+        k.as<T>()[c] = train ? -slope * s[c] / count - scale * mean.as<T>()[c] : T(0);
+      }
+    });
+    dx = layout.made_like(input);
+    channel_affine(p, {x.const_data_ptr(), dy.const_data_ptr(), dx.data_ptr(), a.data(), b.data(),
+                       k.data()});
+    if (p.dtype != input.scalar_type()) dx = dx.to(input.scalar_type());
+  }
+  if (output_mask[1]) dw = dot.mul_(invstd).to(stored);
+  if (output_mask[2]) db = sum.to(stored);
+  return {dx, dw, db};
+}
+
+}  // namespace lamella::native

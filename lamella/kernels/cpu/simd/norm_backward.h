@@ -1,0 +1,27 @@
+// The backward of normalised rows, float32 and float64, one set for each CPU capability.
+#pragma once
+#include "lamella/core/scalar_type.h"
+#include "lamella/kernels/dispatch_stub.h"
+
+namespace lamella::native {
+
+// For rows [begin, end) of `size` elements, with g = dy * weight and n = (x - mean) * rstd:
+//   dx = rstd * (g - average(g) - n * average(g * n)), where an RMS norm has no average(g);
+//   dweight += dy * n, dbias += dy, summed over the rows; both or none.
+// All of one type. weight, mean (an RMS norm has none), dx, dweight and dbias may be null.
+struct NormBackward {
+  ScalarType dtype;
+  const void* dy;
+  const void* x;
+  const void* weight;
+  const void* mean;
+  const void* rstd;
+  void* dx;
+  void* dweight;
+  void* dbias;
+  int64_t size;
+};
+using norm_backward_fn = void (*)(const NormBackward& rows, int64_t begin, int64_t end);
+LAMELLA_DECLARE_DISPATCH(norm_backward_fn, norm_backward_stub);
+
+}  // namespace lamella::native

@@ -1,0 +1,18 @@
+// Anomaly mode: nodes remember where they were recorded, and gradients are searched for NaN.
+// Internal to Lamella. What a "where" is belongs to the language above: it sets the hooks.
+#pragma once
+#include <string>
+
+#include "lamella/abi/autograd.h"
+#include "lamella/core/macros.h"
+
+namespace lamella::autograd {
+
+struct AnomalyHooks {
+  lamella_object* (*capture)() = nullptr;               // owned; the calls that lead here
+  void (*describe)(lamella_object* where, std::string* text) = nullptr;  // appends lines
+};
+LAMELLA_PRIVATE_API void set_anomaly_hooks(const AnomalyHooks& hooks);
+const AnomalyHooks& anomaly_hooks();
+
+}  // namespace lamella::autograd

@@ -1,0 +1,249 @@
+// Node and Edge: the backward graph. Internal to Lamella; C++ users have function.h, C users abi.h.
+//
+// Note [The graph and its order]
+//   A node is one recorded call. Its edges say where the gradients of the call's inputs go: to
+//   output `input` of the node that made that input, or to the leaf itself. A node is made after
+//   those that its edges point to, so its rank, one more than the highest of theirs, orders the
+//   graph: a backward that always takes the node of highest rank meets every node after all its
+//   consumers. So no pass over the graph is needed before the first node runs, and the rule holds
+//   for graphs that several threads built.
+//
+// Note [Names of the two directions]
+//   A node's "outputs" are the outputs of the forward call: gradients come in there. Its "edges"
+//   lead to what were inputs of the forward call: gradients go out there.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lamella/abi/autograd.h"
+#include "lamella/core/macros.h"
+#include "lamella/core/tensor_base.h"
+
+namespace lamella::autograd {
+
+class Node;
+struct NodeExtras;
+
+LAMELLA_PRIVATE_API void destroy_node(Node* node) noexcept;
+
+// Gradient metadata of one output of a node: what a gradient that comes in there must look like.
+struct OutputMeta {
+  static constexpr int kInlineDims = 4;
+  uint8_t dtype = 0;
+  uint8_t device_type = 0;
+  int8_t device_index = 0;
+  uint8_t layout = 0;
+  int32_t ndim = -1;  // -1: an output without a tensor, or one that has no gradient
+  union {
+    int64_t inline_sizes[kInlineDims];
+    int64_t* heap_sizes;
+  };
+
+  OutputMeta() : inline_sizes{} {}
+  OutputMeta(const OutputMeta&) = delete;
+  OutputMeta& operator=(const OutputMeta&) = delete;
+  ~OutputMeta() { clear(); }
+  LAMELLA_ALWAYS_INLINE void set(const lamella_tensor* t) {
+    if (LAMELLA_UNLIKELY(t->ndim > kInlineDims || ndim > kInlineDims)) return set_deep(t);
+    dtype = t->scalar_type;
+    device_type = t->device_type;
+    device_index = t->device_index;
+    layout = t->layout;
+    ndim = t->ndim;
+    for (int32_t d = 0; d < kInlineDims; ++d) inline_sizes[d] = d < ndim ? t->sizes[d] : 0;
+  }
+  IntArrayRef sizes() const {
+    return {ndim > kInlineDims ? heap_sizes : inline_sizes, static_cast<size_t>(ndim < 0 ? 0 : ndim)};
+  }
+  LAMELLA_ALWAYS_INLINE bool fits(const lamella_tensor* g) const {
+    if (g->ndim != ndim || g->scalar_type != dtype || g->device_type != device_type) return false;
+    const int64_t* mine = ndim > kInlineDims ? heap_sizes : inline_sizes;
+    for (int32_t d = 0; d < ndim; ++d) {
+      if (g->sizes[d] != mine[d]) return false;
+    }
+    return true;
+  }
+  void clear() {
+    if (LAMELLA_UNLIKELY(ndim > kInlineDims)) delete[] heap_sizes;
+    ndim = -1;
+  }
+
+ private:
+  LAMELLA_NOINLINE void set_deep(const lamella_tensor* t);
+};
+
+// An owned reference to a node.
+class NodePtr {
+ public:
+  constexpr NodePtr() = default;
+  constexpr NodePtr(std::nullptr_t) {}  // NOLINT
+  NodePtr(const NodePtr& other);
+  NodePtr(NodePtr&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
+  NodePtr& operator=(NodePtr other) noexcept {
+    std::swap(node_, other.node_);
+    return *this;
+  }
+  ~NodePtr();
+  static NodePtr adopt(Node* node) {
+    NodePtr p;
+    p.node_ = node;
+    return p;
+  }
+  static NodePtr borrow(Node* node);
+  Node* get() const { return node_; }
+  Node* operator->() const { return node_; }
+  Node& operator*() const { return *node_; }
+  explicit operator bool() const { return node_ != nullptr; }
+  bool operator==(const NodePtr& other) const { return node_ == other.node_; }
+  Node* unsafe_release() { return std::exchange(node_, nullptr); }
+
+ private:
+  Node* node_ = nullptr;
+};
+
+// Where a gradient goes: output `input` of a node; an empty edge goes nowhere.
+struct Edge {
+  NodePtr node;
+  uint32_t input = 0;
+  explicit operator bool() const { return static_cast<bool>(node); }
+};
+
+// What runs with the gradients of a node. Hooks run in the order of their ids.
+struct Hook {
+  uint64_t id = 0;
+  // pre, tensor: grads in (may be replaced in place); post: results (may be replaced) and grads.
+  lamella_tensor_hook tensor{};  // of one output's gradient
+  uint32_t output = 0;
+};
+// Hooks on a whole node; made by the Python layer. Both may replace entries (owned references).
+struct NodeHook {
+  virtual ~NodeHook() = default;
+  // pre: grads of all outputs. post: results of all edges, with the grads that gave them.
+  virtual lamella_status run(lamella_tensor** values, uint32_t count, lamella_tensor* const* grads,
+                             uint32_t grad_count) = 0;
+};
+
+// What few nodes have.
+struct NodeExtras {
+  std::vector<Hook> tensor_hooks;
+  std::vector<std::pair<uint64_t, std::unique_ptr<NodeHook>>> pre_hooks;
+  std::vector<std::pair<uint64_t, std::unique_ptr<NodeHook>>> post_hooks;
+  std::unique_ptr<OutputMeta[]> more_outputs;  // of all outputs, where there are several
+  uint32_t more_capacity = 0;
+  // Tensors whose grad is kept (retain_grad), with the output they are; they run after the hooks.
+  std::vector<std::pair<uint32_t, WeakTensorRef>> retained;
+  lamella_object* anomaly = nullptr;  // where the call was recorded; owned, see anomaly.h
+  NodePtr anomaly_parent;             // the node whose backward recorded this one
+  ~NodeExtras();
+};
+
+// A source of new hook ids.
+LAMELLA_PRIVATE_API uint64_t next_hook_id();
+
+class LAMELLA_PRIVATE_API Node {
+ public:
+  // Takes the edges' memory from the derived class: `edges` stand in it or on the heap.
+  Node(Edge* edges, uint32_t edge_count) : edges_(edges), edge_count_(edge_count) {}
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  // grads: output_count() gradients, NULL: none. results: edge_count() entries, all NULL before, to
+  // be filled with owned tensors. Gradients of the grad mode that the engine has set.
+  virtual lamella_status apply(lamella_tensor* const* grads, lamella_tensor** results) = 0;
+  // "MulBackward0".
+  virtual std::string name() const = 0;
+  // Gives up what is kept for backward; apply() fails afterwards where it needs it.
+  virtual void release_saved() noexcept {}
+  // A leaf's accumulation: runs as soon as a gradient comes.
+  virtual bool is_leaf() const { return false; }
+  // Saved values by name, for those who look at the graph ("self", "result"): owned; NULL: unknown.
+  virtual lamella_status saved_value(const char*, lamella_value*, bool* found) {
+    *found = false;
+    return LAMELLA_OK;
+  }
+  virtual std::vector<std::string> saved_names() const { return {}; }
+  // The Python object that this node was made by, if any (borrowed).
+  virtual void* python_object() const { return nullptr; }
+
+  uint32_t edge_count() const { return edge_count_; }
+  const Edge& edge(uint32_t i) const { return edges_[i]; }
+  // Before the node has consumers.
+  void set_edge(uint32_t i, Edge edge);
+  bool needs(uint32_t i) const { return static_cast<bool>(edges_[i].node); }
+  uint32_t output_count() const { return output_count_; }
+  // Registers another output; returns its number.
+  uint32_t add_output(const lamella_tensor* tensor);
+  const OutputMeta& output(uint32_t i) const {
+    return i == 0 && output_count_ <= 1 ? first_output_ : extras_->more_outputs[i];
+  }
+  // An in-place view change (transpose_) gives the output another shape.
+  OutputMeta& mutable_output(uint32_t i) { return const_cast<OutputMeta&>(output(i)); }
+  uint32_t rank() const { return rank_; }
+
+  NodeExtras& extras();
+  NodeExtras* extras_or_null() const { return __atomic_load_n(&extras_, __ATOMIC_ACQUIRE); }
+
+  void retain() { __atomic_fetch_add(&references_, 1, __ATOMIC_RELAXED); }
+  void release() noexcept {
+    if (__atomic_load_n(&references_, __ATOMIC_ACQUIRE) == 1 ||
+        __atomic_fetch_sub(&references_, 1, __ATOMIC_ACQ_REL) == 1) {
+      destroy_node(this);
+    }
+  }
+  // False if the last reference is gone already, while the node is on its way out.
+  bool try_retain() {
+    uint32_t count = use_count();
+    while (count != 0 && !__atomic_compare_exchange_n(&references_, &count, count + 1, true,
+                                                      __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+    }
+    return count != 0;
+  }
+  uint32_t use_count() const { return __atomic_load_n(&references_, __ATOMIC_RELAXED); }
+
+ protected:
+  virtual ~Node();
+  // Frees the object after its destructor ran; objects from the pool say their class.
+  virtual void deallocate() noexcept = 0;
+
+  // For derived classes that make their edges late.
+  void place_edges(Edge* edges, uint32_t count) {
+    edges_ = edges;
+    edge_count_ = count;
+  }
+
+ private:
+  friend void destroy_node(Node*) noexcept;
+  friend class Engine;
+
+  uint32_t references_ = 1;
+  uint32_t rank_ = 0;
+  Edge* edges_;
+  uint32_t edge_count_;
+  uint32_t output_count_ = 0;
+  NodeExtras* extras_ = nullptr;
+  // The engine's, while it holds the fast lane: Note [Two lanes].
+  lamella_tensor* incoming_ = nullptr;  // several outputs: a block of them
+  Node* next_dead_ = nullptr;           // chain of nodes that are being freed
+  OutputMeta first_output_;
+};
+
+inline NodePtr::NodePtr(const NodePtr& other) : node_(other.node_) {
+  if (node_ != nullptr) node_->retain();
+}
+inline NodePtr::~NodePtr() {
+  if (node_ != nullptr) node_->release();
+}
+inline NodePtr NodePtr::borrow(Node* node) {
+  if (node != nullptr) node->retain();
+  return adopt(node);
+}
+
+// The C handle of a node.
+inline lamella_node* to_abi(Node* node) { return reinterpret_cast<lamella_node*>(node); }
+inline Node* from_abi(const lamella_node* node) {
+  return reinterpret_cast<Node*>(const_cast<lamella_node*>(node));
+}
+
+}  // namespace lamella::autograd

@@ -1,0 +1,59 @@
+// Tensors kept for backward. Internal to Lamella.
+//
+// Note [Saved tensors]
+//   An input is kept as it is; an output of the node as a detached alias, so that it does not keep
+//   the node that keeps it. Both remember the count of writes and refuse to come back when it moved.
+//   With hooks set on the thread, what the pack hook gives is kept instead.
+#pragma once
+#include "lamella/layers/autograd/node.h"
+
+namespace lamella::autograd {
+
+// Pack and unpack hooks of this thread, newest last; kept by the Python layer. Throwing is by
+// status.
+struct SavedHooks {
+  virtual ~SavedHooks() = default;
+  virtual lamella_status pack(lamella_tensor* tensor, lamella_object** packed) = 0;
+  virtual lamella_status unpack(lamella_object* packed, lamella_tensor** tensor) = 0;
+};
+// Pushes and pops a pair; nullptr switches hooks off until popped. The text is shown when a tensor
+// is saved while they are disabled.
+LAMELLA_PRIVATE_API void push_saved_hooks(std::shared_ptr<SavedHooks> hooks);
+LAMELLA_PRIVATE_API void pop_saved_hooks();
+// Non-empty: saving raises this text if hooks are set.
+LAMELLA_PRIVATE_API void disable_saved_hooks(const std::string& text);
+LAMELLA_PRIVATE_API std::string saved_hooks_disabled();
+
+class SavedTensor {
+ public:
+  SavedTensor() = default;
+  // output: number of the node's output that it is, -1: an input.
+  SavedTensor(const TensorBase& tensor, int output) { save(tensor, output); }
+  SavedTensor(SavedTensor&& other) noexcept { *this = std::move(other); }
+  SavedTensor& operator=(SavedTensor&& other) noexcept;
+  ~SavedTensor() { reset(); }
+
+  void save(const TensorBase& tensor, int output);
+  // Undefined where an undefined tensor was saved. Throws if the tensor was written meanwhile, or
+  // was given up. `node`: whose it is; may be null.
+  TensorBase unpack(Node* node, const char* what) const;
+  void reset() noexcept;
+  bool released() const { return state_ == kReleased; }
+  void release() noexcept {
+    reset();
+    state_ = kReleased;
+  }
+  // Hooks given to this one tensor. Throws if it has some.
+  void set_hooks(std::shared_ptr<SavedHooks> hooks);
+
+ private:
+  enum State : uint8_t { kEmpty, kTensor, kPacked, kReleased };
+  TensorBase tensor_;
+  uint32_t version_ = 0;
+  int32_t output_ = -1;
+  State state_ = kEmpty;
+  struct Packed;
+  Packed* packed_ = nullptr;
+};
+
+}  // namespace lamella::autograd

@@ -1,0 +1,109 @@
+// What autograd knows of a tensor. Internal to Lamella.
+//
+// Note [A tensor's history]
+//   A tensor without gradients has nothing here. `requires_grad` stands as a flag and a key bit in
+//   the tensor itself; everything else in an AutogradMeta that hangs on it: the node that made it,
+//   or, for a leaf, its gradient and the node that accumulates it.
+//
+//   A view's base counts in `history` how often it was rebased: given another node because it, or a
+//   view of it, was written. A view remembers the count at which its own node was made; if the
+//   base's has moved on, gradient_edge() gives it a new node, by as_strided of the base.
+#pragma once
+#include "lamella/core/tensor_impl.h"
+#include "lamella/layers/autograd/node.h"
+
+namespace lamella::autograd {
+
+class LeafNode;
+
+struct AutogradMeta {
+  NodePtr grad_fn;       // null: a leaf
+  uint32_t output = 0;   // which of grad_fn's
+  uint32_t history = 0;  // Note [A tensor's history]
+  LeafNode* leaf = nullptr;         // owned, atomic: made when first needed
+  lamella_tensor* grad = nullptr;   // owned; guarded by grad_lock()
+  lamella_tensor* tangent = nullptr;  // owned; forward mode
+  // Hooks that run after a leaf's gradient was accumulated.
+  std::vector<std::pair<uint64_t, std::unique_ptr<NodeHook>>>* post_accumulate = nullptr;
+  bool retains_grad = false;
+  bool no_view_history = false;
+};
+
+// Accumulates into the grad of a leaf. The leaf owns it, so do the graphs that lead there; it does
+// not own the leaf.
+class LeafNode final : public Node {
+ public:
+  explicit LeafNode(const TensorBase& variable) : Node(nullptr, 0), variable_(variable) {
+    add_output(variable.impl());
+  }
+  lamella_status apply(lamella_tensor* const* grads, lamella_tensor** results) override;
+  // Adds a gradient (owned by the callee) to the leaf's.
+  lamella_status accumulate(TensorBase grad);
+  std::string name() const override { return "AccumulateGrad"; }
+  bool is_leaf() const override { return true; }
+  // Undefined if it is gone.
+  TensorBase variable() const { return variable_.lock(); }
+
+ protected:
+  void deallocate() noexcept override { delete this; }
+
+ private:
+  WeakTensorRef variable_;
+};
+
+inline AutogradMeta* meta_of(const lamella_tensor* t) {
+  return static_cast<AutogradMeta*>(__atomic_load_n(&t->autograd, __ATOMIC_ACQUIRE));
+}
+// Makes it if there is none yet.
+AutogradMeta* ensure_meta(lamella_tensor* t);
+
+// Whether calls on the tensor are recorded (in grad mode).
+bool is_stale_view(const lamella_tensor* t);
+inline bool requires_grad(const lamella_tensor* t) {
+  if ((t->flags & LAMELLA_TENSOR_REQUIRES_GRAD) != 0) return true;
+  // The bit alone: a view whose base may have been written with gradients since.
+  return (t->key_set & kRequiresGradBits) != 0 && is_stale_view(t);
+}
+// Throws for tensors that cannot, and for false on one that is no leaf.
+LAMELLA_PRIVATE_API void set_leaf_requires_grad(lamella_tensor* t, bool value);
+// A leaf: no node made it.
+LAMELLA_PRIVATE_API bool is_leaf(lamella_tensor* t);
+
+// Where the tensor's gradient goes; empty if it needs none. Brings views up to date.
+LAMELLA_PRIVATE_API Edge gradient_edge(lamella_tensor* t);
+// The node that made the tensor; null for leaves. Brings views up to date.
+LAMELLA_PRIVATE_API NodePtr grad_fn(lamella_tensor* t);
+// The leaf's accumulation node, made when first asked for.
+LAMELLA_PRIVATE_API NodePtr leaf_node(lamella_tensor* t);
+
+// Makes a fresh tensor output of the node (as its next output).
+LAMELLA_PRIVATE_API void set_history(lamella_tensor* t, const NodePtr& node);
+// The same for a tensor that was written in place: the base of a view gets a CopySlices node.
+// `edge`: which edge of the node leads to what the tensor was before; -1: none does.
+LAMELLA_PRIVATE_API void rebase_history(lamella_tensor* t, const NodePtr& node, int edge);
+// Throws if the tensor must not be written in place while gradients are recorded. `op` begins the
+// message, `argument` names it.
+LAMELLA_PRIVATE_API void check_inplace(const char* op, const char* argument, lamella_tensor* t);
+// Cuts the tensor off its history. Throws for views.
+LAMELLA_PRIVATE_API void detach_in_place(lamella_tensor* t);
+
+// The gradient; undefined if there is none. Borrowed semantics are not safe across threads, so owned.
+LAMELLA_PRIVATE_API TensorBase grad(lamella_tensor* t);
+// Throws where shape, dtype or device differ. Undefined takes it away.
+LAMELLA_PRIVATE_API void set_grad(lamella_tensor* t, const TensorBase& grad);
+LAMELLA_PRIVATE_API void retain_grad(lamella_tensor* t);
+LAMELLA_PRIVATE_API bool retains_grad(lamella_tensor* t);
+
+// Hooks on the tensor's gradient. Returns an id for the removal. Throws if it needs no gradient.
+LAMELLA_PRIVATE_API uint64_t add_tensor_hook(lamella_tensor* t, const lamella_tensor_hook& hook);
+LAMELLA_PRIVATE_API void remove_tensor_hook(lamella_tensor* t, uint64_t id);
+// Hooks that run after the gradient of a leaf was accumulated (values: none).
+LAMELLA_PRIVATE_API uint64_t add_post_accumulate_hook(lamella_tensor* t,
+                                                      std::unique_ptr<NodeHook> hook);
+LAMELLA_PRIVATE_API void remove_post_accumulate_hook(lamella_tensor* t, uint64_t id);
+
+// Forward mode: the tangent (undefined: none) and its change. Throws where shapes differ.
+LAMELLA_PRIVATE_API TensorBase tangent(const lamella_tensor* t);
+LAMELLA_PRIVATE_API void set_tangent(lamella_tensor* t, const TensorBase& tangent);
+
+}  // namespace lamella::autograd
