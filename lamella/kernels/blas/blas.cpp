@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "lamella/core/scalar_type.h"
+#include "lamella/kernels/blas/lapack.h"
 
 namespace {
 
@@ -203,7 +204,7 @@ int32_t gemm(const lamella_gemm* problem, char* message, uint64_t size) {
   }
 }
 
-const lamella_blas table = {LAMELLA_BLAS_VERSION, 0, &gemm};
+const lamella_blas table = {LAMELLA_BLAS_VERSION, 0, &gemm, &lamella_lapack_table};
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-/* The interface of liblamella_blas.so: matrix products, in a library of their own that is loaded
- * when the first product of some size comes along. Pure C; the table's fields are never moved. */
+/* The interface of liblamella_blas.so: matrix products and decompositions, in a library of their own
+ * that is loaded when the first product of some size, or decomposition, comes along. Pure C; the table's fields are never moved. */
 #ifndef LAMELLA_KERNELS_BLAS_BLAS_H_
 #define LAMELLA_KERNELS_BLAS_BLAS_H_
 
@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-#define LAMELLA_BLAS_VERSION 1
+#define LAMELLA_BLAS_VERSION 2
 enum { LAMELLA_BLAS_OK = 0, LAMELLA_BLAS_FAILED = 1, LAMELLA_BLAS_UNSUPPORTED = 2 };
 
 /* C = alpha * op(A) * op(B) + beta * C for `batch` triples of row-major matrices; op(A) is m x k,
@@ -29,12 +29,43 @@ typedef struct lamella_gemm {
   int64_t batch_a, batch_b, batch_c;
 } lamella_gemm;
 
+/* LAPACK on column-major matrices of float32, float64, complex64 or complex128, one matrix a call.
+ * Functions return LAPACK's info: 0; above 0 what the routine says about the matrix; below 0 the
+ * position of an argument that is not as LAPACK wants it. Real values (s, w) of complex matrices are
+ * of the real dtype of the same precision. */
+typedef struct lamella_lapack {
+  /* The Cholesky factor, over the triangle of `a` that is named. */
+  int32_t (*potrf)(uint8_t type, int32_t upper, int64_t n, void* a, int64_t lda);
+  /* P L U over `a`, m x n; pivots counted from 1. */
+  int32_t (*getrf)(uint8_t type, int64_t m, int64_t n, void* a, int64_t lda, int32_t* pivots);
+  /* op(A) X = B over `b`, with what getrf left; op: 0 none, 1 transposed, 2 and conjugated. */
+  int32_t (*getrs)(uint8_t type, int32_t op, int64_t n, int64_t columns, const void* a, int64_t lda,
+                   const int32_t* pivots, void* b, int64_t ldb);
+  /* R over the upper triangle, reflectors below it and in tau. */
+  int32_t (*geqrf)(uint8_t type, int64_t m, int64_t n, void* a, int64_t lda, void* tau);
+  /* The first n columns of the product of k reflectors. */
+  int32_t (*orgqr)(uint8_t type, int64_t m, int64_t n, int64_t k, void* a, int64_t lda,
+                   const void* tau);
+  /* job: 'A' all columns of u and rows of vh, 'S' the first min(m, n), 'N' none. Overwrites a. */
+  int32_t (*gesdd)(uint8_t type, char job, int64_t m, int64_t n, void* a, int64_t lda, void* s,
+                   void* u, int64_t ldu, void* vh, int64_t ldvh);
+  /* Eigenvalues, ascending, and with `vectors` eigenvectors over `a`, of which one triangle counts. */
+  int32_t (*heevd)(uint8_t type, int32_t vectors, int32_t upper, int64_t n, void* a, int64_t lda,
+                   void* w);
+  /* Eigenvalues and right eigenvectors (v may be NULL), both complex. Overwrites a. */
+  int32_t (*geev)(uint8_t type, int64_t n, void* a, int64_t lda, void* w, void* v, int64_t ldv);
+  /* op(A) X = B, or with `right` X op(A) = B, over b, which is m x n. */
+  int32_t (*trsm)(uint8_t type, int32_t right, int32_t upper, int32_t op, int32_t unit, int64_t m,
+                  int64_t n, const void* a, int64_t lda, void* b, int64_t ldb);
+} lamella_lapack;
+
 typedef struct lamella_blas {
   uint32_t version;
   uint32_t reserved;
   /* 0; LAMELLA_BLAS_UNSUPPORTED if this machine has no fast code for the dtype; otherwise what
    * failed is in `message` (at most `size` bytes, with the terminating zero). */
   int32_t (*gemm)(const lamella_gemm* problem, char* message, uint64_t size);
+  const lamella_lapack* lapack;
 } lamella_blas;
 
 /* The one symbol that is looked up. */

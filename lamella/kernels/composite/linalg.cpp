@@ -1,0 +1,282 @@
+// Linear algebra made of factorisations and products.
+#include <cmath>
+
+#include "lamella/kernels/native.h"
+
+namespace lamella::native {
+
+namespace {
+void check_square_matrices(const char* op, const Tensor& a, const char* name) {
+  LAMELLA_CHECK(a.dim() >= 2 && a.size(-1) == a.size(-2), op, ": expected '", name,
+                "' to be a stack of square matrices, got ", a.sizes());
+}
+Tensor identity_like(const Tensor& a) {
+  return lamella::eye(a.size(-1), a.options()).expand(a.sizes());
+}
+Tensor adjoint_of(const Tensor& a) {
+  Tensor flipped = a.transpose(-2, -1);
+  return a.is_complex() ? flipped.conj_physical() : flipped;
+}
+}  // namespace
+
+// ---- Cholesky ----
+
+Tensor linalg_cholesky(const Tensor& self, bool upper) {
+  return std::get<0>(lamella::linalg_cholesky_ex(self, upper, true));
+}
+Tensor cholesky(const Tensor& self, bool upper) { return lamella::linalg_cholesky(self, upper); }
+Tensor cholesky_solve(const Tensor& self, const Tensor& input2, bool upper) {
+  LAMELLA_CHECK(self.dim() >= 2, "cholesky_solve: expected 'self' to have at least 2 dimensions, ",
+                "got ", self.sizes());
+  Tensor factor = upper ? input2.triu() : input2.tril();
+  Tensor first = upper ? adjoint_of(factor) : factor;
+  Tensor second = upper ? factor : adjoint_of(factor);
+  Tensor half = lamella::linalg_solve_triangular(first, self, false);
+  return lamella::linalg_solve_triangular(second, half, true);
+}
+Tensor cholesky_inverse(const Tensor& self, bool upper) {
+  check_square_matrices("cholesky_inverse", self, "self");
+  return lamella::cholesky_solve(identity_like(self), self, upper);
+}
+
+// ---- Systems, inverses, determinants ----
+
+std::tuple<Tensor, Tensor> linalg_lu_factor(const Tensor& A, bool pivot) {
+  auto [LU, pivots, info] = lamella::linalg_lu_factor_ex(A, pivot, true);
+  return {LU, pivots};
+}
+std::tuple<Tensor, Tensor> linalg_solve_ex(const Tensor& A, const Tensor& B, bool left,
+                                           bool check_errors) {
+  auto [result, LU, pivots, info] = lamella::_linalg_solve_ex(A, B, left, check_errors);
+  return {result, info};
+}
+Tensor linalg_solve(const Tensor& A, const Tensor& B, bool left) {
+  return std::get<0>(lamella::_linalg_solve_ex(A, B, left, true));
+}
+Tensor linalg_inv(const Tensor& A) { return std::get<0>(lamella::linalg_inv_ex(A, true)); }
+Tensor inverse(const Tensor& self) { return lamella::linalg_inv(self); }
+Tensor linalg_det(const Tensor& A) { return std::get<0>(lamella::_linalg_det(A)); }
+Tensor det(const Tensor& self) { return lamella::linalg_det(self); }
+std::tuple<Tensor, Tensor> linalg_slogdet(const Tensor& A) {
+  auto [sign, logabsdet, LU, pivots] = lamella::_linalg_slogdet(A);
+  return {sign, logabsdet};
+}
+std::tuple<Tensor, Tensor> slogdet(const Tensor& self) { return lamella::linalg_slogdet(self); }
+Tensor logdet(const Tensor& self) {
+  auto [sign, logabsdet] = lamella::linalg_slogdet(self);
+  if (self.is_complex()) return sign.log().add(logabsdet);
+  return lamella::where(sign.eq(-1), lamella::full({}, std::nan(""), logabsdet.options()),
+                        logabsdet);
+}
+
+// ---- Spectra ----
+
+std::tuple<Tensor, Tensor, Tensor> linalg_svd(const Tensor& A, bool full_matrices,
+                                              std::optional<std::string_view> driver) {
+  return lamella::_linalg_svd(A, full_matrices, true, driver);
+}
+Tensor linalg_svdvals(const Tensor& A, std::optional<std::string_view> driver) {
+  // The vectors are for the gradient.
+  return std::get<1>(lamella::_linalg_svd(A, false, A.requires_grad(), driver));
+}
+std::tuple<Tensor, Tensor, Tensor> svd(const Tensor& self, bool some, bool compute_uv) {
+  auto [U, S, Vh] = lamella::_linalg_svd(self, !some, true);
+  if (compute_uv) return {U, S, adjoint_of(Vh)};
+  int64_t m = self.size(-2), n = self.size(-1);
+  Dims left(self.sizes()), right(self.sizes());
+  left[left.size() - 1] = m;
+  right[right.size() - 2] = n;
+  return {self.new_zeros(left), S, self.new_zeros(right)};
+}
+std::tuple<Tensor, Tensor> linalg_eigh(const Tensor& self, std::string_view UPLO) {
+  return lamella::_linalg_eigh(self, UPLO, true);
+}
+Tensor linalg_eigvalsh(const Tensor& self, std::string_view UPLO) {
+  return std::get<0>(lamella::_linalg_eigh(self, UPLO, self.requires_grad()));
+}
+Tensor linalg_eigvals(const Tensor& self) { return std::get<0>(lamella::linalg_eig(self)); }
+std::tuple<Tensor, Tensor> qr(const Tensor& self, bool some) {
+  return lamella::linalg_qr(self, some ? "reduced" : "complete");
+}
+
+// ---- Pseudo-inverse and rank ----
+
+namespace {
+// Singular values up to this count as zero.
+Tensor cutoff(const Tensor& largest, const Tensor& A, const std::optional<Tensor>& atol,
+              const std::optional<Tensor>& rtol) {
+  ScalarType real = to_real_type(A.scalar_type());
+  bool has_atol = atol.has_value() && atol->defined();
+  Tensor absolute = has_atol ? atol->to(real) : lamella::zeros({}, TensorOptions(real));
+  if (rtol.has_value() && rtol->defined()) {
+    return lamella::maximum(absolute.unsqueeze(-1), rtol->to(real).unsqueeze(-1).mul(largest));
+  }
+  double eps = real == kDouble ? 2.220446049250313e-16 : 1.1920928955078125e-07;
+  auto size = static_cast<double>(A.size(-1) > A.size(-2) ? A.size(-1) : A.size(-2));
+  Tensor relative = lamella::full({}, eps * size, TensorOptions(real));
+  // An absolute tolerance above 0 replaces the default of the relative one.
+  if (has_atol) relative = lamella::where(absolute.gt(0), relative.mul(0), relative);
+  return lamella::maximum(absolute.unsqueeze(-1), relative.unsqueeze(-1).mul(largest));
+}
+std::optional<Tensor> as_tensor(std::optional<double> number, const Tensor& like) {
+  if (!number) return std::nullopt;
+  return lamella::full({}, *number, TensorOptions(kDouble).device(like.device()));
+}
+}  // namespace
+
+Tensor linalg_pinv(const Tensor& self, const std::optional<Tensor>& atol,
+                   const std::optional<Tensor>& rtol, bool hermitian) {
+  LAMELLA_CHECK(self.dim() >= 2, "linalg_pinv: expected 'self' to have at least 2 dimensions, got ",
+                self.sizes());
+  if (self.numel() == 0) {
+    Dims shape(self.sizes());
+    std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
+    return self.new_empty(shape);
+  }
+  if (hermitian) {
+    auto [values, vectors] = lamella::_linalg_eigh(self, "L", true);
+    Tensor size = values.abs();
+    Tensor kept = size.gt(cutoff(size.amax(-1, true), self, atol, rtol));
+    Tensor inverse = lamella::where(kept, values.reciprocal(), lamella::zeros_like(values));
+    return vectors.mul(inverse.unsqueeze(-2).to(self.scalar_type())).matmul(adjoint_of(vectors));
+  }
+  auto [U, S, Vh] = lamella::_linalg_svd(self, false, true);
+  Tensor kept = S.gt(cutoff(S.narrow(-1, 0, 1), self, atol, rtol));
+  Tensor inverse = lamella::where(kept, S.reciprocal(), lamella::zeros_like(S));
+  return adjoint_of(Vh).mul(inverse.unsqueeze(-2).to(self.scalar_type())).matmul(adjoint_of(U));
+}
+Tensor linalg_pinv(const Tensor& self, std::optional<double> atol, std::optional<double> rtol,
+                   bool hermitian) {
+  return lamella::linalg_pinv(self, as_tensor(atol, self), as_tensor(rtol, self), hermitian);
+}
+Tensor linalg_pinv(const Tensor& self, double rcond, bool hermitian) {
+  return lamella::linalg_pinv(self, as_tensor(0.0, self), as_tensor(rcond, self), hermitian);
+}
+Tensor pinverse(const Tensor& self, double rcond) { return lamella::linalg_pinv(self, rcond); }
+
+Tensor linalg_matrix_rank(const Tensor& input, const std::optional<Tensor>& atol,
+                          const std::optional<Tensor>& rtol, bool hermitian) {
+  LAMELLA_CHECK(input.dim() >= 2,
+                "linalg_matrix_rank: expected 'input' to have at least 2 dimensions, got ",
+                input.sizes());
+  Dims batch(input.sizes().slice(0, input.sizes().size() - 2));
+  if (input.numel() == 0) return lamella::zeros(batch, TensorOptions(kLong));
+  Tensor size = hermitian ? lamella::linalg_eigvalsh(input).abs() : lamella::linalg_svdvals(input);
+  return size.gt(cutoff(size.amax(-1, true), input, atol, rtol)).sum(-1);
+}
+Tensor linalg_matrix_rank(const Tensor& self, std::optional<double> atol,
+                          std::optional<double> rtol, bool hermitian) {
+  return lamella::linalg_matrix_rank(self, as_tensor(atol, self), as_tensor(rtol, self), hermitian);
+}
+Tensor linalg_matrix_rank(const Tensor& self, double tol, bool hermitian) {
+  return lamella::linalg_matrix_rank(self, as_tensor(tol, self), as_tensor(0.0, self), hermitian);
+}
+
+// ---- Norms ----
+
+namespace {
+struct MatrixDims {
+  int64_t rows, columns;
+};
+MatrixDims matrix_dims(const char* op, const Tensor& self, IntArrayRef dim) {
+  LAMELLA_CHECK(self.dim() >= 2, op, ": expected 'self' to have at least 2 dimensions, got ",
+                self.sizes());
+  LAMELLA_CHECK(dim.size() == 2, op, ": expected two dimensions in 'dim', got ", dim);
+  MatrixDims dims{maybe_wrap_dim(dim[0], self.dim(), op), maybe_wrap_dim(dim[1], self.dim(), op)};
+  LAMELLA_CHECK(dims.rows != dims.columns, op, ": expected the two entries of 'dim' to differ, ",
+                "got ", dim);
+  return dims;
+}
+// Singular values in the last dimension, of matrices that may lie in any two.
+Tensor singular_values(const Tensor& self, const MatrixDims& dims) {
+  return lamella::linalg_svdvals(self.movedim({dims.rows, dims.columns}, {-2, -1}));
+}
+Tensor with_kept_dims(const Tensor& norm, const MatrixDims& dims, bool keepdim) {
+  if (!keepdim) return norm;
+  int64_t first = dims.rows < dims.columns ? dims.rows : dims.columns;
+  int64_t second = dims.rows < dims.columns ? dims.columns : dims.rows;
+  return norm.unsqueeze(first).unsqueeze(second);
+}
+Tensor in_dtype(const Tensor& self, std::optional<ScalarType> dtype) {
+  return dtype ? self.to(*dtype) : self;
+}
+}  // namespace
+
+Tensor linalg_matrix_norm(const Tensor& self, const Scalar& ord, IntArrayRef dim, bool keepdim,
+                          std::optional<ScalarType> dtype) {
+  const char* op = "linalg_matrix_norm";
+  MatrixDims dims = matrix_dims(op, self, dim);
+  double order = ord.toDouble();
+  double size = std::fabs(order);
+  LAMELLA_CHECK(size == 1 || size == 2 || std::isinf(size), op,
+                ": expected 'ord' to be 1, 2 or inf, or one of their negatives, got ", ord);
+  Tensor a = in_dtype(self, dtype);
+  bool most = order > 0;
+  if (size == 2) {
+    Tensor values = singular_values(a, dims);
+    return with_kept_dims(most ? values.amax(-1) : values.amin(-1), dims, keepdim);
+  }
+  // Sums along one dimension, of which the other one's extreme is taken.
+  int64_t along = size == 1 ? dims.rows : dims.columns;
+  int64_t over = size == 1 ? dims.columns : dims.rows;
+  Tensor sums = lamella::linalg_vector_norm(a, 1, IntArrayRef(along), keepdim);
+  if (!keepdim && along < over) --over;
+  return most ? sums.amax(IntArrayRef(over), keepdim) : sums.amin(IntArrayRef(over), keepdim);
+}
+Tensor linalg_matrix_norm(const Tensor& self, std::string_view ord, IntArrayRef dim, bool keepdim,
+                          std::optional<ScalarType> dtype) {
+  const char* op = "linalg_matrix_norm";
+  LAMELLA_CHECK(ord == "fro" || ord == "nuc", op, ": expected 'ord' to be fro or nuc, got '", ord,
+                "'");
+  MatrixDims dims = matrix_dims(op, self, dim);
+  if (ord == "fro") {
+    return lamella::linalg_vector_norm(self, 2, {dims.rows, dims.columns}, keepdim, dtype);
+  }
+  return with_kept_dims(singular_values(in_dtype(self, dtype), dims).sum(-1), dims, keepdim);
+}
+
+Tensor linalg_norm(const Tensor& self, const std::optional<Scalar>& ord, OptionalIntArrayRef dim,
+                   bool keepdim, std::optional<ScalarType> dtype) {
+  if (!ord) return lamella::linalg_vector_norm(self, 2, dim, keepdim, dtype);
+  LAMELLA_CHECK(dim.has_value() || self.dim() == 1 || self.dim() == 2,
+                "linalg_norm: expected 'self' to have 1 or 2 dimensions where 'ord' is given "
+                "without 'dim', got ",
+                self.sizes());
+  if (dim.has_value() ? dim->size() == 2 : self.dim() == 2) {
+    int64_t both[2] = {-2, -1};
+    return lamella::linalg_matrix_norm(self, *ord, dim.has_value() ? *dim : IntArrayRef(both),
+                                       keepdim, dtype);
+  }
+  return lamella::linalg_vector_norm(self, *ord, dim, keepdim, dtype);
+}
+Tensor linalg_norm(const Tensor& self, std::string_view ord, OptionalIntArrayRef dim, bool keepdim,
+                   std::optional<ScalarType> dtype) {
+  int64_t both[2] = {-2, -1};
+  return lamella::linalg_matrix_norm(self, ord, dim.has_value() ? *dim : IntArrayRef(both), keepdim,
+                                     dtype);
+}
+
+Tensor linalg_cond(const Tensor& self, const std::optional<Scalar>& p) {
+  LAMELLA_CHECK(self.dim() >= 2, "linalg_cond: expected 'self' to have at least 2 dimensions, got ",
+                self.sizes());
+  double order = p ? p->toDouble() : 2;
+  if (std::fabs(order) == 2) {
+    Tensor values = lamella::linalg_svdvals(self);
+    Tensor most = values.select(-1, 0), least = values.select(-1, -1);
+    return order > 0 ? most.div(least) : least.div(most);
+  }
+  Tensor inverse = std::get<0>(lamella::linalg_inv_ex(self));
+  return lamella::linalg_matrix_norm(self, *p).mul(lamella::linalg_matrix_norm(inverse, *p));
+}
+Tensor linalg_cond(const Tensor& self, std::string_view p) {
+  LAMELLA_CHECK(p == "fro" || p == "nuc", "linalg_cond: expected 'p' to be fro or nuc, got '", p,
+                "'");
+  if (p == "nuc") {
+    Tensor values = lamella::linalg_svdvals(self);
+    return values.sum(-1).mul(values.reciprocal().sum(-1));
+  }
+  Tensor inverse = std::get<0>(lamella::linalg_inv_ex(self));
+  return lamella::linalg_matrix_norm(self, p).mul(lamella::linalg_matrix_norm(inverse, p));
+}
+
+}  // namespace lamella::native

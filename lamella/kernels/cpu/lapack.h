@@ -1,0 +1,95 @@
+// What the kernels of linear algebra share: checks of their arguments and stacks of column-major
+// matrices, as LAPACK has them.
+#pragma once
+#include "lamella/kernels/cpu/blas_library.h"
+#include "lamella/kernels/native.h"
+
+namespace lamella::native {
+
+inline const lamella_lapack& lapack() { return *blas_library().lapack; }
+
+inline void check_linalg_dtype(const char* op, const Tensor& a, const char* name) {
+  ScalarType dtype = a.scalar_type();
+  LAMELLA_CHECK(dtype == kFloat || dtype == kDouble || dtype == kComplexFloat ||
+                    dtype == kComplexDouble,
+                op, ": expected '", name,
+                "' to be float32, float64, complex64 or complex128, got ", dtype);
+}
+inline void check_matrices(const char* op, const Tensor& a, const char* name) {
+  LAMELLA_CHECK(a.dim() >= 2, op, ": expected '", name,
+                "' to have at least 2 dimensions, got ", a.sizes());
+  check_linalg_dtype(op, a, name);
+}
+inline void check_square(const char* op, const Tensor& a, const char* name) {
+  check_matrices(op, a, name);
+  LAMELLA_CHECK(a.size(-1) == a.size(-2), op, ": expected '", name,
+                "' to be a stack of square matrices, got ", a.sizes());
+}
+
+inline Dims batch_of(const Tensor& a) { return Dims(a.sizes().slice(0, a.sizes().size() - 2)); }
+inline Dims with_sizes(Dims batch, int64_t a) {
+  batch.push_back(a);
+  return batch;
+}
+inline Dims with_sizes(Dims batch, int64_t a, int64_t b) {
+  batch.push_back(a);
+  batch.push_back(b);
+  return batch;
+}
+
+// Matrices of `sizes`, one behind the other, each column by column.
+inline Tensor empty_columns(IntArrayRef sizes, ScalarType dtype, Device device) {
+  size_t n = sizes.size();
+  Dims strides(n, 0);
+  int64_t rows = sizes[n - 2] > 1 ? sizes[n - 2] : 1;
+  int64_t columns = sizes[n - 1] > 1 ? sizes[n - 1] : 1;
+  strides[n - 2] = 1;
+  strides[n - 1] = rows;
+  int64_t next = rows * columns;
+  for (size_t d = n - 2; d-- > 0;) {
+    strides[d] = next;
+    next *= sizes[d] > 1 ? sizes[d] : 1;
+  }
+  return new_strided(sizes, strides, dtype, device);
+}
+inline Tensor copy_columns(const Tensor& a) {
+  Tensor result = empty_columns(a.sizes(), a.scalar_type(), a.device());
+  result.copy_(a);
+  return result;
+}
+
+// A stack of matrices or vectors as LAPACK takes them, one at a time. It must be laid out by
+// empty_columns, or contiguous with `tail` dimensions each.
+class Stack {
+ public:
+  explicit Stack(const Tensor& a, size_t tail = 2) : data_(static_cast<char*>(a.data_ptr())) {
+    IntArrayRef sizes = a.sizes();
+    bytes_ = product(sizes.slice(sizes.size() - tail)) * a.element_size();
+    leading_ = tail == 2 && sizes[sizes.size() - 2] > 1 ? sizes[sizes.size() - 2] : 1;
+  }
+  void* at(int64_t i) const { return data_ + i * bytes_; }
+  int64_t leading() const { return leading_; }
+
+ private:
+  char* data_;
+  int64_t bytes_;
+  int64_t leading_;
+};
+
+// The first matrix of the stack that a routine complains about, as `(matrix 3 of the batch)`.
+inline std::string place_in_batch(const Tensor& info, int64_t i) {
+  return info.dim() == 0 ? std::string() : str(" (matrix ", i, " of the batch)");
+}
+// Throws `op: expected ...` for the first matrix whose info is not 0.
+inline void check_info(const char* op, const Tensor& info, const char* expected) {
+  if (info.is_meta()) return;
+  const auto* p = info.const_data_ptr<int32_t>();
+  for (int64_t i = 0, n = info.numel(); i < n; ++i) {
+    if (p[i] == 0) continue;
+    LAMELLA_CHECK(p[i] > -1000, op, ": not enough memory for the work space");
+    throw LinAlgError(str(op, ": expected ", expected, place_in_batch(info, i),
+                          ", got one where LAPACK stops with info ", p[i]));
+  }
+}
+
+}  // namespace lamella::native

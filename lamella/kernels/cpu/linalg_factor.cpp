@@ -1,0 +1,118 @@
+// Factorisations: Cholesky, LU and QR.
+#include "lamella/kernels/cpu/lapack.h"
+
+namespace lamella::native {
+
+std::tuple<Tensor, Tensor> linalg_cholesky_ex(const Tensor& self, bool upper, bool check_errors) {
+  const char* op = "linalg_cholesky_ex";
+  check_square(op, self, "self");
+  Tensor factor = copy_columns(self);
+  Tensor info = lamella::zeros(batch_of(self), TensorOptions(kInt).device(self.device()));
+  if (self.is_meta()) return {factor, info};
+  Stack matrices(factor);
+  auto* infos = info.mutable_data_ptr<int32_t>();
+  int64_t n = self.size(-1);
+  for (int64_t i = 0; i < info.numel() && n > 0; ++i) {
+    infos[i] = lapack().potrf(static_cast<uint8_t>(self.scalar_type()), upper, n, matrices.at(i),
+                              matrices.leading());
+  }
+  if (check_errors) check_info(op, info, "'self' to be positive-definite");
+  upper ? factor.triu_() : factor.tril_();
+  return {factor, info};
+}
+
+std::tuple<Tensor, Tensor, Tensor> linalg_lu_factor_ex(const Tensor& A, bool pivot,
+                                                       bool check_errors) {
+  const char* op = "linalg_lu_factor_ex";
+  check_matrices(op, A, "A");
+  LAMELLA_CHECK(pivot, op, ": expected 'pivot' to be True on the CPU, got False");
+  int64_t m = A.size(-2), n = A.size(-1);
+  Dims batch = batch_of(A);
+  Tensor LU = copy_columns(A);
+  TensorOptions whole = TensorOptions(kInt).device(A.device());
+  Tensor pivots = lamella::empty(with_sizes(batch, m < n ? m : n), whole);
+  Tensor info = lamella::zeros(batch, whole);
+  if (A.is_meta()) return {LU, pivots, info};
+  Stack matrices(LU), rows(pivots, 1);
+  auto* infos = info.mutable_data_ptr<int32_t>();
+  for (int64_t i = 0; i < info.numel() && m > 0 && n > 0; ++i) {
+    infos[i] = lapack().getrf(static_cast<uint8_t>(A.scalar_type()), m, n, matrices.at(i),
+                              matrices.leading(), static_cast<int32_t*>(rows.at(i)));
+  }
+  if (check_errors) check_info(op, info, "'A' to be of full rank");
+  return {LU, pivots, info};
+}
+
+namespace {
+// The permutation matrices of exchanges of rows that LAPACK counts from 1.
+Tensor permutations(const Tensor& pivots, int64_t m, ScalarType dtype) {
+  Dims batch(pivots.sizes());
+  batch.pop_back();
+  Tensor result = lamella::zeros(with_sizes(batch, m, m), dtype);
+  const auto* exchange = pivots.const_data_ptr<int32_t>();
+  Tensor order = lamella::empty({m}, kLong);
+  auto* p = order.mutable_data_ptr<int64_t>();
+  Tensor columns = lamella::arange(m);
+  Tensor stack = result.view({-1, m, m});
+  for (int64_t i = 0, k = pivots.size(-1); i < (m == 0 ? 0 : stack.size(0)); ++i) {
+    for (int64_t j = 0; j < m; ++j) p[j] = j;
+    for (int64_t j = 0; j < k; ++j) std::swap(p[j], p[exchange[i * k + j] - 1]);
+    stack.select(0, i).index_put_({order, columns}, lamella::ones({}, dtype));
+  }
+  return result;
+}
+}  // namespace
+
+std::tuple<Tensor, Tensor, Tensor> linalg_lu(const Tensor& A, bool pivot) {
+  check_matrices("linalg_lu", A, "A");
+  LAMELLA_CHECK(pivot, "linalg_lu: expected 'pivot' to be True on the CPU, got False");
+  auto [LU, pivots, info] = lamella::linalg_lu_factor_ex(A);
+  int64_t m = A.size(-2), n = A.size(-1), k = m < n ? m : n;
+  Tensor L = LU.slice(-1, 0, k).tril(-1);
+  L.diagonal(0, -2, -1).fill_(1);
+  Tensor U = LU.slice(-2, 0, k).triu();
+  if (A.is_meta()) return {A.new_empty(with_sizes(batch_of(A), m, m)), L, U};
+  return {permutations(pivots, m, A.scalar_type()), L, U};
+}
+
+std::tuple<Tensor, Tensor> linalg_qr(const Tensor& A, std::string_view mode) {
+  const char* op = "linalg_qr";
+  check_matrices(op, A, "A");
+  bool complete = mode == "complete", reduced = mode == "reduced";
+  LAMELLA_CHECK(complete || reduced || mode == "r", op,
+                ": expected 'mode' to be reduced, complete or r, got '", mode, "'");
+  int64_t m = A.size(-2), n = A.size(-1), k = m < n ? m : n;
+  int64_t columns = complete ? m : k;  // of Q
+  Dims batch = batch_of(A);
+  Tensor R = copy_columns(A);
+  Tensor Q;
+  if (mode == "r") {
+    Q = new_tensor({0}, A.scalar_type(), A.device());
+  } else {
+    Q = empty_columns(with_sizes(batch, m, columns), A.scalar_type(), A.device());
+  }
+  if (!A.is_meta() && Q.numel() > 0 && k == 0) {
+    Q.zero_();
+    Q.diagonal(0, -2, -1).fill_(1);
+  }
+  if (!A.is_meta() && A.numel() > 0) {
+    auto type = static_cast<uint8_t>(A.scalar_type());
+    Tensor tau = lamella::zeros(with_sizes(batch, k), A.options());
+    Stack matrices(R), scales(tau, 1);
+    Tensor copy = mode == "r" ? Tensor() : Q;
+    for (int64_t i = 0, count = product(batch); i < count; ++i) {
+      lapack().geqrf(type, m, n, matrices.at(i), matrices.leading(), scales.at(i));
+    }
+    if (copy.defined()) {
+      int64_t given = columns < n ? columns : n;  // reflectors stand in the first k columns
+      copy.slice(-1, 0, given).copy_(R.slice(-1, 0, given));
+      Stack orthogonal(copy);
+      for (int64_t i = 0, count = product(batch); i < count; ++i) {
+        lapack().orgqr(type, m, columns, k, orthogonal.at(i), orthogonal.leading(), scales.at(i));
+      }
+    }
+  }
+  return {Q, R.slice(-2, 0, complete ? m : k).triu()};
+}
+
+}  // namespace lamella::native
