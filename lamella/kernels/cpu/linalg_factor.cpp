@@ -49,12 +49,13 @@ Tensor permutations(const Tensor& pivots, int64_t m, ScalarType dtype) {
   Dims batch(pivots.sizes());
   batch.pop_back();
   Tensor result = lamella::zeros(with_sizes(batch, m, m), dtype);
+  if (result.numel() == 0) return result;
   const auto* exchange = pivots.const_data_ptr<int32_t>();
   Tensor order = lamella::empty({m}, kLong);
   auto* p = order.mutable_data_ptr<int64_t>();
   Tensor columns = lamella::arange(m);
   Tensor stack = result.view({-1, m, m});
-  for (int64_t i = 0, k = pivots.size(-1); i < (m == 0 ? 0 : stack.size(0)); ++i) {
+  for (int64_t i = 0, k = pivots.size(-1); i < stack.size(0); ++i) {
     for (int64_t j = 0; j < m; ++j) p[j] = j;
     for (int64_t j = 0; j < k; ++j) std::swap(p[j], p[exchange[i * k + j] - 1]);
     stack.select(0, i).index_put_({order, columns}, lamella::ones({}, dtype));

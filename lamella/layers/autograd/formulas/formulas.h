@@ -6,4 +6,5 @@
 #pragma once
 #include "lamella/api/tensor_operators.h"
 #include "lamella/layers/autograd/formulas/indexing.h"
+#include "lamella/layers/autograd/formulas/linalg.h"
 #include "lamella/layers/autograd/formulas/views.h"

@@ -157,6 +157,17 @@ Tensor as_strided_scatter_source_backward(const Tensor& grad, IntArrayRef self_s
   return layouts.view.of(summed_in_cells(grad, layouts.self, layouts.cells));
 }
 
+Tensor as_strided_scatter_forward(const Tensor& self_t, const Tensor& self_p, const Tensor& src_t,
+                                  IntArrayRef size, IntArrayRef stride,
+                                  std::optional<int64_t> offset) {
+  Layouts layouts(self_p.sizes(), self_p.strides(), self_p.storage_offset(), size, stride, offset);
+  if (layouts.self.empty() || layouts.view.empty()) return self_t;
+  Tensor cells = self_t.new_zeros({layouts.cells});
+  layouts.self.of(cells).copy_(self_t);
+  layouts.view.of(cells).copy_(src_t);
+  return layouts.self.of(cells);
+}
+
 // ---- Splitting ----
 
 namespace {
@@ -203,6 +214,13 @@ Tensor unbind_backward(TensorList grads, int64_t dim) {
 }
 
 // ---- Copies ----
+
+Tensor zeros_for(const Tensor& grad, IntArrayRef sizes) {
+  return grad.new_zeros({}).expand(sizes);
+}
+Tensor copied_tangent(const Tensor& tangent, const Tensor& self) {
+  return to_copy_backward(tangent, self.options()).expand(self.sizes()).clone();
+}
 
 Tensor to_copy_backward(const Tensor& grad, const TensorOptions& options) {
   bool to_real = grad.is_complex() && !is_complex(options.dtype());

@@ -36,6 +36,11 @@ Tensor as_strided_scatter_source_backward(const Tensor& grad, IntArrayRef self_s
                                           IntArrayRef size, IntArrayRef stride,
                                           std::optional<int64_t> offset);
 
+// as_strided_scatter of the tangents, whatever layout that of self has.
+Tensor as_strided_scatter_forward(const Tensor& self_t, const Tensor& self_p, const Tensor& src_t,
+                                  IntArrayRef size, IntArrayRef stride,
+                                  std::optional<int64_t> offset);
+
 // Gradients of the parts of a tensor of `sizes`; undefined ones count as zeros. `options` are those
 // of the tensor.
 Tensor split_backward(TensorList grads, int64_t split_size, int64_t dim, IntArrayRef sizes,
@@ -44,6 +49,10 @@ Tensor split_with_sizes_backward(TensorList grads, IntArrayRef split_sizes, int6
                                  IntArrayRef sizes, const TensorOptions& options);
 Tensor unbind_backward(TensorList grads, int64_t dim);
 
+// Zeros of a shape, like `grad` in all else, that take no memory.
+Tensor zeros_for(const Tensor& grad, IntArrayRef sizes);
+// A tangent that was copied over a tensor like self.
+Tensor copied_tangent(const Tensor& tangent, const Tensor& self);
 // The gradient in the dtype and on the device that the copied tensor had.
 Tensor to_copy_backward(const Tensor& grad, const TensorOptions& options);
 
