@@ -149,28 +149,28 @@ class TableWriter {
         if (list) {
           return made("std::vector<ScalarType>", "_dtypes_", "detail::dtypes_in(" + places + ")");
         }
-        return made("ScalarType", "_dtype_", "detail::value_in<ScalarType>(" + places + ")");
+        return made("ScalarType", "_dtype_", "detail::dtype_in(" + places + ")");
       case Attribute::kDevice:
-        return made("Device", "_device_", "detail::value_in<Device>(" + places + ")");
+        return made("Device", "_device_", "detail::device_in(" + places + ")");
       case Attribute::kOptions:
         return made("TensorOptions", "_options_", "detail::options_in(" + places + ")");
       case Attribute::kLayout:
         return made("Layout", "_layout_", "detail::tensor_in(" + places + ").layout()");
       case Attribute::kDim:
-        return made("int64_t", "_dim_", "detail::value_in<int64_t>(" + places + ")");
+        return made("int64_t", "_dim_", "detail::int_in(" + places + ")");
       case Attribute::kNumel:
-        return made("int64_t", "_numel_", "detail::value_in<int64_t>(" + places + ")");
+        return made("int64_t", "_numel_", "detail::int_in(" + places + ")");
       case Attribute::kOffset:
-        return made("int64_t", "_offset_", "detail::value_in<int64_t>(" + places + ")");
+        return made("int64_t", "_offset_", "detail::int_in(" + places + ")");
       case Attribute::kGeometry:
         return made("TensorGeometry", "_geometry_", "detail::geometry_in(" + places + ")");
       case Attribute::kZeros:
         return {"", "detail::zeros_in(" + places + ")"};
       case Attribute::kDefined:
-        return made("bool", "_defined_", "detail::value_in<bool>(" + places + ")");
+        return made("bool", "_defined_", "detail::bool_in(" + places + ")");
       case Attribute::kCount:
         return made("size_t", "_count_",
-                    "static_cast<size_t>(detail::value_in<int64_t>(" + places + "))");
+                    "static_cast<size_t>(detail::int_in(" + places + "))");
     }
     return {};
   }
@@ -444,7 +444,7 @@ void emit_out_of_tree(const DerivativeModel& model, const EmitOptions& options, 
   for (const std::string& header : options.derivative_headers) {
     put(text, "#include \"", header, "\"\n");
   }
-  put(text, "\nnamespace {\n\nusing namespace ::lamella;\n");
+  put(text, "\nnamespace {\n\nusing namespace ::lamella;\nnamespace detail = ::lamella::detail;\n");
   std::map<std::string, std::string> rows;
   std::string bodies;
   for (const Derivative& entry : model.entries) {

@@ -1,6 +1,10 @@
 // What the derivatives written by lamella-gen are made of: they take out what was saved, and hand
 // back gradients and tangents. Usable from separately built libraries.
 #pragma once
+#include <array>
+#include <tuple>
+#include <utility>
+
 #include "lamella/abi/autograd.h"
 #include "lamella/api/basic_calls.h"
 
@@ -40,8 +44,7 @@ inline const Tensor& tensor_in(const lamella_value& value) {
   return *reinterpret_cast<const Tensor*>(value.tag == LAMELLA_TENSOR ? &value.as.tensor : &none);
 }
 
-// Any other value, as the C++ type of its argument. Lists are borrowed where T is a reference to
-// one.
+// Any other value, as the C++ type of its argument. Lists and texts stay with their owner.
 template <class T>
 T value_in(const lamella_value& value) {
   typename abi::Param<T>::Form form{};
@@ -51,9 +54,22 @@ T value_in(const lamella_value& value) {
   return std::move(holder.get());
 }
 
-// Sizes or strides; empty for those of an undefined tensor.
+// Attributes of a tensor. Those of an undefined one are NONE, and read as nothing: formulas look at
+// them only where the tensor is defined.
 inline IntArrayRef ints_in(const lamella_value& value) {
   return value.tag == LAMELLA_NONE ? IntArrayRef() : value_in<IntArrayRef>(value);
+}
+inline int64_t int_in(const lamella_value& value) {
+  return value.tag == LAMELLA_NONE ? 0 : value_in<int64_t>(value);
+}
+inline bool bool_in(const lamella_value& value) {
+  return value.tag != LAMELLA_NONE && value_in<bool>(value);
+}
+inline ScalarType dtype_in(const lamella_value& value) {
+  return value.tag == LAMELLA_NONE ? ScalarType::Undefined : value_in<ScalarType>(value);
+}
+inline Device device_in(const lamella_value& value) {
+  return value.tag == LAMELLA_NONE ? Device(DeviceType::CPU) : value_in<Device>(value);
 }
 // Those of each tensor of a list.
 inline std::vector<IntArrayRef> int_lists_in(const lamella_value& value) {
@@ -68,15 +84,16 @@ inline std::vector<ScalarType> dtypes_in(const lamella_value& value) {
   return dtypes;
 }
 inline TensorOptions options_in(const lamella_value& dtype, const lamella_value& device) {
-  return TensorOptions().dtype(value_in<ScalarType>(dtype)).device(value_in<Device>(device));
+  return TensorOptions().dtype(dtype_in(dtype)).device(device_in(device));
 }
 inline TensorGeometry geometry_in(const lamella_value& sizes, const lamella_value& strides,
                                   const lamella_value& offset) {
-  return {ints_in(sizes), ints_in(strides), value_in<int64_t>(offset)};
+  return {ints_in(sizes), ints_in(strides), int_in(offset)};
 }
 inline Tensor zeros_in(const lamella_value& sizes, const lamella_value& dtype,
                        const lamella_value& device) {
-  return zeros_of(ints_in(sizes), value_in<ScalarType>(dtype), value_in<Device>(device));
+  if (sizes.tag == LAMELLA_NONE) return Tensor();
+  return zeros_of(ints_in(sizes), dtype_in(dtype), device_in(device));
 }
 // Entry `dim` of sizes or strides; counts from the end if negative.
 inline int64_t entry_at(IntArrayRef list, int64_t dim) {

@@ -1,5 +1,6 @@
 // Library and the LAMELLA_LIBRARY macros: how operators are declared and kernels registered.
 #pragma once
+#include "lamella/abi/autograd.h"
 #include "lamella/dispatch/dispatcher.h"
 
 namespace lamella {
@@ -73,6 +74,15 @@ class Library final {
   template <class F>
   Library& impl(const char* name, DispatchKey key, F&& f) & {
     return implement(name, as_function(std::forward<F>(f)).with_key(key));
+  }
+  // How an operator is differentiated: see lamella_derivative. The table must live until the block
+  // ends. `file` and `line` say where it is declared, if not here.
+  Library& derivative(const char* name, const lamella_derivative* table, const char* file = nullptr,
+                      uint32_t line = 0) & {
+    detail::check(lamella_library_derivative(library_, name, table,
+                                             file != nullptr ? file : file_,
+                                             file != nullptr ? line : line_));
+    return *this;
   }
   // For all operators that have no kernel for the block's key. Namespace "_" only.
   template <class F>
