@@ -1,5 +1,5 @@
 # lamella_add_operators(TARGET target YAML file... [NAMESPACE ns] [TAGS file...] [METHODS]
-#                       [PYTHON_MODULE name])
+#                       [PYTHON_MODULE name] [DERIVATIVES file... [DERIVATIVES_HEADER header...]])
 #
 # Gives a library target the operators that YAML files declare. At build time lamella-gen writes,
 # and the target compiles, <target>/register.cpp: schemas and kernels, registered when the library
@@ -10,12 +10,16 @@
 #   <target>/tensor.h              with METHODS: ns::methods::Tensor, which has the method variants
 # NAMESPACE is for operators that name none; TAGS are further tag files. PYTHON_MODULE puts
 # <name>.py and <name>.pyi beside the library: importing it loads the library. With METHODS it adds
-# the method variants to lamella.Tensor.
+# the method variants to lamella.Tensor. DERIVATIVES are files like Lamella's ops/derivatives.yaml,
+# for operators of YAML; the target then compiles <target>/derivatives.cpp as well. Their formulas
+# see namespace lamella, the operators' namespaces, and what DERIVATIVES_HEADER declares: a header
+# as the target's sources would include it.
 
 include_guard(GLOBAL)
 
 function(lamella_add_operators)
-  cmake_parse_arguments(ARG "METHODS" "TARGET;NAMESPACE;PYTHON_MODULE" "YAML;TAGS" ${ARGN})
+  cmake_parse_arguments(ARG "METHODS" "TARGET;NAMESPACE;PYTHON_MODULE"
+                        "YAML;TAGS;DERIVATIVES;DERIVATIVES_HEADER" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "lamella_add_operators: unknown arguments ${ARG_UNPARSED_ARGUMENTS}")
   endif()
@@ -36,7 +40,7 @@ function(lamella_add_operators)
   set(dir "${CMAKE_CURRENT_BINARY_DIR}/${ARG_TARGET}_operators")
   set(stamp "${dir}/generated.stamp")
   set(inputs "")
-  foreach(file IN LISTS ARG_YAML ARG_TAGS)
+  foreach(file IN LISTS ARG_YAML ARG_TAGS ARG_DERIVATIVES)
     get_filename_component(file "${file}" ABSOLUTE)
     list(APPEND inputs "${file}")
   endforeach()
@@ -51,11 +55,22 @@ function(lamella_add_operators)
     get_filename_component(file "${file}" ABSOLUTE)
     list(APPEND arguments --tags "${file}")
   endforeach()
+  foreach(file IN LISTS ARG_DERIVATIVES)
+    get_filename_component(file "${file}" ABSOLUTE)
+    list(APPEND arguments --derivatives "${file}")
+  endforeach()
+  foreach(header IN LISTS ARG_DERIVATIVES_HEADER)
+    list(APPEND arguments --derivatives-header "${header}")
+  endforeach()
   if(ARG_METHODS)
     list(APPEND arguments --methods)
   endif()
   set(written "${dir}/${ARG_TARGET}/functions.h" "${dir}/${ARG_TARGET}/native_functions.h"
-              "${dir}/${ARG_TARGET}/structured_kernels.h" "${dir}/${ARG_TARGET}/register.cpp")
+              "${dir}/${ARG_TARGET}/structured_kernels.h")
+  set(sources "${dir}/${ARG_TARGET}/register.cpp")
+  if(ARG_DERIVATIVES)
+    list(APPEND sources "${dir}/${ARG_TARGET}/derivatives.cpp")
+  endif()
   if(ARG_METHODS)
     list(APPEND written "${dir}/${ARG_TARGET}/tensor.h")
   endif()
@@ -71,7 +86,7 @@ function(lamella_add_operators)
 
   add_custom_command(
     OUTPUT "${stamp}"
-    BYPRODUCTS ${written}
+    BYPRODUCTS ${written} ${sources}
     COMMAND ${CMAKE_COMMAND} -E make_directory "${dir}"
     COMMAND ${generator} ${arguments}
     DEPENDS ${inputs} ${generator}
@@ -79,8 +94,8 @@ function(lamella_add_operators)
     VERBATIM)
   add_custom_target(${ARG_TARGET}_operators DEPENDS "${stamp}")
   add_dependencies(${ARG_TARGET} ${ARG_TARGET}_operators)
-  set_source_files_properties("${dir}/${ARG_TARGET}/register.cpp" PROPERTIES GENERATED TRUE)
-  target_sources(${ARG_TARGET} PRIVATE "${dir}/${ARG_TARGET}/register.cpp")
+  set_source_files_properties(${sources} PROPERTIES GENERATED TRUE)
+  target_sources(${ARG_TARGET} PRIVATE ${sources})
   target_include_directories(${ARG_TARGET} PUBLIC $<BUILD_INTERFACE:${dir}>)
   # Its operators are found by name, so nothing else would make a linker keep the library.
   string(MAKE_C_IDENTIFIER ${ARG_TARGET} id)
@@ -89,6 +104,9 @@ function(lamella_add_operators)
     target_link_options(${ARG_TARGET} INTERFACE "LINKER:--no-as-needed")
   elseif(type STREQUAL "STATIC_LIBRARY")
     target_link_options(${ARG_TARGET} INTERFACE "LINKER:--undefined=lamella_operators_${id}")
+    if(ARG_DERIVATIVES)
+      target_link_options(${ARG_TARGET} INTERFACE "LINKER:--undefined=lamella_derivatives_${id}")
+    endif()
   endif()
   if(ARG_PYTHON_MODULE)
     add_custom_command(

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <set>
 
@@ -92,6 +93,13 @@ std::string identifier(std::string_view name) {
   std::string out(name);
   if (reserved.contains(name)) out += '_';
   return out;
+}
+
+std::string c_identifier(std::string name) {
+  for (char& c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  }
+  return name;
 }
 
 std::string operator_struct(const FunctionSchema& schema) {

@@ -31,6 +31,8 @@ std::string qualified(std::string text, const EmitOptions& options);
 
 // A name that C++ keeps for itself gets a `_`.
 std::string identifier(std::string_view name);
+// As string(MAKE_C_IDENTIFIER) of CMake does it.
+std::string c_identifier(std::string name);
 // add_Tensor, add__Tensor, add_out.
 std::string operator_struct(const FunctionSchema& schema);
 // C++ function: add, add_, add_out; see `free_function_name` in cpp.cpp for exceptions.

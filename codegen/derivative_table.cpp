@@ -273,6 +273,7 @@ class TableReader {
     for (Meaning& meaning : returns_meant()) meanings.push_back(std::move(meaning));
     names_ = {};
     scan(formula, meanings);
+    check_ambiguous(formula);
     std::vector<std::string> gradients = {"grad", "grads", "grad_input_mask"};
     for (const Argument& result : schema_.returns) {
       if (!result.name.empty()) gradients.push_back("grad_" + result.name);
@@ -304,6 +305,18 @@ class TableReader {
       } else if (name.text != "retain_variables") {
         unknown(formula, name, gradients);
       }
+    }
+  }
+
+  // An argument with the name of what formulas are given.
+  void check_ambiguous(const Formula& formula) {
+    for (const FormulaUse& use : formula.uses) {
+      const bool given = use.name == "grad" || use.name == "grads" || use.name == "grad_input_mask" ||
+                         use.name == "result";
+      if (!given || use.role != FormulaUse::Role::kArgument) continue;
+      report(formula.node->locate(use.begin),
+             "'" + use.name + "' could be the argument or what a formula is given; rename the "
+                              "argument in the declaration");
     }
   }
 

@@ -465,6 +465,8 @@ void emit_out_of_tree(const DerivativeModel& model, const EmitOptions& options, 
   for (const auto& [ns, lines] : rows) {
     put(text, "\nLAMELLA_LIBRARY_FRAGMENT(", ns, ", m) {\n", lines, "}\n");
   }
+  put(text, "\nextern \"C\" __attribute__((visibility(\"default\"))) void lamella_derivatives_",
+      c_identifier(options.target), "() {}\n");
   files[options.target + "/derivatives.cpp"] = text;
 }
 

@@ -5,7 +5,6 @@
 // devices than the CPU, and the count of writes.
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <map>
 #include <set>
 
@@ -435,14 +434,6 @@ class Registrations {
 std::string file_name(const EmitOptions& options) {
   const size_t slash = options.source.rfind('/');
   return slash == std::string::npos ? options.source : options.source.substr(slash + 1);
-}
-
-// As string(MAKE_C_IDENTIFIER) of CMake does it.
-std::string c_identifier(std::string name) {
-  for (char& c : name) {
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
-  }
-  return name;
 }
 
 std::string joined_tags(const NativeFunction& f) { return join(f.tags, ","); }
