@@ -1,7 +1,6 @@
 // Derivatives of linear algebra: systems of equations, inverses, determinants, Cholesky, LU.
 #include "lamella/layers/autograd/formulas/linalg.h"
 
-#include "lamella/abi/autograd.h"
 #include "lamella/api/functions.h"
 #include "lamella/api/tensor_operators.h"
 #include "lamella/layers/autograd/formulas/views.h"
@@ -9,9 +8,6 @@
 namespace lamella {
 
 namespace {
-
-// A backward that is recorded must be made of A itself; any other may use its factors.
-bool recording() { return (lamella_modes() & LAMELLA_MODE_NO_GRAD) == 0; }
 
 Tensor identity_like(const Tensor& A) { return lamella::eye(A.size(-1), A.options()); }
 // number * I for each matrix.
@@ -29,22 +25,9 @@ Tensor trace_of(const Tensor& matrices) { return matrices.diagonal(0, -2, -1).su
 // ---- Determinants ----
 
 Tensor det_backward(const Tensor& grad, const Tensor& A, const Tensor& LU, const Tensor& pivots) {
-  // grad * conj(det A) A^-H, which is finite for a singular A too.
   if (A.numel() == 0) return lamella::zeros_like(A);
-  if (recording()) {
-    Tensor det = lamella::linalg_det(A);
-    return solve_unchecked(adjoint_of(A), scaled_identity(grad.mul(conj_of(det)), A));
-  }
-  // Pivots of zero are moved a little, which changes the product of the two in the last place only.
-  Tensor diagonal = LU.diagonal(0, -2, -1);
-  double tiny = A.scalar_type() == kDouble || A.scalar_type() == kComplexDouble ? 1e-16 : 1e-8;
-  Tensor moved = diagonal.masked_fill(diagonal.eq(0), tiny);
-  Tensor stay = lamella::arange(1, pivots.size(-1) + 1, pivots.options());
-  Tensor sign = pivots.ne(stay).sum(-1).remainder(2).mul(-2).add(1).to(A.scalar_type());
-  Tensor det = moved.prod(-1).mul(sign);
-  Tensor factors = LU.diagonal_scatter(moved, 0, -2, -1);
-  return lamella::linalg_lu_solve(factors, pivots, scaled_identity(grad.mul(conj_of(det)), A), true,
-                                  true);
+  Tensor det = lamella::linalg_det(A);
+  return solve_unchecked(adjoint_of(A), scaled_identity(grad.mul(conj_of(det)), A));
 }
 Tensor det_forward(const Tensor& A_t, const Tensor& A_p, const Tensor& result) {
   return trace_of(solve_unchecked(A_p, A_t)).mul(result);
@@ -100,8 +83,7 @@ std::tuple<Tensor, Tensor> solve_backward(const Tensor& grad, const Tensor& A, c
                                           std::array<bool, 2> wanted) {
   bool vector = result.dim() < A.dim();
   Tensor G = columns_of(grad, vector);
-  Tensor grad_B = recording() ? lamella::linalg_solve(adjoint_of(A), G, left)
-                              : lamella::linalg_lu_solve(LU, pivots, G, left, true);
+  Tensor grad_B = lamella::linalg_solve(adjoint_of(A), G, left);
   Tensor grad_A = wanted[0] ? matrix_gradient(grad_B, columns_of(result, vector), left) : Tensor();
   return {grad_A, wanted[1] ? (vector ? grad_B.squeeze(-1) : grad_B) : Tensor()};
 }
