@@ -76,6 +76,8 @@ LAMELLA_PRIVATE_API NodePtr grad_fn(lamella_tensor* t);
 // The leaf's accumulation node, made when first asked for.
 LAMELLA_PRIVATE_API NodePtr leaf_node(lamella_tensor* t);
 
+// Makes the tensor an output of a node that has that output already.
+void attach(lamella_tensor* t, Edge edge);
 // Makes a fresh tensor output of the node (as its next output).
 LAMELLA_PRIVATE_API void set_history(lamella_tensor* t, const NodePtr& node);
 // The same for a tensor that was written in place: the base of a view gets a CopySlices node.

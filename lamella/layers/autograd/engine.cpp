@@ -1,0 +1,533 @@
+// Runs the backward graph: Note [The graph and its order] in node.h, Note [Two lanes] in engine.h.
+#include "lamella/layers/autograd/engine.h"
+
+#include <algorithm>
+#include <atomic>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "lamella/api/functions.h"
+#include "lamella/core/error.h"
+#include "lamella/layers/autograd/anomaly.h"
+#include "lamella/layers/autograd/mode.h"
+#include "lamella/layers/autograd/variable.h"
+
+namespace lamella::autograd {
+namespace {
+
+struct Callback {
+  void (*call)(void*);
+  void (*dispose)(void*);
+  void* context;
+};
+struct ThreadRuns {
+  std::vector<Callback> callbacks;
+};
+__thread Node* running __attribute__((tls_model("initial-exec"))) = nullptr;
+__thread int depth __attribute__((tls_model("initial-exec"))) = 0;
+__thread ThreadRuns* thread_runs __attribute__((tls_model("initial-exec"))) = nullptr;
+
+std::atomic<bool> fast_lane_taken{false};
+
+constexpr uint32_t kStack = 16;
+
+// A list on the stack where it is short, NULLs at first.
+template <class T>
+class ShortList {
+ public:
+  explicit ShortList(uint32_t n) : size_(n) {
+    if (LAMELLA_UNLIKELY(n > kStack)) data_ = new T[n];
+    for (uint32_t i = 0; i < n; ++i) data_[i] = T{};
+  }
+  ~ShortList() {
+    if (data_ != inline_) delete[] data_;
+  }
+  ShortList(const ShortList&) = delete;
+  T* data() { return data_; }
+  T& operator[](uint32_t i) { return data_[i]; }
+
+ private:
+  uint32_t size_;
+  T inline_[kStack];
+  T* data_ = inline_;
+};
+class GradList : public ShortList<lamella_tensor*> {
+ public:
+  explicit GradList(uint32_t n) : ShortList(n), count_(n) {}
+  ~GradList() {
+    for (uint32_t i = 0; i < count_; ++i) {
+      if ((*this)[i] != nullptr) detail::release((*this)[i]);
+    }
+  }
+
+ private:
+  uint32_t count_;
+};
+
+std::string shape_text(const OutputMeta& meta) {
+  return str(meta.sizes(), " ", static_cast<ScalarType>(meta.dtype));
+}
+
+}  // namespace
+
+Node* current_node() { return running; }
+bool in_backward() { return depth > 0; }
+void queue_callback(void (*call)(void*), void (*dispose)(void*), void* context) {
+  LAMELLA_CHECK(depth > 0, "queue_callback: expected a backward to be running on this thread");
+  if (thread_runs == nullptr) thread_runs = new ThreadRuns;
+  thread_runs->callbacks.push_back({call, dispose, context});
+}
+
+class Engine {
+ public:
+  Engine(const BackwardOptions& options) : options_(options) {
+    fast_ = !fast_lane_taken.exchange(true, std::memory_order_acquire);
+  }
+  ~Engine() {
+    // After an error, what still waits is dropped.
+    for (Node* node : heap_) {
+      drop(node);
+      node->release();
+    }
+    if (fast_) fast_lane_taken.store(false, std::memory_order_release);
+  }
+
+  // Held to the paths to these edges.
+  void restrict_to(const std::vector<Root>& roots, const std::vector<Edge>& inputs) {
+    restricted_ = true;
+    captures_.resize(inputs.size());
+    uint32_t lowest = ~uint32_t{0};
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (!inputs[i]) continue;
+      capture_of_[inputs[i].node.get()].push_back({inputs[i].input, i});
+      needed_.emplace(inputs[i].node.get(), true);
+      lowest = std::min(lowest, inputs[i].node->rank());
+    }
+    // A depth-first pass that leaves a node when all that it leads to is known.
+    std::vector<std::pair<Node*, uint32_t>> stack;
+    for (const Root& root : roots) {
+      if (root.edge) visit(root.edge.node.get(), lowest, stack);
+    }
+  }
+
+  lamella_status start(std::vector<Root>& roots) {
+    for (Root& root : roots) {
+      if (!root.edge) continue;
+      if (restricted_ && !wanted(root.edge.node.get())) continue;
+      lamella_status status = deliver(root.edge, root.grad.unsafe_release(), nullptr, 0);
+      if (status != LAMELLA_OK) return status;
+    }
+    return LAMELLA_OK;
+  }
+
+  lamella_status run() {
+    while (!heap_.empty()) {
+      std::pop_heap(heap_.begin(), heap_.end(), by_rank);
+      NodePtr node = NodePtr::adopt(heap_.back());
+      heap_.pop_back();
+      lamella_status status = run_node(node.get());
+      if (LAMELLA_UNLIKELY(status != LAMELLA_OK)) return status;
+    }
+    return LAMELLA_OK;
+  }
+
+  std::vector<TensorBase>& captures() { return captures_; }
+
+ private:
+  struct Capture {
+    uint32_t output;
+    size_t index;
+  };
+
+  static bool by_rank(const Node* a, const Node* b) { return a->rank_ < b->rank_; }
+
+  // ---- Gradients that wait ----
+
+  lamella_tensor** waiting(Node* node) {
+    uint32_t n = node->output_count_;
+    lamella_tensor*& slot = fast_ ? node->incoming_ : table_[node];
+    if (n <= 1) return &slot;
+    if (slot == nullptr) {
+      auto** block = new lamella_tensor*[n]();
+      slot = reinterpret_cast<lamella_tensor*>(block);
+    }
+    return reinterpret_cast<lamella_tensor**>(slot);
+  }
+  bool queued(Node* node) {
+    if (fast_) return node->queued_;
+    return queued_.count(node) != 0;
+  }
+  void set_queued(Node* node, bool on) {
+    if (fast_) {
+      node->queued_ = on;
+    } else if (on) {
+      queued_.insert(node);
+    } else {
+      queued_.erase(node);
+    }
+  }
+  // Moves what waits for a node out.
+  void take(Node* node, lamella_tensor** grads) {
+    uint32_t n = node->output_count_;
+    lamella_tensor** from = waiting(node);
+    for (uint32_t i = 0; i < n; ++i) grads[i] = std::exchange(from[i], nullptr);
+    if (n > 1) {
+      delete[] from;
+      if (fast_) node->incoming_ = nullptr;
+    }
+    if (!fast_) table_.erase(node);
+    set_queued(node, false);
+  }
+  void drop(Node* node) {
+    GradList grads(std::max<uint32_t>(node->output_count_, 1));
+    take(node, grads.data());
+  }
+
+  // ---- Delivery ----
+
+  // Brings a gradient into the form that an output has: summed to its shape, cast to its dtype.
+  // Takes `grad` over, also on failure.
+  lamella_status validate(const OutputMeta& meta, lamella_tensor** grad, const Node* from,
+                          uint32_t index, const Node* to) {
+    lamella_tensor* g = *grad;
+    if (LAMELLA_LIKELY(meta.fits(g)) || meta.ndim < 0) return LAMELLA_OK;
+    *grad = nullptr;
+    try {
+      Tensor fixed{TensorBase::adopt(g)};
+      std::string who = from != nullptr ? from->name() : std::string("backward");
+      auto dtype = static_cast<ScalarType>(meta.dtype);
+      LAMELLA_CHECK(static_cast<uint8_t>(fixed.device().type()) == meta.device_type, who,
+                    ": expected gradient ", index, " on ",
+                    Device(static_cast<DeviceType>(meta.device_type), meta.device_index), ", got one on ",
+                    fixed.device());
+      if (!fixed.sizes().equals(meta.sizes())) {
+        LAMELLA_CHECK(expandable(meta.sizes(), fixed.sizes()), who, ": expected gradient ", index,
+                      " of shape ", meta.sizes(), ", got ", fixed.sizes());
+        fixed = sum_to(fixed, meta.sizes());
+      }
+      if (fixed.scalar_type() != dtype) {
+        LAMELLA_CHECK(is_floating_point(fixed.scalar_type()) || is_complex(fixed.scalar_type()), who,
+                      ": expected gradient ", index, " of a floating-point or complex dtype, got ",
+                      fixed.scalar_type());
+        if (fixed.is_complex() && !is_complex(dtype)) fixed = fixed.real();
+        if (fixed.scalar_type() != dtype) fixed = fixed.to(dtype);
+      }
+      *grad = fixed.unsafe_release();
+      return LAMELLA_OK;
+    } catch (...) {
+      return detail::status_of_current_exception();
+    }
+  }
+  static bool expandable(IntArrayRef small, IntArrayRef large) {
+    if (small.size() > large.size()) return false;
+    size_t lead = large.size() - small.size();
+    for (size_t d = 0; d < small.size(); ++d) {
+      if (small[d] != 1 && small[d] != large[lead + d]) return false;
+    }
+    return true;
+  }
+  static Tensor sum_to(const Tensor& grad, IntArrayRef sizes) {
+    IntArrayRef have = grad.sizes();
+    size_t lead = have.size() - sizes.size();
+    std::vector<int64_t> dims;
+    for (size_t d = 0; d < have.size(); ++d) {
+      if (d < lead || (sizes[d - lead] == 1 && have[d] != 1)) dims.push_back(static_cast<int64_t>(d));
+    }
+    Tensor sum = dims.empty() ? grad : grad.sum(dims, true);
+    return lead == 0 ? sum : sum.reshape(sizes);
+  }
+
+  // Takes `grad` (may be NULL: no gradient) over.
+  lamella_status deliver(const Edge& edge, lamella_tensor* grad, const Node* from, uint32_t index) {
+    Node* to = edge.node.get();
+    if (grad != nullptr) {
+      lamella_status status = validate(to->output(edge.input), &grad, from, index, to);
+      if (LAMELLA_UNLIKELY(status != LAMELLA_OK)) return status;
+    }
+    if (LAMELLA_LIKELY(!restricted_) && to->is_leaf() && to->extras_or_null() == nullptr) {
+      if (grad == nullptr) return LAMELLA_OK;
+      return static_cast<LeafNode*>(to)->accumulate(TensorBase::adopt(grad));
+    }
+    bool was_queued = queued(to);
+    lamella_tensor*& slot = waiting(to)[edge.input];
+    if (slot == nullptr) {
+      slot = grad;
+    } else if (grad != nullptr) {
+      lamella_status status = add_to(slot, grad);
+      if (LAMELLA_UNLIKELY(status != LAMELLA_OK)) return status;
+    }
+    if (!was_queued) {
+      set_queued(to, true);
+      to->retain();
+      heap_.push_back(to);
+      std::push_heap(heap_.begin(), heap_.end(), by_rank);
+    }
+    return LAMELLA_OK;
+  }
+  // Takes `grad` over. The sum goes into the memory of one that nobody else holds.
+  lamella_status add_to(lamella_tensor*& slot, lamella_tensor* grad) {
+    try {
+      Tensor sum{TensorBase::adopt(std::exchange(slot, nullptr))};
+      Tensor other{TensorBase::adopt(grad)};
+      if (!grad_enabled() && sole_owner(sum.impl())) {
+        sum.add_(other);
+      } else if (!grad_enabled() && sole_owner(other.impl())) {
+        other.add_(sum);
+        sum = other;
+      } else {
+        sum = sum + other;
+      }
+      slot = sum.unsafe_release();
+      return LAMELLA_OK;
+    } catch (...) {
+      return detail::status_of_current_exception();
+    }
+  }
+  static bool sole_owner(const lamella_tensor* t) {
+    const auto* impl = static_cast<const TensorImpl*>(t);
+    return t->references == 1 && impl->base == nullptr && (t->flags & LAMELLA_TENSOR_DENSE) != 0 &&
+           t->storage != nullptr &&
+           __atomic_load_n(&t->storage->references, __ATOMIC_ACQUIRE) == 1;
+  }
+
+  // ---- Nodes ----
+
+  lamella_status run_node(Node* node) {
+    GradList grads(std::max<uint32_t>(node->output_count_, 1));
+    take(node, grads.data());
+    NodeExtras* extras = node->extras_or_null();
+    if (LAMELLA_UNLIKELY(extras != nullptr)) {
+      lamella_status status = before(node, *extras, grads.data());
+      if (status != LAMELLA_OK) return status;
+    }
+    if (LAMELLA_UNLIKELY(restricted_) && !capture(node, grads.data())) return LAMELLA_OK;
+    uint32_t n = node->edge_count_;
+    if (n == 0 && !node->is_leaf() && !runs_without_edges(node)) return LAMELLA_OK;
+    GradList results(std::max<uint32_t>(n, 1));
+    Node* outer = std::exchange(running, node);
+    lamella_status status = node->apply(grads.data(), results.data());
+    running = outer;
+    if (LAMELLA_UNLIKELY(status != LAMELLA_OK)) return failed(node, status);
+    if (LAMELLA_LIKELY(!options_.retain_graph)) node->release_saved();
+    if (LAMELLA_UNLIKELY(extras != nullptr) && !extras->post_hooks.empty()) {
+      for (auto& [id, hook] : extras->post_hooks) {
+        status = hook->run(results.data(), n, grads.data(), node->output_count_);
+        if (status != LAMELLA_OK) return status;
+      }
+    }
+    if (LAMELLA_UNLIKELY((lamella_thread.modes & (LAMELLA_MODE_ANOMALY | LAMELLA_MODE_NO_NAN_CHECK)) ==
+                         LAMELLA_MODE_ANOMALY)) {
+      status = check_nan(node, results.data());
+      if (status != LAMELLA_OK) return failed(node, status);
+    }
+    for (uint32_t i = 0; i < n; ++i) {
+      const Edge& edge = node->edges_[i];
+      if (!edge || (restricted_ && !wanted(edge.node.get()))) continue;
+      status = deliver(edge, std::exchange(results[i], nullptr), node, i);
+      if (LAMELLA_UNLIKELY(status != LAMELLA_OK)) return failed(node, status);
+    }
+    return LAMELLA_OK;
+  }
+  // Nodes of no table (custom functions) run for their own sake.
+  static bool runs_without_edges(const Node*) { return true; }
+
+  // Tensor hooks, node hooks, retained grads.
+  lamella_status before(Node* node, NodeExtras& extras, lamella_tensor** grads) {
+    // By index: a hook may add or remove hooks.
+    for (size_t i = 0; i < extras.tensor_hooks.size(); ++i) {
+      Hook hook = extras.tensor_hooks[i];
+      lamella_tensor* g = grads[hook.output];
+      if (g == nullptr) continue;
+      lamella_tensor* replacement = nullptr;
+      lamella_status status = hook.tensor.call(hook.tensor.context, g, &replacement);
+      if (status != LAMELLA_OK) return status;
+      if (replacement != nullptr) {
+        detail::release(g);
+        grads[hook.output] = replacement;
+      }
+    }
+    for (auto& [id, hook] : extras.pre_hooks) {
+      lamella_status status = hook->run(grads, node->output_count_, nullptr, 0);
+      if (status != LAMELLA_OK) return status;
+    }
+    if (options_.accumulate) {
+      for (auto& [output, weak] : extras.retained) {
+        TensorBase t = weak.lock();
+        if (!t.defined() || grads[output] == nullptr) continue;
+        if (restricted_ && !captured_here(node, output)) continue;
+        try {
+          Tensor g{TensorBase::borrow(grads[output])};
+          TensorBase old = grad(t.impl());
+          set_grad(t.impl(), old.defined() ? static_cast<TensorBase>(Tensor(old) + g)
+                                           : static_cast<TensorBase>(g.clone()));
+        } catch (...) {
+          return detail::status_of_current_exception();
+        }
+      }
+    }
+    return LAMELLA_OK;
+  }
+  bool captured_here(Node* node, uint32_t output) {
+    auto found = capture_of_.find(node);
+    if (found == capture_of_.end()) return false;
+    for (const Capture& one : found->second) {
+      if (one.output == output) return true;
+    }
+    return false;
+  }
+
+  // Takes the gradients that were asked for. Returns whether the node has to run as well.
+  bool capture(Node* node, lamella_tensor** grads) {
+    auto found = capture_of_.find(node);
+    if (found == capture_of_.end()) return true;
+    if (options_.accumulate) {
+      if (!node->is_leaf()) return leads_on(node);
+      return true;
+    }
+    for (const Capture& one : found->second) {
+      captures_[one.index] = TensorBase::borrow(grads[one.output]);
+    }
+    return !node->is_leaf() && leads_on(node);
+  }
+  bool leads_on(Node* node) {
+    for (uint32_t i = 0; i < node->edge_count_; ++i) {
+      if (node->edges_[i] && wanted(node->edges_[i].node.get())) return true;
+    }
+    return false;
+  }
+
+  lamella_status check_nan(Node* node, lamella_tensor** results) {
+    try {
+      for (uint32_t i = 0; i < node->edge_count_; ++i) {
+        if (results[i] == nullptr) continue;
+        GradGuard no_grad(false);
+        Tensor t{TensorBase::borrow(results[i])};
+        LAMELLA_CHECK(!t.isnan().any().item().to<bool>(), node->name(),
+                      ": returned NaN as gradient ", i);
+      }
+      return LAMELLA_OK;
+    } catch (...) {
+      return detail::status_of_current_exception();
+    }
+  }
+  // Adds to the error where the node was recorded.
+  lamella_status failed(Node* node, lamella_status status) {
+    NodeExtras* extras = node->extras_or_null();
+    if (extras == nullptr || extras->anomaly == nullptr || anomaly_hooks().describe == nullptr) return status;
+    if (status == LAMELLA_FOREIGN_ERROR || told_) return status;
+    told_ = true;
+    std::string text = lamella_error_text();
+    text += "\n  " + node->name() + " was recorded here:\n";
+    anomaly_hooks().describe(extras->anomaly, &text);
+    for (Node* parent = extras->anomaly_parent.get(); parent != nullptr;) {
+      NodeExtras* more = parent->extras_or_null();
+      if (more == nullptr || more->anomaly == nullptr) break;
+      text += "\n  in the backward of " + parent->name() + ", which was recorded here:\n";
+      anomaly_hooks().describe(more->anomaly, &text);
+      parent = more->anomaly_parent.get();
+    }
+    return lamella_fail(status, text.data(), text.size());
+  }
+
+  // ---- Paths to inputs ----
+
+  bool wanted(Node* node) {
+    auto found = needed_.find(node);
+    return found != needed_.end() && found->second;
+  }
+  void visit(Node* root, uint32_t lowest, std::vector<std::pair<Node*, uint32_t>>& stack) {
+    if (!visited_.insert(root).second) return;
+    stack.push_back({root, 0});
+    while (!stack.empty()) {
+      auto& [node, next] = stack.back();
+      if (next < node->edge_count_) {
+        const Edge& edge = node->edges_[next++];
+        if (!edge) continue;
+        Node* child = edge.node.get();
+        if (child->rank_ >= lowest && visited_.insert(child).second) stack.push_back({child, 0});
+        continue;
+      }
+      bool leads = wanted(node);
+      for (uint32_t i = 0; i < node->edge_count_ && !leads; ++i) {
+        leads = node->edges_[i] && wanted(node->edges_[i].node.get());
+      }
+      if (leads) needed_[node] = true;
+      stack.pop_back();
+    }
+  }
+
+  BackwardOptions options_;
+  bool fast_;
+  bool restricted_ = false;
+  bool told_ = false;
+  std::vector<Node*> heap_;  // owned references
+  std::unordered_map<Node*, lamella_tensor*> table_;
+  std::unordered_set<Node*> queued_;
+  std::unordered_map<Node*, bool> needed_;
+  std::unordered_set<Node*> visited_;
+  std::unordered_map<Node*, std::vector<Capture>> capture_of_;
+  std::vector<TensorBase> captures_;
+};
+
+namespace {
+
+struct DepthGuard {
+  DepthGuard() { ++depth; }
+  ~DepthGuard() { --depth; }
+};
+
+// Runs what was queued; once, by the outermost run.
+lamella_status run_callbacks(bool call) {
+  if (depth != 1 || thread_runs == nullptr) return LAMELLA_OK;
+  std::unique_ptr<ThreadRuns> runs(std::exchange(thread_runs, nullptr));
+  lamella_status status = LAMELLA_OK;
+  for (Callback& one : runs->callbacks) {
+    if (call && status == LAMELLA_OK) {
+      try {
+        one.call(one.context);
+      } catch (...) {
+        status = detail::status_of_current_exception();
+      }
+    }
+    if (one.dispose != nullptr) one.dispose(one.context);
+  }
+  return status;
+}
+
+}  // namespace
+
+lamella_status run_backward(std::vector<Root> roots, const std::vector<Edge>& inputs,
+                            const BackwardOptions& options, std::vector<TensorBase>* results) {
+  try {
+    DepthGuard guard;
+    // The backward runs as its own caller would, not below whatever layer started it.
+    constexpr uint64_t below = autograd_dispatch_keyset.raw_repr();
+    uint64_t excluded = lamella_thread.excluded;
+    lamella_thread.excluded &= ~below;
+    lamella_status status;
+    {
+      ModeGuard modes(LAMELLA_MODE_NO_GRAD | LAMELLA_MODE_SAVED_HOOKS,
+                      (options.create_graph ? 0 : LAMELLA_MODE_NO_GRAD) |
+                          (lamella_thread.modes & LAMELLA_MODE_SAVED_HOOKS));
+      Engine engine(options);
+      if (!inputs.empty()) engine.restrict_to(roots, inputs);
+      status = engine.start(roots);
+      roots.clear();
+      if (status == LAMELLA_OK) status = engine.run();
+      if (status == LAMELLA_OK && results != nullptr) {
+        *results = std::move(engine.captures());
+      }
+    }
+    lamella_thread.excluded = excluded;
+    if (status != LAMELLA_OK) {
+      std::string text = status == LAMELLA_FOREIGN_ERROR ? std::string() : lamella_error_text();
+      run_callbacks(false);
+      return status == LAMELLA_FOREIGN_ERROR ? status : lamella_fail(status, text.data(), text.size());
+    }
+    return run_callbacks(true);
+  } catch (...) {
+    return detail::status_of_current_exception();
+  }
+}
+
+}  // namespace lamella::autograd

@@ -1,0 +1,276 @@
+// Forward mode: tangents of the results of a call.
+//
+// Note [Tangents]
+//   Formulas see the arguments as they were before the call, and run with tangents switched off, so
+//   that they compute with the primal values. Gradients stay as they are: a tangent may itself be
+//   differentiated. A result that is a view gets a view of the tangent; one that was written in
+//   place has its tangent written in place, so that views of both stay in step.
+#include "lamella/api/functions.h"
+#include "lamella/core/error.h"
+#include "lamella/layers/autograd/mode.h"
+#include "lamella/layers/autograd/record.h"
+#include "lamella/layers/autograd/variable.h"
+
+namespace lamella::autograd {
+namespace {
+
+template <class F>
+void each_tensor(const lamella_value& value, F&& f) {
+  if (value.tag == LAMELLA_TENSOR) {
+    f(value.as.tensor);
+  } else if (value.tag == LAMELLA_TENSOR_LIST) {
+    auto* list = static_cast<lamella_tensor* const*>(value.as.pointer);
+    for (uint32_t i = 0; i < value.size; ++i) f(list[i]);
+  } else if (value.tag == LAMELLA_NONE) {
+    f(static_cast<lamella_tensor*>(nullptr));
+  }
+}
+
+bool is_differentiable_dtype(const lamella_tensor* t) {
+  auto dtype = static_cast<ScalarType>(t->scalar_type);
+  return is_floating_point(dtype) || is_complex(dtype);
+}
+
+// Takes tangents off for as long as it lives; autograd keys as outside of the recorded call.
+struct WithoutTangents {
+  uint64_t excluded = std::exchange(lamella_thread.excluded, lamella_thread.excluded | kTangentBits);
+  ~WithoutTangents() { lamella_thread.excluded = excluded; }
+};
+
+Tensor zeros_like_of(lamella_tensor* t) {
+  return Tensor(TensorBase::borrow(t)).detach().zeros_like();
+}
+
+// Gives a result its tangent, in place where it was written.
+void assign(lamella_tensor* t, Tensor value, bool written) {
+  if (!value.defined()) {
+    // A write without a tangent leaves none, through whatever view.
+    if (written) {
+      if (TensorBase there = tangent(t); there.defined()) Tensor(there).zero_();
+    }
+    return;
+  }
+  auto* impl = static_cast<TensorImpl*>(t);
+  IntArrayRef sizes(t->sizes, static_cast<size_t>(t->ndim));
+  if (!value.sizes().equals(sizes)) value = value.expand(sizes);
+  auto dtype = static_cast<ScalarType>(t->scalar_type);
+  if (value.scalar_type() != dtype) {
+    if (value.is_complex() && !is_complex(dtype)) value = value.real();
+    value = value.to(dtype);
+  }
+  if (written) {
+    TensorBase there = tangent(t);
+    if (there.defined()) {
+      if (!there.is_same(value)) Tensor(there).copy_(value);
+      return;
+    }
+    if (impl->base != nullptr) {
+      // The base takes part from now on.
+      TensorBase whole = tangent(impl->base);
+      if (!whole.defined()) {
+        const lamella_tensor* b = impl->base;
+        auto n = static_cast<size_t>(b->ndim);
+        Tensor zeros{make_empty_strided({b->sizes, n}, {b->strides, n}, dtype, value.device())};
+        zeros.zero_();
+        set_tangent(impl->base, zeros);
+        whole = zeros;
+      }
+      Tensor part = Tensor(whole).as_strided(
+          sizes, {t->strides, static_cast<size_t>(t->ndim)},
+          t->storage_offset - impl->base->storage_offset + whole.storage_offset());
+      part.copy_(value);
+      set_tangent(t, part);
+      return;
+    }
+  }
+  set_tangent(t, value);
+}
+
+struct Call {
+  const Plan* plan;
+  const lamella_operator* op;
+  const lamella_value* originals;
+  lamella_value* returns;
+  std::vector<uint32_t> first;
+  std::vector<Tensor> tangents;  // by slot and entry; undefined: none
+  uint64_t with = 0;             // slots that have one
+};
+
+// The operator applied to the tangents; zeros stand for those that are missing.
+std::vector<Tensor> linear(const Call& call, bool in_place) {
+  std::vector<lamella_value> arguments(call.originals, call.originals + call.op->argument_count);
+  std::vector<Tensor> holder;
+  std::vector<std::vector<lamella_tensor*>> lists;
+  for (size_t s = 0; s < call.plan->slots.size(); ++s) {
+    const SlotPlan& slot = call.plan->slots[s];
+    lamella_value& value = arguments[slot.argument];
+    std::vector<lamella_tensor*> entries;
+    uint32_t i = call.first[s];
+    each_tensor(call.originals[slot.argument], [&](lamella_tensor* t) {
+      Tensor tangent = call.tangents[i++];
+      if (!tangent.defined() && t != nullptr) tangent = zeros_like_of(t);
+      entries.push_back(tangent.impl());
+      holder.push_back(tangent);
+    });
+    if (slot.is_list) {
+      lists.push_back(std::move(entries));
+      value.as.pointer = lists.back().data();
+      value.flags = 0;
+    } else if (value.tag == LAMELLA_TENSOR) {
+      value.as.tensor = entries[0];
+    }
+  }
+  std::vector<lamella_value> returns(call.op->return_count + 1);
+  detail::check(lamella_call_boxed(call.op, arguments.data(), call.op->argument_count,
+                                   returns.data(), call.op->return_count));
+  std::vector<Tensor> results;
+  for (uint32_t r = 0; r < call.op->return_count; ++r) {
+    IValue owner = IValue::adopt(returns[r]);
+    if (!call.plan->returns[r].is_tensor) {
+      results.emplace_back();
+      continue;
+    }
+    each_tensor(owner.value(), [&](lamella_tensor* t) { results.emplace_back(TensorBase::borrow(t)); });
+  }
+  return results;
+}
+
+// conj(backward(conj(tangent))), summed over the slots.
+Tensor elementwise(const Call& call, const lamella_derivative* d) {
+  std::vector<Saved> saved(d->saved_count);
+  std::vector<lamella_value> values(d->saved_count + 1);
+  for (uint32_t k = 0; k < d->saved_count; ++k) {
+    const lamella_saved& one = d->saved[k];
+    if ((one.used_by & call.with) == 0) continue;
+    const lamella_value& from = one.is_return ? call.returns[one.index] : call.originals[one.index];
+    keep(from, one.what, -1, &saved[k]);
+    if (one.what == LAMELLA_SAVE_VALUE) {
+      values[k] = from;
+    } else {
+      values[k] = saved[k].value;
+    }
+  }
+  Tensor sum;
+  for (size_t s = 0; s < call.plan->slots.size(); ++s) {
+    if (((call.with >> s) & 1) == 0) continue;
+    const Tensor& tangent = call.tangents[call.first[s]];
+    Tensor in = tangent.is_complex() ? tangent.conj_physical() : tangent;
+    std::vector<lamella_tensor*> results(call.first.back() + 1, nullptr);
+    lamella_tensor* grad = in.impl();
+    lamella_backward b{};
+    b.saved = values.data();
+    b.grads = &grad;
+    b.grad_count = 1;
+    b.slot_count = d->slot_count;
+    b.needs = uint64_t{1} << s;
+    b.first = call.first.data();
+    b.results = results.data();
+    lamella_status status = d->backward(&b);
+    Tensor part{TensorBase::adopt(std::exchange(results[call.first[s]], nullptr))};
+    for (lamella_tensor* other : results) {
+      if (other != nullptr) detail::release(other);
+    }
+    detail::check(status);
+    if (!part.defined()) continue;
+    if (part.is_complex()) part = part.conj_physical();
+    sum = sum.defined() ? sum + part : part;
+  }
+  return sum;
+}
+
+}  // namespace
+
+bool has_tangent(const Plan* plan, const lamella_value* arguments) {
+  bool any = false;
+  for (const SlotPlan& slot : plan->slots) {
+    each_tensor(arguments[slot.argument], [&](lamella_tensor* t) {
+      any |= t != nullptr && (t->flags & LAMELLA_TENSOR_TANGENT) != 0;
+    });
+  }
+  for (uint16_t i : plan->written) {
+    each_tensor(arguments[i], [&](lamella_tensor* t) {
+      any |= t != nullptr && (t->flags & LAMELLA_TENSOR_TANGENT) != 0;
+    });
+  }
+  return any;
+}
+
+lamella_status propagate_tangents(const Plan* plan, const lamella_operator* op,
+                                  const lamella_value* originals, const lamella_value*,
+                                  lamella_value* returns) {
+  try {
+    const lamella_derivative* d = plan->derivative.load(std::memory_order_acquire);
+    bool any_differentiable = false;
+    for (size_t r = 0; r < plan->returns.size(); ++r) {
+      if (!plan->returns[r].differentiable) continue;
+      each_tensor(returns[r], [&](lamella_tensor* t) {
+        any_differentiable |= t != nullptr && is_differentiable_dtype(t);
+      });
+    }
+    if (!any_differentiable) return LAMELLA_OK;
+    Call call{plan, op, originals, returns, {}, {}, 0};
+    for (size_t s = 0; s < plan->slots.size(); ++s) {
+      call.first.push_back(static_cast<uint32_t>(call.tangents.size()));
+      each_tensor(originals[plan->slots[s].argument], [&](lamella_tensor* t) {
+        Tensor one;
+        if (t != nullptr) one = Tensor(tangent(t));
+        if (one.defined()) call.with |= uint64_t{1} << s;
+        call.tangents.push_back(std::move(one));
+      });
+    }
+    call.first.push_back(static_cast<uint32_t>(call.tangents.size()));
+
+    WithoutTangents guard;
+    std::vector<Tensor> results;
+    if (call.with == 0) {
+      // Only what is written has one.
+    } else if (d != nullptr && (d->flags & LAMELLA_FORWARD_LINEAR) != 0) {
+      results = linear(call, !plan->written.empty());
+    } else if (d != nullptr && (d->flags & LAMELLA_FORWARD_ELEMENTWISE) != 0) {
+      results.push_back(elementwise(call, d));
+    } else {
+      if (d == nullptr || d->forward == nullptr) {
+        throw NotImplementedError(
+            str(plan->op->full_name(), ": has no forward-mode derivative (the operator was "
+                "registered at ", plan->where, ")"));
+      }
+      size_t count = 0;
+      for (size_t r = 0; r < plan->returns.size(); ++r) {
+        count += plan->returns[r].is_list ? returns[r].size : 1;
+      }
+      std::vector<lamella_tensor*> raw(count + 1, nullptr);
+      std::vector<lamella_tensor*> tangents;
+      for (const Tensor& one : call.tangents) tangents.push_back(one.impl());
+      lamella_forward f{};
+      f.arguments = originals;
+      f.returns = returns;
+      f.tangents = tangents.data();
+      f.first = call.first.data();
+      f.slot_count = static_cast<uint32_t>(plan->slots.size());
+      f.return_count = static_cast<uint32_t>(count);
+      f.results = raw.data();
+      lamella_status status = d->forward(&f);
+      for (size_t i = 0; i < count; ++i) results.emplace_back(TensorBase::adopt(raw[i]));
+      detail::check(status);
+    }
+    size_t next = 0;
+    for (size_t r = 0; r < plan->returns.size(); ++r) {
+      const ReturnPlan& what = plan->returns[r];
+      if (!what.is_tensor) {
+        ++next;
+        continue;
+      }
+      each_tensor(returns[r], [&](lamella_tensor* t) {
+        Tensor value = next < results.size() ? results[next] : Tensor();
+        ++next;
+        if (t == nullptr || !what.differentiable || !is_differentiable_dtype(t)) return;
+        assign(t, std::move(value), what.written >= 0);
+      });
+    }
+    return LAMELLA_OK;
+  } catch (...) {
+    return detail::status_of_current_exception();
+  }
+}
+
+}  // namespace lamella::autograd

@@ -1,0 +1,208 @@
+// In-place writes and views: whom a write concerns, and what its gradient is.
+#include <mutex>
+
+#include "lamella/api/functions.h"
+#include "lamella/core/error.h"
+#include "lamella/layers/autograd/mode.h"
+#include "lamella/layers/autograd/variable.h"
+
+namespace lamella::autograd {
+namespace {
+
+std::vector<int64_t> list_of(const int64_t* values, int32_t n) { return {values, values + n}; }
+
+// Shape, strides and offset of a tensor, in elements of its own dtype.
+struct Geometry {
+  std::vector<int64_t> sizes, strides;
+  int64_t offset;
+  ScalarType dtype;
+  explicit Geometry(const lamella_tensor* t)
+      : sizes(list_of(t->sizes, t->ndim)),
+        strides(list_of(t->strides, t->ndim)),
+        offset(t->storage_offset),
+        dtype(static_cast<ScalarType>(t->scalar_type)) {}
+};
+
+// The memory of a dense `base`, seen with the dtype of a view: real views of complex tensors and
+// the reverse. Recorded as the operators that it is made of.
+Tensor as_dtype(const Tensor& base, ScalarType dtype) {
+  if (base.scalar_type() == dtype) return base;
+  if (base.is_complex()) return base.view_as_real();
+  return base.as_strided({base.numel() / 2, 2}, {2, 1}, base.storage_offset()).view_as_complex();
+}
+int64_t offset_in(ScalarType dtype, const Geometry& base) {
+  if (base.dtype == dtype) return base.offset;
+  return is_complex(base.dtype) ? base.offset * 2 : base.offset / 2;
+}
+
+// The gradient of a base that was written through a view: what the write did not touch keeps its
+// gradient; the written part goes through the node of the write.
+class CopySlices final : public Node {
+ public:
+  CopySlices(lamella_tensor* base, const lamella_tensor* view, Edge before, NodePtr write,
+             int write_edge)
+      : Node(nullptr, 0), base_(base), view_(view), write_(std::move(write)),
+        write_edge_(write_edge), edges_(1 + write_->edge_count()) {
+    place_edges(edges_.data(), static_cast<uint32_t>(edges_.size()));
+    set_edge(0, std::move(before));
+    for (uint32_t i = 0; i < write_->edge_count(); ++i) {
+      if (static_cast<int>(i) != write_edge_) set_edge(i + 1, write_->edge(i));
+    }
+  }
+  std::string name() const override { return "CopySlices"; }
+  void release_saved() noexcept override { write_->release_saved(); }
+  lamella_status apply(lamella_tensor* const* grads, lamella_tensor** results) override {
+    if (grads[0] == nullptr) return LAMELLA_OK;
+    std::vector<lamella_tensor*> inner(write_->edge_count(), nullptr);
+    lamella_status status = LAMELLA_OK;
+    try {
+      Tensor grad{TensorBase::borrow(grads[0])};
+      Tensor whole{make_empty_strided(base_.sizes, base_.strides, grad.scalar_type(), grad.device())};
+      whole.copy_(grad);
+      int64_t offset = view_.offset - offset_in(view_.dtype, base_);
+      Tensor slice = as_dtype(whole, view_.dtype).as_strided(view_.sizes, view_.strides, offset);
+      Tensor slice_grad = slice.clone();
+      lamella_tensor* in = slice_grad.impl();
+      status = write_->apply(&in, inner.data());
+      if (status == LAMELLA_OK) {
+        Tensor written;
+        if (write_edge_ >= 0) {
+          written = Tensor{TensorBase::adopt(std::exchange(inner[static_cast<size_t>(write_edge_)], nullptr))};
+        }
+        if (needs(0)) {
+          if (written.defined()) {
+            slice.copy_(written);
+          } else {
+            slice.zero_();
+          }
+          results[0] = whole.unsafe_release();
+        }
+        for (size_t i = 0; i < inner.size(); ++i) results[i + 1] = std::exchange(inner[i], nullptr);
+      }
+    } catch (...) {
+      status = detail::status_of_current_exception();
+    }
+    for (lamella_tensor* one : inner) {
+      if (one != nullptr) detail::release(one);
+    }
+    return status;
+  }
+
+ protected:
+  void deallocate() noexcept override { delete this; }
+
+ private:
+  Geometry base_, view_;
+  NodePtr write_;
+  int write_edge_;
+  std::vector<Edge> edges_;
+};
+
+std::mutex& view_lock() {
+  static std::mutex* lock = new std::mutex;
+  return *lock;
+}
+
+// Gives a view whose base was rebased the node that makes it from its base now.
+void refresh(lamella_tensor* t) {
+  auto* impl = static_cast<TensorImpl*>(t);
+  std::lock_guard lock(view_lock());
+  if (!is_stale_view(t)) return;
+  Geometry view(t);
+  Edge edge;
+  {
+    GradGuard grad(true);
+    uint64_t excluded = std::exchange(lamella_thread.excluded,
+                                      lamella_thread.excluded & ~(autograd_dispatch_keyset.raw_repr() & ~kTangentBits));
+    try {
+      Tensor base{TensorBase::borrow(impl->base)};
+      Tensor made = as_dtype(base, view.dtype).as_strided(view.sizes, view.strides, view.offset);
+      edge = gradient_edge(made.impl());
+    } catch (...) {
+      lamella_thread.excluded = excluded;
+      throw;
+    }
+    lamella_thread.excluded = excluded;
+  }
+  attach(t, std::move(edge));
+}
+
+}  // namespace
+
+bool is_stale_view(const lamella_tensor* t) {
+  const auto* impl = static_cast<const TensorImpl*>(t);
+  if (impl->base == nullptr || (impl->key_set & kRequiresGradBits) == 0) return false;
+  AutogradMeta* base = meta_of(impl->base);
+  if (base == nullptr || base->history == 0) return false;
+  AutogradMeta* own = meta_of(t);
+  if (own == nullptr) return true;
+  // A view that was made a leaf by hand stays one.
+  if (!own->grad_fn && (impl->flags & LAMELLA_TENSOR_REQUIRES_GRAD) != 0) return false;
+  return own->history != base->history && !own->no_view_history;
+}
+
+Edge gradient_edge(lamella_tensor* t) {
+  if (LAMELLA_UNLIKELY(static_cast<TensorImpl*>(t)->base != nullptr) && is_stale_view(t)) refresh(t);
+  if ((t->flags & LAMELLA_TENSOR_REQUIRES_GRAD) == 0) return Edge();
+  AutogradMeta* meta = meta_of(t);
+  if (LAMELLA_LIKELY(meta != nullptr)) {
+    if (LAMELLA_LIKELY(static_cast<bool>(meta->grad_fn))) return Edge{meta->grad_fn, meta->output};
+    if (meta->leaf != nullptr) return Edge{NodePtr::borrow(meta->leaf), 0};
+  }
+  return Edge{leaf_node(t), 0};
+}
+
+void check_inplace(const char* op, const char* argument, lamella_tensor* t) {
+  auto* impl = static_cast<TensorImpl*>(t);
+  LAMELLA_CHECK((t->flags & LAMELLA_TENSOR_INFERENCE) == 0, op, ": expected '", argument,
+                "' not to be made in inference mode, since gradients are recorded; clone it first");
+  LAMELLA_CHECK(!requires_grad(t) || !is_leaf(t), op, ": expected '", argument,
+                "' not to be a leaf that requires gradients, since it is written in place; write "
+                "it under no_grad(), or write a copy");
+  if (impl->base == nullptr || !requires_grad(impl->base)) return;
+  LAMELLA_CHECK(!is_leaf(impl->base), op, ": expected '", argument,
+                "' not to be a view of a leaf that requires gradients, since it is written in "
+                "place; write it under no_grad(), or write a copy");
+  LAMELLA_CHECK((t->key_set & kRequiresGradBits) != 0, op, ": expected '", argument,
+                "' to be a view that was made while gradients are recorded, got one made under "
+                "no_grad() of a tensor that requires gradients; make the view again, or write it "
+                "under no_grad()");
+}
+
+void rebase_history(lamella_tensor* t, const NodePtr& node, int edge) {
+  auto* impl = static_cast<TensorImpl*>(t);
+  TensorImpl* base = impl->base;
+  if (base == nullptr) {
+    uint32_t output = node->add_output(t);
+    AutogradMeta* meta = ensure_meta(t);
+    attach(t, Edge{node, output});
+    ++meta->history;
+    return;
+  }
+  node->add_output(t);
+  LAMELLA_CHECK(node->output_count() == 1, node->name(),
+                ": expected the only output of an operator that writes a view in place, got ",
+                node->output_count(), " outputs");
+  NodePtr slices =
+      NodePtr::adopt(new CopySlices(base, t, gradient_edge(base), node, edge));
+  uint32_t output = slices->add_output(base);
+  AutogradMeta* meta = ensure_meta(base);
+  attach(base, Edge{slices, output});
+  ++meta->history;
+  t->key_set |= kRequiresGradBits;
+  refresh(t);
+}
+
+void detach_in_place(lamella_tensor* t) {
+  auto* impl = static_cast<TensorImpl*>(t);
+  LAMELLA_CHECK(impl->base == nullptr || !requires_grad(t),
+                "detach_: expected a tensor that is no view, got a view of one that requires "
+                "gradients; use detach()");
+  if (AutogradMeta* meta = meta_of(t)) {
+    meta->grad_fn = NodePtr();
+    meta->output = 0;
+  }
+  set_requires_grad(impl, false);
+}
+
+}  // namespace lamella::autograd

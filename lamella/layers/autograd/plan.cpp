@@ -1,0 +1,119 @@
+// Plans: what recording an operator means, read from its schema and its derivative.
+#include "lamella/core/error.h"
+#include "lamella/dispatch/registry.h"
+#include "lamella/layers/autograd/record.h"
+
+namespace lamella::autograd {
+namespace {
+
+// "aten::mul.Tensor" -> "MulBackward", for operators without a derivative.
+std::string node_name_of(const std::string& op) {
+  size_t from = op.find("::");
+  std::string name;
+  bool upper = true;
+  for (char c : op.substr(from == std::string::npos ? 0 : from + 2)) {
+    if (c == '.') break;
+    if (c == '_') {
+      upper = true;
+      continue;
+    }
+    name += upper ? static_cast<char>(std::toupper(c)) : c;
+    upper = false;
+  }
+  return name + "Backward";
+}
+
+bool may_share(const Argument& argument, const Argument& result) {
+  const AliasInfo* of_argument = argument.alias();
+  const AliasInfo* of_result = result.alias();
+  if (of_argument == nullptr || of_result == nullptr) return false;
+  for (const std::string& set : of_result->before) {
+    for (const auto* sets : {&of_argument->before, &of_argument->after}) {
+      for (const std::string& own : *sets) {
+        if (set == own || set == "*") return true;
+      }
+    }
+  }
+  return false;
+}
+
+std::unique_ptr<Plan> build(const OperatorEntry* op, const FunctionSchema& schema) {
+  auto plan = std::make_unique<Plan>();
+  const lamella_derivative* d = op->derivative;
+  plan->derivative.store(d, std::memory_order_relaxed);
+  plan->op = op;
+  plan->node_name = d != nullptr && d->name != nullptr ? d->name : node_name_of(op->name_storage);
+  plan->where = op->file + ":" + std::to_string(op->line);
+  plan->slot_of.assign(schema.arguments.size(), -1);
+  plan->not_differentiable = d != nullptr && (d->flags & LAMELLA_NOT_DIFFERENTIABLE) != 0;
+  for (size_t i = 0; i < schema.arguments.size(); ++i) {
+    const Argument& argument = schema.arguments[i];
+    plan->argument_names.push_back(argument.name);
+    if (!argument.type.holds_tensor()) continue;
+    if (argument.is_write()) {
+      plan->written.push_back(static_cast<uint16_t>(i));
+      plan->has_out |= argument.is_out();
+    }
+    if (d == nullptr) {
+      plan->slot_of[i] = static_cast<int>(plan->slots.size());
+      plan->slots.push_back({static_cast<uint16_t>(i), argument.type.is_list()});
+    }
+  }
+  if (d != nullptr) {
+    for (uint32_t s = 0; s < d->slot_count; ++s) {
+      uint16_t i = d->slots[s];
+      LAMELLA_CHECK(i < schema.arguments.size() && schema.arguments[i].type.holds_tensor(),
+                    op->full_name(), ": its derivative, registered at ", op->derivative_file, ":",
+                    op->derivative_line, ", expects argument ", i, " to be a tensor");
+      plan->slot_of[i] = static_cast<int>(s);
+      plan->slots.push_back({i, schema.arguments[i].type.is_list()});
+    }
+  }
+  LAMELLA_CHECK(plan->slots.size() <= 64, op->full_name(),
+                ": expected at most 64 tensor arguments to be differentiated, got ",
+                plan->slots.size());
+  for (const SlotPlan& slot : plan->slots) plan->has_list_slot |= slot.is_list;
+  for (size_t r = 0; r < schema.returns.size(); ++r) {
+    const Argument& result = schema.returns[r];
+    ReturnPlan one;
+    one.is_tensor = result.type.holds_tensor();
+    one.is_list = one.is_tensor && result.type.is_list();
+    one.differentiable = one.is_tensor && !plan->not_differentiable &&
+                         (d == nullptr || r >= 64 || ((d->differentiable_returns >> r) & 1) != 0);
+    for (size_t i = 0; one.is_tensor && i < schema.arguments.size(); ++i) {
+      const Argument& argument = schema.arguments[i];
+      if (!argument.type.holds_tensor() || !may_share(argument, result)) continue;
+      if (argument.is_write() && result.is_write()) {
+        one.written = static_cast<int>(i);
+      } else {
+        one.is_view = true;
+      }
+    }
+    plan->returns.push_back(one);
+    plan->return_names.push_back(!result.name.empty() ? result.name
+                                 : schema.returns.size() == 1
+                                     ? std::string("result")
+                                     : "result" + std::to_string(r));
+  }
+  plan->plain = !plan->has_list_slot && plan->written.empty() && plan->returns.size() == 1 &&
+                plan->returns[0].is_tensor && !plan->returns[0].is_list;
+  return plan;
+}
+
+}  // namespace
+
+const Plan* plan_of(const lamella_operator* op) {
+  auto* entry = static_cast<OperatorEntry*>(const_cast<lamella_operator*>(op));
+  if (RecordPlan* there = __atomic_load_n(&entry->record_plan, __ATOMIC_ACQUIRE)) {
+    return static_cast<const Plan*>(there);
+  }
+  Registry& registry = Registry::get();
+  std::lock_guard lock(registry.mutex());
+  if (entry->record_plan == nullptr) {
+    std::unique_ptr<Plan> plan = build(entry, registry.schema(entry));
+    __atomic_store_n(&entry->record_plan, plan.release(), __ATOMIC_RELEASE);
+  }
+  return static_cast<const Plan*>(entry->record_plan);
+}
+
+}  // namespace lamella::autograd

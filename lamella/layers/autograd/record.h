@@ -1,0 +1,106 @@
+// The kernel that records every operator. Internal to Lamella.
+//
+// Note [Recording a call]
+//   1. Which arguments need gradients: none, and the call just goes on below.
+//   2. Checks of what is written in place; a node; edges to the arguments' nodes; what the wanted
+//      formulas need of the arguments is saved.
+//   3. The call goes on below autograd.
+//   4. Fresh results become outputs of the node; what was written is rebased; results that formulas
+//      need are saved.
+//   5. Tangents, if an argument has one: forward.cpp.
+//   What steps 2 and 4 do for an operator stands in its plan, made once from its schema and its
+//   derivative.
+#pragma once
+#include "lamella/core/ivalue.h"
+#include "lamella/dispatch/operator_entry.h"
+#include "lamella/layers/autograd/node.h"
+#include "lamella/layers/autograd/saved.h"
+
+namespace lamella::autograd {
+
+struct ReturnPlan {
+  bool is_tensor = false;       // or a list of tensors
+  bool is_list = false;
+  bool differentiable = false;  // the derivative allows it
+  int written = -1;             // argument that it is, written in place
+  bool is_view = false;         // of some argument that is not written
+};
+struct SlotPlan {
+  uint16_t argument;
+  bool is_list;
+};
+struct Plan : RecordPlan {
+  const OperatorEntry* op = nullptr;
+  std::string node_name;
+  std::string where;  // the operator was registered
+  std::vector<SlotPlan> slots;
+  std::vector<ReturnPlan> returns;
+  std::vector<uint16_t> written;    // arguments that are written
+  std::vector<int> slot_of;         // of each argument, -1: none
+  std::vector<std::string> argument_names;
+  std::vector<std::string> return_names;  // "result" where the schema gives none
+  bool has_list_slot = false;
+  bool has_out = false;        // writes out arguments
+  bool not_differentiable = false;
+  bool plain = false;          // one fresh tensor returned, nothing written, no lists
+};
+
+// The plan of an operator, made when first asked for. Throws where it has no schema.
+const Plan* plan_of(const lamella_operator* op);
+
+// One value that a node keeps.
+struct Saved {
+  lamella_value value{};  // owned, unless a tensor
+  SavedTensor tensor;
+  std::unique_ptr<std::vector<SavedTensor>> list;
+  Saved() = default;
+  Saved(const Saved&) = delete;
+  ~Saved() { IValue::adopt(value); }
+};
+
+class RecordNode final : public Node {
+ public:
+  static RecordNode* make(const Plan* plan, const lamella_derivative* derivative, uint32_t edges);
+
+  lamella_status apply(lamella_tensor* const* grads, lamella_tensor** results) override;
+  std::string name() const override { return plan_->node_name; }
+  void release_saved() noexcept override;
+  lamella_status saved_value(const char* name, lamella_value* value, bool* found) override;
+  std::vector<std::string> saved_names() const override;
+
+  // Keeps what the formulas of wanted slots need of the arguments, or of the returns.
+  void save(const lamella_value* values, bool returns);
+  void set_needs(uint64_t needs) { needs_ = needs; }
+  uint32_t* first() { return first_; }
+  const Plan* plan() const { return plan_; }
+
+ protected:
+  void deallocate() noexcept override;
+
+ private:
+  RecordNode(const Plan* plan, const lamella_derivative* derivative, Edge* edges, uint32_t count)
+      : Node(edges, count), plan_(plan), derivative_(derivative) {}
+  ~RecordNode() override;
+
+  const Plan* plan_;
+  const lamella_derivative* derivative_;
+  Saved* saved_ = nullptr;
+  uint32_t* first_ = nullptr;  // slot_count + 1 entries
+  uint64_t needs_ = 0;
+  uint32_t bytes_ = 0;
+  uint32_t saved_count_ = 0;
+  bool released_ = false;
+};
+
+// Keeps one thing of a value, as LAMELLA_SAVE_* says.
+void keep(const lamella_value& value, uint8_t what, int output, Saved* saved);
+// Step 5. `originals`: the arguments as they were before the call.
+lamella_status propagate_tangents(const Plan* plan, const lamella_operator* op,
+                                  const lamella_value* originals, const lamella_value* arguments,
+                                  lamella_value* returns);
+bool has_tangent(const Plan* plan, const lamella_value* arguments);
+
+// Registers the kernel and the hooks of tensors; again is harmless.
+LAMELLA_PRIVATE_API void register_layer();
+
+}  // namespace lamella::autograd

@@ -1,0 +1,146 @@
+// Tensors kept for backward, and the hooks that see them.
+#include "lamella/layers/autograd/saved.h"
+
+#include "lamella/core/error.h"
+#include "lamella/core/tensor_impl.h"
+#include "lamella/layers/autograd/mode.h"
+#include "lamella/layers/autograd/variable.h"
+
+namespace lamella::autograd {
+namespace {
+
+// Hooks of one thread; made when first used, ended with the last pop.
+struct HookStack {
+  std::vector<std::shared_ptr<SavedHooks>> hooks;
+  std::string disabled;
+};
+__thread HookStack* stack __attribute__((tls_model("initial-exec"))) = nullptr;
+
+HookStack& own_stack() {
+  if (stack == nullptr) stack = new HookStack;
+  return *stack;
+}
+void trim() {
+  bool on = stack != nullptr && !stack->hooks.empty();
+  lamella_set_modes(LAMELLA_MODE_SAVED_HOOKS, on ? LAMELLA_MODE_SAVED_HOOKS : 0);
+  if (stack != nullptr && stack->hooks.empty() && stack->disabled.empty()) {
+    delete stack;
+    stack = nullptr;
+  }
+}
+
+}  // namespace
+
+void push_saved_hooks(std::shared_ptr<SavedHooks> hooks) {
+  LAMELLA_CHECK(stack == nullptr || stack->disabled.empty(), saved_hooks_disabled());
+  own_stack().hooks.push_back(std::move(hooks));
+  trim();
+}
+void pop_saved_hooks() {
+  LAMELLA_CHECK(stack != nullptr && !stack->hooks.empty(),
+                "saved_tensors_hooks: expected hooks to be set, got none");
+  stack->hooks.pop_back();
+  trim();
+}
+void disable_saved_hooks(const std::string& text) {
+  LAMELLA_CHECK(text.empty() || stack == nullptr || stack->hooks.empty(), text);
+  own_stack().disabled = text;
+  trim();
+}
+std::string saved_hooks_disabled() { return stack != nullptr ? stack->disabled : std::string(); }
+
+struct SavedTensor::Packed {
+  std::shared_ptr<SavedHooks> hooks;
+  lamella_object* object = nullptr;
+  Edge edge;  // of an input: kept where its memory is not
+  ~Packed() {
+    if (object != nullptr && __atomic_fetch_sub(&object->references, 1, __ATOMIC_ACQ_REL) == 1) {
+      object->destroy(object);
+    }
+  }
+};
+
+SavedTensor& SavedTensor::operator=(SavedTensor&& other) noexcept {
+  reset();
+  tensor_ = std::move(other.tensor_);
+  version_ = other.version_;
+  output_ = other.output_;
+  state_ = std::exchange(other.state_, kEmpty);
+  packed_ = std::exchange(other.packed_, nullptr);
+  return *this;
+}
+
+void SavedTensor::reset() noexcept {
+  tensor_.reset();
+  delete std::exchange(packed_, nullptr);
+  state_ = kEmpty;
+}
+
+void SavedTensor::save(const TensorBase& tensor, int output) {
+  reset();
+  output_ = output;
+  if (!tensor.defined()) return;
+  version_ = tensor._version();
+  tensor_ = output >= 0 ? make_detached(tensor) : tensor;
+  state_ = kTensor;
+  if (LAMELLA_UNLIKELY((lamella_thread.modes & LAMELLA_MODE_SAVED_HOOKS) != 0) &&
+      stack->hooks.back() != nullptr) {
+    set_hooks(stack->hooks.back());
+  }
+}
+
+void SavedTensor::set_hooks(std::shared_ptr<SavedHooks> hooks) {
+  LAMELLA_CHECK(state_ != kPacked, "register_hooks: expected a saved tensor without hooks");
+  LAMELLA_CHECK(state_ != kReleased,
+                "register_hooks: expected a saved tensor that was not given up yet");
+  if (state_ == kEmpty) return;
+  auto packed = std::make_unique<Packed>();
+  packed->hooks = std::move(hooks);
+  {
+    // What a hook computes is no part of the graph, and nothing it saves comes back here.
+    GradGuard no_grad(false);
+    ModeGuard no_hooks(LAMELLA_MODE_SAVED_HOOKS, 0);
+    detail::check(packed->hooks->pack(tensor_.impl(), &packed->object));
+  }
+  if (output_ < 0) packed->edge = gradient_edge(tensor_.impl());
+  tensor_.reset();
+  packed_ = packed.release();
+  state_ = kPacked;
+}
+
+TensorBase SavedTensor::unpack(Node* node, const char* what) const {
+  if (state_ == kEmpty) return TensorBase();
+  std::string name = node != nullptr ? node->name() : "backward";
+  LAMELLA_CHECK(state_ != kReleased, name,
+                ": what it saved was given up by an earlier backward; pass retain_graph=True to it "
+                "to go through the graph again");
+  TensorBase tensor = tensor_;
+  if (state_ == kPacked) {
+    lamella_tensor* raw = nullptr;
+    {
+      GradGuard no_grad(false);
+      ModeGuard no_hooks(LAMELLA_MODE_SAVED_HOOKS, 0);
+      detail::check(packed_->hooks->unpack(packed_->object, &raw));
+    }
+    tensor = TensorBase::adopt(raw);
+    if (output_ < 0 && packed_->edge && grad_enabled()) {
+      TensorBase alias = make_detached(tensor);
+      attach(alias.impl(), packed_->edge);
+      return alias;
+    }
+  } else {
+    uint32_t version = tensor._version();
+    LAMELLA_CHECK(version == version_, name, ": expected '", what,
+                  "' as it was when it was saved, at version ", version_, ", got version ", version,
+                  ": it was written in place since; write a copy instead, or enable anomaly "
+                  "detection to see where it was used");
+  }
+  if (output_ >= 0 && node != nullptr && grad_enabled()) {
+    TensorBase alias = make_detached(tensor);
+    attach(alias.impl(), Edge{NodePtr::borrow(node), static_cast<uint32_t>(output_)});
+    return alias;
+  }
+  return tensor;
+}
+
+}  // namespace lamella::autograd

@@ -1,0 +1,298 @@
+// Gradient bookkeeping of tensors: metadata, leaves, hooks.
+#include "lamella/layers/autograd/variable.h"
+
+#include <mutex>
+
+#include "lamella/api/functions.h"
+#include "lamella/core/error.h"
+#include "lamella/core/memory_pool.h"
+#include "lamella/layers/autograd/mode.h"
+
+namespace lamella::autograd {
+namespace {
+
+constexpr int kMetaClass = detail::pool_class(sizeof(AutogradMeta));
+
+// Guards grads. One of a few locks, by address: they are held for a moment only.
+std::mutex& grad_lock(const lamella_tensor* t) {
+  static std::mutex* locks = new std::mutex[16];
+  return locks[(reinterpret_cast<uintptr_t>(t) >> 6) & 15];
+}
+
+void free_meta(AutogradMeta* meta) noexcept {
+  meta->~AutogradMeta();
+  detail::pool_free(meta, kMetaClass);
+}
+
+void release_autograd(lamella_tensor* t) {
+  auto* meta = static_cast<AutogradMeta*>(std::exchange(t->autograd, nullptr));
+  if (meta == nullptr) return;
+  if (meta->leaf != nullptr) meta->leaf->release();
+  if (meta->grad != nullptr) detail::release(meta->grad);
+  if (meta->tangent != nullptr) detail::release(meta->tangent);
+  delete meta->post_accumulate;
+  free_meta(meta);
+}
+
+const bool registered = [] {
+  set_tensor_hooks({&release_autograd, nullptr});
+  return true;
+}();
+
+}  // namespace
+
+AutogradMeta* ensure_meta(lamella_tensor* t) {
+  if (AutogradMeta* there = meta_of(t)) return there;
+  auto* fresh = new (detail::pool_allocate(kMetaClass)) AutogradMeta;
+  void* expected = nullptr;
+  if (!__atomic_compare_exchange_n(&t->autograd, &expected, fresh, false, __ATOMIC_ACQ_REL,
+                                   __ATOMIC_ACQUIRE)) {
+    free_meta(fresh);
+    return static_cast<AutogradMeta*>(expected);
+  }
+  return fresh;
+}
+
+void set_leaf_requires_grad(lamella_tensor* t, bool value) {
+  if (value) {
+    if (requires_grad(t)) return;
+    set_requires_grad(static_cast<TensorImpl*>(t), true);
+    return;
+  }
+  LAMELLA_CHECK(is_leaf(t),
+                "requires_grad_: expected a leaf, got a tensor that ",
+                grad_fn(t)->name(), " made; use detach() for a tensor without its history");
+  set_requires_grad(static_cast<TensorImpl*>(t), false);
+}
+
+bool is_leaf(lamella_tensor* t) {
+  if (is_stale_view(t)) return false;
+  AutogradMeta* meta = meta_of(t);
+  return meta == nullptr || !meta->grad_fn;
+}
+
+NodePtr grad_fn(lamella_tensor* t) {
+  Edge edge = gradient_edge(t);
+  return edge && !edge.node->is_leaf() ? edge.node : NodePtr();
+}
+
+NodePtr leaf_node(lamella_tensor* t) {
+  AutogradMeta* meta = ensure_meta(t);
+  if (LeafNode* there = __atomic_load_n(&meta->leaf, __ATOMIC_ACQUIRE)) {
+    return NodePtr::borrow(there);
+  }
+  auto* fresh = new LeafNode(TensorBase::borrow(t));
+  LeafNode* expected = nullptr;
+  if (!__atomic_compare_exchange_n(&meta->leaf, &expected, fresh, false, __ATOMIC_ACQ_REL,
+                                   __ATOMIC_ACQUIRE)) {
+    fresh->release();
+    return NodePtr::borrow(expected);
+  }
+  return NodePtr::borrow(fresh);
+}
+
+void attach(lamella_tensor* t, Edge edge) {
+  AutogradMeta* meta = ensure_meta(t);
+  meta->grad_fn = std::move(edge.node);
+  meta->output = edge.input;
+  auto* impl = static_cast<TensorImpl*>(t);
+  if (LAMELLA_UNLIKELY(impl->base != nullptr)) {
+    AutogradMeta* base = meta_of(impl->base);
+    meta->history = base != nullptr ? base->history : 0;
+  }
+  impl->flags |= LAMELLA_TENSOR_REQUIRES_GRAD;
+  impl->key_set |= kRequiresGradBits;
+}
+
+void set_history(lamella_tensor* t, const NodePtr& node) {
+  uint32_t output = node->add_output(t);
+  attach(t, Edge{node, output});
+}
+
+// ---- Gradients ----
+
+TensorBase grad(lamella_tensor* t) {
+  AutogradMeta* meta = meta_of(t);
+  if (meta == nullptr) return TensorBase();
+  std::lock_guard lock(grad_lock(t));
+  return TensorBase::borrow(meta->grad);
+}
+
+void set_grad(lamella_tensor* t, const TensorBase& grad) {
+  if (grad.defined()) {
+    const lamella_tensor* g = grad.impl();
+    LAMELLA_CHECK(g != t, "grad: expected a tensor other than the one whose gradient it is");
+    IntArrayRef sizes(t->sizes, static_cast<size_t>(t->ndim));
+    LAMELLA_CHECK(grad.sizes() == sizes, "grad: expected the shape of its tensor, ", sizes,
+                  ", got ", grad.sizes());
+    auto dtype = static_cast<ScalarType>(t->scalar_type);
+    LAMELLA_CHECK(grad.scalar_type() == dtype, "grad: expected the dtype of its tensor, ", dtype,
+                  ", got ", grad.scalar_type());
+    LAMELLA_CHECK(g->device_type == t->device_type && g->device_index == t->device_index,
+                  "grad: expected the device of its tensor, ",
+                  Device(static_cast<DeviceType>(t->device_type), t->device_index), ", got ",
+                  grad.device());
+  }
+  AutogradMeta* meta = grad.defined() ? ensure_meta(t) : meta_of(t);
+  if (meta == nullptr) return;
+  TensorBase kept = grad;
+  lamella_tensor* old = nullptr;
+  {
+    std::lock_guard lock(grad_lock(t));
+    old = std::exchange(meta->grad, kept.unsafe_release());
+  }
+  if (old != nullptr) detail::release(old);
+}
+
+namespace {
+// Whether the memory of a gradient that was handed over may be kept as it is.
+bool may_steal(const TensorBase& g) {
+  const auto* impl = TensorImpl::of(g);
+  return impl->references == 1 && impl->base == nullptr && g.is_non_overlapping_and_dense() &&
+         (impl->flags & (LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG)) == 0 && impl->storage != nullptr &&
+         __atomic_load_n(&impl->storage->references, __ATOMIC_ACQUIRE) == 1;
+}
+}  // namespace
+
+// Note [Accumulating]
+//   The first gradient becomes the grad: as it is if nobody else holds it, else as a copy in the
+//   leaf's strides. Later ones are added to it in place; with a graph of the backward, out of place.
+lamella_status LeafNode::accumulate(TensorBase g) {
+  TensorBase variable = variable_.lock();
+  if (!variable.defined() || !g.defined()) return LAMELLA_OK;
+  lamella_tensor* t = variable.impl();
+  AutogradMeta* meta = ensure_meta(t);
+  try {
+    std::lock_guard lock(grad_lock(t));
+    Tensor incoming{TensorBase(g)};
+    g.reset();
+    if (meta->grad == nullptr) {
+      if (!grad_enabled() && !may_steal(incoming)) {
+        Tensor copy{variable.is_non_overlapping_and_dense()
+                        ? make_empty_strided(variable.sizes(), variable.strides(),
+                                             incoming.scalar_type(), incoming.device())
+                        : make_empty(variable.sizes(), incoming.scalar_type(), incoming.device())};
+        copy.copy_(incoming);
+        incoming = copy;
+      }
+      meta->grad = incoming.unsafe_release();
+    } else {
+      Tensor sum{TensorBase::borrow(meta->grad)};
+      if (grad_enabled()) {
+        sum = sum + incoming;
+        std::swap(*reinterpret_cast<lamella_tensor**>(&sum), meta->grad);
+      } else {
+        sum.add_(incoming);
+      }
+    }
+  } catch (...) {
+    return detail::status_of_current_exception();
+  }
+  if (LAMELLA_UNLIKELY(meta->post_accumulate != nullptr)) {
+    lamella_tensor* value = t;
+    for (auto& [id, hook] : *meta->post_accumulate) {
+      lamella_status status = hook->run(&value, 1, nullptr, 0);
+      if (status != LAMELLA_OK) return status;
+    }
+  }
+  return LAMELLA_OK;
+}
+
+lamella_status LeafNode::apply(lamella_tensor* const* grads, lamella_tensor**) {
+  return accumulate(TensorBase::borrow(grads[0]));
+}
+
+void retain_grad(lamella_tensor* t) {
+  LAMELLA_CHECK(requires_grad(t), "retain_grad: expected a tensor that requires gradients");
+  if (is_leaf(t)) return;
+  Edge edge = gradient_edge(t);
+  AutogradMeta* meta = ensure_meta(t);
+  if (meta->retains_grad) return;
+  meta->retains_grad = true;
+  edge.node->extras().retained.emplace_back(edge.input, WeakTensorRef(TensorBase::borrow(t)));
+}
+bool retains_grad(lamella_tensor* t) {
+  AutogradMeta* meta = meta_of(t);
+  return meta != nullptr && meta->retains_grad && !is_leaf(t);
+}
+
+// ---- Hooks ----
+
+uint64_t add_tensor_hook(lamella_tensor* t, const lamella_tensor_hook& hook) {
+  LAMELLA_CHECK(requires_grad(t), "register_hook: expected a tensor that requires gradients");
+  Edge edge = gradient_edge(t);
+  uint64_t id = next_hook_id();
+  edge.node->extras().tensor_hooks.push_back(Hook{id, hook, edge.input});
+  return id;
+}
+void remove_tensor_hook(lamella_tensor* t, uint64_t id) {
+  Edge edge = gradient_edge(t);
+  if (!edge) return;
+  NodeExtras* extras = edge.node->extras_or_null();
+  if (extras == nullptr) return;
+  for (auto it = extras->tensor_hooks.begin(); it != extras->tensor_hooks.end(); ++it) {
+    if (it->id != id) continue;
+    lamella_tensor_hook hook = it->tensor;
+    extras->tensor_hooks.erase(it);
+    if (hook.dispose != nullptr) hook.dispose(hook.context);
+    return;
+  }
+}
+
+uint64_t add_post_accumulate_hook(lamella_tensor* t, std::unique_ptr<NodeHook> hook) {
+  LAMELLA_CHECK(requires_grad(t) && is_leaf(t),
+                "register_post_accumulate_grad_hook: expected a leaf that requires gradients");
+  AutogradMeta* meta = ensure_meta(t);
+  if (meta->post_accumulate == nullptr) {
+    meta->post_accumulate =
+        new std::vector<std::pair<uint64_t, std::unique_ptr<NodeHook>>>;
+  }
+  uint64_t id = next_hook_id();
+  meta->post_accumulate->emplace_back(id, std::move(hook));
+  return id;
+}
+void remove_post_accumulate_hook(lamella_tensor* t, uint64_t id) {
+  AutogradMeta* meta = meta_of(t);
+  if (meta == nullptr || meta->post_accumulate == nullptr) return;
+  auto& list = *meta->post_accumulate;
+  for (auto it = list.begin(); it != list.end(); ++it) {
+    if (it->first == id) {
+      list.erase(it);
+      return;
+    }
+  }
+}
+
+// ---- Forward mode ----
+
+TensorBase tangent(const lamella_tensor* t) {
+  AutogradMeta* meta = meta_of(t);
+  return meta == nullptr ? TensorBase() : TensorBase::borrow(meta->tangent);
+}
+
+void set_tangent(lamella_tensor* t, const TensorBase& tangent) {
+  if (tangent.defined()) {
+    IntArrayRef sizes(t->sizes, static_cast<size_t>(t->ndim));
+    LAMELLA_CHECK(tangent.sizes() == sizes, "make_dual: expected 'tangent' to have the shape of 'tensor', ",
+                  sizes, ", got ", tangent.sizes());
+    auto dtype = static_cast<ScalarType>(t->scalar_type);
+    LAMELLA_CHECK(tangent.scalar_type() == dtype,
+                  "make_dual: expected 'tangent' to have the dtype of 'tensor', ", dtype, ", got ",
+                  tangent.scalar_type());
+  }
+  AutogradMeta* meta = tangent.defined() ? ensure_meta(t) : meta_of(t);
+  if (meta == nullptr) return;
+  TensorBase kept = tangent;
+  lamella_tensor* old = std::exchange(meta->tangent, kept.unsafe_release());
+  if (old != nullptr) detail::release(old);
+  auto* impl = static_cast<TensorImpl*>(t);
+  if (tangent.defined()) {
+    impl->flags |= LAMELLA_TENSOR_TANGENT;
+    impl->key_set |= kTangentBits;
+  } else {
+    impl->flags &= ~static_cast<uint32_t>(LAMELLA_TENSOR_TANGENT);
+    impl->key_set &= ~kTangentBits;
+  }
+}
+
+}  // namespace lamella::autograd
