@@ -43,5 +43,7 @@ void register_derivatives(const char* file, ArrayRef<DerivativeRow> rows);
 // All schemas and kernels, and all derivatives; written by lamella-gen.
 void register_generated();
 void register_generated_derivatives();
+// Defined by the layers, which stand above; before the first operator is called.
+void register_layers();
 
 }  // namespace lamella

@@ -8,6 +8,7 @@ extern "C" void lamella_register_all() noexcept {
   // no room when libstdc++ itself was loaded at run time, by another library.
   static const bool once = [] {
     try {
+      lamella::register_layers();
       lamella::register_generated();
       lamella::register_generated_derivatives();
     } catch (const std::exception& error) {

@@ -64,10 +64,6 @@ class GradList : public ShortList<lamella_tensor*> {
   uint32_t count_;
 };
 
-std::string shape_text(const OutputMeta& meta) {
-  return str(meta.sizes(), " ", static_cast<ScalarType>(meta.dtype));
-}
-
 }  // namespace
 
 Node* current_node() { return running; }
@@ -209,7 +205,7 @@ class Engine {
         LAMELLA_CHECK(is_floating_point(fixed.scalar_type()) || is_complex(fixed.scalar_type()), who,
                       ": expected gradient ", index, " of a floating-point or complex dtype, got ",
                       fixed.scalar_type());
-        if (fixed.is_complex() && !is_complex(dtype)) fixed = fixed.real();
+        if (fixed.is_complex() && !is_complex(dtype)) fixed = lamella::real(fixed);
         if (fixed.scalar_type() != dtype) fixed = fixed.to(dtype);
       }
       *grad = fixed.unsafe_release();

@@ -38,7 +38,7 @@ struct WithoutTangents {
 };
 
 Tensor zeros_like_of(lamella_tensor* t) {
-  return Tensor(TensorBase::borrow(t)).detach().zeros_like();
+  return zeros_like(Tensor(TensorBase::borrow(t)).detach());
 }
 
 // Gives a result its tangent, in place where it was written.
@@ -55,7 +55,7 @@ void assign(lamella_tensor* t, Tensor value, bool written) {
   if (!value.sizes().equals(sizes)) value = value.expand(sizes);
   auto dtype = static_cast<ScalarType>(t->scalar_type);
   if (value.scalar_type() != dtype) {
-    if (value.is_complex() && !is_complex(dtype)) value = value.real();
+    if (value.is_complex() && !is_complex(dtype)) value = lamella::real(value);
     value = value.to(dtype);
   }
   if (written) {
@@ -97,7 +97,7 @@ struct Call {
 };
 
 // The operator applied to the tangents; zeros stand for those that are missing.
-std::vector<Tensor> linear(const Call& call, bool in_place) {
+std::vector<Tensor> linear(const Call& call) {
   std::vector<lamella_value> arguments(call.originals, call.originals + call.op->argument_count);
   std::vector<Tensor> holder;
   std::vector<std::vector<lamella_tensor*>> lists;
@@ -225,7 +225,7 @@ lamella_status propagate_tangents(const Plan* plan, const lamella_operator* op,
     if (call.with == 0) {
       // Only what is written has one.
     } else if (d != nullptr && (d->flags & LAMELLA_FORWARD_LINEAR) != 0) {
-      results = linear(call, !plan->written.empty());
+      results = linear(call);
     } else if (d != nullptr && (d->flags & LAMELLA_FORWARD_ELEMENTWISE) != 0) {
       results.push_back(elementwise(call, d));
     } else {

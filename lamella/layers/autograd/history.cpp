@@ -27,8 +27,9 @@ struct Geometry {
 // the reverse. Recorded as the operators that it is made of.
 Tensor as_dtype(const Tensor& base, ScalarType dtype) {
   if (base.scalar_type() == dtype) return base;
-  if (base.is_complex()) return base.view_as_real();
-  return base.as_strided({base.numel() / 2, 2}, {2, 1}, base.storage_offset()).view_as_complex();
+  if (base.is_complex()) return view_as_real(base);
+  return view_as_complex(
+      base.as_strided({base.numel() / 2, 2}, {2, 1}, base.storage_offset()));
 }
 int64_t offset_in(ScalarType dtype, const Geometry& base) {
   if (base.dtype == dtype) return base.offset;

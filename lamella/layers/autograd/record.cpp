@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "lamella/api/functions.h"
+#include "lamella/api/operator_tables.h"
 #include "lamella/core/error.h"
 #include "lamella/core/memory_pool.h"
 #include "lamella/layers/autograd/anomaly.h"
@@ -559,6 +560,11 @@ void keep(const lamella_value& value, uint8_t what, int output, Saved* saved) {
   saved->value = of_tensor(value.as.tensor, what);
 }
 
-void register_layer() { record_kernel = &kRecord; }
+void register_layer() {
+  record_kernel = &kRecord;
+  register_tensor_hooks();
+}
 
 }  // namespace lamella::autograd
+
+void lamella::register_layers() { autograd::register_layer(); }

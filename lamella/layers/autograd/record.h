@@ -102,5 +102,6 @@ bool has_tangent(const Plan* plan, const lamella_value* arguments);
 
 // Registers the kernel and the hooks of tensors; again is harmless.
 LAMELLA_PRIVATE_API void register_layer();
+void register_tensor_hooks();
 
 }  // namespace lamella::autograd

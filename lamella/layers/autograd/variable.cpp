@@ -34,12 +34,9 @@ void release_autograd(lamella_tensor* t) {
   free_meta(meta);
 }
 
-const bool registered = [] {
-  set_tensor_hooks({&release_autograd, nullptr});
-  return true;
-}();
-
 }  // namespace
+
+void register_tensor_hooks() { set_tensor_hooks({&release_autograd, nullptr}); }
 
 AutogradMeta* ensure_meta(lamella_tensor* t) {
   if (AutogradMeta* there = meta_of(t)) return there;

@@ -1,0 +1,118 @@
+// The C functions of tensors and of the engine; modes are in mode.cpp, nodes in foreign_node.cpp.
+#include "lamella/api/functions.h"
+#include "lamella/core/error.h"
+#include "lamella/layers/autograd/engine.h"
+#include "lamella/layers/autograd/mode.h"
+#include "lamella/layers/autograd/variable.h"
+
+using namespace lamella;
+using namespace lamella::autograd;
+
+namespace {
+
+template <class F>
+lamella_status guarded(F&& f) noexcept {
+  try {
+    f();
+    return LAMELLA_OK;
+  } catch (...) {
+    return lamella::detail::status_of_current_exception();
+  }
+}
+
+// A root's gradient: given, or ones for one element.
+TensorBase root_grad(lamella_tensor* root, lamella_tensor* grad, uint32_t index) {
+  Tensor t{TensorBase::borrow(root)};
+  if (grad == nullptr) {
+    LAMELLA_CHECK(t.numel() == 1, "backward: expected 'gradient' for output ", index,
+                  ", since it has more than one element, shape ", t.sizes());
+    LAMELLA_CHECK(t.is_floating_point(), "backward: expected 'gradient' for output ", index,
+                  ", since it is ", t.scalar_type());
+    Tensor one{make_empty(t.sizes(), t.scalar_type(), t.device())};
+    one.fill_(1);
+    return one;
+  }
+  Tensor g{TensorBase::borrow(grad)};
+  LAMELLA_CHECK(g.sizes() == t.sizes(), "backward: expected 'gradient' for output ", index,
+                " of shape ", t.sizes(), ", got ", g.sizes());
+  LAMELLA_CHECK(g.is_complex() == t.is_complex(), "backward: expected 'gradient' for output ", index,
+                " to be ", t.scalar_type(), " as the output is, got ", g.scalar_type());
+  return g;
+}
+
+}  // namespace
+
+extern "C" {
+
+int32_t lamella_tensor_requires_grad(lamella_tensor* tensor) noexcept {
+  return requires_grad(tensor) ? 1 : 0;
+}
+lamella_status lamella_tensor_set_requires_grad(lamella_tensor* tensor, int32_t value) noexcept {
+  return guarded([&] { set_leaf_requires_grad(tensor, value != 0); });
+}
+lamella_tensor* lamella_tensor_grad(lamella_tensor* tensor) noexcept {
+  return grad(tensor).unsafe_release();
+}
+lamella_status lamella_tensor_set_grad(lamella_tensor* tensor, lamella_tensor* grad) noexcept {
+  return guarded([&] { set_grad(tensor, TensorBase::borrow(grad)); });
+}
+lamella_status lamella_tensor_retain_grad(lamella_tensor* tensor) noexcept {
+  return guarded([&] { retain_grad(tensor); });
+}
+lamella_tensor* lamella_tensor_base(lamella_tensor* tensor) noexcept {
+  return TensorBase::borrow(static_cast<TensorImpl*>(tensor)->base).unsafe_release();
+}
+lamella_status lamella_tensor_add_hook(lamella_tensor* tensor, const lamella_tensor_hook* hook,
+                                       uint64_t* id) noexcept {
+  return guarded([&] { *id = add_tensor_hook(tensor, *hook); });
+}
+void lamella_tensor_remove_hook(lamella_tensor* tensor, uint64_t id) noexcept {
+  guarded([&] { remove_tensor_hook(tensor, id); });
+}
+
+lamella_status lamella_backward_run(lamella_tensor* const* roots, lamella_tensor* const* grads,
+                                    uint32_t root_count, lamella_tensor* const* inputs,
+                                    uint32_t input_count, uint32_t flags,
+                                    lamella_tensor** results) noexcept {
+  try {
+    std::vector<Root> starts;
+    starts.reserve(root_count);
+    for (uint32_t i = 0; i < root_count; ++i) {
+      LAMELLA_CHECK(roots[i] != nullptr, "backward: expected output ", i, " to be a tensor, got an undefined one");
+      lamella_tensor* grad = grads != nullptr ? grads[i] : nullptr;
+      Edge edge = gradient_edge(roots[i]);
+      LAMELLA_CHECK(edge, "backward: expected output ", i,
+                    " to require gradients, got a tensor that nothing was recorded for; was it "
+                    "computed under no_grad(), or from inputs that do not require gradients?");
+      starts.push_back({std::move(edge), root_grad(roots[i], grad, i)});
+    }
+    BackwardOptions options;
+    options.create_graph = (flags & LAMELLA_CREATE_GRAPH) != 0;
+    options.retain_graph = (flags & LAMELLA_RETAIN_GRAPH) != 0;
+    options.allow_unused = (flags & LAMELLA_ALLOW_UNUSED) != 0;
+    options.accumulate = results == nullptr;
+    std::vector<Edge> edges;
+    for (uint32_t i = 0; inputs != nullptr && i < input_count; ++i) {
+      Edge edge = inputs[i] != nullptr ? gradient_edge(inputs[i]) : Edge();
+      LAMELLA_CHECK(edge, "backward: expected input ", i, " to require gradients");
+      if (options.accumulate && !is_leaf(inputs[i])) retain_grad(inputs[i]);
+      edges.push_back(std::move(edge));
+    }
+    LAMELLA_CHECK(inputs == nullptr || input_count != 0, "backward: expected 'inputs' not to be empty");
+    std::vector<TensorBase> captured;
+    lamella_status status =
+        run_backward(std::move(starts), edges, options, results != nullptr ? &captured : nullptr);
+    if (status != LAMELLA_OK) return status;
+    if (results == nullptr) return LAMELLA_OK;
+    for (uint32_t i = 0; i < input_count; ++i) {
+      LAMELLA_CHECK(captured[i].defined() || options.allow_unused, "grad: expected the outputs to depend on input ",
+                    i, ", which they do not; pass allow_unused=True to get None for it");
+    }
+    for (uint32_t i = 0; i < input_count; ++i) results[i] = captured[i].unsafe_release();
+    return LAMELLA_OK;
+  } catch (...) {
+    return lamella::detail::status_of_current_exception();
+  }
+}
+
+}  // extern "C"

@@ -1,0 +1,190 @@
+// Nodes made outside of Lamella: the C functions of nodes and saved tensors.
+#include "lamella/api/functions.h"
+#include "lamella/core/error.h"
+#include "lamella/layers/autograd/anomaly.h"
+#include "lamella/layers/autograd/engine.h"
+#include "lamella/layers/autograd/saved.h"
+#include "lamella/layers/autograd/variable.h"
+
+namespace lamella::autograd {
+namespace {
+
+class ForeignNode final : public Node {
+ public:
+  ForeignNode(const lamella_node_class& type, void* context)
+      : Node(nullptr, 0), type_(type), name_(type.name), context_(context) {}
+  ~ForeignNode() override {
+    if (type_.dispose != nullptr) type_.dispose(context_);
+  }
+  std::string name() const override { return name_; }
+  lamella_status apply(lamella_tensor* const* grads, lamella_tensor** results) override {
+    return type_.apply(context_, grads, output_count(), results, edge_count());
+  }
+  void release_saved() noexcept override {
+    if (type_.release_saved != nullptr) type_.release_saved(context_);
+  }
+  void set_inputs(lamella_tensor* const* inputs, uint32_t count) {
+    LAMELLA_CHECK(list_.empty() && output_count() == 0, name_,
+                  ": expected its inputs to be set once, before it has outputs");
+    list_.resize(count);
+    place_edges(list_.data(), count);
+    for (uint32_t i = 0; i < count; ++i) {
+      if (inputs[i] == nullptr) continue;
+      if (Edge edge = gradient_edge(inputs[i])) set_edge(i, std::move(edge));
+    }
+  }
+
+ protected:
+  void deallocate() noexcept override { delete this; }
+
+ private:
+  lamella_node_class type_;
+  std::string name_;
+  void* context_;
+  std::vector<Edge> list_;
+};
+
+template <class F>
+lamella_status guarded(F&& f) noexcept {
+  try {
+    f();
+    return LAMELLA_OK;
+  } catch (...) {
+    return detail::status_of_current_exception();
+  }
+}
+
+}  // namespace
+}  // namespace lamella::autograd
+
+struct lamella_saved_tensor {
+  lamella::autograd::SavedTensor tensor;
+};
+
+using namespace lamella;
+using namespace lamella::autograd;
+
+extern "C" {
+
+lamella_status lamella_node_make(const lamella_node_class* type, void* context,
+                                 lamella_node** node) noexcept {
+  *node = nullptr;
+  try {
+    auto* made = new ForeignNode(*type, context);
+    *node = to_abi(made);
+    if ((lamella_thread.modes & LAMELLA_MODE_ANOMALY) != 0) {
+      NodeExtras& extras = made->extras();
+      if (anomaly_hooks().capture != nullptr) extras.anomaly = anomaly_hooks().capture();
+      extras.anomaly_parent = NodePtr::borrow(current_node());
+    }
+    return LAMELLA_OK;
+  } catch (...) {
+    if (*node == nullptr && type->dispose != nullptr) type->dispose(context);
+    return lamella::detail::status_of_current_exception();
+  }
+}
+void lamella_node_retain(lamella_node* node) noexcept { from_abi(node)->retain(); }
+void lamella_node_release(lamella_node* node) noexcept { from_abi(node)->release(); }
+const char* lamella_node_name(const lamella_node* node) noexcept {
+  // Kept per thread, as error texts are.
+  static __thread char text[256];
+  std::string name = from_abi(node)->name();
+  size_t n = std::min(name.size(), sizeof(text) - 1);
+  name.copy(text, n);
+  text[n] = '\0';
+  return text;
+}
+lamella_status lamella_node_set_inputs(lamella_node* node, lamella_tensor* const* inputs,
+                                       uint32_t count) noexcept {
+  return guarded([&] {
+    auto* foreign = dynamic_cast<ForeignNode*>(from_abi(node));
+    LAMELLA_CHECK(foreign != nullptr, "lamella_node_set_inputs: expected a node that "
+                  "lamella_node_make() made, got ", from_abi(node)->name());
+    foreign->set_inputs(inputs, count);
+  });
+}
+uint32_t lamella_node_input_count(const lamella_node* node) noexcept {
+  return from_abi(node)->edge_count();
+}
+int32_t lamella_node_needs_input(const lamella_node* node, uint32_t i) noexcept {
+  const Node* n = from_abi(node);
+  return i < n->edge_count() && n->needs(i) ? 1 : 0;
+}
+lamella_status lamella_node_add_output(lamella_node* node, lamella_tensor* tensor,
+                                       int32_t written) noexcept {
+  return guarded([&] {
+    Node* n = from_abi(node);
+    if (tensor == nullptr) {
+      n->add_output(nullptr);
+      return;
+    }
+    if (written == 0) {
+      set_history(tensor, NodePtr::borrow(n));
+      return;
+    }
+    // The edge that leads to what the tensor was: the one to its present node.
+    Edge before = gradient_edge(tensor);
+    int edge = -1;
+    for (uint32_t i = 0; before && i < n->edge_count(); ++i) {
+      if (n->edge(i).node == before.node && n->edge(i).input == before.input) {
+        edge = static_cast<int>(i);
+        break;
+      }
+    }
+    check_inplace(n->name().c_str(), "tensor", tensor);
+    rebase_history(tensor, NodePtr::borrow(n), edge);
+  });
+}
+uint32_t lamella_node_output_count(const lamella_node* node) noexcept {
+  return from_abi(node)->output_count();
+}
+lamella_status lamella_node_zeros(const lamella_node* node, uint32_t i,
+                                  lamella_tensor** zeros) noexcept {
+  *zeros = nullptr;
+  return guarded([&] {
+    const Node* n = from_abi(node);
+    LAMELLA_CHECK_INDEX(i < n->output_count(), n->name(), ": expected an output below ",
+                        n->output_count(), ", got ", i);
+    const OutputMeta& meta = n->output(i);
+    if (meta.ndim < 0) return;
+    Tensor made{make_empty(meta.sizes(), static_cast<ScalarType>(meta.dtype),
+                           Device(static_cast<DeviceType>(meta.device_type), meta.device_index))};
+    made.zero_();
+    *zeros = made.unsafe_release();
+  });
+}
+lamella_node* lamella_tensor_node(lamella_tensor* tensor, uint32_t* input) noexcept {
+  try {
+    Edge edge = gradient_edge(tensor);
+    if (input != nullptr) *input = edge.input;
+    return to_abi(edge.node.unsafe_release());
+  } catch (...) {
+    lamella::detail::status_of_current_exception();
+    return nullptr;
+  }
+}
+
+lamella_status lamella_saved_tensor_make(lamella_tensor* tensor, int32_t is_output,
+                                         lamella_saved_tensor** saved) noexcept {
+  *saved = nullptr;
+  return guarded([&] {
+    auto made = std::make_unique<lamella_saved_tensor>();
+    int output = -1;
+    if (is_output != 0 && tensor != nullptr) {
+      Edge edge = gradient_edge(tensor);
+      output = edge ? static_cast<int>(edge.input) : -1;
+    }
+    made->tensor.save(TensorBase::borrow(tensor), output);
+    *saved = made.release();
+  });
+}
+void lamella_saved_tensor_release(lamella_saved_tensor* saved) noexcept { delete saved; }
+lamella_status lamella_saved_tensor_unpack(const lamella_saved_tensor* saved, lamella_node* node,
+                                           lamella_tensor** tensor) noexcept {
+  *tensor = nullptr;
+  return guarded([&] {
+    *tensor = saved->tensor.unpack(from_abi(node), "a saved tensor").unsafe_release();
+  });
+}
+
+}  // extern "C"
