@@ -17,7 +17,8 @@ DECLARATION = re.compile(r"LAMELLA_ABI_API\b[^;]*?\b(lamella_\w+)\s*(?:\(|__attr
 
 
 def declared():
-    text = (ROOT / "lamella/abi/abi.h").read_text(encoding="utf-8")
+    headers = sorted((ROOT / "lamella/abi").glob("*.h"))
+    text = "\n".join(header.read_text(encoding="utf-8") for header in headers)
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
     return set(DECLARATION.findall(text))
 
