@@ -103,7 +103,8 @@ std::string list_saved(const DerivativeModel& model) {
     const FunctionSchema& schema = entry.function->schema;
     for (const DerivativeTable& table : entry.tables) {
       std::string start = entry.function->full_name();
-      if (table.key != "Default") start += " (" + table.key + ")";
+      if (table.key != "Default") start += " [" + table.key + "]";
+      if (!table.node.empty()) start += " " + table.node;
       start += ": ";
       if (table.backward.empty() && table.forward.empty()) out += start + "not differentiable\n";
       for (const bool forward : {false, true}) {

@@ -220,6 +220,7 @@ class DerivativeLoader {
              const std::optional<std::vector<bool>>& outputs) {
     const NativeFunction& f = *made.function;
     made.tables.push_back(read_table(f, key, fields, outputs, diagnostics_));
+    made.tables.back().where = where;
     if (key == "Default" && !made.tables.back().slots.empty() && only_composite(f)) {
       report(f, where,
              "is made of other operators (CompositeImplicitAutograd) and has their derivatives; "

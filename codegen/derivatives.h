@@ -44,6 +44,7 @@ struct Formula {
 // What one table of an entry says: the entry itself, or one key of its `dispatch`.
 struct DerivativeTable {
   std::string key;  // "Default", or a dispatch key
+  Location where;   // of the key; of the entry where there is no `dispatch`
   std::string node;  // MulBackward0; empty where nothing is differentiable
   std::vector<Formula> backward;  // ordered by their first argument
   std::vector<Formula> forward;   // ordered by their first return
@@ -82,8 +83,10 @@ std::vector<SavedItem> saved_items(const DerivativeTable& table);
 // The LAMELLA_SAVE_* that an attribute is made from.
 std::vector<int> saved_for(Attribute attribute);
 
-// For each entry one line per formula: `NAME: ARGUMENTS saves ...`, or with forward mode what it
-// uses; a table of `dispatch` has its key behind the name.
+// For each entry one line per formula, with the name of the node:
+//   aten::mul.Tensor MulBackward0: self saves other, self.scalar_type()
+//   aten::mul.Tensor MulBackward0: result uses other_t, self_p, self_t, other_p
+// A table of `dispatch` has its key behind the operator's name, in brackets.
 std::string list_saved(const DerivativeModel& model);
 
 }  // namespace lamella::codegen

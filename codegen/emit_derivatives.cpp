@@ -5,7 +5,7 @@
 #include <set>
 
 #include "codegen/cpp.h"
-#include "codegen/derivatives.h"
+#include "codegen/derivative_table.h"
 #include "lamella/abi/autograd.h"
 
 namespace lamella::codegen {
@@ -476,11 +476,8 @@ void check_generated(const DerivativeModel& model, Diagnostics& diagnostics) {
   for (const Derivative& entry : model.entries) {
     for (const DerivativeTable& table : entry.tables) {
       if (table.key == "Default") continue;
-      const YamlPtr key =
-          table.backward.empty() ? nullptr : table.backward[0].key;
-      diagnostics.add(key != nullptr ? key->where : entry.where,
-                      entry.function->full_name() + ": no code can be written for '" + table.key +
-                          "': the formulas of 'Default' serve every key");
+      diagnostics.add(table.where, bare_name(*entry.function) + ": no code can be written for '" +
+                                       table.key + "': the formulas of 'Default' serve every key");
     }
   }
   diagnostics.sort();
