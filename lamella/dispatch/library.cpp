@@ -1,6 +1,7 @@
 // Registration blocks behind the C ABI, the handshake, and failures of static initialisers.
 #include <set>
 
+#include "lamella/abi/autograd.h"
 #include "lamella/dispatch/registry.h"
 
 using namespace lamella;
@@ -139,6 +140,20 @@ lamella_status lamella_library_implement(lamella_library* library, const char* n
                     full, "' (", kernel->where(), ")");
     }
     Registry::get().implement(library, full, to, std::move(kernel));
+    return LAMELLA_OK;
+  } catch (...) {
+    return lamella::detail::status_of_current_exception();
+  }
+}
+
+lamella_status lamella_library_derivative(lamella_library* library, const char* name,
+                                          const lamella_derivative* derivative, const char* file,
+                                          uint32_t line) noexcept {
+  try {
+    Origin origin{file != nullptr ? file : library->origin.file, line};
+    std::string full = name;
+    if (full.find("::") == std::string::npos) full = library->name_space + "::" + full;
+    Registry::get().derive(library, full, derivative, origin);
     return LAMELLA_OK;
   } catch (...) {
     return lamella::detail::status_of_current_exception();
