@@ -1,0 +1,17 @@
+// What the formulas of derive_derivatives.yaml call.
+#pragma once
+#include "lamella/lamella.h"
+
+namespace derive {
+
+// Calls made so far, and the sizes that the last one was given.
+extern int scaled_calls;
+extern std::vector<int64_t> scaled_sizes;
+extern std::array<bool, 2> join_mask;
+
+lamella::Tensor scaled(const lamella::Tensor& grad, lamella::IntArrayRef sizes, double factor);
+std::tuple<lamella::Tensor, lamella::Tensor> join_gradients(const lamella::Tensor& grad,
+                                                            bool has_y,
+                                                            std::array<bool, 2> wanted);
+
+}  // namespace derive
