@@ -393,6 +393,11 @@ std::vector<const NativeFunction*> forms(const Derivative& entry) {
   return list;
 }
 
+std::string file_name(const Location& place) {
+  const std::string& path = place.file->path();
+  return path.substr(path.rfind('/') + 1);
+}
+
 // Always the same file for an operator, so that a new entry leaves the other files as they were.
 std::size_t shard_of(const Derivative& entry) {
   std::uint32_t hash = 2166136261u;
@@ -439,7 +444,7 @@ void emit_in_tree(const DerivativeModel& model, const EmitOptions& options, File
 
 void emit_out_of_tree(const DerivativeModel& model, const EmitOptions& options, Files& files) {
   std::string text = banner(options, "Derivatives of this library's operators.");
-  put(text, "#include \"lamella/lamella.h\"\n#include \"lamella/api/derivative_calls.h\"\n#include \"",
+  put(text, "#include \"lamella/derivatives.h\"\n#include \"lamella/lamella.h\"\n#include \"",
       options.target, "/functions.h\"\n");
   for (const std::string& header : options.derivative_headers) {
     put(text, "#include \"", header, "\"\n");
@@ -456,7 +461,7 @@ void emit_out_of_tree(const DerivativeModel& model, const EmitOptions& options, 
       FunctionSchema bare = form->schema;
       bare.name.ns.clear();
       put(rows[form->ns], "  m.derivative(", quoted(bare.name.str()), ", &derivative_of_", writer.stem(),
-          ", ", quoted(options.derivatives_source), ", ",
+          ", ", quoted(file_name(entry.where)), ", ",
           std::to_string(entry.where.line), ");\n");
     }
   }
