@@ -103,6 +103,18 @@ std::string default_hint(const Argument& argument) {
   return "...";
 }
 
+// Makes a tensor of its own, so that Python's `requires_grad` is for it too.
+bool is_factory(const NativeFunction& f) {
+  const std::string& name = f.schema.name.name;
+  for (const char* option : {"dtype", "layout", "device", "pin_memory"}) {
+    if (f.schema.find_argument(option) == nullptr) return false;
+  }
+  if (name.starts_with("new_") || name.ends_with("_like")) return true;
+  return std::ranges::none_of(f.schema.arguments, [](const Argument& argument) {
+    return argument.type.without_optional().is_tensor();
+  });
+}
+
 // ---- Stubs of functions ----
 
 class Stubs {
@@ -194,6 +206,7 @@ class Stubs {
       }
       positional.push_back(text);
     }
+    if (is_factory(f)) keyword.push_back("requires_grad: _bool = False");
     if (const auto out = out_of_.find(&f); out != out_of_.end() && !method) {
       std::vector<std::string> types;
       for (const Argument& argument : out->second->schema.arguments) {

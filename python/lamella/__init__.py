@@ -8,8 +8,14 @@ from lamella._C import (  # noqa: F401
     Tensor,
     device,
     dtype,
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
     layout,
     memory_format,
+    no_grad,
+    set_grad_enabled,
     tensor,
 )
 
@@ -41,6 +47,7 @@ default_generator = _C._default_generator()
 
 # Found when first asked for.
 _LAZY = {
+    "autograd": "lamella.autograd",
     "fft": "lamella.fft",
     "library": "lamella.library",
     "linalg": "lamella.linalg",

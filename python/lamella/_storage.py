@@ -79,22 +79,27 @@ def _lazy(tensor):
     return int(tensor.is_conj()) | int(tensor.is_neg()) << 1
 
 
-def rebuild_tensor(storage, dtype, offset, size, stride, lazy=0):
-    return _C._view_storage(storage._bytes, dtype, offset, size, stride, lazy)
+def rebuild_tensor(storage, dtype, offset, size, stride, lazy=0, requires_grad=False):
+    tensor = _C._view_storage(storage._bytes, dtype, offset, size, stride, lazy)
+    return tensor.requires_grad_() if requires_grad else tensor
 
 
-def rebuild_meta_tensor(dtype, size, stride):
+def rebuild_meta_tensor(dtype, size, stride, requires_grad=False):
     import lamella
 
-    return lamella.empty_strided(size, stride, dtype=dtype, device="meta")
+    return lamella.empty_strided(
+        size, stride, dtype=dtype, device="meta", requires_grad=requires_grad
+    )
 
 
-def rebuild_on_device(tensor, device):
-    return tensor.to(device)
+def rebuild_on_device(tensor, device, requires_grad=False):
+    tensor = tensor.detach().to(device)
+    return tensor.requires_grad_() if requires_grad else tensor
 
 
 def rebuild_subclass(cls, function, args, state):
-    tensor = _C._as_subclass(function(*args), cls)
+    made = function(*args)
+    tensor = _C._make_subclass(cls, made, made.requires_grad)
     if state:
         tensor.__dict__.update(state)
     return tensor
@@ -103,12 +108,18 @@ def rebuild_subclass(cls, function, args, state):
 def reduce_tensor(tensor):
     if tensor.device.type == "meta":
         size, stride = tuple(tensor.shape), tensor.stride()
-        result = (rebuild_meta_tensor, (tensor.dtype, size, stride))
+        result = (rebuild_meta_tensor, (tensor.dtype, size, stride, tensor.requires_grad))
     elif tensor.device.type != "cpu":
-        result = (rebuild_on_device, (tensor.cpu(), tensor.device))
+        result = (
+            rebuild_on_device,
+            (tensor.detach().cpu(), tensor.device, tensor.requires_grad),
+        )
     else:
         geometry = (tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), _lazy(tensor))
-        result = (rebuild_tensor, (storage_of(tensor), tensor.dtype, *geometry))
+        result = (
+            rebuild_tensor,
+            (storage_of(tensor), tensor.dtype, *geometry, tensor.requires_grad),
+        )
     if type(tensor) is not _C.Tensor:
         state = getattr(tensor, "__dict__", None)
         result = (rebuild_subclass, (type(tensor), *result, state))
@@ -123,6 +134,10 @@ def copy_tensor(tensor):
 def deepcopy_tensor(tensor, memo):
     if id(tensor) in memo:
         return memo[id(tensor)]
+    if not tensor.is_leaf:
+        raise RuntimeError(
+            "deepcopy: expected a leaf, got a computed tensor; copy it with detach().clone()"
+        )
     import copy
 
     if tensor.device.type == "cpu":
@@ -136,9 +151,14 @@ def deepcopy_tensor(tensor, memo):
             _lazy(tensor),
         )
     else:
-        result = tensor.clone()
+        result = tensor.detach().clone()
     if type(tensor) is not _C.Tensor:
-        result = _C._as_subclass(result, type(tensor))
-        result.__dict__.update(copy.deepcopy(getattr(tensor, "__dict__", {}), memo))
+        result = _C._make_subclass(type(tensor), result)
+    if tensor.requires_grad:
+        result.requires_grad_()
     memo[id(tensor)] = result
+    if tensor.grad is not None:
+        result.grad = copy.deepcopy(tensor.grad, memo)
+    if type(tensor) is not _C.Tensor:
+        result.__dict__.update(copy.deepcopy(getattr(tensor, "__dict__", {}), memo))
     return result

@@ -11,9 +11,14 @@ def _numpy(self, *, force=False):
 
     tensor = self
     if force:
-        tensor = tensor.cpu()
+        tensor = tensor.detach().cpu()
         if tensor.is_conj() or tensor.is_neg():
             tensor = tensor.clone()
+    elif tensor.requires_grad:
+        raise RuntimeError(
+            "numpy: expected a tensor that does not require grad, got one that does; "
+            "use detach().numpy()"
+        )
     return numpy.asarray(memoryview(tensor))
 
 
@@ -112,6 +117,7 @@ def install():
             "untyped_storage": _untyped_storage,
             "type": _type,
             "as_subclass": _as_subclass,
+            "_make_subclass": staticmethod(_C._make_subclass),
             "__dir__": _dir,
             **({} if hasattr(Tensor, "type_as") else {"type_as": _type_as}),
         }

@@ -180,7 +180,11 @@ def tensor_repr(tensor):
     else:
         if tensor.dtype not in usual:
             suffixes.append(f"dtype={tensor.dtype}")
-        body = _body(tensor, indent)
+        body = _body(tensor.detach(), indent)
+    if not tensor.is_leaf:
+        suffixes.append(f"grad_fn=<{tensor.grad_fn.name()}>")
+    elif tensor.requires_grad:
+        suffixes.append("requires_grad=True")
     text = prefix + body
     column = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:

@@ -10,12 +10,20 @@ Registrations end when the library is destroyed or closed.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from lamella import _C
 
-__all__ = ["Library", "custom_op", "define", "fallthrough_kernel", "impl"]
+__all__ = [
+    "Library",
+    "custom_op",
+    "define",
+    "fallthrough_kernel",
+    "impl",
+    "register_autograd",
+]
 
 # Kept for functions that register without a Library of the caller's.
 _libraries: dict[str, Library] = {}
@@ -145,6 +153,39 @@ def custom_op(
             )
         define(name, schema)
         impl(name, device_types or "default", function)
-        return _C._operator(name)
+        op = _C._operator(name)
+        op.register_autograd = functools.partial(register_autograd, name)
+        return op
 
     return make if fn is None else make(fn)
+
+
+def register_autograd(
+    op: Any,
+    backward: Callable[..., Any],
+    /,
+    *,
+    setup_context: Callable[..., Any] | None = None,
+    lib: Library | None = None,
+) -> None:
+    """Gives an operator, by name or as lamella.ops has it, a backward written in Python.
+
+    setup_context(ctx, inputs, output) keeps in `ctx` what backward(ctx, *grads) needs; inputs: the
+    tuple of the operator's arguments, those that are keyword-only apart, in `keyword_only_inputs`.
+    backward returns a gradient for each argument, None where there is none, a list for a list.
+    """
+    from lamella._register_autograd import make_kernel
+
+    name = op if isinstance(op, str) else op._operator_name
+    overload = getattr(op, "_overloadname", "default")
+    if not isinstance(op, str) and overload != "default":
+        name = f"{name}.{overload}"
+    qualified, _, overload = name.partition(".")
+    found = _C._operator(qualified, overload or "default")
+    if "!" in found._schema:
+        raise RuntimeError(
+            f"register_autograd: expected an operator that writes none of its arguments, "
+            f"got {found._schema}"
+        )
+    kernel = make_kernel(found, name, backward, setup_context)
+    (lib or _fragment(qualified.partition("::")[0]))._library.impl(name, kernel, "Autograd")

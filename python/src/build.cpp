@@ -1,7 +1,9 @@
 // Tensors from Python data: tensor(), as_tensor(), asarray(), frombuffer().
 #include <cstring>
 
+#include "lamella/abi/autograd.h"
 #include "lamella/core/complex.h"
+#include "lamella/core/tensor_impl.h"
 #include "python/src/errors.h"
 #include "python/src/numbers.h"
 #include "python/src/tensor.h"
@@ -192,7 +194,18 @@ struct Options {
   ScalarType dtype = ScalarType::Undefined;
   PyObject* device = Py_None;
   PyObject* copy = Py_None;
+  int requires_grad = 0;
+  int pin_memory = 0;
 };
+
+// The tensor, a leaf that requires gradients if asked for.
+PyObject* finished(PyObject* owned, const Options& options) {
+  if (owned == nullptr || options.requires_grad == 0) return owned;
+  lamella_status status = lamella_tensor_set_requires_grad(tensor_of(owned), 1);
+  if (status == LAMELLA_OK) return owned;
+  Py_DECREF(owned);
+  return raise_status(status);
+}
 
 bool read_options(PyObject* args, PyObject* kwargs, const char* format, const char* const* names,
                   const char* what, Options* options) {
@@ -200,9 +213,10 @@ bool read_options(PyObject* args, PyObject* kwargs, const char* format, const ch
   bool has_copy = strcmp(what, "asarray") == 0;
   int good = has_copy ? PyArg_ParseTupleAndKeywords(args, kwargs, format, const_cast<char**>(names),
                                                     &options->data, &dtype, &options->device,
-                                                    &options->copy)
+                                                    &options->copy, &options->requires_grad)
                       : PyArg_ParseTupleAndKeywords(args, kwargs, format, const_cast<char**>(names),
-                                                    &options->data, &dtype, &options->device);
+                                                    &options->data, &dtype, &options->device,
+                                                    &options->requires_grad, &options->pin_memory);
   if (!good) return false;
   if (dtype != Py_None && !dtype_from_object(dtype, &options->dtype)) {
     PyErr_Format(PyExc_TypeError, "%s: expected 'dtype' to be a dtype, got %R", what, dtype);
@@ -232,12 +246,28 @@ PyObject* shared_tensor(const Options& options, bool* fresh) {
 }
 
 PyObject* tensor_function(PyObject*, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"data", "dtype", "device", nullptr};
+  static const char* names[] = {"data", "dtype", "device", "requires_grad", "pin_memory", nullptr};
   Options options;
-  if (!read_options(args, kwargs, "O|$OO:tensor", names, "tensor", &options)) return nullptr;
+  if (!read_options(args, kwargs, "O|$OOpp:tensor", names, "tensor", &options)) return nullptr;
+  if (is_tensor(options.data) &&
+      PyErr_WarnEx(PyExc_UserWarning,
+                   "tensor: expected data that is no Tensor; to copy a tensor without its history "
+                   "use detach().clone(), and requires_grad_() on the copy",
+                   1) != 0) {
+    return nullptr;
+  }
   bool fresh;
   PyObject* tensor = shared_tensor(options, &fresh);
-  return converted(tensor, options.dtype, options.device, !fresh);
+  PyObject* made = converted(tensor, options.dtype, options.device, !fresh);
+  if (made != nullptr && is_tensor(options.data) &&
+      lamella_tensor_requires_grad(tensor_of(made)) != 0) {
+    // A new leaf, whatever the source was.
+    made = guarded([&] {
+      Ref computed(made);
+      return wrap(make_detached(tensor_ref(made)));
+    });
+  }
+  return finished(made, options);
 }
 PyObject* as_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"data", "dtype", "device", nullptr};
@@ -248,9 +278,9 @@ PyObject* as_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
   return converted(tensor, options.dtype, options.device, false);
 }
 PyObject* asarray(PyObject*, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"obj", "dtype", "device", "copy", nullptr};
+  static const char* names[] = {"obj", "dtype", "device", "copy", "requires_grad", nullptr};
   Options options;
-  if (!read_options(args, kwargs, "O|$OOO:asarray", names, "asarray", &options)) return nullptr;
+  if (!read_options(args, kwargs, "O|$OOOp:asarray", names, "asarray", &options)) return nullptr;
   bool fresh = false;
   PyObject* tensor = nullptr;
   if (!is_tensor(options.data) && PyObject_HasAttrString(options.data, "__dlpack__") &&
@@ -271,15 +301,16 @@ PyObject* asarray(PyObject*, PyObject* args, PyObject* kwargs) {
     return PyErr_Format(PyExc_ValueError,
                         "asarray: expected 'obj' to share its memory because of copy=False");
   }
-  return result;
+  return finished(result, options);
 }
 
 PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"buffer", "dtype", "count", "offset", nullptr};
+  static const char* names[] = {"buffer", "dtype", "count", "offset", "requires_grad", nullptr};
   PyObject *object, *dtype = nullptr;
   Py_ssize_t count = -1, offset = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$Onn:frombuffer", const_cast<char**>(names),
-                                   &object, &dtype, &count, &offset)) {
+  Options options;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$Onnp:frombuffer", const_cast<char**>(names),
+                                   &object, &dtype, &count, &offset, &options.requires_grad)) {
     return nullptr;
   }
   if (dtype == nullptr) {
@@ -343,7 +374,7 @@ PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
     detail::release(made);
     return nullptr;
   }
-  return wrap(made);
+  return finished(wrap(made), options);
 }
 
 PyObject* is_tensor_function(PyObject*, PyObject* object) {
@@ -356,15 +387,15 @@ PyCFunction keywords(PyCFunctionWithKeywords function) {
 
 PyMethodDef functions[] = {
     {"tensor", keywords(tensor_function), METH_VARARGS | METH_KEYWORDS,
-     "tensor(data, *, dtype=None, device=None)\n\nA new tensor with a copy of the data."},
+     "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)\n\nA new tensor with a copy of the data."},
     {"as_tensor", keywords(as_tensor), METH_VARARGS | METH_KEYWORDS,
      "as_tensor(data, dtype=None, device=None)\n\nA tensor that shares the data's memory where it "
      "can."},
     {"asarray", keywords(asarray), METH_VARARGS | METH_KEYWORDS,
-     "asarray(obj, *, dtype=None, device=None, copy=None)\n\nA tensor that shares the object's "
+     "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)\n\nA tensor that shares the object's "
      "memory if copy is False, does not if it is True."},
     {"frombuffer", keywords(frombuffer), METH_VARARGS | METH_KEYWORDS,
-     "frombuffer(buffer, *, dtype, count=-1, offset=0)\n\nA tensor of one dimension over the "
+     "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False)\n\nA tensor of one dimension over the "
      "buffer's memory."},
     {"is_tensor", is_tensor_function, METH_O, "Whether the object is a Tensor."},
     {nullptr, nullptr, 0, nullptr}};

@@ -3,8 +3,10 @@
 
 #include <cstring>
 
+#include "lamella/abi/autograd.h"
 #include "lamella/core/ivalue.h"
 #include "lamella/dispatch/signature.h"
+#include "python/src/autograd.h"
 #include "python/src/errors.h"
 
 namespace lamella::python {
@@ -27,10 +29,8 @@ inline uint64_t call_keys(const lamella_operator* op, const Frame& frame) {
 [[gnu::noinline]] lamella_status run_without_gil(const lamella_operator* op, uint64_t keys,
                                                  const lamella_value* values,
                                                  lamella_value* returns) {
-  PyThreadState* state = PyEval_SaveThread();
-  lamella_status status = abi::call_boxed(op, keys, values, returns);
-  PyEval_RestoreThread(state);
-  return status;
+  WithoutGil others;
+  return abi::call_boxed(op, keys, values, returns);
 }
 
 // Elements of what a factory makes; its sizes are its only list of numbers.
@@ -212,6 +212,13 @@ PyObject* invoke(const Program& program, const lamella_value* values, Frame& fra
   if (status != LAMELLA_OK) [[unlikely]]
     return raise_status(status);
   if (op->return_count == 1 && returns[0].tag == LAMELLA_TENSOR) [[likely]] {
+    if (frame.requires_grad) [[unlikely]] {
+      status = lamella_tensor_set_requires_grad(returns[0].as.tensor, 1);
+      if (status != LAMELLA_OK) {
+        lamella_value_release(&returns[0]);
+        return raise_status(status);
+      }
+    }
     return wrap(returns[0].as.tensor);
   }
   return wrap_many(program, returns);

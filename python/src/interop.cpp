@@ -2,6 +2,7 @@
 #include <bit>
 #include <cstring>
 
+#include "lamella/abi/autograd.h"
 #include "lamella/core/dlpack.h"
 #include "python/src/errors.h"
 #include "python/src/numbers.h"
@@ -59,6 +60,9 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   };
   if (tensor->device_type != 0) {
     return refuse("a tensor on cpu", DeviceTypeName(static_cast<DeviceType>(tensor->device_type)));
+  }
+  if (lamella_tensor_requires_grad(tensor) != 0) {
+    return refuse("a tensor that does not require grad", "one that does; use detach()");
   }
   if (tensor->layout != 0) return refuse("a strided tensor", "another layout");
   if (format == nullptr) return refuse("a dtype that buffers have", dtype_name(type));
@@ -275,6 +279,12 @@ PyObject* to_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
   PyObject *stream = Py_None, *max_version = Py_None, *device = Py_None, *copy = Py_None;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", const_cast<char**>(names),
                                    &stream, &max_version, &device, &copy)) {
+    return nullptr;
+  }
+  if (lamella_tensor_requires_grad(tensor_of(self)) != 0) {
+    PyErr_SetString(PyExc_BufferError,
+                    "__dlpack__: expected a tensor that does not require grad, got one that does; "
+                    "use detach()");
     return nullptr;
   }
   return guarded([&]() -> PyObject* {

@@ -137,6 +137,10 @@ std::string reason(const Program& program, const Call& call) {
       continue;
     }
     int i = find_keyword(program, keyword);
+    if (i < 0 && program.factory && is_requires_grad_name(keyword)) {
+      if (object == Py_True || object == Py_False) continue;
+      return "'requires_grad': expected bool, got " + describe(object);
+    }
     if (i < 0) return "unknown keyword '" + name + "'";
     if (seen[i]) return "'" + name + "': given by position and by keyword";
     seen[i] = true;

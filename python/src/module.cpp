@@ -1,6 +1,7 @@
 // The extension module lamella._C.
 #include "lamella/kernels/default_dtype.h"
 #include "lamella/kernels/parallel.h"
+#include "python/src/autograd.h"
 #include "python/src/errors.h"
 
 namespace lamella::python {
@@ -53,7 +54,10 @@ PyMODINIT_FUNC PyInit__C() {
 #endif
   if (add_errors(module) != 0 || add_values(module) != 0 || add_tensor(module) != 0 ||
       add_packets(module) != 0 || add_interop(module) != 0 || add_build(module) != 0 ||
-      add_storage(module) != 0 || add_library(module) != 0 || add_names(module) != 0) {
+      add_storage(module) != 0 || add_library(module) != 0 || add_names(module) != 0 ||
+      add_modes(module) != 0 || add_hooks(module) != 0 || add_nodes(module) != 0 ||
+      add_contexts(module) != 0 || add_functions(module) != 0 || add_engine(module) != 0 ||
+      add_autograd_members(module) != 0 || add_forward(module) != 0) {
     Py_DECREF(module);
     return nullptr;
   }

@@ -22,6 +22,7 @@ namespace lamella::python {
 struct PyTensor {
   PyObject_HEAD lamella_tensor* tensor;
   PyObject* weak_references;
+  bool tracked;  // by the collector
 };
 extern PyTypeObject TensorType;
 

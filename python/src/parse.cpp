@@ -576,6 +576,10 @@ Match match_out(const Program& program, PyObject* object, Frame& frame, lamella_
 
 }  // namespace
 
+bool is_requires_grad_name(PyObject* keyword) {
+  return PyUnicode_CompareWithASCIIString(keyword, "requires_grad") == 0;
+}
+
 bool is_out_name(PyObject* keyword) {
   if (out_name == nullptr) out_name = PyUnicode_InternFromString("out");
   return keyword == out_name || PyUnicode_CompareWithASCIIString(keyword, "out") == 0;
@@ -620,6 +624,11 @@ Match match(const Program& program, PyObject* const* args, Py_ssize_t nargs, PyO
         continue;
       }
       int i = find_keyword(program, keyword);
+      if (i < 0 && program.factory && is_requires_grad_name(keyword)) {
+        if (object != Py_True && object != Py_False) return Match::kNo;
+        frame.requires_grad = object == Py_True;
+        continue;
+      }
       if (i < 0 || (seen & (uint64_t{1} << i)) != 0) return Match::kNo;
       seen |= uint64_t{1} << i;
       Match m = convert(params[i], object, numbers, frame, &values[params[i].index]);

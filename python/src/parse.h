@@ -18,6 +18,7 @@ class Frame {
   uint64_t keys = 0;    // of all tensors seen
   uint64_t device = 0;  // keys of a device given
   uint64_t work = 0;    // elements of all tensors seen
+  bool requires_grad = false;  // what a factory makes
 
   void see(lamella_tensor* tensor) {
     keys |= tensor->key_set;
@@ -41,6 +42,7 @@ class Frame {
   // Forgets everything, for the next attempt.
   void reset() {
     keys = device = work = 0;
+    requires_grad = false;
     used_ = 0;
     if (owned_count_ != 0 || more_ != nullptr) [[unlikely]]
       clear();
@@ -89,6 +91,7 @@ Match match(const Program& program, PyObject* const* args, Py_ssize_t nargs, PyO
 // The param that a keyword names, synonyms included, or -1. `out` is not looked for.
 int find_keyword(const Program& program, PyObject* keyword);
 bool is_out_name(PyObject* keyword);
+bool is_requires_grad_name(PyObject* keyword);
 
 // Sets the TypeError that lists the signatures and what was given; returns NULL.
 PyObject* raise_mismatch(const Table& table, const char* name, bool is_method,

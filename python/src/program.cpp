@@ -125,6 +125,20 @@ OperatorEntry* entry_of(const lamella_operator* op) {
   return const_cast<OperatorEntry*>(static_cast<const OperatorEntry*>(op));
 }
 
+// zeros(), zeros_like(), new_zeros(): what has all options of a tensor, and takes no other tensor
+// to convert.
+bool is_factory(const FunctionSchema& schema) {
+  for (const char* option : {"dtype", "layout", "device", "pin_memory"}) {
+    if (schema.find_argument(option) == nullptr) return false;
+  }
+  const std::string& name = schema.name.name;
+  if (name.starts_with("new_") || name.ends_with("_like")) return true;
+  for (const Argument& argument : schema.arguments) {
+    if (argument.type.without_optional().is_tensor()) return false;
+  }
+  return true;
+}
+
 void render(Program* program, const FunctionSchema& signature) {
   std::string& out = program->text;
   out = signature.name.name + "(";
@@ -145,6 +159,7 @@ void render(Program* program, const FunctionSchema& signature) {
     const Argument* argument = signature.find_argument(PyUnicode_AsUTF8(param.name));
     out += '=' + argument->default_value->str();
   }
+  if (program->factory) out += ", bool requires_grad=False";
   if (!program->outs.empty()) {
     if (!first) out += ", ";
     if (!star) out += "*, ";
@@ -208,6 +223,7 @@ std::unique_ptr<Program> compile(const lamella_operator* op, const FunctionSchem
     named = named && !result.name.empty();
   }
   if (!named || schema.returns.size() < 2) program->return_names.clear();
+  program->factory = is_factory(schema);
   render(program.get(), signature);
   return program;
 }

@@ -71,6 +71,7 @@ struct Program {
   std::string text;       // "add(Tensor input, Tensor other, *, Scalar alpha=1)"
   std::string schema;     // as the operator prints it
   bool supported = true;  // every param has a kind
+  bool factory = false;   // makes a tensor of its own: takes `requires_grad` too
 };
 
 // What a call of one name chooses from. Never freed: calls may be inside.

@@ -16,8 +16,9 @@ PyObject* storage_bytes(PyObject*, PyObject* object) {
     TensorBase tensor = tensor_ref(object);
     auto size = static_cast<int64_t>(lamella_tensor_storage_bytes(tensor.impl()));
     int64_t stride = 1;
-    return wrap(
-        make_view_as(tensor, IntArrayRef(&size, 1), IntArrayRef(&stride, 1), 0, ScalarType::Byte));
+    // Of the memory alone: it must not keep the tensor's history.
+    return wrap(make_detached(make_view_as(make_detached(tensor), IntArrayRef(&size, 1),
+                                           IntArrayRef(&stride, 1), 0, ScalarType::Byte)));
   });
 }
 
@@ -58,7 +59,7 @@ PyObject* view_storage(PyObject*, PyObject* args) {
     LAMELLA_CHECK_VALUE(offset >= 0 && (empty || last < available),
                         "_view_storage: expected a view inside the storage's ",
                         static_cast<int64_t>(available), " elements");
-    TensorBase view = make_view_as(base, sizes, strides, offset, type);
+    TensorBase view = make_detached(make_view_as(base, sizes, strides, offset, type));
     auto* impl = TensorImpl::of(view);
     set_flag(impl, LAMELLA_TENSOR_CONJ, (lazy & 1) != 0);
     set_flag(impl, LAMELLA_TENSOR_NEG, (lazy & 2) != 0);

@@ -5,6 +5,8 @@
 
 #include <mutex>
 
+#include "lamella/core/tensor_impl.h"
+#include "python/src/autograd.h"
 #include "python/src/errors.h"
 
 namespace lamella::python {
@@ -12,6 +14,8 @@ namespace lamella::python {
 PyTypeObject TensorType = {PyVarObject_HEAD_INIT(nullptr, 0)};
 
 namespace {
+
+KnownOperator alias_op{"aten::alias", ""};
 
 PyTensor* as_tensor(PyObject* object) { return reinterpret_cast<PyTensor*>(object); }
 
@@ -34,6 +38,8 @@ inline bool keep_spare(PyTensor* object) {
 
 void tensor_dealloc(PyObject* self) {
   PyTensor* object = as_tensor(self);
+  if (object->tracked) [[unlikely]]
+    PyObject_GC_UnTrack(self);
   if (object->weak_references != nullptr) [[unlikely]]
     PyObject_ClearWeakRefs(self);
   if (lamella_tensor* tensor = object->tensor) {
@@ -50,6 +56,13 @@ void tensor_dealloc(PyObject* self) {
   Py_TYPE(self)->tp_free(self);
 }
 
+// Note [What the collector sees]: only tensors with a history are shown to it, since others hold no
+// Python object.
+int tensor_traverse(PyObject* self, visitproc visit, void* arg) {
+  lamella_tensor* tensor = tensor_of(self);
+  return tensor != nullptr && tensor->autograd != nullptr ? visit_tensor(tensor, visit, arg) : 0;
+}
+
 [[gnu::noinline]] PyObject* object_of(lamella_tensor* owned) {
 #ifdef Py_GIL_DISABLED
   std::lock_guard lock(identity_mutex);
@@ -59,6 +72,7 @@ void tensor_dealloc(PyObject* self) {
   auto* known = static_cast<PyObject*>(owned->python_object);
   Py_INCREF(known);
 #endif
+  if (owned->autograd != nullptr) track(known);
   detail::release(owned);
   return known;
 }
@@ -90,11 +104,8 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
       }
       if (is_tensor(data)) {
         // An alias: one object cannot be of two types.
-        lamella_tensor* source = tensor_of(data);
-        lamella_tensor* made = nullptr;
-        detail::check(lamella_tensor_as_strided(source, source->ndim, source->sizes,
-                                                source->strides, source->storage_offset, &made));
-        tensor = TensorBase::adopt(made);
+        tensor = call_known(alias_op, {tensor_value(tensor_of(data))});
+        if (!tensor.defined()) return nullptr;
       } else {
         tensor = tensor_from_data(data, default_dtype(), true);
         if (!tensor.defined()) return nullptr;
@@ -134,16 +145,36 @@ PyObject* as_subclass(PyObject*, PyObject* args) {
                         "got %R",
                         type);
   }
-  lamella_tensor* source = tensor_of(self);
-  lamella_tensor* made = nullptr;
-  lamella_status status = lamella_tensor_as_strided(source, source->ndim, source->sizes,
-                                                    source->strides, source->storage_offset, &made);
-  if (status != LAMELLA_OK) return raise_status(status);
-  return wrap_as(reinterpret_cast<PyTypeObject*>(type), made);
+  TensorBase alias = call_known(alias_op, {tensor_value(tensor_of(self))});
+  if (!alias.defined()) return nullptr;
+  return wrap_as(reinterpret_cast<PyTypeObject*>(type), alias.unsafe_release());
+}
+
+// _make_subclass(cls, data, require_grad=False): the same memory as a leaf of a subclass.
+PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"cls", "data", "require_grad", nullptr};
+  PyObject *type, *data;
+  int require_grad = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!|p:_make_subclass",
+                                   const_cast<char**>(names), &PyType_Type, &type, &TensorType,
+                                   &data, &require_grad)) {
+    return nullptr;
+  }
+  if (!PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), &TensorType)) {
+    return PyErr_Format(PyExc_TypeError,
+                        "_make_subclass: expected 'cls' to be a subclass of Tensor, got %R", type);
+  }
+  return guarded([&]() -> PyObject* {
+    TensorBase made = make_detached(tensor_ref(data));
+    if (require_grad != 0) detail::check(lamella_tensor_set_requires_grad(made.impl(), 1));
+    return wrap_as(reinterpret_cast<PyTypeObject*>(type), made.unsafe_release());
+  });
 }
 
 PyMethodDef functions[] = {{"_add_to_tensor", add_to_tensor, METH_O, nullptr},
                            {"_as_subclass", as_subclass, METH_VARARGS, nullptr},
+                           {"_make_subclass", with_keywords(make_subclass),
+                            METH_VARARGS | METH_KEYWORDS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
@@ -158,7 +189,7 @@ PyObject* wrap(lamella_tensor* owned) {
   if (object != nullptr) [[likely]] {
     (void)PyObject_Init(reinterpret_cast<PyObject*>(object), &TensorType);
   } else {
-    object = PyObject_New(PyTensor, &TensorType);
+    object = PyObject_GC_New(PyTensor, &TensorType);
     if (object == nullptr) {
       detail::release(owned);
       return nullptr;
@@ -166,7 +197,10 @@ PyObject* wrap(lamella_tensor* owned) {
   }
   object->tensor = owned;
   object->weak_references = nullptr;
+  object->tracked = false;
   owned->python_object = object;
+  if (owned->autograd != nullptr) [[unlikely]]
+    track(reinterpret_cast<PyObject*>(object));
 #ifdef Py_GIL_DISABLED
   PyUnstable_EnableTryIncRef(reinterpret_cast<PyObject*>(object));
 #endif
@@ -182,8 +216,16 @@ PyObject* wrap_as(PyTypeObject* type, lamella_tensor* owned) {
   }
   as_tensor(self)->tensor = owned;
   as_tensor(self)->weak_references = nullptr;
+  as_tensor(self)->tracked = true;  // by tp_alloc
   owned->python_object = self;
   return self;
+}
+
+void track(PyObject* tensor) {
+  PyTensor* object = as_tensor(tensor);
+  if (object->tracked) return;
+  object->tracked = true;
+  PyObject_GC_Track(tensor);
 }
 
 const Table* SlotOperator::table() {
@@ -212,7 +254,8 @@ int add_tensor(PyObject* module) {
   type->tp_name = "lamella.Tensor";
   type->tp_doc = "A multi-dimensional array of elements of one dtype.";
   type->tp_basicsize = sizeof(PyTensor);
-  type->tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
+  type->tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC;
+  type->tp_traverse = tensor_traverse;
   type->tp_weaklistoffset = offsetof(PyTensor, weak_references);
   type->tp_dealloc = tensor_dealloc;
   type->tp_new = tensor_new;

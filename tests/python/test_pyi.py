@@ -30,6 +30,10 @@ print(lamella.empty(2, 3), lamella.empty((2, 3), dtype=lamella.int64))
 print(lamella.finfo(lamella.float32).eps, lamella.manual_seed(1).initial_seed())
 library = lamella.library.Library("mine", "DEF")
 print(library.define("f(Tensor x) -> Tensor"), lamella.utils.cmake_prefix_path, float(t[0, 0]))
+with lamella.no_grad():
+    w = lamella.zeros(2, requires_grad=True)
+(w * 2).sum().backward()
+g: Tensor | None = w.grad
 print(lamella.linalg.LinAlgError, lamella.ops.aten.add.Tensor(t, t))
 """
 

@@ -24,7 +24,7 @@ LAMELLA_PRIVATE_API void pop_saved_hooks();
 LAMELLA_PRIVATE_API void disable_saved_hooks(const std::string& text);
 LAMELLA_PRIVATE_API std::string saved_hooks_disabled();
 
-class SavedTensor {
+class LAMELLA_PRIVATE_API SavedTensor {
  public:
   SavedTensor() = default;
   // output: number of the node's output that it is, -1: an input.

@@ -1,0 +1,150 @@
+"""Gradients written in Python for operators: lamella.library.register_autograd()."""
+
+from lamella import _C
+from lamella.autograd.function import Function
+
+Tensor = _C.Tensor
+
+
+def _flatten(values):
+    """The tensors among values and in lists of them, and what puts values together again."""
+    tensors, plan = [], []
+    for value in values:
+        if isinstance(value, Tensor):
+            plan.append(len(tensors))
+            tensors.append(value)
+        elif (
+            isinstance(value, (list, tuple))
+            and value
+            and all(each is None or isinstance(each, Tensor) for each in value)
+        ):
+            start = len(tensors)
+            tensors.extend(value)
+            plan.append((start, len(tensors), type(value)))
+        else:
+            plan.append(_Plain(value))
+    return tensors, plan
+
+
+class _Plain:
+    """A value that is no tensor."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value):
+        self.value = value
+
+
+def _rebuild(plan, tensors):
+    values = []
+    for entry in plan:
+        if isinstance(entry, _Plain):
+            values.append(entry.value)
+        elif isinstance(entry, int):
+            values.append(tensors[entry])
+        else:
+            start, end, kind = entry
+            values.append(kind(tensors[start:end]))
+    return values
+
+
+class _Call:
+    """One call of the operator, on its way through Function.apply."""
+
+    __slots__ = ("keywords", "output_plan", "plan", "single")
+
+    def __init__(self, plan, keywords):
+        self.plan = plan
+        self.keywords = keywords
+        self.output_plan = None
+        self.single = False
+
+
+def _spread(name, plan, grads):
+    """Gradients of the operator's arguments as those of its tensors."""
+    grads = list(grads) if isinstance(grads, tuple) else [grads]
+    while len(grads) > len(plan) and grads[-1] is None:
+        grads.pop()
+    if len(grads) != len(plan):
+        raise RuntimeError(
+            f"{name}: expected 'backward' to return {len(plan)} gradients, one for each argument, "
+            f"got {len(grads)}"
+        )
+    flat = []
+    for i, (entry, each) in enumerate(zip(plan, grads)):
+        if isinstance(entry, _Plain):
+            if each is not None:
+                raise RuntimeError(
+                    f"{name}: expected gradient {i} to be None, as argument {i} is no Tensor, "
+                    f"got {type(each).__name__}"
+                )
+        elif isinstance(entry, int):
+            flat.append(each)
+        else:
+            start, end, _ = entry
+            count = end - start
+            if each is None:
+                each = [None] * count
+            if not isinstance(each, (list, tuple)) or len(each) != count:
+                raise RuntimeError(
+                    f"{name}: expected gradient {i} to be a list of {count}, as argument {i} is one"
+                )
+            flat.extend(each)
+    return flat
+
+
+def make_kernel(op, name, backward, setup_context):
+    """The kernel of the key Autograd: a Function around the call below autograd."""
+
+    def forward(ctx, call, *tensors):
+        args = _rebuild(call.plan, tensors)
+        output = _C._call_below_autograd(op, args, call.keywords)
+        if setup_context is not None:
+            needs = ctx.needs_input_grad[1:]
+            ctx.needs_input_grad = tuple(_rebuild(_flags(call.plan), needs))
+            if call.keywords:
+                setup_context(
+                    ctx=ctx, inputs=tuple(args), keyword_only_inputs=call.keywords, output=output
+                )
+            else:
+                setup_context(ctx=ctx, inputs=tuple(args), output=output)
+        ctx._call = call
+        call.single = not isinstance(output, (tuple, list))
+        flat, call.output_plan = _flatten((output,) if call.single else output)
+        return tuple(flat)
+
+    def run_backward(ctx, *grads):
+        call = ctx._call
+        given = _rebuild(call.output_plan, grads)
+        given = [None if isinstance(e, _Plain) else g for e, g in zip(call.output_plan, given)]
+        return (None, *_spread(name, call.plan, backward(ctx, *given)))
+
+    label = name.replace("::", "_").replace(".", "_")
+    generated = type(Function)(
+        f"GeneratedBackwardFor_{label}",
+        (Function,),
+        {
+            "__module__": "lamella.library",
+            "forward": staticmethod(forward),
+            "backward": staticmethod(run_backward),
+        },
+    )
+    apply = generated.apply
+
+    def kernel(*args, **keywords):
+        tensors, plan = _flatten(args)
+        if not _C.is_grad_enabled() or not any(
+            each is not None and each.requires_grad for each in tensors
+        ):
+            return _C._call_below_autograd(op, args, keywords)
+        call = _Call(plan, keywords)
+        flat = apply(call, *tensors)
+        output = _rebuild(call.output_plan, flat)
+        return output[0] if call.single else tuple(output)
+
+    return kernel
+
+
+def _flags(plan):
+    """A plan for flags in the place of tensors."""
+    return [_Plain(False) if isinstance(entry, _Plain) else entry for entry in plan]

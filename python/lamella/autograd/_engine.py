@@ -1,0 +1,91 @@
+"""backward and grad."""
+
+from lamella import _C
+
+Tensor = _C.Tensor
+
+
+def backward(
+    tensors,
+    grad_tensors=None,
+    retain_graph=None,
+    create_graph=False,
+    grad_variables=None,
+    inputs=None,
+):
+    """Adds to `grad` of all leaves, or of `inputs` only, the gradients of `tensors`.
+
+    grad_tensors: a gradient for each tensor, of its shape; None stands for ones and is allowed for
+    tensors of one element. The graph is freed unless `retain_graph`; with `create_graph` the
+    gradients can be differentiated themselves.
+    """
+    _C._backward(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs)
+
+
+def grad(
+    outputs,
+    inputs,
+    grad_outputs=None,
+    retain_graph=None,
+    create_graph=False,
+    only_inputs=True,
+    allow_unused=None,
+    is_grads_batched=False,
+    materialize_grads=False,
+):
+    """The gradients of `outputs`, summed, for each of `inputs`, as a tuple.
+
+    grad_outputs: a gradient for each output, as in backward(); with `is_grads_batched` each has one
+    more dimension in front, and so have the results. An input that the outputs do not depend on is
+    an error, or gives None with `allow_unused`, or zeros with `materialize_grads`.
+    """
+    if not only_inputs:
+        raise ValueError("grad: expected 'only_inputs' to be True; call backward() for all leaves")
+    if materialize_grads:
+        if allow_unused is False:
+            raise ValueError(
+                "grad: expected 'allow_unused' not to be False, as 'materialize_grads' allows it"
+            )
+        allow_unused = True
+    if is_grads_batched:
+        result = _batched(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused)
+    else:
+        result = _C._grad(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused)
+    if not materialize_grads:
+        return result
+    given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    return tuple(
+        _zeros_like(of) if each is None else each for each, of in zip(result, given)
+    )
+
+
+def _zeros_like(tensor):
+    import lamella
+
+    return lamella.zeros_like(tensor, requires_grad=False)
+
+
+def _batched(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused):
+    """One backward for each entry of the batch; the results are stacked."""
+    import lamella
+
+    grads = (grad_outputs,) if isinstance(grad_outputs, Tensor) else tuple(grad_outputs or ())
+    sizes = {each.shape[0] for each in grads if each is not None and each.dim() > 0}
+    if len(sizes) != 1 or any(each is not None and each.dim() == 0 for each in grads):
+        raise RuntimeError(
+            "grad: expected all of 'grad_outputs' to have one size in their first dimension "
+            f"because of 'is_grads_batched', got {sorted(sizes)}"
+        )
+    (size,) = sizes
+    retain = create_graph if retain_graph is None else retain_graph
+    rows = []
+    for i in range(size):
+        row = [None if each is None else each[i] for each in grads]
+        keep = retain or i + 1 < size
+        rows.append(_C._grad(outputs, inputs, row, keep, create_graph, allow_unused))
+    if not rows:
+        given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+        return tuple(lamella.zeros((0, *of.shape), dtype=of.dtype) for of in given)
+    return tuple(
+        None if column[0] is None else lamella.stack(column) for column in map(list, zip(*rows))
+    )

@@ -1,0 +1,47 @@
+"""Anomaly mode: errors of backward show the call of forward, and gradients with NaN are errors."""
+
+import warnings
+
+from lamella import _C
+
+__all__ = ["detect_anomaly", "set_detect_anomaly"]
+
+
+class set_detect_anomaly:  # noqa: N801
+    """Switches anomaly mode on or off: from now on, or for a block.
+
+    check_nan: whether a NaN that an operator's backward makes is an error.
+    """
+
+    def __init__(self, mode, check_nan=True):
+        self._before = (_C._set_anomaly_enabled(mode), _C._set_nan_check(check_nan))
+
+    def __enter__(self):
+        return None
+
+    def __exit__(self, *error):
+        anomaly, check_nan = self._before
+        _C._set_anomaly_enabled(anomaly)
+        _C._set_nan_check(check_nan)
+
+
+class detect_anomaly:  # noqa: N801
+    """Anomaly mode for a block. Slow: for debugging."""
+
+    def __init__(self, check_nan=True):
+        self._check_nan = check_nan
+        warnings.warn(
+            "detect_anomaly: anomaly mode is on, which is slow; use it for debugging only",
+            stacklevel=2,
+        )
+
+    def __enter__(self):
+        self._before = (
+            _C._set_anomaly_enabled(True),
+            _C._set_nan_check(self._check_nan),
+        )
+
+    def __exit__(self, *error):
+        anomaly, check_nan = self._before
+        _C._set_anomaly_enabled(anomaly)
+        _C._set_nan_check(check_nan)

@@ -1,0 +1,77 @@
+"""Forward mode: dual tensors, which carry a tangent through operators."""
+
+from collections import namedtuple
+
+from lamella import _C
+
+__all__ = [
+    "UnpackedDualTensor",
+    "dual_level",
+    "enter_dual_level",
+    "exit_dual_level",
+    "make_dual",
+    "unpack_dual",
+]
+
+_level = -1
+
+
+class UnpackedDualTensor(namedtuple("UnpackedDualTensor", ["primal", "tangent"])):
+    """What unpack_dual() returns; the tangent of a tensor without one is None."""
+
+    __slots__ = ()
+
+
+def enter_dual_level():
+    """Opens a level, in which tensors may have tangents; returns its number."""
+    global _level
+    if _level >= 0:
+        raise RuntimeError(
+            "enter_dual_level: expected no other level to be open, as there is but one"
+        )
+    _level += 1
+    return _level
+
+
+def exit_dual_level(*, level=None):
+    """Closes the level: no tensor has a tangent any more."""
+    global _level
+    if level is None:
+        level = _level
+    if level != _level or level < 0:
+        raise RuntimeError(
+            f"exit_dual_level: expected 'level' to be the one that is open, {_level}, got {level}"
+        )
+    _C._exit_dual_level()
+    _level -= 1
+
+
+class dual_level:  # noqa: N801
+    """Opens a level for a block."""
+
+    def __enter__(self):
+        return enter_dual_level()
+
+    def __exit__(self, *error):
+        exit_dual_level()
+
+
+def make_dual(tensor, tangent, *, level=None):
+    """A view of `tensor` with the tangent `tangent`, of the same shape and dtype."""
+    if (_level if level is None else level) < 0:
+        raise RuntimeError(
+            "make_dual: expected a level to be open; use it inside of dual_level()"
+        )
+    for name, value in (("tensor", tensor), ("tangent", tangent)):
+        if not (value.is_floating_point() or value.is_complex()):
+            raise ValueError(
+                f"make_dual: expected '{name}' to be floating-point or complex, got {value.dtype}"
+            )
+    return _C._make_dual(tensor, tangent)
+
+
+def unpack_dual(tensor, *, level=None):
+    """The tensor without its tangent, and the tangent or None."""
+    if (_level if level is None else level) < 0:
+        return UnpackedDualTensor(tensor, None)
+    return UnpackedDualTensor(*_C._unpack_dual(tensor))

@@ -1,0 +1,113 @@
+"""Functions whose forward and backward are written in Python."""
+
+import functools
+import inspect
+
+from lamella import _C
+from lamella._C import _FunctionCtx as FunctionCtx
+from lamella._C import _FunctionMeta as FunctionMeta
+
+__all__ = ["Function", "FunctionCtx", "FunctionMeta", "once_differentiable"]
+
+
+class Function(metaclass=FunctionMeta):
+    """Derive from it, and call `apply` on the class::
+
+        class Exp(Function):
+            @staticmethod
+            def forward(ctx, x):
+                y = x.exp()
+                ctx.save_for_backward(y)
+                return y
+
+            @staticmethod
+            def backward(ctx, grad):
+                (y,) = ctx.saved_tensors
+                return grad * y
+
+    Or `forward(x)` without a context beside `setup_context(ctx, inputs, output)`.
+    """
+
+    def __init__(self, *args, **kwargs):
+        raise RuntimeError(
+            f"{type(self).__name__}: expected its static methods and apply() to be used, "
+            "got a call that makes an object of it"
+        )
+
+    @staticmethod
+    def forward(*args, **kwargs):
+        """forward(ctx, *args), or forward(*args) where the class has setup_context."""
+        raise NotImplementedError("Function: expected a static method 'forward' in the class")
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        """Keeps in `ctx` what backward needs; inputs: the tuple of forward's arguments."""
+        raise NotImplementedError("Function: expected a static method 'setup_context' in the class")
+
+    @staticmethod
+    def backward(ctx, *grad_outputs):
+        """The gradients of forward's arguments, from those of its outputs."""
+        raise NotImplementedError(
+            "Function: expected a static method 'backward' or 'vjp' in the class"
+        )
+
+    # PyTorch's other name for it. The class may have either.
+    vjp = backward
+
+    @staticmethod
+    def jvp(ctx, *grad_inputs):
+        """The tangents of forward's outputs, from those of its arguments."""
+        raise NotImplementedError("Function: expected a static method 'jvp' in the class")
+
+
+_C._finish_function(Function)
+
+
+def _bind_arguments(forward, /, *args, **kwargs):
+    """All arguments of a forward without a context, by position."""
+    bound = inspect.signature(forward).bind(*args, **kwargs)
+    bound.apply_defaults()
+    if bound.kwargs:
+        raise TypeError(
+            f"forward: expected no keyword-only arguments, got {', '.join(bound.kwargs)}"
+        )
+    return bound.args
+
+
+class _OnceDifferentiable(Function):
+    """Passes gradients on; their own gradients are an error."""
+
+    @staticmethod
+    def forward(ctx, *grads):
+        return tuple(None if grad is None else grad.detach() for grad in grads)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        raise RuntimeError(
+            "once_differentiable: expected the gradients of a backward with this mark not to be "
+            "differentiated again"
+        )
+
+
+def once_differentiable(fn):
+    """A backward that cannot be differentiated itself: it runs without gradients."""
+
+    @functools.wraps(fn)
+    def wrapper(ctx, *args):
+        with _C.no_grad():
+            outputs = fn(ctx, *args)
+        if not _C.is_grad_enabled():
+            return outputs
+        if not any(isinstance(arg, _C.Tensor) and arg.requires_grad for arg in args):
+            return outputs
+        # Aliases that require gradients, so that a second backward arrives at the error.
+        given = tuple(
+            out.detach().requires_grad_()
+            if isinstance(out, _C.Tensor) and (out.is_floating_point() or out.is_complex())
+            else out
+            for out in (outputs if isinstance(outputs, tuple) else (outputs,))
+        )
+        marked = _OnceDifferentiable.apply(*given)
+        return marked if isinstance(outputs, tuple) else marked[0]
+
+    return wrapper

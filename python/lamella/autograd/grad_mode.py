@@ -1,0 +1,12 @@
+"""The modes of a thread: whether gradients are recorded."""
+
+from lamella._C import (  # noqa: F401
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+
+__all__ = ["enable_grad", "inference_mode", "no_grad", "set_grad_enabled"]

@@ -1,0 +1,158 @@
+"""The backward graph: its nodes, edges and hooks."""
+
+import threading
+from collections import namedtuple
+
+from lamella import _C
+from lamella._C import _Node as Node
+
+__all__ = [
+    "GradientEdge",
+    "Node",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "increment_version",
+    "register_multi_grad_hook",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+]
+
+
+class GradientEdge(namedtuple("GradientEdge", ["node", "output_nr", "ownership_token"])):
+    """Where a gradient goes: an input of a node. `autograd.grad` takes it in the place of a tensor."""
+
+    __slots__ = ()
+
+    def __new__(cls, node, output_nr, ownership_token=None):
+        return super().__new__(cls, node, output_nr, ownership_token)
+
+
+def get_gradient_edge(tensor):
+    """The edge that a tensor's gradient goes along."""
+    if not tensor.requires_grad:
+        raise RuntimeError(
+            "get_gradient_edge: expected a tensor that requires grad, got one that does not"
+        )
+    return GradientEdge(*_C._gradient_edge(tensor))
+
+
+def increment_version(tensor):
+    """Says that a tensor, or each of several, was written by other means than an operator."""
+    for each in (tensor,) if isinstance(tensor, _C.Tensor) else tensor:
+        if each.is_inference():
+            raise RuntimeError(
+                "increment_version: expected no inference tensor, as those count no versions"
+            )
+        _C._bump_version(each)
+
+
+class saved_tensors_hooks:  # noqa: N801
+    """In the block, what is saved for backward goes through `pack_hook(tensor)`, and what comes out
+    through `unpack_hook(packed)`, which must return a tensor with the same contents."""
+
+    def __init__(self, pack_hook, unpack_hook):
+        self.pack_hook = pack_hook
+        self.unpack_hook = unpack_hook
+
+    def __enter__(self):
+        _C._push_saved_tensors_hooks(self.pack_hook, self.unpack_hook)
+
+    def __exit__(self, *error):
+        _C._pop_saved_tensors_hooks()
+
+
+class save_on_cpu(saved_tensors_hooks):  # noqa: N801
+    """In the block, what is saved for backward waits on the CPU."""
+
+    def __init__(self, pin_memory=False, device_type="cuda"):
+        def pack(tensor):
+            # A copy in any case: later writes to the tensor must not reach it.
+            copy = tensor.detach().clone() if tensor.device.type == "cpu" else tensor.cpu()
+            return tensor.device, copy
+
+        def unpack(packed):
+            device, tensor = packed
+            return tensor.to(device)
+
+        super().__init__(pack, unpack)
+
+
+class disable_saved_tensors_hooks:  # noqa: N801
+    """In the block, saved_tensors_hooks is an error with this message."""
+
+    def __init__(self, error_message):
+        self.error_message = error_message
+
+    def __enter__(self):
+        self._before = _C._disable_saved_tensors_hooks(self.error_message)
+
+    def __exit__(self, *error):
+        _C._disable_saved_tensors_hooks(self._before)
+
+
+class _MultiHandle:
+    """Removes several hooks."""
+
+    def __init__(self, handles):
+        self.handles = tuple(handles)
+
+    def remove(self):
+        for handle in self.handles:
+            handle.remove()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.remove()
+
+
+def register_multi_grad_hook(tensors, fn, *, mode="all"):
+    """Calls `fn` once in each backward: with the list of all the tensors' gradients, None for those
+    that get none, or, in mode "any", with the first gradient that comes."""
+    if mode not in ("all", "any"):
+        raise ValueError(
+            f"register_multi_grad_hook: expected 'mode' to be 'all' or 'any', got '{mode}'"
+        )
+    tensors = tuple(tensors)
+    lock = threading.Lock()
+    if mode == "any":
+        runs = set()
+
+        def first(grad):
+            run = _C._backward_number()
+            with lock:
+                if run in runs:
+                    return
+                runs.clear()
+                runs.add(run)
+            fn(grad)
+
+        return _MultiHandle(each.register_hook(first) for each in tensors)
+
+    nodes = [get_gradient_edge(each).node for each in tensors]
+    waiting = {}  # number of a backward -> (gradients left, gradients so far)
+
+    def collector(index):
+        def collect(grad):
+            run = _C._backward_number()
+            with lock:
+                state = waiting.get(run)
+                if state is None:
+                    waiting.clear()
+                    expected = sum(map(_C._will_run, nodes))
+                    state = waiting[run] = [expected, [None] * len(nodes)]
+                state[0] -= 1
+                state[1][index] = grad
+                if state[0]:
+                    return
+                del waiting[run]
+            fn(state[1])
+
+        return collect
+
+    return _MultiHandle(
+        each.register_hook(collector(index)) for index, each in enumerate(tensors)
+    )
+
+

@@ -1,0 +1,104 @@
+// What the parts of autograd's binding share: modes, hooks, nodes and the engine.
+//
+// Note [Who owns a node of a Python function]
+//   The object `ctx` that forward and backward get is also the node's object in Python. The C++ node
+//   owns it and it points back without owning, so that tensors, nodes and contexts form no cycle by
+//   themselves. A cycle that a user makes, by keeping an output in
+//   the context, is seen by Python's collector: a tensor object that alone owns its tensor visits
+//   the objects that the tensor's nodes own (see Note [What the collector sees]).
+#pragma once
+#include "lamella/layers/autograd/variable.h"
+#include "python/src/call.h"
+
+namespace lamella::python {
+
+// A C function with keywords, as method tables take it.
+using FastKeywords = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
+inline PyCFunction fast_keywords(FastKeywords function) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+inline PyCFunction fast(PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t)) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+inline PyCFunction with_keywords(PyCFunctionWithKeywords function) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+// Arguments of a vectorcall by their names, borrowed, NULL where not given; false with a TypeError
+// set. The first `required` must be given.
+bool read_arguments(const char* what, const char* const* names, int count, int required,
+                    PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, PyObject** values);
+
+// Lets other Python threads run for as long as it lives. While there is one, the collector does not
+// look into tensors: Note [What the collector sees].
+bool others_may_run();  // whether there is one
+class WithoutGil {
+ public:
+  WithoutGil();
+  ~WithoutGil();
+  WithoutGil(const WithoutGil&) = delete;
+  WithoutGil& operator=(const WithoutGil&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+// ---- Nodes (autograd_node.cpp) ----
+
+// A node of the backward graph. Of a built-in operator `node` is owned; of a Python function it is
+// not, and NULL before forward has run and after the graph is gone.
+struct PyNode {
+  PyObject_HEAD autograd::Node* node;
+  PyObject* dict;
+  PyObject* weak_references;
+};
+extern PyTypeObject NodeType;
+
+// The object of a node; None for a null one.
+PyObject* wrap_node(autograd::NodePtr node);
+// The node behind an object; null with a Python error set if it is gone.
+autograd::NodePtr hold_node(PyObject* self);
+
+// ---- Hooks (autograd_hooks.cpp) ----
+
+// The object that removes a tensor's hook with `remove`. Does not keep the tensor alive.
+PyObject* make_handle(WeakTensorRef tensor, uint64_t id, void (*remove)(lamella_tensor*, uint64_t));
+// Hooks of nodes. Each returns the handle.
+PyObject* add_node_hook(autograd::Node* node, PyObject* hook, bool before);
+PyObject* add_accumulate_hook(PyObject* tensor, PyObject* hook);
+// Visits what the C++ side of a tensor alone owns: Note [What the collector sees].
+int visit_tensor(lamella_tensor* tensor, visitproc visit, void* arg);
+// Calls a tensor's hook; its context is the Python function.
+lamella_status call_tensor_hook(void* context, lamella_tensor* grad, lamella_tensor** replacement);
+// Gives up a reference that C++ held, from any thread.
+void release_object(void* object);
+// Runs end(what) now if this thread holds the GIL, else soon, by one that does. What ends Python
+// objects never waits for the GIL: a thread may come here with locks of autograd's.
+void end_with_gil(void (*end)(void*), void* what);
+void end_waiting();
+// Shows a tensor object to the collector, if it does not see it yet.
+void track(PyObject* tensor);
+
+// ---- Functions in Python (autograd_function.cpp) ----
+
+extern PyTypeObject ContextType;
+
+// ---- Tensors ----
+
+// Tensor.backward
+PyObject* tensor_backward(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                          PyObject* kwnames);
+
+// Gives a tensor a tangent until the level is closed.
+void set_dual(lamella_tensor* tensor, const TensorBase& tangent);
+
+int add_forward(PyObject* module);           // autograd_forward.cpp
+int add_modes(PyObject* module);             // autograd_modes.cpp
+int add_autograd_members(PyObject* module);  // autograd_tensor.cpp
+int add_hooks(PyObject* module);             // autograd_hooks.cpp
+int add_contexts(PyObject* module);          // autograd_context.cpp
+int add_nodes(PyObject* module);             // autograd_node.cpp
+int add_functions(PyObject* module);         // autograd_function.cpp
+int add_engine(PyObject* module);            // autograd_engine.cpp
+
+}  // namespace lamella::python

@@ -1,0 +1,70 @@
+// The context of one call of a Python function: what forward leaves for backward.
+#pragma once
+#include "lamella/layers/autograd/saved.h"
+#include "python/src/autograd.h"
+
+namespace lamella::python {
+
+// A class derived from lamella.autograd.Function.
+struct PyFunctionClass {
+  PyHeapTypeObject heap;
+  PyObject* node_type;             // of its contexts: "<name>Backward"
+};
+extern PyTypeObject FunctionMetaType;
+// What the class Function itself has where a derived one has nothing of its own.
+struct FunctionDefaults {
+  PyObject* cls;
+  PyObject* setup_context;
+  PyObject* backward;
+  PyObject* vjp;
+  PyObject* jvp;
+};
+extern FunctionDefaults function_defaults;
+
+struct PyContext {
+  PyNode base;
+  PyFunctionClass* function;  // owned
+  // Given in forward, as tuples.
+  PyObject* to_save;
+  PyObject* saved_for_forward;
+  PyObject* dirty;
+  PyObject* non_differentiable;
+  PyObject* needs;  // what needs_input_grad was set to, or NULL
+  PyObject* zeros;  // shapes of outputs without gradients: a dict of index -> (size, dtype, device)
+  autograd::SavedTensor* saved;  // an undefined one stands for None
+  uint8_t* inputs;               // of each argument of forward: bits below
+  uint32_t saved_count;
+  uint32_t input_count;
+  uint32_t readers;  // of `saved`, which is let go when the last is done
+  uint8_t few[16];  // `inputs` where there are no more
+  bool materialize;
+  bool released;  // a backward without retain_graph has run
+};
+enum { kInputTensor = 1, kInputNeeded = 2 };
+
+inline PyContext* as_context(PyObject* object) { return reinterpret_cast<PyContext*>(object); }
+inline const char* context_name(const PyContext* context) {
+  return Py_TYPE(context)->tp_name;
+}
+
+// The node of a call, whose context owns what is saved.
+class PythonNode final : public autograd::Node {
+ public:
+  // Takes a reference to the context. Its edges are empty.
+  static autograd::NodePtr make(PyContext* context, uint32_t edge_count);
+  lamella_status apply(lamella_tensor* const* grads, lamella_tensor** results) override;
+  std::string name() const override { return name_; }
+  void release_saved() noexcept override;
+  void* python_object() const override { return context_; }
+
+ protected:
+  void deallocate() noexcept override;
+
+ private:
+  PythonNode(PyContext* context, autograd::Edge* edges, uint32_t edge_count);
+  void end() noexcept;
+  PyContext* context_;
+  const char* name_;
+};
+
+}  // namespace lamella::python

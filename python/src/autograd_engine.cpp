@@ -1,0 +1,405 @@
+// backward and grad.
+#include <algorithm>
+#include <unordered_set>
+
+#include "lamella/layers/autograd/engine.h"
+#include "python/src/autograd.h"
+#include "python/src/errors.h"
+
+namespace lamella::python {
+namespace {
+
+std::atomic<int> without_gil_count{0};
+
+}  // namespace
+
+WithoutGil::WithoutGil() {
+  without_gil_count.fetch_add(1, std::memory_order_relaxed);
+  state_ = PyEval_SaveThread();
+}
+WithoutGil::~WithoutGil() {
+  PyEval_RestoreThread(state_);
+  without_gil_count.fetch_sub(1, std::memory_order_relaxed);
+  end_waiting();
+}
+bool others_may_run() { return without_gil_count.load(std::memory_order_relaxed) != 0; }
+
+bool read_arguments(const char* what, const char* const* names, int count, int required,
+                    PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
+                    PyObject** values) {
+  if (nargs > count) {
+    PyErr_Format(PyExc_TypeError, "%s: expected at most %d arguments, got %zd", what, count, nargs);
+    return false;
+  }
+  for (int i = 0; i < count; ++i) values[i] = i < nargs ? args[i] : nullptr;
+  Py_ssize_t named = kwnames != nullptr ? PyTuple_GET_SIZE(kwnames) : 0;
+  for (Py_ssize_t k = 0; k < named; ++k) {
+    PyObject* name = PyTuple_GET_ITEM(kwnames, k);
+    int at = 0;
+    while (at < count && PyUnicode_CompareWithASCIIString(name, names[at]) != 0) ++at;
+    if (at == count || values[at] != nullptr) {
+      PyErr_Format(PyExc_TypeError,
+                   at == count ? "%s: unexpected argument '%U'" : "%s: argument '%U' given twice",
+                   what, name);
+      return false;
+    }
+    values[at] = args[nargs + k];
+  }
+  for (int i = 0; i < required; ++i) {
+    if (values[i] != nullptr) continue;
+    PyErr_Format(PyExc_TypeError, "%s: expected the argument '%s'", what, names[i]);
+    return false;
+  }
+  return true;
+}
+
+namespace {
+
+// An entry of GradientEdge: (node, number of its output, ...).
+bool is_edge(PyObject* object) {
+  return PyTuple_Check(object) && PyTuple_GET_SIZE(object) >= 2 &&
+         PyObject_TypeCheck(PyTuple_GET_ITEM(object, 0), &NodeType);
+}
+autograd::Edge edge_of(PyObject* object) {
+  autograd::NodePtr node = hold_node(PyTuple_GET_ITEM(object, 0));
+  auto input = static_cast<uint32_t>(PyLong_AsUnsignedLong(PyTuple_GET_ITEM(object, 1)));
+  if (node && PyErr_Occurred() == nullptr && input >= std::max(1u, node->output_count())) {
+    PyErr_Format(PyExc_ValueError, "GradientEdge: expected 'output_nr' below %u, got %u",
+                 node->output_count(), input);
+  }
+  if (PyErr_Occurred() != nullptr) return {};
+  return {std::move(node), input};
+}
+
+// Borrowed tensors of a call, or edges in their place; the objects are kept by the caller, who
+// holds the sequence.
+class Tensors {
+ public:
+  enum Also { kNothing, kNone, kEdges };
+  Tensors() = default;
+  explicit Tensors(lamella_tensor* one) : one_(one), list_(&one_), count_(1) {}
+  Tensors(const Tensors&) = delete;
+  Tensors& operator=(const Tensors&) = delete;
+
+  // A tensor, or a sequence of them, with None as NULL where allowed. NULL: nothing given.
+  bool read(PyObject* object, const char* what, const char* argument, Also also) {
+    given_ = object != nullptr && object != Py_None;
+    if (!given_) return true;
+    if (is_tensor(object)) {
+      one_ = tensor_of(object);
+      list_ = &one_;
+      count_ = 1;
+      return true;
+    }
+    if (also == kEdges && is_edge(object)) {
+      many_.resize(1);
+      list_ = many_.data();
+      count_ = 1;
+      return read_edge(0, object);
+    }
+    held_ = Ref(PySequence_Tuple(object));
+    if (!held_) {
+      if (!PyErr_ExceptionMatches(PyExc_TypeError)) return false;
+      PyErr_Format(PyExc_TypeError,
+                   "%s: expected '%s' to be a Tensor or a sequence of Tensors, got %s", what,
+                   argument, Py_TYPE(object)->tp_name);
+      return false;
+    }
+    count_ = PyTuple_GET_SIZE(held_.get());
+    many_.resize(static_cast<size_t>(count_));
+    for (Py_ssize_t i = 0; i < count_; ++i) {
+      PyObject* item = PyTuple_GET_ITEM(held_.get(), i);
+      if (is_tensor(item)) {
+        many_[static_cast<size_t>(i)] = tensor_of(item);
+      } else if (also == kEdges && is_edge(item)) {
+        if (!read_edge(static_cast<size_t>(i), item)) return false;
+      } else if (item != Py_None || also != kNone) {
+        PyErr_Format(PyExc_TypeError, "%s: expected '%s'[%zd] to be a Tensor%s, got %s", what,
+                     argument, i,
+                     also == kNone    ? " or None"
+                     : also == kEdges ? " or a GradientEdge"
+                                      : "",
+                     Py_TYPE(item)->tp_name);
+        return false;
+      }
+    }
+    list_ = many_.data();
+    return true;
+  }
+  // As many NULLs.
+  void fill(size_t count) {
+    many_.assign(count, nullptr);
+    list_ = many_.data();
+    count_ = static_cast<Py_ssize_t>(count);
+  }
+  bool given() const { return given_; }
+  bool has_edges() const { return !edges_.empty(); }
+  lamella_tensor* const* data() const { return list_; }
+  uint32_t size() const { return static_cast<uint32_t>(count_); }
+  lamella_tensor* operator[](size_t i) const { return list_[i]; }
+  autograd::Edge edge(size_t i) const {
+    if (list_[i] != nullptr) return autograd::gradient_edge(list_[i]);
+    return i < edges_.size() ? edges_[i] : autograd::Edge();
+  }
+
+ private:
+  bool read_edge(size_t i, PyObject* object) {
+    if (edges_.size() <= i) edges_.resize(i + 1);
+    edges_[i] = edge_of(object);
+    return static_cast<bool>(edges_[i]);
+  }
+
+  bool given_ = false;
+  lamella_tensor* one_ = nullptr;
+  lamella_tensor** list_ = nullptr;
+  Py_ssize_t count_ = 0;
+  Ref held_;
+  std::vector<lamella_tensor*> many_;
+  std::vector<autograd::Edge> edges_;
+};
+
+// The backward that runs on this thread: its number, for hooks that act once in each.
+std::atomic<uint64_t> run_count{0};
+thread_local uint64_t current_run = 0;
+thread_local const Tensors* current_roots = nullptr;
+class Run {
+ public:
+  explicit Run(const Tensors* roots) : run_(current_run), roots_(current_roots) {
+    current_run = run_count.fetch_add(1, std::memory_order_relaxed) + 1;
+    current_roots = roots;
+  }
+  ~Run() {
+    current_run = run_;
+    current_roots = roots_;
+  }
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+ private:
+  uint64_t run_;
+  const Tensors* roots_;
+};
+
+KnownOperator ones_like_op{"aten::ones_like", ""};
+
+// A run that starts or ends at edges, which the C interface has not.
+lamella_status run_edges(const Tensors& roots, const Tensors& grads, const Tensors& inputs,
+                         uint32_t flags, lamella_tensor** results) {
+  std::vector<autograd::Root> starts;
+  for (size_t i = 0; i < roots.size(); ++i) {
+    TensorBase grad = TensorBase::borrow(grads[i]);
+    if (!grad.defined() && roots[i] != nullptr && roots[i]->numel == 1) {
+      lamella_value none = none_value();
+      grad = call_known(ones_like_op, {tensor_value(roots[i]), none, none, none, none, none});
+      if (!grad.defined()) return keep_python_error();
+    }
+    LAMELLA_CHECK(grad.defined(), "backward: expected a gradient for output ", i,
+                  ", which is no tensor of one element");
+    starts.push_back({roots.edge(i), std::move(grad)});
+  }
+  std::vector<autograd::Edge> ends;
+  for (size_t i = 0; i < inputs.size(); ++i) ends.push_back(inputs.edge(i));
+  autograd::BackwardOptions options;
+  options.retain_graph = (flags & LAMELLA_RETAIN_GRAPH) != 0;
+  options.create_graph = (flags & LAMELLA_CREATE_GRAPH) != 0;
+  options.allow_unused = (flags & LAMELLA_ALLOW_UNUSED) != 0;
+  options.accumulate = results == nullptr;
+  std::vector<TensorBase> captured;
+  lamella_status status;
+  {
+    Run run(&roots);
+    WithoutGil others;
+    status = autograd::run_backward(std::move(starts), ends, options, &captured);
+  }
+  for (size_t i = 0; status == LAMELLA_OK && results != nullptr && i < captured.size(); ++i) {
+    results[i] = captured[i].unsafe_release();
+  }
+  return status;
+}
+
+bool read_flag(PyObject* object, bool otherwise, bool* flag) {
+  *flag = otherwise;
+  if (object == nullptr || object == Py_None) return true;
+  int value = PyObject_IsTrue(object);
+  *flag = value > 0;
+  return value >= 0;
+}
+
+bool read_graph_flags(PyObject* retain, PyObject* create, uint32_t* flags) {
+  bool create_graph, retain_graph;
+  if (!read_flag(create, false, &create_graph) || !read_flag(retain, create_graph, &retain_graph)) {
+    return false;
+  }
+  if (create_graph) *flags |= LAMELLA_CREATE_GRAPH;
+  if (retain_graph) *flags |= LAMELLA_RETAIN_GRAPH;
+  return true;
+}
+
+lamella_status run(const Tensors& roots, const Tensors& grads, const Tensors& inputs,
+                   uint32_t flags, lamella_tensor** results) {
+  if (roots.has_edges() || inputs.has_edges()) {
+    return run_edges(roots, grads, inputs, flags, results);
+  }
+  Run run(&roots);
+  WithoutGil others;
+  return lamella_backward_run(roots.data(), grads.data(), roots.size(), inputs.data(),
+                              inputs.size(), flags, results);
+}
+
+// One gradient for each root, where there are any.
+bool match_gradients(const char* what, const Tensors& roots, Tensors* grads) {
+  if (!grads->given()) {
+    grads->fill(roots.size());
+  } else if (grads->size() != roots.size()) {
+    PyErr_Format(PyExc_RuntimeError, "%s: expected %u gradients, one for each tensor, got %u", what,
+                 roots.size(), grads->size());
+    return false;
+  }
+  return true;
+}
+
+// Runs backward into the tensors' grad.
+PyObject* accumulate(const char* what, PyObject* tensors, PyObject* grad_tensors, PyObject* retain,
+                     PyObject* create, PyObject* inputs) {
+  return guarded([&]() -> PyObject* {
+    Tensors roots, grads, leaves;
+    uint32_t flags = 0;
+    if (!roots.read(tensors, what, "tensors", Tensors::kEdges) ||
+        !grads.read(grad_tensors, what, "gradient", Tensors::kNone) ||
+        !leaves.read(inputs, what, "inputs", Tensors::kEdges) || !read_graph_flags(retain, create, &flags) ||
+        !match_gradients(what, roots, &grads)) {
+      return nullptr;
+    }
+    if (leaves.given() && leaves.size() == 0) {
+      return PyErr_Format(PyExc_RuntimeError, "%s: expected 'inputs' not to be empty", what);
+    }
+    lamella_status status = run(roots, grads, leaves, flags, nullptr);
+    if (status != LAMELLA_OK) return raise_status(status);
+    Py_RETURN_NONE;
+  });
+}
+
+// _backward(tensors, grad_tensors, retain_graph, create_graph, inputs)
+PyObject* backward_function(PyObject*, PyObject* const* args, Py_ssize_t nargs,
+                            PyObject* kwnames) {
+  static const char* const names[] = {"tensors",      "grad_tensors",   "retain_graph",
+                                      "create_graph", "grad_variables", "inputs"};
+  PyObject* v[6];
+  if (!read_arguments("backward", names, 6, 1, args, nargs, kwnames, v)) return nullptr;
+  if (v[4] != nullptr && v[4] != Py_None) {
+    if (v[1] != nullptr && v[1] != Py_None) {
+      PyErr_SetString(PyExc_RuntimeError,
+                      "backward: expected either 'grad_tensors' or 'grad_variables', got both");
+      return nullptr;
+    }
+    v[1] = v[4];
+  }
+  return accumulate("backward", v[0], v[1], v[2], v[3], v[5]);
+}
+
+// _grad(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused) -> tuple
+PyObject* grad_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  static const char* const names[] = {"outputs",      "inputs",       "grad_outputs",
+                                      "retain_graph", "create_graph", "allow_unused"};
+  PyObject* v[6];
+  if (!read_arguments("grad", names, 6, 2, args, nargs, kwnames, v)) return nullptr;
+  return guarded([&]() -> PyObject* {
+    Tensors roots, grads, inputs;
+    uint32_t flags = 0;
+    bool unused;
+    if (!roots.read(v[0], "grad", "outputs", Tensors::kEdges) ||
+        !inputs.read(v[1], "grad", "inputs", Tensors::kEdges) ||
+        !grads.read(v[2], "grad", "grad_outputs", Tensors::kNone) ||
+        !read_graph_flags(v[3], v[4], &flags) || !read_flag(v[5], false, &unused) ||
+        !match_gradients("grad", roots, &grads)) {
+      return nullptr;
+    }
+    if (unused) flags |= LAMELLA_ALLOW_UNUSED;
+    if (inputs.size() == 0) {
+      PyErr_SetString(PyExc_ValueError, "grad: expected 'inputs' not to be empty");
+      return nullptr;
+    }
+    std::vector<lamella_tensor*> results(inputs.size());
+    lamella_status status = run(roots, grads, inputs, flags, results.data());
+    if (status != LAMELLA_OK) {
+      for (lamella_tensor* result : results) TensorBase::adopt(result);
+      return raise_status(status);
+    }
+    PyObject* tuple = PyTuple_New(inputs.size());
+    for (size_t i = 0; i < results.size(); ++i) {
+      PyObject* item = wrap(results[i]);
+      if (tuple == nullptr || item == nullptr) {
+        Py_XDECREF(item);
+        Py_CLEAR(tuple);
+      } else {
+        PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), item);
+      }
+    }
+    return tuple;
+  });
+}
+
+PyObject* backward_number(PyObject*, PyObject*) {
+  return PyLong_FromUnsignedLongLong(current_run);
+}
+// _will_run(node): whether the backward of this thread comes by the node.
+PyObject* will_run(PyObject*, PyObject* object) {
+  if (!PyObject_TypeCheck(object, &NodeType)) {
+    return PyErr_Format(PyExc_TypeError, "_will_run: expected a Node, got %s",
+                        Py_TYPE(object)->tp_name);
+  }
+  autograd::NodePtr wanted = hold_node(object);
+  if (!wanted) return nullptr;
+  return guarded([&] {
+    std::vector<autograd::Node*> waiting;
+    std::unordered_set<autograd::Node*> seen;
+    auto visit = [&](autograd::Node* node) {
+      // A node of lower rank cannot lead to it.
+      if (node == nullptr || node->rank() < wanted->rank()) return;
+      if (seen.insert(node).second) waiting.push_back(node);
+    };
+    for (size_t i = 0; current_roots != nullptr && i < current_roots->size(); ++i) {
+      visit(current_roots->edge(i).node.get());
+    }
+    while (!waiting.empty()) {
+      autograd::Node* node = waiting.back();
+      waiting.pop_back();
+      for (uint32_t i = 0; i < node->edge_count(); ++i) visit(node->edge(i).node.get());
+    }
+    return PyBool_FromLong(seen.contains(wanted.get()));
+  });
+}
+
+PyMethodDef functions[] = {
+    {"_backward_number", backward_number, METH_NOARGS, nullptr},
+    {"_will_run", will_run, METH_O, nullptr},
+    {"_backward", fast_keywords(backward_function), METH_FASTCALL | METH_KEYWORDS, nullptr},
+    {"_grad", fast_keywords(grad_function), METH_FASTCALL | METH_KEYWORDS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+PyObject* tensor_backward(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                          PyObject* kwnames) {
+  if (nargs == 0 && kwnames == nullptr) [[likely]] {
+    lamella_tensor* grad = nullptr;
+    Tensors root(tensor_of(self));
+    lamella_status status;
+    {
+      Run run(&root);
+      WithoutGil others;
+      status = lamella_backward_run(root.data(), &grad, 1, nullptr, 0, 0, nullptr);
+    }
+    if (status != LAMELLA_OK) [[unlikely]]
+      return raise_status(status);
+    Py_RETURN_NONE;
+  }
+  static const char* const names[] = {"gradient", "retain_graph", "create_graph", "inputs"};
+  PyObject* v[4];
+  if (!read_arguments("backward", names, 4, 0, args, nargs, kwnames, v)) return nullptr;
+  return accumulate("backward", self, v[0], v[1], v[2], v[3]);
+}
+
+int add_engine(PyObject* module) { return PyModule_AddFunctions(module, functions); }
+
+}  // namespace lamella::python

@@ -1,0 +1,96 @@
+// Forward mode: tensors with tangents.
+#include <mutex>
+
+#include "lamella/layers/autograd/mode.h"
+#include "python/src/autograd.h"
+#include "python/src/errors.h"
+
+namespace lamella::python {
+namespace {
+
+// Tensors that got a tangent since the level was opened, so that they lose it when it is closed.
+std::mutex duals_mutex;
+std::vector<WeakTensorRef>& duals() {
+  static auto* all = new std::vector<WeakTensorRef>();
+  return *all;
+}
+
+KnownOperator alias_op{"aten::alias", ""};
+
+bool both_tensors(const char* what, PyObject* a, PyObject* b) {
+  if (is_tensor(a) && is_tensor(b)) return true;
+  PyErr_Format(PyExc_TypeError, "%s: expected Tensors, got %s and %s", what, Py_TYPE(a)->tp_name,
+               Py_TYPE(b)->tp_name);
+  return false;
+}
+
+// _make_dual(tensor, tangent)
+PyObject* make_dual(PyObject*, PyObject* args) {
+  PyObject *tensor, *tangent;
+  if (!PyArg_ParseTuple(args, "OO:make_dual", &tensor, &tangent) ||
+      !both_tensors("make_dual", tensor, tangent)) {
+    return nullptr;
+  }
+  return guarded([&]() -> PyObject* {
+    if (autograd::tangent(tensor_of(tensor)).defined()) {
+      PyErr_SetString(PyExc_RuntimeError,
+                      "make_dual: expected 'tensor' to have no tangent, got one with a tangent");
+      return nullptr;
+    }
+    TensorBase view = call_known(alias_op, {tensor_value(tensor_of(tensor))});
+    if (!view.defined()) return nullptr;
+    set_dual(view.impl(), tensor_ref(tangent));
+    return wrap(std::move(view));
+  });
+}
+
+// _unpack_dual(tensor) -> (primal, tangent or None)
+PyObject* unpack_dual(PyObject*, PyObject* object) {
+  if (!is_tensor(object)) {
+    return PyErr_Format(PyExc_TypeError, "unpack_dual: expected a Tensor, got %s",
+                        Py_TYPE(object)->tp_name);
+  }
+  return guarded([&]() -> PyObject* {
+    TensorBase tangent = autograd::tangent(tensor_of(object));
+    if (!tangent.defined()) return Py_BuildValue("OO", object, Py_None);
+    TensorBase primal;
+    {
+      autograd::ModeGuard without(LAMELLA_MODE_NO_FORWARD, LAMELLA_MODE_NO_FORWARD);
+      primal = call_known(alias_op, {tensor_value(tensor_of(object))});
+    }
+    if (!primal.defined()) return nullptr;
+    return Py_BuildValue("NN", wrap(std::move(primal)), wrap(std::move(tangent)));
+  });
+}
+
+PyObject* exit_level(PyObject*, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    std::vector<WeakTensorRef> ended;
+    {
+      std::lock_guard lock(duals_mutex);
+      ended.swap(duals());
+    }
+    for (const WeakTensorRef& weak : ended) {
+      TensorBase tensor = weak.lock();
+      if (tensor.defined()) autograd::set_tangent(tensor.impl(), TensorBase());
+    }
+    Py_RETURN_NONE;
+  });
+}
+
+PyMethodDef functions[] = {{"_make_dual", make_dual, METH_VARARGS, nullptr},
+                           {"_unpack_dual", unpack_dual, METH_O, nullptr},
+                           {"_exit_dual_level", exit_level, METH_NOARGS, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+void set_dual(lamella_tensor* tensor, const TensorBase& tangent) {
+  autograd::set_tangent(tensor, tangent);
+  std::lock_guard lock(duals_mutex);
+  duals().emplace_back(TensorBase::borrow(tensor));
+}
+
+int add_forward(PyObject* module) { return PyModule_AddFunctions(module, functions); }
+
+}  // namespace lamella::python

@@ -1,0 +1,258 @@
+// Nodes of the backward graph as Python objects: what `Tensor.grad_fn` gives.
+
+#include <cstring>
+#include <unordered_map>
+
+#include "lamella/core/ivalue.h"
+#include "python/src/autograd.h"
+#include "python/src/autograd_where.h"
+#include "python/src/errors.h"
+
+namespace lamella::python {
+
+PyTypeObject NodeType = {PyVarObject_HEAD_INIT(nullptr, 0)};
+
+namespace {
+
+PyNode* as_node(PyObject* object) { return reinterpret_cast<PyNode*>(object); }
+bool is_context(PyObject* object) { return PyObject_TypeCheck(object, &ContextType); }
+
+// The objects of built-in nodes, which they own; guarded by the GIL. So a node has one object as
+// long as somebody holds that.
+std::unordered_map<const autograd::Node*, PyObject*>& known_nodes() {
+  static auto* known = new std::unordered_map<const autograd::Node*, PyObject*>();
+  return *known;
+}
+// A type for each name of a node: `type(x.grad_fn).__name__`.
+PyObject* types_by_name = nullptr;
+
+PyTypeObject* type_for(const std::string& name) {
+  if (types_by_name == nullptr) types_by_name = PyDict_New();
+  Ref key(types_by_name != nullptr ? PyUnicode_FromString(name.c_str()) : nullptr);
+  if (!key) return nullptr;
+  PyObject* known = PyDict_GetItemWithError(types_by_name, key.get());
+  if (known != nullptr) return reinterpret_cast<PyTypeObject*>(known);
+  if (PyErr_Occurred() != nullptr) return nullptr;
+  Ref made(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "O(O){s:s,s:()}",
+                                 key.get(), &NodeType, "__module__", "lamella.autograd.graph",
+                                 "__slots__"));
+  if (!made || PyDict_SetItem(types_by_name, key.get(), made.get()) != 0) return nullptr;
+  return reinterpret_cast<PyTypeObject*>(made.get());
+}
+
+// ---- Attributes ----
+
+PyObject* node_name(PyObject* self, PyObject*) {
+  autograd::NodePtr node = hold_node(self);
+  if (!node) return nullptr;
+  return PyUnicode_FromString(node->name().c_str());
+}
+PyObject* node_repr(PyObject* self) {
+  return PyUnicode_FromFormat("<%s object at %p>", _PyType_Name(Py_TYPE(self)), self);
+}
+
+PyObject* next_functions(PyObject* self, void*) {
+  autograd::NodePtr node = hold_node(self);
+  if (!node) return nullptr;
+  Ref tuple(PyTuple_New(node->edge_count()));
+  for (uint32_t i = 0; tuple && i < node->edge_count(); ++i) {
+    const autograd::Edge& edge = node->edge(i);
+    PyObject* pair =
+        Py_BuildValue("Nk", wrap_node(edge.node), static_cast<unsigned long>(edge.input));
+    if (pair == nullptr) return nullptr;
+    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), pair);
+  }
+  return tuple.release();
+}
+PyObject* get_metadata(PyObject* self, void*) {
+  autograd::NodePtr node = hold_node(self);
+  if (!node) return nullptr;
+  return guarded([&] { return metadata_of(node.get()); });
+}
+PyObject* get_variable(PyObject* self, void*) {
+  autograd::NodePtr node = hold_node(self);
+  if (!node) return nullptr;
+  if (!node->is_leaf()) {
+    return PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute 'variable'",
+                        _PyType_Name(Py_TYPE(self)));
+  }
+  return wrap(static_cast<autograd::LeafNode*>(node.get())->variable());
+}
+// What the gradients of the outputs look like: (size, dtype, device) each, None where there is none.
+PyObject* input_metadata(PyObject* self, void*) {
+  autograd::NodePtr node = hold_node(self);
+  if (!node) return nullptr;
+  Ref list(PyList_New(0));
+  for (uint32_t i = 0; list && i < node->output_count(); ++i) {
+    const autograd::OutputMeta& meta = node->output(i);
+    Ref item;
+    if (meta.ndim < 0) {
+      item = Ref::borrow(Py_None);
+    } else {
+      IntArrayRef sizes = meta.sizes();
+      item = Ref(Py_BuildValue(
+          "NNN", size_object(sizes.data(), static_cast<Py_ssize_t>(sizes.size())),
+          dtype_object(static_cast<ScalarType>(meta.dtype)),
+          device_object(Device(static_cast<DeviceType>(meta.device_type), meta.device_index))));
+    }
+    if (!item || PyList_Append(list.get(), item.get()) != 0) return nullptr;
+  }
+  return list.release();
+}
+
+template <bool Before>
+PyObject* register_node_hook(PyObject* self, PyObject* hook) {
+  const char* what = Before ? "register_prehook" : "register_hook";
+  if (!PyCallable_Check(hook)) {
+    return PyErr_Format(PyExc_TypeError, "%s: expected a function, got %s", what,
+                        Py_TYPE(hook)->tp_name);
+  }
+  autograd::NodePtr node = hold_node(self);
+  if (!node) return nullptr;
+  return guarded([&] { return add_node_hook(node.get(), hook, Before); });
+}
+
+// ---- Saved values: node._saved_self ----
+
+constexpr char kSaved[] = "_saved_";
+constexpr size_t kSavedLength = sizeof(kSaved) - 1;
+
+PyObject* node_getattro(PyObject* self, PyObject* name) {
+  PyObject* found = PyObject_GenericGetAttr(self, name);
+  if (found != nullptr || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  const char* text = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
+  if (text != nullptr && strncmp(text, kSaved, kSavedLength) == 0) {
+    autograd::NodePtr node = hold_node(self);
+    lamella_value saved{{0}, 0, LAMELLA_NONE, 0, 0};
+    bool known = false;
+    lamella_status status = LAMELLA_OK;
+    if (node) status = node->saved_value(text + kSavedLength, &saved, &known);
+    if (known || status != LAMELLA_OK) {
+      Py_XDECREF(type);
+      Py_XDECREF(value);
+      Py_XDECREF(traceback);
+      if (status != LAMELLA_OK) return raise_status(status);
+      return guarded([&]() -> PyObject* {
+        bool list = saved.tag >= LAMELLA_INT_LIST && saved.tag <= LAMELLA_LIST;
+        Ref result(to_python(saved, SchemaType(), true));
+        return result && list ? PySequence_Tuple(result.get()) : result.release();
+      });
+    }
+  }
+  PyErr_Clear();
+  PyErr_Restore(type, value, traceback);
+  return nullptr;
+}
+PyObject* node_dir(PyObject* self, PyObject*) {
+  Ref base(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__dir__", "O",
+                               self));
+  Ref names(base ? PySequence_List(base.get()) : nullptr);
+  autograd::NodePtr node = hold_node(self);
+  if (!names || !node) return nullptr;
+  return guarded([&]() -> PyObject* {
+    for (const std::string& name : node->saved_names()) {
+      Ref text(PyUnicode_FromString((kSaved + name).c_str()));
+      if (!text || PyList_Append(names.get(), text.get()) != 0) return nullptr;
+    }
+    return names.release();
+  });
+}
+
+// ---- Life ----
+
+int node_traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(as_node(self)->dict);
+  Py_VISIT(reinterpret_cast<PyObject*>(Py_TYPE(self)));
+  return 0;
+}
+int node_clear(PyObject* self) {
+  Py_CLEAR(as_node(self)->dict);
+  return 0;
+}
+void node_dealloc(PyObject* object) {
+  PyNode* self = as_node(object);
+  PyObject_GC_UnTrack(object);
+  if (self->weak_references != nullptr) PyObject_ClearWeakRefs(object);
+  Py_CLEAR(self->dict);
+  if (autograd::Node* node = std::exchange(self->node, nullptr)) {
+    known_nodes().erase(node);
+    autograd::NodePtr::adopt(node);
+  }
+  Py_TYPE(object)->tp_free(object);
+}
+
+PyMethodDef methods[] = {
+    {"name", node_name, METH_NOARGS, "The node's name: 'MulBackward0'."},
+    {"register_hook", register_node_hook<false>, METH_O,
+     "Calls hook(grad_inputs, grad_outputs) when the node has run; a tuple that it returns takes "
+     "the place of grad_inputs."},
+    {"register_prehook", register_node_hook<true>, METH_O,
+     "Calls hook(grad_outputs) before the node runs; a tuple that it returns takes their place."},
+    {"__dir__", node_dir, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef getset[] = {
+    {"next_functions", next_functions, nullptr,
+     "For each input of the call, the node that its gradient goes to, and which output of it.",
+     nullptr},
+    {"metadata", get_metadata, nullptr, "A dict of the node's own.", nullptr},
+    {"variable", get_variable, nullptr, "The leaf, of a node that accumulates.", nullptr},
+    {"_input_metadata", input_metadata, nullptr, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+}  // namespace
+
+autograd::NodePtr hold_node(PyObject* self) {
+  autograd::Node* node = as_node(self)->node;
+  // A context's node may be on its way out in another thread, which waits for the GIL.
+  if (node != nullptr && (!is_context(self) || node->try_retain())) {
+    return is_context(self) ? autograd::NodePtr::adopt(node) : autograd::NodePtr::borrow(node);
+  }
+  PyErr_Format(PyExc_RuntimeError,
+               "%s: expected its graph to be there, got a context whose outputs are gone or were "
+               "not recorded",
+               _PyType_Name(Py_TYPE(self)));
+  return {};
+}
+
+PyObject* wrap_node(autograd::NodePtr node) {
+  if (!node) Py_RETURN_NONE;
+  if (void* context = node->python_object()) {
+    auto* object = static_cast<PyObject*>(context);
+    Py_INCREF(object);
+    return object;
+  }
+  auto known = known_nodes().find(node.get());
+  if (known != known_nodes().end()) {
+    Py_INCREF(known->second);
+    return known->second;
+  }
+  PyTypeObject* type = type_for(node->name());
+  PyObject* self = type != nullptr ? type->tp_alloc(type, 0) : nullptr;
+  if (self == nullptr) return nullptr;
+  known_nodes().emplace(node.get(), self);
+  as_node(self)->node = node.unsafe_release();
+  return self;
+}
+
+int add_nodes(PyObject* module) {
+  NodeType.tp_name = "lamella.autograd.graph.Node";
+  NodeType.tp_doc = "A node of the backward graph.";
+  NodeType.tp_basicsize = sizeof(PyNode);
+  NodeType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC;
+  NodeType.tp_dictoffset = offsetof(PyNode, dict);
+  NodeType.tp_weaklistoffset = offsetof(PyNode, weak_references);
+  NodeType.tp_traverse = node_traverse;
+  NodeType.tp_clear = node_clear;
+  NodeType.tp_dealloc = node_dealloc;
+  NodeType.tp_repr = node_repr;
+  NodeType.tp_getattro = node_getattro;
+  NodeType.tp_methods = methods;
+  NodeType.tp_getset = getset;
+  if (PyType_Ready(&NodeType) != 0) return -1;
+  Py_INCREF(&NodeType);
+  return PyModule_AddObject(module, "_Node", reinterpret_cast<PyObject*>(&NodeType));
+}
+
+}  // namespace lamella::python

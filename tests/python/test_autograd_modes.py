@@ -1,0 +1,195 @@
+"""no_grad, enable_grad, set_grad_enabled and inference_mode."""
+
+import threading
+
+import pytest
+
+import lamella
+
+
+def test_contexts_nest():
+    assert lamella.is_grad_enabled()
+    with lamella.no_grad():
+        assert not lamella.is_grad_enabled()
+        with lamella.enable_grad():
+            assert lamella.is_grad_enabled()
+            with lamella.no_grad():
+                assert not lamella.is_grad_enabled()
+            assert lamella.is_grad_enabled()
+        assert not lamella.is_grad_enabled()
+    assert lamella.is_grad_enabled()
+
+
+def test_one_context_may_be_entered_again_while_entered():
+    mode = lamella.no_grad()
+    with mode, lamella.enable_grad():
+        with mode:
+            assert not lamella.is_grad_enabled()
+        assert lamella.is_grad_enabled()
+    assert lamella.is_grad_enabled()
+
+
+def test_an_error_puts_the_mode_back():
+    with pytest.raises(KeyError), lamella.no_grad():
+        raise KeyError
+    assert lamella.is_grad_enabled()
+
+
+@pytest.mark.parametrize("bare", [True, False])
+def test_decorated_functions_run_in_the_mode(bare):
+    decorator = lamella.no_grad if bare else lamella.no_grad()
+
+    @decorator
+    def function(a, *, b=2):
+        """Its text."""
+        return lamella.is_grad_enabled(), a, b
+
+    assert function(1, b=3) == (False, 1, 3)
+    assert (function.__name__, function.__doc__) == ("function", "Its text.")
+    assert lamella.is_grad_enabled()
+
+
+def test_decorated_functions_may_recurse():
+    @lamella.no_grad()
+    def down(n):
+        assert not lamella.is_grad_enabled()
+        return down(n - 1) if n else "end"
+
+    assert down(5) == "end"
+    assert lamella.is_grad_enabled()
+
+
+def test_generators_have_the_mode_while_they_run():
+    @lamella.no_grad()
+    def generator(n):
+        got = []
+        for i in range(n):
+            assert not lamella.is_grad_enabled()
+            try:
+                got.append((yield i))
+            except ValueError as error:
+                assert not lamella.is_grad_enabled()
+                got.append(error)
+        return got
+
+    running = generator(3)
+    assert next(running) == 0
+    assert lamella.is_grad_enabled()
+    assert running.send("a") == 1
+    error = ValueError()
+    assert running.throw(error) == 2
+    assert lamella.is_grad_enabled()
+    with pytest.raises(StopIteration) as end:
+        running.send("c")
+    assert end.value.value == ["a", error, "c"]
+
+
+def test_closing_a_generator_runs_its_end_in_the_mode():
+    seen = []
+
+    @lamella.no_grad()
+    def generator():
+        try:
+            yield
+        finally:
+            seen.append(lamella.is_grad_enabled())
+
+    running = generator()
+    next(running)
+    running.close()
+    assert seen == [False]
+
+
+def test_set_grad_enabled_acts_at_once_and_as_a_context():
+    lamella.set_grad_enabled(False)
+    assert not lamella.is_grad_enabled()
+    lamella.set_grad_enabled(mode=True)
+    assert lamella.is_grad_enabled()
+    with lamella.set_grad_enabled(False):
+        assert not lamella.is_grad_enabled()
+    assert lamella.is_grad_enabled()
+
+
+def test_set_grad_enabled_as_a_decorator_acts_in_the_function_only():
+    @lamella.set_grad_enabled(False)
+    def function():
+        return lamella.is_grad_enabled()
+
+    assert lamella.is_grad_enabled()
+    assert not function()
+    assert lamella.is_grad_enabled()
+
+
+def test_inference_mode():
+    with lamella.inference_mode():
+        assert lamella.is_inference_mode_enabled()
+        assert not lamella.is_grad_enabled()
+        made = lamella.ones(2)
+        assert made.is_inference()
+        with lamella.inference_mode(False):
+            assert not lamella.is_inference_mode_enabled()
+            assert lamella.is_grad_enabled()
+            assert not lamella.ones(2).is_inference()
+        assert lamella.is_inference_mode_enabled()
+    assert not lamella.is_inference_mode_enabled()
+    assert lamella.is_grad_enabled()
+    assert not lamella.ones(2).is_inference()
+
+
+def test_inference_mode_decorates():
+    @lamella.inference_mode
+    def bare():
+        return lamella.is_inference_mode_enabled()
+
+    @lamella.inference_mode()
+    def called():
+        return lamella.is_inference_mode_enabled()
+
+    assert bare() and called()
+    assert not lamella.is_inference_mode_enabled()
+
+
+def test_modes_belong_to_their_thread():
+    seen = []
+    with lamella.no_grad():
+        thread = threading.Thread(target=lambda: seen.append(lamella.is_grad_enabled()))
+        thread.start()
+        thread.join()
+    assert seen == [True]
+
+
+def test_results_without_gradients():
+    x = lamella.ones(2, requires_grad=True)
+    with lamella.no_grad():
+        y = x * 2
+        z = lamella.ones(2, requires_grad=True)
+    assert not y.requires_grad and y.grad_fn is None
+    assert z.requires_grad
+    with lamella.enable_grad():
+        assert (x * 2).requires_grad
+
+
+@pytest.mark.parametrize("arguments", [(1, 2), ("x",)])
+def test_wrong_arguments(arguments):
+    with pytest.raises(TypeError):
+        lamella.no_grad(*arguments)
+
+
+def test_set_grad_enabled_needs_its_argument():
+    with pytest.raises(TypeError, match="set_grad_enabled: expected one argument, 'mode'"):
+        lamella.set_grad_enabled()
+
+
+def test_modules_have_the_names():
+    for place in (lamella, lamella.autograd, lamella.autograd.grad_mode):
+        assert place.no_grad is lamella.no_grad
+        assert place.inference_mode is lamella.inference_mode
+
+
+def test_a_subclass_is_a_context():
+    class Mine(lamella.no_grad):
+        pass
+
+    with Mine():
+        assert not lamella.is_grad_enabled()
+    assert lamella.is_grad_enabled()
