@@ -145,6 +145,7 @@ bool is_stale_view(const lamella_tensor* t) {
 Edge gradient_edge(lamella_tensor* t) {
   if (LAMELLA_UNLIKELY(static_cast<TensorImpl*>(t)->base != nullptr) && is_stale_view(t)) refresh(t);
   if ((t->flags & LAMELLA_TENSOR_REQUIRES_GRAD) == 0) return Edge();
+  if (Node* bare = bare_node(t)) return Edge{NodePtr::borrow(bare), 0};
   AutogradMeta* meta = meta_of(t);
   if (LAMELLA_LIKELY(meta != nullptr)) {
     if (LAMELLA_LIKELY(static_cast<bool>(meta->grad_fn))) return Edge{meta->grad_fn, meta->output};
@@ -199,7 +200,8 @@ void detach_in_place(lamella_tensor* t) {
   LAMELLA_CHECK(impl->base == nullptr || !requires_grad(t),
                 "detach_: expected a tensor that is no view, got a view of one that requires "
                 "gradients; use detach()");
-  if (AutogradMeta* meta = meta_of(t)) {
+  if (t->autograd != nullptr) {
+    AutogradMeta* meta = ensure_meta(t);
     meta->grad_fn = NodePtr();
     meta->output = 0;
   }

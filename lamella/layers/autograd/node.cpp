@@ -2,6 +2,7 @@
 #include "lamella/layers/autograd/node.h"
 
 #include <atomic>
+#include <cstring>
 
 #include "lamella/core/error.h"
 #include "lamella/core/memory_pool.h"
@@ -34,7 +35,6 @@ NodeExtras::~NodeExtras() {
   }
 }
 
-Node::~Node() { delete extras_; }
 
 NodeExtras& Node::extras() {
   if (NodeExtras* there = extras_or_null()) return *there;
@@ -48,19 +48,8 @@ NodeExtras& Node::extras() {
   return *fresh;
 }
 
-void Node::set_edge(uint32_t i, Edge edge) {
-  LAMELLA_DEBUG_ASSERT(i < edge_count_, "edge ", i, " of ", edge_count_);
-  if (edge.node && edge.node->rank_ >= rank_) rank_ = edge.node->rank_ + 1;
-  edges_[i] = std::move(edge);
-}
-
-uint32_t Node::add_output(const lamella_tensor* tensor) {
+LAMELLA_NOINLINE uint32_t Node::add_another_output(const lamella_tensor* tensor) {
   uint32_t n = output_count_;
-  if (LAMELLA_LIKELY(n == 0)) {
-    if (tensor != nullptr) first_output_.set(tensor);
-    output_count_ = 1;
-    return 0;
-  }
   NodeExtras& more = extras();
   if (more.more_capacity <= n) {
     uint32_t capacity = n < 4 ? 4 : 2 * n;
@@ -71,7 +60,7 @@ uint32_t Node::add_output(const lamella_tensor* tensor) {
       to.device_index = from.device_index;
       to.layout = from.layout;
       to.ndim = std::exchange(from.ndim, -1);
-      for (int d = 0; d < OutputMeta::kInlineDims; ++d) to.inline_sizes[d] = from.inline_sizes[d];
+      std::memcpy(to.inline_sizes, from.inline_sizes, sizeof(to.inline_sizes));
     };
     if (n == 1) {
       move(grown[0], first_output_);

@@ -41,7 +41,7 @@ struct OutputMeta {
     int64_t* heap_sizes;
   };
 
-  OutputMeta() : inline_sizes{} {}
+  OutputMeta() {}  // sizes count for nothing until ndim says so
   OutputMeta(const OutputMeta&) = delete;
   OutputMeta& operator=(const OutputMeta&) = delete;
   ~OutputMeta() { clear(); }
@@ -52,7 +52,7 @@ struct OutputMeta {
     device_index = t->device_index;
     layout = t->layout;
     ndim = t->ndim;
-    for (int32_t d = 0; d < kInlineDims; ++d) inline_sizes[d] = d < ndim ? t->sizes[d] : 0;
+    for (int32_t d = 0; d < t->ndim; ++d) inline_sizes[d] = t->sizes[d];
   }
   IntArrayRef sizes() const {
     return {ndim > kInlineDims ? heap_sizes : inline_sizes, static_cast<size_t>(ndim < 0 ? 0 : ndim)};
@@ -170,11 +170,19 @@ class LAMELLA_PRIVATE_API Node {
   uint32_t edge_count() const { return edge_count_; }
   const Edge& edge(uint32_t i) const { return edges_[i]; }
   // Before the node has consumers.
-  void set_edge(uint32_t i, Edge edge);
+  LAMELLA_ALWAYS_INLINE void set_edge(uint32_t i, Edge edge) {
+    if (edge.node && edge.node->rank_ >= rank_) rank_ = edge.node->rank_ + 1;
+    edges_[i] = std::move(edge);
+  }
   bool needs(uint32_t i) const { return static_cast<bool>(edges_[i].node); }
   uint32_t output_count() const { return output_count_; }
   // Registers another output; returns its number.
-  uint32_t add_output(const lamella_tensor* tensor);
+  LAMELLA_ALWAYS_INLINE uint32_t add_output(const lamella_tensor* tensor) {
+    if (LAMELLA_UNLIKELY(output_count_ != 0)) return add_another_output(tensor);
+    if (tensor != nullptr) first_output_.set(tensor);
+    output_count_ = 1;
+    return 0;
+  }
   const OutputMeta& output(uint32_t i) const {
     return i == 0 && output_count_ <= 1 ? first_output_ : extras_->more_outputs[i];
   }
@@ -203,7 +211,9 @@ class LAMELLA_PRIVATE_API Node {
   uint32_t use_count() const { return __atomic_load_n(&references_, __ATOMIC_RELAXED); }
 
  protected:
-  virtual ~Node();
+  virtual ~Node() {
+    if (LAMELLA_UNLIKELY(extras_ != nullptr)) delete extras_;
+  }
   // Frees the object after its destructor ran; objects from the pool say their class.
   virtual void deallocate() noexcept = 0;
 
@@ -216,6 +226,7 @@ class LAMELLA_PRIVATE_API Node {
  private:
   friend void destroy_node(Node*) noexcept;
   friend class Engine;
+  LAMELLA_NOINLINE uint32_t add_another_output(const lamella_tensor* tensor);
 
   uint32_t references_ = 1;
   uint32_t rank_ = 0;

@@ -191,9 +191,7 @@ lamella_status record_call(const Plan* plan, const lamella_operator* op, uint64_
           node->add_output(nullptr);
           return;
         }
-        AutogradMeta* meta = meta_of(t);
-        LAMELLA_CHECK((t->flags & LAMELLA_TENSOR_REQUIRES_GRAD) == 0 && (meta == nullptr || !meta->grad_fn),
-                      plan->op->full_name(), ": its kernel returned a tensor that has a history "
+        LAMELLA_CHECK((t->flags & LAMELLA_TENSOR_REQUIRES_GRAD) == 0, plan->op->full_name(), ": its kernel returned a tensor that has a history "
                       "already, such as an argument; expected its schema to say so, or a new tensor");
         set_history(t, owned);
       });
@@ -332,8 +330,8 @@ void RecordNode::save(const lamella_value* values, bool returns) {
 void RecordNode::release_saved() noexcept {
   for (uint32_t i = 0; i < saved_count_; ++i) {
     saved_[i].tensor.reset();
-    saved_[i].list.reset();
-    IValue::adopt(std::exchange(saved_[i].value, lamella_value{}));
+    if (LAMELLA_UNLIKELY(saved_[i].list != nullptr)) saved_[i].list.reset();
+    if (saved_[i].value.tag != LAMELLA_NONE) lamella_value_release(&saved_[i].value);
   }
   released_ = saved_count_ != 0;
 }
@@ -353,7 +351,7 @@ lamella_status RecordNode::apply(lamella_tensor* const* grads, lamella_tensor** 
     LAMELLA_CHECK(!released_, name(),
                   ": what it saved was given up by an earlier backward; pass retain_graph=True to "
                   "it to go through the graph again");
-    constexpr uint32_t kMost = 16;
+    constexpr uint32_t kMost = 8;
     lamella_value inline_values[kMost];
     std::vector<lamella_value> many;
     lamella_value* values = inline_values;
@@ -361,7 +359,10 @@ lamella_status RecordNode::apply(lamella_tensor* const* grads, lamella_tensor** 
       many.resize(saved_count_);
       values = many.data();
     }
-    std::vector<TensorBase> holder;
+    // Keep what is handed out alive; on the heap only where there are many.
+    TensorBase inline_holder[kMost];
+    uint32_t held = 0;
+    std::vector<TensorBase> more;
     std::vector<std::unique_ptr<lamella_tensor*[]>> lists;
     for (uint32_t k = 0; k < saved_count_; ++k) {
       const Saved& saved = saved_[k];
@@ -375,8 +376,8 @@ lamella_status RecordNode::apply(lamella_tensor* const* grads, lamella_tensor** 
       if (saved.list != nullptr) {
         auto& list = lists.emplace_back(new lamella_tensor*[saved.list->size()]);
         for (size_t i = 0; i < saved.list->size(); ++i) {
-          holder.push_back((*saved.list)[i].unpack(this, what.c_str()));
-          list[i] = holder.back().impl();
+          more.push_back((*saved.list)[i].unpack(this, what.c_str()));
+          list[i] = more.back().impl();
         }
         values[k] = lamella_value{};
         values[k].tag = LAMELLA_TENSOR_LIST;
@@ -389,7 +390,11 @@ lamella_status RecordNode::apply(lamella_tensor* const* grads, lamella_tensor** 
       if (!tensor.defined()) continue;
       values[k].tag = LAMELLA_TENSOR;
       values[k].as.tensor = tensor.impl();
-      holder.push_back(std::move(tensor));
+      if (LAMELLA_LIKELY(held < kMost)) {
+        inline_holder[held++] = std::move(tensor);
+      } else {
+        more.push_back(std::move(tensor));
+      }
     }
     uint64_t needs = 0;
     const uint32_t* first = first_ != nullptr ? first_ : kIdentity.values;

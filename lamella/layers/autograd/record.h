@@ -55,7 +55,9 @@ struct Saved {
   std::unique_ptr<std::vector<SavedTensor>> list;
   Saved() = default;
   Saved(const Saved&) = delete;
-  ~Saved() { IValue::adopt(value); }
+  ~Saved() {
+    if (value.tag != LAMELLA_NONE) lamella_value_release(&value);
+  }
 };
 
 class RecordNode final : public Node {

@@ -70,13 +70,9 @@ SavedTensor& SavedTensor::operator=(SavedTensor&& other) noexcept {
   return *this;
 }
 
-void SavedTensor::reset() noexcept {
-  tensor_.reset();
-  delete std::exchange(packed_, nullptr);
-  state_ = kEmpty;
-}
+void SavedTensor::release_packed() noexcept { delete std::exchange(packed_, nullptr); }
 
-void SavedTensor::save(const TensorBase& tensor, int output) {
+void SavedTensor::save_slowly(const TensorBase& tensor, int output) {
   reset();
   output_ = output;
   if (!tensor.defined()) return;
@@ -108,10 +104,10 @@ void SavedTensor::set_hooks(std::shared_ptr<SavedHooks> hooks) {
   state_ = kPacked;
 }
 
-TensorBase SavedTensor::unpack(Node* node, const char* what) const {
+TensorBase SavedTensor::unpack_slowly(Node* node, const char* what) const {
   if (state_ == kEmpty) return TensorBase();
-  std::string name = node != nullptr ? node->name() : "backward";
-  LAMELLA_CHECK(state_ != kReleased, name,
+  auto name = [node] { return node != nullptr ? node->name() : std::string("backward"); };
+  LAMELLA_CHECK(state_ != kReleased, name(),
                 ": what it saved was given up by an earlier backward; pass retain_graph=True to it "
                 "to go through the graph again");
   TensorBase tensor = tensor_;
@@ -130,7 +126,7 @@ TensorBase SavedTensor::unpack(Node* node, const char* what) const {
     }
   } else {
     uint32_t version = tensor._version();
-    LAMELLA_CHECK(version == version_, name, ": expected '", what,
+    LAMELLA_CHECK(version == version_, name(), ": expected '", what,
                   "' as it was when it was saved, at version ", version_, ", got version ", version,
                   ": it was written in place since; write a copy instead, or enable anomaly "
                   "detection to see where it was used");

@@ -5,6 +5,7 @@
 //   the node that keeps it. Both remember the count of writes and refuse to come back when it moved.
 //   With hooks set on the thread, what the pack hook gives is kept instead.
 #pragma once
+#include "lamella/core/storage.h"
 #include "lamella/layers/autograd/node.h"
 
 namespace lamella::autograd {
@@ -33,11 +34,34 @@ class LAMELLA_PRIVATE_API SavedTensor {
   SavedTensor& operator=(SavedTensor&& other) noexcept;
   ~SavedTensor() { reset(); }
 
-  void save(const TensorBase& tensor, int output);
+  LAMELLA_ALWAYS_INLINE void save(const TensorBase& tensor, int output) {
+    if (LAMELLA_UNLIKELY(state_ != kEmpty || output >= 0 ||
+                         (lamella_thread.modes & LAMELLA_MODE_SAVED_HOOKS) != 0)) {
+      return save_slowly(tensor, output);
+    }
+    if (!tensor.defined()) return;
+    const lamella_storage* storage = tensor.impl()->storage;
+    version_ = storage != nullptr ? __atomic_load_n(&storage->version, __ATOMIC_RELAXED) : 0;
+    tensor_ = tensor;
+    state_ = kTensor;
+  }
   // Undefined where an undefined tensor was saved. Throws if the tensor was written meanwhile, or
   // was given up. `node`: whose it is; may be null.
-  TensorBase unpack(Node* node, const char* what) const;
-  void reset() noexcept;
+  LAMELLA_ALWAYS_INLINE TensorBase unpack(Node* node, const char* what) const {
+    if (LAMELLA_LIKELY(state_ == kTensor && output_ < 0)) {
+      const lamella_storage* storage = tensor_.impl()->storage;
+      uint32_t version =
+          storage != nullptr ? __atomic_load_n(&storage->version, __ATOMIC_RELAXED) : 0;
+      if (LAMELLA_LIKELY(version == version_)) return tensor_;
+    }
+    return unpack_slowly(node, what);
+  }
+  LAMELLA_ALWAYS_INLINE void reset() noexcept {
+    if (state_ == kEmpty) return;
+    tensor_.reset();
+    if (LAMELLA_UNLIKELY(packed_ != nullptr)) release_packed();
+    state_ = kEmpty;
+  }
   bool released() const { return state_ == kReleased; }
   void release() noexcept {
     reset();
@@ -47,6 +71,9 @@ class LAMELLA_PRIVATE_API SavedTensor {
   void set_hooks(std::shared_ptr<SavedHooks> hooks);
 
  private:
+  void save_slowly(const TensorBase& tensor, int output);
+  TensorBase unpack_slowly(Node* node, const char* what) const;
+  void release_packed() noexcept;
   enum State : uint8_t { kEmpty, kTensor, kPacked, kReleased };
   TensorBase tensor_;
   uint32_t version_ = 0;

@@ -25,8 +25,13 @@ void free_meta(AutogradMeta* meta) noexcept {
 }
 
 void release_autograd(lamella_tensor* t) {
-  auto* meta = static_cast<AutogradMeta*>(std::exchange(t->autograd, nullptr));
-  if (meta == nullptr) return;
+  void* slot = std::exchange(t->autograd, nullptr);
+  if (slot == nullptr) return;
+  if (Node* bare = bare_node(slot)) {
+    bare->release();
+    return;
+  }
+  auto* meta = static_cast<AutogradMeta*>(slot);
   if (meta->leaf != nullptr) meta->leaf->release();
   if (meta->grad != nullptr) detail::release(meta->grad);
   if (meta->tangent != nullptr) detail::release(meta->tangent);
@@ -41,13 +46,20 @@ void register_tensor_hooks() { set_tensor_hooks({&release_autograd, nullptr}); }
 AutogradMeta* ensure_meta(lamella_tensor* t) {
   if (AutogradMeta* there = meta_of(t)) return there;
   auto* fresh = new (detail::pool_allocate(kMetaClass)) AutogradMeta;
-  void* expected = nullptr;
-  if (!__atomic_compare_exchange_n(&t->autograd, &expected, fresh, false, __ATOMIC_ACQ_REL,
-                                   __ATOMIC_ACQUIRE)) {
-    free_meta(fresh);
-    return static_cast<AutogradMeta*>(expected);
+  void* slot = __atomic_load_n(&t->autograd, __ATOMIC_ACQUIRE);
+  while (true) {
+    Node* bare = bare_node(slot);
+    if (slot != nullptr && bare == nullptr) break;  // another thread was faster
+    if (bare != nullptr) fresh->grad_fn = NodePtr::borrow(bare);
+    if (__atomic_compare_exchange_n(&t->autograd, &slot, fresh, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE)) {
+      if (bare != nullptr) bare->release();  // the slot's own reference
+      return fresh;
+    }
+    fresh->grad_fn = NodePtr();
   }
-  return fresh;
+  free_meta(fresh);
+  return static_cast<AutogradMeta*>(slot);
 }
 
 void set_leaf_requires_grad(lamella_tensor* t, bool value) {
@@ -63,7 +75,7 @@ void set_leaf_requires_grad(lamella_tensor* t, bool value) {
 }
 
 bool is_leaf(lamella_tensor* t) {
-  if (is_stale_view(t)) return false;
+  if (is_stale_view(t) || bare_node(t) != nullptr) return false;
   AutogradMeta* meta = meta_of(t);
   return meta == nullptr || !meta->grad_fn;
 }
@@ -89,10 +101,16 @@ NodePtr leaf_node(lamella_tensor* t) {
 }
 
 void attach(lamella_tensor* t, Edge edge) {
+  auto* impl = static_cast<TensorImpl*>(t);
+  if (LAMELLA_LIKELY(t->autograd == nullptr && impl->base == nullptr && edge.input == 0)) {
+    t->autograd = reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(edge.node.unsafe_release()) | 1);
+    impl->flags |= LAMELLA_TENSOR_REQUIRES_GRAD;
+    impl->key_set |= kRequiresGradBits;
+    return;
+  }
   AutogradMeta* meta = ensure_meta(t);
   meta->grad_fn = std::move(edge.node);
   meta->output = edge.input;
-  auto* impl = static_cast<TensorImpl*>(t);
   if (LAMELLA_UNLIKELY(impl->base != nullptr)) {
     AutogradMeta* base = meta_of(impl->base);
     meta->history = base != nullptr ? base->history : 0;

@@ -51,10 +51,22 @@ class LeafNode final : public Node {
   WeakTensorRef variable_;
 };
 
-inline AutogradMeta* meta_of(const lamella_tensor* t) {
-  return static_cast<AutogradMeta*>(__atomic_load_n(&t->autograd, __ATOMIC_ACQUIRE));
+// Note [A node in the place of metadata]
+//   Most results of a call need nothing but their node, as its output 0. Then the node itself,
+//   owned, stands in the tensor's slot, marked in its lowest bit.
+inline Node* bare_node(void* slot) {
+  auto bits = reinterpret_cast<uintptr_t>(slot);
+  return (bits & 1) != 0 ? reinterpret_cast<Node*>(bits & ~uintptr_t{1}) : nullptr;
 }
-// Makes it if there is none yet.
+inline Node* bare_node(const lamella_tensor* t) {
+  return bare_node(__atomic_load_n(&t->autograd, __ATOMIC_ACQUIRE));
+}
+// NULL where there is none, or only a bare node.
+inline AutogradMeta* meta_of(const lamella_tensor* t) {
+  void* slot = __atomic_load_n(&t->autograd, __ATOMIC_ACQUIRE);
+  return (reinterpret_cast<uintptr_t>(slot) & 1) != 0 ? nullptr : static_cast<AutogradMeta*>(slot);
+}
+// Makes it if there is none yet; a bare node moves into it.
 AutogradMeta* ensure_meta(lamella_tensor* t);
 
 // Whether calls on the tensor are recorded (in grad mode).
