@@ -10,9 +10,6 @@
 
 namespace lamella {
 
-Tensor conj_of(const Tensor& tensor) {
-  return tensor.is_complex() ? tensor.conj_physical() : tensor;
-}
 Tensor adjoint_of(const Tensor& tensor) { return conj_of(tensor.transpose(-2, -1)); }
 Tensor scaled(const Tensor& tensor, const Scalar& number) {
   return number.equal(1) ? tensor : tensor.mul(number);

@@ -7,7 +7,13 @@
 namespace lamella {
 
 // A complex tensor conjugated, a real one as it is.
-Tensor conj_of(const Tensor& tensor);
+inline Tensor conj_of(const Tensor& tensor) {
+  return tensor.is_complex() ? tensor.conj_physical() : tensor;
+}
+// grad * conj_of(factor), without a copy of the handle.
+inline Tensor mul_conj(const Tensor& grad, const Tensor& factor) {
+  return factor.is_complex() ? grad.mul(factor.conj_physical()) : grad.mul(factor);
+}
 // Matrices transposed and conjugated: what a factor becomes on its way into the other's gradient.
 Tensor adjoint_of(const Tensor& tensor);
 // tensor * number, without the product where the number is 1.
