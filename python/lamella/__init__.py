@@ -53,6 +53,8 @@ _LAZY = {
     "linalg": "lamella.linalg",
     "nested": "lamella.nested",
     "nn": "lamella.nn",
+    "optim": "lamella.optim",
+    "func": "lamella.func",
     "ops": "lamella._ops:ops",
     "sparse": "lamella.sparse",
     "special": "lamella.special",
@@ -67,6 +69,10 @@ _LAZY = {
     "set_rng_state": "lamella._utils:set_rng_state",
     "is_storage": "lamella._storage:is_storage",
     "typename": "lamella._utils:typename",
+    "load": "lamella._safetensors:load",
+    "load_file": "lamella._safetensors:load_file",
+    "save": "lamella._safetensors:save",
+    "save_file": "lamella._safetensors:save_file",
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os as _os
 
-_here = _os.path.dirname(_os.path.abspath(__file__))
+_here = _os.path.dirname(_os.path.dirname(_os.path.abspath(__file__)))
 
 
 def _prefix() -> str:

@@ -1,0 +1,287 @@
+"""Tensors in files of the safetensors format, which other libraries read and write as well.
+
+A file is the header's length (8 bytes, little endian), the header (JSON: each tensor's dtype, shape
+and place, and "__metadata__"), and the bytes of the tensors, without gaps. Nothing in it is code.
+"""
+
+# Types are for those who call; the bodies are not checked.
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import struct
+from typing import Any
+
+import lamella
+from lamella import Tensor
+
+__all__ = ["load", "load_file", "save", "save_file"]
+
+_DTYPES = {
+    "F64": lamella.float64,
+    "F32": lamella.float32,
+    "F16": lamella.float16,
+    "BF16": lamella.bfloat16,
+    "I64": lamella.int64,
+    "I32": lamella.int32,
+    "I16": lamella.int16,
+    "I8": lamella.int8,
+    "U8": lamella.uint8,
+    "BOOL": lamella.bool,
+    "C64": lamella.complex64,
+}
+for _name, _dtype in (
+    ("U16", "uint16"),
+    ("U32", "uint32"),
+    ("U64", "uint64"),
+    ("F8_E4M3", "float8_e4m3fn"),
+    ("F8_E5M2", "float8_e5m2"),
+):
+    if hasattr(lamella, _dtype):
+        _DTYPES[_name] = getattr(lamella, _dtype)
+_NAMES = {dtype: name for name, dtype in _DTYPES.items()}
+_LONGEST_HEADER = 100_000_000
+
+
+def save_file(
+    tensors: dict[str, Tensor],
+    filename: str | os.PathLike[str],
+    metadata: dict[str, str] | None = None,
+) -> None:
+    """Writes tensors by name. The file is put in place when it is complete.
+
+    metadata: further text. Tensors that share memory are written one by one.
+    """
+    rows = []
+    for name, tensor in tensors.items():
+        if not isinstance(name, str) or name == "__metadata__":
+            raise ValueError(f"save_file: expected names of tensors to be text, got {name!r}")
+        if not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"save_file: expected '{name}' to be a Tensor, got {type(tensor).__name__}"
+            )
+        if tensor.dtype not in _NAMES:
+            raise TypeError(
+                f"save_file: expected '{name}' to have a dtype of the format, got {tensor.dtype}"
+            )
+        rows.append((name, tensor.detach()))
+    # Wide elements first, so that all stand at multiples of their size.
+    rows.sort(key=lambda row: (-row[1].dtype.itemsize, row[0]))
+    header: dict[str, Any] = {}
+    if metadata is not None:
+        for key, value in metadata.items():
+            if not isinstance(key, str) or not isinstance(value, str):
+                raise TypeError(f"save_file: expected 'metadata' to be text by text, got {key!r}")
+        header["__metadata__"] = metadata
+    place = 0
+    for name, tensor in rows:
+        end = place + tensor.numel() * tensor.dtype.itemsize
+        header[name] = {
+            "dtype": _NAMES[tensor.dtype],
+            "shape": list(tensor.shape),
+            "data_offsets": [place, end],
+        }
+        place = end
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    partial = f"{os.fspath(filename)}.{os.getpid()}.partial"
+    try:
+        with open(partial, "wb") as file:
+            file.write(struct.pack("<Q", len(text)) + text)
+            for _, tensor in rows:
+                if tensor.numel():
+                    file.write(_bytes(tensor))
+        os.replace(partial, filename)
+    except BaseException:
+        if os.path.exists(partial):
+            os.remove(partial)
+        raise
+
+
+def _bytes(tensor: Tensor) -> memoryview:
+    flat = tensor.cpu().contiguous()
+    if flat.is_conj() or flat.is_neg():
+        flat = flat.clone()
+    return memoryview(flat.reshape(-1).view(lamella.uint8))
+
+
+def load_file(filename: str | os.PathLike[str], device: Any = "cpu") -> dict[str, Tensor]:
+    """The tensors of a file by name.
+
+    On the CPU they are views of the mapped file: pages are read when they are used, and written to
+    only in memory.
+    """
+    return _read(filename, device)[0]
+
+
+def _read(filename: Any, device: Any) -> tuple[dict[str, Tensor], dict[str, str]]:
+    with open(filename, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        _expect(size >= 8, filename, "a header", f"{size} bytes")
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    (length,) = struct.unpack_from("<Q", data, 0)
+    begin = 8 + length
+    fits = length <= min(_LONGEST_HEADER, size - 8)
+    _expect(fits, filename, f"a header within {size} bytes", f"one of {length} bytes")
+    header, metadata = _header(filename, data[8:begin])
+    tensors = {}
+    reached = 0
+    for name, entry in sorted(header.items(), key=lambda item: _offsets(filename, *item)):
+        first, last = _offsets(filename, name, entry)
+        _expect(first == reached, filename, f"'{name}' at byte {reached}", str(first))
+        reached = last
+        dtype, shape, count = _geometry(filename, name, entry)
+        _expect(
+            last - first == count * dtype.itemsize,
+            filename,
+            f"{count * dtype.itemsize} bytes for '{name}'",
+            str(last - first),
+        )
+        _expect(begin + last <= size, filename, f"a file of {begin + last} bytes", str(size))
+        if count == 0:
+            flat = lamella.empty(0, dtype=dtype)
+        elif (begin + first) % dtype.itemsize == 0:
+            flat = lamella.frombuffer(data, dtype=dtype, count=count, offset=begin + first)
+        else:
+            flat = lamella.frombuffer(bytearray(data[begin + first : begin + last]), dtype=dtype)
+        tensors[name] = flat.reshape(shape).to(device)
+    _expect(begin + reached == size, filename, f"a file of {begin + reached} bytes", str(size))
+    return {name: tensors[name] for name in header}, metadata
+
+
+def _expect(right: bool, filename: Any, expected: str, got: str) -> None:
+    if not right:
+        raise ValueError(f"load_file: expected {expected}, got {got}, in {os.fspath(filename)}")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name stands twice")
+    return found
+
+
+def _header(filename: Any, text: bytes) -> tuple[dict[str, Any], dict[str, str]]:
+    try:
+        header = json.loads(text.decode(), object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(
+            f"load_file: expected a header of JSON, got {error}, in {os.fspath(filename)}"
+        ) from None
+    _expect(
+        isinstance(header, dict), filename, "a header of JSON with names", type(header).__name__
+    )
+    metadata = header.pop("__metadata__", {})
+    _expect(
+        isinstance(metadata, dict) and all(isinstance(v, str) for v in metadata.values()),
+        filename,
+        "'__metadata__' to be text by text",
+        type(metadata).__name__,
+    )
+    return header, metadata
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
+
+
+def _offsets(filename: Any, name: str, entry: Any) -> tuple[int, int]:
+    found = entry.get("data_offsets") if isinstance(entry, dict) else None
+    right = isinstance(found, list) and len(found) == 2 and all(map(_is_count, found))
+    _expect(right, filename, f"two numbers as the place of '{name}'", repr(found))
+    assert found is not None
+    return found[0], found[1]
+
+
+def _geometry(filename: Any, name: str, entry: Any) -> tuple[Any, list[int], int]:
+    dtype = _DTYPES.get(entry.get("dtype")) if isinstance(entry.get("dtype"), str) else None
+    _expect(dtype is not None, filename, f"a known dtype of '{name}'", repr(entry.get("dtype")))
+    shape = entry.get("shape")
+    right = isinstance(shape, list) and all(map(_is_count, shape))
+    _expect(right, filename, f"a shape of '{name}'", repr(shape))
+    count = 1
+    for size in shape:
+        count *= size
+    return dtype, shape, count
+
+
+# ---- Nests of tensors: state dicts of modules and optimizers
+
+_KEY = "lamella.nest"
+
+
+def save(obj: Any, f: str | os.PathLike[str]) -> None:
+    """Writes a nest of tensors, numbers and text, as state_dict() gives, to a safetensors file.
+
+    Dictionaries (keys: text, numbers), lists and tuples. The tensors of a plain dictionary have its
+    names in the file; those deeper inside, the names joined by "/".
+    """
+    tensors: dict[str, Tensor] = {}
+    nest = _packed(obj, "", tensors)
+    save_file(tensors, f, {_KEY: json.dumps(nest, separators=(",", ":"))})
+
+
+def load(f: str | os.PathLike[str], map_location: Any = "cpu") -> Any:
+    """What save() wrote; of another program's safetensors file, the tensors by name."""
+    tensors, metadata = _read(f, map_location)
+    if _KEY not in metadata:
+        return tensors
+    try:
+        return _unpacked(json.loads(metadata[_KEY]), tensors)
+    except (KeyError, ValueError, TypeError, IndexError) as error:
+        raise ValueError(
+            f"load: expected '{_KEY}' to describe the tensors, got {error!r}, in {os.fspath(f)}"
+        ) from None
+
+
+def _packed(value: Any, place: str, tensors: dict[str, Tensor]) -> Any:
+    """JSON for a value: ["kind", content], or a plain number, text, true, false or null."""
+    if isinstance(value, Tensor):
+        name = place
+        while name in tensors:
+            name += "'"
+        tensors[name] = value
+        return ["tensor", name]
+    if isinstance(value, dict):
+        rows = []
+        for key, entry in value.items():
+            if not isinstance(key, (str, int, float, bool, type(None))):
+                raise TypeError(
+                    f"save: expected keys to be text or numbers, got {type(key).__name__}"
+                )
+            below = f"{place}/{key}" if place else str(key)
+            rows.append([key, _packed(entry, below, tensors)])
+        return ["dict", rows]
+    if isinstance(value, (list, tuple)):
+        kind = "list" if isinstance(value, list) else "tuple"
+        return [
+            kind,
+            [
+                _packed(entry, f"{place}/{i}" if place else str(i), tensors)
+                for i, entry in enumerate(value)
+            ],
+        ]
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    raise TypeError(
+        f"save: expected tensors, numbers, text, lists, tuples and dicts, got "
+        f"{type(value).__name__}" + (f" at '{place}'" if place else "")
+    )
+
+
+def _unpacked(nest: Any, tensors: dict[str, Tensor]) -> Any:
+    if not isinstance(nest, list):
+        return nest
+    kind, content = nest
+    if kind == "tensor":
+        return tensors[content]
+    if kind == "dict":
+        return {key: _unpacked(entry, tensors) for key, entry in content}
+    if kind == "list":
+        return [_unpacked(entry, tensors) for entry in content]
+    if kind == "tuple":
+        return tuple(_unpacked(entry, tensors) for entry in content)
+    raise ValueError(f"the kind '{kind}'")

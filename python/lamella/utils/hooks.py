@@ -1,0 +1,42 @@
+"""Handles of hooks that were registered."""
+
+# Types are for those who call; the bodies are not checked.
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from typing import Any
+
+__all__ = ["RemovableHandle"]
+
+_ids = itertools.count()
+
+
+class RemovableHandle:
+    """Takes a hook away again: by remove(), or at the end of a `with` block.
+
+    hooks_dict: where the hook stands under the handle's `id`; kept by a weak reference.
+    extra_dict: further dictionaries that have an entry for the same id.
+    """
+
+    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
+        self.id = next(_ids)
+        extra = () if extra_dict is None else extra_dict
+        if isinstance(extra, dict):
+            extra = (extra,)
+        self._dicts = tuple(weakref.ref(d) for d in (hooks_dict, *extra))
+
+    def remove(self) -> None:
+        """Takes the hook away; again does nothing."""
+        for reference in self._dicts:
+            hooks = reference()
+            if hooks is not None:
+                hooks.pop(self.id, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self.remove()
