@@ -1,1 +1,0 @@
-from lamella.nn import functional as functional

@@ -1,0 +1,246 @@
+"""Values that parameters begin with. Each function fills its tensor in place and returns it."""
+
+# Types are for those who call; the bodies are not checked.
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import lamella
+from lamella import Tensor
+
+__all__ = [
+    "calculate_gain",
+    "constant_",
+    "dirac_",
+    "eye_",
+    "kaiming_normal_",
+    "kaiming_uniform_",
+    "normal_",
+    "ones_",
+    "orthogonal_",
+    "sparse_",
+    "trunc_normal_",
+    "uniform_",
+    "xavier_normal_",
+    "xavier_uniform_",
+    "zeros_",
+]
+
+_LINEAR = ("linear", "conv1d", "conv2d", "conv3d") + tuple(f"conv_transpose{n}d" for n in (1, 2, 3))
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """What to scale by so that a layer with this nonlinearity keeps the variance."""
+    if nonlinearity in _LINEAR or nonlinearity == "sigmoid":
+        return 1.0
+    if nonlinearity == "tanh":
+        return 5.0 / 3
+    if nonlinearity == "relu":
+        return math.sqrt(2.0)
+    if nonlinearity == "leaky_relu":
+        slope = 0.01 if param is None else param
+        if isinstance(slope, bool) or not isinstance(slope, (int, float)):
+            raise ValueError(
+                f"calculate_gain: expected 'param' to be the negative slope, a number, got {param}"
+            )
+        return math.sqrt(2.0 / (1 + slope**2))
+    if nonlinearity == "selu":
+        return 3.0 / 4
+    raise ValueError(
+        "calculate_gain: expected 'nonlinearity' to be linear, conv1d, conv2d, conv3d, sigmoid, "
+        f"tanh, relu, leaky_relu or selu, got '{nonlinearity}'"
+    )
+
+
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
+    """Uniform in [a, b)."""
+    with lamella.no_grad():
+        return tensor.uniform_(a, b, generator=generator)
+
+
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
+    """Normal with a mean and a standard deviation."""
+    with lamella.no_grad():
+        return tensor.normal_(mean, std, generator=generator)
+
+
+def trunc_normal_(
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Any = None,
+) -> Tensor:
+    """Normal, but within [a, b]: by the inverse of the distribution function."""
+
+    def below(x: float) -> float:
+        return (1 + math.erf((x - mean) / (std * math.sqrt(2)))) / 2
+
+    with lamella.no_grad():
+        # erfinv of a uniform value between the two ends, as erf = 2 * below - 1.
+        tensor.uniform_(2 * below(a) - 1, 2 * below(b) - 1, generator=generator)
+        return tensor.erfinv_().mul_(std * math.sqrt(2)).add_(mean).clamp_(min=a, max=b)
+
+
+def constant_(tensor: Tensor, val: float) -> Tensor:
+    """All `val`."""
+    with lamella.no_grad():
+        return tensor.fill_(val)
+
+
+def ones_(tensor: Tensor) -> Tensor:
+    """All 1."""
+    return constant_(tensor, 1.0)
+
+
+def zeros_(tensor: Tensor) -> Tensor:
+    """All 0."""
+    return constant_(tensor, 0.0)
+
+
+def eye_(tensor: Tensor) -> Tensor:
+    """The identity matrix."""
+    if tensor.dim() != 2:
+        raise ValueError(f"eye_: expected 'tensor' to have 2 dimensions, got {tensor.dim()}")
+    with lamella.no_grad():
+        tensor.zero_()
+        tensor.diagonal().fill_(1)
+    return tensor
+
+
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """Weights [out, in / groups, ...] of a convolution that passes channels through."""
+    if tensor.dim() not in (3, 4, 5):
+        raise ValueError(
+            f"dirac_: expected 'tensor' to have 3, 4 or 5 dimensions, got {tensor.dim()}"
+        )
+    if tensor.size(0) % groups:
+        raise ValueError(
+            f"dirac_: expected 'groups' to divide {tensor.size(0)}, the size of dimension 0, got "
+            f"{groups}"
+        )
+    per_group = tensor.size(0) // groups
+    middle = tuple(size // 2 for size in tensor.shape[2:])
+    with lamella.no_grad():
+        tensor.zero_()
+        for group in range(groups):
+            for channel in range(min(per_group, tensor.size(1))):
+                tensor[(group * per_group + channel, channel, *middle)] = 1
+    return tensor
+
+
+def _fans(tensor: Tensor) -> tuple[int, int]:
+    """Inputs of each output and outputs of each input, of weights [out, in, ...]."""
+    if tensor.dim() < 2:
+        raise ValueError(
+            "fan in and fan out: expected 'tensor' to have at least 2 dimensions, got "
+            f"{tensor.dim()}"
+        )
+    field = 1
+    for size in tensor.shape[2:]:
+        field *= size
+    return tensor.size(1) * field, tensor.size(0) * field
+
+
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+    """Uniform with variance gain^2 * 2 / (fan_in + fan_out)."""
+    bound = gain * math.sqrt(6.0 / sum(_fans(tensor)))
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+    """Normal with variance gain^2 * 2 / (fan_in + fan_out)."""
+    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fans(tensor))), generator)
+
+
+def _kaiming_std(name: str, tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
+    if mode not in ("fan_in", "fan_out"):
+        raise ValueError(f"{name}: expected 'mode' to be fan_in or fan_out, got '{mode}'")
+    fan = _fans(tensor)[mode == "fan_out"]
+    return calculate_gain(nonlinearity, a) / math.sqrt(fan)
+
+
+def kaiming_uniform_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Any = None,
+) -> Tensor:
+    """Uniform with variance gain^2 / fan, which keeps that of the signal through rectifiers."""
+    if 0 in tensor.shape:
+        return tensor
+    bound = math.sqrt(3.0) * _kaiming_std("kaiming_uniform_", tensor, a, mode, nonlinearity)
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def kaiming_normal_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Any = None,
+) -> Tensor:
+    """Normal with variance gain^2 / fan."""
+    if 0 in tensor.shape:
+        return tensor
+    std = _kaiming_std("kaiming_normal_", tensor, a, mode, nonlinearity)
+    return normal_(tensor, 0.0, std, generator)
+
+
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
+    """gain times a random matrix with orthonormal rows, or columns where there are fewer of them.
+
+    Dimensions behind the first count as one.
+    """
+    if tensor.dim() < 2:
+        raise ValueError(
+            f"orthogonal_: expected 'tensor' to have at least 2 dimensions, got {tensor.dim()}"
+        )
+    if tensor.numel() == 0:
+        return tensor
+    rows = tensor.size(0)
+    columns = tensor.numel() // rows
+    with lamella.no_grad():
+        # Gaussian vectors made orthonormal one after the other: uniform over all such matrices.
+        vectors = lamella.randn(
+            (min(rows, columns), max(rows, columns)),
+            dtype=lamella.complex128 if tensor.is_complex() else lamella.float64,
+            generator=generator,
+        )
+        for i in range(vectors.size(0)):
+            vector, before = vectors[i], vectors[:i]
+            # Twice: once leaves what rounding left.
+            for _ in range(2 if i else 0):
+                vector.sub_(before.t() @ (before.conj_physical() @ vector))
+            vector.div_(vector.norm())
+        matrix = vectors if rows <= columns else vectors.t()
+        tensor.copy_(matrix.reshape(tensor.shape) * gain)
+    return tensor
+
+
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
+    """Normal around 0, with a fraction `sparsity` of each column of a matrix set to 0."""
+    if tensor.dim() != 2:
+        raise ValueError(f"sparse_: expected 'tensor' to have 2 dimensions, got {tensor.dim()}")
+    rows, columns = tensor.shape
+    zeros = math.ceil(sparsity * rows)
+    with lamella.no_grad():
+        tensor.normal_(0, std, generator=generator)
+        for column in range(columns):
+            chosen = lamella.randperm(rows, generator=generator)[:zeros]
+            tensor[chosen, column] = 0
+    return tensor
+
+
+def _bias_uniform_(bias: Tensor | None, weight: Tensor) -> None:
+    """Uniform within 1 / sqrt(fan_in) of the weight, as layers with weights begin."""
+    if bias is not None:
+        fan_in = _fans(weight)[0]
+        if fan_in > 0:
+            bound = 1 / math.sqrt(fan_in)
+            uniform_(bias, -bound, bound)

@@ -1,0 +1,79 @@
+"""What a module owns by name.
+
+Note [A module's entries are attributes]
+  module._parameters, _buffers and _modules are dictionaries that say what belongs to the module.
+  Each entry also stands in the module's __dict__, so that reading module.weight is an ordinary
+  attribute and costs no Python call. Whoever changes an entry through the dictionary changes the
+  attribute too; nothing else writes these attributes (Module.__setattr__ sends them here).
+"""
+
+# Types are for those who call; the bodies are not checked.
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+_MISSING = object()
+
+
+class Entries(dict):
+    """A dictionary whose entries are attributes of a module, which it does not keep alive."""
+
+    __slots__ = ("_owner",)
+
+    def __init__(self, owner: Any, entries: Any = ()) -> None:
+        super().__init__()
+        self._owner = weakref.ref(owner)
+        self.update(entries)
+
+    def _attributes(self) -> dict[str, Any]:
+        owner = self._owner()
+        return {} if owner is None else owner.__dict__
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        super().__setitem__(name, value)
+        self._attributes()[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        super().__delitem__(name)
+        self._attributes().pop(name, None)
+
+    def pop(self, name: str, default: Any = _MISSING) -> Any:
+        if name not in self:
+            if default is _MISSING:
+                raise KeyError(name)
+            return default
+        value = self[name]
+        del self[name]
+        return value
+
+    def popitem(self) -> tuple[str, Any]:
+        name, value = super().popitem()
+        self._attributes().pop(name, None)
+        return name, value
+
+    def clear(self) -> None:
+        for name in list(self):
+            del self[name]
+
+    def setdefault(self, name: str, default: Any = None) -> Any:
+        if name not in self:
+            self[name] = default
+        return self[name]
+
+    def update(self, *others: Any, **named: Any) -> None:
+        for name, value in dict(*others, **named).items():
+            self[name] = value
+
+    def __ior__(self, other: Any) -> Entries:
+        self.update(other)
+        return self
+
+    def __copy__(self) -> dict[str, Any]:
+        return dict(self)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        # A plain dictionary: Module.__setstate__ ties it to the copy.
+        return dict, (dict(self),)

@@ -1,0 +1,191 @@
+"""state_dict() and load_state_dict() of a module."""
+
+# Types are for those who call; the bodies are not checked.
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import lamella
+from lamella.nn.parameter import Parameter
+
+EXTRA = "_extra_state"
+
+
+class IncompatibleKeys(NamedTuple):
+    """Names that load_state_dict() missed, and those that it could not use."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return (
+            f"IncompatibleKeys(missing_keys={self.missing_keys}, "
+            f"unexpected_keys={self.unexpected_keys})"
+        )
+
+    __str__ = __repr__
+
+
+def _has_extra(module: Any) -> bool:
+    from lamella.nn.modules.module import Module
+
+    return type(module).get_extra_state is not Module.get_extra_state
+
+
+def _own(module: Any) -> dict[str, Any]:
+    """The parameters and persistent buffers of the module itself."""
+    found = {name: p for name, p in module._parameters.items() if p is not None}
+    left_out = module._non_persistent_buffers_set
+    for name, buffer in module._buffers.items():
+        if buffer is not None and name not in left_out:
+            found[name] = buffer
+    return found
+
+
+def collect(module: Any, destination: Any, prefix: str, keep_vars: bool) -> Any:
+    if destination is None:
+        destination = OrderedDict()
+        destination._metadata = OrderedDict()
+    metadata = {"version": getattr(module, "_version", 1)}
+    if hasattr(destination, "_metadata"):
+        destination._metadata[prefix[:-1]] = metadata
+    hooks = module._hooks
+    if hooks is not None:
+        for hook in hooks.of("state_dict_pre"):
+            hook(module, prefix, keep_vars)
+    module._save_to_state_dict(destination, prefix, keep_vars)
+    for name, child in module._modules.items():
+        if child is not None:
+            child.state_dict(
+                destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars
+            )
+    if hooks is not None:
+        for hook in hooks.of("state_dict"):
+            found = hook(module, destination, prefix, metadata)
+            if found is not None:
+                destination = found
+    return destination
+
+
+def save_own(module: Any, destination: Any, prefix: str, keep_vars: bool) -> None:
+    for name, tensor in _own(module).items():
+        destination[prefix + name] = tensor if keep_vars else tensor.detach()
+    if _has_extra(module):
+        destination[prefix + EXTRA] = module.get_extra_state()
+
+
+def load(module: Any, state_dict: Any, strict: bool, assign: bool) -> IncompatibleKeys:
+    if not isinstance(state_dict, Mapping):
+        raise TypeError(
+            "load_state_dict: expected 'state_dict' to be a dict, got "
+            f"{type(state_dict).__name__}"
+        )
+    metadata = getattr(state_dict, "_metadata", None)
+    state = OrderedDict(state_dict)
+    missing: list[str] = []
+    unexpected: list[str] = []
+    errors: list[str] = []
+    keys = IncompatibleKeys(missing, unexpected)
+
+    def visit(part: Any, values: Any, prefix: str) -> None:
+        local = {} if metadata is None else dict(metadata.get(prefix[:-1], {}))
+        if assign:
+            local["assign_to_params_buffers"] = True
+        arguments = (values, prefix, local, True, missing, unexpected, errors)
+        if part._hooks is not None:
+            for hook in part._hooks.of("load_pre"):
+                hook(part, *arguments)
+        part._load_from_state_dict(*arguments)
+        for name, child in part._modules.items():
+            if child is not None:
+                below = f"{prefix}{name}."
+                visit(child, {k: v for k, v in values.items() if k.startswith(below)}, below)
+        if part._hooks is not None:
+            for hook in part._hooks.of("load_post"):
+                hook(part, keys)
+
+    visit(module, state, "")
+    if strict and unexpected:
+        errors.insert(0, f"unexpected {_count(unexpected)}")
+    if strict and missing:
+        errors.insert(0, f"missing {_count(missing)}")
+    if errors:
+        lines = "".join(f"\n  {line}" for line in errors)
+        raise RuntimeError(
+            f"load_state_dict: expected 'state_dict' to fit {type(module).__name__}, got:{lines}"
+        )
+    return keys
+
+
+def _count(names: list[str]) -> str:
+    listed = ", ".join(f"'{name}'" for name in names)
+    return f"{'key' if len(names) == 1 else 'keys'}: {listed}"
+
+
+def load_own(
+    module: Any,
+    state_dict: Any,
+    prefix: str,
+    local_metadata: Any,
+    strict: bool,
+    missing_keys: list[str],
+    unexpected_keys: list[str],
+    error_msgs: list[str],
+) -> None:
+    assign = local_metadata.get("assign_to_params_buffers", False)
+    for name, own in _own(module).items():
+        key = prefix + name
+        if key not in state_dict:
+            if strict:
+                missing_keys.append(key)
+            continue
+        value = state_dict[key]
+        if not isinstance(value, lamella.Tensor):
+            error_msgs.append(f"'{key}': expected a Tensor, got {type(value).__name__}")
+        elif value.shape != own.shape and not (own.dim() == 0 and tuple(value.shape) == (1,)):
+            error_msgs.append(f"'{key}': expected shape {list(own.shape)}, got {list(value.shape)}")
+        elif assign:
+            _assign(module, name, own, value)
+        else:
+            with lamella.no_grad():
+                own.copy_(value.reshape(own.shape))
+    extra = prefix + EXTRA
+    if _has_extra(module):
+        if extra in state_dict:
+            module.set_extra_state(state_dict[extra])
+        elif strict:
+            missing_keys.append(extra)
+    if strict:
+        unexpected_keys.extend(_left_over(module, state_dict, prefix))
+
+
+def _assign(module: Any, name: str, own: Any, value: Any) -> None:
+    if name in module._buffers:
+        module._buffers[name] = value
+    elif isinstance(value, Parameter):
+        module._parameters[name] = value
+    else:
+        module._parameters[name] = Parameter(value, requires_grad=own.requires_grad)
+
+
+def _left_over(module: Any, state_dict: Any, prefix: str) -> list[str]:
+    """Keys below the prefix that are neither the module's own nor of one of its submodules."""
+    own = _own(module)
+    found = []
+    for key in state_dict:
+        if not key.startswith(prefix):
+            continue
+        first, dot, _ = key[len(prefix) :].partition(".")
+        if dot:
+            known = module._modules.get(first) is not None
+        else:
+            known = first in own or (first == EXTRA and _has_extra(module))
+        if not known:
+            found.append(key)
+    return found

@@ -1,0 +1,315 @@
+"""Modules that hold others, and lists and dictionaries of parameters."""
+
+# Types are for those who call; the bodies are not checked.
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import lamella
+from lamella.nn.modules.module import Module
+from lamella.nn.parameter import Parameter
+
+__all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+
+
+def _place(name: str, index: Any, count: int) -> int:
+    place = operator.index(index)
+    if not -count <= place < count:
+        raise IndexError(f"{name}: index {place} is out of range for {count} entries")
+    return place % count
+
+
+class _Numbered(Module):
+    """Submodules under the names "0", "1", ..."""
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._modules.values())
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if not name.isdigit()]
+
+    def _renumber(self, modules: Iterable[Any]) -> None:
+        modules = list(modules)
+        self._modules.clear()
+        for module in modules:
+            self.add_module(str(len(self._modules)), module)
+
+    def _key(self, index: Any) -> str:
+        return list(self._modules)[_place(self._get_name(), index, len(self))]
+
+    def __setitem__(self, index: Any, module: Module) -> None:
+        self._modules[self._key(index)] = module
+
+    def __delitem__(self, index: Any) -> None:
+        modules = list(self)
+        if isinstance(index, slice):
+            del modules[index]
+        else:
+            del modules[_place(self._get_name(), index, len(self))]
+        self._renumber(modules)
+
+    def append(self, module: Module) -> Any:
+        """Adds a module at the end."""
+        self.add_module(str(len(self)), module)
+        return self
+
+    def extend(self, modules: Iterable[Module]) -> Any:
+        """Adds modules at the end."""
+        for module in list(modules):
+            self.append(module)
+        return self
+
+    def insert(self, index: int, module: Module) -> Any:
+        """Adds a module before the place `index`."""
+        modules = list(self)
+        modules.insert(index, module)
+        self._renumber(modules)
+        return self
+
+    def pop(self, key: int | slice) -> Any:
+        """Takes a module out and returns it."""
+        found = self[key]
+        del self[key]
+        return found
+
+
+class Sequential(_Numbered):
+    """Modules, each called with the result of the one before: Sequential(a, b), or of a dict."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__()
+        if len(args) == 1 and isinstance(args[0], dict):
+            for name, module in args[0].items():
+                self.add_module(name, module)
+        else:
+            for i, module in enumerate(args):
+                self.add_module(str(i), module)
+
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return type(self)(dict(list(self._modules.items())[index]))
+        return self._modules[self._key(index)]
+
+    def __delitem__(self, index: Any) -> None:
+        names = list(self._modules)
+        numbered = names == [str(i) for i in range(len(names))]
+        if isinstance(index, slice):
+            chosen = names[index]
+        else:
+            chosen = [self._key(index)]
+        for name in chosen:
+            del self._modules[name]
+        if numbered:
+            self._renumber(self)
+
+    def __add__(self, other: Any) -> Sequential:
+        if not isinstance(other, Sequential):
+            return NotImplemented
+        return Sequential(*self, *other)
+
+    def forward(self, input: Any) -> Any:
+        """The result of the last module."""
+        for module in self._modules.values():
+            input = module(input)
+        return input
+
+
+class ModuleList(_Numbered):
+    """A list of modules."""
+
+    def __init__(self, modules: Iterable[Module] | None = None) -> None:
+        super().__init__()
+        if modules is not None:
+            self.extend(modules)
+
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return type(self)(list(self)[index])
+        return self._modules[self._key(index)]
+
+    def __add__(self, other: Iterable[Module]) -> ModuleList:
+        return ModuleList([*self, *other])
+
+    def __iadd__(self, modules: Iterable[Module]) -> ModuleList:
+        return self.extend(modules)
+
+
+class ModuleDict(Module):
+    """A dictionary of modules by name, in the order in which they were put in."""
+
+    def __init__(self, modules: Any = None) -> None:
+        super().__init__()
+        if modules is not None:
+            self.update(modules)
+
+    def __getitem__(self, key: str) -> Any:
+        return self._modules[key]
+
+    def __setitem__(self, key: str, module: Module) -> None:
+        self.add_module(key, module)
+
+    def __delitem__(self, key: str) -> None:
+        del self._modules[key]
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._modules
+
+    def clear(self) -> None:
+        """Takes all modules out."""
+        self._modules.clear()
+
+    def pop(self, key: str) -> Any:
+        """Takes a module out and returns it."""
+        return self._modules.pop(key)
+
+    def keys(self) -> Any:
+        """The names."""
+        return self._modules.keys()
+
+    def items(self) -> Any:
+        """Pairs of name and module."""
+        return self._modules.items()
+
+    def values(self) -> Any:
+        """The modules."""
+        return self._modules.values()
+
+    def update(self, modules: Any) -> None:
+        """Puts modules in from a dictionary or from pairs."""
+        for name, module in dict(modules).items():
+            self[name] = module
+
+
+def _as_parameter(value: Any) -> Any:
+    if isinstance(value, lamella.Tensor) and not isinstance(value, Parameter):
+        return Parameter(value)
+    return value
+
+
+class ParameterList(Module):
+    """A list of parameters; plain tensors become parameters, other values are kept as they are."""
+
+    def __init__(self, values: Iterable[Any] | None = None) -> None:
+        super().__init__()
+        self._size = 0
+        if values is not None:
+            self.extend(values)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self[i] for i in range(self._size))
+
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return type(self)([self[i] for i in range(*index.indices(self._size))])
+        return getattr(self, str(_place("ParameterList", index, self._size)))
+
+    def __setitem__(self, index: int, value: Any) -> None:
+        setattr(self, str(_place("ParameterList", index, self._size)), _as_parameter(value))
+
+    def append(self, value: Any) -> ParameterList:
+        """Adds a value at the end."""
+        self._size += 1
+        self[self._size - 1] = value
+        return self
+
+    def extend(self, values: Iterable[Any]) -> ParameterList:
+        """Adds values at the end."""
+        for value in list(values):
+            self.append(value)
+        return self
+
+    def __iadd__(self, values: Iterable[Any]) -> ParameterList:
+        return self.extend(values)
+
+    def extra_repr(self) -> str:
+        return "\n".join(_described(str(i), value) for i, value in enumerate(self))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("ParameterList: a list of parameters cannot be called")
+
+
+class ParameterDict(Module):
+    """A dictionary of parameters; plain tensors become parameters."""
+
+    def __init__(self, parameters: Any = None) -> None:
+        super().__init__()
+        self._keys: dict[str, None] = {}
+        if parameters is not None:
+            self.update(parameters)
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self._keys:
+            raise KeyError(key)
+        return getattr(self, key)
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        setattr(self, key, _as_parameter(value))
+        self._keys[key] = None
+
+    def __delitem__(self, key: str) -> None:
+        del self._keys[key]
+        delattr(self, key)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._keys
+
+    def keys(self) -> Any:
+        """The names."""
+        return self._keys.keys()
+
+    def items(self) -> Any:
+        """Pairs of name and parameter."""
+        return [(key, self[key]) for key in self._keys]
+
+    def values(self) -> Any:
+        """The parameters."""
+        return [self[key] for key in self._keys]
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The parameter with a name, or `default`."""
+        return self[key] if key in self._keys else default
+
+    def pop(self, key: str) -> Any:
+        """Takes a parameter out and returns it."""
+        value = self[key]
+        del self[key]
+        return value
+
+    def update(self, parameters: Any) -> None:
+        """Puts parameters in from a dictionary or from pairs."""
+        for name, value in dict(parameters).items():
+            self[name] = value
+
+    def extra_repr(self) -> str:
+        return "\n".join(_described(key, value) for key, value in self.items())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("ParameterDict: a dictionary of parameters cannot be called")
+
+
+def _described(name: str, value: Any) -> str:
+    if isinstance(value, lamella.Tensor):
+        return f"({name}): {type(value).__name__} of shape {list(value.shape)}, {value.dtype}"
+    return f"({name}): {type(value).__name__}"

@@ -1,0 +1,337 @@
+"""Convolutions. Inputs are [N, C, spatial...] or, without a batch, [C, spatial...]."""
+
+# Types are for those who call; the bodies are not checked.
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import lamella
+from lamella import Tensor
+from lamella.nn import functional as F
+from lamella.nn import init
+from lamella.nn.modules.module import Module
+from lamella.nn.parameter import Parameter
+
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
+
+_PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
+
+
+def _tuple(value: Any, count: int) -> tuple[int, ...]:
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,) * count
+
+
+class _Conv(Module):
+    """What convolutions share; `_dims` is the number of spatial dimensions."""
+
+    _dims = 0
+    _transposed = False
+    weight: Tensor
+    bias: Tensor | None
+
+    def _set(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any,
+        padding: Any,
+        output_padding: Any,
+        dilation: Any,
+        groups: int,
+        bias: bool,
+        padding_mode: str,
+        device: Any,
+        dtype: Any,
+    ) -> None:
+        name = self._get_name()
+        if groups <= 0:
+            raise ValueError(f"{name}: expected 'groups' to be positive, got {groups}")
+        if in_channels % groups or out_channels % groups:
+            raise ValueError(
+                f"{name}: expected 'in_channels' and 'out_channels' to be divisible by "
+                f"{groups} groups, got {in_channels} and {out_channels}"
+            )
+        if isinstance(padding, str):
+            if padding not in ("same", "valid"):
+                raise ValueError(
+                    f"{name}: expected 'padding' to be numbers, 'same' or 'valid', got '{padding}'"
+                )
+            if padding == "same" and any(s != 1 for s in _tuple(stride, self._dims)):
+                raise ValueError(f"{name}: expected 'stride' to be 1 for padding 'same'")
+        modes = ("zeros",) if self._transposed else _PADDING_MODES
+        if padding_mode not in modes:
+            raise ValueError(
+                f"{name}: expected 'padding_mode' to be {' or '.join(modes)}, got '{padding_mode}'"
+            )
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.kernel_size = _tuple(kernel_size, self._dims)
+        self.stride = _tuple(stride, self._dims)
+        self.padding = padding if isinstance(padding, str) else _tuple(padding, self._dims)
+        self.dilation = _tuple(dilation, self._dims)
+        self.transposed = self._transposed
+        self.output_padding = _tuple(output_padding, self._dims)
+        self.groups = groups
+        self.padding_mode = padding_mode
+        channels = (in_channels, out_channels // groups)
+        if not self._transposed:
+            channels = (out_channels, in_channels // groups)
+        self.weight = Parameter(
+            lamella.empty((*channels, *self.kernel_size), device=device, dtype=dtype)
+        )
+        if bias:
+            self.bias = Parameter(lamella.empty(out_channels, device=device, dtype=dtype))
+        else:
+            self.register_parameter("bias", None)
+        # For F.pad: the last dimension first, each before and behind.
+        self._edges: list[int] | None = None
+        self._inner: Any = self.padding
+        if padding_mode != "zeros":
+            self._inner = 0
+            self._edges = [n for pair in reversed(self._both_sides()) for n in pair]
+        self.reset_parameters()
+
+    def _both_sides(self) -> list[tuple[int, int]]:
+        if self.padding == "valid":
+            return [(0, 0)] * self._dims
+        if self.padding == "same":
+            totals = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size)]
+            return [(total // 2, total - total // 2) for total in totals]
+        return [(p, p) for p in self.padding]
+
+    def reset_parameters(self) -> None:
+        """Draws new values."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        init._bias_uniform_(self.bias, self.weight)
+
+    def extra_repr(self) -> str:
+        parts = [
+            f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, "
+            f"stride={self.stride}"
+        ]
+        zeros, ones = (0,) * self._dims, (1,) * self._dims
+        if self.padding != zeros:
+            parts.append(f"padding={self.padding}")
+        if self.dilation != ones:
+            parts.append(f"dilation={self.dilation}")
+        if self.output_padding != zeros:
+            parts.append(f"output_padding={self.output_padding}")
+        if self.groups != 1:
+            parts.append(f"groups={self.groups}")
+        if self.bias is None:
+            parts.append("bias=False")
+        if self.padding_mode != "zeros":
+            parts.append(f"padding_mode={self.padding_mode}")
+        return ", ".join(parts)
+
+
+class _Forward(_Conv):
+    """A convolution."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self._set(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            0,
+            dilation,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
+
+    def _padded(self, input: Tensor) -> Tensor:
+        if self._edges is None:
+            return input
+        return F.pad(input, self._edges, self.padding_mode)
+
+
+class _Transposed(_Conv):
+    """The transpose of a convolution, its gradient."""
+
+    _transposed = True
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self._set(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            output_padding,
+            dilation,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
+
+    def _extra(self, input: Tensor, output_size: Any) -> tuple[int, ...]:
+        """The output padding that leads to a size."""
+        if output_size is None:
+            return self.output_padding
+        wanted = list(output_size)[-self._dims :]
+        extra = []
+        for i, size in enumerate(wanted):
+            least = (
+                (input.size(i - self._dims) - 1) * self.stride[i]
+                - 2 * self.padding[i]
+                + self.dilation[i] * (self.kernel_size[i] - 1)
+                + 1
+            )
+            if not least <= size < least + self.stride[i]:
+                raise ValueError(
+                    f"{self._get_name()}: expected 'output_size' {i} to be from {least} to "
+                    f"{least + self.stride[i] - 1}, got {size}"
+                )
+            extra.append(size - least)
+        return tuple(extra)
+
+
+class Conv1d(_Forward):
+    """Cross-correlation over one dimension."""
+
+    _dims = 1
+
+    def forward(self, input: Tensor) -> Tensor:
+        """input: [N, in_channels, L]."""
+        return F.conv1d(
+            self._padded(input),
+            self.weight,
+            self.bias,
+            self.stride,
+            self._inner,
+            self.dilation,
+            self.groups,
+        )
+
+
+class Conv2d(_Forward):
+    """Cross-correlation over two dimensions."""
+
+    _dims = 2
+
+    def forward(self, input: Tensor) -> Tensor:
+        """input: [N, in_channels, H, W]."""
+        return F.conv2d(
+            self._padded(input),
+            self.weight,
+            self.bias,
+            self.stride,
+            self._inner,
+            self.dilation,
+            self.groups,
+        )
+
+
+class Conv3d(_Forward):
+    """Cross-correlation over three dimensions."""
+
+    _dims = 3
+
+    def forward(self, input: Tensor) -> Tensor:
+        """input: [N, in_channels, D, H, W]."""
+        return F.conv3d(
+            self._padded(input),
+            self.weight,
+            self.bias,
+            self.stride,
+            self._inner,
+            self.dilation,
+            self.groups,
+        )
+
+
+class ConvTranspose1d(_Transposed):
+    """The transpose of Conv1d."""
+
+    _dims = 1
+
+    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
+        """input: [N, in_channels, L]; output_size: which of the sizes is meant."""
+        return F.conv_transpose1d(
+            input,
+            self.weight,
+            self.bias,
+            self.stride,
+            self.padding,
+            self._extra(input, output_size),
+            self.groups,
+            self.dilation,
+        )
+
+
+class ConvTranspose2d(_Transposed):
+    """The transpose of Conv2d."""
+
+    _dims = 2
+
+    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
+        """input: [N, in_channels, H, W]; output_size: which of the sizes is meant."""
+        return F.conv_transpose2d(
+            input,
+            self.weight,
+            self.bias,
+            self.stride,
+            self.padding,
+            self._extra(input, output_size),
+            self.groups,
+            self.dilation,
+        )
+
+
+class ConvTranspose3d(_Transposed):
+    """The transpose of Conv3d."""
+
+    _dims = 3
+
+    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
+        """input: [N, in_channels, D, H, W]; output_size: which of the sizes is meant."""
+        return F.conv_transpose3d(
+            input,
+            self.weight,
+            self.bias,
+            self.stride,
+            self.padding,
+            self._extra(input, output_size),
+            self.groups,
+            self.dilation,
+        )

@@ -1,0 +1,72 @@
+"""Dropout: in training, elements or channels are zero with probability p, the others scaled."""
+
+# Types are for those who call; the bodies are not checked.
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from lamella import Tensor
+from lamella.nn import functional as F
+from lamella.nn.modules.module import Module
+
+__all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]
+
+
+class _Dropout(Module):
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
+        super().__init__()
+        if not 0 <= p <= 1:
+            raise ValueError(f"{self._get_name()}: expected 'p' to be from 0 to 1, got {p}")
+        self.p = p
+        self.inplace = inplace
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}, inplace={self.inplace}"
+
+
+class Dropout(_Dropout):
+    """Single elements."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """input: any shape."""
+        return F.dropout(input, self.p, self.training, self.inplace)
+
+
+class Dropout1d(_Dropout):
+    """Whole channels of [N, C, L]."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """input: [N, C, L] or [C, L]."""
+        return F.dropout1d(input, self.p, self.training, self.inplace)
+
+
+class Dropout2d(_Dropout):
+    """Whole channels of [N, C, H, W]."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """input: [N, C, H, W]."""
+        return F.dropout2d(input, self.p, self.training, self.inplace)
+
+
+class Dropout3d(_Dropout):
+    """Whole channels of [N, C, D, H, W]."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """input: [N, C, D, H, W] or without N."""
+        return F.dropout3d(input, self.p, self.training, self.inplace)
+
+
+class AlphaDropout(_Dropout):
+    """Keeps mean and variance of what selu gives."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """input: any shape."""
+        return F.alpha_dropout(input, self.p, self.training)
+
+
+class FeatureAlphaDropout(_Dropout):
+    """AlphaDropout of whole channels."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """input: [N, C, ...]."""
+        return F.feature_alpha_dropout(input, self.p, self.training)
