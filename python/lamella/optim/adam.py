@@ -1,0 +1,148 @@
+"""Adam, and AdamW, whose weight decay is apart from the gradient."""
+
+# Types are for those who call; the bodies are not checked.
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import Any
+
+import lamella
+from lamella import Tensor
+from lamella.optim.optimizer import Optimizer, as_real, check_not_negative
+
+__all__ = ["Adam", "AdamW"]
+
+
+class Adam(Optimizer):
+    """Kingma and Ba, 2015: steps by running means of the gradient and of its square.
+
+    m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2, both divided by 1 - beta^step;
+    p = p - lr m / (sqrt(v) + eps). weight_decay is added to g as weight_decay * p, or, with
+    decoupled_weight_decay, taken from p as lr * weight_decay * p. amsgrad: the largest v so far.
+
+    foreach, capturable and fused are accepted: all parameters of a group are updated by one call
+    in any case.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        amsgrad: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
+    ) -> None:
+        name = type(self).__name__
+        check_not_negative(name, lr=lr, eps=eps, weight_decay=weight_decay)
+        for i, beta in enumerate(betas):
+            if not 0 <= beta < 1:
+                raise ValueError(
+                    f"{name}: expected 'betas' {i} to be at least 0 and below 1, got {beta}"
+                )
+        if differentiable:
+            raise NotImplementedError(f"{name}: expected 'differentiable' to be False")
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "amsgrad": amsgrad,
+                "maximize": maximize,
+                "foreach": foreach,
+                "capturable": capturable,
+                "differentiable": differentiable,
+                "fused": fused,
+                "decoupled_weight_decay": decoupled_weight_decay,
+            },
+        )
+
+    def _state_of(self, param: Tensor, amsgrad: bool) -> dict[str, Tensor]:
+        own: dict[str, Tensor] = self.state[param]
+        if not own:
+            own["step"] = lamella.zeros((), dtype=lamella.float32)
+            own["exp_avg"] = lamella.zeros_like(param)
+            own["exp_avg_sq"] = lamella.zeros_like(param)
+        if amsgrad and "max_exp_avg_sq" not in own:
+            own["max_exp_avg_sq"] = lamella.zeros_like(param)
+        return own
+
+    def _update(self, group: dict[str, Any]) -> None:
+        amsgrad = group["amsgrad"]
+        params, grads, means, squares, largest, steps = [], [], [], [], [], []
+        for param in group["params"]:
+            grad = param.grad
+            if grad is None:
+                continue
+            own = self._state_of(param, amsgrad)
+            params.append(param)
+            grads.append(grad)
+            means.append(own["exp_avg"])
+            squares.append(own["exp_avg_sq"])
+            steps.append(own["step"])
+            if amsgrad:
+                largest.append(own["max_exp_avg_sq"])
+        if not params:
+            return
+        beta1, beta2 = group["betas"]
+        update = lamella._fused_adamw_ if group["decoupled_weight_decay"] else lamella._fused_adam_
+        lamella._foreach_add_(steps, 1)
+        update(
+            as_real(params),
+            as_real(grads),
+            as_real(means),
+            as_real(squares),
+            as_real(largest),
+            steps,
+            lr=group["lr"],
+            beta1=beta1,
+            beta2=beta2,
+            weight_decay=group["weight_decay"],
+            eps=group["eps"],
+            amsgrad=amsgrad,
+            maximize=group["maximize"],
+        )
+
+
+class AdamW(Adam):
+    """Adam with decoupled weight decay (Loshchilov and Hutter, 2019)."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        super().__init__(
+            params,
+            lr,
+            betas,
+            eps,
+            weight_decay,
+            amsgrad,
+            foreach=foreach,
+            maximize=maximize,
+            capturable=capturable,
+            differentiable=differentiable,
+            fused=fused,
+            decoupled_weight_decay=True,
+        )

@@ -1,0 +1,649 @@
+"""Learning rates that change while training: step() goes on by one, usually once an epoch."""
+
+# Types are for those who call; the bodies are not checked.
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from lamella import Tensor
+from lamella.optim.optimizer import Optimizer
+
+__all__ = [
+    "ConstantLR",
+    "CosineAnnealingLR",
+    "CosineAnnealingWarmRestarts",
+    "ExponentialLR",
+    "LRScheduler",
+    "LambdaLR",
+    "LinearLR",
+    "MultiStepLR",
+    "MultiplicativeLR",
+    "OneCycleLR",
+    "PolynomialLR",
+    "ReduceLROnPlateau",
+    "SequentialLR",
+    "StepLR",
+]
+
+
+def _set_lr(group: dict[str, Any], value: Any) -> None:
+    if isinstance(group["lr"], Tensor):
+        group["lr"].fill_(float(value))
+    else:
+        group["lr"] = value
+
+
+class LRScheduler:
+    """The base: get_lr() gives the rates of all groups for `last_epoch`.
+
+    base_lrs: those of the groups' beginning. last_epoch: -1 begins anew; else the groups have an
+    'initial_lr', as after loading.
+    """
+
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(
+                f"{type(self).__name__}: expected 'optimizer' to be an Optimizer, got "
+                f"{type(optimizer).__name__}"
+            )
+        self.optimizer = optimizer
+        for i, group in enumerate(optimizer.param_groups):
+            if last_epoch == -1:
+                lr = group["lr"]
+                group.setdefault("initial_lr", lr.clone() if isinstance(lr, Tensor) else lr)
+            elif "initial_lr" not in group:
+                raise KeyError(
+                    f"{type(self).__name__}: expected group {i} to have 'initial_lr', as "
+                    f"last_epoch is {last_epoch}"
+                )
+        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
+        self.last_epoch = last_epoch
+        self._step_count = 0
+        self._last_lr: list[Any] = []
+        self.step()
+
+    def get_lr(self) -> list[Any]:
+        """The rates for `last_epoch`, given those of the step before."""
+        raise NotImplementedError(f"{type(self).__name__}: expected the class to define get_lr()")
+
+    def get_last_lr(self) -> list[Any]:
+        """The rates that were set last."""
+        return self._last_lr
+
+    def step(self, epoch: int | None = None) -> None:
+        """Goes to the next epoch, or to the one given."""
+        self._step_count += 1
+        if epoch is None:
+            self.last_epoch += 1
+            values = self.get_lr()
+        else:
+            self.last_epoch = epoch
+            closed = getattr(self, "_get_closed_form_lr", self.get_lr)
+            values = closed()
+        for group, value in zip(self.optimizer.param_groups, values):
+            _set_lr(group, value)
+        self._last_lr = [lr.clone() if isinstance(lr, Tensor) else lr for lr in self._now()]
+
+    def _now(self) -> list[Any]:
+        return [group["lr"] for group in self.optimizer.param_groups]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the optimizer."""
+        return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes what state_dict() gave."""
+        self.__dict__.update(state_dict)
+
+
+def _each(name: str, functions: Any, count: int) -> list[Any]:
+    if not isinstance(functions, (list, tuple)):
+        return [functions] * count
+    if len(functions) != count:
+        raise ValueError(
+            f"{name}: expected 'lr_lambda' to have {count} functions, one for each group, got "
+            f"{len(functions)}"
+        )
+    return list(functions)
+
+
+class _Lambdas(LRScheduler):
+    def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
+        groups = len(optimizer.param_groups)
+        self.lr_lambdas = _each(type(self).__name__, lr_lambda, groups)
+        super().__init__(optimizer, last_epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the optimizer and plain functions."""
+        state = super().state_dict()
+        state["lr_lambdas"] = [
+            None if hasattr(f, "__code__") else dict(f.__dict__) for f in self.lr_lambdas
+        ]
+        return state
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes what state_dict() gave."""
+        state = dict(state_dict)
+        for function, own in zip(self.lr_lambdas, state.pop("lr_lambdas")):
+            if own is not None:
+                function.__dict__.update(own)
+        self.__dict__.update(state)
+
+
+class LambdaLR(_Lambdas):
+    """base_lr * lr_lambda(epoch)."""
+
+    def get_lr(self) -> list[Any]:
+        """See the class."""
+        return [b * f(self.last_epoch) for f, b in zip(self.lr_lambdas, self.base_lrs)]
+
+
+class MultiplicativeLR(_Lambdas):
+    """The last rate times lr_lambda(epoch)."""
+
+    def get_lr(self) -> list[Any]:
+        """See the class."""
+        if self.last_epoch == 0:
+            return self._now()
+        return [lr * f(self.last_epoch) for f, lr in zip(self.lr_lambdas, self._now())]
+
+
+class StepLR(LRScheduler):
+    """Times gamma every step_size epochs."""
+
+    def __init__(
+        self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
+    ) -> None:
+        self.step_size = step_size
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> list[Any]:
+        """See the class."""
+        if self.last_epoch == 0 or self.last_epoch % self.step_size:
+            return self._now()
+        return [lr * self.gamma for lr in self._now()]
+
+    def _get_closed_form_lr(self) -> list[Any]:
+        return [b * self.gamma ** (self.last_epoch // self.step_size) for b in self.base_lrs]
+
+
+class MultiStepLR(LRScheduler):
+    """Times gamma at each of the epochs in `milestones`."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        milestones: Iterable[int],
+        gamma: float = 0.1,
+        last_epoch: int = -1,
+    ) -> None:
+        self.milestones = Counter(milestones)
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> list[Any]:
+        """See the class."""
+        times = self.milestones.get(self.last_epoch, 0)
+        return [lr * self.gamma**times for lr in self._now()]
+
+    def _get_closed_form_lr(self) -> list[Any]:
+        times = bisect.bisect_right(sorted(self.milestones.elements()), self.last_epoch)
+        return [b * self.gamma**times for b in self.base_lrs]
+
+
+class ConstantLR(LRScheduler):
+    """base_lr * factor until the epoch total_iters, then base_lr."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        factor: float = 1.0 / 3,
+        total_iters: int = 5,
+        last_epoch: int = -1,
+    ) -> None:
+        if not 0 <= factor <= 1:
+            raise ValueError(f"ConstantLR: expected 'factor' to be from 0 to 1, got {factor}")
+        self.factor = factor
+        self.total_iters = total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> list[Any]:
+        """See the class."""
+        factor = 1.0
+        if self.last_epoch == 0:
+            factor = self.factor
+        elif self.last_epoch == self.total_iters:
+            factor = 1.0 / self.factor
+        return [lr * factor for lr in self._now()]
+
+    def _get_closed_form_lr(self) -> list[Any]:
+        early = self.last_epoch < self.total_iters
+        return [b * (self.factor if early else 1.0) for b in self.base_lrs]
+
+
+class LinearLR(LRScheduler):
+    """base_lr times a factor that goes from start_factor to end_factor in total_iters epochs."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        start_factor: float = 1.0 / 3,
+        end_factor: float = 1.0,
+        total_iters: int = 5,
+        last_epoch: int = -1,
+    ) -> None:
+        if not 0 < start_factor <= 1:
+            raise ValueError(
+                f"LinearLR: expected 'start_factor' to be above 0 and at most 1, got {start_factor}"
+            )
+        if not 0 <= end_factor <= 1:
+            raise ValueError(f"LinearLR: expected 'end_factor' to be from 0 to 1, got {end_factor}")
+        self.start_factor = start_factor
+        self.end_factor = end_factor
+        self.total_iters = total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def _factor(self, epoch: int) -> float:
+        done = min(epoch, self.total_iters) / self.total_iters
+        return self.start_factor + (self.end_factor - self.start_factor) * done
+
+    def get_lr(self) -> list[Any]:
+        """See the class."""
+        if self.last_epoch == 0:
+            return [lr * self.start_factor for lr in self._now()]
+        if self.last_epoch > self.total_iters:
+            return self._now()
+        change = self._factor(self.last_epoch) / self._factor(self.last_epoch - 1)
+        return [lr * change for lr in self._now()]
+
+    def _get_closed_form_lr(self) -> list[Any]:
+        return [b * self._factor(self.last_epoch) for b in self.base_lrs]
+
+
+class ExponentialLR(LRScheduler):
+    """Times gamma every epoch."""
+
+    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> list[Any]:
+        """See the class."""
+        if self.last_epoch == 0:
+            return self._now()
+        return [lr * self.gamma for lr in self._now()]
+
+    def _get_closed_form_lr(self) -> list[Any]:
+        return [b * self.gamma**self.last_epoch for b in self.base_lrs]
+
+
+class PolynomialLR(LRScheduler):
+    """base_lr * (1 - epoch / total_iters)^power."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        total_iters: int = 5,
+        power: float = 1.0,
+        last_epoch: int = -1,
+    ) -> None:
+        self.total_iters = total_iters
+        self.power = power
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> list[Any]:
+        """See the class."""
+        if self.last_epoch == 0 or self.last_epoch > self.total_iters:
+            return self._now()
+        left = 1.0 - self.last_epoch / self.total_iters
+        before = 1.0 - (self.last_epoch - 1) / self.total_iters
+        return [lr * (left / before) ** self.power for lr in self._now()]
+
+    def _get_closed_form_lr(self) -> list[Any]:
+        left = 1.0 - min(self.last_epoch, self.total_iters) / self.total_iters
+        return [b * left**self.power for b in self.base_lrs]
+
+
+class CosineAnnealingLR(LRScheduler):
+    """Half a cosine from base_lr to eta_min in T_max epochs, and back in the next T_max."""
+
+    def __init__(
+        self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1
+    ) -> None:
+        self.T_max = T_max
+        self.eta_min = eta_min
+        super().__init__(optimizer, last_epoch)
+
+    def _height(self, epoch: int) -> float:
+        return 1 + math.cos(math.pi * epoch / self.T_max)
+
+    def get_lr(self) -> list[Any]:
+        """See the class."""
+        if self.last_epoch == 0:
+            return self._now()
+        if self._step_count == 1 and self.last_epoch > 0:
+            return self._get_closed_form_lr()
+        if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:
+            # Leaving the lowest point, where the ratio below is 0 / 0.
+            rise = (1 - math.cos(math.pi / self.T_max)) / 2
+            return [
+                lr + (base - self.eta_min) * rise for base, lr in zip(self.base_lrs, self._now())
+            ]
+        change = self._height(self.last_epoch) / self._height(self.last_epoch - 1)
+        return [(lr - self.eta_min) * change + self.eta_min for lr in self._now()]
+
+    def _get_closed_form_lr(self) -> list[Any]:
+        height = self._height(self.last_epoch) / 2
+        return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
+
+
+class CosineAnnealingWarmRestarts(LRScheduler):
+    """CosineAnnealingLR that starts again after T_0 epochs, then after T_mult times as many."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        T_0: int,
+        T_mult: int = 1,
+        eta_min: float = 0.0,
+        last_epoch: int = -1,
+    ) -> None:
+        if T_0 <= 0 or not isinstance(T_0, int):
+            raise ValueError(
+                f"CosineAnnealingWarmRestarts: expected 'T_0' to be a positive int, got {T_0}"
+            )
+        if T_mult < 1 or not isinstance(T_mult, int):
+            raise ValueError(
+                f"CosineAnnealingWarmRestarts: expected 'T_mult' to be an int of at least 1, got "
+                f"{T_mult}"
+            )
+        self.T_0 = T_0
+        self.T_i = T_0
+        self.T_mult = T_mult
+        self.eta_min = eta_min
+        self.T_cur: float = last_epoch
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> list[Any]:
+        """See the class."""
+        height = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
+        return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
+
+    def step(self, epoch: float | None = None) -> None:
+        """Goes to the next epoch, or to the one given, which may be a fraction."""
+        epoch = max(self.last_epoch + 1, 0) if epoch is None else epoch
+        if epoch < 0:
+            raise ValueError(
+                f"CosineAnnealingWarmRestarts: expected 'epoch' not to be negative, got {epoch}"
+            )
+        self.T_i, self.T_cur = self.T_0, epoch
+        while self.T_cur >= self.T_i:
+            self.T_cur -= self.T_i
+            self.T_i *= self.T_mult
+        super().step(math.floor(epoch))
+
+
+class OneCycleLR(LRScheduler):
+    """Smith and Topin's policy: up to max_lr, then down far below where it began, step by step.
+
+    total_steps, or epochs and steps_per_epoch. anneal_strategy: cos or linear. three_phase: down as
+    fast as up, then to the minimum. Momentum (or beta1) goes the other way with cycle_momentum.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        max_lr: float | list[float],
+        total_steps: int | None = None,
+        epochs: int | None = None,
+        steps_per_epoch: int | None = None,
+        pct_start: float = 0.3,
+        anneal_strategy: str = "cos",
+        cycle_momentum: bool = True,
+        base_momentum: float | list[float] = 0.85,
+        max_momentum: float | list[float] = 0.95,
+        div_factor: float = 25.0,
+        final_div_factor: float = 1e4,
+        three_phase: bool = False,
+        last_epoch: int = -1,
+    ) -> None:
+        if total_steps is None:
+            if epochs is None or steps_per_epoch is None:
+                raise ValueError(
+                    "OneCycleLR: expected 'total_steps', or 'epochs' and 'steps_per_epoch'"
+                )
+            total_steps = epochs * steps_per_epoch
+        if total_steps <= 0:
+            raise ValueError(
+                f"OneCycleLR: expected 'total_steps' to be positive, got {total_steps}"
+            )
+        if not 0 <= pct_start <= 1:
+            raise ValueError(f"OneCycleLR: expected 'pct_start' to be from 0 to 1, got {pct_start}")
+        if anneal_strategy not in ("cos", "linear"):
+            raise ValueError(
+                f"OneCycleLR: expected 'anneal_strategy' to be cos or linear, got "
+                f"'{anneal_strategy}'"
+            )
+        self.total_steps = total_steps
+        self.anneal_strategy = anneal_strategy
+        top = float(pct_start * total_steps) - 1
+        # Each phase: its last step, and the names of the rates and momenta between which it goes.
+        self._phases: list[Any] = [(top, "initial_lr", "max_lr", "max_momentum", "base_momentum")]
+        if three_phase:
+            down = 2 * pct_start * total_steps - 2
+            self._phases += [
+                (down, "max_lr", "initial_lr", "base_momentum", "max_momentum"),
+                (total_steps - 1, "initial_lr", "min_lr", "max_momentum", "max_momentum"),
+            ]
+        else:
+            self._phases.append(
+                (total_steps - 1, "max_lr", "min_lr", "base_momentum", "max_momentum")
+            )
+        groups = optimizer.param_groups
+        self.cycle_momentum = cycle_momentum
+        if last_epoch == -1:
+            for group, highest in zip(groups, self._spread("max_lr", max_lr, len(groups))):
+                group["initial_lr"] = highest / div_factor
+                group["max_lr"] = highest
+                group["min_lr"] = group["initial_lr"] / final_div_factor
+        if cycle_momentum:
+            if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
+                raise ValueError(
+                    "OneCycleLR: expected an optimizer with 'momentum' or 'betas' for "
+                    "cycle_momentum"
+                )
+            if last_epoch == -1:
+                low = self._spread("base_momentum", base_momentum, len(groups))
+                high = self._spread("max_momentum", max_momentum, len(groups))
+                for group, base, most in zip(groups, low, high):
+                    group["base_momentum"], group["max_momentum"] = base, most
+                    self._set_momentum(group, most)
+        super().__init__(optimizer, last_epoch)
+
+    @staticmethod
+    def _spread(name: str, value: Any, count: int) -> list[Any]:
+        if not isinstance(value, (list, tuple)):
+            return [value] * count
+        if len(value) != count:
+            raise ValueError(
+                f"OneCycleLR: expected '{name}' to have {count} values, one for each group, got "
+                f"{len(value)}"
+            )
+        return list(value)
+
+    @staticmethod
+    def _set_momentum(group: dict[str, Any], value: Any) -> None:
+        if "betas" in group:
+            group["betas"] = (value, *group["betas"][1:])
+        else:
+            group["momentum"] = value
+
+    def _between(self, start: float, end: float, done: float) -> float:
+        if self.anneal_strategy == "linear":
+            return start + (end - start) * done
+        return end + (start - end) / 2 * (1 + math.cos(math.pi * done))
+
+    def get_lr(self) -> list[Any]:
+        """See the class."""
+        step = self.last_epoch
+        if step > self.total_steps:
+            raise ValueError(
+                f"OneCycleLR: expected at most {self.total_steps} steps, got step {step}"
+            )
+        values = []
+        for group in self.optimizer.param_groups:
+            start = 0.0
+            for i, phase in enumerate(self._phases):
+                end, lr_from, lr_to, momentum_from, momentum_to = phase
+                if step <= end or i == len(self._phases) - 1:
+                    done = (step - start) / (end - start)
+                    values.append(self._between(group[lr_from], group[lr_to], done))
+                    if self.cycle_momentum:
+                        self._set_momentum(
+                            group, self._between(group[momentum_from], group[momentum_to], done)
+                        )
+                    break
+                start = end
+        return values
+
+
+class SequentialLR(LRScheduler):
+    """One scheduler after the other; the next one takes over at the epochs in `milestones`."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        schedulers: list[LRScheduler],
+        milestones: list[int],
+        last_epoch: int = -1,
+    ) -> None:
+        if len(milestones) != len(schedulers) - 1:
+            raise ValueError(
+                f"SequentialLR: expected {len(schedulers) - 1} milestones for {len(schedulers)} "
+                f"schedulers, got {len(milestones)}"
+            )
+        if any(scheduler.optimizer is not optimizer for scheduler in schedulers):
+            raise ValueError("SequentialLR: expected all schedulers to have the same optimizer")
+        self.optimizer = optimizer
+        self._schedulers = schedulers
+        self._milestones = milestones
+        self.last_epoch = last_epoch + 1
+        # Making the schedulers has moved the rates; the first one begins.
+        for group in optimizer.param_groups:
+            _set_lr(group, group["initial_lr"])
+        for scheduler in schedulers:
+            scheduler.last_epoch -= 1
+        schedulers[0].step()
+        self._last_lr = schedulers[0].get_last_lr()
+
+    def step(self, epoch: int | None = None) -> None:
+        """Goes to the next epoch."""
+        if epoch is not None:
+            raise ValueError("SequentialLR: expected 'epoch' to be None")
+        self.last_epoch += 1
+        i = bisect.bisect_right(self._milestones, self.last_epoch)
+        scheduler = self._schedulers[i]
+        if i > 0 and self._milestones[i - 1] == self.last_epoch:
+            scheduler.step(0)
+        else:
+            scheduler.step()
+        self._last_lr = scheduler.get_last_lr()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the optimizer, with the states of the schedulers."""
+        state = {
+            key: value
+            for key, value in self.__dict__.items()
+            if key not in ("optimizer", "_schedulers")
+        }
+        state["_schedulers"] = [scheduler.state_dict() for scheduler in self._schedulers]
+        return state
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes what state_dict() gave."""
+        state = dict(state_dict)
+        for scheduler, own in zip(self._schedulers, state.pop("_schedulers")):
+            scheduler.load_state_dict(own)
+        self.__dict__.update(state)
+
+
+class ReduceLROnPlateau(LRScheduler):
+    """Times `factor` when the metric given to step() has not improved for `patience` epochs."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        mode: str = "min",
+        factor: float = 0.1,
+        patience: int = 10,
+        threshold: float = 1e-4,
+        threshold_mode: str = "rel",
+        cooldown: int = 0,
+        min_lr: float | list[float] = 0,
+        eps: float = 1e-8,
+    ) -> None:
+        if factor >= 1:
+            raise ValueError(f"ReduceLROnPlateau: expected 'factor' to be below 1, got {factor}")
+        if mode not in ("min", "max"):
+            raise ValueError(f"ReduceLROnPlateau: expected 'mode' to be min or max, got '{mode}'")
+        if threshold_mode not in ("rel", "abs"):
+            raise ValueError(
+                "ReduceLROnPlateau: expected 'threshold_mode' to be rel or abs, got "
+                f"'{threshold_mode}'"
+            )
+        self.optimizer = optimizer
+        self.mode = mode
+        self.factor = factor
+        self.patience = patience
+        self.threshold = threshold
+        self.threshold_mode = threshold_mode
+        self.cooldown = cooldown
+        self.cooldown_counter = 0
+        self.eps = eps
+        count = len(optimizer.param_groups)
+        self.min_lrs = list(min_lr) if isinstance(min_lr, (list, tuple)) else [min_lr] * count
+        if len(self.min_lrs) != count:
+            raise ValueError(
+                f"ReduceLROnPlateau: expected 'min_lr' to have {count} values, got "
+                f"{len(self.min_lrs)}"
+            )
+        self.best = math.inf if mode == "min" else -math.inf
+        self.num_bad_epochs = 0
+        self.last_epoch = 0
+        self._last_lr = self._now()
+
+    def is_better(self, a: float, best: float) -> bool:
+        """Whether a is better than `best` by more than the threshold."""
+        sign = -1 if self.mode == "min" else 1
+        if self.threshold_mode == "rel":
+            return sign * a > sign * best * (1 + sign * self.threshold)
+        return sign * a > sign * best + self.threshold
+
+    def step(self, metrics: Any, epoch: int | None = None) -> None:
+        """Goes to the next epoch, whose metric is given."""
+        current = float(metrics)
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        if self.is_better(current, self.best):
+            self.best = current
+            self.num_bad_epochs = 0
+        else:
+            self.num_bad_epochs += 1
+        if self.cooldown_counter > 0:
+            self.cooldown_counter -= 1
+            self.num_bad_epochs = 0
+        if self.num_bad_epochs > self.patience:
+            for group, least in zip(self.optimizer.param_groups, self.min_lrs):
+                old = float(group["lr"])
+                new = max(old * self.factor, least)
+                if old - new > self.eps:
+                    _set_lr(group, new)
+            self.cooldown_counter = self.cooldown
+            self.num_bad_epochs = 0
+        self._last_lr = self._now()

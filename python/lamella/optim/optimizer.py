@@ -1,0 +1,241 @@
+"""Optimizer: groups of parameters with their options and state."""
+
+# Types are for those who call; the bodies are not checked.
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import copy
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import lamella
+from lamella import Tensor
+from lamella.utils.hooks import RemovableHandle
+
+__all__ = ["Optimizer"]
+
+
+class _Required:
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required: Any = _Required()
+
+
+class Optimizer:
+    """The base of all optimizers.
+
+    params: tensors, pairs (name, tensor), or dictionaries {"params": ..., options}, each a group
+    with options of its own. defaults: the options of groups that do not say otherwise.
+    A subclass defines step(), or _update(group), which step() calls for each group without
+    recording gradients.
+    """
+
+    param_groups: list[dict[str, Any]]
+    state: dict[Tensor, Any]
+
+    def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
+        self.defaults = defaults
+        self.state = defaultdict(dict)
+        self.param_groups = []
+        self._prepare()
+        if isinstance(params, Tensor):
+            raise TypeError(
+                f"{self._name()}: expected 'params' to be a list of tensors or dicts, got a Tensor"
+            )
+        groups = list(params)
+        if not groups:
+            raise ValueError(f"{self._name()}: expected 'params' not to be empty")
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(dict(group))
+
+    def _prepare(self) -> None:
+        self._pre_hooks: Any = OrderedDict()
+        self._post_hooks: Any = OrderedDict()
+
+    def _name(self) -> str:
+        return type(self).__name__
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Adds a group: {"params": tensors, options}."""
+        if not isinstance(param_group, dict):
+            raise TypeError(
+                f"{self._name()}: expected a parameter group to be a dict, got "
+                f"{type(param_group).__name__}"
+            )
+        given = param_group["params"]
+        if isinstance(given, (set, frozenset)):
+            raise TypeError(
+                f"{self._name()}: expected 'params' to have an order, got a set; pass a list"
+            )
+        entries = [given] if isinstance(given, Tensor) else list(given)
+        names = [entry[0] for entry in entries if isinstance(entry, tuple)]
+        if names and len(names) != len(entries):
+            raise ValueError(f"{self._name()}: expected names for all parameters or for none")
+        params = [entry[1] if isinstance(entry, tuple) else entry for entry in entries]
+        seen = {id(p) for group in self.param_groups for p in group["params"]}
+        for param in params:
+            if not isinstance(param, Tensor):
+                raise TypeError(
+                    f"{self._name()}: expected parameters to be tensors, got "
+                    f"{type(param).__name__}"
+                )
+            if not (self.defaults.get("differentiable") or param.is_leaf or param.retains_grad):
+                raise ValueError(
+                    f"{self._name()}: expected parameters to be leaves, got a result of other "
+                    "tensors"
+                )
+            if id(param) in seen:
+                raise ValueError(f"{self._name()}: a parameter stands in two places")
+            seen.add(id(param))
+        group = {**param_group, "params": params}
+        if names:
+            group["param_names"] = names
+        for name, default in self.defaults.items():
+            if group.setdefault(name, default) is required:
+                raise ValueError(f"{self._name()}: expected each group to have '{name}'")
+        self.param_groups.append(group)
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Takes the gradients away, or fills them with zeros."""
+        for group in self.param_groups:
+            for param in group["params"]:
+                if set_to_none:
+                    param.grad = None
+                elif param.grad is not None:
+                    param.grad = param.grad.detach().zero_()
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """One step. closure: computes the loss and the gradients anew; its loss is returned."""
+        loss = None
+        if closure is not None:
+            with lamella.enable_grad():
+                loss = closure()
+        with lamella.no_grad():
+            for group in self.param_groups:
+                self._update(group)
+        return loss
+
+    def _update(self, group: dict[str, Any]) -> None:
+        raise NotImplementedError(f"{self._name()}: expected the class to define step()")
+
+    # ---- Hooks. Only an optimizer that has some has a `step` of its own in its __dict__.
+
+    def _step_with_hooks(self, *args: Any, **kwargs: Any) -> Any:
+        for hook in list(self._pre_hooks.values()):
+            found = hook(self, args, kwargs)
+            if found is not None:
+                args, kwargs = found
+        result = type(self).step(self, *args, **kwargs)
+        for hook in list(self._post_hooks.values()):
+            hook(self, args, kwargs)
+        return result
+
+    def _add_hook(self, hooks: Any, hook: Any) -> RemovableHandle:
+        handle = RemovableHandle(hooks)
+        hooks[handle.id] = hook
+        self.__dict__["step"] = self._step_with_hooks
+        return handle
+
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """hook(optimizer, args, kwargs) before each step; it may return other arguments."""
+        return self._add_hook(self._pre_hooks, hook)
+
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """hook(optimizer, args, kwargs) after each step."""
+        return self._add_hook(self._post_hooks, hook)
+
+    # ---- State
+
+    def state_dict(self) -> dict[str, Any]:
+        """{"state": by a parameter's number, "param_groups": with numbers instead of tensors}."""
+        numbers: dict[int, int] = {}
+        groups = []
+        for group in self.param_groups:
+            packed = {name: value for name, value in group.items() if name != "params"}
+            packed["params"] = [numbers.setdefault(id(p), len(numbers)) for p in group["params"]]
+            groups.append(packed)
+        state = {
+            (numbers[id(key)] if isinstance(key, Tensor) else key): value
+            for key, value in self.state.items()
+        }
+        return {"state": state, "param_groups": groups}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes what state_dict() gave; tensors get the dtype and device of their parameter."""
+        given = state_dict["param_groups"]
+        if len(given) != len(self.param_groups):
+            raise ValueError(
+                f"load_state_dict: expected {len(self.param_groups)} parameter groups, got "
+                f"{len(given)}"
+            )
+        params: dict[int, Any] = {}
+        groups = []
+        for i, (own, other) in enumerate(zip(self.param_groups, given)):
+            if len(own["params"]) != len(other["params"]):
+                raise ValueError(
+                    f"load_state_dict: expected {len(own['params'])} parameters in group {i}, got "
+                    f"{len(other['params'])}"
+                )
+            params.update(zip(other["params"], own["params"]))
+            kept = {k: copy.deepcopy(v) for k, v in other.items() if k != "params"}
+            groups.append({**kept, "params": own["params"]})
+        state: dict[Any, Any] = defaultdict(dict)
+        for key, value in state_dict["state"].items():
+            if key in params:
+                state[params[key]] = _fitted(value, params[key], "")
+            else:
+                state[key] = copy.deepcopy(value)
+        self.state = state
+        self.param_groups = groups
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            "defaults": self.defaults,
+            "state": self.state,
+            "param_groups": self.param_groups,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._prepare()
+
+    def __repr__(self) -> str:
+        lines = [f"{self._name()} ("]
+        for i, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {i}")
+            lines += [f"    {k}: {group[k]}" for k in sorted(group) if k != "params"]
+        return "\n".join([*lines, ")"])
+
+
+def _fitted(value: Any, param: Tensor, name: str) -> Any:
+    """A copy of a parameter's state: floating tensors in its dtype, a step count as it is."""
+    if isinstance(value, Tensor):
+        if name == "step" or not param.is_floating_point():
+            return value.clone()
+        return value.to(param.device, param.dtype, copy=True)
+    if isinstance(value, dict):
+        return {k: _fitted(v, param, k) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_fitted(v, param, name) for v in value)
+    return copy.deepcopy(value)
+
+
+def check_not_negative(name: str, **values: Any) -> None:
+    """Raises where one of the options is below 0."""
+    for option, value in values.items():
+        if not isinstance(value, Tensor) and value < 0:
+            raise ValueError(f"{name}: expected '{option}' not to be negative, got {value}")
+
+
+def as_real(tensors: list[Any]) -> list[Any]:
+    """Complex tensors as real ones with a last dimension of 2, over the same memory."""
+    for tensor in tensors:
+        if tensor.is_complex():
+            return [lamella.view_as_real(t) if t.is_complex() else t for t in tensors]
+    return tensors

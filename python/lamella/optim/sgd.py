@@ -1,0 +1,97 @@
+"""Stochastic gradient descent."""
+
+# Types are for those who call; the bodies are not checked.
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from typing import Any
+
+import lamella
+from lamella.optim.optimizer import Optimizer, as_real, check_not_negative
+
+__all__ = ["SGD"]
+
+
+class SGD(Optimizer):
+    """g = gradient + weight_decay * p; with momentum b = momentum * b + (1 - dampening) * g takes
+    g's place (nesterov: g + momentum * b); p = p - lr * g. maximize: up instead of down.
+
+    foreach and fused are accepted: all parameters of a group are updated by one call in any case.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 1e-3,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: float = 0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        check_not_negative("SGD", lr=lr, momentum=momentum, weight_decay=weight_decay)
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError(
+                "SGD: expected 'nesterov' to have a momentum above 0 and no dampening, got "
+                f"momentum {momentum} and dampening {dampening}"
+            )
+        if differentiable:
+            raise NotImplementedError("SGD: expected 'differentiable' to be False")
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "momentum": momentum,
+                "dampening": dampening,
+                "weight_decay": weight_decay,
+                "nesterov": nesterov,
+                "maximize": maximize,
+                "foreach": foreach,
+                "differentiable": differentiable,
+                "fused": fused,
+            },
+        )
+
+    def _update(self, group: dict[str, Any]) -> None:
+        state = self.state if group["momentum"] else None
+        known: Any = ([], [], [])  # parameters, gradients, momentum buffers
+        new: Any = ([], [], [])
+        for param in group["params"]:
+            grad = param.grad
+            if grad is None:
+                continue
+            rows = known
+            if state is not None:
+                own = state[param]
+                buffer = own.get("momentum_buffer")
+                if buffer is None:
+                    # Begins as the first gradient, without dampening: see is_first_step.
+                    buffer = own["momentum_buffer"] = lamella.empty_like(param)
+                    rows = new
+                rows[2].append(buffer)
+            rows[0].append(param)
+            rows[1].append(grad)
+        _apply(group, *known, False)
+        _apply(group, *new, True)
+
+
+def _apply(group: Any, params: Any, grads: Any, buffers: Any, first: bool) -> None:
+    if params:
+        params, grads, buffers = as_real(params), as_real(grads), as_real(buffers)
+        lamella._fused_sgd_(
+            params,
+            grads,
+            buffers,
+            weight_decay=group["weight_decay"],
+            momentum=group["momentum"],
+            lr=group["lr"],
+            dampening=group["dampening"],
+            nesterov=group["nesterov"],
+            maximize=group["maximize"],
+            is_first_step=first,
+        )
