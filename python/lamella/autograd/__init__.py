@@ -4,6 +4,7 @@ from lamella.autograd import forward_ad, function, functional, grad_mode, graph
 from lamella.autograd._engine import backward, grad
 from lamella.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from lamella.autograd.function import Function
+from lamella.autograd.gradcheck import gradcheck, gradgradcheck
 from lamella.autograd.grad_mode import (
     enable_grad,
     inference_mode,
@@ -21,20 +22,11 @@ __all__ = [
     "functional",
     "grad",
     "grad_mode",
+    "gradcheck",
+    "gradgradcheck",
     "graph",
     "inference_mode",
     "no_grad",
     "set_detect_anomaly",
     "set_grad_enabled",
 ]
-
-
-def __getattr__(name):
-    if name not in ("gradcheck", "gradgradcheck"):
-        raise AttributeError(f"module 'lamella.autograd' has no attribute '{name}'")
-    import importlib
-
-    module = importlib.import_module("lamella.autograd.gradcheck")
-    for found in ("gradcheck", "gradgradcheck"):
-        globals()[found] = getattr(module, found)
-    return globals()[name]

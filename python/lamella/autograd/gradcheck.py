@@ -1,0 +1,596 @@
+"""Gradients compared with finite differences.
+
+Note [Complex numbers are pairs]
+  A complex tensor counts as its real and imaginary parts, so every function is one between real
+  coordinates with one real Jacobian J. Backward gives J^T v and forward mode J t for the same J,
+  with v and t as complex numbers; no case is special.
+"""
+
+# Types are for those who call; the bodies are not checked.
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import lamella
+from lamella import Tensor
+
+__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+
+
+class GradcheckError(RuntimeError):
+    """Raised where a check fails."""
+
+
+def gradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked: bool | None = None,
+) -> bool:
+    """Whether derivatives of func agree with central differences of step `eps`.
+
+    inputs: a tensor or a tuple; derivatives with respect to those that require gradients are
+    checked, element by element, or, in fast mode, in one random direction. They agree where
+    |analytical - numerical| <= atol + rtol |numerical|. Two backward passes may differ by
+    nondet_tol. check_undefined_grad: absent gradients must come out as absent or zero.
+    Raises GradcheckError, or gives False without raise_exception.
+    """
+    if not (check_backward_ad or check_forward_ad):
+        raise ValueError("gradcheck: expected 'check_backward_ad' or 'check_forward_ad' to be True")
+    if check_batched_grad or check_batched_forward_grad:
+        raise NotImplementedError("gradcheck: batched gradients cannot be checked")
+    inputs = _tuple_of(inputs)
+    try:
+        _Check(func, inputs, eps, atol, rtol, fast_mode).run(
+            backward=check_backward_ad,
+            forward=check_forward_ad,
+            undefined=check_undefined_grad,
+            dtypes=check_grad_dtypes,
+            nondet_tol=nondet_tol,
+        )
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def gradgradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    grad_outputs: Any = None,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
+) -> bool:
+    """gradcheck() of the gradients of func, as functions of the inputs and of grad_outputs.
+
+    grad_outputs: gradients of the outputs; random ones without it.
+    """
+    inputs = _tuple_of(inputs)
+    if grad_outputs is None:
+        outputs = _differentiable(func(*inputs))
+        given = tuple(_random_gradient(y, gen_non_contig_grad_outputs) for y in outputs)
+    else:
+        given = _tuple_of(grad_outputs)
+    count = len(given)
+
+    def gradients(*args: Any) -> Any:
+        points, grads = args[: len(args) - count], args[len(args) - count :]
+        points = tuple(
+            p.requires_grad_() if isinstance(p, Tensor) and original.requires_grad else p
+            for p, original in zip(points, inputs)
+        )
+        outputs = _differentiable(func(*points))
+        wanted = [p for p in points if isinstance(p, Tensor) and p.requires_grad]
+        found = lamella.autograd.grad(outputs, wanted, grads, create_graph=True, allow_unused=True)
+        return tuple(g for g in found if g is not None)
+
+    return gradcheck(
+        gradients,
+        inputs + given,
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        raise_exception=raise_exception,
+        nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad,
+        check_grad_dtypes=check_grad_dtypes,
+        check_batched_grad=check_batched_grad,
+        check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev,
+        fast_mode=fast_mode,
+        masked=masked,
+    )
+
+
+def _random_gradient(output: Tensor, apart: bool) -> Tensor:
+    shape = tuple(output.shape)
+    if apart and shape:
+        made = lamella.randn((*shape, 2), dtype=output.dtype, device=output.device)[..., 0]
+    else:
+        made = lamella.randn(shape, dtype=output.dtype, device=output.device)
+    return made.requires_grad_()
+
+
+def _tuple_of(values: Any) -> tuple[Any, ...]:
+    return tuple(values) if isinstance(values, (tuple, list)) else (values,)
+
+
+def _differentiable(outputs: Any) -> tuple[Tensor, ...]:
+    return tuple(y for y in _tuple_of(outputs) if isinstance(y, Tensor) and y.requires_grad)
+
+
+def _is_continuous(tensor: Any) -> bool:
+    return isinstance(tensor, Tensor) and (tensor.is_floating_point() or tensor.is_complex())
+
+
+def _coordinates(tensor: Tensor) -> Tensor:
+    """The tensor as a vector of real numbers; see Note [Complex numbers are pairs]."""
+    tensor = tensor.detach()
+    if tensor.is_complex():
+        tensor = lamella.view_as_real(tensor.clone() if tensor.is_conj() else tensor)
+    return tensor.reshape(-1).to(lamella.float64)
+
+
+def _from_coordinates(vector: Tensor, like: Tensor) -> Tensor:
+    """The tensor of like's shape and dtype with these coordinates."""
+    if not like.is_complex():
+        return vector.to(like.dtype).reshape(like.shape)
+    return lamella.view_as_complex(vector.reshape((*like.shape, 2))).to(like.dtype)
+
+
+def _count(tensor: Tensor) -> int:
+    return tensor.numel() * (2 if tensor.is_complex() else 1)
+
+
+def _basis(tensor: Tensor, place: int) -> Tensor:
+    vector = lamella.zeros(_count(tensor), dtype=lamella.float64)
+    vector[place] = 1
+    return _from_coordinates(vector, tensor)
+
+
+def _clone(tensor: Tensor) -> Tensor:
+    return tensor.detach().clone(memory_format=lamella.preserve_format)
+
+
+def _make_undefined() -> Any:
+    class UndefinedGradient(lamella.autograd.Function):
+        """The identity, whose gradient is absent."""
+
+        @staticmethod
+        def forward(ctx: Any, *tensors: Any) -> Any:
+            return tuple(t.view_as(t) for t in tensors)
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            return (None,) * len(grads)
+
+    return UndefinedGradient
+
+
+class _Check:
+    """One function at one point."""
+
+    def __init__(
+        self,
+        func: Callable[..., Any],
+        inputs: tuple[Any, ...],
+        eps: float,
+        atol: float,
+        rtol: float,
+        fast: bool,
+    ) -> None:
+        self.func = func
+        self.inputs = inputs
+        self.eps = eps
+        self.atol = atol
+        self.rtol = rtol
+        self.fast = fast
+        # Places of the inputs whose derivatives are checked.
+        self.places = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
+
+    def run(
+        self, backward: bool, forward: bool, undefined: bool, dtypes: bool, nondet_tol: float
+    ) -> None:
+        self._check_inputs()
+        result = self.func(*self.inputs)
+        everything = [y for y in _tuple_of(result) if _is_continuous(y)]
+        outputs = list(_differentiable(result))
+        if not outputs:
+            self._expect_constant(everything)
+            return
+        # Outputs that never have gradients are not compared.
+        chosen = [i for i, y in enumerate(_tuple_of(result)) if any(y is o for o in outputs)]
+        if self.fast:
+            directions = _directions([self.inputs[i] for i in self.places], outputs)
+            self._fast(chosen, outputs, directions, backward, forward)
+        else:
+            numerical = self._numerical(chosen, [_count(y) for y in outputs])
+            if backward:
+                self._slow_backward(outputs, numerical)
+            if forward:
+                self._slow_forward(chosen, outputs, numerical)
+        if backward:
+            self._check_determinism(outputs, nondet_tol)
+            self._check_gradients_fit(outputs, dtypes)
+            if undefined:
+                self._check_undefined()
+        if forward and undefined:
+            self._check_absent_tangents(chosen)
+
+    # ---- Inputs and outputs
+
+    def _check_inputs(self) -> None:
+        if not self.places:
+            raise ValueError(
+                "gradcheck: expected at least one of 'inputs' to be a tensor that requires "
+                "gradients"
+            )
+        for place in self.places:
+            x = self.inputs[place]
+            if x.dtype not in (lamella.float64, lamella.complex128):
+                warnings.warn(
+                    f"gradcheck: input {place} has dtype {x.dtype}; differences are only precise "
+                    "enough in float64 and complex128",
+                    stacklevel=4,
+                )
+            if any(step == 0 and size > 1 for size, step in zip(x.shape, x.stride())):
+                raise RuntimeError(
+                    f"gradcheck: expected elements of input {place} not to share memory, got "
+                    f"stride 0; call contiguous() on it"
+                )
+
+    def _expect_constant(self, outputs: list[Tensor]) -> None:
+        """Outputs that have no gradients must not depend on the inputs."""
+        if not outputs:
+            return
+        everything = _tuple_of(self.func(*self.inputs))
+        chosen = [i for i, y in enumerate(everything) if _is_continuous(y)]
+        for rows, place in zip(
+            self._numerical(chosen, [_count(everything[i]) for i in chosen]), self.places
+        ):
+            for output, jacobian in enumerate(rows):
+                if jacobian.numel() and float(jacobian.abs().max()) > self.atol:
+                    raise GradcheckError(
+                        f"gradcheck: expected output {output} not to depend on input {place}, as "
+                        f"it requires no gradients, got the numerical Jacobian\n{jacobian}"
+                    )
+
+    # ---- Finite differences
+
+    def _evaluate(self, chosen: list[int], copies: tuple[Any, ...]) -> list[Tensor]:
+        outputs = _tuple_of(self.func(*copies))
+        return [_coordinates(outputs[i]).clone() for i in chosen]
+
+    def _copies(self) -> tuple[tuple[Any, ...], list[Tensor]]:
+        """Copies of the inputs, the same for the same tensor, and of those to be moved."""
+        made: dict[int, Tensor] = {}
+        copies = []
+        for x in self.inputs:
+            if isinstance(x, Tensor):
+                if id(x) not in made:
+                    made[id(x)] = _clone(x).requires_grad_(x.requires_grad)
+                copies.append(made[id(x)])
+            else:
+                copies.append(x)
+        return tuple(copies), [copies[i] for i in self.places]
+
+    def _difference(self, chosen: list[int], which: int, moves: Any) -> list[Tensor]:
+        """(f(x + move) - f(x - move)) / (2 eps); `moves` changes the memory of input `which`."""
+        ends = []
+        for sign in (1, -1):
+            copies, moved = self._copies()
+            with lamella.no_grad():
+                memory = moved[which].detach()
+                if memory.is_complex():
+                    memory = lamella.view_as_real(memory)
+                moves(memory, sign * self.eps)
+            ends.append(self._evaluate(chosen, copies))
+        return [(after - before) / (2 * self.eps) for after, before in zip(*ends)]
+
+    def _numerical(self, chosen: list[int], counts: list[int]) -> list[list[Tensor]]:
+        """For each checked input and each output the Jacobian [outputs, inputs]."""
+        found = []
+        for which, place in enumerate(self.places):
+            x = self.inputs[place]
+            sizes = (*x.shape, 2) if x.is_complex() else tuple(x.shape)
+            columns = []
+            for index in itertools.product(*(range(size) for size in sizes)):
+
+                def move(memory: Tensor, step: float, index: Any = index) -> None:
+                    memory[index] += step
+
+                columns.append(self._difference(chosen, which, move))
+            found.append(
+                [
+                    lamella.stack([column[i] for column in columns], 1)
+                    if columns
+                    else lamella.zeros((count, 0), dtype=lamella.float64)
+                    for i, count in enumerate(counts)
+                ]
+            )
+        return found
+
+    # ---- Derivatives
+
+    def _vjp(self, output: Tensor, gradient: Tensor) -> list[Tensor]:
+        wanted = [self.inputs[i] for i in self.places]
+        found = lamella.autograd.grad(
+            [output], wanted, [gradient], retain_graph=True, allow_unused=True
+        )
+        rows = []
+        for place, x, grad in zip(self.places, wanted, found):
+            if grad is None:
+                rows.append(lamella.zeros(_count(x), dtype=lamella.float64))
+                continue
+            if grad.shape != x.shape:
+                raise GradcheckError(
+                    f"gradcheck: expected the gradient of input {place} to have the shape "
+                    f"{list(x.shape)}, got {list(grad.shape)}"
+                )
+            if grad.is_complex() != x.is_complex():
+                raise GradcheckError(
+                    f"gradcheck: expected the gradient of input {place} to have dtype {x.dtype}, "
+                    f"got {grad.dtype}"
+                )
+            rows.append(_coordinates(grad).clone())
+        return rows
+
+    def _jacobians(self, output: Tensor) -> list[Tensor]:
+        rows = [self._vjp(output, _basis(output, k)) for k in range(_count(output))]
+        found = []
+        for i, place in enumerate(self.places):
+            if rows:
+                found.append(lamella.stack([row[i] for row in rows]))
+            else:
+                empty = (0, _count(self.inputs[place]))
+                found.append(lamella.zeros(empty, dtype=lamella.float64))
+        return found
+
+    def _slow_backward(self, outputs: list[Tensor], numerical: list[list[Tensor]]) -> None:
+        for i, output in enumerate(outputs):
+            for j, jacobian in enumerate(self._jacobians(output)):
+                self._compare("Jacobian", i, self.places[j], jacobian, numerical[j][i])
+
+    def _jvp(self, chosen: list[int], which: int, tangent: Tensor) -> list[Tensor]:
+        """Tangents of the chosen outputs for one of an input."""
+        from lamella.autograd import forward_ad
+
+        copies, moved = self._copies()
+        target = moved[which]
+        found = []
+        with forward_ad.dual_level():
+            dual = forward_ad.make_dual(target.detach(), tangent)
+            results = _tuple_of(self.func(*(dual if c is target else c for c in copies)))
+            for i in chosen:
+                primal, part = forward_ad.unpack_dual(results[i])
+                if part is None:
+                    found.append(lamella.zeros(_count(primal), dtype=lamella.float64))
+                    continue
+                if part.shape != primal.shape or part.dtype != primal.dtype:
+                    raise GradcheckError(
+                        f"gradcheck: expected the tangent of output {i} to have the shape "
+                        f"{list(primal.shape)} and dtype {primal.dtype}, got {list(part.shape)} "
+                        f"and {part.dtype}"
+                    )
+                found.append(_coordinates(part).clone())
+        return found
+
+    def _slow_forward(
+        self, chosen: list[int], outputs: list[Tensor], numerical: list[list[Tensor]]
+    ) -> None:
+        for which, place in enumerate(self.places):
+            x = self.inputs[place]
+            columns = [self._jvp(chosen, which, _basis(x, k)) for k in range(_count(x))]
+            for i in range(len(outputs)):
+                if columns:
+                    jacobian = lamella.stack([column[i] for column in columns], 1)
+                    self._compare(
+                        "Jacobian by forward mode", i, place, jacobian, numerical[which][i]
+                    )
+
+    def _fast(
+        self,
+        chosen: list[int],
+        outputs: list[Tensor],
+        directions: Any,
+        backward: bool,
+        forward: bool,
+    ) -> None:
+        """v^T J u for random u and v, instead of all of J."""
+        along, across = directions
+        for which, place in enumerate(self.places):
+            x, u = self.inputs[place], along[which]
+            sizes = (*x.shape, 2) if x.is_complex() else tuple(x.shape)
+
+            def move(memory: Tensor, step: float, u: Tensor = u, sizes: Any = sizes) -> None:
+                memory.add_((u * step).reshape(sizes).to(memory.dtype))
+
+            differences = self._difference(chosen, which, move)
+            tangents = []
+            if forward:
+                tangents = self._jvp(chosen, which, _from_coordinates(u, x))
+            for i, (output, v) in enumerate(zip(outputs, across)):
+                numerical = (differences[i] * v).sum()
+                # As large as the tolerances of all elements together.
+                scale = float(u.sum()) * float(v.sum())
+                if backward:
+                    row = self._vjp(output, _from_coordinates(v, output))[which]
+                    what = "product v^T J u with the Jacobian"
+                    self._compare(what, i, place, (row * u).sum(), numerical, scale)
+                if forward:
+                    what = "product v^T J u with the Jacobian by forward mode"
+                    self._compare(what, i, place, (tangents[i] * v).sum(), numerical, scale)
+
+    def _compare(
+        self,
+        what: str,
+        output: int,
+        place: int,
+        analytical: Tensor,
+        numerical: Tensor,
+        scale: float = 1.0,
+    ) -> None:
+        difference = (analytical - numerical).abs()
+        # In this order, so that NaN counts as different.
+        close = difference <= self.atol * scale + self.rtol * numerical.abs()
+        if bool(close.all()):
+            return
+        wrong = [tuple(index) for index in (~close).nonzero().tolist()]
+        first = wrong[0]
+        at = f" at {list(first)} ([output element, input element])" if first else ""
+        more = f", and at {len(wrong) - 1} more places" if len(wrong) > 1 else ""
+        text = (
+            f"gradcheck: expected the {what} of output {output} with respect to input {place} to "
+            f"agree with finite differences, got {float(analytical[first])} and "
+            f"{float(numerical[first])}{at}{more}"
+        )
+        if first:
+            text += f"\nanalytical:\n{analytical}\nnumerical:\n{numerical}"
+        raise GradcheckError(text)
+
+    # ---- Other checks of backward
+
+    def _check_determinism(self, outputs: list[Tensor], tolerance: float) -> None:
+        for i, output in enumerate(outputs):
+            gradient = _from_coordinates(
+                lamella.rand(_count(output), dtype=lamella.float64), output
+            )
+            first, second = self._vjp(output, gradient), self._vjp(output, gradient)
+            for place, one, other in zip(self.places, first, second):
+                same = bool((one == other).all()) or bool(((one - other).abs() <= tolerance).all())
+                if not same:
+                    raise GradcheckError(
+                        f"gradcheck: expected two backward passes from output {i} to give the same "
+                        f"gradient of input {place} within nondet_tol={tolerance}, got a "
+                        f"difference of {float((one - other).abs().max())}"
+                    )
+
+    def _check_gradients_fit(self, outputs: list[Tensor], dtypes: bool) -> None:
+        wanted = [self.inputs[i] for i in self.places]
+        found = lamella.autograd.grad(
+            outputs,
+            wanted,
+            [lamella.randn_like(y) for y in outputs],
+            retain_graph=True,
+            allow_unused=True,
+        )
+        for place, x, grad in zip(self.places, wanted, found):
+            if grad is None:
+                continue
+            if grad.device != x.device:
+                raise GradcheckError(
+                    f"gradcheck: expected the gradient of input {place} to be on {x.device}, got "
+                    f"{grad.device}"
+                )
+            if dtypes and grad.dtype != x.dtype:
+                raise GradcheckError(
+                    f"gradcheck: expected the gradient of input {place} to have dtype {x.dtype}, "
+                    f"got {grad.dtype}"
+                )
+
+    def _check_undefined(self) -> None:
+        """Backward with no gradient for one output, and for all."""
+        outputs = list(_differentiable(self.func(*self.inputs)))
+        wanted = [self.inputs[i] for i in self.places]
+        undefined = _make_undefined()
+        cases = [list(range(len(outputs)))]
+        if len(outputs) > 1:
+            cases += [[i] for i in range(len(outputs))]
+        for case in cases:
+            through = list(outputs)
+            made = undefined.apply(*(outputs[i] for i in case))
+            for i, y in zip(case, made):
+                through[i] = y
+            names = ", ".join(str(i) for i in case)
+            try:
+                found = lamella.autograd.grad(
+                    through,
+                    wanted,
+                    [lamella.zeros_like(y) for y in through],
+                    retain_graph=True,
+                    allow_unused=True,
+                )
+            except RuntimeError as error:
+                raise GradcheckError(
+                    "gradcheck: expected backward to allow absent gradients (output "
+                    f"{names}), got: {error}"
+                ) from error
+            for place, grad in zip(self.places, found):
+                if grad is not None and not bool((grad == 0).all()):
+                    raise GradcheckError(
+                        f"gradcheck: expected the gradient of input {place} to be absent or zero "
+                        f"where the gradients of outputs are (absent: output {names}), got\n{grad}"
+                    )
+
+    def _check_absent_tangents(self, chosen: list[int]) -> None:
+        """A tangent of one input: the same where the others have none and where theirs are zero."""
+        from lamella.autograd import forward_ad
+
+        if len(self.places) < 2:
+            return
+        for which, place in enumerate(self.places):
+            x = self.inputs[place]
+            u = _from_coordinates(lamella.rand(_count(x), dtype=lamella.float64), x)
+            without = self._jvp(chosen, which, u)
+            copies, moved = self._copies()
+            with forward_ad.dual_level():
+                duals = {
+                    id(t): forward_ad.make_dual(
+                        t.detach(), u if i == which else lamella.zeros_like(t)
+                    )
+                    for i, t in enumerate(moved)
+                }
+                if len(duals) < len(moved):
+                    return
+                results = _tuple_of(self.func(*(duals.get(id(c), c) for c in copies)))
+                for i, expected in zip(chosen, without):
+                    part = forward_ad.unpack_dual(results[i]).tangent
+                    got = expected * 0 if part is None else _coordinates(part)
+                    if not bool(((got - expected).abs() <= self.atol).all()):
+                        raise GradcheckError(
+                            f"gradcheck: expected the tangent of output {i} to be the same whether "
+                            f"inputs other than {place} have no tangents or zero ones, got\n"
+                            f"{expected}\nand\n{got}"
+                        )
+
+
+def _directions(inputs: list[Tensor], outputs: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+    """Random vectors of length 1 with positive coordinates, from a generator of their own."""
+    generator = lamella.Generator().manual_seed(0)
+
+    def direction(tensor: Tensor) -> Tensor:
+        vector = lamella.rand(_count(tensor), dtype=lamella.float64, generator=generator)
+        length = float(vector.norm()) if vector.numel() else 1.0
+        return vector / (length or 1.0)
+
+    return [direction(x) for x in inputs], [direction(y) for y in outputs]

@@ -1,0 +1,9 @@
+"""Functions made of functions: their gradients, and products with their Jacobians."""
+
+from lamella.func.functional_call import functional_call as functional_call
+from lamella.func.transforms import grad as grad
+from lamella.func.transforms import grad_and_value as grad_and_value
+from lamella.func.transforms import jvp as jvp
+from lamella.func.transforms import linearize as linearize
+from lamella.func.transforms import value_and_grad as value_and_grad
+from lamella.func.transforms import vjp as vjp

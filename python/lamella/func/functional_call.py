@@ -1,0 +1,93 @@
+"""A module called with parameters that are not its own."""
+
+# Types are for those who call; the bodies are not checked.
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lamella import Tensor
+from lamella.nn import Module
+
+__all__ = ["functional_call"]
+
+
+def functional_call(
+    module: Module,
+    parameter_and_buffer_dicts: Any,
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """module(*args, **kwargs) with tensors of the dictionary, by dotted name, in the places of
+    parameters and buffers.
+
+    parameter_and_buffer_dicts: a dictionary, or several with different names. tie_weights: a
+    parameter with several names is replaced under all of them. strict: all must be given.
+    """
+    dicts = parameter_and_buffer_dicts
+    dicts = (dicts,) if isinstance(dicts, Mapping) else tuple(dicts)
+    given: dict[str, Tensor] = {}
+    for entries in dicts:
+        for name, tensor in entries.items():
+            if name in given:
+                raise ValueError(f"functional_call: '{name}' is given twice")
+            given[name] = tensor
+    args = () if args is None else args if isinstance(args, tuple) else (args,)
+    places = _places(module)
+    unknown = [name for name in given if name not in places]
+    if unknown:
+        raise KeyError(
+            f"functional_call: {type(module).__name__} has no parameter or buffer "
+            + ", ".join(f"'{name}'" for name in unknown)
+        )
+    if tie_weights:
+        given = _tied(places, given)
+    missing = [name for name in places if name not in given]
+    if strict and missing:
+        raise RuntimeError(
+            "functional_call: expected all parameters and buffers to be given, missing "
+            + ", ".join(f"'{name}'" for name in missing)
+        )
+    before = {name: places[name][0][places[name][1]] for name in given}
+    try:
+        for name, tensor in given.items():
+            entries, key = places[name]
+            entries[key] = tensor
+        return module(*args, **(kwargs or {}))
+    finally:
+        for name, tensor in before.items():
+            entries, key = places[name]
+            entries[key] = tensor
+
+
+def _places(module: Module) -> dict[str, tuple[Any, str]]:
+    """Dotted name -> the dictionary that holds the tensor, and its name there."""
+    found = {}
+    for prefix, part in module.named_modules(remove_duplicate=False):
+        for entries in (part._parameters, part._buffers):
+            for key, tensor in entries.items():
+                if tensor is not None:
+                    found[f"{prefix}.{key}" if prefix else key] = (entries, key)
+    return found
+
+
+def _tied(places: dict[str, tuple[Any, str]], given: dict[str, Tensor]) -> dict[str, Tensor]:
+    names: dict[int, list[str]] = {}
+    for name, (entries, key) in places.items():
+        names.setdefault(id(entries[key]), []).append(name)
+    result = dict(given)
+    for group in names.values():
+        chosen = [name for name in group if name in given]
+        if any(given[name] is not given[chosen[0]] for name in chosen[1:]):
+            raise ValueError(
+                "functional_call: expected names of one parameter to be given the same tensor: "
+                + ", ".join(f"'{name}'" for name in chosen)
+            )
+        if chosen:
+            result.update((name, given[chosen[0]]) for name in group)
+    return result

@@ -1,0 +1,433 @@
+"""grad, vjp, jvp and linearize.
+
+Note [How transforms nest]
+  A transform replaces its inputs by aliases that require gradients, runs the function, and takes
+  gradients with create_graph=True: what it returns may be differentiated again by a transform
+  around it, or by backward(). An alias of a tensor that takes part in someone else's graph is a
+  view of it, so the way out stays open. Where a result depends on nothing but the transform's own
+  inputs, nobody could ask for its gradient, and it is detached.
+  jvp uses forward mode where it is outermost. There is but one level of that, so a jvp within
+  another differentiates vjp with respect to its cotangents, in which it is linear.
+"""
+
+# Types are for those who call; the bodies are not checked.
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import lamella
+from lamella import Tensor
+from lamella.utils._pytree import (
+    TreeSpec,
+    tree_flatten,
+    tree_map,
+    tree_map_only,
+    tree_unflatten,
+)
+
+__all__ = ["grad", "grad_and_value", "jvp", "linearize", "value_and_grad", "vjp"]
+
+
+class _Scope:
+    """One run of a transform: its inputs, and what of the results is its own."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.record = lamella.is_grad_enabled()
+        self.own: list[Tensor] = []  # aliases of tensors that nobody else differentiates
+
+    def alias(self, x: Tensor) -> Tensor:
+        if not (x.is_floating_point() or x.is_complex()):
+            raise RuntimeError(
+                f"{self.name}: expected inputs to be floating-point or complex, got {x.dtype}"
+            )
+        if x.requires_grad:
+            return x.view_as(x)
+        # A view keeps the tangent of a dual tensor; apart from that the alias is a leaf.
+        made = x.view_as(x) if _forward_level_is_open() else x.detach()
+        made.requires_grad_()
+        self.own.append(made)
+        return made
+
+    def inputs(self, tree: Any) -> tuple[Any, list[Tensor]]:
+        """The nest with aliases for its tensors, and these."""
+        leaves, spec = tree_flatten(tree)
+        for leaf in leaves:
+            if not isinstance(leaf, Tensor):
+                raise ValueError(
+                    f"{self.name}: expected inputs to be tensors or nests of tensors, got "
+                    f"{type(leaf).__name__}"
+                )
+        made = [self.alias(leaf) for leaf in leaves]
+        return tree_unflatten(made, spec), made
+
+    def results(self, tree: Any) -> Any:
+        """The nest without the graph of tensors that depend on the scope's own inputs alone."""
+        if self.record:
+            own = [lamella.autograd.graph.get_gradient_edge(x).node for x in self.own]
+            return tree_map_only(Tensor, lambda y: self._release(y, own), tree)
+        return tree_map_only(Tensor, lambda y: y.detach() if y.requires_grad else y, tree)
+
+    def _release(self, y: Tensor, own: list[Any]) -> Tensor:
+        if _forward_level_is_open():
+            # A tangent belongs to a transform around this one, and has a graph of its own.
+            from lamella.autograd import forward_ad
+
+            primal, tangent = forward_ad.unpack_dual(y)
+            if tangent is not None:
+                return forward_ad.make_dual(self._apart(primal, own), self._apart(tangent, own))
+        return self._apart(y, own)
+
+    @staticmethod
+    def _apart(y: Tensor, own: list[Any]) -> Tensor:
+        return y.detach() if y.requires_grad and not _reaches_others(y, own) else y
+
+
+def _forward_level_is_open() -> bool:
+    from lamella.autograd import forward_ad
+
+    return forward_ad._level >= 0
+
+
+def _reaches_others(y: Tensor, own: list[Any]) -> bool:
+    """Whether the graph of y has a leaf that is not one of these."""
+    known = set(own)
+    first = lamella.autograd.graph.get_gradient_edge(y).node
+    todo, seen = [first], {first}
+    while todo:
+        node = todo.pop()
+        if node in known:
+            continue
+        following = node.next_functions
+        if not following:
+            # The end of a way: a leaf of somebody else, or an operator without inputs left.
+            if hasattr(node, "variable"):
+                return True
+            continue
+        for after, _ in following:
+            if after is not None and after not in seen:
+                seen.add(after)
+                todo.append(after)
+    return False
+
+
+def _gradients(
+    outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor], retain: bool = True
+) -> list[Tensor]:
+    """v^T J for each input, with a graph; zeros where outputs do not depend on it."""
+    pairs = [(y, v) for y, v in zip(outputs, cotangents) if y.requires_grad]
+    if not pairs:
+        return [lamella.zeros_like(x) for x in inputs]
+    found = lamella.autograd.grad(
+        [y for y, _ in pairs],
+        inputs,
+        [v for _, v in pairs],
+        retain_graph=retain,
+        create_graph=lamella.is_grad_enabled(),
+        allow_unused=True,
+    )
+    return [lamella.zeros_like(x) if g is None else g for x, g in zip(inputs, found)]
+
+
+def _split_aux(name: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
+    if not has_aux:
+        return result, None
+    if not isinstance(result, tuple) or len(result) != 2:
+        got = f"a tuple of {len(result)}" if isinstance(result, tuple) else type(result).__name__
+        raise RuntimeError(
+            f"{name}: expected the function to return (output, aux), as has_aux is True, got {got}"
+        )
+    return result
+
+
+def _output_tensors(name: str, output: Any) -> tuple[list[Tensor], TreeSpec]:
+    leaves, spec = tree_flatten(output)
+    for leaf in leaves:
+        if not isinstance(leaf, Tensor):
+            raise RuntimeError(
+                f"{name}: expected the function to return tensors, got {type(leaf).__name__}"
+            )
+    if not leaves:
+        raise RuntimeError(f"{name}: expected the function to return at least one tensor")
+    return leaves, spec
+
+
+# ---- grad
+
+
+def _positions(name: str, argnums: int | tuple[int, ...], count: int) -> tuple[int, ...]:
+    chosen = (argnums,) if isinstance(argnums, int) else argnums
+    if not isinstance(chosen, tuple) or not all(isinstance(i, int) for i in chosen):
+        raise RuntimeError(
+            f"{name}: expected 'argnums' to be an int or a tuple of ints, got {argnums!r}"
+        )
+    if not chosen:
+        raise RuntimeError(f"{name}: expected 'argnums' not to be empty")
+    for i in chosen:
+        if not -count <= i < count:
+            raise RuntimeError(
+                f"{name}: expected 'argnums' to be places of {count} positional arguments, got {i}"
+            )
+    chosen = tuple(i % count for i in chosen)
+    if len(set(chosen)) != len(chosen):
+        raise RuntimeError(f"{name}: expected 'argnums' to be different, got {argnums!r}")
+    return chosen
+
+
+def _grad_value_aux(
+    name: str, func: Any, argnums: Any, has_aux: bool, args: Any, kwargs: Any
+) -> tuple[Any, Any, Any]:
+    chosen = _positions(name, argnums, len(args))
+    scope = _Scope(name)
+    with lamella.enable_grad():
+        new_args = list(args)
+        inputs: list[Tensor] = []
+        for i in chosen:
+            new_args[i], made = scope.inputs(args[i])
+            inputs += made
+        output, aux = _split_aux(name, func(*new_args, **kwargs), has_aux)
+        if not isinstance(output, Tensor):
+            raise RuntimeError(
+                f"{name}: expected the function to return a tensor, got {type(output).__name__}"
+            )
+        if output.dim() != 0:
+            raise RuntimeError(
+                f"{name}: expected the function to return a tensor without dimensions, got shape "
+                f"{list(output.shape)}"
+            )
+        if output.is_complex():
+            raise RuntimeError(
+                f"{name}: expected the function to return a real tensor, got {output.dtype}"
+            )
+        found = iter(_gradients([output], inputs, [lamella.ones_like(output)]))
+        grads = tuple(tree_map(lambda _: next(found), args[i]) for i in chosen)
+        results = scope.results((grads if isinstance(argnums, tuple) else grads[0], output, aux))
+    return results
+
+
+def grad(
+    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """The function that gives the gradient of func, whose value is real and has no dimensions.
+
+    argnums: with respect to which arguments, tensors or nests of them; a tuple gives a tuple.
+    has_aux: func returns (value, aux), and the new function (gradient, aux).
+    """
+
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        found, _, aux = _grad_value_aux("grad", func, argnums, has_aux, args, kwargs)
+        return (found, aux) if has_aux else found
+
+    return _named(gradient, func)
+
+
+def grad_and_value(
+    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """As grad(), but the function gives (gradient, value), or (gradient, (value, aux))."""
+
+    def gradient_and_value(*args: Any, **kwargs: Any) -> Any:
+        found, value, aux = _grad_value_aux("grad_and_value", func, argnums, has_aux, args, kwargs)
+        return (found, (value, aux)) if has_aux else (found, value)
+
+    return _named(gradient_and_value, func)
+
+
+def value_and_grad(
+    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """As grad(), but the function gives (value, gradient), or ((value, aux), gradient)."""
+
+    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
+        found, value, aux = _grad_value_aux("value_and_grad", func, argnums, has_aux, args, kwargs)
+        return ((value, aux), found) if has_aux else (value, found)
+
+    return _named(value_and_gradient, func)
+
+
+def _named(made: Any, func: Any) -> Any:
+    import functools
+
+    try:
+        return functools.wraps(func)(made)
+    except (AttributeError, TypeError):
+        return made
+
+
+# ---- vjp
+
+
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """(func(*primals), vjp_fn): vjp_fn(cotangents) gives v^T J for each of the primals, a tuple.
+    With has_aux also aux: (output, vjp_fn, aux)."""
+    if not primals:
+        raise RuntimeError("vjp: expected at least one of 'primals'")
+    scope = _Scope("vjp")
+    with lamella.enable_grad():
+        new_primals, inputs = scope.inputs(primals)
+        output, aux = _split_aux("vjp", func(*new_primals), has_aux)
+        outputs, out_spec = _output_tensors("vjp", output)
+        result, aux = scope.results((output, aux))
+    in_spec = tree_flatten(primals)[1]
+
+    def vjp_fn(*cotangents: Any, **options: Any) -> Any:
+        given = cotangents[0] if len(cotangents) == 1 else cotangents
+        given = options.pop("cotangents", given)
+        vectors, spec = tree_flatten(given)
+        if spec != out_spec:
+            raise RuntimeError(
+                f"vjp: expected 'cotangents' to have the structure of the output, {out_spec}, got "
+                f"{spec}"
+            )
+        _check_vectors("vjp", "cotangents", vectors, outputs)
+        record = lamella.is_grad_enabled()
+        with lamella.enable_grad():
+            found = tree_unflatten(_gradients(outputs, inputs, vectors), in_spec)
+            inner = _Scope("vjp")
+            inner.record, inner.own = record, scope.own
+            return inner.results(found)
+
+    return (result, vjp_fn, aux) if has_aux else (result, vjp_fn)
+
+
+def _check_vectors(name: str, what: str, vectors: list[Any], like: list[Tensor]) -> None:
+    for i, (vector, tensor) in enumerate(zip(vectors, like)):
+        if not isinstance(vector, Tensor) or vector.shape != tensor.shape:
+            got = list(vector.shape) if isinstance(vector, Tensor) else type(vector).__name__
+            raise RuntimeError(
+                f"{name}: expected '{what}' {i} to be a tensor of shape {list(tensor.shape)}, got "
+                f"{got}"
+            )
+
+
+# ---- jvp
+
+
+def jvp(
+    func: Callable[..., Any],
+    primals: Any,
+    tangents: Any,
+    *,
+    strict: bool = False,
+    has_aux: bool = False,
+) -> Any:
+    """(func(*primals), J t): how the output changes along `tangents`, nests as the primals are.
+
+    strict: raise where an output does not depend on the primals. has_aux: (output, J t, aux).
+    """
+    if not isinstance(primals, tuple):
+        raise RuntimeError(
+            f"jvp: expected 'primals' to be a tuple of arguments, got {type(primals).__name__}"
+        )
+    points, spec = tree_flatten(primals)
+    vectors, other = tree_flatten(tangents)
+    if spec != other:
+        raise RuntimeError(
+            f"jvp: expected 'tangents' to have the structure of 'primals', {spec}, got {other}"
+        )
+    if not points:
+        raise RuntimeError("jvp: expected at least one tensor in 'primals'")
+    for i, point in enumerate(points):
+        if not isinstance(point, Tensor):
+            raise ValueError(
+                f"jvp: expected 'primals' to be tensors or nests of tensors, got "
+                f"{type(point).__name__} at {i}"
+            )
+    _check_vectors("jvp", "tangents", vectors, points)
+    if _forward_level_is_open():
+        return _jvp_backwards(func, primals, vectors, strict, has_aux)
+    return _jvp_forward(func, points, spec, vectors, strict, has_aux)
+
+
+def _strict_error(i: int) -> RuntimeError:
+    return RuntimeError(
+        f"jvp: expected output {i} to depend on 'primals', as strict is True, but it does not"
+    )
+
+
+def _jvp_forward(
+    func: Any,
+    points: list[Tensor],
+    spec: TreeSpec,
+    vectors: list[Tensor],
+    strict: bool,
+    has_aux: bool,
+) -> Any:
+    from lamella.autograd import forward_ad
+
+    with forward_ad.dual_level():
+        duals = [forward_ad.make_dual(x.view_as(x), t) for x, t in zip(points, vectors)]
+        output, aux = _split_aux("jvp", func(*tree_unflatten(duals, spec)), has_aux)
+        outputs, out_spec = _output_tensors("jvp", output)
+        primal_out, tangent_out = [], []
+        for i, y in enumerate(outputs):
+            primal, tangent = forward_ad.unpack_dual(y)
+            if tangent is None:
+                if strict:
+                    raise _strict_error(i)
+                tangent = lamella.zeros_like(primal)
+            primal_out.append(primal)
+            tangent_out.append(tangent)
+        aux = tree_map_only(Tensor, lambda a: forward_ad.unpack_dual(a).primal, aux)
+    result = tree_unflatten(primal_out, out_spec), tree_unflatten(tangent_out, out_spec)
+    return (*result, aux) if has_aux else result
+
+
+def _transposed(
+    scope: _Scope, outputs: list[Tensor], inputs: list[Tensor]
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Cotangents that require gradients, and v^T J of them, linear in them."""
+    cotangents = [lamella.zeros_like(y).requires_grad_() for y in outputs]
+    scope.own += cotangents
+    return cotangents, _gradients(outputs, inputs, cotangents)
+
+
+def _jvp_backwards(
+    func: Any, primals: Any, vectors: list[Tensor], strict: bool, has_aux: bool
+) -> Any:
+    scope = _Scope("jvp")
+    with lamella.enable_grad():
+        new_primals, inputs = scope.inputs(primals)
+        output, aux = _split_aux("jvp", func(*new_primals), has_aux)
+        outputs, out_spec = _output_tensors("jvp", output)
+        for i, y in enumerate(outputs):
+            if strict and not y.requires_grad:
+                raise _strict_error(i)
+        cotangents, rows = _transposed(scope, outputs, inputs)
+        tangent = tree_unflatten(_gradients(rows, cotangents, vectors), out_spec)
+        result = scope.results((output, tangent, aux))
+    return result if has_aux else result[:2]
+
+
+def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """(func(*primals), jvp_fn): jvp_fn(*tangents) gives J t without running func again."""
+    if not primals:
+        raise RuntimeError("linearize: expected at least one of 'primals'")
+    scope = _Scope("linearize")
+    with lamella.enable_grad():
+        new_primals, inputs = scope.inputs(primals)
+        output = func(*new_primals)
+        outputs, out_spec = _output_tensors("linearize", output)
+        cotangents, rows = _transposed(scope, outputs, inputs)
+        result = scope.results(output)
+    in_spec = tree_flatten(primals)[1]
+
+    def jvp_fn(*tangents: Any) -> Any:
+        vectors, spec = tree_flatten(tangents)
+        if spec != in_spec:
+            raise RuntimeError(
+                f"linearize: expected the tangents to have the structure of 'primals', {in_spec}, "
+                f"got {spec}"
+            )
+        _check_vectors("linearize", "tangents", vectors, inputs)
+        record = lamella.is_grad_enabled()
+        with lamella.enable_grad():
+            inner = _Scope("linearize")
+            inner.record, inner.own = record, scope.own
+            found = tree_unflatten(_gradients(rows, cotangents, vectors), out_spec)
+            return inner.results(found)
+
+    return result, jvp_fn
