@@ -96,8 +96,7 @@ PyObject* get_is_leaf(PyObject* self, void*) {
 PyObject* get_output_nr(PyObject* self, void*) {
   lamella_tensor* tensor = tensor_of(self);
   return guarded([&] {
-    bool computed = static_cast<bool>(autograd::grad_fn(tensor));
-    return PyLong_FromUnsignedLong(computed ? autograd::meta_of(tensor)->output : 0);
+    return PyLong_FromUnsignedLong(autograd::gradient_edge(tensor).input);
   });
 }
 
