@@ -126,7 +126,7 @@ struct NodeHook {
 };
 
 // What few nodes have.
-struct NodeExtras {
+struct LAMELLA_PRIVATE_API NodeExtras {
   std::vector<Hook> tensor_hooks;
   std::vector<std::pair<uint64_t, std::unique_ptr<NodeHook>>> pre_hooks;
   std::vector<std::pair<uint64_t, std::unique_ptr<NodeHook>>> post_hooks;
