@@ -1,7 +1,7 @@
 """Measures Lamella beside its peers in one run and prints a table: required, got, peer.
 
 Needs what `make bench` installs and builds. Rows whose peer is missing say so.
-Usage: run.py [--build DIR] [--only cpp|python|size|build]
+Usage: run.py [--build DIR] [--only cpp|python|autograd|size|build]
 """
 
 from __future__ import annotations
@@ -66,19 +66,19 @@ class Table:
         self.row(what, required, f"{got:.1f} ns", against, got <= factor * peer)
 
 
-def build_torch_peer(folder: Path) -> Path | None:
-    """Compiles the libtorch rows against the installed torch wheel."""
+def build_torch_peer(folder: Path, name: str) -> Path | None:
+    """Compiles the libtorch rows of bench/NAME.cpp against the installed torch wheel."""
     try:
         import torch
     except ImportError:
         return None
     base = Path(torch.__file__).parent
-    program = folder / "operators_torch"
+    program = folder / name
     command = [
         os.environ.get("CXX", "g++"), "-std=c++20", "-O2", "-DNDEBUG", f"-I{ROOT}",
         f"-I{base}/include", f"-I{base}/include/torch/csrc/api/include",
         f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}",
-        str(ROOT / "bench" / "operators_torch.cpp"), "-o", str(program),
+        str(ROOT / "bench" / f"{name}.cpp"), "-o", str(program),
         f"-L{base}/lib", f"-Wl,-rpath,{base}/lib", "-ltorch_cpu", "-lc10",
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -92,7 +92,7 @@ def cpp_rows(table: Table, build: Path, folder: Path) -> None:
     dispatch = run_rows([str(build / "bench" / "bench_dispatch")])
     shared = run_rows([str(build / "bench" / "bench_operators")])
     inside = run_rows([str(build / "bench" / "bench_operators_inside")])
-    program = build_torch_peer(folder)
+    program = build_torch_peer(folder, "operators_torch")
     torch = run_rows([str(program)]) if program else {}
 
     def peer(row: str) -> str:
@@ -191,6 +191,49 @@ def python_rows(table: Table, build: Path) -> None:
             )
 
 
+def autograd_rows(table: Table, build: Path, folder: Path) -> None:
+    """Gradients: recording and backward from C++, training from Python, peak memory."""
+    ours = run_rows([str(build / "bench" / "bench_autograd")])
+    program = build_torch_peer(folder, "autograd_torch")
+    torch = run_rows([str(program)]) if program else {}
+    table.section("gradients, C++")
+    for row, factor in [
+        ("add with gradients, 1 element", 0.1),
+        ("backward, per operator of a chain of 100", 0.05),
+        ("backward, fixed cost", 0.1),
+    ]:
+        table.ratio(row, ours.get(row), factor, "torch", torch.get(row))
+    script = str(ROOT / "bench" / "training.py")
+    rows = {
+        kind: run_rows([sys.executable, script, kind]) for kind in ("lamella", "torch", "numpy")
+    }
+    mine, torch = rows["lamella"], rows["torch"]
+    table.section("gradients, Python")
+    for row, factor in [
+        ("10 multiplications, forward and backward", 0.05),
+        ("Function identity, forward and backward", 0.2),
+        ("digits MLP, one step", 0.3),
+        ("digits conv net, one step", 1.0),
+    ]:
+        table.ratio(row, mine.get(row), factor, "torch", torch.get(row))
+    by_hand = rows["numpy"].get("digits MLP, one step")
+    if by_hand is not None:
+        table.row("digits MLP, one step, by hand", "-", "", f"NumPy {by_hand:.1f} ns", None)
+    table.section("peak memory of training steps")
+    for model in ("MLP", "conv net"):
+        got, peer = (
+            run_rows([sys.executable, script, kind, "memory", model]).get(model)
+            for kind in ("lamella", "torch")
+        )
+        if got is None or peer is None:
+            table.row(model, "<= 1 x torch", "not run", "", None)
+        else:
+            table.row(
+                model, "<= 1 x torch", f"{got / 2**20:.1f} MiB",
+                f"torch {peer / 2**20:.1f} MiB ({got / peer:.3f} x)", got <= peer,
+            )  # fmt: skip
+
+
 def import_ms(module: str) -> float | None:
     """Wall time of an import over that of a bare interpreter, in milliseconds; median of nine."""
 
@@ -269,7 +312,7 @@ def build_rows(table: Table, build: Path, folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=Path, default=ROOT / "build")
-    parser.add_argument("--only", choices=["cpp", "python", "size", "build"])
+    parser.add_argument("--only", choices=["cpp", "python", "autograd", "size", "build"])
     options = parser.parse_args()
     with open("/proc/cpuinfo") as info:
         model = next(
@@ -283,6 +326,8 @@ def main() -> None:
             cpp_rows(table, options.build, folder)
         if options.only in (None, "python"):
             python_rows(table, options.build)
+        if options.only in (None, "autograd"):
+            autograd_rows(table, options.build, folder)
         if options.only in (None, "size"):
             size_rows(table, options.build)
         if options.only in (None, "build"):

@@ -21,6 +21,21 @@ double median_ns(F&& body, int calls = 20000, int repeats = 101) {
   return times[repeats / 2];
 }
 
+// Nanoseconds of `body(make())` without what `make` takes.
+template <class M, class F>
+double median_ns_of(M&& make, F&& body, int repeats = 2001) {
+  std::vector<double> times;
+  for (int r = 0; r < repeats; ++r) {
+    auto made = make();
+    auto begin = std::chrono::steady_clock::now();
+    body(made);
+    std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - begin;
+    times.push_back(spent.count());
+  }
+  std::nth_element(times.begin(), times.begin() + repeats / 2, times.end());
+  return times[static_cast<size_t>(repeats) / 2];
+}
+
 inline void report(const char* row, double ns) {
   std::printf("{\"row\": \"%s\", \"ns\": %.3f}\n", row, ns);
 }

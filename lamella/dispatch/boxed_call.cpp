@@ -1,5 +1,6 @@
 // Boxed calls from C: key sets from schemas, and the questions a caller may ask an operator.
 #include "lamella/dispatch/registry.h"
+#include "lamella/dispatch/return_rules.h"
 
 namespace lamella {
 namespace {
@@ -41,7 +42,12 @@ lamella_status lamella_call_boxed(const lamella_operator* op, const lamella_valu
   }
   uint64_t keys =
       abi::with_thread(abi::keys_of_values(arguments, argument_count), op, lamella_thread);
+#ifdef NDEBUG
   return abi::call_boxed(op, keys, arguments, returns);
+#else
+  lamella_status status = abi::call_boxed(op, keys, arguments, returns);
+  return status == LAMELLA_OK ? check_undefined_returns(op, arguments, returns) : status;
+#endif
 }
 
 lamella_status lamella_redispatch_boxed(const lamella_operator* op, uint64_t key_set,

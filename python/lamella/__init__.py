@@ -58,6 +58,7 @@ _LAZY = {
     "ops": "lamella._ops:ops",
     "sparse": "lamella.sparse",
     "special": "lamella.special",
+    "testing": "lamella.testing",
     "utils": "lamella.utils",
     "finfo": "lamella._type_info:finfo",
     "iinfo": "lamella._type_info:iinfo",

@@ -204,8 +204,13 @@ def ours(value, memo=None):
 # ---- Arguments and results -------------------------------------------------------------------------
 
 
+def name_of(dtype):
+    """float32 for torch.float32 and lamella.float32."""
+    return str(dtype).rpartition(".")[2]
+
+
 def dtype_of(dtype):
-    name = str(dtype).rpartition(".")[2]
+    name = name_of(dtype)
     try:
         return getattr(lamella, name)
     except AttributeError:
@@ -305,7 +310,7 @@ def to_torch(tensor):
     """A tensor of Lamella's, for comparing."""
     tensor = tensor.detach() if has_autograd() else tensor
     if str(tensor.device).startswith("meta"):
-        return torch.empty(tuple(tensor.shape), dtype=getattr(torch, str(tensor.dtype)[8:]))
+        return torch.empty(tuple(tensor.shape), dtype=getattr(torch, name_of(tensor.dtype)))
     for bit in ("conj", "neg"):
         if getattr(tensor, f"is_{bit}")():
             tensor = getattr(tensor, f"resolve_{bit}")()
@@ -323,7 +328,7 @@ def same(got, expected, what, values=True, tolerance=1.0):
             raise Differs(f"{what}: expected a tensor, got {type(got).__name__}")
         if tuple(got.shape) != tuple(expected.shape):
             raise Differs(f"{what}: expected shape {tuple(expected.shape)}, got {tuple(got.shape)}")
-        if str(got.dtype)[8:] != str(expected.dtype)[6:]:
+        if name_of(got.dtype) != name_of(expected.dtype):
             raise Differs(f"{what}: expected {expected.dtype}, got {got.dtype}")
         if not values or expected.device.type == "meta":
             return
@@ -348,7 +353,7 @@ def same(got, expected, what, values=True, tolerance=1.0):
             same(mine, theirs, f"{what} {i}", values, tolerance)
         return
     if isinstance(expected, torch.dtype):
-        got, expected = str(got).rpartition(".")[2], str(expected).rpartition(".")[2]
+        got, expected = name_of(got), name_of(expected)
     if values and got != expected and got == got:
         close = isinstance(expected, (float, complex)) and abs(got - expected) <= 1e-6
         if not close:

@@ -102,9 +102,9 @@ std::vector<Tensor> tensor_split(const Tensor& self, const Tensor& tensor_indice
                 "tensor_split: expected 'tensor_indices_or_sections' to be int64 of at most one ",
                 "dimension on the CPU, got ", which.scalar_type(), " ", which.sizes());
   if (which.dim() == 0) return self.tensor_split(which.item().toLong(), dim);
-  Tensor list = which.contiguous();
-  return self.tensor_split(
-      IntArrayRef(list.const_data_ptr<int64_t>(), static_cast<size_t>(list.numel())), dim);
+  std::vector<int64_t> indices;
+  for (int64_t i = 0; i < which.numel(); ++i) indices.push_back(which.select(0, i).item().toLong());
+  return self.tensor_split(indices, dim);
 }
 
 std::vector<Tensor> unbind(const Tensor& self, int64_t dim) {

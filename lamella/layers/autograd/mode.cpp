@@ -4,6 +4,7 @@
 #include "lamella/core/key_set.h"
 #include "lamella/dispatch/dispatch_key.h"
 #include "lamella/layers/autograd/anomaly.h"
+#include "lamella/layers/compliance/compliance.h"
 
 namespace lamella::autograd {
 namespace {
@@ -47,6 +48,9 @@ uint32_t lamella_set_modes(uint32_t which, uint32_t value) noexcept {
   if (((before ^ now) & LAMELLA_MODE_INFERENCE) != 0) {
     thread.excluded = (now & LAMELLA_MODE_INFERENCE) != 0 ? thread.excluded | bookkeeping
                                                           : thread.excluded & ~bookkeeping;
+  }
+  if (((before ^ now) & LAMELLA_MODE_COMPOSITE_CHECK) != 0) {
+    compliance::set_on_thread((now & LAMELLA_MODE_COMPOSITE_CHECK) != 0);
   }
   return before;
 }

@@ -1,0 +1,28 @@
+// Composite kernels held to their rules. Internal to Lamella; Python has
+// lamella.testing.check_composite_compliance.
+//
+// Note [Composite kernels under guard]
+//   A composite kernel (CompositeImplicitAutograd) only calls operators, so that every layer sees
+//   what it does. While LAMELLA_MODE_COMPOSITE_CHECK is on, every call of the thread meets a kernel
+//   of its own first (the fallback of TESTING_ONLY_GenericMode). It calls a composite kernel with
+//   guards in the place of its tensors: tensors with the same shape, type, keys and flags, whose
+//   memory is a trap. An operator that a composite kernel calls gets the real tensors instead, and
+//   its results are guarded in turn. So whatever a composite kernel does beside calling operators
+//   shows:
+//     - reading or writing elements meets the trap, which notes it and lets it pass;
+//     - sizes, strides, types or flags that a guard has and its tensor has not;
+//     - a tensor over a guard's memory that no operator made;
+//     - calls of item, resize_, set_ and out= operators, by their names. An operator tagged
+//       data_dependent_output or dynamic_output_shape may call item, one with an out argument of
+//       its own out= operators.
+//   The call then fails and names the operator, and what its kernel did.
+#pragma once
+#include "lamella/core/macros.h"
+
+namespace lamella::compliance {
+
+// Puts the kernel in front of all calls of this thread, or takes it away. For lamella_set_modes().
+// The first time registers it.
+LAMELLA_PRIVATE_API void set_on_thread(bool on);
+
+}  // namespace lamella::compliance

@@ -1,0 +1,59 @@
+// One call of a composite kernel under guard: which guard stands for which tensor. Internal to
+// Lamella; see Note [Composite kernels under guard].
+#pragma once
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "lamella/core/tensor_impl.h"
+#include "lamella/layers/compliance/trap.h"
+
+namespace lamella::compliance {
+
+class Session {
+ public:
+  // The guard of a tensor, made when first asked for. `origin` says what the tensor is, for
+  // messages: "argument 'self'". A guard is its own; so is a tensor without a storage.
+  TensorBase guard(const TensorBase& tensor, const std::string& origin);
+  // The tensor behind a guard; what is no guard is returned as it is. Throws where the guard's
+  // metadata is not the tensor's, or where no operator made a tensor over a guard's memory.
+  TensorBase real(const TensorBase& tensor);
+  // After a call with the real tensors: metadata that it changed.
+  void renew(const TensorBase& tensor);
+  // Throws if elements of any guard were touched since the last look.
+  void check_memory();
+
+  // The composite kernels that are running, innermost last.
+  struct Running {
+    std::string name;
+    bool may_read;     // data-dependent by its tag
+    bool may_write_out;  // has an out argument itself
+  };
+  std::vector<Running> stack;
+
+ private:
+  struct Guarded {
+    TensorBase real;
+    TensorBase guard;
+    std::string origin;
+  };
+  struct GuardedStorage {
+    std::shared_ptr<Trap> trap;  // empty: the storage has no memory
+    Storage* storage;            // the guard's; kept by its tensors
+    std::string origin;
+    bool reported = false;
+  };
+  const std::string& name() const { return stack.back().name; }
+  Storage* storage_for(Storage* real, const std::string& origin);
+  [[noreturn]] void fail(const std::string& what) const;
+  void check_metadata(const Guarded& guarded) const;
+
+  std::unordered_map<lamella_tensor*, size_t> by_guard_;
+  std::unordered_map<lamella_tensor*, size_t> by_real_;
+  std::vector<Guarded> guarded_;  // keeps both alive, so that no address comes again
+  std::unordered_map<Storage*, GuardedStorage> storages_;
+  std::unordered_map<Storage*, Storage*> real_storages_;  // by the guards'
+};
+
+}  // namespace lamella::compliance

@@ -1,0 +1,82 @@
+"""Every composite operator keeps to the rules of composite kernels (lamella.testing)."""
+
+import warnings
+
+import pytest
+
+import lamella
+from lamella.testing import check_composite_compliance, composite_check
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("expecttest")
+
+import op_db  # noqa: E402
+
+
+
+def samples():
+    for entry in op_db.ENTRIES:
+        try:
+            function = entry.function()
+        except op_db.Absent:
+            continue
+        for dtype in entry.dtypes()[:1]:
+            for sample in entry.samples(dtype):
+                yield entry, function, [sample.input, list(sample.args), dict(sample.kwargs)]
+
+
+def run(function, call):
+    first, args, kwargs = op_db.to_lamella(call)
+    lamella.manual_seed(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return op_db.tensors_in([function(first, *args, **kwargs)], lamella.Tensor)
+
+
+def test_operators_comply():
+    """With the check on, results are the same and no composite kernel fails."""
+    failed = []
+    count = 0
+    for entry, function, call in samples():
+        try:
+            expected = run(function, call)
+        except Exception:  # what a sample needs and Lamella has not: test_op_db_gradients.py
+            continue
+        count += 1
+        try:
+            with composite_check():
+                got = run(function, call)
+            for mine, plain in zip(got, expected):
+                if entry.info.name not in op_db.UNINITIALISED:
+                    op_db.same(mine, op_db.to_torch(plain), entry.name)
+        except Exception as error:
+            failed.append(f"{entry.name}: {error}")
+    assert not failed, "\n".join(failed)
+    assert count > 600
+
+
+def test_kernels_in_python():
+    library = lamella.library.Library("complied", "DEF")
+    library.define("good(Tensor x) -> Tensor")
+    library.impl("good", lambda x: (x * 2).sum(0), "CompositeImplicitAutograd")
+    library.define("reads(Tensor x) -> Tensor")
+    library.impl("reads", lambda x: x * x.sum().item(), "CompositeImplicitAutograd")
+    x = lamella.ones(2, 3)
+    assert check_composite_compliance(lamella.ops.complied.good, (x,)).tolist() == [4.0, 4.0, 4.0]
+    with pytest.raises(RuntimeError) as error:
+        check_composite_compliance(lamella.ops.complied.reads, (x,))
+    assert str(error.value) == (
+        "complied::reads: expected its composite kernel only to call operators, but it read or "
+        "wrote the elements of the result of aten::sum.dim_IntList"
+    )
+    library.close()
+
+
+def test_off_again():
+    with composite_check(), composite_check():
+        pass
+    library = lamella.library.Library("complied_off", "DEF")
+    library.define("reads(Tensor x) -> Tensor")
+    library.impl("reads", lambda x: x * x.sum().item(), "CompositeImplicitAutograd")
+    assert lamella.ops.complied_off.reads(lamella.ones(2)).tolist() == [2.0, 2.0]
+    library.close()
