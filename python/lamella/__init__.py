@@ -42,6 +42,7 @@ from lamella._utils import (  # noqa: E402, F401
 )
 
 newaxis = None
+detach_ = Tensor.detach_
 
 default_generator = _C._default_generator()
 

@@ -100,6 +100,14 @@ PyObject* get_output_nr(PyObject* self, void*) {
   });
 }
 
+PyObject* detach_in_place(PyObject* self, PyObject*) {
+  return guarded([&] {
+    autograd::detach_in_place(tensor_of(self));
+    Py_INCREF(self);
+    return self;
+  });
+}
+
 // ---- Views and memory ----
 
 PyObject* get_base(PyObject* self, void*) { return wrap(lamella_tensor_base(tensor_of(self))); }
@@ -192,6 +200,7 @@ PyMethodDef methods[] = {
     {"requires_grad_", fast_keywords(requires_grad_method), METH_FASTCALL | METH_KEYWORDS,
      "Sets requires_grad; returns the tensor."},
     {"retain_grad", retain_grad, METH_NOARGS, "Keeps the gradient of a computed tensor."},
+    {"detach_", detach_in_place, METH_NOARGS, "Makes the tensor a leaf without history."},
     {"register_hook", register_hook, METH_O,
      "Calls hook(grad) when the gradient is known; a tensor that it returns takes its place."},
     {"register_post_accumulate_grad_hook", register_accumulate_hook, METH_O,
