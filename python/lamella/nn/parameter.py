@@ -20,9 +20,8 @@ class Parameter(lamella.Tensor):
     """
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Parameter:
-        data = lamella.empty(0) if data is None else data.detach()
-        parameter: Parameter = _C._as_subclass(data, cls)
-        parameter.requires_grad_(requires_grad)
+        data = lamella.empty(0) if data is None else data
+        parameter: Parameter = _C._make_subclass(cls, data, requires_grad)
         return parameter
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
