@@ -477,10 +477,12 @@ int visit_tensor(lamella_tensor* tensor, visitproc visit, void* arg) {
   for (auto* t = static_cast<TensorImpl*>(tensor); t != nullptr; t = t->base) {
     if (t != tensor && (t->references != 1 || t->python_object != nullptr)) break;
     autograd::AutogradMeta* meta = autograd::meta_of(t);
-    if (meta == nullptr) continue;
-    if (meta->grad_fn && meta->grad_fn->use_count() == 1) {
-      if (int stop = visit_graph(meta->grad_fn.get(), visit, arg); stop != 0) return stop;
+    autograd::Node* made_by = autograd::bare_node(t);
+    if (meta != nullptr) made_by = meta->grad_fn.get();
+    if (made_by != nullptr && made_by->use_count() == 1) {
+      if (int stop = visit_graph(made_by, visit, arg); stop != 0) return stop;
     }
+    if (meta == nullptr) continue;
     if (meta->leaf != nullptr && meta->leaf->use_count() == 1) {
       if (int stop = visit_node(meta->leaf, visit, arg); stop != 0) return stop;
     }
