@@ -7,11 +7,8 @@ using lamella::TensorImpl;
 
 namespace {
 
-LAMELLA_COLD void release_attachments(lamella_tensor* t) {
-  const lamella::TensorHooks& hooks = lamella::tensor_hooks();
-  if (t->autograd != nullptr && hooks.release_autograd != nullptr) hooks.release_autograd(t);
-  if (t->python_object != nullptr && hooks.release_python != nullptr) hooks.release_python(t);
-  t->autograd = nullptr;
+LAMELLA_COLD void release_python(lamella_tensor* t) {
+  if (auto* release = lamella::tensor_hooks().release_python) release(t);
   t->python_object = nullptr;
 }
 
@@ -63,9 +60,11 @@ extern "C" {
 
 void lamella_tensor_destroy(lamella_tensor* tensor) noexcept {
   auto* t = static_cast<TensorImpl*>(tensor);
-  if (LAMELLA_UNLIKELY(t->python_object != nullptr || t->autograd != nullptr)) {
-    release_attachments(t);
+  if (t->autograd != nullptr) {
+    if (auto* release = lamella::tensor_hooks().release_autograd) release(t);
+    t->autograd = nullptr;
   }
+  if (LAMELLA_UNLIKELY(t->python_object != nullptr)) release_python(t);
   lamella_storage* storage = std::exchange(t->storage, nullptr);
   if (TensorImpl* base = t->base) {  // owns the storage
     t->base = nullptr;

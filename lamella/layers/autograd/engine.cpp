@@ -78,6 +78,7 @@ class Engine {
  public:
   Engine(const BackwardOptions& options) : options_(options) {
     fast_ = !fast_lane_taken.exchange(true, std::memory_order_acquire);
+    if (!fast_) tables_ = std::make_unique<Tables>();
   }
   ~Engine() {
     // After an error, what still waits is dropped.
@@ -91,12 +92,13 @@ class Engine {
   // Held to the paths to these edges.
   void restrict_to(const std::vector<Root>& roots, const std::vector<Edge>& inputs) {
     restricted_ = true;
+    paths_ = std::make_unique<Paths>();
     captures_.resize(inputs.size());
     uint32_t lowest = ~uint32_t{0};
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!inputs[i]) continue;
-      capture_of_[inputs[i].node.get()].push_back({inputs[i].input, i});
-      needed_.emplace(inputs[i].node.get(), true);
+      paths_->capture_of[inputs[i].node.get()].push_back({inputs[i].input, i});
+      paths_->needed.insert(inputs[i].node.get());
       lowest = std::min(lowest, inputs[i].node->rank());
     }
     // A depth-first pass that leaves a node when all that it leads to is known.
@@ -141,7 +143,7 @@ class Engine {
 
   lamella_tensor** waiting(Node* node) {
     uint32_t n = node->output_count_;
-    lamella_tensor*& slot = fast_ ? node->incoming_ : table_[node];
+    lamella_tensor*& slot = fast_ ? node->incoming_ : tables_->waiting[node];
     if (n <= 1) return &slot;
     if (slot == nullptr) {
       auto** block = new lamella_tensor*[n]();
@@ -151,15 +153,15 @@ class Engine {
   }
   bool queued(Node* node) {
     if (fast_) return node->queued_;
-    return queued_.count(node) != 0;
+    return tables_->queued.count(node) != 0;
   }
   void set_queued(Node* node, bool on) {
     if (fast_) {
       node->queued_ = on;
     } else if (on) {
-      queued_.insert(node);
+      tables_->queued.insert(node);
     } else {
-      queued_.erase(node);
+      tables_->queued.erase(node);
     }
   }
   // Moves what waits for a node out.
@@ -171,7 +173,7 @@ class Engine {
       delete[] from;
       if (fast_) node->incoming_ = nullptr;
     }
-    if (!fast_) table_.erase(node);
+    if (!fast_) tables_->waiting.erase(node);
     set_queued(node, false);
   }
   void drop(Node* node) {
@@ -364,8 +366,8 @@ class Engine {
     return LAMELLA_OK;
   }
   bool captured_here(Node* node, uint32_t output) {
-    auto found = capture_of_.find(node);
-    if (found == capture_of_.end()) return false;
+    auto found = paths_->capture_of.find(node);
+    if (found == paths_->capture_of.end()) return false;
     for (const Capture& one : found->second) {
       if (one.output == output) return true;
     }
@@ -374,8 +376,8 @@ class Engine {
 
   // Takes the gradients that were asked for. Returns whether the node has to run as well.
   bool capture(Node* node, lamella_tensor** grads) {
-    auto found = capture_of_.find(node);
-    if (found == capture_of_.end()) return true;
+    auto found = paths_->capture_of.find(node);
+    if (found == paths_->capture_of.end()) return true;
     if (options_.accumulate) {
       if (!node->is_leaf()) return leads_on(node);
       return true;
@@ -428,11 +430,10 @@ class Engine {
   // ---- Paths to inputs ----
 
   bool wanted(Node* node) {
-    auto found = needed_.find(node);
-    return found != needed_.end() && found->second;
+    return paths_->needed.count(node) != 0;
   }
   void visit(Node* root, uint32_t lowest, std::vector<std::pair<Node*, uint32_t>>& stack) {
-    if (!visited_.insert(root).second) return;
+    if (!paths_->visited.insert(root).second) return;
     stack.push_back({root, 0});
     while (!stack.empty()) {
       auto& [node, next] = stack.back();
@@ -440,14 +441,14 @@ class Engine {
         const Edge& edge = node->edges_[next++];
         if (!edge) continue;
         Node* child = edge.node.get();
-        if (child->rank_ >= lowest && visited_.insert(child).second) stack.push_back({child, 0});
+        if (child->rank_ >= lowest && paths_->visited.insert(child).second) stack.push_back({child, 0});
         continue;
       }
       bool leads = wanted(node);
       for (uint32_t i = 0; i < node->edge_count_ && !leads; ++i) {
         leads = node->edges_[i] && wanted(node->edges_[i].node.get());
       }
-      if (leads) needed_[node] = true;
+      if (leads) paths_->needed.insert(node);
       stack.pop_back();
     }
   }
@@ -457,11 +458,19 @@ class Engine {
   bool restricted_ = false;
   bool told_ = false;
   std::vector<Node*> heap_;  // owned references
-  std::unordered_map<Node*, lamella_tensor*> table_;
-  std::unordered_set<Node*> queued_;
-  std::unordered_map<Node*, bool> needed_;
-  std::unordered_set<Node*> visited_;
-  std::unordered_map<Node*, std::vector<Capture>> capture_of_;
+  // Of a run without the fast lane.
+  struct Tables {
+    std::unordered_map<Node*, lamella_tensor*> waiting;
+    std::unordered_set<Node*> queued;
+  };
+  std::unique_ptr<Tables> tables_;
+  // Of a run that is held to the paths to some inputs.
+  struct Paths {
+    std::unordered_set<Node*> needed;
+    std::unordered_set<Node*> visited;
+    std::unordered_map<Node*, std::vector<Capture>> capture_of;
+  };
+  std::unique_ptr<Paths> paths_;
   std::vector<TensorBase> captures_;
 };
 

@@ -95,6 +95,9 @@ std::unique_ptr<Plan> build(const OperatorEntry* op, const FunctionSchema& schem
                                      ? std::string("result")
                                      : "result" + std::to_string(r));
   }
+  for (uint32_t k = 0; d != nullptr && k < d->saved_count; ++k) {
+    (d->saved[k].is_return != 0 ? plan->saves_returns : plan->saves_arguments) = true;
+  }
   plan->plain = !plan->has_list_slot && plan->written.empty() && plan->returns.size() == 1 &&
                 plan->returns[0].is_tensor && !plan->returns[0].is_list;
   return plan;

@@ -15,16 +15,6 @@
 namespace lamella::autograd {
 namespace {
 
-struct Identity {
-  uint32_t values[65];
-};
-constexpr Identity make_identity() {
-  Identity table{};
-  for (uint32_t i = 0; i < 65; ++i) table.values[i] = i;
-  return table;
-}
-constexpr Identity kIdentity = make_identity();
-
 // Functionalities below autograd.
 constexpr uint64_t kBelow = DispatchKeySet(DispatchKeySet::FULL_AFTER, DispatchKey::AutogradOther).raw_repr();
 constexpr uint64_t kAutograd = autograd_dispatch_keyset.raw_repr();
@@ -96,6 +86,27 @@ TensorBase copy_of(lamella_tensor* t) {
 
 std::string short_name(const Plan* plan) {
   return plan->op->name_storage.substr(plan->op->name_storage.find("::") + 2);
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void throw_has_history(const Plan* plan) {
+  throw Error(str(plan->op->full_name(),
+                  ": its kernel returned a tensor that has a history already, such as an argument; "
+                  "expected its schema to say so, or a new tensor"));
+}
+
+// Step 4 of a plain call whose result has metadata already: a view, or an argument by mistake.
+[[gnu::noinline]] lamella_status finish_plain(const Plan* plan, const lamella_operator* op,
+                                              const NodePtr& owned, lamella_value* returns) {
+  try {
+    lamella_tensor* t = returns[0].as.tensor;
+    if ((t->flags & LAMELLA_TENSOR_REQUIRES_GRAD) != 0) throw_has_history(plan);
+    set_history(t, owned);
+    if (plan->saves_returns) static_cast<RecordNode*>(owned.get())->save(returns, true);
+    return LAMELLA_OK;
+  } catch (...) {
+    drop_returns(op, returns);
+    return detail::status_of_current_exception();
+  }
 }
 
 // The recorded call itself, once it is known that some argument needs gradients.
@@ -191,8 +202,7 @@ lamella_status record_call(const Plan* plan, const lamella_operator* op, uint64_
           node->add_output(nullptr);
           return;
         }
-        LAMELLA_CHECK((t->flags & LAMELLA_TENSOR_REQUIRES_GRAD) == 0, plan->op->full_name(), ": its kernel returned a tensor that has a history "
-                      "already, such as an argument; expected its schema to say so, or a new tensor");
+        if ((t->flags & LAMELLA_TENSOR_REQUIRES_GRAD) != 0) throw_has_history(plan);
         set_history(t, owned);
       });
     }
@@ -208,6 +218,41 @@ lamella_status record_call(const Plan* plan, const lamella_operator* op, uint64_
     drop_returns(op, returns);
     return detail::status_of_current_exception();
   }
+  return LAMELLA_OK;
+}
+
+// The usual case: one fresh tensor from single tensors. The same steps, without the questions.
+LAMELLA_ALWAYS_INLINE lamella_status record_plain(const Plan* plan, const lamella_operator* op,
+                                                  uint64_t keys, const lamella_value* arguments,
+                                                  lamella_value* returns, uint64_t needs) {
+  const lamella_derivative* d = plan->derivative.load(std::memory_order_acquire);
+  auto slots = static_cast<uint32_t>(plan->slots.size());
+  RecordNode* node = RecordNode::make(plan, d, slots);
+  NodePtr owned = NodePtr::adopt(node);
+  for (uint32_t s = 0; s < slots; ++s) {
+    if (((needs >> s) & 1) != 0) {
+      node->set_edge(s, gradient_edge(arguments[plan->slots[s].argument].as.tensor));
+    }
+  }
+  node->set_needs(needs);
+  if (plan->saves_arguments) node->save(arguments, false);
+  uint64_t excluded = lamella_thread.excluded;
+  lamella_thread.excluded = excluded | kAutograd;
+  lamella_status status = go_below(op, keys, arguments, returns);
+  lamella_thread.excluded = excluded;
+  if (LAMELLA_UNLIKELY(status != LAMELLA_OK)) return status;
+  lamella_tensor* t = returns[0].as.tensor;
+  if (LAMELLA_UNLIKELY(t == nullptr || !plan->returns[0].differentiable ||
+                       !is_differentiable_dtype(t))) {
+    return LAMELLA_OK;
+  }
+  if (LAMELLA_UNLIKELY(t->autograd != nullptr || static_cast<TensorImpl*>(t)->base != nullptr ||
+                       (t->flags & LAMELLA_TENSOR_REQUIRES_GRAD) != 0)) {
+    return finish_plain(plan, op, owned, returns);
+  }
+  node->add_output(t);
+  if (plan->saves_returns) node->save(returns, true);
+  attach_bare(t, owned.unsafe_release());
   return LAMELLA_OK;
 }
 
@@ -240,6 +285,9 @@ lamella_status record(const lamella_kernel*, const lamella_operator* op, uint64_
     }
     bool forward = LAMELLA_UNLIKELY((keys & kTangentBits) != 0) && has_tangent(plan, arguments);
     if (needs == 0 && !forward) return go_below(op, keys, arguments, returns);
+    if (LAMELLA_LIKELY(!forward && plan->plain && lamella_thread.modes == 0)) {
+      return record_plain(plan, op, keys, arguments, returns, needs);
+    }
     if (LAMELLA_LIKELY(!forward)) return record_call(plan, op, keys, arguments, returns, needs, edges);
 
     // Tangents need the arguments as they were.
@@ -273,297 +321,7 @@ lamella_status record(const lamella_kernel*, const lamella_operator* op, uint64_
 
 const lamella_kernel kRecord = {nullptr, &record, nullptr};
 
-// detach_ and requires_grad_ change what autograd knows of a tensor, and nothing else.
 }  // namespace
-
-// ---- Nodes ----
-
-RecordNode* RecordNode::make(const Plan* plan, const lamella_derivative* derivative, uint32_t edges) {
-  uint32_t saved = derivative != nullptr ? derivative->saved_count : 0;
-  size_t slots = plan->has_list_slot ? plan->slots.size() + 1 : 0;
-  size_t bytes = sizeof(RecordNode) + edges * sizeof(Edge) + saved * sizeof(Saved) +
-                 slots * sizeof(uint32_t);
-  void* block = bytes <= detail::kPoolSmall ? detail::pool_allocate(detail::pool_class(bytes))
-                                            : ::operator new(bytes);
-  auto* edge_list = reinterpret_cast<Edge*>(static_cast<char*>(block) + sizeof(RecordNode));
-  for (uint32_t i = 0; i < edges; ++i) new (edge_list + i) Edge;
-  auto* saved_list = reinterpret_cast<Saved*>(edge_list + edges);
-  for (uint32_t i = 0; i < saved; ++i) new (saved_list + i) Saved;
-  auto* node = new (block) RecordNode(plan, derivative, edge_list, edges);
-  node->saved_ = saved_list;
-  node->saved_count_ = saved;
-  node->bytes_ = static_cast<uint32_t>(bytes);
-  if (slots != 0) node->first_ = reinterpret_cast<uint32_t*>(saved_list + saved);
-  return node;
-}
-
-RecordNode::~RecordNode() {
-  for (uint32_t i = 0; i < saved_count_; ++i) saved_[i].~Saved();
-  for (uint32_t i = 0; i < edge_count(); ++i) edge(i).~Edge();
-}
-
-void RecordNode::deallocate() noexcept {
-  size_t bytes = bytes_;
-  this->~RecordNode();
-  if (bytes <= detail::kPoolSmall) {
-    detail::pool_free(this, detail::pool_class(bytes));
-  } else {
-    ::operator delete(this);
-  }
-}
-
-void RecordNode::save(const lamella_value* values, bool returns) {
-  for (uint32_t k = 0; k < saved_count_; ++k) {
-    const lamella_saved& one = derivative_->saved[k];
-    if ((one.is_return != 0) != returns || (one.used_by & needs_) == 0) continue;
-    int output = -1;
-    if (returns) {
-      output = 0;
-      for (uint16_t r = 0; r < one.index; ++r) {
-        output += plan_->returns[r].is_list ? static_cast<int>(values[r].size) : 1;
-      }
-    }
-    keep(values[one.index], one.what, output, &saved_[k]);
-  }
-}
-
-void RecordNode::release_saved() noexcept {
-  for (uint32_t i = 0; i < saved_count_; ++i) {
-    saved_[i].tensor.reset();
-    if (LAMELLA_UNLIKELY(saved_[i].list != nullptr)) saved_[i].list.reset();
-    if (saved_[i].value.tag != LAMELLA_NONE) lamella_value_release(&saved_[i].value);
-  }
-  released_ = saved_count_ != 0;
-}
-
-lamella_status RecordNode::apply(lamella_tensor* const* grads, lamella_tensor** results) {
-  const lamella_derivative* d = derivative_;
-  try {
-    if (LAMELLA_UNLIKELY(d != plan_->derivative.load(std::memory_order_acquire))) {
-      LAMELLA_CHECK(plan_->derivative.load() != nullptr || d == nullptr, plan_->op->full_name(),
-                    ": its derivative was registered by a library that is not loaded any more");
-    }
-    if (LAMELLA_UNLIKELY(d == nullptr || d->backward == nullptr)) {
-      throw NotImplementedError(
-          str(plan_->op->full_name(), ": has no derivative (the operator was registered at ",
-              plan_->where, "); register one, or call it under no_grad()"));
-    }
-    LAMELLA_CHECK(!released_, name(),
-                  ": what it saved was given up by an earlier backward; pass retain_graph=True to "
-                  "it to go through the graph again");
-    constexpr uint32_t kMost = 8;
-    lamella_value inline_values[kMost];
-    std::vector<lamella_value> many;
-    lamella_value* values = inline_values;
-    if (saved_count_ > kMost) {
-      many.resize(saved_count_);
-      values = many.data();
-    }
-    // Keep what is handed out alive; on the heap only where there are many.
-    TensorBase inline_holder[kMost];
-    uint32_t held = 0;
-    std::vector<TensorBase> more;
-    std::vector<std::unique_ptr<lamella_tensor*[]>> lists;
-    for (uint32_t k = 0; k < saved_count_; ++k) {
-      const Saved& saved = saved_[k];
-      const lamella_saved& one = d->saved[k];
-      if (one.what != LAMELLA_SAVE_VALUE || (saved.value.tag != LAMELLA_NONE)) {
-        values[k] = saved.value;
-        continue;
-      }
-      const std::string& what = one.is_return ? plan_->return_names[one.index]
-                                              : plan_->argument_names[one.index];
-      if (saved.list != nullptr) {
-        auto& list = lists.emplace_back(new lamella_tensor*[saved.list->size()]);
-        for (size_t i = 0; i < saved.list->size(); ++i) {
-          more.push_back((*saved.list)[i].unpack(this, what.c_str()));
-          list[i] = more.back().impl();
-        }
-        values[k] = lamella_value{};
-        values[k].tag = LAMELLA_TENSOR_LIST;
-        values[k].as.pointer = list.get();
-        values[k].size = static_cast<uint32_t>(saved.list->size());
-        continue;
-      }
-      values[k] = lamella_value{};
-      TensorBase tensor = saved.tensor.unpack(this, what.c_str());
-      if (!tensor.defined()) continue;
-      values[k].tag = LAMELLA_TENSOR;
-      values[k].as.tensor = tensor.impl();
-      if (LAMELLA_LIKELY(held < kMost)) {
-        inline_holder[held++] = std::move(tensor);
-      } else {
-        more.push_back(std::move(tensor));
-      }
-    }
-    uint64_t needs = 0;
-    const uint32_t* first = first_ != nullptr ? first_ : kIdentity.values;
-    for (uint32_t s = 0; s < d->slot_count; ++s) {
-      for (uint32_t i = first[s]; i < first[s + 1]; ++i) {
-        if (this->needs(i)) needs |= uint64_t{1} << s;
-      }
-    }
-    lamella_backward call{};
-    call.saved = values;
-    call.grads = grads;
-    call.grad_count = output_count();
-    call.slot_count = d->slot_count;
-    call.needs = needs;
-    call.first = first;
-    call.results = results;
-    return d->backward(&call);
-  } catch (...) {
-    return detail::status_of_current_exception();
-  }
-}
-
-std::vector<std::string> RecordNode::saved_names() const {
-  std::vector<std::string> names;
-  for (uint32_t k = 0; k < saved_count_; ++k) {
-    const lamella_saved& one = derivative_->saved[k];
-    static constexpr const char* kSuffix[] = {"",       "_sizes", "_strides",        "_dtype",
-                                              "_device", "_dim",   "_numel",          "_storage_offset",
-                                              "_defined", "_count", "_meta"};
-    const std::string& of = one.is_return ? plan_->return_names[one.index] : plan_->argument_names[one.index];
-    names.push_back(of + kSuffix[one.what]);
-  }
-  return names;
-}
-
-lamella_status RecordNode::saved_value(const char* name, lamella_value* value, bool* found) {
-  *found = false;
-  std::vector<std::string> names = saved_names();
-  try {
-    for (uint32_t k = 0; k < saved_count_; ++k) {
-      if (names[k] != name) continue;
-      *found = true;
-      *value = lamella_value{};
-      LAMELLA_CHECK(!released_, this->name(),
-                    ": what it saved was given up by an earlier backward; pass retain_graph=True to "
-                    "it to go through the graph again");
-      if (saved_[k].list != nullptr) {
-        std::vector<TensorBase> tensors;
-        for (const SavedTensor& one : *saved_[k].list) tensors.push_back(one.unpack(this, name));
-        lamella_value list{};
-        detail::check(lamella_value_allocate(LAMELLA_TENSOR_LIST, tensors.size(), &list));
-        auto* to = static_cast<lamella_tensor**>(list.as.pointer);
-        for (size_t i = 0; i < tensors.size(); ++i) to[i] = tensors[i].unsafe_release();
-        *value = list;
-        return LAMELLA_OK;
-      }
-      TensorBase tensor = saved_[k].tensor.unpack(this, name);
-      if (tensor.defined()) {
-        value->tag = LAMELLA_TENSOR;
-        value->as.tensor = tensor.unsafe_release();
-        return LAMELLA_OK;
-      }
-      return lamella_value_copy(&saved_[k].value, value);
-    }
-    return LAMELLA_OK;
-  } catch (...) {
-    return detail::status_of_current_exception();
-  }
-}
-
-// ---- What is kept ----
-
-namespace {
-lamella_value int_list(const int64_t* values, size_t n) {
-  lamella_value list{};
-  detail::check(lamella_value_allocate(LAMELLA_INT_LIST, n, &list));
-  std::copy(values, values + n, static_cast<int64_t*>(list.as.pointer));
-  return list;
-}
-lamella_value integer(int64_t i) {
-  lamella_value value{};
-  value.tag = LAMELLA_INT;
-  value.as.i = i;
-  return value;
-}
-lamella_value of_tensor(const lamella_tensor* t, uint8_t what) {
-  switch (what) {
-    case LAMELLA_SAVE_SIZES:
-      return int_list(t->sizes, static_cast<size_t>(t->ndim));
-    case LAMELLA_SAVE_STRIDES:
-      return int_list(t->strides, static_cast<size_t>(t->ndim));
-    case LAMELLA_SAVE_DTYPE:
-      return integer(t->scalar_type);
-    case LAMELLA_SAVE_DEVICE: {
-      lamella_value value{};
-      value.tag = LAMELLA_DEVICE;
-      value.as.i = static_cast<uint8_t>(t->device_type) |
-                   static_cast<int64_t>(static_cast<uint8_t>(t->device_index)) << 8;
-      return value;
-    }
-    case LAMELLA_SAVE_DIM:
-      return integer(t->ndim);
-    case LAMELLA_SAVE_NUMEL:
-      return integer(t->numel);
-    case LAMELLA_SAVE_STORAGE_OFFSET:
-      return integer(t->storage_offset);
-    default:
-      LAMELLA_INTERNAL_ASSERT(false, "nothing of a tensor is saved as ", static_cast<int>(what));
-  }
-  return {};
-}
-}  // namespace
-
-void keep(const lamella_value& value, uint8_t what, int output, Saved* saved) {
-  if (LAMELLA_LIKELY(what == LAMELLA_SAVE_VALUE)) {
-    if (LAMELLA_LIKELY(value.tag == LAMELLA_TENSOR)) {
-      const auto& tensor = reinterpret_cast<const TensorBase&>(value.as.tensor);
-      saved->tensor.save(tensor, output);
-    } else if (value.tag == LAMELLA_TENSOR_LIST) {
-      saved->list = std::make_unique<std::vector<SavedTensor>>();
-      each_tensor(value, [&](lamella_tensor* t) {
-        saved->list->emplace_back(TensorBase::borrow(t), output < 0 ? -1 : output++);
-      });
-    } else {
-      detail::check(lamella_value_copy(&value, &saved->value));
-    }
-    return;
-  }
-  if (what == LAMELLA_SAVE_DEFINED) {
-    saved->value.tag = LAMELLA_BOOL;
-    saved->value.as.i = value.tag == LAMELLA_TENSOR && value.as.tensor != nullptr;
-    return;
-  }
-  if (what == LAMELLA_SAVE_COUNT) {
-    saved->value = integer(value.tag == LAMELLA_NONE ? 0 : value.size);
-    return;
-  }
-  if (what == LAMELLA_SAVE_META) {
-    if (value.tag != LAMELLA_TENSOR || value.as.tensor == nullptr) return;
-    const lamella_tensor* t = value.as.tensor;
-    auto n = static_cast<size_t>(t->ndim);
-    saved->tensor.save(make_empty_strided({t->sizes, n}, {t->strides, n},
-                                          static_cast<ScalarType>(t->scalar_type),
-                                          Device(DeviceType::Meta)),
-                       -1);
-    return;
-  }
-  if (value.tag == LAMELLA_TENSOR_LIST) {
-    auto* list = static_cast<lamella_tensor* const*>(value.as.pointer);
-    if (what == LAMELLA_SAVE_DTYPE) {
-      std::vector<int64_t> dtypes;
-      for (uint32_t i = 0; i < value.size; ++i) {
-        dtypes.push_back(list[i] != nullptr ? list[i]->scalar_type : 0);
-      }
-      saved->value = int_list(dtypes.data(), dtypes.size());
-      return;
-    }
-    lamella_value all{};
-    detail::check(lamella_value_allocate(LAMELLA_LIST, value.size, &all));
-    saved->value = all;
-    auto* items = static_cast<lamella_value*>(all.as.pointer);
-    for (uint32_t i = 0; i < value.size; ++i) {
-      if (list[i] != nullptr) items[i] = of_tensor(list[i], what);
-    }
-    return;
-  }
-  if (value.tag != LAMELLA_TENSOR || value.as.tensor == nullptr) return;
-  saved->value = of_tensor(value.as.tensor, what);
-}
 
 void register_layer() {
   record_kernel = &kRecord;

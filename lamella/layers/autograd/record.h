@@ -42,6 +42,8 @@ struct Plan : RecordPlan {
   bool has_list_slot = false;
   bool has_out = false;        // writes out arguments
   bool not_differentiable = false;
+  bool saves_arguments = false;
+  bool saves_returns = false;
   bool plain = false;          // one fresh tensor returned, nothing written, no lists
 };
 

@@ -74,7 +74,7 @@ void SavedTensor::release_packed() noexcept { delete std::exchange(packed_, null
 
 void SavedTensor::save_slowly(const TensorBase& tensor, int output) {
   reset();
-  output_ = output;
+  output_ = static_cast<uint32_t>(output + 1);
   if (!tensor.defined()) return;
   version_ = tensor._version();
   tensor_ = output >= 0 ? make_detached(tensor) : tensor;
@@ -98,7 +98,7 @@ void SavedTensor::set_hooks(std::shared_ptr<SavedHooks> hooks) {
     ModeGuard no_hooks(LAMELLA_MODE_SAVED_HOOKS, 0);
     detail::check(packed->hooks->pack(tensor_.impl(), &packed->object));
   }
-  if (output_ < 0) packed->edge = gradient_edge(tensor_.impl());
+  if (output_ == 0) packed->edge = gradient_edge(tensor_.impl());
   tensor_.reset();
   packed_ = packed.release();
   state_ = kPacked;
@@ -119,7 +119,7 @@ TensorBase SavedTensor::unpack_slowly(Node* node, const char* what) const {
       detail::check(packed_->hooks->unpack(packed_->object, &raw));
     }
     tensor = TensorBase::adopt(raw);
-    if (output_ < 0 && packed_->edge && grad_enabled()) {
+    if (output_ == 0 && packed_->edge && grad_enabled()) {
       TensorBase alias = make_detached(tensor);
       attach(alias.impl(), packed_->edge);
       return alias;
@@ -131,9 +131,9 @@ TensorBase SavedTensor::unpack_slowly(Node* node, const char* what) const {
                   ": it was written in place since; write a copy instead, or enable anomaly "
                   "detection to see where it was used");
   }
-  if (output_ >= 0 && node != nullptr && grad_enabled()) {
+  if (output_ != 0 && node != nullptr && grad_enabled()) {
     TensorBase alias = make_detached(tensor);
-    attach(alias.impl(), Edge{NodePtr::borrow(node), static_cast<uint32_t>(output_)});
+    attach(alias.impl(), Edge{NodePtr::borrow(node), output_ - 1});
     return alias;
   }
   return tensor;

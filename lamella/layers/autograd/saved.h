@@ -48,7 +48,7 @@ class LAMELLA_PRIVATE_API SavedTensor {
   // Undefined where an undefined tensor was saved. Throws if the tensor was written meanwhile, or
   // was given up. `node`: whose it is; may be null.
   LAMELLA_ALWAYS_INLINE TensorBase unpack(Node* node, const char* what) const {
-    if (LAMELLA_LIKELY(state_ == kTensor && output_ < 0)) {
+    if (LAMELLA_LIKELY(state_ == kTensor && output_ == 0)) {
       const lamella_storage* storage = tensor_.impl()->storage;
       uint32_t version =
           storage != nullptr ? __atomic_load_n(&storage->version, __ATOMIC_RELAXED) : 0;
@@ -77,7 +77,7 @@ class LAMELLA_PRIVATE_API SavedTensor {
   enum State : uint8_t { kEmpty, kTensor, kPacked, kReleased };
   TensorBase tensor_;
   uint32_t version_ = 0;
-  int32_t output_ = -1;
+  uint32_t output_ = 0;  // the node's output that it is, counted from 1; 0: an input
   State state_ = kEmpty;
   struct Packed;
   Packed* packed_ = nullptr;

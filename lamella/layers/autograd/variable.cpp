@@ -103,10 +103,7 @@ NodePtr leaf_node(lamella_tensor* t) {
 void attach(lamella_tensor* t, Edge edge) {
   auto* impl = static_cast<TensorImpl*>(t);
   if (LAMELLA_LIKELY(t->autograd == nullptr && impl->base == nullptr && edge.input == 0)) {
-    t->autograd = reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(edge.node.unsafe_release()) | 1);
-    impl->flags |= LAMELLA_TENSOR_REQUIRES_GRAD;
-    impl->key_set |= kRequiresGradBits;
-    return;
+    return attach_bare(t, edge.node.unsafe_release());
   }
   AutogradMeta* meta = ensure_meta(t);
   meta->grad_fn = std::move(edge.node);

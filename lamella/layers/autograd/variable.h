@@ -90,6 +90,12 @@ LAMELLA_PRIVATE_API NodePtr leaf_node(lamella_tensor* t);
 
 // Makes the tensor an output of a node that has that output already.
 void attach(lamella_tensor* t, Edge edge);
+// Takes the node, whose output 0 the fresh tensor is, over: Note [A node in the place of metadata].
+inline void attach_bare(lamella_tensor* t, Node* node) {
+  t->autograd = reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(node) | 1);
+  t->flags |= LAMELLA_TENSOR_REQUIRES_GRAD;
+  t->key_set |= kRequiresGradBits;
+}
 // Makes a fresh tensor output of the node (as its next output).
 LAMELLA_PRIVATE_API void set_history(lamella_tensor* t, const NodePtr& node);
 // The same for a tensor that was written in place: the base of a view gets a CopySlices node.
