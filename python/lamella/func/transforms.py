@@ -120,7 +120,7 @@ def _gradients(
     """v^T J for each input, with a graph; zeros where outputs do not depend on it."""
     pairs = [(y, v) for y, v in zip(outputs, cotangents) if y.requires_grad]
     if not pairs:
-        return [lamella.zeros_like(x) for x in inputs]
+        return [lamella.zeros_like(x.detach()) for x in inputs]
     found = lamella.autograd.grad(
         [y for y, _ in pairs],
         inputs,
@@ -129,7 +129,7 @@ def _gradients(
         create_graph=lamella.is_grad_enabled(),
         allow_unused=True,
     )
-    return [lamella.zeros_like(x) if g is None else g for x, g in zip(inputs, found)]
+    return [lamella.zeros_like(x.detach()) if g is None else g for x, g in zip(inputs, found)]
 
 
 def _split_aux(name: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
@@ -202,7 +202,7 @@ def _grad_value_aux(
             raise RuntimeError(
                 f"{name}: expected the function to return a real tensor, got {output.dtype}"
             )
-        found = iter(_gradients([output], inputs, [lamella.ones_like(output)]))
+        found = iter(_gradients([output], inputs, [lamella.ones_like(output.detach())]))
         grads = tuple(tree_map(lambda _: next(found), args[i]) for i in chosen)
         results = scope.results((grads if isinstance(argnums, tuple) else grads[0], output, aux))
     return results
@@ -380,7 +380,7 @@ def _transposed(
     scope: _Scope, outputs: list[Tensor], inputs: list[Tensor]
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Cotangents that require gradients, and v^T J of them, linear in them."""
-    cotangents = [lamella.zeros_like(y).requires_grad_() for y in outputs]
+    cotangents = [lamella.zeros_like(y.detach()).requires_grad_() for y in outputs]
     scope.own += cotangents
     return cotangents, _gradients(outputs, inputs, cotangents)
 

@@ -227,7 +227,8 @@ class _Frame:
                 raise _Done
             return tensor
 
-        args, kwargs = self.arguments()
+        with lamella.enable_grad():
+            args, kwargs = self.arguments()
         graph = lamella.autograd.graph
         try:
             hooks = graph.saved_tensors_hooks(pack, lambda tensor: tensor)
