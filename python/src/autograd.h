@@ -29,20 +29,6 @@ inline PyCFunction with_keywords(PyCFunctionWithKeywords function) {
 bool read_arguments(const char* what, const char* const* names, int count, int required,
                     PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, PyObject** values);
 
-// Lets other Python threads run for as long as it lives. While there is one, the collector does not
-// look into tensors: Note [What the collector sees].
-bool others_may_run();  // whether there is one
-class WithoutGil {
- public:
-  WithoutGil();
-  ~WithoutGil();
-  WithoutGil(const WithoutGil&) = delete;
-  WithoutGil& operator=(const WithoutGil&) = delete;
-
- private:
-  PyThreadState* state_;
-};
-
 // ---- Nodes (autograd_node.cpp) ----
 
 // A node of the backward graph. Of a built-in operator `node` is owned; of a Python function it is

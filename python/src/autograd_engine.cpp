@@ -7,23 +7,6 @@
 #include "python/src/errors.h"
 
 namespace lamella::python {
-namespace {
-
-std::atomic<int> without_gil_count{0};
-
-}  // namespace
-
-WithoutGil::WithoutGil() {
-  without_gil_count.fetch_add(1, std::memory_order_relaxed);
-  state_ = PyEval_SaveThread();
-}
-WithoutGil::~WithoutGil() {
-  PyEval_RestoreThread(state_);
-  without_gil_count.fetch_sub(1, std::memory_order_relaxed);
-  end_waiting();
-}
-bool others_may_run() { return without_gil_count.load(std::memory_order_relaxed) != 0; }
-
 bool read_arguments(const char* what, const char* const* names, int count, int required,
                     PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
                     PyObject** values) {

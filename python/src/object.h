@@ -77,17 +77,33 @@ class Ref {
   PyObject* object_ = nullptr;
 };
 
+// ---- The GIL (gil.cpp) ----
+
+// Lets other Python threads run for as long as it lives.
+class WithoutGil {
+ public:
+  WithoutGil();
+  ~WithoutGil();
+  WithoutGil(const WithoutGil&) = delete;
+  WithoutGil& operator=(const WithoutGil&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
 // Holds the GIL for a thread that may not have it.
 class GilScope {
  public:
-  GilScope() : state_(PyGILState_Ensure()) {}
-  ~GilScope() { PyGILState_Release(state_); }
+  GilScope();
+  ~GilScope();
   GilScope(const GilScope&) = delete;
   GilScope& operator=(const GilScope&) = delete;
 
  private:
+  bool inside_;  // of a WithoutGil of this thread
   PyGILState_STATE state_;
 };
+// Whether some thread works without the GIL now: it may change who holds which tensor.
+bool others_may_run();
 
 inline bool is_exact_tensor(PyObject* object) { return Py_TYPE(object) == &TensorType; }
 inline bool is_tensor(PyObject* object) {
