@@ -19,7 +19,7 @@ def check_mask(name, args, mask):
 @pytest.mark.parametrize("dtype", REAL, ids=str)
 def test_layer_norm_backward(dtype):
     tolerance = SMALL.get(dtype, LOOSE)
-    for shape, normalized in (((4, 10), [10]), ((70, 33), [33]), ((2, 3, 4), [3, 4])):
+    for shape, normalized in (((4, 10), [10]), ((6, 33), [33]), ((2, 3, 4), [3, 4])):
         x, weight = make(*shape, dtype=dtype), make(*normalized, dtype=dtype)
         _, mean, rstd = torch.native_layer_norm(x, normalized, weight, weight, 1e-5)
         grad = make(*shape, dtype=dtype, seed=1)

@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "lamella/core/scalar_type.h"
+#include "lamella/kernels/blas/convolution.h"
 #include "lamella/kernels/blas/lapack.h"
 
 namespace {
@@ -204,7 +205,8 @@ int32_t gemm(const lamella_gemm* problem, char* message, uint64_t size) {
   }
 }
 
-const lamella_blas table = {LAMELLA_BLAS_VERSION, 0, &gemm, &lamella_lapack_table};
+const lamella_blas table = {LAMELLA_BLAS_VERSION, 0, &gemm, &lamella_lapack_table,
+                            &lamella::blas::convolution};
 
 }  // namespace
 

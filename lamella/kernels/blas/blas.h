@@ -1,5 +1,6 @@
-/* The interface of liblamella_blas.so: matrix products and decompositions, in a library of their own
- * that is loaded when the first product of some size, or decomposition, comes along. Pure C; the table's fields are never moved. */
+/* The interface of liblamella_blas.so: matrix products, convolutions and decompositions, in a library
+ * of their own that is loaded when the first one comes along (of products, the first of some size).
+ * Pure C; the table's fields are never moved. */
 #ifndef LAMELLA_KERNELS_BLAS_BLAS_H_
 #define LAMELLA_KERNELS_BLAS_BLAS_H_
 
@@ -9,7 +10,7 @@
 extern "C" {
 #endif
 
-#define LAMELLA_BLAS_VERSION 2
+#define LAMELLA_BLAS_VERSION 3
 enum { LAMELLA_BLAS_OK = 0, LAMELLA_BLAS_FAILED = 1, LAMELLA_BLAS_UNSUPPORTED = 2 };
 
 /* C = alpha * op(A) * op(B) + beta * C for `batch` triples of row-major matrices; op(A) is m x k,
@@ -59,6 +60,32 @@ typedef struct lamella_lapack {
                   int64_t n, const void* a, int64_t lda, void* b, int64_t ldb);
 } lamella_lapack;
 
+enum {
+  LAMELLA_CONVOLUTION_FORWARD = 0,         /* dst from src, weights and, if not NULL, bias */
+  LAMELLA_CONVOLUTION_BACKWARD_DATA = 1,   /* src from dst and weights */
+  LAMELLA_CONVOLUTION_BACKWARD_WEIGHTS = 2 /* weights from src and dst */
+};
+/* A convolution of float32 over 1 to 3 spatial dimensions; entries of the arrays beyond `ndim` are
+ * not read. src is [batch][in_channels][in...], weights [out_channels][in_channels / groups]
+ * [kernel...], dst [batch][out_channels][out...], row-major; with channels_last the channels of src
+ * and dst stand innermost. Dilation 1 is a dense kernel. */
+typedef struct lamella_convolution {
+  uint8_t kind; /* LAMELLA_CONVOLUTION_* */
+  uint8_t ndim;
+  uint8_t channels_last;
+  uint8_t reserved;
+  int32_t threads; /* at most */
+  int64_t batch, groups, in_channels, out_channels;
+  int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
+  void* src;
+  void* weights;
+  const void* bias;
+  void* dst;
+  /* Memory of at least `bytes` bytes, aligned to 64, that lives until the call returns. */
+  void* (*scratch)(void* context, uint64_t bytes);
+  void* context;
+} lamella_convolution;
+
 typedef struct lamella_blas {
   uint32_t version;
   uint32_t reserved;
@@ -66,6 +93,7 @@ typedef struct lamella_blas {
    * failed is in `message` (at most `size` bytes, with the terminating zero). */
   int32_t (*gemm)(const lamella_gemm* problem, char* message, uint64_t size);
   const lamella_lapack* lapack;
+  int32_t (*convolution)(const lamella_convolution* problem, char* message, uint64_t size);
 } lamella_blas;
 
 /* The one symbol that is looked up. */

@@ -1,4 +1,4 @@
-// Products of tensors of any rank, made of mm, bmm, mv and dot: matmul, linear, outer, inner,
+// Products of tensors of any rank, made of mm, bmm, mv and dot: matmul, outer, inner,
 // tensordot, kron.
 #include "lamella/kernels/native.h"
 
@@ -60,30 +60,6 @@ Tensor& matmul_out(const Tensor& self, const Tensor& other, Tensor& out) {
   Tensor result = lamella::matmul(self, other);
   resize_output(out, result.sizes());
   return out.copy_(result);
-}
-
-Tensor linear(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias) {
-  int64_t rank = input.dim();
-  LAMELLA_CHECK(rank > 0, "linear: expected 'input' to have dimensions, got one without");
-  LAMELLA_CHECK(weight.dim() == 2 || weight.dim() == 1,
-                "linear: expected 'weight' to have 1 or 2 dimensions, got ", weight.sizes());
-  int64_t features = weight.sizes()[static_cast<size_t>(weight.dim() - 1)];
-  LAMELLA_CHECK(input.sizes()[static_cast<size_t>(rank - 1)] == features,
-                "linear: expected 'input' to be of shape [..., ", features, "], got ",
-                input.sizes());
-  bool biased = bias.has_value() && bias->defined();
-  if (biased && weight.dim() == 2) {
-    if (rank == 2) return lamella::addmm(*bias, input, weight.t());
-    if (bias->dim() == 1) {
-      Dims shape(input.sizes());
-      shape.pop_back();
-      Tensor tall = input.reshape({product(shape), features});
-      shape.push_back(weight.sizes()[0]);
-      return lamella::_unsafe_view(lamella::addmm(*bias, tall, weight.t()), shape);
-    }
-  }
-  Tensor result = lamella::matmul(input, weight.t());
-  return biased ? result.add(*bias) : result;
 }
 
 namespace {

@@ -1,0 +1,262 @@
+// Convolutions of float32 by oneDNN.
+//
+// Note [Layouts of a convolution]
+//   oneDNN chooses the layouts that its code is fastest with; what is given in another one is
+//   reordered before, and results after. The primitives of the most recent shapes are kept, with
+//   their reorders. Temporary memory is the caller's, so that primitives hold none and may run on
+//   several threads at once.
+#include "lamella/kernels/blas/convolution.h"
+
+#include <omp.h>
+
+#include <cstdio>
+#include <exception>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <unordered_map>
+#include <vector>
+
+namespace lamella::blas {
+
+namespace {
+
+using dnnl::memory;
+
+dnnl::engine& engine() {
+  static dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
+  return cpu;
+}
+
+// An operand as it is given and as the primitive takes it.
+struct Side {
+  memory::desc outside, inside;
+  dnnl::reorder reorder;  // into the primitive's layout, or out of it for the result
+  memory::desc scratchpad;
+  bool same = true;
+};
+
+struct Plan {
+  dnnl::primitive primitive;
+  Side first, second, result;  // the two that are read, the one that is written
+  int first_arg, second_arg, result_arg;
+  memory::desc bias, scratchpad;
+};
+
+struct Key {
+  std::vector<int64_t> words;
+  bool operator==(const Key& other) const { return words == other.words; }
+};
+struct KeyHash {
+  size_t operator()(const Key& key) const {
+    uint64_t h = 1469598103934665603u;
+    for (int64_t w : key.words) h = (h ^ static_cast<uint64_t>(w)) * 1099511628211u;
+    return h;
+  }
+};
+Key key_of(const lamella_convolution& p) {
+  Key key;
+  key.words = {p.kind, p.ndim, p.channels_last, p.bias != nullptr, omp_get_max_threads(),
+               p.batch, p.groups, p.in_channels, p.out_channels};
+  for (int d = 0; d < p.ndim; ++d) {
+    for (const int64_t* list : {p.in, p.out, p.kernel, p.stride, p.padding, p.dilation}) {
+      key.words.push_back(list[d]);
+    }
+  }
+  return key;
+}
+
+Side side(const memory::desc& outside, const memory::desc& inside, bool is_result) {
+  Side s;
+  s.outside = outside;
+  s.inside = inside;
+  s.same = outside == inside;
+  if (!s.same) {
+    dnnl::primitive_attr attributes;
+    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    const memory::desc& from = is_result ? inside : outside;
+    const memory::desc& to = is_result ? outside : inside;
+    dnnl::reorder::primitive_desc desc(engine(), from, engine(), to, attributes);
+    s.scratchpad = desc.scratchpad_desc();
+    s.reorder = dnnl::reorder(desc);
+  }
+  return s;
+}
+
+std::shared_ptr<const Plan> make_plan(const lamella_convolution& p) {
+  constexpr auto f32 = memory::data_type::f32;
+  using tag = memory::format_tag;
+  auto list = [&](const int64_t* values, int64_t less = 0) {
+    memory::dims dims;
+    for (int d = 0; d < p.ndim; ++d) dims.push_back(values[d] - less);
+    return dims;
+  };
+  auto shape = [&](std::initializer_list<int64_t> lead, const int64_t* spatial) {
+    memory::dims dims(lead);
+    for (int d = 0; d < p.ndim; ++d) dims.push_back(spatial[d]);
+    return dims;
+  };
+  memory::dims src = shape({p.batch, p.in_channels}, p.in);
+  memory::dims dst = shape({p.batch, p.out_channels}, p.out);
+  int64_t in_each = p.in_channels / p.groups, out_each = p.out_channels / p.groups;
+  memory::dims weights = p.groups == 1 ? shape({out_each, in_each}, p.kernel)
+                                       : shape({p.groups, out_each, in_each}, p.kernel);
+  static constexpr tag plain[] = {tag::abc, tag::abcd, tag::abcde, tag::abcdef};
+  static constexpr tag last[] = {tag::acb, tag::acdb, tag::acdeb};
+  tag data_tag = p.channels_last ? last[p.ndim - 1] : plain[p.ndim - 1];
+  tag weights_tag = plain[p.ndim - 1 + (p.groups == 1 ? 0 : 1)];
+  auto any = [&](const memory::dims& dims) { return memory::desc(dims, f32, tag::any); };
+  // Channels that stand innermost are taken as they are.
+  auto data_any = [&](const memory::dims& dims) {
+    return memory::desc(dims, f32, p.channels_last ? data_tag : tag::any);
+  };
+
+  auto plan = std::make_shared<Plan>();
+  if (p.bias != nullptr) plan->bias = memory::desc({p.out_channels}, f32, tag::a);
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  constexpr auto algorithm = dnnl::algorithm::convolution_direct;
+  memory::dims stride = list(p.stride), dilation = list(p.dilation, 1), pad = list(p.padding);
+  auto forward_kind = p.kind == LAMELLA_CONVOLUTION_FORWARD ? dnnl::prop_kind::forward_inference
+                                                            : dnnl::prop_kind::forward_training;
+  dnnl::convolution_forward::primitive_desc forward(
+      p.bias != nullptr
+          ? dnnl::convolution_forward::desc(forward_kind, algorithm, data_any(src), any(weights),
+                                            plan->bias, data_any(dst), stride, dilation, pad, pad)
+          : dnnl::convolution_forward::desc(forward_kind, algorithm, data_any(src), any(weights),
+                                            data_any(dst), stride, dilation, pad, pad),
+      attributes, engine());
+  memory::desc src_out(src, f32, data_tag), dst_out(dst, f32, data_tag),
+      weights_out(weights, f32, weights_tag);
+  if (p.kind == LAMELLA_CONVOLUTION_FORWARD) {
+    plan->primitive = dnnl::convolution_forward(forward);
+    plan->first = side(src_out, forward.src_desc(), false);
+    plan->second = side(weights_out, forward.weights_desc(), false);
+    plan->result = side(dst_out, forward.dst_desc(), true);
+    plan->first_arg = DNNL_ARG_SRC;
+    plan->second_arg = DNNL_ARG_WEIGHTS;
+    plan->result_arg = DNNL_ARG_DST;
+    plan->scratchpad = forward.scratchpad_desc();
+  } else if (p.kind == LAMELLA_CONVOLUTION_BACKWARD_DATA) {
+    dnnl::convolution_backward_data::primitive_desc desc(
+        dnnl::convolution_backward_data::desc(algorithm, data_any(src), any(weights), data_any(dst),
+                                              stride, dilation, pad, pad),
+        attributes, engine(), forward);
+    plan->primitive = dnnl::convolution_backward_data(desc);
+    plan->first = side(dst_out, desc.diff_dst_desc(), false);
+    plan->second = side(weights_out, desc.weights_desc(), false);
+    plan->result = side(src_out, desc.diff_src_desc(), true);
+    plan->first_arg = DNNL_ARG_DIFF_DST;
+    plan->second_arg = DNNL_ARG_WEIGHTS;
+    plan->result_arg = DNNL_ARG_DIFF_SRC;
+    plan->scratchpad = desc.scratchpad_desc();
+  } else {
+    dnnl::convolution_backward_weights::primitive_desc desc(
+        dnnl::convolution_backward_weights::desc(algorithm, data_any(src), any(weights),
+                                                 data_any(dst), stride, dilation, pad, pad),
+        attributes, engine(), forward);
+    plan->primitive = dnnl::convolution_backward_weights(desc);
+    plan->first = side(src_out, desc.src_desc(), false);
+    plan->second = side(dst_out, desc.diff_dst_desc(), false);
+    plan->result = side(weights_out, desc.diff_weights_desc(), true);
+    plan->first_arg = DNNL_ARG_SRC;
+    plan->second_arg = DNNL_ARG_DIFF_DST;
+    plan->result_arg = DNNL_ARG_DIFF_WEIGHTS;
+    plan->scratchpad = desc.scratchpad_desc();
+  }
+  return plan;
+}
+
+class PlanCache {
+ public:
+  std::shared_ptr<const Plan> get(const lamella_convolution& p) {
+    Key key = key_of(p);
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      auto found = index_.find(key);
+      if (found != index_.end()) {
+        recent_.splice(recent_.begin(), recent_, found->second);
+        return recent_.front().second;
+      }
+    }
+    std::shared_ptr<const Plan> plan = make_plan(p);
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto found = index_.find(key);
+    if (found != index_.end()) return found->second->second;
+    recent_.emplace_front(key, plan);
+    index_[std::move(key)] = recent_.begin();
+    if (recent_.size() > kCapacity) {
+      index_.erase(recent_.back().first);
+      recent_.pop_back();
+    }
+    return plan;
+  }
+
+ private:
+  static constexpr size_t kCapacity = 512;
+  using Recent = std::list<std::pair<Key, std::shared_ptr<const Plan>>>;
+  std::mutex mutex_;
+  Recent recent_;
+  std::unordered_map<Key, Recent::iterator, KeyHash> index_;
+};
+
+void run(const lamella_convolution& p, const Plan& plan, void* first, void* second, void* result) {
+  thread_local dnnl::stream stream(engine());
+  auto scratch = [&](const memory::desc& desc) {
+    size_t bytes = desc.get_size();
+    return memory(desc, engine(), bytes == 0 ? nullptr : p.scratch(p.context, bytes));
+  };
+  auto reorder = [&](const Side& s, memory from, memory to) {
+    s.reorder.execute(stream, {{DNNL_ARG_FROM, from},
+                               {DNNL_ARG_TO, to},
+                               {DNNL_ARG_SCRATCHPAD, scratch(s.scratchpad)}});
+  };
+  auto brought_in = [&](const Side& s, void* data) {
+    memory given(s.outside, engine(), data);
+    if (s.same) return given;
+    memory taken = scratch(s.inside);
+    reorder(s, given, taken);
+    return taken;
+  };
+  memory written(plan.result.outside, engine(), result);
+  memory made = plan.result.same ? written : scratch(plan.result.inside);
+  std::unordered_map<int, memory> arguments = {
+      {plan.first_arg, brought_in(plan.first, first)},
+      {plan.second_arg, brought_in(plan.second, second)},
+      {plan.result_arg, made},
+      {DNNL_ARG_SCRATCHPAD, scratch(plan.scratchpad)}};
+  if (p.bias != nullptr) {
+    arguments[DNNL_ARG_BIAS] = memory(plan.bias, engine(), const_cast<void*>(p.bias));
+  }
+  plan.primitive.execute(stream, arguments);
+  if (!plan.result.same) reorder(plan.result, made, written);
+  stream.wait();
+}
+
+}  // namespace
+
+int32_t convolution(const lamella_convolution* problem, char* message, uint64_t size) {
+  const lamella_convolution& p = *problem;
+  try {
+    static PlanCache* cache = new PlanCache;  // outlives threads that end after main
+    if (omp_get_max_threads() != p.threads) omp_set_num_threads(p.threads);
+    std::shared_ptr<const Plan> plan = cache->get(p);
+    switch (p.kind) {
+      case LAMELLA_CONVOLUTION_FORWARD:
+        run(p, *plan, p.src, p.weights, p.dst);
+        break;
+      case LAMELLA_CONVOLUTION_BACKWARD_DATA:
+        run(p, *plan, p.dst, p.weights, p.src);
+        break;
+      default:
+        run(p, *plan, p.src, p.dst, p.weights);
+    }
+    return LAMELLA_BLAS_OK;
+  } catch (const std::exception& error) {
+    std::snprintf(message, size, "%s", error.what());
+    return LAMELLA_BLAS_FAILED;
+  }
+}
+
+}  // namespace lamella::blas

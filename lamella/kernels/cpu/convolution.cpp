@@ -1,0 +1,297 @@
+// Convolutions as calls into liblamella_blas.so or as matrix products.
+//
+// Note [Convolutions as matrix products]
+//   The patch that each output position sees becomes a column of a matrix: for one sample and group,
+//   dst = weight * columns, the columns' gradient is weight^T * dst, and the weight's dst *
+//   columns^T. A kernel of one element with stride 1 needs no copy: the source is its own columns.
+#include "lamella/kernels/cpu/convolution.h"
+
+#include <vector>
+
+#include "lamella/kernels/cpu/blas_library.h"
+#include "lamella/kernels/cpu/gemm.h"
+#include "lamella/kernels/parallel.h"
+#include "lamella/kernels/visit_dtype.h"
+
+namespace lamella::native {
+
+bool convolution_by_library(ScalarType dtype) { return dtype == kFloat; }
+
+namespace {
+
+// ---- The library ----
+
+void call_library(const char* op, const Convolution& c, int kind, const Tensor& src,
+                  const Tensor& weight, const Tensor& bias, const Tensor& dst) {
+  lamella_convolution p{};
+  p.kind = static_cast<uint8_t>(kind);
+  p.ndim = static_cast<uint8_t>(c.ndim);
+  p.channels_last = c.channels_last;
+  p.threads = in_parallel_region() ? 1 : get_num_threads();
+  p.batch = c.batch;
+  p.groups = c.groups;
+  p.in_channels = c.in_channels;
+  p.out_channels = c.out_channels;
+  for (int d = 0; d < c.ndim; ++d) {
+    p.in[d] = c.in[d];
+    p.out[d] = c.out[d];
+    p.kernel[d] = c.kernel[d];
+    p.stride[d] = c.stride[d];
+    p.padding[d] = c.padding[d];
+    p.dilation[d] = c.dilation[d];
+  }
+  p.src = src.data_ptr();
+  p.weights = weight.data_ptr();
+  p.bias = bias.defined() ? bias.const_data_ptr() : nullptr;
+  p.dst = dst.data_ptr();
+  std::vector<Tensor> scratch;
+  p.context = &scratch;
+  p.scratch = [](void* context, uint64_t bytes) -> void* {
+    auto* kept = static_cast<std::vector<Tensor>*>(context);
+    kept->push_back(new_tensor({static_cast<int64_t>(bytes)}, kByte, kCPU));
+    return kept->back().data_ptr();
+  };
+  char message[256] = "";
+  int32_t status = blas_library().convolution(&p, message, sizeof(message));
+  LAMELLA_CHECK(status == LAMELLA_BLAS_OK, op, ": the library of convolutions failed: ", message);
+}
+
+// ---- Matrix products ----
+
+// Three spatial dimensions, whatever there are.
+struct Volume {
+  int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
+  int64_t inputs, outputs, taps;  // products of in, out, kernel
+
+  explicit Volume(const Convolution& c) {
+    int lead = 3 - c.ndim;
+    for (int d = 0; d < 3; ++d) {
+      bool given = d >= lead;
+      in[d] = given ? c.in[d - lead] : 1;
+      out[d] = given ? c.out[d - lead] : 1;
+      kernel[d] = given ? c.kernel[d - lead] : 1;
+      stride[d] = given ? c.stride[d - lead] : 1;
+      padding[d] = given ? c.padding[d - lead] : 0;
+      dilation[d] = given ? c.dilation[d - lead] : 1;
+    }
+    inputs = in[0] * in[1] * in[2];
+    outputs = out[0] * out[1] * out[2];
+    taps = kernel[0] * kernel[1] * kernel[2];
+  }
+  bool is_pointwise() const {
+    for (int d = 0; d < 3; ++d) {
+      if (kernel[d] != 1 || stride[d] != 1 || padding[d] != 0) return false;
+    }
+    return true;
+  }
+};
+
+// For row `row` of the columns (channel and tap), f(position in the channel or -1, output) for each
+// output position in order.
+template <class F>
+void walk_row(const Volume& v, int64_t tap, F&& f) {
+  int64_t tw = tap % v.kernel[2], th = tap / v.kernel[2] % v.kernel[1],
+          td = tap / v.kernel[2] / v.kernel[1];
+  int64_t o = 0;
+  for (int64_t z = 0; z < v.out[0]; ++z) {
+    int64_t d = z * v.stride[0] - v.padding[0] + td * v.dilation[0];
+    for (int64_t y = 0; y < v.out[1]; ++y) {
+      int64_t h = y * v.stride[1] - v.padding[1] + th * v.dilation[1];
+      bool inside = d >= 0 && d < v.in[0] && h >= 0 && h < v.in[1];
+      int64_t line = (d * v.in[1] + h) * v.in[2];
+      int64_t w = tw * v.dilation[2] - v.padding[2];
+      for (int64_t x = 0; x < v.out[2]; ++x, ++o, w += v.stride[2]) {
+        f(inside && w >= 0 && w < v.in[2] ? line + w : -1, o);
+      }
+    }
+  }
+}
+
+template <class T>
+void to_columns(const Volume& v, const T* src, T* columns, int64_t channels) {
+  parallel_for(0, channels * v.taps, kGrainSize / (v.outputs + 1) + 1,
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t row = begin; row < end; ++row) {
+                   const T* from = src + row / v.taps * v.inputs;
+                   T* to = columns + row * v.outputs;
+                   walk_row(v, row % v.taps, [&](int64_t at, int64_t o) {
+                     to[o] = at < 0 ? T(0) : from[at];
+                   });
+                 }
+               });
+}
+// Adds the columns up where they came from.
+template <class T>
+void from_columns(const Volume& v, const T* columns, T* src, int64_t channels) {
+  parallel_for(0, channels, kGrainSize / (v.outputs * v.taps + 1) + 1,
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t c = begin; c < end; ++c) {
+                   T* to = src + c * v.inputs;
+                   for (int64_t i = 0; i < v.inputs; ++i) to[i] = T(0);
+                   for (int64_t tap = 0; tap < v.taps; ++tap) {
+                     const T* from = columns + (c * v.taps + tap) * v.outputs;
+                     walk_row(v, tap, [&](int64_t at, int64_t o) {
+                       if (at >= 0) to[at] = to[at] + from[o];
+                     });
+                   }
+                 }
+               });
+}
+
+// What every sample and group needs.
+struct Parts {
+  Volume v;
+  int64_t in_each, out_each, rows;  // channels of a group; rows of the columns
+  bool direct;
+  Tensor columns;
+  size_t bytes;
+
+  Parts(const Convolution& c, bool needs_columns)
+      : v(c),
+        in_each(c.in_channels / c.groups),
+        out_each(c.out_channels / c.groups),
+        rows(in_each * v.taps),
+        direct(v.is_pointwise()),
+        bytes(element_size(c.dtype)) {
+    if (needs_columns && !direct) columns = new_tensor({rows, v.outputs}, c.dtype, kCPU);
+  }
+  // src and dst of group g of sample n, the weights of group g.
+  char* at_src(const Tensor& src, const Convolution& c, int64_t n, int64_t g) const {
+    return offset(src, (n * c.groups + g) * in_each * v.inputs);
+  }
+  char* at_dst(const Tensor& dst, const Convolution& c, int64_t n, int64_t g) const {
+    return offset(dst, (n * c.groups + g) * out_each * v.outputs);
+  }
+  char* at_weight(const Tensor& weight, int64_t g) const {
+    return offset(weight, g * out_each * rows);
+  }
+
+ private:
+  char* offset(const Tensor& t, int64_t elements) const {
+    return static_cast<char*>(t.data_ptr()) + elements * static_cast<int64_t>(bytes);
+  }
+};
+Matrices matrix(const void* data, int64_t columns) { return {data, columns, 1, 0}; }
+
+void plain_forward(const char* op, const Convolution& c, const Tensor& src, const Tensor& weight,
+                   const Tensor& bias, const Tensor& dst) {
+  Parts parts(c, true);
+  if (bias.defined()) {
+    Dims shape(1, 1);
+    shape.push_back(c.out_channels);
+    for (int d = 0; d < c.ndim; ++d) shape.push_back(1);
+    const_cast<Tensor&>(dst).copy_(bias.view(shape));
+  }
+  for (int64_t n = 0; n < c.batch; ++n) {
+    for (int64_t g = 0; g < c.groups; ++g) {
+      void* from = parts.at_src(src, c, n, g);
+      if (!parts.direct) {
+        visit_numbers(c.dtype, op, [&](auto tag) {
+          using T = type_of<decltype(tag)>;
+          to_columns(parts.v, static_cast<const T*>(from),
+                     static_cast<T*>(parts.columns.data_ptr()), parts.in_each);
+        });
+        from = parts.columns.data_ptr();
+      }
+      gemm(op, {c.dtype, 1, parts.out_each, parts.v.outputs, parts.rows,
+                matrix(parts.at_weight(weight, g), parts.rows), matrix(from, parts.v.outputs),
+                matrix(parts.at_dst(dst, c, n, g), parts.v.outputs), 1, bias.defined() ? 1 : 0});
+    }
+  }
+}
+
+void plain_backward_data(const char* op, const Convolution& c, const Tensor& dst,
+                         const Tensor& weight, const Tensor& src) {
+  Parts parts(c, true);
+  for (int64_t n = 0; n < c.batch; ++n) {
+    for (int64_t g = 0; g < c.groups; ++g) {
+      void* to = parts.at_src(src, c, n, g);
+      void* columns = parts.direct ? to : parts.columns.data_ptr();
+      gemm(op, {c.dtype, 1, parts.rows, parts.v.outputs, parts.out_each,
+                matrix(parts.at_weight(weight, g), parts.rows).transposed(),
+                matrix(parts.at_dst(dst, c, n, g), parts.v.outputs),
+                matrix(columns, parts.v.outputs)});
+      if (parts.direct) continue;
+      visit_numbers(c.dtype, op, [&](auto tag) {
+        using T = type_of<decltype(tag)>;
+        from_columns(parts.v, static_cast<const T*>(columns), static_cast<T*>(to), parts.in_each);
+      });
+    }
+  }
+}
+
+void plain_backward_weight(const char* op, const Convolution& c, const Tensor& src,
+                           const Tensor& dst, const Tensor& weight) {
+  Parts parts(c, true);
+  if (c.batch == 0) const_cast<Tensor&>(weight).zero_();
+  for (int64_t n = 0; n < c.batch; ++n) {
+    for (int64_t g = 0; g < c.groups; ++g) {
+      void* from = parts.at_src(src, c, n, g);
+      if (!parts.direct) {
+        visit_numbers(c.dtype, op, [&](auto tag) {
+          using T = type_of<decltype(tag)>;
+          to_columns(parts.v, static_cast<const T*>(from),
+                     static_cast<T*>(parts.columns.data_ptr()), parts.in_each);
+        });
+        from = parts.columns.data_ptr();
+      }
+      gemm(op, {c.dtype, 1, parts.out_each, parts.rows, parts.v.outputs,
+                matrix(parts.at_dst(dst, c, n, g), parts.v.outputs),
+                matrix(from, parts.v.outputs).transposed(),
+                matrix(parts.at_weight(weight, g), parts.rows), 1, n == 0 ? 0 : 1});
+    }
+  }
+}
+
+bool is_small(ScalarType dtype) { return dtype == kHalf || dtype == kBFloat16; }
+Tensor widened(const Tensor& t) { return t.defined() ? t.to(kFloat) : t; }
+void narrow_into(const Tensor& to, const Tensor& from) { const_cast<Tensor&>(to).copy_(from); }
+
+// The three with operands of one type that can be computed in; `f` is called with it.
+Convolution in_float(Convolution c) {
+  c.dtype = kFloat;
+  return c;
+}
+}  // namespace
+
+void convolution_forward(const char* op, const Convolution& c, const Tensor& src,
+                         const Tensor& weight, const Tensor& bias, const Tensor& dst) {
+  if (dst.numel() == 0) return;
+  if (is_small(c.dtype)) {
+    Tensor wide = new_tensor(dst.sizes(), kFloat, kCPU);
+    convolution_forward(op, in_float(c), widened(src), widened(weight), widened(bias), wide);
+    return narrow_into(dst, wide);
+  }
+  if (convolution_by_library(c.dtype) && src.numel() > 0) {
+    return call_library(op, c, LAMELLA_CONVOLUTION_FORWARD, src, weight, bias, dst);
+  }
+  plain_forward(op, c, src, weight, bias, dst);
+}
+void convolution_backward_data(const char* op, const Convolution& c, const Tensor& dst,
+                               const Tensor& weight, const Tensor& src) {
+  if (src.numel() == 0) return;
+  if (is_small(c.dtype)) {
+    Tensor wide = new_tensor(src.sizes(), kFloat, kCPU);
+    convolution_backward_data(op, in_float(c), widened(dst), widened(weight), wide);
+    return narrow_into(src, wide);
+  }
+  if (convolution_by_library(c.dtype) && dst.numel() > 0) {
+    return call_library(op, c, LAMELLA_CONVOLUTION_BACKWARD_DATA, src, weight, Tensor(), dst);
+  }
+  plain_backward_data(op, c, dst, weight, src);
+}
+void convolution_backward_weight(const char* op, const Convolution& c, const Tensor& src,
+                                 const Tensor& dst, const Tensor& weight) {
+  if (weight.numel() == 0) return;
+  if (is_small(c.dtype)) {
+    Tensor wide = new_tensor(weight.sizes(), kFloat, kCPU);
+    convolution_backward_weight(op, in_float(c), widened(src), widened(dst), wide);
+    return narrow_into(weight, wide);
+  }
+  if (convolution_by_library(c.dtype) && src.numel() > 0 && dst.numel() > 0) {
+    return call_library(op, c, LAMELLA_CONVOLUTION_BACKWARD_WEIGHTS, src, weight, Tensor(), dst);
+  }
+  plain_backward_weight(op, c, src, dst, weight);
+}
+
+}  // namespace lamella::native

@@ -1,0 +1,32 @@
+// Convolutions over 1 to 3 spatial dimensions: float32 in liblamella_blas.so, other dtypes as matrix
+// products here.
+#pragma once
+#include "lamella/kernels/native.h"
+
+namespace lamella::native {
+
+// src is [batch][in_channels][in...], weight [out_channels][in_channels / groups][kernel...], dst
+// [batch][out_channels][out...]. All are contiguous; src and dst with the channels innermost if
+// `channels_last`. A transposed convolution is the backward of one, with src and dst exchanged.
+struct Convolution {
+  ScalarType dtype;
+  int ndim;  // spatial
+  bool channels_last = false;
+  int64_t batch, groups, in_channels, out_channels;
+  int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
+};
+
+// dst from the others. bias has one number for each of the out_channels, or is undefined.
+void convolution_forward(const char* op, const Convolution& c, const Tensor& src,
+                         const Tensor& weight, const Tensor& bias, const Tensor& dst);
+// src from the others.
+void convolution_backward_data(const char* op, const Convolution& c, const Tensor& dst,
+                               const Tensor& weight, const Tensor& src);
+// weight from the others.
+void convolution_backward_weight(const char* op, const Convolution& c, const Tensor& src,
+                                 const Tensor& dst, const Tensor& weight);
+
+// Whether liblamella_blas.so does it, and takes channels_last.
+bool convolution_by_library(ScalarType dtype);
+
+}  // namespace lamella::native

@@ -1,0 +1,49 @@
+// Pooling over windows of up to 3 dimensions: what the operators share.
+//
+// Note [Windows of a pooling]
+//   A window is a box, so it is given by one range in each dimension. The ranges of every output
+//   position are laid down in a table per dimension; fixed windows and adaptive ones differ in
+//   nothing else.
+#pragma once
+#include <vector>
+
+#include "lamella/kernels/native.h"
+
+namespace lamella::native {
+
+struct PoolRange {
+  int64_t begin, end;  // inside the input
+  int64_t step;
+  int64_t count;  // positions that an average divides by
+};
+
+// Tensors are [planes][in0][in1][in2]; what has fewer dimensions is filled up in front.
+struct Pooling {
+  int64_t planes = 1;
+  int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1};
+  std::vector<PoolRange> ranges[3];
+  Dims shape;            // of the output
+  int64_t divisor = 0;   // not 0: what an average divides by instead
+  MemoryFormat format = MemoryFormat::Contiguous;
+
+  int64_t inputs() const { return in[0] * in[1] * in[2]; }
+  int64_t outputs() const { return out[0] * out[1] * out[2]; }
+};
+
+struct PoolWindow {
+  IntArrayRef kernel, stride, padding, dilation;
+  bool ceil_mode = false;
+  bool count_padding = true;
+};
+// Throws where the window does not fit.
+Pooling fixed_pooling(const char* op, const Tensor& input, int spatial, const PoolWindow& window);
+Pooling adaptive_pooling(const char* op, const Tensor& input, int spatial, IntArrayRef output_size);
+
+std::tuple<Tensor, Tensor> max_pooling(const char* op, const Pooling& p, const Tensor& input);
+Tensor max_pooling_backward(const char* op, const Pooling& p, const Tensor& grad,
+                            const Tensor& input, const Tensor& indices);
+Tensor average_pooling(const char* op, const Pooling& p, const Tensor& input);
+Tensor average_pooling_backward(const char* op, const Pooling& p, const Tensor& grad,
+                                const Tensor& input);
+
+}  // namespace lamella::native
