@@ -135,10 +135,9 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   bool same_heads = query.dim() == 4 && key.dim() == 4 && value.dim() == 4 &&
                     key.size(0) == query.size(0) && value.size(0) == query.size(0) &&
                     key.size(1) == query.size(1) && value.size(1) == query.size(1);
-  bool gradients = query.requires_grad() || key.requires_grad() || value.requires_grad() ||
-                   (has(attn_mask) && attn_mask->requires_grad());
-  bool fused = query.is_cpu() && same_heads && dropout_p == 0 && !gradients && query.numel() != 0 &&
-               key.numel() != 0 &&
+  // The fused kernel has a derivative, though none for the mask.
+  bool fused = query.is_cpu() && same_heads && dropout_p == 0 && query.numel() != 0 &&
+               key.numel() != 0 && !(has(attn_mask) && attn_mask->requires_grad()) &&
                (query.scalar_type() == kFloat || query.scalar_type() == kBFloat16 ||
                 query.scalar_type() == kHalf);
   if (fused) {
@@ -181,11 +180,56 @@ Tensor constant_pad_nd(const Tensor& self, IntArrayRef pad, const Scalar& value)
   window.copy_(inside);
   return out;
 }
+Tensor _pad_circular(const Tensor& self, IntArrayRef pad) {
+  const char* op = "_pad_circular";
+  LAMELLA_CHECK(pad.size() % 2 == 0 && static_cast<int64_t>(pad.size()) + 4 >= 2 * self.dim() &&
+                    static_cast<int64_t>(pad.size()) < 2 * self.dim(),
+                op, ": expected two entries in 'pad' for each dimension behind the channels, got ",
+                pad, " for a tensor of ", self.sizes());
+  Tensor out = self;
+  for (size_t i = 0; i < pad.size() / 2; ++i) {
+    int64_t dim = self.dim() - 1 - static_cast<int64_t>(i), size = self.size(dim);
+    int64_t before = pad[2 * i], after = pad[2 * i + 1];
+    LAMELLA_CHECK(before <= size && after <= size, op,
+                  ": expected 'pad' not to wrap around more than once, got ", pad,
+                  " for a tensor of ", self.sizes());
+    LAMELLA_CHECK(size + before + after >= 0, op,
+                  ": expected 'pad' to leave sizes of at least 0, got ", pad, " for a tensor of ",
+                  self.sizes());
+    int64_t from = before < 0 ? -before : 0, to = size + (after < 0 ? after : 0);
+    std::vector<Tensor> parts;
+    if (before > 0) parts.push_back(out.narrow(dim, size - before, before));
+    parts.push_back(out.narrow(dim, from, to - from));
+    if (after > 0) parts.push_back(out.narrow(dim, 0, after));
+    out = parts.size() == 1 ? parts[0] : lamella::cat(parts, dim);
+  }
+  return out.contiguous();
+}
 Tensor pad(const Tensor& self, IntArrayRef pad, std::string_view mode,
            std::optional<double> value) {
-  LAMELLA_CHECK_NOT_IMPLEMENTED(mode == "constant", "pad: expected 'mode' to be constant, got '",
-                                mode, "'");
-  return lamella::constant_pad_nd(self, pad, value.value_or(0.0));
+  if (mode == "constant") return lamella::constant_pad_nd(self, pad, value.value_or(0.0));
+  LAMELLA_CHECK(!value.has_value() || *value == 0, "pad: expected no 'value' with mode '", mode,
+                "', got ", *value);
+  if (mode == "circular") return lamella::_pad_circular(self, pad);
+  bool reflects = mode == "reflect";
+  LAMELLA_CHECK_NOT_IMPLEMENTED(
+      reflects || mode == "replicate",
+      "pad: expected 'mode' to be constant, reflect, replicate or circular, got '", mode, "'");
+  size_t spatial = pad.size() / 2;
+  int64_t rank = self.dim();
+  LAMELLA_CHECK_NOT_IMPLEMENTED(
+      pad.size() % 2 == 0 && spatial >= 1 && spatial <= 3 &&
+          (rank == static_cast<int64_t>(spatial) + 1 || rank == static_cast<int64_t>(spatial) + 2),
+      "pad: expected two entries in 'pad' for each dimension behind the channels, got ", pad,
+      " for a tensor of ", self.sizes());
+  switch (spatial) {
+    case 1:
+      return reflects ? lamella::reflection_pad1d(self, pad) : lamella::replication_pad1d(self, pad);
+    case 2:
+      return reflects ? lamella::reflection_pad2d(self, pad) : lamella::replication_pad2d(self, pad);
+    default:
+      return reflects ? lamella::reflection_pad3d(self, pad) : lamella::replication_pad3d(self, pad);
+  }
 }
 
 Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {

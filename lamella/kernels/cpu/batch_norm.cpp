@@ -62,10 +62,24 @@ struct Layout {
   }
 };
 
+// running = (1 - momentum) * running + momentum * factor * now. The write is not counted: a backward
+// of an earlier call in training has no use for the running statistics that it was given.
 void update_running(const Parameter& running, const Tensor& now, double momentum, double factor) {
   if (!has(running)) return;
-  Tensor target = *running;
-  target.mul_(1 - momentum).add_(now.to(target.scalar_type()), momentum * factor);
+  visit_floating(running->scalar_type(), "batch_norm", [&](auto tag) {
+    using T = type_of<decltype(tag)>;
+    using C = compute_type<T>;
+    auto* to = static_cast<T*>(running->data_ptr());
+    int64_t step = running->strides()[0];
+    visit_wide(now.scalar_type(), [&](auto wide) {
+      auto* from = static_cast<const type_of<decltype(wide)>*>(now.const_data_ptr());
+      C kept = static_cast<C>(1 - momentum), taken = static_cast<C>(momentum);
+      for (int64_t c = 0; c < now.numel(); ++c) {
+        C value = static_cast<C>(static_cast<double>(from[c]) * factor);
+        to[c * step] = static_cast<T>(kept * static_cast<C>(to[c * step]) + taken * value);
+      }
+    });
+  });
 }
 
 std::tuple<Tensor, Tensor, Tensor> normalise(const char* op, const Tensor& input,

@@ -247,12 +247,26 @@ bool is_small(ScalarType dtype) { return dtype == kHalf || dtype == kBFloat16; }
 Tensor widened(const Tensor& t) { return t.defined() ? t.to(kFloat) : t; }
 void narrow_into(const Tensor& to, const Tensor& from) { const_cast<Tensor&>(to).copy_(from); }
 
-// The three with operands of one type that can be computed in; `f` is called with it.
+// Small types are computed in float32.
 Convolution in_float(Convolution c) {
   c.dtype = kFloat;
   return c;
 }
 }  // namespace
+
+void convolution_to_columns(const char* op, const Convolution& c, const void* src, void* columns) {
+  visit_numbers(c.dtype, op, [&](auto tag) {
+    using T = type_of<decltype(tag)>;
+    to_columns(Volume(c), static_cast<const T*>(src), static_cast<T*>(columns), c.in_channels);
+  });
+}
+void convolution_from_columns(const char* op, const Convolution& c, const void* columns,
+                              void* src) {
+  visit_numbers(c.dtype, op, [&](auto tag) {
+    using T = type_of<decltype(tag)>;
+    from_columns(Volume(c), static_cast<const T*>(columns), static_cast<T*>(src), c.in_channels);
+  });
+}
 
 void convolution_forward(const char* op, const Convolution& c, const Tensor& src,
                          const Tensor& weight, const Tensor& bias, const Tensor& dst) {

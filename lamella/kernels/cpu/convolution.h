@@ -26,6 +26,11 @@ void convolution_backward_data(const char* op, const Convolution& c, const Tenso
 void convolution_backward_weight(const char* op, const Convolution& c, const Tensor& src,
                                  const Tensor& dst, const Tensor& weight);
 
+// The patches that the kernel sees in one sample, one in each column: columns is [channels *
+// taps][outputs]; and the sum of such columns into a sample. c.in_channels counts the channels.
+void convolution_to_columns(const char* op, const Convolution& c, const void* src, void* columns);
+void convolution_from_columns(const char* op, const Convolution& c, const void* columns, void* src);
+
 // Whether liblamella_blas.so does it, and takes channels_last.
 bool convolution_by_library(ScalarType dtype);
 

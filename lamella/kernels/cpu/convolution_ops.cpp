@@ -185,7 +185,7 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(
   if (output_mask[2]) {
     Dims over(1, 0);
     for (int64_t d = 2; d < grad_output.dim(); ++d) over.push_back(d);
-    db = dy.sum(over);
+    db = dy.sum(over.ref());
   }
   return {dx, dw, db};
 }

@@ -123,7 +123,7 @@ std::tuple<Tensor, Tensor, Tensor> linear_backward(const Tensor& self, const Ten
   if (output_mask[2]) {
     Dims over;
     for (int64_t d = 0; d + 1 < grad_output.dim(); ++d) over.push_back(d);
-    db = over.empty() ? grad_output.clone() : grad_output.sum(over);
+    db = over.empty() ? grad_output.clone() : grad_output.sum(over.ref());
   }
   return {dx, dw, db};
 }

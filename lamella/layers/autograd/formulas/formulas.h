@@ -7,4 +7,7 @@
 #include "lamella/api/tensor_operators.h"
 #include "lamella/layers/autograd/formulas/indexing.h"
 #include "lamella/layers/autograd/formulas/linalg.h"
+#include "lamella/layers/autograd/formulas/losses.h"
+#include "lamella/layers/autograd/formulas/nn.h"
+#include "lamella/layers/autograd/formulas/norms.h"
 #include "lamella/layers/autograd/formulas/views.h"

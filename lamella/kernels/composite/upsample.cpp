@@ -1,0 +1,83 @@
+// Forms of interpolation by scale factors, and padding by name of the mode.
+#include <cmath>
+
+#include "lamella/kernels/native.h"
+
+namespace lamella::native {
+
+namespace {
+using Factors = std::optional<ArrayRef<double>>;
+
+struct Target {
+  Dims size;
+  std::optional<double> scale[3];
+
+  Target(const char* op, const Tensor& input, OptionalIntArrayRef output_size,
+         const Factors& factors, size_t spatial) {
+    LAMELLA_CHECK(output_size.has_value() != factors.has_value(), op,
+                  ": expected either 'output_size' or 'scale_factors'");
+    LAMELLA_CHECK(input.sizes().size() == spatial + 2, op, ": expected 'input' to have ",
+                  spatial + 2, " dimensions, got ", input.sizes());
+    size_t count = output_size.has_value() ? output_size->size() : factors->size();
+    LAMELLA_CHECK(count == spatial, op, ": expected '",
+                  output_size.has_value() ? "output_size" : "scale_factors", "' to have ", spatial,
+                  " entries, got ", count);
+    for (size_t d = 0; d < spatial; ++d) {
+      if (output_size.has_value()) {
+        size.push_back((*output_size)[d]);
+        continue;
+      }
+      scale[d] = (*factors)[d];
+      double exact = static_cast<double>(input.sizes()[d + 2]) * (*factors)[d];
+      size.push_back(static_cast<int64_t>(std::floor(exact)));
+    }
+  }
+};
+}  // namespace
+
+Tensor upsample_nearest1d(const Tensor& input, OptionalIntArrayRef output_size, Factors scale_factors) {
+  Target to("upsample_nearest1d", input, output_size, scale_factors, 1);
+  return lamella::upsample_nearest1d(input, to.size, to.scale[0]);
+}
+
+Tensor upsample_nearest2d(const Tensor& input, OptionalIntArrayRef output_size, Factors scale_factors) {
+  Target to("upsample_nearest2d", input, output_size, scale_factors, 2);
+  return lamella::upsample_nearest2d(input, to.size, to.scale[0], to.scale[1]);
+}
+
+Tensor upsample_nearest3d(const Tensor& input, OptionalIntArrayRef output_size, Factors scale_factors) {
+  Target to("upsample_nearest3d", input, output_size, scale_factors, 3);
+  return lamella::upsample_nearest3d(input, to.size, to.scale[0], to.scale[1], to.scale[2]);
+}
+
+Tensor _upsample_nearest_exact1d(const Tensor& input, OptionalIntArrayRef output_size, Factors scale_factors) {
+  Target to("_upsample_nearest_exact1d", input, output_size, scale_factors, 1);
+  return lamella::_upsample_nearest_exact1d(input, to.size, to.scale[0]);
+}
+
+Tensor _upsample_nearest_exact2d(const Tensor& input, OptionalIntArrayRef output_size, Factors scale_factors) {
+  Target to("_upsample_nearest_exact2d", input, output_size, scale_factors, 2);
+  return lamella::_upsample_nearest_exact2d(input, to.size, to.scale[0], to.scale[1]);
+}
+
+Tensor _upsample_nearest_exact3d(const Tensor& input, OptionalIntArrayRef output_size, Factors scale_factors) {
+  Target to("_upsample_nearest_exact3d", input, output_size, scale_factors, 3);
+  return lamella::_upsample_nearest_exact3d(input, to.size, to.scale[0], to.scale[1], to.scale[2]);
+}
+
+Tensor upsample_linear1d(const Tensor& input, OptionalIntArrayRef output_size, bool align_corners, Factors scale_factors) {
+  Target to("upsample_linear1d", input, output_size, scale_factors, 1);
+  return lamella::upsample_linear1d(input, to.size, align_corners, to.scale[0]);
+}
+
+Tensor upsample_bilinear2d(const Tensor& input, OptionalIntArrayRef output_size, bool align_corners, Factors scale_factors) {
+  Target to("upsample_bilinear2d", input, output_size, scale_factors, 2);
+  return lamella::upsample_bilinear2d(input, to.size, align_corners, to.scale[0], to.scale[1]);
+}
+
+Tensor upsample_trilinear3d(const Tensor& input, OptionalIntArrayRef output_size, bool align_corners, Factors scale_factors) {
+  Target to("upsample_trilinear3d", input, output_size, scale_factors, 3);
+  return lamella::upsample_trilinear3d(input, to.size, align_corners, to.scale[0], to.scale[1], to.scale[2]);
+}
+
+}  // namespace lamella::native

@@ -1,0 +1,92 @@
+// Padding by reflection and replication, and the operators' backwards.
+#include "lamella/kernels/cpu/resample.h"
+
+namespace lamella::native {
+
+namespace {
+Resample padded(const char* op, const Tensor& input, IntArrayRef padding, int spatial,
+                bool reflects) {
+  int64_t rank = input.dim();
+  LAMELLA_CHECK(padding.size() == static_cast<size_t>(2 * spatial), op,
+                ": expected 'padding' to have ", 2 * spatial, " entries, got ", padding);
+  LAMELLA_CHECK(rank == spatial + 1 || rank == spatial + 2, op, ": expected 'self' to have ",
+                spatial + 1, " or ", spatial + 2, " dimensions, got ", input.sizes());
+  Resample r;
+  size_t lead = static_cast<size_t>(rank - spatial);
+  r.shape = Dims(input.sizes().slice(0, lead));
+  r.planes = product(r.shape);
+  for (int d = 0; d < 3; ++d) {
+    ResampleAxis& axis = r.axes[d];
+    if (d < 3 - spatial) {
+      axis.first.push_back(0);
+      continue;
+    }
+    // The last dimension's padding comes first.
+    auto entry = static_cast<size_t>(2 * (2 - d));
+    int64_t before = padding[entry], after = padding[entry + 1];
+    axis.in = input.sizes()[lead + static_cast<size_t>(d - (3 - spatial))];
+    LAMELLA_CHECK(axis.in > 0, op, ": expected 'self' to have elements to repeat, got ",
+                  input.sizes());
+    LAMELLA_CHECK(!reflects || (before < axis.in && after < axis.in), op,
+                  ": expected 'padding' to be smaller than the dimension, got ", padding, " for ",
+                  input.sizes());
+    int64_t count = axis.in + before + after;
+    LAMELLA_CHECK(count > 0, op, ": expected an output of at least one element, got 'padding' ",
+                  padding, " for ", input.sizes());
+    for (int64_t o = 0; o < count; ++o) {
+      int64_t at = o - before, last = axis.in - 1;
+      if (at < 0) at = reflects ? -at : 0;
+      if (at > last) at = reflects ? 2 * last - at : last;
+      axis.first.push_back(at);
+    }
+    r.shape.push_back(count);
+  }
+  return r;
+}
+}  // namespace
+
+Tensor reflection_pad1d(const Tensor& self, IntArrayRef padding) {
+  return resample("reflection_pad1d", padded("reflection_pad1d", self, padding, 1, true), self);
+}
+Tensor reflection_pad1d_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef padding) {
+  const char* op = "reflection_pad1d_backward";
+  return resample_backward(op, padded(op, self, padding, 1, true), grad_output, self.sizes());
+}
+Tensor reflection_pad2d(const Tensor& self, IntArrayRef padding) {
+  return resample("reflection_pad2d", padded("reflection_pad2d", self, padding, 2, true), self);
+}
+Tensor reflection_pad2d_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef padding) {
+  const char* op = "reflection_pad2d_backward";
+  return resample_backward(op, padded(op, self, padding, 2, true), grad_output, self.sizes());
+}
+Tensor reflection_pad3d(const Tensor& self, IntArrayRef padding) {
+  return resample("reflection_pad3d", padded("reflection_pad3d", self, padding, 3, true), self);
+}
+Tensor reflection_pad3d_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef padding) {
+  const char* op = "reflection_pad3d_backward";
+  return resample_backward(op, padded(op, self, padding, 3, true), grad_output, self.sizes());
+}
+
+Tensor replication_pad1d(const Tensor& self, IntArrayRef padding) {
+  return resample("replication_pad1d", padded("replication_pad1d", self, padding, 1, false), self);
+}
+Tensor replication_pad1d_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef padding) {
+  const char* op = "replication_pad1d_backward";
+  return resample_backward(op, padded(op, self, padding, 1, false), grad_output, self.sizes());
+}
+Tensor replication_pad2d(const Tensor& self, IntArrayRef padding) {
+  return resample("replication_pad2d", padded("replication_pad2d", self, padding, 2, false), self);
+}
+Tensor replication_pad2d_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef padding) {
+  const char* op = "replication_pad2d_backward";
+  return resample_backward(op, padded(op, self, padding, 2, false), grad_output, self.sizes());
+}
+Tensor replication_pad3d(const Tensor& self, IntArrayRef padding) {
+  return resample("replication_pad3d", padded("replication_pad3d", self, padding, 3, false), self);
+}
+Tensor replication_pad3d_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef padding) {
+  const char* op = "replication_pad3d_backward";
+  return resample_backward(op, padded(op, self, padding, 3, false), grad_output, self.sizes());
+}
+
+}  // namespace lamella::native

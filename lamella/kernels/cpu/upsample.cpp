@@ -1,0 +1,155 @@
+// Interpolation: nearest neighbours and linear, and the operators' backwards.
+#include <cmath>
+
+#include "lamella/kernels/cpu/resample.h"
+
+namespace lamella::native {
+
+namespace {
+enum class Kind { kNearest, kNearestExact, kLinear, kLinearCorners };
+
+// How far the input moves for a step of the output. A scale that was given counts for what it is,
+// not for the sizes that it led to.
+double step_of(Kind kind, int64_t in, int64_t out, std::optional<double> scale) {
+  if (kind == Kind::kLinearCorners) {
+    return out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0.0;
+  }
+  if (scale.has_value() && *scale > 0) return 1 / *scale;
+  return static_cast<double>(in) / static_cast<double>(out);
+}
+
+void fill_axis(ResampleAxis& axis, Kind kind, int64_t out, std::optional<double> scale,
+               bool in_float) {
+  double step = step_of(kind, axis.in, out, scale);
+  if (in_float) step = static_cast<double>(static_cast<float>(step));
+  for (int64_t o = 0; o < out; ++o) {
+    auto at = static_cast<double>(o);
+    int64_t last = axis.in - 1;
+    if (kind == Kind::kNearest || kind == Kind::kNearestExact) {
+      if (kind == Kind::kNearestExact) at += 0.5;
+      // float32 as in PyTorch, so that ties fall to the same side.
+      float place = static_cast<float>(at) * static_cast<float>(step);
+      auto i = static_cast<int64_t>(std::floor(place));
+      axis.first.push_back(i < last ? i : last);
+      continue;
+    }
+    double place = kind == Kind::kLinearCorners ? at * step : (at + 0.5) * step - 0.5;
+    if (place < 0) place = 0;
+    auto i = static_cast<int64_t>(place);
+    i = i < last ? i : last;
+    double share = place - static_cast<double>(i);
+    axis.first.push_back(i);
+    axis.second.push_back(i < last ? i + 1 : i);
+    axis.share.push_back(share < 0 ? 0 : share > 1 ? 1 : share);
+  }
+}
+
+Resample resized(const char* op, IntArrayRef sizes, IntArrayRef output_size, Kind kind,
+                 std::initializer_list<std::optional<double>> scales, ScalarType dtype) {
+  size_t spatial = scales.size();
+  LAMELLA_CHECK(sizes.size() == spatial + 2, op, ": expected 'self' to have ", spatial + 2,
+                " dimensions, got ", sizes);
+  LAMELLA_CHECK(output_size.size() == spatial, op, ": expected 'output_size' to have ", spatial,
+                " entries, got ", output_size);
+  Resample r;
+  r.shape = Dims(sizes.slice(0, 2));
+  r.planes = product(r.shape);
+  for (size_t d = 0; d < 3; ++d) {
+    if (d < 3 - spatial) {
+      r.axes[d].first.push_back(0);
+      continue;
+    }
+    size_t at = d - (3 - spatial);
+    r.axes[d].in = sizes[at + 2];
+    LAMELLA_CHECK(sizes[at + 2] > 0 && output_size[at] > 0, op,
+                  ": expected sizes greater than 0, got ", sizes, " and 'output_size' ",
+                  output_size);
+    fill_axis(r.axes[d], kind, output_size[at], scales.begin()[at], dtype != kDouble);
+    r.shape.push_back(output_size[at]);
+  }
+  return r;
+}
+}  // namespace
+
+Tensor upsample_nearest1d(const Tensor& self, IntArrayRef output_size, std::optional<double> scales) {
+  const char* op = "upsample_nearest1d";
+  return resample(op, resized(op, self.sizes(), output_size, Kind::kNearest, {scales}, self.scalar_type()), self);
+}
+Tensor upsample_nearest1d_backward(const Tensor& grad_output, IntArrayRef output_size, IntArrayRef input_size, std::optional<double> scales) {
+  const char* op = "upsample_nearest1d_backward";
+  return resample_backward(op, resized(op, input_size, output_size, Kind::kNearest, {scales}, grad_output.scalar_type()), grad_output, input_size);
+}
+
+Tensor upsample_nearest2d(const Tensor& self, IntArrayRef output_size, std::optional<double> scales_h, std::optional<double> scales_w) {
+  const char* op = "upsample_nearest2d";
+  return resample(op, resized(op, self.sizes(), output_size, Kind::kNearest, {scales_h, scales_w}, self.scalar_type()), self);
+}
+Tensor upsample_nearest2d_backward(const Tensor& grad_output, IntArrayRef output_size, IntArrayRef input_size, std::optional<double> scales_h, std::optional<double> scales_w) {
+  const char* op = "upsample_nearest2d_backward";
+  return resample_backward(op, resized(op, input_size, output_size, Kind::kNearest, {scales_h, scales_w}, grad_output.scalar_type()), grad_output, input_size);
+}
+
+Tensor upsample_nearest3d(const Tensor& self, IntArrayRef output_size, std::optional<double> scales_d, std::optional<double> scales_h, std::optional<double> scales_w) {
+  const char* op = "upsample_nearest3d";
+  return resample(op, resized(op, self.sizes(), output_size, Kind::kNearest, {scales_d, scales_h, scales_w}, self.scalar_type()), self);
+}
+Tensor upsample_nearest3d_backward(const Tensor& grad_output, IntArrayRef output_size, IntArrayRef input_size, std::optional<double> scales_d, std::optional<double> scales_h, std::optional<double> scales_w) {
+  const char* op = "upsample_nearest3d_backward";
+  return resample_backward(op, resized(op, input_size, output_size, Kind::kNearest, {scales_d, scales_h, scales_w}, grad_output.scalar_type()), grad_output, input_size);
+}
+
+Tensor _upsample_nearest_exact1d(const Tensor& self, IntArrayRef output_size, std::optional<double> scales) {
+  const char* op = "_upsample_nearest_exact1d";
+  return resample(op, resized(op, self.sizes(), output_size, Kind::kNearestExact, {scales}, self.scalar_type()), self);
+}
+Tensor _upsample_nearest_exact1d_backward(const Tensor& grad_output, IntArrayRef output_size, IntArrayRef input_size, std::optional<double> scales) {
+  const char* op = "_upsample_nearest_exact1d_backward";
+  return resample_backward(op, resized(op, input_size, output_size, Kind::kNearestExact, {scales}, grad_output.scalar_type()), grad_output, input_size);
+}
+
+Tensor _upsample_nearest_exact2d(const Tensor& self, IntArrayRef output_size, std::optional<double> scales_h, std::optional<double> scales_w) {
+  const char* op = "_upsample_nearest_exact2d";
+  return resample(op, resized(op, self.sizes(), output_size, Kind::kNearestExact, {scales_h, scales_w}, self.scalar_type()), self);
+}
+Tensor _upsample_nearest_exact2d_backward(const Tensor& grad_output, IntArrayRef output_size, IntArrayRef input_size, std::optional<double> scales_h, std::optional<double> scales_w) {
+  const char* op = "_upsample_nearest_exact2d_backward";
+  return resample_backward(op, resized(op, input_size, output_size, Kind::kNearestExact, {scales_h, scales_w}, grad_output.scalar_type()), grad_output, input_size);
+}
+
+Tensor _upsample_nearest_exact3d(const Tensor& self, IntArrayRef output_size, std::optional<double> scales_d, std::optional<double> scales_h, std::optional<double> scales_w) {
+  const char* op = "_upsample_nearest_exact3d";
+  return resample(op, resized(op, self.sizes(), output_size, Kind::kNearestExact, {scales_d, scales_h, scales_w}, self.scalar_type()), self);
+}
+Tensor _upsample_nearest_exact3d_backward(const Tensor& grad_output, IntArrayRef output_size, IntArrayRef input_size, std::optional<double> scales_d, std::optional<double> scales_h, std::optional<double> scales_w) {
+  const char* op = "_upsample_nearest_exact3d_backward";
+  return resample_backward(op, resized(op, input_size, output_size, Kind::kNearestExact, {scales_d, scales_h, scales_w}, grad_output.scalar_type()), grad_output, input_size);
+}
+
+Tensor upsample_linear1d(const Tensor& self, IntArrayRef output_size, bool align_corners, std::optional<double> scales) {
+  const char* op = "upsample_linear1d";
+  return resample(op, resized(op, self.sizes(), output_size, align_corners ? Kind::kLinearCorners : Kind::kLinear, {scales}, self.scalar_type()), self);
+}
+Tensor upsample_linear1d_backward(const Tensor& grad_output, IntArrayRef output_size, IntArrayRef input_size, bool align_corners, std::optional<double> scales) {
+  const char* op = "upsample_linear1d_backward";
+  return resample_backward(op, resized(op, input_size, output_size, align_corners ? Kind::kLinearCorners : Kind::kLinear, {scales}, grad_output.scalar_type()), grad_output, input_size);
+}
+
+Tensor upsample_bilinear2d(const Tensor& self, IntArrayRef output_size, bool align_corners, std::optional<double> scales_h, std::optional<double> scales_w) {
+  const char* op = "upsample_bilinear2d";
+  return resample(op, resized(op, self.sizes(), output_size, align_corners ? Kind::kLinearCorners : Kind::kLinear, {scales_h, scales_w}, self.scalar_type()), self);
+}
+Tensor upsample_bilinear2d_backward(const Tensor& grad_output, IntArrayRef output_size, IntArrayRef input_size, bool align_corners, std::optional<double> scales_h, std::optional<double> scales_w) {
+  const char* op = "upsample_bilinear2d_backward";
+  return resample_backward(op, resized(op, input_size, output_size, align_corners ? Kind::kLinearCorners : Kind::kLinear, {scales_h, scales_w}, grad_output.scalar_type()), grad_output, input_size);
+}
+
+Tensor upsample_trilinear3d(const Tensor& self, IntArrayRef output_size, bool align_corners, std::optional<double> scales_d, std::optional<double> scales_h, std::optional<double> scales_w) {
+  const char* op = "upsample_trilinear3d";
+  return resample(op, resized(op, self.sizes(), output_size, align_corners ? Kind::kLinearCorners : Kind::kLinear, {scales_d, scales_h, scales_w}, self.scalar_type()), self);
+}
+Tensor upsample_trilinear3d_backward(const Tensor& grad_output, IntArrayRef output_size, IntArrayRef input_size, bool align_corners, std::optional<double> scales_d, std::optional<double> scales_h, std::optional<double> scales_w) {
+  const char* op = "upsample_trilinear3d_backward";
+  return resample_backward(op, resized(op, input_size, output_size, align_corners ? Kind::kLinearCorners : Kind::kLinear, {scales_d, scales_h, scales_w}, grad_output.scalar_type()), grad_output, input_size);
+}
+
+}  // namespace lamella::native

@@ -1,0 +1,54 @@
+// Derivatives of linear maps, convolution, pooling, embedding, dropout and attention.
+#pragma once
+#include <array>
+#include <tuple>
+
+#include "lamella/api/tensor.h"
+
+namespace lamella {
+
+// Gradients of input, weight and bias, of any ranks that linear takes; undefined where not wanted.
+std::tuple<Tensor, Tensor, Tensor> linear_gradients(const Tensor& input, const Tensor& grad,
+                                                    const Tensor& weight,
+                                                    std::array<bool, 3> wanted);
+// Tangents may be undefined.
+Tensor linear_forward(const Tensor& input_p, const Tensor& input_t, const Tensor& weight_p,
+                      const Tensor& weight_t, const Tensor& bias_t);
+// `grads` are those of the gradients of input, weight and bias; any may be undefined.
+std::tuple<Tensor, Tensor, Tensor> linear_double_backward(TensorList grads, const Tensor& input,
+                                                          const Tensor& grad_output,
+                                                          const Tensor& weight,
+                                                          std::array<bool, 3> wanted);
+
+Tensor convolution_forward_mode(const Tensor& input_p, const Tensor& input_t,
+                                const Tensor& weight_p, const Tensor& weight_t,
+                                const Tensor& bias_t, IntArrayRef stride, IntArrayRef padding,
+                                IntArrayRef dilation, bool transposed, IntArrayRef output_padding,
+                                int64_t groups);
+// For grad_output, input and weight.
+std::tuple<Tensor, Tensor, Tensor> convolution_double_backward(
+    TensorList grads, const Tensor& grad_output, const Tensor& input, const Tensor& weight,
+    IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool transposed,
+    IntArrayRef output_padding, int64_t groups, std::array<bool, 3> wanted);
+
+// The elements that a pooling over the last `spatial` dimensions chose: `indices` count through
+// them.
+Tensor gather_pooled(const Tensor& tensor, const Tensor& indices, int64_t spatial);
+
+// Rows of `grad` for the indices, with what embedding_dense_backward leaves out as zeros.
+Tensor embedding_double_backward(const Tensor& grad, const Tensor& indices, int64_t num_weights,
+                                 int64_t padding_idx, bool scale_grad_by_freq);
+
+// What native_dropout multiplies kept elements with.
+double dropout_scale(double p, std::optional<bool> train);
+
+// attn_mask may be undefined. Gradients of query, key and value.
+std::tuple<Tensor, Tensor, Tensor> attention_backward(
+    const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
+    const Tensor& attn_mask, bool is_causal, std::optional<double> scale,
+    std::array<bool, 3> wanted);
+Tensor attention_forward(const Tensor& query_p, const Tensor& query_t, const Tensor& key_p,
+                         const Tensor& key_t, const Tensor& value_p, const Tensor& value_t,
+                         const Tensor& attn_mask, bool is_causal, std::optional<double> scale);
+
+}  // namespace lamella

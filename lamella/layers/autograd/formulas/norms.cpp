@@ -1,0 +1,217 @@
+#include "lamella/layers/autograd/formulas/norms.h"
+
+#include <vector>
+
+#include "lamella/api/functions.h"
+#include "lamella/api/tensor_operators.h"
+
+namespace lamella {
+
+namespace {
+
+using DimList = std::vector<int64_t>;
+
+void add_to(Tensor& sum, const Tensor& term) { sum = sum.defined() ? sum + term : term; }
+// No dimensions: as it is.
+Tensor summed(const Tensor& tensor, const DimList& dims, bool keep) {
+  return dims.empty() ? tensor : tensor.sum(IntArrayRef(dims), keep);
+}
+
+struct Norm {
+  DimList dims;        // that an average goes over
+  DimList parameters;  // that a parameter's gradient is summed over
+  Tensor normal, rstd;
+  Tensor weight;        // beside the input; undefined: 1
+  bool centred = true;  // a mean was subtracted
+  bool fixed = false;   // the statistics do not come from the input
+
+  // P of Note [The derivative of a norm].
+  Tensor project(const Tensor& g) const {
+    if (fixed) return g;
+    Tensor rest = g - normal * (g * normal).mean(IntArrayRef(dims), true);
+    return centred ? rest - g.mean(IntArrayRef(dims), true) : rest;
+  }
+  Tensor weighted(const Tensor& g) const { return weight.defined() ? g * weight : g; }
+};
+
+// Mean and rstd are taken from `input` again, so that they may be differentiated. What was added to
+// the variance is what `rstd` says.
+void take_statistics(Norm& norm, const Tensor& input, const Tensor& rstd) {
+  Tensor centre = norm.centred ? input - input.mean(IntArrayRef(norm.dims), true) : input;
+  Tensor var = (centre * centre).mean(IntArrayRef(norm.dims), true);
+  Tensor added = rstd.pow(-2) - var.detach();
+  norm.rstd = (var + added).rsqrt();
+  norm.normal = centre * norm.rstd;
+}
+
+Tensor tangent(const Norm& norm, const Tensor& input_t, const Tensor& weight_t,
+               const Tensor& bias_t) {
+  Tensor out;
+  if (input_t.defined()) add_to(out, norm.weighted(norm.rstd * norm.project(input_t)));
+  if (weight_t.defined()) add_to(out, norm.normal * weight_t);
+  if (bias_t.defined()) add_to(out, bias_t.expand(norm.normal.sizes()));
+  return out;
+}
+
+// Gradients of weight and bias stand beside the input.
+ThreeGradients double_backward(const Norm& norm, const Tensor& grad_x, const Tensor& grad_weight,
+                               const Tensor& grad_bias, const Tensor& dy,
+                               std::array<bool, 3> wanted) {
+  Tensor for_dy, for_x, for_weight, towards_normal;
+  Tensor g = norm.weighted(dy);
+  if (grad_x.defined()) {
+    Tensor passed = norm.rstd * norm.project(grad_x);
+    if (wanted[0]) add_to(for_dy, norm.weighted(passed));
+    if (wanted[2]) for_weight = summed(passed * dy, norm.parameters, true);
+    if (wanted[1] && !norm.fixed) {
+      Tensor both = grad_x * (g * norm.normal).mean(IntArrayRef(norm.dims), true) +
+                    g * (grad_x * norm.normal).mean(IntArrayRef(norm.dims), true);
+      add_to(towards_normal, -norm.rstd * both);
+      add_to(for_x, -(g * passed).mean(IntArrayRef(norm.dims), true) * norm.rstd * norm.normal);
+    }
+  }
+  if (grad_weight.defined()) {
+    if (wanted[0]) add_to(for_dy, grad_weight * norm.normal);
+    if (wanted[1]) add_to(towards_normal, grad_weight * dy);
+  }
+  if (grad_bias.defined() && wanted[0]) add_to(for_dy, grad_bias.expand(dy.sizes()));
+  if (towards_normal.defined()) add_to(for_x, norm.rstd * norm.project(towards_normal));
+  return {for_dy, for_x, for_weight};
+}
+
+// ---- Over the last dimensions ----
+
+Norm layer_norm_of(const Tensor& input, IntArrayRef normalized_shape, const Tensor& weight,
+                   bool centred) {
+  Norm norm;
+  int64_t rank = input.dim(), first = rank - static_cast<int64_t>(normalized_shape.size());
+  for (int64_t d = 0; d < rank; ++d) (d < first ? norm.parameters : norm.dims).push_back(d);
+  norm.weight = weight;
+  norm.centred = centred;
+  return norm;
+}
+
+// ---- Groups: tensors as [sample, group, channel of the group, position] ----
+
+struct Groups {
+  int64_t samples, channels, positions, groups;
+
+  Tensor seen(const Tensor& t) const {
+    return t.defined() ? t.reshape({samples, groups, channels / groups, positions}) : t;
+  }
+  Tensor parameter(const Tensor& t) const {
+    return t.defined() ? t.reshape({1, groups, channels / groups, 1}) : t;
+  }
+  Tensor statistic(const Tensor& t) const { return t.reshape({samples, groups, 1, 1}); }
+  Norm norm(const Tensor& weight) const {
+    Norm n;
+    n.dims = {2, 3};
+    n.parameters = {0, 3};
+    n.weight = parameter(weight);
+    return n;
+  }
+};
+
+// ---- Channels ----
+
+// A number for each channel, beside a tensor of `rank` dimensions.
+Tensor per_channel(const Tensor& t, int64_t rank) {
+  if (!t.defined()) return t;
+  DimList shape(static_cast<size_t>(rank), 1);
+  shape[1] = t.numel();
+  return t.reshape(shape);
+}
+Norm batch_norm_of(const Tensor& input, const Tensor& weight, bool training) {
+  Norm norm;
+  for (int64_t d = 0; d < input.dim(); ++d) {
+    if (d != 1) norm.dims.push_back(d);
+  }
+  norm.parameters = norm.dims;
+  norm.weight = per_channel(weight, input.dim());
+  norm.fixed = !training;
+  return norm;
+}
+void take_fixed(Norm& norm, const Tensor& input, const Tensor& mean, const Tensor& var,
+                double eps) {
+  norm.rstd = per_channel((var + eps).rsqrt(), input.dim());
+  norm.normal = (input - per_channel(mean, input.dim())) * norm.rstd;
+}
+
+}  // namespace
+
+Tensor layer_norm_forward(const Tensor& input_p, const Tensor& input_t, const Tensor& weight_p,
+                          const Tensor& weight_t, const Tensor& bias_t, const Tensor& mean,
+                          const Tensor& rstd, IntArrayRef normalized_shape) {
+  Norm norm = layer_norm_of(input_p, normalized_shape, weight_p, mean.defined());
+  norm.rstd = rstd;
+  norm.normal = (mean.defined() ? input_p - mean : input_p) * rstd;
+  return tangent(norm, input_t, weight_t, bias_t);
+}
+ThreeGradients layer_norm_double_backward(TensorList grads, const Tensor& grad_out,
+                                          const Tensor& input, IntArrayRef normalized_shape,
+                                          const Tensor& mean, const Tensor& rstd,
+                                          const Tensor& weight, std::array<bool, 3> wanted) {
+  Norm norm = layer_norm_of(input, normalized_shape, weight, mean.defined());
+  take_statistics(norm, input, rstd);
+  auto [dy, x, w] = double_backward(norm, grads[0], grads[1],
+                                    grads.size() > 2 ? grads[2] : Tensor(), grad_out, wanted);
+  return {dy, x, w.defined() ? w.reshape(normalized_shape) : w};
+}
+
+Tensor group_norm_forward(const Tensor& input_p, const Tensor& input_t, const Tensor& weight_p,
+                          const Tensor& weight_t, const Tensor& bias_t, const Tensor& mean,
+                          const Tensor& rstd, int64_t samples, int64_t channels, int64_t positions,
+                          int64_t groups) {
+  Groups as{samples, channels, positions, groups};
+  Norm norm = as.norm(weight_p);
+  norm.rstd = as.statistic(rstd);
+  norm.normal = (as.seen(input_p) - as.statistic(mean)) * norm.rstd;
+  return tangent(norm, as.seen(input_t), as.parameter(weight_t), as.parameter(bias_t))
+      .reshape(input_p.sizes());
+}
+ThreeGradients group_norm_double_backward(TensorList grads, const Tensor& grad_out,
+                                          const Tensor& input, const Tensor& mean,
+                                          const Tensor& rstd, const Tensor& weight,
+                                          int64_t samples, int64_t channels, int64_t positions,
+                                          int64_t groups, std::array<bool, 3> wanted) {
+  Groups as{samples, channels, positions, groups};
+  Norm norm = as.norm(weight);
+  take_statistics(norm, as.seen(input), as.statistic(rstd));
+  auto [dy, x, w] = double_backward(norm, as.seen(grads[0]), as.parameter(grads[1]),
+                                    as.parameter(grads[2]), as.seen(grad_out), wanted);
+  auto back = [&](const Tensor& t) { return t.defined() ? t.reshape(input.sizes()) : t; };
+  return {back(dy), back(x), w.defined() ? w.reshape({channels}) : w};
+}
+
+Tensor batch_norm_forward(const Tensor& input_p, const Tensor& input_t, const Tensor& weight_p,
+                          const Tensor& weight_t, const Tensor& bias_t, const Tensor& running_mean,
+                          const Tensor& running_var, const Tensor& mean, const Tensor& rstd,
+                          bool training, double eps) {
+  int64_t rank = input_p.dim();
+  Norm norm = batch_norm_of(input_p, weight_p, training);
+  if (training) {
+    norm.rstd = per_channel(rstd, rank);
+    norm.normal = (input_p - per_channel(mean, rank)) * norm.rstd;
+  } else {
+    take_fixed(norm, input_p, running_mean, running_var, eps);
+  }
+  return tangent(norm, input_t, per_channel(weight_t, rank), per_channel(bias_t, rank));
+}
+ThreeGradients batch_norm_double_backward(TensorList grads, const Tensor& grad_out,
+                                          const Tensor& input, const Tensor& weight,
+                                          const Tensor& running_mean, const Tensor& running_var,
+                                          const Tensor& mean, const Tensor& rstd, bool training,
+                                          double eps, std::array<bool, 3> wanted) {
+  int64_t rank = input.dim();
+  Norm norm = batch_norm_of(input, weight, training);
+  if (training) {
+    take_statistics(norm, input, per_channel(rstd, rank));
+  } else {
+    take_fixed(norm, input, running_mean, running_var, eps);
+  }
+  auto [dy, x, w] = double_backward(norm, grads[0], per_channel(grads[1], rank),
+                                    per_channel(grads[2], rank), grad_out, wanted);
+  return {dy, x, w.defined() ? w.reshape({w.numel()}) : w};
+}
+
+}  // namespace lamella
