@@ -197,9 +197,10 @@ Tensor _pad_circular(const Tensor& self, IntArrayRef pad) {
                   ": expected 'pad' to leave sizes of at least 0, got ", pad, " for a tensor of ",
                   self.sizes());
     int64_t from = before < 0 ? -before : 0, to = size + (after < 0 ? after : 0);
+    if (to - from != size) out = out.narrow(dim, from, to - from);
     std::vector<Tensor> parts;
-    if (before > 0) parts.push_back(out.narrow(dim, size - before, before));
-    parts.push_back(out.narrow(dim, from, to - from));
+    if (before > 0) parts.push_back(out.narrow(dim, to - from - before, before));
+    parts.push_back(out);
     if (after > 0) parts.push_back(out.narrow(dim, 0, after));
     out = parts.size() == 1 ? parts[0] : lamella::cat(parts, dim);
   }

@@ -6,6 +6,55 @@ from lamella import _C
 
 globals().update(_C._functions("nn"))
 
+from lamella.nn.functional_layers import (  # noqa: E402
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
+    alpha_dropout,
+    batch_norm,
+    bilinear,
+    dropout1d,
+    dropout2d,
+    dropout3d,
+    feature_alpha_dropout,
+    fold,
+    group_norm,
+    instance_norm,
+    interpolate,
+    local_response_norm,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+    rms_norm,
+    unfold,
+    upsample,
+    upsample_bilinear,
+    upsample_nearest,
+)
+from lamella.nn.functional_losses import (  # noqa: E402
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cosine_embedding_loss,
+    cross_entropy,
+    gaussian_nll_loss,
+    hinge_embedding_loss,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    margin_ranking_loss,
+    mse_loss,
+    multilabel_soft_margin_loss,
+    nll_loss,
+    poisson_nll_loss,
+    smooth_l1_loss,
+    soft_margin_loss,
+    triplet_margin_loss,
+    triplet_margin_with_distance_loss,
+)
+
 
 def __getattr__(name):
     # relu, tanh, softplus, ...: the same function as in the package.

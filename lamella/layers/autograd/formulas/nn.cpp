@@ -98,13 +98,13 @@ std::tuple<Tensor, Tensor, Tensor> convolution_double_backward(
                        groups);
   };
   auto backward = [&](const Tensor& x, const Tensor& w, bool of_input) {
-    return convolution_backward(grad_output, x, w, std::nullopt, stride, padding, dilation,
+    return convolution_backward(conj_of(grad_output), x, w, std::nullopt, stride, padding, dilation,
                                 transposed, output_padding, groups, {of_input, !of_input, false});
   };
   Tensor for_grad, for_input, for_weight;
   if (wanted[0]) {
-    if (grads[0].defined()) add_to(for_grad, convolve(grads[0], weight));
-    if (grads[1].defined()) add_to(for_grad, convolve(input, grads[1]));
+    if (grads[0].defined()) add_to(for_grad, convolve(grads[0], conj_of(weight)));
+    if (grads[1].defined()) add_to(for_grad, convolve(conj_of(input), grads[1]));
     if (grads[2].defined()) {
       std::vector<int64_t> shape(static_cast<size_t>(grad_output.dim()), 1);
       shape[1] = grads[2].numel();

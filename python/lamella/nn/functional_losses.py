@@ -1,0 +1,264 @@
+"""Losses of lamella.nn.functional. `reduction` is "none", "mean" or "sum"; the old flags
+`size_average` and `reduce` are taken as PyTorch takes them."""
+
+import math
+
+import lamella
+from lamella import _C
+
+_REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
+
+
+def _number(reduction, size_average=None, reduce=None):
+    if size_average is not None or reduce is not None:
+        if reduce is not None and not reduce:
+            return 0
+        return 1 if size_average is None or size_average else 2
+    number = _REDUCTIONS.get(reduction)
+    if number is None:
+        raise ValueError(
+            f"expected 'reduction' to be 'none', 'mean' or 'sum', got {reduction!r}"
+        )
+    return number
+
+
+def _reduced(values, reduction):
+    number = _number(reduction)
+    return values.mean() if number == 1 else values.sum() if number == 2 else values
+
+
+def cross_entropy(
+    input,
+    target,
+    weight=None,
+    size_average=None,
+    ignore_index=-100,
+    reduce=None,
+    reduction="mean",
+    label_smoothing=0.0,
+):
+    """The negative log-likelihood of classes, or of class probabilities, under softmax."""
+    number = _number(reduction, size_average, reduce)
+    return _cross_entropy(input, target, weight, number, ignore_index, label_smoothing)
+
+
+def nll_loss(
+    input,
+    target,
+    weight=None,
+    size_average=None,
+    ignore_index=-100,
+    reduce=None,
+    reduction="mean",
+):
+    """The negative of each sample's entry for its class."""
+    number = _number(reduction, size_average, reduce)
+    return _nll_loss(input, target, weight, number, ignore_index)
+
+
+def _weighted(values, weight, reduction):
+    """The mean is one with weights."""
+    if weight is None:
+        return _reduced(values, reduction)
+    values = values * weight
+    if reduction == "mean":
+        return values.sum() / weight.expand_as(values).sum()
+    return _reduced(values, reduction)
+
+
+def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    """(input - target) squared."""
+    if weight is not None:
+        return _weighted(_mse_loss(input, target, 0), weight, reduction)
+    return _mse_loss(input, target, _number(reduction, size_average, reduce))
+
+
+def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    """|input - target|."""
+    if weight is not None:
+        return _weighted(_l1_loss(input, target, 0), weight, reduction)
+    return _l1_loss(input, target, _number(reduction, size_average, reduce))
+
+
+def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
+    """Squared up to a difference of `beta`, linear beyond."""
+    number = _number(reduction, size_average, reduce)
+    if beta == 0.0:
+        return _l1_loss(input, target, number)
+    return _smooth_l1_loss(input, target, number, beta)
+
+
+def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
+    """`delta` times smooth_l1_loss."""
+    if weight is not None:
+        return _weighted(_huber_loss(input, target, 0, delta), weight, reduction)
+    return _huber_loss(input, target, _number(reduction), delta)
+
+
+def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    """log(1 + exp(-target * input)) for targets 1 and -1."""
+    return _soft_margin_loss(input, target, _number(reduction, size_average, reduce))
+
+
+def binary_cross_entropy(
+    input, target, weight=None, size_average=None, reduce=None, reduction="mean"
+):
+    """The negative log-likelihood of targets in [0, 1] under probabilities."""
+    number = _number(reduction, size_average, reduce)
+    return _binary_cross_entropy(input, target, weight, number)
+
+
+def binary_cross_entropy_with_logits(
+    input,
+    target,
+    weight=None,
+    size_average=None,
+    reduce=None,
+    reduction="mean",
+    pos_weight=None,
+):
+    """binary_cross_entropy of sigmoid(input)."""
+    number = _number(reduction, size_average, reduce)
+    return lamella.binary_cross_entropy_with_logits(input, target, weight, pos_weight, number)
+
+
+def kl_div(
+    input, target, size_average=None, reduce=None, reduction="mean", log_target=False
+):
+    """The divergence of exp(input) from target; "batchmean" divides the sum by the samples."""
+    if reduction == "batchmean":
+        total = lamella.kl_div(input, target, 2, log_target=log_target)
+        return total / input.size(0) if input.dim() else total
+    number = _number(reduction, size_average, reduce)
+    return lamella.kl_div(input, target, number, log_target=log_target)
+
+
+def hinge_embedding_loss(
+    input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"
+):
+    """input where the target is 1, what is missing to `margin` where it is -1."""
+    number = _number(reduction, size_average, reduce)
+    return lamella.hinge_embedding_loss(input, target, margin, number)
+
+
+def cosine_embedding_loss(
+    input1, input2, target, margin=0.0, size_average=None, reduce=None, reduction="mean"
+):
+    """1 - cosine where the target is 1, what the cosine exceeds `margin` by where it is -1."""
+    number = _number(reduction, size_average, reduce)
+    return lamella.cosine_embedding_loss(input1, input2, target, margin, number)
+
+
+def margin_ranking_loss(
+    input1, input2, target, margin=0.0, size_average=None, reduce=None, reduction="mean"
+):
+    """What is missing to `margin` in target * (input1 - input2)."""
+    number = _number(reduction, size_average, reduce)
+    return lamella.margin_ranking_loss(input1, input2, target, margin, number)
+
+
+def poisson_nll_loss(
+    input,
+    target,
+    log_input=True,
+    full=False,
+    size_average=None,
+    eps=1e-8,
+    reduce=None,
+    reduction="mean",
+):
+    """The negative log-likelihood of counts, whose rate is exp(input) or input."""
+    number = _number(reduction, size_average, reduce)
+    return lamella.poisson_nll_loss(input, target, log_input, full, eps, number)
+
+
+def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
+    """The negative log-likelihood of targets with mean `input` and variance `var`."""
+    if isinstance(var, (int, float)):
+        if var < 0:
+            raise ValueError(f"gaussian_nll_loss: expected 'var' not to be negative, got {var}")
+        var = lamella.full_like(input, var)
+    elif bool((var < 0).any()):
+        raise ValueError("gaussian_nll_loss: expected 'var' to have no negative entry")
+    if var.shape != input.shape:
+        if tuple(input.shape[:-1]) == tuple(var.shape):
+            var = var.unsqueeze(-1)
+        elif not (tuple(input.shape[:-1]) == tuple(var.shape[:-1]) and var.size(-1) == 1):
+            lamella.broadcast_tensors(input, var)
+    var = var + (var.detach().clamp_min(eps) - var.detach())
+    values = 0.5 * (lamella.log(var) + (input - target) ** 2 / var)
+    if full:
+        values = values + 0.5 * math.log(2 * math.pi)
+    return _reduced(values, reduction)
+
+
+def triplet_margin_loss(
+    anchor,
+    positive,
+    negative,
+    margin=1.0,
+    p=2,
+    eps=1e-6,
+    swap=False,
+    size_average=None,
+    reduce=None,
+    reduction="mean",
+):
+    """What is missing to `margin` between the distances to positive and negative."""
+    number = _number(reduction, size_average, reduce)
+    return lamella.triplet_margin_loss(
+        anchor, positive, negative, margin, float(p), eps, swap, number
+    )
+
+
+def triplet_margin_with_distance_loss(
+    anchor,
+    positive,
+    negative,
+    *,
+    distance_function=None,
+    margin=1.0,
+    swap=False,
+    reduction="mean",
+):
+    """triplet_margin_loss by a distance of one's own."""
+    if margin <= 0:
+        raise ValueError(
+            "triplet_margin_with_distance_loss: expected 'margin' to be greater than 0, "
+            f"got {margin}"
+        )
+    distance = lamella.pairwise_distance if distance_function is None else distance_function
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = lamella.minimum(far, distance(positive, negative))
+    return _reduced((near - far + margin).clamp_min(0), reduction)
+
+
+def multilabel_soft_margin_loss(
+    input, target, weight=None, size_average=None, reduce=None, reduction="mean"
+):
+    """The mean over the classes of binary cross entropies with logits."""
+    certain = target * _log_sigmoid(input) + (1 - target) * _log_sigmoid(-input)
+    values = -certain if weight is None else -certain * weight
+    number = _number(reduction, size_average, reduce)
+    values = values.sum(-1) / input.size(-1)
+    return values.mean() if number == 1 else values.sum() if number == 2 else values
+
+
+def _take(functions):
+    """The operators declared for this module, under names of their own."""
+    for ours, name in (
+        ("_cross_entropy", "cross_entropy_loss"),
+        ("_nll_loss", "nll_loss_nd"),
+        ("_mse_loss", "mse_loss"),
+        ("_l1_loss", "l1_loss"),
+        ("_smooth_l1_loss", "smooth_l1_loss"),
+        ("_huber_loss", "huber_loss"),
+        ("_soft_margin_loss", "soft_margin_loss"),
+        ("_binary_cross_entropy", "binary_cross_entropy"),
+        ("_log_sigmoid", "log_sigmoid"),
+    ):
+        globals()[ours] = functions[name]
+
+
+_take(_C._functions("nn"))
