@@ -62,7 +62,7 @@ def grad(
 def _zeros_like(tensor):
     import lamella
 
-    return lamella.zeros_like(tensor, requires_grad=False)
+    return lamella.zeros_like(tensor.detach())
 
 
 def _batched(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused):

@@ -46,7 +46,7 @@ def _finish(values, single, create_graph):
 def _zeros(tensor):
     import lamella
 
-    return lamella.zeros_like(tensor)
+    return lamella.zeros_like(tensor.detach())
 
 
 def _pull(outputs, inputs, grads, create_graph, strict, what):
@@ -77,7 +77,7 @@ def _check_vector(v, like, what, against):
             )
         import lamella
 
-        return (lamella.ones_like(like[0]),)
+        return (lamella.ones_like(like[0].detach()),)
     v, _ = _as_tuple(v, "v", what)
     if len(v) != len(like) or any(a.shape != b.shape for a, b in zip(v, like)):
         raise RuntimeError(
@@ -104,7 +104,7 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
         xs, _, ys, single_output = _run(func, inputs, "jvp", create_graph)
         v = _check_vector(v, xs, "jvp", "inputs")
         # The vjp is linear in its vector, so that its own vjp is the jvp.
-        u = tuple(lamella.zeros_like(each).requires_grad_() for each in ys)
+        u = tuple(lamella.zeros_like(each.detach()).requires_grad_() for each in ys)
         pulled = _pull(ys, xs, u, True, strict, "jvp")
         result = _pull(pulled, u, v, create_graph, False, "jvp")
     return _finish(ys, single_output, create_graph), _finish(result, single_output, create_graph)

@@ -1,0 +1,201 @@
+"""In-place writes and views: what is allowed, and what the gradients are."""
+
+import pytest
+
+import lamella
+
+F64 = lamella.float64
+
+
+def leaf(*values):
+    return lamella.tensor(values, dtype=F64, requires_grad=True)
+
+
+def same_as_torch(program, *shapes):
+    """Runs a program of both packages on the same leaves; compares value and gradients."""
+    torch = pytest.importorskip("torch")
+    values = []
+    for package in (lamella, torch):
+        leaves = [
+            (package.arange(float(_numel(shape)), dtype=package.float64) + 1)
+            .reshape(shape)
+            .detach()
+            .requires_grad_()
+            for shape in shapes
+        ]
+        out = program(package, *leaves)
+        out.backward(package.arange(float(out.numel()), dtype=package.float64).reshape(out.shape))
+        values.append([out.tolist()] + [each.grad.tolist() for each in leaves])
+    assert values[0] == values[1]
+
+
+def n(package, value):
+    return package.tensor(value, dtype=package.float64)
+
+
+def _numel(shape):
+    count = 1
+    for size in shape:
+        count *= size
+    return count
+
+
+PROGRAMS = {
+    "write of a computed tensor": lambda p, x: (x * n(p, 2.0)).mul_(n(p, 3.0)),
+    "write twice": lambda p, x: (x * n(p, 2.0)).mul_(n(p, 3.0)).add_(n(p, 1.0)).mul_(x),
+    "write by another": lambda p, x, y: (x * n(p, 2.0)).mul_(y),
+    "view of a written tensor": lambda p, x: (x * n(p, 2.0)).mul_(n(p, 3.0))[1],
+    "write through a view": lambda p, x: _through(p, x, lambda y: y[0].mul_(n(p, 3.0))),
+    "write through a view of a view": lambda p, x: _through(p, x, lambda y: y[1][0:1].mul_(n(p, 3.0))),
+    "write through a transposed view": lambda p, x: _through(p, x, lambda y: y.t()[0].mul_(n(p, 3.0))),
+    "two views of one base": lambda p, x: _through(
+        p, x, lambda y: (y[0].mul_(n(p, 3.0)), y[1].mul_(n(p, 5.0)), y.mul_(n(p, 2.0)))
+    ),
+    "an older view sees a later write": lambda p, x: _older(p, x),
+    "write of the base after the view": lambda p, x: _base_after(p, x),
+    "assignment": lambda p, x, y: _assign(p, x, y),
+    "copy into a view": lambda p, x, y: _through(p, x, lambda z: z[0].copy_(y[1])),
+    "zeroed view": lambda p, x: _through(p, x, lambda y: y[0].zero_()),
+    "filled": lambda p, x: _through(p, x, lambda y: y[0].fill_(3.0)),
+    "write of a tensor without gradients": lambda p, x: p.zeros(2, 2, dtype=p.float64).add_(x),
+    "write through a view without gradients": lambda p, x: _plain_base(p, x),
+    "detached alias": lambda p, x: _detached(p, x),
+}
+
+
+def _through(p, x, write):
+    y = x * n(p, 1.0)
+    write(y)
+    return y
+
+
+def _older(p, x):
+    y = x * n(p, 1.0)
+    view = y[0]
+    y.mul_(n(p, 3.0))
+    return view * n(p, 2.0)
+
+
+def _base_after(p, x):
+    y = x * n(p, 1.0)
+    view = y[1]
+    view.mul_(n(p, 2.0))
+    other = y[1]
+    y[0].mul_(n(p, 7.0))
+    return view + other
+
+
+def _assign(p, x, y):
+    z = x * n(p, 1.0)
+    z[1] = y[0]
+    return z
+
+
+def _plain_base(p, x):
+    base = p.zeros(2, 2, dtype=p.float64)
+    base[0].add_(x[1])
+    return base * n(p, 2.0)
+
+
+def _detached(p, x):
+    y = x * n(p, 2.0)
+    d = y.detach()
+    d.mul_(n(p, 0.0))
+    return y + n(p, 1.0)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_gradients(name):
+    program = PROGRAMS[name]
+    count = program.__code__.co_argcount - 1
+    same_as_torch(program, *[(2, 2)] * count)
+
+
+def test_leaves_are_not_written():
+    x = leaf(1.0, 2.0)
+    with pytest.raises(RuntimeError) as error:
+        x.mul_(n(lamella, 2.0))
+    assert str(error.value) == (
+        "mul_: expected 'self' not to be a leaf that requires gradients, since it is written in "
+        "place; write it under no_grad(), or write a copy"
+    )
+    with pytest.raises(RuntimeError, match="mul_: expected 'self' not to be a view of a leaf"):
+        x[0].mul_(n(lamella, 2.0))
+    with lamella.no_grad():
+        x.mul_(n(lamella, 2.0))
+    assert x.tolist() == [2.0, 4.0] and x.is_leaf and x.requires_grad
+
+
+def test_views_made_without_gradients_are_not_written():
+    x = leaf(1.0, 2.0) * n(lamella, 1.0)
+    with lamella.no_grad():
+        view = x[0]
+    with pytest.raises(RuntimeError, match="to be a view that was made while gradients"):
+        view.mul_(x[1])
+
+
+def test_writes_of_saved_tensors_are_found():
+    x = leaf(1.0, 2.0)
+    y = x * n(lamella, 1.0)
+    z = y * y
+    y.add_(n(lamella, 1.0))
+    with pytest.raises(RuntimeError) as error:
+        z.backward(lamella.ones_like(z))
+    assert str(error.value).startswith(
+        "MulBackward0: expected 'other' as it was when it was saved, at version 0, got version 1"
+    )
+
+
+def test_writes_through_views_are_found():
+    x = leaf(1.0, 2.0)
+    y = x * n(lamella, 1.0)
+    z = y.exp()
+    z[0].mul_(n(lamella, 2.0))
+    with pytest.raises(RuntimeError, match="ExpBackward0: expected 'result' as it was"):
+        z.backward(lamella.ones_like(z))
+
+
+def test_out_arguments_have_no_gradients():
+    x = leaf(1.0)
+    with pytest.raises(RuntimeError, match="mul: expected no argument to require gradients"):
+        lamella.mul(x, x, out=lamella.ones(1, dtype=F64))
+    with lamella.no_grad():
+        lamella.mul(x, x, out=lamella.ones(1, dtype=F64))
+
+
+def test_inference_tensors():
+    with lamella.inference_mode():
+        x = lamella.ones(2, dtype=F64)
+        x.mul_(n(lamella, 2.0))
+    y = leaf(1.0, 2.0)
+    (y * x).backward(lamella.ones(2, dtype=F64))
+    assert y.grad.tolist() == [2.0, 2.0]
+    with pytest.raises(RuntimeError, match="not to be made in inference mode"):
+        x.mul_(y)
+
+
+def test_a_written_tensor_has_a_new_node():
+    x = leaf(1.0)
+    y = x * n(lamella, 1.0)
+    before = y.grad_fn
+    y.mul_(n(lamella, 3.0))
+    assert y.grad_fn is not before and y.grad_fn.name() == "MulBackward0"
+    assert before in [node for node, _ in y.grad_fn.next_functions]
+
+
+def test_a_view_follows_its_base():
+    y = leaf(1.0, 2.0) * n(lamella, 1.0)
+    view = y[0]
+    assert view.grad_fn.name() == "SelectBackward0"
+    y.mul_(n(lamella, 2.0))
+    assert view.grad_fn.name() == "AsStridedBackward0"
+    assert y[0].requires_grad
+
+
+def test_a_write_gives_a_plain_base_gradients():
+    base = lamella.zeros(2, dtype=F64)
+    view = base[0]
+    view.add_(leaf(1.0)[0])
+    assert base.requires_grad and not base.is_leaf
+    assert base.grad_fn.name() == "CopySlices"
+    assert view.requires_grad
