@@ -27,6 +27,16 @@ globals().update(_C._functions(""))
 from math import e, inf, nan, pi  # noqa: E402, F401, I001
 
 from lamella import _tensor  # noqa: E402
+from lamella._functional import (  # noqa: E402, F401
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    block_diag,
+    cartesian_prod,
+    chain_matmul,
+    unique,
+    unique_consecutive,
+)
 from lamella._utils import (  # noqa: E402, F401
     broadcast_shapes,
     broadcast_tensors,

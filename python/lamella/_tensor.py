@@ -1,6 +1,6 @@
 """The methods of Tensor that are written in Python."""
 
-from lamella import _C
+from lamella import _C, _functional
 
 Tensor = _C.Tensor
 
@@ -110,6 +110,8 @@ def install():
             "__array_wrap__": _array_wrap,
             "__array_priority__": 1000,
             "nonzero": _nonzero,
+            "unique": _functional.unique,
+            "unique_consecutive": _functional.unique_consecutive,
             "__format__": _format,
             "__reduce_ex__": _reduce_ex,
             "__deepcopy__": _deepcopy,

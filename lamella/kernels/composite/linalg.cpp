@@ -1,6 +1,7 @@
 // Linear algebra made of factorisations and products.
 #include <cmath>
 
+#include "lamella/core/key_set.h"
 #include "lamella/kernels/native.h"
 
 namespace lamella::native {
@@ -71,13 +72,17 @@ Tensor logdet(const Tensor& self) {
 
 // ---- Spectra ----
 
+namespace {
+// Gradients of singular values and eigenvalues are made of the vectors.
+bool wants_vectors(const Tensor& a) { return (a.key_set() & kGradientBits) != 0; }
+}  // namespace
+
 std::tuple<Tensor, Tensor, Tensor> linalg_svd(const Tensor& A, bool full_matrices,
                                               std::optional<std::string_view> driver) {
   return lamella::_linalg_svd(A, full_matrices, true, driver);
 }
 Tensor linalg_svdvals(const Tensor& A, std::optional<std::string_view> driver) {
-  // The vectors are for the gradient.
-  return std::get<1>(lamella::_linalg_svd(A, false, A.requires_grad(), driver));
+  return std::get<1>(lamella::_linalg_svd(A, false, wants_vectors(A), driver));
 }
 std::tuple<Tensor, Tensor, Tensor> svd(const Tensor& self, bool some, bool compute_uv) {
   auto [U, S, Vh] = lamella::_linalg_svd(self, !some, true);
@@ -92,7 +97,7 @@ std::tuple<Tensor, Tensor> linalg_eigh(const Tensor& self, std::string_view UPLO
   return lamella::_linalg_eigh(self, UPLO, true);
 }
 Tensor linalg_eigvalsh(const Tensor& self, std::string_view UPLO) {
-  return std::get<0>(lamella::_linalg_eigh(self, UPLO, self.requires_grad()));
+  return std::get<0>(lamella::_linalg_eigh(self, UPLO, wants_vectors(self)));
 }
 Tensor linalg_eigvals(const Tensor& self) { return std::get<0>(lamella::linalg_eig(self)); }
 std::tuple<Tensor, Tensor> qr(const Tensor& self, bool some) {

@@ -172,10 +172,10 @@ Tensor diag(const Tensor& self, int64_t diagonal) {
   LAMELLA_CHECK(self.dim() == 1 || self.dim() == 2,
                 "diag: expected 'self' to have 1 or 2 dimensions, got ", self.sizes());
   if (self.dim() == 2) return self.diagonal(diagonal).clone();
-  int64_t n = self.sizes()[0] + (diagonal < 0 ? -diagonal : diagonal);
-  Tensor result = lamella::zeros({n, n}, self.options());
-  result.diagonal(diagonal).copy_(self);
-  return result;
+  return lamella::diag_embed(self, diagonal);
+}
+Tensor diagflat(const Tensor& self, int64_t offset) {
+  return lamella::diag_embed(self.reshape({-1}), offset);
 }
 Tensor& diag_out(const Tensor& self, int64_t diagonal, Tensor& out) {
   Tensor result = lamella::diag(self, diagonal);

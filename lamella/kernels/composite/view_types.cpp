@@ -96,6 +96,13 @@ Tensor imag(const Tensor& self) {
   return lamella::view_as_real(self).select(-1, 1);
 }
 
+// Conjugates are computed when asked for, so that there is none to resolve.
+Tensor conj(const Tensor& self) {
+  return self.is_complex() ? lamella::conj_physical(self) : self;
+}
+Tensor resolve_conj(const Tensor& self) { return self; }
+Tensor resolve_neg(const Tensor& self) { return self; }
+
 Tensor conj_physical(const Tensor& self) {
   Tensor result = self.clone();
   if (result.is_complex()) lamella::view_as_real(result).select(-1, 1).neg_();

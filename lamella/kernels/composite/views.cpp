@@ -66,8 +66,9 @@ Tensor alias(const Tensor& self) {
 }
 Tensor detach(const Tensor& self) { return Tensor(make_detached(self)); }
 Tensor& detach_(Tensor& self) { return self; }
-Tensor lift(const Tensor& self) { return self; }
-Tensor lift_fresh(const Tensor& self) { return self; }
+// New tensors, so that recorded calls may give them a history of their own.
+Tensor lift(const Tensor& self) { return alias(self); }
+Tensor lift_fresh(const Tensor& self) { return alias(self); }
 
 Tensor view(const Tensor& self, IntArrayRef size) {
   Dims shape = infer_size("view", size, self.numel());
@@ -133,6 +134,22 @@ Tensor expand(const Tensor& self, IntArrayRef size, bool implicit) {
 }
 Tensor expand_as(const Tensor& self, const Tensor& other) { return self.expand(other.sizes()); }
 Tensor broadcast_to(const Tensor& self, IntArrayRef size) { return self.expand(size); }
+
+Tensor sum_to_size(const Tensor& self, IntArrayRef size) {
+  LAMELLA_CHECK(is_expandable(size, self.sizes()),
+                "sum_to_size: expected a 'size' that is expandable to ", self.sizes(), ", got ",
+                size);
+  if (self.sizes().equals(size)) return self;
+  size_t lead = self.sizes().size() - size.size();
+  Dims dims;
+  for (size_t d = 0; d < self.sizes().size(); ++d) {
+    if (d < lead || (size[d - lead] == 1 && self.sizes()[d] != 1)) {
+      dims.push_back(static_cast<int64_t>(d));
+    }
+  }
+  Tensor sum = dims.empty() ? self : self.sum(dims.ref(), true, self.scalar_type());
+  return lead == 0 ? sum : sum.view(size);
+}
 
 Tensor permute(const Tensor& self, IntArrayRef dims) {
   LAMELLA_CHECK(static_cast<int64_t>(dims.size()) == self.dim(), "permute: expected ", self.dim(),

@@ -64,16 +64,28 @@ Tensor permutations(const Tensor& pivots, int64_t m, ScalarType dtype) {
 }
 }  // namespace
 
+std::tuple<Tensor, Tensor, Tensor> lu_unpack(const Tensor& LU_data, const Tensor& LU_pivots,
+                                             bool unpack_data, bool unpack_pivots) {
+  const char* op = "lu_unpack";
+  check_matrices(op, LU_data, "LU_data");
+  LAMELLA_CHECK(!unpack_pivots || LU_pivots.scalar_type() == kInt, op,
+                ": expected 'LU_pivots' to be int32, got ", LU_pivots.scalar_type());
+  int64_t m = LU_data.size(-2), n = LU_data.size(-1), k = m < n ? m : n;
+  Tensor P = LU_data.new_empty({0}), L = P, U = P;
+  if (unpack_data) {
+    L = LU_data.slice(-1, 0, k).tril(-1);
+    L.diagonal(0, -2, -1).fill_(1);
+    U = LU_data.slice(-2, 0, k).triu();
+  }
+  if (unpack_pivots) {
+    P = LU_data.is_meta() ? LU_data.new_empty(with_sizes(batch_of(LU_data), m, m))
+                          : permutations(LU_pivots.contiguous(), m, LU_data.scalar_type());
+  }
+  return {P, L, U};
+}
 std::tuple<Tensor, Tensor, Tensor> linalg_lu(const Tensor& A, bool pivot) {
-  check_matrices("linalg_lu", A, "A");
-  LAMELLA_CHECK(pivot, "linalg_lu: expected 'pivot' to be True on the CPU, got False");
-  auto [LU, pivots, info] = lamella::linalg_lu_factor_ex(A);
-  int64_t m = A.size(-2), n = A.size(-1), k = m < n ? m : n;
-  Tensor L = LU.slice(-1, 0, k).tril(-1);
-  L.diagonal(0, -2, -1).fill_(1);
-  Tensor U = LU.slice(-2, 0, k).triu();
-  if (A.is_meta()) return {A.new_empty(with_sizes(batch_of(A), m, m)), L, U};
-  return {permutations(pivots, m, A.scalar_type()), L, U};
+  auto [LU, pivots, info] = lamella::linalg_lu_factor_ex(A, pivot);
+  return lamella::lu_unpack(LU, pivots);
 }
 
 std::tuple<Tensor, Tensor> linalg_qr(const Tensor& A, std::string_view mode) {

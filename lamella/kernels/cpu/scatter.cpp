@@ -188,5 +188,25 @@ LAMELLA_IMPL_FUNC(scatter_reduce_two_cpu)
   }
 }
 
+Tensor index_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
+                    std::string_view reduce, bool include_self) {
+  const char* op = "index_reduce";
+  LAMELLA_CHECK(reduce == "prod" || reduce == "mean" || reduce == "amax" || reduce == "amin", op,
+                ": expected 'reduce' to be prod, mean, amax or amin, got '", reduce, "'");
+  LAMELLA_CHECK(index.dim() <= 1, op, ": expected 'index' to have at most one dimension, got ",
+                index.sizes());
+  dim = maybe_wrap_dim(dim, self.dim(), op);
+  Dims expected(self.sizes());
+  if (self.dim() > 0) expected[static_cast<size_t>(dim)] = index.numel();
+  bool fits = source.sizes().equals(expected) || (self.dim() <= 1 && source.numel() == index.numel());
+  LAMELLA_CHECK(fits, op, ": expected 'source' to be of shape ", expected, ", got ",
+                source.sizes());
+  // Slices are scattered as their elements are, with one index for the whole slice.
+  Dims shape(static_cast<size_t>(self.dim()), 1);
+  if (self.dim() > 0) shape[static_cast<size_t>(dim)] = index.numel();
+  Tensor spread = index.reshape(shape).expand(expected);
+  return lamella::scatter_reduce(self, dim, spread, source.reshape(expected), reduce, include_self);
+}
+
 }  // namespace native
 }  // namespace lamella

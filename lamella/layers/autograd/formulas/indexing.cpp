@@ -144,6 +144,31 @@ Tensor scatter_reduce_forward(const Tensor& self_p, const Tensor& self_t, int64_
   return self_t.mul(conj_of(to_self)).scatter_add(dim, index, src_t.mul(conj_of(to_src)));
 }
 
+namespace {
+// An index of slices along `dim` as one of the elements of `source`.
+Tensor spread_index(const Tensor& index, int64_t dim, const Tensor& source) {
+  if (source.dim() <= 1) return index.reshape(source.sizes());
+  std::vector<int64_t> shape(source.sizes().size(), 1);
+  shape[static_cast<size_t>(maybe_wrap_dim(dim, source.dim(), "index_reduce"))] = index.numel();
+  return index.reshape(shape).expand(source.sizes());
+}
+}  // namespace
+
+std::tuple<Tensor, Tensor> index_reduce_backward(const Tensor& grad, const Tensor& self,
+                                                 int64_t dim, const Tensor& index,
+                                                 const Tensor& source, std::string_view reduce,
+                                                 bool include_self, const Tensor& result,
+                                                 std::array<bool, 2> wanted) {
+  return scatter_reduce_backward(grad, self, dim, spread_index(index, dim, source), source, reduce,
+                                 include_self, result, wanted);
+}
+Tensor index_reduce_forward(const Tensor& self_p, const Tensor& self_t, int64_t dim,
+                            const Tensor& index, const Tensor& source_p, const Tensor& source_t,
+                            std::string_view reduce, bool include_self, const Tensor& result) {
+  return scatter_reduce_forward(self_p, self_t, dim, spread_index(index, dim, source_p), source_p,
+                                source_t, reduce, include_self, result);
+}
+
 // ---- Joining and sorting ----
 
 std::vector<Tensor> cat_backward(const Tensor& grad, ArrayRef<IntArrayRef> sizes, int64_t dim) {

@@ -38,6 +38,16 @@ Tensor scatter_reduce_forward(const Tensor& self_p, const Tensor& self_t, int64_
                               const Tensor& index, const Tensor& src_p, const Tensor& src_t,
                               std::string_view reduce, bool include_self, const Tensor& result);
 
+// As those of scatter_reduce, of index_reduce.
+std::tuple<Tensor, Tensor> index_reduce_backward(const Tensor& grad, const Tensor& self,
+                                                 int64_t dim, const Tensor& index,
+                                                 const Tensor& source, std::string_view reduce,
+                                                 bool include_self, const Tensor& result,
+                                                 std::array<bool, 2> wanted);
+Tensor index_reduce_forward(const Tensor& self_p, const Tensor& self_t, int64_t dim,
+                            const Tensor& index, const Tensor& source_p, const Tensor& source_t,
+                            std::string_view reduce, bool include_self, const Tensor& result);
+
 // The parts of `grad` that come from tensors of these sizes.
 std::vector<Tensor> cat_backward(const Tensor& grad, ArrayRef<IntArrayRef> sizes, int64_t dim);
 

@@ -1,6 +1,7 @@
 // Derivatives of linear algebra: systems of equations, inverses, determinants, Cholesky, LU.
 #include "lamella/layers/autograd/formulas/linalg.h"
 
+#include "lamella/abi/autograd.h"
 #include "lamella/api/functions.h"
 #include "lamella/api/tensor_operators.h"
 #include "lamella/layers/autograd/formulas/views.h"
@@ -8,6 +9,9 @@
 namespace lamella {
 
 namespace {
+
+// A backward that is recorded must be made of A itself; any other may use its factors.
+bool recording() { return (lamella_modes() & LAMELLA_MODE_NO_GRAD) == 0; }
 
 Tensor identity_like(const Tensor& A) { return lamella::eye(A.size(-1), A.options()); }
 // number * I for each matrix.
@@ -25,9 +29,22 @@ Tensor trace_of(const Tensor& matrices) { return matrices.diagonal(0, -2, -1).su
 // ---- Determinants ----
 
 Tensor det_backward(const Tensor& grad, const Tensor& A, const Tensor& LU, const Tensor& pivots) {
+  // grad * conj(det A) A^-H, which is finite for a singular A too.
   if (A.numel() == 0) return lamella::zeros_like(A);
-  Tensor det = lamella::linalg_det(A);
-  return solve_unchecked(adjoint_of(A), scaled_identity(grad.mul(conj_of(det)), A));
+  if (recording()) {
+    Tensor det = lamella::linalg_det(A);
+    return solve_unchecked(adjoint_of(A), scaled_identity(grad.mul(conj_of(det)), A));
+  }
+  // Pivots of zero are moved a little, which changes the product of the two in the last place only.
+  Tensor diagonal = LU.diagonal(0, -2, -1);
+  double tiny = A.scalar_type() == kDouble || A.scalar_type() == kComplexDouble ? 1e-16 : 1e-8;
+  Tensor moved = diagonal.masked_fill(diagonal.eq(0), tiny);
+  Tensor stay = lamella::arange(1, pivots.size(-1) + 1, pivots.options());
+  Tensor sign = pivots.ne(stay).sum(-1).remainder(2).mul(-2).add(1).to(A.scalar_type());
+  Tensor det = moved.prod(-1).mul(sign);
+  Tensor factors = LU.diagonal_scatter(moved, 0, -2, -1);
+  return lamella::linalg_lu_solve(factors, pivots, scaled_identity(grad.mul(conj_of(det)), A), true,
+                                  true);
 }
 Tensor det_forward(const Tensor& A_t, const Tensor& A_p, const Tensor& result) {
   return trace_of(solve_unchecked(A_p, A_t)).mul(result);
@@ -83,7 +100,8 @@ std::tuple<Tensor, Tensor> solve_backward(const Tensor& grad, const Tensor& A, c
                                           std::array<bool, 2> wanted) {
   bool vector = result.dim() < A.dim();
   Tensor G = columns_of(grad, vector);
-  Tensor grad_B = lamella::linalg_solve(adjoint_of(A), G, left);
+  Tensor grad_B = recording() ? lamella::linalg_solve(adjoint_of(A), G, left)
+                              : lamella::linalg_lu_solve(LU, pivots, G, left, true);
   Tensor grad_A = wanted[0] ? matrix_gradient(grad_B, columns_of(result, vector), left) : Tensor();
   return {grad_A, wanted[1] ? (vector ? grad_B.squeeze(-1) : grad_B) : Tensor()};
 }
@@ -247,6 +265,44 @@ Tensor packed(const Tensor& L, const Tensor& U) {
   return lower.add(upper);
 }
 }  // namespace
+
+Tensor lu_unpack_backward(const Tensor& grad_L, const Tensor& grad_U, IntArrayRef sizes) {
+  if (!grad_L.defined() && !grad_U.defined()) return Tensor();
+  int64_t m = sizes[sizes.size() - 2], n = sizes[sizes.size() - 1];
+  Tensor result;
+  if (grad_L.defined()) {
+    result = grad_L.tril(-1);
+    if (n > m) result = lamella::constant_pad_nd(result, {0, n - m}, 0);
+  }
+  if (grad_U.defined()) {
+    Tensor upper = grad_U.triu();
+    if (m > n) upper = lamella::constant_pad_nd(upper, {0, 0, 0, m - n}, 0);
+    result = result.defined() ? result.add(upper) : upper;
+  }
+  return result;
+}
+
+std::tuple<Tensor, Tensor> lu_solve_backward(const Tensor& grad, const Tensor& LU,
+                                             const Tensor& pivots, const Tensor& result, bool left,
+                                             bool adjoint, std::array<bool, 2> wanted) {
+  Tensor grad_B = lamella::linalg_lu_solve(LU, pivots, grad, left, !adjoint);
+  if (!wanted[0]) return {Tensor(), grad_B};
+  // The gradient of A = P L U, or of its adjoint, which was solved with.
+  Tensor grad_A = matrix_gradient(grad_B, result, left);
+  if (adjoint) grad_A = adjoint_of(grad_A);
+  auto [P, L, U] = lamella::lu_unpack(LU, pivots);
+  Tensor moved = P.transpose(-2, -1).matmul(grad_A);
+  Tensor grad_LU = moved.matmul(adjoint_of(U)).tril(-1).add(adjoint_of(L).matmul(moved).triu());
+  return {grad_LU, wanted[1] ? grad_B : Tensor()};
+}
+Tensor lu_solve_forward(const Tensor& LU_t, const Tensor& LU_p, const Tensor& pivots,
+                        const Tensor& B_t, const Tensor& result, bool left, bool adjoint) {
+  auto [P, L, U] = lamella::lu_unpack(LU_p, pivots);
+  Tensor moved = P.matmul(LU_t.tril(-1).matmul(U).add(L.matmul(LU_t.triu())));
+  if (adjoint) moved = adjoint_of(moved);
+  Tensor rest = B_t.sub(left ? moved.matmul(result) : result.matmul(moved));
+  return lamella::linalg_lu_solve(LU_p, pivots, rest, left, adjoint);
+}
 
 Tensor lu_factor_backward(const Tensor& grad, const Tensor& A) {
   auto [P, L, U] = lamella::linalg_lu(A);

@@ -49,6 +49,24 @@ std::tuple<Tensor, Tensor> lu_forward(const Tensor& A_t, const Tensor& P, const 
                                       const Tensor& U);
 Tensor lu_factor_forward(const Tensor& A_t, const Tensor& A_p);
 
+// (LU, B) of A X = B and its variants.
+std::tuple<Tensor, Tensor> lu_solve_backward(const Tensor& grad, const Tensor& LU,
+                                             const Tensor& pivots, const Tensor& result, bool left,
+                                             bool adjoint, std::array<bool, 2> wanted);
+Tensor lu_solve_forward(const Tensor& LU_t, const Tensor& LU_p, const Tensor& pivots,
+                        const Tensor& B_t, const Tensor& result, bool left, bool adjoint);
+// Of the packed form of a matrix of `sizes`. grad_L and grad_U may be undefined.
+Tensor lu_unpack_backward(const Tensor& grad_L, const Tensor& grad_U, IntArrayRef sizes);
+
+Tensor matrix_exp_backward(const Tensor& grad, const Tensor& A);
+Tensor matrix_exp_forward(const Tensor& A_t, const Tensor& A_p);
+
+// (A, b) of the solution of least squares. A gradient of the residuals may come too.
+std::tuple<Tensor, Tensor> lstsq_backward(const Tensor& grad_solution,
+                                          const Tensor& grad_residuals, const Tensor& A,
+                                          const Tensor& b, const Tensor& solution,
+                                          std::array<bool, 2> wanted);
+
 // grad_Q and grad_R may be undefined.
 Tensor qr_backward(const Tensor& grad_Q, const Tensor& grad_R, const Tensor& Q, const Tensor& R,
                    std::string_view mode);

@@ -240,4 +240,49 @@ Tensor pinv_forward(const Tensor& A_t, const Tensor& pinv, const Tensor& A) {
   return outside.add(inside).sub(pinv.matmul(A_t).matmul(pinv));
 }
 
+// ---- Functions of matrices, least squares ----
+
+namespace {
+// exp of [A E; 0 A] has the derivative of exp at A in direction E as its upper right block.
+Tensor exp_derivative(const Tensor& A, const Tensor& E) {
+  int64_t n = A.size(-1);
+  Tensor upper = lamella::cat({A, E}, -1);
+  Tensor lower = lamella::cat({lamella::zeros_like(A), A}, -1);
+  Tensor both = lamella::linalg_matrix_exp(lamella::cat({upper, lower}, -2));
+  return both.narrow(-2, 0, n).narrow(-1, n, n);
+}
+}  // namespace
+
+Tensor matrix_exp_backward(const Tensor& grad, const Tensor& A) {
+  return exp_derivative(adjoint_of(A), grad);
+}
+Tensor matrix_exp_forward(const Tensor& A_t, const Tensor& A_p) {
+  return exp_derivative(A_p, A_t);
+}
+
+std::tuple<Tensor, Tensor> lstsq_backward(const Tensor& grad_solution,
+                                          const Tensor& grad_residuals, const Tensor& A,
+                                          const Tensor& b, const Tensor& solution,
+                                          std::array<bool, 2> wanted) {
+  bool vector = b.dim() < A.dim() && solution.dim() < A.dim();
+  auto columns = [&](const Tensor& t) { return vector ? t.unsqueeze(-1) : t; };
+  Tensor grad_A, grad_b;
+  if (grad_solution.defined()) {
+    // The solution is pinv(A) b.
+    Tensor pinv = lamella::linalg_pinv(A, std::optional<Tensor>(), std::optional<Tensor>());
+    Tensor G = columns(grad_solution);
+    grad_A = pinv_backward(G.matmul(adjoint_of(columns(b))), pinv, A);
+    grad_b = adjoint_of(pinv).matmul(G);
+  }
+  if (grad_residuals.defined() && grad_residuals.numel() > 0) {
+    // Sums of |A x - b|^2, which do not change with x where they are least.
+    Tensor apart = A.matmul(columns(solution)).sub(columns(b));
+    Tensor weighted = apart.mul(grad_residuals.unsqueeze(-2)).mul(2);
+    grad_A = plus(grad_A, weighted.matmul(adjoint_of(columns(solution))));
+    grad_b = plus(grad_b, weighted.neg());
+  }
+  if (!grad_b.defined()) return {Tensor(), Tensor()};
+  return {wanted[0] ? grad_A : Tensor(), wanted[1] ? (vector ? grad_b.squeeze(-1) : grad_b) : Tensor()};
+}
+
 }  // namespace lamella

@@ -1,0 +1,119 @@
+// Distinct values: unique, its consecutive form, isin, msort.
+#include "lamella/kernels/native.h"
+
+namespace lamella::native {
+
+namespace {
+
+// Lines of one tensor, along its first dimension: which begin a run of equal ones decides all.
+struct Runs {
+  Tensor starts;  // positions, int64
+  Tensor groups;  // the run that each position is in
+};
+Runs runs_of(const Tensor& begins) {
+  return {begins.nonzero().flatten(), begins.to(kLong).cumsum(0).sub(1)};
+}
+// Whether each line differs from the one before.
+Tensor begins_of(const Tensor& lines) {
+  int64_t n = lines.size(0);
+  Tensor first = lamella::ones({n < 1 ? n : 1}, TensorOptions(kBool).device(lines.device()));
+  if (n < 2) return first;
+  Tensor differs = lines.narrow(0, 1, n - 1).ne(lines.narrow(0, 0, n - 1));
+  if (differs.dim() > 1) differs = differs.flatten(1).any(1);
+  return lamella::cat({first, differs}, 0);
+}
+Tensor lengths_of(const Tensor& starts, int64_t n) {
+  if (n == 0) return starts;
+  Tensor end = lamella::full({1}, n, starts.options());
+  return lamella::cat({starts.narrow(0, 1, starts.numel() - 1), end}, 0).sub(starts);
+}
+Tensor none(const Tensor& self) {
+  return lamella::empty({0}, TensorOptions(kLong).device(self.device()));
+}
+
+using Unique = std::tuple<Tensor, Tensor, Tensor>;
+
+// The lines in `order`, of which equal ones are neighbours.
+Unique unique_lines(const Tensor& self, int64_t dim, const Tensor& order, bool inverse,
+                    bool counts) {
+  Tensor lines = self.movedim(dim, 0);
+  Tensor sorted = order.defined() ? lines.index_select(0, order) : lines;
+  Runs runs = runs_of(begins_of(sorted));
+  Tensor result = sorted.index_select(0, runs.starts).movedim(0, dim);
+  Tensor where = none(self);
+  if (inverse) {
+    where = order.defined() ? lamella::empty_like(order).scatter_(0, order, runs.groups)
+                            : runs.groups;
+  }
+  return {result.contiguous(), where,
+          counts ? lengths_of(runs.starts, lines.size(0)) : none(self)};
+}
+}  // namespace
+
+std::tuple<Tensor, Tensor, Tensor> _unique2(const Tensor& self, bool sorted, bool return_inverse,
+                                            bool return_counts) {
+  Tensor flat = self.reshape({-1});
+  Tensor order = std::get<1>(lamella::sort(flat, true, 0, false));
+  auto [values, inverse, counts] = unique_lines(flat, 0, order, return_inverse, return_counts);
+  return {values, return_inverse ? inverse.view(self.sizes()) : inverse, counts};
+}
+std::tuple<Tensor, Tensor> _unique(const Tensor& self, bool sorted, bool return_inverse) {
+  auto [values, inverse, counts] = lamella::_unique2(self, sorted, return_inverse);
+  return {values, inverse};
+}
+
+std::tuple<Tensor, Tensor, Tensor> unique_dim(const Tensor& self, int64_t dim, bool sorted,
+                                              bool return_inverse, bool return_counts) {
+  dim = maybe_wrap_dim(dim, self.dim(), "unique_dim");
+  int64_t n = self.size(dim);
+  Tensor lines = self.movedim(dim, 0).reshape({n, n == 0 ? 0 : self.numel() / n});
+  // Sorted by the last column first: stable sorts by the others keep that among equal ones.
+  Tensor order = lamella::arange(n, TensorOptions(kLong).device(self.device()));
+  for (int64_t column = lines.size(1); column-- > 0;) {
+    Tensor keys = lines.select(1, column).index_select(0, order);
+    order = order.index_select(0, std::get<1>(lamella::sort(keys, true, 0, false)));
+  }
+  return unique_lines(self, dim, order, return_inverse, return_counts);
+}
+std::tuple<Tensor, Tensor, Tensor> unique_dim_consecutive(const Tensor& self, int64_t dim,
+                                                          bool return_inverse, bool return_counts) {
+  dim = maybe_wrap_dim(dim, self.dim(), "unique_dim_consecutive");
+  return unique_lines(self, dim, Tensor(), return_inverse, return_counts);
+}
+std::tuple<Tensor, Tensor, Tensor> unique_consecutive(const Tensor& self, bool return_inverse,
+                                                      bool return_counts,
+                                                      std::optional<int64_t> dim) {
+  if (dim) {
+    return lamella::unique_dim_consecutive(self, *dim, return_inverse, return_counts);
+  }
+  auto [values, inverse, counts] =
+      unique_lines(self.reshape({-1}), 0, Tensor(), return_inverse, return_counts);
+  return {values, return_inverse ? inverse.view(self.sizes()) : inverse, counts};
+}
+
+Tensor isin(const Tensor& elements, const Tensor& test_elements, bool assume_unique, bool invert) {
+  ScalarType dtype = lamella::result_type(elements, test_elements);
+  Tensor tests = std::get<0>(test_elements.to(dtype).reshape({-1}).sort());
+  Tensor found;
+  if (tests.numel() == 0) {
+    found = lamella::zeros(elements.sizes(), TensorOptions(kBool).device(elements.device()));
+  } else {
+    Tensor values = elements.to(dtype);
+    Tensor at = lamella::searchsorted(tests, values.contiguous()).clamp_max(tests.numel() - 1);
+    found = tests.index({at}).eq(values);
+  }
+  return invert ? found.logical_not() : found;
+}
+Tensor isin(const Tensor& elements, const Scalar& test_element, bool assume_unique, bool invert) {
+  return invert ? elements.ne(test_element) : elements.eq(test_element);
+}
+Tensor isin(const Scalar& element, const Tensor& test_elements, bool assume_unique, bool invert) {
+  Tensor found = test_elements.eq(element).any();
+  return invert ? found.logical_not() : found;
+}
+
+Tensor msort(const Tensor& self) {
+  return std::get<0>(lamella::sort(self, self.dim() == 0 ? -1 : 0));
+}
+
+}  // namespace lamella::native

@@ -1,0 +1,68 @@
+"""Functions of the package over operators of the same name that take or return something else."""
+
+from lamella import _C
+
+_shared = _C._functions("")
+
+
+def _tensors(tensors):
+    """Tensors given one by one, or as one sequence."""
+    if len(tensors) == 1 and not isinstance(tensors[0], _C.Tensor):
+        return list(tensors[0])
+    return list(tensors)
+
+
+def _at_least(name):
+    operator = _shared[name]
+
+    def function(*tensors):
+        if len(tensors) == 1:
+            given = tensors[0]
+            return operator(given) if isinstance(given, _C.Tensor) else tuple(operator(list(given)))
+        return tuple(operator(list(tensors)))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Tensors of at least {name[-2]} dimensions: one, or a tuple of several."
+    return function
+
+
+atleast_1d = _at_least("atleast_1d")
+atleast_2d = _at_least("atleast_2d")
+atleast_3d = _at_least("atleast_3d")
+
+
+def block_diag(*tensors):
+    """Matrices along the diagonal of one."""
+    return _shared["block_diag"](_tensors(tensors))
+
+
+def cartesian_prod(*tensors):
+    """All ways to take one entry of each tensor, as rows."""
+    return _shared["cartesian_prod"](_tensors(tensors))
+
+
+def chain_matmul(*matrices, out=None):
+    """The product of matrices, in the cheapest order."""
+    result = _shared["chain_matmul"](_tensors(matrices))
+    return result if out is None else out.resize_(result.shape).copy_(result)
+
+
+def _picked(values, inverse, counts, return_inverse, return_counts):
+    picked = (values, *([inverse] if return_inverse else []), *([counts] if return_counts else []))
+    return picked if len(picked) > 1 else values
+
+
+def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    """The distinct values of a tensor, or its distinct slices along `dim`, in order; on request
+    with where each entry went and how often each came."""
+    if dim is None:
+        found = _shared["_unique2"](input, sorted, return_inverse, return_counts)
+    else:
+        found = _shared["unique_dim"](input, dim, sorted, return_inverse, return_counts)
+    return _picked(*found, return_inverse, return_counts)
+
+
+def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+    """As `unique`, of runs of equal values."""
+    found = _shared["unique_consecutive"](input, return_inverse, return_counts, dim)
+    return _picked(*found, return_inverse, return_counts)
