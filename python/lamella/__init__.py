@@ -33,7 +33,9 @@ from lamella._functional import (  # noqa: E402, F401
     atleast_3d,
     block_diag,
     cartesian_prod,
+    cdist,
     chain_matmul,
+    tensordot,
     unique,
     unique_consecutive,
 )

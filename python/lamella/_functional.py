@@ -66,3 +66,35 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
     """As `unique`, of runs of equal values."""
     found = _shared["unique_consecutive"](input, return_inverse, return_counts, dim)
     return _picked(*found, return_inverse, return_counts)
+
+
+def tensordot(a, b, dims=2, out=None):
+    """Products summed over dimensions: the last `dims` of `a` and the first of `b`, or those that
+    two lists name."""
+    if isinstance(dims, _C.Tensor):
+        dims = dims.tolist()
+    if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot: expected 'dims' of at least 0, got {dims}")
+        of_a, of_b = list(range(-dims, 0)), list(range(dims))
+    else:
+        of_a, of_b = ([d] if isinstance(d, int) else list(d) for d in dims)
+    if out is None:
+        return _shared["tensordot"](a, b, of_a, of_b)
+    return _shared["tensordot"](a, b, of_a, of_b, out=out)
+
+
+_MODES = {
+    "use_mm_for_euclid_dist_if_necessary": 0,
+    "use_mm_for_euclid_dist": 1,
+    "donot_use_mm_for_euclid_dist": 2,
+}
+
+
+def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
+    """Distances of order `p` between all rows of two stacks of matrices."""
+    if compute_mode not in _MODES:
+        raise ValueError(
+            f"cdist: expected 'compute_mode' to be one of {', '.join(_MODES)}, got {compute_mode!r}"
+        )
+    return _shared["cdist"](x1, x2, p, _MODES[compute_mode])

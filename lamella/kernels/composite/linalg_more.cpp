@@ -97,7 +97,7 @@ Tensor linalg_tensorsolve(const Tensor& self, const Tensor& other, OptionalIntAr
   return lamella::linalg_solve(a.reshape({n, n}), other.flatten()).reshape(shape);
 }
 Tensor linalg_vander(const Tensor& x, std::optional<int64_t> N) {
-  LAMELLA_CHECK(x.dim() > 0, "linalg_vander: expected 'x' to have dimensions, got one without");
+  LAMELLA_CHECK(x.dim() > 0 || N, "linalg_vander: expected 'N' for an 'x' without dimensions");
   int64_t n = N.value_or(x.size(-1));
   LAMELLA_CHECK(n > 1, "linalg_vander: expected 'N' above 1, got ", n);
   Dims shape(x.sizes());

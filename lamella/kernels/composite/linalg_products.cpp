@@ -128,7 +128,7 @@ Tensor linalg_matrix_power(const Tensor& self, int64_t n) {
   LAMELLA_CHECK(self.dim() >= 2 && self.size(-1) == self.size(-2),
                 "linalg_matrix_power: expected 'self' to be a stack of square matrices, got ",
                 self.sizes());
-  if (n == 0) return lamella::eye(self.size(-1), self.options()).expand(self.sizes()).clone();
+  if (n == 0) return self.clone().copy_(lamella::eye(self.size(-1), self.options()));
   if (n == 1) return self.clone();
   Tensor square = n < 0 ? lamella::linalg_inv(self) : self;
   // One bit of the exponent after the other.

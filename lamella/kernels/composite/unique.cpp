@@ -73,12 +73,12 @@ std::tuple<Tensor, Tensor, Tensor> unique_dim(const Tensor& self, int64_t dim, b
     Tensor keys = lines.select(1, column).index_select(0, order);
     order = order.index_select(0, std::get<1>(lamella::sort(keys, true, 0, false)));
   }
-  return unique_lines(self, dim, order, return_inverse, return_counts);
+  return unique_lines(self, dim, order, true, true);  // as PyTorch does, asked for or not
 }
 std::tuple<Tensor, Tensor, Tensor> unique_dim_consecutive(const Tensor& self, int64_t dim,
                                                           bool return_inverse, bool return_counts) {
   dim = maybe_wrap_dim(dim, self.dim(), "unique_dim_consecutive");
-  return unique_lines(self, dim, Tensor(), return_inverse, return_counts);
+  return unique_lines(self, dim, Tensor(), true, true);
 }
 std::tuple<Tensor, Tensor, Tensor> unique_consecutive(const Tensor& self, bool return_inverse,
                                                       bool return_counts,

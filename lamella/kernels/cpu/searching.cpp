@@ -14,14 +14,6 @@ namespace lamella::native {
 
 namespace {
 
-// NaN counts as larger than every number.
-template <class T>
-bool less(T a, T b) {
-  using C = compute_type<T>;
-  C x = static_cast<C>(a), y = static_cast<C>(b);
-  return x < y || (y != y && x == x);
-}
-
 bool from_right(const char* op, bool right, std::optional<std::string_view> side) {
   if (!side) return right;
   LAMELLA_CHECK(*side == "left" || *side == "right", op,
@@ -70,7 +62,9 @@ Tensor search(const char* op, const Tensor& sequence, const Tensor& values, bool
         while (low < high) {
           int64_t middle = low + (high - low) / 2;
           T here = sorted[start + (at != nullptr ? at[start + middle] : middle)];
-          bool before = right ? !less(value[i], here) : less(here, value[i]);
+          // NaN, which compares with nothing, comes behind everything.
+          auto x = static_cast<compute_type<T>>(here), y = static_cast<compute_type<T>>(value[i]);
+          bool before = right ? !(x > y) : !(x >= y);
           if (before) {
             low = middle + 1;
           } else {

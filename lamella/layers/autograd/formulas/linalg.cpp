@@ -163,14 +163,50 @@ Tensor cholesky_backward(const Tensor& grad, const Tensor& factor, bool upper) {
   Tensor L = upper ? adjoint_of(factor) : factor;
   Tensor G = upper ? adjoint_of(grad) : grad;
   // dL = L half_lower(L^-1 dA L^-H), seen from the other side; dA is Hermitian.
-  Tensor inner = half_lower(adjoint_of(L).matmul(G));
-  return between_inverses(L, inner.add(adjoint_of(inner)).mul(0.5), true);
+  Tensor inner = adjoint_of(L).matmul(G);
+  return between_inverses(L, inner.tril().add(adjoint_of(inner.tril(-1))).mul(0.5), true);
 }
 Tensor cholesky_forward(const Tensor& A_t, const Tensor& factor, bool upper) {
   Tensor L = upper ? adjoint_of(factor) : factor;
-  Tensor dA = A_t.add(adjoint_of(A_t)).mul(0.5);
-  Tensor dL = L.matmul(half_lower(between_inverses(L, dA, false)));
+  Tensor dL = L.matmul(half_lower(between_inverses(L, A_t, false)));
   return upper ? adjoint_of(dL) : dL;
+}
+
+namespace {
+// -(H + H^H) L, or U's, for A = L L^H, where H is half of what A's inverse gathers.
+Tensor factor_gradient(const Tensor& half, const Tensor& factor, bool upper) {
+  Tensor whole = half.add(adjoint_of(half));
+  return (upper ? factor.matmul(whole) : whole.matmul(factor)).neg();
+}
+// The tangent of L L^H, or of U^H U.
+Tensor product_tangent(const Tensor& tangent, const Tensor& factor, bool upper) {
+  Tensor half = upper ? adjoint_of(tangent).matmul(factor) : tangent.matmul(adjoint_of(factor));
+  return half.add(adjoint_of(half));
+}
+}  // namespace
+
+Tensor cholesky_inverse_backward(const Tensor& grad, const Tensor& factor, bool upper,
+                                 const Tensor& inverse) {
+  return factor_gradient(inverse.matmul(grad).matmul(inverse), factor, upper);
+}
+Tensor cholesky_inverse_forward(const Tensor& factor_t, const Tensor& factor_p, bool upper,
+                                const Tensor& inverse) {
+  return inverse.matmul(product_tangent(factor_t, factor_p, upper)).matmul(inverse).neg();
+}
+std::tuple<Tensor, Tensor> cholesky_solve_backward(const Tensor& grad, const Tensor& factor,
+                                                   bool upper, const Tensor& result,
+                                                   std::array<bool, 2> wanted) {
+  Tensor grad_B = lamella::cholesky_solve(grad, factor, upper);
+  Tensor grad_factor;
+  if (wanted[1]) {
+    grad_factor = factor_gradient(grad_B.matmul(adjoint_of(result)), factor, upper);
+  }
+  return {wanted[0] ? grad_B : Tensor(), grad_factor};
+}
+Tensor cholesky_solve_forward(const Tensor& B_t, const Tensor& factor_t, const Tensor& factor_p,
+                              bool upper, const Tensor& result) {
+  Tensor rest = B_t.sub(product_tangent(factor_t, factor_p, upper).matmul(result));
+  return lamella::cholesky_solve(rest, factor_p, upper);
 }
 
 // ---- LU ----

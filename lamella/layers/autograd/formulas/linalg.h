@@ -49,6 +49,17 @@ std::tuple<Tensor, Tensor> lu_forward(const Tensor& A_t, const Tensor& P, const 
                                       const Tensor& U);
 Tensor lu_factor_forward(const Tensor& A_t, const Tensor& A_p);
 
+Tensor cholesky_inverse_backward(const Tensor& grad, const Tensor& factor, bool upper,
+                                 const Tensor& inverse);
+Tensor cholesky_inverse_forward(const Tensor& factor_t, const Tensor& factor_p, bool upper,
+                                const Tensor& inverse);
+// (B, factor)
+std::tuple<Tensor, Tensor> cholesky_solve_backward(const Tensor& grad, const Tensor& factor,
+                                                   bool upper, const Tensor& result,
+                                                   std::array<bool, 2> wanted);
+Tensor cholesky_solve_forward(const Tensor& B_t, const Tensor& factor_t, const Tensor& factor_p,
+                              bool upper, const Tensor& result);
+
 // (LU, B) of A X = B and its variants.
 std::tuple<Tensor, Tensor> lu_solve_backward(const Tensor& grad, const Tensor& LU,
                                              const Tensor& pivots, const Tensor& result, bool left,

@@ -184,7 +184,9 @@ Tensor eigh_backward(const Tensor& grad_values, const Tensor& grad_vectors, cons
   if (!grad_values.defined() && !grad_vectors.defined()) return Tensor();
   Tensor Vh = adjoint_of(vectors);
   if (!grad_vectors.defined()) return scale_columns(vectors, grad_values).matmul(Vh);
-  Tensor inner = without_diagonal(Vh.matmul(grad_vectors).div(differences(values)));
+  // Vectors turn, and do nothing else: only the skew-Hermitian part counts.
+  Tensor turn = skew(Vh.matmul(grad_vectors)).mul(0.5);
+  Tensor inner = without_diagonal(turn.div(differences(values)));
   if (grad_values.defined()) inner = with_diagonal(inner, grad_values);
   return vectors.matmul(inner).matmul(Vh);
 }
