@@ -6,7 +6,24 @@ from lamella import _C
 
 globals().update(_C._functions("nn"))
 
-from lamella.nn.functional_layers import (  # noqa: E402
+from lamella.nn.functional_activations import (  # noqa: E402, F401
+    celu,
+    elu,
+    hardsigmoid,
+    hardswish,
+    hardtanh,
+    leaky_relu,
+    logsigmoid,
+    mish,
+    relu6,
+    selu,
+    silu,
+    softmin,
+    softsign,
+    tanhshrink,
+    threshold,
+)
+from lamella.nn.functional_layers import (  # noqa: E402, F401
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,
@@ -34,7 +51,7 @@ from lamella.nn.functional_layers import (  # noqa: E402
     upsample_bilinear,
     upsample_nearest,
 )
-from lamella.nn.functional_losses import (  # noqa: E402
+from lamella.nn.functional_losses import (  # noqa: E402, F401
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     cosine_embedding_loss,
