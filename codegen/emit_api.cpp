@@ -21,6 +21,7 @@ constexpr std::string_view kLazy = "template <int lazy_ = 0>\n";
 struct Overload {
   std::vector<Parameter> parameters;
   std::vector<std::string> passed;  // in schema order
+  bool has_options = false;
 };
 
 Overload plain(const NativeFunction& function, bool with_defaults) {
@@ -35,6 +36,7 @@ Overload plain(const NativeFunction& function, bool with_defaults) {
 // dtype, layout, device and pin_memory as one TensorOptions.
 Overload with_options(const NativeFunction& function, int at) {
   Overload overload = plain(function, true);
+  overload.has_options = true;
   auto& list = overload.parameters;
   const auto first = list.begin() + at;
   const bool all_default =
@@ -101,18 +103,26 @@ class Header {
         function_type(f), ">;\n");
   }
 
-  std::string call_text(const NativeFunction& f, const std::vector<std::string>& passed) {
+  // `requires_grad` of the options is no argument of the operator: a factory's result is set to it.
+  // What may return its argument takes options without it.
+  std::string call_text(const NativeFunction& f, const std::vector<std::string>& passed,
+                        bool has_options) {
     std::string text;
     put(text, "::lamella::detail::Lazy<lazy_, ops::", operator_struct(f.schema), ">::call(",
         join(passed, ", "), ")");
-    return text;
+    if (!has_options || return_type(f) != "Tensor") return text;
+    const bool is_alias = f.schema.returns[0].alias() != nullptr;
+    std::string wrapped;
+    put(wrapped, "::lamella::detail::", is_alias ? "without_requires_grad" : "with_requires_grad",
+        "(", text, ", options", is_alias ? ", " + quoted(f.schema.name.name) : "", ")");
+    return wrapped;
   }
 
   void function(const NativeFunction& f, const std::string& name, const Overload& overload) {
     if (!seen_.insert(type_key(name, overload.parameters)).second) return;
     put(functions, kLazy, "inline ", return_type(f), " ", name, "(",
-        declare(overload.parameters, true), ") {\n  return ", call_text(f, overload.passed),
-        ";\n}\n");
+        declare(overload.parameters, true), ") {\n  return ",
+        call_text(f, overload.passed, overload.has_options), ";\n}\n");
   }
 
   void add_functions(const NativeFunction& f) {
@@ -176,10 +186,10 @@ class Header {
     put(method_bodies, "  template <int lazy_ = 0>\n  ", returns, " ", name, "(",
         declare(overload.parameters, true),
         ") const {\n    const ::lamella::Tensor& self = *this;\n", "    return ",
-        call_text(f, with_self(overload.passed)), ";\n  }\n");
+        call_text(f, with_self(overload.passed), overload.has_options), ";\n  }\n");
     put(method_definitions, "template <int lazy_>\ninline ", returns, " Tensor::", name, "(",
-        declare(overload.parameters, false), ") const {\n  return ", call_text(f, overload.passed),
-        ";\n}\n");
+        declare(overload.parameters, false), ") const {\n  return ",
+        call_text(f, overload.passed, overload.has_options), ";\n}\n");
   }
 
   static std::vector<std::string> with_self(std::vector<std::string> passed) {

@@ -1,5 +1,7 @@
-// Everything a user of Lamella may include: tensors, all operators, the dispatcher, registration.
+// Everything a user of Lamella may include: tensors, all operators, gradients, the dispatcher,
+// registration.
 #pragma once
 #include "lamella/api/functions.h"
 #include "lamella/api/tensor.h"
+#include "lamella/autograd.h"
 #include "lamella/library.h"

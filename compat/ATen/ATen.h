@@ -8,6 +8,8 @@
 #include <ATen/core/Generator.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Scalar.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/core/InferenceMode.h>
 #include <c10/core/Layout.h>
 #include <c10/core/SymInt.h>
 #include <c10/util/BFloat16.h>

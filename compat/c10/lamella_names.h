@@ -9,6 +9,7 @@
 #pragma once
 
 namespace lamella {
+namespace autograd {}
 namespace native {}
 namespace ops {}
 }  // namespace lamella
@@ -36,6 +37,9 @@ namespace detail {}
 
 namespace torch {
 using namespace at;
+namespace autograd {
+using namespace lamella::autograd;
+}
 namespace detail {}
 namespace jit {}
 }  // namespace torch

@@ -20,7 +20,7 @@ inline Tensor make_from_blob(void* data, IntArrayRef sizes, const int64_t* strid
                                  static_cast<uint8_t>(options.dtype()),
                                  static_cast<uint8_t>(device.type()), device.index(), deleter,
                                  context, &result));
-  return Tensor(TensorBase::adopt(result));
+  return with_requires_grad(Tensor(TensorBase::adopt(result)), options);
 }
 inline void check_strides(IntArrayRef sizes, IntArrayRef strides) {
   LAMELLA_CHECK(sizes.size() == strides.size(), "from_blob: expected as many strides as sizes, ",

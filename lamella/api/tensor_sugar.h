@@ -1,18 +1,18 @@
 // TensorSugar: the members of Tensor that are written by hand, in terms of its operators.
 #pragma once
+#include "lamella/api/tensor_autograd.h"
 #include "lamella/core/accessor.h"
 #include "lamella/core/ivalue.h"
-#include "lamella/core/tensor_base.h"
 
 namespace lamella {
 
 // T is Tensor. Everything here is a template, so that each body sees all of T's methods.
 template <class T>
-class TensorSugar : public TensorBase {
+class TensorSugar : public TensorAutograd<T> {
  public:
   TensorSugar() = default;
-  explicit TensorSugar(const TensorBase& base) : TensorBase(base) {}
-  explicit TensorSugar(TensorBase&& base) noexcept : TensorBase(std::move(base)) {}
+  explicit TensorSugar(const TensorBase& base) : TensorAutograd<T>(base) {}
+  explicit TensorSugar(TensorBase&& base) noexcept : TensorAutograd<T>(std::move(base)) {}
 
   // Entry `index` along the first dimension, as a view. Negative indices count from the end.
   T operator[](int64_t index) const { return self().select(0, index); }

@@ -47,6 +47,9 @@ inline bool tag_owns(const lamella_value& v) {
 }
 }  // namespace detail
 
+template <class T>
+class List;
+
 // Holds None, a Tensor, a number, a string, a Device, a list, a tuple, a dict, a Generator or a
 // custom object. Copies share lists and strings; to*() raises TypeError on another tag.
 class IValue {
@@ -188,6 +191,7 @@ class IValue {
     if (value_.tag != LAMELLA_BOOL) expect(LAMELLA_INT);
     return value_.as.i;
   }
+  int64_t toSymInt() const { return toInt(); }
   double toDouble() const {
     if (value_.tag == LAMELLA_INT) return static_cast<double>(value_.as.i);
     expect(LAMELLA_DOUBLE);
@@ -221,6 +225,7 @@ class IValue {
     return {static_cast<const int64_t*>(value_.as.pointer), value_.size};
   }
   std::vector<int64_t> toIntVector() const { return toIntList().vec(); }
+  std::vector<int64_t> toSymIntVector() const { return toIntVector(); }
   ArrayRef<double> toDoubleList() const {
     expect(LAMELLA_DOUBLE_LIST);
     return {static_cast<const double*>(value_.as.pointer), value_.size};
@@ -235,6 +240,8 @@ class IValue {
   std::vector<T> toTensorVector() const {
     return toTensorList<T>().vec();
   }
+  // A list of any kind, entry by entry. Needs list.h.
+  List<IValue> toList() const;
   // Elements of a generic list, tuple or dict (keys and values in turn).
   ArrayRef<IValue> elements() const {
     if (value_.tag != LAMELLA_TUPLE && value_.tag != LAMELLA_DICT) expect(LAMELLA_LIST);

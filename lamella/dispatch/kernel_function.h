@@ -238,6 +238,12 @@ class CppFunction {
     return CppFunction(CompileTimeFunction<f>());
   }
   static CppFunction makeFromBoxedFunction(detail::BoxedSpanFunction* f) { return CppFunction(f); }
+  // A boxed kernel in the form of the C ABI.
+  static CppFunction makeFromBoxedKernel(lamella_boxed_function f) {
+    CppFunction function{Empty()};
+    function.description_.boxed = f;
+    return function;
+  }
   template <class F>
   static CppFunction makeFromBoxedFunctor(F functor) {
     return CppFunction(std::move(functor));

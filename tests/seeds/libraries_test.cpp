@@ -52,4 +52,24 @@ TEST(Libraries, KernelsComeAndGoWithTheirLibraries) {
   meta.close();
 }
 
+// The gradient comes with a library of its own, and goes with it.
+TEST(Libraries, TheAutogradKernelComesAndGoes) {
+  lamella::LoadedLibrary cpu = lamella::load_library(LAMELLA_TEST_MYOPS_CPU);
+  torch::Tensor a = floats({1, 2}).requires_grad_(), b = floats({10, 20});
+  {
+    lamella::LoadedLibrary autograd = lamella::load_library(LAMELLA_TEST_MYOPS_AUTOGRAD);
+    torch::Tensor sum = myadd(a, b);
+    EXPECT_EQ(sum.data_ptr<float>()[1], 22);
+    EXPECT_EQ(sum.grad_fn()->name(), "MyAddFunction");
+    sum.backward(floats({3, 4}));
+    EXPECT_EQ(a.grad().data_ptr<float>()[1], 4);
+    sum.reset();
+    autograd.close();
+  }
+  torch::Tensor sum = myadd(a, b);
+  EXPECT_NE(error_of([&] { sum.backward(floats({3, 4})); }).find("myops::myadd"), std::string::npos);
+  sum.reset();
+  cpu.close();
+}
+
 }  // namespace

@@ -119,7 +119,7 @@ lamella_status lamella_node_add_output(lamella_node* node, lamella_tensor* tenso
       return;
     }
     if (written == 0) {
-      set_history(tensor, NodePtr::borrow(n));
+      set_function_history(tensor, NodePtr::borrow(n));
       return;
     }
     // The edge that leads to what the tensor was: the one to its present node.

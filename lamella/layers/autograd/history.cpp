@@ -109,6 +109,11 @@ void refresh(lamella_tensor* t) {
   auto* impl = static_cast<TensorImpl*>(t);
   std::lock_guard lock(view_lock());
   if (!is_stale_view(t)) return;
+  if (AutogradMeta* meta = meta_of(t); meta != nullptr && meta->of_function) {
+    throw Error(str(meta->grad_fn->name(),
+                    ": expected the view that it returned to be used before its base is written in "
+                    "place, since its gradient would be lost; return a copy of it"));
+  }
   Geometry view(t);
   Edge edge;
   {
@@ -161,7 +166,13 @@ void check_inplace(const char* op, const char* argument, lamella_tensor* t) {
   LAMELLA_CHECK(!requires_grad(t) || !is_leaf(t), op, ": expected '", argument,
                 "' not to be a leaf that requires gradients, since it is written in place; write "
                 "it under no_grad(), or write a copy");
-  if (impl->base == nullptr || !requires_grad(impl->base)) return;
+  if (impl->base == nullptr) return;
+  AutogradMeta* meta = meta_of(t);
+  LAMELLA_CHECK(meta == nullptr || !meta->of_function, op, ": expected '", argument,
+                "' not to be a view that ", grad_fn(t)->name(),
+                " returned, since the gradient of that function would be lost when it is written "
+                "in place; write a copy");
+  if (!requires_grad(impl->base)) return;
   LAMELLA_CHECK(!is_leaf(impl->base), op, ": expected '", argument,
                 "' not to be a view of a leaf that requires gradients, since it is written in "
                 "place; write it under no_grad(), or write a copy");

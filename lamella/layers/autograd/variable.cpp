@@ -121,6 +121,11 @@ void set_history(lamella_tensor* t, const NodePtr& node) {
   attach(t, Edge{node, output});
 }
 
+void set_function_history(lamella_tensor* t, const NodePtr& node) {
+  set_history(t, node);
+  if (static_cast<TensorImpl*>(t)->base != nullptr) meta_of(t)->of_function = true;
+}
+
 // ---- Gradients ----
 
 TensorBase grad(lamella_tensor* t) {

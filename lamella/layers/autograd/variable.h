@@ -27,6 +27,7 @@ struct AutogradMeta {
   std::vector<std::pair<uint64_t, std::unique_ptr<NodeHook>>>* post_accumulate = nullptr;
   bool retains_grad = false;
   bool no_view_history = false;
+  bool of_function = false;  // see set_function_history()
 };
 
 // Accumulates into the grad of a leaf. The leaf owns it, so do the graphs that lead there; it does
@@ -98,6 +99,10 @@ inline void attach_bare(lamella_tensor* t, Node* node) {
 }
 // Makes a fresh tensor output of the node (as its next output).
 LAMELLA_PRIVATE_API void set_history(lamella_tensor* t, const NodePtr& node);
+// The same for what a custom function returned. A view of something else has two histories then,
+// the function's and its base's, so writing it in place is an error, and so is using it after its
+// base was written.
+LAMELLA_PRIVATE_API void set_function_history(lamella_tensor* t, const NodePtr& node);
 // The same for a tensor that was written in place: the base of a view gets a CopySlices node.
 // `edge`: which edge of the node leads to what the tensor was before; -1: none does.
 LAMELLA_PRIVATE_API void rebase_history(lamella_tensor* t, const NodePtr& node, int edge);

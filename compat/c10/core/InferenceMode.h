@@ -1,0 +1,3 @@
+// c10::InferenceMode.
+#pragma once
+#include <c10/core/GradMode.h>

@@ -1,0 +1,3 @@
+// torch::autograd::backward and grad.
+#pragma once
+#include <torch/csrc/autograd/variable.h>

@@ -1,0 +1,5 @@
+// torch::autograd::Function and AutogradContext.
+#pragma once
+#include <torch/csrc/autograd/function.h>
+
+#include "lamella/layers/autograd/function.h"

@@ -1,0 +1,3 @@
+// torch::autograd::GradMode and AutoGradMode.
+#pragma once
+#include <c10/core/GradMode.h>

@@ -1,0 +1,246 @@
+// AutogradContext: what a Function keeps between its forward and its backward; SavedVariable.
+// Public, inline over lamella/abi/autograd.h.
+#pragma once
+#include <sched.h>
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lamella/api/tensor.h"
+#include "lamella/layers/autograd/backward.h"
+
+namespace lamella {
+
+namespace detail {
+class FunctionState;
+class FunctionCall;
+}  // namespace detail
+
+namespace autograd {
+
+// A tensor kept for backward. Taking it out checks that it was not written to meanwhile.
+class SavedVariable {
+ public:
+  SavedVariable() = default;
+  // `is_output`: the tensor is an output of the node that will keep this, so that keeping it must
+  // not keep the node.
+  explicit SavedVariable(const Tensor& tensor, bool is_output = false) {
+    if (!tensor.defined()) return;
+    lamella::detail::check(lamella_saved_tensor_make(tensor.impl(), is_output ? 1 : 0, &saved_));
+  }
+  SavedVariable(SavedVariable&& other) noexcept : saved_(std::exchange(other.saved_, nullptr)) {}
+  SavedVariable& operator=(SavedVariable other) noexcept {
+    std::swap(saved_, other.saved_);
+    return *this;
+  }
+  ~SavedVariable() { reset_data(); }
+  void reset_data() {
+    if (saved_ != nullptr) lamella_saved_tensor_release(std::exchange(saved_, nullptr));
+  }
+  // The tensor; undefined if nothing was kept. `node`: whose backward asks, named if it was written
+  // to, and the history of a saved output.
+  Tensor unpack(const GraphNodePtr& node = {}) const {
+    return unpack(node ? node->handle() : nullptr);
+  }
+  Tensor unpack(lamella_node* node) const {
+    lamella_tensor* tensor = nullptr;
+    if (saved_ != nullptr) {
+      lamella::detail::check(lamella_saved_tensor_unpack(saved_, node, &tensor));
+    }
+    return Tensor(TensorBase::adopt(tensor));
+  }
+
+ private:
+  lamella_saved_tensor* saved_ = nullptr;
+};
+
+// Values by name, in the order of their first mention: the few members of a map that backward
+// functions use.
+class SavedData {
+ public:
+  using value_type = std::pair<std::string, IValue>;
+  using iterator = std::vector<value_type>::iterator;
+  using const_iterator = std::vector<value_type>::const_iterator;
+
+  // None is put in for a name that is not there.
+  IValue& operator[](std::string_view name) {
+    iterator found = find(name);
+    return found != end() ? found->second : values_.emplace_back(name, IValue()).second;
+  }
+  IValue& at(std::string_view name) {
+    iterator found = find(name);
+    LAMELLA_CHECK_INDEX(found != end(), "saved_data: expected a name that was stored, got '", name,
+                        "'");
+    return found->second;
+  }
+  const IValue& at(std::string_view name) const { return const_cast<SavedData*>(this)->at(name); }
+  iterator find(std::string_view name) {
+    iterator it = begin();
+    while (it != end() && it->first != name) ++it;
+    return it;
+  }
+  const_iterator find(std::string_view name) const {
+    return const_cast<SavedData*>(this)->find(name);
+  }
+  // True if the name was new; an old one keeps its value.
+  template <class V>
+  std::pair<iterator, bool> emplace(std::string_view name, V&& value) {
+    iterator found = find(name);
+    if (found != end()) return {found, false};
+    values_.emplace_back(name, IValue(std::forward<V>(value)));
+    return {end() - 1, true};
+  }
+  size_t count(std::string_view name) const { return find(name) != end() ? 1 : 0; }
+  bool contains(std::string_view name) const { return count(name) != 0; }
+  size_t erase(std::string_view name) {
+    iterator found = find(name);
+    if (found == end()) return 0;
+    values_.erase(found);
+    return 1;
+  }
+  void clear() { values_.clear(); }
+  size_t size() const { return values_.size(); }
+  bool empty() const { return values_.empty(); }
+  iterator begin() { return values_.begin(); }
+  iterator end() { return values_.end(); }
+  const_iterator begin() const { return values_.begin(); }
+  const_iterator end() const { return values_.end(); }
+
+ private:
+  std::vector<value_type> values_;
+};
+
+// First and one past the last index.
+using IndexRange = std::pair<size_t, size_t>;
+
+// Handed to a Function's forward and backward. Backward may run on several threads at once; what
+// saved_data holds is then for the author to guard.
+class AutogradContext {
+ public:
+  AutogradContext() = default;
+  AutogradContext(const AutogradContext&) = delete;
+  AutogradContext& operator=(const AutogradContext&) = delete;
+  ~AutogradContext() { release_saved(); }
+
+  // Anything but inputs and outputs, which save_for_backward() keeps without cycles.
+  SavedData saved_data;
+
+  // In forward: keeps inputs, outputs or other tensors; undefined ones are allowed. Again replaces
+  // the former.
+  void save_for_backward(variable_list tensors) { to_save_ = std::move(tensors); }
+  // In backward: these tensors. An error if one was written to since, or if an earlier backward
+  // without retain_graph has freed them.
+  variable_list get_saved_variables() const {
+    SavedList* list = hold();
+    struct Drop {
+      SavedList* list;
+      ~Drop() { drop(list); }
+    } guard{list};
+    variable_list tensors;
+    if (list == nullptr) return tensors;
+    tensors.reserve(list->items.size());
+    for (const SavedVariable& item : list->items) tensors.push_back(item.unpack(node_));
+    return tensors;
+  }
+
+  // In forward: these inputs were written in place. They must be returned.
+  void mark_dirty(const variable_list& inputs) { dirty_ = inputs; }
+  // In forward: these outputs have no gradient.
+  void mark_non_differentiable(const variable_list& outputs) { non_differentiable_ = outputs; }
+  // Whether backward gets zeros for an output that no gradient came for (the default), or an
+  // undefined tensor.
+  void set_materialize_grads(bool value) { materialize_grads_ = value; }
+
+  // Whether the gradient of a tensor given to forward is asked for. Counts tensors only, those in
+  // lists one by one.
+  bool needs_input_grad(size_t index) const {
+    return node_ != nullptr && index < lamella_node_input_count(node_) &&
+           lamella_node_needs_input(node_, static_cast<uint32_t>(index)) != 0;
+  }
+  // Whether one in these ranges is.
+  bool needs_input_grad(std::initializer_list<IndexRange> ranges) const {
+    for (const IndexRange& range : ranges) {
+      for (size_t i = range.first; i < range.second; ++i) {
+        if (needs_input_grad(i)) return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  friend class lamella::detail::FunctionState;
+  friend class lamella::detail::FunctionCall;
+
+  static constexpr const char* kReleased =
+      "what it saved was given up by an earlier backward; pass retain_graph=True to it to go through "
+      "the graph again";
+
+  // Backward holds the list while it takes tensors out, whoever releases it meanwhile.
+  struct SavedList {
+    uint32_t references = 1;
+    std::vector<SavedVariable> items;
+  };
+  static void drop(SavedList* list) {
+    if (list != nullptr && __atomic_fetch_sub(&list->references, 1, __ATOMIC_ACQ_REL) == 1) {
+      delete list;
+    }
+  }
+  // A lock of a few instructions; <mutex> would weigh on everyone who includes this.
+  class Lock {
+   public:
+    explicit Lock(bool* flag) : flag_(flag) {
+      while (__atomic_test_and_set(flag_, __ATOMIC_ACQUIRE)) sched_yield();
+    }
+    ~Lock() { __atomic_clear(flag_, __ATOMIC_RELEASE); }
+
+   private:
+    bool* flag_;
+  };
+  // Throws if it was released.
+  SavedList* hold() const {
+    Lock lock(&locked_);
+    LAMELLA_CHECK(!released_, name_, ": ", kReleased);
+    if (saved_ != nullptr) __atomic_fetch_add(&saved_->references, 1, __ATOMIC_RELAXED);
+    return saved_;
+  }
+  void release_saved() {
+    SavedList* list;
+    {
+      Lock lock(&locked_);
+      list = std::exchange(saved_, nullptr);
+      released_ = true;
+    }
+    drop(list);
+  }
+  // After forward: what to_save_ names becomes saved tensors of the node.
+  void save_outputs_and_inputs() {
+    auto* list = new SavedList;
+    saved_ = list;
+    list->items.reserve(to_save_.size());
+    for (const Tensor& tensor : to_save_) {
+      uint32_t input = 0;
+      bool is_output = tensor.requires_grad() &&
+                       GraphNodePtr::adopt(lamella_tensor_node(tensor.impl(), &input)) == owner();
+      list->items.emplace_back(tensor, is_output);
+    }
+    to_save_.clear();
+  }
+  GraphNodePtr owner() const {
+    lamella_node_retain(node_);
+    return GraphNodePtr::adopt(node_);
+  }
+
+  const char* name_ = "";
+  lamella_node* node_ = nullptr;  // owns this; NULL where nothing is recorded
+  variable_list to_save_, dirty_, non_differentiable_;
+  SavedList* saved_ = nullptr;
+  mutable bool locked_ = false;
+  bool released_ = false;
+  bool materialize_grads_ = true;
+};
+
+}  // namespace autograd
+}  // namespace lamella
