@@ -198,6 +198,7 @@ lamella_status run_operator(const lamella_operator* op, const Facts& facts, uint
     in.renew(tensor);
     return tensor;
   });
+  in.renew_flags();
   if (status != LAMELLA_OK) return status;
   change_returns(op, returns, [&](const TensorBase& tensor, uint32_t) {
     return in.guard(tensor, "the result of " + facts.name);

@@ -62,13 +62,13 @@ TensorBase Session::guard(const TensorBase& tensor, const std::string& origin) {
                                  t->storage_offset, dtype_of(t), t->key_set);
   guard.impl()->flags = flags_for(t);
   by_real_[t] = by_guard_[guard.impl()] = guarded_.size();
-  guarded_.push_back({tensor, guard, origin});
+  guarded_.push_back({tensor, guard, origin, guard.impl()->flags, t->key_set});
   return guard;
 }
 
 void Session::check_metadata(const Guarded& guarded) const {
   const lamella_tensor* guard = guarded.guard.impl();
-  lamella_tensor* real = guarded.real.impl();
+  const lamella_tensor* real = guarded.real.impl();
   const char* what = nullptr;
   if (!sizes_of(guard).equals(sizes_of(real))) {
     what = "sizes";
@@ -77,8 +77,7 @@ void Session::check_metadata(const Guarded& guarded) const {
     what = "strides";
   } else if (guard->scalar_type != real->scalar_type) {
     what = "dtype";
-  } else if (((guard->flags ^ flags_for(real)) & ~kFree) != 0 ||
-             guard->key_set != real->key_set) {
+  } else if (((guard->flags ^ guarded.flags) & ~kFree) != 0 || guard->key_set != guarded.key_set) {
     what = "flags";
   } else if (auto at = real_storages_.find(guard->storage);
              at == real_storages_.end() || at->second != real->storage) {
@@ -107,7 +106,7 @@ TensorBase Session::real(const TensorBase& tensor) {
 void Session::renew(const TensorBase& tensor) {
   auto at = by_guard_.find(tensor.impl());
   if (at == by_guard_.end()) return;
-  const Guarded& guarded = guarded_[at->second];
+  Guarded& guarded = guarded_[at->second];
   auto* guard = TensorImpl::of(guarded.guard);
   lamella_tensor* real = guarded.real.impl();
   if (real_storages_.at(guard->storage) != real->storage) {
@@ -119,8 +118,23 @@ void Session::renew(const TensorBase& tensor) {
     set_sizes_and_strides(guard, sizes_of(real), strides_of(real), real->storage_offset);
   }
   guard->scalar_type = real->scalar_type;
-  guard->key_set = real->key_set;
-  guard->flags = flags_for(real);
+  guard->key_set = guarded.key_set = real->key_set;
+  guard->flags = guarded.flags = flags_for(real);
+}
+
+void Session::renew_flags() {
+  for (Guarded& guarded : guarded_) {
+    lamella_tensor* guard = guarded.guard.impl();
+    lamella_tensor* real = guarded.real.impl();
+    bool untouched = ((guard->flags ^ guarded.flags) & ~kFree) == 0 &&
+                     guard->key_set == guarded.key_set;
+    if (!untouched || (flags_for(real) == guarded.flags && real->key_set == guarded.key_set)) {
+      continue;
+    }
+    guard->key_set = guarded.key_set = real->key_set;
+    guarded.flags = flags_for(real);
+    guard->flags = (guarded.flags & ~kFree) | (guard->flags & kFree);
+  }
 }
 
 void Session::check_memory() {

@@ -19,8 +19,10 @@ class Session {
   // The tensor behind a guard; what is no guard is returned as it is. Throws where the guard's
   // metadata is not the tensor's, or where no operator made a tensor over a guard's memory.
   TensorBase real(const TensorBase& tensor);
-  // After a call with the real tensors: metadata that it changed.
+  // After a call with the real tensors: metadata of an argument that it changed.
   void renew(const TensorBase& tensor);
+  // The same for flags of all: a write through a view gives its base a history.
+  void renew_flags();
   // Throws if elements of any guard were touched since the last look.
   void check_memory();
 
@@ -37,6 +39,8 @@ class Session {
     TensorBase real;
     TensorBase guard;
     std::string origin;
+    uint32_t flags;    // as the guard was given them
+    uint64_t key_set;  // likewise
   };
   struct GuardedStorage {
     std::shared_ptr<Trap> trap;  // empty: the storage has no memory

@@ -24,6 +24,11 @@ Tensor good(const Tensor& self, TensorList others) {
   sum.add_(1);
   return sum.contiguous().view({-1});
 }
+Tensor fills_a_view(const Tensor& self) {
+  Tensor result = lamella::zeros({2, 3});
+  result.select(0, 1).copy_(self.select(0, 0));
+  return result.requires_grad() ? result.mul(2) : result;
+}
 Tensor& good_in_place(Tensor& self) { return self.t_().mul_(3); }
 Tensor same(const Tensor& self) { return self; }
 Tensor reads(const Tensor& self) { return self.add(static_cast<double>(*self.data_ptr<float>())); }
@@ -56,6 +61,7 @@ class Compliance : public ::testing::Test {
     library_.def("good_(Tensor(a!) self) -> Tensor(a!)");
     library_.impl("good_", LAMELLA_FN(good_in_place));
     add("same", LAMELLA_FN(same));
+    add("fills_a_view", LAMELLA_FN(fills_a_view));
     add("reads", LAMELLA_FN(reads));
     add("reads_result", LAMELLA_FN(reads_result));
     add("calls_item", LAMELLA_FN(calls_item));
@@ -116,6 +122,15 @@ TEST_F(Compliance, WritesReachTheArgument) {
   EXPECT_TRUE(op.call(x).is_same(x));
   EXPECT_EQ(x.sizes(), IntArrayRef({3, 2}));
   EXPECT_EQ(x.sum().item().toDouble(), 18);
+}
+
+TEST_F(Compliance, WritesThroughViewsGiveTheBaseGradients) {
+  Tensor x = lamella::ones({2, 3});
+  detail::check(lamella_tensor_set_requires_grad(x.impl(), 1));
+  Checked on;
+  Tensor got = call("compliance::fills_a_view", x);
+  EXPECT_TRUE(lamella_tensor_requires_grad(got.impl()));
+  EXPECT_EQ(got.detach().sum().item().toDouble(), 6);
 }
 
 TEST_F(Compliance, ReturnsTheArgumentItself) {
