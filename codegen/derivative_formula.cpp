@@ -77,9 +77,9 @@ std::vector<FormulaToken> scan_formula(std::string_view text,
           return tokens;
         }
         if (closing(text[open.back()]) != c) {
-          problems.push_back({std::string("expected '") + closing(text[open.back()]) +
-                                  "' before this '" + c + "'",
-                              at});
+          problems.push_back(
+              {std::string("expected '") + closing(text[open.back()]) + "' before this '" + c + "'",
+               at});
           return tokens;
         }
         open.pop_back();
@@ -149,12 +149,13 @@ std::optional<Attribute> look_up(const std::array<Member, N>& table, std::string
 
 // Words that stand where a variable could, but are none.
 constexpr std::array<std::string_view, 38> kWords = {
-    "true",     "false",    "nullptr",  "return",       "const",       "auto",      "bool",
-    "int",      "double",   "float",    "long",         "char",        "unsigned",  "sizeof",
-    "void",     "if",       "else",     "for",          "while",       "new",       "this",
-    "typename", "template", "int64_t",  "uint64_t",     "int32_t",     "size_t",    "uint32_t",
-    "Tensor",   "Scalar",   "Device",   "ScalarType",   "IntArrayRef", "Layout",    "TensorList",
-    "DimVector", "MemoryFormat", "TensorOptions"};
+    "true",         "false",        "nullptr",     "return",   "const",      "auto",
+    "bool",         "int",          "double",      "float",    "long",       "char",
+    "unsigned",     "sizeof",       "void",        "if",       "else",       "for",
+    "while",        "new",          "this",        "typename", "template",   "int64_t",
+    "uint64_t",     "int32_t",      "size_t",      "uint32_t", "Tensor",     "Scalar",
+    "Device",       "ScalarType",   "IntArrayRef", "Layout",   "TensorList", "DimVector",
+    "MemoryFormat", "TensorOptions"};
 
 // M_PI, LAMELLA_OK; kLong
 bool is_constant(std::string_view name) {

@@ -1,5 +1,5 @@
-// What a formula of derivatives.yaml mentions. A formula is a C++ expression; this reads its tokens,
-// not its grammar.
+// What a formula of derivatives.yaml mentions. A formula is a C++ expression; this reads its
+// tokens, not its grammar.
 #pragma once
 
 #include <cstddef>

@@ -72,7 +72,7 @@ namespace {
 
 std::string names_of(const Formula& formula) {
   std::string text;
-  for (const char c : formula.key->text) {
+  for (const char c : formula.names) {
     if (c != ' ' && c != '\t') text += c;
     if (c == ',') text += ' ';
   }
@@ -112,7 +112,8 @@ std::string list_saved(const DerivativeModel& model) {
           const std::string line = start + names_of(formula);
           switch (formula.kind) {
             case Formula::Kind::kNotImplemented:
-              out += line + " is not implemented\n";
+              out += line +
+                     (formula.key == nullptr ? " is without a formula\n" : " is not implemented\n");
               break;
             case Formula::Kind::kAutoLinear:
               out += line + " is auto_linear\n";

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "codegen/cpp.h"
 #include "lamella/schema/suggest.h"
 
 namespace lamella::codegen {
@@ -66,7 +67,7 @@ class TableReader {
 
   // `outputs`: of output_differentiability, or nothing.
   DerivativeTable read(const std::string& key, const TableFields& fields,
-                       const std::optional<std::vector<bool>>& outputs) {
+                       const std::optional<std::vector<OutputRule>>& outputs) {
     table_.key = key;
     for (const auto& [names, value] : fields) field(names, value);
     std::ranges::sort(table_.slots);
@@ -97,9 +98,9 @@ class TableReader {
     std::vector<std::string> names;
     for (std::size_t i = 0; i < schema_.returns.size(); ++i) {
       const std::string& name = schema_.returns[i].name;
-      names.push_back(!name.empty()                  ? name
+      names.push_back(!name.empty()                 ? name
                       : schema_.returns.size() == 1 ? "result"
-                                                     : "result" + std::to_string(i));
+                                                    : "result" + std::to_string(i));
     }
     return names;
   }
@@ -111,6 +112,7 @@ class TableReader {
     }
     Formula formula;
     formula.key = key;
+    formula.names = key->text;
     formula.node = value;
     bool of_return = false;
     bool good = true;
@@ -135,8 +137,8 @@ class TableReader {
         continue;
       }
       if (auto [first, fresh] = seen_.emplace(std::pair(of_return, target), key->where); !fresh) {
-        report(where, "'" + name.text + "' has a formula already, on " +
-                          line_of(first->second, where));
+        report(where,
+               "'" + name.text + "' has a formula already, on " + line_of(first->second, where));
         good = false;
         continue;
       }
@@ -155,7 +157,8 @@ class TableReader {
   void unknown_key(const std::string& name, Location where) {
     std::vector<std::string> names = return_names();
     for (const Argument& argument : schema_.arguments) names.push_back(argument.name);
-    for (const char* word : {"output_differentiability", "dispatch", "name"}) names.emplace_back(word);
+    for (const char* word : {"output_differentiability", "dispatch", "name"})
+      names.emplace_back(word);
     const std::vector<std::string_view> views(names.begin(), names.end());
     if (name.empty()) {
       report(where, "expected the name of an argument or return between commas");
@@ -183,9 +186,9 @@ class TableReader {
   bool text(Formula& formula) {
     const YamlNode& value = *formula.node;
     if (!value.is_scalar() || trimmed(value.text).empty()) {
-      report(value.where, "'" + formula.key->text + "' expects a formula, got " +
-                              (value.is_scalar() || value.is_null() ? "nothing"
-                                                                    : value.describe()));
+      report(value.where,
+             "'" + formula.key->text + "' expects a formula, got " +
+                 (value.is_scalar() || value.is_null() ? "nothing" : value.describe()));
       return false;
     }
     formula.text = value.text;
@@ -246,9 +249,9 @@ class TableReader {
     std::vector<std::string> all = others;
     for (const KnownName& one : known_) all.push_back(one.name);
     const std::vector<std::string_view> views(all.begin(), all.end());
-    report(formula.node->locate(name.offset),
-           "the formula names '" + std::string(name.text) +
-               "', which is no argument, return or gradient" + did_you_mean(name.text, views));
+    report(formula.node->locate(name.offset), "the formula names '" + std::string(name.text) +
+                                                  "', which is no argument, return or gradient" +
+                                                  did_you_mean(name.text, views));
   }
 
   // Has the form of what a formula may name, so that it is hardly a variable of its own.
@@ -260,15 +263,14 @@ class TableReader {
 
   void backward(Formula& formula) {
     if (formula.kind != Formula::Kind::kExpression) {
-      report(formula.node->where, "'" + trimmed(formula.text) +
-                                      "' is for forward mode: it belongs to 'result'");
+      report(formula.node->where,
+             "'" + trimmed(formula.text) + "' is for forward mode: it belongs to 'result'");
       return;
     }
     std::vector<Meaning> meanings;
     for (std::size_t i = 0; i < schema_.arguments.size(); ++i) {
       const Argument& argument = schema_.arguments[i];
-      meanings.push_back(
-          {{argument.name, kind_of(argument.type)}, FormulaUse::Role::kArgument, i});
+      meanings.push_back({{argument.name, kind_of(argument.type)}, FormulaUse::Role::kArgument, i});
     }
     for (Meaning& meaning : returns_meant()) meanings.push_back(std::move(meaning));
     names_ = {};
@@ -278,8 +280,9 @@ class TableReader {
     for (const Argument& result : schema_.returns) {
       if (!result.name.empty()) gradients.push_back("grad_" + result.name);
     }
-    const bool list_returned = std::ranges::any_of(
-        schema_.returns, [](const Argument& r) { return kind_of(r.type) == NameKind::kTensorList; });
+    const bool list_returned = std::ranges::any_of(schema_.returns, [](const Argument& r) {
+      return kind_of(r.type) == NameKind::kTensorList;
+    });
     for (std::size_t k = 0; k < names_.grad_indices.size(); ++k) {
       formula.uses_grads = true;
       const std::size_t index = names_.grad_indices[k];
@@ -311,12 +314,13 @@ class TableReader {
   // An argument with the name of what formulas are given.
   void check_ambiguous(const Formula& formula) {
     for (const FormulaUse& use : formula.uses) {
-      const bool given = use.name == "grad" || use.name == "grads" || use.name == "grad_input_mask" ||
-                         use.name == "result";
+      const bool given = use.name == "grad" || use.name == "grads" ||
+                         use.name == "grad_input_mask" || use.name == "result";
       if (!given || use.role != FormulaUse::Role::kArgument) continue;
       report(formula.node->locate(use.begin),
-             "'" + use.name + "' could be the argument or what a formula is given; rename the "
-                              "argument in the declaration");
+             "'" + use.name +
+                 "' could be the argument or what a formula is given; rename the "
+                 "argument in the declaration");
     }
   }
 
@@ -378,9 +382,9 @@ class TableReader {
     if (!name.text.ends_with("_t") && !name.text.ends_with("_p")) return false;
     const std::string argument(name.text.substr(0, name.text.size() - 2));
     if (schema_.find_argument(argument) == nullptr) return false;
-    report(formula.node->locate(name.offset), "'" + argument + "' has no gradient, so there is no '" +
-                                                  std::string(name.text) + "'; write '" + argument +
-                                                  "'");
+    report(formula.node->locate(name.offset),
+           "'" + argument + "' has no gradient, so there is no '" + std::string(name.text) +
+               "'; write '" + argument + "'");
     return true;
   }
 
@@ -391,9 +395,9 @@ class TableReader {
     } else if (table_.slots.empty()) {
       report(formula.node->where, "'" + word + "' needs an argument with a gradient");
     } else if (formula.kind == Formula::Kind::kAutoElementWise && table_.slots.size() > 1) {
-      report(formula.node->where,
-             "'" + word + "' is for operators with one differentiable argument, got " +
-                 std::to_string(table_.slots.size()));
+      report(formula.node->where, "'" + word +
+                                      "' is for operators with one differentiable argument, got " +
+                                      std::to_string(table_.slots.size()));
     }
   }
 
@@ -420,19 +424,64 @@ class TableReader {
     }
   }
 
-  void find_returns(const std::optional<std::vector<bool>>& outputs) {
+  // An expression over the arguments of the call.
+  void condition(std::size_t index, const YamlPtr& node) {
+    Formula formula;
+    formula.key = formula.node = node;
+    formula.text = node->text;
+    formula.targets = {index};
+    std::vector<Meaning> meanings;
+    for (std::size_t i = 0; i < schema_.arguments.size(); ++i) {
+      meanings.push_back(
+          {{schema_.arguments[i].name, NameKind::kOther}, FormulaUse::Role::kArgument, i});
+    }
+    names_ = {};
+    scan(formula, meanings);
+    for (const UnknownName& name : names_.unknown) {
+      std::vector<std::string_view> names = {"True", "False"};
+      for (const KnownName& one : known_) names.push_back(one.name);
+      report(node->locate(name.offset), "the condition names '" + std::string(name.text) +
+                                            "', which is no argument" +
+                                            did_you_mean(name.text, names));
+    }
+    table_.conditions.push_back(std::move(formula));
+  }
+
+  // No gradient is lost: an argument of which the entry says nothing has a formula that raises.
+  void add_unimplemented() {
+    for (std::size_t i = 0; i < schema_.arguments.size(); ++i) {
+      const Argument& argument = schema_.arguments[i];
+      if (!argument.type.holds_tensor() || seen_.contains({false, i})) continue;
+      Formula formula;
+      formula.kind = Formula::Kind::kNotImplemented;
+      formula.names = argument.name;
+      formula.what = quoted(schema_.name.name);
+      formula.targets = {i};
+      table_.slots.push_back(i);
+      table_.backward.push_back(std::move(formula));
+    }
+    std::ranges::sort(table_.slots);
+    std::ranges::sort(table_.backward, {}, [](const Formula& f) { return f.targets.front(); });
+  }
+
+  void find_returns(const std::optional<std::vector<OutputRule>>& outputs) {
     const auto& returns = schema_.returns;
     for (std::size_t i = 0; i < returns.size(); ++i) {
-      const bool said = !outputs || (i < outputs->size() && (*outputs)[i]);
+      const bool said = !outputs || (i < outputs->size() && (*outputs)[i].differentiable);
       table_.returns.push_back(said && returns[i].type.holds_tensor());
+      if (table_.returns.back() && outputs && (*outputs)[i].condition != nullptr) {
+        condition(i, (*outputs)[i].condition);
+      }
     }
     const auto first = std::ranges::find(table_.returns, true);
     table_.main_return = static_cast<std::size_t>(first - table_.returns.begin());
+    if (first != table_.returns.end()) add_unimplemented();
     const bool single = std::ranges::any_of(table_.backward, &Formula::uses_grad);
     if (table_.slots.empty()) {
       table_.returns.assign(returns.size(), false);
     } else if (first == table_.returns.end()) {
-      report(table_.backward[0].key->where, "no return is differentiable, so a formula is never used");
+      report(table_.backward[0].key->where,
+             "no return is differentiable, so a formula is never used");
     } else if (single) {
       std::fill(first + 1, table_.returns.end(), false);
     }
@@ -451,7 +500,7 @@ class TableReader {
 
 DerivativeTable read_table(const NativeFunction& function, const std::string& key,
                            const TableFields& fields,
-                           const std::optional<std::vector<bool>>& outputs,
+                           const std::optional<std::vector<OutputRule>>& outputs,
                            Diagnostics& diagnostics) {
   return TableReader(function, diagnostics).read(key, fields, outputs);
 }

@@ -14,10 +14,16 @@ namespace lamella::codegen {
 // Names of arguments or returns, and formulas.
 using TableFields = std::vector<std::pair<YamlPtr, YamlPtr>>;
 
+// What output_differentiability says of one return.
+struct OutputRule {
+  bool differentiable = true;
+  YamlPtr condition;  // an expression that decides for each call; null: none
+};
+
 // `outputs`: what output_differentiability says of each return, if it is there.
 DerivativeTable read_table(const NativeFunction& function, const std::string& key,
                            const TableFields& fields,
-                           const std::optional<std::vector<bool>>& outputs,
+                           const std::optional<std::vector<OutputRule>>& outputs,
                            Diagnostics& diagnostics);
 
 // How messages name an operator: without the namespace of the built-in ones.

@@ -72,11 +72,11 @@ class DerivativeLoader {
           continue;
         }
       }
-      YamlPtr* special = !key->is_scalar()                           ? nullptr
-                         : key->text == "name"                       ? &name
+      YamlPtr* special = !key->is_scalar()                         ? nullptr
+                         : key->text == "name"                     ? &name
                          : key->text == "output_differentiability" ? &outputs
-                         : key->text == "dispatch"                   ? &dispatch
-                                                                     : nullptr;
+                         : key->text == "dispatch"                 ? &dispatch
+                                                                   : nullptr;
       if (special != nullptr) {
         *special = value;
       } else {
@@ -109,9 +109,9 @@ class DerivativeLoader {
 
   const NativeFunction* find(const YamlNode& name) {
     if (!name.is_scalar() || name.text.empty()) {
-      diagnostics_.add(name.where, "'name' expects a signature 'NAME(ARGUMENTS) -> RETURNS', got " +
-                                       (name.is_scalar() || name.is_null() ? "nothing"
-                                                                           : name.describe()));
+      diagnostics_.add(name.where,
+                       "'name' expects a signature 'NAME(ARGUMENTS) -> RETURNS', got " +
+                           (name.is_scalar() || name.is_null() ? "nothing" : name.describe()));
       return nullptr;
     }
     auto parsed = try_parse_schema(name.text);
@@ -124,8 +124,8 @@ class DerivativeLoader {
     if (full.ns.empty()) full.ns = options_.default_namespace;
     const auto found = by_name_.find(full.str());
     if (found == by_name_.end()) {
-      diagnostics_.add(name.where, "no operator is named '" + schema.name.str() + "'" +
-                                       near_names(full));
+      diagnostics_.add(name.where,
+                       "no operator is named '" + schema.name.str() + "'" + near_names(full));
       return nullptr;
     }
     const NativeFunction& function = *found->second;
@@ -172,11 +172,10 @@ class DerivativeLoader {
     return true;
   }
 
-  void read_tables(Derivative& made, const YamlNode& node,
-                   const TableFields& fields, const YamlPtr& outputs,
-                   const YamlPtr& dispatch) {
+  void read_tables(Derivative& made, const YamlNode& node, const TableFields& fields,
+                   const YamlPtr& outputs, const YamlPtr& dispatch) {
     const NativeFunction& f = *made.function;
-    std::optional<std::vector<bool>> said;
+    std::optional<std::vector<OutputRule>> said;
     if (outputs != nullptr) said = output_differentiability(f, *outputs);
     if (dispatch == nullptr) {
       table(made, "Default", node.where, fields, said);
@@ -194,8 +193,9 @@ class DerivativeLoader {
     std::set<std::string> seen;
     for (const auto& [key, value] : dispatch->entries) {
       if (!is_key(*key)) {
-        report(f, key->where, "unknown key " + key->describe() +
-                                  ": expected 'Default' or one like 'AutogradCUDA'");
+        report(
+            f, key->where,
+            "unknown key " + key->describe() + ": expected 'Default' or one like 'AutogradCUDA'");
         continue;
       }
       if (!seen.insert(key->text).second) {
@@ -208,16 +208,18 @@ class DerivativeLoader {
       }
       table(made, key->text, key->where, value->entries, said);
     }
+    // Where no key is met, nothing is known of any argument.
+    if (!seen.contains("Default")) table(made, "Default", dispatch->where, {}, said);
   }
 
+  // `Autograd` stands for all keys, as "Default" does.
   static bool is_key(const YamlNode& key) {
-    return key.is_scalar() &&
+    return key.is_scalar() && key.text != "Autograd" &&
            (key.text == "Default" || find_key(key.text).use == KeyUse::kAutograd);
   }
 
-  void table(Derivative& made, const std::string& key, Location where,
-             const TableFields& fields,
-             const std::optional<std::vector<bool>>& outputs) {
+  void table(Derivative& made, const std::string& key, Location where, const TableFields& fields,
+             const std::optional<std::vector<OutputRule>>& outputs) {
     const NativeFunction& f = *made.function;
     made.tables.push_back(read_table(f, key, fields, outputs, diagnostics_));
     made.tables.back().where = where;
@@ -234,30 +236,31 @@ class DerivativeLoader {
            });
   }
 
-  std::vector<bool> output_differentiability(const NativeFunction& f, const YamlNode& node) {
-    std::vector<bool> list;
+  std::vector<OutputRule> output_differentiability(const NativeFunction& f, const YamlNode& node) {
+    std::vector<OutputRule> list;
     const std::size_t count = f.schema.returns.size();
     if (!node.is_sequence()) {
       report(f, node.where,
              "'output_differentiability' expects a list such as [True, False], got " +
                  node.describe());
-      return std::vector<bool>(count, true);
+      return std::vector<OutputRule>(count);
     }
     for (const YamlPtr& item : node.items) {
-      const bool no = item->is_scalar() && (item->text == "False" || item->text == "false");
-      // Another text is a condition that the call decides: a dtype without gradients, which needs
-      // none to be said.
+      OutputRule rule;
       if (!item->is_scalar() || item->text.empty()) {
         report(f, item->where, "expected True or False, got " + item->describe());
+      } else if (item->text == "False" || item->text == "false") {
+        rule.differentiable = false;
+      } else if (item->text != "True" && item->text != "true") {
+        rule.condition = item;
       }
-      list.push_back(!no);
+      list.push_back(rule);
     }
     if (list.size() != count) {
       report(f, node.where,
-             "'output_differentiability' expects a word for each of the " +
-                 std::to_string(count) + (count == 1 ? " return" : " returns") + ", got " +
-                 std::to_string(list.size()));
-      list.resize(count, true);
+             "'output_differentiability' expects a word for each of the " + std::to_string(count) +
+                 (count == 1 ? " return" : " returns") + ", got " + std::to_string(list.size()));
+      list.resize(count);
     }
     return list;
   }
@@ -301,8 +304,7 @@ class DerivativeLoader {
 }  // namespace
 
 DerivativeModel load_derivatives(const std::vector<std::string>& paths, const ModelOptions& options,
-                                 const Model& model, SourceSet& sources,
-                                 Diagnostics& diagnostics) {
+                                 const Model& model, SourceSet& sources, Diagnostics& diagnostics) {
   DerivativeLoader loader(options, model, diagnostics);
   for (const std::string& path : paths) {
     const SourceFile* file = sources.load(path, diagnostics);

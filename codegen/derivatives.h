@@ -28,37 +28,39 @@ struct FormulaUse {
 struct Formula {
   enum class Kind { kExpression, kNotImplemented, kAutoLinear, kAutoElementWise };
   Kind kind = Kind::kExpression;
-  YamlPtr key;
+  YamlPtr key;  // null, as `node`, where the entry says nothing of an argument
   YamlPtr node;
+  std::string names;  // as the key spells them
   std::string text;
   std::string what;                  // of not_implemented("what"), with its quotes
   std::vector<std::size_t> targets;  // arguments, or with forward mode returns, as named
   std::vector<FormulaUse> uses;      // in order
   bool uses_grad = false;
-  bool uses_grads = false;              // grads[i] or grads as a whole
+  bool uses_grads = false;               // grads[i] or grads as a whole
   std::vector<std::size_t> named_grads;  // returns whose grad_NAME is used
-  bool uses_mask = false;               // grad_input_mask
-  bool loops = false;                   // names `i`: one formula for each entry of the lists
+  bool uses_mask = false;                // grad_input_mask
+  bool loops = false;                    // names `i`: one formula for each entry of the lists
 };
 
 // What one table of an entry says: the entry itself, or one key of its `dispatch`.
 struct DerivativeTable {
-  std::string key;  // "Default", or a dispatch key
-  Location where;   // of the key; of the entry where there is no `dispatch`
-  std::string node;  // MulBackward0; empty where nothing is differentiable
-  std::vector<Formula> backward;  // ordered by their first argument
-  std::vector<Formula> forward;   // ordered by their first return
-  std::vector<std::size_t> slots;  // arguments with a gradient, ascending
-  std::vector<bool> returns;       // which may require gradients
-  std::size_t main_return = 0;     // the one whose gradient is `grad`
+  std::string key;                  // "Default", or an autograd key
+  Location where;                   // of the key; of the entry where there is no `dispatch`
+  std::string node;                 // MulBackward0; empty where nothing is differentiable
+  std::vector<Formula> backward;    // ordered by their first argument
+  std::vector<Formula> forward;     // ordered by their first return
+  std::vector<std::size_t> slots;   // arguments with a gradient, ascending
+  std::vector<bool> returns;        // which may require gradients
+  std::vector<Formula> conditions;  // of returns that some calls only may make require them
+  std::size_t main_return = 0;      // the one whose gradient is `grad`
 };
 
 struct Derivative {
   const NativeFunction* function = nullptr;
   // Has the same arguments and no entry of its own; may be null.
   const NativeFunction* inplace = nullptr;
-  Location where;  // of the name
-  std::vector<DerivativeTable> tables;
+  Location where;                       // of the name
+  std::vector<DerivativeTable> tables;  // one is "Default"
 };
 
 struct DerivativeModel {
@@ -86,7 +88,8 @@ std::vector<int> saved_for(Attribute attribute);
 // For each entry one line per formula, with the name of the node:
 //   aten::mul.Tensor MulBackward0: self saves other, self.scalar_type()
 //   aten::mul.Tensor MulBackward0: result uses other_t, self_p, self_t, other_p
-// A table of `dispatch` has its key behind the operator's name, in brackets.
+// A table of `dispatch` has its key behind the operator's name, in brackets. An argument of which
+// the entry says nothing "is without a formula".
 std::string list_saved(const DerivativeModel& model);
 
 }  // namespace lamella::codegen

@@ -45,8 +45,6 @@ void emit_python(const Model& model, const EmitOptions& options, Files& files);
 inline constexpr std::size_t kDerivativeFiles = 6;
 // derivatives_*.cpp and register_derivatives.cpp, or derivatives.cpp of an out-of-tree library.
 void emit_derivatives(const DerivativeModel& model, const EmitOptions& options, Files& files);
-// Reports what the model may hold but no code can be written for.
-void check_generated(const DerivativeModel& model, Diagnostics& diagnostics);
 
 // All of them, by kind of project.
 Files emit_all(const Model& model, const DerivativeModel& derivatives, const EmitOptions& options);

@@ -1,7 +1,8 @@
-// Derivatives: for each operator the functions of its formulas and a constant table, and the list of
-// which table is whose.
+// Derivatives: for each operator the functions of its formulas and a constant table, and the list
+// of which table is whose.
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 
 #include "codegen/cpp.h"
@@ -12,9 +13,9 @@ namespace lamella::codegen {
 namespace {
 
 const char* save_name(int what) {
-  constexpr std::array<const char*, 11> names = {
-      "VALUE", "SIZES", "STRIDES", "DTYPE", "DEVICE", "DIM",
-      "NUMEL", "STORAGE_OFFSET", "DEFINED", "COUNT", "META"};
+  constexpr std::array<const char*, 11> names = {"VALUE",   "SIZES", "STRIDES", "DTYPE",
+                                                 "DEVICE",  "DIM",   "NUMEL",   "STORAGE_OFFSET",
+                                                 "DEFINED", "COUNT", "META"};
   return names.at(static_cast<std::size_t>(what));
 }
 
@@ -27,9 +28,7 @@ std::string hex(std::uint64_t bits) {
   return "0x" + text;
 }
 
-bool is_list(SchemaType type) {
-  return type.holds_tensor() && type.without_optional().is_list();
-}
+bool is_list(SchemaType type) { return type.holds_tensor() && type.without_optional().is_list(); }
 
 // The C++ code of one table.
 class TableWriter {
@@ -39,21 +38,25 @@ class TableWriter {
       : f_(function), table_(table), options_(options), items_(saved_items(table)) {}
 
   std::string stem() const {
-    return (f_.ns == "aten" ? "" : f_.ns + "_") + operator_struct(f_.schema);
+    return (f_.ns == "aten" ? "" : f_.ns + "_") + operator_struct(f_.schema) +
+           (is_default() ? "" : "_" + table_.key);
   }
 
-  // Functions and table; the table is derivative_of_STEM.
-  std::string write() const {
+  // Functions and table; the table is derivative_of_STEM. `keyed`: the list of tables for keys, if
+  // there is one, and its length.
+  std::string write(const std::string& keyed = "nullptr", std::size_t keyed_count = 0) const {
     std::string out;
     if (!table_.backward.empty()) put(out, backward(), "\n");
     if (has_forward()) put(out, forward(), "\n");
-    put(out, arrays(), table());
+    if (!table_.conditions.empty()) put(out, condition(), "\n");
+    put(out, arrays(), table(keyed, keyed_count));
     return out;
   }
 
  private:
   using Role = FormulaUse::Role;
 
+  bool is_default() const { return table_.key == "Default"; }
   std::size_t slot_of(std::size_t argument) const {
     return static_cast<std::size_t>(std::ranges::lower_bound(table_.slots, argument) -
                                     table_.slots.begin());
@@ -65,7 +68,8 @@ class TableWriter {
     });
   }
   const Argument& value_of(const FormulaUse& use) const {
-    return use.role == Role::kReturn ? f_.schema.returns[use.index] : f_.schema.arguments[use.index];
+    return use.role == Role::kReturn ? f_.schema.returns[use.index]
+                                     : f_.schema.arguments[use.index];
   }
 
   // The type of a value that is no tensor, to hold it by value.
@@ -128,7 +132,8 @@ class TableWriter {
       case Attribute::kStrides: {
         const bool sizes = use.attribute == Attribute::kSizes;
         if (list) {
-          return made("std::vector<IntArrayRef>", "_sizes_", "detail::int_lists_in(" + places + ")");
+          return made("std::vector<IntArrayRef>", "_sizes_",
+                      "detail::int_lists_in(" + places + ")");
         }
         if (use.optional) {
           return made("OptionalIntArrayRef", sizes ? "_sizes_opt_" : "_strides_opt_",
@@ -139,9 +144,9 @@ class TableWriter {
       }
       case Attribute::kSize:
       case Attribute::kStride: {
-        Place place = made("IntArrayRef",
-                           use.attribute == Attribute::kSize ? "_sizes_" : "_strides_",
-                           "detail::ints_in(" + places + ")");
+        Place place =
+            made("IntArrayRef", use.attribute == Attribute::kSize ? "_sizes_" : "_strides_",
+                 "detail::ints_in(" + places + ")");
         place.text = "detail::entry_at(" + place.text + ", ";
         return place;
       }
@@ -169,8 +174,7 @@ class TableWriter {
       case Attribute::kDefined:
         return made("bool", "_defined_", "detail::bool_in(" + places + ")");
       case Attribute::kCount:
-        return made("size_t", "_count_",
-                    "static_cast<size_t>(detail::int_in(" + places + "))");
+        return made("size_t", "_count_", "static_cast<size_t>(detail::int_in(" + places + "))");
     }
     return {};
   }
@@ -182,7 +186,8 @@ class TableWriter {
     std::size_t at = 0;
     for (const FormulaUse& use : formula.uses) {
       const Place made = place(use);
-      if (!made.declaration.empty() && std::ranges::find(before, made.declaration) == before.end()) {
+      if (!made.declaration.empty() &&
+          std::ranges::find(before, made.declaration) == before.end()) {
         before.push_back(made.declaration);
       }
       put(text, formula.text.substr(at, use.begin - at), made.text);
@@ -198,10 +203,9 @@ class TableWriter {
     put(out, "static lamella_status backward_of_", stem(),
         "(const lamella_backward* call_) noexcept try {\n");
     const bool single = std::ranges::any_of(table_.backward, &Formula::uses_grad);
-    const bool several =
-        std::ranges::any_of(table_.backward, [](const Formula& formula) {
-          return formula.uses_grads || !formula.named_grads.empty();
-        });
+    const bool several = std::ranges::any_of(table_.backward, [](const Formula& formula) {
+      return formula.uses_grads || !formula.named_grads.empty();
+    });
     if (single) {
       put(out, "  const ", qualified("Tensor& grad", options_), " = detail::gradients(call_)[",
           std::to_string(table_.main_return), "];\n",
@@ -312,8 +316,8 @@ class TableWriter {
     std::string out;
     put(out, "  if (", join(given, " || "), ") {\n");
     if (formula.kind == Formula::Kind::kNotImplemented) {
-      put(out, "    detail::throw_not_implemented(", formula.what, ", ",
-          quoted(formula.key->text), ");\n  }\n");
+      put(out, "    detail::throw_not_implemented(", formula.what, ", ", quoted(formula.names),
+          ");\n  }\n");
       return out;
     }
     std::vector<std::string> before;
@@ -330,6 +334,27 @@ class TableWriter {
   }
 
   // ---- The table ----
+
+  std::string condition() const {
+    std::string out;
+    put(out, "static lamella_status condition_of_", stem(),
+        "(const lamella_value* arguments_, uint64_t* returns_) noexcept try {\n");
+    std::vector<std::string> before;
+    std::string after;
+    for (const Formula& formula : table_.conditions) {
+      const std::string text = rewritten(formula, before, [&](const FormulaUse& use) {
+        const std::string name = identifier(use.name);
+        return Place{whole(value_of(use), name, "arguments_[" + std::to_string(use.index) + "]"),
+                     name};
+      });
+      put(after, "  if (!(", text, ")) *returns_ &= ~uint64_t{",
+          hex(std::uint64_t{1} << formula.targets[0]), "};\n");
+    }
+    for (const std::string& line : before) put(out, "  ", line, "\n");
+    put(out, after, "  return LAMELLA_OK;\n} catch (...) {\n",
+        "  return detail::status_of_current_exception();\n}\n");
+    return out;
+  }
 
   std::string arrays() const {
     std::string out;
@@ -358,19 +383,40 @@ class TableWriter {
     return "0";
   }
 
-  std::string table() const {
+  // Slots whose tangents no formula takes.
+  std::uint64_t unimplemented() const {
+    std::uint64_t slots = 0;
+    for (const Formula& formula : table_.backward) {
+      if (formula.kind != Formula::Kind::kNotImplemented) continue;
+      for (const std::size_t argument : formula.targets) {
+        const bool taken = std::ranges::any_of(table_.forward, [&](const Formula& forward) {
+          return forward.kind == Formula::Kind::kNotImplemented ||
+                 std::ranges::any_of(forward.uses, [&](const FormulaUse& use) {
+                   return use.role == Role::kTangent && use.index == argument;
+                 });
+        });
+        if (!taken) slots |= std::uint64_t{1} << slot_of(argument);
+      }
+    }
+    return slots;
+  }
+
+  std::string table(const std::string& keyed, std::size_t keyed_count) const {
     std::uint64_t returns = 0;
     for (std::size_t i = 0; i < table_.returns.size(); ++i) {
       if (table_.returns[i]) returns |= std::uint64_t{1} << i;
     }
     std::string out;
-    put(out, options_.out_of_tree ? "static constexpr" : "extern constexpr", " lamella_derivative derivative_of_",
-        stem(), " = {\n    ", quoted(table_.node), ", ",
+    put(out, options_.out_of_tree || !is_default() ? "static constexpr" : "extern constexpr",
+        " lamella_derivative derivative_of_", stem(), " = {\n    ", quoted(table_.node), ", ",
         table_.backward.empty() ? "nullptr" : "backward_of_" + stem(), ", ",
         has_forward() ? "forward_of_" + stem() : "nullptr", ",\n    ",
         table_.slots.empty() ? "nullptr" : "slots_of_" + stem(), ", ",
-        items_.empty() ? "nullptr" : "saved_of_" + stem(), ", ", std::to_string(table_.slots.size()),
-        ", ", std::to_string(items_.size()), ", ", hex(returns), ", ", flags(), ", 0};\n");
+        items_.empty() ? "nullptr" : "saved_of_" + stem(), ", ",
+        std::to_string(table_.slots.size()), ", ", std::to_string(items_.size()), ", ",
+        hex(returns), ", ", flags(), ", 0, ", hex(unimplemented()), ", ", keyed, ", ",
+        std::to_string(keyed_count), ", 0, ",
+        table_.conditions.empty() ? "nullptr" : "condition_of_" + stem(), "};\n");
     return out;
   }
 
@@ -380,11 +426,25 @@ class TableWriter {
   std::vector<SavedItem> items_;
 };
 
-const DerivativeTable* default_table(const Derivative& entry) {
+// The tables of an entry, those for keys first; `stem` is set to that of the entry.
+std::string tables(const Derivative& entry, const EmitOptions& options, std::string& stem) {
+  std::string out;
+  std::string list;
+  std::size_t count = 0;
   for (const DerivativeTable& table : entry.tables) {
-    if (table.key == "Default") return &table;
+    if (table.key == "Default") continue;
+    const TableWriter writer(*entry.function, table, options);
+    put(out, writer.write(), "\n");
+    put(list, "    {", quoted(table.key), ", &derivative_of_", writer.stem(), "},\n");
+    ++count;
   }
-  return nullptr;
+  const auto main = std::ranges::find(entry.tables, "Default", &DerivativeTable::key);
+  const TableWriter writer(*entry.function, *main, options);
+  stem = writer.stem();
+  if (count == 0) return out + writer.write();
+  put(out, "static constexpr lamella_keyed_derivative keyed_of_", stem, "[] = {\n", list, "};\n\n",
+      writer.write("keyed_of_" + stem, count));
+  return out;
 }
 
 std::vector<const NativeFunction*> forms(const Derivative& entry) {
@@ -410,16 +470,15 @@ std::size_t shard_of(const Derivative& entry) {
 void emit_in_tree(const DerivativeModel& model, const EmitOptions& options, Files& files) {
   std::array<std::string, kDerivativeFiles> bodies;
   std::string declarations;
-  std::string rows;
+  std::map<std::string, std::string> rows;  // by file
   for (const Derivative& entry : model.entries) {
-    const DerivativeTable* table = default_table(entry);
-    if (table == nullptr) continue;
-    const TableWriter writer(*entry.function, *table, options);
-    put(bodies[shard_of(entry)], "\n// ", entry.function->full_name(), "\n", writer.write());
-    put(declarations, "extern const lamella_derivative derivative_of_", writer.stem(), ";\n");
+    std::string stem;
+    const std::string text = tables(entry, options, stem);
+    put(bodies[shard_of(entry)], "\n// ", entry.function->full_name(), "\n", text);
+    put(declarations, "extern const lamella_derivative derivative_of_", stem, ";\n");
     for (const NativeFunction* form : forms(entry)) {
-      put(rows, "    {", quoted(form->full_name()), ", &derivative_of_", writer.stem(), ", ",
-          std::to_string(entry.where.line), "},\n");
+      put(rows[file_name(entry.where)], "    {", quoted(form->full_name()), ", &derivative_of_",
+          stem, ", ", std::to_string(entry.where.line), "},\n");
     }
   }
   for (std::size_t i = 0; i < kDerivativeFiles; ++i) {
@@ -427,16 +486,19 @@ void emit_in_tree(const DerivativeModel& model, const EmitOptions& options, File
     put(text, "#include \"lamella/api/derivative_calls.h\"\n",
         "#include \"lamella/api/functions.h\"\n",
         "#include \"lamella/layers/autograd/formulas/formulas.h\"\n\n",
-        "namespace lamella::derivatives {\n", bodies[i], "\n}  // namespace lamella::derivatives\n");
+        "namespace lamella::derivatives {\n", bodies[i],
+        "\n}  // namespace lamella::derivatives\n");
     files["lamella/derivatives_" + std::to_string(i) + ".cpp"] = text;
   }
   std::string text = banner(options, "Which derivative is whose.");
   put(text, "#include \"lamella/api/operator_tables.h\"\n\nnamespace lamella {\n\n",
       "namespace derivatives {\n", declarations, "}  // namespace derivatives\n\n",
       "void register_generated_derivatives() {\n");
-  if (!rows.empty()) {
-    put(text, "  using namespace derivatives;\n  static const DerivativeRow rows[] = {\n", rows,
-        "  };\n  register_derivatives(", quoted(options.derivatives_source), ", rows);\n");
+  if (!rows.empty()) put(text, "  using namespace derivatives;\n");
+  for (const auto& [file, lines] : rows) {
+    const std::string name = "rows_of_" + c_identifier(file);
+    put(text, "  static const DerivativeRow ", name, "[] = {\n", lines,
+        "  };\n  register_derivatives(", quoted(file), ", ", name, ");\n");
   }
   put(text, "}\n\n}  // namespace lamella\n");
   files["lamella/register_derivatives.cpp"] = text;
@@ -453,16 +515,13 @@ void emit_out_of_tree(const DerivativeModel& model, const EmitOptions& options, 
   std::map<std::string, std::string> rows;
   std::string bodies;
   for (const Derivative& entry : model.entries) {
-    const DerivativeTable* table = default_table(entry);
-    if (table == nullptr) continue;
-    const TableWriter writer(*entry.function, *table, options);
-    put(bodies, "\n// ", entry.function->full_name(), "\n", writer.write());
+    std::string stem;
+    put(bodies, "\n// ", entry.function->full_name(), "\n", tables(entry, options, stem));
     for (const NativeFunction* form : forms(entry)) {
       FunctionSchema bare = form->schema;
       bare.name.ns.clear();
-      put(rows[form->ns], "  m.derivative(", quoted(bare.name.str()), ", &derivative_of_", writer.stem(),
-          ", ", quoted(file_name(entry.where)), ", ",
-          std::to_string(entry.where.line), ");\n");
+      put(rows[form->ns], "  m.derivative(", quoted(bare.name.str()), ", &derivative_of_", stem,
+          ", ", quoted(file_name(entry.where)), ", ", std::to_string(entry.where.line), ");\n");
     }
   }
   for (const auto& [ns, lines] : rows) put(text, "using namespace ::", ns, ";\n");
@@ -476,17 +535,6 @@ void emit_out_of_tree(const DerivativeModel& model, const EmitOptions& options, 
 }
 
 }  // namespace
-
-void check_generated(const DerivativeModel& model, Diagnostics& diagnostics) {
-  for (const Derivative& entry : model.entries) {
-    for (const DerivativeTable& table : entry.tables) {
-      if (table.key == "Default") continue;
-      diagnostics.add(table.where, bare_name(*entry.function) + ": no code can be written for '" +
-                                       table.key + "': the formulas of 'Default' serve every key");
-    }
-  }
-  diagnostics.sort();
-}
 
 void emit_derivatives(const DerivativeModel& model, const EmitOptions& options, Files& files) {
   EmitOptions mine = options;

@@ -72,9 +72,6 @@ int run(int argc, char** argv) {
   }
   if (check || out.empty()) return 0;
 
-  check_generated(derivatives, diagnostics);
-  std::cerr << diagnostics.str();
-  if (!diagnostics.empty()) return 1;
   emit.out_of_tree = !emit.target.empty();
   if (emit.source.empty()) emit.source = files.front();
   if (!derivative_files.empty()) emit.derivatives_source = file_name(derivative_files.front());

@@ -70,6 +70,9 @@ typedef struct lamella_forward {
 
 typedef lamella_status (*lamella_backward_function)(const lamella_backward*);
 typedef lamella_status (*lamella_forward_function)(const lamella_forward*);
+/* Clears the bits of returns that may not require gradients in a call with these arguments. */
+typedef lamella_status (*lamella_output_condition)(const lamella_value* arguments,
+                                                   uint64_t* differentiable_returns);
 
 enum {
   /* result: auto_linear. The operator, applied to the tangents, gives the tangent. */
@@ -79,6 +82,8 @@ enum {
   /* Says that the operator has no derivative: its returns never require gradients. */
   LAMELLA_NOT_DIFFERENTIABLE = 1u << 2
 };
+
+typedef struct lamella_keyed_derivative lamella_keyed_derivative;
 
 typedef struct lamella_derivative {
   const char* name; /* of the node: "MulBackward0" */
@@ -92,7 +97,18 @@ typedef struct lamella_derivative {
                                       of an integral or bool dtype do not in any case */
   uint32_t flags;
   uint32_t reserved;
+  uint64_t unimplemented; /* slots without a tangent's formula: a tangent of theirs raises */
+  const lamella_keyed_derivative* keyed; /* used in the place of this table where a call comes by
+                                            their key. Those tables have none themselves */
+  uint32_t keyed_count;
+  uint32_t reserved2;
+  lamella_output_condition condition; /* NULL: differentiable_returns holds for every call */
 } lamella_derivative;
+
+struct lamella_keyed_derivative {
+  const char* key; /* "AutogradCUDA" */
+  const lamella_derivative* derivative;
+};
 
 /* Registers the derivative of an operator: "ns::name.overload" or, in the block's namespace,
  * "name.overload". The table must live until the block is closed. Calls without a tensor that

@@ -22,15 +22,20 @@ inline std::optional<Tensor> wrap_opt_if(const Tensor& tensor, bool wanted) {
   return wanted ? std::optional<Tensor>(tensor) : std::nullopt;
 }
 
+// Whether tensors of the dtype may have gradients: for the conditions of output_differentiability.
+inline bool isDifferentiableType(ScalarType dtype) {
+  return is_floating_point(dtype) || is_complex(dtype);
+}
+
 namespace detail {
 
 struct ZerosEntry {
   static constexpr const char* name = "aten::zeros";
   static constexpr const char* overload_name = "";
 };
-using Zeros = Operator<ZerosEntry, Tensor(IntArrayRef, std::optional<ScalarType>,
-                                          std::optional<Layout>, std::optional<Device>,
-                                          std::optional<bool>)>;
+using Zeros =
+    Operator<ZerosEntry, Tensor(IntArrayRef, std::optional<ScalarType>, std::optional<Layout>,
+                                std::optional<Device>, std::optional<bool>)>;
 
 inline Tensor zeros_of(IntArrayRef sizes, ScalarType dtype, Device device) {
   return Zeros::call(sizes, dtype, std::nullopt, device, std::nullopt);
@@ -151,8 +156,8 @@ void set_results(const lamella_backward* call, std::tuple<Gradients...> gradient
 }
 template <uint32_t... slots>
 void set_results(const lamella_backward* call, const std::vector<Tensor>& gradients) {
-  LAMELLA_INTERNAL_ASSERT(gradients.size() == sizeof...(slots), "a formula gave ",
-                          gradients.size(), " gradients for ", sizeof...(slots), " arguments");
+  LAMELLA_INTERNAL_ASSERT(gradients.size() == sizeof...(slots), "a formula gave ", gradients.size(),
+                          " gradients for ", sizeof...(slots), " arguments");
   size_t next = 0;
   (set_result(call, slots, gradients[next++]), ...);
 }
@@ -168,8 +173,7 @@ void set_each_result(const lamella_backward* call, uint32_t slot, F&& formula) {
 
 [[noreturn]] LAMELLA_COLD inline void throw_not_implemented(const char* what,
                                                             const char* argument) {
-  throw NotImplementedError(
-      str(what, ": the derivative for '", argument, "' is not implemented"));
+  throw NotImplementedError(str(what, ": the derivative for '", argument, "' is not implemented"));
 }
 
 // ---- Forward mode ----

@@ -55,6 +55,26 @@ std::string device_of_key(DispatchKey key) {
   return name;
 }
 
+// What the kernel that records gradients does.
+Explanation::Step recording(const OperatorEntry& op, DispatchKey key) {
+  const lamella_derivative* derivative = op.derivative;
+  if (derivative == nullptr) {
+    return {key, "runs", "records the gradient as an operator without a derivative, then goes on"};
+  }
+  std::string which = "derivative";
+  for (uint32_t i = 0; i < derivative->keyed_count; ++i) {
+    if (dispatch_key_from_name(derivative->keyed[i].key) != key) continue;
+    which += std::string(" for ") + derivative->keyed[i].key;
+    derivative = derivative->keyed[i].derivative;
+    break;
+  }
+  which += " registered at " + op.derivative_file + ":" + std::to_string(op.derivative_line);
+  if ((derivative->flags & LAMELLA_NOT_DIFFERENTIABLE) != 0) {
+    return {key, "skipped", "not differentiable, says the " + which};
+  }
+  return {key, "runs", "records the gradient with the " + which + ", then goes on"};
+}
+
 }  // namespace
 
 std::string describe_value(const lamella_value& value) {
@@ -162,12 +182,8 @@ Explanation explain(const lamella_operator* op, const lamella_value* arguments) 
       constexpr uint64_t all = autograd_dispatch_keyset.raw_repr();
       constexpr uint64_t needed =
           all & ~detail::functionality_bit(detail::Functionality::AutogradFunctionality);
-      std::string how = entry->derivative != nullptr
-                            ? "with the derivative registered at " + entry->derivative_file + ":" +
-                                  std::to_string(entry->derivative_line)
-                            : std::string("as an operator without a derivative");
       if ((highest & needed) != 0) {
-        result.steps.push_back({key, "runs", "records the gradient " + how + ", then goes on"});
+        result.steps.push_back(recording(*entry, key));
         remaining &= ~all;
         continue;
       }

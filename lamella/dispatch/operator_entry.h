@@ -115,6 +115,8 @@ LAMELLA_PRIVATE_API extern const lamella_kernel* record_kernel;
 struct RecordPlan {
   std::atomic<const lamella_derivative*> derivative{nullptr};  // null: none, or not any more
   virtual ~RecordPlan() = default;
+  // Its derivative is gone: nodes recorded by the plan find so.
+  virtual void retire() { derivative.store(nullptr, std::memory_order_release); }
 };
 
 // Lamella's own kernels.

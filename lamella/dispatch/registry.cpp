@@ -424,7 +424,7 @@ void Registry::fallback(const void* owner, DispatchKey key, std::shared_ptr<Kern
 // Nodes recorded by the plan find that its derivative is gone.
 void Registry::retire_plan(OperatorEntry* op) {
   if (op->record_plan == nullptr) return;
-  op->record_plan->derivative.store(nullptr, std::memory_order_release);
+  op->record_plan->retire();
   retired_plans_.push_back(op->record_plan);
   __atomic_store_n(&op->record_plan, nullptr, __ATOMIC_RELEASE);
 }
@@ -438,6 +438,13 @@ void Registry::derive(const void* owner, std::string_view qualified_name,
     throw Error(op->full_name() + ": already has a derivative, registered at " +
                 op->derivative_file + ":" + std::to_string(op->derivative_line) +
                 ", so another cannot be registered at " + origin.where());
+  }
+  for (uint32_t i = 0; i < derivative->keyed_count; ++i) {
+    const char* text = derivative->keyed[i].key;
+    const auto key = dispatch_key_from_name(text);
+    if (key.has_value() && is_autograd_key(*key)) continue;
+    throw Error(op->full_name() + ": expected an autograd key such as AutogradCPU for a derivative, "
+                "got '" + text + "', at " + origin.where());
   }
   op->derivative = derivative;
   op->derivative_file = origin.file;

@@ -10,8 +10,18 @@ extern std::vector<int64_t> scaled_sizes;
 extern std::array<bool, 2> join_mask;
 
 lamella::Tensor scaled(const lamella::Tensor& grad, lamella::IntArrayRef sizes, double factor);
-std::tuple<lamella::Tensor, lamella::Tensor> join_gradients(const lamella::Tensor& grad,
-                                                            bool has_y,
+std::tuple<lamella::Tensor, lamella::Tensor> join_gradients(const lamella::Tensor& grad, bool has_y,
                                                             std::array<bool, 2> wanted);
+
+// Counts its calls, and doubles.
+extern int meta_calls;
+lamella::Tensor of_meta(const lamella::Tensor& grad);
+
+lamella::Tensor maybe_gradient(lamella::TensorList grads);
+
+// A new tensor that the test keeps as well, so that it sees who else does.
+extern std::vector<lamella::Tensor> kept_gradients;
+lamella::Tensor kept(const lamella::Tensor& grad);
+lamella::Tensor torn_gradient(const lamella::Tensor& grad);
 
 }  // namespace derive

@@ -15,6 +15,18 @@ HERE = pathlib.Path(__file__).resolve().parent
 BROKEN = sorted((HERE / "broken_derivatives").glob("[0-9]*.yaml"))
 
 
+# Arguments of built-in operators that have no formula, as in PyTorch: they raise in backward.
+WITHOUT = {
+    f"aten::{name} {node}Backward0: {argument} is without a formula"
+    for name, node in (
+        ("native_batch_norm", "NativeBatchNorm"),
+        ("_native_batch_norm_legit", "NativeBatchNormLegit"),
+        ("_native_batch_norm_legit_no_training", "NativeBatchNormLegitNoTraining"),
+    )
+    for argument in ("running_mean", "running_var")
+}
+
+
 def _run(*arguments, cwd=None):
     build = pathlib.Path(os.environ.get("LAMELLA_BUILD", "build"))
     for found in sorted(build.rglob("lamella-gen")):
@@ -44,24 +56,41 @@ def test_several_files_and_their_order(tmp_path):
     assert err.startswith(f"{two}:1:9: error: exp: has an entry already, on line 1 of {one}\n")
 
 
-def test_what_has_no_code_is_an_error_where_code_is_written(tmp_path):
+def test_no_argument_is_left_out(tmp_path):
     file = tmp_path / "derivatives.yaml"
     file.write_text(
+        "- name: pair(Tensor x, Tensor y) -> (Tensor, Tensor)\n"
+        "  y: grads[0] * x\n"
+        "- name: exp_backward(Tensor grad, Tensor result) -> Tensor\n"
+        "  grad: non_differentiable\n"
+        "- name: sort(Tensor self, int dim=-1) -> (Tensor values, Tensor indices)\n"
+        "  output_differentiability: [False, False]\n"
         "- name: exp(Tensor self) -> Tensor\n"
         "  dispatch:\n"
-        "    Default:\n"
-        "      self: grad * result\n"
         "    AutogradCUDA:\n"
         "      self: grad * result\n"
     )
-    arguments = ["--derivatives", file, HERE / "broken_derivatives/operators.yaml"]
-    assert _run("--check", *arguments) == (0, "", "")
-    status, _, err = _run("--out", tmp_path / "out", *arguments)
-    assert status == 1
-    assert err.startswith(
-        f"{file}:5:5: error: exp: no code can be written for 'AutogradCUDA': the formulas of "
-        "'Default' serve every key\n"
+    status, out, err = _run(
+        "--saved", "--derivatives", file, HERE / "broken_derivatives/operators.yaml"
     )
+    assert (status, err) == (0, "")
+    assert out == (
+        "aten::pair PairBackward0: x is without a formula\n"
+        "aten::pair PairBackward0: y saves x\n"
+        "aten::exp_backward ExpBackwardBackward0: result is without a formula\n"
+        "aten::sort: not differentiable\n"
+        "aten::exp [AutogradCUDA] ExpBackwardAutogradCUDA0: self saves result\n"
+        "aten::exp ExpBackward0: self is without a formula\n"
+    )
+
+
+def test_every_argument_of_the_builtin_operators_is_spoken_of():
+    ops = HERE.parent.parent / "ops"
+    status, out, err = _run(
+        "--saved", "--derivatives", ops / "derivatives.yaml", ops / "native_functions.yaml"
+    )
+    assert (status, err) == (0, "")
+    assert {line for line in out.splitlines() if line.endswith("is without a formula")} == WITHOUT
 
 
 def test_what_formulas_save():
@@ -78,6 +107,7 @@ def test_what_formulas_save():
         "aten::pool PoolBackward0: self saves self.sizes(), self.strides(), kernel_size, "
         "self.options(), zeros_like(self), result.scalar_type()\n"
         "aten::pool PoolBackward0: result is auto_linear\n"
+        "aten::pool [AutogradCUDA] PoolBackwardAutogradCUDA0: self saves self.sizes()\n"
         "aten::sub.Tensor SubBackward0: other, self saves self.dim(), other.device()\n"
         "aten::sub.Tensor SubBackward0: result is auto_linear\n"
         "aten::mode ModeBackward0: self saves self.sizes(), dim, indices, keepdim\n"

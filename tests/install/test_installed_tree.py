@@ -17,6 +17,11 @@ project(outside CXX)
 find_package(Lamella 0.1 REQUIRED)
 add_library(own SHARED own.cpp)
 target_link_libraries(own PRIVATE Lamella::lamella)
+add_library(derived SHARED derived.cpp)
+target_link_libraries(derived PRIVATE Lamella::lamella)
+target_include_directories(derived PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+lamella_add_operators(TARGET derived YAML operators.yaml DERIVATIVES derivatives.yaml
+                      DERIVATIVES_HEADER formulas.h)
 add_library(compat SHARED compat.cpp)
 target_link_libraries(compat PRIVATE Lamella::compat)
 get_target_property(generator Lamella::lamella-gen LOCATION)
@@ -27,6 +32,51 @@ OWN = """
 #include <lamella/lamella.h>
 static int64_t twice(int64_t x) { return 2 * x; }
 LAMELLA_LIBRARY(install_test_own, m) { m.def("twice(int x) -> int", &twice); }
+"""
+
+# An operator with a derivative, and a check of its gradient that ctypes can call.
+OPERATORS = """
+- func: install_test_derived::cube(Tensor self) -> Tensor
+  dispatch:
+    CompositeExplicitAutograd: cube
+"""
+
+DERIVATIVES = """
+- name: install_test_derived::cube(Tensor self) -> Tensor
+  self: three_squares(grad, self)
+"""
+
+FORMULAS = """
+#pragma once
+#include <lamella/lamella.h>
+namespace install_test_derived {
+inline lamella::Tensor three_squares(const lamella::Tensor& grad, const lamella::Tensor& x) {
+  return grad * x * x * 3;
+}
+}
+"""
+
+DERIVED = """
+#include <lamella/lamella.h>
+#include "derived/functions.h"
+#include "derived/native_functions.h"
+using lamella::Tensor;
+namespace install_test_derived::native {
+Tensor cube(const Tensor& self) { return self * self * self; }
+}
+// The gradient of cube at x.
+extern "C" __attribute__((visibility("default"))) float gradient_of_cube(float x) try {
+  Tensor leaf = lamella::full({}, x, lamella::kFloat);
+  lamella::detail::check(lamella_tensor_set_requires_grad(leaf.impl(), 1));
+  Tensor y = install_test_derived::cube(leaf);
+  lamella_tensor* root = y.impl();
+  lamella_tensor* none = nullptr;
+  lamella::detail::check(lamella_backward_run(&root, &none, 1, nullptr, 0, 0, nullptr));
+  Tensor grad = lamella::TensorBase::adopt(lamella_tensor_grad(leaf.impl()));
+  return grad.item().to<float>();
+} catch (...) {
+  return -1;
+}
 """
 
 COMPAT = """
@@ -54,6 +104,10 @@ def project(tmp_path_factory):
     (source / "CMakeLists.txt").write_text(PROJECT)
     (source / "own.cpp").write_text(OWN)
     (source / "compat.cpp").write_text(COMPAT)
+    (source / "derived.cpp").write_text(DERIVED)
+    (source / "formulas.h").write_text(FORMULAS)
+    (source / "operators.yaml").write_text(OPERATORS)
+    (source / "derivatives.yaml").write_text(DERIVATIVES)
     cmake = "/usr/bin/cmake" if os.path.exists("/usr/bin/cmake") else shutil.which("cmake")
     build = source / "build"
     run(
@@ -67,7 +121,8 @@ def project(tmp_path_factory):
 def test_an_extension_asks_only_for_the_c_abi(project):
     check = ROOT / "tools" / "check_exports.py"
     library = PREFIX / "lib" / "liblamella.so"
-    run(sys.executable, check, library, project / "libown.so", project / "libcompat.so")
+    own = [project / f"lib{name}.so" for name in ("own", "compat", "derived")]
+    run(sys.executable, check, library, *own)
 
 
 def test_an_extension_loads_and_registers(project):
@@ -76,6 +131,16 @@ def test_an_extension_loads_and_registers(project):
         script = f"import ctypes; ctypes.CDLL({str(project / name)!r})"
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_derivatives_of_a_project_outside(project):
+    script = (
+        "import ctypes\n"
+        f"library = ctypes.CDLL({str(project / 'libderived.so')!r})\n"
+        "library.gradient_of_cube.restype = ctypes.c_float\n"
+        "print(library.gradient_of_cube(ctypes.c_float(2)))\n"
+    )
+    assert run(sys.executable, "-c", script) == "12.0\n"
 
 
 def test_the_generator_is_installed(project):

@@ -96,12 +96,21 @@ struct Call {
   uint64_t with = 0;             // slots that have one
 };
 
-// The operator applied to the tangents; zeros stand for those that are missing.
-std::vector<Tensor> linear(const Call& call) {
+[[noreturn, gnu::cold, gnu::noinline]] void throw_unimplemented(const Plan* plan, uint64_t slots) {
+  const SlotPlan& slot = plan->slots[static_cast<size_t>(__builtin_ctzll(slots))];
+  std::string name = plan->op->name_storage.substr(plan->op->name_storage.find("::") + 2);
+  throw NotImplementedError(str(name, ": the derivative for '", plan->argument_names[slot.argument],
+                                "' is not implemented"));
+}
+
+// The operator applied to the tangents; zeros stand for those that are missing. An argument without
+// a formula is no part of what is linear.
+std::vector<Tensor> linear(const Call& call, const lamella_derivative* d) {
   std::vector<lamella_value> arguments(call.originals, call.originals + call.op->argument_count);
   std::vector<Tensor> holder;
   std::vector<std::vector<lamella_tensor*>> lists;
   for (size_t s = 0; s < call.plan->slots.size(); ++s) {
+    if (((d->unimplemented >> s) & 1) != 0) continue;
     const SlotPlan& slot = call.plan->slots[s];
     lamella_value& value = arguments[slot.argument];
     std::vector<lamella_tensor*> entries;
@@ -200,9 +209,10 @@ lamella_status propagate_tangents(const Plan* plan, const lamella_operator* op,
                                   lamella_value* returns) {
   try {
     const lamella_derivative* d = plan->derivative.load(std::memory_order_acquire);
+    const uint64_t differentiable = differentiable_returns(d, originals);
     bool any_differentiable = false;
     for (size_t r = 0; r < plan->returns.size(); ++r) {
-      if (!plan->returns[r].differentiable) continue;
+      if (!plan->returns[r].differentiable || !has_return(differentiable, r)) continue;
       each_tensor(returns[r], [&](lamella_tensor* t) {
         any_differentiable |= t != nullptr && is_differentiable_dtype(t);
       });
@@ -220,12 +230,16 @@ lamella_status propagate_tangents(const Plan* plan, const lamella_operator* op,
     }
     call.first.push_back(static_cast<uint32_t>(call.tangents.size()));
 
+    if (d != nullptr && (call.with & d->unimplemented) != 0) {
+      throw_unimplemented(plan, call.with & d->unimplemented);
+    }
+
     WithoutTangents guard;
     std::vector<Tensor> results;
     if (call.with == 0) {
       // Only what is written has one.
     } else if (d != nullptr && (d->flags & LAMELLA_FORWARD_LINEAR) != 0) {
-      results = linear(call);
+      results = linear(call, d);
     } else if (d != nullptr && (d->flags & LAMELLA_FORWARD_ELEMENTWISE) != 0) {
       results.push_back(elementwise(call, d));
     } else {
@@ -263,7 +277,10 @@ lamella_status propagate_tangents(const Plan* plan, const lamella_operator* op,
       each_tensor(returns[r], [&](lamella_tensor* t) {
         Tensor value = next < results.size() ? results[next] : Tensor();
         ++next;
-        if (t == nullptr || !what.differentiable || !is_differentiable_dtype(t)) return;
+        if (t == nullptr || !what.differentiable || !has_return(differentiable, r) ||
+            !is_differentiable_dtype(t)) {
+          return;
+        }
         assign(t, std::move(value), what.written >= 0);
       });
     }

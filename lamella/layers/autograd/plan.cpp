@@ -37,9 +37,9 @@ bool may_share(const Argument& argument, const Argument& result) {
   return false;
 }
 
-std::unique_ptr<Plan> build(const OperatorEntry* op, const FunctionSchema& schema) {
+std::unique_ptr<Plan> build(const OperatorEntry* op, const FunctionSchema& schema,
+                            const lamella_derivative* d) {
   auto plan = std::make_unique<Plan>();
-  const lamella_derivative* d = op->derivative;
   plan->derivative.store(d, std::memory_order_relaxed);
   plan->op = op;
   plan->node_name = d != nullptr && d->name != nullptr ? d->name : node_name_of(op->name_storage);
@@ -98,12 +98,33 @@ std::unique_ptr<Plan> build(const OperatorEntry* op, const FunctionSchema& schem
   for (uint32_t k = 0; d != nullptr && k < d->saved_count; ++k) {
     (d->saved[k].is_return != 0 ? plan->saves_returns : plan->saves_arguments) = true;
   }
+  for (uint32_t i = 0; d != nullptr && i < d->keyed_count; ++i) {
+    const lamella_keyed_derivative& one = d->keyed[i];
+    LAMELLA_INTERNAL_ASSERT(one.derivative->keyed_count == 0, op->full_name(), ": its derivative for ",
+                            one.key, " has further ones for keys");
+    plan->keyed.emplace_back(dispatch_key_from_name(one.key).value(),
+                             build(op, schema, one.derivative));
+  }
   plan->plain = !plan->has_list_slot && plan->written.empty() && plan->returns.size() == 1 &&
-                plan->returns[0].is_tensor && !plan->returns[0].is_list;
+                plan->returns[0].is_tensor && !plan->returns[0].is_list &&
+                (d == nullptr || d->condition == nullptr);
   return plan;
 }
 
 }  // namespace
+
+void Plan::retire() {
+  RecordPlan::retire();
+  for (auto& [key, plan] : keyed) plan->retire();
+}
+
+const Plan* Plan::at_key(uint64_t keys) const {
+  const auto called = static_cast<DispatchKey>(detail::slot_of(keys));
+  for (const auto& [key, plan] : keyed) {
+    if (key == called) return plan.get();
+  }
+  return this;
+}
 
 const Plan* plan_of(const lamella_operator* op) {
   auto* entry = static_cast<OperatorEntry*>(const_cast<lamella_operator*>(op));
@@ -113,7 +134,7 @@ const Plan* plan_of(const lamella_operator* op) {
   Registry& registry = Registry::get();
   std::lock_guard lock(registry.mutex());
   if (entry->record_plan == nullptr) {
-    std::unique_ptr<Plan> plan = build(entry, registry.schema(entry));
+    std::unique_ptr<Plan> plan = build(entry, registry.schema(entry), entry->derivative);
     __atomic_store_n(&entry->record_plan, plan.release(), __ATOMIC_RELEASE);
   }
   return static_cast<const Plan*>(entry->record_plan);

@@ -175,6 +175,7 @@ lamella_status record_call(const Plan* plan, const lamella_operator* op, uint64_
   if (LAMELLA_UNLIKELY(status != LAMELLA_OK)) return status;
 
   try {
+    const uint64_t differentiable = differentiable_returns(d, arguments);
     for (size_t r = 0; r < plan->returns.size(); ++r) {
       const ReturnPlan& what = plan->returns[r];
       if (!what.is_tensor) {
@@ -198,7 +199,8 @@ lamella_status record_call(const Plan* plan, const lamella_operator* op, uint64_
         continue;
       }
       each_tensor(returns[r], [&](lamella_tensor* t) {
-        if (t == nullptr || !what.differentiable || !is_differentiable_dtype(t)) {
+        if (t == nullptr || !what.differentiable || !has_return(differentiable, r) ||
+            !is_differentiable_dtype(t)) {
           node->add_output(nullptr);
           return;
         }
@@ -259,7 +261,7 @@ LAMELLA_ALWAYS_INLINE lamella_status record_plain(const Plan* plan, const lamell
 lamella_status record(const lamella_kernel*, const lamella_operator* op, uint64_t keys,
                       const lamella_value* arguments, lamella_value* returns) noexcept {
   try {
-    const Plan* plan = plan_of(op);
+    const Plan* plan = plan_of(op)->at(keys);
     uint64_t needs = 0;
     uint32_t edges = 0;
     if (LAMELLA_LIKELY((lamella_thread.modes & LAMELLA_MODE_NO_GRAD) == 0) && !plan->not_differentiable) {

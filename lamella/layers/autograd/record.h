@@ -31,6 +31,8 @@ struct SlotPlan {
 };
 struct Plan : RecordPlan {
   const OperatorEntry* op = nullptr;
+  // For the keys whose calls have a derivative of their own.
+  std::vector<std::pair<DispatchKey, std::unique_ptr<Plan>>> keyed;
   std::string node_name;
   std::string where;  // the operator was registered
   std::vector<SlotPlan> slots;
@@ -44,11 +46,35 @@ struct Plan : RecordPlan {
   bool not_differentiable = false;
   bool saves_arguments = false;
   bool saves_returns = false;
-  bool plain = false;          // one fresh tensor returned, nothing written, no lists
+  bool plain = false;          // one fresh tensor returned, nothing written, no lists; whatever
+                               // the arguments are
+
+  // The plan for a call with this key set.
+  const Plan* at(uint64_t keys) const {
+    return LAMELLA_LIKELY(keyed.empty()) ? this : at_key(keys);
+  }
+  void retire() override;
+
+ private:
+  const Plan* at_key(uint64_t keys) const;
 };
 
 // The plan of an operator, made when first asked for. Throws where it has no schema.
 const Plan* plan_of(const lamella_operator* op);
+
+// Bit r: return r (63: and those after it) may require gradients in a call with these arguments,
+// where its plan says that it may at all.
+inline uint64_t differentiable_returns(const lamella_derivative* d,
+                                       const lamella_value* arguments) {
+  uint64_t returns = ~uint64_t{0};
+  if (LAMELLA_UNLIKELY(d != nullptr && d->condition != nullptr)) {
+    detail::check(d->condition(arguments, &returns));
+  }
+  return returns;
+}
+inline bool has_return(uint64_t returns, size_t r) {
+  return ((returns >> (r < 63 ? r : 63)) & 1) != 0;
+}
 
 // One value that a node keeps.
 struct Saved {
