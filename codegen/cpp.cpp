@@ -88,8 +88,9 @@ std::string identifier(std::string_view name) {
       "protected", "public",  "register", "requires", "return",   "short",    "signed",  "sizeof",
       "static",    "struct",  "switch",   "template", "this",     "throw",    "true",    "try",
       "typedef",   "typeid",  "typename", "union",    "unsigned", "using",    "virtual", "void",
-      "volatile",  "wchar_t", "while",    "xor",      "std"};  // no keyword, but a struct of the
-                                                               // name would hide the namespace
+      "volatile",  "wchar_t", "while",    "xor",
+      // No keywords: a struct std would hide the namespace, and a function complex the class.
+      "std",       "complex"};
   std::string out(name);
   if (reserved.contains(name)) out += '_';
   return out;

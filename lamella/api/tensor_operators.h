@@ -29,7 +29,7 @@ using if_number = std::enable_if_t<std::is_arithmetic_v<T> || std::is_same_v<T, 
     return REVERSED;                                                              \
   }
 LAMELLA_TENSOR_OPERATOR(+, add, b.add(Scalar(a)))
-LAMELLA_TENSOR_OPERATOR(-, sub, b.rsub(Scalar(a)))
+LAMELLA_TENSOR_OPERATOR(-, sub, rsub(b, Scalar(a)))
 LAMELLA_TENSOR_OPERATOR(*, mul, b.mul(Scalar(a)))
 LAMELLA_TENSOR_OPERATOR(/, div, b.reciprocal().mul(Scalar(a)))
 LAMELLA_TENSOR_OPERATOR(%, remainder, remainder(Scalar(a), b))

@@ -37,6 +37,23 @@ C<R> sigmoid_of(C<R> z) {
 }
 
 template <class R>
+C<R> sinc_of(C<R> z) {
+  constexpr R kPi = R(3.14159265358979323846);
+  return z == C<R>(0) ? C<R>(1) : std::sin(kPi * z) / (kPi * z);
+}
+// The gradient, by the derivative's conjugate.
+template <class R>
+void silu_backward_loop(char* const* data, int64_t n, const void*) {
+  auto* out = reinterpret_cast<C<R>*>(data[0]);
+  auto* grad = reinterpret_cast<const C<R>*>(data[1]);
+  auto* x = reinterpret_cast<const C<R>*>(data[2]);
+  for (int64_t i = 0; i < n; ++i) {
+    C<R> s = sigmoid_of(x[i]);
+    out[i] = grad[i] * std::conj(s * (R(1) + x[i] * (R(1) - s)));
+  }
+}
+
+template <class R>
 void pow_loop(char* const* data, int64_t n) {
   auto* out = reinterpret_cast<C<R>*>(data[0]);
   auto* a = reinterpret_cast<const C<R>*>(data[1]);
@@ -90,5 +107,15 @@ LAMELLA_COMPLEX_LOOPS(sigmoid, sigmoid_of(z))
 LAMELLA_COMPLEX_LOOPS(silu, z* sigmoid_of(z))
 LAMELLA_COMPLEX_LOOPS(sqrt, std::sqrt(z))
 LAMELLA_COMPLEX_LOOPS(rsqrt, R(1) / std::sqrt(z))
+LAMELLA_COMPLEX_LOOPS(sinc, sinc_of(z))
+const LoopFn silu_backward_others[kLoopTypes] = {nullptr,
+                                                 nullptr,
+                                                 nullptr,
+                                                 nullptr,
+                                                 nullptr,
+                                                 nullptr,
+                                                 nullptr,
+                                                 &silu_backward_loop<float>,
+                                                 &silu_backward_loop<double>};
 
 }  // namespace lamella::native

@@ -20,7 +20,13 @@
   X(erfinv) X(lgamma) X(digamma) X(silu) X(gelu) X(gelu_tanh) X(softplus) X(elu) X(leaky_relu)  \
   X(threshold) X(mish) X(hardswish) X(hardsigmoid) X(log_sigmoid)                               \
   X(clamp_scalar) X(clamp_min_scalar) X(clamp_max_scalar) X(clamp) X(where) X(lerp)             \
-  X(lerp_scalar) X(addcmul) X(addcdiv) X(replace)
+  X(lerp_scalar) X(addcmul) X(addcdiv) X(replace)                                               \
+  X(threshold_backward) X(sigmoid_backward) X(tanh_backward) X(silu_backward) X(gelu_backward)  \
+  X(gelu_tanh_backward) X(mish_backward) X(softplus_backward) X(elu_backward)                   \
+  X(leaky_relu_backward) X(hardtanh_backward) X(hardswish_backward) X(hardsigmoid_backward)     \
+  X(log_sigmoid_backward) X(logit_backward) X(shrink_backward)                                  \
+  X(logit) X(hardshrink) X(softshrink) X(prelu) X(sinc) X(entr) X(ndtri)      \
+  X(log_ndtr) X(erfcx) X(i0) X(i0e) X(i1) X(i1e) X(polygamma) X(zeta) X(xlog1py)
 // clang-format on
 
 namespace lamella::native {
@@ -33,7 +39,7 @@ LAMELLA_POINTWISE_STUBS(LAMELLA_DECLARE_POINTWISE)
 #define LAMELLA_OTHER_LOOPS(X)                                                                \
   X(exp) X(exp2) X(expm1) X(log) X(log2) X(log10) X(log1p) X(sin) X(cos) X(tan) X(asin)       \
   X(acos) X(atan) X(sinh) X(cosh) X(tanh) X(asinh) X(acosh) X(atanh) X(sigmoid) X(silu)       \
-  X(sqrt) X(rsqrt) X(pow) X(div_trunc)
+  X(sqrt) X(rsqrt) X(pow) X(div_trunc) X(silu_backward) X(sinc)
 // clang-format on
 #define LAMELLA_DECLARE_OTHERS(name) extern const LoopFn name##_others[kLoopTypes];
 LAMELLA_OTHER_LOOPS(LAMELLA_DECLARE_OTHERS)

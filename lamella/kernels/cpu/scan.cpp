@@ -2,6 +2,9 @@
 #include "lamella/kernels/cpu/scan.h"
 
 #include <algorithm>
+#include <cmath>
+#include <complex>
+#include <limits>
 
 #include "lamella/kernels/cpu/convert.h"
 #include "lamella/kernels/parallel.h"
@@ -28,8 +31,34 @@ void scan_run(void* data, int64_t n, void* state) {
   }
   *static_cast<Acc*>(state) = acc;
 }
+// log(exp(a) + exp(b)) with the larger real part taken out; infinities stay.
+inline double log_add(double a, double b) {
+  double most = std::max(a, b), least = std::min(a, b);
+  if (a != a || b != b) return a + b;
+  return std::isinf(most) ? most : most + std::log1p(std::exp(least - most));
+}
+inline complex<double> log_add(complex<double> a, complex<double> b) {
+  std::complex<double> x(a.real(), a.imag()), y(b.real(), b.imag());
+  if (x.real() < y.real()) std::swap(x, y);
+  if (std::isinf(x.real()) && x.real() < 0) return {x.real(), x.imag()};
+  std::complex<double> sum = x + std::log(1.0 + std::exp(y - x));
+  return {sum.real(), sum.imag()};
+}
+template <class T, class Acc>
+void log_sum_run(void* data, int64_t n, void* state) {
+  auto* x = static_cast<T*>(data);
+  Acc acc = *static_cast<Acc*>(state);
+  for (int64_t i = 0; i < n; ++i) x[i] = static_cast<T>(acc = log_add(acc, Acc(x[i])));
+  *static_cast<Acc*>(state) = acc;
+}
 template <class T, class Acc>
 ScanFn pick(Scan kind, void* state) {
+  if constexpr (!std::is_integral_v<T>) {
+    if (kind == Scan::kLogSumExp) {
+      *static_cast<Acc*>(state) = Acc(-std::numeric_limits<double>::infinity());
+      return &log_sum_run<T, Acc>;
+    }
+  }
   *static_cast<Acc*>(state) = kind == Scan::kProduct ? Acc(1) : Acc(0);
   return kind == Scan::kProduct ? &scan_run<T, Acc, true> : &scan_run<T, Acc, false>;
 }
@@ -51,7 +80,9 @@ ScanFn pick(Scan kind, ScalarType type, void* state) {
 }  // namespace
 
 void scan(Scan kind, const TensorBase& in, int64_t dim, const TensorBase& out) {
-  const char* op = kind == Scan::kSum ? "cumsum" : "cumprod";
+  const char* op = kind == Scan::kSum       ? "cumsum"
+                   : kind == Scan::kProduct ? "cumprod"
+                                            : "logcumsumexp";
   LAMELLA_CHECK_NOT_IMPLEMENTED(loop_index(in.dtype()) >= 0 && loop_index(out.dtype()) >= 0, op,
                                 ": expected a dtype that it has a kernel for, got ", in.dtype());
   if (out.numel() == 0) return;

@@ -70,4 +70,30 @@ LAMELLA_IMPL_OF(gelu_cpu)(const Tensor&, std::string_view approximate, const Ten
   }
 }
 
+// ---- Shrinkage, prelu ----
+
+namespace {
+void check_lambda(const char* op, const Scalar& lambda) {
+  LAMELLA_CHECK(lambda.toDouble() >= 0, op, ": expected 'lambd' not to be negative, got ", lambda);
+}
+}  // namespace
+
+LAMELLA_META_OF(hardshrink)(const Tensor& self, const Scalar&) { build_unary(self, kPlain); }
+LAMELLA_IMPL_OF(hardshrink_cpu)(const Tensor&, const Scalar& lambd, const Tensor&) {
+  native::hardshrink_stub(device_type(), *this, &lambd);
+}
+LAMELLA_META_OF(softshrink)(const Tensor& self, const Scalar& lambd) {
+  check_lambda(op_name(), lambd);
+  build_unary(self, kPlain);
+}
+LAMELLA_IMPL_OF(softshrink_cpu)(const Tensor&, const Scalar& lambd, const Tensor&) {
+  native::softshrink_stub(device_type(), *this, &lambd);
+}
+LAMELLA_META_OF(_prelu_kernel)(const Tensor& self, const Tensor& weight) {
+  build_binary(self, weight, kPlain);
+}
+LAMELLA_IMPL_OF(_prelu_kernel_cpu)(const Tensor&, const Tensor&, const Tensor&) {
+  native::prelu_stub(device_type(), *this, nullptr);
+}
+
 }  // namespace lamella

@@ -26,7 +26,7 @@ void check_sub(const char* op, ScalarType a, ScalarType b) {
   LAMELLA_CHECK(a != kBool && b != kBool, op,
                 ": expected numbers, got an operand of bool; use logical_not or ~ to invert one");
 }
-Scalar negative(const Scalar& alpha) {
+Scalar minus_of(const Scalar& alpha) {
   return alpha.isBoolean() ? Scalar(-alpha.toLong()) : -alpha;
 }
 
@@ -68,7 +68,7 @@ LAMELLA_IMPL_OF(sub_cpu)(const Tensor&, const Tensor&, const Scalar& alpha, cons
   if (LAMELLA_LIKELY(is_one(alpha))) {
     native::sub_stub(device_type(), *this, nullptr);
   } else {
-    Scalar minus = negative(alpha);
+    Scalar minus = minus_of(alpha);
     native::add_alpha_stub(device_type(), *this, &minus);
   }
 }
@@ -81,7 +81,7 @@ LAMELLA_IMPL_OF(sub_scalar_cpu)(const Tensor&, const Scalar&, const Scalar& alph
   if (LAMELLA_LIKELY(is_one(alpha))) {
     native::sub_stub(device_type(), *this, nullptr);
   } else {
-    Scalar minus = negative(alpha);
+    Scalar minus = minus_of(alpha);
     native::add_alpha_stub(device_type(), *this, &minus);
   }
 }

@@ -208,5 +208,13 @@ LAMELLA_META_OF(cumprod)(const Tensor& self, int64_t dim, MaybeType dtype) {
 LAMELLA_IMPL_OF(cumprod_cpu)(const Tensor& self, int64_t dim, MaybeType, const Tensor& out) {
   native::scan(native::Scan::kProduct, self, maybe_wrap_dim(dim, self.dim()), out);
 }
+LAMELLA_META_OF(logcumsumexp)(const Tensor& self, int64_t dim) {
+  LAMELLA_CHECK(self.is_floating_point() || self.is_complex(), op_name(),
+                ": expected 'self' to be floating point or complex, got ", self.dtype());
+  scan_meta(*this, self, dim, self.dtype());
+}
+LAMELLA_IMPL_OF(logcumsumexp_cpu)(const Tensor& self, int64_t dim, const Tensor& out) {
+  native::scan(native::Scan::kLogSumExp, self, maybe_wrap_dim(dim, self.dim()), out);
+}
 
 }  // namespace lamella

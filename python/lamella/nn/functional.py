@@ -16,6 +16,7 @@ from lamella.nn.functional_activations import (  # noqa: E402, F401
     logsigmoid,
     mish,
     relu6,
+    rrelu,
     selu,
     silu,
     softmin,

@@ -91,3 +91,9 @@ def softmin(input, dim=None, _stacklevel=3, dtype=None):
 def tanhshrink(input):
     """x - tanh(x)."""
     return input - input.tanh()
+
+
+def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
+    """leaky_relu with slopes that are drawn in training."""
+    result = lamella.rrelu(input, lower, upper, training)
+    return input.copy_(result) if inplace else result

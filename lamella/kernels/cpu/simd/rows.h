@@ -11,6 +11,13 @@ using softmax_fn = void (*)(ScalarType dtype, const void* x, void* y, int64_t si
                             int64_t begin, int64_t end, bool logarithm);
 LAMELLA_DECLARE_DISPATCH(softmax_fn, softmax_stub);
 
+// x = y (grad - sum(grad y)) over each slice, where y is softmax's result; with `logarithm`
+// x = grad - exp(y) sum(grad). Slices as above.
+using softmax_backward_fn = void (*)(ScalarType dtype, const void* grad, const void* y, void* x,
+                                     int64_t size, int64_t inner, int64_t begin, int64_t end,
+                                     bool logarithm);
+LAMELLA_DECLARE_DISPATCH(softmax_backward_fn, softmax_backward_stub);
+
 // y = (x - mean) * rstd * weight + bias for rows [begin, end) of `size`; weight and bias are float
 // for the small types, else of x's type, and may be null. mean is null for an RMS norm, which
 // subtracts nothing. mean and rstd receive one number per row, in the type of weight.

@@ -10,4 +10,6 @@
 #include "lamella/layers/autograd/formulas/losses.h"
 #include "lamella/layers/autograd/formulas/nn.h"
 #include "lamella/layers/autograd/formulas/norms.h"
+#include "lamella/layers/autograd/formulas/pointwise.h"
+#include "lamella/layers/autograd/formulas/reduce.h"
 #include "lamella/layers/autograd/formulas/views.h"

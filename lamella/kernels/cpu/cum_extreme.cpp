@@ -1,0 +1,65 @@
+// cummax and cummin: the extreme so far along a dimension, and where it is.
+#include "lamella/kernels/native.h"
+#include "lamella/kernels/parallel.h"
+#include "lamella/kernels/visit_dtype.h"
+
+namespace lamella::native {
+namespace {
+
+using Pair = std::tuple<Tensor, Tensor>;
+
+Pair make_outputs(const char* op, const Tensor& self, int64_t dim) {
+  maybe_wrap_dim(dim, self.dim(), op);
+  LAMELLA_CHECK(!self.is_complex(), op, ": expected 'self' to be real, got ", self.dtype());
+  return {new_tensor(self.sizes(), self.scalar_type(), self.device()),
+          new_tensor(self.sizes(), kLong, self.device())};
+}
+
+// Of equals the last one counts, and a NaN is above everything.
+template <bool kLargest, class T>
+bool takes_over(T x, T best) {
+  if (x != x) return true;
+  return !(best != best) && (kLargest ? x >= best : x <= best);
+}
+
+template <bool kLargest>
+Pair cum_extreme(const char* op, const Tensor& self, int64_t dim) {
+  Pair result = make_outputs(op, self, dim);
+  if (self.numel() == 0) return result;
+  dim = maybe_wrap_dim(dim, self.dim(), op);
+  Tensor x = self.contiguous();
+  int64_t size = x.dim() == 0 ? 1 : x.sizes()[static_cast<size_t>(dim)], inner = 1;
+  for (int64_t d = dim + 1; d < x.dim(); ++d) inner *= x.sizes()[static_cast<size_t>(d)];
+  visit_real(x.scalar_type(), op, [&](auto tag) {
+    using T = type_of<decltype(tag)>;
+    using C = compute_type<T>;
+    auto* from = static_cast<const T*>(x.const_data_ptr());
+    auto* values = static_cast<T*>(std::get<0>(result).data_ptr());
+    auto* indices = static_cast<int64_t*>(std::get<1>(result).data_ptr());
+    parallel_for(0, x.numel() / size, kGrainSize / size + 1, [&](int64_t begin, int64_t end) {
+      for (int64_t line = begin; line < end; ++line) {
+        int64_t at = line / inner * size * inner + line % inner;
+        T best = from[at];
+        int64_t where = 0;
+        for (int64_t i = 0; i < size; ++i, at += inner) {
+          if (takes_over<kLargest>(static_cast<C>(from[at]), static_cast<C>(best))) {
+            best = from[at];
+            where = i;
+          }
+          values[at] = best;
+          indices[at] = where;
+        }
+      }
+    });
+  });
+  return result;
+}
+
+}  // namespace
+
+Pair cummax_cpu(const Tensor& self, int64_t dim) { return cum_extreme<true>("cummax", self, dim); }
+Pair cummin_cpu(const Tensor& self, int64_t dim) { return cum_extreme<false>("cummin", self, dim); }
+Pair cummax_meta(const Tensor& self, int64_t dim) { return make_outputs("cummax", self, dim); }
+Pair cummin_meta(const Tensor& self, int64_t dim) { return make_outputs("cummin", self, dim); }
+
+}  // namespace lamella::native

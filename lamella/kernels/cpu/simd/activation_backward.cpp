@@ -1,0 +1,174 @@
+// Gradients of activations: of the gradient of the output, and the input or output.
+#include "lamella/kernels/cpu/pointwise_stubs.h"
+#include "lamella/kernels/cpu/simd/vec.h"
+
+namespace lamella::native {
+inline namespace CPU_CAPABILITY {
+namespace {
+
+template <class T>
+inline T conj_of(T x) {
+  if constexpr (is_complex_type_v<T>) {
+    return T(x.real(), -x.imag());
+  } else {
+    return x;
+  }
+}
+// `a` is the gradient, `b` the output.
+LAMELLA_OP2(SigmoidBackward, a* conj_of<T>(b*(T(1) - b)))
+LAMELLA_OP2(TanhBackward, a* conj_of<T>(T(1) - b * b))
+
+// `b` is the input from here on.
+template <class T>
+struct ThresholdBackward {
+  T threshold;
+  explicit ThresholdBackward(const void* p) : threshold(param<T>(p, 0)) {}
+  T operator()(T a, T b) const { return b <= threshold ? T(0) : a; }
+};
+template <class T>
+struct LeakyReluBackward {
+  T slope;
+  explicit LeakyReluBackward(const void* p) : slope(param<T>(p, 0)) {}
+  T operator()(T a, T b) const { return b > T(0) ? a : a * slope; }
+};
+template <class T>
+struct HardtanhBackward {
+  T least, most;
+  explicit HardtanhBackward(const void* p) : least(param<T>(p, 0)), most(param<T>(p, 1)) {}
+  T operator()(T a, T b) const { return (b <= least) | (b >= most) ? T(0) : a; }
+};
+template <class T>
+struct ShrinkBackward {
+  T size;
+  explicit ShrinkBackward(const void* p) : size(param<T>(p, 0)) {}
+  T operator()(T a, T b) const { return (b >= -size) & (b <= size) ? T(0) : a; }
+};
+LAMELLA_OP2(HardswishBackward, b <= T(-3) ? T(0) : b < T(3) ? a * (b / T(3) + T(0.5)) : a)
+LAMELLA_OP2(HardsigmoidBackward, (b > T(-3)) & (b < T(3)) ? a / T(6) : T(0))
+// Parameter: the bound that the input was brought within; negative: none.
+template <class T>
+struct LogitBackward {
+  T eps;
+  explicit LogitBackward(const void* p) : eps(param<T>(p, 0)) {}
+  T operator()(T a, T b) const {
+    if (eps < T(0)) {
+      return b < T(0) || b > T(1) ? static_cast<T>(__builtin_nan("")) : a / (b * (T(1) - b));
+    }
+    return b < eps || b > T(1) - eps ? T(0) : a / (b * (T(1) - b));
+  }
+};
+template <class T>
+struct Hardshrink {
+  T size;
+  explicit Hardshrink(const void* p) : size(param<T>(p, 0)) {}
+  T operator()(T a) const { return (a >= -size) & (a <= size) ? T(0) : a; }
+};
+template <class T>
+struct Softshrink {
+  T size;
+  explicit Softshrink(const void* p) : size(param<T>(p, 0)) {}
+  T operator()(T a) const { return a > size ? a - size : a < -size ? a + size : a * T(0); }
+};
+// `b` is the slope for negative numbers.
+LAMELLA_OP2(Prelu, a > T(0) ? a : a * b)
+
+#if defined(__x86_64__)
+LAMELLA_SLEEF_UNARY(exp, u10)
+LAMELLA_SLEEF_UNARY(tanh, u10)
+LAMELLA_SLEEF_UNARY(log1p, u10)
+LAMELLA_SLEEF_UNARY(erfc, u15)
+
+template <class V>
+inline V v_sigmoid(V x) {
+  return 1 / (1 + v_exp(-x));
+}
+template <class T>
+inline Vec<T> silu_slope(Vec<T> x) {
+  Vec<T> s = v_sigmoid(x);
+  return s * (1 + x * (1 - s));
+}
+LAMELLA_VEC2(SiluBackward, a* silu_slope<T>(b))
+template <class T>
+inline Vec<T> mish_slope(Vec<T> x) {
+  Vec<T> t = v_tanh(x > 20 ? x : v_log1p(v_exp(x)));
+  return t + x * v_sigmoid(x) * (1 - t * t);
+}
+LAMELLA_VEC2(MishBackward, a* mish_slope<T>(b))
+LAMELLA_VEC2(LogSigmoidBackward, a* v_sigmoid(-b))
+// Phi(x) + x phi(x), with the normal distribution's function and density. Both are settled at 40,
+// where an infinite x could still meet a 0.
+template <class T>
+inline Vec<T> gelu_slope(Vec<T> x) {
+  x = x > 40 ? v_set<T>(40) : x < -40 ? v_set<T>(-40) : x;
+  Vec<T> distribution = T(0.5) * v_erfc(x * T(-0.70710678118654752440));
+  return distribution + x * T(0.39894228040143267794) * v_exp(T(-0.5) * x * x);
+}
+LAMELLA_VEC2(GeluBackward, a* gelu_slope<T>(b))
+template <class T>
+inline Vec<T> gelu_tanh_slope(Vec<T> x) {
+  constexpr T kScale = T(0.79788456080286535588), kCube = T(0.044715);
+  x = x > 40 ? v_set<T>(40) : x < -40 ? v_set<T>(-40) : x;
+  Vec<T> square = x * x;
+  Vec<T> t = v_tanh(kScale * x * (1 + kCube * square));
+  return T(0.5) * (1 + t + x * (1 - t * t) * kScale * (1 + 3 * kCube * square));
+}
+LAMELLA_VEC2(GeluTanhBackward, a* gelu_tanh_slope<T>(b))
+template <class T>
+struct SoftplusBackward {
+  T beta, threshold;
+  explicit SoftplusBackward(const void* p) : beta(param<T>(p, 0)), threshold(param<T>(p, 1)) {}
+  Vec<T> operator()(Vec<T> a, Vec<T> b) const {
+    Vec<T> x = b * beta;
+    return x > threshold ? a : a * v_sigmoid(x);
+  }
+};
+// Parameters: alpha, scale, input_scale, whether `b` is the output.
+template <class T>
+struct EluBackward {
+  T negative, positive, input;
+  bool from_output;
+  explicit EluBackward(const void* p)
+      : negative(param<T>(p, 0) * param<T>(p, 1)),
+        positive(param<T>(p, 1)),
+        input(param<T>(p, 2)),
+        from_output(param<T>(p, 3) != T(0)) {}
+  Vec<T> operator()(Vec<T> a, Vec<T> b) const {
+    Vec<T> below = from_output ? b + negative : negative * v_exp(b * input);
+    return b <= 0 ? a * input * below : a * positive;
+  }
+};
+#endif
+
+}  // namespace
+}  // namespace CPU_CAPABILITY
+
+LAMELLA_PLAIN2(sigmoid_backward, SigmoidBackward, FloatComplexTypes);
+LAMELLA_PLAIN2(tanh_backward, TanhBackward, FloatComplexTypes);
+LAMELLA_POINTWISE(threshold_backward,
+                  plain_table<ThresholdBackward, 2>("threshold_backward", 1, RealTypes()));
+LAMELLA_POINTWISE(leaky_relu_backward,
+                  plain_table<LeakyReluBackward, 2>("leaky_relu_backward", 1, FloatTypes()));
+LAMELLA_POINTWISE(hardtanh_backward,
+                  plain_table<HardtanhBackward, 2>("hardtanh_backward", 2, FloatTypes()));
+LAMELLA_PLAIN2(hardswish_backward, HardswishBackward, FloatTypes);
+LAMELLA_PLAIN2(hardsigmoid_backward, HardsigmoidBackward, FloatTypes);
+LAMELLA_POINTWISE(logit_backward,
+                  plain_table<LogitBackward, 2>("logit_backward", 1, FloatTypes()));
+LAMELLA_POINTWISE(shrink_backward,
+                  plain_table<ShrinkBackward, 2>("hardshrink_backward", 1, FloatTypes()));
+LAMELLA_POINTWISE(hardshrink, plain_table<Hardshrink, 1>("hardshrink", 1, FloatTypes()));
+LAMELLA_POINTWISE(softshrink, plain_table<Softshrink, 1>("softshrink", 1, FloatTypes()));
+LAMELLA_PLAIN2(prelu, Prelu, FloatTypes);
+#if defined(__x86_64__)
+LAMELLA_POINTWISE(silu_backward,
+                  vector_table<SiluBackward, 2>("silu_backward", 0, silu_backward_others));
+LAMELLA_POINTWISE(gelu_backward, vector_table<GeluBackward, 2>("gelu_backward", 0));
+LAMELLA_POINTWISE(gelu_tanh_backward, vector_table<GeluTanhBackward, 2>("gelu_backward", 0));
+LAMELLA_POINTWISE(mish_backward, vector_table<MishBackward, 2>("mish_backward", 0));
+LAMELLA_POINTWISE(log_sigmoid_backward,
+                  vector_table<LogSigmoidBackward, 2>("log_sigmoid_backward", 0));
+LAMELLA_POINTWISE(softplus_backward, vector_table<SoftplusBackward, 2>("softplus_backward", 2));
+LAMELLA_POINTWISE(elu_backward, vector_table<EluBackward, 2>("elu_backward", 4));
+#endif
+
+}  // namespace lamella::native

@@ -1,0 +1,167 @@
+"""Gradients of pointwise operators and reductions where they need care, against PyTorch: zeros in
+products, ties, bounds, norms at zero, NaN, mixed dtypes. test_op_db_gradients.py has the rest."""
+
+import pytest
+from operator_cases import compare, lamella, make, to_lamella, torch
+
+
+def both(function, *inputs, seconds=True):
+    """Compares results, gradients, second gradients and tangents of function(module, *inputs)."""
+    found = []
+    for module in (torch, lamella):
+        here = [x.detach().clone() for x in inputs]
+        here = [to_lamella(x) if module is lamella else x for x in here]
+        wants = [x.is_floating_point() or x.is_complex() for x in here]
+        leaves = [x.requires_grad_() for x, wanted in zip(here, wants) if wanted]
+        result = function(module, *here)
+        weight = make(*result.shape, dtype=torch_dtype(result), seed=7).requires_grad_()
+        if module is lamella:
+            weight = to_lamella(weight.detach()).requires_grad_()
+        first = module.autograd.grad(result, leaves, weight, create_graph=seconds)
+        parts = [result.detach(), *(g.detach() for g in first)]
+        if seconds:
+            chosen = [g for g in first if g.requires_grad]
+            total = sum((g * g.conj_physical()).real.sum() if g.is_complex() else (g * g).sum()
+                        for g in chosen)
+            parts += module.autograd.grad(total, [*leaves, weight], allow_unused=True)
+        found.append([p if p is None else p.detach() for p in parts])
+    for mine, theirs in zip(found[1], found[0]):
+        assert (mine is None) == (theirs is None) or not (mine if theirs is None else theirs).any()
+        if mine is not None and theirs is not None:
+            compare(mine, theirs, strides=False, tolerance=(1e-7, 1e-7))
+
+
+def torch_dtype(x):
+    return getattr(torch, str(x.dtype).rsplit(".", 1)[1])
+
+
+def wide(*shape, **how):
+    return make(*shape, dtype=torch.float64, **how)
+
+
+@pytest.mark.parametrize("zeros", [[], [2], [0], [1, 3], [0, 1, 4]])
+def test_products_with_zeros(zeros):
+    x = wide(2, 5)
+    x[0, zeros] = 0
+    both(lambda m, x: x.prod(1), x)
+    both(lambda m, x: x.prod(0, True), x)
+    both(lambda m, x: x.prod(), x)
+    both(lambda m, x: x.cumprod(1), x)
+    both(lambda m, x: x.cumprod(0), x)
+    both(lambda m, x: x.cumprod(-1), x, seconds=False)
+    both(lambda m, x: x.cumprod(1), make(2, 4, dtype=torch.complex128))
+
+
+def test_ties():
+    x, y = torch.tensor([1.0, 2.0, 3.0, 3.0]).double(), torch.tensor([1.0, 3.0, 2.0, 3.0]).double()
+    for name in ("maximum", "minimum", "fmax", "fmin"):
+        both(lambda m, x, y, name=name: getattr(m, name)(x, y), x, y)
+    for name in ("amax", "amin"):
+        both(lambda m, x, name=name: getattr(x, name)(0), x)
+        both(lambda m, x, name=name: getattr(x, name)(0, True), x)
+    for name in ("max", "min", "median"):
+        both(lambda m, x, name=name: getattr(x, name)(), x)
+        both(lambda m, x, name=name: getattr(x, name)(0)[0], wide(3, 5))
+
+
+def test_bounds():
+    x = torch.tensor([-1.0, 0.0, 0.5, 1.0, 2.0]).double()
+    low, high = torch.zeros(5).double(), torch.ones(1).double()
+    both(lambda m, x: x.clamp(0, 1), x)
+    both(lambda m, x: x.clamp(min=0.5), x)
+    both(lambda m, x, a, b: x.clamp(a, b), x, low, high)
+    both(lambda m, x, a: x.clamp(max=a), x, high)
+    both(lambda m, x, a, b: x.clamp(b, a), x, low, high)
+    both(lambda m, x, a: m.clamp_min(x, a), x, low)
+
+
+@pytest.mark.parametrize("p", [0.5, 1, 1.5, 2, 3, float("inf"), -float("inf")])
+def test_norms(p):
+    both(lambda m, x: m.linalg.vector_norm(x, p), wide(3, 4))
+    both(lambda m, x: m.linalg.vector_norm(x, p, 1), wide(3, 4))
+    both(lambda m, x: m.linalg.vector_norm(x, p), make(4, dtype=torch.complex128))
+    if p >= 1:
+        both(lambda m, x: m.linalg.vector_norm(x, p), torch.zeros(3).double(), seconds=False)
+        both(lambda m, x, y: m.dist(x, y, p), wide(4), wide(4), seconds=False)
+
+
+def test_powers():
+    x, e = torch.tensor([0.0, 1.5, 2.0, 0.0]).double(), torch.tensor([2.0, 0.0, 3.0, 0.5]).double()
+    both(lambda m, x, e: x**e, x, e, seconds=False)
+    both(lambda m, x, e: x**e, x + 1, e)
+    for exponent in (0, 1, 2, 3, 0.5, -1, 2.5, 1 + 1j):
+        both(lambda m, x, e=exponent: x**e, x + 0.5, seconds=exponent not in (0, 1))
+    both(lambda m, e: 2**e, e)
+    both(lambda m, e: m.pow(0, e), e, seconds=False)
+    both(lambda m, x, e: x**e, make(3, dtype=torch.complex128), make(3, dtype=torch.complex128))
+
+
+def test_broadcast_and_mixed_dtypes():
+    both(lambda m, x, y: x * y, wide(3, 1), wide(4))
+    both(lambda m, x, y: x / y, wide(3, 1), make(4, dtype=torch.complex128))
+    both(lambda m, x, y: x * y, wide(3), make(3, dtype=torch.float32), seconds=False)
+    both(lambda m, x, y: m.where(x > 0, x, y), wide(3, 1), wide(4))
+    both(lambda m, x, y, w: m.lerp(x, y, w), wide(3, 1), wide(4), wide(3, 4))
+    both(lambda m, x, y, z: m.addcmul(x, y, z, value=2), wide(3, 1), wide(4), wide(3, 4))
+    both(lambda m, x, y, z: m.addcdiv(x, y, z, value=2), wide(3, 1), wide(4), wide(3, 4) + 9)
+
+
+def test_deviations():
+    for correction in (0, 1):
+        both(lambda m, x, c=correction: m.var(x, 1, correction=c), wide(3, 5))
+        both(lambda m, x, c=correction: m.std(x, correction=c), make(4, dtype=torch.complex128))
+    both(lambda m, x: m.std(x, 1), torch.ones(2, 3).double(), seconds=False)
+
+
+def test_activations():
+    x = wide(4, 5, low=-6, high=6)
+    for name in "relu silu gelu mish softplus elu leaky_relu hardswish hardtanh".split():
+        both(lambda m, x, name=name: getattr(m.nn.functional, name)(x), x)
+    for name in "logsigmoid celu selu relu6 hardshrink softshrink tanhshrink softsign".split():
+        both(lambda m, x, name=name: getattr(m.nn.functional, name)(x), x)
+    both(lambda m, x: m.nn.functional.gelu(x, approximate="tanh"), x)
+    both(lambda m, x: m.nn.functional.hardsigmoid(x), x, seconds=False)
+    both(lambda m, x: m.nn.functional.glu(x, 0), x)
+    both(lambda m, x, w: m.prelu(x, w), x, wide(5))
+    for name in ("softmax", "log_softmax"):
+        both(lambda m, x, name=name: getattr(m, name)(x, 1), x)
+        both(lambda m, x, name=name: getattr(m, name)(x, 0), x)
+
+
+def test_special():
+    x = wide(12, low=0.1, high=0.9)
+    for name in "entr erfcx log_ndtr ndtri ndtr i0e i1 i1e logit psi".split():
+        both(lambda m, x, name=name: getattr(m.special, name)(x), x)
+    both(lambda m, x: m.polygamma(2, x), x)
+    both(lambda m, x, y: m.special.xlog1py(x, y), x, wide(12).abs())
+    both(lambda m, x: m.sinc(x), wide(5))
+    both(lambda m, x: m.logit(x, 0.3), x)
+
+
+def test_in_place_forms():
+    def run(m, x):
+        y = x * 1
+        y.sin_().mul_(2).add_(x).clamp_(0.2, 5).pow_(3).log_().cos_().mul_(x).tanh_()
+        return y
+
+    both(run, wide(5), seconds=False)
+
+
+def test_running():
+    x = wide(3, 6)
+    both(lambda m, x: x.cumsum(1), x)
+    both(lambda m, x: m.logcumsumexp(x, 1), x)
+    both(lambda m, x: m.cummax(x, 1)[0], x)
+    both(lambda m, x: x.logsumexp(1), x)
+    both(lambda m, x: m.logsumexp(x, (0, 1), True), x)
+    both(lambda m, x: m.nansum(x, 1), torch.where(x > 3, float("nan"), x), seconds=False)
+    both(lambda m, x: m.quantile(x, 0.3, 1), x)
+    both(lambda m, x: m.diff(x, 2), x)
+    both(lambda m, x: m.corrcoef(x), x)
+
+
+def test_comparisons_do_not_require_gradients():
+    x = to_lamella(wide(3)).requires_grad_()
+    for result in (x > 0, x == x, x.isnan(), x.argmax(), lamella.zeros_like(x), x.sign()):
+        if result.is_floating_point() and result is not None and result.requires_grad:
+            assert not lamella.autograd.grad(result.sum(), x)[0].any()
