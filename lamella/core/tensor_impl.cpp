@@ -92,13 +92,25 @@ LAMELLA_ALWAYS_INLINE void mark_inference(TensorImpl* t) {
     t->key_set = default_key_set(static_cast<DeviceType>(t->device_type), true);
   }
 }
-// The keys of a view: Note [Views know their base].
-LAMELLA_ALWAYS_INLINE uint64_t keys_of_view(const lamella_tensor* base, ScalarType dtype) {
-  uint64_t keys = base->key_set & ~kGradientBits;
-  bool may_require_grad = (lamella_thread.excluded & kRequiresGradBits) == 0 &&
-                          (base->flags & LAMELLA_TENSOR_INFERENCE) == 0 &&
-                          (is_floating_point(dtype) || is_complex(dtype));
-  return may_require_grad ? keys | kRequiresGradBits : keys;
+// What a view has for its gradients' sake: Note [Views know their base].
+struct ViewBits {
+  uint64_t keys;
+  uint32_t flags;
+};
+LAMELLA_ALWAYS_INLINE ViewBits bits_of_view(const lamella_tensor* of, ScalarType dtype) {
+  uint64_t keys = of->key_set & ~kGradientBits;
+  uint32_t flags = of->flags & kInheritedFlags;
+  if (LAMELLA_UNLIKELY((of->flags & LAMELLA_TENSOR_INFERENCE) != 0) ||
+      !(is_floating_point(dtype) || is_complex(dtype))) {
+    return {keys, flags};
+  }
+  if (LAMELLA_LIKELY((lamella_thread.excluded & kRequiresGradBits) == 0)) {
+    return {keys | kRequiresGradBits, flags | (of->flags & LAMELLA_TENSOR_NO_GRAD_VIEW)};
+  }
+  const auto* base = static_cast<const TensorImpl*>(of)->base;
+  uint32_t with = (base != nullptr ? base->flags : of->flags) & LAMELLA_TENSOR_REQUIRES_GRAD;
+  if (LAMELLA_LIKELY(with == 0)) return {keys, flags};
+  return {keys | kRequiresGradBits, flags | LAMELLA_TENSOR_NO_GRAD_VIEW};
 }
 LAMELLA_ALWAYS_INLINE TensorImpl* retained_base(lamella_tensor* tensor) {
   auto* t = static_cast<TensorImpl*>(tensor);
@@ -323,10 +335,10 @@ LAMELLA_NOINLINE TensorBase make_deep_view(const TensorBase& base, IntArrayRef s
                                            ScalarType dtype) {
   const lamella_tensor* b = base.impl();
   Guard guard{allocate_impl(dtype, Device(static_cast<DeviceType>(b->device_type), b->device_index),
-                            keys_of_view(b, dtype))};
+                            bits_of_view(b, dtype).keys)};
   TensorImpl* t = guard.tensor;
   t->layout = b->layout;
-  t->flags = b->flags & kInheritedFlags;
+  t->flags = bits_of_view(b, dtype).flags;
   fill_fresh(t, sizes, strides, storage_offset);
   t->base = retained_base(base.impl());
   t->storage = b->storage;
@@ -358,9 +370,10 @@ TensorBase make_view_as(const TensorBase& base, IntArrayRef sizes, IntArrayRef s
       data = first + static_cast<size_t>(storage_offset) * element_size(dtype);
     }
   }
-  uint32_t flags = (b->flags & kInheritedFlags) | shape_flags(sizes, strides, numel);
+  ViewBits bits = bits_of_view(b, dtype);
+  uint32_t flags = bits.flags | shape_flags(sizes, strides, numel);
   init_header(t, dtype, Device(static_cast<DeviceType>(b->device_type), b->device_index),
-              keys_of_view(b, dtype), flags, static_cast<int32_t>(n), numel, b->storage, data);
+              bits.keys, flags, static_cast<int32_t>(n), numel, b->storage, data);
   t->base = retained_base(base.impl());
   t->storage_offset = storage_offset;
   t->layout = b->layout;
@@ -467,6 +480,12 @@ void replace_storage(TensorImpl* t, Storage* fresh) {
   }
 }
 }  // namespace
+
+void leave_base(TensorImpl* t) {
+  if (t->base == nullptr) return;
+  if (t->storage != nullptr) storage_retain(t->storage);
+  detail::release(std::exchange(t->base, nullptr));
+}
 
 void release_parked_storages(TensorImpl* t) noexcept {
   std::lock_guard lock(parked().mutex);

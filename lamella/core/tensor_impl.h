@@ -18,7 +18,9 @@ namespace lamella {
 //   ends. Autograd finds through `base` whom a write through a view concerns; so no view needs a
 //   hop through a layer when it is made. Views of floating-point and complex tensors made while
 //   gradients are recorded carry AutogradRequired, since a later write may give their base a
-//   history. Detached aliases share the storage and have no base.
+//   history; those made of a tensor with gradients under no_grad carry it
+//   together with LAMELLA_TENSOR_NO_GRAD_VIEW, so that a later write to them is noticed. Detached
+//   aliases share the storage and have no base.
 //
 // Sizes and strides of up to 5 dimensions stand in the object, longer ones in a block.
 struct alignas(64) TensorImpl : lamella_tensor {
@@ -88,6 +90,8 @@ void resize_tensor(TensorImpl* tensor, IntArrayRef sizes,
 // The same with strides of the caller's choice.
 void resize_tensor_strided(TensorImpl* tensor, IntArrayRef sizes, IntArrayRef strides);
 // Replaces the storage; takes one reference over.
+// Makes a view a tensor of its own that shares the storage.
+void leave_base(TensorImpl* tensor);
 void set_storage(TensorImpl* tensor, Storage* storage, IntArrayRef sizes, IntArrayRef strides,
                  int64_t storage_offset);
 // Makes `tensor` what `source` is (storage, shape, type, keys), keeping its identity, its autograd

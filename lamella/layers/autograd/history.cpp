@@ -107,44 +107,39 @@ std::mutex& view_lock() {
 // Gives a view whose base was rebased the node that makes it from its base now.
 void refresh(lamella_tensor* t) {
   auto* impl = static_cast<TensorImpl*>(t);
-  std::lock_guard lock(view_lock());
-  if (!is_stale_view(t)) return;
-  if (AutogradMeta* meta = meta_of(t); meta != nullptr && meta->of_function) {
-    throw Error(str(meta->grad_fn->name(),
-                    ": expected the view that it returned to be used before its base is written in "
-                    "place, since its gradient would be lost; return a copy of it"));
-  }
   Geometry view(t);
   Edge edge;
   {
     GradGuard grad(true);
-    uint64_t excluded = std::exchange(lamella_thread.excluded,
-                                      lamella_thread.excluded & ~(autograd_dispatch_keyset.raw_repr() & ~kTangentBits));
-    try {
-      Tensor base{TensorBase::borrow(impl->base)};
-      Tensor made = as_dtype(base, view.dtype).as_strided(view.sizes, view.strides, view.offset);
-      edge = gradient_edge(made.impl());
-    } catch (...) {
-      lamella_thread.excluded = excluded;
-      throw;
-    }
-    lamella_thread.excluded = excluded;
+    struct Above {  // the operators are recorded, whatever layer asks
+      uint64_t excluded = std::exchange(
+          lamella_thread.excluded,
+          lamella_thread.excluded & ~(autograd_dispatch_keyset.raw_repr() & ~kTangentBits));
+      ~Above() { lamella_thread.excluded = excluded; }
+    } above;
+    Tensor base{TensorBase::borrow(impl->base)};
+    Tensor made = as_dtype(base, view.dtype).as_strided(view.sizes, view.strides, view.offset);
+    edge = gradient_edge(made.impl());
   }
-  attach(t, std::move(edge));
+  std::lock_guard lock(view_lock());
+  if (is_stale_view(t)) attach(t, std::move(edge));
 }
 
 }  // namespace
 
 bool is_stale_view(const lamella_tensor* t) {
   const auto* impl = static_cast<const TensorImpl*>(t);
-  if (impl->base == nullptr || (impl->key_set & kRequiresGradBits) == 0) return false;
+  if (impl->base == nullptr || (impl->key_set & kRequiresGradBits) == 0 ||
+      (impl->flags & LAMELLA_TENSOR_NO_GRAD_VIEW) != 0) {
+    return false;
+  }
   AutogradMeta* base = meta_of(impl->base);
   if (base == nullptr || base->history == 0) return false;
   AutogradMeta* own = meta_of(t);
   if (own == nullptr) return true;
   // A view that was made a leaf by hand stays one.
   if (!own->grad_fn && (impl->flags & LAMELLA_TENSOR_REQUIRES_GRAD) != 0) return false;
-  return own->history != base->history && !own->no_view_history;
+  return own->history != base->history;
 }
 
 Edge gradient_edge(lamella_tensor* t) {
@@ -176,7 +171,7 @@ void check_inplace(const char* op, const char* argument, lamella_tensor* t) {
   LAMELLA_CHECK(!is_leaf(impl->base), op, ": expected '", argument,
                 "' not to be a view of a leaf that requires gradients, since it is written in "
                 "place; write it under no_grad(), or write a copy");
-  LAMELLA_CHECK((t->key_set & kRequiresGradBits) != 0, op, ": expected '", argument,
+  LAMELLA_CHECK((t->flags & LAMELLA_TENSOR_NO_GRAD_VIEW) == 0, op, ": expected '", argument,
                 "' to be a view that was made while gradients are recorded, got one made under "
                 "no_grad() of a tensor that requires gradients; make the view again, or write it "
                 "under no_grad()");

@@ -100,6 +100,8 @@ std::string short_name(const Plan* plan) {
   try {
     lamella_tensor* t = returns[0].as.tensor;
     if ((t->flags & LAMELLA_TENSOR_REQUIRES_GRAD) != 0) throw_has_history(plan);
+    // A result that is a view of what its kernel made for it stands for itself.
+    if (!plan->returns[0].is_view) leave_base(static_cast<TensorImpl*>(t));
     set_history(t, owned);
     if (plan->saves_returns) static_cast<RecordNode*>(owned.get())->save(returns, true);
     return LAMELLA_OK;
@@ -205,6 +207,7 @@ lamella_status record_call(const Plan* plan, const lamella_operator* op, uint64_
           return;
         }
         if ((t->flags & LAMELLA_TENSOR_REQUIRES_GRAD) != 0) throw_has_history(plan);
+        if (!what.is_view) leave_base(static_cast<TensorImpl*>(t));
         set_history(t, owned);
       });
     }
@@ -282,6 +285,15 @@ lamella_status record(const lamella_kernel*, const lamella_operator* op, uint64_
         if (plan->slot_of[i] >= 0) continue;
         each_tensor(arguments[i], [&](lamella_tensor* t) {
           if (t != nullptr && requires_grad(t)) needs |= uint64_t{1} << 63;
+        });
+      }
+    }
+    if (needs == 0 && grad_enabled()) {
+      for (uint16_t i : plan->written) {
+        each_tensor(arguments[i], [&](lamella_tensor* t) {
+          if (t != nullptr && (t->flags & LAMELLA_TENSOR_NO_GRAD_VIEW) != 0) {
+            check_inplace(short_name(plan).c_str(), plan->argument_names[i].c_str(), t);
+          }
         });
       }
     }

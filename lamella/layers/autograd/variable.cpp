@@ -112,7 +112,7 @@ void attach(lamella_tensor* t, Edge edge) {
     AutogradMeta* base = meta_of(impl->base);
     meta->history = base != nullptr ? base->history : 0;
   }
-  impl->flags |= LAMELLA_TENSOR_REQUIRES_GRAD;
+  impl->flags = (impl->flags | LAMELLA_TENSOR_REQUIRES_GRAD) & ~LAMELLA_TENSOR_NO_GRAD_VIEW;
   impl->key_set |= kRequiresGradBits;
 }
 
@@ -179,30 +179,41 @@ lamella_status LeafNode::accumulate(TensorBase g) {
   if (!variable.defined() || !g.defined()) return LAMELLA_OK;
   lamella_tensor* t = variable.impl();
   AutogradMeta* meta = ensure_meta(t);
-  try {
+  // Takes the present grad, or puts one where there is none. No operator runs under the lock.
+  auto exchange = [&](lamella_tensor* fresh) {
     std::lock_guard lock(grad_lock(t));
-    Tensor incoming{TensorBase(g)};
-    g.reset();
-    if (meta->grad == nullptr) {
-      if (!grad_enabled() && !may_steal(incoming)) {
-        Tensor copy{variable.is_non_overlapping_and_dense()
-                        ? make_empty_strided(variable.sizes(), variable.strides(),
-                                             incoming.scalar_type(), incoming.device())
-                        : make_empty(variable.sizes(), incoming.scalar_type(), incoming.device())};
-        copy.copy_(incoming);
-        incoming = copy;
+    if (fresh == nullptr || meta->grad == nullptr) return std::exchange(meta->grad, fresh);
+    return fresh;
+  };
+  lamella_tensor* old = exchange(nullptr);
+  try {
+    if (old == nullptr && !grad_enabled() && !may_steal(g)) {
+      Tensor copy{variable.is_non_overlapping_and_dense()
+                      ? make_empty_strided(variable.sizes(), variable.strides(), g.scalar_type(),
+                                           g.device())
+                      : make_empty(variable.sizes(), g.scalar_type(), g.device())};
+      copy.copy_(Tensor(g));
+      g = copy;
+    }
+    while (true) {
+      if (old != nullptr) {
+        Tensor sum{TensorBase::borrow(old)};
+        if (grad_enabled()) {
+          sum = sum + Tensor(g);
+        } else {
+          sum.add_(Tensor(g));
+        }
+        g = sum;
+        detail::release(std::exchange(old, nullptr));
       }
-      meta->grad = incoming.unsafe_release();
-    } else {
-      Tensor sum{TensorBase::borrow(meta->grad)};
-      if (grad_enabled()) {
-        sum = sum + incoming;
-        std::swap(*reinterpret_cast<lamella_tensor**>(&sum), meta->grad);
-      } else {
-        sum.add_(incoming);
-      }
+      lamella_tensor* mine = g.unsafe_release();
+      if (exchange(mine) != mine) break;
+      // Another thread has put one there meanwhile.
+      g = TensorBase::adopt(mine);
+      old = exchange(nullptr);
     }
   } catch (...) {
+    if (old != nullptr && exchange(old) == old) detail::release(old);
     return detail::status_of_current_exception();
   }
   if (LAMELLA_UNLIKELY(meta->post_accumulate != nullptr)) {

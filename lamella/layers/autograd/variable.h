@@ -26,7 +26,6 @@ struct AutogradMeta {
   // Hooks that run after a leaf's gradient was accumulated.
   std::vector<std::pair<uint64_t, std::unique_ptr<NodeHook>>>* post_accumulate = nullptr;
   bool retains_grad = false;
-  bool no_view_history = false;
   bool of_function = false;  // see set_function_history()
 };
 
