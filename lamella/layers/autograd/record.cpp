@@ -114,7 +114,7 @@ std::string short_name(const Plan* plan) {
 // The recorded call itself, once it is known that some argument needs gradients.
 lamella_status record_call(const Plan* plan, const lamella_operator* op, uint64_t keys,
                            const lamella_value* arguments, lamella_value* returns, uint64_t needs,
-                           uint32_t edge_count) {
+                           uint32_t edge_count, NodePtr* made = nullptr) {
   const lamella_derivative* d = plan->derivative.load(std::memory_order_acquire);
   if (LAMELLA_UNLIKELY(!plan->written.empty())) {
     if (plan->has_out) throw_out(plan, arguments);
@@ -127,6 +127,7 @@ lamella_status record_call(const Plan* plan, const lamella_operator* op, uint64_
   }
   NodePtr owned = NodePtr::adopt(RecordNode::make(plan, d, edge_count));
   auto* node = static_cast<RecordNode*>(owned.get());
+  if (made != nullptr) *made = owned;
   uint32_t e = 0;
   uint32_t* first = node->first();
   for (size_t s = 0; s < plan->slots.size(); ++s) {
@@ -316,8 +317,9 @@ lamella_status record(const lamella_kernel*, const lamella_operator* op, uint64_
       copies.push_back(std::move(copy));
     }
     lamella_status status;
+    NodePtr node;
     if (needs != 0) {
-      status = record_call(plan, op, keys & ~kTangentBits, arguments, returns, needs, edges);
+      status = record_call(plan, op, keys & ~kTangentBits, arguments, returns, needs, edges, &node);
     } else {
       uint64_t excluded = lamella_thread.excluded;
       lamella_thread.excluded = excluded | kAutograd;
@@ -327,6 +329,7 @@ lamella_status record(const lamella_kernel*, const lamella_operator* op, uint64_
     if (status != LAMELLA_OK) return status;
     status = propagate_tangents(plan, op, originals.data(), arguments, returns);
     if (status != LAMELLA_OK) drop_returns(op, returns);
+    if (status == LAMELLA_OK && node) static_cast<RecordNode*>(node.get())->save_tangents(returns);
     return status;
   } catch (...) {
     return detail::status_of_current_exception();

@@ -100,6 +100,8 @@ class RecordNode final : public Node {
 
   // Keeps what the formulas of wanted slots need of the arguments, or of the returns.
   void save(const lamella_value* values, bool returns);
+  // Gives saved returns the tangents that the returns have.
+  void save_tangents(const lamella_value* returns);
   void set_needs(uint64_t needs) { needs_ = needs; }
   uint32_t* first() { return first_; }
   const Plan* plan() const { return plan_; }

@@ -78,6 +78,22 @@ void RecordNode::save(const lamella_value* values, bool returns) {
   }
 }
 
+void RecordNode::save_tangents(const lamella_value* returns) {
+  for (uint32_t k = 0; k < saved_count_; ++k) {
+    const lamella_saved& one = derivative_->saved[k];
+    const lamella_value& value = returns[one.index];
+    if (one.is_return == 0 || one.what != LAMELLA_SAVE_VALUE) continue;
+    if (value.tag == LAMELLA_TENSOR && value.as.tensor != nullptr) {
+      saved_[k].tensor.set_tangent_of(value.as.tensor);
+    } else if (value.tag == LAMELLA_TENSOR_LIST && saved_[k].list != nullptr) {
+      auto* list = static_cast<lamella_tensor* const*>(value.as.pointer);
+      for (uint32_t i = 0; i < value.size; ++i) {
+        if (list[i] != nullptr) (*saved_[k].list)[i].set_tangent_of(list[i]);
+      }
+    }
+  }
+}
+
 void RecordNode::release_saved() noexcept {
   for (uint32_t i = 0; i < saved_count_; ++i) {
     saved_[i].tensor.reset();

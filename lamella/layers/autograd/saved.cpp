@@ -85,6 +85,11 @@ void SavedTensor::save_slowly(const TensorBase& tensor, int output) {
   }
 }
 
+void SavedTensor::set_tangent_of(lamella_tensor* output) {
+  if (!tensor_.defined() || output_ == 0) return;
+  if (TensorBase t = tangent(output); t.defined()) set_tangent(tensor_.impl(), t);
+}
+
 void SavedTensor::set_hooks(std::shared_ptr<SavedHooks> hooks) {
   LAMELLA_CHECK(state_ != kPacked, "register_hooks: expected a saved tensor without hooks");
   LAMELLA_CHECK(state_ != kReleased,
@@ -133,6 +138,7 @@ TensorBase SavedTensor::unpack_slowly(Node* node, const char* what) const {
   }
   if (output_ != 0 && node != nullptr && grad_enabled()) {
     TensorBase alias = make_detached(tensor);
+    if (TensorBase t = tangent(tensor.impl()); t.defined()) set_tangent(alias.impl(), t);
     attach(alias.impl(), Edge{NodePtr::borrow(node), output_ - 1});
     return alias;
   }

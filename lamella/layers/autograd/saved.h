@@ -67,6 +67,8 @@ class LAMELLA_PRIVATE_API SavedTensor {
     reset();
     state_ = kReleased;
   }
+  // An output that is kept as an alias has the output's tangent as well.
+  void set_tangent_of(lamella_tensor* output);
   // Hooks given to this one tensor. Throws if it has some.
   void set_hooks(std::shared_ptr<SavedHooks> hooks);
 
