@@ -1,0 +1,502 @@
+"""Modules: what belongs to them, their calls, hooks, state and text."""
+
+import copy
+import gc
+import inspect
+import pickle
+import weakref
+
+import pytest
+
+import lamella
+from lamella import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 3)
+        self.blocks = nn.ModuleList([nn.Linear(3, 3), nn.Linear(3, 3)])
+        self.scale = nn.Parameter(lamella.ones(3))
+        self.register_buffer("seen", lamella.zeros(1))
+        self.register_buffer("scratch", lamella.zeros(1), persistent=False)
+        self.note = "plain"
+
+    def forward(self, x):
+        x = self.first(x)
+        for block in self.blocks:
+            x = block(x)
+        return x * self.scale
+
+
+def test_what_belongs_to_a_module():
+    net = Net()
+    names = [
+        "scale",
+        "first.weight",
+        "first.bias",
+        "blocks.0.weight",
+        "blocks.0.bias",
+        "blocks.1.weight",
+        "blocks.1.bias",
+    ]
+    assert [name for name, _ in net.named_parameters()] == names
+    assert [name for name, _ in net.named_parameters(recurse=False)] == ["scale"]
+    assert [name for name, _ in net.named_buffers(prefix="p")] == ["p.seen", "p.scratch"]
+    assert [name for name, _ in net.named_modules()] == [
+        "",
+        "first",
+        "blocks",
+        "blocks.0",
+        "blocks.1",
+    ]
+    assert [name for name, _ in net.named_children()] == ["first", "blocks"]
+    assert list(net.state_dict()) == ["scale", "seen", *names[1:]]
+    assert net.get_submodule("blocks.1") is net.blocks[1]
+    assert net.get_parameter("blocks.1.bias") is net.blocks[1].bias
+    assert net.get_buffer("seen") is net.seen
+    with pytest.raises(AttributeError) as error:
+        net.get_submodule("blocks.2")
+    assert str(error.value) == "get_submodule: ModuleList has no submodule '2' (of 'blocks.2')"
+    shared = nn.Linear(2, 2)
+    twice = nn.ModuleDict({"a": shared, "b": shared})
+    assert len(list(twice.parameters())) == 2
+    assert len(list(twice.named_parameters(remove_duplicate=False))) == 4
+
+
+def test_attributes():
+    net = Net()
+    assert net.scale is net._parameters["scale"]
+    new = nn.Parameter(lamella.zeros(3))
+    net.scale = new
+    assert net.scale is net._parameters["scale"] is new
+    net._parameters["scale"] = None
+    assert net.scale is None
+    net.scale = new
+    del net.scale
+    assert not hasattr(net, "scale") and "scale" not in net._parameters
+    with pytest.raises(AttributeError) as error:
+        net.missing  # noqa: B018
+    assert str(error.value) == "'Net' object has no attribute 'missing'"
+    net.first = nn.Identity()
+    assert list(net._modules) == ["first", "blocks"]
+    net.first = None
+    assert net.first is None and list(net._modules) == ["first", "blocks"]
+    net.seen = lamella.ones(1)
+    assert net._buffers["seen"] is net.seen
+    # Another kind takes the name over; a plain attribute does too.
+    net.seen = nn.Parameter(lamella.ones(1))
+    assert "seen" in net._parameters and "seen" not in net._buffers
+    net.note = nn.Identity()
+    assert net.note is net._modules["note"]
+
+
+def test_attributes_that_do_not_fit():
+    net = Net()
+    with pytest.raises(TypeError) as error:
+        net.scale = lamella.ones(3)
+    assert str(error.value) == (
+        "Net: expected parameter 'scale' to be set to a Parameter or None, got Tensor"
+    )
+    with pytest.raises(TypeError) as error:
+        net.first = 5
+    assert str(error.value) == (
+        "Net: expected submodule 'first' to be set to a Module or None, got int"
+    )
+    with pytest.raises(KeyError, match="register_buffer: the attribute 'note' exists already"):
+        net.register_buffer("note", None)
+    with pytest.raises(KeyError, match="expected 'name' to have no dot, got 'a.b'"):
+        net.register_parameter("a.b", None)
+
+    class Late(nn.Module):
+        def __init__(self):
+            self.weight = nn.Parameter(lamella.ones(1))
+
+    with pytest.raises(AttributeError) as error:
+        Late()
+    assert str(error.value) == (
+        "Late: expected Module.__init__() to be called before 'weight' is set"
+    )
+
+
+def test_modules_are_freed_without_the_collector():
+    gc.collect()
+    gc.disable()
+    try:
+        net = Net()
+        net(lamella.ones(2, 4)).sum().backward()
+        gone = [weakref.ref(net), weakref.ref(net.first.weight)]
+        del net
+        assert [reference() for reference in gone] == [None, None]
+    finally:
+        gc.enable()
+
+
+def test_changes():
+    net = Net()
+    assert net.training and net.first.training
+    net.eval()
+    assert not net.training and not net.blocks[1].training
+    net.double()
+    assert net.first.weight.dtype == lamella.float64 and net.seen.dtype == lamella.float64
+    net.to(lamella.float32)
+    weight = net.first.weight
+    net(lamella.ones(2, 4)).sum().backward()
+    net.to(dtype=lamella.float64)
+    assert net.first.weight is weight
+    assert weight.dtype == weight.grad.dtype == lamella.float64
+    net.zero_grad(set_to_none=False)
+    assert weight.grad.abs().sum().item() == 0
+    net.zero_grad()
+    assert weight.grad is None
+    net.requires_grad_(False)
+    assert not any(p.requires_grad for p in net.parameters())
+    order = []
+    net.apply(lambda module: order.append(type(module).__name__))
+    assert order == ["Linear", "Linear", "Linear", "ModuleList", "Net"]
+    with pytest.raises(TypeError) as error:
+        net.to(lamella.int64)
+    assert str(error.value) == ("to: expected 'dtype' to be floating or complex, got lamella.int64")
+
+
+def test_state():
+    net, other = Net(), Net()
+    state = net.state_dict()
+    assert not state["scale"].requires_grad
+    assert state["scale"].data_ptr() == net.scale.data_ptr()
+    assert net.state_dict(keep_vars=True)["scale"] is net.scale
+    assert str(other.load_state_dict(state)) == "<All keys matched successfully>"
+    assert other.first.weight.tolist() == net.first.weight.tolist()
+    assert other.first.weight is not net.first.weight
+    weight = lamella.ones(3, 4)
+    other.load_state_dict({**state, "first.weight": weight}, assign=True)
+    assert other.first.weight.data_ptr() == weight.data_ptr()
+    assert isinstance(other.first.weight, nn.Parameter)
+    with pytest.raises(RuntimeError) as error:
+        net.load_state_dict({"scale": lamella.ones(2), "seen": lamella.ones(1), "what": 1})
+    assert str(error.value) == (
+        "load_state_dict: expected 'state_dict' to fit Net, got:\n"
+        "  missing keys: 'first.weight', 'first.bias', 'blocks.0.weight', 'blocks.0.bias', "
+        "'blocks.1.weight', 'blocks.1.bias'\n"
+        "  unexpected key: 'what'\n"
+        "  'scale': expected shape [3], got [2]"
+    )
+    found = net.load_state_dict({"seen": lamella.ones(1), "blocks.7.x": 0}, strict=False)
+    assert net.seen.item() == 1
+    assert "scale" in found.missing_keys and found.unexpected_keys == ["blocks.7.x"]
+
+
+def test_extra_state():
+    class Counter(nn.Module):
+        count = 3
+
+        def get_extra_state(self):
+            return {"count": self.count}
+
+        def set_extra_state(self, state):
+            self.count = state["count"]
+
+    state = nn.Sequential(Counter()).state_dict()
+    assert state == {"0._extra_state": {"count": 3}}
+    other = nn.Sequential(Counter())
+    other[0].count = 0
+    other.load_state_dict(state)
+    assert other[0].count == 3
+
+
+def test_copies():
+    net = Net()
+    net.first.weight.tag = "mine"
+    for made in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
+        assert made.first.weight is made.first._parameters["weight"]
+        assert made.first.weight is not net.first.weight
+        assert made.first.weight.tolist() == net.first.weight.tolist()
+        assert isinstance(made.scale, nn.Parameter) and made.scale.requires_grad
+        assert made.first.weight.tag == "mine"
+        made.scale = nn.Parameter(lamella.zeros(3))
+        assert made._parameters["scale"] is made.scale is not net.scale
+        assert made.note == "plain"
+
+
+def test_forward_hooks():
+    net = nn.Linear(2, 2)
+    x = lamella.ones(1, 2)
+    plain = net(x)
+    calls = []
+    handle = net.register_forward_hook(lambda module, args, out: calls.append((args, out)))
+    net(x)
+    assert calls[0][0] == (x,)
+    handle.remove()
+    handle.remove()
+    net(x)
+    assert len(calls) == 1
+    with net.register_forward_hook(lambda module, args, out: out * 2):
+        assert (net(x) == plain * 2).all()
+    with net.register_forward_pre_hook(lambda module, args: args[0] * 0):
+        assert (net(x) == net.bias).all()
+    with net.register_forward_pre_hook(
+        lambda module, args, kwargs: ((), {"input": kwargs["input"] * 0}), with_kwargs=True
+    ):
+        assert (net(input=x) == net.bias).all()
+    order = []
+    net.register_forward_hook(lambda *_: order.append(1))
+    net.register_forward_hook(lambda *_: order.append(2), prepend=True)
+    net.register_forward_hook(lambda *_: order.append(3), always_call=True)
+    net(x)
+    assert order == [2, 1, 3]
+    order.clear()
+    with pytest.raises(TypeError):
+        net(x, x)
+    assert order == [3]
+
+
+def test_backward_hooks():
+    net = nn.Sequential(nn.Linear(2, 3), nn.Tanh())
+    seen = []
+    net.register_full_backward_hook(lambda module, gi, go: seen.append((gi, go)))
+    net(lamella.ones(4, 2)).sum().backward()
+    assert seen[0][0] == (None,)
+    assert seen[0][1][0].tolist() == lamella.ones(4, 3).tolist()
+    x = lamella.ones(4, 2, requires_grad=True)
+    net(x).sum().backward()
+    assert seen[1][0][0].tolist() == x.grad.tolist()
+    plain = x.grad
+    x.grad = None
+    net.register_full_backward_pre_hook(lambda module, go: (go[0] * 2,))
+    net.register_full_backward_hook(lambda module, gi, go: (gi[0] * 3,))
+    net(x).sum().backward()
+    assert lamella.allclose(x.grad, plain * 6)
+
+
+def test_state_hooks():
+    net = nn.Linear(2, 2)
+    net.register_state_dict_post_hook(lambda m, state, prefix, meta: state.update(more=1))
+    assert list(net.state_dict()) == ["weight", "bias", "more"]
+    other = nn.Linear(2, 2)
+    other.register_load_state_dict_pre_hook(lambda m, state, *rest: state.pop("more"))
+    done = []
+    other.register_load_state_dict_post_hook(lambda m, keys: done.append(keys))
+    other.load_state_dict(net.state_dict())
+    assert done == [([], [])]
+
+
+def test_containers():
+    a, b, c = nn.Linear(1, 1), nn.ReLU(), nn.Tanh()
+    seq = nn.Sequential(a, b)
+    seq.append(c)
+    assert list(seq) == [a, b, c] and len(seq) == 3 and seq[-1] is c
+    assert list(seq[1:]) == [b, c]
+    del seq[0]
+    assert list(seq._modules) == ["0", "1"] and seq[0] is b
+    seq.insert(0, a)
+    assert list(seq) == [a, b, c]
+    assert list(seq + nn.Sequential(b)) == [a, b, c, b]
+    named = nn.Sequential({"x": a, "y": b})
+    assert named.x is a and list(named[:1]._modules) == ["x"]
+    with pytest.raises(IndexError) as error:
+        seq[5]
+    assert str(error.value) == "Sequential: index 5 is out of range for 3 entries"
+    modules = nn.ModuleList([a]) + [b]
+    modules[0] = c
+    assert list(modules) == [c, b] and modules.pop(0) is c and list(modules._modules) == ["0"]
+    table = nn.ModuleDict({"a": a})
+    table["b"] = b
+    assert list(table) == ["a", "b"] and "b" in table and table.pop("a") is a
+    params = nn.ParameterList([lamella.ones(1), nn.Parameter(lamella.zeros(2))])
+    assert [p.numel() for p in params] == [1, 2] and len(list(params.parameters())) == 2
+    params[0] = lamella.ones(4)
+    assert params[0].numel() == 4 and isinstance(params[0], nn.Parameter)
+    table = nn.ParameterDict({"a": lamella.ones(1)})
+    table["b"] = lamella.ones(2)
+    assert [name for name, _ in table.named_parameters()] == ["a", "b"]
+    assert table.pop("a").numel() == 1 and list(table.keys()) == ["b"]
+
+
+def test_text():
+    net = Net()
+    assert repr(net) == (
+        "Net(\n"
+        "  (first): Linear(in_features=4, out_features=3, bias=True)\n"
+        "  (blocks): ModuleList(\n"
+        "    (0): Linear(in_features=3, out_features=3, bias=True)\n"
+        "    (1): Linear(in_features=3, out_features=3, bias=True)\n"
+        "  )\n"
+        ")"
+    )
+    assert repr(nn.Parameter(lamella.ones(2))) == (
+        "Parameter containing:\ntensor([1., 1.], requires_grad=True)"
+    )
+
+
+def test_signatures_are_those_of_torch():
+    torch = pytest.importorskip("torch")
+    rest = {"Tensor", "Any"}
+    compared = 0
+    for name in dir(nn):
+        own, their = getattr(nn, name), getattr(torch.nn, name, None)
+        if not isinstance(own, type) or name in rest or their is None or name == "Module":
+            continue
+        found = [(p.name, p.kind, p.default) for p in inspect.signature(own).parameters.values()]
+        wanted = [
+            (p.name, p.kind, p.default)
+            for p in inspect.signature(their).parameters.values()
+            # Names that torch has given up.
+            if p.name not in ("min_value", "max_value")
+        ]
+        assert found == wanted, name
+        compared += 1
+    assert compared > 80
+
+
+def close(found, wanted):
+    return found.detach().flatten().tolist() == pytest.approx(
+        wanted.detach().flatten().tolist(), rel=1e-5, abs=1e-5
+    )
+
+
+def test_the_same_layers_as_torch():
+    """Made after the same seed, layers have torch's values, text and state."""
+    torch = pytest.importorskip("torch")
+    cases = [
+        ("Linear", (4, 3), (2, 4)),
+        ("Conv1d", (2, 3, 3), (2, 2, 7)),
+        ("Conv2d", (2, 4, 3), (2, 2, 6, 6)),
+        ("Conv2d", (2, 4, 3, 2, 1, 1, 2, False), (2, 2, 6, 6)),
+        ("Conv2d", (2, 4, 3, 1, "same"), (2, 2, 6, 6)),
+        ("Conv2d", (2, 4, 3, 1, 1, 1, 1, True, "reflect"), (2, 2, 6, 6)),
+        ("ConvTranspose2d", (2, 4, 3, 2, 1, 1), (2, 2, 5, 5)),
+        ("LayerNorm", (4,), (2, 4)),
+        ("RMSNorm", (4,), (2, 4)),
+        ("GroupNorm", (2, 4), (2, 4, 3)),
+        ("BatchNorm1d", (4,), (5, 4)),
+        ("BatchNorm2d", (3, 1e-3, None), (2, 3, 4, 4)),
+        ("Embedding", (5, 3, 1), None),
+        ("Softmax", (1,), (2, 3)),
+        ("LogSoftmax", (1,), (2, 3)),
+        ("GELU", ("tanh",), (2, 3)),
+        ("SiLU", (), (2, 3)),
+        ("ReLU", (), (2, 3)),
+        ("LeakyReLU", (0.2,), (2, 3)),
+        ("ELU", (), (2, 3)),
+        ("Softplus", (), (2, 3)),
+        ("MaxPool2d", (2,), (1, 2, 4, 4)),
+        ("AvgPool2d", (2,), (1, 2, 4, 4)),
+        ("AdaptiveAvgPool2d", (2,), (1, 2, 5, 4)),
+        ("Flatten", (), (2, 3, 4)),
+        ("Identity", (), (2, 3)),
+    ]
+    for name, args, shape in cases:
+        lamella.manual_seed(1)
+        torch.manual_seed(1)
+        own, their = getattr(nn, name)(*args), getattr(torch.nn, name)(*args)
+        assert repr(own) == repr(their)
+        assert list(own.state_dict()) == list(their.state_dict())
+        for key, value in their.state_dict().items():
+            if not isinstance(own, (nn.Conv2d, nn.Conv1d, nn.ConvTranspose2d)):
+                assert close(own.state_dict()[key], value), (name, key)
+        own.load_state_dict(
+            {k: lamella.from_numpy(v.numpy().copy()) for k, v in their.state_dict().items()}
+        )
+        x = torch.randn(shape) if shape else torch.tensor([[0, 4], [1, 2]])
+        for training in (True, False):
+            own.train(training)
+            their.train(training)
+            found, wanted = own(lamella.from_numpy(x.numpy())), their(x)
+            assert tuple(found.shape) == tuple(wanted.shape), name
+            assert close(found, wanted), (name, training)
+        for key, value in their.state_dict().items():
+            assert close(own.state_dict()[key], value), (name, key)
+
+
+def test_losses():
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    scores, classes = torch.randn(4, 3), torch.tensor([0, 2, 1, 2])
+    other, half = torch.randn(4, 3), torch.rand(4, 3)
+    weight = torch.tensor([1.0, 2.0, 0.5])
+    cases = [
+        ("CrossEntropyLoss", {}, (scores, classes)),
+        ("CrossEntropyLoss", {"ignore_index": 2, "reduction": "sum"}, (scores, classes)),
+        ("CrossEntropyLoss", {"weight": weight, "label_smoothing": 0.1}, (scores, classes)),
+        ("NLLLoss", {}, (scores.log_softmax(1), classes)),
+        ("MSELoss", {}, (scores, other)),
+        ("MSELoss", {"reduction": "none"}, (scores, other)),
+        ("L1Loss", {"reduction": "sum"}, (scores, other)),
+        ("SmoothL1Loss", {"beta": 0.5}, (scores, other)),
+        ("HuberLoss", {"delta": 0.5}, (scores, other)),
+        ("BCEWithLogitsLoss", {"pos_weight": weight}, (scores, half)),
+        ("BCELoss", {}, (half, half)),
+        ("KLDivLoss", {"reduction": "batchmean"}, (scores, half)),
+    ]
+
+    def to_own(value):
+        return lamella.from_numpy(value.numpy()) if isinstance(value, torch.Tensor) else value
+
+    for name, options, args in cases:
+        own = getattr(nn, name)(**{k: to_own(v) for k, v in options.items()})
+        wanted = getattr(torch.nn, name)(**options)(*args)
+        found = own(*map(to_own, args))
+        assert close(found, wanted), name
+    with pytest.raises(ValueError) as error:
+        nn.MSELoss(reduction="all")
+    assert str(error.value) == ("MSELoss: expected 'reduction' to be none, mean or sum, got 'all'")
+
+
+def test_init():
+    lamella.manual_seed(0)
+    for shape in ((5, 3), (3, 5), (4, 2, 3)):
+        q = nn.init.orthogonal_(lamella.empty(shape)).reshape(shape[0], -1)
+        product = q @ q.t() if shape[0] <= q.size(1) else q.t() @ q
+        assert lamella.allclose(product, lamella.eye(product.size(0)), atol=1e-5)
+    w = lamella.empty(200, 100)
+    assert nn.init.kaiming_normal_(w, nonlinearity="relu").std().item() == pytest.approx(
+        (2 / 100) ** 0.5, rel=0.05
+    )
+    assert nn.init.xavier_uniform_(w).abs().max().item() <= (6 / 300) ** 0.5
+    t = nn.init.trunc_normal_(w, std=2.0, a=-1, b=1)
+    assert -1 <= t.min().item() < -0.9 and 0.9 < t.max().item() <= 1
+    assert nn.init.eye_(lamella.empty(2, 3)).tolist() == [[1, 0, 0], [0, 1, 0]]
+    assert nn.init.dirac_(lamella.empty(2, 2, 3))[1].tolist() == [[0, 0, 0], [0, 1, 0]]
+    assert (nn.init.sparse_(w, 0.3) == 0).sum(0).tolist() == [60] * 100
+    with pytest.raises(ValueError) as error:
+        nn.init.xavier_normal_(lamella.empty(3))
+    assert str(error.value) == (
+        "fan in and fan out: expected 'tensor' to have at least 2 dimensions, got 1"
+    )
+
+
+def test_gradient_clipping():
+    torch = pytest.importorskip("torch")
+    for order in (1.0, 2.0, float("inf")):
+        own = [nn.Parameter(lamella.ones(3)), nn.Parameter(lamella.ones(2, 2))]
+        their = [torch.nn.Parameter(torch.ones(3)), torch.nn.Parameter(torch.ones(2, 2))]
+        for tensors, package in ((own, lamella), (their, torch)):
+            tensors[0].grad = package.tensor([1.0, -2.0, 3.0])
+            tensors[1].grad = package.full((2, 2), 0.5)
+        total = nn.utils.clip_grad_norm_(own, 1.5, order)
+        wanted = torch.nn.utils.clip_grad_norm_(their, 1.5, order)
+        assert total.item() == pytest.approx(wanted.item())
+        assert own[0].grad.tolist() == pytest.approx(their[0].grad.tolist())
+        nn.utils.clip_grad_value_(own, 0.2)
+        assert own[0].grad.abs().max().item() <= 0.2 + 1e-7
+    own[0].grad.fill_(float("nan"))
+    with pytest.raises(RuntimeError, match="expected the total norm of order 2.0 to be finite"):
+        nn.utils.clip_grad_norm_(own, 1.0, error_if_nonfinite=True)
+
+
+def test_parameters_as_a_vector():
+    net = nn.Linear(2, 3)
+    vector = nn.utils.parameters_to_vector(net.parameters())
+    assert vector.shape == (9,)
+    nn.utils.vector_to_parameters(vector.detach() * 0 + 1, net.parameters())
+    assert net.weight.tolist() == [[1, 1]] * 3 and net.weight.is_leaf
+
+
+def test_state_in_files(tmp_path):
+    path = tmp_path / "net"
+    net = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.Embedding(2, 2))
+    lamella.save_file(net.state_dict(), path)
+    other = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.Embedding(2, 2))
+    assert str(other.load_state_dict(lamella.load_file(path))) == "<All keys matched successfully>"
+    for name, tensor in net.state_dict().items():
+        assert other.state_dict()[name].tolist() == tensor.tolist()
