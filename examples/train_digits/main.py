@@ -1,0 +1,131 @@
+"""Trains two small networks to read handwritten digits, with an operator of the example's own."""
+
+import argparse
+import pathlib
+import subprocess
+import sys
+import time
+
+import data
+import operators
+import picture
+from tqdm import tqdm
+
+import lamella
+from lamella import nn, optim
+
+GOAL = 0.97
+
+
+class Squareplus(nn.Module):
+    """The example's own operator as a layer."""
+
+    def __init__(self, b=1.0):
+        super().__init__()
+        self.b = b
+
+    def forward(self, input):
+        return lamella.ops.digits.squareplus(input, self.b)
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(64, 128), Squareplus(), nn.Dropout(0.2), nn.Linear(128, 10))
+
+
+def convolutional():
+    return nn.Sequential(
+        nn.Unflatten(1, (1, 8, 8)),
+        nn.Conv2d(1, 16, 3, padding=1),
+        Squareplus(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(16, 32, 3, padding=1),
+        Squareplus(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(128, 10),
+    )
+
+
+def accuracy(net, images, labels):
+    net.eval()
+    with lamella.no_grad():
+        found = net(images).argmax(1)
+    net.train()
+    return (found == labels).to(lamella.float32).mean().item()
+
+
+def train(name, net, sets, epochs, batch=64):
+    """Gives the loss of each step and the accuracy on the test set."""
+    (images, labels), test = sets
+    optimizer = optim.AdamW(net.parameters(), lr=3e-3)
+    steps = epochs * (len(labels) // batch)
+    schedule = optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1e-2, total_steps=steps)
+    loss_of = nn.CrossEntropyLoss()
+    losses = []
+    start = time.perf_counter()
+    with tqdm(total=steps, desc=name, unit=" steps") as progress:
+        for _ in range(epochs):
+            order = lamella.randperm(len(labels))
+            for first in range(0, len(labels) - batch + 1, batch):
+                chosen = order[first : first + batch]
+                optimizer.zero_grad()
+                loss = loss_of(net(images[chosen]), labels[chosen])
+                loss.backward()
+                optimizer.step()
+                schedule.step()
+                losses.append(loss.item())
+                progress.update()
+            progress.set_postfix(loss=f"{losses[-1]:.4f}")
+    seconds = time.perf_counter() - start
+    found = accuracy(net, *test)
+    parameters = sum(p.numel() for p in net.parameters())
+    print(
+        f"{name}: {parameters} parameters, {steps} steps in {seconds:.2f} s "
+        f"({seconds / steps * 1e6:.0f} µs a step), test accuracy {found:.1%}",
+        flush=True,
+    )
+    return losses, found
+
+
+def load_sets():
+    images, labels = data.arrays()
+    images = lamella.from_numpy(images).to(lamella.float32) / 16
+    labels = lamella.from_numpy(labels).to(lamella.int64)
+    cut = len(labels) - data.TEST
+    return (images[:cut], labels[:cut]), (images[cut:], labels[cut:])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--build", type=pathlib.Path, help="the folder to build in")
+    parser.add_argument("--cpp", action="store_true", help="run the C++ program afterwards")
+    options = parser.parse_args()
+
+    folder = operators.build(options.build)
+    operators.load(folder)
+    lamella.manual_seed(options.seed)
+    sets = load_sets()
+    curves, reached = {}, []
+    for name, net in (("MLP", mlp()), ("convolutional net", convolutional())):
+        curves[name], found = train(name, net, sets, options.epochs)
+        reached.append(found)
+        # The weights go through a file and come back the same.
+        path = folder / f"{name.split()[0].lower()}.safetensors"
+        lamella.save_file(net.state_dict(), path)
+        net.load_state_dict(lamella.load_file(path))
+        assert accuracy(net, *sets[1]) == found
+    picture.save(folder / "loss.svg", "Training on handwritten digits", curves)
+    print(f"Loss curves: {folder / 'loss.svg'}")
+    if options.cpp:
+        data.write(folder / "digits.bin")
+        command = [folder / "train_digits", folder / "digits.bin", folder / "loss_cpp.svg"]
+        done = subprocess.run(command, check=False)
+        if done.returncode != 0:
+            return done.returncode
+    return 0 if min(reached) >= GOAL else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,36 @@
+"""Builds the example's own operator library against the installed Lamella, and loads it."""
+
+import pathlib
+import subprocess
+
+import lamella
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+
+
+def run(command, log):
+    with open(log, "ab") as file:
+        done = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, check=False)
+    if done.returncode != 0:
+        text = pathlib.Path(log).read_text(encoding="utf-8", errors="replace")
+        raise SystemExit(f"{' '.join(map(str, command))} failed:\n{text[-4000:]}")
+
+
+def build(folder=None, prefix=ROOT / "build" / "prefix"):
+    """Brings the library and the C++ program up to date; gives the folder they are in."""
+    folder = pathlib.Path(folder or ROOT / "build" / "examples" / "train_digits")
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / "build.log"
+    log.write_bytes(b"")
+    if not (folder / "CMakeCache.txt").exists():
+        print("Building the example's own operator ...", flush=True)
+        options = [f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release"]
+        run(["cmake", "-S", HERE, "-B", folder, *options], log)
+    run(["cmake", "--build", folder], log)
+    return folder
+
+
+def load(folder):
+    """Makes lamella.ops.digits of the library in the folder."""
+    lamella.load_library(str(folder / "libdigits_ops.so"))
