@@ -60,11 +60,12 @@ void assign(lamella_tensor* t, Tensor value, bool written) {
   }
   if (written) {
     TensorBase there = tangent(t);
-    if (there.defined()) {
+    // transpose_ and the like change the shape: their tangent is another view.
+    if (there.defined() && there.sizes().equals(sizes)) {
       if (!there.is_same(value)) Tensor(there).copy_(value);
       return;
     }
-    if (impl->base != nullptr) {
+    if (!there.defined() && impl->base != nullptr) {
       // The base takes part from now on.
       TensorBase whole = tangent(impl->base);
       if (!whole.defined()) {

@@ -57,13 +57,8 @@ struct Originals {
   std::vector<TensorBase> copies;
 };
 
-TensorBase copy_of(lamella_tensor* t) {
-  GradGuard no_grad(false);
-  uint64_t excluded = std::exchange(lamella_thread.excluded, lamella_thread.excluded | kAutograd);
-  Tensor copy = Tensor(TensorBase::borrow(t)).clone();
-  lamella_thread.excluded = excluded;
-  return copy;
-}
+// Recorded itself, so that a backward may be differentiated through what was saved.
+TensorBase copy_of(lamella_tensor* t) { return Tensor(TensorBase::borrow(t)).clone(); }
 
 [[gnu::cold, gnu::noinline]] void remember_where(Node* node) {
   NodeExtras& extras = node->extras();
