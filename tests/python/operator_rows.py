@@ -56,13 +56,14 @@ def D(*shape):
 
 
 class I:  # noqa: E742
-    """A tensor of int64."""
+    """A tensor of int64, or of the dtype that is named."""
 
-    def __init__(self, values):
+    def __init__(self, values, dtype=None):
         self.values = values
+        self.dtype = dtype and getattr(lamella, dtype)
 
     def make(self, source, dtype):
-        return lamella.tensor(self.values)
+        return lamella.tensor(self.values, dtype=self.dtype)
 
 
 class B(I):
@@ -159,8 +160,6 @@ def floating(result):
     )
 
 
-
-
 def hermitian(function):
     """Of a matrix of which only a triangle is read."""
     return lambda a: function(a + a.mH)
@@ -168,7 +167,24 @@ def hermitian(function):
 
 def factors(function):
     """Without the permutation, which has no gradient."""
-    return lambda a: floating(function(a))[1:]
+    return lambda *args: floating(function(*args))[1:]
+
+
+def of_factor(function):
+    """Of the Cholesky factor of a matrix, in place of the matrix, the last of the tensors."""
+
+    def called(*args):
+        upper = args[-1] is True
+        *others, a = args[:-1] if upper else args
+        factor = lamella.linalg.cholesky(a + a.mH, upper=upper)
+        return function(*others, factor, upper)
+
+    return called
+
+
+def least_squares(function):
+    """The solution: residuals are PyTorch's only where there are more rows than columns."""
+    return lambda a, b: function(a, b)[0]
 
 
 F = "nn.functional."
@@ -215,6 +231,8 @@ ROWS = [
     *[Row(n, D(*M), D(*V)) for n in ("maximum", "minimum", "fmax", "fmin")],
     *[Row(n, T(2, low=2.2, high=2.8), T(2, low=0.9, high=1.1)) for n in ("fmod", "remainder")],
     *[Row(n, P(*M), P(*V)) for n in ("xlogy", "special.xlog1py")],
+    Row("nextafter", D(*M), P(*V)),
+    Row("heaviside", C([[0, 1.5, -0.5], [-2, 0, 0]]), T(*V)),
     Row("lerp", T(*M), T(*M), T(*V), dtypes=BOTH),
     Row("lerp", T(*M), T(*M), 0.3, dtypes=BOTH),
     Row("addcmul", T(*M), T(*M), T(*V), value=1.5, dtypes=BOTH),
@@ -228,7 +246,7 @@ ROWS = [
     *[Row(n, T(*N3), dtypes=BOTH) for n in ("sum", "mean", "prod")],
     *[Row(n, T(*N3), 1, dtypes=BOTH) for n in ("sum", "mean", "prod", "cumsum", "cumprod")],
     *[Row(n, T(*N3), 1) for n in ("var", "std", "logsumexp", "logcumsumexp")],
-    *[Row(n, T(*N3), 1) for n in ("softmax", "log_softmax")],
+    *[Row(n, T(*N3), 1, covers=(f"_{n}",)) for n in ("softmax", "log_softmax")],
     *[Row(n, D(*N3)) for n in ("amax", "amin", "max", "min", "median", "nanmedian")],
     *[Row(n, D(*N3), 1) for n in ("amax", "amin", "max", "min", "median", "nanmedian", "mode")],
     *[Row(n, D(*N3), 1) for n in ("cummax", "cummin", "sort")],
@@ -277,6 +295,9 @@ ROWS = [
     Row("scatter", T(*M), 1, I([[2, 0], [1, 0]]), 1.5, dtypes=BOTH),
     Row("scatter_add", T(*M), 1, I([[2, 2], [1, 0]]), T(2, 2), dtypes=BOTH),
     Row("scatter_reduce", D(*M), 1, I([[2, 2], [1, 0]]), D(2, 2), "amax", second=False, forward=False),
+    *[Row("index_reduce", D(*M), 1, I([2, 2]), T(2, 2, low=-0.7, apart=0.4), reduce,
+          include_self=include)
+      for reduce in ("prod", "mean", "amax", "amin") for include in (True, False)],
     Row("index_add", T(*M), 1, I([2, 0]), T(2, 2), alpha=1.5, dtypes=BOTH),
     Row("index_copy", T(*M), 1, I([2, 0]), T(2, 2), dtypes=BOTH),
     Row("index_fill", T(*M), 1, I([2, 0]), 1.5, dtypes=BOTH),
@@ -315,6 +336,13 @@ ROWS = [
     Row("linalg.qr", Spd(3, 3), covers=("linalg_qr",)),
     Row("linalg.lu", Spd(3, 3), fn=factors,
         covers=("linalg_lu", "linalg_lu_factor_ex", "linalg_lu_solve")),
+    Row("lu_unpack", T(4, 3), I([4, 3, 3], "int32"), fn=factors),
+    Row("cholesky_inverse", Spd(3, 3), dtypes=BOTH, fn=of_factor),
+    Row("cholesky_inverse", Spd(3, 3), True, dtypes=BOTH, fn=of_factor),
+    Row("cholesky_solve", T(3, 2), Spd(3, 3), dtypes=BOTH, fn=of_factor),
+    Row("cholesky_solve", T(3, 2), Spd(3, 3), True, dtypes=BOTH, fn=of_factor),
+    Row("linalg.lstsq", T(4, 2), T(4, 3), dtypes=BOTH, forward=False, fn=least_squares),
+    Row("linalg.matrix_exp", T(3, 3), dtypes=BOTH),
     Row("linalg.svdvals", T(3, 2), dtypes=BOTH, covers=("_linalg_svd",)),
     Row("linalg.eigvalsh", Spd(3, 3), dtypes=BOTH, fn=hermitian, covers=("_linalg_eigh",)),
     Row("linalg.pinv", T(3, 2), covers=("linalg_pinv",)),
