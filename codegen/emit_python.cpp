@@ -250,10 +250,11 @@ class Stubs {
 
 using Overloads = std::map<std::string, std::vector<const NativeFunction*>>;
 
-// Names that the template declares by hand: what stands behind `prefix` and "def ".
-std::set<std::string> handwritten(std::string_view prefix) {
+// Names that the template declares by hand from `start` on: what stands behind `prefix` and "def ".
+std::set<std::string> handwritten(std::string_view prefix, std::string_view start = "") {
   std::set<std::string> names;
-  std::string_view text = kStubTemplate;
+  const std::string_view whole = kStubTemplate;
+  const std::string_view text = whole.substr(whole.find(start));  // throws where it is not there
   const std::string mark = "\n" + std::string(prefix) + "def ";
   for (size_t at = 0; (at = text.find(mark, at)) != std::string_view::npos;) {
     at += mark.size();
@@ -326,7 +327,7 @@ void emit_names(const Model& model, const EmitOptions& options, Files& files) {
 void emit_stubs(const Model& model, const EmitOptions& options, Files& files) {
   Overloads methods;
   std::map<std::string, Overloads> functions;  // by module
-  const std::set<std::string> own_methods = handwritten("    ");
+  const std::set<std::string> own_methods = handwritten("    ", "class Tensor:");
   const std::set<std::string> own_functions = handwritten("");
   for (const NativeFunction& f : model.functions) {
     if (f.ns != "aten" || skipped_in_python(f)) continue;

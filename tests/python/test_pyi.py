@@ -34,6 +34,9 @@ with lamella.no_grad():
     w = lamella.zeros(2, requires_grad=True)
 (w * 2).sum().backward()
 g: Tensor | None = w.grad
+d: Tensor = lamella.cdist(t.clone(), t, compute_mode="use_mm_for_euclid_dist")
+rows_of: tuple[Tensor, ...] = lamella.atleast_2d(t, d) + t.nonzero(as_tuple=True)
+print(lamella.tensordot(t, t, dims=2), lamella.einsum("ij,ij->", t, t), t.unique(), rows_of)
 print(lamella.linalg.LinAlgError, lamella.ops.aten.add.Tensor(t, t))
 """
 
@@ -101,3 +104,8 @@ def test_the_stub_names_what_there_is():
         if callable(value) and not name.startswith("_")
     }
     assert not functions - names
+    (tensor,) = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Tensor"]
+    members = {node.name for node in tensor.body if isinstance(node, ast.FunctionDef)}
+    members |= {node.target.id for node in tensor.body if isinstance(node, ast.AnnAssign)}
+    has = {name for name in dir(lamella.Tensor) if not name.startswith("_")}
+    assert {name for name in members if not name.startswith("_")} == has
