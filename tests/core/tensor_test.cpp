@@ -136,7 +136,10 @@ TEST(Tensor, ViewsCarryWhatTheyMust) {
   TensorBase ints = make_empty({1}, kLong, kCPU);
   EXPECT_EQ(make_view(ints, {1}, {1}, 0).key_set(), default_key_set(kCPU));
   uint64_t before = std::exchange(lamella_thread.excluded, kRequiresGradBits);
-  EXPECT_EQ(make_view(t, {1}, {1}, 1).key_set(), default_key_set(kCPU));
+  TensorBase u = make_view(t, {1}, {1}, 1);  // a write to it would lose a gradient
+  EXPECT_EQ(u.key_set(), default_key_set(kCPU) | kRequiresGradBits);
+  EXPECT_NE(u.impl()->flags & LAMELLA_TENSOR_NO_GRAD_VIEW, 0u);
+  EXPECT_EQ(make_view(floats({2}), {1}, {1}, 1).key_set(), default_key_set(kCPU));
   lamella_thread.excluded = before;
   EXPECT_EQ(error_of([&] { set_requires_grad(TensorImpl::of(ints), true); }),
             "requires_grad_: expected a floating-point or complex tensor, got int64");

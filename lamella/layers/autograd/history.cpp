@@ -107,6 +107,11 @@ std::mutex& view_lock() {
 // Gives a view whose base was rebased the node that makes it from its base now.
 void refresh(lamella_tensor* t) {
   auto* impl = static_cast<TensorImpl*>(t);
+  if (AutogradMeta* meta = meta_of(t); meta != nullptr && meta->of_function && is_stale_view(t)) {
+    throw Error(str(meta->grad_fn->name(),
+                    ": expected the view that it returned to be used before its base is written in "
+                    "place, since its gradient would be lost; return a copy of it"));
+  }
   Geometry view(t);
   Edge edge;
   {

@@ -99,7 +99,7 @@ IValue some_value(const Argument& argument) {
 // Arguments that hold places, choices, tolerances or running counts, whatever the dtype here.
 const std::set<std::string>& constants() {
   static const std::set<std::string> names = {
-      "index", "indices", "mask", "condition", "target", "repeats", "sorter", "pivots",
+      "index", "indices", "mask", "condition", "target", "repeats", "sorter", "pivots", "LU_pivots",
       "running_mean", "running_var", "atol", "rtol"};
   return names;
 }
@@ -231,6 +231,10 @@ TEST_F(Silent, EveryOperatorKeepsGradientsOrSaysThatItHasNone) {
         continue;
       }
       ++calls;
+      // Only whether there is a bias matters to it, not which.
+      if (facts.name == "aten::native_layer_norm_backward" && facts.arguments[i].name == "bias") {
+        continue;
+      }
       std::string problem = lost(op, facts, i);
       if (!problem.empty()) found[facts.name + " " + facts.arguments[i].name] = problem;
     }
