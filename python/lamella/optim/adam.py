@@ -98,11 +98,7 @@ class Adam(Optimizer):
         update = lamella._fused_adamw_ if group["decoupled_weight_decay"] else lamella._fused_adam_
         lamella._foreach_add_(steps, 1)
         update(
-            as_real(params),
-            as_real(grads),
-            as_real(means),
-            as_real(squares),
-            as_real(largest),
+            *as_real(params, grads, means, squares, largest),
             steps,
             lr=group["lr"],
             beta1=beta1,

@@ -233,9 +233,15 @@ def check_not_negative(name: str, **values: Any) -> None:
             raise ValueError(f"{name}: expected '{option}' not to be negative, got {value}")
 
 
-def as_real(tensors: list[Any]) -> list[Any]:
-    """Complex tensors as real ones with a last dimension of 2, over the same memory."""
-    for tensor in tensors:
-        if tensor.is_complex():
-            return [lamella.view_as_real(t) if t.is_complex() else t for t in tensors]
-    return tensors
+def as_real(params: list[Any], *others: list[Any]) -> Any:
+    """Lists with complex tensors as real ones with a last dimension of 2, over the same memory.
+
+    The others hold gradients and state of the parameters, complex where the parameters are.
+    """
+    for param in params:
+        if param.is_complex():
+            return [
+                [lamella.view_as_real(t) if t.is_complex() else t for t in tensors]
+                for tensors in (params, *others)
+            ]
+    return params, *others

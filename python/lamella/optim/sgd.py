@@ -58,40 +58,47 @@ class SGD(Optimizer):
         )
 
     def _update(self, group: dict[str, Any]) -> None:
-        state = self.state if group["momentum"] else None
+        params = group["params"]
+        grads = [param.grad for param in params]
+        for grad in grads:
+            if grad is None:
+                params = [param for param in params if param.grad is not None]
+                grads = [param.grad for param in params]
+                break
+        if not group["momentum"]:
+            if params:
+                _apply(group, params, grads, [], False)
+            return
         known: Any = ([], [], [])  # parameters, gradients, momentum buffers
         new: Any = ([], [], [])
-        for param in group["params"]:
-            grad = param.grad
-            if grad is None:
-                continue
+        for param, grad in zip(params, grads):
             rows = known
-            if state is not None:
-                own = state[param]
-                buffer = own.get("momentum_buffer")
-                if buffer is None:
-                    # Begins as the first gradient, without dampening: see is_first_step.
-                    buffer = own["momentum_buffer"] = lamella.empty_like(param)
-                    rows = new
-                rows[2].append(buffer)
+            own = self.state[param]
+            buffer = own.get("momentum_buffer")
+            if buffer is None:
+                # Begins as the first gradient, without dampening: see is_first_step.
+                buffer = own["momentum_buffer"] = lamella.empty_like(param)
+                rows = new
             rows[0].append(param)
             rows[1].append(grad)
-        _apply(group, *known, False)
-        _apply(group, *new, True)
+            rows[2].append(buffer)
+        if known[0]:
+            _apply(group, *known, False)
+        if new[0]:
+            _apply(group, *new, True)
 
 
 def _apply(group: Any, params: Any, grads: Any, buffers: Any, first: bool) -> None:
-    if params:
-        params, grads, buffers = as_real(params), as_real(grads), as_real(buffers)
-        lamella._fused_sgd_(
-            params,
-            grads,
-            buffers,
-            weight_decay=group["weight_decay"],
-            momentum=group["momentum"],
-            lr=group["lr"],
-            dampening=group["dampening"],
-            nesterov=group["nesterov"],
-            maximize=group["maximize"],
-            is_first_step=first,
-        )
+    params, grads, buffers = as_real(params, grads, buffers)
+    lamella._fused_sgd_(
+        params,
+        grads,
+        buffers,
+        weight_decay=group["weight_decay"],
+        momentum=group["momentum"],
+        lr=group["lr"],
+        dampening=group["dampening"],
+        nesterov=group["nesterov"],
+        maximize=group["maximize"],
+        is_first_step=first,
+    )

@@ -51,7 +51,8 @@ class Module:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._hooks is None:
-            return self.forward(*args, **kwargs)
+            # Passing on an empty dictionary would copy it.
+            return self.forward(*args, **kwargs) if kwargs else self.forward(*args)
         return _hooks.call(self, self._hooks, args, kwargs)
 
     # ---- Attributes
