@@ -21,6 +21,21 @@ constexpr Identity make_identity() {
 }
 constexpr Identity kIdentity = make_identity();
 
+// What a formula is given: up to kMost things on the stack, any number and lists on the heap.
+constexpr uint32_t kMost = 8;
+struct Held {
+  lamella_tensor* tensors[kMost];
+  uint32_t count = 0;
+  ~Held() {
+    for (uint32_t i = 0; i < count; ++i) detail::release(tensors[i]);
+  }
+};
+struct Many {
+  std::vector<lamella_value> values;
+  std::vector<TensorBase> tensors;
+  std::vector<std::unique_ptr<lamella_tensor*[]>> lists;
+};
+
 template <class F>
 void each_tensor(const lamella_value& value, F&& f) {
   auto* list = static_cast<lamella_tensor* const*>(value.as.pointer);
@@ -118,19 +133,15 @@ lamella_status RecordNode::apply(lamella_tensor* const* grads, lamella_tensor** 
     LAMELLA_CHECK(!released_, name(),
                   ": what it saved was given up by an earlier backward; pass retain_graph=True to "
                   "it to go through the graph again");
-    constexpr uint32_t kMost = 8;
     lamella_value inline_values[kMost];
-    std::vector<lamella_value> many;
+    std::unique_ptr<Many> many;
     lamella_value* values = inline_values;
-    if (saved_count_ > kMost) {
-      many.resize(saved_count_);
-      values = many.data();
+    if (LAMELLA_UNLIKELY(saved_count_ > kMost)) {
+      many = std::make_unique<Many>();
+      many->values.resize(saved_count_);
+      values = many->values.data();
     }
-    // Keep what is handed out alive; on the heap only where there are many.
-    TensorBase inline_holder[kMost];
-    uint32_t held = 0;
-    std::vector<TensorBase> more;
-    std::vector<std::unique_ptr<lamella_tensor*[]>> lists;
+    Held held;  // keeps alive what is handed out
     for (uint32_t k = 0; k < saved_count_; ++k) {
       const Saved& saved = saved_[k];
       const lamella_saved& one = d->saved[k];
@@ -141,10 +152,11 @@ lamella_status RecordNode::apply(lamella_tensor* const* grads, lamella_tensor** 
       const std::string& what = one.is_return ? plan_->return_names[one.index]
                                               : plan_->argument_names[one.index];
       if (saved.list != nullptr) {
-        auto& list = lists.emplace_back(new lamella_tensor*[saved.list->size()]);
+        if (many == nullptr) many = std::make_unique<Many>();
+        auto& list = many->lists.emplace_back(new lamella_tensor*[saved.list->size()]);
         for (size_t i = 0; i < saved.list->size(); ++i) {
-          more.push_back((*saved.list)[i].unpack(this, what.c_str()));
-          list[i] = more.back().impl();
+          many->tensors.push_back((*saved.list)[i].unpack(this, what.c_str()));
+          list[i] = many->tensors.back().impl();
         }
         values[k] = lamella_value{};
         values[k].tag = LAMELLA_TENSOR_LIST;
@@ -157,10 +169,10 @@ lamella_status RecordNode::apply(lamella_tensor* const* grads, lamella_tensor** 
       if (!tensor.defined()) continue;
       values[k].tag = LAMELLA_TENSOR;
       values[k].as.tensor = tensor.impl();
-      if (LAMELLA_LIKELY(held < kMost)) {
-        inline_holder[held++] = std::move(tensor);
+      if (LAMELLA_LIKELY(held.count < kMost)) {
+        held.tensors[held.count++] = tensor.unsafe_release();
       } else {
-        more.push_back(std::move(tensor));
+        many->tensors.push_back(std::move(tensor));
       }
     }
     uint64_t needs = 0;
