@@ -105,6 +105,8 @@ def main():
 
     folder = operators.build(options.build)
     operators.load(folder)
+    # Networks this small gain little from more threads, and lose much on a busy machine.
+    lamella.set_num_threads(1)
     lamella.manual_seed(options.seed)
     sets = load_sets()
     curves, reached = {}, []

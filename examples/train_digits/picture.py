@@ -1,18 +1,15 @@
 """A picture of loss curves, as SVG."""
 
+import math
+
 COLOURS = ["#1f6fb4", "#d1495b", "#2e8b57", "#8d6cab"]
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 420, 64, 20, 44, 52
 
 
 def ticks(low, high):
     """About five round numbers between two others."""
-    step = 1.0
-    while step * 5 > high - low:
-        step /= 10
-    for factor in (1, 2, 5, 10):
-        if (high - low) / (step * factor) <= 6:
-            step *= factor
-            break
+    power = 10.0 ** math.floor(math.log10((high - low) / 6))
+    step = next(power * k for k in (1, 2, 5, 10) if (high - low) / (power * k) <= 6)
     first = int(low / step) + (low > int(low / step) * step)
     found = []
     while first * step <= high + step * 1e-6:

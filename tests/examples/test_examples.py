@@ -156,3 +156,4 @@ def test_training_on_digits(digits_build):
     for name in ("loss.svg", "loss_cpp.svg"):
         picture = (digits_build / name).read_text(encoding="utf-8")
         assert picture.startswith("<svg") and picture.count("<polyline") == 2
+        assert picture.count("<text") < 20
