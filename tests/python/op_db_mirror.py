@@ -69,6 +69,8 @@ class Mirror:
             return Mirror(path)
         if path in ("Tensor", "float32") or isinstance(theirs, torch.dtype):
             return resolve("", name)
+        if isinstance(theirs, types.FunctionType) and id(theirs) not in PATHS:
+            return ours(theirs)
         return resolve(self._place, name)
 
 
@@ -220,7 +222,12 @@ def to_lamella(value, other=None):
     if isinstance(value, (list, tuple)):
         return type(value)(to_lamella(item, other) for item in value)
     if isinstance(value, dict):
-        return {key: to_lamella(item, other) for key, item in value.items()}
+        return {
+            dtype_of(key) if isinstance(key, torch.dtype) else key: to_lamella(item, other)
+            for key, item in value.items()
+        }
+    if isinstance(value, torch.nn.Module):  # its attributes are numbers
+        return functools.partial(ours(type(value).forward), value)
     if isinstance(value, slice):
         return slice(*(to_lamella(part, other) for part in (value.start, value.stop, value.step)))
     return other(value) if other is not None else value

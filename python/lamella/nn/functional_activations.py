@@ -95,5 +95,6 @@ def tanhshrink(input):
 
 def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
     """leaky_relu with slopes that are drawn in training."""
-    result = lamella.rrelu(input, lower, upper, training)
+    # What backward needs of the input is kept in a copy where the input is written.
+    result = lamella.rrelu(input.clone() if inplace else input, lower, upper, training)
     return input.copy_(result) if inplace else result

@@ -15,6 +15,22 @@ def _listed(value):
 
 
 def _max_pool(name, with_indices):
+    """The function that gives values and places, and the one where `return_indices` asks for the
+    places."""
+
+    def both(
+        input,
+        kernel_size,
+        stride=None,
+        padding=0,
+        dilation=1,
+        ceil_mode=False,
+        return_indices=False,
+    ):
+        """The largest element of each window and its place, whatever `return_indices` is."""
+        stride = [] if stride is None else stride
+        return tuple(with_indices(input, kernel_size, stride, padding, dilation, ceil_mode))
+
     def pool(
         input,
         kernel_size,
@@ -25,19 +41,17 @@ def _max_pool(name, with_indices):
         return_indices=False,
     ):
         """The largest element of each window, with `return_indices` also its place."""
-        stride = [] if stride is None else stride
-        values, indices = with_indices(
-            input, kernel_size, stride, padding, dilation, ceil_mode
-        )
+        values, indices = both(input, kernel_size, stride, padding, dilation, ceil_mode)
         return (values, indices) if return_indices else values
 
+    both.__name__ = both.__qualname__ = f"{name}_with_indices"
     pool.__name__ = pool.__qualname__ = name
-    return pool
+    return both, pool
 
 
-max_pool1d = _max_pool("max_pool1d", lamella.max_pool1d_with_indices)
-max_pool2d = _max_pool("max_pool2d", _nn["max_pool2d_with_indices"])
-max_pool3d = _max_pool("max_pool3d", _nn["max_pool3d_with_indices"])
+max_pool1d_with_indices, max_pool1d = _max_pool("max_pool1d", lamella.max_pool1d_with_indices)
+max_pool2d_with_indices, max_pool2d = _max_pool("max_pool2d", _nn["max_pool2d_with_indices"])
+max_pool3d_with_indices, max_pool3d = _max_pool("max_pool3d", _nn["max_pool3d_with_indices"])
 
 
 def _adaptive_sizes(input, output_size, count):
