@@ -35,6 +35,7 @@ from lamella._functional import (  # noqa: E402, F401
     cartesian_prod,
     cdist,
     chain_matmul,
+    norm,
     tensordot,
     unique,
     unique_consecutive,

@@ -3,6 +3,7 @@
 from lamella import _C
 
 _shared = _C._functions("")
+_linalg = _C._functions("linalg")
 
 
 def _tensors(tensors):
@@ -10,6 +11,18 @@ def _tensors(tensors):
     if len(tensors) == 1 and not isinstance(tensors[0], _C.Tensor):
         return list(tensors[0])
     return list(tensors)
+
+
+def _written(name, result, out):
+    """The result, in `out` where it is given."""
+    if out is None:
+        return result
+    if _C.is_grad_enabled() and (result.requires_grad or out.requires_grad):
+        raise RuntimeError(
+            f"{name}: expected no argument to require gradients where the result is written to "
+            "'out'; call it without 'out', or under no_grad()"
+        )
+    return out.resize_(result.shape).copy_(result)
 
 
 def _at_least(name):
@@ -43,8 +56,19 @@ def cartesian_prod(*tensors):
 
 def chain_matmul(*matrices, out=None):
     """The product of matrices, in the cheapest order."""
-    result = _shared["chain_matmul"](_tensors(matrices))
-    return result if out is None else out.resize_(result.shape).copy_(result)
+    return _written("chain_matmul", _shared["chain_matmul"](_tensors(matrices)), out)
+
+
+def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
+    """The norm of order `p` of all elements or along `dim`; "nuc" is the sum of a matrix's singular
+    values, and "fro" the same as 2."""
+    if p == "nuc":
+        dims = list(range(input.dim())) if dim is None else dim
+        return _written("norm", _linalg["matrix_norm"](input, p, dims, keepdim, dtype=dtype), out)
+    if isinstance(p, str) and p != "fro":
+        raise RuntimeError(f"norm: expected 'p' to be a number, 'fro' or 'nuc', got {p!r}")
+    order = 2 if p is None or p == "fro" else p
+    return _linalg["vector_norm"](input, order, dim, keepdim, dtype=dtype, out=out)
 
 
 def _picked(values, inverse, counts, return_inverse, return_counts):

@@ -44,6 +44,10 @@ def _nonzero(self, *, as_tuple=False):
     return nonzero(self, as_tuple=as_tuple)
 
 
+def _norm(self, p="fro", dim=None, keepdim=False, dtype=None):
+    return _functional.norm(self, p, dim, keepdim, dtype=dtype)
+
+
 def _format(self, spec):
     if self.dim() == 0 and spec:
         return format(self.item(), spec)
@@ -110,6 +114,7 @@ def install():
             "__array_wrap__": _array_wrap,
             "__array_priority__": 1000,
             "nonzero": _nonzero,
+            "norm": _norm,
             "unique": _functional.unique,
             "unique_consecutive": _functional.unique_consecutive,
             "__format__": _format,

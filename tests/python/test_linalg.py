@@ -218,3 +218,30 @@ def test_errors():
     assert error_of("linalg_svd", make(2, 3, dtype=torch.float16)) == (
         "linalg_svd: expected 'A' to be float32, float64, complex64 or complex128, got float16"
     )
+
+
+def test_norm_of_the_package():
+    a = make(3, 4, dtype=torch.float64)
+    for args in [(), ("fro",), ("nuc",), ("fro", 1), ("nuc", (1, 0), True), (3, 1), (None, [0, 1])]:
+        mine = lamella.norm(to_lamella(a), *args)
+        torch.testing.assert_close(torch.from_dlpack(mine), torch.norm(a, *args))
+        out = lamella.empty(0, dtype=lamella.float64)
+        lamella.norm(to_lamella(a), *args, out=out)
+        assert out.tolist() == mine.tolist()
+        assert to_lamella(a).norm(*args).tolist() == mine.tolist()
+    with pytest.raises(RuntimeError, match="^norm: expected 'p' to be a number, 'fro' or 'nuc', got"):
+        lamella.norm(to_lamella(a), "inf")
+
+
+@pytest.mark.parametrize("name, args", [("norm", ("nuc",)), ("chain_matmul", ())])
+def test_out_is_not_recorded(name, args):
+    a = to_lamella(make(3, 3)).requires_grad_()
+    out = lamella.empty(0)
+    with pytest.raises(RuntimeError) as raised:
+        getattr(lamella, name)(a, *args, out=out)
+    assert str(raised.value) == (
+        f"{name}: expected no argument to require gradients where the result is written to 'out'; "
+        "call it without 'out', or under no_grad()"
+    )
+    with lamella.no_grad():
+        assert not getattr(lamella, name)(a, *args, out=out).requires_grad
