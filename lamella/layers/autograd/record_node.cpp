@@ -83,7 +83,8 @@ void RecordNode::save(const lamella_value* values, bool returns) {
     const lamella_saved& one = derivative_->saved[k];
     if ((one.is_return != 0) != returns || (one.used_by & needs_) == 0) continue;
     int output = -1;
-    if (returns) {
+    // A return that has no gradient does not hold the node, and comes back without a history.
+    if (returns && plan_->returns[one.index].differentiable) {
       output = 0;
       for (uint16_t r = 0; r < one.index; ++r) {
         output += plan_->returns[r].is_list ? static_cast<int>(values[r].size) : 1;
