@@ -1,6 +1,6 @@
 // Recording and running backward from C++: nanoseconds. bench/autograd_torch.cpp has the same rows.
-#include "bench/timing.h"
 #include "lamella/abi/autograd.h"
+#include "bench/timing.h"
 #include "lamella/lamella.h"
 
 using lamella::Tensor;

@@ -80,17 +80,16 @@ std::string qualified(std::string text, const EmitOptions& options) {
 
 std::string identifier(std::string_view name) {
   static const std::set<std::string_view> reserved = {
-      "alignas",   "and",     "asm",      "auto",     "bool",     "break",    "case",    "catch",
-      "char",      "class",   "concept",  "const",    "continue", "default",  "delete",  "do",
-      "double",    "else",    "enum",     "explicit", "export",   "extern",   "false",   "float",
-      "for",       "friend",  "goto",     "if",       "inline",   "int",      "long",    "mutable",
-      "namespace", "new",     "noexcept", "not",      "nullptr",  "operator", "or",      "private",
-      "protected", "public",  "register", "requires", "return",   "short",    "signed",  "sizeof",
-      "static",    "struct",  "switch",   "template", "this",     "throw",    "true",    "try",
-      "typedef",   "typeid",  "typename", "union",    "unsigned", "using",    "virtual", "void",
-      "volatile",  "wchar_t", "while",    "xor",
+      "alignas", "and", "asm", "auto", "bool", "break", "case", "catch", "char", "class", "concept",
+      "const", "continue", "default", "delete", "do", "double", "else", "enum", "explicit",
+      "export", "extern", "false", "float", "for", "friend", "goto", "if", "inline", "int", "long",
+      "mutable", "namespace", "new", "noexcept", "not", "nullptr", "operator", "or", "private",
+      "protected", "public", "register", "requires", "return", "short", "signed", "sizeof",
+      "static", "struct", "switch", "template", "this", "throw", "true", "try", "typedef", "typeid",
+      "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while",
+      "xor",
       // No keywords: a struct std would hide the namespace, and a function complex the class.
-      "std",       "complex"};
+      "std", "complex"};
   std::string out(name);
   if (reserved.contains(name)) out += '_';
   return out;

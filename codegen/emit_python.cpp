@@ -260,6 +260,16 @@ std::set<std::string> handwritten(std::string_view prefix, std::string_view star
     at += mark.size();
     names.emplace(text.substr(at, text.find('(', at) - at));
   }
+  // Annotated attributes: "    data: Tensor".
+  const std::string line = "\n" + std::string(prefix);
+  for (size_t at = 0; !prefix.empty() && (at = text.find(line, at)) != std::string_view::npos;) {
+    at += line.size();
+    const size_t end = text.find_first_not_of(
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789", at);
+    if (end != std::string_view::npos && end != at && text[end] == ':') {
+      names.emplace(text.substr(at, end - at));
+    }
+  }
   return names;
 }
 

@@ -75,7 +75,8 @@ inline bool save_picture(const std::string& path, const Curves& curves) {
   for (size_t i = 0; i < curves.size(); ++i) {
     const char* colour = colours[i % 2];
     file << "<polyline fill=\"none\" stroke-width=\"2\" stroke=\"" << colour << "\" points=\"";
-    for (auto [step, loss] : smooth(curves[i].second, 120)) file << x(step) << ',' << y(loss) << ' ';
+    for (auto [step, loss] : smooth(curves[i].second, 120))
+      file << x(step) << ',' << y(loss) << ' ';
     file << "\"/><text x=\"" << width - right - 8 << "\" y=\"" << top + 18 + 20.0 * i
          << "\" text-anchor=\"end\" fill=\"" << colour << "\">" << curves[i].first << "</text>\n";
   }

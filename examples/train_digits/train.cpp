@@ -144,10 +144,8 @@ double train(const Net& net, const Set& data, const Set& test, std::vector<float
     for (int64_t batch = 0; batch < batches; ++batch) {
       const Tensor chosen = order.narrow(0, batch * kBatch, kBatch);
       optimizer.zero_grad();
-      const Tensor scores =
-          net.forward(net.parameters, data.images.index_select(0, chosen));
-      const Tensor loss =
-          lamella::cross_entropy_loss(scores, data.labels.index_select(0, chosen));
+      const Tensor scores = net.forward(net.parameters, data.images.index_select(0, chosen));
+      const Tensor loss = lamella::cross_entropy_loss(scores, data.labels.index_select(0, chosen));
       loss.backward();
       optimizer.step(rate(static_cast<int>(losses.size()), steps));
       losses.push_back(loss.item<float>());

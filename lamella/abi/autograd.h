@@ -24,17 +24,17 @@ extern "C" {
 
 /* What is kept of one argument or return. Lists of tensors keep a list of the same. */
 enum {
-  LAMELLA_SAVE_VALUE = 0,       /* itself; tensors with a check of their version */
-  LAMELLA_SAVE_SIZES = 1,       /* INT_LIST; of a tensor list: LIST of INT_LIST */
-  LAMELLA_SAVE_STRIDES = 2,     /* INT_LIST */
-  LAMELLA_SAVE_DTYPE = 3,       /* INT; of a tensor list: INT_LIST */
-  LAMELLA_SAVE_DEVICE = 4,      /* DEVICE */
-  LAMELLA_SAVE_DIM = 5,         /* INT */
-  LAMELLA_SAVE_NUMEL = 6,       /* INT */
+  LAMELLA_SAVE_VALUE = 0,          /* itself; tensors with a check of their version */
+  LAMELLA_SAVE_SIZES = 1,          /* INT_LIST; of a tensor list: LIST of INT_LIST */
+  LAMELLA_SAVE_STRIDES = 2,        /* INT_LIST */
+  LAMELLA_SAVE_DTYPE = 3,          /* INT; of a tensor list: INT_LIST */
+  LAMELLA_SAVE_DEVICE = 4,         /* DEVICE */
+  LAMELLA_SAVE_DIM = 5,            /* INT */
+  LAMELLA_SAVE_NUMEL = 6,          /* INT */
   LAMELLA_SAVE_STORAGE_OFFSET = 7, /* INT */
-  LAMELLA_SAVE_DEFINED = 8,     /* BOOL: a tensor was given */
-  LAMELLA_SAVE_COUNT = 9,       /* INT: length of a list */
-  LAMELLA_SAVE_META = 10        /* a tensor of the same shape, strides and dtype on the meta device */
+  LAMELLA_SAVE_DEFINED = 8,        /* BOOL: a tensor was given */
+  LAMELLA_SAVE_COUNT = 9,          /* INT: length of a list */
+  LAMELLA_SAVE_META = 10 /* a tensor of the same shape, strides and dtype on the meta device */
 };
 typedef struct lamella_saved {
   uint8_t what;      /* LAMELLA_SAVE_* */
@@ -51,16 +51,16 @@ typedef struct lamella_backward {
   lamella_tensor* const* grads; /* one for each return of the operator; NULL: none */
   uint32_t grad_count;
   uint32_t slot_count;
-  uint64_t needs;          /* bit i: a result of slot i is wanted */
-  const uint32_t* first;   /* slot i has results[first[i]] up to results[first[i + 1] - 1] */
+  uint64_t needs;           /* bit i: a result of slot i is wanted */
+  const uint32_t* first;    /* slot i has results[first[i]] up to results[first[i + 1] - 1] */
   lamella_tensor** results; /* to be filled with owned tensors; all NULL before: no gradient */
 } lamella_backward;
 
 /* What a forward-mode formula works on. Returns are those of the call, tangents of returns are to
  * be filled in. Of an operator that writes its argument, arguments[] holds a copy from before. */
 typedef struct lamella_forward {
-  const lamella_value* arguments; /* primals */
-  const lamella_value* returns;   /* of the call */
+  const lamella_value* arguments;  /* primals */
+  const lamella_value* returns;    /* of the call */
   lamella_tensor* const* tangents; /* as results of lamella_backward; NULL: no tangent */
   const uint32_t* first;
   uint32_t slot_count;
@@ -86,12 +86,12 @@ enum {
 typedef struct lamella_keyed_derivative lamella_keyed_derivative;
 
 typedef struct lamella_derivative {
-  const char* name; /* of the node: "MulBackward0" */
+  const char* name;                   /* of the node: "MulBackward0" */
   lamella_backward_function backward; /* NULL: raises in backward */
   lamella_forward_function forward;   /* NULL: by flags, or raises in forward mode */
   const uint16_t* slots;              /* argument of each slot, ascending */
   const lamella_saved* saved;
-  uint32_t slot_count;  /* at most 64 */
+  uint32_t slot_count; /* at most 64 */
   uint32_t saved_count;
   uint64_t differentiable_returns; /* bit i: return i may require gradients. Others never do; those
                                       of an integral or bool dtype do not in any case */
@@ -123,10 +123,10 @@ LAMELLA_ABI_API lamella_status lamella_library_derivative(lamella_library* libra
 
 /* Of this thread. Each returns the former value. */
 enum {
-  LAMELLA_MODE_NO_GRAD = 1u << 0,     /* gradients are not recorded */
-  LAMELLA_MODE_INFERENCE = 1u << 1,   /* tensors made now never take part in autograd */
-  LAMELLA_MODE_NO_FORWARD = 1u << 2,  /* tangents are not propagated */
-  LAMELLA_MODE_ANOMALY = 1u << 3,     /* nodes remember where they were recorded */
+  LAMELLA_MODE_NO_GRAD = 1u << 0,      /* gradients are not recorded */
+  LAMELLA_MODE_INFERENCE = 1u << 1,    /* tensors made now never take part in autograd */
+  LAMELLA_MODE_NO_FORWARD = 1u << 2,   /* tangents are not propagated */
+  LAMELLA_MODE_ANOMALY = 1u << 3,      /* nodes remember where they were recorded */
   LAMELLA_MODE_NO_NAN_CHECK = 1u << 4, /* anomaly mode without the search for NaN */
   LAMELLA_MODE_SAVED_HOOKS = 1u << 5,  /* hooks for saved tensors are set on this thread */
   LAMELLA_MODE_NO_VIEW_REPLAY = 1u << 6,
@@ -173,8 +173,8 @@ typedef struct lamella_node lamella_node;
 /* What a node made outside of Lamella does. All functions get the node's context. */
 typedef struct lamella_node_class {
   const char* name;
-  /* grads: one for each output of the forward, NULL: none. results: one for each input, NULL before,
-   * to be filled with owned tensors. */
+  /* grads: one for each output of the forward, NULL: none. results: one for each input, NULL
+   * before, to be filled with owned tensors. */
   lamella_status (*apply)(void* context, lamella_tensor* const* grads, uint32_t grad_count,
                           lamella_tensor** results, uint32_t result_count);
   /* Frees what was saved, after a backward without retain_graph. May be NULL. */
@@ -213,15 +213,13 @@ LAMELLA_ABI_API lamella_node* lamella_tensor_node(lamella_tensor* tensor,
 /* A tensor kept for backward, with a check of its version when it is taken out. */
 typedef struct lamella_saved_tensor lamella_saved_tensor;
 /* is_output: it is an output of `node`, so that keeping it must not keep the node. */
-LAMELLA_ABI_API lamella_status lamella_saved_tensor_make(lamella_tensor* tensor, int32_t is_output,
-                                                         lamella_saved_tensor** saved)
-    LAMELLA_ABI_NOEXCEPT;
+LAMELLA_ABI_API lamella_status lamella_saved_tensor_make(
+    lamella_tensor* tensor, int32_t is_output, lamella_saved_tensor** saved) LAMELLA_ABI_NOEXCEPT;
 LAMELLA_ABI_API void lamella_saved_tensor_release(lamella_saved_tensor* saved) LAMELLA_ABI_NOEXCEPT;
 /* node: whose backward asks, for the message and as the history of a saved output. */
-LAMELLA_ABI_API lamella_status lamella_saved_tensor_unpack(const lamella_saved_tensor* saved,
-                                                           lamella_node* node,
-                                                           lamella_tensor** tensor)
-    LAMELLA_ABI_NOEXCEPT;
+LAMELLA_ABI_API lamella_status
+lamella_saved_tensor_unpack(const lamella_saved_tensor* saved, lamella_node* node,
+                            lamella_tensor** tensor) LAMELLA_ABI_NOEXCEPT;
 
 /* ---- The engine ----------------------------------------------------------------------------- */
 
@@ -234,10 +232,12 @@ enum {
  * inputs == NULL, gradients are accumulated in all leaves reached. Otherwise in the given tensors
  * only: if `results` is NULL into their grad, else into results[i] (owned by the caller), which for
  * each input holds the gradient. */
-LAMELLA_ABI_API lamella_status lamella_backward_run(
-    lamella_tensor* const* roots, lamella_tensor* const* grads, uint32_t root_count,
-    lamella_tensor* const* inputs, uint32_t input_count, uint32_t flags,
-    lamella_tensor** results) LAMELLA_ABI_NOEXCEPT;
+LAMELLA_ABI_API lamella_status lamella_backward_run(lamella_tensor* const* roots,
+                                                    lamella_tensor* const* grads,
+                                                    uint32_t root_count,
+                                                    lamella_tensor* const* inputs,
+                                                    uint32_t input_count, uint32_t flags,
+                                                    lamella_tensor** results) LAMELLA_ABI_NOEXCEPT;
 
 /* The boxed kernels that autogradNotImplementedFallback() and
  * autogradNotImplementedInplaceOrViewFallback() stand for. */

@@ -61,7 +61,9 @@ class GraphNodePtr {
   const GraphNode* operator->() const { return get(); }
   const GraphNode& operator*() const { return node_; }
   explicit operator bool() const { return get() != nullptr; }
-  bool operator==(const GraphNodePtr& other) const { return node_.handle() == other.node_.handle(); }
+  bool operator==(const GraphNodePtr& other) const {
+    return node_.handle() == other.node_.handle();
+  }
   bool operator==(std::nullptr_t) const { return get() == nullptr; }
 
  private:
@@ -203,8 +205,7 @@ class TensorAutograd : public TensorBase {
   // `retain_graph` keeps the graph for another backward (by default as `create_graph`, which
   // records the backward itself).
   void backward(const T& gradient = {}, std::optional<bool> retain_graph = std::nullopt,
-                bool create_graph = false,
-                std::optional<ArrayRef<T>> inputs = std::nullopt) const {
+                bool create_graph = false, std::optional<ArrayRef<T>> inputs = std::nullopt) const {
     lamella_tensor* root = get("backward");
     lamella_tensor* grad = gradient.impl();
     ArrayRef<T> targets = inputs.value_or(ArrayRef<T>());

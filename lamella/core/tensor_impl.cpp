@@ -372,8 +372,8 @@ TensorBase make_view_as(const TensorBase& base, IntArrayRef sizes, IntArrayRef s
   }
   ViewBits bits = bits_of_view(b, dtype);
   uint32_t flags = bits.flags | shape_flags(sizes, strides, numel);
-  init_header(t, dtype, Device(static_cast<DeviceType>(b->device_type), b->device_index),
-              bits.keys, flags, static_cast<int32_t>(n), numel, b->storage, data);
+  init_header(t, dtype, Device(static_cast<DeviceType>(b->device_type), b->device_index), bits.keys,
+              flags, static_cast<int32_t>(n), numel, b->storage, data);
   t->base = retained_base(base.impl());
   t->storage_offset = storage_offset;
   t->layout = b->layout;

@@ -79,8 +79,7 @@ class Library final {
   // ends. `file` and `line` say where it is declared, if not here.
   Library& derivative(const char* name, const lamella_derivative* table, const char* file = nullptr,
                       uint32_t line = 0) & {
-    detail::check(lamella_library_derivative(library_, name, table,
-                                             file != nullptr ? file : file_,
+    detail::check(lamella_library_derivative(library_, name, table, file != nullptr ? file : file_,
                                              file != nullptr ? line : line_));
     return *this;
   }

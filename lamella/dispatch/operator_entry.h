@@ -14,8 +14,9 @@
 //        derivative, or, where it has none, a node that raises in backward;
 //     7. nothing: a backend's key reports the missing kernel, any other key falls through.
 //   A key whose slots all fall through is taken out of the operator's mask, so that calls do not
-//   see it at all. Where autograd is number 6 for all backends, calls without a tensor that requires
-//   gradients do not see it either: only AutogradRequired and AutogradTangent are in the mask.
+//   see it at all. Where autograd is number 6 for all backends, calls without a tensor that
+//   requires gradients do not see it either: only AutogradRequired and AutogradTangent are in the
+//   mask.
 #pragma once
 #include <atomic>
 #include <list>

@@ -443,8 +443,10 @@ void Registry::derive(const void* owner, std::string_view qualified_name,
     const char* text = derivative->keyed[i].key;
     const auto key = dispatch_key_from_name(text);
     if (key.has_value() && is_autograd_key(*key)) continue;
-    throw Error(op->full_name() + ": expected an autograd key such as AutogradCPU for a derivative, "
-                "got '" + text + "', at " + origin.where());
+    throw Error(op->full_name() +
+                ": expected an autograd key such as AutogradCPU for a derivative, "
+                "got '" +
+                text + "', at " + origin.where());
   }
   op->derivative = derivative;
   op->derivative_file = origin.file;

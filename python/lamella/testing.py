@@ -1,6 +1,6 @@
 """Checks of operators.
 
-    lamella.testing.check_composite_compliance(lamella.ops.mylib.norm, (x,), {"dim": 1})
+lamella.testing.check_composite_compliance(lamella.ops.mylib.norm, (x,), {"dim": 1})
 """
 
 from __future__ import annotations

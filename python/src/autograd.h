@@ -1,11 +1,11 @@
 // What the parts of autograd's binding share: modes, hooks, nodes and the engine.
 //
 // Note [Who owns a node of a Python function]
-//   The object `ctx` that forward and backward get is also the node's object in Python. The C++ node
-//   owns it and it points back without owning, so that tensors, nodes and contexts form no cycle by
-//   themselves. A cycle that a user makes, by keeping an output in
-//   the context, is seen by Python's collector: a tensor object that alone owns its tensor visits
-//   the objects that the tensor's nodes own (see Note [What the collector sees]).
+//   The object `ctx` that forward and backward get is also the node's object in Python. The C++
+//   node owns it and it points back without owning, so that tensors, nodes and contexts form no
+//   cycle by themselves. A cycle that a user makes, by keeping an output in the context, is seen by
+//   Python's collector: a tensor object that alone owns its tensor visits the objects that the
+//   tensor's nodes own (see Note [What the collector sees]).
 #pragma once
 #include "lamella/layers/autograd/variable.h"
 #include "python/src/call.h"

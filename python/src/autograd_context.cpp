@@ -1,7 +1,6 @@
 // Contexts of Python functions: their attributes, and the call of backward.
 #include "python/src/autograd_context.h"
 
-
 #include <cstring>
 
 #include "python/src/autograd_where.h"
@@ -292,8 +291,8 @@ PythonNode::PythonNode(PyContext* context, autograd::Edge* edges, uint32_t edge_
 
 autograd::NodePtr PythonNode::make(PyContext* context, uint32_t edge_count) {
   static_assert(sizeof(PythonNode) % alignof(autograd::Edge) == 0);
-  auto* memory = static_cast<char*>(
-      ::operator new(sizeof(PythonNode) + edge_count * sizeof(autograd::Edge)));
+  auto* memory =
+      static_cast<char*>(::operator new(sizeof(PythonNode) + edge_count * sizeof(autograd::Edge)));
   auto* edges = reinterpret_cast<autograd::Edge*>(memory + sizeof(PythonNode));
   for (uint32_t i = 0; i < edge_count; ++i) new (edges + i) autograd::Edge();
   return autograd::NodePtr::adopt(new (memory) PythonNode(context, edges, edge_count));
@@ -357,8 +356,7 @@ lamella_status PythonNode::apply(lamella_tensor* const* grads, lamella_tensor** 
   Ref returned;
   if (!failed) {
     returned = Ref(PyObject_Vectorcall(function.get(), stack + 1,
-                                       (grad_count + 1) | PY_VECTORCALL_ARGUMENTS_OFFSET,
-                                       nullptr));
+                                       (grad_count + 1) | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
     failed = !returned || !take_gradients(self, returned.get(), results, result_count);
   }
   if (failed) {
@@ -387,8 +385,8 @@ PyMethodDef context_methods[] = {
     {"mark_shared_storage", mark_shared_storage, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
-char to_save_name[] = "to_save", forward_name[] = "saved_for_forward", dirty_name[] = "dirty_tensors",
-     non_differentiable_name[] = "non_differentiable";
+char to_save_name[] = "to_save", forward_name[] = "saved_for_forward",
+     dirty_name[] = "dirty_tensors", non_differentiable_name[] = "non_differentiable";
 PyGetSetDef context_getset[] = {
     {"saved_tensors", get_saved_tensors, nullptr, "What save_for_backward() kept.", nullptr},
     {"saved_variables", get_saved_tensors, nullptr, nullptr, nullptr},

@@ -8,7 +8,7 @@ namespace lamella::python {
 // A class derived from lamella.autograd.Function.
 struct PyFunctionClass {
   PyHeapTypeObject heap;
-  PyObject* node_type;             // of its contexts: "<name>Backward"
+  PyObject* node_type;  // of its contexts: "<name>Backward"
 };
 extern PyTypeObject FunctionMetaType;
 // What the class Function itself has where a derived one has nothing of its own.
@@ -36,16 +36,14 @@ struct PyContext {
   uint32_t saved_count;
   uint32_t input_count;
   uint32_t readers;  // of `saved`, which is let go when the last is done
-  uint8_t few[16];  // `inputs` where there are no more
+  uint8_t few[16];   // `inputs` where there are no more
   bool materialize;
   bool released;  // a backward without retain_graph has run
 };
 enum { kInputTensor = 1, kInputNeeded = 2 };
 
 inline PyContext* as_context(PyObject* object) { return reinterpret_cast<PyContext*>(object); }
-inline const char* context_name(const PyContext* context) {
-  return Py_TYPE(context)->tp_name;
-}
+inline const char* context_name(const PyContext* context) { return Py_TYPE(context)->tp_name; }
 
 // The node of a call, whose context owns what is saved.
 class PythonNode final : public autograd::Node {

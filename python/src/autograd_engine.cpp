@@ -8,8 +8,7 @@
 
 namespace lamella::python {
 bool read_arguments(const char* what, const char* const* names, int count, int required,
-                    PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
-                    PyObject** values) {
+                    PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, PyObject** values) {
   if (nargs > count) {
     PyErr_Format(PyExc_TypeError, "%s: expected at most %d arguments, got %zd", what, count, nargs);
     return false;
@@ -249,8 +248,8 @@ PyObject* accumulate(const char* what, PyObject* tensors, PyObject* grad_tensors
     uint32_t flags = 0;
     if (!roots.read(tensors, what, "tensors", Tensors::kEdges) ||
         !grads.read(grad_tensors, what, "gradient", Tensors::kNone) ||
-        !leaves.read(inputs, what, "inputs", Tensors::kEdges) || !read_graph_flags(retain, create, &flags) ||
-        !match_gradients(what, roots, &grads)) {
+        !leaves.read(inputs, what, "inputs", Tensors::kEdges) ||
+        !read_graph_flags(retain, create, &flags) || !match_gradients(what, roots, &grads)) {
       return nullptr;
     }
     if (leaves.given() && leaves.size() == 0) {
@@ -263,8 +262,7 @@ PyObject* accumulate(const char* what, PyObject* tensors, PyObject* grad_tensors
 }
 
 // _backward(tensors, grad_tensors, retain_graph, create_graph, inputs)
-PyObject* backward_function(PyObject*, PyObject* const* args, Py_ssize_t nargs,
-                            PyObject* kwnames) {
+PyObject* backward_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   static const char* const names[] = {"tensors",      "grad_tensors",   "retain_graph",
                                       "create_graph", "grad_variables", "inputs"};
   PyObject* v[6];
@@ -322,9 +320,7 @@ PyObject* grad_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyOb
   });
 }
 
-PyObject* backward_number(PyObject*, PyObject*) {
-  return PyLong_FromUnsignedLongLong(current_run);
-}
+PyObject* backward_number(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(current_run); }
 // _will_run(node): whether the backward of this thread comes by the node.
 PyObject* will_run(PyObject*, PyObject* object) {
   if (!PyObject_TypeCheck(object, &NodeType)) {

@@ -294,9 +294,9 @@ PyObject* call_forward(const Call& call, PyObject* forward, PyObject* setup) {
     stack[0] = nullptr;
     stack[1] = reinterpret_cast<PyObject*>(call.context);
     for (Py_ssize_t i = 0; i < call.count; ++i) stack[2 + i] = call.args[i];
-    return PyObject_Vectorcall(
-        forward, stack + 1,
-        static_cast<size_t>(call.count + 1) | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
+    return PyObject_Vectorcall(forward, stack + 1,
+                               static_cast<size_t>(call.count + 1) | PY_VECTORCALL_ARGUMENTS_OFFSET,
+                               nullptr);
   }
   Ref output(PyObject_Vectorcall(forward, call.args, static_cast<size_t>(call.count), nullptr));
   Ref inputs(output ? PyTuple_New(call.count) : nullptr);
@@ -430,9 +430,9 @@ void meta_dealloc(PyObject* self) {
   PyType_Type.tp_dealloc(self);
 }
 
-PyMethodDef apply_definition = {
-    "apply", fast_keywords(apply), METH_FASTCALL | METH_KEYWORDS | METH_CLASS,
-    "Runs forward on the arguments; backward gives their gradients."};
+PyMethodDef apply_definition = {"apply", fast_keywords(apply),
+                                METH_FASTCALL | METH_KEYWORDS | METH_CLASS,
+                                "Runs forward on the arguments; backward gives their gradients."};
 
 // _finish_function(Function): gives the class `apply`, and learns what it has for the others.
 PyObject* finish_function(PyObject*, PyObject* type) {
@@ -468,7 +468,8 @@ int add_functions(PyObject* module) {
   meta->tp_dealloc = meta_dealloc;
   if (PyType_Ready(meta) != 0) return -1;
   Py_INCREF(meta);
-  if (PyModule_AddObject(module, "_FunctionMeta", reinterpret_cast<PyObject*>(meta)) != 0) return -1;
+  if (PyModule_AddObject(module, "_FunctionMeta", reinterpret_cast<PyObject*>(meta)) != 0)
+    return -1;
   return PyModule_AddFunctions(module, functions);
 }
 

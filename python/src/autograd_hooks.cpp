@@ -450,8 +450,7 @@ PyObject* add_accumulate_hook(PyObject* tensor, PyObject* hook) {
   return make_handle(WeakTensorRef(tensor_ref(tensor)), id, autograd::remove_post_accumulate_hook);
 }
 
-lamella_status call_tensor_hook(void* context, lamella_tensor* grad,
-                                lamella_tensor** replacement) {
+lamella_status call_tensor_hook(void* context, lamella_tensor* grad, lamella_tensor** replacement) {
   GilScope gil;
   Ref argument(wrap(TensorBase::borrow(grad)));
   if (!argument) return keep_python_error();
@@ -461,7 +460,8 @@ lamella_status call_tensor_hook(void* context, lamella_tensor* grad,
   if (!result) return keep_python_error();
   if (result.get() == Py_None) return LAMELLA_OK;
   if (!is_tensor(result.get())) {
-    PyErr_Format(PyExc_TypeError, "register_hook: expected the hook to return a Tensor or None, "
+    PyErr_Format(PyExc_TypeError,
+                 "register_hook: expected the hook to return a Tensor or None, "
                  "got %s",
                  Py_TYPE(result.get())->tp_name);
     return keep_python_error();

@@ -17,8 +17,8 @@ struct PyMode {
   bool at_once;  // set_grad_enabled: the mode holds from the making on
 };
 
-constexpr uint32_t kInference = LAMELLA_MODE_NO_GRAD | LAMELLA_MODE_INFERENCE |
-                                LAMELLA_MODE_NO_FORWARD;
+constexpr uint32_t kInference =
+    LAMELLA_MODE_NO_GRAD | LAMELLA_MODE_INFERENCE | LAMELLA_MODE_NO_FORWARD;
 static_assert(kInference < 8, "the bits that a context found are kept in 3 bits for each entry");
 
 PyTypeObject ModeType = {PyVarObject_HEAD_INIT(nullptr, 0)};
@@ -123,8 +123,8 @@ PyObject* mode_flag(PyObject* self, void*) {
 template <uint32_t Value>
 PyObject* fixed_vectorcall(PyObject* type, PyObject* const* args, size_t nargsf,
                            PyObject* kwnames) {
-  PyMode* self = make_mode(reinterpret_cast<PyTypeObject*>(type), LAMELLA_MODE_NO_GRAD, Value,
-                           false);
+  PyMode* self =
+      make_mode(reinterpret_cast<PyTypeObject*>(type), LAMELLA_MODE_NO_GRAD, Value, false);
   Py_ssize_t given = PyVectorcall_NARGS(nargsf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
   if (given == 0 || self == nullptr) [[likely]]
     return reinterpret_cast<PyObject*>(self);
@@ -203,8 +203,8 @@ PyMethodDef mode_methods[] = {
 PyGetSetDef mode_getset[] = {{"mode", mode_flag, nullptr, "What the context sets.", nullptr},
                              {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
-int ready(PyObject* module, PyTypeObject* type, const char* name, vectorcallfunc call,
-          newfunc make, const char* doc) {
+int ready(PyObject* module, PyTypeObject* type, const char* name, vectorcallfunc call, newfunc make,
+          const char* doc) {
   type->tp_name = name;
   type->tp_doc = doc;
   type->tp_base = &ModeType;

@@ -78,7 +78,8 @@ PyObject* get_variable(PyObject* self, void*) {
   }
   return wrap(static_cast<autograd::LeafNode*>(node.get())->variable());
 }
-// What the gradients of the outputs look like: (size, dtype, device) each, None where there is none.
+// What the gradients of the outputs look like: (size, dtype, device) each, None where there is
+// none.
 PyObject* input_metadata(PyObject* self, void*) {
   autograd::NodePtr node = hold_node(self);
   if (!node) return nullptr;
@@ -146,8 +147,8 @@ PyObject* node_getattro(PyObject* self, PyObject* name) {
   return nullptr;
 }
 PyObject* node_dir(PyObject* self, PyObject*) {
-  Ref base(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__dir__", "O",
-                               self));
+  Ref base(
+      PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__dir__", "O", self));
   Ref names(base ? PySequence_List(base.get()) : nullptr);
   autograd::NodePtr node = hold_node(self);
   if (!names || !node) return nullptr;

@@ -95,9 +95,7 @@ PyObject* get_is_leaf(PyObject* self, void*) {
 }
 PyObject* get_output_nr(PyObject* self, void*) {
   lamella_tensor* tensor = tensor_of(self);
-  return guarded([&] {
-    return PyLong_FromUnsignedLong(autograd::gradient_edge(tensor).input);
-  });
+  return guarded([&] { return PyLong_FromUnsignedLong(autograd::gradient_edge(tensor).input); });
 }
 
 PyObject* detach_in_place(PyObject* self, PyObject*) {
@@ -156,8 +154,7 @@ PyObject* register_hook(PyObject* self, PyObject* hook) {
   }
   return guarded([&] {
     Py_INCREF(hook);
-    uint64_t id =
-        autograd::add_tensor_hook(tensor, {call_tensor_hook, release_object, hook});
+    uint64_t id = autograd::add_tensor_hook(tensor, {call_tensor_hook, release_object, hook});
     track(self);
     return make_handle(WeakTensorRef(tensor_ref(self)), id, autograd::remove_tensor_hook);
   });
@@ -187,8 +184,8 @@ PyGetSetDef getset[] = {
     {"grad_fn", get_grad_fn, nullptr, "The node that made the tensor; None for leaves.", nullptr},
     {"is_leaf", get_is_leaf, nullptr, "Whether no recorded operator made the tensor.", nullptr},
     {"output_nr", get_output_nr, nullptr, "Which output of its node the tensor is.", nullptr},
-    {"retains_grad", get_retains_grad, nullptr,
-     "Whether a computed tensor keeps its gradient.", nullptr},
+    {"retains_grad", get_retains_grad, nullptr, "Whether a computed tensor keeps its gradient.",
+     nullptr},
     {"data", get_data, put_data, "The same memory without gradients.", nullptr},
     {"_base", get_base, nullptr, "The tensor that this one is a view of, or None.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};

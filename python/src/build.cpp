@@ -387,15 +387,18 @@ PyCFunction keywords(PyCFunctionWithKeywords function) {
 
 PyMethodDef functions[] = {
     {"tensor", keywords(tensor_function), METH_VARARGS | METH_KEYWORDS,
-     "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)\n\nA new tensor with a copy of the data."},
+     "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)\n\nA new "
+     "tensor with a copy of the data."},
     {"as_tensor", keywords(as_tensor), METH_VARARGS | METH_KEYWORDS,
      "as_tensor(data, dtype=None, device=None)\n\nA tensor that shares the data's memory where it "
      "can."},
     {"asarray", keywords(asarray), METH_VARARGS | METH_KEYWORDS,
-     "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)\n\nA tensor that shares the object's "
+     "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)\n\nA tensor that "
+     "shares the object's "
      "memory if copy is False, does not if it is True."},
     {"frombuffer", keywords(frombuffer), METH_VARARGS | METH_KEYWORDS,
-     "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False)\n\nA tensor of one dimension over the "
+     "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False)\n\nA tensor of one "
+     "dimension over the "
      "buffer's memory."},
     {"is_tensor", is_tensor_function, METH_O, "Whether the object is a Tensor."},
     {nullptr, nullptr, 0, nullptr}};

@@ -142,15 +142,15 @@ ScalarType default_dtype();
 void change_default_dtype(ScalarType type);
 
 // Each adds its types and functions to the module; -1 with a Python error set if it fails.
-int add_values(PyObject* module);   // values.cpp
-int add_tensor(PyObject* module);   // tensor.cpp
-int add_packets(PyObject* module);  // packet.cpp
-int add_names(PyObject* module);    // names.cpp
-int add_interop(PyObject* module);  // interop.cpp
-int add_library(PyObject* module);  // library.cpp
+int add_values(PyObject* module);      // values.cpp
+int add_tensor(PyObject* module);      // tensor.cpp
+int add_packets(PyObject* module);     // packet.cpp
+int add_names(PyObject* module);       // names.cpp
+int add_interop(PyObject* module);     // interop.cpp
+int add_library(PyObject* module);     // library.cpp
 int add_compliance(PyObject* module);  // compliance.cpp
-int add_build(PyObject* module);    // build.cpp
-int add_errors(PyObject* module);   // errors.cpp
-int add_storage(PyObject* module);  // storage.cpp
+int add_build(PyObject* module);       // build.cpp
+int add_errors(PyObject* module);      // errors.cpp
+int add_storage(PyObject* module);     // storage.cpp
 
 }  // namespace lamella::python

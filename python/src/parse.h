@@ -15,9 +15,9 @@ class Frame {
       clear();
   }
 
-  uint64_t keys = 0;    // of all tensors seen
-  uint64_t device = 0;  // keys of a device given
-  uint64_t work = 0;    // elements of all tensors seen
+  uint64_t keys = 0;           // of all tensors seen
+  uint64_t device = 0;         // keys of a device given
+  uint64_t work = 0;           // elements of all tensors seen
   bool requires_grad = false;  // what a factory makes
 
   void see(lamella_tensor* tensor) {

@@ -155,9 +155,8 @@ PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"cls", "data", "require_grad", nullptr};
   PyObject *type, *data;
   int require_grad = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!|p:_make_subclass",
-                                   const_cast<char**>(names), &PyType_Type, &type, &TensorType,
-                                   &data, &require_grad)) {
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!|p:_make_subclass", const_cast<char**>(names),
+                                   &PyType_Type, &type, &TensorType, &data, &require_grad)) {
     return nullptr;
   }
   if (!PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), &TensorType)) {
@@ -171,11 +170,11 @@ PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
   });
 }
 
-PyMethodDef functions[] = {{"_add_to_tensor", add_to_tensor, METH_O, nullptr},
-                           {"_as_subclass", as_subclass, METH_VARARGS, nullptr},
-                           {"_make_subclass", with_keywords(make_subclass),
-                            METH_VARARGS | METH_KEYWORDS, nullptr},
-                           {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {
+    {"_add_to_tensor", add_to_tensor, METH_O, nullptr},
+    {"_as_subclass", as_subclass, METH_VARARGS, nullptr},
+    {"_make_subclass", with_keywords(make_subclass), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 

@@ -118,8 +118,7 @@ class PoolFunction : public torch::autograd::Function<PoolFunction> {
     return {result};
   }
   static torch::autograd::variable_list backward(
-      torch::autograd::AutogradContext* ctx,
-      const torch::autograd::variable_list& grad_output) {
+      torch::autograd::AutogradContext* ctx, const torch::autograd::variable_list& grad_output) {
     auto input_shape = ctx->saved_data["input_shape"].toList();
     EXPECT_TRUE(ctx->saved_data["aligned"].toBool());
     auto result = pool_backward(grad_output[0], ctx->saved_data["scale"].toDouble(),

@@ -32,7 +32,6 @@ import warnings
 from pathlib import Path
 
 import torch
-
 from op_db_mirror import Absent, invocations, ours, tensors_in
 from op_db_sample import NotChecked, SampleRun, compared
 

@@ -91,9 +91,7 @@ def _again(function, memo):
     globals_ = dict(function.__globals__)
     # Cells are filled afterwards: functions may refer to themselves.
     cells = tuple(types.CellType() for _ in function.__closure__ or ())
-    made = types.FunctionType(
-        function.__code__, globals_, function.__name__, None, cells or None
-    )
+    made = types.FunctionType(function.__code__, globals_, function.__name__, None, cells or None)
     memo[id(function)] = made
     made.__defaults__ = ours(function.__defaults__, memo)
     made.__kwdefaults__ = ours(function.__kwdefaults__, memo)
@@ -134,7 +132,9 @@ def ours(value, memo=None):
         )
     if isinstance(value, types.FunctionType) and "torch" in value.__module__:
         return _again(value, memo)
-    if isinstance(value, types.BuiltinFunctionType) and (value.__module__ or "").startswith("torch"):
+    if isinstance(value, types.BuiltinFunctionType) and (value.__module__ or "").startswith(
+        "torch"
+    ):
         raise Absent(f"lamella.{value.__name__}")
     if isinstance(value, (types.MethodDescriptorType, types.WrapperDescriptorType)):
         if issubclass(torch.Tensor, value.__objclass__):

@@ -7,8 +7,6 @@ import functools
 import warnings
 
 import torch
-
-import lamella
 from op_db_mirror import (
     SEEDED,
     Absent,
@@ -21,6 +19,8 @@ from op_db_mirror import (
     to_lamella,
     to_torch,
 )
+
+import lamella
 
 # (relative, absolute)
 TOLERANCE = {
@@ -252,7 +252,9 @@ class SampleRun:
             if not isinstance(got, (list, tuple)):
                 raise
             process = self.process
-            same(process[lamella](got), process[torch](expected), "result", tolerance=self.tolerance)
+            same(
+                process[lamella](got), process[torch](expected), "result", tolerance=self.tolerance
+            )
 
     def outputs(self, side, function=None):
         result, inputs, _ = self.call(side, function or self.wrapped[side])

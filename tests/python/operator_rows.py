@@ -94,7 +94,9 @@ class Spd:
 
 
 class Row:
-    def __init__(self, path, *args, dtypes=REAL, covers=(), forward=True, second=True, fn=None, **kw):
+    def __init__(
+        self, path, *args, dtypes=REAL, covers=(), forward=True, second=True, fn=None, **kw
+    ):
         self.path, self.args, self.kwargs = path, args, kw
         self.dtypes, self.forward, self.second, self.fn = dtypes, forward, second, fn
         self.covers = {path.rpartition(".")[2], *covers}
@@ -156,7 +158,9 @@ def floating(result):
     if isinstance(result, lamella.Tensor):
         return result
     return tuple(
-        t for t in result if isinstance(t, lamella.Tensor) and (t.is_floating_point() or t.is_complex())
+        t
+        for t in result
+        if isinstance(t, lamella.Tensor) and (t.is_floating_point() or t.is_complex())
     )
 
 

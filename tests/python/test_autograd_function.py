@@ -291,7 +291,9 @@ def test_saved_tensors_are_checked_for_writes():
     with pytest.raises(RuntimeError) as error:
         run(y)
     text = str(error.value)
-    assert text.startswith("SquareBackward: expected 'saved_tensors[0]' as it was when it was saved")
+    assert text.startswith(
+        "SquareBackward: expected 'saved_tensors[0]' as it was when it was saved"
+    )
     assert "at version 0, got version 1" in text
 
 
@@ -504,8 +506,7 @@ def test_only_tensors_are_saved():
     with pytest.raises(TypeError) as error:
         Save.apply(leaf(1.0))
     assert (
-        str(error.value)
-        == "save_for_backward: expected argument 1 to be a Tensor or None, got int"
+        str(error.value) == "save_for_backward: expected argument 1 to be a Tensor or None, got int"
     )
 
 

@@ -61,7 +61,9 @@ def test_the_graph_is_freed():
 
 def test_backward_of_several_tensors():
     x = leaf(1.0)
-    lamella.autograd.backward([x * n(2.0), x * n(3.0)], [None, lamella.tensor([2.0], dtype=lamella.float64)])
+    lamella.autograd.backward(
+        [x * n(2.0), x * n(3.0)], [None, lamella.tensor([2.0], dtype=lamella.float64)]
+    )
     assert x.grad.tolist() == [8.0]
     with pytest.raises(RuntimeError, match="backward: expected 2 gradients, one for each tensor"):
         lamella.autograd.backward([x, x], [None])

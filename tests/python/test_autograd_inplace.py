@@ -46,8 +46,12 @@ PROGRAMS = {
     "write by another": lambda p, x, y: (x * n(p, 2.0)).mul_(y),
     "view of a written tensor": lambda p, x: (x * n(p, 2.0)).mul_(n(p, 3.0))[1],
     "write through a view": lambda p, x: _through(p, x, lambda y: y[0].mul_(n(p, 3.0))),
-    "write through a view of a view": lambda p, x: _through(p, x, lambda y: y[1][0:1].mul_(n(p, 3.0))),
-    "write through a transposed view": lambda p, x: _through(p, x, lambda y: y.t()[0].mul_(n(p, 3.0))),
+    "write through a view of a view": lambda p, x: _through(
+        p, x, lambda y: y[1][0:1].mul_(n(p, 3.0))
+    ),
+    "write through a transposed view": lambda p, x: _through(
+        p, x, lambda y: y.t()[0].mul_(n(p, 3.0))
+    ),
     "two views of one base": lambda p, x: _through(
         p, x, lambda y: (y[0].mul_(n(p, 3.0)), y[1].mul_(n(p, 5.0)), y.mul_(n(p, 2.0)))
     ),

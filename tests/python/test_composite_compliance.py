@@ -15,7 +15,6 @@ import op_db_mirror  # noqa: E402
 import op_db_sample  # noqa: E402
 
 
-
 def samples():
     for entry in op_db.ENTRIES:
         try:

@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
+from operator_rows import ROWS, WITHOUT_ROW
 
 import lamella
 from lamella.autograd import gradcheck, gradgradcheck
-from operator_rows import ROWS, WITHOUT_ROW
 
 CASES = [(row, dtype) for row in ROWS for dtype in row.dtypes]
 IDS = [f"{i}-{row.path}-{dtype}" for i, (row, dtype) in enumerate(CASES)]
@@ -43,7 +43,9 @@ def entries():
     for block in re.split(r"^- name: ", path.read_text(), flags=re.MULTILINE)[1:]:
         name = re.match(r"\w+", block).group(0)
         body = [line.strip() for line in block.splitlines()[1:] if line.startswith("  ")]
-        formulas = [line for line in body if line and not line.startswith(("#", "result", "output_"))]
+        formulas = [
+            line for line in body if line and not line.startswith(("#", "result", "output_"))
+        ]
         values = [line.partition(":")[2].strip() for line in formulas]
         nothing = re.compile(r"non_differentiable|zeros_like\(\w+\)")
         yield name, not all(nothing.fullmatch(value) for value in values)

@@ -21,8 +21,10 @@ def both(function, *inputs, seconds=True):
         parts = [result.detach(), *(g.detach() for g in first)]
         if seconds:
             chosen = [g for g in first if g.requires_grad]
-            total = sum((g * g.conj_physical()).real.sum() if g.is_complex() else (g * g).sum()
-                        for g in chosen)
+            total = sum(
+                (g * g.conj_physical()).real.sum() if g.is_complex() else (g * g).sum()
+                for g in chosen
+            )
             parts += module.autograd.grad(total, [*leaves, weight], allow_unused=True)
         found.append([p if p is None else p.detach() for p in parts])
     for mine, theirs in zip(found[1], found[0]):

@@ -50,7 +50,10 @@ CASES = {
         [(3, 4), (2,)],
         lambda m, x, y: write(written(x), lambda z: z.t()[1:3, 2].mul_(y)),
     ),
-    "write diagonals": ([(3, 3)], lambda m, x: write(written(x), lambda z: z.diagonal().mul_(z[0] * 1))),
+    "write diagonals": (
+        [(3, 3)],
+        lambda m, x: write(written(x), lambda z: z.diagonal().mul_(z[0] * 1)),
+    ),
     "unfolded": ([(7,)], lambda m, x: x.unfold(0, 3, 2) * x.unfold(0, 3, 2)),
     # casts
     "to float": ([(2, 3)], lambda m, x: x.to(kind(m, torch.float32)) * 2),
@@ -139,8 +142,11 @@ def gradients(m, function, values):
     weight = convert(cotangent(tuple(result.shape), dtype)).requires_grad_()
     first = m.autograd.grad(result, inputs, weight, create_graph=True, allow_unused=True)
     seen = [g for g in first if g is not None and g.requires_grad]
-    shapes = [cotangent(tuple(g.shape), v.dtype, 20) for g, v in zip(first, values) if g is not None
-              and g.requires_grad]
+    shapes = [
+        cotangent(tuple(g.shape), v.dtype, 20)
+        for g, v in zip(first, values)
+        if g is not None and g.requires_grad
+    ]
     second = m.autograd.grad(
         seen, [*inputs, weight], [convert(s) for s in shapes], allow_unused=True
     )

@@ -83,8 +83,11 @@ def test_any_shape(shape, dtype):
         close(S, torch.linalg.svdvals(a), dtype)
         k = min(m, n)
         close(U[..., :k] * S.unsqueeze(-2) @ Vh[..., :k, :], a, dtype)
-        close(U.mH @ U, torch.eye(U.shape[-1], dtype=dtype).expand(U.mH.shape[:-1] + U.shape[-1:]),
-              dtype)
+        close(
+            U.mH @ U,
+            torch.eye(U.shape[-1], dtype=dtype).expand(U.mH.shape[:-1] + U.shape[-1:]),
+            dtype,
+        )
     near("linalg_svdvals", a)
 
 
@@ -140,8 +143,9 @@ def test_products(dtype):
     near("linalg_cross", make(2, 3, dtype=dtype), make(1, 3, dtype=dtype, seed=1))
     near("linalg_cross", make(3, 2, dtype=dtype), make(3, 2, dtype=dtype, seed=1), dim=0)
     near("cross", make(2, 3, 3, dtype=dtype), make(2, 3, 3, dtype=dtype, seed=1))
-    near("addr", make(3, 4, dtype=dtype), make(3, dtype=dtype), make(4, dtype=dtype), beta=2,
-         alpha=3)
+    near(
+        "addr", make(3, 4, dtype=dtype), make(3, dtype=dtype), make(4, dtype=dtype), beta=2, alpha=3
+    )
     near("addr", make(4, dtype=dtype), make(3, dtype=dtype), make(4, dtype=dtype), beta=0)
     if dtype != torch.int64:
         near("linalg_vecdot", make(2, 4, dtype=dtype), make(2, 4, dtype=dtype, seed=1))
@@ -229,7 +233,9 @@ def test_norm_of_the_package():
         lamella.norm(to_lamella(a), *args, out=out)
         assert out.tolist() == mine.tolist()
         assert to_lamella(a).norm(*args).tolist() == mine.tolist()
-    with pytest.raises(RuntimeError, match="^norm: expected 'p' to be a number, 'fro' or 'nuc', got"):
+    with pytest.raises(
+        RuntimeError, match="^norm: expected 'p' to be a number, 'fro' or 'nuc', got"
+    ):
         lamella.norm(to_lamella(a), "inf")
 
 

@@ -179,20 +179,26 @@ def test_special(name):
 def test_special_of_two():
     x, y = one_by_one((7, 9), (7, 9))
     check("special_xlog1py", x, y.abs())
-    check("special_xlog1py", torch.tensor([0.0, 0.0, 2.0]), torch.tensor([-2.0, float("nan"), -1.0]))
+    check(
+        "special_xlog1py", torch.tensor([0.0, 0.0, 2.0]), torch.tensor([-2.0, float("nan"), -1.0])
+    )
     check("special_zeta", x.abs() + 1.1, y.abs() + 0.1, tolerance=(1e-11, 1e-12))
     check("special_zeta", torch.tensor([1.0, 0.5, 3.0, 2.5]), torch.tensor([2.0, 2.0, -1.5, -1.5]))
     check("special_xlog1py", 2.0, y.abs())
     check("special_xlog1py", x, 3)
     for n in range(5):
-        check("polygamma", n, torch.linspace(0.1, 30, 200, dtype=torch.float64), tolerance=(1e-9, 0))
+        check(
+            "polygamma", n, torch.linspace(0.1, 30, 200, dtype=torch.float64), tolerance=(1e-9, 0)
+        )
     check("polygamma", 1, torch.linspace(-9.6, 0.4, 21, dtype=torch.float64), tolerance=(1e-9, 0))
     check("logit", torch.linspace(-0.5, 1.5, 50), 0.1)
 
 
 def test_aliases():
     x, y = one_by_one((3, 4), (3, 4))
-    for name in "multiply divide true_divide subtract greater greater_equal less less_equal".split():
+    for (
+        name
+    ) in "multiply divide true_divide subtract greater greater_equal less less_equal".split():
         check(name, x, y)
         check(name, x, 2)
         check(name + "_", x.clone(), y)

@@ -55,9 +55,7 @@ def test_batchmean_and_old_flags():
     assert ours.mse_loss(to_lamella(x), to_lamella(p), size_average=False).dim() == 0
     with pytest.raises(ValueError) as caught:
         ours.mse_loss(to_lamella(x), to_lamella(p), reduction="max")
-    assert str(caught.value) == (
-        "expected 'reduction' to be 'none', 'mean' or 'sum', got 'max'"
-    )
+    assert str(caught.value) == ("expected 'reduction' to be 'none', 'mean' or 'sum', got 'max'")
 
 
 def test_pooling():

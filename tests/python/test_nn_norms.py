@@ -150,9 +150,7 @@ def test_errors():
     text = error_of("native_batch_norm", make(3, 4), make(3), None, None, None, True, 0.1, 1e-5)
     assert text == "batch_norm: expected 'weight' to be of shape [4], got [3]"
     text = error_of("native_batch_norm", make(3, 4), None, None, None, None, False, 0.1, 1e-5)
-    assert text == (
-        "batch_norm: expected 'running_mean' and 'running_var' outside of training"
-    )
+    assert text == ("batch_norm: expected 'running_mean' and 'running_var' outside of training")
     text = error_of("group_norm", make(3, 4), 3)
     assert text == "group_norm: expected 'num_groups' to divide 4 channels, got 3"
     text = error_of("embedding_dense_backward", make(2, 3), torch.tensor([0, 7]), 5, -1, False)
@@ -160,6 +158,4 @@ def test_errors():
         "embedding_dense_backward: expected the elements of 'indices' to be in [0, 5), got 7"
     )
     text = error_of("pixel_shuffle", make(3, 4, 4), 2)
-    assert text == (
-        "pixel_shuffle: expected the channels of 'self' to be divisible by 4, got 3"
-    )
+    assert text == ("pixel_shuffle: expected the channels of 'self' to be divisible by 4, got 3")

@@ -10,8 +10,7 @@ SMALL = {torch.float16: (5e-3, 5e-3), torch.bfloat16: (3e-2, 3e-2), torch.float3
 def lists(dtype, count):
     """`count` lists of tensors of the same shapes; one tensor is not contiguous."""
     made = [
-        [make(*s, dtype=dtype, seed=10 * i + j) for j, s in enumerate(SHAPES)]
-        for i in range(count)
+        [make(*s, dtype=dtype, seed=10 * i + j) for j, s in enumerate(SHAPES)] for i in range(count)
     ]
     for i, one in enumerate(made):
         one.append(make(4, 3, dtype=dtype, seed=i).t())
@@ -24,9 +23,7 @@ def both(name, given, **kwargs):
 
     dtype = given[0][0].dtype
     wide = torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
-    theirs = [
-        [t.clone().to(wide) for t in one] if isinstance(one, list) else one for one in given
-    ]
+    theirs = [[t.clone().to(wide) for t in one] if isinstance(one, list) else one for one in given]
     ours = [to_lamella([t.clone() for t in o] if isinstance(o, list) else o) for o in given]
     run(torch, name, theirs, kwargs)
     run(lamella, name, ours, {k: to_lamella(v) for k, v in kwargs.items()})
@@ -64,7 +61,7 @@ def test_fused_sgd(momentum, nesterov, first, dtype):
 @pytest.mark.parametrize("amsgrad", [False, True])
 def test_fused_adam(amsgrad, name, dtype):
     p, g, m = lists(dtype, 3)
-    v, largest = [[t.abs() for t in one] for one in lists(dtype, 2)]
+    v, largest = ([t.abs() for t in one] for one in lists(dtype, 2))
     steps = [torch.tensor(float(i + 1)) for i in range(len(p))]
     options = dict(beta1=0.9, beta2=0.99, weight_decay=0.1, eps=1e-6, amsgrad=amsgrad)
     given = [p, g, m, v, largest if amsgrad else [], steps]

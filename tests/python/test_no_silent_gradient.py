@@ -24,7 +24,9 @@ def grown(x):
 def raises(outputs, name):
     with pytest.raises(NotImplementedError) as error:
         lamella.autograd.backward(outputs, [lamella.ones_like(t) for t in outputs])
-    assert str(error.value).startswith(f"no_derivative::{name}: has no derivative (the operator was ")
+    assert str(error.value).startswith(
+        f"no_derivative::{name}: has no derivative (the operator was "
+    )
     assert "registered at " in str(error.value)
     assert "test_no_silent_gradient.py" in str(error.value)
 
@@ -41,9 +43,7 @@ def test_single_result(library):
 
 def test_lists_and_whole_numbers(library):
     library.define("several(Tensor[] xs) -> (Tensor[], Tensor, int)")
-    library.impl(
-        "several", lambda xs: ([grown(x) for x in xs], lamella.tensor([1, 2]), 3), "CPU"
-    )
+    library.impl("several", lambda xs: ([grown(x) for x in xs], lamella.tensor([1, 2]), 3), "CPU")
     x = lamella.ones(2, requires_grad=True)
     parts, whole, number = lamella.ops.no_derivative.several([lamella.ones(2), x])
     assert [part.requires_grad for part in parts] == [True, True]

@@ -104,7 +104,7 @@ def test_the_stub_names_what_there_is():
         if callable(value) and not name.startswith("_")
     }
     assert not functions - names
-    (tensor,) = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Tensor"]
+    (tensor,) = (n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Tensor")
     members = {node.name for node in tensor.body if isinstance(node, ast.FunctionDef)}
     members |= {node.target.id for node in tensor.body if isinstance(node, ast.AnnAssign)}
     has = {name for name in dir(lamella.Tensor) if not name.startswith("_")}

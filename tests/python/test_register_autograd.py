@@ -42,9 +42,7 @@ def test_gradients_of_an_operator(lib):
         assert len(ctx.saved_tensors) == 1
         return grad * ctx.factor, None
 
-    lamella.library.register_autograd(
-        f"{lib.ns}::scaled", backward, setup_context=setup, lib=lib
-    )
+    lamella.library.register_autograd(f"{lib.ns}::scaled", backward, setup_context=setup, lib=lib)
     op = op_of(lib, "scaled")
     x = leaf(1.0, 2.0)
     y = op(x, 3.0)

@@ -50,8 +50,10 @@ def test_bincount():
 @pytest.mark.parametrize("dtype", [torch.bool, torch.int64, torch.float32, torch.float64])
 @pytest.mark.parametrize("flags", [(False, False), (True, True), (True, False), (False, True)])
 def test_unique(dtype, flags):
-    values = make(4, 6, dtype=dtype, low=0, high=3).round() if dtype.is_floating_point else make(
-        4, 6, dtype=dtype, low=0, high=3
+    values = (
+        make(4, 6, dtype=dtype, low=0, high=3).round()
+        if dtype.is_floating_point
+        else make(4, 6, dtype=dtype, low=0, high=3)
     )
     check("_unique2", values, True, *flags, meta=False, strides=False)
     check("unique_consecutive", values, *flags, meta=False, strides=False)
@@ -79,8 +81,16 @@ def test_index_reduce(reduce, include_self):
         source = make(3, 3, dtype=dtype, seed=1)
         check("index_reduce", base, 0, index, source, reduce, include_self=include_self)
         check("index_reduce_", base, 0, index, source, reduce, include_self=include_self)
-        check("index_reduce", base.t(), 1, index, source, reduce, include_self=include_self,
-              strides=False)
+        check(
+            "index_reduce",
+            base.t(),
+            1,
+            index,
+            source,
+            reduce,
+            include_self=include_self,
+            strides=False,
+        )
 
 
 def test_others():
@@ -93,20 +103,36 @@ def test_others():
     check("linalg_matrix_exp", make(2, 3, 3, dtype=torch.float64), strides=False)
     check("linalg_matrix_exp", make(3, 3, dtype=torch.complex128), strides=False)
     check("linalg_tensorinv", make(4, 6, 8, 3, dtype=torch.float64), strides=False)
-    check("linalg_tensorsolve", make(2, 3, 6, dtype=torch.float64), make(2, 3, dtype=torch.float64),
-          strides=False)
+    check(
+        "linalg_tensorsolve",
+        make(2, 3, 6, dtype=torch.float64),
+        make(2, 3, dtype=torch.float64),
+        strides=False,
+    )
     check("linalg_vander", make(2, 3), N=4, strides=False)
     LU, pivots = torch.linalg.lu_factor(make(2, 4, 3, dtype=torch.float64))
     check("lu_unpack", LU, pivots, strides=False)
     a = make(3, 3, dtype=torch.float64) + 3 * torch.eye(3, dtype=torch.float64)
     for upper in (False, True):
         for transpose in (False, True):
-            check("triangular_solve", make(3, 2, dtype=torch.float64), a, upper, transpose,
-                  strides=False)
+            check(
+                "triangular_solve",
+                make(3, 2, dtype=torch.float64),
+                a,
+                upper,
+                transpose,
+                strides=False,
+            )
     tall = make(5, 3, dtype=torch.float64)
     for driver in ("gels", "gelsy", "gelsd", "gelss"):
-        check("linalg_lstsq", tall, make(5, 2, dtype=torch.float64), driver=driver, strides=False,
-              meta=False)
+        check(
+            "linalg_lstsq",
+            tall,
+            make(5, 2, dtype=torch.float64),
+            driver=driver,
+            strides=False,
+            meta=False,
+        )
 
 
 def test_errors():

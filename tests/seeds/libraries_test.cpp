@@ -67,7 +67,8 @@ TEST(Libraries, TheAutogradKernelComesAndGoes) {
     autograd.close();
   }
   torch::Tensor sum = myadd(a, b);
-  EXPECT_NE(error_of([&] { sum.backward(floats({3, 4})); }).find("myops::myadd"), std::string::npos);
+  EXPECT_NE(error_of([&] { sum.backward(floats({3, 4})); }).find("myops::myadd"),
+            std::string::npos);
   sum.reset();
   cpu.close();
 }

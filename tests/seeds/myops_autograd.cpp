@@ -8,9 +8,8 @@ using torch::autograd::AutogradContext;
 using torch::autograd::tensor_list;
 
 static Tensor myadd(const Tensor& self, const Tensor& other) {
-  static auto op = torch::Dispatcher::singleton()
-                       .findSchemaOrThrow("myops::myadd", "")
-                       .typed<decltype(myadd)>();
+  static auto op =
+      torch::Dispatcher::singleton().findSchemaOrThrow("myops::myadd", "").typed<decltype(myadd)>();
   return op.call(self, other);
 }
 

@@ -1,6 +1,6 @@
-/* The interface of liblamella_blas.so: matrix products, convolutions and decompositions, in a library
- * of their own that is loaded when the first one comes along (of products, the first of some size).
- * Pure C; the table's fields are never moved. */
+/* The interface of liblamella_blas.so: matrix products, convolutions and decompositions, in a
+ * library of their own that is loaded when the first one comes along (of products, the first of
+ * some size). Pure C; the table's fields are never moved. */
 #ifndef LAMELLA_KERNELS_BLAS_BLAS_H_
 #define LAMELLA_KERNELS_BLAS_BLAS_H_
 
@@ -32,8 +32,8 @@ typedef struct lamella_gemm {
 
 /* LAPACK on column-major matrices of float32, float64, complex64 or complex128, one matrix a call.
  * Functions return LAPACK's info: 0; above 0 what the routine says about the matrix; below 0 the
- * position of an argument that is not as LAPACK wants it. Real values (s, w) of complex matrices are
- * of the real dtype of the same precision. */
+ * position of an argument that is not as LAPACK wants it. Real values (s, w) of complex matrices
+ * are of the real dtype of the same precision. */
 typedef struct lamella_lapack {
   /* The Cholesky factor, over the triangle of `a` that is named. */
   int32_t (*potrf)(uint8_t type, int32_t upper, int64_t n, void* a, int64_t lda);
@@ -50,7 +50,8 @@ typedef struct lamella_lapack {
   /* job: 'A' all columns of u and rows of vh, 'S' the first min(m, n), 'N' none. Overwrites a. */
   int32_t (*gesdd)(uint8_t type, char job, int64_t m, int64_t n, void* a, int64_t lda, void* s,
                    void* u, int64_t ldu, void* vh, int64_t ldvh);
-  /* Eigenvalues, ascending, and with `vectors` eigenvectors over `a`, of which one triangle counts. */
+  /* Eigenvalues, ascending, and with `vectors` eigenvectors over `a`, of which one triangle counts.
+   */
   int32_t (*heevd)(uint8_t type, int32_t vectors, int32_t upper, int64_t n, void* a, int64_t lda,
                    void* w);
   /* Eigenvalues and right eigenvectors (v may be NULL), both complex. Overwrites a. */

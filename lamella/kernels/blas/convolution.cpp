@@ -57,8 +57,8 @@ struct KeyHash {
 };
 Key key_of(const lamella_convolution& p) {
   Key key;
-  key.words = {p.kind, p.ndim, p.channels_last, p.bias != nullptr, omp_get_max_threads(),
-               p.batch, p.groups, p.in_channels, p.out_channels};
+  key.words = {p.kind,  p.ndim,   p.channels_last, p.bias != nullptr, omp_get_max_threads(),
+               p.batch, p.groups, p.in_channels,   p.out_channels};
   for (int d = 0; d < p.ndim; ++d) {
     for (const int64_t* list : {p.in, p.out, p.kernel, p.stride, p.padding, p.dilation}) {
       key.words.push_back(list[d]);
@@ -208,9 +208,9 @@ void run(const lamella_convolution& p, const Plan& plan, void* first, void* seco
     return memory(desc, engine(), bytes == 0 ? nullptr : p.scratch(p.context, bytes));
   };
   auto reorder = [&](const Side& s, memory from, memory to) {
-    s.reorder.execute(stream, {{DNNL_ARG_FROM, from},
-                               {DNNL_ARG_TO, to},
-                               {DNNL_ARG_SCRATCHPAD, scratch(s.scratchpad)}});
+    s.reorder.execute(
+        stream,
+        {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}, {DNNL_ARG_SCRATCHPAD, scratch(s.scratchpad)}});
   };
   auto brought_in = [&](const Side& s, void* data) {
     memory given(s.outside, engine(), data);
@@ -221,11 +221,10 @@ void run(const lamella_convolution& p, const Plan& plan, void* first, void* seco
   };
   memory written(plan.result.outside, engine(), result);
   memory made = plan.result.same ? written : scratch(plan.result.inside);
-  std::unordered_map<int, memory> arguments = {
-      {plan.first_arg, brought_in(plan.first, first)},
-      {plan.second_arg, brought_in(plan.second, second)},
-      {plan.result_arg, made},
-      {DNNL_ARG_SCRATCHPAD, scratch(plan.scratchpad)}};
+  std::unordered_map<int, memory> arguments = {{plan.first_arg, brought_in(plan.first, first)},
+                                               {plan.second_arg, brought_in(plan.second, second)},
+                                               {plan.result_arg, made},
+                                               {DNNL_ARG_SCRATCHPAD, scratch(plan.scratchpad)}};
   if (p.bias != nullptr) {
     arguments[DNNL_ARG_BIAS] = memory(plan.bias, engine(), const_cast<void*>(p.bias));
   }

@@ -25,16 +25,16 @@ using c128 = std::complex<double>;
   DECLARE(z, c128, double)
 
 extern "C" {
-#define LAMELLA_DECLARE(p, T, R)                                                                \
-  void p##potrf_(const char* uplo, const Int* n, T* a, const Int* lda, Int* info, Length);      \
-  void p##getrf_(const Int* m, const Int* n, T* a, const Int* lda, Int* pivots, Int* info);     \
-  void p##getrs_(const char* op, const Int* n, const Int* nrhs, const T* a, const Int* lda,     \
-                 const Int* pivots, T* b, const Int* ldb, Int* info, Length);                   \
-  void p##geqrf_(const Int* m, const Int* n, T* a, const Int* lda, T* tau, T* work,             \
+#define LAMELLA_DECLARE(p, T, R)                                                            \
+  void p##potrf_(const char* uplo, const Int* n, T* a, const Int* lda, Int* info, Length);  \
+  void p##getrf_(const Int* m, const Int* n, T* a, const Int* lda, Int* pivots, Int* info); \
+  void p##getrs_(const char* op, const Int* n, const Int* nrhs, const T* a, const Int* lda, \
+                 const Int* pivots, T* b, const Int* ldb, Int* info, Length);               \
+  void p##geqrf_(const Int* m, const Int* n, T* a, const Int* lda, T* tau, T* work,         \
                  const Int* lwork, Int* info);
 LAMELLA_FOR_ALL(LAMELLA_DECLARE)
 #undef LAMELLA_DECLARE
-#define LAMELLA_DECLARE(name, T)                                                         \
+#define LAMELLA_DECLARE(name, T)                                                             \
   void name##_(const Int* m, const Int* n, const Int* k, T* a, const Int* lda, const T* tau, \
                T* work, const Int* lwork, Int* info);
 LAMELLA_DECLARE(sorgqr, float)
@@ -42,28 +42,28 @@ LAMELLA_DECLARE(dorgqr, double)
 LAMELLA_DECLARE(cungqr, c64)
 LAMELLA_DECLARE(zungqr, c128)
 #undef LAMELLA_DECLARE
-#define LAMELLA_DECLARE(p, T)                                                                    \
-  void p##gesdd_(const char* job, const Int* m, const Int* n, T* a, const Int* lda, T* s, T* u,  \
-                 const Int* ldu, T* vt, const Int* ldvt, T* work, const Int* lwork, Int* iwork,  \
-                 Int* info, Length);                                                             \
-  void p##syevd_(const char* job, const char* uplo, const Int* n, T* a, const Int* lda, T* w,    \
-                 T* work, const Int* lwork, Int* iwork, const Int* liwork, Int* info, Length,    \
-                 Length);                                                                        \
-  void p##geev_(const char* jobl, const char* jobr, const Int* n, T* a, const Int* lda, T* wr,   \
-                T* wi, T* vl, const Int* ldvl, T* vr, const Int* ldvr, T* work,                  \
-                const Int* lwork, Int* info, Length, Length);
+#define LAMELLA_DECLARE(p, T)                                                                     \
+  void p##gesdd_(const char* job, const Int* m, const Int* n, T* a, const Int* lda, T* s, T* u,   \
+                 const Int* ldu, T* vt, const Int* ldvt, T* work, const Int* lwork, Int* iwork,   \
+                 Int* info, Length);                                                              \
+  void p##syevd_(const char* job, const char* uplo, const Int* n, T* a, const Int* lda, T* w,     \
+                 T* work, const Int* lwork, Int* iwork, const Int* liwork, Int* info, Length,     \
+                 Length);                                                                         \
+  void p##geev_(const char* jobl, const char* jobr, const Int* n, T* a, const Int* lda, T* wr,    \
+                T* wi, T* vl, const Int* ldvl, T* vr, const Int* ldvr, T* work, const Int* lwork, \
+                Int* info, Length, Length);
 LAMELLA_DECLARE(s, float)
 LAMELLA_DECLARE(d, double)
 #undef LAMELLA_DECLARE
-#define LAMELLA_DECLARE(p, T, R)                                                                 \
-  void p##gesdd_(const char* job, const Int* m, const Int* n, T* a, const Int* lda, R* s, T* u,  \
-                 const Int* ldu, T* vt, const Int* ldvt, T* work, const Int* lwork, R* rwork,    \
-                 Int* iwork, Int* info, Length);                                                 \
-  void p##heevd_(const char* job, const char* uplo, const Int* n, T* a, const Int* lda, R* w,    \
-                 T* work, const Int* lwork, R* rwork, const Int* lrwork, Int* iwork,             \
-                 const Int* liwork, Int* info, Length, Length);                                  \
-  void p##geev_(const char* jobl, const char* jobr, const Int* n, T* a, const Int* lda, T* w,    \
-                T* vl, const Int* ldvl, T* vr, const Int* ldvr, T* work, const Int* lwork,       \
+#define LAMELLA_DECLARE(p, T, R)                                                                \
+  void p##gesdd_(const char* job, const Int* m, const Int* n, T* a, const Int* lda, R* s, T* u, \
+                 const Int* ldu, T* vt, const Int* ldvt, T* work, const Int* lwork, R* rwork,   \
+                 Int* iwork, Int* info, Length);                                                \
+  void p##heevd_(const char* job, const char* uplo, const Int* n, T* a, const Int* lda, R* w,   \
+                 T* work, const Int* lwork, R* rwork, const Int* lrwork, Int* iwork,            \
+                 const Int* liwork, Int* info, Length, Length);                                 \
+  void p##geev_(const char* jobl, const char* jobr, const Int* n, T* a, const Int* lda, T* w,   \
+                T* vl, const Int* ldvl, T* vr, const Int* ldvr, T* work, const Int* lwork,      \
                 R* rwork, Int* info, Length, Length);
 LAMELLA_DECLARE(c, c64, float)
 LAMELLA_DECLARE(z, c128, double)
@@ -123,17 +123,17 @@ struct RealOf<std::complex<T>> {
 // One name for the four spellings of a routine.
 template <class T>
 struct Routines;
-#define LAMELLA_ROUTINES(p, T, org, eig)                             \
-  template <>                                                        \
-  struct Routines<T> {                                               \
-    static constexpr auto potrf = p##potrf_;                         \
-    static constexpr auto getrf = p##getrf_;                         \
-    static constexpr auto getrs = p##getrs_;                         \
-    static constexpr auto geqrf = p##geqrf_;                         \
-    static constexpr auto orgqr = p##org##gqr_;                      \
-    static constexpr auto gesdd = p##gesdd_;                         \
-    static constexpr auto eigh = p##eig##evd_;                       \
-    static constexpr auto geev = p##geev_;                           \
+#define LAMELLA_ROUTINES(p, T, org, eig)        \
+  template <>                                   \
+  struct Routines<T> {                          \
+    static constexpr auto potrf = p##potrf_;    \
+    static constexpr auto getrf = p##getrf_;    \
+    static constexpr auto getrs = p##getrs_;    \
+    static constexpr auto geqrf = p##geqrf_;    \
+    static constexpr auto orgqr = p##org##gqr_; \
+    static constexpr auto gesdd = p##gesdd_;    \
+    static constexpr auto eigh = p##eig##evd_;  \
+    static constexpr auto geev = p##geev_;      \
   };
 LAMELLA_ROUTINES(s, float, or, sy)
 LAMELLA_ROUTINES(d, double, or, sy)
@@ -221,10 +221,11 @@ int32_t gesdd(uint8_t type, char job, int64_t m, int64_t n, void* a, int64_t lda
     std::size_t least = static_cast<std::size_t>(std::min(rows, columns));
     std::size_t most = static_cast<std::size_t>(std::max(rows, columns));
     // What the documentation of cgesdd and zgesdd asks for, for any job.
-    std::vector<R> real_work(
-        RealOf<T>::is_complex
-            ? std::max(5 * least * least + 7 * least, 2 * most * least + 2 * least * least + least) + 1
-            : 1);
+    std::vector<R> real_work(RealOf<T>::is_complex
+                                 ? std::max(5 * least * least + 7 * least,
+                                            2 * most * least + 2 * least * least + least) +
+                                       1
+                                 : 1);
     T size{};
     call(&size, &query, real_work.data());
     if (info != 0) return info;
@@ -257,7 +258,8 @@ int32_t heevd(uint8_t type, int32_t vectors, int32_t upper, int64_t n, void* a, 
     Int wants_whole = 0;
     call(&wants, -1, &wants_real, -1, &wants_whole, -1);
     if (info != 0) return info;
-    Int count = wanted(wants), real_count = wanted(wants_real), whole_count = std::max(1, wants_whole);
+    Int count = wanted(wants), real_count = wanted(wants_real),
+        whole_count = std::max(1, wants_whole);
     std::vector<T> work(static_cast<std::size_t>(count));
     std::vector<R> real_work(static_cast<std::size_t>(real_count));
     std::vector<Int> whole(static_cast<std::size_t>(whole_count));
@@ -288,7 +290,8 @@ int32_t geev(uint8_t type, int64_t n, void* a, int64_t lda, void* w, void* v, in
       return info;
     } else {
       auto rows = static_cast<std::size_t>(size);
-      std::vector<R> real(rows + 1), imaginary(rows + 1), packed(v != nullptr ? rows * rows + 1 : 1);
+      std::vector<R> real(rows + 1), imaginary(rows + 1),
+          packed(v != nullptr ? rows * rows + 1 : 1);
       Int ld_packed = std::max<Int>(1, size);
       auto call = [&](T* work, const Int* count) {
         Routines<T>::geev("N", job, &size, as<T>(a), &ld, real.data(), imaginary.data(), nullptr,

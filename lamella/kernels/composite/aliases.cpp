@@ -12,7 +12,7 @@ using MaybeTensor = std::optional<Tensor>;
 using Mode = std::optional<std::string_view>;
 }  // namespace
 
-#define LAMELLA_ALIAS_UNARY(name, target)                               \
+#define LAMELLA_ALIAS_UNARY(name, target)                           \
   Tensor name(const Tensor& self) { return lamella::target(self); } \
   Tensor& name##_(Tensor& self) { return self.target##_(); }
 LAMELLA_ALIAS_UNARY(arccos, acos)
@@ -25,10 +25,10 @@ LAMELLA_ALIAS_UNARY(absolute, abs)
 LAMELLA_ALIAS_UNARY(negative, neg)
 LAMELLA_ALIAS_UNARY(fix, trunc)
 
-#define LAMELLA_ALIAS_BINARY(name, target)                                                     \
+#define LAMELLA_ALIAS_BINARY(name, target)                                                      \
   Tensor name(const Tensor& self, const Tensor& other) { return lamella::target(self, other); } \
   Tensor name(const Tensor& self, const Scalar& other) { return lamella::target(self, other); } \
-  Tensor& name##_(Tensor& self, const Tensor& other) { return self.target##_(other); }         \
+  Tensor& name##_(Tensor& self, const Tensor& other) { return self.target##_(other); }          \
   Tensor& name##_(Tensor& self, const Scalar& other) { return self.target##_(other); }
 LAMELLA_ALIAS_BINARY(multiply, mul)
 LAMELLA_ALIAS_BINARY(divide, div)
@@ -79,8 +79,8 @@ Tensor ldexp(const Tensor& self, const Tensor& other) {
 Tensor& ldexp_(Tensor& self, const Tensor& other) { return self.mul_(lamella::pow(2.0, other)); }
 Tensor float_power(const Scalar& self, const Tensor& exponent) {
   if (self.equal(1)) {
-    return lamella::ones_like(exponent, exponent.is_complex() || self.isComplex() ? kComplexDouble
-                                                                                  : kDouble);
+    return lamella::ones_like(exponent,
+                              exponent.is_complex() || self.isComplex() ? kComplexDouble : kDouble);
   }
   if (exponent.is_complex() || self.isComplex()) {
     return lamella::pow(Scalar(self.toComplexDouble()), exponent.to(kComplexDouble));

@@ -16,7 +16,8 @@ Tensor linalg_matrix_exp(const Tensor& self) {
   // exp(A) = exp(A / 2^s)^(2^s), with s so large that 14 terms of the series are exact.
   double norm = lamella::linalg_matrix_norm(self, 1).amax().to(kDouble).item().toDouble();
   int halvings = 0;
-  if (std::isfinite(norm) && norm > 0.5) halvings = static_cast<int>(std::ceil(std::log2(norm))) + 1;
+  if (std::isfinite(norm) && norm > 0.5)
+    halvings = static_cast<int>(std::ceil(std::log2(norm))) + 1;
   Tensor A = self.mul(std::ldexp(1.0, -halvings));
   Tensor one = lamella::eye(self.size(-1), self.options()).expand(self.sizes());
   constexpr int kTerms = 14;
@@ -38,7 +39,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> linalg_lstsq(const Tensor& self, cons
   LAMELLA_CHECK(self.dim() >= 2 && b.dim() >= 1, op, ": expected 'self' to be matrices, got ",
                 self.sizes());
   int64_t m = self.size(-2), n = self.size(-1);
-  bool vector = b.dim() + 1 == self.dim() && b.sizes().equals(self.sizes().slice(0, b.sizes().size()));
+  bool vector =
+      b.dim() + 1 == self.dim() && b.sizes().equals(self.sizes().slice(0, b.sizes().size()));
   Tensor sides = vector ? b.unsqueeze(-1) : b;
   LAMELLA_CHECK(sides.dim() >= 2 && sides.size(-2) == m, op, ": expected 'b' to have ", m,
                 " rows, got ", b.sizes());

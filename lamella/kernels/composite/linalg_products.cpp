@@ -44,9 +44,8 @@ Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Sc
   Dims shape;
   shape.push_back(vec1.numel());
   shape.push_back(vec2.numel());
-  LAMELLA_CHECK(is_expandable(self.sizes(), shape),
-                "addr: expected 'self' to be broadcastable to ", shape.ref(), ", got ",
-                self.sizes());
+  LAMELLA_CHECK(is_expandable(self.sizes(), shape), "addr: expected 'self' to be broadcastable to ",
+                shape.ref(), ", got ", self.sizes());
   // With beta 0, what self holds does not count, not even NaN.
   Tensor product = lamella::outer(vec1, vec2).mul(alpha);
   if (beta.equal(0) || beta.equal(false)) {

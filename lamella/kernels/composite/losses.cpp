@@ -36,8 +36,8 @@ Tensor hinge_embedding_loss(const Tensor& self, const Tensor& target, double mar
                             int64_t reduction) {
   Tensor zero = lamella::zeros({}, self.options());
   Tensor apart = lamella::rsub(self, margin).clamp_min(0);
-  Tensor values = lamella::where(target.ne(1), apart, zero)
-                      .add(lamella::where(target.ne(-1), self, zero));
+  Tensor values =
+      lamella::where(target.ne(1), apart, zero).add(lamella::where(target.ne(-1), self, zero));
   return apply_reduction("hinge_embedding_loss", values, reduction);
 }
 Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,
@@ -52,10 +52,10 @@ Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const T
                              double margin, int64_t reduction) {
   const char* op = "cosine_embedding_loss";
   int64_t rank = target.dim();
-  LAMELLA_CHECK((rank == 0 || rank == 1) && input1.dim() == rank + 1 && input2.dim() == rank + 1,
-                op, ": expected vectors with a 'target' of one number, or rows of vectors with one ",
-                "of a number for each, got ", input1.sizes(), ", ", input2.sizes(), " and ",
-                target.sizes());
+  LAMELLA_CHECK(
+      (rank == 0 || rank == 1) && input1.dim() == rank + 1 && input2.dim() == rank + 1, op,
+      ": expected vectors with a 'target' of one number, or rows of vectors with one ",
+      "of a number for each, got ", input1.sizes(), ", ", input2.sizes(), " and ", target.sizes());
   constexpr double kLeast = 1e-12;
   auto along = [&](const Tensor& product) { return product.sum(IntArrayRef(rank)); };
   Tensor lengths = along(input1.mul(input1)).add(kLeast).mul(along(input2.mul(input2)).add(kLeast));
@@ -67,8 +67,8 @@ Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const T
 }
 Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, bool log_input, bool full,
                         double eps, int64_t reduction) {
-  Tensor values = log_input ? input.exp().sub(target.mul(input))
-                            : input.sub(target.mul(input.add(eps).log()));
+  Tensor values =
+      log_input ? input.exp().sub(target.mul(input)) : input.sub(target.mul(input.add(eps).log()));
   if (full) {
     // Stirling's approximation of log(target!).
     Tensor stirling = target.mul(target.log()).sub(target).add(target.mul(2 * M_PI).log().mul(0.5));
@@ -144,7 +144,8 @@ Tensor entropy_of_probabilities(const Tensor& self, const Tensor& target,
   LAMELLA_CHECK(!has(weight) || (weight->dim() == 1 && weight->numel() == classes), kCrossEntropy,
                 ": expected 'weight' to be of shape [", classes, "], got ", weight->sizes());
   Tensor share = target;
-  if (smoothing > 0) share = target.mul(1 - smoothing).add(smoothing / static_cast<double>(classes));
+  if (smoothing > 0)
+    share = target.mul(1 - smoothing).add(smoothing / static_cast<double>(classes));
   Tensor values = lamella::log_softmax(self, class_dim, self.scalar_type()).mul(share);
   if (has(weight)) values = values.mul(beside(*weight, self.dim(), class_dim));
   if (reduction == kReduceNone) return values.sum(IntArrayRef(class_dim)).neg();
@@ -175,8 +176,7 @@ Tensor entropy_with_smoothing(const Tensor& self, const Tensor& target,
     }
     spread = spread.sum().div(counts.sum());
   }
-  return likelihood.mul(1 - smoothing)
-      .add(spread.mul(smoothing / static_cast<double>(classes)));
+  return likelihood.mul(1 - smoothing).add(spread.mul(smoothing / static_cast<double>(classes)));
 }
 }  // namespace
 

@@ -225,11 +225,14 @@ Tensor pad(const Tensor& self, IntArrayRef pad, std::string_view mode,
       " for a tensor of ", self.sizes());
   switch (spatial) {
     case 1:
-      return reflects ? lamella::reflection_pad1d(self, pad) : lamella::replication_pad1d(self, pad);
+      return reflects ? lamella::reflection_pad1d(self, pad)
+                      : lamella::replication_pad1d(self, pad);
     case 2:
-      return reflects ? lamella::reflection_pad2d(self, pad) : lamella::replication_pad2d(self, pad);
+      return reflects ? lamella::reflection_pad2d(self, pad)
+                      : lamella::replication_pad2d(self, pad);
     default:
-      return reflects ? lamella::reflection_pad3d(self, pad) : lamella::replication_pad3d(self, pad);
+      return reflects ? lamella::reflection_pad3d(self, pad)
+                      : lamella::replication_pad3d(self, pad);
   }
 }
 

@@ -56,8 +56,8 @@ Tensor group_norm(const Tensor& input, int64_t num_groups, const Parameter& weig
   int64_t samples = input.size(0), channels = input.size(1);
   int64_t positions = product(input.sizes().slice(2));
   Tensor x = input.is_contiguous() ? input : input.contiguous();
-  return std::get<0>(lamella::native_group_norm(x, weight, bias, samples, channels, positions,
-                                                num_groups, eps));
+  return std::get<0>(
+      lamella::native_group_norm(x, weight, bias, samples, channels, positions, num_groups, eps));
 }
 
 // ---- Dropout ----
@@ -152,8 +152,8 @@ Tensor pixel_shuffle(const Tensor& self, int64_t upscale_factor) {
                 self.sizes());
   LAMELLA_CHECK(r > 0, op, ": expected 'upscale_factor' to be greater than 0, got ", r);
   int64_t channels = self.size(-3), height = self.size(-2), width = self.size(-1);
-  LAMELLA_CHECK(channels % (r * r) == 0, op, ": expected the channels of 'self' to be divisible by ",
-                r * r, ", got ", channels);
+  LAMELLA_CHECK(channels % (r * r) == 0, op,
+                ": expected the channels of 'self' to be divisible by ", r * r, ", got ", channels);
   Dims parts(self.sizes().slice(0, self.sizes().size() - 3));
   size_t lead = parts.size();
   Dims shape(parts), order;

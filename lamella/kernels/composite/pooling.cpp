@@ -63,8 +63,8 @@ Tensor adaptive_avg_pool1d(const Tensor& self, IntArrayRef output_size) {
 std::tuple<Tensor, Tensor> adaptive_max_pool1d(const Tensor& self, IntArrayRef output_size) {
   const char* op = "adaptive_max_pool1d";
   check_rank(op, self, 2, 3);
-  auto [out, indices] = lamella::adaptive_max_pool2d(self.unsqueeze(-2),
-                                                     second(op, "output_size", output_size, 1));
+  auto [out, indices] =
+      lamella::adaptive_max_pool2d(self.unsqueeze(-2), second(op, "output_size", output_size, 1));
   return {out.squeeze(-2), indices.squeeze(-2)};
 }
 Tensor adaptive_avg_pool2d(const Tensor& self, IntArrayRef output_size) {

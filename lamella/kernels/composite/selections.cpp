@@ -43,10 +43,9 @@ Selected median_of(const char* op, const Tensor& self, int64_t dim, bool keepdim
   int64_t size = self.size(dim);
   Selected sorted = lamella::sort(self, std::optional<bool>(true), dim, false);
   Tensor nans = lamella::isnan(self).sum(dim, /*keepdim=*/true);
-  Tensor position =
-      skip_nan ? lamella::div(size - 1 - nans, 2, "floor").clamp_min(0)
-               : lamella::where(nans > 0, size - nans,
-                                lamella::full_like(nans, Scalar((size - 1) / 2)));
+  Tensor position = skip_nan ? lamella::div(size - 1 - nans, 2, "floor").clamp_min(0)
+                             : lamella::where(nans > 0, size - nans,
+                                              lamella::full_like(nans, Scalar((size - 1) / 2)));
   return at_position(sorted, position, dim, keepdim);
 }
 Tensor median_of_all(const char* op, const Tensor& self, bool skip_nan) {
@@ -78,8 +77,7 @@ Selected kthvalue(const Tensor& self, int64_t k, int64_t dim, bool keepdim) {
   if (self.dim() == 0) return only_element(self);
   Dims shape(self.sizes());
   shape[static_cast<size_t>(dim)] = 1;
-  Tensor position =
-      lamella::full(shape, k - 1, kLong, std::nullopt, self.device(), std::nullopt);
+  Tensor position = lamella::full(shape, k - 1, kLong, std::nullopt, self.device(), std::nullopt);
   return at_position(lamella::sort(self, std::optional<bool>(true), dim, false), position, dim,
                      keepdim);
 }
@@ -118,8 +116,8 @@ Tensor nanmean(const Tensor& self, OptionalIntArrayRef dim, bool keepdim,
                 "nanmean: expected 'self' to be floating point or complex, got ", self.dtype());
   Tensor nan = lamella::isnan(self);
   Tensor count = lamella::sum(nan.logical_not(), dim, keepdim);
-  return lamella::div(
-      lamella::sum(lamella::where(nan, Scalar(0), self), dim, keepdim, dtype), count);
+  return lamella::div(lamella::sum(lamella::where(nan, Scalar(0), self), dim, keepdim, dtype),
+                      count);
 }
 
 // ---- Distances ----
@@ -129,8 +127,7 @@ Tensor dist(const Tensor& self, const Tensor& other, const Scalar& p) {
 }
 // Slices along `dim` whose norm is above maxnorm are scaled down to it.
 Tensor renorm(const Tensor& self, const Scalar& p, int64_t dim, const Scalar& maxnorm) {
-  LAMELLA_CHECK(!p.isComplex() && p.toDouble() > 0, "renorm: expected 'p' to be positive, got ",
-                p);
+  LAMELLA_CHECK(!p.isComplex() && p.toDouble() > 0, "renorm: expected 'p' to be positive, got ", p);
   LAMELLA_CHECK(!maxnorm.isComplex() && maxnorm.toDouble() >= 0,
                 "renorm: expected 'maxnorm' not to be negative, got ", maxnorm);
   LAMELLA_CHECK(self.dim() > 1, "renorm: expected 'self' to have at least 2 dimensions, got ",
@@ -141,8 +138,8 @@ Tensor renorm(const Tensor& self, const Scalar& p, int64_t dim, const Scalar& ma
     if (d != dim) others.push_back(d);
   }
   Tensor norm = lamella::linalg_vector_norm(self, p, IntArrayRef(others), true, std::nullopt);
-  Tensor scale = lamella::where(norm > maxnorm, lamella::reciprocal(norm + 1e-7) * maxnorm,
-                                Scalar(1));
+  Tensor scale =
+      lamella::where(norm > maxnorm, lamella::reciprocal(norm + 1e-7) * maxnorm, Scalar(1));
   return self * scale;
 }
 Tensor& renorm_(Tensor& self, const Scalar& p, int64_t dim, const Scalar& maxnorm) {
@@ -244,8 +241,8 @@ Tensor cov(const Tensor& self, int64_t correction, const MaybeTensor& fweights,
   if (is_integral(x.dtype(), true)) x = x.to(kFloat);
   int64_t count = x.size(1);
   auto check_weights = [&](const char* name, const Tensor& w) {
-    LAMELLA_CHECK(w.dim() == 1 && w.numel() == count, "cov: expected '", name,
-                  "' to be of shape [", count, "], got ", w.sizes());
+    LAMELLA_CHECK(w.dim() == 1 && w.numel() == count, "cov: expected '", name, "' to be of shape [",
+                  count, "], got ", w.sizes());
   };
   Tensor weights;
   if (has(fweights)) {

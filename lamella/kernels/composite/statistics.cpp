@@ -36,10 +36,12 @@ Tensor quantile_of(const char* op, const Tensor& self, const Tensor& q, MaybeDim
   LAMELLA_CHECK(q.dtype() == self.dtype(), op, ": expected 'q' to have dtype ", self.dtype(),
                 ", got ", q.dtype());
   bool blend = interpolation == "linear" || interpolation == "midpoint";
-  LAMELLA_CHECK(blend || interpolation == "lower" || interpolation == "higher" ||
-                    interpolation == "nearest",
-                op, ": expected 'interpolation' to be 'linear', 'lower', 'higher', 'midpoint' or "
-                "'nearest', got '", interpolation, "'");
+  LAMELLA_CHECK(
+      blend || interpolation == "lower" || interpolation == "higher" || interpolation == "nearest",
+      op,
+      ": expected 'interpolation' to be 'linear', 'lower', 'higher', 'midpoint' or "
+      "'nearest', got '",
+      interpolation, "'");
   // The shape of one quantile.
   Dims shape(self.sizes());
   Tensor x;
@@ -72,8 +74,7 @@ Tensor quantile_of(const char* op, const Tensor& self, const Tensor& q, MaybeDim
   Tensor result = sorted.gather(-1, below.to(kLong));
   if (blend) {
     Tensor above = sorted.gather(-1, ranks.ceil().to(kLong));
-    Tensor weights =
-        interpolation == "midpoint" ? lamella::full_like(ranks, 0.5) : ranks - below;
+    Tensor weights = interpolation == "midpoint" ? lamella::full_like(ranks, 0.5) : ranks - below;
     result = result.lerp(above, weights);
   }
   if (q.dim() == 0) return result.reshape(shape);
@@ -115,7 +116,9 @@ namespace {
 // order 2, by the parabola through three.
 Tensor slope_along(const Tensor& y, int64_t dim, const Tensor& widths, int64_t edge_order) {
   int64_t n = y.size(dim);
-  auto part = [&](const Tensor& t, int64_t from, int64_t size) { return t.narrow(dim, from, size); };
+  auto part = [&](const Tensor& t, int64_t from, int64_t size) {
+    return t.narrow(dim, from, size);
+  };
   Tensor left = part(widths, 0, n - 2), right = part(widths, 1, n - 2);
   Tensor inside = (part(y, 2, n - 2) * left * left - part(y, 0, n - 2) * right * right +
                    part(y, 1, n - 2) * (right * right - left * left)) /
@@ -141,8 +144,8 @@ std::vector<Tensor> slopes(const Tensor& self, IntArrayRef dims, int64_t edge_or
                            const std::vector<Tensor>& spacing) {
   LAMELLA_CHECK(edge_order == 1 || edge_order == 2,
                 "gradient: expected 'edge_order' to be 1 or 2, got ", edge_order);
-  LAMELLA_CHECK(spacing.size() == dims.size(), "gradient: expected 'spacing' to have ",
-                dims.size(), " entries, one for each dimension, got ", spacing.size());
+  LAMELLA_CHECK(spacing.size() == dims.size(), "gradient: expected 'spacing' to have ", dims.size(),
+                " entries, one for each dimension, got ", spacing.size());
   std::vector<Tensor> result;
   for (size_t i = 0; i < dims.size(); ++i) {
     int64_t dim = maybe_wrap_dim(dims[i], self.dim(), "gradient");
@@ -170,8 +173,8 @@ std::vector<int64_t> chosen_dims(const Tensor& self, MaybeDim dim) {
   return all;
 }
 std::vector<Tensor> as_tensors(const Tensor& self, ArrayRef<Scalar> numbers) {
-  ScalarType type = is_integral(self.dtype(), true) ? get_default_dtype()
-                                                    : to_real_type(self.dtype());
+  ScalarType type =
+      is_integral(self.dtype(), true) ? get_default_dtype() : to_real_type(self.dtype());
   std::vector<Tensor> result;
   for (const Scalar& number : numbers) {
     result.push_back(lamella::full({}, number, type, std::nullopt, self.device(), std::nullopt));
@@ -184,8 +187,8 @@ std::vector<Tensor> alike(const Tensor& self, const Scalar& spacing, size_t coun
 
 }  // namespace
 
-std::vector<Tensor> gradient(const Tensor& self, const std::optional<Scalar>& spacing,
-                             MaybeDim dim, int64_t edge_order) {
+std::vector<Tensor> gradient(const Tensor& self, const std::optional<Scalar>& spacing, MaybeDim dim,
+                             int64_t edge_order) {
   std::vector<int64_t> dims = chosen_dims(self, dim);
   return slopes(self, dims, edge_order, alike(self, spacing.value_or(1), dims.size()));
 }
@@ -250,8 +253,8 @@ Tensor& cauchy_(Tensor& self, double median, double sigma, MaybeGenerator genera
 // How many trials of chance p the first success takes.
 Tensor& geometric_(Tensor& self, double p, MaybeGenerator generator) {
   LAMELLA_CHECK(p > 0 && p < 1, "geometric_: expected 'p' in (0, 1), got ", p);
-  Tensor trials = lamella::rand(self.sizes(), generator, kDouble, std::nullopt, self.device(),
-                                std::nullopt);
+  Tensor trials =
+      lamella::rand(self.sizes(), generator, kDouble, std::nullopt, self.device(), std::nullopt);
   return self.copy_(lamella::log1p(-trials).div(std::log1p(-p)).ceil().clamp_min(1));
 }
 // Without replacement: the largest of the weights over exponential numbers come first.

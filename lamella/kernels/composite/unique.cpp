@@ -42,11 +42,10 @@ Unique unique_lines(const Tensor& self, int64_t dim, const Tensor& order, bool i
   Tensor result = sorted.index_select(0, runs.starts).movedim(0, dim);
   Tensor where = none(self);
   if (inverse) {
-    where = order.defined() ? lamella::empty_like(order).scatter_(0, order, runs.groups)
-                            : runs.groups;
+    where =
+        order.defined() ? lamella::empty_like(order).scatter_(0, order, runs.groups) : runs.groups;
   }
-  return {result.contiguous(), where,
-          counts ? lengths_of(runs.starts, lines.size(0)) : none(self)};
+  return {result.contiguous(), where, counts ? lengths_of(runs.starts, lines.size(0)) : none(self)};
 }
 }  // namespace
 

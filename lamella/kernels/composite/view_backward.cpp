@@ -55,8 +55,8 @@ Tensor diagonal_backward(const Tensor& grad_output, IntArrayRef input_sizes, int
   Tensor result = grad_output.new_zeros(input_sizes);
   Tensor part = result.diagonal(offset, dim1, dim2);
   LAMELLA_CHECK(grad_output.sizes().equals(part.sizes()),
-                "diagonal_backward: expected 'grad_output' to be of shape ", part.sizes(),
-                ", got ", grad_output.sizes());
+                "diagonal_backward: expected 'grad_output' to be of shape ", part.sizes(), ", got ",
+                grad_output.sizes());
   part.copy_(grad_output);
   return result;
 }
@@ -80,7 +80,8 @@ Tensor unfold_backward(const Tensor& grad_in, IntArrayRef input_sizes, int64_t d
 
 Tensor diag_embed(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {
   int64_t ndim = self.dim() + 1;
-  int64_t a = maybe_wrap_dim(dim1, ndim, "diag_embed"), b = maybe_wrap_dim(dim2, ndim, "diag_embed");
+  int64_t a = maybe_wrap_dim(dim1, ndim, "diag_embed"),
+          b = maybe_wrap_dim(dim2, ndim, "diag_embed");
   LAMELLA_CHECK(a != b, "diag_embed: expected 'dim1' and 'dim2' to differ, got ", dim1, " and ",
                 dim2);
   LAMELLA_CHECK(self.dim() > 0, "diag_embed: expected 'self' to have dimensions, got one without");
@@ -95,8 +96,7 @@ Tensor diag_embed(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2
 }
 
 Tensor trace(const Tensor& self) {
-  LAMELLA_CHECK(self.dim() == 2, "trace: expected 'self' to have 2 dimensions, got ",
-                self.sizes());
+  LAMELLA_CHECK(self.dim() == 2, "trace: expected 'self' to have 2 dimensions, got ", self.sizes());
   return self.diagonal().sum();
 }
 Tensor trace_backward(const Tensor& grad, IntArrayRef sizes) {

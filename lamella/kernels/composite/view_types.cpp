@@ -97,9 +97,7 @@ Tensor imag(const Tensor& self) {
 }
 
 // Conjugates are computed when asked for, so that there is none to resolve.
-Tensor conj(const Tensor& self) {
-  return self.is_complex() ? lamella::conj_physical(self) : self;
-}
+Tensor conj(const Tensor& self) { return self.is_complex() ? lamella::conj_physical(self) : self; }
 Tensor resolve_conj(const Tensor& self) { return self; }
 Tensor resolve_neg(const Tensor& self) { return self; }
 

@@ -53,17 +53,15 @@ struct Layout {
     planes = {wide_type(input.scalar_type()), innermost ? positions : input.sizes()[0], channels,
               innermost ? 1 : inner};
   }
-  Tensor arranged(const Tensor& tensor) const {
-    return tensor.to(planes.dtype).contiguous(format);
-  }
+  Tensor arranged(const Tensor& tensor) const { return tensor.to(planes.dtype).contiguous(format); }
   Tensor made_like(const Tensor& input) const {
     return new_strided(input.sizes(), strides_in_format(input.sizes(), format), planes.dtype,
                        input.device());
   }
 };
 
-// running = (1 - momentum) * running + momentum * factor * now. The write is not counted: a backward
-// of an earlier call in training has no use for the running statistics that it was given.
+// running = (1 - momentum) * running + momentum * factor * now. The write is not counted: a
+// backward of an earlier call in training has no use for the running statistics that it was given.
 void update_running(const Parameter& running, const Tensor& now, double momentum, double factor) {
   if (!has(running)) return;
   visit_floating(running->scalar_type(), "batch_norm", [&](auto tag) {
@@ -99,9 +97,9 @@ std::tuple<Tensor, Tensor, Tensor> normalise(const char* op, const Tensor& input
   Layout layout(input);
   const int64_t saved = training ? channels : 0;
   if (input.is_meta()) {
-    return {new_strided(input.sizes(), strides_in_format(input.sizes(), layout.format), dtype,
-                        kMeta),
-            new_tensor({saved}, stored, kMeta), new_tensor({saved}, stored, kMeta)};
+    return {
+        new_strided(input.sizes(), strides_in_format(input.sizes(), layout.format), dtype, kMeta),
+        new_tensor({saved}, stored, kMeta), new_tensor({saved}, stored, kMeta)};
   }
   const Planes& p = layout.planes;
   Tensor x = layout.arranged(input), out = layout.made_like(input);
@@ -132,8 +130,8 @@ std::tuple<Tensor, Tensor, Tensor> normalise(const char* op, const Tensor& input
       offset.as<T>()[c] = shift.as<T>()[c] - m[c] * scale.as<T>()[c];
     }
   });
-  channel_affine(p, {x.const_data_ptr(), nullptr, out.data_ptr(), nullptr, scale.data(),
-                     offset.data()});
+  channel_affine(
+      p, {x.const_data_ptr(), nullptr, out.data_ptr(), nullptr, scale.data(), offset.data()});
   if (p.dtype != dtype) out = out.to(dtype);
   if (!training) {
     return {out, new_tensor({0}, stored, kCPU), new_tensor({0}, stored, kCPU)};
@@ -179,8 +177,9 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm_backward(
   LAMELLA_CHECK(grad_out.sizes().equals(input.sizes()), op, ": expected 'grad_out' to be of shape ",
                 input.sizes(), ", got ", grad_out.sizes());
   LAMELLA_CHECK(train ? has(save_mean) && has(save_invstd) : has(running_mean) && has(running_var),
-                op, ": expected ", train ? "'save_mean' and 'save_invstd' in training"
-                                         : "'running_mean' and 'running_var' outside of training");
+                op, ": expected ",
+                train ? "'save_mean' and 'save_invstd' in training"
+                      : "'running_mean' and 'running_var' outside of training");
   ScalarType stored = parameter_type(input, {&weight, &running_mean, &save_mean});
   Layout layout(input);
   const Planes& p = layout.planes;
@@ -218,8 +217,8 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm_backward(
       }
     });
     dx = layout.made_like(input);
-    channel_affine(p, {x.const_data_ptr(), dy.const_data_ptr(), dx.data_ptr(), a.data(), b.data(),
-                       k.data()});
+    channel_affine(
+        p, {x.const_data_ptr(), dy.const_data_ptr(), dx.data_ptr(), a.data(), b.data(), k.data()});
     if (p.dtype != input.scalar_type()) dx = dx.to(input.scalar_type());
   }
   if (output_mask[1]) dw = dot.mul_(invstd).to(stored);

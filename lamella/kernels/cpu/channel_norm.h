@@ -36,9 +36,8 @@ inline void channel_sums(const Planes& p, const Tensor& dy, const Tensor& x, con
   });
 }
 inline void channel_affine(const Planes& p, const ChannelAffine& f) {
-  parallel_for(0, p.outer * p.channels, grain_of(p.inner), [&](int64_t begin, int64_t end) {
-    channel_affine_stub(kCPU, p, f, begin, end);
-  });
+  parallel_for(0, p.outer * p.channels, grain_of(p.inner),
+               [&](int64_t begin, int64_t end) { channel_affine_stub(kCPU, p, f, begin, end); });
 }
 
 // A vector of one number per channel in the wide type.

@@ -1,8 +1,8 @@
 // Convolutions as calls into liblamella_blas.so or as matrix products.
 //
 // Note [Convolutions as matrix products]
-//   The patch that each output position sees becomes a column of a matrix: for one sample and group,
-//   dst = weight * columns, the columns' gradient is weight^T * dst, and the weight's dst *
+//   The patch that each output position sees becomes a column of a matrix: for one sample and
+//   group, dst = weight * columns, the columns' gradient is weight^T * dst, and the weight's dst *
 //   columns^T. A kernel of one element with stride 1 needs no copy: the source is its own columns.
 #include "lamella/kernels/cpu/convolution.h"
 
@@ -114,9 +114,8 @@ void to_columns(const Volume& v, const T* src, T* columns, int64_t channels) {
                  for (int64_t row = begin; row < end; ++row) {
                    const T* from = src + row / v.taps * v.inputs;
                    T* to = columns + row * v.outputs;
-                   walk_row(v, row % v.taps, [&](int64_t at, int64_t o) {
-                     to[o] = at < 0 ? T(0) : from[at];
-                   });
+                   walk_row(v, row % v.taps,
+                            [&](int64_t at, int64_t o) { to[o] = at < 0 ? T(0) : from[at]; });
                  }
                });
 }
@@ -207,10 +206,10 @@ void plain_backward_data(const char* op, const Convolution& c, const Tensor& dst
     for (int64_t g = 0; g < c.groups; ++g) {
       void* to = parts.at_src(src, c, n, g);
       void* columns = parts.direct ? to : parts.columns.data_ptr();
-      gemm(op, {c.dtype, 1, parts.rows, parts.v.outputs, parts.out_each,
-                matrix(parts.at_weight(weight, g), parts.rows).transposed(),
-                matrix(parts.at_dst(dst, c, n, g), parts.v.outputs),
-                matrix(columns, parts.v.outputs)});
+      gemm(op,
+           {c.dtype, 1, parts.rows, parts.v.outputs, parts.out_each,
+            matrix(parts.at_weight(weight, g), parts.rows).transposed(),
+            matrix(parts.at_dst(dst, c, n, g), parts.v.outputs), matrix(columns, parts.v.outputs)});
       if (parts.direct) continue;
       visit_numbers(c.dtype, op, [&](auto tag) {
         using T = type_of<decltype(tag)>;

@@ -1,5 +1,5 @@
-// Convolutions over 1 to 3 spatial dimensions: float32 in liblamella_blas.so, other dtypes as matrix
-// products here.
+// Convolutions over 1 to 3 spatial dimensions: float32 in liblamella_blas.so, other dtypes as
+// matrix products here.
 #pragma once
 #include "lamella/kernels/native.h"
 

@@ -31,8 +31,8 @@ Problem problem_of(const char* op, const Tensor& input, const Tensor& weight, In
   int64_t rank = input.dim();
   LAMELLA_CHECK(rank >= 3 && rank <= 5, op, ": expected 'input' to have 3 to 5 dimensions, got ",
                 input.sizes());
-  LAMELLA_CHECK(weight.dim() == rank, op, ": expected 'weight' to have ", rank,
-                " dimensions, got ", weight.sizes());
+  LAMELLA_CHECK(weight.dim() == rank, op, ": expected 'weight' to have ", rank, " dimensions, got ",
+                weight.sizes());
   LAMELLA_CHECK(input.scalar_type() == weight.scalar_type(), op, ": expected 'weight' to be ",
                 input.scalar_type(), ", got ", weight.scalar_type());
   c.dtype = input.scalar_type();
@@ -106,8 +106,8 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const std::optiona
                    IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool transposed,
                    IntArrayRef output_padding, int64_t groups) {
   const char* op = "convolution";
-  Problem p = problem_of(op, input, weight, stride, padding, dilation, transposed, output_padding,
-                         groups);
+  Problem p =
+      problem_of(op, input, weight, stride, padding, dilation, transposed, output_padding, groups);
   bool biased = bias.has_value() && bias->defined();
   if (biased) {
     LAMELLA_CHECK(bias->dim() == 1 && bias->numel() == p.shape[1], op,
@@ -138,14 +138,12 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const std::optiona
 std::tuple<Tensor, Tensor, Tensor> convolution_backward(
     const Tensor& grad_output, const Tensor& input, const Tensor& weight,
     OptionalIntArrayRef bias_sizes, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
-    bool transposed, IntArrayRef output_padding, int64_t groups,
-    std::array<bool, 3> output_mask) {
+    bool transposed, IntArrayRef output_padding, int64_t groups, std::array<bool, 3> output_mask) {
   const char* op = "convolution_backward";
-  Problem p = problem_of(op, input, weight, stride, padding, dilation, transposed, output_padding,
-                         groups);
-  LAMELLA_CHECK(grad_output.sizes().equals(p.shape), op,
-                ": expected 'grad_output' to be of shape ", p.shape, ", got ",
-                grad_output.sizes());
+  Problem p =
+      problem_of(op, input, weight, stride, padding, dilation, transposed, output_padding, groups);
+  LAMELLA_CHECK(grad_output.sizes().equals(p.shape), op, ": expected 'grad_output' to be of shape ",
+                p.shape, ", got ", grad_output.sizes());
   LAMELLA_CHECK(grad_output.scalar_type() == p.c.dtype, op, ": expected 'grad_output' to be ",
                 p.c.dtype, ", got ", grad_output.scalar_type());
   Tensor dx, dw, db;

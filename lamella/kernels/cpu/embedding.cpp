@@ -12,24 +12,23 @@ template <class T, class I>
 void add_rows(const T* grad, const I* indices, int64_t count, int64_t width, T* out, int64_t rows,
               int64_t padding, const std::vector<int64_t>& uses) {
   // Each thread has rows of its own, so that none is written by two.
-  parallel_for(0, rows, kGrainSize / (count * width / (rows + 1) + 1) + 1,
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t i = 0; i < count; ++i) {
-                   auto row = static_cast<int64_t>(indices[i]);
-                   if (row == padding || row < begin || row >= end) continue;
-                   T scale = uses.empty() ? T(1) : T(1) / static_cast<T>(uses[static_cast<size_t>(row)]);
-                   const T* from = grad + i * width;
-                   T* to = out + row * width;
+  parallel_for(
+      0, rows, kGrainSize / (count * width / (rows + 1) + 1) + 1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = 0; i < count; ++i) {
+          auto row = static_cast<int64_t>(indices[i]);
+          if (row == padding || row < begin || row >= end) continue;
+          T scale = uses.empty() ? T(1) : T(1) / static_cast<T>(uses[static_cast<size_t>(row)]);
+          const T* from = grad + i * width;
+          T* to = out + row * width;
 #pragma GCC ivdep
-                   for (int64_t j = 0; j < width; ++j) to[j] += from[j] * scale;
-                 }
-               });
+          for (int64_t j = 0; j < width; ++j) to[j] += from[j] * scale;
+        }
+      });
 }
 }  // namespace
 
 Tensor embedding_dense_backward(const Tensor& grad_output, const Tensor& indices,
-                                int64_t num_weights, int64_t padding_idx,
-                                bool scale_grad_by_freq) {
+                                int64_t num_weights, int64_t padding_idx, bool scale_grad_by_freq) {
   const char* op = "embedding_dense_backward";
   LAMELLA_CHECK(indices.scalar_type() == kLong || indices.scalar_type() == kInt, op,
                 ": expected 'indices' to be int64 or int32, got ", indices.scalar_type());

@@ -10,14 +10,13 @@ inline const lamella_lapack& lapack() { return *blas_library().lapack; }
 
 inline void check_linalg_dtype(const char* op, const Tensor& a, const char* name) {
   ScalarType dtype = a.scalar_type();
-  LAMELLA_CHECK(dtype == kFloat || dtype == kDouble || dtype == kComplexFloat ||
-                    dtype == kComplexDouble,
-                op, ": expected '", name,
-                "' to be float32, float64, complex64 or complex128, got ", dtype);
+  LAMELLA_CHECK(
+      dtype == kFloat || dtype == kDouble || dtype == kComplexFloat || dtype == kComplexDouble, op,
+      ": expected '", name, "' to be float32, float64, complex64 or complex128, got ", dtype);
 }
 inline void check_matrices(const char* op, const Tensor& a, const char* name) {
-  LAMELLA_CHECK(a.dim() >= 2, op, ": expected '", name,
-                "' to have at least 2 dimensions, got ", a.sizes());
+  LAMELLA_CHECK(a.dim() >= 2, op, ": expected '", name, "' to have at least 2 dimensions, got ",
+                a.sizes());
   check_linalg_dtype(op, a, name);
 }
 inline void check_square(const char* op, const Tensor& a, const char* name) {

@@ -96,11 +96,11 @@ std::tuple<Tensor, Tensor> linalg_eig(const Tensor& self) {
   Tensor copy = copy_columns(self);
   Stack matrices(copy), eigenvalues(values, 1), columns(vectors);
   for (int64_t i = 0, count = product(batch); i < count; ++i) {
-    check_converged(op,
-                    lapack().geev(static_cast<uint8_t>(self.scalar_type()), n, matrices.at(i),
-                                  matrices.leading(), eigenvalues.at(i), columns.at(i),
-                                  columns.leading()),
-                    i);
+    check_converged(
+        op,
+        lapack().geev(static_cast<uint8_t>(self.scalar_type()), n, matrices.at(i),
+                      matrices.leading(), eigenvalues.at(i), columns.at(i), columns.leading()),
+        i);
   }
   return {values, vectors};
 }

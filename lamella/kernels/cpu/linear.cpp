@@ -69,8 +69,16 @@ Tensor linear(const Tensor& input, const Tensor& weight, const std::optional<Ten
   }
   Matrices w = Matrices::of(weight);
   w.batch = 0;
-  gemm(op, {input.scalar_type(), 1, x.count, width, features, x.matrix, w.transposed(),
-            {out.data_ptr(), width, 1, 0}, 1, biased ? 1 : 0});
+  gemm(op, {input.scalar_type(),
+            1,
+            x.count,
+            width,
+            features,
+            x.matrix,
+            w.transposed(),
+            {out.data_ptr(), width, 1, 0},
+            1,
+            biased ? 1 : 0});
   return out;
 }
 
@@ -107,8 +115,8 @@ std::tuple<Tensor, Tensor, Tensor> linear_backward(const Tensor& self, const Ten
     if (is_complex(dtype)) {
       dx = lamella::matmul(grad_output, weight.conj_physical());
     } else if (width != 0) {
-      gemm(op, {dtype, 1, dy.count, features, width, dy.matrix, w,
-                {dx.data_ptr(), features, 1, 0}});
+      gemm(op,
+           {dtype, 1, dy.count, features, width, dy.matrix, w, {dx.data_ptr(), features, 1, 0}});
     }
   }
   if (output_mask[1]) {
@@ -116,7 +124,13 @@ std::tuple<Tensor, Tensor, Tensor> linear_backward(const Tensor& self, const Ten
       dw.zero_();
     } else {
       Rows x(is_complex(dtype) ? self.conj_physical() : self);
-      gemm(op, {dtype, 1, width, features, dy.count, dy.matrix.transposed(), x.matrix,
+      gemm(op, {dtype,
+                1,
+                width,
+                features,
+                dy.count,
+                dy.matrix.transposed(),
+                x.matrix,
                 {dw.data_ptr(), features, 1, 0}});
     }
   }

@@ -22,8 +22,8 @@ struct Operands {
 Operands operands(const char* op, const Tensor& self, const Tensor& target) {
   Operands o;
   bool same = self.sizes().equals(target.sizes());
-  o.shape = same ? Dims(self.sizes())
-                 : broadcast_shapes(self.sizes(), target.sizes(), op, "target");
+  o.shape =
+      same ? Dims(self.sizes()) : broadcast_shapes(self.sizes(), target.sizes(), op, "target");
   o.dtype = self.scalar_type() == target.scalar_type() ? self.scalar_type()
                                                        : lamella::result_type(self, target);
   LAMELLA_CHECK_NOT_IMPLEMENTED(is_floating_point(o.dtype) && !is_float8(o.dtype), op,
@@ -95,7 +95,8 @@ Tensor loss_of(const char* op, Loss loss, const Tensor& self, const Tensor& targ
   check_reduction(op, reduction);
   Operands o = operands(op, self, target);
   bool none = reduction == kReduceNone;
-  if (self.is_meta()) return new_tensor(none ? IntArrayRef(o.shape) : IntArrayRef(), o.dtype, kMeta);
+  if (self.is_meta())
+    return new_tensor(none ? IntArrayRef(o.shape) : IntArrayRef(), o.dtype, kMeta);
   Tensor x = prepared(self, o), t = prepared(target, o);
   if (none) return finished(all_losses(loss, o, x, t, beta), o);
   double sum = sum_of_losses(loss, o, x, t, beta);
@@ -120,8 +121,9 @@ Tensor loss_backward_of(const char* op, Loss loss, const Tensor& grad, const Ten
   bool one = grad.numel() == 1;
   Tensor g = one ? grad.to(o.compute) : prepared(grad, o);
   double scale = reduction == kReduceMean ? 1 / static_cast<double>(n) : 1;
-  LossBackward p{loss, o.compute, one, x.const_data_ptr(), t.const_data_ptr(),
-                 g.const_data_ptr(), out.data_ptr(), beta, scale};
+  LossBackward p{
+      loss,           o.compute, one,  x.const_data_ptr(), t.const_data_ptr(), g.const_data_ptr(),
+      out.data_ptr(), beta,      scale};
   parallel_for(0, n, kGrainSize,
                [&](int64_t begin, int64_t end) { loss_backward_stub(kCPU, p, begin, end); });
   return finished(out, o);
@@ -162,16 +164,16 @@ Tensor huber_loss(const Tensor& self, const Tensor& target, int64_t reduction, d
 Tensor huber_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target,
                            int64_t reduction, double delta) {
   check_delta(delta);
-  return loss_backward_of("huber_loss_backward", Loss::kHuber, grad_output, self, target,
-                          reduction, delta);
+  return loss_backward_of("huber_loss_backward", Loss::kHuber, grad_output, self, target, reduction,
+                          delta);
 }
 Tensor soft_margin_loss(const Tensor& self, const Tensor& target, int64_t reduction) {
   return loss_of("soft_margin_loss", Loss::kSoftMargin, self, target, reduction, 0);
 }
 Tensor soft_margin_loss_backward(const Tensor& grad_output, const Tensor& self,
                                  const Tensor& target, int64_t reduction) {
-  return loss_backward_of("soft_margin_loss_backward", Loss::kSoftMargin, grad_output, self,
-                          target, reduction, 0);
+  return loss_backward_of("soft_margin_loss_backward", Loss::kSoftMargin, grad_output, self, target,
+                          reduction, 0);
 }
 
 namespace {

@@ -21,8 +21,7 @@ Classes classes_of(const char* op, const Tensor& self, const Tensor& target,
                 ": expected 'self' to have ", planes ? "4" : "1 or 2", " dimensions, got ",
                 self.sizes());
   LAMELLA_CHECK_NOT_IMPLEMENTED(self.is_floating_point(), op,
-                                ": expected 'self' to be floating point, got ",
-                                self.scalar_type());
+                                ": expected 'self' to be floating point, got ", self.scalar_type());
   LAMELLA_CHECK(target.scalar_type() == kLong || target.scalar_type() == kByte, op,
                 ": expected 'target' to be int64 or uint8, got ", target.scalar_type());
   size_t at = self.dim() == 1 ? 0 : 1;
@@ -53,8 +52,8 @@ template <class I>
 int64_t class_at(const char* op, const I* target, int64_t i, int64_t classes, int64_t ignored) {
   auto t = static_cast<int64_t>(target[i]);
   if (t == ignored) return -1;
-  LAMELLA_CHECK_INDEX(t >= 0 && t < classes, op, ": expected the elements of 'target' to be in [0, ",
-                      classes, "), got ", t);
+  LAMELLA_CHECK_INDEX(t >= 0 && t < classes, op,
+                      ": expected the elements of 'target' to be in [0, ", classes, "), got ", t);
   return t;
 }
 
@@ -176,8 +175,8 @@ std::tuple<Tensor, Tensor> nll_loss2d_forward(const Tensor& self, const Tensor& 
 Tensor nll_loss2d_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target,
                            const std::optional<Tensor>& weight, int64_t reduction,
                            int64_t ignore_index, const Tensor& total_weight) {
-  return backward("nll_loss2d_backward", grad_output, self, target, weight, reduction,
-                  ignore_index, total_weight, 4);
+  return backward("nll_loss2d_backward", grad_output, self, target, weight, reduction, ignore_index,
+                  total_weight, 4);
 }
 
 }  // namespace lamella::native

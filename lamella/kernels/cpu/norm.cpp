@@ -152,8 +152,9 @@ NormGradients norm_backward(const char* op, const Tensor& grad_out, const Tensor
     auto size = static_cast<int64_t>(element_size(inside));
     parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
       for (int64_t part = begin; part < end; ++part) {
-        char* at = sums.defined() ? static_cast<char*>(sums.data_ptr()) + part * 2 * shape.size * size
-                                  : nullptr;
+        char* at = sums.defined()
+                       ? static_cast<char*>(sums.data_ptr()) + part * 2 * shape.size * size
+                       : nullptr;
         NormBackward rows{inside,
                           dy.const_data_ptr(),
                           x.const_data_ptr(),
@@ -164,7 +165,8 @@ NormGradients norm_backward(const char* op, const Tensor& grad_out, const Tensor
                           at,
                           at == nullptr ? nullptr : at + shape.size * size,
                           shape.size};
-        norm_backward_stub(kCPU, rows, part * shape.count / parts, (part + 1) * shape.count / parts);
+        norm_backward_stub(kCPU, rows, part * shape.count / parts,
+                           (part + 1) * shape.count / parts);
       }
     });
     for (int64_t part = 0; part < parts && sums.defined(); ++part) {
@@ -196,11 +198,10 @@ std::tuple<Tensor, Tensor> _fused_rms_norm_backward(const Tensor& grad_out, cons
                                                     const Tensor& rstd,
                                                     const std::optional<Tensor>& weight,
                                                     std::array<bool, 2> output_mask) {
-  ScalarType parameters =
-      weight && weight->defined() ? weight->scalar_type() : input.scalar_type();
-  NormGradients g = norm_backward("_fused_rms_norm_backward", grad_out, input, normalized_shape,
-                                  Tensor(), rstd, weight, parameters,
-                                  {output_mask[0], output_mask[1], false});
+  ScalarType parameters = weight && weight->defined() ? weight->scalar_type() : input.scalar_type();
+  NormGradients g =
+      norm_backward("_fused_rms_norm_backward", grad_out, input, normalized_shape, Tensor(), rstd,
+                    weight, parameters, {output_mask[0], output_mask[1], false});
   return {g.input, g.weight};
 }
 

@@ -26,11 +26,11 @@ class Operands {
     given_[count_] = tensor;
     if (count_ > 0) {
       const Tensor& first = given_[0];
-      LAMELLA_CHECK(tensor.sizes().equals(first.sizes()) &&
-                        tensor.scalar_type() == first.scalar_type(),
-                    op, ": expected the tensors in '", name, "' to have shape and dtype of those ",
-                    "in 'self', ", first.sizes(), " and ", first.scalar_type(), ", got ",
-                    tensor.sizes(), " and ", tensor.scalar_type());
+      LAMELLA_CHECK(
+          tensor.sizes().equals(first.sizes()) && tensor.scalar_type() == first.scalar_type(), op,
+          ": expected the tensors in '", name, "' to have shape and dtype of those ", "in 'self', ",
+          first.sizes(), " and ", first.scalar_type(), ", got ", tensor.sizes(), " and ",
+          tensor.scalar_type());
       ordered_ = ordered_ && tensor.strides().equals(first.strides());
     } else {
       LAMELLA_CHECK_NOT_IMPLEMENTED(tensor.is_floating_point(), op,
@@ -134,23 +134,23 @@ void _fused_sgd_(TensorList self, TensorList grads, TensorList momentum_buffer_l
       found_inf);
 }
 
-#define LAMELLA_ADAM(name, decoupled)                                                             \
-  void name(TensorList self, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs,       \
-            TensorList max_exp_avg_sqs, TensorList state_steps, double lr, double beta1,          \
-            double beta2, double weight_decay, double eps, bool amsgrad, bool maximize,           \
-            const std::optional<Tensor>& grad_scale, const std::optional<Tensor>& found_inf) {    \
-    adam(#name, self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps,                 \
-         {lr, beta1, beta2, weight_decay, eps, 1, 1, 1, maximize, decoupled}, amsgrad,            \
-         grad_scale, found_inf);                                                                  \
-  }                                                                                               \
-  void name(TensorList self, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs,       \
-            TensorList max_exp_avg_sqs, TensorList state_steps, const Tensor& lr, double beta1,   \
-            double beta2, double weight_decay, double eps, bool amsgrad, bool maximize,           \
-            const std::optional<Tensor>& grad_scale, const std::optional<Tensor>& found_inf) {    \
-    double rate = lr.is_meta() ? 0 : lr.item().toDouble();                                        \
-    adam(#name, self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps,                 \
-         {rate, beta1, beta2, weight_decay, eps, 1, 1, 1, maximize, decoupled}, amsgrad,          \
-         grad_scale, found_inf);                                                                  \
+#define LAMELLA_ADAM(name, decoupled)                                                              \
+  void name(TensorList self, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs,        \
+            TensorList max_exp_avg_sqs, TensorList state_steps, double lr, double beta1,           \
+            double beta2, double weight_decay, double eps, bool amsgrad, bool maximize,            \
+            const std::optional<Tensor>& grad_scale, const std::optional<Tensor>& found_inf) {     \
+    adam(#name, self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps,                  \
+         {lr, beta1, beta2, weight_decay, eps, 1, 1, 1, maximize, decoupled}, amsgrad, grad_scale, \
+         found_inf);                                                                               \
+  }                                                                                                \
+  void name(TensorList self, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs,        \
+            TensorList max_exp_avg_sqs, TensorList state_steps, const Tensor& lr, double beta1,    \
+            double beta2, double weight_decay, double eps, bool amsgrad, bool maximize,            \
+            const std::optional<Tensor>& grad_scale, const std::optional<Tensor>& found_inf) {     \
+    double rate = lr.is_meta() ? 0 : lr.item().toDouble();                                         \
+    adam(#name, self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps,                  \
+         {rate, beta1, beta2, weight_decay, eps, 1, 1, 1, maximize, decoupled}, amsgrad,           \
+         grad_scale, found_inf);                                                                   \
   }
 LAMELLA_ADAM(_fused_adam_, false)
 LAMELLA_ADAM(_fused_adamw_, true)

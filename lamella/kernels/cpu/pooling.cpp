@@ -31,8 +31,8 @@ Pooling pooling_of(const char* op, const Tensor& input, int spatial) {
   return p;
 }
 int64_t entry(const char* op, const char* name, IntArrayRef list, int spatial, int d) {
-  LAMELLA_CHECK(list.size() == 1 || list.size() == static_cast<size_t>(spatial), op,
-                ": expected '", name, "' to have 1 or ", spatial, " entries, got ", list);
+  LAMELLA_CHECK(list.size() == 1 || list.size() == static_cast<size_t>(spatial), op, ": expected '",
+                name, "' to have 1 or ", spatial, " entries, got ", list);
   return list[list.size() == 1 ? 0 : static_cast<size_t>(d)];
 }
 }  // namespace
@@ -81,8 +81,7 @@ Pooling adaptive_pooling(const char* op, const Tensor& input, int spatial,
   Pooling p = pooling_of(op, input, spatial);
   for (int d = 0; d < spatial; ++d) {
     int64_t count = output_size[static_cast<size_t>(d)];
-    LAMELLA_CHECK(count >= 0, op, ": expected 'output_size' not to be negative, got ",
-                  output_size);
+    LAMELLA_CHECK(count >= 0, op, ": expected 'output_size' not to be negative, got ", output_size);
     int at = 3 - spatial + d;
     int64_t size = p.in[at];
     p.out[at] = count;
@@ -166,8 +165,7 @@ void average_planes(const Pooling& p, const T* in, T* out, int64_t begin, int64_
   }
 }
 template <class T>
-void average_planes_backward(const Pooling& p, const T* grad, T* out, int64_t begin,
-                             int64_t end) {
+void average_planes_backward(const Pooling& p, const T* grad, T* out, int64_t begin, int64_t end) {
   for (int64_t n = begin; n < end; ++n) {
     const T* g = grad + n * p.outputs();
     T* x = out + n * p.inputs();
@@ -209,8 +207,8 @@ struct Summed {
     if (grad.defined()) {
       parallel_for(0, p.planes, plane_grain(p), [&](int64_t begin, int64_t end) {
         if (grad.scalar_type() == kDouble) {
-          f(static_cast<const double*>(grad.const_data_ptr()),
-            static_cast<double*>(out.data_ptr()), begin, end);
+          f(static_cast<const double*>(grad.const_data_ptr()), static_cast<double*>(out.data_ptr()),
+            begin, end);
         } else {
           f(static_cast<const float*>(grad.const_data_ptr()), static_cast<float*>(out.data_ptr()),
             begin, end);
@@ -253,8 +251,8 @@ Tensor max_pooling_backward(const char* op, const Pooling& p, const Tensor& grad
     for (int64_t n = begin; n < end; ++n) {
       for (int64_t o = n * outputs; o < (n + 1) * outputs; ++o) {
         LAMELLA_CHECK_INDEX(places[o] >= 0 && places[o] < inputs, op,
-                            ": expected the elements of 'indices' to be in [0, ", inputs,
-                            "), got ", places[o]);
+                            ": expected the elements of 'indices' to be in [0, ", inputs, "), got ",
+                            places[o]);
         x[n * inputs + places[o]] += g[o];
       }
     }
@@ -283,10 +281,9 @@ Tensor average_pooling(const char* op, const Pooling& p, const Tensor& input) {
 }
 Tensor average_pooling_backward(const char* op, const Pooling& p, const Tensor& grad,
                                 const Tensor& input) {
-  return Summed(op, p, grad, input)
-      .run(p, [&](const auto* g, auto* x, int64_t begin, int64_t end) {
-        average_planes_backward(p, g, x, begin, end);
-      });
+  return Summed(op, p, grad, input).run(p, [&](const auto* g, auto* x, int64_t begin, int64_t end) {
+    average_planes_backward(p, g, x, begin, end);
+  });
 }
 
 }  // namespace lamella::native

@@ -22,8 +22,8 @@ struct Pooling {
   int64_t planes = 1;
   int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1};
   std::vector<PoolRange> ranges[3];
-  Dims shape;            // of the output
-  int64_t divisor = 0;   // not 0: what an average divides by instead
+  Dims shape;           // of the output
+  int64_t divisor = 0;  // not 0: what an average divides by instead
   MemoryFormat format = MemoryFormat::Contiguous;
 
   int64_t inputs() const { return in[0] * in[1] * in[2]; }

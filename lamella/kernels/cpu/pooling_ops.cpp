@@ -7,9 +7,9 @@ namespace lamella::native {
 
 namespace {
 Pooling max_windows(const char* op, const Tensor& self, int spatial, IntArrayRef kernel_size,
-                    IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
-                    bool ceil_mode) {
-  return fixed_pooling(op, self, spatial, {kernel_size, stride, padding, dilation, ceil_mode, true});
+                    IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool ceil_mode) {
+  return fixed_pooling(op, self, spatial,
+                       {kernel_size, stride, padding, dilation, ceil_mode, true});
 }
 }  // namespace
 
@@ -93,35 +93,37 @@ Tensor avg_pool2d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef strid
                   IntArrayRef padding, bool ceil_mode, bool count_include_pad,
                   std::optional<int64_t> divisor_override) {
   const char* op = "avg_pool2d";
-  return average_pooling(op, average_windows(op, self, 2, kernel_size, stride, padding, ceil_mode,
-                                             count_include_pad, divisor_override),
+  return average_pooling(op,
+                         average_windows(op, self, 2, kernel_size, stride, padding, ceil_mode,
+                                         count_include_pad, divisor_override),
                          self);
 }
 Tensor avg_pool3d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride,
                   IntArrayRef padding, bool ceil_mode, bool count_include_pad,
                   std::optional<int64_t> divisor_override) {
   const char* op = "avg_pool3d";
-  return average_pooling(op, average_windows(op, self, 3, kernel_size, stride, padding, ceil_mode,
-                                             count_include_pad, divisor_override),
+  return average_pooling(op,
+                         average_windows(op, self, 3, kernel_size, stride, padding, ceil_mode,
+                                         count_include_pad, divisor_override),
                          self);
 }
 Tensor avg_pool2d_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size,
                            IntArrayRef stride, IntArrayRef padding, bool ceil_mode,
                            bool count_include_pad, std::optional<int64_t> divisor_override) {
   const char* op = "avg_pool2d_backward";
-  return average_pooling_backward(
-      op, average_windows(op, self, 2, kernel_size, stride, padding, ceil_mode, count_include_pad,
-                          divisor_override),
-      grad_output, self);
+  return average_pooling_backward(op,
+                                  average_windows(op, self, 2, kernel_size, stride, padding,
+                                                  ceil_mode, count_include_pad, divisor_override),
+                                  grad_output, self);
 }
 Tensor avg_pool3d_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size,
                            IntArrayRef stride, IntArrayRef padding, bool ceil_mode,
                            bool count_include_pad, std::optional<int64_t> divisor_override) {
   const char* op = "avg_pool3d_backward";
-  return average_pooling_backward(
-      op, average_windows(op, self, 3, kernel_size, stride, padding, ceil_mode, count_include_pad,
-                          divisor_override),
-      grad_output, self);
+  return average_pooling_backward(op,
+                                  average_windows(op, self, 3, kernel_size, stride, padding,
+                                                  ceil_mode, count_include_pad, divisor_override),
+                                  grad_output, self);
 }
 Tensor _adaptive_avg_pool2d(const Tensor& self, IntArrayRef output_size) {
   const char* op = "adaptive_avg_pool2d";

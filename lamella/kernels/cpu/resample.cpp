@@ -19,7 +19,7 @@ template <class C, class F>
 void each_read(const Resample& r, F&& f) {
   const auto& [a, b, c] = r.axes;
   int64_t o = 0;
-  auto taps = [](const ResampleAxis& axis, size_t at, int64_t (&place)[2], C (&weight)[2]) {
+  auto taps = [](const ResampleAxis& axis, size_t at, int64_t(&place)[2], C(&weight)[2]) {
     place[0] = axis.first[at];
     weight[0] = C(1);
     if (axis.second.empty() || axis.share[at] == 0) return 1;
@@ -104,15 +104,13 @@ Tensor resample(const char* op, const Resample& r, const Tensor& input) {
   }
   Tensor x = input.contiguous(), out = new_tensor(r.shape, dtype, kCPU);
   if (out.numel() == 0) return out;
-  auto run = [&](auto f) {
-    parallel_for(0, r.planes, plane_grain(r), f);
-  };
+  auto run = [&](auto f) { parallel_for(0, r.planes, plane_grain(r), f); };
   if (mixes(r)) {
     visit_floating(dtype, op, [&](auto tag) {
       using T = type_of<decltype(tag)>;
       run([&](int64_t begin, int64_t end) {
-        mix_planes<T>(r, static_cast<const T*>(x.const_data_ptr()),
-                      static_cast<T*>(out.data_ptr()), begin, end);
+        mix_planes<T>(r, static_cast<const T*>(x.const_data_ptr()), static_cast<T*>(out.data_ptr()),
+                      begin, end);
       });
     });
   } else {
@@ -127,8 +125,7 @@ Tensor resample(const char* op, const Resample& r, const Tensor& input) {
   return format == MemoryFormat::Contiguous ? out : out.contiguous(format);
 }
 
-Tensor resample_backward(const char* op, const Resample& r, const Tensor& grad,
-                         IntArrayRef sizes) {
+Tensor resample_backward(const char* op, const Resample& r, const Tensor& grad, IntArrayRef sizes) {
   LAMELLA_CHECK(grad.sizes().equals(r.shape), op, ": expected 'grad_output' to be of shape ",
                 r.shape, ", got ", grad.sizes());
   ScalarType dtype = grad.scalar_type();

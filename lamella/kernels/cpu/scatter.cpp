@@ -198,7 +198,8 @@ Tensor index_reduce(const Tensor& self, int64_t dim, const Tensor& index, const 
   dim = maybe_wrap_dim(dim, self.dim(), op);
   Dims expected(self.sizes());
   if (self.dim() > 0) expected[static_cast<size_t>(dim)] = index.numel();
-  bool fits = source.sizes().equals(expected) || (self.dim() <= 1 && source.numel() == index.numel());
+  bool fits =
+      source.sizes().equals(expected) || (self.dim() <= 1 && source.numel() == index.numel());
   LAMELLA_CHECK(fits, op, ": expected 'source' to be of shape ", expected, ", got ",
                 source.sizes());
   // Slices are scattered as their elements are, with one index for the whole slice.

@@ -18,8 +18,8 @@ bool from_right(const char* op, bool right, std::optional<std::string_view> side
   if (!side) return right;
   LAMELLA_CHECK(*side == "left" || *side == "right", op,
                 ": expected 'side' to be left or right, got '", *side, "'");
-  LAMELLA_CHECK(*side == "right" || !right, op,
-                ": expected 'side' and 'right' to agree, got '", *side, "' and True");
+  LAMELLA_CHECK(*side == "right" || !right, op, ": expected 'side' and 'right' to agree, got '",
+                *side, "' and True");
   return *side == "right";
 }
 
@@ -38,8 +38,9 @@ Tensor search(const char* op, const Tensor& sequence, const Tensor& values, bool
   }
   bool has_sorter = sorter.has_value() && sorter->defined();
   if (has_sorter) {
-    LAMELLA_CHECK(sorter->sizes().equals(sequence.sizes()), op, ": expected 'sorter' to be of shape ",
-                  sequence.sizes(), ", got ", sorter->sizes());
+    LAMELLA_CHECK(sorter->sizes().equals(sequence.sizes()), op,
+                  ": expected 'sorter' to be of shape ", sequence.sizes(), ", got ",
+                  sorter->sizes());
     LAMELLA_CHECK(sorter->scalar_type() == kLong, op, ": expected 'sorter' to be int64, got ",
                   sorter->scalar_type());
   }

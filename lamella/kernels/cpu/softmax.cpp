@@ -21,9 +21,9 @@ void check_softmax_backward(const char* op, const Tensor& grad_output, const Ten
   LAMELLA_CHECK(grad_output.dtype() == output.dtype(), op,
                 ": expected 'grad_output' to have dtype ", output.dtype(), ", got ",
                 grad_output.dtype());
-  LAMELLA_CHECK_NOT_IMPLEMENTED(
-      output.is_floating_point() && !is_float8(output.scalar_type()), op,
-      ": expected 'output' to be floating point, got ", output.scalar_type());
+  LAMELLA_CHECK_NOT_IMPLEMENTED(output.is_floating_point() && !is_float8(output.scalar_type()), op,
+                                ": expected 'output' to be floating point, got ",
+                                output.scalar_type());
 }
 }  // namespace
 
@@ -81,8 +81,8 @@ LAMELLA_IMPL_FUNC(log_softmax_cpu)
 LAMELLA_DEFINE_DISPATCH(softmax_backward_stub);
 
 namespace {
-void softmax_backward_into(const Tensor& grad, const Tensor& output, int64_t dim,
-                           const Tensor& out, bool logarithm) {
+void softmax_backward_into(const Tensor& grad, const Tensor& output, int64_t dim, const Tensor& out,
+                           bool logarithm) {
   if (output.numel() == 0) return;
   dim = maybe_wrap_dim(dim, output.dim());
   Tensor g = grad.contiguous(), y = output.contiguous();

@@ -90,10 +90,14 @@ double zeta_of(double x, double q) {
   double sum = 0;
   for (; q < 10; q += 1) sum += std::pow(q, -x);
   // Bernoulli numbers B(2j) over (2j)!.
-  constexpr double kCoefficients[] = {
-      1.0 / 12,          -1.0 / 720,          1.0 / 30240,           -1.0 / 1209600,
-      1.0 / 47900160,    -691.0 / 1307674368000.0, 1.0 / 74724249600.0,
-      -3617.0 / 10670622842880000.0};
+  constexpr double kCoefficients[] = {1.0 / 12,
+                                      -1.0 / 720,
+                                      1.0 / 30240,
+                                      -1.0 / 1209600,
+                                      1.0 / 47900160,
+                                      -691.0 / 1307674368000.0,
+                                      1.0 / 74724249600.0,
+                                      -3617.0 / 10670622842880000.0};
   double power = std::pow(q, -x);
   sum += power * q / (x - 1) + power / 2;
   double rising = x, at = x;

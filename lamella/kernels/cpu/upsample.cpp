@@ -71,85 +71,173 @@ Resample resized(const char* op, IntArrayRef sizes, IntArrayRef output_size, Kin
 }
 }  // namespace
 
-Tensor upsample_nearest1d(const Tensor& self, IntArrayRef output_size, std::optional<double> scales) {
+Tensor upsample_nearest1d(const Tensor& self, IntArrayRef output_size,
+                          std::optional<double> scales) {
   const char* op = "upsample_nearest1d";
-  return resample(op, resized(op, self.sizes(), output_size, Kind::kNearest, {scales}, self.scalar_type()), self);
+  return resample(
+      op, resized(op, self.sizes(), output_size, Kind::kNearest, {scales}, self.scalar_type()),
+      self);
 }
-Tensor upsample_nearest1d_backward(const Tensor& grad_output, IntArrayRef output_size, IntArrayRef input_size, std::optional<double> scales) {
+Tensor upsample_nearest1d_backward(const Tensor& grad_output, IntArrayRef output_size,
+                                   IntArrayRef input_size, std::optional<double> scales) {
   const char* op = "upsample_nearest1d_backward";
-  return resample_backward(op, resized(op, input_size, output_size, Kind::kNearest, {scales}, grad_output.scalar_type()), grad_output, input_size);
+  return resample_backward(
+      op, resized(op, input_size, output_size, Kind::kNearest, {scales}, grad_output.scalar_type()),
+      grad_output, input_size);
 }
 
-Tensor upsample_nearest2d(const Tensor& self, IntArrayRef output_size, std::optional<double> scales_h, std::optional<double> scales_w) {
+Tensor upsample_nearest2d(const Tensor& self, IntArrayRef output_size,
+                          std::optional<double> scales_h, std::optional<double> scales_w) {
   const char* op = "upsample_nearest2d";
-  return resample(op, resized(op, self.sizes(), output_size, Kind::kNearest, {scales_h, scales_w}, self.scalar_type()), self);
+  return resample(op,
+                  resized(op, self.sizes(), output_size, Kind::kNearest, {scales_h, scales_w},
+                          self.scalar_type()),
+                  self);
 }
-Tensor upsample_nearest2d_backward(const Tensor& grad_output, IntArrayRef output_size, IntArrayRef input_size, std::optional<double> scales_h, std::optional<double> scales_w) {
+Tensor upsample_nearest2d_backward(const Tensor& grad_output, IntArrayRef output_size,
+                                   IntArrayRef input_size, std::optional<double> scales_h,
+                                   std::optional<double> scales_w) {
   const char* op = "upsample_nearest2d_backward";
-  return resample_backward(op, resized(op, input_size, output_size, Kind::kNearest, {scales_h, scales_w}, grad_output.scalar_type()), grad_output, input_size);
+  return resample_backward(op,
+                           resized(op, input_size, output_size, Kind::kNearest,
+                                   {scales_h, scales_w}, grad_output.scalar_type()),
+                           grad_output, input_size);
 }
 
-Tensor upsample_nearest3d(const Tensor& self, IntArrayRef output_size, std::optional<double> scales_d, std::optional<double> scales_h, std::optional<double> scales_w) {
+Tensor upsample_nearest3d(const Tensor& self, IntArrayRef output_size,
+                          std::optional<double> scales_d, std::optional<double> scales_h,
+                          std::optional<double> scales_w) {
   const char* op = "upsample_nearest3d";
-  return resample(op, resized(op, self.sizes(), output_size, Kind::kNearest, {scales_d, scales_h, scales_w}, self.scalar_type()), self);
+  return resample(op,
+                  resized(op, self.sizes(), output_size, Kind::kNearest,
+                          {scales_d, scales_h, scales_w}, self.scalar_type()),
+                  self);
 }
-Tensor upsample_nearest3d_backward(const Tensor& grad_output, IntArrayRef output_size, IntArrayRef input_size, std::optional<double> scales_d, std::optional<double> scales_h, std::optional<double> scales_w) {
+Tensor upsample_nearest3d_backward(const Tensor& grad_output, IntArrayRef output_size,
+                                   IntArrayRef input_size, std::optional<double> scales_d,
+                                   std::optional<double> scales_h, std::optional<double> scales_w) {
   const char* op = "upsample_nearest3d_backward";
-  return resample_backward(op, resized(op, input_size, output_size, Kind::kNearest, {scales_d, scales_h, scales_w}, grad_output.scalar_type()), grad_output, input_size);
+  return resample_backward(op,
+                           resized(op, input_size, output_size, Kind::kNearest,
+                                   {scales_d, scales_h, scales_w}, grad_output.scalar_type()),
+                           grad_output, input_size);
 }
 
-Tensor _upsample_nearest_exact1d(const Tensor& self, IntArrayRef output_size, std::optional<double> scales) {
+Tensor _upsample_nearest_exact1d(const Tensor& self, IntArrayRef output_size,
+                                 std::optional<double> scales) {
   const char* op = "_upsample_nearest_exact1d";
-  return resample(op, resized(op, self.sizes(), output_size, Kind::kNearestExact, {scales}, self.scalar_type()), self);
+  return resample(
+      op, resized(op, self.sizes(), output_size, Kind::kNearestExact, {scales}, self.scalar_type()),
+      self);
 }
-Tensor _upsample_nearest_exact1d_backward(const Tensor& grad_output, IntArrayRef output_size, IntArrayRef input_size, std::optional<double> scales) {
+Tensor _upsample_nearest_exact1d_backward(const Tensor& grad_output, IntArrayRef output_size,
+                                          IntArrayRef input_size, std::optional<double> scales) {
   const char* op = "_upsample_nearest_exact1d_backward";
-  return resample_backward(op, resized(op, input_size, output_size, Kind::kNearestExact, {scales}, grad_output.scalar_type()), grad_output, input_size);
+  return resample_backward(op,
+                           resized(op, input_size, output_size, Kind::kNearestExact, {scales},
+                                   grad_output.scalar_type()),
+                           grad_output, input_size);
 }
 
-Tensor _upsample_nearest_exact2d(const Tensor& self, IntArrayRef output_size, std::optional<double> scales_h, std::optional<double> scales_w) {
+Tensor _upsample_nearest_exact2d(const Tensor& self, IntArrayRef output_size,
+                                 std::optional<double> scales_h, std::optional<double> scales_w) {
   const char* op = "_upsample_nearest_exact2d";
-  return resample(op, resized(op, self.sizes(), output_size, Kind::kNearestExact, {scales_h, scales_w}, self.scalar_type()), self);
+  return resample(op,
+                  resized(op, self.sizes(), output_size, Kind::kNearestExact, {scales_h, scales_w},
+                          self.scalar_type()),
+                  self);
 }
-Tensor _upsample_nearest_exact2d_backward(const Tensor& grad_output, IntArrayRef output_size, IntArrayRef input_size, std::optional<double> scales_h, std::optional<double> scales_w) {
+Tensor _upsample_nearest_exact2d_backward(const Tensor& grad_output, IntArrayRef output_size,
+                                          IntArrayRef input_size, std::optional<double> scales_h,
+                                          std::optional<double> scales_w) {
   const char* op = "_upsample_nearest_exact2d_backward";
-  return resample_backward(op, resized(op, input_size, output_size, Kind::kNearestExact, {scales_h, scales_w}, grad_output.scalar_type()), grad_output, input_size);
+  return resample_backward(op,
+                           resized(op, input_size, output_size, Kind::kNearestExact,
+                                   {scales_h, scales_w}, grad_output.scalar_type()),
+                           grad_output, input_size);
 }
 
-Tensor _upsample_nearest_exact3d(const Tensor& self, IntArrayRef output_size, std::optional<double> scales_d, std::optional<double> scales_h, std::optional<double> scales_w) {
+Tensor _upsample_nearest_exact3d(const Tensor& self, IntArrayRef output_size,
+                                 std::optional<double> scales_d, std::optional<double> scales_h,
+                                 std::optional<double> scales_w) {
   const char* op = "_upsample_nearest_exact3d";
-  return resample(op, resized(op, self.sizes(), output_size, Kind::kNearestExact, {scales_d, scales_h, scales_w}, self.scalar_type()), self);
+  return resample(op,
+                  resized(op, self.sizes(), output_size, Kind::kNearestExact,
+                          {scales_d, scales_h, scales_w}, self.scalar_type()),
+                  self);
 }
-Tensor _upsample_nearest_exact3d_backward(const Tensor& grad_output, IntArrayRef output_size, IntArrayRef input_size, std::optional<double> scales_d, std::optional<double> scales_h, std::optional<double> scales_w) {
+Tensor _upsample_nearest_exact3d_backward(const Tensor& grad_output, IntArrayRef output_size,
+                                          IntArrayRef input_size, std::optional<double> scales_d,
+                                          std::optional<double> scales_h,
+                                          std::optional<double> scales_w) {
   const char* op = "_upsample_nearest_exact3d_backward";
-  return resample_backward(op, resized(op, input_size, output_size, Kind::kNearestExact, {scales_d, scales_h, scales_w}, grad_output.scalar_type()), grad_output, input_size);
+  return resample_backward(op,
+                           resized(op, input_size, output_size, Kind::kNearestExact,
+                                   {scales_d, scales_h, scales_w}, grad_output.scalar_type()),
+                           grad_output, input_size);
 }
 
-Tensor upsample_linear1d(const Tensor& self, IntArrayRef output_size, bool align_corners, std::optional<double> scales) {
+Tensor upsample_linear1d(const Tensor& self, IntArrayRef output_size, bool align_corners,
+                         std::optional<double> scales) {
   const char* op = "upsample_linear1d";
-  return resample(op, resized(op, self.sizes(), output_size, align_corners ? Kind::kLinearCorners : Kind::kLinear, {scales}, self.scalar_type()), self);
+  return resample(
+      op,
+      resized(op, self.sizes(), output_size, align_corners ? Kind::kLinearCorners : Kind::kLinear,
+              {scales}, self.scalar_type()),
+      self);
 }
-Tensor upsample_linear1d_backward(const Tensor& grad_output, IntArrayRef output_size, IntArrayRef input_size, bool align_corners, std::optional<double> scales) {
+Tensor upsample_linear1d_backward(const Tensor& grad_output, IntArrayRef output_size,
+                                  IntArrayRef input_size, bool align_corners,
+                                  std::optional<double> scales) {
   const char* op = "upsample_linear1d_backward";
-  return resample_backward(op, resized(op, input_size, output_size, align_corners ? Kind::kLinearCorners : Kind::kLinear, {scales}, grad_output.scalar_type()), grad_output, input_size);
+  return resample_backward(
+      op,
+      resized(op, input_size, output_size, align_corners ? Kind::kLinearCorners : Kind::kLinear,
+              {scales}, grad_output.scalar_type()),
+      grad_output, input_size);
 }
 
-Tensor upsample_bilinear2d(const Tensor& self, IntArrayRef output_size, bool align_corners, std::optional<double> scales_h, std::optional<double> scales_w) {
+Tensor upsample_bilinear2d(const Tensor& self, IntArrayRef output_size, bool align_corners,
+                           std::optional<double> scales_h, std::optional<double> scales_w) {
   const char* op = "upsample_bilinear2d";
-  return resample(op, resized(op, self.sizes(), output_size, align_corners ? Kind::kLinearCorners : Kind::kLinear, {scales_h, scales_w}, self.scalar_type()), self);
+  return resample(
+      op,
+      resized(op, self.sizes(), output_size, align_corners ? Kind::kLinearCorners : Kind::kLinear,
+              {scales_h, scales_w}, self.scalar_type()),
+      self);
 }
-Tensor upsample_bilinear2d_backward(const Tensor& grad_output, IntArrayRef output_size, IntArrayRef input_size, bool align_corners, std::optional<double> scales_h, std::optional<double> scales_w) {
+Tensor upsample_bilinear2d_backward(const Tensor& grad_output, IntArrayRef output_size,
+                                    IntArrayRef input_size, bool align_corners,
+                                    std::optional<double> scales_h,
+                                    std::optional<double> scales_w) {
   const char* op = "upsample_bilinear2d_backward";
-  return resample_backward(op, resized(op, input_size, output_size, align_corners ? Kind::kLinearCorners : Kind::kLinear, {scales_h, scales_w}, grad_output.scalar_type()), grad_output, input_size);
+  return resample_backward(
+      op,
+      resized(op, input_size, output_size, align_corners ? Kind::kLinearCorners : Kind::kLinear,
+              {scales_h, scales_w}, grad_output.scalar_type()),
+      grad_output, input_size);
 }
 
-Tensor upsample_trilinear3d(const Tensor& self, IntArrayRef output_size, bool align_corners, std::optional<double> scales_d, std::optional<double> scales_h, std::optional<double> scales_w) {
+Tensor upsample_trilinear3d(const Tensor& self, IntArrayRef output_size, bool align_corners,
+                            std::optional<double> scales_d, std::optional<double> scales_h,
+                            std::optional<double> scales_w) {
   const char* op = "upsample_trilinear3d";
-  return resample(op, resized(op, self.sizes(), output_size, align_corners ? Kind::kLinearCorners : Kind::kLinear, {scales_d, scales_h, scales_w}, self.scalar_type()), self);
+  return resample(
+      op,
+      resized(op, self.sizes(), output_size, align_corners ? Kind::kLinearCorners : Kind::kLinear,
+              {scales_d, scales_h, scales_w}, self.scalar_type()),
+      self);
 }
-Tensor upsample_trilinear3d_backward(const Tensor& grad_output, IntArrayRef output_size, IntArrayRef input_size, bool align_corners, std::optional<double> scales_d, std::optional<double> scales_h, std::optional<double> scales_w) {
+Tensor upsample_trilinear3d_backward(const Tensor& grad_output, IntArrayRef output_size,
+                                     IntArrayRef input_size, bool align_corners,
+                                     std::optional<double> scales_d, std::optional<double> scales_h,
+                                     std::optional<double> scales_w) {
   const char* op = "upsample_trilinear3d_backward";
-  return resample_backward(op, resized(op, input_size, output_size, align_corners ? Kind::kLinearCorners : Kind::kLinear, {scales_d, scales_h, scales_w}, grad_output.scalar_type()), grad_output, input_size);
+  return resample_backward(
+      op,
+      resized(op, input_size, output_size, align_corners ? Kind::kLinearCorners : Kind::kLinear,
+              {scales_d, scales_h, scales_w}, grad_output.scalar_type()),
+      grad_output, input_size);
 }
 
 }  // namespace lamella::native

@@ -59,8 +59,8 @@ Tensor select_backward(const Tensor& grad_output, IntArrayRef input_sizes, int64
   auto d = static_cast<size_t>(dim);
   int64_t size = input_sizes[d];
   LAMELLA_CHECK_INDEX(index >= -size && index < size, "select_backward: expected 'index' in [",
-                      -size, ", ", size - 1, "] for dimension ", dim, " of ", input_sizes,
-                      ", got ", index);
+                      -size, ", ", size - 1, "] for dimension ", dim, " of ", input_sizes, ", got ",
+                      index);
   Dims expected(input_sizes);
   expected.erase(d);
   check_grad("select_backward", grad_output, expected);

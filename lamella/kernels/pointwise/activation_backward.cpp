@@ -9,19 +9,18 @@ constexpr const char* kOutputNames[] = {"grad_output", "output"};
 }  // namespace
 
 // Of the gradient and a tensor, which nearly always have one shape.
-#define LAMELLA_BUILD_BACKWARD(grad, x, names)     \
-  if ((grad).sizes().equals((x).sizes())) {        \
-    build_binary(grad, x, kPlain);                 \
-  } else {                                         \
-    const TensorBase* inputs[] = {&(grad), &(x)};  \
-    build_pointwise(inputs, 2, names, kPlain);     \
+#define LAMELLA_BUILD_BACKWARD(grad, x, names)    \
+  if ((grad).sizes().equals((x).sizes())) {       \
+    build_binary(grad, x, kPlain);                \
+  } else {                                        \
+    const TensorBase* inputs[] = {&(grad), &(x)}; \
+    build_pointwise(inputs, 2, names, kPlain);    \
   }
-#define LAMELLA_BACKWARD(op, names)                                        \
-  LAMELLA_META_OF(op)(const Tensor& grad, const Tensor& x) {  \
-    LAMELLA_BUILD_BACKWARD(grad, x, names)                                 \
-  }                                                                        \
-  LAMELLA_IMPL_OF(op##_cpu)(const Tensor&, const Tensor&, const Tensor&) { \
-    native::op##_stub(device_type(), *this, nullptr);                      \
+#define LAMELLA_BACKWARD(op, names)                                                              \
+  LAMELLA_META_OF(op)                                                                            \
+  (const Tensor& grad, const Tensor& x){LAMELLA_BUILD_BACKWARD(grad, x, names)} LAMELLA_IMPL_OF( \
+      op##_cpu)(const Tensor&, const Tensor&, const Tensor&) {                                   \
+    native::op##_stub(device_type(), *this, nullptr);                                            \
   }
 LAMELLA_BACKWARD(sigmoid_backward, kOutputNames)
 LAMELLA_BACKWARD(tanh_backward, kOutputNames)
@@ -31,23 +30,22 @@ LAMELLA_BACKWARD(hardswish_backward, kNames)
 LAMELLA_BACKWARD(hardsigmoid_backward, kNames)
 
 // One parameter, or two.
-#define LAMELLA_BACKWARD_PARAM(op, stub)                                                         \
-  LAMELLA_META_OF(op)(const Tensor& grad, const Tensor& self, const Scalar&) {      \
-    LAMELLA_BUILD_BACKWARD(grad, self, kNames)                                                   \
-  }                                                                                              \
-  LAMELLA_IMPL_OF(op##_cpu)(const Tensor&, const Tensor&, const Scalar& value, const Tensor&) {  \
-    native::stub(device_type(), *this, &value);                                                  \
+#define LAMELLA_BACKWARD_PARAM(op, stub)                                                   \
+  LAMELLA_META_OF(op)                                                                      \
+  (const Tensor& grad, const Tensor& self, const Scalar&){LAMELLA_BUILD_BACKWARD(          \
+      grad, self, kNames)} LAMELLA_IMPL_OF(op##_cpu)(const Tensor&, const Tensor&,         \
+                                                     const Scalar& value, const Tensor&) { \
+    native::stub(device_type(), *this, &value);                                            \
   }
 LAMELLA_BACKWARD_PARAM(threshold_backward, threshold_backward_stub)
 LAMELLA_BACKWARD_PARAM(hardshrink_backward, shrink_backward_stub)
 LAMELLA_BACKWARD_PARAM(softshrink_backward, shrink_backward_stub)
 #define LAMELLA_BACKWARD_PARAMS(op)                                                              \
-  LAMELLA_META_OF(op)                                                               \
-  (const Tensor& grad, const Tensor& self, const Scalar&, const Scalar&) {                       \
-    LAMELLA_BUILD_BACKWARD(grad, self, kNames)                                                   \
-  }                                                                                              \
-  LAMELLA_IMPL_OF(op##_cpu)                                                                      \
-  (const Tensor&, const Tensor&, const Scalar& first, const Scalar& second, const Tensor&) {     \
+  LAMELLA_META_OF(op)                                                                            \
+  (const Tensor& grad, const Tensor& self, const Scalar&, const Scalar&){LAMELLA_BUILD_BACKWARD( \
+      grad, self, kNames)} LAMELLA_IMPL_OF(op##_cpu)(const Tensor&, const Tensor&,               \
+                                                     const Scalar& first, const Scalar& second,  \
+                                                     const Tensor&) {                            \
     Scalar scalars[] = {first, second};                                                          \
     native::op##_stub(device_type(), *this, scalars);                                            \
   }
@@ -75,8 +73,8 @@ LAMELLA_META_OF(elu_backward)
   LAMELLA_BUILD_BACKWARD(grad, self_or_result, names)
 }
 LAMELLA_IMPL_OF(elu_backward_cpu)
-(const Tensor&, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale,
- bool is_result, const Tensor&, const Tensor&) {
+(const Tensor&, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale, bool is_result,
+ const Tensor&, const Tensor&) {
   Scalar scalars[] = {alpha, scale, input_scale, is_result ? 1 : 0};
   native::elu_backward_stub(device_type(), *this, scalars);
 }
@@ -98,20 +96,17 @@ LAMELLA_IMPL_OF(gelu_backward_cpu)
 
 // PyTorch's CPU kernel keeps an intermediate result in `buffer`; this one needs none.
 LAMELLA_META_OF(log_sigmoid_backward)
-(const Tensor& grad, const Tensor& self, const Tensor&) {
-  LAMELLA_BUILD_BACKWARD(grad, self, kNames)
-}
-LAMELLA_IMPL_OF(log_sigmoid_backward_cpu)
-(const Tensor&, const Tensor&, const Tensor&, const Tensor&) {
+(const Tensor& grad, const Tensor& self, const Tensor&){LAMELLA_BUILD_BACKWARD(
+    grad, self, kNames)} LAMELLA_IMPL_OF(log_sigmoid_backward_cpu)(const Tensor&, const Tensor&,
+                                                                   const Tensor&, const Tensor&) {
   native::log_sigmoid_backward_stub(device_type(), *this, nullptr);
 }
 
 LAMELLA_META_OF(logit_backward)
-(const Tensor& grad, const Tensor& self, std::optional<double>) {
-  LAMELLA_BUILD_BACKWARD(grad, self, kNames)
-}
-LAMELLA_IMPL_OF(logit_backward_cpu)
-(const Tensor&, const Tensor&, std::optional<double> eps, const Tensor&) {
+(const Tensor& grad, const Tensor& self, std::optional<double>){LAMELLA_BUILD_BACKWARD(
+    grad, self, kNames)} LAMELLA_IMPL_OF(logit_backward_cpu)(const Tensor&, const Tensor&,
+                                                             std::optional<double> eps,
+                                                             const Tensor&) {
   Scalar bound = eps.value_or(-1.0);
   native::logit_backward_stub(device_type(), *this, &bound);
 }

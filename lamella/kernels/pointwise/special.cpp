@@ -8,10 +8,10 @@ constexpr uint32_t kFloating = TensorIteratorBase::kPointwiseFloat;
 
 LAMELLA_UNARY(sinc, kFloating)
 LAMELLA_UNARY(i0, kFloating)
-#define LAMELLA_SPECIAL(name)                                                       \
+#define LAMELLA_SPECIAL(name)                                                           \
   LAMELLA_META_OF(special_##name)(const Tensor& self) { build_unary(self, kFloating); } \
-  LAMELLA_IMPL_OF(special_##name##_cpu)(const Tensor&, const Tensor&) {             \
-    native::name##_stub(device_type(), *this, nullptr);                             \
+  LAMELLA_IMPL_OF(special_##name##_cpu)(const Tensor&, const Tensor&) {                 \
+    native::name##_stub(device_type(), *this, nullptr);                                 \
   }
 LAMELLA_SPECIAL(entr)
 LAMELLA_SPECIAL(erfcx)
@@ -20,12 +20,12 @@ LAMELLA_SPECIAL(ndtri)
 LAMELLA_SPECIAL(i0e)
 LAMELLA_SPECIAL(i1)
 LAMELLA_SPECIAL(i1e)
-#define LAMELLA_SPECIAL_BINARY(name)                                                     \
-  LAMELLA_META_OF(special_##name)(const Tensor& self, const Tensor& other) {             \
-    build_binary(self, other, kFloating);                                                \
-  }                                                                                      \
-  LAMELLA_IMPL_OF(special_##name##_cpu)(const Tensor&, const Tensor&, const Tensor&) {   \
-    native::name##_stub(device_type(), *this, nullptr);                                  \
+#define LAMELLA_SPECIAL_BINARY(name)                                                   \
+  LAMELLA_META_OF(special_##name)(const Tensor& self, const Tensor& other) {           \
+    build_binary(self, other, kFloating);                                              \
+  }                                                                                    \
+  LAMELLA_IMPL_OF(special_##name##_cpu)(const Tensor&, const Tensor&, const Tensor&) { \
+    native::name##_stub(device_type(), *this, nullptr);                                \
   }
 LAMELLA_SPECIAL_BINARY(zeta)
 LAMELLA_SPECIAL_BINARY(xlog1py)

@@ -35,8 +35,8 @@ TensorBase root_grad(lamella_tensor* root, lamella_tensor* grad, uint32_t index)
   Tensor g{TensorBase::borrow(grad)};
   LAMELLA_CHECK(g.sizes() == t.sizes(), "backward: expected 'gradient' for output ", index,
                 " of shape ", t.sizes(), ", got ", g.sizes());
-  LAMELLA_CHECK(g.is_complex() == t.is_complex(), "backward: expected 'gradient' for output ", index,
-                " to be ", t.scalar_type(), " as the output is, got ", g.scalar_type());
+  LAMELLA_CHECK(g.is_complex() == t.is_complex(), "backward: expected 'gradient' for output ",
+                index, " to be ", t.scalar_type(), " as the output is, got ", g.scalar_type());
   return g;
 }
 
@@ -78,7 +78,8 @@ lamella_status lamella_backward_run(lamella_tensor* const* roots, lamella_tensor
     std::vector<Root> starts;
     starts.reserve(root_count);
     for (uint32_t i = 0; i < root_count; ++i) {
-      LAMELLA_CHECK(roots[i] != nullptr, "backward: expected output ", i, " to be a tensor, got an undefined one");
+      LAMELLA_CHECK(roots[i] != nullptr, "backward: expected output ", i,
+                    " to be a tensor, got an undefined one");
       lamella_tensor* grad = grads != nullptr ? grads[i] : nullptr;
       Edge edge = gradient_edge(roots[i]);
       LAMELLA_CHECK(edge, "backward: expected output ", i,
@@ -98,15 +99,17 @@ lamella_status lamella_backward_run(lamella_tensor* const* roots, lamella_tensor
       if (options.accumulate && !is_leaf(inputs[i])) retain_grad(inputs[i]);
       edges.push_back(std::move(edge));
     }
-    LAMELLA_CHECK(inputs == nullptr || input_count != 0, "backward: expected 'inputs' not to be empty");
+    LAMELLA_CHECK(inputs == nullptr || input_count != 0,
+                  "backward: expected 'inputs' not to be empty");
     std::vector<TensorBase> captured;
     lamella_status status =
         run_backward(std::move(starts), edges, options, results != nullptr ? &captured : nullptr);
     if (status != LAMELLA_OK) return status;
     if (results == nullptr) return LAMELLA_OK;
     for (uint32_t i = 0; i < input_count; ++i) {
-      LAMELLA_CHECK(captured[i].defined() || options.allow_unused, "grad: expected the outputs to depend on input ",
-                    i, ", which they do not; pass allow_unused=True to get None for it");
+      LAMELLA_CHECK(captured[i].defined() || options.allow_unused,
+                    "grad: expected the outputs to depend on input ", i,
+                    ", which they do not; pass allow_unused=True to get None for it");
     }
     for (uint32_t i = 0; i < input_count; ++i) results[i] = captured[i].unsafe_release();
     return LAMELLA_OK;

@@ -9,7 +9,7 @@
 namespace lamella::autograd {
 
 struct AnomalyHooks {
-  lamella_object* (*capture)() = nullptr;               // owned; the calls that lead here
+  lamella_object* (*capture)() = nullptr;  // owned; the calls that lead here
   void (*describe)(lamella_object* where, std::string* text) = nullptr;  // appends lines
 };
 LAMELLA_PRIVATE_API void set_anomaly_hooks(const AnomalyHooks& hooks);

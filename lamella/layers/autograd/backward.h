@@ -37,8 +37,8 @@ inline void backward(const variable_list& tensors, const variable_list& grad_ten
   variable_list grads = detail::complete_gradients("backward", "tensors", "grad_tensors",
                                                    tensors.size(), grad_tensors);
   detail::check(lamella_backward_run(
-      detail::tensor_pointers(TensorList(tensors)),
-      detail::tensor_pointers(TensorList(grads)), static_cast<uint32_t>(tensors.size()),
+      detail::tensor_pointers(TensorList(tensors)), detail::tensor_pointers(TensorList(grads)),
+      static_cast<uint32_t>(tensors.size()),
       inputs.empty() ? nullptr : detail::tensor_pointers(TensorList(inputs)),
       static_cast<uint32_t>(inputs.size()), detail::backward_flags(retain_graph, create_graph),
       nullptr));
@@ -51,13 +51,13 @@ inline variable_list grad(const variable_list& outputs, const variable_list& inp
                           std::optional<bool> retain_graph = std::nullopt,
                           bool create_graph = false, bool allow_unused = false) {
   LAMELLA_CHECK(!inputs.empty(), "grad: expected 'inputs' to have tensors, got an empty list");
-  variable_list grads = detail::complete_gradients("grad", "outputs", "grad_outputs",
-                                                   outputs.size(), grad_outputs);
+  variable_list grads =
+      detail::complete_gradients("grad", "outputs", "grad_outputs", outputs.size(), grad_outputs);
   std::vector<lamella_tensor*> results(inputs.size(), nullptr);
   detail::check(lamella_backward_run(
-      detail::tensor_pointers(TensorList(outputs)),
-      detail::tensor_pointers(TensorList(grads)), static_cast<uint32_t>(outputs.size()),
-      detail::tensor_pointers(TensorList(inputs)), static_cast<uint32_t>(inputs.size()),
+      detail::tensor_pointers(TensorList(outputs)), detail::tensor_pointers(TensorList(grads)),
+      static_cast<uint32_t>(outputs.size()), detail::tensor_pointers(TensorList(inputs)),
+      static_cast<uint32_t>(inputs.size()),
       detail::backward_flags(retain_graph, create_graph) |
           detail::bit_if(allow_unused, LAMELLA_ALLOW_UNUSED),
       results.data()));

@@ -175,7 +175,8 @@ class AutogradContext {
   friend class lamella::detail::FunctionCall;
 
   static constexpr const char* kReleased =
-      "what it saved was given up by an earlier backward; pass retain_graph=True to it to go through "
+      "what it saved was given up by an earlier backward; pass retain_graph=True to it to go "
+      "through "
       "the graph again";
 
   // Backward holds the list while it takes tensors out, whoever releases it meanwhile.

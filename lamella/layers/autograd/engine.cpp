@@ -196,17 +196,17 @@ class Engine {
       auto dtype = static_cast<ScalarType>(meta.dtype);
       LAMELLA_CHECK(static_cast<uint8_t>(fixed.device().type()) == meta.device_type, who,
                     ": expected gradient ", index, " on ",
-                    Device(static_cast<DeviceType>(meta.device_type), meta.device_index), ", got one on ",
-                    fixed.device());
+                    Device(static_cast<DeviceType>(meta.device_type), meta.device_index),
+                    ", got one on ", fixed.device());
       if (!fixed.sizes().equals(meta.sizes())) {
         LAMELLA_CHECK(expandable(meta.sizes(), fixed.sizes()), who, ": expected gradient ", index,
                       " of shape ", meta.sizes(), ", got ", fixed.sizes());
         fixed = sum_to(fixed, meta.sizes());
       }
       if (fixed.scalar_type() != dtype) {
-        LAMELLA_CHECK(is_floating_point(fixed.scalar_type()) || is_complex(fixed.scalar_type()), who,
-                      ": expected gradient ", index, " of a floating-point or complex dtype, got ",
-                      fixed.scalar_type());
+        LAMELLA_CHECK(is_floating_point(fixed.scalar_type()) || is_complex(fixed.scalar_type()),
+                      who, ": expected gradient ", index,
+                      " of a floating-point or complex dtype, got ", fixed.scalar_type());
         if (fixed.is_complex() && !is_complex(dtype)) fixed = lamella::real(fixed);
         if (fixed.scalar_type() != dtype) fixed = fixed.to(dtype);
       }
@@ -229,7 +229,8 @@ class Engine {
     size_t lead = have.size() - sizes.size();
     std::vector<int64_t> dims;
     for (size_t d = 0; d < have.size(); ++d) {
-      if (d < lead || (sizes[d - lead] == 1 && have[d] != 1)) dims.push_back(static_cast<int64_t>(d));
+      if (d < lead || (sizes[d - lead] == 1 && have[d] != 1))
+        dims.push_back(static_cast<int64_t>(d));
     }
     Tensor sum = dims.empty() ? grad : grad.sum(dims, true);
     return lead == 0 ? sum : sum.reshape(sizes);
@@ -284,8 +285,7 @@ class Engine {
   static bool sole_owner(const lamella_tensor* t) {
     const auto* impl = static_cast<const TensorImpl*>(t);
     return t->references == 1 && impl->base == nullptr && (t->flags & LAMELLA_TENSOR_DENSE) != 0 &&
-           t->storage != nullptr &&
-           __atomic_load_n(&t->storage->references, __ATOMIC_ACQUIRE) == 1;
+           t->storage != nullptr && __atomic_load_n(&t->storage->references, __ATOMIC_ACQUIRE) == 1;
   }
 
   // ---- Nodes ----
@@ -313,8 +313,9 @@ class Engine {
         if (status != LAMELLA_OK) return status;
       }
     }
-    if (LAMELLA_UNLIKELY((lamella_thread.modes & (LAMELLA_MODE_ANOMALY | LAMELLA_MODE_NO_NAN_CHECK)) ==
-                         LAMELLA_MODE_ANOMALY)) {
+    if (LAMELLA_UNLIKELY(
+            (lamella_thread.modes & (LAMELLA_MODE_ANOMALY | LAMELLA_MODE_NO_NAN_CHECK)) ==
+            LAMELLA_MODE_ANOMALY)) {
       status = check_nan(node, results.data());
       if (status != LAMELLA_OK) return failed(node, status);
     }
@@ -411,7 +412,8 @@ class Engine {
   // Adds to the error where the node was recorded.
   lamella_status failed(Node* node, lamella_status status) {
     NodeExtras* extras = node->extras_or_null();
-    if (extras == nullptr || extras->anomaly == nullptr || anomaly_hooks().describe == nullptr) return status;
+    if (extras == nullptr || extras->anomaly == nullptr || anomaly_hooks().describe == nullptr)
+      return status;
     if (status == LAMELLA_FOREIGN_ERROR || told_) return status;
     told_ = true;
     std::string text = lamella_error_text();
@@ -429,9 +431,7 @@ class Engine {
 
   // ---- Paths to inputs ----
 
-  bool wanted(Node* node) {
-    return paths_->needed.count(node) != 0;
-  }
+  bool wanted(Node* node) { return paths_->needed.count(node) != 0; }
   void visit(Node* root, uint32_t lowest, std::vector<std::pair<Node*, uint32_t>>& stack) {
     if (!paths_->visited.insert(root).second) return;
     stack.push_back({root, 0});
@@ -441,7 +441,8 @@ class Engine {
         const Edge& edge = node->edges_[next++];
         if (!edge) continue;
         Node* child = edge.node.get();
-        if (child->rank_ >= lowest && paths_->visited.insert(child).second) stack.push_back({child, 0});
+        if (child->rank_ >= lowest && paths_->visited.insert(child).second)
+          stack.push_back({child, 0});
         continue;
       }
       bool leads = wanted(node);
@@ -527,7 +528,8 @@ lamella_status run_backward(std::vector<Root> roots, const std::vector<Edge>& in
     if (status != LAMELLA_OK) {
       std::string text = status == LAMELLA_FOREIGN_ERROR ? std::string() : lamella_error_text();
       run_callbacks(false);
-      return status == LAMELLA_FOREIGN_ERROR ? status : lamella_fail(status, text.data(), text.size());
+      return status == LAMELLA_FOREIGN_ERROR ? status
+                                             : lamella_fail(status, text.data(), text.size());
     }
     return run_callbacks(true);
   } catch (...) {

@@ -98,8 +98,10 @@ lamella_status lamella_node_set_inputs(lamella_node* node, lamella_tensor* const
                                        uint32_t count) noexcept {
   return guarded([&] {
     auto* foreign = dynamic_cast<ForeignNode*>(from_abi(node));
-    LAMELLA_CHECK(foreign != nullptr, "lamella_node_set_inputs: expected a node that "
-                  "lamella_node_make() made, got ", from_abi(node)->name());
+    LAMELLA_CHECK(foreign != nullptr,
+                  "lamella_node_set_inputs: expected a node that "
+                  "lamella_node_make() made, got ",
+                  from_abi(node)->name());
     foreign->set_inputs(inputs, count);
   });
 }
@@ -182,9 +184,8 @@ void lamella_saved_tensor_release(lamella_saved_tensor* saved) noexcept { delete
 lamella_status lamella_saved_tensor_unpack(const lamella_saved_tensor* saved, lamella_node* node,
                                            lamella_tensor** tensor) noexcept {
   *tensor = nullptr;
-  return guarded([&] {
-    *tensor = saved->tensor.unpack(from_abi(node), "a saved tensor").unsafe_release();
-  });
+  return guarded(
+      [&] { *tensor = saved->tensor.unpack(from_abi(node), "a saved tensor").unsafe_release(); });
 }
 
 }  // extern "C"

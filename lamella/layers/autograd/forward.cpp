@@ -33,7 +33,8 @@ bool is_differentiable_dtype(const lamella_tensor* t) {
 
 // Takes tangents off for as long as it lives; autograd keys as outside of the recorded call.
 struct WithoutTangents {
-  uint64_t excluded = std::exchange(lamella_thread.excluded, lamella_thread.excluded | kTangentBits);
+  uint64_t excluded =
+      std::exchange(lamella_thread.excluded, lamella_thread.excluded | kTangentBits);
   ~WithoutTangents() { lamella_thread.excluded = excluded; }
 };
 
@@ -140,7 +141,8 @@ std::vector<Tensor> linear(const Call& call, const lamella_derivative* d) {
       results.emplace_back();
       continue;
     }
-    each_tensor(owner.value(), [&](lamella_tensor* t) { results.emplace_back(TensorBase::borrow(t)); });
+    each_tensor(owner.value(),
+                [&](lamella_tensor* t) { results.emplace_back(TensorBase::borrow(t)); });
   }
   return results;
 }
@@ -245,9 +247,10 @@ lamella_status propagate_tangents(const Plan* plan, const lamella_operator* op,
       results.push_back(elementwise(call, d));
     } else {
       if (d == nullptr || d->forward == nullptr) {
-        throw NotImplementedError(
-            str(plan->op->full_name(), ": has no forward-mode derivative (the operator was "
-                "registered at ", plan->where, ")"));
+        throw NotImplementedError(str(plan->op->full_name(),
+                                      ": has no forward-mode derivative (the operator was "
+                                      "registered at ",
+                                      plan->where, ")"));
       }
       size_t count = 0;
       for (size_t r = 0; r < plan->returns.size(); ++r) {

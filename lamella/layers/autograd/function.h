@@ -201,8 +201,8 @@ class FunctionCall {
     local_.is_tensor_.push_back(true);
     inputs_.emplace_back(tensor);
     recorded_ = recorded_ || inputs_.back().requires_grad();
-    has_tangent_ = has_tangent_ || (tensor.defined() &&
-                                    (tensor.impl()->flags & LAMELLA_TENSOR_TANGENT) != 0);
+    has_tangent_ =
+        has_tangent_ || (tensor.defined() && (tensor.impl()->flags & LAMELLA_TENSOR_TANGENT) != 0);
   }
   template <class A>
   void add_other(const A&) {

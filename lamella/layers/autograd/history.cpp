@@ -28,8 +28,7 @@ struct Geometry {
 Tensor as_dtype(const Tensor& base, ScalarType dtype) {
   if (base.scalar_type() == dtype) return base;
   if (base.is_complex()) return view_as_real(base);
-  return view_as_complex(
-      base.as_strided({base.numel() / 2, 2}, {2, 1}, base.storage_offset()));
+  return view_as_complex(base.as_strided({base.numel() / 2, 2}, {2, 1}, base.storage_offset()));
 }
 int64_t offset_in(ScalarType dtype, const Geometry& base) {
   if (base.dtype == dtype) return base.offset;
@@ -42,8 +41,12 @@ class CopySlices final : public Node {
  public:
   CopySlices(lamella_tensor* base, const lamella_tensor* view, Edge before, NodePtr write,
              int write_edge)
-      : Node(nullptr, 0), base_(base), view_(view), write_(std::move(write)),
-        write_edge_(write_edge), edges_(1 + write_->edge_count()) {
+      : Node(nullptr, 0),
+        base_(base),
+        view_(view),
+        write_(std::move(write)),
+        write_edge_(write_edge),
+        edges_(1 + write_->edge_count()) {
     place_edges(edges_.data(), static_cast<uint32_t>(edges_.size()));
     set_edge(0, std::move(before));
     for (uint32_t i = 0; i < write_->edge_count(); ++i) {
@@ -58,7 +61,8 @@ class CopySlices final : public Node {
     lamella_status status = LAMELLA_OK;
     try {
       Tensor grad{TensorBase::borrow(grads[0])};
-      Tensor whole{make_empty_strided(base_.sizes, base_.strides, grad.scalar_type(), grad.device())};
+      Tensor whole{
+          make_empty_strided(base_.sizes, base_.strides, grad.scalar_type(), grad.device())};
       whole.copy_(grad);
       int64_t offset = view_.offset - offset_in(view_.dtype, base_);
       Tensor slice = as_dtype(whole, view_.dtype).as_strided(view_.sizes, view_.strides, offset);
@@ -68,7 +72,8 @@ class CopySlices final : public Node {
       if (status == LAMELLA_OK) {
         Tensor written;
         if (write_edge_ >= 0) {
-          written = Tensor{TensorBase::adopt(std::exchange(inner[static_cast<size_t>(write_edge_)], nullptr))};
+          written = Tensor{
+              TensorBase::adopt(std::exchange(inner[static_cast<size_t>(write_edge_)], nullptr))};
         }
         if (needs(0)) {
           if (written.defined()) {
@@ -148,7 +153,8 @@ bool is_stale_view(const lamella_tensor* t) {
 }
 
 Edge gradient_edge(lamella_tensor* t) {
-  if (LAMELLA_UNLIKELY(static_cast<TensorImpl*>(t)->base != nullptr) && is_stale_view(t)) refresh(t);
+  if (LAMELLA_UNLIKELY(static_cast<TensorImpl*>(t)->base != nullptr) && is_stale_view(t))
+    refresh(t);
   if ((t->flags & LAMELLA_TENSOR_REQUIRES_GRAD) == 0) return Edge();
   if (Node* bare = bare_node(t)) return Edge{NodePtr::borrow(bare), 0};
   AutogradMeta* meta = meta_of(t);
@@ -196,8 +202,7 @@ void rebase_history(lamella_tensor* t, const NodePtr& node, int edge) {
   LAMELLA_CHECK(node->output_count() == 1, node->name(),
                 ": expected the only output of an operator that writes a view in place, got ",
                 node->output_count(), " outputs");
-  NodePtr slices =
-      NodePtr::adopt(new CopySlices(base, t, gradient_edge(base), node, edge));
+  NodePtr slices = NodePtr::adopt(new CopySlices(base, t, gradient_edge(base), node, edge));
   uint32_t output = slices->add_output(base);
   AutogradMeta* meta = ensure_meta(base);
   attach(base, Edge{slices, output});

@@ -35,7 +35,6 @@ NodeExtras::~NodeExtras() {
   }
 }
 
-
 NodeExtras& Node::extras() {
   if (NodeExtras* there = extras_or_null()) return *there;
   auto* fresh = new NodeExtras;

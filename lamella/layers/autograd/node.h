@@ -55,7 +55,8 @@ struct OutputMeta {
     for (int32_t d = 0; d < t->ndim; ++d) inline_sizes[d] = t->sizes[d];
   }
   IntArrayRef sizes() const {
-    return {ndim > kInlineDims ? heap_sizes : inline_sizes, static_cast<size_t>(ndim < 0 ? 0 : ndim)};
+    return {ndim > kInlineDims ? heap_sizes : inline_sizes,
+            static_cast<size_t>(ndim < 0 ? 0 : ndim)};
   }
   LAMELLA_ALWAYS_INLINE bool fits(const lamella_tensor* g) const {
     if (g->ndim != ndim || g->scalar_type != dtype || g->device_type != device_type) return false;

@@ -90,18 +90,17 @@ std::unique_ptr<Plan> build(const OperatorEntry* op, const FunctionSchema& schem
       }
     }
     plan->returns.push_back(one);
-    plan->return_names.push_back(!result.name.empty() ? result.name
-                                 : schema.returns.size() == 1
-                                     ? std::string("result")
-                                     : "result" + std::to_string(r));
+    plan->return_names.push_back(!result.name.empty()         ? result.name
+                                 : schema.returns.size() == 1 ? std::string("result")
+                                                              : "result" + std::to_string(r));
   }
   for (uint32_t k = 0; d != nullptr && k < d->saved_count; ++k) {
     (d->saved[k].is_return != 0 ? plan->saves_returns : plan->saves_arguments) = true;
   }
   for (uint32_t i = 0; d != nullptr && i < d->keyed_count; ++i) {
     const lamella_keyed_derivative& one = d->keyed[i];
-    LAMELLA_INTERNAL_ASSERT(one.derivative->keyed_count == 0, op->full_name(), ": its derivative for ",
-                            one.key, " has further ones for keys");
+    LAMELLA_INTERNAL_ASSERT(one.derivative->keyed_count == 0, op->full_name(),
+                            ": its derivative for ", one.key, " has further ones for keys");
     plan->keyed.emplace_back(dispatch_key_from_name(one.key).value(),
                              build(op, schema, one.derivative));
   }

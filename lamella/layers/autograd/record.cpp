@@ -16,7 +16,8 @@ namespace lamella::autograd {
 namespace {
 
 // Functionalities below autograd.
-constexpr uint64_t kBelow = DispatchKeySet(DispatchKeySet::FULL_AFTER, DispatchKey::AutogradOther).raw_repr();
+constexpr uint64_t kBelow =
+    DispatchKeySet(DispatchKeySet::FULL_AFTER, DispatchKey::AutogradOther).raw_repr();
 constexpr uint64_t kAutograd = autograd_dispatch_keyset.raw_repr();
 
 // Calls f(tensor) for each tensor of a value, undefined ones as NULL.
@@ -66,7 +67,8 @@ TensorBase copy_of(lamella_tensor* t) { return Tensor(TensorBase::borrow(t)).clo
   extras.anomaly_parent = NodePtr::borrow(current_node());
 }
 
-[[noreturn, gnu::cold, gnu::noinline]] void throw_out(const Plan* plan, const lamella_value* arguments) {
+[[noreturn, gnu::cold, gnu::noinline]] void throw_out(const Plan* plan,
+                                                      const lamella_value* arguments) {
   std::string who;
   for (size_t i = 0; i < plan->argument_names.size() && who.empty(); ++i) {
     if (plan->slot_of[i] < 0) continue;
@@ -74,9 +76,11 @@ TensorBase copy_of(lamella_tensor* t) { return Tensor(TensorBase::borrow(t)).clo
       if (t != nullptr && requires_grad(t)) who = plan->argument_names[i];
     });
   }
-  throw Error(str(plan->op->name_storage.substr(plan->op->name_storage.find("::") + 2),
-                  ": expected no argument to require gradients where the result is written to 'out', "
-                  "got '", who, "' that does; call it without 'out', or under no_grad()"));
+  throw Error(
+      str(plan->op->name_storage.substr(plan->op->name_storage.find("::") + 2),
+          ": expected no argument to require gradients where the result is written to 'out', "
+          "got '",
+          who, "' that does; call it without 'out', or under no_grad()"));
 }
 
 std::string short_name(const Plan* plan) {
@@ -263,12 +267,14 @@ lamella_status record(const lamella_kernel*, const lamella_operator* op, uint64_
     const Plan* plan = plan_of(op)->at(keys);
     uint64_t needs = 0;
     uint32_t edges = 0;
-    if (LAMELLA_LIKELY((lamella_thread.modes & LAMELLA_MODE_NO_GRAD) == 0) && !plan->not_differentiable) {
+    if (LAMELLA_LIKELY((lamella_thread.modes & LAMELLA_MODE_NO_GRAD) == 0) &&
+        !plan->not_differentiable) {
       for (size_t s = 0; s < plan->slots.size(); ++s) {
         const lamella_value& value = arguments[plan->slots[s].argument];
         if (LAMELLA_LIKELY(value.tag == LAMELLA_TENSOR)) {
           ++edges;
-          if (value.as.tensor != nullptr && requires_grad(value.as.tensor)) needs |= uint64_t{1} << s;
+          if (value.as.tensor != nullptr && requires_grad(value.as.tensor))
+            needs |= uint64_t{1} << s;
           continue;
         }
         each_tensor(value, [&](lamella_tensor* t) {
@@ -298,7 +304,8 @@ lamella_status record(const lamella_kernel*, const lamella_operator* op, uint64_
     if (LAMELLA_LIKELY(!forward && plan->plain && lamella_thread.modes == 0)) {
       return record_plain(plan, op, keys, arguments, returns, needs);
     }
-    if (LAMELLA_LIKELY(!forward)) return record_call(plan, op, keys, arguments, returns, needs, edges);
+    if (LAMELLA_LIKELY(!forward))
+      return record_call(plan, op, keys, arguments, returns, needs, edges);
 
     // Tangents need the arguments as they were.
     std::vector<lamella_value> originals(arguments, arguments + op->argument_count);

@@ -19,7 +19,7 @@
 namespace lamella::autograd {
 
 struct ReturnPlan {
-  bool is_tensor = false;       // or a list of tensors
+  bool is_tensor = false;  // or a list of tensors
   bool is_list = false;
   bool differentiable = false;  // the derivative allows it
   int written = -1;             // argument that it is, written in place
@@ -37,17 +37,17 @@ struct Plan : RecordPlan {
   std::string where;  // the operator was registered
   std::vector<SlotPlan> slots;
   std::vector<ReturnPlan> returns;
-  std::vector<uint16_t> written;    // arguments that are written
-  std::vector<int> slot_of;         // of each argument, -1: none
+  std::vector<uint16_t> written;  // arguments that are written
+  std::vector<int> slot_of;       // of each argument, -1: none
   std::vector<std::string> argument_names;
   std::vector<std::string> return_names;  // "result" where the schema gives none
   bool has_list_slot = false;
-  bool has_out = false;        // writes out arguments
+  bool has_out = false;  // writes out arguments
   bool not_differentiable = false;
   bool saves_arguments = false;
   bool saves_returns = false;
-  bool plain = false;          // one fresh tensor returned, nothing written, no lists; whatever
-                               // the arguments are
+  bool plain = false;  // one fresh tensor returned, nothing written, no lists; whatever
+                       // the arguments are
 
   // The plan for a call with this key set.
   const Plan* at(uint64_t keys) const {

@@ -44,11 +44,12 @@ void each_tensor(const lamella_value& value, F&& f) {
 
 }  // namespace
 
-RecordNode* RecordNode::make(const Plan* plan, const lamella_derivative* derivative, uint32_t edges) {
+RecordNode* RecordNode::make(const Plan* plan, const lamella_derivative* derivative,
+                             uint32_t edges) {
   uint32_t saved = derivative != nullptr ? derivative->saved_count : 0;
   size_t slots = plan->has_list_slot ? plan->slots.size() + 1 : 0;
-  size_t bytes = sizeof(RecordNode) + edges * sizeof(Edge) + saved * sizeof(Saved) +
-                 slots * sizeof(uint32_t);
+  size_t bytes =
+      sizeof(RecordNode) + edges * sizeof(Edge) + saved * sizeof(Saved) + slots * sizeof(uint32_t);
   void* block = bytes <= detail::kPoolSmall ? detail::pool_allocate(detail::pool_class(bytes))
                                             : ::operator new(bytes);
   auto* edge_list = reinterpret_cast<Edge*>(static_cast<char*>(block) + sizeof(RecordNode));
@@ -127,9 +128,9 @@ lamella_status RecordNode::apply(lamella_tensor* const* grads, lamella_tensor** 
                     ": its derivative was registered by a library that is not loaded any more");
     }
     if (LAMELLA_UNLIKELY(d == nullptr || d->backward == nullptr)) {
-      throw NotImplementedError(
-          str(plan_->op->full_name(), ": has no derivative (the operator was registered at ",
-              plan_->where, "); register one, or call it under no_grad()"));
+      throw NotImplementedError(str(plan_->op->full_name(),
+                                    ": has no derivative (the operator was registered at ",
+                                    plan_->where, "); register one, or call it under no_grad()"));
     }
     LAMELLA_CHECK(!released_, name(),
                   ": what it saved was given up by an earlier backward; pass retain_graph=True to "
@@ -150,8 +151,8 @@ lamella_status RecordNode::apply(lamella_tensor* const* grads, lamella_tensor** 
         values[k] = saved.value;
         continue;
       }
-      const std::string& what = one.is_return ? plan_->return_names[one.index]
-                                              : plan_->argument_names[one.index];
+      const std::string& what =
+          one.is_return ? plan_->return_names[one.index] : plan_->argument_names[one.index];
       if (saved.list != nullptr) {
         if (many == nullptr) many = std::make_unique<Many>();
         auto& list = many->lists.emplace_back(new lamella_tensor*[saved.list->size()]);
@@ -201,10 +202,11 @@ std::vector<std::string> RecordNode::saved_names() const {
   std::vector<std::string> names;
   for (uint32_t k = 0; k < saved_count_; ++k) {
     const lamella_saved& one = derivative_->saved[k];
-    static constexpr const char* kSuffix[] = {"",       "_sizes", "_strides",        "_dtype",
-                                              "_device", "_dim",   "_numel",          "_storage_offset",
+    static constexpr const char* kSuffix[] = {"",         "_sizes", "_strides", "_dtype",
+                                              "_device",  "_dim",   "_numel",   "_storage_offset",
                                               "_defined", "_count", "_meta"};
-    const std::string& of = one.is_return ? plan_->return_names[one.index] : plan_->argument_names[one.index];
+    const std::string& of =
+        one.is_return ? plan_->return_names[one.index] : plan_->argument_names[one.index];
     names.push_back(of + kSuffix[one.what]);
   }
   return names;
@@ -218,9 +220,10 @@ lamella_status RecordNode::saved_value(const char* name, lamella_value* value, b
       if (names[k] != name) continue;
       *found = true;
       *value = lamella_value{};
-      LAMELLA_CHECK(!released_, this->name(),
-                    ": what it saved was given up by an earlier backward; pass retain_graph=True to "
-                    "it to go through the graph again");
+      LAMELLA_CHECK(
+          !released_, this->name(),
+          ": what it saved was given up by an earlier backward; pass retain_graph=True to "
+          "it to go through the graph again");
       if (saved_[k].list != nullptr) {
         std::vector<TensorBase> tensors;
         for (const SavedTensor& one : *saved_[k].list) tensors.push_back(one.unpack(this, name));
@@ -316,10 +319,10 @@ void keep(const lamella_value& value, uint8_t what, int output, Saved* saved) {
     if (value.tag != LAMELLA_TENSOR || value.as.tensor == nullptr) return;
     const lamella_tensor* t = value.as.tensor;
     auto n = static_cast<size_t>(t->ndim);
-    saved->tensor.save(make_empty_strided({t->sizes, n}, {t->strides, n},
-                                          static_cast<ScalarType>(t->scalar_type),
-                                          Device(DeviceType::Meta)),
-                       -1);
+    saved->tensor.save(
+        make_empty_strided({t->sizes, n}, {t->strides, n}, static_cast<ScalarType>(t->scalar_type),
+                           Device(DeviceType::Meta)),
+        -1);
     return;
   }
   if (value.tag == LAMELLA_TENSOR_LIST) {

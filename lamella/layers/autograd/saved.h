@@ -2,8 +2,8 @@
 //
 // Note [Saved tensors]
 //   An input is kept as it is; an output of the node as a detached alias, so that it does not keep
-//   the node that keeps it. Both remember the count of writes and refuse to come back when it moved.
-//   With hooks set on the thread, what the pack hook gives is kept instead.
+//   the node that keeps it. Both remember the count of writes and refuse to come back when it
+//   moved. With hooks set on the thread, what the pack hook gives is kept instead.
 #pragma once
 #include "lamella/core/storage.h"
 #include "lamella/layers/autograd/node.h"

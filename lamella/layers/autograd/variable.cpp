@@ -68,8 +68,7 @@ void set_leaf_requires_grad(lamella_tensor* t, bool value) {
     set_requires_grad(static_cast<TensorImpl*>(t), true);
     return;
   }
-  LAMELLA_CHECK(is_leaf(t),
-                "requires_grad_: expected a leaf, got a tensor that ",
+  LAMELLA_CHECK(is_leaf(t), "requires_grad_: expected a leaf, got a tensor that ",
                 grad_fn(t)->name(), " made; use detach() for a tensor without its history");
   set_requires_grad(static_cast<TensorImpl*>(t), false);
 }
@@ -166,14 +165,16 @@ namespace {
 bool may_steal(const TensorBase& g) {
   const auto* impl = TensorImpl::of(g);
   return impl->references == 1 && impl->base == nullptr && g.is_non_overlapping_and_dense() &&
-         (impl->flags & (LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG)) == 0 && impl->storage != nullptr &&
+         (impl->flags & (LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG)) == 0 &&
+         impl->storage != nullptr &&
          __atomic_load_n(&impl->storage->references, __ATOMIC_ACQUIRE) == 1;
 }
 }  // namespace
 
 // Note [Accumulating]
 //   The first gradient becomes the grad: as it is if nobody else holds it, else as a copy in the
-//   leaf's strides. Later ones are added to it in place; with a graph of the backward, out of place.
+//   leaf's strides. Later ones are added to it in place; with a graph of the backward, out of
+//   place.
 lamella_status LeafNode::accumulate(TensorBase g) {
   TensorBase variable = variable_.lock();
   if (!variable.defined() || !g.defined()) return LAMELLA_OK;
@@ -272,8 +273,7 @@ uint64_t add_post_accumulate_hook(lamella_tensor* t, std::unique_ptr<NodeHook> h
                 "register_post_accumulate_grad_hook: expected a leaf that requires gradients");
   AutogradMeta* meta = ensure_meta(t);
   if (meta->post_accumulate == nullptr) {
-    meta->post_accumulate =
-        new std::vector<std::pair<uint64_t, std::unique_ptr<NodeHook>>>;
+    meta->post_accumulate = new std::vector<std::pair<uint64_t, std::unique_ptr<NodeHook>>>;
   }
   uint64_t id = next_hook_id();
   meta->post_accumulate->emplace_back(id, std::move(hook));
@@ -301,8 +301,9 @@ TensorBase tangent(const lamella_tensor* t) {
 void set_tangent(lamella_tensor* t, const TensorBase& tangent) {
   if (tangent.defined()) {
     IntArrayRef sizes(t->sizes, static_cast<size_t>(t->ndim));
-    LAMELLA_CHECK(tangent.sizes() == sizes, "make_dual: expected 'tangent' to have the shape of 'tensor', ",
-                  sizes, ", got ", tangent.sizes());
+    LAMELLA_CHECK(tangent.sizes() == sizes,
+                  "make_dual: expected 'tangent' to have the shape of 'tensor', ", sizes, ", got ",
+                  tangent.sizes());
     auto dtype = static_cast<ScalarType>(t->scalar_type);
     LAMELLA_CHECK(tangent.scalar_type() == dtype,
                   "make_dual: expected 'tangent' to have the dtype of 'tensor', ", dtype, ", got ",

@@ -17,11 +17,11 @@ namespace lamella::autograd {
 class LeafNode;
 
 struct AutogradMeta {
-  NodePtr grad_fn;       // null: a leaf
-  uint32_t output = 0;   // which of grad_fn's
-  uint32_t history = 0;  // Note [A tensor's history]
-  LeafNode* leaf = nullptr;         // owned, atomic: made when first needed
-  lamella_tensor* grad = nullptr;   // owned; guarded by grad_lock()
+  NodePtr grad_fn;                    // null: a leaf
+  uint32_t output = 0;                // which of grad_fn's
+  uint32_t history = 0;               // Note [A tensor's history]
+  LeafNode* leaf = nullptr;           // owned, atomic: made when first needed
+  lamella_tensor* grad = nullptr;     // owned; guarded by grad_lock()
   lamella_tensor* tangent = nullptr;  // owned; forward mode
   // Hooks that run after a leaf's gradient was accumulated.
   std::vector<std::pair<uint64_t, std::unique_ptr<NodeHook>>>* post_accumulate = nullptr;
@@ -111,7 +111,8 @@ LAMELLA_PRIVATE_API void check_inplace(const char* op, const char* argument, lam
 // Cuts the tensor off its history. Throws for views.
 LAMELLA_PRIVATE_API void detach_in_place(lamella_tensor* t);
 
-// The gradient; undefined if there is none. Borrowed semantics are not safe across threads, so owned.
+// The gradient; undefined if there is none. Borrowed semantics are not safe across threads, so
+// owned.
 LAMELLA_PRIVATE_API TensorBase grad(lamella_tensor* t);
 // Throws where shape, dtype or device differ. Undefined takes it away.
 LAMELLA_PRIVATE_API void set_grad(lamella_tensor* t, const TensorBase& grad);

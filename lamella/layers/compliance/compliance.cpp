@@ -127,11 +127,12 @@ void change_returns(const lamella_operator* op, lamella_value* returns, Change c
   }
 }
 
-// ---- Calls ---------------------------------------------------------------------------------------
+// ---- Calls
+// ---------------------------------------------------------------------------------------
 
 void check_call(const Session& in, const Facts& facts, std::string_view name) {
-  bool reads = name == "aten::item" || name == "aten::_local_scalar_dense" ||
-               name == "aten::is_nonzero";
+  bool reads =
+      name == "aten::item" || name == "aten::_local_scalar_dense" || name == "aten::is_nonzero";
   bool changes = name == "aten::resize_" || name == "aten::resize_as_" || name == "aten::set_";
   bool may_read = false, may_write = false;
   for (const Session::Running& running : in.stack) {
@@ -185,7 +186,8 @@ lamella_status run_operator(const lamella_operator* op, const Facts& facts, uint
     return status == LAMELLA_OK ? check_undefined_returns(op, arguments, returns) : status;
   }
   Session& in = *session;
-  Arguments real(op, arguments, [&](const TensorBase& tensor, uint32_t) { return in.real(tensor); });
+  Arguments real(op, arguments,
+                 [&](const TensorBase& tensor, uint32_t) { return in.real(tensor); });
   lamella_status status;
   {
     Enter enter(nullptr);

@@ -12,9 +12,7 @@ constexpr uint32_t kFree = LAMELLA_TENSOR_WRAPPED_NUMBER;
 void drop_trap(void* context) { delete static_cast<std::shared_ptr<Trap>*>(context); }
 
 ScalarType dtype_of(const lamella_tensor* t) { return static_cast<ScalarType>(t->scalar_type); }
-IntArrayRef sizes_of(const lamella_tensor* t) {
-  return {t->sizes, static_cast<size_t>(t->ndim)};
-}
+IntArrayRef sizes_of(const lamella_tensor* t) { return {t->sizes, static_cast<size_t>(t->ndim)}; }
 IntArrayRef strides_of(const lamella_tensor* t) {
   return {t->strides, static_cast<size_t>(t->ndim)};
 }
@@ -40,8 +38,8 @@ Storage* Session::storage_for(Storage* real, const std::string& origin) {
     if (real->data != nullptr && real->nbytes > 0) {
       made.trap = std::make_shared<Trap>(real->nbytes);
       auto context = std::make_unique<std::shared_ptr<Trap>>(made.trap);
-      made.storage = make_foreign_storage(made.trap->data(), real->nbytes, device, &drop_trap,
-                                          context.get());
+      made.storage =
+          make_foreign_storage(made.trap->data(), real->nbytes, device, &drop_trap, context.get());
       context.release();
     } else {
       made.storage = make_foreign_storage(nullptr, real->nbytes, device, nullptr, nullptr);
@@ -110,8 +108,8 @@ void Session::renew(const TensorBase& tensor) {
   auto* guard = TensorImpl::of(guarded.guard);
   lamella_tensor* real = guarded.real.impl();
   if (real_storages_.at(guard->storage) != real->storage) {
-    set_storage(guard, storage_for(real->storage, guarded.origin), sizes_of(real),
-                strides_of(real), real->storage_offset);
+    set_storage(guard, storage_for(real->storage, guarded.origin), sizes_of(real), strides_of(real),
+                real->storage_offset);
   } else if (!sizes_of(guard).equals(sizes_of(real)) ||
              !strides_of(guard).equals(strides_of(real)) ||
              guard->storage_offset != real->storage_offset) {
@@ -126,8 +124,8 @@ void Session::renew_flags() {
   for (Guarded& guarded : guarded_) {
     lamella_tensor* guard = guarded.guard.impl();
     lamella_tensor* real = guarded.real.impl();
-    bool untouched = ((guard->flags ^ guarded.flags) & ~kFree) == 0 &&
-                     guard->key_set == guarded.key_set;
+    bool untouched =
+        ((guard->flags ^ guarded.flags) & ~kFree) == 0 && guard->key_set == guarded.key_set;
     if (!untouched || (flags_for(real) == guarded.flags && real->key_set == guarded.key_set)) {
       continue;
     }

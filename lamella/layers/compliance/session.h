@@ -29,7 +29,7 @@ class Session {
   // The composite kernels that are running, innermost last.
   struct Running {
     std::string name;
-    bool may_read;     // data-dependent by its tag
+    bool may_read;       // data-dependent by its tag
     bool may_write_out;  // has an out argument itself
   };
   std::vector<Running> stack;

@@ -54,9 +54,7 @@ def grad(
     if not materialize_grads:
         return result
     given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
-    return tuple(
-        _zeros_like(of) if each is None else each for each, of in zip(result, given)
-    )
+    return tuple(_zeros_like(of) if each is None else each for each, of in zip(result, given))
 
 
 def _zeros_like(tensor):

@@ -59,9 +59,7 @@ class dual_level:  # noqa: N801
 def make_dual(tensor, tangent, *, level=None):
     """A view of `tensor` with the tangent `tangent`, of the same shape and dtype."""
     if (_level if level is None else level) < 0:
-        raise RuntimeError(
-            "make_dual: expected a level to be open; use it inside of dual_level()"
-        )
+        raise RuntimeError("make_dual: expected a level to be open; use it inside of dual_level()")
     for name, value in (("tensor", tensor), ("tangent", tangent)):
         if not (value.is_floating_point() or value.is_complex()):
             raise ValueError(

@@ -151,8 +151,4 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
 
         return collect
 
-    return _MultiHandle(
-        each.register_hook(collector(index)) for index, each in enumerate(tensors)
-    )
-
-
+    return _MultiHandle(each.register_hook(collector(index)) for index, each in enumerate(tensors))

@@ -219,9 +219,7 @@ def _pair(value):
 
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
     """Each window of the image as a column."""
-    return _nn["im2col"](
-        input, _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride)
-    )
+    return _nn["im2col"](input, _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))
 
 
 def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):

@@ -16,9 +16,7 @@ def _number(reduction, size_average=None, reduce=None):
         return 1 if size_average is None or size_average else 2
     number = _REDUCTIONS.get(reduction)
     if number is None:
-        raise ValueError(
-            f"expected 'reduction' to be 'none', 'mean' or 'sum', got {reduction!r}"
-        )
+        raise ValueError(f"expected 'reduction' to be 'none', 'mean' or 'sum', got {reduction!r}")
     return number
 
 
@@ -122,9 +120,7 @@ def binary_cross_entropy_with_logits(
     return lamella.binary_cross_entropy_with_logits(input, target, weight, pos_weight, number)
 
 
-def kl_div(
-    input, target, size_average=None, reduce=None, reduction="mean", log_target=False
-):
+def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
     """The divergence of exp(input) from target; "batchmean" divides the sum by the samples."""
     if reduction == "batchmean":
         total = lamella.kl_div(input, target, 2, log_target=log_target)

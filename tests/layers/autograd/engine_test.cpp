@@ -15,8 +15,9 @@ TEST(Engine, RetainGraph) {
   y.backward();
   EXPECT_EQ(numbers(x.grad()), Numbers({12}));
   expect_error([&] { y.backward(); },
-               y.grad_fn()->name() + ": what it saved was given up by an earlier backward; pass "
-               "retain_graph=True to it to go through the graph again");
+               y.grad_fn()->name() +
+                   ": what it saved was given up by an earlier backward; pass "
+                   "retain_graph=True to it to go through the graph again");
 }
 
 TEST(Engine, CreateGraph) {
@@ -125,9 +126,7 @@ TEST(Engine, AMillionNodes) {
   }
   struct Same : autograd::Function<Same> {
     static Tensor forward(autograd::AutogradContext*, const Tensor& x) { return x.clone(); }
-    static variable_list backward(autograd::AutogradContext*, variable_list grads) {
-      return grads;
-    }
+    static variable_list backward(autograd::AutogradContext*, variable_list grads) { return grads; }
   };
   {
     Tensor y = x;

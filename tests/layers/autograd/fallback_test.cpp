@@ -42,9 +42,10 @@ auto op(const char* name) {
 }
 
 std::string without_derivative(const std::string& name) {
-  return name + ": has no derivative (the operator was registered at "
-                "tests/layers/autograd/fallback_test.cpp:14); register one, or call it under "
-                "no_grad()";
+  return name +
+         ": has no derivative (the operator was registered at "
+         "tests/layers/autograd/fallback_test.cpp:14); register one, or call it under "
+         "no_grad()";
 }
 
 TEST(Fallback, RaisesInBackward) {
@@ -55,7 +56,8 @@ TEST(Fallback, RaisesInBackward) {
   Tensor y = call.call(x, 1);
   EXPECT_EQ(numbers(y), Numbers({2, 4}));
   EXPECT_TRUE(y.requires_grad());
-  expect_error<NotImplementedError>([&] { backward_of_sum(y); }, without_derivative("fallbacks::twice"));
+  expect_error<NotImplementedError>([&] { backward_of_sum(y); },
+                                    without_derivative("fallbacks::twice"));
 }
 
 // Nothing registered for Autograd at all: the same.
@@ -63,7 +65,8 @@ TEST(Fallback, IsTheDefault) {
   Tensor x = leaf({1, 2});
   Tensor y = op<Tensor(const Tensor&, int64_t)>("fallbacks::plain").call(x, 1);
   EXPECT_TRUE(y.requires_grad());
-  expect_error<NotImplementedError>([&] { backward_of_sum(y); }, without_derivative("fallbacks::plain"));
+  expect_error<NotImplementedError>([&] { backward_of_sum(y); },
+                                    without_derivative("fallbacks::plain"));
 }
 
 TEST(Fallback, InPlace) {

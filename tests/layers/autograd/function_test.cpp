@@ -309,14 +309,17 @@ struct Throws : Function<Throws> {
 TEST(FunctionErrors, GradientsThatDoNotFit) {
   const std::string prefix = "lamella::(anonymous namespace)::";
   expect_backward_error<TooFew>(
-      prefix + "TooFew: expected backward to return a gradient for each of the 2 arguments of "
-               "forward, got 1");
+      prefix +
+      "TooFew: expected backward to return a gradient for each of the 2 arguments of "
+      "forward, got 1");
   expect_backward_error<TooMany>(
-      prefix + "TooMany: expected backward to return a gradient for each of the 2 arguments of "
-               "forward, got 3");
+      prefix +
+      "TooMany: expected backward to return a gradient for each of the 2 arguments of "
+      "forward, got 3");
   expect_backward_error<ForNumber>(
-      prefix + "ForNumber: expected backward to return an undefined tensor for argument 1 of "
-               "forward, which is no tensor, got one of shape [3]");
+      prefix +
+      "ForNumber: expected backward to return an undefined tensor for argument 1 of "
+      "forward, which is no tensor, got one of shape [3]");
   Tensor x = leaf({1});
   EXPECT_NO_THROW(Tensor(Harmless::apply(x, 4)).backward());
 }
@@ -364,10 +367,11 @@ TEST(FunctionErrors, WrittenAfterItWasSaved) {
   Tensor y = times(x, 1);
   Tensor z = Square::apply(y);
   y.add_(1);
-  expect_error([&] { z.backward(); },
-               "lamella::(anonymous namespace)::Square: expected 'a saved tensor' as it was when it was "
-               "saved, at version 0, got version 1: it was written in place since; write a copy "
-               "instead, or enable anomaly detection to see where it was used");
+  expect_error(
+      [&] { z.backward(); },
+      "lamella::(anonymous namespace)::Square: expected 'a saved tensor' as it was when it was "
+      "saved, at version 0, got version 1: it was written in place since; write a copy "
+      "instead, or enable anomaly detection to see where it was used");
 }
 
 // ---- In place --------------------------------------------------------------------------------
@@ -379,7 +383,9 @@ struct DoubleInPlace : Function<DoubleInPlace> {
     ctx->mark_dirty({x});
     return x;
   }
-  static variable_list backward(AutogradContext*, variable_list grads) { return {times(grads[0], 2)}; }
+  static variable_list backward(AutogradContext*, variable_list grads) {
+    return {times(grads[0], 2)};
+  }
 };
 
 TEST(FunctionInPlace, MarkedInputs) {
@@ -401,10 +407,11 @@ TEST(FunctionInPlace, MarkedInputs) {
 
 TEST(FunctionInPlace, ALeafIsRefused) {
   Tensor x = leaf({3});
-  expect_error([&] { DoubleInPlace::apply(x); },
-               "lamella::(anonymous namespace)::DoubleInPlace: expected 'tensor' not to be a leaf that "
-               "requires gradients, since it is written in place; write it under no_grad(), or write "
-               "a copy");
+  expect_error(
+      [&] { DoubleInPlace::apply(x); },
+      "lamella::(anonymous namespace)::DoubleInPlace: expected 'tensor' not to be a leaf that "
+      "requires gradients, since it is written in place; write it under no_grad(), or write "
+      "a copy");
 }
 
 TEST(FunctionInPlace, MarksThatDoNotFit) {
@@ -429,16 +436,19 @@ TEST(FunctionInPlace, MarksThatDoNotFit) {
     Forgets::apply(y);
     ADD_FAILURE();
   } catch (const Error& error) {
-    EXPECT_TRUE(std::string(error.what()).ends_with(
-        "Forgets: expected forward to return each input that it marked dirty"))
+    EXPECT_TRUE(
+        std::string(error.what())
+            .ends_with("Forgets: expected forward to return each input that it marked dirty"))
         << error.what();
   }
   try {
     Stranger::apply(y);
     ADD_FAILURE();
   } catch (const Error& error) {
-    EXPECT_TRUE(std::string(error.what()).ends_with(
-        "Stranger: expected mark_dirty to be given inputs of forward, got another tensor"))
+    EXPECT_TRUE(
+        std::string(error.what())
+            .ends_with(
+                "Stranger: expected mark_dirty to be given inputs of forward, got another tensor"))
         << error.what();
   }
 }

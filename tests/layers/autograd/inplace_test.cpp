@@ -15,9 +15,10 @@ TEST(InPlace, RecordsLikeTheFunctionalForm) {
 
 TEST(InPlace, ALeafIsRefused) {
   Tensor x = leaf({2, 3});
-  expect_error([&] { x.mul_(2); },
-               "mul_: expected 'self' not to be a leaf that requires gradients, since it is written "
-               "in place; write it under no_grad(), or write a copy");
+  expect_error(
+      [&] { x.mul_(2); },
+      "mul_: expected 'self' not to be a leaf that requires gradients, since it is written "
+      "in place; write it under no_grad(), or write a copy");
   expect_error([&] { x.select(0, 0).mul_(2); },
                "mul_: expected 'self' not to be a view of a leaf that requires gradients, since it "
                "is written in place; write it under no_grad(), or write a copy");
@@ -52,11 +53,12 @@ TEST(InPlace, VersionsAreChecked) {
   EXPECT_EQ(y._version(), 0u);
   y.add_(1);
   EXPECT_EQ(y._version(), 1u);
-  expect_error([&] { z.backward(); },
-               z.grad_fn()->name() +
-                   ": expected 'other' as it was when it was saved, at version 0, got version 1: it "
-                   "was written in place since; write a copy instead, or enable anomaly detection "
-                   "to see where it was used");
+  expect_error(
+      [&] { z.backward(); },
+      z.grad_fn()->name() +
+          ": expected 'other' as it was when it was saved, at version 0, got version 1: it "
+          "was written in place since; write a copy instead, or enable anomaly detection "
+          "to see where it was used");
   // Through an alias as well.
   Tensor saved = make({3});
   Tensor w = x * saved;
@@ -99,8 +101,9 @@ TEST(InPlace, ViewsThatAFunctionReturns) {
   v = FirstEntry::apply(y);
   y.mul_(2);
   expect_error([&] { v.backward(); },
-               name + ": expected the view that it returned to be used before its base is written "
-                      "in place, since its gradient would be lost; return a copy of it");
+               name +
+                   ": expected the view that it returned to be used before its base is written "
+                   "in place, since its gradient would be lost; return a copy of it");
 }
 
 }  // namespace

@@ -75,9 +75,7 @@ TEST(Modes, BelowAutograd) {
   {
     AutoDispatchBelowAutograd below;
     EXPECT_FALSE((times(x, 2)).requires_grad());
-    {
-      NoGradGuard guard;
-    }
+    { NoGradGuard guard; }
     // The end of the inner guard leaves the outer one in force.
     EXPECT_FALSE((times(x, 2)).requires_grad());
     {
@@ -89,9 +87,7 @@ TEST(Modes, BelowAutograd) {
   EXPECT_TRUE((times(x, 2)).requires_grad());
   {
     NoGradGuard guard;
-    {
-      AutoDispatchBelowAutograd below;
-    }
+    { AutoDispatchBelowAutograd below; }
     EXPECT_FALSE((times(x, 2)).requires_grad());
   }
   EXPECT_TRUE((times(x, 2)).requires_grad());

@@ -94,7 +94,8 @@ class Compliance : public ::testing::Test {
   Library library_;
 };
 
-constexpr const char* kOnlyCalls = ": expected its composite kernel only to call operators, but it ";
+constexpr const char* kOnlyCalls =
+    ": expected its composite kernel only to call operators, but it ";
 constexpr const char* kMustNotCall =
     ": expected its composite kernel not to read elements, resize tensors or write to out "
     "arguments, but it called ";
@@ -115,9 +116,8 @@ TEST_F(Compliance, LetsGoodKernelsPass) {
 
 TEST_F(Compliance, WritesReachTheArgument) {
   Tensor x = lamella::ones({2, 3});
-  auto op = Dispatcher::singleton()
-                .findSchemaOrThrow("compliance::good_", "")
-                .typed<Tensor&(Tensor&)>();
+  auto op =
+      Dispatcher::singleton().findSchemaOrThrow("compliance::good_", "").typed<Tensor&(Tensor&)>();
   Checked on;
   EXPECT_TRUE(op.call(x).is_same(x));
   EXPECT_EQ(x.sizes(), IntArrayRef({3, 2}));
@@ -142,9 +142,9 @@ TEST_F(Compliance, ReturnsTheArgumentItself) {
 TEST_F(Compliance, NamesWhatAKernelDid) {
   expect_failure("compliance::reads",
                  std::string(kOnlyCalls) + "read or wrote the elements of argument 'self'");
-  expect_failure("compliance::reads_result",
-                 std::string(kOnlyCalls) + "read or wrote the elements of the result of "
-                                           "aten::sum.dim_IntList");
+  expect_failure("compliance::reads_result", std::string(kOnlyCalls) +
+                                                 "read or wrote the elements of the result of "
+                                                 "aten::sum.dim_IntList");
   expect_failure("compliance::calls_item", std::string(kMustNotCall) + "aten::item");
   expect_failure("compliance::resizes", std::string(kMustNotCall) + "aten::resize_");
   expect_failure("compliance::writes_out", std::string(kMustNotCall) + "aten::add.out");

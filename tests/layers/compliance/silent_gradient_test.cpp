@@ -26,7 +26,8 @@ constexpr DispatchKey kBelow = DispatchKey::FuncTorchDynamicLayerBackMode;
 
 TensorBase fresh() { return make_empty(IntArrayRef({2, 2}), ScalarType::Float, Device("cpu")); }
 
-// ---- Kernels that compute nothing ----------------------------------------------------------------
+// ---- Kernels that compute nothing
+// ----------------------------------------------------------------
 
 lamella_status make_results(const lamella_kernel*, const lamella_operator* op, uint64_t,
                             const lamella_value* arguments, lamella_value* returns) {
@@ -61,7 +62,8 @@ lamella_status make_results(const lamella_kernel*, const lamella_operator* op, u
   return LAMELLA_OK;
 }
 
-// ---- Arguments -----------------------------------------------------------------------------------
+// ---- Arguments
+// -----------------------------------------------------------------------------------
 
 IValue some_value(const Argument& argument) {
   SchemaType type = argument.type;
@@ -99,8 +101,8 @@ IValue some_value(const Argument& argument) {
 // Arguments that hold places, choices, tolerances or running counts, whatever the dtype here.
 const std::set<std::string>& constants() {
   static const std::set<std::string> names = {
-      "index", "indices", "mask", "condition", "target", "repeats", "sorter", "pivots", "LU_pivots",
-      "running_mean", "running_var", "atol", "rtol"};
+      "index",  "indices",   "mask",         "condition",   "target", "repeats", "sorter",
+      "pivots", "LU_pivots", "running_mean", "running_var", "atol",   "rtol"};
   return names;
 }
 
@@ -124,7 +126,8 @@ class Silent : public ::testing::Test {
  protected:
   Silent() {
     auto key = static_cast<uint16_t>(kBelow);
-    detail::check(lamella_library_open(LAMELLA_LIBRARY_IMPL, "_", key, __FILE__, __LINE__, &library_));
+    detail::check(
+        lamella_library_open(LAMELLA_LIBRARY_IMPL, "_", key, __FILE__, __LINE__, &library_));
     lamella_kernel_description kernel = {};
     kernel.boxed = &make_results;
     detail::check(lamella_library_fallback(library_, key, &kernel));
@@ -148,8 +151,10 @@ Facts facts_of(OperatorEntry* op) {
   registry.resolve(op);
   const FunctionSchema& schema = registry.schema(op);
   Slot slot = registry.slot(op, DispatchKey::AutogradCPU);
-  return {op->full_name(), {schema.arguments.begin(), schema.arguments.end()},
-          {schema.returns.begin(), schema.returns.end()}, op->derivative,
+  return {op->full_name(),
+          {schema.arguments.begin(), schema.arguments.end()},
+          {schema.returns.begin(), schema.returns.end()},
+          op->derivative,
           slot.entry != nullptr && slot.entry->key == DispatchKey::CompositeImplicitAutograd};
 }
 
@@ -201,8 +206,8 @@ std::string lost(OperatorEntry* op, const Facts& facts, size_t which) {
       lamella_tensor* with = grad.impl();
       status = lamella_backward_run(&root, &with, 1, nullptr, 0, LAMELLA_RETAIN_GRAPH, nullptr);
       std::string text = status == LAMELLA_OK ? "nothing" : lamella_error_text();
-      bool named = text.find(facts.name + ": ") == 0 &&
-                   text.find("was registered at ") != std::string::npos;
+      bool named =
+          text.find(facts.name + ": ") == 0 && text.find("was registered at ") != std::string::npos;
       if (!named) problem = "backward raises " + text;
     }
   }

@@ -152,8 +152,7 @@ LAMELLA_POINTWISE(hardtanh_backward,
                   plain_table<HardtanhBackward, 2>("hardtanh_backward", 2, FloatTypes()));
 LAMELLA_PLAIN2(hardswish_backward, HardswishBackward, FloatTypes);
 LAMELLA_PLAIN2(hardsigmoid_backward, HardsigmoidBackward, FloatTypes);
-LAMELLA_POINTWISE(logit_backward,
-                  plain_table<LogitBackward, 2>("logit_backward", 1, FloatTypes()));
+LAMELLA_POINTWISE(logit_backward, plain_table<LogitBackward, 2>("logit_backward", 1, FloatTypes()));
 LAMELLA_POINTWISE(shrink_backward,
                   plain_table<ShrinkBackward, 2>("hardshrink_backward", 1, FloatTypes()));
 LAMELLA_POINTWISE(hardshrink, plain_table<Hardshrink, 1>("hardshrink", 1, FloatTypes()));

@@ -58,9 +58,7 @@ template <class T>
 struct Entropy {
   explicit Entropy(double) {}
   static T bounded(T log) { return log < T(-100) ? T(-100) : log; }
-  T value(T x, T t) const {
-    return (t - 1) * bounded(std::log1p(-x)) - t * bounded(std::log(x));
-  }
+  T value(T x, T t) const { return (t - 1) * bounded(std::log1p(-x)) - t * bounded(std::log(x)); }
   T slope(T x, T t) const {
     T spread = (1 - x) * x;
     return (x - t) / (spread > T(1e-12) ? spread : T(1e-12));

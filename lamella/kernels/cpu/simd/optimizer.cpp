@@ -25,9 +25,9 @@ template <class T, bool kMomentum, bool kScaled>
 void sgd_loop(const SgdStep& s, T* p, T* g, T* buffer, int64_t begin, int64_t end) {
   using C = compute_type<T>;
   const C lr = static_cast<C>(s.lr), decay = static_cast<C>(s.weight_decay),
-          momentum = static_cast<C>(s.momentum), fresh = static_cast<C>(s.first ? 1 : 1 - s.dampening),
-          kept = s.first ? C(0) : momentum, scale = static_cast<C>(s.grad_scale),
-          sign = s.maximize ? C(-1) : C(1);
+          momentum = static_cast<C>(s.momentum),
+          fresh = static_cast<C>(s.first ? 1 : 1 - s.dampening), kept = s.first ? C(0) : momentum,
+          scale = static_cast<C>(s.grad_scale), sign = s.maximize ? C(-1) : C(1);
   const C of_gradient = s.nesterov ? C(1) : C(0), of_buffer = s.nesterov ? momentum : C(1);
   const bool first = s.first;
 #pragma GCC ivdep
@@ -93,8 +93,8 @@ void sgd_kernel(ScalarType dtype, const SgdStep& s, void* p, void* g, void* buff
     });
   });
 }
-void adam_kernel(ScalarType dtype, const AdamStep& s, void* p, void* g, void* average,
-                 void* square, void* largest, int64_t begin, int64_t end) {
+void adam_kernel(ScalarType dtype, const AdamStep& s, void* p, void* g, void* average, void* square,
+                 void* largest, int64_t begin, int64_t end) {
   visit_floating(dtype, "_fused_adam_", [&](auto tag) {
     using T = type_of<decltype(tag)>;
     with_flag(largest != nullptr, [&](auto with_largest) {

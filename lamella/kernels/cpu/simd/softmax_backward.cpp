@@ -37,8 +37,7 @@ void exp_run(T* x, int64_t n) {
 #endif
 
 template <class T>
-void rows(const T* grad, const T* y, T* x, int64_t n, int64_t begin, int64_t end,
-          bool logarithm) {
+void rows(const T* grad, const T* y, T* x, int64_t n, int64_t begin, int64_t end, bool logarithm) {
   using C = compute_type<T>;
   for (int64_t row = begin; row < end; ++row) {
     const T* g = grad + row * n;

@@ -126,9 +126,8 @@ std::tuple<Tensor, Tensor> scatter_reduce_backward(const Tensor& grad, const Ten
   if (index.numel() == 0) {
     return {wanted[0] ? grad : Tensor(), wanted[1] ? lamella::zeros_like(src) : Tensor()};
   }
-  ScatterGradients gradients = scatter_gradients(grad, self, dim, index,
-                                                 leading(src, index.sizes()), reduce, include_self,
-                                                 result);
+  ScatterGradients gradients = scatter_gradients(
+      grad, self, dim, index, leading(src, index.sizes()), reduce, include_self, result);
   if (!include_self) gradients.self = gradients.self.scatter(dim, index, 0);
   return {wanted[0] ? gradients.self : Tensor(),
           wanted[1] ? padded(gradients.src, src.sizes()) : Tensor()};
@@ -138,9 +137,9 @@ Tensor scatter_reduce_forward(const Tensor& self_p, const Tensor& self_t, int64_
                               const Tensor& index, const Tensor& src_p, const Tensor& src_t,
                               std::string_view reduce, bool include_self, const Tensor& result) {
   // Each element of self and src has one factor, which the backward of ones shows.
-  auto [to_self, to_src] = scatter_reduce_backward(lamella::ones_like(result), self_p, dim, index,
-                                                   src_p, reduce, include_self, result,
-                                                   {true, true});
+  auto [to_self, to_src] =
+      scatter_reduce_backward(lamella::ones_like(result), self_p, dim, index, src_p, reduce,
+                              include_self, result, {true, true});
   return self_t.mul(conj_of(to_self)).scatter_add(dim, index, src_t.mul(conj_of(to_src)));
 }
 

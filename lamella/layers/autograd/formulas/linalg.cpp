@@ -109,8 +109,8 @@ Tensor solve_forward(const Tensor& A_t, const Tensor& A_p, const Tensor& B_t, co
                      const Tensor& pivots, const Tensor& result, bool left) {
   bool vector = result.dim() < A_p.dim();
   Tensor X = columns_of(result, vector);
-  Tensor rest = columns_of(B_t, vector && B_t.dim() < A_p.dim())
-                    .sub(left ? A_t.matmul(X) : X.matmul(A_t));
+  Tensor rest =
+      columns_of(B_t, vector && B_t.dim() < A_p.dim()).sub(left ? A_t.matmul(X) : X.matmul(A_t));
   Tensor tangent = lamella::linalg_solve(A_p, rest, left);
   return vector ? tangent.squeeze(-1) : tangent;
 }

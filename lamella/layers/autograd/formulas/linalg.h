@@ -73,9 +73,8 @@ Tensor matrix_exp_backward(const Tensor& grad, const Tensor& A);
 Tensor matrix_exp_forward(const Tensor& A_t, const Tensor& A_p);
 
 // (A, b) of the solution of least squares. A gradient of the residuals may come too.
-std::tuple<Tensor, Tensor> lstsq_backward(const Tensor& grad_solution,
-                                          const Tensor& grad_residuals, const Tensor& A,
-                                          const Tensor& b, const Tensor& solution,
+std::tuple<Tensor, Tensor> lstsq_backward(const Tensor& grad_solution, const Tensor& grad_residuals,
+                                          const Tensor& A, const Tensor& b, const Tensor& solution,
                                           std::array<bool, 2> wanted);
 
 // grad_Q and grad_R may be undefined.

@@ -50,7 +50,8 @@ Tensor qr_square_backward(const Tensor& gQ, const Tensor& gR, const Tensor& Q, c
 }
 
 void check_mode(std::string_view mode, const Tensor& Q, const Tensor& R) {
-  LAMELLA_CHECK(mode != "r", "linalg_qr: expected 'mode' to be reduced or complete where gradients ",
+  LAMELLA_CHECK(mode != "r",
+                "linalg_qr: expected 'mode' to be reduced or complete where gradients ",
                 "are wanted, got 'r', which does not keep Q");
   LAMELLA_CHECK(mode == "reduced" || Q.size(-1) <= R.size(-1),
                 "linalg_qr: expected 'mode' to be reduced where 'A' has more rows than columns and "
@@ -146,9 +147,10 @@ std::tuple<Tensor, Tensor, Tensor> svd_forward(const Tensor& A_t, const Tensor& 
                                                const Tensor& S, const Tensor& Vh_full,
                                                bool full_matrices) {
   int64_t k = S.size(-1);
-  LAMELLA_CHECK(!full_matrices || (U_full.size(-1) == k && Vh_full.size(-2) == k),
-                "linalg_svd: expected 'full_matrices' to be False in forward mode for a matrix that "
-                "is not square, got True");
+  LAMELLA_CHECK(
+      !full_matrices || (U_full.size(-1) == k && Vh_full.size(-2) == k),
+      "linalg_svd: expected 'full_matrices' to be False in forward mode for a matrix that "
+      "is not square, got True");
   Tensor U = U_full, Vh = Vh_full;
   Tensor Uh = adjoint_of(U), V = adjoint_of(Vh);
   Tensor P = Uh.matmul(A_t).matmul(V);
@@ -258,13 +260,10 @@ Tensor exp_derivative(const Tensor& A, const Tensor& E) {
 Tensor matrix_exp_backward(const Tensor& grad, const Tensor& A) {
   return exp_derivative(adjoint_of(A), grad);
 }
-Tensor matrix_exp_forward(const Tensor& A_t, const Tensor& A_p) {
-  return exp_derivative(A_p, A_t);
-}
+Tensor matrix_exp_forward(const Tensor& A_t, const Tensor& A_p) { return exp_derivative(A_p, A_t); }
 
-std::tuple<Tensor, Tensor> lstsq_backward(const Tensor& grad_solution,
-                                          const Tensor& grad_residuals, const Tensor& A,
-                                          const Tensor& b, const Tensor& solution,
+std::tuple<Tensor, Tensor> lstsq_backward(const Tensor& grad_solution, const Tensor& grad_residuals,
+                                          const Tensor& A, const Tensor& b, const Tensor& solution,
                                           std::array<bool, 2> wanted) {
   bool vector = b.dim() < A.dim() && solution.dim() < A.dim();
   auto columns = [&](const Tensor& t) { return vector ? t.unsqueeze(-1) : t; };
@@ -284,7 +283,8 @@ std::tuple<Tensor, Tensor> lstsq_backward(const Tensor& grad_solution,
     grad_b = plus(grad_b, weighted.neg());
   }
   if (!grad_b.defined()) return {Tensor(), Tensor()};
-  return {wanted[0] ? grad_A : Tensor(), wanted[1] ? (vector ? grad_b.squeeze(-1) : grad_b) : Tensor()};
+  return {wanted[0] ? grad_A : Tensor(),
+          wanted[1] ? (vector ? grad_b.squeeze(-1) : grad_b) : Tensor()};
 }
 
 }  // namespace lamella

@@ -37,8 +37,7 @@ std::tuple<Tensor, Tensor> smooth_l1_loss_double_backward(const Tensor& grad,
   Tensor inside = (self - target).abs().lt(beta).to(grad.scalar_type());
   return of_difference(grad, grad_output, beta > 0 ? inside / beta : inside, reduction, wanted);
 }
-std::tuple<Tensor, Tensor> huber_loss_double_backward(const Tensor& grad,
-                                                      const Tensor& grad_output,
+std::tuple<Tensor, Tensor> huber_loss_double_backward(const Tensor& grad, const Tensor& grad_output,
                                                       const Tensor& self, const Tensor& target,
                                                       int64_t reduction, double delta,
                                                       std::array<bool, 2> wanted) {
@@ -49,8 +48,7 @@ std::tuple<Tensor, Tensor> huber_loss_double_backward(const Tensor& grad,
 std::tuple<Tensor, Tensor> soft_margin_loss_double_backward(const Tensor& grad,
                                                             const Tensor& grad_output,
                                                             const Tensor& self,
-                                                            const Tensor& target,
-                                                            int64_t reduction,
+                                                            const Tensor& target, int64_t reduction,
                                                             std::array<bool, 2> wanted) {
   // The first derivative is -t s with s = sigmoid(-t x).
   Tensor s = (-(self * target)).sigmoid(), spread = s * (-s + 1);

@@ -19,16 +19,14 @@ std::tuple<Tensor, Tensor> smooth_l1_loss_double_backward(const Tensor& grad,
                                                           const Tensor& self, const Tensor& target,
                                                           int64_t reduction, double beta,
                                                           std::array<bool, 2> wanted);
-std::tuple<Tensor, Tensor> huber_loss_double_backward(const Tensor& grad,
-                                                      const Tensor& grad_output,
+std::tuple<Tensor, Tensor> huber_loss_double_backward(const Tensor& grad, const Tensor& grad_output,
                                                       const Tensor& self, const Tensor& target,
                                                       int64_t reduction, double delta,
                                                       std::array<bool, 2> wanted);
 std::tuple<Tensor, Tensor> soft_margin_loss_double_backward(const Tensor& grad,
                                                             const Tensor& grad_output,
                                                             const Tensor& self,
-                                                            const Tensor& target,
-                                                            int64_t reduction,
+                                                            const Tensor& target, int64_t reduction,
                                                             std::array<bool, 2> wanted);
 // weight may be undefined.
 std::tuple<Tensor, Tensor> binary_cross_entropy_double_backward(

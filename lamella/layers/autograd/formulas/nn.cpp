@@ -32,9 +32,9 @@ std::tuple<Tensor, Tensor, Tensor> linear_gradients(const Tensor& input, const T
   std::vector<int64_t> shape(input.sizes().begin(), input.sizes().end());
   if (wanted[0] || wanted[1]) {
     shape.back() = rows.size(0);
-    Tensor g = weight.dim() == 2 ? sum_to(grad, shape)
-                                 : sum_to(grad, input.sizes().slice(0, input.sizes().size() - 1))
-                                       .unsqueeze(-1);
+    Tensor g = weight.dim() == 2
+                   ? sum_to(grad, shape)
+                   : sum_to(grad, input.sizes().slice(0, input.sizes().size() - 1)).unsqueeze(-1);
     if (wanted[0]) for_input = g.matmul(conj_of(rows));
     if (wanted[1]) {
       for_weight = as_matrix(g).t().mm(conj_of(as_matrix(input))).reshape(weight.sizes());
@@ -47,7 +47,8 @@ Tensor linear_forward(const Tensor& input_p, const Tensor& input_t, const Tensor
   Tensor out;
   if (input_t.defined()) add_to(out, linear(input_t, weight_p));
   if (weight_t.defined()) add_to(out, linear(input_p, weight_t));
-  if (bias_t.defined()) add_to(out, out.defined() ? bias_t : linear(input_p, weight_p) * 0 + bias_t);
+  if (bias_t.defined())
+    add_to(out, out.defined() ? bias_t : linear(input_p, weight_p) * 0 + bias_t);
   return out;
 }
 std::tuple<Tensor, Tensor, Tensor> linear_double_backward(TensorList grads, const Tensor& input,
@@ -175,10 +176,11 @@ struct Attention {
 };
 }  // namespace
 
-std::tuple<Tensor, Tensor, Tensor> attention_backward(
-    const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
-    const Tensor& attn_mask, bool is_causal, std::optional<double> scale,
-    std::array<bool, 3> wanted) {
+std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& grad, const Tensor& query,
+                                                      const Tensor& key, const Tensor& value,
+                                                      const Tensor& attn_mask, bool is_causal,
+                                                      std::optional<double> scale,
+                                                      std::array<bool, 3> wanted) {
   Attention a(query, key, attn_mask, is_causal, scale);
   Tensor for_query, for_key, for_value;
   if (wanted[2]) for_value = a.weights.transpose(-2, -1).matmul(grad);

@@ -171,9 +171,9 @@ Tensor group_norm_forward(const Tensor& input_p, const Tensor& input_t, const Te
 }
 ThreeGradients group_norm_double_backward(TensorList grads, const Tensor& grad_out,
                                           const Tensor& input, const Tensor& mean,
-                                          const Tensor& rstd, const Tensor& weight,
-                                          int64_t samples, int64_t channels, int64_t positions,
-                                          int64_t groups, std::array<bool, 3> wanted) {
+                                          const Tensor& rstd, const Tensor& weight, int64_t samples,
+                                          int64_t channels, int64_t positions, int64_t groups,
+                                          std::array<bool, 3> wanted) {
   Groups as{samples, channels, positions, groups};
   Norm norm = as.norm(weight);
   take_statistics(norm, as.seen(input), as.statistic(rstd));

@@ -38,9 +38,9 @@ ThreeGradients layer_norm_double_backward(TensorList grads, const Tensor& grad_o
                                           const Tensor& weight, std::array<bool, 3> wanted);
 ThreeGradients group_norm_double_backward(TensorList grads, const Tensor& grad_out,
                                           const Tensor& input, const Tensor& mean,
-                                          const Tensor& rstd, const Tensor& weight,
-                                          int64_t samples, int64_t channels, int64_t positions,
-                                          int64_t groups, std::array<bool, 3> wanted);
+                                          const Tensor& rstd, const Tensor& weight, int64_t samples,
+                                          int64_t channels, int64_t positions, int64_t groups,
+                                          std::array<bool, 3> wanted);
 ThreeGradients batch_norm_double_backward(TensorList grads, const Tensor& grad_out,
                                           const Tensor& input, const Tensor& weight,
                                           const Tensor& running_mean, const Tensor& running_var,

@@ -14,9 +14,7 @@ Tensor zeros_for(const Tensor& grad) { return lamella::zeros_like(grad); }
 
 // ---- Arithmetic ----
 
-Tensor subtracted(const Tensor& grad, const Scalar& alpha) {
-  return scaled(grad.neg(), alpha);
-}
+Tensor subtracted(const Tensor& grad, const Scalar& alpha) { return scaled(grad.neg(), alpha); }
 
 Tensor divisor_backward(const Tensor& grad, const Tensor& self, const Tensor& other) {
   return -grad * conj_of(self / other / other);
@@ -28,9 +26,8 @@ Tensor rounded_divisor_backward(const Tensor& grad, const Tensor& self, const Te
                                 const MaybeMode& mode) {
   return mode.has_value() ? zeros_for(grad) : divisor_backward(grad, self, other);
 }
-Tensor rounded_division_tangent(const Tensor& self_t, const Tensor& other_p,
-                                const Tensor& other_t, const Tensor& result,
-                                const MaybeMode& mode) {
+Tensor rounded_division_tangent(const Tensor& self_t, const Tensor& other_p, const Tensor& other_t,
+                                const Tensor& result, const MaybeMode& mode) {
   return mode.has_value() ? lamella::zeros_like(result) : (self_t - other_t * result) / other_p;
 }
 
@@ -160,8 +157,7 @@ Tensor polar_tangent(const Tensor& size_t, const Tensor& angle_p, const Tensor& 
 
 // ---- Activations ----
 
-Tensor gelu_double_backward(const Tensor& grads, const Tensor& self,
-                            std::string_view approximate) {
+Tensor gelu_double_backward(const Tensor& grads, const Tensor& self, std::string_view approximate) {
   const Tensor& x = self;
   if (approximate == "none") {
     // (Phi + x phi)' = phi (2 - x^2)
@@ -231,8 +227,7 @@ Tensor clamp_max_backward(const Tensor& grad, const Tensor& self, const MaybeTen
   return keep(grad, given(min) ? is_result.logical_or(*max < *min) : is_result);
 }
 Tensor clamp_tangent(const Tensor& self_p, const Tensor& self_t, const MaybeTensor& min_p,
-                     const MaybeTensor& min_t, const MaybeTensor& max_p,
-                     const MaybeTensor& max_t) {
+                     const MaybeTensor& min_t, const MaybeTensor& max_p, const MaybeTensor& max_t) {
   Tensor result = clamp_backward(self_t, self_p, min_p, max_p);
   if (given(min_p) && given(min_t)) {
     result = result + clamp_min_backward(*min_t, self_p, min_p, max_p);

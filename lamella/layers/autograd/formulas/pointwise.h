@@ -19,9 +19,8 @@ Tensor divisor_backward(const Tensor& grad, const Tensor& self, const Tensor& ot
 Tensor rounded_dividend_backward(const Tensor& grad, const Tensor& other, const MaybeMode& mode);
 Tensor rounded_divisor_backward(const Tensor& grad, const Tensor& self, const Tensor& other,
                                 const MaybeMode& mode);
-Tensor rounded_division_tangent(const Tensor& self_t, const Tensor& other_p,
-                                const Tensor& other_t, const Tensor& result,
-                                const MaybeMode& mode);
+Tensor rounded_division_tangent(const Tensor& self_t, const Tensor& other_p, const Tensor& other_t,
+                                const Tensor& result, const MaybeMode& mode);
 // A power is constant where the exponent is 0, and where a base of 0 has an exponent that keeps
 // the result at 0.
 Tensor base_backward(const Tensor& grad, const Tensor& self, const Scalar& exponent);
@@ -67,8 +66,7 @@ Tensor mish_double_backward(const Tensor& grads, const Tensor& self);
 Tensor softplus_double_backward(const Tensor& grads, const Tensor& self, const Scalar& beta,
                                 const Scalar& threshold);
 Tensor elu_double_backward(const Tensor& grads, const Scalar& alpha, const Scalar& scale,
-                           const Scalar& input_scale, bool is_result,
-                           const Tensor& self_or_result);
+                           const Scalar& input_scale, bool is_result, const Tensor& self_or_result);
 Tensor hardswish_double_backward(const Tensor& grads, const Tensor& self);
 
 // ---- Bounds, interpolation ----
@@ -87,7 +85,6 @@ Tensor clamp_max_backward(const Tensor& grad, const Tensor& self, const MaybeTen
                           const MaybeTensor& max);
 // Tangents of bounds may be undefined.
 Tensor clamp_tangent(const Tensor& self_p, const Tensor& self_t, const MaybeTensor& min_p,
-                     const MaybeTensor& min_t, const MaybeTensor& max_p,
-                     const MaybeTensor& max_t);
+                     const MaybeTensor& min_t, const MaybeTensor& max_p, const MaybeTensor& max_t);
 
 }  // namespace lamella

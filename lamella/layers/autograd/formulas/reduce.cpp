@@ -37,8 +37,7 @@ int64_t reduced_numel(IntArrayRef sizes, OptionalIntArrayRef dim) {
   return count;
 }
 
-Tensor mean_backward(const Tensor& grad, IntArrayRef sizes, OptionalIntArrayRef dim,
-                     bool keepdim) {
+Tensor mean_backward(const Tensor& grad, IntArrayRef sizes, OptionalIntArrayRef dim, bool keepdim) {
   Tensor each = grad / reduced_numel(sizes, dim);
   return with_reduced_dims(each, dim, keepdim, static_cast<int64_t>(sizes.size())).expand(sizes);
 }
@@ -57,9 +56,8 @@ Tensor product_of_others(const Tensor& self, int64_t dim) {
   if (size <= 1) return lamella::ones_like(self);
   Tensor one = lamella::ones_like(self.narrow(dim, 0, 1));
   Tensor before = lamella::cat({one, self.narrow(dim, 0, size - 1).cumprod(dim)}, dim);
-  Tensor behind = lamella::cat({self.narrow(dim, 1, size - 1).flip({dim}).cumprod(dim).flip({dim}),
-                                one},
-                               dim);
+  Tensor behind =
+      lamella::cat({self.narrow(dim, 1, size - 1).flip({dim}).cumprod(dim).flip({dim}), one}, dim);
   return before * behind;
 }
 Tensor prod_backward(const Tensor& grad, const Tensor& self, int64_t dim, bool keepdim) {
@@ -76,9 +74,7 @@ Tensor prod_tangent(const Tensor& self_p, const Tensor& self_t, int64_t dim, boo
 // ---- Extremes ----
 
 namespace {
-Tensor count_of(const Tensor& mask, IntArrayRef dim) {
-  return mask.sum(dim, /*keepdim=*/true);
-}
+Tensor count_of(const Tensor& mask, IntArrayRef dim) { return mask.sum(dim, /*keepdim=*/true); }
 }  // namespace
 Tensor extreme_backward(const Tensor& grad, const Tensor& self, const Tensor& result,
                         IntArrayRef dim, bool keepdim) {
@@ -205,8 +201,7 @@ Tensor cumprod_slopes(const Tensor& self, int64_t dim) {
   return lamella::where(same, Scalar(1), x).cumprod(-1).triu();
 }
 }  // namespace
-Tensor cumprod_backward(const Tensor& grad, const Tensor& self, int64_t dim,
-                        const Tensor& result) {
+Tensor cumprod_backward(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& result) {
   if (!has_dim(self) || self.numel() == 0) return grad;
   dim = wrap(dim, self);
   Tensor x = self.to(grad.scalar_type());
@@ -257,8 +252,8 @@ Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& self, const Tenso
 Tensor logcumsumexp_tangent(const Tensor& self_p, const Tensor& self_t, int64_t dim) {
   if (!has_dim(self_p) || self_p.numel() == 0) return self_t.clone();
   int64_t over[] = {dim};
-  Tensor most = self_p.is_complex() ? lamella::real(self_p).amax(over, true)
-                                    : self_p.amax(over, true);
+  Tensor most =
+      self_p.is_complex() ? lamella::real(self_p).amax(over, true) : self_p.amax(over, true);
   most = lamella::where(lamella::isfinite(most), most, Scalar(0));
   Tensor weights = (self_p - most).exp();
   return (weights * self_t).cumsum(dim) / weights.cumsum(dim);

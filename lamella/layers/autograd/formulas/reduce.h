@@ -44,8 +44,7 @@ Tensor norm_tangent(const Tensor& self_p, const Tensor& self_t, const Scalar& or
 
 Tensor logsumexp_backward(const Tensor& grad, const Tensor& self, const Tensor& result,
                           IntArrayRef dim, bool keepdim);
-Tensor logsumexp_tangent(const Tensor& self_p, const Tensor& self_t, IntArrayRef dim,
-                         bool keepdim);
+Tensor logsumexp_tangent(const Tensor& self_p, const Tensor& self_t, IntArrayRef dim, bool keepdim);
 
 // ---- Along one dimension ----
 
@@ -53,8 +52,7 @@ Tensor logsumexp_tangent(const Tensor& self_p, const Tensor& self_t, IntArrayRef
 Tensor sum_to_end(const Tensor& x, int64_t dim);
 // Right for zeros too. Where gradients are recorded it takes memory for every pair of elements, as
 // only then does it matter how products change that are zero.
-Tensor cumprod_backward(const Tensor& grad, const Tensor& self, int64_t dim,
-                        const Tensor& result);
+Tensor cumprod_backward(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& result);
 Tensor cumprod_tangent(const Tensor& self_p, const Tensor& self_t, int64_t dim,
                        const Tensor& result);
 Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& self, const Tensor& result,

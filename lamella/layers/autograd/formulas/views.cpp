@@ -84,8 +84,8 @@ struct Layouts {
     int64_t start = std::min(self.offset, view.offset);
     self.offset -= start;
     view.offset -= start;
-    cells = std::max(self.empty() ? 0 : self.last_cell() + 1,
-                     view.empty() ? 0 : view.last_cell() + 1);
+    cells =
+        std::max(self.empty() ? 0 : self.last_cell() + 1, view.empty() ? 0 : view.last_cell() + 1);
   }
 };
 
@@ -190,8 +190,8 @@ Tensor joined(TensorList grads, int64_t dim, IntArrayRef sizes, const TensorOpti
 
 Tensor split_backward(TensorList grads, int64_t split_size, int64_t dim, IntArrayRef sizes,
                       const TensorOptions& options) {
-  int64_t size = sizes[static_cast<size_t>(
-      maybe_wrap_dim(dim, static_cast<int64_t>(sizes.size()), "split"))];
+  int64_t size =
+      sizes[static_cast<size_t>(maybe_wrap_dim(dim, static_cast<int64_t>(sizes.size()), "split"))];
   return joined(grads, dim, sizes, options, [&](size_t i) {
     return std::min(split_size, size - static_cast<int64_t>(i) * split_size);
   });
@@ -201,7 +201,8 @@ Tensor split_with_sizes_backward(TensorList grads, IntArrayRef split_sizes, int6
   return joined(grads, dim, sizes, options, [&](size_t i) { return split_sizes[i]; });
 }
 Tensor unbind_backward(TensorList grads, int64_t dim) {
-  auto first = std::find_if(grads.begin(), grads.end(), [](const Tensor& g) { return g.defined(); });
+  auto first =
+      std::find_if(grads.begin(), grads.end(), [](const Tensor& g) { return g.defined(); });
   LAMELLA_CHECK(first != grads.end(), "unbind: expected a gradient for at least one output");
   std::vector<Tensor> parts(grads.begin(), grads.end());
   for (Tensor& part : parts) {
@@ -212,9 +213,7 @@ Tensor unbind_backward(TensorList grads, int64_t dim) {
 
 // ---- Copies ----
 
-Tensor zeros_for(const Tensor& grad, IntArrayRef sizes) {
-  return grad.new_zeros({}).expand(sizes);
-}
+Tensor zeros_for(const Tensor& grad, IntArrayRef sizes) { return grad.new_zeros({}).expand(sizes); }
 Tensor copied_tangent(const Tensor& tangent, const Tensor& self) {
   return to_copy_backward(tangent, self.options()).expand(self.sizes()).clone();
 }
