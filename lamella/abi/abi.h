@@ -94,7 +94,8 @@ enum {
   LAMELLA_TENSOR_INFERENCE = 1u << 8,
   LAMELLA_TENSOR_LIKES_CHANNELS_LAST = 1u << 9, /* strides are ordered as channels_last */
   LAMELLA_TENSOR_TANGENT = 1u << 10,            /* carries a forward-mode tangent */
-  LAMELLA_TENSOR_NO_GRAD_VIEW = 1u << 11 /* of a tensor with gradients, made without recording */
+  LAMELLA_TENSOR_NO_GRAD_VIEW = 1u << 11, /* of a tensor with gradients, made without recording */
+  LAMELLA_TENSOR_WRAPPER = 1u << 12 /* has no memory; its keys say which layer it belongs to */
 };
 
 /* Ends a tensor whose last strong reference was given up. Called by inline release code only. */
