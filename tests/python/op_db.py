@@ -111,7 +111,7 @@ class Entry:
         return found
 
 
-# ---- The lists of what is missing ------------------------------------------------------------------
+# ---- The lists of what is missing ----------------------------------------------------------------
 
 
 class KnownList:

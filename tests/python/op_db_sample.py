@@ -104,7 +104,7 @@ def same_gradients(got, expected, what, tolerance=1.0):
         same(mine, theirs, f"{what} {i}", tolerance=tolerance)
 
 
-# ---- Either side -----------------------------------------------------------------------------------
+# ---- Either side ---------------------------------------------------------------------------------
 
 
 def random_like(tensor, generator):
@@ -144,7 +144,7 @@ class NotChecked(Exception):
     """PyTorch has no answer for this."""
 
 
-# ---- Samples ---------------------------------------------------------------------------------------
+# ---- Samples -------------------------------------------------------------------------------------
 
 
 class SampleRun:

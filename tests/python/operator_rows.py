@@ -298,7 +298,8 @@ ROWS = [
     Row("scatter", T(*M), 1, I([[2, 0], [1, 0]]), T(2, 2), dtypes=BOTH),
     Row("scatter", T(*M), 1, I([[2, 0], [1, 0]]), 1.5, dtypes=BOTH),
     Row("scatter_add", T(*M), 1, I([[2, 2], [1, 0]]), T(2, 2), dtypes=BOTH),
-    Row("scatter_reduce", D(*M), 1, I([[2, 2], [1, 0]]), D(2, 2), "amax", second=False, forward=False),
+    Row("scatter_reduce", D(*M), 1, I([[2, 2], [1, 0]]), D(2, 2), "amax",
+        second=False, forward=False),
     *[Row("index_reduce", D(*M), 1, I([2, 2]), T(2, 2, low=-0.7, apart=0.4), reduce,
           include_self=include)
       for reduce in ("prod", "mean", "amax", "amin") for include in (True, False)],
@@ -376,7 +377,8 @@ ROWS = [
     Row(F + "adaptive_max_pool2d", D(1, 1, 4, 3), 2),
     Row(F + "adaptive_max_pool3d", D(1, 1, 2, 4, 3), 2),
     *[Row(F + "pad", T(1, 2, *[3] * n), [1, 1] * n, mode=mode, covers=(f"{word}_pad{n}d",))
-      for n in (1, 2, 3) for mode, word in (("reflect", "reflection"), ("replicate", "replication"))],
+      for n in (1, 2, 3)
+      for mode, word in (("reflect", "reflection"), ("replicate", "replication"))],
     Row(F + "unfold", T(1, 2, 3, 3), 2, covers=("im2col",)),
     Row(F + "fold", T(1, 4, 4), (3, 3), 2, covers=("col2im",)),
     *[Row(F + "interpolate", T(1, 1, *[2] * n), scale_factor=2, mode=mode,

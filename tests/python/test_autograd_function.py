@@ -588,7 +588,7 @@ def test_cycles_are_collected(how):
     if how == "computed":
         y.grad_fn.z = (y * n(2.0)) * n(3.0)
     if how == "closure":
-        y.register_hook(lambda grad: grad * y)
+        y.register_hook(lambda grad, held=y: grad * held)
     if how == "metadata":
         y = y * n(2.0)
         y.grad_fn.metadata["y"] = y

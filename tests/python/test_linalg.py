@@ -1,4 +1,4 @@
-"""Linear algebra against PyTorch. Factors with a free sign or phase are compared by what they make."""
+"""Linear algebra against PyTorch. Factors of free sign or phase are compared by their product."""
 
 import pytest
 from operator_cases import check, error_of, lamella, make, run, to_lamella, torch

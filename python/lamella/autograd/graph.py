@@ -19,7 +19,7 @@ __all__ = [
 
 
 class GradientEdge(namedtuple("GradientEdge", ["node", "output_nr", "ownership_token"])):
-    """Where a gradient goes: an input of a node. `autograd.grad` takes it in the place of a tensor."""
+    """Where a gradient goes: an input of a node. `autograd.grad` takes it as it takes a tensor."""
 
     __slots__ = ()
 

@@ -6,6 +6,18 @@ import math
 import lamella
 from lamella import _C
 
+# The operators declared for this module; the functions below have some of their names.
+_nn = _C._functions("nn")
+_cross_entropy = _nn["cross_entropy_loss"]
+_nll_loss = _nn["nll_loss_nd"]
+_mse_loss = _nn["mse_loss"]
+_l1_loss = _nn["l1_loss"]
+_smooth_l1_loss = _nn["smooth_l1_loss"]
+_huber_loss = _nn["huber_loss"]
+_soft_margin_loss = _nn["soft_margin_loss"]
+_binary_cross_entropy = _nn["binary_cross_entropy"]
+_log_sigmoid = _nn["log_sigmoid"]
+
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 
 
@@ -239,22 +251,3 @@ def multilabel_soft_margin_loss(
     number = _number(reduction, size_average, reduce)
     values = values.sum(-1) / input.size(-1)
     return values.mean() if number == 1 else values.sum() if number == 2 else values
-
-
-def _take(functions):
-    """The operators declared for this module, under names of their own."""
-    for ours, name in (
-        ("_cross_entropy", "cross_entropy_loss"),
-        ("_nll_loss", "nll_loss_nd"),
-        ("_mse_loss", "mse_loss"),
-        ("_l1_loss", "l1_loss"),
-        ("_smooth_l1_loss", "smooth_l1_loss"),
-        ("_huber_loss", "huber_loss"),
-        ("_soft_margin_loss", "soft_margin_loss"),
-        ("_binary_cross_entropy", "binary_cross_entropy"),
-        ("_log_sigmoid", "log_sigmoid"),
-    ):
-        globals()[ours] = functions[name]
-
-
-_take(_C._functions("nn"))
