@@ -129,8 +129,7 @@ enum {
   LAMELLA_MODE_ANOMALY = 1u << 3,      /* nodes remember where they were recorded */
   LAMELLA_MODE_NO_NAN_CHECK = 1u << 4, /* anomaly mode without the search for NaN */
   LAMELLA_MODE_SAVED_HOOKS = 1u << 5,  /* hooks for saved tensors are set on this thread */
-  LAMELLA_MODE_NO_VIEW_REPLAY = 1u << 6,
-  LAMELLA_MODE_COMPOSITE_CHECK = 1u << 7 /* composite kernels are held to their rules */
+  LAMELLA_MODE_COMPOSITE_CHECK = 1u << 6 /* composite kernels are held to their rules */
 };
 LAMELLA_ABI_API uint32_t lamella_modes(void) LAMELLA_ABI_NOEXCEPT;
 /* Sets the bits of `which` to those of `value`; keeps the key sets of the thread in step. */

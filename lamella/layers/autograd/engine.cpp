@@ -67,6 +67,11 @@ class GradList : public ShortList<lamella_tensor*> {
 }  // namespace
 
 Node* current_node() { return running; }
+void remember_where(Node* node) {
+  NodeExtras& extras = node->extras();
+  if (anomaly_hooks().capture != nullptr) extras.anomaly = anomaly_hooks().capture();
+  extras.anomaly_parent = NodePtr::borrow(running);
+}
 bool in_backward() { return depth > 0; }
 void queue_callback(void (*call)(void*), void (*dispose)(void*), void* context) {
   LAMELLA_CHECK(depth > 0, "queue_callback: expected a backward to be running on this thread");
@@ -300,7 +305,6 @@ class Engine {
     }
     if (LAMELLA_UNLIKELY(restricted_) && !capture(node, grads.data())) return LAMELLA_OK;
     uint32_t n = node->edge_count_;
-    if (n == 0 && !node->is_leaf() && !runs_without_edges(node)) return LAMELLA_OK;
     GradList results(std::max<uint32_t>(n, 1));
     Node* outer = std::exchange(running, node);
     lamella_status status = node->apply(grads.data(), results.data());
@@ -327,8 +331,6 @@ class Engine {
     }
     return LAMELLA_OK;
   }
-  // Nodes of no table (custom functions) run for their own sake.
-  static bool runs_without_edges(const Node*) { return true; }
 
   // Tensor hooks, node hooks, retained grads.
   lamella_status before(Node* node, NodeExtras& extras, lamella_tensor** grads) {
@@ -508,10 +510,9 @@ lamella_status run_backward(std::vector<Root> roots, const std::vector<Edge>& in
     DepthGuard guard;
     // The backward runs as its own caller would, not below whatever layer started it.
     constexpr uint64_t below = autograd_dispatch_keyset.raw_repr();
-    uint64_t excluded = lamella_thread.excluded;
-    lamella_thread.excluded &= ~below;
     lamella_status status;
     {
+      ExcludedKeysGuard above(lamella_thread.excluded & ~below);
       ModeGuard modes(LAMELLA_MODE_NO_GRAD | LAMELLA_MODE_SAVED_HOOKS,
                       (options.create_graph ? 0 : LAMELLA_MODE_NO_GRAD) |
                           (lamella_thread.modes & LAMELLA_MODE_SAVED_HOOKS));
@@ -524,7 +525,6 @@ lamella_status run_backward(std::vector<Root> roots, const std::vector<Edge>& in
         *results = std::move(engine.captures());
       }
     }
-    lamella_thread.excluded = excluded;
     if (status != LAMELLA_OK) {
       std::string text = status == LAMELLA_FOREIGN_ERROR ? std::string() : lamella_error_text();
       run_callbacks(false);

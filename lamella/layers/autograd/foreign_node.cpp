@@ -72,11 +72,7 @@ lamella_status lamella_node_make(const lamella_node_class* type, void* context,
   try {
     auto* made = new ForeignNode(*type, context);
     *node = to_abi(made);
-    if ((lamella_thread.modes & LAMELLA_MODE_ANOMALY) != 0) {
-      NodeExtras& extras = made->extras();
-      if (anomaly_hooks().capture != nullptr) extras.anomaly = anomaly_hooks().capture();
-      extras.anomaly_parent = NodePtr::borrow(current_node());
-    }
+    if ((lamella_thread.modes & LAMELLA_MODE_ANOMALY) != 0) remember_where(made);
     return LAMELLA_OK;
   } catch (...) {
     if (*node == nullptr && type->dispose != nullptr) type->dispose(context);

@@ -14,28 +14,9 @@
 namespace lamella::autograd {
 namespace {
 
-template <class F>
-void each_tensor(const lamella_value& value, F&& f) {
-  if (value.tag == LAMELLA_TENSOR) {
-    f(value.as.tensor);
-  } else if (value.tag == LAMELLA_TENSOR_LIST) {
-    auto* list = static_cast<lamella_tensor* const*>(value.as.pointer);
-    for (uint32_t i = 0; i < value.size; ++i) f(list[i]);
-  } else if (value.tag == LAMELLA_NONE) {
-    f(static_cast<lamella_tensor*>(nullptr));
-  }
-}
-
-bool is_differentiable_dtype(const lamella_tensor* t) {
-  auto dtype = static_cast<ScalarType>(t->scalar_type);
-  return is_floating_point(dtype) || is_complex(dtype);
-}
-
 // Takes tangents off for as long as it lives; autograd keys as outside of the recorded call.
 struct WithoutTangents {
-  uint64_t excluded =
-      std::exchange(lamella_thread.excluded, lamella_thread.excluded | kTangentBits);
-  ~WithoutTangents() { lamella_thread.excluded = excluded; }
+  ExcludedKeysGuard keys{lamella_thread.excluded | kTangentBits};
 };
 
 Tensor zeros_like_of(lamella_tensor* t) {

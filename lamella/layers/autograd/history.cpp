@@ -121,12 +121,9 @@ void refresh(lamella_tensor* t) {
   Edge edge;
   {
     GradGuard grad(true);
-    struct Above {  // the operators are recorded, whatever layer asks
-      uint64_t excluded = std::exchange(
-          lamella_thread.excluded,
-          lamella_thread.excluded & ~(autograd_dispatch_keyset.raw_repr() & ~kTangentBits));
-      ~Above() { lamella_thread.excluded = excluded; }
-    } above;
+    // The operators are recorded, whatever layer asks.
+    ExcludedKeysGuard above(lamella_thread.excluded &
+                            ~(autograd_dispatch_keyset.raw_repr() & ~kTangentBits));
     Tensor base{TensorBase::borrow(impl->base)};
     Tensor made = as_dtype(base, view.dtype).as_strided(view.sizes, view.strides, view.offset);
     edge = gradient_edge(made.impl());

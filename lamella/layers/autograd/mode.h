@@ -1,6 +1,8 @@
 // The modes of a thread: grad mode, inference mode, forward mode, anomaly mode. Internal;
 // lamella/layers/autograd/grad_mode.h has the guards for users.
 #pragma once
+#include <utility>
+
 #include "lamella/abi/autograd.h"
 
 namespace lamella::autograd {
@@ -19,6 +21,18 @@ class ModeGuard {
  private:
   uint32_t which_;
   uint32_t before_;
+};
+// Replaces the functionalities that the thread excludes, for as long as it lives.
+class ExcludedKeysGuard {
+ public:
+  explicit ExcludedKeysGuard(uint64_t excluded)
+      : before_(std::exchange(lamella_thread.excluded, excluded)) {}
+  ~ExcludedKeysGuard() { lamella_thread.excluded = before_; }
+  ExcludedKeysGuard(const ExcludedKeysGuard&) = delete;
+  ExcludedKeysGuard& operator=(const ExcludedKeysGuard&) = delete;
+
+ private:
+  uint64_t before_;
 };
 class GradGuard : ModeGuard {
  public:

@@ -20,18 +20,6 @@ constexpr uint64_t kBelow =
     DispatchKeySet(DispatchKeySet::FULL_AFTER, DispatchKey::AutogradOther).raw_repr();
 constexpr uint64_t kAutograd = autograd_dispatch_keyset.raw_repr();
 
-// Calls f(tensor) for each tensor of a value, undefined ones as NULL.
-template <class F>
-LAMELLA_ALWAYS_INLINE void each_tensor(const lamella_value& value, F&& f) {
-  if (LAMELLA_LIKELY(value.tag == LAMELLA_TENSOR)) {
-    f(value.as.tensor);
-  } else if (value.tag == LAMELLA_TENSOR_LIST) {
-    auto* list = static_cast<lamella_tensor* const*>(value.as.pointer);
-    for (uint32_t i = 0; i < value.size; ++i) f(list[i]);
-  } else if (value.tag == LAMELLA_NONE) {
-    f(static_cast<lamella_tensor*>(nullptr));
-  }
-}
 uint32_t tensors_in(const lamella_value& value) {
   return value.tag == LAMELLA_TENSOR_LIST ? value.size : 1;
 }
@@ -41,11 +29,6 @@ lamella_status go_below(const lamella_operator* op, uint64_t keys, const lamella
   uint64_t below = abi::masked(op, keys & kBelow);
   const lamella_kernel* kernel = abi::kernel_of(op, below);
   return kernel->boxed(kernel, op, below, arguments, returns);
-}
-
-bool is_differentiable_dtype(const lamella_tensor* t) {
-  auto dtype = static_cast<ScalarType>(t->scalar_type);
-  return is_floating_point(dtype) || is_complex(dtype);
 }
 
 void drop_returns(const lamella_operator* op, lamella_value* returns) {
@@ -60,12 +43,6 @@ struct Originals {
 
 // Recorded itself, so that a backward may be differentiated through what was saved.
 TensorBase copy_of(lamella_tensor* t) { return Tensor(TensorBase::borrow(t)).clone(); }
-
-[[gnu::cold, gnu::noinline]] void remember_where(Node* node) {
-  NodeExtras& extras = node->extras();
-  if (anomaly_hooks().capture != nullptr) extras.anomaly = anomaly_hooks().capture();
-  extras.anomaly_parent = NodePtr::borrow(current_node());
-}
 
 [[noreturn, gnu::cold, gnu::noinline]] void throw_out(const Plan* plan,
                                                       const lamella_value* arguments) {

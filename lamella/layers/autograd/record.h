@@ -12,11 +12,18 @@
 //   derivative.
 #pragma once
 #include "lamella/core/ivalue.h"
+#include "lamella/dispatch/boxed_tensors.h"
 #include "lamella/dispatch/operator_entry.h"
 #include "lamella/layers/autograd/node.h"
 #include "lamella/layers/autograd/saved.h"
 
 namespace lamella::autograd {
+
+// Only floating-point and complex tensors have gradients.
+inline bool is_differentiable_dtype(const lamella_tensor* t) {
+  auto dtype = static_cast<ScalarType>(t->scalar_type);
+  return is_floating_point(dtype) || is_complex(dtype);
+}
 
 struct ReturnPlan {
   bool is_tensor = false;  // or a list of tensors

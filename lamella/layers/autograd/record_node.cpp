@@ -36,12 +36,6 @@ struct Many {
   std::vector<std::unique_ptr<lamella_tensor*[]>> lists;
 };
 
-template <class F>
-void each_tensor(const lamella_value& value, F&& f) {
-  auto* list = static_cast<lamella_tensor* const*>(value.as.pointer);
-  for (uint32_t i = 0; i < value.size; ++i) f(list[i]);
-}
-
 }  // namespace
 
 RecordNode* RecordNode::make(const Plan* plan, const lamella_derivative* derivative,

@@ -92,8 +92,6 @@ void SavedTensor::set_tangent_of(lamella_tensor* output) {
 
 void SavedTensor::set_hooks(std::shared_ptr<SavedHooks> hooks) {
   LAMELLA_CHECK(state_ != kPacked, "register_hooks: expected a saved tensor without hooks");
-  LAMELLA_CHECK(state_ != kReleased,
-                "register_hooks: expected a saved tensor that was not given up yet");
   if (state_ == kEmpty) return;
   auto packed = std::make_unique<Packed>();
   packed->hooks = std::move(hooks);
@@ -112,9 +110,6 @@ void SavedTensor::set_hooks(std::shared_ptr<SavedHooks> hooks) {
 TensorBase SavedTensor::unpack_slowly(Node* node, const char* what) const {
   if (state_ == kEmpty) return TensorBase();
   auto name = [node] { return node != nullptr ? node->name() : std::string("backward"); };
-  LAMELLA_CHECK(state_ != kReleased, name(),
-                ": what it saved was given up by an earlier backward; pass retain_graph=True to it "
-                "to go through the graph again");
   TensorBase tensor = tensor_;
   if (state_ == kPacked) {
     lamella_tensor* raw = nullptr;

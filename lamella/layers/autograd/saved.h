@@ -62,11 +62,6 @@ class LAMELLA_PRIVATE_API SavedTensor {
     if (LAMELLA_UNLIKELY(packed_ != nullptr)) release_packed();
     state_ = kEmpty;
   }
-  bool released() const { return state_ == kReleased; }
-  void release() noexcept {
-    reset();
-    state_ = kReleased;
-  }
   // An output that is kept as an alias has the output's tangent as well.
   void set_tangent_of(lamella_tensor* output);
   // Hooks given to this one tensor. Throws if it has some.
@@ -76,7 +71,7 @@ class LAMELLA_PRIVATE_API SavedTensor {
   void save_slowly(const TensorBase& tensor, int output);
   TensorBase unpack_slowly(Node* node, const char* what) const;
   void release_packed() noexcept;
-  enum State : uint8_t { kEmpty, kTensor, kPacked, kReleased };
+  enum State : uint8_t { kEmpty, kTensor, kPacked };
   TensorBase tensor_;
   uint32_t version_ = 0;
   uint32_t output_ = 0;  // the node's output that it is, counted from 1; 0: an input
