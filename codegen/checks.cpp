@@ -33,6 +33,7 @@ class EntryCheck {
     check_structured();
     check_arguments();
     check_tags();
+    check_policies();
     check_autogen();
   }
 
@@ -253,6 +254,28 @@ class EntryCheck {
       report(entry_.place("tags"),
              "tag 'inplace_view' is for operators that change their 'self' in "
              "place");
+    }
+  }
+
+  void check_policies() {
+    if (!f_.autocast.empty() && f_.autocast != "none") {
+      if (f_.kind() != SchemaKind::kFunctional) {
+        report(entry_.place("autocast"),
+               "autocast never casts what an operator writes: only 'autocast: none' fits here");
+      } else if (std::ranges::none_of(f_.schema.arguments, [](const Argument& argument) {
+                   return argument.type.holds_tensor();
+                 })) {
+        report(entry_.place("autocast"), "there is no tensor among the arguments to cast");
+      }
+    }
+    if (f_.batching == "composite" && !f_.has_composite_kernel() &&
+        !f_.manual_kernel_registration) {
+      report(entry_.place("batching"),
+             "'batching: composite' runs a composite kernel under vmap, but the entry has none");
+    }
+    if (!f_.hlo.empty() && f_.kind() != SchemaKind::kFunctional) {
+      report(entry_.place("hlo"), "an HLO opcode writes none of its operands: say it of the "
+                                  "functional form");
     }
   }
 

@@ -436,16 +436,15 @@ std::string file_name(const EmitOptions& options) {
   return slash == std::string::npos ? options.source : options.source.substr(slash + 1);
 }
 
-std::string joined_tags(const NativeFunction& f) { return join(f.tags, ","); }
-
 // Schemas by namespace.
 std::map<std::string, std::string> schema_rows(const Model& model) {
   std::map<std::string, std::string> rows;
   for (const NativeFunction& f : model.functions) {
     FunctionSchema bare = f.schema;
     bare.name.ns.clear();
+    const std::string tags = f.registered_tags();
     put(rows[f.ns], "    {", quoted(bare.str()), ",\n     ",
-        f.tags.empty() ? "nullptr" : quoted(joined_tags(f)), ", ", std::to_string(f.where.line),
+        tags.empty() ? "nullptr" : quoted(tags), ", ", std::to_string(f.where.line),
         "},\n");
   }
   return rows;
@@ -512,8 +511,9 @@ void emit_out_of_tree(const Model& model, const EmitOptions& options,
   for (const NativeFunction& f : model.functions) {
     FunctionSchema bare = f.schema;
     bare.name.ns.clear();
+    const std::string tags = f.registered_tags();
     put(definitions[f.ns], "  m.def(", quoted(bare.str()),
-        f.tags.empty() ? "" : ", " + quoted(joined_tags(f)), ");\n");
+        tags.empty() ? "" : ", " + quoted(tags), ");\n");
   }
   for (const auto& [ns, lines] : definitions) {
     put(text, "\nLAMELLA_LIBRARY_FRAGMENT(", ns, ", m) {\n", lines, "}\n");

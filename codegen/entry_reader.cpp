@@ -7,6 +7,7 @@
 
 #include "codegen/keys.h"
 #include "lamella/schema/parser.h"
+#include "lamella/schema/policy_words.h"
 #include "lamella/schema/suggest.h"
 
 namespace lamella::codegen {
@@ -109,7 +110,7 @@ class Reader {
     std::string_view name;
     Read read;
   };
-  static const std::array<Field, 19> kFields;
+  static const std::array<Field, 22> kFields;
 
   // The signature is read before the other fields, wherever it stands.
   void nothing(const YamlNode&) {}
@@ -143,6 +144,10 @@ class Reader {
   void tags(const YamlNode& value);
   void tag(const YamlNode& value);
   void autogen(const YamlNode& value);
+  void autocast(const YamlNode& v) { policy(v, "autocast", f().autocast); }
+  void batching(const YamlNode& v) { policy(v, "batching", f().batching); }
+  void hlo(const YamlNode& v) { policy(v, "hlo", f().hlo); }
+  void policy(const YamlNode& value, const char* name, std::string& into);
 
   NativeFunction& f() { return entry_.function; }
   void report(Location where, std::string message) { diagnostics_.add(where, std::move(message)); }
@@ -156,7 +161,7 @@ class Reader {
   Entry entry_;
 };
 
-const std::array<Reader::Field, 19> Reader::kFields = {{
+const std::array<Reader::Field, 22> Reader::kFields = {{
     {"func", &Reader::nothing},
     {"variants", &Reader::variants},
     {"dispatch", &Reader::dispatch},
@@ -176,6 +181,9 @@ const std::array<Reader::Field, 19> Reader::kFields = {{
     {"tags", &Reader::tags},
     {"tag", nullptr},  // a frequent slip, named so that it gets a better answer
     {"autogen", &Reader::autogen},
+    {"autocast", &Reader::autocast},
+    {"batching", &Reader::batching},
+    {"hlo", &Reader::hlo},
 }};
 
 std::optional<Entry> Reader::read(const YamlPtr& node) {
@@ -582,6 +590,15 @@ void Reader::autogen(const YamlNode& value) {
     }
     f().autogen.push_back(std::move(name));
   }
+}
+
+void Reader::policy(const YamlNode& value, const char* name, std::string& into) {
+  if (!is_text(value, name, "one word")) return;
+  if (const std::optional<std::string> problem = policy_problem(name, value.text)) {
+    report(value.where, "'" + std::string(name) + "' " + *problem);
+    return;
+  }
+  into = value.text;
 }
 
 }  // namespace

@@ -28,6 +28,9 @@ NativeFunction make_variant(const NativeFunction& base, FunctionSchema schema) {
     if (base.has_tag(tag)) made.tags.emplace_back(tag);
   }
   std::ranges::sort(made.tags);
+  // Not its autocast class and opcode, which only functional forms have: what writes an argument
+  // keeps that one's dtype, and is no HLO instruction.
+  made.batching = base.batching;
   made.autogen_of = &base;
   made.method_variant = base.method_variant && made.kind() != SchemaKind::kOut;
   return made;

@@ -20,6 +20,21 @@ bool NativeFunction::has_tag(std::string_view tag) const {
   return std::ranges::find(tags, tag) != tags.end();
 }
 
+std::string NativeFunction::registered_tags() const {
+  std::string text;
+  const auto add = [&text](std::string_view policy, std::string_view word) {
+    if (word.empty()) return;
+    if (!text.empty()) text += ',';
+    text += policy;
+    text += word;
+  };
+  for (const std::string& tag : tags) add("", tag);
+  add("autocast:", autocast);
+  add("batching:", batching);
+  add("hlo:", hlo);
+  return text;
+}
+
 bool NativeFunction::has_composite_kernel() const {
   return std::ranges::any_of(
       dispatch, [](const auto& entry) { return entry.first.starts_with("Composite"); });

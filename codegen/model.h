@@ -64,6 +64,10 @@ struct NativeFunction {
   std::string python_module;
   std::string category_override;
   std::vector<std::string> tags;  // as written; sorted, without repetitions
+  // What the entry says to the layers: lamella/schema/policy_words.h. Empty: nothing.
+  std::string autocast;
+  std::string batching;
+  std::string hlo;
   std::vector<OperatorName> autogen;
   // In the order written, shared keys split. For an omitted table the default one, with
   // `default_dispatch` set; empty with manual_kernel_registration, for structured delegates without
@@ -76,6 +80,8 @@ struct NativeFunction {
   SchemaKind kind() const { return schema.kind(); }
   const Kernel* find_kernel(std::string_view key) const;
   bool has_tag(std::string_view tag) const;
+  // Tags and policies as they are registered: "pointwise,autocast:float32"; empty: none.
+  std::string registered_tags() const;
   // Has a composite kernel of any sort.
   bool has_composite_kernel() const;
   bool has_composite_implicit_kernel() const;

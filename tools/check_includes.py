@@ -26,7 +26,14 @@ BELOW = {
 }
 
 # The C ABI's headers and its table of keys are plain C and include nothing above them, so everyone
-LEAVES = {"lamella/abi/abi.h", "lamella/abi/autograd.h", "lamella/abi/dispatch_keys.def"}
+LEAVES = {
+    "lamella/abi/abi.h",
+    "lamella/abi/autocast.h",
+    "lamella/abi/autograd.h",
+    "lamella/abi/dispatch_keys.def",
+    "lamella/abi/hlo_opcodes.def",
+    "lamella/abi/policy.h",
+}
 
 # Generated headers that stand directly under lamella/, and the room they belong to.
 GENERATED = {

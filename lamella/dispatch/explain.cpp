@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "lamella/dispatch/policy.h"
 #include "lamella/dispatch/registry.h"
 
 namespace lamella {
@@ -188,6 +189,12 @@ Explanation explain(const lamella_operator* op, const lamella_value* arguments) 
         continue;
       }
       reason = "no argument requires gradients";
+    } else if (slot.origin == SlotOrigin::kPolicy) {
+      result.steps.push_back({key, "runs",
+                              "autocast class '" + std::string(autocast_class(*entry, key)) +
+                                  "': casts the arguments, then goes on"});
+      remaining &= ~highest;
+      continue;
     } else if (slot.origin == SlotOrigin::kFallthrough) {
       reason = slot.entry != nullptr ? "falls through, as registered at " + slot.entry->where()
                                      : "no kernel and no fallback: falls through";

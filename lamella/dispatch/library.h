@@ -5,6 +5,34 @@
 
 namespace lamella {
 
+// How autocast treats the tensors among an operator's arguments; lamella/layers/autocast says what
+// each class does.
+enum class AutocastClass : uint8_t { kUnsaid, kLowerPrecision, kFloat32, kFloat32SetDtype, kWidest,
+                                     kBanned, kNone };
+// What a definition says to the layers beside its schema; null where it says nothing.
+struct Policies {
+  AutocastClass autocast = AutocastClass::kUnsaid;
+  const char* batching = nullptr;  // "pointwise", "reduction", "composite", "loop", a rule's name
+  const char* hlo = nullptr;       // an HLO opcode such as "add"
+  const char* tags = nullptr;      // more tags, comma-separated
+
+  // The same as comma-separated tags.
+  std::string str() const {
+    constexpr const char* classes[] = {"", "lower_precision", "float32", "float32_set_dtype",
+                                       "widest", "banned", "none"};
+    std::string text = tags != nullptr ? tags : "";
+    auto add = [&text](const char* policy, const char* word) {
+      if (word == nullptr || *word == 0) return;
+      if (!text.empty()) text += ',';
+      text.append(policy).append(word);
+    };
+    add("autocast:", classes[static_cast<size_t>(autocast)]);
+    add("batching:", batching);
+    add("hlo:", hlo);
+    return text;
+  }
+};
+
 // A block of registrations for one namespace; they end with it.
 class Library final {
  public:
@@ -43,11 +71,15 @@ class Library final {
   Library& def(const std::string& schema, const char* tags = nullptr) & {
     return def(schema.c_str(), tags);
   }
+  // m.def("add(Tensor self, Tensor other) -> Tensor", {.batching = "pointwise", .hlo = "add"})
+  Library& def(const char* schema, const Policies& policies) & {
+    return def(schema, policies.str().c_str());
+  }
   // m.def("add", f): the schema is inferred from f where only a name is given; f serves every
   // backend, gradients included if it is made of differentiable operators.
   template <class F>
-    requires(!std::is_convertible_v<F, const char*>)
-  Library& def(const char* name_or_schema, F&& f) & {
+    requires(!std::is_convertible_v<F, const char*> && !std::is_same_v<std::decay_t<F>, Policies>)
+  Library& def(const char* name_or_schema, F&& f, const Policies& policies = {}) & {
     CppFunction function = as_function(std::forward<F>(f));
     bool only_name = std::string_view(name_or_schema).find('(') == std::string_view::npos;
     if (only_name && function.signature().empty()) {
@@ -56,7 +88,7 @@ class Library final {
     }
     detail::check(lamella_library_define(library_, name_or_schema,
                                          only_name ? function.signature().c_str() : nullptr,
-                                         nullptr, file_, line_));
+                                         policies.str().c_str(), file_, line_));
     std::string name(name_or_schema);
     size_t end = name.find('(');
     if (end != std::string::npos) name.resize(end);

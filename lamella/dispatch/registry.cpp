@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "lamella/dispatch/policy.h"
 #include "lamella/dispatch/reclaim.h"
 #include "lamella/schema/alias_check.h"
 #include "lamella/schema/parser.h"
@@ -70,6 +71,7 @@ bool OperatorEntry::has_any_backend_kernel() const {
 }
 
 const lamella_kernel* record_kernel = nullptr;
+const lamella_kernel* cast_kernel = nullptr;
 
 Registry::Registry() : buckets_(kBuckets) {
   trace_ =
@@ -244,6 +246,10 @@ Slot Registry::compute(const OperatorEntry* op, DispatchKey key) const {
       static_cast<uint16_t>(key) >= detail::kSplitBase) {
     return {record_kernel, nullptr, SlotOrigin::kDerivative};
   }
+  if (cast_kernel != nullptr && is_autocast_key(key)) {
+    const std::string_view word = autocast_class(*op, key);
+    if (!word.empty() && word != "none") return {cast_kernel, nullptr, SlotOrigin::kPolicy};
+  }
   if (is_backend_key(key) || key == DispatchKey::Undefined) {
     return {missing_kernel(), nullptr, SlotOrigin::kMissing};
   }
@@ -334,6 +340,7 @@ void Registry::define(const void* owner, const std::string& name_space, std::str
       SchemaProblem first = locate(text, problems[0].message, problems[0].offset);
       throw SchemaError(text, first);
     }
+    check_policies(full, tags, *parsed, origin.where());
   }
   auto [name, overload] = split_overload(full);
   std::lock_guard lock(mutex_);

@@ -52,16 +52,31 @@ class Library:
         return f"Library(kind={self.kind}, ns={self.ns}{key})"
 
     def define(
-        self, schema: str, alias_analysis: str = "", *, tags: str | Sequence[str] = ()
+        self,
+        schema: str,
+        alias_analysis: str = "",
+        *,
+        tags: str | Sequence[str] = (),
+        autocast: str | None = None,
+        batching: str | None = None,
+        hlo: str | None = None,
     ) -> str:
-        """Defines an operator by its schema, and returns its name."""
+        """Defines an operator by its schema, and returns its name.
+
+        autocast: "lower_precision", "float32", "widest", ... says what autocast casts its tensors to.
+        batching: "pointwise", "reduction", "composite", "loop" or a rule's name says how vmap does.
+        hlo: the HLO opcode that it compiles to, such as "add".
+        """
         if alias_analysis not in ("", "CONSERVATIVE", "FROM_SCHEMA"):
             raise RuntimeError(
                 f"define: expected 'alias_analysis' to be CONSERVATIVE or FROM_SCHEMA, "
                 f"got '{alias_analysis}'"
             )
-        tags = (tags,) if isinstance(tags, str) else tags
-        self._library.define(schema, ",".join(str(tag) for tag in tags))
+        all_tags = [str(tag) for tag in ((tags,) if isinstance(tags, str) else tags)]
+        for policy, word in (("autocast", autocast), ("batching", batching), ("hlo", hlo)):
+            if word is not None:
+                all_tags.append(f"{policy}:{word}")
+        self._library.define(schema, ",".join(all_tags))
         return schema.partition("(")[0]
 
     def impl(
@@ -100,11 +115,22 @@ def _fragment(ns: str) -> Library:
 
 
 def define(
-    qualname: str, schema: str, *, lib: Library | None = None, tags: str | Sequence[str] = ()
+    qualname: str,
+    schema: str,
+    *,
+    lib: Library | None = None,
+    tags: str | Sequence[str] = (),
+    autocast: str | None = None,
+    batching: str | None = None,
+    hlo: str | None = None,
 ) -> None:
-    """Defines the operator `qualname` ("mylib::twice") with the schema "(Tensor x) -> Tensor"."""
+    """Defines the operator `qualname` ("mylib::twice") with the schema "(Tensor x) -> Tensor".
+
+    What the other arguments say: Library.define.
+    """
     ns, _, name = qualname.partition("::")
-    (lib or _fragment(ns)).define(name + schema, tags=tags)
+    library = lib or _fragment(ns)
+    library.define(name + schema, tags=tags, autocast=autocast, batching=batching, hlo=hlo)
 
 
 _TYPE_KEYS = {

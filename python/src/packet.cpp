@@ -7,6 +7,7 @@
 #include <cstring>
 #include <new>
 
+#include "lamella/abi/policy.h"
 #include "lamella/dispatch/registry.h"
 #include "python/src/errors.h"
 
@@ -133,6 +134,29 @@ PyObject* overload_schema(PyObject* self, void*) {
     return PyUnicode_FromString(text.c_str());
   });
 }
+PyObject* overload_tags(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    std::vector<std::string> tags;
+    {
+      Registry& registry = Registry::get();
+      std::lock_guard lock(registry.mutex());
+      tags = static_cast<const OperatorEntry*>(as_packet(self)->op)->tags;
+    }
+    Ref list(PyList_New(0));
+    for (const std::string& tag : tags) {
+      Ref text(PyUnicode_FromString(tag.c_str()));
+      if (!list || !text || PyList_Append(list.get(), text.get()) != 0) return nullptr;
+    }
+    return list.release();
+  });
+}
+PyObject* overload_policy(PyObject* self, PyObject* name) {
+  const char* text = PyUnicode_AsUTF8(name);
+  if (text == nullptr) return nullptr;
+  const char* word = lamella_operator_policy(as_packet(self)->op, text);
+  if (word == nullptr) Py_RETURN_NONE;
+  return PyUnicode_FromString(word);
+}
 
 // Pickles by name, as functions do.
 PyObject* packet_reduce(PyObject* self, PyObject*) {
@@ -253,9 +277,15 @@ PyGetSetDef overload_getset[] = {
      nullptr},
     {"_overloadname", overload_name, nullptr, "The overload's name, or 'default'.", nullptr},
     {"_schema", overload_schema, nullptr, "The schema as text.", nullptr},
+    {"tags", overload_tags, nullptr, "Tags and policies, as they were defined.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef plain_methods[] = {{"__reduce__", packet_reduce, METH_NOARGS, nullptr},
                                {nullptr, nullptr, 0, nullptr}};
+PyMethodDef overload_methods[] = {
+    {"__reduce__", packet_reduce, METH_NOARGS, nullptr},
+    {"policy", overload_policy, METH_O,
+     "What the operator says for a policy, or None: 'autocast', 'autocast.cuda', 'batching', 'hlo'."},
+    {nullptr, nullptr, 0, nullptr}};
 PyMethodDef packet_methods[] = {
     {"__reduce__", packet_reduce, METH_NOARGS, nullptr},
     {"overloads", packet_overloads, METH_NOARGS, "The names of all overloads."},
@@ -401,7 +431,7 @@ int add_packets(PyObject* module) {
   if (ready(&FunctionType_, "lamella._C.Function", function_getset, plain_methods) != 0 ||
       ready(&MethodType_, "lamella._C.Method", method_getset, plain_methods) != 0 ||
       ready(&PacketType, "lamella._C.OperatorPacket", packet_getset, packet_methods) != 0 ||
-      ready(&OverloadType, "lamella._C.OperatorOverload", overload_getset, plain_methods) != 0) {
+      ready(&OverloadType, "lamella._C.OperatorOverload", overload_getset, overload_methods) != 0) {
     return -1;
   }
   return PyModule_AddFunctions(module, functions);
