@@ -1,7 +1,7 @@
 """Measures Lamella beside its peers in one run and prints a table: required, got, peer.
 
 Needs what `make bench` installs and builds. Rows whose peer is missing say so.
-Usage: run.py [--build DIR] [--only cpp|python|autograd|size|build]
+Usage: run.py [--build DIR] [--only cpp|python|autograd|layers|size|build]
 """
 
 from __future__ import annotations
@@ -234,6 +234,43 @@ def autograd_rows(table: Table, build: Path, folder: Path) -> None:
             )  # fmt: skip
 
 
+def layer_rows(table: Table) -> None:
+    """Layers from Python: custom operators, vmap, autocast, modes, tracing."""
+    script = str(ROOT / "bench" / "layers.py")
+    ours, torch = (run_rows([sys.executable, script, kind]) for kind in ("lamella", "torch"))
+    table.section("layers, Python")
+
+    def over(rows: Rows, row: str, base: str) -> float | None:
+        return rows[row] - rows[base] if row in rows and base in rows else None
+
+    def peer(number: float | None) -> str:
+        return "torch not run" if number is None else f"torch {number:.0f} ns"
+
+    base = "custom operator, the function"
+    for row, limit in (("custom operator", 300), ("custom operator with gradients", 1000)):
+        table.limit(
+            f"{row} over its function", over(ours, row, base), limit, "ns",
+            peer(over(torch, row, base)),
+        )  # fmt: skip
+    row = "vmap of 10 operators"
+    table.ratio(row, ours.get(row), 0.1, "torch", torch.get(row))
+    base = "vmap of 10 operators, the function"
+    table.row(f"{row} over the function", "-", f"{over(ours, row, base) or 0:.0f} ns",
+              peer(over(torch, row, base)), None)  # fmt: skip
+    row = "add in an autocast region"
+    got = over(ours, row, "add, the function")
+    # Nothing, as far as a clock can tell: within 3 % of the call.
+    table.limit(f"{row} over add", got, 0.03 * ours.get("add, the function", 0), "ns",
+                peer(over(torch, row, "add, the function")))  # fmt: skip
+    for row in ("mm of 4 x 4 in an autocast region", "add under a mode that passes on"):
+        if row in ours:
+            table.row(row, "-", f"{ours[row]:.0f} ns", peer(torch.get(row)), None)
+    row = "trace of 1,000 operators"
+    got = ours.get(row)
+    peer_ms = f"torch.jit.trace {torch[row] / 1e6:.0f} ms" if row in torch else "torch not run"
+    table.limit(row, None if got is None else got / 1e6, 5.0, "ms", peer_ms)
+
+
 def import_ms(module: str) -> float | None:
     """Wall time of an import over that of a bare interpreter, in milliseconds; median of nine."""
 
@@ -312,7 +349,7 @@ def build_rows(table: Table, build: Path, folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=Path, default=ROOT / "build")
-    parser.add_argument("--only", choices=["cpp", "python", "autograd", "size", "build"])
+    parser.add_argument("--only", choices=["cpp", "python", "autograd", "layers", "size", "build"])
     options = parser.parse_args()
     with open("/proc/cpuinfo") as info:
         model = next(
@@ -328,6 +365,8 @@ def main() -> None:
             python_rows(table, options.build)
         if options.only in (None, "autograd"):
             autograd_rows(table, options.build, folder)
+        if options.only in (None, "layers"):
+            layer_rows(table)
         if options.only in (None, "size"):
             size_rows(table, options.build)
         if options.only in (None, "build"):
