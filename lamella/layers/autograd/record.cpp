@@ -325,5 +325,3 @@ void register_layer() {
 }
 
 }  // namespace lamella::autograd
-
-void lamella::register_layers() { autograd::register_layer(); }

@@ -1,0 +1,12 @@
+// The layers that are there from the start, each by the one function it registers itself with.
+#include "lamella/api/operator_tables.h"
+
+namespace lamella {
+
+namespace autograd {
+void register_layer();
+}
+
+void register_layers() { autograd::register_layer(); }
+
+}  // namespace lamella
