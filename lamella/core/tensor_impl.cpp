@@ -8,6 +8,7 @@
 #include "lamella/abi/autograd.h"
 #include "lamella/core/error.h"
 #include "lamella/core/memory_pool.h"
+#include "lamella/core/wrapper.h"
 
 namespace lamella {
 namespace {
@@ -402,6 +403,14 @@ TensorBase make_detached(const TensorBase& source) {
   t->data = b->data;
   if (b->storage != nullptr) storage_retain(b->storage);
   t->storage = b->storage;
+  return guard.done();
+}
+
+TensorBase make_wrapper(IntArrayRef sizes, IntArrayRef strides, ScalarType dtype, Device device,
+                        uint64_t key_set) {
+  Guard guard{allocate_impl(dtype, device, key_set)};
+  fill_fresh(guard.tensor, sizes, strides, 0);
+  guard.tensor->flags |= LAMELLA_TENSOR_WRAPPER;
   return guard.done();
 }
 

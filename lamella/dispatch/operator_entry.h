@@ -8,8 +8,9 @@
 //     3. one for CompositeImplicitAutograd (or its NestedTensor form): for a backend's key always;
 //        for an autograd key only where the backend has no kernel of its own or from 2, because
 //        then the composite is what runs and its parts record the gradient;
-//     4. an alias: Autograd, Autocast, FuncTorchBatchedDecomposition;
-//     5. the fallback registered for the key;
+//     4. an alias: Autograd, Autocast, FuncTorchBatchedDecomposition; for Batched the composite
+//        kernel, where that is the operator's batching rule;
+//     5. the fallback registered for the key; VmapMode's serves operators that draw random numbers;
 //     6. for an autograd key of a backend, the kernel that records gradients: by the operator's
 //        derivative, or, where it has none, a node that raises in backward;
 //     7. for an autocast key, the kernel that casts, where the operator's policy says so for the
@@ -93,6 +94,7 @@ struct OperatorEntry : lamella_operator {
   uint32_t derivative_line = 0;
   const void* derivative_owner = nullptr;
   RecordPlan* record_plan = nullptr;  // atomic; null: not built yet
+  void* batching_plan = nullptr;      // atomic; the vmap layer's own
   // Rendered once for the C ABI.
   std::string canonical;
   std::vector<std::string> argument_types;

@@ -203,6 +203,19 @@ const KernelEntry* Registry::fallback_for(DispatchKey key) const {
   return found == fallbacks_.end() || found->second.empty() ? nullptr : found->second.front().get();
 }
 
+namespace {
+bool has_tag(const OperatorEntry& op, std::string_view name) {
+  return std::find(op.tags.begin(), op.tags.end(), name) != op.tags.end();
+}
+// The composite kernel of an operator that batched tensors go straight through.
+const KernelEntry* batching_composite(const OperatorEntry& op) {
+  const KernelEntry* kernel = op.kernel_for(DispatchKey::CompositeImplicitAutograd);
+  if (kernel == nullptr || policy_of(op, Policy::kBatching) != "composite") return nullptr;
+  bool refused = has_tag(op, "data_dependent_output") || has_tag(op, "dynamic_output_shape");
+  return refused && !has_tag(op, "batching:composite") ? nullptr : kernel;
+}
+}  // namespace
+
 // See Note [How a slot is filled].
 Slot Registry::compute(const OperatorEntry* op, DispatchKey key) const {
   auto use = [](const KernelEntry* kernel, SlotOrigin origin) {
@@ -236,6 +249,12 @@ Slot Registry::compute(const OperatorEntry* op, DispatchKey key) const {
        {DispatchKey::Autograd, DispatchKey::Autocast, DispatchKey::FuncTorchBatchedDecomposition}) {
     const KernelEntry* kernel = op->kernel_for(alias);
     if (kernel != nullptr && alias_includes(alias, key)) return use(kernel, SlotOrigin::kAlias);
+  }
+  if (key == DispatchKey::Batched) {
+    if (const KernelEntry* kernel = batching_composite(*op)) return use(kernel, SlotOrigin::kAlias);
+  }
+  if (key == DispatchKey::VmapMode && !has_tag(*op, "nondeterministic_seeded")) {
+    return {fallthrough_kernel(), nullptr, SlotOrigin::kFallthrough};
   }
   if (const KernelEntry* kernel = fallback_for(key)) return use(kernel, SlotOrigin::kFallback);
   for (DispatchKey alias : {DispatchKey::Autograd, DispatchKey::Autocast}) {

@@ -74,6 +74,7 @@ _LAZY = {
     "special": "lamella.special",
     "testing": "lamella.testing",
     "utils": "lamella.utils",
+    "vmap": "lamella.func.vmap:vmap",
     "finfo": "lamella._type_info:finfo",
     "iinfo": "lamella._type_info:iinfo",
     "set_printoptions": "lamella._tensor_str:set_printoptions",

@@ -152,5 +152,6 @@ int add_compliance(PyObject* module);  // compliance.cpp
 int add_build(PyObject* module);       // build.cpp
 int add_errors(PyObject* module);      // errors.cpp
 int add_storage(PyObject* module);     // storage.cpp
+int add_vmap(PyObject* module);        // vmap.cpp
 
 }  // namespace lamella::python

@@ -7,3 +7,4 @@ from lamella.func.transforms import jvp as jvp
 from lamella.func.transforms import linearize as linearize
 from lamella.func.transforms import value_and_grad as value_and_grad
 from lamella.func.transforms import vjp as vjp
+from lamella.func.vmap import vmap as vmap

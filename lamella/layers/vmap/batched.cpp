@@ -1,0 +1,98 @@
+// Batched tensors: made, brought up to date, and carried across levels.
+#include "lamella/api/functions.h"
+#include "lamella/core/error.h"
+#include "lamella/core/wrapper.h"
+#include "lamella/layers/vmap/vmap.h"
+
+namespace lamella::vmap {
+namespace {
+
+// Flags that a batched tensor shows of what it wraps.
+constexpr uint32_t kShown = LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG |
+                            LAMELLA_TENSOR_REQUIRES_GRAD | LAMELLA_TENSOR_INFERENCE |
+                            LAMELLA_TENSOR_TANGENT;
+
+uint64_t keys_over(const lamella_tensor* value) {
+  return (value->key_set & ~kGradientBits) | kBatchedBit;
+}
+IntArrayRef example_sizes(const lamella_tensor* value) {
+  return {value->sizes + 1, static_cast<size_t>(value->ndim - 1)};
+}
+IntArrayRef example_strides(const lamella_tensor* value) {
+  return {value->strides + 1, static_cast<size_t>(value->ndim - 1)};
+}
+// Dimensions 0 and 1 exchanged.
+Tensor swapped(const Tensor& t) { return t.transpose(0, 1); }
+
+}  // namespace
+
+TensorBase make_batched(TensorBase value, uint32_t level) {
+  lamella_tensor* v = value.impl();
+  LAMELLA_INTERNAL_ASSERT(v != nullptr && v->ndim >= 1, "a batched tensor without a batch");
+  TensorBase made = make_wrapper(example_sizes(v), example_strides(v),
+                                 static_cast<ScalarType>(v->scalar_type),
+                                 Device(static_cast<DeviceType>(v->device_type), v->device_index),
+                                 keys_over(v));
+  auto* t = TensorImpl::of(made);
+  t->layout = v->layout;
+  t->flags |= v->flags & kShown;
+  t->reserved = level;
+  t->base = static_cast<TensorImpl*>(value.unsafe_release());
+  return made;
+}
+
+void refresh(lamella_tensor* tensor) {
+  auto* t = static_cast<TensorImpl*>(tensor);
+  lamella_tensor* v = t->base;
+  if (is_batched(v)) refresh(v);
+  auto dims = static_cast<size_t>(t->ndim);
+  if (v->ndim != t->ndim + 1 || !example_sizes(v).equals({t->sizes, dims}) ||
+      !example_strides(v).equals({t->strides, dims})) {
+    set_sizes_and_strides(t, example_sizes(v), example_strides(v), 0);
+  }
+  t->scalar_type = v->scalar_type;
+  t->flags = (t->flags & ~kShown) | (v->flags & kShown);
+  t->key_set = keys_over(v);
+}
+
+bool has_level(const lamella_tensor* t, uint32_t level) {
+  while (is_batched(t)) {
+    if (level_number(t) == level) return true;
+    t = wrapped(t);
+  }
+  return false;
+}
+
+TensorBase expose(const TensorBase& t, const Level& level) {
+  lamella_tensor* impl = t.impl();
+  if (is_batched(impl)) {
+    TensorBase value = TensorBase::borrow(wrapped(impl));
+    if (level_number(impl) == level.number) return value;
+    if (level_number(impl) > level.number) {
+      return make_batched(swapped(Tensor(expose(value, level))), level_number(impl));
+    }
+  }
+  std::vector<int64_t> sizes{level.size};
+  sizes.insert(sizes.end(), impl->sizes, impl->sizes + impl->ndim);
+  return Tensor(t).expand(sizes);
+}
+
+TensorBase hide(const TensorBase& t, uint32_t level) {
+  lamella_tensor* impl = t.impl();
+  if (is_batched(impl) && level_number(impl) > level) {
+    Tensor value{TensorBase::borrow(wrapped(impl))};
+    return make_batched(hide(swapped(value), level), level_number(impl));
+  }
+  return make_batched(t, level);
+}
+
+TensorBase batch_over_all(const TensorBase& t) {
+  TensorBase result = t;
+  for (Level* level = innermost(); level != nullptr; level = level->outer) {
+    if (has_level(result.impl(), level->number)) continue;
+    result = hide(expose(result, *level), level->number);
+  }
+  return result;
+}
+
+}  // namespace lamella::vmap

@@ -1,0 +1,188 @@
+// Arguments and results of a batched call: Note [Writing a rule].
+#include "lamella/dispatch/registry.h"
+#include "lamella/layers/vmap/rule.h"
+
+namespace lamella::vmap {
+
+Call::Call(const Plan& plan, const lamella_operator* op, const Level& level,
+           const lamella_value* arguments, lamella_value* returns)
+    : plan_(plan), op_(op), level_(level), originals_(arguments), returns_(returns) {
+  uint32_t count = op->argument_count;
+  values_ = inline_values_;
+  if (LAMELLA_UNLIKELY(count > kInline)) {
+    LAMELLA_CHECK(count <= 64, plan.name, ": expected at most 64 arguments under vmap");
+    more_values_ = std::make_unique<lamella_value[]>(count);
+    values_ = more_values_.get();
+  }
+  for (uint32_t i = 0; i < count; ++i) lamella::detail::copy_value(values_[i], arguments[i]);
+  for (uint32_t i : plan.tensors) {
+    lamella_value& value = values_[i];
+    if (LAMELLA_LIKELY(value.tag == LAMELLA_TENSOR)) {
+      lamella_tensor* t = value.as.tensor;
+      if (t != nullptr && vmap::is_batched(t) && level_number(t) == level.number) {
+        value.as.tensor = wrapped(t);
+        batched_ |= uint64_t{1} << i;
+      }
+    } else if (value.tag == LAMELLA_TENSOR_LIST) {
+      unwrap_list(i);
+    }
+  }
+}
+
+Call::~Call() { delete kept_; }
+
+void Call::unwrap_list(uint32_t i) {
+  const lamella_value& from = originals_[i];
+  auto* list = static_cast<lamella_tensor* const*>(from.as.pointer);
+  bool any = false;
+  for (uint32_t k = 0; k < from.size; ++k) any |= is_batched(i, k);
+  if (!any) return;
+  std::vector<TensorBase> plain_list;
+  plain_list.reserve(from.size);
+  for (uint32_t k = 0; k < from.size; ++k) {
+    plain_list.push_back(TensorBase::borrow(is_batched(i, k) ? wrapped(list[k]) : list[k]));
+  }
+  set_value(i, IValue(plain_list));
+  batched_ |= uint64_t{1} << i;
+}
+
+bool Call::is_batched(uint32_t i, uint32_t k) const {
+  lamella_tensor* t = static_cast<lamella_tensor* const*>(originals_[i].as.pointer)[k];
+  return t != nullptr && vmap::is_batched(t) && level_number(t) == level_.number;
+}
+
+Tensor Call::tensor(uint32_t i, uint32_t k) const {
+  return Tensor(
+      TensorBase::borrow(static_cast<lamella_tensor* const*>(values_[i].as.pointer)[k]));
+}
+
+namespace {
+Tensor expanded(const Tensor& t, int64_t batch) {
+  std::vector<int64_t> sizes{batch};
+  sizes.insert(sizes.end(), t.sizes().begin(), t.sizes().end());
+  return t.expand(sizes);
+}
+}  // namespace
+
+Tensor Call::front(uint32_t i) const {
+  Tensor t = tensor(i);
+  return is_batched(i) || !t.defined() ? t : expanded(t, level_.size);
+}
+Tensor Call::front(uint32_t i, uint32_t k) const {
+  Tensor t = tensor(i, k);
+  return is_batched(i, k) || !t.defined() ? t : expanded(t, level_.size);
+}
+
+void Call::set_value(uint32_t i, IValue value) {
+  if (kept_ == nullptr) kept_ = new std::vector<IValue>;
+  lamella::detail::copy_value(values_[i], value.value());
+  kept_->push_back(std::move(value));
+}
+void Call::set(uint32_t i, const Tensor& tensor, bool batched) {
+  uint64_t bit = uint64_t{1} << i;
+  batched_ = batched ? batched_ | bit : batched_ & ~bit;
+  set_value(i, IValue(tensor));
+}
+void Call::set(uint32_t i, const std::vector<Tensor>& list) {
+  batched_ |= uint64_t{1} << i;
+  set_value(i, IValue(list));
+}
+
+int64_t Call::shifted(int64_t dim, int64_t ndim) const {
+  int64_t most = ndim > 0 ? ndim : 1;
+  LAMELLA_CHECK_INDEX(dim >= -most && dim < most, plan_.name, ": expected a dimension from ", -most,
+                      " to ", most - 1, ", got ", dim);
+  return (dim < 0 ? dim + most : dim) + 1;
+}
+
+void Call::invoke(const lamella_operator* other, lamella_value* returns) {
+  lamella_status status = abi::call_boxed(other, key_set_of_call(other, values_), values_, returns);
+  lamella::detail::check(status);
+}
+
+void Call::run(const lamella_operator* other) {
+  invoke(other, returns_);
+  // From here on all returns are owned; what wrap() has not reached yet is released by the caller.
+  given_ = op_->return_count;
+  for (uint32_t r = 0; r < op_->return_count; ++r) wrap(r, &returns_[r]);
+  if (LAMELLA_UNLIKELY(plan_.writes) && op_->return_count == 0) {
+    for (uint32_t i : plan_.tensors) {
+      if (!plan_.arguments[i].written) continue;
+      const lamella_value& from = originals_[i];
+      if (from.tag == LAMELLA_TENSOR && is_batched(i)) refresh(from.as.tensor);
+      for (uint32_t k = 0; from.tag == LAMELLA_TENSOR_LIST && k < from.size; ++k) {
+        if (is_batched(i, k)) refresh(static_cast<lamella_tensor* const*>(from.as.pointer)[k]);
+      }
+    }
+  }
+}
+
+void Call::run_as_it_came(const lamella_kernel* kernel) {
+  uint64_t keys = key_set_of_call(op_, originals_) & ~kBatchedBit;
+  lamella::detail::check(kernel->boxed(kernel, op_, keys, originals_, returns_));
+  given_ = op_->return_count;
+}
+
+void Call::give_written(uint32_t r) {
+  const lamella_value& from = originals_[plan_.returns[r].written];
+  if (from.tag == LAMELLA_TENSOR && from.as.tensor != nullptr && vmap::is_batched(from.as.tensor)) {
+    refresh(from.as.tensor);
+  }
+  returns_[r] = IValue::from_borrowed(from).unsafe_release();
+}
+
+void Call::wrap(uint32_t r, lamella_value* result) {
+  if (LAMELLA_UNLIKELY(plan_.returns[r].written >= 0)) {
+    lamella_value_release(result);
+    return give_written(r);
+  }
+  if (LAMELLA_LIKELY(result->tag == LAMELLA_TENSOR)) {
+    lamella_tensor* t = result->as.tensor;
+    if (t == nullptr) return;
+    LAMELLA_INTERNAL_ASSERT(t->ndim >= 1 && t->sizes[0] == level_.size, plan_.op->full_name(),
+                            ": its batching rule gave a result without the batch in front");
+    result->as.tensor = nullptr;
+    result->as.tensor = make_batched(TensorBase::adopt(t), level_.number).unsafe_release();
+  } else if (result->tag == LAMELLA_TENSOR_LIST) {
+    IValue owned = IValue::adopt(*result);
+    *result = lamella_value{};
+    std::vector<TensorBase> list;
+    auto* entries = static_cast<lamella_tensor* const*>(owned.value().as.pointer);
+    for (uint32_t k = 0; k < owned.value().size; ++k) {
+      lamella_tensor* t = entries[k];
+      list.push_back(t == nullptr ? TensorBase()
+                                  : make_batched(TensorBase::borrow(t), level_.number));
+    }
+    *result = IValue(list).unsafe_release();
+  }
+}
+
+void Call::give(uint32_t r, const Tensor& result) {
+  give_value(r, IValue(result));
+  wrap(r, &returns_[r]);
+}
+void Call::give(uint32_t r, const std::vector<Tensor>& list) {
+  give_value(r, IValue(list));
+  wrap(r, &returns_[r]);
+}
+void Call::give_value(uint32_t r, IValue result) {
+  LAMELLA_INTERNAL_ASSERT(r == given_, plan_.name, ": returns are given in their order");
+  if (plan_.returns[r].written >= 0) {
+    give_written(r);
+  } else {
+    returns_[r] = result.unsafe_release();
+  }
+  ++given_;
+}
+
+lamella_status run_call(Call& call) noexcept {
+  try {
+    call.plan_.rule(call);
+    return LAMELLA_OK;
+  } catch (...) {
+    for (uint32_t r = 0; r < call.given_; ++r) lamella_value_release(&call.returns_[r]);
+    return lamella::detail::status_of_current_exception();
+  }
+}
+
+}  // namespace lamella::vmap

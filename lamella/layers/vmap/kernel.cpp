@@ -1,0 +1,125 @@
+// The kernel that batched calls meet: Note [Batched tensors and levels] in vmap.h.
+#include "lamella/dispatch/registry.h"
+#include "lamella/layers/vmap/random.h"
+#include "lamella/layers/vmap/rule.h"
+
+namespace lamella::vmap {
+
+lamella_status run_call(Call& call) noexcept;
+
+namespace {
+
+// Calls f(tensor, argument) for each tensor of a call.
+template <class F>
+LAMELLA_ALWAYS_INLINE void each_tensor(const Plan& plan, const lamella_value* arguments, F&& f) {
+  for (uint32_t i : plan.tensors) {
+    const lamella_value& value = arguments[i];
+    if (LAMELLA_LIKELY(value.tag == LAMELLA_TENSOR)) {
+      if (value.as.tensor != nullptr) f(value.as.tensor, i);
+    } else if (value.tag == LAMELLA_TENSOR_LIST) {
+      auto* list = static_cast<lamella_tensor* const*>(value.as.pointer);
+      for (uint32_t k = 0; k < value.size; ++k) {
+        if (list[k] != nullptr) f(list[k], i);
+      }
+    }
+  }
+}
+
+// What is written must have room for every example.
+void check_written(const Plan& plan, const Level& level, const lamella_value* arguments) {
+  each_tensor(plan, arguments, [&](lamella_tensor* t, uint32_t i) {
+    if (!plan.arguments[i].written || (is_batched(t) && level_number(t) == level.number)) return;
+    std::string who;
+    each_tensor(plan, arguments, [&](lamella_tensor* other, uint32_t k) {
+      if (who.empty() && is_batched(other) && level_number(other) == level.number) {
+        who = plan.arguments[k].name;
+      }
+    });
+    throw Error(str(plan.name, ": expected '", plan.arguments[i].name,
+                    "', which is written, to be batched under vmap, because '", who,
+                    "' is: one tensor cannot hold a result for each of ", level.size,
+                    " examples; use the operator that returns a new tensor, or let vmap batch '",
+                    plan.arguments[i].name, "' as well"));
+  });
+}
+
+lamella_status run(const lamella_kernel*, const lamella_operator* op, uint64_t,
+                   const lamella_value* arguments, lamella_value* returns) noexcept {
+  try {
+    const Plan& plan = plan_of(op);
+    uint32_t number = 0;
+    const lamella_tensor* highest = nullptr;
+    each_tensor(plan, arguments, [&](lamella_tensor* t, uint32_t) {
+      if (is_batched(t) && level_number(t) > number) {
+        number = level_number(t);
+        highest = t;
+      }
+    });
+    LAMELLA_INTERNAL_ASSERT(highest != nullptr, plan.name, ": met the kernel of batched tensors");
+    const Level& level = level_of(highest, plan.name.c_str());
+    if (LAMELLA_UNLIKELY(plan.writes) && plan.rule != &composite_rule) {
+      check_written(plan, level, arguments);
+    }
+    Call call(plan, op, level, arguments, returns);
+    return run_call(call);
+  } catch (...) {
+    return lamella::detail::status_of_current_exception();
+  }
+}
+
+void register_fallback(DispatchKey which, lamella_boxed_function boxed, uint32_t line) {
+  auto key = static_cast<uint16_t>(which);
+  lamella_library* library = nullptr;
+  lamella_kernel_description kernel = {};
+  kernel.boxed = boxed;
+  kernel.file = __FILE__;
+  kernel.line = line;
+  lamella_status status =
+      lamella_library_open(LAMELLA_LIBRARY_IMPL, "_", key, __FILE__, line, &library);
+  if (status == LAMELLA_OK) status = lamella_library_fallback(library, key, &kernel);
+  lamella::detail::check(status);
+}
+
+}  // namespace
+
+void composite_rule(Call& call) {
+  const OperatorEntry& op = *call.plan().op;
+  std::shared_ptr<KernelEntry> kernel;  // kept over the call, whatever is registered meanwhile
+  {
+    std::lock_guard lock(Registry::get().mutex());
+    for (DispatchKey key :
+         {DispatchKey::CompositeImplicitAutograd, DispatchKey::CompositeExplicitAutograd}) {
+      auto found = op.kernels.find(key);
+      if (kernel == nullptr && found != op.kernels.end() && !found->second.empty()) {
+        kernel = found->second.front();
+      }
+    }
+  }
+  LAMELLA_CHECK(kernel != nullptr, op.full_name(),
+                ": says that it is batched by its composite kernel, and has none");
+  call.run_as_it_came(kernel.get());
+}
+
+void refuse_rule(Call& call) {
+  const Plan& plan = call.plan();
+  if (plan.name == "item" || plan.name == "_local_scalar_dense" || plan.name == "is_nonzero" ||
+      plan.name == "equal" || plan.name == "allclose") {
+    throw Error(str(plan.name,
+                    ": expected a tensor that is not batched, because under vmap each of ",
+                    call.batch_size(),
+                    " examples has a value of its own and Python code runs once for all; use "
+                    "lamella.where in the place of a branch"));
+  }
+  throw Error(str(plan.name,
+                  ": expected a tensor that is not batched, because under vmap the shape of the "
+                  "result would be another for each of ",
+                  call.batch_size(),
+                  " examples; use lamella.where or a mask, which keep the shape"));
+}
+
+void register_layer() {
+  register_fallback(DispatchKey::Batched, &run, __LINE__);
+  register_fallback(DispatchKey::VmapMode, &draw, __LINE__);
+}
+
+}  // namespace lamella::vmap

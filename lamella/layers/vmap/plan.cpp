@@ -1,0 +1,91 @@
+// Plans: which rule serves an operator, and what rules ask of it.
+#include "lamella/dispatch/policy.h"
+#include "lamella/dispatch/registry.h"
+#include "lamella/layers/vmap/rule.h"
+
+namespace lamella::vmap {
+namespace {
+
+bool has_tag(const OperatorEntry& op, std::string_view name) {
+  for (const std::string& tag : op.tags) {
+    if (tag == name) return true;
+  }
+  return false;
+}
+
+// See Note [Which rule serves an operator]. Kernels registered for Batched are not asked for here.
+Rule rule_of(const OperatorEntry& op, const Plan& plan) {
+  std::string_view name = policy_of(op, Policy::kBatching);
+  bool stated = false;
+  for (const std::string& tag : op.tags) stated |= tag.starts_with("batching:");
+  if (!stated && (has_tag(op, "data_dependent_output") || has_tag(op, "dynamic_output_shape"))) {
+    return &refuse_rule;
+  }
+  if (name.empty()) return &loop_rule;
+  Rule rule = find_rule(name);
+  LAMELLA_CHECK(rule != nullptr, op.full_name(), ": expected 'batching' to name a rule, got '",
+                name, "'");
+  // A tag says too little where the dimensions are not named.
+  if (!stated && rule == &reduction_rule && plan.find("dim") < 0) {
+    bool composite = op.kernel_for(DispatchKey::CompositeImplicitAutograd) != nullptr;
+    if (composite && !op.has_any_backend_kernel()) return &composite_rule;
+  }
+  return rule;
+}
+
+std::unique_ptr<Plan> build(OperatorEntry* op) {
+  auto plan = std::make_unique<Plan>();
+  plan->generation = Registry::generation();
+  const FunctionSchema& schema = Registry::get().schema(op);
+  plan->op = op;
+  plan->name = op->name_storage.substr(op->name_storage.find("::") + 2);
+  for (const Argument& argument : schema.arguments) {
+    SchemaType type = argument.type.without_optional();
+    bool is_list = type.is_list();
+    if (is_list) type = type.element().without_optional();
+    bool is_tensor = argument.type.holds_tensor();
+    if (is_tensor) plan->tensors.push_back(static_cast<uint32_t>(plan->arguments.size()));
+    plan->arguments.push_back({argument.name, type.kind(), is_tensor, is_list,
+                               is_tensor && argument.is_write(), argument.is_out()});
+    plan->writes |= plan->arguments.back().written;
+    plan->has_list |= is_tensor && is_list;
+  }
+  for (const Argument& result : schema.returns) {
+    Plan::ReturnPlan one{result.type.holds_tensor(), -1};
+    const AliasInfo* alias = result.alias();
+    for (size_t i = 0; alias != nullptr && alias->is_write && i < schema.arguments.size(); ++i) {
+      const AliasInfo* of = schema.arguments[i].alias();
+      if (of != nullptr && of->is_write && of->before == alias->before) {
+        one.written = static_cast<int>(i);
+      }
+    }
+    plan->returns.push_back(one);
+  }
+  plan->random = has_tag(*op, "nondeterministic_seeded");
+  plan->rule = rule_of(*op, *plan);
+  return plan;
+}
+
+}  // namespace
+
+int Plan::find(std::string_view argument) const {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].name == argument) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+// Plans that were replaced stay: a call may be reading them.
+const Plan& plan_of(const lamella_operator* op) {
+  auto* entry = static_cast<OperatorEntry*>(const_cast<lamella_operator*>(op));
+  void* there = __atomic_load_n(&entry->batching_plan, __ATOMIC_ACQUIRE);
+  auto* plan = static_cast<const Plan*>(there);
+  if (LAMELLA_LIKELY(plan != nullptr && plan->generation == Registry::generation())) return *plan;
+  std::lock_guard lock(Registry::get().mutex());
+  std::unique_ptr<Plan> fresh = build(entry);
+  const Plan* result = fresh.release();
+  __atomic_store_n(&entry->batching_plan, const_cast<Plan*>(result), __ATOMIC_RELEASE);
+  return *result;
+}
+
+}  // namespace lamella::vmap

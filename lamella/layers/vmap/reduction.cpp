@@ -1,0 +1,102 @@
+// Operators that fold dimensions of their first argument.
+#include "lamella/layers/vmap/rule.h"
+
+namespace lamella::vmap {
+namespace {
+
+// An operator without `dim` folds everything. Which other overload folds one dimension of
+// [batch, elements], given as argument 1.
+struct OverOne {
+  const char* name;
+  const char* other;
+  const char* overload;
+  bool dim_is_list;
+};
+constexpr OverOne kOverOne[] = {
+    {"sum", "aten::sum", "dim_IntList", true}, {"mean", "aten::mean", "dim", true},
+    {"prod", "aten::prod", "dim_int", false},  {"all", "aten::all", "dim", false},
+    {"any", "aten::any", "dim", false},        {"max", "aten::amax", "", true},
+    {"min", "aten::amin", "", true},
+};
+
+// [batch, elements]
+Tensor flat(const Call& call, uint32_t i) {
+  Tensor t = call.tensor(i);
+  int64_t elements = 1;  // not -1, which an empty batch does not tell
+  for (int64_t size : t.sizes().slice(1)) elements *= size;
+  return t.reshape({call.batch_size(), elements});
+}
+
+void fold_all(Call& call) {
+  const Plan& plan = call.plan();
+  for (const OverOne& one : kOverOne) {
+    if (plan.name != one.name || plan.writes) continue;
+    const lamella_operator* other = nullptr;
+    lamella::detail::check(lamella_find_operator(one.other, one.overload, &other));
+    const int64_t dims[] = {1};
+    std::vector<IValue> arguments;
+    arguments.emplace_back(flat(call, 0));
+    arguments.push_back(one.dim_is_list ? IValue(IntArrayRef(dims, 1)) : IValue(dims[0]));
+    arguments.emplace_back(false);
+    for (uint32_t i = 1; i < plan.arguments.size(); ++i) {  // dtype
+      arguments.push_back(IValue::from_borrowed(call.value(i)));
+    }
+    lamella_value values[8];
+    LAMELLA_INTERNAL_ASSERT(arguments.size() == other->argument_count, plan.name);
+    for (size_t i = 0; i < arguments.size(); ++i) values[i] = arguments[i].value();
+    lamella_value result;
+    lamella::detail::check(lamella_call_boxed(other, values, other->argument_count, &result, 1));
+    return call.give(0, IValue::adopt(result).toTensor());
+  }
+  return loop_rule(call);
+}
+
+}  // namespace
+
+void reduction_rule(Call& call) {
+  const Plan& plan = call.plan();
+  int named = plan.find("dim");
+  if (named < 0) return fold_all(call);
+  auto dim = static_cast<uint32_t>(named);
+  for (uint32_t i : plan.tensors) {
+    if (i != 0 && !plan.arguments[i].written && call.is_batched(i)) return loop_rule(call);
+  }
+  int keep = plan.find("keepdim");
+  bool keepdim = keep >= 0 && call.flag(static_cast<uint32_t>(keep));
+  int64_t rank = call.dim(0);
+  if (rank == 0) call.set(0, call.tensor(0).unsqueeze(1));
+
+  const lamella_value& given = call.value(dim);
+  bool everything = given.tag == LAMELLA_NONE;
+  // An empty list folds everything, except where a list is no more than that: all, any.
+  bool is_list = plan.arguments[dim].is_list;
+  bool empty = given.tag == LAMELLA_INT_LIST && given.size == 0;
+  if (empty && plan.name != "all" && plan.name != "any") everything = true;
+
+  if (is_list) {
+    std::vector<int64_t> dims;
+    if (everything) {
+      for (int64_t d = 1; d <= (rank > 0 ? rank : 1); ++d) dims.push_back(d);
+    } else {
+      for (int64_t d : call.integers(dim)) dims.push_back(call.shifted(d, rank));
+    }
+    call.set_value(dim, IValue(dims));
+  } else if (everything) {
+    call.set(0, flat(call, 0));
+    call.set_value(dim, IValue(int64_t{1}));
+  } else {
+    call.set_value(dim, IValue(call.shifted(call.integer(dim), rank)));
+  }
+
+  bool flattened_with_dims = !is_list && everything && keepdim && rank != 1;
+  if (plan.writes || (!flattened_with_dims && !(rank == 0 && (keepdim || empty)))) {
+    return call.run();
+  }
+  call.run_and([&](const Tensor& result) {
+    std::vector<int64_t> sizes(static_cast<size_t>(rank + 1), 1);
+    sizes[0] = call.batch_size();
+    return result.reshape(sizes);
+  });
+}
+
+}  // namespace lamella::vmap

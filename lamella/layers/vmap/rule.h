@@ -1,0 +1,195 @@
+// How a batching rule is written. Internal to Lamella; see batch_rule.h for rules outside of it.
+//
+// Note [Writing a rule]
+//   A rule is a function of a Call: the arguments of a call in which at least one tensor is batched
+//   at the level in question. Tensors batched at it are unwrapped already, the batch in dimension 0;
+//   all others are as they came, and mean the same tensor for every example. A rule changes
+//   arguments until one call of the operator (or of others) on them computes all examples, the
+//   batch again in dimension 0 of every result, and then either
+//     - calls run(), which calls the operator on the arguments and wraps its results, or
+//     - computes results itself and gives each to give().
+//   For an operator that writes an argument, run() and give() return the batched tensor that was
+//   written; that it was batched has been checked before. A rule reads what it needs to know of the
+//   operator from plan(): rules serve families, not single operators.
+//
+//   void over_last(Call& call) {                    // an operator over the last dimension
+//     Tensor self = call.front(0);                  // batch in front, whether batched or not
+//     if (call.dim(0) == 0) self = self.unsqueeze(-1);
+//     call.set(0, self);
+//     call.run();
+//   }
+//
+//   It is named in rule_table.cpp, and by `batching: NAME` in the operators' entries.
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lamella/api/functions.h"
+#include "lamella/core/error.h"
+#include "lamella/core/ivalue.h"
+#include "lamella/dispatch/operator_entry.h"
+#include "lamella/layers/vmap/vmap.h"
+
+namespace lamella::vmap {
+
+class Call;
+using Rule = void (*)(Call& call);  // throws
+
+// What rules ask of an operator. Made when it is first batched, and whenever kernels changed since.
+struct Plan {
+  struct ArgumentPlan {
+    std::string name;
+    TypeKind kind;  // within ? and []
+    bool is_tensor;  // or a list of tensors
+    bool is_list;
+    bool written;
+    bool out;
+  };
+  struct ReturnPlan {
+    bool is_tensor;   // or a list of tensors
+    int written = -1;  // the argument that it is
+  };
+  const OperatorEntry* op;
+  std::string name;  // "add_": begins messages
+  std::vector<ArgumentPlan> arguments;
+  std::vector<ReturnPlan> returns;
+  std::vector<uint32_t> tensors;  // arguments that are tensors or lists of them
+  bool writes = false;            // some argument
+  bool has_list = false;          // some argument is a list of tensors
+  bool random = false;            // tag nondeterministic_seeded
+  Rule rule = nullptr;
+  uint64_t generation = 0;
+
+  // The argument of a name, -1: none.
+  int find(std::string_view argument) const;
+};
+
+// The plan of an operator. Throws where its declaration names a rule that does not exist.
+const Plan& plan_of(const lamella_operator* op);
+// NULL: there is no rule of that name.
+Rule find_rule(std::string_view name);
+
+// Sizes are those that each example has: dim() of a batched tensor is one less than the dimensions
+// of tensor(). Indices of arguments are not checked.
+class LAMELLA_PRIVATE_API Call {
+ public:
+  Call(const Plan& plan, const lamella_operator* op, const Level& level,
+       const lamella_value* arguments, lamella_value* returns);
+  ~Call();
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  const Plan& plan() const { return plan_; }
+  const lamella_operator* op() const { return op_; }
+  const Level& level() const { return level_; }
+  int64_t batch_size() const { return level_.size; }
+
+  // ---- Arguments ----
+
+  // As the operator will get it.
+  const lamella_value& value(uint32_t i) const { return values_[i]; }
+  // As it came.
+  const lamella_value& original(uint32_t i) const { return originals_[i]; }
+  bool has(uint32_t i) const {
+    return values_[i].tag != LAMELLA_NONE &&
+           (values_[i].tag != LAMELLA_TENSOR || values_[i].as.tensor != nullptr);
+  }
+  // Whether the tensor, or some tensor of the list, has the batch in dimension 0.
+  bool is_batched(uint32_t i) const { return ((batched_ >> i) & 1) != 0; }
+  // The same for entry k of a list.
+  bool is_batched(uint32_t i, uint32_t k) const;
+  // The tensor as it is now; undefined if there is none.
+  Tensor tensor(uint32_t i) const {
+    return Tensor(TensorBase::borrow(values_[i].tag == LAMELLA_TENSOR ? values_[i].as.tensor
+                                                                      : nullptr));
+  }
+  Tensor tensor(uint32_t i, uint32_t k) const;
+  // Dimensions of the tensor for one example.
+  int64_t dim(uint32_t i) const {
+    return values_[i].as.tensor->ndim - (is_batched(i) ? 1 : 0);
+  }
+  // The tensor with the batch in front, expanded over it if it is not batched.
+  Tensor front(uint32_t i) const;
+  Tensor front(uint32_t i, uint32_t k) const;
+  int64_t integer(uint32_t i) const { return values_[i].as.i; }
+  bool flag(uint32_t i) const { return values_[i].as.i != 0; }
+  IntArrayRef integers(uint32_t i) const {
+    return {static_cast<const int64_t*>(values_[i].as.pointer), values_[i].size};
+  }
+
+  // Another argument in its place, kept until the call is over. A tensor counts as batched from
+  // then on, unless told otherwise.
+  void set(uint32_t i, const Tensor& tensor, bool batched = true);
+  void set(uint32_t i, const std::vector<Tensor>& list);
+  void set_value(uint32_t i, IValue value);
+  // `dim` as one of `ndim` dimensions of an example (0-dimensional ones count as having one), as
+  // the same dimension of all examples. IndexError names the operator.
+  int64_t shifted(int64_t dim, int64_t ndim) const;
+
+  // ---- Results ----
+
+  // Calls the operator, or another one with the same returns, on the arguments as they are now.
+  void run() { run(op_); }
+  void run(const lamella_operator* other);
+  // The same, with each tensor returned changed by `change` before it is wrapped.
+  template <class Change>  // Tensor(Tensor)
+  void run_and(Change change) {
+    lamella_value made[kMostReturns];
+    invoke(op_, made);
+    for (uint32_t r = 0; r < op_->return_count; ++r) {
+      IValue result = IValue::adopt(made[r]);
+      made[r] = lamella_value{};
+      if (result.isTensor() && result.value().as.tensor != nullptr && plan_.returns[r].written < 0) {
+        give(r, change(result.toTensor()));
+      } else {
+        give_value(r, std::move(result));
+      }
+    }
+  }
+  // Calls a kernel of the operator on the batched tensors themselves.
+  void run_as_it_came(const lamella_kernel* kernel);
+  // Return r: a tensor with the batch in dimension 0; ignored for an argument that was written.
+  void give(uint32_t r, const Tensor& result);
+  void give(uint32_t r, const std::vector<Tensor>& list);
+  // Return r that is the same for all examples.
+  void give_value(uint32_t r, IValue result);
+
+ private:
+  friend lamella_status run_call(Call& call) noexcept;
+  static constexpr uint32_t kInline = 16;
+  static constexpr uint32_t kMostReturns = 16;
+
+  void unwrap_list(uint32_t i);
+  void invoke(const lamella_operator* other, lamella_value* returns);
+  void wrap(uint32_t r, lamella_value* result);
+  void give_written(uint32_t r);
+
+  const Plan& plan_;
+  const lamella_operator* op_;
+  const Level& level_;
+  const lamella_value* originals_;
+  lamella_value* returns_;
+  lamella_value* values_;
+  uint64_t batched_ = 0;
+  uint32_t given_ = 0;
+  lamella_value inline_values_[kInline];
+  std::vector<IValue>* kept_ = nullptr;  // owned; NULL while nothing is kept
+  std::unique_ptr<lamella_value[]> more_values_;
+};
+
+// ---- Rules of the core; families have their own headers ----
+
+// Results have the shape to which the arguments broadcast.
+void pointwise_rule(Call& call);
+// Folds the dimensions that argument `dim` names, all where there is none.
+void reduction_rule(Call& call);
+// The composite kernel, on the batched tensors.
+void composite_rule(Call& call);
+// Calls the operator for each example, and stacks the results.
+void loop_rule(Call& call);
+// Raises: the shape of the result, or what becomes of it, depends on values.
+void refuse_rule(Call& call);
+
+}  // namespace lamella::vmap

@@ -1,0 +1,27 @@
+// The batching rules by name. One line per rule; families stand in rules_*.cpp.
+#include "lamella/layers/vmap/rule.h"
+
+namespace lamella::vmap {
+namespace {
+
+struct NamedRule {
+  std::string_view name;
+  Rule rule;
+};
+constexpr NamedRule kRules[] = {
+    {"pointwise", &pointwise_rule},
+    {"reduction", &reduction_rule},
+    {"composite", &composite_rule},
+    {"loop", &loop_rule},
+};
+
+}  // namespace
+
+Rule find_rule(std::string_view name) {
+  for (const NamedRule& rule : kRules) {
+    if (rule.name == name) return rule.rule;
+  }
+  return nullptr;
+}
+
+}  // namespace lamella::vmap
