@@ -5,3 +5,4 @@
 #include "lamella/api/tensor.h"
 #include "lamella/autograd.h"
 #include "lamella/library.h"
+#include "lamella/layers/vmap/batch_rule.h"

@@ -6,7 +6,13 @@ namespace lamella {
 namespace autograd {
 void register_layer();
 }
+namespace vmap {
+void register_layer();
+}
 
-void register_layers() { autograd::register_layer(); }
+void register_layers() {
+  autograd::register_layer();
+  vmap::register_layer();
+}
 
 }  // namespace lamella

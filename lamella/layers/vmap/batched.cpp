@@ -55,6 +55,13 @@ void refresh(lamella_tensor* tensor) {
   t->key_set = keys_over(v);
 }
 
+void replace(lamella_tensor* tensor, TensorBase value) {
+  auto* t = static_cast<TensorImpl*>(tensor);
+  TensorBase before = TensorBase::adopt(t->base);
+  t->base = static_cast<TensorImpl*>(value.unsafe_release());
+  refresh(t);
+}
+
 bool has_level(const lamella_tensor* t, uint32_t level) {
   while (is_batched(t)) {
     if (level_number(t) == level) return true;

@@ -117,9 +117,9 @@ void Call::run(const lamella_operator* other) {
   }
 }
 
-void Call::run_as_it_came(const lamella_kernel* kernel) {
-  uint64_t keys = key_set_of_call(op_, originals_) & ~kBatchedBit;
-  lamella::detail::check(kernel->boxed(kernel, op_, keys, originals_, returns_));
+void Call::run_kernel(const lamella_kernel* kernel, const lamella_value* arguments) {
+  uint64_t keys = key_set_of_call(op_, arguments) & ~kBatchedBit;
+  lamella::detail::check(kernel->boxed(kernel, op_, keys, arguments, returns_));
   given_ = op_->return_count;
 }
 
@@ -159,11 +159,11 @@ void Call::wrap(uint32_t r, lamella_value* result) {
 
 void Call::give(uint32_t r, const Tensor& result) {
   give_value(r, IValue(result));
-  wrap(r, &returns_[r]);
+  if (plan_.returns[r].written < 0) wrap(r, &returns_[r]);
 }
 void Call::give(uint32_t r, const std::vector<Tensor>& list) {
   give_value(r, IValue(list));
-  wrap(r, &returns_[r]);
+  if (plan_.returns[r].written < 0) wrap(r, &returns_[r]);
 }
 void Call::give_value(uint32_t r, IValue result) {
   LAMELLA_INTERNAL_ASSERT(r == given_, plan_.name, ": returns are given in their order");

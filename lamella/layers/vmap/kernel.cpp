@@ -82,7 +82,7 @@ void register_fallback(DispatchKey which, lamella_boxed_function boxed, uint32_t
 
 }  // namespace
 
-void composite_rule(Call& call) {
+void run_composite(Call& call, const lamella_value* arguments) {
   const OperatorEntry& op = *call.plan().op;
   std::shared_ptr<KernelEntry> kernel;  // kept over the call, whatever is registered meanwhile
   {
@@ -97,8 +97,9 @@ void composite_rule(Call& call) {
   }
   LAMELLA_CHECK(kernel != nullptr, op.full_name(),
                 ": says that it is batched by its composite kernel, and has none");
-  call.run_as_it_came(kernel.get());
+  call.run_kernel(kernel.get(), arguments);
 }
+void composite_rule(Call& call) { run_composite(call, &call.original(0)); }
 
 void refuse_rule(Call& call) {
   const Plan& plan = call.plan();

@@ -147,6 +147,16 @@ void draw_same(const Plan& plan, const lamella_operator* op, const Level& level,
 
 }  // namespace
 
+void random_rule(Call& call) {
+  if (call.plan().name != "multinomial" || call.dim(0) != 2) return pointwise_rule(call);
+  // Of [batch, rows, classes] the operator takes the rows one after the other.
+  Tensor rows = call.tensor(0);
+  call.set(0, rows.flatten(0, 1));
+  call.run_and([&](const Tensor& drawn) {
+    return drawn.reshape({call.batch_size(), rows.size(1), drawn.size(1)});
+  });
+}
+
 lamella_status draw(const lamella_kernel*, const lamella_operator* op, uint64_t,
                     const lamella_value* arguments, lamella_value* returns) noexcept {
   try {

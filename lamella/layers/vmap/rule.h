@@ -133,23 +133,30 @@ class LAMELLA_PRIVATE_API Call {
   // Calls the operator, or another one with the same returns, on the arguments as they are now.
   void run() { run(op_); }
   void run(const lamella_operator* other);
-  // The same, with each tensor returned changed by `change` before it is wrapped.
+  // The same, with each tensor returned, also in a list, changed by `change` before it is wrapped.
   template <class Change>  // Tensor(Tensor)
   void run_and(Change change) {
     lamella_value made[kMostReturns];
     invoke(op_, made);
+    std::vector<IValue> owned;
+    for (uint32_t r = 0; r < op_->return_count; ++r) owned.push_back(IValue::adopt(made[r]));
     for (uint32_t r = 0; r < op_->return_count; ++r) {
-      IValue result = IValue::adopt(made[r]);
-      made[r] = lamella_value{};
-      if (result.isTensor() && result.value().as.tensor != nullptr && plan_.returns[r].written < 0) {
-        give(r, change(result.toTensor()));
+      if (plan_.returns[r].written >= 0 || owned[r].isNone()) {
+        give_value(r, std::move(owned[r]));
+      } else if (owned[r].isTensor()) {
+        Tensor result = owned[r].toTensor();
+        give(r, result.defined() ? change(result) : result);
+      } else if (owned[r].isTensorList()) {
+        std::vector<Tensor> list;
+        for (const Tensor& result : owned[r].toTensorVector()) list.push_back(change(result));
+        give(r, list);
       } else {
-        give_value(r, std::move(result));
+        give_value(r, std::move(owned[r]));
       }
     }
   }
-  // Calls a kernel of the operator on the batched tensors themselves.
-  void run_as_it_came(const lamella_kernel* kernel);
+  // Calls a kernel of the operator on batched tensors: on the arguments as they came, or on others.
+  void run_kernel(const lamella_kernel* kernel, const lamella_value* arguments);
   // Return r: a tensor with the batch in dimension 0; ignored for an argument that was written.
   void give(uint32_t r, const Tensor& result);
   void give(uint32_t r, const std::vector<Tensor>& list);
@@ -185,8 +192,12 @@ class LAMELLA_PRIVATE_API Call {
 void pointwise_rule(Call& call);
 // Folds the dimensions that argument `dim` names, all where there is none.
 void reduction_rule(Call& call);
-// The composite kernel, on the batched tensors.
+// The composite kernel (CompositeImplicitAutograd, else CompositeExplicitAutograd), on the batched
+// tensors; the second on others in their place.
 void composite_rule(Call& call);
+void run_composite(Call& call, const lamella_value* arguments);
+// Draws for every example, where some argument is batched: Note [Drawing under vmap].
+void random_rule(Call& call);
 // Calls the operator for each example, and stacks the results.
 void loop_rule(Call& call);
 // Raises: the shape of the result, or what becomes of it, depends on values.

@@ -13,6 +13,7 @@ constexpr NamedRule kRules[] = {
     {"reduction", &reduction_rule},
     {"composite", &composite_rule},
     {"loop", &loop_rule},
+    {"random", &random_rule},
 };
 
 }  // namespace

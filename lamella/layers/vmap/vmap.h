@@ -101,6 +101,8 @@ inline lamella_tensor* plain(lamella_tensor* t) {
 LAMELLA_PRIVATE_API TensorBase make_batched(TensorBase value, uint32_t level);
 // After a write: shape, dtype and flags of a batched tensor are again those of what it wraps.
 LAMELLA_PRIVATE_API void refresh(lamella_tensor* t);
+// Wraps another value at the same level, for operators that change the shape of their argument.
+LAMELLA_PRIVATE_API void replace(lamella_tensor* t, TensorBase value);
 
 // The tensor with the batch of `level` as its dimension 0, expanded over it if it is the same for
 // all examples. The result may be batched at other levels.

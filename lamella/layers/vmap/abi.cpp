@@ -1,0 +1,46 @@
+// The C functions of batching rules.
+#include "lamella/abi/vmap.h"
+
+#include "lamella/core/error.h"
+#include "lamella/layers/vmap/vmap.h"
+
+using namespace lamella;
+
+extern "C" {
+
+lamella_status lamella_vmap_level_of(const lamella_tensor* tensor,
+                                     lamella_vmap_level* result) noexcept {
+  try {
+    *result = {};
+    if (tensor == nullptr || !vmap::is_batched(tensor)) return LAMELLA_OK;
+    const vmap::Level& level = vmap::level_of(tensor, "vmap");
+    *result = {level.number, static_cast<uint32_t>(level.randomness), level.size};
+    return LAMELLA_OK;
+  } catch (...) {
+    return lamella::detail::status_of_current_exception();
+  }
+}
+
+lamella_tensor* lamella_vmap_unwrap(lamella_tensor* tensor, uint32_t level) noexcept {
+  if (tensor == nullptr || !vmap::is_batched(tensor) || vmap::level_number(tensor) != level) {
+    return nullptr;
+  }
+  return TensorBase::borrow(vmap::wrapped(tensor)).unsafe_release();
+}
+
+lamella_status lamella_vmap_wrap(lamella_tensor* value, uint32_t number,
+                                 lamella_tensor** result) noexcept {
+  try {
+    const vmap::Level* level = vmap::find_level(number);
+    LAMELLA_CHECK(level != nullptr, "vmap: expected a level that is running on this thread, got ",
+                  number);
+    LAMELLA_CHECK(value != nullptr && value->ndim >= 1 && value->sizes[0] == level->size,
+                  "vmap: expected a value with the batch of ", level->size, " in dimension 0");
+    *result = vmap::make_batched(TensorBase::borrow(value), number).unsafe_release();
+    return LAMELLA_OK;
+  } catch (...) {
+    return lamella::detail::status_of_current_exception();
+  }
+}
+
+}  // extern "C"
