@@ -73,8 +73,12 @@ Tensor logdet(const Tensor& self) {
 // ---- Spectra ----
 
 namespace {
-// Gradients of singular values and eigenvalues are made of the vectors.
-bool wants_vectors(const Tensor& a) { return (a.key_set() & kGradientBits) != 0; }
+// Gradients of singular values and eigenvalues are made of the vectors. Tensors that wrap others
+// show in their flags alone whether those have gradients.
+bool wants_vectors(const Tensor& a) {
+  constexpr uint32_t kShown = LAMELLA_TENSOR_REQUIRES_GRAD | LAMELLA_TENSOR_TANGENT;
+  return (a.key_set() & kGradientBits) != 0 || (a.impl()->flags & kShown) != 0;
+}
 }  // namespace
 
 std::tuple<Tensor, Tensor, Tensor> linalg_svd(const Tensor& A, bool full_matrices,

@@ -71,7 +71,7 @@ Tensor decisions(const char* op, const Tensor& input, double p, bool features) {
   Dims shape(static_cast<size_t>(input.dim()), 1);
   shape[0] = input.size(0);
   shape[1] = input.size(1);
-  return lamella::empty(shape, input.options()).bernoulli_(1 - p);
+  return input.new_empty(shape).bernoulli_(1 - p);
 }
 
 struct Noise {

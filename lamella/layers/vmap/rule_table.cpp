@@ -1,5 +1,7 @@
-// The batching rules by name. One line per rule; families stand in rules_*.cpp.
+// The batching rules by name. Families of built-in operators have tables of their own in
+// rules_*.cpp.
 #include "lamella/layers/vmap/rule.h"
+#include "lamella/layers/vmap/rules_table.h"
 
 namespace lamella::vmap {
 namespace {
@@ -22,7 +24,7 @@ Rule find_rule(std::string_view name) {
   for (const NamedRule& rule : kRules) {
     if (rule.name == name) return rule.rule;
   }
-  return nullptr;
+  return find_operator_rule(name);
 }
 
 }  // namespace lamella::vmap

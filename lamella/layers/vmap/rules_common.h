@@ -1,0 +1,178 @@
+// What the families of batching rules share: typed rules, decompositions, and calls with changed
+// arguments. Internal.
+//
+// Note [Three ways to write a rule]
+//   A rule for a named `batching:` policy is one of
+//     typed<f>        f(Call&, arguments...) has the operator's arguments, with In for each tensor:
+//                     its value, the batch in front if it has one. It returns values with the batch
+//                     in front.
+//     decomposed<f>   f(arguments...) has the operator's own C++ signature; it is handed the
+//                     batched tensors themselves and calls other operators on them.
+//     a function of Call, for many operators at once: it goes by the names of their arguments.
+//   The first two serve in-place and out forms too: what they return is copied into the argument
+//   that is written. f may leave out arguments at the end, such as `out`.
+#pragma once
+#include <array>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "lamella/api/derivative_calls.h"
+#include "lamella/api/functions.h"
+#include "lamella/api/tensor_operators.h"
+#include "lamella/layers/vmap/rule.h"
+
+namespace lamella::vmap {
+
+using Sizes = std::vector<int64_t>;
+
+// ---- Tensor arguments ------------------------------------------------------------------------
+
+// A tensor argument: its value, of which dimension 0 is the batch if `batched`.
+struct In {
+  Tensor value;
+  bool batched = false;
+
+  bool defined() const { return value.defined(); }
+  // As one example sees them.
+  int64_t rank() const { return value.dim() - (batched ? 1 : 0); }
+  IntArrayRef sizes() const { return value.sizes().slice(batched ? 1 : 0); }
+  int64_t size(int64_t dim) const;  // counts from the end if negative
+  int64_t numel() const;
+};
+
+inline In input(const Call& call, uint32_t index) {
+  return {call.tensor(index), call.is_batched(index)};
+}
+std::vector<In> inputs(const Call& call, uint32_t index);  // of a list
+// The value with the batch in front, expanded if it has none.
+Tensor front(const Call& call, const In& x);
+// The same, with an example's sizes padded with ones in front up to `rank`.
+Tensor front(const Call& call, const In& x, int64_t rank);
+// Only where it is batched: an example's sizes padded with ones in front up to `rank`, so that it
+// broadcasts with others of that rank.
+Tensor aligned(const In& x, int64_t rank);
+// {batch, sizes...}
+Sizes with_batch(const Call& call, IntArrayRef sizes);
+
+inline std::optional<Tensor> or_none(const Tensor& tensor) {
+  return tensor.defined() ? std::optional<Tensor>(tensor) : std::nullopt;
+}
+
+// ---- Results ---------------------------------------------------------------------------------
+
+// Return `number` of the call: a value with the batch in front. Where the return is an argument
+// that was written, the value is copied into it.
+void give_value(Call& call, uint32_t number, const Tensor& value);
+void give_value(Call& call, uint32_t number, const std::vector<Tensor>& values);
+// The same for what a decomposition computed from the batched tensors.
+void give_result(Call& call, uint32_t number, const Tensor& result);
+void give_result(Call& call, uint32_t number, const std::vector<Tensor>& results);
+
+// The batched tensor that is argument `i`, the call's first return, wraps `value` from now on.
+void become(Call& call, uint32_t i, TensorBase value);
+
+// ---- Rules from C++ functions ----------------------------------------------------------------
+
+namespace detail {
+
+template <class T>
+T original(const Call& call, uint32_t i) {
+  const lamella_value& value = call.original(i);
+  if constexpr (std::is_same_v<T, Tensor>) {
+    return lamella::detail::tensor_in(value);
+  } else if constexpr (std::is_same_v<T, std::optional<Tensor>>) {
+    return or_none(lamella::detail::tensor_in(value));
+  } else {
+    return lamella::detail::value_in<T>(value);
+  }
+}
+template <class T>
+T argument(const Call& call, uint32_t i) {
+  if constexpr (std::is_same_v<T, In>) {
+    return input(call, i);
+  } else if constexpr (std::is_same_v<T, std::vector<In>>) {
+    return inputs(call, i);
+  } else {
+    return lamella::detail::value_in<T>(call.original(i));
+  }
+}
+
+template <class F>
+struct Signature;
+template <class R, class... A>
+struct Signature<R (*)(Call&, A...)> {
+  using Result = R;
+  template <auto f>
+  static R run(Call& call) {
+    return [&]<size_t... i>(std::index_sequence<i...>) {
+      return f(call, argument<std::decay_t<A>>(call, static_cast<uint32_t>(i))...);
+    }(std::index_sequence_for<A...>());
+  }
+};
+template <class F>
+struct PlainSignature;
+template <class R, class... A>
+struct PlainSignature<R (*)(A...)> {
+  using Result = R;
+  template <auto f>
+  static R run(Call& call) {
+    return [&]<size_t... i>(std::index_sequence<i...>) {
+      return f(original<std::decay_t<A>>(call, static_cast<uint32_t>(i))...);
+    }(std::index_sequence_for<A...>());
+  }
+};
+
+// give(number, value) for one result, or each of a tuple.
+template <class R, class Give>
+void each_result(const R& result, Give give) {
+  if constexpr (requires { std::tuple_size<R>::value; }) {
+    [&]<size_t... i>(std::index_sequence<i...>) {
+      (give(static_cast<uint32_t>(i), std::get<i>(result)), ...);
+    }(std::make_index_sequence<std::tuple_size_v<R>>());
+  } else {
+    give(0, result);
+  }
+}
+
+}  // namespace detail
+
+template <auto f>
+void typed(Call& call) {
+  using Run = detail::Signature<decltype(f)>;
+  detail::each_result(Run::template run<f>(call), [&](uint32_t number, const auto& value) {
+    give_value(call, number, value);
+  });
+}
+
+template <auto f>
+void decomposed(Call& call) {
+  using Run = detail::PlainSignature<decltype(f)>;
+  if constexpr (std::is_void_v<typename Run::Result>) {
+    Run::template run<f>(call);
+  } else {
+    detail::each_result(Run::template run<f>(call), [&](uint32_t number, const auto& result) {
+      give_result(call, number, result);
+    });
+  }
+}
+
+// ---- The tables ------------------------------------------------------------------------------
+
+struct NamedRule {
+  std::string_view name;  // as `batching:` says it
+  Rule rule;
+};
+using NamedRules = ArrayRef<NamedRule>;
+
+NamedRules shape_rules();
+NamedRules factory_rules();
+NamedRules matmul_rules();
+NamedRules linalg_rules();
+NamedRules index_rules();
+NamedRules nn_rules();
+NamedRules norm_rules();
+NamedRules loss_rules();
+NamedRules misc_rules();
+
+}  // namespace lamella::vmap

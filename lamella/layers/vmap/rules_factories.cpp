@@ -1,0 +1,109 @@
+// Rules for operators that make, fill, resize or copy tensors.
+#include "lamella/layers/vmap/rules_common.h"
+
+namespace lamella::vmap {
+namespace {
+
+// Elements from the first to the last, gaps included.
+int64_t extent(IntArrayRef size, IntArrayRef stride) {
+  int64_t n = 1;
+  for (size_t i = 0; i < size.size(); ++i) {
+    if (size[i] == 0) return 0;
+    n += (size[i] - 1) * stride[i];
+  }
+  return n;
+}
+void new_empty_strided(Call& call) {
+  IntArrayRef size = call.integers(1), stride = call.integers(2);
+  LAMELLA_CHECK(size.size() == stride.size(),
+                "new_empty_strided: expected as many 'stride' as 'size', got ", stride, " for ",
+                size);
+  Sizes strides{extent(size, stride)};
+  strides.insert(strides.end(), stride.begin(), stride.end());
+  call.set_value(1, IValue(with_batch(call, size)));
+  call.set_value(2, IValue(strides));
+  call.run();
+}
+
+// ---- Into a tensor that is given ---------------------------------------------------------------------
+
+uint32_t written_argument(const Call& call) {
+  int written = call.plan().returns[0].written;
+  LAMELLA_INTERNAL_ASSERT(written >= 0, call.plan().name, " writes no argument");
+  return static_cast<uint32_t>(written);
+}
+
+// What is the same for all examples is made once; what is drawn, once for each.
+void factory_out(Call& call) {
+  const uint32_t at = written_argument(call);
+  Tensor out = call.tensor(at);
+  const int64_t times = call.plan().random ? call.batch_size() : 1;
+  for (int64_t b = 0; b < times; ++b) {
+    Tensor one = lamella::empty({0}, out.options());
+    call.set(at, one, false);
+    std::vector<lamella_value> arguments;
+    for (uint32_t i = 0; i < call.op()->argument_count; ++i) arguments.push_back(call.value(i));
+    lamella_value made;
+    lamella::detail::check(lamella_call_boxed(call.op(), arguments.data(),
+                                              call.op()->argument_count, &made, 1));
+    IValue owned = IValue::adopt(made);
+    Sizes sizes = with_batch(call, one.sizes());
+    if (!out.sizes().equals(sizes)) out.resize_(sizes);
+    (times == 1 ? out : out.select(0, b)).copy_(one);
+  }
+  call.give_value(0, IValue());
+}
+
+// Elements keep their places in each example.
+void resize(Call& call) {
+  const uint32_t at = written_argument(call);
+  Tensor value = call.tensor(at);
+  Sizes wanted = with_batch(call, call.integers(static_cast<uint32_t>(call.plan().find("size"))));
+  if (value.sizes().equals(wanted)) return call.give_value(0, IValue());
+  int64_t count = 1, batch = call.batch_size();
+  for (size_t d = 1; d < wanted.size(); ++d) count *= wanted[d];
+  Tensor fresh = value.new_empty({batch, count});
+  int64_t kept = batch == 0 ? 0 : std::min(count, value.numel() / batch);
+  if (kept > 0) {
+    fresh.narrow(1, 0, kept)
+        .copy_(value.reshape({batch, value.numel() / batch}).narrow(1, 0, kept));
+  }
+  become(call, at, fresh.view(wanted));
+}
+void set(Call& call) {
+  throw Error(str(call.plan().name,
+                  ": expected a tensor that is not batched under vmap, where a tensor cannot be "
+                  "given other memory"));
+}
+
+// ---- Filling and copying --------------------------------------------------------------------------
+
+Tensor fill_with(const Tensor& self, const Tensor& value) {
+  LAMELLA_CHECK(value.dim() == 0, "fill: expected 'value' to have no dimensions, got ",
+                value.sizes());
+  return lamella::add(lamella::zeros_like(self), value).to(self.scalar_type());
+}
+Tensor fill_with_(Tensor self, const Tensor& value) {
+  LAMELLA_CHECK(value.dim() == 0, "fill_: expected 'value' to have no dimensions, got ",
+                value.sizes());
+  return self.copy_(value);
+}
+Tensor copy(const Tensor& self, const Tensor& src, bool) {
+  return lamella::_to_copy(src.expand(self.sizes()), self.options());
+}
+
+constexpr NamedRule kRules[] = {
+    {"new_empty_strided", &new_empty_strided},
+    {"factory_out", &factory_out},
+    {"resize", &resize},
+    {"set", &set},
+    {"fill", &decomposed<&fill_with>},
+    {"fill_", &decomposed<&fill_with_>},
+    {"copy", &decomposed<&copy>},
+};
+
+}  // namespace
+
+NamedRules factory_rules() { return kRules; }
+
+}  // namespace lamella::vmap

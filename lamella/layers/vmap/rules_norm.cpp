@@ -1,0 +1,195 @@
+// Rules for normalisation by batch, layer and group, and their backwards.
+#include "lamella/layers/vmap/rules_common.h"
+
+namespace lamella::vmap {
+namespace {
+
+using Three = std::tuple<Tensor, Tensor, Tensor>;
+
+// Statistics that were not computed have no elements, for all examples.
+Tensor part_first(const Call& call, const Tensor& x) {
+  int64_t batch = call.batch_size();
+  if (x.numel() == 0 && batch != 0) return x.expand(with_batch(call, x.sizes()));
+  return x.unflatten(0, {batch, batch == 0 ? x.size(0) : x.size(0) / batch});
+}
+
+// ---- Batch norm: the batch joins the channels --------------------------------------------------------
+
+Tensor join_channels(const Call& call, const In& x) {
+  return front(call, x).transpose(0, 1).flatten(1, 2);
+}
+Tensor part_channels(const Call& call, const Tensor& x) {
+  int64_t batch = call.batch_size();
+  return x.unflatten(1, {batch, batch == 0 ? x.size(1) : x.size(1) / batch}).transpose(0, 1);
+}
+Tensor join_parameter(const Call& call, const In& x) {
+  return x.defined() ? front(call, x).reshape({-1}) : Tensor();
+}
+
+Three batch_norm(Call& call, In input, In weight, In bias, In running_mean, In running_var,
+                 bool training, double momentum, double eps) {
+  if (training) {
+    for (const In* running : {&running_mean, &running_var}) {
+      LAMELLA_CHECK(!running->defined() || running->batched, call.plan().name, ": expected '",
+                    running == &running_mean ? "running_mean" : "running_var",
+                    "', which is written in training, to be batched under vmap, because each "
+                    "example has statistics of its own; use layers without running statistics");
+    }
+  }
+  Tensor mean = join_parameter(call, running_mean), var = join_parameter(call, running_var);
+  auto [out, save_mean, save_invstd] = lamella::native_batch_norm(
+      join_channels(call, input), or_none(join_parameter(call, weight)),
+      or_none(join_parameter(call, bias)), or_none(mean), or_none(var), training, momentum, eps);
+  if (training && mean.defined() && !mean.is_alias_of(running_mean.value)) {
+    running_mean.value.copy_(mean.view(running_mean.value.sizes()));
+  }
+  if (training && var.defined() && !var.is_alias_of(running_var.value)) {
+    running_var.value.copy_(var.view(running_var.value.sizes()));
+  }
+  return {part_channels(call, out), part_first(call, save_mean), part_first(call, save_invstd)};
+}
+Three batch_norm_no_stats(Call& call, In input, In weight, In bias, bool training, double momentum,
+                          double eps) {
+  return batch_norm(call, input, weight, bias, {}, {}, training, momentum, eps);
+}
+Three batch_norm_no_training(Call& call, In input, In weight, In bias, In running_mean,
+                             In running_var, double momentum, double eps) {
+  return batch_norm(call, input, weight, bias, running_mean, running_var, false, momentum, eps);
+}
+Three batch_norm_backward(Call& call, In grad_out, In input, In weight, In running_mean,
+                          In running_var, In save_mean, In save_invstd, bool train, double eps,
+                          std::array<bool, 3> output_mask) {
+  auto [gx, gw, gb] = lamella::native_batch_norm_backward(
+      join_channels(call, grad_out), join_channels(call, input),
+      or_none(join_parameter(call, weight)), or_none(join_parameter(call, running_mean)),
+      or_none(join_parameter(call, running_var)), or_none(join_parameter(call, save_mean)),
+      or_none(join_parameter(call, save_invstd)), train, eps, output_mask);
+  return {gx.defined() ? part_channels(call, gx) : gx, gw.defined() ? part_first(call, gw) : gw,
+          gb.defined() ? part_first(call, gb) : gb};
+}
+
+// ---- Layer norm: parameters of each example are applied behind it --------------------------------------
+
+Three layer_norm(Call& call, In input, IntArrayRef normalized_shape, In weight, In bias,
+                 double eps) {
+  bool apart = weight.batched || bias.batched;
+  std::optional<Tensor> none;
+  auto [out, mean, rstd] = lamella::native_layer_norm(
+      front(call, input), normalized_shape, apart ? none : or_none(weight.value),
+      apart ? none : or_none(bias.value), eps);
+  if (apart && weight.defined()) out = out.mul(aligned(weight, input.rank()));
+  if (apart && bias.defined()) out = out.add(aligned(bias, input.rank()));
+  return {out, mean, rstd};
+}
+std::tuple<Tensor, Tensor> rms_norm(Call& call, In input, IntArrayRef normalized_shape, In weight,
+                                    std::optional<double> eps) {
+  auto [out, rstd] =
+      lamella::_fused_rms_norm(front(call, input), normalized_shape,
+                               weight.batched ? std::nullopt : or_none(weight.value), eps);
+  if (weight.batched) out = out.mul(aligned(weight, input.rank()));
+  return {out, rstd};
+}
+
+// Dimensions that are normalised, and those in front of them.
+struct Norm {
+  Sizes inner, outer;
+  Norm(const Tensor& input, IntArrayRef normalized_shape) {
+    auto split = input.dim() - static_cast<int64_t>(normalized_shape.size());
+    for (int64_t d = 0; d < input.dim(); ++d) (d < split ? outer : inner).push_back(d);
+  }
+  Tensor mean(const Tensor& x) const { return x.mean(IntArrayRef(inner), true); }
+  Tensor over_samples(const Tensor& x) const {
+    return outer.empty() ? x : x.sum(IntArrayRef(outer));
+  }
+};
+
+// With h = (x - mean) * rstd: dx = rstd * (g - mean(g) - h * mean(g * h)), g the gradient of h.
+Three layer_norm_backward(const Tensor& grad_out, const Tensor& input,
+                          IntArrayRef normalized_shape, const Tensor& mean, const Tensor& rstd,
+                          const std::optional<Tensor>& weight, const std::optional<Tensor>&,
+                          std::array<bool, 3> output_mask) {
+  Norm norm(input, normalized_shape);
+  Tensor h = input.sub(mean).mul(rstd);
+  Tensor grad_input, grad_weight, grad_bias;
+  if (output_mask[0]) {
+    Tensor g = weight ? grad_out.mul(*weight) : grad_out;
+    grad_input = g.sub(norm.mean(g)).sub(h.mul(norm.mean(g.mul(h)))).mul(rstd);
+  }
+  if (output_mask[1] && weight) grad_weight = norm.over_samples(grad_out.mul(h));
+  if (output_mask[2]) grad_bias = norm.over_samples(grad_out);
+  return {grad_input, grad_weight, grad_bias};
+}
+std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& grad_out, const Tensor& input,
+                                             IntArrayRef normalized_shape, const Tensor& rstd,
+                                             const std::optional<Tensor>& weight,
+                                             std::array<bool, 2> output_mask) {
+  Norm norm(input, normalized_shape);
+  Tensor h = input.mul(rstd);
+  Tensor grad_input, grad_weight;
+  if (output_mask[0]) {
+    Tensor g = weight ? grad_out.mul(*weight) : grad_out;
+    grad_input = g.sub(h.mul(norm.mean(g.mul(h)))).mul(rstd);
+  }
+  if (output_mask[1] && weight) grad_weight = norm.over_samples(grad_out.mul(h));
+  return {grad_input, grad_weight};
+}
+
+// ---- Group norm: the batch joins the samples -------------------------------------------------------------
+
+// [batch, C] beside [batch, N, C, ...]
+Tensor beside_channels(const Call& call, const In& parameter, int64_t dims) {
+  Sizes shape(static_cast<size_t>(dims), 1);
+  shape[2] = parameter.size(0);
+  if (parameter.batched) shape[0] = call.batch_size();
+  return parameter.value.reshape(shape);
+}
+Three group_norm(Call& call, In input, In weight, In bias, int64_t N, int64_t C, int64_t HxW,
+                 int64_t group, double eps) {
+  bool apart = weight.batched || bias.batched;
+  std::optional<Tensor> none;
+  Tensor x = front(call, input);
+  auto [joined, mean, rstd] = lamella::native_group_norm(
+      x.reshape({call.batch_size() * N, C, HxW}).contiguous(),
+      apart ? none : or_none(weight.value), apart ? none : or_none(bias.value),
+      call.batch_size() * N, C, HxW, group, eps);
+  Tensor out = joined.view(x.sizes());
+  if (apart && weight.defined()) out = out.mul(beside_channels(call, weight, out.dim()));
+  if (apart && bias.defined()) out = out.add(beside_channels(call, bias, out.dim()));
+  return {out, part_first(call, mean), part_first(call, rstd)};
+}
+Three group_norm_backward(const Tensor& grad_out, const Tensor& input, const Tensor& mean,
+                          const Tensor& rstd, const std::optional<Tensor>& weight, int64_t N,
+                          int64_t C, int64_t HxW, int64_t group, std::array<bool, 3> output_mask) {
+  Tensor x = input.reshape({N, group, C / std::max<int64_t>(group, 1) * HxW});
+  Tensor grad = grad_out.reshape({N, C, HxW});
+  Tensor scale = rstd.reshape({N, group, 1});
+  Tensor h = x.sub(mean.reshape({N, group, 1})).mul(scale);
+  Tensor grad_input, grad_weight, grad_bias;
+  if (output_mask[0]) {
+    Tensor g = (weight ? grad.mul(weight->reshape({C, 1})) : grad).reshape(x.sizes());
+    grad_input = g.sub(g.mean(2, true)).sub(h.mul(g.mul(h).mean(2, true))).mul(scale);
+    grad_input = grad_input.reshape(input.sizes());
+  }
+  if (output_mask[1]) grad_weight = grad.mul(h.reshape({N, C, HxW})).sum({0, 2});
+  if (output_mask[2]) grad_bias = grad.sum({0, 2});
+  return {grad_input, grad_weight, grad_bias};
+}
+
+constexpr NamedRule kRules[] = {
+    {"batch_norm", &typed<&batch_norm>},
+    {"batch_norm_no_stats", &typed<&batch_norm_no_stats>},
+    {"batch_norm_no_training", &typed<&batch_norm_no_training>},
+    {"batch_norm_backward", &typed<&batch_norm_backward>},
+    {"layer_norm", &typed<&layer_norm>},
+    {"layer_norm_backward", &decomposed<&layer_norm_backward>},
+    {"rms_norm", &typed<&rms_norm>},
+    {"rms_norm_backward", &decomposed<&rms_norm_backward>},
+    {"group_norm", &typed<&group_norm>},
+    {"group_norm_backward", &decomposed<&group_norm_backward>},
+};
+
+}  // namespace
+
+NamedRules norm_rules() { return kRules; }
+
+}  // namespace lamella::vmap

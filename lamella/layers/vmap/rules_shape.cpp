@@ -1,0 +1,269 @@
+// Rules for operators that speak of dimensions and sizes: views, joining and splitting, and whatever
+// works along a dimension or on the last ones.
+//
+// Note [Rules by the names of arguments]
+//   `dims`      the batch goes in front of every tensor; arguments named dim, dims, dim0, ... are
+//               moved behind it, and input_sizes get it in front. Tensors without dimensions get
+//               one for the call.
+//   `new_dim`   the same where dims count those of the result, which has one more.
+//   `inplace_view`   the argument takes the shape that the operator without the `_` gives.
+//   `sizes`     `size` gets the batch in front.
+//   `leading`   the batch goes in front of every tensor, of as many dimensions behind it; nothing
+//               else changes: the operator works on the last dimensions, or element by element.
+//   `fold1d`, `fold2d`, `fold3d`   [N, C, spatial...] and [C, spatial...]: the batch joins the N
+//               samples, or stands in their place.
+#include "lamella/layers/vmap/rules_common.h"
+
+namespace lamella::vmap {
+namespace {
+
+bool is_dim_name(std::string_view name) {
+  return name == "dim" || name == "dim0" || name == "dim1" || name == "dim2" ||
+         name == "dimension";
+}
+bool is_tensor(Call& call, uint32_t i) {
+  return call.value(i).tag == LAMELLA_TENSOR && call.has(i);
+}
+
+// ---- dims, new_dim -----------------------------------------------------------------------------
+
+void dims_rule(Call& call, int64_t more) {
+  const uint32_t count = call.op()->argument_count;
+  int64_t rank = -1;
+  bool scalars = more == 0;  // every tensor has no dimensions
+  for (uint32_t i = 0; i < count; ++i) {
+    const lamella_value& value = call.value(i);
+    if (is_tensor(call, i)) {
+      if (rank < 0) rank = call.dim(i);
+      scalars &= call.dim(i) == 0;
+    } else if (value.tag == LAMELLA_TENSOR_LIST) {
+      scalars = false;
+      std::vector<Tensor> list;
+      for (const In& x : inputs(call, i)) {
+        if (rank < 0) rank = x.rank();
+        list.push_back(front(call, x));
+      }
+      call.set(i, list);
+    } else if (value.tag == LAMELLA_INT_LIST && call.plan().arguments[i].name == "input_sizes") {
+      rank = value.size;
+      scalars = false;
+      call.set_value(i, IValue(IntArrayRef(with_batch(call, call.integers(i)))));
+    }
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    const lamella_value& value = call.value(i);
+    if (is_tensor(call, i)) {
+      if (call.is_batched(i) && !scalars) continue;
+      Tensor whole = call.front(i);
+      call.set(i, scalars ? whole.unsqueeze(1) : whole);
+    } else if (value.tag == LAMELLA_INT && is_dim_name(call.plan().arguments[i].name)) {
+      call.set_value(i, IValue(call.shifted(value.as.i, rank + more)));
+    } else if (value.tag == LAMELLA_INT_LIST) {
+      std::string_view name = call.plan().arguments[i].name;
+      if (name != "dims" && name != "dim") continue;
+      Sizes dims;
+      for (int64_t dim : call.integers(i)) dims.push_back(call.shifted(dim, rank + more));
+      call.set_value(i, IValue(IntArrayRef(dims)));
+    }
+  }
+  if (!scalars) return call.run();
+  call.run_and([](Tensor result) { return result.dim() > 1 ? result.squeeze(1) : result; });
+}
+void dims(Call& call) { dims_rule(call, 0); }
+void new_dim(Call& call) { dims_rule(call, 1); }
+
+// Operators that give their argument another shape: the one without the mark of in-place ones makes
+// what the batched tensor is to wrap.
+void inplace_view(Call& call) {
+  std::string name(call.op()->name);
+  name.pop_back();
+  const lamella_operator* view = lamella_lookup_operator(name.c_str(), call.op()->overload, 1);
+  if (view == nullptr) view = lamella_lookup_operator(name.c_str(), "int", 1);
+  LAMELLA_INTERNAL_ASSERT(view != nullptr, name, " is not defined");
+  std::vector<lamella_value> arguments;
+  for (uint32_t i = 0; i < call.op()->argument_count; ++i) arguments.push_back(call.original(i));
+  lamella_value made;
+  lamella::detail::check(
+      lamella_call_boxed(view, arguments.data(), view->argument_count, &made, 1));
+  IValue owned = IValue::adopt(made);
+  become(call, 0, TensorBase::borrow(wrapped(owned.toTensor().impl())));
+}
+
+// ---- leading, fold -----------------------------------------------------------------------------
+
+// [batch, N, ...] <-> [batch * N, ...]
+Tensor joined(const Tensor& x) {
+  Sizes sizes{x.size(0) * x.size(1)};
+  for (int64_t d = 2; d < x.dim(); ++d) sizes.push_back(x.size(d));
+  return x.reshape(sizes);
+}
+Tensor parted(int64_t batch, const Tensor& x) {
+  Sizes sizes{batch, batch == 0 ? x.size(0) : x.size(0) / batch};
+  for (int64_t d = 1; d < x.dim(); ++d) sizes.push_back(x.size(d));
+  return x.view(sizes);
+}
+
+template <int spatial>
+void fold(Call& call) {
+  const int64_t batch = call.batch_size();
+  bool has_samples = false;
+  for (uint32_t i = 0; i < call.op()->argument_count; ++i) {
+    const lamella_value& value = call.value(i);
+    if (is_tensor(call, i)) {
+      has_samples = call.dim(i) >= spatial + 2;
+      Tensor whole = call.front(i);
+      call.set(i, has_samples ? joined(whole) : whole);
+    } else if (value.tag == LAMELLA_INT_LIST && call.plan().arguments[i].name == "input_size") {
+      Sizes sizes = call.integers(i).vec();
+      if (!sizes.empty()) sizes[0] *= batch;
+      call.set_value(i, IValue(IntArrayRef(sizes)));
+    }
+  }
+  if (!has_samples) return call.run();
+  call.run_and([&](Tensor result) { return parted(batch, result); });
+}
+
+void leading(Call& call) {
+  const uint32_t count = call.op()->argument_count;
+  int format = call.plan().find("memory_format");
+  if (format >= 0 && call.has(static_cast<uint32_t>(format))) {
+    auto wanted = static_cast<MemoryFormat>(call.integer(static_cast<uint32_t>(format)));
+    if (wanted == MemoryFormat::ChannelsLast) return fold<2>(call);
+    if (wanted == MemoryFormat::ChannelsLast3d) return fold<3>(call);
+  }
+  int64_t rank = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (is_tensor(call, i)) rank = std::max(rank, call.dim(i));
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!is_tensor(call, i) || (call.is_batched(i) && call.dim(i) == rank)) continue;
+    call.set(i, aligned({call.front(i), true}, rank));
+  }
+  call.run();
+}
+
+// ---- sizes ---------------------------------------------------------------------------------------
+
+void sizes(Call& call) {
+  for (uint32_t i = 0; i < call.op()->argument_count; ++i) {
+    if (call.value(i).tag == LAMELLA_INT_LIST && call.plan().arguments[i].name == "size") {
+      call.set_value(i, IValue(IntArrayRef(with_batch(call, call.integers(i)))));
+    }
+  }
+  call.run();
+}
+
+// Each example's strides are taken from where it begins.
+Tensor as_strided(Call& call, In self, IntArrayRef size, IntArrayRef stride,
+                  std::optional<int64_t> storage_offset) {
+  LAMELLA_CHECK(size.size() == stride.size(), "as_strided: expected as many 'stride' as 'size', ",
+                "got ", stride, " for ", size);
+  Sizes strides{self.value.stride(0)};
+  strides.insert(strides.end(), stride.begin(), stride.end());
+  return self.value.as_strided(with_batch(call, size), strides, storage_offset);
+}
+Tensor reshape_alias(Call& call, In self, IntArrayRef size, IntArrayRef) {
+  return self.value.view(with_batch(call, size));
+}
+Tensor as_strided_scatter(const Tensor& self, const Tensor& src, IntArrayRef size,
+                          IntArrayRef stride, std::optional<int64_t> storage_offset) {
+  // zeros_like(src) brings the batch in where only src has one.
+  Tensor result = self.clone() + lamella::zeros({}, self.options()).mul(src.sum().mul(0));
+  result.as_strided(size, stride, storage_offset).copy_(src);
+  return result;
+}
+Tensor expand(Call& call, In self, IntArrayRef size, bool implicit) {
+  LAMELLA_CHECK(static_cast<int64_t>(size.size()) >= self.rank(), "expand: expected at least ",
+                self.rank(), " entries in 'size' for a tensor of ", self.sizes(), ", got ", size);
+  Tensor padded = aligned(self, static_cast<int64_t>(size.size()));
+  return padded.expand(with_batch(call, size), implicit);
+}
+Tensor repeat(Call&, In self, IntArrayRef repeats) {
+  LAMELLA_CHECK(static_cast<int64_t>(repeats.size()) >= self.rank(), "repeat: expected at least ",
+                self.rank(), " entries in 'repeats' for a tensor of ", self.sizes(), ", got ",
+                repeats);
+  Sizes all{1};
+  all.insert(all.end(), repeats.begin(), repeats.end());
+  return aligned(self, static_cast<int64_t>(repeats.size())).repeat(all);
+}
+Tensor permute(Call& call, In self, IntArrayRef dims) {
+  Sizes all{0};
+  for (int64_t dim : dims) all.push_back(call.shifted(dim, self.rank()));
+  return self.value.permute(all);
+}
+Tensor squeeze(Call&, In self) {
+  Sizes all;
+  for (int64_t d = 1; d <= self.rank(); ++d) all.push_back(d);
+  return self.value.squeeze(all);
+}
+Tensor t(Call&, In self) {
+  LAMELLA_CHECK(self.rank() <= 2, "t: expected 'self' to have at most 2 dimensions, got ",
+                self.sizes());
+  return self.rank() < 2 ? self.value.alias() : self.value.transpose(1, 2);
+}
+Tensor trace(const Tensor& self) {
+  LAMELLA_CHECK(self.dim() == 2, "trace: expected 'self' to be a matrix, got ", self.sizes());
+  return self.diagonal().sum();
+}
+Tensor roll(Call& call, In self, IntArrayRef shifts, IntArrayRef dims) {
+  if (dims.empty()) {
+    LAMELLA_CHECK(shifts.size() == 1, "roll: expected one of 'shifts' without 'dims', got ",
+                  shifts);
+    Tensor flat = self.value.reshape({call.batch_size(), self.numel()});
+    return flat.roll(shifts, {1}).view(self.value.sizes());
+  }
+  if (self.rank() == 0) return self.value.clone();
+  Sizes all;
+  for (int64_t dim : dims) all.push_back(call.shifted(dim, self.rank()));
+  return self.value.roll(shifts, all);
+}
+// Tensors of shape [0] among others of more dimensions count as nothing.
+Tensor cat(Call& call, std::vector<In> tensors, int64_t dim) {
+  LAMELLA_CHECK(!tensors.empty(), "cat: expected 'tensors' not to be empty");
+  auto is_nothing = [](const In& x) { return x.rank() == 1 && x.size(0) == 0; };
+  std::vector<Tensor> parts;
+  int64_t rank = 1;
+  for (const In& x : tensors) {
+    if (!is_nothing(x)) rank = x.rank();
+  }
+  LAMELLA_CHECK(rank > 0, "cat: expected 'tensors' to have dimensions, got one without");
+  for (const In& x : tensors) {
+    if (rank == 1 || !is_nothing(x)) parts.push_back(front(call, x));
+  }
+  return lamella::cat(parts, call.shifted(dim, rank));
+}
+Tensor constant_pad_nd(Call&, In self, IntArrayRef pad, const Scalar& value) {
+  LAMELLA_CHECK(static_cast<int64_t>(pad.size()) <= 2 * self.rank(),
+                "constant_pad_nd: expected an even number of at most ", 2 * self.rank(),
+                " entries in 'pad' for a tensor of ", self.sizes(), ", got ", pad);
+  return lamella::constant_pad_nd(self.value, pad, value);
+}
+
+constexpr NamedRule kRules[] = {
+    {"dims", &dims},
+    {"new_dim", &new_dim},
+    {"inplace_view", &inplace_view},
+    {"leading", &leading},
+    {"sizes", &sizes},
+    {"fold1d", &fold<1>},
+    {"fold2d", &fold<2>},
+    {"fold3d", &fold<3>},
+    {"as_strided", &typed<&as_strided>},
+    {"as_strided_scatter", &decomposed<&as_strided_scatter>},
+    {"reshape_alias", &typed<&reshape_alias>},
+    {"expand", &typed<&expand>},
+    {"repeat", &typed<&repeat>},
+    {"permute", &typed<&permute>},
+    {"squeeze", &typed<&squeeze>},
+    {"t", &typed<&t>},
+    {"trace", &decomposed<&trace>},
+    {"roll", &typed<&roll>},
+    {"cat", &typed<&cat>},
+    {"constant_pad_nd", &typed<&constant_pad_nd>},
+};
+
+}  // namespace
+
+NamedRules shape_rules() { return kRules; }
+
+}  // namespace lamella::vmap
