@@ -149,6 +149,7 @@ int add_names(PyObject* module);       // names.cpp
 int add_interop(PyObject* module);     // interop.cpp
 int add_library(PyObject* module);     // library.cpp
 int add_compliance(PyObject* module);  // compliance.cpp
+int add_entries(PyObject* module);     // operator_entries.cpp
 int add_build(PyObject* module);       // build.cpp
 int add_errors(PyObject* module);      // errors.cpp
 int add_storage(PyObject* module);     // storage.cpp

@@ -1,0 +1,33 @@
+// Memory for tensors that shows when it is used wrongly. Internal to Lamella; for
+// lamella.testing.opcheck.
+//
+// Note [Guarded memory]
+//   While it is on, each new CPU storage stands in a mapping of its own: pages that must not be
+//   accessed before and after, and its end, rounded up to 64 bytes, at the end of a page. Between
+//   block and pages lie margins of a known byte; what is written there is damage, and what is read
+//   there differs with the byte. New memory is filled with another known byte, so that results
+//   that differ with it come from elements nobody wrote. Freed blocks stay inaccessible for a
+//   while.
+#pragma once
+#include <cstdint>
+
+#include "lamella/core/macros.h"
+
+namespace lamella::compliance {
+
+// `fresh` fills new memory, `margin` what lies around it. Blocks made before keep their bytes.
+LAMELLA_PRIVATE_API void set_guarded_memory(bool on, uint8_t fresh, uint8_t margin);
+
+struct GuardedMemory {
+  int64_t blocks;   // alive now
+  int64_t bytes;    // of these, as asked for
+  int64_t damaged;  // blocks around which something was written, so far
+};
+LAMELLA_PRIVATE_API GuardedMemory guarded_memory();
+
+// From now on a forbidden access ends the process with this status, after it has written one
+// sentence on it to the file descriptor. For processes that run unknown kernels.
+inline constexpr int kGuardFaultStatus = 93;
+LAMELLA_PRIVATE_API void report_guard_faults(int file_descriptor);
+
+}  // namespace lamella::compliance

@@ -1,0 +1,72 @@
+"""lamella new: a complete project of operators, which builds and passes its tests as it is."""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import re
+from typing import Any
+
+from lamella._cli import CommandError
+
+_TEMPLATES = pathlib.Path(__file__).parent / "templates"
+
+
+def add_parser(parts: Any) -> None:
+    parser = parts.add_parser(
+        "new",
+        help="begin a project of operators",
+        description="Writes a complete project: an operator's declaration, its derivative, its "
+        "kernel, a test, and what builds them.",
+    )
+    parser.add_argument("name", metavar="NAME", help="of the project and of its namespace")
+    parser.add_argument(
+        "directory", nargs="?", metavar="DIR", help="where; by default a folder NAME"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    name = options.name
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise CommandError(
+            f"new: expected NAME to be lower-case letters, digits and '_', got '{name}'"
+        )
+    if name in _namespaces():
+        raise CommandError(f"new: expected a new namespace, got '{name}', which has operators")
+    folder = pathlib.Path(options.directory or name)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise CommandError(f"new: expected '{folder}' to be empty or not to exist")
+    folder.mkdir(parents=True, exist_ok=True)
+    for template in sorted(_TEMPLATES.glob("*.in")):
+        text = template.read_text(encoding="utf-8")
+        target = folder / template.name[: -len(".in")].replace("NAME", name)
+        target.write_text(_filled(text, name), encoding="utf-8")
+    print(f"{folder}: build and test it with")
+    for line in commands(folder):
+        print(f"  {line}")
+    return 0
+
+
+def _namespaces() -> set[str]:
+    from lamella import _C
+
+    return {name.partition("::")[0] for name, _ in _C._operator_names()}
+
+
+def _filled(text: str, name: str) -> str:
+    return text.replace("@NAME@", name).replace("@PREFIX@", str(prefix()))
+
+
+def prefix() -> pathlib.Path:
+    """Where CMake finds Lamella: a wheel's package, or the tree that the package is in."""
+    package = pathlib.Path(__file__).resolve().parent.parent
+    return package if (package / "include").is_dir() else package.parents[2]
+
+
+def commands(folder: pathlib.Path) -> list[str]:
+    return [
+        f"cmake -S {folder} -B {folder / 'build'} -DCMAKE_PREFIX_PATH={prefix()}",
+        f"cmake --build {folder / 'build'}",
+        f"ctest --test-dir {folder / 'build'} --output-on-failure",
+    ]

@@ -1,0 +1,74 @@
+"""lamella opcheck: every operator of a library held to its schema and to what layers expect."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from lamella._cli import CommandError
+
+
+def add_parser(parts: Any) -> None:
+    parser = parts.add_parser(
+        "opcheck",
+        help="find what is wrong with the operators of a library",
+        description="Makes inputs for each operator of a library from its schema, calls it in a "
+        "process of its own, and prints a line for each thing that is wrong. The exit status is "
+        "0 where nothing is, 1 where something was found.",
+    )
+    parser.add_argument("library", metavar="LIBRARY.so")
+    parser.add_argument("--namespace", metavar="NS", help="only, and all, operators of NS")
+    parser.add_argument("--op", metavar="NAME", help="only this operator")
+    parser.add_argument(
+        "--inputs",
+        metavar="FILE.py",
+        help="a file with a function inputs(name) that returns a list of (args, kwargs) for an "
+        "operator, or None",
+    )
+    parser.add_argument("--json", metavar="FILE", help="write the report as JSON, '-': print it")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the inputs made")
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=30.0,
+        metavar="SECONDS",
+        help="how long one call may take (default: 30)",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from lamella.testing._library import LibraryError, Report, check_library
+
+    report = Report(options.library, [], [])
+    quiet = options.json == "-"
+    try:
+        for name, findings in check_library(
+            options.library,
+            namespace=options.namespace,
+            op=options.op,
+            seed=options.seed,
+            inputs=options.inputs,
+            silence=options.timeout,
+        ):
+            report.operators.append(name)
+            report.findings += findings
+            for finding in findings if not quiet else ():
+                print(finding.line(), flush=True)
+    except LibraryError as error:
+        raise CommandError(f"opcheck: {options.library}: {error}") from None
+    if quiet:
+        print(json.dumps(report.as_json(), indent=2))
+    else:
+        count, found = len(report.operators), len(report.findings)
+        print(f"{_number(count, 'operator')}, {_number(found, 'finding')}")
+    if options.json and not quiet:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump(report.as_json(), file, indent=2)
+            file.write("\n")
+    return 1 if report.findings else 0
+
+
+def _number(count: int, of: str) -> str:
+    return f"{count} {of}" if count == 1 else f"{count} {of}s"

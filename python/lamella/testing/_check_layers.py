@@ -1,0 +1,183 @@
+"""What the layers make of an operator: its gradients and its parts."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import lamella
+from lamella.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
+from lamella.testing._calls import tensors_in
+from lamella.testing._check_calls import first_line
+from lamella.testing._compliance import composite_check
+from lamella.testing._examination import Examination
+from lamella.testing._inputs import Sample, TensorSpec, arguments_of
+
+# Elements of all tensors of a call whose gradients are compared with finite differences.
+_MOST_ELEMENTS = 200
+
+
+def check_composite(e: Examination) -> None:
+    """A composite kernel only calls operators."""
+    if not e.op.is_composite:
+        return
+    for sample in itertools.islice(e.samples, 8):
+        error = e.call(sample, around=composite_check).error
+        if error is not None:
+            e.report("composite-violation", first_line(error), sample)
+            return
+
+
+def _differentiable_samples(e: Examination) -> Iterator[Sample]:
+    """Samples of float64 with some elements, as far as the operator takes them."""
+    for sample in e.samples:
+        specs = [spec for _, spec in sample.specs()]
+        if not any(spec.is_floating and spec.values for spec in specs):
+            continue
+        if sum(spec.numel for spec in specs) > _MOST_ELEMENTS:
+            continue
+        if any(spec.is_floating and spec.dtype != lamella.float64 for spec in specs):
+            double = e.maker.as_dtype(sample, lamella.float64)
+            if e.accepts(double):
+                sample = double
+        yield sample
+
+
+class _Differentiated:
+    """A call as a function of those of its tensors that may require gradients."""
+
+    def __init__(self, e: Examination, sample: Sample) -> None:
+        self.op = e.op
+        self.made = sample.make()
+        self.names = [
+            a.name
+            for a in e.op.arguments
+            if isinstance(sample.values.get(a.name), TensorSpec)
+            and sample.values[a.name].is_floating
+            and not a.is_out
+        ]
+        self.inputs = tuple(self.made[n].detach().requires_grad_() for n in self.names)
+        self.single = any(self.made[n].dtype != lamella.float64 for n in self.names)
+
+    def __call__(self, *tensors: lamella.Tensor) -> Any:
+        made = {**self.made, **dict(zip(self.names, tensors))}
+        for argument in self.op.arguments:
+            if argument.write and argument.name in self.names:
+                made[argument.name] = made[argument.name].clone()
+        args, kwargs = arguments_of(self.op, made)
+        result = self.op.call(*args, **kwargs)
+        outputs = [t for t in tensors_in(result) if t.dtype in _FLOATING]
+        if not outputs and not self.op.returns:
+            outputs = [made[a.name] for a in self.op.arguments if a.write and a.name in self.names]
+        return tuple(outputs)
+
+
+_FLOATING = (lamella.float32, lamella.float64)
+
+
+def check_gradients(e: Examination) -> None:
+    """Gradients arrive, and agree with finite differences, in both modes and twice."""
+    declared = e.op.facts["derivative"]
+    if e.op.outs or (declared is not None and not declared["differentiable"]):
+        return
+    for sample in itertools.islice(_differentiable_samples(e), 4):
+        function = _Differentiated(e, sample)
+        if not function.names:
+            continue
+        e.note(f"called for its gradient with {sample}")
+        try:
+            outputs = function(*function.inputs)
+        except Exception as error:
+            e.report(
+                "lost-gradient",
+                f"fails where an argument requires gradients: {first_line(error)}",
+                sample,
+            )
+            return
+        lost = _lost(function, outputs)
+        if lost:
+            e.report("lost-gradient", lost, sample)
+            return
+        # Outputs that never have a gradient are known to be apart from the inputs.
+        tracked = [i for i, y in enumerate(outputs) if y.requires_grad]
+        if not tracked or not _has_backward(function, outputs):
+            continue
+        if not _check_derivatives(e, function, tracked, sample):
+            return
+
+
+def _lost(function: _Differentiated, outputs: tuple[lamella.Tensor, ...]) -> str | None:
+    """An output that varies with an input and does not require gradients."""
+    for index, output in enumerate(outputs):
+        if output.requires_grad or not output.numel():
+            continue
+        with lamella.no_grad():
+            base = function(*function.inputs)[index]
+            for place, name in enumerate(function.names):
+                moved = list(function.inputs)
+                moved[place] = moved[place].detach() + 1e-3
+                other = function(*moved)[index]
+                if base.shape == other.shape and not lamella.equal(base, other):
+                    return (
+                        f"the result varies with argument '{name}', which requires gradients, "
+                        f"and does not require them"
+                    )
+    return None
+
+
+def _has_backward(function: _Differentiated, outputs: tuple[lamella.Tensor, ...]) -> bool:
+    """Whether there is a derivative at all; an error that says there is none is no finding."""
+    wanted = [y for y in outputs if y.requires_grad]
+    try:
+        lamella.autograd.grad(
+            wanted,
+            function.inputs,
+            [lamella.ones_like(y) for y in wanted],
+            allow_unused=True,
+        )
+    except NotImplementedError:
+        return False
+    except Exception:
+        return True  # found by the comparison below
+    return True
+
+
+def _check_derivatives(
+    e: Examination, function: _Differentiated, tracked: list[int], sample: Sample
+) -> bool:
+    def chosen(*tensors: lamella.Tensor) -> Any:
+        outputs = function(*tensors)
+        return tuple(outputs[i] for i in tracked)
+
+    # Single precision leaves room for coarse differences only.
+    options: dict[str, Any] = {"eps": 1e-2, "atol": 2e-2, "rtol": 5e-2} if function.single else {}
+    try:
+        gradcheck(chosen, function.inputs, check_undefined_grad=False, **options)
+    except (GradcheckError, RuntimeError, ValueError, TypeError) as error:
+        e.report("wrong-gradient", first_line(error), sample)
+        return False
+    if function.single:
+        return True
+    try:
+        gradcheck(
+            chosen,
+            function.inputs,
+            check_undefined_grad=False,
+            check_forward_ad=True,
+            check_backward_ad=False,
+        )
+    except NotImplementedError:
+        pass  # no formula for tangents, which it says
+    except (GradcheckError, RuntimeError, ValueError, TypeError) as error:
+        e.report("wrong-forward-gradient", first_line(error), sample)
+        return False
+    try:
+        gradgradcheck(chosen, function.inputs, check_undefined_grad=False)
+    except NotImplementedError:
+        pass
+    except (GradcheckError, RuntimeError, ValueError, TypeError) as error:
+        if "once_differentiable" not in str(error):
+            e.report("wrong-second-gradient", first_line(error), sample)
+            return False
+    return True

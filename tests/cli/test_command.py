@@ -1,0 +1,126 @@
+"""The command `lamella`: ops, explain, new. opcheck has tests of its own in tests/opcheck."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import lamella
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+PREFIX = ROOT / "build" / "prefix"
+CMAKE = "/usr/bin/cmake" if os.path.exists("/usr/bin/cmake") else shutil.which("cmake")
+CTEST = "/usr/bin/ctest" if os.path.exists("/usr/bin/ctest") else shutil.which("ctest")
+
+
+def command(*arguments, status=0, program=(sys.executable, "-m", "lamella")):
+    done = subprocess.run(
+        [*program, *map(str, arguments)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout if status == 0 else done.stderr
+
+
+def test_one_operator_in_full():
+    lines = command("ops", "mul.Tensor").splitlines()
+    assert lines[0] == "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor"
+    facts = dict(line.split(maxsplit=1) for line in lines[1:6])
+    assert facts["declared"].startswith("native_functions.yaml:")
+    assert "pointwise" in facts["tags"]
+    assert facts["batching"] == "pointwise"
+    kernels = [line.split() for line in lines[lines.index("  kernels") + 1 :]]
+    assert [key for key, _ in kernels] == ["CPU", "Meta"]
+    assert all(place.startswith("native_functions.yaml:") for _, place in kernels)
+    assert lines[6].split()[0] == "derivative" and "derivatives.yaml:" in lines[6]
+
+
+def test_many_operators_in_short():
+    lines = command("ops", "aten::mul*").splitlines()
+    assert "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor  [CPU, Meta]" in lines
+    assert all(line.startswith("aten::mul") for line in lines)
+    entries = json.loads(command("ops", "aten::mul*", "--json"))
+    assert len(entries) == len(lines)
+    entry = next(e for e in entries if e["overload"] == "Tensor" and e["name"] == "aten::mul")
+    assert entry["arguments"][1]["name"] == "other"
+    assert {kernel["key"] for kernel in entry["kernels"]} >= {"CPU", "Meta"}
+    names = [name for name, _ in lamella._C._operator_names() if name.startswith("aten::")]
+    assert len(command("ops", "aten::*").splitlines()) == len(names)
+
+
+def test_an_operator_that_is_not_there():
+    text = command("ops", "mull", status=2)
+    assert text.startswith("lamella: ops: no operator is called 'mull': near are ")
+    assert "aten::mul" in text
+
+
+def test_explain():
+    text = command("explain", "aten::add", "float32[2,3] requires_grad", "float32[3]", "alpha=2")
+    lines = text.splitlines()
+    assert lines[0] == "aten::add.Tensor"
+    steps = {line.split()[0]: line for line in lines[3:]}
+    assert "records the gradient" in steps["AutogradCPU"]
+    assert "runs: kernel registered at native_functions.yaml:" in steps["CPU"]
+    assert "Meta" in command("explain", "relu", "meta float32[2]")
+    assert "aten::cat" in command("explain", "cat", "[float32[2], float32[3]]", "0")
+    wrong = command("explain", "add", "float33[2]", "1", status=2)
+    assert wrong == "lamella: explain: expected a dtype in 'float33[2]', got 'float33'\n"
+    assert "explain: " in command("explain", "add", "float32[2]", "'a'", status=2)
+
+
+def test_the_command_of_the_installed_tree():
+    program = [PREFIX / "bin" / "lamella"]
+    assert command("--version", program=program) == f"lamella {lamella.__version__}\n"
+    assert "opcheck" in command("--help", program=program)
+    assert "COMMAND" in command(program=program, status=2)
+
+
+def test_a_new_project_builds_and_passes(tmp_path):
+    folder = tmp_path / "clipping"
+    lines = command("new", "clipping", folder).splitlines()
+    assert lines[0] == f"{folder}: build and test it with"
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "CMakeLists.txt",
+        "README.md",
+        "derivatives.yaml",
+        "kernels.cpp",
+        "operators.yaml",
+        "test_clipping.py",
+    ]
+    assert not any("@" in path.read_text().replace("@example", "") for path in folder.iterdir())
+    build = folder / "build"
+    for step in (
+        [CMAKE, "-S", folder, "-B", build, f"-DCMAKE_PREFIX_PATH={PREFIX}",
+         "-DCMAKE_CXX_FLAGS=-Wall -Wextra", f"-DPython3_EXECUTABLE={sys.executable}"],
+        [CMAKE, "--build", build],
+        [CTEST, "--test-dir", build, "--output-on-failure"],
+    ):  # fmt: skip
+        done = subprocess.run(step, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "warning" not in done.stderr
+    text = command("opcheck", build / "libclipping.so")
+    assert text == "3 operators, 0 findings\n"
+    assert "  derivative  derivatives.yaml:" in command(
+        "ops", "clipping::softclip", "--library", build / "libclipping.so"
+    )
+
+
+@pytest.mark.parametrize(
+    "name, why",
+    [
+        ("Clip", "expected NAME to be lower-case letters, digits and '_', got 'Clip'"),
+        ("aten", "expected a new namespace, got 'aten', which has operators"),
+    ],
+)
+def test_names_that_no_project_may_have(name, why, tmp_path):
+    assert command("new", name, tmp_path, status=2) == f"lamella: new: {why}\n"
+
+
+def test_new_overwrites_nothing(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    text = command("new", "clipping", tmp_path, status=2)
+    assert text == f"lamella: new: expected '{tmp_path}' to be empty or not to exist\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
