@@ -49,6 +49,7 @@ DEFECTS = {
     "rejects_its_default": ("default-rejected", "expected 'factor' to be positive, got 0"),
     "twice.other_out": ("out-mismatch", "unlike defects::twice"),
     "twice.ignores_strides_out": ("out-mismatch", "unlike defects::twice"),
+    "mixes_its_examples": ("wrong-batching", "under vmap over x: result 0 of example 0"),
     "twice_": ("inplace-mismatch", "unlike defects::twice"),
 }
 

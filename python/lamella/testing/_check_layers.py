@@ -1,14 +1,16 @@
-"""What the layers make of an operator: its gradients and its parts."""
+"""What the layers make of an operator: its gradients, its batches, its parts."""
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import lamella
 from lamella.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
-from lamella.testing._calls import tensors_in
+from lamella.testing._calls import difference, plain, tensors_in
 from lamella.testing._check_calls import first_line
 from lamella.testing._compliance import composite_check
 from lamella.testing._examination import Examination
@@ -181,3 +183,76 @@ def _check_derivatives(
             e.report("wrong-second-gradient", first_line(error), sample)
             return False
     return True
+
+
+_EXAMPLES = 3
+
+
+def check_batching(e: Examination) -> None:
+    """Under vmap the operator does to each example what it does to that example alone."""
+    if e.op.outs or {"data_dependent_output", "dynamic_output_shape"} & e.op.tags:
+        return
+    if any(tag.startswith("nondeterministic") for tag in e.op.tags):
+        return
+    if e.found("layout-dependent"):
+        return  # an example is a part of a batch, so it lies elsewhere
+    for sample in itertools.islice(e.samples, 6):
+        names = [n for n, v in sample.values.items() if isinstance(v, TensorSpec)]
+        if not names:
+            continue
+        examples = [_turned(sample, k) for k in range(_EXAMPLES)]
+        for batched in [names] if len(names) == 1 else [names, names[:1], names[-1:]]:
+            # What is not batched is the same for all examples; nobody may write it then.
+            if any(a.write and a.name not in batched for a in e.op.arguments if a.is_tensor):
+                continue
+            given = [
+                sample if n == 0 else _mixed(sample, x, batched) for n, x in enumerate(examples)
+            ]
+            found = _batching_difference(e, given, batched)
+            if found:
+                e.report("wrong-batching", f"under vmap over {', '.join(batched)}: {found}", sample)
+                return
+
+
+def _turned(sample: Sample, by: int) -> Sample:
+    """The same values in other places: another example."""
+    turned = {
+        name: dataclasses.replace(value, values=value.values[by:] + value.values[:by])
+        for name, value in sample.values.items()
+        if isinstance(value, TensorSpec)
+    }
+    return Sample({**sample.values, **turned})
+
+
+def _mixed(sample: Sample, example: Sample, batched: list[str]) -> Sample:
+    return Sample({**sample.values, **{name: example.values[name] for name in batched}})
+
+
+def _batching_difference(e: Examination, examples: list[Sample], batched: list[str]) -> str | None:
+    calls = [e.call(example) for example in examples]
+    if any(call.error is not None for call in calls):
+        return None
+    made = examples[0].make()
+    stacked = [lamella.stack([x.make()[name] for x in examples]) for name in batched]
+    written = [a.name for a in e.op.arguments if a.write and a.name in batched]
+
+    def outputs(*tensors: lamella.Tensor) -> Any:
+        values = {**made, **dict(zip(batched, tensors))}
+        args, kwargs = arguments_of(e.op, values)
+        result = e.op.call(*args, **kwargs)
+        return (*tensors_in(result), *(values[name] for name in written))
+
+    e.note(f"called under vmap over {', '.join(batched)} with {examples[0]}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # where the examples are taken one by one
+            results = lamella.vmap(outputs)(*stacked)
+    except Exception as error:
+        return first_line(error)
+    for k, call in enumerate(calls):
+        alone = [*tensors_in(call.results), *(call.made[name] for name in written)]
+        wanted = [(f"result {i} of example {k}", plain(t)) for i, t in enumerate(alone)]
+        found = difference(wanted, [("", plain(t[k])) for t in results])
+        if found:
+            return found
+    return None

@@ -29,6 +29,7 @@ _FURTHER: dict[str, Check] = {
     "leaks": _check_forms.check_leaks,
     "threads": _check_forms.check_threads,
     "gradients": _check_layers.check_gradients,
+    "batching": _check_layers.check_batching,
 }
 ALL = (*_FIRST, *_FURTHER)
 

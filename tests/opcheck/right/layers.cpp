@@ -1,0 +1,23 @@
+// Kernels for layers that do what the operator does.
+#include "tests/opcheck/kernels.h"
+
+namespace {
+
+using opcheck::Tensor;
+
+Tensor total(const Tensor& x) { return opcheck::doubled(x).sum(); }
+Tensor meta_of_total(const Tensor& x) { return lamella::empty({}, x.options()); }
+
+Tensor batched_total(const Tensor& x) {
+  auto level = lamella::vmap::highest_level(x);
+  Tensor values = lamella::vmap::unwrap(x, level).first;
+  Tensor sums = opcheck::doubled(values).reshape({values.size(0), -1}).sum({1});
+  return lamella::vmap::wrap(sums, level);
+}
+
+}  // namespace
+
+LAMELLA_LIBRARY_FRAGMENT(right, m) { m.def("keeps_examples_apart(Tensor x) -> Tensor"); }
+LAMELLA_LIBRARY_IMPL(right, CPU, m) { m.impl("keeps_examples_apart", total); }
+LAMELLA_LIBRARY_IMPL(right, Meta, m) { m.impl("keeps_examples_apart", meta_of_total); }
+LAMELLA_LIBRARY_IMPL(right, Batched, m) { m.impl("keeps_examples_apart", batched_total); }
