@@ -2,6 +2,7 @@
 #include "lamella/core/error.h"
 #include "lamella/core/memory_pool.h"
 #include "lamella/core/tensor_impl.h"
+#include "lamella/core/wrapper.h"
 
 using lamella::TensorImpl;
 
@@ -138,11 +139,13 @@ lamella_status lamella_tensor_as_strided(lamella_tensor* tensor, int32_t ndim, c
 }
 
 uint32_t lamella_tensor_version(const lamella_tensor* tensor) noexcept {
+  while (lamella::is_batched(tensor)) tensor = lamella::wrapped(tensor);
   return tensor->storage != nullptr ? __atomic_load_n(&tensor->storage->version, __ATOMIC_RELAXED)
                                     : 0;
 }
 
 void lamella_tensor_bump_version(lamella_tensor* tensor) noexcept {
+  tensor = lamella::behind_levels(tensor);
   if (tensor->storage != nullptr) lamella::storage_bump_version(tensor->storage);
 }
 

@@ -15,6 +15,7 @@ namespace {
 
 constexpr int kImplClass = detail::pool_class(sizeof(TensorImpl));
 TensorHooks hooks;
+BatchingHooks batching;
 
 // Points sizes and strides at room for `ndim` entries. Does not keep what was there.
 LAMELLA_COLD void make_room_on_heap(TensorImpl* t, int32_t ndim) {
@@ -330,6 +331,12 @@ TensorBase make_tensor(Storage* storage, IntArrayRef sizes, IntArrayRef strides,
 }
 
 namespace {
+[[noreturn]] LAMELLA_COLD void throw_batched_view() {
+  throw Error(
+      "view: expected a tensor with memory of its own, got a batched one; a kernel that makes views "
+      "itself cannot run on batched tensors");
+}
+
 // Views of more than kInlineDims dimensions.
 LAMELLA_NOINLINE TensorBase make_deep_view(const TensorBase& base, IntArrayRef sizes,
                                            IntArrayRef strides, int64_t storage_offset,
@@ -352,6 +359,7 @@ TensorBase make_view_as(const TensorBase& base, IntArrayRef sizes, IntArrayRef s
                         int64_t storage_offset, ScalarType dtype) {
   size_t n = sizes.size();
   LAMELLA_INTERNAL_ASSERT(n == strides.size(), "sizes ", sizes, ", strides ", strides);
+  if (LAMELLA_UNLIKELY(is_batched(base.impl()))) throw_batched_view();
   if (LAMELLA_UNLIKELY(n > TensorImpl::kInlineDims)) {
     return make_deep_view(base, sizes, strides, storage_offset, dtype);
   }
@@ -599,5 +607,8 @@ void set_tensor_hooks(const TensorHooks& value) {
   if (value.release_python != nullptr) hooks.release_python = value.release_python;
 }
 const TensorHooks& tensor_hooks() { return hooks; }
+
+void set_batching_hooks(const BatchingHooks& value) { batching = value; }
+const BatchingHooks& batching_hooks() { return batching; }
 
 }  // namespace lamella

@@ -23,6 +23,7 @@ __all__ = [
     "fallthrough_kernel",
     "impl",
     "register_autograd",
+    "register_vmap",
 ]
 
 # Kept for functions that register without a Library of the caller's.
@@ -215,3 +216,23 @@ def register_autograd(
         )
     kernel = make_kernel(found, name, backward, setup_context)
     (lib or _fragment(qualified.partition("::")[0]))._library.impl(name, kernel, "Autograd")
+
+
+def register_vmap(
+    op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None
+) -> Any:
+    """Registers how vmap calls an operator: func(info, in_dims, *args) -> (outputs, out_dims).
+
+    in_dims has for each of args the dimension of its batch, or None; tensors come with the batch in
+    dimension 0. info has batch_size and randomness. out_dims says where the batch is in each output,
+    None for one that has none. May be used as a decorator.
+    """
+    name = op if isinstance(op, str) else op._operator_name
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        from lamella._register_vmap import register as register_rule
+
+        register_rule(lib or _fragment(name.partition("::")[0]), name, function)
+        return function
+
+    return register if func is None else register(func)

@@ -28,6 +28,7 @@ void drop_saved(PyContext* self) {
   if (self->readers != 0) return;
   self->saved_count = 0;
   delete[] std::exchange(self->saved, nullptr);
+  delete[] std::exchange(self->saved_levels, nullptr);
 }
 
 // ---- Methods for forward ----
@@ -94,8 +95,11 @@ PyObject* get_saved_tensors(PyObject* object, void*) {
   PyObject* tuple = guarded([&]() -> PyObject* {
     Ref made(PyTuple_New(self->saved_count));
     for (uint32_t i = 0; made && i < self->saved_count; ++i) {
-      PyObject* item =
-          wrap(self->saved[i].unpack(node.get(), str("saved_tensors[", i, "]").c_str()));
+      TensorBase found = self->saved[i].unpack(node.get(), str("saved_tensors[", i, "]").c_str());
+      if (self->saved_levels != nullptr && !self->saved_levels[i].empty()) {
+        found = batching_hooks().hide(found, self->saved_levels[i]);
+      }
+      PyObject* item = wrap(std::move(found));
       if (item == nullptr) return nullptr;
       PyTuple_SET_ITEM(made.get(), static_cast<Py_ssize_t>(i), item);
     }
@@ -232,7 +236,9 @@ PyObject* zeros_for(PyContext* self, autograd::Node* node, uint32_t i) {
   lamella_tensor* made = nullptr;
   lamella_status status = lamella_node_zeros(autograd::to_abi(node), i, &made);
   if (status != LAMELLA_OK) return raise_status(status);
-  return wrap(made);
+  TensorBase zeros = TensorBase::adopt(made);
+  auto* levels = static_cast<PythonNode*>(node)->levels();
+  return wrap(levels != nullptr ? levels->hide_output(zeros, i) : std::move(zeros));
 }
 
 // Gradients that backward returned, one for each argument of forward, into those of the tensors.
@@ -321,8 +327,31 @@ void PythonNode::release_saved() noexcept {
   drop_saved(context_);
 }
 
+// Note [Nodes under vmap].
 lamella_status PythonNode::apply(lamella_tensor* const* grads, lamella_tensor** results) {
   GilScope gil;
+  if (levels_ == nullptr) return call_backward(grads, results);
+  try {
+    LevelsAgain again(levels_->all());
+    std::vector<TensorBase> kept;
+    std::vector<lamella_tensor*> given;
+    for (uint32_t i = 0; i < output_count(); ++i) {
+      kept.push_back(levels_->hide_output(TensorBase::borrow(grads[i]), i));
+      given.push_back(kept.back().impl());
+    }
+    lamella_status status = call_backward(given.data(), results);
+    for (uint32_t i = 0; status == LAMELLA_OK && i < edge_count(); ++i) {
+      if (results[i] == nullptr) continue;
+      TensorBase result = TensorBase::adopt(std::exchange(results[i], nullptr));
+      results[i] = levels_->expose_input(result, i).unsafe_release();
+    }
+    return status;
+  } catch (...) {
+    return lamella::detail::status_of_current_exception();
+  }
+}
+
+lamella_status PythonNode::call_backward(lamella_tensor* const* grads, lamella_tensor** results) {
   PyContext* self = context_;
   uint32_t grad_count = output_count(), result_count = edge_count();
   Ref function(backward_function(self));

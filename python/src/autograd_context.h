@@ -1,5 +1,6 @@
 // The context of one call of a Python function: what forward leaves for backward.
 #pragma once
+#include "lamella/layers/autograd/node_levels.h"
 #include "lamella/layers/autograd/saved.h"
 #include "python/src/autograd.h"
 
@@ -32,6 +33,7 @@ struct PyContext {
   PyObject* needs;  // what needs_input_grad was set to, or NULL
   PyObject* zeros;  // shapes of outputs without gradients: a dict of index -> (size, dtype, device)
   autograd::SavedTensor* saved;  // an undefined one stands for None
+  BatchLevels* saved_levels;     // of each, where some are batched; `saved` is what is behind
   uint8_t* inputs;               // of each argument of forward: bits below
   uint32_t saved_count;
   uint32_t input_count;
@@ -54,6 +56,11 @@ class PythonNode final : public autograd::Node {
   std::string name() const override { return name_; }
   void release_saved() noexcept override;
   void* python_object() const override { return context_; }
+  // NULL unless forward was called on batched tensors.
+  autograd::NodeLevels* levels() const { return levels_.get(); }
+  void set_levels(autograd::NodeLevels levels) {
+    levels_ = std::make_unique<autograd::NodeLevels>(std::move(levels));
+  }
 
  protected:
   void deallocate() noexcept override;
@@ -61,6 +68,8 @@ class PythonNode final : public autograd::Node {
  private:
   PythonNode(PyContext* context, autograd::Edge* edges, uint32_t edge_count);
   void end() noexcept;
+  lamella_status call_backward(lamella_tensor* const* grads, lamella_tensor** results);
+  std::unique_ptr<autograd::NodeLevels> levels_;
   PyContext* context_;
   const char* name_;
 };

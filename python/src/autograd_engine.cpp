@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "lamella/core/wrapper.h"
 #include "lamella/layers/autograd/engine.h"
 #include "python/src/autograd.h"
 #include "python/src/errors.h"
@@ -177,6 +178,9 @@ lamella_status run_edges(const Tensors& roots, const Tensors& grads, const Tenso
     }
     LAMELLA_CHECK(grad.defined(), "backward: expected a gradient for output ", i,
                   ", which is no tensor of one element");
+    if (roots[i] != nullptr && is_batched(roots[i])) {
+      grad = batching_hooks().expose(grad, levels_of(roots[i]));
+    }
     starts.push_back({roots.edge(i), std::move(grad)});
   }
   std::vector<autograd::Edge> ends;
@@ -194,6 +198,9 @@ lamella_status run_edges(const Tensors& roots, const Tensors& grads, const Tenso
     status = autograd::run_backward(std::move(starts), ends, options, &captured);
   }
   for (size_t i = 0; status == LAMELLA_OK && results != nullptr && i < captured.size(); ++i) {
+    if (inputs[i] != nullptr && is_batched(inputs[i]) && captured[i].defined()) {
+      captured[i] = batching_hooks().hide(captured[i], levels_of(inputs[i]));
+    }
     results[i] = captured[i].unsafe_release();
   }
   return status;

@@ -2,6 +2,7 @@
 #include <mutex>
 
 #include "lamella/layers/autograd/mode.h"
+#include "lamella/layers/vmap/vmap.h"
 #include "python/src/autograd.h"
 #include "python/src/errors.h"
 
@@ -37,7 +38,13 @@ PyObject* make_dual(PyObject*, PyObject* args) {
                       "make_dual: expected 'tensor' to have no tangent, got one with a tangent");
       return nullptr;
     }
-    TensorBase view = call_known(alias_op, {tensor_value(tensor_of(tensor))});
+    TensorBase primal = tensor_ref(tensor);
+    // A tangent per example needs a primal per example: both lie behind the same levels.
+    for (const auto& level : levels_of(tensor_of(tangent))) {
+      if (vmap::has_level(primal.impl(), level.first)) continue;
+      primal = vmap::hide(batching_hooks().expose(primal, {level}), level.first);
+    }
+    TensorBase view = call_known(alias_op, {tensor_value(primal.impl())});
     if (!view.defined()) return nullptr;
     set_dual(view.impl(), tensor_ref(tangent));
     return wrap(std::move(view));
@@ -88,7 +95,7 @@ PyMethodDef functions[] = {{"_make_dual", make_dual, METH_VARARGS, nullptr},
 void set_dual(lamella_tensor* tensor, const TensorBase& tangent) {
   autograd::set_tangent(tensor, tangent);
   std::lock_guard lock(duals_mutex);
-  duals().emplace_back(TensorBase::borrow(tensor));
+  duals().emplace_back(TensorBase::borrow(behind_levels(tensor)));
 }
 
 int add_forward(PyObject* module) { return PyModule_AddFunctions(module, functions); }

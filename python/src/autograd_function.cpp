@@ -102,9 +102,19 @@ bool keep_zeros(PyContext* context, Py_ssize_t index, PyObject* tensor) {
   return facts && PyDict_SetItem(context->zeros, key.get(), facts.get()) == 0;
 }
 
+// An alias that autograd does not connect with the tensor.
+TensorBase detached(lamella_tensor* tensor) {
+  TensorBase alias = make_detached(TensorBase::borrow(behind_levels(tensor)));
+  return is_batched(tensor) ? batching_hooks().hide(alias, levels_of(tensor)) : alias;
+}
+
 // One output, as the caller of apply() gets it: a new reference.
 PyObject* finish_output(const Call& call, PyObject* output, Py_ssize_t index) {
   const autograd::NodePtr& node = call.node;
+  if (node) {
+    auto* levels = static_cast<PythonNode*>(node.get())->levels();
+    if (levels != nullptr) levels->add_output(is_tensor(output) ? tensor_of(output) : nullptr);
+  }
   if (!is_tensor(output)) {
     if (node) node->add_output(nullptr);
     Py_INCREF(output);
@@ -122,13 +132,14 @@ PyObject* finish_output(const Call& call, PyObject* output, Py_ssize_t index) {
     }
     // An input comes back as another tensor, unless it was written; it keeps its own gradients.
     bool recorded = lamella_tensor_requires_grad(tensor) != 0;
-    if (input >= 0 ? recorded || !dirty : recorded) return wrap(make_detached(tensor_ref(output)));
+    if (input >= 0 ? recorded || !dirty : recorded) return wrap(detached(tensor));
     Py_INCREF(output);
     return output;
   }
   // The output's history is this node, not what its base may become by a later write.
-  if (!dirty && (input >= 0 || static_cast<TensorImpl*>(tensor)->base != nullptr)) {
-    TensorBase alias = make_detached(tensor_ref(output));
+  if (!dirty &&
+      (input >= 0 || static_cast<TensorImpl*>(behind_levels(tensor))->base != nullptr)) {
+    TensorBase alias = detached(tensor);
     autograd::set_history(alias.impl(), node);
     return wrap(std::move(alias));
   }
@@ -186,7 +197,14 @@ bool save_tensors(const Call& call, PyObject* const* outputs) {
     }
     // An output without gradients is like any other tensor.
     if (output >= 0 && call.node->output(static_cast<uint32_t>(output)).ndim < 0) output = -1;
-    context->saved[i].save(tensor_ref(item), output);
+    lamella_tensor* tensor = tensor_of(item);
+    if (is_batched(tensor)) {
+      if (context->saved_levels == nullptr) {
+        context->saved_levels = new BatchLevels[static_cast<size_t>(count)];
+      }
+      context->saved_levels[i] = levels_of(tensor);
+    }
+    context->saved[i].save(TensorBase::borrow(behind_levels(tensor)), output);
   }
   return true;
 }
@@ -369,6 +387,13 @@ PyObject* run_apply(PyFunctionClass* function, PyObject* forward, PyObject* setu
     for (uint32_t i = 0; i < input_count; ++i) {
       node->set_edge(i, autograd::gradient_edge(inputs[i]));
     }
+    bool batched = false;
+    for (uint32_t i = 0; i < input_count; ++i) batched = batched || is_batched(inputs[i]);
+    if (batched) {
+      autograd::NodeLevels levels;
+      for (uint32_t i = 0; i < input_count; ++i) levels.add_input(inputs[i]);
+      static_cast<PythonNode*>(node.get())->set_levels(std::move(levels));
+    }
   }
   Call call{context, node, args, count, 0};
   Ref returned(call_forward(call, forward, setup));
@@ -382,6 +407,19 @@ PyObject* run_apply(PyFunctionClass* function, PyObject* forward, PyObject* setu
   return result.release();
 }
 
+// What the class says about vmap, where an argument is batched. NotImplemented: forward runs on the
+// batched tensors themselves.
+PyObject* apply_batched(PyObject* type, PyObject* const* args, Py_ssize_t nargs,
+                        PyObject* kwnames) {
+  Ref module(PyImport_ImportModule("lamella.autograd.function"));
+  Ref rule(module ? PyObject_GetAttrString(module.get(), "_apply_batched") : nullptr);
+  if (!rule) return nullptr;
+  std::vector<PyObject*> stack = {type};
+  Py_ssize_t named = kwnames != nullptr ? PyTuple_GET_SIZE(kwnames) : 0;
+  stack.insert(stack.end(), args, args + nargs + named);
+  return PyObject_Vectorcall(rule.get(), stack.data(), static_cast<size_t>(nargs) + 1, kwnames);
+}
+
 PyObject* apply(PyObject* type, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   PyFunctionClass* function = as_class(type);
   if (type == function_defaults.cls || !prepare(function)) {
@@ -390,6 +428,14 @@ PyObject* apply(PyObject* type, PyObject* const* args, Py_ssize_t nargs, PyObjec
                       "Function: expected a class derived from it with 'forward' and 'backward'");
     }
     return nullptr;
+  }
+  bool batched = false;
+  for (Py_ssize_t i = 0; i < nargs; ++i) {
+    batched = batched || (is_tensor(args[i]) && is_batched(tensor_of(args[i])));
+  }
+  if (batched) [[unlikely]] {
+    Ref result(apply_batched(type, args, nargs, kwnames));
+    if (!result || result.get() != Py_NotImplemented) return result.release();
   }
   Ref forward(PyObject_GetAttr(type, name_forward));
   Ref setup(forward ? PyObject_GetAttr(type, name_setup_context) : nullptr);

@@ -1,5 +1,5 @@
 // What tensors have for autograd: requires_grad, grad, hooks, data.
-#include "lamella/core/tensor_impl.h"
+#include "lamella/core/wrapper.h"
 #include "lamella/dispatch/guards.h"
 #include "python/src/autograd.h"
 #include "python/src/errors.h"
@@ -114,7 +114,11 @@ PyObject* is_view(PyObject* self, PyObject*) {
   return PyBool_FromLong(base.defined());
 }
 PyObject* get_data(PyObject* self, void*) {
-  return guarded([&] { return wrap(make_detached(tensor_ref(self))); });
+  return guarded([&] {
+    if (!is_batched(tensor_of(self))) return wrap(make_detached(tensor_ref(self)));
+    static KnownOperator detach{"aten::detach", ""};
+    return wrap(call_known(detach, {tensor_value(tensor_of(self))}));
+  });
 }
 int put_data(PyObject* self, PyObject* value, void*) {
   if (value == nullptr || !is_tensor(value)) {
@@ -156,7 +160,8 @@ PyObject* register_hook(PyObject* self, PyObject* hook) {
     Py_INCREF(hook);
     uint64_t id = autograd::add_tensor_hook(tensor, {call_tensor_hook, release_object, hook});
     track(self);
-    return make_handle(WeakTensorRef(tensor_ref(self)), id, autograd::remove_tensor_hook);
+    return make_handle(WeakTensorRef(TensorBase::borrow(behind_levels(tensor))), id,
+                       autograd::remove_tensor_hook);
   });
 }
 PyObject* register_accumulate_hook(PyObject* self, PyObject* hook) {

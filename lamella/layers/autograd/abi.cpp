@@ -23,6 +23,23 @@ lamella_status guarded(F&& f) noexcept {
 // A root's gradient: given, or ones for one element.
 TensorBase root_grad(lamella_tensor* root, lamella_tensor* grad, uint32_t index) {
   Tensor t{TensorBase::borrow(root)};
+  if (LAMELLA_UNLIKELY(is_batched(root))) {
+    // In terms of the tensor behind it.
+    lamella_tensor* variable = behind_levels(root);
+    BatchLevels levels = levels_of(root);
+    if (grad == nullptr) {
+      LAMELLA_CHECK(t.numel() == 1, "backward: expected 'gradient' for output ", index,
+                    ", since it has more than one element, shape ", t.sizes());
+      Tensor one{make_empty({variable->sizes, static_cast<size_t>(variable->ndim)},
+                            t.scalar_type(), t.device())};
+      return one.fill_(1);
+    }
+    LAMELLA_CHECK(TensorBase::borrow(grad).sizes() == t.sizes(),
+                  "backward: expected 'gradient' for output ", index, " of shape ", t.sizes(),
+                  ", got ", TensorBase::borrow(grad).sizes());
+    TensorBase given = batching_hooks().expose(TensorBase::borrow(grad), levels);
+    return root_grad(variable, given.impl(), index);
+  }
   if (grad == nullptr) {
     LAMELLA_CHECK(t.numel() == 1, "backward: expected 'gradient' for output ", index,
                   ", since it has more than one element, shape ", t.sizes());
@@ -45,7 +62,7 @@ TensorBase root_grad(lamella_tensor* root, lamella_tensor* grad, uint32_t index)
 extern "C" {
 
 int32_t lamella_tensor_requires_grad(lamella_tensor* tensor) noexcept {
-  return requires_grad(tensor) ? 1 : 0;
+  return any_requires_grad(tensor) ? 1 : 0;
 }
 lamella_status lamella_tensor_set_requires_grad(lamella_tensor* tensor, int32_t value) noexcept {
   return guarded([&] { set_leaf_requires_grad(tensor, value != 0); });
@@ -60,6 +77,7 @@ lamella_status lamella_tensor_retain_grad(lamella_tensor* tensor) noexcept {
   return guarded([&] { retain_grad(tensor); });
 }
 lamella_tensor* lamella_tensor_base(lamella_tensor* tensor) noexcept {
+  if (is_batched(tensor)) return nullptr;  // what it wraps is no concern of its user's
   return TensorBase::borrow(static_cast<TensorImpl*>(tensor)->base).unsafe_release();
 }
 lamella_status lamella_tensor_add_hook(lamella_tensor* tensor, const lamella_tensor_hook* hook,
@@ -110,6 +128,11 @@ lamella_status lamella_backward_run(lamella_tensor* const* roots, lamella_tensor
       LAMELLA_CHECK(captured[i].defined() || options.allow_unused,
                     "grad: expected the outputs to depend on input ", i,
                     ", which they do not; pass allow_unused=True to get None for it");
+    }
+    for (uint32_t i = 0; i < input_count; ++i) {
+      if (LAMELLA_UNLIKELY(is_batched(inputs[i])) && captured[i].defined()) {
+        captured[i] = batching_hooks().hide(captured[i], levels_of(inputs[i]));
+      }
     }
     for (uint32_t i = 0; i < input_count; ++i) results[i] = captured[i].unsafe_release();
     return LAMELLA_OK;

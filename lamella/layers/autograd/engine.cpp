@@ -273,9 +273,10 @@ class Engine {
     try {
       Tensor sum{TensorBase::adopt(std::exchange(slot, nullptr))};
       Tensor other{TensorBase::adopt(grad)};
-      if (!grad_enabled() && sole_owner(sum.impl())) {
+      bool batched = is_batched(sum.impl()) || is_batched(other.impl());
+      if (!grad_enabled() && !batched && sole_owner(sum.impl())) {
         sum.add_(other);
-      } else if (!grad_enabled() && sole_owner(other.impl())) {
+      } else if (!grad_enabled() && !batched && sole_owner(other.impl())) {
         other.add_(sum);
         sum = other;
       } else {

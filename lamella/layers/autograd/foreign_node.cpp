@@ -3,6 +3,7 @@
 #include "lamella/core/error.h"
 #include "lamella/layers/autograd/anomaly.h"
 #include "lamella/layers/autograd/engine.h"
+#include "lamella/layers/autograd/node_levels.h"
 #include "lamella/layers/autograd/saved.h"
 #include "lamella/layers/autograd/variable.h"
 
@@ -18,8 +19,11 @@ class ForeignNode final : public Node {
   }
   std::string name() const override { return name_; }
   lamella_status apply(lamella_tensor* const* grads, lamella_tensor** results) override {
+    if (LAMELLA_UNLIKELY(levels_.any())) return apply_batched(grads, results);
     return type_.apply(context_, grads, output_count(), results, edge_count());
   }
+  NodeLevels& levels() { return levels_; }
+  const NodeLevels& levels() const { return levels_; }
   void release_saved() noexcept override {
     if (type_.release_saved != nullptr) type_.release_saved(context_);
   }
@@ -29,6 +33,7 @@ class ForeignNode final : public Node {
     list_.resize(count);
     place_edges(list_.data(), count);
     for (uint32_t i = 0; i < count; ++i) {
+      levels_.add_input(inputs[i]);
       if (inputs[i] == nullptr) continue;
       if (Edge edge = gradient_edge(inputs[i])) set_edge(i, std::move(edge));
     }
@@ -38,7 +43,30 @@ class ForeignNode final : public Node {
   void deallocate() noexcept override { delete this; }
 
  private:
+  lamella_status apply_batched(lamella_tensor* const* grads, lamella_tensor** results) {
+    try {
+      LevelsAgain again(levels_.all());
+      std::vector<TensorBase> kept;
+      std::vector<lamella_tensor*> given;
+      for (uint32_t i = 0; i < output_count(); ++i) {
+        kept.push_back(levels_.hide_output(TensorBase::borrow(grads[i]), i));
+        given.push_back(kept.back().impl());
+      }
+      lamella_status status =
+          type_.apply(context_, given.data(), output_count(), results, edge_count());
+      for (uint32_t i = 0; status == LAMELLA_OK && i < edge_count(); ++i) {
+        if (results[i] == nullptr) continue;
+        TensorBase result = TensorBase::adopt(std::exchange(results[i], nullptr));
+        results[i] = levels_.expose_input(result, i).unsafe_release();
+      }
+      return status;
+    } catch (...) {
+      return detail::status_of_current_exception();
+    }
+  }
+
   lamella_node_class type_;
+  NodeLevels levels_;
   std::string name_;
   void* context_;
   std::vector<Edge> list_;
@@ -59,6 +87,7 @@ lamella_status guarded(F&& f) noexcept {
 
 struct lamella_saved_tensor {
   lamella::autograd::SavedTensor tensor;
+  lamella::BatchLevels levels;  // at which it was batched; `tensor` is what was behind them
 };
 
 using namespace lamella;
@@ -112,6 +141,7 @@ lamella_status lamella_node_add_output(lamella_node* node, lamella_tensor* tenso
                                        int32_t written) noexcept {
   return guarded([&] {
     Node* n = from_abi(node);
+    if (auto* foreign = dynamic_cast<ForeignNode*>(n)) foreign->levels().add_output(tensor);
     if (tensor == nullptr) {
       n->add_output(nullptr);
       return;
@@ -148,7 +178,11 @@ lamella_status lamella_node_zeros(const lamella_node* node, uint32_t i,
     Tensor made{make_empty(meta.sizes(), static_cast<ScalarType>(meta.dtype),
                            Device(static_cast<DeviceType>(meta.device_type), meta.device_index))};
     made.zero_();
-    *zeros = made.unsafe_release();
+    TensorBase result = made;
+    if (auto* foreign = dynamic_cast<const ForeignNode*>(n)) {
+      result = foreign->levels().hide_output(made, i);
+    }
+    *zeros = result.unsafe_release();
   });
 }
 lamella_node* lamella_tensor_node(lamella_tensor* tensor, uint32_t* input) noexcept {
@@ -172,7 +206,9 @@ lamella_status lamella_saved_tensor_make(lamella_tensor* tensor, int32_t is_outp
       Edge edge = gradient_edge(tensor);
       output = edge ? static_cast<int>(edge.input) : -1;
     }
-    made->tensor.save(TensorBase::borrow(tensor), output);
+    if (tensor != nullptr) made->levels = levels_of(tensor);
+    made->tensor.save(TensorBase::borrow(tensor != nullptr ? behind_levels(tensor) : nullptr),
+                      output);
     *saved = made.release();
   });
 }
@@ -180,8 +216,11 @@ void lamella_saved_tensor_release(lamella_saved_tensor* saved) noexcept { delete
 lamella_status lamella_saved_tensor_unpack(const lamella_saved_tensor* saved, lamella_node* node,
                                            lamella_tensor** tensor) noexcept {
   *tensor = nullptr;
-  return guarded(
-      [&] { *tensor = saved->tensor.unpack(from_abi(node), "a saved tensor").unsafe_release(); });
+  return guarded([&] {
+    TensorBase found = saved->tensor.unpack(from_abi(node), "a saved tensor");
+    if (!saved->levels.empty()) found = batching_hooks().hide(found, saved->levels);
+    *tensor = found.unsafe_release();
+  });
 }
 
 }  // extern "C"

@@ -150,6 +150,7 @@ bool is_stale_view(const lamella_tensor* t) {
 }
 
 Edge gradient_edge(lamella_tensor* t) {
+  t = behind_levels(t);
   if (LAMELLA_UNLIKELY(static_cast<TensorImpl*>(t)->base != nullptr) && is_stale_view(t))
     refresh(t);
   if ((t->flags & LAMELLA_TENSOR_REQUIRES_GRAD) == 0) return Edge();
@@ -163,6 +164,7 @@ Edge gradient_edge(lamella_tensor* t) {
 }
 
 void check_inplace(const char* op, const char* argument, lamella_tensor* t) {
+  t = behind_levels(t);
   auto* impl = static_cast<TensorImpl*>(t);
   LAMELLA_CHECK((t->flags & LAMELLA_TENSOR_INFERENCE) == 0, op, ": expected '", argument,
                 "' not to be made in inference mode, since gradients are recorded; clone it first");
@@ -186,6 +188,10 @@ void check_inplace(const char* op, const char* argument, lamella_tensor* t) {
 }
 
 void rebase_history(lamella_tensor* t, const NodePtr& node, int edge) {
+  if (LAMELLA_UNLIKELY(is_batched(t))) {
+    rebase_history(wrapped(t), node, edge);
+    return show_gradient_bits(t);
+  }
   auto* impl = static_cast<TensorImpl*>(t);
   TensorImpl* base = impl->base;
   if (base == nullptr) {
@@ -209,6 +215,10 @@ void rebase_history(lamella_tensor* t, const NodePtr& node, int edge) {
 }
 
 void detach_in_place(lamella_tensor* t) {
+  if (is_batched(t)) {
+    detach_in_place(wrapped(t));
+    return show_gradient_bits(t);
+  }
   auto* impl = static_cast<TensorImpl*>(t);
   LAMELLA_CHECK(impl->base == nullptr || !requires_grad(t),
                 "detach_: expected a tensor that is no view, got a view of one that requires "

@@ -63,6 +63,10 @@ AutogradMeta* ensure_meta(lamella_tensor* t) {
 }
 
 void set_leaf_requires_grad(lamella_tensor* t, bool value) {
+  if (is_batched(t)) {
+    set_leaf_requires_grad(wrapped(t), value);
+    return show_gradient_bits(t);
+  }
   if (value) {
     if (requires_grad(t)) return;
     set_requires_grad(static_cast<TensorImpl*>(t), true);
@@ -74,6 +78,7 @@ void set_leaf_requires_grad(lamella_tensor* t, bool value) {
 }
 
 bool is_leaf(lamella_tensor* t) {
+  t = behind_levels(t);
   if (is_stale_view(t) || bare_node(t) != nullptr) return false;
   AutogradMeta* meta = meta_of(t);
   return meta == nullptr || !meta->grad_fn;
@@ -116,18 +121,25 @@ void attach(lamella_tensor* t, Edge edge) {
 }
 
 void set_history(lamella_tensor* t, const NodePtr& node) {
-  uint32_t output = node->add_output(t);
-  attach(t, Edge{node, output});
+  lamella_tensor* variable = behind_levels(t);
+  uint32_t output = node->add_output(variable);
+  attach(variable, Edge{node, output});
+  show_gradient_bits(t);
 }
 
 void set_function_history(lamella_tensor* t, const NodePtr& node) {
   set_history(t, node);
+  t = behind_levels(t);
   if (static_cast<TensorImpl*>(t)->base != nullptr) meta_of(t)->of_function = true;
 }
 
 // ---- Gradients ----
 
 TensorBase grad(lamella_tensor* t) {
+  if (is_batched(t)) {
+    TensorBase found = grad(behind_levels(t));
+    return found.defined() ? batching_hooks().hide(found, levels_of(t)) : found;
+  }
   AutogradMeta* meta = meta_of(t);
   if (meta == nullptr) return TensorBase();
   std::lock_guard lock(grad_lock(t));
@@ -135,6 +147,11 @@ TensorBase grad(lamella_tensor* t) {
 }
 
 void set_grad(lamella_tensor* t, const TensorBase& grad) {
+  if (is_batched(t)) {
+    lamella_tensor* variable = behind_levels(t);
+    return set_grad(variable,
+                    grad.defined() ? batching_hooks().expose(grad, levels_of(t)) : grad);
+  }
   if (grad.defined()) {
     const lamella_tensor* g = grad.impl();
     LAMELLA_CHECK(g != t, "grad: expected a tensor other than the one whose gradient it is");
@@ -180,6 +197,13 @@ lamella_status LeafNode::accumulate(TensorBase g) {
   if (!variable.defined() || !g.defined()) return LAMELLA_OK;
   lamella_tensor* t = variable.impl();
   AutogradMeta* meta = ensure_meta(t);
+  if (is_batched(g.impl())) {
+    static constexpr char text[] =
+        "backward: expected gradients that are not batched for the grad of a leaf that is not, as "
+        "its grad would have to hold one for each example of vmap; use autograd.grad() in vmap, or "
+        "call backward() outside of it";
+    return lamella_fail(LAMELLA_ERROR, text, sizeof(text) - 1);
+  }
   // Takes the present grad, or puts one where there is none. No operator runs under the lock.
   auto exchange = [&](lamella_tensor* fresh) {
     std::lock_guard lock(grad_lock(t));
@@ -232,6 +256,7 @@ lamella_status LeafNode::apply(lamella_tensor* const* grads, lamella_tensor**) {
 }
 
 void retain_grad(lamella_tensor* t) {
+  t = behind_levels(t);
   LAMELLA_CHECK(requires_grad(t), "retain_grad: expected a tensor that requires gradients");
   if (is_leaf(t)) return;
   Edge edge = gradient_edge(t);
@@ -241,13 +266,50 @@ void retain_grad(lamella_tensor* t) {
   edge.node->extras().retained.emplace_back(edge.input, WeakTensorRef(TensorBase::borrow(t)));
 }
 bool retains_grad(lamella_tensor* t) {
+  t = behind_levels(t);
   AutogradMeta* meta = meta_of(t);
   return meta != nullptr && meta->retains_grad && !is_leaf(t);
 }
 
 // ---- Hooks ----
 
+namespace {
+// A hook on a batched tensor sees gradients that are batched as the tensor is.
+struct BatchedHook {
+  lamella_tensor_hook hook;
+  BatchLevels levels;
+
+  static lamella_status call(void* context, lamella_tensor* grad, lamella_tensor** replacement) {
+    try {
+      auto* self = static_cast<BatchedHook*>(context);
+      LevelsAgain again(self->levels);
+      TensorBase seen = batching_hooks().hide(TensorBase::borrow(grad), self->levels);
+      lamella_tensor* other = nullptr;
+      lamella_status status = self->hook.call(self->hook.context, seen.impl(), &other);
+      if (status != LAMELLA_OK || other == nullptr) return status;
+      *replacement =
+          batching_hooks().expose(TensorBase::adopt(other), self->levels).unsafe_release();
+      return LAMELLA_OK;
+    } catch (...) {
+      return detail::status_of_current_exception();
+    }
+  }
+  static void dispose(void* context) {
+    auto* self = static_cast<BatchedHook*>(context);
+    if (self->hook.dispose != nullptr) self->hook.dispose(self->hook.context);
+    delete self;
+  }
+};
+}  // namespace
+
 uint64_t add_tensor_hook(lamella_tensor* t, const lamella_tensor_hook& hook) {
+  if (is_batched(t)) {
+    LAMELLA_CHECK(any_requires_grad(t),
+                  "register_hook: expected a tensor that requires gradients");
+    auto* around = new BatchedHook{hook, levels_of(t)};
+    return add_tensor_hook(behind_levels(t),
+                           {&BatchedHook::call, &BatchedHook::dispose, around});
+  }
   LAMELLA_CHECK(requires_grad(t), "register_hook: expected a tensor that requires gradients");
   Edge edge = gradient_edge(t);
   uint64_t id = next_hook_id();
@@ -269,6 +331,7 @@ void remove_tensor_hook(lamella_tensor* t, uint64_t id) {
 }
 
 uint64_t add_post_accumulate_hook(lamella_tensor* t, std::unique_ptr<NodeHook> hook) {
+  t = behind_levels(t);
   LAMELLA_CHECK(requires_grad(t) && is_leaf(t),
                 "register_post_accumulate_grad_hook: expected a leaf that requires gradients");
   AutogradMeta* meta = ensure_meta(t);
@@ -280,6 +343,7 @@ uint64_t add_post_accumulate_hook(lamella_tensor* t, std::unique_ptr<NodeHook> h
   return id;
 }
 void remove_post_accumulate_hook(lamella_tensor* t, uint64_t id) {
+  t = behind_levels(t);
   AutogradMeta* meta = meta_of(t);
   if (meta == nullptr || meta->post_accumulate == nullptr) return;
   auto& list = *meta->post_accumulate;
@@ -294,11 +358,21 @@ void remove_post_accumulate_hook(lamella_tensor* t, uint64_t id) {
 // ---- Forward mode ----
 
 TensorBase tangent(const lamella_tensor* t) {
+  if (LAMELLA_UNLIKELY(is_batched(t))) {
+    TensorBase found = tangent(behind_levels(const_cast<lamella_tensor*>(t)));
+    return found.defined() ? batching_hooks().hide(found, levels_of(t)) : found;
+  }
   AutogradMeta* meta = meta_of(t);
   return meta == nullptr ? TensorBase() : TensorBase::borrow(meta->tangent);
 }
 
 void set_tangent(lamella_tensor* t, const TensorBase& tangent) {
+  if (LAMELLA_UNLIKELY(is_batched(t))) {
+    set_tangent(behind_levels(t), tangent.defined()
+                                      ? batching_hooks().expose(tangent, levels_of(t))
+                                      : tangent);
+    return show_gradient_bits(t);
+  }
   if (tangent.defined()) {
     IntArrayRef sizes(t->sizes, static_cast<size_t>(t->ndim));
     LAMELLA_CHECK(tangent.sizes() == sizes,

@@ -9,7 +9,7 @@
 //   view of it, was written. A view remembers the count at which its own node was made; if the
 //   base's has moved on, gradient_edge() gives it a new node, by as_strided of the base.
 #pragma once
-#include "lamella/core/tensor_impl.h"
+#include "lamella/core/wrapper.h"
 #include "lamella/layers/autograd/node.h"
 
 namespace lamella::autograd {
@@ -69,6 +69,15 @@ inline AutogradMeta* meta_of(const lamella_tensor* t) {
 // Makes it if there is none yet; a bare node moves into it.
 AutogradMeta* ensure_meta(lamella_tensor* t);
 
+// A batched tensor has the flags of what it wraps. Everything below that is asked of a batched tensor
+// is asked of the tensor behind it: Note [Batched tensors, seen from elsewhere].
+inline void show_gradient_bits(lamella_tensor* t) {
+  constexpr uint32_t shown = LAMELLA_TENSOR_REQUIRES_GRAD | LAMELLA_TENSOR_TANGENT;
+  if (!is_batched(t)) return;
+  show_gradient_bits(wrapped(t));
+  t->flags = (t->flags & ~shown) | (wrapped(t)->flags & shown);
+}
+
 // Whether calls on the tensor are recorded (in grad mode).
 bool is_stale_view(const lamella_tensor* t);
 inline bool requires_grad(const lamella_tensor* t) {
@@ -76,6 +85,8 @@ inline bool requires_grad(const lamella_tensor* t) {
   // The bit alone: a view whose base may have been written with gradients since.
   return (t->key_set & kRequiresGradBits) != 0 && is_stale_view(t);
 }
+// The same, also of a batched tensor.
+inline bool any_requires_grad(lamella_tensor* t) { return requires_grad(behind_levels(t)); }
 // Throws for tensors that cannot, and for false on one that is no leaf.
 LAMELLA_PRIVATE_API void set_leaf_requires_grad(lamella_tensor* t, bool value);
 // A leaf: no node made it.

@@ -1,7 +1,8 @@
 // Batched tensors: made, brought up to date, and carried across levels.
+#include <memory>
+
 #include "lamella/api/functions.h"
 #include "lamella/core/error.h"
-#include "lamella/core/wrapper.h"
 #include "lamella/layers/vmap/vmap.h"
 
 namespace lamella::vmap {
@@ -24,7 +25,51 @@ IntArrayRef example_strides(const lamella_tensor* value) {
 // Dimensions 0 and 1 exchanged.
 Tensor swapped(const Tensor& t) { return t.transpose(0, 1); }
 
+// ---- Hooks of Note [Batched tensors, seen from elsewhere] ----
+
+Level as_level(const std::pair<uint32_t, int64_t>& level) {
+  Level made;
+  made.number = level.first;
+  made.size = level.second;
+  return made;
+}
+TensorBase expose_levels(const TensorBase& t, const BatchLevels& levels) {
+  TensorBase result = t;
+  for (const auto& level : levels) result = expose(result, as_level(level));
+  return result;
+}
+TensorBase hide_levels(const TensorBase& t, const BatchLevels& levels) {
+  TensorBase result = t;
+  for (size_t i = levels.size(); i-- > 0;) result = hide(result, levels[i].first);
+  return result;
+}
+TensorBase sum_levels(const TensorBase& t, const BatchLevels& levels) {
+  TensorBase result = t;
+  for (const auto& level : levels) {
+    const int64_t batch[] = {0};
+    result = Tensor(expose(result, as_level(level))).sum(IntArrayRef(batch, 1));
+  }
+  return result;
+}
+
+using Entered = std::vector<std::unique_ptr<Reentry>>;
+void* enter_levels(const BatchLevels& levels) {
+  auto entered = std::make_unique<Entered>();
+  for (size_t i = levels.size(); i-- > 0;) {
+    entered->push_back(std::make_unique<Reentry>(levels[i].first, levels[i].second));
+  }
+  return entered.release();
+}
+void leave_levels(void* entered) {
+  std::unique_ptr<Entered> owned(static_cast<Entered*>(entered));
+  while (!owned->empty()) owned->pop_back();
+}
+
 }  // namespace
+
+void set_hooks() {
+  set_batching_hooks({&expose_levels, &hide_levels, &sum_levels, &enter_levels, &leave_levels});
+}
 
 TensorBase make_batched(TensorBase value, uint32_t level) {
   lamella_tensor* v = value.impl();

@@ -6,6 +6,7 @@
 namespace lamella::vmap {
 
 lamella_status run_call(Call& call) noexcept;
+void set_hooks();
 
 namespace {
 
@@ -119,6 +120,7 @@ void refuse_rule(Call& call) {
 }
 
 void register_layer() {
+  set_hooks();
   register_fallback(DispatchKey::Batched, &run, __LINE__);
   register_fallback(DispatchKey::VmapMode, &draw, __LINE__);
 }

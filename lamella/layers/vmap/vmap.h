@@ -14,8 +14,9 @@
 //   results are wrapped again.
 //
 //   Autograd stands below: it sees plain tensors only. What a user asks a batched tensor about its
-//   gradient is asked of the tensor behind it (plain()). Gradients and tangents may be batched where
-//   the tensors that they belong to are not; expose() and hide() carry levels across.
+//   gradient is asked of the tensor behind it (Note [Batched tensors, seen from elsewhere]). Gradients
+//   and tangents may be batched where the tensors that they belong to are not; expose() and hide()
+//   carry levels across.
 //
 // Note [Which rule serves an operator]
 //   1. a kernel that somebody registered for Batched (also spelled FuncTorchBatched), or for
@@ -29,7 +30,7 @@
 #pragma once
 #include <cstdint>
 
-#include "lamella/core/tensor_impl.h"
+#include "lamella/core/wrapper.h"
 #include "lamella/dispatch/dispatch_key.h"
 
 namespace lamella::vmap {
@@ -83,19 +84,10 @@ class LAMELLA_PRIVATE_API Reentry {
 
 // ---- Batched tensors ----
 
-inline bool is_batched(const lamella_tensor* t) {
-  return (t->flags & LAMELLA_TENSOR_WRAPPER) != 0 && (t->key_set & kBatchedBit) != 0;
-}
+using lamella::is_batched;
+using lamella::wrapped;
 // Of a batched tensor.
 inline uint32_t level_number(const lamella_tensor* t) { return t->reserved; }
-inline lamella_tensor* wrapped(const lamella_tensor* t) {
-  return static_cast<const TensorImpl*>(t)->base;
-}
-// What is behind all levels; the tensor itself if it is not batched.
-inline lamella_tensor* plain(lamella_tensor* t) {
-  while (is_batched(t)) t = wrapped(t);
-  return t;
-}
 
 // `value` as one example of the level; its dimension 0 is the batch. Takes a reference over.
 LAMELLA_PRIVATE_API TensorBase make_batched(TensorBase value, uint32_t level);

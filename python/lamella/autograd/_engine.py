@@ -64,7 +64,7 @@ def _zeros_like(tensor):
 
 
 def _batched(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused):
-    """One backward for each entry of the batch; the results are stacked."""
+    """One backward for all entries of the batch, under vmap."""
     import lamella
 
     grads = (grad_outputs,) if isinstance(grad_outputs, Tensor) else tuple(grad_outputs or ())
@@ -75,15 +75,17 @@ def _batched(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_un
             f"because of 'is_grads_batched', got {sorted(sizes)}"
         )
     (size,) = sizes
-    retain = create_graph if retain_graph is None else retain_graph
-    rows = []
-    for i in range(size):
-        row = [None if each is None else each[i] for each in grads]
-        keep = retain or i + 1 < size
-        rows.append(_C._grad(outputs, inputs, row, keep, create_graph, allow_unused))
-    if not rows:
-        given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    if size == 0:
         return tuple(lamella.zeros((0, *of.shape), dtype=of.dtype) for of in given)
-    return tuple(
-        None if column[0] is None else lamella.stack(column) for column in map(list, zip(*rows))
-    )
+    found = [False] * len(given)
+
+    def run(*vectors):
+        rest = iter(vectors)
+        row = [None if each is None else next(rest) for each in grads]
+        result = _C._grad(outputs, inputs, row, retain_graph, create_graph, allow_unused)
+        found[:] = [each is not None for each in result]
+        return tuple(each for each in result if each is not None)
+
+    stacked = iter(lamella.vmap(run)(*(each for each in grads if each is not None)))
+    return tuple(next(stacked) if there else None for there in found)

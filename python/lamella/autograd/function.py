@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+from typing import NamedTuple
 
 from lamella import _C
 from lamella._C import _FunctionCtx as FunctionCtx
@@ -59,8 +60,49 @@ class Function(metaclass=FunctionMeta):
         """The tangents of forward's outputs, from those of its arguments."""
         raise NotImplementedError("Function: expected a static method 'jvp' in the class")
 
+    # Under vmap forward and backward run on batched tensors: they only call operators.
+    generate_vmap_rule = False
+
+    @staticmethod
+    def vmap(info, in_dims, *args):
+        """How apply() works under vmap: args with a batch in the dimensions that in_dims names.
+
+        info has batch_size and randomness. Returns (outputs, out_dims).
+        """
+        raise NotImplementedError("Function: expected a static method 'vmap' in the class")
+
 
 _C._finish_function(Function)
+_default_vmap = Function.vmap
+
+
+class VmapInfo(NamedTuple):
+    """What a rule for vmap is told of the vmap."""
+
+    batch_size: int
+    randomness: str
+
+
+def _apply_batched(cls, /, *args, **kwargs):
+    """apply() with batched tensors among its arguments."""
+    name = cls.__name__
+    own = cls.vmap is not _default_vmap
+    if own and cls.generate_vmap_rule:
+        raise RuntimeError(
+            f"{name}: expected either generate_vmap_rule = True or a static method 'vmap', got both"
+        )
+    if cls.generate_vmap_rule:
+        return NotImplemented
+    if not own:
+        raise RuntimeError(
+            f"{name}: expected generate_vmap_rule = True, or a static method 'vmap', in a function "
+            "that is used under vmap"
+        )
+    from lamella.func.vmap import call_rule
+
+    if kwargs:
+        args = _bind_arguments(cls.forward, *args, **kwargs)
+    return call_rule(f"{name}.vmap", cls.vmap, args)
 
 
 def _bind_arguments(forward, /, *args, **kwargs):

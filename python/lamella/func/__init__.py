@@ -1,6 +1,10 @@
 """Functions made of functions: their gradients, and products with their Jacobians."""
 
 from lamella.func.functional_call import functional_call as functional_call
+from lamella.func.functional_call import stack_module_state as stack_module_state
+from lamella.func.jacobians import hessian as hessian
+from lamella.func.jacobians import jacfwd as jacfwd
+from lamella.func.jacobians import jacrev as jacrev
 from lamella.func.transforms import grad as grad
 from lamella.func.transforms import grad_and_value as grad_and_value
 from lamella.func.transforms import jvp as jvp

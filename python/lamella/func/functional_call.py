@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lamella import Tensor
-from lamella.nn import Module
+from lamella.nn import Module, ModuleList
 
-__all__ = ["functional_call"]
+__all__ = ["functional_call", "stack_module_state"]
 
 
 def functional_call(
@@ -91,3 +91,47 @@ def _tied(places: dict[str, tuple[Any, str]], given: dict[str, Tensor]) -> dict[
         if chosen:
             result.update((name, given[chosen[0]]) for name in group)
     return result
+
+
+def stack_module_state(
+    models: Sequence[Module] | ModuleList,
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """The parameters and the buffers of modules of one kind, stacked name by name: what vmap over
+    functional_call() takes for an ensemble. Stacked parameters are leaves that require gradients
+    where those of the modules do."""
+    import lamella
+
+    models = list(models)
+    if not models:
+        raise RuntimeError("stack_module_state: expected at least one module, got none")
+    first = models[0]
+    for i, model in enumerate(models):
+        if type(model) is not type(first):
+            raise RuntimeError(
+                f"stack_module_state: expected modules of one class, {type(first).__name__}, got "
+                f"{type(model).__name__} at {i}"
+            )
+        if model.training != first.training:
+            raise RuntimeError(
+                "stack_module_state: expected all modules to be in training mode, or none, got "
+                f"training={model.training} at {i}"
+            )
+
+    def stacked(states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+        made = {}
+        for name, value in states[0].items():
+            row = [state[name] for state in states]
+            if any(x.requires_grad != value.requires_grad for x in row):
+                raise RuntimeError(
+                    f"stack_module_state: expected '{name}' to require gradients in all modules, "
+                    "or in none"
+                )
+            made[name] = lamella.stack([x.detach() for x in row]).requires_grad_(
+                value.requires_grad
+            )
+        return made
+
+    return (
+        stacked([dict(model.named_parameters()) for model in models]),
+        stacked([dict(model.named_buffers()) for model in models]),
+    )

@@ -8,6 +8,8 @@ Note [How transforms nest]
   inputs, nobody could ask for its gradient, and it is detached.
   jvp uses forward mode where it is outermost. There is but one level of that, so a jvp within
   another differentiates vjp with respect to its cotangents, in which it is linear.
+  Inside vmap, inputs are first made batched at every level that runs, so that each example has its
+  own gradient also of what all share.
 """
 
 # Types are for those who call; the bodies are not checked.
@@ -19,7 +21,7 @@ from collections.abc import Callable
 from typing import Any
 
 import lamella
-from lamella import Tensor
+from lamella import Tensor, _C
 from lamella.utils._pytree import (
     TreeSpec,
     tree_flatten,
@@ -44,6 +46,8 @@ class _Scope:
             raise RuntimeError(
                 f"{self.name}: expected inputs to be floating-point or complex, got {x.dtype}"
             )
+        # Inside vmap, what is the same for all examples still has a gradient for each.
+        x = _C._vmap_over_all(x)
         if x.requires_grad:
             return x.view_as(x)
         # A view keeps the tangent of a dual tensor; apart from that the alias is a leaf.

@@ -193,6 +193,64 @@ def _take_out(func: Any, output: Any, level: int, size: int, out_dims: Any) -> A
     return tree_unflatten(made, spec)
 
 
+# ---- Rules written in Python
+
+
+def call_rule(
+    who: str,
+    rule: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None = None,
+) -> Any:
+    """rule(info, in_dims, *args, **kwargs) -> (outputs, out_dims), at the highest level among the
+    positional arguments: they are unwrapped there, and the outputs wrapped."""
+    from lamella.autograd.function import VmapInfo
+
+    leaves, spec = tree_flatten(args)
+    facts = [_C._vmap_inspect(leaf) if isinstance(leaf, Tensor) else None for leaf in leaves]
+    level = max((fact[0] for fact in facts if fact is not None), default=0)
+    running = {number: mode for number, _, mode in _C._vmap_levels()}
+    if level not in running:
+        raise RuntimeError(f"{who}: expected tensors of a vmap that is running, got one that ended")
+    size, values, dims = 0, [], []
+    for leaf, fact in zip(leaves, facts):
+        batched = fact is not None and fact[0] == level
+        size = fact[1] if batched else size
+        values.append(fact[2] if batched else leaf)
+        dims.append(0 if batched else None)
+    randomness = next(name for name, mode in _RANDOMNESS.items() if mode == running[level])
+    in_dims = tree_unflatten(dims, spec)
+    result = rule(
+        VmapInfo(size, randomness), in_dims, *tree_unflatten(values, spec), **(kwargs or {})
+    )
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise RuntimeError(
+            f"{who}: expected a tuple (outputs, out_dims), got {type(result).__name__}"
+        )
+    outputs, out_spec = tree_flatten(result[0])
+    # out_dims may be a list where the outputs are a tuple, as schemas return them.
+    out_dims = tuple(result[1]) if isinstance(result[1], list) else result[1]
+    nest = tree_unflatten(outputs, out_spec)
+    _, plain_spec = tree_flatten(tuple(nest) if isinstance(nest, list) else nest)
+    places = _spread(out_dims, plain_spec)
+    if places is None:
+        raise RuntimeError(
+            f"{who}: expected 'out_dims' to have the structure of the outputs, got {result[1]!r}"
+        )
+    made = []
+    for i, (output, dim) in enumerate(zip(outputs, places)):
+        if dim is None or not isinstance(output, Tensor):
+            made.append(output)
+            continue
+        if not -output.dim() <= dim < output.dim() or output.shape[dim] != size:
+            raise RuntimeError(
+                f"{who}: expected output {i} to have the batch of {size} in dimension {dim}, got "
+                f"shape {list(output.shape)}"
+            )
+        made.append(_C._vmap_wrap(output, dim, level))
+    return tree_unflatten(made, out_spec)
+
+
 # ---- Calls
 
 
