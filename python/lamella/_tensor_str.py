@@ -156,7 +156,16 @@ def _body(tensor, indent):
     return _lines(items, dims, indent, formatter)
 
 
+def _batched_repr(level, size, value):
+    """Of a tensor within vmap: all examples, the batch in dimension 0."""
+    inner = tensor_repr(value).replace("\n", "\n    ")
+    return f"BatchedTensor(level={level}, batch_size={size}, value=\n    {inner}\n)"
+
+
 def tensor_repr(tensor):
+    batched = _C._vmap_inspect(tensor)
+    if batched is not None:
+        return _batched_repr(*batched)
     kind = type(tensor)
     prefix = "tensor(" if kind is _C.Tensor else f"{kind.__name__}("
     indent = len(prefix)
