@@ -158,8 +158,12 @@ def check(row, name, values=True, thorough=True):
             given = row.leaves[:at] + [stacked[at]] + row.leaves[at + 1 :]
             with contextlib.suppress(Refused):
                 if all(row.takes(leaves) for leaves in alone):
-                    one(f"leaf {at} batched", vmapped(row.results, in_dims), given,
-                        looped(row, alone))
+                    one(
+                        f"leaf {at} batched",
+                        vmapped(row.results, in_dims),
+                        given,
+                        looped(row, alone),
+                    )
     last = [x.movedim(0, -1) for x in stacked]
     one("batched in the last dimension", vmapped(row.results, -1), last, looped(row, examples))
     pairs = [lamella.stack([x, x.flip(0)]) for x in stacked]

@@ -1,0 +1,171 @@
+// Which rule gives an instruction its shape, and what the rules share.
+#include "lamella/graph/hlo/infer.h"
+
+namespace lamella::hlo {
+
+const Shape& array_operand(const Instruction& i, size_t operand) {
+  const Shape& shape = i.operand_shape(operand);
+  require(shape.is_array(), i, "expected operand ", operand, " to be an array, got ",
+          shape.to_string(false));
+  return shape;
+}
+Computation& computation_of(const Instruction& i, AttributeKey key) {
+  Computation* found = i.computation(key);
+  require(found != nullptr, i, "expected the attribute ", attribute_name(key), ", got none");
+  return *found;
+}
+void require_dimensions(const Instruction& i, AttributeKey key, std::span<const int64_t> numbers,
+                        int64_t rank) {
+  for (size_t n = 0; n < numbers.size(); ++n) {
+    require(numbers[n] >= 0 && numbers[n] < rank, i, "expected ", attribute_name(key),
+            " to name dimensions below ", rank, ", got ", braced(numbers));
+    require(!contains(numbers.first(n), numbers[n]), i, "expected ", attribute_name(key),
+            " to name each dimension once, got ", braced(numbers));
+  }
+}
+void require_parameters(const Instruction& i, const Computation& computation,
+                        std::span<const Shape> shapes) {
+  require(computation.parameters.size() == shapes.size(), i, "expected '", computation.name,
+          "' to have ", shapes.size(), " parameters, got ", computation.parameters.size());
+  for (size_t p = 0; p < shapes.size(); ++p) {
+    require(computation.parameters[p]->shape->compatible(shapes[p]), i, "expected parameter ", p,
+            " of '", computation.name, "' to be ", shapes[p].to_string(false), ", got ",
+            computation.parameters[p]->shape->to_string(false));
+  }
+}
+std::vector<int64_t> window_sizes(const Instruction& i, std::span<const int64_t> sizes,
+                                  std::span<const WindowDimension> window) {
+  require(window.size() == sizes.size(), i, "expected a window of ", sizes.size(),
+          " dimensions, got ", window.size());
+  std::vector<int64_t> result(sizes.size());
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    const WindowDimension& w = window[d];
+    require(w.size > 0 && w.stride > 0 && w.base_dilation > 0 && w.window_dilation > 0, i,
+            "expected sizes, strides and dilations of the window to be positive");
+    auto dilated = [](int64_t size, int64_t by) { return size == 0 ? 0 : (size - 1) * by + 1; };
+    int64_t base = dilated(sizes[d], w.base_dilation) + w.padding_low + w.padding_high;
+    int64_t span = dilated(w.size, w.window_dilation);
+    result[d] = base < span ? 0 : (base - span) / w.stride + 1;
+  }
+  return result;
+}
+
+Shape infer_shape(const Instruction& i) {
+  int operands = opcode_operands(i.opcode);
+  require(operands < 0 || i.operands.size() == static_cast<size_t>(operands), i, "expected ",
+          operands, " operands, got ", i.operands.size());
+  switch (i.opcode) {
+    case Opcode::Broadcast:
+    case Opcode::Reshape:
+    case Opcode::DynamicReshape:
+    case Opcode::Bitcast:
+    case Opcode::Transpose:
+    case Opcode::Slice:
+    case Opcode::DynamicSlice:
+    case Opcode::DynamicUpdateSlice:
+    case Opcode::Concatenate:
+    case Opcode::Pad:
+    case Opcode::Reverse:
+    case Opcode::Iota:
+    case Opcode::GetDimensionSize:
+    case Opcode::SetDimensionSize:
+      return infer_data_movement(i);
+    case Opcode::Gather:
+      return infer_gather(i);
+    case Opcode::Scatter:
+      return infer_scatter(i);
+    case Opcode::Dot:
+    case Opcode::Convolution:
+      return infer_contraction(i);
+    case Opcode::Cholesky:
+    case Opcode::TriangularSolve:
+    case Opcode::Fft:
+      return infer_linear_algebra(i);
+    case Opcode::Reduce:
+    case Opcode::ReduceWindow:
+    case Opcode::SelectAndScatter:
+    case Opcode::Sort:
+    case Opcode::Map:
+    case Opcode::TopK:
+    case Opcode::BatchNormTraining:
+    case Opcode::BatchNormInference:
+    case Opcode::BatchNormGrad:
+      return infer_reduction(i);
+    case Opcode::Tuple:
+    case Opcode::GetTupleElement:
+    case Opcode::While:
+    case Opcode::Conditional:
+    case Opcode::Call:
+    case Opcode::Fusion:
+    case Opcode::AfterAll:
+    case Opcode::AddDependency:
+    case Opcode::OptimizationBarrier:
+    case Opcode::CustomCall:
+    case Opcode::Constant:
+    case Opcode::Parameter:
+    case Opcode::Rng:
+    case Opcode::RngBitGenerator:
+    case Opcode::RngGetAndUpdateState:
+      return infer_control(i);
+    default:
+      return infer_elementwise(i);
+  }
+}
+
+void verify(const Module& module) {
+  LAMELLA_CHECK(module.entry != nullptr, "hlo: expected the module to have an entry computation");
+  for (const Computation* computation : module.computations) {
+    int64_t index = 0;
+    for (const Instruction* i : computation->instructions) {
+      require(i->parent == computation && i->index == index++, *i,
+              "expected the instruction to stand where its computation has it");
+      for (const Instruction* operand : i->operands) {
+        require(operand->parent == computation && operand->index < i->index, *i,
+                "expected operands to stand above it in '", computation->name, "', got '",
+                operand->name, "'");
+      }
+      Shape inferred = infer_shape(*i);
+      require(inferred.compatible(*i->shape), *i, "expected the shape to be ",
+              inferred.to_string(false), ", got ", i->shape->to_string(false));
+    }
+  }
+  const Computation& entry = *module.entry;
+  const auto& layouts = module.entry_parameter_layouts;
+  if (module.entry_result_layout != nullptr) {
+    LAMELLA_CHECK(layouts.size() == entry.parameters.size(),
+                  "hlo: expected entry_computation_layout to name ", entry.parameters.size(),
+                  " parameters, got ", layouts.size());
+    for (size_t p = 0; p < layouts.size(); ++p) {
+      LAMELLA_CHECK(layouts[p]->compatible(*entry.parameters[p]->shape),
+                    "hlo: expected entry_computation_layout to give parameter ", p, " as ",
+                    entry.parameters[p]->shape->to_string(false), ", got ",
+                    layouts[p]->to_string(false));
+    }
+    LAMELLA_CHECK(module.entry_result_layout->compatible(*entry.root->shape),
+                  "hlo: expected entry_computation_layout to give the result as ",
+                  entry.root->shape->to_string(false), ", got ",
+                  module.entry_result_layout->to_string(false));
+  }
+  for (const InputOutputAlias& alias : module.input_output_aliases) {
+    auto part = [](const Shape* shape, const std::vector<int64_t>& index) {
+      for (int64_t n : index) {
+        bool good = n >= 0 && static_cast<size_t>(n) < shape->tuple_shapes().size();
+        LAMELLA_CHECK(good, "hlo: expected input_output_alias to name an element of ",
+                      shape->to_string(false), ", got ", braced(index));
+        shape = &shape->tuple_shapes()[static_cast<size_t>(n)];
+      }
+      return shape;
+    };
+    LAMELLA_CHECK(
+        alias.parameter >= 0 && static_cast<size_t>(alias.parameter) < entry.parameters.size(),
+        "hlo: expected input_output_alias to name a parameter below ", entry.parameters.size(),
+        ", got ", alias.parameter);
+    const Shape* output = part(entry.root->shape, alias.output);
+    const Shape* input =
+        part(entry.parameters[static_cast<size_t>(alias.parameter)]->shape, alias.parameter_index);
+    LAMELLA_CHECK(output->compatible(*input), "hlo: expected input_output_alias to join equal ",
+                  "shapes, got ", output->to_string(false), " and ", input->to_string(false));
+  }
+}
+
+}  // namespace lamella::hlo

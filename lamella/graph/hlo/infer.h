@@ -1,0 +1,53 @@
+// The rules of shapes, by family. Internal to the graph room.
+#pragma once
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "lamella/core/error.h"
+#include "lamella/graph/hlo/module.h"
+
+namespace lamella::hlo {
+
+// "hlo: 'add.3': expected ...".
+template <class... Parts>
+[[noreturn]] LAMELLA_COLD void fail(const Instruction& i, const Parts&... parts) {
+  throw Error(str("hlo: '", i.name, "' (", opcode_name(i.opcode), "): ", parts...));
+}
+// The condition must hold; the parts say what was expected.
+template <class... Parts>
+void require(bool condition, const Instruction& i, const Parts&... parts) {
+  if (LAMELLA_UNLIKELY(!condition)) fail(i, parts...);
+}
+
+// Each gives the shape of an instruction of its family, and throws where the rules are broken.
+Shape infer_elementwise(const Instruction& i);    // unary, binary, compare, select, clamp, ...
+Shape infer_data_movement(const Instruction& i);  // broadcast, slice, pad, transpose, ...
+Shape infer_gather(const Instruction& i);
+Shape infer_scatter(const Instruction& i);
+Shape infer_contraction(const Instruction& i);     // dot, convolution
+Shape infer_linear_algebra(const Instruction& i);  // cholesky, triangular-solve, fft
+Shape infer_reduction(const Instruction& i);       // reduce, reduce-window, sort, ...
+Shape infer_control(const Instruction& i);         // tuples, while, conditional, call, tokens
+
+// What rules of several families share.
+const Shape& array_operand(const Instruction& i, size_t operand);
+Computation& computation_of(const Instruction& i, AttributeKey key);
+// Each number names another dimension of `rank`.
+void require_dimensions(const Instruction& i, AttributeKey key, std::span<const int64_t> numbers,
+                        int64_t rank);
+// The computation takes parameters of these shapes.
+void require_parameters(const Instruction& i, const Computation& computation,
+                        std::span<const Shape> shapes);
+// Sizes after a window slid over them. `sizes` and `window` have as many dimensions.
+std::vector<int64_t> window_sizes(const Instruction& i, std::span<const int64_t> sizes,
+                                  std::span<const WindowDimension> window);
+
+inline bool contains(std::span<const int64_t> numbers, int64_t n) {
+  return std::find(numbers.begin(), numbers.end(), n) != numbers.end();
+}
+inline std::vector<int64_t> copy_of(std::span<const int64_t> numbers) {
+  return {numbers.begin(), numbers.end()};
+}
+
+}  // namespace lamella::hlo

@@ -1,0 +1,173 @@
+// Shapes of operations with a computation for pairs of elements, and of normalisation.
+#include "lamella/graph/hlo/infer.h"
+
+namespace lamella::hlo {
+namespace {
+
+// The computation combines two values for each of these, and gives as many.
+void require_combiner(const Instruction& i, const std::vector<ElementType>& types) {
+  Computation& combiner = computation_of(i, AttributeKey::ToApply);
+  std::vector<Shape> scalars;
+  for (int round = 0; round < 2; ++round) {
+    for (ElementType type : types) scalars.push_back(Shape::scalar(type));
+  }
+  require_parameters(i, combiner, scalars);
+  std::vector<Shape> results(scalars.begin(),
+                             scalars.begin() + static_cast<ptrdiff_t>(types.size()));
+  Shape result = types.size() == 1 ? results[0] : Shape::tuple(results);
+  require(combiner.root->shape->compatible(result), i, "expected '", combiner.name, "' to give ",
+          result.to_string(false), ", got ", combiner.root->shape->to_string(false));
+}
+// Operands of a variadic reduction: values and then as many initial values.
+struct Variadic {
+  size_t count;
+  std::vector<ElementType> types;
+};
+Variadic variadic(const Instruction& i) {
+  require(!i.operands.empty() && i.operands.size() % 2 == 0, i,
+          "expected operands and as many initial values, got ", i.operands.size(), " operands");
+  Variadic v{i.operands.size() / 2, {}};
+  const Shape& first = array_operand(i, 0);
+  for (size_t n = 0; n < v.count; ++n) {
+    const Shape& operand = array_operand(i, n);
+    const Shape& initial = array_operand(i, v.count + n);
+    require(operand.same_dimensions(first), i, "expected operands of the same dimensions, got ",
+            first.to_string(false), " and ", operand.to_string(false));
+    require(initial.is_scalar() && initial.element_type() == operand.element_type(), i,
+            "expected operand ", v.count + n, " to be a scalar of ",
+            element_name(operand.element_type()), ", got ", initial.to_string(false));
+    v.types.push_back(operand.element_type());
+  }
+  return v;
+}
+Shape joined(const std::vector<ElementType>& types, const std::vector<int64_t>& sizes) {
+  std::vector<Shape> shapes;
+  for (ElementType type : types) shapes.push_back(Shape::array(type, sizes));
+  return shapes.size() == 1 ? shapes[0] : Shape::tuple(std::move(shapes));
+}
+
+Shape infer_reduce(const Instruction& i) {
+  Variadic v = variadic(i);
+  const Shape& operand = i.operand_shape(0);
+  auto dimensions = i.integers(AttributeKey::Dimensions);
+  require_dimensions(i, AttributeKey::Dimensions, dimensions, operand.rank());
+  require_combiner(i, v.types);
+  std::vector<int64_t> sizes;
+  for (int64_t d = 0; d < operand.rank(); ++d) {
+    if (!contains(dimensions, d)) sizes.push_back(operand.dimension(d));
+  }
+  return joined(v.types, sizes);
+}
+std::span<const WindowDimension> window_of(const Instruction& i) {
+  const Attribute* found = i.find(AttributeKey::Window);
+  return found != nullptr ? found->window() : std::span<const WindowDimension>();
+}
+Shape infer_reduce_window(const Instruction& i) {
+  Variadic v = variadic(i);
+  require_combiner(i, v.types);
+  return joined(v.types, window_sizes(i, i.operand_shape(0).dimensions(), window_of(i)));
+}
+Shape infer_select_and_scatter(const Instruction& i) {
+  const Shape& operand = array_operand(i, 0);
+  const Shape& source = array_operand(i, 1);
+  const Shape& initial = array_operand(i, 2);
+  ElementType type = operand.element_type();
+  std::vector<int64_t> sizes = window_sizes(i, operand.dimensions(), window_of(i));
+  require(source.compatible(Shape::array(type, sizes)), i, "expected operand 1 to be ",
+          Shape::array(type, sizes).to_string(false), ", got ", source.to_string(false));
+  require(initial.compatible(Shape::scalar(type)), i, "expected operand 2 to be a scalar of ",
+          element_name(type), ", got ", initial.to_string(false));
+  std::vector<Shape> pair{Shape::scalar(type), Shape::scalar(type)};
+  require_parameters(i, computation_of(i, AttributeKey::Select), pair);
+  require_parameters(i, computation_of(i, AttributeKey::Scatter), pair);
+  return operand;
+}
+
+Shape infer_sort(const Instruction& i) {
+  require(!i.operands.empty(), i, "expected operands, got none");
+  auto dimensions = i.integers(AttributeKey::Dimensions);
+  const Shape& first = array_operand(i, 0);
+  require(dimensions.size() == 1, i, "expected dimensions to name one dimension, got ",
+          braced(dimensions));
+  require_dimensions(i, AttributeKey::Dimensions, dimensions, first.rank());
+  std::vector<Shape> shapes, scalars;
+  for (size_t n = 0; n < i.operands.size(); ++n) {
+    const Shape& operand = array_operand(i, n);
+    require(operand.same_dimensions(first), i, "expected operands of the same dimensions, got ",
+            first.to_string(false), " and ", operand.to_string(false));
+    shapes.push_back(operand);
+    scalars.push_back(Shape::scalar(operand.element_type()));
+    scalars.push_back(scalars.back());
+  }
+  Computation& comparator = computation_of(i, AttributeKey::ToApply);
+  require_parameters(i, comparator, scalars);
+  require(comparator.root->shape->compatible(Shape::scalar(ElementType::PRED)), i, "expected '",
+          comparator.name, "' to give pred[], got ", comparator.root->shape->to_string(false));
+  return shapes.size() == 1 ? shapes[0] : Shape::tuple(std::move(shapes));
+}
+
+Shape infer_map(const Instruction& i) {
+  require(!i.operands.empty(), i, "expected operands, got none");
+  const Shape& first = array_operand(i, 0);
+  std::vector<Shape> scalars;
+  for (size_t n = 0; n < i.operands.size(); ++n) {
+    const Shape& operand = array_operand(i, n);
+    require(operand.same_dimensions(first), i, "expected operands of the same dimensions, got ",
+            first.to_string(false), " and ", operand.to_string(false));
+    scalars.push_back(Shape::scalar(operand.element_type()));
+  }
+  Computation& mapped = computation_of(i, AttributeKey::ToApply);
+  require_parameters(i, mapped, scalars);
+  require(mapped.root->shape->is_scalar(), i, "expected '", mapped.name, "' to give a scalar, got ",
+          mapped.root->shape->to_string(false));
+  return first.with_element_type(mapped.root->shape->element_type());
+}
+
+Shape infer_top_k(const Instruction& i) {
+  const Shape& operand = array_operand(i, 0);
+  int64_t k = i.integer(AttributeKey::K, -1);
+  require(operand.rank() >= 1 && k >= 0 && k <= operand.dimension(operand.rank() - 1), i,
+          "expected k to be at most the last dimension of ", operand.to_string(false), ", got ", k);
+  std::vector<int64_t> sizes = copy_of(operand.dimensions());
+  sizes.back() = k;
+  return Shape::tuple({operand.with_dimensions(sizes), Shape::array(ElementType::S32, sizes)});
+}
+
+Shape infer_batch_norm(const Instruction& i) {
+  const Shape& operand = array_operand(i, 0);
+  int64_t feature = i.integer(AttributeKey::FeatureIndex, -1);
+  require(feature >= 0 && feature < operand.rank(), i, "expected feature_index to be below ",
+          operand.rank(), ", got ", feature);
+  Shape per_feature = Shape::array(operand.element_type(), {operand.dimension(feature)});
+  bool grad = i.opcode == Opcode::BatchNormGrad;
+  for (size_t n = 1; n < i.operands.size(); ++n) {
+    const Shape& expected = grad && n == 4 ? operand : per_feature;
+    require(i.operand_shape(n).compatible(expected), i, "expected operand ", n, " to be ",
+            expected.to_string(false), ", got ", i.operand_shape(n).to_string(false));
+  }
+  if (i.opcode == Opcode::BatchNormInference) return operand;
+  return Shape::tuple({operand, per_feature, per_feature});
+}
+
+}  // namespace
+
+Shape infer_reduction(const Instruction& i) {
+  switch (i.opcode) {
+    case Opcode::Reduce:
+      return infer_reduce(i);
+    case Opcode::ReduceWindow:
+      return infer_reduce_window(i);
+    case Opcode::SelectAndScatter:
+      return infer_select_and_scatter(i);
+    case Opcode::Sort:
+      return infer_sort(i);
+    case Opcode::Map:
+      return infer_map(i);
+    case Opcode::TopK:
+      return infer_top_k(i);
+    default:
+      return infer_batch_norm(i);
+  }
+}
+
+}  // namespace lamella::hlo

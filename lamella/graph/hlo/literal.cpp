@@ -1,0 +1,430 @@
+// Literals: elements of every type, printing and reading.
+#include "lamella/graph/hlo/literal.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <new>
+
+#include "lamella/core/error.h"
+#include "lamella/graph/hlo/scanner.h"
+#include "lamella/graph/hlo/small_float.h"
+
+namespace lamella::hlo {
+namespace {
+
+template <class T>
+T load(const std::byte* data, int64_t i) {
+  T value;
+  std::memcpy(&value, data + static_cast<size_t>(i) * sizeof(T), sizeof(T));
+  return value;
+}
+template <class T>
+void store(std::byte* data, int64_t i, T value) {
+  std::memcpy(data + static_cast<size_t>(i) * sizeof(T), &value, sizeof(T));
+}
+
+// Keeps the low bits of a number, with their sign where the type has one.
+int64_t cut(ElementType type, int64_t value) {
+  int bits = element_bits(type);
+  if (bits >= 64) return value;
+  uint64_t low = static_cast<uint64_t>(value) & ((uint64_t{1} << bits) - 1);
+  if (element_kind(type) == ElementKind::Signed && (low >> (bits - 1) & 1) != 0) {
+    low |= ~uint64_t{0} << bits;
+  }
+  return static_cast<int64_t>(low);
+}
+
+// Decimal digits that tell any two numbers of the type apart; C++'s max_digits10.
+int digits_of(ElementType type) {
+  switch (type) {
+    case ElementType::F64:
+      return 17;
+    case ElementType::F32:
+      return 9;
+    case ElementType::F16:
+      return 5;
+    case ElementType::BF16:
+      return 4;
+    case ElementType::F8E5M2:
+    case ElementType::F8E5M2FNUZ:
+    case ElementType::F4E2M1FN:
+    case ElementType::F8E8M0FNU:
+      return 2;
+    default:
+      return 3;
+  }
+}
+void append_real(std::string* text, double value, ElementType type) {
+  if (std::isnan(value)) {
+    *text += std::signbit(value) ? "-nan" : "nan";
+  } else if (std::isinf(value)) {
+    *text += value < 0 ? "-inf" : "inf";
+  } else {
+    char buffer[40];
+    // f32 and f64 are printed with the digits that any of their decimals keeps, where that is
+    // enough.
+    int few = type == ElementType::F32 ? 6 : type == ElementType::F64 ? 15 : 0;
+    if (few != 0) {
+      std::snprintf(buffer, sizeof(buffer), "%.*g", few, value);
+      bool single = type == ElementType::F32;
+      double read = single ? std::strtof(buffer, nullptr) : std::strtod(buffer, nullptr);
+      if (read != value) few = 0;
+    }
+    if (few == 0) std::snprintf(buffer, sizeof(buffer), "%.*g", digits_of(type), value);
+    *text += buffer;
+  }
+}
+
+}  // namespace
+
+Literal::Literal(Shape shape) : shape_(std::move(shape)) {
+  if (shape_.is_tuple()) {
+    elements_.reserve(shape_.tuple_shapes().size());
+    for (const Shape& element : shape_.tuple_shapes()) elements_.emplace_back(element);
+    return;
+  }
+  bytes_ = static_cast<size_t>(shape_.bytes());
+  data_.reset(
+      static_cast<std::byte*>(::operator new[](bytes_ == 0 ? 1 : bytes_, std::align_val_t(64))));
+  std::memset(data_.get(), 0, bytes_);
+}
+Literal Literal::tuple(std::vector<Literal> elements) {
+  std::vector<Shape> shapes;
+  for (const Literal& element : elements) shapes.push_back(element.shape());
+  Literal made;
+  made.shape_ = Shape::tuple(std::move(shapes));
+  made.elements_ = std::move(elements);
+  return made;
+}
+Literal Literal::scalar(ElementType type, double value) {
+  Literal made(Shape::scalar(type));
+  if (is_floating(type)) {
+    made.set_real(0, value);
+  } else if (is_complex(type)) {
+    made.set_complex(0, complex<double>(value));
+  } else {
+    made.set_integer(0, static_cast<int64_t>(value));
+  }
+  return made;
+}
+Literal Literal::clone() const {
+  Literal made(shape_);
+  if (bytes_ != 0) std::memcpy(made.data_.get(), data_.get(), bytes_);
+  for (size_t i = 0; i < elements_.size(); ++i) made.elements_[i] = elements_[i].clone();
+  return made;
+}
+
+double Literal::real_at(int64_t i) const {
+  switch (shape_.element_type()) {
+    case ElementType::F16:
+      return static_cast<float>(load<Half>(data_.get(), i));
+    case ElementType::BF16:
+      return static_cast<float>(load<BFloat16>(data_.get(), i));
+    case ElementType::F32:
+      return load<float>(data_.get(), i);
+    case ElementType::F64:
+      return load<double>(data_.get(), i);
+    default:
+      break;
+  }
+  if (is_small_float(shape_.element_type())) {
+    return decode_small_float(shape_.element_type(), load<uint8_t>(data_.get(), i));
+  }
+  if (is_complex(shape_.element_type())) return complex_at(i).real();
+  if (shape_.element_type() == ElementType::U64) {
+    return static_cast<double>(static_cast<uint64_t>(integer_at(i)));
+  }
+  return static_cast<double>(integer_at(i));
+}
+int64_t Literal::integer_at(int64_t i) const {
+  switch (shape_.element_type()) {
+    case ElementType::PRED:
+      return load<uint8_t>(data_.get(), i) != 0;
+    case ElementType::S1:
+    case ElementType::S2:
+    case ElementType::S4:
+    case ElementType::S8:
+      return load<int8_t>(data_.get(), i);
+    case ElementType::U1:
+    case ElementType::U2:
+    case ElementType::U4:
+    case ElementType::U8:
+      return load<uint8_t>(data_.get(), i);
+    case ElementType::S16:
+      return load<int16_t>(data_.get(), i);
+    case ElementType::U16:
+      return load<uint16_t>(data_.get(), i);
+    case ElementType::S32:
+      return load<int32_t>(data_.get(), i);
+    case ElementType::U32:
+      return load<uint32_t>(data_.get(), i);
+    case ElementType::S64:
+    case ElementType::U64:
+      return load<int64_t>(data_.get(), i);
+    default:
+      return static_cast<int64_t>(real_at(i));
+  }
+}
+complex<double> Literal::complex_at(int64_t i) const {
+  if (shape_.element_type() == ElementType::C64) {
+    auto z = load<complex<float>>(data_.get(), i);
+    return {static_cast<double>(z.real()), static_cast<double>(z.imag())};
+  }
+  if (shape_.element_type() == ElementType::C128) return load<complex<double>>(data_.get(), i);
+  return {real_at(i), 0.0};
+}
+void Literal::set_real(int64_t i, double value) {
+  std::byte* data = data_.get();
+  switch (shape_.element_type()) {
+    case ElementType::F16:
+      return store(data, i, Half(static_cast<float>(value)));
+    case ElementType::BF16:
+      return store(data, i, BFloat16(static_cast<float>(value)));
+    case ElementType::F32:
+      return store(data, i, static_cast<float>(value));
+    case ElementType::F64:
+      return store(data, i, value);
+    case ElementType::C64:
+    case ElementType::C128:
+      return set_complex(i, complex<double>(value));
+    default:
+      break;
+  }
+  if (is_small_float(shape_.element_type())) {
+    return store(data, i, encode_small_float(shape_.element_type(), value));
+  }
+  set_integer(i, static_cast<int64_t>(value));
+}
+void Literal::set_integer(int64_t i, int64_t value) {
+  ElementType type = shape_.element_type();
+  std::byte* data = data_.get();
+  if (type == ElementType::PRED) return store(data, i, static_cast<uint8_t>(value != 0));
+  if (!is_integral(type)) return set_real(i, static_cast<double>(value));
+  int64_t bits = cut(type, value);
+  switch (element_bytes(type)) {
+    case 1:
+      return store(data, i, static_cast<uint8_t>(bits));
+    case 2:
+      return store(data, i, static_cast<uint16_t>(bits));
+    case 4:
+      return store(data, i, static_cast<uint32_t>(bits));
+    default:
+      return store(data, i, bits);
+  }
+}
+void Literal::set_complex(int64_t i, complex<double> value) {
+  if (shape_.element_type() == ElementType::C64) {
+    store(data_.get(), i,
+          complex<float>(static_cast<float>(value.real()), static_cast<float>(value.imag())));
+  } else if (shape_.element_type() == ElementType::C128) {
+    store(data_.get(), i, value);
+  } else {
+    set_real(i, value.real());
+  }
+}
+
+bool Literal::operator==(const Literal& other) const {
+  return shape_.compatible(other.shape_) && bytes_ == other.bytes_ &&
+         (bytes_ == 0 || std::memcmp(data_.get(), other.data_.get(), bytes_) == 0) &&
+         elements_ == other.elements_;
+}
+
+// ---- Printing ----
+
+std::string Literal::to_string() const {
+  std::string text;
+  append_to(&text);
+  return text;
+}
+void Literal::append_to(std::string* text) const {
+  if (shape_.is_tuple()) {
+    *text += "( ";
+    for (size_t i = 0; i < elements_.size(); ++i) {
+      if (i != 0) *text += ", ";
+      elements_[i].append_to(text);
+    }
+    *text += " )";
+    return;
+  }
+  if (shape_.is_token()) {
+    *text += "token";
+    return;
+  }
+  int64_t next = 0;
+  append_array(text, 0, &next);
+}
+void Literal::append_array(std::string* text, int64_t dimension, int64_t* next) const {
+  if (dimension == shape_.rank()) {
+    append_element(text, (*next)++);
+    return;
+  }
+  int64_t size = shape_.dimension(dimension);
+  // XLA's spacing.
+  bool innermost = dimension + 1 == shape_.rank();
+  bool close = innermost && (shape_.rank() == 1 || size <= 1);
+  bool numbered = shape_.rank() >= 4 && dimension + 3 <= shape_.rank();
+  *text += close ? "{" : "{ ";
+  for (int64_t i = 0; i < size; ++i) {
+    if (i != 0) *text += ", ";
+    if (numbered) *text += str("/*i", dimension, "=", i, "*/ ");
+    append_array(text, dimension + 1, next);
+  }
+  *text += close ? "}" : " }";
+}
+void Literal::append_element(std::string* text, int64_t i) const {
+  ElementType type = shape_.element_type();
+  switch (element_kind(type)) {
+    case ElementKind::Predicate:
+      *text += integer_at(i) != 0 ? (shape_.is_scalar() ? "true" : "1")
+                                  : (shape_.is_scalar() ? "false" : "0");
+      return;
+    case ElementKind::Unsigned:
+      *text += std::to_string(static_cast<uint64_t>(integer_at(i)));
+      return;
+    case ElementKind::Signed:
+      *text += std::to_string(integer_at(i));
+      return;
+    case ElementKind::Complex: {
+      complex<double> z = complex_at(i);
+      *text += '(';
+      append_real(text, z.real(), part_of_complex(type));
+      *text += ", ";
+      append_real(text, z.imag(), part_of_complex(type));
+      *text += ')';
+      return;
+    }
+    default:
+      append_real(text, real_at(i), type);
+  }
+}
+
+// ---- Reading ----
+
+Literal Literal::scan(Scanner& scanner, const Shape& shape) {
+  Literal made(shape);
+  if (shape.is_tuple()) {
+    scanner.expect('(');
+    for (size_t i = 0; i < made.elements_.size(); ++i) {
+      if (i != 0) scanner.expect(',');
+      made.elements_[i] = scan(scanner, shape.tuple_shapes()[i]);
+    }
+    scanner.expect(')');
+    return made;
+  }
+  if (shape.is_token()) {
+    scanner.expect("token");
+    return made;
+  }
+  if (!shape.is_array())
+    scanner.fail("expected a constant to be an array, got ", shape.to_string());
+  scanner.skip();
+  if (shape.rank() > 0 && scanner.text().substr(scanner.position(), 5) == "{...}") {
+    scanner.fail(
+        "expected the values of the constant, got '{...}': they were left out when the "
+        "text was printed");
+  }
+  int64_t next = 0;
+  made.scan_array(scanner, 0, &next);
+  return made;
+}
+void Literal::scan_array(Scanner& scanner, int64_t dimension, int64_t* next) {
+  if (dimension == shape_.rank()) {
+    scan_element(scanner, (*next)++);
+    return;
+  }
+  // Sub-arrays may be preceded by their number: /*i0=0*/, which is a comment.
+  scanner.expect('{');
+  int64_t size = shape_.dimension(dimension);
+  for (int64_t i = 0; i < size; ++i) {
+    if (i != 0) {
+      if (scanner.peek() == '}') {
+        scanner.fail("expected ", size, " values in dimension ", dimension, " of ",
+                     shape_.to_string(false), ", got ", i);
+      }
+      scanner.expect(',');
+    }
+    scan_array(scanner, dimension + 1, next);
+  }
+  if (scanner.peek() == ',') {
+    scanner.fail("expected ", size, " values in dimension ", dimension, " of ",
+                 shape_.to_string(false), ", got more");
+  }
+  scanner.expect('}');
+}
+void Literal::scan_element(Scanner& scanner, int64_t i) {
+  ElementType type = shape_.element_type();
+  scanner.skip();
+  size_t begin = scanner.position();
+  const char* at = scanner.text().data() + begin;
+  const char* end = scanner.text().data() + scanner.text().size();
+  auto bad = [&](std::string_view what) {
+    scanner.seek(begin);
+    scanner.fail("expected ", what, " for ", element_name(type), ", got ", scanner.next());
+  };
+  auto real = [&]() -> double {
+    scanner.skip();
+    const char* from = scanner.text().data() + scanner.position();
+    double value = 0;
+    const char* after = from;
+    bool negative = from < end && *from == '-';
+    const char* digits = negative ? from + 1 : from;
+    if (end - digits >= 3 && std::string_view(digits, 3) == "nan") {
+      value = std::numeric_limits<double>::quiet_NaN();
+      if (negative) value = -value;
+      after = digits + 3;
+      if (after < end && *after == '(') {  // a payload
+        while (after < end && *after != ')') ++after;
+        if (after == end) bad("a number");
+        ++after;
+      }
+    } else {
+      auto [stop, error] = std::from_chars(from, end, value);
+      if (error == std::errc::result_out_of_range) {
+        value = std::strtod(std::string(from, static_cast<size_t>(stop - from)).c_str(), nullptr);
+      } else if (error != std::errc()) {
+        bad("a number");
+      }
+      after = stop;
+    }
+    scanner.seek(static_cast<size_t>(after - scanner.text().data()));
+    return value;
+  };
+  switch (element_kind(type)) {
+    case ElementKind::Predicate: {
+      if (scanner.take("true")) return set_integer(i, 1);
+      if (scanner.take("false")) return set_integer(i, 0);
+      int64_t value = scanner.integer();
+      if (value != 0 && value != 1) bad("0, 1, true or false");
+      return set_integer(i, value);
+    }
+    case ElementKind::Unsigned: {
+      uint64_t value = 0;
+      auto [stop, error] = std::from_chars(at, end, value);
+      if (error != std::errc()) bad("a number that fits");
+      if (element_bits(type) < 64 && value >> element_bits(type) != 0) bad("a number that fits");
+      scanner.seek(static_cast<size_t>(stop - scanner.text().data()));
+      return set_integer(i, static_cast<int64_t>(value));
+    }
+    case ElementKind::Signed: {
+      int64_t value = 0;
+      auto [stop, error] = std::from_chars(at, end, value);
+      if (error != std::errc() || cut(type, value) != value) bad("a number that fits");
+      scanner.seek(static_cast<size_t>(stop - scanner.text().data()));
+      return set_integer(i, value);
+    }
+    case ElementKind::Complex: {
+      if (!scanner.take('(')) return set_complex(i, complex<double>(real()));
+      double re = real();
+      scanner.expect(',');
+      double im = real();
+      scanner.expect(')');
+      return set_complex(i, {re, im});
+    }
+    default:
+      return set_real(i, real());
+  }
+}
+
+}  // namespace lamella::hlo

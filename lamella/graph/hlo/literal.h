@@ -1,0 +1,79 @@
+// Literal: a value of HLO in memory. Arrays lie row-major, whatever the layout of their shape says;
+// elements below a byte take one byte each.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lamella/core/complex.h"
+#include "lamella/core/half.h"
+#include "lamella/graph/hlo/shape.h"
+
+namespace lamella::hlo {
+
+class Scanner;
+
+class Literal {
+ public:
+  Literal() = default;
+  // Zeros.
+  explicit Literal(Shape shape);
+  static Literal tuple(std::vector<Literal> elements);
+  // A scalar of the element type nearest to the number.
+  static Literal scalar(ElementType type, double value);
+
+  const Shape& shape() const { return shape_; }
+  void* data() { return data_.get(); }
+  const void* data() const { return data_.get(); }
+  size_t bytes() const { return bytes_; }
+  template <class T>
+  std::span<T> values() {
+    return {reinterpret_cast<T*>(data_.get()), bytes_ / sizeof(T)};
+  }
+  template <class T>
+  std::span<const T> values() const {
+    return {reinterpret_cast<const T*>(data_.get()), bytes_ / sizeof(T)};
+  }
+  const std::vector<Literal>& elements() const { return elements_; }
+  std::vector<Literal>& elements() { return elements_; }
+  Literal clone() const;
+
+  // One element by its place in row-major order, as the widest type of its kind.
+  double real_at(int64_t i) const;
+  int64_t integer_at(int64_t i) const;
+  complex<double> complex_at(int64_t i) const;
+  // Rounded, or cut to the type's bits.
+  void set_real(int64_t i, double value);
+  void set_integer(int64_t i, int64_t value);
+  void set_complex(int64_t i, complex<double> value);
+
+  // As XLA's text: "{ { 1, 2 }, { 3, 4 } }"; numbers with as many digits as their type needs to be
+  // read back.
+  std::string to_string() const;
+  void append_to(std::string* text) const;
+  // Reads the text of a literal of this shape.
+  static Literal scan(Scanner& scanner, const Shape& shape);
+
+  // Same shape, and same bits.
+  bool operator==(const Literal& other) const;
+
+ private:
+  void append_element(std::string* text, int64_t i) const;
+  void append_array(std::string* text, int64_t dimension, int64_t* next) const;
+  void scan_array(Scanner& scanner, int64_t dimension, int64_t* next);
+  void scan_element(Scanner& scanner, int64_t i);
+
+  struct Free {
+    void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t(64)); }
+  };
+  Shape shape_;
+  std::unique_ptr<std::byte[], Free> data_;
+  size_t bytes_ = 0;
+  std::vector<Literal> elements_;
+};
+
+}  // namespace lamella::hlo

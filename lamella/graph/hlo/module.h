@@ -1,0 +1,150 @@
+// Module, Computation, Instruction: HLO as it is kept in memory.
+//
+// Note [One block of memory]
+//   A module owns everything in it: instructions, computations, names, shapes, literals. They are
+//   made in its arena and live as long as it does; an instruction that is taken out is unlinked,
+//   not freed. So an instruction is a handful of pointers and spans, reading a text allocates
+//   almost nothing, and nobody needs to know who frees what. Equal shapes are one object.
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lamella/graph/hlo/arena.h"
+#include "lamella/graph/hlo/attribute.h"
+#include "lamella/graph/hlo/literal.h"
+#include "lamella/graph/hlo/opcode.h"
+#include "lamella/graph/hlo/shape.h"
+
+namespace lamella::hlo {
+
+class Computation;
+class Module;
+
+class Instruction {
+ public:
+  Opcode opcode;
+  std::string_view name;
+  const Shape* shape;
+  std::span<Instruction*> operands;
+  std::span<Attribute> attributes;  // each key at most once, in the order of attribute.def
+  union {
+    const Literal* literal = nullptr;  // of a constant
+    int64_t parameter_number;          // of a parameter
+  };
+  Computation* parent = nullptr;
+  // Its place in the computation; kept by the computation.
+  int64_t index = 0;
+
+  const Attribute* find(AttributeKey key) const {
+    for (const Attribute& one : attributes) {
+      if (one.key == key) return &one;
+    }
+    return nullptr;
+  }
+  bool has(AttributeKey key) const { return find(key) != nullptr; }
+  // Values of attributes, or what stands for one that is absent.
+  int64_t integer(AttributeKey key, int64_t otherwise = 0) const {
+    const Attribute* found = find(key);
+    return found != nullptr ? found->integer : otherwise;
+  }
+  bool flag(AttributeKey key, bool otherwise = false) const {
+    return integer(key, otherwise ? 1 : 0) != 0;
+  }
+  std::span<const int64_t> integers(AttributeKey key) const {
+    const Attribute* found = find(key);
+    return found != nullptr ? found->integers() : std::span<const int64_t>();
+  }
+  std::string_view text(AttributeKey key) const {
+    const Attribute* found = find(key);
+    return found != nullptr ? found->text() : std::string_view();
+  }
+  Computation* computation(AttributeKey key) const {
+    const Attribute* found = find(key);
+    return found != nullptr ? found->computation : nullptr;
+  }
+  const Shape& operand_shape(size_t i) const { return *operands[i]->shape; }
+};
+
+class Computation {
+ public:
+  std::string_view name;
+  Module* parent = nullptr;
+  std::vector<Instruction*> instructions;  // operands stand before their users
+  std::vector<Instruction*> parameters;    // by number
+  Instruction* root = nullptr;
+  std::string_view attributes;  // of the computation itself, as written: execution_thread="main"
+
+  // "(f32[2], s32[]) -> f32[2]".
+  std::string signature() const;
+};
+
+// Which output of a module may take the memory of which parameter.
+struct InputOutputAlias {
+  std::vector<int64_t> output;
+  int64_t parameter;
+  std::vector<int64_t> parameter_index;
+  bool must = false;
+};
+
+class Module {
+ public:
+  explicit Module(std::string_view title) { name = arena_.copy(title); }
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  std::string_view name;
+  std::vector<Computation*> computations;  // those that are called stand before their callers
+  Computation* entry = nullptr;
+  bool is_scheduled = false;
+  std::vector<InputOutputAlias> input_output_aliases;
+  // Layouts that the entry's parameters and result have outside; absent: as in the text.
+  std::vector<const Shape*> entry_parameter_layouts;
+  const Shape* entry_result_layout = nullptr;
+  // Other attributes of the header, as written: (name, value).
+  std::vector<std::pair<std::string_view, std::string_view>> attributes;
+
+  Arena& arena() { return arena_; }
+  // The one object of the module that is equal to the shape.
+  const Shape* intern(Shape shape);
+  Computation* add_computation(std::string_view name);
+  // Adds an instruction at the end. Spans must live in the arena, the shape be interned.
+  Instruction* add_instruction(Computation* computation, Opcode opcode, std::string_view name,
+                               const Shape* shape, std::span<Instruction* const> operands,
+                               std::span<const Attribute> attributes = {});
+  Computation* find_computation(std::string_view name) const;
+  int64_t instruction_count() const;
+
+ private:
+  Arena arena_;
+  std::vector<std::unique_ptr<Computation>> owned_computations_;
+  std::vector<std::vector<const Shape*>> shapes_;  // by hash
+  size_t shape_count_ = 0;
+};
+
+// XLA's text. Options of printing: names with '%', layouts of results.
+struct PrintOptions {
+  bool percent = false;         // %name
+  bool operand_shapes = false;  // add(f32[2] %a, f32[2] %b)
+  bool metadata = true;
+};
+std::string to_string(const Module& module, const PrintOptions& options = {});
+std::string to_string(const Computation& computation, const PrintOptions& options = {});
+std::string to_string(const Instruction& instruction, const PrintOptions& options = {});
+
+// Reads XLA's text. Errors are lamella::Error: "hlo: line 3, column 7: expected ...". The module is
+// verified unless `verify` is false.
+std::unique_ptr<Module> parse_module(std::string_view text, bool verify = true);
+
+// Puts computations that are called before their callers; throws where one calls itself.
+void order_computations(Module& module);
+// Throws an Error that names the instruction where a rule is broken.
+void verify(const Module& module);
+// The shape that an instruction's operands and attributes give it, row-major; throws where they are
+// wrong. Of opcodes whose shape is their own statement (parameter, custom-call, ...) the stated
+// one.
+Shape infer_shape(const Instruction& instruction);
+
+}  // namespace lamella::hlo

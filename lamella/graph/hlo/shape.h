@@ -1,0 +1,93 @@
+// Shape: what a value of HLO is: an array of an element type with sizes and a layout, a tuple of
+// shapes, a token.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lamella/graph/hlo/element_type.h"
+
+namespace lamella::hlo {
+
+// Note [Layouts]
+//   A layout lists an array's dimensions from the one whose neighbours lie next to each other in
+//   memory to the slowest: {1,0} is row-major for two dimensions. It is printed, compared where
+//   asked for, and honoured at the edges of a program and of custom calls. What a text says of
+//   tiles or memory spaces is kept as it was written.
+class Shape {
+ public:
+  Shape() = default;
+  // Row-major unless `minor_to_major` says otherwise. Sizes must not be negative; throws.
+  static Shape array(ElementType type, std::vector<int64_t> dimensions);
+  static Shape array(ElementType type, std::vector<int64_t> dimensions,
+                     std::vector<int64_t> minor_to_major);
+  static Shape scalar(ElementType type) { return array(type, {}); }
+  static Shape tuple(std::vector<Shape> elements);
+  static Shape token();
+  static Shape opaque();
+  // Reads "f32[2,3]{1,0}", "(f32[], token[])". The whole text must be one shape; throws.
+  static Shape parse(std::string_view text);
+
+  ElementType element_type() const { return type_; }
+  bool is_valid() const { return type_ != ElementType::Invalid; }
+  bool is_tuple() const { return type_ == ElementType::TUPLE; }
+  bool is_token() const { return type_ == ElementType::TOKEN; }
+  bool is_array() const { return is_array_type(type_); }
+  bool is_scalar() const { return is_array() && dimensions_.empty(); }
+
+  // Of arrays.
+  int64_t rank() const { return static_cast<int64_t>(dimensions_.size()); }
+  std::span<const int64_t> dimensions() const { return dimensions_; }
+  int64_t dimension(int64_t i) const { return dimensions_[static_cast<size_t>(i)]; }
+  bool is_dynamic(int64_t i) const {
+    return i < static_cast<int64_t>(dynamic_.size()) && dynamic_[static_cast<size_t>(i)];
+  }
+  bool has_layout() const { return has_layout_; }
+  std::span<const int64_t> minor_to_major() const { return minor_to_major_; }
+  // Row-major, or no layout at all.
+  bool is_row_major() const;
+  // Elements of an array; 1 for a scalar, 0 for what is no array.
+  int64_t elements() const;
+  // Of an array as it lies in memory; of a tuple, its leaves.
+  int64_t bytes() const;
+
+  // Of tuples.
+  const std::vector<Shape>& tuple_shapes() const { return elements_; }
+
+  Shape with_element_type(ElementType type) const;
+  Shape with_dimensions(std::vector<int64_t> dimensions) const { return array(type_, dimensions); }
+  Shape with_default_layout() const;
+  void set_layout(std::vector<int64_t> minor_to_major, std::string suffix = {});
+  void clear_layout();
+  void set_dynamic(int64_t dimension);
+
+  // Same types and sizes, whatever the layouts.
+  bool compatible(const Shape& other) const;
+  // Same sizes, whatever the element types and layouts.
+  bool same_dimensions(const Shape& other) const {
+    return is_array() && other.is_array() && dimensions_ == other.dimensions_;
+  }
+  bool operator==(const Shape& other) const;
+
+  // "f32[2,3]{1,0}"; a scalar's empty layout is not printed.
+  std::string to_string(bool with_layout = true) const;
+  void append_to(std::string* text, bool with_layout) const;
+
+ private:
+  ElementType type_ = ElementType::Invalid;
+  bool has_layout_ = false;
+  std::vector<int64_t> dimensions_;
+  std::vector<int64_t> minor_to_major_;
+  std::vector<bool> dynamic_;  // empty: none is
+  std::string layout_suffix_;  // what follows the dimensions of a layout: ":T(8,128)"
+  std::vector<Shape> elements_;
+};
+
+// {n-1, ..., 1, 0}.
+std::vector<int64_t> row_major(int64_t rank);
+// "{1,0}".
+std::string braced(std::span<const int64_t> numbers);
+
+}  // namespace lamella::hlo

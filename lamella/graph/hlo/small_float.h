@@ -1,0 +1,19 @@
+// Floating-point formats of 8 and 4 bits, by table. Formats: OCP 8-bit Floating Point (E5M2,
+// E4M3FN), IEEE-like E4M3 and E3M4, the FNUZ forms (one zero, NaN in its place, no infinity), OCP
+// Microscaling (E8M0FNU: powers of two; E2M1FN: 4 bits, no infinity, no NaN).
+#pragma once
+#include <cstdint>
+
+#include "lamella/graph/hlo/element_type.h"
+
+namespace lamella::hlo {
+
+// Whether the type is one of those formats.
+bool is_small_float(ElementType type);
+// Exact.
+float decode_small_float(ElementType type, uint8_t code);
+// To the nearest, ties to the even code; beyond the largest: infinity, or where there is none NaN,
+// or where there is neither the largest.
+uint8_t encode_small_float(ElementType type, double value);
+
+}  // namespace lamella::hlo
