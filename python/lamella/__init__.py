@@ -51,6 +51,7 @@ from lamella._utils import (  # noqa: E402, F401
     nonzero,
     numel,
     seed,
+    trace,
     unload_library,
 )
 
@@ -79,6 +80,8 @@ _LAZY = {
     "iinfo": "lamella._type_info:iinfo",
     "set_printoptions": "lamella._tensor_str:set_printoptions",
     "get_printoptions": "lamella._tensor_str:get_printoptions",
+    "Graph": "lamella._graph:Graph",
+    "TracerWarning": "lamella._trace:TracerWarning",
     "UntypedStorage": "lamella._storage:UntypedStorage",
     "initial_seed": "lamella._utils:initial_seed",
     "get_rng_state": "lamella._utils:get_rng_state",

@@ -1,5 +1,6 @@
 """Functions of the package that are no operators."""
 
+import functools
 import os
 
 from lamella import _C
@@ -162,3 +163,20 @@ def nonzero(input, *, out=None, as_tuple=False):
 
 # The operators behind the functions above.
 _shared = _C._functions("")
+
+
+def trace(*args, **kwargs):
+    """trace(fn, *example_inputs, check=True, ...): the operators that fn calls, as a Graph; see
+    lamella._trace. trace(input): the sum of a matrix's diagonal."""
+    if args and callable(args[0]) and not isinstance(args[0], _C.Tensor):
+        from lamella._trace import trace as record
+
+        return record(*args, **kwargs)
+    if not args and "fn" in kwargs:
+        return trace(kwargs.pop("fn"), **kwargs)
+    return _matrix_trace()(*args, **kwargs)
+
+
+@functools.cache
+def _matrix_trace():
+    return _C._functions("")["trace"]

@@ -7,6 +7,7 @@
 #include "python/src/errors.h"
 #include "python/src/numbers.h"
 #include "python/src/tensor.h"
+#include "python/src/trace.h"
 
 namespace lamella::python {
 namespace {
@@ -245,6 +246,16 @@ PyObject* shared_tensor(const Options& options, bool* fresh) {
   });
 }
 
+// What a trace of this thread must know of the tensor.
+PyObject* noted(PyObject* owned, const Options& options) {
+  if (owned == nullptr || is_tensor(options.data) || !tracing::is_tracing()) return owned;
+  return guarded([&] {
+    Ref made(owned);
+    note_made(owned);
+    return made.release();
+  });
+}
+
 PyObject* tensor_function(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"data", "dtype", "device", "requires_grad", "pin_memory", nullptr};
   Options options;
@@ -267,7 +278,7 @@ PyObject* tensor_function(PyObject*, PyObject* args, PyObject* kwargs) {
       return wrap(make_detached(tensor_ref(made)));
     });
   }
-  return finished(made, options);
+  return finished(noted(made, options), options);
 }
 PyObject* as_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"data", "dtype", "device", nullptr};
@@ -275,7 +286,8 @@ PyObject* as_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
   if (!read_options(args, kwargs, "O|OO:as_tensor", names, "as_tensor", &options)) return nullptr;
   bool fresh;
   PyObject* tensor = shared_tensor(options, &fresh);
-  return converted(tensor, options.dtype, options.device, false);
+  PyObject* made = converted(tensor, options.dtype, options.device, false);
+  return fresh ? noted(made, options) : made;
 }
 PyObject* asarray(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"obj", "dtype", "device", "copy", "requires_grad", nullptr};

@@ -7,6 +7,7 @@
 #include "python/src/errors.h"
 #include "python/src/numbers.h"
 #include "python/src/tensor.h"
+#include "python/src/trace.h"
 
 namespace lamella::python {
 namespace {
@@ -81,6 +82,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   if ((flags & PyBUF_WRITABLE) == PyBUF_WRITABLE && dlpack::is_read_only(tensor_ref(self))) {
     return refuse("a writable tensor", "one over read-only memory");
   }
+  if (!note_read(tensor, "numpy()")) return -1;
   auto ndim = static_cast<size_t>(tensor->ndim);
   auto* extents = static_cast<Py_ssize_t*>(PyMem_Malloc((2 * ndim + 1) * sizeof(Py_ssize_t)));
   if (extents == nullptr) {
@@ -287,6 +289,7 @@ PyObject* to_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
                     "use detach()");
     return nullptr;
   }
+  if (!note_read(tensor_of(self), "__dlpack__()")) return nullptr;
   return guarded([&]() -> PyObject* {
     TensorBase tensor = tensor_ref(self);
     if (stream != Py_None && tensor.is_cpu()) {

@@ -3,6 +3,7 @@
 #include "lamella/kernels/parallel.h"
 #include "python/src/autograd.h"
 #include "python/src/errors.h"
+#include "python/src/trace.h"
 
 namespace lamella::python {
 namespace {
@@ -58,7 +59,8 @@ PyMODINIT_FUNC PyInit__C() {
       add_modes(module) != 0 || add_hooks(module) != 0 || add_nodes(module) != 0 ||
       add_contexts(module) != 0 || add_functions(module) != 0 || add_engine(module) != 0 ||
       add_autograd_members(module) != 0 || add_forward(module) != 0 ||
-      add_compliance(module) != 0 || add_entries(module) != 0 || add_vmap(module) != 0) {
+      add_compliance(module) != 0 || add_entries(module) != 0 || add_vmap(module) != 0 ||
+      add_trace(module) != 0) {
     Py_DECREF(module);
     return nullptr;
   }

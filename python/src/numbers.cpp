@@ -8,6 +8,7 @@
 #include "lamella/core/scalar.h"
 #include "python/src/call.h"
 #include "python/src/errors.h"
+#include "python/src/trace.h"
 
 namespace lamella::python {
 namespace {
@@ -101,6 +102,7 @@ Match read_element(lamella_tensor* tensor, lamella_value* value, double* parts) 
                  static_cast<long long>(tensor->numel));
     return Match::kError;
   }
+  if (!note_read(tensor, "item()")) return Match::kError;
   auto type = static_cast<ScalarType>(tensor->scalar_type);
   constexpr uint32_t lazy = LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG;
   if (tensor->device_type == static_cast<uint8_t>(DeviceType::CPU) && tensor->data != nullptr &&

@@ -8,6 +8,7 @@
 #include "lamella/core/tensor_impl.h"
 #include "python/src/autograd.h"
 #include "python/src/errors.h"
+#include "python/src/trace.h"
 
 namespace lamella::python {
 
@@ -123,6 +124,7 @@ Py_hash_t tensor_hash(PyObject* self) {
 PyObject* tensor_repr(PyObject* self) {
   Ref module(PyImport_ImportModule("lamella._tensor_str"));
   if (!module) return nullptr;
+  tracing::Pause not_traced;
   return PyObject_CallMethod(module.get(), "tensor_repr", "O", self);
 }
 

@@ -5,6 +5,7 @@
 #include "python/src/errors.h"
 #include "python/src/numbers.h"
 #include "python/src/tensor.h"
+#include "python/src/trace.h"
 
 namespace lamella::python {
 namespace {
@@ -136,7 +137,10 @@ PyObject* element_bytes(PyObject* self, PyObject*) { return get_itemsize(self, n
 PyObject* storage_offset(PyObject* self, PyObject*) {
   return PyLong_FromLongLong(tensor_of(self)->storage_offset);
 }
-PyObject* data_ptr(PyObject* self, PyObject*) { return PyLong_FromVoidPtr(tensor_of(self)->data); }
+PyObject* data_ptr(PyObject* self, PyObject*) {
+  if (!note_read(tensor_of(self), "data_ptr()")) return nullptr;
+  return PyLong_FromVoidPtr(tensor_of(self)->data);
+}
 PyObject* get_device_index(PyObject* self, PyObject*) {
   return PyLong_FromLong(tensor_of(self)->device_index);
 }
@@ -288,6 +292,7 @@ TensorBase readable(lamella_tensor* tensor) {
 }
 
 PyObject* tensor_to_list(PyObject* self) {
+  if (!note_read(tensor_of(self), "tolist()")) return nullptr;
   TensorBase tensor = readable(tensor_of(self));
   if (!tensor.defined()) return nullptr;
   return list_of_elements(static_cast<const char*>(tensor.data_ptr()), tensor.impl(), 0,

@@ -2,6 +2,7 @@
 #include "python/src/errors.h"
 #include "python/src/numbers.h"
 #include "python/src/tensor.h"
+#include "python/src/trace.h"
 
 namespace lamella::python {
 namespace {
@@ -128,6 +129,7 @@ int truth(PyObject* self) {
                  static_cast<long long>(tensor->numel));
     return -1;
   }
+  if (!note_read(tensor, "bool()")) return -1;
   lamella_value value;
   double parts[2];
   if (read_element(tensor, &value, parts) != Match::kYes) return -1;
@@ -136,10 +138,12 @@ int truth(PyObject* self) {
 }
 
 PyObject* as_int(PyObject* self) {
+  if (!note_read(tensor_of(self), "int()")) return nullptr;
   Ref item(tensor_item(tensor_of(self)));
   return item ? PyNumber_Long(item.get()) : nullptr;
 }
 PyObject* as_float(PyObject* self) {
+  if (!note_read(tensor_of(self), "float()")) return nullptr;
   Ref item(tensor_item(tensor_of(self)));
   return item ? PyNumber_Float(item.get()) : nullptr;
 }

@@ -1,0 +1,582 @@
+#include "lamella/layers/trace/recorder.h"
+
+#include <algorithm>
+
+#include "lamella/abi/autograd.h"
+#include "lamella/api/functions.h"
+#include "lamella/core/error.h"
+#include "lamella/dispatch/guards.h"
+#include "lamella/dispatch/registry.h"
+#include "lamella/dispatch/signature.h"
+
+namespace lamella::tracing {
+namespace {
+
+constexpr uint64_t kBelow =
+    lamella::detail::functionality_bit(lamella::detail::Functionality::ZeroTensor);
+constexpr uint64_t kBoth = kTracingBits;
+// Of calls that autograd keeps something of.
+constexpr uint64_t kHistory =
+    lamella::detail::functionality_bit(lamella::detail::Functionality::AutogradRequired) |
+    lamella::detail::functionality_bit(lamella::detail::Functionality::AutogradTangent);
+
+// A plain pointer, for the library's thread-local block has no room for destructors.
+thread_local Recorder* running = nullptr;
+
+lamella_status run_top(const lamella_kernel*, const lamella_operator* op, uint64_t key_set,
+                       const lamella_value* arguments, lamella_value* returns) {
+  uint64_t keys = key_set & ~kBoth;
+  Recorder* recorder = running;
+  if (recorder == nullptr) return abi::call_boxed(op, keys, arguments, returns);
+  if (abi::kernel_of(op, keys) == record_kernel) {
+    return abi::call_boxed(op, keys | kBelow, arguments, returns);
+  }
+  if (recorder->is_decomposed(op, keys)) return abi::call_boxed(op, keys, arguments, returns);
+  return (keys & kHistory) != 0 ? recorder->record_group(op, keys, arguments, returns)
+                                : recorder->record(op, keys, arguments, returns);
+}
+
+lamella_status run_below(const lamella_kernel*, const lamella_operator* op, uint64_t key_set,
+                         const lamella_value* arguments, lamella_value* returns) {
+  uint64_t keys = key_set & ~kBoth;
+  Recorder* recorder = running;
+  if (recorder == nullptr) return abi::call_boxed(op, keys, arguments, returns);
+  return recorder->record(op, keys, arguments, returns);
+}
+
+void register_kernels() {
+  struct {
+    DispatchKey key;
+    lamella_boxed_function kernel;
+  } all[] = {{DispatchKey::Tracer, &run_top}, {DispatchKey::ZeroTensor, &run_below}};
+  for (const auto& each : all) {
+    auto key = static_cast<uint16_t>(each.key);
+    lamella_library* library = nullptr;
+    lamella_kernel_description kernel = {};
+    kernel.boxed = each.kernel;
+    kernel.file = __FILE__;
+    kernel.line = __LINE__;
+    lamella::detail::check(
+        lamella_library_open(LAMELLA_LIBRARY_IMPL, "_", key, __FILE__, __LINE__, &library));
+    lamella::detail::check(lamella_library_fallback(library, key, &kernel));
+  }
+}
+
+constexpr ValueId kNumber = kNoValue - 1;  // in the place of a value: part of the node
+
+size_t hash_of(const void* address) {
+  return static_cast<size_t>((reinterpret_cast<uintptr_t>(address) >> 6) * 0x9E3779B97F4A7C15u);
+}
+
+bool same_geometry(const lamella_tensor* a, const lamella_tensor* b) {
+  constexpr uint32_t lazy = LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG;
+  if (a->ndim != b->ndim || a->scalar_type != b->scalar_type ||
+      a->storage_offset != b->storage_offset || ((a->flags ^ b->flags) & lazy) != 0) {
+    return false;
+  }
+  for (int32_t d = 0; d < a->ndim; ++d) {
+    if (a->sizes[d] != b->sizes[d] || (a->strides[d] != b->strides[d] && a->sizes[d] > 1)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+lamella_value plain(uint8_t tag, int64_t number = 0) {
+  lamella_value value{{0}, 0, tag, 0, 0};
+  value.as.i = number;
+  return value;
+}
+lamella_value list_of(const int64_t* numbers, int32_t count) {
+  lamella_value value{{0}, static_cast<uint32_t>(count), LAMELLA_INT_LIST, 0, 0};
+  value.as.pointer = const_cast<int64_t*>(numbers);
+  return value;
+}
+
+// Which arguments a call writes, by the counts of writes: schemas do not always say.
+class Writes {
+ public:
+  Writes(const lamella_operator* op, const lamella_value* arguments)
+      : arguments_(arguments), count_(std::min(op->argument_count, kMost)) {
+    for (uint32_t i = 0; i < count_; ++i) versions_[i] = version(i);
+  }
+  // Bits of the arguments written since, where the schema names none.
+  uint64_t seen(const OperatorFacts& facts) const {
+    if (!facts.written.empty()) return 0;
+    uint64_t bits = 0;
+    if (facts.statistics != 0 && facts.trains >= 0 && arguments_[facts.trains].as.i != 0) {
+      for (uint64_t left = facts.statistics; left != 0; left &= left - 1) {
+        auto i = static_cast<uint32_t>(__builtin_ctzll(left));
+        if (arguments_[i].tag == LAMELLA_TENSOR) bits |= uint64_t{1} << i;
+      }
+    }
+    for (uint32_t i = 0; i < count_; ++i) bits |= uint64_t{versions_[i] != version(i)} << i;
+    return bits;
+  }
+
+ private:
+  static constexpr uint32_t kMost = 64;
+  uint32_t version(uint32_t i) const {
+    const lamella_value& value = arguments_[i];
+    bool has = value.tag == LAMELLA_TENSOR && value.as.tensor != nullptr &&
+               value.as.tensor->storage != nullptr;
+    return has ? lamella_tensor_version(value.as.tensor) : 0;
+  }
+  const lamella_value* arguments_;
+  uint32_t count_;
+  uint32_t versions_[kMost];
+};
+
+bool grad_now() {
+  return (lamella_thread.modes & (LAMELLA_MODE_NO_GRAD | LAMELLA_MODE_INFERENCE)) == 0;
+}
+
+}  // namespace
+
+Recorder* Recorder::current() { return is_tracing() ? running : nullptr; }
+
+Recorder::Recorder(TraceOptions options) : options_(options), known_(256) {
+  if (options_.locations && place_hooks().make_store != nullptr) {
+    store_ = ObjectRef<>::adopt(place_hooks().make_store());
+    graph_.set_store(store_);
+  }
+}
+Recorder::~Recorder() { stop(); }
+
+void Recorder::add_input(std::string name, const TensorBase& tensor) {
+  LAMELLA_CHECK(find(tensor.impl()) == nullptr, "trace: expected inputs to be different tensors, ",
+                "got one of them twice, again as '", name, "'");
+  ValueId root = root_of(tensor.impl());
+  ValueId id = graph_.add_input(std::move(name), tensor);
+  if (root != kNoValue) graph_.set_root(id, root);
+  keep(id, tensor.impl(), true);
+}
+void Recorder::name_outside(ValueKind kind, std::string name, const TensorBase& tensor) {
+  if (named_.emplace(tensor.impl(), Named{kind, std::move(name)}).second) {
+    named_tensors_.push_back(tensor);
+  }
+}
+
+void Recorder::start() {
+  LAMELLA_CHECK(running == nullptr,
+                "trace: expected no other trace to be running on this thread, got one inside "
+                "another");
+  static const bool registered = (register_kernels(), true);
+  static_cast<void>(registered);
+  grad_at_start_ = grad_now();
+  running = this;
+  lamella_thread.included |= kBoth;
+}
+void Recorder::stop() {
+  if (running != this) return;
+  running = nullptr;
+  lamella_thread.included &= ~kBoth;
+}
+
+Graph Recorder::finish(ArrayRef<TensorBase> outputs) {
+  stop();
+  std::vector<ValueId> ids;
+  for (const TensorBase& tensor : outputs) {
+    ids.push_back(tensor.defined() ? value_of(tensor.impl(), false) : kNoValue);
+  }
+  for (ValueId id = 0; id < tensors_.size(); ++id) {
+    graph_.set_requires_grad(id, tensors_[id].requires_grad());
+  }
+  graph_.set_outputs(std::move(ids));
+  fold_groups();
+  return graph_.ordered();
+}
+
+const OperatorFacts& Recorder::facts(const lamella_operator* op) {
+  const OperatorFacts*& found = facts_[op];
+  if (found == nullptr) found = &facts_of(op);
+  return *found;
+}
+
+bool Recorder::is_decomposed(const lamella_operator* op, uint64_t keys) const {
+  if (!options_.decompose) return false;
+  auto* entry = const_cast<OperatorEntry*>(static_cast<const OperatorEntry*>(op));
+  Slot slot = Registry::get().slot(entry, static_cast<DispatchKey>(lamella::detail::slot_of(keys)));
+  return slot.entry != nullptr && slot.entry->key == DispatchKey::CompositeImplicitAutograd;
+}
+
+// ---- Tensors and values ------------------------------------------------------------------------
+
+const Recorder::Known* Recorder::find(const lamella_tensor* tensor) const {
+  size_t mask = known_.size() - 1;
+  for (size_t i = hash_of(tensor) & mask;; i = (i + 1) & mask) {
+    if (known_[i].tensor == tensor) return &known_[i];
+    if (known_[i].tensor == nullptr) return nullptr;
+  }
+}
+
+void Recorder::know(lamella_tensor* tensor, ValueId id) {
+  if (2 * known_count_ >= known_.size()) {
+    std::vector<Known> before(known_.size() * 4);
+    before.swap(known_);
+    for (const Known& entry : before) {
+      if (entry.tensor == nullptr) continue;
+      size_t i = hash_of(entry.tensor) & (known_.size() - 1);
+      while (known_[i].tensor != nullptr) i = (i + 1) & (known_.size() - 1);
+      known_[i] = entry;
+    }
+  }
+  size_t i = hash_of(tensor) & (known_.size() - 1);
+  while (known_[i].tensor != nullptr && known_[i].tensor != tensor) i = (i + 1) & (known_.size() - 1);
+  known_count_ += known_[i].tensor == nullptr;
+  known_[i] = {tensor, tensor->storage, id};
+}
+
+void Recorder::keep(ValueId id, lamella_tensor* tensor, bool depends, bool known) {
+  tensors_.push_back(TensorBase::borrow(tensor));
+  depends_.push_back(depends);
+  ValueId before = kNoValue;
+  if (tensor->storage != nullptr && known) {
+    auto [at, fresh] = memory_.emplace(tensor->storage, id);
+    if (!fresh) before = std::exchange(at->second, id);
+  }
+  previous_.push_back(before);
+  if (known) know(tensor, id);
+}
+
+ValueId Recorder::root_of(const lamella_tensor* tensor) const {
+  if (tensor->storage == nullptr) {
+    const Known* known = find(tensor);
+    return known != nullptr ? graph_.value(known->id).root : kNoValue;
+  }
+  auto found = memory_.find(tensor->storage);
+  return found == memory_.end() ? kNoValue : graph_.value(found->second).root;
+}
+
+ValueId Recorder::add_result(lamella_tensor* tensor, bool depends) {
+  ValueId id = graph_.add_result(TensorBase::borrow(tensor), root_of(tensor));
+  keep(id, tensor, depends);
+  return id;
+}
+
+bool Recorder::depends(ValueId id) const {
+  return depends_[id] || depends_[graph_.value(id).root];
+}
+
+// See Note [Which value a tensor is].
+ValueId Recorder::value_of(lamella_tensor* tensor, bool filled) {
+  const Known* known = find(tensor);
+  if (LAMELLA_LIKELY(known != nullptr && known->storage == tensor->storage)) return known->id;
+  ValueId alias = alias_of(tensor);
+  if (alias != kNoValue) {
+    know(tensor, alias);
+    // Kept, so that its address does not come again as another tensor's.
+    named_tensors_.push_back(TensorBase::borrow(tensor));
+    return alias;
+  }
+  return filled && tensor->python_object == nullptr ? add_empty(tensor) : add_from_outside(tensor);
+}
+
+ValueId Recorder::alias_of(lamella_tensor* tensor) {
+  if (tensor->storage == nullptr) return kNoValue;
+  auto found = memory_.find(tensor->storage);
+  if (found == memory_.end()) return kNoValue;
+  ValueId other = kNoValue;
+  for (ValueId id = found->second; id != kNoValue; id = previous_[id]) {
+    lamella_tensor* each = tensors_[id].impl();
+    if (each->storage != tensor->storage) continue;
+    if (same_geometry(each, tensor)) {
+      bool detached = (each->flags & LAMELLA_TENSOR_REQUIRES_GRAD) != 0 &&
+                      (tensor->flags & LAMELLA_TENSOR_REQUIRES_GRAD) == 0 && grad_now();
+      return detached ? add_made_node("aten::detach", {}, id, tensor) : id;
+    }
+    constexpr uint32_t lazy = LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG;
+    if (each->scalar_type == tensor->scalar_type && ((each->flags ^ tensor->flags) & lazy) == 0) {
+      other = id;
+    }
+  }
+  LAMELLA_CHECK(other != kNoValue, "trace: expected tensors over the memory of a traced one to be ",
+                "made by operators, got one of ", static_cast<ScalarType>(tensor->scalar_type),
+                " that was not");
+  return add_made_node("aten::as_strided",
+                       {list_of(tensor->sizes, tensor->ndim), list_of(tensor->strides, tensor->ndim),
+                        plain(LAMELLA_INT, tensor->storage_offset)},
+                       other, tensor);
+}
+
+// A node for a tensor that is there already. `of`: its first argument, if it has a tensor.
+ValueId Recorder::add_made_node(const char* name, std::initializer_list<lamella_value> arguments,
+                                ValueId of, lamella_tensor* tensor) {
+  const lamella_operator* op = nullptr;
+  lamella::detail::check(lamella_find_operator(name, "", &op));
+  graph_.begin_node(op);
+  if (of != kNoValue) graph_.add_operand(plain(LAMELLA_TENSOR), {of});
+  for (const lamella_value& argument : arguments) graph_.add_operand(argument, {});
+  ValueId id = add_result(tensor, of != kNoValue && depends(of));
+  graph_.add_operand(plain(LAMELLA_TENSOR), {id});
+  graph_.end_node(place(), grad_mode());
+  return id;
+}
+
+ValueId Recorder::add_empty(lamella_tensor* tensor) {
+  Device device(static_cast<DeviceType>(tensor->device_type), tensor->device_index);
+  return add_made_node(
+      "aten::empty_strided",
+      {list_of(tensor->sizes, tensor->ndim), list_of(tensor->strides, tensor->ndim),
+       plain(LAMELLA_INT, tensor->scalar_type), plain(LAMELLA_NONE),
+       plain(LAMELLA_DEVICE, IValue::pack_device(device)), plain(LAMELLA_NONE)},
+      kNoValue, tensor);
+}
+
+ValueId Recorder::add_from_outside(lamella_tensor* tensor) {
+  ValueKind kind = ValueKind::kConstant;
+  std::string name;
+  auto found = named_.find(tensor);
+  if (found != named_.end()) {
+    kind = found->second.kind;
+    name = found->second.name;
+  } else if (lamella_tensor_requires_grad(tensor) != 0) {
+    kind = ValueKind::kParameter;
+    name = "parameter" + std::to_string(parameters_++);
+  } else {
+    name = "constant" + std::to_string(constants_++);
+  }
+  ValueId id = graph_.add_outside(kind, std::move(name), TensorBase::borrow(tensor));
+  keep(id, tensor, kind == ValueKind::kParameter);
+  return id;
+}
+
+void Recorder::note_made(const TensorBase& tensor) {
+  if (find(tensor.impl()) != nullptr || root_of(tensor.impl()) != kNoValue) return;
+  TensorBase copy;
+  {
+    Pause off;
+    copy = Tensor(tensor).clone();
+  }
+  ValueId constant = graph_.add_outside(ValueKind::kConstant,
+                                        "constant" + std::to_string(constants_++), copy);
+  keep(constant, copy.impl(), false);
+  add_made_node("aten::clone", {plain(LAMELLA_NONE)}, constant, tensor.impl());
+}
+
+// ---- Calls -------------------------------------------------------------------------------------
+
+uint32_t Recorder::place() { return store_ ? place_hooks().capture(store_.get()) : kNoPlace; }
+
+GradMode Recorder::grad_mode() const {
+  bool now = grad_now();
+  return now == grad_at_start_ ? GradMode::kInherit : now ? GradMode::kOn : GradMode::kOff;
+}
+
+// A Python number that came as a tensor.
+bool Recorder::is_number(const lamella_value& value) const {
+  return value.tag == LAMELLA_TENSOR &&
+         (value.as.tensor->flags & LAMELLA_TENSOR_WRAPPED_NUMBER) != 0 &&
+         find(value.as.tensor) == nullptr && root_of(value.as.tensor) == kNoValue;
+}
+
+// Fills ids_ with the values of all tensors among the arguments; whether one of them depends on
+// what the graph is given.
+bool Recorder::read_arguments(const lamella_operator* op, const OperatorFacts& facts,
+                              const lamella_value* arguments) {
+  ids_.clear();
+  bool depends = facts.random;
+  auto written = facts.written.begin();
+  for (uint32_t i = 0; i < op->argument_count; ++i) {
+    bool is_written = written != facts.written.end() && *written == i;
+    written += is_written;
+    each_tensor_of(arguments[i], [&](lamella_tensor* tensor) {
+      ValueId id = tensor == nullptr ? kNoValue
+                   : is_number(arguments[i]) ? kNumber
+                                             : value_of(tensor, is_written && facts.overwrites);
+      if (id < kNumber) depends = depends || this->depends(id);
+      ids_.push_back(id);
+    });
+  }
+  return depends;
+}
+void Recorder::add_arguments(const lamella_operator* op, const lamella_value* arguments,
+                             ArrayRef<ValueId> ids) {
+  const ValueId* next = ids.data();
+  for (uint32_t i = 0; i < op->argument_count; ++i) {
+    const ValueId* first = next;
+    each_tensor_of(arguments[i], [&](lamella_tensor*) { ++next; });
+    ArrayRef<ValueId> here(first, static_cast<size_t>(next - first));
+    bool number = here.size() == 1 && here[0] == kNumber;
+    graph_.add_operand(arguments[i], number ? ArrayRef<ValueId>() : here);
+  }
+}
+void Recorder::mark_written(const OperatorFacts& facts, const lamella_value* arguments) {
+  for (uint16_t i : facts.written) {
+    each_tensor_of(arguments[i], [&](lamella_tensor* tensor) {
+      const Known* known = tensor != nullptr ? find(tensor) : nullptr;
+      if (known != nullptr) depends_[graph_.value(known->id).root] = true;
+    });
+  }
+}
+
+lamella_status Recorder::record(const lamella_operator* op, uint64_t keys,
+                                const lamella_value* arguments, lamella_value* returns) {
+  bool returned = false;
+  try {
+    const OperatorFacts& facts = this->facts(op);
+    bool depends = read_arguments(op, facts, arguments);
+    if (LAMELLA_UNLIKELY(facts.reads_elements) && depth_ == 0) {
+      for (uint32_t i = 0; i < op->argument_count; ++i) {
+        each_tensor_of(arguments[i], [&](lamella_tensor* tensor) {
+          if (tensor != nullptr) note_read(tensor, facts.name.c_str());
+        });
+      }
+    }
+    uint32_t at = place();
+    graph_.begin_node(op);
+    add_arguments(op, arguments, ids_);
+    Writes writes(op, arguments);
+    lamella_status status;
+    {
+      Pause off;
+      status = abi::call_boxed(op, keys, arguments, returns);
+    }
+    if (status != LAMELLA_OK) {
+      graph_.abandon_node();
+      return status;
+    }
+    returned = true;
+    for (uint32_t r = 0; r < op->return_count; ++r) {
+      ids_.clear();
+      each_tensor_of(returns[r], [&](lamella_tensor* tensor) {
+        ids_.push_back(tensor == nullptr ? kNoValue : add_result(tensor, depends));
+      });
+      graph_.add_operand(returns[r], ids_);
+    }
+    graph_.end_node(at, grad_mode(), writes.seen(facts));
+    if (depends) mark_written(facts, arguments);
+    return LAMELLA_OK;
+  } catch (...) {
+    lamella_status status = lamella::detail::status_of_current_exception();
+    for (uint32_t r = 0; returned && r < op->return_count; ++r) lamella_value_release(&returns[r]);
+    return status;
+  }
+}
+
+// See Note [Groups].
+lamella_status Recorder::record_group(const lamella_operator* op, uint64_t keys,
+                                      const lamella_value* arguments, lamella_value* returns) {
+  bool returned = false;
+  try {
+    const OperatorFacts& facts = this->facts(op);
+    bool depends = read_arguments(op, facts, arguments);
+    std::vector<ValueId> given = ids_;
+    Group group{};
+    group.first_node = static_cast<uint32_t>(graph_.nodes().size());
+    group.first_value = static_cast<ValueId>(graph_.values().size());
+    group.first_group = static_cast<uint32_t>(groups_.size());
+    uint32_t at = place();
+    Writes writes(op, arguments);
+    ++depth_;
+    lamella_status status = abi::call_boxed(op, keys, arguments, returns);
+    --depth_;
+    if (status != LAMELLA_OK) return status;
+    returned = true;
+    group.end_node = static_cast<uint32_t>(graph_.nodes().size());
+    group.end_value = static_cast<ValueId>(graph_.values().size());
+    std::vector<std::vector<ValueId>> made(op->return_count);
+    for (uint32_t r = 0; r < op->return_count; ++r) {
+      each_tensor_of(returns[r], [&](lamella_tensor* tensor) {
+        ValueId id = tensor == nullptr ? kNoValue : value_of(tensor, false);
+        if (id != kNoValue && id < group.first_value) {
+          // An argument that comes back: a value of the node's own, which nothing has to use.
+          id = graph_.add_result(TensorBase::borrow(tensor), graph_.value(id).root);
+          keep(id, tensor, depends, false);
+        }
+        made[r].push_back(id);
+      });
+    }
+    // The operands of the node stand together, behind those of its parts.
+    graph_.begin_node(op);
+    add_arguments(op, arguments, given);
+    for (uint32_t r = 0; r < op->return_count; ++r) graph_.add_operand(returns[r], made[r]);
+    group.node =
+        graph_.close_node(at, grad_mode(), writes.seen(facts));
+    groups_.push_back(group);
+    if (depends) mark_written(facts, arguments);
+    return LAMELLA_OK;
+  } catch (...) {
+    lamella_status status = lamella::detail::status_of_current_exception();
+    for (uint32_t r = 0; returned && r < op->return_count; ++r) lamella_value_release(&returns[r]);
+    return status;
+  }
+}
+
+void Recorder::fold_groups() {
+  if (groups_.empty()) return;
+  ArrayRef<Node> nodes = graph_.nodes();
+  auto end = static_cast<uint32_t>(nodes.size());
+  // The last node that uses each value, counted from 1; `end` + 1 for outputs.
+  std::vector<uint32_t> last(graph_.values().size());
+  for (uint32_t n = 0; n < end; ++n) {
+    for (ValueId id : graph_.used_by(nodes[n])) last[id] = n + 1;
+  }
+  for (const Group& group : groups_) {
+    for (ValueId id : graph_.used_by(group.node)) {
+      last[id] = std::max(last[id], group.first_node + 1);
+    }
+  }
+  for (ValueId id : graph_.outputs()) {
+    if (id != kNoValue) last[id] = end + 1;
+  }
+  auto is_one = [&](const Group& group) {
+    std::vector<ValueId> made = graph_.made_by(group.node);
+    for (ValueId id = group.first_value; id < group.end_value; ++id) {
+      bool inside = last[id] <= group.end_node || graph_.value(id).kind != ValueKind::kResult;
+      if (!inside && std::find(made.begin(), made.end(), id) == made.end()) return false;
+    }
+    return true;
+  };
+  std::vector<Node> folded;
+  auto copy = [&](uint32_t from, uint32_t to) {
+    folded.insert(folded.end(), nodes.begin() + from, nodes.begin() + to);
+  };
+  auto fold = [&](auto&& self, uint32_t from, uint32_t to, uint32_t group_from,
+                  uint32_t group_to) -> void {
+    // The groups of this level, from the last one back.
+    std::vector<uint32_t> level;
+    for (uint32_t g = group_to; g > group_from; g = groups_[g - 1].first_group) {
+      level.push_back(g - 1);
+    }
+    for (size_t k = level.size(); k-- > 0;) {
+      const Group& group = groups_[level[k]];
+      copy(from, group.first_node);
+      if (is_one(group)) {
+        folded.push_back(group.node);
+      } else {
+        self(self, group.first_node, group.end_node, group.first_group, level[k]);
+      }
+      from = group.end_node;
+    }
+    copy(from, to);
+  };
+  fold(fold, 0, end, 0, static_cast<uint32_t>(groups_.size()));
+  graph_.set_nodes(std::move(folded));
+}
+
+void Recorder::note_read(lamella_tensor* tensor, const char* what) {
+  ValueId id = kNoValue;
+  const Known* known = find(tensor);
+  if (known != nullptr) {
+    id = known->id;
+  } else {
+    id = root_of(tensor);
+  }
+  if (id == kNoValue || !depends(id)) return;
+  SourceLocation where;
+  if (store_) where = place_hooks().describe(store_.get(), place());
+  if (options_.strict) {
+    std::string at = where.str();
+    throw Error(lamella::str("trace: expected no element of a traced tensor to be read, got ", what,
+                             at.empty() ? "" : " at " + at));
+  }
+  for (const Escape& escape : escapes_) {
+    bool same_place = escape.where.file == where.file && escape.where.line == where.line;
+    // One note for a line, as bool() and its likes read through item().
+    if (same_place && (!where.file.empty() || escape.what == what)) return;
+  }
+  escapes_.push_back({what, std::move(where)});
+}
+
+}  // namespace lamella::tracing

@@ -1,0 +1,630 @@
+"""lamella.trace: what is recorded, how it prints and runs, and what is refused."""
+
+import functools
+import threading
+import warnings
+
+import numpy as np
+import pytest
+
+import lamella
+from lamella import nn
+
+torch = pytest.importorskip("torch")
+
+
+def lines(graph):
+    """The listing without places."""
+    return [line.partition("  # ")[0].strip() for line in str(graph).splitlines()]
+
+
+def f(x, y):
+    z = x + y
+    return z.relu() * 2
+
+
+def same(a, b):
+    assert a.dtype == b.dtype and a.shape == b.shape
+    assert bool(((a == b) | ((a != a) & (b != b))).all()), f"{a} and {b}"
+
+
+@pytest.fixture
+def x():
+    lamella.manual_seed(1)
+    return lamella.randn(2, 3)
+
+
+def test_it_prints(x):
+    graph = lamella.trace(f, x, x.clone())
+    first = f.__code__.co_firstlineno
+    assert str(graph) == (
+        "graph(%0 x: float32[2, 3], %1 y: float32[2, 3]):\n"
+        f"  %2: float32[2, 3] = aten::add.Tensor(%0, %1, alpha=1)  # test_trace.py:{first + 1}\n"
+        f"  %3: float32[2, 3] = aten::relu(%2)  # test_trace.py:{first + 2}\n"
+        f"  %4: float32[2, 3] = aten::mul.Scalar(%3, 2)  # test_trace.py:{first + 2}\n"
+        "  return %4\n"
+    )
+    assert graph.code == str(graph)
+    assert repr(graph) == "<lamella.Graph of 3 nodes>"
+    assert len(graph) == 3
+    assert graph.operators() == {"aten::add.Tensor": 1, "aten::relu": 1, "aten::mul.Scalar": 1}
+
+
+def test_it_runs_on_other_inputs(x):
+    graph = lamella.trace(f, x, x + 1)
+    a, b = lamella.randn(2, 3), lamella.randn(2, 3)
+    same(graph(a, b), f(a, b))
+
+
+def test_nests_in_and_out(x):
+    def g(pair, *, scale, flag):
+        a, b = pair
+        return {"sum": (a + b) * scale["s"], "rest": [a, (flag, None, 2.5)]}
+
+    arguments = {"scale": {"s": lamella.tensor(3.0)}, "flag": True}
+    graph = lamella.trace(g, (x, x + 1), kwargs=arguments)
+    assert [v.name for v in graph.values if v.kind == "input"] == ["pair_0", "pair_1", "scale_s"]
+    got = graph((x * 2, x), **arguments)
+    same(got["sum"], g((x * 2, x), **arguments)["sum"])
+    same(got["rest"][0], x * 2)
+    assert got["rest"][1] == (True, None, 2.5)
+    with pytest.raises(RuntimeError) as error:
+        graph((x, x), scale={"s": lamella.tensor(3.0)}, flag=False)
+    assert str(error.value) == "graph: expected arguments True, as traced, got False"
+    with pytest.raises(RuntimeError) as error:
+        graph(x, scale={"s": lamella.tensor(3.0)}, flag=True)
+    assert str(error.value) == "graph: expected arguments (Tensor, Tensor), got Tensor"
+
+
+def test_named_results(x):
+    graph = lamella.trace(lambda x: x.max(0), x)
+    values, indices = graph(x)
+    same(values, x.max(0).values)
+    same(indices, x.max(0).indices)
+    assert type(graph(x)) is type(x.max(0))
+
+
+def test_inputs_are_checked(x):
+    graph = lamella.trace(f, x, x + 1)
+    for bad, text in (
+        (lamella.ones(3, 2), "float32[3, 2]"),
+        (lamella.ones(2, 3, dtype=lamella.int64), "int64[2, 3]"),
+        (lamella.ones(2, 3, device="meta"), "float32[2, 3] on meta"),
+    ):
+        with pytest.raises(RuntimeError) as error:
+            graph(x, bad)
+        assert str(error.value) == (
+            f"graph: expected input 1 ('y') to be float32[2, 3], as recorded, got {text}"
+        )
+
+
+def test_one_tensor_given_twice(x):
+    graph = lamella.trace(f, x, x)
+    a, b = lamella.randn(2, 3), lamella.randn(2, 3)
+    same(graph(a, b), f(a, b))
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(3, 4)
+        self.register_buffer("scale", lamella.full((4,), 2.0))
+        self.offset = lamella.ones(4)
+
+    def forward(self, data):
+        return self.inner(data) * self.scale + self.offset
+
+
+def test_modules_have_names_for_their_tensors(x):
+    model = Model()
+    for traced in (model, model.forward, functools.partial(model)):
+        graph = lamella.trace(traced, x)
+        assert list(graph.parameters) == ["inner.weight", "inner.bias", "scale"]
+        assert graph.parameters["inner.weight"] is model.inner.weight
+        assert list(graph.constants) == ["constant0"]
+        same(graph(x * 2), model(x * 2))
+    assert lines(lamella.trace(model, x)) == [
+        "graph(%0 data: float32[2, 3]):",
+        '%1: float32[4, 3] = parameter "inner.weight"',
+        '%2: float32[4] = parameter "inner.bias"',
+        '%3: float32[4] = parameter "scale"',
+        '%4: float32[4] = constant "constant0"',
+        "%5: float32[2, 4] = aten::linear(%0, %1, %2)",
+        "%6: float32[2, 4] = aten::mul.Tensor(%5, %3)",
+        "%7: float32[2, 4] = aten::add.Tensor(%6, %4, alpha=1)",
+        "return %7",
+    ]
+
+
+def test_gradients_flow_to_parameters(x):
+    model = Model()
+    graph = lamella.trace(model, x)
+    model(x).sum().backward()
+    expected = model.inner.weight.grad.clone()
+    model.zero_grad()
+    graph(x).sum().backward()
+    same(model.inner.weight.grad, expected)
+
+
+def test_state_that_is_written_is_named_and_left_alone(x):
+    norm = nn.BatchNorm1d(3)
+    before = {name: t.clone() for name, t in norm.named_buffers()}
+    graph = lamella.trace(norm, lamella.randn(5, 3))
+    assert sorted(graph.mutated) == ["num_batches_tracked", "running_mean", "running_var"]
+    # Written once: by the trace itself.
+    assert norm.num_batches_tracked.item() == before["num_batches_tracked"].item() + 1
+    inputs = lamella.randn(5, 3)
+    plain = nn.BatchNorm1d(3)
+    plain.load_state_dict(norm.state_dict())
+    same(graph(inputs), plain(inputs))
+    same(norm.running_mean, plain.running_mean)
+
+
+def test_writes_to_inputs(x):
+    def g(x, y):
+        x[0].mul_(3)
+        y += x
+        return x.sum()
+
+    graph = lamella.trace(g, x.clone(), x.clone())
+    assert graph.mutated == ["x", "y"]
+    a, b = x.clone(), x + 1
+    c, d = x.clone(), x + 1
+    same(graph(a, b), g(c, d))
+    same(a, c)
+    same(b, d)
+
+
+def test_views_see_writes(x):
+    def g(x):
+        y = x.clone()
+        v = y.t()
+        y.add_(1)
+        w = v * 2
+        v[0] = 5
+        return w, y, v
+
+    graph = lamella.trace(g, x)
+    for got, expected in zip(graph(x * 3), g(x * 3)):
+        same(got, expected)
+
+
+def test_tensors_made_of_numbers_are_new_each_time(x):
+    def g(x):
+        total = lamella.tensor([1.0, 2.0, 3.0])
+        total += x[0]
+        return total
+
+    graph = lamella.trace(g, x)
+    same(graph(x), g(x))
+    same(graph(x), g(x))
+
+
+def test_data_and_detach(x):
+    def g(x):
+        y = x * 2
+        z = y.data
+        return z + y.detach()
+
+    a = x.clone().requires_grad_()
+    graph = lamella.trace(g, a)
+    same(graph(a).detach(), g(a))
+    assert not graph(a).requires_grad
+
+
+def test_grad_mode_is_recorded(x):
+    def g(x):
+        with lamella.no_grad():
+            w = x * 2
+        return x * w
+
+    a = x.clone().requires_grad_()
+    graph = lamella.trace(g, a)
+    assert [n.grad for n in graph.nodes] == ["off", "inherit"]
+    assert lines(graph)[1].endswith("under no_grad")
+    graph(a).sum().backward()
+    same(a.grad, (a * 2).detach())
+
+
+def test_lists_of_tensors(x):
+    def g(x):
+        a, b = x.unbind(0)
+        return lamella.cat([b, a, b]), lamella.stack([a, a])
+
+    graph = lamella.trace(g, x)
+    for got, expected in zip(graph(x * 2), g(x * 2)):
+        same(got, expected)
+
+
+def test_backward_inside(x):
+    w = lamella.randn(3, 4)
+
+    def step(x, w):
+        w = w.detach().requires_grad_()
+        loss = nn.functional.cross_entropy(x @ w, lamella.tensor([1, 3]))
+        (grad,) = lamella.autograd.grad(loss, w)
+        return w.detach() - 0.1 * grad
+
+    graph = lamella.trace(step, x, w)
+    a, b = lamella.randn(2, 3), lamella.randn(3, 4)
+    expected = step(a, b)
+    assert bool((graph(a, b) - expected).abs().max() < 1e-6)
+    # Not a constant of the graph in place of what the parts of cross_entropy saved.
+    assert len(graph.constants) <= 1
+
+
+def test_functions_of_functions(x):
+    def h(y):
+        return (y.sin() * y).sum()
+
+    t = lamella.ones(2, 3)
+    for g in (
+        lambda x: lamella.func.grad(h)(x),
+        lambda x: lamella.func.jvp(h, (x,), (t,))[1],
+        lambda x: lamella.func.vjp(h, x)[1](lamella.tensor(1.0))[0],
+    ):
+        graph = lamella.trace(g, x)
+        a = lamella.randn(2, 3)
+        same(graph(a), g(a))
+
+
+def test_composites_may_be_taken_apart(x):
+    def g(x):
+        return x.flatten().reshape(3, 2)
+
+    assert list(lamella.trace(g, x).operators()) == ["aten::flatten.using_ints", "aten::reshape"]
+    parts = lamella.trace(g, x, decompose=True)
+    assert list(parts.operators()) == ["aten::view"]
+    same(parts(x), g(x))
+
+
+def test_composites_stay_one_node_with_gradients(x):
+    a = x.clone().requires_grad_()
+    graph = lamella.trace(lambda x: x.flatten().reshape(3, 2).sum(), a)
+    assert list(graph.operators()) == ["aten::flatten.using_ints", "aten::reshape", "aten::sum"]
+    out = graph(a)
+    assert out.requires_grad
+
+
+def test_random_operators(x):
+    graph = lamella.trace(lambda x: nn.functional.dropout(x) + lamella.rand(2, 3), x)
+    before = lamella.get_rng_state()
+    got = graph(x)
+    lamella.set_rng_state(before)
+    same(got, nn.functional.dropout(x) + lamella.rand(2, 3))
+
+
+def test_checking_leaves_the_generator_alone(x):
+    lamella.manual_seed(5)
+    lamella.trace(lambda x: x + lamella.rand(2, 3), x)
+    after = lamella.rand(1)
+    lamella.manual_seed(5)
+    lamella.rand(2, 3)
+    same(lamella.rand(1), after)
+
+
+def test_operators_of_others(x):
+    with lamella.library._scoped_library("traced", "DEF") if hasattr(
+        lamella.library, "_scoped_library"
+    ) else _closing(lamella.library.Library("traced", "DEF")) as library:
+        library.define("twice(Tensor x, *, float by=2.0) -> (Tensor, Tensor)")
+        library.impl("twice", lambda x, *, by: (x * by, x + by), "CPU")
+        graph = lamella.trace(lambda x: lamella.ops.traced.twice(x, by=3.0), x)
+        assert lines(graph)[1] == (
+            "%1: float32[2, 3], %2: float32[2, 3] = traced::twice(%0, by=3.0)"
+        )
+        same(graph(x * 2)[1], x * 2 + 3.0)
+
+
+class _closing:
+    def __init__(self, library):
+        self.library = library
+
+    def __enter__(self):
+        return self.library
+
+    def __exit__(self, *_):
+        self.library.close()
+
+
+def test_matrix_trace_is_still_there():
+    assert lamella.trace(lamella.eye(3)).item() == 3
+    assert lamella.trace(input=lamella.eye(3)).item() == 3
+
+
+# ---- What has no place in a graph ------------------------------------------------------------------
+
+
+def reads(body, x, **options):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        lamella.trace(body, x, check=False, **options)
+    return caught
+
+
+@pytest.mark.parametrize(
+    ("what", "body"),
+    [
+        ("bool()", lambda x: x * 2 if x.sum() > 0 else x),
+        ("int()", lambda x: x * int(x.sum())),
+        ("float()", lambda x: x * float(x.sum())),
+        ("item()", lambda x: x * x.sum().item()),
+        ("tolist()", lambda x: x * x.sum(0).tolist()[0]),
+        ("numpy()", lambda x: x * np.asarray(x).sum()),
+        ("data_ptr()", lambda x: (x.data_ptr(), x * 2)[1]),
+        ("item()", lambda x: x[x.argmax() // 3]),
+    ],
+)
+def test_numbers_that_come_out_are_noticed(x, what, body):
+    (warning,) = reads(body, x)
+    assert warning.category is lamella.TracerWarning
+    assert str(warning.message) == (
+        f"trace: {what} reads a tensor; its value becomes a constant of the graph"
+    )
+    assert warning.filename == __file__
+    assert warning.lineno == body.__code__.co_firstlineno
+    with pytest.raises(RuntimeError) as error:
+        lamella.trace(body, x, strict=True)
+    assert str(error.value).startswith(
+        f"trace: expected no element of a traced tensor to be read, got {what} at test_trace.py:"
+    )
+
+
+def test_once_for_a_line_and_not_for_constants(x):
+    constant = lamella.tensor(2.0)
+
+    def g(x):
+        for _ in range(5):
+            if x.sum() > 0:
+                x = x * 2
+        return x * constant.item()
+
+    assert len(reads(g, x)) == 1
+
+
+def test_printing_is_no_read(x, capsys):
+    def g(x):
+        print(x)
+        return x + 1
+
+    assert not reads(g, x)
+    assert capsys.readouterr().out
+    assert len(lamella.trace(g, x)) == 1
+
+
+def test_other_operators_each_time(x):
+    calls = []
+
+    def g(x):
+        calls.append(1)
+        return x * len(calls)
+
+    with pytest.raises(RuntimeError) as error:
+        lamella.trace(g, x)
+    place = f"test_trace.py:{g.__code__.co_firstlineno + 2}"
+    assert str(error.value) == (
+        "trace: expected fn to call the same operators each time, got another graph in a second "
+        f"run: node 0 is\n  %1: float32[2, 3] = aten::mul.Scalar(%0, 1)  # {place}\nand\n"
+        f"  %1: float32[2, 3] = aten::mul.Scalar(%0, 2)  # {place}"
+    )
+
+
+def test_control_flow_is_found_by_the_check(x):
+    def g(x):
+        return x * 2 if x[0, 0] > x[1, 2] else x - 1
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(RuntimeError, match="expected fn to call the same operators each time"):
+            lamella.trace(g, x)
+
+
+def test_numbers_in_the_graph_are_found_by_the_check(x):
+    def g(x):
+        return x * lamella.from_numpy(np.asarray(x.detach()).copy())
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(RuntimeError) as error:
+            lamella.trace(g, x)
+    assert str(error.value).startswith(
+        "trace: expected the graph to give what fn gives, got another output 0: values differ by up"
+    )
+
+
+def test_given_inputs_for_the_check(x):
+    def g(x):
+        return x * 2 if bool((x > 0).all()) else x - 1
+
+    inputs = [(lamella.ones(2, 3),), (lamella.full((2, 3), 7.0),)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        lamella.trace(g, lamella.full((2, 3), 3.0), check_inputs=inputs)
+        with pytest.raises(RuntimeError, match="the same operators"):
+            lamella.trace(g, lamella.ones(2, 3), check_inputs=[*inputs, (-lamella.ones(2, 3),)])
+
+
+def test_lost_gradients_are_noticed(x):
+    class Square(lamella.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            return 2 * x * grad
+
+    with pytest.warns(lamella.TracerWarning) as caught:
+        lamella.trace(Square.apply, x.clone().requires_grad_())
+    assert str(caught[0].message) == (
+        "trace: output 0 of fn requires gradients and the graph's does not: a Function written in "
+        "Python has no place in a graph"
+    )
+
+
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [
+        (lambda x: object(), "object"),
+        (lambda x: {"a": [x, np.ones(2)]}, "ndarray at ['a'][1]"),
+        (lambda x: (x, {1, 2}), "set at [1]"),
+    ],
+)
+def test_results_that_are_no_nests(x, result, text):
+    with pytest.raises(TypeError) as error:
+        lamella.trace(result, x)
+    assert str(error.value) == (
+        "trace: expected fn to return tensors, numbers, text, lists, tuples and dictionaries, "
+        f"got {text}"
+    )
+
+
+def test_a_trace_inside_another(x):
+    with pytest.raises(RuntimeError) as error:
+        lamella.trace(lambda x: lamella.trace(lambda y: y + 1, x)(x), x)
+    assert str(error.value) == (
+        "trace: expected no other trace to be running on this thread, got one inside another"
+    )
+    assert len(lamella.trace(lambda x: x + 1, x)) == 1
+
+
+def test_a_graph_inside_a_trace(x):
+    inner = lamella.trace(f, x, x + 1)
+    outer = lamella.trace(lambda x: inner(x, x).exp(), x)
+    assert list(outer.operators()) == [
+        "aten::add.Tensor", "aten::relu", "aten::mul.Scalar", "aten::exp"
+    ]
+    same(outer(x), f(x, x).exp())
+
+
+def test_errors_leave_the_thread_clean(x):
+    def g(x):
+        raise KeyError("here")
+
+    with pytest.raises(KeyError):
+        lamella.trace(g, x)
+    graph = lamella.trace(f, x, x + 1)
+    assert len(graph) == 3
+
+
+def test_an_error_that_is_caught(x):
+    def g(x):
+        try:
+            x.reshape(7)
+        except RuntimeError:
+            pass
+        return x + 1
+
+    graph = lamella.trace(g, x)
+    assert len(graph) == 1
+
+
+def test_threads_trace_for_themselves():
+    graphs = {}
+
+    def work(n):
+        def g(x):
+            for _ in range(n):
+                x = x + n
+            return x
+
+        graphs[n] = [lamella.trace(g, lamella.ones(3)) for _ in range(5)]
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for n, made in graphs.items():
+        assert [len(graph) for graph in made] == [n] * 5
+        assert bool((made[0](lamella.ones(3)) == 1 + n * n).all())
+
+
+def test_large_tensors_without_the_gil():
+    def g(x):
+        return (x @ x).sum()
+
+    x = lamella.ones(300, 300)
+    graph = lamella.trace(g, x)
+    assert graph.nodes[0].file == __file__
+    same(graph(x), g(x))
+
+
+def test_failing_nodes_are_named(x):
+    graph = lamella.trace(lambda x, i: x.index_select(0, i), x, lamella.tensor([0, 1]))
+    with pytest.raises(IndexError) as error:
+        graph(x, lamella.tensor([0, 9]))
+    assert str(error.value).endswith(
+        f"(node 0 of the graph: aten::index_select, recorded at test_trace.py:"
+        f"{test_failing_nodes_are_named.__code__.co_firstlineno + 1})"
+    )
+
+
+def test_not_callable():
+    with pytest.raises(TypeError):
+        lamella.trace(3)
+
+
+# ---- Graphs ----------------------------------------------------------------------------------------
+
+
+def test_equality(x):
+    one, two = lamella.trace(f, x, x + 1), lamella.trace(f, x * 2, x)
+    assert one == two
+    other = lamella.trace(lambda x, y: (x + y).relu() * 3, x, x + 1)
+    assert one != other
+    assert one.difference(other).startswith("node 2 is\n")
+    assert one != lamella.trace(lambda x, y: [f(x, y)], x, x + 1)
+
+
+def test_dead_code(x):
+    def g(x):
+        x.exp().sin()
+        y = x + 1
+        z = y.clone()
+        z.mul_(2)
+        return y
+
+    graph = lamella.trace(g, x)
+    assert graph.eliminate_dead_code() == 4
+    assert list(graph.operators()) == ["aten::add.Scalar"]
+    same(graph(x), g(x))
+
+
+def test_nodes_and_values(x):
+    graph = lamella.trace(f, x, x + 1)
+    node = graph.nodes[1]
+    assert (node.op, node.uses, node.makes, node.writes) == ("aten::relu", (2,), (3,), ())
+    assert node.file == __file__ and node.line == f.__code__.co_firstlineno + 2
+    value = graph.values[3]
+    assert (value.kind, value.dtype, value.shape, value.stride) == (
+        "result", lamella.float32, (2, 3), (3, 1)
+    )
+    assert graph.inputs == [0, 1] and graph.outputs == [4]
+
+
+def test_locations_may_be_left_out(x):
+    graph = lamella.trace(f, x, x + 1, locations=False)
+    assert "#" not in str(graph)
+    assert graph == lamella.trace(f, x, x + 1)
+
+
+def test_drawing(x, tmp_path):
+    import xml.etree.ElementTree as ElementTree
+
+    model = Model()
+    graph = lamella.trace(model, x)
+    root = ElementTree.fromstring(graph.svg())
+    texts = [node.text for node in root.iter("{http://www.w3.org/2000/svg}text")]
+    for text in ("data", "inner.weight", "linear", "add.Tensor", "output 0", "float32[2, 4]"):
+        assert text in texts
+    graph.save_svg(tmp_path / "graph.svg")
+    assert (tmp_path / "graph.svg").read_text() == graph.svg()
+
+    def hostile(x):
+        return {"<&>": x.clone()}
+
+    ElementTree.fromstring(lamella.trace(hostile, x).svg())
+    ElementTree.fromstring(lamella.trace(lambda x: x, x).svg())
