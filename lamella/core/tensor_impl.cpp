@@ -394,8 +394,27 @@ TensorBase make_view(const TensorBase& base, IntArrayRef sizes, IntArrayRef stri
   return make_view_as(base, sizes, strides, storage_offset, base.scalar_type());
 }
 
+namespace {
+// Wraps a detached alias of what the batched tensor wraps.
+LAMELLA_NOINLINE TensorBase make_detached_batch(const lamella_tensor* b) {
+  TensorBase value = make_detached(TensorBase::borrow(wrapped(b)));
+  auto dims = static_cast<size_t>(b->ndim);
+  TensorBase made = make_wrapper({b->sizes, dims}, {b->strides, dims},
+                                 static_cast<ScalarType>(b->scalar_type),
+                                 Device(static_cast<DeviceType>(b->device_type), b->device_index),
+                                 b->key_set & ~kGradientBits);
+  auto* t = TensorImpl::of(made);
+  t->layout = b->layout;
+  t->flags |= b->flags & kInheritedFlags;
+  t->reserved = b->reserved;
+  t->base = static_cast<TensorImpl*>(value.unsafe_release());
+  return made;
+}
+}  // namespace
+
 TensorBase make_detached(const TensorBase& source) {
   const lamella_tensor* b = source.impl();
+  if (LAMELLA_UNLIKELY(is_batched(b))) return make_detached_batch(b);
   Guard guard{allocate_impl(static_cast<ScalarType>(b->scalar_type),
                             Device(static_cast<DeviceType>(b->device_type), b->device_index),
                             b->key_set & ~kGradientBits)};
@@ -576,6 +595,8 @@ void set_storage(TensorImpl* t, Storage* storage, IntArrayRef sizes, IntArrayRef
 
 void shallow_copy_from(TensorImpl* t, const TensorImpl* source) {
   if (t == source) return;
+  LAMELLA_CHECK(!is_batched(t) && !is_batched(source),
+                "data: expected tensors that are not batched; write it with copy_() under vmap");
   auto dims = static_cast<size_t>(source->ndim);
   fill_strided(t, {source->sizes, dims}, {source->strides, dims}, source->storage_offset);
   if (source->storage != t->storage) {  // otherwise the tensor stays the base or view that it is

@@ -67,6 +67,10 @@ def _reduce_ex(self, protocol):
 def _deepcopy(self, memo):
     from lamella import _storage
 
+    if _C._vmap_inspect(self) is not None:  # there is no storage to share with other copies
+        if id(self) not in memo:
+            memo[id(self)] = self.detach().clone().requires_grad_(self.requires_grad)
+        return memo[id(self)]
     return _storage.deepcopy_tensor(self, memo)
 
 

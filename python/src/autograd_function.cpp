@@ -102,12 +102,6 @@ bool keep_zeros(PyContext* context, Py_ssize_t index, PyObject* tensor) {
   return facts && PyDict_SetItem(context->zeros, key.get(), facts.get()) == 0;
 }
 
-// An alias that autograd does not connect with the tensor.
-TensorBase detached(lamella_tensor* tensor) {
-  TensorBase alias = make_detached(TensorBase::borrow(behind_levels(tensor)));
-  return is_batched(tensor) ? batching_hooks().hide(alias, levels_of(tensor)) : alias;
-}
-
 // One output, as the caller of apply() gets it: a new reference.
 PyObject* finish_output(const Call& call, PyObject* output, Py_ssize_t index) {
   const autograd::NodePtr& node = call.node;
@@ -132,14 +126,14 @@ PyObject* finish_output(const Call& call, PyObject* output, Py_ssize_t index) {
     }
     // An input comes back as another tensor, unless it was written; it keeps its own gradients.
     bool recorded = lamella_tensor_requires_grad(tensor) != 0;
-    if (input >= 0 ? recorded || !dirty : recorded) return wrap(detached(tensor));
+    if (input >= 0 ? recorded || !dirty : recorded) return wrap(make_detached(tensor_ref(output)));
     Py_INCREF(output);
     return output;
   }
   // The output's history is this node, not what its base may become by a later write.
   if (!dirty &&
       (input >= 0 || static_cast<TensorImpl*>(behind_levels(tensor))->base != nullptr)) {
-    TensorBase alias = detached(tensor);
+    TensorBase alias = make_detached(tensor_ref(output));
     autograd::set_history(alias.impl(), node);
     return wrap(std::move(alias));
   }

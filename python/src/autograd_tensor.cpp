@@ -114,11 +114,7 @@ PyObject* is_view(PyObject* self, PyObject*) {
   return PyBool_FromLong(base.defined());
 }
 PyObject* get_data(PyObject* self, void*) {
-  return guarded([&] {
-    if (!is_batched(tensor_of(self))) return wrap(make_detached(tensor_ref(self)));
-    static KnownOperator detach{"aten::detach", ""};
-    return wrap(call_known(detach, {tensor_value(tensor_of(self))}));
-  });
+  return guarded([&] { return wrap(make_detached(tensor_ref(self))); });
 }
 int put_data(PyObject* self, PyObject* value, void*) {
   if (value == nullptr || !is_tensor(value)) {

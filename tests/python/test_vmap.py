@@ -196,6 +196,23 @@ def test_a_batched_tensor_shows_one_example():
     assert lines[1:] == ["    tensor([[1., 1., 1.],", "            [1., 1., 1.]])", ")"]
 
 
+def test_aliases_and_copies():
+    import copy
+
+    def look(a):
+        assert a.data.shape == lamella.nn.Parameter(a).shape == copy.deepcopy(a).shape == (2,)
+        a.data.mul_(2)
+        return a + copy.deepcopy(a)
+
+    x = lamella.ones(3, 2)
+    assert vmap(look)(x).tolist() == [[4, 4]] * 3
+    with pytest.raises(RuntimeError) as error:
+        vmap(lambda a: setattr(lamella.ones(2), "data", a))(x)
+    assert str(error.value) == (
+        "data: expected tensors that are not batched; write it with copy_() under vmap"
+    )
+
+
 # ---- Refusals
 
 
