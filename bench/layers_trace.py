@@ -16,7 +16,7 @@ COUNT = 1000
 def straight(count=COUNT):
     """A function of `count` operators, each on a line of its own."""
     lines = [f"    x = x {'+' if i % 2 else '*'} y" for i in range(count)]
-    names = {}
+    names = {"__name__": "straight"}
     exec(compile("def f(x, y):\n" + "\n".join(lines) + "\n    return x\n", "straight", "exec"), names)
     return names["f"]
 

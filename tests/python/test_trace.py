@@ -268,6 +268,24 @@ def test_functions_of_functions(x):
         same(graph(a), g(a))
 
 
+def test_functions_under_vmap(x):
+    w = lamella.randn(3)
+    for g in (
+        lambda x: lamella.vmap(lambda row: (row * w).sum().exp())(x),
+        lambda x: lamella.vmap(lamella.func.grad(lambda row: (row * row * w).sum()))(x),
+        lambda x: lamella.func.jacrev(lambda row: row.sin() * row)(x[0]),
+        lambda x: lamella.func.hessian(lambda row: (row.sin() * row).sum())(x[0]),
+    ):
+        graph = lamella.trace(g, x)
+        a = lamella.randn(2, 3)
+        assert bool((graph(a) - g(a)).abs().max() < 1e-6)
+
+
+def test_a_graph_under_vmap(x):
+    graph = lamella.trace(lambda row: (row * row).sum(), x[0].clone())
+    assert bool((lamella.vmap(lambda row: graph(row))(x) - (x * x).sum(1)).abs().max() < 1e-6)
+
+
 def test_composites_may_be_taken_apart(x):
     def g(x):
         return x.flatten().reshape(3, 2)
@@ -325,6 +343,37 @@ class _closing:
 
     def __exit__(self, *_):
         self.library.close()
+
+
+def test_operators_of_others_with_gradients(x):
+    with _closing(lamella.library.Library("graded", "DEF")) as library:
+        library.define("cube(Tensor x) -> Tensor")
+        library.impl("cube", lambda x: x * x * x, "CPU")
+        saved = []
+
+        def backward(ctx, grad):
+            (square,) = ctx.saved_tensors
+            return 3 * grad * square
+
+        def setup(ctx, inputs, output):
+            square = inputs[0] * inputs[0]
+            saved.append(square)
+            ctx.save_for_backward(square)
+
+        lamella.library.register_autograd("graded::cube", backward, setup_context=setup, lib=library)
+        cube = lamella.ops.graded.cube
+        a = x.clone().requires_grad_()
+        graph = lamella.trace(lambda x: cube(x) + 1, a)
+        assert list(graph.operators()) == ["graded::cube", "aten::add.Scalar"]
+        (got,) = lamella.autograd.grad(graph(a).sum(), a)
+        assert bool((got - 3 * x * x).abs().max() < 1e-5)
+
+        def gradient(x):
+            return lamella.autograd.grad(cube(x).sum(), x)[0]
+
+        graph = lamella.trace(gradient, a)
+        b = (x + 1).requires_grad_()
+        assert bool((graph(b) - gradient(b)).abs().max() < 1e-5)
 
 
 def test_matrix_trace_is_still_there():

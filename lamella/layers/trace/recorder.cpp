@@ -478,8 +478,17 @@ lamella_status Recorder::record_group(const lamella_operator* op, uint64_t keys,
     std::vector<std::vector<ValueId>> made(op->return_count);
     for (uint32_t r = 0; r < op->return_count; ++r) {
       each_tensor_of(returns[r], [&](lamella_tensor* tensor) {
-        ValueId id = tensor == nullptr ? kNoValue : value_of(tensor, false);
-        if (id != kNoValue && id < group.first_value) {
+        if (tensor == nullptr) {
+          made[r].push_back(kNoValue);
+          return;
+        }
+        if (find(tensor) == nullptr && root_of(tensor) == kNoValue) {
+          group.needed = true;
+          made[r].push_back(add_result(tensor, depends));
+          return;
+        }
+        ValueId id = value_of(tensor, false);
+        if (id < group.first_value) {
           // An argument that comes back: a value of the node's own, which nothing has to use.
           id = graph_.add_result(TensorBase::borrow(tensor), graph_.value(id).root);
           keep(id, tensor, depends, false);
@@ -546,6 +555,7 @@ void Recorder::fold_groups() {
         folded.push_back(group.node);
       } else {
         self(self, group.first_node, group.end_node, group.first_group, level[k]);
+        if (group.needed) folded.push_back(group.node);
       }
       from = group.end_node;
     }

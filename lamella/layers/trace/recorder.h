@@ -15,7 +15,8 @@
 //   made, and so does an operator with an autograd kernel of its own. If the trace goes on to
 //   record that backward, these values are needed. So the parts are recorded as well, as a group;
 //   when the trace ends, each group becomes one node, unless something outside of it uses what only
-//   its parts make. Then the parts stay.
+//   its parts make. Then the parts stay; an autograd kernel that went on below autograd by itself
+//   made its results without parts, and its node stays behind them.
 //
 // Note [Which value a tensor is]
 //   Tensors are known by identity; the trace keeps all of them alive. A tensor that no recorded
@@ -95,6 +96,7 @@ class LAMELLA_PRIVATE_API Recorder {
     uint32_t first_node, end_node;
     ValueId first_value, end_value;
     uint32_t first_group;
+    bool needed;  // it makes values that no part makes
   };
   struct Named {
     ValueKind kind;
