@@ -84,6 +84,42 @@ def test_rows(row, tmp_path):
         check_row(function, inputs, {}, tmp_path / "graph")
 
 
+def close(got, expected):
+    assert len(got) == len(expected)
+    for mine, plain in zip(got, expected):
+        if mine is None or plain is None:
+            assert mine is plain
+            continue
+        a, b = mine.detach(), plain.detach()
+        assert a.shape == b.shape
+        equal = (a == b) | ((a != a) & (b != b)) | ((a - b).abs() <= 1e-9 * (1 + b.abs()))
+        assert bool(equal.all()), f"expected {plain}, got {mine}"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_rows_taken_apart(row):
+    """With composite operators decomposed."""
+    function, inputs = row.call(row.dtypes[0])
+    graph = lamella.trace(function, *inputs, check=False, decompose=True)
+    other = [scaled(t) for t in inputs]
+    close(tensors_of(graph(*other)), tensors_of(function(*other)))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_gradients_of_rows(row):
+    """The function and its backward in one graph."""
+    function, inputs = row.call(row.dtypes[0])
+
+    def gradients(*inputs):
+        results = [t for t in tensors_of(function(*inputs)) if t.requires_grad]
+        sums = [((t * t.conj()).real if t.is_complex() else t * t).sum() for t in results]
+        return lamella.autograd.grad(sums, inputs, allow_unused=True)
+
+    graph = lamella.trace(gradients, *inputs, check=False)
+    other = [scaled(t) for t in inputs]
+    close(graph(*other), gradients(*other))
+
+
 def samples():
     for entry in op_db.ENTRIES:
         try:
