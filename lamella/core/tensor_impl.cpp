@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "lamella/abi/autograd.h"
+#include "lamella/core/detach_hook.h"
 #include "lamella/core/error.h"
 #include "lamella/core/memory_pool.h"
 #include "lamella/core/wrapper.h"
@@ -94,13 +95,16 @@ LAMELLA_ALWAYS_INLINE void mark_inference(TensorImpl* t) {
     t->key_set = default_key_set(static_cast<DeviceType>(t->device_type), true);
   }
 }
+// A class's handler is for the object it was made for: what a kernel makes of it has none.
+constexpr uint64_t kPythonBit = detail::key_bit(detail::kKeyFunctionalityPython);
+
 // What a view has for its gradients' sake: Note [Views know their base].
 struct ViewBits {
   uint64_t keys;
   uint32_t flags;
 };
 LAMELLA_ALWAYS_INLINE ViewBits bits_of_view(const lamella_tensor* of, ScalarType dtype) {
-  uint64_t keys = of->key_set & ~kGradientBits;
+  uint64_t keys = of->key_set & ~(kGradientBits | kPythonBit);
   uint32_t flags = of->flags & kInheritedFlags;
   if (LAMELLA_UNLIKELY((of->flags & LAMELLA_TENSOR_INFERENCE) != 0) ||
       !(is_floating_point(dtype) || is_complex(dtype))) {
@@ -412,12 +416,17 @@ LAMELLA_NOINLINE TensorBase make_detached_batch(const lamella_tensor* b) {
 }
 }  // namespace
 
+TensorBase (*detach_by_class)(const TensorBase& source) = nullptr;
+
 TensorBase make_detached(const TensorBase& source) {
   const lamella_tensor* b = source.impl();
   if (LAMELLA_UNLIKELY(is_batched(b))) return make_detached_batch(b);
+  if (LAMELLA_UNLIKELY((b->key_set & kPythonBit) != 0) && detach_by_class != nullptr) {
+    if (TensorBase made = detach_by_class(source); made.defined()) return made;
+  }
   Guard guard{allocate_impl(static_cast<ScalarType>(b->scalar_type),
                             Device(static_cast<DeviceType>(b->device_type), b->device_index),
-                            b->key_set & ~kGradientBits)};
+                            b->key_set & ~(kGradientBits | kPythonBit))};
   TensorImpl* t = guard.tensor;
   auto dims = static_cast<size_t>(b->ndim);
   make_room(t, dims);

@@ -175,7 +175,7 @@ def tensor_repr(tensor):
     device = tensor.device
     if device.type != "cpu":
         suffixes.append(f"device='{device}'")
-    if device.type == "meta":
+    if device.type == "meta" or _C._is_wrapper(tensor):
         suffixes.append(f"size={tuple(tensor.shape)}")
         if tensor.dtype != default:
             suffixes.append(f"dtype={tensor.dtype}")

@@ -71,6 +71,14 @@ lamella_status keep_python_error() {
 
 PyObject* raise_current_exception() { return raise_status(detail::status_of_current_exception()); }
 
+bool has_memory(const lamella_tensor* tensor, const char* what) {
+  if ((tensor->flags & LAMELLA_TENSOR_WRAPPER) == 0) return true;
+  auto* object = static_cast<PyObject*>(tensor->python_object);
+  PyErr_Format(PyExc_RuntimeError, "%s: expected a tensor with memory, got a wrapper (%s)", what,
+               object != nullptr ? Py_TYPE(object)->tp_name : "Tensor");
+  return false;
+}
+
 int add_errors(PyObject* module) {
   linalg_error = PyErr_NewExceptionWithDoc("lamella.linalg.LinAlgError",
                                            "A numerical failure of a linear-algebra operator.",

@@ -13,6 +13,10 @@ lamella_status keep_python_error();
 // To be called in a catch (...): sets the Python exception and returns NULL.
 PyObject* raise_current_exception();
 
+// Whether a tensor's elements stand in memory; if not, because it is a wrapper of some layer or
+// class, false with a Python error set that begins with `what`.
+bool has_memory(const lamella_tensor* tensor, const char* what);
+
 // Runs a function that may throw; a thrown error becomes a Python exception and `failed`.
 template <class F, class R>
 auto guarded(F&& body, R failed) -> R {

@@ -55,6 +55,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   auto type = static_cast<ScalarType>(tensor->scalar_type);
   const char* format = format_of(type);
   view->obj = nullptr;
+  if (!has_memory(tensor, "buffer")) return -1;
   auto refuse = [&](const char* expected, const char* got) {
     PyErr_Format(PyExc_BufferError, "buffer: expected %s, got %s", expected, got);
     return -1;
@@ -292,6 +293,7 @@ PyObject* to_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
   if (!note_read(tensor_of(self), "__dlpack__()")) return nullptr;
   return guarded([&]() -> PyObject* {
     TensorBase tensor = tensor_ref(self);
+    if (!has_memory(tensor.impl(), "__dlpack__")) return nullptr;
     if (stream != Py_None && tensor.is_cpu()) {
       PyErr_SetString(PyExc_BufferError,
                       "__dlpack__: expected 'stream' to be None for a tensor on cpu");

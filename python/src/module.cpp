@@ -60,7 +60,8 @@ PyMODINIT_FUNC PyInit__C() {
       add_contexts(module) != 0 || add_functions(module) != 0 || add_engine(module) != 0 ||
       add_autograd_members(module) != 0 || add_forward(module) != 0 ||
       add_compliance(module) != 0 || add_entries(module) != 0 || add_vmap(module) != 0 ||
-      add_trace(module) != 0) {
+      add_trace(module) != 0 ||
+      add_python_key(module) != 0) {
     Py_DECREF(module);
     return nullptr;
   }

@@ -6,6 +6,8 @@
 //   points back without owning, and is cleared when the object dies. So an operator that returns
 //   one of its arguments returns the very object, and a tensor that only C++ still holds gets a
 //   new object the next time it is seen. Objects of the exact type are recycled per thread.
+//   An instance of a class with a __torch_dispatch__ is more than its tensor: when Python lets it
+//   go while C++ holds the tensor, the tensor owns the object (`kept`) until Python sees it again.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -23,6 +25,7 @@ struct PyTensor {
   PyObject_HEAD lamella_tensor* tensor;
   PyObject* weak_references;
   bool tracked;  // by the collector
+  bool kept;     // by its tensor, of which it holds no reference then
 };
 extern PyTypeObject TensorType;
 
@@ -154,5 +157,11 @@ int add_build(PyObject* module);       // build.cpp
 int add_errors(PyObject* module);      // errors.cpp
 int add_storage(PyObject* module);     // storage.cpp
 int add_vmap(PyObject* module);        // vmap.cpp
+int add_python_key(PyObject* module);  // python_key.cpp
+
+// Whether instances of a class are served by a __torch_dispatch__ of its own.
+bool has_dispatch(PyTypeObject* type);
+// Puts the kernel of the key Python in place, once; false with a Python error set if that fails.
+bool ensure_python_key();
 
 }  // namespace lamella::python

@@ -7,9 +7,9 @@
 #include <cstring>
 #include <new>
 
-#include "lamella/abi/policy.h"
 #include "lamella/dispatch/registry.h"
 #include "python/src/errors.h"
+#include "python/src/op_facts.h"
 
 namespace lamella::python {
 namespace {
@@ -120,44 +120,6 @@ PyObject* packet_objclass(PyObject*, void*) {
   Py_INCREF(&TensorType);
   return reinterpret_cast<PyObject*>(&TensorType);
 }
-PyObject* overload_name(PyObject* self, void*) {
-  const char* overload = as_packet(self)->op->overload;
-  return PyUnicode_FromString(overload[0] != 0 ? overload : "default");
-}
-PyObject* overload_schema(PyObject* self, void*) {
-  return guarded([&] {
-    std::string text = schemas(as_packet(self));
-    if (text.empty()) {
-      PyErr_Format(PyExc_RuntimeError, "%s: is not defined", as_packet(self)->qualified);
-      return static_cast<PyObject*>(nullptr);
-    }
-    return PyUnicode_FromString(text.c_str());
-  });
-}
-PyObject* overload_tags(PyObject* self, void*) {
-  return guarded([&]() -> PyObject* {
-    std::vector<std::string> tags;
-    {
-      Registry& registry = Registry::get();
-      std::lock_guard lock(registry.mutex());
-      tags = static_cast<const OperatorEntry*>(as_packet(self)->op)->tags;
-    }
-    Ref list(PyList_New(0));
-    for (const std::string& tag : tags) {
-      Ref text(PyUnicode_FromString(tag.c_str()));
-      if (!list || !text || PyList_Append(list.get(), text.get()) != 0) return nullptr;
-    }
-    return list.release();
-  });
-}
-PyObject* overload_policy(PyObject* self, PyObject* name) {
-  const char* text = PyUnicode_AsUTF8(name);
-  if (text == nullptr) return nullptr;
-  const char* word = lamella_operator_policy(as_packet(self)->op, text);
-  if (word == nullptr) Py_RETURN_NONE;
-  return PyUnicode_FromString(word);
-}
-
 // Pickles by name, as functions do.
 PyObject* packet_reduce(PyObject* self, PyObject*) {
   if (Py_TYPE(self) == &MethodType_) {
@@ -209,10 +171,8 @@ PyObject* make_overload(const char* qualified, const char* overload) {
   return guarded([&]() -> PyObject* {
     const lamella_operator* op = Registry::get().find(
         qualified, strcmp(overload, "default") == 0 ? std::string_view() : overload);
-    PyPacket* packet =
-        make_packet(&OverloadType, qualified, strstr(qualified, "::") + 2, "lamella.ops");
-    if (packet != nullptr) packet->op = op;
-    return reinterpret_cast<PyObject*>(packet);
+    OpFacts* facts = bare_facts_of(op);
+    return facts != nullptr ? Ref::borrow(facts->overload).release() : nullptr;
   });
 }
 
@@ -269,28 +229,28 @@ PyGetSetDef packet_getset[] = {{"__doc__", packet_doc, packet_set_doc, nullptr, 
                                {"_operator_name", packet_qualified, nullptr,
                                 "The operator's name, with its namespace.", nullptr},
                                {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyGetSetDef overload_getset[] = {
-    {"__doc__", packet_doc, packet_set_doc, nullptr, nullptr},
-    {"__name__", packet_name, nullptr, nullptr, nullptr},
-    {"__module__", packet_module, nullptr, nullptr, nullptr},
-    {"_operator_name", packet_qualified, nullptr, "The operator's name, with its namespace.",
-     nullptr},
-    {"_overloadname", overload_name, nullptr, "The overload's name, or 'default'.", nullptr},
-    {"_schema", overload_schema, nullptr, "The schema as text.", nullptr},
-    {"tags", overload_tags, nullptr, "Tags and policies, as they were defined.", nullptr},
-    {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef plain_methods[] = {{"__reduce__", packet_reduce, METH_NOARGS, nullptr},
                                {nullptr, nullptr, 0, nullptr}};
-PyMethodDef overload_methods[] = {
-    {"__reduce__", packet_reduce, METH_NOARGS, nullptr},
-    {"policy", overload_policy, METH_O,
-     "What the operator says for a policy, or None: 'autocast', 'autocast.cuda', 'batching', 'hlo'."},
-    {nullptr, nullptr, 0, nullptr}};
 PyMethodDef packet_methods[] = {
     {"__reduce__", packet_reduce, METH_NOARGS, nullptr},
     {"overloads", packet_overloads, METH_NOARGS, "The names of all overloads."},
     {"__dir__", packet_dir, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
+
+// What packets of both kinds have in common comes with the base type's attributes.
+int add_common(PyTypeObject* type) {
+  static PyGetSetDef common[] = {
+      {"__doc__", packet_doc, packet_set_doc, nullptr, nullptr},
+      {"__module__", packet_module, nullptr, nullptr, nullptr},
+      {nullptr, nullptr, nullptr, nullptr, nullptr}};
+  for (PyGetSetDef* def = common; def->name != nullptr; ++def) {
+    Ref made(PyDescr_NewGetSet(type, def));
+    if (!made || PyDict_SetItemString(type->tp_dict, def->name, made.get()) != 0) return -1;
+  }
+  static PyMethodDef reduce = {"__reduce__", packet_reduce, METH_NOARGS, nullptr};
+  Ref method(PyDescr_NewMethod(type, &reduce));
+  return method ? PyDict_SetItemString(type->tp_dict, "__reduce__", method.get()) : -1;
+}
 
 int ready(PyTypeObject* type, const char* name, PyGetSetDef* getset, PyMethodDef* methods) {
   type->tp_name = name;
@@ -314,7 +274,9 @@ int ready(PyTypeObject* type, const char* name, PyGetSetDef* getset, PyMethodDef
     type->tp_clear = packet_clear;
     type->tp_free = PyObject_GC_Del;
   }
-  return PyType_Ready(type);
+  if (type == &PacketType || type == &OverloadType) type->tp_str = overload_str;
+  if (PyType_Ready(type) != 0) return -1;
+  return type == &OverloadType ? add_common(type) : 0;
 }
 
 // _operator("aten::add") or _operator("aten::add", "Tensor").
@@ -431,7 +393,8 @@ int add_packets(PyObject* module) {
   if (ready(&FunctionType_, "lamella._C.Function", function_getset, plain_methods) != 0 ||
       ready(&MethodType_, "lamella._C.Method", method_getset, plain_methods) != 0 ||
       ready(&PacketType, "lamella._C.OperatorPacket", packet_getset, packet_methods) != 0 ||
-      ready(&OverloadType, "lamella._C.OperatorOverload", overload_getset, overload_methods) != 0) {
+      ready(&OverloadType, "lamella._C.OperatorOverload", overload_getset, overload_methods) != 0 ||
+      add_overloads(module) != 0) {
     return -1;
   }
   return PyModule_AddFunctions(module, functions);

@@ -26,6 +26,12 @@ extern PyTypeObject OverloadType;   // lamella.ops.<ns>.<op>.<overload>
 PyPacket* make_packet(PyTypeObject* type, const char* qualified, const char* name,
                       const char* module);
 
+// Of overloads (overload.cpp).
+extern PyGetSetDef overload_getset[];
+extern PyMethodDef overload_methods[];
+PyObject* overload_str(PyObject* self);
+int add_overloads(PyObject* module);
+
 const Table* refresh_table(PyPacket* packet);
 // What the packet's calls choose from; NULL with a Python error set if its operator is gone.
 inline const Table* table_of(PyPacket* packet) {

@@ -353,7 +353,7 @@ const Table* make_table(const lamella_operator* op) {
   auto table = std::make_unique<Table>();
   table->generation = operators_generation();
   table->programs.push_back(program_of(op));
-  table->numbers = false;
+  table->numbers = true;
   return table.release();
 }
 

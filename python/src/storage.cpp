@@ -12,6 +12,7 @@ PyObject* storage_bytes(PyObject*, PyObject* object) {
     return PyErr_Format(PyExc_TypeError, "_storage_bytes: expected a Tensor, got %s",
                         Py_TYPE(object)->tp_name);
   }
+  if (!has_memory(tensor_of(object), "untyped_storage")) return nullptr;
   return guarded([&] {
     TensorBase tensor = tensor_ref(object);
     auto size = static_cast<int64_t>(lamella_tensor_storage_bytes(tensor.impl()));

@@ -6,6 +6,8 @@
 #include <mutex>
 
 #include "lamella/core/tensor_impl.h"
+#include "lamella/dispatch/guards.h"
+#include "lamella/layers/python_key/python_key.h"
 #include "python/src/autograd.h"
 #include "python/src/errors.h"
 #include "python/src/trace.h"
@@ -57,11 +59,46 @@ void tensor_dealloc(PyObject* self) {
   Py_TYPE(self)->tp_free(self);
 }
 
+bool has_handler(const lamella_tensor* tensor) { return (tensor->key_set & python_key::kBit) != 0; }
+
+// The second word in front of an object is the collector's; its lowest bit says that the finalizer
+// has run, which is meant to happen once.
+void forget_finalized(PyObject* self) {
+#ifdef Py_GIL_DISABLED
+  self->ob_gc_bits &= static_cast<uint8_t>(~2);
+#else
+  if (PyObject_GC_IsFinalized(self)) reinterpret_cast<uintptr_t*>(self)[-1] &= ~uintptr_t{1};
+#endif
+}
+
+// Runs before an instance of a subclass ends: Note [Who owns whom].
+void tensor_finalize(PyObject* self) {
+  PyTensor* object = as_tensor(self);
+  lamella_tensor* tensor = object->tensor;
+  if (is_exact_tensor(self) || tensor == nullptr || object->kept || !has_handler(tensor) ||
+      tensor->python_object != self ||
+      __atomic_load_n(&tensor->references, __ATOMIC_ACQUIRE) == 1) {
+    return;
+  }
+  object->kept = true;
+  Py_INCREF(self);
+  detail::release(tensor);
+}
+// A tensor ends that keeps its object.
+void end_kept(lamella_tensor* tensor) {
+  auto* object = static_cast<PyTensor*>(tensor->python_object);
+  if (!object->kept) return;
+  object->tensor = nullptr;
+  object->kept = false;
+  release_object(object);
+}
+
 // Note [What the collector sees]: only tensors with a history are shown to it, since others hold no
 // Python object.
 int tensor_traverse(PyObject* self, visitproc visit, void* arg) {
   lamella_tensor* tensor = tensor_of(self);
-  return tensor != nullptr && tensor->autograd != nullptr ? visit_tensor(tensor, visit, arg) : 0;
+  if (tensor == nullptr || tensor->autograd == nullptr || as_tensor(self)->kept) return 0;
+  return visit_tensor(tensor, visit, arg);
 }
 
 [[gnu::noinline]] PyObject* object_of(lamella_tensor* owned) {
@@ -71,6 +108,12 @@ int tensor_traverse(PyObject* self, visitproc visit, void* arg) {
   if (known == nullptr || !PyUnstable_TryIncRef(known)) return nullptr;
 #else
   auto* known = static_cast<PyObject*>(owned->python_object);
+  if (as_tensor(known)->kept) [[unlikely]] {
+    // Both references change hands: the tensor's of the object, and ours of the tensor.
+    as_tensor(known)->kept = false;
+    forget_finalized(known);
+    return known;
+  }
   Py_INCREF(known);
 #endif
   if (owned->autograd != nullptr) track(known);
@@ -166,6 +209,8 @@ PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
                         "_make_subclass: expected 'cls' to be a subclass of Tensor, got %R", type);
   }
   return guarded([&]() -> PyObject* {
+    // The memory itself, whatever the class of `data` has to say.
+    ExcludeDispatchKeyGuard without{DispatchKey::Python};
     TensorBase made = make_detached(tensor_ref(data));
     if (require_grad != 0) detail::check(lamella_tensor_set_requires_grad(made.impl(), 1));
     return wrap_as(reinterpret_cast<PyTypeObject*>(type), made.unsafe_release());
@@ -199,6 +244,7 @@ PyObject* wrap(lamella_tensor* owned) {
   object->tensor = owned;
   object->weak_references = nullptr;
   object->tracked = false;
+  object->kept = false;
   owned->python_object = object;
   if (owned->autograd != nullptr) [[unlikely]]
     track(reinterpret_cast<PyObject*>(object));
@@ -210,6 +256,13 @@ PyObject* wrap(lamella_tensor* owned) {
 
 PyObject* wrap_as(PyTypeObject* type, lamella_tensor* owned) {
   if (type == &TensorType) return wrap(owned);
+  if (has_dispatch(type)) {
+    if (!ensure_python_key()) {
+      detail::release(owned);
+      return nullptr;
+    }
+    owned->key_set |= python_key::kBit;
+  }
   PyObject* self = type->tp_alloc(type, 0);
   if (self == nullptr) {
     detail::release(owned);
@@ -218,6 +271,7 @@ PyObject* wrap_as(PyTypeObject* type, lamella_tensor* owned) {
   as_tensor(self)->tensor = owned;
   as_tensor(self)->weak_references = nullptr;
   as_tensor(self)->tracked = true;  // by tp_alloc
+  as_tensor(self)->kept = false;
   owned->python_object = self;
   return self;
 }
@@ -259,6 +313,7 @@ int add_tensor(PyObject* module) {
   type->tp_traverse = tensor_traverse;
   type->tp_weaklistoffset = offsetof(PyTensor, weak_references);
   type->tp_dealloc = tensor_dealloc;
+  type->tp_finalize = tensor_finalize;
   type->tp_new = tensor_new;
   type->tp_hash = tensor_hash;
   type->tp_repr = tensor_repr;
@@ -267,6 +322,7 @@ int add_tensor(PyObject* module) {
   fill_number_slots(type);
   fill_buffer_slots(type);
   if (PyType_Ready(type) != 0) return -1;
+  set_tensor_hooks({nullptr, end_kept});
   Py_INCREF(type);
   if (PyModule_AddObject(module, "Tensor", reinterpret_cast<PyObject*>(type)) != 0) return -1;
   return PyModule_AddFunctions(module, functions);

@@ -139,6 +139,7 @@ PyObject* storage_offset(PyObject* self, PyObject*) {
 }
 PyObject* data_ptr(PyObject* self, PyObject*) {
   if (!note_read(tensor_of(self), "data_ptr()")) return nullptr;
+  if (!has_memory(tensor_of(self), "data_ptr")) return nullptr;
   return PyLong_FromVoidPtr(tensor_of(self)->data);
 }
 PyObject* get_device_index(PyObject* self, PyObject*) {
@@ -273,6 +274,7 @@ PyObject* tensor_item(lamella_tensor* tensor) {
 
 TensorBase readable(lamella_tensor* tensor) {
   static SlotOperator resolve_conj{"aten::resolve_conj"}, resolve_neg{"aten::resolve_neg"};
+  if (!has_memory(tensor, "tolist")) return TensorBase();
   if (tensor->device_type == static_cast<uint8_t>(DeviceType::Meta)) {
     PyErr_SetString(PyExc_NotImplementedError,
                     "expected a tensor with elements to read, got one on device meta");

@@ -1,0 +1,5 @@
+"""Guards around handlers written in Python."""
+
+from lamella.utils._python_dispatch import _disable_handlers as no_dispatch
+
+__all__ = ["no_dispatch"]

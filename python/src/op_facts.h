@@ -1,0 +1,41 @@
+// What the Python side keeps of each operator whose calls reach Python.
+#pragma once
+#include "lamella/dispatch/signature.h"
+#include "python/src/packet.h"
+
+namespace lamella::python {
+
+// One for each operator, for ever.
+struct OpFacts {
+  const lamella_operator* op;
+  PyObject* overload;                           // lamella.ops.<ns>.<name>.<overload>
+  std::atomic<bool> has_python_kernel{false};   // some kernel of it is a Python function
+  std::atomic<const Program*> program{nullptr};  // of its schema at `generation`
+  std::atomic<uint64_t> generation{0};
+  // What follows from the schema, made together with the program.
+  std::vector<int16_t> written;  // of each return: the argument that it is, or -1
+  bool makes_views = false;      // some return shares memory with an argument
+  // Which kernel was last looked at, and whether it is a composite one.
+  std::atomic<const lamella_kernel*> judged{nullptr};
+  std::atomic<bool> composite{false};
+
+  // Whether the kernel that serves these keys only calls operators.
+  bool is_composite(uint64_t keys);
+};
+
+// With its program up to date; throws if the operator is not defined. NULL with a Python error set
+// if its object cannot be made.
+OpFacts* facts_of(const lamella_operator* op);
+// The same without the program, for operators that need not be defined.
+OpFacts* bare_facts_of(const lamella_operator* op);
+
+// The arguments of a boxed call for a function in Python, trailing defaults left out: positional
+// ones as a tuple, keyword-only ones as a dict. False with a Python error set if it fails.
+bool pack_arguments(const Program& program, const lamella_value* arguments, Ref* args, Ref* kwargs);
+
+// What a function in Python returned, as owned returns of its operator. On failure nothing is owned
+// and the status carries the Python error. `who` names the function in errors.
+lamella_status store_returns(OpFacts& facts, const lamella_value* arguments, PyObject* result,
+                             const char* who, lamella_value* returns);
+
+}  // namespace lamella::python

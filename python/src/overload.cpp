@@ -1,0 +1,209 @@
+// What an operator's object in lamella.ops says of it: names, schema, tags.
+#include "lamella/abi/policy.h"
+#include "lamella/dispatch/registry.h"
+#include "lamella/schema/parser.h"
+#include "python/src/errors.h"
+#include "python/src/op_facts.h"
+
+namespace lamella::python {
+namespace {
+
+PyPacket* as_packet(PyObject* object) { return reinterpret_cast<PyPacket*>(object); }
+OperatorEntry* entry_of(PyObject* self) {
+  return const_cast<OperatorEntry*>(static_cast<const OperatorEntry*>(as_packet(self)->op));
+}
+const char* overload_of(PyObject* self) {
+  const char* overload = as_packet(self)->op->overload;
+  return overload[0] != 0 ? overload : "default";
+}
+
+PyObject* overload_name(PyObject* self, void*) { return PyUnicode_FromString(overload_of(self)); }
+PyObject* dotted_name(PyObject* self, void*) {
+  return PyUnicode_FromFormat("%U.%s", as_packet(self)->name, overload_of(self));
+}
+PyObject* operator_name(PyObject* self, void*) {
+  return PyUnicode_FromString(as_packet(self)->qualified);
+}
+PyObject* short_name(PyObject* self, void*) {
+  return Ref::borrow(as_packet(self)->name).release();
+}
+PyObject* name_space(PyObject* self, void*) {
+  const char* name = as_packet(self)->qualified;
+  return PyUnicode_FromStringAndSize(name, strstr(name, "::") - name);
+}
+PyObject* full_name(PyObject* self, PyObject*) {
+  return guarded([&] { return PyUnicode_FromString(entry_of(self)->full_name().c_str()); });
+}
+
+// The packet that it belongs to.
+PyObject* overload_packet(PyObject* self, void*) {
+  Ref module(PyImport_ImportModule("lamella._ops"));
+  Ref ops(module ? PyObject_GetAttrString(module.get(), "ops") : nullptr);
+  Ref space(ops ? name_space(self, nullptr) : nullptr);
+  Ref names(space ? PyObject_GetAttr(ops.get(), space.get()) : nullptr);
+  return names ? PyObject_GetAttr(names.get(), as_packet(self)->name) : nullptr;
+}
+
+PyObject* overload_schema(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    OperatorEntry* entry = entry_of(self);
+    std::string text;
+    {
+      std::lock_guard lock(Registry::get().mutex());
+      Registry::get().schema(entry);
+      text = entry->canonical;
+    }
+    Ref module(PyImport_ImportModule("lamella._schema"));
+    return module ? PyObject_CallMethod(module.get(), "FunctionSchema", "s", text.c_str()) : nullptr;
+  });
+}
+
+PyObject* overload_tags(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    std::vector<std::string> tags;
+    {
+      std::lock_guard lock(Registry::get().mutex());
+      tags = entry_of(self)->tags;
+    }
+    Ref list(PyList_New(0));
+    for (const std::string& tag : tags) {
+      Ref text(PyUnicode_FromString(tag.c_str()));
+      if (!list || !text || PyList_Append(list.get(), text.get()) != 0) return nullptr;
+    }
+    return list.release();
+  });
+}
+
+PyObject* overload_policy(PyObject* self, PyObject* name) {
+  const char* text = PyUnicode_AsUTF8(name);
+  if (text == nullptr) return nullptr;
+  const char* word = lamella_operator_policy(as_packet(self)->op, text);
+  if (word == nullptr) Py_RETURN_NONE;
+  return PyUnicode_FromString(word);
+}
+
+PyObject* is_view(PyObject* self, void*) {
+  return guarded([&] { return PyBool_FromLong(Registry::get().schema(entry_of(self)).is_view()); });
+}
+
+PyObject* has_kernel(PyObject* self, PyObject* name) {
+  const char* text = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
+  uint16_t key = 0;
+  if (text == nullptr) {
+    return PyErr_Format(PyExc_TypeError,
+                        "has_kernel_for_dispatch_key: expected the name of a dispatch key, got %R",
+                        name);
+  }
+  lamella_status status = lamella_dispatch_key_from_name(text, &key);
+  if (status != LAMELLA_OK) return raise_status(status);
+  return guarded([&] {
+    std::lock_guard lock(Registry::get().mutex());
+    const auto& kernels = entry_of(self)->kernels;
+    auto found = kernels.find(static_cast<DispatchKey>(key));
+    return PyBool_FromLong(found != kernels.end() && !found->second.empty());
+  });
+}
+
+// ---- Schemas in parts ----
+
+struct ToObject {
+  PyObject* operator()(std::monostate) { Py_RETURN_NONE; }
+  PyObject* operator()(bool flag) { return PyBool_FromLong(flag); }
+  PyObject* operator()(int64_t number) { return PyLong_FromLongLong(number); }
+  PyObject* operator()(double number) { return PyFloat_FromDouble(number); }
+  PyObject* operator()(const std::complex<double>& number) {
+    return PyComplex_FromDoubles(number.real(), number.imag());
+  }
+  PyObject* operator()(const std::string& text) { return PyUnicode_FromString(text.c_str()); }
+  template <class T>
+  PyObject* operator()(const std::vector<T>& list) {
+    Ref result(PyList_New(0));
+    for (const auto& element : list) {
+      Ref item((*this)(static_cast<T>(element)));
+      if (!result || !item || PyList_Append(result.get(), item.get()) != 0) return nullptr;
+    }
+    return result.release();
+  }
+};
+
+PyObject* alias_set(const std::vector<std::string>& names) { return ToObject()(names); }
+
+// (name, type, has default, default, keyword-only, out, alias), alias: None or (before, after,
+// written)
+PyObject* argument_parts(const Argument& argument) {
+  Ref alias(Ref::borrow(Py_None));
+  if (const AliasInfo* info = argument.alias()) {
+    alias = Ref(Py_BuildValue("NNO", alias_set(info->before), alias_set(info->after),
+                              info->is_write ? Py_True : Py_False));
+    if (!alias) return nullptr;
+  }
+  Ref value(Ref::borrow(Py_None));
+  if (argument.default_value) value = Ref(std::visit(ToObject(), argument.default_value->value));
+  if (!value) return nullptr;
+  return Py_BuildValue("ssOOOOO", argument.name.c_str(), argument.type.str().c_str(),
+                       argument.default_value ? Py_True : Py_False, value.get(),
+                       argument.kwarg_only ? Py_True : Py_False,
+                       argument.is_out() ? Py_True : Py_False, alias.get());
+}
+PyObject* list_parts(const std::vector<Argument>& arguments) {
+  Ref list(PyList_New(0));
+  for (const Argument& argument : arguments) {
+    Ref parts(argument_parts(argument));
+    if (!list || !parts || PyList_Append(list.get(), parts.get()) != 0) return nullptr;
+  }
+  return list.release();
+}
+
+// _schema_parts(text): (name, overload, arguments, returns, whether it writes)
+PyObject* schema_parts(PyObject*, PyObject* object) {
+  const char* text = PyUnicode_Check(object) ? PyUnicode_AsUTF8(object) : nullptr;
+  if (text == nullptr) {
+    return PyErr_Format(PyExc_TypeError, "_schema_parts: expected the text of a schema, got %R",
+                        object);
+  }
+  return guarded([&] {
+    FunctionSchema schema = parse_schema(text);
+    return Py_BuildValue("ssNNO", schema.name.qualified_name().c_str(),
+                         schema.name.overload_name.c_str(), list_parts(schema.arguments),
+                         list_parts(schema.returns), schema.is_mutable() ? Py_True : Py_False);
+  });
+}
+
+PyMethodDef functions[] = {{"_schema_parts", schema_parts, METH_O, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+PyObject* overload_str(PyObject* self) {
+  Ref space(name_space(self, nullptr));
+  if (!space) return nullptr;
+  if (as_packet(self)->op == nullptr) {
+    return PyUnicode_FromFormat("%U.%U", space.get(), as_packet(self)->name);
+  }
+  return PyUnicode_FromFormat("%U.%U.%s", space.get(), as_packet(self)->name, overload_of(self));
+}
+
+PyGetSetDef overload_getset[] = {
+    {"__name__", dotted_name, nullptr, nullptr, nullptr},
+    {"__qualname__", dotted_name, nullptr, nullptr, nullptr},
+    {"_operator_name", operator_name, nullptr, "The operator's name, with its namespace.", nullptr},
+    {"_opname", short_name, nullptr, "The operator's name, without its namespace.", nullptr},
+    {"_overloadname", overload_name, nullptr, "The overload's name, or 'default'.", nullptr},
+    {"namespace", name_space, nullptr, "The operator's namespace.", nullptr},
+    {"overloadpacket", overload_packet, nullptr, "The object of all overloads.", nullptr},
+    {"_overloadpacket", overload_packet, nullptr, nullptr, nullptr},
+    {"_schema", overload_schema, nullptr, "The schema: text with its parts.", nullptr},
+    {"tags", overload_tags, nullptr, "Tags and policies, as they were defined.", nullptr},
+    {"is_view", is_view, nullptr, "Whether a result shares memory with an argument.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyMethodDef overload_methods[] = {
+    {"name", full_name, METH_NOARGS, "The full name, such as aten::add.Tensor."},
+    {"policy", overload_policy, METH_O,
+     "What the operator says for a policy, or None: 'autocast', 'autocast.cuda', 'batching', 'hlo'."},
+    {"has_kernel_for_dispatch_key", has_kernel, METH_O,
+     "Whether a kernel was registered for the dispatch key of that name."},
+    {nullptr, nullptr, 0, nullptr}};
+
+int add_overloads(PyObject* module) { return PyModule_AddFunctions(module, functions); }
+
+}  // namespace lamella::python
