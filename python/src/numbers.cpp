@@ -6,6 +6,7 @@
 #include "lamella/core/complex.h"
 #include "lamella/core/half.h"
 #include "lamella/core/scalar.h"
+#include "lamella/layers/python_key/python_key.h"
 #include "python/src/call.h"
 #include "python/src/errors.h"
 #include "python/src/trace.h"
@@ -105,8 +106,10 @@ Match read_element(lamella_tensor* tensor, lamella_value* value, double* parts) 
   if (!note_read(tensor, "item()")) return Match::kError;
   auto type = static_cast<ScalarType>(tensor->scalar_type);
   constexpr uint32_t lazy = LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG;
+  // Handlers in Python see that an element is read.
+  bool seen = ((tensor->key_set | lamella_thread.included) & python_key::kBit) != 0;
   if (tensor->device_type == static_cast<uint8_t>(DeviceType::CPU) && tensor->data != nullptr &&
-      (tensor->flags & lazy) == 0) {
+      (tensor->flags & lazy) == 0 && !seen) {
     load_element(tensor->data, type, value, parts);
     return Match::kYes;
   }

@@ -90,12 +90,12 @@ def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:
 
 @contextlib.contextmanager
 def _disable_current_modes() -> Iterator[list[TorchDispatchMode]]:
-    """All modes of the thread are off inside; gives them, the oldest first."""
-    modes = [_C._pop_mode() for _ in range(_C._mode_count())][::-1]
+    """All modes of the thread are off inside; gives them, the newest first."""
+    modes = [_C._pop_mode() for _ in range(_C._mode_count())]
     try:
         yield modes
     finally:
-        for mode in modes:
+        for mode in reversed(modes):
             _C._push_mode(mode)
 
 
