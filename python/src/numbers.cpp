@@ -107,7 +107,8 @@ Match read_element(lamella_tensor* tensor, lamella_value* value, double* parts) 
   auto type = static_cast<ScalarType>(tensor->scalar_type);
   constexpr uint32_t lazy = LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG;
   // Handlers in Python see that an element is read.
-  bool seen = ((tensor->key_set | lamella_thread.included) & python_key::kBit) != 0;
+  bool seen = ((tensor->key_set | lamella_thread.included) & python_key::kBit) != 0 &&
+              (tensor->flags & LAMELLA_TENSOR_WRAPPED_NUMBER) == 0;
   if (tensor->device_type == static_cast<uint8_t>(DeviceType::CPU) && tensor->data != nullptr &&
       (tensor->flags & lazy) == 0 && !seen) {
     load_element(tensor->data, type, value, parts);
