@@ -94,7 +94,9 @@ def _spread(name, plan, grads):
 
 
 def make_kernel(op, name, backward, setup_context):
-    """The kernel of the key Autograd: a Function around the call below autograd."""
+    """The kernel of the key Autograd, a Function around the call below autograd; and a class whose
+    backward is the operator's, for calls whose tensors are all arguments of their own.
+    """
 
     def forward(ctx, call, *tensors):
         args = _rebuild(call.plan, tensors)
@@ -142,7 +144,12 @@ def make_kernel(op, name, backward, setup_context):
         output = _rebuild(call.output_plan, flat)
         return output[0] if call.single else tuple(output)
 
-    return kernel
+    direct = type(Function)(
+        f"GeneratedBackwardFor_{label}",
+        (Function,),
+        {"__module__": "lamella.library", "backward": staticmethod(backward)},
+    )
+    return kernel, direct
 
 
 def _flags(plan):

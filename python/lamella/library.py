@@ -10,19 +10,28 @@ Registrations end when the library is destroyed or closed.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from lamella import _C
+from lamella._custom_op import CustomOpDef, custom_op
+from lamella._infer_schema import infer_schema
 
 __all__ = [
     "Library",
     "custom_op",
     "define",
     "fallthrough_kernel",
+    "get_ctx",
+    "get_kernel",
     "impl",
+    "infer_schema",
+    "opcheck",
     "register_autograd",
+    "register_fake",
+    "register_kernel",
+    "register_torch_dispatch",
     "register_vmap",
 ]
 
@@ -47,6 +56,9 @@ class Library:
         self.ns = ns
         self.kind = kind
         self.dispatch_key = dispatch_key
+        self._places: set[tuple[str, str]] = set()
+        self._over: list[Any] = []
+        self._rules: list[tuple[Any, type]] = []
 
     def __repr__(self) -> str:
         key = f", dispatch_key={self.dispatch_key}" if self.dispatch_key else ""
@@ -89,9 +101,12 @@ class Library:
         with_keyset: bool = False,
         allow_override: bool = False,
     ) -> None:
-        """Registers a function as the kernel of an operator for a dispatch key."""
-        if with_keyset:
-            raise NotImplementedError("impl: kernels in Python are called without the key set")
+        """Registers a function as the kernel of an operator for a dispatch key.
+
+        with_keyset: the function gets the key set of the call first, to be handed on with
+        op.redispatch(keys & ..., *args). allow_override: a kernel of this library for the same key
+        may be replaced; the kernels of other libraries always may.
+        """
         name = op_name if isinstance(op_name, str) else op_name._operator_name
         if "::" not in name:
             name = f"{self.ns}::{name}"
@@ -99,10 +114,37 @@ class Library:
         if overload != "default":
             name = f"{name}.{overload}"
         kernel = None if fn is fallthrough_kernel else fn
-        self._library.impl(name, kernel, dispatch_key or "")
+        place = (name, dispatch_key or self.dispatch_key)
+        if allow_override and place in self._places:
+            # Kernels of a newer library go before those of an older one.
+            self._over.append(_C._Library(self.ns, "FRAGMENT", self.dispatch_key))
+            self._over[-1].impl(name, kernel, dispatch_key or "", with_keyset)
+            return
+        self._library.impl(name, kernel, dispatch_key or "", with_keyset)
+        self._places.add(place)
+
+    def fallback(
+        self, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False
+    ) -> None:
+        """Registers fn(op, *args, **kwargs) for all operators without a kernel for the key.
+
+        Of a Library of the namespace "_"; fallthrough_kernel lets the calls go on.
+        """
+        if self.ns != "_":
+            raise RuntimeError(
+                f"fallback: expected a Library of the namespace '_', got '{self.ns}', as it is for "
+                "all operators"
+            )
+        kernel = None if fn is fallthrough_kernel else fn
+        self._library.fallback(kernel, dispatch_key or "", with_keyset)
 
     def close(self) -> None:
         """Undoes all registrations of this library; waits for calls that are inside."""
+        for op, cls in self._rules:
+            _C._set_dispatch_rule(op, cls, None)
+        self._rules.clear()
+        for library in reversed(self._over):
+            library.close()
         self._library.close()
 
     _destroy = close
@@ -134,14 +176,29 @@ def define(
     library.define(name + schema, tags=tags, autocast=autocast, batching=batching, hlo=hlo)
 
 
-_TYPE_KEYS = {
-    "default": "CompositeExplicitAutograd",
-    "cpu": "CPU",
-    "cuda": "CUDA",
-    "meta": "Meta",
-    "xpu": "XPU",
-    "mps": "MPS",
-}
+def _device_key(kind: str | None) -> str:
+    """The dispatch key of a device type; a key's own name stands for itself."""
+    if kind is None or kind == "default":
+        return "CompositeExplicitAutograd"
+    try:
+        return str(_C._device_dispatch_key(kind))
+    except RuntimeError:
+        return kind
+
+
+def _qualified(op: Any) -> str:
+    """The full name of an operator that is given by name or as an object."""
+    if isinstance(op, CustomOpDef):
+        op = op._opoverload
+    if isinstance(op, str):
+        return op
+    overload = getattr(op, "_overloadname", "default")
+    name = str(op._operator_name)
+    return name if overload == "default" else f"{name}.{overload}"
+
+
+def _library_of(name: str, lib: Library | None) -> Library:
+    return lib or _fragment(name.partition("::")[0])
 
 
 def impl(
@@ -156,35 +213,10 @@ def impl(
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         ns = qualname.partition("::")[0]
         for kind in (types,) if isinstance(types, str) else types:
-            (lib or _fragment(ns)).impl(qualname, function, _TYPE_KEYS.get(kind, kind))
+            (lib or _fragment(ns)).impl(qualname, function, _device_key(kind))
         return function
 
     return register if func is None else register(func)
-
-
-def custom_op(
-    name: str,
-    fn: Callable[..., Any] | None = None,
-    /,
-    *,
-    mutates_args: str | Sequence[str] = (),
-    device_types: str | Sequence[str] | None = None,
-    schema: str | None = None,
-) -> Any:
-    """Makes an operator of a Python function whose schema is given."""
-
-    def make(function: Callable[..., Any]) -> Any:
-        if schema is None:
-            raise ValueError(
-                f"custom_op: expected 'schema' for '{name}', as '(Tensor x) -> Tensor'"
-            )
-        define(name, schema)
-        impl(name, device_types or "default", function)
-        op = _C._operator(name)
-        op.register_autograd = functools.partial(register_autograd, name)
-        return op
-
-    return make if fn is None else make(fn)
 
 
 def register_autograd(
@@ -203,10 +235,7 @@ def register_autograd(
     """
     from lamella._register_autograd import make_kernel
 
-    name = op if isinstance(op, str) else op._operator_name
-    overload = getattr(op, "_overloadname", "default")
-    if not isinstance(op, str) and overload != "default":
-        name = f"{name}.{overload}"
+    name = _qualified(op)
     qualified, _, overload = name.partition(".")
     found = _C._operator(qualified, overload or "default")
     if "!" in found._schema:
@@ -214,8 +243,10 @@ def register_autograd(
             f"register_autograd: expected an operator that writes none of its arguments, "
             f"got {found._schema}"
         )
-    kernel = make_kernel(found, name, backward, setup_context)
-    (lib or _fragment(qualified.partition("::")[0]))._library.impl(name, kernel, "Autograd")
+    kernel, gradient = make_kernel(found, name, backward, setup_context)
+    _library_of(name, lib)._library.impl(
+        name, kernel, "Autograd", False, False, gradient, setup_context
+    )
 
 
 def register_vmap(
@@ -227,12 +258,140 @@ def register_vmap(
     dimension 0. info has batch_size and randomness. out_dims says where the batch is in each output,
     None for one that has none. May be used as a decorator.
     """
-    name = op if isinstance(op, str) else op._operator_name
+    name = _qualified(op)
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         from lamella._register_vmap import register as register_rule
 
-        register_rule(lib or _fragment(name.partition("::")[0]), name, function)
+        register_rule(_library_of(name, lib), name, function)
         return function
 
     return register if func is None else register(func)
+
+
+def register_kernel(
+    op: Any,
+    device_types: str | Sequence[str] | None,
+    func: Callable[..., Any] | None = None,
+    /,
+    *,
+    lib: Library | None = None,
+) -> Any:
+    """Registers the kernel of an operator for devices ("cpu", "cuda"); None: for all of them."""
+    if isinstance(op, CustomOpDef):
+        return op.register_kernel(device_types, func)
+    return impl(_qualified(op), device_types or "default", func, lib=lib)
+
+
+def register_fake(
+    op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None
+) -> Any:
+    """Registers what gives the shapes and dtypes of the results: the kernel for `meta`."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        if isinstance(op, CustomOpDef):
+            return op.register_fake(function)
+
+        def kernel(*args: Any, **kwargs: Any) -> Any:
+            with _fake_context():
+                return function(*args, **kwargs)
+
+        name = _qualified(op)
+        _library_of(name, lib)._library.impl(name, kernel, "Meta")
+        return function
+
+    return register if func is None else register(func)
+
+
+impl_abstract = register_fake
+
+
+class FakeImplCtx:
+    """What get_ctx() gives inside of a function registered by register_fake()."""
+
+    def new_dynamic_size(self, *, min: int = 0, max: int | None = None) -> Any:
+        raise NotImplementedError(
+            "new_dynamic_size: sizes that depend on data cannot be stood for by a number; "
+            "expected the results' shapes to follow from the arguments' shapes"
+        )
+
+    create_unbacked_symint = new_dynamic_size
+
+
+_contexts: list[FakeImplCtx] = []
+
+
+@contextlib.contextmanager
+def _fake_context() -> Iterator[None]:
+    _contexts.append(FakeImplCtx())
+    try:
+        yield
+    finally:
+        _contexts.pop()
+
+
+def get_ctx() -> FakeImplCtx:
+    """The context of the function registered by register_fake() that runs now."""
+    if not _contexts:
+        raise RuntimeError(
+            "get_ctx: expected to be called by a function that register_fake() registered"
+        )
+    return _contexts[-1]
+
+
+def register_torch_dispatch(
+    op: Any,
+    torch_dispatch_class: type,
+    func: Callable[..., Any] | None = None,
+    /,
+    *,
+    lib: Library | None = None,
+) -> Any:
+    """Registers what an operator does under a mode, or on instances of a subclass of Tensor.
+
+    Called in the place of the class's __torch_dispatch__, as func(mode, func, types, args, kwargs)
+    for a mode, and func(cls, func, types, args, kwargs) for a subclass.
+    """
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        name, _, overload = _qualified(op).partition(".")
+        found = _C._operator(name, overload or "default")
+        _C._set_dispatch_rule(found, torch_dispatch_class, function)
+        if lib is not None:
+            lib._rules.append((found, torch_dispatch_class))
+        return function
+
+    return register if func is None else register(func)
+
+
+class Kernel:
+    """A kernel that get_kernel() found. Calling it skips what a later registration puts over it."""
+
+    def __init__(self, op: Any, keys: Any) -> None:
+        self._op = op
+        self._keys = keys
+
+    def call_boxed(self, keyset: Any, *args: Any, **kwargs: Any) -> Any:
+        return self._op.redispatch(keyset, *args, **kwargs)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._op.redispatch(self._keys, *args, **kwargs)
+
+
+def get_kernel(op: Any, dispatch_key: str) -> Kernel:
+    """What serves an operator at a dispatch key, such as "CPU", as something to call."""
+    from lamella._dispatch import DispatchKeySet
+
+    name, _, overload = _qualified(op).partition(".")
+    found = _C._operator(name, overload or "default")
+    if not _C._has_computed_kernel(found, dispatch_key):
+        raise RuntimeError(f"get_kernel: expected {found.name()} to have a kernel for {dispatch_key}")
+    return Kernel(found, DispatchKeySet().add(dispatch_key))
+
+
+def __getattr__(name: str) -> Any:
+    if name == "opcheck":
+        from lamella.testing import opcheck
+
+        return opcheck
+    raise AttributeError(f"module 'lamella.library' has no attribute '{name}'")

@@ -4,6 +4,7 @@
 #include "lamella/layers/autograd/mode.h"
 #include "python/src/autograd_context.h"
 #include "python/src/autograd_where.h"
+#include "python/src/python_kernel.h"
 #include "python/src/errors.h"
 
 namespace lamella::python {
@@ -341,7 +342,25 @@ bool is_complete(PyObject* forward, Py_ssize_t nargs, PyObject* kwnames) {
          code->co_kwonlyargcount == 0;
 }
 
-PyObject* run_apply(PyFunctionClass* function, PyObject* forward, PyObject* setup,
+// Calls an operator below autograd, then what keeps for its backward.
+PyObject* call_operator(const Call& call, PyObject* below, PyObject* setup) {
+  autograd::ModeGuard mode(kPlain, kPlain);
+  Ref output(PyObject_Vectorcall(below, call.args, static_cast<size_t>(call.count), nullptr));
+  if (!output || setup == nullptr) return output.release();
+  Ref inputs(PyTuple_New(call.count));
+  if (!inputs) return nullptr;
+  for (Py_ssize_t i = 0; i < call.count; ++i) {
+    Py_INCREF(call.args[i]);
+    PyTuple_SET_ITEM(inputs.get(), i, call.args[i]);
+  }
+  static PyObject* names = Py_BuildValue("(sss)", "ctx", "inputs", "output");
+  PyObject* stack[] = {reinterpret_cast<PyObject*>(call.context), inputs.get(), output.get()};
+  Ref done(PyObject_Vectorcall(setup, stack, 0, names));
+  return done ? output.release() : nullptr;
+}
+
+// `below`: the operator that stands for forward, or NULL.
+PyObject* run_apply(PyFunctionClass* function, PyObject* forward, PyObject* setup, PyObject* below,
                     PyObject* const* args, Py_ssize_t count) {
   PyContext* context = make_context(function, count);
   if (context == nullptr) return nullptr;
@@ -390,7 +409,8 @@ PyObject* run_apply(PyFunctionClass* function, PyObject* forward, PyObject* setu
     }
   }
   Call call{context, node, args, count, 0};
-  Ref returned(call_forward(call, forward, setup));
+  Ref returned(below != nullptr ? call_operator(call, below, setup)
+                                : call_forward(call, forward, setup));
   if (!returned) return nullptr;
   Ref result(finish_outputs(call, returned.get()));
   Py_CLEAR(context->to_save);
@@ -442,14 +462,14 @@ PyObject* apply(PyObject* type, PyObject* const* args, Py_ssize_t nargs, PyObjec
                             reinterpret_cast<PyTypeObject*>(type)->tp_name,
                             PyTuple_GET_ITEM(kwnames, 0));
       }
-      return run_apply(function, forward.get(), nullptr, args, nargs);
+      return run_apply(function, forward.get(), nullptr, nullptr, args, nargs);
     }
     if (is_complete(forward.get(), nargs, kwnames)) {
-      return run_apply(function, forward.get(), setup.get(), args, nargs);
+      return run_apply(function, forward.get(), setup.get(), nullptr, args, nargs);
     }
     Ref bound(bind(forward.get(), args, nargs, kwnames));
     if (!bound) return nullptr;
-    return run_apply(function, forward.get(), setup.get(), &PyTuple_GET_ITEM(bound.get(), 0),
+    return run_apply(function, forward.get(), setup.get(), nullptr, &PyTuple_GET_ITEM(bound.get(), 0),
                      PyTuple_GET_SIZE(bound.get()));
   });
 }
@@ -492,6 +512,13 @@ PyMethodDef functions[] = {{"_finish_function", finish_function, METH_O, nullptr
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
+
+PyObject* record_custom(PyObject* gradient, PyObject* setup_context, PyObject* below,
+                        PyObject* const* args, Py_ssize_t count) {
+  auto* function = as_class(gradient);
+  if (!prepare(function)) return nullptr;
+  return guarded([&] { return run_apply(function, nullptr, setup_context, below, args, count); });
+}
 
 int add_functions(PyObject* module) {
   name_forward = PyUnicode_InternFromString("forward");

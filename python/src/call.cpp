@@ -162,7 +162,9 @@ PyObject* borrowed_to_python(const lamella_value& value, SchemaType type) {
   }
 }
 
-[[gnu::noinline]] PyObject* wrap_many(const Program& program, lamella_value* returns) {
+}  // namespace
+
+[[gnu::noinline]] PyObject* wrap_returns(const Program& program, lamella_value* returns) {
   uint32_t count = program.op->return_count;
   if (count == 0) Py_RETURN_NONE;
   if (count == 1) return to_python(returns[0], program.return_types[0], true);
@@ -190,8 +192,6 @@ PyObject* borrowed_to_python(const lamella_value& value, SchemaType type) {
   return result;
 }
 
-}  // namespace
-
 PyObject* to_python(const lamella_value& value, SchemaType type, bool owned) {
   if (!owned) return borrowed_to_python(value, type);
   if (value.tag == LAMELLA_TENSOR) return wrap(value.as.tensor);
@@ -202,9 +202,13 @@ PyObject* to_python(const lamella_value& value, SchemaType type, bool owned) {
 }
 
 PyObject* invoke(const Program& program, const lamella_value* values, Frame& frame) {
+  return invoke_with(program, values, frame, call_keys(program.op, frame));
+}
+
+PyObject* invoke_with(const Program& program, const lamella_value* values, Frame& frame,
+                      uint64_t keys) {
   const lamella_operator* op = program.op;
   lamella_value returns[kMaxReturns];
-  uint64_t keys = call_keys(op, frame);
   uint64_t work = frame.work;
   if (frame.keys == 0) work = factory_work(program, values);
   lamella_status status = work >= kWorkToReleaseGil ? run_without_gil(op, keys, values, returns)
@@ -221,7 +225,7 @@ PyObject* invoke(const Program& program, const lamella_value* values, Frame& fra
     }
     return wrap(returns[0].as.tensor);
   }
-  return wrap_many(program, returns);
+  return wrap_returns(program, returns);
 }
 
 PyObject* call_table(const Table& table, const char* name, bool is_method, PyObject* const* args,

@@ -12,6 +12,12 @@ PyObject* invoke(const Program& program, const lamella_value* values, Frame& fra
 PyObject* call_table(const Table& table, const char* name, bool is_method, PyObject* const* args,
                      Py_ssize_t nargs, PyObject* kwnames);
 
+// The same with a given key set.
+PyObject* invoke_with(const Program& program, const lamella_value* values, Frame& frame,
+                      uint64_t keys);
+// Owned returns of a call as Python has them.
+PyObject* wrap_returns(const Program& program, lamella_value* returns);
+
 // A value as a Python object. `owned`: the value's reference is taken over, also on failure.
 PyObject* to_python(const lamella_value& value, SchemaType type, bool owned);
 

@@ -7,96 +7,30 @@
 #include "lamella/dispatch/registry.h"
 #include "lamella/schema/parser.h"
 #include "python/src/errors.h"
-#include "python/src/packet.h"
+#include "python/src/python_kernel.h"
 
 namespace lamella::python {
 namespace {
 
 // ---- Kernels in Python -------------------------------------------------------------------------
 
-// A Python function as a boxed kernel. The context is the function.
-lamella_status python_kernel(const lamella_kernel* kernel, const lamella_operator* op,
-                             uint64_t key_set, const lamella_value* arguments,
-                             lamella_value* returns) {
-  GilScope gil;
-  auto* function = static_cast<PyObject*>(kernel->context);
-  try {
-    const Program* program = program_of(op);
-    uint32_t count = op->argument_count;
-    // Positional arguments first; keyword-only ones by name, unless they have their default.
-    Ref args(PyTuple_New(0));
-    Ref kwargs(PyDict_New());
-    std::vector<Ref> values;
-    uint32_t positional = program->positional;
-    bool failed = !kwargs;
-    for (uint32_t i = 0; i < count && !failed; ++i) {
-      Ref value(to_python(arguments[i], program->params[i].type, false));
-      failed = !value;
-      if (failed) break;
-      if (i < positional) {
-        values.push_back(std::move(value));
-      } else {
-        failed = PyDict_SetItem(kwargs.get(), program->params[i].name, value.get()) != 0;
-      }
-    }
-    if (!failed) {
-      args = Ref(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
-      failed = !args;
-      for (size_t i = 0; i < values.size() && !failed; ++i) {
-        PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), values[i].release());
-      }
-    }
-    Ref result(failed ? nullptr
-                      : PyObject_Call(function, args.get(),
-                                      PyDict_GET_SIZE(kwargs.get()) > 0 ? kwargs.get() : nullptr));
-    if (!result) return keep_python_error();
-    uint32_t wanted = op->return_count;
-    if (wanted == 0) return LAMELLA_OK;
-    PyObject* single = result.get();
-    PyObject** items = &single;
-    if (wanted > 1) {
-      if (!PyTuple_Check(single) || PyTuple_GET_SIZE(single) != static_cast<Py_ssize_t>(wanted)) {
-        PyErr_Format(PyExc_TypeError,
-                     "%s: expected its Python kernel to return a tuple of %u, "
-                     "got %R",
-                     op->name, wanted, Py_TYPE(single));
-        return keep_python_error();
-      }
-      items = &PyTuple_GET_ITEM(single, 0);
-    }
-    Frame frame;
-    for (uint32_t i = 0; i < wanted; ++i) {
-      lamella_value borrowed;
-      Match m = convert_type(program->return_types[i], items[i], frame, &borrowed);
-      if (m == Match::kNo) {
-        PyErr_Format(PyExc_TypeError, "%s: expected its Python kernel to return %s, got %s",
-                     op->name, program->return_types[i].str().c_str(), Py_TYPE(items[i])->tp_name);
-      }
-      lamella_status status = m == Match::kYes ? LAMELLA_OK : keep_python_error();
-      if (status == LAMELLA_OK) status = lamella_value_copy(&borrowed, &returns[i]);
-      if (status != LAMELLA_OK) {
-        while (i-- > 0) lamella_value_release(&returns[i]);
-        return status;
-      }
-    }
-    return LAMELLA_OK;
-  } catch (...) {
-    return detail::status_of_current_exception();
-  }
-}
-
 // Functions whose kernels are gone. They are let go later, by a thread that holds the GIL and none
 // of Lamella's locks: whoever disposes of a kernel holds the registry's.
 std::mutex unused_mutex;
-std::vector<PyObject*> unused;
+std::vector<PythonKernel*> unused;
 
 int release_unused(void*) {
-  std::vector<PyObject*> taken;
+  std::vector<PythonKernel*> taken;
   {
     std::lock_guard lock(unused_mutex);
     taken.swap(unused);
   }
-  for (PyObject* function : taken) Py_DECREF(function);
+  for (PythonKernel* kernel : taken) {
+    Py_XDECREF(kernel->function);
+    Py_XDECREF(kernel->gradient);
+    Py_XDECREF(kernel->setup_context);
+    delete kernel;
+  }
   return 0;
 }
 
@@ -104,7 +38,7 @@ void dispose_python(void* context) {
   if (!Py_IsInitialized()) return;
   {
     std::lock_guard lock(unused_mutex);
-    unused.push_back(static_cast<PyObject*>(context));
+    unused.push_back(static_cast<PythonKernel*>(context));
   }
   // If the queue of pending calls is full, the next library that is closed does it.
   Py_AddPendingCall(release_unused, nullptr);
@@ -211,32 +145,78 @@ PyObject* library_define(PyObject* self, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+PyObject* take(PyObject* object) {
+  return object == Py_None ? nullptr : Ref::borrow(object).release();
+}
+
+// Fills in a description, which owns what it points to. None gives a fallthrough.
+bool describe_kernel(PyObject* function, int with_keyset, const char* what, const Where& where,
+                     lamella_kernel_description* description) {
+  description->file = where.file.c_str();
+  description->line = where.line;
+  if (function == Py_None) return true;
+  if (!PyCallable_Check(function)) {
+    PyErr_Format(PyExc_TypeError, "%s: expected 'fn' to be a function, got %s", what,
+                 Py_TYPE(function)->tp_name);
+    return false;
+  }
+  auto* kernel = new PythonKernel;
+  kernel->function = Ref::borrow(function).release();
+  kernel->with_keyset = with_keyset != 0;
+  description->boxed = python_kernel;
+  description->context = kernel;
+  description->dispose = dispose_python;
+  return true;
+}
+
+// impl(name, function, key="", with_keyset=False, is_custom=False, gradient=None,
+// setup_context=None)
 PyObject* library_impl(PyObject* self, PyObject* args) {
   const char *name, *key_text = "";
-  PyObject* function;
-  if (!PyArg_ParseTuple(args, "sO|s:impl", &name, &function, &key_text)) return nullptr;
+  PyObject *function, *gradient = Py_None, *setup = Py_None;
+  int with_keyset = 0, is_custom = 0;
+  if (!PyArg_ParseTuple(args, "sO|sppOO:impl", &name, &function, &key_text, &with_keyset,
+                        &is_custom, &gradient, &setup)) {
+    return nullptr;
+  }
   lamella_library* library = open_library(self);
   uint16_t key;
   if (library == nullptr || !key_from_text(key_text, &key)) return nullptr;
   Where where = here();
   lamella_kernel_description description{};
-  description.boxed = python_kernel;
-  description.context = function;
-  description.dispose = dispose_python;
-  description.file = where.file.c_str();
-  description.line = where.line;
-  // None registers a fallthrough.
-  if (function == Py_None) {
-    description.boxed = nullptr;
-    description.context = nullptr;
-    description.dispose = nullptr;
-  } else if (!PyCallable_Check(function)) {
-    return PyErr_Format(PyExc_TypeError, "impl: expected 'fn' to be a function, got %s",
-                        Py_TYPE(function)->tp_name);
-  } else {
-    Py_INCREF(function);
+  if (!describe_kernel(function, with_keyset, "impl", where, &description)) return nullptr;
+  if (auto* kernel = static_cast<PythonKernel*>(description.context)) {
+    kernel->is_custom = is_custom != 0;
+    kernel->gradient = take(gradient);
+    kernel->setup_context = take(setup);
   }
   lamella_status status = lamella_library_implement(library, name, key, &description);
+  if (status != LAMELLA_OK) return raise_status(status);
+  return guarded([&]() -> PyObject* {
+    const char* dot = strchr(strstr(name, "::") != nullptr ? strstr(name, "::") : name, '.');
+    std::string qualified = dot != nullptr ? std::string(name, dot) : std::string(name);
+    OperatorEntry* op = Registry::get().lookup(qualified, dot != nullptr ? dot + 1 : "");
+    OpFacts* facts = op != nullptr ? bare_facts_of(op) : nullptr;
+    if (facts != nullptr) facts->has_python_kernel.store(true, std::memory_order_relaxed);
+    if (PyErr_Occurred() != nullptr) return nullptr;
+    Py_RETURN_NONE;
+  });
+}
+
+// fallback(function, key="", with_keyset=False)
+PyObject* library_fallback(PyObject* self, PyObject* args) {
+  const char* key_text = "";
+  PyObject* function;
+  int with_keyset = 0;
+  if (!PyArg_ParseTuple(args, "O|sp:fallback", &function, &key_text, &with_keyset)) return nullptr;
+  lamella_library* library = open_library(self);
+  uint16_t key;
+  if (library == nullptr || !key_from_text(key_text, &key)) return nullptr;
+  Where where = here();
+  lamella_kernel_description description{};
+  if (!describe_kernel(function, with_keyset, "fallback", where, &description)) return nullptr;
+  if (auto* kernel = static_cast<PythonKernel*>(description.context)) kernel->is_fallback = true;
+  lamella_status status = lamella_library_fallback(library, key, &description);
   if (status != LAMELLA_OK) return raise_status(status);
   Py_RETURN_NONE;
 }
@@ -249,6 +229,8 @@ PyObject* library_close(PyObject* self, PyObject*) {
 PyMethodDef library_methods[] = {
     {"define", library_define, METH_VARARGS, "Defines an operator by its schema."},
     {"impl", library_impl, METH_VARARGS, "Registers a Python function as a kernel."},
+    {"fallback", library_fallback, METH_VARARGS,
+     "Registers a Python function for all operators that have no kernel for a key."},
     {"close", library_close, METH_NOARGS, "Undoes all registrations of this library."},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -48,6 +48,19 @@ void read_schema(OpFacts* facts) {
       }
       written.push_back(same);
     }
+    facts->writes = 0;
+    facts->simple = true;
+    facts->direct = program->params.size() == program->positional;
+    for (int16_t argument : written) facts->direct = facts->direct && argument < 0;
+    for (const Param& param : program->params) {
+      const Argument& argument = schema.arguments[param.index];
+      if (argument.is_write()) facts->writes |= uint64_t{1} << param.index;
+      facts->simple = facts->simple && param.kind != Kind::kTensorList &&
+                      param.kind != Kind::kOptionalTensorList;
+    }
+    for (Kind kind : program->return_kinds) {
+      facts->simple = facts->simple && kind != Kind::kTensorList;
+    }
     facts->written = std::move(written);
     facts->makes_views = makes_views;
     facts->program.store(program, std::memory_order_release);

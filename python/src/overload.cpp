@@ -104,6 +104,144 @@ PyObject* has_kernel(PyObject* self, PyObject* name) {
   });
 }
 
+// redispatch(keys, *args, **kwargs): the call with a given key set.
+PyObject* redispatch(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  if (nargs < 1 || !PyLong_Check(args[0])) {
+    PyErr_SetString(PyExc_TypeError, "redispatch: expected a DispatchKeySet as the first argument");
+    return nullptr;
+  }
+  uint64_t keys = PyLong_AsUnsignedLongLong(args[0]);
+  if (PyErr_Occurred() != nullptr) return nullptr;
+  const Table* table = table_of(as_packet(self));
+  if (table == nullptr) return nullptr;
+  const Program& program = *table->programs[0];
+  lamella_value values[64];
+  for (bool numbers : {false, true}) {
+    Frame frame;
+    Match m = match(program, args + 1, nargs - 1, kwnames, numbers, frame, values);
+    if (m == Match::kError) return nullptr;
+    if (m == Match::kNo) continue;
+    return invoke_with(program, values, frame, abi::masked(program.op, keys));
+  }
+  return raise_mismatch(*table, as_packet(self)->qualified, false, args + 1, nargs - 1, kwnames);
+}
+
+// ---- Dispatch keys ----
+
+bool read_key(PyObject* name, DispatchKey* key) {
+  const char* text = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
+  if (text == nullptr) {
+    PyErr_Format(PyExc_TypeError, "expected the name of a dispatch key, got %R", name);
+    return false;
+  }
+  uint16_t number = 0;
+  lamella_status status = lamella_dispatch_key_from_name(text, &number);
+  if (status != LAMELLA_OK) raise_status(status);
+  *key = static_cast<DispatchKey>(number);
+  return status == LAMELLA_OK;
+}
+PyObject* key_bits(PyObject*, PyObject* name) {
+  DispatchKey key;
+  if (!read_key(name, &key)) return nullptr;
+  return PyLong_FromUnsignedLongLong(DispatchKeySet(key).raw_repr());
+}
+PyObject* functionality_bits(PyObject*, PyObject* name) {
+  DispatchKey key;
+  if (!read_key(name, &key)) return nullptr;
+  return PyLong_FromUnsignedLongLong(DispatchKeySet(key).raw_repr() &
+                                     ~lamella::detail::kBackendMask);
+}
+PyObject* after_autograd_keys(PyObject*, PyObject*) {
+  return PyLong_FromUnsignedLongLong(after_autograd_keyset.raw_repr());
+}
+PyObject* key_set_text(PyObject*, PyObject* number) {
+  uint64_t bits = PyLong_AsUnsignedLongLong(number);
+  if (PyErr_Occurred() != nullptr) return nullptr;
+  return guarded([&] {
+    std::string text;
+    // One key for each functionality, on its highest backend.
+    for (uint64_t left = bits; (left & ~lamella::detail::kBackendMask) != 0;) {
+      auto key = static_cast<DispatchKey>(lamella::detail::slot_of(left));
+      std::string name = toString(key);
+      if (text.find(name) == std::string::npos) text += (text.empty() ? "" : ", ") + name;
+      left &= ~(uint64_t{1} << (63 - __builtin_clzll(left)));
+    }
+    return PyUnicode_FromString(text.c_str());
+  });
+}
+PyObject* device_dispatch_key(PyObject*, PyObject* object) {
+  Device device(kCPU);
+  int known = device_from_object(object, &device);
+  if (known < 0) return nullptr;
+  uint64_t keys = known > 0 ? default_key_set(device.type(), true) : 0;
+  if (keys == 0) return PyErr_Format(PyExc_RuntimeError, "expected a device, got %R", object);
+  return PyUnicode_FromString(toString(static_cast<DispatchKey>(lamella::detail::slot_of(keys))));
+}
+// _has_computed_kernel(overload, key)
+PyObject* has_computed_kernel(PyObject*, PyObject* args) {
+  PyObject *self, *name;
+  DispatchKey key;
+  if (!PyArg_ParseTuple(args, "O!O", &OverloadType, &self, &name) || !read_key(name, &key)) {
+    return nullptr;
+  }
+  return guarded([&] {
+    SlotOrigin origin = Registry::get().slot(entry_of(self), key).origin;
+    return PyBool_FromLong(origin == SlotOrigin::kKernel || origin == SlotOrigin::kAlias ||
+                           origin == SlotOrigin::kFallback);
+  });
+}
+
+// ---- What calls an operator ----
+
+// The base of CustomOpDef: calls go to the operator without a step in Python.
+struct PyCaller {
+  PyObject_HEAD vectorcallfunc vectorcall;
+  PyPacket* target;
+};
+PyTypeObject CallerType = {PyVarObject_HEAD_INIT(nullptr, 0)};
+PyCaller* as_caller(PyObject* object) { return reinterpret_cast<PyCaller*>(object); }
+
+PyObject* caller_call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  PyPacket* target = as_caller(self)->target;
+  if (target == nullptr) {
+    PyErr_SetString(PyExc_RuntimeError, "expected an operator that is defined");
+    return nullptr;
+  }
+  return call_packet(target, args, PyVectorcall_NARGS(nargsf), kwnames);
+}
+PyObject* caller_new(PyTypeObject* type, PyObject*, PyObject*) {
+  PyObject* self = type->tp_alloc(type, 0);
+  if (self != nullptr) as_caller(self)->vectorcall = caller_call;
+  return self;
+}
+void caller_dealloc(PyObject* self) {
+  Py_CLEAR(as_caller(self)->target);
+  Py_TYPE(self)->tp_free(self);
+}
+PyObject* set_target(PyObject* self, PyObject* target) {
+  if (Py_TYPE(target) != &OverloadType) {
+    return PyErr_Format(PyExc_TypeError, "_set_target: expected an overload, got %R", target);
+  }
+  Py_INCREF(target);
+  auto* old = reinterpret_cast<PyObject*>(
+      std::exchange(as_caller(self)->target, as_packet(target)));
+  Py_XDECREF(old);
+  Py_RETURN_NONE;
+}
+PyMethodDef caller_methods[] = {{"_set_target", set_target, METH_O, nullptr},
+                                {nullptr, nullptr, 0, nullptr}};
+
+// _let_call(cls): a class written in Python takes over how its base is called.
+PyObject* let_call(PyObject*, PyObject* object) {
+  auto* type = reinterpret_cast<PyTypeObject*>(object);
+  if (!PyType_Check(object) || !PyType_IsSubtype(type, &CallerType)) {
+    return PyErr_Format(PyExc_TypeError, "_let_call: expected a subclass of _CallsOperator, got %R",
+                        object);
+  }
+  type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
+  Py_RETURN_NONE;
+}
+
 // ---- Schemas in parts ----
 
 struct ToObject {
@@ -170,6 +308,13 @@ PyObject* schema_parts(PyObject*, PyObject* object) {
 }
 
 PyMethodDef functions[] = {{"_schema_parts", schema_parts, METH_O, nullptr},
+                           {"_dispatch_key_bits", key_bits, METH_O, nullptr},
+                           {"_dispatch_functionality_bits", functionality_bits, METH_O, nullptr},
+                           {"_after_autograd_keys", after_autograd_keys, METH_NOARGS, nullptr},
+                           {"_key_set_text", key_set_text, METH_O, nullptr},
+                           {"_device_dispatch_key", device_dispatch_key, METH_O, nullptr},
+                           {"_has_computed_kernel", has_computed_kernel, METH_VARARGS, nullptr},
+                           {"_let_call", let_call, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
@@ -197,6 +342,9 @@ PyGetSetDef overload_getset[] = {
     {"is_view", is_view, nullptr, "Whether a result shares memory with an argument.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef overload_methods[] = {
+    {"redispatch",
+     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(redispatch)),
+     METH_FASTCALL | METH_KEYWORDS, "redispatch(keys, *args, **kwargs): calls it with a key set."},
     {"name", full_name, METH_NOARGS, "The full name, such as aten::add.Tensor."},
     {"policy", overload_policy, METH_O,
      "What the operator says for a policy, or None: 'autocast', 'autocast.cuda', 'batching', 'hlo'."},
@@ -204,6 +352,22 @@ PyMethodDef overload_methods[] = {
      "Whether a kernel was registered for the dispatch key of that name."},
     {nullptr, nullptr, 0, nullptr}};
 
-int add_overloads(PyObject* module) { return PyModule_AddFunctions(module, functions); }
+int add_overloads(PyObject* module) {
+  PyTypeObject* type = &CallerType;
+  type->tp_name = "lamella._C._CallsOperator";
+  type->tp_basicsize = sizeof(PyCaller);
+  type->tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_VECTORCALL;
+  type->tp_vectorcall_offset = offsetof(PyCaller, vectorcall);
+  type->tp_call = PyVectorcall_Call;
+  type->tp_new = caller_new;
+  type->tp_dealloc = caller_dealloc;
+  type->tp_methods = caller_methods;
+  if (PyType_Ready(type) != 0) return -1;
+  Py_INCREF(type);
+  if (PyModule_AddObject(module, "_CallsOperator", reinterpret_cast<PyObject*>(type)) != 0) {
+    return -1;
+  }
+  return PyModule_AddFunctions(module, functions);
+}
 
 }  // namespace lamella::python

@@ -9,7 +9,7 @@
 
 #include "lamella/dispatch/registry.h"
 #include "python/src/errors.h"
-#include "python/src/op_facts.h"
+#include "python/src/python_kernel.h"
 
 namespace lamella::python {
 namespace {
@@ -372,6 +372,11 @@ PyObject* call_packet(PyPacket* packet, PyObject* const* args, Py_ssize_t nargs,
   const Table* table = table_of(packet);
   if (table == nullptr) [[unlikely]]
     return nullptr;
+  if (table->facts != nullptr &&
+      table->facts->has_python_kernel.load(std::memory_order_relaxed)) [[unlikely]] {
+    PyObject* result;
+    if (call_direct(*table->facts, args, nargs, kwnames, &result)) return result;
+  }
   if (packet->is_method && (nargs == 0 || !is_tensor(args[0]))) [[unlikely]] {
     return PyErr_Format(PyExc_TypeError, "Tensor.%U: expected a Tensor to call it on, got %s",
                         packet->name, nargs == 0 ? "nothing" : Py_TYPE(args[0])->tp_name);

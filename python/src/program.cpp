@@ -1,6 +1,7 @@
 // Compiles schemas into programs, and orders the overloads of a name.
 #include "python/src/program.h"
 
+#include <cstring>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -9,6 +10,7 @@
 #include "lamella/dispatch/registry.h"
 #include "lamella/schema/parser.h"
 #include "python/src/errors.h"
+#include "python/src/op_facts.h"
 
 namespace lamella::python {
 namespace {
@@ -84,6 +86,23 @@ lamella_value default_value(const Argument& argument, Kind kind) {
     value.as.i = IValue::pack_device(device);
   }
   return value;
+}
+
+// New references, for values that need no copy for each call.
+PyObject* default_object(const lamella_value& value, const Argument& argument) {
+  switch (value.tag) {
+    case LAMELLA_NONE:
+    case LAMELLA_INT:
+    case LAMELLA_DOUBLE:
+    case LAMELLA_BOOL:
+    case LAMELLA_STRING: {
+      PyObject* object = to_python(value, argument.type, false);
+      if (object == nullptr) PyErr_Clear();
+      return object;
+    }
+    default:
+      return nullptr;
+  }
 }
 
 std::string python_type(SchemaType type) {
@@ -198,6 +217,7 @@ std::unique_ptr<Program> compile(const lamella_operator* op, const FunctionSchem
     param.fixed_size =
         static_cast<int16_t>(argument.type.without_optional().fixed_size().value_or(0));
     param.type = argument.type;
+    if (param.has_default) param.default_object = default_object(program->defaults[param.index], argument);
     if (param.is_out) program->outs.push_back(static_cast<uint16_t>(i));
     if (!param.keyword_only) ++program->positional;
     if (!param.has_default) {
@@ -226,6 +246,14 @@ std::unique_ptr<Program> compile(const lamella_operator* op, const FunctionSchem
   program->factory = is_factory(schema);
   render(program.get(), signature);
   return program;
+}
+
+// Built-in operators do not pay for a look at their kernels.
+OpFacts* foreign_facts(const lamella_operator* op) {
+  if (strncmp(op->name, "aten::", 6) == 0) return nullptr;
+  OpFacts* facts = facts_of(op);
+  if (facts == nullptr) PyErr_Clear();
+  return facts;
 }
 
 std::mutex programs_mutex;
@@ -345,6 +373,7 @@ const Table* make_table(const std::string& name) {
     ordered.insert(ordered.begin() + static_cast<std::ptrdiff_t>(at), program);
   }
   table->programs = std::move(ordered);
+  if (table->programs.size() == 1) table->facts = foreign_facts(table->programs[0]->op);
   table->numbers = takes_numbers(table->programs);
   return table.release();
 }
@@ -354,6 +383,7 @@ const Table* make_table(const lamella_operator* op) {
   table->generation = operators_generation();
   table->programs.push_back(program_of(op));
   table->numbers = true;
+  table->facts = foreign_facts(op);
   return table.release();
 }
 

@@ -51,6 +51,7 @@ struct Param {
   bool is_out;
   int16_t fixed_size;  // N of int[N], else 0
   SchemaType type;     // for everything that is not hot
+  PyObject* default_object;  // of what needs none made anew, else NULL; kept for ever
 };
 
 // One signature of one overload.
@@ -79,6 +80,7 @@ struct Table {
   uint64_t generation;
   bool numbers;  // a Python number may stand for a tensor
   std::vector<const Program*> programs;
+  struct OpFacts* facts = nullptr;  // where one operator is all, and not one of Lamella's own
 };
 
 // A counter that moves when operators come or go.

@@ -178,6 +178,19 @@ lamella_tensor* find_wrapper(const lamella_operator* op, const lamella_value* ar
   return nullptr;
 }
 
+// The rule of an operator for a class; borrowed, or NULL. Rules of a class serve no class derived
+// from it.
+PyObject* rule_for(const OpFacts& facts, PyObject* type) {
+  return facts.rules != nullptr ? PyDict_GetItem(facts.rules, type) : nullptr;
+}
+
+// `first`: what a rule gets in the place of `self` or `cls`.
+PyObject* ask_rule(PyObject* rule, PyObject* first, PyObject* func, PyObject* types, PyObject* args,
+                   PyObject* kwargs) {
+  PyObject* stack[] = {first, func, types, args, kwargs};
+  return PyObject_Vectorcall(rule, stack, 5, nullptr);
+}
+
 PyObject* ask(PyObject* handler, PyObject* func, PyObject* types, PyObject* args,
               PyObject* kwargs) {
   PyObject* stack[] = {handler, func, types, args, kwargs};
@@ -223,7 +236,7 @@ lamella_status run(const lamella_kernel*, const lamella_operator* op, uint64_t k
     OpFacts* facts = facts_of(op);
     if (facts == nullptr) return keep_python_error();
     // Its parts come back here one by one.
-    if (facts->is_composite(below)) return abi::call_boxed(op, below, arguments, returns);
+    if (facts->rules == nullptr && facts->is_composite(below)) return abi::call_boxed(op, below, arguments, returns);
 
     Ref args, kwargs, types = handlers.types();
     if (!types || !pack_arguments(*facts->program.load(std::memory_order_acquire), arguments, &args,
@@ -237,12 +250,21 @@ lamella_status run(const lamella_kernel*, const lamella_operator* op, uint64_t k
       if (has_mode) {
         WithoutNewest without;
         mode = Ref::borrow(without.mode());
-        result = Ref(ask(mode.get(), facts->overload, types.get(), args.get(), kwargs.get()));
+        PyObject* rule = rule_for(*facts, reinterpret_cast<PyObject*>(Py_TYPE(mode.get())));
+        result = Ref(rule != nullptr
+                         ? ask_rule(rule, mode.get(), facts->overload, types.get(), args.get(),
+                                    kwargs.get())
+                         : ask(mode.get(), facts->overload, types.get(), args.get(), kwargs.get()));
         if (!result) return keep_python_error();
       }
       for (PyObject* object : handlers.objects()) {
         if (result && result.get() != Py_NotImplemented) break;
-        result = Ref(ask(object, facts->overload, types.get(), args.get(), kwargs.get()));
+        auto* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
+        PyObject* rule = rule_for(*facts, type);
+        result = Ref(rule != nullptr ? ask_rule(rule, type, facts->overload, types.get(),
+                                                args.get(), kwargs.get())
+                                     : ask(object, facts->overload, types.get(), args.get(),
+                                           kwargs.get()));
         if (!result) return keep_python_error();
       }
     }
@@ -423,7 +445,27 @@ PyObject* share_storage(PyObject*, PyObject* args) {
   });
 }
 
+// _set_dispatch_rule(overload, cls, function or None)
+PyObject* set_dispatch_rule(PyObject*, PyObject* args) {
+  PyObject *overload, *type, *function;
+  if (!PyArg_ParseTuple(args, "O!O!O:_set_dispatch_rule", &OverloadType, &overload, &PyType_Type,
+                        &type, &function)) {
+    return nullptr;
+  }
+  OpFacts* facts = bare_facts_of(reinterpret_cast<PyPacket*>(overload)->op);
+  if (facts == nullptr) return nullptr;
+  if (facts->rules == nullptr) facts->rules = PyDict_New();
+  if (facts->rules == nullptr) return nullptr;
+  if (function == Py_None) {
+    if (PyDict_DelItem(facts->rules, type) != 0) PyErr_Clear();
+  } else if (PyDict_SetItem(facts->rules, type, function) != 0) {
+    return nullptr;
+  }
+  Py_RETURN_NONE;
+}
+
 PyMethodDef functions[] = {
+    {"_set_dispatch_rule", set_dispatch_rule, METH_VARARGS, nullptr},
     {"_push_mode", push_mode_function, METH_O, "Puts a mode over those that are on."},
     {"_pop_mode", pop_mode_function, METH_NOARGS, "Takes the newest mode away; returns it."},
     {"_mode_count", mode_count, METH_NOARGS, "How many modes are on, on this thread."},

@@ -1,0 +1,224 @@
+"""Operators made of Python functions: lamella.library.custom_op()."""
+
+# Types are for those who call; the bodies are not checked.
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from lamella import _C
+from lamella._infer_schema import infer_schema
+
+__all__ = ["CustomOpDef", "custom_op"]
+
+# By qualified name; the newest one of a name.
+_definitions: weakref.WeakValueDictionary[str, CustomOpDef] = weakref.WeakValueDictionary()
+
+
+def _split(qualname: str, what: str) -> tuple[str, str]:
+    ns, colons, name = qualname.partition("::")
+    if not colons or not ns or not name or "::" in name:
+        raise ValueError(f"{what}: expected a name such as 'mylib::twice', got '{qualname}'")
+    if "." in name:
+        raise ValueError(f"{what}: expected a name without an overload, got '{qualname}'")
+    return ns, name
+
+
+class CustomOpDef(_C._CallsOperator):
+    """A custom operator: called like its function, and added to by the register_* methods.
+
+    Its results must be new tensors: one that shares memory with an argument is refused. What it
+    writes must be named in `mutates_args`.
+    """
+
+    def __init__(self, namespace: str, name: str, schema: str, fn: Callable[..., Any], tags: Any):
+        from lamella.library import Library
+
+        self._namespace = namespace
+        self._name = name
+        self._qualname = f"{namespace}::{name}"
+        self._init_fn = fn
+        self._backend_fns: dict[str | None, Callable[..., Any]] = {}
+        self._fake: Callable[..., Any] | None = None
+        self._disabled: set[str | None] = set()
+        self._kernels: dict[str | None, Any] = {}  # libraries of one kernel each, by device
+        self.__doc__ = fn.__doc__
+        self.__name__ = getattr(fn, "__name__", name)
+        self._lib = Library(namespace, "FRAGMENT")
+        self._lib.define(name + schema, tags=tags)
+        self._opoverload = _C._operator(self._qualname, "default")
+        self._set_target(self._opoverload)
+        # The kernel must not keep the operator, whose library keeps the kernel.
+        me = weakref.ref(self)
+
+        def meta(*args: Any, **kwargs: Any) -> Any:
+            return me()._meta(*args, **kwargs)
+
+        self._lib._library.impl(self._qualname, meta, "Meta")
+
+    def __repr__(self) -> str:
+        return f"<CustomOpDef({self._qualname})>"
+
+    @property
+    def _schema(self) -> str:
+        return self._opoverload._schema
+
+    def _meta(self, *args: Any, **kwargs: Any) -> Any:
+        if self._fake is not None:
+            from lamella.library import _fake_context
+
+            with _fake_context():
+                return self._fake(*args, **kwargs)
+        if not self._schema.returns:
+            return None
+        raise NotImplementedError(
+            f"{self._qualname}: has no kernel that gives the shapes of its results; "
+            f"write one with {self._name}.register_fake"
+        )
+
+    def register_kernel(
+        self, device_types: str | Sequence[str] | None, fn: Callable[..., Any] | None = None, /
+    ) -> Callable[..., Any]:
+        """Registers the function that serves tensors on these devices; None: on all others."""
+
+        def register(function: Callable[..., Any]) -> Callable[..., Any]:
+            kinds = (device_types,) if device_types is None or isinstance(device_types, str) else (
+                tuple(device_types)
+            )
+            for kind in kinds:
+                kind = None if kind == "default" else kind
+                self._backend_fns[kind] = function
+                self._install(kind)
+            return function
+
+        return register if fn is None else register(fn)
+
+    def _destroy(self) -> None:
+        """Undoes the definition and all kernels."""
+        for library in self._kernels.values():
+            library.close()
+        self._lib.close()
+
+    def _install(self, kind: str | None) -> None:
+        from lamella.library import Library, _device_key
+
+        before = self._kernels.pop(kind, None)
+        if before is not None:
+            before.close()
+        library = self._kernels[kind] = Library(self._namespace, "FRAGMENT")
+        function = self._init_fn if kind in self._disabled else self._backend_fns[kind]
+        library._library.impl(self._qualname, function, _device_key(kind), False, True)
+
+    @contextlib.contextmanager
+    def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
+        """Inside, the kernel of a device is on or off; where it is off, the first function runs."""
+        kind = None if device_type == "default" else device_type
+        before = kind in self._disabled
+        if kind not in self._backend_fns:
+            raise ValueError(
+                f"set_kernel_enabled: expected a device that {self._qualname} has a kernel for, "
+                f"got '{device_type}'"
+            )
+        self._switch(kind, not enabled)
+        try:
+            yield
+        finally:
+            self._switch(kind, before)
+
+    def _switch(self, kind: str | None, off: bool) -> None:
+        if off == (kind in self._disabled):
+            return
+        (self._disabled.add if off else self._disabled.discard)(kind)
+        self._install(kind)
+
+    def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
+        """Registers the function that gives the shapes of the results: the kernel for `meta`."""
+        self._fake = fn
+        return fn
+
+    def register_autograd(
+        self,
+        backward: Callable[..., Any],
+        /,
+        *,
+        setup_context: Callable[..., Any] | None = None,
+    ) -> None:
+        """Gives the operator a backward; see lamella.library.register_autograd."""
+        from lamella import library
+
+        library.register_autograd(
+            self._opoverload, backward, setup_context=setup_context, lib=self._lib
+        )
+
+    def register_vmap(self, func: Callable[..., Any] | None = None) -> Any:
+        """Gives the operator a batching rule; see lamella.library.register_vmap."""
+        from lamella import library
+
+        return library.register_vmap(self._opoverload, func, lib=self._lib)
+
+    def register_autocast(self, device_type: str, cast_inputs: Any) -> Any:
+        """Says what autocast casts its tensors to; see lamella.library.register_autocast."""
+        from lamella import library
+
+        return library.register_autocast(self._opoverload, device_type, cast_inputs, lib=self._lib)
+
+    def register_torch_dispatch(
+        self, torch_dispatch_class: type, fn: Callable[..., Any] | None = None, /
+    ) -> Any:
+        """Says what the operator does under a mode or on instances of a class."""
+        from lamella import library
+
+        return library.register_torch_dispatch(
+            self._opoverload, torch_dispatch_class, fn, lib=self._lib
+        )
+
+
+_C._let_call(CustomOpDef)
+
+
+def custom_op(
+    name: str,
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    mutates_args: str | Iterable[str] = (),
+    device_types: str | Sequence[str] | None = None,
+    schema: str | None = None,
+    tags: str | Sequence[str] = (),
+) -> Any:
+    """Makes an operator of a Python function. Works as a decorator, too.
+
+    name: "mylib::twice". mutates_args: the arguments that it writes. device_types: the devices that
+    the function serves; None: all. schema: "(Tensor x) -> Tensor"; by default what the type hints
+    say. Returns a CustomOpDef; the operator goes when that does.
+    """
+    ns, own = _split(name, "custom_op")
+
+    def make(function: Callable[..., Any]) -> CustomOpDef:
+        text = schema
+        if text is None:
+            text = infer_schema(function, mutates_args=mutates_args)
+        before = _definitions.pop(name, None)
+        if before is not None:
+            before._destroy()
+        made = CustomOpDef(ns, own, text, function, tags)
+        if schema is not None and not isinstance(mutates_args, str):
+            _check_writes(made, set(mutates_args))
+        made.register_kernel(device_types, function)
+        _definitions[made._qualname] = made
+        return made
+
+    return make if fn is None else make(fn)
+
+
+def _check_writes(made: CustomOpDef, named: set[str]) -> None:
+    written = {each.name for each in made._schema.arguments if each.is_write}
+    if named and written != named:
+        raise ValueError(
+            f"custom_op: expected 'mutates_args' to name what the schema of '{made._qualname}' "
+            f"writes, {sorted(written)}, got {sorted(named)}"
+        )
