@@ -147,7 +147,11 @@ def make_kernel(op, name, backward, setup_context):
     direct = type(Function)(
         f"GeneratedBackwardFor_{label}",
         (Function,),
-        {"__module__": "lamella.library", "backward": staticmethod(backward)},
+        {
+            "__module__": "lamella.library",
+            "_operator_name": name,
+            "backward": staticmethod(backward),
+        },
     )
     return kernel, direct
 

@@ -242,6 +242,21 @@ PyObject* zeros_for(PyContext* self, autograd::Node* node, uint32_t i) {
 }
 
 // Gradients that backward returned, one for each argument of forward, into those of the tensors.
+// Names the function in an error: a class that stands for an operator has the operator's name.
+struct Named {
+  explicit Named(PyContext* self)
+      : given(PyObject_GetAttrString(reinterpret_cast<PyObject*>(self->function),
+                                     "_operator_name")) {
+    const char* text = given ? PyUnicode_AsUTF8(given.get()) : nullptr;
+    PyErr_Clear();
+    name = text != nullptr ? text : context_name(self);
+    of_forward = text != nullptr ? "" : " of 'forward'";
+  }
+  Ref given;
+  const char* name;
+  const char* of_forward;
+};
+
 bool take_gradients(PyContext* self, PyObject* returned, lamella_tensor** results,
                     uint32_t result_count) {
   PyObject** items = &returned;
@@ -253,10 +268,10 @@ bool take_gradients(PyContext* self, PyObject* returned, lamella_tensor** result
   auto expected = static_cast<Py_ssize_t>(self->input_count);
   while (count > expected && items[count - 1] == Py_None) --count;
   if (count != expected) {
+    Named who(self);
     PyErr_Format(PyExc_RuntimeError,
-                 "%s: expected 'backward' to return %zd gradient%s, one for each argument of "
-                 "'forward', got %zd",
-                 context_name(self), expected, expected == 1 ? "" : "s", count);
+                 "%s: expected 'backward' to return %zd gradient%s, one for each argument%s, got %zd",
+                 who.name, expected, expected == 1 ? "" : "s", who.of_forward, count);
     return false;
   }
   uint32_t next = 0;
@@ -265,17 +280,17 @@ bool take_gradients(PyContext* self, PyObject* returned, lamella_tensor** result
     bool tensor_input = (self->inputs[i] & kInputTensor) != 0;
     if (!tensor_input) {
       if (item == Py_None) continue;
+      Named who(self);
       PyErr_Format(PyExc_RuntimeError,
-                   "%s: expected gradient %zd to be None, as argument %zd of 'forward' is no "
-                   "Tensor, got %s",
-                   context_name(self), i, i, Py_TYPE(item)->tp_name);
+                   "%s: expected gradient %zd to be None, as argument %zd%s is no Tensor, got %s",
+                   who.name, i, i, who.of_forward, Py_TYPE(item)->tp_name);
       return false;
     }
     uint32_t at = next++;
     if (item == Py_None) continue;
     if (!is_tensor(item)) {
       PyErr_Format(PyExc_RuntimeError, "%s: expected gradient %zd to be a Tensor or None, got %s",
-                   context_name(self), i, Py_TYPE(item)->tp_name);
+                   Named(self).name, i, Py_TYPE(item)->tp_name);
       return false;
     }
     if (at >= result_count) continue;
