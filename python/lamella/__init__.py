@@ -74,6 +74,7 @@ _LAZY = {
     "sparse": "lamella.sparse",
     "special": "lamella.special",
     "testing": "lamella.testing",
+    "PythonDispatcher": "lamella._python_dispatcher:PythonDispatcher",
     "utils": "lamella.utils",
     "vmap": "lamella.func.vmap:vmap",
     "finfo": "lamella._type_info:finfo",

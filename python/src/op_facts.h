@@ -37,6 +37,8 @@ OpFacts* bare_facts_of(const lamella_operator* op);
 // ones as a tuple, keyword-only ones as a dict. False with a Python error set if it fails.
 bool pack_arguments(const Program& program, const lamella_value* arguments, Ref* args, Ref* kwargs);
 
+int add_dispatch_table(PyObject* module);  // dispatch_table.cpp
+
 // What a function in Python returned, as owned returns of its operator. On failure nothing is owned
 // and the status carries the Python error. `who` names the function in errors.
 lamella_status store_returns(OpFacts& facts, const lamella_value* arguments, PyObject* result,

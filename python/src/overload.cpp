@@ -367,6 +367,7 @@ int add_overloads(PyObject* module) {
   if (PyModule_AddObject(module, "_CallsOperator", reinterpret_cast<PyObject*>(type)) != 0) {
     return -1;
   }
+  if (add_dispatch_table(module) != 0) return -1;
   return PyModule_AddFunctions(module, functions);
 }
 
