@@ -216,6 +216,18 @@ const KernelEntry* batching_composite(const OperatorEntry& op) {
 }
 }  // namespace
 
+namespace {
+// Of a backend whose autograd key is AutogradOther: all but the dense ones.
+bool has_kernel_below_autograd_other(const OperatorEntry& op) {
+  for (const auto& [key, list] : op.kernels) {
+    if (list.empty() || !is_backend_key(key)) continue;
+    auto split = split_key(key);
+    if (!split || split->rank != detail::SplitRank::Dense) return true;
+  }
+  return false;
+}
+}  // namespace
+
 // See Note [How a slot is filled].
 Slot Registry::compute(const OperatorEntry* op, DispatchKey key) const {
   auto use = [](const KernelEntry* kernel, SlotOrigin origin) {
@@ -240,7 +252,8 @@ Slot Registry::compute(const OperatorEntry* op, DispatchKey key) const {
     if (kernel == nullptr || !alias_includes(alias, key)) continue;
     if (!is_autograd_key(key)) return use(kernel, SlotOrigin::kAlias);
     if (key == DispatchKey::AutogradOther) {
-      if (!op->has_any_backend_kernel()) return use(kernel, SlotOrigin::kAlias);
+      if (op->kernel_for(DispatchKey::CompositeExplicitAutograd) != nullptr) continue;
+      if (!has_kernel_below_autograd_other(*op)) return use(kernel, SlotOrigin::kAlias);
       return {ambiguous_kernel(), nullptr, SlotOrigin::kAmbiguous};
     }
     if (!op->has_backend_kernel(backend_of_autograd(key))) return use(kernel, SlotOrigin::kAlias);

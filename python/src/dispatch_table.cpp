@@ -31,6 +31,7 @@ const char* way_of(const Slot& slot) {
     case SlotOrigin::kFallback:
     case SlotOrigin::kFallthrough:
     case SlotOrigin::kDerivative:
+    case SlotOrigin::kPolicy:
       return "backend fallback";
   }
   return "missing";
