@@ -7,7 +7,6 @@ dimension, and in two vmaps, one in the other. Results must be those of the loop
 
 from __future__ import annotations
 
-import contextlib
 import warnings
 
 import torch
@@ -60,7 +59,9 @@ class Row:
     def __init__(self, function, arguments):
         self.function = function
         self.arguments = arguments
-        self.leaves = [leaf.detach() for leaf in leaves_of(arguments, lamella.Tensor)]
+        given = leaves_of(arguments, lamella.Tensor)
+        self.leaves = [leaf.detach() for leaf in given]
+        self.wanted = [i for i, leaf in enumerate(given) if leaf.requires_grad]
 
     def __call__(self, *leaves):
         args, kwargs = rebuilt(self.arguments, iter(leaves))
@@ -129,45 +130,147 @@ def looped(row, examples):
     return tuple(lamella.stack([r.detach() for r in column]) for column in zip(*each))
 
 
-def check(row, name, values=True, thorough=True):
-    """Raises AssertionError where vmap and loop differ, Refused where there is nothing to compare."""
-    examples = row.examples()
-    if not row.leaves:
-        raise Refused("no tensors")
-    if not row.results(*row.leaves):
-        raise Refused("no tensors among the results")
-    tolerance = 1e-4 if any(leaf.dtype == lamella.float32 for leaf in row.leaves) else 1e-6
-    stacked = [lamella.stack(list(column)) for column in zip(*examples)]
+def is_random(row, stacked):
+    """Whether vmap asks how random numbers are meant."""
+    try:
+        vmapped(row.results, randomness="error")(*stacked)
+    except RuntimeError as error:
+        return "'randomness'" in str(error)
+    return False
 
-    def one(what, function, leaves, expected):
+
+class Check:
+    """The ways to run a row under vmap. Each raises AssertionError where it is not the loop, and
+    Refused where vmap says that it has no answer."""
+
+    def __init__(self, row, name, values=True):
+        self.row, self.name = row, name
+        self.examples = row.examples()
+        self.stacked = [lamella.stack(list(column)) for column in zip(*self.examples)]
+        self.values = values and not is_random(row, self.stacked)
+        wide = all(leaf.dtype != lamella.float32 for leaf in row.leaves)
+        self.tolerance = 1e-6 if wide else 1e-4
+
+    def one(self, what, function, leaves, expected):
+        what = f"{self.name} {what}"
         try:
             got = function(*leaves)
-        except AssertionError:
-            raise
+        except RuntimeError as error:
+            if "under vmap" in str(error):
+                raise Refused(str(error)) from None
+            raise AssertionError(f"{what}: {type(error).__name__}: {error}") from None
         except Exception as error:
-            raise AssertionError(f"{name} {what}: {type(error).__name__}: {error}") from None
-        agree(got, expected, f"{name} {what}", values, tolerance)
+            raise AssertionError(f"{what}: {type(error).__name__}: {error}") from None
+        agree(got, expected, what, self.values, self.tolerance)
 
-    one("all batched", vmapped(row.results), stacked, looped(row, examples))
-    if not thorough:
-        return
-    if len(stacked) > 1:
-        for at in range(min(len(stacked), 4)):
+    def all_batched(self, row=None):
+        row = row or self.row
+        self.one("all batched", vmapped(row.results), self.stacked, looped(row, self.examples))
+
+    def each_alone(self):
+        leaves, stacked = self.row.leaves, self.stacked
+        for at in range(min(len(stacked), 4) if len(stacked) > 1 else 0):
             in_dims = tuple(0 if i == at else None for i in range(len(stacked)))
-            alone = [row.leaves[:at] + [x[at]] + row.leaves[at + 1 :] for x in examples]
-            given = row.leaves[:at] + [stacked[at]] + row.leaves[at + 1 :]
-            with contextlib.suppress(Refused):
-                if all(row.takes(leaves) for leaves in alone):
-                    one(
-                        f"leaf {at} batched",
-                        vmapped(row.results, in_dims),
-                        given,
-                        looped(row, alone),
-                    )
-    last = [x.movedim(0, -1) for x in stacked]
-    one("batched in the last dimension", vmapped(row.results, -1), last, looped(row, examples))
-    pairs = [lamella.stack([x, x.flip(0)]) for x in stacked]
-    both = looped(row, examples)
-    turned = looped(row, examples[::-1])
-    expected = tuple(lamella.stack([x, y]) for x, y in zip(both, turned))
-    one("nested", vmapped(vmapped(row.results)), pairs, expected)
+            alone = [[*leaves[:at], x[at], *leaves[at + 1 :]] for x in self.examples]
+            if not all(self.row.takes(one) for one in alone):
+                continue
+            given = [*leaves[:at], stacked[at], *leaves[at + 1 :]]
+            function = vmapped(self.row.results, in_dims)
+            self.one(f"leaf {at} batched", function, given, looped(self.row, alone))
+
+    def last_dimension(self):
+        last = [x.movedim(0, -1) for x in self.stacked]
+        function = vmapped(self.row.results, -1)
+        self.one("in_dims -1", function, last, looped(self.row, self.examples))
+
+    def nested(self):
+        pairs = [lamella.stack([x, x.flip(0)]) for x in self.stacked]
+        there, back = looped(self.row, self.examples), looped(self.row, self.examples[::-1])
+        expected = tuple(lamella.stack([x, y]) for x, y in zip(there, back))
+        self.one("nested", vmapped(vmapped(self.row.results)), pairs, expected)
+
+    def inplace(self, function):
+        """The same with a function that writes its first argument, of which it gets a copy."""
+
+        def copied(first, *args, **kwargs):
+            return function(first.clone(), *args, **kwargs)
+
+        (first, *rest), kwargs = self.row.arguments
+        row = Row(lambda args, **kw: copied(*args, **kw), [[[first, *rest]], kwargs])
+        if row.takes(row.leaves):
+            self.all_batched(row)
+
+    def out(self):
+        """Written into tensors that are given."""
+        shapes = [(tuple(r.shape), r.dtype) for r in self.row.results(*self.row.leaves)]
+
+        def into(*args, **kwargs):
+            like = leaves_of([args, kwargs], lamella.Tensor)[0]
+            given = tuple(like.new_empty(shape, dtype=dtype) for shape, dtype in shapes)
+            self.row.function(*args, **kwargs, out=given if len(given) > 1 else given[0])
+            return given
+
+        row = Row(into, self.row.arguments)
+        if row.takes(row.leaves):
+            self.all_batched(row)
+
+    def gradients(self):
+        """Gradients of each example, by a backward under vmap."""
+        leaves, wanted = self.row.leaves, self.row.wanted
+
+        def gradient(*given):
+            inputs = [given[i].detach().requires_grad_() for i in wanted]
+            every = list(given)
+            for i, leaf in zip(wanted, inputs):
+                every[i] = leaf
+            outputs = [r for r in self.row.results(*every) if r.requires_grad]
+            found = lamella.autograd.grad(
+                outputs, inputs, [weights(r) for r in outputs], allow_unused=True
+            )
+            return tuple(g for g in found if g is not None)
+
+        row = Row(lambda args: gradient(*args), [[leaves], {}])
+        row.results = lambda *given: gradient(*given)
+        if wanted and works(gradient, leaves):
+            self.all_batched(row)
+
+    def cotangents(self):
+        """A vmap over the gradients that come in, of one plain graph: what jacrev does."""
+        leaves, wanted = list(self.row.leaves), self.row.wanted
+        inputs = [leaves[i].detach().requires_grad_() for i in wanted]
+        for i, leaf in zip(wanted, inputs):
+            leaves[i] = leaf
+        outputs = [r for r in self.row.results(*leaves) if r.requires_grad]
+        if not wanted or not outputs:
+            return
+
+        def gradient(*incoming):
+            found = lamella.autograd.grad(
+                outputs, inputs, incoming, retain_graph=True, allow_unused=True
+            )
+            return tuple(g for g in found if g is not None)
+
+        row = Row(lambda args: gradient(*args), [[[weights(r) for r in outputs]], {}])
+        row.results = gradient
+        check = Check.__new__(Check)
+        check.row, check.name, check.values = row, f"{self.name} cotangents", self.values
+        check.tolerance = self.tolerance
+        check.examples = [[w * (1 - 0.3 * k) for w in row.leaves] for k in range(BATCH)]
+        check.stacked = [lamella.stack(list(column)) for column in zip(*check.examples)]
+        if works(gradient, row.leaves):
+            check.all_batched()
+
+
+def works(gradient, leaves):
+    """Whether there are gradients, without vmap."""
+    try:
+        return bool(gradient(*leaves))
+    except (RuntimeError, NotImplementedError):
+        return False
+
+
+def weights(result):
+    """Other numbers for each element, the same for all examples."""
+    count = result.numel()
+    numbers = lamella.arange(count, dtype=lamella.float64).mul(0.37).sin().add(1.5)
+    return numbers.reshape(result.shape).to(result.dtype)

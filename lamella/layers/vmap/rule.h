@@ -67,7 +67,7 @@ struct Plan {
 };
 
 // The plan of an operator. Throws where its declaration names a rule that does not exist.
-const Plan& plan_of(const lamella_operator* op);
+LAMELLA_PRIVATE_API const Plan& plan_of(const lamella_operator* op);
 // NULL: there is no rule of that name.
 Rule find_rule(std::string_view name);
 
@@ -199,7 +199,7 @@ void run_composite(Call& call, const lamella_value* arguments);
 // Draws for every example, where some argument is batched: Note [Drawing under vmap].
 void random_rule(Call& call);
 // Calls the operator for each example, and stacks the results.
-void loop_rule(Call& call);
+LAMELLA_PRIVATE_API void loop_rule(Call& call);
 // Raises: the shape of the result, or what becomes of it, depends on values.
 void refuse_rule(Call& call);
 

@@ -283,7 +283,18 @@ Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& sour
   return lamella::where(both[1], values, both[0]);
 }
 
+// A common mask picks as many elements of each example.
+void masked_select(Call& call) {
+  if (call.is_batched(1)) return refuse_rule(call);
+  Tensor self = call.tensor(0), mask = call.tensor(1);
+  std::vector<Tensor> one = lamella::broadcast_tensors({self.select(0, 0), mask});
+  Sizes sizes = with_batch(call, one[0].sizes());
+  Tensor whole = aligned({self, true}, one[0].dim()).expand(sizes);
+  give_value(call, 0, lamella::index(whole, {Tensor(), one[1]}));
+}
+
 constexpr NamedRule kRules[] = {
+    {"masked_select", &masked_select},
     {"index", &typed<&index>},
     {"index_put", &typed<&index_put>},
     {"gather", &gather},

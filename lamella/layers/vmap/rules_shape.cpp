@@ -31,6 +31,7 @@ void dims_rule(Call& call, int64_t more) {
   const uint32_t count = call.op()->argument_count;
   int64_t rank = -1;
   bool scalars = more == 0;  // every tensor has no dimensions
+  bool by_sizes = false;     // input_sizes tell the dimensions
   for (uint32_t i = 0; i < count; ++i) {
     const lamella_value& value = call.value(i);
     if (is_tensor(call, i)) {
@@ -46,10 +47,13 @@ void dims_rule(Call& call, int64_t more) {
       call.set(i, list);
     } else if (value.tag == LAMELLA_INT_LIST && call.plan().arguments[i].name == "input_sizes") {
       rank = value.size;
-      scalars = false;
-      call.set_value(i, IValue(IntArrayRef(with_batch(call, call.integers(i)))));
+      by_sizes = true;
+      Sizes sizes = with_batch(call, call.integers(i));
+      if (rank == 0) sizes.push_back(1);
+      call.set_value(i, IValue(sizes));
     }
   }
+  if (by_sizes) scalars = rank == 0;
   for (uint32_t i = 0; i < count; ++i) {
     const lamella_value& value = call.value(i);
     if (is_tensor(call, i)) {

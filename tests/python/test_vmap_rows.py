@@ -1,0 +1,150 @@
+"""Every row of the operator table under vmap is the loop over its examples. See vmap_rows.py."""
+
+import warnings
+
+import pytest
+
+import lamella
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("expecttest")
+
+import op_db  # noqa: E402
+import op_db_mirror  # noqa: E402
+import op_db_sample  # noqa: E402
+import vmap_cases  # noqa: E402
+import vmap_rows  # noqa: E402
+
+CASES = list(vmap_cases.calls())
+
+SHAPE = "the shape of its result depends on values"
+VALUE = "reads a value of a tensor into Python"
+STATISTICS = "writes running statistics, which are not batched in some of the calls"
+
+# Entries of which vmap refuses some calls, in words that say so.
+REFUSED = {
+    "argwhere": SHAPE,
+    "bincount": SHAPE,
+    "index_put": "several values by a mask of each example",
+    "masked_select": SHAPE,
+    "nonzero": SHAPE,
+    "unique": SHAPE,
+    "unique_consecutive": SHAPE,
+    "repeat_interleave": SHAPE,
+    "tensor_split": SHAPE,
+    "logspace.tensor_overload": VALUE,
+    "narrow": VALUE,
+    "normal": VALUE,
+    "nn.functional.gaussian_nll_loss": VALUE,
+    "nn.functional.one_hot": "the largest class may differ between examples",
+    "native_batch_norm": STATISTICS,
+    "_native_batch_norm_legit": STATISTICS,
+    "nn.functional.batch_norm": STATISTICS,
+    "nn.functional.batch_norm.without_cudnn": STATISTICS,
+    "nn.functional.instance_norm": STATISTICS,
+}
+
+# Entries whose results are not those of the loop.
+OTHER = {
+    "as_strided.partial_views": "reads memory around the tensor, which its copies do not have",
+}
+
+
+def rows_of(entry):
+    """(row, name) for the entry's samples; nothing where Lamella does not have it."""
+    try:
+        function = entry.function()
+    except op_db_mirror.Absent:
+        return
+    for dtype in entry.dtypes()[:1]:
+        for number, sample in enumerate(entry.samples(dtype)):
+            call = [sample.input, list(sample.args), dict(sample.kwargs)]
+            try:
+                first, args, kwargs = op_db_mirror.to_lamella(call)
+                row = vmap_rows.Row(function, [[first, *args], kwargs])
+                results = row.results(*row.leaves)
+            except Exception:  # what a sample needs and Lamella has not: test_op_db_gradients.py
+                continue
+            if row.leaves and results:
+                yield row, f"{entry.name} sample {number} of {dtype}"
+
+
+def inplace_of(entry):
+    try:
+        return op_db_mirror.ours(entry.info.get_inplace())
+    except Exception:
+        return None
+
+
+@pytest.mark.parametrize("entry", op_db.ENTRIES, ids=lambda entry: entry.name)
+def test_entry(entry):
+    refused = []
+
+    def run(way, *args):
+        try:
+            way(*args)
+        except vmap_rows.Refused as error:
+            refused.append(str(error))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for number, (row, name) in enumerate(rows_of(entry)):
+            if entry.name in OTHER:
+                continue
+            # What vmap refuses before it asks for the meaning of random numbers is random, too.
+            known = entry.name not in (*op_db_sample.UNINITIALISED, "normal")
+            check = vmap_rows.Check(row, name, values=known)
+            run(check.all_batched)
+            run(check.each_alone)
+            if number == 0:
+                run(check.last_dimension)
+                run(check.nested)
+            if number == 0 and entry.info.inplace_variant is not None:
+                inplace = inplace_of(entry)
+                if inplace is not None:
+                    run(check.inplace, inplace)
+            if number == 0 and entry.info.supports_out:
+                run(check.out)
+            if number == 0 and entry.info.supports_autograd:
+                run(check.gradients)
+            if entry.info.supports_autograd:
+                run(check.cotangents)
+    if entry.name in REFUSED:
+        assert refused, "nothing is refused: take it off the list"
+    else:
+        assert not refused, "\n".join(refused)
+
+
+def test_lists_name_entries():
+    names = {entry.name for entry in op_db.ENTRIES}
+    assert {*REFUSED, *OTHER} <= names
+
+
+@pytest.mark.parametrize("name, function, args, kwargs", CASES, ids=[case[0] for case in CASES])
+def test_case(name, function, args, kwargs):
+    row = vmap_rows.Row(function, [args, kwargs])
+    check = vmap_rows.Check(row, name)
+    check.all_batched()
+    check.nested()
+    try:
+        check.each_alone()
+    except vmap_rows.Refused as error:
+        assert "which is written, to be batched under vmap" in str(error)
+
+
+def needs_rule(operator):
+    """Whether a call of it may meet a batched tensor."""
+    return "Tensor" in operator._schema.partition(" -> ")[0]
+
+
+def test_no_operator_is_served_by_the_loop():
+    shapes = {"dynamic_output_shape", "data_dependent_output"}
+    without = []
+    for name, overload in lamella._C._operator_names():
+        if not name.startswith("aten::"):
+            continue
+        operator = getattr(getattr(lamella.ops.aten, name[6:]), overload or "default")
+        rule = operator.policy("batching")
+        if needs_rule(operator) and (rule in (None, "loop") and not shapes & set(operator.tags)):
+            without.append(str(operator))
+    assert not without, "\n".join(without)
