@@ -52,6 +52,13 @@ TEST(Libraries, KernelsComeAndGoWithTheirLibraries) {
   meta.close();
 }
 
+TEST(Libraries, AKernelForCudaServesCudaAlone) {
+  lamella::LoadedLibrary cuda = lamella::load_library(LAMELLA_TEST_MYOPS_CUDA);
+  EXPECT_NE(error_of([&] { myadd(floats({1}), floats({1})); }).find("nearest kernel: CUDA"),
+            std::string::npos);
+  cuda.close();
+}
+
 // The gradient comes with a library of its own, and goes with it.
 TEST(Libraries, TheAutogradKernelComesAndGoes) {
   lamella::LoadedLibrary cpu = lamella::load_library(LAMELLA_TEST_MYOPS_CPU);

@@ -1,5 +1,4 @@
-// The tutorial up to its dispatching function: schema, kernels for keys, catch-all kernels, kernels
-// for existing operators.
+// The tutorial up to its dispatching function: schema, kernels for keys, catch-all kernels.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/library.h>
@@ -28,32 +27,14 @@ Tensor meta_product(const Tensor& self, double) {
 // Serves every backend.
 Tensor anywhere(const Tensor& self) { return self; }
 
-// A backend of a third party's, for operators that exist already.
-int xla_calls = 0;
-Tensor xla_empty(at::IntArrayRef size, std::optional<at::ScalarType> dtype,
-                 std::optional<at::Layout>, std::optional<at::Device>, std::optional<bool>,
-                 std::optional<at::MemoryFormat>) {
-  ++xla_calls;
-  static float memory[16];
-  lamella_tensor* result = nullptr;
-  lamella::detail::check(
-      lamella_tensor_from_blob(memory, static_cast<int32_t>(size.size()), size.data(), nullptr,
-                               static_cast<uint8_t>(dtype.value_or(at::kFloat)),
-                               static_cast<uint8_t>(at::kXLA), 0, nullptr, nullptr, &result));
-  return Tensor(at::TensorBase::adopt(result));
-}
-Tensor xla_add(const Tensor& self, const Tensor&, const at::Scalar& alpha) {
-  xla_calls += 10 * static_cast<int>(alpha.toLong());
-  return self;
-}
-
 }  // namespace
 
 TORCH_LIBRARY(tutorial, m) {
   m.def("product(Tensor self, float factor) -> Tensor");
   m.def("anywhere(Tensor self) -> Tensor", &anywhere);
   m.def("inferred", &anywhere);
-  m.def(TORCH_SELECTIVE_SCHEMA("unused(Tensor? self, int[] sizes, *, str mode='a') -> ()"));
+  m.def(
+      TORCH_SELECTIVE_SCHEMA("tutorial::unused(Tensor? self, int[] sizes, *, str mode='a') -> ()"));
 }
 TORCH_LIBRARY_IMPL(tutorial, CPU, m) { m.impl("product", cpu_product); }
 TORCH_LIBRARY_IMPL(tutorial, Meta, m) {
@@ -62,10 +43,6 @@ TORCH_LIBRARY_IMPL(tutorial, Meta, m) {
 TORCH_LIBRARY_FRAGMENT(tutorial, m) {
   m.def("later(Tensor self) -> Tensor");
   m.impl("later", torch::dispatch(c10::DispatchKey::CPU, [](const Tensor& self) { return self; }));
-}
-TORCH_LIBRARY_IMPL(aten, XLA, m) {
-  m.impl("empty.memory_format", TORCH_FN(xla_empty));
-  m.impl("add.Tensor", TORCH_FN(xla_add));
 }
 
 namespace {
@@ -95,7 +72,7 @@ TEST(Tutorial, CatchAllKernelServesEveryBackend) {
   for (const char* name : {"tutorial::anywhere", "tutorial::inferred"}) {
     auto op =
         c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Tensor(const Tensor&)>();
-    for (at::DeviceType device : {at::kCPU, at::kMeta, at::kXLA}) {
+    for (at::DeviceType device : {at::kCPU, at::kMeta}) {
       Tensor self = torch::empty({2}, at::device(device));
       EXPECT_TRUE(op.call(self).is_same(self)) << name;
     }
@@ -109,16 +86,6 @@ TEST(Tutorial, FragmentsAddToANamespace) {
   Tensor self = torch::empty({1});
   EXPECT_TRUE(later.call(self).is_same(self));
   EXPECT_THROW(later.call(torch::empty({1}, at::device(at::kMeta))), c10::NotImplementedError);
-}
-
-TEST(Tutorial, AnotherBackendForExistingOperators) {
-  xla_calls = 0;
-  Tensor a = torch::empty({4}, at::device(at::kXLA));
-  EXPECT_EQ(xla_calls, 1);
-  EXPECT_EQ(a.device().type(), at::kXLA);
-  Tensor b = at::add(a, a, 3);
-  EXPECT_EQ(xla_calls, 31);
-  EXPECT_TRUE(b.is_same(a));
 }
 
 TEST(Tutorial, WrongSignatureIsFoundAtRunTime) {
