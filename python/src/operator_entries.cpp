@@ -39,6 +39,7 @@ struct Facts {
   std::vector<std::pair<const char*, std::string>> policies;
   bool has_derivative = false;
   bool differentiable = false;
+  std::vector<int> differentiable_returns;
   std::string derivative_file;
   uint32_t derivative_line = 0;
 };
@@ -92,6 +93,11 @@ Facts facts_of(OperatorEntry* op) {
   if (op->derivative != nullptr) {
     facts.has_derivative = true;
     facts.differentiable = (op->derivative->flags & LAMELLA_NOT_DIFFERENTIABLE) == 0;
+    for (size_t i = 0; i < schema.returns.size() && i < 64; ++i) {
+      if ((op->derivative->differentiable_returns >> i & 1) != 0) {
+        facts.differentiable_returns.push_back(static_cast<int>(i));
+      }
+    }
     facts.derivative_file = op->derivative_file;
     facts.derivative_line = op->derivative_line;
   }
@@ -179,6 +185,8 @@ PyObject* operator_entry(PyObject*, PyObject* args) {
     if (facts.has_derivative) {
       Dict derivative;
       derivative.set("differentiable", facts.differentiable);
+      derivative.set("returns", list_of(facts.differentiable_returns,
+                                        [](int i) { return Ref(PyLong_FromLong(i)); }));
       derivative.set("file", facts.derivative_file);
       derivative.set("line", facts.derivative_line);
       dict.set("derivative", derivative.take());

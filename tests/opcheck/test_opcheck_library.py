@@ -50,6 +50,7 @@ DEFECTS = {
     "twice.other_out": ("out-mismatch", "unlike defects::twice"),
     "twice.ignores_strides_out": ("out-mismatch", "unlike defects::twice"),
     "mixes_its_examples": ("wrong-batching", "under vmap over x: result 0 of example 0"),
+    "hides_from_the_tracer": ("wrong-trace", "result 0 of the graph has"),
     "twice_": ("inplace-mismatch", "unlike defects::twice"),
 }
 

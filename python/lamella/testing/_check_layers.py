@@ -1,16 +1,16 @@
-"""What the layers make of an operator: its gradients, its batches, its parts."""
+"""What the layers make of an operator: its gradients, its batches, its traces, its parts."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import lamella
 from lamella.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
-from lamella.testing._calls import difference, plain, tensors_in
+from lamella.testing._calls import Plain, difference, plain, tensors_in
 from lamella.testing._check_calls import first_line
 from lamella.testing._compliance import composite_check
 from lamella.testing._examination import Examination
@@ -60,6 +60,9 @@ class _Differentiated:
             and not a.is_out
         ]
         self.inputs = tuple(self.made[n].detach().requires_grad_() for n in self.names)
+        declared = e.op.facts["derivative"]
+        every = range(len(e.op.returns))
+        self.differentiable = every if declared is None else declared["returns"]
         self.single = any(self.made[n].dtype != lamella.float64 for n in self.names)
 
     def __call__(self, *tensors: lamella.Tensor) -> Any:
@@ -69,7 +72,14 @@ class _Differentiated:
                 made[argument.name] = made[argument.name].clone()
         args, kwargs = arguments_of(self.op, made)
         result = self.op.call(*args, **kwargs)
-        outputs = [t for t in tensors_in(result) if t.dtype in _FLOATING]
+        results = [result] if len(self.op.returns) == 1 else list(result or ())
+        outputs = [
+            t
+            for place, value in enumerate(results)
+            if place in self.differentiable
+            for t in tensors_in(value)
+            if t.dtype in _FLOATING
+        ]
         if not outputs and not self.op.returns:
             outputs = [made[a.name] for a in self.op.arguments if a.write and a.name in self.names]
         return tuple(outputs)
@@ -82,6 +92,8 @@ def check_gradients(e: Examination) -> None:
     """Gradients arrive, and agree with finite differences, in both modes and twice."""
     declared = e.op.facts["derivative"]
     if e.op.outs or (declared is not None and not declared["differentiable"]):
+        return
+    if any(tag.startswith("nondeterministic") for tag in e.op.tags):
         return
     for sample in itertools.islice(_differentiable_samples(e), 4):
         function = _Differentiated(e, sample)
@@ -97,6 +109,8 @@ def check_gradients(e: Examination) -> None:
                 sample,
             )
             return
+        if not all(lamella.isfinite(y).all().item() for y in outputs):
+            continue
         lost = _lost(function, outputs)
         if lost:
             e.report("lost-gradient", lost, sample)
@@ -236,12 +250,7 @@ def _batching_difference(e: Examination, examples: list[Sample], batched: list[s
     stacked = [lamella.stack([x.make()[name] for x in examples]) for name in batched]
     written = [a.name for a in e.op.arguments if a.write and a.name in batched]
 
-    def outputs(*tensors: lamella.Tensor) -> Any:
-        values = {**made, **dict(zip(batched, tensors))}
-        args, kwargs = arguments_of(e.op, values)
-        result = e.op.call(*args, **kwargs)
-        return (*tensors_in(result), *(values[name] for name in written))
-
+    outputs = _function_of(e, made, batched, written)
     e.note(f"called under vmap over {', '.join(batched)} with {examples[0]}")
     try:
         with warnings.catch_warnings():
@@ -256,3 +265,87 @@ def _batching_difference(e: Examination, examples: list[Sample], batched: list[s
         if found:
             return found
     return None
+
+
+def check_trace(e: Examination) -> None:
+    """What is recorded of a call does the same to other values."""
+    if {"data_dependent_output", "dynamic_output_shape"} & e.op.tags:
+        return
+    if any(tag.startswith("nondeterministic") for tag in e.op.tags):
+        return
+    for sample in itertools.islice(e.samples, 6):
+        names = [n for n, v in sample.values.items() if isinstance(v, TensorSpec)]
+        if not names:
+            continue
+        other = _turned(sample, 1)
+        expected = e.call(other)
+        if expected.error is not None:
+            continue
+        written = [a.name for a in e.op.arguments if a.write and a.name in names]
+        function = _function_of(e, sample.make(), names, written)
+        e.note(f"called under trace with {sample}")
+        made, given = sample.make(), other.make()
+        try:
+            graph = lamella.trace(function, *(made[name] for name in names), check=False)
+            results = graph(*(given[name] for name in names))
+        except Exception as error:
+            e.report("wrong-trace", f"under trace: {first_line(error)}", sample)
+            return
+        wanted = [*tensors_in(expected.results), *(expected.made[name] for name in written)]
+        found = difference(
+            [(f"result {i} of the graph", plain(t)) for i, t in enumerate(wanted)],
+            [("", plain(t)) for t in tensors_in(results)],
+        )
+        if found:
+            e.report("wrong-trace", f"{found}, called with other values", sample)
+            return
+
+
+def _function_of(
+    e: Examination, made: dict[str, Any], names: list[str], written: list[str]
+) -> Callable[..., Any]:
+    """The operator as a function of some of its tensors, returning what it writes as well."""
+
+    def function(*tensors: lamella.Tensor) -> Any:
+        values = {**made, **dict(zip(names, tensors))}
+        args, kwargs = arguments_of(e.op, values)
+        result = e.op.call(*args, **kwargs)
+        return (*tensors_in(result), *(values[name] for name in written))
+
+    return function
+
+
+def check_autocast(e: Examination) -> None:
+    """In an autocast region the operator computes the same, if less precisely."""
+    if any(a.write for a in e.op.arguments):
+        return
+    if any(tag.startswith("nondeterministic") for tag in e.op.tags):
+        return
+    # float32 and the lower precision, which an autocast class turns into one of the two.
+    bases = [s for s in e.samples if any(spec.dtype == lamella.float32 for _, spec in s.specs())]
+    for sample in itertools.islice(bases, 4):
+        expected = e.call(sample)
+        if expected.error is not None:
+            continue
+        call = e.call(sample, around=_autocast_region)
+        if call.error is not None:
+            e.report("wrong-autocast", f"under autocast: {first_line(call.error)}", sample)
+            return
+        wanted = [(name, _coarse(value)) for name, value in expected.values()]
+        found = difference(wanted, [("", _coarse(value)) for _, value in call.values()])
+        if found:
+            e.report("wrong-autocast", f"under autocast {found}", sample)
+            return
+
+
+def _autocast_region() -> Any:
+    return lamella.autocast("cpu", dtype=lamella.bfloat16)
+
+
+def _coarse(value: Any) -> Any:
+    """Floating-point contents as if they were bfloat16, so that they may differ as much."""
+    if isinstance(value, list):
+        return [_coarse(item) for item in value]
+    if isinstance(value, Plain) and value.dtype in (*_FLOATING, lamella.bfloat16, lamella.float16):
+        return dataclasses.replace(value, dtype=lamella.bfloat16)
+    return value

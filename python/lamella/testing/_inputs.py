@@ -194,6 +194,7 @@ _OTHER_SHAPES = [
     ((2, 3, 8), (4, 3, 3), (4,)),
     ((2, 3, 8, 8), (4, 3, 3, 3), (4,)),
     ((2, 3, 4, 4), (3,)),
+    ((1, 2, 3, 3, 3), (2, 2, 2, 2, 2), (2,)),
 ]
 _FIRST_DTYPES = [lamella.float32, lamella.float64, lamella.int64, lamella.bool, lamella.complex64]
 _FURTHER_DTYPES = [lamella.float16, lamella.bfloat16, lamella.int32, lamella.uint8]
@@ -248,7 +249,7 @@ class Maker:
             "float": [0.5, 2.0, 1.0],
             "bool": [True, False],
             "Scalar": [2, 0.5],
-            "str": ["mean", "sum", "none", "ij", ""],
+            "str": ["mean", "floor", "reflect", "sum", "none", "ij", ""],
             "ScalarType": [lamella.float32, lamella.float64, lamella.int64],
             "Layout": [lamella.strided],
             "Device": [lamella.device("cpu")],
@@ -264,7 +265,9 @@ class Maker:
                 for a in self.op.arguments
                 if not a.is_tensor and (a.default is None or spelled_out)
             ]
-            choices = [self.scalars(a)[:3] or [None] for a in scalars]
+            choices = [
+                ([None] if a.is_optional else []) + self.scalars(a)[:3] or [None] for a in scalars
+            ]
             for shapes in _SAME_SHAPES[:2] + _OTHER_SHAPES + _SAME_SHAPES[3:]:
                 for dtypes in ((lamella.float32,), *_dtype_plans()):
                     for values in itertools.islice(itertools.product(*choices), 12):
@@ -361,7 +364,7 @@ class Maker:
 
 
 def _dtype_plans() -> list[tuple[lamella.dtype, ...]]:
-    integers = [lamella.int64, lamella.bool]
+    integers = [lamella.int64, lamella.bool, lamella.int32]
     plans: list[tuple[lamella.dtype, ...]] = [(d,) for d in _FIRST_DTYPES[1:]]
     plans += [(lamella.float32, d) for d in integers]
     plans += [(lamella.float32, lamella.float32, lamella.int64), (lamella.int64, lamella.float32)]

@@ -30,6 +30,7 @@ _FURTHER: dict[str, Check] = {
     "threads": _check_forms.check_threads,
     "gradients": _check_layers.check_gradients,
     "batching": _check_layers.check_batching,
+    "trace": _check_layers.check_trace,
 }
 ALL = (*_FIRST, *_FURTHER)
 
@@ -38,8 +39,8 @@ _GROUPS = {
     "test_schema": ("calls", "repeatable", "defaults", "layouts"),
     "test_autograd_registration": ("gradients",),
     "test_faketensor": ("meta",),
-    "test_aot_dispatch_static": ("composite", "gradients"),
-    "test_aot_dispatch_dynamic": ("composite", "gradients"),
+    "test_aot_dispatch_static": ("composite", "trace", "gradients"),
+    "test_aot_dispatch_dynamic": ("composite", "trace", "gradients"),
 }
 
 

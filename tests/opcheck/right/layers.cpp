@@ -15,9 +15,18 @@ Tensor batched_total(const Tensor& x) {
   return lamella::vmap::wrap(sums, level);
 }
 
+// Made of operators, which are recorded in its place.
+Tensor traced(const Tensor& x) { return x.contiguous() * 2; }
+
 }  // namespace
 
-LAMELLA_LIBRARY_FRAGMENT(right, m) { m.def("keeps_examples_apart(Tensor x) -> Tensor"); }
+LAMELLA_LIBRARY_FRAGMENT(right, m) {
+  m.def("keeps_examples_apart(Tensor x) -> Tensor");
+  m.def("shows_itself_to_the_tracer(Tensor x) -> Tensor");
+}
+LAMELLA_LIBRARY_IMPL(right, CPU, m) { m.impl("shows_itself_to_the_tracer", opcheck::doubled); }
+LAMELLA_LIBRARY_IMPL(right, Meta, m) { m.impl("shows_itself_to_the_tracer", opcheck::fresh_like); }
+LAMELLA_LIBRARY_IMPL(right, Tracer, m) { m.impl("shows_itself_to_the_tracer", traced); }
 LAMELLA_LIBRARY_IMPL(right, CPU, m) { m.impl("keeps_examples_apart", total); }
 LAMELLA_LIBRARY_IMPL(right, Meta, m) { m.impl("keeps_examples_apart", meta_of_total); }
 LAMELLA_LIBRARY_IMPL(right, Batched, m) { m.impl("keeps_examples_apart", batched_total); }
