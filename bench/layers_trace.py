@@ -17,7 +17,8 @@ def straight(count=COUNT):
     """A function of `count` operators, each on a line of its own."""
     lines = [f"    x = x {'+' if i % 2 else '*'} y" for i in range(count)]
     names = {"__name__": "straight"}
-    exec(compile("def f(x, y):\n" + "\n".join(lines) + "\n    return x\n", "straight", "exec"), names)
+    text = "\n".join(["def f(x, y):", *lines, "    return x"])
+    exec(compile(text, "straight", "exec"), names)
     return names["f"]
 
 
@@ -49,22 +50,29 @@ def row(name, milliseconds):
     print(f"  {name:44s} {milliseconds:9.2f} ms")
 
 
+def measure(name, function, shape, needs):
+    x, y = lamella.ones(shape).requires_grad_(needs), lamella.ones(shape)
+    print(f"{name}{', with gradients' if needs else ''}")
+    graph = lamella.trace(function, x, y)
+
+    def trace(**options):
+        return best(lambda: lamella.trace(function, x, y, **options))
+
+    row("the function", best(lambda: function(x, y)))
+    row("trace, no locations", trace(check=False, locations=False))
+    row("trace", trace(check=False))
+    row("trace and check", trace())
+    row(f"the graph ({len(graph)} nodes)", best(lambda: graph(x, y)))
+
+
 def main():
     for name, function, shape in (
         ("a line each", straight(), (2, 3)),
         ("a loop", loop, (2, 3)),
         ("linear, relu, reshape, mul", modules, (2, 2)),
     ):
-        for needs in (False, True):
-            x, y = lamella.ones(shape).requires_grad_(needs), lamella.ones(shape)
-            print(f"{name}{', with gradients' if needs else ''}")
-            graph = lamella.trace(function, x, y)
-            row("the function", best(lambda: function(x, y)))
-            row("trace, no locations", best(
-                lambda: lamella.trace(function, x, y, check=False, locations=False)))
-            row("trace", best(lambda: lamella.trace(function, x, y, check=False)))
-            row("trace and check", best(lambda: lamella.trace(function, x, y)))
-            row(f"the graph ({len(graph)} nodes)", best(lambda: graph(x, y)))
+        measure(name, function, shape, False)
+        measure(name, function, shape, True)
     try:
         import torch
         from torch.fx import symbolic_trace
@@ -78,8 +86,10 @@ def main():
     x, y = torch.ones(2, 3), torch.ones(2, 3)
     print("torch, a line each")
     row("the function", best(lambda: function(x, y)))
-    row("torch.jit.trace, no check", best(
-        lambda: torch.jit.trace(function, (x, y), check_trace=False), 5))
+    row(
+        "torch.jit.trace, no check",
+        best(lambda: torch.jit.trace(function, (x, y), check_trace=False), 5),
+    )
     row("torch.fx.symbolic_trace", best(lambda: symbolic_trace(function), 5))
     row("make_fx", best(lambda: make_fx(function)(x, y), 3))
 

@@ -287,8 +287,9 @@ def _json_text(document):
     for key, content in document.items():
         if isinstance(content, (list, dict)) and key in ("values", "nodes", "operators", "places"):
             if isinstance(content, dict):
-                rows = [f"{json.dumps(k)}: {json.dumps(v, allow_nan=False)}"
-                        for k, v in content.items()]
+                rows = [
+                    f"{json.dumps(k)}: {json.dumps(v, allow_nan=False)}" for k, v in content.items()
+                ]
                 left, right = "{", "}"
             else:
                 rows = [json.dumps(row, allow_nan=False) for row in content]
@@ -346,7 +347,9 @@ def _built(document, tensors):
         op = row["op"]
         made = row["makes"]
         if made and sorted(set(made)) != list(range(first, first + len(set(made)))):
-            raise ValueError(f"load: expected values in the order they are made, got {made} of {op}")
+            raise ValueError(
+                f"load: expected values in the order they are made, got {made} of {op}"
+            )
         args = [... if at is None else row["args"][at] for at in matches[op]]
         count = len(set(made))
         results = [facts(i) for i in range(first, first + count)]

@@ -19,8 +19,8 @@ _FIXED = (type(None), bool, int, float, complex, str, bytes, range, type(Ellipsi
 class Nest:
     """`form` says how values nest, `tensors` are the tensors in order.
 
-    A form is ("tensor", i), ("fixed", value), ("tuple", forms), ("list", forms),
-    ("slice", forms), ("dict", keys, forms), ("named", type, forms) for named tuples, and ("node", type, context,
+    A form is ("tensor", i), ("fixed", value), ("tuple", forms), ("list", forms), ("slice", forms),
+    ("dict", keys, forms), ("named", type, forms) for named tuples, and ("node", type, context,
     forms) for types that lamella.utils._pytree was told of.
     """
 
@@ -168,7 +168,7 @@ def _same(a, b):
     return a is b or a == b
 
 
-# ---- Forms in files --------------------------------------------------------------------------------
+# ---- Forms in files ------------------------------------------------------------------------------
 
 
 def to_json(form, what):
@@ -185,8 +185,10 @@ def to_json(form, what):
         name, fields = _named(form[1])
         return {"named": [name, list(fields), items]}
     if kind == "node":
-        raise TypeError(f"save: expected {what} to be lists, tuples and dictionaries, got "
-                        f"{form[1].__name__}")
+        raise TypeError(
+            f"save: expected {what} to be lists, tuples and dictionaries, got "
+            f"{form[1].__name__}"
+        )
     return {kind: items}
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import lamella
-from lamella import _C, Tensor
+from lamella import _C
 from lamella._graph import Graph
 from lamella._nest import Nest
 
@@ -60,7 +60,7 @@ def trace(
         for given in check_inputs:
             nest = Nest.pack((tuple(given), dict(kwargs or {})))
             if nest.form != arguments.form:
-                raise ValueError("trace: expected 'check_inputs' to be formed as the example inputs")
+                raise ValueError("trace: expected 'check_inputs' to nest as the example inputs")
             fresh.append([_copy(t) for t in nest.tensors])
 
     def record(tensors):
@@ -78,6 +78,7 @@ def trace(
         results = Nest.pack(returned, what="trace: expected fn to return")
         return recorder, recorder.finish(results.tensors), results
 
+    gradients = _gradients(fn)
     recorder, raw, results = record(list(arguments.tensors))
     for what, file, line in recorder.escapes():
         _warn(
@@ -86,7 +87,8 @@ def trace(
     del recorder
     graph = Graph(raw, arguments.without_tensors(), results.without_tensors())
     if check:
-        _check(graph, record, fresh, check_inputs is None)
+        with gradients:
+            _check(graph, record, fresh, check_inputs is None)
     return graph
 
 
@@ -97,7 +99,7 @@ def _warn(message, file, line):
         warnings.warn(message, TracerWarning, stacklevel=3)
 
 
-# ---- Names -----------------------------------------------------------------------------------------
+# ---- Names ---------------------------------------------------------------------------------------
 
 
 def _module(fn):
@@ -116,6 +118,24 @@ def _state(fn):
         return
     yield from module.named_parameters()
     yield from module.named_buffers()
+
+
+class _gradients:
+    """Gradients of a module's parameters as they are now, inside; afterwards as they were before it
+    was entered."""
+
+    def __init__(self, fn):
+        module = _module(fn)
+        self.rows = [] if module is None else [(p, p.grad) for p in module.parameters()]
+
+    def __enter__(self):
+        self.after = [p.grad for p, _ in self.rows]
+        for p, before in self.rows:
+            p.grad = before
+
+    def __exit__(self, *_):
+        for (p, _), after in zip(self.rows, self.after):
+            p.grad = after
 
 
 def _names(fn, args, kwargs, arguments):
@@ -140,7 +160,7 @@ def _names(fn, args, kwargs, arguments):
     return names
 
 
-# ---- Checking --------------------------------------------------------------------------------------
+# ---- Checking ------------------------------------------------------------------------------------
 
 
 def _copy(tensor):

@@ -124,8 +124,8 @@ PyObject* recorder_finish(PyObject* self, PyObject* outputs) {
 PyObject* recorder_escapes(PyObject* self, PyObject*) {
   Ref list(PyList_New(0));
   for (const tracing::Escape& escape : recorder_of(self).escapes()) {
-    Ref row(Py_BuildValue("(ssi)", escape.what.c_str(), escape.where.file.c_str(),
-                          escape.where.line));
+    Ref row(
+        Py_BuildValue("(ssi)", escape.what.c_str(), escape.where.file.c_str(), escape.where.line));
     if (!list || !row || PyList_Append(list.get(), row.get()) != 0) return nullptr;
   }
   return list.release();
@@ -192,12 +192,12 @@ PyObject* graph_values(PyObject* self, PyObject*) {
     for (ValueId id = 0; id < graph.values().size(); ++id) {
       const tracing::Value& v = graph.value(id);
       bool named = v.kind != ValueKind::kResult;
-      Ref row(Py_BuildValue(
-          "{s:s,s:s,s:s,s:N,s:N,s:I,s:O,s:N}", "kind", kind_name(v.kind), "dtype",
-          dtype_name(v.dtype), "device", v.device.str().c_str(), "shape",
-          numbers_object(graph.sizes(id)), "stride", numbers_object(graph.strides(id)), "root",
-          v.root, "requires_grad", v.requires_grad ? Py_True : Py_False, "name",
-          named ? text_object(graph.name(id)) : none_ref()));
+      Ref row(Py_BuildValue("{s:s,s:s,s:s,s:N,s:N,s:I,s:O,s:N}", "kind", kind_name(v.kind), "dtype",
+                            dtype_name(v.dtype), "device", v.device.str().c_str(), "shape",
+                            numbers_object(graph.sizes(id)), "stride",
+                            numbers_object(graph.strides(id)), "root", v.root, "requires_grad",
+                            v.requires_grad ? Py_True : Py_False, "name",
+                            named ? text_object(graph.name(id)) : none_ref()));
       if (!list || !row || PyList_Append(list.get(), row.get()) != 0) return nullptr;
     }
     return list.release();
@@ -236,15 +236,16 @@ PyObject* graph_nodes(PyObject* self, PyObject*) {
       std::string name = node.op->name;
       if (*node.op->overload != 0) name += std::string(".") + node.op->overload;
       constexpr const char* modes[] = {"inherit", "off", "on"};
-      Ref row(Py_BuildValue(
-          "{s:N,s:s,s:N,s:N,s:N,s:N,s:N,s:s,s:i,s:s,s:N,s:K}", "op", text_object(name), "schema",
-          lamella_operator_schema(node.op), "args", operands_object(graph, graph.arguments(node), types),
-          "returns", operands_object(graph, graph.returns(node), program->return_types), "uses",
-          ids_object(graph.used_by(node)), "makes", ids_object(graph.made_by(node)), "writes",
-          ids_object(graph.written_by(node)), "file", where.file.c_str(), "line", where.line,
-          "grad", modes[static_cast<int>(node.grad_mode)], "text",
-          text_object(graph.node_text(node)), "also_writes",
-          static_cast<unsigned long long>(node.also_writes)));
+      Ref row(Py_BuildValue("{s:N,s:s,s:N,s:N,s:N,s:N,s:N,s:s,s:i,s:s,s:N,s:K}", "op",
+                            text_object(name), "schema", lamella_operator_schema(node.op), "args",
+                            operands_object(graph, graph.arguments(node), types), "returns",
+                            operands_object(graph, graph.returns(node), program->return_types),
+                            "uses", ids_object(graph.used_by(node)), "makes",
+                            ids_object(graph.made_by(node)), "writes",
+                            ids_object(graph.written_by(node)), "file", where.file.c_str(), "line",
+                            where.line, "grad", modes[static_cast<int>(node.grad_mode)], "text",
+                            text_object(graph.node_text(node)), "also_writes",
+                            static_cast<unsigned long long>(node.also_writes)));
       if (!list || !row || PyList_Append(list.get(), row.get()) != 0) return nullptr;
     }
     return list.release();
@@ -336,9 +337,9 @@ PyObject* graph_add_outside(PyObject* self, PyObject* args) {
     return nullptr;
   }
   return guarded([&] {
-    return PyLong_FromUnsignedLong(graph_of(self).add_outside(
-        is_parameter != 0 ? ValueKind::kParameter : ValueKind::kConstant, name,
-        tensor_ref(tensor)));
+    return PyLong_FromUnsignedLong(
+        graph_of(self).add_outside(is_parameter != 0 ? ValueKind::kParameter : ValueKind::kConstant,
+                                   name, tensor_ref(tensor)));
   });
 }
 // add_node(name, overload, args, returns, facts of results, place or None, grad, also_writes);
@@ -368,8 +369,8 @@ PyObject* graph_add_node(PyObject* self, PyObject* args) {
     std::vector<std::vector<ValueId>> ids(values.size());
     for (uint32_t i = 0; i < values.size(); ++i) {
       bool is_return = i >= op->argument_count;
-      PyObject* object = is_return ? PyList_GET_ITEM(returned, i - op->argument_count)
-                                   : PyList_GET_ITEM(given, i);
+      PyObject* object =
+          is_return ? PyList_GET_ITEM(returned, i - op->argument_count) : PyList_GET_ITEM(given, i);
       if (object == Py_Ellipsis) {
         values[i] = IValue::from_borrowed(program->defaults[i]);
         continue;
@@ -435,22 +436,21 @@ PyObject* graph_finish(PyObject* self, PyObject* args) {
     Py_RETURN_NONE;
   });
 }
-PyMethodDef graph_methods[] = {
-    {"run", graph_run, METH_O, nullptr},
-    {"values", graph_values, METH_NOARGS, nullptr},
-    {"nodes", graph_nodes, METH_NOARGS, nullptr},
-    {"count", graph_count, METH_NOARGS, nullptr},
-    {"tensor", graph_tensor, METH_O, nullptr},
-    {"inputs", graph_inputs, METH_NOARGS, nullptr},
-    {"outputs", graph_outputs, METH_NOARGS, nullptr},
-    {"mutated", graph_mutated, METH_NOARGS, nullptr},
-    {"difference", graph_difference, METH_VARARGS, nullptr},
-    {"without_dead_code", graph_without_dead_code, METH_NOARGS, nullptr},
-    {"add_input", graph_add_input, METH_VARARGS, nullptr},
-    {"add_outside", graph_add_outside, METH_VARARGS, nullptr},
-    {"add_node", graph_add_node, METH_VARARGS, nullptr},
-    {"finish", graph_finish, METH_VARARGS, nullptr},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef graph_methods[] = {{"run", graph_run, METH_O, nullptr},
+                               {"values", graph_values, METH_NOARGS, nullptr},
+                               {"nodes", graph_nodes, METH_NOARGS, nullptr},
+                               {"count", graph_count, METH_NOARGS, nullptr},
+                               {"tensor", graph_tensor, METH_O, nullptr},
+                               {"inputs", graph_inputs, METH_NOARGS, nullptr},
+                               {"outputs", graph_outputs, METH_NOARGS, nullptr},
+                               {"mutated", graph_mutated, METH_NOARGS, nullptr},
+                               {"difference", graph_difference, METH_VARARGS, nullptr},
+                               {"without_dead_code", graph_without_dead_code, METH_NOARGS, nullptr},
+                               {"add_input", graph_add_input, METH_VARARGS, nullptr},
+                               {"add_outside", graph_add_outside, METH_VARARGS, nullptr},
+                               {"add_node", graph_add_node, METH_VARARGS, nullptr},
+                               {"finish", graph_finish, METH_VARARGS, nullptr},
+                               {nullptr, nullptr, 0, nullptr}};
 
 // _match_schema(name, overload, schema): how arguments written for that schema are given to the
 // operator as it is now: (positions of the old arguments, None for a default; problem or None).

@@ -70,9 +70,9 @@ Kind kind_of_code(Store* store, PyCodeObject* code) {
   auto found = store->codes.find(code);
   if (found != store->codes.end()) return found->second;
   std::string file = text_of(code->co_filename);
-  Kind kind = file == store->boundary                                        ? Kind::kBoundary
+  Kind kind = file == store->boundary                                         ? Kind::kBoundary
               : !store->package.empty() && file.rfind(store->package, 0) == 0 ? Kind::kPackage
-                                                                             : Kind::kUser;
+                                                                              : Kind::kUser;
   Py_INCREF(code);
   store->codes.emplace(code, kind);
   return kind;

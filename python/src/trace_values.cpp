@@ -113,14 +113,13 @@ PyObject* plain_object(const lamella_value& v, SchemaType type, const ValueId** 
                       return PyBool_FromLong(static_cast<const uint8_t*>(v.as.pointer)[i]);
                     }));
     case LAMELLA_TENSOR_LIST:
-      return tagged("tensors", list_object(v.size, [&](uint32_t) { return id_object(*(*next)++); }));
+      return tagged("tensors",
+                    list_object(v.size, [&](uint32_t) { return id_object(*(*next)++); }));
     case LAMELLA_LIST:
     case LAMELLA_TUPLE:
     case LAMELLA_DICT: {
       auto* items = static_cast<const lamella_value*>(v.as.pointer);
-      const char* tag = v.tag == LAMELLA_LIST    ? "list"
-                        : v.tag == LAMELLA_TUPLE ? "tuple"
-                                                 : "dict";
+      const char* tag = v.tag == LAMELLA_LIST ? "list" : v.tag == LAMELLA_TUPLE ? "tuple" : "dict";
       return tagged(tag, list_object(v.size, [&](uint32_t i) {
                       return plain_object(items[i], SchemaType(), next);
                     }));
@@ -163,10 +162,14 @@ bool json_number(PyObject* object, double* number) {
     PyObject* text = PyDict_GetItemString(object, "float");
     const char* word = text != nullptr && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : "";
     if (word == nullptr) return false;
-    if (strcmp(word, "nan") == 0) *number = std::nan("");
-    else if (strcmp(word, "inf") == 0) *number = HUGE_VAL;
-    else if (strcmp(word, "-inf") == 0) *number = -HUGE_VAL;
-    else return bad("a number", object);
+    if (strcmp(word, "nan") == 0)
+      *number = std::nan("");
+    else if (strcmp(word, "inf") == 0)
+      *number = HUGE_VAL;
+    else if (strcmp(word, "-inf") == 0)
+      *number = -HUGE_VAL;
+    else
+      return bad("a number", object);
     return true;
   }
   if (!PyFloat_CheckExact(object) && !PyLong_CheckExact(object)) return bad("a number", object);
@@ -186,7 +189,9 @@ bool read_bytes(PyObject* text, std::vector<uint8_t>* bytes) {
   Py_ssize_t size = 0;
   const char* digits = PyUnicode_Check(text) ? PyUnicode_AsUTF8AndSize(text, &size) : nullptr;
   if (digits == nullptr || size % 2 != 0) return bad("a generator's state", text);
-  auto digit = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; };
+  auto digit = [](char c) {
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+  };
   for (Py_ssize_t i = 0; i < size; i += 2) {
     int high = digit(digits[i]), low = digit(digits[i + 1]);
     if (high < 0 || low < 0) return bad("a generator's state", text);
@@ -266,10 +271,14 @@ bool read_list(const char* tag, PyObject* content, IValue* value, std::vector<Va
     for (size_t i = 0; i < size; ++i) {
       if (!read_plain(item(i), &items[i], ids)) return false;
     }
-    if (is("list")) *value = IValue::list(items);
-    else if (is("tuple")) *value = IValue::tuple(items);
-    else if (is("dict") && size % 2 == 0) *value = IValue::dict(items);
-    else return bad("a kind of value that is known", content);
+    if (is("list"))
+      *value = IValue::list(items);
+    else if (is("tuple"))
+      *value = IValue::tuple(items);
+    else if (is("dict") && size % 2 == 0)
+      *value = IValue::dict(items);
+    else
+      return bad("a kind of value that is known", content);
   }
   return true;
 }
@@ -322,8 +331,8 @@ bool read_tagged(PyObject* object, IValue* value, std::vector<ValueId>* ids) {
     if (!read_bytes(content, &state)) return false;
     Generator generator = make_cpu_generator();
     *value = IValue(generator);
-    auto* impl = static_cast<GeneratorImpl*>(
-        static_cast<lamella_object*>(value->value().as.pointer));
+    auto* impl =
+        static_cast<GeneratorImpl*>(static_cast<lamella_object*>(value->value().as.pointer));
     std::lock_guard lock(impl->mutex);
     impl->set_state(state.data(), state.size());
     return true;
@@ -362,7 +371,8 @@ PyObject* operand_to_python(const tracing::Graph& graph, const tracing::Operand&
   ArrayRef<ValueId> ids = graph.tensors(operand);
   if (operand.form == tracing::Operand::kTensor) return tagged("%", id_object(ids[0]));
   if (operand.form == tracing::Operand::kList) {
-    return tagged("tensors", list_object(operand.count, [&](uint32_t i) { return id_object(ids[i]); }));
+    return tagged("tensors",
+                  list_object(operand.count, [&](uint32_t i) { return id_object(ids[i]); }));
   }
   const ValueId* next = ids.data();
   return plain_object(operand.value.value(), type, &next);

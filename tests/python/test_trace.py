@@ -160,6 +160,26 @@ def test_state_that_is_written_is_named_and_left_alone(x):
     same(norm.running_mean, plain.running_mean)
 
 
+def test_backward_in_a_module(x):
+    class Step(Model):
+        def forward(self, data):
+            loss = super().forward(data).sum()
+            loss.backward()
+            return self.inner.weight.grad
+
+    step = Step()
+    graph = lamella.trace(step, x)
+    expected = step.inner.weight.grad.clone()
+    same(graph(x), expected)
+    same(step.inner.weight.grad, expected)
+
+
+def test_the_meta_device():
+    graph = lamella.trace(f, lamella.ones(2, 3, device="meta"), lamella.ones(3, device="meta"))
+    assert lines(graph)[1] == "%2: float32[2, 3] on meta = aten::add.Tensor(%0, %1, alpha=1)"
+    assert graph(lamella.ones(2, 3, device="meta"), lamella.ones(3, device="meta")).is_meta
+
+
 def test_writes_to_inputs(x):
     def g(x, y):
         x[0].mul_(3)
@@ -322,9 +342,11 @@ def test_checking_leaves_the_generator_alone(x):
 
 
 def test_operators_of_others(x):
-    with lamella.library._scoped_library("traced", "DEF") if hasattr(
-        lamella.library, "_scoped_library"
-    ) else _closing(lamella.library.Library("traced", "DEF")) as library:
+    with (
+        lamella.library._scoped_library("traced", "DEF")
+        if hasattr(lamella.library, "_scoped_library")
+        else _closing(lamella.library.Library("traced", "DEF")) as library
+    ):
         library.define("twice(Tensor x, *, float by=2.0) -> (Tensor, Tensor)")
         library.impl("twice", lambda x, *, by: (x * by, x + by), "CPU")
         graph = lamella.trace(lambda x: lamella.ops.traced.twice(x, by=3.0), x)
@@ -360,7 +382,9 @@ def test_operators_of_others_with_gradients(x):
             saved.append(square)
             ctx.save_for_backward(square)
 
-        lamella.library.register_autograd("graded::cube", backward, setup_context=setup, lib=library)
+        lamella.library.register_autograd(
+            "graded::cube", backward, setup_context=setup, lib=library
+        )
         cube = lamella.ops.graded.cube
         a = x.clone().requires_grad_()
         graph = lamella.trace(lambda x: cube(x) + 1, a)
@@ -381,7 +405,7 @@ def test_matrix_trace_is_still_there():
     assert lamella.trace(input=lamella.eye(3)).item() == 3
 
 
-# ---- What has no place in a graph ------------------------------------------------------------------
+# ---- What has no place in a graph ----------------------------------------------------------------
 
 
 def reads(body, x, **options):
@@ -543,7 +567,10 @@ def test_a_graph_inside_a_trace(x):
     inner = lamella.trace(f, x, x + 1)
     outer = lamella.trace(lambda x: inner(x, x).exp(), x)
     assert list(outer.operators()) == [
-        "aten::add.Tensor", "aten::relu", "aten::mul.Scalar", "aten::exp"
+        "aten::add.Tensor",
+        "aten::relu",
+        "aten::mul.Scalar",
+        "aten::exp",
     ]
     same(outer(x), f(x, x).exp())
 
@@ -616,7 +643,7 @@ def test_not_callable():
         lamella.trace(3)
 
 
-# ---- Graphs ----------------------------------------------------------------------------------------
+# ---- Graphs --------------------------------------------------------------------------------------
 
 
 def test_equality(x):
@@ -649,7 +676,10 @@ def test_nodes_and_values(x):
     assert node.file == __file__ and node.line == f.__code__.co_firstlineno + 2
     value = graph.values[3]
     assert (value.kind, value.dtype, value.shape, value.stride) == (
-        "result", lamella.float32, (2, 3), (3, 1)
+        "result",
+        lamella.float32,
+        (2, 3),
+        (3, 1),
     )
     assert graph.inputs == [0, 1] and graph.outputs == [4]
 

@@ -115,8 +115,9 @@ def test_generators(path):
     generator = lamella.Generator()
     generator.manual_seed(7)
     state = generator.get_state()
-    graph = lamella.trace(lambda x: x + lamella.rand(2, generator=generator), lamella.zeros(2),
-                          check=False)
+    graph = lamella.trace(
+        lambda x: x + lamella.rand(2, generator=generator), lamella.zeros(2), check=False
+    )
     generator.set_state(state)
     graph.save(path)
     loaded = lamella.Graph.load(path)
@@ -186,7 +187,7 @@ def set_in(*place):
     [
         (set_in("format", "x"), "expected the file of a graph, got another format"),
         (set_in("version", 99), "expected a graph of version 1, got 99"),
-        (set_in("nodes", 0, "args", 0, {"%": 7}), "values to be defined once, before they are used"),
+        (set_in("nodes", 0, "args", 0, {"%": 7}), "values to be defined once, before"),
         (set_in("nodes", 0, "args", 0, {"%": -1}), "expected the number of a value, got -1"),
         (set_in("nodes", 0, "args", 0, {"eval": "x"}), "expected a kind of value that is known"),
         (set_in("nodes", 0, "args", []), "expected a complete graph, got IndexError"),
@@ -223,7 +224,5 @@ def test_what_cannot_be_saved(path):
     graph = lamella.trace(lambda x, odd: x + 1, lamella.ones(2), Odd())
     with pytest.raises(TypeError) as error:
         graph.save(path)
-    assert str(error.value) == (
-        "save: expected arguments to be tensors, numbers and text, got Odd"
-    )
+    assert str(error.value) == ("save: expected arguments to be tensors, numbers and text, got Odd")
     assert not path.exists()

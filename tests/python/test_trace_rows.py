@@ -1,7 +1,6 @@
 """Every row of the operator tables, traced: the graph gives what the function gives, on other
 inputs too, and after it was saved and loaded."""
 
-import os
 import warnings
 
 import pytest

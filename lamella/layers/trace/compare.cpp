@@ -111,7 +111,7 @@ std::string Graph::difference(const Graph& other, bool contents) const {
     map[inputs_[i]] = other.inputs_[i];
     if (contents && !same_type(inputs_[i], other.inputs_[i])) {
       return lamella::str("input ", i, " is ", type_text(inputs_[i]), ", and ",
-                                  other.type_text(other.inputs_[i]));
+                          other.type_text(other.inputs_[i]));
     }
   }
   auto at = [](const Graph& graph, const Node& node) {
@@ -143,11 +143,11 @@ std::string Graph::difference(const Graph& other, bool contents) const {
     const Graph& longer = nodes_.size() > other.nodes_.size() ? *this : other;
     size_t shorter = std::min(nodes_.size(), other.nodes_.size());
     return lamella::str(nodes_.size(), " nodes, and ", other.nodes_.size(),
-                                "; the first that only one has is\n  ",
-                                at(longer, longer.nodes_[shorter]));
+                        "; the first that only one has is\n  ", at(longer, longer.nodes_[shorter]));
   }
   bool same = outputs_.size() == other.outputs_.size();
-  for (size_t i = 0; same && i < outputs_.size(); ++i) same = same_id(outputs_[i], other.outputs_[i]);
+  for (size_t i = 0; same && i < outputs_.size(); ++i)
+    same = same_id(outputs_[i], other.outputs_[i]);
   return same ? "" : "other outputs";
 }
 

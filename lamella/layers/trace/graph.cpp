@@ -168,9 +168,8 @@ ValueId Graph::add_value(ValueKind kind, ScalarType dtype, Device device, IntArr
   auto dims = static_cast<uint32_t>(dims_.size());
   dims_.insert(dims_.end(), sizes.begin(), sizes.end());
   dims_.insert(dims_.end(), strides.begin(), strides.end());
-  values_.push_back({kind, dtype, device, false, ndim, dims,
-                     static_cast<uint32_t>(nodes_.size()), static_cast<uint32_t>(outside_.size()),
-                     root == kNoValue ? id : root});
+  values_.push_back({kind, dtype, device, false, ndim, dims, static_cast<uint32_t>(nodes_.size()),
+                     static_cast<uint32_t>(outside_.size()), root == kNoValue ? id : root});
   int64_t numel = 1;
   for (int64_t size : sizes) numel *= size;
   if (numel > largest_) largest_ = numel;
@@ -178,8 +177,8 @@ ValueId Graph::add_value(ValueKind kind, ScalarType dtype, Device device, IntArr
 }
 ValueId Graph::add_input(std::string name, const TensorBase& like) {
   const lamella_tensor* t = like.impl();
-  ValueId id = add_input(std::move(name), like.scalar_type(), device_of(t), sizes_of(t),
-                         strides_of(t));
+  ValueId id =
+      add_input(std::move(name), like.scalar_type(), device_of(t), sizes_of(t), strides_of(t));
   values_[id].requires_grad = like.requires_grad();
   return id;
 }
@@ -199,8 +198,13 @@ ValueId Graph::add_outside(ValueKind kind, std::string name, TensorBase tensor) 
   return id;
 }
 void Graph::begin_node(const lamella_operator* op) {
-  open_ = {op, static_cast<uint32_t>(operands_.size()), static_cast<uint16_t>(op->argument_count),
-           static_cast<uint16_t>(op->return_count), kNoPlace, GradMode::kInherit, 0};
+  open_ = {op,
+           static_cast<uint32_t>(operands_.size()),
+           static_cast<uint16_t>(op->argument_count),
+           static_cast<uint16_t>(op->return_count),
+           kNoPlace,
+           GradMode::kInherit,
+           0};
   open_ids_ = static_cast<uint32_t>(ids_.size());
   open_values_ = static_cast<uint32_t>(values_.size());
 }
@@ -231,11 +235,10 @@ ValueId Graph::add_result(ScalarType dtype, Device device, IntArrayRef sizes, In
   return add_value(ValueKind::kResult, dtype, device, sizes, strides, root);
 }
 Node Graph::close_node(uint32_t place, GradMode grad_mode, uint64_t also_writes) {
-  LAMELLA_CHECK(operands_.size() - open_.operands ==
-                    size_t{open_.argument_count} + open_.return_count,
-                "graph: expected ", open_.argument_count + open_.return_count,
-                " arguments and returns for ", open_.op->name, ", got ",
-                operands_.size() - open_.operands);
+  LAMELLA_CHECK(
+      operands_.size() - open_.operands == size_t{open_.argument_count} + open_.return_count,
+      "graph: expected ", open_.argument_count + open_.return_count, " arguments and returns for ",
+      open_.op->name, ", got ", operands_.size() - open_.operands);
   open_.place = place;
   open_.grad_mode = grad_mode;
   open_.also_writes = also_writes;

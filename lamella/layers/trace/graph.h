@@ -66,7 +66,7 @@ struct Node {
   uint32_t operands;  // place of the first argument; returns follow
   uint16_t argument_count;
   uint16_t return_count;
-  uint32_t place;     // source location: Graph::location()
+  uint32_t place;  // source location: Graph::location()
   GradMode grad_mode;
   uint64_t also_writes;  // bit i: argument i was seen to be written, which the schema does not say
 };

@@ -10,18 +10,18 @@
 namespace lamella::tracing {
 
 struct OperatorFacts {
-  std::string name;                     // "aten::add.Tensor"
-  std::vector<std::string> arguments;   // names
-  std::vector<uint8_t> keyword_only;    // one for each argument
-  std::vector<uint16_t> written;        // arguments whose memory it writes
-  std::vector<uint8_t> schema_kinds;    // TypeKind of each argument, without its optional
+  std::string name;                    // "aten::add.Tensor"
+  std::vector<std::string> arguments;  // names
+  std::vector<uint8_t> keyword_only;   // one for each argument
+  std::vector<uint16_t> written;       // arguments whose memory it writes
+  std::vector<uint8_t> schema_kinds;   // TypeKind of each argument, without its optional
   // Normalisations write running statistics while they train, which PyTorch's schemas of them leave
   // out: bits of those arguments, and the argument that says whether it trains, or -1.
   uint64_t statistics = 0;
   int32_t trains = -1;
-  bool overwrites = false;              // what it writes, it does not read first
+  bool overwrites = false;  // what it writes, it does not read first
   bool random = false;
-  bool reads_elements = false;          // gives numbers that depend on elements
+  bool reads_elements = false;  // gives numbers that depend on elements
 };
 
 // The facts of a defined operator; they stay until the process ends.

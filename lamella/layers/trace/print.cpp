@@ -151,7 +151,8 @@ std::string Graph::type_text(ValueId id) const {
   const Value& v = values_[id];
   IntArrayRef sizes = this->sizes(id);
   std::string text = dtype_name(v.dtype);
-  text += joined(static_cast<uint32_t>(v.ndim), [&](uint32_t i) { return std::to_string(sizes[i]); });
+  text +=
+      joined(static_cast<uint32_t>(v.ndim), [&](uint32_t i) { return std::to_string(sizes[i]); });
   if (!v.device.is_cpu()) text += " on " + v.device.str();
   return text;
 }
@@ -182,8 +183,8 @@ std::string Graph::node_text(const Node& node) const {
     if (i != 0) text += ", ";
     bool known = i < facts.arguments.size();
     if (known && facts.keyword_only[i] != 0) text += facts.arguments[i] + "=";
-    text += printer.operand(
-        given[i], known ? static_cast<TypeKind>(facts.schema_kinds[i]) : TypeKind::kAny);
+    text += printer.operand(given[i],
+                            known ? static_cast<TypeKind>(facts.schema_kinds[i]) : TypeKind::kAny);
   }
   text += ")";
   if (node.grad_mode != GradMode::kInherit) {
@@ -197,7 +198,8 @@ std::string Graph::str() const {
   std::string text = "graph(";
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (i != 0) text += ", ";
-    text += "%" + std::to_string(inputs_[i]) + " " + name(inputs_[i]) + ": " + type_text(inputs_[i]);
+    text +=
+        "%" + std::to_string(inputs_[i]) + " " + name(inputs_[i]) + ": " + type_text(inputs_[i]);
   }
   text += "):\n";
   for (ValueId id = 0; id < values_.size(); ++id) {

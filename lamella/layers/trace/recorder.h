@@ -39,8 +39,8 @@ namespace lamella::tracing {
 
 struct TraceOptions {
   bool decompose = false;
-  bool strict = false;     // an element that is read raises in the place of a note
-  bool locations = true;   // nodes know where they were called, if the language above does
+  bool strict = false;    // an element that is read raises in the place of a note
+  bool locations = true;  // nodes know where they were called, if the language above does
 };
 
 // An element of a traced tensor was read, or its memory handed out, outside of operators.
@@ -124,6 +124,7 @@ class LAMELLA_PRIVATE_API Recorder {
   bool depends(ValueId id) const;
   uint32_t place();
   GradMode grad_mode() const;
+  static bool grad_enabled();
 
   TraceOptions options_;
   Graph graph_;

@@ -107,7 +107,8 @@ class Arguments {
       values_ = many_.data();
     }
     size_t listed = 0;
-    for (const Operand& operand : operands) listed += operand.form == Operand::kList ? operand.count : 0;
+    for (const Operand& operand : operands)
+      listed += operand.form == Operand::kList ? operand.count : 0;
     lists_.reserve(listed);
     for (size_t i = 0; i < operands.size(); ++i) {
       const Operand& operand = operands[i];
@@ -148,7 +149,8 @@ class Arguments {
 [[noreturn]] void throw_at(const Graph& graph, const Node& node, lamella_status status) {
   if (status == LAMELLA_FOREIGN_ERROR) lamella::detail::throw_status(status);
   std::string text = lamella_error_text();
-  text += lamella::str(" (node ", &node - graph.nodes().data(), " of the graph: ", facts_of(node.op).name);
+  text += lamella::str(" (node ", &node - graph.nodes().data(),
+                       " of the graph: ", facts_of(node.op).name);
   std::string where = graph.location(node).str();
   text += where.empty() ? ")" : ", recorded at " + where + ")";
   lamella_fail(status, text.data(), text.size());
@@ -200,7 +202,7 @@ void Graph::check_input(size_t i, const TensorBase& input) const {
   got += lamella::str(input.sizes());
   if (!input.device().is_cpu()) got += " on " + input.device().str();
   throw Error(lamella::str("graph: expected input ", i, " ('", name(id), "') to be ", type_text(id),
-                  ", as recorded, got ", got));
+                           ", as recorded, got ", got));
 }
 
 std::vector<TensorBase> Graph::run(ArrayRef<TensorBase> inputs) const {

@@ -7,8 +7,8 @@
 namespace {
 
 using namespace lamella;
-using tracing::Graph;
 using tracing::GradMode;
+using tracing::Graph;
 using tracing::kNoPlace;
 using tracing::kNoValue;
 using tracing::ValueId;

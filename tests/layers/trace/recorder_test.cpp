@@ -26,8 +26,8 @@ Graph record(F&& body, std::vector<Tensor> inputs, tracing::TraceOptions options
 using Tensors = std::vector<Tensor>;
 
 TEST(Recorder, RecordsCallsInOrder) {
-  Graph graph = record([](Tensors& x) { return Tensors{(x[0] + x[1]).relu() * 2}; },
-                       {ones({2}), ones({2})});
+  Graph graph =
+      record([](Tensors& x) { return Tensors{(x[0] + x[1]).relu() * 2}; }, {ones({2}), ones({2})});
   EXPECT_EQ(graph.str(),
             "graph(%0 x0: float32[2], %1 x1: float32[2]):\n"
             "  %2: float32[2] = aten::add.Tensor(%0, %1, alpha=1)\n"
@@ -88,8 +88,7 @@ TEST(Recorder, RecordsCopiesThatAutogradMakes) {
     Tensor total = y.sum();
     lamella_tensor* root = total.impl();
     lamella_tensor* leaf = x[1].impl();
-    lamella::detail::check(
-        lamella_backward_run(&root, nullptr, 1, &leaf, 1, 0, &result));
+    lamella::detail::check(lamella_backward_run(&root, nullptr, 1, &leaf, 1, 0, &result));
     return Tensors{Tensor(TensorBase::adopt(result))};
   };
   auto inputs = [](double scale) {
@@ -146,7 +145,10 @@ TEST(Recorder, IsOfItsThread) {
   Tensor x = ones({2});
   recorder.add_input("x", x);
   recorder.start();
-  std::thread([&] { EXPECT_FALSE(tracing::is_tracing()); (x + x).exp(); }).join();
+  std::thread([&] {
+    EXPECT_FALSE(tracing::is_tracing());
+    (x + x).exp();
+  }).join();
   Tensor y = x.neg();
   recorder.stop();
   EXPECT_EQ(recorder.finish({y}).nodes().size(), 1u);
