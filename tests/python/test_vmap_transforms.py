@@ -15,6 +15,11 @@ def sine(w, x):
     return (w * x).sin()
 
 
+def norm(f, v, w):
+    functional = (lamella if f is lamella.func else torch).nn.functional
+    return functional.layer_norm(v, (4,), w)
+
+
 PROGRAMS = {
     "gradient of what is shared": lambda f, x, w: f.vmap(
         f.grad(lambda w, x: sine(w, x).sum()), in_dims=(None, 0)
@@ -72,6 +77,16 @@ PROGRAMS = {
     "hessian of two": lambda f, x, w: f.hessian(
         lambda a, b: (a * a * b).sin().sum(), argnums=(0, 1)
     )(x[0], w),
+    "hessian of a softmax": lambda f, x, w: f.hessian(
+        lambda v: ((v * w).softmax(0) * w).sum()
+    )(x[0]),
+    "hessian of a layer norm": lambda f, x, w: f.hessian(lambda v: (norm(f, v, w) ** 3).sum())(x[0]),
+    "hessians of layer norms": lambda f, x, w: f.vmap(
+        f.hessian(lambda v: (norm(f, v, w) ** 3).sum())
+    )(x),
+    "jacrev twice of a layer norm": lambda f, x, w: f.vmap(
+        f.jacrev(f.jacrev(lambda v: (norm(f, v, w) ** 3).sum()))
+    )(x),
     "jacrev twice": lambda f, x, w: f.jacrev(f.jacrev(lambda w: (w * w * w).sin().sum()))(w),
     "jacfwd twice": lambda f, x, w: f.jacfwd(f.jacfwd(lambda w: (w * w * w).sin().sum()))(w),
     "jacrev over jacfwd": lambda f, x, w: f.jacrev(f.jacfwd(lambda w: (w * w * w).sin().sum()))(w),

@@ -1,4 +1,5 @@
 // Rules for normalisation by batch, layer and group, and their backwards.
+#include "lamella/abi/autograd.h"
 #include "lamella/layers/vmap/rules_common.h"
 
 namespace lamella::vmap {
@@ -103,13 +104,38 @@ struct Norm {
   }
 };
 
+// Saved moments have no history, and no derivative of the operators below gives them one any more.
+// So where the input is differentiated they are computed from it again.
+bool is_differentiated(const Tensor& input) {
+  constexpr uint32_t either = LAMELLA_TENSOR_REQUIRES_GRAD | LAMELLA_TENSOR_TANGENT;
+  return (input.impl()->flags & either) != 0;
+}
+// (square + eps)^-1/2, where `saved` tells the eps.
+Tensor reciprocal_root(const Tensor& square, const Tensor& saved) {
+  constexpr uint32_t both = LAMELLA_MODE_NO_GRAD | LAMELLA_MODE_NO_FORWARD;
+  struct Plain {
+    uint32_t before = lamella_set_modes(both, both);
+    ~Plain() { lamella_set_modes(both, before); }
+  };
+  Tensor eps;
+  {
+    Plain plain;
+    eps = saved.pow(-2).sub(square);
+  }
+  return square.add(eps).rsqrt();
+}
+
 // With h = (x - mean) * rstd: dx = rstd * (g - mean(g) - h * mean(g * h)), g the gradient of h.
 Three layer_norm_backward(const Tensor& grad_out, const Tensor& input,
-                          IntArrayRef normalized_shape, const Tensor& mean, const Tensor& rstd,
-                          const std::optional<Tensor>& weight, const std::optional<Tensor>&,
-                          std::array<bool, 3> output_mask) {
+                          IntArrayRef normalized_shape, const Tensor& saved_mean,
+                          const Tensor& saved_rstd, const std::optional<Tensor>& weight,
+                          const std::optional<Tensor>&, std::array<bool, 3> output_mask) {
   Norm norm(input, normalized_shape);
-  Tensor h = input.sub(mean).mul(rstd);
+  bool again = is_differentiated(input);
+  Tensor centered = input.sub(again ? norm.mean(input) : saved_mean);
+  Tensor rstd =
+      again ? reciprocal_root(norm.mean(centered.mul(centered)), saved_rstd) : saved_rstd;
+  Tensor h = centered.mul(rstd);
   Tensor grad_input, grad_weight, grad_bias;
   if (output_mask[0]) {
     Tensor g = weight ? grad_out.mul(*weight) : grad_out;
@@ -120,10 +146,12 @@ Three layer_norm_backward(const Tensor& grad_out, const Tensor& input,
   return {grad_input, grad_weight, grad_bias};
 }
 std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& grad_out, const Tensor& input,
-                                             IntArrayRef normalized_shape, const Tensor& rstd,
+                                             IntArrayRef normalized_shape, const Tensor& saved,
                                              const std::optional<Tensor>& weight,
                                              std::array<bool, 2> output_mask) {
   Norm norm(input, normalized_shape);
+  Tensor rstd =
+      is_differentiated(input) ? reciprocal_root(norm.mean(input.mul(input)), saved) : saved;
   Tensor h = input.mul(rstd);
   Tensor grad_input, grad_weight;
   if (output_mask[0]) {
@@ -162,8 +190,11 @@ Three group_norm_backward(const Tensor& grad_out, const Tensor& input, const Ten
                           int64_t C, int64_t HxW, int64_t group, std::array<bool, 3> output_mask) {
   Tensor x = input.reshape({N, group, C / std::max<int64_t>(group, 1) * HxW});
   Tensor grad = grad_out.reshape({N, C, HxW});
+  bool again = is_differentiated(input);
+  Tensor centered = x.sub(again ? x.mean(2, true) : mean.reshape({N, group, 1}));
   Tensor scale = rstd.reshape({N, group, 1});
-  Tensor h = x.sub(mean.reshape({N, group, 1})).mul(scale);
+  if (again) scale = reciprocal_root(centered.mul(centered).mean(2, true), scale);
+  Tensor h = centered.mul(scale);
   Tensor grad_input, grad_weight, grad_bias;
   if (output_mask[0]) {
     Tensor g = (weight ? grad.mul(weight->reshape({C, 1})) : grad).reshape(x.sizes());
