@@ -5,43 +5,46 @@ namespace lamella::hlo {
 
 const Shape& array_operand(const Instruction& i, size_t operand) {
   const Shape& shape = i.operand_shape(operand);
-  require(shape.is_array(), i, "expected operand ", operand, " to be an array, got ",
-          shape.to_string(false));
+  LAMELLA_HLO_REQUIRE(shape.is_array(), i, "expected operand ", operand, " to be an array, got ",
+                      shape.to_string(false));
   return shape;
 }
 Computation& computation_of(const Instruction& i, AttributeKey key) {
   Computation* found = i.computation(key);
-  require(found != nullptr, i, "expected the attribute ", attribute_name(key), ", got none");
+  LAMELLA_HLO_REQUIRE(found != nullptr, i, "expected the attribute ", attribute_name(key),
+                      ", got none");
   return *found;
 }
 void require_dimensions(const Instruction& i, AttributeKey key, std::span<const int64_t> numbers,
                         int64_t rank) {
   for (size_t n = 0; n < numbers.size(); ++n) {
-    require(numbers[n] >= 0 && numbers[n] < rank, i, "expected ", attribute_name(key),
-            " to name dimensions below ", rank, ", got ", braced(numbers));
-    require(!contains(numbers.first(n), numbers[n]), i, "expected ", attribute_name(key),
-            " to name each dimension once, got ", braced(numbers));
+    LAMELLA_HLO_REQUIRE(numbers[n] >= 0 && numbers[n] < rank, i, "expected ", attribute_name(key),
+                        " to name dimensions below ", rank, ", got ", braced(numbers));
+    LAMELLA_HLO_REQUIRE(!contains(numbers.first(n), numbers[n]), i, "expected ",
+                        attribute_name(key), " to name each dimension once, got ", braced(numbers));
   }
 }
 void require_parameters(const Instruction& i, const Computation& computation,
                         std::span<const Shape> shapes) {
-  require(computation.parameters.size() == shapes.size(), i, "expected '", computation.name,
-          "' to have ", shapes.size(), " parameters, got ", computation.parameters.size());
+  LAMELLA_HLO_REQUIRE(computation.parameters.size() == shapes.size(), i, "expected '",
+                      computation.name, "' to have ", shapes.size(), " parameters, got ",
+                      computation.parameters.size());
   for (size_t p = 0; p < shapes.size(); ++p) {
-    require(computation.parameters[p]->shape->compatible(shapes[p]), i, "expected parameter ", p,
-            " of '", computation.name, "' to be ", shapes[p].to_string(false), ", got ",
-            computation.parameters[p]->shape->to_string(false));
+    LAMELLA_HLO_REQUIRE(computation.parameters[p]->shape->compatible(shapes[p]), i,
+                        "expected parameter ", p, " of '", computation.name, "' to be ",
+                        shapes[p].to_string(false), ", got ",
+                        computation.parameters[p]->shape->to_string(false));
   }
 }
 std::vector<int64_t> window_sizes(const Instruction& i, std::span<const int64_t> sizes,
                                   std::span<const WindowDimension> window) {
-  require(window.size() == sizes.size(), i, "expected a window of ", sizes.size(),
-          " dimensions, got ", window.size());
+  LAMELLA_HLO_REQUIRE(window.size() == sizes.size(), i, "expected a window of ", sizes.size(),
+                      " dimensions, got ", window.size());
   std::vector<int64_t> result(sizes.size());
   for (size_t d = 0; d < sizes.size(); ++d) {
     const WindowDimension& w = window[d];
-    require(w.size > 0 && w.stride > 0 && w.base_dilation > 0 && w.window_dilation > 0, i,
-            "expected sizes, strides and dilations of the window to be positive");
+    LAMELLA_HLO_REQUIRE(w.size > 0 && w.stride > 0 && w.base_dilation > 0 && w.window_dilation > 0,
+                        i, "expected sizes, strides and dilations of the window to be positive");
     auto dilated = [](int64_t size, int64_t by) { return size == 0 ? 0 : (size - 1) * by + 1; };
     int64_t base = dilated(sizes[d], w.base_dilation) + w.padding_low + w.padding_high;
     int64_t span = dilated(w.size, w.window_dilation);
@@ -52,8 +55,8 @@ std::vector<int64_t> window_sizes(const Instruction& i, std::span<const int64_t>
 
 Shape infer_shape(const Instruction& i) {
   int operands = opcode_operands(i.opcode);
-  require(operands < 0 || i.operands.size() == static_cast<size_t>(operands), i, "expected ",
-          operands, " operands, got ", i.operands.size());
+  LAMELLA_HLO_REQUIRE(operands < 0 || i.operands.size() == static_cast<size_t>(operands), i,
+                      "expected ", operands, " operands, got ", i.operands.size());
   switch (i.opcode) {
     case Opcode::Broadcast:
     case Opcode::Reshape:
@@ -117,16 +120,16 @@ void verify(const Module& module) {
   for (const Computation* computation : module.computations) {
     int64_t index = 0;
     for (const Instruction* i : computation->instructions) {
-      require(i->parent == computation && i->index == index++, *i,
-              "expected the instruction to stand where its computation has it");
+      LAMELLA_HLO_REQUIRE(i->parent == computation && i->index == index++, *i,
+                          "expected the instruction to stand where its computation has it");
       for (const Instruction* operand : i->operands) {
-        require(operand->parent == computation && operand->index < i->index, *i,
-                "expected operands to stand above it in '", computation->name, "', got '",
-                operand->name, "'");
+        LAMELLA_HLO_REQUIRE(operand->parent == computation && operand->index < i->index, *i,
+                            "expected operands to stand above it in '", computation->name,
+                            "', got '", operand->name, "'");
       }
       Shape inferred = infer_shape(*i);
-      require(inferred.compatible(*i->shape), *i, "expected the shape to be ",
-              inferred.to_string(false), ", got ", i->shape->to_string(false));
+      LAMELLA_HLO_REQUIRE(inferred.compatible(*i->shape), *i, "expected the shape to be ",
+                          inferred.to_string(false), ", got ", i->shape->to_string(false));
     }
   }
   const Computation& entry = *module.entry;

@@ -14,11 +14,11 @@ template <class... Parts>
 [[noreturn]] LAMELLA_COLD void fail(const Instruction& i, const Parts&... parts) {
   throw Error(str("hlo: '", i.name, "' (", opcode_name(i.opcode), "): ", parts...));
 }
-// The condition must hold; the parts say what was expected.
-template <class... Parts>
-void require(bool condition, const Instruction& i, const Parts&... parts) {
-  if (LAMELLA_UNLIKELY(!condition)) fail(i, parts...);
-}
+// The condition must hold; the parts, evaluated only where it does not, say what was expected.
+#define LAMELLA_HLO_REQUIRE(condition, instruction, ...)                                  \
+  do {                                                                                    \
+    if (LAMELLA_UNLIKELY(!(condition))) ::lamella::hlo::fail((instruction), __VA_ARGS__); \
+  } while (false)
 
 // Each gives the shape of an instruction of its family, and throws where the rules are broken.
 Shape infer_elementwise(const Instruction& i);    // unary, binary, compare, select, clamp, ...

@@ -20,8 +20,9 @@ Shape infer_dot(const Instruction& i) {
     for (size_t n = 0; good && n < a.size(); ++n) {
       good = left.dimension(a[n]) == right.dimension(b[n]);
     }
-    require(good, i, "expected ", what, " dimensions of equal sizes, got ", braced(a), " of ",
-            left.to_string(false), " and ", braced(b), " of ", right.to_string(false));
+    LAMELLA_HLO_REQUIRE(good, i, "expected ", what, " dimensions of equal sizes, got ", braced(a),
+                        " of ", left.to_string(false), " and ", braced(b), " of ",
+                        right.to_string(false));
   };
   same(left_batch, right_batch, "batch");
   same(left_sum, right_sum, "contracting");
@@ -33,7 +34,7 @@ Shape infer_dot(const Instruction& i) {
   for (int64_t d = 0; d < right.rank(); ++d) {
     if (!contains(right_batch, d) && !contains(right_sum, d)) sizes.push_back(right.dimension(d));
   }
-  require(i.shape->is_array(), i, "expected an array, got ", i.shape->to_string(false));
+  LAMELLA_HLO_REQUIRE(i.shape->is_array(), i, "expected an array, got ", i.shape->to_string(false));
   // The element type of the sum may be wider than that of the operands.
   return Shape::array(i.shape->element_type(), std::move(sizes));
 }
@@ -42,27 +43,28 @@ Shape infer_convolution(const Instruction& i) {
   const Shape& input = array_operand(i, 0);
   const Shape& kernel = array_operand(i, 1);
   const Attribute* labels = i.find(AttributeKey::DimLabels);
-  require(labels != nullptr, i, "expected the attribute dim_labels, got none");
+  LAMELLA_HLO_REQUIRE(labels != nullptr, i, "expected the attribute dim_labels, got none");
   const ConvolutionDimensions& d = *labels->convolution;
   auto rank = static_cast<int64_t>(d.input_spatial.size()) + 2;
-  require(input.rank() == rank && kernel.rank() == rank &&
-              d.kernel_spatial.size() == d.input_spatial.size() &&
-              d.output_spatial.size() == d.input_spatial.size(),
-          i, "expected operands and dim_labels of ", rank, " dimensions, got ",
-          input.to_string(false), " and ", kernel.to_string(false));
+  LAMELLA_HLO_REQUIRE(input.rank() == rank && kernel.rank() == rank &&
+                          d.kernel_spatial.size() == d.input_spatial.size() &&
+                          d.output_spatial.size() == d.input_spatial.size(),
+                      i, "expected operands and dim_labels of ", rank, " dimensions, got ",
+                      input.to_string(false), " and ", kernel.to_string(false));
   int64_t feature_groups = i.integer(AttributeKey::FeatureGroupCount, 1);
   int64_t batch_groups = i.integer(AttributeKey::BatchGroupCount, 1);
-  require(feature_groups > 0 && batch_groups > 0 && (feature_groups == 1 || batch_groups == 1), i,
-          "expected positive group counts, one of them 1, got ", feature_groups, " and ",
-          batch_groups);
+  LAMELLA_HLO_REQUIRE(
+      feature_groups > 0 && batch_groups > 0 && (feature_groups == 1 || batch_groups == 1), i,
+      "expected positive group counts, one of them 1, got ", feature_groups, " and ", batch_groups);
   int64_t features = input.dimension(d.input_feature);
   int64_t batch = input.dimension(d.input_batch);
   int64_t outputs = kernel.dimension(d.kernel_output_feature);
-  require(features == kernel.dimension(d.kernel_input_feature) * feature_groups, i, "expected ",
-          features, " input features to be ", feature_groups, " groups of ",
-          kernel.dimension(d.kernel_input_feature));
-  require(outputs % feature_groups == 0 && outputs % batch_groups == 0 && batch % batch_groups == 0,
-          i, "expected the groups to divide ", outputs, " output features and a batch of ", batch);
+  LAMELLA_HLO_REQUIRE(features == kernel.dimension(d.kernel_input_feature) * feature_groups, i,
+                      "expected ", features, " input features to be ", feature_groups,
+                      " groups of ", kernel.dimension(d.kernel_input_feature));
+  LAMELLA_HLO_REQUIRE(
+      outputs % feature_groups == 0 && outputs % batch_groups == 0 && batch % batch_groups == 0, i,
+      "expected the groups to divide ", outputs, " output features and a batch of ", batch);
   std::vector<int64_t> sizes, kernel_sizes;
   for (int64_t s : d.input_spatial) sizes.push_back(input.dimension(s));
   for (int64_t s : d.kernel_spatial) kernel_sizes.push_back(kernel.dimension(s));
@@ -70,8 +72,9 @@ Shape infer_convolution(const Instruction& i) {
   auto window = found != nullptr ? found->window() : std::span<const WindowDimension>();
   std::vector<int64_t> spatial = window_sizes(i, sizes, window);
   for (size_t s = 0; s < window.size(); ++s) {
-    require(window[s].size == kernel_sizes[s], i, "expected the window to have the kernel's sizes ",
-            braced(kernel_sizes), ", got ", window[s].size, " in dimension ", s);
+    LAMELLA_HLO_REQUIRE(window[s].size == kernel_sizes[s], i,
+                        "expected the window to have the kernel's sizes ", braced(kernel_sizes),
+                        ", got ", window[s].size, " in dimension ", s);
   }
   std::vector<int64_t> result(static_cast<size_t>(rank));
   result[static_cast<size_t>(d.output_batch)] = batch / batch_groups;
@@ -79,7 +82,7 @@ Shape infer_convolution(const Instruction& i) {
   for (size_t s = 0; s < spatial.size(); ++s) {
     result[static_cast<size_t>(d.output_spatial[s])] = spatial[s];
   }
-  require(i.shape->is_array(), i, "expected an array, got ", i.shape->to_string(false));
+  LAMELLA_HLO_REQUIRE(i.shape->is_array(), i, "expected an array, got ", i.shape->to_string(false));
   return Shape::array(i.shape->element_type(), std::move(result));
 }
 
@@ -87,24 +90,25 @@ Shape infer_fft(const Instruction& i) {
   const Shape& operand = array_operand(i, 0);
   std::string_view kind = i.text(AttributeKey::FftType);
   auto length = i.integers(AttributeKey::FftLength);
-  require(kind == "FFT" || kind == "IFFT" || kind == "RFFT" || kind == "IRFFT", i,
-          "expected fft_type to be FFT, IFFT, RFFT or IRFFT, got '", kind, "'");
+  LAMELLA_HLO_REQUIRE(kind == "FFT" || kind == "IFFT" || kind == "RFFT" || kind == "IRFFT", i,
+                      "expected fft_type to be FFT, IFFT, RFFT or IRFFT, got '", kind, "'");
   auto count = static_cast<int64_t>(length.size());
-  require(count >= 1 && count <= 3 && count <= operand.rank(), i,
-          "expected fft_length to have 1 to 3 sizes, got ", braced(length));
+  LAMELLA_HLO_REQUIRE(count >= 1 && count <= 3 && count <= operand.rank(), i,
+                      "expected fft_length to have 1 to 3 sizes, got ", braced(length));
   bool from_real = kind == "RFFT", to_real = kind == "IRFFT";
   ElementType type = operand.element_type();
-  require(from_real ? is_floating(type) && complex_of_part(type) != ElementType::Invalid
-                    : is_complex(type),
-          i, "expected ", from_real ? "f32 or f64" : "c64 or c128", ", got ", element_name(type));
+  LAMELLA_HLO_REQUIRE(from_real ? is_floating(type) && complex_of_part(type) != ElementType::Invalid
+                                : is_complex(type),
+                      i, "expected ", from_real ? "f32 or f64" : "c64 or c128", ", got ",
+                      element_name(type));
   std::vector<int64_t> sizes = copy_of(operand.dimensions());
   for (int64_t d = 0; d < count; ++d) {
     size_t at = static_cast<size_t>(operand.rank() - count + d);
     int64_t wanted = length[static_cast<size_t>(d)];
     bool last = d + 1 == count;
     int64_t expected = to_real && last ? wanted / 2 + 1 : wanted;
-    require(sizes[at] == expected, i, "expected dimension ", at, " to be ", expected,
-            " for fft_length ", braced(length), ", got ", sizes[at]);
+    LAMELLA_HLO_REQUIRE(sizes[at] == expected, i, "expected dimension ", at, " to be ", expected,
+                        " for fft_length ", braced(length), ", got ", sizes[at]);
     if (last && from_real) sizes[at] = wanted / 2 + 1;
     if (last && to_real) sizes[at] = wanted;
   }
@@ -114,7 +118,8 @@ Shape infer_fft(const Instruction& i) {
 
 void require_square(const Instruction& i, const Shape& a) {
   bool square = a.rank() >= 2 && a.dimension(a.rank() - 1) == a.dimension(a.rank() - 2);
-  require(square, i, "expected operand 0 to be square matrices, got ", a.to_string(false));
+  LAMELLA_HLO_REQUIRE(square, i, "expected operand 0 to be square matrices, got ",
+                      a.to_string(false));
 }
 
 }  // namespace
@@ -133,8 +138,8 @@ Shape infer_linear_algebra(const Instruction& i) {
   bool fits = b.rank() == a.rank() && b.element_type() == a.element_type();
   for (int64_t d = 0; fits && d < a.rank() - 2; ++d) fits = a.dimension(d) == b.dimension(d);
   fits = fits && b.dimension(b.rank() - (left ? 2 : 1)) == a.dimension(a.rank() - 1);
-  require(fits, i, "expected operand 1 to fit ", a.to_string(false), " from the ",
-          left ? "right" : "left", ", got ", b.to_string(false));
+  LAMELLA_HLO_REQUIRE(fits, i, "expected operand 1 to fit ", a.to_string(false), " from the ",
+                      left ? "right" : "left", ", got ", b.to_string(false));
   return b;
 }
 

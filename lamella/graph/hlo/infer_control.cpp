@@ -17,74 +17,79 @@ Shape infer_while(const Instruction& i) {
   std::vector<Shape> one{state};
   require_parameters(i, condition, one);
   require_parameters(i, body, one);
-  require(condition.root->shape->compatible(Shape::scalar(ElementType::PRED)), i, "expected '",
-          condition.name, "' to give pred[], got ", condition.root->shape->to_string(false));
-  require(body.root->shape->compatible(state), i, "expected '", body.name, "' to give ",
-          state.to_string(false), ", got ", body.root->shape->to_string(false));
+  LAMELLA_HLO_REQUIRE(condition.root->shape->compatible(Shape::scalar(ElementType::PRED)), i,
+                      "expected '", condition.name, "' to give pred[], got ",
+                      condition.root->shape->to_string(false));
+  LAMELLA_HLO_REQUIRE(body.root->shape->compatible(state), i, "expected '", body.name, "' to give ",
+                      state.to_string(false), ", got ", body.root->shape->to_string(false));
   return state;
 }
 
 Shape infer_conditional(const Instruction& i) {
-  require(!i.operands.empty(), i, "expected operands, got none");
+  LAMELLA_HLO_REQUIRE(!i.operands.empty(), i, "expected operands, got none");
   const Shape& which = array_operand(i, 0);
   std::vector<Computation*> branches;
   if (const Attribute* found = i.find(AttributeKey::BranchComputations)) {
     auto listed = found->computations();
     branches.assign(listed.begin(), listed.end());
-    require(which.is_scalar() && which.element_type() == ElementType::S32, i,
-            "expected operand 0 to be s32[], got ", which.to_string(false));
+    LAMELLA_HLO_REQUIRE(which.is_scalar() && which.element_type() == ElementType::S32, i,
+                        "expected operand 0 to be s32[], got ", which.to_string(false));
   } else {
     branches = {&computation_of(i, AttributeKey::TrueComputation),
                 &computation_of(i, AttributeKey::FalseComputation)};
-    require(which.is_scalar() && which.element_type() == ElementType::PRED, i,
-            "expected operand 0 to be pred[], got ", which.to_string(false));
+    LAMELLA_HLO_REQUIRE(which.is_scalar() && which.element_type() == ElementType::PRED, i,
+                        "expected operand 0 to be pred[], got ", which.to_string(false));
   }
-  require(!branches.empty() && i.operands.size() == branches.size() + 1, i,
-          "expected an operand for each of ", branches.size(), " branches, got ",
-          i.operands.size() - 1);
+  LAMELLA_HLO_REQUIRE(!branches.empty() && i.operands.size() == branches.size() + 1, i,
+                      "expected an operand for each of ", branches.size(), " branches, got ",
+                      i.operands.size() - 1);
   for (size_t b = 0; b < branches.size(); ++b) {
     std::vector<Shape> one{i.operand_shape(b + 1)};
     require_parameters(i, *branches[b], one);
-    require(branches[b]->root->shape->compatible(*branches[0]->root->shape), i, "expected '",
-            branches[b]->name, "' to give ", branches[0]->root->shape->to_string(false), ", got ",
-            branches[b]->root->shape->to_string(false));
+    LAMELLA_HLO_REQUIRE(branches[b]->root->shape->compatible(*branches[0]->root->shape), i,
+                        "expected '", branches[b]->name, "' to give ",
+                        branches[0]->root->shape->to_string(false), ", got ",
+                        branches[b]->root->shape->to_string(false));
   }
   return *branches[0]->root->shape;
 }
 
 const Shape* part_of(const Instruction& i, const Shape* shape, std::span<const int64_t> index) {
   for (int64_t n : index) {
-    require(n >= 0 && static_cast<size_t>(n) < shape->tuple_shapes().size(), i,
-            "expected output_to_operand_aliasing to name an element of ", shape->to_string(false),
-            ", got ", braced(index));
+    LAMELLA_HLO_REQUIRE(n >= 0 && static_cast<size_t>(n) < shape->tuple_shapes().size(), i,
+                        "expected output_to_operand_aliasing to name an element of ",
+                        shape->to_string(false), ", got ", braced(index));
     shape = &shape->tuple_shapes()[static_cast<size_t>(n)];
   }
   return shape;
 }
 Shape infer_custom_call(const Instruction& i) {
-  require(i.has(AttributeKey::CustomCallTarget), i,
-          "expected the attribute custom_call_target, got none");
+  LAMELLA_HLO_REQUIRE(i.has(AttributeKey::CustomCallTarget), i,
+                      "expected the attribute custom_call_target, got none");
   if (const Attribute* found = i.find(AttributeKey::OperandLayoutConstraints)) {
     auto shapes = found->shapes();
-    require(shapes.size() == i.operands.size(), i, "expected operand_layout_constraints for ",
-            i.operands.size(), " operands, got ", shapes.size());
+    LAMELLA_HLO_REQUIRE(shapes.size() == i.operands.size(), i,
+                        "expected operand_layout_constraints for ", i.operands.size(),
+                        " operands, got ", shapes.size());
     for (size_t n = 0; n < shapes.size(); ++n) {
-      require(shapes[n]->compatible(i.operand_shape(n)), i,
-              "expected operand_layout_constraints to give operand ", n, " as ",
-              i.operand_shape(n).to_string(false), ", got ", shapes[n]->to_string(false));
+      LAMELLA_HLO_REQUIRE(shapes[n]->compatible(i.operand_shape(n)), i,
+                          "expected operand_layout_constraints to give operand ", n, " as ",
+                          i.operand_shape(n).to_string(false), ", got ",
+                          shapes[n]->to_string(false));
     }
   }
   if (const Attribute* found = i.find(AttributeKey::OutputToOperandAliasing)) {
     for (const OperandAlias& alias : found->aliases()) {
-      require(alias.operand >= 0 && static_cast<size_t>(alias.operand) < i.operands.size(), i,
-              "expected output_to_operand_aliasing to name an operand below ", i.operands.size(),
-              ", got ", alias.operand);
+      LAMELLA_HLO_REQUIRE(
+          alias.operand >= 0 && static_cast<size_t>(alias.operand) < i.operands.size(), i,
+          "expected output_to_operand_aliasing to name an operand below ", i.operands.size(),
+          ", got ", alias.operand);
       const Shape* output = part_of(i, i.shape, alias.output);
       const Shape* input =
           part_of(i, &i.operand_shape(static_cast<size_t>(alias.operand)), alias.operand_index);
-      require(output->compatible(*input), i,
-              "expected output_to_operand_aliasing to join equal shapes, got ",
-              output->to_string(false), " and ", input->to_string(false));
+      LAMELLA_HLO_REQUIRE(output->compatible(*input), i,
+                          "expected output_to_operand_aliasing to join equal shapes, got ",
+                          output->to_string(false), " and ", input->to_string(false));
     }
   }
   return *i.shape;
@@ -99,10 +104,10 @@ Shape infer_control(const Instruction& i) {
     case Opcode::GetTupleElement: {
       const auto& elements = i.operand_shape(0).tuple_shapes();
       int64_t index = i.integer(AttributeKey::Index, -1);
-      require(i.operand_shape(0).is_tuple() && index >= 0 &&
-                  static_cast<size_t>(index) < elements.size(),
-              i, "expected index to name an element of ", i.operand_shape(0).to_string(false),
-              ", got ", index);
+      LAMELLA_HLO_REQUIRE(i.operand_shape(0).is_tuple() && index >= 0 &&
+                              static_cast<size_t>(index) < elements.size(),
+                          i, "expected index to name an element of ",
+                          i.operand_shape(0).to_string(false), ", got ", index);
       return elements[static_cast<size_t>(index)];
     }
     case Opcode::While:

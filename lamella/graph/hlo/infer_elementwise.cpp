@@ -63,8 +63,8 @@ void require_type(const Instruction& i, ElementType type) {
     default:
       break;
   }
-  require(wanted == nullptr, i, "expected ", wanted == nullptr ? "" : wanted, ", got ",
-          element_name(type));
+  LAMELLA_HLO_REQUIRE(wanted == nullptr, i, "expected ", wanted == nullptr ? "" : wanted, ", got ",
+                      element_name(type));
 }
 
 bool is_binary(Opcode opcode) {
@@ -96,29 +96,30 @@ const Shape& same_operands(const Instruction& i) {
   const Shape& first = array_operand(i, 0);
   for (size_t n = 1; n < i.operands.size(); ++n) {
     const Shape& other = array_operand(i, n);
-    require(other.compatible(first), i, "expected operands of one shape, got ",
-            first.to_string(false), " and ", other.to_string(false));
+    LAMELLA_HLO_REQUIRE(other.compatible(first), i, "expected operands of one shape, got ",
+                        first.to_string(false), " and ", other.to_string(false));
   }
   return first;
 }
 // The stated shape must have the operand's dimensions; its element type is its own.
 Shape stated_type(const Instruction& i) {
   const Shape& operand = array_operand(i, 0);
-  require(i.shape->is_array() && i.shape->same_dimensions(operand), i,
-          "expected the dimensions of ", operand.to_string(false), ", got ",
-          i.shape->to_string(false));
+  LAMELLA_HLO_REQUIRE(i.shape->is_array() && i.shape->same_dimensions(operand), i,
+                      "expected the dimensions of ", operand.to_string(false), ", got ",
+                      i.shape->to_string(false));
   return *i.shape;
 }
 
 Shape infer_bitcast_convert(const Instruction& i) {
   const Shape& operand = array_operand(i, 0);
-  require(i.shape->is_array(), i, "expected an array, got ", i.shape->to_string(false));
+  LAMELLA_HLO_REQUIRE(i.shape->is_array(), i, "expected an array, got ", i.shape->to_string(false));
   int from = element_bits(operand.element_type()), to = element_bits(i.shape->element_type());
   std::vector<int64_t> sizes = copy_of(operand.dimensions());
   // A wider type takes the last dimension of its parts, a narrower one adds one.
   if (to > from) {
-    require(!sizes.empty() && sizes.back() * from == to, i, "expected a last dimension of ",
-            to / from, " parts, got ", operand.to_string(false));
+    LAMELLA_HLO_REQUIRE(!sizes.empty() && sizes.back() * from == to, i,
+                        "expected a last dimension of ", to / from, " parts, got ",
+                        operand.to_string(false));
     sizes.pop_back();
   } else if (to < from) {
     sizes.push_back(from / to);
@@ -132,19 +133,21 @@ Shape infer_elementwise(const Instruction& i) {
   switch (i.opcode) {
     case Opcode::Compare: {
       std::string_view direction = i.text(AttributeKey::Direction);
-      require(direction == "EQ" || direction == "NE" || direction == "LT" || direction == "LE" ||
-                  direction == "GT" || direction == "GE",
-              i, "expected direction to be EQ, NE, LT, LE, GT or GE, got '", direction, "'");
+      LAMELLA_HLO_REQUIRE(direction == "EQ" || direction == "NE" || direction == "LT" ||
+                              direction == "LE" || direction == "GT" || direction == "GE",
+                          i, "expected direction to be EQ, NE, LT, LE, GT or GE, got '", direction,
+                          "'");
       const Shape& operand = same_operands(i);
-      require(!is_complex(operand.element_type()) || direction == "EQ" || direction == "NE", i,
-              "expected direction to be EQ or NE for complex numbers, got ", direction);
+      LAMELLA_HLO_REQUIRE(
+          !is_complex(operand.element_type()) || direction == "EQ" || direction == "NE", i,
+          "expected direction to be EQ or NE for complex numbers, got ", direction);
       return operand.with_element_type(ElementType::PRED);
     }
     case Opcode::Complex: {
       const Shape& operand = same_operands(i);
       ElementType type = complex_of_part(operand.element_type());
-      require(type != ElementType::Invalid, i, "expected f32 or f64, got ",
-              element_name(operand.element_type()));
+      LAMELLA_HLO_REQUIRE(type != ElementType::Invalid, i, "expected f32 or f64, got ",
+                          element_name(operand.element_type()));
       return operand.with_element_type(type);
     }
     case Opcode::Real:
@@ -165,23 +168,25 @@ Shape infer_elementwise(const Instruction& i) {
     case Opcode::Select: {
       const Shape& which = array_operand(i, 0);
       const Shape& yes = i.operand_shape(1);
-      require(which.element_type() == ElementType::PRED, i, "expected operand 0 to be pred, got ",
-              which.to_string(false));
-      require(yes.compatible(i.operand_shape(2)), i, "expected operands 1 and 2 of one shape, got ",
-              yes.to_string(false), " and ", i.operand_shape(2).to_string(false));
-      require(which.is_scalar() || which.same_dimensions(yes), i,
-              "expected operand 0 to be a scalar or to have the dimensions of ",
-              yes.to_string(false), ", got ", which.to_string(false));
+      LAMELLA_HLO_REQUIRE(which.element_type() == ElementType::PRED, i,
+                          "expected operand 0 to be pred, got ", which.to_string(false));
+      LAMELLA_HLO_REQUIRE(yes.compatible(i.operand_shape(2)), i,
+                          "expected operands 1 and 2 of one shape, got ", yes.to_string(false),
+                          " and ", i.operand_shape(2).to_string(false));
+      LAMELLA_HLO_REQUIRE(which.is_scalar() || which.same_dimensions(yes), i,
+                          "expected operand 0 to be a scalar or to have the dimensions of ",
+                          yes.to_string(false), ", got ", which.to_string(false));
       return yes;
     }
     case Opcode::Clamp: {
       const Shape& value = array_operand(i, 1);
       for (size_t n : {size_t{0}, size_t{2}}) {
         const Shape& bound = array_operand(i, n);
-        require(bound.element_type() == value.element_type() &&
-                    (bound.is_scalar() || bound.same_dimensions(value)),
-                i, "expected operand ", n, " to be a scalar or a bound for each element of ",
-                value.to_string(false), ", got ", bound.to_string(false));
+        LAMELLA_HLO_REQUIRE(bound.element_type() == value.element_type() &&
+                                (bound.is_scalar() || bound.same_dimensions(value)),
+                            i, "expected operand ", n,
+                            " to be a scalar or a bound for each element of ",
+                            value.to_string(false), ", got ", bound.to_string(false));
       }
       return value;
     }

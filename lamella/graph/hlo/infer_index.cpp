@@ -7,10 +7,11 @@ namespace {
 // Sizes of the index array but for the dimension that holds the vectors.
 std::vector<int64_t> batch_sizes(const Instruction& i, const Shape& indices) {
   int64_t vector_dim = i.integer(AttributeKey::IndexVectorDim);
-  require(is_integral(indices.element_type()), i, "expected indices to be integers, got ",
-          indices.to_string(false));
-  require(vector_dim >= 0 && vector_dim <= indices.rank(), i,
-          "expected index_vector_dim to be at most ", indices.rank(), ", got ", vector_dim);
+  LAMELLA_HLO_REQUIRE(is_integral(indices.element_type()), i,
+                      "expected indices to be integers, got ", indices.to_string(false));
+  LAMELLA_HLO_REQUIRE(vector_dim >= 0 && vector_dim <= indices.rank(), i,
+                      "expected index_vector_dim to be at most ", indices.rank(), ", got ",
+                      vector_dim);
   std::vector<int64_t> sizes = copy_of(indices.dimensions());
   if (vector_dim < indices.rank()) sizes.erase(sizes.begin() + vector_dim);
   return sizes;
@@ -36,25 +37,26 @@ Shape infer_gather(const Instruction& i) {
   require_dimensions(i, AttributeKey::StartIndexMap, map, operand.rank());
   require_dimensions(i, AttributeKey::StartIndicesBatchingDims,
                      i.integers(AttributeKey::StartIndicesBatchingDims), indices.rank());
-  require(static_cast<int64_t>(map.size()) == vector_length(i, indices), i,
-          "expected start_index_map to have ", vector_length(i, indices), " entries, got ",
-          braced(map));
-  require(static_cast<int64_t>(sizes.size()) == operand.rank(), i, "expected slice_sizes to have ",
-          operand.rank(), " sizes, got ", braced(sizes));
+  LAMELLA_HLO_REQUIRE(static_cast<int64_t>(map.size()) == vector_length(i, indices), i,
+                      "expected start_index_map to have ", vector_length(i, indices),
+                      " entries, got ", braced(map));
+  LAMELLA_HLO_REQUIRE(static_cast<int64_t>(sizes.size()) == operand.rank(), i,
+                      "expected slice_sizes to have ", operand.rank(), " sizes, got ",
+                      braced(sizes));
   std::vector<int64_t> slice;
   for (int64_t d = 0; d < operand.rank(); ++d) {
     int64_t size = sizes[static_cast<size_t>(d)];
-    require(size >= 0 && size <= operand.dimension(d), i,
-            "expected slice_sizes to be at most those of ", operand.to_string(false), ", got ",
-            braced(sizes));
+    LAMELLA_HLO_REQUIRE(size >= 0 && size <= operand.dimension(d), i,
+                        "expected slice_sizes to be at most those of ", operand.to_string(false),
+                        ", got ", braced(sizes));
     bool dropped = contains(collapsed, d) || contains(batching, d);
-    require(!dropped || size <= 1, i, "expected slice_sizes to be 1 in dimension ", d,
-            ", which is collapsed, got ", size);
+    LAMELLA_HLO_REQUIRE(!dropped || size <= 1, i, "expected slice_sizes to be 1 in dimension ", d,
+                        ", which is collapsed, got ", size);
     if (!dropped) slice.push_back(size);
   }
   int64_t rank = static_cast<int64_t>(batch.size() + slice.size());
-  require(offset.size() == slice.size(), i, "expected offset_dims to name ", slice.size(),
-          " dimensions, got ", braced(offset));
+  LAMELLA_HLO_REQUIRE(offset.size() == slice.size(), i, "expected offset_dims to name ",
+                      slice.size(), " dimensions, got ", braced(offset));
   require_dimensions(i, AttributeKey::OffsetDims, offset, rank);
   std::vector<int64_t> result;
   size_t next_slice = 0, next_batch = 0;
@@ -65,8 +67,9 @@ Shape infer_gather(const Instruction& i) {
 }
 
 Shape infer_scatter(const Instruction& i) {
-  require(i.operands.size() >= 3 && i.operands.size() % 2 == 1, i,
-          "expected operands, indices and as many updates as operands, got ", i.operands.size());
+  LAMELLA_HLO_REQUIRE(i.operands.size() >= 3 && i.operands.size() % 2 == 1, i,
+                      "expected operands, indices and as many updates as operands, got ",
+                      i.operands.size());
   size_t count = i.operands.size() / 2;
   const Shape& operand = array_operand(i, 0);
   const Shape& indices = array_operand(i, count);
@@ -80,33 +83,35 @@ Shape infer_scatter(const Instruction& i) {
   require_dimensions(i, AttributeKey::ScatterDimsToOperandDims, map, operand.rank());
   require_dimensions(i, AttributeKey::ScatterIndicesBatchingDims,
                      i.integers(AttributeKey::ScatterIndicesBatchingDims), indices.rank());
-  require(static_cast<int64_t>(map.size()) == vector_length(i, indices), i,
-          "expected scatter_dims_to_operand_dims to have ", vector_length(i, indices),
-          " entries, got ", braced(map));
+  LAMELLA_HLO_REQUIRE(static_cast<int64_t>(map.size()) == vector_length(i, indices), i,
+                      "expected scatter_dims_to_operand_dims to have ", vector_length(i, indices),
+                      " entries, got ", braced(map));
   std::vector<Shape> scalars(2 * count), results;
   for (size_t n = 0; n < count; ++n) {
     const Shape& target = array_operand(i, n);
     const Shape& update = array_operand(i, count + 1 + n);
-    require(target.same_dimensions(operand), i, "expected operands of the same dimensions, got ",
-            operand.to_string(false), " and ", target.to_string(false));
-    require(update.element_type() == target.element_type(), i, "expected update ", n, " to hold ",
-            element_name(target.element_type()), ", got ", update.to_string(false));
+    LAMELLA_HLO_REQUIRE(target.same_dimensions(operand), i,
+                        "expected operands of the same dimensions, got ", operand.to_string(false),
+                        " and ", target.to_string(false));
+    LAMELLA_HLO_REQUIRE(update.element_type() == target.element_type(), i, "expected update ", n,
+                        " to hold ", element_name(target.element_type()), ", got ",
+                        update.to_string(false));
     require_dimensions(i, AttributeKey::UpdateWindowDims, window, update.rank());
-    require(update.rank() == static_cast<int64_t>(batch.size() + window.size()), i,
-            "expected update ", n, " to have ", batch.size() + window.size(), " dimensions, got ",
-            update.to_string(false));
+    LAMELLA_HLO_REQUIRE(update.rank() == static_cast<int64_t>(batch.size() + window.size()), i,
+                        "expected update ", n, " to have ", batch.size() + window.size(),
+                        " dimensions, got ", update.to_string(false));
     std::vector<int64_t> bounds;
     for (int64_t d = 0; d < operand.rank(); ++d) {
       if (!contains(inserted, d) && !contains(batching, d)) bounds.push_back(operand.dimension(d));
     }
-    require(bounds.size() == window.size(), i, "expected update_window_dims to name ",
-            bounds.size(), " dimensions, got ", braced(window));
+    LAMELLA_HLO_REQUIRE(bounds.size() == window.size(), i, "expected update_window_dims to name ",
+                        bounds.size(), " dimensions, got ", braced(window));
     size_t next_batch = 0, next_window = 0;
     for (int64_t d = 0; d < update.rank(); ++d) {
       int64_t size = update.dimension(d);
       bool good = contains(window, d) ? size <= bounds[next_window++] : size == batch[next_batch++];
-      require(good, i, "expected update ", n, " to match the indices and operand ",
-              operand.to_string(false), ", got ", update.to_string(false));
+      LAMELLA_HLO_REQUIRE(good, i, "expected update ", n, " to match the indices and operand ",
+                          operand.to_string(false), ", got ", update.to_string(false));
     }
     scalars[n] = scalars[count + n] = Shape::scalar(target.element_type());
     results.push_back(target);

@@ -15,8 +15,9 @@ void require_combiner(const Instruction& i, const std::vector<ElementType>& type
   std::vector<Shape> results(scalars.begin(),
                              scalars.begin() + static_cast<ptrdiff_t>(types.size()));
   Shape result = types.size() == 1 ? results[0] : Shape::tuple(results);
-  require(combiner.root->shape->compatible(result), i, "expected '", combiner.name, "' to give ",
-          result.to_string(false), ", got ", combiner.root->shape->to_string(false));
+  LAMELLA_HLO_REQUIRE(combiner.root->shape->compatible(result), i, "expected '", combiner.name,
+                      "' to give ", result.to_string(false), ", got ",
+                      combiner.root->shape->to_string(false));
 }
 // Operands of a variadic reduction: values and then as many initial values.
 struct Variadic {
@@ -24,18 +25,20 @@ struct Variadic {
   std::vector<ElementType> types;
 };
 Variadic variadic(const Instruction& i) {
-  require(!i.operands.empty() && i.operands.size() % 2 == 0, i,
-          "expected operands and as many initial values, got ", i.operands.size(), " operands");
+  LAMELLA_HLO_REQUIRE(!i.operands.empty() && i.operands.size() % 2 == 0, i,
+                      "expected operands and as many initial values, got ", i.operands.size(),
+                      " operands");
   Variadic v{i.operands.size() / 2, {}};
   const Shape& first = array_operand(i, 0);
   for (size_t n = 0; n < v.count; ++n) {
     const Shape& operand = array_operand(i, n);
     const Shape& initial = array_operand(i, v.count + n);
-    require(operand.same_dimensions(first), i, "expected operands of the same dimensions, got ",
-            first.to_string(false), " and ", operand.to_string(false));
-    require(initial.is_scalar() && initial.element_type() == operand.element_type(), i,
-            "expected operand ", v.count + n, " to be a scalar of ",
-            element_name(operand.element_type()), ", got ", initial.to_string(false));
+    LAMELLA_HLO_REQUIRE(operand.same_dimensions(first), i,
+                        "expected operands of the same dimensions, got ", first.to_string(false),
+                        " and ", operand.to_string(false));
+    LAMELLA_HLO_REQUIRE(initial.is_scalar() && initial.element_type() == operand.element_type(), i,
+                        "expected operand ", v.count + n, " to be a scalar of ",
+                        element_name(operand.element_type()), ", got ", initial.to_string(false));
     v.types.push_back(operand.element_type());
   }
   return v;
@@ -73,10 +76,12 @@ Shape infer_select_and_scatter(const Instruction& i) {
   const Shape& initial = array_operand(i, 2);
   ElementType type = operand.element_type();
   std::vector<int64_t> sizes = window_sizes(i, operand.dimensions(), window_of(i));
-  require(source.compatible(Shape::array(type, sizes)), i, "expected operand 1 to be ",
-          Shape::array(type, sizes).to_string(false), ", got ", source.to_string(false));
-  require(initial.compatible(Shape::scalar(type)), i, "expected operand 2 to be a scalar of ",
-          element_name(type), ", got ", initial.to_string(false));
+  LAMELLA_HLO_REQUIRE(source.compatible(Shape::array(type, sizes)), i, "expected operand 1 to be ",
+                      Shape::array(type, sizes).to_string(false), ", got ",
+                      source.to_string(false));
+  LAMELLA_HLO_REQUIRE(initial.compatible(Shape::scalar(type)), i,
+                      "expected operand 2 to be a scalar of ", element_name(type), ", got ",
+                      initial.to_string(false));
   std::vector<Shape> pair{Shape::scalar(type), Shape::scalar(type)};
   require_parameters(i, computation_of(i, AttributeKey::Select), pair);
   require_parameters(i, computation_of(i, AttributeKey::Scatter), pair);
@@ -84,50 +89,54 @@ Shape infer_select_and_scatter(const Instruction& i) {
 }
 
 Shape infer_sort(const Instruction& i) {
-  require(!i.operands.empty(), i, "expected operands, got none");
+  LAMELLA_HLO_REQUIRE(!i.operands.empty(), i, "expected operands, got none");
   auto dimensions = i.integers(AttributeKey::Dimensions);
   const Shape& first = array_operand(i, 0);
-  require(dimensions.size() == 1, i, "expected dimensions to name one dimension, got ",
-          braced(dimensions));
+  LAMELLA_HLO_REQUIRE(dimensions.size() == 1, i, "expected dimensions to name one dimension, got ",
+                      braced(dimensions));
   require_dimensions(i, AttributeKey::Dimensions, dimensions, first.rank());
   std::vector<Shape> shapes, scalars;
   for (size_t n = 0; n < i.operands.size(); ++n) {
     const Shape& operand = array_operand(i, n);
-    require(operand.same_dimensions(first), i, "expected operands of the same dimensions, got ",
-            first.to_string(false), " and ", operand.to_string(false));
+    LAMELLA_HLO_REQUIRE(operand.same_dimensions(first), i,
+                        "expected operands of the same dimensions, got ", first.to_string(false),
+                        " and ", operand.to_string(false));
     shapes.push_back(operand);
     scalars.push_back(Shape::scalar(operand.element_type()));
     scalars.push_back(scalars.back());
   }
   Computation& comparator = computation_of(i, AttributeKey::ToApply);
   require_parameters(i, comparator, scalars);
-  require(comparator.root->shape->compatible(Shape::scalar(ElementType::PRED)), i, "expected '",
-          comparator.name, "' to give pred[], got ", comparator.root->shape->to_string(false));
+  LAMELLA_HLO_REQUIRE(comparator.root->shape->compatible(Shape::scalar(ElementType::PRED)), i,
+                      "expected '", comparator.name, "' to give pred[], got ",
+                      comparator.root->shape->to_string(false));
   return shapes.size() == 1 ? shapes[0] : Shape::tuple(std::move(shapes));
 }
 
 Shape infer_map(const Instruction& i) {
-  require(!i.operands.empty(), i, "expected operands, got none");
+  LAMELLA_HLO_REQUIRE(!i.operands.empty(), i, "expected operands, got none");
   const Shape& first = array_operand(i, 0);
   std::vector<Shape> scalars;
   for (size_t n = 0; n < i.operands.size(); ++n) {
     const Shape& operand = array_operand(i, n);
-    require(operand.same_dimensions(first), i, "expected operands of the same dimensions, got ",
-            first.to_string(false), " and ", operand.to_string(false));
+    LAMELLA_HLO_REQUIRE(operand.same_dimensions(first), i,
+                        "expected operands of the same dimensions, got ", first.to_string(false),
+                        " and ", operand.to_string(false));
     scalars.push_back(Shape::scalar(operand.element_type()));
   }
   Computation& mapped = computation_of(i, AttributeKey::ToApply);
   require_parameters(i, mapped, scalars);
-  require(mapped.root->shape->is_scalar(), i, "expected '", mapped.name, "' to give a scalar, got ",
-          mapped.root->shape->to_string(false));
+  LAMELLA_HLO_REQUIRE(mapped.root->shape->is_scalar(), i, "expected '", mapped.name,
+                      "' to give a scalar, got ", mapped.root->shape->to_string(false));
   return first.with_element_type(mapped.root->shape->element_type());
 }
 
 Shape infer_top_k(const Instruction& i) {
   const Shape& operand = array_operand(i, 0);
   int64_t k = i.integer(AttributeKey::K, -1);
-  require(operand.rank() >= 1 && k >= 0 && k <= operand.dimension(operand.rank() - 1), i,
-          "expected k to be at most the last dimension of ", operand.to_string(false), ", got ", k);
+  LAMELLA_HLO_REQUIRE(operand.rank() >= 1 && k >= 0 && k <= operand.dimension(operand.rank() - 1),
+                      i, "expected k to be at most the last dimension of ",
+                      operand.to_string(false), ", got ", k);
   std::vector<int64_t> sizes = copy_of(operand.dimensions());
   sizes.back() = k;
   return Shape::tuple({operand.with_dimensions(sizes), Shape::array(ElementType::S32, sizes)});
@@ -136,14 +145,15 @@ Shape infer_top_k(const Instruction& i) {
 Shape infer_batch_norm(const Instruction& i) {
   const Shape& operand = array_operand(i, 0);
   int64_t feature = i.integer(AttributeKey::FeatureIndex, -1);
-  require(feature >= 0 && feature < operand.rank(), i, "expected feature_index to be below ",
-          operand.rank(), ", got ", feature);
+  LAMELLA_HLO_REQUIRE(feature >= 0 && feature < operand.rank(), i,
+                      "expected feature_index to be below ", operand.rank(), ", got ", feature);
   Shape per_feature = Shape::array(operand.element_type(), {operand.dimension(feature)});
   bool grad = i.opcode == Opcode::BatchNormGrad;
   for (size_t n = 1; n < i.operands.size(); ++n) {
     const Shape& expected = grad && n == 4 ? operand : per_feature;
-    require(i.operand_shape(n).compatible(expected), i, "expected operand ", n, " to be ",
-            expected.to_string(false), ", got ", i.operand_shape(n).to_string(false));
+    LAMELLA_HLO_REQUIRE(i.operand_shape(n).compatible(expected), i, "expected operand ", n,
+                        " to be ", expected.to_string(false), ", got ",
+                        i.operand_shape(n).to_string(false));
   }
   if (i.opcode == Opcode::BatchNormInference) return operand;
   return Shape::tuple({operand, per_feature, per_feature});
