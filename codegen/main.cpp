@@ -3,6 +3,7 @@
 #include <fstream>
 #include <iostream>
 
+#include "codegen/autocast_lists.h"
 #include "codegen/derivatives.h"
 #include "codegen/emit.h"
 #include "codegen/model.h"
@@ -30,11 +31,17 @@ int run(int argc, char** argv) {
   bool check = false;
   bool saved = false;
   std::vector<std::string> derivative_files;
+  std::vector<std::string> autocast_files;
   std::string out;
   std::string stamp;
   app.add_flag("--check", check, "Only check: print every error, exit with 1 if there is one");
   app.add_option("--derivatives", derivative_files,
                  "How operators are differentiated, as a YAML file")
+      ->type_name("FILE")
+      ->expected(1)
+      ->take_all();
+  app.add_option("--autocast", autocast_files,
+                 "Which operators autocast casts by device type, as a YAML file")
       ->type_name("FILE")
       ->expected(1)
       ->take_all();
@@ -61,7 +68,8 @@ int run(int argc, char** argv) {
 
   SourceSet sources;
   Diagnostics diagnostics;
-  const Model model = load_model(files, options, sources, diagnostics);
+  Model model = load_model(files, options, sources, diagnostics);
+  apply_autocast_lists(autocast_files, options, model, sources, diagnostics);
   const DerivativeModel derivatives =
       load_derivatives(derivative_files, options, model, sources, diagnostics);
   std::cerr << diagnostics.str();

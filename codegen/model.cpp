@@ -22,7 +22,7 @@ bool NativeFunction::has_tag(std::string_view tag) const {
 
 std::string NativeFunction::registered_tags() const {
   std::string text;
-  const auto add = [&text](std::string_view policy, std::string_view word) {
+  const auto add = [&text](const std::string& policy, std::string_view word) {
     if (word.empty()) return;
     if (!text.empty()) text += ',';
     text += policy;
@@ -30,6 +30,7 @@ std::string NativeFunction::registered_tags() const {
   };
   for (const std::string& tag : tags) add("", tag);
   add("autocast:", autocast);
+  for (const auto& [device, word] : device_autocast) add("autocast." + device + ":", word);
   add("batching:", batching);
   add("hlo:", hlo);
   return text;

@@ -68,6 +68,8 @@ struct NativeFunction {
   std::string autocast;
   std::string batching;
   std::string hlo;
+  // By device type, where the cast lists say another class than `autocast`.
+  std::vector<std::pair<std::string, std::string>> device_autocast;
   std::vector<OperatorName> autogen;
   // In the order written, shared keys split. For an omitted table the default one, with
   // `default_dispatch` set; empty with manual_kernel_registration, for structured delegates without

@@ -3,6 +3,7 @@
 #pragma once
 #include "lamella/api/functions.h"
 #include "lamella/api/tensor.h"
+#include "lamella/autocast.h"
 #include "lamella/autograd.h"
 #include "lamella/library.h"
 #include "lamella/layers/vmap/batch_rule.h"

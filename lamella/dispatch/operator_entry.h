@@ -14,7 +14,8 @@
 //     6. for an autograd key of a backend, the kernel that records gradients: by the operator's
 //        derivative, or, where it has none, a node that raises in backward;
 //     7. for an autocast key, the kernel that casts, where the operator's policy says so for the
-//        device type (policy.h);
+//        device type (policy.h) and some kernel was registered for that backend, so that what is
+//        cast on other devices alone costs nothing;
 //     8. nothing: a backend's key reports the missing kernel, any other key falls through.
 //   A key whose slots all fall through is taken out of the operator's mask, so that calls do not
 //   see it at all. Where autograd is number 6 for all backends, calls without a tensor that
@@ -117,9 +118,10 @@ struct OperatorEntry : lamella_operator {
 // The boxed kernel that records gradients for any operator; set once, by the autograd layer, before
 // the first operator is called. NULL: none.
 LAMELLA_PRIVATE_API extern const lamella_kernel* record_kernel;
-// The boxed kernel that casts the arguments of any operator under autocast; set once, by the
-// autocast layer, before the first operator is called. NULL: none.
-LAMELLA_PRIVATE_API extern const lamella_kernel* cast_kernel;
+// The boxed kernel that casts the arguments of any operator of an autocast class; NULL for a class
+// that casts nothing. Set once, by the autocast layer, before the first operator is called. NULL:
+// none.
+LAMELLA_PRIVATE_API extern const lamella_kernel* (*cast_kernel)(std::string_view autocast_class);
 // Built by the layer for one operator when it first records it. Never freed: nodes point to it.
 struct RecordPlan {
   std::atomic<const lamella_derivative*> derivative{nullptr};  // null: none, or not any more

@@ -71,7 +71,7 @@ bool OperatorEntry::has_any_backend_kernel() const {
 }
 
 const lamella_kernel* record_kernel = nullptr;
-const lamella_kernel* cast_kernel = nullptr;
+const lamella_kernel* (*cast_kernel)(std::string_view autocast_class) = nullptr;
 
 Registry::Registry() : buckets_(kBuckets) {
   trace_ =
@@ -278,14 +278,25 @@ Slot Registry::compute(const OperatorEntry* op, DispatchKey key) const {
       static_cast<uint16_t>(key) >= detail::kSplitBase) {
     return {record_kernel, nullptr, SlotOrigin::kDerivative};
   }
-  if (cast_kernel != nullptr && is_autocast_key(key)) {
-    const std::string_view word = autocast_class(*op, key);
-    if (!word.empty() && word != "none") return {cast_kernel, nullptr, SlotOrigin::kPolicy};
+  if (cast_kernel != nullptr && is_autocast_key(key) && has_backend(split_key(key)->backend)) {
+    if (const lamella_kernel* kernel = cast_kernel(autocast_class(*op, key))) {
+      return {kernel, nullptr, SlotOrigin::kPolicy};
+    }
   }
   if (is_backend_key(key) || key == DispatchKey::Undefined) {
     return {missing_kernel(), nullptr, SlotOrigin::kMissing};
   }
   return {fallthrough_kernel(), nullptr, SlotOrigin::kFallthrough};
+}
+
+bool Registry::has_backend(int backend) const { return (backends_ >> backend) & 1; }
+
+bool Registry::add_backend_of(DispatchKey key) {
+  const std::optional<SplitKey> split = split_key(key);
+  if (!split || !is_backend_key(key) || key == DispatchKey::Meta) return false;
+  const uint64_t before = backends_;
+  backends_ |= uint64_t{1} << split->backend;
+  return backends_ != before;
 }
 
 const lamella_kernel* Registry::traced(const lamella_kernel* kernel) {
@@ -441,7 +452,11 @@ void Registry::implement(const void* owner, std::string_view qualified_name, Dis
   }
   check_kernel(*op, *kernel);
   op->kernels[key].push_front(std::move(kernel));
-  if (op->resolved) refill(op);
+  if (add_backend_of(key)) {
+    refill_all();
+  } else if (op->resolved) {
+    refill(op);
+  }
 }
 
 void Registry::fallback(const void* owner, DispatchKey key, std::shared_ptr<KernelEntry> kernel) {
@@ -457,6 +472,7 @@ void Registry::fallback(const void* owner, DispatchKey key, std::shared_ptr<Kern
                 before->where());
   }
   fallbacks_[key].push_front(std::move(kernel));
+  add_backend_of(key);
   refill_all();
 }
 

@@ -83,6 +83,11 @@ class LAMELLA_PRIVATE_API Registry {
   Slot compute(const OperatorEntry* op, DispatchKey key) const;
   void refill(OperatorEntry* op);
   void refill_all();
+  // Whether some kernel was ever registered for the backend. The meta device counts as none: its
+  // tensors are not cast.
+  bool has_backend(int backend) const;
+  // True if the key's backend is new.
+  bool add_backend_of(DispatchKey key);
   const lamella_kernel* traced(const lamella_kernel* kernel);
   void check_kernel(const OperatorEntry& op, const KernelEntry& kernel) const;
   void read_schema(OperatorEntry* op);
@@ -100,6 +105,7 @@ class LAMELLA_PRIVATE_API Registry {
   std::vector<RecordPlan*> retired_plans_;  // nodes of any age may point to them
   std::vector<std::string> failures_;
   bool trace_ = false;
+  uint64_t backends_ = 0;  // those that have kernels
   static std::atomic<uint64_t> generation_;
 };
 

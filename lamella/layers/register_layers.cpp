@@ -6,12 +6,16 @@ namespace lamella {
 namespace autograd {
 void register_layer();
 }
+namespace autocast {
+void register_layer();
+}
 namespace vmap {
 void register_layer();
 }
 
 void register_layers() {
   autograd::register_layer();
+  autocast::register_layer();
   vmap::register_layer();
 }
 

@@ -18,6 +18,11 @@ constexpr std::string_view kOpcodes[] = {
 #include "lamella/abi/hlo_opcodes.def"
 };
 
+constexpr std::string_view kDeviceTypes[] = {
+#define LAMELLA_DEVICE_TYPE(name, number, text) text,
+#include "lamella/core/device_types.def"
+};
+
 bool contains(std::span<const std::string_view> words, std::string_view word) {
   return std::ranges::find(words, word) != words.end();
 }
@@ -43,6 +48,7 @@ std::span<const std::string_view> policy_names() { return kPolicies; }
 std::span<const std::string_view> autocast_classes() { return kAutocast; }
 std::span<const std::string_view> batching_rules() { return kBatching; }
 std::span<const std::string_view> hlo_opcodes() { return kOpcodes; }
+bool is_device_type(std::string_view word) { return contains(kDeviceTypes, word); }
 
 std::optional<std::string> policy_problem(std::string_view policy, std::string_view value) {
   if (policy == "autocast") {
@@ -80,6 +86,10 @@ std::optional<std::string> policy_tag_problem(std::string_view tag) {
   }
   if (!parts->device.empty() && parts->policy != "autocast") {
     return "tag '" + std::string(tag) + "' expects no device type: only autocast has one";
+  }
+  if (tag.find('.') < tag.find(':') && !is_device_type(parts->device)) {
+    return "unknown device type '" + std::string(parts->device) + "' in tag '" + std::string(tag) +
+           "'" + did_you_mean(parts->device, kDeviceTypes);
   }
   std::optional<std::string> problem = policy_problem(parts->policy, parts->value);
   if (problem) return "'" + std::string(tag.substr(0, tag.find(':'))) + "' " + *problem;

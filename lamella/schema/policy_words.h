@@ -17,6 +17,9 @@ std::span<const std::string_view> batching_rules();
 // "abs", "add", ...: those of lamella/abi/hlo_opcodes.def.
 std::span<const std::string_view> hlo_opcodes();
 
+// "cpu", "cuda", ...: those of lamella/core/device_types.def.
+bool is_device_type(std::string_view word);
+
 // What is wrong with saying `value` for a policy, as "expects ..., got ..."; nothing where it fits.
 std::optional<std::string> policy_problem(std::string_view policy, std::string_view value);
 

@@ -62,6 +62,8 @@ default_generator = _C._default_generator()
 
 # Found when first asked for.
 _LAZY = {
+    "amp": "lamella.amp",
+    "autocast": "lamella.amp:autocast",
     "autograd": "lamella.autograd",
     "fft": "lamella.fft",
     "library": "lamella.library",

@@ -28,6 +28,7 @@ __all__ = [
     "impl",
     "infer_schema",
     "opcheck",
+    "register_autocast",
     "register_autograd",
     "register_fake",
     "register_kernel",
@@ -395,3 +396,24 @@ def __getattr__(name: str) -> Any:
 
         return opcheck
     raise AttributeError(f"module 'lamella.library' has no attribute '{name}'")
+
+
+def register_autocast(
+    op: Any, device_type: str, cast_inputs: Any, /, *, lib: Library | None = None
+) -> None:
+    """Casts the floating-point tensors on a device type to a dtype when the operator is called in an
+    autocast region for it, and runs it without autocast. Float64 stays.
+
+    An operator of one's own says the same, for all device types and the region's dtype, where it is
+    defined: define(..., autocast="lower_precision").
+    """
+    if not _C._is_autocast_available(device_type):
+        raise ValueError(
+            f"register_autocast: expected 'device_type' to be one that autocast works for, such as "
+            f"cpu or cuda, got {device_type!r}"
+        )
+    name = _qualified(op)
+    qualified, _, overload = name.partition(".")
+    _C._operator(qualified, overload or "default")
+    library = _library_of(name, lib)
+    library._library.impl_cast(name, _C._autocast_key(device_type), cast_inputs)

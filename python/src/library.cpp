@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "lamella/dispatch/registry.h"
+#include "lamella/layers/autocast/cast.h"
 #include "lamella/schema/parser.h"
 #include "python/src/errors.h"
 #include "python/src/python_kernel.h"
@@ -221,12 +222,39 @@ PyObject* library_fallback(PyObject* self, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+// impl_cast(name, dispatch_key, dtype): a kernel that casts to the dtype, then goes on.
+PyObject* library_impl_cast(PyObject* self, PyObject* args) {
+  const char *name, *key_text;
+  PyObject* object;
+  if (!PyArg_ParseTuple(args, "ssO:impl_cast", &name, &key_text, &object)) return nullptr;
+  lamella_library* library = open_library(self);
+  uint16_t key;
+  ScalarType dtype;
+  if (library == nullptr || !key_from_text(key_text, &key)) return nullptr;
+  if (!dtype_from_object(object, &dtype)) {
+    if (PyErr_Occurred() != nullptr) return nullptr;
+    return PyErr_Format(PyExc_TypeError,
+                        "register_autocast: expected 'cast_inputs' to be a dtype, got %s",
+                        Py_TYPE(object)->tp_name);
+  }
+  Where where = here();
+  lamella_kernel_description description{};
+  description.boxed = autocast::cast_to_context;
+  description.context = reinterpret_cast<void*>(static_cast<uintptr_t>(dtype));
+  description.file = where.file.c_str();
+  description.line = where.line;
+  lamella_status status = lamella_library_implement(library, name, key, &description);
+  if (status != LAMELLA_OK) return raise_status(status);
+  Py_RETURN_NONE;
+}
+
 PyObject* library_close(PyObject* self, PyObject*) {
   close_library(reinterpret_cast<PyLibrary*>(self));
   Py_RETURN_NONE;
 }
 
 PyMethodDef library_methods[] = {
+    {"impl_cast", library_impl_cast, METH_VARARGS, "Registers a kernel that casts to a dtype."},
     {"define", library_define, METH_VARARGS, "Defines an operator by its schema."},
     {"impl", library_impl, METH_VARARGS, "Registers a Python function as a kernel."},
     {"fallback", library_fallback, METH_VARARGS,

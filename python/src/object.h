@@ -151,6 +151,7 @@ int add_packets(PyObject* module);     // packet.cpp
 int add_names(PyObject* module);       // names.cpp
 int add_interop(PyObject* module);     // interop.cpp
 int add_library(PyObject* module);     // library.cpp
+int add_autocast(PyObject* module);    // autocast.cpp
 int add_compliance(PyObject* module);  // compliance.cpp
 int add_entries(PyObject* module);     // operator_entries.cpp
 int add_build(PyObject* module);       // build.cpp

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "codegen/autocast_lists.h"
 #include "codegen/derivatives.h"
 
 namespace lamella::codegen {
@@ -69,6 +70,14 @@ TEST(Broken, EachFileOfDerivativesIsAnswered) {
                [](const std::string& file, SourceSet& sources, Diagnostics& diagnostics) {
                  const Model model = load_model({"operators.yaml"}, {}, sources, diagnostics);
                  load_derivatives({file}, {}, model, sources, diagnostics);
+               });
+}
+
+TEST(Broken, EachFileOfCastListsIsAnswered) {
+  check_folder("broken_autocast", 15,
+               [](const std::string& file, SourceSet& sources, Diagnostics& diagnostics) {
+                 Model model = load_model({"operators.yaml"}, {}, sources, diagnostics);
+                 apply_autocast_lists({file}, {}, model, sources, diagnostics);
                });
 }
 

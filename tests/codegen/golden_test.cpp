@@ -9,6 +9,7 @@
 #include <set>
 #include <sstream>
 
+#include "codegen/autocast_lists.h"
 #include "codegen/emit.h"
 #include "codegen/templates.h"
 
@@ -43,7 +44,10 @@ Files generate(const std::string& stem, EmitOptions options) {
   const std::string yaml = stem + ".yaml";
   SourceSet sources;
   Diagnostics diagnostics;
-  const Model model = load_model({(kGolden / yaml).string()}, {}, sources, diagnostics);
+  Model model = load_model({(kGolden / yaml).string()}, {}, sources, diagnostics);
+  if (const fs::path lists = kGolden / (stem + "_autocast.yaml"); fs::exists(lists)) {
+    apply_autocast_lists({lists.string()}, {}, model, sources, diagnostics);
+  }
   options.derivatives_source = stem + "_derivatives.yaml";
   const DerivativeModel derivatives = load_derivatives(
       {(kGolden / options.derivatives_source).string()}, {}, model, sources, diagnostics);

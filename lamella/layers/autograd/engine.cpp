@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "lamella/abi/autocast.h"
 #include "lamella/api/functions.h"
 #include "lamella/core/error.h"
 #include "lamella/layers/autograd/anomaly.h"
@@ -62,6 +63,12 @@ class GradList : public ShortList<lamella_tensor*> {
 
  private:
   uint32_t count_;
+};
+
+// Formulas run in the dtypes of what the forward saved.
+struct WithoutAutocast {
+  uint64_t before = lamella_autocast_exchange(0);
+  ~WithoutAutocast() { lamella_autocast_exchange(before); }
 };
 
 }  // namespace
@@ -514,6 +521,7 @@ lamella_status run_backward(std::vector<Root> roots, const std::vector<Edge>& in
     lamella_status status;
     {
       ExcludedKeysGuard above(lamella_thread.excluded & ~below);
+      WithoutAutocast casts;
       ModeGuard modes(LAMELLA_MODE_NO_GRAD | LAMELLA_MODE_SAVED_HOOKS,
                       (options.create_graph ? 0 : LAMELLA_MODE_NO_GRAD) |
                           (lamella_thread.modes & LAMELLA_MODE_SAVED_HOOKS));

@@ -14,7 +14,7 @@ def _listed(value):
     return [value] if isinstance(value, int) else value
 
 
-def _max_pool(name, with_indices):
+def _max_pool(name, with_indices, values_alone):
     """The function that gives values and places, and the one where `return_indices` asks for the
     places."""
 
@@ -41,17 +41,25 @@ def _max_pool(name, with_indices):
         return_indices=False,
     ):
         """The largest element of each window, with `return_indices` also its place."""
-        values, indices = both(input, kernel_size, stride, padding, dilation, ceil_mode)
-        return (values, indices) if return_indices else values
+        if return_indices:
+            return both(input, kernel_size, stride, padding, dilation, ceil_mode)
+        stride = [] if stride is None else stride
+        return values_alone(input, kernel_size, stride, padding, dilation, ceil_mode)
 
     both.__name__ = both.__qualname__ = f"{name}_with_indices"
     pool.__name__ = pool.__qualname__ = name
     return both, pool
 
 
-max_pool1d_with_indices, max_pool1d = _max_pool("max_pool1d", lamella.max_pool1d_with_indices)
-max_pool2d_with_indices, max_pool2d = _max_pool("max_pool2d", _nn["max_pool2d_with_indices"])
-max_pool3d_with_indices, max_pool3d = _max_pool("max_pool3d", _nn["max_pool3d_with_indices"])
+max_pool1d_with_indices, max_pool1d = _max_pool(
+    "max_pool1d", lamella.max_pool1d_with_indices, lamella.max_pool1d
+)
+max_pool2d_with_indices, max_pool2d = _max_pool(
+    "max_pool2d", _nn["max_pool2d_with_indices"], lamella.max_pool2d
+)
+max_pool3d_with_indices, max_pool3d = _max_pool(
+    "max_pool3d", _nn["max_pool3d_with_indices"], lamella.max_pool3d
+)
 
 
 def _adaptive_sizes(input, output_size, count):

@@ -112,26 +112,40 @@ def checkpoint(
         return function(*args, **kwargs)
 
 
-# ---- Random numbers
+# ---- What the function runs in
 
 
-class _Random:
-    """The state of the default generator, to be had again later."""
+@contextlib.contextmanager
+def _autocast_as(state: Any) -> Iterator[None]:
+    before = _C._autocast_snapshot()
+    _C._autocast_restore(*state)
+    _C.autocast_increment_nesting()
+    try:
+        yield
+    finally:
+        _C.autocast_decrement_nesting()
+        _C._autocast_restore(*before)
 
-    def __init__(self, wanted: bool) -> None:
-        self.state = lamella.get_rng_state() if wanted else None
+
+class _Surroundings:
+    """Autocast and, if wanted, the state of the default generator, to be had again later."""
+
+    def __init__(self, random: bool) -> None:
+        self.autocast = _C._autocast_snapshot()
+        self.state = lamella.get_rng_state() if random else None
 
     @contextlib.contextmanager
     def again(self) -> Iterator[None]:
-        if self.state is None:
-            yield
-            return
-        now = lamella.get_rng_state()
-        lamella.set_rng_state(self.state)
-        try:
-            yield
-        finally:
-            lamella.set_rng_state(now)
+        with _autocast_as(self.autocast):
+            if self.state is None:
+                yield
+                return
+            now = lamella.get_rng_state()
+            lamella.set_rng_state(self.state)
+            try:
+                yield
+            finally:
+                lamella.set_rng_state(now)
 
 
 # ---- Without use_reentrant
@@ -165,7 +179,7 @@ class _Frame:
         early_stop: bool,
     ) -> None:
         self.function = function
-        self.random = _Random(preserve)
+        self.surroundings = _Surroundings(preserve)
         self.context = context
         self.check = check
         self.debug = debug
@@ -232,7 +246,7 @@ class _Frame:
         graph = lamella.autograd.graph
         try:
             hooks = graph.saved_tensors_hooks(pack, lambda tensor: tensor)
-            with self.random.again(), lamella.enable_grad(), self.context, hooks:
+            with self.surroundings.again(), lamella.enable_grad(), self.context, hooks:
                 self.function(*args, **kwargs)
         except _Done:
             pass
@@ -317,7 +331,7 @@ def _whole() -> Any:
             @staticmethod
             def forward(ctx: Any, function: Any, preserve: bool, *args: Any) -> Any:
                 ctx.function = function
-                ctx.random = _Random(preserve)
+                ctx.surroundings = _Surroundings(preserve)
                 ctx.rest = [None if isinstance(arg, Tensor) else arg for arg in args]
                 ctx.positions = [i for i, arg in enumerate(args) if isinstance(arg, Tensor)]
                 ctx.save_for_backward(*(args[i] for i in ctx.positions))
@@ -329,7 +343,7 @@ def _whole() -> Any:
                 args = list(ctx.rest)
                 for i, tensor in zip(ctx.positions, ctx.saved_tensors):
                     args[i] = tensor.detach().requires_grad_(tensor.requires_grad)
-                with ctx.random.again(), lamella.enable_grad():
+                with ctx.surroundings.again(), lamella.enable_grad():
                     outputs = ctx.function(*args)
                 outputs = (outputs,) if isinstance(outputs, Tensor) else outputs
                 pairs = [

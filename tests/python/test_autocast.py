@@ -1,0 +1,623 @@
+"""Autocast: regions, casts of weights that are kept, classes, and the same as PyTorch's."""
+
+import gc
+import re
+import threading
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from op_db_mirror import to_lamella, to_torch  # noqa: E402
+from operator_rows import ROWS  # noqa: E402
+
+import lamella  # noqa: E402
+from lamella.utils.checkpoint import checkpoint  # noqa: E402
+
+BF16, F16, F32, F64 = lamella.bfloat16, lamella.float16, lamella.float32, lamella.float64
+
+
+def region(**kwargs):
+    return lamella.autocast("cpu", **kwargs)
+
+
+def product(dtype=F32):
+    a = lamella.ones(2, 2, dtype=dtype)
+    return lamella.mm(a, a)
+
+
+# ---- The lists -----------------------------------------------------------------------------------
+
+
+def declared():
+    for name, overload in lamella._C._operator_names():
+        if name.startswith("aten::"):
+            packet = getattr(lamella.ops.aten, name[6:])
+            yield name + (f".{overload}" if overload else ""), getattr(
+                packet, overload or "default"
+            )
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_what_is_cast_is_what_pytorch_casts(device):
+    key = f"Autocast{device.upper()}"
+    known = set(torch._C._dispatch_get_all_op_names())
+    for name, op in declared():
+        ours = op.policy(f"autocast.{device}") not in (None, "none")
+        if name in known:
+            theirs = torch._C._dispatch_has_kernel_for_dispatch_key(name, key)
+            assert ours == theirs, name
+        else:
+            assert not ours, name
+
+
+def test_names_that_are_not_declared_are_pytorchs():
+    """The whole of PyTorch's lists stands in ops/autocast.yaml."""
+    from pathlib import Path
+
+    text = (Path(__file__).resolve().parents[2] / "ops" / "autocast.yaml").read_text()
+    parts = text.partition("- device: cpu")
+    for part, key in ((parts[0], "AutocastCUDA"), (parts[2], "AutocastCPU")):
+        lines = [line for line in part.splitlines() if not line.startswith("#")]
+        ours = set(re.findall(r"[\w.]+(?=[,\n])|[\w.]+(?=\])", "\n".join(lines)))
+        ours = {word for word in ours if not word.endswith(("default", "cpu"))}
+        theirs = {
+            name[6:]
+            for name in torch._C._dispatch_get_all_op_names()
+            if torch._C._dispatch_has_kernel_for_dispatch_key(name, key)
+        }
+        assert theirs - ours == set()
+        assert ours - theirs == set()
+
+
+# ---- Regions -------------------------------------------------------------------------------------
+
+
+def test_a_region_casts_and_ends():
+    assert product().dtype == F32
+    with region() as entered:
+        assert isinstance(entered, lamella.autocast)
+        assert lamella.is_autocast_enabled("cpu")
+        assert not lamella.is_autocast_enabled("cuda")
+        assert product().dtype == BF16
+    assert not lamella.is_autocast_enabled("cpu")
+    assert product().dtype == F32
+
+
+def test_regions_nest():
+    with region(dtype=F16):
+        assert product().dtype == F16
+        with region(enabled=False):
+            assert product().dtype == F32
+            with region(dtype=BF16):
+                assert product().dtype == BF16
+            assert product().dtype == F32
+        with region():  # the dtype that is set
+            assert product().dtype == F16
+        assert product().dtype == F16
+    assert lamella.get_autocast_dtype("cpu") == BF16
+
+
+def test_one_object_is_entered_again():
+    one = region()
+    with one:
+        with region(enabled=False), one:
+            assert product().dtype == BF16
+        assert product().dtype == BF16
+    assert product().dtype == F32
+
+
+def test_an_error_ends_a_region():
+    with pytest.raises(ZeroDivisionError), region(dtype=F16, cache_enabled=False):
+        1 / 0
+    assert not lamella.is_autocast_enabled("cpu")
+    assert lamella.get_autocast_dtype("cpu") == BF16
+    assert lamella.is_autocast_cache_enabled()
+
+
+def test_decorators():
+    @region(dtype=F16)
+    def inside(n):
+        """Says."""
+        return product() if n == 0 else inside(n - 1)
+
+    @region()
+    def generate():
+        yield product().dtype
+        yield product().dtype
+
+    assert inside(2).dtype == F16
+    assert (inside.__name__, inside.__doc__) == ("inside", "Says.")
+    found = []
+    for dtype in generate():
+        found.append((dtype, product().dtype))
+    assert found == [(BF16, F32)] * 2
+
+
+def test_a_region_is_its_threads():
+    found = []
+
+    def work():
+        found.append(product().dtype)
+        with region(dtype=F16):
+            weight = lamella.ones(2, 2, requires_grad=True)
+            found.append(lamella.mm(weight, weight).dtype)
+            # Ends inside of a region, with a cast that is kept.
+            lamella._C.autocast_increment_nesting()
+            lamella.mm(weight, weight)
+
+    with region():
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        assert product().dtype == BF16
+    assert found == [F32, F16]
+
+
+def test_functions_of_pytorchs_names():
+    lamella.set_autocast_enabled("cpu", True)
+    assert lamella.is_autocast_cpu_enabled()
+    assert product().dtype == BF16
+    lamella.set_autocast_cpu_enabled(False)
+    assert not lamella.is_autocast_enabled("cpu")
+    lamella.set_autocast_enabled(True)
+    assert lamella.is_autocast_enabled() and lamella.is_autocast_enabled("cuda")
+    assert product().dtype == F32  # on for CUDA alone
+    lamella.set_autocast_enabled(False)
+    assert lamella.get_autocast_gpu_dtype() == F16
+    assert lamella.get_autocast_dtype("cuda") == F16
+    lamella.set_autocast_dtype("cuda", BF16)
+    assert lamella.get_autocast_gpu_dtype() == BF16
+    lamella.set_autocast_gpu_dtype(F16)
+    assert lamella.get_autocast_cpu_dtype() == BF16
+    assert lamella.autocast_increment_nesting() == 1
+    assert lamella.autocast_decrement_nesting() == 0
+    lamella.set_autocast_cache_enabled(False)
+    assert not lamella.is_autocast_cache_enabled()
+    lamella.set_autocast_cache_enabled(True)
+    assert lamella.amp.is_autocast_available("cpu")
+    assert not lamella.amp.is_autocast_available("meta")
+
+
+def test_what_is_refused():
+    with pytest.raises(ValueError) as error:
+        lamella.autocast(3)
+    assert str(error.value) == (
+        "autocast: expected 'device_type' to be text such as 'cpu', got int"
+    )
+    with pytest.raises(RuntimeError) as error:
+        lamella.autocast("meta")
+    assert str(error.value) == (
+        "get_autocast_dtype: expected 'device_type' to be one that autocast works for, such as "
+        "cpu or cuda, got 'meta'"
+    )
+    with pytest.warns(UserWarning) as warned:
+        off = lamella.autocast("cpu", dtype=F32)
+    assert str(warned[0].message) == (
+        "autocast: expected 'dtype' to be bfloat16 or float16, got lamella.float32; the region is "
+        "without autocast"
+    )
+    with off:
+        assert product().dtype == F32
+
+
+# ---- Classes -------------------------------------------------------------------------------------
+
+
+def test_float64_and_numbers_stay():
+    with region():
+        assert product(F64).dtype == F64
+        index = lamella.tensor([[1, 2], [3, 4]])
+        assert lamella.mm(index, index).dtype == lamella.int64
+
+
+def test_widest():
+    half, single = lamella.ones(2, dtype=BF16), lamella.ones(2)
+    with region():
+        assert lamella.cat([half, half]).dtype == BF16
+        assert lamella.cat([half, single]).dtype == F32
+        assert lamella.stack([single, half]).dtype == F32
+        assert lamella.stack([half, lamella.ones(2, dtype=F16)]).dtype == F32
+
+
+def test_in_place_and_out_are_never_cast():
+    a, into = lamella.ones(2, 2), lamella.empty(2, 2)
+    with region():
+        assert a.addmm_(a.clone(), a.clone()).dtype == F32
+        assert lamella.mm(a, a, out=into).dtype == F32
+
+
+def operator(schema, kernel, **policies):
+    """A library with one operator, which kept alive keeps it defined."""
+    name = schema.partition("(")[0]
+    library = lamella.library.Library("cast_test", "FRAGMENT")
+    library.define(schema, **policies)
+    library.impl(name, kernel, "CompositeExplicitAutograd")
+    return library, getattr(lamella.ops.cast_test, name)
+
+
+@pytest.mark.parametrize(
+    ("word", "given", "seen"),
+    [
+        ("lower_precision", [F32, F64], [BF16, F64]),
+        ("float32", [F16, F32], [F32, F32]),
+        ("widest", [BF16, F32], [F32, F32]),
+        ("widest", [BF16, BF16], [BF16, BF16]),
+        ("none", [F32, F16], [F32, F16]),
+    ],
+)
+def test_an_operator_of_ones_own(word, given, seen):
+    found = []
+
+    def kernel(x, ys):
+        found.append([x.dtype, *(y.dtype for y in ys)])
+        assert not lamella.is_autocast_enabled("cpu") or word == "none"
+        assert word == "none" or product().dtype == F32  # its parts are not cast again
+        return x.clone()
+
+    library, op = operator("own(Tensor x, Tensor[] ys) -> Tensor", kernel, autocast=word)
+    x, y = (lamella.ones(2, dtype=dtype) for dtype in given)
+    op(x, [y])
+    with region():
+        op(x, [y])
+        op(y, [x, y])
+    assert found == [given, seen, [seen[1], *seen]]
+    library.close()
+
+
+def test_a_dtype_that_is_set():
+    found = []
+
+    def kernel(x, *, dtype=None):
+        found.append((x.dtype, dtype))
+        return x.clone()
+
+    schema = "total(Tensor x, *, ScalarType? dtype=None) -> Tensor"
+    library, op = operator(schema, kernel, autocast="float32_set_dtype")
+    with region():
+        op(lamella.ones(2, dtype=BF16))
+        op(lamella.ones(2, dtype=BF16), dtype=F16)
+        op(lamella.ones(2, dtype=F64))
+    assert found == [(BF16, F32), (BF16, F16), (F64, None)]
+    library.close()
+
+
+def test_a_banned_operator():
+    library, op = operator(
+        "unsafe(Tensor x) -> Tensor", lambda x: x.clone(), tags="autocast.cpu:banned"
+    )
+    x = lamella.ones(2)
+    op(x)
+    with region(), pytest.raises(RuntimeError) as error:
+        op(x)
+    assert str(error.value) == (
+        "unsafe: expected to be called outside of autocast for cpu, because it is unsafe in lower "
+        "precision; take its arguments to float32 inside of autocast(enabled=False)"
+    )
+    library.close()
+
+
+def test_register_autocast():
+    found = []
+
+    def kernel(x, ys):
+        found.append([x.dtype, *(y.dtype for y in ys), product().dtype])
+        return x.clone()
+
+    library, op = operator("registered(Tensor x, Tensor[] ys) -> Tensor", kernel)
+    lamella.library.register_autocast("cast_test::registered", "cpu", F16, lib=library)
+    x, y = lamella.ones(2), lamella.ones(2, dtype=F64)
+    op(x, [x, y])
+    with region():
+        op(x, [x, y])
+    assert found == [[F32, F32, F64, F32], [F16, F16, F64, F32]]
+    with pytest.raises(ValueError) as error:
+        lamella.library.register_autocast("cast_test::registered", "meta", F16)
+    assert str(error.value) == (
+        "register_autocast: expected 'device_type' to be one that autocast works for, such as cpu "
+        "or cuda, got 'meta'"
+    )
+    with pytest.raises(TypeError) as error:
+        lamella.library.register_autocast("cast_test::registered", "cpu", "half")
+    assert str(error.value) == (
+        "register_autocast: expected 'cast_inputs' to be a dtype, got str"
+    )
+    library.close()
+
+
+def test_explain_says_what_is_cast():
+    x = lamella.ones(2, 2)
+    with region():
+        text = str(lamella.explain(lamella.mm, x, x))
+    assert "runs: autocast class 'lower_precision': casts the arguments, then goes on" in text
+
+
+# ---- Casts of weights ----------------------------------------------------------------------------
+
+
+def cast_nodes(result):
+    """The nodes that cast the operands of a matrix product."""
+    return [edge[0] for edge in result.grad_fn.next_functions if edge[0] is not None]
+
+
+def test_a_weight_is_cast_once_in_a_region():
+    weight, x = lamella.ones(3, 3, requires_grad=True), lamella.ones(3, 3)
+    with region():
+        first, second = lamella.mm(x, weight), lamella.mm(x, weight)
+        with region():
+            third = lamella.mm(x, weight)
+        fourth = lamella.mm(x, weight)
+        (node,) = cast_nodes(first)
+        assert all(cast_nodes(one) == [node] for one in (second, third, fourth))
+        lamella.clear_autocast_cache()
+        assert cast_nodes(lamella.mm(x, weight)) != [node]
+    with region():
+        assert cast_nodes(lamella.mm(x, weight)) != [node]
+    with region(cache_enabled=False):
+        assert cast_nodes(lamella.mm(x, weight)) != cast_nodes(lamella.mm(x, weight))
+    (first + second + third + fourth).sum().backward()
+    assert weight.grad.dtype == F32
+    assert weight.grad.tolist() == [[12.0] * 3] * 3
+
+
+def test_a_weight_that_changed_is_cast_again():
+    weight, x = lamella.ones(2, 2, requires_grad=True), lamella.ones(2, 2)
+    with region():
+        assert lamella.mm(x, weight)[0, 0].item() == 2
+        with lamella.no_grad():
+            weight.add_(1)
+        assert lamella.mm(x, weight)[0, 0].item() == 4
+        weight.data = lamella.full((2, 2), 5.0)
+        assert lamella.mm(x, weight)[0, 0].item() == 10
+
+
+def test_a_cast_without_a_history_is_not_used_with_one():
+    weight, x = lamella.ones(2, 2, requires_grad=True), lamella.ones(2, 2)
+    with region():
+        with lamella.no_grad():
+            assert not lamella.mm(x, weight).requires_grad
+        made = lamella.mm(x, weight)
+        with lamella.inference_mode():
+            assert lamella.mm(x, weight).is_inference()
+        again = lamella.mm(x, weight)
+    assert made.requires_grad and again.requires_grad
+    (made + again).sum().backward()
+    assert weight.grad.tolist() == [[4.0, 4.0]] * 2
+
+
+def test_casts_do_not_keep_weights():
+    import weakref
+
+    weight, x = lamella.ones(2, 2, requires_grad=True), lamella.ones(2, 2)
+    gone = weakref.ref(weight)
+    with region():
+        lamella.mm(x, weight)
+    del weight
+    gc.collect()
+    assert gone() is None
+
+
+# ---- Gradients -----------------------------------------------------------------------------------
+
+
+def test_backward_is_without_autocast():
+    seen = []
+
+    class Watch(lamella.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            seen.append((lamella.is_autocast_enabled("cpu"), product().dtype))
+            return grad
+
+    def gradient(inside):
+        x = lamella.full((2, 2), 0.3, requires_grad=True)
+        with region():
+            loss = Watch.apply(lamella.mm(x, x)).float().square().sum()
+            if inside:
+                loss.backward()
+                assert lamella.is_autocast_enabled("cpu")
+        if not inside:
+            loss.backward()
+        assert x.grad.dtype == F32
+        return x.grad.tolist()
+
+    assert gradient(True) == gradient(False)
+    assert seen == [(False, F32)] * 2
+
+
+@pytest.mark.parametrize("cast_inputs", [None, "float32"])
+def test_custom_functions_as_in_pytorch(cast_inputs):
+    def run(module):
+        seen = []
+        dtype = getattr(module, cast_inputs) if cast_inputs else None
+
+        class Product(module.autograd.Function):
+            @staticmethod
+            @module.amp.custom_fwd(device_type="cpu", cast_inputs=dtype)
+            def forward(ctx, a, b):
+                ctx.save_for_backward(a, b)
+                made = a.mm(b)
+                seen.append((str(a.dtype), str(made.dtype), module.is_autocast_enabled("cpu")))
+                return made
+
+            @staticmethod
+            @module.amp.custom_bwd(device_type="cpu")
+            def backward(ctx, grad):
+                a, b = ctx.saved_tensors
+                made = grad.mm(b.t())
+                seen.append((str(made.dtype), module.is_autocast_enabled("cpu")))
+                return made, a.t().mm(grad)
+
+        x = module.full((2, 2), 0.5, requires_grad=True)
+        y = module.full((2, 2), 0.25, requires_grad=True)
+        with module.autocast("cpu"):
+            out = Product.apply(x, y)
+        out.float().sum().backward()
+        Product.apply(x, y)
+        return [
+            [str(part).replace("lamella.", "torch.") for part in one] for one in seen
+        ] + [x.grad.tolist(), str(x.grad.dtype).rpartition(".")[2]]
+
+    assert run(lamella) == run(torch)
+
+
+def network(module, seed):
+    torch.manual_seed(seed)
+    made = torch.nn.Sequential(
+        torch.nn.Conv1d(2, 4, 3),
+        torch.nn.ReLU(),
+        torch.nn.Flatten(),
+        torch.nn.LayerNorm(24),
+        torch.nn.Linear(24, 8),
+        torch.nn.GELU(),
+        torch.nn.Linear(8, 3),
+    )
+    if module is torch:
+        return made
+    nn = lamella.nn
+    ours = nn.Sequential(
+        nn.Conv1d(2, 4, 3),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.LayerNorm(24),
+        nn.Linear(24, 8),
+        nn.GELU(),
+        nn.Linear(8, 3),
+    )
+    ours.load_state_dict({key: to_lamella(value) for key, value in made.state_dict().items()})
+    return ours
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_training_as_in_pytorch(dtype):
+    def train(module):
+        generator = torch.Generator().manual_seed(3)
+        x = torch.randn(16, 2, 8, generator=generator)
+        y = torch.randint(0, 3, (16,), generator=generator)
+        if module is lamella:
+            x, y = to_lamella(x), to_lamella(y)
+        net = network(module, 1)
+        optimizer = module.optim.SGD(net.parameters(), lr=0.1)
+        losses = []
+        for _ in range(8):
+            with module.autocast("cpu", dtype=getattr(module, dtype)):
+                out = net(x)
+                loss = module.nn.functional.cross_entropy(out, y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        dtypes = {str(p.grad.dtype).rpartition(".")[2] for p in net.parameters()}
+        assert dtypes == {"float32"}
+        return str(out.dtype).rpartition(".")[2], losses
+
+    (ours, losses), (theirs, expected) = train(lamella), train(torch)
+    assert ours == theirs == dtype
+    assert losses == pytest.approx(expected, rel=0.03)
+    assert losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize("use_reentrant", [True, False])
+def test_checkpoints_run_again_as_before(use_reentrant):
+    linear = lamella.nn.Linear(4, 4)
+    x = lamella.ones(2, 4, requires_grad=True)
+    seen = []
+
+    def function(x):
+        y = linear(x)
+        seen.append(y.dtype)
+        return y.square()
+
+    with region(dtype=F16):
+        out = checkpoint(function, x, use_reentrant=use_reentrant)
+    out.float().sum().backward()
+    assert seen == [F16, F16]
+    got = x.grad.clone()
+    x.grad = None
+    with region(dtype=F16):
+        out = function(x)
+    out.float().sum().backward()
+    assert got.tolist() == x.grad.tolist()
+
+
+# ---- The table of differentiable operators -------------------------------------------------------
+
+
+BY_PARTS = {"linalg.matrix_exp"}
+
+
+def word_of(row):
+    """The autocast class on the CPU that all overloads of a row's operator have; None: they differ,
+    or the row's function is none of one operator's."""
+    found = lamella
+    for part in row.path.split("."):
+        found = getattr(found, part)
+    name = getattr(found, "_operator_name", None)
+    if name is None:
+        return None
+    packet = lamella.ops.aten
+    packet = getattr(packet, name[6:])
+    words = set()
+    for overload in packet.overloads():
+        op = getattr(packet, overload)
+        if "!" in op._schema:
+            continue
+        if op.policy("batching") == "composite" and op.policy("autocast.cpu") is None:
+            return None  # goes by its parts: test_autocast_op_db.py
+        words.add(op.policy("autocast.cpu") or "none")
+    return words.pop() if len(words) == 1 else None
+
+
+# Rows whose own function calls other operators as well go by the parts, like
+# test_autocast_op_db.py's; so does what is made of matrix products behind one name.
+SINGLE = [(row, word_of(row)) for row in ROWS if row.fn is None and row.path not in BY_PARTS]
+SINGLE = [(row, word) for row, word in SINGLE if word in ("none", "lower_precision", "float32")]
+
+
+def tensors(value):
+    return [value] if isinstance(value, lamella.Tensor) else list(value)
+
+
+def results(function, inputs):
+    """Results, and the gradients of the inputs."""
+    outs = tensors(function(*inputs))
+    total = sum((o.abs() if o.is_complex() else o).float().sum() for o in outs)
+    grads = lamella.autograd.grad(total, inputs, allow_unused=True)
+    return outs, [g for g in grads if g is not None]
+
+
+def same(got, expected):
+    assert len(got) == len(expected)
+    for one, other in zip(got, expected):
+        assert one.dtype == other.dtype
+        torch.testing.assert_close(
+            to_torch(one.detach()), to_torch(other.detach()), rtol=0, atol=0, equal_nan=True
+        )
+
+
+@pytest.mark.parametrize(("row", "word"), SINGLE, ids=lambda v: getattr(v, "name", v))
+def test_rows_are_cast_as_by_hand(row, word):
+    """Bit for bit what the same call does on inputs that were cast by hand."""
+    given, to = (BF16, F32) if word == "float32" else (F32, BF16)
+
+    def call(by_hand, **kwargs):
+        function, inputs = row.call("float32")  # may multiply matrices itself
+        inputs = [x.detach().to(given).requires_grad_() for x in inputs]
+        lamella.manual_seed(0)
+        with region(**kwargs):
+            if by_hand and word != "none":
+                return results(lambda *xs: function(*(x.to(to) for x in xs)), inputs)
+            return results(function, inputs)
+
+    try:
+        expected = call(True, enabled=False)
+    except (RuntimeError, NotImplementedError) as error:
+        with pytest.raises(type(error)):
+            call(False)
+        return
+    for mine, theirs in zip(call(False), expected):
+        same(mine, theirs)
