@@ -3,6 +3,8 @@
 
 #include <new>
 
+#include "lamella/core/wrapper.h"
+
 namespace lamella::python {
 namespace {
 
@@ -73,6 +75,13 @@ PyObject* raise_current_exception() { return raise_status(detail::status_of_curr
 
 bool has_memory(const lamella_tensor* tensor, const char* what) {
   if ((tensor->flags & LAMELLA_TENSOR_WRAPPER) == 0) return true;
+  if (is_batched(tensor)) {
+    PyErr_Format(PyExc_RuntimeError,
+                 "%s: expected a tensor with memory of its own, got one of vmap, where each of %lld "
+                 "examples has values of its own and Python code runs once for all",
+                 what, static_cast<long long>(wrapped(tensor)->sizes[0]));
+    return false;
+  }
   auto* object = static_cast<PyObject*>(tensor->python_object);
   PyErr_Format(PyExc_RuntimeError, "%s: expected a tensor with memory, got a wrapper (%s)", what,
                object != nullptr ? Py_TYPE(object)->tp_name : "Tensor");

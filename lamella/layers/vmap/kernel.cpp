@@ -106,7 +106,8 @@ void refuse_rule(Call& call) {
   const Plan& plan = call.plan();
   if (plan.name == "item" || plan.name == "_local_scalar_dense" || plan.name == "is_nonzero" ||
       plan.name == "equal" || plan.name == "allclose") {
-    throw Error(str(plan.name,
+    // Python reads elements by the second name.
+    throw Error(str(plan.name == "_local_scalar_dense" ? "item" : plan.name,
                     ": expected a tensor that is not batched, because under vmap each of ",
                     call.batch_size(),
                     " examples has a value of its own and Python code runs once for all; use "
