@@ -125,6 +125,13 @@ def test_transforms(name):
     same(lambda m, x, w: PROGRAMS[name](m.func, x, w), X, W)
 
 
+def test_results_are_free_of_the_graph():
+    x, w = lamella.from_numpy(X[0].copy()), lamella.from_numpy(W)
+    mixed = lamella.func.jacrev(lamella.func.jacrev(lambda v, w: sine(w, v * w).sum(), argnums=1))
+    assert not mixed(x, w).requires_grad
+    assert mixed(x.requires_grad_(), w).requires_grad  # somebody else asks
+
+
 def test_gradients_of_each_example():
     def program(m, x, w):
         labels = m.tensor([0, 1, 2])

@@ -33,6 +33,10 @@ from lamella.utils._pytree import (
 __all__ = ["grad", "grad_and_value", "jvp", "linearize", "value_and_grad", "vjp"]
 
 
+# In the metadata of leaves that belong to a transform that has ended.
+_ENDED = "lamella.func"
+
+
 class _Scope:
     """One run of a transform: its inputs, and what of the results is its own."""
 
@@ -72,7 +76,10 @@ class _Scope:
         """The nest without the graph of tensors that depend on the scope's own inputs alone."""
         if self.record:
             own = [lamella.autograd.graph.get_gradient_edge(x).node for x in self.own]
-            return tree_map_only(Tensor, lambda y: self._release(y, own), tree)
+            made = tree_map_only(Tensor, lambda y: self._release(y, own), tree)
+            for node in own:  # nobody else can ask for their gradients any more
+                node.metadata[_ENDED] = True
+            return made
         return tree_map_only(Tensor, lambda y: y.detach() if y.requires_grad else y, tree)
 
     def _release(self, y: Tensor, own: list[Any]) -> Tensor:
@@ -108,7 +115,7 @@ def _reaches_others(y: Tensor, own: list[Any]) -> bool:
         following = node.next_functions
         if not following:
             # The end of a way: a leaf of somebody else, or an operator without inputs left.
-            if hasattr(node, "variable"):
+            if hasattr(node, "variable") and _ENDED not in node.metadata:
                 return True
             continue
         for after, _ in following:
