@@ -301,6 +301,15 @@ def test_functions_under_vmap(x):
         assert bool((graph(a) - g(a)).abs().max() < 1e-6)
 
 
+def test_a_trace_under_vmap(x):
+    with pytest.raises(RuntimeError) as error:
+        lamella.vmap(lambda row: lamella.trace(lambda r: r + 1, row, check=False)(row))(x)
+    assert str(error.value) == (
+        "trace: expected input 'r' to be a plain tensor, got one that vmap batches; trace the "
+        "function that calls vmap"
+    )
+
+
 def test_a_graph_under_vmap(x):
     graph = lamella.trace(lambda row: (row * row).sum(), x[0].clone())
     assert bool((lamella.vmap(lambda row: graph(row))(x) - (x * x).sum(1)).abs().max() < 1e-6)

@@ -117,6 +117,11 @@ Recorder::~Recorder() { stop(); }
 void Recorder::add_input(std::string name, const TensorBase& tensor) {
   LAMELLA_CHECK(find(tensor.impl()) == nullptr, "trace: expected inputs to be different tensors, ",
                 "got one of them twice, again as '", name, "'");
+  constexpr uint64_t batched =
+      lamella::detail::functionality_bit(lamella::detail::Functionality::Batched);
+  LAMELLA_CHECK((tensor.key_set() & batched) == 0, "trace: expected input '", name,
+                "' to be a plain tensor, got one that vmap batches; trace the function that calls ",
+                "vmap");
   ValueId root = root_of(tensor.impl());
   ValueId id = graph_.add_input(std::move(name), tensor);
   if (root != kNoValue) graph_.set_root(id, root);
