@@ -478,3 +478,43 @@ def test_hints_as_text():
     )
     assert infer_schema(namespace["f"], mutates_args=()) == "(Tensor x, SymInt n=1) -> Tensor"
     assert typing.get_type_hints(namespace["f"])["x"] is Tensor
+
+
+def test_calls_leave_no_references():
+    import sys
+
+    result, x = lamella.ones(1), lamella.ones(1)
+    leaf = lamella.ones(1, requires_grad=True)
+
+    def same(x: Tensor, n: int = 1) -> Tensor:
+        return result
+
+    def grown(x: Tensor) -> Tensor:
+        return x.clone()
+
+    def backward(ctx, grad):
+        return grad
+
+    def setup(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    op = custom_op("custom_references::same", same, mutates_args=())
+    recorded = custom_op("custom_references::grown", grown, mutates_args=())
+    recorded.register_autograd(backward, setup_context=setup)
+    watched = [result, x, leaf, same, grown, backward, setup]
+
+    def calls():
+        for _ in range(50):
+            op(x)
+            op(x=x)
+            recorded(leaf).backward()
+            recorded(x=leaf).backward()
+            recorded(x)
+        leaf.grad = None
+
+    calls()
+    gc.collect()
+    before = [sys.getrefcount(each) for each in watched]
+    calls()
+    gc.collect()
+    assert [sys.getrefcount(each) for each in watched] == before

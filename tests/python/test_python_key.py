@@ -2,6 +2,7 @@
 
 import gc
 import importlib
+import sys
 import threading
 import weakref
 
@@ -540,3 +541,48 @@ def test_plain_tensors_are_not_seen_afterwards():
         x + 1
     x + 1
     assert len(log.calls) == 1
+
+
+def test_large_tensors_and_threads():
+    """Work that lets the GIL go comes back for its handlers."""
+    x = lamella.ones(100_000, requires_grad=True)
+    errors = []
+
+    def work():
+        try:
+            for _ in range(5):
+                with logger(lamella)() as log:
+                    (x * 2).sum(0)
+                assert [call[0] for call in log.calls] == ["aten.mul.Tensor", "aten.sum.dim_IntList"]
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+
+
+def test_calls_leave_no_references():
+    x = lamella.ones(2)
+    func = lamella.ops.aten.add.Tensor
+    Wrapper = wrapper(lamella)
+    mode = logger(lamella)()
+    watched = [x, func, mode, Wrapper]
+
+    def calls():
+        for _ in range(50):
+            with mode:
+                x + x
+            y = Wrapper(x)
+            (y + y).elem.tolist()
+        mode.calls.clear()
+
+    calls()
+    gc.collect()
+    before = [sys.getrefcount(each) for each in watched]
+    calls()
+    gc.collect()
+    assert [sys.getrefcount(each) for each in watched] == before

@@ -1,11 +1,20 @@
 """The operator table under a mode and through a wrapper subclass: the same values and gradients."""
 
+import warnings
+
 import pytest
 from operator_rows import ROWS
 
 import lamella
 from lamella.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
 from lamella.utils._pytree import tree_map
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("expecttest")
+
+import op_db  # noqa: E402
+import op_db_mirror  # noqa: E402
+import op_db_sample  # noqa: E402
 
 # Rows that are not run through a layer, each with the reason.
 EXCEPT_MODE = {}
@@ -97,3 +106,86 @@ def test_through_a_wrapper(row, dtype):
     ours = values_and_gradients(function, wrapped)
     for a, b in zip(ours, eager):
         same(a, b)
+
+
+# ---- PyTorch's table of operators ----------------------------------------------------------------
+
+# Entries that differ, with the reason. The lists can only shrink: an entry that agrees fails.
+DIFFERS_UNDER_MODE = {}
+DIFFERS_THROUGH_WRAPPER = {}
+
+
+def replaced(value, change):
+    """The nest with other tensors."""
+    if isinstance(value, lamella.Tensor):
+        return change(value)
+    if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
+        return type(value)(replaced(item, change) for item in value)
+    if isinstance(value, dict):
+        return {key: replaced(item, change) for key, item in value.items()}
+    return value
+
+
+def results_of(function, call):
+    """Results and written arguments of a call with copies of its tensors."""
+    first, args, kwargs = call
+    lamella.manual_seed(42)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = function(first, *args, **kwargs)
+    return [plain(t) for t in op_db_mirror.tensors_in([result, call], lamella.Tensor)]
+
+
+def agree(ours, eager, values):
+    assert len(ours) == len(eager)
+    for a, b in zip(ours, eager):
+        assert (a.shape, a.dtype, a.stride()) == (b.shape, b.dtype, b.stride())
+        if values:
+            a, b = a.detach(), b.detach()
+            assert bool(((a == b) | ((a != a) & (b != b))).all())
+
+
+def test_op_db():
+    mode_failed, wrapper_failed, count = {}, {}, 0
+    for entry in op_db.ENTRIES:
+        try:
+            function = entry.function()
+        except op_db_mirror.Absent:
+            continue
+        values = entry.info.name not in op_db_sample.UNINITIALISED
+        for dtype in entry.dtypes()[:1]:
+            for sample in entry.samples(dtype):
+                call = [sample.input, list(sample.args), dict(sample.kwargs)]
+
+                def fresh(change):
+                    with torch.no_grad():
+                        return replaced(op_db_mirror.to_lamella(call), change)
+
+                def copied(t):
+                    return t.detach().clone()
+
+                try:
+                    eager = results_of(function, fresh(copied))
+                except Exception:  # what Lamella has not: test_op_db_gradients.py
+                    continue
+                count += 1
+                try:
+                    given = fresh(copied)
+                    with Through():
+                        ours = results_of(function, given)
+                    agree(ours, eager, values)
+                except Exception as error:
+                    mode_failed.setdefault(entry.name, f"{type(error).__name__}: {error}"[:300])
+                try:
+                    ours = results_of(function, fresh(lambda t: Wrapper(copied(t))))
+                    agree(ours, eager, values)
+                except Exception as error:
+                    wrapper_failed.setdefault(entry.name, f"{type(error).__name__}: {error}"[:300])
+    assert count > 500
+    for failed, known in (
+        (mode_failed, DIFFERS_UNDER_MODE),
+        (wrapper_failed, DIFFERS_THROUGH_WRAPPER),
+    ):
+        new = {name: text for name, text in failed.items() if name not in known}
+        assert not new, "\n".join(f"{name}: {text}" for name, text in new.items())
+        assert not set(known) - set(failed)
