@@ -53,9 +53,8 @@ def measure(library, count):
     rows = {
         "function": base,
         "call": least(lambda: plain(x, x), count) - base,
-        "through lamella.ops": least(
-            lambda op=library.ops.bench_custom.plain: op(x, x), count
-        ) - base,
+        "through lamella.ops": least(lambda op=library.ops.bench_custom.plain: op(x, x), count)
+        - base,
         "registered, no grad": least(lambda: recorded(x, x), count) - base,
     }
 

@@ -86,8 +86,10 @@ class CustomOpDef(_C._CallsOperator):
         """Registers the function that serves tensors on these devices; None: on all others."""
 
         def register(function: Callable[..., Any]) -> Callable[..., Any]:
-            kinds = (device_types,) if device_types is None or isinstance(device_types, str) else (
-                tuple(device_types)
+            kinds = (
+                (device_types,)
+                if device_types is None or isinstance(device_types, str)
+                else (tuple(device_types))
             )
             for kind in kinds:
                 kind = None if kind == "default" else kind

@@ -94,7 +94,7 @@ def infer_schema(
     """The schema that the type hints of a function stand for: "(Tensor x, SymInt n) -> Tensor".
 
     mutates_args: the names of the arguments that the function writes, or "unknown", which marks all
-    tensors as written. op_name: written in front. Raises ValueError where a hint has no schema type.
+    tensors as written. op_name: written in front. Raises ValueError where a hint has no type there.
     """
     signature = inspect.signature(prototype_function)
 
@@ -129,7 +129,9 @@ def infer_schema(
         if kind is None:
             origin = typing.get_origin(hint)
             advice = "; use a List in the place of a Tuple" if origin is tuple else ""
-            fail(f"expected the hint of '{name}' to be one of {_PARAMETERS_TEXT}, got {hint}{advice}")
+            fail(
+                f"expected the hint of '{name}' to be one of {_PARAMETERS_TEXT}, got {hint}{advice}"
+            )
         if name in written or (all_written and kind.startswith("Tensor")):
             if not kind.startswith("Tensor"):
                 fail(f"expected 'mutates_args' to name tensors, got '{name}', which is {hint}")

@@ -68,8 +68,8 @@ class PythonDispatcher:
             raise RuntimeError(f"register: expected each key once, got {', '.join(twice)} again")
         if {"CompositeImplicitAutograd", "CompositeExplicitAutograd"} <= set(dispatchKeys):
             raise RuntimeError(
-                "register: expected one of CompositeImplicitAutograd and CompositeExplicitAutograd, "
-                "got both"
+                "register: expected one of CompositeImplicitAutograd and "
+                "CompositeExplicitAutograd, got both"
             )
         for key in dispatchKeys:
             if key not in self.supported_keys:

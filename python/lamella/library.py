@@ -77,7 +77,7 @@ class Library:
     ) -> str:
         """Defines an operator by its schema, and returns its name.
 
-        autocast: "lower_precision", "float32", "widest", ... says what autocast casts its tensors to.
+        autocast: "lower_precision", "float32", "widest", ... say what its tensors are cast to.
         batching: "pointwise", "reduction", "composite", "loop" or a rule's name says how vmap does.
         hlo: the HLO opcode that it compiles to, such as "add".
         """
@@ -256,8 +256,8 @@ def register_vmap(
     """Registers how vmap calls an operator: func(info, in_dims, *args) -> (outputs, out_dims).
 
     in_dims has for each of args the dimension of its batch, or None; tensors come with the batch in
-    dimension 0. info has batch_size and randomness. out_dims says where the batch is in each output,
-    None for one that has none. May be used as a decorator.
+    dimension 0. info has batch_size and randomness. out_dims says where the batch is in each
+    output, None for one that has none. May be used as a decorator.
     """
     name = _qualified(op)
 
@@ -386,16 +386,19 @@ def get_kernel(op: Any, dispatch_key: str) -> Kernel:
     name, _, overload = _qualified(op).partition(".")
     found = _C._operator(name, overload or "default")
     if not _C._has_computed_kernel(found, dispatch_key):
-        raise RuntimeError(f"get_kernel: expected {found.name()} to have a kernel for {dispatch_key}")
+        raise RuntimeError(
+            f"get_kernel: expected {found.name()} to have a kernel for {dispatch_key}"
+        )
     return Kernel(found, DispatchKeySet().add(dispatch_key))
 
 
-def __getattr__(name: str) -> Any:
-    if name == "opcheck":
-        from lamella.testing import opcheck
+def opcheck(
+    op: Any, args: Sequence[Any], kwargs: dict[str, Any] | None = None, **options: Any
+) -> dict[str, str]:
+    """Holds an operator to its schema and its layers; see lamella.testing.opcheck."""
+    from lamella.testing import opcheck as check
 
-        return opcheck
-    raise AttributeError(f"module 'lamella.library' has no attribute '{name}'")
+    return check(op._opoverload if isinstance(op, CustomOpDef) else op, args, kwargs, **options)
 
 
 def register_autocast(

@@ -4,8 +4,8 @@
 #include "lamella/layers/autograd/mode.h"
 #include "python/src/autograd_context.h"
 #include "python/src/autograd_where.h"
-#include "python/src/python_kernel.h"
 #include "python/src/errors.h"
+#include "python/src/python_kernel.h"
 
 namespace lamella::python {
 
@@ -132,8 +132,7 @@ PyObject* finish_output(const Call& call, PyObject* output, Py_ssize_t index) {
     return output;
   }
   // The output's history is this node, not what its base may become by a later write.
-  if (!dirty &&
-      (input >= 0 || static_cast<TensorImpl*>(behind_levels(tensor))->base != nullptr)) {
+  if (!dirty && (input >= 0 || static_cast<TensorImpl*>(behind_levels(tensor))->base != nullptr)) {
     TensorBase alias = make_detached(tensor_ref(output));
     autograd::set_history(alias.impl(), node);
     return wrap(std::move(alias));
@@ -469,8 +468,8 @@ PyObject* apply(PyObject* type, PyObject* const* args, Py_ssize_t nargs, PyObjec
     }
     Ref bound(bind(forward.get(), args, nargs, kwnames));
     if (!bound) return nullptr;
-    return run_apply(function, forward.get(), setup.get(), nullptr, &PyTuple_GET_ITEM(bound.get(), 0),
-                     PyTuple_GET_SIZE(bound.get()));
+    return run_apply(function, forward.get(), setup.get(), nullptr,
+                     &PyTuple_GET_ITEM(bound.get(), 0), PyTuple_GET_SIZE(bound.get()));
   });
 }
 

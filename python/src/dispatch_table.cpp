@@ -73,8 +73,8 @@ PyObject* dispatch_slots(PyObject*, PyObject* object) {
       if (*name == 0) continue;
       Slot slot = Registry::get().slot(op, key);
       std::string where = slot.entry != nullptr ? slot.entry->where() : "";
-      if (!append(list.get(), Py_BuildValue("sNss", name, name_of(slot.entry), way_of(slot),
-                                            where.c_str()))) {
+      if (!append(list.get(),
+                  Py_BuildValue("sNss", name, name_of(slot.entry), way_of(slot), where.c_str()))) {
         return nullptr;
       }
     }
@@ -98,10 +98,9 @@ PyObject* dispatch_registrations(PyObject*, PyObject* object) {
     Ref list(PyList_New(0));
     for (const auto& kernel : kernels) {
       auto key = static_cast<uint16_t>(kernel->key);
-      PyObject* parts =
-          Py_BuildValue("sONs", lamella_dispatch_key_name(key),
-                        key >= LAMELLA_SLOTS ? Py_True : Py_False, name_of(kernel.get()),
-                        kernel->where().c_str());
+      PyObject* parts = Py_BuildValue("sONs", lamella_dispatch_key_name(key),
+                                      key >= LAMELLA_SLOTS ? Py_True : Py_False,
+                                      name_of(kernel.get()), kernel->where().c_str());
       if (!list || !append(list.get(), parts)) return nullptr;
     }
     return list.release();

@@ -113,8 +113,8 @@ bool OpFacts::is_composite(uint64_t keys) {
   const lamella_kernel* kernel = abi::kernel_of(op, keys);
   if (kernel == judged.load(std::memory_order_acquire)) [[likely]]
     return composite.load(std::memory_order_relaxed);
-  Slot slot = Registry::get().slot(entry_of(op),
-                                   static_cast<DispatchKey>(lamella::detail::slot_of(keys)));
+  Slot slot =
+      Registry::get().slot(entry_of(op), static_cast<DispatchKey>(lamella::detail::slot_of(keys)));
   bool is = slot.entry != nullptr && slot.entry->key == DispatchKey::CompositeImplicitAutograd;
   composite.store(is, std::memory_order_relaxed);
   judged.store(kernel, std::memory_order_release);

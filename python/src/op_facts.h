@@ -8,9 +8,9 @@ namespace lamella::python {
 // One for each operator, for ever.
 struct OpFacts {
   const lamella_operator* op;
-  PyObject* overload;                           // lamella.ops.<ns>.<name>.<overload>
+  PyObject* overload;         // lamella.ops.<ns>.<name>.<overload>
   PyObject* rules = nullptr;  // a dict: what to call in the place of a class's handler
-  std::atomic<bool> has_python_kernel{false};   // some kernel of it is a Python function
+  std::atomic<bool> has_python_kernel{false};    // some kernel of it is a Python function
   std::atomic<const Program*> program{nullptr};  // of its schema at `generation`
   std::atomic<uint64_t> generation{0};
   // What follows from the schema, made together with the program.

@@ -24,9 +24,7 @@ PyObject* dotted_name(PyObject* self, void*) {
 PyObject* operator_name(PyObject* self, void*) {
   return PyUnicode_FromString(as_packet(self)->qualified);
 }
-PyObject* short_name(PyObject* self, void*) {
-  return Ref::borrow(as_packet(self)->name).release();
-}
+PyObject* short_name(PyObject* self, void*) { return Ref::borrow(as_packet(self)->name).release(); }
 PyObject* name_space(PyObject* self, void*) {
   const char* name = as_packet(self)->qualified;
   return PyUnicode_FromStringAndSize(name, strstr(name, "::") - name);
@@ -54,7 +52,8 @@ PyObject* overload_schema(PyObject* self, void*) {
       text = entry->canonical;
     }
     Ref module(PyImport_ImportModule("lamella._schema"));
-    return module ? PyObject_CallMethod(module.get(), "FunctionSchema", "s", text.c_str()) : nullptr;
+    return module ? PyObject_CallMethod(module.get(), "FunctionSchema", "s", text.c_str())
+                  : nullptr;
   });
 }
 
@@ -223,8 +222,8 @@ PyObject* set_target(PyObject* self, PyObject* target) {
     return PyErr_Format(PyExc_TypeError, "_set_target: expected an overload, got %R", target);
   }
   Py_INCREF(target);
-  auto* old = reinterpret_cast<PyObject*>(
-      std::exchange(as_caller(self)->target, as_packet(target)));
+  auto* old =
+      reinterpret_cast<PyObject*>(std::exchange(as_caller(self)->target, as_packet(target)));
   Py_XDECREF(old);
   Py_RETURN_NONE;
 }
@@ -342,12 +341,12 @@ PyGetSetDef overload_getset[] = {
     {"is_view", is_view, nullptr, "Whether a result shares memory with an argument.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef overload_methods[] = {
-    {"redispatch",
-     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(redispatch)),
+    {"redispatch", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(redispatch)),
      METH_FASTCALL | METH_KEYWORDS, "redispatch(keys, *args, **kwargs): calls it with a key set."},
     {"name", full_name, METH_NOARGS, "The full name, such as aten::add.Tensor."},
     {"policy", overload_policy, METH_O,
-     "What the operator says for a policy, or None: 'autocast', 'autocast.cuda', 'batching', 'hlo'."},
+     "What the operator says for a policy, or None: 'autocast', 'autocast.cuda', 'batching', "
+     "'hlo'."},
     {"has_kernel_for_dispatch_key", has_kernel, METH_O,
      "Whether a kernel was registered for the dispatch key of that name."},
     {nullptr, nullptr, 0, nullptr}};

@@ -239,10 +239,9 @@ PyMethodDef packet_methods[] = {
 
 // What packets of both kinds have in common comes with the base type's attributes.
 int add_common(PyTypeObject* type) {
-  static PyGetSetDef common[] = {
-      {"__doc__", packet_doc, packet_set_doc, nullptr, nullptr},
-      {"__module__", packet_module, nullptr, nullptr, nullptr},
-      {nullptr, nullptr, nullptr, nullptr, nullptr}};
+  static PyGetSetDef common[] = {{"__doc__", packet_doc, packet_set_doc, nullptr, nullptr},
+                                 {"__module__", packet_module, nullptr, nullptr, nullptr},
+                                 {nullptr, nullptr, nullptr, nullptr, nullptr}};
   for (PyGetSetDef* def = common; def->name != nullptr; ++def) {
     Ref made(PyDescr_NewGetSet(type, def));
     if (!made || PyDict_SetItemString(type->tp_dict, def->name, made.get()) != 0) return -1;
@@ -372,8 +371,8 @@ PyObject* call_packet(PyPacket* packet, PyObject* const* args, Py_ssize_t nargs,
   const Table* table = table_of(packet);
   if (table == nullptr) [[unlikely]]
     return nullptr;
-  if (table->facts != nullptr &&
-      table->facts->has_python_kernel.load(std::memory_order_relaxed)) [[unlikely]] {
+  if (table->facts != nullptr && table->facts->has_python_kernel.load(std::memory_order_relaxed))
+      [[unlikely]] {
     PyObject* result;
     if (call_direct(*table->facts, args, nargs, kwnames, &result)) return result;
   }

@@ -217,7 +217,8 @@ std::unique_ptr<Program> compile(const lamella_operator* op, const FunctionSchem
     param.fixed_size =
         static_cast<int16_t>(argument.type.without_optional().fixed_size().value_or(0));
     param.type = argument.type;
-    if (param.has_default) param.default_object = default_object(program->defaults[param.index], argument);
+    if (param.has_default)
+      param.default_object = default_object(program->defaults[param.index], argument);
     if (param.is_out) program->outs.push_back(static_cast<uint16_t>(i));
     if (!param.keyword_only) ++program->positional;
     if (!param.has_default) {

@@ -17,9 +17,9 @@ namespace {
 using python_key::kAbove;
 using python_key::kBit;
 
-PyObject* name_dispatch = nullptr;     // "__torch_dispatch__", interned
-PyObject* plain_dispatch = nullptr;    // what Tensor itself has under that name
-PyObject* no_types = nullptr;          // ()
+PyObject* name_dispatch = nullptr;   // "__torch_dispatch__", interned
+PyObject* plain_dispatch = nullptr;  // what Tensor itself has under that name
+PyObject* no_types = nullptr;        // ()
 
 // ---- Modes ----
 
@@ -236,7 +236,8 @@ lamella_status run(const lamella_kernel*, const lamella_operator* op, uint64_t k
     OpFacts* facts = facts_of(op);
     if (facts == nullptr) return keep_python_error();
     // Its parts come back here one by one.
-    if (facts->rules == nullptr && facts->is_composite(below)) return abi::call_boxed(op, below, arguments, returns);
+    if (facts->rules == nullptr && facts->is_composite(below))
+      return abi::call_boxed(op, below, arguments, returns);
 
     Ref args, kwargs, types = handlers.types();
     if (!types || !pack_arguments(*facts->program.load(std::memory_order_acquire), arguments, &args,
@@ -251,24 +252,25 @@ lamella_status run(const lamella_kernel*, const lamella_operator* op, uint64_t k
         WithoutNewest without;
         mode = Ref::borrow(without.mode());
         PyObject* rule = rule_for(*facts, reinterpret_cast<PyObject*>(Py_TYPE(mode.get())));
-        result = Ref(rule != nullptr
-                         ? ask_rule(rule, mode.get(), facts->overload, types.get(), args.get(),
-                                    kwargs.get())
-                         : ask(mode.get(), facts->overload, types.get(), args.get(), kwargs.get()));
+        result = Ref(
+            rule != nullptr
+                ? ask_rule(rule, mode.get(), facts->overload, types.get(), args.get(), kwargs.get())
+                : ask(mode.get(), facts->overload, types.get(), args.get(), kwargs.get()));
         if (!result) return keep_python_error();
       }
       for (PyObject* object : handlers.objects()) {
         if (result && result.get() != Py_NotImplemented) break;
         auto* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
         PyObject* rule = rule_for(*facts, type);
-        result = Ref(rule != nullptr ? ask_rule(rule, type, facts->overload, types.get(),
-                                                args.get(), kwargs.get())
-                                     : ask(object, facts->overload, types.get(), args.get(),
-                                           kwargs.get()));
+        result =
+            Ref(rule != nullptr
+                    ? ask_rule(rule, type, facts->overload, types.get(), args.get(), kwargs.get())
+                    : ask(object, facts->overload, types.get(), args.get(), kwargs.get()));
         if (!result) return keep_python_error();
       }
     }
-    if (result.get() == Py_NotImplemented) return fail_unknown(facts->overload, mode.get(), handlers);
+    if (result.get() == Py_NotImplemented)
+      return fail_unknown(facts->overload, mode.get(), handlers);
     lamella_status status =
         store_returns(*facts, arguments, result.get(), "__torch_dispatch__", returns);
     if (status == LAMELLA_OK && facts->makes_views) {
@@ -307,8 +309,9 @@ TensorBase detach_subclass(const TensorBase& source) {
 bool read_ints(PyObject* object, const char* what, std::vector<int64_t>* list) {
   Ref items(PySequence_Tuple(object));
   if (!items) {
-    PyErr_Format(PyExc_TypeError, "_make_wrapper_subclass: expected '%s' to be a list of int, got %s",
-                 what, Py_TYPE(object)->tp_name);
+    PyErr_Format(PyExc_TypeError,
+                 "_make_wrapper_subclass: expected '%s' to be a list of int, got %s", what,
+                 Py_TYPE(object)->tp_name);
     return false;
   }
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
@@ -401,7 +404,8 @@ PyObject* make_wrapper_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
     long long start = offset == Py_None ? 0 : PyLong_AsLongLong(offset);
     if (PyErr_Occurred() != nullptr) return nullptr;
     TensorBase made = python_key::make_wrapper(sizes, steps, start, type_of_elements, where);
-    if (requires_grad != 0) lamella::detail::check(lamella_tensor_set_requires_grad(made.impl(), 1));
+    if (requires_grad != 0)
+      lamella::detail::check(lamella_tensor_set_requires_grad(made.impl(), 1));
     return wrap_as(cls, made.unsafe_release());
   });
 }

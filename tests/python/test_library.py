@@ -138,9 +138,7 @@ def test_kernels_found_by_key(lib):
     assert kernel(lamella.ones(1)).tolist() == [2.0]
     with pytest.raises(RuntimeError) as caught:
         lamella.library.get_kernel(f"{lib.ns}::f", "Meta")
-    assert str(caught.value) == (
-        f"get_kernel: expected {lib.ns}::f to have a kernel for Meta"
-    )
+    assert str(caught.value) == (f"get_kernel: expected {lib.ns}::f to have a kernel for Meta")
 
 
 def test_a_kernel_called_from_both_ways_is_released(lib):

@@ -1,5 +1,7 @@
 """Custom operators: schemas from type hints, kernels, gradients, and what they refuse."""
 
+# ruff: noqa: UP006, UP035
+
 import gc
 import typing
 from typing import List, Optional, Sequence, Tuple, Union  # noqa: UP035
@@ -174,9 +176,7 @@ def test_mistakes_in_calls():
     ) or "'x' (position 1): expected Tensor, got str" in str(caught.value)
     with pytest.raises(ValueError) as caught:
         custom_op("plain", lambda x: x, mutates_args=())
-    assert str(caught.value) == (
-        "custom_op: expected a name such as 'mylib::twice', got 'plain'"
-    )
+    assert str(caught.value) == ("custom_op: expected a name such as 'mylib::twice', got 'plain'")
     with pytest.raises(ValueError) as caught:
         custom_op("a::b.c", lambda x: x, mutates_args=())
     assert str(caught.value) == "custom_op: expected a name without an overload, got 'a::b.c'"
@@ -468,6 +468,18 @@ def test_layers_above_are_not_skipped():
         op(lamella.ones(2))
     assert seen == ["aten.ones.default", "custom_layers.scaled.default"]
     assert lamella.vmap(op)(lamella.ones(3, 2)).shape == (3, 2)
+
+
+def test_opcheck():
+    op = scaled_of(lamella, "custom_check::scaled")
+    op.register_fake(lambda x, factor=2.0: lamella.empty_like(x))
+
+    def setup(ctx, inputs, output):
+        ctx.factor = inputs[1]
+
+    op.register_autograd(lambda ctx, grad: (grad * ctx.factor, None), setup_context=setup)
+    found = lamella.library.opcheck(op, (lamella.ones(2, 3, requires_grad=True), 3.0))
+    assert set(found.values()) <= {"SUCCESS", "SKIPPED"}
 
 
 def test_hints_as_text():

@@ -56,7 +56,9 @@ def test_raw_tables():
     assert "(Tensor x) -> Tensor\n" in text
     assert "\nCPU: fn_CPU :: registered at " in text and "\nAutograd[alias]: fn_Autograd" in text
     table = dispatcher.rawDispatchTable().splitlines()
-    assert "CPU: fn_CPU [kernel]" in table and "AutogradCUDA: fn_Autograd [autograd kernel]" in table
+    assert (
+        "CPU: fn_CPU [kernel]" in table and "AutogradCUDA: fn_Autograd [autograd kernel]" in table
+    )
     assert not any(line.startswith("CUDA:") for line in table)
 
 
@@ -86,13 +88,13 @@ def test_keys():
         (["CPU", "CPU"], "register: expected each key once, got CPU again"),
         (
             ["CompositeImplicitAutograd", "CompositeExplicitAutograd"],
-            "register: expected one of CompositeImplicitAutograd and CompositeExplicitAutograd, got "
-            "both",
+            "register: expected one of CompositeImplicitAutograd and CompositeExplicitAutograd, "
+            "got both",
         ),
         (
             ["Nowhere"],
-            "register: expected a key of CPU, AutogradCPU, Vulkan, AutogradOther, XLA, AutogradXLA, "
-            "Lazy, AutogradLazy, CompositeExplicitAutograd, Autograd, CompositeImplicitAutograd, "
+            "register: expected a key of CPU, AutogradCPU, Vulkan, AutogradOther, XLA, "
+            "AutogradXLA, Lazy, AutogradLazy, CompositeExplicitAutograd, Autograd, CompositeImplicitAutograd, "
             "got 'Nowhere'",
         ),
     ],

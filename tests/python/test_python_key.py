@@ -1,5 +1,7 @@
 """Modes and subclasses with __torch_dispatch__: the same programs run under PyTorch."""
 
+# ruff: noqa: B023
+
 import gc
 import importlib
 import sys
@@ -441,7 +443,12 @@ def test_return_and_correct_aliasing():
 
 def test_wrappers_have_no_memory():
     x = wrapper(lamella)(lamella.ones(2))
-    for read in (lambda: x.numpy(), lambda: x.data_ptr(), lambda: x.tolist(), lambda: memoryview(x)):
+    for read in (
+        lambda: x.numpy(),
+        lambda: x.data_ptr(),
+        lambda: x.tolist(),
+        lambda: memoryview(x),
+    ):
         with pytest.raises(RuntimeError, match="expected a tensor with memory, got a wrapper"):
             read()
     with pytest.raises(RuntimeError, match="expected a tensor with memory, got a wrapper"):
@@ -553,7 +560,10 @@ def test_large_tensors_and_threads():
             for _ in range(5):
                 with logger(lamella)() as log:
                     (x * 2).sum(0)
-                assert [call[0] for call in log.calls] == ["aten.mul.Tensor", "aten.sum.dim_IntList"]
+                assert [call[0] for call in log.calls] == [
+                    "aten.mul.Tensor",
+                    "aten.sum.dim_IntList",
+                ]
         except BaseException as error:
             errors.append(error)
 

@@ -1,5 +1,7 @@
 """The operator table under a mode and through a wrapper subclass: the same values and gradients."""
 
+# ruff: noqa: B023
+
 import warnings
 
 import pytest

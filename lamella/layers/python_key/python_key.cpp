@@ -30,7 +30,8 @@ TensorBase make_wrapper(IntArrayRef sizes, IntArrayRef strides, int64_t storage_
   Storage* storage = make_foreign_storage(nullptr, 0, device, nullptr, nullptr);
   TensorBase made = make_tensor(storage, sizes, strides, storage_offset, dtype,
                                 default_key_set(device.type(), inference) | kBit);
-  made.impl()->flags |= LAMELLA_TENSOR_WRAPPER | (inference ? uint32_t{LAMELLA_TENSOR_INFERENCE} : 0u);
+  made.impl()->flags |=
+      LAMELLA_TENSOR_WRAPPER | (inference ? uint32_t{LAMELLA_TENSOR_INFERENCE} : 0u);
   return made;
 }
 
