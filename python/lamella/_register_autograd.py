@@ -135,9 +135,11 @@ def make_kernel(op, name, backward, setup_context):
 
     def kernel(*args, **keywords):
         tensors, plan = _flatten(args)
-        if not _C.is_grad_enabled() or not any(
+        recorded = _C.is_grad_enabled() and any(
             each is not None and each.requires_grad for each in tensors
-        ):
+        )
+        # A tangent goes through the Function to be refused: it has no jvp.
+        if not recorded and not any(_C._has_tangent(each) for each in tensors):
             return _C._call_below_autograd(op, args, keywords)
         call = _Call(plan, keywords)
         flat = apply(call, *tensors)

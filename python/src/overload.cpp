@@ -306,7 +306,13 @@ PyObject* schema_parts(PyObject*, PyObject* object) {
   });
 }
 
-PyMethodDef functions[] = {{"_schema_parts", schema_parts, METH_O, nullptr},
+PyObject* has_tangent(PyObject*, PyObject* object) {
+  return PyBool_FromLong(is_tensor(object) &&
+                         (tensor_of(object)->flags & LAMELLA_TENSOR_TANGENT) != 0);
+}
+
+PyMethodDef functions[] = {{"_has_tangent", has_tangent, METH_O, nullptr},
+                           {"_schema_parts", schema_parts, METH_O, nullptr},
                            {"_dispatch_key_bits", key_bits, METH_O, nullptr},
                            {"_dispatch_functionality_bits", functionality_bits, METH_O, nullptr},
                            {"_after_autograd_keys", after_autograd_keys, METH_NOARGS, nullptr},

@@ -240,12 +240,16 @@ bool call_inside(OpFacts& facts, const Program& program, uint64_t keys, PyObject
   }
   if (!facts.simple) return false;
   bool needed = false;
+  bool forward = false;
   for (Py_ssize_t i = 0; i < count; ++i) {
     if (!is_tensor(args[i])) continue;
     needed = needed || lamella_tensor_requires_grad(tensor_of(args[i])) != 0;
+    forward = forward || (tensor_of(args[i])->flags & LAMELLA_TENSOR_TANGENT) != 0;
   }
   AutoDispatchBelowAutograd below;
-  if (needed && (lamella_thread.modes & LAMELLA_MODE_NO_GRAD) == 0) {
+  // A tangent goes there to be refused: the class has no jvp.
+  if ((needed && (lamella_thread.modes & LAMELLA_MODE_NO_GRAD) == 0) ||
+      (forward && (lamella_thread.modes & LAMELLA_MODE_NO_FORWARD) == 0)) {
     *result = record_custom(kernel->gradient, kernel->setup_context, facts.overload, args, count);
     return true;
   }

@@ -94,7 +94,8 @@ def test_keys():
         (
             ["Nowhere"],
             "register: expected a key of CPU, AutogradCPU, Vulkan, AutogradOther, XLA, "
-            "AutogradXLA, Lazy, AutogradLazy, CompositeExplicitAutograd, Autograd, CompositeImplicitAutograd, "
+            "AutogradXLA, Lazy, AutogradLazy, CompositeExplicitAutograd, Autograd, "
+            "CompositeImplicitAutograd, "
             "got 'Nowhere'",
         ),
     ],
