@@ -253,7 +253,7 @@ void Graph::abandon_node() {
 }
 void Graph::set_outputs(std::vector<ValueId> outputs) {
   outputs_ = std::move(outputs);
-  std::atomic_store(&plan_, std::shared_ptr<const Plan>());
+  std::atomic_store(&plan_.plan, std::shared_ptr<const Plan>());
 }
 
 // ---- Order and dead code -----------------------------------------------------------------------

@@ -188,6 +188,13 @@ class LAMELLA_PRIVATE_API Graph {
     TensorBase tensor;  // undefined for inputs
   };
   struct Plan;
+  // The plan of run(), made by the first. Threads that run one graph share it; copies make theirs.
+  struct PlanCache {
+    std::shared_ptr<const Plan> plan;  // atomic
+    PlanCache() = default;
+    PlanCache(const PlanCache&) noexcept {}
+    PlanCache& operator=(const PlanCache&) = delete;
+  };
 
   std::vector<ValueId> outside(ValueKind kind) const;
   ValueId add_value(ValueKind kind, ScalarType dtype, Device device, IntArrayRef sizes,
@@ -210,7 +217,7 @@ class LAMELLA_PRIVATE_API Graph {
   Node open_{};  // the node under way
   uint32_t open_ids_ = 0;
   uint32_t open_values_ = 0;
-  mutable std::shared_ptr<const Plan> plan_;  // of run(); atomic
+  mutable PlanCache plan_;
 };
 
 // Calls f(tensor) for each tensor in a value, in order, undefined ones included.

@@ -160,7 +160,7 @@ class Arguments {
 }  // namespace
 
 const Graph::Plan& Graph::plan() const {
-  std::shared_ptr<const Plan> found = std::atomic_load(&plan_);
+  std::shared_ptr<const Plan> found = std::atomic_load(&plan_.plan);
   if (found != nullptr) return *found;
   std::vector<uint32_t> last(values_.size(), kNoValue);
   for (uint32_t n = 0; n < nodes_.size(); ++n) {
@@ -185,8 +185,9 @@ const Graph::Plan& Graph::plan() const {
   }
   // Another thread's plan is as good; the one that is stored stays as long as the graph.
   std::shared_ptr<const Plan> none;
-  std::atomic_compare_exchange_strong(&plan_, &none, std::shared_ptr<const Plan>(std::move(made)));
-  return *std::atomic_load(&plan_);
+  std::atomic_compare_exchange_strong(&plan_.plan, &none,
+                                      std::shared_ptr<const Plan>(std::move(made)));
+  return *std::atomic_load(&plan_.plan);
 }
 
 void Graph::check_input(size_t i, const TensorBase& input) const {
