@@ -31,6 +31,7 @@ _FURTHER: dict[str, Check] = {
     "gradients": _check_layers.check_gradients,
     "batching": _check_layers.check_batching,
     "trace": _check_layers.check_trace,
+    "autocast": _check_layers.check_autocast,
 }
 ALL = (*_FIRST, *_FURTHER)
 

@@ -26,6 +26,7 @@ Tensor traced(const Tensor& x) {
 LAMELLA_LIBRARY_FRAGMENT(defects, m) {
   m.def("mixes_its_examples(Tensor x) -> Tensor");
   m.def("hides_from_the_tracer(Tensor x) -> Tensor");
+  m.def("refuses_its_autocast_class(Tensor x) -> Tensor", "autocast:lower_precision");
 }
 LAMELLA_LIBRARY_IMPL(defects, CPU, m) { m.impl("hides_from_the_tracer", opcheck::doubled); }
 LAMELLA_LIBRARY_IMPL(defects, Meta, m) { m.impl("hides_from_the_tracer", opcheck::fresh_like); }
@@ -33,3 +34,7 @@ LAMELLA_LIBRARY_IMPL(defects, Tracer, m) { m.impl("hides_from_the_tracer", trace
 LAMELLA_LIBRARY_IMPL(defects, CPU, m) { m.impl("mixes_its_examples", total); }
 LAMELLA_LIBRARY_IMPL(defects, Meta, m) { m.impl("mixes_its_examples", meta_of_total); }
 LAMELLA_LIBRARY_IMPL(defects, Batched, m) { m.impl("mixes_its_examples", batched_total); }
+LAMELLA_LIBRARY_IMPL(defects, CPU, m) { m.impl("refuses_its_autocast_class", opcheck::doubled); }
+LAMELLA_LIBRARY_IMPL(defects, Meta, m) {
+  m.impl("refuses_its_autocast_class", opcheck::fresh_like);
+}
