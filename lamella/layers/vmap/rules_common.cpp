@@ -43,6 +43,14 @@ Sizes with_batch(const Call& call, IntArrayRef sizes) {
   return result;
 }
 
+int64_t memory_extent(IntArrayRef size, IntArrayRef stride) {
+  int64_t n = 1;
+  for (size_t i = 0; i < size.size(); ++i) {
+    if (size[i] == 0) return 0;
+    n += (size[i] - 1) * stride[i];
+  }
+  return n;
+}
 // ---- Results ---------------------------------------------------------------------------------
 
 namespace {

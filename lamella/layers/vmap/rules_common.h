@@ -55,6 +55,9 @@ Tensor aligned(const In& x, int64_t rank);
 // {batch, sizes...}
 Sizes with_batch(const Call& call, IntArrayRef sizes);
 
+// Elements from the first to the last of a tensor of this shape, gaps included.
+int64_t memory_extent(IntArrayRef size, IntArrayRef stride);
+
 inline std::optional<Tensor> or_none(const Tensor& tensor) {
   return tensor.defined() ? std::optional<Tensor>(tensor) : std::nullopt;
 }
@@ -83,6 +86,9 @@ T original(const Call& call, uint32_t i) {
     return lamella::detail::tensor_in(value);
   } else if constexpr (std::is_same_v<T, std::optional<Tensor>>) {
     return or_none(lamella::detail::tensor_in(value));
+  } else if constexpr (abi::is_optional<T>::value) {
+    if (value.tag == LAMELLA_NONE) return std::nullopt;
+    return lamella::detail::value_in<typename T::value_type>(value);
   } else {
     return lamella::detail::value_in<T>(value);
   }
@@ -94,7 +100,7 @@ T argument(const Call& call, uint32_t i) {
   } else if constexpr (std::is_same_v<T, std::vector<In>>) {
     return inputs(call, i);
   } else {
-    return lamella::detail::value_in<T>(call.original(i));
+    return original<T>(call, i);
   }
 }
 

@@ -4,21 +4,12 @@
 namespace lamella::vmap {
 namespace {
 
-// Elements from the first to the last, gaps included.
-int64_t extent(IntArrayRef size, IntArrayRef stride) {
-  int64_t n = 1;
-  for (size_t i = 0; i < size.size(); ++i) {
-    if (size[i] == 0) return 0;
-    n += (size[i] - 1) * stride[i];
-  }
-  return n;
-}
 void new_empty_strided(Call& call) {
   IntArrayRef size = call.integers(1), stride = call.integers(2);
   LAMELLA_CHECK(size.size() == stride.size(),
                 "new_empty_strided: expected as many 'stride' as 'size', got ", stride, " for ",
                 size);
-  Sizes strides{extent(size, stride)};
+  Sizes strides{memory_extent(size, stride)};
   strides.insert(strides.end(), stride.begin(), stride.end());
   call.set_value(1, IValue(with_batch(call, size)));
   call.set_value(2, IValue(strides));

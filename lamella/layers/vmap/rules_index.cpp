@@ -286,11 +286,12 @@ Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& sour
 // A common mask picks as many elements of each example.
 void masked_select(Call& call) {
   if (call.is_batched(1)) return refuse_rule(call);
-  Tensor self = call.tensor(0), mask = call.tensor(1);
-  std::vector<Tensor> one = lamella::broadcast_tensors({self.select(0, 0), mask});
-  Sizes sizes = with_batch(call, one[0].sizes());
-  Tensor whole = aligned({self, true}, one[0].dim()).expand(sizes);
-  give_value(call, 0, lamella::index(whole, {Tensor(), one[1]}));
+  In self = input(call, 0);
+  std::vector<Tensor> both = lamella::broadcast_tensors(
+      {aligned(self, call.dim(1)), call.tensor(1).unsqueeze(0)});
+  Tensor mask = both[1].select(0, 0);
+  Tensor flat = both[0].reshape({call.batch_size(), mask.numel()});
+  give_value(call, 0, lamella::index(flat, {Tensor(), mask.reshape({-1})}));
 }
 
 constexpr NamedRule kRules[] = {

@@ -70,14 +70,21 @@ Tensor vdot(Call&, In self, In other) {
 
 bool is_zero(const Scalar& number) { return number.equal(0) || number.equal(false); }
 
+// In the type of the tensors, as the operators themselves do it.
+Scalar in_type(const Scalar& number, const Tensor& product) {
+  return is_integral(product.scalar_type(), false) && number.isFloatingPoint()
+             ? Scalar(static_cast<int64_t>(number.toDouble()))
+             : number;
+}
+
 // With beta 0, what self holds does not count, not even NaN. self broadcasts to the product.
 Tensor added(const char* op, const Tensor& self, const Tensor& product, const Scalar& beta,
              const Scalar& alpha) {
   LAMELLA_CHECK(self.dim() <= product.dim(), op, ": expected 'self' to be broadcastable to ",
                 product.sizes(), ", got ", self.sizes());
-  Tensor scaled = alpha.equal(1) ? product : product.mul(alpha);
+  Tensor scaled = alpha.equal(1) ? product : product.mul(in_type(alpha, product));
   if (is_zero(beta)) return scaled;
-  return scaled.add(beta.equal(1) ? self : self.mul(beta));
+  return scaled.add(beta.equal(1) ? self : self.mul(in_type(beta, product)));
 }
 Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
              const Scalar& alpha) {

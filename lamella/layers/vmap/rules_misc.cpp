@@ -65,7 +65,7 @@ Tensor histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& 
   if (from == to && values.numel() > 0) {
     low = values.amin(IntArrayRef(int64_t{0}));
     high = values.amax(IntArrayRef(int64_t{0}));
-    Tensor widening = low.eq(high);
+    Tensor widening = low.eq(high).to(kDouble);
     low = low.sub(widening);
     high = high.add(widening);
   }
@@ -109,7 +109,13 @@ Tensor spaced(const Tensor& start, const Tensor& end, int64_t steps,
       lamella::result_type(lamella::empty({0}), complex_ends ? Scalar(complex<double>(0, 0))
                                                              : Scalar(0.0)));
   ScalarType wide = is_complex(type) ? kComplexDouble : kDouble;
-  Tensor from = start.to(wide), to = end.to(wide);
+  Tensor from = start, to = end;
+  if (is_integral(type, true)) {
+    from = from.to(type);
+    to = to.to(type);
+  }
+  from = from.to(wide);
+  to = to.to(wide);
   if (steps == 1) return from.unsqueeze(0).to(type);
   Tensor i = lamella::arange(steps, TensorOptions(kDouble).device(start.device()));
   Tensor step = to.sub(from).div(static_cast<double>(steps - 1));

@@ -169,11 +169,21 @@ Tensor as_strided(Call& call, In self, IntArrayRef size, IntArrayRef stride,
 Tensor reshape_alias(Call& call, In self, IntArrayRef size, IntArrayRef) {
   return self.value.view(with_batch(call, size));
 }
-Tensor as_strided_scatter(const Tensor& self, const Tensor& src, IntArrayRef size,
-                          IntArrayRef stride, std::optional<int64_t> storage_offset) {
-  // zeros_like(src) brings the batch in where only src has one.
-  Tensor result = self.clone() + lamella::zeros({}, self.options()).mul(src.sum().mul(0));
-  result.as_strided(size, stride, storage_offset).copy_(src);
+// Copies what each example holds from its first element to its last, in the same order.
+Tensor as_strided_scatter(Call& call, In self, In src, IntArrayRef size, IntArrayRef stride,
+                          std::optional<int64_t> storage_offset) {
+  IntArrayRef order = self.value.strides().slice(self.batched ? 1 : 0);
+  const int64_t whole = std::max<int64_t>(memory_extent(self.sizes(), order), 1);
+  Sizes strides{whole}, wanted{whole};
+  strides.insert(strides.end(), order.begin(), order.end());
+  wanted.insert(wanted.end(), stride.begin(), stride.end());
+  Tensor result = front(call, src).new_empty_strided(with_batch(call, self.sizes()), strides,
+                                                     self.value.scalar_type());
+  result.copy_(front(call, self));
+  const int64_t first = self.value.storage_offset();
+  Tensor part = result.as_strided(with_batch(call, size), wanted,
+                                  storage_offset.value_or(first) - first);
+  part.copy_(front(call, src));
   return result;
 }
 Tensor expand(Call& call, In self, IntArrayRef size, bool implicit) {
@@ -253,7 +263,7 @@ constexpr NamedRule kRules[] = {
     {"fold2d", &fold<2>},
     {"fold3d", &fold<3>},
     {"as_strided", &typed<&as_strided>},
-    {"as_strided_scatter", &decomposed<&as_strided_scatter>},
+    {"as_strided_scatter", &typed<&as_strided_scatter>},
     {"reshape_alias", &typed<&reshape_alias>},
     {"expand", &typed<&expand>},
     {"repeat", &typed<&repeat>},
