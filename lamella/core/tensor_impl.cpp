@@ -16,7 +16,6 @@ namespace {
 
 constexpr int kImplClass = detail::pool_class(sizeof(TensorImpl));
 TensorHooks hooks;
-BatchingHooks batching;
 
 // Points sizes and strides at room for `ndim` entries. Does not keep what was there.
 LAMELLA_COLD void make_room_on_heap(TensorImpl* t, int32_t ndim) {
@@ -335,12 +334,6 @@ TensorBase make_tensor(Storage* storage, IntArrayRef sizes, IntArrayRef strides,
 }
 
 namespace {
-[[noreturn]] LAMELLA_COLD void throw_batched_view() {
-  throw Error(
-      "view: expected a tensor with memory of its own, got a batched one; a kernel that makes views "
-      "itself cannot run on batched tensors");
-}
-
 // Views of more than kInlineDims dimensions.
 LAMELLA_NOINLINE TensorBase make_deep_view(const TensorBase& base, IntArrayRef sizes,
                                            IntArrayRef strides, int64_t storage_offset,
@@ -363,7 +356,7 @@ TensorBase make_view_as(const TensorBase& base, IntArrayRef sizes, IntArrayRef s
                         int64_t storage_offset, ScalarType dtype) {
   size_t n = sizes.size();
   LAMELLA_INTERNAL_ASSERT(n == strides.size(), "sizes ", sizes, ", strides ", strides);
-  if (LAMELLA_UNLIKELY(is_batched(base.impl()))) throw_batched_view();
+  if (LAMELLA_UNLIKELY(is_batched(base.impl()))) detail::throw_batched_view();
   if (LAMELLA_UNLIKELY(n > TensorImpl::kInlineDims)) {
     return make_deep_view(base, sizes, strides, storage_offset, dtype);
   }
@@ -398,29 +391,11 @@ TensorBase make_view(const TensorBase& base, IntArrayRef sizes, IntArrayRef stri
   return make_view_as(base, sizes, strides, storage_offset, base.scalar_type());
 }
 
-namespace {
-// Wraps a detached alias of what the batched tensor wraps.
-LAMELLA_NOINLINE TensorBase make_detached_batch(const lamella_tensor* b) {
-  TensorBase value = make_detached(TensorBase::borrow(wrapped(b)));
-  auto dims = static_cast<size_t>(b->ndim);
-  TensorBase made = make_wrapper({b->sizes, dims}, {b->strides, dims},
-                                 static_cast<ScalarType>(b->scalar_type),
-                                 Device(static_cast<DeviceType>(b->device_type), b->device_index),
-                                 b->key_set & ~kGradientBits);
-  auto* t = TensorImpl::of(made);
-  t->layout = b->layout;
-  t->flags |= b->flags & kInheritedFlags;
-  t->reserved = b->reserved;
-  t->base = static_cast<TensorImpl*>(value.unsafe_release());
-  return made;
-}
-}  // namespace
-
 TensorBase (*detach_by_class)(const TensorBase& source) = nullptr;
 
 TensorBase make_detached(const TensorBase& source) {
   const lamella_tensor* b = source.impl();
-  if (LAMELLA_UNLIKELY(is_batched(b))) return make_detached_batch(b);
+  if (LAMELLA_UNLIKELY(is_batched(b))) return detail::make_detached_batch(b);
   if (LAMELLA_UNLIKELY((b->key_set & kPythonBit) != 0) && detach_by_class != nullptr) {
     if (TensorBase made = detach_by_class(source); made.defined()) return made;
   }
@@ -637,8 +612,5 @@ void set_tensor_hooks(const TensorHooks& value) {
   if (value.release_python != nullptr) hooks.release_python = value.release_python;
 }
 const TensorHooks& tensor_hooks() { return hooks; }
-
-void set_batching_hooks(const BatchingHooks& value) { batching = value; }
-const BatchingHooks& batching_hooks() { return batching; }
 
 }  // namespace lamella

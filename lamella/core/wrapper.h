@@ -57,6 +57,12 @@ struct BatchingHooks {
 LAMELLA_PRIVATE_API void set_batching_hooks(const BatchingHooks& hooks);
 LAMELLA_PRIVATE_API const BatchingHooks& batching_hooks();
 
+namespace detail {
+[[noreturn]] LAMELLA_COLD void throw_batched_view();
+// Wraps a detached alias of what the batched tensor wraps.
+LAMELLA_NOINLINE TensorBase make_detached_batch(const lamella_tensor* b);
+}  // namespace detail
+
 // Lets levels that have ended run again, for code of a user's that was recorded in them.
 class LevelsAgain {
  public:
