@@ -3,9 +3,10 @@
 import functools
 import inspect
 import warnings
+from typing import Any
 
 
-def decorate(context, function):
+def decorate(context: Any, function: Any) -> Any:
     """The function, run inside a fresh clone of the context at each call.
 
     A generator has the context while its own code runs, not between its steps.
@@ -23,22 +24,22 @@ def decorate(context, function):
     return _decorate_call(context, function)
 
 
-def _decorate_call(context, function):
+def _decorate_call(context: Any, function: Any) -> Any:
     clone = context.clone
 
-    def wrapper(*args, **kwargs):
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         with clone():
             return function(*args, **kwargs)
 
     return functools.update_wrapper(wrapper, function)
 
 
-def _decorate_generator(context, function):
-    def inside(step, *args):
+def _decorate_generator(context: Any, function: Any) -> Any:
+    def inside(step: Any, *args: Any) -> Any:
         with context.clone():
             return step(*args)
 
-    def wrapper(*args, **kwargs):
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         generator = function(*args, **kwargs)
         step, given = generator.send, (None,)
         while True:
