@@ -91,9 +91,7 @@ void give_result(Call& call, uint32_t number, const std::vector<Tensor>& results
 }
 
 void become(Call& call, uint32_t i, TensorBase value) {
-  auto* self = static_cast<TensorImpl*>(call.original(i).as.tensor);
-  TensorBase before = TensorBase::adopt(self->base);
-  self->base = static_cast<TensorImpl*>(value.unsafe_release());
+  replace(call.original(i).as.tensor, std::move(value));
   call.give_value(0, IValue());
 }
 
