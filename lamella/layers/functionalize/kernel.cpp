@@ -1,0 +1,484 @@
+// The kernel of the Functionalize key, for every operator: Note [Programs without writes].
+#include "lamella/core/error.h"
+#include "lamella/core/scalar_type.h"
+#include "lamella/dispatch/dispatcher.h"
+#include "lamella/dispatch/signature.h"
+#include "lamella/layers/functionalize/plan.h"
+#include "lamella/layers/functionalize/value.h"
+
+namespace lamella::functionalize {
+
+Session* open_session(bool copies);  // value.cpp
+
+namespace {
+
+// The keys of backends and composite kernels.
+constexpr uint64_t kKernels =
+    DispatchKeySet(DispatchKeySet::FULL_AFTER, DispatchKey::BackendSelect).raw_repr();
+
+// Calls f(tensor) for each tensor of a value, undefined ones as NULL.
+template <class F>
+void each_tensor(const lamella_value& value, F&& f) {
+  if (value.tag == LAMELLA_TENSOR) {
+    f(value.as.tensor);
+  } else if (value.tag == LAMELLA_TENSOR_LIST) {
+    auto* list = static_cast<lamella_tensor* const*>(value.as.pointer);
+    for (uint32_t i = 0; i < value.size; ++i) f(list[i]);
+  }
+}
+
+// The value with change(tensor) for each tensor of it.
+template <class F>
+IValue changed(const IValue& value, F&& change) {
+  if (value.isTensor()) {
+    Tensor tensor = value.toTensor();
+    return tensor.defined() ? IValue(change(tensor)) : value;
+  }
+  if (!value.isTensorList()) return value;
+  std::vector<Tensor> list = value.toTensorVector();
+  for (Tensor& tensor : list) {
+    if (tensor.defined()) tensor = change(tensor);
+  }
+  return IValue(list);
+}
+
+IValue inner_of(const lamella_value& value) {
+  return changed(IValue::from_borrowed(value),
+                 [](const Tensor& tensor) { return value_of(tensor.impl()); });
+}
+IValue wrapped(Session& session, const IValue& value) {
+  return changed(value, [&](const Tensor& tensor) { return wrap_value(session, tensor); });
+}
+
+Values call_below(Session& session, const lamella_operator* op, const Values& arguments) {
+  Below below(&session);
+  return call(op, arguments);
+}
+
+void give(Values&& results, lamella_value* returns) {
+  for (size_t i = 0; i < results.size(); ++i) returns[i] = std::move(results[i]).unsafe_release();
+}
+
+// ---- Pure operators ----
+
+void run_pure(Session& session, const lamella_operator* op, const lamella_value* arguments,
+              lamella_value* returns) {
+  Values values;
+  for (uint32_t i = 0; i < op->argument_count; ++i) values.push_back(inner_of(arguments[i]));
+  Values results = call_below(session, op, values);
+  for (IValue& result : results) result = wrapped(session, result);
+  give(std::move(results), returns);
+}
+
+// ---- Views ----
+
+std::shared_ptr<View> view_step(const lamella_operator* op, const lamella_value* arguments,
+                                size_t self, lamella_tensor* of) {
+  auto view = std::make_shared<View>();
+  view->parent = alias_of(of).view;
+  view->op = op;
+  view->self = self;
+  view->from = Geometry(of);
+  for (uint32_t i = 0; i < op->argument_count; ++i) {
+    view->arguments.push_back(i == self ? IValue() : inner_of(arguments[i]));
+  }
+  return view;
+}
+
+void note_result(const lamella_operator* op, const lamella_value* arguments, size_t self,
+                 lamella_tensor* of, lamella_tensor* result, int index) {
+  if (std::string_view(op->name) == "aten::as_strided") {
+    note_view(result, strided_chain(shared_of(of), Geometry(result)));
+    return;
+  }
+  std::shared_ptr<View> view = view_step(op, arguments, self, of);
+  view->index = index;
+  view->to = Geometry(result);
+  note_view(result, std::move(view));
+}
+
+// A kernel from elsewhere may look at memory, so it gets the value, and its result says what the
+// wrapper's view looks like.
+void run_foreign_view(Session& session, const lamella_operator* op, const lamella_value* arguments,
+                      lamella_value* returns, size_t self, lamella_tensor* of) {
+  Values values;
+  for (uint32_t i = 0; i < op->argument_count; ++i) {
+    lamella_value argument = arguments[i];
+    if (i == self) argument.as.tensor = of;
+    values.push_back(inner_of(argument));
+  }
+  const lamella_operator* copy = session.copies ? copy_form(op) : nullptr;
+  Values results = call_below(session, copy != nullptr ? copy : op, values);
+  Tensor whole{TensorBase::borrow(of)};
+  Tensor inner = values[self].toTensor();
+  for (IValue& result : results) {
+    int index = result.isTensorList() ? 0 : -1;
+    result = changed(result, [&](const Tensor& shown) {
+      bool same = shown.impl()->storage == inner.impl()->storage &&
+                  inner.strides().equals(whole.strides());
+      std::vector<int64_t> strides = shown.strides().vec();
+      int64_t offset = whole.storage_offset();
+      if (same) {
+        offset += shown.storage_offset() - inner.storage_offset();
+      } else {
+        int64_t next = 1;
+        for (size_t d = strides.size(); d-- > 0;) {
+          strides[d] = next;
+          next *= std::max<int64_t>(shown.sizes()[d], 1);
+        }
+      }
+      Tensor made{make_view_as(whole, shown.sizes(), strides, offset, shown.scalar_type())};
+      note_result(op, arguments, self, of, made.impl(), index);
+      if (index >= 0) ++index;
+      return made;
+    });
+  }
+  give(std::move(results), returns);
+}
+
+void run_view(Session& session, const lamella_operator* op, uint64_t keys,
+              const lamella_value* arguments, lamella_value* returns, const Plan& plan) {
+  size_t self = plan.self.empty() ? 0 : plan.self.front();
+  for (size_t i : plan.self) {
+    if (arguments[i].tag == LAMELLA_TENSOR && is_functional(arguments[i].as.tensor)) self = i;
+  }
+  LAMELLA_CHECK(arguments[self].tag == LAMELLA_TENSOR && arguments[self].as.tensor != nullptr,
+                plan.name, ": expected '", plan.argument_names[self],
+                "' to be a tensor to functionalize the views of");
+  Tensor of{TensorBase::borrow(arguments[self].as.tensor)};
+  if (!is_functional(of.impl())) {
+    of = wrap_value(session, of, true);
+    // What lamella.tensor() made is not anybody else's yet.
+    if (std::string_view(op->name) == "aten::lift_fresh") {
+      returns[0] = IValue(of).unsafe_release();
+      return;
+    }
+    shared_of(of.impl()).captured = true;
+  }
+  if (std::string_view(op->name).substr(0, 6) != "aten::") {
+    run_foreign_view(session, op, arguments, returns, self, of.impl());
+    return;
+  }
+  std::vector<lamella_value> with(arguments, arguments + op->argument_count);
+  with[self].as.tensor = of.impl();
+  lamella::detail::check(abi::call_boxed(op, abi::masked(op, keys & kKernels), with.data(), returns));
+  for (uint32_t r = 0; r < op->return_count; ++r) {
+    int index = returns[r].tag == LAMELLA_TENSOR_LIST ? 0 : -1;
+    each_tensor(returns[r], [&](lamella_tensor* result) {
+      if (result->storage == of.impl()->storage) {
+        note_result(op, arguments, self, of.impl(), result, index);
+      }
+      if (index >= 0) ++index;
+    });
+  }
+}
+
+// ---- Writes ----
+
+void check_targets(const Plan& plan, const lamella_value* arguments) {
+  for (size_t i : plan.written) {
+    each_tensor(arguments[i], [&](lamella_tensor* t) {
+      if (t == nullptr) return;
+      check_writable(plan.name.c_str(), plan.argument_names[i].c_str(), t);
+      for (int32_t d = 0; d < t->ndim; ++d) {
+        LAMELLA_CHECK(t->sizes[d] <= 1 || t->strides[d] != 0 || t->numel == 0, plan.name,
+                      ": expected '", plan.argument_names[i],
+                      "' to have memory of its own for every element, since it is written, got "
+                      "strides ", IntArrayRef(t->strides, static_cast<size_t>(t->ndim)));
+      }
+    });
+  }
+}
+
+Values form_arguments(const Form& form, const Plan& plan, const lamella_value* arguments) {
+  Values values;
+  for (int i : form.arguments) {
+    if (i >= 0) {
+      values.push_back(inner_of(arguments[i]));
+      continue;
+    }
+    const lamella_value& out = arguments[plan.written.front()];
+    bool known = out.tag == LAMELLA_TENSOR && out.as.tensor != nullptr;
+    Tensor tensor{TensorBase::borrow(known ? out.as.tensor : nullptr)};
+    if (known && i == kDtype) {
+      values.emplace_back(tensor.scalar_type());
+    } else if (known && i == kDevice) {
+      values.emplace_back(tensor.device());
+    } else {
+      values.emplace_back();
+    }
+  }
+  return values;
+}
+
+// The place among a form's results of the new value of a written argument.
+size_t place_of(const Plan& plan, size_t argument) {
+  for (size_t r = 0; r < plan.returned.size(); ++r) {
+    if (plan.returned[r] == static_cast<int>(argument)) return r;
+  }
+  for (size_t k = 0; k < plan.result_order.size(); ++k) {
+    if (plan.result_order[k] == argument) return plan.returned.size() + k;
+  }
+  return 0;
+}
+
+bool fits(const lamella_tensor* target, const Tensor& value, bool dtype_too) {
+  return value.defined() &&
+         value.sizes().equals(IntArrayRef(target->sizes, static_cast<size_t>(target->ndim))) &&
+         (!dtype_too || static_cast<uint8_t>(value.scalar_type()) == target->scalar_type);
+}
+
+std::vector<Tensor> tensors_of(const IValue& value) {
+  if (value.isTensorList()) return value.toTensorVector();
+  if (value.isTensor()) return {value.toTensor()};
+  return {};
+}
+
+bool all_fit(const Plan& plan, const lamella_value* arguments, const Values& results) {
+  for (size_t i : plan.written) {
+    std::vector<Tensor> values = tensors_of(results[place_of(plan, i)]);
+    size_t k = 0;
+    bool good = true;
+    each_tensor(arguments[i], [&](lamella_tensor* t) {
+      if (t == nullptr || k >= values.size()) {
+        good = good && t == nullptr;
+      } else {
+        good = good && fits(t, values[k], true);
+      }
+      ++k;
+    });
+    if (!good) return false;
+  }
+  return true;
+}
+
+// In place, a pointwise operator computes in the common type and converts, as is done here.
+bool convert(Session& session, const Plan& plan, const lamella_value* arguments, Values& results) {
+  if (!plan.in_place || !plan.pointwise || arguments[0].tag != LAMELLA_TENSOR) return false;
+  const lamella_tensor* target = arguments[0].as.tensor;
+  Tensor value = tensors_of(results[0]).at(0);
+  auto dtype = static_cast<ScalarType>(target->scalar_type);
+  if (!fits(target, value, false) || !can_cast(value.scalar_type(), dtype)) return false;
+  Below below(&session);
+  results[0] = IValue(value.to(dtype));
+  return true;
+}
+
+void run_write(Session& session, const lamella_operator* op, const lamella_value* arguments,
+               lamella_value* returns, const Plan& plan) {
+  check_targets(plan, arguments);
+  Form form = plan.family;
+  Values results;
+  bool good = false;
+  if (form.op != nullptr) {
+    results = call_below(session, form.op, form_arguments(form, plan, arguments));
+    good = all_fit(plan, arguments, results) || convert(session, plan, arguments, results);
+  }
+  if (!good) {
+    form = made_form(op, plan);
+    if (form.op != nullptr) {
+      results = call_below(session, form.op, form_arguments(form, plan, arguments));
+    }
+  }
+  for (size_t i : plan.written) {
+    std::vector<Tensor> values = tensors_of(results[place_of(plan, i)]);
+    size_t k = 0;
+    each_tensor(arguments[i], [&](lamella_tensor* t) {
+      if (t != nullptr && k < values.size()) {
+        if (fits(t, values[k], true)) {
+          set_value(t, values[k]);
+        } else {
+          replace(session, t, values[k]);
+        }
+      }
+      ++k;
+    });
+  }
+  for (uint32_t r = 0; r < op->return_count; ++r) {
+    int argument = plan.returned[r];
+    IValue result = argument >= 0 ? IValue::from_borrowed(arguments[argument])
+                                  : wrapped(session, results[r]);
+    returns[r] = std::move(result).unsafe_release();
+  }
+}
+
+// ---- Changes of metadata ----
+
+void give_self(const lamella_operator* op, const lamella_value* arguments, lamella_value* returns) {
+  if (op->return_count != 0) returns[0] = IValue::from_borrowed(arguments[0]).unsafe_release();
+}
+
+// The wrapper becomes what another wrapper is.
+void become(lamella_tensor* t, lamella_tensor* other) {
+  Chain view = alias_of(other).view;
+  shallow_copy_from(TensorImpl::of(Tensor(TensorBase::borrow(t))),
+                    TensorImpl::of(Tensor(TensorBase::borrow(other))));
+  t->reserved = 0;
+  note_view(t, std::move(view));
+}
+
+void run_metadata(Session& session, const lamella_operator* op, uint64_t keys,
+                  const lamella_value* arguments, lamella_value* returns, const Plan& plan) {
+  check_writable(plan.name.c_str(), plan.argument_names[0].c_str(), arguments[0].as.tensor);
+  if (plan.view.op == nullptr) {
+    // The wrapper's new strides say what it is from now on.
+    lamella::detail::check(abi::call_boxed(op, abi::masked(op, keys & kKernels), arguments, returns));
+    return;
+  }
+  Values results(plan.view.op->return_count);
+  {
+    std::vector<lamella_value> made(results.size());
+    run_view(session, plan.view.op, keys, arguments, made.data(), plan_of(plan.view.op));
+    for (size_t i = 0; i < made.size(); ++i) results[i] = IValue::adopt(made[i]);
+  }
+  lamella_tensor* t = arguments[0].as.tensor;
+  Tensor shown = results[0].toTensor();
+  Chain view = alias_of(shown.impl()).view;
+  set_sizes_and_strides(TensorImpl::of(Tensor(TensorBase::borrow(t))), shown.sizes(),
+                        shown.strides(), shown.storage_offset());
+  t->reserved = 0;
+  note_view(t, std::move(view));
+  give_self(op, arguments, returns);
+}
+
+void run_resize(Session& session, const lamella_operator* op, const lamella_value* arguments,
+                lamella_value* returns, const Plan& plan) {
+  lamella_tensor* t = arguments[0].as.tensor;
+  check_writable(plan.name.c_str(), "self", t);
+  IValue size = IValue::from_borrowed(arguments[1]);
+  IntArrayRef sizes = size.toIntList();
+  MemoryFormat format = MemoryFormat::Contiguous;
+  bool formatted = arguments[2].tag != LAMELLA_NONE;
+  if (formatted) format = IValue::from_borrowed(arguments[2]).toMemoryFormat();
+  LAMELLA_CHECK(format != MemoryFormat::Preserve,
+                "resize_: expected a 'memory_format' other than preserve_format");
+  for (int64_t s : sizes) {
+    LAMELLA_CHECK(s >= 0, "resize_: expected sizes of at least 0, got ", sizes);
+  }
+  give_self(op, arguments, returns);
+  IntArrayRef have(t->sizes, static_cast<size_t>(t->ndim));
+  if (have.equals(sizes) && !formatted) return;
+  std::vector<int64_t> strides(sizes.size());
+  strides_of_format(sizes, format, strides.data());
+  int64_t wanted = checked_numel(sizes, "resize_");
+  Shared& shared = shared_of(t);
+  Geometry line(t);
+  auto item = static_cast<int64_t>(element_size(line.dtype));
+  int64_t there = static_cast<int64_t>(t->storage->nbytes) / item - line.offset;
+  if (wanted <= there) {
+    set_sizes_and_strides(TensorImpl::of(Tensor(TensorBase::borrow(t))), sizes, strides, line.offset);
+    alias_of(t);
+    return;
+  }
+  // A larger storage, with the old elements in front. Aliases keep the old one.
+  line.sizes = {there};
+  line.strides = {1};
+  flush(session, shared);
+  Chain chain = strided_chain(shared, line);
+  Tensor value;
+  {
+    Below below(&session);
+    Tensor old = there == 0 ? Tensor() : replay(shared.base, chain, session.copies);
+    Device device(static_cast<DeviceType>(t->device_type), t->device_index);
+    Tensor rest = lamella::zeros({wanted - there}, line.dtype, std::nullopt, device);
+    Tensor all = old.defined() ? lamella::cat({old, rest}) : rest;
+    value = session.copies ? lamella::as_strided_copy(all, sizes, strides, 0)
+                           : all.as_strided(sizes, strides, 0);
+  }
+  replace(session, t, value);
+}
+
+void run_set(Session& session, const lamella_operator* op, const lamella_value* arguments,
+             lamella_value* returns, const Plan& plan) {
+  lamella_tensor* t = arguments[0].as.tensor;
+  check_writable(plan.name.c_str(), "self", t);
+  auto dtype = static_cast<ScalarType>(t->scalar_type);
+  Device device(static_cast<DeviceType>(t->device_type), t->device_index);
+  Tensor source;
+  if (op->argument_count == 1) {
+    Below below(&session);
+    source = lamella::empty({0}, dtype, std::nullopt, device);
+  } else {
+    source = Tensor(TensorBase::borrow(arguments[1].as.tensor));
+    LAMELLA_CHECK(source.scalar_type() == dtype, "set_: expected 'source' to be ", dtype, ", got ",
+                  source.scalar_type());
+  }
+  if (!is_functional(source.impl())) {
+    source = wrap_value(session, source, true);
+    shared_of(source.impl()).captured = op->argument_count != 1;
+  }
+  if (op->argument_count == 5) {
+    IntArrayRef size(static_cast<const int64_t*>(arguments[3].as.pointer), arguments[3].size);
+    std::vector<int64_t> strides(static_cast<const int64_t*>(arguments[4].as.pointer),
+                                 static_cast<const int64_t*>(arguments[4].as.pointer) +
+                                     arguments[4].size);
+    if (strides.empty() && !size.empty()) {
+      strides.resize(size.size());
+      strides_of_format(size, MemoryFormat::Contiguous, strides.data());
+    }
+    source = Tensor(make_checked_view(source, size, strides, arguments[2].as.i));
+  }
+  become(t, source.impl());
+  storage_bump_version(t->storage);
+  give_self(op, arguments, returns);
+}
+
+lamella_status run(const lamella_kernel*, const lamella_operator* op, uint64_t keys,
+                   const lamella_value* arguments, lamella_value* returns) noexcept {
+  try {
+    Session& session = session_for(op->name);
+    const Plan& plan = plan_of(op);
+    uint64_t kernels = abi::masked(op, keys & kKernels);
+    if (plan.kind == Kind::kComposite || is_composite(op, kernels)) {
+      return abi::call_boxed(op, kernels, arguments, returns);
+    }
+    switch (plan.kind) {
+      case Kind::kView:
+        run_view(session, op, keys, arguments, returns, plan);
+        break;
+      case Kind::kWrite:
+        run_write(session, op, arguments, returns, plan);
+        break;
+      case Kind::kMetadata:
+        run_metadata(session, op, keys, arguments, returns, plan);
+        break;
+      case Kind::kResize:
+        run_resize(session, op, arguments, returns, plan);
+        break;
+      case Kind::kSet:
+        run_set(session, op, arguments, returns, plan);
+        break;
+      case Kind::kDetach:
+        give_self(op, arguments, returns);
+        break;
+      default:
+        run_pure(session, op, arguments, returns);
+    }
+    return LAMELLA_OK;
+  } catch (...) {
+    return lamella::detail::status_of_current_exception();
+  }
+}
+
+void register_kernel() {
+  constexpr uint16_t key = static_cast<uint16_t>(DispatchKey::Functionalize);
+  lamella_library* library = nullptr;
+  lamella_kernel_description kernel = {};
+  kernel.boxed = &run;
+  kernel.file = __FILE__;
+  kernel.line = __LINE__;
+  lamella_status status =
+      lamella_library_open(LAMELLA_LIBRARY_IMPL, "_", key, __FILE__, __LINE__, &library);
+  if (status == LAMELLA_OK) status = lamella_library_fallback(library, key, &kernel);
+  lamella::detail::check(status);
+}
+
+}  // namespace
+
+Session* begin(bool copies) {
+  static const bool registered = (register_kernel(), true);
+  static_cast<void>(registered);
+  return open_session(copies);
+}
+
+}  // namespace lamella::functionalize

@@ -1,0 +1,317 @@
+// Wrappers and what stands behind them.
+#include "lamella/layers/functionalize/value.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "lamella/abi/autograd.h"
+#include "lamella/core/error.h"
+
+namespace lamella::functionalize {
+namespace {
+
+// A plain pointer, for the library's thread-local block has no room for destructors.
+thread_local Session* open = nullptr;
+
+constexpr uint64_t functionality(lamella::detail::Functionality f) {
+  return lamella::detail::functionality_bit(f);
+}
+constexpr uint64_t kAutocast = functionality(lamella::detail::Functionality::AutocastFunctionality);
+// Layers around the session that must see the pure program, not the wrappers.
+constexpr uint64_t kAround = functionality(lamella::detail::Functionality::Tracer) |
+                             functionality(lamella::detail::Functionality::VmapMode);
+// Keys below this layer: what the function itself switches on there holds.
+constexpr uint64_t kUnder =
+    DispatchKeySet(DispatchKeySet::FULL_AFTER, DispatchKey::Functionalize).raw_repr() &
+    ~lamella::detail::kBackendMask;
+
+void drop_shared(void* context) { delete static_cast<Shared*>(context); }
+
+uint64_t fresh_id() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
+// Forgets aliases whose wrapper is gone. Their places are used again.
+uint32_t free_place(Shared& shared) {
+  if (shared.aliases.size() >= shared.sweep_at) {
+    size_t alive = 0;
+    for (Alias& alias : shared.aliases) {
+      if (alias.wrapper != nullptr && alias.alive.expired()) alias = Alias();
+      alive += alias.wrapper != nullptr;
+    }
+    shared.sweep_at = std::max<size_t>(64, 2 * alive);
+    for (size_t i = 0; i < shared.aliases.size(); ++i) {
+      if (shared.aliases[i].wrapper == nullptr) return static_cast<uint32_t>(i);
+    }
+  }
+  shared.aliases.emplace_back();
+  return static_cast<uint32_t>(shared.aliases.size() - 1);
+}
+
+Alias& note(Shared& shared, lamella_tensor* wrapper, Chain view) {
+  uint32_t place = free_place(shared);
+  Alias& alias = shared.aliases[place];
+  alias.wrapper = wrapper;
+  alias.alive = WeakTensorRef(TensorBase::borrow(wrapper));
+  alias.geometry = Geometry(wrapper);
+  alias.view = std::move(view);
+  wrapper->reserved = place + 1;
+  wrapper->flags |= LAMELLA_TENSOR_WRAPPER;
+  return alias;
+}
+
+}  // namespace
+
+Values call(const lamella_operator* op, const Values& arguments) {
+  std::vector<lamella_value> in(arguments.size()), out(op->return_count);
+  for (size_t i = 0; i < in.size(); ++i) in[i] = arguments[i].value();
+  lamella::detail::check(lamella_call_boxed(op, in.data(), static_cast<uint32_t>(in.size()),
+                                            out.data(), static_cast<uint32_t>(out.size())));
+  Values results;
+  for (const lamella_value& value : out) results.push_back(IValue::adopt(value));
+  return results;
+}
+
+Geometry::Geometry(const lamella_tensor* t)
+    : sizes(t->sizes, t->sizes + t->ndim),
+      strides(t->strides, t->strides + t->ndim),
+      offset(t->storage_offset),
+      dtype(static_cast<ScalarType>(t->scalar_type)) {}
+
+int64_t Geometry::span() const {
+  int64_t last = 0;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] == 0) return 0;
+    last += (sizes[d] - 1) * strides[d];
+  }
+  return last + 1;
+}
+
+// ---- Sessions ----
+
+Below::Below(Session* session)
+    : session_(open), included_(lamella_thread.included), excluded_(lamella_thread.excluded) {
+  open = nullptr;
+  lamella_thread.included = (session->included & ~kUnder) | (included_ & kUnder);
+  lamella_thread.excluded = (session->excluded & ~kUnder) | (excluded_ & kUnder) | kAutocast;
+  // The grad modes of the moment, on the keys of the session's beginning.
+  lamella_set_modes(0, 0);
+}
+Below::~Below() {
+  lamella_thread.included = included_;
+  lamella_thread.excluded = excluded_;
+  open = session_;
+}
+
+Session* current() { return open; }
+
+Session& session_for(const char* op) {
+  LAMELLA_CHECK(open != nullptr, op,
+                ": expected tensors outside of functionalize(), got one that was made in it and "
+                "kept beyond its end");
+  return *open;
+}
+
+bool set_copies(Session* session, bool copies) { return std::exchange(session->copies, copies); }
+
+// Opens the session itself; begin() in kernel.cpp registers the kernel first.
+Session* open_session(bool copies) {
+  auto* session = new Session;
+  session->id = fresh_id();
+  session->copies = copies;
+  session->included = lamella_thread.included;
+  session->excluded = lamella_thread.excluded;
+  session->outer = open;
+  open = session;
+  lamella_thread.included = (session->included & ~kAround) | kBit;
+  return session;
+}
+
+void end(Session* session) noexcept {
+  lamella_thread.included = session->included;
+  lamella_thread.excluded = session->excluded;
+  lamella_set_modes(0, 0);
+  open = session->outer;
+  delete session;
+}
+
+// ---- Wrappers ----
+
+bool is_functional(const lamella_tensor* t) {
+  return t != nullptr && (t->key_set & kBit) != 0 && t->storage != nullptr &&
+         t->storage->deleter == &drop_shared;
+}
+
+Shared& shared_of(const lamella_tensor* wrapper) {
+  auto& shared = *static_cast<Shared*>(wrapper->storage->context);
+  LAMELLA_CHECK(open != nullptr && shared.session == open->id,
+                "functionalize: expected a tensor of the function that runs, got one that was "
+                "made in another call and kept beyond its end");
+  return shared;
+}
+
+Tensor wrap_value(Session& session, const Tensor& given, bool keep_offset) {
+  Tensor value = given;
+  bool conjugate = value.is_conj(), negative = value.is_neg();
+  if (conjugate || negative) {
+    Below below(&session);
+    value = value.resolve_conj().resolve_neg();
+  }
+  Geometry geometry(value.impl());
+  if (!keep_offset) geometry.offset = 0;
+  auto* shared = new Shared;
+  shared->base = value;
+  shared->geometry = geometry;
+  shared->session = session.id;
+  size_t bytes = static_cast<size_t>(geometry.offset + geometry.span()) * value.itemsize();
+  Storage* storage = nullptr;
+  try {
+    storage = make_foreign_storage(nullptr, bytes, value.device(), &drop_shared, shared);
+  } catch (...) {
+    delete shared;
+    throw;
+  }
+  // One reference goes to make_tensor, even if it throws; then `shared` ends with the storage.
+  TensorBase made = make_tensor(storage, geometry.sizes, geometry.strides, geometry.offset,
+                                geometry.dtype, default_key_set(value.device().type()) | kBit);
+  Alias& alias = note(*shared, made.impl(), nullptr);
+  alias.value = value;
+  return Tensor(std::move(made));
+}
+
+Chain strided_chain(const Shared& shared, const Geometry& to) {
+  static const lamella_operator* as_strided = lamella_lookup_operator("aten::as_strided", "", 1);
+  static const lamella_operator* view_dtype = lamella_lookup_operator("aten::view", "dtype", 1);
+  auto strided = [](Chain parent, const Geometry& from, const Geometry& target) {
+    auto view = std::make_shared<View>();
+    view->parent = std::move(parent);
+    view->op = as_strided;
+    view->arguments = {IValue(), IValue(target.sizes), IValue(target.strides),
+                       IValue(target.offset)};
+    view->from = from;
+    view->to = target;
+    return view;
+  };
+  if (to.dtype == shared.geometry.dtype) return strided(nullptr, shared.geometry, to);
+  // The whole as a line of elements, seen under the other type.
+  Geometry line;
+  line.dtype = shared.geometry.dtype;
+  line.offset = shared.geometry.offset;
+  line.sizes = {shared.geometry.span()};
+  line.strides = {1};
+  Chain first = strided(nullptr, shared.geometry, line);
+  auto typed = std::make_shared<View>();
+  typed->parent = first;
+  typed->op = view_dtype;
+  typed->arguments = {IValue(), IValue(to.dtype)};
+  typed->from = line;
+  auto have = static_cast<int64_t>(element_size(line.dtype));
+  auto want = static_cast<int64_t>(element_size(to.dtype));
+  typed->to = line;
+  typed->to.dtype = to.dtype;
+  typed->to.sizes = {line.sizes[0] * have / want};
+  typed->to.offset = line.offset * have / want;
+  return strided(typed, typed->to, to);
+}
+
+Alias& alias_of(lamella_tensor* wrapper) {
+  Shared& shared = shared_of(wrapper);
+  uint32_t place = wrapper->reserved;
+  bool known = place != 0 && place <= shared.aliases.size() &&
+               shared.aliases[place - 1].wrapper == wrapper;
+  if (known && shared.aliases[place - 1].geometry == Geometry(wrapper)) {
+    return shared.aliases[place - 1];
+  }
+  // Made or changed by something else than an operator: its strides say what it is.
+  Chain view = strided_chain(shared, Geometry(wrapper));
+  if (!known) return note(shared, wrapper, std::move(view));
+  Alias& alias = shared.aliases[place - 1];
+  alias.geometry = Geometry(wrapper);
+  alias.view = std::move(view);
+  alias.value = Tensor();
+  return alias;
+}
+
+void note_view(lamella_tensor* wrapper, Chain view) {
+  Shared& shared = shared_of(wrapper);
+  uint32_t place = wrapper->reserved;
+  if (place != 0 && place <= shared.aliases.size() &&
+      shared.aliases[place - 1].wrapper == wrapper) {
+    return;
+  }
+  note(shared, wrapper, std::move(view));
+}
+
+// ---- Values ----
+
+void flush(Session& session, Shared& shared) {
+  if (shared.pending.empty()) return;
+  Below below(&session);
+  std::vector<Pending> pending;
+  pending.swap(shared.pending);
+  for (const Pending& one : pending) {
+    shared.base = write_back(shared.base, one.view, one.value, session.copies);
+  }
+}
+
+Tensor value_of(lamella_tensor* t) {
+  if (!is_functional(t)) return Tensor(TensorBase::borrow(t));
+  Shared& shared = shared_of(t);
+  Alias& alias = alias_of(t);
+  if (alias.value.defined() && alias.generation == shared.generation) return alias.value;
+  Session& session = *open;
+  flush(session, shared);
+  Chain view = alias.view;
+  Tensor value;
+  {
+    Below below(&session);
+    value = replay(shared.base, view, session.copies);
+    if (value.is_conj()) value = value.resolve_conj();
+    if (value.is_neg()) value = value.resolve_neg();
+  }
+  Alias& again = alias_of(t);
+  again.value = value;
+  again.generation = shared.generation;
+  return value;
+}
+
+void check_writable(const char* op, const char* argument, const lamella_tensor* t) {
+  bool wrapper = is_functional(t);
+  LAMELLA_CHECK(wrapper && !shared_of(t).captured, op, ": expected '", argument,
+                "' to be an argument of the function that functionalize() was given, or made in "
+                "it, since it is written in place; got a tensor from outside");
+  LAMELLA_CHECK(!shared_of(t).ambiguous, op, ": expected '", argument,
+                "' not to share memory with another argument of the function that functionalize() "
+                "was given, since it is written in place and gradients are recorded");
+}
+
+void set_value(lamella_tensor* t, const Tensor& value) {
+  Shared& shared = shared_of(t);
+  Alias& alias = alias_of(t);
+  ++shared.generation;
+  alias.value = value;
+  alias.generation = shared.generation;
+  if (alias.view == nullptr) {
+    shared.pending.clear();
+    shared.base = value;
+  } else if (!shared.pending.empty() && shared.pending.back().view == alias.view) {
+    shared.pending.back().value = value;
+  } else {
+    shared.pending.push_back({alias.view, value});
+  }
+  storage_bump_version(t->storage);
+}
+
+void replace(Session& session, lamella_tensor* t, const Tensor& value) {
+  uint32_t version = t->storage->version;
+  Tensor fresh = wrap_value(session, value);
+  shared_of(fresh.impl()).resized = true;
+  shallow_copy_from(TensorImpl::of(Tensor(TensorBase::borrow(t))), TensorImpl::of(fresh));
+  t->reserved = 0;
+  t->storage->version = version + 1;
+  Alias& alias = note(shared_of(t), t, nullptr);
+  alias.value = value;
+}
+
+}  // namespace lamella::functionalize

@@ -1,0 +1,132 @@
+// What stands behind functional wrappers. Internal to the layer: Note [Programs without writes].
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lamella/api/functions.h"
+#include "lamella/core/ivalue.h"
+#include "lamella/core/tensor_impl.h"
+#include "lamella/dispatch/dispatch_key.h"
+#include "lamella/layers/functionalize/functionalize.h"
+
+namespace lamella::functionalize {
+
+constexpr uint64_t kBit =
+    lamella::detail::functionality_bit(lamella::detail::Functionality::Functionalize);
+
+using Values = std::vector<IValue>;
+// Calls an operator with the keys of its arguments and of the thread.
+Values call(const lamella_operator* op, const Values& arguments);
+
+// Shape, strides, offset (in elements) and dtype of a tensor.
+struct Geometry {
+  std::vector<int64_t> sizes, strides;
+  int64_t offset = 0;
+  ScalarType dtype = ScalarType::Undefined;
+  Geometry() = default;
+  explicit Geometry(const lamella_tensor* t);
+  // Elements from the first to the last.
+  int64_t span() const;
+  bool operator==(const Geometry&) const = default;
+};
+
+// A step from a tensor to a view of it.
+struct View {
+  std::shared_ptr<const View> parent;  // null: of the whole
+  const lamella_operator* op = nullptr;
+  Values arguments;
+  size_t self = 0;  // which argument is viewed
+  int index = -1;   // which entry of a list; -1: the result is no list
+  Geometry from, to;
+};
+using Chain = std::shared_ptr<const View>;
+
+struct Alias {
+  lamella_tensor* wrapper = nullptr;
+  WeakTensorRef alive;  // the wrapper
+  Geometry geometry;    // as it was when noted
+  Chain view;
+  Tensor value;              // undefined: not computed yet
+  uint64_t generation = 0;   // of the value
+};
+struct Pending {
+  Chain view;
+  Tensor value;
+};
+
+// Behind the storage of wrappers.
+struct Shared {
+  Tensor base;        // the whole, without what is pending
+  Geometry geometry;  // of the wrapper that stands for the whole
+  std::vector<Pending> pending;
+  uint64_t generation = 0;  // writes so far
+  bool captured = false;    // of a tensor that is no argument: must not be written
+  bool ambiguous = false;   // of an argument that shares memory with another, with gradients
+  bool resized = false;     // replaces the storage of an argument that grew
+  uint64_t session = 0;
+  std::vector<Alias> aliases;  // TensorImpl::reserved - 1 is the index
+  size_t sweep_at = 64;
+};
+
+// A tensor that the function was given.
+struct Argument {
+  Tensor tensor;
+  Tensor wrapper;  // which the function may give other sizes, strides or another storage
+  Tensor origin;   // an alias of it as it was
+  Tensor whole;    // what Shared::base was of
+};
+
+struct Session {
+  uint64_t id = 0;
+  bool copies = false;
+  uint64_t included = 0, excluded = 0;  // of the thread when it was opened
+  Session* outer = nullptr;
+  std::vector<Argument> arguments;
+};
+
+// The level below for as long as it lives: Note [Above and below].
+class Below {
+ public:
+  explicit Below(Session* session);
+  ~Below();
+  Below(const Below&) = delete;
+  Below& operator=(const Below&) = delete;
+
+ private:
+  Session* session_;
+  uint64_t included_, excluded_;
+};
+
+// Throws where no session is open.
+Session& session_for(const char* op);
+
+// A wrapper that nobody shares, of a value.
+Tensor wrap_value(Session& session, const Tensor& value, bool keep_offset = false);
+// Throws for a wrapper of a session that has ended.
+Shared& shared_of(const lamella_tensor* wrapper);
+Alias& alias_of(lamella_tensor* wrapper);
+// Notes that a wrapper is a view of another, unless that is known.
+void note_view(lamella_tensor* wrapper, Chain view);
+// A step by as_strided from the whole to what the wrapper's strides say.
+Chain strided_chain(const Shared& shared, const Geometry& to);
+
+// What a wrapper stands for; any other tensor is itself.
+Tensor value_of(lamella_tensor* tensor);
+// All that is pending goes into the whole.
+void flush(Session& session, Shared& shared);
+// A new value of the same shape and dtype. `op` and `argument` begin errors.
+void set_value(lamella_tensor* wrapper, const Tensor& value);
+// Throws where a tensor must not be written.
+void check_writable(const char* op, const char* argument, const lamella_tensor* tensor);
+// Gives the wrapper a storage of its own for a value of any shape.
+void replace(Session& session, lamella_tensor* wrapper, const Tensor& value);
+
+// ---- views.cpp. To be called below. ----
+
+// The views applied to the value of the whole. real: views, even where they become copies.
+Tensor replay(const Tensor& whole, const Chain& view, bool copies);
+// The whole with a new value in the place that a view shows.
+Tensor write_back(const Tensor& whole, const Chain& view, const Tensor& value, bool copies);
+
+}  // namespace lamella::functionalize
