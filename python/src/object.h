@@ -154,6 +154,7 @@ int add_library(PyObject* module);     // library.cpp
 int add_autocast(PyObject* module);    // autocast.cpp
 int add_compliance(PyObject* module);  // compliance.cpp
 int add_entries(PyObject* module);     // operator_entries.cpp
+int add_functionalize(PyObject* module);
 int add_build(PyObject* module);       // build.cpp
 int add_errors(PyObject* module);      // errors.cpp
 int add_storage(PyObject* module);     // storage.cpp

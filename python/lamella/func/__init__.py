@@ -2,6 +2,7 @@
 
 from lamella.func.functional_call import functional_call as functional_call
 from lamella.func.functional_call import stack_module_state as stack_module_state
+from lamella.func.functionalize import functionalize as functionalize
 from lamella.func.jacobians import hessian as hessian
 from lamella.func.jacobians import jacfwd as jacfwd
 from lamella.func.jacobians import jacrev as jacrev

@@ -1,0 +1,65 @@
+"""functionalize: functions without writes."""
+
+# Types are for those who call; the bodies are not checked.
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from lamella import Tensor, _C
+from lamella.utils._pytree import tree_flatten, tree_unflatten
+
+__all__ = ["functionalize"]
+
+_REMOVE = ("mutations", "mutations_and_views")
+
+
+def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
+    """The function that does what func does without writing tensors in place on the way.
+
+    Operators that write become their functional forms: `y = add(x, 1)` in the place of
+    `x.add_(1)`. Layers around see pure operators only, at the end one copy_ for each argument that
+    func writes. Results are those of func, and share memory with arguments as its results do.
+    remove: "mutations", or "mutations_and_views", where views become copies as well, and results
+    are copies.
+
+    Tensors that func writes are arguments, or made by it.
+    """
+    if remove not in _REMOVE:
+        raise RuntimeError(
+            f"functionalize: expected 'remove' to be 'mutations' or 'mutations_and_views', got "
+            f"{remove!r}"
+        )
+    copies = remove == "mutations_and_views"
+
+    def functionalized(*args: Any, **kwargs: Any) -> Any:
+        before = _C._functionalize_copies(copies)
+        if before is not None:  # within another functionalize, which does the work
+            try:
+                _C._functionalize_copies(copies or before)
+                return func(*args, **kwargs)
+            finally:
+                _C._functionalize_copies(before)
+        leaves, spec = tree_flatten((args, kwargs))
+        places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
+        session, wrappers = _C._functionalize_begin(copies, [leaves[i] for i in places])
+        try:
+            for i, wrapper in zip(places, wrappers):
+                leaves[i] = wrapper
+            new_args, new_kwargs = tree_unflatten(leaves, spec)
+            results, out_spec = tree_flatten(func(*new_args, **new_kwargs))
+            places = [i for i, result in enumerate(results) if isinstance(result, Tensor)]
+            values = _C._functionalize_finish(session, [results[i] for i in places])
+            for i, value in zip(places, values):
+                results[i] = value
+            return tree_unflatten(results, out_spec)
+        finally:
+            _C._functionalize_end(session)
+
+    try:
+        return functools.wraps(func)(functionalized)
+    except (AttributeError, TypeError):
+        return functionalized
