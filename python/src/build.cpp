@@ -3,6 +3,7 @@
 
 #include "lamella/abi/autograd.h"
 #include "lamella/core/complex.h"
+#include "lamella/core/key_set.h"
 #include "lamella/core/tensor_impl.h"
 #include "python/src/errors.h"
 #include "python/src/numbers.h"
@@ -256,6 +257,18 @@ PyObject* noted(PyObject* owned, const Options& options) {
   });
 }
 
+// A function without writes learns that nobody else has the tensor.
+PyObject* lifted(PyObject* owned) {
+  constexpr uint64_t functionalize = detail::key_bit(detail::kKeyFunctionalityFunctionalize);
+  if (owned == nullptr || (lamella_thread.included & functionalize) == 0) return owned;
+  static KnownOperator lift{"aten::lift_fresh", ""};
+  return guarded([&]() -> PyObject* {
+    Ref made(owned);
+    TensorBase tensor = call_known(lift, {tensor_value(tensor_of(owned))});
+    return tensor.defined() ? wrap(std::move(tensor)) : nullptr;
+  });
+}
+
 PyObject* tensor_function(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"data", "dtype", "device", "requires_grad", "pin_memory", nullptr};
   Options options;
@@ -278,7 +291,7 @@ PyObject* tensor_function(PyObject*, PyObject* args, PyObject* kwargs) {
       return wrap(make_detached(tensor_ref(made)));
     });
   }
-  return finished(noted(made, options), options);
+  return finished(lifted(noted(made, options)), options);
 }
 PyObject* as_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"data", "dtype", "device", nullptr};

@@ -1,4 +1,6 @@
 // The kernel of the Functionalize key, for every operator: Note [Programs without writes].
+#include <algorithm>
+
 #include "lamella/core/error.h"
 #include "lamella/core/scalar_type.h"
 #include "lamella/dispatch/dispatcher.h"
@@ -183,8 +185,9 @@ void check_targets(const Plan& plan, const lamella_value* arguments) {
       for (int32_t d = 0; d < t->ndim; ++d) {
         LAMELLA_CHECK(t->sizes[d] <= 1 || t->strides[d] != 0 || t->numel == 0, plan.name,
                       ": expected '", plan.argument_names[i],
-                      "' to have memory of its own for every element, since it is written, got "
-                      "strides ", IntArrayRef(t->strides, static_cast<size_t>(t->ndim)));
+                      "' to have memory of its own for each element it writes, got one expanded "
+                      "to ",
+                      IntArrayRef(t->sizes, static_cast<size_t>(t->ndim)), "; clone it first");
       }
     });
   }
@@ -252,6 +255,20 @@ bool all_fit(const Plan& plan, const lamella_value* arguments, const Values& res
   return true;
 }
 
+// Out arguments without elements take any shape.
+bool takes_shape(const Plan& plan, const lamella_value* arguments, const Values& results) {
+  for (size_t i : plan.written) {
+    if (plan.in_place || arguments[i].tag != LAMELLA_TENSOR) return false;
+    const lamella_tensor* target = arguments[i].as.tensor;
+    std::vector<Tensor> values = tensors_of(results[place_of(plan, i)]);
+    if (values.size() != 1 || !values[0].defined() || target->numel != 0 ||
+        static_cast<uint8_t>(values[0].scalar_type()) != target->scalar_type) {
+      return false;
+    }
+  }
+  return true;
+}
+
 // In place, a pointwise operator computes in the common type and converts, as is done here.
 bool convert(Session& session, const Plan& plan, const lamella_value* arguments, Values& results) {
   if (!plan.in_place || !plan.pointwise || arguments[0].tag != LAMELLA_TENSOR) return false;
@@ -272,7 +289,8 @@ void run_write(Session& session, const lamella_operator* op, const lamella_value
   bool good = false;
   if (form.op != nullptr) {
     results = call_below(session, form.op, form_arguments(form, plan, arguments));
-    good = all_fit(plan, arguments, results) || convert(session, plan, arguments, results);
+    good = all_fit(plan, arguments, results) || takes_shape(plan, arguments, results) ||
+           convert(session, plan, arguments, results);
   }
   if (!good) {
     form = made_form(op, plan);
@@ -380,7 +398,7 @@ void run_resize(Session& session, const lamella_operator* op, const lamella_valu
     Below below(&session);
     Tensor old = there == 0 ? Tensor() : replay(shared.base, chain, session.copies);
     Device device(static_cast<DeviceType>(t->device_type), t->device_index);
-    Tensor rest = lamella::zeros({wanted - there}, line.dtype, std::nullopt, device);
+    Tensor rest = lamella::zeros({wanted - there}, TensorOptions().dtype(line.dtype).device(device));
     Tensor all = old.defined() ? lamella::cat({old, rest}) : rest;
     value = session.copies ? lamella::as_strided_copy(all, sizes, strides, 0)
                            : all.as_strided(sizes, strides, 0);
@@ -397,7 +415,7 @@ void run_set(Session& session, const lamella_operator* op, const lamella_value* 
   Tensor source;
   if (op->argument_count == 1) {
     Below below(&session);
-    source = lamella::empty({0}, dtype, std::nullopt, device);
+    source = lamella::empty({0}, TensorOptions().dtype(dtype).device(device));
   } else {
     source = Tensor(TensorBase::borrow(arguments[1].as.tensor));
     LAMELLA_CHECK(source.scalar_type() == dtype, "set_: expected 'source' to be ", dtype, ", got ",

@@ -209,19 +209,25 @@ const lamella_operator* define_made(const lamella_operator* op, const char* suff
     schema.name.ns = ns;
     schema.name.name = schema.name.base_name() + suffix;
     if (schema.returns.size() + plan.result_order.size() == 0) return nullptr;
-    while (lamella_lookup_operator((ns + "::" + schema.name.name).c_str(),
-                                   schema.name.overload_name.c_str(), 1) != nullptr) {
-      schema.name.name += "_";
-    }
     if (returns_written) {
       for (size_t i : plan.result_order) schema.returns.push_back(schema.arguments[i]);
     }
-    for (Argument& argument : schema.arguments) argument.aliases.clear();
+    // Names with "out" in them would say that the operator writes.
+    std::string& label = schema.name.overload_name;
+    for (size_t at; (at = label.find("out")) != std::string::npos;) label.replace(at, 3, "into");
+    for (Argument& argument : schema.arguments) {
+      if (argument.is_out()) argument.name = "old_" + argument.name;
+      argument.aliases.clear();
+    }
     for (Argument& result : schema.returns) {
       result.aliases.clear();
       result.name.clear();
       result.kwarg_only = false;
       result.default_value.reset();
+    }
+    while (lamella_lookup_operator((ns + "::" + schema.name.name).c_str(),
+                                   schema.name.overload_name.c_str(), 1) != nullptr) {
+      schema.name.name += "_";
     }
     text = schema.str();
     name = schema.name.qualified_name();

@@ -47,7 +47,7 @@ std::vector<TensorBase> wrap_arguments(Session* session, const std::vector<Tenso
       gradients |= records_gradients((*together)[i]) && (*together)[i].requires_grad();
       lazy |= (*together)[i].is_conj() || (*together)[i].is_neg();
     }
-    Argument argument;
+    Input argument;
     argument.tensor = tensor;
     if (shares && !gradients && !lazy) {
       Tensor line = line_of(*session, tensor);
@@ -57,7 +57,7 @@ std::vector<TensorBase> wrap_arguments(Session* session, const std::vector<Tenso
         Tensor view{make_view_as(whole, to.sizes, to.strides, to.offset, to.dtype)};
         note_view(view.impl(), strided_chain(shared_of(view.impl()), to));
         made[one.impl()] = view;
-        Argument shared_argument{one, view, Tensor(make_detached(view)), line};
+        Input shared_argument{one, view, Tensor(make_detached(view)), line};
         note_view(shared_argument.origin.impl(), alias_of(view.impl()).view);
         session->arguments.push_back(shared_argument);
       }
@@ -81,7 +81,7 @@ namespace {
 Tensor value_before(Session& session, const Tensor& output) {
   Shared& shared = shared_of(output.impl());
   if (session.copies) return value_of(output.impl());
-  for (const Argument& argument : session.arguments) {
+  for (const Input& argument : session.arguments) {
     if (argument.origin.impl()->storage == output.impl()->storage) return Tensor();
   }
   flush(session, shared);
@@ -93,7 +93,7 @@ Tensor value_before(Session& session, const Tensor& output) {
 // A view of an argument's memory.
 Tensor value_after(Session& session, const Tensor& output) {
   Chain view = alias_of(output.impl()).view;
-  for (const Argument& argument : session.arguments) {
+  for (const Input& argument : session.arguments) {
     if (argument.origin.impl()->storage != output.impl()->storage) continue;
     Below below(&session);
     Tensor value = replay(argument.whole, view, false);
@@ -103,7 +103,7 @@ Tensor value_after(Session& session, const Tensor& output) {
 }
 
 // Sizes, strides and storage that the function gave to an argument itself.
-void change_metadata(Session& session, const Argument& argument, const Tensor& value) {
+void change_metadata(Session& session, const Input& argument, const Tensor& value) {
   Geometry now(argument.wrapper.impl());
   bool same_storage = argument.wrapper.impl()->storage == argument.origin.impl()->storage;
   if (same_storage && now == Geometry(argument.origin.impl())) return;
@@ -119,7 +119,7 @@ void change_metadata(Session& session, const Argument& argument, const Tensor& v
     target.copy_(value);
     return;
   }
-  for (const Argument& other : session.arguments) {
+  for (const Input& other : session.arguments) {
     if (other.origin.impl()->storage != argument.wrapper.impl()->storage) continue;
     Below below(&session);
     target.set_(other.tensor, now.offset, now.sizes, now.strides);
@@ -134,7 +134,7 @@ void change_metadata(Session& session, const Argument& argument, const Tensor& v
 std::vector<TensorBase> finish(Session* session, const std::vector<TensorBase>& outputs) {
   std::vector<Tensor> written(session->arguments.size()), moved(session->arguments.size());
   for (size_t i = 0; i < written.size(); ++i) {
-    const Argument& argument = session->arguments[i];
+    const Input& argument = session->arguments[i];
     if (shared_of(argument.origin.impl()).generation != 0) {
       written[i] = value_of(argument.origin.impl());
     }
@@ -145,7 +145,7 @@ std::vector<TensorBase> finish(Session* session, const std::vector<TensorBase>& 
   std::vector<TensorBase> values(outputs.size());
   for (size_t k = 0; k < outputs.size(); ++k) {
     if (!is_functional(outputs[k].impl())) values[k] = outputs[k];
-    for (const Argument& argument : session->arguments) {
+    for (const Input& argument : session->arguments) {
       if (argument.wrapper.is_same(outputs[k])) values[k] = argument.tensor;
     }
     if (!values[k].defined()) values[k] = value_before(*session, Tensor(outputs[k]));

@@ -70,7 +70,7 @@ struct Shared {
 };
 
 // A tensor that the function was given.
-struct Argument {
+struct Input {
   Tensor tensor;
   Tensor wrapper;  // which the function may give other sizes, strides or another storage
   Tensor origin;   // an alias of it as it was
@@ -82,7 +82,7 @@ struct Session {
   bool copies = false;
   uint64_t included = 0, excluded = 0;  // of the thread when it was opened
   Session* outer = nullptr;
-  std::vector<Argument> arguments;
+  std::vector<Input> arguments;
 };
 
 // The level below for as long as it lives: Note [Above and below].

@@ -44,7 +44,7 @@ Tensor laid_out(const Tensor& value, const Geometry& like, int64_t* offset) {
   }
   *offset = 0;
   int64_t span = like.span();
-  Tensor memory = lamella::zeros({span}, value.scalar_type(), std::nullopt, value.device());
+  Tensor memory = lamella::zeros({span}, value.options());
   return lamella::as_strided_scatter(memory, value, like.sizes, like.strides, 0);
 }
 
@@ -86,7 +86,7 @@ int64_t dim_at(const View& view, size_t i) {
 // For any view: the places that it shows, found by the view of the places themselves.
 Tensor write_places(const View& view, const Tensor& parent, const Tensor& value, bool copies) {
   int64_t count = parent.numel();
-  Tensor places = lamella::arange(count, kLong, std::nullopt, parent.device());
+  Tensor places = lamella::arange(count, parent.options().dtype(kLong));
   Tensor shown = step(view, shaped(places, view.from.sizes, copies), copies);
   LAMELLA_CHECK(shown.scalar_type() == kLong, view.op->name,
                 ": expected a view of the element type of its argument to write through, got one "
