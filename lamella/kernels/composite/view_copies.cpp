@@ -59,7 +59,10 @@ Tensor unfold_copy(const Tensor& self, int64_t dimension, int64_t size, int64_t 
   return copied(self.unfold(dimension, size, step));
 }
 Tensor unsqueeze_copy(const Tensor& self, int64_t dim) { return copied(self.unsqueeze(dim)); }
-Tensor view_copy(const Tensor& self, IntArrayRef size) { return copied(self.view(size)); }
+// Of any strides: a copy is made in any case.
+Tensor view_copy(const Tensor& self, IntArrayRef size) {
+  return lamella::_unsafe_view(copied(self), size);
+}
 Tensor view_copy(const Tensor& self, ScalarType dtype) { return copied(self.view(dtype)); }
 Tensor view_as_real_copy(const Tensor& self) { return copied(lamella::view_as_real(self)); }
 Tensor view_as_complex_copy(const Tensor& self) { return copied(lamella::view_as_complex(self)); }

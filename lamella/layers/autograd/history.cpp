@@ -61,8 +61,7 @@ class CopySlices final : public Node {
     lamella_status status = LAMELLA_OK;
     try {
       Tensor grad{TensorBase::borrow(grads[0])};
-      Tensor whole{
-          make_empty_strided(base_.sizes, base_.strides, grad.scalar_type(), grad.device())};
+      Tensor whole = grad.new_empty_strided(base_.sizes, base_.strides);
       whole.copy_(grad);
       int64_t offset = view_.offset - offset_in(view_.dtype, base_);
       Tensor slice = as_dtype(whole, view_.dtype).as_strided(view_.sizes, view_.strides, offset);

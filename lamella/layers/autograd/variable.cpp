@@ -213,11 +213,11 @@ lamella_status LeafNode::accumulate(TensorBase g) {
   lamella_tensor* old = exchange(nullptr);
   try {
     if (old == nullptr && !grad_enabled() && !may_steal(g)) {
-      Tensor copy{variable.is_non_overlapping_and_dense()
-                      ? make_empty_strided(variable.sizes(), variable.strides(), g.scalar_type(),
-                                           g.device())
-                      : make_empty(variable.sizes(), g.scalar_type(), g.device())};
-      copy.copy_(Tensor(g));
+      Tensor given(g);
+      Tensor copy = variable.is_non_overlapping_and_dense()
+                        ? given.new_empty_strided(variable.sizes(), variable.strides())
+                        : given.new_empty(variable.sizes());
+      copy.copy_(given);
       g = copy;
     }
     while (true) {

@@ -3,6 +3,7 @@
 
 #include "lamella/core/error.h"
 #include "lamella/core/scalar_type.h"
+#include "lamella/dispatch/boxed_tensors.h"
 #include "lamella/dispatch/dispatcher.h"
 #include "lamella/dispatch/signature.h"
 #include "lamella/layers/functionalize/plan.h"
@@ -17,17 +18,6 @@ namespace {
 // The keys of backends and composite kernels.
 constexpr uint64_t kKernels =
     DispatchKeySet(DispatchKeySet::FULL_AFTER, DispatchKey::BackendSelect).raw_repr();
-
-// Calls f(tensor) for each tensor of a value, undefined ones as NULL.
-template <class F>
-void each_tensor(const lamella_value& value, F&& f) {
-  if (value.tag == LAMELLA_TENSOR) {
-    f(value.as.tensor);
-  } else if (value.tag == LAMELLA_TENSOR_LIST) {
-    auto* list = static_cast<lamella_tensor* const*>(value.as.pointer);
-    for (uint32_t i = 0; i < value.size; ++i) f(list[i]);
-  }
-}
 
 // The value with change(tensor) for each tensor of it.
 template <class F>
@@ -63,12 +53,65 @@ void give(Values&& results, lamella_value* returns) {
 
 // ---- Pure operators ----
 
+// No layer sees the calls made while this lives.
+class Unseen {
+ public:
+  explicit Unseen(Session* session) : below_(session), included_(lamella_thread.included) {
+    lamella_thread.included = 0;
+  }
+  ~Unseen() { lamella_thread.included = included_; }
+
+ private:
+  Below below_;
+  uint64_t included_;
+};
+
+Tensor without_elements(const Tensor& like) {
+  return Tensor(make_empty_strided(like.sizes(), like.strides(), like.scalar_type(),
+                                   Device(DeviceType::Meta)));
+}
+
+// Values may be laid out otherwise than the tensors that they stand for, so a result may be as
+// well. Its wrapper gets the strides that a call on the tensors themselves would have given, which
+// views after it rely on; where that cannot be said without elements, those of its value.
+void set_reference_strides(Session& session, const lamella_operator* op,
+                           const lamella_value* arguments, const Values& values, Values& results) {
+  bool differs = false;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (arguments[i].tag != LAMELLA_TENSOR || !is_functional(arguments[i].as.tensor)) continue;
+    const lamella_tensor* t = arguments[i].as.tensor;
+    differs |= !values[i].toTensor().strides().equals({t->strides, static_cast<size_t>(t->ndim)});
+  }
+  if (!differs) return;
+  Values expected;
+  try {
+    Values given;
+    for (size_t i = 0; i < values.size(); ++i) {
+      given.push_back(changed(IValue::from_borrowed(arguments[i]), without_elements));
+    }
+    Unseen unseen(&session);
+    expected = call(op, given);
+  } catch (const std::exception&) {
+    return;  // the operator's result depends on elements, or it has no kernel for the Meta backend
+  }
+  for (size_t r = 0; r < results.size(); ++r) {
+    if (!results[r].isTensor() || !expected[r].isTensor()) continue;
+    Tensor result = results[r].toTensor(), like = expected[r].toTensor();
+    if (!result.defined() || !like.defined() || !result.sizes().equals(like.sizes()) ||
+        result.strides().equals(like.strides()) || !like.is_non_overlapping_and_dense()) {
+      continue;
+    }
+    set_layout(result.impl(), like.strides());
+  }
+}
+
 void run_pure(Session& session, const lamella_operator* op, const lamella_value* arguments,
               lamella_value* returns) {
   Values values;
   for (uint32_t i = 0; i < op->argument_count; ++i) values.push_back(inner_of(arguments[i]));
   Values results = call_below(session, op, values);
   for (IValue& result : results) result = wrapped(session, result);
+  set_reference_strides(session, op, arguments, values, results);
   give(std::move(results), returns);
 }
 
@@ -329,8 +372,8 @@ void give_self(const lamella_operator* op, const lamella_value* arguments, lamel
 // The wrapper becomes what another wrapper is.
 void become(lamella_tensor* t, lamella_tensor* other) {
   Chain view = alias_of(other).view;
-  shallow_copy_from(TensorImpl::of(Tensor(TensorBase::borrow(t))),
-                    TensorImpl::of(Tensor(TensorBase::borrow(other))));
+  shallow_copy_from(static_cast<TensorImpl*>(t),
+                    static_cast<TensorImpl*>(other));
   t->reserved = 0;
   note_view(t, std::move(view));
 }
@@ -352,7 +395,7 @@ void run_metadata(Session& session, const lamella_operator* op, uint64_t keys,
   lamella_tensor* t = arguments[0].as.tensor;
   Tensor shown = results[0].toTensor();
   Chain view = alias_of(shown.impl()).view;
-  set_sizes_and_strides(TensorImpl::of(Tensor(TensorBase::borrow(t))), shown.sizes(),
+  set_sizes_and_strides(static_cast<TensorImpl*>(t), shown.sizes(),
                         shown.strides(), shown.storage_offset());
   t->reserved = 0;
   note_view(t, std::move(view));
@@ -384,7 +427,7 @@ void run_resize(Session& session, const lamella_operator* op, const lamella_valu
   auto item = static_cast<int64_t>(element_size(line.dtype));
   int64_t there = static_cast<int64_t>(t->storage->nbytes) / item - line.offset;
   if (wanted <= there) {
-    set_sizes_and_strides(TensorImpl::of(Tensor(TensorBase::borrow(t))), sizes, strides, line.offset);
+    set_sizes_and_strides(static_cast<TensorImpl*>(t), sizes, strides, line.offset);
     alias_of(t);
     return;
   }

@@ -17,8 +17,9 @@ constexpr uint64_t functionality(lamella::detail::Functionality f) {
   return lamella::detail::functionality_bit(f);
 }
 constexpr uint64_t kAutocast = functionality(lamella::detail::Functionality::AutocastFunctionality);
-// Layers around the session that must see the pure program, not the wrappers.
+// Layers around the session that must see the pure program, not the wrappers. A trace has two keys.
 constexpr uint64_t kAround = functionality(lamella::detail::Functionality::Tracer) |
+                             functionality(lamella::detail::Functionality::ZeroTensor) |
                              functionality(lamella::detail::Functionality::VmapMode);
 // Keys below this layer: what the function itself switches on there holds.
 constexpr uint64_t kUnder =
@@ -303,11 +304,19 @@ void set_value(lamella_tensor* t, const Tensor& value) {
   storage_bump_version(t->storage);
 }
 
+void set_layout(lamella_tensor* t, IntArrayRef strides) {
+  Shared& shared = shared_of(t);
+  Alias& alias = alias_of(t);
+  std::vector<int64_t> sizes(t->sizes, t->sizes + t->ndim);
+  set_sizes_and_strides(static_cast<TensorImpl*>(t), sizes, strides, t->storage_offset);
+  alias.geometry = shared.geometry = Geometry(t);
+}
+
 void replace(Session& session, lamella_tensor* t, const Tensor& value) {
   uint32_t version = t->storage->version;
   Tensor fresh = wrap_value(session, value);
   shared_of(fresh.impl()).resized = true;
-  shallow_copy_from(TensorImpl::of(Tensor(TensorBase::borrow(t))), TensorImpl::of(fresh));
+  shallow_copy_from(static_cast<TensorImpl*>(t), TensorImpl::of(fresh));
   t->reserved = 0;
   t->storage->version = version + 1;
   Alias& alias = note(shared_of(t), t, nullptr);

@@ -119,6 +119,8 @@ void flush(Session& session, Shared& shared);
 void set_value(lamella_tensor* wrapper, const Tensor& value);
 // Throws where a tensor must not be written.
 void check_writable(const char* op, const char* argument, const lamella_tensor* tensor);
+// Other strides for a wrapper that stands for the whole and has no views.
+void set_layout(lamella_tensor* wrapper, IntArrayRef strides);
 // Gives the wrapper a storage of its own for a value of any shape.
 void replace(Session& session, lamella_tensor* wrapper, const Tensor& value);
 

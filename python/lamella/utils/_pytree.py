@@ -67,13 +67,21 @@ register_pytree_node(
     lambda items, length: deque(items, length),
 )
 # Named tuples are found by their fields; the context is the class.
-_named = _Kind(lambda node: (list(node), type(node)), lambda items, cls: cls(*items))
+# Named tuples, and the results of operators that return several, which take one sequence.
+_named = _Kind(
+    lambda node: (list(node), type(node)),
+    lambda items, cls: cls(*items) if hasattr(cls, "_fields") else cls(items),
+)
 
 
 def _kind_of(tree: Any) -> tuple[Any, _Kind | None]:
     cls = type(tree)
     kind = _kinds.get(cls)
-    if kind is None and issubclass(cls, tuple) and hasattr(cls, "_fields"):
+    if (
+        kind is None
+        and issubclass(cls, tuple)
+        and (hasattr(cls, "_fields") or hasattr(cls, "n_sequence_fields"))
+    ):
         return NamedTuple, _named
     return cls, kind
 
