@@ -87,7 +87,7 @@ class Registrations {
         put(out, "  device_check_.see(", quoted(name), ", ", identifier(name), ");\n");
       }
     }
-    if (guard && key != "Meta" && !options_.out_of_tree) {
+    if (guard && key != "Meta") {
       const Argument* first = nullptr;
       for (const Argument& argument : f.schema.arguments) {
         if (argument.type.holds_tensor()) {
@@ -96,7 +96,13 @@ class Registrations {
         }
       }
       const Argument* device = f.schema.find_argument("device");
-      if (first != nullptr) {
+      if (options_.out_of_tree) {
+        const std::string from =
+            first != nullptr ? "device_of(" + identifier(first->name) + ")" : "device";
+        if (first != nullptr || device != nullptr) {
+          put(out, "  const OptionalDeviceGuard guard_(", from, ");\n");
+        }
+      } else if (first != nullptr) {
         put(out, "  const detail::DeviceGuard guard_(", identifier(first->name), ");\n");
       } else if (device != nullptr) {
         put(out, "  const detail::DeviceGuard guard_(device);\n");

@@ -3,3 +3,4 @@
 #pragma once
 #include "lamella/api/generated_kernels.h"
 #include "lamella/api/meta_base.h"
+#include "lamella/core/device_guard.h"

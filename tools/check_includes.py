@@ -30,6 +30,7 @@ LEAVES = {
     "lamella/abi/abi.h",
     "lamella/abi/autocast.h",
     "lamella/abi/autograd.h",
+    "lamella/abi/backend.h",
     "lamella/abi/vmap.h",
     "lamella/abi/dispatch_keys.def",
     "lamella/abi/hlo_opcodes.def",

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "lamella/abi/backend.h"
 #include "lamella/core/error.h"
 
 namespace lamella {
@@ -32,8 +33,12 @@ LAMELLA_HIDDEN inline constexpr DeviceType kVulkan = DeviceType::Vulkan;
 LAMELLA_HIDDEN inline constexpr DeviceType kMetal = DeviceType::Metal;
 LAMELLA_HIDDEN inline constexpr DeviceType kPrivateUse1 = DeviceType::PrivateUse1;
 
-// "cpu", "cuda", ...; "CPU", "CUDA", ... with lower_case = false.
+// "cpu", "cuda", ...; "CPU", "CUDA", ... with lower_case = false. Those that a backend has named are
+// called so.
 inline constexpr const char* DeviceTypeName(DeviceType type, bool lower_case = true) {
+  if (type >= DeviceType::PrivateUse1) {
+    return lamella_device_type_name(static_cast<uint8_t>(type), lower_case);
+  }
   switch (type) {
 #define LAMELLA_DEVICE_TYPE(name, number, text) \
   case DeviceType::name:                        \
@@ -56,7 +61,9 @@ inline bool find_device_type(std::string_view text, DeviceType& type) {
   }
 #define LAMELLA_DEVICE_NAME(name, number, spelled) LAMELLA_DEVICE_TYPE(name, number, spelled)
 #include "lamella/core/device_types.def"
-  return false;
+  int32_t named = lamella_device_type_from_name(text.data(), text.size());
+  if (named >= 0) type = static_cast<DeviceType>(named);
+  return named >= 0;
 }
 }  // namespace detail
 

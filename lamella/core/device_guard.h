@@ -2,14 +2,17 @@
 #pragma once
 #include <optional>
 
+#include "lamella/abi/backend.h"
 #include "lamella/core/tensor_base.h"
 
 namespace lamella {
 
 namespace detail {
 // The CPU and Meta have one device each, which is always current, and so has every other type of
-// device whose library keeps no current one.
-inline Device current_device(Device device) { return Device(device.type(), 0); }
+// device whose backend keeps no current one.
+inline Device current_device(Device device) {
+  return Device(device.type(), lamella_device_current(static_cast<uint8_t>(device.type())));
+}
 }  // namespace detail
 
 // The device of a tensor; nothing for an undefined one.
@@ -18,19 +21,43 @@ inline std::optional<Device> device_of(const TensorBase& tensor) {
   return tensor.device();
 }
 inline std::optional<Device> device_of(const std::optional<TensorBase>& tensor) {
-  return tensor.has_value() ? device_of(*tensor) : std::nullopt;
+  if (!tensor.has_value()) return std::nullopt;
+  return device_of(*tensor);
 }
 
+// The first of a list, if there is one.
+template <class T>
+std::optional<Device> device_of(ArrayRef<T> list) {
+  if (list.empty()) return std::nullopt;
+  return device_of(list[0]);
+}
+
+// A device without an index leaves the current one as it is. Throws Error for a device that the
+// backend does not have.
 class DeviceGuard {
  public:
   explicit DeviceGuard(Device device)
-      : original_(detail::current_device(device)), current_(device) {
-    if (!current_.has_index()) current_ = original_;
-    LAMELLA_CHECK(current_.index() == 0, "DeviceGuard: expected the only device of its type, ",
-                  original_, ", got ", current_);
+      : original_(detail::current_device(device)), current_(original_) {
+    if (device.has_index()) set_index(device.index());
   }
   DeviceGuard(const DeviceGuard&) = delete;
   DeviceGuard& operator=(const DeviceGuard&) = delete;
+  ~DeviceGuard() {
+    if (current_ != original_) {
+      lamella_device_exchange(static_cast<uint8_t>(original_.type()), original_.index(), nullptr);
+    }
+  }
+  // Makes another device of the same type current; the first one comes back at the end.
+  void set_index(DeviceIndex index) {
+    detail::check(
+        lamella_device_exchange(static_cast<uint8_t>(original_.type()), index, nullptr));
+    current_.set_index(index);
+  }
+  void reset_device(Device device) {
+    LAMELLA_CHECK(device.type() == original_.type(), "DeviceGuard: expected a device of type ",
+                  original_.type(), ", got ", device);
+    set_index(device.index());
+  }
   Device original_device() const { return original_; }
   Device current_device() const { return current_; }
 
@@ -48,6 +75,7 @@ class OptionalDeviceGuard {
   }
   OptionalDeviceGuard(const OptionalDeviceGuard&) = delete;
   OptionalDeviceGuard& operator=(const OptionalDeviceGuard&) = delete;
+  void reset_device(Device device) { guard_.emplace(device); }
   std::optional<Device> original_device() const {
     return guard_ ? std::optional<Device>(guard_->original_device()) : std::nullopt;
   }

@@ -1,8 +1,11 @@
 // The CPU's generator.
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <random>
+#include <utility>
 
+#include "lamella/abi/backend.h"
 #include "lamella/core/error.h"
 #include "lamella/core/generator_impl.h"
 
@@ -50,7 +53,7 @@ uint64_t GeneratorImpl::seed() {
   return value;
 }
 
-CpuGenerator::CpuGenerator(uint64_t seed) : GeneratorImpl(DeviceType::CPU) {
+CpuGenerator::CpuGenerator(uint64_t seed, Device owner) : GeneratorImpl(owner) {
   CpuGenerator::set_current_seed(seed);
 }
 
@@ -124,7 +127,7 @@ void CpuGenerator::set_state(const uint8_t* bytes, size_t size) {
 }
 
 Generator CpuGenerator::clone() const {
-  auto* copy = new CpuGenerator(seed_);
+  auto* copy = new CpuGenerator(seed_, device);
   Generator result = Generator::adopt(copy);
   std::vector<uint8_t> state = get_state();
   copy->set_state(state.data(), state.size());
@@ -146,4 +149,71 @@ const Generator& default_cpu_generator() {
   return *instance;
 }
 
+namespace {
+// A device with an index that its backend has.
+Device checked_owner(const char* what, Device device) {
+  if (device.is_cpu()) return device;
+  auto type = static_cast<uint8_t>(device.type());
+  int32_t count = lamella_device_count(type);
+  if (!device.has_index()) device.set_index(lamella_device_current(type));
+  LAMELLA_CHECK(lamella_has_backend(type) != 0 && device.index() >= 0 && device.index() < count,
+                what, ": expected cpu or a device of a backend that is loaded, got ", device);
+  return device;
+}
+}  // namespace
+
+Generator make_generator(Device device, uint64_t seed) {
+  return Generator::adopt(new CpuGenerator(seed, checked_owner("Generator", device)));
+}
+
+Generator default_generator(Device device) {
+  if (device.is_cpu()) return default_cpu_generator();
+  device = checked_owner("Generator", device);
+  static std::mutex mutex;
+  static auto* all = new std::map<std::pair<int, int>, Generator>();  // never destroyed, as above
+  std::lock_guard lock(mutex);
+  Generator& one = (*all)[{static_cast<int>(device.type()), device.index()}];
+  if (!one.defined()) one = make_generator(device);
+  return one;
+}
+
 }  // namespace lamella
+
+using namespace lamella;
+
+extern "C" {
+
+lamella_status lamella_generator_make(uint8_t type, int8_t device, uint64_t seed,
+                                      lamella_object** generator) noexcept {
+  try {
+    *generator = make_generator(Device(static_cast<DeviceType>(type), device), seed)
+                     .unsafe_release();
+    return LAMELLA_OK;
+  } catch (...) {
+    return detail::status_of_current_exception();
+  }
+}
+
+lamella_status lamella_generator_default(uint8_t type, int8_t device,
+                                         lamella_object** generator) noexcept {
+  try {
+    *generator = default_generator(Device(static_cast<DeviceType>(type), device)).unsafe_release();
+    return LAMELLA_OK;
+  } catch (...) {
+    return detail::status_of_current_exception();
+  }
+}
+
+lamella_status lamella_generator_draw(lamella_object* generator, uint64_t* words,
+                                      size_t count) noexcept {
+  try {
+    auto& engine = static_cast<CpuGenerator&>(GeneratorImpl::of(Generator::borrow(generator)));
+    std::lock_guard lock(engine.mutex);
+    for (size_t i = 0; i < count; ++i) words[i] = engine.random64();
+    return LAMELLA_OK;
+  } catch (...) {
+    return detail::status_of_current_exception();
+  }
+}
+
+}  // extern "C"

@@ -41,7 +41,8 @@ class CpuGenerator final : public GeneratorImpl {
  public:
   static constexpr size_t kStateBytes = 5056;
 
-  explicit CpuGenerator(uint64_t seed = kDefaultSeed);
+  // `owner`: the device whose operators may draw from it; its words are made on the host.
+  explicit CpuGenerator(uint64_t seed = kDefaultSeed, Device owner = DeviceType::CPU);
   void set_current_seed(uint64_t seed) override;
   uint64_t current_seed() const override { return seed_; }
   std::vector<uint8_t> get_state() const override;
@@ -92,6 +93,9 @@ class CpuGenerator final : public GeneratorImpl {
 LAMELLA_PRIVATE_API Generator make_cpu_generator(uint64_t seed = kDefaultSeed);
 // The generator that operators use when they are given none; the same object each time.
 LAMELLA_PRIVATE_API const Generator& default_cpu_generator();
+// The same for any device that has a backend.
+LAMELLA_PRIVATE_API Generator make_generator(Device device, uint64_t seed = kDefaultSeed);
+LAMELLA_PRIVATE_API Generator default_generator(Device device);
 // The given generator, or the default one if there is none.
 inline CpuGenerator& cpu_generator_or_default(const Generator& generator) {
   return CpuGenerator::of(generator.defined() ? generator : default_cpu_generator());

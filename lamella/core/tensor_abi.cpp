@@ -1,4 +1,5 @@
 // The C functions of tensors: their end, and the ABI's way to make them.
+#include "lamella/abi/backend.h"
 #include "lamella/core/error.h"
 #include "lamella/core/memory_pool.h"
 #include "lamella/core/tensor_impl.h"
@@ -47,7 +48,11 @@ lamella::ScalarType checked_type(uint8_t type, const char* op) {
 lamella::Device checked_device(uint8_t type, int8_t index, const char* op) {
   LAMELLA_CHECK(type < lamella::kDeviceTypes, op, ": expected a known device type, got ",
                 static_cast<int>(type));
-  return {static_cast<lamella::DeviceType>(type), index};
+  lamella::Device device(static_cast<lamella::DeviceType>(type), index);
+  if (!device.has_index() && lamella_has_backend(type) != 0) {
+    device.set_index(lamella_device_current(type));
+  }
+  return device;
 }
 lamella::IntArrayRef checked_list(int32_t ndim, const int64_t* list, const char* op) {
   LAMELLA_CHECK(ndim >= 0 && (ndim == 0 || list != nullptr), op, ": expected ", ndim,

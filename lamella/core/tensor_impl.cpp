@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "lamella/abi/autograd.h"
+#include "lamella/abi/backend.h"
 #include "lamella/core/detach_hook.h"
 #include "lamella/core/error.h"
 #include "lamella/core/memory_pool.h"
@@ -539,12 +540,17 @@ void ensure_storage(TensorImpl* t, int64_t elements, IntArrayRef sizes, bool kee
                 "resize_: expected a tensor that owns its memory, got one over foreign memory of ",
                 old == nullptr ? 0 : old->nbytes, " bytes where ", bytes, " are needed");
   bool copies = keep_contents && old != nullptr && old->nbytes != 0;
-  LAMELLA_CHECK_NOT_IMPLEMENTED(!copies || device.is_cpu(),
-                                "resize_: expected a tensor on cpu, got one on ", device,
-                                " whose memory would have to be copied");
   Storage* fresh = make_storage(bytes, device);
   if (old != nullptr) {
-    if (copies) std::memcpy(fresh->data, old->data, old->nbytes);
+    if (copies) {
+      auto place = [&](void* data) {
+        return lamella_place{data, static_cast<uint8_t>(device.type()), device.index()};
+      };
+      lamella_status status = lamella_device_copy(place(fresh->data), place(old->data),
+                                                  old->nbytes, 1);
+      if (status != LAMELLA_OK) storage_release(fresh);
+      detail::check(status);
+    }
     fresh->version = old->version;
   }
   replace_storage(t, fresh);

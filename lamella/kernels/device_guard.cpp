@@ -1,24 +1,20 @@
-// The table of backends that have a current device.
+// Device guards of generated kernels: the way through the backend.
 #include "lamella/kernels/device_guard.h"
 
-#include <atomic>
+#include "lamella/abi/backend.h"
 
 namespace lamella {
-namespace {
-std::atomic<ExchangeDevice> exchanges[256];
-}
-
-void set_exchange_device(DeviceType type, ExchangeDevice exchange) {
-  exchanges[static_cast<uint8_t>(type)].store(exchange, std::memory_order_release);
-}
 
 void detail::DeviceGuard::enter(Device device) {
-  if (device.index() < 0) return;
-  ExchangeDevice exchange =
-      exchanges[static_cast<uint8_t>(device.type())].load(std::memory_order_acquire);
-  if (exchange == nullptr) return;
-  former_ = exchange(device.index());
-  exchange_ = exchange;
+  auto type = static_cast<uint8_t>(device.type());
+  if (device.index() < 0 || lamella_has_backend(type) == 0) return;
+  DeviceIndex former = -1;
+  check(lamella_device_exchange(type, device.index(), &former));
+  if (former == device.index()) return;
+  former_ = former;
+  type_ = type;
 }
+
+void detail::DeviceGuard::leave() { lamella_device_exchange(type_, former_, nullptr); }
 
 }  // namespace lamella

@@ -5,11 +5,6 @@
 
 namespace lamella {
 
-// Sets the backend's current device and returns the former one.
-using ExchangeDevice = DeviceIndex (*)(DeviceIndex index);
-// Called by a backend's library when it is loaded.
-void set_exchange_device(DeviceType type, ExchangeDevice exchange);
-
 namespace detail {
 
 class DeviceGuard {
@@ -26,14 +21,15 @@ class DeviceGuard {
   DeviceGuard(const DeviceGuard&) = delete;
   DeviceGuard& operator=(const DeviceGuard&) = delete;
   ~DeviceGuard() {
-    if (exchange_ != nullptr) exchange_(former_);
+    if (former_ >= 0) leave();
   }
 
  private:
   void enter(Device device);
+  void leave();
 
-  ExchangeDevice exchange_ = nullptr;
-  DeviceIndex former_ = -1;
+  DeviceIndex former_ = -1;  // -1: nothing was changed
+  uint8_t type_ = 0;
 };
 
 }  // namespace detail

@@ -91,6 +91,10 @@ _LAZY = {
     "set_rng_state": "lamella._utils:set_rng_state",
     "is_storage": "lamella._storage:is_storage",
     "typename": "lamella._utils:typename",
+    "Stream": "lamella._device:Stream",
+    "Event": "lamella._device:Event",
+    "get_device_module": "lamella._device:get_device_module",
+    "_register_device_module": "lamella._device:register_device_module",
     "load": "lamella._safetensors:load",
     "load_file": "lamella._safetensors:load_file",
     "save": "lamella._safetensors:save",
@@ -98,9 +102,21 @@ _LAZY = {
 }
 
 
+def _device_module(name):
+    """The module of a backend's devices, which are called by that name."""
+    if name.startswith("_"):
+        return None
+    from lamella import _device
+
+    return _device.find_module(name)
+
+
 def __getattr__(name):
     place = _LAZY.get(name)
     if place is None:
+        module = _device_module(name)
+        if module is not None:
+            return module
         raise AttributeError(f"module 'lamella' has no attribute '{name}'")
     import importlib
 

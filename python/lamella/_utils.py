@@ -7,7 +7,10 @@ from lamella import _C
 
 
 def manual_seed(seed):
-    """Seeds the default generator and returns it."""
+    """Seeds the default generators of all devices and returns the CPU's."""
+    from lamella import _device
+
+    _device.seed_all(seed)
     return _C._default_generator().manual_seed(seed)
 
 

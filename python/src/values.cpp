@@ -192,12 +192,8 @@ PyObject* generator_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     }
     return nullptr;
   }
-  if (!device.is_cpu()) {
-    return PyErr_Format(PyExc_RuntimeError, "Generator: expected 'device' to be cpu, got %s",
-                        device.str().c_str());
-  }
   return guarded([&]() -> PyObject* {
-    Generator made = make_cpu_generator();
+    Generator made = make_generator(device);
     PyObject* self = type->tp_alloc(type, 0);
     if (self != nullptr) reinterpret_cast<PyGenerator*>(self)->generator = made.unsafe_release();
     return self;

@@ -111,8 +111,11 @@ class Row:
             found = getattr(found, part)
         return self.fn(found) if self.fn is not None else found
 
-    def call(self, dtype):
-        """A function of tensors that require gradients, and those tensors."""
+    def call(self, dtype, place=None):
+        """A function of tensors that require gradients, and those tensors.
+
+        place: the device of the other tensors among the arguments.
+        """
         source = random.Random(self.path)
 
         def make(value):
@@ -143,6 +146,8 @@ class Row:
             def put(value):
                 if isinstance(value, lamella.Tensor) and value.requires_grad:
                     return next(now)
+                if isinstance(value, lamella.Tensor) and place is not None:
+                    return value.to(place)
                 if isinstance(value, (list, tuple)):
                     return type(value)(put(item) for item in value)
                 return value

@@ -1,5 +1,6 @@
 // Factories: uninitialised tensors, and those filled with one number, on the CPU, on meta and
 // through empty() on other devices.
+#include "lamella/abi/backend.h"
 #include "lamella/kernels/default_dtype.h"
 #include "lamella/kernels/native.h"
 
@@ -23,6 +24,17 @@ LAMELLA_ALWAYS_INLINE void check_options(const char* op, std::optional<Layout> l
   if (LAMELLA_UNLIKELY(pin_memory && *pin_memory)) throw_pinned(op);
 }
 bool is_own(Device device) { return device.is_cpu() || device.is_meta(); }
+// Without an index, a backend's current device.
+LAMELLA_NOINLINE Device with_index(Device device) {
+  auto type = static_cast<uint8_t>(device.type());
+  if (lamella_has_backend(type) != 0) device.set_index(lamella_device_current(type));
+  return device;
+}
+LAMELLA_ALWAYS_INLINE Device device_or_cpu(std::optional<Device> device) {
+  if (LAMELLA_LIKELY(!device)) return Device(kCPU);
+  if (LAMELLA_LIKELY(is_own(*device)) || device->has_index()) return *device;
+  return with_index(*device);
+}
 
 // A tensor of these sizes on any device.
 Tensor make_on(IntArrayRef size, OPTIONS, std::optional<MemoryFormat> format = std::nullopt) {
@@ -45,7 +57,7 @@ ScalarType number_dtype(const Scalar& value) {
 Tensor empty(IntArrayRef size, OPTIONS, std::optional<MemoryFormat> memory_format) {
   check_options("empty", layout, pin_memory);
   return Tensor(make_empty(size, dtype ? *dtype : get_default_dtype(),
-                           device ? *device : Device(kCPU),
+                           device_or_cpu(device),
                            memory_format ? *memory_format : MemoryFormat::Contiguous));
 }
 Tensor& empty_out(IntArrayRef size, std::optional<MemoryFormat> memory_format, Tensor& out) {
@@ -57,7 +69,7 @@ Tensor& empty_out(IntArrayRef size, std::optional<MemoryFormat> memory_format, T
 Tensor empty_strided(IntArrayRef size, IntArrayRef stride, OPTIONS) {
   check_options("empty_strided", layout, pin_memory);
   return Tensor(make_empty_strided(size, stride, dtype ? *dtype : get_default_dtype(),
-                                   device ? *device : Device(kCPU)));
+                                   device_or_cpu(device)));
 }
 
 Tensor empty_like(const Tensor& self, OPTIONS, std::optional<MemoryFormat> memory_format) {

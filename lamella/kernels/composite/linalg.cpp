@@ -115,14 +115,15 @@ namespace {
 Tensor cutoff(const Tensor& largest, const Tensor& A, const std::optional<Tensor>& atol,
               const std::optional<Tensor>& rtol) {
   ScalarType real = to_real_type(A.scalar_type());
+  TensorOptions options = TensorOptions(real).device(A.device());
   bool has_atol = atol.has_value() && atol->defined();
-  Tensor absolute = has_atol ? atol->to(real) : lamella::zeros({}, TensorOptions(real));
+  Tensor absolute = has_atol ? atol->to(real) : lamella::zeros({}, options);
   if (rtol.has_value() && rtol->defined()) {
     return lamella::maximum(absolute.unsqueeze(-1), rtol->to(real).unsqueeze(-1).mul(largest));
   }
   double eps = real == kDouble ? 2.220446049250313e-16 : 1.1920928955078125e-07;
   auto size = static_cast<double>(A.size(-1) > A.size(-2) ? A.size(-1) : A.size(-2));
-  Tensor relative = lamella::full({}, eps * size, TensorOptions(real));
+  Tensor relative = lamella::full({}, eps * size, options);
   // An absolute tolerance above 0 replaces the default of the relative one.
   if (has_atol) relative = lamella::where(absolute.gt(0), relative.mul(0), relative);
   return lamella::maximum(absolute.unsqueeze(-1), relative.unsqueeze(-1).mul(largest));
@@ -169,7 +170,7 @@ Tensor linalg_matrix_rank(const Tensor& input, const std::optional<Tensor>& atol
                 "linalg_matrix_rank: expected 'input' to have at least 2 dimensions, got ",
                 input.sizes());
   Dims batch(input.sizes().slice(0, input.sizes().size() - 2));
-  if (input.numel() == 0) return lamella::zeros(batch, TensorOptions(kLong));
+  if (input.numel() == 0) return lamella::zeros(batch, input.options().dtype(kLong));
   Tensor size = hermitian ? lamella::linalg_eigvalsh(input).abs() : lamella::linalg_svdvals(input);
   return size.gt(cutoff(size.amax(-1, true), input, atol, rtol)).sum(-1);
 }

@@ -1,4 +1,5 @@
 // Copies and conversions of whole tensors: contiguous, clone, to, copy, resize.
+#include "lamella/abi/backend.h"
 #include "lamella/kernels/native.h"
 
 namespace lamella::native {
@@ -37,7 +38,10 @@ bool stays(const Tensor& self, std::optional<ScalarType> dtype, std::optional<La
   if (device) {
     Device have = self.device();
     if (device->type() != have.type()) return false;
-    if (device->has_index() && have.has_index() && device->index() != have.index()) return false;
+    DeviceIndex index = device->index();
+    auto type = static_cast<uint8_t>(device->type());
+    if (index < 0 && lamella_has_backend(type) != 0) index = lamella_device_current(type);
+    if (index >= 0 && have.has_index() && index != have.index()) return false;
   }
   return format == MemoryFormat::Preserve || self.suggest_memory_format() == format;
 }

@@ -2,6 +2,7 @@
 // _copy_from.
 #include <cstring>
 
+#include "lamella/core/byte_span.h"
 #include "lamella/kernels/cpu/convert.h"
 #include "lamella/kernels/cpu/copy.h"
 #include "lamella/kernels/native.h"
@@ -270,11 +271,42 @@ Tensor& copy_(Tensor& self, const Tensor& src, bool non_blocking) {
   }
   return self;
 }
+
+namespace {
+void copy_span(const Tensor& to, const Tensor& from, bool non_blocking) {
+  lamella::detail::check(lamella_device_copy(place_of(to.impl()), place_of(from.impl()),
+                                             byte_span(from.impl()).size(), non_blocking));
+}
+// On the CPU, with the same strides, which need not be dense.
+Tensor on_cpu(const Tensor& self, bool contents) {
+  if (self.is_cpu()) return self;
+  Tensor image = new_strided(self.sizes(), self.strides(), self.scalar_type(), kCPU);
+  if (contents) copy_span(image, self, false);
+  return image;
+}
+}  // namespace
+
+// Between devices of which at least one is a backend's, by way of its copy of bytes: strides and
+// dtypes are changed on the CPU.
 Tensor _copy_from(const Tensor& self, const Tensor& dst, bool non_blocking) {
-  LAMELLA_CHECK(self.is_cpu() && dst.is_cpu(), "_copy_from: expected a backend that registers it ",
-                "to copy from ", self.device(), " to ", dst.device());
+  if (dst.numel() == 0) return dst;
   Tensor target = dst;
-  copy_(target, self, non_blocking);
+  bool dense = dst.is_non_overlapping_and_dense();
+  bool alike = dense && self.sizes().equals(dst.sizes()) &&
+               (self.strides().equals(dst.strides()) ||
+                (self.is_contiguous() && dst.is_contiguous()));
+  if (self.is_cpu() && dst.is_cpu()) {
+    copy_(target, self, non_blocking);
+  } else if (alike && self.scalar_type() == dst.scalar_type()) {
+    copy_span(dst, self, non_blocking);
+  } else if (dst.is_cpu()) {
+    copy_(target, on_cpu(self, true), non_blocking);
+  } else {
+    // What lies between the elements is written back as it was.
+    Tensor image = on_cpu(dst, !dense);
+    copy_(image, on_cpu(self, true), false);
+    copy_span(dst, image, false);
+  }
   return dst;
 }
 

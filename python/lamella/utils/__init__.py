@@ -4,6 +4,13 @@ from __future__ import annotations
 
 import os as _os
 
+from lamella.utils.backend_registration import (  # noqa: F401
+    generate_methods_for_backend,
+    generate_methods_for_privateuse1_backend,
+    rename_backend,
+    rename_privateuse1_backend,
+)
+
 _here = _os.path.dirname(_os.path.dirname(_os.path.abspath(__file__)))
 
 

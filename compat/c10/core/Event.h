@@ -1,0 +1,3 @@
+// c10::Event.
+#pragma once
+#include <c10/core/impl/DeviceGuardImplInterface.h>

@@ -1,0 +1,37 @@
+// The memory of one device: an arena that is mapped twice. Tensors hold addresses of the first
+// mapping, which nobody may touch, so that code of the host that reads a device's memory by mistake
+// ends at once; the device's own workers use the second.
+#pragma once
+#include <cstddef>
+#include <map>
+#include <mutex>
+
+namespace sim {
+
+class Memory {
+ public:
+  explicit Memory(size_t bytes);
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ~Memory();
+
+  // Address of a free block, null if there is none that is large enough.
+  void* allocate(size_t bytes);
+  void free(void* data);
+  // Where the workers find what tensors know as `data`.
+  template <class T>
+  T* worker_view(T* data) const {
+    return reinterpret_cast<T*>(reinterpret_cast<size_t>(data) + offset_);
+  }
+
+ private:
+  size_t bytes_;
+  char* tensors_;  // the mapping without access
+  char* workers_;  // the one with
+  size_t offset_;
+  std::mutex mutex_;
+  std::map<size_t, size_t> free_;  // offset -> bytes, no two of them adjacent
+  std::map<size_t, size_t> used_;
+};
+
+}  // namespace sim

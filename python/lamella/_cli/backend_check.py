@@ -1,0 +1,17 @@
+"""lamella backend-check: what a backend of one's own still lacks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lamella.conformance._command import DESCRIPTION, add_arguments, run
+
+
+def add_parser(parts: Any) -> None:
+    parser = parts.add_parser(
+        "backend-check",
+        help="find what is missing or wrong in a backend's library",
+        description=DESCRIPTION,
+    )
+    add_arguments(parser)
+    parser.set_defaults(run=run)

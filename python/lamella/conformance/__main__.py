@@ -1,0 +1,10 @@
+"""python -m lamella.conformance: lamella backend-check under a name of its own."""
+
+import argparse
+import sys
+
+from lamella.conformance._command import add_arguments, run
+
+parser = argparse.ArgumentParser(prog="python -m lamella.conformance")
+add_arguments(parser)
+sys.exit(run(parser.parse_args()))

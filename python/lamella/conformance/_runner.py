@@ -1,0 +1,201 @@
+"""Runs checks in processes of their own, and collects what they say.
+
+A process runs one check after the other and says before each which it is. If it ends or is silent
+for too long in between, that check has failed, and another process goes on behind it. The parent
+never loads the library: its threads would not survive a fork.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import select
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+
+class Missing(Exception):
+    """Raised by a check for a part that the backend does not have."""
+
+
+@dataclasses.dataclass
+class Finding:
+    """The outcome of one check."""
+
+    name: str
+    status: str  # "ok", "missing", "failed", "crashed", "timeout"
+    text: str = ""
+
+    def line(self) -> str:
+        return f"{self.name}  {self.status}" + (f"  {self.text}" if self.text else "")
+
+
+@dataclasses.dataclass
+class Report:
+    library: str
+    device: str
+    loaded: bool = True
+    findings: list[Finding] = dataclasses.field(default_factory=list)
+
+    def failures(self) -> list[Finding]:
+        return [finding for finding in self.findings if finding.status != "ok"]
+
+    def summary(self) -> str:
+        failed = len(self.failures())
+        word = "check" if len(self.findings) == 1 else "checks"
+        return f"{self.device}: {len(self.findings)} {word}, {failed} not passed"
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "library": self.library,
+            "device": self.device,
+            "loaded": self.loaded,
+            "passed": not self.failures(),
+            "checks": [dataclasses.asdict(finding) for finding in self.findings],
+        }
+
+
+def check_backend(
+    library: str,
+    device: str,
+    *,
+    without: Sequence[str] = (),
+    only: str | None = None,
+    timeout: float = 60.0,
+    show: Callable[[Finding], None] | None = None,
+) -> Report:
+    """Checks the backend in `library`, whose devices are called `device`.
+
+    without: parts that the backend does without. only: a word in the names of the checks to run.
+    show: called with each finding as it comes.
+    """
+    from lamella.conformance import _checks, _operators
+
+    report = Report(os.fspath(library), device)
+    checks = [check for check in _checks.CHECKS if check.part not in without]
+    checks += _operators.checks()
+    if only is not None:
+        checks = [check for check in checks if only in check.name]
+    for finding in _run_all(report, checks, timeout):
+        report.findings.append(finding)
+        if show is not None:
+            show(finding)
+    return report
+
+
+def _run_all(report: Report, checks: Sequence[Any], timeout: float) -> Iterator[Finding]:
+    begin = 0
+    while begin < len(checks):
+        child, pipe = _start(report, checks[begin:])
+        name = None
+        for message in _messages(pipe, timeout):
+            if "error" in message:
+                report.loaded = False
+                yield Finding("load", "failed", message["error"])
+                begin = len(checks)
+            elif "begin" in message:
+                name = message["begin"]
+            else:
+                name = None
+                begin += 1
+                yield Finding(message["end"], message["status"], message["text"])
+        status = _end(child)
+        os.close(pipe)
+        if name is None and begin < len(checks):
+            name = checks[begin].name
+        if begin < len(checks):
+            begin += 1
+            if status == -signal.SIGKILL:
+                yield Finding(str(name), "timeout", f"took longer than {timeout:g} s")
+            else:
+                yield Finding(str(name), "crashed", _how(status))
+
+
+def _how(status: int) -> str:
+    if status < 0:
+        return f"the process ended by {signal.Signals(-status).name}"
+    return f"the process ended with status {status}"
+
+
+def _start(report: Report, checks: Sequence[Any]) -> tuple[int, int]:
+    reader, writer = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child != 0:
+        os.close(writer)
+        return child, reader
+    status = 1
+    try:
+        os.close(reader)
+        _child(report, checks, writer)
+        status = 0
+    finally:
+        # Nothing of the parent's is to be flushed or torn down here.
+        os._exit(status)
+
+
+def _child(report: Report, checks: Sequence[Any], writer: int) -> None:
+    import lamella
+
+    def say(**message: Any) -> None:
+        os.write(writer, json.dumps(message).encode() + b"\n")
+
+    try:
+        lamella.load_library(report.library)
+        device = lamella.device(report.device)
+    except (OSError, RuntimeError) as error:
+        say(error=_one_line(error))
+        return
+    for check in checks:
+        say(begin=check.name)
+        status, text = "ok", ""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                check.run(device)
+        except Missing as missing:
+            status, text = "missing", _one_line(missing)
+        except Exception as error:
+            kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
+            status, text = "failed", kind + _one_line(error)
+        say(end=check.name, status=status, text=text)
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:400]
+
+
+def _messages(pipe: int, timeout: float) -> Iterator[dict[str, Any]]:
+    """What the process says, until it ends or is silent too long."""
+    buffer = b""
+    until = time.monotonic() + timeout
+    while True:
+        ready, _, _ = select.select([pipe], [], [], max(0.0, until - time.monotonic()))
+        if not ready:
+            return
+        data = os.read(pipe, 65536)
+        if not data:
+            return
+        buffer += data
+        *lines, buffer = buffer.split(b"\n")
+        for line in lines:
+            yield json.loads(line)
+        until = time.monotonic() + timeout
+
+
+def _end(child: int) -> int:
+    """The status of a process that has ended or is ended now, negative for a signal."""
+    for _ in range(20):
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status)
