@@ -388,3 +388,34 @@ def test_sixteen_named_backends():
     assert library.sim_add_backend(0, b"host").decode() == (
         "register_backend: expected a device type other than cpu and meta, got cpu"
     )
+
+
+# ---- The example ---------------------------------------------------------------------------------
+
+OUTPUT = """2 devices, the current one is 0
+tensor([[ 1., -2.],
+        [ 3., -6.]], device='sim:0')
+tensor([[9.5257e-01, 4.7426e-02],
+        [9.9909e-01, 9.1105e-04]], device='sim:0')
+tensor([[ 1., -2.],
+        [13.,  6.]], device='sim:0')
+sim:1 True True
+tensor([[494., 494.],
+        [228., 228.]], device='sim:0')
+36.0
+add: expected all tensors to be on one device, got 'self' on sim:0 and 'other' on cpu
+"""
+
+
+def test_the_example():
+    script = sim_backend.SOURCE / "main.py"
+    done = subprocess.run(
+        [sys.executable, script, sim_backend.FOLDER], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == OUTPUT, done.stderr
+
+
+def test_the_example_needs_only_the_c_abi():
+    library = sim_backend.ROOT / "build" / "prefix" / "lib" / "liblamella.so"
+    tool = sim_backend.ROOT / "tools" / "check_exports.py"
+    sim_backend.run(sys.executable, tool, library, sim_backend.library())

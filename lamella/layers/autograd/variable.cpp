@@ -92,6 +92,9 @@ NodePtr grad_fn(lamella_tensor* t) {
 NodePtr leaf_node(lamella_tensor* t) {
   AutogradMeta* meta = ensure_meta(t);
   if (LeafNode* there = __atomic_load_n(&meta->leaf, __ATOMIC_ACQUIRE)) {
+    // The tensor may have gone to another device or dtype since, by its `data`.
+    OutputMeta& gradient = there->mutable_output(0);
+    if (LAMELLA_UNLIKELY(!gradient.fits(t))) gradient.set(t);
     return NodePtr::borrow(there);
   }
   auto* fresh = new LeafNode(TensorBase::borrow(t));
