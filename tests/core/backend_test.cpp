@@ -1,6 +1,8 @@
 // Backends from outside: registration in parts, names, guards, streams, and their end.
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
