@@ -1,8 +1,6 @@
 // Allocator and DeviceGuardImplInterface: classes that a backend written for PyTorch derives, and
 // their registration as parts of a backend (Note [A backend in parts] in abi/backend.h).
 #pragma once
-#include <memory>
-
 #include "lamella/core/backend.h"
 #include "lamella/core/stream.h"
 
@@ -17,23 +15,37 @@ class DataPtr {
   DataPtr() : device_(DeviceType::CPU) {}
   DataPtr(void* data, Device device) : data_(data), device_(device) {}
   DataPtr(void* data, void* context, DeleterFnPtr deleter, Device device)
-      : data_(data), context_(context, deleter), device_(device) {}
+      : data_(data), context_(context), deleter_(deleter), device_(device) {}
+  DataPtr(DataPtr&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)),
+        context_(other.release_context()),
+        deleter_(other.deleter_),
+        device_(other.device_) {}
+  DataPtr& operator=(DataPtr&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(context_, other.context_);
+    std::swap(deleter_, other.deleter_);
+    std::swap(device_, other.device_);
+    return *this;
+  }
+  ~DataPtr() { clear(); }
   void* get() const { return data_; }
   void* operator->() const { return data_; }
   explicit operator bool() const { return data_ != nullptr || context_ != nullptr; }
-  void* get_context() const { return context_.get(); }
-  void* release_context() { return context_.release(); }
-  DeleterFnPtr get_deleter() const { return context_.get_deleter(); }
+  void* get_context() const { return context_; }
+  void* release_context() { return std::exchange(context_, nullptr); }
+  DeleterFnPtr get_deleter() const { return deleter_; }
   Device device() const { return device_; }
   void clear() {
-    context_ = nullptr;
     data_ = nullptr;
+    void* context = release_context();
+    if (context != nullptr && deleter_ != nullptr) deleter_(context);
   }
 
  private:
-  static void keep(void*) {}
   void* data_ = nullptr;
-  std::unique_ptr<void, DeleterFnPtr> context_{nullptr, &keep};
+  void* context_ = nullptr;
+  DeleterFnPtr deleter_ = nullptr;
   Device device_;
 };
 
@@ -101,10 +113,9 @@ struct AllocatorPart {
 
   void* allocate(size_t bytes, DeviceIndex device, void** block) {
     DeviceGuard guard(Device(type, device));
-    auto held = std::make_unique<DataPtr>(allocator->allocate(bytes));
-    void* data = held->get();
-    *block = held.release();
-    return data;
+    auto* held = new DataPtr(allocator->allocate(bytes));
+    *block = held;
+    return held->get();
   }
   void deallocate(void*, size_t, DeviceIndex, void* block) { delete static_cast<DataPtr*>(block); }
   void copy(lamella_place to, lamella_place from, size_t bytes, bool) {

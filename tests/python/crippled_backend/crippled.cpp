@@ -100,8 +100,7 @@ Tensor crash(const Tensor&) {
 }
 Tensor& forgetful_exp(Tensor& self) { return self; }
 Tensor copying_view(const Tensor& self, IntArrayRef size) {
-  Tensor copy = empty(size, self.options());
-  return copy.copy_(self.reshape(size).contiguous());
+  return _unsafe_view(self.clone(MemoryFormat::Contiguous), size);
 }
 
 struct Registered {
