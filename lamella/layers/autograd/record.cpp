@@ -244,8 +244,9 @@ lamella_status record(const lamella_kernel*, const lamella_operator* op, uint64_
     const Plan* plan = plan_of(op)->at(keys);
     uint64_t needs = 0;
     uint32_t edges = 0;
+    // An operator without gradients that writes ends the history of what it writes.
     if (LAMELLA_LIKELY((lamella_thread.modes & LAMELLA_MODE_NO_GRAD) == 0) &&
-        !plan->not_differentiable) {
+        (!plan->not_differentiable || !plan->written.empty())) {
       for (size_t s = 0; s < plan->slots.size(); ++s) {
         const lamella_value& value = arguments[plan->slots[s].argument];
         if (LAMELLA_LIKELY(value.tag == LAMELLA_TENSOR)) {

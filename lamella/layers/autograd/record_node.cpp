@@ -121,6 +121,7 @@ lamella_status RecordNode::apply(lamella_tensor* const* grads, lamella_tensor** 
       LAMELLA_CHECK(plan_->derivative.load() != nullptr || d == nullptr, plan_->op->full_name(),
                     ": its derivative was registered by a library that is not loaded any more");
     }
+    if (LAMELLA_UNLIKELY(plan_->not_differentiable)) return LAMELLA_OK;  // no edges either
     if (LAMELLA_UNLIKELY(d == nullptr || d->backward == nullptr)) {
       throw NotImplementedError(str(plan_->op->full_name(),
                                     ": has no derivative (the operator was registered at ",
