@@ -9,6 +9,9 @@ void register_layer();
 namespace autocast {
 void register_layer();
 }
+namespace lazy {
+void register_layer();
+}
 namespace vmap {
 void register_layer();
 }
@@ -16,6 +19,7 @@ void register_layer();
 void register_layers() {
   autograd::register_layer();
   autocast::register_layer();
+  lazy::register_layer();
   vmap::register_layer();
 }
 

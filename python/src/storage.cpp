@@ -64,6 +64,10 @@ PyObject* view_storage(PyObject*, PyObject* args) {
     auto* impl = TensorImpl::of(view);
     set_flag(impl, LAMELLA_TENSOR_CONJ, (lazy & 1) != 0);
     set_flag(impl, LAMELLA_TENSOR_NEG, (lazy & 2) != 0);
+    constexpr uint64_t conjugate = detail::key_bit(detail::kKeyFunctionalityConjugate);
+    constexpr uint64_t negative = detail::key_bit(detail::kKeyFunctionalityNegative);
+    impl->key_set &= ~(conjugate | negative);
+    impl->key_set |= ((lazy & 1) != 0 ? conjugate : 0) | ((lazy & 2) != 0 ? negative : 0);
     return wrap(std::move(view));
   });
 }

@@ -67,6 +67,9 @@ Tensor view_copy(const Tensor& self, ScalarType dtype) { return copied(self.view
 Tensor view_as_real_copy(const Tensor& self) { return copied(lamella::view_as_real(self)); }
 Tensor view_as_complex_copy(const Tensor& self) { return copied(lamella::view_as_complex(self)); }
 
+Tensor _conj_copy(const Tensor& self) { return copied(lamella::_conj(self)); }
+Tensor _neg_view_copy(const Tensor& self) { return copied(lamella::_neg_view(self)); }
+
 Tensor atleast_1d(const Tensor& self) { return self.dim() == 0 ? self.reshape({1}) : self; }
 Tensor atleast_2d(const Tensor& self) {
   if (self.dim() >= 2) return self;

@@ -88,18 +88,46 @@ Tensor view_as_complex(const Tensor& self) {
       make_view_as(self, sizes, strides, self.storage_offset() / 2, to_complex_type(dtype)));
 }
 
+// The parts of a lazy conjugate are those in memory, the imaginary one negated.
 Tensor real(const Tensor& self) {
-  return self.is_complex() ? lamella::view_as_real(self).select(-1, 0) : self;
+  if (!self.is_complex()) return self;
+  return lamella::view_as_real(self.is_conj() ? lamella::_conj(self) : self).select(-1, 0);
 }
 Tensor imag(const Tensor& self) {
   LAMELLA_CHECK(self.is_complex(), "imag: expected 'self' to be complex, got ", self.scalar_type());
-  return lamella::view_as_real(self).select(-1, 1);
+  if (!self.is_conj()) return lamella::view_as_real(self).select(-1, 1);
+  return lamella::_neg_view(lamella::view_as_real(lamella::_conj(self)).select(-1, 1));
 }
 
-// Conjugates are computed when asked for, so that there is none to resolve.
-Tensor conj(const Tensor& self) { return self.is_complex() ? lamella::conj_physical(self) : self; }
-Tensor resolve_conj(const Tensor& self) { return self; }
-Tensor resolve_neg(const Tensor& self) { return self; }
+// Lazy: Note [Lazy conjugates] in lamella/layers/conj/conj.h.
+namespace {
+Tensor toggled(const Tensor& self, uint32_t flag, uint64_t key) {
+  Tensor view = view_of(self, self.sizes(), self.strides(), self.storage_offset());
+  TensorImpl* impl = TensorImpl::of(view);
+  impl->flags ^= flag;
+  impl->key_set = (impl->flags & flag) != 0 ? impl->key_set | key : impl->key_set & ~key;
+  return view;
+}
+}  // namespace
+
+Tensor _conj(const Tensor& self) {
+  LAMELLA_CHECK(self.is_complex(), "_conj: expected 'self' to be complex, got ",
+                self.scalar_type());
+  return toggled(self, LAMELLA_TENSOR_CONJ,
+                 lamella::detail::key_bit(lamella::detail::kKeyFunctionalityConjugate));
+}
+Tensor _neg_view(const Tensor& self) {
+  LAMELLA_CHECK(self.scalar_type() != ScalarType::Bool,
+                "_neg_view: expected 'self' not to be of bool, which has no negative");
+  return toggled(self, LAMELLA_TENSOR_NEG, lamella::detail::key_bit(lamella::detail::kKeyFunctionalityNegative));
+}
+Tensor conj(const Tensor& self) { return self.is_complex() ? lamella::_conj(self) : self; }
+Tensor resolve_conj(const Tensor& self) {
+  return self.is_conj() ? lamella::conj_physical(lamella::_conj(self)) : self;
+}
+Tensor resolve_neg(const Tensor& self) {
+  return self.is_neg() ? lamella::neg(lamella::_neg_view(self)) : self;
+}
 
 Tensor conj_physical(const Tensor& self) {
   Tensor result = self.clone();

@@ -189,7 +189,7 @@ Tensor adjoint(const Tensor& self) {
                 "adjoint: expected 'self' to have at least 2 dimensions, got ", self.sizes());
   if (self.dim() == 0) return self;
   Tensor flipped = self.transpose(-2, -1);
-  return self.is_complex() ? lamella::conj_physical(flipped) : flipped;
+  return flipped.conj();
 }
 Tensor mT(const Tensor& self) {
   LAMELLA_CHECK(self.dim() >= 2, "mT: expected 'self' to have at least 2 dimensions, got ",

@@ -16,19 +16,28 @@ struct Geometry {
   std::vector<int64_t> sizes, strides;
   int64_t offset;
   ScalarType dtype;
+  uint32_t lazy;  // LAMELLA_TENSOR_CONJ and LAMELLA_TENSOR_NEG
   explicit Geometry(const lamella_tensor* t)
       : sizes(list_of(t->sizes, t->ndim)),
         strides(list_of(t->strides, t->ndim)),
         offset(t->storage_offset),
-        dtype(static_cast<ScalarType>(t->scalar_type)) {}
+        dtype(static_cast<ScalarType>(t->scalar_type)),
+        lazy(t->flags & (LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG)) {}
 };
 
 // The memory of a dense `base`, seen with the dtype of a view: real views of complex tensors and
 // the reverse. Recorded as the operators that it is made of.
 Tensor as_dtype(const Tensor& base, ScalarType dtype) {
   if (base.scalar_type() == dtype) return base;
-  if (base.is_complex()) return view_as_real(base);
+  if (base.is_complex()) return view_as_real(base.is_conj() ? _conj(base) : base);
   return view_as_complex(base.as_strided({base.numel() / 2, 2}, {2, 1}, base.storage_offset()));
+}
+// The view of a base, at an offset that may not be the view's own.
+Tensor as_view(const Tensor& base, const Geometry& view, int64_t offset) {
+  Tensor made = as_dtype(base, view.dtype).as_strided(view.sizes, view.strides, offset);
+  if (made.is_conj() != ((view.lazy & LAMELLA_TENSOR_CONJ) != 0)) made = _conj(made);
+  if (made.is_neg() != ((view.lazy & LAMELLA_TENSOR_NEG) != 0)) made = _neg_view(made);
+  return made;
 }
 int64_t offset_in(ScalarType dtype, const Geometry& base) {
   if (base.dtype == dtype) return base.offset;
@@ -64,7 +73,7 @@ class CopySlices final : public Node {
       Tensor whole = grad.new_empty_strided(base_.sizes, base_.strides);
       whole.copy_(grad);
       int64_t offset = view_.offset - offset_in(view_.dtype, base_);
-      Tensor slice = as_dtype(whole, view_.dtype).as_strided(view_.sizes, view_.strides, offset);
+      Tensor slice = as_view(whole, view_, offset);
       Tensor slice_grad = slice.clone();
       lamella_tensor* in = slice_grad.impl();
       status = write_->apply(&in, inner.data());
@@ -124,7 +133,7 @@ void refresh(lamella_tensor* t) {
     ExcludedKeysGuard above(lamella_thread.excluded &
                             ~(autograd_dispatch_keyset.raw_repr() & ~kTangentBits));
     Tensor base{TensorBase::borrow(impl->base)};
-    Tensor made = as_dtype(base, view.dtype).as_strided(view.sizes, view.strides, view.offset);
+    Tensor made = as_view(base, view, view.offset);
     edge = gradient_edge(made.impl());
   }
   std::lock_guard lock(view_lock());

@@ -1,0 +1,214 @@
+#include "lamella/layers/conj/conj.h"
+
+#include <string_view>
+#include <vector>
+
+#include "lamella/api/functions.h"
+#include "lamella/core/error.h"
+#include "lamella/core/tensor_impl.h"
+#include "lamella/dispatch/boxed_tensors.h"
+#include "lamella/dispatch/guards.h"
+#include "lamella/dispatch/registry.h"
+#include "lamella/dispatch/signature.h"
+
+namespace lamella::lazy {
+namespace {
+
+// What one of the two flags means.
+struct Lazy {
+  DispatchKey key;
+  uint32_t flag;
+  // The same memory with the flag on or off.
+  Tensor (*toggled)(const Tensor& tensor);
+  Tensor (*computed)(const Tensor& tensor);
+  void (*compute_in_place)(Tensor& tensor);
+};
+
+const Lazy kConjugate = {DispatchKey::Conjugate, LAMELLA_TENSOR_CONJ,
+                         [](const Tensor& t) { return lamella::_conj(t); },
+                         [](const Tensor& t) { return lamella::conj_physical(t); },
+                         [](Tensor& t) { t.conj_physical_(); }};
+const Lazy kNegative = {DispatchKey::Negative, LAMELLA_TENSOR_NEG,
+                        [](const Tensor& t) { return lamella::_neg_view(t); },
+                        [](const Tensor& t) { return lamella::neg(t); },
+                        [](Tensor& t) { t.neg_(); }};
+
+struct Facts {
+  bool passes = false;  // takes the flag as it is
+  std::vector<bool> written;
+};
+
+Facts facts_of(const lamella_operator* op, uint64_t keys) {
+  auto* entry = const_cast<OperatorEntry*>(static_cast<const OperatorEntry*>(op));
+  Registry& registry = Registry::get();
+  std::lock_guard lock(registry.mutex());
+  const FunctionSchema& schema = registry.schema(entry);
+  Slot slot = registry.slot(entry, static_cast<DispatchKey>(lamella::detail::slot_of(keys)));
+  Facts facts;
+  facts.passes =
+      schema.is_view() ||
+      (slot.entry != nullptr && slot.entry->key == DispatchKey::CompositeImplicitAutograd);
+  for (const std::string& tag : entry->tags) facts.passes |= tag == "inplace_view";
+  // These change what a tensor is, and no element.
+  std::string_view name = entry->name_storage;
+  facts.passes |= name == "aten::set_" || name == "aten::resize_" || name == "aten::resize_as_";
+  for (const Argument& argument : schema.arguments) facts.written.push_back(argument.is_write());
+  return facts;
+}
+
+// The arguments of one call without the flag.
+class Resolved {
+ public:
+  Resolved(const Lazy& lazy, const lamella_operator* op, const lamella_value* arguments,
+           const Facts& facts)
+      : lazy_(lazy), values_(arguments, arguments + op->argument_count), lists_(values_.size()) {
+    AutoDispatchBelowAutograd below;
+    for (size_t i = 0; i < values_.size(); ++i) {
+      if (!facts.written[i]) continue;
+      each_tensor(arguments[i], [&](lamella_tensor* t) {
+        if (is_lazy(t)) targets_.push_back(t);
+      });
+    }
+    // What is read first: computing in place changes what shares the memory.
+    for (bool written : {false, true}) {
+      for (size_t i = 0; i < values_.size(); ++i) {
+        if (facts.written[i] != written) continue;
+        lamella_value& value = values_[i];
+        if (value.tag == LAMELLA_TENSOR) {
+          value.as.tensor = resolved(value.as.tensor, written);
+        } else if (value.tag == LAMELLA_TENSOR_LIST) {
+          each_tensor(arguments[i],
+                      [&](lamella_tensor* t) { lists_[i].push_back(resolved(t, written)); });
+          value.as.pointer = lists_[i].data();
+          value.flags = 0;
+        }
+      }
+    }
+  }
+
+  const lamella_value* data() const { return values_.data(); }
+
+  // What was written becomes lazy again.
+  void change_back() {
+    AutoDispatchBelowAutograd below;
+    for (Written& written : written_) {
+      lazy_.compute_in_place(written.plain);
+      const lamella_tensor* now = written.plain.impl();
+      auto n = static_cast<size_t>(now->ndim);
+      if (written.plain.sizes() != written.lazy.sizes() ||
+          now->storage != written.lazy.impl()->storage) {
+        // An out argument that was given another shape.
+        shallow_copy_from(TensorImpl::of(written.lazy),
+                          TensorImpl::of(lazy_.toggled(written.plain)));
+      } else {
+        set_sizes_and_strides(TensorImpl::of(written.lazy), {now->sizes, n}, {now->strides, n},
+                              now->storage_offset);
+      }
+    }
+    written_.clear();
+  }
+
+  // Returned arguments are the caller's, not those without the flag.
+  void restore(const lamella_operator* op, lamella_value* returns) const {
+    for (uint32_t r = 0; r < op->return_count; ++r) {
+      if (returns[r].tag != LAMELLA_TENSOR) continue;
+      for (const Written& written : kept_) {
+        if (returns[r].as.tensor != written.plain.impl()) continue;
+        lamella_value_release(&returns[r]);
+        returns[r] = lamella_value{{0}, 0, LAMELLA_TENSOR, 0, 0};
+        returns[r].as.tensor = Tensor(written.lazy).unsafe_release();
+        break;
+      }
+    }
+  }
+
+ private:
+  struct Written {
+    Tensor lazy, plain;
+  };
+
+  bool is_lazy(const lamella_tensor* t) const {
+    return t != nullptr && (t->flags & lazy_.flag) != 0;
+  }
+  bool shares_memory_with_target(const lamella_tensor* t) const {
+    for (const lamella_tensor* target : targets_) {
+      if (t->storage != nullptr && t->storage == target->storage) return true;
+    }
+    return false;
+  }
+
+  lamella_tensor* resolved(lamella_tensor* t, bool written) {
+    if (t == nullptr) return t;
+    Tensor tensor{TensorBase::borrow(t)};
+    if (!is_lazy(t)) {
+      if (written || !shares_memory_with_target(t)) return t;
+      copies_.push_back(tensor.clone());
+      return copies_.back().impl();
+    }
+    Tensor plain = lazy_.toggled(tensor);
+    if (written) {
+      for (const Written& before : kept_) {
+        if (before.lazy.is_same(tensor)) return before.plain.impl();
+      }
+      lazy_.compute_in_place(plain);
+      written_.push_back({tensor, plain});
+      kept_.push_back({tensor, plain});
+    } else {
+      plain = lazy_.computed(plain);
+      copies_.push_back(plain);
+    }
+    return plain.impl();
+  }
+
+  const Lazy& lazy_;
+  std::vector<lamella_value> values_;
+  std::vector<std::vector<lamella_tensor*>> lists_;
+  std::vector<Tensor> copies_;
+  std::vector<lamella_tensor*> targets_;  // lazy ones that are written
+  std::vector<Written> written_, kept_;
+};
+
+lamella_status run(const lamella_kernel* kernel, const lamella_operator* op, uint64_t key_set,
+                   const lamella_value* arguments, lamella_value* returns) noexcept {
+  try {
+    const Lazy& lazy = *static_cast<const Lazy*>(kernel->context);
+    uint64_t keys =
+        key_set & DispatchKeySet(DispatchKeySet::FULL_AFTER, lazy.key).raw_repr();
+    Facts facts = facts_of(op, keys);
+    if (facts.passes) return lamella_redispatch_boxed(op, keys, arguments, returns);
+    Resolved resolved(lazy, op, arguments, facts);
+    lamella_status status = lamella_redispatch_boxed(op, keys, resolved.data(), returns);
+    if (status != LAMELLA_OK) {
+      std::string text = lamella_error_text();
+      resolved.change_back();
+      return lamella_fail(status, text.data(), text.size());
+    }
+    resolved.change_back();
+    resolved.restore(op, returns);
+    return LAMELLA_OK;
+  } catch (...) {
+    return lamella::detail::status_of_current_exception();
+  }
+}
+
+void register_fallback(const Lazy& lazy) {
+  auto key = static_cast<uint16_t>(lazy.key);
+  lamella_library* library = nullptr;
+  lamella_kernel_description kernel = {};
+  kernel.boxed = &run;
+  kernel.context = const_cast<Lazy*>(&lazy);
+  kernel.file = __FILE__;
+  kernel.line = __LINE__;
+  lamella::detail::check(
+      lamella_library_open(LAMELLA_LIBRARY_IMPL, "_", key, __FILE__, __LINE__, &library));
+  lamella::detail::check(lamella_library_fallback(library, key, &kernel));
+}
+
+}  // namespace
+
+void register_layer() {
+  register_fallback(kConjugate);
+  register_fallback(kNegative);
+}
+
+}  // namespace lamella::lazy
