@@ -88,8 +88,8 @@ class Lists {
     const YamlNode& value = *found->second;
     if (value.is_scalar() && value.text == kDefault) return value.text;
     if (!value.is_scalar() || !is_device_type(value.text)) {
-      report(value.where, "'device' expects default or a device type such as cpu, got " +
-                              value.describe());
+      report(value.where,
+             "'device' expects default or a device type such as cpu, got " + value.describe());
       return "";
     }
     if (std::ranges::find(devices_, value.text) != devices_.end()) {

@@ -274,8 +274,9 @@ class EntryCheck {
              "'batching: composite' runs a composite kernel under vmap, but the entry has none");
     }
     if (!f_.hlo.empty() && f_.kind() != SchemaKind::kFunctional) {
-      report(entry_.place("hlo"), "an HLO opcode writes none of its operands: say it of the "
-                                  "functional form");
+      report(entry_.place("hlo"),
+             "an HLO opcode writes none of its operands: say it of the "
+             "functional form");
     }
   }
 

@@ -450,8 +450,7 @@ std::map<std::string, std::string> schema_rows(const Model& model) {
     bare.name.ns.clear();
     const std::string tags = f.registered_tags();
     put(rows[f.ns], "    {", quoted(bare.str()), ",\n     ",
-        tags.empty() ? "nullptr" : quoted(tags), ", ", std::to_string(f.where.line),
-        "},\n");
+        tags.empty() ? "nullptr" : quoted(tags), ", ", std::to_string(f.where.line), "},\n");
   }
   return rows;
 }
@@ -518,8 +517,8 @@ void emit_out_of_tree(const Model& model, const EmitOptions& options,
     FunctionSchema bare = f.schema;
     bare.name.ns.clear();
     const std::string tags = f.registered_tags();
-    put(definitions[f.ns], "  m.def(", quoted(bare.str()),
-        tags.empty() ? "" : ", " + quoted(tags), ");\n");
+    put(definitions[f.ns], "  m.def(", quoted(bare.str()), tags.empty() ? "" : ", " + quoted(tags),
+        ");\n");
   }
   for (const auto& [ns, lines] : definitions) {
     put(text, "\nLAMELLA_LIBRARY_FRAGMENT(", ns, ", m) {\n", lines, "}\n");

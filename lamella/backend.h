@@ -12,8 +12,8 @@ namespace lamella {
 // The generator that operators on a device use when they are given none.
 inline Generator default_device_generator(Device device) {
   lamella_object* generator = nullptr;
-  detail::check(lamella_generator_default(static_cast<uint8_t>(device.type()), device.index(),
-                                          &generator));
+  detail::check(
+      lamella_generator_default(static_cast<uint8_t>(device.type()), device.index(), &generator));
   return Generator::adopt(generator);
 }
 inline Generator GetGeneratorForPrivateuse1(DeviceIndex index) {

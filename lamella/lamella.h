@@ -5,5 +5,5 @@
 #include "lamella/api/tensor.h"
 #include "lamella/autocast.h"
 #include "lamella/autograd.h"
-#include "lamella/library.h"
 #include "lamella/layers/vmap/batch_rule.h"
+#include "lamella/library.h"

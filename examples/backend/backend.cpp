@@ -22,9 +22,7 @@ Current& current_of(lamella::DeviceType type) {
 }
 }  // namespace
 
-Backend::Device::Device() : memory(kDeviceBytes) {
-  streams.push_back(std::make_unique<Stream>());
-}
+Backend::Device::Device() : memory(kDeviceBytes) { streams.push_back(std::make_unique<Stream>()); }
 std::vector<Stream*> Backend::Device::all() {
   std::lock_guard lock(mutex);
   std::vector<Stream*> result;
@@ -47,8 +45,8 @@ void* Backend::allocate(size_t bytes, DeviceIndex index, void**) {
     data = device(index).memory.allocate(bytes);
   }
   if (data == nullptr) {
-    throw lamella::OutOfMemoryError(lamella::str("could not allocate ", bytes, " bytes on ",
-                                                 lamella::Device(type_, index)));
+    throw lamella::OutOfMemoryError(
+        lamella::str("could not allocate ", bytes, " bytes on ", lamella::Device(type_, index)));
   }
   return data;
 }

@@ -90,19 +90,19 @@ Tensor mm(const Tensor& self, const Tensor& mat2) {
   Tensor out = lamella::empty({m, n}, self.options());
   Backend& backend = of(self);
   lamella::DeviceGuard guard(self.device());
-  backend.launch(self.device().index(),
-                 [m, k, n, a = backend.elements<const float>(self),
-                  b = backend.elements<const float>(mat2), c = backend.elements<float>(out)] {
-                   for (int64_t i = 0; i < m; ++i) {
-                     for (int64_t j = 0; j < n; ++j) {
-                       double sum = 0;
-                       for (int64_t l = 0; l < k; ++l) {
-                         sum += static_cast<double>(a[i * k + l]) * static_cast<double>(b[l * n + j]);
-                       }
-                       c[i * n + j] = static_cast<float>(sum);
-                     }
-                   }
-                 });
+  backend.launch(self.device().index(), [m, k, n, a = backend.elements<const float>(self),
+                                         b = backend.elements<const float>(mat2),
+                                         c = backend.elements<float>(out)] {
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        double sum = 0;
+        for (int64_t l = 0; l < k; ++l) {
+          sum += static_cast<double>(a[i * k + l]) * static_cast<double>(b[l * n + j]);
+        }
+        c[i * n + j] = static_cast<float>(sum);
+      }
+    }
+  });
   return out;
 }
 
@@ -111,8 +111,7 @@ Tensor mm(const Tensor& self, const Tensor& mat2) {
 void register_kernels(lamella::DispatchKey key, std::vector<lamella::Library>& libraries) {
   using lamella::CppFunction;
   using lamella::Library;
-  Library& everything =
-      libraries.emplace_back(Library::IMPL, "_", key, __FILE__, __LINE__);
+  Library& everything = libraries.emplace_back(Library::IMPL, "_", key, __FILE__, __LINE__);
   everything.fallback(CppFunction::makeFromBoxedFunction<&lamella::cpu_fallback>());
   Library& aten = libraries.emplace_back(Library::IMPL, "aten", key, __FILE__, __LINE__);
   aten.impl("add.Tensor", LAMELLA_FN(&add));

@@ -123,12 +123,12 @@ LAMELLA_ABI_API lamella_status lamella_library_derivative(lamella_library* libra
 
 /* Of this thread. Each returns the former value. */
 enum {
-  LAMELLA_MODE_NO_GRAD = 1u << 0,      /* gradients are not recorded */
-  LAMELLA_MODE_INFERENCE = 1u << 1,    /* tensors made now never take part in autograd */
-  LAMELLA_MODE_NO_FORWARD = 1u << 2,   /* tangents are not propagated */
-  LAMELLA_MODE_ANOMALY = 1u << 3,      /* nodes remember where they were recorded */
-  LAMELLA_MODE_NO_NAN_CHECK = 1u << 4, /* anomaly mode without the search for NaN */
-  LAMELLA_MODE_SAVED_HOOKS = 1u << 5,  /* hooks for saved tensors are set on this thread */
+  LAMELLA_MODE_NO_GRAD = 1u << 0,        /* gradients are not recorded */
+  LAMELLA_MODE_INFERENCE = 1u << 1,      /* tensors made now never take part in autograd */
+  LAMELLA_MODE_NO_FORWARD = 1u << 2,     /* tangents are not propagated */
+  LAMELLA_MODE_ANOMALY = 1u << 3,        /* nodes remember where they were recorded */
+  LAMELLA_MODE_NO_NAN_CHECK = 1u << 4,   /* anomaly mode without the search for NaN */
+  LAMELLA_MODE_SAVED_HOOKS = 1u << 5,    /* hooks for saved tensors are set on this thread */
   LAMELLA_MODE_COMPOSITE_CHECK = 1u << 6 /* composite kernels are held to their rules */
 };
 LAMELLA_ABI_API uint32_t lamella_modes(void) LAMELLA_ABI_NOEXCEPT;

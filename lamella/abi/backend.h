@@ -83,7 +83,8 @@ LAMELLA_ABI_API lamella_status lamella_register_backend(
     const lamella_backend* backend, lamella_backend_part** part) LAMELLA_ABI_NOEXCEPT;
 LAMELLA_ABI_API void lamella_unregister_backend(lamella_backend_part* part) LAMELLA_ABI_NOEXCEPT;
 
-/* ---- Names of device types -------------------------------------------------------------------- */
+/* ---- Names of device types --------------------------------------------------------------------
+ */
 
 /* "cpu", "sim"; with lower_case = 0 "CPU", "SIM". "unknown" for a number that is none. Lives on. */
 LAMELLA_ABI_API const char* lamella_device_type_name(uint8_t type,
@@ -112,7 +113,8 @@ LAMELLA_ABI_API lamella_status lamella_device_copy(lamella_place to, lamella_pla
                                                    size_t bytes,
                                                    int32_t non_blocking) LAMELLA_ABI_NOEXCEPT;
 
-/* ---- Streams and events ----------------------------------------------------------------------- */
+/* ---- Streams and events -----------------------------------------------------------------------
+ */
 
 LAMELLA_ABI_API int64_t lamella_stream_current(uint8_t type, int8_t device) LAMELLA_ABI_NOEXCEPT;
 LAMELLA_ABI_API lamella_status lamella_stream_exchange(uint8_t type, int8_t device, int64_t stream,
@@ -138,12 +140,12 @@ LAMELLA_ABI_API lamella_status lamella_event_synchronize(uint8_t type,
 LAMELLA_ABI_API lamella_status lamella_event_elapsed(uint8_t type, void* start, void* end,
                                                      double* milliseconds) LAMELLA_ABI_NOEXCEPT;
 
-/* ---- Generators ------------------------------------------------------------------------------- */
+/* ---- Generators -------------------------------------------------------------------------------
+ */
 
 /* A new generator of a device: its state is a Mersenne twister's, kept on the host. */
-LAMELLA_ABI_API lamella_status lamella_generator_make(uint8_t type, int8_t device, uint64_t seed,
-                                                      lamella_object** generator)
-    LAMELLA_ABI_NOEXCEPT;
+LAMELLA_ABI_API lamella_status lamella_generator_make(
+    uint8_t type, int8_t device, uint64_t seed, lamella_object** generator) LAMELLA_ABI_NOEXCEPT;
 /* The one that operators on the device use when they are given none; the same each time. Owned. */
 LAMELLA_ABI_API lamella_status lamella_generator_default(
     uint8_t type, int8_t device, lamella_object** generator) LAMELLA_ABI_NOEXCEPT;
@@ -151,7 +153,8 @@ LAMELLA_ABI_API lamella_status lamella_generator_default(
 LAMELLA_ABI_API lamella_status lamella_generator_draw(lamella_object* generator, uint64_t* words,
                                                       size_t count) LAMELLA_ABI_NOEXCEPT;
 
-/* ---- Fallback --------------------------------------------------------------------------------- */
+/* ---- Fallback ---------------------------------------------------------------------------------
+ */
 
 /* A boxed kernel for a backend's key: runs the operator on the CPU, with copies of the memory that
  * its arguments stand over, and brings results and writes back. Note [Falling back to the CPU] of

@@ -26,11 +26,10 @@ typedef struct lamella_vmap_level {
 
 /* The highest level at which a tensor is batched; its number is 0 where it is not batched. Fails
  * where that vmap has ended, or runs on another thread. */
-LAMELLA_ABI_API lamella_status lamella_vmap_level_of(const lamella_tensor* tensor,
-                                                     lamella_vmap_level* level)
-    LAMELLA_ABI_NOEXCEPT;
-/* What the tensor wraps if it is batched at this level, owned by the caller: all examples, the batch
- * in dimension 0. NULL: it is not. */
+LAMELLA_ABI_API lamella_status
+lamella_vmap_level_of(const lamella_tensor* tensor, lamella_vmap_level* level) LAMELLA_ABI_NOEXCEPT;
+/* What the tensor wraps if it is batched at this level, owned by the caller: all examples, the
+ * batch in dimension 0. NULL: it is not. */
 LAMELLA_ABI_API lamella_tensor* lamella_vmap_unwrap(lamella_tensor* tensor,
                                                     uint32_t level) LAMELLA_ABI_NOEXCEPT;
 /* The reverse. `value` has the batch in dimension 0. */

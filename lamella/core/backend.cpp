@@ -104,8 +104,8 @@ lamella_status guarded(F&& f) noexcept {
   }
 }
 [[noreturn]] LAMELLA_COLD void throw_without(const char* what, const char* wanted, uint8_t type) {
-  throw NotImplementedError(str(what, ": expected a backend with ", wanted, ", got ",
-                                device_name(type)));
+  throw NotImplementedError(
+      str(what, ": expected a backend with ", wanted, ", got ", device_name(type)));
 }
 void check_device(const char* what, uint8_t type, int8_t device) {
   int32_t count = lamella_device_count(type);
@@ -150,7 +150,8 @@ void rename(uint8_t type, std::string_view name) {
   const char* before = own[0].load();
   if (before != nullptr && before == name) return;
   LAMELLA_CHECK(before == nullptr, what, ": expected a device type without a name, got ",
-                table_name(type, true), ", which is called '", before == nullptr ? "" : before, "'");
+                table_name(type, true), ", which is called '", before == nullptr ? "" : before,
+                "'");
   int32_t taken = lamella_device_type_from_name(name.data(), name.size());
   LAMELLA_CHECK(taken < 0 || taken == type, what, ": expected a 'name' that no device type has, ",
                 "got '", name, "'");
@@ -185,8 +186,9 @@ lamella_status lamella_register_backend(const lamella_backend* backend,
     constexpr const char* what = "register_backend";
     *result = nullptr;
     uint8_t type = backend->device_type;
-    LAMELLA_CHECK(may_have_backend(type), what, ": expected a device type other than cpu and meta, ",
-                  "got ", type < kDeviceTypes ? table_name(type, true) : "an unknown one");
+    LAMELLA_CHECK(may_have_backend(type), what,
+                  ": expected a device type other than cpu and meta, ", "got ",
+                  type < kDeviceTypes ? table_name(type, true) : "an unknown one");
     LAMELLA_CHECK(backend->bytes >= offsetof(lamella_backend, allocate) &&
                       backend->bytes <= sizeof(lamella_backend),
                   what, ": expected 'bytes' of at most ", sizeof(lamella_backend), ", got ",
@@ -210,7 +212,8 @@ lamella_status lamella_register_backend(const lamella_backend* backend,
       LAMELLA_CHECK(!overlap(other->given, part->given), what, ": expected a part of the backend ",
                     device_name(type), " that gives something new, got one that repeats another's");
     }
-    LAMELLA_CHECK(free_slot != nullptr, what, ": expected at most ", kParts, " parts of one backend");
+    LAMELLA_CHECK(free_slot != nullptr, what, ": expected at most ", kParts,
+                  " parts of one backend");
     if (!part->name.empty()) {
       if (type >= kFirstNamed) {
         rename(type, part->name);
@@ -314,8 +317,8 @@ lamella_status lamella_device_copy(lamella_place to, lamella_place from, size_t 
       std::memmove(to.data, from.data, bytes);
       return static_cast<lamella_status>(LAMELLA_OK);
     }
-    bool two = to.device_type != cpu && from.device_type != cpu &&
-               to.device_type != from.device_type;
+    bool two =
+        to.device_type != cpu && from.device_type != cpu && to.device_type != from.device_type;
     if (two) {
       void* between = cpu_allocate(bytes);
       lamella_place host{between, cpu, -1};
@@ -388,11 +391,11 @@ lamella_status lamella_event_make(uint8_t type, int8_t device, int32_t timing,
 void lamella_event_free(uint8_t type, void* event) noexcept {
   if (Use use = find<&lamella_backend::free_event>(type)) use->free_event(use.context(), event);
 }
-#define LAMELLA_EVENT(function, ...)                                \
-  return guarded([&] {                                              \
-    Use use = find<&lamella_backend::function>(type);               \
-    if (!use) throw_without("Event", #function, type);              \
-    return use->function(use.context(), __VA_ARGS__);               \
+#define LAMELLA_EVENT(function, ...)                   \
+  return guarded([&] {                                 \
+    Use use = find<&lamella_backend::function>(type);  \
+    if (!use) throw_without("Event", #function, type); \
+    return use->function(use.context(), __VA_ARGS__);  \
   })
 lamella_status lamella_event_record(uint8_t type, void* event, int8_t device,
                                     int64_t stream) noexcept {

@@ -186,8 +186,8 @@ class BackendInit {
 }  // namespace detail
 
 // LAMELLA_REGISTER_BACKEND(PrivateUse1, "sim", object), at namespace scope, after the object.
-#define LAMELLA_REGISTER_BACKEND(type, name, object)                                        \
-  static const ::lamella::detail::BackendInit LAMELLA_UNIQUE_NAME(lamella_backend_init_)(   \
+#define LAMELLA_REGISTER_BACKEND(type, name, object)                                      \
+  static const ::lamella::detail::BackendInit LAMELLA_UNIQUE_NAME(lamella_backend_init_)( \
       ::lamella::backend_table(::lamella::DeviceType::type, name, &(object)), __FILE__, __LINE__);
 
 // The name of the devices of PrivateUse1. Throws if they have another one.

@@ -33,8 +33,8 @@ LAMELLA_HIDDEN inline constexpr DeviceType kVulkan = DeviceType::Vulkan;
 LAMELLA_HIDDEN inline constexpr DeviceType kMetal = DeviceType::Metal;
 LAMELLA_HIDDEN inline constexpr DeviceType kPrivateUse1 = DeviceType::PrivateUse1;
 
-// "cpu", "cuda", ...; "CPU", "CUDA", ... with lower_case = false. Those that a backend has named are
-// called so.
+// "cpu", "cuda", ...; "CPU", "CUDA", ... with lower_case = false. Those that a backend has named
+// are called so.
 inline constexpr const char* DeviceTypeName(DeviceType type, bool lower_case = true) {
   if (type >= DeviceType::PrivateUse1) {
     return lamella_device_type_name(static_cast<uint8_t>(type), lower_case);

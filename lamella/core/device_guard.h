@@ -49,8 +49,7 @@ class DeviceGuard {
   }
   // Makes another device of the same type current; the first one comes back at the end.
   void set_index(DeviceIndex index) {
-    detail::check(
-        lamella_device_exchange(static_cast<uint8_t>(original_.type()), index, nullptr));
+    detail::check(lamella_device_exchange(static_cast<uint8_t>(original_.type()), index, nullptr));
     current_.set_index(index);
   }
   void reset_device(Device device) {

@@ -70,9 +70,7 @@ class DeviceGuardImplInterface {
   virtual void setDevice(Device device) const = 0;
   virtual void uncheckedSetDevice(Device device) const noexcept = 0;
   virtual Stream getStream(Device device) const = 0;
-  virtual Stream getDefaultStream(Device device) const {
-    return Stream(Stream::DEFAULT, device);
-  }
+  virtual Stream getDefaultStream(Device device) const { return Stream(Stream::DEFAULT, device); }
   virtual Stream getStreamFromGlobalPool(Device device, bool high_priority = false) const {
     return getNewStream(device, high_priority ? -1 : 0);
   }

@@ -186,8 +186,8 @@ extern "C" {
 lamella_status lamella_generator_make(uint8_t type, int8_t device, uint64_t seed,
                                       lamella_object** generator) noexcept {
   try {
-    *generator = make_generator(Device(static_cast<DeviceType>(type), device), seed)
-                     .unsafe_release();
+    *generator =
+        make_generator(Device(static_cast<DeviceType>(type), device), seed).unsafe_release();
     return LAMELLA_OK;
   } catch (...) {
     return detail::status_of_current_exception();

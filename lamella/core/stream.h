@@ -20,8 +20,8 @@ class Stream {
   static Stream make(Device device, int priority = 0) {
     StreamId id = 0;
     if (!device.has_index()) device = detail::current_device(device);
-    detail::check(lamella_stream_make(static_cast<uint8_t>(device.type()), device.index(),
-                                      priority, &id));
+    detail::check(
+        lamella_stream_make(static_cast<uint8_t>(device.type()), device.index(), priority, &id));
     return Stream(UNSAFE, device, id);
   }
   bool operator==(const Stream& other) const = default;
@@ -57,8 +57,7 @@ inline Stream current_stream(Device device) {
 // Returns when all work on the device is done.
 inline void synchronize(Device device) {
   if (!device.has_index()) device = detail::current_device(device);
-  detail::check(
-      lamella_device_synchronize(static_cast<uint8_t>(device.type()), device.index()));
+  detail::check(lamella_device_synchronize(static_cast<uint8_t>(device.type()), device.index()));
 }
 
 // Makes a stream, and its device, the current ones of this thread for as long as it lives.

@@ -546,8 +546,8 @@ void ensure_storage(TensorImpl* t, int64_t elements, IntArrayRef sizes, bool kee
       auto place = [&](void* data) {
         return lamella_place{data, static_cast<uint8_t>(device.type()), device.index()};
       };
-      lamella_status status = lamella_device_copy(place(fresh->data), place(old->data),
-                                                  old->nbytes, 1);
+      lamella_status status =
+          lamella_device_copy(place(fresh->data), place(old->data), old->nbytes, 1);
       if (status != LAMELLA_OK) storage_release(fresh);
       detail::check(status);
     }

@@ -17,7 +17,8 @@ namespace detail {
 
 void throw_batched_view() {
   throw Error(
-      "view: expected a tensor with memory of its own, got a batched one; a kernel that makes views "
+      "view: expected a tensor with memory of its own, got a batched one; a kernel that makes "
+      "views "
       "itself cannot run on batched tensors");
 }
 
@@ -25,10 +26,10 @@ TensorBase make_detached_batch(const lamella_tensor* b) {
   constexpr uint32_t kept = LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG | LAMELLA_TENSOR_INFERENCE;
   TensorBase value = make_detached(TensorBase::borrow(wrapped(b)));
   auto dims = static_cast<size_t>(b->ndim);
-  TensorBase made = make_wrapper({b->sizes, dims}, {b->strides, dims},
-                                 static_cast<ScalarType>(b->scalar_type),
-                                 Device(static_cast<DeviceType>(b->device_type), b->device_index),
-                                 b->key_set & ~kGradientBits);
+  TensorBase made =
+      make_wrapper({b->sizes, dims}, {b->strides, dims}, static_cast<ScalarType>(b->scalar_type),
+                   Device(static_cast<DeviceType>(b->device_type), b->device_index),
+                   b->key_set & ~kGradientBits);
   auto* t = TensorImpl::of(made);
   t->layout = b->layout;
   t->flags |= b->flags & kept;

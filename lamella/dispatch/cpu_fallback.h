@@ -17,8 +17,8 @@ inline DispatchKey dispatch_key_of(DeviceType type) {
 // Runs an operator on the CPU with copies of its arguments' memory; see lamella_cpu_fallback().
 inline void cpu_fallback(const OperatorHandle& op, DispatchKeySet keys, ArgumentSpan arguments,
                          ReturnSpan returns) {
-  detail::check(lamella_cpu_fallback(nullptr, op.impl(), keys.raw_repr(), arguments.data(),
-                                     returns.data()));
+  detail::check(
+      lamella_cpu_fallback(nullptr, op.impl(), keys.raw_repr(), arguments.data(), returns.data()));
 }
 
 namespace detail {
@@ -62,10 +62,10 @@ inline void cpu_fallback(const OperatorHandle& op, Stack* stack, bool error_on_v
   static_cast<void>(error_on_views);
   LAMELLA_CHECK(on == DispatchKey::CPU, op.operator_name().name,
                 ": expected a fallback on CPU, got another key");
-  lamella::detail::run_on_stack(op.impl(), stack, [&](const lamella_value* arguments,
-                                                      lamella_value* returns) {
-    return lamella_cpu_fallback(nullptr, op.impl(), 0, arguments, returns);
-  });
+  lamella::detail::run_on_stack(
+      op.impl(), stack, [&](const lamella_value* arguments, lamella_value* returns) {
+        return lamella_cpu_fallback(nullptr, op.impl(), 0, arguments, returns);
+      });
 }
 // call_fallback_fn<&my_fallback, ATEN_OP(relu)>::call(self): my_fallback is a function of an
 // operator and a stack.

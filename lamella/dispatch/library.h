@@ -7,8 +7,15 @@ namespace lamella {
 
 // How autocast treats the tensors among an operator's arguments; lamella/layers/autocast says what
 // each class does.
-enum class AutocastClass : uint8_t { kUnsaid, kLowerPrecision, kFloat32, kFloat32SetDtype, kWidest,
-                                     kBanned, kNone };
+enum class AutocastClass : uint8_t {
+  kUnsaid,
+  kLowerPrecision,
+  kFloat32,
+  kFloat32SetDtype,
+  kWidest,
+  kBanned,
+  kNone
+};
 // What a definition says to the layers beside its schema; null where it says nothing.
 struct Policies {
   AutocastClass autocast = AutocastClass::kUnsaid;
@@ -18,8 +25,8 @@ struct Policies {
 
   // The same as comma-separated tags.
   std::string str() const {
-    constexpr const char* classes[] = {"", "lower_precision", "float32", "float32_set_dtype",
-                                       "widest", "banned", "none"};
+    constexpr const char* classes[] = {"",       "lower_precision", "float32", "float32_set_dtype",
+                                       "widest", "banned",          "none"};
     std::string text = tags != nullptr ? tags : "";
     auto add = [&text](const char* policy, const char* word) {
       if (word == nullptr || *word == 0) return;

@@ -81,8 +81,8 @@ std::optional<std::string> policy_tag_problem(std::string_view tag) {
   const std::optional<PolicyTag> parts = split_policy_tag(tag);
   if (!parts) return std::nullopt;
   if (!contains(kPolicies, parts->policy)) {
-    return "unknown policy '" + std::string(parts->policy) + "' in tag '" + std::string(tag) +
-           "'" + did_you_mean(parts->policy, kPolicies);
+    return "unknown policy '" + std::string(parts->policy) + "' in tag '" + std::string(tag) + "'" +
+           did_you_mean(parts->policy, kPolicies);
   }
   if (!parts->device.empty() && parts->policy != "autocast") {
     return "tag '" + std::string(tag) + "' expects no device type: only autocast has one";

@@ -8,9 +8,7 @@
 namespace lamella::python {
 namespace {
 
-bool is_available(DeviceType type) {
-  return backend_bit(type) != 0 && type != DeviceType::Meta;
-}
+bool is_available(DeviceType type) { return backend_bit(type) != 0 && type != DeviceType::Meta; }
 
 // A device type's text, such as "cpu"; false with a Python error set.
 bool device_type_from(const char* function, PyObject* object, uint8_t* type) {
@@ -96,8 +94,7 @@ PyObject* set_enabled_of(PyObject*, PyObject* value) {
 }
 template <DeviceType kType>
 PyObject* dtype_of(PyObject*, PyObject*) {
-  return dtype_object(
-      static_cast<ScalarType>(lamella_autocast_dtype(static_cast<uint8_t>(kType))));
+  return dtype_object(static_cast<ScalarType>(lamella_autocast_dtype(static_cast<uint8_t>(kType))));
 }
 template <DeviceType kType>
 PyObject* set_dtype_of(PyObject*, PyObject* value) {

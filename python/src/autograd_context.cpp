@@ -245,8 +245,8 @@ PyObject* zeros_for(PyContext* self, autograd::Node* node, uint32_t i) {
 // Names the function in an error: a class that stands for an operator has the operator's name.
 struct Named {
   explicit Named(PyContext* self)
-      : given(PyObject_GetAttrString(reinterpret_cast<PyObject*>(self->function),
-                                     "_operator_name")) {
+      : given(
+            PyObject_GetAttrString(reinterpret_cast<PyObject*>(self->function), "_operator_name")) {
     const char* text = given ? PyUnicode_AsUTF8(given.get()) : nullptr;
     PyErr_Clear();
     name = text != nullptr ? text : context_name(self);
@@ -269,9 +269,10 @@ bool take_gradients(PyContext* self, PyObject* returned, lamella_tensor** result
   while (count > expected && items[count - 1] == Py_None) --count;
   if (count != expected) {
     Named who(self);
-    PyErr_Format(PyExc_RuntimeError,
-                 "%s: expected 'backward' to return %zd gradient%s, one for each argument%s, got %zd",
-                 who.name, expected, expected == 1 ? "" : "s", who.of_forward, count);
+    PyErr_Format(
+        PyExc_RuntimeError,
+        "%s: expected 'backward' to return %zd gradient%s, one for each argument%s, got %zd",
+        who.name, expected, expected == 1 ? "" : "s", who.of_forward, count);
     return false;
   }
   uint32_t next = 0;

@@ -139,8 +139,8 @@ PyObject* make_stream(PyObject*, PyObject* args) {
   StreamArguments a;  // the number is the priority
   if (!a.parse(args)) return nullptr;
   int64_t stream = 0;
-  lamella_status status = lamella_stream_make(a.type(), a.device.index(),
-                                              static_cast<int32_t>(a.stream), &stream);
+  lamella_status status =
+      lamella_stream_make(a.type(), a.device.index(), static_cast<int32_t>(a.stream), &stream);
   return status == LAMELLA_OK ? PyLong_FromLongLong(stream) : raise_status(status);
 }
 PyObject* query_stream(PyObject*, PyObject* args) {
@@ -153,8 +153,8 @@ PyObject* query_stream(PyObject*, PyObject* args) {
 PyObject* synchronize_stream(PyObject*, PyObject* args) {
   StreamArguments a;
   if (!a.parse(args)) return nullptr;
-  return none_or_error(waiting(
-      [&] { return lamella_stream_synchronize(a.type(), a.device.index(), a.stream); }));
+  return none_or_error(
+      waiting([&] { return lamella_stream_synchronize(a.type(), a.device.index(), a.stream); }));
 }
 
 // ---- Events: capsules ----
@@ -183,8 +183,7 @@ PyObject* make_event(PyObject*, PyObject* args) {
   if (status != LAMELLA_OK) return raise_status(status);
   return PyCapsule_New(new HeldEvent{a.type(), event}, kEvent, &end_event);
 }
-PyObject* on_stream(PyObject* args,
-                    lamella_status (*call)(uint8_t, void*, int8_t, int64_t)) {
+PyObject* on_stream(PyObject* args, lamella_status (*call)(uint8_t, void*, int8_t, int64_t)) {
   PyObject *capsule, *object;
   Device device(kCPU);
   long long stream;
@@ -200,9 +199,7 @@ PyObject* on_stream(PyObject* args,
   }
   return none_or_error(call(held->type, held->event, device.index(), stream));
 }
-PyObject* record_event(PyObject*, PyObject* args) {
-  return on_stream(args, &lamella_event_record);
-}
+PyObject* record_event(PyObject*, PyObject* args) { return on_stream(args, &lamella_event_record); }
 PyObject* wait_event(PyObject*, PyObject* args) { return on_stream(args, &lamella_event_wait); }
 PyObject* query_event(PyObject*, PyObject* capsule) {
   HeldEvent* held = event_of(capsule);
@@ -214,8 +211,7 @@ PyObject* query_event(PyObject*, PyObject* capsule) {
 PyObject* synchronize_event(PyObject*, PyObject* capsule) {
   HeldEvent* held = event_of(capsule);
   if (held == nullptr) return nullptr;
-  return none_or_error(
-      waiting([&] { return lamella_event_synchronize(held->type, held->event); }));
+  return none_or_error(waiting([&] { return lamella_event_synchronize(held->type, held->event); }));
 }
 PyObject* elapsed_time(PyObject*, PyObject* args) {
   PyObject *first, *second;
@@ -230,8 +226,7 @@ PyObject* elapsed_time(PyObject*, PyObject* args) {
 
 PyMethodDef functions[] = {{"_rename_device_type", rename_device_type, METH_VARARGS, nullptr},
                            {"_backend_names", backend_names, METH_NOARGS, nullptr},
-                           {"_operators_without_kernel", operators_without_kernel, METH_O,
-                            nullptr},
+                           {"_operators_without_kernel", operators_without_kernel, METH_O, nullptr},
                            {"_has_backend", has_backend, METH_O, nullptr},
                            {"_device_count", device_count, METH_O, nullptr},
                            {"_current_device", current_device, METH_O, nullptr},

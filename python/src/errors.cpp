@@ -76,10 +76,11 @@ PyObject* raise_current_exception() { return raise_status(detail::status_of_curr
 bool has_memory(const lamella_tensor* tensor, const char* what) {
   if ((tensor->flags & LAMELLA_TENSOR_WRAPPER) == 0) return true;
   if (is_batched(tensor)) {
-    PyErr_Format(PyExc_RuntimeError,
-                 "%s: expected a tensor with memory of its own, got one of vmap, where each of %lld "
-                 "examples has values of its own and Python code runs once for all",
-                 what, static_cast<long long>(wrapped(tensor)->sizes[0]));
+    PyErr_Format(
+        PyExc_RuntimeError,
+        "%s: expected a tensor with memory of its own, got one of vmap, where each of %lld "
+        "examples has values of its own and Python code runs once for all",
+        what, static_cast<long long>(wrapped(tensor)->sizes[0]));
     return false;
   }
   auto* object = static_cast<PyObject*>(tensor->python_object);

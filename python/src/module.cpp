@@ -59,11 +59,9 @@ PyMODINIT_FUNC PyInit__C() {
       add_storage(module) != 0 || add_library(module) != 0 || add_names(module) != 0 ||
       add_modes(module) != 0 || add_hooks(module) != 0 || add_nodes(module) != 0 ||
       add_contexts(module) != 0 || add_functions(module) != 0 || add_engine(module) != 0 ||
-      add_autograd_members(module) != 0 || add_forward(module) != 0 ||
-      add_autocast(module) != 0 ||
+      add_autograd_members(module) != 0 || add_forward(module) != 0 || add_autocast(module) != 0 ||
       add_compliance(module) != 0 || add_entries(module) != 0 || add_vmap(module) != 0 ||
-      add_trace(module) != 0 ||
-      add_python_key(module) != 0 || add_backend(module) != 0 ||
+      add_trace(module) != 0 || add_python_key(module) != 0 || add_backend(module) != 0 ||
       add_functionalize(module) != 0) {
     Py_DECREF(module);
     return nullptr;

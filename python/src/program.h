@@ -49,8 +49,8 @@ struct Param {
   bool keyword_only;
   bool has_default;
   bool is_out;
-  int16_t fixed_size;  // N of int[N], else 0
-  SchemaType type;     // for everything that is not hot
+  int16_t fixed_size;        // N of int[N], else 0
+  SchemaType type;           // for everything that is not hot
   PyObject* default_object;  // of what needs none made anew, else NULL; kept for ever
 };
 

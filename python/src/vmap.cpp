@@ -76,8 +76,8 @@ PyObject* wrap_level(PyObject*, PyObject* args) {
     return nullptr;
   }
   return guarded([&] {
-    return wrap(vmap::make_batched(with_front(tensor_ref(tensor), dim),
-                                   static_cast<uint32_t>(level)));
+    return wrap(
+        vmap::make_batched(with_front(tensor_ref(tensor), dim), static_cast<uint32_t>(level)));
   });
 }
 // _vmap_unwrap(tensor, level, size, dim): also when the level has been left.

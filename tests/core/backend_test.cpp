@@ -82,9 +82,9 @@ TEST(Backend, Devices) {
     EXPECT_EQ(default_generator(second).get(), default_generator(second).get());
   }
   EXPECT_EQ(backend.live, 0);
-  EXPECT_EQ(error_of<NotImplementedError>(
-                [] { make_empty({1}, kFloat, Device("testing_devices")); }),
-            "empty: expected a device with an allocator, got testing_devices");
+  EXPECT_EQ(
+      error_of<NotImplementedError>([] { make_empty({1}, kFloat, Device("testing_devices")); }),
+      "empty: expected a device with an allocator, got testing_devices");
 }
 
 TEST(Backend, Parts) {

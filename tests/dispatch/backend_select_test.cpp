@@ -42,11 +42,13 @@ TEST(BackendSelect, AKernelOfAUsersIsAskedFirst) {
   {
     Library select = implementation("select_user", DispatchKey::BackendSelect);
     // Pinned memory is the outside backend's.
-    select.impl("make", [make](IntArrayRef size, std::optional<Device> device,
-                               std::optional<bool> pinned) -> int64_t {
-      DispatchKey key = pinned.value_or(false) ? DispatchKey::PrivateUse3 : DispatchKey::CPU;
-      return 10 * make.redispatch(DispatchKeySet(key), size, device, pinned);
-    });
+    select.impl("make",
+                [make](IntArrayRef size, std::optional<Device> device,
+                       std::optional<bool> pinned) -> int64_t {
+                  DispatchKey key =
+                      pinned.value_or(false) ? DispatchKey::PrivateUse3 : DispatchKey::CPU;
+                  return 10 * make.redispatch(DispatchKeySet(key), size, device, pinned);
+                });
     EXPECT_EQ(make.call(IntArrayRef(size), std::nullopt, true), 30);
     EXPECT_EQ(make.call(IntArrayRef(size), Device(DeviceType::PrivateUse3), false), 10);
 

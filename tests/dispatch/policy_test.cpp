@@ -11,9 +11,7 @@ namespace {
 
 using T = TensorBase;
 
-const lamella_operator* handle(const char* name) {
-  return lamella_lookup_operator(name, "", 1);
-}
+const lamella_operator* handle(const char* name) { return lamella_lookup_operator(name, "", 1); }
 std::string policy(const char* name, const char* which) {
   const char* word = lamella_operator_policy(handle(name), which);
   return word != nullptr ? word : "(none)";

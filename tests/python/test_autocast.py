@@ -33,8 +33,9 @@ def declared():
     for name, overload in lamella._C._operator_names():
         if name.startswith("aten::"):
             packet = getattr(lamella.ops.aten, name[6:])
-            yield name + (f".{overload}" if overload else ""), getattr(
-                packet, overload or "default"
+            yield (
+                name + (f".{overload}" if overload else ""),
+                getattr(packet, overload or "default"),
             )
 
 
@@ -319,9 +320,7 @@ def test_register_autocast():
     )
     with pytest.raises(TypeError) as error:
         lamella.library.register_autocast("cast_test::registered", "cpu", "half")
-    assert str(error.value) == (
-        "register_autocast: expected 'cast_inputs' to be a dtype, got str"
-    )
+    assert str(error.value) == ("register_autocast: expected 'cast_inputs' to be a dtype, got str")
     library.close()
 
 
@@ -458,9 +457,10 @@ def test_custom_functions_as_in_pytorch(cast_inputs):
             out = Product.apply(x, y)
         out.float().sum().backward()
         Product.apply(x, y)
-        return [
-            [str(part).replace("lamella.", "torch.") for part in one] for one in seen
-        ] + [x.grad.tolist(), str(x.grad.dtype).rpartition(".")[2]]
+        return [[str(part).replace("lamella.", "torch.") for part in one] for one in seen] + [
+            x.grad.tolist(),
+            str(x.grad.dtype).rpartition(".")[2],
+        ]
 
     assert run(lamella) == run(torch)
 

@@ -82,7 +82,9 @@ def compare(entry, function, sample, region, dtype):
     for mine, other in zip(tensors_in(ours, lamella.Tensor), tensors_in(theirs, torch.Tensor)):
         if other.numel() > 0:
             # Sums of products in lower precision may cancel.
-            finite = other.abs().nan_to_num(0, 0, 0).max().item() if other.dtype != torch.bool else 1
+            finite = (
+                other.abs().nan_to_num(0, 0, 0).max().item() if other.dtype != torch.bool else 1
+            )
             limit = 0.05 * max(1.0, finite)
             torch.testing.assert_close(
                 to_torch(mine), other, rtol=0.05, atol=limit, equal_nan=True, check_stride=False

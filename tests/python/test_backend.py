@@ -185,8 +185,9 @@ def test_writes_come_back():
     out = lamella.empty(0, device="sim")
     assert lamella.exp(x[:3], out=out) is out
     assert lamella.equal(out.cpu(), x[:3].cpu().exp())
-    values, indices = lamella.empty(0, device="sim"), lamella.empty(
-        0, device="sim", dtype=lamella.int64
+    values, indices = (
+        lamella.empty(0, device="sim"),
+        lamella.empty(0, device="sim", dtype=lamella.int64),
     )
     lamella.topk(x, 2, out=(values, indices))
     assert values.tolist() == [5.0, 4.0] and indices.tolist() == [5, 4]

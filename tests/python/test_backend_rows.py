@@ -51,8 +51,14 @@ def same(got, expected, what, values=True, exact=True, there=True):
             assert got.device.type == "sim" or not there, (what, got.device)
             mine, theirs = op_db_mirror.to_torch(got.cpu()), op_db_mirror.to_torch(expected)
             tolerance = {} if not exact else {"rtol": 0, "atol": 0}
-            torch.testing.assert_close(mine, theirs, equal_nan=True, msg=lambda m: f"{what}: {m}",
-                                       check_stride=False, **tolerance)
+            torch.testing.assert_close(
+                mine,
+                theirs,
+                equal_nan=True,
+                msg=lambda m: f"{what}: {m}",
+                check_stride=False,
+                **tolerance,
+            )
     elif isinstance(expected, (list, tuple)):
         assert len(got) == len(expected), what
         for i, (mine, theirs) in enumerate(zip(got, expected)):

@@ -379,7 +379,7 @@ def twice(*args):
         (
             lambda: vmap(twice, randomness="some"),
             RuntimeError,
-            "vmap: expected 'randomness' to be \"error\", \"different\" or \"same\", got 'some'",
+            'vmap: expected \'randomness\' to be "error", "different" or "same", got \'some\'',
         ),
         (
             lambda: vmap(twice, chunk_size=0),

@@ -38,9 +38,9 @@ PROGRAMS = {
     )(x),
     "vjp in vmap": lambda f, x, w: f.vmap(lambda t: f.vjp(lambda v: sine(v, w), w)[1](t)[0])(x),
     "vmap of a vjp": lambda f, x, w: f.vmap(f.vjp(lambda v: sine(v, x), w)[1])(x[:, None, :] * x),
-    "jvp in vmap": lambda f, x, w: f.vmap(
-        lambda x, t: f.jvp(lambda v: sine(v, w), (x,), (t,))
-    )(x, x * 2),
+    "jvp in vmap": lambda f, x, w: f.vmap(lambda x, t: f.jvp(lambda v: sine(v, w), (x,), (t,)))(
+        x, x * 2
+    ),
     "jvp of what is shared": lambda f, x, w: f.vmap(
         lambda t: f.jvp(lambda v: sine(v, w), (w,), (t,))
     )(x),
@@ -65,22 +65,20 @@ PROGRAMS = {
     "jacfwd of several": lambda f, x, w: f.jacfwd(
         lambda a, b: {"u": a * b, "v": [a.sum(), b * b]}, argnums=(0, 1)
     )(x[0], w),
-    "jacrev of a nest": lambda f, x, w: f.jacrev(lambda d: d["a"] * d["b"][0])(
-        {"a": x, "b": [w]}
-    ),
-    "jacfwd of a nest": lambda f, x, w: f.jacfwd(lambda d: d["a"] * d["b"][0])(
-        {"a": x, "b": [w]}
-    ),
+    "jacrev of a nest": lambda f, x, w: f.jacrev(lambda d: d["a"] * d["b"][0])({"a": x, "b": [w]}),
+    "jacfwd of a nest": lambda f, x, w: f.jacfwd(lambda d: d["a"] * d["b"][0])({"a": x, "b": [w]}),
     "jacrev with aux": lambda f, x, w: f.jacrev(lambda w: (w.sin(), w.sum()), has_aux=True)(w),
     "jacfwd with aux": lambda f, x, w: f.jacfwd(lambda w: (w.sin(), w.sum()), has_aux=True)(w),
     "hessian": lambda f, x, w: f.hessian(lambda w: (w * w * w).sin().sum())(w),
     "hessian of two": lambda f, x, w: f.hessian(
         lambda a, b: (a * a * b).sin().sum(), argnums=(0, 1)
     )(x[0], w),
-    "hessian of a softmax": lambda f, x, w: f.hessian(
-        lambda v: ((v * w).softmax(0) * w).sum()
-    )(x[0]),
-    "hessian of a layer norm": lambda f, x, w: f.hessian(lambda v: (norm(f, v, w) ** 3).sum())(x[0]),
+    "hessian of a softmax": lambda f, x, w: f.hessian(lambda v: ((v * w).softmax(0) * w).sum())(
+        x[0]
+    ),
+    "hessian of a layer norm": lambda f, x, w: f.hessian(lambda v: (norm(f, v, w) ** 3).sum())(
+        x[0]
+    ),
     "hessians of layer norms": lambda f, x, w: f.vmap(
         f.hessian(lambda v: (norm(f, v, w) ** 3).sum())
     )(x),

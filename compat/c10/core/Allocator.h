@@ -10,6 +10,6 @@ using lamella::interfaces::DeleterFnPtr;
 }  // namespace c10
 
 // REGISTER_ALLOCATOR(c10::DeviceType::PrivateUse1, &allocator)
-#define REGISTER_ALLOCATOR(type, allocator)                                                   \
-  static const ::lamella::interfaces::RegisteredPart<::lamella::interfaces::AllocatorPart>    \
+#define REGISTER_ALLOCATOR(type, allocator)                                                \
+  static const ::lamella::interfaces::RegisteredPart<::lamella::interfaces::AllocatorPart> \
       LAMELLA_UNIQUE_NAME(lamella_allocator_)(type, {type, allocator}, __FILE__, __LINE__);

@@ -56,8 +56,7 @@ ScalarType number_dtype(const Scalar& value) {
 
 Tensor empty(IntArrayRef size, OPTIONS, std::optional<MemoryFormat> memory_format) {
   check_options("empty", layout, pin_memory);
-  return Tensor(make_empty(size, dtype ? *dtype : get_default_dtype(),
-                           device_or_cpu(device),
+  return Tensor(make_empty(size, dtype ? *dtype : get_default_dtype(), device_or_cpu(device),
                            memory_format ? *memory_format : MemoryFormat::Contiguous));
 }
 Tensor& empty_out(IntArrayRef size, std::optional<MemoryFormat> memory_format, Tensor& out) {

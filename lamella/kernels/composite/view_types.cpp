@@ -119,7 +119,8 @@ Tensor _conj(const Tensor& self) {
 Tensor _neg_view(const Tensor& self) {
   LAMELLA_CHECK(self.scalar_type() != ScalarType::Bool,
                 "_neg_view: expected 'self' not to be of bool, which has no negative");
-  return toggled(self, LAMELLA_TENSOR_NEG, lamella::detail::key_bit(lamella::detail::kKeyFunctionalityNegative));
+  return toggled(self, LAMELLA_TENSOR_NEG,
+                 lamella::detail::key_bit(lamella::detail::kKeyFunctionalityNegative));
 }
 Tensor conj(const Tensor& self) { return self.is_complex() ? lamella::_conj(self) : self; }
 Tensor resolve_conj(const Tensor& self) {

@@ -21,10 +21,10 @@ std::string folder_of_this_library() {
   return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
-// OpenMP's threads wait for the next loop by spinning, unless its library is told otherwise while it
-// is loaded. Beside a second pool of threads, or another program, that takes the cores from those
-// who have work: a step of a small network went from 1 ms to 300. Says so for as long as it lives,
-// where the user says nothing.
+// OpenMP's threads wait for the next loop by spinning, unless its library is told otherwise while
+// it is loaded. Beside a second pool of threads, or another program, that takes the cores from
+// those who have work: a step of a small network went from 1 ms to 300. Says so for as long as it
+// lives, where the user says nothing.
 class PassiveWaiting {
  public:
   PassiveWaiting() {

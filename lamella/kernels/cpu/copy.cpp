@@ -292,9 +292,9 @@ Tensor _copy_from(const Tensor& self, const Tensor& dst, bool non_blocking) {
   if (dst.numel() == 0) return dst;
   Tensor target = dst;
   bool dense = dst.is_non_overlapping_and_dense();
-  bool alike = dense && self.sizes().equals(dst.sizes()) &&
-               (self.strides().equals(dst.strides()) ||
-                (self.is_contiguous() && dst.is_contiguous()));
+  bool alike =
+      dense && self.sizes().equals(dst.sizes()) &&
+      (self.strides().equals(dst.strides()) || (self.is_contiguous() && dst.is_contiguous()));
   if (self.is_cpu() && dst.is_cpu()) {
     copy_(target, self, non_blocking);
   } else if (alike && self.scalar_type() == dst.scalar_type()) {

@@ -197,7 +197,8 @@ LAMELLA_META_FUNC(index_add)
   check_source("index_add", self, dim, index, source);
   LAMELLA_CHECK(is_floating_point(self.scalar_type()) || is_complex(self.scalar_type()) ||
                     !(alpha.isFloatingPoint() || alpha.isComplex()),
-                "index_add: expected an integer 'alpha' for ", self.scalar_type(), " tensors, got ", alpha);
+                "index_add: expected an integer 'alpha' for ", self.scalar_type(), " tensors, got ",
+                alpha);
   set_output_raw_strided(0, self.sizes(), {}, self.options());
 }
 LAMELLA_META_FUNC(index_copy)

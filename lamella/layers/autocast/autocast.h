@@ -40,7 +40,9 @@ inline ScalarType get_lower_precision_fp_from_device_type(DeviceType device) {
 }
 // Whether casts of weights are kept: Note [Casts of weights] in lamella/abi/autocast.h.
 inline bool is_autocast_cache_enabled() { return lamella_autocast_cache_enabled() != 0; }
-inline void set_autocast_cache_enabled(bool enabled) { lamella_autocast_set_cache_enabled(enabled); }
+inline void set_autocast_cache_enabled(bool enabled) {
+  lamella_autocast_set_cache_enabled(enabled);
+}
 inline void clear_cache() { lamella_autocast_clear_cache(); }
 // The depth of regions on this thread; coming back to 0 gives up the kept casts.
 inline int increment_nesting() { return lamella_autocast_nesting(1); }
@@ -50,7 +52,9 @@ inline int decrement_nesting() { return lamella_autocast_nesting(-1); }
 inline bool is_enabled() { return is_autocast_enabled(DeviceType::CUDA); }
 inline void set_enabled(bool enabled) { set_autocast_enabled(DeviceType::CUDA, enabled); }
 inline ScalarType get_autocast_gpu_dtype() { return get_autocast_dtype(DeviceType::CUDA); }
-inline void set_autocast_gpu_dtype(ScalarType dtype) { set_autocast_dtype(DeviceType::CUDA, dtype); }
+inline void set_autocast_gpu_dtype(ScalarType dtype) {
+  set_autocast_dtype(DeviceType::CUDA, dtype);
+}
 inline bool is_cpu_enabled() { return is_autocast_enabled(DeviceType::CPU); }
 inline void set_cpu_enabled(bool enabled) { set_autocast_enabled(DeviceType::CPU, enabled); }
 inline ScalarType get_autocast_cpu_dtype() { return get_autocast_dtype(DeviceType::CPU); }
@@ -83,7 +87,8 @@ class Region {
   ScalarType dtype_before_;
 };
 
-// ---- Casts ---------------------------------------------------------------------------------------
+// ---- Casts
+// ---------------------------------------------------------------------------------------
 
 // Whether casts apply: defined, on the device type, floating-point, not float64.
 inline bool is_eligible(const Tensor& arg, DeviceType device = DeviceType::CUDA) {
@@ -129,8 +134,9 @@ T cached_cast(ScalarType, T arg, DeviceType = DeviceType::CUDA) {
 // precision.
 inline ScalarType prioritize(ScalarType current, const Tensor& arg,
                              DeviceType device = DeviceType::CUDA) {
-  LAMELLA_CHECK(current != ScalarType::Double,
-                "promote_type: expected 'current' to be a dtype that autocast casts to, got float64");
+  LAMELLA_CHECK(
+      current != ScalarType::Double,
+      "promote_type: expected 'current' to be a dtype that autocast casts to, got float64");
   if (!is_eligible(arg, device)) return current;
   return arg.scalar_type() == current ? current : ScalarType::Float;
 }

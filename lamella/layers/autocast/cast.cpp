@@ -133,7 +133,8 @@ void set_dtype(Arguments& made, const lamella_operator* op, const lamella_value*
       arguments[0].as.tensor == nullptr || !is_eligible(arguments[0].as.tensor, device)) {
     return;
   }
-  made.writable(static_cast<uint32_t>(at)) = abi::box_int(LAMELLA_INT, static_cast<int64_t>(ScalarType::Float));
+  made.writable(static_cast<uint32_t>(at)) =
+      abi::box_int(LAMELLA_INT, static_cast<int64_t>(ScalarType::Float));
 }
 
 [[noreturn, gnu::cold]] void throw_banned(const lamella_operator* op, DeviceType device) {
@@ -200,8 +201,8 @@ lamella_status run_cast(const lamella_kernel* kernel, const lamella_operator* op
 }
 
 const lamella_kernel* kernel_of_class(std::string_view word) {
-  static constexpr std::string_view words[] = {"lower_precision", "float32", "float32_set_dtype", "widest",
-                                        "banned"};
+  static constexpr std::string_view words[] = {"lower_precision", "float32", "float32_set_dtype",
+                                               "widest", "banned"};
   // Made when first asked for, which may be before this file's globals are.
   static const auto kernels = [] {
     std::array<lamella_kernel, std::size(words)> made{};
@@ -222,9 +223,8 @@ lamella_status cast_to_context(const lamella_kernel* kernel, const lamella_opera
                                uint64_t keys, const lamella_value* arguments,
                                lamella_value* returns) {
   const auto dtype = static_cast<ScalarType>(reinterpret_cast<uintptr_t>(kernel->context));
-  return call_changed(op, keys, arguments, returns, [&](Arguments& made, DeviceType device) {
-    made.cast_all(dtype, device);
-  });
+  return call_changed(op, keys, arguments, returns,
+                      [&](Arguments& made, DeviceType device) { made.cast_all(dtype, device); });
 }
 
 void register_layer() { cast_kernel = &kernel_of_class; }

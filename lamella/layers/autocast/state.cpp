@@ -60,8 +60,8 @@ Casts* own_casts() {
 }
 
 bool is_weight(const lamella_tensor* t) {
-  constexpr uint32_t other = LAMELLA_TENSOR_WRAPPER | LAMELLA_TENSOR_TANGENT |
-                             LAMELLA_TENSOR_NEG | LAMELLA_TENSOR_INFERENCE;
+  constexpr uint32_t other = LAMELLA_TENSOR_WRAPPER | LAMELLA_TENSOR_TANGENT | LAMELLA_TENSOR_NEG |
+                             LAMELLA_TENSOR_INFERENCE;
   return (t->flags & LAMELLA_TENSOR_REQUIRES_GRAD) != 0 && (t->flags & other) == 0 &&
          static_cast<ScalarType>(t->scalar_type) == ScalarType::Float &&
          static_cast<const TensorImpl*>(t)->base == nullptr;

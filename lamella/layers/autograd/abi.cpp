@@ -30,8 +30,8 @@ TensorBase root_grad(lamella_tensor* root, lamella_tensor* grad, uint32_t index)
     if (grad == nullptr) {
       LAMELLA_CHECK(t.numel() == 1, "backward: expected 'gradient' for output ", index,
                     ", since it has more than one element, shape ", t.sizes());
-      Tensor one{make_empty({variable->sizes, static_cast<size_t>(variable->ndim)},
-                            t.scalar_type(), t.device())};
+      Tensor one{make_empty({variable->sizes, static_cast<size_t>(variable->ndim)}, t.scalar_type(),
+                            t.device())};
       return one.fill_(1);
     }
     LAMELLA_CHECK(TensorBase::borrow(grad).sizes() == t.sizes(),

@@ -3,9 +3,9 @@
 // Note [Nodes under vmap]
 //   The graph connects the tensors behind all levels. A function of a user's that was called on
 //   batched tensors expects batched gradients in its backward: those of the outputs are batched as
-//   the outputs were before it is called, in the levels as they were then, and those that it returns
-//   are turned back. Where an input was not batched at a level at which the outputs were, the
-//   gradients of all examples are added.
+//   the outputs were before it is called, in the levels as they were then, and those that it
+//   returns are turned back. Where an input was not batched at a level at which the outputs were,
+//   the gradients of all examples are added.
 #pragma once
 #include <algorithm>
 

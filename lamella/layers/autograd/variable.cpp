@@ -152,8 +152,7 @@ TensorBase grad(lamella_tensor* t) {
 void set_grad(lamella_tensor* t, const TensorBase& grad) {
   if (is_batched(t)) {
     lamella_tensor* variable = behind_levels(t);
-    return set_grad(variable,
-                    grad.defined() ? batching_hooks().expose(grad, levels_of(t)) : grad);
+    return set_grad(variable, grad.defined() ? batching_hooks().expose(grad, levels_of(t)) : grad);
   }
   if (grad.defined()) {
     const lamella_tensor* g = grad.impl();
@@ -307,11 +306,9 @@ struct BatchedHook {
 
 uint64_t add_tensor_hook(lamella_tensor* t, const lamella_tensor_hook& hook) {
   if (is_batched(t)) {
-    LAMELLA_CHECK(any_requires_grad(t),
-                  "register_hook: expected a tensor that requires gradients");
+    LAMELLA_CHECK(any_requires_grad(t), "register_hook: expected a tensor that requires gradients");
     auto* around = new BatchedHook{hook, levels_of(t)};
-    return add_tensor_hook(behind_levels(t),
-                           {&BatchedHook::call, &BatchedHook::dispose, around});
+    return add_tensor_hook(behind_levels(t), {&BatchedHook::call, &BatchedHook::dispose, around});
   }
   LAMELLA_CHECK(requires_grad(t), "register_hook: expected a tensor that requires gradients");
   Edge edge = gradient_edge(t);
@@ -371,9 +368,8 @@ TensorBase tangent(const lamella_tensor* t) {
 
 void set_tangent(lamella_tensor* t, const TensorBase& tangent) {
   if (LAMELLA_UNLIKELY(is_batched(t))) {
-    set_tangent(behind_levels(t), tangent.defined()
-                                      ? batching_hooks().expose(tangent, levels_of(t))
-                                      : tangent);
+    set_tangent(behind_levels(t),
+                tangent.defined() ? batching_hooks().expose(tangent, levels_of(t)) : tangent);
     return show_gradient_bits(t);
   }
   if (tangent.defined()) {

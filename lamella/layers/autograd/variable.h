@@ -69,8 +69,8 @@ inline AutogradMeta* meta_of(const lamella_tensor* t) {
 // Makes it if there is none yet; a bare node moves into it.
 AutogradMeta* ensure_meta(lamella_tensor* t);
 
-// A batched tensor has the flags of what it wraps. Everything below that is asked of a batched tensor
-// is asked of the tensor behind it: Note [Batched tensors, seen from elsewhere].
+// A batched tensor has the flags of what it wraps. Everything below that is asked of a batched
+// tensor is asked of the tensor behind it: Note [Batched tensors, seen from elsewhere].
 inline void show_gradient_bits(lamella_tensor* t) {
   constexpr uint32_t shown = LAMELLA_TENSOR_REQUIRES_GRAD | LAMELLA_TENSOR_TANGENT;
   if (!is_batched(t)) return;

@@ -64,7 +64,8 @@ class Fallback {
       : op_(op),
         schema_(Registry::get().schema(
             const_cast<OperatorEntry*>(static_cast<const OperatorEntry*>(op)))),
-        given_(arguments), values_(arguments, arguments + op->argument_count),
+        given_(arguments),
+        values_(arguments, arguments + op->argument_count),
         lists_(op->argument_count) {
     find_device();
     for (uint32_t i = 0; i < op->argument_count; ++i) see(i);
@@ -124,8 +125,8 @@ class Fallback {
     const Argument& argument = schema_.arguments[i];
     const lamella_value& value = given_[i];
     // Batch norm writes its running statistics, and its schema is PyTorch's, which does not say so.
-    bool written = argument.is_write() || argument.name == "running_mean" ||
-                   argument.name == "running_var";
+    bool written =
+        argument.is_write() || argument.name == "running_mean" || argument.name == "running_var";
     if (value.tag == LAMELLA_TENSOR) {
       see(argument, value.as.tensor, written, true);
     } else if (value.tag == LAMELLA_TENSOR_LIST) {
@@ -245,7 +246,8 @@ class Fallback {
     bool same_shape = sizes.equals({real->sizes, static_cast<size_t>(real->ndim)}) &&
                       strides.equals({real->strides, static_cast<size_t>(real->ndim)});
     bool same_memory = cpu->storage == images_[stand.image].copy.impl()->storage;
-    if (!same_shape || !same_memory) resize_tensor_strided(static_cast<TensorImpl*>(real), sizes, strides);
+    if (!same_shape || !same_memory)
+      resize_tensor_strided(static_cast<TensorImpl*>(real), sizes, strides);
     copy_bytes(bytes_of(cpu->storage, byte_span(cpu)), bytes_of(real->storage, byte_span(real)));
     if (stand.counted) lamella_tensor_bump_version(real);
   }

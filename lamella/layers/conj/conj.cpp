@@ -45,9 +45,8 @@ Facts facts_of(const lamella_operator* op, uint64_t keys) {
   const FunctionSchema& schema = registry.schema(entry);
   Slot slot = registry.slot(entry, static_cast<DispatchKey>(lamella::detail::slot_of(keys)));
   Facts facts;
-  facts.passes =
-      schema.is_view() ||
-      (slot.entry != nullptr && slot.entry->key == DispatchKey::CompositeImplicitAutograd);
+  facts.passes = schema.is_view() || (slot.entry != nullptr &&
+                                      slot.entry->key == DispatchKey::CompositeImplicitAutograd);
   for (const std::string& tag : entry->tags) facts.passes |= tag == "inplace_view";
   // These change what a tensor is, and no element.
   std::string_view name = entry->name_storage;
@@ -172,8 +171,7 @@ lamella_status run(const lamella_kernel* kernel, const lamella_operator* op, uin
                    const lamella_value* arguments, lamella_value* returns) noexcept {
   try {
     const Lazy& lazy = *static_cast<const Lazy*>(kernel->context);
-    uint64_t keys =
-        key_set & DispatchKeySet(DispatchKeySet::FULL_AFTER, lazy.key).raw_repr();
+    uint64_t keys = key_set & DispatchKeySet(DispatchKeySet::FULL_AFTER, lazy.key).raw_repr();
     Facts facts = facts_of(op, keys);
     if (facts.passes) return lamella_redispatch_boxed(op, keys, arguments, returns);
     Resolved resolved(lazy, op, arguments, facts);

@@ -159,8 +159,8 @@ void run_foreign_view(Session& session, const lamella_operator* op, const lamell
   for (IValue& result : results) {
     int index = result.isTensorList() ? 0 : -1;
     result = changed(result, [&](const Tensor& shown) {
-      bool same = shown.impl()->storage == inner.impl()->storage &&
-                  inner.strides().equals(whole.strides());
+      bool same =
+          shown.impl()->storage == inner.impl()->storage && inner.strides().equals(whole.strides());
       std::vector<int64_t> strides = shown.strides().vec();
       int64_t offset = whole.storage_offset();
       if (same) {
@@ -206,7 +206,8 @@ void run_view(Session& session, const lamella_operator* op, uint64_t keys,
   }
   std::vector<lamella_value> with(arguments, arguments + op->argument_count);
   with[self].as.tensor = of.impl();
-  lamella::detail::check(abi::call_boxed(op, abi::masked(op, keys & kKernels), with.data(), returns));
+  lamella::detail::check(
+      abi::call_boxed(op, abi::masked(op, keys & kKernels), with.data(), returns));
   for (uint32_t r = 0; r < op->return_count; ++r) {
     int index = returns[r].tag == LAMELLA_TENSOR_LIST ? 0 : -1;
     each_tensor(returns[r], [&](lamella_tensor* result) {
@@ -357,8 +358,8 @@ void run_write(Session& session, const lamella_operator* op, const lamella_value
   }
   for (uint32_t r = 0; r < op->return_count; ++r) {
     int argument = plan.returned[r];
-    IValue result = argument >= 0 ? IValue::from_borrowed(arguments[argument])
-                                  : wrapped(session, results[r]);
+    IValue result =
+        argument >= 0 ? IValue::from_borrowed(arguments[argument]) : wrapped(session, results[r]);
     returns[r] = std::move(result).unsafe_release();
   }
 }
@@ -372,8 +373,7 @@ void give_self(const lamella_operator* op, const lamella_value* arguments, lamel
 // The wrapper becomes what another wrapper is.
 void become(lamella_tensor* t, lamella_tensor* other) {
   Chain view = alias_of(other).view;
-  shallow_copy_from(static_cast<TensorImpl*>(t),
-                    static_cast<TensorImpl*>(other));
+  shallow_copy_from(static_cast<TensorImpl*>(t), static_cast<TensorImpl*>(other));
   t->reserved = 0;
   note_view(t, std::move(view));
 }
@@ -383,7 +383,8 @@ void run_metadata(Session& session, const lamella_operator* op, uint64_t keys,
   check_writable(plan.name.c_str(), plan.argument_names[0].c_str(), arguments[0].as.tensor);
   if (plan.view.op == nullptr) {
     // The wrapper's new strides say what it is from now on.
-    lamella::detail::check(abi::call_boxed(op, abi::masked(op, keys & kKernels), arguments, returns));
+    lamella::detail::check(
+        abi::call_boxed(op, abi::masked(op, keys & kKernels), arguments, returns));
     return;
   }
   Values results(plan.view.op->return_count);
@@ -395,8 +396,8 @@ void run_metadata(Session& session, const lamella_operator* op, uint64_t keys,
   lamella_tensor* t = arguments[0].as.tensor;
   Tensor shown = results[0].toTensor();
   Chain view = alias_of(shown.impl()).view;
-  set_sizes_and_strides(static_cast<TensorImpl*>(t), shown.sizes(),
-                        shown.strides(), shown.storage_offset());
+  set_sizes_and_strides(static_cast<TensorImpl*>(t), shown.sizes(), shown.strides(),
+                        shown.storage_offset());
   t->reserved = 0;
   note_view(t, std::move(view));
   give_self(op, arguments, returns);
@@ -441,7 +442,8 @@ void run_resize(Session& session, const lamella_operator* op, const lamella_valu
     Below below(&session);
     Tensor old = there == 0 ? Tensor() : replay(shared.base, chain, session.copies);
     Device device(static_cast<DeviceType>(t->device_type), t->device_index);
-    Tensor rest = lamella::zeros({wanted - there}, TensorOptions().dtype(line.dtype).device(device));
+    Tensor rest =
+        lamella::zeros({wanted - there}, TensorOptions().dtype(line.dtype).device(device));
     Tensor all = old.defined() ? lamella::cat({old, rest}) : rest;
     value = session.copies ? lamella::as_strided_copy(all, sizes, strides, 0)
                            : all.as_strided(sizes, strides, 0);
@@ -470,9 +472,9 @@ void run_set(Session& session, const lamella_operator* op, const lamella_value* 
   }
   if (op->argument_count == 5) {
     IntArrayRef size(static_cast<const int64_t*>(arguments[3].as.pointer), arguments[3].size);
-    std::vector<int64_t> strides(static_cast<const int64_t*>(arguments[4].as.pointer),
-                                 static_cast<const int64_t*>(arguments[4].as.pointer) +
-                                     arguments[4].size);
+    std::vector<int64_t> strides(
+        static_cast<const int64_t*>(arguments[4].as.pointer),
+        static_cast<const int64_t*>(arguments[4].as.pointer) + arguments[4].size);
     if (strides.empty() && !size.empty()) {
       strides.resize(size.size());
       strides_of_format(size, MemoryFormat::Contiguous, strides.data());

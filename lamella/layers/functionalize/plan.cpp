@@ -188,9 +188,8 @@ lamella_status run_made(const lamella_kernel* kernel, const lamella_operator* op
 }
 
 // Where gradients are recorded, those of the operators that it is made of.
-lamella_status run_recorded(const lamella_kernel* kernel, const lamella_operator* op,
-                            uint64_t keys, const lamella_value* arguments,
-                            lamella_value* returns) {
+lamella_status run_recorded(const lamella_kernel* kernel, const lamella_operator* op, uint64_t keys,
+                            const lamella_value* arguments, lamella_value* returns) {
   if ((keys & kGradientBits) != 0) return run_made(kernel, op, keys, arguments, returns);
   constexpr uint64_t below =
       DispatchKeySet(DispatchKeySet::FULL_AFTER, DispatchKey::AutogradOther).raw_repr();

@@ -45,9 +45,9 @@ struct Plan {
   std::vector<size_t> self;          // arguments that a return may be a view of
   std::vector<size_t> result_order;  // written arguments behind the returns of a form
   bool pointwise = false;
-  bool in_place = false;    // writes its first argument only, and returns it
-  Form family;              // op is null where there is none
-  Form view;                // of kMetadata: the view operator that does the same
+  bool in_place = false;  // writes its first argument only, and returns it
+  Form family;            // op is null where there is none
+  Form view;              // of kMetadata: the view operator that does the same
 };
 
 // Kept until the process ends.

@@ -16,7 +16,8 @@ bool records_gradients(const Tensor& tensor) {
 // All memory of a storage as a line of elements.
 Tensor line_of(Session& session, const Tensor& tensor) {
   Below below(&session);
-  auto count = static_cast<int64_t>(lamella_tensor_storage_bytes(tensor.impl()) / tensor.itemsize());
+  auto count =
+      static_cast<int64_t>(lamella_tensor_storage_bytes(tensor.impl()) / tensor.itemsize());
   return tensor.detach().as_strided({count}, {1}, 0);
 }
 

@@ -219,8 +219,8 @@ Chain strided_chain(const Shared& shared, const Geometry& to) {
 Alias& alias_of(lamella_tensor* wrapper) {
   Shared& shared = shared_of(wrapper);
   uint32_t place = wrapper->reserved;
-  bool known = place != 0 && place <= shared.aliases.size() &&
-               shared.aliases[place - 1].wrapper == wrapper;
+  bool known =
+      place != 0 && place <= shared.aliases.size() && shared.aliases[place - 1].wrapper == wrapper;
   if (known && shared.aliases[place - 1].geometry == Geometry(wrapper)) {
     return shared.aliases[place - 1];
   }

@@ -47,8 +47,8 @@ struct Alias {
   WeakTensorRef alive;  // the wrapper
   Geometry geometry;    // as it was when noted
   Chain view;
-  Tensor value;              // undefined: not computed yet
-  uint64_t generation = 0;   // of the value
+  Tensor value;             // undefined: not computed yet
+  uint64_t generation = 0;  // of the value
 };
 struct Pending {
   Chain view;

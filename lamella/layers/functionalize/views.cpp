@@ -55,11 +55,13 @@ Tensor strided(const Tensor& memory, const Geometry& to, int64_t offset, bool co
 
 void check_reach(const View& view) {
   int64_t first = view.to.offset - view.from.offset;
-  LAMELLA_CHECK(view.to.span() == 0 || (first >= 0 && first + view.to.span() <= view.from.span()),
-                "as_strided: expected a view within the elements of the tensor that functionalize() "
-                "knows, those from ", view.from.offset, " to ",
-                view.from.offset + view.from.span(), ", got size ", IntArrayRef(view.to.sizes),
-                ", stride ", IntArrayRef(view.to.strides), ", storage_offset ", view.to.offset);
+  LAMELLA_CHECK(
+      view.to.span() == 0 || (first >= 0 && first + view.to.span() <= view.from.span()),
+      "as_strided: expected a view within the elements of the tensor that functionalize() "
+      "knows, those from ",
+      view.from.offset, " to ", view.from.offset + view.from.span(), ", got size ",
+      IntArrayRef(view.to.sizes), ", stride ", IntArrayRef(view.to.strides), ", storage_offset ",
+      view.to.offset);
 }
 
 Tensor step(const View& view, const Tensor& parent, bool copies) {

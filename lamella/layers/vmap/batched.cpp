@@ -74,10 +74,9 @@ void set_hooks() {
 TensorBase make_batched(TensorBase value, uint32_t level) {
   lamella_tensor* v = value.impl();
   LAMELLA_INTERNAL_ASSERT(v != nullptr && v->ndim >= 1, "a batched tensor without a batch");
-  TensorBase made = make_wrapper(example_sizes(v), example_strides(v),
-                                 static_cast<ScalarType>(v->scalar_type),
-                                 Device(static_cast<DeviceType>(v->device_type), v->device_index),
-                                 keys_over(v));
+  TensorBase made =
+      make_wrapper(example_sizes(v), example_strides(v), static_cast<ScalarType>(v->scalar_type),
+                   Device(static_cast<DeviceType>(v->device_type), v->device_index), keys_over(v));
   auto* t = TensorImpl::of(made);
   t->layout = v->layout;
   t->flags |= v->flags & kShown;

@@ -52,8 +52,7 @@ bool Call::is_batched(uint32_t i, uint32_t k) const {
 }
 
 Tensor Call::tensor(uint32_t i, uint32_t k) const {
-  return Tensor(
-      TensorBase::borrow(static_cast<lamella_tensor* const*>(values_[i].as.pointer)[k]));
+  return Tensor(TensorBase::borrow(static_cast<lamella_tensor* const*>(values_[i].as.pointer)[k]));
 }
 
 namespace {

@@ -107,8 +107,8 @@ void loop_rule(Call& call) {
       values.push_back(example_of(call, i, b, kept));
     }
     std::vector<lamella_value> made(op->return_count);
-    lamella::detail::check(lamella_call_boxed(op, values.data(), op->argument_count, made.data(),
-                                              op->return_count));
+    lamella::detail::check(
+        lamella_call_boxed(op, values.data(), op->argument_count, made.data(), op->return_count));
     results.emplace_back();
     for (const lamella_value& value : made) results.back().push_back(IValue::adopt(value));
   }

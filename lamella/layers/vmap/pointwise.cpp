@@ -3,8 +3,8 @@
 // Note [Broadcasting and types of examples]
 //   Unbatched operands broadcast against batched ones by themselves, since the batch stands in
 //   front. Batched ones of lower rank get dimensions of size 1 behind the batch.
-//   Type promotion asks which operands have dimensions, and that is asked of the examples: a batched
-//   operand whose examples have none is converted to the type that the others decide on; an
+//   Type promotion asks which operands have dimensions, and that is asked of the examples: a
+//   batched operand whose examples have none is converted to the type that the others decide on; an
 //   unbatched one without dimensions gets one where no example has any.
 #include "lamella/layers/vmap/rule.h"
 

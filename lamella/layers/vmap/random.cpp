@@ -34,8 +34,7 @@ struct Arguments {
 };
 
 Tensor tensor_of(const lamella_value& value) {
-  return Tensor(
-      TensorBase::borrow(value.tag == LAMELLA_TENSOR ? value.as.tensor : nullptr));
+  return Tensor(TensorBase::borrow(value.tag == LAMELLA_TENSOR ? value.as.tensor : nullptr));
 }
 
 // On to the level outside of this one, or to the rest of the call.

@@ -2,10 +2,11 @@
 //
 // Note [Drawing under vmap]
 //   While a vmap runs, operators tagged nondeterministic_seeded meet the kernel of VmapMode first,
-//   batched arguments or not. For each level, innermost first, it does what the level's `randomness`
-//   says:
+//   batched arguments or not. For each level, innermost first, it does what the level's
+//   `randomness` says:
 //     error       raises;
-//     different   sees to it that an argument is batched at the level (a factory makes all examples'
+//     different   sees to it that an argument is batched at the level (a factory makes all
+//     examples'
 //                 tensors at once), so that the operator draws for every example;
 //     same        lets the operator draw for one example, and gives every example the result.
 //   Then the call goes on as any other, and the operator's rule finds the batch where it is.

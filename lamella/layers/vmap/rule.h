@@ -2,8 +2,8 @@
 //
 // Note [Writing a rule]
 //   A rule is a function of a Call: the arguments of a call in which at least one tensor is batched
-//   at the level in question. Tensors batched at it are unwrapped already, the batch in dimension 0;
-//   all others are as they came, and mean the same tensor for every example. A rule changes
+//   at the level in question. Tensors batched at it are unwrapped already, the batch in dimension
+//   0; all others are as they came, and mean the same tensor for every example. A rule changes
 //   arguments until one call of the operator (or of others) on them computes all examples, the
 //   batch again in dimension 0 of every result, and then either
 //     - calls run(), which calls the operator on the arguments and wraps its results, or
@@ -41,14 +41,14 @@ using Rule = void (*)(Call& call);  // throws
 struct Plan {
   struct ArgumentPlan {
     std::string name;
-    TypeKind kind;  // within ? and []
+    TypeKind kind;   // within ? and []
     bool is_tensor;  // or a list of tensors
     bool is_list;
     bool written;
     bool out;
   };
   struct ReturnPlan {
-    bool is_tensor;   // or a list of tensors
+    bool is_tensor;    // or a list of tensors
     int written = -1;  // the argument that it is
   };
   const OperatorEntry* op;
@@ -102,14 +102,12 @@ class LAMELLA_PRIVATE_API Call {
   bool is_batched(uint32_t i, uint32_t k) const;
   // The tensor as it is now; undefined if there is none.
   Tensor tensor(uint32_t i) const {
-    return Tensor(TensorBase::borrow(values_[i].tag == LAMELLA_TENSOR ? values_[i].as.tensor
-                                                                      : nullptr));
+    return Tensor(
+        TensorBase::borrow(values_[i].tag == LAMELLA_TENSOR ? values_[i].as.tensor : nullptr));
   }
   Tensor tensor(uint32_t i, uint32_t k) const;
   // Dimensions of the tensor for one example.
-  int64_t dim(uint32_t i) const {
-    return values_[i].as.tensor->ndim - (is_batched(i) ? 1 : 0);
-  }
+  int64_t dim(uint32_t i) const { return values_[i].as.tensor->ndim - (is_batched(i) ? 1 : 0); }
   // The tensor with the batch in front, expanded over it if it is not batched.
   Tensor front(uint32_t i) const;
   Tensor front(uint32_t i, uint32_t k) const;

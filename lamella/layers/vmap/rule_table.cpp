@@ -11,11 +11,8 @@ struct NamedRule {
   Rule rule;
 };
 constexpr NamedRule kRules[] = {
-    {"pointwise", &pointwise_rule},
-    {"reduction", &reduction_rule},
-    {"composite", &composite_rule},
-    {"loop", &loop_rule},
-    {"random", &random_rule},
+    {"pointwise", &pointwise_rule}, {"reduction", &reduction_rule}, {"composite", &composite_rule},
+    {"loop", &loop_rule},           {"random", &random_rule},
 };
 
 }  // namespace

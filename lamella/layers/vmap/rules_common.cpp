@@ -98,8 +98,8 @@ void become(Call& call, uint32_t i, TensorBase value) {
 // ---- The tables ------------------------------------------------------------------------------
 
 Rule find_operator_rule(std::string_view name) {
-  for (NamedRules rules : {shape_rules(), factory_rules(), matmul_rules(), linalg_rules(), index_rules(), nn_rules(),
-                           norm_rules(), loss_rules(), misc_rules()}) {
+  for (NamedRules rules : {shape_rules(), factory_rules(), matmul_rules(), linalg_rules(),
+                           index_rules(), nn_rules(), norm_rules(), loss_rules(), misc_rules()}) {
     for (const NamedRule& rule : rules) {
       if (rule.name == name) return rule.rule;
     }

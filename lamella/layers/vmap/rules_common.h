@@ -146,9 +146,8 @@ void each_result(const R& result, Give give) {
 template <auto f>
 void typed(Call& call) {
   using Run = detail::Signature<decltype(f)>;
-  detail::each_result(Run::template run<f>(call), [&](uint32_t number, const auto& value) {
-    give_value(call, number, value);
-  });
+  detail::each_result(Run::template run<f>(call),
+                      [&](uint32_t number, const auto& value) { give_value(call, number, value); });
 }
 
 template <auto f>

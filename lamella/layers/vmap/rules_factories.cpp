@@ -16,7 +16,8 @@ void new_empty_strided(Call& call) {
   call.run();
 }
 
-// ---- Into a tensor that is given ---------------------------------------------------------------------
+// ---- Into a tensor that is given
+// ---------------------------------------------------------------------
 
 uint32_t written_argument(const Call& call) {
   int written = call.plan().returns[0].written;
@@ -35,8 +36,8 @@ void factory_out(Call& call) {
     std::vector<lamella_value> arguments;
     for (uint32_t i = 0; i < call.op()->argument_count; ++i) arguments.push_back(call.value(i));
     lamella_value made;
-    lamella::detail::check(lamella_call_boxed(call.op(), arguments.data(),
-                                              call.op()->argument_count, &made, 1));
+    lamella::detail::check(
+        lamella_call_boxed(call.op(), arguments.data(), call.op()->argument_count, &made, 1));
     IValue owned = IValue::adopt(made);
     Sizes sizes = with_batch(call, one.sizes());
     if (!out.sizes().equals(sizes)) out.resize_(sizes);
@@ -67,7 +68,8 @@ void set(Call& call) {
                   "given other memory"));
 }
 
-// ---- Filling and copying --------------------------------------------------------------------------
+// ---- Filling and copying
+// --------------------------------------------------------------------------
 
 Tensor fill_with(const Tensor& self, const Tensor& value) {
   LAMELLA_CHECK(value.dim() == 0, "fill: expected 'value' to have no dimensions, got ",

@@ -5,14 +5,15 @@
 namespace lamella::vmap {
 namespace {
 
-// ---- Advanced indexing -----------------------------------------------------------------------------
+// ---- Advanced indexing
+// -----------------------------------------------------------------------------
 //
 // Note [Indices under vmap]
 //   Dimensions that indices take are replaced by those to which the indices broadcast, `width` of
-//   them: in their place if the indices stand side by side, in front if not. If no index is batched,
-//   the batch is one more dimension that nothing indexes; it ends up behind the new dimensions
-//   where those go to the front. If some are, the batch is indexed by its own numbers, which keeps
-//   each example with its indices; then the new dimensions always go to the front.
+//   them: in their place if the indices stand side by side, in front if not. If no index is
+//   batched, the batch is one more dimension that nothing indexes; it ends up behind the new
+//   dimensions where those go to the front. If some are, the batch is indexed by its own numbers,
+//   which keeps each example with its indices; then the new dimensions always go to the front.
 
 struct Indexed {
   Tensor self;                  // batch in front
@@ -48,9 +49,9 @@ Indexed indexed(Call& call, const char* op, const In& self, const std::vector<In
     for (const Tensor& places : mask.nonzero().unbind(1)) given.push_back({places, false});
   }
   const int64_t dims = r.self.dim() - 1;
-  LAMELLA_CHECK_INDEX(static_cast<int64_t>(given.size()) <= dims, op,
-                      ": expected at most ", dims, " entries in 'indices' for a tensor of ",
-                      self.sizes(), ", got ", given.size());
+  LAMELLA_CHECK_INDEX(static_cast<int64_t>(given.size()) <= dims, op, ": expected at most ", dims,
+                      " entries in 'indices' for a tensor of ", self.sizes(), ", got ",
+                      given.size());
   int64_t taken = 0, last = -1;
   for (size_t i = 0; i < given.size(); ++i) {
     if (!given[i].defined()) continue;
@@ -67,7 +68,8 @@ Indexed indexed(Call& call, const char* op, const In& self, const std::vector<In
     Sizes shape(static_cast<size_t>(r.width) + 1, 1);
     shape[0] = call.batch_size();
     r.indices.push_back(
-        lamella::arange(call.batch_size(), TensorOptions(kLong).device(r.self.device())).view(shape));
+        lamella::arange(call.batch_size(), TensorOptions(kLong).device(r.self.device()))
+            .view(shape));
   } else {
     r.indices.emplace_back();
   }
@@ -130,7 +132,8 @@ Tensor index_put(Call& call, In self, std::vector<In> indices, In values, bool a
   return r.self.index_put_(r.indices, source, accumulate);
 }
 
-// ---- Along a dimension -------------------------------------------------------------------------------
+// ---- Along a dimension
+// -------------------------------------------------------------------------------
 
 // gather's result has the dimensions of index, scatter's those of self. Tensors without dimensions
 // get one for the call.
@@ -195,14 +198,13 @@ Tensor index_add_each(const Tensor& self, int64_t dim, const Tensor& index, cons
   Tensor scaled = alpha.equal(1) ? source : source.mul(alpha).to(self.scalar_type());
   return self.scatter_add(dim, in_every_line(index, self, dim), scaled);
 }
-Tensor index_copy_each(const Tensor& self, int64_t dim, const Tensor& index,
-                       const Tensor& source) {
+Tensor index_copy_each(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
   check_line("index_copy", index);
   dim = maybe_wrap_dim(dim, self.dim(), "index_copy");
   return self.scatter(dim, in_every_line(index, self, dim), source);
 }
-Tensor index_reduce_each(const Tensor& self, int64_t dim, const Tensor& index,
-                         const Tensor& source, std::string_view reduce, bool include_self) {
+Tensor index_reduce_each(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
+                         std::string_view reduce, bool include_self) {
   check_line("index_reduce", index);
   dim = maybe_wrap_dim(dim, self.dim(), "index_reduce");
   return self.scatter_reduce(dim, in_every_line(index, self, dim), source, reduce, include_self);
@@ -218,8 +220,7 @@ Tensor index_fill_number_each(const Tensor& self, int64_t dim, const Tensor& ind
   dim = maybe_wrap_dim(dim, self.dim(), "index_fill");
   return self.masked_fill(lines_at(self, dim, index), value);
 }
-Tensor index_fill_each(const Tensor& self, int64_t dim, const Tensor& index,
-                       const Tensor& value) {
+Tensor index_fill_each(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
   check_line("index_fill", index);
   LAMELLA_CHECK(value.dim() == 0, "index_fill: expected 'value' to have no dimensions, got ",
                 value.sizes());
@@ -242,7 +243,8 @@ void index_fill(Call& call) {
   call.run_and([&](Tensor result) { return scalar ? result.squeeze(1) : result; });
 }
 
-// ---- Positions in the flattened tensor -----------------------------------------------------------------
+// ---- Positions in the flattened tensor
+// -----------------------------------------------------------------
 
 Tensor counted_from_front(const Tensor& index, int64_t size) {
   Tensor flat = index.reshape({-1}).to(kLong);
@@ -261,7 +263,8 @@ Tensor put(const Tensor& self, const Tensor& index, const Tensor& source, bool a
       .view(self.sizes());
 }
 
-// ---- Masks ---------------------------------------------------------------------------------------------
+// ---- Masks
+// ---------------------------------------------------------------------------------------------
 
 Tensor masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) {
   LAMELLA_CHECK(value.dim() == 0, "masked_fill: expected 'value' to have no dimensions, got ",
@@ -287,8 +290,8 @@ Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& sour
 void masked_select(Call& call) {
   if (call.is_batched(1)) return refuse_rule(call);
   In self = input(call, 0);
-  std::vector<Tensor> both = lamella::broadcast_tensors(
-      {aligned(self, call.dim(1)), call.tensor(1).unsqueeze(0)});
+  std::vector<Tensor> both =
+      lamella::broadcast_tensors({aligned(self, call.dim(1)), call.tensor(1).unsqueeze(0)});
   Tensor mask = both[1].select(0, 0);
   Tensor flat = both[0].reshape({call.batch_size(), mask.numel()});
   give_value(call, 0, lamella::index(flat, {Tensor(), mask.reshape({-1})}));

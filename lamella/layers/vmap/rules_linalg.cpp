@@ -27,12 +27,11 @@ Four solve_ex(Call& call, In A, In B, bool left, bool check_errors) {
                 A.sizes());
   bool vector = B.rank() == 1 || has_shape_of_rows(A, B);
   LAMELLA_CHECK(left || !vector,
-                "linalg_solve: expected 'B' to be a matrix where 'left' is False, got ",
-                B.sizes());
+                "linalg_solve: expected 'B' to be a matrix where 'left' is False, got ", B.sizes());
   In sides = vector ? as_matrix(B) : B;
   int64_t rank = std::max(A.rank(), sides.rank());
-  auto [result, LU, pivots, info] = lamella::_linalg_solve_ex(
-      front(call, A, rank), front(call, sides, rank), left, check_errors);
+  auto [result, LU, pivots, info] =
+      lamella::_linalg_solve_ex(front(call, A, rank), front(call, sides, rank), left, check_errors);
   return {vector ? result.squeeze(-1) : result, LU, pivots, info};
 }
 Tensor lu_solve(Call& call, In LU, In pivots, In B, bool left, bool adjoint) {
@@ -56,10 +55,10 @@ Four lstsq(Call& call, In self, In b, std::optional<double> rcond,
   bool vector = has_shape_of_rows(self, b);
   In sides = vector ? as_matrix(b) : b;
   int64_t rank = std::max(self.rank(), sides.rank());
-  auto [solution, residuals, ranks, values] = lamella::linalg_lstsq(
-      front(call, self, rank), front(call, sides, rank), rcond, driver);
-  return {vector ? solution.squeeze(-1) : solution, for_all(call, residuals),
-          for_all(call, ranks), for_all(call, values)};
+  auto [solution, residuals, ranks, values] =
+      lamella::linalg_lstsq(front(call, self, rank), front(call, sides, rank), rcond, driver);
+  return {vector ? solution.squeeze(-1) : solution, for_all(call, residuals), for_all(call, ranks),
+          for_all(call, values)};
 }
 Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta,
             const Scalar& alpha) {

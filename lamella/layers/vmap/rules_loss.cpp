@@ -46,7 +46,8 @@ void loss(Call& call) {
   });
 }
 
-// ---- Negative log-likelihood -----------------------------------------------------------------------------
+// ---- Negative log-likelihood
+// -----------------------------------------------------------------------------
 
 // Of [C], [N, C] or [N, C, ...]: classes, and what each target weighs (0: ignored).
 struct Classes {

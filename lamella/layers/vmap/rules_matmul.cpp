@@ -17,7 +17,8 @@ void check_same_dtype(const char* op, const char* name, const In& a, const In& b
                 "' to be of ", a.value.scalar_type(), ", got ", b.value.scalar_type());
 }
 
-// ---- Products of two -------------------------------------------------------------------------------
+// ---- Products of two
+// -------------------------------------------------------------------------------
 
 Tensor mm(Call& call, In self, In mat2) {
   check_rank("mm", "self", self, 2);
@@ -66,7 +67,8 @@ Tensor vdot(Call&, In self, In other) {
   return product_of_vectors("vdot", self, other, left);
 }
 
-// ---- beta * self + alpha * product -----------------------------------------------------------------
+// ---- beta * self + alpha * product
+// -----------------------------------------------------------------
 
 bool is_zero(const Scalar& number) { return number.equal(0) || number.equal(false); }
 
@@ -104,7 +106,8 @@ Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, co
                alpha);
 }
 
-// ---- linear ------------------------------------------------------------------------------------------
+// ---- linear
+// ------------------------------------------------------------------------------------------
 
 Tensor linear(Call& call, In input, In weight, In bias) {
   LAMELLA_CHECK(input.rank() >= 1, "linear: expected 'input' to have dimensions, got one without");

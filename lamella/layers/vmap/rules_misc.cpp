@@ -5,7 +5,8 @@
 namespace lamella::vmap {
 namespace {
 
-// ---- Searching -------------------------------------------------------------------------------------
+// ---- Searching
+// -------------------------------------------------------------------------------------
 
 Tensor searchsorted(Call& call, In sorted_sequence, In self, bool out_int32, bool right,
                     std::optional<std::string_view> side, In sorter) {
@@ -37,8 +38,7 @@ Tensor bucketize(Call& call, In self, In boundaries, bool out_int32, bool right)
                 "bucketize: expected 'boundaries' to have 1 dimension, got ", boundaries.sizes());
   return searchsorted(call, boundaries, self, out_int32, right, std::nullopt, {});
 }
-Tensor bucketize_number(Call& call, const Scalar& self, In boundaries, bool out_int32,
-                        bool right) {
+Tensor bucketize_number(Call& call, const Scalar& self, In boundaries, bool out_int32, bool right) {
   return bucketize(call, number(self, boundaries), boundaries, out_int32, right);
 }
 
@@ -54,7 +54,8 @@ Tensor number_isin(const Scalar& element, const Tensor& test_elements, bool, boo
   return invert ? found.logical_not() : found;
 }
 
-// ---- Counting and order ------------------------------------------------------------------------------
+// ---- Counting and order
+// ------------------------------------------------------------------------------
 
 Tensor histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max) {
   LAMELLA_CHECK(bins > 0, "histc: expected 'bins' of at least 1, got ", bins);
@@ -87,14 +88,16 @@ Tensor norm_as(const Tensor& self, const std::optional<Scalar>& p, ScalarType dt
 }
 
 Tensor one_hot(const Tensor& self, int64_t num_classes) {
-  LAMELLA_CHECK(num_classes > 0,
-                "one_hot: expected 'num_classes' of at least 1 under vmap, where the largest class ",
-                "may differ between examples, got ", num_classes);
+  LAMELLA_CHECK(
+      num_classes > 0,
+      "one_hot: expected 'num_classes' of at least 1 under vmap, where the largest class ",
+      "may differ between examples, got ", num_classes);
   Tensor classes = lamella::arange(num_classes, TensorOptions(kLong).device(self.device()));
   return self.unsqueeze(-1).eq(classes).to(kLong);
 }
 
-// ---- Ranges between tensors ----------------------------------------------------------------------------
+// ---- Ranges between tensors
+// ----------------------------------------------------------------------------
 
 // Counted from the nearer end, as the operator itself does.
 Tensor spaced(const Tensor& start, const Tensor& end, int64_t steps,
@@ -105,9 +108,8 @@ Tensor spaced(const Tensor& start, const Tensor& end, int64_t steps,
   LAMELLA_CHECK(end.dim() == 0, "linspace: expected 'end' to have no dimensions, got ",
                 end.sizes());
   bool complex_ends = start.is_complex() || end.is_complex();
-  ScalarType type = dtype.value_or(
-      lamella::result_type(lamella::empty({0}), complex_ends ? Scalar(complex<double>(0, 0))
-                                                             : Scalar(0.0)));
+  ScalarType type = dtype.value_or(lamella::result_type(
+      lamella::empty({0}), complex_ends ? Scalar(complex<double>(0, 0)) : Scalar(0.0)));
   ScalarType wide = is_complex(type) ? kComplexDouble : kDouble;
   Tensor from = start, to = end;
   if (is_integral(type, true)) {
@@ -140,7 +142,8 @@ Tensor linspace_from_number(const Scalar& start, const Tensor& end, int64_t step
   return spaced(as_tensor(start, end), end, steps, dtype);
 }
 
-// ---- Fused steps of optimizers ---------------------------------------------------------------------------
+// ---- Fused steps of optimizers
+// ---------------------------------------------------------------------------
 //
 // By operators on each parameter, since learning rates and counts of steps may differ between
 // examples. A step where found_inf is set changes nothing.
@@ -171,9 +174,8 @@ void sgd(TensorList self, TensorList grads, TensorList buffers, const Sgd& step,
     Tensor g = common.gradient(grads[i]);
     if (common.weight_decay != 0) g = g.add(self[i], common.weight_decay);
     if (step.momentum != 0) {
-      Tensor buffer = step.is_first_step
-                          ? g
-                          : buffers[i].mul(step.momentum).add(g, 1 - step.dampening);
+      Tensor buffer =
+          step.is_first_step ? g : buffers[i].mul(step.momentum).add(g, 1 - step.dampening);
       common.write(buffers[i], buffer);
       g = step.nesterov ? g.add(buffer, step.momentum) : buffer;
     }
@@ -237,10 +239,10 @@ void fused_adam(TensorList self, TensorList grads, TensorList exp_avgs, TensorLi
        {Tensor(), lr, weight_decay, maximize, grad_scale, found_inf});
 }
 template <bool decoupled>
-void fused_adam_rate(TensorList self, TensorList grads, TensorList exp_avgs,
-                     TensorList exp_avg_sqs, TensorList max_exp_avg_sqs, TensorList state_steps,
-                     const Tensor& lr, double beta1, double beta2, double weight_decay, double eps,
-                     bool amsgrad, bool maximize, const std::optional<Tensor>& grad_scale,
+void fused_adam_rate(TensorList self, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs,
+                     TensorList max_exp_avg_sqs, TensorList state_steps, const Tensor& lr,
+                     double beta1, double beta2, double weight_decay, double eps, bool amsgrad,
+                     bool maximize, const std::optional<Tensor>& grad_scale,
                      const std::optional<Tensor>& found_inf) {
   adam({self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, beta1, beta2, eps,
         amsgrad, decoupled},

@@ -4,7 +4,8 @@
 namespace lamella::vmap {
 namespace {
 
-// ---- Convolution -----------------------------------------------------------------------------------
+// ---- Convolution
+// -----------------------------------------------------------------------------------
 //
 // Where all examples have the same weight, the batch joins the samples. Where each has its own, the
 // batch becomes groups: channels [batch * C] in `batch` times as many groups keep examples apart.
@@ -36,9 +37,9 @@ Tensor convolution(Call& call, In input, In weight, In bias, IntArrayRef stride,
     result = input.batched ? part_samples(call, result) : front(call, {result, false});
     if (!bias.batched) return result;
   } else {
-    result = lamella::convolution(
-        join_channels(front(call, input)), join_parameters(weight.value), std::nullopt, stride,
-        padding, dilation, transposed, output_padding, groups * call.batch_size());
+    result = lamella::convolution(join_channels(front(call, input)), join_parameters(weight.value),
+                                  std::nullopt, stride, padding, dilation, transposed,
+                                  output_padding, groups * call.batch_size());
     result = part_channels(call, result);
   }
   if (!bias.defined()) return result;
@@ -48,10 +49,12 @@ Tensor convolution(Call& call, In input, In weight, In bias, IntArrayRef stride,
   return result.add(bias.value.reshape(shape));
 }
 
-std::tuple<Tensor, Tensor, Tensor> convolution_backward(
-    Call& call, In grad_output, In input, In weight, OptionalIntArrayRef,
-    IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool transposed,
-    IntArrayRef output_padding, int64_t groups, std::array<bool, 3> output_mask) {
+std::tuple<Tensor, Tensor, Tensor> convolution_backward(Call& call, In grad_output, In input,
+                                                        In weight, OptionalIntArrayRef,
+                                                        IntArrayRef stride, IntArrayRef padding,
+                                                        IntArrayRef dilation, bool transposed,
+                                                        IntArrayRef output_padding, int64_t groups,
+                                                        std::array<bool, 3> output_mask) {
   const int64_t batch = call.batch_size();
   Tensor grad = front(call, grad_output), x = front(call, input);
   Tensor grad_input, grad_weight, grad_bias;
@@ -77,7 +80,8 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(
   return {grad_input, grad_weight, grad_bias};
 }
 
-// ---- Embedding ---------------------------------------------------------------------------------------
+// ---- Embedding
+// ---------------------------------------------------------------------------------------
 //
 // Tables of all examples are one table, and an example's indices begin where its own does.
 
@@ -109,16 +113,17 @@ Tensor embedding_dense_backward(Call& call, In grad_output, In indices, int64_t 
                                 int64_t padding_idx, bool scale_grad_by_freq) {
   Tensor given = front(call, indices), grad = front(call, grad_output);
   if (padding_idx >= 0) grad = grad.masked_fill(given.eq(padding_idx).unsqueeze(-1), 0);
-  Tensor result = lamella::embedding_dense_backward(
-      grad, in_joined_table(call, given, num_weights), num_weights * call.batch_size(), -1,
-      scale_grad_by_freq);
+  Tensor result =
+      lamella::embedding_dense_backward(grad, in_joined_table(call, given, num_weights),
+                                        num_weights * call.batch_size(), -1, scale_grad_by_freq);
   return result.view({call.batch_size(), num_weights, result.size(1)});
 }
 
-// ---- Attention ---------------------------------------------------------------------------------------
+// ---- Attention
+// ---------------------------------------------------------------------------------------
 
-std::tuple<Tensor, Tensor> flash_attention(Call& call, In query, In key, In value,
-                                           double dropout_p, bool is_causal, In attn_mask,
+std::tuple<Tensor, Tensor> flash_attention(Call& call, In query, In key, In value, double dropout_p,
+                                           bool is_causal, In attn_mask,
                                            std::optional<double> scale) {
   LAMELLA_CHECK(query.rank() == 4 && key.rank() == 4 && value.rank() == 4,
                 "_scaled_dot_product_flash_attention_for_cpu: expected 'query', 'key' and 'value' ",
@@ -127,8 +132,8 @@ std::tuple<Tensor, Tensor> flash_attention(Call& call, In query, In key, In valu
   Tensor mask = attn_mask.value;
   if (attn_mask.batched || (attn_mask.defined() && attn_mask.rank() == 4)) {
     Tensor whole = front(call, attn_mask, 4);
-    mask = join_samples(
-        whole.expand({call.batch_size(), query.size(0), whole.size(2), whole.size(3), whole.size(4)}));
+    mask = join_samples(whole.expand(
+        {call.batch_size(), query.size(0), whole.size(2), whole.size(3), whole.size(4)}));
   }
   auto [out, logsumexp] = lamella::_scaled_dot_product_flash_attention_for_cpu(
       join_samples(front(call, query)), join_samples(front(call, key)),
@@ -138,7 +143,8 @@ std::tuple<Tensor, Tensor> flash_attention(Call& call, In query, In key, In valu
 
 Tensor multinomial(Call& call, In self, int64_t num_samples, bool replacement,
                    std::optional<Generator> generator) {
-  if (self.rank() < 2) return lamella::multinomial(front(call, self), num_samples, replacement, generator);
+  if (self.rank() < 2)
+    return lamella::multinomial(front(call, self), num_samples, replacement, generator);
   return part_samples(call, lamella::multinomial(join_samples(front(call, self)), num_samples,
                                                  replacement, generator));
 }

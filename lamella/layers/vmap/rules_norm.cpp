@@ -14,7 +14,8 @@ Tensor part_first(const Call& call, const Tensor& x) {
   return x.unflatten(0, {batch, batch == 0 ? x.size(0) : x.size(0) / batch});
 }
 
-// ---- Batch norm: the batch joins the channels --------------------------------------------------------
+// ---- Batch norm: the batch joins the channels
+// --------------------------------------------------------
 
 Tensor join_channels(const Call& call, const In& x) {
   return front(call, x).transpose(0, 1).flatten(1, 2);
@@ -69,15 +70,16 @@ Three batch_norm_backward(Call& call, In grad_out, In input, In weight, In runni
           gb.defined() ? part_first(call, gb) : gb};
 }
 
-// ---- Layer norm: parameters of each example are applied behind it --------------------------------------
+// ---- Layer norm: parameters of each example are applied behind it
+// --------------------------------------
 
 Three layer_norm(Call& call, In input, IntArrayRef normalized_shape, In weight, In bias,
                  double eps) {
   bool apart = weight.batched || bias.batched;
   std::optional<Tensor> none;
-  auto [out, mean, rstd] = lamella::native_layer_norm(
-      front(call, input), normalized_shape, apart ? none : or_none(weight.value),
-      apart ? none : or_none(bias.value), eps);
+  auto [out, mean, rstd] = lamella::native_layer_norm(front(call, input), normalized_shape,
+                                                      apart ? none : or_none(weight.value),
+                                                      apart ? none : or_none(bias.value), eps);
   if (apart && weight.defined()) out = out.mul(aligned(weight, input.rank()));
   if (apart && bias.defined()) out = out.add(aligned(bias, input.rank()));
   return {out, mean, rstd};
@@ -126,15 +128,14 @@ Tensor reciprocal_root(const Tensor& square, const Tensor& saved) {
 }
 
 // With h = (x - mean) * rstd: dx = rstd * (g - mean(g) - h * mean(g * h)), g the gradient of h.
-Three layer_norm_backward(const Tensor& grad_out, const Tensor& input,
-                          IntArrayRef normalized_shape, const Tensor& saved_mean,
-                          const Tensor& saved_rstd, const std::optional<Tensor>& weight,
-                          const std::optional<Tensor>&, std::array<bool, 3> output_mask) {
+Three layer_norm_backward(const Tensor& grad_out, const Tensor& input, IntArrayRef normalized_shape,
+                          const Tensor& saved_mean, const Tensor& saved_rstd,
+                          const std::optional<Tensor>& weight, const std::optional<Tensor>&,
+                          std::array<bool, 3> output_mask) {
   Norm norm(input, normalized_shape);
   bool again = is_differentiated(input);
   Tensor centered = input.sub(again ? norm.mean(input) : saved_mean);
-  Tensor rstd =
-      again ? reciprocal_root(norm.mean(centered.mul(centered)), saved_rstd) : saved_rstd;
+  Tensor rstd = again ? reciprocal_root(norm.mean(centered.mul(centered)), saved_rstd) : saved_rstd;
   Tensor h = centered.mul(rstd);
   Tensor grad_input, grad_weight, grad_bias;
   if (output_mask[0]) {
@@ -162,7 +163,8 @@ std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& grad_out, const Tenso
   return {grad_input, grad_weight};
 }
 
-// ---- Group norm: the batch joins the samples -------------------------------------------------------------
+// ---- Group norm: the batch joins the samples
+// -------------------------------------------------------------
 
 // [batch, C] beside [batch, N, C, ...]
 Tensor beside_channels(const Call& call, const In& parameter, int64_t dims) {
@@ -177,9 +179,8 @@ Three group_norm(Call& call, In input, In weight, In bias, int64_t N, int64_t C,
   std::optional<Tensor> none;
   Tensor x = front(call, input);
   auto [joined, mean, rstd] = lamella::native_group_norm(
-      x.reshape({call.batch_size() * N, C, HxW}).contiguous(),
-      apart ? none : or_none(weight.value), apart ? none : or_none(bias.value),
-      call.batch_size() * N, C, HxW, group, eps);
+      x.reshape({call.batch_size() * N, C, HxW}).contiguous(), apart ? none : or_none(weight.value),
+      apart ? none : or_none(bias.value), call.batch_size() * N, C, HxW, group, eps);
   Tensor out = joined.view(x.sizes());
   if (apart && weight.defined()) out = out.mul(beside_channels(call, weight, out.dim()));
   if (apart && bias.defined()) out = out.add(beside_channels(call, bias, out.dim()));

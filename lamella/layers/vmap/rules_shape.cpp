@@ -1,5 +1,5 @@
-// Rules for operators that speak of dimensions and sizes: views, joining and splitting, and whatever
-// works along a dimension or on the last ones.
+// Rules for operators that speak of dimensions and sizes: views, joining and splitting, and
+// whatever works along a dimension or on the last ones.
 //
 // Note [Rules by the names of arguments]
 //   `dims`      the batch goes in front of every tensor; arguments named dim, dims, dim0, ... are
@@ -18,8 +18,7 @@ namespace lamella::vmap {
 namespace {
 
 bool is_dim_name(std::string_view name) {
-  return name == "dim" || name == "dim0" || name == "dim1" || name == "dim2" ||
-         name == "dimension";
+  return name == "dim" || name == "dim0" || name == "dim1" || name == "dim2" || name == "dimension";
 }
 bool is_tensor(Call& call, uint32_t i) {
   return call.value(i).tag == LAMELLA_TENSOR && call.has(i);
@@ -146,7 +145,8 @@ void leading(Call& call) {
   call.run();
 }
 
-// ---- sizes ---------------------------------------------------------------------------------------
+// ---- sizes
+// ---------------------------------------------------------------------------------------
 
 void sizes(Call& call) {
   for (uint32_t i = 0; i < call.op()->argument_count; ++i) {
@@ -181,8 +181,8 @@ Tensor as_strided_scatter(Call& call, In self, In src, IntArrayRef size, IntArra
                                                      self.value.scalar_type());
   result.copy_(front(call, self));
   const int64_t first = self.value.storage_offset();
-  Tensor part = result.as_strided(with_batch(call, size), wanted,
-                                  storage_offset.value_or(first) - first);
+  Tensor part =
+      result.as_strided(with_batch(call, size), wanted, storage_offset.value_or(first) - first);
   part.copy_(front(call, src));
   return result;
 }

@@ -14,9 +14,9 @@
 //   results are wrapped again.
 //
 //   Autograd stands below: it sees plain tensors only. What a user asks a batched tensor about its
-//   gradient is asked of the tensor behind it (Note [Batched tensors, seen from elsewhere]). Gradients
-//   and tangents may be batched where the tensors that they belong to are not; expose() and hide()
-//   carry levels across.
+//   gradient is asked of the tensor behind it (Note [Batched tensors, seen from elsewhere]).
+//   Gradients and tangents may be batched where the tensors that they belong to are not; expose()
+//   and hide() carry levels across.
 //
 // Note [Which rule serves an operator]
 //   1. a kernel that somebody registered for Batched (also spelled FuncTorchBatched), or for

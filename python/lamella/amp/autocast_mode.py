@@ -73,9 +73,7 @@ class autocast:  # noqa: N801
         _C.set_autocast_enabled(device, self._enabled)
         _C.set_autocast_dtype(device, self.fast_dtype)
         _C.autocast_increment_nesting()
-        _C.set_autocast_cache_enabled(
-            cache if self._cache_enabled is None else self._cache_enabled
-        )
+        _C.set_autocast_cache_enabled(cache if self._cache_enabled is None else self._cache_enabled)
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -37,9 +37,9 @@ def same(got: Any, expected: Any, what: str = "result", exact: bool = True) -> N
     """Raises where a tensor's values, shape or dtype are not those of one on the CPU."""
     if isinstance(expected, lamella.Tensor):
         assert isinstance(got, lamella.Tensor), f"{what}: expected a tensor, got {got!r}"
-        assert got.shape == expected.shape, (
-            f"{what}: expected shape {list(expected.shape)}, got {list(got.shape)}"
-        )
+        assert (
+            got.shape == expected.shape
+        ), f"{what}: expected shape {list(expected.shape)}, got {list(got.shape)}"
         assert got.dtype == expected.dtype, f"{what}: expected {expected.dtype}, got {got.dtype}"
         mine = got.detach().cpu()
         theirs = expected.detach()

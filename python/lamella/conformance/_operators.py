@@ -128,9 +128,9 @@ def _compare(device: Any, function: Callable[..., Any], *inputs: Any) -> None:
     got = function(*mine)
     for tensor in got if isinstance(got, (tuple, list)) else [got]:
         if isinstance(tensor, lamella.Tensor):
-            assert tensor.device.type == device.type, (
-                f"expected a result on {device}, got {tensor.device}"
-            )
+            assert (
+                tensor.device.type == device.type
+            ), f"expected a result on {device}, got {tensor.device}"
     same(got, expected)
     same(mine, expected_inputs, "argument")
 

@@ -126,9 +126,7 @@ def jacfwd(
         def columns_of(*vectors: Any) -> Any:
             nonlocal spec, kept
             tangents = tree_unflatten(vectors, in_spec)
-            found = jvp(
-                _with_chosen(func, args, chosen, kwargs), given, tangents, has_aux=has_aux
-            )
+            found = jvp(_with_chosen(func, args, chosen, kwargs), given, tangents, has_aux=has_aux)
             tangent, spec = tree_flatten(found[1])
             kept = tree_map_only(Tensor, _first_example, found[2]) if has_aux else None
             return tuple(tangent)

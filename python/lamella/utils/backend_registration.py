@@ -44,7 +44,9 @@ def generate_methods_for_backend(
     def is_there(self: Any) -> bool:
         return bool(self.device.type == name)
 
-    def move_tensor(self: Any, device: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
+    def move_tensor(
+        self: Any, device: Any = None, non_blocking: bool = False, **kwargs: Any
+    ) -> Any:
         return self.to(device=device_of(device), non_blocking=non_blocking, **kwargs)
 
     def move_module(self: Any, device: Any = None) -> Any:

@@ -32,9 +32,14 @@ TEST(AutocastRegion, NestsAndPutsBack) {
 // What is not in an operator's mask is taken out of every call's keys by the one instruction that
 // each call has anyway: such operators run the same instructions inside of a region as outside.
 TEST(AutocastRegion, CostsNothingForWhatItDoesNotTouch) {
-  for (auto [name, overload] : {std::pair{"aten::add", "Tensor"}, {"aten::mul", "Tensor"},
-                                {"aten::relu", ""}, {"aten::view", ""}, {"aten::clone", ""},
-                                {"aten::exp", ""}, {"aten::sum", ""}, {"aten::mm", "out"},
+  for (auto [name, overload] : {std::pair{"aten::add", "Tensor"},
+                                {"aten::mul", "Tensor"},
+                                {"aten::relu", ""},
+                                {"aten::view", ""},
+                                {"aten::clone", ""},
+                                {"aten::exp", ""},
+                                {"aten::sum", ""},
+                                {"aten::mm", "out"},
                                 {"aten::addmm_", ""}}) {
     EXPECT_FALSE(sees_autocast(name, overload)) << name;
   }

@@ -100,10 +100,7 @@ TEST(Conj, AnOperatorMayTakeTheFlag) {
   library.impl("plain", dispatch(DispatchKey::CPU, is_lazy));
   library.impl("flag", dispatch(DispatchKey::Conjugate, CppFunction::makeFallthrough()));
   auto call = [](const char* name, const Tensor& x) {
-    return Dispatcher::singleton()
-        .findSchemaOrThrow(name, "")
-        .typed<bool(const Tensor&)>()
-        .call(x);
+    return Dispatcher::singleton().findSchemaOrThrow(name, "").typed<bool(const Tensor&)>().call(x);
   };
   EXPECT_TRUE(call("takes_conj::flag", numbers().conj()));
   EXPECT_FALSE(call("takes_conj::plain", numbers().conj()));

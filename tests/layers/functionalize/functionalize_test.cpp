@@ -36,8 +36,8 @@ class Functionalize : public ::testing::Test {
     lamella_kernel_description kernel = {};
     kernel.boxed = &note_call;
     kernel.file = __FILE__;
-    detail::check(lamella_library_open(LAMELLA_LIBRARY_IMPL, "_", key, __FILE__, __LINE__,
-                                       &library));
+    detail::check(
+        lamella_library_open(LAMELLA_LIBRARY_IMPL, "_", key, __FILE__, __LINE__, &library));
     detail::check(lamella_library_fallback(library, key, &kernel));
     library_ = library;
     calls = &seen;
@@ -108,11 +108,11 @@ TEST_F(Functionalize, WritesThroughViewsScatter) {
 
 TEST_F(Functionalize, ReadsCostNothingButViews) {
   Tensor x = ones({4});
-  Names names = calls_of({x}, false, [](const Tensors& in) {
-    return Tensors{in[0].slice(0, 1, 3).exp()};
-  });
+  Names names =
+      calls_of({x}, false, [](const Tensors& in) { return Tensors{in[0].slice(0, 1, 3).exp()}; });
   EXPECT_EQ(names, (Names{"slice.Tensor", "exp"}));
-  names = calls_of({x}, true, [](const Tensors& in) { return Tensors{in[0].slice(0, 1, 3).exp()}; });
+  names =
+      calls_of({x}, true, [](const Tensors& in) { return Tensors{in[0].slice(0, 1, 3).exp()}; });
   EXPECT_EQ(names, (Names{"slice_copy.Tensor", "exp"}));
 }
 
@@ -152,9 +152,8 @@ TEST_F(Functionalize, KernelOfAnAuthorForTheKeyIsCalled) {
   Library library(Library::DEF, "functionalized_by_hand", std::nullopt, "test.cpp", 1);
   library.def("f(Tensor x) -> Tensor");
   library.impl("f", dispatch(DispatchKey::CPU, [](const Tensor& x) { return x.add(1); }));
-  library.impl("f", dispatch(DispatchKey::Functionalize, [](const Tensor& x) {
-                 return x.mul(10);
-               }));
+  library.impl("f",
+               dispatch(DispatchKey::Functionalize, [](const Tensor& x) { return x.mul(10); }));
   auto f = Dispatcher::singleton()
                .findSchemaOrThrow("functionalized_by_hand::f", "")
                .typed<Tensor(const Tensor&)>();

@@ -45,7 +45,7 @@ TEST(BatchRule, WrapChecksWhatItGets) {
   vmap::LevelInfo level = vmap::highest_level(map.in(make({1, 2})));
   EXPECT_EQ(level.size, 2);
   expect_error([&] { vmap::wrap(make({1, 2, 3}), level); },
-                    "vmap: expected a value with the batch of 2 in dimension 0");
+               "vmap: expected a value with the batch of 2 in dimension 0");
   EXPECT_EQ(vmap::highest_level(make({1})).number, 0u);
 }
 

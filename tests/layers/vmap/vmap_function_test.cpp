@@ -99,7 +99,7 @@ TEST(FunctionUnderVmap, AnInputThatItWrites) {
   Tensor y;
   {
     Mapped map(2);
-    Tensor product = map.in(x) * scalar(2);
+    Tensor product = map.in(x)*scalar(2);
     AddOne::apply(product);
     y = map.out(product * product);
   }

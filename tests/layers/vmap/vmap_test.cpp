@@ -17,7 +17,9 @@ Tensor& double_(Tensor& self) {
   return self.mul_(scalar(2));
 }
 std::vector<Tensor> both(TensorList list, int64_t) { return {list[0] + list[1], list[0]}; }
-Tensor first_shape(const Tensor& self) { return empty({static_cast<int64_t>(*self.data_ptr<double>())}); }
+Tensor first_shape(const Tensor& self) {
+  return empty({static_cast<int64_t>(*self.data_ptr<double>())});
+}
 Tensor elementwise(const Tensor& self, const Tensor& other) {
   ++calls;
   return self * other;
@@ -114,9 +116,9 @@ TEST(Vmap, WhatIsWrittenMustBeBatched) {
   Tensor x = map.in(make({1, 2}));
   Tensor plain = scalar(1);
   expect_error([&] { plain.add_(x); },
-                    "add_: expected 'self', which is written, to be batched under vmap, because "
-                    "'other' is: one tensor cannot hold a result for each of 2 examples; use the "
-                    "operator that returns a new tensor, or let vmap batch 'self' as well");
+               "add_: expected 'self', which is written, to be batched under vmap, because "
+               "'other' is: one tensor cannot hold a result for each of 2 examples; use the "
+               "operator that returns a new tensor, or let vmap batch 'self' as well");
 }
 
 TEST(Vmap, TheLoopServesForeignOperators) {
@@ -135,8 +137,8 @@ TEST(Vmap, TheLoopServesForeignOperators) {
       op<std::vector<Tensor>(TensorList, int64_t)>("mapped::both").call(list, 1);
   EXPECT_EQ(numbers(map.out(result[0])), (Numbers{3, 5, 7}));
   expect_error([&] { op<Tensor(const Tensor&)>("mapped::first_shape").call(x); },
-                    "first_shape: expected the same shape of the result from each example under "
-                    "vmap, got different ones");
+               "first_shape: expected the same shape of the result from each example under "
+               "vmap, got different ones");
 }
 
 TEST(Vmap, OneWordSparesTheLoop) {
@@ -158,10 +160,10 @@ TEST(Vmap, AnEndedLevelIsAnError) {
       "mul: expected tensors of a vmap that is running on this thread, got a batched tensor of one "
       "that has ended (or runs on another thread); return it from the function that vmap was given "
       "instead of keeping it";
-  expect_error([&] { kept * kept; }, text);
+  expect_error([&] { kept* kept; }, text);
   Mapped map(2);
   Tensor x = map.in(make({1, 2}));
-  std::thread([&] { expect_error([&] { x * x; }, text); }).join();
+  std::thread([&] { expect_error([&] { x* x; }, text); }).join();
 }
 
 TEST(Vmap, RandomNumbers) {

@@ -11,7 +11,7 @@ using lamella::interfaces::DeviceGuardImplInterface;
 }  // namespace c10
 
 // C10_REGISTER_GUARD_IMPL(PrivateUse1, MyGuardImpl)
-#define C10_REGISTER_GUARD_IMPL(type, ...)                                                    \
-  static const ::lamella::interfaces::RegisteredPart<::lamella::interfaces::GuardPart>        \
-      LAMELLA_UNIQUE_NAME(lamella_guard_)(::lamella::DeviceType::type, {new __VA_ARGS__()},   \
+#define C10_REGISTER_GUARD_IMPL(type, ...)                                                  \
+  static const ::lamella::interfaces::RegisteredPart<::lamella::interfaces::GuardPart>      \
+      LAMELLA_UNIQUE_NAME(lamella_guard_)(::lamella::DeviceType::type, {new __VA_ARGS__()}, \
                                           __FILE__, __LINE__);
