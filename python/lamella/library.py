@@ -404,8 +404,8 @@ def opcheck(
 def register_autocast(
     op: Any, device_type: str, cast_inputs: Any, /, *, lib: Library | None = None
 ) -> None:
-    """Casts the floating-point tensors on a device type to a dtype when the operator is called in an
-    autocast region for it, and runs it without autocast. Float64 stays.
+    """Casts the floating-point tensors on a device type to a dtype when the operator is called in
+    an autocast region for it, and runs it without autocast. Float64 stays.
 
     An operator of one's own says the same, for all device types and the region's dtype, where it is
     defined: define(..., autocast="lower_precision").

@@ -110,7 +110,7 @@ def test_one_object_is_entered_again():
 
 def test_an_error_ends_a_region():
     with pytest.raises(ZeroDivisionError), region(dtype=F16, cache_enabled=False):
-        1 / 0
+        raise ZeroDivisionError
     assert not lamella.is_autocast_enabled("cpu")
     assert lamella.get_autocast_dtype("cpu") == BF16
     assert lamella.is_autocast_cache_enabled()

@@ -1,7 +1,7 @@
 """Every operator of op_db under autocast on the CPU: dtypes and values as PyTorch's.
 
-Each entry's first samples run in a region of bfloat16 and of float16, from float32 and from inputs of
-the lower precision. Entries that Lamella does not have are those of test_op_db_gradients.py.
+Each entry's first samples run in a region of bfloat16 and of float16, from float32 and from inputs
+of the lower precision. Entries that Lamella does not have are those of test_op_db_gradients.py.
 """
 
 import itertools

@@ -133,7 +133,7 @@ def test_entry(entry):
             except op_db.Absent:
                 continue
 
-            def make():
+            def make(call=call):
                 return sim_backend.change(op_db_mirror.to_lamella(call), lambda t: t.detach())
 
             for form, called in forms:

@@ -232,8 +232,9 @@ def use_where(name):
 
 def use_mask(name):
     return (
-        f"{name}: expected a tensor that is not batched, because under vmap the shape of the result "
-        "would be another for each of 3 examples; use lamella.where or a mask, which keep the shape"
+        f"{name}: expected a tensor that is not batched, because under vmap the shape of the "
+        "result would be another for each of 3 examples; use lamella.where or a mask, which keep "
+        "the shape"
     )
 
 

@@ -133,7 +133,10 @@ def test_results_are_free_of_the_graph():
 def test_gradients_of_each_example():
     def program(m, x, w):
         labels = m.tensor([0, 1, 2])
-        loss = lambda w, x, label: m.nn.functional.cross_entropy((w * x)[None], label[None])
+
+        def loss(w, x, label):
+            return m.nn.functional.cross_entropy((w * x)[None], label[None])
+
         return m.func.vmap(m.func.grad(loss), in_dims=(None, 0, 0))(w, x, labels)
 
     same(program, X, W)
@@ -147,7 +150,10 @@ def test_an_ensemble():
                 model.weight.copy_(m.stack([w, w + k]))
                 model.bias.fill_(k)
         state = m.func.stack_module_state(models)
-        call = lambda p, b, x: m.func.functional_call(models[0], (p, b), (x,))
+
+        def call(p, b, x):
+            return m.func.functional_call(models[0], (p, b), (x,))
+
         one = m.func.vmap(call, in_dims=(0, 0, None))(*state, x)
         return one, m.func.vmap(call, in_dims=(0, 0, 0))(*state, x), state[0]
 

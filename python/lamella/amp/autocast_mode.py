@@ -34,7 +34,7 @@ class autocast:  # noqa: N801
     device_type: "cpu", "cuda", ...
     dtype: of lower precision, bfloat16 or float16; None: get_autocast_dtype(device_type).
     enabled: False makes a region without autocast.
-    cache_enabled: whether casts of weights are kept until the outermost region ends; None: as it is.
+    cache_enabled: whether casts of weights are kept until the outermost region ends; None: as is.
     """
 
     def __init__(

@@ -337,7 +337,7 @@ def _(device: Any) -> None:
 @check("streams: order", "streams")
 def _(device: Any) -> None:
     x = _numbers(1000).to(device)
-    for step in range(20):
+    for _step in range(20):
         x = x + 1
     same(x, _numbers(1000) + 20, "after 20 steps on one stream")
     y = x.clone()

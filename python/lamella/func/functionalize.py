@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from lamella import Tensor, _C
+from lamella import _C, Tensor
 from lamella.utils._pytree import tree_flatten, tree_unflatten
 
 __all__ = ["functionalize"]

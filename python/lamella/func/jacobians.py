@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import lamella
-from lamella import Tensor, _C
-from lamella.func.transforms import _named, _positions, _split_aux, jvp, vjp
+from lamella import _C, Tensor
+from lamella.func.transforms import _named, _positions, jvp, vjp
 from lamella.func.vmap import vmap
 from lamella.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 

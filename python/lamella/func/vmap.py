@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 import lamella
-from lamella import Tensor, _C
+from lamella import _C, Tensor
 from lamella.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 __all__ = ["vmap"]
