@@ -4,6 +4,7 @@
 
 #include "lamella/core/ivalue.h"
 #include "lamella/dispatch/guards.h"
+#include "lamella/dispatch/layer_fallback.h"
 #include "lamella/dispatch/registry.h"
 #include "lamella/dispatch/return_rules.h"
 #include "lamella/dispatch/signature.h"
@@ -221,23 +222,12 @@ lamella_status run(const lamella_kernel*, const lamella_operator* op, uint64_t k
   }
 }
 
-void register_kernel() {
-  uint16_t key = static_cast<uint16_t>(DispatchKey::TESTING_ONLY_GenericMode);
-  lamella_library* library = nullptr;
-  lamella_kernel_description kernel = {};
-  kernel.boxed = &run;
-  kernel.file = __FILE__;
-  kernel.line = __LINE__;
-  lamella_status status =
-      lamella_library_open(LAMELLA_LIBRARY_IMPL, "_", key, __FILE__, __LINE__, &library);
-  if (status == LAMELLA_OK) status = lamella_library_fallback(library, key, &kernel);
-  lamella::detail::check(status);
-}
-
 }  // namespace
 
 void set_on_thread(bool on) {
-  static const bool registered = (register_kernel(), true);
+  static const bool registered =
+      (register_layer_fallback(DispatchKey::TESTING_ONLY_GenericMode, &run, __FILE__, __LINE__),
+       true);
   static_cast<void>(registered);
   lamella_thread.included = on ? lamella_thread.included | kBit : lamella_thread.included & ~kBit;
 }

@@ -8,6 +8,7 @@
 #include "lamella/core/tensor_impl.h"
 #include "lamella/dispatch/boxed_tensors.h"
 #include "lamella/dispatch/guards.h"
+#include "lamella/dispatch/layer_fallback.h"
 #include "lamella/dispatch/registry.h"
 #include "lamella/dispatch/signature.h"
 
@@ -190,16 +191,7 @@ lamella_status run(const lamella_kernel* kernel, const lamella_operator* op, uin
 }
 
 void register_fallback(const Lazy& lazy) {
-  auto key = static_cast<uint16_t>(lazy.key);
-  lamella_library* library = nullptr;
-  lamella_kernel_description kernel = {};
-  kernel.boxed = &run;
-  kernel.context = const_cast<Lazy*>(&lazy);
-  kernel.file = __FILE__;
-  kernel.line = __LINE__;
-  lamella::detail::check(
-      lamella_library_open(LAMELLA_LIBRARY_IMPL, "_", key, __FILE__, __LINE__, &library));
-  lamella::detail::check(lamella_library_fallback(library, key, &kernel));
+  register_layer_fallback(lazy.key, &run, __FILE__, __LINE__, const_cast<Lazy*>(&lazy));
 }
 
 }  // namespace

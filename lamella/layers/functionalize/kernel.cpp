@@ -5,6 +5,7 @@
 #include "lamella/core/scalar_type.h"
 #include "lamella/dispatch/boxed_tensors.h"
 #include "lamella/dispatch/dispatcher.h"
+#include "lamella/dispatch/layer_fallback.h"
 #include "lamella/dispatch/signature.h"
 #include "lamella/layers/functionalize/plan.h"
 #include "lamella/layers/functionalize/value.h"
@@ -523,23 +524,11 @@ lamella_status run(const lamella_kernel*, const lamella_operator* op, uint64_t k
   }
 }
 
-void register_kernel() {
-  constexpr uint16_t key = static_cast<uint16_t>(DispatchKey::Functionalize);
-  lamella_library* library = nullptr;
-  lamella_kernel_description kernel = {};
-  kernel.boxed = &run;
-  kernel.file = __FILE__;
-  kernel.line = __LINE__;
-  lamella_status status =
-      lamella_library_open(LAMELLA_LIBRARY_IMPL, "_", key, __FILE__, __LINE__, &library);
-  if (status == LAMELLA_OK) status = lamella_library_fallback(library, key, &kernel);
-  lamella::detail::check(status);
-}
-
 }  // namespace
 
 Session* begin(bool copies) {
-  static const bool registered = (register_kernel(), true);
+  static const bool registered =
+      (register_layer_fallback(DispatchKey::Functionalize, &run, __FILE__, __LINE__), true);
   static_cast<void>(registered);
   return open_session(copies);
 }

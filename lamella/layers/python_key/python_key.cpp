@@ -3,20 +3,12 @@
 #include "lamella/abi/autograd.h"
 #include "lamella/core/error.h"
 #include "lamella/core/tensor_impl.h"
+#include "lamella/dispatch/layer_fallback.h"
 
 namespace lamella::python_key {
 
 void register_kernel(lamella_boxed_function boxed) {
-  auto key = static_cast<uint16_t>(DispatchKey::Python);
-  lamella_library* library = nullptr;
-  lamella_kernel_description kernel = {};
-  kernel.boxed = boxed;
-  kernel.file = __FILE__;
-  kernel.line = __LINE__;
-  lamella_status status =
-      lamella_library_open(LAMELLA_LIBRARY_IMPL, "_", key, __FILE__, __LINE__, &library);
-  if (status == LAMELLA_OK) status = lamella_library_fallback(library, key, &kernel);
-  lamella::detail::check(status);
+  register_layer_fallback(DispatchKey::Python, boxed, __FILE__, __LINE__);
 }
 
 TensorBase make_wrapper(IntArrayRef sizes, IntArrayRef strides, int64_t storage_offset,

@@ -6,6 +6,7 @@
 #include "lamella/api/functions.h"
 #include "lamella/core/error.h"
 #include "lamella/dispatch/guards.h"
+#include "lamella/dispatch/layer_fallback.h"
 #include "lamella/dispatch/registry.h"
 #include "lamella/dispatch/signature.h"
 
@@ -45,21 +46,8 @@ lamella_status run_below(const lamella_kernel*, const lamella_operator* op, uint
 }
 
 void register_kernels() {
-  struct {
-    DispatchKey key;
-    lamella_boxed_function kernel;
-  } all[] = {{DispatchKey::Tracer, &run_top}, {DispatchKey::ZeroTensor, &run_below}};
-  for (const auto& each : all) {
-    auto key = static_cast<uint16_t>(each.key);
-    lamella_library* library = nullptr;
-    lamella_kernel_description kernel = {};
-    kernel.boxed = each.kernel;
-    kernel.file = __FILE__;
-    kernel.line = __LINE__;
-    lamella::detail::check(
-        lamella_library_open(LAMELLA_LIBRARY_IMPL, "_", key, __FILE__, __LINE__, &library));
-    lamella::detail::check(lamella_library_fallback(library, key, &kernel));
-  }
+  register_layer_fallback(DispatchKey::Tracer, &run_top, __FILE__, __LINE__);
+  register_layer_fallback(DispatchKey::ZeroTensor, &run_below, __FILE__, __LINE__);
 }
 
 constexpr ValueId kNumber = kNoValue - 1;  // in the place of a value: part of the node

@@ -1,4 +1,5 @@
 // The kernel that batched calls meet: Note [Batched tensors and levels] in vmap.h.
+#include "lamella/dispatch/layer_fallback.h"
 #include "lamella/dispatch/registry.h"
 #include "lamella/layers/vmap/random.h"
 #include "lamella/layers/vmap/rule.h"
@@ -68,19 +69,6 @@ lamella_status run(const lamella_kernel*, const lamella_operator* op, uint64_t,
   }
 }
 
-void register_fallback(DispatchKey which, lamella_boxed_function boxed, uint32_t line) {
-  auto key = static_cast<uint16_t>(which);
-  lamella_library* library = nullptr;
-  lamella_kernel_description kernel = {};
-  kernel.boxed = boxed;
-  kernel.file = __FILE__;
-  kernel.line = line;
-  lamella_status status =
-      lamella_library_open(LAMELLA_LIBRARY_IMPL, "_", key, __FILE__, line, &library);
-  if (status == LAMELLA_OK) status = lamella_library_fallback(library, key, &kernel);
-  lamella::detail::check(status);
-}
-
 }  // namespace
 
 void run_composite(Call& call, const lamella_value* arguments) {
@@ -122,8 +110,8 @@ void refuse_rule(Call& call) {
 
 void register_layer() {
   set_hooks();
-  register_fallback(DispatchKey::Batched, &run, __LINE__);
-  register_fallback(DispatchKey::VmapMode, &draw, __LINE__);
+  register_layer_fallback(DispatchKey::Batched, &run, __FILE__, __LINE__);
+  register_layer_fallback(DispatchKey::VmapMode, &draw, __FILE__, __LINE__);
 }
 
 }  // namespace lamella::vmap
