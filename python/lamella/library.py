@@ -8,6 +8,9 @@
 Registrations end when the library is destroyed or closed.
 """
 
+# Types are for those who call; the bodies are not checked.
+# mypy: ignore-errors
+
 from __future__ import annotations
 
 import contextlib

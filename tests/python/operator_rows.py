@@ -283,6 +283,8 @@ ROWS = [
     Row("view_as_real", T(*M), dtypes=("complex128",)),
     Row("view_as_complex", T(3, 2)),
     Row("conj_physical", T(*M), dtypes=BOTH),
+    Row("_conj", T(*M), dtypes=("complex128",)),
+    Row("_neg_view", T(*M), dtypes=BOTH),
     Row("clone", T(*M), dtypes=BOTH, covers=("alias", "_to_copy", "copy", "lift", "lift_fresh")),
     Row("cat", [T(*M), T(1, 3)], dtypes=BOTH),
     Row("stack", [T(*M), T(*M)], 1, dtypes=BOTH),

@@ -89,7 +89,7 @@ Tensor linalg_lu_solve(const Tensor& LU, const Tensor& pivots, const Tensor& B, 
   // X A = B is A^H X^H = B^H, and X A^H = B is A X^H = B^H.
   Tensor result = copy_columns(left ? sides : sides.mH());
   if (!LU.is_meta()) solve_factored(factors, rows, result, left == adjoint ? 2 : 0);
-  return left ? result : result.mH();
+  return left ? result : result.mH().resolve_conj();
 }
 
 namespace {

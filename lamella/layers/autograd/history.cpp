@@ -166,7 +166,6 @@ Edge gradient_edge(lamella_tensor* t) {
   AutogradMeta* meta = meta_of(t);
   if (LAMELLA_LIKELY(meta != nullptr)) {
     if (LAMELLA_LIKELY(static_cast<bool>(meta->grad_fn))) return Edge{meta->grad_fn, meta->output};
-    if (meta->leaf != nullptr) return Edge{NodePtr::borrow(meta->leaf), 0};
   }
   return Edge{leaf_node(t), 0};
 }

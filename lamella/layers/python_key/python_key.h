@@ -6,7 +6,8 @@
 //   includes it in every call. It stands below autograd and all other layers, above the backends:
 //   a handler sees the operators that would reach a backend, composite ones taken apart, and what
 //   autograd calls for their gradients. While a handler runs, everything above the key is excluded
-//   on its thread, so that what it calls is not recorded, cast or batched a second time.
+//   on its thread, so that what it calls is not recorded, cast or batched a second time; but for
+//   lazy conjugates and negatives, which a tensor inside of a wrapper may be.
 #pragma once
 #include "lamella/core/array_ref.h"
 #include "lamella/core/tensor_base.h"
@@ -16,10 +17,13 @@ namespace lamella::python_key {
 
 inline constexpr uint64_t kBit =
     lamella::detail::functionality_bit(lamella::detail::Functionality::Python);
-// The functionalities above it. A thread must meet ThreadInit all the same.
+// The functionalities above it that a handler's calls do not meet. A thread must meet ThreadInit
+// all the same.
 inline constexpr uint64_t kAbove =
     ~((kBit << 1) - 1) &
-    ~lamella::detail::functionality_bit(lamella::detail::Functionality::ThreadInit);
+    ~(lamella::detail::functionality_bit(lamella::detail::Functionality::ThreadInit) |
+      lamella::detail::functionality_bit(lamella::detail::Functionality::Conjugate) |
+      lamella::detail::functionality_bit(lamella::detail::Functionality::Negative));
 
 // Registers the boxed kernel that serves the key for all operators; throws if that fails.
 LAMELLA_PRIVATE_API void register_kernel(lamella_boxed_function kernel);

@@ -41,7 +41,8 @@ def _decorate_generator(context: Any, function: Any) -> Any:
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         generator = function(*args, **kwargs)
-        step, given = generator.send, (None,)
+        step: Any = generator.send
+        given: tuple[Any, ...] = (None,)
         while True:
             try:
                 value = inside(step, *given)

@@ -1,5 +1,8 @@
 """The backward graph: its nodes, edges and hooks."""
 
+# Types are for those who call; the bodies are not checked.
+# mypy: ignore-errors
+
 import threading
 from collections import namedtuple
 

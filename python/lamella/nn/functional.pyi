@@ -1,3 +1,6 @@
+# What is declared below stands in the place of the generated declaration of its name.
+# mypy: disable-error-code="no-redef"
+
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,6 +4,9 @@ A sample says what the arguments of one call are; the tensors themselves are mad
 call, so that calls cannot disturb each other.
 """
 
+# Types are for those who call; the bodies are not checked.
+# mypy: ignore-errors
+
 from __future__ import annotations
 
 import dataclasses

@@ -25,7 +25,7 @@ class Argument:
     @property
     def base(self) -> str:
         """The type without ?, [] and the length of a list: "Tensor", "int"."""
-        return re.match(r"\w+", self.type).group()
+        return self.type.partition("?")[0].partition("[")[0].partition("(")[0]
 
     @property
     def is_tensor(self) -> bool:
