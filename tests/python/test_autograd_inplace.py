@@ -203,3 +203,29 @@ def test_a_write_gives_a_plain_base_gradients():
     assert base.requires_grad and not base.is_leaf
     assert base.grad_fn.name() == "CopySlices"
     assert view.requires_grad
+
+
+def test_operators_without_gradients_end_the_history_of_what_they_write():
+    for write in (
+        lambda y: y.lt_(2.0),
+        lambda y: y.eq_(y.detach().clone()),
+        lambda y: y.logical_not_(),
+        lambda y: y.logical_and_(y.detach()),
+    ):
+        x = leaf(1.0, 3.0)
+        y = x * 1.0
+        write(y)
+        assert y.requires_grad
+        y.sum().backward()
+        assert x.grad is None
+    x = leaf(1.0, 3.0)
+    y = x * 2.0
+    y[0].lt_(5.0)
+    y.sum().backward()
+    assert x.grad.tolist() == [0.0, 2.0]
+    with pytest.raises(RuntimeError) as error:
+        x.lt_(2.0)
+    assert str(error.value) == (
+        "lt_: expected 'self' not to be a leaf that requires gradients, since it is written in "
+        "place; write it under no_grad(), or write a copy"
+    )

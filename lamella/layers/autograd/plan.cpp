@@ -42,7 +42,8 @@ std::unique_ptr<Plan> build(const OperatorEntry* op, const FunctionSchema& schem
   auto plan = std::make_unique<Plan>();
   plan->derivative.store(d, std::memory_order_relaxed);
   plan->op = op;
-  plan->node_name = d != nullptr && d->name != nullptr ? d->name : node_name_of(op->name_storage);
+  bool named = d != nullptr && d->name != nullptr && *d->name != '\0';
+  plan->node_name = named ? d->name : node_name_of(op->name_storage);
   plan->where = op->file + ":" + std::to_string(op->line);
   plan->slot_of.assign(schema.arguments.size(), -1);
   plan->not_differentiable = d != nullptr && (d->flags & LAMELLA_NOT_DIFFERENTIABLE) != 0;
