@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "lamella/core/device.h"
+#include "lamella/core/macros.h"
 
 namespace lamella {
 
@@ -33,8 +34,8 @@ Allocator* get_allocator(DeviceType type);
 
 // Memory from the CPU's own allocator, whatever set_allocator() says. `bytes` must be the same in
 // both calls. Throws OutOfMemoryError; zero bytes give NULL.
-void* cpu_allocate(size_t bytes);
-void cpu_free(void* data, size_t bytes) noexcept;
+LAMELLA_PRIVATE_API void* cpu_allocate(size_t bytes);
+LAMELLA_PRIVATE_API void cpu_free(void* data, size_t bytes) noexcept;
 
 struct CpuMemoryStatistics {
   int64_t bytes_in_use;         // handed out, rounded up to size classes

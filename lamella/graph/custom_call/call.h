@@ -1,0 +1,36 @@
+// PreparedCall: a custom call whose target was found and whose convention is known.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "lamella/graph/hlo/module.h"
+#include "lamella/graph/runtime/value.h"
+
+namespace lamella::hlo {
+
+// What all custom calls of one run of a module share.
+struct RunContext {
+  int64_t run_id = 0;  // another one for each run in the process
+  int32_t device_ordinal = 0;
+  void* stream = nullptr;  // of a device that has them
+};
+
+class PreparedCall {
+ public:
+  virtual ~PreparedCall() = default;
+  // Before the first step of a run, in the order of the instructions.
+  virtual void start_run(RunContext& /*context*/) {}
+  // Gives the value of the instruction's shape. An operand whose only reference is in `operands` may
+  // be taken and written. Throws an Error that names the instruction, the target and what it said.
+  virtual Value run(std::span<Value> operands, RunContext& context) = 0;
+};
+
+// Finds the target and its convention. `platform` is "Host" or "CUDA". Throws an Error that names
+// the instruction where the target is unknown (and lists near names) or does not fit its api_version,
+// operands or result.
+std::unique_ptr<PreparedCall> prepare_call(const Instruction& instruction,
+                                           std::string_view platform);
+
+}  // namespace lamella::hlo

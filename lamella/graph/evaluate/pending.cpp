@@ -1,0 +1,24 @@
+// Rules that are still to be written; each goes as its file comes.
+#include "lamella/graph/evaluate/rules.h"
+
+namespace lamella::hlo {
+
+Value evaluate_unary(Step& step) { fail(step.instruction, "expected a rule"); }
+Value evaluate_binary(Step& step) { fail(step.instruction, "expected a rule"); }
+Value evaluate_compare(Step& step) { fail(step.instruction, "expected a rule"); }
+Value evaluate_convert(Step& step) { fail(step.instruction, "expected a rule"); }
+Value evaluate_random(Step& step) { fail(step.instruction, "expected a rule"); }
+Value evaluate_data_movement(Step& step) { fail(step.instruction, "expected a rule"); }
+Value evaluate_gather(Step& step) { fail(step.instruction, "expected a rule"); }
+Value evaluate_scatter(Step& step) { fail(step.instruction, "expected a rule"); }
+Value evaluate_dot(Step& step) { fail(step.instruction, "expected a rule"); }
+Value evaluate_convolution(Step& step) { fail(step.instruction, "expected a rule"); }
+Value evaluate_reduce(Step& step) { fail(step.instruction, "expected a rule"); }
+Value evaluate_sort(Step& step) { fail(step.instruction, "expected a rule"); }
+Value evaluate_fft(Step& step) { fail(step.instruction, "expected a rule"); }
+Value evaluate_linear_algebra(Step& step) { fail(step.instruction, "expected a rule"); }
+Value evaluate_batch_norm(Step& step) { fail(step.instruction, "expected a rule"); }
+Value evaluate_collective(Step& step) { fail(step.instruction, "expected a rule"); }
+std::unique_ptr<PreparedCall> prepare_call(const Instruction& i, std::string_view) { fail(i, "expected a rule"); }
+
+}  // namespace lamella::hlo

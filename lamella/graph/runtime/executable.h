@@ -1,0 +1,37 @@
+// Executable: a verified module made ready to run.
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lamella/graph/hlo/module.h"
+#include "lamella/graph/runtime/value.h"
+
+namespace lamella::hlo {
+
+struct CompileOptions {
+  // Which registrations of custom calls are used: "Host" or "CUDA".
+  std::string platform = "Host";
+};
+
+class Executable {
+ public:
+  explicit Executable(std::shared_ptr<const Module> module) : module_(std::move(module)) {}
+  virtual ~Executable() = default;
+  const Module& module() const { return *module_; }
+  const std::shared_ptr<const Module>& shared_module() const { return module_; }
+
+  // Runs the entry computation. Arguments are as many as its parameters and have their shapes
+  // (checked; layouts aside). They are not written. Threads may run one executable at once.
+  // Throws an Error that names the instruction that failed; nothing of its results is seen.
+  virtual Value run(std::span<const Value> arguments) const = 0;
+
+ protected:
+  void check_arguments(std::span<const Value> arguments) const;
+
+ private:
+  std::shared_ptr<const Module> module_;
+};
+
+}  // namespace lamella::hlo
