@@ -44,10 +44,9 @@ Value evaluate_control(Step& step) {
       return step.operands[0].element(static_cast<size_t>(i.integer(AttributeKey::Index)));
     case Opcode::Call:
     case Opcode::Fusion:
-      return step.run.call(
-          *i.computation(i.has(AttributeKey::ToApply) ? AttributeKey::ToApply
-                                                      : AttributeKey::Calls),
-          step.operands);
+      return step.run.call(*i.computation(i.has(AttributeKey::ToApply) ? AttributeKey::ToApply
+                                                                       : AttributeKey::Calls),
+                           step.operands);
     case Opcode::While:
       return evaluate_while(step);
     case Opcode::Conditional:

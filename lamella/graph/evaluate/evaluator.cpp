@@ -1,10 +1,10 @@
 // Plans of computations, and the loop that runs them.
 //
 // Note [Plans]
-//   A computation becomes a list of steps over numbered places: which values a step takes, where its
-//   result goes, and which operands end there. An operand that ends is moved into the step, so that
-//   memory goes back at once and a rule that finds itself the only holder may write in place. Steps
-//   that the root does not need are left out, unless they act on the world outside.
+//   A computation becomes a list of steps over numbered places: which values a step takes, where
+//   its result goes, and which operands end there. An operand that ends is moved into the step, so
+//   that memory goes back at once and a rule that finds itself the only holder may write in place.
+//   Steps that the root does not need are left out, unless they act on the world outside.
 #include "lamella/graph/evaluate/evaluator.h"
 
 #include <algorithm>

@@ -1,12 +1,12 @@
 // Numbers: elements of every type as C++ numbers to calculate with.
 //
 // Note [Working types]
-//   Arithmetic happens in a working type: bool for PRED, the C++ integer for integers (below a byte:
-//   int8_t and uint8_t, cut to the type's bits when stored), float for F32 and every smaller float,
-//   double, complex<float>, complex<double>. Storing rounds to the element type once, after each
-//   instruction, as XLA's semantics ask. visit_* call f.template operator()<Number>(), where
-//   Number::Work is the working type and Number::load(data, i) and Number::store(data, i, value) move
-//   one element.
+//   Arithmetic happens in a working type: bool for PRED, the C++ integer for integers (below a
+//   byte: int8_t and uint8_t, cut to the type's bits when stored), float for F32 and every smaller
+//   float, double, complex<float>, complex<double>. Storing rounds to the element type once, after
+//   each instruction, as XLA's semantics ask. visit_* call f.template operator()<Number>(), where
+//   Number::Work is the working type and Number::load(data, i) and Number::store(data, i, value)
+//   move one element.
 #pragma once
 #include <cstdint>
 #include <span>

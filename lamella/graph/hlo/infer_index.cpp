@@ -16,9 +16,25 @@ std::vector<int64_t> batch_sizes(const Instruction& i, const Shape& indices) {
   if (vector_dim < indices.rank()) sizes.erase(sizes.begin() + vector_dim);
   return sizes;
 }
-int64_t vector_length(const Instruction& i, const Shape& indices) {
+// What gather and scatter say of the array that is indexed, by the names each has for it.
+struct IndexedArray {
+  AttributeKey dropped;           // its dimensions that the windows do not have
+  AttributeKey batching;          // its dimensions that go along with some of the indices'
+  AttributeKey map;               // which of its dimensions each part of an index vector counts
+  AttributeKey indices_batching;  // the dimensions of the indices that `batching` goes along with
+};
+void require_indexed(const Instruction& i, const IndexedArray& array, const Shape& operand,
+                     const Shape& indices) {
+  for (AttributeKey key : {array.dropped, array.batching, array.map}) {
+    require_dimensions(i, key, i.integers(key), operand.rank());
+  }
+  require_dimensions(i, array.indices_batching, i.integers(array.indices_batching), indices.rank());
   int64_t vector_dim = i.integer(AttributeKey::IndexVectorDim);
-  return vector_dim < indices.rank() ? indices.dimension(vector_dim) : 1;
+  int64_t length = vector_dim < indices.rank() ? indices.dimension(vector_dim) : 1;
+  auto map = i.integers(array.map);
+  LAMELLA_HLO_REQUIRE(static_cast<int64_t>(map.size()) == length, i, "expected ",
+                      attribute_name(array.map), " to have ", length, " entries, got ",
+                      braced(map));
 }
 
 }  // namespace
@@ -29,17 +45,12 @@ Shape infer_gather(const Instruction& i) {
   auto offset = i.integers(AttributeKey::OffsetDims);
   auto collapsed = i.integers(AttributeKey::CollapsedSliceDims);
   auto batching = i.integers(AttributeKey::OperandBatchingDims);
-  auto map = i.integers(AttributeKey::StartIndexMap);
   auto sizes = i.integers(AttributeKey::SliceSizes);
   std::vector<int64_t> batch = batch_sizes(i, indices);
-  require_dimensions(i, AttributeKey::CollapsedSliceDims, collapsed, operand.rank());
-  require_dimensions(i, AttributeKey::OperandBatchingDims, batching, operand.rank());
-  require_dimensions(i, AttributeKey::StartIndexMap, map, operand.rank());
-  require_dimensions(i, AttributeKey::StartIndicesBatchingDims,
-                     i.integers(AttributeKey::StartIndicesBatchingDims), indices.rank());
-  LAMELLA_HLO_REQUIRE(static_cast<int64_t>(map.size()) == vector_length(i, indices), i,
-                      "expected start_index_map to have ", vector_length(i, indices),
-                      " entries, got ", braced(map));
+  require_indexed(i,
+                  {AttributeKey::CollapsedSliceDims, AttributeKey::OperandBatchingDims,
+                   AttributeKey::StartIndexMap, AttributeKey::StartIndicesBatchingDims},
+                  operand, indices);
   LAMELLA_HLO_REQUIRE(static_cast<int64_t>(sizes.size()) == operand.rank(), i,
                       "expected slice_sizes to have ", operand.rank(), " sizes, got ",
                       braced(sizes));
@@ -76,16 +87,12 @@ Shape infer_scatter(const Instruction& i) {
   auto window = i.integers(AttributeKey::UpdateWindowDims);
   auto inserted = i.integers(AttributeKey::InsertedWindowDims);
   auto batching = i.integers(AttributeKey::InputBatchingDims);
-  auto map = i.integers(AttributeKey::ScatterDimsToOperandDims);
   std::vector<int64_t> batch = batch_sizes(i, indices);
-  require_dimensions(i, AttributeKey::InsertedWindowDims, inserted, operand.rank());
-  require_dimensions(i, AttributeKey::InputBatchingDims, batching, operand.rank());
-  require_dimensions(i, AttributeKey::ScatterDimsToOperandDims, map, operand.rank());
-  require_dimensions(i, AttributeKey::ScatterIndicesBatchingDims,
-                     i.integers(AttributeKey::ScatterIndicesBatchingDims), indices.rank());
-  LAMELLA_HLO_REQUIRE(static_cast<int64_t>(map.size()) == vector_length(i, indices), i,
-                      "expected scatter_dims_to_operand_dims to have ", vector_length(i, indices),
-                      " entries, got ", braced(map));
+  require_indexed(
+      i,
+      {AttributeKey::InsertedWindowDims, AttributeKey::InputBatchingDims,
+       AttributeKey::ScatterDimsToOperandDims, AttributeKey::ScatterIndicesBatchingDims},
+      operand, indices);
   std::vector<Shape> scalars(2 * count), results;
   for (size_t n = 0; n < count; ++n) {
     const Shape& target = array_operand(i, n);

@@ -44,8 +44,14 @@ class Parser {
   }
 
  private:
+  // Where a computation belongs that may stand further down.
   struct Fixup {
     Computation** place;
+    std::string_view name;
+    size_t position;
+  };
+  struct Called {
+    AttributeKey key;
     std::string_view name;
     size_t position;
   };
@@ -283,6 +289,7 @@ class Parser {
 
   void attributes(Instruction* one) {
     attributes_.clear();
+    size_t first_called = called_.size();
     while (s_.take(',')) {
       s_.skip();
       size_t at = s_.position();
@@ -308,16 +315,14 @@ class Parser {
     std::stable_sort(attributes_.begin(), attributes_.end(),
                      [](const Attribute& a, const Attribute& b) { return a.key < b.key; });
     one->attributes = module_.arena().copy(std::span<const Attribute>(attributes_));
-    for (Attribute& attribute : one->attributes) note_computations(attribute);
-  }
-  // Names of computations were kept in the attribute until it has its final place.
-  void note_computations(Attribute& attribute) {
-    AttributeKind kind = attribute_kind(attribute.key);
-    if (kind == AttributeKind::Computation && attribute.size != 0) {
-      const Pending& pending = pending_[attribute.size - 1];
-      fixups_.push_back({&attribute.computation, pending.name, pending.position});
-      attribute.size = 0;
+    // Attributes now have their final place, so the computations they name can be put there.
+    for (size_t c = first_called; c < called_.size(); ++c) {
+      for (Attribute& attribute : one->attributes) {
+        if (attribute.key != called_[c].key) continue;
+        fixups_.push_back({&attribute.computation, called_[c].name, called_[c].position});
+      }
     }
+    called_.resize(first_called);
   }
 
   Attribute value(AttributeKey key) {
@@ -385,12 +390,12 @@ class Parser {
         if (s_.peek() == '{') {
           made.computation = nested_computation(key);
         } else {
-          pending_.push_back(computation_name());
-          made.size = static_cast<uint32_t>(pending_.size());
+          Named named = computation_name();
+          called_.push_back({key, named.name, named.position});
         }
         break;
       case AttributeKind::Computations: {
-        std::vector<Pending> names;
+        std::vector<Named> names;
         s_.expect('{');
         while (!s_.take('}')) {
           names.push_back(computation_name());
@@ -453,11 +458,11 @@ class Parser {
     }
     return made;
   }
-  struct Pending {
+  struct Named {
     std::string_view name;
     size_t position;
   };
-  Pending computation_name() {
+  Named computation_name() {
     s_.skip();
     size_t at = s_.position();
     std::string_view name = name_();
@@ -554,7 +559,7 @@ class Parser {
   Names<Shape> spellings_;
   Computation* computation_ = nullptr;
   std::vector<Fixup> fixups_;
-  std::vector<Pending> pending_;
+  std::vector<Called> called_;  // by the attributes being read, of all instructions begun
   std::vector<Instruction*> scratch_;
   std::vector<Attribute> attributes_;
   std::vector<int64_t> integers_;

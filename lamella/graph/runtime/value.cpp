@@ -82,16 +82,15 @@ Value Value::of_literal(const Shape* shape, const Literal& literal) {
 }
 
 Value Value::reshaped(Value value, const Shape* shape) {
-  LAMELLA_INTERNAL_ASSERT(static_cast<size_t>(shape->bytes()) == value.bytes(),
-                          "hlo: expected ", value.bytes(), " bytes, got ", shape->bytes());
+  LAMELLA_INTERNAL_ASSERT(static_cast<size_t>(shape->bytes()) == value.bytes(), "hlo: expected ",
+                          value.bytes(), " bytes, got ", shape->bytes());
   if (value.unique()) {
     value.cell_->shape = shape;
     return value;
   }
   Cell* held = value.cell_;
   value.cell_ = nullptr;
-  return view(
-      shape, held->data, [](void* cell) { drop(static_cast<Cell*>(cell)); }, held);
+  return view(shape, held->data, [](void* cell) { drop(static_cast<Cell*>(cell)); }, held);
 }
 
 Value Value::writable(Value value) {
