@@ -1,5 +1,7 @@
 // Rules that are still to be written; each goes as its file comes.
 #include "lamella/graph/evaluate/rules.h"
+#include "lamella/graph/custom_call/ffi/ffi_call.h"
+#include "lamella/graph/custom_call/operator_call.h"
 
 namespace lamella::hlo {
 
@@ -19,6 +21,7 @@ Value evaluate_fft(Step& step) { fail(step.instruction, "expected a rule"); }
 Value evaluate_linear_algebra(Step& step) { fail(step.instruction, "expected a rule"); }
 Value evaluate_batch_norm(Step& step) { fail(step.instruction, "expected a rule"); }
 Value evaluate_collective(Step& step) { fail(step.instruction, "expected a rule"); }
-std::unique_ptr<PreparedCall> prepare_call(const Instruction& i, std::string_view) { fail(i, "expected a rule"); }
+std::unique_ptr<PreparedCall> prepare_typed_call(const Instruction& i, TargetPointer) { fail(i, "expected a rule"); }
+std::unique_ptr<PreparedCall> prepare_operator_call(const Instruction& i) { fail(i, "expected a rule"); }
 
 }  // namespace lamella::hlo

@@ -1,0 +1,97 @@
+/* Functions of yours as targets of custom calls. A light header in plain C (and C++, and CUDA): it
+ * brings neither tensors nor HLO. Link with Lamella::graph.
+ *
+ *   void twice(void* out, const void** in) { ... }
+ *   LAMELLA_REGISTER_CUSTOM_CALL_TARGET(twice, "Host");
+ *
+ * A custom call finds its target by name and platform when its module is compiled, and its
+ * api_version says how the function is called:
+ *
+ *   API_VERSION_ORIGINAL (what a text without one means)
+ *     Host  void(void* out, const void** in)
+ *     CUDA  void(CUstream stream, void** buffers, const char* opaque, size_t opaque_len)
+ *   API_VERSION_STATUS_RETURNING
+ *     Host  void(void* out, const void** in, XlaCustomCallStatus* status)
+ *     CUDA  void(CUstream stream, void** buffers, const char* opaque, size_t opaque_len,
+ *                XlaCustomCallStatus* status)
+ *   API_VERSION_STATUS_RETURNING_UNIFIED
+ *     Host  void(void* out, const void** in, const char* opaque, size_t opaque_len,
+ *                XlaCustomCallStatus* status)
+ *     CUDA  as above
+ *
+ * On the Host, `in` has a pointer for each operand and `out` is the result; a tuple is an array of
+ * pointers, a token NULL. For CUDA, `buffers` has a device pointer for each array of the operands
+ * and then of the result, tuples taken apart in preorder. */
+#ifndef LAMELLA_CUSTOM_CALL_H_
+#define LAMELLA_CUSTOM_CALL_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lamella/abi/abi.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How a call went; success unless told otherwise. Lives during the call. */
+typedef struct XlaCustomCallStatus_ XlaCustomCallStatus;
+LAMELLA_ABI_API void XlaCustomCallStatusSetSuccess(XlaCustomCallStatus* status);
+/* The message is copied. The computation ends, and none of the call's outputs is used. */
+LAMELLA_ABI_API void XlaCustomCallStatusSetFailure(XlaCustomCallStatus* status, const char* message,
+                                                   size_t message_len);
+
+/* Registers `function` as the target `name` on `platform`: "Host" ("cpu") or "CUDA" ("gpu"). The
+ * same function may be registered again; another one under the same name is an error. file and
+ * line: where, for messages; file may be NULL. */
+LAMELLA_ABI_API lamella_status lamella_register_custom_call_target(const char* name, void* function,
+                                                                   const char* platform,
+                                                                   const char* file, uint32_t line);
+/* Takes one registration of `function` back, or with NULL whatever function is registered. Compiled
+ * modules keep what they found. Fails if there is none. */
+LAMELLA_ABI_API lamella_status lamella_remove_custom_call_target(const char* name, void* function,
+                                                                 const char* platform);
+
+#ifdef __cplusplus
+} /* extern "C" */
+
+namespace lamella {
+namespace detail {
+/* A registration that lasts as long as the library it stands in. A failure is kept for whoever
+ * loads the library, since a static initialiser must not throw. */
+class CustomCallRegistration {
+ public:
+  CustomCallRegistration(const char* name, void* function, const char* platform, const char* file,
+                         uint32_t line)
+      : name_(name), function_(function), platform_(platform) {
+    held_ = lamella_register_custom_call_target(name, function, platform, file, line) == LAMELLA_OK;
+    if (!held_) lamella_defer_failure(lamella_error_text(), file, line);
+  }
+  ~CustomCallRegistration() {
+    if (held_) lamella_remove_custom_call_target(name_, function_, platform_);
+  }
+  CustomCallRegistration(const CustomCallRegistration&) = delete;
+  CustomCallRegistration& operator=(const CustomCallRegistration&) = delete;
+
+ private:
+  const char* name_;
+  void* function_;
+  const char* platform_;
+  bool held_;
+};
+}  // namespace detail
+}  // namespace lamella
+
+#define LAMELLA_REGISTER_CUSTOM_CALL_TARGET(function, platform) \
+  LAMELLA_REGISTER_CUSTOM_CALL_TARGET_WITH_SYM(#function, function, platform)
+/* Under a name of its own: a string. */
+#define LAMELLA_REGISTER_CUSTOM_CALL_TARGET_WITH_SYM(name, function, platform) \
+  LAMELLA_REGISTER_CUSTOM_CALL_TARGET_(name, function, platform, __COUNTER__)
+#define LAMELLA_REGISTER_CUSTOM_CALL_TARGET_(name, function, platform, id) \
+  LAMELLA_REGISTER_CUSTOM_CALL_TARGET__(name, function, platform, id)
+#define LAMELLA_REGISTER_CUSTOM_CALL_TARGET__(name, function, platform, id)                     \
+  static const ::lamella::detail::CustomCallRegistration lamella_custom_call_registration_##id( \
+      (name), reinterpret_cast<void*>(function), (platform), __FILE__, __LINE__)
+#endif /* __cplusplus */
+
+#endif /* LAMELLA_CUSTOM_CALL_H_ */

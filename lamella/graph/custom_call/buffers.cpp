@@ -1,0 +1,266 @@
+// Leaves, layouts and aliasing of custom calls.
+#include "lamella/graph/custom_call/buffers.h"
+
+#include <cstring>
+
+#include "lamella/core/error.h"
+#include "lamella/graph/hlo/infer.h"
+
+namespace lamella::hlo {
+namespace {
+
+template <class T>
+void move_elements(const T* from, T* to, std::span<const int64_t> sizes,
+                   std::span<const int64_t> strides, bool to_layout) {
+  int64_t count = 1;
+  for (int64_t size : sizes) count *= size;
+  std::vector<int64_t> index(sizes.size(), 0);
+  int64_t place = 0;
+  for (int64_t n = 0; n < count; ++n) {
+    if (to_layout) {
+      to[place] = from[n];
+    } else {
+      to[n] = from[place];
+    }
+    for (size_t d = sizes.size(); d-- > 0;) {
+      place += strides[d];
+      if (++index[d] < sizes[d]) break;
+      place -= strides[d] * sizes[d];
+      index[d] = 0;
+    }
+  }
+}
+
+struct Sixteen {
+  uint64_t halves[2];
+};
+
+void add_leaves(const Shape& shape, size_t operand, std::vector<BufferLeaf>* leaves) {
+  if (shape.is_tuple()) {
+    for (const Shape& one : shape.tuple_shapes()) add_leaves(one, operand, leaves);
+    return;
+  }
+  BufferLeaf leaf{};
+  leaf.shape = &shape;
+  leaf.operand = operand;
+  if (shape.is_array()) leaf.rearrangement = Rearrangement(shape);
+  leaves->push_back(std::move(leaf));
+}
+
+int64_t count_leaves(const Shape& shape) {
+  if (!shape.is_tuple()) return 1;
+  int64_t count = 0;
+  for (const Shape& one : shape.tuple_shapes()) count += count_leaves(one);
+  return count;
+}
+
+// The number of the leaf that an index names; `what` begins with "output" or "operand".
+int64_t leaf_at(const Instruction& i, const Shape& shape, std::span<const int64_t> index,
+                std::string_view what) {
+  const Shape* part = &shape;
+  int64_t leaf = 0;
+  for (int64_t n : index) {
+    LAMELLA_HLO_REQUIRE(n >= 0 && n < static_cast<int64_t>(part->tuple_shapes().size()), i,
+                        "expected output_to_operand_aliasing to name an element of ",
+                        shape.to_string(false), " as its ", what, ", got ", braced(index));
+    for (int64_t before = 0; before < n; ++before) {
+      leaf += count_leaves(part->tuple_shapes()[static_cast<size_t>(before)]);
+    }
+    part = &part->tuple_shapes()[static_cast<size_t>(n)];
+  }
+  LAMELLA_HLO_REQUIRE(part->is_array(), i,
+                      "expected output_to_operand_aliasing to name an array as its ", what,
+                      ", got ", part->to_string(false));
+  return leaf;
+}
+
+}  // namespace
+
+Rearrangement::Rearrangement(const Shape& shape) {
+  if (shape.is_row_major() || shape.elements() == 0) return;
+  element_bytes_ = static_cast<size_t>(lamella::hlo::element_bytes(shape.element_type()));
+  std::vector<int64_t> strides(static_cast<size_t>(shape.rank()));
+  int64_t stride = 1;
+  for (int64_t d : shape.minor_to_major()) {
+    strides[static_cast<size_t>(d)] = stride;
+    stride *= shape.dimension(d);
+  }
+  int64_t expected = 1;
+  bool same = true;
+  for (int64_t d = shape.rank(); d-- > 0;) {
+    if (shape.dimension(d) == 1) continue;
+    same = same && strides[static_cast<size_t>(d)] == expected;
+    expected *= shape.dimension(d);
+  }
+  if (same) return;
+  for (int64_t d = 0; d < shape.rank(); ++d) {
+    if (shape.dimension(d) == 1) continue;
+    sizes_.push_back(shape.dimension(d));
+    strides_.push_back(strides[static_cast<size_t>(d)]);
+  }
+}
+
+void Rearrangement::move(const void* from, void* to, bool to_layout) const {
+  auto as = [&]<class T>(T) {
+    move_elements(static_cast<const T*>(from), static_cast<T*>(to), sizes_, strides_, to_layout);
+  };
+  switch (element_bytes_) {
+    case 1:
+      return as(uint8_t{});
+    case 2:
+      return as(uint16_t{});
+    case 4:
+      return as(uint32_t{});
+    case 8:
+      return as(uint64_t{});
+    default:
+      return as(Sixteen{});
+  }
+}
+
+CallBuffers::CallBuffers(const Instruction& i) : result_shape_(i.shape) {
+  const Attribute* constraints = i.find(AttributeKey::OperandLayoutConstraints);
+  if (constraints != nullptr) {
+    LAMELLA_HLO_REQUIRE(constraints->shapes().size() == i.operands.size(), i, "expected ",
+                        i.operands.size(), " shapes in operand_layout_constraints, got ",
+                        constraints->shapes().size());
+  }
+  bool own_layouts =
+      i.parent != nullptr && i.parent->parent != nullptr && i.parent->parent->is_scheduled;
+  std::vector<int64_t> first_leaf;
+  for (size_t o = 0; o < i.operands.size(); ++o) {
+    const Shape* shape = &i.operand_shape(o);
+    if (constraints != nullptr) {
+      const Shape* constraint = constraints->shapes()[o];
+      LAMELLA_HLO_REQUIRE(constraint->compatible(*shape), i,
+                          "expected operand_layout_constraints to give operand ", o, " as ",
+                          shape->to_string(false), ", got ", constraint->to_string(false));
+      shape = constraint;
+    }
+    first_leaf.push_back(static_cast<int64_t>(operands_.size()));
+    add_leaves(*shape, o, &operands_);
+    if (constraints == nullptr && !own_layouts) {
+      for (size_t n = static_cast<size_t>(first_leaf.back()); n < operands_.size(); ++n) {
+        operands_[n].rearrangement = Rearrangement();
+      }
+    }
+    plain_ = plain_ && !shape->is_tuple();
+  }
+  add_leaves(*i.shape, 0, &results_);
+  if (const Attribute* aliasing = i.find(AttributeKey::OutputToOperandAliasing)) {
+    for (const OperandAlias& alias : aliasing->aliases()) {
+      LAMELLA_HLO_REQUIRE(
+          alias.operand >= 0 && alias.operand < static_cast<int64_t>(i.operands.size()), i,
+          "expected output_to_operand_aliasing to name an operand below ", i.operands.size(),
+          ", got ", alias.operand);
+      auto operand = static_cast<size_t>(alias.operand);
+      int64_t from = first_leaf[operand] +
+                     leaf_at(i, i.operand_shape(operand), alias.operand_index, "operand");
+      BufferLeaf& to = results_[static_cast<size_t>(leaf_at(i, *i.shape, alias.output, "output"))];
+      const Shape& source = *operands_[static_cast<size_t>(from)].shape;
+      LAMELLA_HLO_REQUIRE(to.shape->compatible(source), i,
+                          "expected output_to_operand_aliasing to join equal shapes, got ",
+                          to.shape->to_string(false), " and ", source.to_string(false));
+      LAMELLA_HLO_REQUIRE(to.alias < 0, i, "expected output_to_operand_aliasing to name output ",
+                          braced(alias.output), " once");
+      for (const BufferLeaf& other : results_) {
+        LAMELLA_HLO_REQUIRE(other.alias != from, i,
+                            "expected output_to_operand_aliasing to name operand ", alias.operand,
+                            braced(alias.operand_index), " once");
+      }
+      to.alias = from;
+      plain_ = false;
+    }
+  }
+  for (const auto* leaves : {&operands_, &results_}) {
+    for (const BufferLeaf& leaf : *leaves) plain_ = plain_ && !leaf.rearrangement.needed();
+  }
+}
+
+namespace {
+
+// The leaf of a value that comes next in preorder; `take` says whether it may be taken away.
+void leaves_of(Value value, std::vector<Value>* leaves) {
+  if (!value.shape().is_tuple()) {
+    leaves->push_back(std::move(value));
+    return;
+  }
+  for (size_t i = 0; i < value.size(); ++i) leaves_of(value.element(i), leaves);
+}
+
+Value assemble(const Shape* shape, std::span<Value>* leaves) {
+  if (!shape->is_tuple()) {
+    Value leaf = std::move(leaves->front());
+    *leaves = leaves->subspan(1);
+    return leaf;
+  }
+  std::vector<Value> elements;
+  for (const Shape& one : shape->tuple_shapes()) elements.push_back(assemble(&one, leaves));
+  return Value::tuple(shape, elements);
+}
+
+}  // namespace
+
+BoundBuffers::BoundBuffers(const CallBuffers& buffers, std::span<Value> operands)
+    : buffers_(buffers) {
+  std::vector<bool> written(buffers.operands().size(), false);
+  for (const BufferLeaf& leaf : buffers.results()) {
+    if (leaf.alias >= 0) written[static_cast<size_t>(leaf.alias)] = true;
+  }
+  // An operand that is an array moves here, so that it stays unique where it was. Elements of
+  // tuples never are, since the tuple holds them.
+  for (Value& operand : operands) {
+    if (operand.shape().is_tuple()) {
+      leaves_of(operand, &held_);
+    } else {
+      held_.push_back(std::move(operand));
+    }
+  }
+  for (size_t n = 0; n < held_.size(); ++n) {
+    const BufferLeaf& leaf = buffers.operands()[n];
+    Value& value = held_[n];
+    if (!leaf.shape->is_array()) {
+      operand_data_.push_back(nullptr);
+      continue;
+    }
+    if (leaf.rearrangement.needed()) {
+      Value laid_out = Value::uninitialized(value.shape_pointer());
+      leaf.rearrangement.to_layout(value.data(), laid_out.data());
+      value = std::move(laid_out);
+    } else if (written[n]) {
+      value = Value::writable(std::move(value));
+    }
+    operand_data_.push_back(value.data());
+  }
+  for (const BufferLeaf& leaf : buffers.results()) {
+    if (!leaf.shape->is_array()) {
+      result_leaves_.push_back(Value::token(leaf.shape));
+      result_data_.push_back(nullptr);
+      continue;
+    }
+    Value value =
+        leaf.alias >= 0 ? held_[static_cast<size_t>(leaf.alias)] : Value::uninitialized(leaf.shape);
+    result_data_.push_back(value.data());
+    result_leaves_.push_back(std::move(value));
+  }
+}
+
+Value BoundBuffers::finish() {
+  held_.clear();
+  for (size_t n = 0; n < result_leaves_.size(); ++n) {
+    const BufferLeaf& leaf = buffers_.results()[n];
+    if (!leaf.shape->is_array()) continue;
+    Value& value = result_leaves_[n];
+    if (leaf.rearrangement.needed()) {
+      Value row_major = Value::uninitialized(leaf.shape);
+      leaf.rearrangement.from_layout(value.data(), row_major.data());
+      value = std::move(row_major);
+    } else if (leaf.alias >= 0) {
+      value = Value::reshaped(std::move(value), leaf.shape);
+    }
+  }
+  std::span<Value> left = result_leaves_;
+  return assemble(buffers_.result_shape(), &left);
+}
+
+}  // namespace lamella::hlo

@@ -1,0 +1,103 @@
+// Finding what a custom call calls.
+//
+// Note [Which target a name means]
+//   For its platform: what was registered under the name; else, if the name has "::", an operator
+//   of the dispatcher; else what Lamella brings itself (linear algebra). All of it is settled when
+//   a module is compiled, and a name that means nothing is an error then.
+#include <set>
+
+#include "lamella/core/error.h"
+#include "lamella/dispatch/registry.h"
+#include "lamella/graph/custom_call/api_version.h"
+#include "lamella/graph/custom_call/builtin.h"
+#include "lamella/graph/custom_call/call.h"
+#include "lamella/graph/custom_call/ffi/ffi_call.h"
+#include "lamella/graph/custom_call/host_call.h"
+#include "lamella/graph/custom_call/near_names.h"
+#include "lamella/graph/custom_call/operator_call.h"
+#include "lamella/graph/custom_call/registry.h"
+#include "lamella/graph/hlo/infer.h"
+
+namespace lamella::hlo {
+namespace {
+
+constexpr std::string_view kApiVersions[] = {
+    "API_VERSION_UNSPECIFIED", "API_VERSION_ORIGINAL", "API_VERSION_STATUS_RETURNING",
+    "API_VERSION_STATUS_RETURNING_UNIFIED", "API_VERSION_TYPED_FFI"};
+
+TargetKind kind_of(ApiVersion version) {
+  return version == ApiVersion::TypedFfi ? TargetKind::Typed : TargetKind::Function;
+}
+TargetKind other_kind(TargetKind kind) {
+  return kind == TargetKind::Typed ? TargetKind::Function : TargetKind::Typed;
+}
+
+// Why there is no target of this name, with what may have been meant.
+[[noreturn]] void fail_unknown(const Instruction& i, std::string_view name,
+                               std::string_view platform, ApiVersion version) {
+  TargetKind kind = kind_of(version);
+  if (find_target(name, platform, other_kind(kind)) != nullptr) {
+    fail(i, "expected api_version to ",
+         kind == TargetKind::Typed ? "be other than API_VERSION_TYPED_FFI"
+                                   : "be API_VERSION_TYPED_FFI",
+         ", since '", name, "' is registered for ", platform, " as a ",
+         kind == TargetKind::Typed ? "plain function" : "typed handler", ", got ",
+         api_version_name(version));
+  }
+  std::set<std::string> elsewhere;
+  std::vector<std::string> names;
+  for (const TargetPointer& target : list_targets()) {
+    if (target->name == name) elsewhere.insert(target->platform);
+    if (target->platform == platform) names.push_back(target->name);
+  }
+  if (name.find("::") != std::string_view::npos) {
+    for (const OperatorEntry* entry : Registry::get().entries()) {
+      std::string full = entry->name;
+      if (entry->overload[0] != '\0') full += str(".", entry->overload);
+      names.push_back(std::move(full));
+    }
+  }
+  std::string hint;
+  for (const std::string& one : elsewhere) {
+    hint += (hint.empty() ? "; it is registered for " : " and ") + one;
+  }
+  std::string near = near_names(name, names);
+  if (!near.empty()) hint += "; near names: " + near;
+  fail(i, "expected a target that is registered for ", platform, ", got '", name, "'", hint);
+}
+
+}  // namespace
+
+std::string_view api_version_name(ApiVersion version) {
+  return kApiVersions[static_cast<size_t>(version)];
+}
+
+ApiVersion api_version_of(const Instruction& i) {
+  const Attribute* stated = i.find(AttributeKey::ApiVersion);
+  if (stated == nullptr) return ApiVersion::Original;
+  for (size_t n = 1; n < std::size(kApiVersions); ++n) {
+    if (stated->text() == kApiVersions[n]) return static_cast<ApiVersion>(n);
+  }
+  fail(i, "expected api_version to be API_VERSION_ORIGINAL, API_VERSION_STATUS_RETURNING, ",
+       "API_VERSION_STATUS_RETURNING_UNIFIED or API_VERSION_TYPED_FFI, got '", stated->text(), "'");
+}
+
+std::unique_ptr<PreparedCall> prepare_call(const Instruction& i, std::string_view platform_name) {
+  std::string platform = canonical_platform(platform_name);
+  std::string_view name = i.text(AttributeKey::CustomCallTarget);
+  LAMELLA_HLO_REQUIRE(!name.empty(), i, "expected custom_call_target to be a name, got ''");
+  ApiVersion version = api_version_of(i);
+  TargetPointer target = find_target(name, platform, kind_of(version));
+  if (target == nullptr && name.find("::") != std::string_view::npos) {
+    if (auto call = prepare_operator_call(i)) return call;
+  }
+  if (target == nullptr) {
+    load_built_in(name);
+    target = find_target(name, platform, kind_of(version));
+  }
+  if (target == nullptr) fail_unknown(i, name, platform, version);
+  if (target->kind == TargetKind::Typed) return prepare_typed_call(i, std::move(target));
+  return prepare_host_call(i, std::move(target), version);
+}
+
+}  // namespace lamella::hlo

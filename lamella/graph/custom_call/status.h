@@ -1,0 +1,10 @@
+// What a target says with XlaCustomCallStatusSetFailure.
+#pragma once
+#include <string>
+
+#include "lamella/custom_call.h"
+
+struct XlaCustomCallStatus_ {
+  bool failed = false;
+  std::string message;
+};
