@@ -344,13 +344,33 @@ TEST(CustomCall, AliasingReachesIntoTuples) {
   EXPECT_EQ(numbers(result.element(1)), (Floats{3, 4}));
 }
 
+void increment_pair(void* out, const void** in) {
+  auto* const* operand = static_cast<void* const*>(in[0]);
+  auto* const* results = static_cast<void* const*>(out);
+  for (int n = 0; n < 2; ++n) {
+    EXPECT_EQ(operand[n], results[n]);
+    *static_cast<float*>(results[n]) += 1;
+  }
+}
+LAMELLA_REGISTER_CUSTOM_CALL_TARGET(increment_pair, "Host");
+
+TEST(CustomCall, AliasingOfAWholeTuple) {
+  auto executable = compile(
+      "  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  t = (f32[], f32[]) tuple(a, b)\n"
+      "  ROOT r = (f32[], f32[]) custom-call(t), custom_call_target=\"increment_pair\", "
+      "output_to_operand_aliasing={{}: (0, {})}");
+  Value result = run(*executable, {{1}, {2}});
+  EXPECT_EQ(numbers(result.element(0)), Floats{2});
+  EXPECT_EQ(numbers(result.element(1)), Floats{3});
+}
+
 TEST(CustomCall, AliasingOfAnotherLayout) {
   // The operand is handed over column-major, and so is the result in its memory.
   auto executable = compile(
-      "  x = f32[1,2] parameter(0)\n  y = f32[2,1] reshape(x)\n"
-      "  ROOT r = f32[2,1]{0,1} custom-call(y), custom_call_target=\"increment\", "
-      "operand_layout_constraints={f32[2,1]{0,1}}, output_to_operand_aliasing={{}: (0, {})}");
-  (void)executable;
+      "  x = f32[2,2] parameter(0)\n"
+      "  ROOT r = f32[2,2]{0,1} custom-call(x), custom_call_target=\"increment\", "
+      "operand_layout_constraints={f32[2,2]{0,1}}, output_to_operand_aliasing={{}: (0, {})}");
+  EXPECT_EQ(numbers(run(*executable, {{1, 2, 3, 4}})), (Floats{2, 2, 4, 4}));
 }
 
 // ---- Sizes ----
@@ -394,6 +414,9 @@ TEST(CustomCall, WhatDoesNotFitIsSaidWhenTheModuleIsCompiled) {
        "api_version=API_VERSION_TYPED_FFI",
        "expected api_version to be other than API_VERSION_TYPED_FFI, since 'increment' is "
        "registered for Host as a plain function, got API_VERSION_TYPED_FFI"},
+      {"f32[2] custom-call(x), custom_call_target=\"increment\", schedule=SCHEDULE_SOON",
+       "expected schedule to be SCHEDULE_NONE, SCHEDULE_EARLIEST or SCHEDULE_LATEST, got "
+       "'SCHEDULE_SOON'"},
       {"f32[2] custom-call(x), custom_call_target=\"increment\", api_version=API_VERSION_NEW",
        "expected api_version to be API_VERSION_ORIGINAL, API_VERSION_STATUS_RETURNING, "
        "API_VERSION_STATUS_RETURNING_UNIFIED or API_VERSION_TYPED_FFI, got 'API_VERSION_NEW'"},
@@ -402,22 +425,19 @@ TEST(CustomCall, WhatDoesNotFitIsSaidWhenTheModuleIsCompiled) {
        "expected operand_layout_constraints to give operand 0 as f32[2], got f32[3]"},
       {"f32[2] custom-call(x), custom_call_target=\"increment\", "
        "operand_layout_constraints={f32[2]{0}, f32[2]{0}}",
-       "expected 1 shapes in operand_layout_constraints, got 2"},
+       "expected operand_layout_constraints for 1 operands, got 2"},
       {"f32[2] custom-call(x), custom_call_target=\"increment\", "
        "output_to_operand_aliasing={{}: (1, {})}",
        "expected output_to_operand_aliasing to name an operand below 1, got 1"},
       {"f32[2] custom-call(x), custom_call_target=\"increment\", "
        "output_to_operand_aliasing={{1}: (0, {})}",
-       "expected output_to_operand_aliasing to name an element of f32[2] as its output, got {1}"},
+       "expected output_to_operand_aliasing to name an element of f32[2], got {1}"},
       {"f32[3] custom-call(x), custom_call_target=\"increment\", "
        "output_to_operand_aliasing={{}: (0, {})}",
        "expected output_to_operand_aliasing to join equal shapes, got f32[3] and f32[2]"},
       {"(f32[2], f32[2]) custom-call(x), custom_call_target=\"increment\", "
        "output_to_operand_aliasing={{0}: (0, {}), {1}: (0, {})}",
-       "expected output_to_operand_aliasing to name operand 0{} once"},
-      {"(f32[2], f32[2]) custom-call(x), custom_call_target=\"increment\", "
-       "output_to_operand_aliasing={{}: (0, {})}",
-       "expected output_to_operand_aliasing to name an array as its output, got (f32[2], f32[2])"},
+       "expected output_to_operand_aliasing to name each operand once, got 0, {} again"},
   };
   for (const auto& [line, message] : rows) {
     EXPECT_EQ(error_of(x + line, {{1, 2}}), begin + message) << line;

@@ -54,24 +54,22 @@ int64_t count_leaves(const Shape& shape) {
   return count;
 }
 
-// The number of the leaf that an index names; `what` begins with "output" or "operand".
-int64_t leaf_at(const Instruction& i, const Shape& shape, std::span<const int64_t> index,
-                std::string_view what) {
+// The number of the first leaf under an index.
+int64_t leaf_at(const Shape& shape, std::span<const int64_t> index) {
   const Shape* part = &shape;
   int64_t leaf = 0;
   for (int64_t n : index) {
-    LAMELLA_HLO_REQUIRE(n >= 0 && n < static_cast<int64_t>(part->tuple_shapes().size()), i,
-                        "expected output_to_operand_aliasing to name an element of ",
-                        shape.to_string(false), " as its ", what, ", got ", braced(index));
     for (int64_t before = 0; before < n; ++before) {
       leaf += count_leaves(part->tuple_shapes()[static_cast<size_t>(before)]);
     }
     part = &part->tuple_shapes()[static_cast<size_t>(n)];
   }
-  LAMELLA_HLO_REQUIRE(part->is_array(), i,
-                      "expected output_to_operand_aliasing to name an array as its ", what,
-                      ", got ", part->to_string(false));
   return leaf;
+}
+const Shape& part_at(const Shape& shape, std::span<const int64_t> index) {
+  const Shape* part = &shape;
+  for (int64_t n : index) part = &part->tuple_shapes()[static_cast<size_t>(n)];
+  return *part;
 }
 
 }  // namespace
@@ -120,23 +118,12 @@ void Rearrangement::move(const void* from, void* to, bool to_layout) const {
 
 CallBuffers::CallBuffers(const Instruction& i) : result_shape_(i.shape) {
   const Attribute* constraints = i.find(AttributeKey::OperandLayoutConstraints);
-  if (constraints != nullptr) {
-    LAMELLA_HLO_REQUIRE(constraints->shapes().size() == i.operands.size(), i, "expected ",
-                        i.operands.size(), " shapes in operand_layout_constraints, got ",
-                        constraints->shapes().size());
-  }
   bool own_layouts =
       i.parent != nullptr && i.parent->parent != nullptr && i.parent->parent->is_scheduled;
   std::vector<int64_t> first_leaf;
   for (size_t o = 0; o < i.operands.size(); ++o) {
     const Shape* shape = &i.operand_shape(o);
-    if (constraints != nullptr) {
-      const Shape* constraint = constraints->shapes()[o];
-      LAMELLA_HLO_REQUIRE(constraint->compatible(*shape), i,
-                          "expected operand_layout_constraints to give operand ", o, " as ",
-                          shape->to_string(false), ", got ", constraint->to_string(false));
-      shape = constraint;
-    }
+    if (constraints != nullptr) shape = constraints->shapes()[o];
     first_leaf.push_back(static_cast<int64_t>(operands_.size()));
     add_leaves(*shape, o, &operands_);
     if (constraints == nullptr && !own_layouts) {
@@ -149,26 +136,22 @@ CallBuffers::CallBuffers(const Instruction& i) : result_shape_(i.shape) {
   add_leaves(*i.shape, 0, &results_);
   if (const Attribute* aliasing = i.find(AttributeKey::OutputToOperandAliasing)) {
     for (const OperandAlias& alias : aliasing->aliases()) {
-      LAMELLA_HLO_REQUIRE(
-          alias.operand >= 0 && alias.operand < static_cast<int64_t>(i.operands.size()), i,
-          "expected output_to_operand_aliasing to name an operand below ", i.operands.size(),
-          ", got ", alias.operand);
       auto operand = static_cast<size_t>(alias.operand);
-      int64_t from = first_leaf[operand] +
-                     leaf_at(i, i.operand_shape(operand), alias.operand_index, "operand");
-      BufferLeaf& to = results_[static_cast<size_t>(leaf_at(i, *i.shape, alias.output, "output"))];
-      const Shape& source = *operands_[static_cast<size_t>(from)].shape;
-      LAMELLA_HLO_REQUIRE(to.shape->compatible(source), i,
-                          "expected output_to_operand_aliasing to join equal shapes, got ",
-                          to.shape->to_string(false), " and ", source.to_string(false));
-      LAMELLA_HLO_REQUIRE(to.alias < 0, i, "expected output_to_operand_aliasing to name output ",
-                          braced(alias.output), " once");
-      for (const BufferLeaf& other : results_) {
-        LAMELLA_HLO_REQUIRE(other.alias != from, i,
-                            "expected output_to_operand_aliasing to name operand ", alias.operand,
-                            braced(alias.operand_index), " once");
+      int64_t from = first_leaf[operand] + leaf_at(i.operand_shape(operand), alias.operand_index);
+      int64_t to = leaf_at(*i.shape, alias.output);
+      int64_t count = count_leaves(part_at(*i.shape, alias.output));
+      for (int64_t n = 0; n < count; ++n) {
+        BufferLeaf& result = results_[static_cast<size_t>(to + n)];
+        LAMELLA_HLO_REQUIRE(result.alias < 0, i,
+                            "expected output_to_operand_aliasing to name each output once, got ",
+                            braced(alias.output), " again");
+        for (const BufferLeaf& other : results_) {
+          LAMELLA_HLO_REQUIRE(other.alias != from + n, i,
+                              "expected output_to_operand_aliasing to name each operand once, got ",
+                              alias.operand, ", ", braced(alias.operand_index), " again");
+        }
+        result.alias = from + n;
       }
-      to.alias = from;
       plain_ = false;
     }
   }

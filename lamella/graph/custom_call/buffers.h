@@ -50,7 +50,8 @@ struct BufferLeaf {
 
 class CallBuffers {
  public:
-  // Throws an Error that names the instruction where constraints or aliasing do not fit it.
+  // Of an instruction of a verified module. Throws an Error that names it where two outputs are to
+  // take the same memory.
   explicit CallBuffers(const Instruction& instruction);
 
   const std::vector<BufferLeaf>& operands() const { return operands_; }

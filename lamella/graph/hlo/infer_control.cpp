@@ -66,6 +66,13 @@ const Shape* part_of(const Instruction& i, const Shape* shape, std::span<const i
 Shape infer_custom_call(const Instruction& i) {
   LAMELLA_HLO_REQUIRE(i.has(AttributeKey::CustomCallTarget), i,
                       "expected the attribute custom_call_target, got none");
+  if (const Attribute* found = i.find(AttributeKey::Schedule)) {
+    std::string_view word = found->text();
+    LAMELLA_HLO_REQUIRE(
+        word == "SCHEDULE_NONE" || word == "SCHEDULE_EARLIEST" || word == "SCHEDULE_LATEST", i,
+        "expected schedule to be SCHEDULE_NONE, SCHEDULE_EARLIEST or SCHEDULE_LATEST, got '", word,
+        "'");
+  }
   if (const Attribute* found = i.find(AttributeKey::OperandLayoutConstraints)) {
     auto shapes = found->shapes();
     LAMELLA_HLO_REQUIRE(shapes.size() == i.operands.size(), i,
