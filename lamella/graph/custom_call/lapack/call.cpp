@@ -79,7 +79,8 @@ char Call::letter(std::string_view name, std::string_view allowed) const {
   auto value = static_cast<char>(*static_cast<const uint8_t*>(scalar(name, ElementType::U8).value));
   if (allowed.find(value) == std::string_view::npos) {
     std::string list;
-    for (char c : allowed) list += str(list.empty() ? "" : ", ", static_cast<int>(c), " ('", c, "')");
+    for (char c : allowed)
+      list += str(list.empty() ? "" : ", ", static_cast<int>(c), " ('", c, "')");
     throw Error(str("expected attribute '", name, "' to be one of ", list, ", got ",
                     static_cast<int>(static_cast<uint8_t>(value))));
   }

@@ -59,8 +59,8 @@ ElementType element_type_of(const ffi::CallFrame& frame, size_t operand);
 
 class Call {
  public:
-  // `operands` and `results`: how many there must be. The leading dimensions are those of operand 0,
-  // whose last `inner` ones are its own.
+  // `operands` and `results`: how many there must be. The leading dimensions are those of operand
+  // 0, whose last `inner` ones are its own.
   Call(const ffi::CallFrame& frame, int64_t operands, int64_t results, int64_t inner = 2);
 
   int64_t batch() const { return batch_; }
@@ -156,8 +156,8 @@ Int wanted(const T& answer) {
   return whole > 1 ? whole : 1;
 }
 
-// Work space that a routine asks for itself: call(work, count) is made once with count -1, then with
-// what it wanted, for each matrix.
+// Work space that a routine asks for itself: call(work, count) is made once with count -1, then
+// with what it wanted, for each matrix.
 template <class T>
 class Work {
  public:

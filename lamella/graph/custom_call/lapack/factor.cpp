@@ -126,10 +126,10 @@ void gehrd(const ffi::CallFrame& frame) {
   require_square(a.rows, a.columns);
   Vectors<T> tau = call.result_vectors<T>(1, std::max(a.rows - 1, 0));
   Int* info = call.info(2);
-  LAMELLA_CHECK(low >= 1 && low <= std::max(1, a.rows) && high >= std::min(low, a.rows) &&
-                    high <= a.rows,
-                "expected attributes 'low' and 'high' to be rows of the matrix, counted from 1, got ",
-                low, " and ", high, " for ", a.rows, " rows");
+  LAMELLA_CHECK(
+      low >= 1 && low <= std::max(1, a.rows) && high >= std::min(low, a.rows) && high <= a.rows,
+      "expected attributes 'low' and 'high' to be rows of the matrix, counted from 1, got ", low,
+      " and ", high, " for ", a.rows, " rows");
   Int lda = a.leading();
   auto run = [&](int64_t i, T* work, const Int* count, Int* said) {
     Routines<T>::gehrd(&a.rows, &low, &high, a.at(i), &lda, tau.at(i), work, count, said);

@@ -1,5 +1,5 @@
-// The bodies of the LAPACK targets, each for float, double and their complex types; result by result
-// as JAX states them. `info` is LAPACK's, one for each matrix.
+// The bodies of the LAPACK targets, each for float, double and their complex types; result by
+// result as JAX states them. `info` is LAPACK's, one for each matrix.
 #pragma once
 #include "lamella/graph/custom_call/ffi/abi.h"
 

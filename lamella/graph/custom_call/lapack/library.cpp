@@ -12,14 +12,15 @@
 namespace lamella::hlo::lapack {
 namespace {
 
-ffi::Error* error(const ffi::Api& api, ffi::ErrorCode code, const char* message) {
+ffi::HandlerError* error(const ffi::Api& api, ffi::ErrorCode code, const char* message) {
   ffi::ErrorCreateArgs args{LAMELLA_FFI_SIZE(ffi::ErrorCreateArgs, errc), nullptr, message, code};
   return api.error_create(&args);
 }
 
-// What a typed handler is around its body: says its version where it is asked, and gives errors back.
+// What a typed handler is around its body: says its version where it is asked, and gives errors
+// back.
 template <void (*Body)(const ffi::CallFrame&)>
-ffi::Error* handler(ffi::CallFrame* frame) {
+ffi::HandlerError* handler(ffi::CallFrame* frame) {
   for (ffi::ExtensionBase* e = frame->extension_start; e != nullptr; e = e->next) {
     if (e->type != ffi::ExtensionType::Metadata) continue;
     ffi::Metadata& metadata = *reinterpret_cast<ffi::MetadataExtension*>(e)->metadata;
@@ -45,10 +46,10 @@ struct Entry {
   ffi::Handler* execute;
 };
 constexpr Entry kTargets[] = {
-#define LAMELLA_TARGETS(name, real, complex)                \
-  {"lapack_s" #real "_ffi", &handler<&name<float>>},        \
-      {"lapack_d" #real "_ffi", &handler<&name<double>>},   \
-      {"lapack_c" #complex "_ffi", &handler<&name<c64>>},   \
+#define LAMELLA_TARGETS(name, real, complex)              \
+  {"lapack_s" #real "_ffi", &handler<&name<float>>},      \
+      {"lapack_d" #real "_ffi", &handler<&name<double>>}, \
+      {"lapack_c" #complex "_ffi", &handler<&name<c64>>}, \
       {"lapack_z" #complex "_ffi", &handler<&name<c128>>},
     // clang-format off
     LAMELLA_TARGETS(potrf, potrf, potrf)
@@ -66,9 +67,9 @@ constexpr Entry kTargets[] = {
     LAMELLA_TARGETS(gees, gees, gees)
     LAMELLA_TARGETS(trsm, trsm, trsm)
     LAMELLA_TARGETS(gtsv, gtsv, gtsv)
-    // clang-format on
+// clang-format on
 #undef LAMELLA_TARGETS
-    {"tridiagonal_solve_perturbed_ffi", &handler<&tridiagonal_perturbed>},
+                            {"tridiagonal_solve_perturbed_ffi", &handler<&tridiagonal_perturbed>},
 };
 
 const bool registered = [] {

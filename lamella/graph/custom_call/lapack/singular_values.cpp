@@ -7,8 +7,8 @@
 namespace lamella::hlo::lapack {
 namespace {
 
-// What both routines have in common; mode 'A': all of u and vt, 'S': the first min(m, n) columns and
-// rows, 'N': neither, and their results are zeros.
+// What both routines have in common; mode 'A': all of u and vt, 'S': the first min(m, n) columns
+// and rows, 'N': neither, and their results are zeros.
 template <class T>
 struct Problem {
   char mode;

@@ -47,9 +47,9 @@ void gtsv(const ffi::CallFrame& frame) {
 LAMELLA_FOR_FOUR_TYPES(gtsv)
 
 // Note [Perturbed pivots]
-//   Inverse iteration solves systems that are singular up to rounding and wants the direction of the
-//   answer. So a pivot below 1 by which a row cannot be divided without overflow gets an amount of
-//   eps times the largest entry of U, with its own sign, doubled until it can, as xLAGTS does.
+//   Inverse iteration solves systems that are singular up to rounding and wants the direction of
+//   the answer. So a pivot below 1 by which a row cannot be divided without overflow gets an amount
+//   of eps times the largest entry of U, with its own sign, doubled until it can, as xLAGTS does.
 namespace {
 
 template <class T>
