@@ -66,7 +66,6 @@ _LAZY = {
     "autocast": "lamella.amp:autocast",
     "autograd": "lamella.autograd",
     "fft": "lamella.fft",
-    "hlo": "lamella.hlo",
     "library": "lamella.library",
     "linalg": "lamella.linalg",
     "nested": "lamella.nested",

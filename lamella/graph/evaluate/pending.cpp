@@ -1,7 +1,6 @@
 // Rules that are still to be written; each goes as its file comes.
 #include "lamella/graph/evaluate/rules.h"
 #include "lamella/graph/custom_call/ffi/ffi_call.h"
-#include "lamella/graph/custom_call/operator_call.h"
 
 namespace lamella::hlo {
 
@@ -22,6 +21,5 @@ Value evaluate_linear_algebra(Step& step) { fail(step.instruction, "expected a r
 Value evaluate_batch_norm(Step& step) { fail(step.instruction, "expected a rule"); }
 Value evaluate_collective(Step& step) { fail(step.instruction, "expected a rule"); }
 std::unique_ptr<PreparedCall> prepare_typed_call(const Instruction& i, TargetPointer) { fail(i, "expected a rule"); }
-std::unique_ptr<PreparedCall> prepare_operator_call(const Instruction& i) { fail(i, "expected a rule"); }
 
 }  // namespace lamella::hlo

@@ -62,12 +62,14 @@ Value Value::tuple(const Shape* shape, std::span<Value> elements) {
 
 Value Value::token(const Shape* shape) { return Value(make(shape, 0)); }
 
-Value Value::view(const Shape* shape, void* data, void (*release)(void*), void* context) {
+Value Value::view(const Shape* shape, void* data, void (*release)(void*), void* context,
+                  bool ours) {
   Cell* cell = make(shape, 0);
   cell->data = static_cast<std::byte*>(data);
   cell->bytes = static_cast<size_t>(shape->bytes());
   cell->release = release;
   cell->context = context;
+  cell->owns_data = ours;
   return Value(cell);
 }
 

@@ -42,8 +42,9 @@ class Value {
   static Value tuple(const Shape* shape, std::span<Value> elements);
   static Value token(const Shape* shape);
   // Over memory of somebody else: shape->bytes() row-major elements. `release(context)` is called
-  // when the last reference goes; may be absent. Never unique, so never written.
-  static Value view(const Shape* shape, void* data, void (*release)(void*), void* context);
+  // when the last reference goes; may be absent. Written only if `ours`: nobody else sees it then.
+  static Value view(const Shape* shape, void* data, void (*release)(void*), void* context,
+                    bool ours = false);
   // A view of the literal, which must outlive the value and what is made of it.
   static Value of_literal(const Shape* shape, const Literal& literal);
 
@@ -70,6 +71,9 @@ class Value {
   // A unique value with the same contents: this one where it is unique already.
   static Value writable(Value value);
   Literal to_literal() const;
+  // The reference as a pointer, for contexts; drop() takes one back. The value becomes empty.
+  void* unsafe_release() { return std::exchange(cell_, nullptr); }
+  static void drop(void* reference) noexcept { drop(static_cast<Cell*>(reference)); }
 
  private:
   struct alignas(64) Cell {

@@ -1,0 +1,274 @@
+// Checking and running calls of operators.
+#include "lamella/graph/custom_call/operator_call.h"
+
+#include <array>
+
+#include "lamella/core/error.h"
+#include "lamella/graph/custom_call/opaque.h"
+#include "lamella/graph/custom_call/operator_plan.h"
+#include "lamella/graph/custom_call/operator_tensors.h"
+#include "lamella/graph/hlo/infer.h"
+
+namespace lamella::hlo {
+namespace {
+
+constexpr size_t kFew = 16;  // arguments, operands or results that need no memory of their own
+
+// `size` elements, on the stack if they are few; zeros.
+template <class T>
+class Few {
+ public:
+  explicit Few(size_t size) : size_(size) {
+    if (size > kFew) many_ = std::make_unique<T[]>(size);
+    for (size_t i = 0; i < size; ++i) data()[i] = T{};
+  }
+  T* data() { return many_ != nullptr ? many_.get() : few_.data(); }
+  T& operator[](size_t i) { return data()[i]; }
+  size_t size() const { return size_; }
+
+ private:
+  std::array<T, kFew> few_;
+  std::unique_ptr<T[]> many_;
+  size_t size_;
+};
+struct OwnedTensors : Few<lamella_tensor*> {
+  using Few::Few;
+  ~OwnedTensors() { release(); }
+  void release() {
+    for (size_t i = 0; i < size(); ++i) TensorBase::adopt(std::exchange((*this)[i], nullptr));
+  }
+};
+struct OwnedValues : Few<lamella_value> {
+  using Few::Few;
+  ~OwnedValues() { release(); }
+  void release() {
+    for (size_t i = 0; i < size(); ++i) lamella_value_release(&(*this)[i]);
+  }
+};
+
+// The arrays of a result.
+std::vector<const Shape*> leaves(const Instruction& i) {
+  std::vector<const Shape*> found;
+  if (i.shape->is_tuple()) {
+    for (const Shape& element : i.shape->tuple_shapes()) found.push_back(&element);
+  } else {
+    found.push_back(i.shape);
+  }
+  for (const Shape* one : found) {
+    LAMELLA_HLO_REQUIRE(one->is_array(), i, "expected an array or a tuple of arrays, got ",
+                        i.shape->to_string(false));
+  }
+  return found;
+}
+Shape shape_of(const OperatorPlan& plan) {
+  if (plan.outputs.size() == 1) return plan.outputs[0].shape;
+  std::vector<Shape> elements;
+  for (const OperatorOutput& output : plan.outputs) elements.push_back(output.shape);
+  return Shape::tuple(std::move(elements));
+}
+std::vector<OperandAlias> aliases_of(const OperatorPlan& plan) {
+  std::vector<OperandAlias> aliases;
+  for (size_t o = 0; o < plan.outputs.size(); ++o) {
+    if (plan.outputs[o].operand < 0) continue;
+    OperandAlias alias;
+    if (plan.outputs.size() > 1) alias.output = {static_cast<int64_t>(o)};
+    alias.operand = plan.outputs[o].operand;
+    aliases.push_back(std::move(alias));
+  }
+  return aliases;
+}
+std::string alias_text(const OperandAlias& alias) {
+  return str(braced(alias.output), ": (", alias.operand, ", ", braced(alias.operand_index), ")");
+}
+
+class OperatorCall final : public PreparedCall {
+ public:
+  OperatorCall(const Instruction& instruction, OperatorPlan plan)
+      : instruction_(instruction),
+        plan_(std::move(plan)),
+        boxed_(plan_.arguments),
+        shapes_(leaves(instruction)) {}
+
+  Value run(std::span<Value> operands, RunContext&) override {
+    const lamella_operator* op = plan_.op;
+    LAMELLA_HLO_REQUIRE(
+        op->argument_count == boxed_.size() && op->return_count == plan_.schema.returns.size(),
+        instruction_, "expected ", plan_.name, " as it was when the module was compiled");
+    OwnedTensors tensors(operands.size());
+    for (size_t k = 0; k < operands.size(); ++k) {
+      if (plan_.written[k]) {
+        operands[k] = Value::writable(std::move(operands[k]));
+        tensors[k] = tensor_of(operands[k]).unsafe_release();
+      } else {
+        tensors[k] = tensor_of(std::move(operands[k])).unsafe_release();
+      }
+    }
+    Few<lamella_value> arguments(boxed_.size());
+    Few<lamella_tensor*> lists(boxed_.list_entries());
+    boxed_.put(tensors.data(), arguments.data(), lists.data());
+    OwnedValues returns(op->return_count);
+    lamella_status status;
+    {
+      BelowLayers below;
+      status = call_operator(op, arguments.data(), returns.data());
+    }
+    if (status != LAMELLA_OK) fail_with(status);
+    return collect(operands, tensors, returns);
+  }
+
+ private:
+  [[noreturn]] void fail_with(lamella_status status) const {
+    // An exception of another language stays what it is.
+    if (status == LAMELLA_FOREIGN_ERROR) lamella::detail::throw_status(status);
+    std::string text = str("hlo: '", instruction_.name, "' (custom-call ", plan_.name,
+                           "): ", lamella_error_text());
+    lamella_fail(status, text.data(), text.size());
+    lamella::detail::throw_status(status);
+  }
+
+  Value collect(std::span<Value> operands, OwnedTensors& tensors, OwnedValues& returns) const {
+    check_counts(returns);
+    Few<lamella_tensor*> taken(shapes_.size());
+    Few<Value> values(shapes_.size());
+    for (size_t o = 0; o < shapes_.size(); ++o) {
+      const OperatorOutput& output = plan_.outputs[o];
+      lamella_tensor* tensor = output.index < 0
+                                   ? tensors[static_cast<size_t>(output.operand)]
+                                   : returned(returns[static_cast<size_t>(output.index)], output);
+      LAMELLA_HLO_REQUIRE(tensor != nullptr, instruction_, "expected result ", o, " of ",
+                          plan_.name, " to be ", shapes_[o]->to_string(false), ", got no tensor");
+      TensorBase result = TensorBase::borrow(tensor);
+      LAMELLA_HLO_REQUIRE(has_shape(result, *shapes_[o]), instruction_, "expected result ", o,
+                          " of ", plan_.name, " to be ", shapes_[o]->to_string(false), ", got ",
+                          shape_text(result));
+      // A written operand is a value already, unless the kernel gave the tensor other memory.
+      if (output.operand >= 0) {
+        const Value& operand = operands[static_cast<size_t>(output.operand)];
+        if (operand && result.data_ptr() == operand.data() && result.is_contiguous() &&
+            result.nbytes() == operand.bytes()) {
+          continue;
+        }
+      }
+      if (output.index >= 0 && output.element < 0) {
+        // Given up by the list of returns, so that the tensor can be found to be alone.
+        result = TensorBase();
+        returns[static_cast<size_t>(output.index)] = lamella_value{};
+        result = TensorBase::adopt(tensor);
+      }
+      values[o] = value_of(std::move(result), shapes_[o]);
+    }
+    returns.release();
+    tensors.release();
+    for (size_t o = 0; o < shapes_.size(); ++o) {
+      if (values[o]) continue;
+      auto operand = static_cast<size_t>(plan_.outputs[o].operand);
+      // Two results of one operand share it.
+      bool last = true;
+      for (size_t later = o + 1; later < shapes_.size(); ++later) {
+        last = last && (values[later] || plan_.outputs[later].operand != plan_.outputs[o].operand);
+      }
+      values[o] = Value::reshaped(last ? std::move(operands[operand]) : Value(operands[operand]),
+                                  shapes_[o]);
+    }
+    if (!instruction_.shape->is_tuple()) return std::move(values[0]);
+    return Value::tuple(instruction_.shape, std::span<Value>(values.data(), values.size()));
+  }
+
+  static lamella_tensor* returned(const lamella_value& value, const OperatorOutput& output) {
+    if (value.tag == LAMELLA_TENSOR) return value.as.tensor;
+    if (value.tag != LAMELLA_TENSOR_LIST || static_cast<uint32_t>(output.element) >= value.size) {
+      return nullptr;
+    }
+    return static_cast<lamella_tensor* const*>(value.as.pointer)[output.element];
+  }
+  // Lists must have as many tensors as the module declares.
+  void check_counts(OwnedValues& returns) const {
+    for (size_t r = 0; r < returns.size(); ++r) {
+      if (returns[r].tag != LAMELLA_TENSOR_LIST) continue;
+      uint32_t declared = 0;
+      for (const OperatorOutput& output : plan_.outputs) {
+        if (output.index == static_cast<int32_t>(r)) {
+          declared = std::max(declared, static_cast<uint32_t>(output.element) + 1);
+        }
+      }
+      LAMELLA_HLO_REQUIRE(returns[r].size == declared, instruction_, "expected ", plan_.name,
+                          " to return ", declared, " tensors, got ", returns[r].size);
+    }
+  }
+
+  const Instruction& instruction_;
+  OperatorPlan plan_;
+  BoxedArguments boxed_;
+  std::vector<const Shape*> shapes_;
+};
+
+void check_declared(const Instruction& i, const OperatorPlan& plan) {
+  if (plan.knows_shapes) {
+    Shape shape = shape_of(plan);
+    LAMELLA_HLO_REQUIRE(shape.compatible(*i.shape), i, "expected shape ", shape.to_string(false),
+                        ", which ", plan.name, " gives, got ", i.shape->to_string(false));
+  }
+  if (!i.flag(AttributeKey::CustomCallHasSideEffect)) {
+    LAMELLA_HLO_REQUIRE(!plan.draws_random_numbers, i,
+                        "expected custom_call_has_side_effect=true, because ", plan.name,
+                        " draws random numbers");
+    LAMELLA_HLO_REQUIRE(!plan.outputs.empty(), i,
+                        "expected custom_call_has_side_effect=true, because ", plan.name,
+                        " has no results");
+  }
+  const Attribute* declared = i.find(AttributeKey::OutputToOperandAliasing);
+  if (declared == nullptr) return;
+  std::vector<OperandAlias> known = aliases_of(plan);
+  for (const OperandAlias& alias : declared->aliases()) {
+    bool found = false;
+    for (const OperandAlias& one : known) found |= alias_text(one) == alias_text(alias);
+    if (found) continue;
+    std::string text;
+    for (const OperandAlias& one : known) text += (text.empty() ? "" : ", ") + alias_text(one);
+    fail(i, "expected output_to_operand_aliasing within {", text, "}, which the schema of ",
+         plan.name, " says, got ", alias_text(alias));
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<PreparedCall> prepare_operator_call(const Instruction& i) {
+  const lamella_operator* op = find_operator(i.text(AttributeKey::CustomCallTarget));
+  if (op == nullptr) return nullptr;
+  std::vector<const Shape*> operands;
+  for (const Instruction* operand : i.operands) operands.push_back(operand->shape);
+  std::vector<const Shape*> declared = leaves(i);
+  OperatorPlan plan;
+  try {
+    plan = plan_operator(op, operands, opaque_of(i), &declared);
+  } catch (const Error& error) {
+    if (error.status() == LAMELLA_FOREIGN_ERROR) throw;
+    fail(i, error.what());
+  }
+  check_declared(i, plan);
+  return std::make_unique<OperatorCall>(i, std::move(plan));
+}
+
+OperatorCallFacts operator_call_facts(std::string_view name, std::span<const Shape> operands,
+                                      std::string_view arguments) {
+  const lamella_operator* op = find_operator(name);
+  if (op == nullptr) {
+    // Fails with the names that are near.
+    std::string full(name);
+    size_t dot = full.find('.', full.find("::") == std::string::npos ? 0 : full.find("::"));
+    std::string overload = dot == std::string::npos ? std::string() : full.substr(dot + 1);
+    full.resize(std::min(dot, full.size()));
+    lamella::detail::check(lamella_find_operator(full.c_str(), overload.c_str(), &op));
+  }
+  std::vector<const Shape*> pointers;
+  for (const Shape& shape : operands) pointers.push_back(&shape);
+  OperatorPlan plan = plan_operator(op, pointers, arguments, nullptr);
+  OperatorCallFacts facts;
+  facts.shape = shape_of(plan);
+  facts.aliases = aliases_of(plan);
+  facts.has_side_effect = plan.has_side_effect();
+  facts.arguments = operator_arguments_text(plan.schema, plan.arguments);
+  return facts;
+}
+
+}  // namespace lamella::hlo

@@ -1,0 +1,99 @@
+// What is known of an operator's call before it runs. Internal to custom_call.
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lamella/dispatch/dispatch_key.h"
+#include "lamella/dispatch/signature.h"
+#include "lamella/graph/custom_call/operator_arguments.h"
+#include "lamella/graph/hlo/shape.h"
+
+namespace lamella::hlo {
+
+// One array that a call gives.
+struct OperatorOutput {
+  Shape shape;           // not valid where it depends on values
+  int32_t index = -1;    // of the return; -1: a written argument that is not returned
+  int32_t element = -1;  // of a list that is returned
+  int32_t operand = -1;  // whose memory it is, written; -1: memory of its own
+};
+
+struct OperatorPlan {
+  const lamella_operator* op = nullptr;
+  std::string name;  // "aten::add.Tensor"
+  FunctionSchema schema;
+  std::vector<OperatorArgument> arguments;
+  std::vector<bool> written;  // by operand
+  std::vector<OperatorOutput> outputs;
+  bool knows_shapes = false;
+  bool draws_random_numbers = false;
+
+  bool has_side_effect() const { return draws_random_numbers || outputs.empty(); }
+};
+
+// The operator of a full name, or NULL. A name without "::" is none.
+const lamella_operator* find_operator(std::string_view full_name);
+
+// `declared`: the arrays that the module says come out, for operators that cannot say so
+// themselves; may be absent. Throws an Error that begins with the operator's name.
+OperatorPlan plan_operator(const lamella_operator* op, std::span<const Shape* const> operands,
+                           std::string_view arguments, const std::vector<const Shape*>* declared);
+
+// The values of a call's arguments. Places where tensors belong are filled by put().
+class BoxedArguments {
+ public:
+  explicit BoxedArguments(const std::vector<OperatorArgument>& arguments);
+  size_t size() const { return values_.size(); }
+  size_t list_entries() const { return list_entries_; }
+  // Writes size() values to `values`; lists of tensors lie in `lists`, which has list_entries().
+  void put(lamella_tensor* const* operands, lamella_value* values, lamella_tensor** lists) const;
+
+ private:
+  struct Place {
+    uint32_t argument;
+    int32_t operand;  // of a list the first of its entries in list_operands_
+    uint32_t count;
+    bool is_list;
+  };
+  std::vector<lamella_value> values_;  // borrowed from the arguments
+  std::vector<Place> places_;
+  std::vector<int32_t> list_operands_;
+  size_t list_entries_ = 0;
+};
+
+// Takes this thread's layers away for as long as it lives.
+class BelowLayers {
+ public:
+  BelowLayers() : included_(lamella_thread.included & ~kThreadInit) {
+    uint64_t keys =
+        autograd_dispatch_keyset_with_ADInplaceOrView.raw_repr() & ~lamella::detail::kBackendMask;
+    excluded_ = keys & ~lamella_thread.excluded;
+    lamella_thread.included &= kThreadInit;
+    lamella_thread.excluded |= keys;
+  }
+  ~BelowLayers() {
+    lamella_thread.included |= included_;
+    lamella_thread.excluded &= ~excluded_;
+  }
+  BelowLayers(const BelowLayers&) = delete;
+  BelowLayers& operator=(const BelowLayers&) = delete;
+
+ private:
+  // Set until the thread's first call; not a layer.
+  static constexpr uint64_t kThreadInit =
+      lamella::detail::functionality_bit(lamella::detail::Functionality::ThreadInit);
+  uint64_t included_;
+  uint64_t excluded_;
+};
+
+// A boxed call with the keys of the arguments and of this thread.
+inline lamella_status call_operator(const lamella_operator* op, const lamella_value* arguments,
+                                    lamella_value* returns) {
+  uint64_t keys =
+      abi::with_thread(abi::keys_of_values(arguments, op->argument_count), op, lamella_thread);
+  return abi::call_boxed(op, keys, arguments, returns);
+}
+
+}  // namespace lamella::hlo

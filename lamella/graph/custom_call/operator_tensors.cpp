@@ -1,0 +1,78 @@
+// Tensors over values and values over tensors.
+#include "lamella/graph/custom_call/operator_tensors.h"
+
+#include <algorithm>
+
+#include "lamella/api/functions.h"
+#include "lamella/core/error.h"
+#include "lamella/core/tensor_impl.h"
+
+namespace lamella::hlo {
+namespace {
+
+void release_tensor(void* tensor) { TensorBase::adopt(static_cast<lamella_tensor*>(tensor)); }
+
+// Only this reference reaches the tensor's memory, and it came from an allocator.
+bool alone(const TensorBase& tensor) {
+  auto* pair = reinterpret_cast<const lamella::detail::reference_pair*>(tensor.impl());
+  if (__atomic_load_n(pair, __ATOMIC_ACQUIRE) != lamella::detail::kSoleReference) return false;
+  const Storage* storage = tensor.storage_impl();
+  return TensorImpl::of(tensor)->base == nullptr &&
+         (storage->flags & (kStorageReadOnly | kStorageForeign)) == 0 &&
+         __atomic_load_n(&storage->references, __ATOMIC_ACQUIRE) == 1;
+}
+
+}  // namespace
+
+TensorBase tensor_of(Value value) {
+  const Shape& shape = value.shape();
+  std::optional<ScalarType> type = scalar_type_of(shape.element_type());
+  LAMELLA_CHECK_TYPE(shape.is_array() && type.has_value(),
+                     "hlo: expected an array of an element type that tensors have, got ",
+                     shape.to_string(false));
+  std::span<const int64_t> sizes = shape.dimensions();
+  void* data = value.data();
+  lamella_tensor* made = nullptr;
+  lamella::detail::check(lamella_tensor_from_blob(
+      data, static_cast<int32_t>(sizes.size()), sizes.data(), nullptr, static_cast<uint8_t>(*type),
+      static_cast<uint8_t>(DeviceType::CPU), -1, [](void* held) { Value::drop(held); },
+      value.unsafe_release(), &made));
+  return TensorBase::adopt(made);
+}
+
+Value value_of(TensorBase tensor, const Shape* shape) {
+  LAMELLA_CHECK(tensor.is_cpu(), "hlo: expected a tensor on the CPU, got one on ",
+                tensor.device().str());
+  constexpr uint32_t lazy = LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG;
+  if ((tensor.impl()->flags & lazy) != 0) {
+    tensor = Tensor(std::move(tensor)).resolve_conj().resolve_neg();
+  }
+  if (!tensor.is_contiguous()) tensor = Tensor(std::move(tensor)).contiguous();
+  LAMELLA_INTERNAL_ASSERT(has_shape(tensor, *shape), "hlo: expected ", shape->to_string(false),
+                          ", got ", shape_text(tensor));
+  bool ours = alone(tensor);
+  void* data = tensor.data_ptr();
+  return Value::view(shape, data, &release_tensor, tensor.unsafe_release(), ours);
+}
+
+bool has_shape(const TensorBase& tensor, const Shape& shape) {
+  if (!shape.is_array() || scalar_type_of(shape.element_type()) != tensor.scalar_type()) {
+    return false;
+  }
+  IntArrayRef sizes = tensor.sizes();
+  return std::ranges::equal(shape.dimensions(), std::span(sizes.data(), sizes.size()));
+}
+
+std::string shape_text(const TensorBase& tensor) {
+  ElementType type = element_type_of(tensor.scalar_type());
+  std::string text = type != ElementType::Invalid ? std::string(element_name(type))
+                                                  : std::string(dtype_name(tensor.scalar_type()));
+  text += '[';
+  for (int64_t d = 0; d < tensor.dim(); ++d) {
+    if (d != 0) text += ',';
+    text += std::to_string(tensor.size(d));
+  }
+  return text + ']';
+}
+
+}  // namespace lamella::hlo
