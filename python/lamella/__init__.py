@@ -66,6 +66,7 @@ _LAZY = {
     "autocast": "lamella.amp:autocast",
     "autograd": "lamella.autograd",
     "fft": "lamella.fft",
+    "hlo": "lamella.hlo",
     "library": "lamella.library",
     "linalg": "lamella.linalg",
     "nested": "lamella.nested",

@@ -3,6 +3,7 @@
 #include "lamella/kernels/parallel.h"
 #include "python/src/autograd.h"
 #include "python/src/backend.h"
+#include "python/src/bridge.h"
 #include "python/src/errors.h"
 #include "python/src/trace.h"
 
@@ -62,7 +63,7 @@ PyMODINIT_FUNC PyInit__C() {
       add_autograd_members(module) != 0 || add_forward(module) != 0 || add_autocast(module) != 0 ||
       add_compliance(module) != 0 || add_entries(module) != 0 || add_vmap(module) != 0 ||
       add_trace(module) != 0 || add_python_key(module) != 0 || add_backend(module) != 0 ||
-      add_functionalize(module) != 0) {
+      add_functionalize(module) != 0 || add_bridge(module) != 0) {
     Py_DECREF(module);
     return nullptr;
   }

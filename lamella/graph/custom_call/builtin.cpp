@@ -17,7 +17,10 @@ struct Library {
   const char* file;
   const char* what;
 };
-constexpr Library kLibraries[] = {{"lapack_", "liblamella_lapack.so", "linear algebra"}};
+constexpr Library kLibraries[] = {
+    {"lapack_", "liblamella_lapack.so", "linear algebra"},
+    {"tridiagonal_solve_", "liblamella_lapack.so", "linear algebra"},
+};
 constexpr size_t kCount = sizeof(kLibraries) / sizeof(kLibraries[0]);
 
 std::string folder_of_this_library() {

@@ -8,6 +8,7 @@
 
 #include "lamella/core/error.h"
 #include "lamella/dispatch/registry.h"
+#include "lamella/graph/custom_call/annotation.h"
 #include "lamella/graph/custom_call/api_version.h"
 #include "lamella/graph/custom_call/builtin.h"
 #include "lamella/graph/custom_call/call.h"
@@ -92,6 +93,7 @@ std::unique_ptr<PreparedCall> prepare_call(const Instruction& i, std::string_vie
     if (auto call = prepare_operator_call(i)) return call;
   }
   if (target == nullptr) {
+    if (auto call = prepare_annotation(i)) return call;
     load_built_in(name);
     target = find_target(name, platform, kind_of(version));
   }

@@ -133,6 +133,8 @@ struct PrintOptions {
 std::string to_string(const Module& module, const PrintOptions& options = {});
 std::string to_string(const Computation& computation, const PrintOptions& options = {});
 std::string to_string(const Instruction& instruction, const PrintOptions& options = {});
+// The value of an attribute, without its name.
+std::string to_string(const Attribute& attribute, const PrintOptions& options = {});
 
 // Reads XLA's text. Errors are lamella::Error: "hlo: line 3, column 7: expected ...". The module is
 // verified unless `verify` is false.

@@ -77,6 +77,7 @@ class Printer {
       value(attribute);
     }
   }
+  void value(const Attribute& a);
 
  private:
   void name(std::string_view text) {
@@ -128,78 +129,6 @@ class Printer {
     out_ += '"';
   }
 
-  void value(const Attribute& a) {
-    switch (attribute_kind(a.key)) {
-      case AttributeKind::Integer:
-        return number(a.integer);
-      case AttributeKind::Boolean:
-        out_ += a.integer != 0 ? "true" : "false";
-        return;
-      case AttributeKind::Real: {
-        Literal scalar = Literal::scalar(ElementType::F64, a.real);
-        return scalar.append_to(&out_);
-      }
-      case AttributeKind::Integers:
-        out_ += '{';
-        list(a.integers(), ",", [&](int64_t v) { number(v); });
-        out_ += '}';
-        return;
-      case AttributeKind::Word:
-      case AttributeKind::Text:
-        out_ += a.text();
-        return;
-      case AttributeKind::String:
-        return quoted(a.text());
-      case AttributeKind::Window:
-        return window(a.window());
-      case AttributeKind::DimLabels:
-        return dim_labels(*a.convolution);
-      case AttributeKind::Padding:
-        list(a.padding(), "x", [&](const PaddingDimension& d) {
-          out_ += str(d.low, "_", d.high);
-          if (d.interior != 0) out_ += str("_", d.interior);
-        });
-        return;
-      case AttributeKind::Slices: {
-        bool strides = false;
-        for (const SliceDimension& d : a.slices()) strides |= d.stride != 1;
-        out_ += '{';
-        list(a.slices(), ", ", [&](const SliceDimension& d) {
-          out_ += str("[", d.start, ":", d.limit);
-          if (strides) out_ += str(":", d.stride);
-          out_ += ']';
-        });
-        out_ += '}';
-        return;
-      }
-      case AttributeKind::Computation:
-        return name(a.computation->name);
-      case AttributeKind::Computations:
-        out_ += '{';
-        list(a.computations(), ", ", [&](const Computation* one) { name(one->name); });
-        out_ += '}';
-        return;
-      case AttributeKind::Instructions:
-        out_ += '{';
-        list(a.instructions(), ", ", [&](const Instruction* one) { name(one->name); });
-        out_ += '}';
-        return;
-      case AttributeKind::Shapes:
-        out_ += '{';
-        list(a.shapes(), ", ", [&](const Shape* one) { one->append_to(&out_, true); });
-        out_ += '}';
-        return;
-      case AttributeKind::ShapeOf:
-        return a.shape->append_to(&out_, true);
-      case AttributeKind::Aliasing:
-        out_ += '{';
-        list(a.aliases(), ", ", [&](const OperandAlias& one) {
-          out_ += str(braced(one.output), ": (", one.operand, ", ", braced(one.operand_index), ")");
-        });
-        out_ += '}';
-        return;
-    }
-  }
   void window(std::span<const WindowDimension> dimensions) {
     const char* between = "{";
     auto part = [&](const char* what, auto differs, auto print) {
@@ -253,6 +182,79 @@ class Printer {
   std::string out_;
 };
 
+void Printer::value(const Attribute& a) {
+  switch (attribute_kind(a.key)) {
+    case AttributeKind::Integer:
+      return number(a.integer);
+    case AttributeKind::Boolean:
+      out_ += a.integer != 0 ? "true" : "false";
+      return;
+    case AttributeKind::Real: {
+      Literal scalar = Literal::scalar(ElementType::F64, a.real);
+      return scalar.append_to(&out_);
+    }
+    case AttributeKind::Integers:
+      out_ += '{';
+      list(a.integers(), ",", [&](int64_t v) { number(v); });
+      out_ += '}';
+      return;
+    case AttributeKind::Word:
+    case AttributeKind::Text:
+      out_ += a.text();
+      return;
+    case AttributeKind::String:
+      return quoted(a.text());
+    case AttributeKind::Window:
+      return window(a.window());
+    case AttributeKind::DimLabels:
+      return dim_labels(*a.convolution);
+    case AttributeKind::Padding:
+      list(a.padding(), "x", [&](const PaddingDimension& d) {
+        out_ += str(d.low, "_", d.high);
+        if (d.interior != 0) out_ += str("_", d.interior);
+      });
+      return;
+    case AttributeKind::Slices: {
+      bool strides = false;
+      for (const SliceDimension& d : a.slices()) strides |= d.stride != 1;
+      out_ += '{';
+      list(a.slices(), ", ", [&](const SliceDimension& d) {
+        out_ += str("[", d.start, ":", d.limit);
+        if (strides) out_ += str(":", d.stride);
+        out_ += ']';
+      });
+      out_ += '}';
+      return;
+    }
+    case AttributeKind::Computation:
+      return name(a.computation->name);
+    case AttributeKind::Computations:
+      out_ += '{';
+      list(a.computations(), ", ", [&](const Computation* one) { name(one->name); });
+      out_ += '}';
+      return;
+    case AttributeKind::Instructions:
+      out_ += '{';
+      list(a.instructions(), ", ", [&](const Instruction* one) { name(one->name); });
+      out_ += '}';
+      return;
+    case AttributeKind::Shapes:
+      out_ += '{';
+      list(a.shapes(), ", ", [&](const Shape* one) { one->append_to(&out_, true); });
+      out_ += '}';
+      return;
+    case AttributeKind::ShapeOf:
+      return a.shape->append_to(&out_, true);
+    case AttributeKind::Aliasing:
+      out_ += '{';
+      list(a.aliases(), ", ", [&](const OperandAlias& one) {
+        out_ += str(braced(one.output), ": (", one.operand, ", ", braced(one.operand_index), ")");
+      });
+      out_ += '}';
+      return;
+  }
+}
+
 }  // namespace
 
 std::string to_string(const Module& module, const PrintOptions& options) {
@@ -268,6 +270,11 @@ std::string to_string(const Computation& computation, const PrintOptions& option
 std::string to_string(const Instruction& instruction, const PrintOptions& options) {
   Printer printer(options);
   printer.instruction(instruction);
+  return printer.take();
+}
+std::string to_string(const Attribute& attribute, const PrintOptions& options) {
+  Printer printer(options);
+  printer.value(attribute);
   return printer.take();
 }
 

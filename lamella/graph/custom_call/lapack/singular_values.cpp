@@ -1,0 +1,89 @@
+// Singular value decompositions.
+#include <algorithm>
+
+#include "lamella/graph/custom_call/lapack/call.h"
+#include "lamella/graph/custom_call/lapack/handlers.h"
+
+namespace lamella::hlo::lapack {
+namespace {
+
+// What both routines have in common; mode 'A': all of u and vt, 'S': the first min(m, n) columns
+// and rows, 'N': neither, and their results are zeros.
+template <class T>
+struct Problem {
+  char mode;
+  Matrices<T> a;
+  Vectors<Real<T>> s;
+  Matrices<T> u, vt;
+  Int* info;
+  Int lda, ldu, ldvt;
+
+  explicit Problem(const Call& call)
+      : mode(call.letter("mode", "ASN")),
+        a(call.taken_matrices<T>(0, 0)),
+        s(call.result_vectors<Real<T>>(1, least())),
+        u(call.result_matrices<T>(2)),
+        vt(call.result_matrices<T>(3)),
+        info(call.info(4)),
+        lda(a.leading()),
+        ldu(u.leading()),
+        ldvt(vt.leading()) {
+    if (mode == 'N') {
+      std::fill_n(u.data, u.elements(), T());
+      std::fill_n(vt.data, vt.elements(), T());
+      return;
+    }
+    call.result_matrices<T>(2, a.rows, mode == 'A' ? a.rows : least());
+    call.result_matrices<T>(3, mode == 'A' ? a.columns : least(), a.columns);
+  }
+  Int least() const { return std::min(a.rows, a.columns); }
+  Int most() const { return std::max(a.rows, a.columns); }
+};
+
+}  // namespace
+
+template <class T>
+void gesdd(const ffi::CallFrame& frame) {
+  Problem<T> p(Call(frame, 1, 5));
+  auto least = static_cast<size_t>(p.least()), most = static_cast<size_t>(p.most());
+  std::vector<Int> whole(8 * least + 1);
+  // What the documentation of cgesdd asks for, for any job.
+  size_t reals = std::max(5 * least * least + 7 * least, 2 * least * (most + least) + least);
+  std::vector<Real<T>> real(is_complex<T> ? reals + 1 : 1);
+  auto run = [&](int64_t i, T* work, const Int* count, Int* said) {
+    if constexpr (is_complex<T>) {
+      Routines<T>::gesdd(&p.mode, &p.a.rows, &p.a.columns, p.a.at(i), &p.lda, p.s.at(i), p.u.at(i),
+                         &p.ldu, p.vt.at(i), &p.ldvt, work, count, real.data(), whole.data(), said,
+                         1);
+    } else {
+      Routines<T>::gesdd(&p.mode, &p.a.rows, &p.a.columns, p.a.at(i), &p.lda, p.s.at(i), p.u.at(i),
+                         &p.ldu, p.vt.at(i), &p.ldvt, work, count, whole.data(), said, 1);
+    }
+  };
+  Int asked = 0;
+  Work<T> work([&](T* space, const Int* count) { run(0, space, count, &asked); });
+  for (int64_t i = 0; i < p.a.batch; ++i) run(i, work.data(), work.count(), p.info + i);
+}
+LAMELLA_FOR_FOUR_TYPES(gesdd)
+
+template <class T>
+void gesvd(const ffi::CallFrame& frame) {
+  Problem<T> p(Call(frame, 1, 5));
+  std::vector<Real<T>> real(is_complex<T> ? 5 * static_cast<size_t>(p.least()) + 1 : 1);
+  auto run = [&](int64_t i, T* work, const Int* count, Int* said) {
+    if constexpr (is_complex<T>) {
+      Routines<T>::gesvd(&p.mode, &p.mode, &p.a.rows, &p.a.columns, p.a.at(i), &p.lda, p.s.at(i),
+                         p.u.at(i), &p.ldu, p.vt.at(i), &p.ldvt, work, count, real.data(), said, 1,
+                         1);
+    } else {
+      Routines<T>::gesvd(&p.mode, &p.mode, &p.a.rows, &p.a.columns, p.a.at(i), &p.lda, p.s.at(i),
+                         p.u.at(i), &p.ldu, p.vt.at(i), &p.ldvt, work, count, said, 1, 1);
+    }
+  };
+  Int asked = 0;
+  Work<T> work([&](T* space, const Int* count) { run(0, space, count, &asked); });
+  for (int64_t i = 0; i < p.a.batch; ++i) run(i, work.data(), work.count(), p.info + i);
+}
+LAMELLA_FOR_FOUR_TYPES(gesvd)
+
+}  // namespace lamella::hlo::lapack

@@ -1,0 +1,150 @@
+"""What stands for an array of HLO among Python's objects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import lamella
+
+# Element types by the names that NumPy and ml_dtypes give them, where a buffer cannot say so. The
+# second is the dtype that carries the elements in a tensor.
+_BY_NAME = {
+    "bfloat16": ("bf16", "bfloat16"),
+    "float8_e5m2": ("f8e5m2", "float8_e5m2"),
+    "float8_e4m3fn": ("f8e4m3fn", "float8_e4m3fn"),
+    "float8_e4m3b11fnuz": ("f8e4m3b11fnuz", "uint8"),
+    "float8_e5m2fnuz": ("f8e5m2fnuz", "uint8"),
+    "float8_e4m3fnuz": ("f8e4m3fnuz", "uint8"),
+    "float8_e4m3": ("f8e4m3", "uint8"),
+    "float8_e3m4": ("f8e3m4", "uint8"),
+    "float8_e8m0fnu": ("f8e8m0fnu", "uint8"),
+    "float4_e2m1fn": ("f4e2m1fn", "uint8"),
+    "int1": ("s1", "int8"),
+    "int2": ("s2", "int8"),
+    "int4": ("s4", "int8"),
+    "uint1": ("u1", "uint8"),
+    "uint2": ("u2", "uint8"),
+    "uint4": ("u4", "uint8"),
+}
+
+# By element type, what a Python number becomes.
+_NUMBERS = {
+    "pred": "bool",
+    "s8": "int8",
+    "s16": "int16",
+    "s32": "int32",
+    "s64": "int64",
+    "u8": "uint8",
+    "u16": "uint16",
+    "u32": "uint32",
+    "u64": "uint64",
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "f32": "float32",
+    "f64": "float64",
+    "c64": "complex64",
+    "c128": "complex128",
+    "f8e5m2": "float8_e5m2",
+    "f8e4m3fn": "float8_e4m3fn",
+    "s1": "int8",
+    "s2": "int8",
+    "s4": "int8",
+    "u1": "uint8",
+    "u2": "uint8",
+    "u4": "uint8",
+}
+
+
+def convert(value: Any, element: str, dimensions: tuple[int, ...]) -> Any:
+    """A pair of a Tensor, or an object with a buffer, and the name of its element type ("": its own
+    dtype's); or a text that says what was given, if it is nothing of the kind."""
+    name = getattr(getattr(value, "dtype", None), "name", None)
+    if name in _BY_NAME:
+        own, carrier = _BY_NAME[name]
+        return _carried(value, carrier), own
+    if isinstance(value, (bool, int, float, complex)):
+        return _number(value, element, dimensions)
+    if isinstance(value, list):
+        return _list(value, element)
+    if hasattr(value, "__dlpack__") and not _is_numpy(value):
+        return lamella.from_dlpack(value), ""
+    try:
+        memoryview(value)
+    except (TypeError, ValueError, BufferError):
+        if not hasattr(value, "__array__"):
+            return type(value).__name__
+        import numpy
+
+        value = numpy.asarray(value)
+        name = value.dtype.name
+        if name in _BY_NAME:
+            own, carrier = _BY_NAME[name]
+            return _carried(value, carrier), own
+    if isinstance(value, (bytes, str)):
+        return type(value).__name__
+    name = getattr(getattr(value, "dtype", None), "name", None)
+    if _is_numpy(value):
+        import numpy
+
+        array = numpy.asarray(value)
+        if array.dtype.kind not in "?biufc" or array.dtype.name in ("float128", "complex256"):
+            return f"an array of {name}"
+        if not array.dtype.isnative or any(stride < 0 for stride in array.strides):
+            array = numpy.array(array, dtype=array.dtype.newbyteorder("="), order="C")
+        value = array
+    return value, ""
+
+
+def _is_numpy(value: Any) -> bool:
+    return type(value).__module__ == "numpy"
+
+
+def _carried(value: Any, carrier: str) -> Any:
+    """A tensor of dtype `carrier` with the bytes of an array that NumPy knows by name only."""
+    import numpy
+
+    array = numpy.ascontiguousarray(numpy.asarray(value)).reshape(numpy.shape(value))
+    bits = array.view(numpy.uint16 if array.dtype.itemsize == 2 else numpy.uint8)
+    return lamella.from_numpy(_writable(bits)).view(getattr(lamella, carrier))
+
+
+def _writable(array: Any) -> Any:
+    return array if array.flags.writeable else array.copy()
+
+
+def _number(value: Any, element: str, dimensions: tuple[int, ...]) -> Any:
+    kind = type(value).__name__
+    dtype = _NUMBERS.get(element)
+    fits = {
+        "bool": element == "pred",
+        "int": element != "pred",
+        "float": element[0] in "fbc",
+        "complex": element[0] == "c",
+    }
+    if (
+        dtype is None
+        or dimensions
+        or not next(
+            fits[name] for name in ("bool", "int", "float", "complex") if _is_a(value, name)
+        )
+    ):
+        return f"a number ({kind})"
+    return _tensor(value, dtype), ""
+
+
+def _is_a(value: Any, name: str) -> bool:
+    return isinstance(value, {"bool": bool, "int": int, "float": float, "complex": complex}[name])
+
+
+def _tensor(value: Any, dtype: str) -> Any:
+    try:
+        return lamella.tensor(value, dtype=getattr(lamella, dtype))
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+        raise type(error)(f"hlo: {error}") from None
+
+
+def _list(value: Any, element: str) -> Any:
+    dtype = _NUMBERS.get(element)
+    if dtype is None:
+        return "list"
+    return _tensor(value, dtype), ""

@@ -1,0 +1,58 @@
+// The table that lamella._C lends to the package's other extension modules.
+#include "python/src/bridge.h"
+
+#include "lamella/abi/autograd.h"
+#include "python/src/errors.h"
+#include "python/src/tensor.h"
+#include "python/src/trace.h"
+
+namespace lamella::python {
+namespace {
+
+PyObject* wrap_owned(lamella_tensor* owned) { return wrap(owned); }
+
+lamella_tensor* read(PyObject* object, const char* what) {
+  lamella_tensor* tensor = tensor_of(object);
+  if (!has_memory(tensor, what)) return nullptr;
+  if (tensor->device_type == static_cast<uint8_t>(DeviceType::Meta)) {
+    PyErr_Format(PyExc_NotImplementedError, "%s: expected a tensor with elements, got one on meta",
+                 what);
+    return nullptr;
+  }
+  if (lamella_tensor_requires_grad(tensor) != 0 &&
+      (lamella_modes() & (LAMELLA_MODE_NO_GRAD | LAMELLA_MODE_INFERENCE)) == 0) {
+    PyErr_Format(PyExc_RuntimeError,
+                 "%s: expected a tensor that does not require grad, got one that does, whose "
+                 "gradient would be lost; use detach() or no_grad()",
+                 what);
+    return nullptr;
+  }
+  if (!note_read(tensor, what)) return nullptr;
+  return TensorBase::borrow(tensor).unsafe_release();
+}
+
+lamella_tensor* from_buffer(PyObject* object) {
+  bool read_only = false;
+  TensorBase tensor = guarded([&] { return tensor_from_buffer(object, &read_only); }, TensorBase());
+  if (!tensor.defined() && PyErr_Occurred() == nullptr) {
+    PyErr_Format(PyExc_TypeError, "expected memory of numbers, got %R", Py_TYPE(object));
+  }
+  return tensor.unsafe_release();
+}
+
+void* release_gil() { return new WithoutGil; }
+void restore_gil(void* released) { delete static_cast<WithoutGil*>(released); }
+void* enter_python() { return new GilScope; }
+void leave_python(void* entered) { delete static_cast<GilScope*>(entered); }
+
+Bridge bridge = {&TensorType, wrap_owned,  raise_status, keep_python_error, read,
+                 from_buffer, release_gil, restore_gil,  enter_python,      leave_python};
+
+}  // namespace
+
+int add_bridge(PyObject* module) {
+  PyObject* capsule = PyCapsule_New(&bridge, kBridgeName, nullptr);
+  return capsule == nullptr ? -1 : PyModule_AddObject(module, "_bridge", capsule);
+}
+
+}  // namespace lamella::python

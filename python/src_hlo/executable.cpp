@@ -1,0 +1,345 @@
+// Compiling and running modules with Python's arrays.
+//
+// Note [Arguments from Python]
+//   Each array of the entry's parameters takes one argument, tuples flattened. Tensors and objects
+//   with the buffer protocol are read here, in place; `_convert` in lamella/hlo/_arrays.py makes a
+//   Tensor of everything else. A mistake in them is raised before the run begins. What fails later
+//   goes through `_on_failure` of lamella/hlo/_bundle.py, which keeps what is needed to do it
+//   again.
+#include <vector>
+
+#include "lamella/graph/evaluate/evaluator.h"
+#include "lamella/graph/hlo/effects.h"
+#include "lamella/graph/runtime/tensor_value.h"
+#include "python/src_hlo/hlo.h"
+
+namespace lamella::python {
+namespace {
+
+constexpr int64_t kWorkToReleaseGil = 32768;
+
+// One array among the parameters of the entry.
+struct Leaf {
+  const hlo::Shape* shape;
+  const hlo::Instruction* parameter;
+};
+struct ExecutableHandle {
+  std::shared_ptr<const hlo::Executable> executable;
+  std::vector<Leaf> leaves;
+  bool without_gil;
+};
+PyTypeObject* executable_type = nullptr;
+PyObject* convert = nullptr;
+PyObject* on_failure = nullptr;
+
+const ExecutableHandle& executable_of(PyObject* self) { return held<ExecutableHandle>(self); }
+
+// Whether a run may take long, or wait for somebody who needs the GIL.
+bool may_take_long(const hlo::Module& module) {
+  int64_t work = 0;
+  for (const hlo::Computation* computation : module.computations) {
+    for (const hlo::Instruction* i : computation->instructions) {
+      if (i->opcode == hlo::Opcode::CustomCall || i->opcode == hlo::Opcode::While) return true;
+      for (const hlo::Shape* one : hlo::array_leaves(*i->shape)) work += 1 + one->elements();
+      if (work >= kWorkToReleaseGil) return true;
+    }
+  }
+  return false;
+}
+
+// ---- Arguments ---------------------------------------------------------------------------------
+
+// "f32[2,3]" for a tensor; `element` names its type where the tensor only carries its bits.
+std::string describe(const TensorBase& tensor, std::string_view element) {
+  hlo::ElementType type = hlo::element_type_of(tensor.scalar_type());
+  std::string text(!element.empty() ? element : hlo::element_name(type));
+  if (element.empty() && type == hlo::ElementType::Invalid) text = str(tensor.scalar_type());
+  text += '[';
+  for (size_t d = 0; d < tensor.sizes().size(); ++d) {
+    text += str(d == 0 ? "" : ",", tensor.sizes()[d]);
+  }
+  return text + ']';
+}
+
+[[noreturn]] void refuse(const char* what, size_t at, const Leaf& leaf, std::string_view got) {
+  throw lamella::Error(str(what, ": expected argument ", at, " ('", leaf.parameter->name,
+                           "') to be ", leaf.shape->to_string(false), ", got ", got));
+}
+
+hlo::Value value_of(PyObject* object, const char* what, size_t at, const Leaf& leaf) {
+  TensorBase tensor;
+  std::string element;
+  Ref converted;
+  if (PyObject_TypeCheck(object, bridge->tensor_type)) {
+    tensor = TensorBase::adopt(bridge->read(object, what));
+    if (!tensor.defined()) throw PythonError();
+  } else {
+    converted = Ref(required(
+        PyObject_CallFunction(convert, "OsN", object,
+                              std::string(hlo::element_name(leaf.shape->element_type())).c_str(),
+                              numbers_object(leaf.shape->dimensions()))));
+    // A text says what it is instead of an array of this kind.
+    if (PyUnicode_Check(converted.get())) refuse(what, at, leaf, text_of(converted.get(), what));
+    PyObject* made = PyTuple_GET_ITEM(converted.get(), 0);
+    element = text_of(PyTuple_GET_ITEM(converted.get(), 1), what);
+    tensor = PyObject_TypeCheck(made, bridge->tensor_type)
+                 ? TensorBase::adopt(bridge->read(made, what))
+                 : TensorBase::adopt(bridge->from_buffer(made));
+    if (!tensor.defined()) throw PythonError();
+  }
+  hlo::ElementType type = leaf.shape->element_type();
+  bool fits = tensor.scalar_type() == hlo::tensor_type_of(type) &&
+              (element.empty() || element == hlo::element_name(type)) &&
+              tensor.dim() == leaf.shape->rank();
+  for (int64_t d = 0; fits && d < tensor.dim(); ++d) {
+    fits = tensor.sizes()[static_cast<size_t>(d)] == leaf.shape->dimension(d);
+  }
+  if (!fits) refuse(what, at, leaf, describe(tensor, element));
+  return hlo::value_of_tensor(leaf.shape, tensor);
+}
+
+// Tuples and lists among the arguments stand for tuples where there are as many arguments as
+// parameters.
+void flatten(PyObject* object, const hlo::Shape& shape, std::vector<Ref>* flat, const char* what) {
+  if (shape.is_array()) {
+    flat->push_back(Ref::borrow(object));
+    return;
+  }
+  if (!shape.is_tuple()) {
+    if (object == Py_None) return;
+    throw lamella::Error(str(what, ": expected None for a ", shape.to_string(false), ", got ",
+                             Py_TYPE(object)->tp_name));
+  }
+  const auto& shapes = shape.tuple_shapes();
+  if (!PyTuple_Check(object) && !PyList_Check(object)) {
+    throw lamella::Error(str(what, ": expected a tuple for ", shape.to_string(false), ", got ",
+                             Py_TYPE(object)->tp_name));
+  }
+  Ref items(required(PySequence_Fast(object, what)));
+  Py_ssize_t size = PySequence_Fast_GET_SIZE(items.get());
+  LAMELLA_CHECK(size == static_cast<Py_ssize_t>(shapes.size()), what, ": expected a tuple of ",
+                shapes.size(), " for ", shape.to_string(false), ", got ", size);
+  for (Py_ssize_t i = 0; i < size; ++i) {
+    flatten(PySequence_Fast_GET_ITEM(items.get(), i), shapes[static_cast<size_t>(i)], flat, what);
+  }
+}
+
+std::vector<hlo::Value> values_of(const ExecutableHandle& handle, PyObject* args,
+                                  const char* what) {
+  const std::vector<Leaf>& leaves = handle.leaves;
+  const auto& parameters = handle.executable->module().entry->parameters;
+  auto given = static_cast<size_t>(PyTuple_GET_SIZE(args));
+  std::vector<hlo::Value> values;
+  values.reserve(leaves.size());
+  bool nested = false;
+  for (size_t i = 0; i < given && given == parameters.size(); ++i) {
+    nested |= !parameters[i]->shape->is_array();
+  }
+  if (nested && leaves.size() == given) {
+    // One element each: nested only if the objects say so.
+    nested = false;
+    for (size_t i = 0; i < given; ++i) {
+      PyObject* object = PyTuple_GET_ITEM(args, static_cast<Py_ssize_t>(i));
+      nested |= !parameters[i]->shape->is_array() &&
+                (PyTuple_Check(object) || PyList_Check(object) || object == Py_None);
+    }
+  }
+  if (nested) {
+    std::vector<Ref> flat;
+    for (size_t i = 0; i < given; ++i) {
+      flatten(PyTuple_GET_ITEM(args, static_cast<Py_ssize_t>(i)), *parameters[i]->shape, &flat,
+              what);
+    }
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      values.push_back(value_of(flat[i].get(), what, i, leaves[i]));
+    }
+    return values;
+  }
+  LAMELLA_CHECK(given == leaves.size(), what, ": expected ", leaves.size(),
+                leaves.size() == 1 ? " argument for '" : " arguments for '",
+                handle.executable->module().entry->name, "', got ", given);
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    values.push_back(
+        value_of(PyTuple_GET_ITEM(args, static_cast<Py_ssize_t>(i)), what, i, leaves[i]));
+  }
+  return values;
+}
+
+// ---- Running -----------------------------------------------------------------------------------
+
+PyObject* list_of(std::vector<TensorBase> tensors) {
+  Ref list(required(PyList_New(static_cast<Py_ssize_t>(tensors.size()))));
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i),
+                    required(bridge->wrap(tensors[i].unsafe_release())));
+  }
+  return list.release();
+}
+
+// Lets Python keep what is needed to do a failed run again; the pending error stays or is replaced
+// by the one it gives.
+void report_failure(PyObject* self, const std::vector<hlo::Value>& leaves) {
+  if (on_failure == nullptr || !PyErr_ExceptionMatches(PyExc_Exception)) return;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  try {
+    std::vector<TensorBase> tensors;
+    for (const hlo::Value& leaf : leaves) {
+      for (TensorBase& one : hlo::tensors_of_value(leaf)) tensors.push_back(std::move(one));
+    }
+    Ref list(list_of(std::move(tensors)));
+    Ref done(PyObject_CallFunctionObjArgs(on_failure, self, list.get(), value, nullptr));
+  } catch (...) {
+    // The run's own error is what counts.
+  }
+  PyErr_Clear();
+  PyErr_Restore(type, value, traceback);
+}
+
+PyObject* run(PyObject* self, PyObject* args, const char* what) {
+  const ExecutableHandle& handle = executable_of(self);
+  std::vector<hlo::Value> leaves;
+  if (!guarded(
+          [&] {
+            leaves = values_of(handle, args, what);
+            return true;
+          },
+          false)) {
+    return nullptr;
+  }
+  std::vector<hlo::Value> kept;
+  std::vector<TensorBase> results;
+  bool done = guarded(
+      [&] {
+        if (on_failure != nullptr) kept = leaves;
+        std::vector<hlo::Value> arguments;
+        size_t next = 0;
+        for (const hlo::Instruction* parameter : handle.executable->module().entry->parameters) {
+          arguments.push_back(hlo::value_of_leaves(parameter->shape, leaves, &next));
+        }
+        WithoutGil others(handle.without_gil);
+        results = hlo::tensors_of_value(handle.executable->run(arguments));
+        return true;
+      },
+      false);
+  if (!done) {
+    report_failure(self, kept);
+    return nullptr;
+  }
+  return guarded([&] { return list_of(std::move(results)); });
+}
+
+PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
+  if (kwargs != nullptr && PyDict_GET_SIZE(kwargs) != 0) {
+    PyErr_SetString(PyExc_TypeError, "Executable: expected no keyword arguments");
+    return nullptr;
+  }
+  return run(self, args, "hlo");
+}
+PyObject* run_as(PyObject* self, PyObject* args) {
+  const char* what;
+  PyObject* arrays;
+  if (!PyArg_ParseTuple(args, "sO!:_run", &what, &PyTuple_Type, &arrays)) return nullptr;
+  return run(self, arrays, what);
+}
+
+PyObject* compile(PyObject*, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"module", "platform", nullptr};
+  PyObject* object;
+  const char* platform = "Host";
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|s:compile", const_cast<char**>(names), &object,
+                                   &platform)) {
+    return nullptr;
+  }
+  return guarded([&] {
+    const ModuleHandle& module = module_from(object, "compile");
+    hlo::CompileOptions options;
+    options.platform = platform;
+    ExecutableHandle handle;
+    handle.without_gil = may_take_long(*module);
+    {
+      WithoutGil others(handle.without_gil);
+      hlo::verify(*module);
+      handle.executable = hlo::make_evaluator(module, options);
+    }
+    for (const hlo::Instruction* parameter : module->entry->parameters) {
+      for (const hlo::Shape* leaf : hlo::array_leaves(*parameter->shape)) {
+        handle.leaves.push_back({leaf, parameter});
+      }
+    }
+    return hold(executable_type, std::move(handle));
+  });
+}
+
+PyObject* get_module(PyObject* self, void*) {
+  return guarded([&] { return module_object(executable_of(self).executable->shared_module()); });
+}
+PyObject* get_input_shapes(PyObject* self, void*) {
+  return guarded([&] {
+    const auto& parameters = executable_of(self).executable->module().entry->parameters;
+    Ref tuple(required(PyTuple_New(static_cast<Py_ssize_t>(parameters.size()))));
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i),
+                       shape_object(*parameters[i]->shape));
+    }
+    return tuple.release();
+  });
+}
+PyObject* get_output_shape(PyObject* self, void*) {
+  return guarded(
+      [&] { return shape_object(*executable_of(self).executable->module().entry->root->shape); });
+}
+
+PyObject* set_hooks(PyObject*, PyObject* args) {
+  PyObject *converter, *failure;
+  if (!PyArg_ParseTuple(args, "OO:_set_hooks", &converter, &failure)) return nullptr;
+  Py_INCREF(converter);
+  Py_INCREF(failure);
+  Py_XDECREF(std::exchange(convert, converter));
+  Py_XDECREF(std::exchange(on_failure, failure));
+  Py_RETURN_NONE;
+}
+
+PyGetSetDef getset[] = {
+    {"module", get_module, nullptr, "The module it runs.", nullptr},
+    {"input_shapes", get_input_shapes, nullptr, "Of the entry's parameters.", nullptr},
+    {"output_shape", get_output_shape, nullptr, "Of the entry's result.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyMethodDef methods[] = {{"_run", run_as, METH_VARARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+PyType_Slot slots[] = {
+    {Py_tp_doc, const_cast<char*>("A module made ready to run: call it with arrays.")},
+    {Py_tp_dealloc, reinterpret_cast<void*>(destroy_holder<ExecutableHandle>)},
+    {Py_tp_call, reinterpret_cast<void*>(call)},
+    {Py_tp_getset, getset},
+    {Py_tp_methods, methods},
+    {0, nullptr}};
+PyType_Spec spec = {"lamella._hlo.Executable", sizeof(Holder<ExecutableHandle>), 0,
+                    Py_TPFLAGS_DEFAULT, slots};
+
+PyMethodDef functions[] = {{"compile", keywords(compile), METH_VARARGS | METH_KEYWORDS, nullptr},
+                           {"_set_hooks", set_hooks, METH_VARARGS, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+PyObject* literal_object(const hlo::Shape* shape, const hlo::Literal& literal) {
+  if (shape->is_array()) {
+    auto tensors = hlo::tensors_of_value(hlo::Value::of_literal(shape, literal));
+    return required(bridge->wrap(tensors[0].unsafe_release()));
+  }
+  if (!shape->is_tuple()) Py_RETURN_NONE;
+  Ref tuple(required(PyTuple_New(static_cast<Py_ssize_t>(literal.elements().size()))));
+  for (size_t i = 0; i < literal.elements().size(); ++i) {
+    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i),
+                     literal_object(&shape->tuple_shapes()[i], literal.elements()[i]));
+  }
+  return tuple.release();
+}
+
+int add_executables(PyObject* module) {
+  executable_type = add_type(module, &spec);
+  return executable_type == nullptr ? -1 : PyModule_AddFunctions(module, functions);
+}
+
+}  // namespace lamella::python

@@ -1,0 +1,160 @@
+// What the parts of the extension module lamella._hlo share.
+#pragma once
+#include "python/src/bridge.h"
+
+#include <memory>
+#include <new>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "lamella/core/error.h"
+#include "lamella/graph/hlo/module.h"
+
+namespace lamella::python {
+
+// Lent by lamella._C; set before anything else of the module runs.
+extern const Bridge* bridge;
+
+// An owned reference to a Python object.
+class Ref {
+ public:
+  Ref() = default;
+  explicit Ref(PyObject* owned) : object_(owned) {}
+  Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  Ref(const Ref&) = delete;
+  Ref& operator=(Ref other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~Ref() { Py_XDECREF(object_); }
+  static Ref borrow(PyObject* object) {
+    Py_XINCREF(object);
+    return Ref(object);
+  }
+  PyObject* get() const { return object_; }
+  PyObject* release() { return std::exchange(object_, nullptr); }
+  explicit operator bool() const { return object_ != nullptr; }
+
+ private:
+  PyObject* object_ = nullptr;
+};
+
+// A Python error is set and travels as this exception through C++ of ours.
+struct PythonError {};
+
+// Runs a function that may throw; what it threw becomes a Python exception and `failed`.
+template <class F, class R>
+auto guarded(F&& body, R failed) -> R {
+  try {
+    return body();
+  } catch (const PythonError&) {
+  } catch (...) {
+    bridge->raise_status(lamella::detail::status_of_current_exception());
+  }
+  return failed;
+}
+template <class F>
+PyObject* guarded(F&& body) {
+  return guarded(std::forward<F>(body), static_cast<PyObject*>(nullptr));
+}
+// The object, which must not be NULL.
+inline PyObject* required(PyObject* object) {
+  if (object == nullptr) throw PythonError();
+  return object;
+}
+
+// Lets other Python threads run for as long as it lives.
+class WithoutGil {
+ public:
+  explicit WithoutGil(bool wanted = true) : held_(wanted ? bridge->release_gil() : nullptr) {}
+  ~WithoutGil() {
+    if (held_ != nullptr) bridge->restore_gil(held_);
+  }
+  WithoutGil(const WithoutGil&) = delete;
+  WithoutGil& operator=(const WithoutGil&) = delete;
+
+ private:
+  void* held_;
+};
+// Holds the GIL for a thread that may not have it.
+class GilScope {
+ public:
+  GilScope() : held_(bridge->enter_python()) {}
+  ~GilScope() { bridge->leave_python(held_); }
+  GilScope(const GilScope&) = delete;
+  GilScope& operator=(const GilScope&) = delete;
+
+ private:
+  void* held_;
+};
+
+// ---- Objects that hold a C++ value -------------------------------------------------------------
+
+template <class T>
+struct Holder {
+  PyObject_HEAD T value;
+};
+template <class T>
+T& held(PyObject* object) {
+  return reinterpret_cast<Holder<T>*>(object)->value;
+}
+template <class T>
+void destroy_holder(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  held<T>(object).~T();
+  type->tp_free(object);
+  Py_DECREF(type);
+}
+template <class T>
+PyObject* hold(PyTypeObject* type, T value) {
+  PyObject* object = required(type->tp_alloc(type, 0));
+  new (&held<T>(object)) T(std::move(value));
+  return object;
+}
+// Makes a type and adds it to the module; NULL with a Python error set if that fails.
+PyTypeObject* add_type(PyObject* module, PyType_Spec* spec);
+
+inline PyObject* text_object(std::string_view text) {
+  return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace");
+}
+// The text of a str object; throws PythonError, with a TypeError that names the argument.
+std::string_view text_of(PyObject* object, const char* what);
+PyObject* numbers_object(std::span<const int64_t> numbers);  // a tuple
+
+inline PyCFunction keywords(PyCFunctionWithKeywords function) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+inline PyCFunction fast(PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t)) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+// ---- What the objects hold ---------------------------------------------------------------------
+
+using ModuleHandle = std::shared_ptr<const hlo::Module>;
+struct ComputationHandle {
+  ModuleHandle module;
+  const hlo::Computation* computation;
+};
+struct InstructionHandle {
+  ModuleHandle module;
+  const hlo::Instruction* instruction;
+};
+extern PyTypeObject* module_type;
+extern PyTypeObject* shape_type;
+
+PyObject* module_object(ModuleHandle module);
+PyObject* shape_object(hlo::Shape shape);
+// A Tensor with a copy of an array's literal; a tuple of objects for a tuple, None for a token.
+PyObject* literal_object(const hlo::Shape* shape, const hlo::Literal& literal);
+// What stands for a shape: a Shape, or its text. Throws.
+hlo::Shape shape_from(PyObject* object, const char* what);
+// Throws PythonError, with a TypeError, unless the object is a Module.
+const ModuleHandle& module_from(PyObject* object, const char* what);
+
+int add_shapes(PyObject* module);       // shape.cpp
+int add_modules(PyObject* module);      // ir.cpp
+int add_executables(PyObject* module);  // executable.cpp
+
+}  // namespace lamella::python
