@@ -28,6 +28,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+#include <stdexcept>
+#include <string>
+#include <unordered_map>
+#endif
+
 #include "lamella/abi/abi.h"
 
 #ifdef __cplusplus
@@ -52,10 +58,52 @@ LAMELLA_ABI_API lamella_status lamella_register_custom_call_target(const char* n
 LAMELLA_ABI_API lamella_status lamella_remove_custom_call_target(const char* name, void* function,
                                                                  const char* platform);
 
+/* The function, or NULL. */
+LAMELLA_ABI_API void* lamella_find_custom_call_target(const char* name, const char* platform);
+/* Calls visit(context, name, function) for each plain function of the platform. */
+LAMELLA_ABI_API lamella_status lamella_visit_custom_call_targets(
+    const char* platform, void (*visit)(void* context, const char* name, void* function),
+    void* context);
+
 #ifdef __cplusplus
 } /* extern "C" */
 
 namespace lamella {
+
+/* The table itself, as XLA's users know it. */
+class CustomCallTargetRegistry {
+ public:
+  static CustomCallTargetRegistry* Global() {
+    static CustomCallTargetRegistry registry;
+    return &registry;
+  }
+  /* Throws std::invalid_argument if another function has the name. */
+  void Register(const std::string& symbol, void* address, const std::string& platform) {
+    if (lamella_register_custom_call_target(symbol.c_str(), address, platform.c_str(), nullptr,
+                                            0) != LAMELLA_OK) {
+      throw std::invalid_argument(lamella_error_text());
+    }
+  }
+  /* NULL if there is none. */
+  void* Lookup(const std::string& symbol, const std::string& platform) const {
+    return lamella_find_custom_call_target(symbol.c_str(), platform.c_str());
+  }
+  std::unordered_map<std::string, void*> registered_symbols(const std::string& platform) const {
+    std::unordered_map<std::string, void*> all;
+    lamella_status status = lamella_visit_custom_call_targets(
+        platform.c_str(),
+        [](void* context, const char* name, void* function) {
+          (*static_cast<std::unordered_map<std::string, void*>*>(context))[name] = function;
+        },
+        &all);
+    if (status != LAMELLA_OK) throw std::runtime_error(lamella_error_text());
+    return all;
+  }
+
+ private:
+  CustomCallTargetRegistry() = default;
+};
+
 namespace detail {
 /* A registration that lasts as long as the library it stands in. A failure is kept for whoever
  * loads the library, since a static initialiser must not throw. */

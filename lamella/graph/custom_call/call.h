@@ -33,4 +33,8 @@ class PreparedCall {
 std::unique_ptr<PreparedCall> prepare_call(const Instruction& instruction,
                                            std::string_view platform);
 
+// Throws an Error unless modules can be compiled for the platform here: it is "Host", or "CUDA" where
+// there is a GPU.
+void check_platform(std::string_view platform);
+
 }  // namespace lamella::hlo

@@ -47,3 +47,25 @@ lamella_status lamella_remove_custom_call_target(const char* name, void* functio
     return lamella::detail::status_of_current_exception();
   }
 }
+
+void* lamella_find_custom_call_target(const char* name, const char* platform) {
+  auto target = lamella::hlo::find_target(
+      name != nullptr ? name : "", platform != nullptr ? platform : "", TargetKind::Function);
+  return target != nullptr ? target->function : nullptr;
+}
+
+lamella_status lamella_visit_custom_call_targets(const char* platform,
+                                                 void (*visit)(void* context, const char* name,
+                                                               void* function),
+                                                 void* context) {
+  try {
+    std::string wanted = lamella::hlo::canonical_platform(platform != nullptr ? platform : "");
+    for (const auto& target : lamella::hlo::list_targets()) {
+      if (target->platform != wanted || target->kind != TargetKind::Function) continue;
+      visit(context, target->name.c_str(), target->function);
+    }
+    return LAMELLA_OK;
+  } catch (...) {
+    return lamella::detail::status_of_current_exception();
+  }
+}

@@ -12,6 +12,8 @@
 #include "lamella/graph/custom_call/api_version.h"
 #include "lamella/graph/custom_call/builtin.h"
 #include "lamella/graph/custom_call/call.h"
+#include "lamella/graph/custom_call/cuda_call.h"
+#include "lamella/graph/custom_call/cuda_driver.h"
 #include "lamella/graph/custom_call/ffi/ffi_call.h"
 #include "lamella/graph/custom_call/host_call.h"
 #include "lamella/graph/custom_call/near_names.h"
@@ -97,9 +99,25 @@ std::unique_ptr<PreparedCall> prepare_call(const Instruction& i, std::string_vie
     load_built_in(name);
     target = find_target(name, platform, kind_of(version));
   }
+  if (target == nullptr && platform != "Host") {
+    target = find_target(name, "Host", kind_of(version));
+    if (target != nullptr && !target->built_in) target = nullptr;
+  }
   if (target == nullptr) fail_unknown(i, name, platform, version);
+  if (target->platform == "CUDA") {
+    LAMELLA_HLO_REQUIRE(target->kind == TargetKind::Function, i, "expected the target '", name,
+                        "' to be a plain function: typed handlers run on the platform Host only");
+    return prepare_cuda_call(i, std::move(target), version);
+  }
   if (target->kind == TargetKind::Typed) return prepare_typed_call(i, std::move(target));
   return prepare_host_call(i, std::move(target), version);
+}
+
+void check_platform(std::string_view name) {
+  std::string platform = canonical_platform(name);
+  LAMELLA_CHECK(platform == "Host" || platform == "CUDA",
+                "hlo: expected the platform to be Host or CUDA, got '", name, "'");
+  if (platform == "CUDA") CudaDevice::get();
 }
 
 }  // namespace lamella::hlo

@@ -104,6 +104,7 @@ class Evaluator final : public Executable {
  public:
   Evaluator(std::shared_ptr<const Module> shared, const CompileOptions& options)
       : Executable(std::move(shared)) {
+    check_platform(options.platform);
     std::unordered_map<const Instruction*, PreparedCall*> found;
     for (const Computation* computation : module().computations) {
       for (const Instruction* i : computation->instructions) {

@@ -1,0 +1,15 @@
+// Calls of functions that enqueue work on a GPU.
+#pragma once
+#include <memory>
+
+#include "lamella/graph/custom_call/api_version.h"
+#include "lamella/graph/custom_call/call.h"
+#include "lamella/graph/custom_call/registry.h"
+
+namespace lamella::hlo {
+
+// The target is of the kind Function, registered for CUDA. Throws an Error where there is no GPU.
+std::unique_ptr<PreparedCall> prepare_cuda_call(const Instruction& instruction,
+                                                TargetPointer target, ApiVersion version);
+
+}  // namespace lamella::hlo

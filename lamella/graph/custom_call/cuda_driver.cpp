@@ -1,0 +1,126 @@
+// Finding the driver's functions, and the calls of them.
+//
+// Note [One context]
+//   A target that launches kernels with the CUDA runtime works in the device's primary context. So
+//   does this: memory allocated here is valid there. Everything happens in one stream, which every
+//   run waits for before it reads results; runs on several threads take turns in it.
+#include "lamella/graph/custom_call/cuda_driver.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <type_traits>
+
+#include "lamella/core/error.h"
+
+namespace lamella::hlo {
+
+// Signatures of the driver's interface; CUresult and CUdevice are int, handles are pointers, device
+// addresses 64-bit integers. Names carry the version of the interface where it has one.
+#define LAMELLA_CUDA_FUNCTIONS(f)                                                                 \
+  f(init, "cuInit", int (*)(unsigned flags)) f(                                                   \
+      device_count, "cuDeviceGetCount", int (*)(int* count)) f(device_get, "cuDeviceGet",         \
+                                                               int (*)(int* device, int ordinal)) \
+      f(retain, "cuDevicePrimaryCtxRetain", int (*)(void** context, int device)) f(               \
+          push, "cuCtxPushCurrent_v2", int (*)(void* context))                                    \
+          f(pop, "cuCtxPopCurrent_v2", int (*)(void** context)) f(                                \
+              allocate, "cuMemAlloc_v2", int (*)(uint64_t * memory, size_t bytes))                \
+              f(free, "cuMemFree_v2", int (*)(uint64_t memory)) f(                                \
+                  to_device, "cuMemcpyHtoDAsync_v2",                                              \
+                  int (*)(uint64_t device, const void* host, size_t bytes, void* stream))         \
+                  f(to_host, "cuMemcpyDtoHAsync_v2",                                              \
+                    int (*)(void* host, uint64_t device, size_t bytes, void* stream))             \
+                      f(stream_create, "cuStreamCreate", int (*)(void** stream, unsigned flags))  \
+                          f(stream_synchronize, "cuStreamSynchronize", int (*)(void* stream))     \
+                              f(error_string, "cuGetErrorString",                                 \
+                                int (*)(int result, const char** text))
+
+struct CudaDevice::Functions {
+#define LAMELLA_CUDA_FIELD(name, symbol, type) std::type_identity_t<type> name;
+  LAMELLA_CUDA_FUNCTIONS(LAMELLA_CUDA_FIELD)
+#undef LAMELLA_CUDA_FIELD
+
+  static const Functions& load() {
+    static const Functions functions = [] {
+      const char* named = std::getenv("LAMELLA_CUDA_DRIVER");
+      const char* file = named != nullptr ? named : "libcuda.so.1";
+      void* handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+      if (handle == nullptr) {
+        const char* why = dlerror();
+        throw Error(str("hlo: expected the CUDA driver for the platform CUDA, got none: ",
+                        why != nullptr ? why : file));
+      }
+      Functions found;
+      auto find = [&](const char* symbol) {
+        void* address = dlsym(handle, symbol);
+        LAMELLA_CHECK(address != nullptr, "hlo: expected the CUDA driver ", file, " to have ",
+                      symbol, ", got none");
+        return address;
+      };
+#define LAMELLA_CUDA_FIND(name, symbol, type) found.name = reinterpret_cast<type>(find(symbol));
+      LAMELLA_CUDA_FUNCTIONS(LAMELLA_CUDA_FIND)
+#undef LAMELLA_CUDA_FIND
+      return found;
+    }();
+    return functions;
+  }
+};
+
+void CudaDevice::check(int result, const char* function) const {
+  if (LAMELLA_LIKELY(result == 0)) return;
+  const char* text = nullptr;
+  if (functions_.error_string(result, &text) != 0 || text == nullptr) text = "unknown error";
+  std::string message = str("CUDA: ", function, ": ", text, " (", result, ")");
+  if (result == 2) throw OutOfMemoryError(std::move(message));
+  throw Error(std::move(message));
+}
+
+CudaDevice::CudaDevice(const Functions& functions) : functions_(functions) {
+  int count = 0;
+  int device = 0;
+  try {
+    check(functions_.init(0), "cuInit");
+    check(functions_.device_count(&count), "cuDeviceGetCount");
+  } catch (const Error& error) {
+    throw Error(str("hlo: expected a GPU for the platform CUDA, got none: ", error.msg()));
+  }
+  LAMELLA_CHECK(count > 0, "hlo: expected a GPU for the platform CUDA, got none");
+  check(functions_.device_get(&device, 0), "cuDeviceGet");
+  check(functions_.retain(&context_, device), "cuDevicePrimaryCtxRetain");
+  Scope scope(*this);
+  // CU_STREAM_NON_BLOCKING: does not wait for the default stream.
+  check(functions_.stream_create(&stream_, 1), "cuStreamCreate");
+}
+
+CudaDevice& CudaDevice::get() {
+  // Never destroyed: the driver may be gone by the time that statics are. A failure is not kept, so
+  // that the next module asks again.
+  static CudaDevice& device = *new CudaDevice(Functions::load());
+  return device;
+}
+
+CudaDevice::Scope::Scope(CudaDevice& device) : device_(device) {
+  device_.check(device_.functions_.push(device_.context_), "cuCtxPushCurrent");
+}
+CudaDevice::Scope::~Scope() {
+  void* context;
+  device_.functions_.pop(&context);
+}
+
+uint64_t CudaDevice::allocate(size_t bytes) {
+  uint64_t memory = 0;
+  check(functions_.allocate(&memory, bytes == 0 ? 1 : bytes), "cuMemAlloc");
+  return memory;
+}
+void CudaDevice::free(uint64_t memory) noexcept { functions_.free(memory); }
+void CudaDevice::to_device(uint64_t device, const void* host, size_t bytes) {
+  if (bytes != 0) check(functions_.to_device(device, host, bytes, stream_), "cuMemcpyHtoDAsync");
+}
+void CudaDevice::to_host(void* host, uint64_t device, size_t bytes) {
+  if (bytes != 0) check(functions_.to_host(host, device, bytes, stream_), "cuMemcpyDtoHAsync");
+}
+void CudaDevice::synchronize() {
+  check(functions_.stream_synchronize(stream_), "cuStreamSynchronize");
+}
+
+}  // namespace lamella::hlo
