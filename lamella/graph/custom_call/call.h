@@ -22,14 +22,15 @@ class PreparedCall {
   virtual ~PreparedCall() = default;
   // Before the first step of a run, in the order of the instructions.
   virtual void start_run(RunContext& /*context*/) {}
-  // Gives the value of the instruction's shape. An operand whose only reference is in `operands` may
-  // be taken and written. Throws an Error that names the instruction, the target and what it said.
+  // Gives the value of the instruction's shape. An operand whose only reference is in `operands`
+  // may be taken and written. Throws an Error that names the instruction, the target and what it
+  // said.
   virtual Value run(std::span<Value> operands, RunContext& context) = 0;
 };
 
 // Finds the target and its convention. `platform` is "Host" or "CUDA". Throws an Error that names
-// the instruction where the target is unknown (and lists near names) or does not fit its api_version,
-// operands or result.
+// the instruction where the target is unknown (and lists near names) or does not fit its
+// api_version, operands or result.
 std::unique_ptr<PreparedCall> prepare_call(const Instruction& instruction,
                                            std::string_view platform);
 

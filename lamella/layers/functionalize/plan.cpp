@@ -239,8 +239,8 @@ const lamella_operator* define_made(const lamella_operator* op, const char* suff
   lamella::detail::check(lamella_library_open(LAMELLA_LIBRARY_FRAGMENT, ns.c_str(), none, __FILE__,
                                               __LINE__, &library));
   // The library stays open: the operator lives until the process ends.
-  lamella::detail::check(
-      lamella_library_define(library, text.c_str(), nullptr, "generated,batching:composite", __FILE__, __LINE__));
+  lamella::detail::check(lamella_library_define(
+      library, text.c_str(), nullptr, "generated,batching:composite", __FILE__, __LINE__));
   auto implement = [&](DispatchKey key, lamella_boxed_function function) {
     lamella_kernel_description kernel = {};
     kernel.boxed = function;
