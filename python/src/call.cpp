@@ -33,21 +33,17 @@ inline uint64_t call_keys(const lamella_operator* op, const Frame& frame) {
   return abi::call_boxed(op, keys, values, returns);
 }
 
-// Elements of what a factory makes; its sizes are its only list of numbers.
+// Elements of what a factory makes; beyond the bound only that they are.
 uint64_t factory_work(const Program& program, const lamella_value* values) {
-  uint64_t most = 0;
-  for (const Param& param : program.params) {
-    const lamella_value& value = values[param.index];
-    if (value.tag != LAMELLA_INT_LIST) continue;
-    uint64_t product = 1;
-    for (uint32_t i = 0; i < value.size; ++i) {
-      int64_t size = static_cast<const int64_t*>(value.as.pointer)[i];
-      product =
-          size > 0 && product < kWorkToReleaseGil ? product * static_cast<uint64_t>(size) : product;
-    }
-    most = std::max(most, product);
+  if (program.sizes < 0) return 0;
+  const lamella_value& value = values[program.sizes];
+  if (value.tag != LAMELLA_INT_LIST) return 0;
+  uint64_t product = 1;
+  for (uint32_t i = 0; i < value.size; ++i) {
+    int64_t size = static_cast<const int64_t*>(value.as.pointer)[i];
+    if (size > 0 && product < kWorkToReleaseGil) product *= static_cast<uint64_t>(size);
   }
-  return most;
+  return product;
 }
 
 PyObject* list_to_python(const lamella_value& value, SchemaType type) {
@@ -263,6 +259,33 @@ const lamella_operator* KnownOperator::get() {
   return op;
 }
 
+namespace {
+// Calls an operator whose one return is a tensor.
+TensorBase call_for_tensor(const lamella_operator* op, uint64_t keys, uint64_t work,
+                           const lamella_value* values) {
+  lamella_value result;
+  lamella_status status = work >= kWorkToReleaseGil ? run_without_gil(op, keys, values, &result)
+                                                    : abi::call_boxed(op, keys, values, &result);
+  if (status != LAMELLA_OK) [[unlikely]] {
+    raise_status(status);
+    return TensorBase();
+  }
+  if (result.tag != LAMELLA_TENSOR || result.as.tensor == nullptr) [[unlikely]] {
+    lamella_value_release(&result);
+    PyErr_Format(PyExc_RuntimeError, "%s: expected it to return a tensor", op->name);
+    return TensorBase();
+  }
+  return TensorBase::adopt(result.as.tensor);
+}
+bool fits(const lamella_operator* op, size_t count) {
+  if (count == op->argument_count && op->return_count == 1) [[likely]]
+    return true;
+  PyErr_Format(PyExc_RuntimeError, "%s: expected %u arguments, got %zu", op->name,
+               op->argument_count, count);
+  return false;
+}
+}  // namespace
+
 TensorBase call_known(KnownOperator& known, const lamella_value* values, size_t count) {
   const lamella_operator* op = known.get();
   if (op == nullptr) return TensorBase();
@@ -280,26 +303,16 @@ TensorBase call_known(KnownOperator& known, const lamella_value* values, size_t 
       frame.device = abi::device_keys(IValue::unpack_device(value.as.i));
     }
   }
-  if (count != op->argument_count || op->return_count != 1) {
-    PyErr_Format(PyExc_RuntimeError, "%s: expected %u arguments, got %zu", op->name,
-                 op->argument_count, count);
-    return TensorBase();
-  }
-  lamella_value result = none_value();
-  uint64_t keys = call_keys(op, frame);
-  lamella_status status = frame.work >= kWorkToReleaseGil
-                              ? run_without_gil(op, keys, values, &result)
-                              : abi::call_boxed(op, keys, values, &result);
-  if (status != LAMELLA_OK) {
-    raise_status(status);
-    return TensorBase();
-  }
-  if (result.tag != LAMELLA_TENSOR || result.as.tensor == nullptr) {
-    lamella_value_release(&result);
-    PyErr_Format(PyExc_RuntimeError, "%s: expected it to return a tensor", op->name);
-    return TensorBase();
-  }
-  return TensorBase::adopt(result.as.tensor);
+  if (!fits(op, count)) return TensorBase();
+  return call_for_tensor(op, call_keys(op, frame), frame.work, values);
+}
+
+TensorBase call_on_tensor(KnownOperator& known, const lamella_value* values, size_t count) {
+  const lamella_operator* op = known.get();
+  if (op == nullptr || !fits(op, count)) return TensorBase();
+  const lamella_tensor* tensor = values[0].as.tensor;
+  uint64_t keys = abi::with_thread(tensor->key_set, op, lamella_thread);
+  return call_for_tensor(op, keys, static_cast<uint64_t>(tensor->numel), values);
 }
 
 }  // namespace lamella::python

@@ -304,7 +304,7 @@ PyObject* simple(PyObject* self, PyObject* key, bool* done) {
   values[1].tag = LAMELLA_INT;
   values[1].flags = 0;
   values[1].reserved = 0;
-  TensorBase result = call_known(slice_op, values, 5);
+  TensorBase result = call_on_tensor(slice_op, values, 5);
   return result.defined() ? wrap(std::move(result)) : nullptr;
 }
 

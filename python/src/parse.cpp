@@ -590,12 +590,16 @@ Match match(const Program& program, PyObject* const* args, Py_ssize_t nargs, PyO
   const Param* params = program.params.data();
   Py_ssize_t given = nargs;
   bool spread = false;
-  if (program.varargs >= 0 && nargs > program.varargs && !PyTuple_Check(args[program.varargs]) &&
-      !PyList_Check(args[program.varargs])) [[unlikely]] {
-    int64_t number;
-    Match m = read_int(args[program.varargs], &number);
-    if (m == Match::kError) return m;
-    spread = m == Match::kYes;
+  if (program.varargs >= 0 && nargs > program.varargs) {
+    PyObject* first = args[program.varargs];
+    if (PyLong_CheckExact(first)) {
+      spread = true;
+    } else if (!PyTuple_Check(first) && !PyList_Check(first)) [[unlikely]] {
+      int64_t number;
+      Match m = read_int(first, &number);
+      if (m == Match::kError) return m;
+      spread = m == Match::kYes;
+    }
     if (spread) given = program.varargs;
   }
   if (given > program.positional) return Match::kNo;

@@ -219,6 +219,9 @@ std::unique_ptr<Program> compile(const lamella_operator* op, const FunctionSchem
     param.type = argument.type;
     if (param.has_default)
       param.default_object = default_object(program->defaults[param.index], argument);
+    if (param.kind == Kind::kIntList && program->sizes < 0) {
+      program->sizes = static_cast<int16_t>(param.index);
+    }
     if (param.is_out) program->outs.push_back(static_cast<uint16_t>(i));
     if (!param.keyword_only) ++program->positional;
     if (!param.has_default) {

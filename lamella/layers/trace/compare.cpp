@@ -1,4 +1,5 @@
 // Whether two graphs say the same, and where they first differ.
+#include <bit>
 #include <cstring>
 
 #include "lamella/core/error.h"
@@ -54,7 +55,8 @@ bool same_value(const lamella_value& a, const lamella_value& b) {
     case LAMELLA_DEVICE:
       return a.as.i == b.as.i;
     case LAMELLA_DOUBLE:
-      return std::memcmp(&a.as.d, &b.as.d, sizeof(double)) == 0;
+      // The same bits: NaN equals itself here, and the zeros differ.
+      return std::bit_cast<uint64_t>(a.as.d) == std::bit_cast<uint64_t>(b.as.d);
     case LAMELLA_COMPLEX:
       return std::memcmp(a.as.pointer, b.as.pointer, 2 * sizeof(double)) == 0;
     case LAMELLA_STRING:

@@ -143,15 +143,13 @@ Tensor svd_backward(const Tensor& grad_U, const Tensor& grad_S, const Tensor& gr
   return result;
 }
 
-std::tuple<Tensor, Tensor, Tensor> svd_forward(const Tensor& A_t, const Tensor& U_full,
-                                               const Tensor& S, const Tensor& Vh_full,
-                                               bool full_matrices) {
+std::tuple<Tensor, Tensor, Tensor> svd_forward(const Tensor& A_t, const Tensor& U, const Tensor& S,
+                                               const Tensor& Vh, bool full_matrices) {
   int64_t k = S.size(-1);
   LAMELLA_CHECK(
-      !full_matrices || (U_full.size(-1) == k && Vh_full.size(-2) == k),
+      !full_matrices || (U.size(-1) == k && Vh.size(-2) == k),
       "linalg_svd: expected 'full_matrices' to be False in forward mode for a matrix that "
       "is not square, got True");
-  Tensor U = U_full, Vh = Vh_full;
   Tensor Uh = adjoint_of(U), V = adjoint_of(Vh);
   Tensor P = Uh.matmul(A_t).matmul(V);
   Tensor dS = lamella::real(P.diagonal(0, -2, -1));
