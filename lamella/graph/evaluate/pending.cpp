@@ -12,10 +12,7 @@ Value evaluate_random(Step& step) { fail(step.instruction, "expected a rule"); }
 Value evaluate_data_movement(Step& step) { fail(step.instruction, "expected a rule"); }
 Value evaluate_gather(Step& step) { fail(step.instruction, "expected a rule"); }
 Value evaluate_scatter(Step& step) { fail(step.instruction, "expected a rule"); }
-Value evaluate_dot(Step& step) { fail(step.instruction, "expected a rule"); }
 Value evaluate_convolution(Step& step) { fail(step.instruction, "expected a rule"); }
-Value evaluate_reduce(Step& step) { fail(step.instruction, "expected a rule"); }
-Value evaluate_sort(Step& step) { fail(step.instruction, "expected a rule"); }
 Value evaluate_fft(Step& step) { fail(step.instruction, "expected a rule"); }
 Value evaluate_linear_algebra(Step& step) { fail(step.instruction, "expected a rule"); }
 Value evaluate_batch_norm(Step& step) { fail(step.instruction, "expected a rule"); }

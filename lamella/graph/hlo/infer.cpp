@@ -89,6 +89,7 @@ Shape infer_shape(const Instruction& i) {
     case Opcode::SelectAndScatter:
     case Opcode::Sort:
     case Opcode::Map:
+    case Opcode::Scan:
     case Opcode::TopK:
     case Opcode::BatchNormTraining:
     case Opcode::BatchNormInference:

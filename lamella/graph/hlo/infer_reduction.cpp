@@ -131,6 +131,71 @@ Shape infer_map(const Instruction& i) {
   return first.with_element_type(mapped.root->shape->element_type());
 }
 
+// Inputs with the scanned dimension and then carries; the computation takes slices without it, and
+// gives slices of the outputs and then the carries.
+Shape infer_scan(const Instruction& i) {
+  auto dimensions = i.integers(AttributeKey::Dimensions);
+  LAMELLA_HLO_REQUIRE(dimensions.size() == 1, i, "expected dimensions to name one dimension, got ",
+                      braced(dimensions));
+  LAMELLA_HLO_REQUIRE(i.has(AttributeKey::NumCarries), i,
+                      "expected the attribute num_carries, got none");
+  int64_t carries = i.integer(AttributeKey::NumCarries);
+  auto operands = static_cast<int64_t>(i.operands.size());
+  LAMELLA_HLO_REQUIRE(carries >= 0 && carries <= operands, i, "expected num_carries to be at most ",
+                      operands, ", got ", carries);
+  int64_t scanned = -1;
+  std::vector<Shape> parameters;
+  for (int64_t n = 0; n < operands; ++n) {
+    const Shape& operand = array_operand(i, static_cast<size_t>(n));
+    if (n >= operands - carries) {
+      parameters.push_back(operand);
+      continue;
+    }
+    require_dimensions(i, AttributeKey::Dimensions, dimensions, operand.rank());
+    int64_t size = operand.dimension(dimensions[0]);
+    if (scanned < 0) scanned = size;
+    LAMELLA_HLO_REQUIRE(size == scanned, i, "expected dimension ", dimensions[0], " of operand ", n,
+                        " to be ", scanned, ", got ", size);
+    std::vector<int64_t> sizes = copy_of(operand.dimensions());
+    sizes.erase(sizes.begin() + dimensions[0]);
+    parameters.push_back(operand.with_dimensions(std::move(sizes)));
+  }
+  Computation& body = computation_of(i, AttributeKey::ToApply);
+  require_parameters(i, body, parameters);
+  const Shape& given = *body.root->shape;
+  std::vector<Shape> parts = given.is_tuple() ? given.tuple_shapes() : std::vector<Shape>{given};
+  const Shape& stated = *i.shape;
+  size_t expected = stated.is_tuple() ? stated.tuple_shapes().size() : 1;
+  LAMELLA_HLO_REQUIRE(parts.size() == expected && parts.size() >= static_cast<size_t>(carries), i,
+                      "expected '", body.name, "' to give ", expected, " arrays, ", carries,
+                      " of them carries, got ", given.to_string(false));
+  size_t outputs = parts.size() - static_cast<size_t>(carries);
+  if (scanned < 0) {  // without inputs the outputs say how far
+    const Shape& first = stated.is_tuple() && outputs > 0 ? stated.tuple_shapes()[0] : stated;
+    LAMELLA_HLO_REQUIRE(
+        outputs > 0 && first.is_array() && dimensions[0] >= 0 && dimensions[0] < first.rank(), i,
+        "expected an input or an output with dimension ", dimensions[0]);
+    scanned = first.dimension(dimensions[0]);
+  }
+  for (size_t n = 0; n < parts.size(); ++n) {
+    LAMELLA_HLO_REQUIRE(parts[n].is_array(), i, "expected '", body.name, "' to give arrays, got ",
+                        given.to_string(false));
+    if (n >= outputs) {
+      const Shape& carry =
+          i.operand_shape(i.operands.size() - static_cast<size_t>(carries) + n - outputs);
+      LAMELLA_HLO_REQUIRE(parts[n].compatible(carry), i, "expected '", body.name, "' to give ",
+                          carry.to_string(false), " as carry ", n - outputs, ", got ",
+                          parts[n].to_string(false));
+      continue;
+    }
+    std::vector<int64_t> sizes = copy_of(parts[n].dimensions());
+    require_dimensions(i, AttributeKey::Dimensions, dimensions, parts[n].rank() + 1);
+    sizes.insert(sizes.begin() + dimensions[0], scanned);
+    parts[n] = parts[n].with_dimensions(std::move(sizes));
+  }
+  return stated.is_tuple() ? Shape::tuple(std::move(parts)) : parts[0];
+}
+
 Shape infer_top_k(const Instruction& i) {
   const Shape& operand = array_operand(i, 0);
   int64_t k = i.integer(AttributeKey::K, -1);
@@ -173,6 +238,8 @@ Shape infer_reduction(const Instruction& i) {
       return infer_sort(i);
     case Opcode::Map:
       return infer_map(i);
+    case Opcode::Scan:
+      return infer_scan(i);
     case Opcode::TopK:
       return infer_top_k(i);
     default:

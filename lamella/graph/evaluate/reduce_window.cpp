@@ -1,0 +1,107 @@
+// Reduce-window and select-and-scatter.
+//
+// Note [Windows]
+//   Along each dimension, place k of the window at output o lies at o * stride - padding_low +
+//   k * window_dilation of the array that base_dilation spread out. Padding and the holes between
+//   spread elements are left out, not read as initial values: each window starts from the initial
+//   value once.
+#include "lamella/graph/evaluate/reduce_window.h"
+
+#include "lamella/graph/evaluate/elements.h"
+#include "lamella/graph/evaluate/numbers.h"
+#include "lamella/graph/evaluate/scalar_call.h"
+
+namespace lamella::hlo {
+namespace {
+
+class Windows {
+ public:
+  Windows(std::span<const WindowDimension> window, std::span<const int64_t> base)
+      : window_(window), base_(base), strides_(row_major_strides(base)) {
+    for (const WindowDimension& w : window) sizes_.push_back(w.size);
+  }
+  // Calls f(place in the base) for each element in the window of an output, in row-major order.
+  template <class F>
+  void for_each(std::span<const int64_t> output, F&& f) const {
+    for (Counter in(sizes_); in.valid(); in.next()) {
+      int64_t place = 0;
+      bool inside = true;
+      for (size_t d = 0; d < window_.size() && inside; ++d) {
+        const WindowDimension& w = window_[d];
+        int64_t at = output[d] * w.stride - w.padding_low + in[d] * w.window_dilation;
+        inside = at >= 0 && at % w.base_dilation == 0 && at / w.base_dilation < base_[d];
+        place += at / w.base_dilation * strides_[d];
+      }
+      if (inside) f(place);
+    }
+  }
+
+ private:
+  std::span<const WindowDimension> window_;
+  std::span<const int64_t> base_;
+  std::vector<int64_t> strides_;
+  std::vector<int64_t> sizes_;
+};
+
+std::span<const WindowDimension> window_of(const Instruction& i) {
+  const Attribute* found = i.find(AttributeKey::Window);
+  return found != nullptr ? found->window() : std::span<const WindowDimension>();
+}
+
+}  // namespace
+
+Value evaluate_reduce_window(Step& step) {
+  const Instruction& i = step.instruction;
+  size_t count = step.operands.size() / 2;
+  Windows windows(window_of(i), step.operands[0].shape().dimensions());
+  std::vector<Value> results = make_results(step);
+  ScalarCall call(*i.computation(AttributeKey::ToApply), step.run);
+  std::vector<Elements> from, initial, into;
+  for (size_t n = 0; n < count; ++n) {
+    from.emplace_back(step.operands[n]);
+    initial.emplace_back(step.operands[count + n]);
+    into.emplace_back(results[n]);
+  }
+  std::vector<const void*> arguments(2 * count);
+  std::vector<void*> reached(count);
+  int64_t r = 0;
+  for (Counter out(results[0].shape().dimensions()); out.valid(); out.next(), ++r) {
+    for (size_t n = 0; n < count; ++n) {
+      arguments[n] = reached[n] = into[n].at(r);
+      std::memcpy(reached[n], initial[n].data, into[n].size);
+    }
+    windows.for_each(out.index(), [&](int64_t place) {
+      for (size_t n = 0; n < count; ++n) arguments[count + n] = from[n].at(place);
+      call(arguments, reached);
+    });
+  }
+  return join_results(step, results);
+}
+
+Value evaluate_select_and_scatter(Step& step) {
+  const Instruction& i = step.instruction;
+  const Value& source = step.operands[1];
+  Windows windows(window_of(i), step.operands[0].shape().dimensions());
+  Value result = step.result();
+  Elements from(step.operands[0]), sources(source), into(result);
+  for (int64_t e = 0; e < step.shape().elements(); ++e) {
+    std::memcpy(into.at(e), step.operands[2].data(), into.size);
+  }
+  ScalarCall select(*i.computation(AttributeKey::Select), step.run);
+  ScalarCall scatter(*i.computation(AttributeKey::Scatter), step.run);
+  int64_t s = 0;
+  for (Counter at(source.shape().dimensions()); at.valid(); at.next(), ++s) {
+    int64_t chosen = -1;  // none where the whole window is padding
+    windows.for_each(at.index(), [&](int64_t place) {
+      const void* pair[] = {chosen < 0 ? nullptr : from.at(chosen), from.at(place)};
+      if (chosen < 0 || !select.test(pair)) chosen = place;
+    });
+    if (chosen < 0) continue;
+    const void* pair[] = {into.at(chosen), sources.at(s)};
+    void* out = into.at(chosen);
+    scatter(pair, {&out, 1});
+  }
+  return result;
+}
+
+}  // namespace lamella::hlo

@@ -1,0 +1,11 @@
+// Rules that slide a window, and scan; parts of evaluate_reduce.
+#pragma once
+#include "lamella/graph/evaluate/rules.h"
+
+namespace lamella::hlo {
+
+Value evaluate_reduce_window(Step& step);
+Value evaluate_select_and_scatter(Step& step);
+Value evaluate_scan(Step& step);
+
+}  // namespace lamella::hlo

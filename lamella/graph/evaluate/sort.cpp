@@ -1,0 +1,110 @@
+// Sort and top-k.
+#include <algorithm>
+#include <numeric>
+
+#include "lamella/graph/evaluate/elements.h"
+#include "lamella/graph/evaluate/numbers.h"
+#include "lamella/graph/evaluate/scalar_call.h"
+
+namespace lamella::hlo {
+namespace {
+
+// Merges runs of doubling length. Unlike the standard library's sorts it stays in bounds whatever
+// the comparator answers, and equal elements keep their order. less(a, b) is asked about numbers in
+// `order`.
+template <class Less>
+void merge_sort(std::vector<int64_t>& order, Less&& less) {
+  auto size = static_cast<int64_t>(order.size());
+  std::vector<int64_t> merged(order.size());
+  for (int64_t run = 1; run < size; run *= 2) {
+    for (int64_t start = 0; start < size; start += 2 * run) {
+      int64_t left = start, middle = std::min(start + run, size), right = middle;
+      int64_t end = std::min(start + 2 * run, size);
+      for (int64_t out = start; out < end; ++out) {
+        bool take_right = left == middle || (right < end && less(order[static_cast<size_t>(right)],
+                                                                 order[static_cast<size_t>(left)]));
+        merged[static_cast<size_t>(out)] =
+            order[static_cast<size_t>(take_right ? right++ : left++)];
+      }
+    }
+    order.swap(merged);
+  }
+}
+
+Value evaluate_plain_sort(Step& step) {
+  const Instruction& i = step.instruction;
+  const Shape& shape = step.operands[0].shape();
+  int64_t dimension = i.integers(AttributeKey::Dimensions)[0];
+  std::vector<int64_t> strides = row_major_strides(shape.dimensions());
+  int64_t stride = strides[static_cast<size_t>(dimension)];
+  std::vector<int64_t> others = copy_of(shape.dimensions());
+  if (shape.elements() != 0) others[static_cast<size_t>(dimension)] = 1;
+
+  std::vector<Value> results = make_results(step);
+  ScalarCall call(*i.computation(AttributeKey::ToApply), step.run);
+  std::vector<Elements> from(step.operands.begin(), step.operands.end());
+  std::vector<Elements> into(results.begin(), results.end());
+  std::vector<const void*> pairs(2 * from.size());
+  std::vector<int64_t> order(static_cast<size_t>(shape.dimension(dimension)));
+  for (Counter row(others); row.valid(); row.next()) {
+    int64_t start = place_of(row.index(), strides);
+    std::iota(order.begin(), order.end(), 0);
+    merge_sort(order, [&](int64_t a, int64_t b) {
+      for (size_t n = 0; n < from.size(); ++n) {
+        pairs[2 * n] = from[n].at(start + a * stride);
+        pairs[2 * n + 1] = from[n].at(start + b * stride);
+      }
+      return call.test(pairs);
+    });
+    for (size_t n = 0; n < from.size(); ++n) {
+      for (size_t k = 0; k < order.size(); ++k) {
+        std::memcpy(into[n].at(start + static_cast<int64_t>(k) * stride),
+                    from[n].at(start + order[k] * stride), into[n].size);
+      }
+    }
+  }
+  return join_results(step, results);
+}
+
+// The k largest or smallest along the last dimension, the first of equals first; NaN counts as the
+// largest, as in a total order.
+Value evaluate_top_k(Step& step) {
+  const Instruction& i = step.instruction;
+  const Shape& shape = step.operands[0].shape();
+  int64_t size = shape.dimension(shape.rank() - 1);
+  int64_t k = i.integer(AttributeKey::K);
+  bool largest = i.flag(AttributeKey::Largest, true);
+  std::vector<Value> results = make_results(step);
+  Elements from(step.operands[0]), into(results[0]);
+  auto* indices = static_cast<int32_t*>(results[1].data());
+  std::vector<int64_t> order(static_cast<size_t>(size));
+  int64_t rows = size == 0 ? 0 : shape.elements() / size;
+  visit_numbers(shape.element_type(), [&]<class Number>() {
+    if constexpr (!std::is_arithmetic_v<typename Number::Work>) {
+      fail(i, "expected numbers that have an order, got ", element_name(shape.element_type()));
+    } else {
+      for (int64_t row = 0; row < rows; ++row) {
+        std::iota(order.begin(), order.end(), row * size);
+        merge_sort(order, [&](int64_t a, int64_t b) {
+          auto left = total_order(Number::load(from.data, a));
+          auto right = total_order(Number::load(from.data, b));
+          return largest ? left > right : left < right;
+        });
+        for (int64_t n = 0; n < k; ++n) {
+          int64_t at = order[static_cast<size_t>(n)];
+          std::memcpy(into.at(row * k + n), from.at(at), into.size);
+          indices[row * k + n] = static_cast<int32_t>(at - row * size);
+        }
+      }
+    }
+  });
+  return join_results(step, results);
+}
+
+}  // namespace
+
+Value evaluate_sort(Step& step) {
+  return step.instruction.opcode == Opcode::Sort ? evaluate_plain_sort(step) : evaluate_top_k(step);
+}
+
+}  // namespace lamella::hlo
