@@ -362,7 +362,12 @@ class Parser {
       case AttributeKind::Text: {
         s_.skip();
         size_t begin = s_.position();
-        skip_value(s_);
+        if (key == AttributeKey::Literal) {  // s32[2] {1, 2}
+          Shape shape = scan_shape(s_);
+          Literal::scan(s_, shape);
+        } else {
+          skip_value(s_);
+        }
         set_text(&made, s_.from(begin));
         break;
       }

@@ -1,0 +1,181 @@
+// Builder: makes a computation by one function call for each instruction (XLA's XlaBuilder).
+//
+// Note [Errors while building]
+//   A function that is given something wrong returns an op that is not valid, and the builder keeps
+//   the first error with the function and the place of its call. Functions on ops that are not
+//   valid then do nothing, and Build() returns the error: "Build: Add at model.cc:12: expected
+//   ...". An op of no builder at all leaves nobody to keep the error, so that is thrown.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "lamella/graph/builder/op.h"
+#include "lamella/graph/builder/program_shape.h"
+#include "lamella/graph/builder/status.h"
+#include "lamella/graph/builder/types.h"
+#include "lamella/graph/hlo/module.h"
+
+namespace lamella::hlo {
+
+// A built computation: a module whose entry it is (XLA's XlaComputation). Copies share it.
+class BuiltComputation {
+ public:
+  // Null.
+  BuiltComputation() = default;
+  explicit BuiltComputation(std::shared_ptr<const Module> module) : module_(std::move(module)) {}
+
+  bool IsNull() const { return module_ == nullptr; }
+  StatusOr<ProgramShape> GetProgramShape() const;
+  std::string name() const { return module_ != nullptr ? std::string(module_->name) : ""; }
+  const std::shared_ptr<const Module>& module() const { return module_; }
+  // HLO text; empty of null.
+  std::string to_string() const;
+
+ private:
+  std::shared_ptr<const Module> module_;
+};
+
+class AttributeList;
+class Emission;
+
+class Builder {
+ public:
+  explicit Builder(std::string_view name);
+  Builder(const Builder&) = delete;
+  Builder& operator=(const Builder&) = delete;
+  ~Builder();
+
+  // The one that this thread made last, of those that exist; NULL: none.
+  static Builder* latest();
+
+  const std::string& name() const { return name_; }
+
+  // Ends the computation; its result is the op that was made last, or `root`. The builder is empty
+  // and without an error afterwards, and ops made before are not valid any more.
+  StatusOr<BuiltComputation> Build();
+  StatusOr<BuiltComputation> Build(Op root);
+  // Of a builder that CreateSubBuilder made: an error goes to its parent, and the computation is
+  // null.
+  BuiltComputation BuildAndNoteError();
+  // What `root` needs of the computation so far, as one without parameters. An error where it
+  // depends on a parameter, on random numbers or on the world outside. The builder goes on.
+  StatusOr<BuiltComputation> BuildConstantSubGraph(Op root);
+  // Whether BuildConstantSubGraph would do.
+  StatusOr<bool> IsConstant(Op operand) const;
+
+  std::unique_ptr<Builder> CreateSubBuilder(std::string_view name);
+
+  StatusOr<Shape> GetShape(Op op) const;
+  StatusOr<const Shape*> GetShapePtr(Op op) const;
+  // Of the computation so far.
+  StatusOr<ProgramShape> GetProgramShape() const;
+  StatusOr<ProgramShape> GetProgramShape(Op root) const;
+  // The instruction behind an op, until Build().
+  StatusOr<const Instruction*> GetInstruction(Op op) const;
+
+  // The first error, or success.
+  Status first_error() const { return first_error_; }
+  Status GetCurrentStatus() const { return first_error_; }
+  // Keeps an error that is not the builder's own; gives an op that is not valid.
+  Op ReportError(const Status& error);
+  Op ReportErrorOrReturn(const StatusOr<Op>& op);
+  template <class F>
+    requires(std::is_invocable_r_v<StatusOr<Op>, F>)
+  Op ReportErrorOrReturn(F&& make) {
+    return ReportErrorOrReturn(StatusOr<Op>(make()));
+  }
+  // Throws at the call that is wrong instead of keeping the error.
+  void set_die_immediately_on_error(bool enabled) { die_immediately_on_error_ = enabled; }
+
+  // Go with each instruction from now on.
+  void SetOpMetadata(OpMetadata metadata) { metadata_ = std::move(metadata); }
+  // With the next one alone.
+  void SetOneShotOpMetadata(OpMetadata metadata) { one_shot_metadata_ = std::move(metadata); }
+  void ClearOpMetadata() { metadata_.reset(); }
+  OpMetadata SwapOpMetadata(OpMetadata metadata);
+  void SetSharding(const OpSharding& sharding) { sharding_ = sharding; }
+  void ClearSharding() { sharding_.reset(); }
+  const std::optional<OpSharding>& sharding() const { return sharding_; }
+  void SetFrontendAttributes(const FrontendAttributes& attributes) {
+    frontend_attributes_ = attributes;
+  }
+  FrontendAttributes SwapFrontendAttributes(const FrontendAttributes& attributes);
+  const FrontendAttributes& frontend_attributes() const { return frontend_attributes_; }
+  void ClearFrontendAttributes() { frontend_attributes_ = {}; }
+  // Of an instruction that is there already.
+  Status SetInstructionFrontendAttribute(Op op, std::string_view key, std::string_view value);
+  Status SetInstructionSharding(Op op, const std::optional<OpSharding>& sharding);
+
+  // The result's part `output_index` may (or must) take the memory of a parameter's part.
+  enum class AliasKind { kMayAlias, kMustAlias };
+  void SetUpAlias(const ShapeIndex& output_index, int64_t parameter_number,
+                  const ShapeIndex& parameter_index, AliasKind kind = AliasKind::kMayAlias);
+
+ private:
+  friend class Emission;
+
+  void start();
+  Op wrap(const Instruction* instruction);
+  // Throws an Error without a place.
+  Instruction* resolve(Op op) const;
+  Op add(Opcode opcode, std::span<const Op> operands, const Shape& hint, AttributeList& attributes,
+         std::string_view name, const Literal* literal, int64_t parameter_number);
+  Computation* import(const BuiltComputation& computation);
+  void report(const Status& error);
+  Module& module() { return *module_; }
+  BuiltComputation finish(Instruction* root);
+
+  std::string name_;
+  Builder* parent_ = nullptr;
+  std::unique_ptr<Module> module_;
+  Computation* computation_ = nullptr;
+  int64_t first_handle_ =
+      0;  // of the first instruction; below are those of computations built before
+  int64_t next_id_ = 1;
+  const Emission* emission_ = nullptr;  // the outermost function at work
+  Status first_error_;
+  bool die_immediately_on_error_ = false;
+
+  std::optional<OpMetadata> metadata_, one_shot_metadata_;
+  std::optional<OpSharding> sharding_;
+  FrontendAttributes frontend_attributes_;
+  // Computations that are in the module already; what they were copied from is kept alive.
+  std::unordered_map<const Module*, Computation*> imported_;
+  std::vector<std::shared_ptr<const Module>> held_;
+};
+
+// Of scopes: what they set is as before afterwards.
+class ScopedSharding {
+ public:
+  ScopedSharding(Builder* builder, std::optional<OpSharding> sharding)
+      : builder_(builder), before_(builder->sharding()) {
+    set(sharding);
+  }
+  ScopedSharding(const ScopedSharding&) = delete;
+  ~ScopedSharding() { set(before_); }
+
+ private:
+  void set(const std::optional<OpSharding>& sharding) {
+    sharding ? builder_->SetSharding(*sharding) : builder_->ClearSharding();
+  }
+  Builder* builder_;
+  std::optional<OpSharding> before_;
+};
+class ScopedMetadata {
+ public:
+  ScopedMetadata(Builder* builder, OpMetadata metadata)
+      : builder_(builder), before_(builder->SwapOpMetadata(std::move(metadata))) {}
+  ScopedMetadata(const ScopedMetadata&) = delete;
+  ~ScopedMetadata() { builder_->SwapOpMetadata(before_); }
+
+ private:
+  Builder* builder_;
+  OpMetadata before_;
+};
+
+}  // namespace lamella::hlo

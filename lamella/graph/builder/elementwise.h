@@ -1,0 +1,116 @@
+// Functions of the builder on each element. Source: XLA's operation semantics.
+//
+// Note [Implicit broadcasting]
+//   Two operands of one rank may differ in dimensions where one has size 1, which is repeated. A
+//   scalar goes with anything. Otherwise `broadcast_dimensions` says which dimension of the operand
+//   of the higher rank each dimension of the other one matches, in ascending order.
+#pragma once
+#include "lamella/graph/builder/op.h"
+#include "lamella/graph/builder/types.h"
+
+namespace lamella::hlo {
+
+// Two operands of one element type.
+Op Add(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
+Op Sub(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
+Op Mul(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
+Op Div(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
+Op Rem(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
+Op Max(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
+Op Min(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
+Op And(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
+Op Or(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
+Op Xor(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
+Op ShiftLeft(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
+Op ShiftRightArithmetic(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
+Op ShiftRightLogical(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
+Op Atan2(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
+Op Pow(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
+Op Complex(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
+
+// Pred. Without a type: total order for none, integers by their sign.
+Op Compare(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions, ComparisonDirection direction);
+Op Compare(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions, ComparisonDirection direction,
+           Comparison::Type compare_type);
+Op Compare(Operand lhs, Op rhs, ComparisonDirection direction);
+Op Eq(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
+Op Ne(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
+Op Ge(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
+Op Gt(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
+Op Le(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
+Op Lt(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
+// Of floating-point numbers: -NaN < -infinity < ... < -0 < +0 < ... < infinity < NaN.
+Op EqTotalOrder(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
+Op NeTotalOrder(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
+Op GeTotalOrder(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
+Op GtTotalOrder(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
+Op LeTotalOrder(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
+Op LtTotalOrder(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
+
+// One operand.
+Op Abs(Operand x);  // Magnitude; of complex numbers a real one.
+Op Exp(Operand x);
+Op Expm1(Operand x);  // exp(x) - 1.
+Op Floor(Operand x);
+Op Ceil(Operand x);
+Op Round(Operand x);             // Halves away from zero.
+Op RoundNearestEven(Operand x);  // Halves to the even neighbour.
+Op Log(Operand x);
+Op Log1p(Operand x);  // log(1 + x).
+Op Sign(Operand x);
+Op Clz(Operand x);  // Leading zero bits.
+Op Cos(Operand x);
+Op Sin(Operand x);
+Op Tan(Operand x);
+Op Tanh(Operand x);
+Op Logistic(Operand x);  // 1 / (1 + exp(-x)).
+Op Real(Operand x);      // Parts of complex numbers.
+Op Imag(Operand x);
+Op Sqrt(Operand x);
+Op Rsqrt(Operand x);
+Op Cbrt(Operand x);
+Op IsFinite(Operand x);  // Pred: neither an infinity nor NaN.
+Op Neg(Operand x);
+Op Not(Operand x);  // Of pred or of bits.
+Op PopulationCount(Operand x);
+Op Erf(Operand x);
+Op Copy(Operand x);
+// Of real numbers the same ones.
+Op Conj(Operand x);
+Op Square(Operand x);
+Op Reciprocal(Operand x);
+// Pred, of floating-point numbers.
+Op IsInf(Operand x);
+Op IsPosInf(Operand x);
+Op IsNegInf(Operand x);
+Op IsNan(Operand x);
+Op IsNegZero(Operand x);
+
+// To another element type, by value.
+Op ConvertElementType(Operand operand, PrimitiveType new_element_type);
+// To another element type, by bits. A wider type joins the last dimension, a narrower one adds one.
+Op BitcastConvertType(Operand operand, PrimitiveType new_element_type);
+// Rounds to a format of so many bits, in the type that it has.
+Op ReducePrecision(Operand operand, int exponent_bits, int mantissa_bits);
+
+// on_true where pred, otherwise on_false. `pred` may be a scalar; either value may be one too.
+Op Select(Operand pred, Op on_true, Op on_false);
+// min(max(min, operand), max). Bounds may be scalars.
+Op Clamp(Operand min, Op operand, Op max);
+
+// Operators.
+Op operator-(Operand x);
+Op operator~(Operand x);
+Op operator+(Operand x, Op y);
+Op operator-(Operand x, Op y);
+Op operator*(Operand x, Op y);
+Op operator/(Operand x, Op y);
+Op operator%(Operand x, Op y);
+Op operator&(Operand x, Op y);
+Op operator|(Operand x, Op y);
+Op operator^(Operand x, Op y);
+Op operator<<(Operand x, Op y);
+// Of signed integers arithmetic, of others logical.
+Op operator>>(Operand x, Op y);
+
+}  // namespace lamella::hlo

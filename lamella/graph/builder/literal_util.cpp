@@ -1,0 +1,148 @@
+// Literals from C++ values.
+#include "lamella/graph/builder/literal_util.h"
+
+#include <limits>
+
+#include "lamella/graph/hlo/small_float.h"
+
+namespace lamella::hlo {
+namespace {
+
+// One element of any array's type.
+void set_number(Literal& literal, int64_t i, const Number& value) {
+  ElementType type = literal.shape().element_type();
+  if (is_complex(type)) {
+    literal.set_complex(i, value.inexact);
+  } else if (is_floating(type)) {
+    literal.set_real(i, value.inexact.real());
+  } else if (type == ElementType::PRED) {
+    literal.set_integer(i, value.inexact.real() != 0 || value.integer != 0 ? 1 : 0);
+  } else {
+    literal.set_integer(
+        i, value.is_integer ? value.integer : static_cast<int64_t>(value.inexact.real()));
+  }
+}
+
+// The largest finite value of a floating-point type, by bits.
+double largest(ElementType type) {
+  switch (type) {
+    case ElementType::F64:
+      return std::numeric_limits<double>::max();
+    case ElementType::F32:
+      return std::numeric_limits<float>::max();
+    case ElementType::F16:
+      return 65504;
+    case ElementType::BF16:
+      return 0x1.fep127;
+    default:
+      break;
+  }
+  double found = 0;
+  for (int code = 0; code < (1 << element_bits(type)); ++code) {
+    double value = decode_small_float(type, static_cast<uint8_t>(code));
+    if (value > found && value < std::numeric_limits<double>::infinity()) found = value;
+  }
+  return found;
+}
+bool has_infinity(ElementType type) {
+  double infinity = std::numeric_limits<double>::infinity();
+  return Literal::scalar(type, infinity).real_at(0) == infinity;
+}
+
+}  // namespace
+
+Literal scalar_literal(ElementType type, Number value) {
+  Literal literal(Shape::scalar(type));
+  set_number(literal, 0, value);
+  return literal;
+}
+
+Literal LiteralUtil::CreateR1U8(std::string_view value) {
+  std::vector<uint8_t> bytes(value.begin(), value.end());
+  return CreateR1<uint8_t>(bytes);
+}
+Literal LiteralUtil::CreateR1FromRange(double from, double to, int64_t count) {
+  std::vector<double> values;
+  for (int64_t i = 0; i < count; ++i) {
+    double share = count == 1 ? 0 : static_cast<double>(i) / static_cast<double>(count - 1);
+    values.push_back(from + (to - from) * share);
+  }
+  return CreateR1<double>(values);
+}
+
+Literal LiteralUtil::MaxValue(PrimitiveType type) {
+  if (type == ElementType::PRED) return scalar_literal(type, 1);
+  if (element_kind(type) == ElementKind::Unsigned) return scalar_literal(type, ~uint64_t{0});
+  if (is_integral(type)) {
+    return scalar_literal(type,
+                          static_cast<int64_t>((uint64_t{1} << (element_bits(type) - 1)) - 1));
+  }
+  LAMELLA_CHECK(is_floating(type), "MaxValue: expected a type with an order, got ",
+                element_name(type));
+  return scalar_literal(
+      type, has_infinity(type) ? std::numeric_limits<double>::infinity() : largest(type));
+}
+Literal LiteralUtil::MinValue(PrimitiveType type) {
+  if (type == ElementType::PRED || element_kind(type) == ElementKind::Unsigned) {
+    return scalar_literal(type, 0);
+  }
+  if (is_integral(type)) {
+    return scalar_literal(type, static_cast<int64_t>(~uint64_t{0} << (element_bits(type) - 1)));
+  }
+  LAMELLA_CHECK(is_floating(type), "MinValue: expected a type with an order, got ",
+                element_name(type));
+  return scalar_literal(
+      type, has_infinity(type) ? -std::numeric_limits<double>::infinity() : -largest(type));
+}
+Literal LiteralUtil::MaxFiniteValue(PrimitiveType type) {
+  return is_floating(type) ? scalar_literal(type, largest(type)) : MaxValue(type);
+}
+Literal LiteralUtil::MinFiniteValue(PrimitiveType type) {
+  return is_floating(type) ? scalar_literal(type, -largest(type)) : MinValue(type);
+}
+StatusOr<Literal> LiteralUtil::NanValue(PrimitiveType type) {
+  if (!is_floating(type) && !is_complex(type)) {
+    return Status(
+        StatusCode::kInvalidArgument,
+        str("NanValue: expected a floating-point or complex type, got ", element_name(type)));
+  }
+  return scalar_literal(type, std::numeric_limits<double>::quiet_NaN());
+}
+
+Literal LiteralUtil::MakeTuple(Span<const Literal*> elements) {
+  std::vector<Literal> copies;
+  for (const Literal* element : elements) copies.push_back(element->clone());
+  return Literal::tuple(std::move(copies));
+}
+Literal LiteralUtil::MakeTupleFromSlices(std::span<const Literal> elements) {
+  std::vector<Literal> copies;
+  for (const Literal& element : elements) copies.push_back(element.clone());
+  return Literal::tuple(std::move(copies));
+}
+Literal LiteralUtil::CreateToken() { return Literal(Shape::token()); }
+
+StatusOr<Literal> LiteralUtil::Convert(const Literal& literal, PrimitiveType type) {
+  const Shape& shape = literal.shape();
+  if (!shape.is_array() || !is_array_type(type)) {
+    return Status(
+        StatusCode::kInvalidArgument,
+        str("Convert: expected arrays, got ", shape.to_string(false), " and ", element_name(type)));
+  }
+  Literal made(shape.with_element_type(type));
+  for (int64_t i = 0; i < shape.elements(); ++i) {
+    if (is_complex(shape.element_type())) {
+      set_number(
+          made, i,
+          Number(std::complex<double>(literal.complex_at(i).real(), literal.complex_at(i).imag())));
+    } else if (is_floating(shape.element_type())) {
+      set_number(made, i, literal.real_at(i));
+    } else {
+      Number value = literal.integer_at(i);
+      value.inexact = literal.real_at(i);
+      set_number(made, i, value);
+    }
+  }
+  return made;
+}
+
+}  // namespace lamella::hlo

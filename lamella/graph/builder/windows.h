@@ -1,0 +1,18 @@
+// Windows from their parts. Internal to the room.
+#pragma once
+#include <utility>
+#include <vector>
+
+#include "lamella/graph/builder/op.h"
+#include "lamella/graph/hlo/attribute.h"
+
+namespace lamella::hlo {
+
+// Lists are as long as `sizes`, or empty: strides and dilations of 1, no padding.
+std::vector<WindowDimension> make_window(std::span<const int64_t> sizes,
+                                         std::span<const int64_t> strides,
+                                         std::span<const std::pair<int64_t, int64_t>> padding,
+                                         std::span<const int64_t> base_dilations,
+                                         std::span<const int64_t> window_dilations);
+
+}  // namespace lamella::hlo

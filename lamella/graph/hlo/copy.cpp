@@ -1,0 +1,139 @@
+// Copies of computations.
+#include "lamella/graph/hlo/copy.h"
+
+#include "lamella/core/error.h"
+#include "lamella/graph/hlo/effects.h"
+
+namespace lamella::hlo {
+namespace {
+
+using Copied = std::unordered_map<const Computation*, Computation*>;
+
+std::string free_name(const Module& module, std::string_view wanted) {
+  std::string name(wanted);
+  for (int n = 1; module.find_computation(name) != nullptr; ++n) name = str(wanted, ".", n);
+  return name;
+}
+
+Attribute copy_attribute(Module& to, const Attribute& from, Copied& copied,
+                         const std::vector<Instruction*>& instructions) {
+  Arena& arena = to.arena();
+  Attribute made = from;
+  switch (attribute_kind(from.key)) {
+    case AttributeKind::Integer:
+    case AttributeKind::Boolean:
+    case AttributeKind::Real:
+      break;
+    case AttributeKind::Integers:
+      made.integer_data = arena.copy(from.integers()).data();
+      break;
+    case AttributeKind::Word:
+    case AttributeKind::String:
+    case AttributeKind::Text:
+      made.text_data = arena.copy(from.text()).data();
+      break;
+    case AttributeKind::Window:
+      made.window_data = arena.copy(from.window()).data();
+      break;
+    case AttributeKind::Padding:
+      made.padding_data = arena.copy(from.padding()).data();
+      break;
+    case AttributeKind::Slices:
+      made.slice_data = arena.copy(from.slices()).data();
+      break;
+    case AttributeKind::DimLabels:
+      made.convolution = arena.make<ConvolutionDimensions>(*from.convolution);
+      break;
+    case AttributeKind::Computation:
+      made.computation = copy_computation(to, *from.computation, copied);
+      break;
+    case AttributeKind::Computations: {
+      std::vector<Computation*> list;
+      for (Computation* one : from.computations()) {
+        list.push_back(copy_computation(to, *one, copied));
+      }
+      made.computation_data = arena.copy(std::span<Computation* const>(list)).data();
+      break;
+    }
+    case AttributeKind::Instructions: {
+      std::vector<Instruction*> list;
+      for (Instruction* one : from.instructions()) {
+        list.push_back(instructions.at(static_cast<size_t>(one->index)));
+      }
+      made.instruction_data = arena.copy(std::span<Instruction* const>(list)).data();
+      break;
+    }
+    case AttributeKind::Shapes: {
+      std::vector<const Shape*> list;
+      for (const Shape* one : from.shapes()) list.push_back(to.intern(*one));
+      made.shape_data = arena.copy(std::span<const Shape* const>(list)).data();
+      break;
+    }
+    case AttributeKind::ShapeOf:
+      made.shape = to.intern(*from.shape);
+      break;
+    case AttributeKind::Aliasing: {
+      auto aliases = from.aliases();
+      made.alias_data =
+          arena.make<std::vector<OperandAlias>>(aliases.begin(), aliases.end())->data();
+      break;
+    }
+  }
+  return made;
+}
+
+}  // namespace
+
+Computation* copy_computation(Module& to, const Computation& from, Copied& copied) {
+  auto found = copied.find(&from);
+  if (found != copied.end()) return found->second;
+  // What is called comes first, so that computations stay in their order.
+  for (const Instruction* i : from.instructions) {
+    for_each_called(*i, [&](const Computation& called) { copy_computation(to, called, copied); });
+  }
+  Computation* made = to.add_computation(free_name(to, from.name));
+  copied.emplace(&from, made);
+  made->attributes = to.arena().copy(from.attributes);
+  made->parameters.resize(from.parameters.size());
+  for (const Instruction* i : from.instructions) {
+    std::vector<Instruction*> operands;
+    for (const Instruction* operand : i->operands) {
+      operands.push_back(made->instructions[static_cast<size_t>(operand->index)]);
+    }
+    std::vector<Attribute> attributes;
+    for (const Attribute& one : i->attributes) {
+      attributes.push_back(copy_attribute(to, one, copied, made->instructions));
+    }
+    Instruction* copy =
+        to.add_instruction(made, i->opcode, i->name, to.intern(*i->shape), operands, attributes);
+    if (i->opcode == Opcode::Constant) {
+      copy->literal = to.arena().make<Literal>(i->literal->clone());
+    } else if (i->opcode == Opcode::Parameter) {
+      copy->parameter_number = i->parameter_number;
+      made->parameters[static_cast<size_t>(i->parameter_number)] = copy;
+    }
+  }
+  made->root = made->instructions[static_cast<size_t>(from.root->index)];
+  return made;
+}
+
+std::unique_ptr<Module> copy_module(const Module& from) {
+  auto to = std::make_unique<Module>(from.name);
+  Copied copied;
+  for (const Computation* one : from.computations) copy_computation(*to, *one, copied);
+  to->entry = copied.at(from.entry);
+  to->is_scheduled = from.is_scheduled;
+  to->input_output_aliases = from.input_output_aliases;
+  for (const Shape* one : from.entry_parameter_layouts) {
+    to->entry_parameter_layouts.push_back(to->intern(*one));
+  }
+  if (from.entry_result_layout != nullptr) {
+    to->entry_result_layout = to->intern(*from.entry_result_layout);
+  }
+  for (const auto& [key, value] : from.attributes) {
+    to->attributes.emplace_back(to->arena().copy(key), to->arena().copy(value));
+  }
+  return to;
+}
+
+}  // namespace lamella::hlo
