@@ -20,7 +20,7 @@ BELOW = {
     "graph": ["api", "dispatch", "core"],
     "codegen": ["schema"],
     # lamella/*.h: what a user includes. Including one counts as including what it includes.
-    "lamella": ["layers", "kernels", "api", "dispatch", "abi", "core"],
+    "lamella": ["graph", "layers", "kernels", "api", "dispatch", "abi", "core"],
     "compat": ["lamella"],
     "python": ["lamella", "abi", "kernels", "layers", "graph"],
 }

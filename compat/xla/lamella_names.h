@@ -1,0 +1,35 @@
+// The namespace xla: Lamella's names of HLO, found through it, and those that XLA spells otherwise.
+// See Note [Directives, not copies] in c10/lamella_names.h.
+#pragma once
+#include <complex>
+
+#include "lamella/hlo.h"
+
+namespace xla {
+
+using namespace lamella::hlo;
+
+using XlaBuilder = lamella::hlo::Builder;
+using XlaOp = lamella::hlo::Op;
+using XlaComputation = lamella::hlo::BuiltComputation;
+
+// Enumerators of PrimitiveType, which are at home in the namespace itself there.
+#define LAMELLA_HLO_ELEMENT(name, text, number, bits, kind) \
+  inline constexpr PrimitiveType name = PrimitiveType::name;
+#include "lamella/graph/hlo/element_type.def"
+inline constexpr PrimitiveType PRIMITIVE_TYPE_INVALID = PrimitiveType::Invalid;
+
+using int8 = int8_t;
+using int16 = int16_t;
+using int32 = int32_t;
+using int64 = int64_t;
+using uint8 = uint8_t;
+using uint16 = uint16_t;
+using uint32 = uint32_t;
+using uint64 = uint64_t;
+using half = lamella::Half;
+using bfloat16 = lamella::BFloat16;
+using complex64 = std::complex<float>;
+using complex128 = std::complex<double>;
+
+}  // namespace xla

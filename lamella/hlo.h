@@ -1,0 +1,5 @@
+// HLO: modules as text and in memory, and building them. Link with Lamella::graph.
+#pragma once
+#include "lamella/graph/builder/builder.h"
+#include "lamella/graph/builder/functions.h"
+#include "lamella/graph/hlo/module.h"
