@@ -207,18 +207,5 @@ TEST(FfiAttributes, Mistakes) {
   EXPECT_THROW(read("{v = " + std::string(1000, '[')), Error);
 }
 
-TEST(FfiAttributes, TextOfOtherConventions) {
-  auto text_in = [](const char* config) {
-    std::string text = str("HloModule m\nENTRY e { ROOT c = f32[] custom-call(), ",
-                           "custom_call_target=\"t\"", config, " }\n");
-    auto module = parse_module(text);
-    return backend_config_of(*module->entry->root);
-  };
-  EXPECT_EQ(text_in(""), "");
-  EXPECT_EQ(text_in(", backend_config=\"opaque\""), "opaque");
-  EXPECT_EQ(text_in(", backend_config=\"a\\\"b\\\\c\\n\\001\""), "a\"b\\c\n\x01");
-  EXPECT_EQ(text_in(", backend_config={\"k\": [1, 2]}"), "{\"k\": [1, 2]}");
-}
-
 }  // namespace
 }  // namespace lamella::hlo::ffi

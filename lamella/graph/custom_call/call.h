@@ -4,8 +4,10 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <unordered_map>
 
 #include "lamella/graph/hlo/module.h"
+#include "lamella/graph/runtime/user_data.h"
 #include "lamella/graph/runtime/value.h"
 
 namespace lamella::hlo {
@@ -15,6 +17,9 @@ struct RunContext {
   int64_t run_id = 0;  // another one for each run in the process
   int32_t device_ordinal = 0;
   void* stream = nullptr;  // of a device that has them
+  const UserData* user_data = nullptr;
+  // What a call keeps from start_run to the end of the run, by the call.
+  std::unordered_map<const void*, std::shared_ptr<void>> kept;
 };
 
 class PreparedCall {

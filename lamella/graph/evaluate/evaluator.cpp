@@ -103,7 +103,7 @@ std::atomic<int64_t> next_run{1};
 class Evaluator final : public Executable {
  public:
   Evaluator(std::shared_ptr<const Module> shared, const CompileOptions& options)
-      : Executable(std::move(shared)) {
+      : Executable(std::move(shared)), user_data_(options.user_data) {
     check_platform(options.platform);
     std::unordered_map<const Instruction*, PreparedCall*> found;
     for (const Computation* computation : module().computations) {
@@ -123,6 +123,7 @@ class Evaluator final : public Executable {
     check_arguments(arguments);
     OneRun one(*this);
     one.context.run_id = next_run.fetch_add(1, std::memory_order_relaxed);
+    one.context.user_data = user_data_.get();
     for (const auto& call : calls_) call->start_run(one.context);
     std::vector<Value> taken(arguments.begin(), arguments.end());
     return one.run(*entry_, taken);
@@ -166,6 +167,7 @@ class Evaluator final : public Executable {
     const Evaluator& evaluator_;
   };
 
+  std::shared_ptr<const UserData> user_data_;
   std::vector<std::unique_ptr<PreparedCall>> calls_;
   std::unordered_map<const Computation*, Plan> plans_;
   const Plan* entry_ = nullptr;

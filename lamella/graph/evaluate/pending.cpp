@@ -1,6 +1,5 @@
 // Rules that are still to be written; each goes as its file comes.
 #include "lamella/graph/evaluate/rules.h"
-#include "lamella/graph/custom_call/ffi/ffi_call.h"
 
 namespace lamella::hlo {
 
@@ -17,6 +16,5 @@ Value evaluate_fft(Step& step) { fail(step.instruction, "expected a rule"); }
 Value evaluate_linear_algebra(Step& step) { fail(step.instruction, "expected a rule"); }
 Value evaluate_batch_norm(Step& step) { fail(step.instruction, "expected a rule"); }
 Value evaluate_collective(Step& step) { fail(step.instruction, "expected a rule"); }
-std::unique_ptr<PreparedCall> prepare_typed_call(const Instruction& i, TargetPointer) { fail(i, "expected a rule"); }
 
 }  // namespace lamella::hlo

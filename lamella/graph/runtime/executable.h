@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lamella/graph/hlo/module.h"
+#include "lamella/graph/runtime/user_data.h"
 #include "lamella/graph/runtime/value.h"
 
 namespace lamella::hlo {
@@ -13,6 +14,8 @@ namespace lamella::hlo {
 struct CompileOptions {
   // Which registrations of custom calls are used: "Host" or "CUDA".
   std::string platform = "Host";
+  // What typed handlers find in their execution context; may be absent.
+  std::shared_ptr<const UserData> user_data;
 };
 
 class Executable {

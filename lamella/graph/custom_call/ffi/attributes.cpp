@@ -5,10 +5,12 @@
 #include <charconv>
 #include <cstring>
 #include <limits>
+#include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "lamella/core/half.h"
-#include "lamella/graph/hlo/attribute_scanner.h"
 #include "lamella/graph/hlo/scanner.h"
 #include "lamella/graph/hlo/small_float.h"
 
@@ -505,14 +507,6 @@ class Reader {
 AttributeDictionary::AttributeDictionary(std::string_view text)
     : memory_(std::make_unique<std::pmr::monotonic_buffer_resource>(512)) {
   attrs_ = Reader(text, memory_.get()).read();
-}
-
-std::string backend_config_of(const Instruction& instruction) {
-  std::string_view text = instruction.text(AttributeKey::BackendConfig);
-  if (!text.starts_with('"')) return std::string(text);
-  Scanner s(text, "backend_config");
-  Arena arena;
-  return std::string(scan_quoted(s, arena));
 }
 
 }  // namespace lamella::hlo::ffi

@@ -2,20 +2,14 @@
 #pragma once
 #include <memory>
 #include <memory_resource>
-#include <string>
 #include <string_view>
 
 #include "lamella/graph/custom_call/ffi/abi.h"
 #include "lamella/graph/hlo/element_type.h"
-#include "lamella/graph/hlo/module.h"
 
 namespace lamella::hlo::ffi {
 
 constexpr DataType data_type(ElementType type) { return static_cast<DataType>(type); }
-
-// What backend_config says, without the quotes and escapes in which a string is written: the
-// `opaque` of the original conventions, the dictionary of the typed one. Empty where there is none.
-std::string backend_config_of(const Instruction& instruction);
 
 // Note [Attributes in text]
 //   Typed calls carry a dictionary as MLIR prints attributes: {mode = 1 : i64, name = "x"}. What

@@ -1,0 +1,257 @@
+// Calling typed handlers.
+//
+// Note [Frames of typed calls]
+//   Everything in a call frame but the addresses of data is known when a module is compiled, so a
+//   call has a frame made then, and a run only writes addresses. Threads may run one executable at
+//   once, and a handler may run it again: who finds the frame taken makes a copy, which stays for
+//   the next time.
+//   A state that a handler makes at `instantiate` belongs to the call; those of `prepare` and
+//   `initialize` belong to the run. `prepare` and `initialize` see buffers without data.
+//   A handler that returns a future is waited for, so its operands and results stay where they are.
+#include "lamella/graph/custom_call/ffi/ffi_call.h"
+
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "lamella/core/error.h"
+#include "lamella/graph/custom_call/buffers.h"
+#include "lamella/graph/custom_call/ffi/attributes.h"
+#include "lamella/graph/custom_call/ffi/runtime.h"
+#include "lamella/graph/custom_call/host_call.h"
+#include "lamella/graph/custom_call/opaque.h"
+#include "lamella/graph/hlo/infer.h"
+
+namespace lamella::hlo {
+namespace {
+
+// Buffers of leaves, and the tables that a frame refers to.
+template <class Kind>
+struct BufferTable {
+  std::vector<ffi::Buffer> buffers;
+  std::vector<void*> pointers;
+  std::vector<Kind> kinds;
+
+  explicit BufferTable(const std::vector<BufferLeaf>& leaves)
+      : buffers(leaves.size()), pointers(leaves.size()), kinds(leaves.size(), Kind::Buffer) {
+    for (size_t n = 0; n < leaves.size(); ++n) {
+      const Shape& shape = *leaves[n].shape;
+      ffi::Buffer& buffer = buffers[n];
+      buffer.struct_size = LAMELLA_FFI_SIZE(ffi::Buffer, dims);
+      buffer.dtype = ffi::data_type(shape.element_type());
+      if (shape.is_array()) {
+        buffer.rank = shape.rank();
+        buffer.dims = const_cast<int64_t*>(shape.dimensions().data());
+      }
+      pointers[n] = &buffer;
+    }
+  }
+};
+
+class Frame {
+ public:
+  Frame(const CallBuffers& buffers, const ffi::Attrs& attrs, ffi::State* instantiated)
+      : args(buffers.operands()), rets(buffers.results()) {
+    context.states[0] = instantiated;
+    call.struct_size = ffi::call_frame_size;
+    call.api = ffi::api();
+    call.ctx = &context;
+    call.stage = ffi::Stage::Execute;
+    call.args = {LAMELLA_FFI_SIZE(ffi::Args, args), nullptr,
+                 static_cast<int64_t>(args.buffers.size()), args.kinds.data(),
+                 args.pointers.data()};
+    call.rets = {LAMELLA_FFI_SIZE(ffi::Rets, rets), nullptr,
+                 static_cast<int64_t>(rets.buffers.size()), rets.kinds.data(),
+                 rets.pointers.data()};
+    call.attrs = attrs;
+  }
+  Frame(const Frame&) = delete;
+  Frame& operator=(const Frame&) = delete;
+
+  BufferTable<ffi::ArgType> args;
+  BufferTable<ffi::RetType> rets;
+  ffi::ExecutionContext context;
+  ffi::CallFrame call{};
+};
+
+// States of one run.
+struct RunStates {
+  ffi::State prepare;
+  ffi::State initialize;
+};
+
+ffi::AttributeDictionary attributes_of(const Instruction& i) {
+  try {
+    return ffi::AttributeDictionary(opaque_of(i));
+  } catch (const Error& e) {
+    fail(i, e.msg());
+  }
+}
+ffi::Handler* handler_of(void* function) { return reinterpret_cast<ffi::Handler*>(function); }
+
+class TypedCall final : public PreparedCall {
+ public:
+  TypedCall(const Instruction& instruction, TargetPointer target)
+      : instruction_(instruction),
+        target_(std::move(target)),
+        pin_(target_->function),
+        execute_(handler_of(target_->function)),
+        has_run_stages_(target_->prepare != nullptr || target_->initialize != nullptr),
+        attributes_(attributes_of(instruction)),
+        buffers_(instruction),
+        frame_(buffers_, attributes_.attrs(), &instantiated_) {
+    simple_ = buffers_.plain() && is_simple(*instruction.shape);
+    for (const Instruction* operand : instruction.operands) {
+      simple_ = simple_ && operand->shape->is_array();
+    }
+    if (target_->instantiate != nullptr) {
+      Frame first(buffers_, attributes_.attrs(), &instantiated_);
+      first.call.stage = ffi::Stage::Instantiate;
+      first.call.args.size = 0;
+      first.call.rets.size = 0;
+      invoke(first, handler_of(target_->instantiate), " at instantiate");
+    }
+  }
+
+  void start_run(RunContext& context) override {
+    if (!has_run_stages_) return;
+    auto states = std::make_shared<RunStates>();
+    context.kept[this] = states;
+    Frame frame(buffers_, attributes_.attrs(), &instantiated_);
+    frame.context.run = &context;
+    frame.context.states[1] = &states->prepare;
+    if (target_->prepare != nullptr) {
+      frame.call.stage = ffi::Stage::Prepare;
+      invoke(frame, handler_of(target_->prepare), " at prepare");
+    }
+    frame.context.states[2] = &states->initialize;
+    if (target_->initialize != nullptr) {
+      frame.call.stage = ffi::Stage::Initialize;
+      invoke(frame, handler_of(target_->initialize), " at initialize");
+    }
+  }
+
+  Value run(std::span<Value> operands, RunContext& context) override {
+    FrameLease lease(*this);
+    Frame& frame = *lease.frame;
+    frame.context.run = &context;
+    if (has_run_stages_) {
+      auto* states = static_cast<RunStates*>(context.kept.at(this).get());
+      frame.context.states[1] = &states->prepare;
+      frame.context.states[2] = &states->initialize;
+    }
+    if (!simple_) return run_any(frame, operands);
+    for (size_t n = 0; n < operands.size(); ++n) frame.args.buffers[n].data = operands[n].data();
+    if (instruction_.shape->is_array()) {
+      Value result = Value::uninitialized(instruction_.shape);
+      frame.rets.buffers[0].data = result.data();
+      invoke(frame, execute_, "");
+      return result;
+    }
+    std::array<Value, few> results;
+    const std::vector<Shape>& shapes = instruction_.shape->tuple_shapes();
+    for (size_t n = 0; n < shapes.size(); ++n) {
+      results[n] = Value::uninitialized(&shapes[n]);
+      frame.rets.buffers[n].data = results[n].data();
+    }
+    invoke(frame, execute_, "");
+    return Value::tuple(instruction_.shape, std::span(results).first(shapes.size()));
+  }
+
+ private:
+  static constexpr size_t few = 8;
+
+  // The frame that was made first, or where that is taken one of the spare ones.
+  struct FrameLease {
+    explicit FrameLease(TypedCall& of) : call(of) {
+      if (LAMELLA_LIKELY(!call.taken_.exchange(true, std::memory_order_acquire))) {
+        frame = &call.frame_;
+      } else {
+        frame = call.take_spare();
+      }
+    }
+    FrameLease(const FrameLease&) = delete;
+    ~FrameLease() {
+      if (LAMELLA_LIKELY(frame == &call.frame_)) {
+        call.taken_.store(false, std::memory_order_release);
+      } else {
+        std::lock_guard<std::mutex> lock(call.mutex_);
+        call.spare_.emplace_back(frame);
+      }
+    }
+    TypedCall& call;
+    Frame* frame;
+  };
+  LAMELLA_COLD Frame* take_spare() {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (!spare_.empty()) {
+        Frame* one = spare_.back().release();
+        spare_.pop_back();
+        return one;
+      }
+    }
+    return new Frame(buffers_, attributes_.attrs(), &instantiated_);
+  }
+
+  static bool is_simple(const Shape& shape) {
+    if (shape.is_array()) return true;
+    if (!shape.is_tuple() || shape.tuple_shapes().size() > few) return false;
+    for (const Shape& one : shape.tuple_shapes()) {
+      if (!one.is_array()) return false;
+    }
+    return true;
+  }
+
+  // Tuples among the operands, nested results, tokens, layouts, aliasing.
+  Value run_any(Frame& frame, std::span<Value> operands) {
+    BoundBuffers bound(buffers_, operands);
+    std::span<void* const> data = bound.operands();
+    for (size_t n = 0; n < data.size(); ++n) frame.args.buffers[n].data = data[n];
+    data = bound.results();
+    for (size_t n = 0; n < data.size(); ++n) frame.rets.buffers[n].data = data[n];
+    invoke(frame, execute_, "");
+    return bound.finish();
+  }
+
+  void invoke(Frame& frame, ffi::Handler* handler, std::string_view stage) {
+    ffi::HandlerError* error = nullptr;
+    frame.call.future = nullptr;
+    try {
+      error = handler(&frame.call);
+    } catch (...) {
+      fail_with_current_exception(instruction_, target_->name);
+    }
+    if (LAMELLA_UNLIKELY(frame.call.future != nullptr)) {
+      std::unique_ptr<ffi::HandlerError> late = ffi::await(frame.call.future);
+      if (error == nullptr) error = late.release();
+    }
+    if (LAMELLA_UNLIKELY(error != nullptr)) {
+      fail(instruction_, "'", target_->name, "' failed", stage, ": ", ffi::take_message(error));
+    }
+  }
+
+  const Instruction& instruction_;
+  TargetPointer target_;
+  Pin pin_;
+  ffi::Handler* execute_;
+  bool has_run_stages_;
+  bool simple_ = false;
+  ffi::State instantiated_;
+  ffi::AttributeDictionary attributes_;
+  CallBuffers buffers_;
+  Frame frame_;
+  std::atomic<bool> taken_{false};
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Frame>> spare_;
+};
+
+}  // namespace
+
+std::unique_ptr<PreparedCall> prepare_typed_call(const Instruction& instruction,
+                                                 TargetPointer target) {
+  return std::make_unique<TypedCall>(instruction, std::move(target));
+}
+
+}  // namespace lamella::hlo

@@ -1,0 +1,45 @@
+// Types of what handlers keep and are given: numbers for names, and how to delete an object.
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+#include "lamella/graph/custom_call/ffi/abi.h"
+
+namespace lamella::hlo::ffi {
+
+using Deleter = void (*)(void* object);
+
+// Registers a type of the process. With *id 0 the name must be new, and *id becomes its number; any
+// other *id must be the one that the name has already, or be free together with the name. Throws an
+// Error. May be called from any thread.
+void register_type(std::string_view name, int64_t* id, Deleter deleter);
+// False if there is no type of this number.
+bool find_type(int64_t id, Deleter* deleter);
+
+// An object of a registered type, which goes with its holder.
+class State {
+ public:
+  State() = default;
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    if (object_ != nullptr && deleter_ != nullptr) deleter_(object_);
+  }
+  bool is_set() const { return is_set_; }
+  int64_t type() const { return type_; }
+  void* object() const { return object_; }
+  void set(int64_t type, void* object, Deleter deleter) {
+    is_set_ = true;
+    type_ = type;
+    object_ = object;
+    deleter_ = deleter;
+  }
+
+ private:
+  bool is_set_ = false;
+  int64_t type_ = 0;
+  void* object_ = nullptr;
+  Deleter deleter_ = nullptr;
+};
+
+}  // namespace lamella::hlo::ffi
