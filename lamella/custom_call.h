@@ -65,6 +65,19 @@ LAMELLA_ABI_API lamella_status lamella_visit_custom_call_targets(
     const char* platform, void (*visit)(void* context, const char* name, void* function),
     void* context);
 
+/* Registers typed handlers (XLA_FFI_Handler*) for the stages of a call; all but `execute` may be
+ * NULL. traits: XLA_FFI_Handler_Traits beside those that the handlers state. Handlers compiled
+ * against XLA's headers can register themselves as well, with
+ * XLA_FFI_REGISTER_HANDLER(XLA_FFI_GetApi(), ...). */
+LAMELLA_ABI_API lamella_status lamella_register_typed_handlers(const char* name, void* instantiate,
+                                                               void* prepare, void* initialize,
+                                                               void* execute, uint32_t traits,
+                                                               const char* platform,
+                                                               const char* file, uint32_t line);
+/* Takes one registration back, or with `execute` NULL all of the name. Fails if there is none. */
+LAMELLA_ABI_API lamella_status lamella_remove_typed_handlers(const char* name, void* execute,
+                                                             const char* platform);
+
 #ifdef __cplusplus
 } /* extern "C" */
 

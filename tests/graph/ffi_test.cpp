@@ -4,6 +4,7 @@
 
 #include "ffi_handlers.h"
 #include "ffi_run.h"
+#include "lamella/custom_call.h"
 #include "lamella/graph/custom_call/ffi/registration.h"
 #include "lamella/graph/custom_call/ffi/runtime.h"
 #include "lamella/graph/custom_call/registry.h"
@@ -256,11 +257,25 @@ TEST(Ffi, FramesAreNotShared) {
 ffi::Handler* ours(XLA_FFI_Handler* handler) { return reinterpret_cast<ffi::Handler*>(handler); }
 
 TEST(FfiRegistration, FunctionsAndTraits) {
-  ffi::register_handlers("test.symbol", "cpu", {nullptr, nullptr, nullptr, ours(ffi_test_symbol)});
+  auto* function = reinterpret_cast<void*>(ffi_test_symbol);
+  ASSERT_EQ(lamella_register_typed_handlers("test.symbol", nullptr, nullptr, nullptr, function, 0,
+                                            "cpu", "here.cpp", 7),
+            LAMELLA_OK);
   Program p("  x = f32[1] parameter(0)\n" +
             call("f32[1]", "x, x", "test.symbol", "{a = 3.0 : f32}"));
   EXPECT_EQ(elements<float>(p.run({p.argument<float>(0, {2})}))[0], 8);
-  EXPECT_TRUE(remove_target("test.symbol", "Host", TargetKind::Typed));
+  ASSERT_EQ(lamella_register_typed_handlers("test.symbol", nullptr, nullptr, nullptr,
+                                            reinterpret_cast<void*>(replayable_handler), 0, "cpu",
+                                            "there.cpp", 8),
+            LAMELLA_ERROR);
+  EXPECT_STREQ(lamella_error_text(),
+               "hlo: expected the custom-call target 'test.symbol' to be registered for Host once; "
+               "registered at here.cpp:7 and, another function, at there.cpp:8");
+  EXPECT_EQ(lamella_remove_typed_handlers("test.symbol", function, "Host"), LAMELLA_OK);
+  EXPECT_EQ(lamella_remove_typed_handlers("test.symbol", function, "Host"), LAMELLA_ERROR);
+  EXPECT_STREQ(lamella_error_text(),
+               "hlo: expected the typed handlers 'test.symbol' to be registered for Host, got none "
+               "of this function");
 
   ffi::register_handlers("test.traits", "CUDA",
                          {nullptr, nullptr, nullptr, ours(replayable_handler)});
@@ -306,6 +321,22 @@ TEST(FfiRegistration, Versions) {
             "against, got: INVALID_ARGUMENT: wrong number of arguments");
   EXPECT_EQ(said(nullptr),
             "hlo: expected the handler 'test.version' to have a function for execute, got none");
+}
+
+// XLA's macro for registration drops the error, so the missing target tells it.
+TEST(FfiRegistration, RefusalsAreTold) {
+  XLA_FFI_Error* error = xla::ffi::Ffi::RegisterStaticHandler(
+      XLA_FFI_GetApi(), "test.refused", "cpu", reinterpret_cast<XLA_FFI_Handler*>(versioned<0, 9>));
+  std::string text =
+      "hlo: expected the handler 'test.refused' to be compiled against version 0.1 to 0.3 of the "
+      "interface, got 0.9";
+  EXPECT_EQ(ffi::take_message(reinterpret_cast<ffi::HandlerError*>(error)),
+            "INVALID_ARGUMENT: " + text);
+  std::string said = error_of([&] { Program(call("()", "", "test.refused")); });
+  EXPECT_EQ(said.substr(0, said.find("; near")),
+            "hlo: 'c' (custom-call): expected a target that is registered for Host, got "
+            "'test.refused'; its handlers were refused: " +
+                text);
 }
 
 // Handlers of version 0.2 set and get states without naming a stage.

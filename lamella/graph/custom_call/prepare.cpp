@@ -15,6 +15,7 @@
 #include "lamella/graph/custom_call/cuda_call.h"
 #include "lamella/graph/custom_call/cuda_driver.h"
 #include "lamella/graph/custom_call/ffi/ffi_call.h"
+#include "lamella/graph/custom_call/ffi/registration.h"
 #include "lamella/graph/custom_call/host_call.h"
 #include "lamella/graph/custom_call/near_names.h"
 #include "lamella/graph/custom_call/operator_call.h"
@@ -64,6 +65,8 @@ TargetKind other_kind(TargetKind kind) {
   for (const std::string& one : elsewhere) {
     hint += (hint.empty() ? "; it is registered for " : " and ") + one;
   }
+  std::string refused = ffi::refusal_of(name, platform);
+  if (!refused.empty()) hint += "; its handlers were refused: " + refused;
   std::string near = near_names(name, names);
   if (!near.empty()) hint += "; near names: " + near;
   fail(i, "expected a target that is registered for ", platform, ", got '", name, "'", hint);

@@ -1,6 +1,10 @@
 // Handlers become targets.
 #include "lamella/graph/custom_call/ffi/registration.h"
 
+#include <map>
+#include <mutex>
+#include <utility>
+
 #include "lamella/core/error.h"
 #include "lamella/graph/custom_call/ffi/runtime.h"
 #include "lamella/graph/custom_call/registry.h"
@@ -36,8 +40,7 @@ Metadata metadata_of(Handler* handler, std::string_view what) {
 }
 
 void register_handlers(std::string_view name, std::string_view platform,
-                       const HandlerBundle& bundle, uint32_t traits, std::string where,
-                       bool built_in) {
+                       const HandlerBundle& bundle, Registration how) {
   std::string what = str("hlo: expected the handler '", name, "'");
   LAMELLA_CHECK(bundle.execute != nullptr, what, " to have a function for execute, got none");
   for (Handler* handler : {bundle.execute, bundle.instantiate, bundle.prepare, bundle.initialize}) {
@@ -49,7 +52,7 @@ void register_handlers(std::string_view name, std::string_view platform,
                   what, " to be compiled against version ", api_major, ".", oldest_api_minor,
                   " to ", api_major, ".", api_minor, " of the interface, got ",
                   version.major_version, ".", version.minor_version);
-    if (handler == bundle.execute) traits |= metadata.traits;
+    if (handler == bundle.execute) how.traits |= metadata.traits;
   }
   Target target;
   target.name = name;
@@ -59,10 +62,51 @@ void register_handlers(std::string_view name, std::string_view platform,
   target.instantiate = reinterpret_cast<void*>(bundle.instantiate);
   target.prepare = reinterpret_cast<void*>(bundle.prepare);
   target.initialize = reinterpret_cast<void*>(bundle.initialize);
-  target.traits = traits;
-  target.where = std::move(where);
-  target.built_in = built_in;
-  register_target(std::move(target));
+  target.traits = how.traits;
+  target.where = std::move(how.where);
+  target.built_in = how.built_in;
+  if (how.replace) {
+    replace_target(std::move(target));
+  } else {
+    register_target(std::move(target));
+  }
+}
+
+namespace {
+
+struct Refusals {
+  std::mutex mutex;
+  std::map<std::pair<std::string, std::string>, std::string> texts;  // by name and platform
+};
+// Never destroyed, like the registry.
+Refusals& refusals() {
+  static Refusals& one = *new Refusals;
+  return one;
+}
+std::string_view text_of(const ByteSpan& span) { return {span.ptr, span.len}; }
+
+}  // namespace
+
+HandlerError* register_from_table(const HandlerRegisterArgs& args) {
+  std::string name(text_of(args.name)), platform = canonical_platform(text_of(args.platform));
+  try {
+    Registration how;
+    how.traits = args.traits;
+    register_handlers(name, platform, args.bundle, std::move(how));
+    return nullptr;
+  } catch (const std::exception& e) {
+    Refusals& r = refusals();
+    std::lock_guard<std::mutex> lock(r.mutex);
+    r.texts[{name, platform}] = e.what();
+    return new HandlerError{ErrorCode::InvalidArgument, e.what()};
+  }
+}
+
+std::string refusal_of(std::string_view name, std::string_view platform) {
+  Refusals& r = refusals();
+  std::lock_guard<std::mutex> lock(r.mutex);
+  auto found = r.texts.find({std::string(name), canonical_platform(platform)});
+  return found != r.texts.end() ? found->second : "";
 }
 
 }  // namespace lamella::hlo::ffi

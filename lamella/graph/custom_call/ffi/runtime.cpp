@@ -40,12 +40,7 @@ void error_destroy(ErrorDestroyArgs* args) { delete args->error; }
 
 HandlerError* handler_register(HandlerRegisterArgs* args) {
   LAMELLA_FFI_CHECK_SIZE(args, HandlerRegisterArgs, traits);
-  try {
-    register_handlers(text_of(args->name), text_of(args->platform), args->bundle, args->traits);
-    return nullptr;
-  } catch (const std::exception& e) {
-    return error(ErrorCode::InvalidArgument, e.what());
-  }
+  return register_from_table(*args);
 }
 HandlerError* type_register(TypeRegisterArgs* args) {
   LAMELLA_FFI_CHECK_SIZE(args, TypeRegisterArgs, type_id);
