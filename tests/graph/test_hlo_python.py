@@ -5,9 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import lamella
 import numpy as np
 import pytest
+
+import lamella
 
 IDENTITY = """HloModule m
 ENTRY main {
