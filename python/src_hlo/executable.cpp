@@ -2,10 +2,9 @@
 //
 // Note [Arguments from Python]
 //   Each array of the entry's parameters takes one argument, tuples flattened. Tensors and objects
-//   with the buffer protocol are read here, in place; `_convert` in lamella/hlo/_arrays.py makes a
-//   Tensor of everything else. A mistake in them is raised before the run begins. What fails later
-//   goes through `_on_failure` of lamella/hlo/_bundle.py, which keeps what is needed to do it
-//   again.
+//   with the buffer protocol are read in place; `convert` in lamella/hlo/_arrays.py makes a Tensor
+//   of everything else. A mistake in them is raised before the run begins. What fails later goes
+//   through `on_failure` of lamella/hlo/_bundle.py, which keeps what is needed to do it again.
 #include <vector>
 
 #include "lamella/graph/evaluate/evaluator.h"
@@ -17,6 +16,8 @@ namespace lamella::python {
 namespace {
 
 constexpr int64_t kWorkToReleaseGil = 32768;
+// Bytes of inputs that are kept of a failed run.
+constexpr size_t kLargestInputs = size_t{256} << 20;
 
 // One array among the parameters of the entry.
 struct Leaf {
@@ -26,10 +27,10 @@ struct Leaf {
 struct ExecutableHandle {
   std::shared_ptr<const hlo::Executable> executable;
   std::vector<Leaf> leaves;
+  std::string platform;
   bool without_gil;
 };
 PyTypeObject* executable_type = nullptr;
-PyObject* convert = nullptr;
 PyObject* on_failure = nullptr;
 
 const ExecutableHandle& executable_of(PyObject* self) { return held<ExecutableHandle>(self); }
@@ -49,53 +50,16 @@ bool may_take_long(const hlo::Module& module) {
 
 // ---- Arguments ---------------------------------------------------------------------------------
 
-// "f32[2,3]" for a tensor; `element` names its type where the tensor only carries its bits.
-std::string describe(const TensorBase& tensor, std::string_view element) {
-  hlo::ElementType type = hlo::element_type_of(tensor.scalar_type());
-  std::string text(!element.empty() ? element : hlo::element_name(type));
-  if (element.empty() && type == hlo::ElementType::Invalid) text = str(tensor.scalar_type());
-  text += '[';
-  for (size_t d = 0; d < tensor.sizes().size(); ++d) {
-    text += str(d == 0 ? "" : ",", tensor.sizes()[d]);
-  }
-  return text + ']';
-}
-
 [[noreturn]] void refuse(const char* what, size_t at, const Leaf& leaf, std::string_view got) {
   throw lamella::Error(str(what, ": expected argument ", at, " ('", leaf.parameter->name,
                            "') to be ", leaf.shape->to_string(false), ", got ", got));
 }
 
 hlo::Value value_of(PyObject* object, const char* what, size_t at, const Leaf& leaf) {
-  TensorBase tensor;
-  std::string element;
-  Ref converted;
-  if (PyObject_TypeCheck(object, bridge->tensor_type)) {
-    tensor = TensorBase::adopt(bridge->read(object, what));
-    if (!tensor.defined()) throw PythonError();
-  } else {
-    converted = Ref(required(
-        PyObject_CallFunction(convert, "OsN", object,
-                              std::string(hlo::element_name(leaf.shape->element_type())).c_str(),
-                              numbers_object(leaf.shape->dimensions()))));
-    // A text says what it is instead of an array of this kind.
-    if (PyUnicode_Check(converted.get())) refuse(what, at, leaf, text_of(converted.get(), what));
-    PyObject* made = PyTuple_GET_ITEM(converted.get(), 0);
-    element = text_of(PyTuple_GET_ITEM(converted.get(), 1), what);
-    tensor = PyObject_TypeCheck(made, bridge->tensor_type)
-                 ? TensorBase::adopt(bridge->read(made, what))
-                 : TensorBase::adopt(bridge->from_buffer(made));
-    if (!tensor.defined()) throw PythonError();
-  }
-  hlo::ElementType type = leaf.shape->element_type();
-  bool fits = tensor.scalar_type() == hlo::tensor_type_of(type) &&
-              (element.empty() || element == hlo::element_name(type)) &&
-              tensor.dim() == leaf.shape->rank();
-  for (int64_t d = 0; fits && d < tensor.dim(); ++d) {
-    fits = tensor.sizes()[static_cast<size_t>(d)] == leaf.shape->dimension(d);
-  }
-  if (!fits) refuse(what, at, leaf, describe(tensor, element));
-  return hlo::value_of_tensor(leaf.shape, tensor);
+  std::string got;
+  hlo::Value value = value_from(object, leaf.shape, what, &got);
+  if (!value) refuse(what, at, leaf, got);
+  return value;
 }
 
 // Tuples and lists among the arguments stand for tuples where there are as many arguments as
@@ -167,15 +131,6 @@ std::vector<hlo::Value> values_of(const ExecutableHandle& handle, PyObject* args
 
 // ---- Running -----------------------------------------------------------------------------------
 
-PyObject* list_of(std::vector<TensorBase> tensors) {
-  Ref list(required(PyList_New(static_cast<Py_ssize_t>(tensors.size()))));
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i),
-                    required(bridge->wrap(tensors[i].unsafe_release())));
-  }
-  return list.release();
-}
-
 // Lets Python keep what is needed to do a failed run again; the pending error stays or is replaced
 // by the one it gives.
 void report_failure(PyObject* self, const std::vector<hlo::Value>& leaves) {
@@ -184,11 +139,14 @@ void report_failure(PyObject* self, const std::vector<hlo::Value>& leaves) {
   PyErr_Fetch(&type, &value, &traceback);
   PyErr_NormalizeException(&type, &value, &traceback);
   try {
+    size_t bytes = 0;
+    for (const hlo::Value& leaf : leaves) bytes += leaf.bytes();
     std::vector<TensorBase> tensors;
     for (const hlo::Value& leaf : leaves) {
+      if (bytes > kLargestInputs) break;
       for (TensorBase& one : hlo::tensors_of_value(leaf)) tensors.push_back(std::move(one));
     }
-    Ref list(list_of(std::move(tensors)));
+    Ref list = bytes > kLargestInputs ? Ref::borrow(Py_None) : Ref(list_of(std::move(tensors)));
     Ref done(PyObject_CallFunctionObjArgs(on_failure, self, list.get(), value, nullptr));
   } catch (...) {
     // The run's own error is what counts.
@@ -257,6 +215,7 @@ PyObject* compile(PyObject*, PyObject* args, PyObject* kwargs) {
     hlo::CompileOptions options;
     options.platform = platform;
     ExecutableHandle handle;
+    handle.platform = platform;
     handle.without_gil = may_take_long(*module);
     {
       WithoutGil others(handle.without_gil);
@@ -291,13 +250,11 @@ PyObject* get_output_shape(PyObject* self, void*) {
       [&] { return shape_object(*executable_of(self).executable->module().entry->root->shape); });
 }
 
-PyObject* set_hooks(PyObject*, PyObject* args) {
-  PyObject *converter, *failure;
-  if (!PyArg_ParseTuple(args, "OO:_set_hooks", &converter, &failure)) return nullptr;
-  Py_INCREF(converter);
-  Py_INCREF(failure);
-  Py_XDECREF(std::exchange(convert, converter));
-  Py_XDECREF(std::exchange(on_failure, failure));
+PyObject* get_platform(PyObject* self, void*) { return text_object(executable_of(self).platform); }
+
+PyObject* set_failure_hook(PyObject*, PyObject* hook) {
+  Py_INCREF(hook);
+  Py_XDECREF(std::exchange(on_failure, hook));
   Py_RETURN_NONE;
 }
 
@@ -305,6 +262,7 @@ PyGetSetDef getset[] = {
     {"module", get_module, nullptr, "The module it runs.", nullptr},
     {"input_shapes", get_input_shapes, nullptr, "Of the entry's parameters.", nullptr},
     {"output_shape", get_output_shape, nullptr, "Of the entry's result.", nullptr},
+    {"platform", get_platform, nullptr, "Which registrations of custom calls it uses.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef methods[] = {{"_run", run_as, METH_VARARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
 PyType_Slot slots[] = {
@@ -318,24 +276,10 @@ PyType_Spec spec = {"lamella._hlo.Executable", sizeof(Holder<ExecutableHandle>),
                     Py_TPFLAGS_DEFAULT, slots};
 
 PyMethodDef functions[] = {{"compile", keywords(compile), METH_VARARGS | METH_KEYWORDS, nullptr},
-                           {"_set_hooks", set_hooks, METH_VARARGS, nullptr},
+                           {"_set_failure_hook", set_failure_hook, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
-
-PyObject* literal_object(const hlo::Shape* shape, const hlo::Literal& literal) {
-  if (shape->is_array()) {
-    auto tensors = hlo::tensors_of_value(hlo::Value::of_literal(shape, literal));
-    return required(bridge->wrap(tensors[0].unsafe_release()));
-  }
-  if (!shape->is_tuple()) Py_RETURN_NONE;
-  Ref tuple(required(PyTuple_New(static_cast<Py_ssize_t>(literal.elements().size()))));
-  for (size_t i = 0; i < literal.elements().size(); ++i) {
-    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i),
-                     literal_object(&shape->tuple_shapes()[i], literal.elements()[i]));
-  }
-  return tuple.release();
-}
 
 int add_executables(PyObject* module) {
   executable_type = add_type(module, &spec);

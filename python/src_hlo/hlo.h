@@ -8,9 +8,12 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "lamella/core/error.h"
+#include "lamella/core/tensor_base.h"
 #include "lamella/graph/hlo/module.h"
+#include "lamella/graph/runtime/value.h"
 
 namespace lamella::python {
 
@@ -146,6 +149,11 @@ extern PyTypeObject* shape_type;
 
 PyObject* module_object(ModuleHandle module);
 PyObject* shape_object(hlo::Shape shape);
+// The value of an array's shape that an object of Python's stands for. Nothing where it does not
+// fit: `got` then says what it is. Throws; errors of reading it begin with `what`.
+hlo::Value value_from(PyObject* object, const hlo::Shape* shape, const char* what,
+                      std::string* got);
+PyObject* list_of(std::vector<TensorBase> tensors);
 // A Tensor with a copy of an array's literal; a tuple of objects for a tuple, None for a token.
 PyObject* literal_object(const hlo::Shape* shape, const hlo::Literal& literal);
 // What stands for a shape: a Shape, or its text. Throws.
@@ -155,6 +163,8 @@ const ModuleHandle& module_from(PyObject* object, const char* what);
 
 int add_shapes(PyObject* module);       // shape.cpp
 int add_modules(PyObject* module);      // ir.cpp
+int add_values(PyObject* module);       // values.cpp
 int add_executables(PyObject* module);  // executable.cpp
+int add_targets(PyObject* module);      // targets.cpp
 
 }  // namespace lamella::python

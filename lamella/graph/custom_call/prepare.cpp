@@ -94,6 +94,11 @@ std::unique_ptr<PreparedCall> prepare_call(const Instruction& i, std::string_vie
   LAMELLA_HLO_REQUIRE(!name.empty(), i, "expected custom_call_target to be a name, got ''");
   ApiVersion version = api_version_of(i);
   TargetPointer target = find_target(name, platform, kind_of(version));
+  if (target == nullptr || target->built_in) {
+    if (TargetPointer maker = find_target(name, platform, TargetKind::Maker)) {
+      return maker->make(i, maker);
+    }
+  }
   if (target == nullptr && name.find("::") != std::string_view::npos) {
     if (auto call = prepare_operator_call(i)) return call;
   }

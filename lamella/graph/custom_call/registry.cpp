@@ -54,6 +54,7 @@ void put(Target target, bool replace) {
   check(target);
   Key key{target.platform, target.name, target.kind};
   Registry& r = registry();
+  TargetPointer before;  // ends without the mutex, since it may hold an object of Python's
   std::lock_guard<std::mutex> lock(r.mutex);
   Entry& entry = (target.built_in ? r.built_in : r.registered)[key];
   if (entry.target != nullptr && !replace) {
@@ -63,6 +64,7 @@ void put(Target target, bool replace) {
     ++entry.count;
     return;
   }
+  before = std::move(entry.target);
   entry.target = std::make_shared<const Target>(std::move(target));
   entry.count = 1;
 }
@@ -94,6 +96,7 @@ void replace_target(Target target) { put(std::move(target), true); }
 bool remove_target(std::string_view name, std::string_view platform, TargetKind kind,
                    const void* function) {
   Registry& r = registry();
+  TargetPointer before;
   std::lock_guard<std::mutex> lock(r.mutex);
   auto found = r.registered.find(Key{canonical_platform(platform), std::string(name), kind});
   if (found == r.registered.end()) return false;
@@ -101,6 +104,7 @@ bool remove_target(std::string_view name, std::string_view platform, TargetKind 
     if (found->second.target->function != function) return false;
     if (--found->second.count != 0) return true;
   }
+  before = std::move(found->second.target);
   r.registered.erase(found);
   return true;
 }

@@ -32,7 +32,12 @@ class Pin {
   void* handle_ = nullptr;
 };
 
-enum class TargetKind : uint8_t { Function, Typed };
+class Instruction;
+class PreparedCall;
+
+// Maker: a function of another language that makes its own prepared calls, whatever api_version an
+// instruction states.
+enum class TargetKind : uint8_t { Function, Typed, Maker };
 
 struct Target {
   std::string name;
@@ -48,10 +53,15 @@ struct Target {
   uint32_t traits = 0;
   std::string where;  // "file:line", or ""
   bool built_in = false;
+  // Of makers: called with the target itself, which has the rest in `context`.
+  std::unique_ptr<PreparedCall> (*make)(const Instruction& instruction,
+                                        std::shared_ptr<const Target> target) = nullptr;
+  std::shared_ptr<void> context;
 
   bool same_functions(const Target& other) const {
-    return function == other.function && instantiate == other.instantiate &&
-           prepare == other.prepare && initialize == other.initialize;
+    return function == other.function && context == other.context &&
+           instantiate == other.instantiate && prepare == other.prepare &&
+           initialize == other.initialize;
   }
 };
 using TargetPointer = std::shared_ptr<const Target>;

@@ -11,14 +11,15 @@ from collections.abc import Sequence
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit status: 2 where it was called wrongly."""
     from lamella import __version__
-    from lamella._cli import backend_check, explain, new, opcheck, ops
+    from lamella._cli import backend_check, explain, hlo, new, opcheck, ops
 
     parser = argparse.ArgumentParser(
-        prog="lamella", description="Questions about operators, and new projects of operators."
+        prog="lamella",
+        description="Questions about operators, new projects of operators, programs of HLO.",
     )
     parser.add_argument("--version", action="version", version=f"lamella {__version__}")
     parts = parser.add_subparsers(metavar="COMMAND", required=True)
-    for module in (ops, explain, opcheck, backend_check, new):
+    for module in (ops, explain, hlo, opcheck, backend_check, new):
         module.add_parser(parts)
     options = parser.parse_args(arguments)
     try:

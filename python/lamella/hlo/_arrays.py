@@ -55,6 +55,11 @@ _NUMBERS = {
 }
 
 
+def carrier(element: str) -> str:
+    """The name of the dtype of the tensors that stand for arrays of an element type."""
+    return _NUMBERS.get(element, "uint8")
+
+
 def convert(value: Any, element: str, dimensions: tuple[int, ...]) -> Any:
     """A pair of a Tensor, or an object with a buffer, and the name of its element type ("": its own
     dtype's); or a text that says what was given, if it is nothing of the kind."""

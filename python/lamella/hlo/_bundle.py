@@ -1,0 +1,240 @@
+"""What a failed compilation or run leaves behind, so that it can be done again.
+
+A bundle is a folder: the module's text, the inputs, what was asked for, the versions of everything,
+the error. The environment variable LAMELLA_BUNDLES names the folder that bundles go to (by default
+one of the user's own among the temporary files), or is "off". The newest ones stay.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib
+import json
+import os
+import platform as machine
+import shlex
+import shutil
+import sys
+import tempfile
+import time
+import types
+from typing import Any
+
+import lamella
+from lamella import _hlo
+from lamella.hlo import _npy
+from lamella.hlo._targets import register_custom_call_target
+
+_KEPT = 20
+_LARGEST_INPUTS = 256 << 20  # bytes of all inputs of a bundle
+_FORMAT = 1
+
+
+def folder() -> str | None:
+    """Where bundles go; None where they are switched off."""
+    named = os.environ.get("LAMELLA_BUNDLES")
+    if named is not None:
+        return None if named.lower() in ("", "0", "off") else named
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    return os.path.join(tempfile.gettempdir(), f"lamella-bundles-{user}")
+
+
+def on_failure(executable: Any, inputs: Any, error: Exception) -> None:
+    """Called when a run fails. inputs: a tensor for each array, or None where they are too large."""
+    note(error, executable.module, None, "run", {"platform": executable.platform}, inputs)
+
+
+def note(
+    error: Exception,
+    module: Any,
+    text: str | None,
+    stage: str,
+    options: dict[str, Any],
+    inputs: Any = (),
+) -> None:
+    """Writes a bundle and says in the error's text how to replay it. Never raises."""
+    with contextlib.suppress(Exception):
+        place = folder()
+        if place is None or getattr(error, "_lamella_bundle", None) is not None:
+            return
+        path = _write(place, error, module, text, stage, options, inputs)
+        with contextlib.suppress(Exception):
+            error._lamella_bundle = path  # type: ignore[attr-defined]
+        _append(error, f"lamella hlo run {shlex.quote(path)}")
+
+
+def _append(error: Exception, command: str) -> None:
+    line = f"This can be done again with\n{command}"
+    if len(error.args) == 1 and isinstance(error.args[0], str) and not isinstance(error, KeyError):
+        error.args = (f"{error.args[0]}\n{line}",)
+    elif hasattr(error, "add_note"):
+        error.add_note(line)
+
+
+def _write(
+    place: str,
+    error: Exception,
+    module: Any,
+    text: str | None,
+    stage: str,
+    options: dict[str, Any],
+    inputs: Any,
+) -> str:
+    os.makedirs(place, mode=0o700, exist_ok=True)
+    kept = text if text is not None else module.to_string()
+    targets = _targets_of(module, options["platform"]) if module is not None else []
+    # Put in place when it is complete.
+    partial = tempfile.mkdtemp(prefix=".partial-", dir=place)
+    try:
+        with open(os.path.join(partial, "module.hlo"), "w", encoding="utf-8") as file:
+            file.write(kept)
+        total = sum(one.numel() * one.dtype.itemsize for one in inputs or ())
+        complete = inputs is not None and total <= _LARGEST_INPUTS
+        if complete:
+            for i, one in enumerate(inputs):
+                _npy.save(os.path.join(partial, f"input_{i}.npy"), one)
+        facts = {
+            "format": _FORMAT,
+            "stage": stage,
+            "options": options,
+            "inputs": len(inputs) if inputs is not None and complete else None,
+            "targets": targets,
+            "error": {"type": type(error).__name__, "text": str(error)},
+            "versions": _versions(),
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        }
+        with open(os.path.join(partial, "bundle.json"), "w", encoding="utf-8") as file:
+            json.dump(facts, file, indent=2)
+            file.write("\n")
+        path = _name(place, module)
+        os.rename(partial, path)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    _forget_old(place)
+    return path
+
+
+def _targets_of(module: Any, platform: str) -> list[dict[str, Any]]:
+    """Where the functions lie that were registered for the module's custom calls."""
+    names = {
+        instruction.attributes.get("custom_call_target")
+        for computation in module.computations
+        for instruction in computation.instructions
+        if instruction.opcode == "custom-call"
+    }
+    targets = []
+    for entry in _hlo._list_targets():
+        if entry["name"] not in names or entry["built_in"]:
+            continue
+        call = entry.pop("function")
+        if call is not None:
+            function = getattr(call, "function", call)
+            entry["python"] = [
+                getattr(function, "__module__", None),
+                getattr(function, "__qualname__", None),
+                getattr(getattr(function, "__code__", None), "co_filename", None),
+            ]
+        targets.append(entry)
+    return targets
+
+
+def restore_targets(facts: dict[str, Any]) -> None:
+    """Registers again what a bundle says was registered, where it can be found."""
+    for entry in facts["targets"]:
+        with contextlib.suppress(Exception):
+            _restore(entry)
+
+
+def _restore(entry: dict[str, Any]) -> None:
+    if entry["kind"] == "python":
+        function: Any = _module_named(entry["python"][0], entry["python"][2])
+        for part in entry["python"][1].split("."):
+            function = getattr(function, part)
+        register_custom_call_target(entry["name"], function, entry["platform"], replace=True)
+        return
+    addresses = {
+        stage: _hlo._address_of(*place)
+        for stage, place in entry["places"].items()
+        if place is not None
+    }
+    if entry["kind"] == "typed":
+        register_custom_call_target(entry["name"], addresses, entry["platform"], api_version=1)
+    else:
+        address = addresses["execute"]
+        register_custom_call_target(entry["name"], address, entry["platform"], replace=True)
+
+
+def _module_named(name: str, file: str | None) -> Any:
+    """The module of a function, or what its file defines where it cannot be imported."""
+    if name != "__main__":
+        with contextlib.suppress(ImportError):
+            return importlib.import_module(name)
+    if file is None:
+        raise ImportError(f"no module {name}")
+    with open(file, encoding="utf-8") as source:
+        tree = ast.parse(source.read(), file)
+    # A program's work is not done again: imports, definitions and constants alone.
+    tree.body = [node for node in tree.body if _only_defines(node)]
+    found = types.ModuleType("__lamella_replay__")
+    found.__file__ = file
+    exec(compile(tree, file, "exec"), found.__dict__)
+    return found
+
+
+def _only_defines(node: ast.stmt) -> bool:
+    if isinstance(node, ast.Assign):
+        return isinstance(node.value, ast.Constant)
+    return isinstance(
+        node, (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    )
+
+
+def _name(place: str, module: Any) -> str:
+    title = module.name if module is not None else "text"
+    title = "".join(c if c.isalnum() or c in "-_." else "_" for c in title)[:40]
+    stem = os.path.join(place, f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{title}")
+    path, number = stem, 1
+    while os.path.exists(path):
+        number += 1
+        path = f"{stem}-{number}"
+    return path
+
+
+def _forget_old(place: str) -> None:
+    bundles = [
+        entry.path
+        for entry in os.scandir(place)
+        if entry.is_dir(follow_symlinks=False)
+        and os.path.isfile(os.path.join(entry.path, "bundle.json"))
+    ]
+    bundles.sort(key=lambda path: (os.stat(path).st_mtime_ns, path))
+    for path in bundles[:-_KEPT]:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _versions() -> dict[str, str]:
+    versions = {
+        "lamella": lamella.__version__,
+        "python": machine.python_version(),
+        "machine": machine.platform(),
+    }
+    for name in ("numpy", "ml_dtypes", "jax", "jaxlib", "torch"):
+        version = getattr(sys.modules.get(name), "__version__", None)
+        if version is not None:
+            versions[name] = str(version)
+    return versions
+
+
+def read(path: str) -> dict[str, Any]:
+    """What bundle.json in a bundle says; ValueError where it is none."""
+    try:
+        with open(os.path.join(path, "bundle.json"), encoding="utf-8") as file:
+            facts = json.load(file)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path}: expected a bundle, got {error}") from None
+    if not isinstance(facts, dict) or facts.get("format") != _FORMAT:
+        got = facts.get("format") if isinstance(facts, dict) else "something else"
+        raise ValueError(f"{path}: expected a bundle of format {_FORMAT}, got {got}")
+    return facts

@@ -1,0 +1,142 @@
+"""Registering the targets of custom calls."""
+
+from __future__ import annotations
+
+import ctypes
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from lamella import _hlo
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def register_custom_call_target(
+    name: str,
+    target: Any,
+    platform: str = "Host",
+    api_version: int = 0,
+    *,
+    replace: bool = False,
+) -> None:
+    """Registers a target of custom calls by its name.
+
+    target: a function of one of the conventions of lamella/custom_call.h, as a function of ctypes,
+        a capsule or an address; or a function of Python's, see custom_call().
+    platform: "Host" ("cpu") or "CUDA" ("gpu").
+    api_version: 0 for those conventions; 1 for a typed handler, as register_ffi_target() takes.
+    replace: whether another target of that name may be there already.
+    """
+    if api_version == 1:
+        from lamella.hlo import register_ffi_target
+
+        register_ffi_target(name, target, platform=platform)
+        return
+    if api_version != 0:
+        raise ValueError(
+            f"register_custom_call_target: expected 'api_version' to be 0 or 1, got {api_version}"
+        )
+    address = _address(target)
+    if address is not None:
+        _hlo._register_function(name, address, platform, _place(), replace)
+    elif callable(target):
+        _register_callable(name, target, platform, replace)
+    else:
+        raise TypeError(
+            "register_custom_call_target: expected 'target' to be a capsule, a function or an "
+            f"address, got {type(target).__name__}"
+        )
+
+
+def custom_call(name: str, *, platform: str = "Host", replace: bool = True) -> Callable[[_F], _F]:
+    """Makes a function of Python's the target of custom calls: `@lamella.hlo.custom_call("name")`.
+
+    The function takes a Tensor for each array of the operands (tuples flattened), of its own, and
+    returns an array of the result's shape: a Tensor, an array of NumPy's, a number. For a tuple it
+    returns one for each of its arrays. Parameters of the names `opaque` (bytes) and `shape` (Shape),
+    if it has them behind a `*`, get the call's opaque text and the shape of its result.
+    """
+
+    def register(function: _F) -> _F:
+        _register_callable(name, function, platform, replace)
+        return function
+
+    return register
+
+
+def remove_custom_call_target(name: str, platform: str = "Host") -> None:
+    """Takes the registrations of a name back; LookupError if there are none. What is compiled
+    already keeps its targets."""
+    if not _hlo._remove_target(name, platform):
+        raise LookupError(
+            f"remove_custom_call_target: expected '{name}' to be registered for {platform}"
+        )
+
+
+def custom_call_targets(platform: str | None = None) -> list[str]:
+    """The names of all registered targets, in order."""
+    wanted = None if platform is None else platform.lower()
+    alias = {"cpu": "host", "gpu": "cuda"}
+    wanted = alias.get(wanted, wanted) if wanted is not None else None
+    return sorted(
+        {
+            entry["name"]
+            for entry in _hlo._list_targets()
+            if wanted is None or entry["platform"].lower() == wanted
+        }
+    )
+
+
+def _address(target: Any) -> int | None:
+    if isinstance(target, int) and not isinstance(target, bool):
+        return target
+    if type(target).__name__ == "PyCapsule":
+        get_name = ctypes.pythonapi.PyCapsule_GetName
+        get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+        get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+        get_pointer.restype = ctypes.c_void_p
+        get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+        address: int | None = get_pointer(target, get_name(target))
+        return address
+    if isinstance(target, (ctypes._CFuncPtr, ctypes.c_void_p)):  # type: ignore[attr-defined]
+        return ctypes.cast(target, ctypes.c_void_p).value or 0
+    return None
+
+
+class _Call:
+    """What C++ calls: with the operands' arrays, the opaque bytes, the result's shape."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        try:
+            parameters = inspect.signature(function).parameters
+        except (TypeError, ValueError):
+            parameters = {}  # type: ignore[assignment]
+        self._named = [
+            name
+            for name in ("opaque", "shape")
+            if name in parameters and parameters[name].kind is inspect.Parameter.KEYWORD_ONLY
+        ]
+
+    def __call__(self, arrays: tuple[Any, ...], opaque: bytes, shape: _hlo.Shape) -> Any:
+        facts = {"opaque": opaque, "shape": shape}
+        return self.function(*arrays, **{name: facts[name] for name in self._named})
+
+
+def _register_callable(
+    name: str, function: Callable[..., Any], platform: str, replace: bool
+) -> None:
+    if not callable(function):
+        raise TypeError(f"custom_call: expected a function, got {type(function).__name__}")
+    code = getattr(function, "__code__", None)
+    where = f"{code.co_filename}:{code.co_firstlineno}" if code is not None else _place()
+    _hlo._register_callable(name, _Call(function), platform, where, replace)
+
+
+def _place() -> str:
+    """Where the caller of the package stands."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("lamella."):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
