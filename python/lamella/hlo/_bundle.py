@@ -41,7 +41,7 @@ def folder() -> str | None:
 
 
 def on_failure(executable: Any, inputs: Any, error: Exception) -> None:
-    """Called when a run fails. inputs: a tensor for each array, or None where they are too large."""
+    """Called when a run fails. inputs: a tensor for each array; None where they are too large."""
     note(error, executable.module, None, "run", {"platform": executable.platform}, inputs)
 
 

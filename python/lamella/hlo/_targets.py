@@ -54,8 +54,8 @@ def custom_call(name: str, *, platform: str = "Host", replace: bool = True) -> C
 
     The function takes a Tensor for each array of the operands (tuples flattened), of its own, and
     returns an array of the result's shape: a Tensor, an array of NumPy's, a number. For a tuple it
-    returns one for each of its arrays. Parameters of the names `opaque` (bytes) and `shape` (Shape),
-    if it has them behind a `*`, get the call's opaque text and the shape of its result.
+    returns one for each of its arrays. Where it has parameters of these names behind a `*`,
+    `opaque` (bytes) gets the call's opaque text and `shape` (Shape) the shape of its result.
     """
 
     def register(function: _F) -> _F:
