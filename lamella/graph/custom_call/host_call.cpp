@@ -63,6 +63,7 @@ class HostCall final : public PreparedCall {
         opaque_(opaque_of(instruction)),
         buffers_(instruction) {
     single_ = buffers_.plain() && instruction.shape->is_array();
+    bytes_ = static_cast<size_t>(instruction.shape->bytes());
     for (const Instruction* operand : instruction.operands) {
       slots_ += table_slots(*operand->shape);
     }
@@ -71,7 +72,7 @@ class HostCall final : public PreparedCall {
 
   Value run(std::span<Value> operands, RunContext& context) override {
     if (single_ && operands.size() <= kFew) {
-      Value result = Value::uninitialized(instruction_.shape);
+      Value result = Value::uninitialized(instruction_.shape, bytes_);
       const void* in[kFew];
       for (size_t n = 0; n < operands.size(); ++n) in[n] = operands[n].data();
       call(result.data(), in);
@@ -122,7 +123,8 @@ class HostCall final : public PreparedCall {
   ApiVersion version_;
   std::string opaque_;
   CallBuffers buffers_;
-  bool single_;
+  bool single_;   // the result is one array, and nothing is to be rearranged
+  size_t bytes_;  // of the result
   int64_t slots_ = 0;
 };
 

@@ -33,7 +33,10 @@ void Value::destroy(Cell* cell) noexcept {
 Value Value::uninitialized(const Shape* shape) {
   LAMELLA_INTERNAL_ASSERT(shape->is_array(), "hlo: expected an array, got ",
                           shape->to_string(false));
-  auto bytes = static_cast<size_t>(shape->bytes());
+  return uninitialized(shape, static_cast<size_t>(shape->bytes()));
+}
+
+Value Value::uninitialized(const Shape* shape, size_t bytes) {
   Cell* cell = make(shape, bytes);
   cell->data = reinterpret_cast<std::byte*>(cell + 1);
   cell->bytes = bytes;

@@ -37,6 +37,8 @@ class Value {
 
   // An array whose elements are not set. Throws OutOfMemoryError.
   static Value uninitialized(const Shape* shape);
+  // The same for who knows shape->bytes() already.
+  static Value uninitialized(const Shape* shape, size_t bytes);
   static Value zeros(const Shape* shape);
   // Takes the elements, whose shapes are those of the tuple.
   static Value tuple(const Shape* shape, std::span<Value> elements);
