@@ -1,7 +1,7 @@
-"""What one call of a foreign function costs inside a jitted program of JAX: nanoseconds.
+"""What one call of a foreign function adds inside a jitted program of JAX: nanoseconds.
 
 Usage: graph.py FOLDER
-Prints one JSON object a line, {"row": name, "ns": number}. The handler is compiled in FOLDER against
+Prints one JSON object a line, {"row": name, "ns": number}. The handler is compiled in FOLDER with
 the headers that jaxlib ships, and does what the target of bench/graph.cpp does.
 """
 

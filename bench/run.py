@@ -276,6 +276,23 @@ def layer_rows(table: Table) -> None:
     table.limit(row, None if got is None else got / 1e6, 5.0, "ms", peer_ms)
 
 
+def graph_rows(table: Table, build: Path, folder: Path) -> None:
+    """Custom calls inside programs of them, and reading HLO."""
+    ours = run_rows([str(build / "bench" / "bench_graph")])
+    script = str(ROOT / "bench" / "graph.py")
+    peer = run_rows([sys.executable, script, str(folder)]).get("jax.ffi call")
+    table.section("graph")
+    for row in ("custom call", "custom call with a status"):
+        table.ratio(f"{row}, in a program of 1,000", ours.get(row), 0.1, "jax.ffi", peer)
+    speed = ours.get("parsing HLO text, MB/s")
+    if speed is None:
+        table.row("parsing HLO text", ">= 100 MB/s", "not run", "", None)
+    else:
+        table.row("parsing HLO text", ">= 100 MB/s", f"{speed:.0f} MB/s", "", speed >= 100)
+    ns = ours.get("verifying 10,000 instructions")
+    table.limit("verifying 10,000 instructions", None if ns is None else ns / 1e6, 10.0, "ms")
+
+
 def import_ms(module: str) -> float | None:
     """Wall time of an import over that of a bare interpreter, in milliseconds; median of nine."""
 
@@ -354,7 +371,9 @@ def build_rows(table: Table, build: Path, folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=Path, default=ROOT / "build")
-    parser.add_argument("--only", choices=["cpp", "python", "autograd", "layers", "size", "build"])
+    parser.add_argument(
+        "--only", choices=["cpp", "python", "autograd", "layers", "graph", "size", "build"]
+    )
     options = parser.parse_args()
     with open("/proc/cpuinfo") as info:
         model = next(
@@ -372,6 +391,8 @@ def main() -> None:
             autograd_rows(table, options.build, folder)
         if options.only in (None, "layers"):
             layer_rows(table)
+        if options.only in (None, "graph"):
+            graph_rows(table, options.build, folder)
         if options.only in (None, "size"):
             size_rows(table, options.build)
         if options.only in (None, "build"):

@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "lamella/graph/hlo/module.h"
 #include "lamella/graph/runtime/user_data.h"
@@ -20,6 +21,25 @@ struct RunContext {
   const UserData* user_data = nullptr;
   // What a call keeps from start_run to the end of the run, by the call.
   std::unordered_map<const void*, std::shared_ptr<void>> kept;
+
+  // An array for a result, whose elements are not set. `bytes` are the shape's.
+  Value array(const Shape* shape, size_t bytes) {
+    if (spare_ && spare_.bytes() == bytes) return Value::reused(std::move(spare_), shape);
+    return Value::uninitialized(shape, bytes);
+  }
+  // Lets go of a value. The last small array is kept for the next result of its size, which saves
+  // an allocation in chains of small steps.
+  void drop(Value& value) {
+    constexpr size_t small = 1024;
+    if (value && value.bytes() <= small && value.unique()) {
+      spare_ = std::move(value);
+    } else {
+      value = Value();
+    }
+  }
+
+ private:
+  Value spare_;
 };
 
 class PreparedCall {
@@ -39,8 +59,8 @@ class PreparedCall {
 std::unique_ptr<PreparedCall> prepare_call(const Instruction& instruction,
                                            std::string_view platform);
 
-// Throws an Error unless modules can be compiled for the platform here: it is "Host", or "CUDA" where
-// there is a GPU.
+// Throws an Error unless modules can be compiled for the platform here: it is "Host", or "CUDA"
+// where there is a GPU.
 void check_platform(std::string_view platform);
 
 }  // namespace lamella::hlo

@@ -72,7 +72,7 @@ class HostCall final : public PreparedCall {
 
   Value run(std::span<Value> operands, RunContext& context) override {
     if (single_ && operands.size() <= kFew) {
-      Value result = Value::uninitialized(instruction_.shape, bytes_);
+      Value result = context.array(instruction_.shape, bytes_);
       const void* in[kFew];
       for (size_t n = 0; n < operands.size(); ++n) in[n] = operands[n].data();
       call(result.data(), in);

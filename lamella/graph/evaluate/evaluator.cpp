@@ -138,27 +138,30 @@ class Evaluator final : public Executable {
     }
     Value run(const Plan& plan, std::span<Value> arguments) {
       std::vector<Value> places(plan.places + plan.most_operands);
-      std::span<Value> operands(places.data() + plan.places, plan.most_operands);
+      Value* operands = places.data() + plan.places;
       for (size_t p = 0; p < plan.parameters.size(); ++p) {
         places[plan.parameters[p]] = std::move(arguments[p]);
       }
       for (const auto& [place, value] : plan.constants) places[place] = value;
       for (const PlannedStep& step : plan.steps) {
+        std::span<Value> taken(operands, step.operand_count);
         for (uint32_t o = 0; o < step.operand_count; ++o) {
           const Operand& operand = plan.operands[step.first_operand + o];
-          operands[o] =
-              operand.ends ? std::move(places[operand.place]) : Value(places[operand.place]);
+          if (operand.ends) {
+            taken[o].take(places[operand.place]);
+          } else {
+            taken[o].share(places[operand.place]);
+          }
         }
-        std::span<Value> taken = operands.first(step.operand_count);
-        Value result;
+        Value& result = places[step.result];
         if (step.call != nullptr) {
           result = step.call->run(taken, context);
         } else {
           Step done{*step.instruction, taken, *this};
           result = step.rule(done);
         }
-        if (!step.unused) places[step.result] = std::move(result);
-        for (Value& operand : taken) operand = Value();
+        if (step.unused) context.drop(result);
+        for (Value& operand : taken) context.drop(operand);
       }
       return std::move(places[plan.root]);
     }

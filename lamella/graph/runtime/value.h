@@ -70,6 +70,17 @@ class Value {
   // The same elements under another shape of as many elements of the same size. Takes the value
   // where it is unique, otherwise shares its memory.
   static Value reshaped(Value value, const Shape* shape);
+  // The memory of a unique array of as many bytes, under another shape; the elements are not set.
+  static Value reused(Value value, const Shape* shape) {
+    value.cell_->shape = shape;
+    return value;
+  }
+  // Into a value that is empty.
+  void take(Value& from) { cell_ = std::exchange(from.cell_, nullptr); }
+  void share(const Value& from) {
+    cell_ = from.cell_;
+    if (cell_ != nullptr) cell_->references.fetch_add(1, std::memory_order_relaxed);
+  }
   // A unique value with the same contents: this one where it is unique already.
   static Value writable(Value value);
   Literal to_literal() const;
