@@ -10,6 +10,7 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "lamella/core/complex.h"
@@ -162,6 +163,36 @@ decltype(auto) visit_bytes(ElementType type, F&& f) {
       return f.template operator()<uint64_t>();
     default:
       return f.template operator()<Sixteen>();
+  }
+}
+
+// Note [Wide numbers]
+//   Where one function for each kind of number is enough, elements are met as the widest number of
+//   their kind: uint64_t (PRED as 0 and 1), int64_t, double, complex<float>, complex<double>. Sums,
+//   products, quotients and roots of smaller floats come out as if computed in their working type:
+//   a double has more than twice a float's digits and two (S. A. Figueroa, When is double rounding
+//   innocuous?, 1995).
+template <class Number>
+struct WideOf {
+  using Work = typename Number::Work;
+  using type = std::conditional_t<
+      std::is_floating_point_v<Work>, double,
+      std::conditional_t<is_complex_type_v<Work>, Work,
+                         std::conditional_t<std::is_signed_v<Work>, int64_t, uint64_t>>>;
+};
+template <class Number>
+using Wide = typename WideOf<Number>::type;
+template <class Number>
+Wide<Number> load_wide(const void* data, int64_t i) {
+  return static_cast<Wide<Number>>(Number::load(data, i));
+}
+// Integers are cut to the type's bits, floats rounded; PRED holds whether the value is not 0.
+template <class Number>
+void store_wide(void* data, int64_t i, Wide<Number> value) {
+  if constexpr (std::is_same_v<typename Number::Work, bool>) {
+    Number::store(data, i, value != 0);
+  } else {
+    Number::store(data, i, static_cast<typename Number::Work>(value));
   }
 }
 

@@ -3,9 +3,6 @@
 
 namespace lamella::hlo {
 
-Value evaluate_unary(Step& step) { fail(step.instruction, "expected a rule"); }
-Value evaluate_binary(Step& step) { fail(step.instruction, "expected a rule"); }
-Value evaluate_compare(Step& step) { fail(step.instruction, "expected a rule"); }
 Value evaluate_convert(Step& step) { fail(step.instruction, "expected a rule"); }
 Value evaluate_random(Step& step) { fail(step.instruction, "expected a rule"); }
 Value evaluate_data_movement(Step& step) { fail(step.instruction, "expected a rule"); }
