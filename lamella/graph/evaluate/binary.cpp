@@ -2,8 +2,8 @@
 //
 // Note [Integers]
 //   Nothing that integers can do is undefined: sums wrap; x / 0 is all ones and x % 0 is x; the
-//   smallest number divided by -1 is itself and leaves 0; bits shifted beyond the width are gone (an
-//   arithmetic shift leaves the sign).
+//   smallest number divided by -1 is itself and leaves 0; bits shifted beyond the width are gone
+//   (an arithmetic shift leaves the sign).
 #include "lamella/graph/evaluate/binary.h"
 
 #include <cmath>

@@ -119,10 +119,10 @@ Value clamp(Step& step) {
   visit_numbers(type, [&]<class Number>() {
     if constexpr (!is_complex_type_v<typename Number::Work>) {
       for (int64_t n = 0; n < count; ++n) {
-        store_wide<Number>(result.data(), n,
-                           clamped(load_wide<Number>(low.data(), n * low_step),
-                                   load_wide<Number>(x.data(), n),
-                                   load_wide<Number>(high.data(), n * high_step)));
+        store_wide<Number>(
+            result.data(), n,
+            clamped(load_wide<Number>(low.data(), n * low_step), load_wide<Number>(x.data(), n),
+                    load_wide<Number>(high.data(), n * high_step)));
       }
     }
   });

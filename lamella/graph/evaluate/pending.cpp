@@ -3,11 +3,6 @@
 
 namespace lamella::hlo {
 
-Value evaluate_convert(Step& step) { fail(step.instruction, "expected a rule"); }
-Value evaluate_random(Step& step) { fail(step.instruction, "expected a rule"); }
-Value evaluate_data_movement(Step& step) { fail(step.instruction, "expected a rule"); }
-Value evaluate_gather(Step& step) { fail(step.instruction, "expected a rule"); }
-Value evaluate_scatter(Step& step) { fail(step.instruction, "expected a rule"); }
 Value evaluate_convolution(Step& step) { fail(step.instruction, "expected a rule"); }
 Value evaluate_fft(Step& step) { fail(step.instruction, "expected a rule"); }
 Value evaluate_linear_algebra(Step& step) { fail(step.instruction, "expected a rule"); }

@@ -1,7 +1,7 @@
 // The tables of small floating-point formats.
 #include "lamella/graph/hlo/small_float.h"
 
-#include <array>
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -22,36 +22,6 @@ struct Format {
   bool is_signed = true;
   int bits() const { return exponent_bits + mantissa_bits + (is_signed ? 1 : 0); }
 };
-
-const Format* format_of(ElementType type) {
-  static constexpr Format e5m2{5, 2, 15, Specials::Ieee}, e4m3{4, 3, 7, Specials::Ieee},
-      e3m4{3, 4, 3, Specials::Ieee}, e4m3fn{4, 3, 7, Specials::FiniteNan},
-      e4m3b11{4, 3, 11, Specials::Unsigned0}, e5m2fnuz{5, 2, 16, Specials::Unsigned0},
-      e4m3fnuz{4, 3, 8, Specials::Unsigned0}, e2m1{2, 1, 1, Specials::None},
-      e8m0{8, 0, 127, Specials::FiniteNan, false};
-  switch (type) {
-    case ElementType::F8E5M2:
-      return &e5m2;
-    case ElementType::F8E4M3:
-      return &e4m3;
-    case ElementType::F8E3M4:
-      return &e3m4;
-    case ElementType::F8E4M3FN:
-      return &e4m3fn;
-    case ElementType::F8E4M3B11FNUZ:
-      return &e4m3b11;
-    case ElementType::F8E5M2FNUZ:
-      return &e5m2fnuz;
-    case ElementType::F8E4M3FNUZ:
-      return &e4m3fnuz;
-    case ElementType::F4E2M1FN:
-      return &e2m1;
-    case ElementType::F8E8M0FNU:
-      return &e8m0;
-    default:
-      return nullptr;
-  }
-}
 
 float decode(const Format& f, uint32_t code) {
   constexpr float nan = std::numeric_limits<float>::quiet_NaN();
@@ -80,17 +50,63 @@ float decode(const Format& f, uint32_t code) {
   return static_cast<float>(negative ? -value : value);
 }
 
-// The code up to `top` whose value is nearest to m, the even one of two.
-uint32_t nearest(const Format& f, double m, uint32_t top) {
-  uint32_t best = 0;
-  for (uint32_t code = 1; code <= top; ++code) {
-    double distance = std::fabs(decode(f, code) - m), so_far = std::fabs(decode(f, best) - m);
-    if (distance < so_far || (distance == so_far && (code & 1) == 0)) best = code;
+// A format and the values of its codes.
+struct Table {
+  Format format;
+  float values[256];
+  explicit Table(const Format& f) : format(f) {
+    for (uint32_t code = 0; code < 256; ++code) values[code] = decode(f, code);
   }
-  return best;
+};
+const Table* table_of(ElementType type) {
+  struct Tables {
+    Table e5m2{{5, 2, 15, Specials::Ieee}};
+    Table e4m3{{4, 3, 7, Specials::Ieee}};
+    Table e3m4{{3, 4, 3, Specials::Ieee}};
+    Table e4m3fn{{4, 3, 7, Specials::FiniteNan}};
+    Table e4m3b11{{4, 3, 11, Specials::Unsigned0}};
+    Table e5m2fnuz{{5, 2, 16, Specials::Unsigned0}};
+    Table e4m3fnuz{{4, 3, 8, Specials::Unsigned0}};
+    Table e2m1{{2, 1, 1, Specials::None}};
+    Table e8m0{{8, 0, 127, Specials::FiniteNan, false}};
+  };
+  static const Tables all;
+  switch (type) {
+    case ElementType::F8E5M2:
+      return &all.e5m2;
+    case ElementType::F8E4M3:
+      return &all.e4m3;
+    case ElementType::F8E3M4:
+      return &all.e3m4;
+    case ElementType::F8E4M3FN:
+      return &all.e4m3fn;
+    case ElementType::F8E4M3B11FNUZ:
+      return &all.e4m3b11;
+    case ElementType::F8E5M2FNUZ:
+      return &all.e5m2fnuz;
+    case ElementType::F8E4M3FNUZ:
+      return &all.e4m3fnuz;
+    case ElementType::F4E2M1FN:
+      return &all.e2m1;
+    case ElementType::F8E8M0FNU:
+      return &all.e8m0;
+    default:
+      return nullptr;
+  }
 }
 
-uint8_t encode(const Format& f, double value) {
+// The code up to `top` whose value is nearest to m, the even one of two. Codes grow as their
+// values.
+uint32_t nearest(const float* of, double m, uint32_t top) {
+  uint32_t above = static_cast<uint32_t>(std::lower_bound(of, of + top, m) - of);
+  if (above == 0 || of[above] <= m) return above;
+  double down = m - of[above - 1], up = of[above] - m;
+  if (down == up) return above & 1 ? above - 1 : above;
+  return down < up ? above - 1 : above;
+}
+
+uint8_t encode(const Table& table, double value) {
+  const Format& f = table.format;
   uint32_t magnitude_bits = static_cast<uint32_t>(f.exponent_bits + f.mantissa_bits);
   uint32_t last = (1u << magnitude_bits) - 1;
   uint32_t sign = f.is_signed && std::signbit(value) ? 1u << magnitude_bits : 0;
@@ -111,29 +127,29 @@ uint8_t encode(const Format& f, double value) {
       nan = overflow = 1u << magnitude_bits;
       break;
     case Specials::None:
-      nan = 0;
+      nan = 1u << magnitude_bits;  // -0, as ml_dtypes has it
       overflow = top | sign;
       break;
   }
-  if (std::isnan(value) || (!f.is_signed && value < 0)) return static_cast<uint8_t>(nan);
+  if (std::isnan(value) || (!f.is_signed && value <= 0)) return static_cast<uint8_t>(nan);
   double m = std::fabs(value);
-  double most = decode(f, top);
-  double half_step = f.is_signed ? (most - decode(f, top - 1)) / 2 : most / 2;
+  double most = table.values[top];
+  double half_step = f.is_signed ? (most - table.values[top - 1]) / 2 : most / 2;
   // A tie with the first number that there is not goes to it if its code were the even one.
   if (m > most + half_step || (m == most + half_step && (top & 1) != 0)) {
     return static_cast<uint8_t>(overflow);
   }
-  uint32_t code = nearest(f, m, top);
+  uint32_t code = nearest(table.values, m, top);
   if (code == 0 && f.specials == Specials::Unsigned0) sign = 0;
   return static_cast<uint8_t>(code | sign);
 }
 
 }  // namespace
 
-bool is_small_float(ElementType type) { return format_of(type) != nullptr; }
-float decode_small_float(ElementType type, uint8_t code) { return decode(*format_of(type), code); }
+bool is_small_float(ElementType type) { return table_of(type) != nullptr; }
+float decode_small_float(ElementType type, uint8_t code) { return table_of(type)->values[code]; }
 uint8_t encode_small_float(ElementType type, double value) {
-  return encode(*format_of(type), value);
+  return encode(*table_of(type), value);
 }
 
 }  // namespace lamella::hlo

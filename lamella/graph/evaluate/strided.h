@@ -1,0 +1,25 @@
+// Copies between arrays whose dimensions lie in memory with any strides.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lamella/graph/hlo/element_type.h"
+#include "lamella/graph/hlo/shape.h"
+
+namespace lamella::hlo {
+
+// Copies the elements at all places below `sizes`. Strides count elements and may be 0 or negative
+// for `from`; the first element lies at `from` and at `to`. The two must not overlap.
+void copy_strided(ElementType type, std::span<const int64_t> sizes, const void* from,
+                  std::span<const int64_t> from_strides, void* to,
+                  std::span<const int64_t> to_strides);
+// The address `offset` elements behind `data`.
+const void* at_element(ElementType type, const void* data, int64_t offset);
+void* at_element(ElementType type, void* data, int64_t offset);
+// How far apart neighbours along each dimension lie in an array with the shape's layout.
+std::vector<int64_t> layout_strides(const Shape& shape);
+// Sets `count` elements to the one at `value`.
+void fill_elements(ElementType type, const void* value, void* to, int64_t count);
+
+}  // namespace lamella::hlo

@@ -1,0 +1,24 @@
+"""XLA itself as an oracle: HLO text compiled and run by the CPU client that jaxlib brings."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def run(text: str, *arrays: np.ndarray) -> list[np.ndarray]:
+    """The arrays of the program's result, tuples flattened. Elements keep the widths that the text
+    gives them. XLA's CPU programs flush subnormal numbers to 0."""
+    import jax
+    from jaxlib import _hlo, _jax
+
+    module = _hlo.hlo_module_from_text(text)
+    computation = _hlo.XlaComputation(module.as_serialized_hlo_module_proto())
+    mlir = _jax.mlir.xla_computation_to_mlir_module(computation)
+    device = jax.local_devices(backend="cpu")[0]
+    devices = _jax.DeviceList((device,))
+    executable = device.client.compile_and_load(mlir, devices, _jax.CompileOptions())
+    with jax.enable_x64(True):
+        return [
+            np.asarray(one)
+            for one in executable.execute([jax.device_put(a, device) for a in arrays])
+        ]
