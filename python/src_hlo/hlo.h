@@ -166,5 +166,6 @@ int add_modules(PyObject* module);      // ir.cpp
 int add_values(PyObject* module);       // values.cpp
 int add_executables(PyObject* module);  // executable.cpp
 int add_targets(PyObject* module);      // targets.cpp
+int add_ffi(PyObject* module);          // ffi.cpp
 
 }  // namespace lamella::python

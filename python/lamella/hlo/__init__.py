@@ -7,6 +7,7 @@ from typing import Any
 from lamella import Tensor, _hlo
 from lamella._hlo import Computation, Executable, Instruction, Module, Shape, parse
 from lamella.hlo import _arrays, _bundle
+from lamella.hlo._ffi import register_ffi_target, register_ffi_type
 from lamella.hlo._targets import (
     custom_call,
     custom_call_targets,
@@ -26,6 +27,8 @@ __all__ = [
     "evaluate",
     "parse",
     "register_custom_call_target",
+    "register_ffi_target",
+    "register_ffi_type",
     "remove_custom_call_target",
 ]
 
