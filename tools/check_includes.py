@@ -17,7 +17,7 @@ BELOW = {
     "api": ["dispatch", "core"],
     "kernels": ["api", "dispatch", "core"],
     "layers": ["api", "dispatch", "core"],
-    "graph": ["api", "dispatch", "core"],
+    "graph": ["layers", "api", "dispatch", "core"],
     "codegen": ["schema"],
     # lamella/*.h: what a user includes. Including one counts as including what it includes.
     "lamella": ["graph", "layers", "kernels", "api", "dispatch", "abi", "core"],

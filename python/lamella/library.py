@@ -14,6 +14,7 @@ Registrations end when the library is destroyed or closed.
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -26,6 +27,7 @@ __all__ = [
     "custom_op",
     "define",
     "fallthrough_kernel",
+    "from_hlo",
     "get_ctx",
     "get_kernel",
     "impl",
@@ -178,6 +180,17 @@ def define(
     ns, _, name = qualname.partition("::")
     library = lib or _fragment(ns)
     library.define(name + schema, tags=tags, autocast=autocast, batching=batching, hlo=hlo)
+
+
+def from_hlo(qualname: str, text_or_module: Any, *, lib: Library | None = None) -> Any:
+    """Defines the operator `qualname` ("mylib::step") as what an HLO module does, and returns it.
+
+    text_or_module: HLO text or a lamella.hlo.Module; what becomes of its parameters and results is
+    said by lamella.hlo.as_operator.
+    """
+    from lamella.hlo import _operators
+
+    return _operators._define(text_or_module, qualname, lib, "Host", sys._getframe(1))
 
 
 def _device_key(kind: str | None) -> str:

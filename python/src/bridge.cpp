@@ -45,8 +45,9 @@ void restore_gil(void* released) { delete static_cast<WithoutGil*>(released); }
 void* enter_python() { return new GilScope; }
 void leave_python(void* entered) { delete static_cast<GilScope*>(entered); }
 
-Bridge bridge = {&TensorType, wrap_owned,  raise_status, keep_python_error, read,
-                 from_buffer, release_gil, restore_gil,  enter_python,      leave_python};
+Bridge bridge = {&TensorType,  wrap_owned,   raise_status, keep_python_error,
+                 read,         from_buffer,  release_gil,  restore_gil,
+                 enter_python, leave_python, traced_graph};
 
 }  // namespace
 

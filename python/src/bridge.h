@@ -31,6 +31,8 @@ struct Bridge {
   // Takes the GIL on a thread that may not have it, and gives it back.
   void* (*enter_python)();
   void (*leave_python)(void* entered);
+  // The tracing::Graph of a lamella._C graph object; NULL with a Python error for other objects.
+  const void* (*graph)(PyObject* object);
 };
 
 int add_bridge(PyObject* module);  // bridge.cpp

@@ -512,6 +512,14 @@ void note_made(PyObject* tensor) {
   if (Recorder* recorder = Recorder::current()) recorder->note_made(tensor_ref(tensor));
 }
 
+const void* traced_graph(PyObject* object) {
+  if (!PyObject_TypeCheck(object, &GraphType)) {
+    PyErr_Format(PyExc_TypeError, "expected a traced graph, got %s", Py_TYPE(object)->tp_name);
+    return nullptr;
+  }
+  return &graph_of(object);
+}
+
 int add_trace(PyObject* module) {
   install_place_hooks();
   RecorderType.tp_new = recorder_new;

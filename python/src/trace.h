@@ -29,5 +29,7 @@ bool operand_from_python(PyObject* object, SchemaType type, IValue* value,
                          std::vector<tracing::ValueId>* ids);
 
 int add_trace(PyObject* module);  // trace.cpp
+// The graph of a graph object; NULL with a TypeError for other objects.
+const void* traced_graph(PyObject* object);
 
 }  // namespace lamella::python

@@ -167,5 +167,6 @@ int add_values(PyObject* module);       // values.cpp
 int add_executables(PyObject* module);  // executable.cpp
 int add_targets(PyObject* module);      // targets.cpp
 int add_ffi(PyObject* module);          // ffi.cpp
+int add_operators(PyObject* module);    // operators.cpp
 
 }  // namespace lamella::python

@@ -67,7 +67,8 @@ PyMODINIT_FUNC PyInit__hlo() {
 #endif
   if (add_shapes(module.get()) != 0 || add_modules(module.get()) != 0 ||
       add_values(module.get()) != 0 || add_executables(module.get()) != 0 ||
-      add_targets(module.get()) != 0 || add_ffi(module.get()) != 0) {
+      add_targets(module.get()) != 0 || add_ffi(module.get()) != 0 ||
+      add_operators(module.get()) != 0) {
     return nullptr;
   }
   return module.release();

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lamella/graph/client/module_operator.h"
 #include "lamella/graph/custom_call/operator_arguments.h"
 #include "lamella/graph/evaluate/evaluator.h"
 #include "lamella/lamella.h"
@@ -349,6 +350,33 @@ TEST(OperatorCallFacts, FollowSchemaAndMetaKernel) {
             "of its results; declare the shape by hand");
   EXPECT_NE(error_of([&] { operator_call_facts("aten::ad.Tensor", one, ""); }).find("aten::add"),
             std::string::npos);
+}
+
+// ---- Modules as operators ----
+
+TEST(ModuleOperator, RunsTheModule) {
+  std::shared_ptr<const Module> module = parse_module(
+      module_text({"f32[2]{0}", "f32[2]{0}"},
+                  "s = f32[2]{0} custom-call(p0, p1), custom_call_target=\"aten::mul.Tensor\"\n"
+                  "  ROOT r = (f32[2]{0}, f32[2]{0}) tuple(s, p0)"));
+  EXPECT_EQ(schema_of_module("graphtest::twice", *module),
+            "graphtest::twice(Tensor p0, Tensor p1) -> (Tensor, Tensor)");
+  Tensor x = lamella::full({2}, 3.0), y = lamella::full({2}, 4.0);
+  std::optional<OperatorHandle> found;
+  {
+    Library defined = define_operator("graphtest::twice", module);
+    found = Dispatcher::singleton().findSchema({"graphtest::twice", ""});
+    ASSERT_TRUE(found.has_value());
+    auto op = found->typed<std::tuple<Tensor, Tensor>(const Tensor&, const Tensor&)>();
+    auto [product, copy] = op.call(x, y);
+    EXPECT_EQ(product.sum().item<double>(), 24.0);
+    EXPECT_NE(copy.data_ptr(), x.data_ptr());
+    EXPECT_EQ(error_of([&] { op.call(x, lamella::full({3}, 1.0)); }),
+              "graphtest::twice: expected 'p1' to be float32[2], got float32[3]");
+    EXPECT_NE(error_of([&] { (void)define_operator("graphtest::twice", module); }).find(__FILE__),
+              std::string::npos);
+  }
+  EXPECT_FALSE(Dispatcher::singleton().findSchema({"graphtest::twice", ""}).has_value());
 }
 
 }  // namespace

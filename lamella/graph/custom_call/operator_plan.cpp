@@ -20,6 +20,11 @@ bool share(const AliasInfo& a, const AliasInfo& b) {
   });
 }
 
+bool is_random(const OperatorEntry& entry) {
+  return std::find(entry.tags.begin(), entry.tags.end(), "nondeterministic_seeded") !=
+         entry.tags.end();
+}
+
 class Planner {
  public:
   Planner(const lamella_operator* op, std::span<const Shape* const> operands)
@@ -30,9 +35,9 @@ class Planner {
     std::lock_guard lock(Registry::get().mutex());
     LAMELLA_CHECK(entry->defined(), plan_.name, ": expected a defined operator");
     plan_.schema = Registry::get().schema(entry);
-    for (const std::string& tag : entry->tags) {
-      plan_.draws_random_numbers |= tag == "nondeterministic_seeded";
-    }
+    // Schemas leave out the namespace that their library has.
+    plan_.schema.name.ns = plan_.name.substr(0, plan_.name.find("::"));
+    plan_.draws_random_numbers = is_random(*entry);
   }
 
   OperatorPlan make(std::string_view arguments, const std::vector<const Shape*>* declared) {
@@ -209,6 +214,13 @@ const lamella_operator* find_operator(std::string_view full_name) {
   std::string overload(dot == std::string_view::npos ? std::string_view()
                                                      : full_name.substr(dot + 1));
   return lamella_lookup_operator(base.c_str(), overload.c_str(), 1);
+}
+
+bool operator_draws_random_numbers(std::string_view full_name) {
+  const auto* entry = static_cast<const OperatorEntry*>(find_operator(full_name));
+  if (entry == nullptr) return false;
+  std::lock_guard lock(Registry::get().mutex());
+  return is_random(*entry);
 }
 
 OperatorPlan plan_operator(const lamella_operator* op, std::span<const Shape* const> operands,

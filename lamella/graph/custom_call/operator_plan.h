@@ -35,6 +35,8 @@ struct OperatorPlan {
 
 // The operator of a full name, or NULL. A name without "::" is none.
 const lamella_operator* find_operator(std::string_view full_name);
+// False where there is none.
+bool operator_draws_random_numbers(std::string_view full_name);
 
 // `declared`: the arrays that the module says come out, for operators that cannot say so
 // themselves; may be absent. Throws an Error that begins with the operator's name.

@@ -8,6 +8,7 @@ from lamella import Tensor, _hlo
 from lamella._hlo import Computation, Executable, Instruction, Module, Shape, parse
 from lamella.hlo import _arrays, _bundle
 from lamella.hlo._ffi import register_ffi_target, register_ffi_type
+from lamella.hlo._operators import as_operator, from_trace
 from lamella.hlo._targets import (
     custom_call,
     custom_call_targets,
@@ -21,10 +22,12 @@ __all__ = [
     "Instruction",
     "Module",
     "Shape",
+    "as_operator",
     "compile",
     "custom_call",
     "custom_call_targets",
     "evaluate",
+    "from_trace",
     "parse",
     "register_custom_call_target",
     "register_ffi_target",
