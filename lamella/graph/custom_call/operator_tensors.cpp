@@ -17,7 +17,7 @@ bool alone(const TensorBase& tensor) {
   auto* pair = reinterpret_cast<const lamella::detail::reference_pair*>(tensor.impl());
   if (__atomic_load_n(pair, __ATOMIC_ACQUIRE) != lamella::detail::kSoleReference) return false;
   const Storage* storage = tensor.storage_impl();
-  return TensorImpl::of(tensor)->base == nullptr &&
+  return TensorImpl::of(tensor)->base == nullptr && tensor.storage_offset() == 0 &&
          (storage->flags & (kStorageReadOnly | kStorageForeign)) == 0 &&
          __atomic_load_n(&storage->references, __ATOMIC_ACQUIRE) == 1;
 }
