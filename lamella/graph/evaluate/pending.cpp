@@ -3,10 +3,6 @@
 
 namespace lamella::hlo {
 
-Value evaluate_convolution(Step& step) { fail(step.instruction, "expected a rule"); }
-Value evaluate_fft(Step& step) { fail(step.instruction, "expected a rule"); }
-Value evaluate_linear_algebra(Step& step) { fail(step.instruction, "expected a rule"); }
-Value evaluate_batch_norm(Step& step) { fail(step.instruction, "expected a rule"); }
 Value evaluate_collective(Step& step) { fail(step.instruction, "expected a rule"); }
 
 }  // namespace lamella::hlo
