@@ -1,4 +1,5 @@
 // Tuples, calls, loops, branches, and what only orders other instructions.
+#include "lamella/graph/evaluate/collective.h"
 #include "lamella/graph/evaluate/rules.h"
 
 namespace lamella::hlo {
@@ -58,7 +59,7 @@ Value evaluate_control(Step& step) {
     case Opcode::OptimizationBarrier:
       return std::move(step.operands[0]);
     default:
-      fail(i, "expected an instruction that can be evaluated here");
+      return evaluate_asynchronous(step);
   }
 }
 

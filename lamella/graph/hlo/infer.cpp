@@ -78,6 +78,8 @@ Shape infer_shape(const Instruction& i) {
     case Opcode::Scatter:
       return infer_scatter(i);
     case Opcode::Dot:
+    case Opcode::RaggedDot:
+    case Opcode::ScaledDot:
     case Opcode::Convolution:
       return infer_contraction(i);
     case Opcode::Cholesky:
@@ -111,6 +113,34 @@ Shape infer_shape(const Instruction& i) {
     case Opcode::RngBitGenerator:
     case Opcode::RngGetAndUpdateState:
       return infer_control(i);
+    case Opcode::AllGather:
+    case Opcode::AllGatherDone:
+    case Opcode::AllGatherStart:
+    case Opcode::AllReduce:
+    case Opcode::AllReduceDone:
+    case Opcode::AllReduceStart:
+    case Opcode::AllToAll:
+    case Opcode::AsyncDone:
+    case Opcode::AsyncStart:
+    case Opcode::AsyncUpdate:
+    case Opcode::CollectiveBroadcast:
+    case Opcode::CollectivePermute:
+    case Opcode::CollectivePermuteDone:
+    case Opcode::CollectivePermuteStart:
+    case Opcode::CollectiveReduce:
+    case Opcode::CopyDone:
+    case Opcode::CopyStart:
+    case Opcode::Infeed:
+    case Opcode::Outfeed:
+    case Opcode::PartitionId:
+    case Opcode::RaggedAllToAll:
+    case Opcode::Recv:
+    case Opcode::RecvDone:
+    case Opcode::ReduceScatter:
+    case Opcode::ReplicaId:
+    case Opcode::Send:
+    case Opcode::SendDone:
+      return infer_collective(i);
     default:
       return infer_elementwise(i);
   }

@@ -25,10 +25,11 @@ Shape infer_elementwise(const Instruction& i);    // unary, binary, compare, sel
 Shape infer_data_movement(const Instruction& i);  // broadcast, slice, pad, transpose, ...
 Shape infer_gather(const Instruction& i);
 Shape infer_scatter(const Instruction& i);
-Shape infer_contraction(const Instruction& i);     // dot, convolution
+Shape infer_contraction(const Instruction& i);     // dot, ragged-dot, convolution
 Shape infer_linear_algebra(const Instruction& i);  // cholesky, triangular-solve, fft
 Shape infer_reduction(const Instruction& i);       // reduce, reduce-window, sort, ...
 Shape infer_control(const Instruction& i);         // tuples, while, conditional, call, tokens
+Shape infer_collective(const Instruction& i);      // all-reduce, infeed, send, async-start, ...
 
 // What rules of several families share.
 const Shape& array_operand(const Instruction& i, size_t operand);

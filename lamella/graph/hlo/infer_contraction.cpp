@@ -4,7 +4,8 @@
 namespace lamella::hlo {
 namespace {
 
-Shape infer_dot(const Instruction& i) {
+// Of dot and its kin. `groups` are dimensions of the right operand that only a group chooses.
+Shape infer_dot(const Instruction& i, std::span<const int64_t> groups = {}) {
   const Shape& left = array_operand(i, 0);
   const Shape& right = array_operand(i, 1);
   auto left_batch = i.integers(AttributeKey::LhsBatchDims);
@@ -32,11 +33,84 @@ Shape infer_dot(const Instruction& i) {
     if (!contains(left_batch, d) && !contains(left_sum, d)) sizes.push_back(left.dimension(d));
   }
   for (int64_t d = 0; d < right.rank(); ++d) {
-    if (!contains(right_batch, d) && !contains(right_sum, d)) sizes.push_back(right.dimension(d));
+    bool named = contains(right_batch, d) || contains(right_sum, d) || contains(groups, d);
+    if (!named) sizes.push_back(right.dimension(d));
   }
   LAMELLA_HLO_REQUIRE(i.shape->is_array(), i, "expected an array, got ", i.shape->to_string(false));
   // The element type of the sum may be wider than that of the operands.
   return Shape::array(i.shape->element_type(), std::move(sizes));
+}
+
+// The left operand's ragged dimension is free, summed over, or a batch dimension; the sizes of its
+// groups may differ with the dimensions before it.
+Shape infer_ragged_dot(const Instruction& i) {
+  const Shape& left = array_operand(i, 0);
+  const Shape& right = array_operand(i, 1);
+  const Shape& sizes = array_operand(i, 2);
+  auto ragged = i.integers(AttributeKey::LhsRaggedDims);
+  auto groups = i.integers(AttributeKey::RhsGroupDims);
+  LAMELLA_HLO_REQUIRE(ragged.size() == 1, i, "expected lhs_ragged_dims to name one dimension, got ",
+                      braced(ragged));
+  require_dimensions(i, AttributeKey::LhsRaggedDims, ragged, left.rank());
+  require_dimensions(i, AttributeKey::RhsGroupDims, groups, right.rank());
+  auto batch = i.integers(AttributeKey::LhsBatchDims);
+  auto sum = i.integers(AttributeKey::LhsContractingDims);
+  bool batched = contains(batch, ragged[0]), summed = contains(sum, ragged[0]);
+  bool free = !batched && !summed;
+  for (int64_t g : groups) {
+    LAMELLA_HLO_REQUIRE(!contains(i.integers(AttributeKey::RhsBatchDims), g) &&
+                            !contains(i.integers(AttributeKey::RhsContractingDims), g),
+                        i, "expected rhs_group_dims to name other dimensions than those of batch ",
+                        "and sum, got ", braced(groups));
+  }
+  LAMELLA_HLO_REQUIRE(groups.size() == (free ? 1 : 0), i, "expected rhs_group_dims to name ",
+                      free ? "one dimension" : "no dimension", ", got ", braced(groups));
+  LAMELLA_HLO_REQUIRE(is_integral(sizes.element_type()) && sizes.rank() >= 1, i,
+                      "expected operand 2 to list sizes of groups, got ", sizes.to_string(false));
+  std::vector<int64_t> before;
+  auto add_before = [&](int64_t d) {
+    if (d == ragged[0]) return false;
+    before.push_back(left.dimension(d));
+    return true;
+  };
+  for (int64_t d : batch) {
+    if (!add_before(d)) break;
+  }
+  for (int64_t n = 0; summed && n < static_cast<int64_t>(sum.size()); ++n) {
+    if (!add_before(sum[static_cast<size_t>(n)])) break;
+  }
+  for (int64_t d = 0; free && d < ragged[0]; ++d) {
+    if (!contains(batch, d) && !contains(sum, d)) add_before(d);
+  }
+  int64_t count = sizes.dimension(sizes.rank() - 1);
+  bool fits =
+      sizes.rank() == 1 ||
+      std::ranges::equal(sizes.dimensions().first(static_cast<size_t>(sizes.rank() - 1)), before);
+  fits = fits && (!free || right.dimension(groups[0]) == count);
+  LAMELLA_HLO_REQUIRE(fits, i, "expected operand 2 to list the sizes of the groups of ",
+                      right.to_string(false), ", alike or for each index over ", braced(before),
+                      ", got ", sizes.to_string(false));
+  Shape shape = infer_dot(i, groups);
+  if (!summed) return shape;
+  std::vector<int64_t> result{count};
+  result.insert(result.end(), shape.dimensions().begin(), shape.dimensions().end());
+  return shape.with_dimensions(std::move(result));
+}
+
+// Operands and then their scales, whose sizes divide theirs; a scalar scales all.
+Shape infer_scaled_dot(const Instruction& i) {
+  for (size_t n = 0; n < 2; ++n) {
+    const Shape& operand = array_operand(i, n);
+    const Shape& scale = array_operand(i, 2 + n);
+    bool fits = scale.rank() == 0 || scale.rank() == operand.rank();
+    for (int64_t d = 0; fits && d < scale.rank(); ++d) {
+      int64_t size = scale.dimension(d);
+      fits = size == operand.dimension(d) || (size > 0 && operand.dimension(d) % size == 0);
+    }
+    LAMELLA_HLO_REQUIRE(fits, i, "expected operand ", 2 + n, " to have sizes that divide those of ",
+                        operand.to_string(false), ", got ", scale.to_string(false));
+  }
+  return infer_dot(i);
 }
 
 Shape infer_convolution(const Instruction& i) {
@@ -125,7 +199,16 @@ void require_square(const Instruction& i, const Shape& a) {
 }  // namespace
 
 Shape infer_contraction(const Instruction& i) {
-  return i.opcode == Opcode::Dot ? infer_dot(i) : infer_convolution(i);
+  switch (i.opcode) {
+    case Opcode::Dot:
+      return infer_dot(i);
+    case Opcode::RaggedDot:
+      return infer_ragged_dot(i);
+    case Opcode::ScaledDot:
+      return infer_scaled_dot(i);
+    default:
+      return infer_convolution(i);
+  }
 }
 
 Shape infer_linear_algebra(const Instruction& i) {

@@ -201,17 +201,7 @@ Shape infer_elementwise(const Instruction& i) {
   if (opcode_operands(i.opcode) == 1 && i.shape->is_array()) {
     const Shape& shape = array_operand(i, 0);
     require_type(i, shape.element_type());
-    // Collectives and transfers state what they give.
-    switch (i.opcode) {
-      case Opcode::AllGatherDone:
-      case Opcode::AllReduceDone:
-      case Opcode::AsyncDone:
-      case Opcode::CollectivePermuteDone:
-      case Opcode::CopyDone:
-        return *i.shape;
-      default:
-        return shape;
-    }
+    return shape;
   }
   return *i.shape;
 }

@@ -1,0 +1,145 @@
+// Collectives where there is one replica and one partition: itself.
+#include "lamella/graph/evaluate/collective.h"
+
+#include <charconv>
+#include <cstring>
+
+#include "lamella/graph/evaluate/elements.h"
+
+namespace lamella::hlo {
+namespace {
+
+// Each operand is what the only participant gets.
+void require_alone(const Instruction& i, const Shape& given, const Shape& expected) {
+  LAMELLA_HLO_REQUIRE(given.compatible(expected), i, "expected ", given.to_string(false),
+                      " to become ", given.to_string(false), " on one device, got ",
+                      expected.to_string(false));
+}
+Value pass_on(Step& step, const Shape* shape) {
+  const Instruction& i = step.instruction;
+  if (!shape->is_tuple()) {
+    LAMELLA_HLO_REQUIRE(step.operands.size() == 1, i, "expected one operand on one device, got ",
+                        step.operands.size());
+    require_alone(i, step.operands[0].shape(), *shape);
+    return step.operands[0];
+  }
+  LAMELLA_HLO_REQUIRE(step.operands.size() == shape->tuple_shapes().size(), i, "expected ",
+                      shape->tuple_shapes().size(), " operands, got ", step.operands.size());
+  for (size_t n = 0; n < step.operands.size(); ++n) {
+    require_alone(i, step.operands[n].shape(), shape->tuple_shapes()[n]);
+  }
+  std::vector<Value> parts(step.operands.begin(), step.operands.end());
+  return Value::tuple(shape, parts);
+}
+
+// Replica 0 gets its own operand if a pair says so, zeros if no pair has it as its target.
+Value permute(Step& step, const Shape* shape) {
+  const Instruction& i = step.instruction;
+  std::string_view text = i.text(AttributeKey::SourceTargetPairs);
+  std::vector<int64_t> numbers;
+  for (const char *at = text.data(), *end = at + text.size(); at != end;) {
+    int64_t number = 0;
+    auto [after, error] = std::from_chars(at, end, number);
+    if (error == std::errc()) numbers.push_back(number);
+    at = error == std::errc() ? after : at + 1;
+  }
+  LAMELLA_HLO_REQUIRE(numbers.size() % 2 == 0, i, "expected source_target_pairs to be pairs, got ",
+                      text);
+  for (size_t n = 0; n < numbers.size(); n += 2) {
+    if (numbers[n + 1] != 0) continue;
+    LAMELLA_HLO_REQUIRE(numbers[n] == 0, i, "expected replica 0 to be the only one, got source ",
+                        numbers[n], " in ", text);
+    return pass_on(step, shape);
+  }
+  if (!shape->is_tuple()) return Value::zeros(shape);
+  std::vector<Value> parts;
+  for (const Shape& part : shape->tuple_shapes()) parts.push_back(Value::zeros(&part));
+  return Value::tuple(shape, parts);
+}
+
+// The tuple of a start: operands, result, and for some a context of numbers.
+Value start(Step& step, Value result) {
+  const std::vector<Shape>& shapes = step.shape().tuple_shapes();
+  std::vector<Value> parts;
+  if (shapes[0].is_tuple()) {
+    std::vector<Value> operands(step.operands.begin(), step.operands.end());
+    parts.push_back(Value::tuple(&shapes[0], operands));
+  } else {
+    parts.push_back(step.operands[0]);
+  }
+  parts.push_back(std::move(result));
+  for (size_t n = 2; n < shapes.size(); ++n) parts.push_back(Value::zeros(&shapes[n]));
+  return Value::tuple(step.instruction.shape, parts);
+}
+
+// Each row of the offsets moves a run of rows of the operand into the output.
+Value all_to_all_of_runs(Step& step) {
+  const Instruction& i = step.instruction;
+  Value result = Value::writable(step.operands[1]);
+  Elements from(step.operands[0]), into(result);
+  const Shape& input = step.operands[0].shape();
+  const Shape& output = step.shape();
+  int64_t row = 1;
+  for (int64_t d = 1; d < output.rank(); ++d) row *= output.dimension(d);
+  auto numbers = [&](size_t operand) {
+    std::vector<int64_t> all;
+    const Value& value = step.operands[operand];
+    visit_integers(value.shape().element_type(), [&]<class Number>() {
+      for (int64_t e = 0; e < value.shape().elements(); ++e) {
+        all.push_back(static_cast<int64_t>(Number::load(value.data(), e)));
+      }
+    });
+    return all;
+  };
+  std::vector<int64_t> starts = numbers(2), sizes = numbers(3), targets = numbers(4);
+  std::vector<int64_t> received = numbers(5);
+  for (size_t n = 0; n < starts.size(); ++n) {
+    bool fits = sizes[n] >= 0 && starts[n] >= 0 && targets[n] >= 0 &&
+                starts[n] + sizes[n] <= input.dimension(0) &&
+                targets[n] + sizes[n] <= output.dimension(0) && sizes[n] == received[n];
+    LAMELLA_HLO_REQUIRE(fits, i, "expected run ", n, " to lie in ", input.to_string(false), " and ",
+                        output.to_string(false), " and to be received as sent, got ", sizes[n],
+                        " rows from ", starts[n], " to ", targets[n], ", received as ",
+                        received[n]);
+    size_t bytes = static_cast<size_t>(sizes[n] * row) * into.size;
+    if (bytes != 0) std::memcpy(into.at(targets[n] * row), from.at(starts[n] * row), bytes);
+  }
+  return result;
+}
+
+}  // namespace
+
+Value evaluate_collective(Step& step) {
+  const Instruction& i = step.instruction;
+  auto result_of_start = [&] { return &step.shape().tuple_shapes()[1]; };
+  switch (i.opcode) {
+    case Opcode::AllGather:
+    case Opcode::AllReduce:
+    case Opcode::AllReduceStart:
+    case Opcode::AllToAll:
+    case Opcode::CollectiveBroadcast:
+    case Opcode::CollectiveReduce:
+    case Opcode::ReduceScatter:
+      return pass_on(step, i.shape);
+    case Opcode::AllGatherStart:
+      return start(step, pass_on(step, result_of_start()));
+    case Opcode::CollectivePermute:
+      return permute(step, i.shape);
+    case Opcode::CollectivePermuteStart:
+      return start(step, permute(step, result_of_start()));
+    case Opcode::AllReduceDone:
+      return std::move(step.operands[0]);
+    case Opcode::AllGatherDone:
+    case Opcode::CollectivePermuteDone:
+      return step.operands[0].element(1);
+    case Opcode::RaggedAllToAll:
+      return all_to_all_of_runs(step);
+    case Opcode::ReplicaId:
+    case Opcode::PartitionId:
+      return Value::zeros(i.shape);
+    default:
+      return evaluate_transfer(step);
+  }
+}
+
+}  // namespace lamella::hlo

@@ -1,0 +1,151 @@
+// Shapes of collectives, transfers, and pairs of a start and a done. How many devices take part is
+// not the shape's business, so sizes that depend on it are as stated.
+#include "lamella/graph/hlo/infer.h"
+
+namespace lamella::hlo {
+namespace {
+
+// One operand's shape, or the tuple of all.
+Shape joined_operands(const Instruction& i) {
+  LAMELLA_HLO_REQUIRE(!i.operands.empty(), i, "expected operands, got none");
+  std::vector<Shape> shapes;
+  for (size_t n = 0; n < i.operands.size(); ++n) shapes.push_back(array_operand(i, n));
+  if (i.operands.size() == 1 && !i.shape->is_tuple()) return shapes[0];
+  return Shape::tuple(std::move(shapes));
+}
+// The stated shape, which must be a tuple of at least these parts.
+const std::vector<Shape>& stated_parts(const Instruction& i, size_t parts) {
+  LAMELLA_HLO_REQUIRE(i.shape->is_tuple() && i.shape->tuple_shapes().size() >= parts, i,
+                      "expected a tuple of at least ", parts, " parts, got ",
+                      i.shape->to_string(false));
+  return i.shape->tuple_shapes();
+}
+void require_part(const Instruction& i, const char* what, const Shape& given,
+                  const Shape& expected) {
+  LAMELLA_HLO_REQUIRE(given.compatible(expected), i, "expected ", what, " to be ",
+                      expected.to_string(false), ", got ", given.to_string(false));
+}
+Shape part_of_operand(const Instruction& i, size_t part) {
+  const Shape& operand = i.operand_shape(0);
+  LAMELLA_HLO_REQUIRE(operand.is_tuple() && operand.tuple_shapes().size() > part, i,
+                      "expected operand 0 to be the tuple of a start, got ",
+                      operand.to_string(false));
+  return operand.tuple_shapes()[part];
+}
+void require_token(const Instruction& i, size_t operand) {
+  LAMELLA_HLO_REQUIRE(i.operand_shape(operand).is_token(), i, "expected operand ", operand,
+                      " to be a token, got ", i.operand_shape(operand).to_string(false));
+}
+
+Shape infer_start(const Instruction& i) {
+  const std::vector<Shape>& parts = stated_parts(i, 2);
+  if (i.opcode == Opcode::CopyStart) {
+    require_part(i, "part 0", parts[0], i.operand_shape(0));
+    require_part(i, "part 1", parts[1], i.operand_shape(0));
+    return *i.shape;
+  }
+  std::vector<Shape> operands;
+  for (const Instruction* operand : i.operands) operands.push_back(*operand->shape);
+  if (i.opcode == Opcode::AsyncStart) {
+    Computation& called = computation_of(i, AttributeKey::Calls);
+    require_parameters(i, called, operands);
+    require_part(i, "part 1", parts[1], *called.root->shape);
+    require_part(i, "part 0", parts[0], Shape::tuple(std::move(operands)));
+    return *i.shape;
+  }
+  require_part(i, "part 0", parts[0],
+               parts[0].is_tuple() ? Shape::tuple(operands) : array_operand(i, 0));
+  for (size_t n = 2; n < parts.size(); ++n) {
+    LAMELLA_HLO_REQUIRE(parts[n].is_array(), i, "expected part ", n, " to be an array, got ",
+                        parts[n].to_string(false));
+  }
+  return *i.shape;
+}
+
+Shape infer_transfer(const Instruction& i) {
+  switch (i.opcode) {
+    case Opcode::Infeed: {
+      require_token(i, 0);
+      return Shape::tuple({stated_parts(i, 2)[0], Shape::token()});
+    }
+    case Opcode::Outfeed:
+      require_token(i, 1);
+      return Shape::token();
+    case Opcode::Send:
+      require_token(i, 1);
+      return Shape::tuple({i.operand_shape(0), Shape::scalar(ElementType::U32), Shape::token()});
+    case Opcode::Recv: {
+      require_token(i, 0);
+      return Shape::tuple({stated_parts(i, 3)[0], Shape::scalar(ElementType::U32), Shape::token()});
+    }
+    case Opcode::SendDone:
+      part_of_operand(i, 2);
+      return Shape::token();
+    default:  // recv-done
+      part_of_operand(i, 2);
+      return Shape::tuple({part_of_operand(i, 0), Shape::token()});
+  }
+}
+
+Shape infer_ragged_all_to_all(const Instruction& i) {
+  const Shape& input = array_operand(i, 0);
+  const Shape& output = array_operand(i, 1);
+  bool fits = input.rank() >= 1 && input.rank() == output.rank() &&
+              input.element_type() == output.element_type();
+  for (int64_t d = 1; fits && d < input.rank(); ++d) {
+    fits = input.dimension(d) == output.dimension(d);
+  }
+  LAMELLA_HLO_REQUIRE(fits, i, "expected operands 0 and 1 to differ in their first size only, got ",
+                      input.to_string(false), " and ", output.to_string(false));
+  const Shape& first = array_operand(i, 2);
+  for (size_t n = 2; n < 6; ++n) {
+    const Shape& numbers = array_operand(i, n);
+    LAMELLA_HLO_REQUIRE(is_integral(numbers.element_type()) && numbers.same_dimensions(first), i,
+                        "expected operands 2 to 5 to be integers of the same dimensions, got ",
+                        numbers.to_string(false), " as operand ", n);
+  }
+  return output;
+}
+
+}  // namespace
+
+Shape infer_collective(const Instruction& i) {
+  switch (i.opcode) {
+    case Opcode::AllReduce:
+    case Opcode::AllReduceStart:
+    case Opcode::CollectiveBroadcast:
+    case Opcode::CollectivePermute:
+    case Opcode::CollectiveReduce:
+      return joined_operands(i);
+    case Opcode::AllGather:
+    case Opcode::AllToAll:
+    case Opcode::ReduceScatter:
+      joined_operands(i);
+      return *i.shape;
+    case Opcode::AllGatherStart:
+    case Opcode::AsyncStart:
+    case Opcode::CollectivePermuteStart:
+    case Opcode::CopyStart:
+      return infer_start(i);
+    case Opcode::AllReduceDone:
+      return i.operand_shape(0);
+    case Opcode::AsyncUpdate:
+      part_of_operand(i, 1);
+      return i.operand_shape(0);
+    case Opcode::CopyDone:
+      return part_of_operand(i, 0);
+    case Opcode::AllGatherDone:
+    case Opcode::AsyncDone:
+    case Opcode::CollectivePermuteDone:
+      return part_of_operand(i, 1);
+    case Opcode::PartitionId:
+    case Opcode::ReplicaId:
+      return Shape::scalar(ElementType::U32);
+    case Opcode::RaggedAllToAll:
+      return infer_ragged_all_to_all(i);
+    default:
+      return infer_transfer(i);
+  }
+}
+
+}  // namespace lamella::hlo
