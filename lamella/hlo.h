@@ -1,5 +1,6 @@
-// HLO: modules as text and in memory, and building them. Link with Lamella::graph.
+// HLO: modules as text and in memory, building them, and running them. Link with Lamella::graph.
 #pragma once
 #include "lamella/graph/builder/builder.h"
 #include "lamella/graph/builder/functions.h"
+#include "lamella/graph/client/client.h"
 #include "lamella/graph/hlo/module.h"

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "lamella/graph/builder/array.h"
-#include "lamella/graph/builder/native_type.h"
 #include "lamella/graph/builder/op.h"
 #include "lamella/graph/builder/status.h"
 #include "lamella/graph/builder/types.h"
 #include "lamella/graph/hlo/literal.h"
+#include "lamella/graph/hlo/native_type.h"
 
 namespace lamella::hlo {
 

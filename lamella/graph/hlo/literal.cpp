@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <new>
+#include <utility>
 
 #include "lamella/core/error.h"
 #include "lamella/graph/hlo/scanner.h"
@@ -114,6 +115,38 @@ Literal Literal::clone() const {
   if (bytes_ != 0) std::memcpy(made.data_.get(), data_.get(), bytes_);
   for (size_t i = 0; i < elements_.size(); ++i) made.elements_[i] = elements_[i].clone();
   return made;
+}
+
+void Literal::require_type(ElementType type) const {
+  LAMELLA_CHECK(shape_.element_type() == type, "Literal: expected elements of ",
+                element_name(shape_.element_type()), " to be asked for, got ", element_name(type));
+}
+size_t Literal::place(std::span<const int64_t> index) const {
+  LAMELLA_CHECK(static_cast<int64_t>(index.size()) == shape_.rank(), "Literal: expected ",
+                shape_.rank(), " indices for ", shape_.to_string(false), ", got ", braced(index));
+  int64_t at = 0;
+  for (size_t d = 0; d < index.size(); ++d) {
+    int64_t size = shape_.dimensions()[d];
+    LAMELLA_CHECK(index[d] >= 0 && index[d] < size, "Literal: expected indices within ",
+                  shape_.to_string(false), ", got ", braced(index));
+    at = at * size + index[d];
+  }
+  return static_cast<size_t>(at);
+}
+std::vector<Literal> Literal::DecomposeTuple() {
+  LAMELLA_CHECK(shape_.is_tuple(), "DecomposeTuple: expected a tuple, got ",
+                shape_.to_string(false));
+  shape_ = Shape::tuple({});
+  return std::exchange(elements_, {});
+}
+std::string Literal::ToString() const {
+  if (!shape_.is_tuple()) return str(shape_.to_string(false), " ", to_string());
+  std::string text = "(";
+  for (const Literal& element : elements_) {
+    if (text.size() > 1) text += ", ";
+    text += element.ToString();
+  }
+  return text += ')';
 }
 
 double Literal::real_at(int64_t i) const {

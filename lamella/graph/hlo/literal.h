@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <new>
 #include <span>
@@ -10,7 +11,9 @@
 #include <vector>
 
 #include "lamella/core/complex.h"
+#include "lamella/core/error.h"
 #include "lamella/core/half.h"
+#include "lamella/graph/hlo/native_type.h"
 #include "lamella/graph/hlo/shape.h"
 
 namespace lamella::hlo {
@@ -42,6 +45,50 @@ class Literal {
   std::vector<Literal>& elements() { return elements_; }
   Literal clone() const;
 
+  // Elements by C++ type and by index, under XLA's names. Throw where T is not the element type, or
+  // the index is outside.
+  template <class T>
+  std::span<const T> data() const {
+    require_type(NativeToPrimitiveType<T>());
+    return values<T>();
+  }
+  template <class T>
+  std::span<T> data() {
+    require_type(NativeToPrimitiveType<T>());
+    return values<T>();
+  }
+  template <class T>
+  T Get(std::span<const int64_t> index) const {
+    return data<T>()[place(index)];
+  }
+  template <class T>
+  T Get(std::initializer_list<int64_t> index) const {
+    return Get<T>(std::span<const int64_t>(index.begin(), index.size()));
+  }
+  template <class T>
+  void Set(std::span<const int64_t> index, T value) {
+    data<T>()[place(index)] = value;
+  }
+  template <class T>
+  void Set(std::initializer_list<int64_t> index, T value) {
+    Set<T>(std::span<const int64_t>(index.begin(), index.size()), value);
+  }
+  template <class T>
+  T GetFirstElement() const {
+    LAMELLA_CHECK(!data<T>().empty(), "Literal: expected an element, got ",
+                  shape_.to_string(false));
+    return data<T>()[0];
+  }
+  int64_t element_count() const { return shape_.elements(); }
+  int64_t size_bytes() const { return static_cast<int64_t>(bytes_); }
+  const void* untyped_data() const { return data_.get(); }
+  void* untyped_data() { return data_.get(); }
+  Literal Clone() const { return clone(); }
+  // Takes the elements of a tuple out, which is empty afterwards.
+  std::vector<Literal> DecomposeTuple();
+  // "f32[2] {1, 2}"; tuples element by element.
+  std::string ToString() const;
+
   // One element by its place in row-major order, as the widest type of its kind.
   double real_at(int64_t i) const;
   int64_t integer_at(int64_t i) const;
@@ -62,6 +109,9 @@ class Literal {
   bool operator==(const Literal& other) const;
 
  private:
+  void require_type(ElementType type) const;
+  // Of an element in row-major order.
+  size_t place(std::span<const int64_t> index) const;
   void append_element(std::string* text, int64_t i) const;
   void append_array(std::string* text, int64_t dimension, int64_t* next) const;
   void scan_array(Scanner& scanner, int64_t dimension, int64_t* next);

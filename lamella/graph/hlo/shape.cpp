@@ -128,6 +128,26 @@ void Shape::set_dynamic(int64_t dimension) {
   dynamic_[static_cast<size_t>(dimension)] = true;
 }
 
+int64_t Shape::dimensions(int64_t i) const {
+  LAMELLA_CHECK(i >= 0 && i < rank(), "shape: expected a dimension of ", to_string(false), ", got ",
+                i);
+  return dimension(i);
+}
+const Shape& Shape::tuple_shapes(int64_t i) const {
+  LAMELLA_CHECK(i >= 0 && i < tuple_shapes_size(), "shape: expected an element of ",
+                to_string(false), ", got ", i);
+  return elements_[static_cast<size_t>(i)];
+}
+bool Shape::is_static() const {
+  for (bool dynamic : dynamic_) {
+    if (dynamic) return false;
+  }
+  for (const Shape& element : elements_) {
+    if (!element.is_static()) return false;
+  }
+  return true;
+}
+
 bool Shape::compatible(const Shape& other) const {
   if (type_ != other.type_ || dimensions_ != other.dimensions_) return false;
   if (elements_.size() != other.elements_.size()) return false;

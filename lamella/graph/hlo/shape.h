@@ -71,6 +71,19 @@ class Shape {
   }
   bool operator==(const Shape& other) const;
 
+  // The same under XLA's names. Throw where there is no such dimension or element.
+  int64_t dimensions(int64_t i) const;
+  int dimensions_size() const { return static_cast<int>(dimensions_.size()); }
+  const Shape& tuple_shapes(int64_t i) const;
+  int tuple_shapes_size() const { return static_cast<int>(elements_.size()); }
+  bool IsArray() const { return is_array(); }
+  bool IsTuple() const { return is_tuple(); }
+  bool IsToken() const { return is_token(); }
+  bool IsOpaque() const { return type_ == ElementType::OPAQUE_TYPE; }
+  bool is_dynamic_dimension(int64_t i) const { return is_dynamic(i); }
+  bool is_static() const;
+  std::string ToString(bool print_layout = false) const { return to_string(print_layout); }
+
   // "f32[2,3]{1,0}"; a scalar's empty layout is not printed.
   std::string to_string(bool with_layout = true) const;
   void append_to(std::string* text, bool with_layout) const;

@@ -1,0 +1,15 @@
+// Making modules ready to run.
+#include "lamella/graph/client/compile.h"
+
+#include "lamella/graph/evaluate/evaluator.h"
+
+namespace lamella::hlo {
+
+std::unique_ptr<Executable> compile(std::shared_ptr<const Module> module,
+                                    const CompileOptions& options) {
+  LAMELLA_CHECK(module != nullptr, "compile: expected a module, got null");
+  verify(*module);
+  return make_evaluator(std::move(module), options);
+}
+
+}  // namespace lamella::hlo
