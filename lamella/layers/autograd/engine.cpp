@@ -94,10 +94,7 @@ class Engine {
   }
   ~Engine() {
     // After an error, what still waits is dropped.
-    for (Node* node : heap_) {
-      drop(node);
-      node->release();
-    }
+    for (Node* node : heap_) drop(node);
     if (fast_) fast_lane_taken.store(false, std::memory_order_release);
   }
 
@@ -133,9 +130,9 @@ class Engine {
   lamella_status run() {
     while (!heap_.empty()) {
       std::pop_heap(heap_.begin(), heap_.end(), by_rank);
-      NodePtr node = NodePtr::adopt(heap_.back());
+      Node* node = heap_.back();
       heap_.pop_back();
-      lamella_status status = run_node(node.get());
+      lamella_status status = run_node(node);
       if (LAMELLA_UNLIKELY(status != LAMELLA_OK)) return status;
     }
     return LAMELLA_OK;
@@ -269,7 +266,6 @@ class Engine {
     }
     if (!was_queued) {
       set_queued(to, true);
-      to->retain();
       heap_.push_back(to);
       std::push_heap(heap_.begin(), heap_.end(), by_rank);
     }
@@ -315,7 +311,9 @@ class Engine {
     uint32_t n = node->edge_count_;
     GradList results(std::max<uint32_t>(n, 1));
     Node* outer = std::exchange(running, node);
+    node->claimed_ = fast_;
     lamella_status status = node->apply(grads.data(), results.data());
+    if (fast_) node->claimed_ = false;
     running = outer;
     if (LAMELLA_UNLIKELY(status != LAMELLA_OK)) return failed(node, status);
     if (LAMELLA_LIKELY(!options_.retain_graph)) node->release_saved();
@@ -468,7 +466,7 @@ class Engine {
   bool fast_;
   bool restricted_ = false;
   bool told_ = false;
-  std::vector<Node*> heap_;  // owned references
+  std::vector<Node*> heap_;  // alive as long as the roots are: edges of a node never change
   // Of a run without the fast lane.
   struct Tables {
     std::unordered_map<Node*, lamella_tensor*> waiting;
@@ -528,7 +526,6 @@ lamella_status run_backward(std::vector<Root> roots, const std::vector<Edge>& in
       Engine engine(options);
       if (!inputs.empty()) engine.restrict_to(roots, inputs);
       status = engine.start(roots);
-      roots.clear();
       if (status == LAMELLA_OK) status = engine.run();
       if (status == LAMELLA_OK && results != nullptr) {
         *results = std::move(engine.captures());

@@ -155,7 +155,8 @@ class LAMELLA_PRIVATE_API Node {
   virtual lamella_status apply(lamella_tensor* const* grads, lamella_tensor** results) = 0;
   // "MulBackward0".
   virtual std::string name() const = 0;
-  // Gives up what is kept for backward; apply() fails afterwards where it needs it.
+  // Gives up what is kept for backward; apply() fails afterwards where it needs it. While the node
+  // is claimed its formula may be reading what is kept: then it is given up by name alone.
   virtual void release_saved() noexcept {}
   // A leaf's accumulation: runs as soon as a gradient comes.
   virtual bool is_leaf() const { return false; }
@@ -212,6 +213,9 @@ class LAMELLA_PRIVATE_API Node {
   uint32_t use_count() const { return __atomic_load_n(&references_, __ATOMIC_RELAXED); }
 
  protected:
+  // Whether the engine in the fast lane, of which there is one, is inside apply(): then nobody lets
+  // go of what the node keeps, and a formula may be given it without references of its own.
+  bool claimed() const { return claimed_; }
   virtual ~Node() {
     if (LAMELLA_UNLIKELY(extras_ != nullptr)) delete extras_;
   }
@@ -237,6 +241,7 @@ class LAMELLA_PRIVATE_API Node {
   NodeExtras* extras_ = nullptr;
   // The engine's, while it holds the fast lane: Note [Two lanes].
   lamella_tensor* incoming_ = nullptr;  // several outputs: a block of them
+  bool claimed_ = false;
   Node* next_dead_ = nullptr;           // chain of nodes that are being freed
   bool queued_ = false;                 // the engine's, as incoming_
   OutputMeta first_output_;

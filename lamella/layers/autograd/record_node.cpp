@@ -106,12 +106,13 @@ void RecordNode::save_tangents(const lamella_value* returns) {
 }
 
 void RecordNode::release_saved() noexcept {
+  released_ = saved_count_ != 0;
+  if (LAMELLA_UNLIKELY(claimed())) return;  // given back with the node
   for (uint32_t i = 0; i < saved_count_; ++i) {
     saved_[i].tensor.reset();
     if (LAMELLA_UNLIKELY(saved_[i].list != nullptr)) saved_[i].list.reset();
     if (saved_[i].value.tag != LAMELLA_NONE) lamella_value_release(&saved_[i].value);
   }
-  released_ = saved_count_ != 0;
 }
 
 lamella_status RecordNode::apply(lamella_tensor* const* grads, lamella_tensor** results) {
@@ -146,6 +147,15 @@ lamella_status RecordNode::apply(lamella_tensor* const* grads, lamella_tensor** 
         values[k] = saved.value;
         continue;
       }
+      if (saved.list == nullptr) {
+        values[k] = lamella_value{};
+        if (saved.tensor.is_empty()) continue;
+        if (lamella_tensor* unchanged = claimed() ? saved.tensor.unchanged() : nullptr) {
+          values[k].tag = LAMELLA_TENSOR;
+          values[k].as.tensor = unchanged;
+          continue;
+        }
+      }
       const std::string& what =
           one.is_return ? plan_->return_names[one.index] : plan_->argument_names[one.index];
       if (saved.list != nullptr) {
@@ -161,7 +171,6 @@ lamella_status RecordNode::apply(lamella_tensor* const* grads, lamella_tensor** 
         values[k].size = static_cast<uint32_t>(saved.list->size());
         continue;
       }
-      values[k] = lamella_value{};
       TensorBase tensor = saved.tensor.unpack(this, what.c_str());
       if (!tensor.defined()) continue;
       values[k].tag = LAMELLA_TENSOR;

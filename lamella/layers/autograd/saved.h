@@ -48,14 +48,17 @@ class LAMELLA_PRIVATE_API SavedTensor {
   // Undefined where an undefined tensor was saved. Throws if the tensor was written meanwhile, or
   // was given up. `node`: whose it is; may be null.
   LAMELLA_ALWAYS_INLINE TensorBase unpack(Node* node, const char* what) const {
-    if (LAMELLA_LIKELY(state_ == kTensor && output_ == 0)) {
-      const lamella_storage* storage = tensor_.impl()->storage;
-      uint32_t version =
-          storage != nullptr ? __atomic_load_n(&storage->version, __ATOMIC_RELAXED) : 0;
-      if (LAMELLA_LIKELY(version == version_)) return tensor_;
-    }
+    if (LAMELLA_LIKELY(unchanged() != nullptr)) return tensor_;
     return unpack_slowly(node, what);
   }
+  // The tensor itself, borrowed, where it comes back as it was saved; NULL: ask unpack().
+  LAMELLA_ALWAYS_INLINE lamella_tensor* unchanged() const {
+    if (state_ != kTensor || output_ != 0) return nullptr;
+    const lamella_storage* storage = tensor_.impl()->storage;
+    uint32_t version = storage != nullptr ? __atomic_load_n(&storage->version, __ATOMIC_RELAXED) : 0;
+    return version == version_ ? tensor_.impl() : nullptr;
+  }
+  bool is_empty() const { return state_ == kEmpty; }
   LAMELLA_ALWAYS_INLINE void reset() noexcept {
     if (state_ == kEmpty) return;
     tensor_.reset();
