@@ -16,7 +16,10 @@ def run(text: str, *arrays: np.ndarray) -> list[np.ndarray]:
     mlir = _jax.mlir.xla_computation_to_mlir_module(computation)
     device = jax.local_devices(backend="cpu")[0]
     devices = _jax.DeviceList((device,))
-    executable = device.client.compile_and_load(mlir, devices, _jax.CompileOptions())
+    options = _jax.CompileOptions()
+    # The programs are small: compiling them is what takes time.
+    options.executable_build_options.debug_options.xla_backend_optimization_level = 0
+    executable = device.client.compile_and_load(mlir, devices, options)
     with jax.enable_x64(True):
         return [
             np.asarray(one)

@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <complex>
+#include <limits>
 
 #include "lamella/graph/evaluate/numbers.h"
 #include "lamella/graph/evaluate/rules.h"
@@ -67,11 +68,14 @@ complex<T> quotient(complex<T> a, complex<T> b) {
   std::complex<T> q = std::complex<T>(a.real(), a.imag()) / std::complex<T>(b.real(), b.imag());
   return {q.real(), q.imag()};
 }
+// Of 0, powers with a positive real exponent are 0 and the 0th is 1; others have no value.
 template <class T>
 complex<T> power(complex<T> a, complex<T> b) {
   if (a == complex<T>(0)) {
     if (b == complex<T>(0)) return T(1);
-    if (b.real() > 0) return T(0);
+    if (b.real() > 0 && b.imag() == 0) return T(0);
+    T nan = std::numeric_limits<T>::quiet_NaN();
+    return {nan, nan};
   }
   return narrowed<T>(std::pow(widened(a), widened(b)));
 }

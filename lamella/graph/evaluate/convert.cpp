@@ -215,10 +215,7 @@ uint64_t reduced(uint64_t word, const Format& format, int exponent_bits, int man
   uint64_t sign_bit = uint64_t{1} << (format.exponent_bits + format.mantissa_bits);
   uint64_t exponent_mask = ((uint64_t{1} << format.exponent_bits) - 1) << format.mantissa_bits;
   uint64_t sign = word & sign_bit, x = word & (sign_bit - 1);
-  if (x > exponent_mask) {
-    // Not a number, as long as a digit is left to say so.
-    return mantissa_bits > 0 ? word : sign | exponent_mask;
-  }
+  if (x > exponent_mask) return word;  // not a number
   if (mantissa_bits < format.mantissa_bits) {
     int drop = format.mantissa_bits - mantissa_bits;
     uint64_t odd = x >> drop & 1;

@@ -95,13 +95,14 @@ const Table* table_of(ElementType type) {
   }
 }
 
-// The code up to `top` whose value is nearest to m, the even one of two. Codes grow as their
-// values.
-uint32_t nearest(const float* of, double m, uint32_t top) {
+// The code up to `top` whose value is nearest to m; of two the one with an even mantissa, or where
+// there is none the greater. Codes grow as their values.
+uint32_t nearest(const Table& table, double m, uint32_t top) {
+  const float* of = table.values;
   uint32_t above = static_cast<uint32_t>(std::lower_bound(of, of + top, m) - of);
   if (above == 0 || of[above] <= m) return above;
   double down = m - of[above - 1], up = of[above] - m;
-  if (down == up) return above & 1 ? above - 1 : above;
+  if (down == up) return table.format.mantissa_bits > 0 && (above & 1) != 0 ? above - 1 : above;
   return down < up ? above - 1 : above;
 }
 
@@ -139,7 +140,7 @@ uint8_t encode(const Table& table, double value) {
   if (m > most + half_step || (m == most + half_step && (top & 1) != 0)) {
     return static_cast<uint8_t>(overflow);
   }
-  uint32_t code = nearest(table.values, m, top);
+  uint32_t code = nearest(table, m, top);
   if (code == 0 && f.specials == Specials::Unsigned0) sign = 0;
   return static_cast<uint8_t>(code | sign);
 }

@@ -12,9 +12,9 @@ namespace lamella::hlo {
 bool is_small_float(ElementType type);
 // Exact.
 float decode_small_float(ElementType type, uint8_t code);
-// To the nearest, ties to the even code; beyond the largest: infinity, or where there is none NaN,
-// or where there is neither the largest. NaN is -0 in F4E2M1FN, which has none; F8E8M0FNU has no 0
-// and no negative numbers: they are NaN.
+// To the nearest, ties to the even code (F8E8M0FNU: to the greater); beyond the largest: infinity,
+// or where there is none NaN, or where there is neither the largest. NaN is -0 in F4E2M1FN, which
+// has none; F8E8M0FNU has no 0 and no negative numbers: they are NaN.
 uint8_t encode_small_float(ElementType type, double value);
 
 }  // namespace lamella::hlo
