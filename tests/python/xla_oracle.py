@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 
-def run(text: str, *arrays: np.ndarray) -> list[np.ndarray]:
-    """The arrays of the program's result, tuples flattened. Elements keep the widths that the text
-    gives them. XLA's CPU programs flush subnormal numbers to 0."""
+@functools.lru_cache(maxsize=16)
+def compiled(text: str):
     import jax
     from jaxlib import _hlo, _jax
 
@@ -19,9 +20,15 @@ def run(text: str, *arrays: np.ndarray) -> list[np.ndarray]:
     options = _jax.CompileOptions()
     # The programs are small: compiling them is what takes time.
     options.executable_build_options.debug_options.xla_backend_optimization_level = 0
-    executable = device.client.compile_and_load(mlir, devices, options)
+    return device.client.compile_and_load(mlir, devices, options)
+
+
+def run(text: str, *arrays: np.ndarray) -> list[np.ndarray]:
+    """The arrays of the program's result, tuples flattened. Elements keep the widths that the text
+    gives them. XLA's CPU programs flush subnormal numbers to 0."""
+    import jax
+
+    device = jax.local_devices(backend="cpu")[0]
     with jax.enable_x64(True):
-        return [
-            np.asarray(one)
-            for one in executable.execute([jax.device_put(a, device) for a in arrays])
-        ]
+        buffers = [jax.device_put(array, device) for array in arrays]
+        return [np.asarray(one) for one in compiled(text).execute(buffers)]
