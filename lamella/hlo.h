@@ -3,4 +3,6 @@
 #include "lamella/graph/builder/builder.h"
 #include "lamella/graph/builder/functions.h"
 #include "lamella/graph/client/client.h"
+#include "lamella/graph/client/module_operator.h"
+#include "lamella/graph/client/operator_op.h"
 #include "lamella/graph/hlo/module.h"

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "lamella/graph/builder/functions.h"
 #include "lamella/graph/client/module_operator.h"
+#include "lamella/graph/client/operator_op.h"
 #include "lamella/graph/custom_call/operator_arguments.h"
 #include "lamella/graph/evaluate/evaluator.h"
 #include "lamella/lamella.h"
@@ -377,6 +379,51 @@ TEST(ModuleOperator, RunsTheModule) {
               std::string::npos);
   }
   EXPECT_FALSE(Dispatcher::singleton().findSchema({"graphtest::twice", ""}).has_value());
+}
+
+// ---- The builder ----
+
+TEST(OperatorOp, AsksTheOperator) {
+  Builder b("m");
+  Op x = Parameter(&b, 0, Shape::parse("f32[2,1]"), "x");
+  Op y = Parameter(&b, 1, Shape::parse("f32[3]"), "y");
+  Op sum = OperatorCall(&b, "aten::add.Tensor", {x, y}, "alpha=2");
+  Op both = OperatorCall(&b, "graphtest::bump", {sum, y});
+  OperatorCall(&b, "graphtest::note", {y});
+  StatusOr<BuiltComputation> built = b.Build(both);
+  ASSERT_TRUE(built.ok());
+  std::string text = built->to_string();
+  EXPECT_NE(text.find("f32[2,3]{1,0} custom-call(x.1, y.2), custom_call_target=\"aten::add.Tensor\", "
+                      "backend_config=\"(%0, %1, alpha=2)\""),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("output_to_operand_aliasing={{1}: (0, {})}"), std::string::npos) << text;
+  EXPECT_NE(text.find("custom_call_has_side_effect=true"), std::string::npos) << text;
+  auto program = make_evaluator(built->module());
+  std::vector<Value> arguments{floats(*program, 0, {1, 2}), floats(*program, 1, {10, 20, 30})};
+  notes = 0;
+  Value result = program->run(arguments);
+  EXPECT_EQ(notes, 1);
+  EXPECT_EQ(numbers_of(result.element(0)), (std::vector<float>{20, 40, 60}));
+  EXPECT_EQ(numbers_of(result.element(1)), (std::vector<float>{22, 42, 62, 23, 43, 63}));
+}
+
+TEST(OperatorOp, KeepsErrorsForBuild) {
+  Builder b("m");
+  Op x = Parameter(&b, 0, Shape::parse("f32[2]"), "x");
+  Op y = Parameter(&b, 1, Shape::parse("f32[3]"), "y");
+  int line = __LINE__ + 1;
+  OperatorCall(&b, "aten::add.Tensor", {x, y});
+  EXPECT_EQ(b.Build().status().message(),
+            str("Build: OperatorCall at operator_call_test.cpp:", line,
+                ": add: expected 'other' to be broadcastable to [2], got [3]"));
+}
+
+TEST(OperatorOp, TakesAShapeByHand) {
+  Builder b("m");
+  Op x = Parameter(&b, 0, Shape::parse("f32[2]"), "x");
+  OperatorCallWithShape(&b, "graphtest::shapeless", {x}, Shape::parse("f32[2]"));
+  ASSERT_TRUE(b.Build().ok());
 }
 
 }  // namespace

@@ -47,13 +47,14 @@ struct OwnedValues : Few<lamella_value> {
 };
 
 // The arrays of a result.
-std::vector<const Shape*> leaves(const Instruction& i) {
+std::vector<const Shape*> parts(const Shape& shape) {
   std::vector<const Shape*> found;
-  if (i.shape->is_tuple()) {
-    for (const Shape& element : i.shape->tuple_shapes()) found.push_back(&element);
-  } else {
-    found.push_back(i.shape);
-  }
+  if (!shape.is_tuple()) return {&shape};
+  for (const Shape& element : shape.tuple_shapes()) found.push_back(&element);
+  return found;
+}
+std::vector<const Shape*> leaves(const Instruction& i) {
+  std::vector<const Shape*> found = parts(*i.shape);
   for (const Shape* one : found) {
     LAMELLA_HLO_REQUIRE(one->is_array(), i, "expected an array or a tuple of arrays, got ",
                         i.shape->to_string(false));
@@ -250,7 +251,7 @@ std::unique_ptr<PreparedCall> prepare_operator_call(const Instruction& i) {
 }
 
 OperatorCallFacts operator_call_facts(std::string_view name, std::span<const Shape> operands,
-                                      std::string_view arguments) {
+                                      std::string_view arguments, const Shape* declared) {
   const lamella_operator* op = find_operator(name);
   if (op == nullptr) {
     // Fails with the names that are near.
@@ -262,7 +263,13 @@ OperatorCallFacts operator_call_facts(std::string_view name, std::span<const Sha
   }
   std::vector<const Shape*> pointers;
   for (const Shape& shape : operands) pointers.push_back(&shape);
-  OperatorPlan plan = plan_operator(op, pointers, arguments, nullptr);
+  std::vector<const Shape*> results;
+  if (declared != nullptr) results = parts(*declared);
+  OperatorPlan plan =
+      plan_operator(op, pointers, arguments, declared != nullptr ? &results : nullptr);
+  LAMELLA_CHECK(declared == nullptr || shape_of(plan).compatible(*declared), plan.name,
+                ": expected shape ", shape_of(plan).to_string(false), ", got ",
+                declared->to_string(false));
   OperatorCallFacts facts;
   facts.shape = shape_of(plan);
   facts.aliases = aliases_of(plan);

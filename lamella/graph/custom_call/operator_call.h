@@ -44,9 +44,9 @@ struct OperatorCallFacts {
   std::string arguments;  // the text for backend_config, written out
 };
 // `op`: "aten::add.Tensor"; `arguments`: see Note [Arguments of an operator]. Throws an Error that
-// begins with the operator's name: unknown ones, arguments that do not fit, operators whose shapes
-// depend on values (their shape must be declared by hand).
+// begins with the operator's name: unknown ones, arguments that do not fit, operators that cannot
+// tell their shapes, unless `declared` does.
 OperatorCallFacts operator_call_facts(std::string_view op, std::span<const Shape> operands,
-                                      std::string_view arguments);
+                                      std::string_view arguments, const Shape* declared = nullptr);
 
 }  // namespace lamella::hlo
