@@ -112,12 +112,8 @@ std::unique_ptr<PreparedCall> prepare_call(const Instruction& i, std::string_vie
     if (target != nullptr && !target->built_in) target = nullptr;
   }
   if (target == nullptr) fail_unknown(i, name, platform, version);
-  if (target->platform == "CUDA") {
-    LAMELLA_HLO_REQUIRE(target->kind == TargetKind::Function, i, "expected the target '", name,
-                        "' to be a plain function: typed handlers run on the platform Host only");
-    return prepare_cuda_call(i, std::move(target), version);
-  }
   if (target->kind == TargetKind::Typed) return prepare_typed_call(i, std::move(target));
+  if (target->platform == "CUDA") return prepare_cuda_call(i, std::move(target), version);
   return prepare_host_call(i, std::move(target), version);
 }
 

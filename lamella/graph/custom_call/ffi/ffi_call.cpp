@@ -8,6 +8,7 @@
 //   A state that a handler makes at `instantiate` belongs to the call; those of `prepare` and
 //   `initialize` belong to the run. `prepare` and `initialize` see buffers without data.
 //   A handler that returns a future is waited for, so its operands and results stay where they are.
+//   On CUDA buffers are device memory, filled before and read after (cuda_buffers.h).
 #include "lamella/graph/custom_call/ffi/ffi_call.h"
 
 #include <array>
@@ -17,6 +18,7 @@
 
 #include "lamella/core/error.h"
 #include "lamella/graph/custom_call/buffers.h"
+#include "lamella/graph/custom_call/cuda_buffers.h"
 #include "lamella/graph/custom_call/ffi/attributes.h"
 #include "lamella/graph/custom_call/ffi/runtime.h"
 #include "lamella/graph/custom_call/host_call.h"
@@ -95,13 +97,18 @@ class TypedCall final : public PreparedCall {
   TypedCall(const Instruction& instruction, TargetPointer target)
       : instruction_(instruction),
         target_(std::move(target)),
-        pin_(target_->function),
+        pins_(pins_of(*target_)),
         execute_(handler_of(target_->function)),
         has_run_stages_(target_->prepare != nullptr || target_->initialize != nullptr),
         attributes_(attributes_of(instruction)),
         buffers_(instruction),
+        memory_(target_->platform == "CUDA" ? std::make_unique<CudaBuffers>(buffers_) : nullptr),
         frame_(buffers_, attributes_.attrs(), &instantiated_) {
-    simple_ = buffers_.plain() && is_simple(*instruction.shape);
+    simple_ = memory_ == nullptr && buffers_.plain() && is_simple(*instruction.shape);
+    for (const BufferLeaf& leaf : buffers_.results()) {
+      result_bytes_.push_back(static_cast<size_t>(leaf.shape->bytes()));
+    }
+    if (memory_ != nullptr) frame_.context.device = &memory_->device();
     for (const Instruction* operand : instruction.operands) {
       simple_ = simple_ && operand->shape->is_array();
     }
@@ -115,10 +122,12 @@ class TypedCall final : public PreparedCall {
   }
 
   void start_run(RunContext& context) override {
+    if (memory_ != nullptr) context.stream = memory_->device().stream();
     if (!has_run_stages_) return;
     auto states = std::make_shared<RunStates>();
     context.kept[this] = states;
     Frame frame(buffers_, attributes_.attrs(), &instantiated_);
+    frame.context.device = frame_.context.device;
     frame.context.run = &context;
     frame.context.states[1] = &states->prepare;
     if (target_->prepare != nullptr) {
@@ -144,7 +153,7 @@ class TypedCall final : public PreparedCall {
     if (!simple_) return run_any(frame, operands);
     for (size_t n = 0; n < operands.size(); ++n) frame.args.buffers[n].data = operands[n].data();
     if (instruction_.shape->is_array()) {
-      Value result = Value::uninitialized(instruction_.shape);
+      Value result = context.array(instruction_.shape, result_bytes_[0]);
       frame.rets.buffers[0].data = result.data();
       invoke(frame, execute_, "");
       return result;
@@ -152,7 +161,7 @@ class TypedCall final : public PreparedCall {
     std::array<Value, few> results;
     const std::vector<Shape>& shapes = instruction_.shape->tuple_shapes();
     for (size_t n = 0; n < shapes.size(); ++n) {
-      results[n] = Value::uninitialized(&shapes[n]);
+      results[n] = Value::uninitialized(&shapes[n], result_bytes_[n]);
       frame.rets.buffers[n].data = results[n].data();
     }
     invoke(frame, execute_, "");
@@ -192,7 +201,19 @@ class TypedCall final : public PreparedCall {
         return one;
       }
     }
-    return new Frame(buffers_, attributes_.attrs(), &instantiated_);
+    auto* made = new Frame(buffers_, attributes_.attrs(), &instantiated_);
+    made->context.device = frame_.context.device;
+    return made;
+  }
+
+  // The libraries of all stages.
+  static std::vector<Pin> pins_of(const Target& target) {
+    std::vector<Pin> pins;
+    for (void* function :
+         {target.function, target.instantiate, target.prepare, target.initialize}) {
+      if (function != nullptr) pins.emplace_back(function);
+    }
+    return pins;
   }
 
   static bool is_simple(const Shape& shape) {
@@ -207,12 +228,32 @@ class TypedCall final : public PreparedCall {
   // Tuples among the operands, nested results, tokens, layouts, aliasing.
   Value run_any(Frame& frame, std::span<Value> operands) {
     BoundBuffers bound(buffers_, operands);
-    std::span<void* const> data = bound.operands();
-    for (size_t n = 0; n < data.size(); ++n) frame.args.buffers[n].data = data[n];
-    data = bound.results();
-    for (size_t n = 0; n < data.size(); ++n) frame.rets.buffers[n].data = data[n];
-    invoke(frame, execute_, "");
+    if (memory_ == nullptr) {
+      set_data(frame, bound.operands(), bound.results());
+      invoke(frame, execute_, "");
+      return bound.finish();
+    }
+    CudaBuffers::Use use(*memory_);
+    size_t first = bound.operands().size();
+    set_data(frame, use.pointers().first(first), use.pointers().subspan(first));
+    // What the handler's own call throws names the call already; what the device says does not.
+    bool inside = false;
+    try {
+      use.around(bound, [&] {
+        inside = true;
+        invoke(frame, execute_, "");
+        inside = false;
+      });
+    } catch (...) {
+      if (inside) throw;
+      fail_with_current_exception(instruction_, target_->name);
+    }
     return bound.finish();
+  }
+  static void set_data(Frame& frame, std::span<void* const> operands,
+                       std::span<void* const> results) {
+    for (size_t n = 0; n < operands.size(); ++n) frame.args.buffers[n].data = operands[n];
+    for (size_t n = 0; n < results.size(); ++n) frame.rets.buffers[n].data = results[n];
   }
 
   void invoke(Frame& frame, ffi::Handler* handler, std::string_view stage) {
@@ -234,13 +275,15 @@ class TypedCall final : public PreparedCall {
 
   const Instruction& instruction_;
   TargetPointer target_;
-  Pin pin_;
+  std::vector<Pin> pins_;
   ffi::Handler* execute_;
   bool has_run_stages_;
   bool simple_ = false;
   ffi::State instantiated_;
   ffi::AttributeDictionary attributes_;
   CallBuffers buffers_;
+  std::vector<size_t> result_bytes_;
+  std::unique_ptr<CudaBuffers> memory_;  // of calls on CUDA
   Frame frame_;
   std::atomic<bool> taken_{false};
   std::mutex mutex_;

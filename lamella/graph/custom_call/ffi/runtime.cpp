@@ -145,8 +145,22 @@ HandlerError* device_memory_allocate(DeviceMemoryAllocateArgs* args) {
     return error(ErrorCode::InvalidArgument, "expected an alignment that is a power of two, got ",
                  alignment);
   }
-  if (alignment < 64) alignment = 64;
   args->data = nullptr;
+  if (CudaDevice* device = args->ctx->device) {
+    constexpr size_t most = 256;
+    if (alignment > most) {
+      return error(ErrorCode::InvalidArgument, "expected an alignment of at most ", most, ", got ",
+                   alignment);
+    }
+    try {
+      CudaDevice::Scope scope(*device);
+      args->data = reinterpret_cast<void*>(device->allocate(args->size));
+      return nullptr;
+    } catch (const std::exception& e) {
+      return error(ErrorCode::ResourceExhausted, e.what());
+    }
+  }
+  if (alignment < 64) alignment = 64;
   if (args->size == 0) return nullptr;
   if (posix_memalign(&args->data, alignment, args->size) != 0) {
     args->data = nullptr;
@@ -157,7 +171,13 @@ HandlerError* device_memory_allocate(DeviceMemoryAllocateArgs* args) {
 }
 HandlerError* device_memory_free(DeviceMemoryFreeArgs* args) {
   LAMELLA_FFI_CHECK_SIZE(args, DeviceMemoryFreeArgs, data);
-  std::free(args->data);
+  CudaDevice* device = args->ctx->device;
+  if (device == nullptr) {
+    std::free(args->data);
+  } else if (args->data != nullptr) {
+    CudaDevice::Scope scope(*device);
+    device->free(reinterpret_cast<uintptr_t>(args->data));
+  }
   return nullptr;
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "lamella/graph/custom_call/call.h"
+#include "lamella/graph/custom_call/cuda_driver.h"
 #include "lamella/graph/custom_call/ffi/abi.h"
 #include "lamella/graph/custom_call/ffi/types.h"
 
@@ -30,6 +31,7 @@ struct Future {
 // What a handler's context leads to. Of `run` there is none when a call is instantiated.
 struct ExecutionContext {
   RunContext* run = nullptr;
+  CudaDevice* device = nullptr;  // of calls on CUDA
   // By the stage that sets it: instantiate, prepare, initialize.
   State* states[3] = {nullptr, nullptr, nullptr};
 };
@@ -39,7 +41,8 @@ struct ExecutionContext {
 // Note [What the functions of the runtime do]
 //   Errors are texts with a code; whatever the table is asked that cannot be answered is an error
 //   rather than a crash: a stream on the host, a state that is not set, a struct that is too small.
-//   Device memory on the host is memory of the process, aligned as asked, at least to 64 bytes.
+//   Device memory on the host is memory of the process, aligned as asked, at least to 64 bytes; on
+//   CUDA it is the driver's, aligned to 256.
 //   Tasks run on threads of a pool of its own, as many as there are cores (thread_pool.h); in a
 //   child that was forked they run at once. An exception that leaves a task ends the process, as
 //   one that leaves any thread does. Extensions of structs are not read: version 0.3 has one, for
