@@ -1,9 +1,8 @@
 // The namespace xla: Lamella's names of HLO, found through it, and those that XLA spells otherwise.
 // See Note [Directives, not copies] in c10/lamella_names.h.
 #pragma once
-#include <complex>
-
 #include "lamella/hlo.h"
+#include "xla/types.h"
 
 namespace xla {
 
@@ -18,18 +17,5 @@ using XlaComputation = lamella::hlo::BuiltComputation;
   inline constexpr PrimitiveType name = PrimitiveType::name;
 #include "lamella/graph/hlo/element_type.def"
 inline constexpr PrimitiveType PRIMITIVE_TYPE_INVALID = PrimitiveType::Invalid;
-
-using int8 = int8_t;
-using int16 = int16_t;
-using int32 = int32_t;
-using int64 = int64_t;
-using uint8 = uint8_t;
-using uint16 = uint16_t;
-using uint32 = uint32_t;
-using uint64 = uint64_t;
-using half = lamella::Half;
-using bfloat16 = lamella::BFloat16;
-using complex64 = std::complex<float>;
-using complex128 = std::complex<double>;
 
 }  // namespace xla

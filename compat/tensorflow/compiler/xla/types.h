@@ -1,0 +1,3 @@
+// XLA's names of numbers.
+#pragma once
+#include "xla/types.h"
