@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "lamella/core/allocator.h"
 #include "lamella/core/device.h"
@@ -34,6 +35,7 @@ struct lamella_backend_part final : lamella::Allocator {
   // backend] in abi/backend.h.
   std::atomic<int64_t> inside{0};
   std::atomic<bool> ended{false};
+  lamella_backend_part* next_ended = nullptr;  // in the list of those
 
   void* allocate(size_t bytes, DeviceIndex index, void** context) override;
   void deallocate(void* data, size_t bytes, DeviceIndex index, void* context) noexcept override;
@@ -43,6 +45,7 @@ namespace {
 
 constexpr int kParts = 4;  // of one device type
 std::atomic<lamella_backend_part*> parts[kDeviceTypes][kParts];
+lamella_backend_part* ended_parts = nullptr;
 std::mutex mutex;  // of registrations and names
 
 // Keeps a part from ending while one of its functions is called.
@@ -238,6 +241,7 @@ void lamella_unregister_backend(lamella_backend_part* part) noexcept {
       if (slot.load() == part) slot.store(nullptr);
     }
     if (part->given.allocate != nullptr) set_allocator(static_cast<DeviceType>(type), nullptr);
+    part->next_ended = std::exchange(ended_parts, part);
   }
   part->ended.store(true);
   while (part->inside.load() != 0) std::this_thread::yield();
