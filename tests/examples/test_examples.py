@@ -38,6 +38,22 @@ def test_custom_operator(tmp_path):
     needs_only_the_c_abi(tmp_path / "libmidpoint.so")
 
 
+def test_custom_call(tmp_path):
+    build("custom_call", tmp_path)
+    lines = run(tmp_path / "smoothing_main").splitlines()
+    assert lines[0].startswith("HloModule smooth_and_clip")
+    assert lines[-1] == "0.9242 1.8103 1.9901 1.9987 "
+    script = ROOT / "examples" / "custom_call" / "main.py"
+    assert run(sys.executable, script, tmp_path).splitlines() == [
+        "smooth  [2.0, 2.0, 2.0, 1.0, 2.0, 3.0, 2.0, 1.0]",
+        "clipped [0.9242, 1.4525, 1.4838, 0.62, 0.242, 0.5283, 0.6909, 1.0431]",
+        "agrees  True",
+        "smoothing::step(Tensor x_1, Tensor gain_1) -> (Tensor, Tensor)",
+        "again   True",
+    ]
+    needs_only_the_c_abi(tmp_path / "libsmoothing.so")
+
+
 def test_operators_from_yaml(tmp_path):
     build("operators_from_yaml", tmp_path)
     assert run(tmp_path / "use_geometry") == (
