@@ -1,5 +1,5 @@
 // The extension module lamella._hlo.
-#include "python/src_hlo/hlo.h"
+#include "python/src_hlo/builder.h"
 
 namespace lamella::python {
 
@@ -68,7 +68,7 @@ PyMODINIT_FUNC PyInit__hlo() {
   if (add_shapes(module.get()) != 0 || add_modules(module.get()) != 0 ||
       add_values(module.get()) != 0 || add_executables(module.get()) != 0 ||
       add_targets(module.get()) != 0 || add_ffi(module.get()) != 0 ||
-      add_operators(module.get()) != 0) {
+      add_operators(module.get()) != 0 || add_builder(module.get()) != 0) {
     return nullptr;
   }
   return module.release();

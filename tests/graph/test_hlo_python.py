@@ -91,7 +91,7 @@ backend_config="how"
 
 @pytest.fixture
 def doubles():
-    @lamella.hlo.custom_call("python_doubles")
+    @lamella.hlo.custom_call_target("python_doubles")
     def twice(x, *, opaque, shape):
         assert opaque == b"how" and str(shape) == "(f32[3]{0}, s32[])"
         if x.isnan().any().item():
@@ -116,7 +116,7 @@ def test_an_exception_of_a_target_reaches_the_caller(doubles):
 
 
 def test_results_of_a_target_are_checked(doubles):
-    lamella.hlo.custom_call("python_doubles")(lambda x: (x, 7.5))
+    lamella.hlo.custom_call_target("python_doubles")(lambda x: (x, 7.5))
     with pytest.raises(RuntimeError) as error:
         lamella.hlo.evaluate(DOUBLED, lamella.ones(3))
     assert str(error.value) == (
@@ -341,7 +341,7 @@ def test_a_failed_compilation_can_be_replayed(monkeypatch, tmp_path):
 def test_a_failed_run_can_be_replayed(monkeypatch, tmp_path, doubles):
     monkeypatch.setenv("LAMELLA_BUNDLES", str(tmp_path))
     with pytest.raises(RuntimeError) as error:
-        lamella.hlo.custom_call("python_doubles")(fails_at)
+        lamella.hlo.custom_call_target("python_doubles")(fails_at)
         lamella.hlo.evaluate(DOUBLED, np.array([5, 0, 0], np.float32))
     lines, path = bundle_of(error)
     assert lines == ["no more than 4.0, got 5.0"]

@@ -1,62 +1,94 @@
 """HLO: XLA's programs, read, built, looked at and run."""
 
-from __future__ import annotations
-
-from typing import Any
-
-from lamella import Tensor, _hlo
-from lamella._hlo import Computation, Executable, Instruction, Module, Shape, parse
-from lamella.hlo import _arrays, _bundle
+from lamella import _hlo
+from lamella._hlo import (
+    Builder,
+    Computation,
+    Executable,
+    Instruction,
+    Module,
+    Op,
+    Shape,
+    parse,
+)
+from lamella.hlo import _arrays, _bundle, _ops
+from lamella.hlo._computations import (
+    all_reduce,
+    call,
+    composite_call,
+    computation,
+    conditional,
+    map,
+    reduce,
+    reduce_all,
+    reduce_window,
+    scatter,
+    select_and_scatter,
+    sort,
+    switch,
+    while_,
+)
 from lamella.hlo._ffi import register_ffi_target, register_ffi_type
+from lamella.hlo._functions import *  # noqa: F403
 from lamella.hlo._operators import as_operator, from_trace
+from lamella.hlo._run import compile, evaluate, load, save
 from lamella.hlo._targets import (
-    custom_call,
+    custom_call_target,
     custom_call_targets,
     register_custom_call_target,
     remove_custom_call_target,
 )
+from lamella.hlo._types import (
+    ConvolutionDimensionNumbers,
+    DotDimensionNumbers,
+    ElementType,
+    GatherDimensionNumbers,
+    ScatterDimensionNumbers,
+)
 
 __all__ = [
+    "Builder",
     "Computation",
+    "ConvolutionDimensionNumbers",
+    "DotDimensionNumbers",
+    "ElementType",
     "Executable",
+    "GatherDimensionNumbers",
     "Instruction",
     "Module",
+    "Op",
+    "ScatterDimensionNumbers",
     "Shape",
+    "all_reduce",
     "as_operator",
+    "call",
     "compile",
-    "custom_call",
+    "composite_call",
+    "computation",
+    "conditional",
+    "custom_call_target",
     "custom_call_targets",
     "evaluate",
     "from_trace",
+    "load",
+    "map",
     "parse",
+    "reduce",
+    "reduce_all",
+    "reduce_window",
     "register_custom_call_target",
     "register_ffi_target",
     "register_ffi_type",
     "remove_custom_call_target",
+    "save",
+    "scatter",
+    "select_and_scatter",
+    "sort",
+    "switch",
+    "while_",
 ]
 
 _hlo._set_converter(_arrays.convert)
+_hlo._set_constant_maker(_arrays.constant)
 _hlo._set_failure_hook(_bundle.on_failure)
-
-
-def compile(text_or_module: str | Module, *, platform: str = "Host") -> Executable:
-    """A module made ready to run. Call the result with arrays; it returns a list of tensors."""
-    if not isinstance(text_or_module, (str, Module)):
-        raise TypeError(
-            f"compile: expected a Module or the text of one, got {type(text_or_module).__name__}"
-        )
-    text = text_or_module if isinstance(text_or_module, str) else None
-    module = None if isinstance(text_or_module, str) else text_or_module
-    try:
-        if module is None:
-            module = parse(text_or_module)
-        return _hlo.compile(module, platform)
-    except Exception as error:
-        _bundle.note(error, module, text, "compile", {"platform": platform})
-        raise
-
-
-def evaluate(text_or_module: str | Module, *arrays: Any) -> list[Tensor]:
-    """Runs a module once with the reference evaluator. Gives one tensor for each array of the
-    result, tuples flattened."""
-    return compile(text_or_module)._run("evaluate", arrays)
+_ops.install()

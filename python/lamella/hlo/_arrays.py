@@ -153,3 +153,56 @@ def _list(value: Any, element: str) -> Any:
     if dtype is None:
         return "list"
     return _tensor(value, dtype), ""
+
+
+# What numbers become that nobody gives a type.
+_DEFAULTS = ((bool, "pred"), (int, "s32"), (float, "f32"), (complex, "c64"))
+
+
+def constant(value: Any, element: str) -> tuple[Any, str]:
+    """A Tensor with a constant's elements, and the name of their type. element: the type that is
+    wanted; "": that of the value, and f32, s32, pred or c64 for Python's numbers."""
+    if isinstance(value, (bool, int, float, complex, list)):
+        element = element or _default(value)
+        made = _tensor(value, carrier(element))
+        return made, element
+    made = convert(value, element, ())
+    if isinstance(made, str):
+        raise TypeError(f"constant: expected a number or an array, got {made}")
+    tensor, own = made
+    if not isinstance(tensor, lamella.Tensor):
+        tensor = lamella.from_numpy(_writable(tensor)) if _is_numpy(tensor) else _copied(tensor)
+    own = own or _element_of(tensor)
+    if element and element != own:
+        if own not in _NUMBERS or element not in _NUMBERS:
+            raise TypeError(f"constant: expected elements of {element}, got {own}")
+        tensor, own = tensor.to(getattr(lamella, carrier(element))), element
+    return tensor, own
+
+
+def _default(value: Any) -> str:
+    """Of the widest kind of numbers in nested lists."""
+    place = -1
+    todo = [value]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, list):
+            todo += one
+            continue
+        for i, (kind, _) in enumerate(_DEFAULTS):
+            if isinstance(one, kind):
+                place = max(place, i)
+                break
+    return _DEFAULTS[place][1] if place >= 0 else "f32"
+
+
+def _copied(value: Any) -> Any:
+    return lamella.tensor(memoryview(value))
+
+
+def _element_of(tensor: Any) -> str:
+    name = str(tensor.dtype).rpartition(".")[2]
+    for element, carried in _NUMBERS.items():
+        if carried == name:
+            return element
+    return name

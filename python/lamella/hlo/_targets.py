@@ -23,7 +23,7 @@ def register_custom_call_target(
     """Registers a target of custom calls by its name.
 
     target: a function of one of the conventions of lamella/custom_call.h, as a function of ctypes,
-        a capsule or an address; or a function of Python's, see custom_call().
+        a capsule or an address; or a function of Python's, see custom_call_target().
     platform: "Host" ("cpu") or "CUDA" ("gpu").
     api_version: 0 for those conventions; 1 for a typed handler, as register_ffi_target() takes.
     replace: whether another target of that name may be there already.
@@ -49,8 +49,11 @@ def register_custom_call_target(
         )
 
 
-def custom_call(name: str, *, platform: str = "Host", replace: bool = True) -> Callable[[_F], _F]:
-    """Makes a function of Python's the target of custom calls: `@lamella.hlo.custom_call("name")`.
+def custom_call_target(
+    name: str, *, platform: str = "Host", replace: bool = True
+) -> Callable[[_F], _F]:
+    """Makes a function of Python's the target of custom calls, as a decorator:
+    `@lamella.hlo.custom_call_target("name")`.
 
     The function takes a Tensor for each array of the operands (tuples flattened), of its own, and
     returns an array of the result's shape: a Tensor, an array of NumPy's, a number. For a tuple it
@@ -128,7 +131,7 @@ def _register_callable(
     name: str, function: Callable[..., Any], platform: str, replace: bool
 ) -> None:
     if not callable(function):
-        raise TypeError(f"custom_call: expected a function, got {type(function).__name__}")
+        raise TypeError(f"custom_call_target: expected a function, got {type(function).__name__}")
     code = getattr(function, "__code__", None)
     where = f"{code.co_filename}:{code.co_firstlineno}" if code is not None else _place()
     _hlo._register_callable(name, _Call(function), platform, where, replace)

@@ -1,0 +1,46 @@
+"""Compiling and running modules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lamella import Tensor, _hlo
+from lamella._hlo import Executable, Module, parse
+from lamella.hlo import _bundle
+
+
+def compile(text_or_module: str | Module, *, platform: str = "Host") -> Executable:
+    """A module made ready to run. Call the result with arrays; it returns a list of tensors."""
+    if not isinstance(text_or_module, (str, Module)):
+        raise TypeError(
+            f"compile: expected a Module or the text of one, got {type(text_or_module).__name__}"
+        )
+    text = text_or_module if isinstance(text_or_module, str) else None
+    module = None if isinstance(text_or_module, str) else text_or_module
+    try:
+        if module is None:
+            assert text is not None
+            module = parse(text)
+        return _hlo.compile(module, platform)
+    except Exception as error:
+        _bundle.note(error, module, text, "compile", {"platform": platform})
+        raise
+
+
+def evaluate(text_or_module: str | Module, *arrays: Any) -> list[Tensor]:
+    """Runs a module once with the reference evaluator. Gives one tensor for each array of the
+    result, tuples flattened."""
+    return compile(text_or_module)._run("evaluate", arrays)
+
+
+def load(path: str) -> Module:
+    """The module of a file of XLA's text."""
+    with open(path, encoding="utf-8") as file:
+        return parse(file.read())
+
+
+def save(module: Module, path: str) -> None:
+    """Writes a module as XLA's text, which load() reads."""
+    text = module.to_string()
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
