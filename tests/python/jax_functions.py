@@ -6,8 +6,11 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+# By name: a function, and arguments for it.
+Table = dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]
 
-def functions() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
+
+def functions() -> Table:
     import jax
     import jax.numpy as jnp
     import numpy as np
@@ -26,7 +29,7 @@ def functions() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
 
     square = f(4, 4)
     definite = square @ square.T + 4 * jnp.eye(4)
-    table: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {}
+    table: Table = {}
 
     unary = (
         "abs acos asin atan ceil cos cosh exp exp2 expm1 floor log log10 log1p log2 negative "

@@ -1,4 +1,5 @@
 // The commonest instructions as functions of scalars.
+#include <cmath>
 #include <cstring>
 #include <type_traits>
 
@@ -15,6 +16,15 @@ constexpr bool kInteger = std::is_integral_v<W> && !std::is_same_v<W, bool>;
 // Integers wrap, so they are worked with as unsigned ones of at least an int's width.
 template <class W>
 using Wide = std::conditional_t<sizeof(W) <= 4, uint32_t, uint64_t>;
+
+template <class W>
+bool is_negative(W value) {
+  if constexpr (std::is_floating_point_v<W>) {
+    return std::signbit(value);
+  } else {
+    return false;
+  }
+}
 
 struct AddOf {
   template <class W>
@@ -50,17 +60,21 @@ struct MultiplyOf {
     }
   }
 };
-// NaN where either is.
+// NaN where either is; 0 is above -0.
 struct MaximumOf {
   template <class W>
   static W apply(W a, W b) {
-    return a >= b || a != a ? a : b;
+    if (a != a || b != b) return a != a ? a : b;
+    if (a == b) return is_negative(a) ? b : a;
+    return a > b ? a : b;
   }
 };
 struct MinimumOf {
   template <class W>
   static W apply(W a, W b) {
-    return a <= b || a != a ? a : b;
+    if (a != a || b != b) return a != a ? a : b;
+    if (a == b) return is_negative(a) ? a : b;
+    return a < b ? a : b;
   }
 };
 struct AndOf {

@@ -1,0 +1,111 @@
+"""Functions of JAX, exported as HLO text and run by the evaluator, give what JAX gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import jax_functions
+import jax_functions_more
+import numpy as np
+import pytest
+
+lamella = pytest.importorskip("lamella")
+jax = pytest.importorskip("jax", reason="JAX is the oracle")
+
+# How far a number may lie from JAX's: in parts of the largest of its array, or of 1. XLA's own
+# approximations of functions of f32 are a few units in the last place away from the true value, and
+# a chain of them more. Integers and booleans are equal.
+TOLERANCES = {
+    "bfloat16": 2e-2,
+    "float16": 4e-3,
+    "float32": 5e-5,
+    "complex64": 5e-5,
+    "float64": 1e-11,
+    "complex128": 1e-11,
+}
+# Compiling is most of the time that this takes.
+QUICKLY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+# Where XLA's own result is further than that from the true value.
+LOOSER: dict[str, float] = {}
+# What still has no target here: the custom call that each waits for.
+WAITING: dict[str, str] = {}
+
+
+def as_array(value: object) -> np.ndarray:
+    """In a type that NumPy can calculate with."""
+    if isinstance(value, lamella.Tensor):
+        return (value.float() if value.dtype == lamella.bfloat16 else value).numpy()
+    array = np.asarray(value)
+    return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
+
+
+def raw(value: object) -> np.ndarray:
+    if jax.numpy.issubdtype(value.dtype, jax.dtypes.prng_key):
+        value = jax.random.key_data(value)
+    return np.asarray(value)
+
+
+def difference(name: str, function: Callable, arguments: tuple) -> str | None:
+    """What is wrong; nothing where all is equal."""
+    # What the function does not read is not passed to the program.
+    lowered = jax.jit(function).lower(*arguments)
+    text = lowered.as_text("hlo")
+    kept = sorted(lowered._lowering.compile_args["kept_var_idx"])
+    given = [raw(leaf) for leaf in jax.tree.leaves(arguments)]
+    try:
+        module = lamella.hlo.parse(text)
+        printed = str(module)
+        if str(lamella.hlo.parse(printed)) != printed:
+            return f"{name}: expected the printed module to read back as it was"
+        got = lamella.hlo.evaluate(module, *[given[n] for n in kept])
+    except RuntimeError as error:
+        return f"{name}: {error}"
+    compiled = lowered.compile(compiler_options=QUICKLY)
+    expected = [raw(leaf) for leaf in jax.tree.leaves(compiled(*arguments))]
+    if len(got) != len(expected):
+        return f"{name}: expected {len(expected)} results, got {len(got)}"
+    for n, (tensor, wanted) in enumerate(zip(got, expected)):
+        kind = wanted.dtype.name
+        mine, theirs = as_array(tensor), as_array(wanted)
+        if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
+            return f"{name}: result {n}: expected {wanted.dtype}{theirs.shape}, got {mine.dtype}"
+        if kind not in TOLERANCES:
+            if not np.array_equal(mine, theirs):
+                return f"{name}: result {n}: expected {theirs}, got {mine}"
+            continue
+        finite = np.abs(theirs[np.isfinite(theirs)])
+        size = max(1.0, float(finite.max())) if finite.size else 1.0
+        bound = max(TOLERANCES[kind], LOOSER.get(name, 0.0)) * size
+        if not np.allclose(mine, theirs, rtol=0, atol=bound, equal_nan=True):
+            return f"{name}: result {n}: expected {theirs}, got {mine}"
+    return None
+
+
+def differences(table: jax_functions.Table) -> Iterator[str]:
+    for name, (function, arguments) in table.items():
+        wrong = difference(name, function, arguments)
+        if name in WAITING:
+            if wrong is None or WAITING[name] not in wrong:
+                yield f"{name}: expected to wait for {WAITING[name]}, got {wrong}"
+        elif wrong is not None:
+            yield wrong
+
+
+TABLES = {
+    "functions": jax_functions.functions,
+    "structured": jax_functions_more.structured,
+    "moved": jax_functions_more.moved,
+    "typed": jax_functions_more.typed,
+}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_functions_give_what_jax_gives(table):
+    assert "\n".join(differences(TABLES[table]())) == ""
+
+
+def test_functions_of_64_bits_give_what_jax_gives():
+    with jax.enable_x64(True):
+        table = {name: row for name, row in jax_functions_more.typed().items() if "64" in name}
+        assert len(table) > 100
+        assert "\n".join(differences(table)) == ""
