@@ -218,9 +218,7 @@ def moved() -> Table:
 
     f = Make()
     table: Table = {}
-    for name in "add multiply min max set apply".split():
-        if name == "apply":
-            continue
+    for name in "add multiply min max set".split():
         table[f"at_{name}"] = (
             lambda a, n, v, name=name: getattr(a.at[n], name)(v),
             (f(5, 2), f.integers(7), f(7, 2)),
