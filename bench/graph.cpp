@@ -1,18 +1,23 @@
 // Rows of the graph: what one custom call adds inside a program of them, and reading and verifying
 // HLO text. `graph count ROW N` runs a program of N custom calls 1,000 times and nothing else, for
-// an instruction counter.
+// an instruction counter. `graph LIBRARY` measures the typed handler BenchIncrement of the library
+// too, which bench/graph.py builds and measures in JAX.
+#include <dlfcn.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <string>
 
 #include "bench/timing.h"
 #include "lamella/custom_call.h"
+#include "lamella/graph/custom_call/ffi/runtime.h"
 #include "lamella/graph/evaluate/evaluator.h"
 #include "lamella/graph/hlo/module.h"
 
 using namespace lamella::hlo;
 using bench::median_ns;
 using bench::report;
+namespace ffi = lamella::hlo::ffi;
 
 namespace {
 
@@ -48,18 +53,63 @@ const char* attributes_of(const std::string& row) {
   if (row == "status") {
     return "\"bench_increment_or_fail\", api_version=API_VERSION_STATUS_RETURNING";
   }
+  if (row == "typed") {
+    return "\"bench_typed\", api_version=API_VERSION_TYPED_FFI, backend_config={}";
+  }
   return "\"bench_increment\"";
 }
 
-// Nanoseconds of one more call in a program that has many, less what the function itself takes.
-void report_call(const char* row, const char* kind) {
+// Nanoseconds of one more call in a program that has many.
+double call_ns(const char* kind) {
   constexpr int few = 100, many = 1100;
   Program small(attributes_of(kind), few), large(attributes_of(kind), many);
   double ns = median_ns([&] { large.run(); }, 20) - median_ns([&] { small.run(); }, 200);
+  return ns / (many - few);
+}
+// The same, less what the function itself takes.
+void report_call(const char* row, const char* kind) {
   float x = 0;
   const void* in[] = {&x};
   void (*volatile function)(void*, const void**) = increment;
-  report(row, ns / (many - few) - median_ns([&] { function(&x, in); }));
+  report(row, call_ns(kind) - median_ns([&] { function(&x, in); }));
+}
+// Nanoseconds of a typed handler of one array by itself, with a frame made beforehand.
+double handler_ns(ffi::Handler* handler) {
+  float data[2] = {0, 0};
+  int64_t size = 1;
+  ffi::Buffer buffers[2] = {};
+  void* pointers[2] = {&buffers[0], &buffers[1]};
+  for (int i = 0; i < 2; ++i) {
+    buffers[i] = {LAMELLA_FFI_SIZE(ffi::Buffer, dims),
+                  nullptr,
+                  static_cast<ffi::DataType>(ElementType::F32),
+                  &data[i],
+                  1,
+                  &size};
+  }
+  auto arg = ffi::ArgType::Buffer;
+  auto ret = ffi::RetType::Buffer;
+  ffi::CallFrame frame{};
+  frame.struct_size = ffi::call_frame_size;
+  frame.api = ffi::api();
+  frame.stage = ffi::Stage::Execute;
+  frame.args = {LAMELLA_FFI_SIZE(ffi::Args, args), nullptr, 1, &arg, &pointers[0]};
+  frame.rets = {LAMELLA_FFI_SIZE(ffi::Rets, rets), nullptr, 1, &ret, &pointers[1]};
+  frame.attrs.struct_size = LAMELLA_FFI_SIZE(ffi::Attrs, attrs);
+  return median_ns([&] {
+    if (handler(&frame) != nullptr) std::abort();
+  });
+}
+void report_typed_call(const char* path) {
+  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  void* handler = library != nullptr ? dlsym(library, "BenchIncrement") : nullptr;
+  if (handler == nullptr ||
+      lamella_register_typed_handlers("bench_typed", nullptr, nullptr, nullptr, handler, 0, "Host",
+                                      nullptr, 0) != LAMELLA_OK) {
+    std::fprintf(stderr, "%s: expected a handler BenchIncrement\n", path);
+    std::exit(1);
+  }
+  report("typed call", call_ns("typed") - handler_ns(reinterpret_cast<ffi::Handler*>(handler)));
 }
 
 // 10,000 instructions of the kinds that programs are made of.
@@ -100,6 +150,7 @@ int main(int count, char** arguments) {
   }
   report_call("custom call", "original");
   report_call("custom call with a status", "status");
+  if (count == 2) report_typed_call(arguments[1]);
   std::string text = large_text();
   double parse = median_ns([&] { parse_module(text, false); }, 1, 31);
   std::printf("{\"row\": \"parsing HLO text, MB/s\", \"ns\": %.1f}\n",

@@ -278,12 +278,18 @@ def layer_rows(table: Table) -> None:
 
 def graph_rows(table: Table, build: Path, folder: Path) -> None:
     """Custom calls inside programs of them, and reading HLO."""
-    ours = run_rows([str(build / "bench" / "bench_graph")])
     script = str(ROOT / "bench" / "graph.py")
     peer = run_rows([sys.executable, script, str(folder)]).get("jax.ffi call")
+    library = folder / "libincrement.so"
+    arguments = [str(library)] if library.exists() else []
+    ours = run_rows([str(build / "bench" / "bench_graph"), *arguments])
     table.section("graph")
-    for row in ("custom call", "custom call with a status"):
-        table.ratio(f"{row}, in a program of 1,000", ours.get(row), 0.1, "jax.ffi", peer)
+    for row, factor in [
+        ("custom call", 0.1),
+        ("custom call with a status", 0.1),
+        ("typed call", 0.2),
+    ]:
+        table.ratio(f"{row}, in a program of 1,000", ours.get(row), factor, "jax.ffi", peer)
     speed = ours.get("parsing HLO text, MB/s")
     if speed is None:
         table.row("parsing HLO text", ">= 100 MB/s", "not run", "", None)

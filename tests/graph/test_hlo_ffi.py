@@ -271,6 +271,11 @@ def test_mistakes_in_types(library):
     number = ctypes.c_int64(0)
     given = {"type_id": ctypes.addressof(number)}
     assert lamella.hlo.register_ffi_type("ffi.Another", given) == number.value != 0
+    # JAX keeps the number that Lamella gave, as Lamella does with the numbers of JAX.
+    before = number.value
+    capsule = jax.ffi.pycapsule(ctypes.c_void_p(ctypes.addressof(number)))
+    jax.ffi.register_ffi_type("ffi.Another", {"type_id": capsule}, platform="cpu")
+    assert number.value == before
 
 
 # ---- jaxlib's LAPACK ----------------------------------------------------------------------------

@@ -171,10 +171,17 @@ class TypedCall final : public PreparedCall {
  private:
   static constexpr size_t few = 8;
 
-  // The frame that was made first, or where that is taken one of the spare ones.
+  // The frame that was made first is the one of the thread that calls first, which takes it without
+  // a locked operation; other threads, and calls within a call, take spare ones.
   struct FrameLease {
     explicit FrameLease(TypedCall& of) : call(of) {
-      if (LAMELLA_LIKELY(!call.taken_.exchange(true, std::memory_order_acquire))) {
+      void* me = __builtin_thread_pointer();
+      void* owner = call.owner_.load(std::memory_order_relaxed);
+      if (LAMELLA_UNLIKELY(owner == nullptr)) {
+        if (call.owner_.compare_exchange_strong(owner, me)) owner = me;
+      }
+      if (LAMELLA_LIKELY(owner == me && !call.taken_)) {
+        call.taken_ = true;
         frame = &call.frame_;
       } else {
         frame = call.take_spare();
@@ -183,7 +190,7 @@ class TypedCall final : public PreparedCall {
     FrameLease(const FrameLease&) = delete;
     ~FrameLease() {
       if (LAMELLA_LIKELY(frame == &call.frame_)) {
-        call.taken_.store(false, std::memory_order_release);
+        call.taken_ = false;
       } else {
         std::lock_guard<std::mutex> lock(call.mutex_);
         call.spare_.emplace_back(frame);
@@ -285,7 +292,8 @@ class TypedCall final : public PreparedCall {
   std::vector<size_t> result_bytes_;
   std::unique_ptr<CudaBuffers> memory_;  // of calls on CUDA
   Frame frame_;
-  std::atomic<bool> taken_{false};
+  std::atomic<void*> owner_{nullptr};  // the thread that frame_ belongs to
+  bool taken_ = false;                 // seen by that thread only
   std::mutex mutex_;
   std::vector<std::unique_ptr<Frame>> spare_;
 };
