@@ -2,6 +2,13 @@
 #pragma once
 #include "lamella/graph/builder/builder.h"
 #include "lamella/graph/builder/functions.h"
+#include "lamella/graph/builder/lib/arithmetic.h"
+#include "lamella/graph/builder/lib/comparators.h"
+#include "lamella/graph/builder/lib/constants.h"
+#include "lamella/graph/builder/lib/loops.h"
+#include "lamella/graph/builder/lib/math.h"
+#include "lamella/graph/builder/lib/matrix.h"
+#include "lamella/graph/builder/lib/slicing.h"
 #include "lamella/graph/builder/literal_util.h"
 #include "lamella/graph/builder/shape_util.h"
 #include "lamella/graph/client/client.h"

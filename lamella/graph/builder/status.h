@@ -135,3 +135,19 @@ auto status_of(F&& f) -> StatusOr<std::invoke_result_t<F>> {
 }
 
 }  // namespace lamella::hlo
+
+// Returns from the function with an error; otherwise goes on, with the value.
+#define LAMELLA_RETURN_IF_ERROR(...)                                 \
+  do {                                                               \
+    ::lamella::hlo::Status lamella_status_of_call = (__VA_ARGS__);   \
+    if (!lamella_status_of_call.ok()) return lamella_status_of_call; \
+  } while (false)
+#define LAMELLA_ASSIGN_OR_RETURN(target, ...) \
+  LAMELLA_ASSIGN_OR_RETURN_(LAMELLA_STATUS_NAME_(__COUNTER__), target, __VA_ARGS__)
+#define LAMELLA_STATUS_NAME_(number) LAMELLA_STATUS_NAME__(number)
+#define LAMELLA_STATUS_NAME__(number) lamella_status_or_##number
+#define LAMELLA_ASSIGN_OR_RETURN_(name, target, ...) LAMELLA_ASSIGN_OR_RETURN__(name, target, __VA_ARGS__)
+#define LAMELLA_ASSIGN_OR_RETURN__(name, target, ...) \
+  auto name = (__VA_ARGS__);                          \
+  if (!name.ok()) return name.status();               \
+  target = std::move(name).value()

@@ -1,0 +1,3 @@
+// XLA's spelling of arrays of four dimensions.
+#pragma once
+#include "xla/lamella_names.h"

@@ -1,0 +1,3 @@
+// XLA's spelling of the library of clients.
+#pragma once
+#include "xla/lamella_names.h"

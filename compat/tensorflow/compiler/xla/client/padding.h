@@ -1,0 +1,3 @@
+// XLA's spelling of padding.
+#pragma once
+#include "xla/lamella_names.h"

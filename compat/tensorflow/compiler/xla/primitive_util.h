@@ -1,0 +1,3 @@
+// XLA's spelling of element types.
+#pragma once
+#include "xla/lamella_names.h"

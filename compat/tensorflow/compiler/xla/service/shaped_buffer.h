@@ -1,0 +1,3 @@
+// XLA's spelling of buffers.
+#pragma once
+#include "xla/lamella_names.h"

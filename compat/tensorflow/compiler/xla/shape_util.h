@@ -1,0 +1,3 @@
+// XLA's spelling of what makes shapes.
+#pragma once
+#include "xla/lamella_names.h"

@@ -1,0 +1,3 @@
+// XLA's spelling of the local client.
+#pragma once
+#include "xla/lamella_names.h"

@@ -1,0 +1,3 @@
+// XLA's spelling of options of running.
+#pragma once
+#include "xla/lamella_names.h"

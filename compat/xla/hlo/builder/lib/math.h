@@ -1,0 +1,3 @@
+// XLA's spelling of functions on each element.
+#pragma once
+#include "xla/lamella_names.h"

@@ -1,0 +1,3 @@
+// XLA's spelling of shapes.
+#pragma once
+#include "xla/lamella_names.h"

@@ -1,0 +1,3 @@
+// XLA's spelling of errors.
+#pragma once
+#include "xla/lamella_status.h"

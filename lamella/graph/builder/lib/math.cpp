@@ -1,0 +1,73 @@
+// Functions on each element that others make up.
+#include "lamella/graph/builder/lib/math.h"
+
+#include "lamella/graph/builder/broadcasting.h"
+#include "lamella/graph/builder/constant.h"
+#include "lamella/graph/builder/emission.h"
+
+namespace lamella::hlo {
+namespace {
+
+Op inexact(const char* function, Opcode opcode, const Operand& x) {
+  return emit(function, x, [&](Emission& e) {
+    ElementType type = e.array(x, "x").element_type();
+    LAMELLA_EXPECT(is_floating(type) || is_complex(type), "floating-point or complex numbers, got ",
+                   element_name(type));
+    return e.add(opcode, {x});
+  });
+}
+
+}  // namespace
+
+Op Acos(Operand x) { return inexact("Acos", Opcode::Acos, x); }
+Op Asin(Operand x) { return inexact("Asin", Opcode::Asin, x); }
+Op Atan(Operand x) { return inexact("Atan", Opcode::Atan, x); }
+Op Sinh(Operand x) { return inexact("Sinh", Opcode::Sinh, x); }
+Op Cosh(Operand x) { return inexact("Cosh", Opcode::Cosh, x); }
+Op Asinh(Operand x) { return inexact("Asinh", Opcode::Asinh, x); }
+Op Acosh(Operand x) { return inexact("Acosh", Opcode::Acosh, x); }
+Op Atanh(Operand x) { return inexact("Atanh", Opcode::Atanh, x); }
+
+Op RoundToEven(Operand x) {
+  return emit("RoundToEven", x, [&](Emission& e) { return RoundNearestEven(e.at(x)); });
+}
+Op MaybeConjugate(Operand x, bool conjugate) {
+  return emit("MaybeConjugate", x, [&](Emission& e) { return conjugate ? Conj(e.at(x)) : Op(x); });
+}
+
+// Numbers of one sign are ordered as their bits are, so the next one has the next bits.
+Op NextAfter(Operand from, Op to) {
+  return emit("NextAfter", from, [&](Emission& e) {
+    auto [x, y] = broadcast_together(e, from, to, {});
+    ElementType type = e.shape(x).element_type();
+    LAMELLA_EXPECT(type == ElementType::F16 || type == ElementType::BF16 ||
+                       type == ElementType::F32 || type == ElementType::F64,
+                   "'from' to hold f16, bf16, f32 or f64, got ", element_name(type));
+    int bits = element_bits(type);
+    ElementType integer = bits == 16   ? ElementType::U16
+                          : bits == 32 ? ElementType::U32
+                                       : ElementType::U64;
+    auto scalar = [&](uint64_t value) {
+      return ConstantR0WithType(e.within(), integer, Number(value));
+    };
+    uint64_t sign_bit = uint64_t{1} << (bits - 1);
+    Op x_bits = BitcastConvertType(e.at(x), integer), y_bits = BitcastConvertType(e.at(y), integer);
+    Op x_size = And(e.at(x_bits), scalar(sign_bit - 1));
+    Op y_size = And(e.at(y_bits), scalar(sign_bit - 1));
+    Op x_sign = And(e.at(x_bits), scalar(sign_bit)), y_sign = And(e.at(y_bits), scalar(sign_bit));
+    Op zero = scalar(0);
+    // Away from zero the bits go up, towards it down.
+    Op towards_zero = Or(e.at(Ne(e.at(x_sign), y_sign)), Gt(e.at(x_size), y_size));
+    Op step = Select(e.at(towards_zero), scalar(~uint64_t{0}), scalar(1));
+    Op moved = Add(e.at(x_bits), step);
+    // From zero: the smallest number of the other's sign.
+    moved = Select(e.at(Eq(e.at(x_size), zero)), Or(e.at(y_sign), scalar(1)), moved);
+    // Of equal numbers (and two zeros) the other one.
+    moved = Select(e.at(Eq(e.at(x), y)), y_bits, moved);
+    Op next = BitcastConvertType(e.at(moved), type);
+    Op nan = Or(e.at(Ne(e.at(x), x)), Ne(e.at(y), y));
+    return Select(e.at(nan), Add(e.at(x), y), next);
+  });
+}
+
+}  // namespace lamella::hlo

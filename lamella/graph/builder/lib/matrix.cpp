@@ -1,0 +1,201 @@
+// Matrices.
+#include "lamella/graph/builder/lib/matrix.h"
+
+#include <algorithm>
+
+#include "lamella/graph/builder/emission.h"
+#include "lamella/graph/builder/functions.h"
+#include "lamella/graph/builder/lib/arithmetic.h"
+#include "lamella/graph/builder/lib/constants.h"
+#include "lamella/graph/hlo/infer.h"
+
+namespace lamella::hlo {
+namespace {
+
+const Shape& matrix(Emission& e, Op x) {
+  const Shape& shape = e.array(x, "x");
+  LAMELLA_EXPECT(shape.rank() >= 2, "'x' of 2 dimensions or more, got ", shape.to_string(false));
+  return shape;
+}
+// column - row at each place of the last two dimensions.
+Op diagonal_of_places(Emission& e, const Shape& shape) {
+  Shape places = Shape::array(
+      ElementType::S32, {shape.dimension(shape.rank() - 2), shape.dimension(shape.rank() - 1)});
+  return Sub(e.at(Iota(e.within(), places, 1)), Iota(e.within(), places, 0));
+}
+// The mask of a matrix for each batch.
+Op for_batches(Emission& e, Op mask, const Shape& shape) {
+  auto batches = shape.dimensions().first(shape.dimensions().size() - 2);
+  return batches.empty() ? mask : Broadcast(e.at(mask), batches);
+}
+Op compare_diagonal(Emission& e, Op x, ComparisonDirection direction, int diagonal) {
+  const Shape& shape = matrix(e, x);
+  Op mask = Compare(e.at(diagonal_of_places(e, shape)), ConstantR0<int32_t>(e.within(), diagonal),
+                    direction);
+  return for_batches(e, mask, shape);
+}
+
+}  // namespace
+
+Op IdentityMatrix(Within builder, PrimitiveType type, int64_t m, int64_t n) {
+  return emit("IdentityMatrix", builder, [&](Emission& e) {
+    Shape shape = Shape::array(ElementType::S32, {m, n});
+    Op mask = Eq(e.at(Iota(e.within(), shape, 0)), Iota(e.within(), shape, 1));
+    return ConvertElementType(e.at(mask), type);
+  });
+}
+Op GetDiagonalMask(Operand x, int diagonal) {
+  return emit("GetDiagonalMask", x, [&](Emission& e) {
+    return compare_diagonal(e, x, ComparisonDirection::kEq, diagonal);
+  });
+}
+Op GetMatrixDiagonal(Operand x, int k) {
+  return emit("GetMatrixDiagonal", x, [&](Emission& e) {
+    const Shape& shape = matrix(e, x);
+    int64_t rank = shape.rank(), m = shape.dimension(rank - 2), n = shape.dimension(rank - 1);
+    LAMELLA_EXPECT(k > -m && k < n, "'k' to name a diagonal of ", shape.to_string(false), ", got ",
+                   k);
+    int64_t row = std::max(0, -k), column = std::max(0, k);
+    int64_t length = std::min(m - row, n - column);
+    // The square with this diagonal as its own, where everything else is zero; summed over rows.
+    Op square = SliceInDim(e.at(x), row, row + length, 1, rank - 2);
+    square = SliceInDim(e.at(square), column, column + length, 1, rank - 1);
+    Op mask = compare_diagonal(e, square, ComparisonDirection::kEq, 0);
+    Op kept = Select(e.at(mask), square, ZerosLike(e.at(square)));
+    ElementType type = shape.element_type();
+    return Reduce(e.at(kept), Zero(e.within(), type), CreateScalarAddComputation(type, e.builder()),
+                  {rank - 2});
+  });
+}
+Op TriangleMask(Operand x, int diagonal) {
+  return emit("TriangleMask", x, [&](Emission& e) {
+    return compare_diagonal(e, x, ComparisonDirection::kLe, diagonal);
+  });
+}
+Op Triangle(Operand x, bool lower) {
+  return emit("Triangle", x, [&](Emission& e) {
+    Op mask =
+        compare_diagonal(e, x, lower ? ComparisonDirection::kLe : ComparisonDirection::kGe, 0);
+    return Select(e.at(mask), x, ZerosLike(e.at(x)));
+  });
+}
+Op UpperTriangle(Operand x) {
+  return emit("UpperTriangle", x, [&](Emission& e) { return Triangle(e.at(x), false); });
+}
+Op LowerTriangle(Operand x) {
+  return emit("LowerTriangle", x, [&](Emission& e) { return Triangle(e.at(x), true); });
+}
+
+Op BatchDot(Operand x, Op y, PrecisionConfig::Precision precision,
+            std::optional<PrimitiveType> preferred_element_type) {
+  return BatchDot(x, false, y, false, precision, preferred_element_type);
+}
+Op BatchDot(Operand x, bool transpose_x, Op y, bool transpose_y,
+            PrecisionConfig::Precision precision,
+            std::optional<PrimitiveType> preferred_element_type) {
+  return emit("BatchDot", x, [&](Emission& e) {
+    int64_t rank = matrix(e, x).rank();
+    LAMELLA_EXPECT(e.array(y, "y").rank() == rank, "'y' of ", rank, " dimensions, got ",
+                   e.shape(y).to_string(false));
+    DotDimensionNumbers numbers;
+    for (int64_t d = 0; d < rank - 2; ++d) {
+      numbers.add_lhs_batch_dimensions(d);
+      numbers.add_rhs_batch_dimensions(d);
+    }
+    numbers.add_lhs_contracting_dimensions(transpose_x ? rank - 2 : rank - 1);
+    numbers.add_rhs_contracting_dimensions(transpose_y ? rank - 1 : rank - 2);
+    PrecisionConfig config;
+    config.add_operand_precision(precision);
+    config.add_operand_precision(precision);
+    return DotGeneral(e.at(x), y, numbers, &config, preferred_element_type);
+  });
+}
+
+Op Einsum(Operand x, Op y, std::string_view einsum_config, PrecisionConfig::Precision precision,
+          std::optional<PrimitiveType> preferred_element_type) {
+  return emit("Einsum", x, [&](Emission& e) {
+    size_t comma = einsum_config.find(','), arrow = einsum_config.find("->");
+    LAMELLA_EXPECT(
+        comma != std::string_view::npos && arrow != std::string_view::npos && comma < arrow,
+        "'einsum_config' as in \"ij,jk->ik\", got '", einsum_config, "'");
+    std::string_view left = einsum_config.substr(0, comma);
+    std::string_view right = einsum_config.substr(comma + 1, arrow - comma - 1);
+    std::string_view result = einsum_config.substr(arrow + 2);
+    auto require = [&](std::string_view letters, int64_t rank) {
+      LAMELLA_EXPECT(static_cast<int64_t>(letters.size()) == rank, "a letter for each of ", rank,
+                     " dimensions, got '", letters, "'");
+      for (size_t i = 0; i < letters.size(); ++i) {
+        LAMELLA_EXPECT(letters[i] >= 'A' && letters[i] <= 'z' && letters.find(letters[i]) == i,
+                       "letters that differ, got '", letters, "'");
+      }
+    };
+    require(left, e.array(x, "x").rank());
+    require(right, e.array(y, "y").rank());
+    require(result, static_cast<int64_t>(result.size()));
+    auto has = [](std::string_view letters, char c) {
+      return letters.find(c) != std::string_view::npos;
+    };
+    // Letters that one operand has alone and the result lacks are summed first.
+    auto sum_alone = [&](Op op, std::string_view letters, std::string_view other) {
+      std::vector<int64_t> alone;
+      std::string kept;
+      for (size_t i = 0; i < letters.size(); ++i) {
+        if (has(other, letters[i]) || has(result, letters[i])) {
+          kept += letters[i];
+        } else {
+          alone.push_back(static_cast<int64_t>(i));
+        }
+      }
+      if (!alone.empty()) {
+        ElementType type = e.shape(op).element_type();
+        op = Reduce(e.at(op), Zero(e.within(), type), CreateScalarAddComputation(type, e.builder()),
+                    alone);
+      }
+      return std::pair(op, kept);
+    };
+    auto [lhs, lhs_letters] = sum_alone(x, left, right);
+    auto [rhs, rhs_letters] = sum_alone(y, right, left);
+    DotDimensionNumbers numbers;
+    std::string made;  // the letters of the product, as a dot gives them
+    for (size_t i = 0; i < lhs_letters.size(); ++i) {
+      size_t other = rhs_letters.find(lhs_letters[i]);
+      if (other == std::string::npos) continue;
+      auto l = static_cast<int64_t>(i), r = static_cast<int64_t>(other);
+      if (has(result, lhs_letters[i])) {
+        made += lhs_letters[i];
+        numbers.add_lhs_batch_dimensions(l);
+        numbers.add_rhs_batch_dimensions(r);
+      } else {
+        numbers.add_lhs_contracting_dimensions(l);
+        numbers.add_rhs_contracting_dimensions(r);
+      }
+    }
+    for (char c : lhs_letters) made += has(rhs_letters, c) ? "" : std::string(1, c);
+    for (char c : rhs_letters) made += has(lhs_letters, c) ? "" : std::string(1, c);
+    PrecisionConfig config;
+    config.add_operand_precision(precision);
+    config.add_operand_precision(precision);
+    Op product = DotGeneral(e.at(lhs), rhs, numbers, &config, preferred_element_type);
+    std::vector<int64_t> order;
+    for (char c : result) {
+      LAMELLA_EXPECT(has(made, c), "letters of the result that an operand has, got '", result, "'");
+      order.push_back(static_cast<int64_t>(made.find(c)));
+    }
+    return std::is_sorted(order.begin(), order.end()) ? product : Transpose(e.at(product), order);
+  });
+}
+
+Op TransposeInMinorDims(Operand x) {
+  return emit("TransposeInMinorDims", x, [&](Emission& e) {
+    std::vector<int64_t> order;
+    for (int64_t d = 0; d < matrix(e, x).rank(); ++d) order.push_back(d);
+    std::swap(order[order.size() - 1], order[order.size() - 2]);
+    return Transpose(e.at(x), order);
+  });
+}
+Op MaybeTransposeInMinorDims(Operand x, bool transpose) {
+  return emit("MaybeTransposeInMinorDims", x,
+              [&](Emission& e) { return transpose ? TransposeInMinorDims(e.at(x)) : Op(x); });
+}
+
+}  // namespace lamella::hlo

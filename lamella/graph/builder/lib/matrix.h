@@ -1,0 +1,30 @@
+// Matrices (XLA's client/lib/matrix.h). Dimensions before the last two are batches.
+#pragma once
+#include "lamella/graph/builder/builder.h"
+
+namespace lamella::hlo {
+
+Op IdentityMatrix(Within builder, PrimitiveType type, int64_t m, int64_t n);
+// Pred: where column - row == diagonal.
+Op GetDiagonalMask(Operand x, int diagonal = 0);
+Op GetMatrixDiagonal(Operand x, int k = 0);
+// Pred: where column - row <= diagonal (lower) or >= (upper).
+Op TriangleMask(Operand x, int diagonal);
+// Zeros in the other triangle.
+Op Triangle(Operand x, bool lower);
+Op UpperTriangle(Operand x);
+Op LowerTriangle(Operand x);
+// x y for each batch, either transposed first if asked for.
+Op BatchDot(Operand x, Op y, PrecisionConfig::Precision precision = PrecisionConfig::DEFAULT,
+            std::optional<PrimitiveType> preferred_element_type = std::nullopt);
+Op BatchDot(Operand x, bool transpose_x, Op y, bool transpose_y,
+            PrecisionConfig::Precision precision = PrecisionConfig::DEFAULT,
+            std::optional<PrimitiveType> preferred_element_type = std::nullopt);
+// "ij,jk->ik": a letter for each dimension; letters that the result lacks are summed over.
+Op Einsum(Operand x, Op y, std::string_view einsum_config,
+          PrecisionConfig::Precision precision = PrecisionConfig::DEFAULT,
+          std::optional<PrimitiveType> preferred_element_type = std::nullopt);
+Op TransposeInMinorDims(Operand x);
+Op MaybeTransposeInMinorDims(Operand x, bool transpose);
+
+}  // namespace lamella::hlo

@@ -1,0 +1,17 @@
+// Slices of the last dimensions, and lookups (XLA's client/lib/slicing.h).
+#pragma once
+#include "lamella/graph/builder/builder.h"
+
+namespace lamella::hlo {
+
+// Ranges of the last dimensions, as many as there are starts.
+Op SliceInMinorDims(Operand x, Span<int64_t> start, Span<int64_t> end);
+// x with `update` at these places: from the first dimension, of the last dimensions.
+Op UpdateSlice(Operand x, Op update, Span<int64_t> start);
+Op UpdateSliceInMinorDims(Operand x, Op update, Span<int64_t> start);
+Op DynamicSliceInMinorDims(Operand x, Span<Op> starts, Span<int64_t> sizes);
+Op DynamicUpdateSliceInMinorDims(Operand x, Op update, Span<Op> starts);
+// Row index[i] of dimension `dim`, for each index of a vector.
+Op TorchIndexSelect(Operand input, Op index, int64_t dim, int64_t batch_dims = 0);
+
+}  // namespace lamella::hlo
