@@ -125,8 +125,8 @@ TEST(XlaNames, LoopAndSort) {
   auto values = xla::ForEachIndex(4, xla::S32, body, {start}, "factors", &b).ValueOrDie();
   xla::XlaOp keys = xla::ConstantR1<int32_t>(&b, {3, 1, 2});
   xla::XlaOp places = xla::Iota(&b, xla::S32, 3);
-  xla::XlaOp sorted = xla::Sort({keys, places},
-                                xla::CreateScalarLtComputation({xla::S32, xla::S32}, &b));
+  xla::XlaOp sorted =
+      xla::Sort({keys, places}, xla::CreateScalarLtComputation({xla::S32, xla::S32}, &b));
   xla::Tuple(&b, {values[0], sorted});
   xla::Literal result = run(b.Build().ValueOrDie(), {}).ValueOrDie();
   // 1 * (0 + 1) * (2 + 1) * (4 + 1) * (6 + 1).

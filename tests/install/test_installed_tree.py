@@ -24,6 +24,8 @@ lamella_add_operators(TARGET derived YAML operators.yaml DERIVATIVES derivatives
                       DERIVATIVES_HEADER formulas.h)
 add_library(compat SHARED compat.cpp)
 target_link_libraries(compat PRIVATE Lamella::compat)
+add_executable(xla xla.cpp)
+target_link_libraries(xla PRIVATE Lamella::compat Lamella::graph)
 get_target_property(generator Lamella::lamella-gen LOCATION)
 file(WRITE "${CMAKE_BINARY_DIR}/generator.txt" "${generator}")
 """
@@ -88,6 +90,33 @@ static int64_t thrice(int64_t x) {
 TORCH_LIBRARY(install_test_compat, m) { m.def("thrice(int x) -> int", &thrice); }
 """
 
+# A graph with a custom call, as XLA's users write it.
+XLA = """
+#include "tensorflow/compiler/xla/client/client_library.h"
+#include "tensorflow/compiler/xla/client/local_client.h"
+#include "tensorflow/compiler/xla/client/xla_builder.h"
+#include "tensorflow/compiler/xla/literal_util.h"
+#include "tensorflow/compiler/xla/service/custom_call_target_registry.h"
+#include <cstdio>
+static void add_three(void* out, const void** in) {
+  for (int i = 0; i < 2; ++i) {
+    static_cast<float*>(out)[i] = static_cast<const float*>(in[0])[i] + 3;
+  }
+}
+XLA_REGISTER_CUSTOM_CALL_TARGET(add_three, "Host");
+int main() {
+  xla::XlaBuilder b("outside");
+  xla::Shape shape = xla::ShapeUtil::MakeShape(xla::F32, {2});
+  xla::XlaOp x = xla::Parameter(&b, 0, shape, "x");
+  xla::CustomCall(&b, "add_three", {x + x}, shape);
+  xla::LocalClient* client = xla::ClientLibrary::LocalClientOrDie();
+  auto data = client->TransferToServer(xla::LiteralUtil::CreateR1<float>({1, 2})).ValueOrDie();
+  xla::Literal result =
+      client->ExecuteAndTransfer(b.Build().ValueOrDie(), {data.get()}).ValueOrDie();
+  std::printf("%g %g", result.Get<float>({0}), result.Get<float>({1}));
+}
+"""
+
 
 def run(*command, **options):
     done = subprocess.run(command, capture_output=True, text=True, **options)
@@ -104,6 +133,7 @@ def project(tmp_path_factory):
     (source / "CMakeLists.txt").write_text(PROJECT)
     (source / "own.cpp").write_text(OWN)
     (source / "compat.cpp").write_text(COMPAT)
+    (source / "xla.cpp").write_text(XLA)
     (source / "derived.cpp").write_text(DERIVED)
     (source / "formulas.h").write_text(FORMULAS)
     (source / "operators.yaml").write_text(OPERATORS)
@@ -141,6 +171,10 @@ def test_derivatives_of_a_project_outside(project):
         "print(library.gradient_of_cube(ctypes.c_float(2)))\n"
     )
     assert run(sys.executable, "-c", script) == "12.0\n"
+
+
+def test_a_graph_of_a_project_outside(project):
+    assert run(project / "xla") == "5 7"
 
 
 def test_the_generator_is_installed(project):

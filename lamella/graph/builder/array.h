@@ -76,7 +76,10 @@ class Array {
   template <class U>
   void append(std::initializer_list<U> parts, size_t depth) {
     auto size = static_cast<int64_t>(parts.size());
-    if (depth == sizes_.size()) sizes_.push_back(size);
+    if (depth == sizes_.size()) {
+      sizes_.resize(depth + 1);
+      sizes_[depth] = size;
+    }
     LAMELLA_CHECK(sizes_[depth] == size, "Array: expected ", sizes_[depth], " parts in dimension ",
                   depth, ", got ", size);
     for (const U& part : parts) append(part, depth + 1);

@@ -146,7 +146,8 @@ auto status_of(F&& f) -> StatusOr<std::invoke_result_t<F>> {
   LAMELLA_ASSIGN_OR_RETURN_(LAMELLA_STATUS_NAME_(__COUNTER__), target, __VA_ARGS__)
 #define LAMELLA_STATUS_NAME_(number) LAMELLA_STATUS_NAME__(number)
 #define LAMELLA_STATUS_NAME__(number) lamella_status_or_##number
-#define LAMELLA_ASSIGN_OR_RETURN_(name, target, ...) LAMELLA_ASSIGN_OR_RETURN__(name, target, __VA_ARGS__)
+#define LAMELLA_ASSIGN_OR_RETURN_(name, target, ...) \
+  LAMELLA_ASSIGN_OR_RETURN__(name, target, __VA_ARGS__)
 #define LAMELLA_ASSIGN_OR_RETURN__(name, target, ...) \
   auto name = (__VA_ARGS__);                          \
   if (!name.ok()) return name.status();               \
