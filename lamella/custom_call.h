@@ -31,7 +31,8 @@
 #ifdef __cplusplus
 #include <stdexcept>
 #include <string>
-#include <unordered_map>
+#include <utility>
+#include <vector>
 #endif
 
 #include "lamella/abi/abi.h"
@@ -86,7 +87,8 @@ namespace lamella {
 /* The table itself, as XLA's users know it. */
 class CustomCallTargetRegistry {
  public:
-  static CustomCallTargetRegistry* Global() {
+  /* Hidden: one in each library, so that none of them keeps another loaded. */
+  __attribute__((visibility("hidden"))) static CustomCallTargetRegistry* Global() {
     static CustomCallTargetRegistry registry;
     return &registry;
   }
@@ -101,12 +103,14 @@ class CustomCallTargetRegistry {
   void* Lookup(const std::string& symbol, const std::string& platform) const {
     return lamella_find_custom_call_target(symbol.c_str(), platform.c_str());
   }
-  std::unordered_map<std::string, void*> registered_symbols(const std::string& platform) const {
-    std::unordered_map<std::string, void*> all;
+  /* Names and functions, by name. */
+  std::vector<std::pair<std::string, void*>> registered_symbols(const std::string& platform) const {
+    using All = std::vector<std::pair<std::string, void*>>;
+    All all;
     lamella_status status = lamella_visit_custom_call_targets(
         platform.c_str(),
         [](void* context, const char* name, void* function) {
-          (*static_cast<std::unordered_map<std::string, void*>*>(context))[name] = function;
+          static_cast<All*>(context)->emplace_back(name, function);
         },
         &all);
     if (status != LAMELLA_OK) throw std::runtime_error(lamella_error_text());

@@ -1,6 +1,8 @@
 // The namespace xla: Lamella's names of HLO, found through it, and those that XLA spells otherwise.
 // See Note [Directives, not copies] in c10/lamella_names.h.
 #pragma once
+#include <complex>
+
 #include "lamella/hlo.h"
 #include "xla/types.h"
 
@@ -17,5 +19,8 @@ using XlaComputation = lamella::hlo::BuiltComputation;
   inline constexpr PrimitiveType name = PrimitiveType::name;
 #include "lamella/graph/hlo/element_type.def"
 inline constexpr PrimitiveType PRIMITIVE_TYPE_INVALID = PrimitiveType::Invalid;
+
+using complex64 = std::complex<float>;
+using complex128 = std::complex<double>;
 
 }  // namespace xla

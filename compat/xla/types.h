@@ -1,6 +1,5 @@
 // XLA's names of numbers.
 #pragma once
-#include <complex>
 #include <cstdint>
 
 #include "lamella/core/half.h"
@@ -17,7 +16,5 @@ using uint32 = uint32_t;
 using uint64 = uint64_t;
 using half = lamella::Half;
 using bfloat16 = lamella::BFloat16;
-using complex64 = std::complex<float>;
-using complex128 = std::complex<double>;
 
 }  // namespace xla

@@ -408,6 +408,9 @@ TEST(CustomCall, WhatDoesNotFitIsSaidWhenTheModuleIsCompiled) {
   const std::pair<std::string, std::string> rows[] = {
       {"f32[2] custom-call(x), custom_call_target=\"incremnt\"",
        "expected a target that is registered for Host, got 'incremnt'; near names: 'increment'"},
+      {"f32[2] custom-call(x), custom_call_target=\"aten::ad.Tensor\"",
+       "expected a target that is registered for Host, got 'aten::ad.Tensor'; near names: "
+       "'aten::add.Tensor', 'aten::add_.Tensor', 'aten::eq.Tensor'"},
       {"f32[2] custom-call(x), custom_call_target=\"qqqqqqqqq\"",
        "expected a target that is registered for Host, got 'qqqqqqqqq'"},
       {"f32[2] custom-call(x), custom_call_target=\"increment\", "
@@ -443,6 +446,15 @@ TEST(CustomCall, WhatDoesNotFitIsSaidWhenTheModuleIsCompiled) {
     EXPECT_EQ(error_of(x + line, {{1, 2}}), begin + message) << line;
   }
 }
+
+#ifdef LAMELLA_TEST_LAPACK
+TEST(CustomCall, NamesOfLapackAreNearNamesToo) {
+  EXPECT_EQ(error_of("  ROOT r = f32[2] custom-call(), custom_call_target=\"lapak_spotrf_ff\""),
+            "hlo: 'r' (custom-call): expected a target that is registered for Host, got "
+            "'lapak_spotrf_ff'; near names: 'lapack_spotrf_ffi', 'lapack_cpotrf_ffi', "
+            "'lapack_dpotrf_ffi'");
+}
+#endif
 
 // ---- The registry ----
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "lamella/core/error.h"
+#include "lamella/graph/custom_call/near_names.h"
 
 namespace lamella::hlo {
 namespace {
@@ -59,6 +60,13 @@ void load_built_in(std::string_view target) {
     load(kLibraries[i]);
     detail::check(lamella_raise_deferred());
     loaded[i] = true;
+  }
+}
+
+void load_near_built_in(std::string_view target) {
+  for (const Library& library : kLibraries) {
+    std::string prefix(library.prefix);
+    if (!near_names(target.substr(0, prefix.size()), {prefix}).empty()) load_built_in(prefix);
   }
 }
 

@@ -48,6 +48,7 @@ TargetKind other_kind(TargetKind kind) {
          kind == TargetKind::Typed ? "plain function" : "typed handler", ", got ",
          api_version_name(version));
   }
+  load_near_built_in(name);
   std::set<std::string> elsewhere;
   std::vector<std::string> names;
   for (const TargetPointer& target : list_targets()) {
