@@ -124,6 +124,42 @@ TEST(Verify, NamesTheInstructionAndTheRule) {
       {"r = f32[2] gather(v, i), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, "
        "index_vector_dim=0, slice_sizes={2}",
        "hlo: 'r' (gather): expected slice_sizes to be 1 in dimension 0, which is collapsed, got 2"},
+      {"r = pred[] negate(p)", "hlo: 'r' (negate): expected numbers, got pred"},
+      {"r = pred[] subtract(p, p)", "hlo: 'r' (subtract): expected numbers, got pred"},
+      {"r = c64[3] maximum(z, z)",
+       "hlo: 'r' (maximum): expected pred, integers or floating-point numbers, got c64"},
+      {"r = c64[3] clamp(z, z, z)",
+       "hlo: 'r' (clamp): expected pred, integers or floating-point numbers, got c64"},
+      {"r = c64[3] remainder(z, z)",
+       "hlo: 'r' (remainder): expected integers or floating-point numbers, got c64"},
+      {"r = f32[3] mulhi(v, v)", "hlo: 'r' (mulhi): expected integers, got f32"},
+      {"r = s32[] asin(i)", "hlo: 'r' (asin): expected floating-point or complex numbers, got s32"},
+      {"k = s32[2,1] iota(), iota_dimension=0\n  r = f32[2,2,3] gather(x, k), offset_dims={2,1}, "
+       "collapsed_slice_dims={}, start_index_map={0}, index_vector_dim=1, slice_sizes={2,3}",
+       "hlo: 'r' (gather): expected offset_dims in ascending order, got {2,1}"},
+      {"k = s32[2,1] iota(), iota_dimension=0\n  r = f32[2,3] gather(x, k), offset_dims={1}, "
+       "collapsed_slice_dims={}, operand_batching_dims={0}, start_indices_batching_dims={}, "
+       "start_index_map={1}, index_vector_dim=1, slice_sizes={1,3}",
+       "hlo: 'r' (gather): expected start_indices_batching_dims to name 1 dimensions as "
+       "operand_batching_dims, got {}"},
+      {"k = s32[2,1] iota(), iota_dimension=0\n  r = f32[2,3] gather(x, k), offset_dims={1}, "
+       "collapsed_slice_dims={}, operand_batching_dims={0}, start_indices_batching_dims={1}, "
+       "start_index_map={1}, index_vector_dim=1, slice_sizes={1,3}",
+       "hlo: 'r' (gather): expected start_indices_batching_dims to leave out dimension 1, which "
+       "holds the index vectors, got {1}"},
+      {"k = s32[4,1] iota(), iota_dimension=0\n  r = f32[4,3] gather(x, k), offset_dims={1}, "
+       "collapsed_slice_dims={}, operand_batching_dims={0}, start_indices_batching_dims={0}, "
+       "start_index_map={1}, index_vector_dim=1, slice_sizes={1,3}",
+       "hlo: 'r' (gather): expected dimension 0 of the indices to be 2 as dimension 0 of the "
+       "operand, got 4"},
+      {"k = s32[2,1] iota(), iota_dimension=0\n  r = f32[2,3] gather(x, k), offset_dims={1}, "
+       "collapsed_slice_dims={}, operand_batching_dims={0}, start_indices_batching_dims={0}, "
+       "start_index_map={0}, index_vector_dim=1, slice_sizes={1,3}",
+       "hlo: 'r' (gather): expected dimension 0 to be named by operand_batching_dims alone, got "
+       "start_index_map"},
+      {"r = f32[3] scatter(v, i, s), update_window_dims={}, inserted_window_dims={0}, "
+       "scatter_dims_to_operand_dims={0}, index_vector_dim=0, to_apply=less",
+       "hlo: 'r' (scatter): expected 'less' to give f32[], got pred[]"},
   };
   for (const auto& [line, expected] : rows) EXPECT_EQ(error_of(line), expected) << line;
 }

@@ -37,8 +37,9 @@ Value evaluate_gather(Step& step) {
     slice_strides[d] = result_strides[static_cast<size_t>(offset_dims[next++])];
   }
 
+  // A collapsed dimension may have a size of 0, and then nothing to give.
+  if (contains(slice_sizes, 0)) return Value::zeros(i.shape);
   Value result = step.result();
-  if (step.shape().elements() == 0) return result;
   ElementType type = shape.element_type();
   std::vector<int64_t> starts(rank);
   for (Counter batch(vectors.batch_sizes()); batch.valid(); batch.next()) {

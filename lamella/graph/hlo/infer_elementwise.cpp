@@ -4,7 +4,7 @@
 namespace lamella::hlo {
 namespace {
 
-enum class Takes { Any, Numbers, Integers, Bits, Reals, Floats, Inexact };
+enum class Takes { Any, Numbers, Ordered, Integers, Bits, Reals, Floats, Inexact };
 
 // Which element types an opcode takes.
 Takes takes(Opcode opcode) {
@@ -19,7 +19,21 @@ Takes takes(Opcode opcode) {
     case Opcode::ShiftLeft:
     case Opcode::ShiftRightArithmetic:
     case Opcode::ShiftRightLogical:
+    case Opcode::Mulhi:
       return Takes::Integers;
+    case Opcode::Abs:
+    case Opcode::Negate:
+    case Opcode::Sign:
+    case Opcode::Subtract:
+    case Opcode::Divide:
+    case Opcode::Power:
+      return Takes::Numbers;
+    case Opcode::Remainder:
+      return Takes::Reals;
+    case Opcode::Maximum:
+    case Opcode::Minimum:
+    case Opcode::Clamp:
+      return Takes::Ordered;
     case Opcode::Ceil:
     case Opcode::Floor:
     case Opcode::RoundNearestAfz:
@@ -40,6 +54,15 @@ Takes takes(Opcode opcode) {
     case Opcode::Cos:
     case Opcode::Tan:
     case Opcode::Tanh:
+    case Opcode::Acos:
+    case Opcode::Acosh:
+    case Opcode::Asin:
+    case Opcode::Asinh:
+    case Opcode::Atan:
+    case Opcode::Atan2:
+    case Opcode::Atanh:
+    case Opcode::Cosh:
+    case Opcode::Sinh:
       return Takes::Inexact;
     default:
       return Takes::Any;
@@ -53,6 +76,15 @@ void require_type(const Instruction& i, ElementType type) {
       break;
     case Takes::Integers:
       if (!is_integral(type)) wanted = "integers";
+      break;
+    case Takes::Numbers:
+      if (type == ElementType::PRED) wanted = "numbers";
+      break;
+    case Takes::Ordered:
+      if (is_complex(type)) wanted = "pred, integers or floating-point numbers";
+      break;
+    case Takes::Reals:
+      if (!is_integral(type) && !is_floating(type)) wanted = "integers or floating-point numbers";
       break;
     case Takes::Floats:
       if (!is_floating(type)) wanted = "floating-point numbers";
@@ -77,6 +109,7 @@ bool is_binary(Opcode opcode) {
     case Opcode::Power:
     case Opcode::Maximum:
     case Opcode::Minimum:
+    case Opcode::Mulhi:
     case Opcode::Atan2:
     case Opcode::And:
     case Opcode::Or:
@@ -154,6 +187,7 @@ Shape infer_elementwise(const Instruction& i) {
     case Opcode::Imag:
     case Opcode::Abs: {
       const Shape& operand = array_operand(i, 0);
+      require_type(i, operand.element_type());
       ElementType part = part_of_complex(operand.element_type());
       return part == ElementType::Invalid ? operand : operand.with_element_type(part);
     }
@@ -180,6 +214,7 @@ Shape infer_elementwise(const Instruction& i) {
     }
     case Opcode::Clamp: {
       const Shape& value = array_operand(i, 1);
+      require_type(i, value.element_type());
       for (size_t n : {size_t{0}, size_t{2}}) {
         const Shape& bound = array_operand(i, n);
         LAMELLA_HLO_REQUIRE(bound.element_type() == value.element_type() &&

@@ -35,6 +35,32 @@ void require_indexed(const Instruction& i, const IndexedArray& array, const Shap
   LAMELLA_HLO_REQUIRE(static_cast<int64_t>(map.size()) == length, i, "expected ",
                       attribute_name(array.map), " to have ", length, " entries, got ",
                       braced(map));
+  auto batching = i.integers(array.batching);
+  auto along = i.integers(array.indices_batching);
+  LAMELLA_HLO_REQUIRE(along.size() == batching.size(), i, "expected ",
+                      attribute_name(array.indices_batching), " to name ", batching.size(),
+                      " dimensions as ", attribute_name(array.batching), ", got ", braced(along));
+  for (size_t n = 0; n < along.size(); ++n) {
+    LAMELLA_HLO_REQUIRE(along[n] != vector_dim, i, "expected ",
+                        attribute_name(array.indices_batching), " to leave out dimension ",
+                        vector_dim, ", which holds the index vectors, got ", braced(along));
+    LAMELLA_HLO_REQUIRE(indices.dimension(along[n]) == operand.dimension(batching[n]), i,
+                        "expected dimension ", along[n], " of the indices to be ",
+                        operand.dimension(batching[n]), " as dimension ", batching[n],
+                        " of the operand, got ", indices.dimension(along[n]));
+  }
+  for (int64_t d : batching) {
+    LAMELLA_HLO_REQUIRE(!contains(map, d) && !contains(i.integers(array.dropped), d), i,
+                        "expected dimension ", d, " to be named by ",
+                        attribute_name(array.batching), " alone, got ",
+                        attribute_name(contains(map, d) ? array.map : array.dropped));
+  }
+}
+// Windows keep the order of their dimensions.
+void require_sorted(const Instruction& i, AttributeKey key) {
+  auto dimensions = i.integers(key);
+  LAMELLA_HLO_REQUIRE(std::is_sorted(dimensions.begin(), dimensions.end()), i, "expected ",
+                      attribute_name(key), " in ascending order, got ", braced(dimensions));
 }
 
 }  // namespace
@@ -69,6 +95,7 @@ Shape infer_gather(const Instruction& i) {
   LAMELLA_HLO_REQUIRE(offset.size() == slice.size(), i, "expected offset_dims to name ",
                       slice.size(), " dimensions, got ", braced(offset));
   require_dimensions(i, AttributeKey::OffsetDims, offset, rank);
+  require_sorted(i, AttributeKey::OffsetDims);
   std::vector<int64_t> result;
   size_t next_slice = 0, next_batch = 0;
   for (int64_t d = 0; d < rank; ++d) {
@@ -93,6 +120,7 @@ Shape infer_scatter(const Instruction& i) {
       {AttributeKey::InsertedWindowDims, AttributeKey::InputBatchingDims,
        AttributeKey::ScatterDimsToOperandDims, AttributeKey::ScatterIndicesBatchingDims},
       operand, indices);
+  require_sorted(i, AttributeKey::UpdateWindowDims);
   std::vector<Shape> scalars(2 * count), results;
   for (size_t n = 0; n < count; ++n) {
     const Shape& target = array_operand(i, n);
@@ -125,6 +153,11 @@ Shape infer_scatter(const Instruction& i) {
   }
   Computation& combiner = computation_of(i, AttributeKey::ToApply);
   require_parameters(i, combiner, scalars);
+  scalars.resize(count);
+  Shape combined = count == 1 ? scalars[0] : Shape::tuple(std::move(scalars));
+  LAMELLA_HLO_REQUIRE(combiner.root->shape->compatible(combined), i, "expected '", combiner.name,
+                      "' to give ", combined.to_string(false), ", got ",
+                      combiner.root->shape->to_string(false));
   return count == 1 ? results[0] : Shape::tuple(std::move(results));
 }
 
