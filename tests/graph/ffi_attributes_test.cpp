@@ -4,6 +4,7 @@
 #include <cmath>
 #include <complex>
 #include <cstring>
+#include <random>
 
 #include "lamella/core/error.h"
 #include "lamella/graph/custom_call/ffi/attributes.h"
@@ -205,6 +206,49 @@ TEST(FfiAttributes, Mistakes) {
   }
   EXPECT_THROW(read(std::string(1000, '{')), Error);
   EXPECT_THROW(read("{v = " + std::string(1000, '[')), Error);
+}
+
+// Any text is read or refused with a place in it.
+TEST(FfiAttributes, Mutations) {
+  const std::string seeds[] = {
+      "{a = 1 : i32, \"b c\" = \"q\\22\\\\\\0A}\", d = {e = true, f = array<i64: 1, -2>}}",
+      "{v = dense<[[1, 2], [3, 4]]> : tensor<2x2xui8>, w = dense<(1.0,2.0)> : "
+      "tensor<complex<f32>>}",
+      "{v = dense<\"0x0100FF\"> : tensor<3xi1>, w = [1.5, 2.0], x, y = 0x7F800000 : f32}",
+  };
+  const std::string letters = "{}[]<>()\"\\:=,.-+ 019aexi fnu\x01\xff";
+  std::mt19937 random(0);
+  auto below = [&](size_t n) { return static_cast<size_t>(random()) % n; };
+  int refused = 0;
+  for (int round = 0; round < 100000; ++round) {
+    std::string text = seeds[static_cast<size_t>(round) % std::size(seeds)];
+    for (size_t change = 1 + below(3); change > 0; --change) {
+      size_t at = below(text.size());
+      switch (below(4)) {
+        case 0:
+          text[at] = letters[below(letters.size())];
+          break;
+        case 1:
+          text.insert(at, 1, letters[below(letters.size())]);
+          break;
+        case 2:
+          text.erase(at, 1 + below(4));
+          break;
+        default:
+          text.insert(at, text.substr(below(text.size()), 1 + below(12)));
+      }
+      if (text.empty()) text = "{";
+    }
+    try {
+      AttributeDictionary dictionary(text);
+      EXPECT_GE(dictionary.attrs().size, 0);
+    } catch (const Error& e) {
+      ++refused;
+      ASSERT_EQ(e.msg().substr(0, 21), "backend_config: line ") << text;
+      ASSERT_NE(e.msg().find(", column "), std::string::npos) << text;
+    }
+  }
+  EXPECT_GT(refused, 10000);
 }
 
 }  // namespace

@@ -104,6 +104,10 @@ TEST(Ffi, Attributes) {
   EXPECT_EQ(error_of([&] { one.run(); }),
             "hlo: 'c' (custom-call): 'test.aggregates' failed: ABORTED: 1,2,0.5,1.5, 5 3x "
             "inner;other;7 text t");
+  // In quotes, as older texts have it.
+  Program quoted(call("()", "", "test.whole", "\"{first = 2, second = \\\"q\\\"}\""));
+  EXPECT_EQ(error_of([&] { quoted.run(); }),
+            "hlo: 'c' (custom-call): 'test.whole' failed: ABORTED: 2q");
   Program two(call("()", "", "test.aggregates", rest + "9 : i32}"));
   EXPECT_EQ(error_of([&] { two.run(); }),
             "hlo: 'c' (custom-call): 'test.aggregates' failed: ABORTED: 1,2,0.5,1.5, 5 3x "

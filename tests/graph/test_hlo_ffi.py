@@ -259,6 +259,32 @@ def test_mistakes_in_registration(library):
     np.testing.assert_array_equal(lamella.hlo.evaluate(text, x)[0].numpy(), [-5, -4])
 
 
+def test_functions_of_the_older_convention():
+    @ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_float), ctypes.POINTER(ctypes.c_void_p))
+    def minus(out, operands):
+        out[0] = -ctypes.cast(operands[0], ctypes.POINTER(ctypes.c_float))[0]
+
+    # As jaxlib names its capsules.
+    make = ctypes.pythonapi.PyCapsule_New
+    make.restype, make.argtypes = (
+        ctypes.py_object,
+        [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p],
+    )
+    capsule = make(ctypes.cast(minus, ctypes.c_void_p), b"xla._CUSTOM_CALL_TARGET", None)
+    lamella.hlo.register_ffi_target("ffi.minus", capsule, platform="cpu", api_version=0)
+    text = "\n".join(
+        [
+            "HloModule m",
+            "ENTRY e {",
+            "  x = f32[1] parameter(0)",
+            '  ROOT c = f32[1] custom-call(x), custom_call_target="ffi.minus"',
+            "}",
+        ]
+    )
+    assert lamella.hlo.evaluate(text, np.array([3], np.float32))[0].item() == -3
+    lamella.hlo.remove_custom_call_target("ffi.minus")
+
+
 def test_mistakes_in_types(library):
     kind = {"type_id": jax.ffi.pycapsule(address(library.CallsTypeId))}
     with pytest.raises(RuntimeError) as caught:
