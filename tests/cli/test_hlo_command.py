@@ -1,15 +1,14 @@
 """The command `lamella hlo`: run, print, graph, diff."""
 
-import json
 import os
-import pathlib
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
-PROGRAM = """HloModule sums, entry_computation_layout={(f32[2,3]{1,0}, s32[])->(f32[2,3]{1,0}, s32[])}
+PROGRAM = """HloModule sums, entry_computation_layout={(f32[2,3]{1,0}, s32[])->(f32[2,3]{1,0}, \
+s32[])}
 
 ENTRY main {
   x = f32[2,3]{1,0} parameter(0)

@@ -185,3 +185,20 @@ def test_the_generator_is_installed(project):
 
 def test_the_core_library_is_small():
     assert (PREFIX / "lib" / "liblamella.so").stat().st_size <= 8 * 1024 * 1024
+
+
+def test_hlo_is_a_library_that_loads_when_it_is_asked_for():
+    for name in ("liblamella_graph.so", "liblamella_lapack.so"):
+        assert (PREFIX / "lib" / name).is_file()
+    program = (
+        "import lamella\n"
+        "def loaded():\n"
+        "    with open('/proc/self/maps') as maps:\n"
+        "        return 'liblamella_graph.so' in maps.read()\n"
+        "before = loaded()\n"
+        "text = 'HloModule m\\nENTRY f {\\n  ROOT p = f32[] parameter(0)\\n}\\n'\n"
+        "print(before, lamella.hlo.evaluate(text, 2.0)[0].item(), loaded())\n"
+    )
+    path = str(PREFIX / "lib" / "python")
+    out = run(sys.executable, "-c", program, env={**os.environ, "PYTHONPATH": path})
+    assert out == "False 2.0 True\n"
