@@ -244,7 +244,7 @@ PyObject* address_of(PyObject*, PyObject* args) {
   long long offset;
   if (!PyArg_ParseTuple(args, "sL", &library, &offset)) return nullptr;
   return guarded([&] {
-    void* handle = dlopen(library, RTLD_LAZY | RTLD_LOCAL);
+    void* handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     LAMELLA_CHECK(handle != nullptr, "hlo: expected a library, got ", dlerror());
     // Stays loaded: whoever asks means to call what lies there.
     link_map* map = nullptr;

@@ -365,3 +365,102 @@ def test_few_bundles_are_kept_and_mistakes_leave_none(monkeypatch, tmp_path):
     with pytest.raises(RuntimeError) as error:
         lamella.hlo.compile("HloModule m\nnothing\n")
     assert "hlo run" not in str(error.value)
+
+
+LIBRARY = """
+#include <stddef.h>
+typedef struct XlaCustomCallStatus_ XlaCustomCallStatus;
+void XlaCustomCallStatusSetFailure(XlaCustomCallStatus*, const char*, size_t);
+static void refuse(void* out, const void** in, XlaCustomCallStatus* status) {
+  XlaCustomCallStatusSetFailure(status, "no more today", 13);
+}
+void* refuser(void) { return (void*)refuse; }
+"""
+
+
+def test_a_target_of_a_library_is_found_again(monkeypatch, tmp_path):
+    import ctypes
+    import shutil
+
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    (tmp_path / "refuse.c").write_text(LIBRARY)
+    library = tmp_path / "librefuse.so"
+    source = tmp_path / "refuse.c"
+    with open("/proc/self/maps") as maps:
+        graph = next(line.split()[-1] for line in maps if "liblamella_graph" in line)
+    rpath = f"-Wl,-rpath,{graph.rpartition('/')[0]}"
+    command = [compiler, "-shared", "-fPIC", "-o", library, source, graph, rpath]
+    subprocess.run(command, check=True)
+    refuser = ctypes.CDLL(str(library)).refuser
+    refuser.restype = ctypes.c_void_p
+    # A function without a name that anybody could look up.
+    lamella.hlo.register_custom_call_target("library_refuses", refuser())
+    text = """HloModule m
+ENTRY main {
+  p = f32[2] parameter(0)
+  ROOT c = f32[2] custom-call(p), custom_call_target="library_refuses", \
+api_version=API_VERSION_STATUS_RETURNING
+}
+"""
+    monkeypatch.setenv("LAMELLA_BUNDLES", str(tmp_path / "bundles"))
+    try:
+        with pytest.raises(RuntimeError) as error:
+            lamella.hlo.evaluate(text, lamella.ones(2))
+    finally:
+        lamella.hlo.remove_custom_call_target("library_refuses")
+    lines, path = bundle_of(error)
+    assert "'c'" in lines[0] and "no more today" in lines[0]
+    assert replay(path) == f"lamella: {lines[0]}\n"
+
+
+def test_threads_run_one_executable():
+    import threading
+
+    text = """HloModule m
+ENTRY main {
+  p = f32[200,200] parameter(0)
+  ROOT d = f32[200,200] dot(p, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+"""
+    executable = lamella.hlo.compile(text)
+    wrong = []
+
+    def work(number):
+        x = np.full((200, 200), number, np.float32)
+        for _ in range(3):
+            (result,) = executable(x)
+            if not (result.numpy() == 200 * number * number).all():
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_element_types_are_those_of_the_table():
+    names = {text for text, _, bits in lamella._hlo._element_types if bits}
+    assert names == {str(member) for member in lamella.hlo.ElementType}
+    assert lamella.hlo.ElementType.F32 == "f32" == lamella.hlo.Shape("f32[]").element_type
+
+
+def test_files_of_text(tmp_path):
+    module = lamella.hlo.parse(IDENTITY)
+    lamella.hlo.save(module, tmp_path / "m.hlo")
+    assert lamella.hlo.load(tmp_path / "m.hlo") == module
+
+
+def test_compile_checks_what_it_is_given():
+    with pytest.raises(TypeError) as error:
+        lamella.hlo.compile(3)
+    assert str(error.value) == "compile: expected a Module or the text of one, got int"
+    executable = lamella.hlo.compile(IDENTITY)
+    assert str(executable.output_shape) == "(f32[2,3]{1,0}, s32[], f32[2,3]{1,0})"
+    assert [str(s) for s in executable.input_shapes] == ["f32[2,3]{1,0}", "s32[]"]
+    assert executable.module.name == "m" and executable.platform == "Host"
+    with pytest.raises(TypeError, match="expected no keyword arguments"):
+        executable(x=1)
