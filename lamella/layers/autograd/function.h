@@ -13,6 +13,7 @@
 //   Tensor y = Square::apply(x);
 #pragma once
 #include <cxxabi.h>
+#include <stdlib.h>
 
 #include <array>
 #include <optional>
@@ -58,12 +59,22 @@ struct FunctionClass {
   std::vector<Tensor> (*backward)(autograd::AutogradContext*, std::vector<Tensor>);
 };
 
-// "Square" for typeid(Square).name(); kept for good.
-inline const char* demangled(const char* name) {
-  int status = 0;
-  const char* text = ::abi::__cxa_demangle(name, nullptr, nullptr, &status);
-  return text != nullptr ? text : name;
-}
+// "Square" for typeid(Square).name(); goes with the library that made it, as the class itself does.
+class ClassName {
+ public:
+  explicit ClassName(const char* name) : name_(name) {
+    int status = 0;
+    text_ = ::abi::__cxa_demangle(name, nullptr, nullptr, &status);
+  }
+  ~ClassName() { ::free(text_); }
+  ClassName(const ClassName&) = delete;
+  ClassName& operator=(const ClassName&) = delete;
+  const char* get() const { return text_ != nullptr ? text_ : name_; }
+
+ private:
+  const char* name_;
+  char* text_;
+};
 
 // What a node of a Function holds.
 class FunctionState {
@@ -362,9 +373,10 @@ struct Function {
 
  private:
   LAMELLA_HIDDEN static const detail::FunctionClass& type() {
+    static const detail::ClassName name(typeid(T).name());
     static const detail::FunctionClass type = {
-        {detail::demangled(typeid(T).name()), &detail::FunctionState::apply,
-         &detail::FunctionState::release_saved, &detail::FunctionState::dispose},
+        {name.get(), &detail::FunctionState::apply, &detail::FunctionState::release_saved,
+         &detail::FunctionState::dispose},
         [](AutogradContext* ctx, std::vector<Tensor> grads) -> std::vector<Tensor> {
           return T::backward(ctx, std::move(grads));
         }};
