@@ -33,6 +33,7 @@ build__conditional_branches: Any
 build__map: Any
 build__reduce: Any
 build__reduce_many: Any
+build__reduce_scatter: Any
 build__reduce_window: Any
 build__reduce_window_many: Any
 build__reduce_window_padded: Any

@@ -1,4 +1,5 @@
 // The table of the builder's functions, under Python's names.
+#include "lamella/graph/client/operator_op.h"
 #include "python/src_hlo/builder.h"
 
 namespace lamella::python {
@@ -29,6 +30,11 @@ constexpr Row kRows[] = {
     }>("constant_literal", "builder, literal", "A constant with the elements of an array."),
     row<+[](Within b, const Shape& shape, int64_t dimension) { return Iota(b, shape, dimension); }>(
         "iota", "builder, shape, iota_dimension?", "0, 1, 2, ... along a dimension."),
+
+    row<+[](Operand operand, Op value) {
+      Shape shape = operand.builder()->GetShape(operand).value();
+      return Broadcast({value, operand.where}, shape.dimensions());
+    }>("full_like", "operand, value", "An array of the operand's shape, full of a number."),
 
     // ---- Each element ----
     binary<Add>("add", "lhs + rhs."),
@@ -298,6 +304,13 @@ constexpr Row kRows[] = {
         "opaque?, has_side_effect?, output_operand_aliasing?, literal?, schedule?, api_version?",
         "Operands are handed over in these layouts."),
 
+    row<OperatorCall>("operator_call", "builder, op, operands, arguments?",
+                      "A custom call of a registered operator: \"aten::add.Tensor\", [x, y], "
+                      "\"alpha=2\"."),
+    row<OperatorCallWithShape>("operator_call_with_shape",
+                               "builder, op, operands, shape, arguments?",
+                               "Of an operator that cannot tell its shapes."),
+
     // ---- Replicas, the host ----
     row<ReplicaId>("replica_id", "builder", "U32: the number of the replica."),
     row<+[](Operand operand, const BuiltComputation& f, Groups groups) {
@@ -313,6 +326,13 @@ constexpr Row kRows[] = {
       return AllToAll(operand, split, concat, count, groups);
     }>("all_to_all", "operand, split_dimension, concat_dimension, split_count, replica_groups?",
        "Part i along split_dimension goes to the i-th replica."),
+    row<+[](Operand operand, const BuiltComputation& f, int64_t dimension, int64_t count,
+            Groups groups) { return ReduceScatter(operand, f, dimension, count, groups); }>(
+        "_reduce_scatter", "operand, computation, scatter_dimension, shard_count, replica_groups?",
+        ""),
+    row<+[](Operand operand, Groups groups) { return CollectiveBroadcast(operand, groups); }>(
+        "collective_broadcast", "operand, replica_groups",
+        "The operand of the first replica of each group."),
     row<+[](Operand operand, Span<std::pair<int64_t, int64_t>> pairs) {
       return CollectivePermute(operand, pairs);
     }>("collective_permute", "operand, source_target_pairs",

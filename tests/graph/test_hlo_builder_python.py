@@ -288,6 +288,22 @@ def test_a_custom_call():
         hlo.remove_custom_call_target("builder_doubles")
 
 
+def test_operators_and_replicas():
+    results = run(
+        lambda x: (
+            hlo.operator_call("aten::add.Tensor", [x, x], "alpha=2"),
+            hlo.full_like(x, 2),
+            hlo.cross_replica_sum(x),
+            hlo.all_reduce(x, "add"),
+            hlo.reduce_scatter(x, "add", 0, 1),
+            hlo.all_gather(x, 0, 1),
+        ),
+        X,
+    )
+    for result, right in zip(results, [X * 3, np.full_like(X, 2), X, X, X, X]):
+        np.testing.assert_array_equal(result, right)
+
+
 # ---- Mistakes ----------------------------------------------------------------------------------
 
 

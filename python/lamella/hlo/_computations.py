@@ -314,3 +314,16 @@ def all_reduce(
     scalar = _scalar(_shape(_builder_of(operand), operand))
     made = _made(computation, (scalar, scalar), "reducer")
     return _hlo.build__all_reduce(operand, made, replica_groups)
+
+
+def reduce_scatter(
+    operand: OpLike,
+    computation: Computation,
+    scatter_dimension: int,
+    shard_count: int,
+    replica_groups: Sequence[Sequence[int]] = (),
+) -> Op:
+    """As all_reduce(), and each replica keeps its part along a dimension."""
+    scalar = _scalar(_shape(_builder_of(operand), operand))
+    made = _made(computation, (scalar, scalar), "reducer")
+    return _hlo.build__reduce_scatter(operand, made, scatter_dimension, shard_count, replica_groups)
