@@ -13,6 +13,8 @@ using namespace lamella::hlo;
 using XlaBuilder = lamella::hlo::Builder;
 using XlaOp = lamella::hlo::Op;
 using XlaComputation = lamella::hlo::BuiltComputation;
+// Literals are borrowed by reference.
+using LiteralSlice = lamella::hlo::Literal;
 
 // Enumerators of PrimitiveType, which are at home in the namespace itself there.
 #define LAMELLA_HLO_ELEMENT(name, text, number, bits, kind) \

@@ -95,6 +95,44 @@ TEST(Client, ComputesConstants) {
   EXPECT_TRUE(b.Build().ok());
 }
 
+TEST(Client, FeedsAndIsFed) {
+  LocalClient* client = ClientLibrary::LocalClientOrDie();
+  Builder b("feeds");
+  Shape shape = F({2});
+  Op data = Infeed(&b, shape);
+  Outfeed(data + data, shape, "");
+  BuiltComputation built = b.Build().value();
+  EXPECT_EQ(client->TransferFromOutfeed(&shape).status().message(),
+            "TransferFromOutfeed: expected what a program handed out, got nothing");
+  ASSERT_TRUE(client->TransferToInfeed(LiteralUtil::CreateR1<float>({1, 2})).ok());
+  ASSERT_TRUE(client->ExecuteAndTransfer(built, {}).ok());
+  EXPECT_EQ(client->TransferFromOutfeed(&shape)->ToString(), "f32[2] {2, 4}");
+}
+
+TEST(Client, SendsToItself) {
+  Builder b("channel");
+  ChannelHandle handle;
+  handle.set_handle(7);
+  handle.set_type(ChannelHandle::DEVICE_TO_DEVICE);
+  Op sent = SendWithToken(ConstantR1<float>(&b, {1, 2}), CreateToken(&b), handle);
+  Op both = RecvWithToken(sent, F({2}), handle);
+  BuiltComputation built = b.Build(GetTupleElement(both, 0)).value();
+  EXPECT_EQ(to_string(*parse_module(built.to_string())), built.to_string());
+  EXPECT_EQ(ClientLibrary::LocalClientOrDie()->ExecuteAndTransfer(built, {})->ToString(),
+            "f32[2] {1, 2}");
+  ChannelHandle host = handle;
+  host.set_type(ChannelHandle::DEVICE_TO_HOST);
+  SendWithToken(ConstantR0<float>(&b, 1), CreateToken(&b), host);
+  EXPECT_NE(b.Build().status().message().find("expected 'handle' of type DEVICE_TO_DEVICE, got "
+                                              "type 2"),
+            std::string::npos);
+  Op token = SendToHost(ConstantR0<float>(&b, 1), CreateToken(&b), F({}), host);
+  host.set_type(ChannelHandle::HOST_TO_DEVICE);
+  RecvFromHost(token, F({}), host);
+  std::string text = b.Build().value().to_string();
+  EXPECT_EQ(to_string(*parse_module(text)), text);
+}
+
 TEST(Literal, ChecksTypesAndIndices) {
   Literal literal = LiteralUtil::CreateR2<float>({{1, 2}, {3, 4}});
   EXPECT_THROW(literal.Get<int32_t>({0, 0}), Error);

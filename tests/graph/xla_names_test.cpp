@@ -151,6 +151,8 @@ TEST(XlaNames, LocalExecutable) {
   xla::ScopedShapedBuffer buffer =
       client->LiteralToShapedBuffer(literal, client->default_device_ordinal()).ConsumeValueOrDie();
   xla::ExecutableRunOptions run_options;
+  run_options.set_allocator(client->backend().memory_allocator());
+  run_options.set_intra_op_thread_pool(client->backend().eigen_intra_op_thread_pool_device());
   xla::ScopedShapedBuffer result = executables[0]->Run({&buffer}, run_options).ConsumeValueOrDie();
   xla::Literal out = client->ShapedBufferToLiteral(result).ConsumeValueOrDie();
   EXPECT_EQ(out.data<float>()[0], 1);

@@ -219,4 +219,79 @@ void Outfeed(Operand operand, const Shape& shape_with_layout, const std::string&
   });
 }
 
+namespace {
+
+void require_token(Emission& e, Op token) {
+  LAMELLA_EXPECT(e.shape(token).is_token(), "'token' to be a token, got ",
+                 e.shape(token).to_string(false));
+}
+void require_type(const ChannelHandle& handle, ChannelHandle::ChannelType type, const char* name) {
+  LAMELLA_EXPECT(handle.type() == type, "'handle' of type ", name, ", got type ",
+                 static_cast<int>(handle.type()));
+}
+AttributeList channel(Emission& e, const ChannelHandle& handle, bool host) {
+  AttributeList attributes = e.attributes();
+  attributes.integer(AttributeKey::ChannelId, handle.handle());
+  if (host) attributes.flag(AttributeKey::IsHostTransfer, true);
+  return attributes;
+}
+Op send(Emission& e, Op operand, Op token, const ChannelHandle& handle, bool host) {
+  require_token(e, token);
+  Shape state =
+      Shape::tuple({e.array(operand, "operand"), Shape::scalar(ElementType::U32), Shape::token()});
+  Op sent = e.add(Opcode::Send, {operand, token}, channel(e, handle, host), state);
+  return e.add(Opcode::SendDone, {sent}, channel(e, handle, host), Shape::token());
+}
+Op receive(Emission& e, Op token, const Shape& shape, const ChannelHandle& handle, bool host) {
+  require_token(e, token);
+  LAMELLA_EXPECT(shape.is_array(), "'shape' to be an array's, got ", shape.to_string(false));
+  Shape state = Shape::tuple({shape, Shape::scalar(ElementType::U32), Shape::token()});
+  Op begun = e.add(Opcode::Recv, {token}, channel(e, handle, host), state);
+  return e.add(Opcode::RecvDone, {begun}, channel(e, handle, host),
+               Shape::tuple({shape, Shape::token()}));
+}
+
+}  // namespace
+
+Op SendWithToken(Operand operand, Op token, const ChannelHandle& handle) {
+  return emit("SendWithToken", operand, [&](Emission& e) {
+    require_type(handle, ChannelHandle::DEVICE_TO_DEVICE, "DEVICE_TO_DEVICE");
+    return send(e, operand, token, handle, false);
+  });
+}
+void Send(Operand operand, const ChannelHandle& handle) {
+  emit("Send", operand, [&](Emission& e) {
+    require_type(handle, ChannelHandle::DEVICE_TO_DEVICE, "DEVICE_TO_DEVICE");
+    return send(e, operand, CreateToken(e.within()), handle, false);
+  });
+}
+Op RecvWithToken(Operand token, const Shape& shape, const ChannelHandle& handle) {
+  return emit("RecvWithToken", token, [&](Emission& e) {
+    require_type(handle, ChannelHandle::DEVICE_TO_DEVICE, "DEVICE_TO_DEVICE");
+    return receive(e, token, shape, handle, false);
+  });
+}
+Op Recv(Within builder, const Shape& shape, const ChannelHandle& handle) {
+  return emit("Recv", builder, [&](Emission& e) {
+    require_type(handle, ChannelHandle::DEVICE_TO_DEVICE, "DEVICE_TO_DEVICE");
+    Op both = receive(e, CreateToken(e.within()), shape, handle, false);
+    return GetTupleElement(e.at(both), 0);
+  });
+}
+Op SendToHost(Operand operand, Op token, const Shape& shape_with_layout,
+              const ChannelHandle& handle) {
+  return emit("SendToHost", operand, [&](Emission& e) {
+    require_type(handle, ChannelHandle::DEVICE_TO_HOST, "DEVICE_TO_HOST");
+    LAMELLA_EXPECT(e.shape(operand).compatible(shape_with_layout), "'shape_with_layout' to be ",
+                   e.shape(operand).to_string(false), ", got ", shape_with_layout.to_string(false));
+    return send(e, operand, token, handle, true);
+  });
+}
+Op RecvFromHost(Operand token, const Shape& shape, const ChannelHandle& handle) {
+  return emit("RecvFromHost", token, [&](Emission& e) {
+    require_type(handle, ChannelHandle::HOST_TO_DEVICE, "HOST_TO_DEVICE");
+    return receive(e, token, shape, handle, true);
+  });
+}
+
 }  // namespace lamella::hlo

@@ -51,4 +51,15 @@ void Outfeed(Operand operand, const Shape& shape_with_layout, const std::string&
 Op OutfeedWithToken(Operand operand, Op token, const Shape& shape_with_layout,
                     const std::string& outfeed_config);
 
+// Between programs, over a channel: what one sends another one receives.
+void Send(Operand operand, const ChannelHandle& handle);
+Op SendWithToken(Operand operand, Op token, const ChannelHandle& handle);
+Op Recv(Within builder, const Shape& shape, const ChannelHandle& handle);
+// (data, token).
+Op RecvWithToken(Operand token, const Shape& shape, const ChannelHandle& handle);
+// To the host and from it; the handle's type is DEVICE_TO_HOST and HOST_TO_DEVICE.
+Op SendToHost(Operand operand, Op token, const Shape& shape_with_layout,
+              const ChannelHandle& handle);
+Op RecvFromHost(Operand token, const Shape& shape, const ChannelHandle& handle);
+
 }  // namespace lamella::hlo

@@ -5,6 +5,8 @@
 #include <map>
 #include <mutex>
 
+#include "lamella/graph/runtime/transfer.h"
+
 namespace lamella::hlo {
 namespace {
 
@@ -117,6 +119,25 @@ StatusOr<Literal> Client::ComputeConstant(const BuiltComputation& computation,
   });
 }
 
+Status Client::TransferToInfeed(const Literal& literal, int64_t replica_id) {
+  if (replica_id != 0) {
+    return {StatusCode::kInvalidArgument,
+            str("TransferToInfeed: expected replica 0, got ", replica_id)};
+  }
+  transfers().infeed().put(literal.clone());
+  return {};
+}
+StatusOr<Literal> Client::TransferFromOutfeed(const Shape* shape_with_layout, int64_t replica_id) {
+  return checked([&] {
+    LAMELLA_CHECK(replica_id == 0, "TransferFromOutfeed: expected replica 0, got ", replica_id);
+    std::optional<Literal> first = transfers().outfeed().take(transfers().patience());
+    LAMELLA_CHECK(first.has_value(),
+                  "TransferFromOutfeed: expected what a program handed out, got ", "nothing");
+    if (shape_with_layout == nullptr) return *std::move(first);
+    return laid_out(*std::move(first), *shape_with_layout, "TransferFromOutfeed");
+  });
+}
+
 StatusOr<std::vector<std::unique_ptr<GlobalData>>> Client::DeconstructTuple(
     const GlobalData& data) {
   return checked([&] {
@@ -145,6 +166,8 @@ StatusOr<std::vector<std::unique_ptr<LocalExecutable>>> LocalClient::Compile(
   return checked([&] {
     const std::shared_ptr<const Module>& module = module_of(computation, "Compile");
     require_device(options.device_ordinal(), "Compile");
+    LAMELLA_CHECK(options.num_replicas() == 1, "Compile: expected 1 replica, got ",
+                  options.num_replicas());
     const std::vector<Instruction*>& parameters = module->entry->parameters;
     LAMELLA_CHECK(argument_layouts.size() == parameters.size(),
                   "Compile: expected a layout for each of ", parameters.size(), " parameters, got ",
@@ -166,7 +189,8 @@ StatusOr<std::vector<std::unique_ptr<LocalExecutable>>> LocalClient::Compile(
   });
 }
 StatusOr<ScopedShapedBuffer> LocalClient::LiteralToShapedBuffer(const Literal& literal,
-                                                                int device_ordinal) {
+                                                                int device_ordinal,
+                                                                DeviceMemoryAllocator*) {
   return checked([&] {
     require_device(device_ordinal, "LiteralToShapedBuffer");
     return ShapedBuffer(literal);

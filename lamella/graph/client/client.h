@@ -40,6 +40,22 @@ class ExecutionProfile {
   int64_t compute_time_ns_ = 0;
 };
 
+// The host's memory. Whatever is asked for, programs take theirs from Lamella's own allocator and
+// run on the thread that calls; so there is nothing to choose, and this is where XLA's users look
+// for it.
+class DeviceMemoryAllocator {};
+class Backend {
+ public:
+  DeviceMemoryAllocator* memory_allocator() { return &allocator_; }
+  int device_count() const { return 1; }
+  int default_device_ordinal() const { return 0; }
+  // No threads of its own.
+  const void* eigen_intra_op_thread_pool_device() const { return nullptr; }
+
+ private:
+  DeviceMemoryAllocator allocator_;
+};
+
 class ExecutableBuildOptions {
  public:
   // Device 0 is the only one; -1: any.
@@ -54,10 +70,23 @@ class ExecutableBuildOptions {
     return *this;
   }
   const Shape* result_layout() const { return result_layout_ ? &*result_layout_ : nullptr; }
+  ExecutableBuildOptions& set_device_allocator(DeviceMemoryAllocator* allocator) {
+    allocator_ = allocator;
+    return *this;
+  }
+  DeviceMemoryAllocator* device_allocator() const { return allocator_; }
+  // One is all there is; another number is an error of Compile.
+  ExecutableBuildOptions& set_num_replicas(int count) {
+    num_replicas_ = count;
+    return *this;
+  }
+  int num_replicas() const { return num_replicas_; }
 
  private:
   int device_ordinal_ = -1;
   std::optional<Shape> result_layout_;
+  DeviceMemoryAllocator* allocator_ = nullptr;
+  int num_replicas_ = 1;
 };
 class ExecutableRunOptions {
  public:
@@ -66,9 +95,21 @@ class ExecutableRunOptions {
     return *this;
   }
   int device_ordinal() const { return device_ordinal_; }
+  ExecutableRunOptions& set_allocator(DeviceMemoryAllocator* allocator) {
+    allocator_ = allocator;
+    return *this;
+  }
+  DeviceMemoryAllocator* allocator() const { return allocator_; }
+  ExecutableRunOptions& set_intra_op_thread_pool(const void* pool) {
+    intra_op_thread_pool_ = pool;
+    return *this;
+  }
+  const void* intra_op_thread_pool() const { return intra_op_thread_pool_; }
 
  private:
   int device_ordinal_ = -1;
+  DeviceMemoryAllocator* allocator_ = nullptr;
+  const void* intra_op_thread_pool_ = nullptr;
 };
 
 // A computation made ready to run. Threads may run one at once.
@@ -109,6 +150,11 @@ class Client {
   StatusOr<Literal> ComputeConstant(const BuiltComputation& computation,
                                     const Layout* output_layout = nullptr);
 
+  // What an infeed of a program takes next.
+  Status TransferToInfeed(const Literal& literal, int64_t replica_id = 0);
+  // What an outfeed gave first; it must have this shape. An error where there is nothing.
+  StatusOr<Literal> TransferFromOutfeed(const Shape* shape_with_layout, int64_t replica_id = 0);
+
   StatusOr<std::vector<std::unique_ptr<GlobalData>>> DeconstructTuple(const GlobalData& data);
   StatusOr<Shape> GetShape(const GlobalData& data);
   StatusOr<std::unique_ptr<ProgramShape>> GetComputationShape(const BuiltComputation& computation);
@@ -125,15 +171,19 @@ class LocalClient : public Client {
       const BuiltComputation& computation, Span<const Shape*> argument_layouts,
       const ExecutableBuildOptions& options = {});
 
-  StatusOr<ScopedShapedBuffer> LiteralToShapedBuffer(const Literal& literal,
-                                                     int device_ordinal = 0);
+  StatusOr<ScopedShapedBuffer> LiteralToShapedBuffer(const Literal& literal, int device_ordinal = 0,
+                                                     DeviceMemoryAllocator* allocator = nullptr);
   StatusOr<Literal> ShapedBufferToLiteral(const ShapedBuffer& shaped_buffer);
 
+  Backend& backend() { return backend_; }
   int device_count() const { return 1; }
   int default_device_ordinal() const { return 0; }
   bool device_ordinal_supported(int device_ordinal) const { return device_ordinal == 0; }
   // Which registrations of custom calls it uses: "Host" or "CUDA".
   const std::string& platform() const { return options_.platform; }
+
+ private:
+  Backend backend_;
 };
 
 class LocalClientOptions {
