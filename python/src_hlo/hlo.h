@@ -161,6 +161,13 @@ hlo::Shape shape_from(PyObject* object, const char* what);
 // Throws PythonError, with a TypeError, unless the object is a Module.
 const ModuleHandle& module_from(PyObject* object, const char* what);
 
+// Methods of Module (views.cpp).
+PyObject* module_to_json(PyObject* self, PyObject* args, PyObject* kwargs);
+PyObject* module_to_dot(PyObject* self, PyObject*);
+PyObject* module_to_html(PyObject* self, PyObject*);
+PyObject* module_diff(PyObject* self, PyObject* other);
+
+int add_views(PyObject* module);        // views.cpp
 int add_shapes(PyObject* module);       // shape.cpp
 int add_modules(PyObject* module);      // ir.cpp
 int add_values(PyObject* module);       // values.cpp

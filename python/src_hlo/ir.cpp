@@ -172,6 +172,13 @@ PyMethodDef module_methods[] = {
      "to_string(*, percent=False, operand_shapes=False, metadata=True)\n\nXLA's text."},
     {"verify", verify, METH_NOARGS, "Raises an error that names the instruction that is wrong."},
     {"computation", find_computation, METH_O, "The computation of that name."},
+    {"to_json", keywords(module_to_json), METH_VARARGS | METH_KEYWORDS,
+     "to_json(indent=1)\n\nThe module as JSON; from_json reads it. -1: in one line."},
+    {"to_dot", module_to_dot, METH_NOARGS, "The graph as text for Graphviz."},
+    {"to_html", module_to_html, METH_NOARGS, "A page that shows the graph and needs nothing else."},
+    {"diff", module_diff, METH_O,
+     "diff(other)\n\nWhat is removed (-), added (+) and changed (~) from this module to the other;\n"
+     "'' where they are equal but for names."},
     {nullptr, nullptr, 0, nullptr}};
 PyType_Slot module_slots[] = {
     {Py_tp_doc, const_cast<char*>("A program of HLO.")},

@@ -43,7 +43,7 @@ TEST(Text, PrintsWhatItReads) {
            "  ROOT r = f32[4]{0} custom-call(x), custom_call_target=\"a \\\"b\\\"\\n\\001\", "
            "custom_call_has_side_effect=true, operand_layout_constraints={f32[4]{0}}, "
            "output_to_operand_aliasing={{}: (0, {})}, api_version=API_VERSION_STATUS_RETURNING, "
-           "backend_config=\"x, {y\", metadata={op_name=\"f\" source_line=3}\n",
+           "metadata={op_name=\"f\" source_line=3}, backend_config=\"x, {y\"\n",
            "  x = f32[4]{0} parameter(0)\n"
            "  y = f32[4]{0} negate(x)\n"
            "  ROOT r = f32[4]{0} add(x, x), control-predecessors={y}\n",

@@ -9,6 +9,10 @@
 
 namespace lamella::hlo {
 
+// The attribute of a module under which the tables FileNames, FunctionNames, FileLocations and
+// StackFrames are kept, as written; metadata refers to them. They stand below the header in texts.
+inline constexpr std::string_view kSourceTables = "source_tables";
+
 // Without its quotes; a text with escapes is copied into the arena.
 std::string_view scan_quoted(Scanner& s, Arena& arena);
 // {size=3x3 stride=2x1 pad=0_1x0_1}

@@ -25,6 +25,7 @@ class Parser {
 
   void run() {
     header();
+    source_tables();
     while (!s_.at_end()) computation();
     if (module_.computations.empty()) s_.fail("expected a computation, got the end");
     if (module_.entry == nullptr) {
@@ -79,6 +80,30 @@ class Parser {
         skip_value(s_);
         module_.attributes.emplace_back(key, s_.from(begin));
       }
+    }
+  }
+  // FileNames, FunctionNames, FileLocations, StackFrames: each a word, then lines of a number and a
+  // string or a list in braces.
+  void source_tables() {
+    s_.skip();
+    const size_t begin = s_.position();
+    size_t end = begin;
+    auto is_digit = [&] { return s_.peek() >= '0' && s_.peek() <= '9'; };
+    for (;;) {
+      std::string_view word = s_.word();
+      bool table = word == "FileNames" || word == "FunctionNames" || word == "FileLocations" ||
+                   word == "StackFrames";
+      if (!table || s_.peek() == '{' || s_.peek() == '(') break;  // a computation
+      end = s_.position();
+      while (is_digit()) {
+        s_.integer();
+        skip_value(s_);
+        end = s_.position();
+      }
+    }
+    s_.seek(end);
+    if (end > begin) {
+      module_.attributes.emplace_back(kSourceTables, s_.text().substr(begin, end - begin));
     }
   }
   void entry_layout() {

@@ -2,6 +2,7 @@
 #include <charconv>
 
 #include "lamella/core/error.h"
+#include "lamella/graph/hlo/attribute_scanner.h"
 #include "lamella/graph/hlo/module.h"
 
 namespace lamella::hlo {
@@ -27,8 +28,16 @@ class Printer {
       module.entry_result_layout->append_to(&out_, true);
       out_ += '}';
     }
-    for (const auto& [key, value] : module.attributes) out_ += str(", ", key, "=", value);
+    std::string_view tables;
+    for (const auto& [key, value] : module.attributes) {
+      if (key == kSourceTables) {
+        tables = value;
+      } else {
+        out_ += str(", ", key, "=", value);
+      }
+    }
     out_ += "\n\n";
+    if (!tables.empty()) out_ += str(tables, "\n\n\n");
     for (const Computation* one : module.computations) {
       computation(*one);
       out_ += '\n';
@@ -71,11 +80,16 @@ class Printer {
     out_ += ')';
     for (const Attribute& attribute : one.attributes) {
       if (attribute.key == AttributeKey::Metadata && !options_.metadata) continue;
-      out_ += ", ";
-      out_ += attribute_name(attribute.key);
-      out_ += '=';
-      value(attribute);
+      if (attribute.key != AttributeKey::BackendConfig) named(attribute);
     }
+    // XLA prints it last.
+    if (const Attribute* config = one.find(AttributeKey::BackendConfig)) named(*config);
+  }
+  void named(const Attribute& attribute) {
+    out_ += ", ";
+    out_ += attribute_name(attribute.key);
+    out_ += '=';
+    value(attribute);
   }
   void value(const Attribute& a);
 

@@ -75,6 +75,15 @@ Shape Shape::opaque() {
 }
 Shape Shape::parse(std::string_view text) {
   Scanner scanner(text, "shape");
+  // Reading a shape recurses with its parentheses.
+  constexpr int kMostNested = 100;
+  int depth = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    depth += text[i] == '(' ? 1 : text[i] == ')' ? -1 : 0;
+    if (depth > kMostNested) {
+      scanner.fail_at(i, str("expected at most ", kMostNested, " nested tuples"));
+    }
+  }
   Shape shape = scan_shape(scanner);
   if (!scanner.at_end()) scanner.fail("expected the end of the shape, got ", scanner.next());
   return shape;

@@ -327,6 +327,7 @@ def _graph(options: argparse.Namespace) -> int:
 def _diff(options: argparse.Namespace) -> int:
     if options.first == options.second == "-":
         raise CommandError("hlo: expected one of the programs to be a file")
-    text = _parse(options.first).diff(_parse(options.second))
-    sys.stdout.write(text)
+    first, second = _parse(options.first), _parse(options.second)
+    text = first.diff(second)
+    sys.stdout.write(text or ("equal\n" if first == second else "equal up to renaming\n"))
     return 1 if text else 0

@@ -9,6 +9,7 @@ from lamella._hlo import (
     Module,
     Op,
     Shape,
+    from_json,
     parse,
 )
 from lamella.hlo import _arrays, _bundle, _ops
@@ -70,6 +71,7 @@ __all__ = [
     "custom_call_target",
     "custom_call_targets",
     "evaluate",
+    "from_json",
     "from_trace",
     "load",
     "map",
