@@ -213,7 +213,7 @@ def integer_program(element: str, left: np.ndarray, right: np.ndarray) -> Progra
     return program
 
 
-@pytest.mark.parametrize("element", [e for e in SIGNED + UNSIGNED if int(e[1:]) >= 8])
+@pytest.mark.parametrize("element", ["s8", "u8", "s16", "s32", "u32", "s64", "u64"])
 def test_integers(element):
     left, right = pairs(integers(element))
     assert_same(integer_program(element, left, right), arguments=(left, right))
@@ -310,9 +310,11 @@ def test_exact_operations_of_floats(element):
     for op in EXACT_OF_FLOATS:
         program.result(op, element, dims, f"{op}({x})")
     program.result("is-finite", "pred", dims, f"is-finite({x})")
-    for op in BINARY_OF_FLOATS:
+    # XLA takes its time to compile; what small floats share with F32 is not tried for each.
+    few = element in SMALL_FLOATS and element not in ("f8e4m3fn", "f4e2m1fn")
+    for op in BINARY_OF_FLOATS if not few else ["add", "divide", "maximum"]:
         program.result(op, element, dims, f"{op}({x}, {y})")
-    for direction in DIRECTIONS:
+    for direction in DIRECTIONS if not few else ["LT"]:
         text = f"compare({x}, {y}), direction={direction}"
         program.result(direction, "pred", dims, text)
         program.result("total " + direction, "pred", dims, text + ", type=TOTALORDER")
@@ -463,6 +465,9 @@ def test_complex_functions_of_infinities_are_those_of_c99():
             np.testing.assert_allclose(got, numpy[op](values), rtol=1e-14, err_msg=op)
 
 
+FEW_TARGETS = ["pred", "s8", "u4", "f16", "bf16", "f32", "f8e5m2", "f8e4m3fn", "f8e8m0fnu", "c64"]
+
+
 @pytest.mark.parametrize("element", [e for e in DTYPES if e not in ("f4e2m1fn", "s2", "u2")])
 def test_conversions(element):
     if element == "pred":
@@ -483,6 +488,8 @@ def test_conversions(element):
         # XLA's CPU programs have no conversion from complex numbers to PRED and small floats.
         if target == element or (element[0] == "c" and target not in ("f32", "f64", "c64", "c128")):
             continue
+        if element in SMALL_FLOATS and target not in FEW_TARGETS:
+            continue  # each of them is a number of F32 first
         program.result(target, target, f"[{len(values)}]", f"convert({x})")
     assert_same(program, arguments=(values,))
 
@@ -515,6 +522,7 @@ def test_parts_of_bits():
 def test_reduced_precision(element):
     generator = np.random.default_rng(3)
     spread = generator.uniform(-2, 2, 64) * 2.0 ** generator.integers(-20, 20, 64)
+    spread = np.clip(spread, -6e4, 6e4)
     values = np.concatenate([spread.astype(DTYPES[element]), reals(element)])
     program = Program()
     x = program.argument(element, values)
