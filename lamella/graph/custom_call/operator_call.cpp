@@ -2,6 +2,7 @@
 #include "lamella/graph/custom_call/operator_call.h"
 
 #include <array>
+#include <optional>
 
 #include "lamella/core/error.h"
 #include "lamella/graph/custom_call/opaque.h"
@@ -88,7 +89,16 @@ class OperatorCall final : public PreparedCall {
       : instruction_(instruction),
         plan_(std::move(plan)),
         boxed_(plan_.arguments),
-        shapes_(leaves(instruction)) {}
+        shapes_(leaves(instruction)) {
+    for (const Instruction* operand : instruction.operands) {
+      types_.push_back(*scalar_type_of(operand->shape->element_type()));
+    }
+    if (plan_.outputs.size() == 1 && plan_.outputs[0].index == 0 && plan_.outputs[0].element < 0 &&
+        plan_.outputs[0].operand < 0 && plan_.schema.returns.size() == 1 &&
+        !instruction.shape->is_tuple()) {
+      single_.emplace(*instruction.shape);
+    }
+  }
 
   Value run(std::span<Value> operands, RunContext&) override {
     const lamella_operator* op = plan_.op;
@@ -99,9 +109,9 @@ class OperatorCall final : public PreparedCall {
     for (size_t k = 0; k < operands.size(); ++k) {
       if (plan_.written[k]) {
         operands[k] = Value::writable(std::move(operands[k]));
-        tensors[k] = tensor_of(operands[k]).unsafe_release();
+        tensors[k] = tensor_of(operands[k], types_[k]).unsafe_release();
       } else {
-        tensors[k] = tensor_of(std::move(operands[k])).unsafe_release();
+        tensors[k] = tensor_of(std::move(operands[k]), types_[k]).unsafe_release();
       }
     }
     Few<lamella_value> arguments(boxed_.size());
@@ -114,6 +124,12 @@ class OperatorCall final : public PreparedCall {
       status = call_operator(op, arguments.data(), returns.data());
     }
     if (status != LAMELLA_OK) fail_with(status);
+    if (single_ && returns[0].tag == LAMELLA_TENSOR && returns[0].as.tensor != nullptr &&
+        single_->fits(returns[0].as.tensor)) {
+      tensors.release();
+      lamella_tensor* result = std::exchange(returns[0], lamella_value{}).as.tensor;
+      return single_->take(instruction_.shape, result);
+    }
     return collect(operands, tensors, returns);
   }
 
@@ -201,6 +217,8 @@ class OperatorCall final : public PreparedCall {
   OperatorPlan plan_;
   BoxedArguments boxed_;
   std::vector<const Shape*> shapes_;
+  std::vector<ScalarType> types_;     // of operands
+  std::optional<KnownShape> single_;  // where the result is one tensor with memory of its own
 };
 
 void check_declared(const Instruction& i, const OperatorPlan& plan) {

@@ -13,11 +13,11 @@ namespace {
 void release_tensor(void* tensor) { TensorBase::adopt(static_cast<lamella_tensor*>(tensor)); }
 
 // Only this reference reaches the tensor's memory, and it came from an allocator.
-bool alone(const TensorBase& tensor) {
-  auto* pair = reinterpret_cast<const lamella::detail::reference_pair*>(tensor.impl());
+bool alone(const lamella_tensor* tensor) {
+  auto* pair = reinterpret_cast<const lamella::detail::reference_pair*>(tensor);
   if (__atomic_load_n(pair, __ATOMIC_ACQUIRE) != lamella::detail::kSoleReference) return false;
-  const Storage* storage = tensor.storage_impl();
-  return TensorImpl::of(tensor)->base == nullptr && tensor.storage_offset() == 0 &&
+  const Storage* storage = tensor->storage;
+  return static_cast<const TensorImpl*>(tensor)->base == nullptr && tensor->storage_offset == 0 &&
          (storage->flags & (kStorageReadOnly | kStorageForeign)) == 0 &&
          __atomic_load_n(&storage->references, __ATOMIC_ACQUIRE) == 1;
 }
@@ -30,14 +30,29 @@ TensorBase tensor_of(Value value) {
   LAMELLA_CHECK_TYPE(shape.is_array() && type.has_value(),
                      "hlo: expected an array of an element type that tensors have, got ",
                      shape.to_string(false));
-  std::span<const int64_t> sizes = shape.dimensions();
+  return tensor_of(std::move(value), *type);
+}
+
+TensorBase tensor_of(Value value, ScalarType type) {
+  std::span<const int64_t> sizes = value.shape().dimensions();
   void* data = value.data();
   lamella_tensor* made = nullptr;
   lamella::detail::check(lamella_tensor_from_blob(
-      data, static_cast<int32_t>(sizes.size()), sizes.data(), nullptr, static_cast<uint8_t>(*type),
+      data, static_cast<int32_t>(sizes.size()), sizes.data(), nullptr, static_cast<uint8_t>(type),
       static_cast<uint8_t>(DeviceType::CPU), -1, [](void* held) { Value::drop(held); },
       value.unsafe_release(), &made));
   return TensorBase::adopt(made);
+}
+
+KnownShape::KnownShape(const Shape& shape)
+    : type_(static_cast<uint8_t>(
+          scalar_type_of(shape.element_type()).value_or(ScalarType::Undefined))),
+      ndim_(static_cast<int32_t>(shape.rank())),
+      sizes_(shape.dimensions().data()),
+      bytes_(static_cast<size_t>(shape.bytes())) {}
+
+Value KnownShape::take(const Shape* shape, lamella_tensor* tensor) const {
+  return Value::view(shape, tensor->data, bytes_, &release_tensor, tensor, alone(tensor));
 }
 
 Value value_of(TensorBase tensor, const Shape* shape) {
@@ -50,7 +65,7 @@ Value value_of(TensorBase tensor, const Shape* shape) {
   if (!tensor.is_contiguous()) tensor = Tensor(std::move(tensor)).contiguous();
   LAMELLA_INTERNAL_ASSERT(has_shape(tensor, *shape), "hlo: expected ", shape->to_string(false),
                           ", got ", shape_text(tensor));
-  bool ours = alone(tensor);
+  bool ours = alone(tensor.impl());
   void* data = tensor.data_ptr();
   return Value::view(shape, data, &release_tensor, tensor.unsafe_release(), ours);
 }

@@ -16,6 +16,36 @@ TensorBase tensor_of(Value value);
 // CPU.
 Value value_of(TensorBase tensor, const Shape* shape);
 
+// The same for values whose tensors' type is known.
+TensorBase tensor_of(Value value, ScalarType type);
+
+// The shape of an array that tensors are compared with again and again.
+class KnownShape {
+ public:
+  explicit KnownShape(const Shape& shape);
+  // Whether the tensor has this type and these sizes and lies on the CPU row by row.
+  bool fits(const lamella_tensor* tensor) const {
+    constexpr uint32_t lazy = LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG;
+    if (tensor->scalar_type != type_ || tensor->ndim != ndim_ ||
+        tensor->device_type != static_cast<uint8_t>(DeviceType::CPU) ||
+        (tensor->flags & (LAMELLA_TENSOR_CONTIGUOUS | lazy)) != LAMELLA_TENSOR_CONTIGUOUS) {
+      return false;
+    }
+    for (int32_t d = 0; d < ndim_; ++d) {
+      if (tensor->sizes[d] != sizes_[d]) return false;
+    }
+    return true;
+  }
+  // The value of a tensor that fits, whose reference it takes.
+  Value take(const Shape* shape, lamella_tensor* tensor) const;
+
+ private:
+  uint8_t type_;  // none that a tensor has, if tensors have none
+  int32_t ndim_;
+  const int64_t* sizes_;
+  size_t bytes_;
+};
+
 // Whether a tensor has the array's sizes and element type.
 bool has_shape(const TensorBase& tensor, const Shape& shape);
 // "f32[2,3]"; of an element type that modules have not, the tensor's own: "complex32[2,3]".

@@ -67,9 +67,14 @@ Value Value::token(const Shape* shape) { return Value(make(shape, 0)); }
 
 Value Value::view(const Shape* shape, void* data, void (*release)(void*), void* context,
                   bool ours) {
+  return view(shape, data, static_cast<size_t>(shape->bytes()), release, context, ours);
+}
+
+Value Value::view(const Shape* shape, void* data, size_t bytes, void (*release)(void*),
+                  void* context, bool ours) {
   Cell* cell = make(shape, 0);
   cell->data = static_cast<std::byte*>(data);
-  cell->bytes = static_cast<size_t>(shape->bytes());
+  cell->bytes = bytes;
   cell->release = release;
   cell->context = context;
   cell->owns_data = ours;

@@ -47,6 +47,9 @@ class Value {
   // when the last reference goes; may be absent. Written only if `ours`: nobody else sees it then.
   static Value view(const Shape* shape, void* data, void (*release)(void*), void* context,
                     bool ours = false);
+  // For who knows the bytes of the shape.
+  static Value view(const Shape* shape, void* data, size_t bytes, void (*release)(void*),
+                    void* context, bool ours);
   // A view of the literal, which must outlive the value and what is made of it.
   static Value of_literal(const Shape* shape, const Literal& literal);
 
