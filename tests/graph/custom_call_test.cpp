@@ -230,13 +230,19 @@ TEST(CustomCall, BuffersHaveTheLayoutsThatTheInstructionAsksFor) {
   }
 }
 
-TEST(CustomCall, OperandsAreRowMajorUnlessTheTextIsFinal) {
+TEST(CustomCall, WithoutConstraintsLayoutsHoldWhereTheTextIsFinal) {
   std::string lines =
       "  x = f32[2,3]{0,1} parameter(0)\n"
       "  ROOT r = f32[6] custom-call(x), custom_call_target=\"copy_6\"";
   EXPECT_EQ(numbers(run(*compile(lines), {{1, 2, 3, 4, 5, 6}})), (Floats{1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(numbers(run(*compile(lines, ", is_scheduled=true"), {{1, 2, 3, 4, 5, 6}})),
             (Floats{1, 4, 2, 5, 3, 6}));
+  lines =
+      "  x = f32[6] parameter(0)\n"
+      "  ROOT r = f32[2,3]{0,1} custom-call(x), custom_call_target=\"copy_6\"";
+  EXPECT_EQ(numbers(run(*compile(lines), {{1, 2, 3, 4, 5, 6}})), (Floats{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(numbers(run(*compile(lines, ", is_scheduled=true"), {{1, 2, 3, 4, 5, 6}})),
+            (Floats{1, 3, 5, 2, 4, 6}));
 }
 
 // All element sizes, three dimensions, against plain index arithmetic.

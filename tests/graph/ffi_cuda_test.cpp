@@ -39,7 +39,8 @@ namespace {
 std::string text(bool failing) {
   return str("  x = f32[2,2] parameter(0)\n  ROOT c = f32[2,2]{0,1} custom-call(x), ",
              "custom_call_target=\"test.cuda_twice\", api_version=API_VERSION_TYPED_FFI, ",
-             "backend_config={failing = ", failing, "}\n");
+             "operand_layout_constraints={f32[2,2]{1,0}}, ", "backend_config={failing = ", failing,
+             "}\n");
 }
 CompileOptions cuda() {
   CompileOptions options;

@@ -126,14 +126,13 @@ CallBuffers::CallBuffers(const Instruction& i) : result_shape_(i.shape) {
     if (constraints != nullptr) shape = constraints->shapes()[o];
     first_leaf.push_back(static_cast<int64_t>(operands_.size()));
     add_leaves(*shape, o, &operands_);
-    if (constraints == nullptr && !own_layouts) {
-      for (size_t n = static_cast<size_t>(first_leaf.back()); n < operands_.size(); ++n) {
-        operands_[n].rearrangement = Rearrangement();
-      }
-    }
     plain_ = plain_ && !shape->is_tuple();
   }
   add_leaves(*i.shape, 0, &results_);
+  if (constraints == nullptr && !own_layouts) {
+    for (BufferLeaf& leaf : operands_) leaf.rearrangement = Rearrangement();
+    for (BufferLeaf& leaf : results_) leaf.rearrangement = Rearrangement();
+  }
   if (const Attribute* aliasing = i.find(AttributeKey::OutputToOperandAliasing)) {
     for (const OperandAlias& alias : aliasing->aliases()) {
       auto operand = static_cast<size_t>(alias.operand);

@@ -2,9 +2,10 @@
 //
 // Note [Buffers of a custom call]
 //   Operands and results are taken apart into leaves (arrays and tokens) in preorder. A leaf has
-//   the layout that the callee expects: of operands what operand_layout_constraints says; without
-//   them row-major, or in a module whose text is final (is_scheduled) the layout of the operand's
-//   own shape; of results the layout of the instruction's shape. Values are row-major, so a leaf of
+//   the layout that the callee expects. With operand_layout_constraints those are the operands'
+//   layouts and the instruction's own shape has the result's; so it is without them in a module
+//   whose text is final (is_scheduled), by the operands' own shapes. Otherwise layouts are the
+//   compiler's to choose, as in XLA, and all are row-major. Values are row-major, so a leaf of
 //   another layout is handed over in a temporary, rearranged before or after the call.
 //   output_to_operand_aliasing makes a result leaf lie in the memory of an operand leaf. The callee
 //   writes there, so the memory is the operand's own only where nobody else can see it; otherwise
