@@ -417,6 +417,9 @@ TEST(CustomCall, WhatDoesNotFitIsSaidWhenTheModuleIsCompiled) {
       {"f32[2] custom-call(x), custom_call_target=\"aten::ad.Tensor\"",
        "expected a target that is registered for Host, got 'aten::ad.Tensor'; near names: "
        "'aten::add.Tensor', 'aten::add_.Tensor', 'aten::eq.Tensor'"},
+      {"f32[2] custom-call(x), custom_call_target=\"aten::softmx\"",
+       "expected a target that is registered for Host, got 'aten::softmx'; near names: "
+       "'aten::softmax.int', 'aten::_softmax', 'aten::_softmax.out'"},
       {"f32[2] custom-call(x), custom_call_target=\"qqqqqqqqq\"",
        "expected a target that is registered for Host, got 'qqqqqqqqq'"},
       {"f32[2] custom-call(x), custom_call_target=\"increment\", "

@@ -41,6 +41,10 @@ std::string near_names(std::string_view name, const std::vector<std::string>& na
   for (const std::string& one : names) {
     std::string candidate = lower_case(one);
     size_t apart = distance(asked, candidate, limit);
+    // "aten::softmx" is near to aten::softmax.int, whose overload nobody would guess.
+    if (asked.find('.') == std::string::npos && candidate.find("::") != std::string::npos) {
+      apart = std::min(apart, distance(asked, candidate.substr(0, candidate.find('.')), limit));
+    }
     if (apart > limit && asked.size() >= 4 && candidate.find(asked) != std::string::npos) {
       apart = limit;
     }
