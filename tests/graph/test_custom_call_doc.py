@@ -45,3 +45,10 @@ def test_the_error_is_as_printed(program):
     with pytest.raises(RuntimeError) as caught:
         hlo.compile(program.replace("add_repeated", "add_repeted"))
     assert str(caught.value).startswith(" ".join(printed.split()))
+
+
+def test_a_function_of_python(capsys):
+    (code,) = (text for language, text in BLOCKS if language == "python")
+    exec(compile(code, "docs/custom-calls.md", "exec"), {})
+    (said,) = re.findall(r"# (\[.*\])", code)
+    assert capsys.readouterr().out.strip() == said
