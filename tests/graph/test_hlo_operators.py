@@ -340,3 +340,38 @@ def test_library_spelling(lib):
     assert f"{__file__}:" in error_of(
         lambda: lamella.library.from_hlo("hlotest::spelled", MULTIPLY_ADD, lib=lib)
     )
+
+
+def test_builder_asks_the_operator():
+    def function(x, y):
+        total = hlo.operator_call("aten::add.Tensor", [x, y], "alpha=2")
+        return hlo.operator_call("aten::mul_.Scalar", [total], "3")
+
+    module = hlo.computation(function, "f32[2,1]", "f32[3]")
+    assert 'output_to_operand_aliasing={{}: (0, {})}, backend_config="(%0, 3)"' in str(module)
+    x, y = lamella.randn(2, 1), lamella.randn(3)
+    same(hlo.evaluate(module, x, y), [(x + 2 * y) * 3])
+
+    def mistaken(x):
+        return hlo.operator_call("aten::sum.dim_IntList", [x], "dims=[0]")
+
+    assert error_of(hlo.computation, mistaken, "f32[2]") == (
+        "aten::sum.dim_IntList: column 6 of the arguments: expected the name of an argument, got "
+        "'dims'; did you mean 'dim'?"
+    )
+
+    def by_hand(x):
+        return hlo.operator_call("aten::nonzero", [x], shape="s64[2,1]")
+
+    module = hlo.computation(by_hand, "f32[3]")
+    same(hlo.evaluate(module, lamella.tensor([0.0, 1.0, 2.0])), [lamella.tensor([[1], [2]])])
+    assert "expected result 0 of aten::nonzero to be s64[2,1], got s64[1,1]" in error_of(
+        hlo.evaluate, module, lamella.tensor([0.0, 1.0, 0.0])
+    )
+
+    def numbers():
+        builder = hlo.Builder("numbers")
+        hlo.operator_call("aten::arange", [], "4, dtype=float32", builder=builder)
+        return builder.build()
+
+    same(hlo.evaluate(numbers()), [lamella.arange(4.0)])

@@ -32,7 +32,7 @@ from lamella.hlo._computations import (
 )
 from lamella.hlo._ffi import register_ffi_target, register_ffi_type
 from lamella.hlo._functions import *  # noqa: F403
-from lamella.hlo._operators import as_operator, from_trace
+from lamella.hlo._operators import as_operator, from_trace, operator_call
 from lamella.hlo._run import compile, evaluate, load, save
 from lamella.hlo._targets import (
     custom_call_target,
@@ -75,6 +75,7 @@ __all__ = [
     "from_trace",
     "load",
     "map",
+    "operator_call",
     "parse",
     "reduce",
     "reduce_all",

@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import lamella
 from lamella import _hlo
-from lamella._hlo import Module, parse
+from lamella._hlo import Builder, Module, Op, parse
+from lamella.hlo import _functions
 
 # Operators that were defined for good.
 _kept: list[Any] = []
@@ -52,3 +54,28 @@ def from_trace(graph: Any, name: str = "traced") -> Module:
     read it through another are refused; lamella.func.functionalize makes functions that do not.
     """
     return _hlo._from_trace(graph._raw, name)
+
+
+def operator_call(
+    op: str,
+    operands: Sequence[Op],
+    arguments: str = "",
+    *,
+    shape: Any = None,
+    builder: Builder | None = None,
+) -> Op:
+    """A custom call of the operator "ns::name.overload" in a computation that is being built:
+    operator_call("aten::add.Tensor", [x, y], "alpha=2").
+
+    The shape is what the operator's Meta kernel gives; aliasing and effects are what its schema
+    says. arguments: as a call would write them, "(%0, %1, alpha=2)"; without the operands, those
+    that are not tensors. shape: of an operator that cannot tell it. builder: where there are no
+    operands.
+    """
+    shapes = [operand.shape for operand in operands]
+    effect, aliasing = False, []
+    if shape is None:
+        shape, arguments, aliases, effect = _hlo.operator_call_facts(op, shapes, arguments)
+        aliasing = [(output, (operand, ())) for output, operand in aliases.items()]
+    first = () if builder is None else (builder,)
+    return _functions.custom_call(*first, op, operands, shape, arguments, effect, aliasing)
