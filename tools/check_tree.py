@@ -23,6 +23,8 @@ HEAVY = {
     "unordered_map",
     "variant",
 }
+# Graphs are built by programs, not by the source of each operator: their headers may cost more.
+MAY_BE_HEAVY = ("lamella/graph/", "compat/xla/lamella_names.h")
 MAX_LINES = 700
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 CODE = (".h", ".hpp", ".cpp", ".cc", ".c", ".py", ".cmake", ".sh")
@@ -67,10 +69,12 @@ def public_headers():
 
 def check_light():
     for path in public_headers():
+        name = path.relative_to(ROOT)
+        if name.as_posix().startswith(MAY_BE_HEAVY):
+            continue
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             match = INCLUDE.match(line)
             if match and match.group(1) == "<" and match.group(2) in HEAVY:
-                name = path.relative_to(ROOT)
                 yield f"{name}:{number}: a public header must not include <{match.group(2)}>"
 
 
