@@ -4,8 +4,6 @@
 //   Nothing that integers can do is undefined: sums wrap; x / 0 is all ones and x % 0 is x; the
 //   smallest number divided by -1 is itself and leaves 0; bits shifted beyond the width are gone
 //   (an arithmetic shift leaves the sign).
-#include "lamella/graph/evaluate/binary.h"
-
 #include <cmath>
 #include <complex>
 #include <limits>
@@ -261,14 +259,9 @@ void join_parts(ElementType part, const void* re, const void* im, void* to, int6
   });
 }
 
-}  // namespace
-
-bool is_binary_element_operation(Opcode opcode) {
-  return real_function(opcode) != nullptr || integer_function<int64_t>(opcode) != nullptr;
-}
-
-void binary_elements(const Instruction& i, Opcode opcode, ElementType type, const void* a,
-                     const void* b, void* to, int64_t count) {
+void combine(const Instruction& i, ElementType type, const void* a, const void* b, void* to,
+             int64_t count) {
+  Opcode opcode = i.opcode;
   if (type == ElementType::PRED && !has_predicate_form(opcode)) wrong_type(i, type);
   visit_numbers(type, [&]<class Number>() {
     Elements<Number> elements{i, opcode, a, b, to, count};
@@ -282,6 +275,8 @@ void binary_elements(const Instruction& i, Opcode opcode, ElementType type, cons
   });
 }
 
+}  // namespace
+
 Value evaluate_binary(Step& step) {
   const Instruction& i = step.instruction;
   const Value &a = step.operands[0], &b = step.operands[1];
@@ -290,8 +285,7 @@ Value evaluate_binary(Step& step) {
   if (i.opcode == Opcode::Complex) {
     join_parts(shape.element_type(), a.data(), b.data(), result.data(), shape.elements());
   } else {
-    binary_elements(i, i.opcode, shape.element_type(), a.data(), b.data(), result.data(),
-                    shape.elements());
+    combine(i, shape.element_type(), a.data(), b.data(), result.data(), shape.elements());
   }
   return result;
 }

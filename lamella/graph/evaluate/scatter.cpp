@@ -5,38 +5,28 @@
 //   Elements are combined by a computation that takes the operands' elements and then the updates'.
 //   A window that does not lie within the operand as a whole is skipped. Windows are taken in the
 //   order of the indices, so that of two that set one element the last one stays.
-//   A combiner that is one operation of its two parameters is done without calling it.
-#include <cstring>
-
-#include "lamella/graph/evaluate/binary.h"
+#include "lamella/graph/evaluate/elements.h"
 #include "lamella/graph/evaluate/indices.h"
 #include "lamella/graph/evaluate/numbers.h"
 #include "lamella/graph/evaluate/rules.h"
+#include "lamella/graph/evaluate/scalar_call.h"
 #include "lamella/graph/evaluate/strided.h"
 
 namespace lamella::hlo {
 namespace {
 
-// How elements of one window are combined, in the order of the window. `targets` and `updates` are
-// the first elements, strides those of the window's dimensions.
+// How elements of one window are combined, in the order of the window.
 class Combiner {
  public:
-  Combiner(Step& step, size_t count)
-      : step_(step),
-        count_(count),
-        computation_(*step.instruction.computation(AttributeKey::ToApply)) {
-    const Instruction* root = computation_.root;
-    if (count != 1) return;
-    const Instruction* element = computation_.parameters[0];
-    const Instruction* update = computation_.parameters[1];
-    if (root == update) {
-      replaces_ = true;
-    } else if (is_binary_element_operation(root->opcode) &&
-               ((root->operands[0] == element && root->operands[1] == update) ||
-                (root->operands[0] == update && root->operands[1] == element))) {
-      operation_ = root;
-      swapped_ = root->operands[0] == update;
-    }
+  Combiner(Step& step, std::span<Value> targets, std::span<const Value> updates)
+      : call_(*step.instruction.computation(AttributeKey::ToApply), step.run) {
+    const Computation& computation = *step.instruction.computation(AttributeKey::ToApply);
+    replaces_ = targets.size() == 1 && computation.root == computation.parameters[1];
+    type_ = updates[0].shape().element_type();
+    for (Value& target : targets) arrays_.emplace_back(target);
+    for (const Value& update : updates) arrays_.emplace_back(update);
+    arguments_.resize(arrays_.size());
+    results_.resize(targets.size());
   }
 
   struct Window {
@@ -44,58 +34,32 @@ class Combiner {
     std::span<const int64_t> target_strides;
     std::span<const int64_t> update_strides;
   };
-  void window(const Window& window, std::span<Value> targets, int64_t target,
-              std::span<const Value> updates, int64_t update) {
+  // The window's first elements are those at `target` and `update`.
+  void window(const Window& window, int64_t target, int64_t update) {
     if (replaces_) {
-      ElementType type = updates[0].shape().element_type();
-      copy_strided(type, window.sizes, at_element(type, updates[0].data(), update),
-                   window.update_strides, at_element(type, targets[0].data(), target),
-                   window.target_strides);
+      copy_strided(type_, window.sizes, arrays_[1].at(update), window.update_strides,
+                   arrays_[0].at(target), window.target_strides);
       return;
     }
+    size_t count = results_.size();
     for (Counter place(window.sizes); place.valid(); place.next()) {
       int64_t to = target + place_of(place.index(), window.target_strides);
       int64_t from = update + place_of(place.index(), window.update_strides);
-      if (operation_ != nullptr) {
-        operate(targets[0], to, updates[0], from);
-      } else {
-        call(targets, to, updates, from);
+      for (size_t n = 0; n < count; ++n) {
+        arguments_[n] = results_[n] = arrays_[n].at(to);
+        arguments_[count + n] = arrays_[count + n].at(from);
       }
+      call_(arguments_, results_);
     }
   }
 
  private:
-  void operate(Value& target, int64_t to, const Value& update, int64_t from) {
-    ElementType type = target.shape().element_type();
-    void* element = at_element(type, target.data(), to);
-    const void* other = at_element(type, static_cast<const void*>(update.data()), from);
-    binary_elements(*operation_, operation_->opcode, type, swapped_ ? other : element,
-                    swapped_ ? element : other, element, 1);
-  }
-  Value scalar(size_t parameter, const Value& array, int64_t place) const {
-    Value value = Value::uninitialized(computation_.parameters[parameter]->shape);
-    std::memcpy(value.data(), at_element(array.shape().element_type(), array.data(), place),
-                value.bytes());
-    return value;
-  }
-  void call(std::span<Value> targets, int64_t to, std::span<const Value> updates, int64_t from) {
-    std::vector<Value> arguments;
-    for (size_t n = 0; n < count_; ++n) arguments.push_back(scalar(n, targets[n], to));
-    for (size_t n = 0; n < count_; ++n) arguments.push_back(scalar(count_ + n, updates[n], from));
-    Value combined = step_.run.call(computation_, arguments);
-    for (size_t n = 0; n < count_; ++n) {
-      const Value& one = combined.shape().is_tuple() ? combined.element(n) : combined;
-      std::memcpy(at_element(one.shape().element_type(), targets[n].data(), to), one.data(),
-                  one.bytes());
-    }
-  }
-
-  Step& step_;
-  size_t count_;
-  const Computation& computation_;
+  ScalarCall call_;
   bool replaces_ = false;
-  const Instruction* operation_ = nullptr;
-  bool swapped_ = false;
+  ElementType type_;
+  std::vector<Elements> arrays_;  // targets, then updates
+  std::vector<const void*> arguments_;
+  std::vector<void*> results_;
 };
 
 }  // namespace
@@ -135,7 +99,7 @@ Value evaluate_scatter(Step& step) {
     targets.push_back(Value::reshaped(Value::writable(std::move(step.operands[n])), result));
   }
   std::span<const Value> updates = step.operands.subspan(count + 1);
-  Combiner combiner(step, count);
+  Combiner combiner(step, targets, updates);
   std::vector<int64_t> starts(rank);
   for (Counter batch(vectors.batch_sizes()); batch.valid(); batch.next()) {
     vectors.read(batch.index(), starts);
@@ -144,8 +108,7 @@ Value evaluate_scatter(Step& step) {
       inside = inside && starts[d] >= 0 && starts[d] <= shape.dimensions()[d] - sizes[d];
     }
     if (!inside) continue;
-    combiner.window({sizes, target_strides, update_strides}, targets,
-                    place_of(starts, target_strides), updates,
+    combiner.window({sizes, target_strides, update_strides}, place_of(starts, target_strides),
                     place_of(batch.index(), batch_strides));
   }
   return count == 1 ? std::move(targets[0]) : Value::tuple(i.shape, targets);
