@@ -1,5 +1,5 @@
 # The extension module of HLO.
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Union
 
 from lamella import Tensor
@@ -11,6 +11,9 @@ ShapeLike = Union["Shape", str]
 def parse(text: str, verify: bool = True) -> Module: ...
 def from_json(text: str, verify: bool = True) -> Module: ...
 def compile(module: Module, platform: str = "Host") -> Executable: ...
+def operator_call_facts(
+    op: str, shapes: Sequence[Shape | str], arguments: str
+) -> tuple[Shape, str, dict[tuple[int, ...], int], bool]: ...
 def _builder_signatures() -> list[tuple[str, list[tuple[str, str, bool]], str]]: ...
 
 # Of the package's own.

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "lamella/graph/builder/functions.h"
 #include "lamella/graph/client/module_operator.h"
 #include "lamella/graph/client/operator_op.h"
@@ -318,6 +320,39 @@ TEST(OperatorArguments, SayWhatIsWrong) {
             "several arguments could take any number; got ''");
 }
 
+TEST(OperatorArguments, SurviveAnyText) {
+  FunctionSchema schema = parse_schema(
+      "ns::f(Tensor[] xs, Tensor? z, int[2] k, float s, str e, ScalarType t, Scalar c, *, bool b) "
+      "-> "
+      "*, bool b) -> Tensor");
+  std::string text = "([%0, %1], None, [2, 3], -1e-05, 'a\\n\\007', float32, 1.5-2j, cpu, b=True)";
+  EXPECT_NO_THROW(read_operator_arguments(schema, text, 2));
+  std::string_view letters = "([])%,='\"\\-+.0123456789einfjxNoneTrue: \n";
+  std::mt19937 random(1);
+  auto below = [&](size_t n) { return random() % n; };
+  for (int round = 0; round < 50000; ++round) {
+    std::string mutated = text;
+    for (size_t k = 1 + below(4); k != 0 && !mutated.empty(); --k) {
+      size_t at = below(mutated.size());
+      switch (below(3)) {
+        case 0:
+          mutated[at] = letters[below(letters.size())];
+          break;
+        case 1:
+          mutated.erase(at, 1 + below(4));
+          break;
+        default:
+          mutated.insert(at, 1 + below(12), letters[below(letters.size())]);
+      }
+    }
+    try {
+      read_operator_arguments(schema, mutated, 2);
+    } catch (const Error& error) {
+      EXPECT_TRUE(std::string(error.what()).starts_with("ns::f: ")) << mutated << error.what();
+    }
+  }
+}
+
 // ---- Facts ----
 
 TEST(OperatorCallFacts, FollowSchemaAndMetaKernel) {
@@ -393,9 +428,10 @@ TEST(OperatorOp, AsksTheOperator) {
   StatusOr<BuiltComputation> built = b.Build(both);
   ASSERT_TRUE(built.ok());
   std::string text = built->to_string();
-  EXPECT_NE(text.find("f32[2,3]{1,0} custom-call(x.1, y.2), custom_call_target=\"aten::add.Tensor\", "
-                      "backend_config=\"(%0, %1, alpha=2)\""),
-            std::string::npos)
+  EXPECT_NE(
+      text.find("f32[2,3]{1,0} custom-call(x.1, y.2), custom_call_target=\"aten::add.Tensor\", "
+                "backend_config=\"(%0, %1, alpha=2)\""),
+      std::string::npos)
       << text;
   EXPECT_NE(text.find("output_to_operand_aliasing={{1}: (0, {})}"), std::string::npos) << text;
   EXPECT_NE(text.find("custom_call_has_side_effect=true"), std::string::npos) << text;

@@ -271,8 +271,7 @@ class Reader {
       }
       case TypeKind::kDevice: {
         if (item.kind != Kind::Word && item.kind != Kind::String) break;
-        Device device{std::string_view(item.string)};
-        if (device.is_cpu()) return IValue(device);
+        if (item.string == "cpu" || item.string == "cpu:0") return IValue(Device(DeviceType::CPU));
         mismatch(item, type, argument, "; modules run on the CPU");
       }
       case TypeKind::kGenerator:
