@@ -114,3 +114,31 @@ def test_print(program):
     shapes = command("print", program, "--operand-shapes")
     assert "more = s32[] add(s32[] n, s32[] n)" in shapes
     assert command("print", "-", text=PROGRAM) == PROGRAM
+
+
+def test_graph_writes_what_the_name_of_the_file_says(program, tmp_path):
+    for ending, begins in (
+        ("html", "<!DOCTYPE html>"),
+        ("dot", 'digraph "sums" {'),
+        ("json", '{\n "format": "lamella.hlo"'),
+    ):
+        file = tmp_path / f"sums.{ending}"
+        assert command("graph", program, "-o", file) == ""
+        assert file.read_text(encoding="utf-8").startswith(begins)
+    said = command("graph", program, "-o", tmp_path / "sums.png", status=2)
+    assert "expected --output to end in .html, .dot or .json" in said
+
+
+def test_diff_says_what_differs(program, tmp_path):
+    assert command("diff", program, program) == "equal\n"
+    other = tmp_path / "other.hlo"
+    other.write_text(PROGRAM.replace("twice", "double"))
+    assert command("diff", program, other) == "equal up to renaming\n"
+    other.write_text(PROGRAM.replace("add(x, x)", "multiply(x, x)"))
+    assert command("diff", program, other, status=1) == (
+        "main:\n"
+        "  - twice = f32[2,3]{1,0} add(x, x)\n"
+        "  ~ both: operand 0: twice -> twice\n"
+        "  + twice = f32[2,3]{1,0} multiply(x, x)\n"
+        "1 removed, 1 added, 1 changed, 3 equal\n"
+    )
