@@ -188,6 +188,16 @@ TEST(Ffi, Stages) {
     EXPECT_EQ(elements<int64_t>(p.run()), (std::vector<int64_t>{7, 16, 1116}));
   }
   EXPECT_EQ(trace, "+1+2+3x-3-2+2+3x-3-2-1");
+  // All calls prepare before any is initialized.
+  trace.clear();
+  std::string twice = call("s64[3]", "", "test.stages", "{start = 1}");
+  std::string first = twice;
+  first.replace(first.find("ROOT c"), 6, "a");
+  std::string second = twice;
+  second.replace(second.find("ROOT c"), 6, "b");
+  Program two(first + second + "  ROOT t = (s64[3], s64[3]) tuple(a, b)\n");
+  two.run();
+  EXPECT_EQ(trace.substr(0, 18), "+1+1+2+2+3+3xx-3-2");
   EXPECT_EQ(error_of([&] { Program(call("s64[3]", "", "test.stages", "{start = -1}")); }),
             "hlo: 'c' (custom-call): 'test.stages' failed at instantiate: INVALID_ARGUMENT: start "
             "is negative");

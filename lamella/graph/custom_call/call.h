@@ -19,7 +19,7 @@ struct RunContext {
   int32_t device_ordinal = 0;
   void* stream = nullptr;  // of a device that has them
   const UserData* user_data = nullptr;
-  // What a call keeps from start_run to the end of the run, by the call.
+  // What a call keeps from prepare_run to the end of the run, by the call.
   std::unordered_map<const void*, std::shared_ptr<void>> kept;
 
   // An array for a result, whose elements are not set. `bytes` are the shape's.
@@ -45,7 +45,10 @@ struct RunContext {
 class PreparedCall {
  public:
   virtual ~PreparedCall() = default;
-  // Before the first step of a run, in the order of the instructions.
+  // Before the first step of a run, in the order of the instructions: all calls prepare, then all
+  // start. Only calls that say so are asked.
+  virtual bool joins_runs() const { return false; }
+  virtual void prepare_run(RunContext& /*context*/) {}
   virtual void start_run(RunContext& /*context*/) {}
   // Gives the value of the instruction's shape. An operand whose only reference is in `operands`
   // may be taken and written. Throws an Error that names the instruction, the target and what it

@@ -35,7 +35,8 @@ class CudaCall final : public PreparedCall {
         buffers_(instruction),
         memory_(buffers_) {}
 
-  void start_run(RunContext& context) override { context.stream = memory_.device().stream(); }
+  bool joins_runs() const override { return true; }
+  void prepare_run(RunContext& context) override { context.stream = memory_.device().stream(); }
 
   Value run(std::span<Value> operands, RunContext& context) override {
     CudaBuffers::Use use(memory_);

@@ -111,6 +111,7 @@ class Evaluator final : public Executable {
         if (i->opcode != Opcode::CustomCall) continue;
         calls_.push_back(prepare_call(*i, options.platform));
         found.emplace(i, calls_.back().get());
+        if (calls_.back()->joins_runs()) joining_.push_back(calls_.back().get());
       }
     }
     for (const Computation* computation : module().computations) {
@@ -124,7 +125,8 @@ class Evaluator final : public Executable {
     OneRun one(*this);
     one.context.run_id = next_run.fetch_add(1, std::memory_order_relaxed);
     one.context.user_data = user_data_.get();
-    for (const auto& call : calls_) call->start_run(one.context);
+    for (PreparedCall* call : joining_) call->prepare_run(one.context);
+    for (PreparedCall* call : joining_) call->start_run(one.context);
     std::vector<Value> taken(arguments.begin(), arguments.end());
     return one.run(*entry_, taken);
   }
@@ -172,6 +174,7 @@ class Evaluator final : public Executable {
 
   std::shared_ptr<const UserData> user_data_;
   std::vector<std::unique_ptr<PreparedCall>> calls_;
+  std::vector<PreparedCall*> joining_;  // of the calls, those that take part in a run's beginning
   std::unordered_map<const Computation*, Plan> plans_;
   const Plan* entry_ = nullptr;
 };

@@ -121,35 +121,22 @@ class TypedCall final : public PreparedCall {
     }
   }
 
-  void start_run(RunContext& context) override {
+  bool joins_runs() const override { return has_run_stages_ || memory_ != nullptr; }
+  void prepare_run(RunContext& context) override {
     if (memory_ != nullptr) context.stream = memory_->device().stream();
     if (!has_run_stages_) return;
-    auto states = std::make_shared<RunStates>();
-    context.kept[this] = states;
-    Frame frame(buffers_, attributes_.attrs(), &instantiated_);
-    frame.context.device = frame_.context.device;
-    frame.context.run = &context;
-    frame.context.states[1] = &states->prepare;
-    if (target_->prepare != nullptr) {
-      frame.call.stage = ffi::Stage::Prepare;
-      invoke(frame, handler_of(target_->prepare), " at prepare");
-    }
-    frame.context.states[2] = &states->initialize;
-    if (target_->initialize != nullptr) {
-      frame.call.stage = ffi::Stage::Initialize;
-      invoke(frame, handler_of(target_->initialize), " at initialize");
-    }
+    context.kept[this] = std::make_shared<RunStates>();
+    run_stage(context, ffi::Stage::Prepare, target_->prepare, " at prepare");
+  }
+  void start_run(RunContext& context) override {
+    run_stage(context, ffi::Stage::Initialize, target_->initialize, " at initialize");
   }
 
   Value run(std::span<Value> operands, RunContext& context) override {
     FrameLease lease(*this);
     Frame& frame = *lease.frame;
     frame.context.run = &context;
-    if (has_run_stages_) {
-      auto* states = static_cast<RunStates*>(context.kept.at(this).get());
-      frame.context.states[1] = &states->prepare;
-      frame.context.states[2] = &states->initialize;
-    }
+    if (has_run_stages_) set_states(frame, context);
     if (!simple_) return run_any(frame, operands);
     for (size_t n = 0; n < operands.size(); ++n) frame.args.buffers[n].data = operands[n].data();
     if (instruction_.shape->is_array()) {
@@ -230,6 +217,22 @@ class TypedCall final : public PreparedCall {
       if (!one.is_array()) return false;
     }
     return true;
+  }
+
+  // One of the stages before a run, with buffers that have no data.
+  void run_stage(RunContext& context, ffi::Stage stage, void* handler, std::string_view name) {
+    if (handler == nullptr) return;
+    Frame frame(buffers_, attributes_.attrs(), &instantiated_);
+    frame.call.stage = stage;
+    frame.context.device = frame_.context.device;
+    frame.context.run = &context;
+    set_states(frame, context);
+    invoke(frame, handler_of(handler), name);
+  }
+  void set_states(Frame& frame, RunContext& context) const {
+    auto* states = static_cast<RunStates*>(context.kept.at(this).get());
+    frame.context.states[1] = &states->prepare;
+    frame.context.states[2] = &states->initialize;
   }
 
   // Tuples among the operands, nested results, tokens, layouts, aliasing.
