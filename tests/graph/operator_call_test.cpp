@@ -322,8 +322,7 @@ TEST(OperatorArguments, SayWhatIsWrong) {
 
 TEST(OperatorArguments, SurviveAnyText) {
   FunctionSchema schema = parse_schema(
-      "ns::f(Tensor[] xs, Tensor? z, int[2] k, float s, str e, ScalarType t, Scalar c, *, bool b) "
-      "-> "
+      "ns::f(Tensor[] xs, Tensor? z, int[2] k, float s, str e, ScalarType t, Scalar c, Device d, "
       "*, bool b) -> Tensor");
   std::string text = "([%0, %1], None, [2, 3], -1e-05, 'a\\n\\007', float32, 1.5-2j, cpu, b=True)";
   EXPECT_NO_THROW(read_operator_arguments(schema, text, 2));
