@@ -4,7 +4,7 @@
 //   Each array of the entry's parameters takes one argument, tuples flattened. Tensors and objects
 //   with the buffer protocol are read in place; `convert` in lamella/hlo/_arrays.py makes a Tensor
 //   of everything else. A mistake in them is raised before the run begins. What fails later goes
-//   through `on_failure` of lamella/hlo/_bundle.py, which keeps what is needed to do it again.
+//   through `on_failure` of lamella/hlo/_run.py, which keeps what is needed to do it again.
 #include <vector>
 
 #include "lamella/graph/evaluate/evaluator.h"

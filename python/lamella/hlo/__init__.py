@@ -12,7 +12,7 @@ from lamella._hlo import (
     from_json,
     parse,
 )
-from lamella.hlo import _arrays, _bundle, _ops
+from lamella.hlo import _arrays, _ops, _run
 from lamella.hlo._computations import (
     all_reduce,
     call,
@@ -95,5 +95,5 @@ __all__ = [
 
 _hlo._set_converter(_arrays.convert)
 _hlo._set_constant_maker(_arrays.constant)
-_hlo._set_failure_hook(_bundle.on_failure)
+_hlo._set_failure_hook(_run.on_failure)
 _ops.install()

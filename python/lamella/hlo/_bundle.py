@@ -82,6 +82,8 @@ def _write(
     inputs: Any,
 ) -> str:
     os.makedirs(place, mode=0o700, exist_ok=True)
+    if hasattr(os, "getuid") and os.stat(place).st_uid != os.getuid():
+        raise PermissionError(f"{place}: expected a folder of this user's own")
     kept = text if text is not None else module.to_string()
     targets = _targets_of(module, options["platform"]) if module is not None else []
     # Put in place when it is complete.

@@ -6,7 +6,6 @@ from typing import Any
 
 from lamella import Tensor, _hlo
 from lamella._hlo import Executable, Module, parse
-from lamella.hlo import _bundle
 
 
 def compile(text_or_module: str | Module, *, platform: str = "Host") -> Executable:
@@ -23,8 +22,17 @@ def compile(text_or_module: str | Module, *, platform: str = "Host") -> Executab
             module = parse(text)
         return _hlo.compile(module, platform)
     except Exception as error:
+        from lamella.hlo import _bundle
+
         _bundle.note(error, module, text, "compile", {"platform": platform})
         raise
+
+
+def on_failure(executable: Executable, inputs: list[Tensor] | None, error: Exception) -> None:
+    """Called when a run fails."""
+    from lamella.hlo import _bundle
+
+    _bundle.on_failure(executable, inputs, error)
 
 
 def evaluate(text_or_module: str | Module, *arrays: Any) -> list[Tensor]:
