@@ -1,5 +1,4 @@
 // The table of the builder's functions, under Python's names.
-#include "lamella/graph/client/operator_op.h"
 #include "python/src_hlo/builder.h"
 
 namespace lamella::python {
@@ -303,13 +302,6 @@ constexpr Row kRows[] = {
         "builder, call_target_name, operands, shape_with_layout, operand_shapes_with_layout, "
         "opaque?, has_side_effect?, output_operand_aliasing?, literal?, schedule?, api_version?",
         "Operands are handed over in these layouts."),
-
-    row<OperatorCall>("operator_call", "builder, op, operands, arguments?",
-                      "A custom call of a registered operator: \"aten::add.Tensor\", [x, y], "
-                      "\"alpha=2\"."),
-    row<OperatorCallWithShape>("operator_call_with_shape",
-                               "builder, op, operands, shape, arguments?",
-                               "Of an operator that cannot tell its shapes."),
 
     // ---- Replicas, the host ----
     row<ReplicaId>("replica_id", "builder", "U32: the number of the replica."),
