@@ -78,4 +78,5 @@ def operator_call(
         shape, arguments, aliases, effect = _hlo.operator_call_facts(op, shapes, arguments)
         aliasing = [(output, (operand, ())) for output, operand in aliases.items()]
     first = () if builder is None else (builder,)
-    return _functions.custom_call(*first, op, operands, shape, arguments, effect, aliasing)
+    custom_call: Any = _functions.custom_call
+    return custom_call(*first, op, operands, shape, arguments, effect, aliasing)
