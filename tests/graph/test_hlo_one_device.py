@@ -124,3 +124,67 @@ ENTRY e {
     assert (
         "hlo: 'r' (infeed): expected f32[4] to be handed over before it is taken, got nothing"
     ) in str(caught.value)
+
+
+def test_pairs_written_the_short_way():
+    text = """HloModule m
+twice {
+  a = f32[4] parameter(0)
+  ROOT r = f32[4] add(a, a)
+}
+ENTRY e {
+  x = f32[4] parameter(0)
+  s = ((f32[4], f32[4]), f32[4], s32[]) multiply-start(x, x), async_execution_thread="main"
+  u = ((f32[4], f32[4]), f32[4], s32[]) multiply-update(s)
+  d = f32[4] multiply-done(u)
+  cs = ((f32[4]), f32[4]) call-start(d), to_apply=twice
+  ROOT cd = f32[4] call-done(cs)
+}
+"""
+    x = arguments("f32[4]")[0]
+    np.testing.assert_array_equal(ours(text, x)[0], 2 * x * x)
+    printed = str(hlo.parse(text))
+    assert 'async-start(x, x), calls=s.async, async_execution_thread="main"' in printed
+    np.testing.assert_array_equal(ours(printed, x)[0], 2 * x * x)
+    assert str(hlo.parse(printed)) == printed
+    pytest.importorskip("jaxlib._hlo").hlo_module_from_text(printed)
+    with pytest.raises(RuntimeError) as caught:
+        hlo.parse(text.replace("= ((f32[4]), f32[4]) call-start", "= f32[4] call-start"))
+    assert (
+        "hlo: line 11, column 15: expected the start of a pair to give its operands and its "
+        "result, got f32[4]"
+    ) in str(caught.value)
+    with pytest.raises(RuntimeError) as caught:
+        hlo.parse(text.replace("multiply-done(u)", "multiply-done(u, u)"))
+    assert "expected 'multiply-done' to have 1 operand, got 2" in str(caught.value)
+
+
+def test_what_only_orders_or_names_gives_its_operand():
+    text = """HloModule m
+fused {
+  a = f32[2,2] parameter(0)
+  ROOT r = f32[2,2] add(a, a)
+}
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] add(a, b)
+}
+ENTRY e {
+  x = f32[2,2] parameter(0)
+  t = token[] after-all()
+  o = f32[2,2] add-dependency(x, t)
+  p = (f32[2,2], f32[2,2]) tuple(o, x)
+  b = (f32[2,2], f32[2,2]) opt-barrier(p)
+  g = f32[2,2] get-tuple-element(b), index=0
+  d = f32[2,2] domain(g), domain={kind="sharding", entry={replicated}, exit={maximal device=0}}
+  c = f32[2,2] collective-reduce(d), replica_groups={{0}}, to_apply=add
+  f = f32[2,2] fusion(c), kind=kLoop, calls=fused
+  two = s32[] constant(2)
+  ROOT r = f32[2,2] dynamic-reshape(f, two, two)
+}
+"""
+    x = arguments("f32[2,2]")[0]
+    np.testing.assert_array_equal(ours(text, x)[0], 2 * x)
+    printed = str(hlo.parse(text))
+    assert str(hlo.parse(printed)) == printed

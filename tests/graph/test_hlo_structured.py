@@ -334,6 +334,12 @@ def test_errors_name_the_instruction():
         "lhs_ragged_dims={0}, rhs_group_dims={0}",
     )
     assert (
+        "hlo: 'r' (select-and-scatter): expected 'sub' to give pred[], got f32[]"
+    ) in error_of(
+        "f32[5] f32[5] f32[]",
+        "f32[5] select-and-scatter(p0, p1, p2), window={size=1}, select=sub, scatter=add",
+    )  # fmt: skip
+    assert (
         "hlo: 'r' (scan): expected num_carries to be at most 2, got 3"
     ) in error_of(
         "f32[3,5] f32[3]",

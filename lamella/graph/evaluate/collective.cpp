@@ -95,8 +95,9 @@ Value all_to_all_of_runs(Step& step) {
   std::vector<int64_t> received = numbers(5);
   for (size_t n = 0; n < starts.size(); ++n) {
     bool fits = sizes[n] >= 0 && starts[n] >= 0 && targets[n] >= 0 &&
-                starts[n] + sizes[n] <= input.dimension(0) &&
-                targets[n] + sizes[n] <= output.dimension(0) && sizes[n] == received[n];
+                sizes[n] <= input.dimension(0) && sizes[n] <= output.dimension(0) &&
+                starts[n] <= input.dimension(0) - sizes[n] &&
+                targets[n] <= output.dimension(0) - sizes[n] && sizes[n] == received[n];
     LAMELLA_HLO_REQUIRE(fits, i, "expected run ", n, " to lie in ", input.to_string(false), " and ",
                         output.to_string(false), " and to be received as sent, got ", sizes[n],
                         " rows from ", starts[n], " to ", targets[n], ", received as ",

@@ -83,8 +83,15 @@ Shape infer_select_and_scatter(const Instruction& i) {
                       "expected operand 2 to be a scalar of ", element_name(type), ", got ",
                       initial.to_string(false));
   std::vector<Shape> pair{Shape::scalar(type), Shape::scalar(type)};
-  require_parameters(i, computation_of(i, AttributeKey::Select), pair);
-  require_parameters(i, computation_of(i, AttributeKey::Scatter), pair);
+  auto require = [&](AttributeKey key, ElementType result) {
+    Computation& called = computation_of(i, key);
+    require_parameters(i, called, pair);
+    LAMELLA_HLO_REQUIRE(called.root->shape->compatible(Shape::scalar(result)), i, "expected '",
+                        called.name, "' to give ", element_name(result), "[], got ",
+                        called.root->shape->to_string(false));
+  };
+  require(AttributeKey::Select, ElementType::PRED);
+  require(AttributeKey::Scatter, type);
   return operand;
 }
 

@@ -14,6 +14,7 @@
 #include "lamella/graph/hlo/names.h"
 #include "lamella/graph/hlo/scanner.h"
 #include "lamella/graph/hlo/shape_scanner.h"
+#include "lamella/graph/hlo/short_pair.h"
 
 namespace lamella::hlo {
 namespace {
@@ -227,6 +228,11 @@ class Parser {
     size_t opcode_at = s_.position();
     std::string_view word = s_.word();
     auto opcode = opcode_from_name(word);
+    std::optional<ShortPair> pair;
+    if (!opcode) {
+      pair = short_pair(word);
+      if (pair) opcode = pair->wrapped;
+    }
     if (!opcode) {
       s_.seek(opcode_at);
       s_.fail("expected an opcode, got ", s_.next());
@@ -246,7 +252,8 @@ class Parser {
       s_.expect(')');
     } else {
       operands(one);
-      int wanted = opcode_operands(*opcode);
+      bool takes_start = pair && pair->opcode != Opcode::AsyncStart;
+      int wanted = takes_start ? 1 : opcode_operands(*opcode);
       if (wanted >= 0 && one->operands.size() != static_cast<size_t>(wanted)) {
         s_.fail_at(opcode_at,
                    str("expected '", word, "' to have ", wanted,
@@ -254,6 +261,7 @@ class Parser {
       }
     }
     attributes(one);
+    if (pair) asynchronous(one, *pair, opcode_at);
     if (!names_->insert(name, one)) {
       s_.fail_at(begin, str("expected instructions of different names, got '", name, "' again"));
     }
@@ -265,6 +273,24 @@ class Parser {
       }
       made->root = one;
     }
+  }
+  void asynchronous(Instruction* one, const ShortPair& pair, size_t at) {
+    if (pair.opcode != Opcode::AsyncStart) {
+      one->opcode = pair.opcode;
+      return;
+    }
+    if (!one->shape->is_tuple() || one->shape->tuple_shapes().size() < 2) {
+      s_.fail_at(at, str("expected the start of a pair to give its operands and its result, got ",
+                         one->shape->to_string(false)));
+    }
+    Computation* body = nullptr;
+    for (int64_t n = 0; body == nullptr; ++n) {
+      std::string name = n == 0 ? str(one->name, ".async") : str(one->name, ".async.", n);
+      if (computations_.find(name) != nullptr) continue;
+      body = module_.add_computation(name);
+      computations_.insert(body->name, body);
+    }
+    wrap_in_start(module_, one, body);
   }
   void parameter(Instruction* one) {
     s_.skip();

@@ -1,0 +1,52 @@
+// Asynchronous pairs written without a computation of their own.
+#include "lamella/graph/hlo/short_pair.h"
+
+#include "lamella/core/error.h"
+
+namespace lamella::hlo {
+
+std::optional<ShortPair> short_pair(std::string_view word) {
+  struct Ending {
+    std::string_view text;
+    Opcode opcode;
+  };
+  constexpr Ending endings[] = {{"-start", Opcode::AsyncStart},
+                                {"-update", Opcode::AsyncUpdate},
+                                {"-done", Opcode::AsyncDone}};
+  for (const Ending& ending : endings) {
+    if (!word.ends_with(ending.text)) continue;
+    auto wrapped = opcode_from_name(word.substr(0, word.size() - ending.text.size()));
+    bool takes_operands = wrapped && *wrapped != Opcode::Parameter && *wrapped != Opcode::Constant;
+    if (takes_operands) return ShortPair{ending.opcode, *wrapped};
+  }
+  return std::nullopt;
+}
+
+void wrap_in_start(Module& module, Instruction* one, Computation* body) {
+  std::vector<Instruction*> parameters;
+  for (const Instruction* operand : one->operands) {
+    auto number = static_cast<int64_t>(parameters.size());
+    Instruction* parameter =
+        module.add_instruction(body, Opcode::Parameter, str("param_", number), operand->shape, {});
+    parameter->parameter_number = number;
+    parameters.push_back(parameter);
+  }
+  body->parameters = parameters;
+  const Shape* result = module.intern(one->shape->tuple_shapes()[1]);
+  body->root = module.add_instruction(body, one->opcode, one->name, result, parameters);
+  // The thread is the pair's. The others are the same attributes, not a copy: names of computations
+  // may still have to be put into them.
+  std::vector<Attribute> of_pair(1);
+  of_pair[0].key = AttributeKey::Calls;
+  of_pair[0].computation = body;
+  std::span<Attribute> rest = one->attributes;
+  if (!rest.empty() && rest.back().key == AttributeKey::AsyncExecutionThread) {
+    of_pair.push_back(rest.back());
+    rest = rest.first(rest.size() - 1);
+  }
+  body->root->attributes = rest;
+  one->opcode = Opcode::AsyncStart;
+  one->attributes = module.arena().copy(std::span<const Attribute>(of_pair));
+}
+
+}  // namespace lamella::hlo
