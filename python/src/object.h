@@ -18,6 +18,7 @@
 #include "lamella/core/memory_format.h"
 #include "lamella/core/scalar_type.h"
 #include "lamella/core/tensor_base.h"
+#include "python/src/ref.h"
 
 namespace lamella::python {
 
@@ -55,30 +56,6 @@ struct PyGenerator {
 extern PyTypeObject GeneratorType;
 
 extern PyTypeObject SizeType;  // a tuple of int
-
-// An owned reference to a Python object.
-class Ref {
- public:
-  Ref() = default;
-  explicit Ref(PyObject* owned) : object_(owned) {}
-  Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
-  Ref(const Ref&) = delete;
-  Ref& operator=(Ref other) noexcept {
-    std::swap(object_, other.object_);
-    return *this;
-  }
-  ~Ref() { Py_XDECREF(object_); }
-  static Ref borrow(PyObject* object) {
-    Py_XINCREF(object);
-    return Ref(object);
-  }
-  PyObject* get() const { return object_; }
-  PyObject* release() { return std::exchange(object_, nullptr); }
-  explicit operator bool() const { return object_ != nullptr; }
-
- private:
-  PyObject* object_ = nullptr;
-};
 
 // ---- The GIL (gil.cpp) ----
 

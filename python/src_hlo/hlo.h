@@ -14,35 +14,12 @@
 #include "lamella/core/tensor_base.h"
 #include "lamella/graph/hlo/module.h"
 #include "lamella/graph/runtime/value.h"
+#include "python/src/ref.h"
 
 namespace lamella::python {
 
 // Lent by lamella._C; set before anything else of the module runs.
 extern const Bridge* bridge;
-
-// An owned reference to a Python object.
-class Ref {
- public:
-  Ref() = default;
-  explicit Ref(PyObject* owned) : object_(owned) {}
-  Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
-  Ref(const Ref&) = delete;
-  Ref& operator=(Ref other) noexcept {
-    std::swap(object_, other.object_);
-    return *this;
-  }
-  ~Ref() { Py_XDECREF(object_); }
-  static Ref borrow(PyObject* object) {
-    Py_XINCREF(object);
-    return Ref(object);
-  }
-  PyObject* get() const { return object_; }
-  PyObject* release() { return std::exchange(object_, nullptr); }
-  explicit operator bool() const { return object_ != nullptr; }
-
- private:
-  PyObject* object_ = nullptr;
-};
 
 // A Python error is set and travels as this exception through C++ of ours.
 struct PythonError {};

@@ -314,7 +314,7 @@ def test_shapes():
 
 def bundle_of(error):
     lines = str(error.value).splitlines()
-    assert lines[-2] == "This can be done again with"
+    assert lines[-2] == "To replay it:"
     assert lines[-1].startswith("lamella hlo run ")
     return lines[:-2], lines[-1].split()[-1]
 

@@ -65,7 +65,7 @@ def note(
 
 
 def _append(error: Exception, command: str) -> None:
-    line = f"This can be done again with\n{command}"
+    line = f"To replay it:\n{command}"
     if len(error.args) == 1 and isinstance(error.args[0], str) and not isinstance(error, KeyError):
         error.args = (f"{error.args[0]}\n{line}",)
     elif hasattr(error, "add_note"):

@@ -8,6 +8,7 @@
 #include "lamella/core/error.h"
 #include "lamella/graph/custom_call/ffi/registration.h"
 #include "lamella/graph/custom_call/ffi/thread_pool.h"
+#include "lamella/graph/hlo/status_code.h"
 
 namespace lamella::hlo::ffi {
 namespace {
@@ -264,31 +265,10 @@ constexpr Api table = {
 
 const Api* api() { return &table; }
 
-std::string_view error_code_name(ErrorCode code) {
-  constexpr std::string_view names[] = {"OK",
-                                        "CANCELLED",
-                                        "UNKNOWN",
-                                        "INVALID_ARGUMENT",
-                                        "DEADLINE_EXCEEDED",
-                                        "NOT_FOUND",
-                                        "ALREADY_EXISTS",
-                                        "PERMISSION_DENIED",
-                                        "RESOURCE_EXHAUSTED",
-                                        "FAILED_PRECONDITION",
-                                        "ABORTED",
-                                        "OUT_OF_RANGE",
-                                        "UNIMPLEMENTED",
-                                        "INTERNAL",
-                                        "UNAVAILABLE",
-                                        "DATA_LOSS",
-                                        "UNAUTHENTICATED"};
-  auto at = static_cast<size_t>(code);
-  return at < std::size(names) ? names[at] : "UNKNOWN";
-}
-
 std::string take_message(HandlerError* error) {
   std::unique_ptr<HandlerError> held(error);
-  return str(error_code_name(held->code), held->message.empty() ? "" : ": ", held->message);
+  return str(status_code_name(static_cast<int>(held->code)), held->message.empty() ? "" : ": ",
+             held->message);
 }
 
 std::unique_ptr<HandlerError> await(Future* future) {

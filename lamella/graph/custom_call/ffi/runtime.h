@@ -17,8 +17,6 @@ struct HandlerError {
   ErrorCode code;
   std::string message;
 };
-// "INVALID_ARGUMENT".
-std::string_view error_code_name(ErrorCode code);
 
 // Completed once, by any thread; waited for once.
 struct Future {

@@ -1,9 +1,3 @@
 // XLA's spelling of the status of a custom call.
 #pragma once
-#include "lamella/custom_call.h"
-
-namespace xla {
-using ::XlaCustomCallStatus;
-using ::XlaCustomCallStatusSetFailure;
-using ::XlaCustomCallStatusSetSuccess;
-}  // namespace xla
+#include "xla/service/custom_call_status.h"
