@@ -7,8 +7,8 @@
 
 namespace {
 
-// Each element becomes the mean of itself and its neighbours. A custom call of the host sees nothing
-// but memory, so the length comes as the second operand.
+// Each element becomes the mean of itself and its neighbours. A custom call of the host sees
+// nothing but memory, so the length comes as the second operand.
 void moving_average(void* out, const void** in, XlaCustomCallStatus* status) {
   const auto* x = static_cast<const float*>(in[0]);
   int64_t length = *static_cast<const int64_t*>(in[1]);

@@ -15,7 +15,8 @@ namespace lamella {
 // The value of `word` as a default of an argument of kind `kind` (kScalarType, kMemoryFormat,
 // kLayout, or kInt for reductions), numbered as PyTorch numbers them; nothing when it is not such a
 // word.
-LAMELLA_PRIVATE_API std::optional<std::int64_t> enum_word_value(TypeKind kind, std::string_view word);
+LAMELLA_PRIVATE_API std::optional<std::int64_t> enum_word_value(TypeKind kind,
+                                                                std::string_view word);
 
 // The words that `kind` knows.
 LAMELLA_PRIVATE_API std::vector<std::string_view> enum_words(TypeKind kind);

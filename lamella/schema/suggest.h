@@ -17,6 +17,7 @@ std::optional<std::string> nearest_word(std::string_view word,
                                         std::span<const std::string_view> candidates);
 
 // "; did you mean 'X'?" or "".
-LAMELLA_PRIVATE_API std::string did_you_mean(std::string_view word, std::span<const std::string_view> candidates);
+LAMELLA_PRIVATE_API std::string did_you_mean(std::string_view word,
+                                             std::span<const std::string_view> candidates);
 
 }  // namespace lamella

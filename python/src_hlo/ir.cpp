@@ -177,7 +177,8 @@ PyMethodDef module_methods[] = {
     {"to_dot", module_to_dot, METH_NOARGS, "The graph as text for Graphviz."},
     {"to_html", module_to_html, METH_NOARGS, "A page that shows the graph and needs nothing else."},
     {"diff", module_diff, METH_O,
-     "diff(other)\n\nWhat is removed (-), added (+) and changed (~) from this module to the other;\n"
+     "diff(other)\n\nWhat is removed (-), added (+) and changed (~) from this module to the "
+     "other;\n"
      "'' where they are equal but for names."},
     {nullptr, nullptr, 0, nullptr}};
 PyType_Slot module_slots[] = {

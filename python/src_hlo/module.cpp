@@ -66,10 +66,10 @@ PyMODINIT_FUNC PyInit__hlo() {
   PyUnstable_Module_SetGIL(module.get(), Py_MOD_GIL_NOT_USED);
 #endif
   if (add_shapes(module.get()) != 0 || add_modules(module.get()) != 0 ||
-      add_views(module.get()) != 0 ||
-      add_values(module.get()) != 0 || add_executables(module.get()) != 0 ||
-      add_targets(module.get()) != 0 || add_ffi(module.get()) != 0 ||
-      add_operators(module.get()) != 0 || add_builder(module.get()) != 0) {
+      add_views(module.get()) != 0 || add_values(module.get()) != 0 ||
+      add_executables(module.get()) != 0 || add_targets(module.get()) != 0 ||
+      add_ffi(module.get()) != 0 || add_operators(module.get()) != 0 ||
+      add_builder(module.get()) != 0) {
     return nullptr;
   }
   return module.release();

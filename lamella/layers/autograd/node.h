@@ -242,8 +242,8 @@ class LAMELLA_PRIVATE_API Node {
   // The engine's, while it holds the fast lane: Note [Two lanes].
   lamella_tensor* incoming_ = nullptr;  // several outputs: a block of them
   bool claimed_ = false;
-  Node* next_dead_ = nullptr;           // chain of nodes that are being freed
-  bool queued_ = false;                 // the engine's, as incoming_
+  Node* next_dead_ = nullptr;  // chain of nodes that are being freed
+  bool queued_ = false;        // the engine's, as incoming_
   OutputMeta first_output_;
 };
 

@@ -55,7 +55,8 @@ class LAMELLA_PRIVATE_API SavedTensor {
   LAMELLA_ALWAYS_INLINE lamella_tensor* unchanged() const {
     if (state_ != kTensor || output_ != 0) return nullptr;
     const lamella_storage* storage = tensor_.impl()->storage;
-    uint32_t version = storage != nullptr ? __atomic_load_n(&storage->version, __ATOMIC_RELAXED) : 0;
+    uint32_t version =
+        storage != nullptr ? __atomic_load_n(&storage->version, __ATOMIC_RELAXED) : 0;
     return version == version_ ? tensor_.impl() : nullptr;
   }
   bool is_empty() const { return state_ == kEmpty; }
