@@ -60,6 +60,9 @@ bool ScalarCall::lay_out(const Computation& computation,
                          std::span<const std::vector<uint32_t>> parameters,
                          std::vector<uint32_t>* root) {
   size_t count = computation.instructions.size();
+  // Calls that double at every level would be laid out for ever.
+  visited_ += count;
+  if (visited_ > kMostLaidOut) return false;
   std::vector<bool> needed(count, false);
   needed[static_cast<size_t>(computation.root->index)] = true;
   for (size_t n = count; n-- > 0;) {

@@ -61,6 +61,8 @@ class ScalarCall {
   const Computation& computation_;
   Run& run_;
   bool whole_ = false;
+  static constexpr size_t kMostLaidOut = 100000;
+  size_t visited_ = 0;  // instructions, once for each call
   std::vector<ScalarStep> steps_;
   std::vector<uint32_t> operands_;
   std::vector<const void*> constants_;  // by place; NULL: a cell of its own

@@ -1,9 +1,14 @@
 // Instructions that cannot be left out.
 #include "lamella/graph/hlo/effects.h"
 
+#include <unordered_set>
+
 namespace lamella::hlo {
 
-bool has_side_effect(const Instruction& instruction) {
+namespace {
+
+// Each computation is entered once, however many of the others call it.
+bool acts(const Instruction& instruction, std::unordered_set<const Computation*>& seen) {
   switch (instruction.opcode) {
     case Opcode::Infeed:
     case Opcode::Outfeed:
@@ -22,9 +27,17 @@ bool has_side_effect(const Instruction& instruction) {
   }
   bool found = false;
   for_each_called(instruction, [&](const Computation& called) {
-    for (const Instruction* inner : called.instructions) found = found || has_side_effect(*inner);
+    if (found || !seen.insert(&called).second) return;
+    for (const Instruction* inner : called.instructions) found = found || acts(*inner, seen);
   });
   return found;
+}
+
+}  // namespace
+
+bool has_side_effect(const Instruction& instruction) {
+  std::unordered_set<const Computation*> seen;
+  return acts(instruction, seen);
 }
 
 }  // namespace lamella::hlo

@@ -1,6 +1,11 @@
 // Which rule gives an instruction its shape, and what the rules share.
 #include "lamella/graph/hlo/infer.h"
 
+#include <algorithm>
+#include <unordered_map>
+
+#include "lamella/graph/hlo/effects.h"
+
 namespace lamella::hlo {
 
 const Shape& array_operand(const Instruction& i, size_t operand) {
@@ -146,11 +151,22 @@ Shape infer_shape(const Instruction& i) {
   }
 }
 
+// Whoever walks a module may go down into what is called without a stack of its own.
+constexpr int kMostNested = 1000;
+
 void verify(const Module& module) {
+  std::unordered_map<const Computation*, int> depths;  // 1: calls nothing
   LAMELLA_CHECK(module.entry != nullptr, "hlo: expected the module to have an entry computation");
   for (const Computation* computation : module.computations) {
     int64_t index = 0;
+    int& depth = depths.emplace(computation, 1).first->second;
     for (const Instruction* i : computation->instructions) {
+      for_each_called(*i, [&](const Computation& called) {
+        auto found = depths.find(&called);
+        if (found != depths.end()) depth = std::max(depth, found->second + 1);
+      });
+      LAMELLA_HLO_REQUIRE(depth <= kMostNested, *i, "expected calls to be at most ", kMostNested,
+                          " deep, got more");
       LAMELLA_HLO_REQUIRE(i->parent == computation && i->index == index++, *i,
                           "expected the instruction to stand where its computation has it");
       for (const Instruction* operand : i->operands) {
