@@ -25,6 +25,8 @@ function(lamella_add_test name)
     target_link_libraries(${name} PRIVATE lamella_flags lamella)
   endif()
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} GTest::gtest_main Threads::Threads)
+  # What is tested is optimised as it is installed; the tests themselves only take longer to compile.
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   # The library of matrix products is looked for beside liblamella.so, or where this points.
   set(env "LAMELLA_LIBRARY_PATH=${LAMELLA_LIB_DIR}" ${ARG_ENV})
   if(LAMELLA_SANITIZE)
