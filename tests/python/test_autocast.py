@@ -67,7 +67,8 @@ def test_names_that_are_not_declared_are_pytorchs():
             "[name[6:] for name in torch._C._dispatch_get_all_op_names() "
             f"if torch._C._dispatch_has_kernel_for_dispatch_key(name, {key!r})]"
         )
-        theirs = set(names)
+        # Builds with cuDNN cast for its recurrent networks in a function of their own.
+        theirs = set(names) - {"_cudnn_rnn"}
         assert theirs - ours == set()
         assert ours - theirs == set()
 
