@@ -1,6 +1,7 @@
 // Custom calls on the host: conventions, tuples, layouts, aliasing, status, effects, the registry.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <complex>
 #include <cstring>
 #include <string>
@@ -31,7 +32,7 @@ std::unique_ptr<Executable> compile(const std::string& lines, const std::string&
 Value floats(const Shape* shape, const std::vector<float>& values) {
   Value value = Value::uninitialized(shape);
   EXPECT_EQ(value.bytes(), values.size() * sizeof(float));
-  std::memcpy(value.data(), values.data(), value.bytes());
+  std::copy(values.begin(), values.end(), value.values<float>().begin());
   return value;
 }
 // Runs with arrays of f32 as arguments.

@@ -141,7 +141,7 @@ Value bitcast_convert(Step& step) {
   int from_bits = element_bits(from), to_bits = element_bits(to);
   Value result = step.result();
   if (from_bits >= 8 && to_bits >= 8) {
-    std::memcpy(result.data(), operand.data(), result.bytes());
+    if (result.bytes() != 0) std::memcpy(result.data(), operand.data(), result.bytes());
     return result;
   }
   Bits bits(operand.data(), from);

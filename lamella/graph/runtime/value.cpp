@@ -106,7 +106,7 @@ Value Value::reshaped(Value value, const Shape* shape) {
 Value Value::writable(Value value) {
   if (value.unique()) return value;
   Value copy = uninitialized(value.shape_pointer());
-  std::memcpy(copy.data(), value.data(), value.bytes());
+  if (copy.bytes() != 0) std::memcpy(copy.data(), value.data(), value.bytes());
   return copy;
 }
 
