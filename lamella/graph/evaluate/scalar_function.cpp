@@ -60,11 +60,19 @@ struct MultiplyOf {
     }
   }
 };
+template <class W>
+bool is_nan(W a) {
+  if constexpr (std::is_floating_point_v<W>) {
+    return std::isnan(a);
+  } else {
+    return false;
+  }
+}
 // NaN where either is; 0 is above -0.
 struct MaximumOf {
   template <class W>
   static W apply(W a, W b) {
-    if (a != a || b != b) return a != a ? a : b;
+    if (is_nan(a) || is_nan(b)) return is_nan(a) ? a : b;
     if (a == b) return is_negative(a) ? b : a;
     return a > b ? a : b;
   }
@@ -72,7 +80,7 @@ struct MaximumOf {
 struct MinimumOf {
   template <class W>
   static W apply(W a, W b) {
-    if (a != a || b != b) return a != a ? a : b;
+    if (is_nan(a) || is_nan(b)) return is_nan(a) ? a : b;
     if (a == b) return is_negative(a) ? a : b;
     return a < b ? a : b;
   }

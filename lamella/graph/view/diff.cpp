@@ -144,7 +144,7 @@ class Comparison {
       if (m.entry_result_layout == nullptr) return std::string("none");
       return str(list, ")->", m.entry_result_layout->to_string());
     };
-    for (auto [name, one, other] :
+    for (const auto& [name, one, other] :
          {std::tuple("input_output_alias", aliases(before_), aliases(after_)),
           std::tuple("entry_computation_layout", layout(before_), layout(after_))}) {
       if (one != other) text += str("module: ", name, " ", one, " -> ", other, "\n");
