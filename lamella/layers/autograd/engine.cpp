@@ -311,7 +311,7 @@ class Engine {
     uint32_t n = node->edge_count_;
     GradList results(std::max<uint32_t>(n, 1));
     Node* outer = std::exchange(running, node);
-    node->claimed_ = fast_;
+    if (fast_) node->claimed_ = true;  // never taken from the fast lane by another engine
     lamella_status status = node->apply(grads.data(), results.data());
     if (fast_) node->claimed_ = false;
     running = outer;
