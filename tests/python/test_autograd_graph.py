@@ -530,12 +530,12 @@ def test_a_backward_inside_a_formula_leaves_it_what_it_reads():
         entered = 0
 
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            result = func(*args, **(kwargs or {}))
-            # In the middle of the last multiplication's formula, which reads what its node kept.
+            # In the middle of the last multiplication's formula, which reads what its node kept
+            # afterwards.
             if "mul" in str(func) and not self.entered:
                 self.entered += 1
                 run(y)
-            return result
+            return func(*args, **(kwargs or {}))
 
     mode = Again()
     with mode, pytest.raises(RuntimeError, match="given up by an earlier backward"):
