@@ -314,15 +314,14 @@ def test_shapes():
 
 def bundle_of(error):
     lines = str(error.value).splitlines()
-    assert lines[-2] == "To replay it:"
+    assert lines[-2] == "To replay it (at most 20 such folders and 1 GiB are kept):"
     assert lines[-1].startswith("lamella hlo run ")
     return lines[:-2], lines[-1].split()[-1]
 
 
-def replay(path, status=1):
-    done = subprocess.run(
-        [sys.executable, "-m", "lamella", "hlo", "run", path], capture_output=True, text=True
-    )
+def replay(path, *options, status=1):
+    command = [sys.executable, "-m", "lamella", "hlo", "run", path, *options]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == status, done.stdout + done.stderr
     return done.stderr
 
@@ -345,7 +344,11 @@ def test_a_failed_run_can_be_replayed(monkeypatch, tmp_path, doubles):
         lamella.hlo.evaluate(DOUBLED, np.array([5, 0, 0], np.float32))
     lines, path = bundle_of(error)
     assert lines == ["no more than 4.0, got 5.0"]
-    assert replay(path) == "lamella: hlo: no more than 4.0, got 5.0\n"
+    assert replay(path, status=2) == (
+        f"lamella: hlo: {path}: expected --trust, to load and run the code that the folder names:\n"
+        f"  'python_doubles': Python's {__name__}.fails_at ({__file__})\n"
+    )
+    assert replay(path, "--trust") == "lamella: hlo: no more than 4.0, got 5.0\n"
 
 
 def fails_at(x, limit=4.0):
@@ -365,6 +368,56 @@ def test_few_bundles_are_kept_and_mistakes_leave_none(monkeypatch, tmp_path):
     with pytest.raises(RuntimeError) as error:
         lamella.hlo.compile("HloModule m\nnothing\n")
     assert "hlo run" not in str(error.value)
+
+
+def test_bundles_are_bounded(monkeypatch, tmp_path):
+    import os
+
+    from lamella.hlo import _bundle
+
+    monkeypatch.setenv("LAMELLA_BUNDLES", str(tmp_path))
+    monkeypatch.setattr(_bundle, "_LARGEST_INPUTS", 2 << 20)
+    monkeypatch.setattr(_bundle, "_LARGEST_FOLDER", 3 << 20)
+    abandoned = tmp_path / ".partial-old"
+    abandoned.mkdir()
+    os.utime(abandoned, (0, 0))
+    fill = "HloModule m\n//" + "x" * (5 << 18) + "\nnothing\n"
+    for _ in range(5):
+        with pytest.raises(RuntimeError):
+            lamella.hlo.compile(fill)
+    assert len(list(tmp_path.iterdir())) == 2
+    with pytest.raises(RuntimeError) as error:
+        lamella.hlo.compile("HloModule m\n//" + "x" * (3 << 20) + "\nnothing\n")
+    assert "hlo run" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "facts, said",
+    [
+        ("[" * 100000, "expected a bundle, got "),
+        ("[]", "expected a bundle of format 1, got something else"),
+        ('{"format": 2}', "expected a bundle of format 1, got 2"),
+        ('{"format": 1}', "expected a bundle whose bundle.json has 'options' in order"),
+        (
+            '{"format": 1, "options": {"platform": "Host"}, "inputs": -1, "targets": []}',
+            "expected a bundle whose bundle.json has 'inputs' in order",
+        ),
+        (
+            '{"format": 1, "options": {"platform": "Host"}, "inputs": 1e9, "targets": []}',
+            "expected a bundle whose bundle.json has 'inputs' in order",
+        ),
+        (
+            '{"format": 1, "options": {"platform": "Host"}, "inputs": 0, "targets": [{"name": "a",'
+            ' "platform": "Host", "kind": "plain", "places": {"execute": ["libc.so.6", -1]}}]}',
+            "expected a bundle whose bundle.json has 'targets' in order",
+        ),
+    ],
+)
+def test_broken_bundles_are_refused(tmp_path, facts, said):
+    (tmp_path / "bundle.json").write_text(facts)
+    (tmp_path / "module.hlo").write_text(one("f32"))
+    out = replay(str(tmp_path), "--trust", status=2)
+    assert out.startswith(f"lamella: hlo: {tmp_path}: {said}")
 
 
 LIBRARY = """
@@ -412,7 +465,10 @@ api_version=API_VERSION_STATUS_RETURNING
         lamella.hlo.remove_custom_call_target("library_refuses")
     lines, path = bundle_of(error)
     assert "'c'" in lines[0] and "no more today" in lines[0]
-    assert replay(path) == f"lamella: {lines[0]}\n"
+    said = replay(path, status=2)
+    assert said.startswith(f"lamella: hlo: {path}: expected --trust, to load and run the code that")
+    assert f"  'library_refuses': machine code of {library} at byte " in said
+    assert replay(path, "--trust") == f"lamella: {lines[0]}\n"
 
 
 def test_threads_run_one_executable():

@@ -26,7 +26,9 @@ def add_parser(parts: Any) -> None:
         "run",
         help="run a program, or replay what failed",
         description="Runs a program's entry computation and prints its results. With the folder of "
-        "a failed compilation or run in place of a file, does that again.",
+        "a failed compilation or run in place of a file, does that again. If the folder names code "
+        "for custom calls, that takes --trust; without it the code is listed. Failures leave such "
+        "folders where LAMELLA_BUNDLES says (off: nowhere): at most 20, and 1 GiB in all.",
         epilog="An input is a file of one array (.npy), a file of several (.safetensors: by the "
         "parameters' names, else in the file's order), or a number.",
     )
@@ -48,6 +50,11 @@ def add_parser(parts: Any) -> None:
         default=[],
         metavar="LIB.so",
         help="load this library of custom calls first",
+    )
+    one.add_argument(
+        "--trust",
+        action="store_true",
+        help="load and run the code that the folder of a failure names",
     )
     one.add_argument("--platform", help="whose custom calls to use: Host (default) or CUDA")
     one.set_defaults(run=_run)
@@ -150,7 +157,7 @@ def _run(options: argparse.Namespace) -> int:
         except ValueError as error:
             raise CommandError(f"hlo: {error}") from None
         platform = options.platform or facts["options"]["platform"]
-        _bundle.restore_targets(facts)
+        _load_code(options, _bundle.code_of(facts))
     text = _read(options.file)
     try:
         executable = hlo.compile(text, platform=platform)
@@ -168,6 +175,22 @@ def _run(options: argparse.Namespace) -> int:
     for i, (shape, result) in enumerate(zip(_arrays(executable.output_shape), results)):
         print(f"output {i}: {shape}\n{result}")
     return 0
+
+
+def _load_code(options: argparse.Namespace, entries: list[Any]) -> None:
+    from lamella.hlo import _bundle
+
+    if entries and not options.trust:
+        listed = "".join(f"\n  {_bundle.describe(entry)}" for entry in entries)
+        raise CommandError(
+            f"hlo: {options.file}: expected --trust, to load and run the code that the folder "
+            f"names:{listed}"
+        )
+    for entry in entries:
+        try:
+            _bundle.restore(entry)
+        except Exception as error:
+            print(f"lamella: hlo: not loaded: {_bundle.describe(entry)}: {error}", file=sys.stderr)
 
 
 def _name(error: Exception) -> str:
@@ -197,7 +220,8 @@ def _inputs(options: argparse.Namespace, leaves: list[Any], facts: Any) -> list[
                 "--random SEED"
             )
         # A failed compilation had no inputs; it fails before they would be needed.
-        names = [os.path.join(options.file, f"input_{i}.npy") for i in range(facts["inputs"])]
+        kept = min(facts["inputs"], len(leaves))
+        names = [os.path.join(options.file, f"input_{i}.npy") for i in range(kept)]
         return [_array(name, shape) for name, (_, shape) in zip(names, leaves)]
     inputs: list[Any] = []
     for text in options.input:

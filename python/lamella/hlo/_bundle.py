@@ -2,7 +2,8 @@
 
 A bundle is a folder: the module's text, the inputs, what was asked for, the versions of everything,
 the error. The environment variable LAMELLA_BUNDLES names the folder that bundles go to (by default
-one of the user's own among the temporary files), or is "off". The newest ones stay.
+one of the user's own among the temporary files), or is "off". The newest ones stay: at most 20, and
+at most 1 GiB in all. To replay one can mean to load code that it names, see `code_of`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ from lamella.hlo import _npy
 from lamella.hlo._targets import register_custom_call_target
 
 _KEPT = 20
-_LARGEST_INPUTS = 256 << 20  # bytes of all inputs of a bundle
+_LARGEST_FOLDER = 1 << 30  # bytes of all bundles
+_LARGEST_INPUTS = 256 << 20  # bytes of all inputs of a bundle, and of its text
+_LARGEST_FACTS = 16 << 20  # bytes of a bundle.json
+_ABANDONED = 3600  # seconds after which a bundle that was never completed is forgotten
 _FORMAT = 1
 
 
@@ -58,14 +62,20 @@ def note(
         place = folder()
         if place is None or getattr(error, "_lamella_bundle", None) is not None:
             return
-        path = _write(place, error, module, text, stage, options, inputs)
+        path, complete = _write(place, error, module, text, stage, options, inputs)
         with contextlib.suppress(Exception):
             error._lamella_bundle = path  # type: ignore[attr-defined]
-        _append(error, f"lamella hlo run {shlex.quote(path)}")
+        above = _size(_LARGEST_INPUTS)
+        without = "" if complete else f"without the inputs, which are above {above}; "
+        bounds = f"at most {_KEPT} such folders and {_size(_LARGEST_FOLDER)} are kept"
+        _append(error, f"To replay it ({without}{bounds}):\nlamella hlo run {shlex.quote(path)}")
 
 
-def _append(error: Exception, command: str) -> None:
-    line = f"To replay it:\n{command}"
+def _size(count: int) -> str:
+    return f"{count >> 30} GiB" if count >= 1 << 30 else f"{count >> 20} MiB"
+
+
+def _append(error: Exception, line: str) -> None:
     if len(error.args) == 1 and isinstance(error.args[0], str) and not isinstance(error, KeyError):
         error.args = (f"{error.args[0]}\n{line}",)
     elif hasattr(error, "add_note"):
@@ -80,11 +90,14 @@ def _write(
     stage: str,
     options: dict[str, Any],
     inputs: Any,
-) -> str:
+) -> tuple[str, bool]:
+    """The bundle's folder, and whether it holds the inputs."""
     os.makedirs(place, mode=0o700, exist_ok=True)
     if hasattr(os, "getuid") and os.stat(place).st_uid != os.getuid():
         raise PermissionError(f"{place}: expected a folder of this user's own")
     kept = text if text is not None else module.to_string()
+    if len(kept) > _LARGEST_INPUTS:
+        raise ValueError(f"expected a text of at most {_LARGEST_INPUTS} characters")
     targets = _targets_of(module, options["platform"]) if module is not None else []
     # Put in place when it is complete.
     partial = tempfile.mkdtemp(prefix=".partial-", dir=place)
@@ -115,7 +128,7 @@ def _write(
         shutil.rmtree(partial, ignore_errors=True)
         raise
     _forget_old(place)
-    return path
+    return path, complete
 
 
 def _targets_of(module: Any, platform: str) -> list[dict[str, Any]]:
@@ -142,14 +155,26 @@ def _targets_of(module: Any, platform: str) -> list[dict[str, Any]]:
     return targets
 
 
-def restore_targets(facts: dict[str, Any]) -> None:
-    """Registers again what a bundle says was registered, where it can be found."""
-    for entry in facts["targets"]:
-        with contextlib.suppress(Exception):
-            _restore(entry)
+def code_of(facts: dict[str, Any]) -> list[dict[str, Any]]:
+    """The targets for which a replay would load code: those that nobody registered yet."""
+    here = {(entry["name"], entry["platform"]) for entry in _hlo._list_targets()}
+    return [entry for entry in facts["targets"] if (entry["name"], entry["platform"]) not in here]
 
 
-def _restore(entry: dict[str, Any]) -> None:
+def describe(entry: dict[str, Any]) -> str:
+    """Where the code of a target lies, for whoever is to trust it."""
+    if entry["kind"] == "python":
+        module, name, file = entry["python"]
+        source = f" ({file})" if file else ""
+        return f"'{entry['name']}': Python's {module}.{name}{source}"
+    places = [place for place in entry["places"].values() if place is not None]
+    listed = ", ".join(f"{library} at byte {offset}" for library, offset in places)
+    return f"'{entry['name']}': machine code of {listed or 'nowhere'}"
+
+
+def restore(entry: dict[str, Any]) -> None:
+    """Loads the code of a target and registers it. This runs what the bundle names: it must come
+    from somebody who is trusted."""
     if entry["kind"] == "python":
         function: Any = _module_named(entry["python"][0], entry["python"][2])
         for part in entry["python"][1].split("."):
@@ -205,15 +230,21 @@ def _name(place: str, module: Any) -> str:
 
 
 def _forget_old(place: str) -> None:
-    bundles = [
-        entry.path
-        for entry in os.scandir(place)
-        if entry.is_dir(follow_symlinks=False)
-        and os.path.isfile(os.path.join(entry.path, "bundle.json"))
-    ]
-    bundles.sort(key=lambda path: (os.stat(path).st_mtime_ns, path))
-    for path in bundles[:-_KEPT]:
-        shutil.rmtree(path, ignore_errors=True)
+    bundles = []
+    for entry in os.scandir(place):
+        if not entry.is_dir(follow_symlinks=False):
+            continue
+        if entry.name.startswith(".partial-"):
+            if entry.stat(follow_symlinks=False).st_mtime < time.time() - _ABANDONED:
+                shutil.rmtree(entry.path, ignore_errors=True)
+        elif os.path.isfile(os.path.join(entry.path, "bundle.json")):
+            bundles.append(entry.path)
+    bundles.sort(key=lambda path: (os.stat(path).st_mtime_ns, path), reverse=True)
+    total = 0
+    for number, path in enumerate(bundles):
+        total += sum(entry.stat(follow_symlinks=False).st_size for entry in os.scandir(path))
+        if number >= _KEPT or (number > 0 and total > _LARGEST_FOLDER):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _versions() -> dict[str, str]:
@@ -230,13 +261,53 @@ def _versions() -> dict[str, str]:
 
 
 def read(path: str) -> dict[str, Any]:
-    """What bundle.json in a bundle says; ValueError where it is none."""
+    """What bundle.json in a bundle says; ValueError where it is none. Loads nothing."""
     try:
-        with open(os.path.join(path, "bundle.json"), encoding="utf-8") as file:
-            facts = json.load(file)
-    except (OSError, ValueError) as error:
+        name = os.path.join(path, "bundle.json")
+        with open(name, encoding="utf-8") as file:
+            text = file.read(_LARGEST_FACTS + 1)
+        if len(text) > _LARGEST_FACTS:
+            raise ValueError(f"more than {_LARGEST_FACTS} characters")
+        facts = json.loads(text)
+    except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"{path}: expected a bundle, got {error}") from None
     if not isinstance(facts, dict) or facts.get("format") != _FORMAT:
         got = facts.get("format") if isinstance(facts, dict) else "something else"
         raise ValueError(f"{path}: expected a bundle of format {_FORMAT}, got {got}")
+    options, inputs, targets = (facts.get(key) for key in ("options", "inputs", "targets"))
+    right = {
+        "options": isinstance(options, dict) and isinstance(options.get("platform"), str),
+        "inputs": inputs is None or (type(inputs) is int and inputs >= 0),
+        "targets": isinstance(targets, list) and all(map(_is_target, targets)),
+    }
+    for key, fits in right.items():
+        if not fits:
+            raise ValueError(f"{path}: expected a bundle whose bundle.json has '{key}' in order")
     return facts
+
+
+def _is_target(entry: Any) -> bool:
+    if not isinstance(entry, dict):
+        return False
+    if not all(isinstance(entry.get(key), str) for key in ("name", "platform", "kind")):
+        return False
+    if entry["kind"] == "python":
+        parts = entry.get("python")
+        return (
+            isinstance(parts, list)
+            and len(parts) == 3
+            and all(isinstance(part, str) for part in parts[:2])
+            and (parts[2] is None or isinstance(parts[2], str))
+        )
+    places = entry.get("places")
+    return isinstance(places, dict) and all(
+        place is None
+        or (
+            isinstance(place, list)
+            and len(place) == 2
+            and isinstance(place[0], str)
+            and type(place[1]) is int
+            and 0 <= place[1] < 1 << 63
+        )
+        for place in places.values()
+    )

@@ -13,6 +13,7 @@ from typing import Any
 import lamella
 
 _MAGIC = b"\x93NUMPY"
+_LONGEST_HEADER = 10000  # NumPy reads no longer ones either
 _FORMATS = {
     "|b1": "bool",
     "|i1": "int8",
@@ -81,7 +82,11 @@ def _header(path: str, data: bytearray) -> tuple[dict[str, Any], int]:
     if len(data) < 10 or not data.startswith(_MAGIC) or data[6] not in (1, 2, 3):
         raise wrong
     begin = 10 if data[6] == 1 else 12
+    if len(data) < begin:
+        raise wrong
     (length,) = struct.unpack_from("<H" if data[6] == 1 else "<I", data, 8)
+    if length > _LONGEST_HEADER:
+        raise wrong
     try:
         header = ast.literal_eval(data[begin : begin + length].decode("utf-8"))
         shape = header["shape"]
@@ -91,7 +96,7 @@ def _header(path: str, data: bytearray) -> tuple[dict[str, Any], int]:
             and isinstance(header["descr"], str)
             and isinstance(header["fortran_order"], bool)
         )
-    except (ValueError, SyntaxError, KeyError, TypeError, struct.error):
+    except (ValueError, SyntaxError, KeyError, TypeError, MemoryError, RecursionError):
         raise wrong from None
     if not right:
         raise wrong
