@@ -1,4 +1,4 @@
-# make demo | test | bench | lint: each installs what it needs, builds, and runs.
+# make demo | test | bench | lint | sanitize: each installs what it needs, builds, and runs.
 # JOBS=n limits parallel jobs; PYTHON=… chooses the interpreter (3.9 or newer).
 
 PYTHON ?= python3
@@ -7,7 +7,7 @@ VPY := $(ROOT).venv/bin/python
 QUERY ?=
 export QUERY
 
-.PHONY: all build demo test bench lint format clean
+.PHONY: all build demo test bench lint sanitize format clean
 all: build
 
 # Debian packages and .venv with the groups a target needs; then the installed tree, build/prefix.
@@ -39,6 +39,11 @@ lint:
 	$(call prepare,build lint)
 	@cd $(ROOT) && sh tools/build.sh release
 	@cd $(ROOT) && sh tools/lint.sh
+
+# The address, undefined-behaviour and thread sanitizers, over the C++ tests and a part of Python's.
+sanitize:
+	$(call prepare,build test)
+	@cd $(ROOT) && sh tools/sanitize.sh
 
 format:
 	$(call prepare,build lint)

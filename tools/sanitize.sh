@@ -1,0 +1,57 @@
+#!/bin/sh
+# usage: tools/sanitize.sh [asan] [tsan]
+# Builds with the address and undefined-behaviour sanitizers (asan), then with the thread sanitizer
+# (tsan), and runs the C++ tests and a part of the Python tests under each. Both run even if the
+# first fails. JOBS limits the parallel jobs.
+set -u
+root=$(cd "$(dirname "$0")/.." && pwd)
+cd "$root"
+ctest=ctest
+[ ! -x /usr/bin/ctest ] || ctest=/usr/bin/ctest
+[ $# -gt 0 ] || set -- asan tsan
+failed=0
+
+# Python itself is not instrumented, so the sanitizer's library is loaded before it, with the C++
+# library whose throw it must see. Leaks are left to the C++ tests: the interpreter keeps memory.
+run_python() {
+  preset=$1
+  library=$2
+  options=$3
+  shift 3
+  LD_PRELOAD="$(g++ -print-file-name="$library") $(g++ -print-file-name=libstdc++.so.6)" \
+    PYTHONPATH="$root/build-$preset/prefix/lib/python" PYTHONMALLOC=malloc \
+    ASAN_OPTIONS="$options:detect_leaks=0" TSAN_OPTIONS="$options" \
+    UBSAN_OPTIONS=print_stacktrace=1 LAMELLA_SANITIZED=$preset \
+    .venv/bin/python -m pytest -q -p no:cacheprovider "$@" || failed=1
+}
+
+for preset in "$@"; do
+  sh tools/build.sh "$preset" -- lamella_tests || exit 1
+  echo "lamella: C++ tests ($preset)"
+  # Tests of programs in C count instructions or symbols of the release build, not of this one.
+  "$ctest" --test-dir "build-$preset" --output-on-failure -j "${JOBS:-$(nproc)}" \
+    -E '^(include_rule|tree_rules|exported_symbols)$' >"build-$preset/ctest.log" 2>&1 || {
+    failed=1
+    cat "build-$preset/ctest.log"
+  }
+  tail -n 5 "build-$preset/ctest.log" | sed '/^$/d'
+  echo "lamella: Python tests ($preset)"
+  case $preset in
+    asan)
+      run_python asan libasan.so allocator_may_return_null=1 \
+        tests/python/test_parser.py tests/python/test_indexing.py tests/python/test_views.py \
+        tests/python/test_interop.py tests/python/test_factories.py tests/python/test_library.py \
+        tests/python/test_autograd_graph.py tests/python/test_autograd_function.py \
+        tests/python/test_autograd_inplace.py tests/python/test_errors.py \
+        tests/python/test_nn_ops.py tests/python/test_linalg.py tests/python/test_searching.py \
+        tests/python/test_vmap.py tests/python/test_functionalize.py tests/python/test_trace.py \
+        tests/graph/test_hlo_python.py tests/graph/test_hlo_text.py
+      ;;
+    tsan)
+      # Locks of libraries that are not instrumented cannot be seen, so their races are not ours.
+      run_python tsan libtsan.so ignore_noninstrumented_modules=1:halt_on_error=1 \
+        tests/python/test_gil.py tests/python/test_library_custom_op.py
+      ;;
+  esac
+done
+exit $failed
