@@ -51,15 +51,14 @@ Tensor glu(const Tensor& self, int64_t dim) {
   return lamella::mul(self.narrow(dim, 0, half), lamella::sigmoid(self.narrow(dim, half, half)));
 }
 
-// In training the slope for negative numbers is drawn for each element, else it is the mean.
+// In training the slope for each number that is not positive is drawn, else it is the mean.
 Tensor rrelu(const Tensor& self, const Scalar& lower, const Scalar& upper, bool training,
              std::optional<Generator> generator) {
   double low = lower.toDouble(), high = upper.toDouble();
   LAMELLA_CHECK(low <= high, "rrelu: expected 'lower' not to be above 'upper', got ", lower,
                 " and ", upper);
   if (!training) return lamella::leaky_relu(self, (low + high) / 2);
-  Tensor slope = lamella::empty_like(self).uniform_(low, high, generator);
-  return lamella::where(lamella::gt(self, 0), self, lamella::mul(self, slope));
+  return lamella::mul(self, lamella::_rrelu_slopes(self, low, high, generator));
 }
 
 namespace {

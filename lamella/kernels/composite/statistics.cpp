@@ -224,10 +224,19 @@ Tensor normal(const Tensor& mean, double std, MaybeGenerator generator) {
   LAMELLA_CHECK(std >= 0, "normal: expected 'std' of at least 0, got ", std);
   return lamella::empty_like(mean).normal_(0, std, generator).add_(mean);
 }
+namespace {
+void check_deviations(const Tensor& std) {
+  if (std.is_meta() || std.numel() == 0 || std.is_complex()) return;
+  double least = std.min().item().toDouble();
+  LAMELLA_CHECK(least >= 0, "normal: expected every number of 'std' to be at least 0, got ", least);
+}
+}  // namespace
 Tensor normal(double mean, const Tensor& std, MaybeGenerator generator) {
+  check_deviations(std);
   return lamella::empty_like(std).normal_(0, 1, generator).mul_(std).add_(mean);
 }
 Tensor normal(const Tensor& mean, const Tensor& std, MaybeGenerator generator) {
+  check_deviations(std);
   std::vector<Tensor> both = lamella::broadcast_tensors({mean, std});
   return lamella::empty_like(both[0], both[0].scalar_type(), std::nullopt, std::nullopt,
                              std::nullopt, MemoryFormat::Contiguous)
@@ -240,47 +249,6 @@ Tensor normal(double mean, double std, IntArrayRef size, MaybeGenerator generato
               std::optional<Device> device, std::optional<bool> pin_memory) {
   return lamella::empty(size, dtype, layout, device, pin_memory, std::nullopt)
       .normal_(mean, std, generator);
-}
-Tensor& log_normal_(Tensor& self, double mean, double std, MaybeGenerator generator) {
-  LAMELLA_CHECK(std > 0, "log_normal_: expected 'std' to be positive, got ", std);
-  return self.normal_(mean, std, generator).exp_();
-}
-Tensor& cauchy_(Tensor& self, double median, double sigma, MaybeGenerator generator) {
-  LAMELLA_CHECK(sigma > 0, "cauchy_: expected 'sigma' to be positive, got ", sigma);
-  constexpr double kPi = 3.14159265358979323846;
-  return self.uniform_(0, 1, generator).sub_(0.5).mul_(kPi).tan_().mul_(sigma).add_(median);
-}
-// How many trials of chance p the first success takes.
-Tensor& geometric_(Tensor& self, double p, MaybeGenerator generator) {
-  LAMELLA_CHECK(p > 0 && p < 1, "geometric_: expected 'p' in (0, 1), got ", p);
-  Tensor trials =
-      lamella::rand(self.sizes(), generator, kDouble, std::nullopt, self.device(), std::nullopt);
-  return self.copy_(lamella::log1p(-trials).div(std::log1p(-p)).ceil().clamp_min(1));
-}
-// Without replacement: the largest of the weights over exponential numbers come first.
-Tensor multinomial(const Tensor& self, int64_t num_samples, bool replacement,
-                   MaybeGenerator generator) {
-  LAMELLA_CHECK(self.dim() == 1 || self.dim() == 2,
-                "multinomial: expected 'self' to have 1 or 2 dimensions, got ", self.sizes());
-  LAMELLA_CHECK(self.is_floating_point(), "multinomial: expected 'self' to be floating point, got ",
-                self.dtype());
-  int64_t count = self.size(-1);
-  LAMELLA_CHECK(num_samples > 0 && (replacement || num_samples <= count),
-                "multinomial: expected 'num_samples' to be positive",
-                replacement ? "" : " and no more than the categories", ", got ", num_samples,
-                " of ", count);
-  if (!replacement) {
-    Tensor waits = lamella::empty_like(self).exponential_(1, generator);
-    return std::get<1>(lamella::topk(self / waits, num_samples, -1, true, true));
-  }
-  Dims shape(self.sizes());
-  shape[shape.size() - 1] = num_samples;
-  Tensor sums = self.cumsum(-1);
-  Tensor drawn = lamella::rand(shape, generator, self.scalar_type(), std::nullopt, self.device(),
-                               std::nullopt) *
-                 sums.narrow(-1, count - 1, 1);
-  Tensor passed = sums.unsqueeze(-2) <= drawn.unsqueeze(-1);
-  return passed.sum(-1).clamp_max(count - 1);
 }
 
 }  // namespace lamella::native

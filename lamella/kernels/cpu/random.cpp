@@ -1,7 +1,9 @@
 // Random numbers on the CPU, with the same stream and conventions as PyTorch's.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <mutex>
+#include <vector>
 
 #include "lamella/core/generator_impl.h"
 #include "lamella/kernels/native.h"
@@ -43,35 +45,87 @@ compute_type<T> uniform(CpuGenerator& generator) {
 
 // Sixteen uniform numbers become normal ones by the Box-Muller transform: the first eight give the
 // radius, the others the angle.
-template <class T>
-void box_muller_16(T* data, double mean, double std) {
-  using C = compute_type<T>;
+template <class C>
+void box_muller_16(C* data, double mean, double std) {
   for (int j = 0; j < 8; ++j) {
-    C u1 = C(1) - static_cast<C>(data[j]);
-    C u2 = static_cast<C>(data[j + 8]);
-    C radius = std::sqrt(C(-2) * std::log(u1));
-    C theta = C(2.0 * 3.14159265358979323846) * u2;
-    data[j] = static_cast<T>(radius * std::cos(theta) * static_cast<C>(std) + static_cast<C>(mean));
-    data[j + 8] =
-        static_cast<T>(radius * std::sin(theta) * static_cast<C>(std) + static_cast<C>(mean));
+    C radius = std::sqrt(C(-2) * std::log(C(1) - data[j]));
+    C theta = C(2.0 * 3.14159265358979323846) * data[j + 8];
+    data[j] = radius * std::cos(theta) * static_cast<C>(std) + static_cast<C>(mean);
+    data[j + 8] = radius * std::sin(theta) * static_cast<C>(std) + static_cast<C>(mean);
   }
 }
 
 template <class T>
 void fill_normal(T* data, int64_t n, double mean, double std, bool blocks,
                  CpuGenerator& generator) {
+  using C = compute_type<T>;
   if (!blocks) {
     for (int64_t i = 0; i < n; ++i) {
       data[i] = static_cast<T>(generator.normal_double() * std + mean);
     }
     return;
   }
-  for (int64_t i = 0; i < n; ++i) data[i] = static_cast<T>(uniform<T>(generator));
-  for (int64_t i = 0; i + 16 <= n; i += 16) box_muller_16(data + i, mean, std);
-  if (n % 16 != 0) {  // the last sixteen are drawn anew
-    T* last = data + n - 16;
-    for (int i = 0; i < 16; ++i) last[i] = static_cast<T>(uniform<T>(generator));
-    box_muller_16(last, mean, std);
+  if constexpr (std::is_same_v<T, C>) {
+    for (int64_t i = 0; i < n; ++i) data[i] = uniform<T>(generator);
+    for (int64_t i = 0; i + 16 <= n; i += 16) box_muller_16(data + i, mean, std);
+    if (n % 16 != 0) {  // the last sixteen are drawn anew
+      T* last = data + n - 16;
+      for (int i = 0; i < 16; ++i) last[i] = uniform<T>(generator);
+      box_muller_16(last, mean, std);
+    }
+  } else {
+    // A uniform number rounded to a narrow type can be 1, whose logarithm is infinite: narrow types
+    // round the normal numbers instead. A last block that is short overwrites what precedes it.
+    for (int64_t i = 0; i < n; i += 16) {
+      C block[16];
+      for (C& number : block) number = uniform<T>(generator);
+      box_muller_16(block, mean, std);
+      T* to = data + std::min(i, n - 16);
+      for (int j = 0; j < 16; ++j) to[j] = static_cast<T>(block[j]);
+    }
+  }
+}
+
+// A number to an integer type, at most its largest one.
+template <class T>
+T saturate(double number) {
+  if constexpr (std::is_integral_v<T>) {
+    constexpr T most = std::numeric_limits<T>::max();
+    return number < static_cast<double>(most) ? static_cast<T>(number) : most;
+  } else {
+    return static_cast<T>(number);
+  }
+}
+
+// Each element drawn by itself from `next(generator)`, a double.
+template <class F>
+Tensor& draw_each(const char* op, Tensor& self, MaybeGenerator generator, F&& next) {
+  if (self.is_meta() || self.numel() == 0) return self;
+  CpuGenerator& source = choose(generator);
+  return visit_real(self.scalar_type(), op, [&](auto tag) -> Tensor& {
+    using T = type_of<decltype(tag)>;
+    return draw<T>(self, source, [&](T* data, int64_t n) {
+      for (int64_t i = 0; i < n; ++i) data[i] = saturate<T>(next(source));
+    });
+  });
+}
+void check_floating(const char* op, const Tensor& self) {
+  LAMELLA_CHECK_NOT_IMPLEMENTED(self.is_floating_point(), op,
+                                ": expected 'self' to be floating point, got ", self.scalar_type());
+}
+
+// The largest finite number of a floating-point type, or of the parts of a complex one.
+double largest_finite(ScalarType dtype) {
+  switch (dtype) {
+    case kHalf:
+      return 65504;
+    case kBFloat16:
+      return 0x1.fep127;
+    case kDouble:
+    case kComplexDouble:
+      return std::numeric_limits<double>::max();
+    default:
+      return std::numeric_limits<float>::max();
   }
 }
 
@@ -79,6 +133,10 @@ void fill_normal(T* data, int64_t n, double mean, double std, bool blocks,
 
 Tensor& uniform_(Tensor& self, double from, double to, std::optional<Generator> generator) {
   LAMELLA_CHECK(from <= to, "uniform_: expected 'from' of at most 'to', got ", from, " and ", to);
+  double most = largest_finite(self.scalar_type());
+  LAMELLA_CHECK(from >= -most && to <= most && to - from <= most,
+                "uniform_: expected 'from', 'to' and ", "'to' - 'from' within ", self.scalar_type(),
+                ", got ", from, " and ", to);
   LAMELLA_CHECK_NOT_IMPLEMENTED(self.is_floating_point() || self.is_complex(),
                                 "uniform_: expected 'self' to be floating point, got ",
                                 self.scalar_type());
@@ -93,10 +151,12 @@ Tensor& uniform_(Tensor& self, double from, double to, std::optional<Generator> 
     using T = type_of<decltype(tag)>;
     using C = compute_type<T>;
     C low = static_cast<C>(from), span = static_cast<C>(to) - static_cast<C>(from);
+    T first = static_cast<T>(from), end = static_cast<T>(to);
     return draw<T>(self, source, [&](T* data, int64_t n) {
       for (int64_t i = 0; i < n; ++i) {
-        T value = static_cast<T>(uniform<T>(source) * span + low);
-        data[i] = value;
+        // Rounding can reach `to`, which is not part of the range: `from` stands for it.
+        T value = static_cast<T>(std::fma(uniform<T>(source), span, low));
+        data[i] = value == end ? first : value;
       }
     });
   });
@@ -131,7 +191,12 @@ Tensor& random_between(const char* op, Tensor& self, int64_t from, uint64_t rang
   return visit_real(self.scalar_type(), op, [&](auto tag) -> Tensor& {
     using T = type_of<decltype(tag)>;
     return draw<T>(self, source, [&](T* data, int64_t n) {
-      for (int64_t i = 0; i < n; ++i) data[i] = static_cast<T>(source.uniform_int(from, range));
+      for (int64_t i = 0; i < n; ++i) {
+        // A range of 0 stands for all 2^64 numbers.
+        int64_t number =
+            range == 0 ? static_cast<int64_t>(source.random64()) : source.uniform_int(from, range);
+        data[i] = static_cast<T>(number);
+      }
     });
   });
 }
@@ -156,15 +221,37 @@ uint64_t largest_random(ScalarType dtype) {
 }
 }  // namespace
 
+namespace {
+// Refuses a bound that the dtype of `self` cannot hold.
+void check_bound(const Tensor& self, const char* name, int64_t bound) {
+  ScalarType dtype = self.scalar_type();
+  bool fits = true;
+  if (is_floating_point(dtype)) {
+    fits = std::abs(static_cast<double>(bound)) <= largest_finite(dtype);
+  } else if (dtype == kBool || dtype == kByte) {
+    fits = bound >= 0 && bound <= (dtype == kBool ? 1 : 255);
+  } else if (size_t bits = element_size(dtype) * 8; bits < 64) {
+    fits = bound >= -(int64_t{1} << (bits - 1)) && bound < int64_t{1} << (bits - 1);
+  }
+  LAMELLA_CHECK(fits, "random_: expected ", name, " within ", dtype, ", got ", bound);
+}
+}  // namespace
+
 Tensor& random_(Tensor& self, int64_t from, std::optional<int64_t> to,
                 std::optional<Generator> generator) {
   if (to) {
     LAMELLA_CHECK(from < *to, "random_: expected 'from' to be below 'to', got ", from, " and ",
                   *to);
+    check_bound(self, "'from'", from);
+    check_bound(self, "'to' - 1", *to - 1);
     return random_between("random_", self, from,
                           static_cast<uint64_t>(*to) - static_cast<uint64_t>(from), generator);
   }
+  check_bound(self, "'from'", from);
   uint64_t most = largest_random(self.scalar_type());
+  LAMELLA_CHECK(from < 0 || static_cast<uint64_t>(from) <= most,
+                "random_: expected 'from' of at most ", most, " for ", self.scalar_type(), ", got ",
+                from);
   return random_between("random_", self, from, most - static_cast<uint64_t>(from) + 1, generator);
 }
 Tensor& random_(Tensor& self, int64_t to, std::optional<Generator> generator) {
@@ -238,20 +325,148 @@ Tensor bernoulli(const Tensor& self, double p, std::optional<Generator> generato
 
 Tensor& exponential_(Tensor& self, double lambd, std::optional<Generator> generator) {
   LAMELLA_CHECK(lambd > 0, "exponential_: expected 'lambd' above 0, got ", lambd);
-  if (self.is_meta() || self.numel() == 0) return self;
+  check_floating("exponential_", self);
+  return draw_each("exponential_", self, generator, [=](CpuGenerator& source) {
+    return -std::log1p(-source.uniform_double()) / lambd;
+  });
+}
+
+Tensor& log_normal_(Tensor& self, double mean, double std, std::optional<Generator> generator) {
+  LAMELLA_CHECK(std > 0, "log_normal_: expected 'std' to be positive, got ", std);
+  check_floating("log_normal_", self);
+  return draw_each("log_normal_", self, generator, [=](CpuGenerator& source) {
+    return std::exp(source.normal_double() * std + mean);
+  });
+}
+
+Tensor& cauchy_(Tensor& self, double median, double sigma, std::optional<Generator> generator) {
+  LAMELLA_CHECK(sigma > 0, "cauchy_: expected 'sigma' to be positive, got ", sigma);
+  check_floating("cauchy_", self);
+  return draw_each("cauchy_", self, generator, [=](CpuGenerator& source) {
+    return median + sigma * std::tan(3.14159265358979323846 * (source.uniform_double() - 0.5));
+  });
+}
+
+// How many trials of chance p the first success takes.
+Tensor& geometric_(Tensor& self, double p, std::optional<Generator> generator) {
+  LAMELLA_CHECK(p > 0 && p < 1, "geometric_: expected 'p' in (0, 1), got ", p);
+  return draw_each("geometric_", self, generator, [=](CpuGenerator& source) {
+    return std::ceil(std::log(source.uniform_double()) / std::log1p(-p));
+  });
+}
+
+// The slopes of rrelu in training: 1 for positive numbers; for the others, in [lower, upper), drawn
+// in the order of their places.
+Tensor _rrelu_slopes(const Tensor& self, double lower, double upper,
+                     std::optional<Generator> generator) {
+  check_floating("rrelu", self);
+  Tensor slopes = new_tensor(self.sizes(), self.scalar_type(), self.device());
+  if (self.is_meta() || self.numel() == 0) return slopes;
+  Tensor numbers = self.contiguous();
   CpuGenerator& source = choose(generator);
-  return visit_floating(self.scalar_type(), "exponential_", [&](auto tag) -> Tensor& {
+  visit_floating(self.scalar_type(), "rrelu", [&](auto tag) {
     using T = type_of<decltype(tag)>;
-    return draw<T>(self, source, [&](T* data, int64_t n) {
+    using C = compute_type<T>;
+    const T* number = numbers.const_data_ptr<T>();
+    draw<T>(slopes, source, [&](T* slope, int64_t n) {
       for (int64_t i = 0; i < n; ++i) {
-        data[i] = static_cast<T>(-std::log1p(-source.uniform_double()) / lambd);
+        bool drawn = static_cast<C>(number[i]) <= 0;
+        slope[i] =
+            static_cast<T>(drawn ? std::fma(source.uniform_double(), upper - lower, lower) : 1.0);
       }
     });
   });
+  return slopes;
+}
+
+namespace {
+// Each row of `out` is drawn from the row of weights: the first category whose share of the sum,
+// with all before it, is not below a uniform number.
+template <class T>
+void draw_categories(const Tensor& weights, CpuGenerator& generator, Tensor& out) {
+  using C = compute_type<T>;
+  int64_t count = weights.size(-1), draws = out.size(-1), rows = out.numel() / draws;
+  const T* weight = weights.const_data_ptr<T>();
+  int64_t* category = out.mutable_data_ptr<int64_t>();
+  std::vector<C> shares(static_cast<size_t>(count));
+  std::lock_guard<std::mutex> lock(generator.mutex);
+  for (int64_t row = 0; row < rows; ++row, weight += count) {
+    C sum = 0;
+    size_t last = 0;  // the last category that can be drawn
+    for (size_t i = 0; i < shares.size(); ++i) {
+      sum += static_cast<C>(weight[i]);
+      shares[i] = sum;
+      if (static_cast<C>(weight[i]) > 0) last = i;
+    }
+    for (C& share : shares) share /= sum;
+    for (int64_t i = 0; i < draws; ++i) {
+      double u = generator.uniform_double();
+      auto at = std::partition_point(shares.begin(), shares.begin() + static_cast<int64_t>(last),
+                                     [u](C share) { return static_cast<double>(share) < u; });
+      *category++ = at - shares.begin();
+    }
+  }
+}
+}  // namespace
+
+// Without replacement, or with one draw, the largest of the weights over exponential numbers come
+// first.
+Tensor multinomial(const Tensor& self, int64_t num_samples, bool replacement,
+                   std::optional<Generator> generator) {
+  LAMELLA_CHECK(self.dim() == 1 || self.dim() == 2,
+                "multinomial: expected 'self' to have 1 or 2 dimensions, got ", self.sizes());
+  LAMELLA_CHECK(self.is_floating_point(), "multinomial: expected 'self' to be floating point, got ",
+                self.dtype());
+  int64_t count = self.size(-1);
+  LAMELLA_CHECK(num_samples > 0 && (replacement || num_samples <= count),
+                "multinomial: expected 'num_samples' to be positive",
+                replacement ? "" : " and no more than the categories", ", got ", num_samples,
+                " of ", count);
+  LAMELLA_CHECK(count > 0 && count <= int64_t{1} << 24,
+                "multinomial: expected between 1 and 2^24 categories, got ", count);
+  Dims shape(self.sizes());
+  shape[shape.size() - 1] = num_samples;
+  if (self.is_meta() || self.numel() == 0) return new_tensor(shape, kLong, self.device());
+  Tensor weights = self.contiguous();
+  visit_floating(self.scalar_type(), "multinomial", [&](auto tag) {
+    using T = type_of<decltype(tag)>;
+    using C = compute_type<T>;
+    const T* weight = weights.const_data_ptr<T>();
+    for (int64_t i = 0; i < weights.numel(); i += count, weight += count) {
+      C sum = 0;
+      for (int64_t j = 0; j < count; ++j) {
+        auto one = static_cast<C>(weight[j]);
+        LAMELLA_CHECK(
+            one >= 0 && std::isfinite(one),
+            "multinomial: expected the weights in 'self' to be finite and at least 0, got ", one);
+        sum += one;
+      }
+      LAMELLA_CHECK(sum > 0 && std::isfinite(sum),
+                    "multinomial: expected the weights in each row of 'self' to have a positive, "
+                    "finite sum, got ",
+                    sum);
+    }
+  });
+  if (!replacement || num_samples == 1) {
+    Tensor waits = lamella::empty_like(self).exponential_(1, generator);
+    // A narrow type can round a wait to 0: a weight of 0 stays 0 all the same.
+    Tensor order = lamella::where(self.gt(0), self / waits, Scalar(0));
+    if (num_samples == 1) return lamella::argmax(order, -1, true);
+    return std::get<1>(lamella::topk(order, num_samples, -1, true, true));
+  }
+  Tensor out = new_tensor(shape, kLong, kCPU);
+  CpuGenerator& source = choose(generator);
+  visit_floating(self.scalar_type(), "multinomial",
+                 [&](auto tag) { draw_categories<type_of<decltype(tag)>>(weights, source, out); });
+  return out;
 }
 
 Tensor& randperm_out(int64_t n, std::optional<Generator> generator, Tensor& out) {
   LAMELLA_CHECK(n >= 0, "randperm: expected 'n' of at least 0, got ", n);
+  uint64_t most = largest_random(out.scalar_type());
+  LAMELLA_CHECK(n == 0 || static_cast<uint64_t>(n) - 1 <= most,
+                "randperm: expected 'n' of at most ", most + 1, " for ", out.scalar_type(),
+                ", got ", n);
   resize_output(out, {n});
   if (out.is_meta() || n == 0) return out;
   CpuGenerator& source = choose(generator);

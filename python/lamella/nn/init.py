@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import lamella
@@ -75,15 +76,46 @@ def trunc_normal_(
     b: float = 2.0,
     generator: Any = None,
 ) -> Tensor:
-    """Normal, but within [a, b]: by the inverse of the distribution function."""
+    """Normal, but within [a, b]: numbers outside are drawn again.
+
+    Where less than three tenths of the distribution lie inside, uniform candidates in [a, b] are
+    kept with a chance that is their density over the largest one.
+    """
+    if tensor.is_meta:
+        return tensor
 
     def below(x: float) -> float:
-        return (1 + math.erf((x - mean) / (std * math.sqrt(2)))) / 2
+        return (1.0 + math.erf((x - mean) / std / math.sqrt(2.0))) / 2.0
 
+    if mean < a - 2 * std or mean > b + 2 * std:
+        warnings.warn(
+            "trunc_normal_: expected 'mean' within two 'std' of ['a', 'b'], got "
+            f"{mean}; the distribution of the numbers may be off",
+            stacklevel=2,
+        )
     with lamella.no_grad():
-        # erfinv of a uniform value between the two ends, as erf = 2 * below - 1.
-        tensor.uniform_(2 * below(a) - 1, 2 * below(b) - 1, generator=generator)
-        return tensor.erfinv_().mul_(std * math.sqrt(2)).add_(mean).clamp_(min=a, max=b)
+        if below(b) - below(a) > 0.3:
+            # The ends as the dtype holds them, so that they are inside.
+            low, high = lamella.tensor([a, b], dtype=tensor.dtype).tolist()
+            result = tensor.normal_(mean, std, generator=generator)
+            while (outside := (result < low) | (result > high)).any():
+                again = lamella.empty_like(result).normal_(mean, std, generator=generator)
+                result = lamella.where(outside, again, result)
+            return tensor if result is tensor else tensor.copy_(result)
+        mode = max(a, min(mean, b))
+        log_peak = -0.5 * ((mode - mean) / std) ** 2
+
+        def refused(candidates: Tensor) -> Tensor:
+            log_chance = ((candidates - mean) / std).pow(2).mul(-0.5).sub(log_peak)
+            return lamella.empty_like(tensor).uniform_(generator=generator).log_() > log_chance
+
+        result = tensor.uniform_(a, b, generator=generator)
+        pending = refused(result)
+        while pending.any():
+            candidates = lamella.empty_like(tensor).uniform_(a, b, generator=generator)
+            result = lamella.where(pending, candidates, result)
+            pending = pending & refused(candidates)
+        return tensor if result is tensor else tensor.copy_(result)
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
@@ -201,26 +233,20 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
         raise ValueError(
             f"orthogonal_: expected 'tensor' to have at least 2 dimensions, got {tensor.dim()}"
         )
-    if tensor.numel() == 0:
+    if tensor.numel() == 0 or tensor.is_meta:
         return tensor
     rows = tensor.size(0)
     columns = tensor.numel() // rows
     with lamella.no_grad():
-        # Gaussian vectors made orthonormal one after the other: uniform over all such matrices.
-        vectors = lamella.randn(
-            (min(rows, columns), max(rows, columns)),
-            dtype=lamella.complex128 if tensor.is_complex() else lamella.float64,
-            generator=generator,
-        )
-        for i in range(vectors.size(0)):
-            vector, before = vectors[i], vectors[:i]
-            # Twice: once leaves what rounding left.
-            for _ in range(2 if i else 0):
-                vector.sub_(before.t() @ (before.conj_physical() @ vector))
-            vector.div_(vector.norm())
-        matrix = vectors if rows <= columns else vectors.t()
-        tensor.copy_(matrix.reshape(tensor.shape) * gain)
-    return tensor
+        matrix = tensor.new_empty((rows, columns)).normal_(0, 1, generator=generator)
+        if rows < columns:
+            matrix = matrix.t()
+        q, r = lamella.linalg.qr(matrix)
+        # With the signs of r's diagonal the distribution is uniform over such matrices.
+        q = q * r.diagonal().sgn()
+        if rows < columns:
+            q = q.t()
+        return tensor.copy_(q.reshape(tensor.shape)).mul_(gain)
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
