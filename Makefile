@@ -1,4 +1,4 @@
-# make demo | test | bench | lint | sanitize: each installs what it needs, builds, and runs.
+# make demo | test | bench | lint | sanitize | fuzz: each installs what it needs, builds, and runs.
 # JOBS=n limits parallel jobs; PYTHON=… chooses the interpreter (3.9 or newer).
 
 PYTHON ?= python3
@@ -7,7 +7,7 @@ VPY := $(ROOT).venv/bin/python
 QUERY ?=
 export QUERY
 
-.PHONY: all build demo test bench lint sanitize format clean
+.PHONY: all build demo test bench lint sanitize fuzz format clean
 all: build
 
 # Debian packages and .venv with the groups a target needs; then the installed tree, build/prefix.
@@ -44,6 +44,12 @@ lint:
 sanitize:
 	$(call prepare,build test)
 	@cd $(ROOT) && sh tools/sanitize.sh
+
+# Every operator with hostile arguments in guarded memory, and valid calls beside PyTorch.
+fuzz:
+	$(call prepare,build test)
+	@cd $(ROOT) && sh tools/build.sh release
+	@cd $(ROOT) && sh tools/fuzz.sh
 
 format:
 	$(call prepare,build lint)

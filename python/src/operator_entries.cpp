@@ -197,13 +197,20 @@ PyObject* operator_entry(PyObject*, PyObject* args) {
   });
 }
 
-// _set_guarded_memory(on, fresh, margin): bytes for new memory and for what lies around it.
+// _set_guarded_memory(on, fresh, margin, placement): bytes for new memory and for what lies around
+// it, and where new memory stands: 0 aligned, 1 right behind a guarding page, 2 right before one.
 PyObject* set_guarded(PyObject*, PyObject* args) {
   int on;
-  unsigned char fresh = 0, margin = 0;
-  if (!PyArg_ParseTuple(args, "p|bb:_set_guarded_memory", &on, &fresh, &margin)) return nullptr;
+  unsigned char fresh = 0, margin = 0, placement = 0;
+  if (!PyArg_ParseTuple(args, "p|bbb:_set_guarded_memory", &on, &fresh, &margin, &placement)) {
+    return nullptr;
+  }
   return guarded([&]() -> PyObject* {
-    compliance::set_guarded_memory(on != 0, fresh, margin);
+    LAMELLA_CHECK_VALUE(placement <= 2,
+                        "_set_guarded_memory: expected 'placement' to be 0, 1 or 2, got ",
+                        static_cast<int>(placement));
+    compliance::set_guarded_memory(on != 0, fresh, margin,
+                                   static_cast<compliance::GuardPlacement>(placement));
     Py_RETURN_NONE;
   });
 }

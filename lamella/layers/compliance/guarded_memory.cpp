@@ -21,6 +21,10 @@ namespace {
 constexpr size_t kAlignment = 64;
 constexpr size_t kMost = size_t{1} << 14;
 constexpr size_t kKeptFreed = 512;
+// A larger mapping is given back as soon as it is freed, for the sake of limits on address space.
+constexpr size_t kMostKept = size_t{1} << 20;
+// Sizes are rounded up below, which must not overflow.
+constexpr size_t kMostBytes = size_t{1} << 48;
 
 // Read by the signal handler, without the lock.
 struct Region {
@@ -42,7 +46,11 @@ class GuardingAllocator final : public Allocator {
  public:
   void* allocate(size_t bytes, DeviceIndex, void** context) override {
     size_t page = page_size();
-    size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    if (bytes > kMostBytes) {
+      throw OutOfMemoryError(str("could not allocate ", bytes, " guarded bytes on cpu"));
+    }
+    size_t alignment = placement_ == GuardPlacement::kAligned ? kAlignment : 1;
+    size_t rounded = (bytes + alignment - 1) / alignment * alignment;
     size_t middle = (rounded + page - 1) / page * page;
     size_t mapped = middle + 2 * page;
     void* mapping =
@@ -51,7 +59,8 @@ class GuardingAllocator final : public Allocator {
       throw OutOfMemoryError(str("could not allocate ", bytes, " guarded bytes on cpu"));
     }
     char* begin = static_cast<char*>(mapping);
-    char* data = begin + page + middle - rounded;
+    bool first = placement_ == GuardPlacement::kFirst;
+    char* data = begin + page + (first ? 0 : middle - rounded);
     std::lock_guard lock(mutex_);
     std::memset(begin + page, margin_, middle);
     std::memset(data, fresh_, bytes);
@@ -85,12 +94,14 @@ class GuardingAllocator final : public Allocator {
     auto* begin = reinterpret_cast<void*>(region->begin.load());
     mprotect(begin, region->mapped, PROT_NONE);
     madvise(begin, region->mapped, MADV_DONTNEED);
-    if (freed_.size() < kKeptFreed) {
-      freed_.push_back(region);
-      return;
+    if (region->mapped <= kMostKept) {
+      if (freed_.size() < kKeptFreed) {
+        freed_.push_back(region);
+        return;
+      }
+      std::swap(region, freed_[oldest_]);
+      oldest_ = (oldest_ + 1) % kKeptFreed;
     }
-    std::swap(region, freed_[oldest_]);
-    oldest_ = (oldest_ + 1) % kKeptFreed;
     munmap(reinterpret_cast<void*>(region->begin.load()), region->mapped);
     region->begin = 0;
     next_ = std::min(next_, static_cast<size_t>(region - regions));
@@ -103,10 +114,11 @@ class GuardingAllocator final : public Allocator {
     }
     return live_;
   }
-  void fill(uint8_t fresh, uint8_t margin) {
+  void set(uint8_t fresh, uint8_t margin, GuardPlacement placement) {
     std::lock_guard lock(mutex_);
     fresh_ = fresh;
     margin_ = margin;
+    placement_ = placement;
   }
 
  private:
@@ -132,6 +144,7 @@ class GuardingAllocator final : public Allocator {
   size_t next_ = 0;  // no free region comes before it
   uint8_t fresh_ = 0;
   uint8_t margin_ = 0;
+  std::atomic<GuardPlacement> placement_ = GuardPlacement::kAligned;
   GuardedMemory live_{0, 0, 0};
   std::vector<Region*> freed_;  // a ring once it is full
   size_t oldest_ = 0;
@@ -197,8 +210,8 @@ void on_fault(int number, siginfo_t* info, void* context) {
 
 }  // namespace
 
-void set_guarded_memory(bool on, uint8_t fresh, uint8_t margin) {
-  guarding().fill(fresh, margin);
+void set_guarded_memory(bool on, uint8_t fresh, uint8_t margin, GuardPlacement placement) {
+  guarding().set(fresh, margin, placement);
   set_allocator(DeviceType::CPU, on ? &guarding() : nullptr);
 }
 

@@ -7,7 +7,8 @@
 //   block and pages lie margins of a known byte; what is written there is damage, and what is read
 //   there differs with the byte. New memory is filled with another known byte, so that results
 //   that differ with it come from elements nobody wrote. Freed blocks stay inaccessible for a
-//   while.
+//   while. A block may also touch the page before it or the page after it, like memory that a
+//   program brings along; such a block is only as aligned as its elements are.
 #pragma once
 #include <cstdint>
 
@@ -15,8 +16,16 @@
 
 namespace lamella::compliance {
 
+// Where a block stands between its two pages.
+enum class GuardPlacement : uint8_t {
+  kAligned,  // to 64 bytes, its end as near the page after it as that allows
+  kFirst,    // the page before it ends where the block begins
+  kLast,     // the page after it begins where the block ends
+};
+
 // `fresh` fills new memory, `margin` what lies around it. Blocks made before keep their bytes.
-LAMELLA_PRIVATE_API void set_guarded_memory(bool on, uint8_t fresh, uint8_t margin);
+LAMELLA_PRIVATE_API void set_guarded_memory(bool on, uint8_t fresh, uint8_t margin,
+                                            GuardPlacement placement = GuardPlacement::kAligned);
 
 struct GuardedMemory {
   int64_t blocks;   // alive now

@@ -1,0 +1,259 @@
+"""One call of the fuzzer: what it is made of, and what came of it."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import math
+import random
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from calls import Other, Valid
+from hostile import Loop, Spoiler
+from operands import Operand, extent, make_lamella
+
+import lamella
+from lamella import _C
+from lamella.testing._inputs import arguments_of
+from lamella.testing._operator import Operator
+
+# What a call may raise; its text begins with the name of an operator.
+KINDS = (
+    RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, OverflowError,
+    MemoryError, RecursionError, BufferError,
+)  # fmt: skip
+_NAMED = re.compile(r"^(aten::|Tensor\.)?([a-zA-Z_0-9]+)(\.[a-zA-Z_]+)?(: | \()")
+# Arguments that are written though their schemas, which are PyTorch's, do not say so.
+_WRITTEN_UNSAID = {
+    "_copy_from": ("dst",),
+    "batch_norm": ("running_mean", "running_var"),
+    "instance_norm": ("running_mean", "running_var"),
+}
+_SEVERAL_LINES = re.compile(r"\s+")
+
+
+def operators(match: str = "") -> list[Operator]:
+    """All operators, or those of whose names the pattern is found in."""
+    names = sorted(_C._operator_names())
+    found = [Operator(*name) for name in names if name[0].startswith("aten::")]
+    return [op for op in found if re.search(match, op.full_name)]
+
+
+class Call:
+    """The arguments of call `index`. valid: they are not spoilt."""
+
+    def __init__(self, op: Operator, seed: int, index: int, only_valid: bool = False) -> None:
+        self.op = op
+        self.name = f"{op.full_name}:{seed}:{index}"
+        rng = random.Random(self.name)
+        lot = 0.0 if only_valid else rng.random()
+        self.values = Valid(op, rng).draw()
+        self.valid = lot < 0.35
+        spoiler = Spoiler(op, rng, self.values)
+        if lot >= 0.95:
+            spoiler.replace_all()
+        elif lot >= 0.85:
+            spoiler.spoil(3)
+        elif lot >= 0.35:
+            spoiler.spoil(rng.choice((1, 1, 2)))
+        self.giant = spoiler.giant
+        self.loops = any(isinstance(value, Loop) for value in self.values.values())
+
+    def __str__(self) -> str:
+        parts = [f"{name}={_text(value)}" for name, value in self.values.items()]
+        return f"{self.op.full_name}({', '.join(parts)})"
+
+    def operands(self) -> Iterator[tuple[str, Operand]]:
+        for name, value in self.values.items():
+            for item in value if isinstance(value, list) else (value,):
+                if isinstance(item, Operand):
+                    yield name, item
+
+    def roots(self) -> dict[int, tuple[Operand, bool]]:
+        """The operands that own memory, and whether the schema says that it is written."""
+        written = {a.name for a in self.op.arguments if a.write}
+        written.update(_WRITTEN_UNSAID.get(self.op.short_name, ()))
+        found: dict[int, tuple[Operand, bool]] = {}
+        for name, operand in self.operands():
+            if operand.device == "cpu":
+                root = operand.root()
+                before = found.get(id(root), (root, False))[1]
+                found[id(root)] = (root, before or name in written)
+        return found
+
+    def made(self, make: Any, other: Any) -> tuple[list[Any], dict[str, Any]]:
+        """Arguments for a call, tensors and other objects made by these functions."""
+        tensors: dict[int, Any] = {}
+
+        def tensor(operand: Operand) -> Any:
+            if id(operand) not in tensors:
+                tensors[id(operand)] = make(operand, random.Random(operand.root().seed))
+            return tensors[id(operand)]
+
+        def build(value: Any, argument: Any) -> Any:
+            if isinstance(value, Operand):
+                return tensor(value)
+            if isinstance(value, Other):
+                return other(value)
+            if isinstance(value, Loop):
+                first = next((o for _, o in self.operands()), None)
+                return value.make(tensor(first) if argument.is_tensor and first else 1)
+            if isinstance(value, list):
+                return [build(item, argument) for item in value]
+            return value
+
+        by_name = {a.name: a for a in self.op.arguments}
+        values = {name: build(value, by_name[name]) for name, value in self.values.items()}
+        return arguments_of(self.op, values)
+
+    def release(self) -> None:
+        for _, operand in self.operands():
+            root = operand.root()
+            if root.memory is not None:
+                root.memory.live = None
+
+
+def _text(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) < 300 else text[:300] + "..."
+
+
+def other_lamella(value: Other) -> Any:
+    if value.kind == "generator":
+        return lamella.Generator(device=value.name) if value.name != "cpu" else lamella.Generator()
+    return getattr(lamella, value.name)
+
+
+def tensors_in(value: Any, depth: int = 0) -> Iterator[lamella.Tensor]:
+    if isinstance(value, lamella.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)) and depth < 3:
+        for item in value:
+            yield from tensors_in(item, depth + 1)
+
+
+def outside(tensor: lamella.Tensor) -> str | None:
+    """What is wrong with where a tensor's elements are."""
+    shape, strides = list(tensor.shape), list(tensor.stride())
+    if any(size < 0 for size in shape):
+        return f"has the shape {shape}"
+    if tensor.numel() != math.prod(shape):
+        return f"of shape {shape} has {tensor.numel()} elements"
+    if tensor.device.type != "cpu" or tensor.layout != lamella.strided:
+        return None
+    if tensor.numel() == 0:
+        return None
+    size = tensor.element_size()
+    last = (tensor.storage_offset() + extent(shape, strides)) * size
+    have = _C._storage_bytes(tensor).numel()
+    if min([tensor.storage_offset(), *strides]) < 0 or last > have:
+        where = f"strides {strides} offset {tensor.storage_offset()}"
+        return f"{tensor.dtype}{shape} {where} is outside of its {have} bytes"
+    return None
+
+
+class Outcome:
+    """What came of a call. kind: "fine", "error", or that of a failure, which `text` explains."""
+
+    def __init__(self, kind: str, text: str = "", result: Any = None) -> None:
+        self.kind = kind
+        self.text = _SEVERAL_LINES.sub(" ", text)[:400]
+        self.result = result
+
+
+def run(call: Call, around: Any = None, keep: bool = False) -> Outcome:
+    """Makes the call. around(function, args, kwargs) makes it in a layer."""
+    try:
+        args, kwargs = call.made(make_lamella, other_lamella)
+    except (RuntimeError, ValueError, MemoryError, TypeError) as error:
+        # A description that is none of a tensor, such as an alias that does not fit.
+        call.release()
+        return Outcome("unmade", str(error))
+    roots = call.roots()
+    places = {key: root.memory.live.data_ptr() for key, (root, _) in roots.items()}
+    damaged = _C._guarded_memory()[2]
+    lamella.manual_seed(0)
+    outcome = Outcome("fine")
+    try:
+        result = call.op.call(*args, **kwargs) if around is None else around(call, args, kwargs)
+    except Exception as error:
+        outcome = _judge(error)
+    else:
+        for tensor in tensors_in(result):
+            wrong = outside(tensor)
+            if wrong is not None:
+                outcome = Outcome("result outside", f"the result {wrong}")
+        outcome.result = (result, args, kwargs) if keep else None
+        del result
+    for tensor in tensors_in([args, *kwargs.values()]):
+        wrong = outside(tensor)
+        if wrong is not None:
+            outcome = Outcome("result outside", f"an argument {wrong}")
+    for key, (root, written) in roots.items():
+        live, contents = root.memory.live, root.memory.contents
+        if written or not contents:
+            continue
+        if live.data_ptr() != places[key] or _C._storage_bytes(live).numel() != len(contents):
+            outcome = Outcome("input changed", f"{root} has other memory")
+        elif ctypes.string_at(places[key], len(contents)) != contents:
+            outcome = Outcome("input changed", f"{root} was written ({outcome.text})")
+    if _C._guarded_memory()[2] != damaged:
+        outcome = Outcome("written beside", "bytes beside a tensor's memory were written")
+    call.release()
+    return outcome
+
+
+def _judge(error: Exception) -> Outcome:
+    text = str(error)
+    shown = f"{type(error).__name__}: {text}"
+    if isinstance(error, SystemError) or not isinstance(error, KINDS):
+        return Outcome("bad exception", shown)
+    if "INTERNAL ASSERT" in text.upper() or "please report" in text.lower():
+        return Outcome("internal error", shown)
+    if isinstance(error, RecursionError):
+        return Outcome("error", shown)
+    if not text:
+        return Outcome("bad exception", shown)
+    if isinstance(error, MemoryError) and "allocate" in text:
+        return Outcome("error", shown)
+    return Outcome("error" if _NAMED.match(text) else "unnamed error", shown)
+
+
+# ---- Leaks ---------------------------------------------------------------------------------------
+
+
+class _MallInfo(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in (
+        "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks",
+        "fordblks", "keepcost")]  # fmt: skip
+
+
+def _in_use() -> tuple[int, int]:
+    """Bytes of the C heap, and guarded blocks."""
+    gc.collect()
+    mallinfo = ctypes.CDLL(None).mallinfo2
+    mallinfo.restype = _MallInfo
+    info = mallinfo()
+    return info.uordblks + info.hblkhd, _C._guarded_memory()[0]
+
+
+def leak(op: Operator, seed: int, index: int, around: Any, times: int = 40) -> str | None:
+    """What grows when a call is made again and again."""
+
+    def again() -> None:
+        run(Call(op, seed, index), around)
+
+    for _ in range(12):
+        again()
+    heap, blocks = _in_use()
+    for _ in range(4):  # a pool that grows once is no leak
+        for _ in range(times):
+            again()
+        now_heap, now_blocks = _in_use()
+        more_heap, more_blocks = now_heap - heap, now_blocks - blocks
+        if more_blocks < times // 2 and more_heap < times * 16:
+            return None
+        heap, blocks = now_heap, now_blocks
+    return f"{more_blocks} blocks of tensors and {more_heap} bytes are left of {times} calls"

@@ -1,0 +1,20 @@
+#!/bin/sh
+# usage: tools/fuzz.sh [SEED]
+# Calls every operator with hostile arguments, 400 calls an overload, then with valid ones beside
+# PyTorch. SEED is a new one without it, and is printed. All parts run even if one fails.
+set -u
+root=$(cd "$(dirname "$0")/.." && pwd)
+cd "$root"
+seed=${1:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
+jobs=${JOBS:-$(nproc)}
+failed=0
+fuzz() {
+  .venv/bin/python tests/fuzz/operators.py --seed "$seed" --jobs "$jobs" "$@" || failed=1
+}
+echo "lamella: fuzzing operators, seed $seed"
+fuzz --calls 400
+for layer in autograd vmap functionalize trace; do
+  echo "lamella: fuzzing operators under $layer"
+  fuzz --calls 60 --layer $layer --no-leaks
+done
+exit $failed
