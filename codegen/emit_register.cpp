@@ -242,6 +242,9 @@ class Registrations {
       default:
         put(body, "  op_.begin_functional(info_, ", std::to_string(outputs.size()), ");\n");
     }
+    if (!given.empty() && root.structured_inherits.empty()) {
+      put(body, read_arguments(f, root));
+    }
     std::vector<std::string> meta_arguments;
     for (const Parameter& p : functional_parameters(root)) meta_arguments.push_back(p.name);
     put(body,
@@ -255,7 +258,7 @@ class Registrations {
       }
       put(body, "  return ", taken.size() == 1 ? taken[0] : "{" + join(taken, ", ") + "}", ";\n");
     } else {
-      put(body, "  op_.", is_meta ? "finish_meta(" : "finish(", join(targets, ", "), ");\n");
+      put(body, "  op_.", "finish(", join(targets, ", "), ");\n");
       if (targets.size() == 1) {
         put(body, "  return ", targets[0], ";\n");
       } else if (return_type(f) != "void") {
@@ -263,6 +266,28 @@ class Registrations {
       }
     }
     row(f, key, body, line);
+  }
+
+  // Tells the kernel what is read beside the outputs that the caller gave.
+  std::string read_arguments(const NativeFunction& f, const NativeFunction& root) const {
+    std::string self = "nullptr";
+    std::vector<std::string> list;
+    for (const Argument& argument : f.schema.arguments) {
+      if (!argument.type.holds_tensor() || argument.is_write()) continue;
+      if (argument.name == "self" && !argument.type.is_list() && has_inplace_form(root)) {
+        self = "&self";
+      } else {
+        list.push_back(identifier(argument.name));
+      }
+    }
+    if (self == "nullptr" && list.empty()) return {};
+    list.insert(list.begin(), self);
+    return "  op_.read_arguments(" + join(list, ", ") + ");\n";
+  }
+  bool has_inplace_form(const NativeFunction& root) const {
+    return std::ranges::any_of(model_.groups, [&](const NativeFunctionGroup& group) {
+      return group.inplace != nullptr && structured_root(*group.inplace, model_) == &root;
+    });
   }
 
   // ---- Kernels made by autogen: they copy and call the operator that they were made from ----
@@ -304,6 +329,7 @@ class Registrations {
     for (const Argument& argument : f.schema.arguments) {
       if (argument.is_out()) outs.push_back(argument.name);
     }
+    put(out, check_outputs_apart(f));
     size_t next = 0;
     for (size_t i = 0; i < base.schema.returns.size(); ++i) {
       if (!base.schema.returns[i].type.holds_tensor()) continue;
@@ -316,6 +342,20 @@ class Registrations {
     }
     put(out, return_outs(f, base, outs, "result_"));
     return out;
+  }
+
+  static std::string check_outputs_apart(const NativeFunction& f) {
+    std::vector<std::string> names;
+    std::vector<std::string> outs;
+    for (const Argument& argument : f.schema.arguments) {
+      if (!argument.is_out() || argument.type.is_list()) continue;
+      names.push_back(quoted(argument.name));
+      outs.push_back(identifier(argument.name));
+    }
+    if (outs.size() < 2) return {};
+    return "  static constexpr const char* names_[] = {" + join(names, ", ") +
+           "};\n  detail::check_outputs_apart(" + quoted(f.schema.name.name) + ", names_, " +
+           join(outs, ", ") + ");\n";
   }
 
   // A dtype, layout or device that the out form takes from its out argument.

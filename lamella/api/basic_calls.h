@@ -1,6 +1,7 @@
 // The few operators that generated code calls itself, found by name.
 #pragma once
 #include "lamella/api/operator.h"
+#include "lamella/core/memory_overlap.h"
 
 namespace lamella::detail {
 
@@ -39,6 +40,17 @@ using Clone = Operator<CloneEntry, Tensor(const Tensor&, std::optional<MemoryFor
 inline void resize_out(const Tensor& out, IntArrayRef sizes, IntArrayRef strides) {
   Resize::call(out, sizes, std::nullopt);
   if (!strides.empty()) Restride::call(out, sizes, strides, std::nullopt);
+}
+
+// Throws if two of the tensors that an operator writes its results to share memory.
+template <class... T>
+void check_outputs_apart(const char* op, const char* const* names, const T&... outs) {
+  const TensorBase* all[] = {&outs...};
+  for (size_t i = 1; i < sizeof...(T); ++i) {
+    for (size_t j = 0; j < i && all[i]->defined(); ++j) {
+      if (all[j]->defined()) check_no_overlap(op, names[i], *all[i], names[j], *all[j]);
+    }
+  }
 }
 
 // Index -1 means the current device, which any index may be.

@@ -8,9 +8,16 @@
 //   resize. impl() then writes the outputs that it is given.
 //   There is nothing virtual, and nothing is allocated but the result.
 //
+// Note [Outputs over the memory of arguments]
+//   A kernel may read an argument after it wrote an output, so an out tensor that shares memory
+//   with an argument is neither resized nor written before impl() is done: the result is computed
+//   apart and copied. Only an operator with an in-place form copes with an out tensor that is
+//   `self`. Iterators see to their operands themselves.
+//
 // Usable from separately built libraries: everything is inline over the C ABI and operators.
 #pragma once
 #include "lamella/api/basic_calls.h"
+#include "lamella/core/memory_overlap.h"
 
 namespace lamella {
 
@@ -76,6 +83,13 @@ class MetaBase {
   const char* op_name() const { return info_->op; }
   const char* output_name(int i) const { return info_->names[i]; }
 
+  // Throws if output `i`, where the caller gave it, shares memory with an argument: for operators
+  // that PyTorch refuses this for.
+  void check_no_overlap(int i, const char* name, const TensorBase& argument) const {
+    if (mode_ == OutputMode::kFunctional) return;
+    lamella::check_no_overlap(info_->op, info_->names[i], maybe_get_output(i), name, argument);
+  }
+
   // ---- For generated wrappers ----
 
   void begin_functional(const OutputInfo& info, int count) {
@@ -94,6 +108,16 @@ class MetaBase {
     mode_ = OutputMode::kOut;
     int i = 0;
     ((outputs_[i] = given(i, outs), ++i), ...);
+    output_count_ = sizeof...(T);
+    if constexpr (sizeof...(T) > 1) detail::check_outputs_apart(info.op, info.names, outs...);
+  }
+  // Arguments that the operator reads: Note [Outputs over the memory of arguments]. `self` is the
+  // one that may be output 0 itself, or null.
+  template <class... T>
+  void read_arguments(const TensorBase* self, const T&... arguments) {
+    if (self != nullptr && !self->is_same(maybe_get_output(0))) see_argument(*self);
+    self_is_output_ = self != nullptr && self->is_same(maybe_get_output(0));
+    (see_argument(arguments), ...);
   }
   // The functional form's result.
   Tensor take_output(int i) {
@@ -107,11 +131,6 @@ class MetaBase {
   void finish(const T&... outs) {
     int i = 0;
     (finish_one(i++, outs), ...);
-  }
-  // The same on the Meta backend, where there is nothing to copy.
-  template <class... T>
-  void finish_meta(const T&... outs) {
-    (lamella_tensor_bump_version(outs.impl()), ...);
   }
 
  private:
@@ -136,6 +155,19 @@ class MetaBase {
     owned_ |= static_cast<uint8_t>(1u << i);
   }
 
+  void see_argument(const TensorBase& argument) {
+    if (!argument.defined()) return;
+    for (int i = 0; i < output_count_; ++i) {
+      if (may_share_memory(maybe_get_output(i), argument)) apart_ |= static_cast<uint8_t>(1u << i);
+    }
+  }
+  void see_argument(const std::optional<Tensor>& argument) {
+    if (argument.has_value()) see_argument(*argument);
+  }
+  void see_argument(TensorList arguments) {
+    for (const Tensor& argument : arguments) see_argument(argument);
+  }
+
   // What the caller gave must take the result: same dtype and device; another shape is an error in
   // place, and resizes an out tensor.
   void check_given(int i, IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options) {
@@ -145,10 +177,17 @@ class MetaBase {
                   "' to have dtype ", options.dtype(), ", got ", out.dtype());
     LAMELLA_CHECK(detail::same_device(out.device(), options.device()), info_->op, ": expected '",
                   name, "' to be on ", options.device(), ", got ", out.device());
-    if (LAMELLA_LIKELY(out.sizes() == sizes)) return;
-    LAMELLA_CHECK(mode_ == OutputMode::kOut, info_->op, ": expected '", name,
+    bool fits = out.sizes() == sizes;
+    LAMELLA_CHECK(fits || mode_ == OutputMode::kOut, info_->op, ": expected '", name,
                   "' to have the shape of the result, ", sizes, ", got ", out.sizes());
-    detail::resize_out(out, sizes, strides);
+    if (fits) check_no_internal_overlap(info_->op, name, out);
+    bool apart = ((apart_ >> i) & 1) || (!fits && i == 0 && self_is_output_);
+    if (LAMELLA_UNLIKELY(apart)) {
+      outputs_[i] = nullptr;
+      allocate(i, sizes, strides, options);
+    } else if (!fits) {
+      detail::resize_out(out, sizes, strides);
+    }
   }
   // Puts a tensor of the strides asked for in the place of one that has others.
   LAMELLA_COLD void use_temporary(int i, IntArrayRef sizes, IntArrayRef strides,
@@ -169,7 +208,12 @@ class MetaBase {
   }
   LAMELLA_COLD void copy_back(const TensorBase& out, int i) {
     Tensor target(out);
-    detail::Copy::call(target, maybe_get_output(i), false);
+    const Tensor& result = maybe_get_output(i);
+    if (target.sizes() != result.sizes()) {
+      bool plain = result.is_contiguous();
+      detail::resize_out(target, result.sizes(), plain ? IntArrayRef() : result.strides());
+    }
+    detail::Copy::call(target, result, false);
   }
   LAMELLA_COLD void release_owned() {
     for (int i = 0; i < kMaxOutputs; ++i) {
@@ -180,7 +224,10 @@ class MetaBase {
   lamella_tensor* outputs_[kMaxOutputs];
   const OutputInfo* info_ = nullptr;
   OutputMode mode_ = OutputMode::kFunctional;
-  uint8_t owned_ = 0;  // bit i: outputs_[i] holds a reference
+  uint8_t output_count_ = 1;  // of what the caller gave
+  uint8_t owned_ = 0;         // bit i: outputs_[i] holds a reference
+  uint8_t apart_ = 0;         // bit i: what the caller gave shares memory with an argument
+  bool self_is_output_ = false;
 };
 
 }  // namespace lamella

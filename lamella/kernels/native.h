@@ -2,6 +2,7 @@
 // tensors and shape arithmetic.
 #pragma once
 #include "lamella/api/functions.h"
+#include "lamella/core/memory_overlap.h"
 #include "lamella/core/tensor_impl.h"
 #include "lamella/kernels/dims.h"
 #include "lamella/native_functions.h"
@@ -24,17 +25,6 @@ inline Tensor view_of(const Tensor& self, IntArrayRef sizes, IntArrayRef strides
 // Gives an `out` argument the shape of the result, contiguous if it has another one.
 inline void resize_output(const Tensor& out, IntArrayRef shape) {
   if (!out.sizes().equals(shape)) resize_tensor(TensorImpl::of(out), shape);
-}
-
-// Throws unless every element of a tensor that is written has memory of its own.
-inline void check_no_overlap(const char* op, const char* name, const TensorBase& tensor) {
-  if (tensor.is_non_overlapping_and_dense()) return;
-  IntArrayRef sizes = tensor.sizes(), strides = tensor.strides();
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    LAMELLA_CHECK(sizes[d] <= 1 || strides[d] != 0, op, ": expected '", name,
-                  "' to have memory of its own for each element it writes, got one expanded to ",
-                  sizes, "; clone it first");
-  }
 }
 
 }  // namespace lamella::native

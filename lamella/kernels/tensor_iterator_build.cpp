@@ -1,12 +1,12 @@
 // TensorIterator: the general build, in the order of its steps.
 #include <utility>
 
+#include "lamella/core/memory_overlap.h"
 #include "lamella/core/tensor_impl.h"
 #include "lamella/kernels/cpu/loops.h"
 #include "lamella/kernels/cpu/pointwise.h"
 #include "lamella/kernels/tensor_iterator_config.h"
 #include "lamella/kernels/tensor_iterator_heap.h"
-#include "lamella/kernels/tensor_overlap.h"
 
 namespace lamella {
 namespace {
@@ -86,10 +86,10 @@ void TensorIteratorBase::build_general(const BuildArguments& args) {
   if (flags & kCheckOverlap) {
     for (int i = 0; i < outputs; ++i) {
       if (operand_[i] == nullptr) continue;
-      native::check_no_internal_overlap(op, name_of(i), as_base(operand_[i]));
+      check_no_internal_overlap(op, name_of(i), as_base(operand_[i]));
       for (int j = outputs; j < n; ++j) {
-        native::check_no_partial_overlap(op, name_of(i), as_base(operand_[i]), name_of(j),
-                                         as_base(operand_[j]));
+        check_no_partial_overlap(op, name_of(i), as_base(operand_[i]), name_of(j),
+                                 as_base(operand_[j]));
       }
     }
   }

@@ -196,7 +196,11 @@ Tensor& _index_put_impl_(Tensor& self, TensorList indices, const Tensor& values,
   LAMELLA_CHECK_INDEX(values.scalar_type() == self.scalar_type(),
                       "index_put_: expected 'values' to be ", self.scalar_type(), ", got ",
                       values.scalar_type());
-  check_no_overlap("index_put_", "self", self);
+  check_no_internal_overlap("index_put_", "self", self);
+  check_no_overlap("index_put_", "self", self, "values", values);
+  for (const Tensor& index : indices) {
+    if (index.defined()) check_no_overlap("index_put_", "self", self, "indices", index);
+  }
   IndexPlan plan = make_plan("index_put_", self, indices);
   LAMELLA_CHECK(is_expandable(values.sizes(), plan.shape),
                 "index_put_: expected 'values' to be broadcastable to ", plan.shape, ", got ",
@@ -204,7 +208,7 @@ Tensor& _index_put_impl_(Tensor& self, TensorList indices, const Tensor& values,
   if (self.is_meta()) return self;
   Tensor offsets = offsets_of("index_put_", plan);
   if (product(plan.shape) == 0) return self;
-  Tensor from = values.is_alias_of(self) ? values.clone() : values;
+  Tensor from = may_share_memory(self, values) ? values.clone() : values;
   StridedLoop<3> loop(plan.shape);
   loop.operand(0, plan.self.data_ptr(), restrided_self(plan), self.itemsize());
   loop.operand(1, from.data_ptr(), broadcast_strides(from.sizes(), from.strides(), plan.shape),

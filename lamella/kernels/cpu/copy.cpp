@@ -260,7 +260,7 @@ Tensor& copy_(Tensor& self, const Tensor& src, bool non_blocking) {
   LAMELLA_CHECK(is_expandable(src.sizes(), self.sizes()),
                 "copy_: expected 'src' to be broadcastable to ", self.sizes(), ", got ",
                 src.sizes());
-  check_no_overlap("copy_", "self", self);
+  check_no_internal_overlap("copy_", "self", self);
   if (self.numel() == 0 || self.is_meta()) return self;
   LAMELLA_CHECK_NOT_IMPLEMENTED(!src.is_meta(),
                                 "copy_: expected 'src' to have data, got a tensor on meta");

@@ -36,11 +36,10 @@ void check_source(const char* op, const Tensor& self, int64_t dim, const Tensor&
 namespace native {
 
 namespace {
-// target[..., index[i], ...] = op(target, source[..., i, ...])
-void scatter_slices(const char* op, const Tensor& target, int64_t dim, const Tensor& index,
+// target[..., index[i], ...] = op(target, source[..., i, ...]), with the offsets of the indices.
+void scatter_slices(const char* op, const Tensor& target, int64_t dim, const Tensor& offsets,
                     const Tensor& source, IntArrayRef source_strides, ScatterMode mode) {
-  Tensor offsets = offsets_along(op, target, dim, index, mode == ScatterMode::kAssign);
-  if (index.numel() == 0 || target.numel() == 0) return;
+  if (offsets.numel() == 0 || target.numel() == 0) return;
   Dims shape(target.sizes());
   Dims to(target.strides());
   Dims at(shape.size(), 0);
@@ -49,7 +48,7 @@ void scatter_slices(const char* op, const Tensor& target, int64_t dim, const Ten
     to.push_back(0);
     at.push_back(1);
   }
-  shape[static_cast<size_t>(dim)] = index.numel();
+  shape[static_cast<size_t>(dim)] = offsets.numel();
   to[static_cast<size_t>(dim)] = 0;
   at[static_cast<size_t>(dim)] = 1;
   Dims from(source_strides);
@@ -73,8 +72,13 @@ Tensor& index_select_out(const Tensor& self, int64_t dim, const Tensor& index, T
   LAMELLA_CHECK_INDEX(self.dim() > 0 || index.numel() == 1,
                       "index_select: expected one 'index' for a tensor without dimensions, got ",
                       index.numel());
-  LAMELLA_CHECK(!out.is_alias_of(self) && !out.is_alias_of(index),
-                "index_select: expected 'out' to share no memory with the other arguments");
+  check_no_overlap("index_select", "out", out, "self", self);
+  check_no_overlap("index_select", "out", out, "index", index);
+  if (may_share_memory(out, self) || may_share_memory(out, index)) {
+    Tensor result = index_select(self, dim, index);
+    resize_output(out, result.sizes());
+    return out.copy_(result);
+  }
   resize_output(out, shape);
   if (!self.is_meta()) index_select_into("index_select", self, dim, index, out, false);
   return out;
@@ -87,7 +91,8 @@ Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
 
 Tensor& index_fill_(Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
   check_list("index_fill_", index);
-  check_no_overlap("index_fill_", "self", self);
+  check_no_internal_overlap("index_fill_", "self", self);
+  check_no_overlap("index_fill_", "self", self, "index", index);
   dim = maybe_wrap_dim(dim, self.dim(), "index_fill_");
   LAMELLA_CHECK(!value.isComplex() || self.is_complex(),
                 "index_fill_: expected 'value' to be real for a tensor of ", self.scalar_type(),
@@ -95,7 +100,8 @@ Tensor& index_fill_(Tensor& self, int64_t dim, const Tensor& index, const Scalar
   if (self.is_meta()) return self;
   Tensor source = lamella::scalar_tensor(value, self.scalar_type());
   Dims strides(static_cast<size_t>(self.dim() == 0 ? 1 : self.dim()), 0);
-  scatter_slices("index_fill_", self, dim, index, source, strides, ScatterMode::kAssign);
+  Tensor offsets = offsets_along("index_fill_", self, dim, index, true);
+  scatter_slices("index_fill_", self, dim, offsets, source, strides, ScatterMode::kAssign);
   return self;
 }
 Tensor& index_fill_(Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
@@ -123,6 +129,13 @@ Tensor& take_out(const Tensor& self, const Tensor& index, Tensor& out) {
                 self.scalar_type(), ", got ", out.scalar_type());
   LAMELLA_CHECK_INDEX(self.numel() != 0 || index.numel() == 0,
                       "take: expected 'self' to have elements, got ", self.sizes());
+  check_no_overlap("take", "out", out, "self", self);
+  check_no_overlap("take", "out", out, "index", index);
+  if (may_share_memory(out, self) || may_share_memory(out, index)) {
+    Tensor result = take(self, index);
+    resize_output(out, result.sizes());
+    return out.copy_(result);
+  }
   resize_output(out, index.sizes());
   if (self.is_meta()) return out;
   Tensor flat = self.contiguous().view({-1});
@@ -150,10 +163,13 @@ Tensor& put_(Tensor& self, const Tensor& index, const Tensor& source, bool accum
                 self.scalar_type(), ", got ", source.scalar_type());
   LAMELLA_CHECK(index.numel() == source.numel(), "put_: expected 'source' to have ", index.numel(),
                 " elements as 'index' does, got ", source.numel());
-  check_no_overlap("put_", "self", self);
+  check_no_internal_overlap("put_", "self", self);
+  check_no_overlap("put_", "self", self, "index", index);
+  check_no_overlap("put_", "self", self, "source", source);
   if (self.is_meta() || index.numel() == 0) return self;
   Tensor flat = self.contiguous();
-  Tensor values = source.contiguous();
+  Tensor values =
+      may_share_memory(self, source) ? source.clone(MemoryFormat::Contiguous) : source.contiguous();
   Tensor offsets = new_tensor({index.numel()}, kLong, kCPU);
   std::memset(offsets.data_ptr(), 0, offsets.nbytes());
   add_offsets("put_", index, flat.numel(), flat.element_size(), offsets.mutable_data_ptr<int64_t>(),
@@ -178,6 +194,7 @@ namespace meta {
 LAMELLA_META_FUNC(gather)(const Tensor& self, int64_t dim, const Tensor& index, bool sparse_grad) {
   dim = maybe_wrap_dim(dim, self.dim(), "gather");
   check_index_dtype("gather", index);
+  check_no_overlap(0, "self", self);
   auto rank = [](const Tensor& t) { return t.dim() == 0 ? 1 : t.dim(); };
   if (index.numel() != 0) {
     LAMELLA_CHECK(rank(index) == rank(self), "gather: expected 'index' to have ", rank(self),
@@ -199,12 +216,16 @@ LAMELLA_META_FUNC(index_add)
                     !(alpha.isFloatingPoint() || alpha.isComplex()),
                 "index_add: expected an integer 'alpha' for ", self.scalar_type(), " tensors, got ",
                 alpha);
+  check_no_overlap(0, "index", index);
+  check_no_overlap(0, "source", source);
   set_output_raw_strided(0, self.sizes(), {}, self.options());
 }
 LAMELLA_META_FUNC(index_copy)
 (const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
   dim = maybe_wrap_dim(dim, self.dim(), "index_copy");
   check_source("index_copy", self, dim, index, source);
+  check_no_overlap(0, "index", index);
+  check_no_overlap(0, "source", source);
   set_output_raw_strided(0, self.sizes(), {}, self.options());
 }
 }  // namespace meta
@@ -231,18 +252,18 @@ LAMELLA_IMPL_FUNC(index_add_cpu)
 (const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha,
  const Tensor& out) {
   dim = maybe_wrap_dim(dim, self.dim(), "index_add");
+  Tensor offsets = offsets_along("index_add", out, dim, index, false);
   if (!out.is_same(self)) const_cast<Tensor&>(out).copy_(self);
   Tensor scaled = alpha.equal(1) ? source : source.mul(alpha);
-  if (scaled.is_alias_of(out)) scaled = scaled.clone();
-  scatter_slices("index_add", out, dim, index, scaled, scaled.strides(), ScatterMode::kAdd);
+  scatter_slices("index_add", out, dim, offsets, scaled, scaled.strides(), ScatterMode::kAdd);
 }
 
 LAMELLA_IMPL_FUNC(index_copy_cpu)
 (const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Tensor& out) {
   dim = maybe_wrap_dim(dim, self.dim(), "index_copy");
+  Tensor offsets = offsets_along("index_copy", out, dim, index, true);
   if (!out.is_same(self)) const_cast<Tensor&>(out).copy_(self);
-  Tensor from = source.is_alias_of(out) ? source.clone() : source;
-  scatter_slices("index_copy", out, dim, index, from, from.strides(), ScatterMode::kAssign);
+  scatter_slices("index_copy", out, dim, offsets, source, source.strides(), ScatterMode::kAssign);
 }
 
 }  // namespace native

@@ -22,7 +22,8 @@ Tensor& masked_fill_(Tensor& self, const Tensor& mask, const Scalar& value) {
   LAMELLA_CHECK(is_expandable(mask.sizes(), self.sizes()),
                 "masked_fill_: expected 'mask' to be broadcastable to ", self.sizes(), ", got ",
                 mask.sizes());
-  check_no_overlap("masked_fill_", "self", self);
+  check_no_internal_overlap("masked_fill_", "self", self);
+  check_no_partial_overlap("masked_fill_", "self", self, "mask", mask);
   if (self.is_meta() || self.numel() == 0) return self;
   Tensor number = lamella::scalar_tensor(value, self.scalar_type());
   StridedLoop<2> loop(self.sizes());
@@ -85,7 +86,14 @@ Tensor& masked_select_out(const Tensor& self, const Tensor& mask, Tensor& out) {
   check_mask("masked_select", mask);
   LAMELLA_CHECK(out.scalar_type() == self.scalar_type(), "masked_select: expected 'out' to be ",
                 self.scalar_type(), ", got ", out.scalar_type());
+  check_no_overlap("masked_select", "out", out, "self", self);
+  check_no_overlap("masked_select", "out", out, "mask", mask);
   Dims shape = broadcast_shapes(self.sizes(), mask.sizes(), "masked_select", "mask");
+  if (may_share_memory(out, self) || may_share_memory(out, mask)) {
+    Tensor result = masked_select(self, mask);
+    resize_output(out, result.sizes());
+    return out.copy_(result);
+  }
   Tensor dense = mask.expand(shape).contiguous();
   Tensor source = self.expand(shape);
   resize_output(out, {count_set(dense)});
@@ -122,11 +130,12 @@ Tensor& masked_scatter_(Tensor& self, const Tensor& mask, const Tensor& source) 
   LAMELLA_CHECK(is_expandable(mask.sizes(), self.sizes()),
                 "masked_scatter_: expected 'mask' to be broadcastable to ", self.sizes(), ", got ",
                 mask.sizes());
-  check_no_overlap("masked_scatter_", "self", self);
+  check_no_internal_overlap("masked_scatter_", "self", self);
   if (self.is_meta() || self.numel() == 0) return self;
   Tensor dense = mask.expand(self.sizes()).contiguous();
+  if (may_share_memory(self, mask)) dense = dense.clone();
   Tensor values =
-      source.is_alias_of(self) ? source.clone(MemoryFormat::Contiguous) : source.contiguous();
+      may_share_memory(self, source) ? source.clone(MemoryFormat::Contiguous) : source.contiguous();
   int64_t needed = count_set(dense);
   LAMELLA_CHECK(values.numel() >= needed, "masked_scatter_: expected 'source' to have at least ",
                 needed, " elements, got ", values.numel());
@@ -154,18 +163,20 @@ Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& sour
 Tensor& nonzero_out(const Tensor& self, Tensor& out) {
   LAMELLA_CHECK(out.scalar_type() == kLong, "nonzero: expected 'out' to be int64, got ",
                 out.scalar_type());
-  Tensor mask = self.scalar_type() == kBool ? self.contiguous() : self.ne(0).contiguous();
+  bool direct = self.scalar_type() == kBool && !may_share_memory(self, out);
+  Tensor mask = direct ? self.contiguous() : self.ne(0).contiguous();
+  Dims shape(self.sizes());
   int64_t found = count_set(mask);
-  auto ndim = static_cast<size_t>(self.dim());
-  if (!out.sizes().equals({found, self.dim()})) {
+  auto ndim = shape.size();
+  if (!out.sizes().equals({found, shape.ndim()})) {
     // One column after the other: each is then a contiguous list of indices.
-    resize_tensor_strided(TensorImpl::of(out), {found, self.dim()}, {1, found > 0 ? found : 1});
+    resize_tensor_strided(TensorImpl::of(out), {found, shape.ndim()}, {1, found > 0 ? found : 1});
   }
   if (out.numel() == 0) return out;
   auto* to = out.mutable_data_ptr<int64_t>();
   int64_t row_step = out.strides()[0], column_step = out.strides()[1];
   const auto* flags = static_cast<const uint8_t*>(mask.const_data_ptr());
-  IntArrayRef sizes = self.sizes();
+  IntArrayRef sizes = shape;
   Dims at(ndim, 0);
   auto last = static_cast<int64_t>(ndim) - 1;
   int64_t rows = sizes[ndim - 1];

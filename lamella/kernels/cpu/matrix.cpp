@@ -84,9 +84,6 @@ void add_product(const char* op, const Tensor& self, const Tensor& a, const Tens
   if (out.numel() == 0) return;
   bool reads = !beta.equal(0);
   if (reads && !out.is_same(self)) const_cast<Tensor&>(out).copy_(self);
-  // A result over the memory of an operand is computed apart.
-  bool apart = out.is_alias_of(a) || out.is_alias_of(b);
-  Tensor to = apart ? out.clone(MemoryFormat::Contiguous) : out;
   size_t n = a.sizes().size();
   Gemm problem{a.scalar_type(),
                n == 3 ? a.sizes()[0] : 1,
@@ -95,11 +92,10 @@ void add_product(const char* op, const Tensor& self, const Tensor& a, const Tens
                a.sizes()[n - 1],
                Matrices::of(a),
                Matrices::of(b),
-               Matrices::of(to),
+               Matrices::of(out),
                alpha,
                beta};
   gemm(op, problem);
-  if (apart) const_cast<Tensor&>(out).copy_(to);
 }
 }  // namespace
 
@@ -125,8 +121,6 @@ LAMELLA_IMPL_FUNC(addmv_cpu)
   if (out.numel() == 0) return;
   bool reads = !beta.equal(0);
   if (reads && !out.is_same(self)) const_cast<Tensor&>(out).copy_(self);
-  bool apart = out.is_alias_of(mat) || out.is_alias_of(vec);
-  Tensor to = apart ? out.clone(MemoryFormat::Contiguous) : out;
   Gemm problem{mat.scalar_type(),
                1,
                mat.sizes()[0],
@@ -134,11 +128,10 @@ LAMELLA_IMPL_FUNC(addmv_cpu)
                mat.sizes()[1],
                Matrices::of(mat),
                {vec.data_ptr(), vec.strides()[0], 1, 0},
-               {to.data_ptr(), to.strides()[0], 1, 0},
+               {out.data_ptr(), out.strides()[0], 1, 0},
                alpha,
                beta};
   gemm("addmv", problem);
-  if (apart) const_cast<Tensor&>(out).copy_(to);
 }
 
 Tensor& addbmm_out(const Tensor& self, const Tensor& batch1, const Tensor& batch2,
@@ -150,7 +143,6 @@ Tensor& addbmm_out(const Tensor& self, const Tensor& batch1, const Tensor& batch
   int64_t inner = batch1.sizes()[0] * batch1.sizes()[2];
   Tensor left = batch1.permute({1, 0, 2}).reshape({shape[0], inner});
   Tensor right = batch2.reshape({inner, shape[1]});
-  resize_output(out, shape);
   return lamella::addmm_out(out, self, left, right, beta, alpha);
 }
 Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
@@ -189,12 +181,14 @@ Tensor vdot(const Tensor& self, const Tensor& other) {
   return dot_of("vdot", self, other, "other", true);
 }
 Tensor& dot_out(const Tensor& self, const Tensor& tensor, Tensor& out) {
+  Tensor result = lamella::dot(self, tensor);
   resize_output(out, {});
-  return out.fill_(lamella::dot(self, tensor));
+  return out.fill_(result);
 }
 Tensor& vdot_out(const Tensor& self, const Tensor& other, Tensor& out) {
+  Tensor result = lamella::vdot(self, other);
   resize_output(out, {});
-  return out.fill_(lamella::vdot(self, other));
+  return out.fill_(result);
 }
 
 }  // namespace native

@@ -7,8 +7,10 @@ namespace lamella {
 
 namespace {
 
-void check_scatter(const char* op, const Tensor& self, int64_t dim, const Tensor& index,
-                   const Tensor* src) {
+void check_scatter(const MetaBase& output, const char* op, const Tensor& self, int64_t dim,
+                   const Tensor& index, const Tensor* src) {
+  output.check_no_overlap(0, "index", index);
+  if (src != nullptr) output.check_no_overlap(0, "src", *src);
   dim = maybe_wrap_dim(dim, self.dim(), op);
   LAMELLA_CHECK(index.scalar_type() == kLong || index.scalar_type() == kInt, op,
                 ": expected 'index' to be int64 or int32, got ", index.scalar_type());
@@ -41,17 +43,17 @@ void check_scatter(const char* op, const Tensor& self, int64_t dim, const Tensor
 namespace meta {
 LAMELLA_META_FUNC2(scatter, src)
 (const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
-  check_scatter("scatter", self, dim, index, &src);
+  check_scatter(*this, "scatter", self, dim, index, &src);
   set_output_raw_strided(0, self.sizes(), {}, self.options());
 }
 LAMELLA_META_FUNC2(scatter, value)
 (const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
-  check_scatter("scatter", self, dim, index, nullptr);
+  check_scatter(*this, "scatter", self, dim, index, nullptr);
   set_output_raw_strided(0, self.sizes(), {}, self.options());
 }
 LAMELLA_META_FUNC2(scatter, reduce)
 (const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce) {
-  check_scatter("scatter", self, dim, index, &src);
+  check_scatter(*this, "scatter", self, dim, index, &src);
   LAMELLA_CHECK(reduce == "add" || reduce == "multiply",
                 "scatter: expected 'reduce' to be add or multiply, got '", reduce, "'");
   set_output_raw_strided(0, self.sizes(), {}, self.options());
@@ -59,21 +61,25 @@ LAMELLA_META_FUNC2(scatter, reduce)
 LAMELLA_META_FUNC2(scatter, value_reduce)
 (const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value,
  std::string_view reduce) {
-  check_scatter("scatter", self, dim, index, nullptr);
+  check_scatter(*this, "scatter", self, dim, index, nullptr);
   LAMELLA_CHECK(reduce == "add" || reduce == "multiply",
                 "scatter: expected 'reduce' to be add or multiply, got '", reduce, "'");
   set_output_raw_strided(0, self.sizes(), {}, self.options());
 }
 LAMELLA_META_FUNC(scatter_add)
 (const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
-  check_scatter("scatter_add", self, dim, index, &src);
+  check_scatter(*this, "scatter_add", self, dim, index, &src);
   set_output_raw_strided(0, self.sizes(), {}, self.options());
 }
 LAMELLA_META_FUNC2(scatter_reduce, two)
 (const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce,
  bool include_self) {
-  check_scatter("scatter_reduce", self, dim, index, &src);
-  native::scatter_mode("scatter_reduce", reduce);
+  check_scatter(*this, "scatter_reduce", self, dim, index, &src);
+  native::ScatterMode mode = native::scatter_mode("scatter_reduce", reduce);
+  bool ordered = mode == native::ScatterMode::kMaximum || mode == native::ScatterMode::kMinimum;
+  LAMELLA_CHECK_NOT_IMPLEMENTED(!ordered || !self.is_complex(),
+                                "scatter_reduce: expected 'self' to be real for 'reduce' ", reduce,
+                                ", got ", self.scalar_type());
   set_output_raw_strided(0, self.sizes(), {}, self.options());
 }
 }  // namespace meta
@@ -81,18 +87,20 @@ LAMELLA_META_FUNC2(scatter_reduce, two)
 namespace native {
 
 namespace {
-void scatter_into(const char* op, const Tensor& out, int64_t dim, const Tensor& index,
+Tensor offsets_in(const char* op, const Tensor& out, int64_t dim, const Tensor& index) {
+  return offsets_along(op, out, maybe_wrap_dim(dim, out.dim(), op), index, false);
+}
+void scatter_into(const char* op, const Tensor& out, int64_t dim, const Tensor& offsets,
                   const void* values, IntArrayRef value_strides, ScatterMode mode) {
-  if (index.numel() == 0) return;
+  if (offsets.numel() == 0) return;
   dim = maybe_wrap_dim(dim, out.dim(), op);
-  Tensor offsets = offsets_along(op, out, dim, index, false);
-  auto n = static_cast<size_t>(index.dim());
+  auto n = static_cast<size_t>(offsets.dim());
   Dims to(out.strides());
   to.resize(n, 0);
   if (n != 0) to[static_cast<size_t>(dim)] = 0;
   Dims from(value_strides);
   from.resize(n, 0);
-  StridedLoop<3> loop(index.sizes());
+  StridedLoop<3> loop(offsets.sizes());
   loop.operand(0, out.data_ptr(), to, out.itemsize());
   loop.operand(1, values, from, out.itemsize());
   loop.operand(2, offsets.data_ptr(), offsets.strides(), sizeof(int64_t));
@@ -101,17 +109,16 @@ void scatter_into(const char* op, const Tensor& out, int64_t dim, const Tensor& 
 }
 void scatter_tensor(const char* op, const Tensor& self, int64_t dim, const Tensor& index,
                     const Tensor& src, const Tensor& out, ScatterMode mode) {
+  Tensor offsets = offsets_in(op, out, dim, index);
   if (!out.is_same(self)) const_cast<Tensor&>(out).copy_(self);
-  check_no_overlap(op, "self", out);
-  Tensor from = src.is_alias_of(out) ? src.clone() : src;
-  scatter_into(op, out, dim, index, from.data_ptr(), from.strides(), mode);
+  scatter_into(op, out, dim, offsets, src.data_ptr(), src.strides(), mode);
 }
 void scatter_number(const char* op, const Tensor& self, int64_t dim, const Tensor& index,
                     const Scalar& value, const Tensor& out, ScatterMode mode) {
-  if (!out.is_same(self)) const_cast<Tensor&>(out).copy_(self);
-  check_no_overlap(op, "self", out);
+  Tensor offsets = offsets_in(op, out, dim, index);
   Tensor number = lamella::scalar_tensor(value, out.scalar_type());
-  scatter_into(op, out, dim, index, number.data_ptr(), IntArrayRef(), mode);
+  if (!out.is_same(self)) const_cast<Tensor&>(out).copy_(self);
+  scatter_into(op, out, dim, offsets, number.data_ptr(), IntArrayRef(), mode);
 }
 }  // namespace
 
@@ -168,18 +175,19 @@ LAMELLA_IMPL_FUNC(scatter_reduce_two_cpu)
  bool include_self, const Tensor& out) {
   const char* op = "scatter_reduce";
   ScatterMode mode = scatter_mode(op, reduce);
+  Tensor offsets = offsets_in(op, out, dim, index);
   if (!out.is_same(self)) const_cast<Tensor&>(out).copy_(self);
   if (!include_self) {
     Tensor start =
         lamella::scalar_tensor(neutral_value(mode, out.scalar_type()), out.scalar_type());
-    scatter_into(op, out, dim, index, start.data_ptr(), IntArrayRef(), ScatterMode::kAssign);
+    scatter_into(op, out, dim, offsets, start.data_ptr(), IntArrayRef(), ScatterMode::kAssign);
   }
-  Tensor from = src.is_alias_of(out) ? src.clone() : src;
-  scatter_into(op, out, dim, index, from.data_ptr(), from.strides(), mode);
+  scatter_into(op, out, dim, offsets, src.data_ptr(), src.strides(), mode);
   if (mode != ScatterMode::kMean) return;
   Tensor count = include_self ? lamella::ones_like(out) : lamella::zeros_like(out);
   Tensor one = lamella::scalar_tensor(1, out.scalar_type());
-  scatter_into(op, count, dim, index, one.data_ptr(), IntArrayRef(), ScatterMode::kAdd);
+  scatter_into(op, count, dim, offsets_in(op, count, dim, index), one.data_ptr(), IntArrayRef(),
+               ScatterMode::kAdd);
   count.masked_fill_(count.eq(0), 1);
   if (is_floating_point(out.scalar_type()) || is_complex(out.scalar_type())) {
     const_cast<Tensor&>(out).div_(count);

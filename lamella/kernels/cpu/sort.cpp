@@ -176,8 +176,7 @@ LAMELLA_IMPL_FUNC(sort_cpu)
  const Tensor& indices) {
   dim = maybe_wrap_dim(dim, self.dim(), "sort");
   int64_t n = self.dim() == 0 ? 1 : self.sizes()[static_cast<size_t>(dim)];
-  Tensor from = self.is_alias_of(values) ? self.clone() : self;
-  order_lines("sort", from, dim, n, descending, true, values, indices);
+  order_lines("sort", self, dim, n, descending, true, values, indices);
 }
 std::tuple<Tensor, Tensor> sort(const Tensor& self, int64_t dim, bool descending) {
   return lamella::sort(self, false, dim, descending);
