@@ -251,3 +251,82 @@ def test_out_is_not_recorded(name, args):
     )
     with lamella.no_grad():
         assert not getattr(lamella, name)(a, *args, out=out).requires_grad
+
+
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize("value", [NAN, INF, -INF])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_infinities_and_nans_are_refused_or_stay(dtype, value):
+    a = torch.tensor([[0, value], [value, value]], dtype=dtype)
+    batch = torch.stack([torch.eye(2, dtype=dtype), a])
+    for name in ("linalg_eig", "linalg_eigvals"):
+        for x in (a, batch):
+            assert error_of(name, x) == (
+                "linalg_eig: expected 'self' to be finite, got infinities or NaNs"
+            )
+    for name in ("linalg_svd", "linalg_svdvals", "pinverse", "svd"):
+        assert error_of(name, a) == (
+            "linalg_svd: expected 'A' to be finite, got infinities or NaNs in matrix 0 of the batch"
+        )
+    assert error_of("linalg_svd", batch) == (
+        "linalg_svd: expected 'A' to be finite, got infinities or NaNs in matrix 1 of the batch"
+    )
+    # As in PyTorch, one matrix does not spoil the others.
+    values, vectors = ours("linalg_eigh", batch)
+    assert values[0].tolist() == [1, 1] and values[1].isnan().all()
+    assert vectors[0].abs().sum() == 2 and vectors[1].isnan().all()
+    for name in ("linalg_inv_ex", "linalg_lu_factor_ex", "linalg_cholesky_ex", "linalg_qr"):
+        for part in run(lamella, name, [to_lamella(batch)], {}):
+            assert not part.is_floating_point() or part[0].isfinite().all()
+
+
+def test_eigh_reads_one_triangle():
+    a = torch.tensor([[2.0, NAN], [1.0, 3.0]])
+    near("linalg_eigvalsh", a)
+    near("linalg_eigvalsh", a.t(), UPLO="U")
+    assert ours("linalg_eigvalsh", a, UPLO="U").isnan().all()
+
+
+@pytest.mark.parametrize("name", ["lu_unpack", "linalg_lu_solve"])
+def test_pivots_are_checked(name):
+    def error(pivots, lu=torch.eye(3)):
+        rest = [torch.ones(3, 1)] if name == "linalg_lu_solve" else []
+        return error_of(name, lu, pivots, *rest)
+
+    argument = "LU_pivots" if name == "lu_unpack" else "pivots"
+    for pivots, got in (
+        ([0, 1, 2], 0),
+        ([1, 2, 4], 4),
+        ([1, -7, 2], -7),
+        ([1, 2, 2**31 - 1], 2**31 - 1),
+    ):
+        assert error(torch.tensor(pivots, dtype=torch.int32)) == (
+            f"{name}: expected the elements of '{argument}' to be in [1, 3], got {got}"
+        )
+    for pivots in ([1, 2], [1, 2, 3, 3], []):
+        assert error(torch.tensor(pivots, dtype=torch.int32)) == (
+            f"{name}: expected '{argument}' to be broadcastable to [3], got [{len(pivots)}]"
+        )
+    assert error(torch.tensor(1, dtype=torch.int32)) == (
+        f"{name}: expected '{argument}' to be broadcastable to [3], got []"
+    )
+    assert error(torch.ones(3, 3, dtype=torch.int32), torch.eye(3).expand(2, 3, 3)) == (
+        f"{name}: expected '{argument}' to be broadcastable to [2, 3], got [3, 3]"
+    )
+    assert error(torch.tensor([1, 2, 3])) == f"{name}: expected '{argument}' to be int32, got int64"
+
+
+def test_pivots_of_matrices_that_are_not_square():
+    for shape in ((4, 2), (2, 4), (3, 2, 4)):
+        lu, pivots = torch.linalg.lu_factor(make(*shape, dtype=torch.float64))
+        near("lu_unpack", lu, pivots)
+
+
+def test_sizes_that_lapack_does_not_count_to():
+    many = torch.zeros(1).expand(2, 2**31)
+    for name in ("linalg_svd", "linalg_qr", "linalg_lu_factor_ex"):
+        assert error_of(name, many) == (
+            f"{name}: expected 'A' to have at most 2147483647 rows and columns, got [2, 2147483648]"
+        )

@@ -32,8 +32,13 @@ typedef struct lamella_gemm {
 
 /* LAPACK on column-major matrices of float32, float64, complex64 or complex128, one matrix a call.
  * Functions return LAPACK's info: 0; above 0 what the routine says about the matrix; below 0 the
- * position of an argument that is not as LAPACK wants it. Real values (s, w) of complex matrices
- * are of the real dtype of the same precision. */
+ * position of an argument that is not as LAPACK wants it, or one of the values below. Real values
+ * (s, w) of complex matrices are of the real dtype of the same precision; gesdd, heevd and geev
+ * take finite matrices, and their leading dimensions are their numbers of rows. */
+enum {
+  LAMELLA_LAPACK_NO_MEMORY = -1000, /* for the work space */
+  LAMELLA_LAPACK_TOO_LARGE = -1001  /* LAPACK counts in 32 bits */
+};
 typedef struct lamella_lapack {
   /* The Cholesky factor, over the triangle of `a` that is named. */
   int32_t (*potrf)(uint8_t type, int32_t upper, int64_t n, void* a, int64_t lda);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <complex>
 #include <cstddef>
+#include <limits>
 #include <new>
 #include <type_traits>
 #include <vector>
@@ -72,9 +73,14 @@ LAMELLA_DECLARE(z, c128, double)
 
 namespace {
 
-constexpr int32_t kBadType = -1, kNoMemory = -1000;
+constexpr int32_t kBadType = -1;
 
-Int narrow(int64_t value) { return static_cast<Int>(value); }
+// Thrown where a size is more than LAPACK counts to.
+struct TooLarge {};
+Int narrow(int64_t value) {
+  if (value > std::numeric_limits<Int>::max()) throw TooLarge();
+  return static_cast<Int>(value);
+}
 template <class T>
 T* as(void* data) {
   return static_cast<T*>(data);
@@ -86,7 +92,38 @@ const T* as(const void* data) {
 // How much work space a routine's query asked for.
 template <class T>
 Int wanted(const T& answer) {
-  return std::max<Int>(1, static_cast<Int>(std::real(answer)));
+  double count = std::real(answer);
+  return std::max<Int>(1, narrow(count < 1e18 ? static_cast<int64_t>(count) : INT64_MAX));
+}
+
+// Note [A column to spare]
+//   cgemv and zgemv of OpenBLAS read, and do not use, one element behind the vector that a matrix
+//   is multiplied with. Where that vector is a row of a matrix, the element is a column further. So
+//   complex operands stand in memory with one more column, and work space has as much room.
+template <class T>
+class Spacious {
+ public:
+  Spacious(void* data, std::size_t rows, std::size_t columns)
+      : target_(static_cast<T*>(data)), count_(data == nullptr ? 0 : rows * columns) {
+    if (!kNeeded || count_ == 0) return;
+    room_.resize(count_ + rows + 1);
+    std::copy_n(target_, count_, room_.data());
+  }
+  T* data() { return room_.empty() ? target_ : room_.data(); }
+  void copy_back() const {
+    if (!room_.empty()) std::copy_n(room_.data(), count_, target_);
+  }
+
+ private:
+  static constexpr bool kNeeded = !std::is_floating_point_v<T>;
+  T* target_;
+  std::size_t count_;
+  std::vector<T> room_;
+};
+// Work space of `count` elements for matrices of up to `rows` rows.
+template <class T>
+std::vector<T> work_space(Int count, Int rows) {
+  return std::vector<T>(static_cast<std::size_t>(count) + static_cast<std::size_t>(rows) + 1);
 }
 
 // Calls one of four: f(prefix's function...) with the element type as a null pointer.
@@ -106,7 +143,9 @@ int32_t by_type(uint8_t type, F&& f) {
         return kBadType;
     }
   } catch (const std::bad_alloc&) {
-    return kNoMemory;
+    return LAMELLA_LAPACK_NO_MEMORY;
+  } catch (const TooLarge&) {
+    return LAMELLA_LAPACK_TOO_LARGE;
   }
 }
 template <class T>
@@ -178,7 +217,7 @@ int32_t geqrf(uint8_t type, int64_t m, int64_t n, void* a, int64_t lda, void* ta
     Routines<T>::geqrf(&rows, &columns, as<T>(a), &ld, as<T>(tau), &size, &query, &info);
     if (info != 0) return info;
     Int count = wanted(size);
-    std::vector<T> work(static_cast<std::size_t>(count));
+    auto work = work_space<T>(count, std::max(rows, columns));
     Routines<T>::geqrf(&rows, &columns, as<T>(a), &ld, as<T>(tau), work.data(), &count, &info);
     return info;
   });
@@ -194,7 +233,7 @@ int32_t orgqr(uint8_t type, int64_t m, int64_t n, int64_t k, void* a, int64_t ld
     Routines<T>::orgqr(&rows, &columns, &inner, as<T>(a), &ld, as<T>(tau), &size, &query, &info);
     if (info != 0) return info;
     Int count = wanted(size);
-    std::vector<T> work(static_cast<std::size_t>(count));
+    auto work = work_space<T>(count, rows);
     Routines<T>::orgqr(&rows, &columns, &inner, as<T>(a), &ld, as<T>(tau), work.data(), &count,
                        &info);
     return info;
@@ -208,14 +247,24 @@ int32_t gesdd(uint8_t type, char job, int64_t m, int64_t n, void* a, int64_t lda
     using R = typename RealOf<T>::type;
     Int rows = narrow(m), columns = narrow(n), ld = narrow(lda);
     Int ld_u = narrow(ldu), ld_v = narrow(ldvh), info = 0, query = -1;
+    // LAPACK itself counts up to about this many elements of work space.
+    auto shorter = static_cast<double>(std::min(rows, columns));
+    if (4 * shorter * shorter + 130.0 * (double(rows) + double(columns)) > 2147483647.0) {
+      throw TooLarge();
+    }
+    auto size_of = [](Int n) { return static_cast<std::size_t>(n); };
+    std::size_t kept = job == 'N' ? 0 : size_of(job == 'A' ? columns : std::min(rows, columns));
+    Spacious<T> operand(a, size_of(ld), size_of(columns));
+    Spacious<T> left(u, size_of(ld_u), size_of(job == 'A' ? rows : std::min(rows, columns)));
+    Spacious<T> right(vh, kept, size_of(columns));
     std::vector<Int> whole(static_cast<std::size_t>(8 * std::min(rows, columns) + 1));
     auto call = [&](T* work, const Int* count, R* real_work) {
       if constexpr (RealOf<T>::is_complex) {
-        Routines<T>::gesdd(&job, &rows, &columns, as<T>(a), &ld, as<R>(s), as<T>(u), &ld_u,
-                           as<T>(vh), &ld_v, work, count, real_work, whole.data(), &info, 1);
+        Routines<T>::gesdd(&job, &rows, &columns, operand.data(), &ld, as<R>(s), left.data(), &ld_u,
+                           right.data(), &ld_v, work, count, real_work, whole.data(), &info, 1);
       } else {
-        Routines<T>::gesdd(&job, &rows, &columns, as<T>(a), &ld, as<R>(s), as<T>(u), &ld_u,
-                           as<T>(vh), &ld_v, work, count, whole.data(), &info, 1);
+        Routines<T>::gesdd(&job, &rows, &columns, operand.data(), &ld, as<R>(s), left.data(), &ld_u,
+                           right.data(), &ld_v, work, count, whole.data(), &info, 1);
       }
     };
     std::size_t least = static_cast<std::size_t>(std::min(rows, columns));
@@ -230,8 +279,10 @@ int32_t gesdd(uint8_t type, char job, int64_t m, int64_t n, void* a, int64_t lda
     call(&size, &query, real_work.data());
     if (info != 0) return info;
     Int count = wanted(size);
-    std::vector<T> work(static_cast<std::size_t>(count));
+    auto work = work_space<T>(count, std::max(rows, columns));
     call(work.data(), &count, real_work.data());
+    left.copy_back();
+    right.copy_back();
     return info;
   });
 }
@@ -244,12 +295,16 @@ int32_t heevd(uint8_t type, int32_t vectors, int32_t upper, int64_t n, void* a, 
     const char* job = vectors ? "V" : "N";
     const char* uplo = upper ? "U" : "L";
     Int size = narrow(n), ld = narrow(lda), info = 0;
+    // The work space has 1 + 6 n + 2 n^2 elements, which LAPACK counts itself.
+    if (1 + n * (6 + 2 * n) > std::numeric_limits<Int>::max()) throw TooLarge();
+    auto rows = static_cast<std::size_t>(size);
+    Spacious<T> operand(a, rows, rows);
     auto call = [&](T* work, Int count, R* real_work, Int real_count, Int* whole, Int whole_count) {
       if constexpr (RealOf<T>::is_complex) {
-        Routines<T>::eigh(job, uplo, &size, as<T>(a), &ld, as<R>(w), work, &count, real_work,
+        Routines<T>::eigh(job, uplo, &size, operand.data(), &ld, as<R>(w), work, &count, real_work,
                           &real_count, whole, &whole_count, &info, 1, 1);
       } else {
-        Routines<T>::eigh(job, uplo, &size, as<T>(a), &ld, as<R>(w), work, &count, whole,
+        Routines<T>::eigh(job, uplo, &size, operand.data(), &ld, as<R>(w), work, &count, whole,
                           &whole_count, &info, 1, 1);
       }
     };
@@ -260,10 +315,11 @@ int32_t heevd(uint8_t type, int32_t vectors, int32_t upper, int64_t n, void* a, 
     if (info != 0) return info;
     Int count = wanted(wants), real_count = wanted(wants_real),
         whole_count = std::max(1, wants_whole);
-    std::vector<T> work(static_cast<std::size_t>(count));
+    auto work = work_space<T>(count, size);
     std::vector<R> real_work(static_cast<std::size_t>(real_count));
     std::vector<Int> whole(static_cast<std::size_t>(whole_count));
     call(work.data(), count, real_work.data(), real_count, whole.data(), whole_count);
+    operand.copy_back();
     return info;
   });
 }
@@ -277,16 +333,19 @@ int32_t geev(uint8_t type, int64_t n, void* a, int64_t lda, void* w, void* v, in
     T wants{};
     if constexpr (RealOf<T>::is_complex) {
       Int ld_v = std::max<Int>(1, narrow(ldv));
-      std::vector<R> real_work(static_cast<std::size_t>(2 * size + 1));
+      auto rows = static_cast<std::size_t>(size);
+      std::vector<R> real_work(2 * rows + 1);
+      Spacious<T> operand(a, rows, rows), right(v, rows, rows);
       auto call = [&](T* work, const Int* count) {
-        Routines<T>::geev("N", job, &size, as<T>(a), &ld, as<T>(w), nullptr, &one, as<T>(v), &ld_v,
-                          work, count, real_work.data(), &info, 1, 1);
+        Routines<T>::geev("N", job, &size, operand.data(), &ld, as<T>(w), nullptr, &one,
+                          right.data(), &ld_v, work, count, real_work.data(), &info, 1, 1);
       };
       call(&wants, &query);
       if (info != 0) return info;
       Int count = wanted(wants);
-      std::vector<T> work(static_cast<std::size_t>(count));
+      auto work = work_space<T>(count, size);
       call(work.data(), &count);
+      right.copy_back();
       return info;
     } else {
       auto rows = static_cast<std::size_t>(size);

@@ -14,9 +14,19 @@ inline void check_linalg_dtype(const char* op, const Tensor& a, const char* name
       dtype == kFloat || dtype == kDouble || dtype == kComplexFloat || dtype == kComplexDouble, op,
       ": expected '", name, "' to be float32, float64, complex64 or complex128, got ", dtype);
 }
+inline void check_lapack(const char* op, int32_t info) {
+  LAMELLA_CHECK(info != LAMELLA_LAPACK_NO_MEMORY, op, ": not enough memory for the work space");
+  LAMELLA_CHECK(
+      info != LAMELLA_LAPACK_TOO_LARGE, op,
+      ": expected a matrix with fewer rows and columns, got one whose sizes or work space "
+      "are more than LAPACK counts in 32 bits");
+  LAMELLA_INTERNAL_ASSERT(info >= 0, op, ": LAPACK refuses argument ", -info);
+}
 inline void check_matrices(const char* op, const Tensor& a, const char* name) {
   LAMELLA_CHECK(a.dim() >= 2, op, ": expected '", name, "' to have at least 2 dimensions, got ",
                 a.sizes());
+  LAMELLA_CHECK(a.size(-1) <= INT32_MAX && a.size(-2) <= INT32_MAX, op, ": expected '", name,
+                "' to have at most ", INT32_MAX, " rows and columns, got ", a.sizes());
   check_linalg_dtype(op, a, name);
 }
 inline void check_square(const char* op, const Tensor& a, const char* name) {
@@ -75,6 +85,43 @@ class Stack {
   int64_t leading_;
 };
 
+// Throws unless each of the exchanges of rows in `pivots`, which LAPACK counts from 1, names one of
+// `rows` rows.
+inline void check_pivots(const char* op, const char* name, const Tensor& pivots, int64_t rows) {
+  if (pivots.is_meta()) return;
+  const auto* p = pivots.const_data_ptr<int32_t>();
+  for (int64_t i = 0, n = pivots.numel(); i < n; ++i) {
+    LAMELLA_CHECK(p[i] >= 1 && p[i] <= rows, op, ": expected the elements of '", name,
+                  "' to be in [1, ", rows, "], got ", p[i]);
+  }
+}
+// Pivots for each matrix of the batch, `count` of them.
+inline Tensor contiguous_pivots(const char* op, const char* name, const Tensor& pivots,
+                                const Dims& batch, int64_t count, int64_t rows) {
+  LAMELLA_CHECK(pivots.scalar_type() == kInt, op, ": expected '", name, "' to be int32, got ",
+                pivots.scalar_type());
+  Dims shape = with_sizes(batch, count);
+  LAMELLA_CHECK(
+      pivots.dim() > 0 && pivots.size(-1) == count && is_expandable(pivots.sizes(), shape), op,
+      ": expected '", name, "' to be broadcastable to ", shape, ", got ", pivots.sizes());
+  Tensor dense = pivots.contiguous();
+  check_pivots(op, name, dense, rows);
+  return dense.sizes().equals(shape) ? dense : dense.expand(shape).contiguous();
+}
+
+// Whether the elements of a contiguous stretch of memory are neither infinite nor NaN.
+inline bool all_finite(const void* data, int64_t count, ScalarType dtype) {
+  auto finite = [](const auto* p, int64_t n) {
+    auto sum = *p * 0;  // infinities and NaNs give NaN
+    for (int64_t i = 1; i < n; ++i) sum += p[i] * 0;
+    return sum == 0;
+  };
+  if (count == 0) return true;
+  if (is_complex(dtype)) count *= 2;
+  return to_real_type(dtype) == kDouble ? finite(static_cast<const double*>(data), count)
+                                        : finite(static_cast<const float*>(data), count);
+}
+
 // The first matrix of the stack that a routine complains about, as `(matrix 3 of the batch)`.
 inline std::string place_in_batch(const Tensor& info, int64_t i) {
   return info.dim() == 0 ? std::string() : str(" (matrix ", i, " of the batch)");
@@ -85,7 +132,7 @@ inline void check_info(const char* op, const Tensor& info, const char* expected)
   const auto* p = info.const_data_ptr<int32_t>();
   for (int64_t i = 0, n = info.numel(); i < n; ++i) {
     if (p[i] == 0) continue;
-    LAMELLA_CHECK(p[i] > -1000, op, ": not enough memory for the work space");
+    check_lapack(op, p[i]);
     throw LinAlgError(str(op, ": expected ", expected, place_in_batch(info, i),
                           ", got one where LAPACK stops with info ", p[i]));
   }

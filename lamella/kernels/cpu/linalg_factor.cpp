@@ -15,6 +15,7 @@ std::tuple<Tensor, Tensor> linalg_cholesky_ex(const Tensor& self, bool upper, bo
   for (int64_t i = 0; i < info.numel() && n > 0; ++i) {
     infos[i] = lapack().potrf(static_cast<uint8_t>(self.scalar_type()), upper, n, matrices.at(i),
                               matrices.leading());
+    if (infos[i] < 0) check_lapack(op, infos[i]);
   }
   if (check_errors) check_info(op, info, "'self' to be positive-definite");
   upper ? factor.triu_() : factor.tril_();
@@ -38,6 +39,7 @@ std::tuple<Tensor, Tensor, Tensor> linalg_lu_factor_ex(const Tensor& A, bool piv
   for (int64_t i = 0; i < info.numel() && m > 0 && n > 0; ++i) {
     infos[i] = lapack().getrf(static_cast<uint8_t>(A.scalar_type()), m, n, matrices.at(i),
                               matrices.leading(), static_cast<int32_t*>(rows.at(i)));
+    if (infos[i] < 0) check_lapack(op, infos[i]);
   }
   if (check_errors) check_info(op, info, "'A' to be of full rank");
   return {LU, pivots, info};
@@ -68,9 +70,11 @@ std::tuple<Tensor, Tensor, Tensor> lu_unpack(const Tensor& LU_data, const Tensor
                                              bool unpack_data, bool unpack_pivots) {
   const char* op = "lu_unpack";
   check_matrices(op, LU_data, "LU_data");
-  LAMELLA_CHECK(!unpack_pivots || LU_pivots.scalar_type() == kInt, op,
-                ": expected 'LU_pivots' to be int32, got ", LU_pivots.scalar_type());
   int64_t m = LU_data.size(-2), n = LU_data.size(-1), k = m < n ? m : n;
+  Tensor pivots;
+  if (unpack_pivots) {
+    pivots = contiguous_pivots(op, "LU_pivots", LU_pivots, batch_of(LU_data), k, m);
+  }
   Tensor P = LU_data.new_empty({0}), L = P, U = P;
   if (unpack_data) {
     L = LU_data.slice(-1, 0, k).tril(-1);
@@ -79,7 +83,7 @@ std::tuple<Tensor, Tensor, Tensor> lu_unpack(const Tensor& LU_data, const Tensor
   }
   if (unpack_pivots) {
     P = LU_data.is_meta() ? LU_data.new_empty(with_sizes(batch_of(LU_data), m, m))
-                          : permutations(LU_pivots.contiguous(), m, LU_data.scalar_type());
+                          : permutations(pivots, m, LU_data.scalar_type());
   }
   return {P, L, U};
 }
@@ -114,14 +118,16 @@ std::tuple<Tensor, Tensor> linalg_qr(const Tensor& A, std::string_view mode) {
     Stack matrices(R), scales(tau, 1);
     Tensor copy = mode == "r" ? Tensor() : Q;
     for (int64_t i = 0, count = product(batch); i < count; ++i) {
-      lapack().geqrf(type, m, n, matrices.at(i), matrices.leading(), scales.at(i));
+      check_lapack(op,
+                   lapack().geqrf(type, m, n, matrices.at(i), matrices.leading(), scales.at(i)));
     }
     if (copy.defined()) {
       int64_t given = columns < n ? columns : n;  // reflectors stand in the first k columns
       copy.slice(-1, 0, given).copy_(R.slice(-1, 0, given));
       Stack orthogonal(copy);
       for (int64_t i = 0, count = product(batch); i < count; ++i) {
-        lapack().orgqr(type, m, columns, k, orthogonal.at(i), orthogonal.leading(), scales.at(i));
+        check_lapack(op, lapack().orgqr(type, m, columns, k, orthogonal.at(i), orthogonal.leading(),
+                                        scales.at(i)));
       }
     }
   }

@@ -17,14 +17,16 @@ Tensor broadcast_matrices(const Tensor& a, const Dims& batch) {
 }
 
 // op(A) X = B over `b`: op counted as LAPACK does it.
-void solve_factored(const Tensor& LU, const Tensor& pivots, const Tensor& b, int32_t op) {
+void solve_factored(const char* name, const Tensor& LU, const Tensor& pivots, const Tensor& b,
+                    int32_t op) {
   int64_t n = LU.size(-1), columns = b.size(-1);
   if (b.numel() == 0) return;
   Stack factors(LU), rows(pivots, 1), sides(b);
   for (int64_t i = 0, count = b.numel() / (n * columns); i < count; ++i) {
-    lapack().getrs(static_cast<uint8_t>(LU.scalar_type()), op, n, columns, factors.at(i),
-                   factors.leading(), static_cast<const int32_t*>(rows.at(i)), sides.at(i),
-                   sides.leading());
+    check_lapack(
+        name, lapack().getrs(static_cast<uint8_t>(LU.scalar_type()), op, n, columns, factors.at(i),
+                             factors.leading(), static_cast<const int32_t*>(rows.at(i)),
+                             sides.at(i), sides.leading()));
   }
 }
 
@@ -53,7 +55,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> _linalg_solve_ex(const Tensor& A, con
   Tensor result = copy_columns(left ? sides : sides.mT());
   if (!A.is_meta()) {
     if (check_errors) check_info(op, info, "'A' to be invertible");
-    solve_factored(LU, pivots, result, left ? 0 : 1);
+    solve_factored(op, LU, pivots, result, left ? 0 : 1);
   }
   if (!left) result = result.mT();
   return {vector ? result.squeeze(-1) : result, LU, pivots, info};
@@ -67,7 +69,7 @@ std::tuple<Tensor, Tensor> linalg_inv_ex(const Tensor& A, bool check_errors) {
   inverse.diagonal(0, -2, -1).fill_(1);
   if (!A.is_meta()) {
     if (check_errors) check_info("linalg_inv", info, "'A' to be invertible");
-    solve_factored(LU, pivots, inverse, 0);
+    solve_factored("linalg_inv", LU, pivots, inverse, 0);
   }
   return {inverse, info};
 }
@@ -78,17 +80,15 @@ Tensor linalg_lu_solve(const Tensor& LU, const Tensor& pivots, const Tensor& B, 
   check_square(op, LU, "LU");
   check_matrices(op, B, "B");
   check_same_dtype(op, LU, B, "B");
-  LAMELLA_CHECK(pivots.scalar_type() == kInt, op, ": expected 'pivots' to be int32, got ",
-                pivots.scalar_type());
   LAMELLA_CHECK(B.size(left ? -2 : -1) == LU.size(-1), op, ": expected 'B' to have ", LU.size(-1),
                 left ? " rows" : " columns", ", got ", B.sizes());
   Dims batch = broadcast_shapes(batch_of(LU), batch_of(B), op, "B");
+  Tensor rows = contiguous_pivots(op, "pivots", pivots, batch, LU.size(-1), LU.size(-1));
   Tensor factors = copy_columns(broadcast_matrices(LU, batch));
-  Tensor rows = pivots.expand(with_sizes(batch, pivots.size(-1))).contiguous();
   Tensor sides = broadcast_matrices(B, batch);
   // X A = B is A^H X^H = B^H, and X A^H = B is A X^H = B^H.
   Tensor result = copy_columns(left ? sides : sides.mH());
-  if (!LU.is_meta()) solve_factored(factors, rows, result, left == adjoint ? 2 : 0);
+  if (!LU.is_meta()) solve_factored(op, factors, rows, result, left == adjoint ? 2 : 0);
   return left ? result : result.mH().resolve_conj();
 }
 
@@ -130,9 +130,9 @@ Tensor linalg_solve_triangular(const Tensor& self, const Tensor& B, bool upper, 
   Tensor matrices = copy_columns(broadcast_matrices(self, batch));
   Stack triangles(matrices), sides(result);
   for (int64_t i = 0, count = product(batch); i < count; ++i) {
-    lapack().trsm(static_cast<uint8_t>(self.scalar_type()), !left, upper, 0, unitriangular,
-                  result.size(-2), result.size(-1), triangles.at(i), triangles.leading(),
-                  sides.at(i), sides.leading());
+    check_lapack(op, lapack().trsm(static_cast<uint8_t>(self.scalar_type()), !left, upper, 0,
+                                   unitriangular, result.size(-2), result.size(-1), triangles.at(i),
+                                   triangles.leading(), sides.at(i), sides.leading()));
   }
   return result;
 }

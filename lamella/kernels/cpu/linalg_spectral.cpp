@@ -1,14 +1,19 @@
 // Singular values and eigenvalues.
+#include <cstring>
+
 #include "lamella/kernels/cpu/lapack.h"
 
 namespace lamella::native {
 
 namespace {
 void check_converged(const char* op, int32_t info, int64_t i) {
-  LAMELLA_CHECK(info > -1000, op, ": not enough memory for the work space");
-  LAMELLA_CHECK_LINALG(info == 0, op, ": expected finite and well-conditioned input, got matrix ",
-                       i, " of the batch, for which the algorithm did not converge (info ", info,
-                       ")");
+  if (info < 0) check_lapack(op, info);
+  LAMELLA_CHECK_LINALG(info == 0, op, ": expected a well-conditioned matrix, got matrix ", i,
+                       " of the batch, for which the algorithm did not converge (info ", info, ")");
+}
+// LAPACK's iterations over infinities and NaNs need not end, nor stay within their memory.
+bool is_finite(const Stack& matrices, int64_t i, const Tensor& like) {
+  return all_finite(matrices.at(i), like.size(-1) * like.size(-2), like.scalar_type());
 }
 ScalarType real_of(const Tensor& a) {
   return a.is_complex() ? to_real_type(a.scalar_type()) : a.scalar_type();
@@ -44,6 +49,9 @@ std::tuple<Tensor, Tensor, Tensor> _linalg_svd(const Tensor& A, bool full_matric
   Stack matrices(copy), values(S, 1);
   char job = !compute_uv ? 'N' : full_matrices ? 'A' : 'S';
   for (int64_t i = 0, count = product(batch); i < count; ++i) {
+    LAMELLA_CHECK_LINALG(is_finite(matrices, i, copy), op,
+                         ": expected 'A' to be finite, got infinities or NaNs in matrix ", i,
+                         " of the batch");
     void* u = nullptr;
     void* vh = nullptr;
     int64_t ldu = 1, ldvh = 1;
@@ -69,11 +77,17 @@ std::tuple<Tensor, Tensor> _linalg_eigh(const Tensor& A, std::string_view UPLO, 
   int64_t n = A.size(-1);
   Dims batch = batch_of(A);
   Tensor values = new_tensor(with_sizes(batch, n), real_of(A), A.device());
-  Tensor vectors = copy_columns(A);
+  bool upper = UPLO == "U" || UPLO == "u";
+  Tensor vectors = copy_columns(upper ? A.triu() : A.tril());
   if (!A.is_meta() && n > 0) {
     Stack matrices(vectors), eigenvalues(values, 1);
-    bool upper = UPLO == "U" || UPLO == "u";
     for (int64_t i = 0, count = product(batch); i < count; ++i) {
+      if (!is_finite(matrices, i, vectors)) {
+        // All bits set are a NaN.
+        std::memset(matrices.at(i), 0xff, static_cast<size_t>(n * n * vectors.element_size()));
+        std::memset(eigenvalues.at(i), 0xff, static_cast<size_t>(n * values.element_size()));
+        continue;
+      }
       check_converged(op,
                       lapack().heevd(static_cast<uint8_t>(A.scalar_type()), compute_v, upper, n,
                                      matrices.at(i), matrices.leading(), eigenvalues.at(i)),
@@ -94,6 +108,8 @@ std::tuple<Tensor, Tensor> linalg_eig(const Tensor& self) {
   Tensor vectors = empty_columns(self.sizes(), dtype, self.device());
   if (self.is_meta() || n == 0) return {values, vectors};
   Tensor copy = copy_columns(self);
+  LAMELLA_CHECK(all_finite(copy.const_data_ptr(), copy.numel(), copy.scalar_type()), op,
+                ": expected 'self' to be finite, got infinities or NaNs");
   Stack matrices(copy), eigenvalues(values, 1), columns(vectors);
   for (int64_t i = 0, count = product(batch); i < count; ++i) {
     check_converged(
