@@ -136,3 +136,20 @@ def test_errors():
         "binary_cross_entropy: expected the elements of 'self' to be in [0, 1], "
         "got some from 0.5 to 2"
     )
+
+
+def test_nll_loss_backward_checks_the_total_weight():
+    x, target = make(2, 3), torch.tensor([0, 2])
+
+    def error(total, grad=torch.ones(())):
+        return error_of("nll_loss_backward", grad, x, target, None, 1, -100, total)
+
+    assert error(torch.ones(0)) == (
+        "nll_loss_backward: expected 'total_weight' to be one number, got [0]"
+    )
+    assert error(torch.ones((), dtype=torch.float16)) == (
+        "nll_loss_backward: expected 'total_weight' to be float32, got float16"
+    )
+    assert error(torch.ones(()), torch.ones((), dtype=torch.float64)) == (
+        "nll_loss_backward: expected 'grad_output' to be float32, got float64"
+    )

@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from operator_cases import REAL, check, error_of, make, run, to_lamella, torch
+from operator_cases import REAL, check, error_of, lamella, make, run, to_lamella, torch
 
 SMALL = {torch.float16: (1e-2, 1e-2), torch.bfloat16: (6e-2, 6e-2)}
 LOOSE = (2e-4, 2e-5)
@@ -159,3 +159,59 @@ def test_errors():
     )
     text = error_of("pixel_shuffle", make(3, 4, 4), 2)
     assert text == ("pixel_shuffle: expected the channels of 'self' to be divisible by 4, got 3")
+
+
+def test_statistics_of_another_shape_are_refused():
+    x, ones = make(2, 3, 4), torch.ones
+    mask = [True, True, True]
+
+    def batch(weight, running, saved, train):
+        return error_of(
+            "native_batch_norm_backward",
+            *(x, x, weight, *running, *saved, train, 1e-5, mask),
+        )
+
+    three, two = ones(3), ones(2)
+    text = "native_batch_norm_backward: expected '{}' to be of shape [3], got {}"
+    none = (None, None)
+    assert batch(None, none, (two, three), True) == text.format("save_mean", [2])
+    assert batch(None, none, (three, ones(0)), True) == text.format("save_invstd", [0])
+    assert batch(None, (two, three), none, False) == text.format("running_mean", [2])
+    assert batch(None, (three, ones(1, 3)), none, False) == text.format("running_var", [1, 3])
+    assert batch(two, none, (three, three), True) == text.format("weight", [2])
+
+    def group(mean, rstd, *sizes):
+        return error_of("native_group_norm_backward", x, x, mean, rstd, None, *sizes, mask)
+
+    text = "native_group_norm_backward: expected '{}' to be of shape [2, 3], got {}"
+    sizes = (2, 3, 4, 3)
+    assert group(ones(2), ones(2, 3), *sizes) == text.format("mean", [2])
+    assert group(ones(2, 3), ones(0), *sizes) == text.format("rstd", [0])
+    for n, c, inner in ((-2, -3, 4), (2, -3, -4), (2**62, 2**62, 24), (2**63 - 1, 3, 2)):
+        assert group(ones(2, 3), ones(2, 3), n, c, inner, 1) == (
+            f"native_group_norm_backward: expected 'input' to have {n} * {c} * {inner} elements, "
+            "got 24"
+        )
+
+    def layer(mean, rstd):
+        return error_of("native_layer_norm_backward", x, x, [4], mean, rstd, None, None, mask)
+
+    text = "native_layer_norm_backward: expected '{}' to be of shape [2, 3, 1], got {}"
+    assert layer(ones(2), ones(2, 3, 1)) == text.format("mean", [2])
+    assert layer(ones(2, 3, 1), ones(5)) == text.format("rstd", [5])
+    assert error_of("_fused_rms_norm_backward", x, x, [4], ones(5), None, mask[:2]) == (
+        "_fused_rms_norm_backward: expected 'rstd' to be of shape [2, 3, 1], got [5]"
+    )
+
+
+def test_running_statistics_are_checked_before_any_is_written():
+    mean, var = torch.zeros(3), torch.zeros(3, dtype=torch.int64)
+    ours = to_lamella(mean)
+    with pytest.raises(NotImplementedError) as caught:
+        lamella.native_batch_norm(
+            to_lamella(make(2, 3, 4)), None, None, ours, to_lamella(var), True, 0.1, 1e-5
+        )
+    assert str(caught.value) == (
+        "batch_norm: expected 'running_var' to be floating point, got int64"
+    )
+    assert ours.tolist() == [0, 0, 0]

@@ -1,7 +1,7 @@
 """Searching, counting and distinct values, against PyTorch."""
 
 import pytest
-from operator_cases import check, error_of, make, torch
+from operator_cases import check, error_of, lamella, make, run, to_lamella, torch
 
 NUMBERS = [torch.uint8, torch.int32, torch.int64, torch.float32, torch.float64, torch.bfloat16]
 
@@ -143,3 +143,27 @@ def test_errors():
         "bincount: expected 'self' of at least 0, got -1"
     )
     assert error_of("histc", make(3), 0) == "histc: expected 'bins' of at least 1, got 0"
+
+
+def test_contents_are_checked():
+    line, values = make(3), make(2)
+    for sorter, got in (([0, 1, 5], 5), ([-1, 0, 1], -1), ([0, 2**62, 1], 2**62)):
+        assert error_of("searchsorted.Tensor", line, values, sorter=torch.tensor(sorter)) == (
+            f"searchsorted: expected the elements of 'sorter' to be in [0, 3), got {got}"
+        )
+    check("searchsorted.Tensor", torch.tensor([1.0, 2, 3]), values, sorter=torch.tensor([0, 0, 0]))
+    most = 2**63 - 1
+    for repeats in ([2**62] * 4, [most, most, 2], [most, 1]):
+        assert error_of("repeat_interleave.Tensor", torch.tensor(repeats)) == (
+            f"repeat_interleave: expected the sum of 'repeats' to be at most {most}, got more"
+        )
+    assert error_of("bincount", torch.tensor([0, most])) == (
+        f"bincount: expected 'self' below {most}, got {most}"
+    )
+
+
+def test_histc_over_a_range_whose_width_overflows():
+    x = torch.tensor([-1e308, 0.5e308, 1e308], dtype=torch.float64)
+    for limits in ({}, {"min": -1.7e308, "max": 1.7e308}):
+        counts = run(lamella, "histc", [to_lamella(x), 4], limits)
+        assert counts.tolist() == [1, 0, 0, 2] if not limits else [1, 0, 1, 1]

@@ -28,6 +28,11 @@ void check_parameter(const char* op, const char* name, const Parameter& paramete
                 ": expected '", name, "' to be of shape [", channels, "], got ",
                 parameter->sizes());
 }
+void check_floating(const char* op, const char* name, const Parameter& parameter) {
+  LAMELLA_CHECK_NOT_IMPLEMENTED(!has(parameter) || parameter->is_floating_point(), op,
+                                ": expected '", name, "' to be floating point, got ",
+                                parameter->scalar_type());
+}
 // Of the saved statistics and of the parameters' gradients.
 ScalarType parameter_type(const Tensor& input, std::initializer_list<const Parameter*> parameters) {
   for (const Parameter* parameter : parameters) {
@@ -90,6 +95,8 @@ std::tuple<Tensor, Tensor, Tensor> normalise(const char* op, const Tensor& input
   check_parameter(op, "bias", bias, channels);
   check_parameter(op, "running_mean", running_mean, channels);
   check_parameter(op, "running_var", running_var, channels);
+  check_floating(op, "running_mean", running_mean);
+  check_floating(op, "running_var", running_var);
   LAMELLA_CHECK(training || (has(running_mean) && has(running_var)), op,
                 ": expected 'running_mean' and 'running_var' outside of training");
   ScalarType dtype = input.scalar_type();
@@ -176,6 +183,11 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm_backward(
   int64_t channels = check_input(op, input);
   LAMELLA_CHECK(grad_out.sizes().equals(input.sizes()), op, ": expected 'grad_out' to be of shape ",
                 input.sizes(), ", got ", grad_out.sizes());
+  check_parameter(op, "weight", weight, channels);
+  check_parameter(op, train ? "save_mean" : "running_mean", train ? save_mean : running_mean,
+                  channels);
+  check_parameter(op, train ? "save_invstd" : "running_var", train ? save_invstd : running_var,
+                  channels);
   LAMELLA_CHECK(train ? has(save_mean) && has(save_invstd) : has(running_mean) && has(running_var),
                 op, ": expected ",
                 train ? "'save_mean' and 'save_invstd' in training"

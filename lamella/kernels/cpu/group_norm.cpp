@@ -18,8 +18,12 @@ void check_groups(const char* op, const Tensor& input, const Parameter& weight,
                                 input.scalar_type());
   LAMELLA_CHECK(groups > 0 && channels % groups == 0, op, ": expected 'num_groups' to divide ",
                 channels, " channels, got ", groups);
-  LAMELLA_CHECK(input.numel() == n * channels * inner, op, ": expected 'input' to have ",
-                n * channels * inner, " elements, got ", input.numel());
+  int64_t elements = 0;
+  bool counted = n >= 0 && channels > 0 && inner >= 0 &&
+                 !__builtin_mul_overflow(n, channels, &elements) &&
+                 !__builtin_mul_overflow(elements, inner, &elements);
+  LAMELLA_CHECK(counted && input.numel() == elements, op, ": expected 'input' to have ", n, " * ",
+                channels, " * ", inner, " elements, got ", input.numel());
   LAMELLA_CHECK(!has(weight) || (weight->dim() == 1 && weight->numel() == channels), op,
                 ": expected 'weight' to be of shape [", channels, "], got ", weight->sizes());
   LAMELLA_CHECK(!has(bias) || (bias->dim() == 1 && bias->numel() == channels), op,
@@ -79,6 +83,10 @@ std::tuple<Tensor, Tensor, Tensor> native_group_norm_backward(
   check_groups(op, input, weight, std::nullopt, N, C, HxW, group);
   LAMELLA_CHECK(grad_out.sizes().equals(input.sizes()), op, ": expected 'grad_out' to be of shape ",
                 input.sizes(), ", got ", grad_out.sizes());
+  LAMELLA_CHECK(mean.numel() == N * group, op, ": expected 'mean' to be of shape [", N, ", ", group,
+                "], got ", mean.sizes());
+  LAMELLA_CHECK(rstd.numel() == N * group, op, ": expected 'rstd' to be of shape [", N, ", ", group,
+                "], got ", rstd.sizes());
   ScalarType dtype = input.scalar_type(), wide = wide_type(dtype);
   ScalarType stored = has(weight) ? weight->scalar_type() : dtype;
   Tensor dx, dw, db;

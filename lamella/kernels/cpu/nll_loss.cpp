@@ -126,6 +126,13 @@ Tensor backward(const char* op, const Tensor& grad, const Tensor& self, const Te
   LAMELLA_CHECK(none ? grad.sizes().equals(c.targets) : grad.numel() == 1, op,
                 ": expected 'grad_output' to be ", none ? "of the shape of 'target'" : "one number",
                 ", got ", grad.sizes());
+  LAMELLA_CHECK(grad.scalar_type() == self.scalar_type(), op, ": expected 'grad_output' to be ",
+                self.scalar_type(), ", got ", grad.scalar_type());
+  LAMELLA_CHECK(total_weight.numel() == 1, op, ": expected 'total_weight' to be one number, got ",
+                total_weight.sizes());
+  LAMELLA_CHECK(total_weight.scalar_type() == self.scalar_type(), op,
+                ": expected 'total_weight' to be ", self.scalar_type(), ", got ",
+                total_weight.scalar_type());
   Tensor out = new_tensor(self.sizes(), self.scalar_type(), self.device());
   if (self.is_meta()) return out;
   out.zero_();

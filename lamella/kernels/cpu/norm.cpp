@@ -129,6 +129,10 @@ NormGradients norm_backward(const char* op, const Tensor& grad_out, const Tensor
   check_parameter(op, "weight", weight, normalized_shape);
   LAMELLA_CHECK(grad_out.sizes().equals(input.sizes()), op, ": expected 'grad_out' to be of shape ",
                 input.sizes(), ", got ", grad_out.sizes());
+  LAMELLA_CHECK(!mean.defined() || mean.numel() == shape.count, op,
+                ": expected 'mean' to be of shape ", shape.statistics, ", got ", mean.sizes());
+  LAMELLA_CHECK(rstd.numel() == shape.count, op, ": expected 'rstd' to be of shape ",
+                shape.statistics, ", got ", rstd.sizes());
   ScalarType dtype = input.scalar_type(), inside = dtype == kDouble ? kDouble : kFloat;
   NormGradients result;
   if (wanted[0]) result.input = new_tensor(input.sizes(), inside, input.device());

@@ -49,7 +49,9 @@ Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> output_si
     int64_t n = counts.numel(), total = 0;
     for (int64_t i = 0; i < n; ++i) {
       LAMELLA_CHECK(p[i] >= 0, "repeat_interleave: expected 'repeats' of at least 0, got ", p[i]);
-      total += p[i];
+      LAMELLA_CHECK(!__builtin_add_overflow(total, int64_t{p[i]}, &total),
+                    "repeat_interleave: expected the sum of 'repeats' to be at most ", INT64_MAX,
+                    ", got more");
     }
     LAMELLA_CHECK(!output_size || *output_size == total,
                   "repeat_interleave: expected 'output_size' to be ", total, ", got ", output_size);

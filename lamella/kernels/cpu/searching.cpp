@@ -44,6 +44,9 @@ Tensor search(const char* op, const Tensor& sequence, const Tensor& values, bool
     LAMELLA_CHECK(sorter->scalar_type() == kLong, op, ": expected 'sorter' to be int64, got ",
                   sorter->scalar_type());
   }
+  LAMELLA_CHECK(!out_int32 || sequence.size(-1) <= INT32_MAX, op,
+                ": expected the sorted numbers to be at most ", INT32_MAX,
+                " in a line where 'out_int32' is True, got ", sequence.sizes());
   Tensor result = new_tensor(values.sizes(), out_int32 ? kInt : kLong, values.device());
   if (result.is_meta() || result.numel() == 0) return result;
   ScalarType dtype = lamella::result_type(sequence, values);
@@ -51,6 +54,10 @@ Tensor search(const char* op, const Tensor& sequence, const Tensor& values, bool
   Tensor order = has_sorter ? sorter->contiguous() : Tensor();
   const int64_t* at = has_sorter ? order.const_data_ptr<int64_t>() : nullptr;
   int64_t n = sequence.size(-1);
+  for (int64_t i = 0; has_sorter && i < order.numel(); ++i) {
+    LAMELLA_CHECK(at[i] >= 0 && at[i] < n, op, ": expected the elements of 'sorter' to be in [0, ",
+                  n, "), got ", at[i]);
+  }
   int64_t each = one_line ? given.numel() : given.size(-1);
   visit_real(dtype, op, [&](auto tag) {
     using T = type_of<decltype(tag)>;
@@ -131,10 +138,11 @@ Tensor histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& 
   }
   LAMELLA_CHECK(std::isfinite(low) && std::isfinite(high) && low < high,
                 "histc: expected a finite range with 'min' below 'max', got ", low, " to ", high);
+  double width = high / 2 - low / 2;  // halves, as the difference may overflow
   std::vector<int64_t> found(static_cast<size_t>(bins), 0);
   for (int64_t i = 0; i < values.numel(); ++i) {
     if (!(p[i] >= low && p[i] <= high)) continue;
-    auto bin = static_cast<int64_t>((p[i] - low) / (high - low) * static_cast<double>(bins));
+    auto bin = static_cast<int64_t>((p[i] / 2 - low / 2) / width * static_cast<double>(bins));
     ++found[static_cast<size_t>(bin < bins ? bin : bins - 1)];
   }
   Tensor whole = lamella::empty({bins}, kLong);
@@ -157,6 +165,7 @@ Tensor bincount(const Tensor& self, const std::optional<Tensor>& weights, int64_
   int64_t n = numbers.numel(), length = minlength;
   for (int64_t i = 0; i < n; ++i) {
     LAMELLA_CHECK(p[i] >= 0, "bincount: expected 'self' of at least 0, got ", p[i]);
+    LAMELLA_CHECK(p[i] < INT64_MAX, "bincount: expected 'self' below ", INT64_MAX, ", got ", p[i]);
     if (p[i] >= length) length = p[i] + 1;
   }
   ScalarType dtype = !weighted ? kLong : weights->scalar_type() == kFloat ? kFloat : kDouble;

@@ -81,7 +81,7 @@ Tensor slice_backward(const Tensor& grad_output, IntArrayRef input_sizes, int64_
     return at < 0 ? 0 : at > size ? size : at;
   };
   int64_t first = clamp(start), last = clamp(end);
-  int64_t count = last > first ? (last - first + step - 1) / step : 0;
+  int64_t count = last > first ? (last - first - 1) / step + 1 : 0;
   Dims expected(input_sizes);
   expected[d] = count;
   check_grad("slice_backward", grad_output, expected);
