@@ -19,6 +19,8 @@ from lamella import _C
 from lamella.testing._inputs import arguments_of
 from lamella.testing._operator import Operator
 
+# Blocks around which something was written, when the last call was over.
+_damaged = [0]
 # What a call may raise; its text begins with the name of an operator.
 KINDS = (
     RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, OverflowError,
@@ -49,7 +51,7 @@ class Call:
         self.name = f"{op.full_name}:{seed}:{index}"
         rng = random.Random(self.name)
         lot = 0.0 if only_valid else rng.random()
-        self.values = Valid(op, rng).draw()
+        self.values = Valid(op, rng, only_valid).draw()
         self.valid = lot < 0.35
         spoiler = Spoiler(op, rng, self.values)
         if lot >= 0.95:
@@ -85,27 +87,9 @@ class Call:
 
     def made(self, make: Any, other: Any) -> tuple[list[Any], dict[str, Any]]:
         """Arguments for a call, tensors and other objects made by these functions."""
-        tensors: dict[int, Any] = {}
-
-        def tensor(operand: Operand) -> Any:
-            if id(operand) not in tensors:
-                tensors[id(operand)] = make(operand, random.Random(operand.root().seed))
-            return tensors[id(operand)]
-
-        def build(value: Any, argument: Any) -> Any:
-            if isinstance(value, Operand):
-                return tensor(value)
-            if isinstance(value, Other):
-                return other(value)
-            if isinstance(value, Loop):
-                first = next((o for _, o in self.operands()), None)
-                return value.make(tensor(first) if argument.is_tensor and first else 1)
-            if isinstance(value, list):
-                return [build(item, argument) for item in value]
-            return value
-
+        maker = _Maker(self, make, other)
         by_name = {a.name: a for a in self.op.arguments}
-        values = {name: build(value, by_name[name]) for name, value in self.values.items()}
+        values = {name: maker.build(value, by_name[name]) for name, value in self.values.items()}
         return arguments_of(self.op, values)
 
     def release(self) -> None:
@@ -113,6 +97,32 @@ class Call:
             root = operand.root()
             if root.memory is not None:
                 root.memory.live = None
+
+
+class _Maker:
+    """Makes the objects of one call, each operand's tensor once."""
+
+    def __init__(self, call: Call, make: Any, other: Any) -> None:
+        self.call, self.make, self.other = call, make, other
+        self.tensors: dict[int, Any] = {}
+
+    def tensor(self, operand: Operand) -> Any:
+        if id(operand) not in self.tensors:
+            rng = random.Random(operand.root().seed)
+            self.tensors[id(operand)] = self.make(operand, rng)
+        return self.tensors[id(operand)]
+
+    def build(self, value: Any, argument: Any) -> Any:
+        if isinstance(value, Operand):
+            return self.tensor(value)
+        if isinstance(value, Other):
+            return self.other(value)
+        if isinstance(value, Loop):
+            first = next((o for _, o in self.call.operands()), None)
+            return value.make(self.tensor(first) if argument.is_tensor and first else 1)
+        if isinstance(value, list):
+            return [self.build(item, argument) for item in value]
+        return value
 
 
 def _text(value: Any) -> str:
@@ -173,7 +183,6 @@ def run(call: Call, around: Any = None, keep: bool = False) -> Outcome:
         return Outcome("unmade", str(error))
     roots = call.roots()
     places = {key: root.memory.live.data_ptr() for key, (root, _) in roots.items()}
-    damaged = _C._guarded_memory()[2]
     lamella.manual_seed(0)
     outcome = Outcome("fine")
     try:
@@ -199,7 +208,9 @@ def run(call: Call, around: Any = None, keep: bool = False) -> Outcome:
             outcome = Outcome("input changed", f"{root} has other memory")
         elif ctypes.string_at(places[key], len(contents)) != contents:
             outcome = Outcome("input changed", f"{root} was written ({outcome.text})")
-    if _C._guarded_memory()[2] != damaged:
+    damaged = _C._guarded_memory()[2]
+    if damaged != _damaged[0]:
+        _damaged[0] = damaged
         outcome = Outcome("written beside", "bytes beside a tensor's memory were written")
     call.release()
     return outcome

@@ -72,6 +72,7 @@ class GuardingAllocator final : public Allocator {
       throw OutOfMemoryError(str("expected at most ", kMost, " guarded blocks at a time"));
     }
     Region& region = regions[next_];
+    used_ = std::max(used_, next_ + 1);
     region.mapped = mapped;
     region.data = reinterpret_cast<uintptr_t>(data);
     region.bytes = bytes;
@@ -109,8 +110,8 @@ class GuardingAllocator final : public Allocator {
 
   GuardedMemory look() {
     std::lock_guard lock(mutex_);
-    for (Region& region : regions) {
-      if (region.begin != 0 && !region.freed) note_damage(region);
+    for (size_t i = 0; i < used_; ++i) {
+      if (regions[i].begin != 0 && !regions[i].freed) note_damage(regions[i]);
     }
     return live_;
   }
@@ -128,12 +129,14 @@ class GuardingAllocator final : public Allocator {
     auto* first = reinterpret_cast<uint8_t*>(region.begin.load()) + page;
     auto* data = reinterpret_cast<uint8_t*>(region.data.load());
     uint8_t* last = reinterpret_cast<uint8_t*>(region.begin.load()) + region.mapped - page;
+    uint8_t margin = region.margin;
     bool damaged = false;
     auto restore = [&](uint8_t* from, uint8_t* to) {
-      for (; from < to; ++from) {
-        damaged |= *from != region.margin;
-        *from = region.margin;
-      }
+      uint8_t differs = 0;
+      for (const uint8_t* at = from; at < to; ++at) differs |= *at ^ margin;
+      if (differs == 0) return;
+      damaged = true;
+      std::memset(from, margin, static_cast<size_t>(to - from));
     };
     restore(first, data);
     restore(data + region.bytes, last);
@@ -142,6 +145,7 @@ class GuardingAllocator final : public Allocator {
 
   std::mutex mutex_;
   size_t next_ = 0;  // no free region comes before it
+  size_t used_ = 0;  // no region from it on was ever used
   uint8_t fresh_ = 0;
   uint8_t margin_ = 0;
   std::atomic<GuardPlacement> placement_ = GuardPlacement::kAligned;
