@@ -210,7 +210,7 @@ PyObject* invoke_with(const Program& program, const lamella_value* values, Frame
   lamella_status status = work >= kWorkToReleaseGil ? run_without_gil(op, keys, values, returns)
                                                     : abi::call_boxed(op, keys, values, returns);
   if (status != LAMELLA_OK) [[unlikely]]
-    return raise_status(status);
+    return raise_status(status, op->name);
   if (op->return_count == 1 && returns[0].tag == LAMELLA_TENSOR) [[likely]] {
     if (frame.requires_grad) [[unlikely]] {
       status = lamella_tensor_set_requires_grad(returns[0].as.tensor, 1);
@@ -267,7 +267,7 @@ TensorBase call_for_tensor(const lamella_operator* op, uint64_t keys, uint64_t w
   lamella_status status = work >= kWorkToReleaseGil ? run_without_gil(op, keys, values, &result)
                                                     : abi::call_boxed(op, keys, values, &result);
   if (status != LAMELLA_OK) [[unlikely]] {
-    raise_status(status);
+    raise_status(status, op->name);
     return TensorBase();
   }
   if (result.tag != LAMELLA_TENSOR || result.as.tensor == nullptr) [[unlikely]] {

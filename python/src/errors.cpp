@@ -55,6 +55,23 @@ PyObject* raise_status(lamella_status status) {
   return nullptr;
 }
 
+PyObject* raise_status(lamella_status status, const char* op) {
+  if (status != LAMELLA_FOREIGN_ERROR && status != LAMELLA_INTERNAL_ERROR) {
+    std::string_view text = lamella_error_text();
+    size_t name = text.find_first_not_of(
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:<>");
+    bool named = name != 0 && name != std::string_view::npos && text[name] == ' ' &&
+                 (text[name - 1] == ':' || text[name + 1] == '(');
+    if (!named) {
+      std::string_view base = op;
+      if (size_t at = base.rfind(':'); at != std::string_view::npos) base.remove_prefix(at + 1);
+      std::string with_name = str(base, ": ", text);
+      status = lamella_fail(status, with_name.data(), with_name.size());
+    }
+  }
+  return raise_status(status);
+}
+
 lamella_status keep_python_error() {
   KeptError old = kept;
   PyErr_Fetch(&kept.type, &kept.value, &kept.traceback);

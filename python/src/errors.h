@@ -7,6 +7,9 @@ namespace lamella::python {
 // Sets the Python exception for a failed status from this thread's error text; returns NULL. A
 // Python error that passed through C++ comes back as it was.
 PyObject* raise_status(lamella_status status);
+// The same for a failed call of operator `op`: a text that names nothing, such as one of the standard
+// library's, gets the operator's name.
+PyObject* raise_status(lamella_status status, const char* op);
 // Keeps the pending Python error of this thread, for raise_status(), and returns the status that
 // carries it through C++.
 lamella_status keep_python_error();

@@ -94,6 +94,10 @@ class Fuzzer:
         self.longs: collections.Counter[int] = collections.Counter()
         self.calls = 0
         self.begin = time.monotonic()
+        if options.compare:
+            import reference
+
+            self.reference = reference
 
     # ---- The parent ----
 
@@ -186,17 +190,8 @@ class Fuzzer:
         options = self.options
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        lamella.set_num_threads(1)
-        faults = os.open(slot.faults, os.O_WRONLY | os.O_APPEND)
-        _C._report_guard_faults(faults)
-        _C._set_guarded_memory(True, 0xA5, 0x5A)
-        used = int(Path("/proc/self/statm").read_text().split()[0]) * mmap.PAGESIZE
-        resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
+        confine(os.open(slot.faults, os.O_WRONLY | os.O_APPEND))
         around = layers.LAYERS[options.layer]
-        if options.compare:
-            import reference
-
-            compare = reference.compare
         made = 0
         for number, first, giants in slot.batch:
             op = self.ops[number]
@@ -209,7 +204,9 @@ class Fuzzer:
                     continue
                 slot.note(number, index, LONG if call.giant else HANG, made)
                 made += 1
-                outcome = compare(call) if options.compare else running.run(call, around)
+                outcome = (
+                    self.reference.compare(call) if options.compare else running.run(call, around)
+                )
                 counts[outcome.kind] += 1
                 if call.valid:
                     counts["valid"] += 1
@@ -278,6 +275,17 @@ class Fuzzer:
         return int(any(found[kind] for kind in FAILURES if kind not in options.allow))
 
 
+def confine(faults: int) -> None:
+    """Guarded and bounded memory, from now on; what is loaded at first use is loaded before."""
+    lamella.set_num_threads(1)
+    square = lamella.ones(64, 64)
+    lamella.linalg.eigh(square @ square)
+    _C._report_guard_faults(faults)
+    _C._set_guarded_memory(True, 0xA5, 0x5A)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * mmap.PAGESIZE
+    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
+
+
 def kind_counts(status: int | None, limit: float) -> int:
     """How much a death weighs against MOST_DEATHS: a long call nothing."""
     return 0 if status is None and limit <= LONG else 1
@@ -292,11 +300,7 @@ def replay(options: argparse.Namespace) -> int:
     for argument, value in call.values.items():
         print(f"  {argument} = {value}")
     sys.stdout.flush()
-    _C._report_guard_faults(2)
-    _C._set_guarded_memory(True, 0xA5, 0x5A)
-    lamella.set_num_threads(1)
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * mmap.PAGESIZE
-    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
+    confine(2)
     if options.compare:
         import reference
 

@@ -6,11 +6,12 @@ import os
 import warnings
 from typing import Any
 
-import lamella
 import torch
 from calls import Other
 from operands import make_lamella, make_torch
 from running import Call, Outcome, _judge, other_lamella
+
+import lamella
 
 torch.set_num_threads(1)
 # PyTorch's warnings from C++, of which a run has thousands.
@@ -42,7 +43,7 @@ def _torch_operator(op: Any) -> Any:
 
 
 def compare(call: Call) -> Outcome:
-    """"difference" where the two do not agree; "absent" where PyTorch has no such operator."""
+    """ "difference" where the two do not agree; "absent" where PyTorch has no such operator."""
     op = call.op
     theirs = _torch_operator(op)
     if theirs is None:
@@ -79,11 +80,7 @@ def _run(call: Call, function: Any, make: Any, other: Any) -> tuple[Any, Excepti
     (lamella if make is make_lamella else torch).manual_seed(0)
     try:
         result = function(*args, **kwargs)
-        written = [
-            value
-            for argument, value in zip(call.op.arguments, args)
-            if argument.write
-        ]
+        written = [value for argument, value in zip(call.op.arguments, args) if argument.write]
         written += [kwargs[a.name] for a in call.op.arguments if a.write and a.name in kwargs]
         return _copied([result, written], make is make_lamella), None
     except Exception as error:

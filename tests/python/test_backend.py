@@ -88,7 +88,7 @@ def test_errors_of_factories():
         "empty: expected a device of sim from 0 to 1, got 7"
     )
     assert error_of(lambda: lamella.empty(1 << 50, device="sim"), MemoryError) == (
-        "could not allocate 4503599627370496 bytes on sim:0"
+        "empty: could not allocate 4503599627370496 bytes on sim:0"
     )
     assert error_of(lambda: lamella.empty(1, device="privateuse9"), NotImplementedError) == (
         "empty: expected a device with an allocator, got privateuse9"
