@@ -1,6 +1,7 @@
 // Rules that join several fields of one entry.
 #include <algorithm>
 #include <array>
+#include <unordered_map>
 
 #include "codegen/entry_reader.h"
 #include "lamella/schema/alias_check.h"
@@ -213,13 +214,23 @@ class EntryCheck {
   }
 
   void check_arguments() {
+    if (f_.cpp_no_default_args.empty() && f_.precomputed.empty()) return;
     const auto names = argument_names();
+    std::unordered_map<std::string_view, const Argument*> by_name;
+    for (const Argument& argument : f_.schema.arguments) by_name.emplace(argument.name, &argument);
+    // Names are compared with all others for the first wrong ones only.
+    constexpr int kMostHints = 20;
+    int wrong = 0;
+    const auto hint = [&](const std::string& wanted) {
+      return wrong++ < kMostHints ? did_you_mean(wanted, names) : "";
+    };
     for (std::size_t i = 0; i < f_.cpp_no_default_args.size(); ++i) {
       const std::string& wanted = f_.cpp_no_default_args[i];
-      const Argument* argument = f_.schema.find_argument(wanted);
+      const auto found = by_name.find(wanted);
+      const Argument* argument = found == by_name.end() ? nullptr : found->second;
       if (argument == nullptr) {
         report(item_place("cpp_no_default_args", i),
-               "no argument is named '" + wanted + "'" + did_you_mean(wanted, names));
+               "no argument is named '" + wanted + "'" + hint(wanted));
       } else if (!argument->default_value) {
         report(item_place("cpp_no_default_args", i),
                "'" + wanted + "' has no default to leave out");
@@ -227,9 +238,9 @@ class EntryCheck {
     }
     for (std::size_t i = 0; i < f_.precomputed.size(); ++i) {
       const std::string& replaced = f_.precomputed[i].replaced;
-      if (!replaced.empty() && f_.schema.find_argument(replaced) == nullptr) {
+      if (!replaced.empty() && !by_name.contains(replaced)) {
         report(item_place("precomputed", i),
-               "no argument is named '" + replaced + "'" + did_you_mean(replaced, names));
+               "no argument is named '" + replaced + "'" + hint(replaced));
       }
     }
   }

@@ -577,6 +577,7 @@ void Reader::tag(const YamlNode& value) {
 
 void Reader::autogen(const YamlNode& value) {
   if (!is_text(value, "autogen", "names of operators with commas between them")) return;
+  std::set<std::string> named;
   for (const Piece& piece : split(value.text, ',')) {
     auto parsed = try_parse_operator_name(piece.text);
     if (auto* problem = std::get_if<SchemaProblem>(&parsed)) {
@@ -584,7 +585,7 @@ void Reader::autogen(const YamlNode& value) {
       continue;
     }
     OperatorName name = std::get<OperatorName>(parsed);
-    if (std::ranges::find(f().autogen, name) != f().autogen.end()) {
+    if (!named.insert(name.str()).second) {
       report(value.locate(piece.offset), "'" + piece.text + "' appears twice in 'autogen'");
       continue;
     }

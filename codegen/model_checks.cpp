@@ -1,5 +1,6 @@
 // Rules that join several entries.
 #include <unordered_map>
+#include <unordered_set>
 
 #include "codegen/entry_reader.h"
 #include "lamella/schema/suggest.h"
@@ -16,10 +17,15 @@ class ModelCheck {
       bases_.emplace(function.ns + "::" + function.schema.name.name, &function);
     }
     for (const Entry& entry : entries) {
+      entries_.emplace(entry.function.full_name(), &entry);
+      const auto& delegate = entry.function.structured_delegate;
+      if (delegate) delegates_.insert(entry.function.ns + "::" + delegate->str());
+    }
+    for (const Entry& entry : entries) {
       check_delegate(entry);
       check_tag_bases(entry);
     }
-    check_groups(entries);
+    check_groups();
   }
 
  private:
@@ -36,8 +42,9 @@ class ModelCheck {
     if (found == by_name_.end()) {
       std::vector<std::string_view> names;
       std::vector<std::string> kept;
+      const bool looks = missing_delegates_++ < kMostHints;
       for (const NativeFunction& other : model_.functions) {
-        if (other.structured && other.ns == f.ns) kept.push_back(other.schema.name.str());
+        if (looks && other.structured && other.ns == f.ns) kept.push_back(other.schema.name.str());
       }
       names.assign(kept.begin(), kept.end());
       report(entry, where,
@@ -81,27 +88,17 @@ class ModelCheck {
   }
 
   // Null for what autogen made.
-  static const Entry* entry_of(const NativeFunction* function, const std::deque<Entry>& entries) {
-    for (const Entry& entry : entries) {
-      if (entry.function.full_name() == function->full_name()) return &entry;
-    }
-    return nullptr;
+  const Entry* entry_of(const NativeFunction& function) const {
+    auto found = entries_.find(function.full_name());
+    return found == entries_.end() ? nullptr : found->second;
   }
 
-  // A delegate whose arguments differ has been reported already.
-  static bool delegated_to(const NativeFunction& out, const std::deque<Entry>& entries) {
-    for (const Entry& entry : entries) {
-      const auto& delegate = entry.function.structured_delegate;
-      if (delegate && entry.function.ns + "::" + delegate->str() == out.full_name()) return true;
-    }
-    return false;
-  }
-
-  void check_groups(const std::deque<Entry>& entries) {
+  void check_groups() {
     for (const NativeFunctionGroup& group : model_.groups) {
       if (group.out == nullptr || !group.out->structured) continue;
-      const Entry* out = entry_of(group.out, entries);
-      if (group.functional == nullptr && !delegated_to(*group.out, entries)) {
+      const Entry* out = entry_of(*group.out);
+      // A delegate whose arguments differ has been reported already.
+      if (group.functional == nullptr && !delegates_.contains(group.out->full_name())) {
         report(*out, out->keys.at("structured"),
                "a structured out variant needs its functional form: declare one with the same "
                "arguments but 'out', and 'structured_delegate: " +
@@ -109,7 +106,7 @@ class ModelCheck {
       }
       for (const NativeFunction* member : {group.functional, group.inplace}) {
         if (member == nullptr || member->structured_delegate) continue;
-        const Entry* entry = entry_of(member, entries);
+        const Entry* entry = entry_of(*member);
         if (entry == nullptr || entry->has("structured_delegate")) continue;
         report(
             *entry,
@@ -124,6 +121,11 @@ class ModelCheck {
 
   const Model& model_;
   Diagnostics& diagnostics_;
+  // Names are compared with all others for the first wrong ones only.
+  static constexpr int kMostHints = 20;
+  int missing_delegates_ = 0;
+  std::unordered_map<std::string, const Entry*> entries_;
+  std::unordered_set<std::string> delegates_;
   std::unordered_map<std::string, const NativeFunction*> by_name_;
   std::unordered_map<std::string, const NativeFunction*> bases_;
 };

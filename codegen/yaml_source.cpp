@@ -12,6 +12,15 @@
 #include <sstream>
 
 namespace lamella::codegen {
+namespace {
+
+// Bytes that continue a UTF-8 character are not columns.
+bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+
+// Of a longer line a message shows the part around the column.
+constexpr std::size_t kMostShown = 240;
+
+}  // namespace
 
 SourceFile::SourceFile(std::string path, std::string text)
     : path_(std::move(path)), text_(std::move(text)) {
@@ -21,6 +30,19 @@ SourceFile::SourceFile(std::string path, std::string text)
     const bool lone_return = text_[i] == '\r' && (i + 1 == text_.size() || text_[i + 1] != '\n');
     if (text_[i] == '\n' || lone_return) line_starts_.push_back(i + 1);
   }
+  std::size_t seen = 0;
+  for (std::size_t i = 0; i < text_.size(); ++i) {
+    if (i % kStep == 0) characters_.push_back(seen);
+    if (!continues_character(text_[i])) ++seen;
+  }
+  characters_.push_back(seen);
+}
+
+std::size_t SourceFile::characters(std::size_t offset) const {
+  std::size_t i = offset / kStep * kStep;
+  std::size_t seen = characters_[i / kStep];
+  for (; i < offset; ++i) seen += continues_character(text_[i]) ? 0 : 1;
+  return seen;
 }
 
 std::string_view SourceFile::line(int number) const {
@@ -37,12 +59,24 @@ Location SourceFile::at(std::size_t offset) const {
   offset = std::min(offset, text_.size());
   auto after = std::upper_bound(line_starts_.begin(), line_starts_.end(), offset);
   const int line = static_cast<int>(after - line_starts_.begin());
-  int column = 1;
-  for (std::size_t i = line_starts_[static_cast<std::size_t>(line - 1)]; i < offset; ++i) {
-    // Bytes that continue a UTF-8 character are not columns.
-    if ((static_cast<unsigned char>(text_[i]) & 0xC0) != 0x80) ++column;
+  const std::size_t start = line_starts_[static_cast<std::size_t>(line - 1)];
+  return {this, line, static_cast<int>(characters(offset) - characters(start)) + 1};
+}
+
+std::size_t SourceFile::byte_of(const Location& where) const {
+  const std::size_t start = line_starts_[static_cast<std::size_t>(where.line - 1)];
+  const std::size_t end = start + line(where.line).size();
+  const std::size_t wanted = characters(start) + static_cast<std::size_t>(where.column - 1);
+  // The last block that begins at or before it, then character by character.
+  auto after = std::upper_bound(characters_.begin(), characters_.end(), wanted);
+  std::size_t i = static_cast<std::size_t>(after - characters_.begin() - 1) * kStep;
+  std::size_t seen = i < start ? characters(start) : characters_[i / kStep];
+  i = std::max(i, start);
+  while (i < end && (seen < wanted || continues_character(text_[i]))) {
+    if (!continues_character(text_[i])) ++seen;
+    ++i;
   }
-  return {this, line, column};
+  return std::min(i, end);
 }
 
 std::size_t SourceFile::offset_of(int line, int column) const {
@@ -81,14 +115,23 @@ std::string Diagnostics::str() const {
     if (where.file == nullptr || where.line == 0) continue;
     std::string_view line = where.file->line(where.line);
     if (line.empty()) continue;
-    out += "  " + std::string(line) + "\n  ";
-    int column = 1;
-    for (std::size_t i = 0; i < line.size() && column < where.column; ++i) {
-      if ((static_cast<unsigned char>(line[i]) & 0xC0) == 0x80) continue;
-      out += line[i] == '\t' ? '\t' : ' ';
-      ++column;
+    const std::size_t start = static_cast<std::size_t>(line.data() - where.file->text().data());
+    const std::size_t at = where.file->byte_of(where) - start;
+    std::size_t from = 0;
+    std::size_t to = line.size();
+    if (line.size() > kMostShown) {
+      from = at > kMostShown / 2 ? at - kMostShown / 2 : 0;
+      to = std::min(line.size(), from + kMostShown);
+      while (from < at && continues_character(line[from])) ++from;
+      while (to < line.size() && continues_character(line[to])) ++to;
     }
-    out += std::string(static_cast<std::size_t>(where.column - column), ' ') + "^\n";
+    const std::string_view before = from > 0 ? "..." : "";
+    out += "  " + std::string(before) + std::string(line.substr(from, to - from)) +
+           (to < line.size() ? "..." : "") + "\n  " + std::string(before.size(), ' ');
+    for (std::size_t i = from; i < at; ++i) {
+      if (!continues_character(line[i])) out += line[i] == '\t' ? '\t' : ' ';
+    }
+    out += "^\n";
   }
   return out;
 }
@@ -116,6 +159,7 @@ std::size_t YamlNode::raw_offset(std::size_t offset) const {
   const std::string& source = where.file->text();
   auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
   std::size_t p = raw;
+  std::size_t begin = 0;
   // A tag or an anchor stands before the value.
   while (p < source.size() && (source[p] == '&' || source[p] == '!')) {
     while (p < source.size() && !blank(source[p])) ++p;
@@ -139,7 +183,12 @@ std::size_t YamlNode::raw_offset(std::size_t offset) const {
     }
   };
   skip_continuation();
-  for (std::size_t i = 0; i < offset && i < text.size() && p < source.size();
+  if (known_raw != 0 && known_offset <= offset) {
+    begin = known_offset;
+    p = known_raw;
+  }
+  known_offset = std::min(offset, text.size());
+  for (std::size_t i = begin; i < offset && i < text.size() && p < source.size();
        ++i, skip_continuation()) {
     if (blank(text[i])) {
       // A fold: one blank of the value may be a line break and indentation in the file.
@@ -160,6 +209,7 @@ std::size_t YamlNode::raw_offset(std::size_t offset) const {
       ++p;
     }
   }
+  known_raw = p;
   return p;
 }
 

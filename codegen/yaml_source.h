@@ -32,13 +32,20 @@ class SourceFile {
   int line_count() const { return static_cast<int>(line_starts_.size()); }
   // The place of byte `offset` of text().
   Location at(std::size_t offset) const;
+  // The byte where the character of a place is, or the line's end before it.
+  std::size_t byte_of(const Location& where) const;
   // Byte offset of a line's byte column, both from 0, as YAML parsers count.
   std::size_t offset_of(int line, int column) const;
 
  private:
   std::string path_;
   std::string text_;
+  // Characters in front of byte `offset`.
+  std::size_t characters(std::size_t offset) const;
+  static constexpr std::size_t kStep = 256;
+
   std::vector<std::size_t> line_starts_;
+  std::vector<std::size_t> characters_;  // in front of every kStep-th byte
 };
 
 struct Diagnostic {
@@ -84,6 +91,10 @@ struct YamlNode {
   Location locate(std::size_t offset) const;
   // The same place as a byte of the file.
   std::size_t raw_offset(std::size_t offset) const;
+
+  // How far raw_offset() got when it was last asked: the next place mostly comes after it.
+  mutable std::size_t known_offset = 0;
+  mutable std::size_t known_raw = 0;  // 0: not asked yet
 };
 
 // Holds files for as long as locations point into them.

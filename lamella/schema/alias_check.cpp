@@ -3,13 +3,18 @@
 #include "lamella/schema/alias_check.h"
 
 #include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
 
 namespace lamella {
 namespace {
 
+using Names = std::unordered_set<std::string_view>;
+
 bool share_a_set(const std::vector<std::string>& a, const std::vector<std::string>& b) {
-  return std::ranges::any_of(
-      a, [&](const std::string& name) { return std::ranges::find(b, name) != b.end(); });
+  if (a.size() == 1) return std::ranges::find(b, a[0]) != b.end();
+  const Names names(b.begin(), b.end());
+  return std::ranges::any_of(a, [&](const std::string& name) { return names.contains(name); });
 }
 
 bool named_out(std::string_view name) {
@@ -21,7 +26,24 @@ bool named_out(std::string_view name) {
 class Checker {
  public:
   Checker(const FunctionSchema& schema, std::string_view text, SchemaRules rules)
-      : schema_(schema), text_(text), rules_(rules) {}
+      : schema_(schema), text_(text), rules_(rules) {
+    for (const Argument& result : schema_.returns) {
+      if (const AliasInfo* alias = result.alias()) {
+        returned_.insert(alias->before.begin(), alias->before.end());
+      }
+    }
+    for (const Argument& argument : schema_.arguments) {
+      for (const AliasInfo& alias : argument.aliases) {
+        for (const auto* sets : {&alias.before, &alias.after}) {
+          for (const std::string& set : *sets) {
+            Carriers& carriers = carriers_[set];
+            carriers.member = &argument;
+            if (alias.is_write) carriers.writer = &argument;
+          }
+        }
+      }
+    }
+  }
 
   std::vector<SchemaProblem> run() {
     if (rules_ == SchemaRules::kDeclared) check_names();
@@ -30,12 +52,14 @@ class Checker {
     check_defaults();
     check_returns();
     std::ranges::stable_sort(problems_, {}, &SchemaProblem::offset);
+    locate_all(text_, problems_);
     return std::move(problems_);
   }
 
  private:
   void report(std::uint32_t offset, std::string message) {
-    problems_.push_back(locate(text_, schema_.name.str() + ": " + std::move(message), offset));
+    problems_.emplace_back().message = schema_.name.str() + ": " + std::move(message);
+    problems_.back().offset = offset;
   }
 
   // The annotation of `argument` where it has one, else its type.
@@ -49,20 +73,18 @@ class Checker {
   }
 
   void check_names(const std::vector<Argument>& list, const std::string& what) {
-    for (auto it = list.begin(); it != list.end(); ++it) {
-      const bool again = std::any_of(list.begin(), it,
-                                     [&](const Argument& other) { return other.name == it->name; });
-      if (again && !it->name.empty()) {
-        report(it->name_offset, what + " '" + it->name + "' appears twice: names must differ");
-      }
+    Names seen;
+    for (const Argument& one : list) {
+      if (one.name.empty() || seen.insert(one.name).second) continue;
+      report(one.name_offset, what + " '" + one.name + "' appears twice: names must differ");
     }
   }
 
   bool is_returned(const Argument& argument) const {
-    return std::ranges::any_of(schema_.returns, [&](const Argument& result) {
-      return result.alias() != nullptr && argument.alias() != nullptr &&
-             share_a_set(result.alias()->before, argument.alias()->before);
-    });
+    const AliasInfo* alias = argument.alias();
+    return alias != nullptr && std::ranges::any_of(alias->before, [&](const std::string& set) {
+             return returned_.contains(set);
+           });
   }
 
   void check_inplace() {
@@ -190,16 +212,10 @@ class Checker {
     }
     bool any_known = false;
     for (const std::string& set : alias.before) {
-      const Argument* member = nullptr;
-      const Argument* writer = nullptr;
-      for (const Argument& argument : schema_.arguments) {
-        for (const AliasInfo& other : argument.aliases) {
-          if (!share_a_set({set}, other.before) && !share_a_set({set}, other.after)) continue;
-          member = &argument;
-          if (other.is_write) writer = &argument;
-        }
-      }
-      if (member == nullptr) continue;
+      const auto carriers = carriers_.find(set);
+      if (carriers == carriers_.end()) continue;
+      const Argument* member = carriers->second.member;
+      const Argument* writer = carriers->second.writer;
       any_known = true;
       if (alias.is_write && writer == nullptr) {
         report(alias.offset, "the return is written in alias set '" + set + "', but '" +
@@ -221,7 +237,15 @@ class Checker {
     }
   }
 
+  // The last arguments that carry an alias set, and that are written in it.
+  struct Carriers {
+    const Argument* member = nullptr;
+    const Argument* writer = nullptr;
+  };
+
   const FunctionSchema& schema_;
+  Names returned_;  // alias sets
+  std::unordered_map<std::string_view, Carriers> carriers_;
   std::string_view text_;
   SchemaRules rules_;
   std::vector<SchemaProblem> problems_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <unordered_set>
 
 #include "lamella/schema/default_parser.h"
 #include "lamella/schema/lexer.h"
@@ -334,6 +335,7 @@ class Parser {
 
   std::vector<std::string> alias_set() {
     std::vector<std::string> names;
+    std::unordered_set<std::string> seen;
     do {
       in_.skip_space();
       const std::uint32_t at = in_.offset();
@@ -344,9 +346,7 @@ class Parser {
         break;
       }
       std::string name = identifier("the name of an alias set");
-      for (const std::string& other : names) {
-        if (other == name) in_.fail_at(at, "alias set '" + name + "' appears twice");
-      }
+      if (!seen.insert(name).second) in_.fail_at(at, "alias set '" + name + "' appears twice");
       names.push_back(std::move(name));
     } while (in_.accept("|"));
     return names;
@@ -379,15 +379,22 @@ SchemaProblem locate(std::string_view text, std::string message, std::uint32_t o
   SchemaProblem problem;
   problem.message = std::move(message);
   problem.offset = offset;
-  for (std::size_t i = 0; i < offset && i < text.size(); ++i) {
-    if (text[i] == '\n') {
-      ++problem.line;
-      problem.column = 1;
-    } else {
-      ++problem.column;
-    }
-  }
+  locate_all(text, {&problem, 1});
   return problem;
+}
+
+void locate_all(std::string_view text, std::span<SchemaProblem> problems) {
+  std::size_t i = 0;
+  int line = 1;
+  int column = 1;
+  for (SchemaProblem& problem : problems) {
+    for (; i < problem.offset && i < text.size(); ++i) {
+      column = text[i] == '\n' ? 1 : column + 1;
+      line += text[i] == '\n';
+    }
+    problem.line = line;
+    problem.column = column;
+  }
 }
 
 std::string format_problem(std::string_view text, const SchemaProblem& problem) {

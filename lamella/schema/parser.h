@@ -1,6 +1,7 @@
 // The one parser of operator signatures: `ns::name.overload(Type arg=default, *, ...) -> Returns`.
 #pragma once
 
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -24,8 +25,10 @@ struct SchemaProblem {
 //         ^
 LAMELLA_PRIVATE_API std::string format_problem(std::string_view text, const SchemaProblem& problem);
 
-// Gives `problem` the line and column of its offset in `text`.
+// A problem with the line and column of its offset in `text`.
 SchemaProblem locate(std::string_view text, std::string message, std::uint32_t offset);
+// Gives problems the lines and columns of their offsets, which ascend.
+void locate_all(std::string_view text, std::span<SchemaProblem> problems);
 
 class SchemaError : public std::runtime_error {
  public:
