@@ -577,13 +577,45 @@ struct Param<ArrayRef<Scalar>> : ValueParam<std::vector<Scalar>> {
   };
 };
 
-// A kernel's parameter, with its reference stripped, and how it is handed over.
+// Note [What a kernel may do with its arguments]
+//   Tensors arrive borrowed. What a kernel takes by value is its own: it gets a reference more. So
+//   does what it takes by a reference through which it could give that reference away: Tensor&&,
+//   and optional<Tensor>& that is not const. A Tensor& may be assigned to as well; in Lamella's own
+//   kernels it never is, and they do not pay for it.
 template <class P>
-using ParamOf = Param<std::remove_cv_t<std::remove_reference_t<P>>>;
+using Decayed = std::remove_cv_t<std::remove_reference_t<P>>;
+template <class P>
+using ParamOf = Param<Decayed<P>>;
+template <class T>
+inline constexpr bool is_optional_tensor = false;
+template <class T>
+inline constexpr bool is_optional_tensor<std::optional<T>> = is_tensor<T>;
+#ifdef LAMELLA_BUILDING_LIBRARY
+inline constexpr bool kMayAssignTensors = false;
+#else
+inline constexpr bool kMayAssignTensors = true;
+#endif
+template <class P, class T = Decayed<P>>
+inline constexpr bool needs_own_tensor =
+    std::is_rvalue_reference_v<P>
+        ? is_tensor<T> || is_optional_tensor<T>
+        : std::is_lvalue_reference_v<P> && !std::is_const_v<std::remove_reference_t<P>> &&
+              ((is_tensor<T> && kMayAssignTensors) || is_optional_tensor<T>);
+template <class T>
+struct OwnedHolder {
+  explicit OwnedHolder(typename Param<T>::Form form)
+      : held(typename Param<T>::Holder(form).get()) {}
+  T& get() { return held; }
+  T held;
+};
+template <class P>
+using HolderOf =
+    std::conditional_t<needs_own_tensor<P>, OwnedHolder<Decayed<P>>, typename ParamOf<P>::Holder>;
 template <class P, class Holder>
 inline P pass(Holder& holder) {
-  if constexpr (std::is_lvalue_reference_v<P> || is_tensor<std::decay_t<P>>) {
-    return holder.get();  // by-value tensors are copied: the argument is borrowed
+  constexpr bool borrowed = is_tensor<Decayed<P>> || is_optional_tensor<Decayed<P>>;
+  if constexpr (std::is_lvalue_reference_v<P> || (borrowed && !std::is_rvalue_reference_v<P>)) {
+    return holder.get();  // a tensor taken by value is copied, because the argument is borrowed
   } else {
     return std::move(holder.get());
   }

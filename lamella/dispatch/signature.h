@@ -371,7 +371,7 @@ struct TypedKernel<F, R(A...)> {
                              typename C::template FormOf<A>... forms,
                              typename C::Forms* result) noexcept {
     try {
-      run(kernel->context, keys, result, typename ParamOf<A>::Holder(forms)...);
+      run(kernel->context, keys, result, HolderOf<A>(forms)...);
       return LAMELLA_OK;
     } catch (...) {
       return lamella::detail::status_of_current_exception();
@@ -381,7 +381,7 @@ struct TypedKernel<F, R(A...)> {
  private:
   [[gnu::always_inline]] static inline void run(void* context, uint64_t keys,
                                                 [[maybe_unused]] typename C::Forms* result,
-                                                typename ParamOf<A>::Holder&&... holders) {
+                                                HolderOf<A>&&... holders) {
     if constexpr (std::is_void_v<R>) {
       F::invoke(context, keys, pass<A>(holders)...);
     } else {

@@ -194,5 +194,81 @@ TEST(Errors, CrossTheAbiWithTheirKind) {
   EXPECT_THROW(find("call_errors::foreign").typed<int64_t(int64_t)>().call(1), Error);
 }
 
+// ---- What kernels do with arguments that are theirs ----
+
+// Calls typed and boxed, many times; no reference may be lost or kept.
+template <class... A>
+void expect_counts_kept(OperatorHandle op, const A&... arguments) {
+  for (int i = 0; i < 1000; ++i) {
+    Stack stack;
+    push(stack, arguments...);
+    op.callBoxed(&stack);
+  }
+}
+
+TEST(OwnArguments, AreMovedFromResetAndAssigned) {
+  Library m = fragment("call_own");
+  static T kept;
+  auto define = [&](const char* schema, auto f) { m.def(schema, f); };
+  define("value(Tensor a) -> Tensor", [](T a) { return a; });
+  define("rvalue(Tensor a) -> Tensor", [](T&& a) -> T {
+    T taken = std::move(a);
+    return taken;
+  });
+  define("optional(Tensor? a) -> Tensor", [](std::optional<T> a) { return std::move(*a); });
+  define("optional_rvalue(Tensor? a) -> Tensor",
+         [](std::optional<T>&& a) { return std::move(a).value(); });
+  define("optional_reference(Tensor? a, Tensor b) -> Tensor", [](std::optional<T>& a, const T& b) {
+    a = b;
+    return *std::move(a);
+  });
+  define("optional_reset(Tensor? a) -> ()", [](std::optional<T> a) { a.reset(); });
+  define("optional_kept(Tensor? a) -> ()", [](std::optional<T> a) { kept = std::move(*a); });
+  define("list(Tensor[] a) -> Tensor[]", [](std::vector<T> a) { return a; });
+  define("list_rvalue(Tensor[] a) -> Tensor", [](std::vector<T>&& a) { return std::move(a[0]); });
+  define("assigned(Tensor(a!) a, Tensor b) -> ()", [](T& a, const T& b) { a = b; });
+  define("text(str a, Scalar b, int[] c, float[] d) -> str",
+         [](std::string a, Scalar b, std::vector<int64_t> c, std::vector<double>&& d) {
+           std::vector<int64_t> moved = std::move(c);
+           return std::move(a) + std::to_string(b.toLong() + moved[0] + std::move(d).size());
+         });
+  define("value_of_any(Any a) -> Any", [](IValue a) { return a; });
+
+  const T a = make_tensor({2}), b = make_tensor({3});
+  for (const char* name : {"value", "rvalue", "optional", "optional_rvalue"}) {
+    expect_counts_kept(find((std::string("call_own::") + name).c_str()), a);
+  }
+  expect_counts_kept(find("call_own::optional_reference"), a, b);
+  expect_counts_kept(find("call_own::optional_reset"), a);
+  expect_counts_kept(find("call_own::optional_kept"), a);
+  expect_counts_kept(find("call_own::list"), std::vector<T>{a, b});
+  expect_counts_kept(find("call_own::list_rvalue"), std::vector<T>{a, b});
+  expect_counts_kept(find("call_own::assigned"), a, b);
+  expect_counts_kept(find("call_own::value_of_any"), a);
+  expect_counts_kept(find("call_own::text"), "a text that is too long to be kept inline", Scalar(3),
+                     IntArrayRef({1, 2}), ArrayRef<double>({0.5}));
+  kept = T();
+
+  auto value = find("call_own::value").typed<T(T)>();
+  auto rvalue = find("call_own::rvalue").typed<T(const T&)>();
+  auto optional = find("call_own::optional").typed<T(const std::optional<T>&)>();
+  auto reference =
+      find("call_own::optional_reference").typed<T(const std::optional<T>&, const T&)>();
+  auto list = find("call_own::list").typed<std::vector<T>(ArrayRef<T>)>();
+  auto assigned = find("call_own::assigned").typed<void(T&, const T&)>();
+  for (int i = 0; i < 1000; ++i) {
+    T same = a;
+    ASSERT_TRUE(value.call(a).is_same(a));
+    ASSERT_TRUE(rvalue.call(a).is_same(a));
+    ASSERT_TRUE(optional.call(a).is_same(a));
+    ASSERT_TRUE(reference.call(a, b).is_same(b));
+    ASSERT_TRUE(list.call({a, b})[1].is_same(b));
+    assigned.call(same, b);  // the caller's handle stays
+    ASSERT_TRUE(same.is_same(a));
+  }
+  EXPECT_EQ(a.use_count(), 1u);
+  EXPECT_EQ(b.use_count(), 1u);
+}
+
 }  // namespace
 }  // namespace lamella
