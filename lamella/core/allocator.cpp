@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "lamella/core/error.h"
+#include "lamella/core/fork.h"
 #include "lamella/core/memory_pool.h"
 #include "lamella/core/memory_pool_central.h"
 #include "lamella/core/storage.h"
@@ -29,6 +30,7 @@ size_t large_class_bytes(size_t bytes) {
 // The cache of mapped blocks, oldest first.
 class LargeBlocks {
  public:
+  LargeBlocks() { fork::hold(fork::Level::kCore, &mutex_); }
   void* allocate(size_t bytes) {
     if (bytes > size_t{1} << 62) fail(bytes);
     size_t rounded = large_class_bytes(bytes);

@@ -13,6 +13,7 @@
 #include "lamella/core/allocator.h"
 #include "lamella/core/device.h"
 #include "lamella/core/error.h"
+#include "lamella/core/fork.h"
 
 namespace lamella {
 namespace {
@@ -46,7 +47,7 @@ namespace {
 constexpr int kParts = 4;  // of one device type
 std::atomic<lamella_backend_part*> parts[kDeviceTypes][kParts];
 lamella_backend_part* ended_parts = nullptr;
-std::mutex mutex;  // of registrations and names
+fork::Held<std::mutex> mutex{fork::Level::kCore};  // of registrations and names
 
 // Keeps a part from ending while one of its functions is called.
 class Use {

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "lamella/core/code.h"
 #include "lamella/core/error.h"
 #include "lamella/core/tensor_impl.h"
 
@@ -92,7 +93,10 @@ M* make_exported(const TensorBase& tensor) {
 template <class M>
 void delete_imported(void* context) {
   auto* managed = static_cast<M*>(context);
-  if (managed->deleter != nullptr) managed->deleter(managed);
+  if (managed->deleter == nullptr) return;
+  const void* function = code::address_of(managed->deleter);
+  managed->deleter(managed);
+  code::release(function);
 }
 
 template <class M>
@@ -121,6 +125,7 @@ TensorBase make_imported(M* managed, uint8_t flags) {
   storage->flags |= flags;
   TensorBase tensor =
       make_tensor(storage, sizes, strides, 0, dtype, default_key_set(device.type()));
+  if (managed->deleter != nullptr) code::retain(code::address_of(managed->deleter));
   storage->deleter = &delete_imported<M>;
   return tensor;
 }

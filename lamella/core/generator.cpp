@@ -7,6 +7,7 @@
 
 #include "lamella/abi/backend.h"
 #include "lamella/core/error.h"
+#include "lamella/core/fork.h"
 #include "lamella/core/generator_impl.h"
 
 namespace lamella {
@@ -145,7 +146,11 @@ Generator make_cpu_generator(uint64_t seed) { return Generator::adopt(new CpuGen
 
 const Generator& default_cpu_generator() {
   // Never destroyed: operators may run in static destructors.
-  static auto* instance = new Generator(make_cpu_generator());
+  static auto* instance = [] {
+    auto* made = new Generator(make_cpu_generator());
+    fork::hold(fork::Level::kLayers, &GeneratorImpl::of(*made).mutex);
+    return made;
+  }();
   return *instance;
 }
 
@@ -169,7 +174,7 @@ Generator make_generator(Device device, uint64_t seed) {
 Generator default_generator(Device device) {
   if (device.is_cpu()) return default_cpu_generator();
   device = checked_owner("Generator", device);
-  static std::mutex mutex;
+  static fork::Held<std::mutex> mutex(fork::Level::kLayers);
   static auto* all = new std::map<std::pair<int, int>, Generator>();  // never destroyed, as above
   std::lock_guard lock(mutex);
   Generator& one = (*all)[{static_cast<int>(device.type()), device.index()}];

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "lamella/core/error.h"
+#include "lamella/core/fork.h"
 #include "lamella/core/memory_pool_central.h"
 
 namespace lamella::detail {
@@ -97,7 +98,10 @@ void end_thread(void* argument) {
   std::free(pool);
 }
 
-Central::Central() { pthread_key_create(&key, &end_thread); }
+Central::Central() {
+  pthread_key_create(&key, &end_thread);
+  fork::hold(fork::Level::kMemory, &mutex);
+}
 
 ThreadPool* start_thread(Central& c) noexcept {
   auto* pool = static_cast<ThreadPool*>(std::calloc(1, sizeof(ThreadPool)));

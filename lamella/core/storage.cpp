@@ -1,6 +1,7 @@
 // Storage: creation and end.
 #include "lamella/core/storage.h"
 
+#include "lamella/core/code.h"
 #include "lamella/core/memory_pool.h"
 
 namespace lamella {
@@ -16,7 +17,9 @@ void free_foreign_memory(Storage* s) noexcept {
   if (s->allocator != nullptr) {
     s->allocator->deallocate(s->data, s->capacity, s->device_index, s->context);
   } else if (s->deleter != nullptr) {
+    const void* function = code::address_of(s->deleter);
     s->deleter(s->context);
+    code::release(function);
   }
 }
 
@@ -42,6 +45,7 @@ Storage* make_foreign_storage(void* data, size_t nbytes, Device device, void (*d
                               void* context) {
   Storage* s = detail::init_storage(detail::pool_allocate(detail::kHeaderClass),
                                     detail::kHeaderClass, device, data, nbytes, nbytes);
+  if (deleter != nullptr) code::retain(code::address_of(deleter));
   s->deleter = deleter;
   s->context = context;
   s->flags = kStorageForeign;

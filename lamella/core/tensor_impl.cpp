@@ -9,6 +9,7 @@
 #include "lamella/abi/backend.h"
 #include "lamella/core/detach_hook.h"
 #include "lamella/core/error.h"
+#include "lamella/core/fork.h"
 #include "lamella/core/memory_pool.h"
 #include "lamella/core/wrapper.h"
 
@@ -476,7 +477,7 @@ TensorBase make_from_blob(void* data, IntArrayRef sizes, OptionalIntArrayRef str
 namespace {
 // Storages that bases had before, while they have views.
 struct Parked {
-  std::mutex mutex;
+  fork::Held<std::mutex> mutex{fork::Level::kCore};
   std::unordered_multimap<const TensorImpl*, Storage*> storages;
 };
 Parked& parked() {

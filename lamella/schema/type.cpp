@@ -7,6 +7,8 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "lamella/schema/type_lock.h"
+
 namespace lamella {
 namespace detail {
 
@@ -74,11 +76,13 @@ class Table {
     return *table;
   }
 
+  std::mutex mutex;
+
   const TypeNode* intern(TypeNode node) {
     node.text = spell(node);
     std::string same = node.text;
     if (node.symbolic) same = spell_plain(node);
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<std::mutex> lock(mutex);
     if (auto it = by_text_.find(node.text); it != by_text_.end()) return it->second;
     nodes_.push_back(std::move(node));
     TypeNode* made = &nodes_.back();
@@ -134,7 +138,6 @@ class Table {
     return {};
   }
 
-  std::mutex mutex_;
   std::deque<TypeNode> nodes_;
   std::unordered_map<std::string, const TypeNode*> by_text_;
   std::unordered_map<std::string, const TypeNode*> representative_;
@@ -169,6 +172,8 @@ SchemaType make_compound(TypeKind kind, std::span<const SchemaType> elements, in
 }
 
 }  // namespace
+
+std::mutex& type_table_lock() { return Table::get().mutex; }
 
 SchemaType::SchemaType() {
   static const SchemaType any = atom(TypeKind::kAny);

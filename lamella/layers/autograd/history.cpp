@@ -3,6 +3,7 @@
 
 #include "lamella/api/functions.h"
 #include "lamella/core/error.h"
+#include "lamella/core/fork.h"
 #include "lamella/layers/autograd/mode.h"
 #include "lamella/layers/autograd/variable.h"
 
@@ -113,7 +114,7 @@ class CopySlices final : public Node {
 };
 
 std::mutex& view_lock() {
-  static std::mutex* lock = new std::mutex;
+  static std::mutex* lock = new fork::Held<std::mutex>(fork::Level::kLayers);
   return *lock;
 }
 

@@ -5,6 +5,7 @@
 
 #include "lamella/api/functions.h"
 #include "lamella/core/error.h"
+#include "lamella/core/fork.h"
 #include "lamella/core/memory_pool.h"
 #include "lamella/layers/autograd/mode.h"
 
@@ -15,7 +16,11 @@ constexpr int kMetaClass = detail::pool_class(sizeof(AutogradMeta));
 
 // Guards grads. One of a few locks, by address: they are held for a moment only.
 std::mutex& grad_lock(const lamella_tensor* t) {
-  static std::mutex* locks = new std::mutex[16];
+  static std::mutex* locks = [] {
+    auto* made = new std::mutex[16];
+    for (int i = 0; i < 16; ++i) fork::hold(fork::Level::kLayers, &made[i]);
+    return made;
+  }();
   return locks[(reinterpret_cast<uintptr_t>(t) >> 6) & 15];
 }
 

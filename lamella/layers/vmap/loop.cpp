@@ -3,6 +3,7 @@
 #include <mutex>
 #include <set>
 
+#include "lamella/core/fork.h"
 #include "lamella/dispatch/registry.h"
 #include "lamella/layers/vmap/rule.h"
 
@@ -15,7 +16,7 @@ std::atomic<WarningHook> warning_hook{nullptr};
 void tell(const Plan& plan) {
   WarningHook hook = warning_hook.load();
   if (hook == nullptr) return;
-  static std::mutex* mutex = new std::mutex;
+  static std::mutex* mutex = new fork::Held<std::mutex>(fork::Level::kLayers);
   static auto* told = new std::set<std::string>;
   std::string name = plan.op->full_name();
   {
