@@ -6,9 +6,6 @@
 namespace lamella {
 namespace {
 
-// Owner of everything in the tables; never removed.
-const char kOwner = 0;
-
 std::vector<std::string> split(const char* tags) {
   std::vector<std::string> list;
   if (tags == nullptr) return list;
@@ -24,9 +21,10 @@ std::vector<std::string> split(const char* tags) {
 
 void register_schemas(const char* name_space, const char* file, ArrayRef<SchemaRow> rows) {
   Registry& registry = Registry::get();
-  registry.claim_namespace(name_space, &kOwner, {file, 0});
+  registry.claim_namespace(name_space, &Registry::kOwn, {file, 0});
   for (const SchemaRow& row : rows) {
-    registry.define(&kOwner, name_space, row.schema, "", split(row.tags), {file, row.line}, true);
+    registry.define(&Registry::kOwn, name_space, row.schema, "", split(row.tags), {file, row.line},
+                    true);
   }
 }
 
@@ -38,14 +36,14 @@ void register_kernels(DispatchKey key, const char* file, ArrayRef<KernelRow> row
     kernel->boxed = row.boxed;
     kernel->file = file;
     kernel->line = row.line;
-    registry.implement(&kOwner, row.name, key, std::move(kernel));
+    registry.implement(&Registry::kOwn, row.name, key, std::move(kernel));
   }
 }
 
 void register_derivatives(const char* file, ArrayRef<DerivativeRow> rows) {
   Registry& registry = Registry::get();
   for (const DerivativeRow& row : rows) {
-    registry.derive(&kOwner, row.name, row.derivative, {file, row.line});
+    registry.derive(&Registry::kOwn, row.name, row.derivative, {file, row.line});
   }
 }
 

@@ -82,7 +82,7 @@ const lamella_operator* lamella_lookup_operator(const char* name, const char* ov
 const char* lamella_operator_schema(const lamella_operator* op) noexcept {
   std::lock_guard lock(Registry::get().mutex());
   OperatorEntry* entry = entry_of(op);
-  return entry->defined() && entry->schema != nullptr ? entry->canonical.c_str() : nullptr;
+  return entry->defined() && entry->schema != nullptr ? entry->current->canonical.c_str() : nullptr;
 }
 
 lamella_status lamella_operator_argument(const lamella_operator* op, int32_t kind, uint32_t index,
@@ -95,14 +95,15 @@ lamella_status lamella_operator_argument(const lamella_operator* op, int32_t kin
     LAMELLA_CHECK_INDEX(index < list.size(), entry->full_name(), ": expected an index below ",
                         list.size(), ", got ", index);
     const Argument& argument = list[index];
-    *info = {argument.name.c_str(),
-             (kind == 0 ? entry->argument_types : entry->return_types)[index].c_str(),
-             argument.kwarg_only,
-             argument.is_write(),
-             argument.alias() != nullptr,
-             argument.is_out(),
-             argument.default_value.has_value(),
-             argument.type.holds_tensor()};
+    *info = {
+        argument.name.c_str(),
+        (kind == 0 ? entry->current->argument_types : entry->current->return_types)[index].c_str(),
+        argument.kwarg_only,
+        argument.is_write(),
+        argument.alias() != nullptr,
+        argument.is_out(),
+        argument.default_value.has_value(),
+        argument.type.holds_tensor()};
     return LAMELLA_OK;
   } catch (...) {
     return lamella::detail::status_of_current_exception();

@@ -153,7 +153,7 @@ Explanation explain(const lamella_operator* op, const lamella_value* arguments) 
   registry.schema(entry);  // raises where it is not defined
   Explanation result;
   result.operator_name = entry->full_name();
-  result.schema = entry->canonical;
+  result.schema = entry->current->canonical;
   // All keys that take part, before any is taken away.
   uint64_t everything = 0;
   for (uint32_t i = 0; i < op->argument_count; ++i) {

@@ -1,8 +1,9 @@
 // Registration blocks behind the C ABI, the handshake, and failures of static initialisers.
-#include <set>
+#include <algorithm>
+#include <cstring>
 
 #include "lamella/abi/autograd.h"
-#include "lamella/dispatch/registry.h"
+#include "lamella/dispatch/loading.h"
 
 using namespace lamella;
 
@@ -11,6 +12,9 @@ struct lamella_library {
   std::string name_space;
   DispatchKey key;
   Origin origin;
+  const code::Library* code = nullptr;  // whose code opened it; null: some that stays
+  uint64_t number = 0;                  // of blocks opened so far
+  Parked parked;                        // what it had, while its library is unloaded
 };
 
 namespace {
@@ -50,6 +54,43 @@ std::vector<std::string> split_tags(const char* tags) {
   }
 }
 
+// All blocks that are open, oldest first, and how many ever were; under the registry's mutex.
+struct Blocks {
+  std::vector<lamella_library*> open;
+  uint64_t opened = 0;
+};
+Blocks& blocks() {
+  static auto* all = new Blocks;
+  return *all;
+}
+template <class Fits>
+std::vector<lamella_library*> blocks_that(Fits fits) {
+  std::lock_guard lock(Registry::get().mutex());
+  std::vector<lamella_library*> found;
+  for (lamella_library* block : blocks().open) {
+    if (fits(*block)) found.push_back(block);
+  }
+  return found;
+}
+bool park(const std::vector<lamella_library*>& found) {
+  bool gone = true;
+  for (lamella_library* block : found) gone &= Registry::get().remove(block, &block->parked);
+  return gone;
+}
+
+// The library whose code opens a block: `file` is a literal of it, unless it is another language's.
+const code::Library* opener(const char* file, const void* caller) {
+  const code::Library* library = code::library_of(file);
+  if (library == nullptr) library = code::library_of(caller);
+  return library != nullptr && library->stays ? nullptr : library;
+}
+
+void check_open(const lamella_library* library, const char* what) {
+  LAMELLA_CHECK(what != nullptr, "library: expected the name of an operator, got NULL");
+  LAMELLA_CHECK(library != nullptr, std::string_view(what, strcspn(what, "(")),
+                ": expected an open block of registrations, got one that was closed");
+}
+
 bool is_identifier(std::string_view text) {
   if (text.empty() || (text[0] >= '0' && text[0] <= '9')) return false;
   for (char c : text) {
@@ -62,6 +103,33 @@ bool is_identifier(std::string_view text) {
 
 }  // namespace
 
+namespace lamella {
+
+bool park_blocks(const code::Library* library) {
+  return park(blocks_that([&](const auto& block) { return block.code == library; }));
+}
+void resume_blocks(const code::Library* library) {
+  auto found = blocks_that([&](const auto& block) { return block.code == library; });
+  try {
+    for (lamella_library* block : found) Registry::get().resume(block, block->parked);
+  } catch (...) {
+    park(found);
+    throw;
+  }
+}
+bool has_blocks(const code::Library* library) {
+  return !blocks_that([&](const auto& block) { return block.code == library; }).empty();
+}
+uint64_t blocks_opened() {
+  std::lock_guard lock(Registry::get().mutex());
+  return blocks().opened;
+}
+void park_blocks_since(uint64_t count) {
+  park(blocks_that([&](const auto& block) { return block.number >= count; }));
+}
+
+}  // namespace lamella
+
 extern "C" {
 
 lamella_status lamella_library_open(int32_t kind, const char* name_space, uint16_t key,
@@ -73,6 +141,9 @@ lamella_status lamella_library_open(int32_t kind, const char* name_space, uint16
     opened->name_space = name_space;
     opened->key = static_cast<DispatchKey>(key);
     opened->origin = {file != nullptr ? file : "", line};
+    opened->code = opener(file, __builtin_return_address(0));
+    LAMELLA_CHECK(name_space != nullptr, "library: expected a namespace, got NULL (",
+                  opened->origin.where(), ")");
     LAMELLA_CHECK(is_identifier(name_space),
                   "library: expected a namespace that is an identifier, got '", name_space, "' (",
                   opened->origin.where(), ")");
@@ -82,6 +153,9 @@ lamella_status lamella_library_open(int32_t kind, const char* name_space, uint16
     if (kind == LAMELLA_LIBRARY_DEF) {
       Registry::get().claim_namespace(opened->name_space, opened.get(), opened->origin);
     }
+    std::lock_guard lock(Registry::get().mutex());
+    opened->number = blocks().opened++;
+    blocks().open.push_back(opened.get());
     *library = opened.release();
     return LAMELLA_OK;
   } catch (...) {
@@ -90,7 +164,12 @@ lamella_status lamella_library_open(int32_t kind, const char* name_space, uint16
 }
 
 void lamella_library_close(lamella_library* library) noexcept {
+  if (library == nullptr) return;
   try {
+    {
+      std::lock_guard lock(Registry::get().mutex());
+      std::erase(blocks().open, library);
+    }
     Registry::get().remove(library);
   } catch (...) {
     lamella::detail::status_of_current_exception();
@@ -102,6 +181,7 @@ lamella_status lamella_library_define(lamella_library* library, const char* sche
                                       const char* inferred, const char* tags, const char* file,
                                       uint32_t line) noexcept {
   try {
+    check_open(library, schema);
     LAMELLA_CHECK(library->kind != LAMELLA_LIBRARY_IMPL,
                   "def: an operator cannot be defined in an IMPL block (", library->origin.where(),
                   "); use LAMELLA_LIBRARY or LAMELLA_LIBRARY_FRAGMENT");
@@ -119,6 +199,7 @@ lamella_status lamella_library_implement(lamella_library* library, const char* n
                                          const lamella_kernel_description* description) noexcept {
   try {
     std::shared_ptr<KernelEntry> kernel = make_kernel(*description);
+    check_open(library, name);
     if (kernel->file.empty()) kernel->file = library->origin.file;
     DispatchKey to = static_cast<DispatchKey>(key);
     if (to == DispatchKey::None) to = library->key;
@@ -150,6 +231,7 @@ lamella_status lamella_library_derivative(lamella_library* library, const char* 
                                           const lamella_derivative* derivative, const char* file,
                                           uint32_t line) noexcept {
   try {
+    check_open(library, name);
     Origin origin{file != nullptr ? file : library->origin.file, line};
     std::string full = name;
     if (full.find("::") == std::string::npos) full = library->name_space + "::" + full;
@@ -164,6 +246,7 @@ lamella_status lamella_library_fallback(lamella_library* library, uint16_t key,
                                         const lamella_kernel_description* description) noexcept {
   try {
     std::shared_ptr<KernelEntry> kernel = make_kernel(*description);
+    check_open(library, "fallback");
     DispatchKey to = static_cast<DispatchKey>(key);
     if (to == DispatchKey::None) to = library->key;
     LAMELLA_CHECK(library->name_space == "_",

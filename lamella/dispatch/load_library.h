@@ -1,24 +1,28 @@
 // load_library: brings the operators of a separately built library into the process.
 #pragma once
-#include <dlfcn.h>
-
+#include "lamella/abi/loading.h"
 #include "lamella/core/error.h"
 
 namespace lamella {
 
 // A library of operators; its registrations end when it is closed, which waits for calls in flight.
+// Note [Unloading] in lamella/abi/loading.h says when its code goes.
 class LoadedLibrary {
  public:
   explicit LoadedLibrary(void* handle) : handle_(handle) {}
   LoadedLibrary(LoadedLibrary&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
   LoadedLibrary(const LoadedLibrary&) = delete;
   LoadedLibrary& operator=(const LoadedLibrary&) = delete;
+  LoadedLibrary& operator=(LoadedLibrary&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
   // Stays loaded unless it is closed.
   ~LoadedLibrary() = default;
   void* handle() const { return handle_; }
   void close() {
-    if (handle_ != nullptr) dlclose(handle_);
-    handle_ = nullptr;
+    void* handle = std::exchange(handle_, nullptr);
+    if (handle != nullptr) detail::check(lamella_unload_library(handle));
   }
 
  private:
@@ -28,17 +32,8 @@ class LoadedLibrary {
 // Throws Error if the file cannot be loaded, or with what went wrong in its registrations; the
 // library is not kept then.
 inline LoadedLibrary load_library(const std::string& path) {
-  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
-    const char* reason = dlerror();
-    throw Error(str("load_library: ", reason != nullptr ? reason : path.c_str()));
-  }
-  lamella_status status = lamella_raise_deferred();
-  if (status != LAMELLA_OK) {
-    std::string text = lamella_error_text();
-    dlclose(handle);
-    throw Error(str("load_library: ", text));
-  }
+  void* handle = nullptr;
+  detail::check(lamella_load_library(path.c_str(), &handle));
   return LoadedLibrary(handle);
 }
 

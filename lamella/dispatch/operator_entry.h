@@ -9,7 +9,8 @@
 //        for an autograd key only where the backend has no kernel of its own or from 2, because
 //        then the composite is what runs and its parts record the gradient;
 //     4. an alias: Autograd, Autocast, FuncTorchBatchedDecomposition; for Batched the composite
-//        kernel, where that is the operator's batching rule;
+//        kernel, where that is the operator's batching rule; kernels at autocast keys run where
+//        autocast is on for the device alone (autocast_gate);
 //     5. the fallback registered for the key; VmapMode's serves operators that draw random numbers;
 //     6. for an autograd key of a backend, the kernel that records gradients: by the operator's
 //        derivative, or, where it has none, a node that raises in backward;
@@ -32,12 +33,12 @@
 #include "lamella/abi/autograd.h"
 #include "lamella/core/macros.h"
 #include "lamella/dispatch/keys.h"
+#include "lamella/dispatch/operator_plan.h"
 #include "lamella/schema/schema.h"
 
 namespace lamella {
 
 struct OperatorEntry;
-struct RecordPlan;
 
 // A registered kernel. Immutable once it is in a table; ends through reclaim::retire.
 struct KernelEntry : lamella_kernel {
@@ -74,6 +75,15 @@ struct Slot {
   SlotOrigin origin = SlotOrigin::kMissing;
 };
 
+// A schema that was read, and its texts for the C ABI.
+struct Declared {
+  FunctionSchema schema;
+  std::string text;       // as it was given
+  std::string canonical;  // as it prints
+  std::vector<std::string> argument_types;
+  std::vector<std::string> return_types;
+};
+
 struct OperatorEntry : lamella_operator {
   std::string name_storage;       // "aten::add"
   std::string overload_storage;   // "Tensor"
@@ -83,7 +93,11 @@ struct OperatorEntry : lamella_operator {
   // operator may be read by those who keep it defined.
   bool resolved = false;  // the header's counts, mask and slots are filled in
   std::string schema_text;
-  std::unique_ptr<FunctionSchema> schema;
+  // What was read of the text; null: nothing yet. All that ever was stays as long as the process:
+  // who read a schema may still look at it when the operator has become another one.
+  const Declared* current = nullptr;
+  const FunctionSchema* schema = nullptr;  // of `current`
+  std::vector<std::unique_ptr<const Declared>> declared;
   std::vector<std::string> tags;
   std::string file;
   uint32_t line = 0;
@@ -94,15 +108,13 @@ struct OperatorEntry : lamella_operator {
   std::string derivative_file;
   uint32_t derivative_line = 0;
   const void* derivative_owner = nullptr;
-  RecordPlan* record_plan = nullptr;  // atomic; null: not built yet
-  void* batching_plan = nullptr;      // atomic; the vmap layer's own
-  // Rendered once for the C ABI.
-  std::string canonical;
-  std::vector<std::string> argument_types;
-  std::vector<std::string> return_types;
+  OperatorPlan* plans[kPlanKinds] = {};  // atomic; null: not made yet. Note [Plans]
 
   OperatorEntry(std::string name, std::string overload);
   bool defined() const { return owner != nullptr; }
+  const OperatorPlan* plan(PlanKind kind) const {
+    return __atomic_load_n(&plans[static_cast<size_t>(kind)], __ATOMIC_ACQUIRE);
+  }
   // Defined, and all that follows from it is in place. Atomic, so that look-ups need no lock.
   bool published = false;
   bool is_published() const { return __atomic_load_n(&published, __ATOMIC_ACQUIRE); }
@@ -122,13 +134,10 @@ LAMELLA_PRIVATE_API extern const lamella_kernel* record_kernel;
 // that casts nothing. Set once, by the autocast layer, before the first operator is called. NULL:
 // none.
 LAMELLA_PRIVATE_API extern const lamella_kernel* (*cast_kernel)(std::string_view autocast_class);
-// Built by the layer for one operator when it first records it. Never freed: nodes point to it.
-struct RecordPlan {
-  std::atomic<const lamella_derivative*> derivative{nullptr};  // null: none, or not any more
-  virtual ~RecordPlan() = default;
-  // Its derivative is gone: nodes recorded by the plan find so.
-  virtual void retire() { derivative.store(nullptr, std::memory_order_release); }
-};
+// Runs the kernel that is its context where autocast is on for the device of the call, and what is
+// below where it is not: one key says that autocast is on for some device. In front of kernels that
+// others registered for autocast keys. Set with `cast_kernel`.
+LAMELLA_PRIVATE_API extern lamella_boxed_function autocast_gate;
 
 // Lamella's own kernels.
 const lamella_kernel* missing_kernel();      // reports that nothing serves the key

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "lamella/core/error.h"
+#include "lamella/core/fork.h"
 #include "lamella/dispatch/dispatch_key.h"
 
 namespace lamella::reclaim {
@@ -23,6 +24,8 @@ struct Retired {
   void* object;
 };
 
+struct State;
+State& state();
 struct State {
   std::mutex mutex;
   std::vector<lamella_thread_state*> threads;
@@ -36,6 +39,14 @@ State& state() {
     State* made = new State;
     made->membarrier =
         syscall(__NR_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+    fork::hold(fork::Level::kReclaim, &made->mutex);
+    // A child has this thread alone: nobody else can be inside a call.
+    fork::in_child([] {
+      auto& threads = state().threads;
+      threads.erase(std::remove_if(threads.begin(), threads.end(),
+                                   [](auto* thread) { return thread != &lamella_thread; }),
+                    threads.end());
+    });
     return made;
   }();
   return *s;
@@ -113,13 +124,18 @@ bool wait_for_readers(int milliseconds) {
 }
 
 void retire(void (*destroy)(void*), void* object) {
+  std::lock_guard<std::mutex> lock(state().mutex);
+  state().retired.push_back({destroy, object});
+}
+
+void collect() {
+  if (inside_call()) return;
   std::vector<Retired> ready;
   {
     std::lock_guard<std::mutex> lock(state().mutex);
-    state().retired.push_back({destroy, object});
-    if (inside_call()) return;
     ready.swap(state().retired);
   }
+  if (ready.empty()) return;
   if (!wait_for_readers(0)) {
     std::lock_guard<std::mutex> lock(state().mutex);
     state().retired.insert(state().retired.end(), ready.begin(), ready.end());

@@ -22,8 +22,29 @@ bool wait_for_readers(int milliseconds);
 // True while the calling thread is inside a dispatched call.
 bool inside_call();
 
-// Runs `destroy(object)` once no call can be using it: now where that is known, else at a later
-// retire(). Objects retired while the calling thread is inside a call wait for the next one.
+// Has `destroy(object)` run by a later collect(), once no call can be using the object. To be
+// called when no new call can find it any more.
 void retire(void (*destroy)(void*), void* object);
+// Ends what was retired, where it is known that nobody uses it; else a later collect() does. To be
+// called without locks, because what ends may be anybody's. Nothing ends while the calling thread
+// is inside a call.
+void collect();
+
+// Counts as a call for the time that it lives: what it finds in the tables is not ended meanwhile.
+class Reading {
+ public:
+  Reading() {
+    register_thread();
+    before_ = lamella_thread.readers;
+    __atomic_store_n(&lamella_thread.readers, before_ + 1, __ATOMIC_RELAXED);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  }
+  ~Reading() { __atomic_store_n(&lamella_thread.readers, before_, __ATOMIC_RELEASE); }
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+
+ private:
+  uint32_t before_;
+};
 
 }  // namespace lamella::reclaim

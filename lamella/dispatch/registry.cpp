@@ -1,21 +1,18 @@
-// The table of operators: look-ups, registrations, and the filling of slots.
+// The table of operators: look-ups, and the filling of slots.
 #include "lamella/dispatch/registry.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
+#include "lamella/core/fork.h"
 #include "lamella/dispatch/policy.h"
-#include "lamella/dispatch/reclaim.h"
-#include "lamella/schema/alias_check.h"
 #include "lamella/schema/parser.h"
 #include "lamella/schema/suggest.h"
+#include "lamella/schema/type_lock.h"
 
 namespace lamella {
 namespace {
-
-// A thread that leaves a kernel within this time is waited for when the kernel is deregistered.
-constexpr int kWaitMilliseconds = 5000;
 
 size_t bucket_of(std::string_view name, std::string_view overload, size_t buckets) {
   uint64_t hash = 1469598103934665603ull;
@@ -31,13 +28,6 @@ size_t bucket_of(std::string_view name, std::string_view overload, size_t bucket
 bool variable_is_on(const char* name) {
   const char* value = std::getenv(name);
   return value != nullptr && *value != '\0' && std::strcmp(value, "0") != 0;
-}
-
-std::pair<std::string, std::string> split_overload(std::string_view name) {
-  size_t from = name.find("::");
-  size_t dot = name.find('.', from == std::string_view::npos ? 0 : from + 2);
-  if (dot == std::string_view::npos) return {std::string(name), ""};
-  return {std::string(name.substr(0, dot)), std::string(name.substr(dot + 1))};
 }
 
 }  // namespace
@@ -72,10 +62,13 @@ bool OperatorEntry::has_any_backend_kernel() const {
 
 const lamella_kernel* record_kernel = nullptr;
 const lamella_kernel* (*cast_kernel)(std::string_view autocast_class) = nullptr;
+lamella_boxed_function autocast_gate = nullptr;
 
 Registry::Registry() : buckets_(kBuckets) {
   trace_ =
       variable_is_on("LAMELLA_SHOW_DISPATCH_TRACE") || variable_is_on("TORCH_SHOW_DISPATCH_TRACE");
+  fork::hold(fork::Level::kRegistry, &mutex_);
+  fork::hold(fork::Level::kCore, &type_table_lock());
 }
 
 // Never destroyed: libraries deregister themselves after static destruction has begun.
@@ -159,16 +152,31 @@ OperatorEntry* Registry::find(std::string_view name, std::string_view overload) 
 
 void Registry::read_schema(OperatorEntry* op) {
   if (op->schema != nullptr || op->schema_text.empty()) return;
-  auto schema = std::make_unique<FunctionSchema>(parse_schema(op->schema_text));
-  for (const Argument& argument : schema->arguments) {
-    op->argument_types.push_back(argument.type_str());
+  auto known = std::find_if(op->declared.begin(), op->declared.end(),
+                            [&](const auto& one) { return one->text == op->schema_text; });
+  if (known == op->declared.end()) {
+    auto made = std::make_unique<Declared>();
+    made->text = op->schema_text;
+    made->schema = parse_schema(op->schema_text);
+    for (const Argument& argument : made->schema.arguments) {
+      made->argument_types.push_back(argument.type_str());
+    }
+    for (const Argument& result : made->schema.returns) {
+      made->return_types.push_back(result.type_str());
+    }
+    made->schema.name.ns.clear();
+    made->canonical =
+        op->name_storage.substr(0, op->name_storage.find("::") + 2) + made->schema.str();
+    known = op->declared.insert(op->declared.end(), std::move(made));
   }
-  for (const Argument& result : schema->returns) op->return_types.push_back(result.type_str());
-  schema->name.ns.clear();
-  op->canonical = op->name_storage.substr(0, op->name_storage.find("::") + 2) + schema->str();
-  op->argument_count = static_cast<uint32_t>(schema->arguments.size());
-  op->return_count = static_cast<uint32_t>(schema->returns.size());
-  op->schema = std::move(schema);
+  // Calls of handles that were made before may be reading these.
+  auto set = [](uint32_t* count, size_t now) {
+    if (*count != now) __atomic_store_n(count, static_cast<uint32_t>(now), __ATOMIC_RELAXED);
+  };
+  op->current = known->get();
+  op->schema = &op->current->schema;
+  set(&op->argument_count, op->schema->arguments.size());
+  set(&op->return_count, op->schema->returns.size());
 }
 
 void Registry::resolve(OperatorEntry* op) {
@@ -306,6 +314,18 @@ const lamella_kernel* Registry::traced(const lamella_kernel* kernel) {
   return shim;
 }
 
+const lamella_kernel* Registry::gated(DispatchKey key, const Slot& slot) {
+  if (slot.entry == nullptr || slot.origin == SlotOrigin::kFallthrough || !is_autocast_key(key) ||
+      autocast_gate == nullptr) {
+    return slot.kernel;
+  }
+  lamella_kernel*& gate = gates_[slot.kernel];
+  if (gate == nullptr) {
+    gate = new lamella_kernel{nullptr, autocast_gate, const_cast<lamella_kernel*>(slot.kernel)};
+  }
+  return gate;
+}
+
 void Registry::refill(OperatorEntry* op) {
   const lamella_kernel* next[LAMELLA_SLOTS];
   constexpr uint64_t autograd_when_needed =
@@ -315,7 +335,7 @@ void Registry::refill(OperatorEntry* op) {
   for (const lamella_kernel*& slot : next) slot = missing_kernel();
   for (DispatchKey key : runtime_keys()) {
     Slot slot = compute(op, key);
-    next[static_cast<size_t>(key)] = traced(slot.kernel);
+    next[static_cast<size_t>(key)] = traced(gated(key, slot));
     if (slot.origin == SlotOrigin::kDerivative) {
       mask |= autograd_when_needed;
     } else if (slot.origin != SlotOrigin::kFallthrough && key != DispatchKey::Undefined) {
@@ -343,239 +363,6 @@ void Registry::refill_all() {
   for (OperatorEntry* op : order_) {
     if (op->resolved) refill(op);
   }
-}
-
-void Registry::claim_namespace(const std::string& name_space, const void* owner,
-                               const Origin& origin) {
-  std::lock_guard lock(mutex_);
-  auto [at, fresh] = namespaces_.emplace(name_space, origin);
-  if (!fresh) {
-    throw Error("namespace '" + name_space + "' is already claimed at " + at->second.where() +
-                ", so it cannot be claimed again at " + origin.where() +
-                "; add to it with LAMELLA_LIBRARY_FRAGMENT");
-  }
-  namespace_owners_[name_space] = owner;
-}
-
-void Registry::define(const void* owner, const std::string& name_space, std::string_view schema,
-                      std::string_view inferred_signature, std::vector<std::string> tags,
-                      const Origin& origin, bool trusted) {
-  generation_.fetch_add(1, std::memory_order_acq_rel);
-  std::string text(schema);
-  if (!inferred_signature.empty()) text += schema_of_signature(inferred_signature);
-  size_t end = text.find('(');
-  std::string full = text.substr(0, end);
-  if (full.find("::") == std::string::npos) {
-    full = name_space + "::" + full;
-  } else if (full.substr(0, full.find("::")) != name_space) {
-    throw Error("def: expected an operator of namespace '" + name_space + "', got '" + full +
-                "' (" + origin.where() + ")");
-  }
-  std::unique_ptr<FunctionSchema> parsed;
-  if (!trusted) {
-    if (end == std::string::npos) {
-      throw Error("def: expected a schema such as '" + text +
-                  "(Tensor self) -> Tensor', got only a name (" + origin.where() + ")");
-    }
-    parsed = std::make_unique<FunctionSchema>(parse_schema(text));
-    std::vector<SchemaProblem> problems = check_alias_rules(*parsed);
-    if (!problems.empty()) {
-      SchemaProblem first = locate(text, problems[0].message, problems[0].offset);
-      throw SchemaError(text, first);
-    }
-    check_policies(full, tags, *parsed, origin.where());
-  }
-  auto [name, overload] = split_overload(full);
-  std::lock_guard lock(mutex_);
-  OperatorEntry* op = find_or_add(name, overload);
-  if (op->defined()) {
-    throw Error(op->full_name() + ": is already defined at " + op->file + ":" +
-                std::to_string(op->line) + ", so it cannot be defined again at " + origin.where());
-  }
-  op->schema.reset();
-  op->argument_types.clear();
-  op->return_types.clear();
-  op->schema_text = text;
-  op->tags = std::move(tags);
-  Origin before{op->file, op->line};
-  op->file = origin.file;
-  op->line = origin.line;
-  op->owner = owner;
-  try {
-    if (!trusted) {
-      read_schema(op);
-      for (const auto& [key, list] : op->kernels) {
-        for (const auto& kernel : list) check_kernel(*op, *kernel);
-      }
-    }
-  } catch (...) {
-    op->owner = nullptr;
-    op->schema.reset();
-    op->schema_text.clear();
-    op->file = before.file;
-    op->line = before.line;
-    throw;
-  }
-  if (op->resolved) {
-    read_schema(op);
-    refill(op);
-  }
-  op->publish(true);
-}
-
-void Registry::check_kernel(const OperatorEntry& op, const KernelEntry& kernel) const {
-  if (kernel.signature.empty() || op.schema == nullptr) return;
-  std::string expected = signature_of(*op.schema);
-  if (signature_fits(expected, kernel.signature)) return;
-  throw Error(op.full_name() + ": expected a kernel " + signature_text(expected) +
-              " for its schema '" + op.canonical + "', got " + signature_text(kernel.signature) +
-              " for " + dispatch_key_name(kernel.key) + " (" + kernel.where() + ")");
-}
-
-void Registry::implement(const void* owner, std::string_view qualified_name, DispatchKey key,
-                         std::shared_ptr<KernelEntry> kernel) {
-  auto [name, overload] = split_overload(qualified_name);
-  kernel->key = key;
-  kernel->owner = owner;
-  std::lock_guard lock(mutex_);
-  OperatorEntry* op = find_or_add(name, overload);
-  if (const KernelEntry* before = op->kernel_for(key);
-      before != nullptr && before->owner == owner) {
-    throw Error(op->full_name() + ": already has a kernel for " + dispatch_key_name(key) +
-                " from this library, registered at " + before->where() +
-                ", so another cannot be registered at " + kernel->where());
-  }
-  if (!is_runtime_key(key) && !is_alias_key(key)) {
-    throw Error(op->full_name() +
-                ": expected a dispatch key to register a kernel for, got number " +
-                std::to_string(static_cast<int>(key)));
-  }
-  check_kernel(*op, *kernel);
-  op->kernels[key].push_front(std::move(kernel));
-  if (add_backend_of(key)) {
-    refill_all();
-  } else if (op->resolved) {
-    refill(op);
-  }
-}
-
-void Registry::fallback(const void* owner, DispatchKey key, std::shared_ptr<KernelEntry> kernel) {
-  kernel->key = key;
-  kernel->owner = owner;
-  if (kernel->typed != nullptr) {
-    throw Error("fallback: expected a boxed kernel for " + dispatch_key_name(key) +
-                ", got a typed one (" + kernel->where() + ")");
-  }
-  std::lock_guard lock(mutex_);
-  if (const KernelEntry* before = fallback_for(key); before != nullptr && before->owner == owner) {
-    throw Error("fallback: " + dispatch_key_name(key) + " already has one from this library, at " +
-                before->where());
-  }
-  fallbacks_[key].push_front(std::move(kernel));
-  add_backend_of(key);
-  refill_all();
-}
-
-// Nodes recorded by the plan find that its derivative is gone.
-void Registry::retire_plan(OperatorEntry* op) {
-  if (op->record_plan == nullptr) return;
-  op->record_plan->retire();
-  retired_plans_.push_back(op->record_plan);
-  __atomic_store_n(&op->record_plan, nullptr, __ATOMIC_RELEASE);
-}
-
-void Registry::derive(const void* owner, std::string_view qualified_name,
-                      const lamella_derivative* derivative, const Origin& origin) {
-  auto [name, overload] = split_overload(qualified_name);
-  std::lock_guard lock(mutex_);
-  OperatorEntry* op = find_or_add(name, overload);
-  if (op->derivative != nullptr) {
-    throw Error(op->full_name() + ": already has a derivative, registered at " +
-                op->derivative_file + ":" + std::to_string(op->derivative_line) +
-                ", so another cannot be registered at " + origin.where());
-  }
-  for (uint32_t i = 0; i < derivative->keyed_count; ++i) {
-    const char* text = derivative->keyed[i].key;
-    const auto key = dispatch_key_from_name(text);
-    if (key.has_value() && is_autograd_key(*key)) continue;
-    throw Error(op->full_name() +
-                ": expected an autograd key such as AutogradCPU for a derivative, "
-                "got '" +
-                text + "', at " + origin.where());
-  }
-  op->derivative = derivative;
-  op->derivative_file = origin.file;
-  op->derivative_line = origin.line;
-  op->derivative_owner = owner;
-  retire_plan(op);
-  if (op->resolved) refill(op);
-}
-
-void Registry::drop(std::shared_ptr<KernelEntry> kernel) {
-  auto shim = shims_.find(kernel.get());
-  if (shim != shims_.end()) {
-    reclaim::retire([](void* p) { delete static_cast<lamella_kernel*>(p); }, shim->second);
-    shims_.erase(shim);
-  }
-  reclaim::retire([](void* p) { delete static_cast<std::shared_ptr<KernelEntry>*>(p); },
-                  new std::shared_ptr<KernelEntry>(std::move(kernel)));
-}
-
-void Registry::remove(const void* owner) {
-  std::vector<std::shared_ptr<KernelEntry>> dropped;
-  bool defined_here = false;
-  {
-    std::lock_guard lock(mutex_);
-    bool fallbacks_changed = false;
-    auto take = [&](std::list<std::shared_ptr<KernelEntry>>& list) {
-      bool any = false;
-      for (auto it = list.begin(); it != list.end();) {
-        if ((*it)->owner == owner) {
-          dropped.push_back(std::move(*it));
-          it = list.erase(it);
-          any = true;
-        } else {
-          ++it;
-        }
-      }
-      return any;
-    };
-    for (auto& [key, list] : fallbacks_) fallbacks_changed |= take(list);
-    for (OperatorEntry* op : order_) {
-      bool changed = false;
-      for (auto it = op->kernels.begin(); it != op->kernels.end();) {
-        changed |= take(it->second);
-        it = it->second.empty() ? op->kernels.erase(it) : std::next(it);
-      }
-      if (op->derivative != nullptr && op->derivative_owner == owner) {
-        op->derivative = nullptr;
-        op->derivative_owner = nullptr;
-        retire_plan(op);
-        changed = defined_here = true;
-      }
-      if (op->owner == owner) {
-        op->publish(false);
-        op->owner = nullptr;
-        retire_plan(op);
-        changed = defined_here = true;
-      }
-      if (changed && op->resolved) refill(op);
-    }
-    if (fallbacks_changed) refill_all();
-    for (auto it = namespace_owners_.begin(); it != namespace_owners_.end();) {
-      if (it->second == owner) {
-        namespaces_.erase(it->first);
-        it = namespace_owners_.erase(it);
-      } else {
-        ++it;
-      }
-    }
-  }
-  if (dropped.empty() && !defined_here) return;
-  reclaim::wait_for_readers(kWaitMilliseconds);
-  std::lock_guard lock(mutex_);
-  for (auto& kernel : dropped) drop(std::move(kernel));
-  generation_.fetch_add(1, std::memory_order_acq_rel);
 }
 
 void Registry::set_trace(bool on) {

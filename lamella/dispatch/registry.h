@@ -12,6 +12,7 @@
 #include "lamella/core/error.h"
 #include "lamella/dispatch/operator_entry.h"
 #include "lamella/dispatch/operator_handle.h"
+#include "lamella/dispatch/reclaim.h"
 
 namespace lamella {
 
@@ -22,9 +23,34 @@ struct Origin {
   std::string where() const { return file + ":" + std::to_string(line); }
 };
 
+// All that one library block registered, while its library is unloaded but still mapped.
+struct Parked {
+  struct Definition {
+    std::string name_space, schema_text;
+    std::vector<std::string> tags;
+    Origin origin;
+  };
+  struct Kernel {
+    std::string name;  // "aten::add.Tensor"; empty: a fallback
+    DispatchKey key;
+    std::shared_ptr<KernelEntry> kernel;
+  };
+  struct Derivative {
+    std::string name;
+    const lamella_derivative* table;
+    Origin origin;
+  };
+  std::vector<std::pair<std::string, Origin>> namespaces;
+  std::vector<Definition> definitions;
+  std::vector<Kernel> kernels;
+  std::vector<Derivative> derivatives;
+};
+
 class LAMELLA_PRIVATE_API Registry {
  public:
   static Registry& get();
+  // Owner of what Lamella itself declares; never removed.
+  static const char kOwn;
 
   // Wait-free. Null if nothing was ever registered under the name. `name`: "aten::add".
   OperatorEntry* lookup(std::string_view name, std::string_view overload) const;
@@ -55,8 +81,34 @@ class LAMELLA_PRIVATE_API Registry {
   // set one.
   void derive(const void* owner, std::string_view qualified_name,
               const lamella_derivative* derivative, const Origin& origin);
-  // Undoes everything of an owner, and waits until no other thread can be in its kernels.
-  void remove(const void* owner);
+  // Undoes everything of an owner, and waits until no other thread can be in its kernels. False if
+  // some thread still was after some seconds. What it had goes to `parked`, if that is given.
+  bool remove(const void* owner, Parked* parked = nullptr);
+  // The reverse. Throws what the registrations throw; some may have been done then.
+  void resume(const void* owner, Parked& parked);
+
+  // The plan of an operator, made by `build(entry)`, a std::unique_ptr to it, if there is none.
+  // Inside of a dispatched call only: Note [Plans].
+  template <class Plan, class Build>
+  const Plan& plan(const lamella_operator* op, PlanKind kind, Build build) {
+    auto* entry = static_cast<OperatorEntry*>(const_cast<lamella_operator*>(op));
+    if (const OperatorPlan* found = entry->plan(kind)) [[likely]] {
+      return static_cast<const Plan&>(*found);
+    }
+    std::lock_guard lock(mutex_);
+    const OperatorPlan* found = entry->plan(kind);
+    if (found == nullptr) {
+      std::unique_ptr<Plan> made = build(entry);
+      keep_plan(entry, kind, found = made.release());
+    }
+    return static_cast<const Plan&>(*found);
+  }
+  // The same anywhere.
+  template <class Plan, class Build>
+  PlanRef<Plan> hold_plan(const lamella_operator* op, PlanKind kind, Build build) {
+    reclaim::Reading reading;
+    return PlanRef<Plan>(&plan<Plan>(op, kind, build));
+  }
 
   // Each dispatched call printed to stderr. Initially from the environment variables
   // LAMELLA_SHOW_DISPATCH_TRACE or TORCH_SHOW_DISPATCH_TRACE.
@@ -71,7 +123,8 @@ class LAMELLA_PRIVATE_API Registry {
   // Kernels registered as a fallback for a key, newest first.
   const KernelEntry* fallback_for(DispatchKey key) const;
 
-  // Moves whenever operators or kernels come or go: what was looked up before may be stale.
+  // Moves after operators or kernels have come or gone: what was looked up under another number,
+  // read before, may be stale. Note [Plans].
   static uint64_t generation() { return generation_.load(std::memory_order_acquire); }
 
   // Guards everything that is not wait-free. Recursive: messages print schemas.
@@ -89,10 +142,16 @@ class LAMELLA_PRIVATE_API Registry {
   // True if the key's backend is new.
   bool add_backend_of(DispatchKey key);
   const lamella_kernel* traced(const lamella_kernel* kernel);
+  const lamella_kernel* gated(DispatchKey key, const Slot& slot);
   void check_kernel(const OperatorEntry& op, const KernelEntry& kernel) const;
   void read_schema(OperatorEntry* op);
   void drop(std::shared_ptr<KernelEntry> kernel);
-  void retire_plan(OperatorEntry* op);
+  void keep_plan(OperatorEntry* op, PlanKind kind, const OperatorPlan* plan);
+  void drop_plan(OperatorEntry* op, PlanKind kind);
+  // Ends every change: what followed from what was before is dropped. Under the mutex, when the
+  // change can be seen.
+  enum class Change : uint8_t { kKernels, kDerivative, kDefined, kUndefined };
+  void published(OperatorEntry* op, Change change);
 
   static constexpr size_t kBuckets = 1 << 13;
   mutable std::recursive_mutex mutex_;
@@ -101,8 +160,9 @@ class LAMELLA_PRIVATE_API Registry {
   std::map<std::string, Origin> namespaces_;
   std::map<std::string, const void*> namespace_owners_;
   std::map<DispatchKey, std::list<std::shared_ptr<KernelEntry>>> fallbacks_;
-  std::unordered_map<const lamella_kernel*, lamella_kernel*> shims_;
-  std::vector<RecordPlan*> retired_plans_;  // nodes of any age may point to them
+  std::unordered_map<const lamella_kernel*, lamella_kernel*> shims_;  // that print calls
+  std::unordered_map<const lamella_kernel*, lamella_kernel*> gates_;  // autocast_gate
+  size_t functional_plans_ = 0;  // of PlanKind::kFunctionalize, all operators together
   std::vector<std::string> failures_;
   bool trace_ = false;
   uint64_t backends_ = 0;  // those that have kernels

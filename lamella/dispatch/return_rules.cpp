@@ -23,8 +23,8 @@ std::string broken_rule(const lamella_operator* op, const lamella_value* argumen
     }
   }
   for (size_t i = 0; i < schema.returns.size(); ++i) {
-    if (entry->return_types[i].rfind("Tensor", 0) != 0) continue;  // numbers
-    if (entry->return_types[i].find('?') != std::string::npos) continue;
+    if (entry->current->return_types[i].rfind("Tensor", 0) != 0) continue;  // numbers
+    if (entry->current->return_types[i].find('?') != std::string::npos) continue;
     bool wanted =
         mask == nullptr || i >= mask->size || static_cast<const uint8_t*>(mask->as.pointer)[i] != 0;
     if (is_undefined(returns[i]) != wanted) continue;

@@ -189,7 +189,7 @@ extern "C" lamella_status lamella_check_signature(const lamella_operator* op,
     std::string expected = signature_of(schema);
     LAMELLA_CHECK(signature_fits(expected, signature), entry->full_name(),
                   ": expected a C++ signature ", signature_text(expected), " from its schema '",
-                  entry->canonical, "', got ", signature_text(signature));
+                  entry->current->canonical, "', got ", signature_text(signature));
     return LAMELLA_OK;
   } catch (...) {
     return lamella::detail::status_of_current_exception();

@@ -1,10 +1,9 @@
 // Operators and kernels from Python, libraries loaded at run time, and questions about operators.
-#include <dlfcn.h>
-
 #include <cstring>
 #include <mutex>
 
-#include "lamella/dispatch/registry.h"
+#include "lamella/core/fork.h"
+#include "lamella/dispatch/loading.h"
 #include "lamella/layers/autocast/cast.h"
 #include "lamella/schema/parser.h"
 #include "python/src/errors.h"
@@ -17,7 +16,7 @@ namespace {
 
 // Functions whose kernels are gone. They are let go later, by a thread that holds the GIL and none
 // of Lamella's locks: whoever disposes of a kernel holds the registry's.
-std::mutex unused_mutex;
+fork::Held<std::mutex> unused_mutex{fork::Level::kPython};
 std::vector<PythonKernel*> unused;
 
 int release_unused(void*) {
@@ -264,43 +263,42 @@ PyMethodDef library_methods[] = {
 
 // ---- Shared libraries --------------------------------------------------------------------------
 
-PyObject* load_shared(PyObject*, PyObject* args) {
+PyObject* load_library(PyObject*, PyObject* args) {
   PyObject* path;
   if (!PyArg_ParseTuple(args, "O&:load_library", PyUnicode_FSConverter, &path)) return nullptr;
   Ref owned(path);
   const char* text = PyBytes_AS_STRING(path);
   return guarded([&]() -> PyObject* {
-    // What failed before is not this library's fault, and is not lost.
-    std::vector<std::string> before = Registry::get().take_failures();
-    void* handle = nullptr;
-    std::string problem;
-    Py_BEGIN_ALLOW_THREADS handle = dlopen(text, RTLD_NOW | RTLD_LOCAL);
-    if (handle == nullptr) problem = dlerror();
-    Py_END_ALLOW_THREADS std::vector<std::string> failures = Registry::get().take_failures();
-    for (std::string& failure : before) Registry::get().defer_failure(std::move(failure));
-    if (handle == nullptr) {
-      return PyErr_Format(PyExc_OSError, "load_library: %s", problem.c_str());
+    Loaded loaded;
+    {
+      WithoutGil gone;
+      loaded = load_shared(text);
     }
-    if (!failures.empty()) {
-      Py_BEGIN_ALLOW_THREADS dlclose(handle);
-      Py_END_ALLOW_THREADS problem =
+    if (!loaded.problem.empty()) {
+      return PyErr_Format(PyExc_OSError, "load_library: %s", loaded.problem.c_str());
+    }
+    if (!loaded.failures.empty()) {
+      std::string problem =
           std::string("load_library: ") + text + " could not register its operators";
-      for (const std::string& failure : failures) problem += "\n  " + failure;
+      for (const std::string& failure : loaded.failures) problem += "\n  " + failure;
       PyErr_SetString(PyExc_RuntimeError, problem.c_str());
       return nullptr;
     }
-    return PyLong_FromVoidPtr(handle);
+    return PyLong_FromVoidPtr(loaded.handle);
   });
 }
 
-PyObject* unload_shared(PyObject*, PyObject* number) {
+PyObject* unload_library(PyObject*, PyObject* number) {
   void* handle = PyLong_AsVoidPtr(number);
   if (handle == nullptr) return nullptr;
-  int failed;
-  Py_BEGIN_ALLOW_THREADS failed = dlclose(handle);
-  Py_END_ALLOW_THREADS if (failed != 0) return PyErr_Format(PyExc_OSError, "unload_library: %s",
-                                                            dlerror());
-  Py_RETURN_NONE;
+  return guarded([&]() -> PyObject* {
+    {
+      WithoutGil gone;
+      unload_shared(handle);
+    }
+    release_unused(nullptr);
+    Py_RETURN_NONE;
+  });
 }
 
 PyObject* deferred_failures(PyObject*, PyObject*) {
@@ -373,8 +371,8 @@ PyObject* dispatch_trace(PyObject*, PyObject* on) {
 }
 
 PyMethodDef functions[] = {
-    {"_load_library", load_shared, METH_VARARGS, nullptr},
-    {"_unload_library", unload_shared, METH_O, nullptr},
+    {"_load_library", load_library, METH_VARARGS, nullptr},
+    {"_unload_library", unload_library, METH_O, nullptr},
     {"_deferred_failures", deferred_failures, METH_NOARGS, nullptr},
     {"_explain",
      reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(

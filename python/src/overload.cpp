@@ -49,7 +49,7 @@ PyObject* overload_schema(PyObject* self, void*) {
     {
       std::lock_guard lock(Registry::get().mutex());
       Registry::get().schema(entry);
-      text = entry->canonical;
+      text = entry->current->canonical;
     }
     Ref module(PyImport_ImportModule("lamella._schema"));
     return module ? PyObject_CallMethod(module.get(), "FunctionSchema", "s", text.c_str())

@@ -332,6 +332,7 @@ PyPacket* make_packet(PyTypeObject* type, const char* qualified, const char* nam
   PyPacket* packet = as_packet(object);
   packet->vectorcall = packet_vectorcall;
   new (&packet->table) std::atomic<const Table*>(nullptr);
+  new (&packet->generation) std::atomic<uint64_t>(0);
   packet->op = nullptr;
   packet->doc = nullptr;
   packet->dict = nullptr;
@@ -351,6 +352,7 @@ PyPacket* make_packet(PyTypeObject* type, const char* qualified, const char* nam
 const Table* refresh_table(PyPacket* packet) {
   return guarded(
       [&]() -> const Table* {
+        const uint64_t generation = operators_generation();
         const Table* table =
             packet->op != nullptr ? make_table(packet->op) : make_table(packet->qualified);
         if (table == nullptr) {
@@ -361,6 +363,7 @@ const Table* refresh_table(PyPacket* packet) {
           return nullptr;
         }
         packet->table.store(table, std::memory_order_release);
+        packet->generation.store(generation, std::memory_order_relaxed);
         return table;
       },
       static_cast<const Table*>(nullptr));

@@ -9,12 +9,13 @@ namespace lamella::python {
 struct PyPacket {
   PyObject_HEAD vectorcallfunc vectorcall;
   std::atomic<const Table*> table;
-  const lamella_operator* op;  // of one overload, else NULL
-  char* qualified;             // "aten::add"
-  PyObject* name;              // as the caller sees it
-  PyObject* module;            // of __module__
-  PyObject* doc;               // or NULL: the schemas
-  PyObject* dict;              // of those that have attributes
+  std::atomic<uint64_t> generation;  // at which `table` was made, or an earlier one
+  const lamella_operator* op;        // of one overload, else NULL
+  char* qualified;                   // "aten::add"
+  PyObject* name;                    // as the caller sees it
+  PyObject* module;                  // of __module__
+  PyObject* doc;                     // or NULL: the schemas
+  PyObject* dict;                    // of those that have attributes
   bool is_method;
 };
 extern PyTypeObject FunctionType_;  // a plain function
@@ -36,7 +37,8 @@ const Table* refresh_table(PyPacket* packet);
 // What the packet's calls choose from; NULL with a Python error set if its operator is gone.
 inline const Table* table_of(PyPacket* packet) {
   const Table* table = packet->table.load(std::memory_order_acquire);
-  if (table != nullptr && table->generation == operators_generation()) [[likely]]
+  if (table != nullptr &&
+      packet->generation.load(std::memory_order_relaxed) == operators_generation()) [[likely]]
     return table;
   return refresh_table(packet);
 }

@@ -3,9 +3,10 @@
 
 #include <cstring>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
+#include <tuple>
 
 #include "lamella/dispatch/registry.h"
 #include "lamella/schema/parser.h"
@@ -261,8 +262,32 @@ OpFacts* foreign_facts(const lamella_operator* op) {
 }
 
 std::mutex programs_mutex;
-// By the schema's address: an operator that is defined anew has another one.
-std::unordered_map<const FunctionSchema*, const Program*> programs;
+// One for each signature that an operator ever had; none is freed, since calls may be inside.
+std::map<std::pair<const lamella_operator*, std::string>, std::unique_ptr<const Program>> programs;
+// The same for what names have to choose from.
+std::map<std::tuple<std::vector<const Program*>, OpFacts*, bool>, std::unique_ptr<const Table>>
+    tables;
+
+const Program* program_of(const lamella_operator* op, const FunctionSchema& schema,
+                          const FunctionSchema& signature) {
+  std::pair key(op, schema.str() + "\n" + signature.str());
+  {
+    std::lock_guard lock(programs_mutex);
+    auto known = programs.find(key);
+    if (known != programs.end()) return known->second.get();
+  }
+  // Made without the lock: Python may run meanwhile.
+  std::unique_ptr<Program> made = compile(op, schema, signature);
+  std::lock_guard lock(programs_mutex);
+  return programs.try_emplace(std::move(key), std::move(made)).first->second.get();
+}
+
+const Table* known_table(std::vector<const Program*> choice, OpFacts* facts, bool numbers) {
+  std::lock_guard lock(programs_mutex);
+  auto& place = tables[{choice, facts, numbers}];
+  if (place == nullptr) place.reset(new Table{numbers, std::move(choice), facts});
+  return place.get();
+}
 
 }  // namespace
 
@@ -331,42 +356,26 @@ Kind kind_of(SchemaType type, bool* optional) {
 
 const Program* program_of(const lamella_operator* op) {
   const FunctionSchema& schema = Registry::get().schema(entry_of(op));
-  // The address may have been used by an operator that is gone.
-  auto fits = [&](const Program* program) {
-    return program != nullptr && program->op == op && program->schema == schema.str();
-  };
-  {
-    std::lock_guard lock(programs_mutex);
-    auto known = programs.find(&schema);
-    if (known != programs.end() && fits(known->second)) return known->second;
-  }
-  // Made without the lock: Python may run meanwhile.
-  std::unique_ptr<Program> made = compile(op, schema, schema);
-  std::lock_guard lock(programs_mutex);
-  const Program*& place = programs[&schema];
-  // What stood there is not freed: calls may be inside.
-  if (!fits(place)) place = made.release();
-  return place;
+  return program_of(op, schema, schema);
 }
 
 const Table* make_table(const std::string& name) {
-  auto table = std::make_unique<Table>();
-  table->generation = operators_generation();
+  std::vector<const Program*> found;
   for (OperatorEntry* entry : Registry::get().overloads(name)) {
     const Program* program = program_of(entry);
-    if (program->supported) table->programs.push_back(program);
+    if (program->supported) found.push_back(program);
   }
-  if (table->programs.empty()) return nullptr;
+  if (found.empty()) return nullptr;
   for (const PythonSignature& extra : kPythonSignatures) {
     if (name != extra.name) continue;
     OperatorEntry* target = Registry::get().lookup(extra.target, extra.overload);
     if (target == nullptr || !target->defined()) continue;
-    const FunctionSchema& schema = Registry::get().schema(target);
-    table->programs.push_back(compile(target, schema, parse_schema(extra.signature)).release());
+    found.push_back(
+        program_of(target, Registry::get().schema(target), parse_schema(extra.signature)));
   }
   // A stable sort by a partial order.
   std::vector<const Program*> ordered;
-  for (const Program* program : table->programs) {
+  for (const Program* program : found) {
     size_t at = ordered.size();
     for (size_t i = 0; i < ordered.size(); ++i) {
       if (goes_before(*program, *ordered[i])) {
@@ -376,19 +385,13 @@ const Table* make_table(const std::string& name) {
     }
     ordered.insert(ordered.begin() + static_cast<std::ptrdiff_t>(at), program);
   }
-  table->programs = std::move(ordered);
-  if (table->programs.size() == 1) table->facts = foreign_facts(table->programs[0]->op);
-  table->numbers = takes_numbers(table->programs);
-  return table.release();
+  OpFacts* facts = ordered.size() == 1 ? foreign_facts(ordered[0]->op) : nullptr;
+  bool numbers = takes_numbers(ordered);
+  return known_table(std::move(ordered), facts, numbers);
 }
 
 const Table* make_table(const lamella_operator* op) {
-  auto table = std::make_unique<Table>();
-  table->generation = operators_generation();
-  table->programs.push_back(program_of(op));
-  table->numbers = true;
-  table->facts = foreign_facts(op);
-  return table.release();
+  return known_table({program_of(op)}, foreign_facts(op), true);
 }
 
 PyTypeObject* return_type_of(const Program& program) {

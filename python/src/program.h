@@ -76,15 +76,16 @@ struct Program {
   bool factory = false;   // makes a tensor of its own: takes `requires_grad` too
 };
 
-// What a call of one name chooses from. Never freed: calls may be inside.
+// What a call of one name chooses from. One for each choice there ever was, kept for ever, because
+// calls may be inside.
 struct Table {
-  uint64_t generation;
   bool numbers;  // a Python number may stand for a tensor
   std::vector<const Program*> programs;
   struct OpFacts* facts = nullptr;  // where one operator is all, and not one of Lamella's own
 };
 
-// A counter that moves when operators come or go.
+// A number that moves after operators have come or gone; to be read before what is kept under it is
+// made: Note [Plans] in lamella/dispatch/operator_plan.h.
 uint64_t operators_generation();
 
 Kind kind_of(SchemaType type, bool* optional);

@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "lamella/dispatch/registry.h"
 #include "tests/dispatch/helpers.h"
 
 namespace lamella {
@@ -66,6 +67,84 @@ TEST(Threads, RegisterDeregisterAndCall) {
   for (size_t t = 0; t < 5; ++t) threads[t].join();
   EXPECT_EQ(wrong.load(), 0);
   EXPECT_GT(calls.load(), 0);
+}
+
+// ---- Plans ----
+
+std::atomic<int64_t> plans_alive{0};
+struct KernelCount : OperatorPlan {
+  explicit KernelCount(const OperatorEntry& op) {
+    for (const auto& [key, list] : op.kernels) kernels += list.size();
+    for (const std::string& tag : op.tags) tags += tag;
+    plans_alive.fetch_add(1);
+  }
+  ~KernelCount() override { plans_alive.fetch_sub(1); }
+  size_t kernels = 0;
+  std::string tags;
+};
+std::unique_ptr<KernelCount> count_kernels(OperatorEntry* op) {
+  return std::make_unique<KernelCount>(*op);
+}
+PlanRef<KernelCount> plan_of(const lamella_operator* op) {
+  return Registry::get().hold_plan<KernelCount>(op, PlanKind::kBatching, &count_kernels);
+}
+
+// What is asked after a registration has returned follows from it, whatever others do meanwhile;
+// and what was replaced ends.
+TEST(Threads, PlansFollowRegistrations) {
+  Library m = fragment("plans");
+  m.def("shared(int i) -> int", [](int64_t i) { return i; });
+  std::atomic<int64_t> wrong{0};
+  std::atomic<bool> stop{false};
+  const lamella_operator* shared = find("plans::shared").impl();
+  auto shared_call = find("plans::shared").typed<int64_t(int64_t)>();
+  std::vector<std::thread> changers, readers;
+  for (int t = 0; t < 4; ++t) {
+    changers.emplace_back([&, t] {
+      std::string own = "own" + std::to_string(t);
+      for (int i = 0; i < 150; ++i) {
+        Library define = fragment("plans");
+        std::string tag = i % 2 == 0 ? "even" : "odd";
+        define.def((own + "(int i) -> int").c_str(), tag.c_str());
+        const lamella_operator* op = find(("plans::" + own).c_str()).impl();
+        if (plan_of(op)->tags != tag || plan_of(op)->kernels != 0) wrong.fetch_add(1);
+        {
+          Library cpu = implementation("plans", DispatchKey::CPU);
+          cpu.impl(own.c_str(), Checked(t));
+          if (plan_of(op)->kernels != 1) wrong.fetch_add(1);
+          Library more = implementation("plans", DispatchKey::CUDA);
+          more.impl("shared", Checked(t));
+        }
+        if (plan_of(op)->kernels != 0) wrong.fetch_add(1);
+        // What an unloaded library had, and has again when it is loaded again.
+        Parked parked;
+        int owner = 0;
+        auto kernel = std::make_shared<KernelEntry>();
+        kernel->boxed = fallthrough_kernel()->boxed;
+        Registry::get().implement(&owner, "plans::" + own, DispatchKey::CUDA, kernel);
+        Registry::get().remove(&owner, &parked);
+        if (plan_of(op)->kernels != 0) wrong.fetch_add(1);
+        Registry::get().resume(&owner, parked);
+        if (plan_of(op)->kernels != 1) wrong.fetch_add(1);
+        Registry::get().remove(&owner);
+      }
+    });
+  }
+  for (int t = 0; t < 4; ++t) {
+    readers.emplace_back([&] {
+      while (!stop.load(std::memory_order_relaxed)) {
+        if (shared_call.call(7) != 7) wrong.fetch_add(1);
+        PlanRef<KernelCount> plan = plan_of(shared);
+        if (plan->kernels < 1 || plan->kernels > 5) wrong.fetch_add(1);
+      }
+    });
+  }
+  for (std::thread& thread : changers) thread.join();
+  stop.store(true);
+  for (std::thread& thread : readers) thread.join();
+  EXPECT_EQ(wrong.load(), 0);
+  m.reset();
+  EXPECT_EQ(plans_alive.load(), 0);
 }
 
 }  // namespace

@@ -73,6 +73,53 @@ def test_names_that_are_not_declared_are_pytorchs():
         assert ours - theirs == set()
 
 
+# ---- Kernels of others ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", ["Autocast", "AutocastCPU"])
+def test_a_kernel_runs_where_autocast_is_on_for_its_device(key):
+    library = lamella.library.Library("autocast_own", "DEF")
+    library.define("f(Tensor x) -> Tensor")
+    library.impl("f", lambda x: x + 1, "CPU")
+    library.impl("f", lambda x: x + 100, key)
+    f = lamella.ops.autocast_own.f
+    x = lamella.zeros(1)
+    assert f(x).item() == 1
+    with lamella.autocast("cuda"):
+        assert f(x).item() == 1
+        with lamella.autocast("cpu"):
+            assert f(x).item() == 100
+        assert f(x).item() == 1
+    with lamella.autocast("cpu"):
+        assert f(x).item() == 100
+    assert f(x).item() == 1
+    library._destroy()
+
+
+def test_a_fallback_runs_where_autocast_is_on_for_its_device():
+    seen = []
+    library = lamella.library.Library("_", "IMPL")
+
+    def note(op, *args, **kwargs):
+        seen.append(op.name())
+        with lamella.autocast("cpu", enabled=False):
+            return op(*args, **kwargs)
+
+    library.fallback(note, "AutocastCPU")
+    own = lamella.library.Library("autocast_fallback", "DEF")
+    own.define("f(Tensor x) -> Tensor")
+    own.impl("f", lambda x: x + 1, "CPU")
+    f = lamella.ops.autocast_fallback.f
+    with lamella.autocast("cuda"):
+        f(lamella.zeros(1))
+    assert seen == []
+    with lamella.autocast("cpu"):
+        f(lamella.zeros(1))
+    assert seen == ["autocast_fallback::f"]
+    own._destroy()
+    library._destroy()
+
+
 # ---- Regions -------------------------------------------------------------------------------------
 
 

@@ -82,7 +82,7 @@ class Converter {
   [[noreturn]] void refuse(const Node& node, const std::string& why) const {
     std::string where = graph_.location(node).str();
     throw Error(str("from_trace: node ", &node - graph_.nodes().data(), " (",
-                    tracing::facts_of(node.op).name, where.empty() ? "" : " at ", where,
+                    tracing::facts_of(node.op)->name, where.empty() ? "" : " at ", where,
                     "): ", why));
   }
   const Shape* shape_of(ValueId id, const Node* node) {
@@ -218,7 +218,8 @@ class Converter {
   }
 
   void add_node(const Node& node) {
-    const tracing::OperatorFacts& facts = tracing::facts_of(node.op);
+    PlanRef<tracing::OperatorFacts> held = tracing::facts_of(node.op);
+    const tracing::OperatorFacts& facts = *held;
     FunctionSchema schema = schema_of(node.op);
     // What the call gives, in the order of its results, and what of that is a written argument.
     std::vector<ValueId> results;

@@ -115,7 +115,8 @@ void each_eligible(const lamella_value* arguments, uint32_t count, DeviceType de
 
 // The index of the argument `dtype`; -1: the operator has none.
 int dtype_argument(const lamella_operator* op) {
-  const auto& arguments = static_cast<const OperatorEntry*>(op)->schema->arguments;
+  auto* entry = static_cast<OperatorEntry*>(const_cast<lamella_operator*>(op));
+  const auto& arguments = Registry::get().schema(entry).arguments;
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i].name == "dtype") return static_cast<int>(i);
   }
@@ -200,6 +201,15 @@ lamella_status run_cast(const lamella_kernel* kernel, const lamella_operator* op
   });
 }
 
+lamella_status run_where_on(const lamella_kernel* kernel, const lamella_operator* op, uint64_t keys,
+                            const lamella_value* arguments, lamella_value* returns) {
+  if (lamella_autocast_enabled(static_cast<uint8_t>(device_of(keys))) == 0) {
+    return call_below(op, keys, arguments, returns);
+  }
+  const auto* gated = static_cast<const lamella_kernel*>(kernel->context);
+  return gated->boxed(gated, op, keys, arguments, returns);
+}
+
 const lamella_kernel* kernel_of_class(std::string_view word) {
   static constexpr std::string_view words[] = {"lower_precision", "float32", "float32_set_dtype",
                                                "widest", "banned"};
@@ -227,6 +237,9 @@ lamella_status cast_to_context(const lamella_kernel* kernel, const lamella_opera
                       [&](Arguments& made, DeviceType device) { made.cast_all(dtype, device); });
 }
 
-void register_layer() { cast_kernel = &kernel_of_class; }
+void register_layer() {
+  cast_kernel = &kernel_of_class;
+  autocast_gate = &run_where_on;
+}
 
 }  // namespace lamella::autocast

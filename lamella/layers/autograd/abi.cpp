@@ -1,5 +1,8 @@
 // The C functions of tensors and of the engine; modes are in mode.cpp, nodes in foreign_node.cpp.
+#include <memory>
+
 #include "lamella/api/functions.h"
+#include "lamella/core/code.h"
 #include "lamella/core/error.h"
 #include "lamella/layers/autograd/engine.h"
 #include "lamella/layers/autograd/mode.h"
@@ -57,6 +60,22 @@ TensorBase root_grad(lamella_tensor* root, lamella_tensor* grad, uint32_t index)
   return g;
 }
 
+// A hook with the library that its functions are in.
+struct KeptHook {
+  explicit KeptHook(const lamella_tensor_hook& hook)
+      : code(lamella::code::address_of(hook.call)), hook(hook) {}
+  static lamella_status call(void* context, lamella_tensor* grad, lamella_tensor** replacement) {
+    const lamella_tensor_hook& hook = static_cast<KeptHook*>(context)->hook;
+    return hook.call(hook.context, grad, replacement);
+  }
+  static void dispose(void* context) {
+    std::unique_ptr<KeptHook> kept(static_cast<KeptHook*>(context));
+    if (kept->hook.dispose != nullptr) kept->hook.dispose(kept->hook.context);
+  }
+  lamella::code::Use code;
+  lamella_tensor_hook hook;
+};
+
 }  // namespace
 
 extern "C" {
@@ -82,7 +101,11 @@ lamella_tensor* lamella_tensor_base(lamella_tensor* tensor) noexcept {
 }
 lamella_status lamella_tensor_add_hook(lamella_tensor* tensor, const lamella_tensor_hook* hook,
                                        uint64_t* id) noexcept {
-  return guarded([&] { *id = add_tensor_hook(tensor, *hook); });
+  return guarded([&] {
+    auto kept = std::make_unique<KeptHook>(*hook);
+    *id = add_tensor_hook(tensor, {&KeptHook::call, &KeptHook::dispose, kept.get()});
+    kept.release();
+  });
 }
 void lamella_tensor_remove_hook(lamella_tensor* tensor, uint64_t id) noexcept {
   guarded([&] { remove_tensor_hook(tensor, id); });

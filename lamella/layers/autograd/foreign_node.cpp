@@ -1,5 +1,6 @@
 // Nodes made outside of Lamella: the C functions of nodes and saved tensors.
 #include "lamella/api/functions.h"
+#include "lamella/core/code.h"
 #include "lamella/core/error.h"
 #include "lamella/layers/autograd/anomaly.h"
 #include "lamella/layers/autograd/engine.h"
@@ -13,7 +14,11 @@ namespace {
 class ForeignNode final : public Node {
  public:
   ForeignNode(const lamella_node_class& type, void* context)
-      : Node(nullptr, 0), type_(type), name_(type.name), context_(context) {}
+      : Node(nullptr, 0),
+        code_(code::address_of(type.apply)),
+        type_(type),
+        name_(type.name),
+        context_(context) {}
   ~ForeignNode() override {
     if (type_.dispose != nullptr) type_.dispose(context_);
   }
@@ -65,6 +70,7 @@ class ForeignNode final : public Node {
     }
   }
 
+  code::Use code_;  // ends last, after the context
   lamella_node_class type_;
   NodeLevels levels_;
   std::string name_;

@@ -37,11 +37,16 @@ bool may_share(const Argument& argument, const Argument& result) {
   return false;
 }
 
+const void* code_of(const lamella_derivative* d) {
+  if (d == nullptr) return nullptr;
+  return d->backward != nullptr ? code::address_of(d->backward) : code::address_of(d->forward);
+}
+
 std::unique_ptr<Plan> build(const OperatorEntry* op, const FunctionSchema& schema,
                             const lamella_derivative* d) {
-  auto plan = std::make_unique<Plan>();
-  plan->derivative.store(d, std::memory_order_relaxed);
+  auto plan = std::make_unique<Plan>(d, code_of(d));
   plan->op = op;
+  plan->stays = op->owner == &Registry::kOwn && op->derivative_owner == &Registry::kOwn;
   bool named = d != nullptr && d->name != nullptr && *d->name != '\0';
   plan->node_name = named ? d->name : node_name_of(op->name_storage);
   plan->where = op->file + ":" + std::to_string(op->line);
@@ -102,8 +107,8 @@ std::unique_ptr<Plan> build(const OperatorEntry* op, const FunctionSchema& schem
     const lamella_keyed_derivative& one = d->keyed[i];
     LAMELLA_INTERNAL_ASSERT(one.derivative->keyed_count == 0, op->full_name(),
                             ": its derivative for ", one.key, " has further ones for keys");
-    plan->keyed.emplace_back(dispatch_key_from_name(one.key).value(),
-                             build(op, schema, one.derivative));
+    plan->keyed.emplace_back(dispatch_key_from_name(one.key).value(), nullptr);
+    plan->keyed.back().second = build(op, schema, one.derivative).release();
   }
   plan->plain = !plan->has_list_slot && plan->written.empty() && plan->returns.size() == 1 &&
                 plan->returns[0].is_tensor && !plan->returns[0].is_list &&
@@ -113,31 +118,30 @@ std::unique_ptr<Plan> build(const OperatorEntry* op, const FunctionSchema& schem
 
 }  // namespace
 
-void Plan::retire() {
-  RecordPlan::retire();
+Plan::~Plan() {
+  for (auto& [key, plan] : keyed) {
+    if (plan != nullptr) plan->release();
+  }
+}
+
+// Nodes recorded by it find that its derivative is gone.
+void Plan::retire() const {
+  derivative.store(nullptr, std::memory_order_release);
   for (auto& [key, plan] : keyed) plan->retire();
 }
 
 const Plan* Plan::at_key(uint64_t keys) const {
   const auto called = static_cast<DispatchKey>(detail::slot_of(keys));
   for (const auto& [key, plan] : keyed) {
-    if (key == called) return plan.get();
+    if (key == called) return plan;
   }
   return this;
 }
 
 const Plan* plan_of(const lamella_operator* op) {
-  auto* entry = static_cast<OperatorEntry*>(const_cast<lamella_operator*>(op));
-  if (RecordPlan* there = __atomic_load_n(&entry->record_plan, __ATOMIC_ACQUIRE)) {
-    return static_cast<const Plan*>(there);
-  }
-  Registry& registry = Registry::get();
-  std::lock_guard lock(registry.mutex());
-  if (entry->record_plan == nullptr) {
-    std::unique_ptr<Plan> plan = build(entry, registry.schema(entry), entry->derivative);
-    __atomic_store_n(&entry->record_plan, plan.release(), __ATOMIC_RELEASE);
-  }
-  return static_cast<const Plan*>(entry->record_plan);
+  return &Registry::get().plan<Plan>(op, PlanKind::kRecord, [](OperatorEntry* entry) {
+    return build(entry, Registry::get().schema(entry), entry->derivative);
+  });
 }
 
 }  // namespace lamella::autograd

@@ -11,6 +11,7 @@
 //   What steps 2 and 4 do for an operator stands in its plan, made once from its schema and its
 //   derivative.
 #pragma once
+#include "lamella/core/code.h"
 #include "lamella/core/ivalue.h"
 #include "lamella/dispatch/boxed_tensors.h"
 #include "lamella/dispatch/operator_entry.h"
@@ -36,10 +37,19 @@ struct SlotPlan {
   uint16_t argument;
   bool is_list;
 };
-struct Plan : RecordPlan {
+struct Plan : OperatorPlan {
+  Plan(const lamella_derivative* derivative, const void* function)
+      : derivative(derivative), code(function) {}
+  ~Plan() override;
+  // Null: none, or not any more, because the plan was dropped.
+  mutable std::atomic<const lamella_derivative*> derivative;
+  code::Use code;  // the library of its formulas
   const OperatorEntry* op = nullptr;
+  // The operator and its derivative are Lamella's own, so that the plan is never dropped; its nodes
+  // need not count.
+  bool stays = false;
   // For the keys whose calls have a derivative of their own.
-  std::vector<std::pair<DispatchKey, std::unique_ptr<Plan>>> keyed;
+  std::vector<std::pair<DispatchKey, const Plan*>> keyed;  // one reference each
   std::string node_name;
   std::string where;  // the operator was registered
   std::vector<SlotPlan> slots;
@@ -60,13 +70,13 @@ struct Plan : RecordPlan {
   const Plan* at(uint64_t keys) const {
     return LAMELLA_LIKELY(keyed.empty()) ? this : at_key(keys);
   }
-  void retire() override;
+  void retire() const override;
 
  private:
   const Plan* at_key(uint64_t keys) const;
 };
 
-// The plan of an operator, made when first asked for. Throws where it has no schema.
+// The plan of an operator, inside of a call to it. Throws where it has no schema.
 const Plan* plan_of(const lamella_operator* op);
 
 // Bit r: return r (63: and those after it) may require gradients in a call with these arguments,
@@ -118,8 +128,11 @@ class RecordNode final : public Node {
 
  private:
   RecordNode(const Plan* plan, const lamella_derivative* derivative, Edge* edges, uint32_t count)
-      : Node(edges, count), plan_(plan), derivative_(derivative) {}
+      : Node(edges, count), plan_(plan), derivative_(derivative) {
+    if (LAMELLA_UNLIKELY(!plan->stays)) plan->retain();
+  }
   ~RecordNode() override;
+  lamella_status run_formula(lamella_tensor* const* grads, lamella_tensor** results);
 
   const Plan* plan_;
   const lamella_derivative* derivative_;

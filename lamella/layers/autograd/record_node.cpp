@@ -5,6 +5,7 @@
 #include "lamella/api/functions.h"
 #include "lamella/core/error.h"
 #include "lamella/core/memory_pool.h"
+#include "lamella/dispatch/reclaim.h"
 #include "lamella/layers/autograd/record.h"
 #include "lamella/layers/autograd/variable.h"
 
@@ -61,6 +62,7 @@ RecordNode* RecordNode::make(const Plan* plan, const lamella_derivative* derivat
 RecordNode::~RecordNode() {
   for (uint32_t i = 0; i < saved_count_; ++i) saved_[i].~Saved();
   for (uint32_t i = 0; i < edge_count(); ++i) edge(i).~Edge();
+  if (LAMELLA_UNLIKELY(!plan_->stays)) plan_->release();
 }
 
 void RecordNode::deallocate() noexcept {
@@ -116,6 +118,13 @@ void RecordNode::release_saved() noexcept {
 }
 
 lamella_status RecordNode::apply(lamella_tensor* const* grads, lamella_tensor** results) {
+  if (LAMELLA_LIKELY(plan_->stays)) return run_formula(grads, results);
+  // Whoever takes the derivative back waits until its formula has been left.
+  reclaim::Reading reading;
+  return run_formula(grads, results);
+}
+
+lamella_status RecordNode::run_formula(lamella_tensor* const* grads, lamella_tensor** results) {
   const lamella_derivative* d = derivative_;
   try {
     if (LAMELLA_UNLIKELY(d != plan_->derivative.load(std::memory_order_acquire))) {
@@ -204,6 +213,8 @@ lamella_status RecordNode::apply(lamella_tensor* const* grads, lamella_tensor** 
 
 std::vector<std::string> RecordNode::saved_names() const {
   std::vector<std::string> names;
+  reclaim::Reading reading;
+  if (plan_->derivative.load(std::memory_order_acquire) == nullptr) return names;
   for (uint32_t k = 0; k < saved_count_; ++k) {
     const lamella_saved& one = derivative_->saved[k];
     static constexpr const char* kSuffix[] = {"",         "_sizes", "_strides", "_dtype",
@@ -220,7 +231,7 @@ lamella_status RecordNode::saved_value(const char* name, lamella_value* value, b
   *found = false;
   std::vector<std::string> names = saved_names();
   try {
-    for (uint32_t k = 0; k < saved_count_; ++k) {
+    for (uint32_t k = 0; k < names.size(); ++k) {
       if (names[k] != name) continue;
       *found = true;
       *value = lamella_value{};

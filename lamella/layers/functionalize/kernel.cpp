@@ -391,7 +391,7 @@ void run_metadata(Session& session, const lamella_operator* op, uint64_t keys,
   Values results(plan.view.op->return_count);
   {
     std::vector<lamella_value> made(results.size());
-    run_view(session, plan.view.op, keys, arguments, made.data(), plan_of(plan.view.op));
+    run_view(session, plan.view.op, keys, arguments, made.data(), *plan_of(plan.view.op));
     for (size_t i = 0; i < made.size(); ++i) results[i] = IValue::adopt(made[i]);
   }
   lamella_tensor* t = arguments[0].as.tensor;
@@ -491,7 +491,8 @@ lamella_status run(const lamella_kernel*, const lamella_operator* op, uint64_t k
                    const lamella_value* arguments, lamella_value* returns) noexcept {
   try {
     Session& session = session_for(op->name);
-    const Plan& plan = plan_of(op);
+    PlanRef<Plan> held = plan_of(op);
+    const Plan& plan = *held;
     uint64_t kernels = abi::masked(op, keys & kKernels);
     if (plan.kind == Kind::kComposite || is_composite(op, kernels)) {
       return abi::call_boxed(op, kernels, arguments, returns);

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
-#include <unordered_map>
 
 #include "lamella/core/error.h"
+#include "lamella/core/fork.h"
 #include "lamella/core/key_set.h"
 #include "lamella/dispatch/registry.h"
 
@@ -91,11 +91,9 @@ bool has_tag(const OperatorEntry& entry, std::string_view tag) {
   return std::ranges::find(entry.tags, tag) != entry.tags.end();
 }
 
-std::unique_ptr<Plan> make_plan(const lamella_operator* op) {
-  OperatorEntry* entry = entry_of(op);
-  Registry& registry = Registry::get();
-  std::lock_guard lock(registry.mutex());
-  const FunctionSchema& schema = registry.schema(entry);
+// Under the registry's mutex.
+std::unique_ptr<Plan> make_plan(OperatorEntry* entry) {
+  const FunctionSchema& schema = Registry::get().schema(entry);
   auto plan = std::make_unique<Plan>();
   plan->name = entry->name_storage.substr(entry->name_storage.find("::") + 2);
   plan->pointwise = has_tag(*entry, "pointwise");
@@ -199,7 +197,8 @@ lamella_status run_recorded(const lamella_kernel* kernel, const lamella_operator
 const lamella_operator* define_made(const lamella_operator* op, const char* suffix,
                                     bool returns_written) {
   OperatorEntry* entry = entry_of(op);
-  const Plan& plan = plan_of(op);
+  PlanRef<Plan> held = plan_of(op);
+  const Plan& plan = *held;
   std::string ns, name, overload, text;
   {
     std::lock_guard lock(Registry::get().mutex());
@@ -257,7 +256,7 @@ const lamella_operator* define_made(const lamella_operator* op, const char* suff
 
 // Guards the tables below; no operator runs under it.
 std::recursive_mutex& tables_lock() {
-  static auto* lock = new std::recursive_mutex;
+  static auto* lock = new fork::Held<std::recursive_mutex>(fork::Level::kLayers);
   return *lock;
 }
 // By the original and its schema: another library may define the name anew.
@@ -274,19 +273,8 @@ Table& made_copies() {
 
 }  // namespace
 
-const Plan& plan_of(const lamella_operator* op) {
-  struct Kept {
-    uint64_t generation;
-    std::unique_ptr<Plan> plan;
-  };
-  static auto* plans = new std::unordered_map<const lamella_operator*, std::vector<Kept>>;
-  std::lock_guard lock(tables_lock());
-  std::vector<Kept>& kept = (*plans)[op];
-  // The operator may be another one by now, or have a form that it had not. Plans that are not
-  // current are kept for calls that still run.
-  uint64_t now = Registry::generation();
-  if (kept.empty() || kept.back().generation != now) kept.push_back({now, make_plan(op)});
-  return *kept.back().plan;
+PlanRef<Plan> plan_of(const lamella_operator* op) {
+  return Registry::get().hold_plan<Plan>(op, PlanKind::kFunctionalize, &make_plan);
 }
 
 Form made_form(const lamella_operator* op, const Plan& plan) {
@@ -303,8 +291,7 @@ Form made_form(const lamella_operator* op, const Plan& plan) {
 }
 
 const lamella_operator* copy_form(const lamella_operator* op) {
-  const Plan& plan = plan_of(op);
-  if (plan.kind != Kind::kView) return nullptr;
+  if (plan_of(op)->kind != Kind::kView) return nullptr;
   std::string name = std::string(op->name) + "_copy";
   if (const lamella_operator* known = lamella_lookup_operator(name.c_str(), op->overload, 1)) {
     return known;
@@ -316,7 +303,8 @@ const lamella_operator* copy_form(const lamella_operator* op) {
 }
 
 const lamella_operator* functional_form(const lamella_operator* op) {
-  const Plan& plan = plan_of(op);
+  PlanRef<Plan> held = plan_of(op);
+  const Plan& plan = *held;
   if (plan.written.empty()) return nullptr;
   if (plan.family.op != nullptr) return plan.family.op;
   if (plan.view.op != nullptr) return plan.view.op;

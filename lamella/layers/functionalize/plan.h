@@ -36,7 +36,7 @@ struct Form {
 };
 enum Option : int { kDtype = -1, kLayout = -2, kDevice = -3, kPinMemory = -4 };
 
-struct Plan {
+struct Plan : OperatorPlan {
   std::string name;  // without namespace, for errors
   Kind kind = Kind::kPure;
   std::vector<std::string> argument_names;
@@ -50,8 +50,7 @@ struct Plan {
   Form view;              // of kMetadata: the view operator that does the same
 };
 
-// Kept until the process ends.
-const Plan& plan_of(const lamella_operator* op);
+PlanRef<Plan> plan_of(const lamella_operator* op);
 // The form that copies: made where there is none.
 Form made_form(const lamella_operator* op, const Plan& plan);
 // Whether the kernel that a call with these keys reaches is CompositeImplicitAutograd.

@@ -123,14 +123,14 @@ std::vector<ValueId> Graph::made_by(const Node& node) const {
 }
 std::vector<ValueId> Graph::written_by(const Node& node) const {
   std::vector<ValueId> found;
-  const OperatorFacts& facts = facts_of(node.op);
+  PlanRef<OperatorFacts> facts = facts_of(node.op);
   ArrayRef<Operand> all = arguments(node);
   auto add = [&](size_t i) {
     for (ValueId id : tensors(all[i])) {
       if (id != kNoValue) found.push_back(id);
     }
   };
-  for (uint16_t i : facts.written) add(i);
+  for (uint16_t i : facts->written) add(i);
   for (uint64_t left = node.also_writes; left != 0; left &= left - 1) {
     add(static_cast<size_t>(__builtin_ctzll(left)));
   }

@@ -1,24 +1,11 @@
 #include "lamella/layers/trace/operators.h"
 
 #include <memory>
-#include <mutex>
-#include <unordered_map>
 
 #include "lamella/dispatch/registry.h"
 
 namespace lamella::tracing {
 namespace {
-
-struct Known {
-  uint64_t generation = 0;
-  std::string schema;
-  const OperatorFacts* facts = nullptr;
-};
-std::mutex known_mutex;
-std::unordered_map<const lamella_operator*, Known>& known() {
-  static auto* map = new std::unordered_map<const lamella_operator*, Known>;
-  return *map;
-}
 
 // Operators that fill what they write, by name.
 bool fills(const OperatorName& name) {
@@ -26,8 +13,12 @@ bool fills(const OperatorName& name) {
          name.name == "uniform_" || name.name == "normal_";
 }
 
-OperatorFacts read(const OperatorEntry& entry, const FunctionSchema& schema) {
-  OperatorFacts facts;
+// Under the registry's mutex.
+std::unique_ptr<OperatorFacts> read(OperatorEntry* op) {
+  const OperatorEntry& entry = *op;
+  const FunctionSchema& schema = Registry::get().schema(op);
+  auto made = std::make_unique<OperatorFacts>();
+  OperatorFacts& facts = *made;
   facts.name = entry.full_name();
   for (size_t i = 0; i < schema.arguments.size(); ++i) {
     const Argument& argument = schema.arguments[i];
@@ -49,27 +40,13 @@ OperatorFacts read(const OperatorEntry& entry, const FunctionSchema& schema) {
     facts.random |= tag == "nondeterministic_seeded";
     facts.reads_elements |= tag == "data_dependent_output" && gives_numbers;
   }
-  return facts;
+  return made;
 }
 
 }  // namespace
 
-const OperatorFacts& facts_of(const lamella_operator* op) {
-  uint64_t generation = Registry::generation();
-  std::lock_guard lock(known_mutex);
-  Known& entry = known()[op];
-  if (entry.facts != nullptr && entry.generation == generation) return *entry.facts;
-  auto* defined = const_cast<OperatorEntry*>(static_cast<const OperatorEntry*>(op));
-  std::lock_guard registry_lock(Registry::get().mutex());
-  // An operator that is gone is still named in graphs.
-  if (entry.facts != nullptr && !defined->defined()) return *entry.facts;
-  const FunctionSchema& schema = Registry::get().schema(defined);
-  entry.generation = generation;
-  if (entry.facts == nullptr || entry.schema != defined->canonical) {
-    entry.schema = defined->canonical;
-    entry.facts = new OperatorFacts(read(*defined, schema));  // others may hold the former
-  }
-  return *entry.facts;
+PlanRef<OperatorFacts> facts_of(const lamella_operator* op) {
+  return Registry::get().hold_plan<OperatorFacts>(op, PlanKind::kTrace, &read);
 }
 
 }  // namespace lamella::tracing

@@ -6,10 +6,11 @@
 
 #include "lamella/abi/abi.h"
 #include "lamella/core/macros.h"
+#include "lamella/dispatch/operator_plan.h"
 
 namespace lamella::tracing {
 
-struct OperatorFacts {
+struct OperatorFacts : OperatorPlan {
   std::string name;                    // "aten::add.Tensor"
   std::vector<std::string> arguments;  // names
   std::vector<uint8_t> keyword_only;   // one for each argument
@@ -24,7 +25,7 @@ struct OperatorFacts {
   bool reads_elements = false;  // gives numbers that depend on elements
 };
 
-// The facts of a defined operator; they stay until the process ends.
-LAMELLA_PRIVATE_API const OperatorFacts& facts_of(const lamella_operator* op);
+// Of an operator that is defined, or was when its facts were last asked for.
+LAMELLA_PRIVATE_API PlanRef<OperatorFacts> facts_of(const lamella_operator* op);
 
 }  // namespace lamella::tracing

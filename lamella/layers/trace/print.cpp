@@ -159,7 +159,8 @@ std::string Graph::type_text(ValueId id) const {
 
 std::string Graph::node_text(const Node& node) const {
   Printer printer(*this);
-  const OperatorFacts& facts = facts_of(node.op);
+  PlanRef<OperatorFacts> held = facts_of(node.op);
+  const OperatorFacts& facts = *held;
   std::string text;
   auto one = [&](ValueId id) {
     return id == kNoValue ? "None" : "%" + std::to_string(id) + ": " + type_text(id);

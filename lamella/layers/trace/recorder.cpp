@@ -151,12 +151,6 @@ Graph Recorder::finish(ArrayRef<TensorBase> outputs) {
   return graph_.ordered();
 }
 
-const OperatorFacts& Recorder::facts(const lamella_operator* op) {
-  const OperatorFacts*& found = facts_[op];
-  if (found == nullptr) found = &facts_of(op);
-  return *found;
-}
-
 bool Recorder::is_decomposed(const lamella_operator* op, uint64_t keys) const {
   if (!options_.decompose) return false;
   auto* entry = const_cast<OperatorEntry*>(static_cast<const OperatorEntry*>(op));
@@ -217,7 +211,8 @@ lamella_status Recorder::record(const lamella_operator* op, uint64_t keys,
                                 const lamella_value* arguments, lamella_value* returns) {
   bool returned = false;
   try {
-    const OperatorFacts& facts = this->facts(op);
+    PlanRef<OperatorFacts> held = facts_of(op);
+    const OperatorFacts& facts = *held;
     bool depends = read_arguments(op, facts, arguments);
     if (LAMELLA_UNLIKELY(facts.reads_elements) && depth_ == 0) {
       for (uint32_t i = 0; i < op->argument_count; ++i) {
@@ -262,7 +257,8 @@ lamella_status Recorder::record_group(const lamella_operator* op, uint64_t keys,
                                       const lamella_value* arguments, lamella_value* returns) {
   bool returned = false;
   try {
-    const OperatorFacts& facts = this->facts(op);
+    PlanRef<OperatorFacts> held = facts_of(op);
+    const OperatorFacts& facts = *held;
     bool depends = read_arguments(op, facts, arguments);
     std::vector<ValueId> given = ids_;
     Group group{};

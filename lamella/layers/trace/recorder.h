@@ -102,7 +102,6 @@ class LAMELLA_PRIVATE_API Recorder {
     ValueKind kind;
     std::string name;
   };
-  const OperatorFacts& facts(const lamella_operator* op);
   const Known* find(const lamella_tensor* tensor) const;
   void know(lamella_tensor* tensor, ValueId id);
   ValueId root_of(const lamella_tensor* tensor) const;
@@ -136,7 +135,6 @@ class LAMELLA_PRIVATE_API Recorder {
   std::vector<ValueId> previous_;  // value over the same memory before this one, by value
   std::unordered_map<const lamella_tensor*, Named> named_;
   std::vector<TensorBase> named_tensors_;
-  std::unordered_map<const lamella_operator*, const OperatorFacts*> facts_;
   std::vector<Escape> escapes_;
   std::vector<ValueId> ids_;  // scratch
   std::vector<Group> groups_;

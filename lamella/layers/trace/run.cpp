@@ -150,7 +150,7 @@ class Arguments {
   if (status == LAMELLA_FOREIGN_ERROR) lamella::detail::throw_status(status);
   std::string text = lamella_error_text();
   text += lamella::str(" (node ", &node - graph.nodes().data(),
-                       " of the graph: ", facts_of(node.op).name);
+                       " of the graph: ", facts_of(node.op)->name);
   std::string where = graph.location(node).str();
   text += where.empty() ? ")" : ", recorded at " + where + ")";
   lamella_fail(status, text.data(), text.size());
@@ -250,7 +250,7 @@ std::vector<TensorBase> Graph::run(ArrayRef<TensorBase> inputs) const {
       fits = fits && next == ids.size();
     }
     LAMELLA_CHECK(fits, "graph: expected node ", n, " to return as many tensors as when it was ",
-                  "recorded, got others from ", facts_of(node.op).name);
+                  "recorded, got others from ", facts_of(node.op)->name);
     for (uint32_t k = plan.begin[n]; k < plan.begin[n + 1]; ++k) slots.release(plan.released[k]);
   }
   std::vector<TensorBase> outputs;

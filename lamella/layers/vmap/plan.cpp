@@ -35,7 +35,6 @@ Rule rule_of(const OperatorEntry& op, const Plan& plan) {
 
 std::unique_ptr<Plan> build(OperatorEntry* op) {
   auto plan = std::make_unique<Plan>();
-  plan->generation = Registry::generation();
   const FunctionSchema& schema = Registry::get().schema(op);
   plan->op = op;
   plan->name = op->name_storage.substr(op->name_storage.find("::") + 2);
@@ -75,17 +74,8 @@ int Plan::find(std::string_view argument) const {
   return -1;
 }
 
-// Plans that were replaced stay: a call may be reading them.
 const Plan& plan_of(const lamella_operator* op) {
-  auto* entry = static_cast<OperatorEntry*>(const_cast<lamella_operator*>(op));
-  void* there = __atomic_load_n(&entry->batching_plan, __ATOMIC_ACQUIRE);
-  auto* plan = static_cast<const Plan*>(there);
-  if (LAMELLA_LIKELY(plan != nullptr && plan->generation == Registry::generation())) return *plan;
-  std::lock_guard lock(Registry::get().mutex());
-  std::unique_ptr<Plan> fresh = build(entry);
-  const Plan* result = fresh.release();
-  __atomic_store_n(&entry->batching_plan, const_cast<Plan*>(result), __ATOMIC_RELEASE);
-  return *result;
+  return Registry::get().plan<Plan>(op, PlanKind::kBatching, &build);
 }
 
 }  // namespace lamella::vmap

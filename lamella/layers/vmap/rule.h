@@ -37,8 +37,9 @@ namespace lamella::vmap {
 class Call;
 using Rule = void (*)(Call& call);  // throws
 
-// What rules ask of an operator. Made when it is first batched, and whenever kernels changed since.
-struct Plan {
+// What rules ask of an operator. Made when it is first batched, and again when it or its kernels
+// changed: Note [Plans] in lamella/dispatch/operator_plan.h.
+struct Plan : OperatorPlan {
   struct ArgumentPlan {
     std::string name;
     TypeKind kind;   // within ? and []
@@ -60,13 +61,13 @@ struct Plan {
   bool has_list = false;          // some argument is a list of tensors
   bool random = false;            // tag nondeterministic_seeded
   Rule rule = nullptr;
-  uint64_t generation = 0;
 
   // The argument of a name, -1: none.
   int find(std::string_view argument) const;
 };
 
-// The plan of an operator. Throws where its declaration names a rule that does not exist.
+// The plan of an operator, inside of a call to it. Throws where its declaration names a rule that
+// does not exist.
 LAMELLA_PRIVATE_API const Plan& plan_of(const lamella_operator* op);
 // NULL: there is no rule of that name.
 Rule find_rule(std::string_view name);

@@ -1,0 +1,188 @@
+// See Note [Unloading] in lamella/abi/loading.h.
+#include "lamella/dispatch/loading.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "lamella/abi/loading.h"
+
+namespace lamella {
+namespace {
+
+// One load or unload at a time. Recursive: a library's static initialisers may load others.
+std::recursive_mutex& loading() {
+  static auto* mutex = new std::recursive_mutex;
+  return *mutex;
+}
+
+code::Library* library_of_handle(void* handle) {
+  link_map* map = nullptr;
+  if (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0 || map == nullptr) return nullptr;
+  return code::library_of(map->l_ld);
+}
+
+bool is_mapped(const std::string& path) {
+  void* handle = dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+  if (handle != nullptr) dlclose(handle);
+  return handle != nullptr;
+}
+
+// Nothing of the library is needed any more; static destructors of it may run.
+void unmap(code::Library& library, void* handle) {
+  code::set_closing(true);
+  dlclose(handle);
+  if (!has_blocks(&library) && !is_mapped(library.path)) code::forget(&library);
+  code::set_closing(false);
+}
+
+void unmap_unused() {
+  if (reclaim::inside_call()) return;
+  code::each_library([](code::Library& library) {
+    if (library.kept == nullptr || library.uses.load(std::memory_order_acquire) != 0) return;
+    if (reclaim::wait_for_readers(0)) unmap(library, std::exchange(library.kept, nullptr));
+  });
+}
+
+// The loader knows files by their names: one that was built anew under the name of a library that
+// is still mapped gets another name.
+void* open_under_another_name(const char* path) {
+  char folder[] = "/tmp/lamella-XXXXXX";
+  char* whole = realpath(path, nullptr);
+  void* handle = nullptr;
+  if (whole != nullptr && mkdtemp(folder) != nullptr) {
+    const char* file = strrchr(whole, '/') + 1;
+    std::string link = std::string(folder) + "/" + file;
+    if (symlink(whole, link.c_str()) == 0) {
+      handle = dlopen(link.c_str(), RTLD_NOW | RTLD_LOCAL);
+      unlink(link.c_str());
+    }
+    rmdir(folder);
+  }
+  std::free(whole);
+  return handle;
+}
+
+bool same_file(const code::Library& library, const char* path) {
+  struct stat now;
+  return stat(path, &now) != 0 || (library.device == now.st_dev && library.inode == now.st_ino);
+}
+void note_file(code::Library& library, const char* path) {
+  struct stat now;
+  if (stat(path, &now) != 0) return;
+  library.device = now.st_dev;
+  library.inode = now.st_ino;
+}
+
+}  // namespace
+
+Loaded load_shared(const char* path) {
+  std::lock_guard lock(loading());
+  unmap_unused();
+  Registry& registry = Registry::get();
+  // What failed before is not this library's fault, and is not lost.
+  std::vector<std::string> before = registry.take_failures();
+  const uint64_t blocks = blocks_opened();
+  Loaded result;
+  code::Library* library = nullptr;
+  try {
+    result.handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (result.handle != nullptr) {
+      library = library_of_handle(result.handle);
+      if (library != nullptr && library->loads == 0 && library->device != 0 &&
+          !same_file(*library, path)) {
+        void* other = open_under_another_name(path);
+        if (other != nullptr) {
+          dlclose(std::exchange(result.handle, other));
+          library = library_of_handle(other);
+        }
+      }
+    }
+    if (result.handle == nullptr) {
+      const char* reason = dlerror();
+      result.problem = reason != nullptr ? reason : path;
+    }
+  } catch (const std::exception& error) {
+    result.problem = std::string(path) + ": its static initialisers threw: " + error.what();
+    park_blocks_since(blocks);
+  } catch (...) {
+    result.problem = std::string(path) + ": its static initialisers threw";
+    park_blocks_since(blocks);
+  }
+  if (library != nullptr && library->loads == 0) {
+    try {
+      resume_blocks(library);
+    } catch (const std::exception& error) {
+      registry.defer_failure(error.what());
+    }
+  }
+  result.failures = registry.take_failures();
+  for (std::string& failure : before) registry.defer_failure(std::move(failure));
+  if (result.handle == nullptr || library == nullptr) return result;
+  if (!result.failures.empty()) {
+    if (library->loads == 0) park_blocks(library);
+    unmap(*library, std::exchange(result.handle, nullptr));
+    return result;
+  }
+  note_file(*library, path);
+  ++library->loads;
+  if (library->kept != nullptr) dlclose(std::exchange(library->kept, nullptr));
+  return result;
+}
+
+void unload_shared(void* handle) {
+  std::lock_guard lock(loading());
+  code::Library* library = library_of_handle(handle);
+  LAMELLA_CHECK(library != nullptr && library->loads > 0,
+                "unload_library: expected the handle of a library that is loaded");
+  if (--library->loads > 0) {
+    dlclose(handle);
+    return;
+  }
+  bool idle = park_blocks(library) && !reclaim::inside_call();
+  reclaim::collect();
+  if (idle && library->uses.load(std::memory_order_acquire) == 0) {
+    unmap(*library, handle);
+  } else {
+    library->kept = handle;
+  }
+  unmap_unused();
+}
+
+}  // namespace lamella
+
+using namespace lamella;
+
+extern "C" {
+
+lamella_status lamella_load_library(const char* path, void** handle) noexcept {
+  try {
+    *handle = nullptr;
+    LAMELLA_CHECK(path != nullptr, "load_library: expected a path, got NULL");
+    Loaded loaded = load_shared(path);
+    LAMELLA_CHECK(loaded.problem.empty(), "load_library: ", loaded.problem);
+    std::string text;
+    for (const std::string& failure : loaded.failures) text += (text.empty() ? "" : "\n") + failure;
+    LAMELLA_CHECK(text.empty(), "load_library: ", text);
+    *handle = loaded.handle;
+    return LAMELLA_OK;
+  } catch (...) {
+    return lamella::detail::status_of_current_exception();
+  }
+}
+
+lamella_status lamella_unload_library(void* handle) noexcept {
+  try {
+    LAMELLA_CHECK(handle != nullptr, "unload_library: expected a handle, got NULL");
+    unload_shared(handle);
+    return LAMELLA_OK;
+  } catch (...) {
+    return lamella::detail::status_of_current_exception();
+  }
+}
+
+}  // extern "C"

@@ -1,0 +1,33 @@
+// Libraries of operators that are loaded and unloaded at run time. Internal to Lamella.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "lamella/core/code.h"
+#include "lamella/dispatch/registry.h"
+
+namespace lamella {
+
+// What became of loading a library. Without a handle it is not loaded.
+struct Loaded {
+  void* handle = nullptr;
+  std::string problem;                // why it could not be opened
+  std::vector<std::string> failures;  // of its registrations
+};
+LAMELLA_PRIVATE_API Loaded load_shared(const char* path);
+// Throws Error for a handle that is not loaded.
+LAMELLA_PRIVATE_API void unload_shared(void* handle);
+
+// ---- The blocks of registrations that a library's code opened (library.cpp) ----
+
+// Takes their registrations back until they are resumed. False if a thread is still inside one of
+// their kernels.
+bool park_blocks(const code::Library* library);
+// Throws where something else is registered in their place; they are parked again then.
+void resume_blocks(const code::Library* library);
+bool has_blocks(const code::Library* library);
+// Takes back what was registered since `count` of blocks_opened(), by whatever library.
+uint64_t blocks_opened();
+void park_blocks_since(uint64_t count);
+
+}  // namespace lamella

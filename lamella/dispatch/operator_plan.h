@@ -1,0 +1,66 @@
+// OperatorPlan: what a layer works out of an operator once. Internal to Lamella.
+//
+// Note [Plans]
+//   A layer reads an operator's schema, tags and kernels once, and leaves what follows from them
+//   with the operator. A plan is made under the registry's mutex, so it never holds half of a
+//   change. Whoever changes operators publishes the change first, and then, still under the mutex,
+//   drops the plans that followed from what was before, and moves the generation (for what is kept
+//   elsewhere, by a number read before it was made). So whoever asks after a registration has
+//   returned is given what follows from it; who asks while it goes on is given one or the other.
+//   Inside a dispatched call a plan may be read without more: a dropped one ends through
+//   reclaim.h, when all calls that may have found it are over. Who keeps it longer holds a
+//   reference.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace lamella {
+
+enum class PlanKind : uint8_t { kRecord, kBatching, kFunctionalize, kTrace };
+inline constexpr size_t kPlanKinds = 4;
+
+class OperatorPlan {
+ public:
+  OperatorPlan() = default;
+  OperatorPlan(const OperatorPlan&) = delete;
+  OperatorPlan& operator=(const OperatorPlan&) = delete;
+  virtual ~OperatorPlan() = default;
+  // Runs once, under the registry's mutex, when the plan is dropped.
+  virtual void retire() const {}
+  void retain() const { references_.fetch_add(1, std::memory_order_relaxed); }
+  void release() const {
+    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+
+ private:
+  mutable std::atomic<int64_t> references_{1};
+};
+
+// A reference to a plan of type P.
+template <class P>
+class PlanRef {
+ public:
+  PlanRef() = default;
+  explicit PlanRef(const P* plan) : plan_(plan) {
+    if (plan_ != nullptr) plan_->retain();
+  }
+  PlanRef(const PlanRef& other) : PlanRef(other.plan_) {}
+  PlanRef(PlanRef&& other) noexcept : plan_(std::exchange(other.plan_, nullptr)) {}
+  PlanRef& operator=(PlanRef other) noexcept {
+    std::swap(plan_, other.plan_);
+    return *this;
+  }
+  ~PlanRef() {
+    if (plan_ != nullptr) plan_->release();
+  }
+  const P& operator*() const { return *plan_; }
+  const P* operator->() const { return plan_; }
+  explicit operator bool() const { return plan_ != nullptr; }
+
+ private:
+  const P* plan_ = nullptr;
+};
+
+}  // namespace lamella

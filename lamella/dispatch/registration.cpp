@@ -1,0 +1,354 @@
+// Registrations: definitions, kernels, derivatives and fallbacks, as they come and go.
+#include <algorithm>
+
+#include "lamella/core/code.h"
+#include "lamella/dispatch/policy.h"
+#include "lamella/dispatch/registry.h"
+#include "lamella/schema/alias_check.h"
+#include "lamella/schema/parser.h"
+
+namespace lamella {
+namespace {
+
+// A thread that leaves a kernel within this time is waited for when the kernel is deregistered.
+constexpr int kWaitMilliseconds = 5000;
+
+std::pair<std::string, std::string> split_overload(std::string_view name) {
+  size_t from = name.find("::");
+  size_t dot = name.find('.', from == std::string_view::npos ? 0 : from + 2);
+  if (dot == std::string_view::npos) return {std::string(name), ""};
+  return {std::string(name.substr(0, dot)), std::string(name.substr(dot + 1))};
+}
+
+}  // namespace
+
+const char Registry::kOwn = 0;
+
+void Registry::claim_namespace(const std::string& name_space, const void* owner,
+                               const Origin& origin) {
+  std::lock_guard lock(mutex_);
+  auto [at, fresh] = namespaces_.emplace(name_space, origin);
+  if (!fresh) {
+    throw Error("namespace '" + name_space + "' is already claimed at " + at->second.where() +
+                ", so it cannot be claimed again at " + origin.where() +
+                "; add to it with LAMELLA_LIBRARY_FRAGMENT");
+  }
+  namespace_owners_[name_space] = owner;
+}
+
+void Registry::define(const void* owner, const std::string& name_space, std::string_view schema,
+                      std::string_view inferred_signature, std::vector<std::string> tags,
+                      const Origin& origin, bool trusted) {
+  std::string text(schema);
+  if (!inferred_signature.empty()) text += schema_of_signature(inferred_signature);
+  size_t end = text.find('(');
+  std::string full = text.substr(0, end);
+  if (full.find("::") == std::string::npos) {
+    full = name_space + "::" + full;
+  } else if (full.substr(0, full.find("::")) != name_space) {
+    throw Error("def: expected an operator of namespace '" + name_space + "', got '" + full +
+                "' (" + origin.where() + ")");
+  }
+  std::unique_ptr<FunctionSchema> parsed;
+  if (!trusted) {
+    if (end == std::string::npos) {
+      throw Error("def: expected a schema such as '" + text +
+                  "(Tensor self) -> Tensor', got only a name (" + origin.where() + ")");
+    }
+    parsed = std::make_unique<FunctionSchema>(parse_schema(text));
+    std::vector<SchemaProblem> problems = check_alias_rules(*parsed);
+    if (!problems.empty()) {
+      SchemaProblem first = locate(text, problems[0].message, problems[0].offset);
+      throw SchemaError(text, first);
+    }
+    check_policies(full, tags, *parsed, origin.where());
+  }
+  auto [name, overload] = split_overload(full);
+  {
+    std::lock_guard lock(mutex_);
+    OperatorEntry* op = find_or_add(name, overload);
+    if (op->defined()) {
+      throw Error(op->full_name() + ": is already defined at " + op->file + ":" +
+                  std::to_string(op->line) + ", so it cannot be defined again at " +
+                  origin.where());
+    }
+    op->schema = nullptr;
+    op->schema_text = text;
+    op->tags = std::move(tags);
+    Origin before{op->file, op->line};
+    op->file = origin.file;
+    op->line = origin.line;
+    op->owner = owner;
+    try {
+      if (!trusted) {
+        read_schema(op);
+        for (const auto& [key, list] : op->kernels) {
+          for (const auto& kernel : list) check_kernel(*op, *kernel);
+        }
+      }
+    } catch (...) {
+      op->owner = nullptr;
+      op->schema = nullptr;
+      op->schema_text.clear();
+      op->file = before.file;
+      op->line = before.line;
+      throw;
+    }
+    if (op->resolved) {
+      read_schema(op);
+      refill(op);
+    }
+    op->publish(true);
+    published(op, Change::kDefined);
+  }
+  reclaim::collect();
+}
+
+void Registry::keep_plan(OperatorEntry* op, PlanKind kind, const OperatorPlan* plan) {
+  if (kind == PlanKind::kFunctionalize) ++functional_plans_;
+  __atomic_store_n(&op->plans[static_cast<size_t>(kind)], const_cast<OperatorPlan*>(plan),
+                   __ATOMIC_RELEASE);
+}
+
+void Registry::drop_plan(OperatorEntry* op, PlanKind kind) {
+  OperatorPlan*& place = op->plans[static_cast<size_t>(kind)];
+  OperatorPlan* plan = place;
+  if (plan == nullptr) return;
+  __atomic_store_n(&place, nullptr, __ATOMIC_RELEASE);
+  if (kind == PlanKind::kFunctionalize) --functional_plans_;
+  plan->retire();
+  reclaim::retire([](void* p) { static_cast<OperatorPlan*>(p)->release(); }, plan);
+}
+
+void Registry::published(OperatorEntry* op, Change change) {
+  bool definition = change == Change::kDefined || change == Change::kUndefined;
+  if (definition || change == Change::kDerivative) drop_plan(op, PlanKind::kRecord);
+  if (definition || change == Change::kKernels) {
+    drop_plan(op, PlanKind::kBatching);
+    drop_plan(op, PlanKind::kFunctionalize);
+  }
+  // An operator that is gone is still named in graphs.
+  if (change == Change::kDefined) drop_plan(op, PlanKind::kTrace);
+  // The form of one operator is found among the others of its family.
+  for (size_t i = 0; definition && functional_plans_ != 0 && i < order_.size(); ++i) {
+    drop_plan(order_[i], PlanKind::kFunctionalize);
+  }
+  generation_.fetch_add(1, std::memory_order_acq_rel);
+}
+
+void Registry::check_kernel(const OperatorEntry& op, const KernelEntry& kernel) const {
+  if (kernel.signature.empty() || op.schema == nullptr) return;
+  std::string expected = signature_of(*op.schema);
+  if (signature_fits(expected, kernel.signature)) return;
+  throw Error(op.full_name() + ": expected a kernel " + signature_text(expected) +
+              " for its schema '" + op.current->canonical + "', got " +
+              signature_text(kernel.signature) + " for " + dispatch_key_name(kernel.key) + " (" +
+              kernel.where() + ")");
+}
+
+void Registry::implement(const void* owner, std::string_view qualified_name, DispatchKey key,
+                         std::shared_ptr<KernelEntry> kernel) {
+  auto [name, overload] = split_overload(qualified_name);
+  kernel->key = key;
+  kernel->owner = owner;
+  {
+    std::lock_guard lock(mutex_);
+    OperatorEntry* op = find_or_add(name, overload);
+    if (const KernelEntry* before = op->kernel_for(key);
+        before != nullptr && before->owner == owner) {
+      throw Error(op->full_name() + ": already has a kernel for " + dispatch_key_name(key) +
+                  " from this library, registered at " + before->where() +
+                  ", so another cannot be registered at " + kernel->where());
+    }
+    if (!is_runtime_key(key) && !is_alias_key(key)) {
+      throw Error(op->full_name() +
+                  ": expected a dispatch key to register a kernel for, got number " +
+                  std::to_string(static_cast<int>(key)));
+    }
+    check_kernel(*op, *kernel);
+    op->kernels[key].push_front(std::move(kernel));
+    if (add_backend_of(key)) {
+      refill_all();
+    } else if (op->resolved) {
+      refill(op);
+    }
+    published(op, Change::kKernels);
+  }
+  reclaim::collect();
+}
+
+void Registry::fallback(const void* owner, DispatchKey key, std::shared_ptr<KernelEntry> kernel) {
+  kernel->key = key;
+  kernel->owner = owner;
+  if (kernel->typed != nullptr) {
+    throw Error("fallback: expected a boxed kernel for " + dispatch_key_name(key) +
+                ", got a typed one (" + kernel->where() + ")");
+  }
+  {
+    std::lock_guard lock(mutex_);
+    if (const KernelEntry* before = fallback_for(key);
+        before != nullptr && before->owner == owner) {
+      throw Error("fallback: " + dispatch_key_name(key) +
+                  " already has one from this library, at " + before->where());
+    }
+    fallbacks_[key].push_front(std::move(kernel));
+    add_backend_of(key);
+    refill_all();
+    generation_.fetch_add(1, std::memory_order_acq_rel);
+  }
+  reclaim::collect();
+}
+
+void Registry::derive(const void* owner, std::string_view qualified_name,
+                      const lamella_derivative* derivative, const Origin& origin) {
+  auto [name, overload] = split_overload(qualified_name);
+  {
+    std::lock_guard lock(mutex_);
+    OperatorEntry* op = find_or_add(name, overload);
+    if (op->derivative != nullptr) {
+      throw Error(op->full_name() + ": already has a derivative, registered at " +
+                  op->derivative_file + ":" + std::to_string(op->derivative_line) +
+                  ", so another cannot be registered at " + origin.where());
+    }
+    for (uint32_t i = 0; i < derivative->keyed_count; ++i) {
+      const char* text = derivative->keyed[i].key;
+      const auto key = dispatch_key_from_name(text);
+      if (key.has_value() && is_autograd_key(*key)) continue;
+      throw Error(op->full_name() +
+                  ": expected an autograd key such as AutogradCPU for a derivative, "
+                  "got '" +
+                  text + "', at " + origin.where());
+    }
+    op->derivative = derivative;
+    op->derivative_file = origin.file;
+    op->derivative_line = origin.line;
+    op->derivative_owner = owner;
+    if (op->resolved) refill(op);
+    published(op, Change::kDerivative);
+  }
+  reclaim::collect();
+}
+
+void Registry::drop(std::shared_ptr<KernelEntry> kernel) {
+  // What stands in front of it, and what stands in front of that.
+  std::vector<const lamella_kernel*> in_front{kernel.get()};
+  for (auto* table : {&gates_, &shims_}) {
+    for (size_t i = 0; i < in_front.size(); ++i) {
+      auto found = table->find(in_front[i]);
+      if (found == table->end()) continue;
+      in_front.push_back(found->second);
+      reclaim::retire([](void* p) { delete static_cast<lamella_kernel*>(p); }, found->second);
+      table->erase(found);
+    }
+  }
+  struct Dropped {
+    code::Use code;
+    std::shared_ptr<KernelEntry> kernel;  // ends first
+  };
+  const void* code = code::address_of(kernel->boxed);
+  reclaim::retire([](void* p) { delete static_cast<Dropped*>(p); },
+                  new Dropped{code::Use(code), std::move(kernel)});
+}
+
+bool Registry::remove(const void* owner, Parked* parked) {
+  std::vector<Parked::Kernel> dropped;
+  bool changed_any = false;
+  {
+    std::lock_guard lock(mutex_);
+    bool fallbacks_changed = false;
+    auto take = [&](const OperatorEntry* op, DispatchKey key,
+                    std::list<std::shared_ptr<KernelEntry>>& list) {
+      bool any = false;
+      for (auto it = list.begin(); it != list.end();) {
+        if ((*it)->owner == owner) {
+          dropped.push_back({op != nullptr ? op->full_name() : "", key, std::move(*it)});
+          it = list.erase(it);
+          any = true;
+        } else {
+          ++it;
+        }
+      }
+      return any;
+    };
+    for (auto& [key, list] : fallbacks_) fallbacks_changed |= take(nullptr, key, list);
+    for (OperatorEntry* op : order_) {
+      bool kernels = false;
+      for (auto it = op->kernels.begin(); it != op->kernels.end();) {
+        kernels |= take(op, it->first, it->second);
+        it = it->second.empty() ? op->kernels.erase(it) : std::next(it);
+      }
+      bool derivative = op->derivative != nullptr && op->derivative_owner == owner;
+      if (derivative) {
+        if (parked != nullptr) {
+          parked->derivatives.push_back(
+              {op->full_name(), op->derivative, {op->derivative_file, op->derivative_line}});
+        }
+        op->derivative = nullptr;
+        op->derivative_owner = nullptr;
+      }
+      bool definition = op->owner == owner;
+      if (definition) {
+        if (parked != nullptr) {
+          parked->definitions.push_back({op->name_storage.substr(0, op->name_storage.find("::")),
+                                         op->schema_text,
+                                         op->tags,
+                                         {op->file, op->line}});
+        }
+        op->publish(false);
+        op->owner = nullptr;
+      }
+      if (!kernels && !derivative && !definition) continue;
+      changed_any = true;
+      if (op->resolved) refill(op);
+      if (kernels) published(op, Change::kKernels);
+      if (derivative) published(op, Change::kDerivative);
+      if (definition) published(op, Change::kUndefined);
+    }
+    if (fallbacks_changed) {
+      refill_all();
+      generation_.fetch_add(1, std::memory_order_acq_rel);
+    }
+    changed_any |= fallbacks_changed;
+    for (auto it = namespace_owners_.begin(); it != namespace_owners_.end();) {
+      if (it->second == owner) {
+        auto at = namespaces_.find(it->first);
+        if (parked != nullptr) parked->namespaces.emplace_back(at->first, at->second);
+        namespaces_.erase(at);
+        it = namespace_owners_.erase(it);
+      } else {
+        ++it;
+      }
+    }
+  }
+  if (!changed_any) return true;
+  const bool gone = reclaim::wait_for_readers(kWaitMilliseconds);
+  if (parked != nullptr) {
+    std::move(dropped.begin(), dropped.end(), std::back_inserter(parked->kernels));
+  } else {
+    std::lock_guard lock(mutex_);
+    for (auto& one : dropped) drop(std::move(one.kernel));
+  }
+  reclaim::collect();
+  return gone;
+}
+
+void Registry::resume(const void* owner, Parked& parked) {
+  // What throws, and what would have come after it, stays parked.
+  auto each = [](auto& list, auto&& again) {
+    for (; !list.empty(); list.erase(list.begin())) again(list.front());
+  };
+  each(parked.namespaces, [&](auto& one) { claim_namespace(one.first, owner, one.second); });
+  each(parked.definitions, [&](auto& one) {
+    define(owner, one.name_space, one.schema_text, "", one.tags, one.origin, false);
+  });
+  each(parked.derivatives, [&](auto& one) { derive(owner, one.name, one.table, one.origin); });
+  each(parked.kernels, [&](auto& one) {
+    if (one.name.empty()) {
+      fallback(owner, one.key, one.kernel);
+    } else {
+      implement(owner, one.name, one.key, one.kernel);
+    }
+  });
+}
+
+}  // namespace lamella

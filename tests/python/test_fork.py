@@ -1,0 +1,148 @@
+"""Forking while other threads register, allocate, call, draw and differentiate."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+PROGRAM = """
+import os, sys, threading, time
+import lamella
+
+class Block(lamella.library.Library):
+    """Registrations that end with the block."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._destroy()
+
+stop = threading.Event()
+
+def forever(f):
+    def run():
+        n = 0
+        while not stop.is_set():
+            f(n)
+            n += 1
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread
+
+def register(n):
+    with Block("forked", "FRAGMENT") as m:
+        m.define(f"f{n % 7}(Tensor x) -> Tensor")
+        m.impl(f"f{n % 7}", lambda x: x.clone(), "CPU")
+
+def allocate(n):
+    lamella.empty(100 + n % 50)
+    lamella.empty(3_000_000)
+
+def call(n):
+    x = lamella.ones(50_000)
+    (x * 2 + 1).sum()
+
+def draw(n):
+    lamella.randn(200_000)
+
+def differentiate(n):
+    x = lamella.ones(64, requires_grad=True)
+    (x * x).sum().backward()
+
+everything = [register, allocate, call, draw, differentiate]
+
+def child():
+    began = time.monotonic()
+    for f in everything:
+        f(0)
+    with Block("forked_child", "FRAGMENT") as m:
+        m.define("g(Tensor x) -> Tensor")
+        m.impl("g", lambda x: x + 1, "CPU")
+        assert lamella.ops.forked_child.g(lamella.ones(2)).tolist() == [2.0, 2.0]
+    took = time.monotonic() - began
+    assert took < LIMIT, f"the child took {took:.1f} s"
+
+def fork():
+    pid = os.fork()
+    if pid == 0:
+        try:
+            child()
+        except BaseException as error:
+            print(repr(error), file=sys.stderr, flush=True)
+            os._exit(1)
+        os._exit(0)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            assert status == 0, f"the child ended with {status}"
+            return
+        time.sleep(0.001)
+    os.kill(pid, 9)
+    raise SystemExit("the child hangs")
+"""
+
+
+def run(body: str, limit: float = 30) -> None:
+    program = textwrap.dedent(PROGRAM).replace("LIMIT", str(limit)) + textwrap.dedent(body)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=200, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "done" in done.stdout
+
+
+def test_while_others_work():
+    run(
+        """
+        threads = [forever(f) for f in everything]
+        for _ in range(20):
+            fork()
+        stop.set()
+        for thread in threads:
+            thread.join()
+        print("done")
+        """
+    )
+
+
+def test_from_a_thread():
+    run(
+        """
+        threads = [forever(f) for f in (register, allocate, call)]
+        forking = threading.Thread(target=lambda: [fork() for _ in range(5)])
+        forking.start()
+        forking.join()
+        stop.set()
+        for thread in threads:
+            thread.join()
+        print("done")
+        """
+    )
+
+
+def test_a_child_does_not_wait_for_threads_that_it_does_not_have():
+    run(
+        """
+        inside, leave = threading.Event(), threading.Event()
+        with Block("stays", "FRAGMENT") as m:
+            m.define("inside(Tensor x) -> Tensor")
+
+            def body(x):
+                inside.set()
+                leave.wait()
+                return x.clone()
+
+            m.impl("inside", body, "CPU")
+            thread = threading.Thread(target=lambda: lamella.ops.stays.inside(lamella.ones(1)))
+            thread.start()
+            inside.wait()
+            fork()
+            leave.set()
+            thread.join()
+        print("done")
+        """,
+        limit=3,
+    )
