@@ -191,6 +191,17 @@ def of_factor(function):
     return called
 
 
+def of_product(function):
+    """Singular values and what they make up: vectors are unique up to a phase."""
+
+    def wrapped(a):
+        u, s, vh = function(a)
+        k = s.shape[-1]
+        return s, (u[..., :k] * s.unsqueeze(-2)) @ vh[..., :k, :]
+
+    return wrapped
+
+
 def least_squares(function):
     """The solution: residuals are PyTorch's only where there are more rows than columns."""
     return lambda a, b: function(a, b)[0]
@@ -254,7 +265,8 @@ ROWS = [
     # Reductions and scans.
     *[Row(n, T(*N3), dtypes=BOTH) for n in ("sum", "mean", "prod")],
     *[Row(n, T(*N3), 1, dtypes=BOTH) for n in ("sum", "mean", "prod", "cumsum", "cumprod")],
-    *[Row(n, T(*N3), 1) for n in ("var", "std", "logsumexp", "logcumsumexp")],
+    *[Row(n, T(*N3), 1) for n in ("var", "std", "logsumexp")],
+    Row("logcumsumexp", T(*N3), 1, dtypes=BOTH),
     *[Row(n, T(*N3), 1, covers=(f"_{n}",)) for n in ("softmax", "log_softmax")],
     *[Row(n, D(*N3)) for n in ("amax", "amin", "max", "min", "median", "nanmedian")],
     *[Row(n, D(*N3), 1) for n in ("amax", "amin", "max", "min", "median", "nanmedian", "mode")],
@@ -353,8 +365,11 @@ ROWS = [
     Row("cholesky_inverse", Spd(3, 3), True, dtypes=BOTH, fn=of_factor),
     Row("cholesky_solve", T(3, 2), Spd(3, 3), dtypes=BOTH, fn=of_factor),
     Row("cholesky_solve", T(3, 2), Spd(3, 3), True, dtypes=BOTH, fn=of_factor),
-    Row("linalg.lstsq", T(4, 2), T(4, 3), dtypes=BOTH, forward=False, fn=least_squares),
+    Row("linalg.lstsq", T(4, 2), T(4, 3), dtypes=BOTH, fn=least_squares),
     Row("linalg.matrix_exp", T(3, 3), dtypes=BOTH),
+    Row("linalg.svd", T(3, 2), dtypes=BOTH, fn=of_product, covers=("_linalg_svd",)),
+    Row("linalg.svd", T(2, 3), dtypes=BOTH, fn=of_product, covers=("_linalg_svd",)),
+    Row("linalg.vander", T(2, 3), N=4, dtypes=BOTH),
     Row("linalg.svdvals", T(3, 2), dtypes=BOTH, covers=("_linalg_svd",)),
     Row("linalg.eigvalsh", Spd(3, 3), dtypes=BOTH, fn=hermitian, covers=("_linalg_eigh",)),
     Row("linalg.pinv", T(3, 2), covers=("linalg_pinv",)),

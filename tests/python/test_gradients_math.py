@@ -167,3 +167,40 @@ def test_comparisons_do_not_require_gradients():
     for result in (x > 0, x == x, x.isnan(), x.argmax(), lamella.zeros_like(x), x.sign()):
         if result.is_floating_point() and result is not None and result.requires_grad:
             assert not lamella.autograd.grad(result.sum(), x)[0].any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+def test_logcumsumexp_of_far_numbers(dtype):
+    # Weights of the elements so far, which sum up to 1; exp of the numbers overflows.
+    x = torch.tensor([1000.0, -800.0, 999.0, 1002.0, 1002.0], dtype=dtype)
+    t = make(5, dtype=dtype)
+    weights = torch.zeros(5, 5, dtype=dtype)
+    for i in range(5):
+        weights[i, : i + 1] = torch.softmax(x[: i + 1].real, 0).to(dtype)
+    ours = to_lamella(x)
+    tangent = lamella.func.jvp(lambda x: x.logcumsumexp(0), (ours,), (to_lamella(t),))[1]
+    compare(tangent, weights @ t, strides=False, tolerance=(1e-9, 1e-9))
+    ours.requires_grad_()
+    grad = lamella.autograd.grad(ours.logcumsumexp(0), ours, to_lamella(t))[0]
+    compare(grad.resolve_conj(), weights.mH @ t, strides=False, tolerance=(1e-9, 1e-9))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64])
+def test_logcumsumexp_behind_nothing(dtype):
+    x = torch.tensor([-torch.inf, -torch.inf, 1.0, 2.0], dtype=dtype)
+    t = torch.tensor([1.0, 2.0, 3.0, 0.0], dtype=dtype)
+    tangent = lamella.func.jvp(lambda x: x.logcumsumexp(0), (to_lamella(x),), (to_lamella(t),))[1]
+    compare(tangent, torch.func.jvp(lambda x: x.logcumsumexp(0), (x,), (t,))[1], strides=False)
+
+
+def test_branches_of_complex_logcumsumexp():
+    inf, nan = float("inf"), float("nan")
+    for x in (
+        [1 + 5j, 1 + 9j, 1 - 7j],
+        [complex(-inf, 1), complex(-inf, 2), 1j],
+        [complex(inf, 1), complex(inf, 2)],
+        [1j, complex(nan, 1), 1],
+        [complex(-inf, inf), 1j],
+    ):
+        x = torch.tensor(x, dtype=torch.complex128)
+        compare(to_lamella(x).logcumsumexp(0), x.logcumsumexp(0), strides=False)

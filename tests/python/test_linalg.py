@@ -330,3 +330,92 @@ def test_sizes_that_lapack_does_not_count_to():
         assert error_of(name, many) == (
             f"{name}: expected 'A' to have at most 2147483647 rows and columns, got [2, 2147483648]"
         )
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_matrix_exp_of_norms_beside_each_other(dtype):
+    # Of normal matrices, exp is that of the eigenvalues. No matrix loses digits to its neighbours.
+    norms = torch.tensor([1e-6, 1e-3, 0.1, 0.4, 0.6, 1, 3, 10, 50], dtype=torch.float64)
+    wide = torch.complex128 if dtype.is_complex else torch.float64
+    a = make(len(norms), 4, 4, dtype=wide)
+    a = (a + a.mH) * (norms / torch.linalg.matrix_norm(a + a.mH, 1))[:, None, None]
+    a = a.to(dtype)
+    values, vectors = torch.linalg.eigh(a.to(wide))
+    expected = (vectors * values.exp().unsqueeze(-2)) @ vectors.mH
+    got = ours("linalg_matrix_exp", a).to(wide)
+    apart = torch.linalg.matrix_norm(got - expected) / torch.linalg.matrix_norm(expected)
+    eps = torch.finfo(dtype).eps
+    assert (apart <= eps * (4 + 4 * norms)).all(), apart / eps
+
+
+def test_matrix_exp_of_numbers_and_small_types():
+    for value in (INF, -INF, NAN, 2.0):
+        near("linalg_matrix_exp", torch.tensor([[value]]))
+    near("linalg_matrix_exp", torch.tensor([[[1.0, 2], [0, 1]], [[NAN, 0], [0, 1]]]))
+    for dtype in (torch.float16, torch.bfloat16):
+        a = make(3, 3, dtype=dtype)
+        expected = torch.linalg.matrix_exp(a.float()).to(dtype)
+        assert torch.equal(ours("linalg_matrix_exp", a), expected)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e6, 1e12])
+def test_gradient_of_matrix_exp_is_linear_in_what_comes_in(scale):
+    a = to_lamella(make(2, 3, 3, dtype=torch.float64)).requires_grad_()
+    weight = to_lamella(make(2, 3, 3, dtype=torch.float64, seed=1))
+    once, scaled = (
+        torch.from_dlpack(lamella.autograd.grad(lamella.linalg.matrix_exp(a), a, w)[0])
+        for w in (weight, weight * scale)
+    )
+    torch.testing.assert_close(scaled / scale, once, rtol=1e-13, atol=1e-13)
+
+
+def test_vander():
+    for x in (make(3), make(2, 3, dtype=torch.complex128), torch.tensor([1, 2], dtype=torch.int8)):
+        near("linalg_vander", x)
+        near("linalg_vander", x, N=5)
+    near("linalg_vander", torch.tensor(2.0), N=3)
+    near("linalg_vander", torch.zeros(0), N=3)
+    assert error_of("linalg_vander", torch.tensor(2.0)) == (
+        "linalg_vander: expected 'N' for an 'x' without dimensions"
+    )
+    for n in (1, 0, -(2**63)):
+        assert error_of("linalg_vander", make(3), N=n) == (
+            f"linalg_vander: expected 'N' above 1, got {n}"
+        )
+    assert error_of("linalg_vander", torch.tensor([True])) == (
+        "linalg_vander: expected 'x' to be of numbers, got bool"
+    )
+
+
+def tangents(module, function, inputs, directions):
+    if module is lamella:
+        inputs, directions = map(to_lamella, inputs), map(to_lamella, directions)
+    found = module.func.jvp(function, tuple(inputs), tuple(directions))[1]
+    return [torch.from_dlpack(t.resolve_conj()) if module is lamella else t for t in found]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+@pytest.mark.parametrize("shape", [(5, 3), (2, 3, 5), (3, 3)], ids=str)
+def test_tangents_of_least_squares_and_singular_values(shape, dtype):
+    a, da = (make(*shape, dtype=dtype, seed=i) for i in range(2))
+    b, db = (make(*shape[:-1], 2, dtype=dtype, seed=i) for i in range(2, 4))
+
+    def solution(module, b, db, **how):
+        def solve(a, b):
+            return module.linalg.lstsq(a, b, **how)[:2]
+
+        return tangents(module, solve, (a, b), (da, db))
+
+    cases = [(b, db, {"driver": driver}) for driver in ("gels", "gelsy", "gelsd")]
+    if len(shape) > 2:
+        cases.append((b[..., 0], db[..., 0], {}))
+    for right, moved, how in cases:
+        for mine, theirs in zip(
+            solution(lamella, right, moved, **how), solution(torch, right, moved, **how)
+        ):
+            torch.testing.assert_close(mine, theirs, rtol=1e-8, atol=1e-8)
+    # Columns that only fill up a basis stay where they are.
+    du, ds, dvh = tangents(lamella, lambda a: tuple(lamella.linalg.svd(a)), (a,), (da,))
+    k = ds.shape[-1]
+    assert du.shape[-1] == shape[-2] and not du[..., k:].any()
+    assert dvh.shape[-2] == shape[-1] and not dvh[..., k:, :].any()

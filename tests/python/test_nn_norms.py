@@ -215,3 +215,33 @@ def test_running_statistics_are_checked_before_any_is_written():
         "batch_norm: expected 'running_var' to be floating point, got int64"
     )
     assert ours.tolist() == [0, 0, 0]
+
+
+def test_statistics_of_group_norm_have_gradients():
+    x, weight, bias = (make(*s, dtype=torch.float64) for s in ((2, 6, 2, 2), (6,), (6,)))
+    seeds = [make(*s, dtype=torch.float64, seed=1) for s in ((2, 6, 2, 2), (2, 3), (2, 3))]
+    sizes = (2, 6, 4, 3, 1e-5)
+    found = []
+    for module in (torch, lamella):
+        take = (lambda t: to_lamella(t)) if module is lamella else (lambda t: t.clone())
+        leaves = [take(t).requires_grad_() for t in (x, weight, bias)]
+        parts = run(module, "native_group_norm", leaves + list(sizes), {})
+        assert all(part.requires_grad for part in parts)
+        total = sum((part * take(seed)).sum() for part, seed in zip(parts, seeds))
+        first = module.autograd.grad(total, leaves, create_graph=True)
+        second = module.autograd.grad(first[0].sin().sum() + first[1].square().sum(), leaves[:2])
+        found.append([*parts, *first, *second])
+    for mine, theirs in zip(found[1], found[0]):
+        mine = torch.from_dlpack(mine.detach())
+        torch.testing.assert_close(mine, theirs.detach(), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("which", [1, 2])
+def test_each_statistic_of_group_norm_alone(which):
+    x = to_lamella(make(2, 6, 2, 2, dtype=torch.float64)).requires_grad_()
+
+    def statistic(x):
+        return lamella.native_group_norm(x, None, None, 2, 6, 4, 3, 1e-5)[which]
+
+    assert lamella.autograd.gradcheck(statistic, (x,), check_forward_ad=True)
+    assert lamella.autograd.gradgradcheck(statistic, (x,))

@@ -1,7 +1,5 @@
 // Linear algebra by other linear algebra: matrix_exp, least squares, inverses and systems of
 // tensors, older names of LU and of triangular systems, distances.
-#include <cmath>
-
 #include "lamella/kernels/native.h"
 
 namespace lamella::native {
@@ -13,17 +11,25 @@ Tensor linalg_matrix_exp(const Tensor& self) {
   LAMELLA_CHECK(self.is_floating_point() || self.is_complex(), op,
                 ": expected 'self' to be floating point or complex, got ", self.scalar_type());
   if (self.numel() == 0 || self.is_meta()) return lamella::empty_like(self);
-  // exp(A) = exp(A / 2^s)^(2^s), with s so large that 14 terms of the series are exact.
-  double norm = lamella::linalg_matrix_norm(self, 1).amax().to(kDouble).item().toDouble();
-  int halvings = 0;
-  if (std::isfinite(norm) && norm > 0.5)
-    halvings = static_cast<int>(std::ceil(std::log2(norm))) + 1;
-  Tensor A = self.mul(std::ldexp(1.0, -halvings));
+  if (self.size(-1) == 1) return self.exp();
+  if (self.scalar_type() == kHalf || self.scalar_type() == kBFloat16) {
+    return lamella::linalg_matrix_exp(self.to(kFloat)).to(self.scalar_type());
+  }
+  // exp(A) = exp(A / 2^s)^(2^s), with an s for each matrix, so large that 14 terms of the series
+  // are exact.
+  Tensor norm = lamella::linalg_matrix_norm(self, 1).to(kDouble).unsqueeze(-1).unsqueeze(-1);
+  Tensor scaled = lamella::isfinite(norm).logical_and(norm.gt(0.5));
+  Tensor halvings = lamella::where(scaled, norm.log2().ceil().add(1), Scalar(0));
+  ScalarType real = self.is_complex() ? to_real_type(self.scalar_type()) : self.scalar_type();
+  Tensor A = self.mul(halvings.neg().exp2().to(real));
   Tensor one = lamella::eye(self.size(-1), self.options()).expand(self.sizes());
   constexpr int kTerms = 14;
   Tensor sum = one.add(A, 1.0 / kTerms);
   for (int k = kTerms - 1; k > 0; --k) sum = one.add(A.matmul(sum), 1.0 / k);
-  for (int i = 0; i < halvings; ++i) sum = sum.matmul(sum);
+  double most = halvings.max().item().toDouble();
+  for (int i = 0; i < most; ++i) {
+    sum = lamella::where(halvings.gt(i), sum.matmul(sum), sum);
+  }
   return sum;
 }
 Tensor matrix_exp(const Tensor& self) { return lamella::linalg_matrix_exp(self); }
@@ -100,11 +106,13 @@ Tensor linalg_tensorsolve(const Tensor& self, const Tensor& other, OptionalIntAr
 }
 Tensor linalg_vander(const Tensor& x, std::optional<int64_t> N) {
   LAMELLA_CHECK(x.dim() > 0 || N, "linalg_vander: expected 'N' for an 'x' without dimensions");
-  int64_t n = N.value_or(x.size(-1));
+  LAMELLA_CHECK(x.dtype() != kBool, "linalg_vander: expected 'x' to be of numbers, got bool");
+  int64_t n = N ? *N : x.size(-1);
   LAMELLA_CHECK(n > 1, "linalg_vander: expected 'N' above 1, got ", n);
-  Dims shape(x.sizes());
+  Tensor rows = x.dim() == 0 ? x.unsqueeze(0) : x;
+  Dims shape(rows.sizes());
   shape.push_back(n - 1);
-  Tensor powers = x.unsqueeze(-1).expand(shape).cumprod(-1);
+  Tensor powers = rows.unsqueeze(-1).expand(shape).cumprod(-1);
   shape.back() = 1;
   return lamella::cat({lamella::ones(shape, powers.options()), powers}, -1);
 }

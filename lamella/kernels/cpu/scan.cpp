@@ -31,7 +31,8 @@ void scan_run(void* data, int64_t n, void* state) {
   }
   *static_cast<Acc*>(state) = acc;
 }
-// log(exp(a) + exp(b)) with the larger real part taken out; infinities stay.
+// log(exp(a) + exp(b)) with the larger real part taken out, which is b's of equal ones and decides
+// the branch of a complex logarithm; infinities stay.
 inline double log_add(double a, double b) {
   double most = std::max(a, b), least = std::min(a, b);
   if (a != a || b != b) return a + b;
@@ -39,8 +40,8 @@ inline double log_add(double a, double b) {
 }
 inline complex<double> log_add(complex<double> a, complex<double> b) {
   std::complex<double> x(a.real(), a.imag()), y(b.real(), b.imag());
-  if (x.real() < y.real()) std::swap(x, y);
-  if (std::isinf(x.real()) && x.real() < 0) return {x.real(), x.imag()};
+  if (x.real() <= y.real()) std::swap(x, y);
+  if (std::isinf(x.real()) && x.real() < 0) return {y.real(), y.imag()};
   std::complex<double> sum = x + std::log(1.0 + std::exp(y - x));
   return {sum.real(), sum.imag()};
 }

@@ -77,17 +77,23 @@ std::tuple<Tensor, Tensor> lstsq_backward(const Tensor& grad_solution, const Ten
                                           const Tensor& A, const Tensor& b, const Tensor& solution,
                                           std::array<bool, 2> wanted);
 
+// (solution, residuals)
+std::tuple<Tensor, Tensor> lstsq_forward(const Tensor& A_t, const Tensor& A_p, const Tensor& b_t,
+                                         const Tensor& b_p, const Tensor& solution,
+                                         const Tensor& residuals);
+
 // grad_Q and grad_R may be undefined.
 Tensor qr_backward(const Tensor& grad_Q, const Tensor& grad_R, const Tensor& Q, const Tensor& R,
                    std::string_view mode);
 std::tuple<Tensor, Tensor> qr_forward(const Tensor& A_t, const Tensor& Q, const Tensor& R,
                                       std::string_view mode);
 
-// Gradients may be undefined. With full matrices, only the first columns of U and V count.
+// Gradients may be undefined. With full matrices, only the first columns of U and V count; the
+// others are any that fill up a basis, and stay where they are.
 Tensor svd_backward(const Tensor& grad_U, const Tensor& grad_S, const Tensor& grad_Vh,
                     const Tensor& U, const Tensor& S, const Tensor& Vh);
 std::tuple<Tensor, Tensor, Tensor> svd_forward(const Tensor& A_t, const Tensor& U, const Tensor& S,
-                                               const Tensor& Vh, bool full_matrices);
+                                               const Tensor& Vh);
 
 // Gradients may be undefined.
 Tensor eigh_backward(const Tensor& grad_values, const Tensor& grad_vectors, const Tensor& values,

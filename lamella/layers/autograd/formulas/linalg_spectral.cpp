@@ -143,13 +143,10 @@ Tensor svd_backward(const Tensor& grad_U, const Tensor& grad_S, const Tensor& gr
   return result;
 }
 
-std::tuple<Tensor, Tensor, Tensor> svd_forward(const Tensor& A_t, const Tensor& U, const Tensor& S,
-                                               const Tensor& Vh, bool full_matrices) {
+std::tuple<Tensor, Tensor, Tensor> svd_forward(const Tensor& A_t, const Tensor& U_full,
+                                               const Tensor& S, const Tensor& Vh_full) {
   int64_t k = S.size(-1);
-  LAMELLA_CHECK(
-      !full_matrices || (U.size(-1) == k && Vh.size(-2) == k),
-      "linalg_svd: expected 'full_matrices' to be False in forward mode for a matrix that "
-      "is not square, got True");
+  Tensor U = U_full.narrow(-1, 0, k), Vh = Vh_full.narrow(-2, 0, k);
   Tensor Uh = adjoint_of(U), V = adjoint_of(Vh);
   Tensor P = Uh.matmul(A_t).matmul(V);
   Tensor dS = lamella::real(P.diagonal(0, -2, -1));
@@ -174,7 +171,12 @@ std::tuple<Tensor, Tensor, Tensor> svd_forward(const Tensor& A_t, const Tensor& 
     Tensor moved = adjoint_of(A_t).matmul(U);
     dV = dV.add(scale_columns(moved.sub(V.matmul(Vh.matmul(moved))), S.reciprocal()));
   }
-  return {dU, dS, adjoint_of(dV)};
+  Tensor dVh = adjoint_of(dV);
+  if (U_full.size(-1) > k) dU = lamella::constant_pad_nd(dU, {0, U_full.size(-1) - k}, 0);
+  if (Vh_full.size(-2) > k) {
+    dVh = lamella::constant_pad_nd(dVh, {0, 0, 0, Vh_full.size(-2) - k}, 0);
+  }
+  return {dU, dS, dVh};
 }
 
 // ---- Eigenvalues ----
@@ -245,13 +247,17 @@ Tensor pinv_forward(const Tensor& A_t, const Tensor& pinv, const Tensor& A) {
 // ---- Functions of matrices, least squares ----
 
 namespace {
-// exp of [A E; 0 A] has the derivative of exp at A in direction E as its upper right block.
+// exp of [A E; 0 A] has the derivative of exp at A in direction E as its upper right block. It is
+// linear in E, which is brought to a norm of 1, as exp loses digits with the norm of all.
 Tensor exp_derivative(const Tensor& A, const Tensor& E) {
+  if (A.numel() == 0) return E;
   int64_t n = A.size(-1);
-  Tensor upper = lamella::cat({A, E}, -1);
+  Tensor norm = lamella::linalg_matrix_norm(E.detach(), 1).unsqueeze(-1).unsqueeze(-1);
+  norm = lamella::where(lamella::isfinite(norm).logical_and(norm.gt(0)), norm, Scalar(1));
+  Tensor upper = lamella::cat({A, E.div(norm)}, -1);
   Tensor lower = lamella::cat({lamella::zeros_like(A), A}, -1);
   Tensor both = lamella::linalg_matrix_exp(lamella::cat({upper, lower}, -2));
-  return both.narrow(-2, 0, n).narrow(-1, n, n);
+  return both.narrow(-2, 0, n).narrow(-1, n, n).mul(norm);
 }
 }  // namespace
 
@@ -260,6 +266,22 @@ Tensor matrix_exp_backward(const Tensor& grad, const Tensor& A) {
 }
 Tensor matrix_exp_forward(const Tensor& A_t, const Tensor& A_p) { return exp_derivative(A_p, A_t); }
 
+std::tuple<Tensor, Tensor> lstsq_forward(const Tensor& A_t, const Tensor& A_p, const Tensor& b_t,
+                                         const Tensor& b_p, const Tensor& solution,
+                                         const Tensor& residuals) {
+  bool vector = b_p.dim() < A_p.dim() && solution.dim() < A_p.dim();
+  auto columns = [&](const Tensor& t) { return vector ? t.unsqueeze(-1) : t; };
+  Tensor pinv = lamella::linalg_pinv(A_p, std::optional<Tensor>(), std::optional<Tensor>());
+  Tensor moved = pinv_forward(A_t, pinv, A_p).matmul(columns(b_p)).add(pinv.matmul(columns(b_t)));
+  Tensor residuals_t = lamella::zeros_like(residuals);
+  if (residuals.numel() > 0) {
+    // The residuals do not change with the solution where they are least.
+    Tensor apart = A_p.matmul(columns(solution)).sub(columns(b_p));
+    Tensor apart_t = A_t.matmul(columns(solution)).sub(columns(b_t));
+    residuals_t = lamella::real(conj_of(apart).mul(apart_t)).sum(IntArrayRef(int64_t{-2})).mul(2);
+  }
+  return {vector ? moved.squeeze(-1) : moved, residuals_t};
+}
 std::tuple<Tensor, Tensor> lstsq_backward(const Tensor& grad_solution, const Tensor& grad_residuals,
                                           const Tensor& A, const Tensor& b, const Tensor& solution,
                                           std::array<bool, 2> wanted) {

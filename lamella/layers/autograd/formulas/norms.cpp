@@ -169,6 +169,42 @@ Tensor group_norm_forward(const Tensor& input_p, const Tensor& input_t, const Te
   return tangent(norm, as.seen(input_t), as.parameter(weight_t), as.parameter(bias_t))
       .reshape(input_p.sizes());
 }
+Tensor group_mean_forward(const Tensor& input_t, const Tensor& mean, int64_t samples,
+                          int64_t channels, int64_t positions, int64_t groups) {
+  Groups as{samples, channels, positions, groups};
+  return as.seen(input_t).mean({2, 3}).to(mean.scalar_type());
+}
+Tensor group_rstd_forward(const Tensor& input_p, const Tensor& input_t, const Tensor& mean,
+                          const Tensor& rstd, int64_t samples, int64_t channels, int64_t positions,
+                          int64_t groups) {
+  Groups as{samples, channels, positions, groups};
+  Tensor centred = as.seen(input_p) - as.statistic(mean);
+  Tensor moved = (centred * as.seen(input_t)).mean({2, 3});
+  return (-rstd.pow(3) * moved).to(rstd.scalar_type());
+}
+ThreeGradients group_norm_backward(TensorList grads, const Tensor& input, const Tensor& mean,
+                                   const Tensor& rstd, const Tensor& weight, int64_t samples,
+                                   int64_t channels, int64_t positions, int64_t groups,
+                                   std::array<bool, 3> wanted) {
+  ThreeGradients result;
+  if (grads[0].defined()) {
+    result = lamella::native_group_norm_backward(
+        grads[0], input, mean.detach(), rstd.detach(),
+        weight.defined() ? std::optional<Tensor>(weight) : std::nullopt, samples, channels,
+        positions, groups, wanted);
+  }
+  if (!wanted[0] || !(grads[1].defined() || grads[2].defined())) return result;
+  Groups as{samples, channels, positions, groups};
+  auto count = static_cast<double>(channels / groups * positions);
+  Tensor moved;
+  if (grads[1].defined()) add_to(moved, (as.statistic(grads[1]) / count).expand_as(as.seen(input)));
+  if (grads[2].defined()) {
+    Tensor slope = as.statistic(grads[2] * -rstd.pow(3) / count);
+    add_to(moved, slope * (as.seen(input) - as.statistic(mean)));
+  }
+  add_to(std::get<0>(result), moved.to(input.scalar_type()).reshape(input.sizes()));
+  return result;
+}
 ThreeGradients group_norm_double_backward(TensorList grads, const Tensor& grad_out,
                                           const Tensor& input, const Tensor& mean,
                                           const Tensor& rstd, const Tensor& weight, int64_t samples,

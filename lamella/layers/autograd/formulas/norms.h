@@ -25,10 +25,23 @@ Tensor group_norm_forward(const Tensor& input_p, const Tensor& input_t, const Te
                           const Tensor& weight_t, const Tensor& bias_t, const Tensor& mean,
                           const Tensor& rstd, int64_t samples, int64_t channels, int64_t positions,
                           int64_t groups);
+// Of the mean and the rstd of each group.
+Tensor group_mean_forward(const Tensor& input_t, const Tensor& mean, int64_t samples,
+                          int64_t channels, int64_t positions, int64_t groups);
+Tensor group_rstd_forward(const Tensor& input_p, const Tensor& input_t, const Tensor& mean,
+                          const Tensor& rstd, int64_t samples, int64_t channels, int64_t positions,
+                          int64_t groups);
 Tensor batch_norm_forward(const Tensor& input_p, const Tensor& input_t, const Tensor& weight_p,
                           const Tensor& weight_t, const Tensor& bias_t, const Tensor& running_mean,
                           const Tensor& running_var, const Tensor& mean, const Tensor& rstd,
                           bool training, double eps);
+
+// For input, weight and bias; `grads` are those of the output, the mean and the rstd, any of them
+// undefined.
+ThreeGradients group_norm_backward(TensorList grads, const Tensor& input, const Tensor& mean,
+                                   const Tensor& rstd, const Tensor& weight, int64_t samples,
+                                   int64_t channels, int64_t positions, int64_t groups,
+                                   std::array<bool, 3> wanted);
 
 // Of the backwards: `grads` are those of the gradients of input, weight and bias, any of them
 // undefined. The result is for grad_out, input and weight. `wanted` has 3 entries.

@@ -229,9 +229,10 @@ Tensor cumprod_tangent(const Tensor& self_p, const Tensor& self_t, int64_t dim,
 }
 
 namespace {
-// log(|x|) where x > 0, elsewhere a number that exp takes to 0.
-Tensor log_of_positive(const Tensor& x) {
-  return lamella::where(x > 0, x.abs().log(), Scalar(kLowest));
+// log(x) where x > 0 or complex and not 0, elsewhere a number that exp takes to 0.
+Tensor log_or_lowest(const Tensor& x) {
+  Tensor has_log = x.is_complex() ? x.ne(0) : x > 0;
+  return lamella::where(has_log, lamella::where(has_log, x, Scalar(1)).log(), Scalar(kLowest));
 }
 Tensor logcumsumexp_from_end(const Tensor& x, int64_t dim) {
   return x.flip({dim}).logcumsumexp(dim).flip({dim});
@@ -240,23 +241,23 @@ Tensor logcumsumexp_from_end(const Tensor& x, int64_t dim) {
 Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& self, const Tensor& result,
                              int64_t dim) {
   if (self.numel() == 0 || !has_dim(self)) return grad;
-  if (self.is_complex()) {
-    return sum_to_end(grad * conj_of((-result).exp()), dim) * conj_of(self.exp());
-  }
-  // Positive and negative gradients apart, in logarithms: exp(self) alone could overflow.
+  // In logarithms, as exp(self) alone could overflow; those of real numbers are of positive and
+  // negative ones apart.
   auto part = [&](const Tensor& g) {
-    return (logcumsumexp_from_end(log_of_positive(g) - result, dim) + self).exp();
+    return (logcumsumexp_from_end(log_or_lowest(g) - result, dim) + self).exp();
   };
-  return part(grad) - part(-grad);
+  return self.is_complex() ? conj_of(part(conj_of(grad))) : part(grad) - part(-grad);
 }
-Tensor logcumsumexp_tangent(const Tensor& self_p, const Tensor& self_t, int64_t dim) {
+Tensor logcumsumexp_tangent(const Tensor& self_p, const Tensor& self_t, const Tensor& result,
+                            int64_t dim) {
   if (!has_dim(self_p) || self_p.numel() == 0) return self_t.clone();
-  int64_t over[] = {dim};
-  Tensor most =
-      self_p.is_complex() ? lamella::real(self_p).amax(over, true) : self_p.amax(over, true);
-  most = lamella::where(lamella::isfinite(most), most, Scalar(0));
-  Tensor weights = (self_p - most).exp();
-  return (weights * self_t).cumsum(dim) / weights.cumsum(dim);
+  // Where nothing but log(0) was summed so far, nothing moves.
+  Tensor real = result.is_complex() ? lamella::real(result) : result;
+  Tensor sums = lamella::where(lamella::isneginf(real), Scalar(0), result);
+  auto part = [&](const Tensor& t) {
+    return ((self_p + log_or_lowest(t)).logcumsumexp(dim) - sums).exp();
+  };
+  return self_p.is_complex() ? part(self_t) : part(self_t) - part(-self_t);
 }
 
 Tensor softmax_tangent(const Tensor& self_t, const Tensor& result, int64_t dim) {

@@ -57,7 +57,8 @@ Tensor cumprod_tangent(const Tensor& self_p, const Tensor& self_t, int64_t dim,
                        const Tensor& result);
 Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& self, const Tensor& result,
                              int64_t dim);
-Tensor logcumsumexp_tangent(const Tensor& self_p, const Tensor& self_t, int64_t dim);
+Tensor logcumsumexp_tangent(const Tensor& self_p, const Tensor& self_t, const Tensor& result,
+                            int64_t dim);
 
 Tensor softmax_tangent(const Tensor& self_t, const Tensor& result, int64_t dim);
 Tensor log_softmax_tangent(const Tensor& self_t, const Tensor& result, int64_t dim);
