@@ -11,7 +11,6 @@ namespace lamella::python {
 namespace {
 
 KnownOperator permute_op{"aten::permute", ""};
-KnownOperator transpose_op{"aten::transpose", "int"};
 
 // Calls an operator by its packet, for those with more than one fitting overload.
 PyObject* call_named(SlotOperator& slot, PyObject* const* args, Py_ssize_t count) {
@@ -59,36 +58,11 @@ PyObject* get_t(PyObject* self, void*) {
     return result.defined() ? wrap(std::move(result)) : nullptr;
   });
 }
-PyObject* get_mt(PyObject* self, void*) {
-  if (tensor_of(self)->ndim < 2) {
-    return PyErr_Format(PyExc_RuntimeError,
-                        "mT: expected a tensor of at least 2 dimensions, got %d",
-                        tensor_of(self)->ndim);
-  }
-  TensorBase result =
-      call_known(transpose_op, {tensor_value(tensor_of(self)), int_value(-2), int_value(-1)});
-  return result.defined() ? wrap(std::move(result)) : nullptr;
-}
-PyObject* conjugated(PyObject* tensor) {
-  static SlotOperator conj{"aten::conj"};
-  Ref owned(tensor);
-  if (!owned || !is_complex(static_cast<ScalarType>(tensor_of(tensor)->scalar_type))) {
-    return owned.release();
-  }
-  return call_named(conj, &tensor, 1);
-}
-PyObject* get_h(PyObject* self, void*) {
-  if (tensor_of(self)->ndim != 2 && tensor_of(self)->ndim != 0) {
-    return PyErr_Format(PyExc_RuntimeError, "H: expected a tensor of 2 dimensions, got %d",
-                        tensor_of(self)->ndim);
-  }
-  return conjugated(get_t(self, nullptr));
-}
-PyObject* get_mh(PyObject* self, void*) { return conjugated(get_mt(self, nullptr)); }
 PyObject* get_part(PyObject* self, void* slot) {
   return call_named(*static_cast<SlotOperator*>(slot), &self, 1);
 }
 SlotOperator real_op{"aten::real"}, imag_op{"aten::imag"};
+SlotOperator mt_op{"aten::mT"}, h_op{"aten::matrix_H"}, mh_op{"aten::mH"};
 
 bool read_dim(lamella_tensor* tensor, PyObject* object, const char* what, int64_t* dim) {
   Match m = read_int(object, dim);
@@ -313,9 +287,9 @@ PyGetSetDef tensor_getset[] = {
     {"is_cuda", is_on<DeviceType::CUDA>, nullptr, nullptr, nullptr},
     {"is_meta", is_on<DeviceType::Meta>, nullptr, nullptr, nullptr},
     {"T", get_t, nullptr, "The tensor with its dimensions reversed.", nullptr},
-    {"mT", get_mt, nullptr, "The tensor with its last two dimensions exchanged.", nullptr},
-    {"H", get_h, nullptr, "The matrix transposed and conjugated.", nullptr},
-    {"mH", get_mh, nullptr, "The last two dimensions exchanged, conjugated.", nullptr},
+    {"mT", get_part, nullptr, "The tensor with its last two dimensions exchanged.", &mt_op},
+    {"H", get_part, nullptr, "The matrix transposed and conjugated.", &h_op},
+    {"mH", get_part, nullptr, "The last two dimensions exchanged, conjugated.", &mh_op},
     {"real", get_part, nullptr, "A view of the real parts.", &real_op},
     {"imag", get_part, nullptr, "A view of the imaginary parts.", &imag_op},
     {"_version", get_version, nullptr, "Writes so far, through any alias.", nullptr},

@@ -235,3 +235,17 @@ def test_gradients(index):
     assert torch.allclose(
         torch.tensor(z.grad.tolist(), dtype=torch.complex128), theirs.grad.resolve_conj()
     )
+
+
+def test_adjoint_of_a_number():
+    z = lamella.tensor(1 + 2j)
+    for taken in (z.adjoint(), z.mH, z.H):
+        assert taken.item() == 1 - 2j
+        assert taken.is_conj()
+    assert z.mT.item() == 1 + 2j
+    for name in ("mT", "mH", "H"):
+        with pytest.raises(RuntimeError) as caught:
+            getattr(lamella.ones(3), name)
+        expected = "be a matrix" if name == "H" else "have at least 2 dimensions"
+        name = "matrix_H" if name == "H" else name
+        assert str(caught.value) == f"{name}: expected 'self' to {expected}, got [3]"

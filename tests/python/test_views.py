@@ -38,6 +38,7 @@ VIEWS = [
     ("mT", X),
     ("numpy_T", X),
     ("adjoint", X),
+    *[(name, make()) for name in ("adjoint", "mT", "mH", "matrix_H")],
     ("unsqueeze", X, 0),
     ("unsqueeze", X, -1),
     ("unsqueeze", X, 2),

@@ -187,18 +187,16 @@ Tensor& t_(Tensor& self) {
 Tensor adjoint(const Tensor& self) {
   LAMELLA_CHECK(self.dim() >= 2 || self.dim() == 0,
                 "adjoint: expected 'self' to have at least 2 dimensions, got ", self.sizes());
-  if (self.dim() == 0) return self;
-  Tensor flipped = self.transpose(-2, -1);
-  return flipped.conj();
+  return self.dim() == 0 ? self.conj() : self.transpose(-2, -1).conj();
 }
 Tensor mT(const Tensor& self) {
-  LAMELLA_CHECK(self.dim() >= 2, "mT: expected 'self' to have at least 2 dimensions, got ",
-                self.sizes());
-  return self.transpose(-2, -1);
+  LAMELLA_CHECK(self.dim() >= 2 || self.dim() == 0,
+                "mT: expected 'self' to have at least 2 dimensions, got ", self.sizes());
+  return self.dim() == 0 ? self : self.transpose(-2, -1);
 }
 Tensor mH(const Tensor& self) {
-  LAMELLA_CHECK(self.dim() >= 2, "mH: expected 'self' to have at least 2 dimensions, got ",
-                self.sizes());
+  LAMELLA_CHECK(self.dim() >= 2 || self.dim() == 0,
+                "mH: expected 'self' to have at least 2 dimensions, got ", self.sizes());
   return self.adjoint();
 }
 Tensor numpy_T(const Tensor& self) {
