@@ -152,6 +152,9 @@ LAMELLA_ABI_API lamella_status lamella_tensor_retain_grad(lamella_tensor* tensor
     LAMELLA_ABI_NOEXCEPT;
 /* The tensor that this one is a view of, owned by the caller; NULL: it is none. */
 LAMELLA_ABI_API lamella_tensor* lamella_tensor_base(lamella_tensor* tensor) LAMELLA_ABI_NOEXCEPT;
+/* Another tensor over the same memory: without history, and with a count of writes of its own. */
+LAMELLA_ABI_API lamella_status lamella_tensor_data(lamella_tensor* tensor,
+                                                   lamella_tensor** result) LAMELLA_ABI_NOEXCEPT;
 /* A hook on the tensor's gradient: `call` gets a borrowed gradient and may leave an owned one in
  * *replacement (NULL: unchanged). `dispose(context)` runs once. *id: for the removal. */
 typedef struct lamella_tensor_hook {

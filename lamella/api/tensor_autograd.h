@@ -241,9 +241,14 @@ class TensorAutograd : public TensorBase {
     LAMELLA_CHECK(base.defined(), "_base: expected a view, got a tensor that is none");
     return base;
   }
-  // The same elements without the history.
-  T data() const { return self().detach(); }
-  T variable_data() const { return self().detach(); }
+  // The same elements without the history. Writes to data() are not seen by a backward that needs
+  // the elements as they were, those to detach() and tensor_data() are.
+  T data() const {
+    lamella_tensor* made = nullptr;
+    detail::check(lamella_tensor_data(get("data"), &made));
+    return T(TensorBase::adopt(made));
+  }
+  T variable_data() const { return data(); }
   T tensor_data() const { return self().detach(); }
 
  private:

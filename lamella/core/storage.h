@@ -95,10 +95,5 @@ LAMELLA_ALWAYS_INLINE void storage_release(Storage* storage) noexcept {
     detail::pool_free(storage, storage->block_class);
   }
 }
-// Two writers at once are a race in the data already, so this needs no locked operation either.
-LAMELLA_ALWAYS_INLINE void storage_bump_version(Storage* storage) {
-  uint32_t version = __atomic_load_n(&storage->version, __ATOMIC_RELAXED);
-  __atomic_store_n(&storage->version, version + 1, __ATOMIC_RELAXED);
-}
 
 }  // namespace lamella

@@ -3,6 +3,7 @@
 #include "lamella/core/error.h"
 #include "lamella/core/memory_pool.h"
 #include "lamella/core/tensor_impl.h"
+#include "lamella/core/version_counter.h"
 #include "lamella/core/wrapper.h"
 
 using lamella::TensorImpl;
@@ -14,13 +15,15 @@ LAMELLA_COLD void release_python(lamella_tensor* t) {
   t->python_object = nullptr;
 }
 
-LAMELLA_COLD void release_extras(TensorImpl* t) {
+LAMELLA_COLD void release_extras(TensorImpl* t, bool view) {
   if (t->heap_dims != 0) {
     lamella::cpu_free(t->mutable_sizes(), TensorImpl::heap_bytes(t->heap_dims));
     t->heap_dims = 0;
   }
   if (t->has_parked != 0) lamella::release_parked_storages(t);
   t->has_parked = 0;
+  uint32_t counter = std::exchange(t->version_counter, 0);
+  if (counter != 0 && !view) lamella::detail::release_version_counter(counter);
 }
 
 LAMELLA_ALWAYS_INLINE void free_impl(lamella_tensor* t) {
@@ -72,13 +75,16 @@ void lamella_tensor_destroy(lamella_tensor* tensor) noexcept {
   }
   if (LAMELLA_UNLIKELY(t->python_object != nullptr)) release_python(t);
   lamella_storage* storage = std::exchange(t->storage, nullptr);
+  bool view = t->base != nullptr;
   if (TensorImpl* base = t->base) {  // owns the storage
     t->base = nullptr;
     lamella::detail::release(base);
   } else if (storage != nullptr) {
     lamella::storage_release(storage);
   }
-  if (LAMELLA_UNLIKELY((t->heap_dims | t->has_parked) != 0)) release_extras(t);
+  if (LAMELLA_UNLIKELY((t->heap_dims | t->has_parked | t->version_counter) != 0)) {
+    release_extras(t, view);
+  }
   // The strong references' common weak one; Note [Reference counts].
   if (LAMELLA_UNLIKELY(__atomic_load_n(&t->weak_references, __ATOMIC_ACQUIRE) != 0)) {
     lamella_tensor_release_weak(t);
@@ -145,13 +151,11 @@ lamella_status lamella_tensor_as_strided(lamella_tensor* tensor, int32_t ndim, c
 
 uint32_t lamella_tensor_version(const lamella_tensor* tensor) noexcept {
   while (lamella::is_batched(tensor)) tensor = lamella::wrapped(tensor);
-  return tensor->storage != nullptr ? __atomic_load_n(&tensor->storage->version, __ATOMIC_RELAXED)
-                                    : 0;
+  return lamella::version_of(tensor);
 }
 
 void lamella_tensor_bump_version(lamella_tensor* tensor) noexcept {
-  tensor = lamella::behind_levels(tensor);
-  if (tensor->storage != nullptr) lamella::storage_bump_version(tensor->storage);
+  lamella::bump_version(lamella::behind_levels(tensor));
 }
 
 size_t lamella_tensor_storage_bytes(const lamella_tensor* tensor) noexcept {

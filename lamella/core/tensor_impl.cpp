@@ -11,6 +11,7 @@
 #include "lamella/core/error.h"
 #include "lamella/core/fork.h"
 #include "lamella/core/memory_pool.h"
+#include "lamella/core/version_counter.h"
 #include "lamella/core/wrapper.h"
 
 namespace lamella {
@@ -71,6 +72,7 @@ LAMELLA_ALWAYS_INLINE void init_header(TensorImpl* t, ScalarType dtype, Device d
   t->autograd = nullptr;
   t->heap_dims = 0;
   t->has_parked = 0;
+  t->version_counter = 0;
   t->base = nullptr;
 }
 
@@ -348,6 +350,7 @@ LAMELLA_NOINLINE TensorBase make_deep_view(const TensorBase& base, IntArrayRef s
   t->flags = bits_of_view(b, dtype).flags;
   fill_fresh(t, sizes, strides, storage_offset);
   t->base = retained_base(base.impl());
+  t->version_counter = static_cast<const TensorImpl*>(b)->version_counter;
   t->storage = b->storage;
   point_at_data(t);
   return guard.done();
@@ -383,6 +386,7 @@ TensorBase make_view_as(const TensorBase& base, IntArrayRef sizes, IntArrayRef s
   init_header(t, dtype, Device(static_cast<DeviceType>(b->device_type), b->device_index), bits.keys,
               flags, static_cast<int32_t>(n), numel, b->storage, data);
   t->base = retained_base(base.impl());
+  t->version_counter = static_cast<const TensorImpl*>(b)->version_counter;
   t->storage_offset = storage_offset;
   t->layout = b->layout;
   return TensorBase::adopt(t);
@@ -416,6 +420,8 @@ TensorBase make_detached(const TensorBase& source) {
   t->data = b->data;
   if (b->storage != nullptr) storage_retain(b->storage);
   t->storage = b->storage;
+  t->version_counter = static_cast<const TensorImpl*>(b)->version_counter;
+  if (LAMELLA_UNLIKELY(t->version_counter != 0)) detail::retain_version_counter(t->version_counter);
   return guard.done();
 }
 
@@ -489,6 +495,7 @@ Parked& parked() {
 void replace_storage(TensorImpl* t, Storage* fresh) {
   Storage* old = std::exchange(t->storage, fresh);
   if (t->base != nullptr) {
+    if (t->version_counter != 0) detail::retain_version_counter(t->version_counter);
     detail::release(std::exchange(t->base, nullptr));
   } else if (old != nullptr) {
     // Whoever else holds the tensor may be a view.
@@ -506,6 +513,7 @@ void replace_storage(TensorImpl* t, Storage* fresh) {
 void leave_base(TensorImpl* t) {
   if (t->base == nullptr) return;
   if (t->storage != nullptr) storage_retain(t->storage);
+  if (t->version_counter != 0) detail::retain_version_counter(t->version_counter);
   detail::release(std::exchange(t->base, nullptr));
 }
 
@@ -591,6 +599,7 @@ void shallow_copy_from(TensorImpl* t, const TensorImpl* source) {
   auto dims = static_cast<size_t>(source->ndim);
   fill_strided(t, {source->sizes, dims}, {source->strides, dims}, source->storage_offset);
   if (source->storage != t->storage) {  // otherwise the tensor stays the base or view that it is
+    if (t->version_counter == 0) count_apart(t, version_of(t));
     if (source->storage != nullptr) storage_retain(source->storage);
     replace_storage(t, source->storage);
   }

@@ -30,8 +30,10 @@ struct alignas(64) TensorImpl : lamella_tensor {
   int64_t inline_strides[kInlineDims];
   uint8_t heap_dims;   // capacity of the block, 0: none
   uint8_t has_parked;  // storages that it had before are parked
-  TensorImpl* base;    // owned; the tensor that this one is a view of (of a wrapper under vmap:
-                       // what it wraps), NULL: none
+  // Note [Who counts writes]; 0: the storage counts. As the storage, a view's belongs to its base.
+  uint32_t version_counter;
+  TensorImpl* base;  // owned; the tensor that this one is a view of (of a wrapper under vmap:
+                     // what it wraps), NULL: none
 
   static TensorImpl* of(const TensorBase& tensor) {
     return static_cast<TensorImpl*>(tensor.impl());

@@ -114,7 +114,9 @@ PyObject* is_view(PyObject* self, PyObject*) {
   return PyBool_FromLong(base.defined());
 }
 PyObject* get_data(PyObject* self, void*) {
-  return guarded([&] { return wrap(make_detached(tensor_ref(self))); });
+  lamella_tensor* made = nullptr;
+  lamella_status status = lamella_tensor_data(tensor_of(self), &made);
+  return status == LAMELLA_OK ? wrap(TensorBase::adopt(made)) : raise_status(status);
 }
 int put_data(PyObject* self, PyObject* value, void*) {
   if (value == nullptr || !is_tensor(value)) {

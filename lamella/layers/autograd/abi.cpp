@@ -4,6 +4,7 @@
 #include "lamella/api/functions.h"
 #include "lamella/core/code.h"
 #include "lamella/core/error.h"
+#include "lamella/core/version_counter.h"
 #include "lamella/layers/autograd/engine.h"
 #include "lamella/layers/autograd/mode.h"
 #include "lamella/layers/autograd/variable.h"
@@ -98,6 +99,14 @@ lamella_status lamella_tensor_retain_grad(lamella_tensor* tensor) noexcept {
 lamella_tensor* lamella_tensor_base(lamella_tensor* tensor) noexcept {
   if (is_batched(tensor)) return nullptr;  // what it wraps is no concern of its user's
   return TensorBase::borrow(static_cast<TensorImpl*>(tensor)->base).unsafe_release();
+}
+lamella_status lamella_tensor_data(lamella_tensor* tensor, lamella_tensor** result) noexcept {
+  *result = nullptr;
+  return guarded([&] {
+    TensorBase made = make_detached(TensorBase::borrow(tensor));
+    count_apart(static_cast<TensorImpl*>(behind_levels(made.impl())), 0);
+    *result = made.unsafe_release();
+  });
 }
 lamella_status lamella_tensor_add_hook(lamella_tensor* tensor, const lamella_tensor_hook* hook,
                                        uint64_t* id) noexcept {

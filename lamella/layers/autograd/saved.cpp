@@ -49,6 +49,13 @@ void disable_saved_hooks(const std::string& text) {
 }
 std::string saved_hooks_disabled() { return stack != nullptr ? stack->disabled : std::string(); }
 
+void check_savable(const char* op, const char* argument, const lamella_tensor* tensor) {
+  LAMELLA_CHECK(tensor == nullptr || (tensor->flags & LAMELLA_TENSOR_INFERENCE) == 0, op,
+                ": expected '", argument,
+                "' not to be made in inference mode, since it is saved for backward; clone it "
+                "first");
+}
+
 struct SavedTensor::Packed {
   std::shared_ptr<SavedHooks> hooks;
   lamella_object* object = nullptr;

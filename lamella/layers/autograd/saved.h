@@ -5,7 +5,7 @@
 //   the node that keeps it. Both remember the count of writes and refuse to come back when it
 //   moved. With hooks set on the thread, what the pack hook gives is kept instead.
 #pragma once
-#include "lamella/core/storage.h"
+#include "lamella/core/version_counter.h"
 #include "lamella/layers/autograd/node.h"
 
 namespace lamella::autograd {
@@ -25,6 +25,11 @@ LAMELLA_PRIVATE_API void pop_saved_hooks();
 LAMELLA_PRIVATE_API void disable_saved_hooks(const std::string& text);
 LAMELLA_PRIVATE_API std::string saved_hooks_disabled();
 
+// Throws for a tensor that was made in inference mode: nothing counts what is written to it. `op`
+// begins the message, `argument` names the tensor.
+LAMELLA_PRIVATE_API void check_savable(const char* op, const char* argument,
+                                       const lamella_tensor* tensor);
+
 class LAMELLA_PRIVATE_API SavedTensor {
  public:
   SavedTensor() = default;
@@ -40,8 +45,7 @@ class LAMELLA_PRIVATE_API SavedTensor {
       return save_slowly(tensor, output);
     }
     if (!tensor.defined()) return;
-    const lamella_storage* storage = tensor.impl()->storage;
-    version_ = storage != nullptr ? __atomic_load_n(&storage->version, __ATOMIC_RELAXED) : 0;
+    version_ = version_of(tensor.impl());
     tensor_ = tensor;
     state_ = kTensor;
   }
@@ -54,10 +58,7 @@ class LAMELLA_PRIVATE_API SavedTensor {
   // The tensor itself, borrowed, where it comes back as it was saved; NULL: ask unpack().
   LAMELLA_ALWAYS_INLINE lamella_tensor* unchanged() const {
     if (state_ != kTensor || output_ != 0) return nullptr;
-    const lamella_storage* storage = tensor_.impl()->storage;
-    uint32_t version =
-        storage != nullptr ? __atomic_load_n(&storage->version, __ATOMIC_RELAXED) : 0;
-    return version == version_ ? tensor_.impl() : nullptr;
+    return version_of(tensor_.impl()) == version_ ? tensor_.impl() : nullptr;
   }
   bool is_empty() const { return state_ == kEmpty; }
   LAMELLA_ALWAYS_INLINE void reset() noexcept {

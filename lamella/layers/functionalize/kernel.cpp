@@ -3,6 +3,7 @@
 
 #include "lamella/core/error.h"
 #include "lamella/core/scalar_type.h"
+#include "lamella/core/version_counter.h"
 #include "lamella/dispatch/boxed_tensors.h"
 #include "lamella/dispatch/dispatcher.h"
 #include "lamella/dispatch/layer_fallback.h"
@@ -483,7 +484,7 @@ void run_set(Session& session, const lamella_operator* op, const lamella_value* 
     source = Tensor(make_checked_view(source, size, strides, arguments[2].as.i));
   }
   become(t, source.impl());
-  storage_bump_version(t->storage);
+  bump_version(t);
   give_self(op, arguments, returns);
 }
 

@@ -6,6 +6,7 @@
 
 #include "lamella/abi/autograd.h"
 #include "lamella/core/error.h"
+#include "lamella/core/version_counter.h"
 
 namespace lamella::functionalize {
 namespace {
@@ -301,7 +302,7 @@ void set_value(lamella_tensor* t, const Tensor& value) {
   } else {
     shared.pending.push_back({alias.view, value});
   }
-  storage_bump_version(t->storage);
+  bump_version(t);
 }
 
 void set_layout(lamella_tensor* t, IntArrayRef strides) {
@@ -313,12 +314,11 @@ void set_layout(lamella_tensor* t, IntArrayRef strides) {
 }
 
 void replace(Session& session, lamella_tensor* t, const Tensor& value) {
-  uint32_t version = t->storage->version;
   Tensor fresh = wrap_value(session, value);
   shared_of(fresh.impl()).resized = true;
   shallow_copy_from(static_cast<TensorImpl*>(t), TensorImpl::of(fresh));
   t->reserved = 0;
-  t->storage->version = version + 1;
+  bump_version(t);
   Alias& alias = note(shared_of(t), t, nullptr);
   alias.value = value;
 }
