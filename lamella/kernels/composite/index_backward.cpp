@@ -29,7 +29,7 @@ Tensor masked_scatter_backward(const Tensor& grad_output, const Tensor& mask, In
   LAMELLA_CHECK(unused >= 0, "masked_scatter_backward: expected 'sizes' to hold at least ",
                 used.numel(), " elements, got ", sizes);
   if (unused > 0) used = lamella::cat({used, used.new_zeros({unused})}, 0);
-  return used.view(sizes);
+  return used.reshape(sizes);
 }
 
 Tensor value_selecting_reduction_backward(const Tensor& grad, int64_t dim, const Tensor& indices,

@@ -120,7 +120,7 @@ Tensor nll_loss_nd(const Tensor& self, const Tensor& target, const std::optional
   Tensor flat = self.reshape({self.size(0), self.size(1), 1, inner});
   Tensor classes = target.reshape({self.size(0), 1, inner});
   Tensor loss = lamella::nll_loss2d(flat, classes, weight, reduction, ignore_index);
-  return reduction == kReduceNone ? loss.view(expected) : loss;
+  return reduction == kReduceNone ? loss.reshape(expected) : loss;
 }
 
 namespace {
@@ -131,7 +131,7 @@ Tensor beside(const Tensor& weight, int64_t rank, int64_t class_dim) {
   if (rank <= 1) return weight;
   Dims shape(static_cast<size_t>(rank), 1);
   shape[static_cast<size_t>(class_dim)] = weight.numel();
-  return weight.view(shape);
+  return weight.reshape(shape);
 }
 
 Tensor entropy_of_probabilities(const Tensor& self, const Tensor& target,

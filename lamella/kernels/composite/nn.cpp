@@ -40,7 +40,7 @@ Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t padding_id
   if (indices.dim() == 1) return weight.index_select(0, indices);
   Dims shape(indices.sizes());
   shape.push_back(weight.sizes()[1]);
-  return weight.index_select(0, indices.reshape({-1})).view(shape);
+  return weight.index_select(0, indices.reshape({-1})).reshape(shape);
 }
 
 namespace {

@@ -37,16 +37,16 @@ Tensor instance_norm(const Tensor& input, const Parameter& weight, const Paramet
     return parameter->repeat({samples});
   };
   Parameter mean = repeated(running_mean), var = repeated(running_var);
-  Tensor out = lamella::batch_norm(input.contiguous().view(shape), repeated(weight), repeated(bias),
-                                   mean, var, use_input_stats, momentum, eps, cudnn_enabled);
+  Tensor out = lamella::batch_norm(input.reshape(shape), repeated(weight), repeated(bias), mean,
+                                   var, use_input_stats, momentum, eps, cudnn_enabled);
   if (use_input_stats) {
     for (auto [running, now] : {std::pair{&running_mean, &mean}, std::pair{&running_var, &var}}) {
       if (!has(*running)) continue;
       Tensor target = **running;
-      target.copy_((*now)->view({samples, channels}).mean(IntArrayRef(0)));
+      target.copy_((*now)->reshape({samples, channels}).mean(IntArrayRef(0)));
     }
   }
-  return out.view(input.sizes());
+  return out.reshape(input.sizes());
 }
 
 Tensor group_norm(const Tensor& input, int64_t num_groups, const Parameter& weight,
@@ -161,7 +161,7 @@ Tensor pixel_shuffle(const Tensor& self, int64_t upscale_factor) {
   shape.append_all({channels / (r * r), height * r, width * r});
   for (size_t d = 0; d < lead; ++d) order.push_back(static_cast<int64_t>(d));
   for (int64_t d : {0, 3, 1, 4, 2}) order.push_back(static_cast<int64_t>(lead) + d);
-  return self.reshape(parts).permute(order).clone(MemoryFormat::Contiguous).view(shape);
+  return self.reshape(parts).permute(order).clone(MemoryFormat::Contiguous).reshape(shape);
 }
 Tensor pixel_unshuffle(const Tensor& self, int64_t downscale_factor) {
   const char* op = "pixel_unshuffle";
@@ -180,7 +180,7 @@ Tensor pixel_unshuffle(const Tensor& self, int64_t downscale_factor) {
   shape.append_all({channels * r * r, height / r, width / r});
   for (size_t d = 0; d < lead; ++d) order.push_back(static_cast<int64_t>(d));
   for (int64_t d : {0, 2, 4, 1, 3}) order.push_back(static_cast<int64_t>(lead) + d);
-  return self.reshape(parts).permute(order).clone(MemoryFormat::Contiguous).view(shape);
+  return self.reshape(parts).permute(order).clone(MemoryFormat::Contiguous).reshape(shape);
 }
 Tensor channel_shuffle(const Tensor& self, int64_t groups) {
   const char* op = "channel_shuffle";

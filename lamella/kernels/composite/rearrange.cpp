@@ -62,13 +62,13 @@ Tensor repeat_interleave(const Tensor& self, int64_t repeats, std::optional<int6
   Dims spread(shape);
   spread.insert(d + 1, repeats);
   shape[d] *= repeats;
-  return input.unsqueeze(along + 1).expand(spread).clone(MemoryFormat::Contiguous).view(shape);
+  return input.unsqueeze(along + 1).expand(spread).clone(MemoryFormat::Contiguous).reshape(shape);
 }
 
 Tensor roll(const Tensor& self, IntArrayRef shifts, IntArrayRef dims) {
   LAMELLA_CHECK(!shifts.empty(), "roll: expected 'shifts' not to be empty");
   if (dims.empty() && shifts.size() == 1) {
-    return self.contiguous().view({-1}).roll(shifts, IntArrayRef(int64_t{0})).view(self.sizes());
+    return self.reshape({-1}).roll(shifts, IntArrayRef(int64_t{0})).reshape(self.sizes());
   }
   LAMELLA_CHECK(shifts.size() == dims.size(), "roll: expected as many 'shifts' as 'dims', got ",
                 shifts, " for ", dims);
@@ -134,14 +134,14 @@ std::pair<Tensor, Tensor> along_dim(const Tensor& self, const Tensor& indices, i
 }  // namespace
 
 Tensor take_along_dim(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim) {
-  if (!dim) return self.view({-1}).gather(0, indices.view({-1}));
+  if (!dim) return self.reshape({-1}).gather(0, indices.reshape({-1}));
   int64_t d = *dim;
   auto [source, where] = along_dim(self, indices, d);
   return source.gather(d, where);
 }
 Tensor& take_along_dim_out(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim,
                            Tensor& out) {
-  if (!dim) return lamella::gather_out(out, self.view({-1}), 0, indices.view({-1}));
+  if (!dim) return lamella::gather_out(out, self.reshape({-1}), 0, indices.reshape({-1}));
   int64_t d = *dim;
   auto [source, where] = along_dim(self, indices, d);
   return lamella::gather_out(out, source, d, where);

@@ -148,7 +148,7 @@ Tensor sum_to_size(const Tensor& self, IntArrayRef size) {
     }
   }
   Tensor sum = dims.empty() ? self : self.sum(dims.ref(), true, self.scalar_type());
-  return lead == 0 ? sum : sum.view(size);
+  return lead == 0 ? sum : sum.reshape(size);
 }
 
 Tensor permute(const Tensor& self, IntArrayRef dims) {
