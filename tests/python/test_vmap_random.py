@@ -1,6 +1,7 @@
 """Random numbers under vmap: refused, different for each example, or the same."""
 
 import pytest
+from vmap_testing import close
 
 import lamella
 from lamella import nn, vmap
@@ -128,3 +129,40 @@ def test_a_seed_gives_the_same_numbers():
         return vmap(lambda a: lamella.rand(8) * a[0], randomness="different")(ONES)
 
     assert lamella.equal(draw(), draw())
+
+
+# -- -- Attention -- --
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (2, 3, 4), (2, 2, 3, 4), (2, 2, 2, 3, 4)])
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("randomness", ["error", "different", "same"])
+def test_attention_without_dropout_draws_nothing(shape, masked, randomness):
+    torch = pytest.importorskip("torch")
+    q, k, v = (torch.randn(5, *shape) for _ in range(3))
+    mask = (torch.rand(shape[-2], shape[-2]) > 0.3) if masked else None
+    expected = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    mine = [lamella.from_numpy(t.numpy()) for t in (q, k, v)]
+    my_mask = None if mask is None else lamella.from_numpy(mask.numpy())
+
+    def attention(q, k, v):
+        return lamella.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=my_mask)
+
+    close(vmap(attention, randomness=randomness)(*mine), expected)
+    last = [t.movedim(0, -1) for t in mine]
+    close(vmap(attention, in_dims=-1, randomness=randomness)(*last), expected)
+
+
+def test_dropout_that_drops_nothing_draws_nothing():
+    x = lamella.randn(3, 4)
+    f = lamella.nn.functional
+    assert vmap(lambda x: f.dropout(x, 0.5, training=False))(x).tolist() == x.tolist()
+    assert vmap(lambda x: lamella.native_dropout(x, 0.5, False)[0])(x).tolist() == x.tolist()
+    assert vmap(lambda x: f.rrelu(x, training=False))(x).shape == x.shape
+    for drawing in (
+        lambda x: f.dropout(x, 0.5),
+        lambda x: lamella.native_dropout(x, 0.5, True)[0],
+        lambda x: f.scaled_dot_product_attention(x[None], x[None], x[None], dropout_p=0.5),
+    ):
+        with pytest.raises(RuntimeError, match="expected 'randomness' of vmap to say"):
+            vmap(drawing)(x)

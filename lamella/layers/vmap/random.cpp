@@ -144,6 +144,17 @@ void draw_same(const Plan& plan, const lamella_operator* op, const Level& level,
   }
 }
 
+// Whether the call draws nothing, as dropout outside of training and attention without dropout.
+bool draws_nothing(const Plan& plan, const lamella_value* arguments) {
+  for (const char* name : {"train", "training"}) {
+    int i = plan.find(name);
+    if (i >= 0 && arguments[i].tag == LAMELLA_BOOL && arguments[i].as.i == 0) return true;
+  }
+  int i = plan.find("dropout_p");
+  if (i < 0 && plan.name.find("dropout") != std::string::npos) i = plan.find("p");
+  return i >= 0 && arguments[i].tag == LAMELLA_DOUBLE && arguments[i].as.d == 0;
+}
+
 }  // namespace
 
 void random_rule(Call& call) {
@@ -176,6 +187,9 @@ lamella_status draw(const lamella_kernel*, const lamella_operator* op, uint64_t,
       }
       uint64_t keys = key_set_of_call(op, changed.values.data()) & ~kModeBit;
       return abi::call_boxed(op, keys, changed.values.data(), returns);
+    }
+    if (draws_nothing(plan, arguments)) {
+      return abi::call_boxed(op, key_set_of_call(op, arguments) & ~kModeBit, arguments, returns);
     }
     switch (level->randomness) {
       case Randomness::kError:
