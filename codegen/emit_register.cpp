@@ -111,6 +111,19 @@ class Registrations {
     return out;
   }
 
+  // Before a call of an operator that writes to `out` and has no gradient of its own to refuse it.
+  std::string without_gradients(const NativeFunction& f) const {
+    std::string out;
+    bool writes_out = false;
+    for (const Argument& argument : f.schema.arguments) {
+      if (!argument.type.holds_tensor()) continue;
+      writes_out = writes_out || argument.is_out();
+      put(out, "  gradients_.see(", quoted(argument.name), ", ", identifier(argument.name), ");\n");
+    }
+    if (!writes_out) return "";
+    return "  const detail::NoGradientsWithOut gradients_(" + quoted(op_name(f)) + ");\n" + out;
+  }
+
   static std::vector<std::string> written(const NativeFunction& f) {
     std::vector<std::string> names;
     for (const Argument& argument : f.schema.arguments) {
@@ -162,7 +175,7 @@ class Registrations {
       std::string body = before(f, key, f.device_guard, f.device_check == DeviceCheck::kExactSame);
       // Operators with a gradient of their own count; made of others, those do.
       if (key.starts_with("CompositeImplicit")) {
-        put(body, "  return ", call, ";\n");
+        put(body, without_gradients(f), "  return ", call, ";\n");
       } else {
         put(body, call_and_count(f, call, is_composite(key)));
       }

@@ -1,6 +1,7 @@
 // What the kernels written by lamella-gen are made of: copies for autogen, the check that tensors
 // share a device, and the count of writes. Usable from separately built libraries.
 #pragma once
+#include "lamella/abi/autograd.h"
 #include "lamella/api/basic_calls.h"
 #include "lamella/api/meta_base.h"
 
@@ -36,6 +37,34 @@ class SameDevice {
   const char* op_;
   const char* name_ = nullptr;
   Device device_{DeviceType::CPU};
+};
+
+// see() each argument of an operator that is made of others and writes to `out`: what these record
+// would be lost, or would become the history of `out`.
+class NoGradientsWithOut {
+ public:
+  explicit NoGradientsWithOut(const char* op)
+      : op_(op), records_((lamella_modes() & LAMELLA_MODE_NO_GRAD) == 0) {}
+
+  void see(const char* name, const Tensor& tensor) const {
+    if (!tensor.defined()) return;
+    bool has = (tensor.impl()->flags & LAMELLA_TENSOR_TANGENT) != 0 ||
+               (records_ && lamella_tensor_requires_grad(tensor.impl()) != 0);
+    LAMELLA_CHECK(!has, op_,
+                  ": expected no argument to require gradients where the result is written to "
+                  "'out', got '",
+                  name, "' that does; call it without 'out', or under no_grad()");
+  }
+  void see(const char* name, const std::optional<Tensor>& tensor) const {
+    if (tensor.has_value()) see(name, *tensor);
+  }
+  void see(const char* name, TensorList list) const {
+    for (const Tensor& tensor : list) see(name, tensor);
+  }
+
+ private:
+  const char* op_;
+  bool records_;
 };
 
 // Counts a write to a tensor that a kernel wrote.

@@ -31,6 +31,14 @@ lamella_status go_below(const lamella_operator* op, uint64_t keys, const lamella
   return kernel->boxed(kernel, op, below, arguments, returns);
 }
 
+// The same, and nothing that the kernel calls is recorded.
+LAMELLA_ALWAYS_INLINE lamella_status go_below_autograd(const lamella_operator* op, uint64_t keys,
+                                                       const lamella_value* arguments,
+                                                       lamella_value* returns) {
+  ExcludedKeysGuard without(lamella_thread.excluded | kAutograd);
+  return go_below(op, keys, arguments, returns);
+}
+
 void drop_returns(const lamella_operator* op, lamella_value* returns) {
   for (uint32_t i = 0; i < op->return_count; ++i) IValue::adopt(returns[i]);
 }
@@ -48,9 +56,12 @@ TensorBase copy_of(lamella_tensor* t) { return Tensor(TensorBase::borrow(t)).clo
                                                       const lamella_value* arguments) {
   std::string who;
   for (size_t i = 0; i < plan->argument_names.size() && who.empty(); ++i) {
-    if (plan->slot_of[i] < 0) continue;
+    if (arguments[i].tag != LAMELLA_TENSOR && arguments[i].tag != LAMELLA_TENSOR_LIST) continue;
     each_tensor(arguments[i], [&](lamella_tensor* t) {
-      if (t != nullptr && requires_grad(t)) who = plan->argument_names[i];
+      if (t == nullptr) return;
+      if (requires_grad(t) || (t->flags & LAMELLA_TENSOR_TANGENT) != 0) {
+        who = plan->argument_names[i];
+      }
     });
   }
   throw Error(
@@ -147,10 +158,7 @@ lamella_status record_call(const Plan* plan, const lamella_operator* op, uint64_
     }
   }
 
-  uint64_t excluded = lamella_thread.excluded;
-  lamella_thread.excluded = excluded | kAutograd;
-  lamella_status status = go_below(op, keys, arguments, returns);
-  lamella_thread.excluded = excluded;
+  lamella_status status = go_below_autograd(op, keys, arguments, returns);
   if (LAMELLA_UNLIKELY(status != LAMELLA_OK)) return status;
 
   try {
@@ -218,10 +226,7 @@ LAMELLA_ALWAYS_INLINE lamella_status record_plain(const Plan* plan, const lamell
   }
   node->set_needs(needs);
   if (plan->saves_arguments) node->save(arguments, false);
-  uint64_t excluded = lamella_thread.excluded;
-  lamella_thread.excluded = excluded | kAutograd;
-  lamella_status status = go_below(op, keys, arguments, returns);
-  lamella_thread.excluded = excluded;
+  lamella_status status = go_below_autograd(op, keys, arguments, returns);
   if (LAMELLA_UNLIKELY(status != LAMELLA_OK)) return status;
   lamella_tensor* t = returns[0].as.tensor;
   if (LAMELLA_UNLIKELY(t == nullptr || !plan->returns[0].differentiable ||
@@ -301,10 +306,7 @@ lamella_status record(const lamella_kernel*, const lamella_operator* op, uint64_
     if (needs != 0) {
       status = record_call(plan, op, keys & ~kTangentBits, arguments, returns, needs, edges, &node);
     } else {
-      uint64_t excluded = lamella_thread.excluded;
-      lamella_thread.excluded = excluded | kAutograd;
-      status = go_below(op, keys, arguments, returns);
-      lamella_thread.excluded = excluded;
+      status = go_below_autograd(op, keys, arguments, returns);
     }
     if (status != LAMELLA_OK) return status;
     status = propagate_tangents(plan, op, originals.data(), arguments, returns);
