@@ -9,6 +9,8 @@ the entry's samples and says, check by check, what differs:
     grad      which results require gradients, and the gradients of the inputs
     gradgrad  second derivatives
     jvp       tangents of the results in forward mode
+    fwdrev    tangents of the gradients: forward mode over reverse mode
+    revfwd    gradients of the tangents: reverse mode over forward mode
     inplace   the in-place form: values and gradients
     out       `out=` with inputs that require gradients raises
 
@@ -47,7 +49,7 @@ opinfo_core.extract_test_fn = common_utils.extract_test_fn = lambda: None
 
 HERE = Path(__file__).resolve().parent
 MODE = os.environ.get("LAMELLA_OP_DB", "")
-CHECKS = ("forward", "grad", "gradgrad", "jvp", "inplace", "out")
+CHECKS = ("forward", "grad", "gradgrad", "jvp", "fwdrev", "revfwd", "inplace", "out")
 
 # Samples taken of each dtype, spread over those that an entry has.
 COUNTS = {torch.float64: 3, torch.complex128: 2, torch.float32: 1, torch.int64: 1, torch.bool: 1}

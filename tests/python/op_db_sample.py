@@ -236,6 +236,8 @@ class SampleRun:
             ("grad", self.gradients, self.first_gradients),
             ("gradgrad", self.seconds, self.second_gradients),
             ("jvp", self.forwards, self.forward_mode),
+            ("fwdrev", self.forwards and self.seconds, self.forward_over_reverse),
+            ("revfwd", self.forwards and self.seconds, self.reverse_over_forward),
             ("inplace", self.floating, self.in_place),
             ("out", self.gradients and self.info.supports_out, self.out_raises),
         ]:
@@ -313,46 +315,117 @@ class SampleRun:
             )
         same_gradients(got, expected, "second gradient of input", self.tolerance)
 
+    def floating_tensors(self):
+        """Those of the sample that require gradients, with a tangent for each by identity."""
+        call = [self.sample.input, list(self.sample.args), self.sample.kwargs]
+        found = [t for t in tensors_in(call, torch.Tensor) if t.requires_grad]
+        return {id(t): random_like(t, self.generator) for t in found}
+
+    def dual_call(self, side, tangents, record=False):
+        """Results of the entry on dual tensors; with `record` also the primal inputs and their
+        tangents, which then require gradients."""
+        forward_ad = side.module.autograd.forward_ad
+        inputs, directions = [], []
+
+        def dual(value):
+            if isinstance(value, torch.Tensor):
+                made = side.convert(value.detach())
+                if id(value) in tangents:
+                    direction = side.convert(tangents[id(value)])
+                    if record:
+                        inputs.append(made.requires_grad_())
+                        directions.append(direction.requires_grad_())
+                    made = forward_ad.make_dual(made, direction)
+                return made
+            if isinstance(value, (list, tuple)) and not isinstance(value, torch.Size):
+                if hasattr(value, "_fields"):
+                    return type(value)(*map(dual, value))
+                return type(value)(map(dual, value))
+            if isinstance(value, dict):
+                return {key: dual(item) for key, item in value.items()}
+            return side.convert(value)
+
+        first, args, kwargs = map(
+            dual, [self.sample.input, list(self.sample.args), dict(self.sample.kwargs)]
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = self.wrapped[side](first, *args, **kwargs)
+        return side.tensors(self.process[side.module](result)), inputs, directions
+
     def forward_mode(self):
-        floating = [
-            t
-            for t in tensors_in(
-                [self.sample.input, list(self.sample.args), self.sample.kwargs], torch.Tensor
-            )
-            if t.requires_grad
-        ]
-        tangents = {id(t): random_like(t, self.generator) for t in floating}
+        tangents = self.floating_tensors()
 
         def run(side):
             forward_ad = side.module.autograd.forward_ad
-
-            def dual(value):
-                if isinstance(value, torch.Tensor):
-                    made = side.convert(value.detach())
-                    if id(value) in tangents:
-                        made = forward_ad.make_dual(made, side.convert(tangents[id(value)]))
-                    return made
-                if isinstance(value, (list, tuple)) and not isinstance(value, torch.Size):
-                    if hasattr(value, "_fields"):
-                        return type(value)(*map(dual, value))
-                    return type(value)(map(dual, value))
-                if isinstance(value, dict):
-                    return {key: dual(item) for key, item in value.items()}
-                return side.convert(value)
-
-            with forward_ad.dual_level(), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                first, args, kwargs = map(
-                    dual, [self.sample.input, list(self.sample.args), dict(self.sample.kwargs)]
-                )
-                result = self.wrapped[side](first, *args, **kwargs)
-                results = side.tensors(self.process[side.module](result))
+            with forward_ad.dual_level():
+                results, _, _ = self.dual_call(side, tangents)
                 return [forward_ad.unpack_dual(t).tangent for t in results]
 
         got, expected = on_both(run)
         if all(t is None for t in expected):
             raise NotChecked("no tangent")
         same_gradients(got, expected, "tangent of result", self.tolerance)
+
+    def random_beside(self):
+        """The same random tensors for both sides, made once for results of these shapes."""
+        made = []
+
+        def numbers(side, results):
+            if not made:
+                made.extend(random_like(t, self.generator) for t in results)
+            return [side.convert(t) for t in made]
+
+        return numbers
+
+    def gradients_of_duals(self, side, tangents, grads_of, grad_tangents_of=None):
+        """Gradients of the inputs, dual tensors, and the tangents of these gradients."""
+        forward_ad = side.module.autograd.forward_ad
+        with forward_ad.dual_level():
+            results, inputs, _ = self.dual_call(side, tangents, record=True)
+            results = [t for t in results if t.requires_grad]
+            if not results:
+                raise NotChecked("nothing to differentiate")
+            grads = grads_of(side, results)
+            if grad_tangents_of is not None:
+                grads = list(map(forward_ad.make_dual, grads, grad_tangents_of(side, results)))
+            found = side.grad(results, inputs, grads)
+            duals = [(None, None) if t is None else forward_ad.unpack_dual(t) for t in found]
+            return [primal for primal, _ in duals], [tangent for _, tangent in duals]
+
+    def forward_over_reverse(self):
+        tangents = self.floating_tensors()
+        grads_of, grad_tangents_of = self.random_beside(), self.random_beside()
+        (mine, my_tangents), (theirs, expected) = on_both(
+            lambda side: self.gradients_of_duals(side, tangents, grads_of, grad_tangents_of)
+        )
+        same_gradients(mine, theirs, "gradient of input", self.tolerance)
+        same_gradients(my_tangents, expected, "tangent of the gradient of input", self.tolerance)
+
+    def reverse_over_forward(self):
+        """The gradient of <v, J(x) t> in x is the tangent along t of the gradient of <v, f(x)>, and
+        in t it is J^T v: what PyTorch gives for these is not what it takes for constants."""
+        tangents = self.floating_tensors()
+        grads_of = self.random_beside()
+        try:
+            gradients, seconds = self.gradients_of_duals(THEIRS, tangents, grads_of)
+        except Exception as error:
+            raise NotChecked(str(error)) from None
+        forward_ad = lamella.autograd.forward_ad
+        with forward_ad.dual_level():
+            results, inputs, directions = self.dual_call(OURS, tangents, record=True)
+            results = [t for t in results if t.requires_grad]
+            along = [forward_ad.unpack_dual(t).tangent for t in results]
+            pairs = [
+                (t, g)
+                for t, g in zip(along, grads_of(OURS, results))
+                if t is not None and t.requires_grad
+            ]
+            got = [None] * (len(inputs) + len(directions))
+            if pairs:
+                got = OURS.grad([t for t, _ in pairs], inputs + directions, [g for _, g in pairs])
+        what = "gradient of the tangent in input"
+        same_gradients(got, [*seconds, *gradients], what, self.tolerance)
 
     def in_place(self):
         theirs = self.info.get_inplace()

@@ -57,7 +57,7 @@ def test_levels():
         forward_ad.exit_dual_level()
 
 
-# ---- functional ----
+# -- -- functional -- --
 
 
 def cube(x):
@@ -112,3 +112,165 @@ def test_wrong_vectors():
         functional.jvp(cube, tensor(1.0, 2.0), tensor(1.0))
     with pytest.raises(TypeError, match="vjp: expected 'inputs' to be a Tensor"):
         functional.vjp(cube, 3.0)
+
+
+# -- -- Levels end -- --
+
+
+def test_results_lose_their_tangents_with_the_level():
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(tensor(2.0, 3.0), tensor(1.0, 1.0))
+        y = dual * dual
+        row = y[1:]
+        written = lamella.zeros(2, dtype=F64)
+        written.copy_(dual)
+        assert forward_ad.unpack_dual(row).tangent.tolist() == [6.0]
+    with forward_ad.dual_level():
+        for t in (dual, y, row, written, y * 2):
+            assert forward_ad.unpack_dual(t).tangent is None
+        again = forward_ad.make_dual(y, tensor(1.0, 10.0))
+        assert forward_ad.unpack_dual(again * 2).tangent.tolist() == [2.0, 20.0]
+
+
+def test_tangents_are_kept_no_longer_than_their_tensors():
+    import gc
+    import weakref
+
+    with forward_ad.dual_level():
+        x = forward_ad.make_dual(tensor(2.0), tensor(1.0))
+        for _ in range(1000):
+            x = x * tensor(1.0)
+        t = tensor(1.0)
+        gone = weakref.ref(t)
+        other = forward_ad.make_dual(tensor(2.0), t)
+        del t, other
+        gc.collect()
+        assert gone() is None
+        assert forward_ad.unpack_dual(x).tangent.tolist() == [1.0]
+
+
+def test_tangents_are_laid_out_as_their_tensors():
+    """So that a view of both can be taken, and a write through it reaches both."""
+    x = lamella.arange(6.0, dtype=F64).view(2, 3)
+    spread = tensor(1.0).expand(2, 3)
+    crossed = lamella.ones(3, 2, dtype=F64).t()
+    for direction in (spread, crossed):
+        with forward_ad.dual_level():
+            dual = forward_ad.make_dual(x, direction) * 1
+            flat = dual.view(6)
+            flat[0].mul_(5)
+            tangent = forward_ad.unpack_dual(dual).tangent
+            assert tangent.tolist() == [[5.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
+            assert tangent.stride() == dual.stride()
+
+
+# -- -- Second derivatives of layers -- --
+
+
+def _attention(p, x):
+    heads = x.reshape(1, 2, 3, 2)
+    return p.nn.functional.scaled_dot_product_attention(heads, heads, heads)
+
+
+def _with(p, x, function, *shape):
+    """A function of an input and a weight that x holds one after the other."""
+    count = 1
+    for size in shape:
+        count *= size
+    return function(x[count:], x[:count].reshape(shape))
+
+
+FUNCTIONAL = {
+    "linear": lambda p, x: _with(
+        p, x, lambda i, w: p.nn.functional.linear(i.reshape(-1, 3), w, w[:, 0]), 2, 3
+    ),
+    "conv1d": lambda p, x: _with(
+        p,
+        x,
+        lambda i, w: p.nn.functional.conv1d(
+            i.reshape(1, 2, -1), w, w[:, 0, 0], stride=2, padding=1, dilation=2
+        ),
+        *(2, 2, 1),
+    ),
+    "conv2d of groups": lambda p, x: _with(
+        p, x, lambda i, w: p.nn.functional.conv2d(i.reshape(1, 2, 2, 2), w, groups=2), 2, 1, 2, 1
+    ),
+    "conv_transpose1d": lambda p, x: _with(
+        p,
+        x,
+        lambda i, w: p.nn.functional.conv_transpose1d(i.reshape(1, 2, -1), w, stride=2, padding=1),
+        *(2, 1, 2),
+    ),
+    "mse_loss": lambda p, x: p.nn.functional.mse_loss(x[:6], x[6:]),
+    "smooth_l1_loss": lambda p, x: p.nn.functional.smooth_l1_loss(x[:6], x[6:], reduction="none"),
+    "huber_loss": lambda p, x: p.nn.functional.huber_loss(x[:6], x[6:], reduction="sum"),
+    "soft_margin_loss": lambda p, x: p.nn.functional.soft_margin_loss(x[:6], x[6:]),
+    "binary_cross_entropy": lambda p, x: p.nn.functional.binary_cross_entropy(
+        x[:6].sigmoid(), x[6:].sigmoid()
+    ),
+    "layer_norm": lambda p, x: p.nn.functional.layer_norm(x.reshape(3, 4), (4,), x[:4], x[4:8]),
+    "rms_norm": lambda p, x: p.nn.functional.rms_norm(x.reshape(3, 4), (4,), x[:4]),
+    "group_norm": lambda p, x: p.nn.functional.group_norm(x.reshape(1, 4, 3), 2, x[:4], x[4:8]),
+    "batch_norm": lambda p, x: p.nn.functional.batch_norm(
+        x.reshape(3, 2, 2), None, None, x[:2], x[2:4], True
+    ),
+    "batch_norm in use": lambda p, x: p.nn.functional.batch_norm(
+        x.reshape(3, 2, 2), p.zeros(2, dtype=p.float64), p.ones(2, dtype=p.float64), x[:2], x[2:4]
+    ),
+    "instance_norm": lambda p, x: p.nn.functional.instance_norm(x.reshape(1, 2, 6)),
+    "attention": _attention,
+    "max_pool2d": lambda p, x: p.nn.functional.max_pool2d(x.reshape(1, 3, 4), 2),
+    "cumprod with zeros": lambda p, x: (x * (x > -0.3)).cumprod(0),
+    "det": lambda p, x: p.linalg.det(x[:9].reshape(3, 3)),
+    "solve": lambda p, x: p.linalg.solve(x[:9].reshape(3, 3), x[9:]),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONAL)
+@pytest.mark.parametrize("way", ["fwdrev", "revrev", "revfwd"])
+def test_hessians_agree_with_torch(name, way):
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    point = torch.randn(12, dtype=torch.float64)
+    results = []
+    for p in (lamella, torch):
+
+        def loss(x, p=p):
+            y = FUNCTIONAL[name](p, x)
+            return (y * y.sin()).sum()
+
+        rows, columns = p.func.jacrev, p.func.jacfwd
+        if p is torch:  # by the way that PyTorch tests
+            hessian = rows(rows(loss))
+        else:
+            hessian = {
+                "fwdrev": columns(rows(loss)),
+                "revrev": rows(rows(loss)),
+                "revfwd": rows(columns(loss)),
+            }[way]
+        results.append(hessian(p.tensor(point.tolist(), dtype=p.float64)).tolist())
+    torch.testing.assert_close(
+        torch.tensor(results[0]), torch.tensor(results[1]), rtol=1e-8, atol=1e-8
+    )
+
+
+def test_factors_are_no_constants_to_a_backward_with_tangents():
+    """A backward that is not recorded still has to pass tangents through what it takes from A."""
+    torch = pytest.importorskip("torch")
+    A = [[2.0, 1.0, 0.5], [0.0, 3.0, 1.0], [1.0, 0.2, 1.5]]
+    results = []
+    for p in (lamella, torch):
+        for function in (
+            p.linalg.det,
+            p.linalg.inv,
+            lambda a, p=p: p.linalg.solve(a, p.ones(3, dtype=p.float64)),
+            lambda a: a.cumprod(1),
+        ):
+            with p.autograd.forward_ad.dual_level():
+                a = p.tensor(A, dtype=p.float64).requires_grad_()
+                dual = p.autograd.forward_ad.make_dual(a, a.detach().cos())
+                # PyTorch's own backward takes factors for constants unless it is recorded.
+                (g,) = p.autograd.grad(function(dual).sum(), a, create_graph=p is torch)
+                results.append(p.autograd.forward_ad.unpack_dual(g).tangent.tolist())
+    for mine, theirs in zip(results[:4], results[4:]):
+        torch.testing.assert_close(torch.tensor(mine), torch.tensor(theirs))

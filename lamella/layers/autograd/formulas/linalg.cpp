@@ -1,17 +1,13 @@
 // Derivatives of linear algebra: systems of equations, inverses, determinants, Cholesky, LU.
 #include "lamella/layers/autograd/formulas/linalg.h"
 
-#include "lamella/abi/autograd.h"
 #include "lamella/api/functions.h"
 #include "lamella/api/tensor_operators.h"
-#include "lamella/layers/autograd/formulas/views.h"
+#include "lamella/layers/autograd/formulas/common.h"
 
 namespace lamella {
 
 namespace {
-
-// A backward that is recorded must be made of A itself; any other may use its factors.
-bool recording() { return (lamella_modes() & LAMELLA_MODE_NO_GRAD) == 0; }
 
 Tensor identity_like(const Tensor& A) { return lamella::eye(A.size(-1), A.options()); }
 // number * I for each matrix.
@@ -31,7 +27,7 @@ Tensor trace_of(const Tensor& matrices) { return matrices.diagonal(0, -2, -1).su
 Tensor det_backward(const Tensor& grad, const Tensor& A, const Tensor& LU, const Tensor& pivots) {
   // grad * conj(det A) A^-H, which is finite for a singular A too.
   if (A.numel() == 0) return lamella::zeros_like(A);
-  if (recording()) {
+  if (differentiated_again(A)) {
     Tensor det = lamella::linalg_det(A);
     return solve_unchecked(adjoint_of(A), scaled_identity(grad.mul(conj_of(det)), A));
   }
@@ -100,8 +96,8 @@ std::tuple<Tensor, Tensor> solve_backward(const Tensor& grad, const Tensor& A, c
                                           std::array<bool, 2> wanted) {
   bool vector = result.dim() < A.dim();
   Tensor G = columns_of(grad, vector);
-  Tensor grad_B = recording() ? lamella::linalg_solve(adjoint_of(A), G, left)
-                              : lamella::linalg_lu_solve(LU, pivots, G, left, true);
+  Tensor grad_B = differentiated_again(A) ? lamella::linalg_solve(adjoint_of(A), G, left)
+                                          : lamella::linalg_lu_solve(LU, pivots, G, left, true);
   Tensor grad_A = wanted[0] ? matrix_gradient(grad_B, columns_of(result, vector), left) : Tensor();
   return {grad_A, wanted[1] ? (vector ? grad_B.squeeze(-1) : grad_B) : Tensor()};
 }

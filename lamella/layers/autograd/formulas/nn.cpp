@@ -70,6 +70,25 @@ std::tuple<Tensor, Tensor, Tensor> linear_double_backward(TensorList grads, cons
   return {for_input, for_grad, for_weight};
 }
 
+// What is linear in each of two arguments has as its tangent the sum of it with either's tangent.
+namespace {
+ThreeGradients sum_of(const ThreeGradients& a, const ThreeGradients& b) {
+  auto sum = [](const Tensor& x, const Tensor& y) {
+    return x.defined() && y.defined() ? x + y : (x.defined() ? x : y);
+  };
+  return {sum(std::get<0>(a), std::get<0>(b)), sum(std::get<1>(a), std::get<1>(b)),
+          sum(std::get<2>(a), std::get<2>(b))};
+}
+}  // namespace
+
+ThreeGradients linear_backward_forward(const Tensor& input_p, const Tensor& input_t,
+                                       const Tensor& grad_p, const Tensor& grad_t,
+                                       const Tensor& weight_p, const Tensor& weight_t,
+                                       std::array<bool, 3> wanted) {
+  return sum_of(linear_backward(input_p, grad_t, weight_p, wanted),
+                linear_backward(input_t, grad_p, weight_t, {wanted[0], wanted[1], false}));
+}
+
 // ---- Convolution ----
 
 Tensor convolution_forward_mode(const Tensor& input_p, const Tensor& input_t,
@@ -117,11 +136,26 @@ std::tuple<Tensor, Tensor, Tensor> convolution_double_backward(
   return {for_grad, for_input, for_weight};
 }
 
+ThreeGradients convolution_backward_forward(const Tensor& grad_p, const Tensor& grad_t,
+                                            const Tensor& input_p, const Tensor& input_t,
+                                            const Tensor& weight_p, const Tensor& weight_t,
+                                            OptionalIntArrayRef bias_sizes, IntArrayRef stride,
+                                            IntArrayRef padding, IntArrayRef dilation,
+                                            bool transposed, IntArrayRef output_padding,
+                                            int64_t groups, std::array<bool, 3> wanted) {
+  auto backward = [&](const Tensor& grad, const Tensor& x, const Tensor& w, bool of_bias) {
+    return convolution_backward(grad, x, w, bias_sizes, stride, padding, dilation, transposed,
+                                output_padding, groups, {wanted[0], wanted[1], of_bias});
+  };
+  return sum_of(backward(grad_t, input_p, weight_p, wanted[2]),
+                backward(grad_p, input_t, weight_t, false));
+}
+
 // ---- Pooling, embedding, dropout ----
 
 Tensor gather_pooled(const Tensor& tensor, const Tensor& indices, int64_t spatial) {
   int64_t first = tensor.dim() - spatial;
-  return tensor.flatten(first, -1).gather(-1, indices.flatten(first, -1)).view(indices.sizes());
+  return tensor.flatten(first, -1).gather(-1, indices.flatten(first, -1)).reshape(indices.sizes());
 }
 
 Tensor embedding_double_backward(const Tensor& grad, const Tensor& indices, int64_t num_weights,

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "lamella/api/tensor.h"
+#include "lamella/layers/autograd/formulas/norms.h"
 
 namespace lamella {
 
@@ -19,6 +20,18 @@ std::tuple<Tensor, Tensor, Tensor> linear_double_backward(TensorList grads, cons
                                                           const Tensor& grad_output,
                                                           const Tensor& weight,
                                                           std::array<bool, 3> wanted);
+// Tangents of the gradients, those of the formulas named so; undefined where not wanted.
+ThreeGradients linear_backward_forward(const Tensor& input_p, const Tensor& input_t,
+                                       const Tensor& grad_p, const Tensor& grad_t,
+                                       const Tensor& weight_p, const Tensor& weight_t,
+                                       std::array<bool, 3> wanted);
+ThreeGradients convolution_backward_forward(const Tensor& grad_p, const Tensor& grad_t,
+                                            const Tensor& input_p, const Tensor& input_t,
+                                            const Tensor& weight_p, const Tensor& weight_t,
+                                            OptionalIntArrayRef bias_sizes, IntArrayRef stride,
+                                            IntArrayRef padding, IntArrayRef dilation,
+                                            bool transposed, IntArrayRef output_padding,
+                                            int64_t groups, std::array<bool, 3> wanted);
 
 Tensor convolution_forward_mode(const Tensor& input_p, const Tensor& input_t,
                                 const Tensor& weight_p, const Tensor& weight_t,

@@ -79,6 +79,30 @@ ThreeGradients double_backward(const Norm& norm, const Tensor& grad_x, const Ten
   return {for_dy, for_x, for_weight};
 }
 
+// Tangents of rstd * P(dy * weight), and of the sums of dy * normal and of dy.
+ThreeGradients backward_tangent(const Norm& norm, const Tensor& dy, const Tensor& dy_t,
+                                const Tensor& x_t, const Tensor& weight_t,
+                                std::array<bool, 3> wanted) {
+  auto average = [&](const Tensor& t) { return t.mean(IntArrayRef(norm.dims), true); };
+  Tensor for_x, for_weight, for_bias;
+  Tensor normal_t = norm.rstd * norm.project(x_t);
+  if (wanted[0]) {
+    Tensor g = norm.weighted(dy), g_t = norm.weighted(dy_t);
+    if (weight_t.defined()) g_t = g_t + dy * weight_t;
+    for_x = norm.project(g_t);
+    if (!norm.fixed) {
+      for_x = for_x - normal_t * average(g * norm.normal) - norm.normal * average(g * normal_t) -
+              norm.rstd * average(norm.normal * x_t) * norm.project(g);
+    }
+    for_x = norm.rstd * for_x;
+  }
+  if (wanted[1]) {
+    for_weight = summed(dy_t * norm.normal + dy * normal_t, norm.parameters, true);
+  }
+  if (wanted[2]) for_bias = summed(dy_t, norm.parameters, true);
+  return {for_x, for_weight, for_bias};
+}
+
 // ---- Over the last dimensions ----
 
 Norm layer_norm_of(const Tensor& input, IntArrayRef normalized_shape, const Tensor& weight,
@@ -143,8 +167,7 @@ Tensor layer_norm_forward(const Tensor& input_p, const Tensor& input_t, const Te
                           const Tensor& weight_t, const Tensor& bias_t, const Tensor& mean,
                           const Tensor& rstd, IntArrayRef normalized_shape) {
   Norm norm = layer_norm_of(input_p, normalized_shape, weight_p, mean.defined());
-  norm.rstd = rstd;
-  norm.normal = (mean.defined() ? input_p - mean : input_p) * rstd;
+  take_statistics(norm, input_p, rstd);
   return tangent(norm, input_t, weight_t, bias_t);
 }
 ThreeGradients layer_norm_double_backward(TensorList grads, const Tensor& grad_out,
@@ -157,6 +180,28 @@ ThreeGradients layer_norm_double_backward(TensorList grads, const Tensor& grad_o
                                     grads.size() > 2 ? grads[2] : Tensor(), grad_out, wanted);
   return {dy, x, w.defined() ? w.reshape(normalized_shape) : w};
 }
+ThreeGradients layer_norm_backward_forward(const Tensor& grad_p, const Tensor& grad_t,
+                                           const Tensor& input_p, const Tensor& input_t,
+                                           IntArrayRef normalized_shape, const Tensor& mean,
+                                           const Tensor& rstd, const Tensor& weight_p,
+                                           const Tensor& weight_t, std::array<bool, 3> wanted) {
+  Norm norm = layer_norm_of(input_p, normalized_shape, weight_p, mean.defined());
+  take_statistics(norm, input_p, rstd);
+  auto [x, w, b] = backward_tangent(norm, grad_p, grad_t, input_t, weight_t, wanted);
+  auto shaped = [&](const Tensor& t) { return t.defined() ? t.reshape(normalized_shape) : t; };
+  return {x, shaped(w), shaped(b)};
+}
+std::tuple<Tensor, Tensor> rms_norm_backward_forward(const Tensor& grad_p, const Tensor& grad_t,
+                                                     const Tensor& input_p, const Tensor& input_t,
+                                                     IntArrayRef normalized_shape,
+                                                     const Tensor& rstd, const Tensor& weight_p,
+                                                     const Tensor& weight_t,
+                                                     std::array<bool, 2> wanted) {
+  auto [x, w, b] =
+      layer_norm_backward_forward(grad_p, grad_t, input_p, input_t, normalized_shape, Tensor(),
+                                  rstd, weight_p, weight_t, {wanted[0], wanted[1], false});
+  return {x, w};
+}
 
 Tensor group_norm_forward(const Tensor& input_p, const Tensor& input_t, const Tensor& weight_p,
                           const Tensor& weight_t, const Tensor& bias_t, const Tensor& mean,
@@ -164,8 +209,7 @@ Tensor group_norm_forward(const Tensor& input_p, const Tensor& input_t, const Te
                           int64_t groups) {
   Groups as{samples, channels, positions, groups};
   Norm norm = as.norm(weight_p);
-  norm.rstd = as.statistic(rstd);
-  norm.normal = (as.seen(input_p) - as.statistic(mean)) * norm.rstd;
+  take_statistics(norm, as.seen(input_p), as.statistic(rstd));
   return tangent(norm, as.seen(input_t), as.parameter(weight_t), as.parameter(bias_t))
       .reshape(input_p.sizes());
 }
@@ -218,6 +262,20 @@ ThreeGradients group_norm_double_backward(TensorList grads, const Tensor& grad_o
   auto back = [&](const Tensor& t) { return t.defined() ? t.reshape(input.sizes()) : t; };
   return {back(dy), back(x), w.defined() ? w.reshape({channels}) : w};
 }
+ThreeGradients group_norm_backward_forward(const Tensor& grad_p, const Tensor& grad_t,
+                                           const Tensor& input_p, const Tensor& input_t,
+                                           const Tensor& rstd, const Tensor& weight_p,
+                                           const Tensor& weight_t, int64_t samples,
+                                           int64_t channels, int64_t positions, int64_t groups,
+                                           std::array<bool, 3> wanted) {
+  Groups as{samples, channels, positions, groups};
+  Norm norm = as.norm(weight_p);
+  take_statistics(norm, as.seen(input_p), as.statistic(rstd));
+  auto [x, w, b] = backward_tangent(norm, as.seen(grad_p), as.seen(grad_t), as.seen(input_t),
+                                    as.parameter(weight_t), wanted);
+  auto shaped = [&](const Tensor& t) { return t.defined() ? t.reshape({channels}) : t; };
+  return {x.defined() ? x.reshape(input_p.sizes()) : x, shaped(w), shaped(b)};
+}
 
 Tensor batch_norm_forward(const Tensor& input_p, const Tensor& input_t, const Tensor& weight_p,
                           const Tensor& weight_t, const Tensor& bias_t, const Tensor& running_mean,
@@ -226,8 +284,7 @@ Tensor batch_norm_forward(const Tensor& input_p, const Tensor& input_t, const Te
   int64_t rank = input_p.dim();
   Norm norm = batch_norm_of(input_p, weight_p, training);
   if (training) {
-    norm.rstd = per_channel(rstd, rank);
-    norm.normal = (input_p - per_channel(mean, rank)) * norm.rstd;
+    take_statistics(norm, input_p, per_channel(rstd, rank));
   } else {
     take_fixed(norm, input_p, running_mean, running_var, eps);
   }
@@ -248,6 +305,24 @@ ThreeGradients batch_norm_double_backward(TensorList grads, const Tensor& grad_o
   auto [dy, x, w] = double_backward(norm, grads[0], per_channel(grads[1], rank),
                                     per_channel(grads[2], rank), grad_out, wanted);
   return {dy, x, w.defined() ? w.reshape({w.numel()}) : w};
+}
+ThreeGradients batch_norm_backward_forward(const Tensor& grad_p, const Tensor& grad_t,
+                                           const Tensor& input_p, const Tensor& input_t,
+                                           const Tensor& weight_p, const Tensor& weight_t,
+                                           const Tensor& running_mean, const Tensor& running_var,
+                                           const Tensor& rstd, bool training, double eps,
+                                           std::array<bool, 3> wanted) {
+  int64_t rank = input_p.dim();
+  Norm norm = batch_norm_of(input_p, weight_p, training);
+  if (training) {
+    take_statistics(norm, input_p, per_channel(rstd, rank));
+  } else {
+    take_fixed(norm, input_p, running_mean, running_var, eps);
+  }
+  auto [x, w, b] =
+      backward_tangent(norm, grad_p, grad_t, input_t, per_channel(weight_t, rank), wanted);
+  auto shaped = [](const Tensor& t) { return t.defined() ? t.reshape({t.numel()}) : t; };
+  return {x, shaped(w), shaped(b)};
 }
 
 }  // namespace lamella

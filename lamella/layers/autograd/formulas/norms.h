@@ -60,4 +60,30 @@ ThreeGradients batch_norm_double_backward(TensorList grads, const Tensor& grad_o
                                           const Tensor& mean, const Tensor& rstd, bool training,
                                           double eps, std::array<bool, 3> wanted);
 
+// Tangents of the gradients of input, weight and bias that the backwards give; undefined where not
+// wanted.
+ThreeGradients layer_norm_backward_forward(const Tensor& grad_p, const Tensor& grad_t,
+                                           const Tensor& input_p, const Tensor& input_t,
+                                           IntArrayRef normalized_shape, const Tensor& mean,
+                                           const Tensor& rstd, const Tensor& weight_p,
+                                           const Tensor& weight_t, std::array<bool, 3> wanted);
+std::tuple<Tensor, Tensor> rms_norm_backward_forward(const Tensor& grad_p, const Tensor& grad_t,
+                                                     const Tensor& input_p, const Tensor& input_t,
+                                                     IntArrayRef normalized_shape,
+                                                     const Tensor& rstd, const Tensor& weight_p,
+                                                     const Tensor& weight_t,
+                                                     std::array<bool, 2> wanted);
+ThreeGradients group_norm_backward_forward(const Tensor& grad_p, const Tensor& grad_t,
+                                           const Tensor& input_p, const Tensor& input_t,
+                                           const Tensor& rstd, const Tensor& weight_p,
+                                           const Tensor& weight_t, int64_t samples,
+                                           int64_t channels, int64_t positions, int64_t groups,
+                                           std::array<bool, 3> wanted);
+ThreeGradients batch_norm_backward_forward(const Tensor& grad_p, const Tensor& grad_t,
+                                           const Tensor& input_p, const Tensor& input_t,
+                                           const Tensor& weight_p, const Tensor& weight_t,
+                                           const Tensor& running_mean, const Tensor& running_var,
+                                           const Tensor& rstd, bool training, double eps,
+                                           std::array<bool, 3> wanted);
+
 }  // namespace lamella

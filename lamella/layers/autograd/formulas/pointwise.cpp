@@ -152,7 +152,8 @@ Tensor polar_angle_backward(const Tensor& grad, const Tensor& result) {
 }
 Tensor polar_tangent(const Tensor& size_t, const Tensor& angle_p, const Tensor& angle_t,
                      const Tensor& result) {
-  return lamella::polar(size_t, angle_p) + result * (angle_t * Scalar(complex<double>(0, 1)));
+  return size_t * lamella::polar(lamella::ones_like(angle_p), angle_p) +
+         result * (angle_t * Scalar(complex<double>(0, 1)));
 }
 
 // ---- Activations ----

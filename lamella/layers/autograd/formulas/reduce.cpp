@@ -205,7 +205,7 @@ Tensor cumprod_backward(const Tensor& grad, const Tensor& self, int64_t dim, con
   if (!has_dim(self) || self.numel() == 0) return grad;
   dim = wrap(dim, self);
   Tensor x = self.to(grad.scalar_type());
-  if ((lamella_thread.modes & LAMELLA_MODE_NO_GRAD) == 0) {
+  if (differentiated_again(self)) {
     Tensor g = grad.movedim(dim, -1).unsqueeze(-2);
     return (g * conj_of(cumprod_slopes(x, dim))).sum(-1).movedim(-1, dim);
   }
@@ -222,6 +222,10 @@ Tensor cumprod_tangent(const Tensor& self_p, const Tensor& self_t, int64_t dim,
   if (!has_dim(self_p) || self_p.numel() == 0) return self_t.to(result.scalar_type());
   Tensor x = self_p.to(result.scalar_type());
   Tensor t = self_t.to(result.scalar_type());
+  if (x.requires_grad()) {  // the short way takes zeros for constants
+    Tensor slopes = cumprod_slopes(x, wrap(dim, self_p));
+    return (t.movedim(dim, -1).unsqueeze(-1) * slopes).sum(-2).movedim(-1, dim);
+  }
   Zeros zeros = find_zeros(x, dim);
   Tensor plain = keep(t / lamella::where(zeros.all, Scalar(1), x), zeros.all.logical_not());
   Tensor filled = lamella::where(zeros.first, Scalar(1), x).cumprod(dim);
