@@ -75,9 +75,6 @@ extern PyTypeObject ContextType;
 PyObject* tensor_backward(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                           PyObject* kwnames);
 
-// Gives a tensor a tangent until the level is closed.
-void set_dual(lamella_tensor* tensor, const TensorBase& tangent);
-
 int add_forward(PyObject* module);           // autograd_forward.cpp
 int add_modes(PyObject* module);             // autograd_modes.cpp
 int add_autograd_members(PyObject* module);  // autograd_tensor.cpp

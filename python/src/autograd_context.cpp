@@ -344,7 +344,8 @@ void PythonNode::release_saved() noexcept {
 }
 
 // Note [Nodes under vmap].
-lamella_status PythonNode::apply(lamella_tensor* const* grads, lamella_tensor** results) {
+lamella_status PythonNode::apply(lamella_tensor* const* grads, lamella_tensor** results,
+                                 autograd::WantedEdges) {
   GilScope gil;
   if (levels_ == nullptr) return call_backward(grads, results);
   try {

@@ -52,7 +52,8 @@ class PythonNode final : public autograd::Node {
  public:
   // Takes a reference to the context. Its edges are empty.
   static autograd::NodePtr make(PyContext* context, uint32_t edge_count);
-  lamella_status apply(lamella_tensor* const* grads, lamella_tensor** results) override;
+  lamella_status apply(lamella_tensor* const* grads, lamella_tensor** results,
+                       autograd::WantedEdges wanted) override;
   std::string name() const override { return name_; }
   void release_saved() noexcept override;
   void* python_object() const override { return context_; }

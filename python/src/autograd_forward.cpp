@@ -1,6 +1,4 @@
 // Forward mode: tensors with tangents.
-#include <mutex>
-
 #include "lamella/layers/autograd/mode.h"
 #include "lamella/layers/vmap/vmap.h"
 #include "python/src/autograd.h"
@@ -8,13 +6,6 @@
 
 namespace lamella::python {
 namespace {
-
-// Tensors that got a tangent since the level was opened, so that they lose it when it is closed.
-std::mutex duals_mutex;
-std::vector<WeakTensorRef>& duals() {
-  static auto* all = new std::vector<WeakTensorRef>();
-  return *all;
-}
 
 KnownOperator alias_op{"aten::alias", ""};
 
@@ -46,7 +37,7 @@ PyObject* make_dual(PyObject*, PyObject* args) {
     }
     TensorBase view = call_known(alias_op, {tensor_value(primal.impl())});
     if (!view.defined()) return nullptr;
-    set_dual(view.impl(), tensor_ref(tangent));
+    autograd::set_tangent(view.impl(), tensor_ref(tangent));
     return wrap(std::move(view));
   });
 }
@@ -72,15 +63,7 @@ PyObject* unpack_dual(PyObject*, PyObject* object) {
 
 PyObject* exit_level(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
-    std::vector<WeakTensorRef> ended;
-    {
-      std::lock_guard lock(duals_mutex);
-      ended.swap(duals());
-    }
-    for (const WeakTensorRef& weak : ended) {
-      TensorBase tensor = weak.lock();
-      if (tensor.defined()) autograd::set_tangent(tensor.impl(), TensorBase());
-    }
+    autograd::end_forward_level();
     Py_RETURN_NONE;
   });
 }
@@ -91,12 +74,6 @@ PyMethodDef functions[] = {{"_make_dual", make_dual, METH_VARARGS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
-
-void set_dual(lamella_tensor* tensor, const TensorBase& tangent) {
-  autograd::set_tangent(tensor, tangent);
-  std::lock_guard lock(duals_mutex);
-  duals().emplace_back(TensorBase::borrow(behind_levels(tensor)));
-}
 
 int add_forward(PyObject* module) { return PyModule_AddFunctions(module, functions); }
 

@@ -198,6 +198,7 @@ bool save_tensors(const Call& call, PyObject* const* outputs) {
       }
       context->saved_levels[i] = levels_of(tensor);
     }
+    autograd::check_savable("save_for_backward", "tensor", tensor);
     context->saved[i].save(TensorBase::borrow(behind_levels(tensor)), output);
   }
   return true;
@@ -256,7 +257,7 @@ bool give_tangents(const Call& call, PyObject* const* outputs) {
                    Py_TYPE(tangents[i])->tp_name);
       return false;
     }
-    set_dual(tensor_of(outputs[i]), tensor_ref(tangents[i]));
+    autograd::set_tangent(tensor_of(outputs[i]), tensor_ref(tangents[i]));
   }
   return true;
 }

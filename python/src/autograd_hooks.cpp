@@ -277,13 +277,13 @@ int visit_node(autograd::Node* node, visitproc visit, void* arg) {
   Py_VISIT(static_cast<PyObject*>(node->python_object()));
   autograd::NodeExtras* extras = node->extras_or_null();
   if (extras == nullptr) return 0;
-  for (const autograd::Hook& hook : extras->tensor_hooks) {
-    if (hook.tensor.call == call_tensor_hook) {
-      Py_VISIT(static_cast<PyObject*>(hook.tensor.context));
+  for (const auto& [id, hook] : extras->tensor_hooks.all()) {
+    if (hook->tensor.call == call_tensor_hook) {
+      Py_VISIT(static_cast<PyObject*>(hook->tensor.context));
     }
   }
   for (const auto* hooks : {&extras->pre_hooks, &extras->post_hooks}) {
-    for (const auto& entry : *hooks) {
+    for (const auto& entry : hooks->all()) {
       if (int stop = visit_hook(entry.second.get(), visit, arg); stop != 0) return stop;
     }
   }
@@ -438,7 +438,7 @@ PyObject* add_node_hook(autograd::Node* node, PyObject* hook, bool before) {
   uint64_t id = autograd::next_hook_id();
   autograd::NodeExtras& extras = node->extras();
   (before ? extras.pre_hooks : extras.post_hooks)
-      .emplace_back(id, std::make_unique<PythonNodeHook>(cell.get(), before));
+      .add(id, std::make_shared<PythonNodeHook>(cell.get(), before));
   return make_cell_handle(id, cell.get());
 }
 PyObject* add_accumulate_hook(PyObject* tensor, PyObject* hook) {
@@ -487,7 +487,7 @@ int visit_tensor(lamella_tensor* tensor, visitproc visit, void* arg) {
       if (int stop = visit_node(meta->leaf, visit, arg); stop != 0) return stop;
     }
     if (meta->post_accumulate == nullptr) continue;
-    for (const auto& entry : *meta->post_accumulate) {
+    for (const auto& entry : meta->post_accumulate->all()) {
       if (int stop = visit_hook(entry.second.get(), visit, arg); stop != 0) return stop;
     }
   }

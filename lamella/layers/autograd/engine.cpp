@@ -312,13 +312,22 @@ class Engine {
     GradList results(std::max<uint32_t>(n, 1));
     Node* outer = std::exchange(running, node);
     if (fast_) node->claimed_ = true;  // never taken from the fast lane by another engine
-    lamella_status status = node->apply(grads.data(), results.data());
+    // Found before the node runs, so that it computes nothing that nobody asked for.
+    ShortList<bool> asked(restricted_ ? n : 0);
+    WantedEdges edges;
+    if (LAMELLA_UNLIKELY(restricted_)) {
+      for (uint32_t i = 0; i < n; ++i) {
+        asked[i] = node->edges_[i] && wanted(node->edges_[i].node.get());
+      }
+      edges.list = asked.data();
+    }
+    lamella_status status = node->apply(grads.data(), results.data(), edges);
     if (fast_) node->claimed_ = false;
     running = outer;
     if (LAMELLA_UNLIKELY(status != LAMELLA_OK)) return failed(node, status);
     if (LAMELLA_LIKELY(!options_.retain_graph)) node->release_saved();
     if (LAMELLA_UNLIKELY(extras != nullptr) && !extras->post_hooks.empty()) {
-      for (auto& [id, hook] : extras->post_hooks) {
+      for (auto& [id, hook] : extras->post_hooks.all()) {
         status = hook->run(results.data(), n, grads.data(), node->output_count_);
         if (status != LAMELLA_OK) return status;
       }
@@ -331,7 +340,7 @@ class Engine {
     }
     for (uint32_t i = 0; i < n; ++i) {
       const Edge& edge = node->edges_[i];
-      if (!edge || (restricted_ && !wanted(edge.node.get()))) continue;
+      if (!edge || !edges[i]) continue;
       status = deliver(edge, std::exchange(results[i], nullptr), node, i);
       if (LAMELLA_UNLIKELY(status != LAMELLA_OK)) return failed(node, status);
     }
@@ -340,20 +349,18 @@ class Engine {
 
   // Tensor hooks, node hooks, retained grads.
   lamella_status before(Node* node, NodeExtras& extras, lamella_tensor** grads) {
-    // By index: a hook may add or remove hooks.
-    for (size_t i = 0; i < extras.tensor_hooks.size(); ++i) {
-      Hook hook = extras.tensor_hooks[i];
-      lamella_tensor* g = grads[hook.output];
+    for (auto& [id, hook] : extras.tensor_hooks.all()) {
+      lamella_tensor* g = grads[hook->output];
       if (g == nullptr) continue;
       lamella_tensor* replacement = nullptr;
-      lamella_status status = hook.tensor.call(hook.tensor.context, g, &replacement);
+      lamella_status status = hook->tensor.call(hook->tensor.context, g, &replacement);
       if (status != LAMELLA_OK) return status;
       if (replacement != nullptr) {
         detail::release(g);
-        grads[hook.output] = replacement;
+        grads[hook->output] = replacement;
       }
     }
-    for (auto& [id, hook] : extras.pre_hooks) {
+    for (auto& [id, hook] : extras.pre_hooks.all()) {
       lamella_status status = hook->run(grads, node->output_count_, nullptr, 0);
       if (status != LAMELLA_OK) return status;
     }

@@ -11,6 +11,19 @@
 namespace lamella::autograd {
 namespace {
 
+// What the apply() of a foreign node on this thread was asked for.
+struct Asked {
+  const Node* node;
+  WantedEdges wanted;
+};
+__thread Asked asked __attribute__((tls_model("initial-exec"))) = {nullptr, {}};
+struct Asking {
+  Asking(const Node* node, WantedEdges wanted)
+      : before(std::exchange(asked, Asked{node, wanted})) {}
+  ~Asking() { asked = before; }
+  Asked before;
+};
+
 class ForeignNode final : public Node {
  public:
   ForeignNode(const lamella_node_class& type, void* context)
@@ -23,7 +36,9 @@ class ForeignNode final : public Node {
     if (type_.dispose != nullptr) type_.dispose(context_);
   }
   std::string name() const override { return name_; }
-  lamella_status apply(lamella_tensor* const* grads, lamella_tensor** results) override {
+  lamella_status apply(lamella_tensor* const* grads, lamella_tensor** results,
+                       WantedEdges wanted) override {
+    Asking asking(this, wanted);
     if (LAMELLA_UNLIKELY(levels_.any())) return apply_batched(grads, results);
     return type_.apply(context_, grads, output_count(), results, edge_count());
   }
@@ -141,7 +156,7 @@ uint32_t lamella_node_input_count(const lamella_node* node) noexcept {
 }
 int32_t lamella_node_needs_input(const lamella_node* node, uint32_t i) noexcept {
   const Node* n = from_abi(node);
-  return i < n->edge_count() && n->needs(i) ? 1 : 0;
+  return i < n->edge_count() && n->needs(i) && (asked.node != n || asked.wanted[i]) ? 1 : 0;
 }
 lamella_status lamella_node_add_output(lamella_node* node, lamella_tensor* tensor,
                                        int32_t written) noexcept {
@@ -212,6 +227,7 @@ lamella_status lamella_saved_tensor_make(lamella_tensor* tensor, int32_t is_outp
       Edge edge = gradient_edge(tensor);
       output = edge ? static_cast<int>(edge.input) : -1;
     }
+    check_savable("save_for_backward", "tensor", tensor);
     if (tensor != nullptr) made->levels = levels_of(tensor);
     made->tensor.save(TensorBase::borrow(tensor != nullptr ? behind_levels(tensor) : nullptr),
                       output);

@@ -65,7 +65,8 @@ class CopySlices final : public Node {
   }
   std::string name() const override { return "CopySlices"; }
   void release_saved() noexcept override { write_->release_saved(); }
-  lamella_status apply(lamella_tensor* const* grads, lamella_tensor** results) override {
+  lamella_status apply(lamella_tensor* const* grads, lamella_tensor** results,
+                       WantedEdges wanted) override {
     if (grads[0] == nullptr) return LAMELLA_OK;
     std::vector<lamella_tensor*> inner(write_->edge_count(), nullptr);
     lamella_status status = LAMELLA_OK;
@@ -77,14 +78,20 @@ class CopySlices final : public Node {
       Tensor slice = as_view(whole, view_, offset);
       Tensor slice_grad = slice.clone();
       lamella_tensor* in = slice_grad.impl();
-      status = write_->apply(&in, inner.data());
+      // The write's own edge to what was there before leads to edge 0.
+      std::unique_ptr<bool[]> asked(new bool[inner.size()]);
+      for (size_t i = 0; i < inner.size(); ++i) {
+        bool before = static_cast<int>(i) == write_edge_;
+        asked[i] = wanted[before ? 0 : static_cast<uint32_t>(i + 1)];
+      }
+      status = write_->apply(&in, inner.data(), WantedEdges{asked.get()});
       if (status == LAMELLA_OK) {
         Tensor written;
         if (write_edge_ >= 0) {
           written = Tensor{
               TensorBase::adopt(std::exchange(inner[static_cast<size_t>(write_edge_)], nullptr))};
         }
-        if (needs(0)) {
+        if (needs(0) && wanted[0]) {
           if (written.defined()) {
             slice.copy_(written);
           } else {

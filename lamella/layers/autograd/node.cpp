@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <mutex>
 
 #include "lamella/core/error.h"
 #include "lamella/core/memory_pool.h"
@@ -26,10 +27,16 @@ uint64_t next_hook_id() {
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
+namespace {
+std::mutex& hook_mutex() {
+  static std::mutex* mutex = new std::mutex;
+  return *mutex;
+}
+}  // namespace
+HookLock::HookLock() { hook_mutex().lock(); }
+HookLock::~HookLock() { hook_mutex().unlock(); }
+
 NodeExtras::~NodeExtras() {
-  for (Hook& hook : tensor_hooks) {
-    if (hook.tensor.dispose != nullptr) hook.tensor.dispose(hook.tensor.context);
-  }
   if (anomaly != nullptr && __atomic_fetch_sub(&anomaly->references, 1, __ATOMIC_ACQ_REL) == 1) {
     anomaly->destroy(anomaly);
   }

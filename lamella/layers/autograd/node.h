@@ -111,12 +111,18 @@ struct Edge {
   explicit operator bool() const { return static_cast<bool>(node); }
 };
 
-// What runs with the gradients of a node. Hooks run in the order of their ids.
+// What runs with the gradient of one output of a node, which it may replace. Hooks run in the order
+// of their ids.
 struct Hook {
-  uint64_t id = 0;
-  // pre, tensor: grads in (may be replaced in place); post: results (may be replaced) and grads.
-  lamella_tensor_hook tensor{};  // of one output's gradient
-  uint32_t output = 0;
+  uint64_t id;
+  lamella_tensor_hook tensor;
+  uint32_t output;
+  Hook(uint64_t id, const lamella_tensor_hook& tensor, uint32_t output)
+      : id(id), tensor(tensor), output(output) {}
+  Hook(const Hook&) = delete;
+  ~Hook() {
+    if (tensor.dispose != nullptr) tensor.dispose(tensor.context);
+  }
 };
 // Hooks on a whole node; made by the Python layer. Both may replace entries (owned references).
 struct NodeHook {
@@ -126,11 +132,57 @@ struct NodeHook {
                              uint32_t grad_count) = 0;
 };
 
+// Held while a list of hooks is read or changed.
+struct LAMELLA_PRIVATE_API HookLock {
+  HookLock();
+  ~HookLock();
+  HookLock(const HookLock&) = delete;
+};
+// Hooks by id. Whoever runs them takes all() first: a hook may add hooks and remove them, itself
+// included, and other threads may too; what was there at first runs.
+template <class H>
+class HookList {
+ public:
+  using Entries = std::vector<std::pair<uint64_t, std::shared_ptr<H>>>;
+  bool empty() const { return __atomic_load_n(&count_, __ATOMIC_RELAXED) == 0; }
+  void add(uint64_t id, std::shared_ptr<H> hook) {
+    HookLock lock;
+    entries_.emplace_back(id, std::move(hook));
+    ++count_;
+  }
+  void remove(uint64_t id) {
+    std::shared_ptr<H> removed;  // ends when the lock is given back
+    HookLock lock;
+    for (auto it = entries_.begin(); it != entries_.end(); ++it) {
+      if (it->first != id) continue;
+      removed = std::move(it->second);
+      entries_.erase(it);
+      --count_;
+      return;
+    }
+  }
+  Entries all() const {
+    if (empty()) return {};
+    HookLock lock;
+    return entries_;
+  }
+
+ private:
+  Entries entries_;
+  uint32_t count_ = 0;
+};
+
+// The edges whose gradients a backward asks for; without a list, all that lead somewhere.
+struct WantedEdges {
+  const bool* list = nullptr;
+  bool operator[](uint32_t i) const { return list == nullptr || list[i]; }
+};
+
 // What few nodes have.
 struct LAMELLA_PRIVATE_API NodeExtras {
-  std::vector<Hook> tensor_hooks;
-  std::vector<std::pair<uint64_t, std::unique_ptr<NodeHook>>> pre_hooks;
-  std::vector<std::pair<uint64_t, std::unique_ptr<NodeHook>>> post_hooks;
+  HookList<Hook> tensor_hooks;
+  HookList<NodeHook> pre_hooks;
+  HookList<NodeHook> post_hooks;
   std::unique_ptr<OutputMeta[]> more_outputs;  // of all outputs, where there are several
   uint32_t more_capacity = 0;
   // Tensors whose grad is kept (retain_grad), with the output they are; they run after the hooks.
@@ -151,8 +203,10 @@ class LAMELLA_PRIVATE_API Node {
   Node& operator=(const Node&) = delete;
 
   // grads: output_count() gradients, NULL: none. results: edge_count() entries, all NULL before, to
-  // be filled with owned tensors. Gradients of the grad mode that the engine has set.
-  virtual lamella_status apply(lamella_tensor* const* grads, lamella_tensor** results) = 0;
+  // be filled with owned tensors; where `wanted` says no, nobody asks for one. Gradients of the
+  // grad mode that the engine has set.
+  virtual lamella_status apply(lamella_tensor* const* grads, lamella_tensor** results,
+                               WantedEdges wanted) = 0;
   // "MulBackward0".
   virtual std::string name() const = 0;
   // Gives up what is kept for backward; apply() fails afterwards where it needs it. While the node

@@ -109,7 +109,8 @@ class RecordNode final : public Node {
  public:
   static RecordNode* make(const Plan* plan, const lamella_derivative* derivative, uint32_t edges);
 
-  lamella_status apply(lamella_tensor* const* grads, lamella_tensor** results) override;
+  lamella_status apply(lamella_tensor* const* grads, lamella_tensor** results,
+                       WantedEdges wanted) override;
   std::string name() const override { return plan_->node_name; }
   void release_saved() noexcept override;
   lamella_status saved_value(const char* name, lamella_value* value, bool* found) override;
@@ -132,7 +133,8 @@ class RecordNode final : public Node {
     if (LAMELLA_UNLIKELY(!plan->stays)) plan->retain();
   }
   ~RecordNode() override;
-  lamella_status run_formula(lamella_tensor* const* grads, lamella_tensor** results);
+  lamella_status run_formula(lamella_tensor* const* grads, lamella_tensor** results,
+                             WantedEdges wanted);
 
   const Plan* plan_;
   const lamella_derivative* derivative_;

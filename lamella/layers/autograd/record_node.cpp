@@ -79,6 +79,15 @@ void RecordNode::save(const lamella_value* values, bool returns) {
   for (uint32_t k = 0; k < saved_count_; ++k) {
     const lamella_saved& one = derivative_->saved[k];
     if ((one.is_return != 0) != returns || (one.used_by & needs_) == 0) continue;
+    if (one.what == LAMELLA_SAVE_VALUE && !returns) {
+      const auto& name = plan_->argument_names[one.index];
+      each_tensor(values[one.index], [&](lamella_tensor* t) {
+        if (LAMELLA_UNLIKELY(t != nullptr && (t->flags & LAMELLA_TENSOR_INFERENCE) != 0)) {
+          const std::string& op = plan_->op->name_storage;
+          check_savable(op.c_str() + op.find("::") + 2, name.c_str(), t);
+        }
+      });
+    }
     int output = -1;
     // A return that has no gradient does not hold the node, and comes back without a history.
     if (returns && plan_->returns[one.index].differentiable) {
@@ -108,23 +117,30 @@ void RecordNode::save_tangents(const lamella_value* returns) {
 }
 
 void RecordNode::release_saved() noexcept {
-  released_ = saved_count_ != 0;
-  if (LAMELLA_UNLIKELY(claimed())) return;  // given back with the node
+  // Only tensors are given up: sizes and numbers stay, so that a node that kept nothing else may
+  // run again.
+  const bool claimed = this->claimed();  // then they are given back with the node
   for (uint32_t i = 0; i < saved_count_; ++i) {
-    saved_[i].tensor.reset();
-    if (LAMELLA_UNLIKELY(saved_[i].list != nullptr)) saved_[i].list.reset();
-    if (saved_[i].value.tag != LAMELLA_NONE) lamella_value_release(&saved_[i].value);
+    Saved& saved = saved_[i];
+    if (derivative_->saved[i].what == LAMELLA_SAVE_META) continue;
+    if (saved.tensor.is_empty() && (saved.list == nullptr || saved.list->empty())) continue;
+    released_ = true;
+    if (LAMELLA_UNLIKELY(claimed)) return;
+    saved.tensor.reset();
+    if (LAMELLA_UNLIKELY(saved.list != nullptr)) saved.list.reset();
   }
 }
 
-lamella_status RecordNode::apply(lamella_tensor* const* grads, lamella_tensor** results) {
-  if (LAMELLA_LIKELY(plan_->stays)) return run_formula(grads, results);
+lamella_status RecordNode::apply(lamella_tensor* const* grads, lamella_tensor** results,
+                                 WantedEdges wanted) {
+  if (LAMELLA_LIKELY(plan_->stays)) return run_formula(grads, results, wanted);
   // Whoever takes the derivative back waits until its formula has been left.
   reclaim::Reading reading;
-  return run_formula(grads, results);
+  return run_formula(grads, results, wanted);
 }
 
-lamella_status RecordNode::run_formula(lamella_tensor* const* grads, lamella_tensor** results) {
+lamella_status RecordNode::run_formula(lamella_tensor* const* grads, lamella_tensor** results,
+                                       WantedEdges wanted) {
   const lamella_derivative* d = derivative_;
   try {
     if (LAMELLA_UNLIKELY(d != plan_->derivative.load(std::memory_order_acquire))) {
@@ -194,7 +210,7 @@ lamella_status RecordNode::run_formula(lamella_tensor* const* grads, lamella_ten
     const uint32_t* first = first_ != nullptr ? first_ : kIdentity.values;
     for (uint32_t s = 0; s < d->slot_count; ++s) {
       for (uint32_t i = first[s]; i < first[s + 1]; ++i) {
-        if (this->needs(i)) needs |= uint64_t{1} << s;
+        if (this->needs(i) && wanted[i]) needs |= uint64_t{1} << s;
       }
     }
     lamella_backward call{};
@@ -235,8 +251,10 @@ lamella_status RecordNode::saved_value(const char* name, lamella_value* value, b
       if (names[k] != name) continue;
       *found = true;
       *value = lamella_value{};
+      const bool stays =
+          derivative_->saved[k].what != LAMELLA_SAVE_VALUE || saved_[k].value.tag != LAMELLA_NONE;
       LAMELLA_CHECK(
-          !released_, this->name(),
+          !released_ || stays, this->name(),
           ": what it saved was given up by an earlier backward; pass retain_graph=True to "
           "it to go through the graph again");
       if (saved_[k].list != nullptr) {

@@ -1,6 +1,7 @@
 // Gradient bookkeeping of tensors: metadata, leaves, hooks.
 #include "lamella/layers/autograd/variable.h"
 
+#include <algorithm>
 #include <mutex>
 
 #include "lamella/api/functions.h"
@@ -250,7 +251,7 @@ lamella_status LeafNode::accumulate(TensorBase g) {
   }
   if (LAMELLA_UNLIKELY(meta->post_accumulate != nullptr)) {
     lamella_tensor* value = t;
-    for (auto& [id, hook] : *meta->post_accumulate) {
+    for (auto& [id, hook] : meta->post_accumulate->all()) {
       lamella_status status = hook->run(&value, 1, nullptr, 0);
       if (status != LAMELLA_OK) return status;
     }
@@ -258,7 +259,7 @@ lamella_status LeafNode::accumulate(TensorBase g) {
   return LAMELLA_OK;
 }
 
-lamella_status LeafNode::apply(lamella_tensor* const* grads, lamella_tensor**) {
+lamella_status LeafNode::apply(lamella_tensor* const* grads, lamella_tensor**, WantedEdges) {
   return accumulate(TensorBase::borrow(grads[0]));
 }
 
@@ -318,21 +319,13 @@ uint64_t add_tensor_hook(lamella_tensor* t, const lamella_tensor_hook& hook) {
   LAMELLA_CHECK(requires_grad(t), "register_hook: expected a tensor that requires gradients");
   Edge edge = gradient_edge(t);
   uint64_t id = next_hook_id();
-  edge.node->extras().tensor_hooks.push_back(Hook{id, hook, edge.input});
+  edge.node->extras().tensor_hooks.add(id, std::make_shared<Hook>(id, hook, edge.input));
   return id;
 }
 void remove_tensor_hook(lamella_tensor* t, uint64_t id) {
   Edge edge = gradient_edge(t);
   if (!edge) return;
-  NodeExtras* extras = edge.node->extras_or_null();
-  if (extras == nullptr) return;
-  for (auto it = extras->tensor_hooks.begin(); it != extras->tensor_hooks.end(); ++it) {
-    if (it->id != id) continue;
-    lamella_tensor_hook hook = it->tensor;
-    extras->tensor_hooks.erase(it);
-    if (hook.dispose != nullptr) hook.dispose(hook.context);
-    return;
-  }
+  if (NodeExtras* extras = edge.node->extras_or_null()) extras->tensor_hooks.remove(id);
 }
 
 uint64_t add_post_accumulate_hook(lamella_tensor* t, std::unique_ptr<NodeHook> hook) {
@@ -340,24 +333,15 @@ uint64_t add_post_accumulate_hook(lamella_tensor* t, std::unique_ptr<NodeHook> h
   LAMELLA_CHECK(requires_grad(t) && is_leaf(t),
                 "register_post_accumulate_grad_hook: expected a leaf that requires gradients");
   AutogradMeta* meta = ensure_meta(t);
-  if (meta->post_accumulate == nullptr) {
-    meta->post_accumulate = new std::vector<std::pair<uint64_t, std::unique_ptr<NodeHook>>>;
-  }
+  if (meta->post_accumulate == nullptr) meta->post_accumulate = new HookList<NodeHook>;
   uint64_t id = next_hook_id();
-  meta->post_accumulate->emplace_back(id, std::move(hook));
+  meta->post_accumulate->add(id, std::move(hook));
   return id;
 }
 void remove_post_accumulate_hook(lamella_tensor* t, uint64_t id) {
   t = behind_levels(t);
   AutogradMeta* meta = meta_of(t);
-  if (meta == nullptr || meta->post_accumulate == nullptr) return;
-  auto& list = *meta->post_accumulate;
-  for (auto it = list.begin(); it != list.end(); ++it) {
-    if (it->first == id) {
-      list.erase(it);
-      return;
-    }
-  }
+  if (meta != nullptr && meta->post_accumulate != nullptr) meta->post_accumulate->remove(id);
 }
 
 // ---- Forward mode ----
@@ -369,6 +353,60 @@ TensorBase tangent(const lamella_tensor* t) {
   }
   AutogradMeta* meta = meta_of(t);
   return meta == nullptr ? TensorBase() : TensorBase::borrow(meta->tangent);
+}
+
+namespace {
+// Tensors that have tangents, so that they lose them when the level is closed. Those that are gone
+// are taken off each time that the list has doubled.
+struct Duals {
+  std::mutex mutex;
+  std::vector<WeakTensorRef> tensors;
+  size_t sweep_at = 64;
+};
+Duals& duals() {
+  static Duals* all = new Duals;
+  return *all;
+}
+void remember_dual(lamella_tensor* t) {
+  Duals& all = duals();
+  std::lock_guard lock(all.mutex);
+  if (all.tensors.size() >= all.sweep_at) {
+    auto gone = [](const WeakTensorRef& weak) { return weak.expired(); };
+    all.tensors.erase(std::remove_if(all.tensors.begin(), all.tensors.end(), gone),
+                      all.tensors.end());
+    all.sweep_at = std::max<size_t>(64, 2 * all.tensors.size());
+  }
+  all.tensors.emplace_back(TensorBase::borrow(t));
+}
+
+// Whether elements stand at the same places from the first one on.
+bool laid_out_alike(const lamella_tensor* a, const lamella_tensor* b) {
+  for (int32_t d = 0; d < a->ndim; ++d) {
+    if (a->sizes[d] > 1 && a->strides[d] != b->strides[d]) return false;
+  }
+  return true;
+}
+TensorBase laid_out_as(const lamella_tensor* t, const TensorBase& tangent) {
+  if ((t->flags & LAMELLA_TENSOR_DENSE) == 0 || t->numel == 0 ||
+      laid_out_alike(t, tangent.impl()) || is_batched(tangent.impl())) {
+    return tangent;
+  }
+  Tensor given{tangent};
+  auto n = static_cast<size_t>(t->ndim);
+  return given.new_empty_strided({t->sizes, n}, {t->strides, n}).copy_(given);
+}
+}  // namespace
+
+void end_forward_level() {
+  std::vector<WeakTensorRef> ended;
+  {
+    std::lock_guard lock(duals().mutex);
+    ended.swap(duals().tensors);
+  }
+  for (const WeakTensorRef& weak : ended) {
+    TensorBase tensor = weak.lock();
+    if (tensor.defined()) set_tangent(tensor.impl(), TensorBase());
+  }
 }
 
 void set_tangent(lamella_tensor* t, const TensorBase& tangent) {
@@ -389,7 +427,8 @@ void set_tangent(lamella_tensor* t, const TensorBase& tangent) {
   }
   AutogradMeta* meta = tangent.defined() ? ensure_meta(t) : meta_of(t);
   if (meta == nullptr) return;
-  TensorBase kept = tangent;
+  TensorBase kept = tangent.defined() ? laid_out_as(t, tangent) : tangent;
+  if (kept.defined() && meta->tangent == nullptr) remember_dual(t);
   lamella_tensor* old = std::exchange(meta->tangent, kept.unsafe_release());
   if (old != nullptr) detail::release(old);
   auto* impl = static_cast<TensorImpl*>(t);

@@ -24,7 +24,7 @@ struct AutogradMeta {
   lamella_tensor* grad = nullptr;     // owned; guarded by grad_lock()
   lamella_tensor* tangent = nullptr;  // owned; forward mode
   // Hooks that run after a leaf's gradient was accumulated.
-  std::vector<std::pair<uint64_t, std::unique_ptr<NodeHook>>>* post_accumulate = nullptr;
+  HookList<NodeHook>* post_accumulate = nullptr;
   bool retains_grad = false;
   bool of_function = false;  // see set_function_history()
 };
@@ -36,7 +36,8 @@ class LeafNode final : public Node {
   explicit LeafNode(const TensorBase& variable) : Node(nullptr, 0), variable_(variable) {
     add_output(variable.impl());
   }
-  lamella_status apply(lamella_tensor* const* grads, lamella_tensor** results) override;
+  lamella_status apply(lamella_tensor* const* grads, lamella_tensor** results,
+                       WantedEdges wanted) override;
   // Adds a gradient (owned by the callee) to the leaf's.
   lamella_status accumulate(TensorBase grad);
   std::string name() const override { return "AccumulateGrad"; }
@@ -138,8 +139,11 @@ LAMELLA_PRIVATE_API uint64_t add_post_accumulate_hook(lamella_tensor* t,
                                                       std::unique_ptr<NodeHook> hook);
 LAMELLA_PRIVATE_API void remove_post_accumulate_hook(lamella_tensor* t, uint64_t id);
 
-// Forward mode: the tangent (undefined: none) and its change. Throws where shapes differ.
+// Forward mode: the tangent (undefined: none) and its change. Throws where shapes differ. A dense
+// tensor's tangent is laid out in memory as it is, so that views of both can be taken alike.
 LAMELLA_PRIVATE_API TensorBase tangent(const lamella_tensor* t);
 LAMELLA_PRIVATE_API void set_tangent(lamella_tensor* t, const TensorBase& tangent);
+// Takes the tangents of all tensors away.
+LAMELLA_PRIVATE_API void end_forward_level();
 
 }  // namespace lamella::autograd

@@ -39,7 +39,7 @@ struct Norm {
 void take_statistics(Norm& norm, const Tensor& input, const Tensor& rstd) {
   Tensor centre = norm.centred ? input - input.mean(IntArrayRef(norm.dims), true) : input;
   Tensor var = (centre * centre).mean(IntArrayRef(norm.dims), true);
-  Tensor added = rstd.pow(-2) - var.detach();
+  Tensor added = rstd.detach().pow(-2) - var.detach();
   norm.rstd = (var + added).rsqrt();
   norm.normal = centre * norm.rstd;
 }

@@ -3,8 +3,6 @@
 #include <cmath>
 #include <limits>
 
-#include "lamella/abi/autograd.h"
-
 namespace lamella {
 namespace {
 

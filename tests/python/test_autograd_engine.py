@@ -1,0 +1,307 @@
+"""The engine: what it asks of nodes, graphs that run again, hooks that change what runs, deep
+graphs, and what may be saved.
+"""
+
+import gc
+import weakref
+
+import pytest
+
+import lamella
+from lamella.autograd import grad
+from lamella.utils._python_dispatch import TorchDispatchMode
+
+
+def n(value):
+    return lamella.tensor(value, dtype=lamella.float64)
+
+
+def leaf(*values):
+    return lamella.tensor(values, dtype=lamella.float64, requires_grad=True)
+
+
+# ---- What a run asks for ----
+
+
+class Calls(TorchDispatchMode):
+    """Operators that run, with their arguments."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.calls.append((func._schema.name, args))
+        return func(*args, **(kwargs or {}))
+
+    def names(self):
+        return [name for name, _ in self.calls]
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_grad_computes_only_what_is_asked_for(which, transposed):
+    x = lamella.randn(2, 3, 8, 8).requires_grad_()
+    w = lamella.randn(3, 3, 3, 3).requires_grad_()
+    b = lamella.randn(3).requires_grad_()
+    function = lamella.nn.functional.conv_transpose2d if transposed else lamella.conv2d
+    y = function(x, w, b)
+    with Calls() as seen:
+        grad(y, (x, w, b)[which], lamella.ones_like(y))
+    masks = [args[-1] for name, args in seen.calls if name == "aten::convolution_backward"]
+    assert masks == [[i == which for i in range(3)]]
+
+
+def test_only_the_paths_to_the_inputs_run_within_a_node():
+    x, w = leaf(1.0, 2.0).unsqueeze(0), leaf(3.0, 4.0).unsqueeze(1)
+    x, w = x.detach().requires_grad_(), w.detach().requires_grad_()
+    y = (x.sin() @ w).sum()
+    with Calls() as seen:
+        (found,) = grad(y, w, retain_graph=True)
+    assert found.tolist() == x.detach().sin().t().tolist()
+    assert seen.names().count("aten::mm") == 1 and "aten::cos" not in seen.names()
+    with Calls() as seen:
+        y.backward(inputs=[w])
+    assert seen.names().count("aten::mm") == 1
+    assert x.grad is None and w.grad.tolist() == found.tolist()
+
+
+def test_asking_for_what_a_write_into_a_view_left():
+    """The write's node is asked for what lies before the write, and for nothing else."""
+    x, y = leaf(1.0, 2.0, 3.0), leaf(5.0)
+    z = x * n(2.0)
+    z[1:2].mul_(y)
+    found = grad(z, x, n([1.0, 1.0, 1.0]), retain_graph=True)[0]
+    assert found.tolist() == [2.0, 10.0, 2.0]
+    with Calls() as seen:
+        found = grad(z, y, n([1.0, 1.0, 1.0]))[0]
+    assert found.tolist() == [4.0]
+    assert seen.names().count("aten::mul") == 1
+
+
+def test_functions_are_told_what_is_needed():
+    needed = []
+
+    class Product(lamella.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.save_for_backward(x, y)
+            return x * y
+
+        @staticmethod
+        def backward(ctx, grad):
+            needed.append(ctx.needs_input_grad)
+            x, y = ctx.saved_tensors
+            return grad * y, grad * x
+
+    x, y = leaf(2.0), leaf(3.0)
+    assert grad(Product.apply(x, y), x)[0].tolist() == [3.0]
+    # Said when forward runs, as PyTorch says it.
+    assert needed == [(True, True)]
+
+
+# ---- Going through a graph again ----
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: x.sum(),
+        lambda x: (x * 3).sum(),
+        lambda x: (x + x).mean(),
+        lambda x: x.view(2, 2).t().expand(3, 2, 2).sum(),
+        lambda x: lamella.cat([x, x]).sum(),
+        lambda x: lamella.stack([x, x])[0].sum(),
+        lambda x: x.repeat(2).flip(0).roll(1).cumsum(0).sum(),
+        lambda x: lamella.nn.functional.pad(x, (1, 1)).narrow(0, 1, 3).sum(),
+        lambda x: x.to(lamella.float32).double().sum(),
+    ],
+)
+def test_nodes_that_keep_no_tensor_run_again(program):
+    x = leaf(1.0, 2.0, 3.0, 4.0)
+    y = program(x)
+    y.backward()
+    first = x.grad.tolist()
+    y.backward()
+    assert x.grad.tolist() == [2 * value for value in first]
+
+
+@pytest.mark.parametrize(
+    ("program", "node"),
+    [
+        (lambda x: (x * x).sum(), "MulBackward0"),
+        (lambda x: (x * n([1.0, 2.0])).sum(), "MulBackward0"),
+        (lambda x: x.exp().sum(), "ExpBackward0"),
+        (lambda x: x[lamella.tensor([0])].sum(), "IndexBackward0"),
+    ],
+)
+def test_nodes_that_kept_a_tensor_do_not_run_again(program, node):
+    x = leaf(1.0, 2.0)
+    y = program(x)
+    y.backward()
+    with pytest.raises(RuntimeError) as error:
+        y.backward()
+    assert str(error.value) == (
+        f"{node}: what it saved was given up by an earlier backward; pass retain_graph=True to it "
+        "to go through the graph again"
+    )
+
+
+# ---- Hooks that change what runs ----
+
+
+def test_hooks_may_remove_themselves_and_each_other():
+    for kind in ("tensor", "before", "after", "accumulated"):
+        x = leaf(1.0)
+        y = x * n(2.0)
+        order, handles = [], []
+
+        def run(name, order=order, handles=handles):
+            order.append(name)
+            for handle in handles:
+                handle.remove()
+
+        for name in "abc":
+            hook = lambda *_, name=name, run=run: run(name)  # noqa: E731
+            handles.append(
+                y.register_hook(hook)
+                if kind == "tensor"
+                else y.grad_fn.register_prehook(hook)
+                if kind == "before"
+                else y.grad_fn.register_hook(hook)
+                if kind == "after"
+                else x.register_post_accumulate_grad_hook(hook)
+            )
+        y.backward(n([1.0]), retain_graph=True)
+        y.backward(n([1.0]))
+        # A removed hook of a node is gone at once; of the others, what was there at first runs.
+        assert order == (["a"] if kind in ("before", "after") else ["a", "b", "c"]), kind
+        assert x.grad.tolist() == [4.0]
+
+
+def test_hooks_may_be_added_while_they_run():
+    x = leaf(1.0)
+    y = x * n(2.0)
+    seen = []
+
+    def hook(g):
+        seen.append(len(seen))
+        if len(seen) < 50:
+            y.register_hook(hook)
+
+    y.register_hook(hook)
+    y.backward(n([1.0]), retain_graph=True)
+    assert len(seen) == 1
+    y.backward(n([1.0]))
+    assert len(seen) == 3
+
+
+def test_hooks_may_let_go_of_the_graph():
+    held = {}
+    x = leaf(1.0)
+    held["y"] = x * n(2.0)
+    held["z"] = held["y"].exp()
+
+    def hook(g):
+        held.clear()
+        gc.collect()
+        x.data = n([7.0])
+        return g * n(2.0)
+
+    held["y"].register_hook(hook)
+    z = held["z"]
+    value = z.item()
+    z.backward(n([1.0]))
+    assert x.grad.tolist() == [4.0 * value]
+
+
+def test_a_failing_hook_leaves_the_thread_as_it_was():
+    x = leaf(1.0)
+    y = x * x
+
+    def hook(g):
+        raise ValueError("stop")
+
+    y.register_hook(hook)
+    for _ in range(3):
+        with pytest.raises(ValueError, match="stop"):
+            y.backward(n([1.0]))
+        assert lamella.is_grad_enabled() and (x * x).requires_grad
+    z = leaf(2.0)
+    (z * z).backward()
+    assert z.grad.tolist() == [4.0]
+
+
+# ---- Deep graphs, cycles ----
+
+
+def test_very_deep_graphs_end():
+    class Same(lamella.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x.view_as(x)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    for step in (lambda y: y * y.detach(), lambda y: Same.apply(y), lambda y: y[0:1].mul_(n(1.0))):
+        x = leaf(1.0)
+        y = x + 0
+        for _ in range(50_000):
+            y = step(y)
+        y.backward(n([1.0]))
+        assert x.grad.tolist() == [1.0]
+        again = step(y)
+        del y, again
+
+
+def test_a_gradient_with_a_graph_that_keeps_its_leaf():
+    """backward(create_graph=True) makes a cycle, of which grad = None lets go; grad() makes none"""
+    x = leaf(1.0)
+    gone = weakref.ref(x)
+    found = grad((x * x * x).sum(), x, create_graph=True)[0]
+    found.sum().backward()
+    del x, found
+    gc.collect()
+    assert gone() is None
+    x = leaf(1.0)
+    gone = weakref.ref(x)
+    (x * x * x).sum().backward(create_graph=True)
+    x.grad = None
+    del x
+    gc.collect()
+    assert gone() is None
+
+
+# ---- Inference mode ----
+
+
+def test_tensors_of_inference_mode_are_not_saved():
+    with lamella.inference_mode():
+        made = lamella.ones(2, dtype=lamella.float64)
+    x = leaf(1.0, 2.0)
+    with pytest.raises(RuntimeError) as error:
+        x * made
+    assert str(error.value) == (
+        "mul: expected 'other' not to be made in inference mode, since it is saved for backward; "
+        "clone it first"
+    )
+    assert (x + made).requires_grad
+    assert (x * made.clone()).requires_grad
+    with lamella.no_grad():
+        assert (x * made).tolist() == [1.0, 2.0]
+
+    class Keep(lamella.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.save_for_backward(y)
+            return x.clone()
+
+    with pytest.raises(RuntimeError) as error:
+        Keep.apply(x, made)
+    assert str(error.value) == (
+        "save_for_backward: expected 'tensor' not to be made in inference mode, since it is saved "
+        "for backward; clone it first"
+    )
