@@ -16,6 +16,7 @@ namespace lamella::fork {
 
 // A lock of a lower level may be held while one of a higher level is taken, never the reverse.
 enum class Level : uint8_t {
+  kLoading,
   kPython,
   kGraph,
   kLayers,

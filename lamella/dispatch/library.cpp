@@ -4,6 +4,7 @@
 
 #include "lamella/abi/autograd.h"
 #include "lamella/dispatch/loading.h"
+#include "lamella/schema/parser.h"
 
 using namespace lamella;
 
@@ -89,6 +90,15 @@ void check_open(const lamella_library* library, const char* what) {
   LAMELLA_CHECK(what != nullptr, "library: expected the name of an operator, got NULL");
   LAMELLA_CHECK(library != nullptr, std::string_view(what, strcspn(what, "(")),
                 ": expected an open block of registrations, got one that was closed");
+}
+
+// A name under which no operator can be defined would wait for its definition for ever.
+void check_name(const char* what, const std::string& name, const std::string& where) {
+  auto parsed = try_parse_operator_name(name);
+  if (const auto* good = std::get_if<OperatorName>(&parsed); good && good->str() == name) return;
+  const auto* problem = std::get_if<SchemaProblem>(&parsed);
+  throw Error(str(what, ": expected the name of an operator such as 'ns::name.overload', got '",
+                  name, "'", problem != nullptr ? ": " + problem->message : "", " (", where, ")"));
 }
 
 bool is_identifier(std::string_view text) {
@@ -220,6 +230,7 @@ lamella_status lamella_library_implement(lamella_library* library, const char* n
                     "impl: expected an operator of namespace '", library->name_space, "', got '",
                     full, "' (", kernel->where(), ")");
     }
+    check_name("impl", full, kernel->where());
     Registry::get().implement(library, full, to, std::move(kernel));
     return LAMELLA_OK;
   } catch (...) {
@@ -235,6 +246,7 @@ lamella_status lamella_library_derivative(lamella_library* library, const char* 
     Origin origin{file != nullptr ? file : library->origin.file, line};
     std::string full = name;
     if (full.find("::") == std::string::npos) full = library->name_space + "::" + full;
+    check_name("derivative", full, origin.where());
     Registry::get().derive(library, full, derivative, origin);
     return LAMELLA_OK;
   } catch (...) {

@@ -10,13 +10,14 @@
 #include <cstring>
 
 #include "lamella/abi/loading.h"
+#include "lamella/core/fork.h"
 
 namespace lamella {
 namespace {
 
 // One load or unload at a time. Recursive: a library's static initialisers may load others.
 std::recursive_mutex& loading() {
-  static auto* mutex = new std::recursive_mutex;
+  static auto* mutex = new fork::Held<std::recursive_mutex>(fork::Level::kLoading);
   return *mutex;
 }
 

@@ -43,19 +43,22 @@ void Registry::define(const void* owner, const std::string& name_space, std::str
   if (!inferred_signature.empty()) text += schema_of_signature(inferred_signature);
   size_t end = text.find('(');
   std::string full = text.substr(0, end);
+  std::unique_ptr<FunctionSchema> parsed;
+  if (!trusted && end != std::string::npos) {
+    parsed = std::make_unique<FunctionSchema>(parse_schema(text));
+    full = parsed->name.str();  // without the spaces that may stand around it
+  }
   if (full.find("::") == std::string::npos) {
     full = name_space + "::" + full;
   } else if (full.substr(0, full.find("::")) != name_space) {
     throw Error("def: expected an operator of namespace '" + name_space + "', got '" + full +
                 "' (" + origin.where() + ")");
   }
-  std::unique_ptr<FunctionSchema> parsed;
   if (!trusted) {
-    if (end == std::string::npos) {
+    if (parsed == nullptr) {
       throw Error("def: expected a schema such as '" + text +
                   "(Tensor self) -> Tensor', got only a name (" + origin.where() + ")");
     }
-    parsed = std::make_unique<FunctionSchema>(parse_schema(text));
     std::vector<SchemaProblem> problems = check_alias_rules(*parsed);
     if (!problems.empty()) {
       SchemaProblem first = locate(text, problems[0].message, problems[0].offset);

@@ -1,6 +1,9 @@
 // Definitions and kernels: order, duplicates, mismatches, aliases, what deregistering leaves.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "lamella/dispatch/registry.h"
 #include "tests/dispatch/helpers.h"
 
@@ -81,6 +84,74 @@ TEST(Registration, ReportsASchemaThatCannotBeRead) {
   EXPECT_THROW(m.def("f_(Tensor self) -> Tensor"), Error);
   expect_error([&] { m.def("other::f(Tensor self) -> Tensor"); },
                "def: expected an operator of namespace 'reg_bad', got 'other::f' (test.cpp:1)");
+}
+
+TEST(Registration, RefusesNamesThatNoOperatorCanHave) {
+  Library m = fragment("reg_names");
+  Library cpu = implementation("reg_names", DispatchKey::CPU);
+  auto refuses = [&](const char* name, const std::string& text) {
+    expect_error([&] { cpu.impl(name, &identity); },
+                 "impl: expected the name of an operator such as 'ns::name.overload', got "
+                 "'reg_names::" +
+                     text + " (test.cpp:2)");
+  };
+  refuses("", "': expected an operator's name after '::', got the end of the text");
+  refuses("f g", "f g': unexpected 'g' after the operator's name");
+  refuses("f ", "f '");
+  refuses("f.", "f.': expected an overload name after '.', got the end of the text");
+  refuses("f.a.b", "f.a.b': unexpected '.' after the operator's name");
+  refuses("f(Tensor x) -> Tensor",
+          "f(Tensor x) -> Tensor': unexpected '(' after the operator's name");
+  EXPECT_EQ(Registry::get().lookup("reg_names::", ""), nullptr);
+  EXPECT_THROW(m.def("(Tensor self) -> Tensor"), Error);
+  EXPECT_THROW(m.def("f(Tensor self -> Tensor"), Error);
+  EXPECT_THROW(m.def(""), Error);
+  EXPECT_THROW(m.def((std::string(1 << 20, 'x') + "(").c_str()), Error);
+  m.def(" spaced (Tensor self) -> Tensor", &identity);
+  EXPECT_EQ(call_error("reg_names::spaced", make_tensor({2})), "");
+}
+
+TEST(Registration, ABlockThatWasClosedTakesNothing) {
+  Library m = fragment("reg_closed");
+  m.reset();
+  m.reset();
+  expect_error([&] { m.def("f(Tensor self) -> Tensor"); },
+               "f: expected an open block of registrations, got one that was closed");
+  expect_error([&] { m.impl("f", &identity); },
+               "f: expected an open block of registrations, got one that was closed");
+  expect_error([&] { m.fallback(CppFunction::makeFallthrough()); },
+               "fallback: expected an open block of registrations, got one that was closed");
+  Library moved = std::move(m);
+  expect_error([&] { moved.def("f(Tensor self) -> Tensor"); },
+               "f: expected an open block of registrations, got one that was closed");
+}
+
+// Many threads define and take back the same names: one at a time has each.
+TEST(Registration, OneOfManyThreadsHasAName) {
+  std::atomic<int> holders{0}, most{0}, refused{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) {
+        Library m = fragment("reg_race");
+        try {
+          m.def("f(Tensor self) -> Tensor", &identity);
+        } catch (const Error& error) {
+          EXPECT_EQ(std::string(error.what()),
+                    "reg_race::f: is already defined at test.cpp:1, so it cannot be defined again "
+                    "at test.cpp:1");
+          refused.fetch_add(1);
+          continue;
+        }
+        most = std::max(most.load(), holders.fetch_add(1) + 1);
+        holders.fetch_sub(1);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(most.load(), 1);
+  expect_error([] { find("reg_race::f"); },
+               "reg_race::f: was defined at test.cpp:1, in a library that is not loaded any more");
 }
 
 TEST(Registration, SuggestsNearNames) {

@@ -81,7 +81,7 @@ TEST_F(Stress, EverythingAtOnce) {
   });
   on_thread([] {
     Tensor x = make({1, 2});
-    tracing::Recorder recorder({});
+    tracing::Recorder recorder;
     recorder.add_input("x", x);
     recorder.start();
     Tensor y = triple().call(x);
