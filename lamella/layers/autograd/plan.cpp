@@ -139,6 +139,8 @@ const Plan* Plan::at_key(uint64_t keys) const {
 }
 
 const Plan* plan_of(const lamella_operator* op) {
+  const OperatorPlan* there = static_cast<const OperatorEntry*>(op)->plan(PlanKind::kRecord);
+  if (LAMELLA_LIKELY(there != nullptr)) return static_cast<const Plan*>(there);
   return &Registry::get().plan<Plan>(op, PlanKind::kRecord, [](OperatorEntry* entry) {
     return build(entry, Registry::get().schema(entry), entry->derivative);
   });

@@ -75,6 +75,8 @@ int Plan::find(std::string_view argument) const {
 }
 
 const Plan& plan_of(const lamella_operator* op) {
+  const OperatorPlan* there = static_cast<const OperatorEntry*>(op)->plan(PlanKind::kBatching);
+  if (LAMELLA_LIKELY(there != nullptr)) return static_cast<const Plan&>(*there);
   return Registry::get().plan<Plan>(op, PlanKind::kBatching, &build);
 }
 
