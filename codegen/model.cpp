@@ -93,10 +93,12 @@ const NativeFunction* NativeFunctionGroup::any() const {
 }
 
 const NativeFunction* Model::find(std::string_view full_name) const {
-  for (const NativeFunction& function : functions) {
-    if (function.full_name() == full_name) return &function;
+  if (by_name_.size() != functions.size()) {
+    for (const NativeFunction& function : functions)
+      by_name_.emplace(function.full_name(), &function);
   }
-  return nullptr;
+  const auto found = by_name_.find(std::string(full_name));
+  return found == by_name_.end() ? nullptr : found->second;
 }
 
 bool skipped_in_python(const NativeFunction& function) {

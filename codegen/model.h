@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -123,6 +124,9 @@ struct Model {
 
   // By full name (`aten::add.Tensor`) or null.
   const NativeFunction* find(std::string_view full_name) const;
+
+ private:
+  mutable std::unordered_map<std::string, const NativeFunction*> by_name_;  // once asked for
 };
 
 struct ModelOptions {

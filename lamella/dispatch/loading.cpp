@@ -33,12 +33,33 @@ bool is_mapped(const std::string& path) {
   return handle != nullptr;
 }
 
-// Nothing of the library is needed any more; static destructors of it may run.
+// Nothing of the library is needed any more; static destructors of it may run. Libraries that came
+// with it, and are needed still, stay.
 void unmap(code::Library& library, void* handle) {
+  code::each_library([&](code::Library& other) {
+    if (&other == &library || other.stays || other.loads != 0 || other.kept != nullptr ||
+        other.last.load() == 0 || other.uses.load(std::memory_order_acquire) == 0) {
+      return;
+    }
+    other.kept = dlopen(other.path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+  });
   code::set_closing(true);
   dlclose(handle);
   if (!has_blocks(&library) && !is_mapped(library.path)) code::forget(&library);
   code::set_closing(false);
+}
+
+// Takes the registrations back, and unmaps the library if nothing needs it.
+void let_go(code::Library& library, void* handle) {
+  const bool left = park_blocks(&library) && !reclaim::inside_call();
+  reclaim::collect();
+  if (left && library.uses.load(std::memory_order_acquire) == 0) {
+    unmap(library, handle);
+  } else if (library.kept == nullptr) {
+    library.kept = handle;
+  } else {
+    dlclose(handle);
+  }
 }
 
 void unmap_unused() {
@@ -125,8 +146,12 @@ Loaded load_shared(const char* path) {
   for (std::string& failure : before) registry.defer_failure(std::move(failure));
   if (result.handle == nullptr || library == nullptr) return result;
   if (!result.failures.empty()) {
-    if (library->loads == 0) park_blocks(library);
-    unmap(*library, std::exchange(result.handle, nullptr));
+    void* handle = std::exchange(result.handle, nullptr);
+    if (library->loads == 0) {
+      let_go(*library, handle);
+    } else {
+      dlclose(handle);
+    }
     return result;
   }
   note_file(*library, path);
@@ -144,13 +169,7 @@ void unload_shared(void* handle) {
     dlclose(handle);
     return;
   }
-  bool idle = park_blocks(library) && !reclaim::inside_call();
-  reclaim::collect();
-  if (idle && library->uses.load(std::memory_order_acquire) == 0) {
-    unmap(*library, handle);
-  } else {
-    library->kept = handle;
-  }
+  let_go(*library, handle);
   unmap_unused();
 }
 
