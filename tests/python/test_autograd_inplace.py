@@ -233,7 +233,7 @@ def test_operators_without_gradients_end_the_history_of_what_they_write():
     )
 
 
-# -- -- Who counts writes -- --
+# ---- Who counts writes ----
 
 
 def test_data_counts_writes_for_itself():
