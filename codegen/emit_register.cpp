@@ -69,22 +69,35 @@ class Registrations {
     }
   }
 
-  // Checks before a call on another device than the CPU.
-  std::string before(const NativeFunction& f, const std::string& key, bool guard,
-                     bool device_check) const {
+  // Checks before a call on another device than the CPU. `root` says what the kernel copes with: a
+  // TensorIterator reads numbers, which are tensors without dimensions on the CPU, beside any
+  // device; so does a kernel without a check of its own, though not as what it writes or begins
+  // with. Meta has no memory that such a kernel could find out by, so its check is always made.
+  std::string before(const NativeFunction& f, const NativeFunction& root, const std::string& key,
+                     bool guard) const {
     std::string out;
     if (key == "CPU" || is_composite(key)) return out;
-    std::vector<std::string> tensors;
+    std::vector<const Argument*> tensors;
     bool list = false;
     for (const Argument& argument : f.schema.arguments) {
       if (!argument.type.holds_tensor()) continue;
-      tensors.push_back(argument.name);
+      tensors.push_back(&argument);
       list = list || argument.type.is_list();
     }
-    if (device_check && (tensors.size() > 1 || list)) {
+    const bool checked = root.device_check == DeviceCheck::kExactSame;
+    const bool iterates = root.structured_inherits.starts_with("TensorIterator");
+    if ((checked || key == "Meta") && (tensors.size() > 1 || list)) {
       put(out, "  detail::SameDevice device_check_(", quoted(op_name(f)), ");\n");
-      for (const std::string& name : tensors) {
-        put(out, "  device_check_.see(", quoted(name), ", ", identifier(name), ");\n");
+      for (const Argument* argument : tensors) {
+        const bool number =
+            !argument->is_write() && (iterates || (!checked && argument != tensors.front()));
+        const bool indices = argument->type.is_list() && argument->type.element().is_optional();
+        put(out, "  device_check_.",
+            indices  ? "see_indices("
+            : number ? "see_number("
+                     : "see(",
+            quoted(argument->name), ", ",
+            identifier(argument->name), ");\n");
       }
     }
     if (guard && key != "Meta") {
@@ -172,7 +185,7 @@ class Registrations {
       if (of_structured && f.structured && is_structured_key(key)) continue;
       const std::string call = "::" + kernel_namespace(kernel, f, options_) +
                                "::" + identifier(kernel.name) + "(" + names(parameters(f)) + ")";
-      std::string body = before(f, key, f.device_guard, f.device_check == DeviceCheck::kExactSame);
+      std::string body = before(f, f, key, f.device_guard);
       // Operators with a gradient of their own count; made of others, those do.
       if (key.starts_with("CompositeImplicit")) {
         put(body, without_gradients(f), "  return ", call, ";\n");
@@ -227,7 +240,7 @@ class Registrations {
                       const std::string& type, int line) {
     const bool is_meta = key == "Meta";
     const std::vector<std::string> outputs = output_names(root);
-    std::string body = before(f, key, true, root.device_check == DeviceCheck::kExactSame);
+    std::string body = before(f, root, key, true);
     // The outputs' names, for messages.
     std::vector<std::string> given;
     if (f.kind() == SchemaKind::kInplace) {

@@ -9,14 +9,15 @@ namespace lamella::detail {
 
 // ---- Checks ----
 
-// see() each argument in turn. Tensors without dimensions on the CPU count as numbers and may
-// stand beside any device; undefined tensors do not count.
+// see() each argument in turn; undefined tensors do not count. see_number() passes over tensors
+// without dimensions on the CPU, which are numbers that the kernel reads beside any device;
+// see_indices() passes over whatever is on the CPU.
 class SameDevice {
  public:
   explicit SameDevice(const char* op) : op_(op) {}
 
   void see(const char* name, const Tensor& tensor) {
-    if (!tensor.defined() || (tensor.is_cpu() && tensor.dim() == 0)) return;
+    if (!tensor.defined()) return;
     if (name_ == nullptr) {
       name_ = name;
       device_ = tensor.device();
@@ -31,6 +32,21 @@ class SameDevice {
   }
   void see(const char* name, TensorList list) {
     for (const Tensor& tensor : list) see(name, tensor);
+  }
+  void see_number(const char* name, const Tensor& tensor) {
+    if (!tensor.defined() || (tensor.is_cpu() && tensor.dim() == 0)) return;
+    see(name, tensor);
+  }
+  void see_number(const char* name, const std::optional<Tensor>& tensor) {
+    if (tensor.has_value()) see_number(name, *tensor);
+  }
+  void see_number(const char* name, TensorList list) {
+    for (const Tensor& tensor : list) see_number(name, tensor);
+  }
+  void see_indices(const char* name, TensorList list) {
+    for (const Tensor& tensor : list) {
+      if (tensor.defined() && !tensor.is_cpu()) see(name, tensor);
+    }
   }
 
  private:

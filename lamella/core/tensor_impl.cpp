@@ -7,6 +7,7 @@
 
 #include "lamella/abi/autograd.h"
 #include "lamella/abi/backend.h"
+#include "lamella/core/checked_size.h"
 #include "lamella/core/detach_hook.h"
 #include "lamella/core/error.h"
 #include "lamella/core/fork.h"
@@ -338,6 +339,67 @@ TensorBase make_tensor(Storage* storage, IntArrayRef sizes, IntArrayRef strides,
 }
 
 namespace {
+// Throws unless the shape, of elements of `itemsize` bytes, lies within the storage.
+void check_within_storage(const lamella_tensor* base, IntArrayRef sizes, IntArrayRef strides,
+                          int64_t storage_offset, size_t itemsize, const char* op) {
+  LAMELLA_CHECK(storage_offset >= 0, op, ": expected a 'storage_offset' of at least 0, got ",
+                storage_offset);
+  checked_numel(sizes, op);
+  int64_t elements = storage_elements(sizes, strides, op);
+  if (elements == 0) return;
+  int64_t bytes = 0;
+  bool over = __builtin_add_overflow(elements, storage_offset, &elements) ||
+              __builtin_mul_overflow(elements, static_cast<int64_t>(itemsize), &bytes);
+  size_t there = lamella_tensor_storage_bytes(base);
+  LAMELLA_CHECK(!over && static_cast<size_t>(bytes) <= there, op,
+                ": expected a view within the storage of ", there, " bytes, got size ", sizes,
+                ", stride ", strides, ", storage_offset ", storage_offset, ", which need ", bytes);
+}
+
+// How far a view reaches.
+struct Reach {
+  int64_t numel = 1;
+  int64_t last;  // position of the last element in the storage
+  bool bad;
+
+  explicit Reach(int64_t storage_offset) : last(storage_offset), bad(storage_offset < 0) {}
+  LAMELLA_ALWAYS_INLINE void add(int64_t size, int64_t stride) {
+    int64_t span;
+    bad |= (size | stride) < 0;
+    bad |= __builtin_mul_overflow(numel, size, &numel);
+    bad |= __builtin_mul_overflow(size - 1, stride, &span);
+    bad |= __builtin_add_overflow(last, span, &last);
+  }
+  LAMELLA_ALWAYS_INLINE bool fits(const Storage* storage, size_t itemsize) const {
+    if (storage == nullptr) return !bad;
+    size_t bytes;
+    bool over = __builtin_mul_overflow(static_cast<size_t>(last) + 1, itemsize, &bytes);
+    return !bad && (numel == 0 || (!over && bytes <= storage->nbytes));
+  }
+};
+
+// A view that does not fit after all, or one of a tensor whose storage shrank under it, which may
+// still be seen as another shape.
+LAMELLA_COLD LAMELLA_NOINLINE void check_view(const lamella_tensor* base, IntArrayRef sizes,
+                                              IntArrayRef strides, int64_t storage_offset,
+                                              ScalarType dtype) {
+  auto bytes_of = [](IntArrayRef shape, IntArrayRef steps, int64_t offset, size_t itemsize) {
+    CheckedSize elements(storage_elements(shape, steps, "view"), "view");
+    return ((elements + offset) * static_cast<int64_t>(itemsize)).value();
+  };
+  auto dims = static_cast<size_t>(base->ndim);
+  if (base->storage != nullptr && storage_offset >= 0 && base->numel != 0) {
+    checked_numel(sizes, "view");
+    int64_t there = bytes_of({base->sizes, dims}, {base->strides, dims}, base->storage_offset,
+                             element_size(static_cast<ScalarType>(base->scalar_type)));
+    if (static_cast<size_t>(there) > base->storage->nbytes &&
+        bytes_of(sizes, strides, storage_offset, element_size(dtype)) <= there) {
+      return;
+    }
+  }
+  check_within_storage(base, sizes, strides, storage_offset, element_size(dtype), "view");
+}
+
 // Views of more than kInlineDims dimensions.
 LAMELLA_NOINLINE TensorBase make_deep_view(const TensorBase& base, IntArrayRef sizes,
                                            IntArrayRef strides, int64_t storage_offset,
@@ -348,6 +410,11 @@ LAMELLA_NOINLINE TensorBase make_deep_view(const TensorBase& base, IntArrayRef s
   TensorImpl* t = guard.tensor;
   t->layout = b->layout;
   t->flags = bits_of_view(b, dtype).flags;
+  Reach reach(storage_offset);
+  for (size_t d = 0; d < sizes.size(); ++d) reach.add(sizes[d], strides[d]);
+  if (!reach.fits(b->storage, element_size(dtype))) {
+    check_view(b, sizes, strides, storage_offset, dtype);
+  }
   fill_fresh(t, sizes, strides, storage_offset);
   t->base = retained_base(base.impl());
   t->version_counter = static_cast<const TensorImpl*>(b)->version_counter;
@@ -365,16 +432,19 @@ TensorBase make_view_as(const TensorBase& base, IntArrayRef sizes, IntArrayRef s
   if (LAMELLA_UNLIKELY(n > TensorImpl::kInlineDims)) {
     return make_deep_view(base, sizes, strides, storage_offset, dtype);
   }
-  // Every field is written once, from here on nothing throws.
   const lamella_tensor* b = base.impl();
-  auto* t = static_cast<TensorImpl*>(detail::pool_allocate(kImplClass));
-  int64_t numel = 1;
-  for (size_t d = 0; d < n; ++d) {
-    int64_t size = sizes[d];
-    t->inline_sizes[d] = size;
-    t->inline_strides[d] = strides[d];
-    numel *= size;
+  Reach reach(storage_offset);
+  for (size_t d = 0; d < n; ++d) reach.add(sizes[d], strides[d]);
+  if (LAMELLA_UNLIKELY(!reach.fits(b->storage, element_size(dtype)))) {
+    check_view(b, sizes, strides, storage_offset, dtype);
   }
+  // Every field is written once, from here on nothing throws.
+  auto* t = static_cast<TensorImpl*>(detail::pool_allocate(kImplClass));
+  for (size_t d = 0; d < n; ++d) {
+    t->inline_sizes[d] = sizes[d];
+    t->inline_strides[d] = strides[d];
+  }
+  int64_t numel = reach.numel;
   char* data = nullptr;
   if (b->storage != nullptr) {
     if (auto* first = static_cast<char*>(b->storage->data)) {
@@ -436,20 +506,7 @@ TensorBase make_wrapper(IntArrayRef sizes, IntArrayRef strides, ScalarType dtype
 TensorBase make_checked_view(const TensorBase& base, IntArrayRef sizes, IntArrayRef strides,
                              int64_t storage_offset) {
   LAMELLA_CHECK(base.defined(), "as_strided: expected 'self' to be defined");
-  LAMELLA_CHECK(storage_offset >= 0, "as_strided: expected a 'storage_offset' of at least 0, got ",
-                storage_offset);
-  checked_numel(sizes, "as_strided");
-  int64_t elements = storage_elements(sizes, strides, "as_strided");
-  if (elements != 0) {
-    int64_t bytes = 0;
-    bool over = __builtin_add_overflow(elements, storage_offset, &elements) ||
-                __builtin_mul_overflow(elements, static_cast<int64_t>(base.itemsize()), &bytes);
-    size_t there = lamella_tensor_storage_bytes(base.impl());
-    LAMELLA_CHECK(!over && static_cast<size_t>(bytes) <= there,
-                  "as_strided: expected a view within the storage of ", there, " bytes, got size ",
-                  sizes, ", stride ", strides, ", storage_offset ", storage_offset, ", which need ",
-                  bytes);
-  }
+  check_within_storage(base.impl(), sizes, strides, storage_offset, base.itemsize(), "as_strided");
   return make_view(base, sizes, strides, storage_offset);
 }
 

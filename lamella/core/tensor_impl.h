@@ -64,7 +64,7 @@ TensorBase make_empty_like(const TensorBase& like, ScalarType dtype, Device devi
 TensorBase make_tensor(Storage* storage, IntArrayRef sizes, IntArrayRef strides,
                        int64_t storage_offset, ScalarType dtype, uint64_t key_set);
 // A view of the same storage: Note [Views know their base]. Carries conj, neg and inference over.
-// The first does not check that the elements lie within the storage.
+// Elements outside of the storage are an error, which the second reports as as_strided's.
 TensorBase make_view(const TensorBase& base, IntArrayRef sizes, IntArrayRef strides,
                      int64_t storage_offset);
 TensorBase make_checked_view(const TensorBase& base, IntArrayRef sizes, IntArrayRef strides,

@@ -1,4 +1,5 @@
 // Facts about shapes: flags of strides, and checked numbers of elements.
+#include "lamella/core/checked_size.h"
 #include "lamella/core/error.h"
 #include "lamella/core/tensor_impl.h"
 
@@ -48,6 +49,10 @@ bool is_dense_channels_last(IntArrayRef sizes, IntArrayRef strides) {
 }
 
 }  // namespace
+
+void detail::throw_size_overflow(const char* op, int64_t a, char sign, int64_t b) {
+  throw Error(str(op, ": expected sizes that fit int64, got ", a, ' ', sign, ' ', b));
+}
 
 void detail::throw_bad_sizes(IntArrayRef sizes, const char* op) {
   for (int64_t size : sizes) {

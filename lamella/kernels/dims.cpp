@@ -1,11 +1,14 @@
 // Arithmetic on shapes and strides.
 #include "lamella/kernels/dims.h"
 
+#include "lamella/core/checked_size.h"
+
 namespace lamella::native {
 
 Dims infer_size(const char* op, IntArrayRef requested, int64_t numel) {
   Dims shape(requested);
-  int64_t known = 1;
+  CheckedSize known(1, op);
+  bool none = false;
   int64_t open = -1;
   for (size_t i = 0; i < requested.size(); ++i) {
     if (requested[i] == -1) {
@@ -14,16 +17,18 @@ Dims infer_size(const char* op, IntArrayRef requested, int64_t numel) {
     } else {
       LAMELLA_CHECK(requested[i] >= 0, op, ": expected sizes of at least 0 in 'size', got ",
                     requested);
-      known *= requested[i];
+      none |= requested[i] == 0;
+      if (requested[i] != 0) known *= requested[i];
     }
   }
-  bool fits = open < 0 ? known == numel : known > 0 && numel % known == 0;
-  if (open >= 0 && known == 0) {
+  int64_t count = none ? 0 : known.value();
+  bool fits = open < 0 ? count == numel : count > 0 && numel % count == 0;
+  if (open >= 0 && count == 0) {
     LAMELLA_CHECK(numel != 0, op, ": expected a 'size' that leaves no choice for -1, got ",
                   requested, " for a tensor without elements");
   }
   LAMELLA_CHECK(fits, op, ": expected 'size' to hold ", numel, " elements, got ", requested);
-  if (open >= 0) shape[static_cast<size_t>(open)] = numel / known;
+  if (open >= 0) shape[static_cast<size_t>(open)] = numel / count;
   return shape;
 }
 

@@ -106,16 +106,23 @@ void TensorIteratorBase::build_binary(const TensorBase& a, const TensorBase& b, 
 }
 
 namespace {
+// Numbers take the operation's dtype as a tensor of int64 or float64 would: integers wrap, and what
+// is too large for a smaller floating-point type is infinite.
 template <class T>
 void store_number(const Scalar& number, void* to) {
-  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-    // Integers wrap, as a tensor of int64 does when it takes the operation's dtype.
-    if (number.isIntegral(false)) {
-      *static_cast<T*>(to) = static_cast<T>(number.toLong());
-      return;
-    }
+  if constexpr (is_complex_type_v<T>) {
+    using R = typename T::value_type;
+    auto z = number.toComplexDouble();
+    *static_cast<T*>(to) = T(static_cast<R>(z.real()), static_cast<R>(z.imag()));
+  } else if constexpr (std::is_same_v<T, bool>) {
+    *static_cast<T*>(to) = number.toBool();
+  } else if (number.isIntegral(true)) {
+    *static_cast<T*>(to) = static_cast<T>(number.toLong());
+  } else if constexpr (!std::is_integral_v<T>) {
+    *static_cast<T*>(to) = static_cast<T>(number.toDouble());
+  } else {
+    *static_cast<T*>(to) = number.to<T>();
   }
-  *static_cast<T*>(to) = number.to<T>();
 }
 }  // namespace
 

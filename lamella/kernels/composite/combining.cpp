@@ -42,6 +42,8 @@ Tensor combinations(const Tensor& self, int64_t r, bool with_replacement) {
                 self.sizes());
   LAMELLA_CHECK(r >= 0, "combinations: expected 'r' of at least 0, got ", r);
   if (r == 0) return self.new_empty({0});
+  LAMELLA_CHECK(r <= static_cast<int64_t>(kMaxDims), "combinations: expected 'r' of at most ",
+                kMaxDims, ", got ", r);
   int64_t n = self.numel();
   // All r-tuples of positions that ascend, or do not descend.
   std::vector<Tensor> axes(static_cast<size_t>(r),

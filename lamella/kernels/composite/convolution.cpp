@@ -1,4 +1,5 @@
 // Convolutions by dimension and by name of the padding, made of `convolution`.
+#include "lamella/core/checked_size.h"
 #include "lamella/kernels/native.h"
 
 namespace lamella::native {
@@ -55,13 +56,16 @@ Tensor _convolution_mode(const Tensor& input, const Tensor& weight,
   for (int64_t s : stride) {
     LAMELLA_CHECK(s == 1, op, ": expected 'stride' to be 1 with 'padding' 'same', got ", stride);
   }
+  LAMELLA_CHECK(weight.dim() > 2, op, ": expected 'weight' to have at least 3 dimensions, got ",
+                weight.sizes());
   size_t spatial = weight.sizes().size() - 2;
   LAMELLA_CHECK(dilation.size() == 1 || dilation.size() == spatial, op,
                 ": expected 'dilation' to have 1 or ", spatial, " entries, got ", dilation);
   Dims both, after(2 * spatial, 0);
   bool even = true;
   for (size_t d = 0; d < spatial; ++d) {
-    int64_t total = dilation[dilation.size() == 1 ? 0 : d] * (weight.sizes()[d + 2] - 1);
+    CheckedSize reach(dilation[dilation.size() == 1 ? 0 : d], op);
+    int64_t total = (reach * (weight.sizes()[d + 2] - 1)).value();
     both.push_back(total / 2);
     // What cannot be shared out stands behind.
     after[2 * (spatial - 1 - d) + 1] = total % 2;

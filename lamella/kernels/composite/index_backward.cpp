@@ -25,7 +25,7 @@ Tensor masked_select_backward(const Tensor& grad, const Tensor& input, const Ten
 
 Tensor masked_scatter_backward(const Tensor& grad_output, const Tensor& mask, IntArrayRef sizes) {
   Tensor used = grad_output.masked_select(mask.expand(grad_output.sizes()));
-  int64_t unused = product(sizes) - used.numel();
+  int64_t unused = checked_numel(sizes, "masked_scatter_backward") - used.numel();
   LAMELLA_CHECK(unused >= 0, "masked_scatter_backward: expected 'sizes' to hold at least ",
                 used.numel(), " elements, got ", sizes);
   if (unused > 0) used = lamella::cat({used, used.new_zeros({unused})}, 0);

@@ -1,5 +1,6 @@
 // Linear algebra by other linear algebra: matrix_exp, least squares, inverses and systems of
 // tensors, older names of LU and of triangular systems, distances.
+#include "lamella/core/checked_size.h"
 #include "lamella/kernels/native.h"
 
 namespace lamella::native {
@@ -100,7 +101,7 @@ Tensor linalg_tensorsolve(const Tensor& self, const Tensor& other, OptionalIntAr
   auto at = static_cast<size_t>(other.dim() < a.dim() ? other.dim() : a.dim());
   Dims shape(a.sizes().slice(at));
   int64_t n = product(shape);
-  LAMELLA_CHECK(a.numel() == n * n && other.numel() == n, op, ": expected 'self' to be a square ",
+  LAMELLA_CHECK(a.numel() == (CheckedSize(n, op) * n).value() && other.numel() == n, op, ": expected 'self' to be a square ",
                 "system for 'other' of ", other.sizes(), ", got ", self.sizes());
   return lamella::linalg_solve(a.reshape({n, n}), other.flatten()).reshape(shape);
 }

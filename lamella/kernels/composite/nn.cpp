@@ -2,6 +2,7 @@
 // similarity.
 #include <cmath>
 
+#include "lamella/core/checked_size.h"
 #include "lamella/kernels/native.h"
 
 namespace lamella::native {
@@ -150,6 +151,12 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
 
 // ---- Padding and similarity ----
 
+namespace {
+int64_t padded_size(const char* op, int64_t size, int64_t before, int64_t after) {
+  return (CheckedSize(before, op) + after + size).value();
+}
+}  // namespace
+
 Tensor constant_pad_nd(const Tensor& self, IntArrayRef pad, const Scalar& value) {
   LAMELLA_CHECK(pad.size() % 2 == 0 && static_cast<int64_t>(pad.size()) <= 2 * self.dim(),
                 "constant_pad_nd: expected an even number of at most ", 2 * self.dim(),
@@ -159,10 +166,12 @@ Tensor constant_pad_nd(const Tensor& self, IntArrayRef pad, const Scalar& value)
   size_t rank = shape.size();
   for (size_t i = 0; i < pad.size() / 2; ++i) {
     size_t d = rank - 1 - i;
-    int64_t before = pad[2 * i], after = pad[2 * i + 1];
-    shape[d] += before + after;
-    LAMELLA_CHECK(shape[d] >= 0, "constant_pad_nd: expected 'pad' to leave sizes of at least 0, ",
-                  "got ", pad, " for a tensor of ", self.sizes());
+    int64_t before = pad[2 * i], after = pad[2 * i + 1], size = shape[d];
+    shape[d] = padded_size("constant_pad_nd", size, before, after);
+    // What is taken away at one side cannot be more than there is.
+    LAMELLA_CHECK(shape[d] >= 0 && before >= -size && after >= -size,
+                  "constant_pad_nd: expected 'pad' to leave sizes of at least 0, got ", pad,
+                  " for a tensor of ", self.sizes());
     // Negative padding takes away.
     auto dim = static_cast<int64_t>(d);
     if (before < 0) inside = inside.narrow(dim, -before, inside.size(dim) + before);
@@ -193,9 +202,9 @@ Tensor _pad_circular(const Tensor& self, IntArrayRef pad) {
     LAMELLA_CHECK(before <= size && after <= size, op,
                   ": expected 'pad' not to wrap around more than once, got ", pad,
                   " for a tensor of ", self.sizes());
-    LAMELLA_CHECK(size + before + after >= 0, op,
-                  ": expected 'pad' to leave sizes of at least 0, got ", pad, " for a tensor of ",
-                  self.sizes());
+    LAMELLA_CHECK(padded_size(op, size, before, after) >= 0 && before >= -size && after >= -size,
+                  op, ": expected 'pad' to leave sizes of at least 0, got ", pad,
+                  " for a tensor of ", self.sizes());
     int64_t from = before < 0 ? -before : 0, to = size + (after < 0 ? after : 0);
     if (to - from != size) out = out.narrow(dim, from, to - from);
     std::vector<Tensor> parts;

@@ -2,6 +2,7 @@
 // self-normalising networks.
 #include <cmath>
 
+#include "lamella/core/checked_size.h"
 #include "lamella/kernels/native.h"
 
 namespace lamella::native {
@@ -152,13 +153,15 @@ Tensor pixel_shuffle(const Tensor& self, int64_t upscale_factor) {
                 self.sizes());
   LAMELLA_CHECK(r > 0, op, ": expected 'upscale_factor' to be greater than 0, got ", r);
   int64_t channels = self.size(-3), height = self.size(-2), width = self.size(-1);
-  LAMELLA_CHECK(channels % (r * r) == 0, op,
-                ": expected the channels of 'self' to be divisible by ", r * r, ", got ", channels);
+  int64_t pixels = (CheckedSize(r, op) * r).value();
+  LAMELLA_CHECK(channels % pixels == 0, op, ": expected the channels of 'self' to be divisible by ",
+                pixels, ", got ", channels);
   Dims parts(self.sizes().slice(0, self.sizes().size() - 3));
   size_t lead = parts.size();
   Dims shape(parts), order;
-  parts.append_all({channels / (r * r), r, r, height, width});
-  shape.append_all({channels / (r * r), height * r, width * r});
+  parts.append_all({channels / pixels, r, r, height, width});
+  shape.append_all({channels / pixels, (CheckedSize(height, op) * r).value(),
+                    (CheckedSize(width, op) * r).value()});
   for (size_t d = 0; d < lead; ++d) order.push_back(static_cast<int64_t>(d));
   for (int64_t d : {0, 3, 1, 4, 2}) order.push_back(static_cast<int64_t>(lead) + d);
   return self.reshape(parts).permute(order).clone(MemoryFormat::Contiguous).reshape(shape);
@@ -177,7 +180,7 @@ Tensor pixel_unshuffle(const Tensor& self, int64_t downscale_factor) {
   size_t lead = parts.size();
   Dims shape(parts), order;
   parts.append_all({channels, height / r, r, width / r, r});
-  shape.append_all({channels * r * r, height / r, width / r});
+  shape.append_all({(CheckedSize(channels, op) * r * r).value(), height / r, width / r});
   for (size_t d = 0; d < lead; ++d) order.push_back(static_cast<int64_t>(d));
   for (int64_t d : {0, 2, 4, 1, 3}) order.push_back(static_cast<int64_t>(lead) + d);
   return self.reshape(parts).permute(order).clone(MemoryFormat::Contiguous).reshape(shape);

@@ -1,5 +1,6 @@
 // Repetition and rotation made of other operators: repeat, tile, repeat_interleave, roll, rot90,
 // take_along_dim, one_hot, diag.
+#include "lamella/core/checked_size.h"
 #include "lamella/kernels/native.h"
 
 namespace lamella::native {
@@ -14,7 +15,7 @@ Tensor repeat(const Tensor& self, IntArrayRef repeats) {
   for (size_t d = 0; d < repeats.size(); ++d) {
     LAMELLA_CHECK(repeats[d] >= 0, "repeat: expected 'repeats' of at least 0, got ", repeats);
     int64_t size = d < lead ? 1 : self.sizes()[d - lead];
-    shape.push_back(repeats[d] * size);
+    shape.push_back((CheckedSize(repeats[d], "repeat") * size).value());
     if (repeats[d] != 1) {
       paired.push_back(1);
       pairs.push_back(repeats[d]);
@@ -56,12 +57,12 @@ Tensor repeat_interleave(const Tensor& self, int64_t repeats, std::optional<int6
   if (input.dim() == 0) return input.repeat({repeats});
   Dims shape(input.sizes());
   auto d = static_cast<size_t>(along);
-  LAMELLA_CHECK(!output_size || *output_size == shape[d] * repeats,
-                "repeat_interleave: expected 'output_size' to be ", shape[d] * repeats, ", got ",
-                output_size);
   Dims spread(shape);
   spread.insert(d + 1, repeats);
-  shape[d] *= repeats;
+  shape[d] = (CheckedSize(shape[d], "repeat_interleave") * repeats).value();
+  LAMELLA_CHECK(!output_size || *output_size == shape[d],
+                "repeat_interleave: expected 'output_size' to be ", shape[d], ", got ",
+                output_size);
   return input.unsqueeze(along + 1).expand(spread).clone(MemoryFormat::Contiguous).reshape(shape);
 }
 
@@ -77,7 +78,8 @@ Tensor roll(const Tensor& self, IntArrayRef shifts, IntArrayRef dims) {
   for (size_t i = 0; i < dims.size(); ++i) {
     int64_t dim = maybe_wrap_dim(dims[i], self.dim(), "roll");
     int64_t size = self.dim() == 0 ? 1 : self.sizes()[static_cast<size_t>(dim)];
-    int64_t start = ((size - shifts[i]) % size + size) % size;
+    int64_t shift = shifts[i] % size;
+    int64_t start = shift > 0 ? size - shift : -shift;
     if (self.dim() == 0) return self.clone();
     result =
         lamella::cat({result.narrow(dim, start, size - start), result.narrow(dim, 0, start)}, dim);
@@ -156,7 +158,7 @@ Tensor one_hot(const Tensor& self, int64_t num_classes) {
   } else if (!self.is_meta()) {
     LAMELLA_CHECK(self.min().item().toLong() >= 0, "one_hot: expected 'self' not to be negative");
     int64_t most = self.max().item().toLong();
-    if (num_classes == -1) num_classes = most + 1;
+    if (num_classes == -1) num_classes = (CheckedSize(most, "one_hot") + 1).value();
     LAMELLA_CHECK(num_classes >= 1, "one_hot: expected 'num_classes' of at least 1, got ",
                   num_classes);
     LAMELLA_CHECK(most < num_classes, "one_hot: expected 'self' to be below ", num_classes,

@@ -259,7 +259,7 @@ Tensor cov(const Tensor& self, int64_t correction, const MaybeTensor& fweights,
   }
   if (!weights.defined()) {
     Tensor centred = x - x.mean(1, /*keepdim=*/true);
-    double norm = std::max<double>(0, static_cast<double>(count - correction));
+    double norm = std::max<double>(0, static_cast<double>(count) - static_cast<double>(correction));
     Tensor product = lamella::mm(centred, centred.t().conj_physical());
     return lamella::squeeze(product / norm);
   }

@@ -1,9 +1,17 @@
 // Splitting a tensor into views along a dimension, and joining small lists of tensors by shape.
+#include "lamella/core/checked_size.h"
 #include "lamella/kernels/native.h"
 
 namespace lamella::native {
 
 namespace {
+// As many parts as the caller asks for, if a vector can count them.
+size_t checked_count(const char* op, int64_t count) {
+  if (static_cast<size_t>(count) > std::vector<Tensor>().max_size()) {
+    throw OutOfMemoryError(str(op, ": could not allocate ", count, " tensors"));
+  }
+  return static_cast<size_t>(count);
+}
 std::vector<Tensor> split_runs(const Tensor& self, IntArrayRef lengths, int64_t dim) {
   std::vector<Tensor> parts;
   parts.reserve(lengths.size());
@@ -26,11 +34,10 @@ std::vector<Tensor> split(const Tensor& self, int64_t split_size, int64_t dim) {
   int64_t size = self.sizes()[static_cast<size_t>(dim)];
   LAMELLA_CHECK(split_size > 0 || size == 0,
                 "split: expected a 'split_size' of 0 only for a dimension of size 0, got ", size);
-  std::vector<int64_t> lengths;
-  if (size == 0) lengths.push_back(0);
-  for (int64_t at = 0; at < size; at += split_size) {
-    lengths.push_back(size - at < split_size ? size - at : split_size);
-  }
+  if (size == 0) return split_runs(self, IntArrayRef(int64_t{0}), dim);
+  int64_t count = (size - 1) / split_size + 1;
+  std::vector<int64_t> lengths(checked_count("split", count), split_size);
+  lengths.back() = size - (count - 1) * split_size;
   return split_runs(self, lengths, dim);
 }
 std::vector<Tensor> unsafe_split(const Tensor& self, int64_t split_size, int64_t dim) {
@@ -40,13 +47,13 @@ std::vector<Tensor> split_with_sizes(const Tensor& self, IntArrayRef split_sizes
   LAMELLA_CHECK(self.dim() > 0,
                 "split_with_sizes: expected 'self' to have dimensions, got one without");
   dim = maybe_wrap_dim(dim, self.dim(), "split_with_sizes");
-  int64_t sum = 0;
+  CheckedSize sum(0, "split_with_sizes");
   for (int64_t length : split_sizes) {
     LAMELLA_CHECK(length >= 0, "split_with_sizes: expected sizes of at least 0, got ", split_sizes);
     sum += length;
   }
   int64_t size = self.sizes()[static_cast<size_t>(dim)];
-  LAMELLA_CHECK(sum == size, "split_with_sizes: expected 'split_sizes' to sum to ", size,
+  LAMELLA_CHECK(sum.value() == size, "split_with_sizes: expected 'split_sizes' to sum to ", size,
                 " for dimension ", dim, " of ", self.sizes(), ", got ", split_sizes);
   return split_runs(self, split_sizes, dim);
 }
@@ -59,10 +66,10 @@ std::vector<Tensor> chunk(const Tensor& self, int64_t chunks, int64_t dim) {
   LAMELLA_CHECK(chunks > 0, "chunk: expected 'chunks' of at least 1, got ", chunks);
   dim = maybe_wrap_dim(dim, self.dim(), "chunk");
   int64_t size = self.sizes()[static_cast<size_t>(dim)];
-  int64_t length = (size + chunks - 1) / chunks;
+  int64_t length = size / chunks + (size % chunks != 0);
   // Without elements there are still as many chunks as asked for.
   if (length == 0) {
-    return self.split_with_sizes(std::vector<int64_t>(static_cast<size_t>(chunks), 0), dim);
+    return self.split_with_sizes(std::vector<int64_t>(checked_count("chunk", chunks), 0), dim);
   }
   return self.split(length, dim);
 }
@@ -76,10 +83,8 @@ std::vector<Tensor> tensor_split(const Tensor& self, int64_t sections, int64_t d
   LAMELLA_CHECK(sections > 0, "tensor_split: expected 'sections' of at least 1, got ", sections);
   dim = maybe_wrap_dim(dim, self.dim(), "tensor_split");
   int64_t size = self.sizes()[static_cast<size_t>(dim)];
-  std::vector<int64_t> lengths;
-  for (int64_t i = 0; i < sections; ++i) {
-    lengths.push_back(size / sections + (i < size % sections ? 1 : 0));
-  }
+  std::vector<int64_t> lengths(checked_count("tensor_split", sections), size / sections);
+  for (int64_t i = 0; i < size % sections; ++i) ++lengths[static_cast<size_t>(i)];
   return self.split_with_sizes(lengths, dim);
 }
 std::vector<Tensor> tensor_split(const Tensor& self, IntArrayRef indices, int64_t dim) {
@@ -116,7 +121,7 @@ std::vector<Tensor> unbind(const Tensor& self, int64_t dim) {
   sizes.erase(d);
   strides.erase(d);
   std::vector<Tensor> parts;
-  parts.reserve(static_cast<size_t>(count));
+  parts.reserve(checked_count("unbind", count));
   for (int64_t i = 0; i < count; ++i) {
     parts.push_back(view_of(self, sizes, strides, self.storage_offset() + i * stride));
   }

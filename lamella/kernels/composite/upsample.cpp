@@ -28,8 +28,10 @@ struct Target {
         continue;
       }
       scale[d] = (*factors)[d];
-      double exact = static_cast<double>(input.sizes()[d + 2]) * (*factors)[d];
-      size.push_back(static_cast<int64_t>(std::floor(exact)));
+      double exact = std::floor(static_cast<double>(input.sizes()[d + 2]) * (*factors)[d]);
+      LAMELLA_CHECK(exact > -9.2e18 && exact < 9.2e18, op,
+                    ": expected 'scale_factors' that lead to sizes that fit int64, got ", *factors);
+      size.push_back(static_cast<int64_t>(exact));
     }
   }
 };

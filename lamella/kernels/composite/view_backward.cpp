@@ -1,5 +1,6 @@
 // A tensor with one of its views replaced, and the backwards of views: zeros with the gradient
 // written through the same view.
+#include "lamella/core/checked_size.h"
 #include "lamella/kernels/native.h"
 
 namespace lamella::native {
@@ -86,7 +87,8 @@ Tensor diag_embed(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2
                 dim2);
   LAMELLA_CHECK(self.dim() > 0, "diag_embed: expected 'self' to have dimensions, got one without");
   Dims sizes(self.sizes());
-  int64_t n = sizes.back() + (offset < 0 ? -offset : offset);
+  CheckedSize length(sizes.back(), "diag_embed");
+  int64_t n = (offset < 0 ? length - offset : length + offset).value();
   sizes.pop_back();
   sizes.insert(static_cast<size_t>(a < b ? a : b), n);
   sizes.insert(static_cast<size_t>(a < b ? b : a), n);

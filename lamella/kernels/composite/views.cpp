@@ -1,4 +1,5 @@
 // Views: new sizes, strides and offsets over the same storage, on every device.
+#include "lamella/core/checked_size.h"
 #include "lamella/kernels/native.h"
 
 namespace lamella::native {
@@ -19,6 +20,14 @@ Tensor drop_dim(const Tensor& self, int64_t dim, int64_t index) {
 struct Shape {
   Dims sizes, strides;
 };
+
+// Every step-th of a dimension that keeps `size` elements. The stride of a single one is never
+// taken, so that it may be any that fits.
+int64_t stepped(int64_t stride, int64_t step, int64_t size) {
+  int64_t result = 0;
+  bool over = __builtin_mul_overflow(stride, step, &result);
+  return over && size <= 1 ? stride : result;
+}
 
 template <class Drop>
 Shape squeezed(const Tensor& self, Drop&& drop) {
@@ -126,6 +135,7 @@ Tensor expand(const Tensor& self, IntArrayRef size, bool implicit) {
                   size, ", got ", self.sizes());
     strides[i] = sizes[i] == have ? self.strides()[i - lead] : 0;
   }
+  checked_numel(sizes, "expand");
   // New leading dimensions of a contiguous tensor keep the strides of one, where size 1 allows it.
   for (size_t i = self.dim() == 0 ? 0 : lead; i-- > 0;) {
     if (sizes[i] == 1) strides[i] = i + 1 < sizes.size() ? sizes[i + 1] * strides[i + 1] : 1;
@@ -266,7 +276,7 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
   sizes[d] = last - first;
   if (step != 1) {  // a division costs as much as all the rest
     sizes[d] = (last - first) / step + ((last - first) % step != 0 ? 1 : 0);
-    strides[d] *= step;
+    strides[d] = stepped(strides[d], step, sizes[d]);
   }
   return view_of(self, sizes, strides, offset);
 }
@@ -301,7 +311,7 @@ Tensor unfold(const Tensor& self, int64_t dimension, int64_t size, int64_t step)
   int64_t stride = self.dim() == 0 ? 1 : strides[d];
   if (self.dim() != 0) {
     sizes[d] = (extent - size) / step + 1;
-    strides[d] = step * stride;
+    strides[d] = stepped(stride, step, sizes[d]);
   }
   sizes.push_back(size);
   strides.push_back(stride);
@@ -368,14 +378,14 @@ Tensor flatten(const Tensor& self, int64_t start_dim, int64_t end_dim) {
   if (self.dim() == 0) return self.reshape({1});
   if (first == last) return self;
   Dims shape;
-  int64_t merged = 1;
+  CheckedSize merged(1, "flatten");
   for (int64_t d = 0; d < self.dim(); ++d) {
     int64_t size = self.sizes()[static_cast<size_t>(d)];
     if (d < first || d > last) {
       shape.push_back(size);
     } else {
       merged *= size;
-      if (d == last) shape.push_back(merged);
+      if (d == last) shape.push_back(merged.value());
     }
   }
   return self.reshape(shape);

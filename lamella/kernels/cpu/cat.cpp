@@ -1,6 +1,7 @@
 // cat: tensors one after the other along a dimension.
 #include <cstring>
 
+#include "lamella/core/checked_size.h"
 #include "lamella/kernels/cpu/copy.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/parallel.h"
@@ -36,7 +37,7 @@ LAMELLA_META_FUNC(cat)(TensorList tensors, int64_t dim) {
   }
   dim = maybe_wrap_dim(dim, model->dim(), "cat");
   native::Dims shape(model->sizes());
-  int64_t total = 0;
+  CheckedSize total(0, "cat");
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& tensor = tensors[i];
     if (is_skipped(tensor)) continue;
@@ -55,7 +56,7 @@ LAMELLA_META_FUNC(cat)(TensorList tensors, int64_t dim) {
     }
     total += tensor.sizes()[static_cast<size_t>(dim)];
   }
-  shape[static_cast<size_t>(dim)] = total;
+  shape[static_cast<size_t>(dim)] = total.value();
   MemoryFormat format = one_format ? model->suggest_memory_format() : MemoryFormat::Contiguous;
   native::Dims strides = native::strides_in_format(shape, format);
   set_output_raw_strided(0, shape, strides, tensors[0].options().dtype(dtype));

@@ -1,4 +1,5 @@
 // im2col and col2im: sliding windows as columns, and columns summed back.
+#include "lamella/core/checked_size.h"
 #include "lamella/kernels/cpu/convolution.h"
 
 namespace lamella::native {
@@ -26,21 +27,24 @@ Windows windows_of(const char* op, ScalarType dtype, int64_t channels, IntArrayR
   c.ndim = 2;
   c.batch = c.groups = c.out_channels = 1;
   c.in_channels = channels;
-  w.columns = 1;
-  w.rows = channels;
+  CheckedSize columns(1, op), rows(channels, op);
   for (size_t d = 0; d < 2; ++d) {
     c.in[d] = image[d];
     c.kernel[d] = pair_entry(op, "kernel_size", kernel, d, 1);
     c.dilation[d] = pair_entry(op, "dilation", dilation, d, 1);
     c.padding[d] = pair_entry(op, "padding", padding, d, 0);
     c.stride[d] = pair_entry(op, "stride", stride, d, 1);
-    int64_t room = c.in[d] + 2 * c.padding[d] - c.dilation[d] * (c.kernel[d] - 1) - 1;
+    LAMELLA_CHECK(c.in[d] >= 0, op, ": expected 'output_size' of at least 0, got ", image);
+    CheckedSize reach = CheckedSize(c.kernel[d] - 1, op) * c.dilation[d] + 1;
+    int64_t room = (CheckedSize(c.padding[d], op) * 2 + c.in[d] - reach).value();
     LAMELLA_CHECK(room >= 0, op, ": expected the window to fit into the padded image, got ",
                   "'kernel_size' ", kernel, " for ", image);
     c.out[d] = room / c.stride[d] + 1;
-    w.columns *= c.out[d];
-    w.rows *= c.kernel[d];
+    columns *= c.out[d];
+    rows *= c.kernel[d];
   }
+  w.columns = columns.value();
+  w.rows = rows.value();
   return w;
 }
 char* sample(const Tensor& t, int64_t n, int64_t elements) {
@@ -80,8 +84,9 @@ Tensor col2im(const Tensor& self, IntArrayRef output_size, IntArrayRef kernel_si
   LAMELLA_CHECK(output_size.size() == 2, op, ": expected 'output_size' to have 2 entries, got ",
                 output_size);
   auto lead = static_cast<size_t>(rank - 2);
-  int64_t taps = pair_entry(op, "kernel_size", kernel_size, 0, 1) *
-                 pair_entry(op, "kernel_size", kernel_size, 1, 1);
+  int64_t taps = (CheckedSize(pair_entry(op, "kernel_size", kernel_size, 0, 1), op) *
+                  pair_entry(op, "kernel_size", kernel_size, 1, 1))
+                     .value();
   LAMELLA_CHECK(self.sizes()[lead] % taps == 0, op, ": expected the rows of 'self' to be a ",
                 "multiple of ", taps, ", got ", self.sizes());
   int64_t channels = self.sizes()[lead] / taps;

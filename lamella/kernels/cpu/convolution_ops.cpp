@@ -1,4 +1,5 @@
 // convolution and convolution_backward: checks, shapes, layouts.
+#include "lamella/core/checked_size.h"
 #include "lamella/kernels/cpu/convolution.h"
 
 namespace lamella::native {
@@ -47,13 +48,14 @@ Problem problem_of(const char* op, const Tensor& input, const Tensor& weight, In
   if (transposed) expand_list(op, "output_padding", output_padding, c.ndim, 0, extra);
 
   IntArrayRef ws = weight.sizes();
-  int64_t channels = input.sizes()[1], taken = transposed ? ws[0] : ws[1] * groups;
+  int64_t channels = input.sizes()[1], spread = (CheckedSize(ws[1], op) * groups).value();
+  int64_t taken = transposed ? ws[0] : spread;
   LAMELLA_CHECK(ws[0] % groups == 0, op, ": expected 'groups' to divide the ", ws[0],
                 " rows of 'weight', got ", groups);
   LAMELLA_CHECK(channels == taken, op, ": expected 'input' to have ", taken, " channels for a ",
                 "'weight' of shape ", ws, " with ", groups, groups == 1 ? " group" : " groups",
                 ", got ", input.sizes());
-  int64_t made = transposed ? ws[1] * groups : ws[0];
+  int64_t made = transposed ? spread : ws[0];
   c.in_channels = transposed ? made : channels;
   c.out_channels = transposed ? channels : made;
   p.shape.push_back(c.batch);
@@ -61,17 +63,20 @@ Problem problem_of(const char* op, const Tensor& input, const Tensor& weight, In
   for (int d = 0; d < c.ndim; ++d) {
     auto at = static_cast<size_t>(d) + 2;
     c.kernel[d] = ws[at];
-    int64_t size = input.sizes()[at], reach = c.dilation[d] * (c.kernel[d] - 1) + 1;
-    int64_t result;
+    int64_t size = input.sizes()[at], result;
+    int64_t reach = (CheckedSize(c.kernel[d] - 1, op) * c.dilation[d] + 1).value();
+    int64_t padding_of_both = (CheckedSize(c.padding[d], op) * 2).value();
     if (transposed) {
+      LAMELLA_CHECK(c.kernel[d] > 0, op, ": expected 'weight' to have a kernel of at least one ",
+                    "element, got ", ws);
       LAMELLA_CHECK(extra[d] < c.stride[d] || extra[d] < c.dilation[d], op,
                     ": expected 'output_padding' to be smaller than 'stride' or 'dilation', got ",
                     output_padding);
-      result = (size - 1) * c.stride[d] - 2 * c.padding[d] + reach + extra[d];
+      result = (CheckedSize(size - 1, op) * c.stride[d] - padding_of_both + reach + extra[d]).value();
       LAMELLA_CHECK(result > 0, op, ": expected an output of at least one element, got 'input' ",
                     input.sizes(), " with 'weight' ", ws);
     } else {
-      int64_t padded = size + 2 * c.padding[d];
+      int64_t padded = (CheckedSize(padding_of_both, op) + size).value();
       LAMELLA_CHECK(padded >= reach && c.kernel[d] > 0, op, ": expected the kernel to fit into ",
                     "the padded input, got a reach of ", reach, " in dimension ", at, " of size ",
                     padded);

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "lamella/core/checked_size.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/strided_loop.h"
 #include "lamella/kernels/visit_dtype.h"
@@ -99,18 +100,26 @@ using RangeType =
     std::conditional_t<std::is_integral_v<T>, int64_t,
                        std::conditional_t<is_complex_type_v<T>, complex<double>, double>>;
 
+// Of integers, exactly.
+int64_t whole_length(const char* op, int64_t start, int64_t end, int64_t step, bool inclusive) {
+  __int128 span = static_cast<__int128>(end) - start;
+  __int128 length = inclusive ? span / step + 1 : (span + step - (step > 0 ? 1 : -1)) / step;
+  LAMELLA_CHECK(length <= INT64_MAX, op, ": expected a length that fits int64, got the range from ",
+                start, " to ", end);
+  return static_cast<int64_t>(length);
+}
 int64_t range_length(const char* op, const Scalar& start, const Scalar& end, const Scalar& step,
                      bool whole, bool inclusive) {
   double a = start.toDouble(), b = end.toDouble(), s = step.toDouble();
   LAMELLA_CHECK(s != 0, op, ": expected a 'step' other than 0");
   LAMELLA_CHECK(std::isfinite(a) && std::isfinite(b), op,
                 ": expected finite 'start' and 'end', got ", start, " and ", end);
-  LAMELLA_CHECK(s > 0 ? b >= a : b <= a, op, ": expected 'step' to lead from ", start, " to ", end,
-                ", got ", step);
+  bool integers = whole && start.isIntegral(true) && end.isIntegral(true) && step.isIntegral(true);
+  bool leads = s > 0 ? b >= a : b <= a;
+  if (integers) leads = s > 0 ? end.toLong() >= start.toLong() : end.toLong() <= start.toLong();
+  LAMELLA_CHECK(leads, op, ": expected 'step' to lead from ", start, " to ", end, ", got ", step);
+  if (integers) return whole_length(op, start.toLong(), end.toLong(), step.toLong(), inclusive);
   double span = b - a;
-  if (whole && start.isIntegral(true) && end.isIntegral(true)) {
-    span = static_cast<double>(end.toLong() - start.toLong());
-  }
   double length = inclusive ? std::floor(span / s) + 1 : std::ceil(span / s);
   LAMELLA_CHECK(length >= 0 && length < 9.2e18, op, ": expected a length that fits int64, got ",
                 length);
@@ -130,7 +139,13 @@ void fill_range(const char* op, const Scalar& start, const Scalar& step, int64_t
         T* to = dense.mutable_data_ptr<T>();
         parallel_for(0, n, kGrain, [&](int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; ++i) {
-            to[i] = static_cast<T>(first + by * static_cast<R>(i));
+            if constexpr (std::is_integral_v<T>) {
+              // The sum fits though the product may wrap on the way.
+              to[i] = static_cast<T>(static_cast<uint64_t>(first) +
+                                     static_cast<uint64_t>(by) * static_cast<uint64_t>(i));
+            } else {
+              to[i] = static_cast<T>(first + by * static_cast<R>(i));
+            }
           }
         });
       }
@@ -229,30 +244,56 @@ Tensor& logspace_out(const Scalar& start, const Scalar& end, int64_t steps, doub
 }
 
 namespace {
-// The positions of a triangle, row by row: columns [first(row), last(row)).
+// The positions on and below a diagonal: row r has the first r + diagonal + 1 columns, of which none
+// are negative and none above `columns`.
+struct Triangle {
+  int64_t rows, columns, diagonal;
+
+  Triangle(int64_t rows, int64_t columns, int64_t diagonal)
+      : rows(rows),
+        columns(columns),
+        diagonal(diagonal < -rows ? -rows : diagonal > columns ? columns : diagonal) {}
+  int64_t length(int64_t row) const {
+    int64_t n = diagonal < columns - row ? row + diagonal + 1 : columns;
+    return n < 0 ? 0 : n;
+  }
+  // Rows from here on have columns.
+  int64_t first_row() const { return diagonal < 0 ? -diagonal : 0; }
+  // Rows from here on have all.
+  int64_t first_full() const {
+    if (diagonal < columns - rows) return rows;
+    int64_t full = columns - diagonal - 1;
+    return full < first_row() ? first_row() : full;
+  }
+  int64_t count(const char* op) const {
+    int64_t growing = first_full() - first_row();
+    CheckedSize total = CheckedSize(rows - first_full(), op) * columns;
+    if (growing == 0) return total.value();
+    // The mean of the shortest and the longest, of which an even number or an even sum is halved.
+    int64_t ends = (CheckedSize(length(first_row()), op) + length(first_full() - 1)).value();
+    bool even = growing % 2 == 0;
+    return (total + CheckedSize(even ? growing / 2 : growing, op) * (even ? ends : ends / 2)).value();
+  }
+};
+
 Tensor triangle_indices(const char* op, int64_t row, int64_t col, int64_t offset, bool lower,
                         std::optional<ScalarType> dtype, std::optional<Device> device) {
   LAMELLA_CHECK(row >= 0 && col >= 0, op, ": expected 'row' and 'col' of at least 0, got ", row,
                 " and ", col);
-  auto clamp = [&](int64_t v) { return v < 0 ? 0 : v > col ? col : v; };
-  auto bounds = [&](int64_t r, int64_t& first, int64_t& last) {
-    first = lower ? 0 : clamp(r + offset);
-    last = lower ? clamp(r + offset + 1) : col;
-  };
-  int64_t count = 0, first = 0, last = 0;
-  for (int64_t r = 0; r < row; ++r) {
-    bounds(r, first, last);
-    count += last - first;
-  }
+  // What is not below the next diagonal is above; turned over, it is below.
+  Triangle below(row, col, lower ? offset : offset == INT64_MIN ? offset : offset - 1);
+  int64_t count = lower ? below.count(op)
+                        : Triangle(col, row, offset == INT64_MIN ? INT64_MAX : -offset).count(op);
   Tensor result = new_tensor({2, count}, dtype.value_or(kLong), device.value_or(Device(kCPU)));
-  if (result.is_meta()) return result;
+  if (result.is_meta() || count == 0) return result;
+  int64_t first = lower ? below.first_row() : 0, last = lower ? row : below.first_full();
   visit_index(result.scalar_type(), op, [&](auto tag) {
     using T = type_of<decltype(tag)>;
     T* rows = result.mutable_data_ptr<T>();
     T* columns = rows + count;
-    for (int64_t r = 0; r < row; ++r) {
-      bounds(r, first, last);
-      for (int64_t c = first; c < last; ++c) {
+    for (int64_t r = first; r < last; ++r) {
+      int64_t edge = below.length(r);
+      for (int64_t c = lower ? 0 : edge; c < (lower ? edge : col); ++c) {
         *rows++ = static_cast<T>(r);
         *columns++ = static_cast<T>(c);
       }

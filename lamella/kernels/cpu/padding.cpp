@@ -1,4 +1,5 @@
 // Padding by reflection and replication, and the operators' backwards.
+#include "lamella/core/checked_size.h"
 #include "lamella/kernels/cpu/resample.h"
 
 namespace lamella::native {
@@ -17,10 +18,7 @@ Resample padded(const char* op, const Tensor& input, IntArrayRef padding, int sp
   r.planes = product(r.shape);
   for (int d = 0; d < 3; ++d) {
     ResampleAxis& axis = r.axes[d];
-    if (d < 3 - spatial) {
-      axis.first.push_back(0);
-      continue;
-    }
+    if (d < 3 - spatial) continue;
     // The last dimension's padding comes first.
     auto entry = static_cast<size_t>(2 * (2 - d));
     int64_t before = padding[entry], after = padding[entry + 1];
@@ -30,16 +28,18 @@ Resample padded(const char* op, const Tensor& input, IntArrayRef padding, int sp
     LAMELLA_CHECK(!reflects || (before < axis.in && after < axis.in), op,
                   ": expected 'padding' to be smaller than the dimension, got ", padding, " for ",
                   input.sizes());
-    int64_t count = axis.in + before + after;
-    LAMELLA_CHECK(count > 0, op, ": expected an output of at least one element, got 'padding' ",
+    axis.out = (CheckedSize(before, op) + after + axis.in).value();
+    LAMELLA_CHECK(axis.out > 0, op, ": expected an output of at least one element, got 'padding' ",
                   padding, " for ", input.sizes());
-    for (int64_t o = 0; o < count; ++o) {
-      int64_t at = o - before, last = axis.in - 1;
-      if (at < 0) at = reflects ? -at : 0;
-      if (at > last) at = reflects ? 2 * last - at : last;
-      axis.first.push_back(at);
-    }
-    r.shape.push_back(count);
+    axis.lay = [before, reflects](ResampleAxis& laid) {
+      for (int64_t o = 0; o < laid.out; ++o) {
+        int64_t at = o - before, last = laid.in - 1;
+        if (at < 0) at = reflects ? -at : 0;
+        if (at > last) at = reflects ? 2 * last - at : last;
+        laid.first.push_back(at);
+      }
+    };
+    r.shape.push_back(axis.out);
   }
   return r;
 }

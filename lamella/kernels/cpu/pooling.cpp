@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "lamella/core/checked_size.h"
 #include "lamella/kernels/parallel.h"
 #include "lamella/kernels/visit_dtype.h"
 
@@ -26,7 +27,6 @@ Pooling pooling_of(const char* op, const Tensor& input, int spatial) {
                   " dimensions, got ", input.sizes());
     p.in[3 - spatial + d] = size;
   }
-  for (int d = 0; d < 3 - spatial; ++d) p.ranges[d].push_back({0, 1, 1, 1});
   p.format = input.suggest_memory_format();
   return p;
 }
@@ -37,11 +37,22 @@ int64_t entry(const char* op, const char* name, IntArrayRef list, int spatial, i
 }
 }  // namespace
 
+void Pooling::lay() {
+  for (int d = 0; d < 3; ++d) {
+    if (layer[d]) {
+      layer[d](ranges[d]);
+    } else {
+      ranges[d].push_back({0, 1, 1, 1});
+    }
+  }
+}
+
 Pooling fixed_pooling(const char* op, const Tensor& input, int spatial, const PoolWindow& window) {
   Pooling p = pooling_of(op, input, spatial);
   static constexpr int64_t one[1] = {1};
   IntArrayRef stride = window.stride.empty() ? window.kernel : window.stride;
   IntArrayRef dilation = window.dilation.empty() ? IntArrayRef(one) : window.dilation;
+  CheckedSize positions(1, op);  // in a window
   for (int d = 0; d < spatial; ++d) {
     int64_t k = entry(op, "kernel_size", window.kernel, spatial, d);
     int64_t s = entry(op, "stride", stride, spatial, d);
@@ -50,26 +61,32 @@ Pooling fixed_pooling(const char* op, const Tensor& input, int spatial, const Po
     LAMELLA_CHECK(k > 0, op, ": expected 'kernel_size' to be greater than 0, got ", window.kernel);
     LAMELLA_CHECK(s > 0, op, ": expected 'stride' to be greater than 0, got ", stride);
     LAMELLA_CHECK(step > 0, op, ": expected 'dilation' to be greater than 0, got ", dilation);
-    int64_t reach = (k - 1) * step + 1;
+    int64_t reach = (CheckedSize(k - 1, op) * step + 1).value();
     LAMELLA_CHECK(pad >= 0 && pad <= reach / 2, op, ": expected 'padding' to be at most half of ",
                   "the window of ", reach, ", got ", window.padding);
     int at = 3 - spatial + d;
-    int64_t size = p.in[at], room = size + 2 * pad - reach;
-    auto floor_div = [](int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); };
-    int64_t count = floor_div(room + (window.ceil_mode ? s - 1 : 0), s) + 1;
-    // The last window starts inside the input or its left padding.
-    if (window.ceil_mode && (count - 1) * s >= size + pad) --count;
+    int64_t size = p.in[at], padded = (CheckedSize(pad, op) + size).value();
+    int64_t room = (CheckedSize(padded, op) + pad - reach).value();
+    int64_t count = room < 0 ? 0 : room / s + 1;
+    // One more window may begin inside the input or its left padding, but not behind.
+    if (window.ceil_mode && room > -s && room % s != 0 && (padded - 1) / s >= count) ++count;
     LAMELLA_CHECK(count > 0, op, ": expected an output of at least one element, got 'self' ",
                   input.sizes(), " with a window of ", reach);
     p.out[at] = count;
     p.shape.push_back(count);
-    for (int64_t o = 0; o < count; ++o) {
-      int64_t begin = o * s - pad, end = begin + reach;
-      int64_t padded = (end < size + pad ? end : size + pad) - begin;
-      while (begin < 0) begin += step;
-      if (end > size) end = size;
-      p.ranges[at].push_back({begin, end, step, window.count_padding ? padded : end - begin});
-    }
+    positions *= reach;
+    p.layer[at] = [=, count_padding = window.count_padding](std::vector<PoolRange>& ranges) {
+      for (int64_t o = 0; o < count; ++o) {
+        int64_t begin = o * s - pad;
+        int64_t covered = reach < padded - begin ? reach : padded - begin;
+        int64_t end = begin + covered;
+        if (end > size) end = size;
+        if (begin < 0) begin += (-begin - 1) / step * step + step;
+        // A step beyond the input is one past its end.
+        ranges.push_back(
+            {begin, end, step < size ? step : size, count_padding ? covered : end - begin});
+      }
+    };
   }
   return p;
 }
@@ -86,10 +103,12 @@ Pooling adaptive_pooling(const char* op, const Tensor& input, int spatial,
     int64_t size = p.in[at];
     p.out[at] = count;
     p.shape.push_back(count);
-    for (int64_t o = 0; o < count; ++o) {
-      int64_t begin = o * size / count, end = ((o + 1) * size + count - 1) / count;
-      p.ranges[at].push_back({begin, end, 1, end - begin});
-    }
+    p.layer[at] = [=](std::vector<PoolRange>& ranges) {
+      for (int64_t o = 0; o < count; ++o) {
+        int64_t begin = o * size / count, end = ((o + 1) * size + count - 1) / count;
+        ranges.push_back({begin, end, 1, end - begin});
+      }
+    };
   }
   return p;
 }
@@ -145,6 +164,15 @@ void max_planes(const Pooling& p, const T* in, T* out, int64_t* indices, int64_t
   }
 }
 
+// Of integers, the quotient of the least one and -1 wraps.
+template <class C>
+C mean_of(C sum, int64_t count) {
+  if constexpr (std::is_integral_v<C>) {
+    if (count == -1) return static_cast<C>(0 - static_cast<uint64_t>(sum));
+  }
+  return sum / static_cast<C>(count);
+}
+
 template <class T>
 void average_planes(const Pooling& p, const T* in, T* out, int64_t begin, int64_t end) {
   using C = compute_type<T>;
@@ -160,7 +188,7 @@ void average_planes(const Pooling& p, const T* in, T* out, int64_t begin, int64_
         }
       }
       int64_t count = p.divisor != 0 ? p.divisor : a.count * b.count * c.count;
-      y[o] = static_cast<T>(sum / static_cast<C>(count));
+      y[o] = static_cast<T>(mean_of(sum, count));
     });
   }
 }
@@ -187,7 +215,7 @@ struct Summed {
   Tensor grad, out;
   ScalarType dtype;
 
-  Summed(const char* op, const Pooling& p, const Tensor& given, const Tensor& input)
+  Summed(const char* op, Pooling& p, const Tensor& given, const Tensor& input)
       : dtype(given.scalar_type()) {
     LAMELLA_CHECK(given.sizes().equals(p.shape), op, ": expected 'grad_output' to be of shape ",
                   p.shape, ", got ", given.sizes());
@@ -201,6 +229,7 @@ struct Summed {
     grad = given.to(wide).contiguous();
     out = new_tensor(input.sizes(), wide, kCPU);
     out.zero_();
+    if (grad.numel() != 0) p.lay();
   }
   template <class F>
   Tensor run(const Pooling& p, F&& f) {
@@ -221,11 +250,12 @@ struct Summed {
 };
 }  // namespace
 
-std::tuple<Tensor, Tensor> max_pooling(const char* op, const Pooling& p, const Tensor& input) {
+std::tuple<Tensor, Tensor> max_pooling(const char* op, Pooling p, const Tensor& input) {
   ScalarType dtype = input.scalar_type();
   if (input.is_meta()) return {on_meta(p, p.shape, dtype), on_meta(p, p.shape, kLong)};
   Tensor x = input.contiguous();
   Tensor out = new_tensor(p.shape, dtype, kCPU), indices = new_tensor(p.shape, kLong, kCPU);
+  if (out.numel() != 0) p.lay();
   visit_real(dtype, op, [&](auto tag) {
     using T = type_of<decltype(tag)>;
     parallel_for(0, p.planes, plane_grain(p), [&](int64_t begin, int64_t end) {
@@ -236,8 +266,8 @@ std::tuple<Tensor, Tensor> max_pooling(const char* op, const Pooling& p, const T
   return {in_format(p, out), in_format(p, indices)};
 }
 
-Tensor max_pooling_backward(const char* op, const Pooling& p, const Tensor& grad,
-                            const Tensor& input, const Tensor& indices) {
+Tensor max_pooling_backward(const char* op, Pooling p, const Tensor& grad, const Tensor& input,
+                            const Tensor& indices) {
   LAMELLA_CHECK(indices.sizes().equals(p.shape), op, ": expected 'indices' to be of shape ",
                 p.shape, ", got ", indices.sizes());
   LAMELLA_CHECK(indices.scalar_type() == kLong, op, ": expected 'indices' to be int64, got ",
@@ -259,12 +289,13 @@ Tensor max_pooling_backward(const char* op, const Pooling& p, const Tensor& grad
   });
 }
 
-Tensor average_pooling(const char* op, const Pooling& p, const Tensor& input) {
+Tensor average_pooling(const char* op, Pooling p, const Tensor& input) {
   ScalarType dtype = input.scalar_type();
   LAMELLA_CHECK_NOT_IMPLEMENTED(input.is_floating_point() || dtype == kLong, op,
                                 ": expected 'self' to be floating point or int64, got ", dtype);
   if (input.is_meta()) return on_meta(p, p.shape, dtype);
   Tensor x = input.contiguous(), out = new_tensor(p.shape, dtype, kCPU);
+  if (out.numel() != 0) p.lay();
   auto run = [&](auto tag) {
     using T = type_of<decltype(tag)>;
     parallel_for(0, p.planes, plane_grain(p), [&](int64_t begin, int64_t end) {
@@ -279,7 +310,7 @@ Tensor average_pooling(const char* op, const Pooling& p, const Tensor& input) {
   }
   return in_format(p, out);
 }
-Tensor average_pooling_backward(const char* op, const Pooling& p, const Tensor& grad,
+Tensor average_pooling_backward(const char* op, Pooling p, const Tensor& grad,
                                 const Tensor& input) {
   return Summed(op, p, grad, input).run(p, [&](const auto* g, auto* x, int64_t begin, int64_t end) {
     average_planes_backward(p, g, x, begin, end);

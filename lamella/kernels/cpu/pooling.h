@@ -3,8 +3,10 @@
 // Note [Windows of a pooling]
 //   A window is a box, so it is given by one range in each dimension. The ranges of every output
 //   position are laid down in a table per dimension; fixed windows and adaptive ones differ in
-//   nothing else.
+//   nothing else. The tables are as long as the output, so they are laid once there is memory for
+//   that.
 #pragma once
+#include <functional>
 #include <vector>
 
 #include "lamella/kernels/native.h"
@@ -21,6 +23,8 @@ struct PoolRange {
 struct Pooling {
   int64_t planes = 1;
   int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1};
+  // The ranges of one dimension.
+  std::function<void(std::vector<PoolRange>&)> layer[3];
   std::vector<PoolRange> ranges[3];
   Dims shape;           // of the output
   int64_t divisor = 0;  // not 0: what an average divides by instead
@@ -28,6 +32,7 @@ struct Pooling {
 
   int64_t inputs() const { return in[0] * in[1] * in[2]; }
   int64_t outputs() const { return out[0] * out[1] * out[2]; }
+  void lay();
 };
 
 struct PoolWindow {
@@ -39,11 +44,10 @@ struct PoolWindow {
 Pooling fixed_pooling(const char* op, const Tensor& input, int spatial, const PoolWindow& window);
 Pooling adaptive_pooling(const char* op, const Tensor& input, int spatial, IntArrayRef output_size);
 
-std::tuple<Tensor, Tensor> max_pooling(const char* op, const Pooling& p, const Tensor& input);
-Tensor max_pooling_backward(const char* op, const Pooling& p, const Tensor& grad,
-                            const Tensor& input, const Tensor& indices);
-Tensor average_pooling(const char* op, const Pooling& p, const Tensor& input);
-Tensor average_pooling_backward(const char* op, const Pooling& p, const Tensor& grad,
-                                const Tensor& input);
+std::tuple<Tensor, Tensor> max_pooling(const char* op, Pooling p, const Tensor& input);
+Tensor max_pooling_backward(const char* op, Pooling p, const Tensor& grad, const Tensor& input,
+                            const Tensor& indices);
+Tensor average_pooling(const char* op, Pooling p, const Tensor& input);
+Tensor average_pooling_backward(const char* op, Pooling p, const Tensor& grad, const Tensor& input);
 
 }  // namespace lamella::native

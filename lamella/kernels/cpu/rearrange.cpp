@@ -72,6 +72,8 @@ void keep_triangle(const Tensor& self, const Tensor& out, int64_t diagonal, bool
   Tensor to = out.is_contiguous() ? out : new_tensor(out.sizes(), out.scalar_type(), kCPU);
   auto n = static_cast<size_t>(out.dim());
   int64_t rows = out.sizes()[n - 2], columns = out.sizes()[n - 1];
+  // Diagonals beyond the corners are all alike.
+  diagonal = diagonal < -rows ? -rows : diagonal > columns ? columns : diagonal;
   int64_t bytes = out.element_size(), row_bytes = columns * bytes;
   auto* a = static_cast<const char*>(from.const_data_ptr());
   auto* b = static_cast<char*>(to.data_ptr());

@@ -96,7 +96,7 @@ void spread_planes(const Resample& r, const T* grad, T* out, int64_t begin, int6
 MemoryFormat format_of(const Tensor& t) { return t.suggest_memory_format(); }
 }  // namespace
 
-Tensor resample(const char* op, const Resample& r, const Tensor& input) {
+Tensor resample(const char* op, Resample r, const Tensor& input) {
   ScalarType dtype = input.scalar_type();
   MemoryFormat format = format_of(input);
   if (input.is_meta()) {
@@ -104,6 +104,7 @@ Tensor resample(const char* op, const Resample& r, const Tensor& input) {
   }
   Tensor x = input.contiguous(), out = new_tensor(r.shape, dtype, kCPU);
   if (out.numel() == 0) return out;
+  r.lay();
   auto run = [&](auto f) { parallel_for(0, r.planes, plane_grain(r), f); };
   if (mixes(r)) {
     visit_floating(dtype, op, [&](auto tag) {
@@ -125,7 +126,7 @@ Tensor resample(const char* op, const Resample& r, const Tensor& input) {
   return format == MemoryFormat::Contiguous ? out : out.contiguous(format);
 }
 
-Tensor resample_backward(const char* op, const Resample& r, const Tensor& grad, IntArrayRef sizes) {
+Tensor resample_backward(const char* op, Resample r, const Tensor& grad, IntArrayRef sizes) {
   LAMELLA_CHECK(grad.sizes().equals(r.shape), op, ": expected 'grad_output' to be of shape ",
                 r.shape, ", got ", grad.sizes());
   ScalarType dtype = grad.scalar_type();
@@ -135,6 +136,7 @@ Tensor resample_backward(const char* op, const Resample& r, const Tensor& grad, 
   Tensor g = (small ? grad.to(kFloat) : grad).contiguous();
   Tensor out = new_tensor(sizes, g.scalar_type(), kCPU);
   out.zero_();
+  if (g.numel() != 0) r.lay();
   auto run = [&](auto tag) {
     using T = type_of<decltype(tag)>;
     parallel_for(0, r.planes, plane_grain(r), [&](int64_t begin, int64_t end) {

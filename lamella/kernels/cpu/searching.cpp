@@ -89,9 +89,10 @@ Tensor search(const char* op, const Tensor& sequence, const Tensor& values, bool
   });
   return result;
 }
+// A number beside a tensor takes part in its dtype, in which it wraps or becomes infinite.
 Tensor number_like(const Scalar& number, const Tensor& like) {
-  ScalarType dtype = lamella::result_type(like, number);
-  return lamella::full({}, number, TensorOptions(dtype).device(like.device()));
+  return lamella::full({}, number, TensorOptions(number.type()).device(like.device()))
+      .to(lamella::result_type(like, number));
 }
 }  // namespace
 

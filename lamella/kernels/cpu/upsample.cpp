@@ -1,6 +1,4 @@
 // Interpolation: nearest neighbours and linear, and the operators' backwards.
-#include <cmath>
-
 #include "lamella/kernels/cpu/resample.h"
 
 namespace lamella::native {
@@ -18,25 +16,28 @@ double step_of(Kind kind, int64_t in, int64_t out, std::optional<double> scale) 
   return static_cast<double>(in) / static_cast<double>(out);
 }
 
-void fill_axis(ResampleAxis& axis, Kind kind, int64_t out, std::optional<double> scale,
-               bool in_float) {
-  double step = step_of(kind, axis.in, out, scale);
+// A place in [0, last], whatever scale led to it.
+int64_t element_at(double place, int64_t last) {
+  if (!(place > 0)) return 0;
+  return place < static_cast<double>(last) ? static_cast<int64_t>(place) : last;
+}
+
+void lay_axis(ResampleAxis& axis, Kind kind, std::optional<double> scale, bool in_float) {
+  double step = step_of(kind, axis.in, axis.out, scale);
   if (in_float) step = static_cast<double>(static_cast<float>(step));
-  for (int64_t o = 0; o < out; ++o) {
+  for (int64_t o = 0; o < axis.out; ++o) {
     auto at = static_cast<double>(o);
     int64_t last = axis.in - 1;
     if (kind == Kind::kNearest || kind == Kind::kNearestExact) {
       if (kind == Kind::kNearestExact) at += 0.5;
       // float32 as in PyTorch, so that ties fall to the same side.
       float place = static_cast<float>(at) * static_cast<float>(step);
-      auto i = static_cast<int64_t>(std::floor(place));
-      axis.first.push_back(i < last ? i : last);
+      axis.first.push_back(element_at(static_cast<double>(place), last));
       continue;
     }
     double place = kind == Kind::kLinearCorners ? at * step : (at + 0.5) * step - 0.5;
-    if (place < 0) place = 0;
-    auto i = static_cast<int64_t>(place);
-    i = i < last ? i : last;
+    if (!(place > 0)) place = 0;
+    int64_t i = element_at(place, last);
     double share = place - static_cast<double>(i);
     axis.first.push_back(i);
     axis.second.push_back(i < last ? i + 1 : i);
@@ -55,16 +56,15 @@ Resample resized(const char* op, IntArrayRef sizes, IntArrayRef output_size, Kin
   r.shape = Dims(sizes.slice(0, 2));
   r.planes = product(r.shape);
   for (size_t d = 0; d < 3; ++d) {
-    if (d < 3 - spatial) {
-      r.axes[d].first.push_back(0);
-      continue;
-    }
+    if (d < 3 - spatial) continue;
     size_t at = d - (3 - spatial);
     r.axes[d].in = sizes[at + 2];
     LAMELLA_CHECK(sizes[at + 2] > 0 && output_size[at] > 0, op,
                   ": expected sizes greater than 0, got ", sizes, " and 'output_size' ",
                   output_size);
-    fill_axis(r.axes[d], kind, output_size[at], scales.begin()[at], dtype != kDouble);
+    r.axes[d].out = output_size[at];
+    r.axes[d].lay = [kind, scale = scales.begin()[at], in_float = dtype != kDouble](
+                        ResampleAxis& laid) { lay_axis(laid, kind, scale, in_float); };
     r.shape.push_back(output_size[at]);
   }
   return r;

@@ -40,7 +40,7 @@ Tensor placed(const Tensor& grad, IntArrayRef sizes, int64_t dim, int64_t first,
   Dims shape(sizes), strides(result.strides());
   int64_t offset = first * strides[d];
   shape[d] = count;
-  strides[d] *= step;
+  if (count > 1) strides[d] *= step;  // the stride of a single one is never taken
   view_of(result, shape, strides, offset).copy_(grad);
   return result;
 }

@@ -1,4 +1,5 @@
 // Rules for operators that make, fill, resize or copy tensors.
+#include "lamella/core/checked_size.h"
 #include "lamella/layers/vmap/rules_common.h"
 
 namespace lamella::vmap {
@@ -52,8 +53,8 @@ void resize(Call& call) {
   Tensor value = call.tensor(at);
   Sizes wanted = with_batch(call, call.integers(static_cast<uint32_t>(call.plan().find("size"))));
   if (value.sizes().equals(wanted)) return call.give_value(0, IValue());
-  int64_t count = 1, batch = call.batch_size();
-  for (size_t d = 1; d < wanted.size(); ++d) count *= wanted[d];
+  int64_t batch = call.batch_size();
+  int64_t count = checked_numel(IntArrayRef(wanted).slice(1), "resize_");
   Tensor fresh = value.new_empty({batch, count});
   int64_t kept = batch == 0 ? 0 : std::min(count, value.numel() / batch);
   if (kept > 0) {

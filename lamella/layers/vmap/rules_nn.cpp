@@ -1,4 +1,5 @@
 // Rules for convolutions, embeddings and attention.
+#include "lamella/core/checked_size.h"
 #include "lamella/layers/vmap/rules_common.h"
 
 namespace lamella::vmap {
@@ -22,6 +23,10 @@ Tensor part_channels(const Call& call, const Tensor& x) {
   int64_t batch = call.batch_size();
   return x.unflatten(1, {batch, batch == 0 ? x.size(1) : x.size(1) / batch}).transpose(0, 1);
 }
+// `count` for each example.
+int64_t for_all(const Call& call, int64_t count) {
+  return (CheckedSize(count, call.plan().name.c_str()) * call.batch_size()).value();
+}
 // Of a tensor of parameters: [batch, C, ...] -> [batch * C, ...]
 Tensor join_parameters(const Tensor& x) { return x.flatten(0, 1); }
 
@@ -39,7 +44,7 @@ Tensor convolution(Call& call, In input, In weight, In bias, IntArrayRef stride,
   } else {
     result = lamella::convolution(join_channels(front(call, input)), join_parameters(weight.value),
                                   std::nullopt, stride, padding, dilation, transposed,
-                                  output_padding, groups * call.batch_size());
+                                  output_padding, for_all(call, groups));
     result = part_channels(call, result);
   }
   if (!bias.defined()) return result;
@@ -72,7 +77,7 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(Call& call, In grad_outp
   } else if (output_mask[0] || output_mask[1]) {
     auto [gx, gw, gb] = lamella::convolution_backward(
         join_channels(grad), join_channels(x), join_parameters(front(call, weight)), std::nullopt,
-        stride, padding, dilation, transposed, output_padding, groups * batch,
+        stride, padding, dilation, transposed, output_padding, for_all(call, groups),
         {output_mask[0], output_mask[1], false});
     if (output_mask[0]) grad_input = part_channels(call, gx);
     if (output_mask[1]) grad_weight = part_samples(call, gw);
@@ -115,7 +120,7 @@ Tensor embedding_dense_backward(Call& call, In grad_output, In indices, int64_t 
   if (padding_idx >= 0) grad = grad.masked_fill(given.eq(padding_idx).unsqueeze(-1), 0);
   Tensor result =
       lamella::embedding_dense_backward(grad, in_joined_table(call, given, num_weights),
-                                        num_weights * call.batch_size(), -1, scale_grad_by_freq);
+                                        for_all(call, num_weights), -1, scale_grad_by_freq);
   return result.view({call.batch_size(), num_weights, result.size(1)});
 }
 
