@@ -285,9 +285,11 @@ TEST(DeviceCheck, NamesTheArgumentsThatDisagree) {
             "cpu");
   EXPECT_EQ(error_of([&] { forms::join(meta, std::nullopt, {meta, cpu}); }),
             "join: expected all tensors to be on one device, got 'self' on meta and 'more' on cpu");
-  // A number may stand beside any device.
+  // So does a number, which only a TensorIterator reads beside any device.
   Tensor number = lamella::empty({}, lamella::kFloat);
-  EXPECT_TRUE(forms::join(meta, number, {}).is_same(meta));
+  EXPECT_EQ(error_of([&] { forms::join(meta, number, {}); }),
+            "join: expected all tensors to be on one device, got 'self' on meta and 'other' on "
+            "cpu");
   EXPECT_TRUE(forms::join(cpu, std::nullopt, {cpu}).is_same(cpu));
 }
 

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "lamella/core/accessor.h"
+#include "lamella/core/checked_size.h"
 #include "testing.h"
 
 namespace {
@@ -191,6 +192,51 @@ TEST(Tensor, AsStridedStaysWithinTheStorage) {
   int64_t size = 7, stride = 1;
   EXPECT_EQ(lamella_tensor_as_strided(t.impl(), 1, &size, &stride, 0, &c), LAMELLA_ERROR);
   EXPECT_EQ(c, nullptr);
+}
+
+TEST(Tensor, ViewsStayWithinTheStorage) {
+  TensorBase t = floats({6});
+  EXPECT_EQ(make_view(t, {2, 2}, {3, 2}, 0).numel(), 4);
+  EXPECT_EQ(error_of([&] { make_view(t, {2, 3}, {4, 1}, 0); }),
+            "view: expected a view within the storage of 24 bytes, got size [2, 3], stride [4, 1], "
+            "storage_offset 0, which need 28");
+  EXPECT_EQ(error_of([&] { make_view(t, {1, 1, 1, 1, 1, 7}, {1, 1, 1, 1, 1, 1}, 0); }),
+            "view: expected a view within the storage of 24 bytes, got size [1, 1, 1, 1, 1, 7], "
+            "stride [1, 1, 1, 1, 1, 1], storage_offset 0, which need 28");
+  EXPECT_EQ(error_of([&] { make_view_as(t, {4}, {1}, 0, kDouble); }),
+            "view: expected a view within the storage of 24 bytes, got size [4], stride [1], "
+            "storage_offset 0, which need 32");
+  EXPECT_EQ(error_of([&] { make_view(t, {1}, {1}, -1); }),
+            "view: expected a 'storage_offset' of at least 0, got -1");
+  EXPECT_EQ(error_of([&] { make_view(t, {-1}, {1}, 0); }),
+            "view: expected sizes of at least 0, got [-1]");
+  EXPECT_EQ(error_of([&] { make_view(t, {int64_t{1} << 62, 4}, {0, 0}, 0); }),
+            "view: expected sizes whose bytes fit int64, got [4611686018427387904, 4]");
+  EXPECT_EQ(make_view(t, {INT64_MAX}, {0}, 5).numel(), INT64_MAX);
+  EXPECT_EQ(make_view(t, {0, 9}, {1000, 1}, 6).numel(), 0);
+}
+
+TEST(Tensor, ATensorWhoseStorageShrankIsStillSeenAsAnotherShape) {
+  TensorBase t = floats({6});
+  TensorImpl::of(t)->storage->nbytes = 8;
+  EXPECT_EQ(make_view(t, {2, 3}, {3, 1}, 0).numel(), 6);
+  EXPECT_EQ(error_of([&] { make_view(t, {7}, {1}, 0); }),
+            "view: expected a view within the storage of 8 bytes, got size [7], stride [1], "
+            "storage_offset 0, which need 28");
+  TensorImpl::of(t)->storage->nbytes = 24;
+}
+
+TEST(CheckedSize, RefusesWhatLeavesInt64) {
+  auto size = [](int64_t value) { return CheckedSize(value, "pad"); };
+  EXPECT_EQ((size(3) + 4 * 2 - 1).value(), 10);
+  EXPECT_EQ((size(3) * size(5) - size(1) + size(2)).value(), 16);
+  EXPECT_EQ((size(INT64_MAX) - 1 + 1).value(), INT64_MAX);
+  EXPECT_EQ(error_of([&] { size(INT64_MAX) + 1; }),
+            "pad: expected sizes that fit int64, got 9223372036854775807 + 1");
+  EXPECT_EQ(error_of([&] { size(INT64_MIN) - 1; }),
+            "pad: expected sizes that fit int64, got -9223372036854775808 - 1");
+  EXPECT_EQ(error_of([&] { size(int64_t{1} << 32) * (int64_t{1} << 32); }),
+            "pad: expected sizes that fit int64, got 4294967296 * 4294967296");
 }
 
 TEST(Tensor, FromBlobRunsTheDeleterOnce) {

@@ -7,6 +7,7 @@
 //   into `self`, so that the copy itself knows nothing of how many indices there were.
 #include <cstring>
 
+#include "lamella/api/generated_kernels.h"
 #include "lamella/kernels/cpu/offset_loop.h"
 #include "lamella/kernels/visit_dtype.h"
 
@@ -220,6 +221,10 @@ Tensor& _index_put_impl_(Tensor& self, TensorList indices, const Tensor& values,
   return self;
 }
 Tensor& index_put_(Tensor& self, TensorList indices, const Tensor& values, bool accumulate) {
+  lamella::detail::SameDevice device_check("index_put_");
+  device_check.see("self", self);
+  device_check.see_indices("indices", indices);
+  device_check.see_number("values", values);
   // A mask with one value needs no positions.
   if (!accumulate && values.numel() == 1 && indices.size() == 1 && indices[0].defined() &&
       indices[0].scalar_type() == kBool && values.scalar_type() == self.scalar_type() &&

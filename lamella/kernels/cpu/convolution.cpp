@@ -15,7 +15,15 @@
 
 namespace lamella::native {
 
-bool convolution_by_library(ScalarType dtype) { return dtype == kFloat; }
+bool convolution_by_library(const Convolution& c) {
+  // Only sizes that follow from each other: the output padding of a transposed convolution may be
+  // more than its stride, if its dilation is more still.
+  for (int d = 0; d < c.ndim; ++d) {
+    int64_t room = c.in[d] + 2 * c.padding[d] - c.dilation[d] * (c.kernel[d] - 1) - 1;
+    if (room < 0 || room / c.stride[d] + 1 != c.out[d]) return false;
+  }
+  return c.dtype == kFloat;
+}
 
 namespace {
 
@@ -275,7 +283,7 @@ void convolution_forward(const char* op, const Convolution& c, const Tensor& src
     convolution_forward(op, in_float(c), widened(src), widened(weight), widened(bias), wide);
     return narrow_into(dst, wide);
   }
-  if (convolution_by_library(c.dtype) && src.numel() > 0) {
+  if (convolution_by_library(c) && src.numel() > 0) {
     return call_library(op, c, LAMELLA_CONVOLUTION_FORWARD, src, weight, bias, dst);
   }
   plain_forward(op, c, src, weight, bias, dst);
@@ -288,7 +296,7 @@ void convolution_backward_data(const char* op, const Convolution& c, const Tenso
     convolution_backward_data(op, in_float(c), widened(dst), widened(weight), wide);
     return narrow_into(src, wide);
   }
-  if (convolution_by_library(c.dtype) && dst.numel() > 0) {
+  if (convolution_by_library(c) && dst.numel() > 0) {
     return call_library(op, c, LAMELLA_CONVOLUTION_BACKWARD_DATA, src, weight, Tensor(), dst);
   }
   plain_backward_data(op, c, dst, weight, src);
@@ -301,7 +309,7 @@ void convolution_backward_weight(const char* op, const Convolution& c, const Ten
     convolution_backward_weight(op, in_float(c), widened(src), widened(dst), wide);
     return narrow_into(weight, wide);
   }
-  if (convolution_by_library(c.dtype) && src.numel() > 0 && dst.numel() > 0) {
+  if (convolution_by_library(c) && src.numel() > 0 && dst.numel() > 0) {
     return call_library(op, c, LAMELLA_CONVOLUTION_BACKWARD_WEIGHTS, src, weight, Tensor(), dst);
   }
   plain_backward_weight(op, c, src, dst, weight);

@@ -32,6 +32,6 @@ void convolution_to_columns(const char* op, const Convolution& c, const void* sr
 void convolution_from_columns(const char* op, const Convolution& c, const void* columns, void* src);
 
 // Whether liblamella_blas.so does it, and takes channels_last.
-bool convolution_by_library(ScalarType dtype);
+bool convolution_by_library(const Convolution& c);
 
 }  // namespace lamella::native

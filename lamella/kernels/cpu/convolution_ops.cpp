@@ -45,11 +45,13 @@ Problem problem_of(const char* op, const Tensor& input, const Tensor& weight, In
   expand_list(op, "stride", stride, c.ndim, 1, c.stride);
   expand_list(op, "padding", padding, c.ndim, 0, c.padding);
   expand_list(op, "dilation", dilation, c.ndim, 1, c.dilation);
-  if (transposed) expand_list(op, "output_padding", output_padding, c.ndim, 0, extra);
+  expand_list(op, "output_padding", output_padding, c.ndim, 0, extra);
 
   IntArrayRef ws = weight.sizes();
   int64_t channels = input.sizes()[1], spread = (CheckedSize(ws[1], op) * groups).value();
   int64_t taken = transposed ? ws[0] : spread;
+  LAMELLA_CHECK(ws[0] >= groups && (!transposed || ws[1] > 0), op, ": expected 'weight' to have ",
+                "channels for each of ", groups, groups == 1 ? " group" : " groups", ", got ", ws);
   LAMELLA_CHECK(ws[0] % groups == 0, op, ": expected 'groups' to divide the ", ws[0],
                 " rows of 'weight', got ", groups);
   LAMELLA_CHECK(channels == taken, op, ": expected 'input' to have ", taken, " channels for a ",
@@ -66,6 +68,8 @@ Problem problem_of(const char* op, const Tensor& input, const Tensor& weight, In
     int64_t size = input.sizes()[at], result;
     int64_t reach = (CheckedSize(c.kernel[d] - 1, op) * c.dilation[d] + 1).value();
     int64_t padding_of_both = (CheckedSize(c.padding[d], op) * 2).value();
+    LAMELLA_CHECK(size > 0, op, ": expected 'input' to have elements in its last ", c.ndim,
+                  c.ndim == 1 ? " dimension" : " dimensions", ", got ", input.sizes());
     if (transposed) {
       LAMELLA_CHECK(c.kernel[d] > 0, op, ": expected 'weight' to have a kernel of at least one ",
                     "element, got ", ws);
@@ -85,13 +89,17 @@ Problem problem_of(const char* op, const Tensor& input, const Tensor& weight, In
     c.in[d] = transposed ? result : size;
     c.out[d] = transposed ? size : result;
     p.shape.push_back(result);
+    // A step beyond the only window, or between the taps of a kernel of one, is never taken.
+    int64_t room = (CheckedSize(padding_of_both, op) + c.in[d] - reach).value();
+    if (c.stride[d] > room) c.stride[d] = room < 0 ? 1 : room + 1;
+    if (c.kernel[d] == 1) c.dilation[d] = 1;
   }
   MemoryFormat format = input.suggest_memory_format();
   if (format == MemoryFormat::Contiguous) format = weight.suggest_memory_format();
   bool fits = (rank == 4 && format == MemoryFormat::ChannelsLast) ||
               (rank == 5 && format == MemoryFormat::ChannelsLast3d);
   p.format = fits ? format : MemoryFormat::Contiguous;
-  c.channels_last = fits && convolution_by_library(c.dtype);
+  c.channels_last = fits && convolution_by_library(c);
   return p;
 }
 
