@@ -575,10 +575,17 @@ void leave_base(TensorImpl* t) {
 }
 
 void release_parked_storages(TensorImpl* t) noexcept {
-  std::lock_guard lock(parked().mutex);
-  auto [first, last] = parked().storages.equal_range(t);
-  for (auto it = first; it != last; ++it) storage_release(it->second);
-  parked().storages.erase(first, last);
+  while (true) {
+    Storage* storage;
+    {
+      std::lock_guard lock(parked().mutex);
+      auto found = parked().storages.find(t);
+      if (found == parked().storages.end()) return;
+      storage = found->second;
+      parked().storages.erase(found);
+    }
+    storage_release(storage);  // may run code of others, who must not wait for the lock
+  }
 }
 
 void set_sizes_and_strides(TensorImpl* t, IntArrayRef sizes, IntArrayRef strides,

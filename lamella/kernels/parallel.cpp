@@ -1,60 +1,243 @@
-// The thread pool behind parallel_for: oneTBB's, which composes with other libraries of the
-// process.
+// The thread pool behind parallel_for.
+//
+// Note [The pool]
+//   A call cuts its range into parts and lists itself as a job. The caller and as many workers as
+//   it may have take the parts one by one, so nobody waits for a worker that gets no processor:
+//   the caller does what others have not begun, and waits only for parts that they are doing.
+//   Workers are made when a job first wants them, and sleep when there is none. Where the system
+//   refuses another thread, those that exist do the work.
+//   Nothing here is ever destroyed, so a process may end while jobs run. A forked child begins with
+//   an empty pool.
 #include "lamella/kernels/parallel.h"
 
-#include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
+#include <pthread.h>
+#include <signal.h>
 
 #include <algorithm>
-#include <memory>
-#include <mutex>
-#include <thread>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <new>
 
 #include "lamella/core/error.h"
+#include "lamella/core/fork.h"
+#include "lamella/core/interrupt.h"
+#include "lamella/core/key_set.h"
+#include "lamella/core/thread_count.h"
 
 namespace lamella {
 namespace {
 
-// An arena bounds the threads of what runs in it; it is made anew when their number changes.
-struct Pool {
-  std::mutex mutex;
-  std::shared_ptr<tbb::task_arena> arena;
-  int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+using native::detail::RangeFunction;
 
-  std::shared_ptr<tbb::task_arena> get(int* count) {
-    std::lock_guard<std::mutex> lock(mutex);
-    *count = threads;
-    if (!arena) arena = std::make_shared<tbb::task_arena>(threads);
-    return arena;
+// Parts for each thread, so that one that is slow does fewer of them.
+constexpr int64_t kPartsEach = 4;
+// Grains after which the caller looks for an interrupt.
+constexpr int64_t kGrainsUnchecked = 64;
+// How often a thread looks for news before it sleeps: some 10 microseconds.
+constexpr int kLooks = 200;
+
+std::atomic<int> set_threads{0};  // 0: nobody has said
+
+thread_local bool inside = false;
+thread_local struct Job* own_job = nullptr;
+
+struct Job {
+  RangeFunction function = nullptr;
+  void* context = nullptr;
+  int64_t begin = 0, end = 0, size = 0, parts = 0;
+  lamella_thread_state caller{};
+  std::atomic<int64_t> next{0};
+  std::atomic<int> running{0};  // workers inside; changed under the pool's lock
+  std::atomic<bool> failed{false};
+  std::exception_ptr error;  // the first one
+  bool is_parallel = false;
+  int places = 0;  // for workers that have not come; under the pool's lock
+  Job* later = nullptr;
+  Job* outer = own_job;
+
+  void fail() {
+    if (!failed.exchange(true)) error = std::current_exception();
+    next.store(parts, std::memory_order_relaxed);
+  }
+  void work(bool is_caller) {
+    bool before = std::exchange(inside, inside || is_parallel);
+    try {
+      for (int64_t part; (part = next.fetch_add(1, std::memory_order_relaxed)) < parts;) {
+        int64_t from = begin + part * size;
+        int64_t to = end - from < size ? end : from + size;
+        function(context, from, to);
+        if (is_caller && part + 1 < parts) check_interrupt();
+      }
+    } catch (...) {
+      fail();
+    }
+    inside = before;
+  }
+  // As a worker whose state this is: with the caller's keys and modes, but a start of its own.
+  void work_for(lamella_thread_state& state) {
+    constexpr uint64_t kStart =
+        lamella::detail::key_bit(lamella::detail::kKeyFunctionalityThreadInit);
+    lamella_thread_state before = state;
+    auto take = [&](const lamella_thread_state& from) {
+      state.included = (from.included & ~kStart) | (state.included & kStart);
+      state.excluded = from.excluded;
+      state.modes = from.modes;
+    };
+    take(caller);
+    work(false);
+    take(before);
   }
 };
-// Never destroyed: kernels may run while the process ends.
-Pool& pool() {
-  static Pool* instance = new Pool;
-  return *instance;
-}
-thread_local bool inside = false;
 
-struct InsideScope {
-  bool before = inside;
-  InsideScope() { inside = true; }
-  ~InsideScope() { inside = before; }
+void look_again() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+struct Pool {
+  fork::Held<std::mutex> mutex{fork::Level::kCore};
+  std::condition_variable more, done;
+  Job* jobs = nullptr;            // those with places
+  std::atomic<int> open_jobs{0};  // how many
+  int workers = 0, sleeping = 0;
+  std::chrono::steady_clock::time_point refused{};  // when the system last refused a thread
+
+  void start_workers(int wanted) {
+    wanted = std::min(wanted, kMaxThreads - 1);
+    if (workers >= wanted) return;
+    auto now = std::chrono::steady_clock::now();
+    if (now - refused < std::chrono::seconds(1)) return;
+    // Signals are for the threads of the program.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_attr_t detached;
+    pthread_attr_init(&detached);
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    while (workers < wanted) {
+      pthread_t thread;
+      if (pthread_create(&thread, &detached, &Pool::run_worker, this) != 0) {
+        refused = now;
+        break;
+      }
+      ++workers;
+    }
+    pthread_attr_destroy(&detached);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+
+  static void* run_worker(void* pool) { static_cast<Pool*>(pool)->serve(); }
+  [[noreturn]] void serve() {
+    std::unique_lock<std::mutex> lock(mutex, std::defer_lock);
+    while (true) {
+      for (int i = 0; i < kLooks && open_jobs.load(std::memory_order_relaxed) == 0; ++i) {
+        look_again();
+      }
+      lock.lock();
+      while (jobs == nullptr) {
+        ++sleeping;
+        more.wait(lock);
+        --sleeping;
+      }
+      Job& job = *jobs;
+      job.running.fetch_add(1, std::memory_order_relaxed);
+      if (--job.places == 0) unlist(job);
+      lock.unlock();
+      job.work_for(lamella_thread);
+      lock.lock();
+      if (job.running.fetch_sub(1, std::memory_order_release) == 1) done.notify_all();
+      lock.unlock();
+    }
+  }
+
+  void list(Job& job) {
+    job.later = jobs;
+    jobs = &job;
+    open_jobs.fetch_add(1, std::memory_order_relaxed);
+  }
+  void unlist(Job& job) {
+    for (Job** at = &jobs; *at != nullptr; at = &(*at)->later) {
+      if (*at != &job) continue;
+      *at = job.later;
+      open_jobs.fetch_sub(1, std::memory_order_relaxed);
+      return;
+    }
+  }
+
+  // New conditions: threads that are gone may have waited for the old ones.
+  void forget_workers() {
+    new (&more) std::condition_variable;
+    new (&done) std::condition_variable;
+    jobs = nullptr;
+    open_jobs.store(0, std::memory_order_relaxed);
+    workers = sleeping = 0;
+    refused = {};
+  }
+
+  void run(Job& job) {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      start_workers(job.places);
+      job.places = std::min(job.places, workers);
+      if (job.places != 0) list(job);
+      for (int i = std::min(job.places, sleeping); i > 0; --i) more.notify_one();
+    }
+    own_job = &job;
+    job.work(true);
+    own_job = job.outer;
+    std::unique_lock<std::mutex> lock(mutex);
+    if (job.places != 0) unlist(job);
+    if (job.running.load(std::memory_order_relaxed) == 0) return;
+    lock.unlock();
+    for (int i = 0; i < kLooks && job.running.load(std::memory_order_acquire) != 0; ++i) {
+      look_again();
+    }
+    lock.lock();
+    while (job.running.load(std::memory_order_relaxed) != 0) done.wait(lock);
+  }
 };
+
+Pool* the_pool = nullptr;
+
+// In a child the workers are gone, and with them the parts that they had taken.
+void begin_child() {
+  for (Job* job = own_job; job != nullptr; job = job->outer) {
+    if (job->running.exchange(0) == 0) continue;
+    try {
+      throw Error(
+          "expected no fork inside of a parallel computation, whose other threads the child does "
+          "not have");
+    } catch (...) {
+      job->fail();
+    }
+  }
+  the_pool->forget_workers();
+}
+
+Pool& pool() {
+  static Pool& one = []() -> Pool& {
+    the_pool = new Pool;
+    fork::in_child(&begin_child);
+    return *the_pool;
+  }();
+  return one;
+}
 
 }  // namespace
 
 int get_num_threads() {
-  Pool& p = pool();
-  std::lock_guard<std::mutex> lock(p.mutex);
-  return p.threads;
+  int threads = set_threads.load(std::memory_order_relaxed);
+  return threads != 0 ? threads : default_num_threads();
 }
 
 void set_num_threads(int threads) {
-  LAMELLA_CHECK_VALUE(threads >= 1, "set_num_threads: expected a positive number, got ", threads);
-  Pool& p = pool();
-  std::lock_guard<std::mutex> lock(p.mutex);
-  if (threads != p.threads) p.arena.reset();
-  p.threads = threads;
+  LAMELLA_CHECK_VALUE(threads >= 1 && threads <= kMaxThreads,
+                      "set_num_threads: expected a number of threads from 1 to ", kMaxThreads,
+                      ", got ", threads);
+  set_threads.store(threads, std::memory_order_relaxed);
 }
 
 bool in_parallel_region() { return inside; }
@@ -63,27 +246,31 @@ namespace native::detail {
 
 void parallel_for_erased(int64_t begin, int64_t end, int64_t grain, RangeFunction function,
                          void* context) {
-  int threads = 1;
-  std::shared_ptr<tbb::task_arena> arena;
-  if (!inside) arena = pool().get(&threads);
   int64_t total = end - begin;
-  int64_t parts = std::min<int64_t>(threads, total / std::max<int64_t>(grain, 1));
+  int64_t grains = total / std::max<int64_t>(grain, 1);
+  int64_t threads = inside ? 1 : std::min<int64_t>(get_num_threads(), grains);
+  int64_t parts =
+      std::max(std::min(grains, threads > 1 ? threads * kPartsEach : 1), grains / kGrainsUnchecked);
   if (parts <= 1) {
     function(context, begin, end);
     return;
   }
-  int64_t size = (total + parts - 1) / parts;
-  arena->execute([&] {
-    tbb::parallel_for(
-        int64_t{0}, parts,
-        [&](int64_t part) {
-          InsideScope scope;
-          int64_t from = begin + part * size;
-          int64_t to = std::min(end, from + size);
-          if (from < to) function(context, from, to);
-        },
-        tbb::static_partitioner());
-  });
+  Job job;
+  job.function = function;
+  job.context = context;
+  job.begin = begin;
+  job.end = end;
+  job.size = total / parts + (total % parts != 0 ? 1 : 0);
+  job.parts = total / job.size + (total % job.size != 0 ? 1 : 0);
+  job.caller = lamella_thread;
+  job.places = static_cast<int>(std::min(threads, job.parts)) - 1;
+  job.is_parallel = job.places > 0;
+  if (job.is_parallel) {
+    pool().run(job);
+  } else {
+    job.work(true);
+  }
+  if (job.failed.load(std::memory_order_relaxed)) std::rethrow_exception(job.error);
 }
 
 }  // namespace native::detail

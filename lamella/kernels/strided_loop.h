@@ -2,6 +2,7 @@
 // operand's strides, those that lie in memory like one are merged, and the innermost is handed to
 // the kernel as a run.
 #pragma once
+#include "lamella/core/interrupt.h"
 #include "lamella/kernels/dims.h"
 #include "lamella/kernels/parallel.h"
 
@@ -50,7 +51,11 @@ class StridedLoop {
   // f(char* const* data, const int64_t* strides, int64_t count) for each run; strides in bytes.
   template <class F>
   void serial(F&& f) const {
-    range(0, numel_, f);
+    constexpr int64_t kUnchecked = 1 << 20;
+    for (int64_t begin = 0; begin < numel_; begin += kUnchecked) {
+      if (begin != 0) check_interrupt();
+      range(begin, numel_ - begin < kUnchecked ? numel_ : begin + kUnchecked, f);
+    }
   }
   template <class F>
   void parallel(F&& f, int64_t grain = kGrain) const {

@@ -5,6 +5,7 @@
 
 #include "python/src/autograd_where.h"
 #include "python/src/errors.h"
+#include "python/src/gil.h"
 
 namespace lamella::python {
 
@@ -229,7 +230,7 @@ PyObject* zeros_for(PyContext* self, autograd::Node* node, uint32_t i) {
       Ref kwargs(Py_BuildValue("{s:O,s:O}", "dtype", PyTuple_GET_ITEM(known, 1), "device",
                                PyTuple_GET_ITEM(known, 2)));
       Ref args(kwargs ? PyTuple_Pack(1, PyTuple_GET_ITEM(known, 0)) : nullptr);
-      return args ? PyObject_Call(zeros.get(), args.get(), kwargs.get()) : nullptr;
+      return args ? call_object(zeros.get(), args.get(), kwargs.get()) : nullptr;
     }
   }
   if (node->output(i).ndim < 0) Py_RETURN_NONE;
@@ -401,8 +402,8 @@ lamella_status PythonNode::call_backward(lamella_tensor* const* grads, lamella_t
   lamella_status status = LAMELLA_OK;
   Ref returned;
   if (!failed) {
-    returned = Ref(PyObject_Vectorcall(function.get(), stack + 1,
-                                       (grad_count + 1) | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+    returned = Ref(call_vector(function.get(), stack + 1,
+                               (grad_count + 1) | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
     failed = !returned || !take_gradients(self, returned.get(), results, result_count);
   }
   if (failed) {

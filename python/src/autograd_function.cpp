@@ -5,6 +5,7 @@
 #include "python/src/autograd_context.h"
 #include "python/src/autograd_where.h"
 #include "python/src/errors.h"
+#include "python/src/gil.h"
 #include "python/src/python_kernel.h"
 
 namespace lamella::python {
@@ -232,7 +233,7 @@ bool give_tangents(const Call& call, PyObject* const* outputs) {
     }
     PyTuple_SET_ITEM(args.get(), i + 1, wrap(std::move(tangent)));
   }
-  Ref returned(PyObject_Call(jvp.get(), args.get(), nullptr));
+  Ref returned(call_object(jvp.get(), args.get(), nullptr));
   if (!returned) return false;
   PyObject* single = returned.get();
   PyObject** tangents = &single;
@@ -307,11 +308,11 @@ PyObject* call_forward(const Call& call, PyObject* forward, PyObject* setup) {
     stack[0] = nullptr;
     stack[1] = reinterpret_cast<PyObject*>(call.context);
     for (Py_ssize_t i = 0; i < call.count; ++i) stack[2 + i] = call.args[i];
-    return PyObject_Vectorcall(forward, stack + 1,
-                               static_cast<size_t>(call.count + 1) | PY_VECTORCALL_ARGUMENTS_OFFSET,
-                               nullptr);
+    return call_vector(forward, stack + 1,
+                       static_cast<size_t>(call.count + 1) | PY_VECTORCALL_ARGUMENTS_OFFSET,
+                       nullptr);
   }
-  Ref output(PyObject_Vectorcall(forward, call.args, static_cast<size_t>(call.count), nullptr));
+  Ref output(call_vector(forward, call.args, static_cast<size_t>(call.count), nullptr));
   Ref inputs(output ? PyTuple_New(call.count) : nullptr);
   if (!inputs) return nullptr;
   for (Py_ssize_t i = 0; i < call.count; ++i) {
@@ -319,7 +320,7 @@ PyObject* call_forward(const Call& call, PyObject* forward, PyObject* setup) {
     PyTuple_SET_ITEM(inputs.get(), i, call.args[i]);
   }
   PyObject* stack[] = {reinterpret_cast<PyObject*>(call.context), inputs.get(), output.get()};
-  Ref done(PyObject_Vectorcall(setup, stack, 3, nullptr));
+  Ref done(call_vector(setup, stack, 3, nullptr));
   return done ? output.release() : nullptr;
 }
 
@@ -331,7 +332,7 @@ PyObject* bind(PyObject* forward, PyObject* const* args, Py_ssize_t nargs, PyObj
   std::vector<PyObject*> stack = {forward};
   Py_ssize_t named = kwnames != nullptr ? PyTuple_GET_SIZE(kwnames) : 0;
   stack.insert(stack.end(), args, args + nargs + named);
-  return PyObject_Vectorcall(binder.get(), stack.data(), static_cast<size_t>(nargs) + 1, kwnames);
+  return call_vector(binder.get(), stack.data(), static_cast<size_t>(nargs) + 1, kwnames);
 }
 // Whether all of a function's parameters were given by position.
 bool is_complete(PyObject* forward, Py_ssize_t nargs, PyObject* kwnames) {
@@ -345,7 +346,7 @@ bool is_complete(PyObject* forward, Py_ssize_t nargs, PyObject* kwnames) {
 // Calls an operator below autograd, then what keeps for its backward.
 PyObject* call_operator(const Call& call, PyObject* below, PyObject* setup) {
   autograd::ModeGuard mode(kPlain, kPlain);
-  Ref output(PyObject_Vectorcall(below, call.args, static_cast<size_t>(call.count), nullptr));
+  Ref output(call_vector(below, call.args, static_cast<size_t>(call.count), nullptr));
   if (!output || setup == nullptr) return output.release();
   Ref inputs(PyTuple_New(call.count));
   if (!inputs) return nullptr;
@@ -355,7 +356,7 @@ PyObject* call_operator(const Call& call, PyObject* below, PyObject* setup) {
   }
   static PyObject* names = Py_BuildValue("(sss)", "ctx", "inputs", "output");
   PyObject* stack[] = {reinterpret_cast<PyObject*>(call.context), inputs.get(), output.get()};
-  Ref done(PyObject_Vectorcall(setup, stack, 0, names));
+  Ref done(call_vector(setup, stack, 0, names));
   return done ? output.release() : nullptr;
 }
 
@@ -431,7 +432,7 @@ PyObject* apply_batched(PyObject* type, PyObject* const* args, Py_ssize_t nargs,
   std::vector<PyObject*> stack = {type};
   Py_ssize_t named = kwnames != nullptr ? PyTuple_GET_SIZE(kwnames) : 0;
   stack.insert(stack.end(), args, args + nargs + named);
-  return PyObject_Vectorcall(rule.get(), stack.data(), static_cast<size_t>(nargs) + 1, kwnames);
+  return call_vector(rule.get(), stack.data(), static_cast<size_t>(nargs) + 1, kwnames);
 }
 
 PyObject* apply(PyObject* type, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {

@@ -16,6 +16,7 @@
 #include "python/src/autograd.h"
 #include "python/src/autograd_where.h"
 #include "python/src/errors.h"
+#include "python/src/gil.h"
 
 namespace lamella::python {
 namespace {
@@ -126,7 +127,7 @@ class PythonNodeHook final : public CellHook {
     Ref outer(given && !before_ ? tuple_of(grads, grad_count) : nullptr);
     if (!given || (!before_ && !outer)) return keep_python_error();
     PyObject* stack[] = {given.get(), outer.get()};
-    Ref result(PyObject_Vectorcall(function.get(), stack, before_ ? 1 : 2, nullptr));
+    Ref result(call_vector(function.get(), stack, before_ ? 1 : 2, nullptr));
     if (!result) return keep_python_error();
     if (result.get() == Py_None) return LAMELLA_OK;
     return take(result.get(), values, count);
@@ -177,7 +178,7 @@ class PythonAccumulateHook final : public CellHook {
     Ref argument(wrap(std::move(tensor)));
     if (!argument) return keep_python_error();
     PyObject* given = argument.get();
-    Ref result(PyObject_Vectorcall(function.get(), &given, 1, nullptr));
+    Ref result(call_vector(function.get(), &given, 1, nullptr));
     if (!result) return keep_python_error();
     if (result.get() != Py_None) {
       PyErr_Format(PyExc_RuntimeError,
@@ -214,7 +215,7 @@ class PythonSavedHooks final : public autograd::SavedHooks {
     Ref argument(wrap(TensorBase::borrow(tensor)));
     if (!argument) return keep_python_error();
     PyObject* given = argument.get();
-    PyObject* result = PyObject_Vectorcall(pack_, &given, 1, nullptr);
+    PyObject* result = call_vector(pack_, &given, 1, nullptr);
     if (result == nullptr) return keep_python_error();
     *packed = hold_object(result);
     return LAMELLA_OK;
@@ -222,7 +223,7 @@ class PythonSavedHooks final : public autograd::SavedHooks {
   lamella_status unpack(lamella_object* packed, lamella_tensor** tensor) override {
     GilScope gil;
     PyObject* given = held_object(packed);
-    Ref result(PyObject_Vectorcall(unpack_, &given, 1, nullptr));
+    Ref result(call_vector(unpack_, &given, 1, nullptr));
     if (!result) return keep_python_error();
     if (!is_tensor(result.get())) {
       PyErr_Format(PyExc_TypeError,
@@ -456,7 +457,7 @@ lamella_status call_tensor_hook(void* context, lamella_tensor* grad, lamella_ten
   if (!argument) return keep_python_error();
   PyObject* given = argument.get();
   Ref hook = Ref::borrow(static_cast<PyObject*>(context));
-  Ref result(PyObject_Vectorcall(hook.get(), &given, 1, nullptr));
+  Ref result(call_vector(hook.get(), &given, 1, nullptr));
   if (!result) return keep_python_error();
   if (result.get() == Py_None) return LAMELLA_OK;
   if (!is_tensor(result.get())) {

@@ -3,6 +3,7 @@
 #include "lamella/dispatch/guards.h"
 #include "python/src/autograd.h"
 #include "python/src/errors.h"
+#include "python/src/gil.h"
 #include "python/src/tensor.h"
 
 namespace lamella::python {
@@ -239,7 +240,7 @@ PyObject* call_below(PyObject*, PyObject* args) {
   Ref tuple(PySequence_Tuple(positional));
   if (!tuple) return nullptr;
   AutoDispatchBelowAutograd below;
-  return PyObject_Call(function, tuple.get(), PyDict_GET_SIZE(keywords) != 0 ? keywords : nullptr);
+  return call_object(function, tuple.get(), PyDict_GET_SIZE(keywords) != 0 ? keywords : nullptr);
 }
 
 PyMethodDef functions[] = {{"_bump_version", bump_version, METH_O, nullptr},

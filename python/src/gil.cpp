@@ -1,5 +1,23 @@
-// The GIL: given up around work, taken by what C++ calls.
+// The GIL: given up around work, taken by what C++ calls; and signals, which Python sees with it.
+//
+// Note [Threads at the interpreter's end]
+//   When the interpreter ends, daemon threads and threads of C++ may be inside of Lamella. Python
+//   (before 3.14) ends a thread that asks for the GIL then by unwinding its stack, which must not
+//   pass through C++: destructors there would touch Python's objects without the GIL, and functions
+//   that may not throw would end the process. So a thread that Python wants to end stays where it
+//   is until the process is gone. A call into Python from C++ is a function that may not throw;
+//   the handler of std::terminate, which unwinding reaches there, keeps the thread.
+#include <cxxabi.h>
+#include <unistd.h>
+
+#include <exception>
+
+#include "lamella/core/fork.h"
+#include "lamella/core/interrupt.h"
+#include "lamella/kernels/cpu/blas_library.h"
 #include "python/src/autograd.h"
+#include "python/src/errors.h"
+#include "python/src/gil.h"
 
 namespace lamella::python {
 namespace {
@@ -10,25 +28,110 @@ namespace {
 std::atomic<int> working{0};
 thread_local bool gave_up = false;
 
+// The thread that ends the interpreter, once that has begun.
+std::atomic<unsigned long> ending_thread{0};
+
+bool is_ending() {
+#if PY_VERSION_HEX >= 0x030d0000
+  return Py_IsFinalizing() != 0;
+#else
+  return _Py_IsFinalizing() != 0;
+#endif
+}
+// Whether Python goes, or went, away while this thread is another one's.
+bool must_stay() {
+  return (Py_IsInitialized() == 0 || is_ending()) &&
+         ending_thread.load(std::memory_order_relaxed) != PyThread_get_thread_ident();
+}
+[[noreturn]] void stay() {
+  // Who deregisters something need not wait for the call that this thread is in.
+  __atomic_store_n(&lamella_thread.readers, 0, __ATOMIC_RELEASE);
+  while (true) pause();
+}
+
+// f(), which takes the GIL or has it. Python may want to end the thread meanwhile.
+template <class F>
+void taking_gil(F&& f) {
+  if (must_stay()) stay();
+  try {
+    f();
+  } catch (const abi::__forced_unwind&) {
+    stay();
+  }
+}
+
+std::terminate_handler terminate_before = nullptr;
+[[noreturn]] void terminate() {
+  if (must_stay()) stay();
+  terminate_before();
+  abort();
+}
+
+// ---- Signals ----
+
+// The identity of Python's main thread, which alone runs handlers of signals; 0 where it is not
+// known yet, or may have become another one.
+std::atomic<unsigned long> main_thread{0};
+
+void find_main_thread() {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  Ref module(PyImport_ImportModule("threading"));
+  Ref thread(module ? PyObject_CallMethod(module.get(), "main_thread", nullptr) : nullptr);
+  Ref ident(thread ? PyObject_GetAttrString(thread.get(), "ident") : nullptr);
+  unsigned long found = ident ? PyLong_AsUnsignedLong(ident.get()) : 0;
+  if (PyErr_Occurred() == nullptr) main_thread.store(found, std::memory_order_relaxed);
+  PyErr_Restore(type, value, traceback);
+}
+
+lamella_status ask_python() {
+  unsigned long known = main_thread.load(std::memory_order_relaxed);
+  if ((known != 0 && known != PyThread_get_thread_ident()) || Py_IsInitialized() == 0) {
+    return LAMELLA_OK;
+  }
+  GilScope gil;
+  if (known == 0) find_main_thread();
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  if (PyErr_CheckSignals() == 0) {
+    PyErr_Restore(type, value, traceback);
+    return LAMELLA_OK;
+  }
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(traceback);
+  return keep_python_error();
+}
+
+PyObject* begin_end(PyObject*, PyObject*) {
+  ending_thread.store(PyThread_get_thread_ident(), std::memory_order_relaxed);
+  Py_RETURN_NONE;
+}
+
+PyMethodDef functions[] = {{"_begin_end", begin_end, METH_NOARGS, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
+
 }  // namespace
 
 WithoutGil::WithoutGil() {
+  begin_interruptible_call();
   gave_up = true;
   working.fetch_add(1, std::memory_order_relaxed);
   state_ = PyEval_SaveThread();
 }
 WithoutGil::~WithoutGil() {
   working.fetch_sub(1, std::memory_order_release);
-  PyEval_RestoreThread(state_);
+  taking_gil([&] { PyEval_RestoreThread(state_); });
   gave_up = false;
   end_waiting();
 }
 
 GilScope::GilScope() : inside_(std::exchange(gave_up, false)) {
   if (inside_) working.fetch_sub(1, std::memory_order_release);
-  state_ = PyGILState_Ensure();
+  taking_gil([&] { state_ = PyGILState_Ensure(); });
 }
 GilScope::~GilScope() {
+  if (must_stay()) stay();
   if (inside_) {
     working.fetch_add(1, std::memory_order_relaxed);
     gave_up = true;
@@ -37,5 +140,19 @@ GilScope::~GilScope() {
 }
 
 bool others_may_run() { return working.load(std::memory_order_acquire) != 0; }
+
+int add_gil(PyObject* module) {
+  terminate_before = std::set_terminate(&terminate);
+  fork::in_child([] { main_thread.store(0, std::memory_order_relaxed); });
+  set_interrupt_function(&ask_python);
+  // When nobody can have the GIL any more, and before the libraries take their memory down.
+  Py_AtExit(&close_blas_library);
+  if (PyModule_AddFunctions(module, functions) != 0) return -1;
+  Ref atexit(PyImport_ImportModule("atexit"));
+  Ref begin(PyObject_GetAttrString(module, "_begin_end"));
+  Ref done(atexit && begin ? PyObject_CallMethod(atexit.get(), "register", "O", begin.get())
+                           : nullptr);
+  return done ? 0 : -1;
+}
 
 }  // namespace lamella::python

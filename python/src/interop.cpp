@@ -5,6 +5,7 @@
 #include "lamella/abi/autograd.h"
 #include "lamella/core/dlpack.h"
 #include "python/src/errors.h"
+#include "python/src/gil.h"
 #include "python/src/numbers.h"
 #include "python/src/tensor.h"
 #include "python/src/trace.h"
@@ -395,7 +396,7 @@ PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
       return nullptr;
     }
   }
-  Ref capsule(PyObject_Call(method.get(), none.get(), options.get()));
+  Ref capsule(call_object(method.get(), none.get(), options.get()));
   if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError) && copy == Py_None && device == Py_None) {
     // A producer from before DLPack 1.0.
     PyErr_Clear();

@@ -4,6 +4,7 @@
 #include "lamella/dispatch/guards.h"
 #include "python/src/autograd.h"
 #include "python/src/errors.h"
+#include "python/src/gil.h"
 
 namespace lamella::python {
 namespace {
@@ -212,8 +213,7 @@ bool check_custom_objects(const OpFacts& facts, PyObject* const* args, Py_ssize_
 
 PyObject* run_direct(const PythonKernel& kernel, OpFacts& facts, const Program& program,
                      PyObject* const* args, Py_ssize_t count) {
-  PyObject* result =
-      PyObject_Vectorcall(kernel.function, args, static_cast<size_t>(count), nullptr);
+  PyObject* result = call_vector(kernel.function, args, static_cast<size_t>(count), nullptr);
   if (result == nullptr) [[unlikely]]
     return nullptr;
   if (kernel.is_custom && !check_custom_objects(facts, args, count, result)) [[unlikely]] {
@@ -324,9 +324,8 @@ lamella_status python_kernel(const lamella_kernel* kernel, const lamella_operato
     }
     Ref result;
     if (!failed) {
-      result = Ref(PyObject_Vectorcall(own->function, stack.data() + 1,
-                                       (extra + positional) | PY_VECTORCALL_ARGUMENTS_OFFSET,
-                                       names.get()));
+      result = Ref(call_vector(own->function, stack.data() + 1,
+                               (extra + positional) | PY_VECTORCALL_ARGUMENTS_OFFSET, names.get()));
     }
     for (size_t i = 1; i < filled; ++i) Py_DECREF(stack[i]);
     if (!result) return keep_python_error();

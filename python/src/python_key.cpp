@@ -9,6 +9,7 @@
 #include "lamella/dispatch/guards.h"
 #include "python/src/autograd.h"
 #include "python/src/errors.h"
+#include "python/src/gil.h"
 #include "python/src/op_facts.h"
 
 namespace lamella::python {
@@ -188,14 +189,13 @@ PyObject* rule_for(const OpFacts& facts, PyObject* type) {
 PyObject* ask_rule(PyObject* rule, PyObject* first, PyObject* func, PyObject* types, PyObject* args,
                    PyObject* kwargs) {
   PyObject* stack[] = {first, func, types, args, kwargs};
-  return PyObject_Vectorcall(rule, stack, 5, nullptr);
+  return call_vector(rule, stack, 5, nullptr);
 }
 
 PyObject* ask(PyObject* handler, PyObject* func, PyObject* types, PyObject* args,
               PyObject* kwargs) {
   PyObject* stack[] = {handler, func, types, args, kwargs};
-  return PyObject_VectorcallMethod(name_dispatch, stack, 5 | PY_VECTORCALL_ARGUMENTS_OFFSET,
-                                   nullptr);
+  return call_vector_method(name_dispatch, stack, 5 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
 }
 
 // Nobody knew the operator.
@@ -422,7 +422,7 @@ PyObject* call_without_handlers(PyObject*, PyObject* args) {
   if (!tuple) return nullptr;
   ++modes.disabled;
   renew_thread_keys();
-  PyObject* result = PyObject_Call(func, tuple.get(), keywords == Py_None ? nullptr : keywords);
+  PyObject* result = call_object(func, tuple.get(), keywords == Py_None ? nullptr : keywords);
   --modes.disabled;
   renew_thread_keys();
   return result;

@@ -5,6 +5,7 @@
 #include "lamella/dispatch/registry.h"
 #include "lamella/schema/parser.h"
 #include "python/src/errors.h"
+#include "python/src/gil.h"
 
 namespace lamella::python {
 namespace {
@@ -110,7 +111,7 @@ PyObject* recorder_run(PyObject* self, PyObject* args) {
   }
   Recorder& recorder = recorder_of(self);
   if (!guarded([&] { return recorder.start(), true; }, false)) return nullptr;
-  PyObject* result = PyObject_Call(function, positional, keywords);
+  PyObject* result = call_object(function, positional, keywords);
   recorder.stop();
   return result;
 }

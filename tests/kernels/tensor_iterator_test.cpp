@@ -159,7 +159,7 @@ TEST(Parallel, CoversTheRangeAndThrowsOn) {
             }),
             "from a thread");
   EXPECT_EQ(error_of([] { set_num_threads(0); }),
-            "set_num_threads: expected a positive number, got 0");
+            "set_num_threads: expected a number of threads from 1 to 4096, got 0");
 }
 
 }  // namespace

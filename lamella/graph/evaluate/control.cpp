@@ -1,4 +1,5 @@
 // Tuples, calls, loops, branches, and what only orders other instructions.
+#include "lamella/core/interrupt.h"
 #include "lamella/graph/evaluate/collective.h"
 #include "lamella/graph/evaluate/rules.h"
 
@@ -10,6 +11,7 @@ Value evaluate_while(Step& step) {
   const Computation& body = *step.instruction.computation(AttributeKey::Body);
   Value state = std::move(step.operands[0]);
   for (;;) {
+    check_interrupt();  // bodies without a step as well
     Value asked[] = {state};
     if (step.run.call(condition, asked).values<uint8_t>()[0] == 0) return state;
     Value taken[] = {std::move(state)};

@@ -4,6 +4,7 @@
 //   feature_group_count cuts input and output features into as many runs; an output feature sums
 //   over the input features of its own run. batch_group_count cuts the input's batch and the output
 //   features into runs; an output feature reads the run of the batch that has its number.
+#include "lamella/core/interrupt.h"
 #include "lamella/graph/evaluate/contraction.h"
 #include "lamella/graph/evaluate/elements.h"
 
@@ -61,6 +62,7 @@ class Convolution {
                              feature_group * features * input_step;
           const Wide* weights =
               kernel.data() + o * stride(strides_.kernel, d_.kernel_output_feature);
+          count_steps(static_cast<int64_t>(meetings.size()) * features);
           Wide sum{};
           for (const Meeting& m : meetings) {
             for (int64_t f = 0; f < features; ++f) {

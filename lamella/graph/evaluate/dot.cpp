@@ -1,6 +1,7 @@
 // Dot, ragged-dot and scaled-dot.
 #include <algorithm>
 
+#include "lamella/core/interrupt.h"
 #include "lamella/graph/evaluate/contraction.h"
 #include "lamella/graph/evaluate/elements.h"
 
@@ -61,6 +62,7 @@ template <class Wide, class Takes>
 void add_row(const Product& p, const Wide* left, const Wide* right, Wide* sums, Takes&& takes) {
   for (size_t k = 0; k < p.left_sum.count(); ++k) {
     if (!takes(k)) continue;
+    count_steps(static_cast<int64_t>(p.right_free.count()));
     Wide factor = left[p.left_sum.offsets[k]];
     const Wide* row = right + p.right_sum.offsets[k];
     for (size_t n = 0; n < p.right_free.count(); ++n) {

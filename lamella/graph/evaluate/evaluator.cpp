@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "lamella/core/interrupt.h"
 #include "lamella/graph/evaluate/rules.h"
 #include "lamella/graph/hlo/effects.h"
 
@@ -146,6 +147,7 @@ class Evaluator final : public Executable {
       }
       for (const auto& [place, value] : plan.constants) places[place] = value;
       for (const PlannedStep& step : plan.steps) {
+        check_interrupt();
         std::span<Value> taken(operands, step.operand_count);
         for (uint32_t o = 0; o < step.operand_count; ++o) {
           const Operand& operand = plan.operands[step.first_operand + o];

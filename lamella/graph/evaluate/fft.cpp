@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "lamella/core/interrupt.h"
 #include "lamella/graph/evaluate/contraction.h"
 #include "lamella/graph/evaluate/elements.h"
 
@@ -44,6 +45,7 @@ Signal transform_by_definition(const Signal& signal, int sign) {
       sum += signal[static_cast<size_t>(j)] * root_of_unity(sign * (j * k % n), n);
     }
     result[static_cast<size_t>(k)] = sum;
+    count_steps(8 * n);
   }
   return result;
 }
@@ -98,6 +100,7 @@ Signal transform(const Signal& signal, int sign) {
       sum += parts[static_cast<size_t>(r)][static_cast<size_t>(k % m)] *
              roots[static_cast<size_t>(r * k % n)];
     }
+    count_steps(p);
     result[static_cast<size_t>(k)] = sum;
   }
   return result;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "lamella/core/interrupt.h"
 #include "lamella/graph/evaluate/contraction.h"
 #include "lamella/graph/evaluate/elements.h"
 
@@ -38,6 +39,7 @@ void decompose(const Wide* a, Wide* result, int64_t n, bool lower) {
     double diagonal = std::sqrt(pivot);
     l[static_cast<size_t>(j * n + j)] = Wide(diagonal);
     for (int64_t i = j + 1; i < n; ++i) {
+      count_steps(j);
       Wide sum = source(i, j);
       for (int64_t k = 0; k < j; ++k) {
         sum =
@@ -105,6 +107,7 @@ Value evaluate_triangular_solve(Step& step) {
           Wide* x = b.data() + m + s * step_of_system;
           for (int64_t k = 0; k < n; ++k) {
             int64_t row = forward ? k : n - 1 - k;
+            count_steps(k);
             Wide sum = x[row * step_of_x];
             for (int64_t j = 0; j < k; ++j) {
               int64_t column = forward ? j : n - 1 - j;

@@ -16,6 +16,7 @@
 #include "lamella/core/complex.h"
 #include "lamella/core/error.h"
 #include "lamella/core/half.h"
+#include "lamella/core/interrupt.h"
 #include "lamella/graph/hlo/element_type.h"
 #include "lamella/graph/hlo/small_float.h"
 
@@ -208,7 +209,7 @@ class Counter {
   std::span<const int64_t> index() const { return index_; }
   int64_t operator[](size_t d) const { return index_[d]; }
   void next() {
-    --left_;
+    if ((--left_ & 0xfff) == 0) count_steps(0x8000);
     for (size_t d = sizes_.size(); d-- > 0;) {
       if (++index_[d] < sizes_[d]) return;
       index_[d] = 0;

@@ -1,6 +1,7 @@
 // Reduce, map and scan: a computation called along an array.
 #include <algorithm>
 
+#include "lamella/core/interrupt.h"
 #include "lamella/graph/evaluate/elements.h"
 #include "lamella/graph/evaluate/numbers.h"
 #include "lamella/graph/evaluate/reduce_window.h"
@@ -15,6 +16,7 @@ template <class Number>
 void add_up(const Value& operand, const Value& initial, const Value& result,
             std::span<const int64_t> starts, std::span<const int64_t> offsets) {
   for (size_t r = 0; r < starts.size(); ++r) {
+    count_steps(static_cast<int64_t>(offsets.size()));
     double sum = Number::load(initial.data(), 0);
     for (int64_t offset : offsets) sum += Number::load(operand.data(), starts[r] + offset);
     Number::store(result.data(), static_cast<int64_t>(r), static_cast<typename Number::Work>(sum));
@@ -60,6 +62,7 @@ Value evaluate_plain_reduce(Step& step) {
     }
     for (int64_t offset : offsets) {
       for (size_t n = 0; n < count; ++n) arguments[count + n] = from[n].at(starts[r] + offset);
+      count_steps(8);
       call(arguments, reached);
     }
   }
@@ -74,6 +77,7 @@ Value evaluate_map(Step& step) {
   std::vector<const void*> arguments(from.size());
   for (int64_t e = 0; e < step.shape().elements(); ++e) {
     for (size_t n = 0; n < from.size(); ++n) arguments[n] = from[n].at(e);
+    count_steps(8);
     void* out = into.at(e);
     call(arguments, {&out, 1});
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "lamella/core/interrupt.h"
 #include "lamella/graph/evaluate/elements.h"
 #include "lamella/graph/evaluate/numbers.h"
 #include "lamella/graph/evaluate/scalar_call.h"
@@ -21,6 +22,7 @@ void merge_sort(std::vector<int64_t>& order, Less&& less) {
       int64_t left = start, middle = std::min(start + run, size), right = middle;
       int64_t end = std::min(start + 2 * run, size);
       for (int64_t out = start; out < end; ++out) {
+        count_steps(8);
         bool take_right = left == middle || (right < end && less(order[static_cast<size_t>(right)],
                                                                  order[static_cast<size_t>(left)]));
         merged[static_cast<size_t>(out)] =

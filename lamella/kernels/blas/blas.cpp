@@ -2,7 +2,6 @@
 #include "lamella/kernels/blas/blas.h"
 
 #include <cblas.h>
-#include <omp.h>
 
 #include <cstdio>
 #include <exception>
@@ -14,6 +13,7 @@
 #include "lamella/core/scalar_type.h"
 #include "lamella/kernels/blas/convolution.h"
 #include "lamella/kernels/blas/lapack.h"
+#include "lamella/kernels/blas/library_call.h"
 
 namespace {
 
@@ -54,7 +54,7 @@ struct KeyHash {
 struct Entry {
   Key key;
   dnnl::matmul primitive;
-  dnnl::memory::desc a, b, c;
+  dnnl::memory::desc a, b, c, scratchpad;
 };
 
 class PrimitiveCache {
@@ -103,14 +103,18 @@ Entry make_entry(const lamella_gemm& p, const Key& key) {
   entry.b = matrix(p.k, p.n, p.ldb, p.trans_b, p.batch_b);
   entry.c = matrix(p.m, p.n, p.ldc, false, p.batch_c);
   dnnl::primitive_attr attributes;
+  // A scratchpad of the primitive's own would be one for all threads that run it.
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   if (p.alpha[0] != 1) attributes.set_output_scales(0, {static_cast<float>(p.alpha[0])});
   if (p.beta[0] != 0) {
     dnnl::post_ops after;
     after.append_sum(static_cast<float>(p.beta[0]));
     attributes.set_post_ops(after);
   }
-  entry.primitive = dnnl::matmul(dnnl::matmul::primitive_desc(
-      dnnl::matmul::desc(entry.a, entry.b, entry.c), attributes, engine()));
+  dnnl::matmul::primitive_desc desc(dnnl::matmul::desc(entry.a, entry.b, entry.c), attributes,
+                                    engine());
+  entry.scratchpad = desc.scratchpad_desc();
+  entry.primitive = dnnl::matmul(desc);
   return entry;
 }
 
@@ -125,17 +129,18 @@ bool has_bfloat16() {
 int gemm_bfloat16(const lamella_gemm& p) {
   static PrimitiveCache* cache = new PrimitiveCache;  // outlives threads that end after main
   auto bits = [](double value) { return __builtin_bit_cast(int64_t, value); };
-  Key key{{p.scalar_type, p.trans_a | p.trans_b << 1 | int64_t{omp_get_max_threads()} << 8, p.batch,
-           p.m, p.n, p.k, p.lda, p.ldb, p.ldc, p.batch_a, p.batch_b, p.batch_c, bits(p.alpha[0]),
-           bits(p.beta[0])}};
+  Key key{{p.scalar_type, p.trans_a | p.trans_b << 1, p.batch, p.m, p.n, p.k, p.lda, p.ldb, p.ldc,
+           p.batch_a, p.batch_b, p.batch_c, bits(p.alpha[0]), bits(p.beta[0])}};
   Entry entry = cache->get(key, [&] { return make_entry(p, key); });
   thread_local dnnl::stream stream(engine());
   auto memory = [](const dnnl::memory::desc& d, const void* data) {
     return dnnl::memory(d, engine(), const_cast<void*>(data));
   };
-  entry.primitive.execute(stream, {{DNNL_ARG_SRC, memory(entry.a, p.a)},
-                                   {DNNL_ARG_WEIGHTS, memory(entry.b, p.b)},
-                                   {DNNL_ARG_DST, memory(entry.c, p.c)}});
+  entry.primitive.execute(stream,
+                          {{DNNL_ARG_SRC, memory(entry.a, p.a)},
+                           {DNNL_ARG_WEIGHTS, memory(entry.b, p.b)},
+                           {DNNL_ARG_DST, memory(entry.c, p.c)},
+                           {DNNL_ARG_SCRATCHPAD, dnnl::memory(entry.scratchpad, engine())}});
   stream.wait();
   return 0;
 }
@@ -144,7 +149,6 @@ int gemm_bfloat16(const lamella_gemm& p) {
 
 template <class Call>
 int gemm_cblas(const lamella_gemm& p, size_t bytes, Call&& call) {
-  if (openblas_get_num_threads() != p.threads) openblas_set_num_threads(p.threads);
   for (int64_t i = 0; i < p.batch; ++i) {
     auto at = [&](const void* base, int64_t stride) {
       return static_cast<const char*>(base) + i * stride * static_cast<int64_t>(bytes);
@@ -162,7 +166,7 @@ int32_t gemm(const lamella_gemm* problem, char* message, uint64_t size) {
     return 1;
   };
   try {
-    if (omp_get_max_threads() != p.threads) omp_set_num_threads(p.threads);
+    lamella::blas::LibraryCall call;
     auto m = static_cast<blasint>(p.m), n = static_cast<blasint>(p.n),
          k = static_cast<blasint>(p.k);
     auto lda = static_cast<blasint>(p.lda), ldb = static_cast<blasint>(p.ldb),
@@ -205,8 +209,13 @@ int32_t gemm(const lamella_gemm* problem, char* message, uint64_t size) {
   }
 }
 
-const lamella_blas table = {LAMELLA_BLAS_VERSION, 0, &gemm, &lamella_lapack_table,
-                            &lamella::blas::convolution};
+const lamella_blas table = {LAMELLA_BLAS_VERSION,
+                            0,
+                            &gemm,
+                            &lamella_lapack_table,
+                            &lamella::blas::convolution,
+                            &lamella::blas::set_threads,
+                            &lamella::blas::close_library};
 
 }  // namespace
 

@@ -7,8 +7,6 @@
 //   several threads at once.
 #include "lamella/kernels/blas/convolution.h"
 
-#include <omp.h>
-
 #include <cstdio>
 #include <exception>
 #include <list>
@@ -17,6 +15,8 @@
 #include <oneapi/dnnl/dnnl.hpp>
 #include <unordered_map>
 #include <vector>
+
+#include "lamella/kernels/blas/library_call.h"
 
 namespace lamella::blas {
 
@@ -57,8 +57,9 @@ struct KeyHash {
 };
 Key key_of(const lamella_convolution& p) {
   Key key;
-  key.words = {p.kind,  p.ndim,   p.channels_last, p.bias != nullptr, omp_get_max_threads(),
-               p.batch, p.groups, p.in_channels,   p.out_channels};
+  key.words = {p.kind,         p.ndim,         p.channels_last, p.bias != nullptr,
+               p.batch,        p.groups,       p.in_channels,   p.out_channels,
+               p.src_channels, p.dst_channels, p.weights_inputs};
   for (int d = 0; d < p.ndim; ++d) {
     for (const int64_t* list : {p.in, p.out, p.kernel, p.stride, p.padding, p.dilation}) {
       key.words.push_back(list[d]);
@@ -102,14 +103,31 @@ std::shared_ptr<const Plan> make_plan(const lamella_convolution& p) {
   int64_t in_each = p.in_channels / p.groups, out_each = p.out_channels / p.groups;
   memory::dims weights = p.groups == 1 ? shape({out_each, in_each}, p.kernel)
                                        : shape({p.groups, out_each, in_each}, p.kernel);
-  static constexpr tag plain[] = {tag::abc, tag::abcd, tag::abcde, tag::abcdef};
   static constexpr tag last[] = {tag::acb, tag::acdb, tag::acdeb};
-  tag data_tag = p.channels_last ? last[p.ndim - 1] : plain[p.ndim - 1];
-  tag weights_tag = plain[p.ndim - 1 + (p.groups == 1 ? 0 : 1)];
   auto any = [&](const memory::dims& dims) { return memory::desc(dims, f32, tag::any); };
   // Channels that stand innermost are taken as they are.
   auto data_any = [&](const memory::dims& dims) {
-    return memory::desc(dims, f32, p.channels_last ? data_tag : tag::any);
+    return memory::desc(dims, f32, p.channels_last ? last[p.ndim - 1] : tag::any);
+  };
+  // Row-major strides of the spatial dimensions over elements of `least`, and what all span.
+  auto spatial_strides = [&](const int64_t* sizes, int64_t least) {
+    memory::dims strides(static_cast<size_t>(p.ndim));
+    for (int d = p.ndim; d-- > 0; least *= sizes[d]) strides[static_cast<size_t>(d)] = least;
+    return std::pair(strides, least);
+  };
+  auto data = [&](const memory::dims& dims, const int64_t* sizes, int64_t channels) {
+    auto [strides, outer] = spatial_strides(sizes, p.channels_last ? channels : 1);
+    int64_t channel = p.channels_last ? 1 : outer;
+    int64_t sample = p.channels_last ? outer : outer * channels;
+    strides.insert(strides.begin(), {sample, channel});
+    return memory::desc(dims, f32, strides);
+  };
+  auto weights_as_given = [&] {
+    auto [strides, taps] = spatial_strides(p.kernel, 1);
+    int64_t row = taps * p.weights_inputs;
+    strides.insert(strides.begin(), {row, taps});
+    if (p.groups != 1) strides.insert(strides.begin(), row * out_each);
+    return memory::desc(weights, f32, strides);
   };
 
   auto plan = std::make_shared<Plan>();
@@ -127,8 +145,8 @@ std::shared_ptr<const Plan> make_plan(const lamella_convolution& p) {
           : dnnl::convolution_forward::desc(forward_kind, algorithm, data_any(src), any(weights),
                                             data_any(dst), stride, dilation, pad, pad),
       attributes, engine());
-  memory::desc src_out(src, f32, data_tag), dst_out(dst, f32, data_tag),
-      weights_out(weights, f32, weights_tag);
+  memory::desc src_out = data(src, p.in, p.src_channels),
+               dst_out = data(dst, p.out, p.dst_channels), weights_out = weights_as_given();
   if (p.kind == LAMELLA_CONVOLUTION_FORWARD) {
     plan->primitive = dnnl::convolution_forward(forward);
     plan->first = side(src_out, forward.src_desc(), false);
@@ -239,7 +257,7 @@ int32_t convolution(const lamella_convolution* problem, char* message, uint64_t 
   const lamella_convolution& p = *problem;
   try {
     static PlanCache* cache = new PlanCache;  // outlives threads that end after main
-    if (omp_get_max_threads() != p.threads) omp_set_num_threads(p.threads);
+    LibraryCall call;
     std::shared_ptr<const Plan> plan = cache->get(p);
     switch (p.kind) {
       case LAMELLA_CONVOLUTION_FORWARD:

@@ -3,7 +3,9 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <optional>
 #include <string>
 
 #include "lamella/core/error.h"
@@ -13,6 +15,8 @@ namespace lamella::native {
 namespace {
 constexpr const char* kName = "liblamella_blas.so";
 
+std::atomic<const lamella_blas*> loaded{nullptr};
+
 std::string folder_of_this_library() {
   Dl_info info;
   if (dladdr(reinterpret_cast<const void*>(&blas_library), &info) == 0) return "";
@@ -21,26 +25,33 @@ std::string folder_of_this_library() {
   return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
-// OpenMP's threads wait for the next loop by spinning, unless its library is told otherwise while
-// it is loaded. Beside a second pool of threads, or another program, that takes the cores from
-// those who have work: a step of a small network went from 1 ms to 300. Says so for as long as it
-// lives, where the user says nothing.
-class PassiveWaiting {
+// OpenBLAS starts its threads while it is loaded, one for each processor, and ends the process
+// where the system refuses one; later they wait for work by spinning for some 30 ms, which takes
+// the processor from those who have work. It starts none and spins shortly if these variables say
+// so meanwhile: Note [Threads of the libraries].
+class Variable {
  public:
-  PassiveWaiting() {
-    if (!had_) setenv(kVariable, "passive", 0);
+  Variable(const char* name, const char* value, bool users_counts) : name_(name) {
+    const char* before = std::getenv(name);
+    if (before != nullptr) before_ = before;
+    if (before == nullptr || !users_counts) setenv(name, value, 1);
   }
-  ~PassiveWaiting() {
-    if (!had_) unsetenv(kVariable);
+  ~Variable() {
+    if (before_) {
+      setenv(name_, before_->c_str(), 1);
+    } else {
+      unsetenv(name_);
+    }
   }
 
  private:
-  static constexpr const char* kVariable = "OMP_WAIT_POLICY";
-  const bool had_ = std::getenv(kVariable) != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr;
+  const char* name_;
+  std::optional<std::string> before_;
 };
 
 const lamella_blas& load() {
-  PassiveWaiting passive;
+  Variable threads("OPENBLAS_NUM_THREADS", "1", false);
+  Variable spinning("OPENBLAS_THREAD_TIMEOUT", "16", true);
   std::string tried;
   auto attempt = [&](const std::string& path) {
     void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -63,6 +74,8 @@ const lamella_blas& load() {
   auto table = reinterpret_cast<Table>(dlsym(handle, "lamella_blas_table"));
   LAMELLA_CHECK(table != nullptr && table()->version == LAMELLA_BLAS_VERSION, "expected ", kName,
                 " of version ", LAMELLA_BLAS_VERSION, ", got another one");
+  loaded.store(table(), std::memory_order_release);
+  std::atexit(&close_blas_library);
   return *table();
 }
 }  // namespace
@@ -70,6 +83,10 @@ const lamella_blas& load() {
 const lamella_blas& blas_library() {
   static const lamella_blas& library = load();
   return library;
+}
+
+void close_blas_library() {
+  if (const lamella_blas* library = loaded.load(std::memory_order_acquire)) library->close();
 }
 
 }  // namespace lamella::native

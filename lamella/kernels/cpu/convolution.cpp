@@ -6,8 +6,10 @@
 //   columns^T. A kernel of one element with stride 1 needs no copy: the source is its own columns.
 #include "lamella/kernels/cpu/convolution.h"
 
+#include <algorithm>
 #include <vector>
 
+#include "lamella/core/interrupt.h"
 #include "lamella/kernels/cpu/blas_library.h"
 #include "lamella/kernels/cpu/gemm.h"
 #include "lamella/kernels/parallel.h"
@@ -28,18 +30,140 @@ bool convolution_by_library(const Convolution& c) {
 namespace {
 
 // ---- The library ----
+//
+// Note [Shares of a convolution]
+//   The library computes on the thread that calls it, so the problem is cut into shares, one call
+//   each: of the batch, of the groups, or of the channels that the result has alone. A share copies
+//   the operand that it has in common with the others into the layout that is fastest, so the cut
+//   is chosen where that operand is small. Gradients of weights are sums over the batch: its shares
+//   leave a sum each, which are added up.
 
-void call_library(const char* op, const Convolution& c, int kind, const Tensor& src,
-                  const Tensor& weight, const Tensor& bias, const Tensor& dst) {
+// What one call is given: at least so many multiplications where threads share a convolution (some
+// 100 microseconds), and at most so many, so that interrupts are seen between calls.
+constexpr double kLeastShare = 1 << 22;
+constexpr double kMostShare = 4e9;
+// Channels are cut at multiples of what the library's vectors hold.
+constexpr int64_t kChannelStep = 16;
+
+void call_library(const char* op, const lamella_convolution& problem) {
+  lamella_convolution p = problem;
+  std::vector<Tensor> scratch;
+  p.context = &scratch;
+  p.scratch = [](void* context, uint64_t bytes) -> void* {
+    auto* kept = static_cast<std::vector<Tensor>*>(context);
+    kept->push_back(new_tensor({static_cast<int64_t>(bytes)}, kByte, kCPU));
+    return kept->back().data_ptr();
+  };
+  char message[256] = "";
+  int32_t status = blas_library().convolution(&p, message, sizeof(message));
+  LAMELLA_CHECK(status == LAMELLA_BLAS_OK, op, ": the library of convolutions failed: ", message);
+}
+
+enum class Cut { kBatch, kGroups, kInChannels, kOutChannels };
+
+// A problem and its sizes in elements.
+struct Shares {
+  const lamella_convolution& p;
+  int64_t in_area = 1, out_area = 1, taps = 1;  // of one channel; of one kernel
+  double work;
+
+  explicit Shares(const lamella_convolution& problem) : p(problem) {
+    for (int d = 0; d < p.ndim; ++d) {
+      in_area *= p.in[d];
+      out_area *= p.out[d];
+      taps *= p.kernel[d];
+    }
+    work = static_cast<double>(p.batch * p.out_channels) * static_cast<double>(out_area) *
+           static_cast<double>(p.in_channels / p.groups * taps);
+  }
+
+  // How many units there are to cut between, and how many elements each share has to bring in or
+  // out beside its own.
+  int64_t units(Cut cut) const {
+    switch (cut) {
+      case Cut::kBatch:
+        return p.batch;
+      case Cut::kGroups:
+        return p.groups;
+      case Cut::kInChannels:
+        return (p.in_channels + kChannelStep - 1) / kChannelStep;
+      default:
+        return (p.out_channels + kChannelStep - 1) / kChannelStep;
+    }
+  }
+  int64_t common(Cut cut) const {
+    switch (cut) {
+      case Cut::kBatch:
+        return p.out_channels * p.weights_inputs * taps;
+      case Cut::kGroups:
+        return 0;
+      case Cut::kInChannels:
+        return p.batch * p.out_channels * out_area;
+      default:
+        return p.batch * p.in_channels * in_area;
+    }
+  }
+  Cut best(int64_t wanted) const {
+    Cut found = Cut::kBatch;
+    auto consider = [&](Cut cut) {
+      int64_t now = std::min(units(found), wanted), then = std::min(units(cut), wanted);
+      if (then > now || (then == now && common(cut) < common(found))) found = cut;
+    };
+    if (p.groups != 1) consider(Cut::kGroups);
+    bool all_out = p.kind != LAMELLA_CONVOLUTION_BACKWARD_DATA;
+    bool all_in = p.kind != LAMELLA_CONVOLUTION_FORWARD;
+    if (p.groups == 1 && all_in) consider(Cut::kInChannels);
+    if (p.groups == 1 && all_out) consider(Cut::kOutChannels);
+    return found;
+  }
+
+  // Units [begin, end) of the cut.
+  lamella_convolution share(Cut cut, int64_t begin, int64_t end) const {
+    lamella_convolution part = p;
+    auto move = [](auto*& data, int64_t elements) {
+      constexpr bool is_read = std::is_const_v<std::remove_pointer_t<decltype(+data)>>;
+      using Element = std::conditional_t<is_read, const float, float>;
+      if (data != nullptr) data = static_cast<Element*>(data) + elements;
+    };
+    int64_t first_in = 0, first_out = 0;
+    if (cut == Cut::kBatch) {
+      part.batch = end - begin;
+      move(part.src, begin * p.src_channels * in_area);
+      move(part.dst, begin * p.dst_channels * out_area);
+    } else if (cut == Cut::kGroups) {
+      int64_t in_each = p.in_channels / p.groups, out_each = p.out_channels / p.groups;
+      part.groups = end - begin;
+      part.in_channels = part.groups * in_each;
+      part.out_channels = part.groups * out_each;
+      first_in = begin * in_each;
+      first_out = begin * out_each;
+    } else if (cut == Cut::kInChannels) {
+      first_in = begin * kChannelStep;
+      part.in_channels = std::min(end * kChannelStep, p.in_channels) - first_in;
+      move(part.weights, first_in * taps);
+    } else {
+      first_out = begin * kChannelStep;
+      part.out_channels = std::min(end * kChannelStep, p.out_channels) - first_out;
+    }
+    move(part.src, first_in * (p.channels_last ? 1 : in_area));
+    move(part.dst, first_out * (p.channels_last ? 1 : out_area));
+    move(part.weights, first_out * p.weights_inputs * taps);
+    move(part.bias, first_out);
+    return part;
+  }
+};
+
+void run_library(const char* op, const Convolution& c, int kind, const Tensor& src,
+                 const Tensor& weight, const Tensor& bias, const Tensor& dst) {
   lamella_convolution p{};
   p.kind = static_cast<uint8_t>(kind);
   p.ndim = static_cast<uint8_t>(c.ndim);
   p.channels_last = c.channels_last;
-  p.threads = in_parallel_region() ? 1 : get_num_threads();
   p.batch = c.batch;
   p.groups = c.groups;
-  p.in_channels = c.in_channels;
-  p.out_channels = c.out_channels;
+  p.in_channels = p.src_channels = c.in_channels;
+  p.out_channels = p.dst_channels = c.out_channels;
+  p.weights_inputs = c.in_channels / c.groups;
   for (int d = 0; d < c.ndim; ++d) {
     p.in[d] = c.in[d];
     p.out[d] = c.out[d];
@@ -52,16 +176,35 @@ void call_library(const char* op, const Convolution& c, int kind, const Tensor& 
   p.weights = weight.data_ptr();
   p.bias = bias.defined() ? bias.const_data_ptr() : nullptr;
   p.dst = dst.data_ptr();
-  std::vector<Tensor> scratch;
-  p.context = &scratch;
-  p.scratch = [](void* context, uint64_t bytes) -> void* {
-    auto* kept = static_cast<std::vector<Tensor>*>(context);
-    kept->push_back(new_tensor({static_cast<int64_t>(bytes)}, kByte, kCPU));
-    return kept->back().data_ptr();
-  };
-  char message[256] = "";
-  int32_t status = blas_library().convolution(&p, message, sizeof(message));
-  LAMELLA_CHECK(status == LAMELLA_BLAS_OK, op, ": the library of convolutions failed: ", message);
+
+  Shares shares(p);
+  int64_t threads = in_parallel_region() ? 1 : get_num_threads();
+  auto most = static_cast<int64_t>(shares.work / kLeastShare) + 1;
+  auto least = static_cast<int64_t>(shares.work / kMostShare) + 1;
+  int64_t wanted = std::max(least, std::min(threads == 1 ? 1 : 2 * threads, most));
+  if (wanted == 1) return call_library(op, p);
+  Cut cut = shares.best(wanted);
+  int64_t units = shares.units(cut), each = (units + wanted - 1) / wanted;
+  int64_t count = (units + each - 1) / each;
+  bool sums = kind == LAMELLA_CONVOLUTION_BACKWARD_WEIGHTS && cut == Cut::kBatch && count > 1;
+  Tensor kept = sums ? new_tensor({count, weight.numel()}, kFloat, kCPU) : Tensor();
+  parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      lamella_convolution part = shares.share(cut, i * each, std::min((i + 1) * each, units));
+      if (sums) part.weights = kept.mutable_data_ptr<float>() + i * weight.numel();
+      call_library(op, part);
+    }
+  });
+  if (!sums) return;
+  const float* from = kept.const_data_ptr<float>();
+  float* to = weight.mutable_data_ptr<float>();
+  parallel_for(0, weight.numel(), kGrainSize, [&](int64_t begin, int64_t end) {
+    for (int64_t w = begin; w < end; ++w) {
+      float sum = from[w];
+      for (int64_t i = 1; i < count; ++i) sum += from[i * weight.numel() + w];
+      to[w] = sum;
+    }
+  });
 }
 
 // ---- Matrix products ----
@@ -191,6 +334,7 @@ void plain_forward(const char* op, const Convolution& c, const Tensor& src, cons
   }
   for (int64_t n = 0; n < c.batch; ++n) {
     for (int64_t g = 0; g < c.groups; ++g) {
+      check_interrupt();
       void* from = parts.at_src(src, c, n, g);
       if (!parts.direct) {
         visit_numbers(c.dtype, op, [&](auto tag) {
@@ -212,6 +356,7 @@ void plain_backward_data(const char* op, const Convolution& c, const Tensor& dst
   Parts parts(c, true);
   for (int64_t n = 0; n < c.batch; ++n) {
     for (int64_t g = 0; g < c.groups; ++g) {
+      check_interrupt();
       void* to = parts.at_src(src, c, n, g);
       void* columns = parts.direct ? to : parts.columns.data_ptr();
       gemm(op,
@@ -233,6 +378,7 @@ void plain_backward_weight(const char* op, const Convolution& c, const Tensor& s
   if (c.batch == 0) const_cast<Tensor&>(weight).zero_();
   for (int64_t n = 0; n < c.batch; ++n) {
     for (int64_t g = 0; g < c.groups; ++g) {
+      check_interrupt();
       void* from = parts.at_src(src, c, n, g);
       if (!parts.direct) {
         visit_numbers(c.dtype, op, [&](auto tag) {
@@ -284,7 +430,7 @@ void convolution_forward(const char* op, const Convolution& c, const Tensor& src
     return narrow_into(dst, wide);
   }
   if (convolution_by_library(c) && src.numel() > 0) {
-    return call_library(op, c, LAMELLA_CONVOLUTION_FORWARD, src, weight, bias, dst);
+    return run_library(op, c, LAMELLA_CONVOLUTION_FORWARD, src, weight, bias, dst);
   }
   plain_forward(op, c, src, weight, bias, dst);
 }
@@ -297,7 +443,7 @@ void convolution_backward_data(const char* op, const Convolution& c, const Tenso
     return narrow_into(src, wide);
   }
   if (convolution_by_library(c) && dst.numel() > 0) {
-    return call_library(op, c, LAMELLA_CONVOLUTION_BACKWARD_DATA, src, weight, Tensor(), dst);
+    return run_library(op, c, LAMELLA_CONVOLUTION_BACKWARD_DATA, src, weight, Tensor(), dst);
   }
   plain_backward_data(op, c, dst, weight, src);
 }
@@ -310,7 +456,7 @@ void convolution_backward_weight(const char* op, const Convolution& c, const Ten
     return narrow_into(weight, wide);
   }
   if (convolution_by_library(c) && src.numel() > 0 && dst.numel() > 0) {
-    return call_library(op, c, LAMELLA_CONVOLUTION_BACKWARD_WEIGHTS, src, weight, Tensor(), dst);
+    return run_library(op, c, LAMELLA_CONVOLUTION_BACKWARD_WEIGHTS, src, weight, Tensor(), dst);
   }
   plain_backward_weight(op, c, src, dst, weight);
 }

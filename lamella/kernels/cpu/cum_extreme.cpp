@@ -1,4 +1,5 @@
 // cummax and cummin: the extreme so far along a dimension, and where it is.
+#include "lamella/core/interrupt.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/parallel.h"
 #include "lamella/kernels/visit_dtype.h"
@@ -48,6 +49,7 @@ Pair cum_extreme(const char* op, const Tensor& self, int64_t dim) {
           }
           values[at] = best;
           indices[at] = where;
+          if ((i & 0xffff) == 0xffff) count_steps(0x10000);
         }
       }
     });

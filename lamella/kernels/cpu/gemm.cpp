@@ -1,6 +1,8 @@
 // Matrix products.
 #include "lamella/kernels/cpu/gemm.h"
 
+#include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include "lamella/kernels/cpu/blas_library.h"
@@ -17,8 +19,10 @@ namespace {
 
 // Multiplications up to which the call into the library costs more than it brings.
 constexpr int64_t kSmall = 16 * 16 * 16;
-// Per product, below which a batch is spread over threads product by product.
-constexpr int64_t kSpread = 128 * 128 * 128;
+// What one call into the library is given: at least so many multiplications where threads share a
+// product (some 50 microseconds), and at most so many, so that interrupts are seen between calls.
+constexpr int64_t kLeastShare = int64_t{1} << 21;
+constexpr int64_t kMostShare = int64_t{1} << 32;
 
 // Sums of small types are kept in float, of integers in their own type, which wraps.
 template <class T>
@@ -186,7 +190,24 @@ void widened_gemm(const char* op, const Gemm& p) {
                {c.data_ptr(), c.strides().data(), kFloat});
 }
 
-// c is row-major.
+// How a product is cut into tiles of c.
+struct Tiles {
+  int64_t rows, columns;  // of one tile
+  int64_t down, across;   // how many
+
+  Tiles(int64_t m, int64_t n, int64_t wanted) : rows(m), columns(n), down(1), across(1) {
+    // Nearly square tiles copy least; multiples of kStep fit the library's own blocks.
+    constexpr int64_t kStep = 64;
+    while (down * across < wanted && (rows > kStep || columns > kStep)) {
+      int64_t& longer = rows >= columns ? rows : columns;
+      longer = ((longer + 1) / 2 + kStep - 1) / kStep * kStep;
+      down = (m + rows - 1) / rows;
+      across = (n + columns - 1) / columns;
+    }
+  }
+};
+
+// c is row-major. The library's calls run on one thread each, those of the pool.
 void library_gemm(const char* op, const Gemm& p) {
   Operand a(p.a, p.dtype, p.batch, p.m, p.k);
   Operand b(p.b, p.dtype, p.batch, p.k, p.n);
@@ -194,7 +215,6 @@ void library_gemm(const char* op, const Gemm& p) {
   problem.scalar_type = static_cast<uint8_t>(p.dtype);
   problem.trans_a = a.transposed;
   problem.trans_b = b.transposed;
-  problem.threads = in_parallel_region() ? 1 : get_num_threads();
   problem.batch = p.batch;
   problem.m = p.m;
   problem.n = p.n;
@@ -210,25 +230,41 @@ void library_gemm(const char* op, const Gemm& p) {
   problem.batch_a = a.x.batch;
   problem.batch_b = b.x.batch;
   problem.batch_c = p.c.batch;
-  bool spread =
-      p.dtype == kFloat && p.batch > 1 && problem.threads > 1 && p.m * p.n * p.k < kSpread;
-  if (!spread) {
-    if (call_library(op, problem) == LAMELLA_BLAS_UNSUPPORTED) widened_gemm(op, p);
-    return;
-  }
-  int64_t work = p.m * p.n * p.k;
-  parallel_for(0, p.batch, (64 * 64 * 64) / work + 1, [&](int64_t begin, int64_t end) {
-    lamella_gemm part = problem;
-    part.threads = 1;
-    part.batch = end - begin;
-    auto at = [&](const void* base, int64_t stride) {
-      return static_cast<const float*>(base) + begin * stride;
-    };
-    part.a = at(problem.a, problem.batch_a);
-    part.b = at(problem.b, problem.batch_b);
-    part.c = const_cast<float*>(at(problem.c, problem.batch_c));
-    call_library(op, part);
-  });
+
+  auto work = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+  int64_t threads = in_parallel_region() ? 1 : get_num_threads();
+  // A share for each thread and one to spare, from each product what the batch leaves to do.
+  int64_t shares = threads == 1 ? 1 : 2 * threads;
+  auto least = static_cast<int64_t>(work / static_cast<double>(kMostShare)) + 1;
+  auto most = static_cast<int64_t>(work / static_cast<double>(kLeastShare)) + 1;
+  Tiles tiles(p.m, p.n, std::max(least, std::min((shares + p.batch - 1) / p.batch, most)));
+  int64_t each = tiles.down * tiles.across;
+  std::atomic<bool> unsupported{false};
+  auto bytes = static_cast<int64_t>(element_size(p.dtype));
+  auto run = [&](int64_t begin, int64_t end) {
+    while (begin < end) {
+      lamella_gemm part = problem;
+      int64_t first = begin / each, tile = begin % each;
+      int64_t row = tile / tiles.across * tiles.rows, column = tile % tiles.across * tiles.columns;
+      // Whole products one behind the other are one call.
+      part.batch = each == 1 ? end - begin : 1;
+      part.m = std::min(tiles.rows, p.m - row);
+      part.n = std::min(tiles.columns, p.n - column);
+      auto at = [&](const void* base, int64_t elements) {
+        return static_cast<const char*>(base) + elements * bytes;
+      };
+      part.a = at(problem.a, first * problem.batch_a + row * (a.transposed ? 1 : problem.lda));
+      part.b = at(problem.b, first * problem.batch_b + column * (b.transposed ? problem.ldb : 1));
+      part.c =
+          const_cast<char*>(at(problem.c, first * problem.batch_c + row * problem.ldc + column));
+      if (call_library(op, part) == LAMELLA_BLAS_UNSUPPORTED) unsupported = true;
+      begin += part.batch;
+    }
+  };
+  auto grain = static_cast<int64_t>(static_cast<double>(kLeastShare) * static_cast<double>(each) /
+                                    std::max(work, 1.0));
+  parallel_for(0, p.batch * each, std::max<int64_t>(grain, 1), run);
+  if (unsupported) widened_gemm(op, p);
 }
 
 }  // namespace

@@ -1,12 +1,20 @@
 // What the kernels of linear algebra share: checks of their arguments and stacks of column-major
 // matrices, as LAPACK has them.
 #pragma once
+#include "lamella/core/interrupt.h"
 #include "lamella/kernels/cpu/blas_library.h"
 #include "lamella/kernels/native.h"
+#include "lamella/kernels/parallel.h"
 
 namespace lamella::native {
 
-inline const lamella_lapack& lapack() { return *blas_library().lapack; }
+// To be asked for each matrix of a stack: sees interrupts, and lends the threads that are free now.
+inline const lamella_lapack& lapack() {
+  check_interrupt();
+  const lamella_blas& library = blas_library();
+  library.set_threads(in_parallel_region() ? 1 : get_num_threads());
+  return *library.lapack;
+}
 
 inline void check_linalg_dtype(const char* op, const Tensor& a, const char* name) {
   ScalarType dtype = a.scalar_type();

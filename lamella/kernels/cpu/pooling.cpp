@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "lamella/core/checked_size.h"
+#include "lamella/core/interrupt.h"
 #include "lamella/kernels/parallel.h"
 #include "lamella/kernels/visit_dtype.h"
 
@@ -130,7 +131,11 @@ void each_output(const Pooling& p, F&& f) {
   int64_t o = 0;
   for (const PoolRange& a : p.ranges[0]) {
     for (const PoolRange& b : p.ranges[1]) {
-      for (const PoolRange& c : p.ranges[2]) f(a, b, c, o++);
+      for (const PoolRange& c : p.ranges[2]) {
+        // A window counts by its lines.
+        count_steps((a.end - a.begin) * (b.end - b.begin));
+        f(a, b, c, o++);
+      }
     }
   }
 }

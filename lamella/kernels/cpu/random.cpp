@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lamella/core/generator_impl.h"
+#include "lamella/core/interrupt.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/visit_dtype.h"
 
@@ -20,17 +21,21 @@ CpuGenerator& choose(MaybeGenerator generator) {
 }
 
 // f(pointer, count) over the elements in the order they lie in memory; through a contiguous tensor
-// where there are gaps. The generator is locked meanwhile.
+// where there are gaps. Long tensors are drawn `most` elements at a time, a multiple of 16; the
+// generator is locked for as long.
+constexpr int64_t kMostDrawn = 1 << 20;
 template <class T, class F>
-Tensor& draw(Tensor& self, CpuGenerator& generator, F&& f) {
-  std::lock_guard<std::mutex> lock(generator.mutex);
-  if (self.is_non_overlapping_and_dense()) {
-    f(self.mutable_data_ptr<T>(), self.numel());
-    return self;
+Tensor& draw(Tensor& self, CpuGenerator& generator, F&& f, int64_t most = kMostDrawn) {
+  bool is_dense = self.is_non_overlapping_and_dense();
+  Tensor dense = is_dense ? self : new_tensor(self.sizes(), self.scalar_type(), kCPU);
+  T* data = dense.mutable_data_ptr<T>();
+  for (int64_t begin = 0, n = dense.numel(); begin < n; begin += most) {
+    if (begin != 0) check_interrupt();
+    std::lock_guard<std::mutex> lock(generator.mutex);
+    f(data + begin, std::min(most, n - begin));
+    if (n - begin <= most) break;
   }
-  Tensor dense = new_tensor(self.sizes(), self.scalar_type(), kCPU);
-  f(dense.mutable_data_ptr<T>(), dense.numel());
-  return self.copy_(dense);
+  return is_dense ? self : self.copy_(dense);
 }
 
 // In [0, 1); small types round a float.
@@ -370,7 +375,7 @@ Tensor _rrelu_slopes(const Tensor& self, double lower, double upper,
     const T* number = numbers.const_data_ptr<T>();
     draw<T>(slopes, source, [&](T* slope, int64_t n) {
       for (int64_t i = 0; i < n; ++i) {
-        bool drawn = static_cast<C>(number[i]) <= 0;
+        bool drawn = static_cast<C>(*number++) <= 0;
         slope[i] =
             static_cast<T>(drawn ? std::fma(source.uniform_double(), upper - lower, lower) : 1.0);
       }
@@ -475,17 +480,20 @@ Tensor& randperm_out(int64_t n, std::optional<Generator> generator, Tensor& out)
     if constexpr (is_complex_type_v<T>) {
       detail::throw_dtype("randperm", out.scalar_type());
     } else {
-      return draw<T>(out, source, [&](T* data, int64_t count) {
-        for (int64_t i = 0; i < count; ++i) data[i] = static_cast<T>(i);
-        bool wide = count >= static_cast<int64_t>(UINT32_MAX) / 20;
-        for (int64_t i = 0; i + 1 < count; ++i) {
-          uint64_t bits = wide ? source.random64() : source.random();
-          auto other = i + static_cast<int64_t>(bits % static_cast<uint64_t>(count - i));
-          T held = data[i];
-          data[i] = data[other];
-          data[other] = held;
-        }
-      });
+      return draw<T>(
+          out, source,
+          [&](T* data, int64_t count) {
+            for (int64_t i = 0; i < count; ++i) data[i] = static_cast<T>(i);
+            bool wide = count >= static_cast<int64_t>(UINT32_MAX) / 20;
+            for (int64_t i = 0; i + 1 < count; ++i) {
+              uint64_t bits = wide ? source.random64() : source.random();
+              auto other = i + static_cast<int64_t>(bits % static_cast<uint64_t>(count - i));
+              T held = data[i];
+              data[i] = data[other];
+              data[other] = held;
+            }
+          },
+          n);
     }
   });
 }

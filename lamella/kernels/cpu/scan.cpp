@@ -6,6 +6,7 @@
 #include <complex>
 #include <limits>
 
+#include "lamella/core/interrupt.h"
 #include "lamella/kernels/cpu/convert.h"
 #include "lamella/kernels/parallel.h"
 
@@ -115,6 +116,7 @@ void scan(Scan kind, const TensorBase& in, int64_t dim, const TensorBase& out) {
       }
       ScanFn run = pick(kind, type, state);
       for (int64_t i = 0; i < length; i += kBlock) {
+        count_steps(kBlock);
         int64_t n = std::min(kBlock, length - i);
         move_elements(from + i * in_stride, in_stride, load ? raw : data, in_bytes, n, in_bytes);
         if (load) load(raw, data, n);

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <vector>
 
+#include "lamella/core/interrupt.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/parallel.h"
 #include "lamella/kernels/visit_dtype.h"
@@ -61,12 +62,48 @@ struct Line {
   bool descending, sorted;
 };
 
+// Sorts long lists by parts, which are merged, so that threads share the work and interrupts are
+// seen. No two items are equal.
+template <class E>
+void sort_items(std::vector<E>& items, int64_t n) {
+  constexpr int64_t kRun = 1 << 20;
+  auto at = [](std::vector<E>& list, int64_t i) { return list.begin() + i; };
+  parallel_for(0, (n + kRun - 1) / kRun, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t run = begin; run < end; ++run) {
+      if (run != begin) check_interrupt();
+      std::sort(at(items, run * kRun), at(items, std::min(n, (run + 1) * kRun)));
+    }
+  });
+  if (n <= kRun) return;
+  std::vector<E> merged(items.size());
+  for (int64_t width = kRun; width < n; width *= 2) {
+    for (int64_t start = 0; start < n; start += 2 * width) {
+      int64_t middle = std::min(start + width, n), end = std::min(start + 2 * width, n);
+      // A block of the first half at a time, with what of the second comes before its end.
+      int64_t second = middle, out = start;
+      for (int64_t first = start; first < middle; first += kRun) {
+        check_interrupt();
+        int64_t stop = std::min(first + kRun, middle);
+        int64_t until = stop == middle ? end
+                                       : std::lower_bound(at(items, second), at(items, end),
+                                                          items[static_cast<size_t>(stop)]) -
+                                             items.begin();
+        std::merge(at(items, first), at(items, stop), at(items, second), at(items, until),
+                   at(merged, out));
+        out += stop - first + until - second;
+        second = until;
+      }
+    }
+    items.swap(merged);
+  }
+}
+
 template <class E>
 void order_first(std::vector<E>& items, int64_t k, bool sorted) {
   auto n = static_cast<int64_t>(items.size());
   if (k == 0) return;
   if (k < n) std::nth_element(items.begin(), items.begin() + (k - 1), items.end());
-  if (sorted) std::sort(items.begin(), items.begin() + k);
+  if (sorted) sort_items(items, k);
 }
 
 template <class T>

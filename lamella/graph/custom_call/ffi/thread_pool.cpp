@@ -3,13 +3,14 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
+
+#include "lamella/core/thread_count.h"
 
 namespace lamella::hlo::ffi {
 namespace {
@@ -45,9 +46,7 @@ const pid_t process_at_load = getpid();
 
 }  // namespace
 
-int64_t thread_pool_size() {
-  return std::max<int64_t>(1, static_cast<int64_t>(std::thread::hardware_concurrency()));
-}
+int64_t thread_pool_size() { return default_num_threads(); }
 
 void schedule(Task* task, void* data) {
   if (getpid() != process_at_load) return task(data);
