@@ -113,15 +113,22 @@ TensorBase make_imported(M* managed, uint8_t flags) {
   if (t.strides == nullptr) contiguous_strides(sizes, row_major);
   IntArrayRef strides(t.strides == nullptr ? row_major : t.strides, sizes.size());
   int64_t elements = storage_elements(sizes, strides, "from_dlpack");
-  void* data = t.data == nullptr ? nullptr : static_cast<char*>(t.data) + t.byte_offset;
-  LAMELLA_CHECK(data != nullptr || numel == 0, "from_dlpack: expected data for ", numel,
+  LAMELLA_CHECK(t.data != nullptr || numel == 0, "from_dlpack: expected data for ", numel,
                 " elements, got a null pointer");
-  LAMELLA_CHECK(reinterpret_cast<uintptr_t>(data) % (element_size(to_real_type(dtype))) == 0,
+  size_t item = element_size(dtype), bytes = 0;
+  uintptr_t first = reinterpret_cast<uintptr_t>(t.data), end = 0;
+  LAMELLA_CHECK(!__builtin_mul_overflow(static_cast<size_t>(elements), item, &bytes) &&
+                    bytes <= static_cast<size_t>(INT64_MAX) &&
+                    !__builtin_add_overflow(first, t.byte_offset, &first) &&
+                    !__builtin_add_overflow(first, bytes, &end),
+                "from_dlpack: expected elements within the address space, got shape ", sizes,
+                " with strides ", strides, " at byte_offset ", t.byte_offset);
+  void* data = numel == 0 ? nullptr : reinterpret_cast<void*>(first);
+  LAMELLA_CHECK(reinterpret_cast<uintptr_t>(data) % element_size(to_real_type(dtype)) == 0,
                 "from_dlpack: expected data aligned to its elements of ",
                 element_size(to_real_type(dtype)), " bytes");
   // From here on nothing fails but the system, so the deleter is the storage's.
-  Storage* storage = make_foreign_storage(data, static_cast<size_t>(elements) * element_size(dtype),
-                                          device, nullptr, managed);
+  Storage* storage = make_foreign_storage(data, bytes, device, nullptr, managed);
   storage->flags |= flags;
   TensorBase tensor =
       make_tensor(storage, sizes, strides, 0, dtype, default_key_set(device.type()));

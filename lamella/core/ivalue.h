@@ -440,6 +440,27 @@ class Stack {
   size_t capacity_ = kInline;
 };
 
+// Uninitialised room for the arguments or returns of a boxed call: on the C stack where they are
+// few, whatever the number. Owns nothing that is put there.
+class ValueBuffer {
+ public:
+  explicit ValueBuffer(uint32_t count) {
+    if (LAMELLA_UNLIKELY(count > kInline)) data_ = new lamella_value[count];
+  }
+  ValueBuffer(const ValueBuffer&) = delete;
+  ValueBuffer& operator=(const ValueBuffer&) = delete;
+  ~ValueBuffer() {
+    if (LAMELLA_UNLIKELY(data_ != inline_)) delete[] data_;
+  }
+  lamella_value* data() { return data_; }
+  lamella_value& operator[](size_t i) { return data_[i]; }
+
+ private:
+  static constexpr uint32_t kInline = 16;
+  lamella_value inline_[kInline];
+  lamella_value* data_ = inline_;
+};
+
 // PyTorch's spellings for working on the end of a stack.
 inline IValue pop(Stack& stack) {
   IValue value = std::move(stack.back());

@@ -54,8 +54,23 @@ LAMELLA_ALWAYS_INLINE void release(lamella_tensor* tensor) {
   throw Error(str(what, ": expected a tensor of ", expected, ", got ", got));
 }
 
+// What a header tells of an undefined tensor: as in PyTorch, one dimension of size 0, and nothing
+// else.
+inline constexpr int64_t kUndefinedSizes[] = {0};
+inline constexpr lamella_tensor make_undefined_header() {
+  lamella_tensor header{};
+  header.flags = LAMELLA_TENSOR_CONTIGUOUS | LAMELLA_TENSOR_DENSE;
+  header.sizes = kUndefinedSizes;
+  header.ndim = 1;
+  header.scalar_type = static_cast<uint8_t>(ScalarType::Undefined);
+  return header;
+}
+inline constexpr lamella_tensor kUndefinedHeader = make_undefined_header();
+
 }  // namespace detail
 
+// A default one is undefined: it says that it has one dimension of size 0 and no dtype, and throws
+// where it is asked for more.
 class TensorBase {
  public:
   constexpr TensorBase() = default;
@@ -99,10 +114,10 @@ class TensorBase {
 
   // ---- Shape ----
 
-  int64_t dim() const { return get("dim")->ndim; }
+  int64_t dim() const { return header()->ndim; }
   int64_t ndimension() const { return dim(); }
   IntArrayRef sizes() const {
-    const lamella_tensor* t = get("sizes");
+    const lamella_tensor* t = header();
     return {t->sizes, static_cast<size_t>(t->ndim)};
   }
   IntArrayRef strides() const {
@@ -110,28 +125,28 @@ class TensorBase {
     return {t->strides, static_cast<size_t>(t->ndim)};
   }
   // Dimensions count from the end if negative; IndexError if there is none.
-  int64_t size(int64_t dim) const { return get("size")->sizes[wrap(dim, "size")]; }
+  int64_t size(int64_t dim) const { return header()->sizes[wrap(dim, "size")]; }
   int64_t stride(int64_t dim) const { return get("stride")->strides[wrap(dim, "stride")]; }
-  int64_t numel() const { return get("numel")->numel; }
+  int64_t numel() const { return header()->numel; }
   size_t nbytes() const { return static_cast<size_t>(numel()) * itemsize(); }
-  size_t itemsize() const { return lamella::element_size(scalar_type()); }
+  size_t itemsize() const {
+    return lamella::element_size(static_cast<ScalarType>(get("itemsize")->scalar_type));
+  }
   int64_t element_size() const { return static_cast<int64_t>(itemsize()); }
-  int64_t storage_offset() const { return get("storage_offset")->storage_offset; }
+  int64_t storage_offset() const { return header()->storage_offset; }
 
   bool is_contiguous(MemoryFormat format = MemoryFormat::Contiguous) const {
     uint32_t flag = format == MemoryFormat::ChannelsLast     ? LAMELLA_TENSOR_CHANNELS_LAST
                     : format == MemoryFormat::ChannelsLast3d ? LAMELLA_TENSOR_CHANNELS_LAST_3D
                                                              : LAMELLA_TENSOR_CONTIGUOUS;
-    return has_flag("is_contiguous", flag);
+    return has_flag(flag);
   }
   // No two elements share memory and there are no gaps.
-  bool is_non_overlapping_and_dense() const {
-    return has_flag("is_non_overlapping_and_dense", LAMELLA_TENSOR_DENSE);
-  }
+  bool is_non_overlapping_and_dense() const { return has_flag(LAMELLA_TENSOR_DENSE); }
   // The format that an operator should give its result. With `exact`, only if this tensor is dense
   // in it.
   MemoryFormat suggest_memory_format(bool exact = false) const {
-    const lamella_tensor* t = get("suggest_memory_format");
+    const lamella_tensor* t = header();
     if (layout() == Layout::Strided && (t->flags & LAMELLA_TENSOR_LIKES_CHANNELS_LAST) != 0) {
       if (t->ndim == 4 && (!exact || (t->flags & LAMELLA_TENSOR_CHANNELS_LAST) != 0)) {
         return MemoryFormat::ChannelsLast;
@@ -145,33 +160,31 @@ class TensorBase {
 
   // ---- Kind ----
 
-  ScalarType scalar_type() const { return static_cast<ScalarType>(get("dtype")->scalar_type); }
+  ScalarType scalar_type() const { return static_cast<ScalarType>(header()->scalar_type); }
   ScalarType dtype() const { return scalar_type(); }
   Device device() const {
     const lamella_tensor* t = get("device");
     return Device(static_cast<DeviceType>(t->device_type), t->device_index);
   }
   DeviceIndex get_device() const { return get("get_device")->device_index; }
-  Layout layout() const { return static_cast<Layout>(get("layout")->layout); }
+  Layout layout() const { return static_cast<Layout>(header()->layout); }
   TensorOptions options() const {
     return TensorOptions().dtype(dtype()).device(device()).layout(layout());
   }
-  uint64_t key_set() const { return get("key_set")->key_set; }
+  uint64_t key_set() const { return header()->key_set; }
 
-  bool is_cpu() const { return device().is_cpu(); }
-  bool is_cuda() const { return device().is_cuda(); }
-  bool is_meta() const { return device().is_meta(); }
+  bool is_cpu() const { return is_on(DeviceType::CPU); }
+  bool is_cuda() const { return is_on(DeviceType::CUDA); }
+  bool is_meta() const { return is_on(DeviceType::Meta); }
   bool is_floating_point() const { return lamella::is_floating_point(dtype()); }
   bool is_complex() const { return lamella::is_complex(dtype()); }
   bool is_signed() const { return lamella::is_signed_type(dtype()); }
-  bool is_conj() const { return has_flag("is_conj", LAMELLA_TENSOR_CONJ); }
-  bool is_neg() const { return has_flag("is_neg", LAMELLA_TENSOR_NEG); }
-  bool is_inference() const { return has_flag("is_inference", LAMELLA_TENSOR_INFERENCE); }
-  bool requires_grad() const { return has_flag("requires_grad", LAMELLA_TENSOR_REQUIRES_GRAD); }
+  bool is_conj() const { return has_flag(LAMELLA_TENSOR_CONJ); }
+  bool is_neg() const { return has_flag(LAMELLA_TENSOR_NEG); }
+  bool is_inference() const { return has_flag(LAMELLA_TENSOR_INFERENCE); }
+  bool requires_grad() const { return has_flag(LAMELLA_TENSOR_REQUIRES_GRAD); }
   // Whether this stands for a number of the host language, which is weak in type promotion.
-  bool is_wrapped_number() const {
-    return has_flag("is_wrapped_number", LAMELLA_TENSOR_WRAPPED_NUMBER);
-  }
+  bool is_wrapped_number() const { return has_flag(LAMELLA_TENSOR_WRAPPED_NUMBER); }
 
   // ---- Memory ----
 
@@ -198,7 +211,7 @@ class TensorBase {
     return has_storage() && other.has_storage() && tensor_->storage == other.tensor_->storage;
   }
   // Writes so far to the memory, through any alias.
-  uint32_t _version() const { return lamella_tensor_version(get("_version")); }
+  uint32_t _version() const { return tensor_ != nullptr ? lamella_tensor_version(tensor_) : 0; }
 
   // Fast element access for N dimensions of T; both are checked. Needs accessor.h.
   template <class T, size_t N>
@@ -208,14 +221,20 @@ class TensorBase {
   explicit constexpr TensorBase(lamella_tensor* tensor) : tensor_(tensor) {}
 
  private:
-  // Reading an undefined tensor is a mistake with a message, not a crash.
+  LAMELLA_ALWAYS_INLINE const lamella_tensor* header() const {
+    return LAMELLA_LIKELY(tensor_ != nullptr) ? tensor_ : &detail::kUndefinedHeader;
+  }
+  // What an undefined tensor does not have is a mistake with a message, not a crash.
   LAMELLA_ALWAYS_INLINE lamella_tensor* get(const char* what) const {
     if (LAMELLA_UNLIKELY(tensor_ == nullptr)) detail::throw_undefined(what);
     return tensor_;
   }
-  bool has_flag(const char* what, uint32_t flag) const { return (get(what)->flags & flag) != 0; }
+  bool is_on(DeviceType type) const {
+    return tensor_ != nullptr && tensor_->device_type == static_cast<uint8_t>(type);
+  }
+  bool has_flag(uint32_t flag) const { return (header()->flags & flag) != 0; }
   int64_t wrap(int64_t dim, const char* what) const {
-    int64_t ndim = tensor_->ndim;
+    int64_t ndim = header()->ndim;
     if (LAMELLA_UNLIKELY(ndim == 0)) {
       LAMELLA_CHECK_INDEX(false, what, ": expected a tensor with dimensions, got 'dim' ", dim,
                           " for one without");

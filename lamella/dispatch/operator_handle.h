@@ -161,11 +161,9 @@ class OperatorHandle {
     size_t taken = op_->argument_count;
     LAMELLA_CHECK(stack->size() >= taken, op_->name, ": expected ", taken,
                   " arguments on the stack, got ", stack->size());
-    constexpr size_t kReturns = 16;
-    LAMELLA_INTERNAL_ASSERT(op_->return_count <= kReturns);
-    lamella_value returns[kReturns];
+    ValueBuffer returns(op_->return_count);
     const IValue* first = stack->data() + (stack->size() - taken);
-    detail::check(call(reinterpret_cast<const lamella_value*>(first), returns));
+    detail::check(call(reinterpret_cast<const lamella_value*>(first), returns.data()));
     drop(stack, taken);
     for (uint32_t i = 0; i < op_->return_count; ++i) stack->push_back(IValue::adopt(returns[i]));
   }

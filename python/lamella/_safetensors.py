@@ -10,7 +10,6 @@ and place, and "__metadata__"), and the bytes of the tensors, without gaps. Noth
 from __future__ import annotations
 
 import json
-import mmap
 import os
 import struct
 from typing import Any
@@ -111,22 +110,38 @@ def _bytes(tensor: Tensor) -> memoryview:
 def load_file(filename: str | os.PathLike[str], device: Any = "cpu") -> dict[str, Tensor]:
     """The tensors of a file by name.
 
-    On the CPU they are views of the mapped file: pages are read when they are used, and written to
-    only in memory.
+    They are read into memory of their own, so that nothing that happens to the file later, as its
+    truncation, reaches them; a mapped file would end the process then.
     """
     return _read(filename, device)[0]
 
 
 def _read(filename: Any, device: Any) -> tuple[dict[str, Tensor], dict[str, str]]:
-    with open(filename, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        _expect(size >= 8, filename, "a header", f"{size} bytes")
-        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-    (length,) = struct.unpack_from("<Q", data, 0)
+    with open(filename, "rb", buffering=0) as file:
+        return _read_from(file, filename, device)
+
+
+def _fill(file: Any, filename: Any, memory: memoryview) -> None:
+    """Reads bytes until `memory` is full."""
+    filled = 0
+    while filled < len(memory):
+        count = file.readinto(memory[filled:])
+        _expect(count > 0, filename, f"{len(memory)} bytes at byte {file.tell()}", f"{filled}")
+        filled += count
+
+
+def _read_from(file: Any, filename: Any, device: Any) -> tuple[dict[str, Tensor], dict[str, str]]:
+    size = os.fstat(file.fileno()).st_size
+    _expect(size >= 8, filename, "a header", f"{size} bytes")
+    word = bytearray(8)
+    _fill(file, filename, memoryview(word))
+    (length,) = struct.unpack("<Q", word)
     begin = 8 + length
     fits = length <= min(_LONGEST_HEADER, size - 8)
     _expect(fits, filename, f"a header within {size} bytes", f"one of {length} bytes")
-    header, metadata = _header(filename, data[8:begin])
+    text = bytearray(length)
+    _fill(file, filename, memoryview(text))
+    header, metadata = _header(filename, bytes(text))
     tensors = {}
     reached = 0
     for name, entry in sorted(header.items(), key=lambda item: _offsets(filename, *item)):
@@ -141,13 +156,10 @@ def _read(filename: Any, device: Any) -> tuple[dict[str, Tensor], dict[str, str]
             str(last - first),
         )
         _expect(begin + last <= size, filename, f"a file of {begin + last} bytes", str(size))
-        if count == 0:
-            flat = lamella.empty(0, dtype=dtype)
-        elif (begin + first) % dtype.itemsize == 0:
-            flat = lamella.frombuffer(data, dtype=dtype, count=count, offset=begin + first)
-        else:
-            flat = lamella.frombuffer(bytearray(data[begin + first : begin + last]), dtype=dtype)
-        tensors[name] = flat.reshape(shape).to(device)
+        tensor = lamella.empty(shape, dtype=dtype)
+        if count:
+            _fill(file, filename, _bytes(tensor))
+        tensors[name] = tensor.to(device)
     _expect(begin + reached == size, filename, f"a file of {begin + reached} bytes", str(size))
     return {name: tensors[name] for name in header}, metadata
 

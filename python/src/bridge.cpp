@@ -32,8 +32,7 @@ lamella_tensor* read(PyObject* object, const char* what) {
 }
 
 lamella_tensor* from_buffer(PyObject* object) {
-  bool read_only = false;
-  TensorBase tensor = guarded([&] { return tensor_from_buffer(object, &read_only); }, TensorBase());
+  TensorBase tensor = guarded([&] { return tensor_from_buffer(object, true); }, TensorBase());
   if (!tensor.defined() && PyErr_Occurred() == nullptr) {
     PyErr_Format(PyExc_TypeError, "expected memory of numbers, got %R", Py_TYPE(object));
   }

@@ -21,130 +21,180 @@ bool is_sequence(PyObject* object) {
           !is_tensor(object));
 }
 
-// The shape and the dtype of nested sequences, in one walk.
+// What nested sequences hold, gathered in one walk: Python code that runs in it, or when the
+// elements are converted, may change the sequences.
 struct Survey {
+  Survey() = default;
+  Survey(const Survey&) = delete;
+  Survey& operator=(const Survey&) = delete;
+  ~Survey() {
+    for (PyObject* leaf : leaves) Py_DECREF(leaf);
+  }
   std::vector<int64_t> sizes;
   ScalarType type = ScalarType::Undefined;
+  std::vector<PyObject*> leaves;  // owned
 };
 
 void join(Survey* survey, ScalarType type) {
   survey->type = survey->type == ScalarType::Undefined ? type : promote_types(survey->type, type);
 }
 
-bool look(PyObject* object, size_t depth, bool need_type, Survey* survey) {
-  if (PyFloat_Check(object)) {
-    if (need_type) join(survey, default_dtype());
-  } else if (PyBool_Check(object)) {
-    if (need_type) join(survey, ScalarType::Bool);
+bool fail_depth() {
+  PyErr_SetString(PyExc_ValueError, "tensor: expected sequences of equal depth");
+  return false;
+}
+bool fail_length(const Survey& survey, size_t depth, Py_ssize_t size) {
+  PyErr_Format(PyExc_ValueError,
+               "tensor: expected sequences of length %lld at dimension %zu, got %zd",
+               static_cast<long long>(survey.sizes[depth]), depth, size);
+  return false;
+}
+
+// NumPy's numbers and arrays have a dtype of their own; float64 and complex128 are Python's as
+// well.
+bool is_numpy(PyObject* object) { return strncmp(Py_TYPE(object)->tp_name, "numpy.", 6) == 0; }
+bool numpy_type(PyObject* object, ScalarType* type) {
+  Ref dtype(PyObject_GetAttrString(object, "dtype"));
+  if (!dtype) return false;
+  if (dtype_from_object(dtype.get(), type)) return true;
+  PyErr_Format(PyExc_TypeError, "tensor: expected numbers of a dtype that tensors have, got %s",
+               Py_TYPE(object)->tp_name);
+  return false;
+}
+
+// The dtype of a number. `object` is no tensor and no sequence.
+bool number_type(PyObject* object, ScalarType* type) {
+  if (PyBool_Check(object)) {
+    *type = ScalarType::Bool;
+  } else if (is_numpy(object)) {
+    return numpy_type(object, type);
+  } else if (PyFloat_Check(object)) {
+    *type = default_dtype();
   } else if (PyLong_Check(object)) {
-    if (need_type) join(survey, ScalarType::Long);
+    *type = ScalarType::Long;
   } else if (PyComplex_Check(object)) {
-    if (need_type) join(survey, to_complex_type(default_dtype()));
-  } else if (is_tensor(object) && tensor_of(object)->numel == 1) {
-    if (need_type) join(survey, static_cast<ScalarType>(tensor_of(object)->scalar_type));
-    for (int d = 0; d < tensor_of(object)->ndim; ++d) {
-      if (depth + d < survey->sizes.size()) continue;
-      survey->sizes.push_back(1);
-    }
-    return survey->sizes.size() == depth + static_cast<size_t>(tensor_of(object)->ndim);
-  } else if (is_tensor(object)) {
-    PyErr_SetString(PyExc_ValueError,
-                    "tensor: expected tensors inside sequences to have one element; use stack()");
-    return false;
-  } else if (PyUnicode_Check(object) || PyBytes_Check(object)) {
-    PyErr_Format(PyExc_TypeError, "tensor: expected numbers, got %s", Py_TYPE(object)->tp_name);
-    return false;
-  } else if (is_sequence(object)) {
-    if (depth >= kMaxDepth) {
-      PyErr_Format(PyExc_ValueError, "tensor: expected at most %zu nested sequences", kMaxDepth);
-      return false;
-    }
-    Ref items(PySequence_Fast(object, "tensor: expected a sequence"));
-    if (!items) return false;
-    Py_ssize_t size = PySequence_Fast_GET_SIZE(items.get());
-    if (depth == survey->sizes.size()) {
-      survey->sizes.push_back(size);
-    } else if (survey->sizes[depth] != size) {
-      PyErr_Format(PyExc_ValueError,
-                   "tensor: expected sequences of length %lld at dimension %zu, got %zd",
-                   static_cast<long long>(survey->sizes[depth]), depth, size);
-      return false;
-    }
-    size_t known = survey->sizes.size();
-    for (Py_ssize_t i = 0; i < size; ++i) {
-      PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
-      size_t before = survey->sizes.size();
-      if (!look(item, depth + 1, need_type, survey)) {
-        if (PyErr_Occurred() == nullptr) {
-          PyErr_SetString(PyExc_ValueError, "tensor: expected sequences of equal depth");
-        }
-        return false;
-      }
-      if (i > 0 && survey->sizes.size() != before && known == before) {
-        PyErr_SetString(PyExc_ValueError, "tensor: expected sequences of equal depth");
-        return false;
-      }
-    }
-    return true;
+    *type = to_complex_type(default_dtype());
   } else {
     lamella_value value;
     double parts[2];
     Match m = read_number(object, &value, parts);
-    if (m == Match::kError) return false;
     if (m == Match::kNo) {
       PyErr_Format(PyExc_TypeError, "tensor: expected numbers, got %s", Py_TYPE(object)->tp_name);
-      return false;
     }
-    ScalarType type = value.tag == LAMELLA_BOOL     ? ScalarType::Bool
-                      : value.tag == LAMELLA_INT    ? ScalarType::Long
-                      : value.tag == LAMELLA_DOUBLE ? ScalarType::Double
-                                                    : ScalarType::ComplexDouble;
-    // NumPy's scalars have a width of their own.
-    Ref dtype(PyObject_GetAttrString(object, "dtype"));
-    if (!dtype) PyErr_Clear();
-    if (dtype) dtype_from_object(dtype.get(), &type);
-    if (need_type) join(survey, type);
-  }
-  if (depth != survey->sizes.size()) {
-    PyErr_SetString(PyExc_ValueError, "tensor: expected sequences of equal depth");
-    return false;
+    if (m != Match::kYes) return false;
+    *type = value.tag == LAMELLA_BOOL     ? ScalarType::Bool
+            : value.tag == LAMELLA_INT    ? ScalarType::Long
+            : value.tag == LAMELLA_DOUBLE ? ScalarType::Double
+                                          : ScalarType::ComplexDouble;
   }
   return true;
 }
 
-bool store(PyObject* object, size_t depth, size_t dims, ScalarType type, size_t bytes, char** to) {
-  if (depth < dims && !is_tensor(object)) {
-    Ref items(PySequence_Fast(object, "tensor: expected a sequence"));
-    if (!items) return false;
-    Py_ssize_t size = PySequence_Fast_GET_SIZE(items.get());
-    for (Py_ssize_t i = 0; i < size; ++i) {
-      if (!store(PySequence_Fast_GET_ITEM(items.get(), i), depth + 1, dims, type, bytes, to)) {
-        return false;
-      }
-    }
-    return true;
+bool look(PyObject* object, size_t depth, bool need_type, Survey* survey);
+
+bool look_at_items(PyObject* object, size_t depth, bool need_type, Survey* survey) {
+  if (depth >= kMaxDepth) {
+    PyErr_Format(PyExc_ValueError, "tensor: expected at most %zu nested sequences", kMaxDepth);
+    return false;
   }
+  Ref items(PySequence_Fast(object, "tensor: expected a sequence"));
+  if (!items) return false;
+  Py_ssize_t size = PySequence_Fast_GET_SIZE(items.get());
+  if (depth == survey->sizes.size()) {
+    // All leaves so far stand less deep.
+    if (!survey->leaves.empty()) return fail_depth();
+    survey->sizes.push_back(size);
+  } else if (survey->sizes[depth] != size) {
+    return fail_length(*survey, depth, size);
+  }
+  size_t known = survey->sizes.size();
+  for (Py_ssize_t i = 0; i < size; ++i) {
+    if (PySequence_Fast_GET_SIZE(items.get()) != size) {
+      PyErr_SetString(PyExc_RuntimeError, "tensor: a sequence changed while it was read");
+      return false;
+    }
+    Ref item = Ref::borrow(PySequence_Fast_GET_ITEM(items.get(), i));
+    size_t before = survey->sizes.size();
+    if (!look(item.get(), depth + 1, need_type, survey)) return false;
+    if (i > 0 && survey->sizes.size() != before && known == before) return fail_depth();
+  }
+  return true;
+}
+
+bool look(PyObject* object, size_t depth, bool need_type, Survey* survey) {
+  ScalarType type = ScalarType::Undefined;
+  size_t dims = 0;  // that the leaf has itself
+  if (PyFloat_CheckExact(object)) {
+    type = default_dtype();
+  } else if (PyLong_CheckExact(object)) {
+    type = ScalarType::Long;
+  } else if (is_tensor(object)) {
+    lamella_tensor* tensor = tensor_of(object);
+    if (tensor->numel != 1) {
+      PyErr_SetString(PyExc_ValueError,
+                      "tensor: expected tensors inside sequences to have one element; use stack()");
+      return false;
+    }
+    type = static_cast<ScalarType>(tensor->scalar_type);
+    dims = static_cast<size_t>(tensor->ndim);
+  } else if (PyUnicode_Check(object) || PyBytes_Check(object)) {
+    PyErr_Format(PyExc_TypeError, "tensor: expected numbers, got %s", Py_TYPE(object)->tp_name);
+    return false;
+  } else if (is_sequence(object)) {
+    bool array = is_numpy(object);
+    if (array && need_type && !numpy_type(object, &type)) return false;
+    if (type != ScalarType::Undefined) join(survey, type);
+    Ref ndim(array ? PyObject_GetAttrString(object, "ndim") : nullptr);
+    if (array && !ndim) return false;
+    if (!array || PyObject_IsTrue(ndim.get()) != 0) {
+      return look_at_items(object, depth, need_type && !array, survey);
+    }
+    Ref number(PyObject_CallMethod(object, "item", nullptr));  // an array of no dimensions
+    if (!number) return false;
+    return look(number.get(), depth, false, survey);
+  } else if (need_type && !number_type(object, &type)) {
+    return false;
+  }
+  for (size_t d = 0; d < dims; ++d) {
+    if (depth + d < survey->sizes.size()) {
+      if (survey->sizes[depth + d] != 1) return fail_length(*survey, depth + d, 1);
+    } else {
+      if (!survey->leaves.empty()) return fail_depth();
+      survey->sizes.push_back(1);
+    }
+  }
+  if (survey->sizes.size() != depth + dims) return fail_depth();
+  if (need_type) join(survey, type);
+  Py_INCREF(object);
+  survey->leaves.push_back(object);
+  return true;
+}
+
+bool store(PyObject* object, ScalarType type, char* to) {
   // The commonest elements directly.
   if (PyFloat_CheckExact(object) && type == ScalarType::Float) {
     auto element = static_cast<float>(PyFloat_AS_DOUBLE(object));
-    std::memcpy(*to, &element, sizeof(element));
-  } else {
-    lamella_value value;
-    double parts[2];
-    Match m = is_tensor(object) ? read_element(tensor_of(object), &value, parts)
-                                : read_number(object, &value, parts);
-    if (m == Match::kError && PyErr_ExceptionMatches(PyExc_OverflowError) &&
-        type == ScalarType::UInt64 && PyLong_Check(object)) {
-      PyErr_Clear();
-      uint64_t element = PyLong_AsUnsignedLongLong(object);
-      if (PyErr_Occurred() != nullptr) return false;
-      std::memcpy(*to, &element, sizeof(element));
-    } else {
-      if (m != Match::kYes || !store_element(*to, type, value, parts)) return false;
-    }
+    std::memcpy(to, &element, sizeof(element));
+    return true;
   }
-  *to += bytes;
-  return true;
+  lamella_value value;
+  double parts[2];
+  Match m = is_tensor(object) ? read_element(tensor_of(object), &value, parts)
+                              : read_number(object, &value, parts);
+  if (m == Match::kError && PyErr_ExceptionMatches(PyExc_OverflowError) &&
+      type == ScalarType::UInt64 && PyIndex_Check(object)) {
+    PyErr_Clear();
+    Ref number(PyNumber_Index(object));
+    if (!number) return false;
+    uint64_t element = PyLong_AsUnsignedLongLong(number.get());
+    if (PyErr_Occurred() != nullptr) return false;
+    std::memcpy(to, &element, sizeof(element));
+    return true;
+  }
+  if (m == Match::kNo) {
+    PyErr_Format(PyExc_TypeError, "tensor: expected numbers, got %s", Py_TYPE(object)->tp_name);
+  }
+  return m == Match::kYes && store_element(to, type, value, parts);
 }
 
 TensorBase empty(const std::vector<int64_t>& sizes, ScalarType type) {
@@ -235,15 +285,15 @@ PyObject* shared_tensor(const Options& options, bool* fresh) {
     return options.data;
   }
   return guarded([&]() -> PyObject* {
-    bool read_only = false;
-    TensorBase tensor = tensor_from_buffer(options.data, &read_only);
+    const char* copied;
+    TensorBase tensor = tensor_from_buffer(options.data, false, &copied);
     if (PyErr_Occurred() != nullptr) return nullptr;
+    *fresh = copied != nullptr;
     if (!tensor.defined()) {
       *fresh = true;
       tensor = tensor_from_data(options.data, options.dtype, true);
-      if (!tensor.defined()) return nullptr;
     }
-    return wrap(std::move(tensor));
+    return tensor.defined() ? wrap(std::move(tensor)) : nullptr;
   });
 }
 
@@ -343,30 +393,21 @@ PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
     return nullptr;
   }
   ScalarType type;
-  if (dtype == nullptr) dtype = Py_None;
   if (!dtype_from_object(dtype, &type)) {
     return PyErr_Format(PyExc_TypeError, "frombuffer: expected 'dtype' to be a dtype, got %R",
                         dtype);
   }
   auto* view = new Py_buffer;
   bool read_only = false;
-  if (PyObject_GetBuffer(object, view, PyBUF_WRITABLE) != 0) {
-    PyErr_Clear();
-    read_only = true;
-    if (PyObject_GetBuffer(object, view, PyBUF_SIMPLE) != 0) {
-      delete view;
-      return PyErr_Format(PyExc_ValueError,
-                          "frombuffer: expected 'buffer' to have the buffer "
-                          "protocol, got %s",
-                          Py_TYPE(object)->tp_name);
-    }
+  int opened = open_buffer(object, PyBUF_SIMPLE, view, &read_only);
+  if (opened <= 0) {
+    delete view;
+    if (opened < 0) return nullptr;
+    return PyErr_Format(PyExc_ValueError,
+                        "frombuffer: expected 'buffer' to have the buffer "
+                        "protocol, got %s",
+                        Py_TYPE(object)->tp_name);
   }
-  auto release = [](void* context) {
-    if (!Py_IsInitialized()) return;
-    GilScope gil;
-    PyBuffer_Release(static_cast<Py_buffer*>(context));
-    delete static_cast<Py_buffer*>(context);
-  };
   auto bytes = static_cast<Py_ssize_t>(element_size(type));
   Py_ssize_t length = view->len;
   const char* problem = nullptr;
@@ -382,24 +423,31 @@ PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
     problem = "frombuffer: expected the bytes behind 'offset' to be whole elements";
   }
   if (problem != nullptr) {
-    release(view);
+    release_view(view);
     PyErr_SetString(PyExc_ValueError, problem);
     return nullptr;
   }
   int64_t size = count > 0 ? count : (length - offset) / bytes;
+  auto* data = static_cast<char*>(view->buf) + offset;
+  bool aligned = is_aligned(data, type);
   lamella_tensor* made = nullptr;
-  lamella_status status =
-      lamella_tensor_from_blob(static_cast<char*>(view->buf) + offset, 1, &size, nullptr,
-                               static_cast<uint8_t>(type), 0, -1, release, view, &made);
+  if (aligned && !read_only) {
+    lamella_status status = lamella_tensor_from_blob(
+        data, 1, &size, nullptr, static_cast<uint8_t>(type), 0, -1, release_view, view, &made);
+    if (status != LAMELLA_OK) return raise_status(status);
+    return finished(wrap(made), options);
+  }
+  lamella_status status = lamella_tensor_empty(1, &size, static_cast<uint8_t>(type), 0, -1, &made);
+  if (status == LAMELLA_OK) std::memcpy(made->data, data, static_cast<size_t>(size * bytes));
+  release_view(view);
   if (status != LAMELLA_OK) return raise_status(status);
-  if (read_only &&
-      PyErr_WarnEx(PyExc_UserWarning,
-                   "frombuffer: the buffer is read-only; writing to the tensor is undefined",
-                   1) != 0) {
-    detail::release(made);
+  Ref copy(wrap(made));
+  if (!copy || PyErr_WarnFormat(PyExc_UserWarning, 1,
+                                "frombuffer: the buffer %s; the tensor has a copy of it",
+                                aligned ? "is read-only" : "has elements that are not aligned")) {
     return nullptr;
   }
-  return finished(wrap(made), options);
+  return finished(copy.release(), options);
 }
 
 PyObject* is_tensor_function(PyObject*, PyObject* object) {
@@ -437,8 +485,7 @@ TensorBase tensor_from_data(PyObject* data, ScalarType dtype, bool copy) {
           Ref same(converted(Ref::borrow(data).release(), dtype, Py_None, copy));
           return same ? tensor_ref(same.get()) : TensorBase();
         }
-        bool read_only = false;
-        TensorBase shared = tensor_from_buffer(data, &read_only);
+        TensorBase shared = tensor_from_buffer(data, true);
         if (PyErr_Occurred() != nullptr) return TensorBase();
         if (shared.defined()) {
           Ref result(converted(wrap(std::move(shared)), dtype, Py_None, copy));
@@ -450,10 +497,11 @@ TensorBase tensor_from_data(PyObject* data, ScalarType dtype, bool copy) {
                           : survey.type != ScalarType::Undefined ? survey.type
                                                                  : default_dtype();
         TensorBase tensor = empty(survey.sizes, type);
+        LAMELLA_INTERNAL_ASSERT(tensor.numel() == static_cast<int64_t>(survey.leaves.size()));
         auto* to = static_cast<char*>(tensor.data_ptr());
-        if (tensor.numel() > 0 &&
-            !store(data, 0, survey.sizes.size(), type, element_size(type), &to)) {
-          return TensorBase();
+        for (PyObject* leaf : survey.leaves) {
+          if (!store(leaf, type, to)) return TensorBase();
+          to += element_size(type);
         }
         return tensor;
       },

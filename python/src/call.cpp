@@ -15,7 +15,6 @@ namespace {
 // Elements from which letting other threads run is worth the price: handing over the GIL costs tens
 // of microseconds when somebody waits for it.
 constexpr uint64_t kWorkToReleaseGil = 32768;
-constexpr uint32_t kMaxReturns = 16;
 constexpr uint32_t kMaxArguments = 64;
 
 inline uint64_t call_keys(const lamella_operator* op, const Frame& frame) {
@@ -204,11 +203,12 @@ PyObject* invoke(const Program& program, const lamella_value* values, Frame& fra
 PyObject* invoke_with(const Program& program, const lamella_value* values, Frame& frame,
                       uint64_t keys) {
   const lamella_operator* op = program.op;
-  lamella_value returns[kMaxReturns];
+  ValueBuffer returns(op->return_count);
   uint64_t work = frame.work;
   if (frame.keys == 0) work = factory_work(program, values);
-  lamella_status status = work >= kWorkToReleaseGil ? run_without_gil(op, keys, values, returns)
-                                                    : abi::call_boxed(op, keys, values, returns);
+  lamella_status status = work >= kWorkToReleaseGil
+                              ? run_without_gil(op, keys, values, returns.data())
+                              : abi::call_boxed(op, keys, values, returns.data());
   if (status != LAMELLA_OK) [[unlikely]]
     return raise_status(status, op->name);
   if (op->return_count == 1 && returns[0].tag == LAMELLA_TENSOR) [[likely]] {
@@ -221,8 +221,15 @@ PyObject* invoke_with(const Program& program, const lamella_value* values, Frame
     }
     return wrap(returns[0].as.tensor);
   }
-  return wrap_returns(program, returns);
+  return wrap_returns(program, returns.data());
 }
+
+namespace {
+// For messages: what it was called by, or the operator's own name.
+const char* name_of(const Table& table, const char* name) {
+  return name != nullptr ? name : strstr(table.programs[0]->op->name, "::") + 2;
+}
+}  // namespace
 
 PyObject* call_table(const Table& table, const char* name, bool is_method, PyObject* const* args,
                      Py_ssize_t nargs, PyObject* kwnames) {
@@ -232,14 +239,14 @@ PyObject* call_table(const Table& table, const char* name, bool is_method, PyObj
     Match m = match(*program, args, nargs, kwnames, false, frame, values);
     if (m == Match::kYes) [[likely]]
       return invoke(*program, values, frame);
-    if (m == Match::kError) return nullptr;
+    if (m == Match::kError) return name_conversion_error(name_of(table, name));
     frame.reset();
   }
   if (table.numbers) {
     for (const Program* program : table.programs) {
       Match m = match(*program, args, nargs, kwnames, true, frame, values);
       if (m == Match::kYes) return invoke(*program, values, frame);
-      if (m == Match::kError) return nullptr;
+      if (m == Match::kError) return name_conversion_error(name_of(table, name));
       frame.reset();
     }
   }

@@ -45,13 +45,41 @@ PyObject* raise_status(lamella_status status) {
     kept = KeptError();
     return nullptr;
   }
-  // Text from C++ need not be UTF-8.
-  const char* text = lamella_error_text();
-  PyObject* message = PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(strlen(text)), "replace");
-  if (message != nullptr) {
-    PyErr_SetObject(exception_of(status), message);
-    Py_DECREF(message);
+  return raise_text(exception_of(status), lamella_error_text());
+}
+
+PyObject* raise_text(PyObject* type, std::string_view text) {
+  Ref message(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+  if (message) PyErr_SetObject(type, message.get());
+  return nullptr;
+}
+
+std::string text_of(PyObject* text) {
+  if (text == nullptr || !PyUnicode_Check(text)) return {};
+  Ref bytes(PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace"));
+  if (!bytes) {
+    PyErr_Clear();
+    return {};
   }
+  return std::string(PyBytes_AS_STRING(bytes.get()),
+                     static_cast<size_t>(PyBytes_GET_SIZE(bytes.get())));
+}
+
+PyObject* name_conversion_error(const char* op) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  if (type == PyExc_OverflowError || type == PyExc_ValueError) {
+    Ref printed(value != nullptr ? PyObject_Str(value) : nullptr);
+    PyErr_Clear();
+    std::string text = text_of(printed.get());
+    if (text.rfind("expected ", 0) == 0) {
+      Py_XDECREF(value);
+      Py_XDECREF(traceback);
+      Ref held(type);
+      return raise_text(type, std::string(op) + ": " + text);
+    }
+  }
+  PyErr_Restore(type, value, traceback);
   return nullptr;
 }
 
@@ -77,9 +105,8 @@ lamella_status keep_python_error() {
   PyErr_Fetch(&kept.type, &kept.value, &kept.traceback);
   PyErr_NormalizeException(&kept.type, &kept.value, &kept.traceback);
   std::string text = "Python error";
-  if (PyObject* printed = kept.value != nullptr ? PyObject_Str(kept.value) : nullptr) {
-    if (const char* utf8 = PyUnicode_AsUTF8(printed)) text = utf8;
-    Py_DECREF(printed);
+  if (Ref printed{kept.value != nullptr ? PyObject_Str(kept.value) : nullptr}) {
+    text = text_of(printed.get());
   }
   PyErr_Clear();
   Py_XDECREF(old.type);

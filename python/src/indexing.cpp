@@ -53,6 +53,15 @@ class Indexer {
   }
 
  private:
+  // A mask, or indices of any integer type, as a tensor.
+  TensorBase index_from_data(PyObject* key) {
+    TensorBase made = need(tensor_from_data(key, ScalarType::Undefined, false));
+    bool is_index = is_integral(made.scalar_type(), false) && !is_bool(made.impl());
+    if (!is_index || made.scalar_type() == ScalarType::Int) return made;
+    Ref narrow(wrap(std::move(made)));
+    return need(tensor_from_data(narrow.get(), ScalarType::Long, false));
+  }
+
   // Dimensions that a key takes.
   int64_t taken(PyObject* key) {
     if (key == Py_None || key == Py_Ellipsis || PyBool_Check(key)) return 0;
@@ -60,7 +69,7 @@ class Indexer {
     if (PyLong_Check(key) || PySlice_Check(key) || is_tensor(key)) return 1;
     if (PySequence_Check(key) || PyObject_CheckBuffer(key)) {
       // A mask may come as an array or as nested lists.
-      TensorBase tensor = need(tensor_from_data(key, ScalarType::Undefined, false));
+      TensorBase tensor = index_from_data(key);
       return is_bool(tensor.impl()) ? tensor.dim() : 1;
     }
     return 1;
@@ -106,7 +115,7 @@ class Indexer {
         select(index);
       }
     } else if ((PySequence_Check(key) || PyObject_CheckBuffer(key)) && !PyUnicode_Check(key)) {
-      tensor(need(tensor_from_data(key, ScalarType::Undefined, false)));
+      tensor(index_from_data(key));
     } else {
       bool flag;
       if (!read_bool(key, &flag)) wrong(key);

@@ -4,6 +4,8 @@
 
 #include "lamella/abi/autograd.h"
 #include "lamella/core/dlpack.h"
+#include "lamella/core/tensor_impl.h"
+#include "lamella/dispatch/guards.h"
 #include "python/src/errors.h"
 #include "python/src/gil.h"
 #include "python/src/numbers.h"
@@ -51,6 +53,12 @@ const char* format_of(ScalarType type) {
   }
 }
 
+// What a buffer keeps: another tensor over the memory, since `self` may come to stand for other
+// memory by `x.data = y`, set_, resize_ or `out=`. Its sizes and strides, in bytes, follow.
+struct Export {
+  lamella_tensor* kept;
+};
+
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   lamella_tensor* tensor = tensor_of(self);
   auto type = static_cast<ScalarType>(tensor->scalar_type);
@@ -85,12 +93,18 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     return refuse("a writable tensor", "one over read-only memory");
   }
   if (!note_read(tensor, "numpy()")) return -1;
+  ExcludeDispatchKeyGuard without{DispatchKey::Python};  // the memory, whatever the class says
+  TensorBase kept = guarded([&] { return make_detached(tensor_ref(self)); }, TensorBase());
+  if (!kept.defined()) return -1;
   auto ndim = static_cast<size_t>(tensor->ndim);
-  auto* extents = static_cast<Py_ssize_t*>(PyMem_Malloc((2 * ndim + 1) * sizeof(Py_ssize_t)));
-  if (extents == nullptr) {
+  auto* exported =
+      static_cast<Export*>(PyMem_Malloc(sizeof(Export) + 2 * ndim * sizeof(Py_ssize_t)));
+  if (exported == nullptr) {
     PyErr_NoMemory();
     return -1;
   }
+  exported->kept = kept.unsafe_release();
+  auto* extents = reinterpret_cast<Py_ssize_t*>(exported + 1);
   auto bytes = static_cast<Py_ssize_t>(element_size(type));
   for (size_t d = 0; d < ndim; ++d) {
     extents[d] = tensor->sizes[d];
@@ -106,12 +120,16 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   view->shape = (flags & PyBUF_ND) != 0 ? extents : nullptr;
   view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? extents + ndim : nullptr;
   view->suboffsets = nullptr;
-  view->internal = extents;
+  view->internal = exported;
   Py_INCREF(self);
   view->obj = self;
   return 0;
 }
-void release_buffer(PyObject*, Py_buffer* view) { PyMem_Free(view->internal); }
+void release_buffer(PyObject*, Py_buffer* view) {
+  auto* exported = static_cast<Export*>(view->internal);
+  detail::release(exported->kept);
+  PyMem_Free(exported);
+}
 PyBufferProcs buffer_slots = {get_buffer, release_buffer};
 
 // ---- Buffers in --------------------------------------------------------------------------------
@@ -162,6 +180,36 @@ bool type_of_format(const char* format, Py_ssize_t bytes, ScalarType* type) {
   }
 }
 
+// A row-major copy of a buffer's elements.
+TensorBase copy_buffer(const Py_buffer& view, IntArrayRef sizes, ScalarType type) {
+  lamella_tensor* made = nullptr;
+  detail::check(lamella_tensor_empty(static_cast<int32_t>(sizes.size()), sizes.data(),
+                                     static_cast<uint8_t>(type), 0, -1, &made));
+  TensorBase tensor = TensorBase::adopt(made);
+  bool failed = view.len != 0 && PyBuffer_ToContiguous(made->data, &view, view.len, 'C') != 0;
+  return failed ? TensorBase() : tensor;
+}
+
+}  // namespace
+
+bool is_aligned(const void* data, ScalarType type) {
+  return reinterpret_cast<uintptr_t>(data) % element_size(to_real_type(type)) == 0;
+}
+
+int open_buffer(PyObject* object, int kind, Py_buffer* view, bool* read_only) {
+  *read_only = false;
+  for (int flags : {kind | PyBUF_WRITABLE, kind}) {
+    if (PyObject_GetBuffer(object, view, flags) == 0) return 1;
+    if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_TypeError) &&
+        !PyErr_ExceptionMatches(PyExc_ValueError)) {
+      return -1;
+    }
+    PyErr_Clear();
+    *read_only = true;
+  }
+  return 0;
+}
+
 void release_view(void* context) {
   // After the interpreter's end there is nothing left to give back.
   if (!Py_IsInitialized()) return;
@@ -170,22 +218,19 @@ void release_view(void* context) {
   delete static_cast<Py_buffer*>(context);
 }
 
-}  // namespace
-
-TensorBase tensor_from_buffer(PyObject* object, bool* read_only) {
+TensorBase tensor_from_buffer(PyObject* object, bool only_read, const char** copied) {
+  if (copied != nullptr) *copied = nullptr;
   if (!PyObject_CheckBuffer(object) || PyBytes_Check(object)) return TensorBase();
   auto* view = new Py_buffer;
-  *read_only = false;
-  if (PyObject_GetBuffer(object, view, PyBUF_FULL) != 0) {
-    PyErr_Clear();
-    *read_only = true;
-    if (PyObject_GetBuffer(object, view, PyBUF_FULL_RO) != 0) {
-      delete view;
-      // NumPy arrays of objects, dates and the like have no buffer.
-      PyErr_Clear();
+  bool read_only = false;
+  int opened = open_buffer(object, PyBUF_FULL_RO, view, &read_only);
+  if (opened <= 0) {
+    delete view;
+    // NumPy arrays of objects, dates and the like have no buffer.
+    if (opened == 0) {
       PyErr_Format(PyExc_TypeError, "expected memory of numbers, got %R", Py_TYPE(object));
-      return TensorBase();
     }
+    return TensorBase();
   }
   ScalarType type = ScalarType::Undefined;
   std::string problem;
@@ -213,10 +258,16 @@ TensorBase tensor_from_buffer(PyObject* object, bool* read_only) {
   }
   if (!problem.empty()) {
     bool wrong_type = type == ScalarType::Undefined;
-    PyBuffer_Release(view);
-    delete view;
-    PyErr_SetString(wrong_type ? PyExc_TypeError : PyExc_ValueError, problem.c_str());
+    release_view(view);
+    raise_text(wrong_type ? PyExc_TypeError : PyExc_ValueError, problem);
     return TensorBase();
+  }
+  bool aligned = view->len == 0 || is_aligned(view->buf, type);
+  if ((read_only && !only_read) || !aligned) {
+    if (copied != nullptr) *copied = aligned ? "is read-only" : "has elements that are not aligned";
+    TensorBase copy = guarded([&] { return copy_buffer(*view, sizes, type); }, TensorBase());
+    release_view(view);
+    return copy;
   }
   lamella_tensor* made = nullptr;
   lamella_status status = lamella_tensor_from_blob(
@@ -236,13 +287,13 @@ PyObject* from_numpy(PyObject*, PyObject* array) {
     return PyErr_Format(PyExc_TypeError, "from_numpy: expected a numpy.ndarray, got %s",
                         Py_TYPE(array)->tp_name);
   }
-  bool read_only = false;
-  TensorBase tensor = guarded([&] { return tensor_from_buffer(array, &read_only); }, TensorBase());
+  const char* copied;
+  TensorBase tensor =
+      guarded([&] { return tensor_from_buffer(array, false, &copied); }, TensorBase());
   if (!tensor.defined()) return nullptr;
-  if (read_only &&
-      PyErr_WarnEx(PyExc_UserWarning,
-                   "from_numpy: the array is read-only; writing to the tensor is undefined",
-                   1) != 0) {
+  if (copied != nullptr &&
+      PyErr_WarnFormat(PyExc_UserWarning, 1,
+                       "from_numpy: the array %s; the tensor has a copy of it", copied) != 0) {
     return nullptr;
   }
   return wrap(std::move(tensor));
@@ -264,11 +315,47 @@ void end_versioned(PyObject* capsule) {
   if (managed->deleter != nullptr) managed->deleter(managed);
 }
 
+// What a tensor cannot be exported for is a BufferError, at which consumers look for another way.
+template <class F>
+PyObject* exporting(F&& body) {
+  try {
+    return body();
+  } catch (const OutOfMemoryError&) {
+    return raise_current_exception();
+  } catch (const Error& e) {
+    return raise_text(PyExc_BufferError, e.what());
+  } catch (...) {
+    return raise_current_exception();
+  }
+}
+
 PyObject* dlpack_device(PyObject* self, PyObject*) {
-  return guarded([&] {
+  return exporting([&] {
     auto field = dlpack::device_field(tensor_ref(self).device());
     return Py_BuildValue("ii", field.device_type, field.device_id);
   });
+}
+
+// A tuple of two ints; ints that are too large are -1, which is no version and no device.
+bool read_pair(PyObject* object, const char* name, long* first, long* second) {
+  bool fits = PyTuple_Check(object) && PyTuple_GET_SIZE(object) == 2;
+  for (int i = 0; fits && i < 2; ++i) {
+    int over = 0;
+    PyObject* item = PyTuple_GET_ITEM(object, i);
+    fits = PyLong_Check(item) && !PyBool_Check(item);
+    if (fits) *(i == 0 ? first : second) = PyLong_AsLongAndOverflow(item, &over);
+  }
+  if (!fits) {
+    PyErr_Format(PyExc_TypeError, "__dlpack__: expected '%s' to be a tuple of two ints, got %R",
+                 name, object);
+  }
+  return fits;
+}
+bool read_copy(PyObject* object, const char* function) {
+  if (object == Py_None || PyBool_Check(object)) return true;
+  PyErr_Format(PyExc_TypeError, "%s: expected 'copy' to be a bool or None, got %s", function,
+               Py_TYPE(object)->tp_name);
+  return false;
 }
 
 PyObject* clone_of(PyObject* self) {
@@ -285,6 +372,12 @@ PyObject* to_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
                                    &stream, &max_version, &device, &copy)) {
     return nullptr;
   }
+  long major = 0, minor = 0, type = 0, id = 0;
+  if (max_version != Py_None && !read_pair(max_version, "max_version", &major, &minor)) {
+    return nullptr;
+  }
+  if (device != Py_None && !read_pair(device, "dl_device", &type, &id)) return nullptr;
+  if (!read_copy(copy, "__dlpack__")) return nullptr;
   if (lamella_tensor_requires_grad(tensor_of(self)) != 0) {
     PyErr_SetString(PyExc_BufferError,
                     "__dlpack__: expected a tensor that does not require grad, got one that does; "
@@ -292,7 +385,7 @@ PyObject* to_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
     return nullptr;
   }
   if (!note_read(tensor_of(self), "__dlpack__()")) return nullptr;
-  return guarded([&]() -> PyObject* {
+  return exporting([&]() -> PyObject* {
     TensorBase tensor = tensor_ref(self);
     if (!has_memory(tensor.impl(), "__dlpack__")) return nullptr;
     if (stream != Py_None && tensor.is_cpu()) {
@@ -301,14 +394,12 @@ PyObject* to_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
       return nullptr;
     }
     if (device != Py_None) {
-      int type, id;
-      if (!PyArg_ParseTuple(device, "ii", &type, &id)) return nullptr;
       auto mine = dlpack::device_field(tensor.device());
       if (mine.device_type != type || mine.device_id != id) {
         return PyErr_Format(PyExc_BufferError,
                             "__dlpack__: expected 'dl_device' to be (%d, %d), where the tensor is, "
-                            "got (%d, %d)",
-                            mine.device_type, mine.device_id, type, id);
+                            "got %R",
+                            mine.device_type, mine.device_id, device);
       }
     }
     Ref copied;
@@ -316,16 +407,6 @@ PyObject* to_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
       copied = Ref(clone_of(self));
       if (!copied) return nullptr;
       tensor = tensor_ref(copied.get());
-    }
-    long major = 0;
-    if (max_version != Py_None) {
-      if (!PyTuple_Check(max_version) || PyTuple_GET_SIZE(max_version) < 1) {
-        PyErr_SetString(PyExc_TypeError,
-                        "__dlpack__: expected 'max_version' to be a tuple of two ints");
-        return nullptr;
-      }
-      major = PyLong_AsLong(PyTuple_GET_ITEM(max_version, 0));
-      if (PyErr_Occurred() != nullptr) return nullptr;
     }
     if (major >= 1) {
       auto* managed = dlpack::export_tensor_versioned(tensor, copy == Py_True);
@@ -340,14 +421,36 @@ PyObject* to_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
   });
 }
 
-PyObject* import_capsule(PyObject* capsule) {
+// What may be done to imported memory beside reading it.
+struct Access {
+  bool only_read = false;   // nothing will be written to it
+  bool never_copy = false;  // copy=False
+  // An unversioned capsule cannot say that memory is read-only. Who was asked for a versioned one
+  // and gives this form may have constants there, as JAX has.
+  bool plain_is_read_only = false;
+};
+
+PyObject* writable(TensorBase tensor, bool read_only, Access access) {
+  if (!read_only || access.only_read) return wrap(std::move(tensor));
+  if (access.never_copy) {
+    PyErr_SetString(PyExc_BufferError,
+                    "from_dlpack: expected memory that may be written because of copy=False, got "
+                    "read-only memory");
+    return nullptr;
+  }
+  Ref shared(wrap(std::move(tensor)));
+  return shared ? clone_of(shared.get()) : nullptr;
+}
+
+PyObject* import_capsule(PyObject* capsule, Access access) {
   return guarded([&]() -> PyObject* {
     if (PyCapsule_IsValid(capsule, kVersioned)) {
       auto* managed =
           static_cast<dlpack::ManagedVersioned*>(PyCapsule_GetPointer(capsule, kVersioned));
       TensorBase tensor = dlpack::import_tensor_versioned(managed);
       PyCapsule_SetName(capsule, "used_dltensor_versioned");
-      return wrap(std::move(tensor));
+      bool read_only = dlpack::is_read_only(tensor);
+      return writable(std::move(tensor), read_only, access);
     }
     if (!PyCapsule_IsValid(capsule, kPlain)) {
       PyErr_SetString(PyExc_RuntimeError,
@@ -357,20 +460,24 @@ PyObject* import_capsule(PyObject* capsule) {
     auto* managed = static_cast<dlpack::Managed*>(PyCapsule_GetPointer(capsule, kPlain));
     TensorBase tensor = dlpack::import_tensor(managed);
     PyCapsule_SetName(capsule, "used_dltensor");
-    return wrap(std::move(tensor));
+    return writable(std::move(tensor), access.plain_is_read_only, access);
   });
 }
 
 PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"ext_tensor", "device", "copy", nullptr};
+  static const char* names[] = {"ext_tensor", "device", "copy", "_only_read", nullptr};
   PyObject *object, *device = Py_None, *copy = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OO:from_dlpack", const_cast<char**>(names),
-                                   &object, &device, &copy)) {
+  int only_read = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OOp:from_dlpack", const_cast<char**>(names),
+                                   &object, &device, &copy, &only_read) ||
+      !read_copy(copy, "from_dlpack")) {
     return nullptr;
   }
-  if (PyCapsule_CheckExact(object)) return import_capsule(object);
+  Access access{only_read != 0, copy == Py_False, false};
+  if (PyCapsule_CheckExact(object)) return import_capsule(object, access);
   Ref method(PyObject_GetAttrString(object, "__dlpack__"));
   if (!method) {
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return nullptr;
     PyErr_Clear();
     return PyErr_Format(PyExc_TypeError, "from_dlpack: expected an object with __dlpack__, got %s",
                         Py_TYPE(object)->tp_name);
@@ -397,12 +504,19 @@ PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
     }
   }
   Ref capsule(call_object(method.get(), none.get(), options.get()));
+  access.plain_is_read_only = static_cast<bool>(capsule);
   if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError) && copy == Py_None && device == Py_None) {
     // A producer from before DLPack 1.0.
     PyErr_Clear();
     capsule = Ref(PyObject_CallNoArgs(method.get()));
   }
-  return capsule ? import_capsule(capsule.get()) : nullptr;
+  if (!capsule) return nullptr;
+  if (!PyCapsule_CheckExact(capsule.get())) {
+    return PyErr_Format(PyExc_TypeError,
+                        "from_dlpack: expected __dlpack__ of %s to return a capsule, got %s",
+                        Py_TYPE(object)->tp_name, Py_TYPE(capsule.get())->tp_name);
+  }
+  return import_capsule(capsule.get(), access);
 }
 
 PyCFunction keywords(PyCFunctionWithKeywords function) {
@@ -410,10 +524,13 @@ PyCFunction keywords(PyCFunctionWithKeywords function) {
 }
 
 PyMethodDef functions[] = {
-    {"from_numpy", from_numpy, METH_O, "from_numpy(ndarray)\n\nA tensor over the array's memory."},
+    {"from_numpy", from_numpy, METH_O,
+     "from_numpy(ndarray)\n\nA tensor over the array's memory; over a copy, with a warning, if it "
+     "is read-only."},
     {"from_dlpack", keywords(from_dlpack), METH_VARARGS | METH_KEYWORDS,
      "from_dlpack(ext_tensor, *, device=None, copy=None)\n\nA tensor over another library's "
-     "memory."},
+     "memory; over a copy of it where that is read-only or, as JAX's, may be. With copy=False such "
+     "memory is a BufferError."},
     {nullptr, nullptr, 0, nullptr}};
 PyMethodDef methods[] = {
     {"__dlpack__", keywords(to_dlpack), METH_VARARGS | METH_KEYWORDS,

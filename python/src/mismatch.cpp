@@ -11,19 +11,21 @@
 namespace lamella::python {
 namespace {
 
-std::string describe(PyObject* object) {
+// Lists in lists to a small depth: one may contain itself.
+std::string describe(PyObject* object, int depth = 3) {
   if (object == Py_None) return "None";
   if (is_exact_tensor(object)) return "Tensor";
   if (PyList_Check(object) || PyTuple_Check(object)) {
     Py_ssize_t size = PySequence_Fast_GET_SIZE(object);
     std::string text = PyList_Check(object) ? "[" : "(";
+    if (depth == 0 && size != 0) return text + (PyList_Check(object) ? "...]" : "...)");
     for (Py_ssize_t i = 0; i < size; ++i) {
       if (i != 0) text += ", ";
       if (i == 4) {
         text += "...";
         break;
       }
-      text += describe(PySequence_Fast_GET_ITEM(object, i));
+      text += describe(PySequence_Fast_GET_ITEM(object, i), depth - 1);
     }
     return text + (PyList_Check(object) ? "]" : size == 1 ? ",)" : ")");
   }
@@ -43,7 +45,7 @@ std::string pending_text() {
   PyErr_Fetch(&type, &value, &traceback);
   std::string text = "conversion failed";
   if (Ref printed{value != nullptr ? PyObject_Str(value) : nullptr}) {
-    if (const char* utf8 = PyUnicode_AsUTF8(printed.get())) text = utf8;
+    text = text_of(printed.get());
   }
   Py_XDECREF(type);
   Py_XDECREF(value);
@@ -68,7 +70,7 @@ struct Call {
 
 // The name as the caller knows it.
 std::string shown(const Param& param) {
-  std::string name = PyUnicode_AsUTF8(param.name);
+  std::string name = text_of(param.name);
   return name == "self" ? "input" : name;
 }
 
@@ -116,7 +118,7 @@ std::string reason(const Program& program, const Call& call) {
   for (Py_ssize_t k = 0; k < call.keywords(); ++k) {
     PyObject* keyword = PyTuple_GET_ITEM(call.kwnames, k);
     PyObject* object = call.args[call.nargs + k];
-    std::string name = PyUnicode_AsUTF8(keyword);
+    std::string name = text_of(keyword);
     if (is_out_name(keyword)) {
       if (object == Py_None && program.outs.empty()) continue;
       if (program.outs.empty()) return "unknown keyword 'out'";
@@ -200,8 +202,7 @@ PyObject* raise_mismatch(const Table& table, const char* name, bool is_method,
   }
   for (Py_ssize_t k = 0; k < call.keywords(); ++k) {
     if (text.back() != '(') text += ", ";
-    text += std::string(PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames, k))) + "=" +
-            describe(args[nargs + k]);
+    text += text_of(PyTuple_GET_ITEM(kwnames, k)) + "=" + describe(args[nargs + k]);
   }
   std::string body;
   size_t count = 0;
@@ -221,8 +222,7 @@ PyObject* raise_mismatch(const Table& table, const char* name, bool is_method,
   }
   text += count == 1 ? "), which does not fit" : "), which fits none of";
   text += body;
-  PyErr_SetString(PyExc_TypeError, text.c_str());
-  return nullptr;
+  return raise_text(PyExc_TypeError, text);
 }
 
 }  // namespace lamella::python

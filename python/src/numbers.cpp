@@ -132,6 +132,12 @@ Match read_element(lamella_tensor* tensor, lamella_value* value, double* parts) 
   return Match::kYes;
 }
 
+Match not_of_this_kind() {
+  if (!PyErr_ExceptionMatches(PyExc_TypeError)) return Match::kError;
+  PyErr_Clear();
+  return Match::kNo;
+}
+
 Match read_int_slow(PyObject* object, int64_t* number) {
   if (PyBool_Check(object) || PyFloat_Check(object)) return Match::kNo;
   if (PyLong_Check(object)) {
@@ -152,11 +158,7 @@ Match read_int_slow(PyObject* object, int64_t* number) {
   }
   if (!PyIndex_Check(object) || is_numpy_bool(object)) return Match::kNo;
   Ref index(PyNumber_Index(object));
-  if (!index) {
-    // An array with __index__ that has more than one element, say.
-    PyErr_Clear();
-    return Match::kNo;
-  }
+  if (!index) return not_of_this_kind();  // an array of more than one element, say
   int over = 0;
   *number = PyLong_AsLongLongAndOverflow(index.get(), &over);
   return over == 0 ? Match::kYes : overflow(object);
@@ -189,8 +191,10 @@ bool read_bool(PyObject* object, bool* flag) {
     return true;
   }
   if (!is_numpy_bool(object)) return false;
-  *flag = PyObject_IsTrue(object) == 1;
-  return true;
+  int is = PyObject_IsTrue(object);
+  if (is < 0) PyErr_Clear();  // a class that only bears the name
+  *flag = is == 1;
+  return is >= 0;
 }
 
 Match read_number(PyObject* object, lamella_value* value, double* parts) {
@@ -237,10 +241,7 @@ Match read_number(PyObject* object, lamella_value* value, double* parts) {
     return Match::kYes;
   }
   double number = PyFloat_AsDouble(object);
-  if (number == -1.0 && PyErr_Occurred() != nullptr) {
-    PyErr_Clear();
-    return Match::kNo;
-  }
+  if (number == -1.0 && PyErr_Occurred() != nullptr) return not_of_this_kind();
   set(value, LAMELLA_DOUBLE, 0);
   value->as.d = number;
   return Match::kYes;

@@ -4,6 +4,9 @@
 
 namespace lamella::python {
 
+// What a conversion gives up for: kNo where Python said that the object is not of the kind (a
+// TypeError, which is cleared), else kError.
+Match not_of_this_kind();
 // An int, an object with __index__, or a 0-dimensional integer tensor; not a bool.
 Match read_int_slow(PyObject* object, int64_t* number);
 inline Match read_int(PyObject* object, int64_t* number) {

@@ -187,6 +187,7 @@ lamella_status store_returns(OpFacts& facts, const lamella_value* arguments, PyO
   if (wanted == 0) return LAMELLA_OK;
   PyObject* single = result;
   PyObject** items = &single;
+  Ref held;
   if (wanted > 1) {
     bool fits = (PyTuple_Check(result) || PyList_Check(result)) &&
                 PySequence_Fast_GET_SIZE(result) == static_cast<Py_ssize_t>(wanted);
@@ -195,7 +196,10 @@ lamella_status store_returns(OpFacts& facts, const lamella_value* arguments, PyO
                    who, wanted, Py_TYPE(result));
       return keep_python_error();
     }
-    items = PySequence_Fast_ITEMS(result);
+    // What a list holds may change while it is read.
+    held = Ref(PySequence_Tuple(result));
+    if (!held) return keep_python_error();
+    items = PySequence_Fast_ITEMS(held.get());
   }
   Frame frame;
   for (uint32_t i = 0; i < wanted; ++i) {

@@ -10,64 +10,6 @@
 
 namespace lamella::python {
 
-void* Frame::allocate_more(size_t bytes) {
-  auto* block = static_cast<More*>(::operator new(sizeof(More) + bytes));
-  block->next = more_;
-  more_ = block;
-  return block + 1;
-}
-
-Frame::Owned& Frame::add_owned() {
-  if (owned_count_ < kOwned) return owned_[owned_count_++];
-  if (owned_more_ == nullptr) owned_more_ = new std::vector<Owned>();
-  ++owned_count_;
-  return owned_more_->emplace_back();
-}
-
-void Frame::own(PyObject* object) {
-  Owned& entry = add_owned();
-  entry.kind = Owned::kObject;
-  entry.object = object;
-}
-void Frame::own(lamella_tensor* tensor) {
-  Owned& entry = add_owned();
-  entry.kind = Owned::kTensor;
-  entry.tensor = tensor;
-}
-void Frame::own(const lamella_value& value) {
-  Owned& entry = add_owned();
-  entry.kind = Owned::kValue;
-  entry.value = value;
-}
-
-void Frame::clear() {
-  auto drop = [](Owned& entry) {
-    switch (entry.kind) {
-      case Owned::kObject:
-        Py_DECREF(entry.object);
-        break;
-      case Owned::kTensor:
-        detail::release(entry.tensor);
-        break;
-      case Owned::kValue:
-        lamella_value_release(&entry.value);
-        break;
-    }
-  };
-  for (uint32_t i = 0; i < owned_count_ && i < kOwned; ++i) drop(owned_[i]);
-  if (owned_more_ != nullptr) {
-    for (Owned& entry : *owned_more_) drop(entry);
-    delete owned_more_;
-    owned_more_ = nullptr;
-  }
-  owned_count_ = 0;
-  while (more_ != nullptr) {
-    More* next = more_->next;
-    ::operator delete(more_);
-    more_ = next;
-  }
-}
-
 lamella_tensor* number_tensor(PyObject* object) {
   double parts[2];
   lamella_value number;
@@ -111,49 +53,51 @@ inline void set_list(lamella_value* value, uint8_t tag, void* data, Py_ssize_t s
   value->reserved = 0;
 }
 
-// A list or tuple as it is; any other sequence that is no text as a new list, owned by the frame.
-bool as_items(PyObject* object, Frame& frame, PyObject*** items, Py_ssize_t* size) {
+// What a list holds may be changed as soon as Python code runs.
+inline bool may_change(PyObject* sequence) { return PyList_Check(sequence); }
+
+// The items of a list or tuple; those of any other sequence that is no text as a new tuple, owned
+// by the frame. Those of a list are to be read before anything else, or held.
+Match as_items(PyObject* object, Frame& frame, PyObject*** items, Py_ssize_t* size) {
   if (PyTuple_Check(object)) {
     *items = &PyTuple_GET_ITEM(object, 0);
     *size = PyTuple_GET_SIZE(object);
-    return true;
+    return Match::kYes;
   }
+#ifndef Py_GIL_DISABLED  // else another thread may change the list meanwhile
   if (PyList_Check(object)) {
-#ifdef Py_GIL_DISABLED
-    // Another thread may change the list meanwhile.
-    object = PyList_AsTuple(object);
-    if (object == nullptr) {
-      PyErr_Clear();
-      return false;
-    }
-    frame.own(object);
-    *items = &PyTuple_GET_ITEM(object, 0);
-    *size = PyTuple_GET_SIZE(object);
-    return true;
-#else
     *items = reinterpret_cast<PyListObject*>(object)->ob_item;
     *size = PyList_GET_SIZE(object);
-    return true;
-#endif
+    return Match::kYes;
   }
+#endif
   if (PyUnicode_Check(object) || PyBytes_Check(object) || is_tensor(object) ||
       !PySequence_Check(object)) {
-    return false;
+    return Match::kNo;
   }
-  PyObject* list = PySequence_Tuple(object);
-  if (list == nullptr) {
-    PyErr_Clear();
-    return false;
-  }
-  frame.own(list);
-  *items = &PyTuple_GET_ITEM(list, 0);
-  *size = PyTuple_GET_SIZE(list);
-  return true;
+  PyObject* tuple = PySequence_Tuple(object);
+  if (tuple == nullptr) return not_of_this_kind();
+  frame.own(tuple);
+  *items = &PyTuple_GET_ITEM(tuple, 0);
+  *size = PyTuple_GET_SIZE(tuple);
+  return Match::kYes;
+}
+// The same, held.
+Match held_items(PyObject* object, Frame& frame, PyObject*** items, Py_ssize_t* size) {
+  Match m = as_items(object, frame, items, size);
+  if (m == Match::kYes && may_change(object)) *items = frame.hold(*items, *size);
+  return m;
 }
 
-Match int_list(PyObject* const* items, Py_ssize_t size, Frame& frame, lamella_value* value) {
+// `changing`: the items are those of a list.
+Match int_list(PyObject* const* items, Py_ssize_t size, bool changing, Frame& frame,
+               lamella_value* value) {
   auto* data = static_cast<int64_t*>(frame.allocate(static_cast<size_t>(size) * 8));
   for (Py_ssize_t i = 0; i < size; ++i) {
+    if (changing && !PyLong_CheckExact(items[i])) [[unlikely]] {
+      items = frame.hold(items, size);
+      changing = false;
+    }
     if (Match m = read_int(items[i], &data[i]); m != Match::kYes) return m;
   }
   set_list(value, LAMELLA_INT_LIST, data, size);
@@ -222,10 +166,19 @@ bool format_from_object(PyObject* object, int64_t* format) {
   return false;
 }
 
+// Lists, tuples and dictionaries: `convert` is called where one more level is allowed.
+template <class F>
+Match nested(Frame& frame, F&& convert) {
+  if (!frame.enter_nested()) return Match::kError;
+  Match m = convert();
+  frame.leave_nested();
+  return m;
+}
+
 Match list_of(SchemaType element, PyObject* object, Frame& frame, lamella_value* value) {
   PyObject** items;
   Py_ssize_t size;
-  if (!as_items(object, frame, &items, &size)) return Match::kNo;
+  if (Match m = held_items(object, frame, &items, &size); m != Match::kYes) return m;
   auto* data = static_cast<lamella_value*>(
       frame.allocate(static_cast<size_t>(size) * sizeof(lamella_value)));
   for (Py_ssize_t i = 0; i < size; ++i) {
@@ -260,7 +213,7 @@ Match dict(SchemaType type, PyObject* object, Frame& frame, lamella_value* value
 Match tuple(SchemaType type, PyObject* object, Frame& frame, lamella_value* value) {
   PyObject** items;
   Py_ssize_t size;
-  if (!as_items(object, frame, &items, &size)) return Match::kNo;
+  if (Match m = held_items(object, frame, &items, &size); m != Match::kYes) return m;
   auto members = type.elements();
   if (static_cast<size_t>(size) != members.size()) return Match::kNo;
   auto* data = static_cast<lamella_value*>(
@@ -342,16 +295,17 @@ Match convert_rest(Kind kind, bool optional, int fixed_size, SchemaType type, Py
     case Kind::kOptionalTensorList: {
       PyObject** items;
       Py_ssize_t size;
-      if (!as_items(object, frame, &items, &size)) return Match::kNo;
+      if (Match m = held_items(object, frame, &items, &size); m != Match::kYes) return m;
       return tensor_list(items, size, kind == Kind::kOptionalTensorList, frame, value);
     }
     case Kind::kIntList: {
       PyObject** items;
       Py_ssize_t size;
-      if (as_items(object, frame, &items, &size)) {
-        return int_list(items, size, frame, value);
+      Match whole = as_items(object, frame, &items, &size);
+      if (whole == Match::kYes) {
+        return int_list(items, size, may_change(object), frame, value);
       }
-      if (fixed_size == 0) return Match::kNo;
+      if (fixed_size == 0 || whole == Match::kError) return whole;
       int64_t number;
       if (Match m = read_int(object, &number); m != Match::kYes) return m;
       auto* data = static_cast<int64_t*>(frame.allocate(static_cast<size_t>(fixed_size) * 8));
@@ -362,8 +316,9 @@ Match convert_rest(Kind kind, bool optional, int fixed_size, SchemaType type, Py
     case Kind::kFloatList: {
       PyObject** items;
       Py_ssize_t size;
-      if (!as_items(object, frame, &items, &size)) {
-        if (fixed_size == 0) return Match::kNo;
+      Match whole = held_items(object, frame, &items, &size);
+      if (whole != Match::kYes) {
+        if (fixed_size == 0 || whole == Match::kError) return whole;
         double number;
         if (Match m = read_double(object, &number); m != Match::kYes) return m;
         auto* data = static_cast<double*>(frame.allocate(static_cast<size_t>(fixed_size) * 8));
@@ -382,7 +337,9 @@ Match convert_rest(Kind kind, bool optional, int fixed_size, SchemaType type, Py
       PyObject** items;
       Py_ssize_t size;
       bool flag;
-      bool one = !as_items(object, frame, &items, &size);
+      Match whole = held_items(object, frame, &items, &size);
+      bool one = whole != Match::kYes;
+      if (whole == Match::kError) return whole;
       if (one && (fixed_size == 0 || !read_bool(object, &flag))) return Match::kNo;
       if (one) size = fixed_size;
       auto* data = static_cast<uint8_t*>(frame.allocate(static_cast<size_t>(size)));
@@ -394,11 +351,12 @@ Match convert_rest(Kind kind, bool optional, int fixed_size, SchemaType type, Py
       return Match::kYes;
     }
     case Kind::kList:
-      return list_of(type.without_optional().element(), object, frame, value);
+      return nested(
+          frame, [&] { return list_of(type.without_optional().element(), object, frame, value); });
     case Kind::kDict:
-      return dict(type.without_optional(), object, frame, value);
+      return nested(frame, [&] { return dict(type.without_optional(), object, frame, value); });
     case Kind::kTuple:
-      return tuple(type.without_optional(), object, frame, value);
+      return nested(frame, [&] { return tuple(type.without_optional(), object, frame, value); });
     case Kind::kAny:
       return convert_any(object, frame, value);
     case Kind::kObject:
@@ -437,9 +395,9 @@ Match convert_any(PyObject* object, Frame& frame, lamella_value* value) {
   } else if (PyCapsule_CheckExact(object)) {
     kind = Kind::kObject;
   } else if (PyDict_Check(object)) {
-    return dict(any, object, frame, value);
+    return nested(frame, [&] { return dict(any, object, frame, value); });
   } else if (PyTuple_Check(object) || PyList_Check(object)) {
-    Match m = list_of(any, object, frame, value);
+    Match m = nested(frame, [&] { return list_of(any, object, frame, value); });
     if (m == Match::kYes && PyTuple_Check(object)) value->tag = LAMELLA_TUPLE;
     return m;
   }
@@ -565,9 +523,8 @@ Match match_out(const Program& program, PyObject* object, Frame& frame, lamella_
   if (program.outs.size() == 1) return give(0, object);
   PyObject** items;
   Py_ssize_t size;
-  if (!as_items(object, frame, &items, &size) || static_cast<size_t>(size) != program.outs.size()) {
-    return Match::kNo;
-  }
+  if (Match m = held_items(object, frame, &items, &size); m != Match::kYes) return m;
+  if (static_cast<size_t>(size) != program.outs.size()) return Match::kNo;
   for (size_t i = 0; i < program.outs.size(); ++i) {
     if (Match m = give(i, items[i]); m != Match::kYes) return m;
   }
@@ -609,11 +566,11 @@ Match match(const Program& program, PyObject* const* args, Py_ssize_t nargs, PyO
     Match m = convert_fast(params[i], args[i], numbers, frame, &values[params[i].index]);
     if (m != Match::kYes) return m;
   }
-  uint64_t seen = (uint64_t{1} << given) - 1;
+  uint64_t seen = given < 64 ? (uint64_t{1} << given) - 1 : ~uint64_t{0};
   if (spread) {
     const Param& param = params[program.varargs];
-    Match m =
-        int_list(args + program.varargs, nargs - program.varargs, frame, &values[param.index]);
+    Match m = int_list(args + program.varargs, nargs - program.varargs, false, frame,
+                       &values[param.index]);
     if (m != Match::kYes) return m;
     seen |= uint64_t{1} << program.varargs;
   }

@@ -39,6 +39,13 @@ class Frame {
   void own(lamella_tensor* tensor);
   // Takes over an owned value.
   void own(const lamella_value& value);
+  // A copy of a list's items, each with a reference until the frame ends: whatever Python code runs
+  // in a conversion or in the call may change the list.
+  PyObject** hold(PyObject* const* items, Py_ssize_t size);
+  // Goes one list or dictionary deeper; false with a Python error set if that is too deep, as in
+  // those that contain themselves.
+  bool enter_nested();
+  void leave_nested() { --nested_; }
   // Forgets everything, for the next attempt.
   void reset() {
     keys = device = work = 0;
@@ -50,9 +57,13 @@ class Frame {
 
  private:
   struct Owned {
-    enum : uint8_t { kObject, kTensor, kValue } kind;
+    enum : uint8_t { kObject, kObjects, kTensor, kValue } kind;
     union {
       PyObject* object;
+      struct {
+        PyObject** items;
+        Py_ssize_t size;
+      } objects;
       lamella_tensor* tensor;
       lamella_value value;
     };
@@ -68,6 +79,7 @@ class Frame {
 
   size_t used_ = 0;
   uint32_t owned_count_ = 0;
+  uint32_t nested_ = 0;
   More* more_ = nullptr;
   std::vector<Owned>* owned_more_ = nullptr;
   Owned owned_[kOwned];
@@ -79,7 +91,7 @@ enum class Match : int8_t { kNo = 0, kYes = 1, kError = -1 };
 // One value. `numbers`: a number may stand for a tensor. kError leaves a Python error set.
 Match convert(const Param& param, PyObject* object, bool numbers, Frame& frame,
               lamella_value* value);
-// Any Python value, by what it is.
+// Any Python value, by what it is. Lists and dictionaries within each other to a depth of 100.
 Match convert_any(PyObject* object, Frame& frame, lamella_value* value);
 // A value of a schema type: what kernels in Python return.
 Match convert_type(SchemaType type, PyObject* object, Frame& frame, lamella_value* value);

@@ -7,6 +7,16 @@
 namespace lamella::python {
 namespace {
 
+// Whether the elements stand for their conjugates, and for their negatives.
+void set_lazy(TensorImpl* impl, bool conjugated, bool negated) {
+  set_flag(impl, LAMELLA_TENSOR_CONJ, conjugated);
+  set_flag(impl, LAMELLA_TENSOR_NEG, negated);
+  constexpr uint64_t conjugate = detail::key_bit(detail::kKeyFunctionalityConjugate);
+  constexpr uint64_t negative = detail::key_bit(detail::kKeyFunctionalityNegative);
+  impl->key_set &= ~(conjugate | negative);
+  impl->key_set |= (conjugated ? conjugate : 0) | (negated ? negative : 0);
+}
+
 PyObject* storage_bytes(PyObject*, PyObject* object) {
   if (!is_tensor(object)) {
     return PyErr_Format(PyExc_TypeError, "_storage_bytes: expected a Tensor, got %s",
@@ -17,9 +27,11 @@ PyObject* storage_bytes(PyObject*, PyObject* object) {
     TensorBase tensor = tensor_ref(object);
     auto size = static_cast<int64_t>(lamella_tensor_storage_bytes(tensor.impl()));
     int64_t stride = 1;
-    // Of the memory alone: it must not keep the tensor's history.
-    return wrap(make_detached(make_view_as(make_detached(tensor), IntArrayRef(&size, 1),
-                                           IntArrayRef(&stride, 1), 0, ScalarType::Byte)));
+    // Of the memory alone: it must not keep the tensor's history, nor what is pending on elements.
+    TensorBase bytes = make_detached(make_view_as(make_detached(tensor), IntArrayRef(&size, 1),
+                                                  IntArrayRef(&stride, 1), 0, ScalarType::Byte));
+    set_lazy(TensorImpl::of(bytes), false, false);
+    return wrap(std::move(bytes));
   });
 }
 
@@ -61,13 +73,7 @@ PyObject* view_storage(PyObject*, PyObject* args) {
                         "_view_storage: expected a view inside the storage's ",
                         static_cast<int64_t>(available), " elements");
     TensorBase view = make_detached(make_view_as(base, sizes, strides, offset, type));
-    auto* impl = TensorImpl::of(view);
-    set_flag(impl, LAMELLA_TENSOR_CONJ, (lazy & 1) != 0);
-    set_flag(impl, LAMELLA_TENSOR_NEG, (lazy & 2) != 0);
-    constexpr uint64_t conjugate = detail::key_bit(detail::kKeyFunctionalityConjugate);
-    constexpr uint64_t negative = detail::key_bit(detail::kKeyFunctionalityNegative);
-    impl->key_set &= ~(conjugate | negative);
-    impl->key_set |= ((lazy & 1) != 0 ? conjugate : 0) | ((lazy & 2) != 0 ? negative : 0);
+    set_lazy(TensorImpl::of(view), (lazy & 1) != 0, (lazy & 2) != 0);
     return wrap(std::move(view));
   });
 }

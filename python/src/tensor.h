@@ -30,8 +30,16 @@ PyObject* tensor_item(lamella_tensor* tensor);
 TensorBase readable(lamella_tensor* tensor);
 // A tensor of Python data: numbers, nested sequences, arrays, tensors. dtype Undefined: inferred.
 TensorBase tensor_from_data(PyObject* data, ScalarType dtype, bool copy);
-// Memory of an object with the buffer protocol or __array_interface__; nothing without an error if
-// it has neither.
-TensorBase tensor_from_buffer(PyObject* object, bool* read_only);
+// Memory of an object with the buffer protocol; nothing without an error if it has none. Memory
+// that must not be written is copied, unless the tensor is `only_read`, and so are elements that
+// are not aligned; `copied`, if given, says why, or becomes NULL.
+TensorBase tensor_from_buffer(PyObject* object, bool only_read, const char** copied = nullptr);
+// A buffer of `kind` (PyBUF_*) that can be written, else one that cannot. 0: there is none; -1: a
+// Python error is set.
+int open_buffer(PyObject* object, int kind, Py_buffer* view, bool* read_only);
+// Whether elements may be read and written there.
+bool is_aligned(const void* data, ScalarType type);
+// Ends an export that a consumer was given: a Py_buffer made by new, with or without the GIL.
+void release_view(void* view);
 
 }  // namespace lamella::python

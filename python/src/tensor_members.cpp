@@ -2,6 +2,8 @@
 #include <cstring>
 
 #include "lamella/core/ivalue.h"
+#include "lamella/core/tensor_impl.h"
+#include "lamella/dispatch/guards.h"
 #include "python/src/errors.h"
 #include "python/src/numbers.h"
 #include "python/src/tensor.h"
@@ -12,14 +14,16 @@ namespace {
 
 KnownOperator permute_op{"aten::permute", ""};
 
-// Calls an operator by its packet, for those with more than one fitting overload.
-PyObject* call_named(SlotOperator& slot, PyObject* const* args, Py_ssize_t count) {
+// Calls an operator by its packet, for those with more than one fitting overload. `args`: `count`,
+// then those of `names`.
+PyObject* call_named(SlotOperator& slot, PyObject* const* args, Py_ssize_t count,
+                     PyObject* names = nullptr) {
   const Table* table = slot.table();
   if (table == nullptr) {
     if (PyErr_Occurred() != nullptr) return nullptr;
     return PyErr_Format(PyExc_NotImplementedError, "%s: is not defined", slot.qualified);
   }
-  return call_table(*table, strstr(slot.qualified, "::") + 2, false, args, count, nullptr);
+  return call_table(*table, strstr(slot.qualified, "::") + 2, false, args, count, names);
 }
 
 PyObject* get_shape(PyObject* self, void*) {
@@ -154,24 +158,46 @@ PyObject* as_complex(PyObject* self, PyObject*) {
 
 SlotOperator to_op{"aten::to"};
 
-template <ScalarType T>
-PyObject* convert_to(PyObject* self, PyObject*) {
-  if (tensor_of(self)->scalar_type == static_cast<uint8_t>(T)) {
-    Py_INCREF(self);
-    return self;
+// self.to(target, memory_format=...); `there`: without a memory format that is the tensor itself.
+PyObject* converted(PyObject* self, const char* what, bool there, PyObject* target,
+                    PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  Ref held(target);
+  if (!target) return nullptr;
+  static PyObject* names = Py_BuildValue("(s)", "memory_format");
+  if (names == nullptr) return nullptr;
+  PyObject* format = Py_None;
+  Py_ssize_t named = kwnames != nullptr ? PyTuple_GET_SIZE(kwnames) : 0;
+  for (Py_ssize_t i = 0; i < named; ++i) {
+    PyObject* name = PyTuple_GET_ITEM(kwnames, i);
+    if (PyUnicode_CompareWithASCIIString(name, "memory_format") != 0) {
+      return PyErr_Format(PyExc_TypeError, "%s: expected no argument but 'memory_format', got '%U'",
+                          what, name);
+    }
+    format = args[nargs + i];
   }
-  Ref dtype(dtype_object(T));
-  PyObject* args[] = {self, dtype.get()};
-  return call_named(to_op, args, 2);
+  if (nargs != 0) {
+    return PyErr_Format(PyExc_TypeError, "%s: expected no positional arguments, got %zd", what,
+                        nargs);
+  }
+  if (format == Py_None && there) return Ref::borrow(self).release();
+  if (format != Py_None && Py_TYPE(format) != &MemoryFormatType) {
+    return PyErr_Format(PyExc_TypeError,
+                        "%s: expected 'memory_format' to be a memory_format, got %s", what,
+                        Py_TYPE(format)->tp_name);
+  }
+  PyObject* given[] = {self, target, format};
+  return call_named(to_op, given, 2, format != Py_None ? names : nullptr);
 }
-PyObject* cpu(PyObject* self, PyObject*) {
-  if (tensor_of(self)->device_type == 0) {
-    Py_INCREF(self);
-    return self;
-  }
-  Ref device(device_object(Device(kCPU)));
-  PyObject* args[] = {self, device.get()};
-  return call_named(to_op, args, 2);
+
+template <ScalarType T>
+PyObject* convert_to(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  bool there = tensor_of(self)->scalar_type == static_cast<uint8_t>(T);
+  if (there && nargs == 0 && kwnames == nullptr) return Ref::borrow(self).release();
+  return converted(self, dtype_name(T), there, dtype_object(T), args, nargs, kwnames);
+}
+PyObject* cpu(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  return converted(self, "cpu", tensor_of(self)->device_type == 0, device_object(Device(kCPU)),
+                   args, nargs, kwnames);
 }
 PyObject* is_set_to(PyObject* self, PyObject* other) {
   if (!is_tensor(other)) return PyErr_Format(PyExc_TypeError, "is_set_to: expected a Tensor");
@@ -188,6 +214,12 @@ PyObject* storage_info(PyObject* self, PyObject*) {
   return Py_BuildValue("KKn", reinterpret_cast<unsigned long long>(tensor->storage),
                        reinterpret_cast<unsigned long long>(lamella_tensor_storage_data(tensor)),
                        static_cast<Py_ssize_t>(lamella_tensor_storage_bytes(tensor)));
+}
+
+constexpr int kConversion = METH_FASTCALL | METH_KEYWORDS;
+template <ScalarType T>
+PyCFunction conversion() {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&convert_to<T>));
 }
 
 PyCFunction keywords(PyCFunctionWithKeywords function) {
@@ -263,8 +295,11 @@ TensorBase readable(lamella_tensor* tensor) {
     PyObject* argument = object.get();
     object = Ref(call_named(resolve_neg, &argument, 1));
   }
-  if (object) object = Ref(cpu(object.get(), nullptr));
-  return object ? tensor_ref(object.get()) : TensorBase();
+  if (object) object = Ref(cpu(object.get(), nullptr, 0, nullptr));
+  if (!object) return TensorBase();
+  // Another tensor over the memory: Python code may change this one while it is read.
+  ExcludeDispatchKeyGuard without{DispatchKey::Python};
+  return guarded([&] { return make_detached(tensor_ref(object.get())); }, TensorBase());
 }
 
 PyObject* tensor_to_list(PyObject* self) {
@@ -321,19 +356,21 @@ PyMethodDef tensor_methods[] = {
     {"item", item, METH_NOARGS, "The one element as a Python number."},
     {"tolist", to_list, METH_NOARGS, "The elements as nested lists."},
     {"__complex__", as_complex, METH_NOARGS, nullptr},
-    {"float", convert_to<ScalarType::Float>, METH_NOARGS, "Converts to float32."},
-    {"double", convert_to<ScalarType::Double>, METH_NOARGS, "Converts to float64."},
-    {"half", convert_to<ScalarType::Half>, METH_NOARGS, "Converts to float16."},
-    {"bfloat16", convert_to<ScalarType::BFloat16>, METH_NOARGS, "Converts to bfloat16."},
-    {"int", convert_to<ScalarType::Int>, METH_NOARGS, "Converts to int32."},
-    {"long", convert_to<ScalarType::Long>, METH_NOARGS, "Converts to int64."},
-    {"short", convert_to<ScalarType::Short>, METH_NOARGS, "Converts to int16."},
-    {"char", convert_to<ScalarType::Char>, METH_NOARGS, "Converts to int8."},
-    {"byte", convert_to<ScalarType::Byte>, METH_NOARGS, "Converts to uint8."},
-    {"bool", convert_to<ScalarType::Bool>, METH_NOARGS, "Converts to bool."},
-    {"cfloat", convert_to<ScalarType::ComplexFloat>, METH_NOARGS, "Converts to complex64."},
-    {"cdouble", convert_to<ScalarType::ComplexDouble>, METH_NOARGS, "Converts to complex128."},
-    {"cpu", cpu, METH_NOARGS, "Copies to the CPU, or itself if it is there."},
+    {"float", conversion<ScalarType::Float>(), kConversion, "Converts to float32."},
+    {"double", conversion<ScalarType::Double>(), kConversion, "Converts to float64."},
+    {"half", conversion<ScalarType::Half>(), kConversion, "Converts to float16."},
+    {"bfloat16", conversion<ScalarType::BFloat16>(), kConversion, "Converts to bfloat16."},
+    {"int", conversion<ScalarType::Int>(), kConversion, "Converts to int32."},
+    {"long", conversion<ScalarType::Long>(), kConversion, "Converts to int64."},
+    {"short", conversion<ScalarType::Short>(), kConversion, "Converts to int16."},
+    {"char", conversion<ScalarType::Char>(), kConversion, "Converts to int8."},
+    {"byte", conversion<ScalarType::Byte>(), kConversion, "Converts to uint8."},
+    {"bool", conversion<ScalarType::Bool>(), kConversion, "Converts to bool."},
+    {"cfloat", conversion<ScalarType::ComplexFloat>(), kConversion, "Converts to complex64."},
+    {"cdouble", conversion<ScalarType::ComplexDouble>(), kConversion, "Converts to complex128."},
+    {"chalf", conversion<ScalarType::ComplexHalf>(), kConversion, "Converts to complex32."},
+    {"cpu", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(cpu)), kConversion,
+     "Copies to the CPU, or itself if it is there."},
     {"_storage_info", storage_info, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 

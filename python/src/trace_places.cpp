@@ -4,6 +4,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "python/src/errors.h"
 #include "python/src/trace.h"
 
 #include <frameobject.h>  // after Python.h
@@ -41,13 +42,6 @@ void destroy(lamella_object* object) {
     for (auto& [code, kind] : store->codes) Py_DECREF(code);
   }
   delete store;
-}
-
-std::string text_of(PyObject* object) {
-  const char* text = PyUnicode_AsUTF8(object);
-  if (text != nullptr) return text;
-  PyErr_Clear();
-  return {};
 }
 
 lamella_object* make_store() {

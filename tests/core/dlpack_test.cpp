@@ -134,4 +134,55 @@ TEST(Dlpack, RefusesWhatItCannotSay) {
   EXPECT_EQ(error_of([] { export_tensor(TensorBase()); }), "to_dlpack: expected a defined tensor");
 }
 
+TEST(Dlpack, WhatLeavesTheAddressSpaceIsRefused) {
+  Foreign foreign;
+  int64_t strides[2] = {1, 1};
+  auto error = [&] { return error_of([&] { import_tensor_versioned(&foreign.managed); }); };
+  TensorField& t = foreign.managed.tensor;
+  t.byte_offset = ~uint64_t{0} - 8;
+  EXPECT_EQ(
+      error(),
+      "from_dlpack: expected elements within the address space, got shape [2, 3] with strides "
+      "[3, 1] at byte_offset 18446744073709551607");
+  t.byte_offset = 0;
+  t.strides = strides;
+  strides[0] = INT64_MAX / 2;
+  EXPECT_EQ(
+      error(),
+      "from_dlpack: expected elements within the address space, got shape [2, 3] with strides "
+      "[4611686018427387903, 1] at byte_offset 0");
+  strides[0] = INT64_MAX;
+  EXPECT_NE(error(), "");
+  strides[0] = -3;
+  EXPECT_EQ(error(), "from_dlpack: expected a 'stride' of at least 0, got [-3, 1]");
+  t.strides = nullptr;
+  foreign.shape[0] = int64_t{1} << 62;
+  EXPECT_NE(error(), "");
+  foreign.shape[0] = -1;
+  EXPECT_NE(error(), "");
+  foreign.shape[0] = 2;
+  for (int32_t ndim : {-1, 65, INT32_MAX}) {
+    t.ndim = ndim;
+    EXPECT_EQ(error(), "from_dlpack: expected 0 to 64 dimensions, got " + std::to_string(ndim));
+  }
+  t.ndim = 2;
+  t.data = nullptr;
+  EXPECT_EQ(error(), "from_dlpack: expected data for 6 elements, got a null pointer");
+  t.data = foreign.data;
+  t.dtype.lanes = 2;
+  EXPECT_EQ(error(),
+            "from_dlpack: expected a dtype that Lamella knows, got code 2, 32 bits, 2 lanes");
+  t.dtype.lanes = 1;
+  foreign.managed.major = 2;
+  EXPECT_EQ(error(), "from_dlpack: expected DLPack version 1, got 2.0");
+  foreign.managed.major = 1;
+  EXPECT_EQ(foreign.deleted, 0);
+  // Nothing to point at may be anywhere.
+  foreign.shape[1] = 0;
+  t.data = nullptr;
+  t.byte_offset = 12345;
+  EXPECT_EQ(sizes_of(import_tensor_versioned(&foreign.managed)), (Ints{2, 0}));
+  EXPECT_EQ(foreign.deleted, 1);
+}
+
 }  // namespace

@@ -14,8 +14,12 @@ TEST(Tensor, Undefined) {
   EXPECT_FALSE(t.defined());
   EXPECT_EQ(t.use_count(), 0u);
   EXPECT_FALSE(t.has_storage());
-  EXPECT_EQ(error_of([&] { t.sizes(); }), "sizes: expected a defined tensor, got an undefined one");
-  EXPECT_EQ(error_of([&] { t.size(0); }), "size: expected a defined tensor, got an undefined one");
+  EXPECT_EQ(sizes_of(t), (Ints{0}));
+  EXPECT_EQ(t.numel(), 0);
+  EXPECT_EQ(t.dtype(), ScalarType::Undefined);
+  EXPECT_EQ(error_of([&] { t.strides(); }),
+            "strides: expected a defined tensor, got an undefined one");
+  EXPECT_EQ(error_of([&] { t.size(1); }), error_of([&] { make_empty({0}, kFloat, kCPU).size(1); }));
 }
 
 TEST(Tensor, EmptyIsReadable) {

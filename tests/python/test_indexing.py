@@ -215,3 +215,40 @@ def test_random_keys():
         assert got.tolist() == expected.tolist()
 
     check()
+
+
+@pytest.mark.parametrize(
+    "name", "int8 int16 int32 int64 uint16 uint32 uint64".split() + ["uint8", "bool"]
+)
+def test_arrays_of_numpy(name):
+    np = pytest.importorskip("numpy")
+    torch = pytest.importorskip("torch")
+    ours, theirs = lamella.arange(12.0).reshape(3, 4), torch.arange(12.0).reshape(3, 4)
+    mask = name in ("uint8", "bool")
+    array = np.array([1, 0, 1] if mask else [2, 0], dtype=name)
+    table = np.array([[1, 0, 0, 1]] * 3 if mask else [[1, 0], [2, 2]], dtype=name)
+    keys = [array, (array, 1), (array, None), (slice(1), array[:4]), table, array[:0]]
+    keys += [np.array(1, dtype=name), (Ellipsis, np.array(1, dtype=name))]
+    if not mask:
+        keys += [array[0], (0, array[1]), slice(array[1], array[0]), (array, array), list(array)]
+    for key in keys:
+        try:
+            expected = theirs[key]
+        except (IndexError, TypeError):
+            with pytest.raises((IndexError, TypeError)):
+                ours[key]
+            continue
+        assert ours[key].tolist() == expected.tolist(), key
+        one, other = ours.clone(), theirs.clone()
+        if name == "uint8":  # PyTorch fills by masks of bool alone
+            continue
+        one[key] = -1
+        other[key] = -1
+        assert one.tolist() == other.tolist(), key
+
+
+def test_integer_tensors_are_indices_where_they_are_in_pytorch():
+    x = lamella.arange(3.0)
+    assert x[lamella.tensor([1], dtype=lamella.int32)].tolist() == [1.0]
+    for dtype in (lamella.int8, lamella.int16):
+        assert x[lamella.tensor(1, dtype=dtype)].item() == 1.0

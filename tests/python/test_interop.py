@@ -27,8 +27,16 @@ def test_buffers_without_numpy():
         lamella.frombuffer(data, dtype=lamella.int32)
     with pytest.raises(BufferError, match="expected a dtype that buffers have, got bfloat16"):
         memoryview(lamella.tensor([1.0], dtype=lamella.bfloat16))
-    with pytest.warns(UserWarning, match="read-only"):
-        assert lamella.frombuffer(b"abc", dtype=lamella.uint8).tolist() == [97, 98, 99]
+    fixed = b"abc"
+    text = "frombuffer: the buffer is read-only; the tensor has a copy of it"
+    with pytest.warns(UserWarning, match=f"^{text}$"):
+        x = lamella.frombuffer(fixed, dtype=lamella.uint8)
+    x[0] = 0
+    assert fixed == b"abc" and x.tolist() == [0, 98, 99]
+    text = "frombuffer: the buffer has elements that are not aligned; the tensor has a copy of it"
+    with pytest.warns(UserWarning, match=f"^{text}$"):
+        x = lamella.frombuffer(bytearray(b"\0\1\0\0\0"), dtype=lamella.int32, offset=1)
+    assert x.tolist() == [1]
 
 
 def test_arrays():
@@ -87,10 +95,6 @@ def test_numpy_edges():
         lamella.from_numpy(np.array(["a"]))
     with pytest.raises(TypeError, match="from_numpy: expected a numpy.ndarray, got list"):
         lamella.from_numpy([1])
-    fixed = np.arange(3)
-    fixed.flags.writeable = False
-    with pytest.warns(UserWarning, match="the array is read-only"):
-        lamella.from_numpy(fixed)
     x = lamella.tensor([1.5])
     assert np.asarray(x, dtype="int32").tolist() == [1]
     assert np.array(x, copy=True).ctypes.data != x.data_ptr()
@@ -262,3 +266,404 @@ def test_objects():
     assert watched() is x and hash(x) == hash(x) and {x: 1}[x] == 1
     del x
     assert watched() is None
+
+
+def test_read_only_memory_is_not_written():
+    np = pytest.importorskip("numpy")
+    for fixed in (np.arange(3.0), np.arange(6.0).reshape(2, 3).T, np.broadcast_to(np.ones(1), 4)):
+        fixed.flags.writeable = False
+        before = fixed.copy()
+        text = "from_numpy: the array is read-only; the tensor has a copy of it"
+        with pytest.warns(UserWarning, match=f"^{text}$"):
+            made = [lamella.from_numpy(fixed)]
+        made += [lamella.as_tensor(fixed), lamella.asarray(fixed), lamella.tensor(fixed)]
+        made += [lamella.from_dlpack(fixed), lamella.from_dlpack(fixed, copy=True)]
+        for x in made:
+            assert x.tolist() == before.tolist()
+            x.add_(1)
+            assert x.tolist() == (before + 1).tolist() and fixed.tolist() == before.tolist()
+    with pytest.raises(ValueError, match="because of copy=False"):
+        lamella.asarray(fixed, copy=False)
+    fixed = np.arange(3.0)
+    fixed.flags.writeable = False
+    with pytest.raises(BufferError):
+        lamella.from_dlpack(fixed, copy=False)
+    # Read alone, it is shared.
+    x = lamella.zeros(3)
+    x[np.broadcast_to(np.array([1]), 2)] = np.broadcast_to(np.ones(1), 2)
+    assert x.tolist() == [0.0, 1.0, 0.0]
+
+
+def test_constants_of_jax_are_not_written():
+    jax = pytest.importorskip("jax")
+    constant = jax.numpy.arange(4.0)
+    x = lamella.from_dlpack(constant)
+    x.zero_()
+    with pytest.raises(BufferError) as error:
+        lamella.from_dlpack(constant, copy=False)
+    assert str(error.value) == (
+        "from_dlpack: expected memory that may be written because of copy=False, "
+        "got read-only memory"
+    )
+    assert constant.tolist() == [0.0, 1.0, 2.0, 3.0] and x.tolist() == [0.0] * 4
+    assert jax.numpy.from_dlpack(lamella.ones(2)).tolist() == [1.0, 1.0]
+
+
+EXPORTS = {
+    "numpy": lambda x: x.numpy(),
+    "asarray": lambda x: pytest.importorskip("numpy").asarray(x),
+    "view of a view": lambda x: pytest.importorskip("numpy").asarray(x)[1:].reshape(-1)[::2],
+    "memoryview": memoryview,
+    "dlpack of NumPy": lambda x: pytest.importorskip("numpy").from_dlpack(x),
+    "dlpack": lambda x: lamella.from_dlpack(x),
+    "capsule": lambda x: x.__dlpack__(),
+    "storage": lambda x: x.untyped_storage(),
+    "part": lambda x: x[3:].numpy(),
+}
+CHANGES = {
+    "data": lambda x: setattr(x, "data", lamella.zeros(3)),
+    "set_": lambda x: x.set_(lamella.zeros(3)),
+    "resize_": lambda x: x.resize_(100_000),
+    "out": lambda x: lamella.add(lamella.zeros(100_000), 1, out=x.resize_(0)),
+}
+
+
+@pytest.mark.parametrize("size", [5, 40_000])
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("export", EXPORTS)
+def test_exports_keep_their_memory(export, change, size):
+    def values(exported):
+        if export == "storage":
+            return bytes(exported.tolist())
+        if export == "capsule":
+            return lamella.from_dlpack(exported).tolist()
+        return exported.tolist()
+
+    expected = values(EXPORTS[export](lamella.arange(float(size))))
+    x = lamella.arange(float(size))
+    exported = EXPORTS[export](x)
+    CHANGES[change](x)
+    del x
+    gc.collect()
+    others = [lamella.full((size,), -1.0) for _ in range(20)]
+    assert values(exported) == expected and len(others) == 20
+
+
+def test_exports_end():
+    x = lamella.ones(100)
+    storage = x._storage_info()[0]
+    views = [memoryview(x), memoryview(x), memoryview(x[3:])]
+    x.data = lamella.zeros(1)
+    views[0].release()
+    views[2].release()
+    assert views[1].tolist() == [1.0] * 100 and x._storage_info()[0] != storage
+
+
+def lazy_tensors():
+    z = lamella.tensor([1 + 2j, 3 - 4j])
+    return {"conj": z.conj(), "neg": z.conj().imag, "both": z.conj()[1:], "plain": z}
+
+
+@pytest.mark.parametrize("name", lazy_tensors())
+def test_lazy_tensors_are_copied_as_they_are(name):
+    def check(y, x):
+        assert y.tolist() == x.tolist() and y.dtype is x.dtype
+        assert (y + 0).tolist() == (x + 0).tolist()
+        assert (y.is_conj(), y.is_neg()) == (x.is_conj(), x.is_neg())
+
+    x = lazy_tensors()[name]
+    check(copy.deepcopy(x), x)
+    check(copy.copy(x), x)
+    check(pickle.loads(pickle.dumps(x)), x)
+    one, other = copy.deepcopy([x, x])
+    assert one is other
+    storage = x.untyped_storage()
+    raw = lazy_tensors()["plain"].untyped_storage()
+    assert storage.tolist() == raw.tolist() == storage.clone().tolist()
+    assert [storage[i] for i in range(16)] == raw.tolist()
+    assert pickle.loads(pickle.dumps(storage)).tolist() == raw.tolist()
+    assert x.numpy(force=True).tolist() == x.tolist()
+    if name != "plain":
+        with pytest.raises(BufferError, match="expected resolved elements"):
+            x.numpy()
+
+
+def test_lazy_tensors_in_files(tmp_path):
+    for name, x in lazy_tensors().items():
+        lamella.save({"x": x}, tmp_path / "x")
+        assert lamella.load(tmp_path / "x")["x"].tolist() == x.tolist(), name
+
+
+DLPACK_ARGUMENTS = [
+    ({"dl_device": "cpu"}, TypeError, "'dl_device' to be a tuple of two ints, got 'cpu'"),
+    ({"dl_device": 1}, TypeError, "'dl_device' to be a tuple of two ints, got 1"),
+    ({"dl_device": (1,)}, TypeError, "'dl_device' to be a tuple of two ints, got (1,)"),
+    ({"dl_device": (1, 0, 0)}, TypeError, "'dl_device' to be a tuple of two ints, got (1, 0, 0)"),
+    ({"dl_device": (1, "0")}, TypeError, "'dl_device' to be a tuple of two ints, got (1, '0')"),
+    ({"dl_device": [1, 0]}, TypeError, "'dl_device' to be a tuple of two ints, got [1, 0]"),
+    (
+        {"dl_device": (2, 0)},
+        BufferError,
+        "'dl_device' to be (1, 0), where the tensor is, got (2, 0)",
+    ),
+    (
+        {"dl_device": (1, 2**70)},
+        BufferError,
+        f"'dl_device' to be (1, 0), where the tensor is, got (1, {2**70})",
+    ),
+    ({"max_version": 1}, TypeError, "'max_version' to be a tuple of two ints, got 1"),
+    ({"max_version": (1.0, 0)}, TypeError, "'max_version' to be a tuple of two ints, got (1.0, 0)"),
+    ({"max_version": ()}, TypeError, "'max_version' to be a tuple of two ints, got ()"),
+    ({"copy": 1}, TypeError, "'copy' to be a bool or None, got int"),
+    ({"stream": 1}, BufferError, "'stream' to be None for a tensor on cpu"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "kind", "text"), DLPACK_ARGUMENTS)
+def test_wrong_arguments_of_dlpack(arguments, kind, text):
+    with pytest.raises(kind) as error:
+        lamella.ones(1).__dlpack__(**arguments)
+    assert str(error.value) == f"__dlpack__: expected {text}"
+
+
+def test_what_dlpack_cannot_say():
+    z = lamella.tensor([1j])
+    for x, text in (
+        (z.conj(), "expected a tensor without a pending conjugation or negation"),
+        (z.conj().imag, "expected a tensor without a pending conjugation or negation"),
+        (lamella.ones(1, device="meta"), "expected a device that DLPack knows, got meta"),
+        (lamella.ones(1, requires_grad=True), "expected a tensor that does not require grad"),
+    ):
+        for version in (None, (1, 0)):
+            with pytest.raises(BufferError, match=text):
+                x.__dlpack__(max_version=version)
+    with pytest.raises(BufferError, match="expected a device that DLPack knows, got meta"):
+        lamella.ones(1, device="meta").__dlpack_device__()
+
+
+def test_producers_that_lie():
+    class Producer:
+        def __init__(self, result):
+            self.result = result
+
+        def __dlpack__(self, **kwargs):
+            if isinstance(self.result, BaseException):
+                raise self.result
+            return self.result
+
+    with pytest.raises(TypeError) as error:
+        lamella.from_dlpack(Producer(3))
+    assert str(error.value) == (
+        "from_dlpack: expected __dlpack__ of Producer to return a capsule, got int"
+    )
+    with pytest.raises(ZeroDivisionError):
+        lamella.from_dlpack(Producer(ZeroDivisionError()))
+    used = lamella.ones(1).__dlpack__()
+    lamella.from_dlpack(used)
+    with pytest.raises(RuntimeError, match="from_dlpack: expected a capsule that was not used"):
+        lamella.from_dlpack(Producer(used))
+
+    class Raises:
+        def __getattr__(self, name):
+            raise KeyError(name)
+
+    with pytest.raises(KeyError, match="__dlpack__"):
+        lamella.from_dlpack(Raises())
+
+
+# What a capsule may hold that was made by somebody else; see the C++ tests for more of it.
+def test_hostile_capsules():
+    import ctypes
+
+    class Tensor(ctypes.Structure):
+        _fields_ = [
+            ("data", ctypes.c_void_p),
+            ("device_type", ctypes.c_int32),
+            ("device_id", ctypes.c_int32),
+            ("ndim", ctypes.c_int32),
+            ("code", ctypes.c_uint8),
+            ("bits", ctypes.c_uint8),
+            ("lanes", ctypes.c_uint16),
+            ("shape", ctypes.c_void_p),
+            ("strides", ctypes.c_void_p),
+            ("byte_offset", ctypes.c_uint64),
+            ("context", ctypes.c_void_p),
+            ("deleter", ctypes.c_void_p),
+        ]
+
+    make = ctypes.pythonapi.PyCapsule_New
+    make.restype = ctypes.py_object
+    make.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    kept = []
+
+    def capsule(**changes):
+        memory = (ctypes.c_double * 8)()
+        pair = ctypes.c_int64 * 2
+        shape = pair(*changes.pop("shape", (2, 2)))
+        strides = pair(*changes.pop("strides", (2, 1)))
+        given = Tensor(
+            ctypes.addressof(memory), 1, 0, 2, 2, 64, 1, ctypes.addressof(shape),
+            ctypes.addressof(strides), 0, None, None,
+        )  # fmt: skip
+        for name, value in changes.items():
+            setattr(given, name, value)
+        kept.append((memory, shape, strides, given))
+        return make(ctypes.addressof(given), b"dltensor", None)
+
+    assert lamella.from_dlpack(capsule()).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    for changes in (
+        {"strides": (2**60, 1)},
+        {"strides": (2**63 - 1, 1)},
+        {"strides": (-2, 1)},
+        {"shape": (2**62, 2), "strides": (0, 1)},
+        {"shape": (2**62, 4), "strides": (0, 0)},
+        {"shape": (-1, 2)},
+        {"byte_offset": 2**64 - 8},
+        {"byte_offset": 4},
+        {"ndim": 2**31 - 1},
+        {"ndim": -1},
+        {"ndim": 65},
+        {"data": None},
+        {"shape": (2, 2), "code": 77},
+        {"bits": 63},
+        {"lanes": 4},
+        {"device_type": 99},
+        {"device_type": 2, "device_id": 4000},
+    ):
+        refused = capsule(**changes)
+        try:
+            made = lamella.from_dlpack(refused)
+        except (RuntimeError, TypeError, ValueError) as error:
+            assert str(error).startswith("from_dlpack: ")
+        else:
+            raise AssertionError((changes, made.shape, made.stride()))
+        assert "dltensor" in repr(refused) and "used" not in repr(refused)
+
+
+NUMPY_NUMBERS = [name for name in NUMPY_TYPES if name != "bool"] + ["bool_"]
+
+
+@pytest.mark.parametrize("name", NUMPY_NUMBERS)
+def test_dtypes_of_numpy_scalars(name):
+    np = pytest.importorskip("numpy")
+    torch = pytest.importorskip("torch")
+    one = getattr(np, name)(1)
+    for data in (
+        one,
+        [one],
+        (one, one),
+        [[one], [one]],
+        [one, 2.5],
+        [[one], [2.5]],
+        [one, 1j],
+        [one, np.float32(2)],
+        [np.float16(1), one],
+        [np.array([one, one]), np.array([one, one])],
+        [np.array([one])],
+        [],
+    ):
+        try:
+            theirs = torch.tensor(data)
+        except (RuntimeError, TypeError):  # of uint16 and its like with others
+            assert name.startswith("uint")
+            continue
+        for ours in (lamella.tensor(data), lamella.as_tensor(data), lamella.asarray(data)):
+            assert str(ours.dtype) == str(theirs.dtype).replace("torch", "lamella"), data
+            assert ours.tolist() == theirs.tolist() and ours.shape == theirs.shape, data
+    # PyTorch refuses these.
+    for data in ([np.array(one)], [one, np.array(one)], [[np.array(one)]]):
+        assert lamella.tensor(data).dtype is lamella.tensor(one).dtype
+    if name not in ("uint16", "uint32", "uint64"):
+        assert lamella.tensor([one, True]).dtype is lamella.tensor(one).dtype
+    assert lamella.tensor([one], dtype=lamella.float16).dtype is lamella.float16
+    assert lamella.Tensor([one]).dtype is lamella.float32
+
+
+def test_numpy_numbers_keep_their_digits():
+    np = pytest.importorskip("numpy")
+    third = np.float64(1 / 3)
+    assert lamella.tensor([third]).tolist() == [1 / 3]
+    assert lamella.tensor([np.complex128(third)]).tolist() == [complex(1 / 3)]
+    assert lamella.tensor([np.uint64(2**63 + 1)]).tolist() == [2**63 + 1]
+    assert lamella.tensor([np.array(1 / 3)]).tolist() == [1 / 3]
+    with pytest.raises(TypeError) as error:
+        lamella.tensor([np.longdouble(1)])
+    assert str(error.value) == (
+        "tensor: expected numbers of a dtype that tensors have, got numpy.longdouble"
+    )
+    with pytest.raises(TypeError):
+        lamella.tensor([np.datetime64("2020-01-01")])
+
+
+def test_sequences_that_do_not_fit():
+    x = lamella.tensor
+    for data in ([1, [2]], [[1], 2], [[1, 2], [3]], [[], [1]], [[1, 2, 3], x([1])], [x([1]), 2]):
+        with pytest.raises(ValueError, match="tensor: expected sequences of "):
+            lamella.tensor(data)
+    made = []
+    made += [made, made]
+    with pytest.raises(ValueError, match="^tensor: expected at most 64 nested sequences$"):
+        lamella.tensor(made)
+    with pytest.raises(ValueError, match="^tensor: expected at most 64 nested sequences$"):
+        lamella.ones(3)[made]
+    assert lamella.tensor([x([1]), x([2])]).tolist() == [[1], [2]]
+    assert lamella.tensor([x(1), 2.5]).tolist() == [1.0, 2.5]
+
+
+class Number:
+    """A number that does something when it is read."""
+
+    def __init__(self, act):
+        self.act = act
+
+    def __index__(self):
+        self.act()
+        return 5
+
+
+def test_sequences_that_change_while_they_are_read():
+    rows = [[1, 2], [3, 4], [5, 6]]
+    rows[1][0] = Number(rows.clear)
+    with pytest.raises(RuntimeError, match="^tensor: a sequence changed while it was read$"):
+        lamella.tensor(rows)
+    # While elements are converted it is too late to matter.
+    row = [1, 2, 3]
+    row[0] = Number(row.clear)
+    assert lamella.tensor([row], dtype=lamella.int64).tolist() == [[5, 2, 3]]
+    grows = [1, 2]
+    grows[0] = Number(lambda: grows.extend([7] * 1000))
+    assert lamella.tensor(grows, dtype=lamella.int16).tolist() == [5, 2]
+    one = lamella.tensor([1])
+    with pytest.raises(RuntimeError, match="expected a tensor of one element, got one of 9"):
+        lamella.tensor([Number(lambda: one.resize_(9)), one[0], one], dtype=lamella.int64)
+
+
+@pytest.mark.parametrize("name", "float double half bfloat16 int long short char byte bool cfloat "
+                         "cdouble chalf cpu".split())  # fmt: skip
+def test_conversions_take_a_memory_format(name):
+    torch = pytest.importorskip("torch")
+    for dtype in ("float32", "int64", "complex64"):
+        x = lamella.ones(2, 3, 4, 5, dtype=getattr(lamella, dtype))
+        y = torch.ones(2, 3, 4, 5, dtype=getattr(torch, dtype))
+        for fmt in ("contiguous_format", "preserve_format", "channels_last"):
+            ours = getattr(x, name)(memory_format=getattr(lamella, fmt))
+            theirs = getattr(y, name)(memory_format=getattr(torch, fmt))
+            assert ours.stride() == theirs.stride() and (ours is x) == (theirs is y), (dtype, fmt)
+            assert str(ours.dtype)[8:] == str(theirs.dtype)[6:]
+        assert getattr(x, name)(memory_format=None).stride() == x.stride()
+    with pytest.raises(TypeError) as error:
+        getattr(x, name)(memory_format="channels_last")
+    assert str(error.value).endswith(": expected 'memory_format' to be a memory_format, got str")
+    with pytest.raises(TypeError, match="expected no positional arguments, got 1"):
+        getattr(x, name)(lamella.channels_last)
+    with pytest.raises(TypeError, match="expected no argument but 'memory_format', got 'copy'"):
+        getattr(x, name)(copy=True)
+
+
+def test_numbers_stand_for_tensors_in_overloads():
+    x = lamella.tensor([1.0, 2.0])
+    add, mul = lamella.ops.aten.add.Tensor, lamella.ops.aten.mul.Tensor
+    assert add(x, 1).tolist() == add(1, x).tolist() == [2.0, 3.0]
+    assert add(x, 1, alpha=2).tolist() == [3.0, 4.0] and add(x, True).tolist() == [2.0, 3.0]
+    result = mul(lamella.tensor([3]), 1.5)
+    assert result.tolist() == [4.5] and result.dtype is lamella.float32

@@ -158,3 +158,84 @@ def test_a_kernel_called_from_both_ways_is_released(lib):
     lib._destroy()
     gc.collect()
     assert name() is None
+
+
+@pytest.mark.parametrize("count", [15, 16, 17, 64, 300])
+def test_many_returns(lib, count):
+    lib.define(f"f(Tensor x) -> ({', '.join(['Tensor'] * count)})")
+    lib.define(f"named(Tensor x) -> ({', '.join(f'Tensor r{i}' for i in range(count))})")
+    for name in ("f", "named"):
+        lib.impl(name, lambda x: tuple(x + i for i in range(count)), "CompositeExplicitAutograd")
+    x = lamella.tensor([1.0, 2.0])
+    assert [r.tolist() for r in op_of(lib, "f")(x)] == [[1.0 + i, 2.0 + i] for i in range(count)]
+    assert op_of(lib, "named")(x)[count - 1].tolist() == [float(count), count + 1.0]
+    mapped = lamella.vmap(lambda t: op_of(lib, "f").default(t))(x)
+    assert [r.tolist() for r in mapped] == [[1.0 + i, 2.0 + i] for i in range(count)]
+    traced = lamella.trace(lambda t: op_of(lib, "f")(t)[-1] * 2, x)
+    assert traced(x).tolist() == [2.0 * count, 2.0 * count + 2]
+    leaf = x.clone().requires_grad_()
+    with pytest.raises(NotImplementedError):
+        sum(r.sum() for r in op_of(lib, "f")(leaf)).backward()
+
+    def wrong(x):
+        raise KeyError("wrong")
+
+    lib.impl("f", wrong, "CompositeExplicitAutograd", allow_override=True)
+    with pytest.raises(KeyError, match="wrong"):
+        op_of(lib, "f")(x)
+
+
+@pytest.mark.parametrize("count", [17, 63, 64])
+def test_many_arguments(lib, count):
+    names = [f"a{i}" for i in range(count)]
+    lib.define(f"f({', '.join('Tensor ' + n for n in names)}) -> Tensor")
+    lib.define(f"rest({', '.join(f'int {n}={i}' for i, n in enumerate(names))}) -> int")
+    lib.impl("f", lambda *args: sum(args[1:], args[0]), "CompositeExplicitAutograd")
+    lib.impl("rest", lambda *args: sum(args), "CompositeExplicitAutograd")
+    f = op_of(lib, "f")
+    xs = [lamella.tensor([float(i)]) for i in range(count)]
+    whole = float(sum(range(count)))
+    assert f(*xs).item() == whole
+    assert f(*xs[:3], **dict(zip(names[3:], xs[3:]))).item() == whole
+    assert lamella.vmap(f)(*xs).tolist() == [whole]
+    assert op_of(lib, "rest")() == whole
+    assert op_of(lib, "rest")(**{names[-1]: 0}) == whole - (count - 1)
+    assert op_of(lib, "rest")(*[1] * count) == count
+    with pytest.raises(TypeError, match=f"missing argument '{names[-1]}'"):
+        f(*xs[:-1])
+    with pytest.raises(TypeError, match=f"'{names[-1]}': given by position and by keyword"):
+        f(*xs, **{names[-1]: xs[0]})
+
+
+def test_more_arguments_than_python_gives(lib):
+    lib.define(f"f({', '.join(f'Tensor a{i}' for i in range(300))}) -> Tensor")
+    with pytest.raises(AttributeError) as error:
+        op_of(lib, "f")
+    assert str(error.value) == "f: expected at most 64 arguments to call it from Python"
+
+
+def test_a_kernel_that_changes_the_list_it_returned(lib):
+    class Spoils:
+        def __init__(self, items):
+            self.items = items
+
+        def __index__(self):
+            self.items.clear()
+            return 3
+
+    def kernel(x):
+        items = [None, lamella.zeros(2), lamella.zeros(2)]
+        items[0] = Spoils(items)
+        return items
+
+    lib.define("f(Tensor x) -> (int, Tensor, Tensor)")
+    lib.impl("f", kernel, "CompositeExplicitAutograd")
+    first, second, third = op_of(lib, "f")(lamella.ones(1))
+    assert (first, second.tolist(), third.tolist()) == (3, [0.0, 0.0], [0.0, 0.0])
+
+
+def test_a_foreign_reduction_keeps_its_meaning_under_vmap(lib):
+    lib.define("sum(Tensor x) -> Tensor", tags=["reduction"])
+    lib.impl("sum", lambda x: x.sum() + 100, "CompositeExplicitAutograd")
+    x = lamella.arange(6.0).reshape(2, 3)
+    assert lamella.vmap(op_of(lib, "sum"))(x).tolist() == [103.0, 112.0]

@@ -410,3 +410,109 @@ def test_no_leaks(recorder):
     calls()
     gc.collect()
     assert (sys.getrefcount(x), sys.getrefcount(sizes), sys.getrefcount(text)) == before
+
+
+def nested(depth, inside):
+    for _ in range(depth):
+        inside = [inside]
+    return inside
+
+
+def endless():
+    made = []
+    made += [made, made]
+    return made
+
+
+@pytest.mark.parametrize("given", [endless(), nested(100_000, 1.0)], ids=["endless", "deep"])
+def test_lists_without_an_end(recorder, given):
+    x = lamella.ones(2)
+    calls = [
+        (lamella.cat, (given,)),
+        (lamella.add, (x, given)),
+        (x.view, (given,)),
+        (lamella.zeros, (given,)),
+        (lamella.stack, ([x, given],)),
+        (lamella.add, (x, x), {"out": given}),
+        (lamella.einsum, ("i->i", given)),
+    ]
+    for function, args, *kwargs in calls:
+        with pytest.raises(TypeError) as error:
+            function(*args, **(kwargs[0] if kwargs else {}))
+        assert len(str(error.value)) < 3000
+    for schema in ("any(Any a)", "lists(int[][] a)", "dicts(Dict(str, Any) a)"):
+        op = recorder.define(schema)
+        name = schema.partition("(")[0]
+        with pytest.raises((ValueError, TypeError)) as error:
+            op({"k": given} if name == "dicts" else given)
+        if name != "lists":
+            assert str(error.value) == (
+                f"{name}: expected lists within lists to a depth of 100, got more"
+            )
+    assert recorder.define("fits(Any a)")(nested(98, 1)) is None
+
+
+def test_what_a_list_without_an_end_is_called():
+    with pytest.raises(TypeError) as error:
+        lamella.cat(endless())
+    assert str(error.value).splitlines()[0] == (
+        "cat: got ([[[[...], [...]], [[...], [...]]], [[[...], [...]], [[...], [...]]]]), "
+        "which does not fit"
+    )
+
+
+class Clears:
+    """A number that empties a list when it is read."""
+
+    def __init__(self, items):
+        self.items = items
+
+    def __index__(self):
+        self.items.clear()
+        return 0
+
+    def __float__(self):
+        self.items.clear()
+        return 0.5
+
+
+def test_lists_that_change_while_they_are_read(recorder):
+    op = recorder.define("f(Tensor[] a, int b)")
+    tensors = [lamella.full((1000,), 7.0), lamella.full((1000,), 8.0)]
+    op(tensors, Clears(tensors))
+    assert [t[0].item() for t in recorder.last[0]] == [7.0, 8.0] and tensors == []
+    tensors = [lamella.ones(2, 2), lamella.zeros(2, 2)]
+    assert lamella.cat(tensors, Clears(tensors)).shape == (4, 2)
+    for schema, last in (("g(int[] a)", [0, 2000, 3000]), ("h(float[] a)", [0.0, 2000.0, 3000.0])):
+        op = recorder.define(schema)
+        numbers = [None, 2000, 3000]
+        numbers[0] = Clears(numbers)
+        op(numbers)
+        assert recorder.last == (last,)
+    numbers = [None, 2000.0, lamella.ones(1)]
+    numbers[0] = Clears(numbers)
+    with pytest.raises(TypeError):
+        recorder.define("i(Tensor[] a)")(numbers)
+
+
+def test_errors_of_the_callers_own_pass_through(recorder):
+    class Number:
+        def __index__(self):
+            raise KeyError("own")
+
+    class Sequence:
+        def __len__(self):
+            raise ZeroDivisionError
+
+        def __getitem__(self, i):
+            raise ZeroDivisionError
+
+    with pytest.raises(KeyError, match="own"):
+        recorder.define("f(int a)")(Number())
+    with pytest.raises(ZeroDivisionError):
+        recorder.define("g(int[] a)")(Sequence())
+
+
+def test_keywords_that_utf8_cannot_say():
+    with pytest.raises(TypeError, match="unknown keyword '.udc80'"):
+        lamella.add(lamella.ones(1), 1, **{"\udc80": 1})

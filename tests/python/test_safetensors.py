@@ -147,3 +147,26 @@ def test_broken_files(tmp_path, content, message):
         lamella.load_file(path)
     assert str(error.value).startswith(f"load_file: {message}")
     assert str(error.value).endswith(f", in {path}")
+
+
+def test_a_file_that_is_truncated_later(tmp_path):
+    path = tmp_path / "some.safetensors"
+    lamella.save_file({"x": lamella.arange(100_000)}, path)
+    x = lamella.load_file(path)["x"]
+    os.truncate(path, 0)
+    assert x.sum().item() == sum(range(100_000))
+
+
+def test_a_file_that_is_truncated_meanwhile():
+    import io
+
+    from lamella import _safetensors
+
+    file = io.BytesIO(b"12345")
+    with pytest.raises(ValueError) as error:
+        _safetensors._fill(file, "some", memoryview(bytearray(8)))
+    assert str(error.value) == "load_file: expected 8 bytes at byte 5, got 5, in some"
+    file.seek(0)
+    memory = bytearray(5)
+    _safetensors._fill(file, "some", memoryview(memory))
+    assert memory == b"12345"

@@ -27,7 +27,7 @@ void check_heads(const char* op, const Tensor& query, const Tensor& key, const T
 }
 Tensor with_dense_rows(const Tensor& t) {
   Tensor wide = t.scalar_type() == kFloat ? t : t.to(kFloat);
-  return wide.sizes()[3] == 1 || wide.strides()[3] == 1 ? wide : wide.contiguous();
+  return wide.size(3) == 1 || wide.stride(3) == 1 ? wide : wide.contiguous();
 }
 // Numbers to add to the scores; a bool mask takes scores out where it is false.
 Tensor additive_mask(const Tensor& mask, IntArrayRef shape) {

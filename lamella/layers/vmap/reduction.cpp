@@ -4,19 +4,19 @@
 namespace lamella::vmap {
 namespace {
 
-// An operator without `dim` folds everything. Which other overload folds one dimension of
+// An operator without `dim` folds everything. Which other operator folds one dimension of
 // [batch, elements], given as argument 1.
 struct OverOne {
-  const char* name;
+  std::string_view name;
   const char* other;
   const char* overload;
   bool dim_is_list;
 };
 constexpr OverOne kOverOne[] = {
-    {"sum", "aten::sum", "dim_IntList", true}, {"mean", "aten::mean", "dim", true},
-    {"prod", "aten::prod", "dim_int", false},  {"all", "aten::all", "dim", false},
-    {"any", "aten::any", "dim", false},        {"max", "aten::amax", "", true},
-    {"min", "aten::amin", "", true},
+    {"aten::sum", "aten::sum", "dim_IntList", true}, {"aten::mean", "aten::mean", "dim", true},
+    {"aten::prod", "aten::prod", "dim_int", false},  {"aten::all", "aten::all", "dim", false},
+    {"aten::any", "aten::any", "dim", false},        {"aten::max", "aten::amax", "", true},
+    {"aten::min", "aten::amin", "", true},
 };
 
 // [batch, elements]
@@ -30,7 +30,7 @@ Tensor flat(const Call& call, uint32_t i) {
 void fold_all(Call& call) {
   const Plan& plan = call.plan();
   for (const OverOne& one : kOverOne) {
-    if (plan.name != one.name || plan.writes) continue;
+    if (call.op()->name != one.name || plan.writes) continue;
     const lamella_operator* other = nullptr;
     lamella::detail::check(lamella_find_operator(one.other, one.overload, &other));
     const int64_t dims[] = {1};
@@ -41,11 +41,11 @@ void fold_all(Call& call) {
     for (uint32_t i = 1; i < plan.arguments.size(); ++i) {  // dtype
       arguments.push_back(IValue::from_borrowed(call.value(i)));
     }
-    lamella_value values[8];
-    LAMELLA_INTERNAL_ASSERT(arguments.size() == other->argument_count, plan.name);
+    ValueBuffer values(static_cast<uint32_t>(arguments.size()));
     for (size_t i = 0; i < arguments.size(); ++i) values[i] = arguments[i].value();
     lamella_value result;
-    lamella::detail::check(lamella_call_boxed(other, values, other->argument_count, &result, 1));
+    lamella::detail::check(lamella_call_boxed(other, values.data(),
+                                              static_cast<uint32_t>(arguments.size()), &result, 1));
     return call.give(0, IValue::adopt(result).toTensor());
   }
   return loop_rule(call);

@@ -135,8 +135,8 @@ class LAMELLA_PRIVATE_API Call {
   // The same, with each tensor returned, also in a list, changed by `change` before it is wrapped.
   template <class Change>  // Tensor(Tensor)
   void run_and(Change change) {
-    lamella_value made[kMostReturns];
-    invoke(op_, made);
+    ValueBuffer made(op_->return_count);
+    invoke(op_, made.data());
     std::vector<IValue> owned;
     for (uint32_t r = 0; r < op_->return_count; ++r) owned.push_back(IValue::adopt(made[r]));
     for (uint32_t r = 0; r < op_->return_count; ++r) {
@@ -165,7 +165,6 @@ class LAMELLA_PRIVATE_API Call {
  private:
   friend lamella_status run_call(Call& call) noexcept;
   static constexpr uint32_t kInline = 16;
-  static constexpr uint32_t kMostReturns = 16;
 
   void unwrap_list(uint32_t i);
   void invoke(const lamella_operator* other, lamella_value* returns);

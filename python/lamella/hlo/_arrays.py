@@ -72,7 +72,7 @@ def convert(value: Any, element: str, dimensions: tuple[int, ...]) -> Any:
     if isinstance(value, list):
         return _list(value, element)
     if hasattr(value, "__dlpack__") and not _is_numpy(value):
-        return lamella.from_dlpack(value), ""
+        return lamella.from_dlpack(value, _only_read=True), ""
     try:
         memoryview(value)
     except (TypeError, ValueError, BufferError):

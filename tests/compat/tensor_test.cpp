@@ -1,0 +1,123 @@
+// Tensors as PyTorch's C++ code handles them: assignment through views, and undefined tensors.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace {
+
+std::vector<double> values(const at::Tensor& tensor) {
+  at::Tensor flat = tensor.to(at::kDouble).contiguous();
+  const double* first = flat.data_ptr<double>();
+  return {first, first + flat.numel()};
+}
+using Values = std::vector<double>;
+
+TEST(Tensor, AssigningToWhatACallReturnedWrites) {
+  at::Tensor x = at::zeros({2, 3});
+  at::Tensor row = at::ones({3});
+  x[0] = row;
+  EXPECT_EQ(values(x), (Values{1, 1, 1, 0, 0, 0}));
+  x[1] = 2.5;
+  EXPECT_EQ(values(x), (Values{1, 1, 1, 2.5, 2.5, 2.5}));
+  x.select(1, 2) = at::full({1}, 7, at::kLong);  // broadcast and converted
+  EXPECT_EQ(values(x), (Values{1, 1, 7, 2.5, 2.5, 7}));
+  x[0][1] = x[1][2];
+  x.narrow(1, 0, 1) = -1;
+  x[1][1] = true;
+  EXPECT_EQ(values(x), (Values{-1, 7, 7, -1, 1, 7}));
+  std::move(row) = x[0];
+  EXPECT_EQ(values(row), (Values{-1, 7, 7}));
+  EXPECT_EQ(x._version(), 6u);
+}
+
+TEST(Tensor, AssigningToAVariableMakesItAnother) {
+  at::Tensor x = at::zeros({2}), y = at::ones({3}), view = x[0];
+  const at::Tensor before = x;
+  view = y;
+  EXPECT_TRUE(view.is_same(y));
+  x = y;
+  EXPECT_TRUE(x.is_same(y));
+  EXPECT_EQ(values(before), (Values{0, 0}));
+  x = at::Tensor();
+  EXPECT_FALSE(x.defined());
+  x = {};
+  y = std::move(view);
+  EXPECT_TRUE(y.defined() && !view.defined());
+}
+
+TEST(Tensor, AssignmentsThatDoNotFit) {
+  at::Tensor x = at::zeros({2, 3});
+  EXPECT_THROW(x[0] = at::ones({2}), c10::Error);
+  EXPECT_THROW(x[2] = 1, c10::Error);
+  at::Tensor undefined;
+  EXPECT_THROW(x[0] = undefined, c10::Error);
+  EXPECT_EQ(values(x), Values(6, 0.0));
+}
+
+// As in PyTorch: one dimension of size 0, and nothing else.
+TEST(Tensor, WhatAnUndefinedOneTells) {
+  at::Tensor u;
+  EXPECT_EQ(u.dim(), 1);
+  EXPECT_EQ(u.ndimension(), 1);
+  EXPECT_EQ(u.numel(), 0);
+  EXPECT_EQ(u.sizes(), at::IntArrayRef({0}));
+  EXPECT_EQ(u.size(0), 0);
+  EXPECT_EQ(u.size(-1), 0);
+  EXPECT_EQ(u.storage_offset(), 0);
+  EXPECT_TRUE(u.is_contiguous() && u.is_non_overlapping_and_dense());
+  EXPECT_EQ(u.suggest_memory_format(), at::MemoryFormat::Contiguous);
+  EXPECT_EQ(u.scalar_type(), at::ScalarType::Undefined);
+  EXPECT_EQ(u.layout(), at::kStrided);
+  EXPECT_FALSE(u.is_cpu() || u.is_cuda() || u.is_meta());
+  EXPECT_FALSE(u.is_floating_point() || u.is_complex() || u.is_conj() || u.is_neg());
+  EXPECT_FALSE(u.is_inference() || u.requires_grad() || u.has_storage());
+  EXPECT_EQ(u._version(), 0u);
+  EXPECT_EQ(u.use_count(), 0u);
+  EXPECT_TRUE(u.is_same(at::Tensor()));
+  EXPECT_FALSE(u.is_alias_of(u));
+}
+
+std::string error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const c10::Error& error) {
+    return error.what_without_backtrace();
+  }
+  return "nothing was thrown";
+}
+
+TEST(Tensor, WhatAnUndefinedOneDoesNotHave) {
+  at::Tensor u, x = at::ones({2});
+  auto undefined = [](const char* what) {
+    return std::string(what) + ": expected a defined tensor, got an undefined one";
+  };
+  EXPECT_EQ(error_of([&] { u.strides(); }), undefined("strides"));
+  EXPECT_EQ(error_of([&] { u.stride(0); }), undefined("stride"));
+  EXPECT_EQ(error_of([&] { u.device(); }), undefined("device"));
+  EXPECT_EQ(error_of([&] { u.options(); }), undefined("device"));
+  EXPECT_EQ(error_of([&] { u.get_device(); }), undefined("get_device"));
+  EXPECT_EQ(error_of([&] { u.data_ptr(); }), undefined("data_ptr"));
+  EXPECT_EQ(error_of([&] { u.data_ptr<float>(); }), undefined("data_ptr"));
+  EXPECT_EQ(error_of([&] { u.itemsize(); }), undefined("itemsize"));
+  EXPECT_EQ(error_of([&] { u.nbytes(); }), undefined("itemsize"));
+  EXPECT_EQ(error_of([&] { u.is_leaf(); }), undefined("is_leaf"));
+  EXPECT_EQ(error_of([&] { u.grad(); }), undefined("grad"));
+  EXPECT_EQ(error_of([&] { u.is_view(); }), undefined("is_view"));
+  EXPECT_EQ(error_of([&] { u.set_requires_grad(true); }), undefined("requires_grad_"));
+  EXPECT_THROW(u.size(1), c10::Error);
+  EXPECT_THROW(u.add(1), c10::Error);
+  EXPECT_THROW(u[0], c10::Error);
+  EXPECT_THROW(u.item<float>(), c10::Error);
+  EXPECT_THROW(u.to(at::kDouble), c10::Error);
+  EXPECT_THROW(u.detach(), c10::Error);
+  EXPECT_THROW(u.copy_(x), c10::Error);
+  EXPECT_THROW(x.copy_(u), c10::Error);
+  EXPECT_THROW(x.add(u), c10::Error);
+  EXPECT_THROW(at::cat({x, u}), c10::Error);
+  EXPECT_THROW(x.backward(u), c10::Error);
+}
+
+}  // namespace
