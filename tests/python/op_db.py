@@ -147,6 +147,17 @@ class KnownList:
 ENTRIES = [Entry(info) for info in TABLE]
 ABSENT = KnownList(HERE / "op_db_absent.txt")
 DIFFERS = KnownList(HERE / "op_db_differs.txt")
+# Those that Lamella is to have: whichever is not there is a failure of whoever calls it.
+PRESENT = [entry for entry in ENTRIES if entry.name not in ABSENT.entries]
+# Where none of an entry's samples can be compared by a test, which these name: can only shrink.
+NOTHING = KnownList(HERE / "op_db_nothing.txt")
+
+
+def require_compared(entry, test, ran):
+    """A test of an entry has compared something, or op_db_nothing.txt says that it cannot."""
+    listed = test in NOTHING.entries.get(entry.name, (set(), ""))[0]
+    assert ran or listed, f"nothing was compared, and op_db_nothing.txt does not name {test}"
+    assert not (ran and listed), f"is compared now: take {test} off op_db_nothing.txt"
 
 
 def summary():

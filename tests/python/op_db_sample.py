@@ -205,10 +205,11 @@ class SampleRun:
             torch.manual_seed(2)
             call = fresh([self.sample.input, list(self.sample.args), dict(self.sample.kwargs)])
             other = self.functions[torch](call[0], *call[1], **call[2])
-        pairs = zip(tensors_in(again, torch.Tensor), tensors_in(other, torch.Tensor))
-        return any(
-            a.shape != b.shape or not torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in pairs
-        )
+            pairs = zip(tensors_in(again, torch.Tensor), tensors_in(other, torch.Tensor))
+            return any(
+                a.shape != b.shape or not torch.equal(a.nan_to_num(), b.nan_to_num())
+                for a, b in pairs
+            )
 
     def check(self, checks, found, where):
         def attempt(name, work):

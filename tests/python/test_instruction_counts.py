@@ -21,8 +21,7 @@ LAYER_LIMIT = 62  # one more layer that redispatches, over a typed call
 def counts() -> dict[str, float]:
     if shutil.which("valgrind") is None:
         pytest.skip("valgrind is not installed")
-    if not PROGRAM.exists():
-        pytest.skip("the benchmarks are not built")
+    assert PROGRAM.exists(), f"{PROGRAM} is not built"
     spec = importlib.util.spec_from_file_location("count", ROOT / "tools" / "count_instructions.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -226,3 +226,34 @@ def test_what_cannot_be_saved(path):
         graph.save(path)
     assert str(error.value) == ("save: expected arguments to be tensors, numbers and text, got Odd")
     assert not path.exists()
+
+
+def repacked(path, change, compression=zipfile.ZIP_STORED):
+    """The file with another text of graph.json."""
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    parts["graph.json"] = change(parts["graph.json"])
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, data in parts.items():
+            archive.writestr(name, data)
+
+
+def test_hostile_files_are_refused(path):
+    def refusal(change, compression=zipfile.ZIP_STORED):
+        lamella.trace(lambda x: x + 1, lamella.ones(2)).save(path)
+        repacked(path, change, compression)
+        with pytest.raises(ValueError) as error:
+            lamella.Graph.load(path)
+        return str(error.value)
+
+    # A small file does not become a large one.
+    said = refusal(lambda data: data, zipfile.ZIP_DEFLATED)
+    assert said == f"load: expected the file of a graph, got 'graph.json' compressed in {path}"
+    said = refusal(lambda data: b"[" * 200_000)
+    assert said.startswith("load: expected the file of a graph, got maximum recursion depth")
+    said = refusal(lambda data: data.replace(b'"makes": [', b'"also_writes": [1e400], "makes": ['))
+    assert said == "load: expected arguments of aten::add.Scalar in also_writes, got [inf]"
+    said = refusal(lambda data: data.replace(b'"shape": [2]', b'"shape": [18446744073709551616]'))
+    assert said == (
+        f"load: expected a complete graph, got OverflowError int too big to convert in {path}"
+    )

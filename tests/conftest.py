@@ -1,0 +1,75 @@
+"""Skips are for what a machine lacks, and are counted.
+
+A test that is skipped for a reason that the table does not have, or more often than it says, fails
+the run at its end: what is not built, what was not installed and what does not apply hides nothing.
+Cases that do not apply are not made in the first place.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import pytest
+
+# What a reason begins with, how many tests may give it, and on what machine.
+ALLOWED = [
+    (r"nvcc is not installed", 1, "no CUDA"),
+    (r"Graphviz is not installed", 1, "no Graphviz"),
+    (r"node is not installed", 1, "no Node.js"),
+    (r"valgrind is not installed", 10, "no valgrind"),
+    (r"no C compiler", 1, "no C compiler"),
+    (r"the tutorial's text is not beside this checkout", 1, "a checkout alone"),
+    (r"the custom-call guide is not beside this checkout", 20, "a checkout alone"),
+    (r"runs each capability itself", 3, "LAMELLA_CPU_CAPABILITY is set"),
+]
+if sys.version_info < (3, 11):  # JAX is not there for it in the version that is the oracle
+    ALLOWED.append((r"(could not import '(jax|jaxlib)|JAX |XLA )", 40, "Python before 3.11"))
+if sys.version_info < (3, 10):
+    ALLOWED.append((r"could not import '(torch|expecttest)", 80, "Python before 3.10"))
+
+_skipped: list[tuple[str, str]] = []  # test or file, reason
+
+
+def _note(report: pytest.TestReport | pytest.CollectReport) -> None:
+    # An expected failure is reported as skipped as well.
+    if report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        _skipped.append((report.nodeid, reason.removeprefix("Skipped: ")))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    _note(report)
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    _note(report)
+
+
+def excess(skipped: list[tuple[str, str]]) -> list[str]:
+    """What was skipped beyond the table, a line each."""
+    lines, counts = [], [0] * len(ALLOWED)
+    for test, reason in skipped:
+        rows = [n for n, (begins, _, _) in enumerate(ALLOWED) if re.match(begins, reason)]
+        if not rows:
+            lines.append(f"{test}: '{reason}' is no reason to skip")
+            continue
+        counts[rows[0]] += 1
+    for (begins, most, machine), count in zip(ALLOWED, counts):
+        if count > most:
+            lines.append(f"'{begins}' ({machine}): expected at most {most} skips, got {count}")
+    return lines
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) and excess(_skipped):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    lines = excess(_skipped)
+    if lines:
+        terminalreporter.section("skips that are not allowed (tests/conftest.py)", sep="=")
+        for line in lines:
+            terminalreporter.write_line(line)
