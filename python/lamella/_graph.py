@@ -258,13 +258,20 @@ class Graph:
         file is no graph."""
         try:
             with zipfile.ZipFile(path) as archive, tempfile.TemporaryDirectory() as folder:
+                # save() packs nothing: a small file does not become a large one.
+                for part in archive.infolist():
+                    if part.compress_type != zipfile.ZIP_STORED:
+                        raise zipfile.BadZipFile(f"'{part.filename}' compressed")
                 document = json.load(io.TextIOWrapper(archive.open("graph.json"), "utf-8"))
                 blob = os.path.join(folder, "tensors.safetensors")
                 with open(blob, "wb") as file, archive.open("tensors.safetensors") as source:
                     while chunk := source.read(1 << 20):
                         file.write(chunk)
                 tensors = {name: t.clone() for name, t in load_file(blob).items()}
-        except (zipfile.BadZipFile, KeyError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        except OSError:
+            raise
+        # zipfile says of damage what it comes across, from a wrong sum to an unknown encryption.
+        except Exception as error:
             raise ValueError(f"load: expected the file of a graph, got {error} in {path}") from None
         if not isinstance(document, dict) or document.get("format") != _FORMAT:
             raise ValueError(f"load: expected the file of a graph, got another format in {path}")
@@ -275,7 +282,7 @@ class Graph:
             )
         try:
             return _built(document, tensors)
-        except (KeyError, TypeError, IndexError, AttributeError) as error:
+        except (LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise ValueError(
                 f"load: expected a complete graph, got {type(error).__name__} {error} in {path}"
             ) from None
@@ -353,7 +360,10 @@ def _built(document, tensors):
         args = [... if at is None else row["args"][at] for at in matches[op]]
         count = len(set(made))
         results = [facts(i) for i in range(first, first + count)]
-        positions = [matches[op].index(i) for i in row.get("also_writes", ())]
+        writes = row.get("also_writes", [])
+        if not set(writes) <= set(matches[op]):
+            raise ValueError(f"load: expected arguments of {op} in also_writes, got {writes}")
+        positions = [matches[op].index(i) for i in writes]
         raw.add_node(
             *_split(op),
             args,
