@@ -111,10 +111,10 @@ Entry make_entry(const lamella_gemm& p, const Key& key) {
     after.append_sum(static_cast<float>(p.beta[0]));
     attributes.set_post_ops(after);
   }
-  dnnl::matmul::primitive_desc desc(dnnl::matmul::desc(entry.a, entry.b, entry.c), attributes,
-                                    engine());
-  entry.scratchpad = desc.scratchpad_desc();
-  entry.primitive = dnnl::matmul(desc);
+  dnnl::matmul::primitive_desc choice(dnnl::matmul::desc(entry.a, entry.b, entry.c), attributes,
+                                      engine());
+  entry.scratchpad = choice.scratchpad_desc();
+  entry.primitive = dnnl::matmul(choice);
   return entry;
 }
 
