@@ -119,6 +119,9 @@ def test_padding_and_similarity():
     check("constant_pad_nd", make(2, 3), [1, -1, 0, 2])
     check("pad", make(2, 3, 4), [1, 1, 2, 0])
     check("cosine_similarity", make(3, 4), make(3, 4, seed=1), 1)
+    check("cosine_similarity", make(1, 2, 3), make(3, seed=1), 2)
+    check("cosine_similarity", make(1, 2, 3), make(2, 1, 3, seed=1), 0)
+    check("cosine_similarity", make(4, 1), make(4, 5, seed=1), -1)
 
 
 ERRORS = [

@@ -258,3 +258,26 @@ def test_a_dual_tensor_inside():
     point = torch.from_numpy(X)
     wanted = torch.func.jvp(lambda v: v.sin() * v, (point,), (point * 2,))
     close((primal, tangent), wanted)
+
+
+@pytest.mark.parametrize(
+    ("function", "shape"),
+    [
+        (lambda x: lamella.conv2d(x, lamella.ones(4, 3, 2, 2)), (2, 3, 5, 5)),
+        (lambda x: lamella.nn.functional.conv_transpose1d(x, lamella.ones(3, 2, 2)), (1, 3, 5)),
+        (lambda x: lamella.nn.functional.max_pool2d(x, 2), (2, 3, 4, 4)),
+        (lambda x: lamella.nn.functional.adaptive_avg_pool2d(x, 2), (2, 3, 4, 4)),
+        (lambda x: lamella.nn.functional.avg_pool1d(x, 2), (2, 3, 4)),
+        (lambda x: lamella.nn.functional.batch_norm(x, None, None, training=True), (2, 3, 4)),
+        (lambda x: lamella.nn.functional.group_norm(x, 3), (2, 3, 4)),
+        (lambda x: lamella.nn.functional.local_response_norm(x, 3), (2, 3, 4)),
+        (lambda x: lamella.nn.functional.pixel_shuffle(x, 2), (2, 4, 3, 3)),
+        (lambda x: lamella.nn.functional.interpolate(x, scale_factor=2), (2, 4, 3)),
+        (lambda x: lamella.nn.functional.scaled_dot_product_attention(x, x, x), (2, 2, 4, 3)),
+    ],
+)
+@pytest.mark.parametrize("place", [0, -1])
+def test_batches_of_no_examples_keep_the_shape_of_an_example(function, shape, place):
+    wanted = tuple(function(lamella.ones(*shape)).shape)
+    batch = lamella.ones(0, *shape).movedim(0, place)
+    assert tuple(lamella.vmap(function, in_dims=place)(batch).shape) == (0, *wanted)

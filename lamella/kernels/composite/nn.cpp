@@ -253,7 +253,9 @@ Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t dim, double
     Tensor length = x.mul(x).sum(IntArrayRef(dim), true).sqrt().clamp_min(eps);
     return x.div(length);
   };
-  return unit(x1.to(dtype)).mul(unit(x2.to(dtype))).sum(IntArrayRef(dim));
+  // The dimension is one of the shape that both have together.
+  std::vector<Tensor> both = lamella::broadcast_tensors({x1.to(dtype), x2.to(dtype)});
+  return unit(both[0]).mul(unit(both[1])).sum(IntArrayRef(dim));
 }
 
 }  // namespace lamella::native

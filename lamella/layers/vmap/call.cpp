@@ -1,4 +1,7 @@
 // Arguments and results of a batched call: Note [Writing a rule].
+#include <algorithm>
+
+#include "lamella/core/tensor_impl.h"
 #include "lamella/dispatch/registry.h"
 #include "lamella/layers/vmap/rule.h"
 
@@ -130,6 +133,59 @@ void Call::give_written(uint32_t r) {
   returns_[r] = IValue::from_borrowed(from).unsafe_release();
 }
 
+namespace {
+// The returns of a call on tensors of these shapes without memory, below all layers; none where the
+// operator has no kernel for those.
+std::vector<IValue> call_on_meta(const lamella_operator* op, const lamella_value* arguments) {
+  auto meta = [](const lamella_tensor* t) {
+    if (t == nullptr) return TensorBase();
+    return make_empty({t->sizes, static_cast<size_t>(t->ndim)},
+                      static_cast<ScalarType>(t->scalar_type), Device(DeviceType::Meta));
+  };
+  std::vector<lamella_value> values(arguments, arguments + op->argument_count);
+  std::vector<IValue> kept;
+  for (lamella_value& value : values) {
+    if (value.tag == LAMELLA_TENSOR) {
+      kept.emplace_back(meta(value.as.tensor));
+    } else if (value.tag == LAMELLA_TENSOR_LIST) {
+      std::vector<TensorBase> list;
+      auto* entries = static_cast<lamella_tensor* const*>(value.as.pointer);
+      for (uint32_t k = 0; k < value.size; ++k) list.push_back(meta(entries[k]));
+      kept.emplace_back(list);
+    } else {
+      continue;
+    }
+    lamella::detail::copy_value(value, kept.back().value());
+  }
+  struct WithoutModes {
+    uint64_t included = std::exchange(lamella_thread.included, 0);
+    ~WithoutModes() { lamella_thread.included = included; }
+  } without;
+  std::vector<lamella_value> returns(op->return_count);
+  lamella_status status =
+      lamella_call_boxed(op, values.data(), op->argument_count, returns.data(), op->return_count);
+  if (status == LAMELLA_NOT_IMPLEMENTED) return std::vector<IValue>(op->return_count);
+  lamella::detail::check(status);
+  std::vector<IValue> owned;
+  for (lamella_value& value : returns) owned.push_back(IValue::adopt(value));
+  return owned;
+}
+}  // namespace
+
+// A rule that joins the batch with another dimension cannot tell how long that one is where there
+// are no examples. What one would give says it.
+TensorBase Call::in_shape_of_example(uint32_t r, TensorBase result) {
+  const IntArrayRef sizes = result.sizes();
+  if (std::find(sizes.begin() + 1, sizes.end(), 0) == sizes.end()) return result;
+  if (examples_.empty()) examples_ = call_on_meta(op_, originals_);
+  if (!examples_[r].isTensor()) return result;
+  Tensor example = examples_[r].toTensor();
+  if (!example.defined() || example.dim() + 1 != result.dim()) return result;
+  std::vector<int64_t> wanted{0};
+  wanted.insert(wanted.end(), example.sizes().begin(), example.sizes().end());
+  return Tensor(result).reshape(wanted);
+}
+
 void Call::wrap(uint32_t r, lamella_value* result) {
   if (LAMELLA_UNLIKELY(plan_.returns[r].written >= 0)) {
     lamella_value_release(result);
@@ -141,7 +197,9 @@ void Call::wrap(uint32_t r, lamella_value* result) {
     LAMELLA_INTERNAL_ASSERT(t->ndim >= 1 && t->sizes[0] == level_.size, plan_.op->full_name(),
                             ": its batching rule gave a result without the batch in front");
     result->as.tensor = nullptr;
-    result->as.tensor = make_batched(TensorBase::adopt(t), level_.number).unsafe_release();
+    TensorBase made = TensorBase::adopt(t);
+    if (LAMELLA_UNLIKELY(level_.size == 0)) made = in_shape_of_example(r, std::move(made));
+    result->as.tensor = make_batched(made, level_.number).unsafe_release();
   } else if (result->tag == LAMELLA_TENSOR_LIST) {
     IValue owned = IValue::adopt(*result);
     *result = lamella_value{};

@@ -169,6 +169,7 @@ class LAMELLA_PRIVATE_API Call {
   void unwrap_list(uint32_t i);
   void invoke(const lamella_operator* other, lamella_value* returns);
   void wrap(uint32_t r, lamella_value* result);
+  TensorBase in_shape_of_example(uint32_t r, TensorBase result);
   void give_written(uint32_t r);
 
   const Plan& plan_;
@@ -182,6 +183,7 @@ class LAMELLA_PRIVATE_API Call {
   lamella_value inline_values_[kInline];
   std::vector<IValue>* kept_ = nullptr;  // owned; NULL while nothing is kept
   std::unique_ptr<lamella_value[]> more_values_;
+  std::vector<IValue> examples_;  // see in_shape_of_example()
 };
 
 // ---- Rules of the core; families have their own headers ----
