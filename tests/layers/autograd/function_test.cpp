@@ -264,6 +264,19 @@ TEST(Function, WhichGradientsAreNeeded) {
   EXPECT_EQ(Needs::seen, std::vector<bool>({true, false, false, true, false, true, false}));
 }
 
+TEST(Function, WhichGradientsARunAsksFor) {
+  Tensor a = leaf({1}), b = make({1}), c = make({1}), d = leaf({1});
+  Tensor y = Needs::apply(a, 1, b, std::vector<Tensor>{c, d});
+  Needs::seen.clear();
+  autograd::grad({y}, {d}, {}, /*retain_graph=*/true);
+  EXPECT_EQ(std::vector<bool>(Needs::seen.begin(), Needs::seen.begin() + 4),
+            std::vector<bool>({false, false, false, true}));
+  Needs::seen.clear();
+  y.backward();
+  EXPECT_EQ(std::vector<bool>(Needs::seen.begin(), Needs::seen.begin() + 4),
+            std::vector<bool>({true, false, false, true}));
+}
+
 // ---- Errors ----------------------------------------------------------------------------------
 
 template <class F>

@@ -142,6 +142,21 @@ TEST(Members, ViewsAndDetached) {
   }
 }
 
+// What is written through data() is not seen by a backward, what is written through detach() is.
+TEST(Members, DataCountsItsWrites) {
+  Tensor x = leaf({1, 2}), y = x * x;
+  x.data().mul_(3);
+  y.backward(make({1, 1}));
+  EXPECT_EQ(numbers(x.grad()), Numbers({6, 12}));
+  EXPECT_EQ(x.data()._version(), 0u);
+  EXPECT_EQ(x.tensor_data()._version(), x._version());
+  Tensor data = x.variable_data(), z = x * x;
+  data.select(0, 0).zero_();
+  EXPECT_EQ(data._version(), 1u);
+  x.tensor_data().zero_();
+  EXPECT_THROW(z.backward(make({1, 1})), Error);
+}
+
 // A view made before its base got a history has one as well.
 TEST(Members, ViewsOfAWrittenBase) {
   Tensor x = leaf({5});
