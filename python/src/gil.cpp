@@ -146,7 +146,7 @@ int add_gil(PyObject* module) {
   fork::in_child([] { main_thread.store(0, std::memory_order_relaxed); });
   set_interrupt_function(&ask_python);
   // When nobody can have the GIL any more, and before the libraries take their memory down.
-  Py_AtExit(&close_blas_library);
+  Py_AtExit(&native::close_blas_library);
   if (PyModule_AddFunctions(module, functions) != 0) return -1;
   Ref atexit(PyImport_ImportModule("atexit"));
   Ref begin(PyObject_GetAttrString(module, "_begin_end"));
