@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_set>
 
 namespace lamella::codegen {
 namespace {
@@ -33,13 +34,21 @@ void drop_tensor_options(FunctionSchema& schema) {
     schema.arguments.erase(schema.arguments.begin() + at, schema.arguments.begin() + at + 4);
 }
 
-bool shares_set(const Argument& a, const Argument& b) {
-  return std::ranges::any_of(a.aliases, [&](const AliasInfo& x) {
-    return std::ranges::any_of(b.aliases, [&](const AliasInfo& y) {
-      return std::ranges::any_of(x.before, [&](const std::string& name) {
-        return std::ranges::find(y.before, name) != y.before.end();
-      });
-    });
+// The alias sets of all returns.
+std::unordered_set<std::string_view> returned_sets(const FunctionSchema& schema) {
+  std::unordered_set<std::string_view> sets;
+  for (const Argument& result : schema.returns) {
+    for (const AliasInfo& alias : result.aliases) {
+      sets.insert(alias.before.begin(), alias.before.end());
+    }
+  }
+  return sets;
+}
+
+bool is_in(const Argument& argument, const std::unordered_set<std::string_view>& sets) {
+  return std::ranges::any_of(argument.aliases, [&](const AliasInfo& alias) {
+    return std::ranges::any_of(alias.before,
+                               [&](const std::string& name) { return sets.contains(name); });
   });
 }
 
@@ -104,29 +113,23 @@ bool returns_to_out(FunctionSchema& schema) {
 bool has_tensor_options(const FunctionSchema& schema) { return find_tensor_options(schema) >= 0; }
 
 FunctionSchema without_mutation(const FunctionSchema& schema) {
+  const auto returned = returned_sets(schema);
   FunctionSchema plain = schema;
   std::erase_if(plain.arguments, [](const Argument& argument) { return argument.is_out(); });
   std::vector<Argument> added;
   for (Argument& argument : plain.arguments) {
-    if (argument.is_write()) {
-      const bool returned = std::ranges::any_of(
-          schema.returns, [&](const Argument& result) { return shares_set(argument, result); });
-      if (!returned) {
-        Argument result;
-        result.name = argument.name + "_out";
-        result.type = argument.type;
-        added.push_back(std::move(result));
-      }
+    if (argument.is_write() && !is_in(argument, returned)) {
+      Argument result;
+      result.name = argument.name + "_out";
+      result.type = argument.type;
+      added.push_back(std::move(result));
     }
     argument.aliases.clear();
   }
   // What an out argument alone was returned for stays as a plain return.
   for (Argument& result : plain.returns) result.aliases.clear();
   for (const Argument& out : schema.arguments) {
-    if (!out.is_out()) continue;
-    const bool returned = std::ranges::any_of(
-        schema.returns, [&](const Argument& result) { return shares_set(out, result); });
-    if (returned) continue;
+    if (!out.is_out() || is_in(out, returned)) continue;
     Argument result;
     result.type = out.type;
     plain.returns.push_back(std::move(result));

@@ -20,20 +20,25 @@ bool same_but_case(std::string_view a, std::string_view b) {
 }
 
 int distance(std::string_view a, std::string_view b) {
-  std::vector<std::vector<int>> d(a.size() + 1, std::vector<int>(b.size() + 1));
-  for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = 2 * static_cast<int>(i);
-  for (std::size_t j = 0; j <= b.size(); ++j) d[0][j] = 2 * static_cast<int>(j);
+  // The row of a letter of `a`, and the two before it.
+  std::vector<int> rows[3];
+  for (std::vector<int>& row : rows) row.resize(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) rows[0][j] = 2 * static_cast<int>(j);
   for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::vector<int>& now = rows[i % 3];
+    const std::vector<int>& before = rows[(i + 2) % 3];
+    const std::vector<int>& second = rows[(i + 1) % 3];
+    now[0] = 2 * static_cast<int>(i);
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      int best = std::min(d[i - 1][j], d[i][j - 1]) + 2;
-      best = std::min(best, d[i - 1][j - 1] + letter_cost(a[i - 1], b[j - 1]));
+      int best = std::min(before[j], now[j - 1]) + 2;
+      best = std::min(best, before[j - 1] + letter_cost(a[i - 1], b[j - 1]));
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-        best = std::min(best, d[i - 2][j - 2] + 2);
+        best = std::min(best, second[j - 2] + 2);
       }
-      d[i][j] = best;
+      now[j] = best;
     }
   }
-  return d[a.size()][b.size()];
+  return rows[a.size() % 3][b.size()];
 }
 
 }  // namespace
@@ -46,6 +51,10 @@ std::optional<std::string> nearest_word(std::string_view word,
   int best = limit + 1;
   std::optional<std::string> found;
   for (std::string_view candidate : candidates) {
+    // What the lengths differ by differs at least.
+    const auto longer = std::max(word.size(), candidate.size());
+    const auto shorter = std::min(word.size(), candidate.size());
+    if (2 * (longer - shorter) >= static_cast<std::size_t>(best)) continue;
     // A word in the wrong case is always meant.
     const int d = same_but_case(word, candidate) ? 1 : distance(word, candidate);
     if (d < best) {

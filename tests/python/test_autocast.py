@@ -98,26 +98,29 @@ def test_a_kernel_runs_where_autocast_is_on_for_its_device(key):
 
 def test_a_fallback_runs_where_autocast_is_on_for_its_device():
     seen = []
-    library = lamella.library.Library("_", "IMPL")
 
     def note(op, *args, **kwargs):
         seen.append(op.name())
         with lamella.autocast("cpu", enabled=False):
             return op(*args, **kwargs)
 
-    library.fallback(note, "AutocastCPU")
     own = lamella.library.Library("autocast_fallback", "DEF")
     own.define("f(Tensor x) -> Tensor")
-    own.impl("f", lambda x: x + 1, "CPU")
+    own.impl("f", lambda x: x.clone(), "CPU")
     f = lamella.ops.autocast_fallback.f
-    with lamella.autocast("cuda"):
-        f(lamella.zeros(1))
-    assert seen == []
-    with lamella.autocast("cpu"):
-        f(lamella.zeros(1))
-    assert seen == ["autocast_fallback::f"]
-    own._destroy()
-    library._destroy()
+    x = lamella.zeros(1)
+    library = lamella.library.Library("_", "IMPL")
+    library.fallback(note, "AutocastCPU")
+    try:
+        with lamella.autocast("cuda"):
+            f(x)
+        assert seen == []
+        with lamella.autocast("cpu"):
+            f(x)
+        assert seen == ["autocast_fallback::f"]
+    finally:
+        library._destroy()
+        own._destroy()
 
 
 # ---- Regions -------------------------------------------------------------------------------------

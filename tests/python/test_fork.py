@@ -11,8 +11,7 @@ import os, sys, threading, time
 import lamella
 
 class Block(lamella.library.Library):
-    """Registrations that end with the block."""
-
+    # Registrations that end with the block.
     def __enter__(self):
         return self
 
