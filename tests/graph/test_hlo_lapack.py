@@ -432,6 +432,49 @@ def test_what_is_not_finite_ends(letter):
     assert info[0] != 0 and info[1] == 0
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_singular_values_of_what_is_not_finite(letter, value):
+    dtype = TYPES[letter]
+    a = random(RNG, (2, 4, 3), dtype)
+    a[0, 1, 2] = value
+    for routine in ("gesdd", "gesvd"):
+        _, s, u, vt, info = call(
+            f"lapack_{letter}{routine}_ffi",
+            [a],
+            [
+                (a.shape, dtype, 2),
+                ((2, 3), real_of(dtype), 1),
+                ((2, 4, 3), dtype, 2),
+                ((2, 3, 3), dtype, 2),
+                ((2,), np.int32, 0),
+            ],
+            f"mode = {ord('S')} : ui8",
+        )
+        assert info.tolist() == [-4, 0]
+        for part in (s, u, vt):
+            assert np.isnan(part[0]).all() and np.isfinite(part[1]).all()
+
+
+@pytest.mark.parametrize("uplo", "LU")
+def test_hermitian_matrices_that_are_not_finite(letter, uplo):
+    dtype = TYPES[letter]
+    name = "heevd" if is_complex(dtype) else "syevd"
+    a = np.zeros((2, 3, 3), dtype) + np.diag([1, 2, 3]).astype(dtype)
+    a[0, 2, 0] = a[0, 0, 2] = np.inf
+    # What stands in the other triangle does not count.
+    a[1, 0, 2] = np.nan if uplo == "L" else 0
+    a[1, 2, 0] = np.nan if uplo == "U" else 0
+    _, w, info = call(
+        f"lapack_{letter}{name}_ffi",
+        [a],
+        [(a.shape, dtype, 2), ((2, 3), real_of(dtype), 1), ((2,), np.int32, 0)],
+        f"mode = {ord('N')} : ui8, uplo = {ord(uplo)} : ui8",
+    )
+    assert info.tolist() == [-4, 0]
+    assert np.isnan(w[0]).all()
+    close(w[1], np.array([1, 2, 3], dtype=w.dtype), dtype)
+
+
 @pytest.mark.parametrize(
     ("attributes", "results", "said"),
     [

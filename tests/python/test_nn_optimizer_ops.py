@@ -139,3 +139,44 @@ def test_errors():
     assert str(caught.value) == (
         "_foreach_add_: expected 'other' to have 1 tensors, one for each in 'self', got 0"
     )
+
+
+STEP = dict(weight_decay=0.0, momentum=0.0, lr=0.5, dampening=0.0, nesterov=False)
+STEP |= dict(maximize=False, is_first_step=False)
+
+
+def test_all_is_checked_before_any_is_written():
+    import lamella
+
+    first, second = lamella.ones(3), lamella.ones(2)
+    with pytest.raises(RuntimeError) as caught:
+        lamella._fused_sgd_([first, second], [lamella.ones(3), lamella.ones(5)], [], **STEP)
+    assert str(caught.value) == (
+        "_fused_sgd_: expected the tensors in 'grads' to have shape and dtype of those in 'self', "
+        "[2] and float32, got [5] and float32"
+    )
+    states = [[lamella.zeros(3), lamella.zeros(2)] for _ in range(3)]
+    steps = [lamella.ones(()), lamella.ones(2)]
+    options = dict(lr=0.1, beta1=0.9, beta2=0.99, weight_decay=0.0, eps=1e-6)
+    with pytest.raises(RuntimeError) as caught:
+        lamella._fused_adam_(
+            [first, second], *states, [], steps, amsgrad=False, maximize=False, **options
+        )
+    assert str(caught.value) == (
+        "_fused_adam_: expected the tensors in 'state_steps' to hold one number, got [2]"
+    )
+    with pytest.raises(RuntimeError) as caught:
+        lamella._fused_sgd_([first, lamella.ones(1).expand(3)], [first, first], [], **STEP)
+    assert str(caught.value) == (
+        "_fused_sgd_: expected 'self' to have memory of its own for each element it writes, got "
+        "one expanded to [3]; clone it first"
+    )
+    assert first.tolist() == [1, 1, 1]
+
+
+def test_gradients_may_be_expanded():
+    import lamella
+
+    p = lamella.ones(3)
+    lamella._fused_sgd_([p], [lamella.ones(1).expand(3)], [], **STEP)
+    assert p.tolist() == [0.5, 0.5, 0.5]

@@ -11,10 +11,12 @@
 #include <type_traits>
 #include <vector>
 
+#include "lamella/core/column_to_spare.h"
 #include "lamella/core/scalar_type.h"
 #include "lamella/kernels/blas/library_call.h"
 
 using lamella::ScalarType;
+using lamella::Spacious;
 using Int = int;
 using Length = std::size_t;  // Fortran's hidden length of a character argument
 using c64 = std::complex<float>;
@@ -97,31 +99,7 @@ Int wanted(const T& answer) {
   return std::max<Int>(1, narrow(count < 1e18 ? static_cast<int64_t>(count) : INT64_MAX));
 }
 
-// Note [A column to spare]
-//   cgemv and zgemv of OpenBLAS read, and do not use, one element behind the vector that a matrix
-//   is multiplied with. Where that vector is a row of a matrix, the element is a column further. So
-//   complex operands stand in memory with one more column, and work space has as much room.
-template <class T>
-class Spacious {
- public:
-  Spacious(void* data, std::size_t rows, std::size_t columns)
-      : target_(static_cast<T*>(data)), count_(data == nullptr ? 0 : rows * columns) {
-    if (!kNeeded || count_ == 0) return;
-    room_.resize(count_ + rows + 1);
-    std::copy_n(target_, count_, room_.data());
-  }
-  T* data() { return room_.empty() ? target_ : room_.data(); }
-  void copy_back() const {
-    if (!room_.empty()) std::copy_n(room_.data(), count_, target_);
-  }
-
- private:
-  static constexpr bool kNeeded = !std::is_floating_point_v<T>;
-  T* target_;
-  std::size_t count_;
-  std::vector<T> room_;
-};
-// Work space of `count` elements for matrices of up to `rows` rows.
+// Work space of `count` elements for matrices of up to `rows` rows: Note [A column to spare].
 template <class T>
 std::vector<T> work_space(Int count, Int rows) {
   return std::vector<T>(static_cast<std::size_t>(count) + static_cast<std::size_t>(rows) + 1);

@@ -1,5 +1,6 @@
 // Fused steps of optimizers: all parameters in one call.
 #include <cmath>
+#include <vector>
 
 #include "lamella/kernels/cpu/simd/optimizer.h"
 #include "lamella/kernels/native.h"
@@ -22,8 +23,10 @@ class Operands {
  public:
   static constexpr size_t kMost = 5;
 
-  void add(const char* op, const char* name, const Tensor& tensor) {
+  void add(const char* op, const char* name, const Tensor& tensor, bool written = true) {
     given_[count_] = tensor;
+    written_[count_] = written;
+    if (written) check_no_internal_overlap(op, name, tensor);
     if (count_ > 0) {
       const Tensor& first = given_[0];
       LAMELLA_CHECK(
@@ -51,12 +54,13 @@ class Operands {
     }
     f(data, given_[0].numel());
     for (size_t i = 0; i < count_ && !ordered_; ++i) {
-      if (!held[i].is_same(given_[i])) given_[i].copy_(held[i]);
+      if (written_[i] && !held[i].is_same(given_[i])) given_[i].copy_(held[i]);
     }
   }
 
  private:
   Tensor given_[kMost];
+  bool written_[kMost] = {};
   size_t count_ = 0;
   bool ordered_ = true;
 };
@@ -73,12 +77,14 @@ void sgd(TensorList self, TensorList grads, TensorList buffers, SgdStep step,
   if (momentum) check_count(op, "momentum_buffer_list", buffers, self.size());
   if (self.empty() || self[0].is_meta() || number_in(found_inf, 0) == 1) return;
   step.grad_scale = number_in(grad_scale, 1);
+  std::vector<Operands> all(self.size());  // checked before any is written
   for (size_t i = 0; i < self.size(); ++i) {
-    Operands operands;
-    operands.add(op, "self", self[i]);
-    operands.add(op, "grads", grads[i]);
-    if (momentum) operands.add(op, "momentum_buffer_list", buffers[i]);
-    operands.run([&](void* const* data, int64_t n) {
+    all[i].add(op, "self", self[i]);
+    all[i].add(op, "grads", grads[i], step.grad_scale != 1);
+    if (momentum) all[i].add(op, "momentum_buffer_list", buffers[i]);
+  }
+  for (size_t i = 0; i < self.size(); ++i) {
+    all[i].run([&](void* const* data, int64_t n) {
       parallel_for(0, n, kGrainSize, [&](int64_t begin, int64_t end) {
         sgd_stub(kCPU, self[i].scalar_type(), step, data[0], data[1], data[2], begin, end);
       });
@@ -96,17 +102,23 @@ void adam(const char* op, TensorList self, TensorList grads, TensorList averages
   if (amsgrad) check_count(op, "max_exp_avg_sqs", largest, self.size());
   if (self.empty() || self[0].is_meta() || number_in(found_inf, 0) == 1) return;
   step.grad_scale = number_in(grad_scale, 1);
+  std::vector<Operands> all(self.size());  // checked before any is written
+  std::vector<double> counts;
   for (size_t i = 0; i < self.size(); ++i) {
-    Operands operands;
-    operands.add(op, "self", self[i]);
-    operands.add(op, "grads", grads[i]);
-    operands.add(op, "exp_avgs", averages[i]);
-    operands.add(op, "exp_avg_sqs", squares[i]);
-    if (amsgrad) operands.add(op, "max_exp_avg_sqs", largest[i]);
-    double count = steps[i].item().toDouble();
-    step.correction1 = 1 - std::pow(step.beta1, count);
-    step.correction2 = 1 - std::pow(step.beta2, count);
-    operands.run([&](void* const* data, int64_t n) {
+    all[i].add(op, "self", self[i]);
+    all[i].add(op, "grads", grads[i], step.grad_scale != 1);
+    all[i].add(op, "exp_avgs", averages[i]);
+    all[i].add(op, "exp_avg_sqs", squares[i]);
+    if (amsgrad) all[i].add(op, "max_exp_avg_sqs", largest[i]);
+    LAMELLA_CHECK(steps[i].numel() == 1, op,
+                  ": expected the tensors in 'state_steps' to hold one number, got ",
+                  steps[i].sizes());
+    counts.push_back(steps[i].item().toDouble());
+  }
+  for (size_t i = 0; i < self.size(); ++i) {
+    step.correction1 = 1 - std::pow(step.beta1, counts[i]);
+    step.correction2 = 1 - std::pow(step.beta2, counts[i]);
+    all[i].run([&](void* const* data, int64_t n) {
       parallel_for(0, n, kGrainSize / 4, [&](int64_t begin, int64_t end) {
         adam_stub(kCPU, self[i].scalar_type(), step, data[0], data[1], data[2], data[3], data[4],
                   begin, end);

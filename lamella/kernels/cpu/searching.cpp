@@ -1,7 +1,6 @@
 // Searching and counting: searchsorted, bucketize, histc, bincount.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/parallel.h"
@@ -140,14 +139,13 @@ Tensor histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& 
   LAMELLA_CHECK(std::isfinite(low) && std::isfinite(high) && low < high,
                 "histc: expected a finite range with 'min' below 'max', got ", low, " to ", high);
   double width = high / 2 - low / 2;  // halves, as the difference may overflow
-  std::vector<int64_t> found(static_cast<size_t>(bins), 0);
+  Tensor whole = lamella::zeros({bins}, kLong);
+  auto* found = whole.mutable_data_ptr<int64_t>();
   for (int64_t i = 0; i < values.numel(); ++i) {
     if (!(p[i] >= low && p[i] <= high)) continue;
     auto bin = static_cast<int64_t>((p[i] / 2 - low / 2) / width * static_cast<double>(bins));
-    ++found[static_cast<size_t>(bin < bins ? bin : bins - 1)];
+    ++found[bin < bins ? bin : bins - 1];
   }
-  Tensor whole = lamella::empty({bins}, kLong);
-  std::memcpy(whole.data_ptr(), found.data(), found.size() * sizeof(int64_t));
   counts.copy_(whole);
   return counts;
 }

@@ -8,6 +8,7 @@
 //   sees a pointer: it would print and stop, or write past the end.
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -15,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lamella/core/column_to_spare.h"
 #include "lamella/core/error.h"
 #include "lamella/graph/custom_call/ffi/abi.h"
 #include "lamella/graph/custom_call/lapack/routines.h"
@@ -41,6 +43,10 @@ struct Matrices {
   int64_t batch;
   Int rows, columns;
   T* at(int64_t i) const { return data + i * rows * columns; }
+  // None where the batch is empty, as routines are asked for their work space even then.
+  Spacious<T> spacious(int64_t i) const {
+    return {i < batch ? at(i) : nullptr, static_cast<size_t>(rows), static_cast<size_t>(columns)};
+  }
   int64_t elements() const { return batch * rows * columns; }
   // LAPACK wants one of at least 1.
   Int leading() const { return rows > 1 ? rows : 1; }
@@ -147,13 +153,32 @@ class Call {
   int64_t batch_ = 1;
 };
 
+// The iterations for eigenvalues and singular values need not end on infinities and NaNs.
+template <class T>
+bool all_finite(const T* values, size_t count) {
+  return std::all_of(values, values + count, [](const T& value) {
+    return std::isfinite(std::real(value)) && std::isfinite(std::imag(value));
+  });
+}
+template <class T>
+T not_a_number() {
+  return T(std::numeric_limits<Real<T>>::quiet_NaN());
+}
+
+// Throws where work space has more elements than LAPACK, which adds them up in 32 bits, counts.
+inline void require_countable(double elements) {
+  LAMELLA_CHECK(elements <= std::numeric_limits<Int>::max(),
+                "expected smaller matrices, got some that need more work space than LAPACK counts "
+                "in 32 bits");
+}
 // LAPACK's answer to a query of work space.
 template <class T>
 Int wanted(const T& answer) {
   // Answers of float32 may have been rounded down.
   auto size = std::real(answer);
-  auto whole = static_cast<Int>(size + size * std::numeric_limits<decltype(size)>::epsilon());
-  return whole > 1 ? whole : 1;
+  double whole = size + size * std::numeric_limits<decltype(size)>::epsilon();
+  require_countable(whole);
+  return whole > 1 ? static_cast<Int>(whole) : 1;
 }
 
 // Work space that a routine asks for itself: call(work, count) is made once with count -1, then
@@ -161,13 +186,14 @@ Int wanted(const T& answer) {
 template <class T>
 class Work {
  public:
+  // `room`: elements behind those asked for, for Note [A column to spare].
   template <class Query>
-  explicit Work(Query&& query) {
+  explicit Work(Query&& query, Int room = 0) {
     T answer{};
     Int count = -1;
     query(&answer, &count);
-    space_.resize(static_cast<size_t>(wanted(answer)));
-    count_ = static_cast<Int>(space_.size());
+    count_ = wanted(answer);
+    space_.resize(static_cast<size_t>(count_) + static_cast<size_t>(room) + 1);
   }
   T* data() { return space_.data(); }
   const Int* count() const { return &count_; }

@@ -1,7 +1,5 @@
 // Eigenvalues: of Hermitian matrices, of general ones, and Schur's form.
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "lamella/graph/custom_call/lapack/call.h"
 #include "lamella/graph/custom_call/lapack/handlers.h"
@@ -13,16 +11,15 @@ void require_square(Int rows, Int columns) {
   LAMELLA_CHECK(rows == columns, "expected operand 0 to be square matrices, got ", rows, " x ",
                 columns);
 }
-// The iterations of geev and gees need not end on infinities and NaNs.
+// The triangle that counts of a matrix of n rows.
 template <class T>
-bool all_finite(const T* values, size_t count) {
-  return std::all_of(values, values + count, [](const T& value) {
-    return std::isfinite(std::real(value)) && std::isfinite(std::imag(value));
-  });
-}
-template <class T>
-T not_a_number() {
-  return T(std::numeric_limits<Real<T>>::quiet_NaN());
+bool finite_triangle(const T* matrix, Int n, bool upper) {
+  const auto rows = static_cast<size_t>(n);
+  for (size_t j = 0; j < rows; ++j) {
+    const T* column = matrix + j * rows;
+    if (upper ? !all_finite(column, j + 1) : !all_finite(column + j, rows - j)) return false;
+  }
+  return true;
 }
 
 // LAPACK keeps the vectors of a conjugate pair as one column of real and one of imaginary parts.
@@ -55,25 +52,35 @@ void syevd(const ffi::CallFrame& frame) {
   Vectors<Real<T>> w = call.result_vectors<Real<T>>(1, a.rows);
   Int* info = call.info(2);
   Int lda = a.leading();
+  require_countable(1 + a.rows * (6.0 + 2.0 * a.rows));
   auto run = [&](int64_t i, T* work, const Int* count, Real<T>* real, const Int* reals, Int* whole,
                  const Int* wholes, Int* said) {
+    Spacious<T> operand = a.spacious(i);
     if constexpr (is_complex<T>) {
-      Routines<T>::syevd(&mode, &uplo, &a.rows, a.at(i), &lda, w.at(i), work, count, real, reals,
-                         whole, wholes, said, 1, 1);
+      Routines<T>::syevd(&mode, &uplo, &a.rows, operand.data(), &lda, w.at(i), work, count, real,
+                         reals, whole, wholes, said, 1, 1);
     } else {
-      Routines<T>::syevd(&mode, &uplo, &a.rows, a.at(i), &lda, w.at(i), work, count, whole, wholes,
-                         said, 1, 1);
+      Routines<T>::syevd(&mode, &uplo, &a.rows, operand.data(), &lda, w.at(i), work, count, whole,
+                         wholes, said, 1, 1);
     }
+    operand.copy_back();
   };
   T first{};
   Real<T> second{};
   Int third = 0, query = -1, said = 0;
   run(0, &first, &query, &second, &query, &third, &query, &said);
   Int count = wanted(first), reals = wanted(second), wholes = std::max(third, 1);
-  std::vector<T> work(static_cast<size_t>(count));
+  std::vector<T> work(static_cast<size_t>(count) + static_cast<size_t>(a.rows) + 1);
   std::vector<Real<T>> real(static_cast<size_t>(reals));
   std::vector<Int> whole(static_cast<size_t>(wholes));
+  const auto square = static_cast<size_t>(a.rows) * static_cast<size_t>(a.rows);
   for (int64_t i = 0; i < a.batch; ++i) {
+    if (!finite_triangle(a.at(i), a.rows, uplo == 'U')) {
+      info[i] = -4;
+      std::fill_n(a.at(i), square, not_a_number<T>());
+      std::fill_n(w.at(i), a.rows, not_a_number<Real<T>>());
+      continue;
+    }
     run(i, work.data(), &count, real.data(), &reals, whole.data(), &wholes, info + i);
   }
 }

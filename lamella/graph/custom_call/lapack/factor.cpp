@@ -153,11 +153,13 @@ void sytrd(const ffi::CallFrame& frame) {
   Int* info = call.info(4);
   Int lda = a.leading();
   auto run = [&](int64_t i, T* work, const Int* count, Int* said) {
-    Routines<T>::sytrd(&uplo, &a.rows, a.at(i), &lda, d.at(i), e.at(i), tau.at(i), work, count,
-                       said, 1);
+    Spacious<T> operand = a.spacious(i);
+    Routines<T>::sytrd(&uplo, &a.rows, operand.data(), &lda, d.at(i), e.at(i), tau.at(i), work,
+                       count, said, 1);
+    operand.copy_back();
   };
   Int asked = 0;
-  Work<T> work([&](T* space, const Int* count) { run(0, space, count, &asked); });
+  Work<T> work([&](T* space, const Int* count) { run(0, space, count, &asked); }, a.rows);
   for (int64_t i = 0; i < a.batch; ++i) run(i, work.data(), work.count(), info + i);
 }
 LAMELLA_FOR_FOUR_TYPES(sytrd)

@@ -38,6 +38,33 @@ struct Problem {
   }
   Int least() const { return std::min(a.rows, a.columns); }
   Int most() const { return std::max(a.rows, a.columns); }
+
+  // routine(a, s, u, vt, work, count, info) for each matrix.
+  template <class Routine>
+  void run(Routine&& routine) {
+    Int asked = 0;
+    Work<T> work(
+        [&](T* space, const Int* count) {
+          routine(a.data, s.data, u.data, vt.data, space, count, &asked);
+        },
+        most());
+    for (int64_t i = 0; i < a.batch; ++i) {
+      if (!all_finite(a.at(i), static_cast<size_t>(a.rows) * static_cast<size_t>(a.columns))) {
+        info[i] = -4;
+        std::fill_n(s.at(i), least(), not_a_number<Real<T>>());
+        if (mode == 'N') continue;
+        std::fill_n(u.at(i), u.rows * u.columns, not_a_number<T>());
+        std::fill_n(vt.at(i), vt.rows * vt.columns, not_a_number<T>());
+        continue;
+      }
+      Spacious<T> operand = a.spacious(i), left = u.spacious(i), right = vt.spacious(i);
+      routine(operand.data(), s.at(i), left.data(), right.data(), work.data(), work.count(),
+              info + i);
+      operand.copy_back();
+      left.copy_back();
+      right.copy_back();
+    }
+  }
 };
 
 }  // namespace
@@ -45,24 +72,21 @@ struct Problem {
 template <class T>
 void gesdd(const ffi::CallFrame& frame) {
   Problem<T> p(Call(frame, 1, 5));
+  require_countable(4.0 * p.least() * p.least() + 130.0 * (p.a.rows + double(p.a.columns)));
   auto least = static_cast<size_t>(p.least()), most = static_cast<size_t>(p.most());
   std::vector<Int> whole(8 * least + 1);
   // What the documentation of cgesdd asks for, for any job.
   size_t reals = std::max(5 * least * least + 7 * least, 2 * least * (most + least) + least);
   std::vector<Real<T>> real(is_complex<T> ? reals + 1 : 1);
-  auto run = [&](int64_t i, T* work, const Int* count, Int* said) {
+  p.run([&](T* a, Real<T>* s, T* u, T* vt, T* work, const Int* count, Int* said) {
     if constexpr (is_complex<T>) {
-      Routines<T>::gesdd(&p.mode, &p.a.rows, &p.a.columns, p.a.at(i), &p.lda, p.s.at(i), p.u.at(i),
-                         &p.ldu, p.vt.at(i), &p.ldvt, work, count, real.data(), whole.data(), said,
-                         1);
+      Routines<T>::gesdd(&p.mode, &p.a.rows, &p.a.columns, a, &p.lda, s, u, &p.ldu, vt, &p.ldvt,
+                         work, count, real.data(), whole.data(), said, 1);
     } else {
-      Routines<T>::gesdd(&p.mode, &p.a.rows, &p.a.columns, p.a.at(i), &p.lda, p.s.at(i), p.u.at(i),
-                         &p.ldu, p.vt.at(i), &p.ldvt, work, count, whole.data(), said, 1);
+      Routines<T>::gesdd(&p.mode, &p.a.rows, &p.a.columns, a, &p.lda, s, u, &p.ldu, vt, &p.ldvt,
+                         work, count, whole.data(), said, 1);
     }
-  };
-  Int asked = 0;
-  Work<T> work([&](T* space, const Int* count) { run(0, space, count, &asked); });
-  for (int64_t i = 0; i < p.a.batch; ++i) run(i, work.data(), work.count(), p.info + i);
+  });
 }
 LAMELLA_FOR_FOUR_TYPES(gesdd)
 
@@ -70,19 +94,15 @@ template <class T>
 void gesvd(const ffi::CallFrame& frame) {
   Problem<T> p(Call(frame, 1, 5));
   std::vector<Real<T>> real(is_complex<T> ? 5 * static_cast<size_t>(p.least()) + 1 : 1);
-  auto run = [&](int64_t i, T* work, const Int* count, Int* said) {
+  p.run([&](T* a, Real<T>* s, T* u, T* vt, T* work, const Int* count, Int* said) {
     if constexpr (is_complex<T>) {
-      Routines<T>::gesvd(&p.mode, &p.mode, &p.a.rows, &p.a.columns, p.a.at(i), &p.lda, p.s.at(i),
-                         p.u.at(i), &p.ldu, p.vt.at(i), &p.ldvt, work, count, real.data(), said, 1,
-                         1);
+      Routines<T>::gesvd(&p.mode, &p.mode, &p.a.rows, &p.a.columns, a, &p.lda, s, u, &p.ldu, vt,
+                         &p.ldvt, work, count, real.data(), said, 1, 1);
     } else {
-      Routines<T>::gesvd(&p.mode, &p.mode, &p.a.rows, &p.a.columns, p.a.at(i), &p.lda, p.s.at(i),
-                         p.u.at(i), &p.ldu, p.vt.at(i), &p.ldvt, work, count, said, 1, 1);
+      Routines<T>::gesvd(&p.mode, &p.mode, &p.a.rows, &p.a.columns, a, &p.lda, s, u, &p.ldu, vt,
+                         &p.ldvt, work, count, said, 1, 1);
     }
-  };
-  Int asked = 0;
-  Work<T> work([&](T* space, const Int* count) { run(0, space, count, &asked); });
-  for (int64_t i = 0; i < p.a.batch; ++i) run(i, work.data(), work.count(), p.info + i);
+  });
 }
 LAMELLA_FOR_FOUR_TYPES(gesvd)
 
