@@ -166,4 +166,6 @@ def test_histc_over_a_range_whose_width_overflows():
     x = torch.tensor([-1e308, 0.5e308, 1e308], dtype=torch.float64)
     for limits in ({}, {"min": -1.7e308, "max": 1.7e308}):
         counts = run(lamella, "histc", [to_lamella(x), 4], limits)
-        assert counts.tolist() == [1, 0, 0, 2] if not limits else [1, 0, 1, 1]
+        assert counts.tolist() == ([1, 0, 1, 1] if limits else [1, 0, 0, 2])
+    least = torch.tensor([0, 5e-324], dtype=torch.float64)
+    assert run(lamella, "histc", [to_lamella(least), 2], {}).tolist() == [1, 1]

@@ -138,12 +138,14 @@ Tensor histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& 
   }
   LAMELLA_CHECK(std::isfinite(low) && std::isfinite(high) && low < high,
                 "histc: expected a finite range with 'min' below 'max', got ", low, " to ", high);
-  double width = high / 2 - low / 2;  // halves, as the difference may overflow
+  double scale = std::isfinite(high - low) ? 1 : 0.5;  // the difference may overflow
+  double width = high * scale - low * scale;
   Tensor whole = lamella::zeros({bins}, kLong);
   auto* found = whole.mutable_data_ptr<int64_t>();
   for (int64_t i = 0; i < values.numel(); ++i) {
     if (!(p[i] >= low && p[i] <= high)) continue;
-    auto bin = static_cast<int64_t>((p[i] / 2 - low / 2) / width * static_cast<double>(bins));
+    auto bin =
+        static_cast<int64_t>((p[i] * scale - low * scale) / width * static_cast<double>(bins));
     ++found[bin < bins ? bin : bins - 1];
   }
   counts.copy_(whole);
