@@ -154,6 +154,14 @@ def test_joining_and_rearranging(case):
     check(*case, meta=case[0] != "repeat_interleave.self_Tensor")
 
 
+def test_an_index_of_nothing_may_be_of_any_dtype():
+    none = torch.empty(0, dtype=torch.uint8)
+    check("gather", make(3), 0, none)
+    check("scatter.src", make(3), 0, none, make(3))
+    check("scatter.value", make(3), 0, none, 2.0)
+    check("scatter_add", make(3), 0, none, make(3))
+
+
 def test_one_hot():
     check("one_hot", torch.tensor([[0, 2], [1, 1]]), meta=False)
     check("one_hot", torch.tensor([0, 2]), 5, meta=False)

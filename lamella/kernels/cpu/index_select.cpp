@@ -193,7 +193,7 @@ Tensor& put_(Tensor& self, const Tensor& index, const Tensor& source, bool accum
 namespace meta {
 LAMELLA_META_FUNC(gather)(const Tensor& self, int64_t dim, const Tensor& index, bool sparse_grad) {
   dim = maybe_wrap_dim(dim, self.dim(), "gather");
-  check_index_dtype("gather", index);
+  if (index.numel() != 0) check_index_dtype("gather", index);
   check_no_overlap(0, "self", self);
   auto rank = [](const Tensor& t) { return t.dim() == 0 ? 1 : t.dim(); };
   if (index.numel() != 0) {

@@ -18,6 +18,7 @@ void add_offsets(const char* op, const Tensor& index, int64_t size, int64_t stri
                  int64_t* out, bool wrap) {
   Tensor dense = index.contiguous();
   int64_t n = dense.numel();
+  if (n == 0) return;  // of any dtype, as in PyTorch
   visit_index(dense.scalar_type(), op, [&](auto tag) {
     using T = type_of<decltype(tag)>;
     const T* from = dense.const_data_ptr<T>();

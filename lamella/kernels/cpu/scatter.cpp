@@ -12,8 +12,8 @@ void check_scatter(const MetaBase& output, const char* op, const Tensor& self, i
   output.check_no_overlap(0, "index", index);
   if (src != nullptr) output.check_no_overlap(0, "src", *src);
   dim = maybe_wrap_dim(dim, self.dim(), op);
-  LAMELLA_CHECK(index.scalar_type() == kLong || index.scalar_type() == kInt, op,
-                ": expected 'index' to be int64 or int32, got ", index.scalar_type());
+  LAMELLA_CHECK(index.numel() == 0 || index.scalar_type() == kLong || index.scalar_type() == kInt,
+                op, ": expected 'index' to be int64 or int32, got ", index.scalar_type());
   if (src != nullptr) {
     LAMELLA_CHECK(src->scalar_type() == self.scalar_type(), op, ": expected 'src' to be ",
                   self.scalar_type(), ", got ", src->scalar_type());
