@@ -24,7 +24,13 @@ _WEIGHTS = {
     "complex64": 7,
     "complex128": 6,
 }
-_CLASSES = {"f": FLOATS, "i": ("int64", "int64", "int64", "int32"), "c": COMPLEX, "b": ("bool",)}
+_CLASSES = {
+    "f": FLOATS,
+    "d": FLOATS[:2],
+    "i": ("int64", "int64", "int64", "int32"),
+    "c": COMPLEX,
+    "b": ("bool",),
+}
 
 
 # Those that stand in no parentheses.
@@ -67,6 +73,7 @@ class _Letters(dict):
     def __init__(self, rng: random.Random) -> None:
         super().__init__()
         self.rng = rng
+        self.dtype = ""
 
     def __missing__(self, name: str) -> Any:
         rng = self.rng
@@ -78,6 +85,8 @@ class _Letters(dict):
             return lambda value: rng.choice((None, value))
         if name in ("min", "max"):
             return {"min": min, "max": max}[name]
+        if name == "same":
+            return Other("dtype", self.dtype)
         if name == "batch":
             value: Any = [rng.randint(1, 3) for _ in range(rng.choice((0, 0, 1, 1, 2)))]
         elif len(name) == 1:
@@ -112,10 +121,11 @@ class Valid:
         self.alternative = rng.randrange(12)
 
     def draw(self) -> dict[str, Any]:
-        if self.hints and any(
-            spec.rpartition(":")[2][:1] in "f" for spec in self.hints.values() if ":" in spec
-        ):
-            self.dtype = self.rng.choice(FLOATS if self.rng.random() < 0.6 else FLOATS[:2])
+        kinds = [spec.rpartition(":")[2][:1] for spec in self.hints.values() if ":" in spec]
+        if "d" in kinds or "f" in kinds:
+            all_of_them = "f" in kinds and self.rng.random() < 0.6
+            self.dtype = self.rng.choice(FLOATS if all_of_them else FLOATS[:2])
+        self.letters.dtype = self.dtype
         for argument in self.op.arguments:
             if argument.default is not None and self._leave_out(argument):
                 continue
@@ -190,7 +200,7 @@ class Valid:
             kind, _, limit = kind.partition("<")
             if kind[0] in _CLASSES:
                 choices = _CLASSES[kind[0]]
-                if not (kind[0] in "fc" and dtype in choices):
+                if not (kind[0] in "fdc" and dtype in choices):
                     dtype = choices[0] if rng.random() < 0.9 else rng.choice(choices)
             if limit:
                 values = "index"

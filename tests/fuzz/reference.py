@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -26,6 +28,14 @@ _TOLERANCES = {
     torch.float64: (1e-7, 1e-8),
     torch.complex64: (1e-4, 1e-5),
     torch.complex128: (1e-7, 1e-8),
+}
+# A dtype that is returned is a number in PyTorch's operators.
+_CODES = {
+    name: code
+    for code, name in enumerate(
+        "uint8 int8 int16 int32 int64 float16 float32 float64 complex32 complex64 complex128 "
+        "bool qint8 quint8 qint32 bfloat16".split()
+    )
 }
 # Results that are not determined: memory nobody wrote, or one of several right answers.
 _NO_VALUES = ("empty", "new_empty", "resize", "lstsq", "eig", "svd", "qr", "linalg_eigh", "_linalg")
@@ -64,10 +74,31 @@ def compare(call: Call) -> Outcome:
     if error is not None:
         return Outcome("error", _judge(error).text)
     # Strides are promised of views and of what is computed element by element.
-    strides = "pointwise" in op.tags or any(r.before and not r.write for r in op.returns)
+    strides = not op.outs and (
+        "pointwise" in op.tags or any(r.before and not r.write for r in op.returns)
+    )
     values = not any(op.short_name.startswith(name) for name in _NO_VALUES)
-    found = _difference(mine, expected, values, strides)
+    # What is computed in the dtype of an argument is no more precise than that, whatever `out` is.
+    least = max((_TOLERANCES[t] for t in _dtypes(call)), default=(0.0, 0.0))
+    wanted = _Wanted(values, strides, least)
+    found = _difference(mine, expected, wanted)
     return Outcome("difference", found) if found else Outcome("fine")
+
+
+@dataclasses.dataclass
+class _Wanted:
+    """What must agree besides dtypes and shapes, and how near values must be at least."""
+
+    values: bool
+    strides: bool
+    least: tuple[float, float]
+
+
+def _dtypes(call: Call) -> Iterator[torch.dtype]:
+    for _, operand in call.operands():
+        dtype = getattr(torch, operand.dtype)
+        if dtype in _TOLERANCES:
+            yield dtype
 
 
 def _run(call: Call, function: Any, make: Any, other: Any) -> tuple[Any, Exception | None]:
@@ -108,19 +139,19 @@ def _copied(value: Any, ours: bool) -> Any:
         if value.device.type == "meta":
             return value, strides
         return value.detach().resolve_conj().resolve_neg().clone(), strides
-    if type(value).__name__ == "dtype":
-        return str(value).rpartition(".")[2]
+    if isinstance(value, lamella.dtype):
+        return _CODES[str(value).rpartition(".")[2]]
     return value
 
 
-def _difference(mine: Any, theirs: Any, values: bool, strides: bool) -> str | None:
+def _difference(mine: Any, theirs: Any, wanted: _Wanted) -> str | None:
     if isinstance(theirs, list):
         if not isinstance(mine, list) or len(mine) != len(theirs):
             return f"values: {str(mine)[:80]} instead of {str(theirs)[:80]}"
         pairs = zip(mine, theirs)
-        return next((d for d in (_difference(*p, values, strides) for p in pairs) if d), None)
+        return next((d for d in (_difference(*p, wanted) for p in pairs) if d), None)
     if isinstance(theirs, tuple):
-        return _tensor_difference(*mine, *theirs, values, strides)
+        return _tensor_difference(*mine, *theirs, wanted)
     same = mine == theirs or (mine != mine and theirs != theirs)
     if not same and isinstance(theirs, (float, complex)) and isinstance(mine, (float, complex)):
         same = abs(mine - theirs) <= 1e-5 * max(1.0, abs(theirs))
@@ -132,8 +163,7 @@ def _tensor_difference(
     strides: list[int],
     theirs: torch.Tensor,
     expected: list[int],
-    values: bool,
-    promised: bool,
+    wanted: _Wanted,
 ) -> str | None:
     if mine.dtype != theirs.dtype:
         return f"dtype: {mine.dtype} instead of {theirs.dtype}"
@@ -141,7 +171,7 @@ def _tensor_difference(
         return f"shape: {list(mine.shape)} instead of {list(theirs.shape)}"
     if mine.device.type != theirs.device.type:
         return f"device: {mine.device} instead of {theirs.device}"
-    if mine.numel() == 0 or not values or mine.device.type == "meta":
+    if mine.numel() == 0 or not wanted.values or mine.device.type == "meta":
         return None
     if mine.is_complex():
         # Whether a product with infinity is infinite or no number depends on the order of its sums.
@@ -149,11 +179,12 @@ def _tensor_difference(
         if (mine.isfinite() != theirs.isfinite()).any():
             return f"values: {_shown(mine)} instead of {_shown(theirs)}"
         mine, theirs = mine.where(finite, 0), theirs.where(finite, 0)
-    relative, absolute = _TOLERANCES.get(mine.dtype, (0, 0))
+    own = _TOLERANCES.get(mine.dtype)
+    relative, absolute = max(own, wanted.least) if own is not None else (0.0, 0.0)
     if not torch.allclose(mine, theirs, rtol=relative, atol=absolute, equal_nan=True):
         return f"values: {_shown(mine)} instead of {_shown(theirs)}"
     steps = [(s, t) for n, s, t in zip(theirs.shape, strides, expected) if n > 1]
-    if promised and any(s != t for s, t in steps):
+    if wanted.strides and any(s != t for s, t in steps):
         return f"strides: {strides} instead of {expected} of {list(theirs.shape)}"
     return None
 
