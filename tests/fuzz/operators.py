@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import hashlib
 import json
 import mmap
 import os
@@ -40,6 +41,7 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 
 if os.environ.get("MALLOC_PERTURB_") is None:
@@ -48,6 +50,7 @@ if os.environ.get("MALLOC_PERTURB_") is None:
     os.execv(sys.executable, [sys.executable, *sys.argv])
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import known  # noqa: E402
 import layers  # noqa: E402
 import running  # noqa: E402
 
@@ -64,7 +67,7 @@ FAILURES = (
 )  # fmt: skip
 
 _BROKEN = 70  # a child's exit status when the fuzzer has a bug
-_STATE = struct.Struct("=iiddi")  # operator, call, begin, limit, calls made
+_STATE = struct.Struct("=iiddii")  # operator, call, begin, limit, calls made, in PyTorch
 
 
 class Slot:
@@ -77,10 +80,16 @@ class Slot:
         self.batch: list[tuple[int, int, bool]] = []  # operator, first call, whether giants too
 
     def at(self) -> tuple[int, int, float, float, int]:
-        return _STATE.unpack_from(self.state)
+        return _STATE.unpack_from(self.state)[:5]
+
+    def in_pytorch(self) -> bool:
+        return bool(_STATE.unpack_from(self.state)[5])
+
+    def enter_pytorch(self) -> None:
+        _STATE.pack_into(self.state, 0, *self.at(), 1)
 
     def note(self, op: int, call: int, limit: float, made: int) -> None:
-        _STATE.pack_into(self.state, 0, op, call, time.monotonic(), limit, made)
+        _STATE.pack_into(self.state, 0, op, call, time.monotonic(), limit, made, 0)
 
 
 class Fuzzer:
@@ -94,10 +103,18 @@ class Fuzzer:
         self.longs: collections.Counter[int] = collections.Counter()
         self.calls = 0
         self.begin = time.monotonic()
+        self.known = known.KnownDifferences()
         if options.compare:
             import reference
 
             self.reference = reference
+        if options.known:
+            self.ops = [op for op in self.ops if self.known.calls(op.full_name)]
+
+    def calls_of(self, op: running.Operator) -> Sequence[int]:
+        if self.options.known:
+            return self.known.calls(op.full_name)
+        return range(self.options.calls)
 
     # ---- The parent ----
 
@@ -161,7 +178,9 @@ class Fuzzer:
         name = f"{self.ops[op].full_name}:{self.options.seed}:{call}"
         if status is not None and os.WIFEXITED(status) and os.WEXITSTATUS(status) == _BROKEN:
             raise SystemExit(f"the fuzzer itself failed at {name}\n{slot.faults.read_text()}")
-        if status is None:
+        if slot.in_pytorch():
+            self.find("PyTorch's end", name, str(status))
+        elif status is None:
             kind = "long" if limit <= LONG else "hang"
             self.find(kind, name, f"took more than {limit:g} s")
             self.longs[op] += 1
@@ -197,17 +216,23 @@ class Fuzzer:
             op = self.ops[number]
             counts: collections.Counter[str] = collections.Counter()
             last_fine = last_error = None
-            for index in range(first, options.calls):
+            digest = hashlib.sha256()
+            for index in self.calls_of(op):
+                if index < first:
+                    continue
                 slot.note(number, index, 60, made)
                 call = running.Call(op, options.seed, index, options.compare)
                 if call.giant and not giants or call.loops and options.no_loops:
                     continue
                 slot.note(number, index, LONG if call.giant else HANG, made)
                 made += 1
-                outcome = (
-                    self.reference.compare(call) if options.compare else running.run(call, around)
-                )
+                if options.compare:
+                    outcome = self.reference.compare(call, slot.enter_pytorch)
+                else:
+                    outcome = running.run(call, around)
                 counts[outcome.kind] += 1
+                if options.digest:
+                    digest.update(f"{call} {outcome.kind} {outcome.text}\n".encode())
                 if call.valid:
                     counts["valid"] += 1
                     counts["valid and fine"] += outcome.kind == "fine"
@@ -225,6 +250,7 @@ class Fuzzer:
                         if grown:
                             self.find("leak", f"{op.full_name}:{options.seed}:{index}", grown)
             self.find("counts", op.full_name, json.dumps(counts))
+            self.find("digest", op.full_name, digest.hexdigest())
             slot.note(number, options.calls, 60, made)
         slot.note(slot.batch[-1][0], options.calls, 60, made)
 
@@ -242,6 +268,8 @@ class Fuzzer:
                 totals.update(counts)
                 if counts.get("valid", 0) >= 5 and not counts.get("valid and fine"):
                     never.append(entry["call"])
+            elif entry["kind"] == "difference" and self.is_known(entry):
+                found["known difference"].append(entry)
             else:
                 found[entry["kind"]].append(entry)
         replay = "python tests/fuzz/operators.py"
@@ -261,18 +289,44 @@ class Fuzzer:
         for entry in found["abandoned"]:
             print(f"abandoned: {entry['call']}: {entry['text']}")
         print(
-            f"seed {options.seed}: {len(self.ops)} overloads, {self.calls} calls "
-            f"in {time.monotonic() - self.begin:.0f} s"
+            f"seed {options.seed}: {len(self.ops)} overloads, {self.calls} calls"
+            + ("" if options.digest else f" in {time.monotonic() - self.begin:.0f} s")
         )
         rows = {"fine": totals["fine"], "clean error": totals["error"]}
         rows["long"] = len(found["long"])
-        rows |= {kind: len(found[kind]) for kind in FAILURES}
+        rows |= {kind: len(found[kind]) for kind in (*FAILURES, "known difference")}
         for kind, count in rows.items():
             ops = len({e["call"].rsplit(":", 2)[0] for e in found[kind]})
             print(f"  {kind:15} {count:8}" + (f"  of {ops} overloads" if count and ops else ""))
+        if options.digest:
+            for entry in sorted(found["digest"], key=lambda e: e["call"]):
+                print(entry["call"], entry["text"])
         share = totals["valid and fine"] / max(totals["valid"], 1)
         print(f"  {share:.0%} of the valid calls were fine; {len(never)} overloads had none")
-        return int(any(found[kind] for kind in FAILURES if kind not in options.allow))
+        failed = any(found[kind] for kind in FAILURES if kind not in options.allow)
+        both = found["known difference"] + found["difference"]
+        if options.known:
+            shown_by = {
+                (*_operator_and_call(e), known.KnownDifferences.kind(e["text"])) for e in both
+            }
+            for line in self.known.not_needed({(op, kind, call) for op, call, kind in shown_by}):
+                print(f"not needed any more, or without its reason: {line}")
+                failed = True
+        if options.write_known:
+            first: dict[tuple[str, str], tuple[int, str]] = {}
+            for entry in sorted(both, key=_operator_and_call):
+                op, call = _operator_and_call(entry)
+                first.setdefault((op, self.known.kind(entry["text"])), (call, entry["text"]))
+            self.known.write(first)
+        return int(failed)
+
+    def is_known(self, entry: dict[str, str]) -> bool:
+        return self.known.has(_operator_and_call(entry)[0], entry["text"])
+
+
+def _operator_and_call(entry: dict[str, str]) -> tuple[str, int]:
+    op, _, call = entry["call"].rsplit(":", 2)
+    return op, int(call)
 
 
 def confine(faults: int) -> None:
@@ -320,13 +374,18 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=0, help="begin nothing new after them")
     parser.add_argument("--layer", choices=list(layers.LAYERS), default="none")
     parser.add_argument("--compare", action="store_true", help="valid calls, beside PyTorch")
+    parser.add_argument("--known", action="store_true", help="the calls of known_differences.txt")
+    parser.add_argument("--write-known", action="store_true", help="write that list anew")
     parser.add_argument("--no-leaks", dest="leaks", action="store_false")
     parser.add_argument("--allow", action="append", default=[], help="a failure that is none")
     parser.add_argument("--show", type=int, default=3, help="failures shown of an overload")
     parser.add_argument("--no-loops", action="store_true", help="no lists that contain themselves")
+    parser.add_argument("--digest", action="store_true", help="a hash of calls and outcomes")
     parser.add_argument("--never", action="store_true", help="overloads that took no valid call")
     parser.add_argument("--replay", metavar="OPERATOR:SEED:CALL", help="one call, in full")
     options = parser.parse_args()
+    if options.known or options.write_known:
+        options.seed, options.compare = known.SEED, True
     if options.seed is None:
         options.seed = random.SystemRandom().randrange(10**6)
     if options.compare:

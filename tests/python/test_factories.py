@@ -115,6 +115,12 @@ def test_random_streams_are_pytorchs(dtype):
     check("normal_", make(3, 4, dtype=dtype), 1.0, 3.0)
     check("uniform_", make(9, dtype=torch.bfloat16))
     check("random_", make(5, dtype=torch.int8))
+    turned = make(3, 4, dtype=dtype, low=0, high=1).t()  # drawn by index, not by memory
+    check("bernoulli", turned)
+    check("bernoulli.p", turned, 0.5)
+    check("normal.Tensor_float", turned, 2.0)
+    check("normal.float_Tensor", 1.0, turned)
+    check("normal.Tensor_Tensor", turned, turned)
 
 
 def test_random_distributions():

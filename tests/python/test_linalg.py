@@ -1,7 +1,7 @@
 """Linear algebra against PyTorch. Factors of free sign or phase are compared by their product."""
 
 import pytest
-from operator_cases import check, error_of, lamella, make, run, to_lamella, torch
+from operator_cases import check, compare, error_of, lamella, make, run, to_lamella, torch
 
 DTYPES = [torch.float32, torch.float64, torch.complex64, torch.complex128]
 SQUARE = [(3, 3), (1, 1), (2, 4, 4), (2, 0, 3, 3), (0, 0), (3, 0, 0)]
@@ -147,6 +147,11 @@ def test_products(dtype):
         "addr", make(3, 4, dtype=dtype), make(3, dtype=dtype), make(4, dtype=dtype), beta=2, alpha=3
     )
     near("addr", make(4, dtype=dtype), make(3, dtype=dtype), make(4, dtype=dtype), beta=0)
+    truths = [
+        make(*shape, dtype=torch.bool, seed=i) for i, shape in enumerate([(3, 4), (3,), (4,)])
+    ]
+    for beta, alpha in ((1, 1), (True, False), (0, 2), (-1, True)):
+        check("addr", *truths, beta=beta, alpha=alpha)
     if dtype != torch.int64:
         near("linalg_vecdot", make(2, 4, dtype=dtype), make(2, 4, dtype=dtype, seed=1))
         chain = [make(3, 5, dtype=dtype), make(5, 2, dtype=dtype), make(2, 6, dtype=dtype)]
@@ -385,6 +390,13 @@ def test_vander():
     assert error_of("linalg_vander", torch.tensor([True])) == (
         "linalg_vander: expected 'x' to be of numbers, got bool"
     )
+
+
+def test_gels_takes_the_matrix_to_have_full_rank():
+    a, b = make(5, 3), make(5, 2, seed=1)
+    ours = lamella.linalg.lstsq(to_lamella(a), to_lamella(b), rcond=1.0, driver="gels")
+    theirs = torch.linalg.lstsq(a, b, rcond=1.0, driver="gels")
+    compare(ours[0], theirs[0], strides=False, tolerance=(1e-4, 1e-4))
 
 
 def tangents(module, function, inputs, directions):

@@ -1,6 +1,7 @@
 """Special functions, order statistics, gradients of activations and composites, against PyTorch."""
 
 import itertools
+import math
 
 import pytest
 from operator_cases import clone_strided, compare, error_of, lamella, make, to_lamella, torch
@@ -192,6 +193,13 @@ def test_special_of_two():
         )
     check("polygamma", 1, torch.linspace(-9.6, 0.4, 21, dtype=torch.float64), tolerance=(1e-9, 0))
     check("logit", torch.linspace(-0.5, 1.5, 50), 0.1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_neighbours_of_small_types(dtype):
+    values = torch.tensor([0.0, -0.0, 1.0, -1.0, 2.0, 1.5, math.inf, -math.inf, math.nan, 65504.0])
+    a, b = torch.cartesian_prod(values, values).to(dtype).unbind(1)
+    compare(lamella.nextafter(to_lamella(a), to_lamella(b)), torch.nextafter(a, b))
 
 
 def test_aliases():

@@ -146,6 +146,19 @@ ERRORS = [
 ]
 
 
+@pytest.mark.parametrize("name", ["upsample_nearest2d", "_upsample_nearest_exact2d"])
+@pytest.mark.parametrize("format", [torch.contiguous_format, torch.channels_last], ids=str)
+def test_scales_that_do_not_lead_to_the_sizes(name, format):
+    x = make(2, 3, 3, 2).contiguous(memory_format=format)
+    for size in ([3, 2], [6, 4], [4, 2], [3, 5]):
+        grad = make(2, 3, *size).contiguous(memory_format=format)
+        for scales in ((None, 0.5), (1.7, 1.3), (2.0, 2.0)):
+            check(name, x, size, *scales)
+            check("upsample_bilinear2d", x, size, False, *scales)
+            check(f"{name}_backward", grad, size, [2, 3, 3, 2], *scales)
+            check("upsample_bilinear2d_backward", grad, size, [2, 3, 3, 2], False, *scales)
+
+
 @pytest.mark.parametrize("index", range(len(ERRORS)))
 def test_errors(index):
     call, text = ERRORS[index]

@@ -35,6 +35,8 @@ def test_histc():
     check("histc", values, 10, -2, 2)
     check("histc", values.double(), 7, 0, 0)
     check("histc", torch.full((4,), 3.0), 5)
+    for dtype in (torch.float16, torch.bfloat16):
+        check("histc", values.to(dtype), 6, -2, 2)
     check("histc", torch.tensor([1.0, float("nan"), 2.0]), 4, 0, 3)
 
 
@@ -62,6 +64,8 @@ def test_unique(dtype, flags):
     check("unique_dim", rows.t().contiguous(), 1, True, *flags, meta=False, strides=False)
     check("unique_dim_consecutive", rows, 0, *flags, meta=False, strides=False)
     check("unique_consecutive", rows, *flags, 0, meta=False, strides=False)
+    check("unique_consecutive", values[0], *flags, 0, meta=False, strides=False)
+    check("unique_consecutive", values[0], *flags, -1, meta=False, strides=False)
 
 
 def test_isin():

@@ -46,6 +46,14 @@ Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Sc
   shape.push_back(vec2.numel());
   LAMELLA_CHECK(is_expandable(self.sizes(), shape), "addr: expected 'self' to be broadcastable to ",
                 shape.ref(), ", got ", self.sizes());
+  bool truths =
+      self.scalar_type() == kBool && vec1.scalar_type() == kBool && vec2.scalar_type() == kBool;
+  if (truths && beta.isIntegral(true) && alpha.isIntegral(true)) {
+    auto is_zero = [](const Scalar& s) { return s.equal(0) || s.equal(false); };
+    Tensor product = lamella::outer(vec1, vec2);
+    if (is_zero(alpha)) product = lamella::zeros_like(product);
+    return is_zero(beta) ? product : product.logical_or(self);
+  }
   // With beta 0, what self holds does not count, not even NaN.
   Tensor product = lamella::outer(vec1, vec2).mul(alpha);
   if (beta.equal(0) || beta.equal(false)) {

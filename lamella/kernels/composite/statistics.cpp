@@ -220,9 +220,16 @@ std::vector<Tensor> gradient(const Tensor& self, TensorList spacing, IntArrayRef
 
 // ---- Random numbers ----
 
+namespace {
+// Numbers are drawn in the order of the indices, whatever the strides of the arguments are.
+Tensor contiguous_like(const Tensor& self) {
+  return lamella::empty_like(self, std::nullopt, std::nullopt, std::nullopt, std::nullopt,
+                             MemoryFormat::Contiguous);
+}
+}  // namespace
 Tensor normal(const Tensor& mean, double std, MaybeGenerator generator) {
   LAMELLA_CHECK(std >= 0, "normal: expected 'std' of at least 0, got ", std);
-  return lamella::empty_like(mean).normal_(0, std, generator).add_(mean);
+  return contiguous_like(mean).normal_(0, std, generator).add_(mean);
 }
 namespace {
 void check_deviations(const Tensor& std) {
@@ -233,16 +240,12 @@ void check_deviations(const Tensor& std) {
 }  // namespace
 Tensor normal(double mean, const Tensor& std, MaybeGenerator generator) {
   check_deviations(std);
-  return lamella::empty_like(std).normal_(0, 1, generator).mul_(std).add_(mean);
+  return contiguous_like(std).normal_(0, 1, generator).mul_(std).add_(mean);
 }
 Tensor normal(const Tensor& mean, const Tensor& std, MaybeGenerator generator) {
   check_deviations(std);
   std::vector<Tensor> both = lamella::broadcast_tensors({mean, std});
-  return lamella::empty_like(both[0], both[0].scalar_type(), std::nullopt, std::nullopt,
-                             std::nullopt, MemoryFormat::Contiguous)
-      .normal_(0, 1, generator)
-      .mul_(both[1])
-      .add_(both[0]);
+  return contiguous_like(both[0]).normal_(0, 1, generator).mul_(both[1]).add_(both[0]);
 }
 Tensor normal(double mean, double std, IntArrayRef size, MaybeGenerator generator,
               std::optional<ScalarType> dtype, std::optional<Layout> layout,

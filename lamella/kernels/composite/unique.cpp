@@ -82,7 +82,7 @@ std::tuple<Tensor, Tensor, Tensor> unique_dim_consecutive(const Tensor& self, in
 std::tuple<Tensor, Tensor, Tensor> unique_consecutive(const Tensor& self, bool return_inverse,
                                                       bool return_counts,
                                                       std::optional<int64_t> dim) {
-  if (dim) {
+  if (dim && (self.dim() != 1 || *dim != 0)) {
     return lamella::unique_dim_consecutive(self, *dim, return_inverse, return_counts);
   }
   auto [values, inverse, counts] =

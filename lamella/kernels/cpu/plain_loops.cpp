@@ -108,7 +108,31 @@ struct IntPow {
   }
 };
 
-LAMELLA_OP2(NextAfter, std::nextafter(a, b))
+// The neighbour of `a` towards `b` among the numbers of a small type.
+template <class Small>
+float neighbour(float a, float b) {
+  if (a == b || a != a || b != b) return a == b ? b : a + b;
+  Small at(a);
+  if (a == 0) {
+    at = Small(b < 0 ? -0.0f : 0.0f);
+    ++at.x;
+  } else {
+    at.x = static_cast<typename Small::bits_type>((a < b) == (a > 0) ? at.x + 1 : at.x - 1);
+  }
+  return static_cast<float>(at);
+}
+template <class T>
+struct NextAfter {
+  explicit NextAfter(const void* params) : small(static_cast<int>(param<T>(params, 0))) {}
+  T operator()(T a, T b) const {
+    if constexpr (std::is_same_v<T, float>) {
+      if (small == 1) return neighbour<Half>(a, b);
+      if (small == 2) return neighbour<BFloat16>(a, b);
+    }
+    return std::nextafter(a, b);
+  }
+  int small;  // 1: of Half; 2: of BFloat16
+};
 LAMELLA_OP2(Xlogy, b != b ? b : a == 0 ? T(0) : static_cast<T>(a * std::log(b)))
 template <class T>
 struct Heaviside {
@@ -249,7 +273,7 @@ const LoopFn pow_others[kLoopTypes] = {&plain_loop<IntPow<uint8_t>, uint8_t, 2>,
 LAMELLA_POINTWISE(div_floor, plain_table<DivFloor, 2>("div", 0, RealTypes()));
 LAMELLA_PLAIN2(remainder, Remainder, RealTypes);
 LAMELLA_PLAIN2(fmod, Fmod, RealTypes);
-LAMELLA_PLAIN2(nextafter, NextAfter, FloatTypes);
+LAMELLA_POINTWISE(nextafter, plain_table<NextAfter, 2>("nextafter", 1, FloatTypes()));
 LAMELLA_PLAIN2(xlogy, Xlogy, FloatTypes);
 LAMELLA_PLAIN2(heaviside, Heaviside, RealBoolTypes);
 LAMELLA_PLAIN2(gcd, Gcd, IntTypes);

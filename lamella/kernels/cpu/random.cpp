@@ -315,17 +315,22 @@ Tensor& bernoulli_(Tensor& self, const Tensor& p, std::optional<Generator> gener
   }
   return self.copy_(drawn);
 }
+namespace {
+// Numbers are drawn in the order of the indices, whatever the strides of `self` are.
+Tensor contiguous_like(const Tensor& self) {
+  return lamella::empty_like(self, std::nullopt, std::nullopt, std::nullopt, std::nullopt,
+                             MemoryFormat::Contiguous);
+}
+}  // namespace
 Tensor bernoulli(const Tensor& self, std::optional<Generator> generator) {
-  Tensor result = lamella::empty_like(self);
-  return result.bernoulli_(self, generator);
+  return contiguous_like(self).bernoulli_(self, generator);
 }
 Tensor& bernoulli_out(const Tensor& self, std::optional<Generator> generator, Tensor& out) {
   resize_output(out, self.sizes());
   return out.bernoulli_(self, generator);
 }
 Tensor bernoulli(const Tensor& self, double p, std::optional<Generator> generator) {
-  Tensor result = lamella::empty_like(self);
-  return result.bernoulli_(p, generator);
+  return contiguous_like(self).bernoulli_(p, generator);
 }
 
 Tensor& exponential_(Tensor& self, double lambd, std::optional<Generator> generator) {

@@ -118,9 +118,8 @@ Tensor bucketize(const Scalar& self, const Tensor& boundaries, bool out_int32, b
 
 Tensor histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max) {
   LAMELLA_CHECK(bins > 0, "histc: expected 'bins' of at least 1, got ", bins);
-  LAMELLA_CHECK(self.scalar_type() == kFloat || self.scalar_type() == kDouble ||
-                    is_integral(self.scalar_type(), false),
-                "histc: expected 'self' to be float32, float64 or whole numbers, got ",
+  LAMELLA_CHECK(self.is_floating_point() || is_integral(self.scalar_type(), false),
+                "histc: expected 'self' to be floating point or whole numbers, got ",
                 self.scalar_type());
   Tensor counts = lamella::zeros({bins}, self.options());
   if (self.is_meta() || self.numel() == 0) return counts;

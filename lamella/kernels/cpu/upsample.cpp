@@ -7,8 +7,11 @@ namespace {
 enum class Kind { kNearest, kNearestExact, kLinear, kLinearCorners };
 
 // How far the input moves for a step of the output. A scale that was given counts for what it is,
-// not for the sizes that it led to.
+// not for the sizes that it led to, except where those say that nothing moves, or nearest
+// neighbours double; PyTorch takes the same short ways.
 double step_of(Kind kind, int64_t in, int64_t out, std::optional<double> scale) {
+  if (in == out && kind != Kind::kNearestExact) return 1;
+  if (kind == Kind::kNearest && out % 2 == 0 && out / 2 == in) return 0.5;
   if (kind == Kind::kLinearCorners) {
     return out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0.0;
   }

@@ -223,7 +223,14 @@ LAMELLA_BINARY(hypot, kPlain, hypot_stub)
 LAMELLA_BINARY(atan2, kFloating, atan2_stub)
 LAMELLA_BINARY(logaddexp, kPlain, logaddexp_stub)
 LAMELLA_BINARY(logaddexp2, kPlain, logaddexp2_stub)
-LAMELLA_BINARY(nextafter, kPlain, nextafter_stub)
+LAMELLA_META_OF(nextafter)(const Tensor& self, const Tensor& other) {
+  build_binary(self, other, kPlain);
+}
+LAMELLA_IMPL_OF(nextafter_cpu)(const Tensor&, const Tensor&, const Tensor&) {
+  // Small types are computed in float32, where their neighbours are farther away.
+  Scalar small = common_dtype() == kHalf ? 1 : common_dtype() == kBFloat16 ? 2 : 0;
+  native::nextafter_stub(device_type(), *this, &small);
+}
 LAMELLA_BINARY(gcd, kPlain, gcd_stub)
 LAMELLA_BINARY(lcm, kPlain, lcm_stub)
 LAMELLA_BINARY_TENSOR(copysign, kFloating, copysign_stub)
