@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -52,8 +52,11 @@ def _torch_operator(op: Any) -> Any:
     return getattr(packet, op.overload or "default", None) if packet is not None else None
 
 
-def compare(call: Call) -> Outcome:
-    """ "difference" where the two do not agree; "absent" where PyTorch has no such operator."""
+def compare(call: Call, entering: Callable[[], None] = lambda: None) -> Outcome:
+    """ "difference" where the two do not agree; "absent" where PyTorch has no such operator.
+
+    entering() is called before PyTorch is.
+    """
     op = call.op
     theirs = _torch_operator(op)
     if theirs is None:
@@ -61,6 +64,7 @@ def compare(call: Call) -> Outcome:
     mine, error = _run(call, op.call, make_lamella, other_lamella)
     if isinstance(mine, Outcome):
         return mine
+    entering()
     expected, refusal = _run(call, theirs, make_torch, _other_torch)
     if isinstance(expected, Outcome):
         return expected
