@@ -456,3 +456,24 @@ def test_names_are_kept():
 
     assert vmap(named).__name__ == "named" and vmap(named).__doc__ == "Says something."
     assert lamella.func.vmap is vmap
+
+
+def test_rows_do_not_pass_for_matrices():
+    """In front of an example with too few dimensions, the batch would be taken for one of them."""
+    rows = lamella.eye(3)
+    for name in ("tril", "det", "linalg_qr", "linalg_cholesky_ex", "linalg_svdvals", "linalg_pinv"):
+        with pytest.raises(RuntimeError, match="to be a matrix or a stack of them, got \\[3\\]"):
+            lamella.vmap(getattr(lamella.ops.aten, name))(rows)
+    with pytest.raises(RuntimeError) as caught:
+        lamella.vmap(lamella.linalg.inv)(rows)
+    assert str(caught.value) == (
+        "linalg_inv_ex: expected 'A' to be a matrix or a stack of them, got [3]"
+    )
+    with pytest.raises(RuntimeError) as caught:
+        lamella.vmap(lambda x: lamella.native_layer_norm(x, [3], None, None, 1e-5))(rows[0])
+    assert str(caught.value) == (
+        "native_layer_norm: expected 'input' to end with the shape [3], got []"
+    )
+    with pytest.raises(RuntimeError) as caught:
+        lamella.vmap(lamella.view_as_complex)(lamella.ones(2))
+    assert str(caught.value) == "view_as_complex: expected the last size of 'self' to be 2, got []"

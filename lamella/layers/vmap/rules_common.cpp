@@ -97,6 +97,14 @@ void become(Call& call, uint32_t i, TensorBase value) {
 
 // ---- The tables ------------------------------------------------------------------------------
 
+void need_matrices(const Call& call) {
+  In first = input(call, 0);
+  std::string_view name = call.op()->name;
+  LAMELLA_CHECK(first.rank() >= 2, name.substr(name.rfind(':') + 1), ": expected '",
+                call.plan().arguments[0].name, "' to be a matrix or a stack of them, got ",
+                first.sizes());
+}
+
 Rule find_operator_rule(std::string_view name) {
   for (NamedRules rules : {shape_rules(), factory_rules(), matmul_rules(), linalg_rules(),
                            index_rules(), nn_rules(), norm_rules(), loss_rules(), misc_rules()}) {

@@ -52,6 +52,9 @@ Tensor front(const Call& call, const In& x, int64_t rank);
 // Only where it is batched: an example's sizes padded with ones in front up to `rank`, so that it
 // broadcasts with others of that rank.
 Tensor aligned(const In& x, int64_t rank);
+// Throws unless each example of the first argument has two dimensions at least: in front of a row,
+// the batch would pass for the rows of a matrix.
+void need_matrices(const Call& call);
 // {batch, sizes...}
 Sizes with_batch(const Call& call, IntArrayRef sizes);
 

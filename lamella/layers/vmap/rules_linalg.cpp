@@ -19,6 +19,7 @@ Tensor for_all(const Call& call, const Tensor& x) {
   return x.dim() == 1 && x.numel() == 0 ? front(call, {x, false}) : x;
 }
 void spectral(Call& call) {
+  need_matrices(call);
   call.run_and([&](const Tensor& x) { return for_all(call, x); });
 }
 
@@ -46,12 +47,14 @@ std::tuple<Tensor, Tensor, Tensor> lu_unpack(Call& call, In data, In pivots, boo
   return {for_all(call, P), for_all(call, L), for_all(call, U)};
 }
 Tensor pinv(Call& call, In self, In atol, In rtol, bool hermitian) {
+  need_matrices(call);
   // Tolerances broadcast with the stack of matrices.
   auto tolerance = [&](const In& x) { return or_none(aligned(x, self.rank() - 2)); };
   return lamella::linalg_pinv(front(call, self), tolerance(atol), tolerance(rtol), hermitian);
 }
 Four lstsq(Call& call, In self, In b, std::optional<double> rcond,
            std::optional<std::string_view> driver) {
+  need_matrices(call);
   bool vector = has_shape_of_rows(self, b);
   In sides = vector ? as_matrix(b) : b;
   int64_t rank = std::max(self.rank(), sides.rank());

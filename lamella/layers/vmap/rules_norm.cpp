@@ -73,8 +73,14 @@ Three batch_norm_backward(Call& call, In grad_out, In input, In weight, In runni
 // ---- Layer norm: parameters of each example are applied behind it
 // --------------------------------------
 
+void check_rank(const char* op, const In& input, IntArrayRef normalized_shape) {
+  LAMELLA_CHECK(input.rank() >= static_cast<int64_t>(normalized_shape.size()), op,
+                ": expected 'input' to end with the shape ", normalized_shape, ", got ",
+                input.sizes());
+}
 Three layer_norm(Call& call, In input, IntArrayRef normalized_shape, In weight, In bias,
                  double eps) {
+  check_rank("native_layer_norm", input, normalized_shape);
   bool apart = weight.batched || bias.batched;
   std::optional<Tensor> none;
   auto [out, mean, rstd] = lamella::native_layer_norm(front(call, input), normalized_shape,
@@ -86,6 +92,7 @@ Three layer_norm(Call& call, In input, IntArrayRef normalized_shape, In weight, 
 }
 std::tuple<Tensor, Tensor> rms_norm(Call& call, In input, IntArrayRef normalized_shape, In weight,
                                     std::optional<double> eps) {
+  check_rank("_fused_rms_norm", input, normalized_shape);
   auto [out, rstd] =
       lamella::_fused_rms_norm(front(call, input), normalized_shape,
                                weight.batched ? std::nullopt : or_none(weight.value), eps);

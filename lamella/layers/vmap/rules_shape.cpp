@@ -10,6 +10,8 @@
 //   `sizes`     `size` gets the batch in front.
 //   `leading`   the batch goes in front of every tensor, of as many dimensions behind it; nothing
 //               else changes: the operator works on the last dimensions, or element by element.
+//   `matrices`  the same for operators on stacks of matrices, each example one at least.
+//   `pairs`     the same for the operator on pairs of a real and an imaginary part.
 //   `fold1d`, `fold2d`, `fold3d`   [N, C, spatial...] and [C, spatial...]: the batch joins the N
 //               samples, or stands in their place.
 #include "lamella/layers/vmap/rules_common.h"
@@ -145,6 +147,16 @@ void leading(Call& call) {
   call.run();
 }
 
+void pairs(Call& call) {
+  LAMELLA_CHECK(call.dim(0) >= 1,
+                "view_as_complex: expected the last size of 'self' to be 2, got []");
+  leading(call);
+}
+void matrices(Call& call) {
+  need_matrices(call);
+  leading(call);
+}
+
 // ---- sizes
 // ---------------------------------------------------------------------------------------
 
@@ -258,6 +270,8 @@ constexpr NamedRule kRules[] = {
     {"new_dim", &new_dim},
     {"inplace_view", &inplace_view},
     {"leading", &leading},
+    {"matrices", &matrices},
+    {"pairs", &pairs},
     {"sizes", &sizes},
     {"fold1d", &fold<1>},
     {"fold2d", &fold<2>},
