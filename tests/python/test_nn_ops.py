@@ -159,6 +159,13 @@ def test_scales_that_do_not_lead_to_the_sizes(name, format):
             check("upsample_bilinear2d_backward", grad, size, [2, 3, 3, 2], False, *scales)
 
 
+@pytest.mark.parametrize("size", [3, 4, 6])
+def test_scales_that_do_not_lead_to_the_size_of_a_line(size):
+    for scale in (0.5, 1.7, 2.0):
+        check("upsample_nearest1d", make(2, 3, 3), [size], scale)
+        check("upsample_linear1d", make(2, 3, 3), [size], False, scale)
+
+
 @pytest.mark.parametrize("index", range(len(ERRORS)))
 def test_errors(index):
     call, text = ERRORS[index]

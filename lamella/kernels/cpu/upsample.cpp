@@ -7,11 +7,12 @@ namespace {
 enum class Kind { kNearest, kNearestExact, kLinear, kLinearCorners };
 
 // How far the input moves for a step of the output. A scale that was given counts for what it is,
-// not for the sizes that it led to, except where those say that nothing moves, or nearest
-// neighbours double; PyTorch takes the same short ways.
-double step_of(Kind kind, int64_t in, int64_t out, std::optional<double> scale) {
-  if (in == out && kind != Kind::kNearestExact) return 1;
-  if (kind == Kind::kNearest && out % 2 == 0 && out / 2 == in) return 0.5;
+// not for the sizes that it led to. PyTorch makes exceptions: where linear interpolation keeps a
+// size, and, of nearest neighbours in two dimensions (`plane`), where it keeps or doubles one.
+double step_of(Kind kind, bool plane, int64_t in, int64_t out, std::optional<double> scale) {
+  bool nearest = kind == Kind::kNearest && plane;
+  if (in == out && (nearest || kind == Kind::kLinear)) return 1;
+  if (nearest && out % 2 == 0 && out / 2 == in) return 0.5;
   if (kind == Kind::kLinearCorners) {
     return out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0.0;
   }
@@ -25,8 +26,9 @@ int64_t element_at(double place, int64_t last) {
   return place < static_cast<double>(last) ? static_cast<int64_t>(place) : last;
 }
 
-void lay_axis(ResampleAxis& axis, Kind kind, std::optional<double> scale, bool in_float) {
-  double step = step_of(kind, axis.in, axis.out, scale);
+void lay_axis(ResampleAxis& axis, Kind kind, bool plane, std::optional<double> scale,
+              bool in_float) {
+  double step = step_of(kind, plane, axis.in, axis.out, scale);
   if (in_float) step = static_cast<double>(static_cast<float>(step));
   for (int64_t o = 0; o < axis.out; ++o) {
     auto at = static_cast<double>(o);
@@ -66,8 +68,10 @@ Resample resized(const char* op, IntArrayRef sizes, IntArrayRef output_size, Kin
                   ": expected sizes greater than 0, got ", sizes, " and 'output_size' ",
                   output_size);
     r.axes[d].out = output_size[at];
-    r.axes[d].lay = [kind, scale = scales.begin()[at], in_float = dtype != kDouble](
-                        ResampleAxis& laid) { lay_axis(laid, kind, scale, in_float); };
+    r.axes[d].lay = [kind, plane = spatial == 2, scale = scales.begin()[at],
+                     in_float = dtype != kDouble](ResampleAxis& laid) {
+      lay_axis(laid, kind, plane, scale, in_float);
+    };
     r.shape.push_back(output_size[at]);
   }
   return r;
