@@ -390,7 +390,8 @@ class SampleRun:
             grads = grads_of(side, results)
             if grad_tangents_of is not None:
                 grads = list(map(forward_ad.make_dual, grads, grad_tangents_of(side, results)))
-            found = side.grad(results, inputs, grads)
+            # PyTorch takes factors for constants where nothing is recorded.
+            found = side.grad(results, inputs, grads, create_graph=side is THEIRS)
             duals = [(None, None) if t is None else forward_ad.unpack_dual(t) for t in found]
             return [primal for primal, _ in duals], [tangent for _, tangent in duals]
 
