@@ -31,6 +31,7 @@ LEAVES = {
     "lamella/abi/autocast.h",
     "lamella/abi/autograd.h",
     "lamella/abi/backend.h",
+    "lamella/abi/loading.h",
     "lamella/abi/vmap.h",
     "lamella/abi/dispatch_keys.def",
     "lamella/abi/hlo_opcodes.def",

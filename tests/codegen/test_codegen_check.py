@@ -82,7 +82,9 @@ LONG = {
         + ")\n"
     ),
     "one alias set of many": "- func: f(Tensor(" + _joined("a{i}", 100_000, "|") + ") x) -> ()\n",
-    "folded": "- func: >\n    f(\n" + _joined("      int a{i},\n", 100_000, "") + "    int z) -> ()\n",
+    "folded": "- func: >\n    f(\n"
+    + _joined("      int a{i},\n", 100_000, "")
+    + "    int z) -> ()\n",
     "tags": "- func: f(Tensor x) -> Tensor\n  tags: [" + _joined("t{i}", 20_000) + "]\n",
     "keys": "- func: f(Tensor x) -> Tensor\n  dispatch:\n    " + _joined("K{i}", 20_000) + ": k\n",
     "autogen": "- func: f(Tensor x) -> Tensor\n  autogen: " + _joined("f.o{i}", 20_000) + "\n",
