@@ -471,6 +471,7 @@ TensorBase (*detach_by_class)(const TensorBase& source) = nullptr;
 
 TensorBase make_detached(const TensorBase& source) {
   const lamella_tensor* b = source.impl();
+  if (LAMELLA_UNLIKELY(b == nullptr)) detail::throw_undefined("detach");
   if (LAMELLA_UNLIKELY(is_batched(b))) return detail::make_detached_batch(b);
   if (LAMELLA_UNLIKELY((b->key_set & kPythonBit) != 0) && detach_by_class != nullptr) {
     if (TensorBase made = detach_by_class(source); made.defined()) return made;

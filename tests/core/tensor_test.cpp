@@ -19,6 +19,8 @@ TEST(Tensor, Undefined) {
   EXPECT_EQ(t.dtype(), ScalarType::Undefined);
   EXPECT_EQ(error_of([&] { t.strides(); }),
             "strides: expected a defined tensor, got an undefined one");
+  EXPECT_EQ(error_of([&] { make_detached(t); }),
+            "detach: expected a defined tensor, got an undefined one");
   EXPECT_EQ(error_of([&] { t.size(1); }), error_of([&] { make_empty({0}, kFloat, kCPU).size(1); }));
 }
 

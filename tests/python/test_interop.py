@@ -635,7 +635,7 @@ def test_sequences_that_change_while_they_are_read():
     assert lamella.tensor(grows, dtype=lamella.int16).tolist() == [5, 2]
     one = lamella.tensor([1])
     with pytest.raises(RuntimeError, match="expected a tensor of one element, got one of 9"):
-        lamella.tensor([Number(lambda: one.resize_(9)), one[0], one], dtype=lamella.int64)
+        lamella.tensor([[Number(lambda: one.resize_(9))], one], dtype=lamella.int64)
 
 
 @pytest.mark.parametrize("name", "float double half bfloat16 int long short char byte bool cfloat "
