@@ -49,7 +49,10 @@ def locate(name):
 
 def public_headers():
     """Every header that lamella/*.h, the C ABI, the generated API or compat/ reaches."""
-    todo = sorted((ROOT / "lamella").glob("*.h")) + [ROOT / "lamella/abi/abi.h"]
+    todo = sorted((ROOT / "lamella").glob("*.h")) + [
+        ROOT / "lamella/abi/abi.h",
+        ROOT / "lamella/dispatch/load_library.h",
+    ]
     todo += sorted((GENERATED / "lamella/api").rglob("*.h"))
     todo += sorted((ROOT / "compat").rglob("*.h"))
     seen = set()
