@@ -154,6 +154,13 @@ def test_joining_and_rearranging(case):
     check(*case, meta=case[0] != "repeat_interleave.self_Tensor")
 
 
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int8, torch.bool])
+def test_index_add_takes_any_alpha(dtype):
+    x, source = torch.ones(3, dtype=dtype), torch.ones(2, dtype=dtype)
+    for alpha in (2.0, 1.75, 3):
+        check("index_add", x, 0, torch.tensor([0, 2]), source, alpha=alpha)
+
+
 def test_an_index_of_nothing_may_be_of_any_dtype():
     none = torch.empty(0, dtype=torch.uint8)
     check("gather", make(3), 0, none)

@@ -374,6 +374,16 @@ def test_gradient_of_matrix_exp_is_linear_in_what_comes_in(scale):
     torch.testing.assert_close(scaled / scale, once, rtol=1e-13, atol=1e-13)
 
 
+@pytest.mark.parametrize("rcond", [None, 0.0, -1.0, 0.01, 1.0, 2.0])
+def test_tolerances_of_least_squares(rcond):
+    a = torch.tensor([[3.0, 1], [1, 2]], dtype=torch.float64)
+    b = torch.tensor([[1.0], [2.0]], dtype=torch.float64)
+    for driver in ("gels", "gelsd", "gelss"):
+        theirs = torch.linalg.lstsq(a, b, rcond=rcond, driver=driver)
+        mine = ours("linalg_lstsq", a, b, rcond=rcond, driver=driver)
+        close(mine[0], theirs.solution, torch.float64)
+
+
 def test_vander():
     for x in (make(3), make(2, 3, dtype=torch.complex128), torch.tensor([1, 2], dtype=torch.int8)):
         near("linalg_vander", x)

@@ -173,3 +173,10 @@ def test_histc_over_a_range_whose_width_overflows():
         assert counts.tolist() == ([1, 0, 1, 1] if limits else [1, 0, 0, 2])
     least = torch.tensor([0, 5e-324], dtype=torch.float64)
     assert run(lamella, "histc", [to_lamella(least), 2], {}).tolist() == [1, 1]
+
+
+def test_unique_consecutive_of_one_dimension():
+    x = torch.tensor([1.0, 1, 2])
+    for dim in (0, -1, None):
+        for flags in ((False, False), (True, True)):
+            check("unique_consecutive", x, *flags, dim, meta=False)

@@ -53,8 +53,13 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> linalg_lstsq(const Tensor& self, cons
                 " rows, got ", b.sizes());
   ScalarType real = self.is_complex() ? to_real_type(self.scalar_type()) : self.scalar_type();
   double eps = real == kDouble ? 2.220446049250313e-16 : 1.1920928955078125e-07;
-  // gels takes the matrix to have full rank.
-  double tolerance = which == "gels" ? 0 : rcond.value_or(eps * static_cast<double>(m > n ? m : n));
+  // As LAPACK's drivers have it: gels takes any rank for full, and gelsd no tolerance from 1 on.
+  double tolerance = rcond.value_or(eps * static_cast<double>(m > n ? m : n));
+  if (which == "gels") {
+    tolerance = 0;
+  } else if (tolerance < 0 || (which == "gelsd" && !(tolerance > 0 && tolerance < 1))) {
+    tolerance = eps;
+  }
   auto [U, S, Vh] = lamella::_linalg_svd(self, false, true);
   Dims batch(self.sizes().slice(0, self.sizes().size() - 2));
   Tensor kept = S.numel() == 0 ? S.gt(0) : S.gt(S.narrow(-1, 0, 1).mul(tolerance));
@@ -102,8 +107,9 @@ Tensor linalg_tensorsolve(const Tensor& self, const Tensor& other, OptionalIntAr
   auto at = static_cast<size_t>(other.dim() < a.dim() ? other.dim() : a.dim());
   Dims shape(a.sizes().slice(at));
   int64_t n = product(shape);
-  LAMELLA_CHECK(a.numel() == (CheckedSize(n, op) * n).value() && other.numel() == n, op, ": expected 'self' to be a square ",
-                "system for 'other' of ", other.sizes(), ", got ", self.sizes());
+  LAMELLA_CHECK(a.numel() == (CheckedSize(n, op) * n).value() && other.numel() == n, op,
+                ": expected 'self' to be a square ", "system for 'other' of ", other.sizes(),
+                ", got ", self.sizes());
   return lamella::linalg_solve(a.reshape({n, n}), other.flatten()).reshape(shape);
 }
 Tensor linalg_vander(const Tensor& x, std::optional<int64_t> N) {

@@ -212,10 +212,6 @@ LAMELLA_META_FUNC(index_add)
 (const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
   dim = maybe_wrap_dim(dim, self.dim(), "index_add");
   check_source("index_add", self, dim, index, source);
-  LAMELLA_CHECK(is_floating_point(self.scalar_type()) || is_complex(self.scalar_type()) ||
-                    !(alpha.isFloatingPoint() || alpha.isComplex()),
-                "index_add: expected an integer 'alpha' for ", self.scalar_type(), " tensors, got ",
-                alpha);
   check_no_overlap(0, "index", index);
   check_no_overlap(0, "source", source);
   set_output_raw_strided(0, self.sizes(), {}, self.options());
@@ -253,8 +249,10 @@ LAMELLA_IMPL_FUNC(index_add_cpu)
  const Tensor& out) {
   dim = maybe_wrap_dim(dim, self.dim(), "index_add");
   Tensor offsets = offsets_along("index_add", out, dim, index, false);
+  // An alpha of another kind counts as what it is in the dtype of `self`.
+  Tensor scaled =
+      alpha.equal(1) ? source : source.mul(lamella::scalar_tensor(alpha, source.scalar_type()));
   if (!out.is_same(self)) const_cast<Tensor&>(out).copy_(self);
-  Tensor scaled = alpha.equal(1) ? source : source.mul(alpha);
   scatter_slices("index_add", out, dim, offsets, scaled, scaled.strides(), ScatterMode::kAdd);
 }
 
