@@ -41,8 +41,10 @@ bool may_take_long(const hlo::Module& module) {
   for (const hlo::Computation* computation : module.computations) {
     for (const hlo::Instruction* i : computation->instructions) {
       if (i->opcode == hlo::Opcode::CustomCall || i->opcode == hlo::Opcode::While) return true;
-      for (const hlo::Shape* one : hlo::array_leaves(*i->shape)) work += 1 + one->elements();
-      if (work >= kWorkToReleaseGil) return true;
+      for (const hlo::Shape* one : hlo::array_leaves(*i->shape)) {
+        work += 1 + one->elements();
+        if (work >= kWorkToReleaseGil) return true;
+      }
     }
   }
   return false;

@@ -52,9 +52,13 @@ Op Reshape(Operand operand, Span<int64_t> new_sizes) {
     auto open = std::find(sizes.begin(), sizes.end(), -1);
     if (open != sizes.end()) {
       int64_t others = 1;
-      for (auto at = sizes.begin(); at != sizes.end(); ++at) others *= at == open ? 1 : *at;
-      LAMELLA_EXPECT(others > 0 && shape.elements() % others == 0, "'new_sizes' to divide ",
-                     shape.elements(), " elements, got ", braced(new_sizes));
+      bool overflows = false;
+      for (auto at = sizes.begin(); at != sizes.end(); ++at) {
+        overflows |= at != open && __builtin_mul_overflow(others, *at, &others);
+      }
+      LAMELLA_EXPECT(!overflows && others > 0 && shape.elements() % others == 0,
+                     "'new_sizes' to divide ", shape.elements(), " elements, got ",
+                     braced(new_sizes));
       *open = shape.elements() / others;
     }
     return e.add(Opcode::Reshape, {operand}, e.attributes(),

@@ -134,6 +134,7 @@ CallBuffers::CallBuffers(const Instruction& i) : result_shape_(i.shape) {
     for (BufferLeaf& leaf : results_) leaf.rearrangement = Rearrangement();
   }
   if (const Attribute* aliasing = i.find(AttributeKey::OutputToOperandAliasing)) {
+    std::vector<bool> taken(operands_.size(), false);
     for (const OperandAlias& alias : aliasing->aliases()) {
       auto operand = static_cast<size_t>(alias.operand);
       int64_t from = first_leaf[operand] + leaf_at(i.operand_shape(operand), alias.operand_index);
@@ -144,11 +145,10 @@ CallBuffers::CallBuffers(const Instruction& i) : result_shape_(i.shape) {
         LAMELLA_HLO_REQUIRE(result.alias < 0, i,
                             "expected output_to_operand_aliasing to name each output once, got ",
                             braced(alias.output), " again");
-        for (const BufferLeaf& other : results_) {
-          LAMELLA_HLO_REQUIRE(other.alias != from + n, i,
-                              "expected output_to_operand_aliasing to name each operand once, got ",
-                              alias.operand, ", ", braced(alias.operand_index), " again");
-        }
+        LAMELLA_HLO_REQUIRE(!taken[static_cast<size_t>(from + n)], i,
+                            "expected output_to_operand_aliasing to name each operand once, got ",
+                            alias.operand, ", ", braced(alias.operand_index), " again");
+        taken[static_cast<size_t>(from + n)] = true;
         result.alias = from + n;
       }
       plain_ = false;

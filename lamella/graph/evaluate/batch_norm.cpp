@@ -29,8 +29,6 @@ Value evaluate_batch_norm(Step& step) {
   const Attribute* found = i.find(AttributeKey::Epsilon);
   double epsilon = found != nullptr ? found->real : 0;
   auto features = static_cast<size_t>(shape.dimension(feature_index));
-  LAMELLA_HLO_REQUIRE(!is_complex(shape.element_type()), i, "expected real numbers, got ",
-                      element_name(shape.element_type()));
   double per_feature = static_cast<double>(shape.elements()) / static_cast<double>(features);
   Reals all = widened<double>(step.operands[0]), scale = widened<double>(step.operands[1]);
   auto each = [&](auto&& f) { for_each_element(shape, feature_index, f); };

@@ -81,16 +81,17 @@ Value compare(Step& step) {
 
 Value select(Step& step) {
   const Value& which = step.operands[0];
-  auto* choice = static_cast<const bool*>(which.data());
+  auto* choice = static_cast<const uint8_t*>(which.data());
   if (which.shape().is_scalar()) {
-    return Value::reshaped(std::move(step.operands[choice[0] ? 1 : 2]), step.instruction.shape);
+    return Value::reshaped(std::move(step.operands[choice[0] != 0 ? 1 : 2]),
+                           step.instruction.shape);
   }
   const void *yes = step.operands[1].data(), *no = step.operands[2].data();
   int64_t count = which.shape().elements();
   Value result = step.result();
   visit_bytes(step.shape().element_type(), [&]<class T>() {
     for (int64_t n = 0; n < count; ++n) {
-      static_cast<T*>(result.data())[n] = static_cast<const T*>(choice[n] ? yes : no)[n];
+      static_cast<T*>(result.data())[n] = static_cast<const T*>(choice[n] != 0 ? yes : no)[n];
     }
   });
   return result;

@@ -211,13 +211,14 @@ Format format_of(const Instruction& i, ElementType type) {
 }
 // Rounds the mantissa to the nearest, ties to even; what the smaller exponent cannot hold becomes
 // infinity, and below its normal numbers 0.
-uint64_t reduced(uint64_t word, const Format& format, int exponent_bits, int mantissa_bits) {
+uint64_t reduced(uint64_t word, const Format& format, int64_t exponent_bits,
+                 int64_t mantissa_bits) {
   uint64_t sign_bit = uint64_t{1} << (format.exponent_bits + format.mantissa_bits);
   uint64_t exponent_mask = ((uint64_t{1} << format.exponent_bits) - 1) << format.mantissa_bits;
   uint64_t sign = word & sign_bit, x = word & (sign_bit - 1);
   if (x > exponent_mask) return word;  // not a number
   if (mantissa_bits < format.mantissa_bits) {
-    int drop = format.mantissa_bits - mantissa_bits;
+    int64_t drop = format.mantissa_bits - mantissa_bits;
     uint64_t odd = x >> drop & 1;
     x += (uint64_t{1} << (drop - 1)) - 1 + odd;
     x &= ~uint64_t{0} << drop;
@@ -236,8 +237,8 @@ Value reduce_precision(Step& step) {
   const Value& operand = step.operands[0];
   ElementType type = operand.shape().element_type();
   Format format = format_of(i, type);
-  auto exponent_bits = static_cast<int>(i.integer(AttributeKey::ExponentBits));
-  auto mantissa_bits = static_cast<int>(i.integer(AttributeKey::MantissaBits));
+  int64_t exponent_bits = i.integer(AttributeKey::ExponentBits);
+  int64_t mantissa_bits = i.integer(AttributeKey::MantissaBits);
   LAMELLA_HLO_REQUIRE(exponent_bits >= 1 && mantissa_bits >= 0, i,
                       "expected exponent_bits of 1 or more and mantissa_bits of 0 or more, got ",
                       exponent_bits, " and ", mantissa_bits);

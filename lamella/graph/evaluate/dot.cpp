@@ -141,7 +141,15 @@ class Groups {
     prefix_strides_.pop_back();
     visit_integers(sizes.shape().element_type(), [&]<class Number>() {
       for (int64_t e = 0; e < sizes.shape().elements(); ++e) {
-        sizes_.push_back(static_cast<int64_t>(Number::load(sizes.data(), e)));
+        // A size below 0 holds nothing; sums stay within int64_t.
+        auto size = load_wide<Number>(sizes.data(), e);
+        int64_t most = kMostElements / std::max<int64_t>(count_, 1);
+        if (size > 0) {
+          sizes_.push_back(static_cast<int64_t>(
+              std::min<uint64_t>(static_cast<uint64_t>(size), static_cast<uint64_t>(most))));
+        } else {
+          sizes_.push_back(0);
+        }
       }
     });
   }

@@ -141,7 +141,8 @@ decltype(auto) visit_complex(ElementType type, F&& f) {
 template <class F>
 decltype(auto) visit_numbers(ElementType type, F&& f) {
   if (type == ElementType::PRED) {
-    return f.template operator()<PlainNumber<ElementType::PRED, bool>>();
+    // Foreign memory holds bytes that no bool has; whatever is not 0 is true.
+    return f.template operator()<PlainNumber<ElementType::PRED, uint8_t, bool>>();
   }
   if (is_integral(type)) return visit_integers(type, f);
   if (is_complex(type)) return visit_complex(type, f);

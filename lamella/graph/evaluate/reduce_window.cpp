@@ -4,7 +4,8 @@
 //   Along each dimension, place k of the window at output o lies at o * stride - padding_low +
 //   k * window_dilation of the array that base_dilation spread out. Padding and the holes between
 //   spread elements are left out, not read as initial values: each window starts from the initial
-//   value once.
+//   value once. What a window takes is found from the window's places or from the array's elements,
+//   whichever are fewer: either may be stated far larger than anything in memory.
 #include "lamella/graph/evaluate/reduce_window.h"
 
 #include "lamella/graph/evaluate/elements.h"
@@ -17,30 +18,47 @@ namespace {
 class Windows {
  public:
   Windows(std::span<const WindowDimension> window, std::span<const int64_t> base)
-      : window_(window), base_(base), strides_(row_major_strides(base)) {
-    for (const WindowDimension& w : window) sizes_.push_back(w.size);
-  }
+      : window_(window), base_(base), strides_(row_major_strides(base)), taken_(base.size()) {}
   // Calls f(place in the base) for each element in the window of an output, in row-major order.
   template <class F>
-  void for_each(std::span<const int64_t> output, F&& f) const {
-    for (Counter in(sizes_); in.valid(); in.next()) {
+  void for_each(std::span<const int64_t> output, F&& f) {
+    std::vector<int64_t> counts;
+    for (size_t d = 0; d < window_.size(); ++d) {
+      take(d, output[d]);
+      counts.push_back(static_cast<int64_t>(taken_[d].size()));
+    }
+    for (Counter in(counts); in.valid(); in.next()) {
       int64_t place = 0;
-      bool inside = true;
-      for (size_t d = 0; d < window_.size() && inside; ++d) {
-        const WindowDimension& w = window_[d];
-        int64_t at = output[d] * w.stride - w.padding_low + in[d] * w.window_dilation;
-        inside = at >= 0 && at % w.base_dilation == 0 && at / w.base_dilation < base_[d];
-        place += at / w.base_dilation * strides_[d];
-      }
-      if (inside) f(place);
+      for (size_t d = 0; d < counts.size(); ++d) place += taken_[d][static_cast<size_t>(in[d])];
+      f(place);
     }
   }
 
  private:
+  // Where the elements lie that a window takes along a dimension, in their order.
+  void take(size_t d, int64_t output) {
+    const WindowDimension& w = window_[d];
+    int64_t start = output * w.stride - w.padding_low;
+    taken_[d].clear();
+    if (w.size <= base_[d]) {
+      for (int64_t k = 0; k < w.size; ++k) {
+        int64_t at = start + k * w.window_dilation;
+        if (at < 0 || at % w.base_dilation != 0 || at / w.base_dilation >= base_[d]) continue;
+        taken_[d].push_back(at / w.base_dilation * strides_[d]);
+      }
+      return;
+    }
+    for (int64_t element = 0; element < base_[d]; ++element) {
+      int64_t from_start = element * w.base_dilation - start;
+      if (from_start < 0 || from_start % w.window_dilation != 0) continue;
+      if (from_start / w.window_dilation < w.size) taken_[d].push_back(element * strides_[d]);
+    }
+  }
+
   std::span<const WindowDimension> window_;
   std::span<const int64_t> base_;
   std::vector<int64_t> strides_;
-  std::vector<int64_t> sizes_;
+  std::vector<std::vector<int64_t>> taken_;  // by dimension, of one output
 };
 
 std::span<const WindowDimension> window_of(const Instruction& i) {

@@ -276,7 +276,7 @@ Value evaluate_unary(Step& step) {
   if (type == ElementType::PRED) {
     if (i.opcode != Opcode::Not) wrong_type(i, type);
     for (int64_t n = 0; n < count; ++n) {
-      static_cast<bool*>(to)[n] = !static_cast<const bool*>(from)[n];
+      static_cast<bool*>(to)[n] = static_cast<const uint8_t*>(from)[n] == 0;
     }
   } else if (is_integral(type)) {
     visit_integers(type, [&]<class Number>() { integer_elements<Number>(i, from, to, count); });

@@ -41,6 +41,18 @@ void require_parameters(const Instruction& i, const Computation& computation,
                         computation.parameters[p]->shape->to_string(false));
   }
 }
+void require_moderate(const Instruction& i, const char* what, int64_t number) {
+  LAMELLA_HLO_REQUIRE(number >= -kMostElements && number <= kMostElements, i,
+                      "expected numbers of ", what, " within 2^60, got ", number);
+}
+int64_t reach(const Instruction& i, int64_t size, int64_t apart) {
+  if (size == 0) return 0;
+  int64_t last = 0;
+  bool overflows = __builtin_mul_overflow(size - 1, apart, &last);
+  LAMELLA_HLO_REQUIRE(!overflows && last < kMostElements, i, "expected ", size,
+                      " elements to reach over at most 2^60 places, got ", apart, " for each");
+  return last + 1;
+}
 std::vector<int64_t> window_sizes(const Instruction& i, std::span<const int64_t> sizes,
                                   std::span<const WindowDimension> window) {
   LAMELLA_HLO_REQUIRE(window.size() == sizes.size(), i, "expected a window of ", sizes.size(),
@@ -50,15 +62,38 @@ std::vector<int64_t> window_sizes(const Instruction& i, std::span<const int64_t>
     const WindowDimension& w = window[d];
     LAMELLA_HLO_REQUIRE(w.size > 0 && w.stride > 0 && w.base_dilation > 0 && w.window_dilation > 0,
                         i, "expected sizes, strides and dilations of the window to be positive");
-    auto dilated = [](int64_t size, int64_t by) { return size == 0 ? 0 : (size - 1) * by + 1; };
-    int64_t base = dilated(sizes[d], w.base_dilation) + w.padding_low + w.padding_high;
-    int64_t span = dilated(w.size, w.window_dilation);
+    for (int64_t number :
+         {w.size, w.stride, w.base_dilation, w.window_dilation, w.padding_low, w.padding_high}) {
+      require_moderate(i, "the window", number);
+    }
+    int64_t base = reach(i, sizes[d], w.base_dilation) + w.padding_low + w.padding_high;
+    int64_t span = reach(i, w.size, w.window_dilation);
     result[d] = base < span ? 0 : (base - span) / w.stride + 1;
   }
   return result;
 }
 
+namespace {
+
+Shape shape_by_rule(const Instruction& i);
+
+}  // namespace
+
 Shape infer_shape(const Instruction& i) {
+  try {
+    return shape_by_rule(i);
+  } catch (const Error& error) {
+    // A shape that breaks its bounds does not know whose it is.
+    constexpr std::string_view kShape = "shape: ";
+    std::string_view text = error.msg();
+    if (!text.starts_with(kShape)) throw;
+    fail(i, text.substr(kShape.size()));
+  }
+}
+
+namespace {
+
+Shape shape_by_rule(const Instruction& i) {
   int operands = opcode_operands(i.opcode);
   LAMELLA_HLO_REQUIRE(operands < 0 || i.operands.size() == static_cast<size_t>(operands), i,
                       "expected ", operands, " operands, got ", i.operands.size());
@@ -150,6 +185,8 @@ Shape infer_shape(const Instruction& i) {
       return infer_elementwise(i);
   }
 }
+
+}  // namespace
 
 // Whoever walks a module may go down into what is called without a stack of its own.
 constexpr int kMostNested = 1000;

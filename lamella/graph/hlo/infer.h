@@ -44,6 +44,14 @@ void require_parameters(const Instruction& i, const Computation& computation,
 std::vector<int64_t> window_sizes(const Instruction& i, std::span<const int64_t> sizes,
                                   std::span<const WindowDimension> window);
 
+// Note [Numbers of windows and padding]
+//   What an instruction states beside its shapes may be any int64_t. Each such number must lie
+//   within kMostElements of 0, and the reach of what it spreads must too, so that sums of a few of
+//   them, and places that a window or padded array has, fit int64_t without further checks.
+void require_moderate(const Instruction& i, const char* what, int64_t number);
+// Places that `size` elements reach over that lie `apart` of each other.
+int64_t reach(const Instruction& i, int64_t size, int64_t apart);
+
 inline bool contains(std::span<const int64_t> numbers, int64_t n) {
   return std::find(numbers.begin(), numbers.end(), n) != numbers.end();
 }

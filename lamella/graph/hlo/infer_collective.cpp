@@ -55,6 +55,7 @@ Shape infer_start(const Instruction& i) {
   }
   require_part(i, "part 0", parts[0],
                parts[0].is_tuple() ? Shape::tuple(operands) : array_operand(i, 0));
+  if (i.opcode == Opcode::CollectivePermuteStart) require_part(i, "part 1", parts[1], parts[0]);
   for (size_t n = 2; n < parts.size(); ++n) {
     LAMELLA_HLO_REQUIRE(parts[n].is_array(), i, "expected part ", n, " to be an array, got ",
                         parts[n].to_string(false));

@@ -133,8 +133,9 @@ Shape infer_convolution(const Instruction& i) {
   int64_t features = input.dimension(d.input_feature);
   int64_t batch = input.dimension(d.input_batch);
   int64_t outputs = kernel.dimension(d.kernel_output_feature);
-  LAMELLA_HLO_REQUIRE(features == kernel.dimension(d.kernel_input_feature) * feature_groups, i,
-                      "expected ", features, " input features to be ", feature_groups,
+  bool grouped = features % feature_groups == 0 &&
+                 features / feature_groups == kernel.dimension(d.kernel_input_feature);
+  LAMELLA_HLO_REQUIRE(grouped, i, "expected ", features, " input features to be ", feature_groups,
                       " groups of ", kernel.dimension(d.kernel_input_feature));
   LAMELLA_HLO_REQUIRE(
       outputs % feature_groups == 0 && outputs % batch_groups == 0 && batch % batch_groups == 0, i,

@@ -102,6 +102,31 @@ Shape infer_custom_call(const Instruction& i) {
   return *i.shape;
 }
 
+// Two scalars say where numbers lie, of the type of the array they fill.
+Shape infer_rng(const Instruction& i) {
+  LAMELLA_HLO_REQUIRE(i.shape->is_array(), i, "expected an array, got ", i.shape->to_string(false));
+  LAMELLA_HLO_REQUIRE(i.operands.size() == 2, i, "expected 2 operands, got ", i.operands.size());
+  ElementType type = i.shape->element_type();
+  for (size_t n = 0; n < 2; ++n) {
+    const Shape& shape = array_operand(i, n);
+    LAMELLA_HLO_REQUIRE(shape.is_scalar() && shape.element_type() == type, i, "expected operand ",
+                        n, " to be ", element_name(type), "[], got ", shape.to_string(false));
+  }
+  return *i.shape;
+}
+// The state that follows and the bits, or the bits alone.
+Shape infer_rng_bit_generator(const Instruction& i) {
+  const Shape& state = array_operand(i, 0);
+  const Shape& stated = *i.shape;
+  bool both = stated.is_tuple();
+  LAMELLA_HLO_REQUIRE(!both || stated.tuple_shapes().size() == 2, i,
+                      "expected a tuple of the state and the bits, got ", stated.to_string(false));
+  const Shape& bits = both ? stated.tuple_shapes()[1] : stated;
+  LAMELLA_HLO_REQUIRE(is_integral(bits.element_type()) || is_floating(bits.element_type()), i,
+                      "expected bits as integers, got ", bits.to_string(false));
+  return both ? Shape::tuple({state, bits}) : bits;
+}
+
 }  // namespace
 
 Shape infer_control(const Instruction& i) {
@@ -137,7 +162,13 @@ Shape infer_control(const Instruction& i) {
       return infer_custom_call(i);
     case Opcode::Constant:
       return i.literal->shape();
-    default:  // parameter, rng, ...: as stated
+    case Opcode::Rng:
+      return infer_rng(i);
+    case Opcode::RngBitGenerator:
+      return infer_rng_bit_generator(i);
+    case Opcode::RngGetAndUpdateState:
+      return Shape::array(ElementType::U64, {2});
+    default:  // parameter: as stated
       return *i.shape;
   }
 }

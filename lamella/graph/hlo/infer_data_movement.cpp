@@ -55,7 +55,8 @@ Shape infer_slice(const Instruction& i) {
                         i, "expected the range of dimension ", d, " to lie in 0 to ",
                         operand.dimensions()[d], " with a positive stride, got [", part.start, ":",
                         part.limit, ":", part.stride, "]");
-    sizes.push_back((part.limit - part.start + part.stride - 1) / part.stride);
+    int64_t length = part.limit - part.start;
+    sizes.push_back(length == 0 ? 0 : (length - 1) / part.stride + 1);
   }
   return operand.with_dimensions(std::move(sizes));
 }
@@ -124,7 +125,11 @@ Shape infer_concatenate(const Instruction& i) {
     }
     LAMELLA_HLO_REQUIRE(fits, i, "expected operands that differ in dimension ", dimensions[0],
                         " alone, got ", first.to_string(false), " and ", other.to_string(false));
-    sizes[static_cast<size_t>(dimensions[0])] += other.dimension(dimensions[0]);
+    int64_t& sum = sizes[static_cast<size_t>(dimensions[0])];
+    sum += other.dimension(dimensions[0]);
+    LAMELLA_HLO_REQUIRE(sum <= kMostElements, i,
+                        "expected the operands to have at most 2^60 elements in dimension ",
+                        dimensions[0], ", got ", sum);
   }
   return first.with_dimensions(std::move(sizes));
 }
@@ -143,14 +148,30 @@ Shape infer_pad(const Instruction& i) {
   for (size_t d = 0; d < parts.size(); ++d) {
     LAMELLA_HLO_REQUIRE(parts[d].interior >= 0, i,
                         "expected interior padding that is not negative, got ", parts[d].interior);
-    int64_t size = operand.dimensions()[d];
-    int64_t between = size > 0 ? (size - 1) * parts[d].interior : 0;
-    sizes.push_back(size + between + parts[d].low + parts[d].high);
+    for (int64_t number : {parts[d].low, parts[d].high, parts[d].interior}) {
+      require_moderate(i, "padding", number);
+    }
+    sizes.push_back(reach(i, operand.dimensions()[d], parts[d].interior + 1) + parts[d].low +
+                    parts[d].high);
     LAMELLA_HLO_REQUIRE(sizes.back() >= 0, i,
                         "expected padding to leave a size that is not negative in ", "dimension ",
                         d, ", got ", sizes.back());
   }
   return operand.with_dimensions(std::move(sizes));
+}
+
+// The operand, and then the size of each dimension.
+Shape infer_dynamic_reshape(const Instruction& i) {
+  LAMELLA_HLO_REQUIRE(!i.operands.empty(), i, "expected operands, got none");
+  const Shape& operand = array_operand(i, 0);
+  const Shape& shape = *i.shape;
+  bool fits = shape.is_array() && static_cast<int64_t>(i.operands.size()) == shape.rank() + 1 &&
+              operand.elements() == shape.elements();
+  LAMELLA_HLO_REQUIRE(fits, i, "expected as many elements as ", shape.to_string(false),
+                      " and a size for each of its dimensions, got ", operand.to_string(false),
+                      " and ", i.operands.size() - 1);
+  require_starts(i, 1, shape.rank());
+  return shape.with_element_type(operand.element_type());
 }
 
 }  // namespace
@@ -192,6 +213,8 @@ Shape infer_data_movement(const Instruction& i) {
       require_dimensions(i, AttributeKey::Dimensions, dimensions, operand.rank());
       LAMELLA_HLO_REQUIRE(dimensions.size() == 1, i,
                           "expected dimensions to name one dimension, got ", braced(dimensions));
+      LAMELLA_HLO_REQUIRE(operand.dimension(dimensions[0]) <= INT32_MAX, i,
+                          "expected a size that s32 holds, got ", operand.to_string(false));
       return Shape::scalar(ElementType::S32);
     }
     case Opcode::SetDimensionSize: {
@@ -200,8 +223,15 @@ Shape infer_data_movement(const Instruction& i) {
                           "expected operand 1 to be s32[], got ", size.to_string(false));
       return array_operand(i, 0);
     }
-    default:  // bitcast, dynamic-reshape: as stated
+    case Opcode::Bitcast: {
+      const Shape& operand = array_operand(i, 0);
+      LAMELLA_HLO_REQUIRE(i.shape->is_array() && i.shape->bytes() == operand.bytes(), i,
+                          "expected ", operand.bytes(), " bytes as in ", operand.to_string(),
+                          ", got ", i.shape->to_string());
       return *i.shape;
+    }
+    default:
+      return infer_dynamic_reshape(i);
   }
 }
 

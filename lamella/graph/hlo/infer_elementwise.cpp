@@ -150,7 +150,7 @@ Shape infer_bitcast_convert(const Instruction& i) {
   std::vector<int64_t> sizes = copy_of(operand.dimensions());
   // A wider type takes the last dimension of its parts, a narrower one adds one.
   if (to > from) {
-    LAMELLA_HLO_REQUIRE(!sizes.empty() && sizes.back() * from == to, i,
+    LAMELLA_HLO_REQUIRE(!sizes.empty() && to % from == 0 && sizes.back() == to / from, i,
                         "expected a last dimension of ", to / from, " parts, got ",
                         operand.to_string(false));
     sizes.pop_back();
@@ -201,7 +201,7 @@ Shape infer_elementwise(const Instruction& i) {
       return infer_bitcast_convert(i);
     case Opcode::Select: {
       const Shape& which = array_operand(i, 0);
-      const Shape& yes = i.operand_shape(1);
+      const Shape& yes = array_operand(i, 1);
       LAMELLA_HLO_REQUIRE(which.element_type() == ElementType::PRED, i,
                           "expected operand 0 to be pred, got ", which.to_string(false));
       LAMELLA_HLO_REQUIRE(yes.compatible(i.operand_shape(2)), i,
@@ -233,12 +233,11 @@ Shape infer_elementwise(const Instruction& i) {
     require_type(i, shape.element_type());
     return shape;
   }
-  if (opcode_operands(i.opcode) == 1 && i.shape->is_array()) {
-    const Shape& shape = array_operand(i, 0);
-    require_type(i, shape.element_type());
-    return shape;
-  }
-  return *i.shape;
+  // What copies takes tuples as well.
+  if (i.opcode == Opcode::Copy || i.opcode == Opcode::Domain) return i.operand_shape(0);
+  const Shape& shape = array_operand(i, 0);
+  require_type(i, shape.element_type());
+  return shape;
 }
 
 }  // namespace lamella::hlo

@@ -219,6 +219,8 @@ Shape infer_batch_norm(const Instruction& i) {
   int64_t feature = i.integer(AttributeKey::FeatureIndex, -1);
   LAMELLA_HLO_REQUIRE(feature >= 0 && feature < operand.rank(), i,
                       "expected feature_index to be below ", operand.rank(), ", got ", feature);
+  LAMELLA_HLO_REQUIRE(is_floating(operand.element_type()), i,
+                      "expected floating-point numbers, got ", operand.to_string(false));
   Shape per_feature = Shape::array(operand.element_type(), {operand.dimension(feature)});
   bool grad = i.opcode == Opcode::BatchNormGrad;
   for (size_t n = 1; n < i.operands.size(); ++n) {

@@ -37,6 +37,14 @@ int64_t cut(ElementType type, int64_t value) {
   return static_cast<int64_t>(low);
 }
 
+// Towards 0; the extremes of int64_t where the number is beyond, and 0 where it is none.
+int64_t nearest_integer(double value) {
+  if (std::isnan(value)) return 0;
+  if (value >= 0x1p63) return std::numeric_limits<int64_t>::max();
+  if (value < -0x1p63) return std::numeric_limits<int64_t>::min();
+  return static_cast<int64_t>(value);
+}
+
 // Decimal digits that tell any two numbers of the type apart; C++'s max_digits10.
 int digits_of(ElementType type) {
   switch (type) {
@@ -106,7 +114,7 @@ Literal Literal::scalar(ElementType type, double value) {
   } else if (is_complex(type)) {
     made.set_complex(0, complex<double>(value));
   } else {
-    made.set_integer(0, static_cast<int64_t>(value));
+    made.set_integer(0, nearest_integer(value));
   }
   return made;
 }
@@ -197,7 +205,7 @@ int64_t Literal::integer_at(int64_t i) const {
     case ElementType::U64:
       return load<int64_t>(data_.get(), i);
     default:
-      return static_cast<int64_t>(real_at(i));
+      return nearest_integer(real_at(i));
   }
 }
 complex<double> Literal::complex_at(int64_t i) const {
@@ -228,7 +236,7 @@ void Literal::set_real(int64_t i, double value) {
   if (is_small_float(shape_.element_type())) {
     return store(data, i, encode_small_float(shape_.element_type(), value));
   }
-  set_integer(i, static_cast<int64_t>(value));
+  set_integer(i, nearest_integer(value));
 }
 void Literal::set_integer(int64_t i, int64_t value) {
   ElementType type = shape_.element_type();
@@ -336,28 +344,37 @@ void Literal::append_element(std::string* text, int64_t i) const {
 // ---- Reading ----
 
 Literal Literal::scan(Scanner& scanner, const Shape& shape) {
-  Literal made(shape);
   if (shape.is_tuple()) {
+    Literal made;
+    made.shape_ = shape;
     scanner.expect('(');
-    for (size_t i = 0; i < made.elements_.size(); ++i) {
-      if (i != 0) scanner.expect(',');
-      made.elements_[i] = scan(scanner, shape.tuple_shapes()[i]);
+    for (const Shape& element : shape.tuple_shapes()) {
+      if (!made.elements_.empty()) scanner.expect(',');
+      made.elements_.push_back(scan(scanner, element));
     }
     scanner.expect(')');
     return made;
   }
   if (shape.is_token()) {
     scanner.expect("token");
-    return made;
+    return Literal(shape);
   }
-  if (!shape.is_array())
+  if (!shape.is_array()) {
     scanner.fail("expected a constant to be an array, got ", shape.to_string());
+  }
   scanner.skip();
-  if (shape.rank() > 0 && scanner.text().substr(scanner.position(), 5) == "{...}") {
+  std::string_view rest = scanner.text().substr(scanner.position());
+  if (shape.rank() > 0 && rest.starts_with("{...}")) {
     scanner.fail(
         "expected the values of the constant, got '{...}': they were left out when the "
         "text was printed");
   }
+  // Each element takes a character at least: a text asks for little more memory than its own.
+  if (shape.elements() > static_cast<int64_t>(rest.size())) {
+    scanner.fail("expected ", shape.elements(), " values of ", shape.to_string(false),
+                 ", got a text of ", rest.size(), " characters");
+  }
+  Literal made(shape);
   int64_t next = 0;
   made.scan_array(scanner, 0, &next);
   return made;

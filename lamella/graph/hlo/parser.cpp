@@ -587,24 +587,9 @@ class Parser {
         }
       }
     }
-    if (++depth_ > kMaxDepth) s_.fail("expected at most ", kMaxDepth, " nested tuples");
-    check_depth(begin);
     const Shape* made = module_.intern(scan_shape(s_));
-    --depth_;
     if (made->is_array()) spellings_.insert(s_.from(begin), const_cast<Shape*>(made));
     return made;
-  }
-  // Reading a shape recurses with its parentheses.
-  void check_depth(size_t begin) {
-    std::string_view text = s_.text();
-    int depth = 0;
-    for (size_t i = begin; i < text.size() && text[i] != '\n'; ++i) {
-      if (text[i] == '(' && ++depth > kMaxDepth) {
-        s_.fail_at(i, str("expected at most ", kMaxDepth, " nested tuples"));
-      }
-      if (text[i] == ')' && --depth <= 0) return;
-      if (depth == 0) return;
-    }
   }
   static constexpr int kMaxDepth = 100;
   Module& module_;

@@ -19,6 +19,21 @@ bool is_permutation_of_dims(std::span<const int64_t> order, int64_t rank) {
   return true;
 }
 
+// What an array of these sizes, none of them negative, was expected to be; "" within the bounds.
+std::string beyond_bounds(std::span<const int64_t> sizes) {
+  if (static_cast<int64_t>(sizes.size()) > kMostDimensions) {
+    return str("expected at most ", kMostDimensions, " dimensions, got ", sizes.size());
+  }
+  int64_t count = 1;
+  for (int64_t size : sizes) {
+    bool overflows = __builtin_mul_overflow(count, std::max<int64_t>(size, 1), &count);
+    if (overflows || count > kMostElements) {
+      return str("expected at most 2^60 elements, got ", braced(sizes));
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 std::vector<int64_t> row_major(int64_t rank) {
@@ -44,13 +59,12 @@ Shape Shape::array(ElementType type, std::vector<int64_t> dimensions,
                    std::vector<int64_t> minor_to_major) {
   LAMELLA_CHECK(is_array_type(type), "shape: expected an element type of arrays, got ",
                 element_name(type));
-  int64_t count = 1;
   for (int64_t size : dimensions) {
     LAMELLA_CHECK(size >= 0, "shape: expected sizes that are not negative, got ",
                   braced(dimensions));
-    LAMELLA_CHECK(!__builtin_mul_overflow(count, size, &count),
-                  "shape: expected at most 2^63 elements, got ", braced(dimensions));
   }
+  std::string beyond = beyond_bounds(dimensions);
+  LAMELLA_CHECK(beyond.empty(), "shape: ", beyond);
   Shape shape;
   shape.type_ = type;
   shape.dimensions_ = std::move(dimensions);
@@ -60,6 +74,15 @@ Shape Shape::array(ElementType type, std::vector<int64_t> dimensions,
 Shape Shape::tuple(std::vector<Shape> elements) {
   Shape shape;
   shape.type_ = ElementType::TUPLE;
+  shape.leaves_ = 0;
+  for (const Shape& element : elements) {
+    shape.depth_ = std::max(shape.depth_, element.depth_);
+    shape.leaves_ += element.leaves_;
+    LAMELLA_CHECK(shape.leaves_ <= kMostLeaves, "shape: expected a tuple of at most ", kMostLeaves,
+                  " arrays, got more");
+  }
+  LAMELLA_CHECK(++shape.depth_ <= kMostNestedTuples, "shape: expected at most ", kMostNestedTuples,
+                " nested tuples, got more");
   shape.elements_ = std::move(elements);
   return shape;
 }
@@ -75,15 +98,6 @@ Shape Shape::opaque() {
 }
 Shape Shape::parse(std::string_view text) {
   Scanner scanner(text, "shape");
-  // Reading a shape recurses with its parentheses.
-  constexpr int kMostNested = 100;
-  int depth = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    depth += text[i] == '(' ? 1 : text[i] == ')' ? -1 : 0;
-    if (depth > kMostNested) {
-      scanner.fail_at(i, str("expected at most ", kMostNested, " nested tuples"));
-    }
-  }
   Shape shape = scan_shape(scanner);
   if (!scanner.at_end()) scanner.fail("expected the end of the shape, got ", scanner.next());
   return shape;
@@ -102,9 +116,14 @@ int64_t Shape::elements() const {
   return count;
 }
 int64_t Shape::bytes() const {
-  if (is_array()) return elements() * element_bytes(type_);
   int64_t sum = 0;
-  for (const Shape& element : elements_) sum += element.bytes();
+  if (is_array()) {
+    return __builtin_mul_overflow(elements(), int64_t{element_bytes(type_)}, &sum) ? INT64_MAX
+                                                                                   : sum;
+  }
+  for (const Shape& element : elements_) {
+    if (__builtin_add_overflow(sum, element.bytes(), &sum)) return INT64_MAX;
+  }
   return sum;
 }
 
@@ -215,11 +234,14 @@ std::vector<int64_t> scan_braced_integers(Scanner& scanner) {
   return numbers;
 }
 
-Shape scan_shape(Scanner& scanner) {
+Shape scan_shape(Scanner& scanner, int depth) {
   if (scanner.take('(')) {
+    if (depth == kMostNestedTuples) {
+      scanner.fail("expected at most ", kMostNestedTuples, " nested tuples");
+    }
     std::vector<Shape> elements;
     while (!scanner.take(')')) {
-      elements.push_back(scan_shape(scanner));
+      elements.push_back(scan_shape(scanner, depth + 1));
       if (scanner.peek() != ')') scanner.expect(',');
     }
     return Shape::tuple(std::move(elements));
@@ -252,12 +274,7 @@ Shape scan_shape(Scanner& scanner) {
     return *type == ElementType::TOKEN ? Shape::token() : Shape::opaque();
   }
   if (*type == ElementType::TUPLE) scanner.fail("expected a tuple's shape in parentheses");
-  int64_t count = 1;
-  for (int64_t size : dimensions) {
-    if (__builtin_mul_overflow(count, size, &count) || count > (int64_t{1} << 60)) {
-      scanner.fail("expected at most 2^60 elements, got ", braced(dimensions));
-    }
-  }
+  if (std::string beyond = beyond_bounds(dimensions); !beyond.empty()) scanner.fail(beyond);
   size_t rank = dimensions.size();
   Shape shape = Shape::array(*type, std::move(dimensions));
   if (any_dynamic) {

@@ -11,6 +11,16 @@
 
 namespace lamella::hlo {
 
+// Note [Bounds of shapes]
+//   Every shape keeps within these bounds from the moment it is made, so that whoever has one may
+//   multiply its sizes, or those of some of its dimensions, by each other, and may go down into its
+//   tuples by recursion. Sizes of 0 count as 1 for it: the other dimensions of an empty array have
+//   strides as well. bytes() stops at INT64_MAX, which no allocator gives.
+constexpr int64_t kMostElements = int64_t{1} << 60;
+constexpr int64_t kMostDimensions = 64;
+constexpr int kMostNestedTuples = 100;
+constexpr int64_t kMostLeaves = int64_t{1} << 20;  // arrays and tokens of one tuple, all levels
+
 // Note [Layouts]
 //   A layout lists an array's dimensions from the one whose neighbours lie next to each other in
 //   memory to the slowest: {1,0} is row-major for two dimensions. It is printed, compared where
@@ -19,7 +29,8 @@ namespace lamella::hlo {
 class Shape {
  public:
   Shape() = default;
-  // Row-major unless `minor_to_major` says otherwise. Sizes must not be negative; throws.
+  // Row-major unless `minor_to_major` says otherwise. Sizes must not be negative, and keep within
+  // the bounds of shapes; throws.
   static Shape array(ElementType type, std::vector<int64_t> dimensions);
   static Shape array(ElementType type, std::vector<int64_t> dimensions,
                      std::vector<int64_t> minor_to_major);
@@ -50,7 +61,7 @@ class Shape {
   bool is_row_major() const;
   // Elements of an array; 1 for a scalar, 0 for what is no array.
   int64_t elements() const;
-  // Of an array as it lies in memory; of a tuple, its leaves.
+  // Of an array as it lies in memory; of a tuple, its leaves. INT64_MAX where that is more.
   int64_t bytes() const;
 
   // Of tuples.
@@ -96,6 +107,8 @@ class Shape {
   std::vector<bool> dynamic_;  // empty: none is
   std::string layout_suffix_;  // what follows the dimensions of a layout: ":T(8,128)"
   std::vector<Shape> elements_;
+  int depth_ = 0;  // tuples within each other
+  int64_t leaves_ = 1;
 };
 
 // {n-1, ..., 1, 0}.

@@ -5,7 +5,8 @@
 
 namespace lamella::hlo {
 
-Shape scan_shape(Scanner& scanner);
+// `depth`: tuples around the shape.
+Shape scan_shape(Scanner& scanner, int depth = 0);
 // {1,0}; numbers without the braces' content are allowed to be none.
 std::vector<int64_t> scan_braced_integers(Scanner& scanner);
 
