@@ -1,5 +1,6 @@
 // A parser under attack: what each target of this folder defines, and what it is built from. The
-// entry point has libFuzzer's name; driver.cpp calls it.
+// same targets run under libFuzzer (libfuzzer.cpp) and under a small driver of our own
+// (driver.cpp).
 #pragma once
 #include <cstddef>
 #include <cstdint>

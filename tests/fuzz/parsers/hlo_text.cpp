@@ -1,0 +1,37 @@
+// XLA's text: an error with a place, or a module that prints, is drawn, and reads back.
+#include "hlo_texts.h"
+#include "lamella/core/error.h"
+#include "lamella/graph/hlo/module.h"
+#include "lamella/graph/view/diff.h"
+#include "lamella/graph/view/dot.h"
+#include "lamella/graph/view/html.h"
+#include "lamella/graph/view/json.h"
+#include "target.h"
+
+namespace lamella::fuzz {
+
+std::vector<std::string> seeds() { return hlo_texts(); }
+std::vector<std::string> words() { return hlo_words(); }
+
+}  // namespace lamella::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace lamella;
+  std::string_view text(reinterpret_cast<const char*>(data), size);
+  std::unique_ptr<hlo::Module> module;
+  try {
+    module = hlo::parse_module(text);
+  } catch (const Error& error) {
+    if (!error.msg().starts_with("hlo: ")) fuzz::found("an error without a beginning");
+    return 0;
+  }
+  std::string printed = hlo::to_string(*module);
+  auto again = hlo::parse_module(printed);
+  if (hlo::to_string(*again) != printed) fuzz::found("a module that does not read back");
+  if (hlo::to_string(*hlo::from_json(hlo::to_json(*module))) != printed) {
+    fuzz::found("a module that does not come back from JSON");
+  }
+  hlo::to_dot(*module);
+  hlo::to_html(*module);
+  return 0;
+}
