@@ -34,7 +34,7 @@ using native::detail::RangeFunction;
 // Parts for each thread, so that one that is slow does fewer of them.
 constexpr int64_t kPartsEach = 4;
 // Grains after which the caller looks for an interrupt.
-constexpr int64_t kGrainsUnchecked = 64;
+constexpr int64_t kGrainsUnchecked = 8;
 // How often a thread looks for news before it sleeps: some 10 microseconds.
 constexpr int kLooks = 200;
 

@@ -299,7 +299,7 @@ def test_ctrl_c(kind, threads):
         import lamella
         import lamella.hlo
         import lamella.nn.functional as F
-        ENDLESS = '''{ENDLESS}'''
+        ENDLESS = {ENDLESS!r}
         DOT = '''
             HloModule dot
             ENTRY e {{ a = f32[4000,4000] parameter(0)  b = f32[4000,4000] parameter(1)

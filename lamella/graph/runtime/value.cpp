@@ -98,9 +98,12 @@ Value Value::reshaped(Value value, const Shape* shape) {
     value.cell_->shape = shape;
     return value;
   }
+  void (*const give_back)(void*) = [](void* cell) { drop(static_cast<Cell*>(cell)); };
+  // A view of a view holds what that one holds, so that loops make no chain of them.
   Cell* held = value.cell_;
-  value.cell_ = nullptr;
-  return view(shape, held->data, [](void* cell) { drop(static_cast<Cell*>(cell)); }, held);
+  if (held->release == give_back) held = static_cast<Cell*>(held->context);
+  held->references.fetch_add(1, std::memory_order_relaxed);
+  return view(shape, value.cell_->data, give_back, held);
 }
 
 Value Value::writable(Value value) {
