@@ -109,7 +109,7 @@ def _run(call: Call, function: Any, make: Any, other: Any) -> tuple[Any, Excepti
     """The results with what was written, copied; or the exception."""
     try:
         args, kwargs = call.made(make, other)
-    except (RuntimeError, ValueError, MemoryError, TypeError) as error:
+    except (RuntimeError, ValueError, MemoryError, TypeError, OverflowError) as error:
         call.release()
         return Outcome("unmade", str(error)), None
     (lamella if make is make_lamella else torch).manual_seed(0)

@@ -178,7 +178,7 @@ def run(call: Call, around: Any = None, keep: bool = False) -> Outcome:
     """Makes the call. around(function, args, kwargs) makes it in a layer."""
     try:
         args, kwargs = call.made(make_lamella, other_lamella)
-    except (RuntimeError, ValueError, MemoryError, TypeError) as error:
+    except (RuntimeError, ValueError, MemoryError, TypeError, OverflowError) as error:
         # A description that is none of a tensor, such as an alias that does not fit.
         call.release()
         return Outcome("unmade", str(error))

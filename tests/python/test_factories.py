@@ -115,6 +115,7 @@ def test_random_streams_are_pytorchs(dtype):
     check("normal_", make(3, 4, dtype=dtype), 1.0, 3.0)
     check("uniform_", make(9, dtype=torch.bfloat16))
     check("random_", make(5, dtype=torch.int8))
+    check("normal_", torch.zeros(9, dtype=torch.complex64), 3.0, 2.0)
     turned = make(3, 4, dtype=dtype, low=0, high=1).t()  # drawn by index, not by memory
     check("bernoulli", turned)
     check("bernoulli.p", turned, 0.5)

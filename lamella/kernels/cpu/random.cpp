@@ -173,10 +173,10 @@ Tensor& normal_(Tensor& self, double mean, double std, std::optional<Generator> 
                                 "normal_: expected 'self' to be floating point, got ",
                                 self.scalar_type());
   if (self.is_meta() || self.numel() == 0) return self;
-  if (self.is_complex()) {  // the variance is shared by both parts
+  if (self.is_complex()) {  // the variance is shared by both parts; each has the mean, as in
+                            // PyTorch
     Tensor parts = lamella::view_as_real(self);
-    native::normal_(parts, 0, std / std::sqrt(2.0), generator);
-    if (mean != 0) self.add_(mean);
+    native::normal_(parts, mean, std / std::sqrt(2.0), generator);
     return self;
   }
   CpuGenerator& source = choose(generator);
