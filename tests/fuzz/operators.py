@@ -120,8 +120,7 @@ class Fuzzer:
 
     def run(self) -> int:
         options = self.options
-        size = 8
-        # Calls that belong together in time are far apart in the table: families differ in cost.
+        size = 8 if options.calls > 20 else 48  # a child costs as much as a hundred calls
         work = [(i, 0, True) for i in range(len(self.ops))]
         batches = [work[i : i + size] for i in range(0, len(work), size)]
         batches.reverse()

@@ -26,7 +26,9 @@ KINDS = (
     RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, OverflowError,
     MemoryError, RecursionError, BufferError,
 )  # fmt: skip
-_NAMED = re.compile(r"^(aten::|Tensor\.)?([a-zA-Z_0-9]+)(\.[a-zA-Z_]+)?(: | \()")
+_NAMED = re.compile(
+    r"^(aten::|Tensor\.)?([a-zA-Z_0-9]+)(\.[a-zA-Z_]+)?(: | \(| \w+: the derivative for )"
+)
 # Arguments that are written though their schemas, which are PyTorch's, do not say so.
 _WRITTEN_UNSAID = {
     "_copy_from": ("dst",),
