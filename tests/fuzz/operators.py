@@ -158,8 +158,11 @@ class Fuzzer:
         for slot in slots:
             pid, status = os.waitpid(slot.pid, os.WNOHANG)
             if pid == 0:
-                _, _, begin, limit, _ = slot.at()
-                if time.monotonic() - begin > limit:
+                before = slot.at()
+                if time.monotonic() - before[2] > before[3]:
+                    time.sleep(0.05)
+                    if slot.at() != before:  # it was read while the child wrote it
+                        continue
                     os.kill(slot.pid, signal.SIGKILL)
                     os.waitpid(slot.pid, 0)
                     self.died(slot, None)
@@ -249,7 +252,8 @@ class Fuzzer:
                         if grown:
                             self.find("leak", f"{op.full_name}:{options.seed}:{index}", grown)
             self.find("counts", op.full_name, json.dumps(counts))
-            self.find("digest", op.full_name, digest.hexdigest())
+            if options.digest:
+                self.find("digest", op.full_name, digest.hexdigest())
             slot.note(number, options.calls, 60, made)
         slot.note(slot.batch[-1][0], options.calls, 60, made)
 
