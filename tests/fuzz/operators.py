@@ -60,7 +60,7 @@ from lamella import _C  # noqa: E402
 HANG = 20.0
 LONG = 2.0
 MOST_DEATHS = 8  # of one overload, after which the rest of its calls is left out
-MEMORY = 768 << 20
+MEMORY = 1536 << 20
 FAILURES = (
     "crash", "hang", "written beside", "input changed", "result outside", "bad exception",
     "internal error", "unnamed error", "leak", "difference",

@@ -202,6 +202,14 @@ def test_neighbours_of_small_types(dtype):
     compare(lamella.nextafter(to_lamella(a), to_lamella(b)), torch.nextafter(a, b))
 
 
+@pytest.mark.parametrize("name", ["max", "min", "cummax", "cummin", "sort", "mode", "median"])
+def test_bytes_of_bool_that_are_neither_0_nor_1(name):
+    bytes_ = lamella.tensor([[3, 0, 255, 1], [7, 2, 2, 9]] * 20, dtype=lamella.uint8)
+    for x in (bytes_.view(lamella.bool), bytes_.t().contiguous().t().view(lamella.bool)):
+        places = getattr(lamella, name)(x, 1)[1]
+        assert 0 <= places.min().item() and places.max().item() < 4
+
+
 def test_aliases():
     x, y = one_by_one((3, 4), (3, 4))
     for (

@@ -333,7 +333,8 @@ void arg_line(const void* data, int64_t n, int64_t base, void* best, int64_t* in
   if (found != found) {
     while (x[i] == x[i]) ++i;
   } else {
-    while (x[i] != found) ++i;
+    // A bool whose byte is neither 0 nor 1 may equal nothing.
+    while (i + 1 < n && x[i] != found) ++i;
   }
   *static_cast<T*>(best) = found;
   *index = base + i;
