@@ -210,6 +210,13 @@ def test_bytes_of_bool_that_are_neither_0_nor_1(name):
         assert 0 <= places.min().item() and places.max().item() < 4
 
 
+def test_powers_into_any_dtype():
+    x = lamella.tensor([1.0, 2.0, 3.0])
+    for exponent, expected in ((0, [1.0, 1.0, 1.0]), (1, [1.0, 2.0, 3.0])):
+        out = lamella.empty(0, dtype=lamella.float8_e5m2)
+        assert lamella.pow(x, exponent, out=out).float().tolist() == expected
+
+
 def test_aliases():
     x, y = one_by_one((3, 4), (3, 4))
     for (

@@ -190,7 +190,7 @@ LAMELLA_IMPL_OF(pow_scalar_cpu)(const Tensor& self, const Scalar& exponent, cons
       result.fill_(1);
       return;
     case Power::kOne:
-      native::copy_converted(out, self);
+      result.copy_(self);
       return;
     case Power::kSquare:
       return native::pow_square_stub(device, *this, nullptr);
