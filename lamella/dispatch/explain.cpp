@@ -189,6 +189,10 @@ Explanation explain(const lamella_operator* op, const lamella_value* arguments) 
         continue;
       }
       reason = "no argument requires gradients";
+    } else if (slot.kernel == write_kernel && slot.kernel != nullptr) {
+      result.steps.push_back({key, "runs", "counts the writes of the schema, then goes on"});
+      remaining &= ~highest;
+      continue;
     } else if (slot.origin == SlotOrigin::kPolicy) {
       result.steps.push_back({key, "runs",
                               "autocast class '" + std::string(autocast_class(*entry, key)) +

@@ -63,6 +63,7 @@ bool OperatorEntry::has_any_backend_kernel() const {
 const lamella_kernel* record_kernel = nullptr;
 const lamella_kernel* (*cast_kernel)(std::string_view autocast_class) = nullptr;
 lamella_boxed_function autocast_gate = nullptr;
+const lamella_kernel* write_kernel = nullptr;
 
 Registry::Registry() : buckets_(kBuckets) {
   trace_ =
@@ -281,6 +282,11 @@ Slot Registry::compute(const OperatorEntry* op, DispatchKey key) const {
   for (DispatchKey alias : {DispatchKey::Autograd, DispatchKey::Autocast}) {
     const KernelEntry* kernel = fallback_for(alias);
     if (kernel != nullptr && alias_includes(alias, key)) return use(kernel, SlotOrigin::kFallback);
+  }
+  // Lamella's own operators count their writes.
+  if (write_kernel != nullptr && key == DispatchKey::ADInplaceOrView &&
+      op->schema_text.find('!') != std::string::npos && op->name_storage.rfind("aten::", 0) != 0) {
+    return {write_kernel, nullptr, SlotOrigin::kPolicy};
   }
   if (record_kernel != nullptr && is_autograd_key(key) &&
       static_cast<uint16_t>(key) >= detail::kSplitBase) {

@@ -46,6 +46,10 @@ struct Parked {
   std::vector<Derivative> derivatives;
 };
 
+// The boxed kernel that counts the writes which an operator's schema declares, for operators that
+// are not Lamella's own; set once, by the autograd layer. NULL: none.
+LAMELLA_PRIVATE_API extern const lamella_kernel* write_kernel;
+
 class LAMELLA_PRIVATE_API Registry {
  public:
   static Registry& get();

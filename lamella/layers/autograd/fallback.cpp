@@ -4,7 +4,8 @@
 //   A kernel built outside of Lamella may return a tensor over its argument's memory that was not
 //   made as a view, and may write without counting it. What its schema says is made true here:
 //   results in an alias set become views of their argument's base, and a write is counted unless
-//   the kernel did.
+//   the kernel did. Operators that write and are not Lamella's own get this at ADInplaceOrView
+//   unless they bring a kernel for it.
 #include "lamella/core/error.h"
 #include "lamella/dispatch/registry.h"
 #include "lamella/layers/autograd/mode.h"
@@ -84,3 +85,7 @@ lamella_status lamella_autograd_not_implemented(const lamella_kernel*, const lam
 }
 
 }  // extern "C"
+
+namespace lamella::autograd {
+const lamella_kernel kCountWrites = {nullptr, &lamella_autograd_inplace_or_view, nullptr};
+}

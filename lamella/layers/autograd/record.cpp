@@ -1,5 +1,6 @@
 // Records calls: Note [Recording a call] in record.h.
 #include "lamella/layers/autograd/record.h"
+#include "lamella/dispatch/registry.h"
 
 #include <numeric>
 
@@ -324,6 +325,7 @@ const lamella_kernel kRecord = {nullptr, &record, nullptr};
 
 void register_layer() {
   record_kernel = &kRecord;
+  write_kernel = &kCountWrites;
   register_tensor_hooks();
 }
 

@@ -20,6 +20,10 @@
 
 namespace lamella::autograd {
 
+// At ADInplaceOrView, for operators that are not Lamella's own. See Note [Foreign views and
+// writes].
+extern const lamella_kernel kCountWrites;
+
 // Only floating-point and complex tensors have gradients.
 inline bool is_differentiable_dtype(const lamella_tensor* t) {
   auto dtype = static_cast<ScalarType>(t->scalar_type);

@@ -61,7 +61,9 @@ def _check_writes(e: Examination, call: Call) -> set[str]:
         change = next((c for c in (b.changes_to(a) for b, a in zip(before, after)) if c), None)
         if change is None:
             continue
-        written.add(argument.name)
+        # Lamella marks what a schema declares as written, whether it was or not.
+        if change != "marked as written":
+            written.add(argument.name)
         if not argument.write:
             e.report(
                 "undeclared-mutation",

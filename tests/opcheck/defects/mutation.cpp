@@ -51,3 +51,7 @@ LAMELLA_LIBRARY_IMPL(defects, Meta, m) {
   m.impl("never_writes_", meta_);
   m.impl("hides_its_write_", meta_);
 }
+// Lamella would count its write here.
+LAMELLA_LIBRARY_IMPL(defects, ADInplaceOrView, m) {
+  m.impl("hides_its_write_", lamella::CppFunction::makeFallthrough());
+}
