@@ -51,7 +51,10 @@ DEFECTS = {
     "twice.ignores_strides_out": ("out-mismatch", "unlike defects::twice"),
     "mixes_its_examples": ("wrong-batching", "under vmap over x: result 0 of example 0"),
     "hides_from_the_tracer": ("wrong-trace", "result 0 of the graph has"),
-    "refuses_its_autocast_class": ("wrong-autocast", "under autocast: expected 'x' to be float"),
+    "refuses_its_autocast_class": (
+        "wrong-autocast",
+        "under autocast: refuses_its_autocast_class: expected 'x' to be float",
+    ),
     "twice_": ("inplace-mismatch", "unlike defects::twice"),
 }
 

@@ -113,8 +113,8 @@ def test_through_a_wrapper(row, dtype):
 # ---- PyTorch's table of operators ----------------------------------------------------------------
 
 # Entries that differ, with the reason. The lists can only shrink: an entry that agrees fails.
-DIFFERS_UNDER_MODE = {}
-DIFFERS_THROUGH_WRAPPER = {}
+DIFFERS_UNDER_MODE = {"chalf": "complex32 is stored and converted, not computed with"}
+DIFFERS_THROUGH_WRAPPER = {**DIFFERS_UNDER_MODE}
 
 
 def replaced(value, change):

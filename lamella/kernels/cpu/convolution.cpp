@@ -190,6 +190,7 @@ void run_library(const char* op, const Convolution& c, int kind, const Tensor& s
   Tensor kept = sums ? new_tensor({count, weight.numel()}, kFloat, kCPU) : Tensor();
   parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
+      check_interrupt();
       lamella_convolution part = shares.share(cut, i * each, std::min((i + 1) * each, units));
       if (sums) part.weights = kept.mutable_data_ptr<float>() + i * weight.numel();
       call_library(op, part);
