@@ -156,3 +156,80 @@ def test_errors():
     assert text == "convolution: expected 'stride' to be 1 with 'padding' 'same', got [2]"
     text = error_of("linear", make(3, 4), make(2, 5))
     assert text == "linear: expected 'input' to be of shape [..., 5], got [3, 4]"
+
+
+def test_shapes_that_pytorch_refuses():
+    text = error_of("conv2d", make(1, 16, 4, 4), make(0, 16, 1, 1))
+    assert text == (
+        "convolution: expected 'weight' to have channels for each of 1 group, got [0, 16, 1, 1]"
+    )
+    text = error_of("conv_transpose2d.input", make(1, 4, 4, 4), make(4, 0, 1, 1))
+    assert text == (
+        "convolution: expected 'weight' to have channels for each of 1 group, got [4, 0, 1, 1]"
+    )
+    text = error_of("conv1d", make(1, 4, 4), make(2, 1, 1), None, [1], [0], [1], 4)
+    assert text == (
+        "convolution: expected 'weight' to have channels for each of 4 groups, got [2, 1, 1]"
+    )
+    text = error_of("conv2d", make(1, 3, 0, 4), make(2, 3, 1, 1), None, [1], [1])
+    assert text == (
+        "convolution: expected 'input' to have elements in its last 2 dimensions, got [1, 3, 0, 4]"
+    )
+    text = error_of("conv_transpose1d", make(1, 2, 4), make(2, 2, 0))
+    assert text == (
+        "convolution: expected 'weight' to have a kernel of at least one element, got [2, 2, 0]"
+    )
+    args = (make(1, 3, 4), make(2, 3, 1), None, [1], [0], [1], False, [-1], 1)
+    assert error_of("convolution", *args) == (
+        "convolution: expected the entries of 'output_padding' to be at least 0, got [-1]"
+    )
+    most = 2**63 - 1
+    x, w = make(1, 1, 4), make(1, 1, 3)
+    assert error_of("conv1d", x, w, None, [1], [most]) == (
+        f"convolution: expected sizes that fit int64, got {most} * 2"
+    )
+    assert error_of("conv1d", x, w, None, [1], [0], [most]) == (
+        f"convolution: expected sizes that fit int64, got 2 * {most}"
+    )
+    assert error_of("conv_transpose1d", x, w, None, [most]) == (
+        f"convolution: expected sizes that fit int64, got 3 * {most}"
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("transposed", [False, True])
+def test_steps_that_are_never_taken(transposed, dtype):
+    most = 2**63 - 1
+    name = "conv_transpose1d" if transposed else "conv1d"
+    x, w = make(2, 3, 1 if transposed else 4, dtype=dtype), make(3, 3, 2, dtype=dtype, seed=1)
+    check(name, x, w, None, [2**40], tolerance=LOOSE[dtype])
+    x, w = make(2, 3, 4, dtype=dtype), make(3, 3, 1, dtype=dtype, seed=1)
+    how = ([1], [0], [0], 1, [most]) if transposed else ([1], [0], [most], 1)
+    check(name, x, w, None, *how, tolerance=LOOSE[dtype])
+
+
+# An output padding below the dilation may be as large as the stride, or larger.
+@pytest.mark.parametrize("dtype", LOOSE, ids=str)
+@pytest.mark.parametrize(
+    ("shape", "kernel", "stride", "padding", "extra", "dilation"),
+    [
+        ((2, 2, 5), (2, 3, 3), [1], [0], [1], [2]),
+        ((2, 2, 4, 5), (2, 3, 2, 2), [1, 1], [0, 0], [1, 1], [2, 2]),
+        ((2, 2, 4, 5), (2, 3, 3, 3), [1, 2], [2, 3], [2, 3], [3, 4]),
+        ((1, 2, 3, 4, 3), (2, 2, 2, 2, 2), [2, 2, 1], [0, 1, 0], [2, 2, 2], [3, 3, 3]),
+        ((1, 2, 3, 4, 3), (2, 2, 2, 2, 2), [1, 1, 1], [1, 1, 1], [0, 0, 0], [3, 2, 3]),
+    ],
+)
+def test_transposed_with_dilation(shape, kernel, stride, padding, extra, dilation, dtype):
+    x = make(*shape, dtype=dtype, low=-1, high=1)
+    w = make(*kernel, dtype=dtype, low=-1, high=1, seed=1)
+    b = make(kernel[1], dtype=dtype, seed=2)
+    how = (stride, padding, dilation, True, extra, 1)
+    out = check("convolution", x, w, b, *how, tolerance=LOOSE[dtype])
+    if dtype in (torch.float32, torch.float64):
+        grad = make(*out.shape, dtype=dtype, low=-1, high=1, seed=3)
+        args = (grad, x, w, [kernel[1]], *how, [True] * 3)
+        check("convolution_backward", *args, tolerance=LOOSE[dtype], strides=False)
+    if dtype == torch.float32 and len(shape) == 4:
+        last = x.contiguous(memory_format=torch.channels_last)
+        check("convolution", last, w, b, *how, tolerance=LOOSE[dtype])

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import numpy as np
+import operator_cases
 import pytest
 
 import lamella
@@ -466,3 +467,28 @@ def test_capabilities(capability):
     ]  # fmt: skip
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-3000:]
+
+
+NUMBERS = [1e300, -1e300, 3.5e38, float("inf"), float("nan"), 2**62, -(2**63), 300]
+WITH_NUMBER = ["add", "sub", "mul", "div", "remainder", "eq", "ne", "lt", "ge", "rsub"]
+
+
+# A number takes the dtype of the operation as a tensor would: it becomes infinite, or wraps.
+@pytest.mark.parametrize("name", WITH_NUMBER)
+@pytest.mark.parametrize("number", NUMBERS, ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8], ids=str)
+def test_numbers_that_the_dtype_cannot_hold(name, number, dtype):
+    x = operator_cases.make(6, dtype=dtype, low=1, high=4)
+    operator_cases.check(f"{name}.Scalar", x, number)
+    if name in ("add", "mul") and (isinstance(number, int) or dtype != torch.int8):
+        operator_cases.check(f"{name}_.Scalar", x, number)
+
+
+def test_a_number_that_float_cannot_hold():
+    assert (lamella.ones(1) + 1e300).tolist() == [float("inf")]
+    assert (-1e300 * lamella.ones(1)).tolist() == [float("-inf")]
+    assert (lamella.ones(1) / 1e300).tolist() == [0]
+    assert (lamella.ones(1) < 1e300).tolist() == [True]
+    with pytest.raises(RuntimeError) as caught:  # as fill_ and full in PyTorch
+        lamella.ones(1).fill_(1e300)
+    assert str(caught.value) == "Scalar: expected a value that fits float32, got 1e+300"

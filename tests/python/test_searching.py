@@ -180,3 +180,11 @@ def test_unique_consecutive_of_one_dimension():
     for dim in (0, -1, None):
         for flags in ((False, False), (True, True)):
             check("unique_consecutive", x, *flags, dim, meta=False)
+
+
+@pytest.mark.parametrize("number", [300, 2**62, 2**63 - 1, -129], ids=str)
+def test_numbers_that_the_sequence_cannot_hold(number):
+    # They wrap, as elsewhere beside a tensor.
+    sequence = torch.tensor([1, 20, 50, 100], dtype=torch.int8)
+    check("searchsorted.Scalar", sequence, number)
+    check("bucketize.Scalar", number, sequence)

@@ -111,16 +111,22 @@ const Tensor& resize_as_(const Tensor& self, const Tensor& the_template,
   return self.resize_(the_template.sizes(), memory_format);
 }
 
-Tensor& set_(Tensor& self, const Tensor& source) {
+namespace {
+void check_set(const Tensor& self, const Tensor& source) {
   LAMELLA_CHECK(self.scalar_type() == source.scalar_type(), "set_: expected 'source' to be ",
                 self.scalar_type(), ", got ", source.scalar_type());
+  LAMELLA_CHECK(self.device() == source.device(), "set_: expected 'source' to be on ",
+                self.device(), ", got one on ", source.device());
+}
+}  // namespace
+Tensor& set_(Tensor& self, const Tensor& source) {
+  check_set(self, source);
   shallow_copy_from(TensorImpl::of(self), TensorImpl::of(source));
   return self;
 }
 Tensor& set_(Tensor& self, const Tensor& source, int64_t storage_offset, IntArrayRef size,
              IntArrayRef stride) {
-  LAMELLA_CHECK(self.scalar_type() == source.scalar_type(), "set_: expected 'source' to be ",
-                self.scalar_type(), ", got ", source.scalar_type());
+  check_set(self, source);
   Dims strides = stride.empty() && !size.empty() ? contiguous_strides_of(size) : Dims(stride);
   Tensor view(make_checked_view(source, size, strides, storage_offset));
   shallow_copy_from(TensorImpl::of(self), TensorImpl::of(view));
