@@ -353,7 +353,8 @@ void check_within_storage(const lamella_tensor* base, IntArrayRef sizes, IntArra
   size_t there = lamella_tensor_storage_bytes(base);
   LAMELLA_CHECK(!over && static_cast<size_t>(bytes) <= there, op,
                 ": expected a view within the storage of ", there, " bytes, got size ", sizes,
-                ", stride ", strides, ", storage_offset ", storage_offset, ", which need ", bytes);
+                ", stride ", strides, ", storage_offset ", storage_offset, ", which need ",
+                over ? std::string("more than fit int64") : str(bytes));
 }
 
 // How far a view reaches.

@@ -13,15 +13,27 @@ def meta(*shape, dtype=lamella.float32):
 
 
 def mixed(op, first, second, of="meta"):
-    return f"{op}: expected all tensors to be on one device, got '{first}' on cpu and '{second}' on {of}"
+    return (
+        f"{op}: expected all tensors to be on one device, got '{first}' on cpu and "
+        f"'{second}' on {of}"
+    )
 
 
 # What is called with a tensor of 3 numbers on the CPU, and the text of the error.
 REFUSED = [
-    (lambda x: x.masked_fill_(meta(3, dtype=lamella.bool), 1), mixed("masked_fill_", "self", "mask")),
-    (lambda x: x.masked_fill(meta(3, dtype=lamella.bool), 1), mixed("masked_fill_", "self", "mask")),
+    (
+        lambda x: x.masked_fill_(meta(3, dtype=lamella.bool), 1),
+        mixed("masked_fill_", "self", "mask"),
+    ),
+    (
+        lambda x: x.masked_fill(meta(3, dtype=lamella.bool), 1),
+        mixed("masked_fill_", "self", "mask"),
+    ),
     (lambda x: x.masked_fill_(x > 0, meta()), mixed("masked_fill_", "self", "value")),
-    (lambda x: x.index_put_((lamella.tensor(INDEX),), meta(2)), mixed("index_put_", "self", "values")),
+    (
+        lambda x: x.index_put_((lamella.tensor(INDEX),), meta(2)),
+        mixed("index_put_", "self", "values"),
+    ),
     (
         lambda x: x.index_put_((meta(2, dtype=lamella.int64),), x[:2]),
         mixed("index_put_", "self", "indices"),
@@ -30,7 +42,10 @@ REFUSED = [
         lambda x: aten._index_put_impl_(x, [lamella.tensor(INDEX)], meta(2)),
         mixed("_index_put_impl_", "self", "values"),
     ),
-    (lambda x: x.__setitem__(lamella.tensor(INDEX), meta(2)), mixed("index_put_", "self", "values")),
+    (
+        lambda x: x.__setitem__(lamella.tensor(INDEX), meta(2)),
+        mixed("index_put_", "self", "values"),
+    ),
     (
         lambda x: x.__setitem__(meta(3, dtype=lamella.bool), 1.0),
         mixed("index_put_", "self", "indices"),

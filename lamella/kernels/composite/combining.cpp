@@ -1,4 +1,5 @@
 // Tensors made of all ways to combine others: block_diag, cartesian_prod, combinations.
+#include "lamella/core/checked_size.h"
 #include "lamella/kernels/native.h"
 
 namespace lamella::native {
@@ -6,17 +7,17 @@ namespace lamella::native {
 Tensor block_diag(TensorList tensors) {
   if (tensors.empty()) return lamella::empty({1, 0}, TensorOptions());
   std::vector<Tensor> blocks;
-  int64_t columns = 0;
+  CheckedSize total(0, "block_diag");
   ScalarType dtype = tensors[0].scalar_type();
   for (const Tensor& tensor : tensors) {
     LAMELLA_CHECK(tensor.dim() <= 2, "block_diag: expected 'tensors' to have at most 2 ",
                   "dimensions, got ", tensor.sizes(), " at position ", blocks.size());
     blocks.push_back(lamella::atleast_2d(tensor));
-    columns += blocks.back().size(1);
+    total += blocks.back().size(1);
     dtype = lamella::promote_types(dtype, tensor.scalar_type());
   }
   // Each block, with zeros on both sides, is a band of rows.
-  int64_t before = 0;
+  int64_t before = 0, columns = total.value();
   for (Tensor& block : blocks) {
     int64_t width = block.size(1);
     block = lamella::constant_pad_nd(block.to(dtype), {before, columns - before - width}, 0);

@@ -60,7 +60,6 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(Call& call, In grad_outp
                                                         IntArrayRef dilation, bool transposed,
                                                         IntArrayRef output_padding, int64_t groups,
                                                         std::array<bool, 3> output_mask) {
-  const int64_t batch = call.batch_size();
   Tensor grad = front(call, grad_output), x = front(call, input);
   Tensor grad_input, grad_weight, grad_bias;
   if (output_mask[2]) {
