@@ -1,7 +1,8 @@
 #!/bin/sh
 # usage: tools/fuzz.sh [SEED]
 # Calls every operator with hostile arguments, 400 calls an overload, then with valid ones beside
-# PyTorch. SEED is a new one without it, and is printed. All parts run even if one fails.
+# PyTorch; throws objects that lie at every public function of Python; gives every parser mutated
+# input for a minute. SEED is a new one without it, and is printed. All parts run even if one fails.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
@@ -22,4 +23,8 @@ echo "lamella: valid calls beside PyTorch"
 # is printed, for whoever explains or mends it next.
 fuzz --calls 8 --seed 0 --compare
 fuzz --calls 20 --compare --allow difference
+echo "lamella: throwing objects at Python's functions"
+.venv/bin/python tests/fuzz/objects.py --calls 60 --seed "$seed" || failed=1
+echo "lamella: mutating what parsers read"
+sh tests/fuzz/run_parsers.sh 60 "$seed" || failed=1
 exit $failed
