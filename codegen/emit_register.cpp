@@ -96,8 +96,7 @@ class Registrations {
             indices  ? "see_indices("
             : number ? "see_number("
                      : "see(",
-            quoted(argument->name), ", ",
-            identifier(argument->name), ");\n");
+            quoted(argument->name), ", ", identifier(argument->name), ");\n");
       }
     }
     if (guard && key != "Meta") {

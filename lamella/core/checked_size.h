@@ -1,6 +1,6 @@
 // Arithmetic of sizes, strides, offsets and counts that come from the caller: what leaves int64 is
-// an error of the operator that computes it, never a smaller number. For a product of sizes there is
-// checked_numel() in tensor_impl.h.
+// an error of the operator that computes it, never a smaller number. For a product of sizes there
+// is checked_numel() in tensor_impl.h.
 #pragma once
 #include <cstdint>
 

@@ -7,8 +7,8 @@ namespace lamella::python {
 // Sets the Python exception for a failed status from this thread's error text; returns NULL. A
 // Python error that passed through C++ comes back as it was.
 PyObject* raise_status(lamella_status status);
-// The same for a failed call of operator `op`: a text that names nothing, such as one of the standard
-// library's, gets the operator's name.
+// The same for a failed call of operator `op`: a text that names nothing, such as one of the
+// standard library's, gets the operator's name.
 PyObject* raise_status(lamella_status status, const char* op);
 // Sets an exception with a text from outside, which need not be UTF-8; returns NULL.
 PyObject* raise_text(PyObject* type, std::string_view text);

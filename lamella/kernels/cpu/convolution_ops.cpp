@@ -76,7 +76,8 @@ Problem problem_of(const char* op, const Tensor& input, const Tensor& weight, In
       LAMELLA_CHECK(extra[d] < c.stride[d] || extra[d] < c.dilation[d], op,
                     ": expected 'output_padding' to be smaller than 'stride' or 'dilation', got ",
                     output_padding);
-      result = (CheckedSize(size - 1, op) * c.stride[d] - padding_of_both + reach + extra[d]).value();
+      result =
+          (CheckedSize(size - 1, op) * c.stride[d] - padding_of_both + reach + extra[d]).value();
       LAMELLA_CHECK(result > 0, op, ": expected an output of at least one element, got 'input' ",
                     input.sizes(), " with 'weight' ", ws);
     } else {

@@ -244,15 +244,17 @@ Tensor& logspace_out(const Scalar& start, const Scalar& end, int64_t steps, doub
 }
 
 namespace {
-// The positions on and below a diagonal: row r has the first r + diagonal + 1 columns, of which none
-// are negative and none above `columns`.
+// The positions on and below a diagonal: row r has the first r + diagonal + 1 columns, of which
+// none are negative and none above `columns`.
 struct Triangle {
   int64_t rows, columns, diagonal;
 
   Triangle(int64_t rows, int64_t columns, int64_t diagonal)
       : rows(rows),
         columns(columns),
-        diagonal(diagonal < -rows ? -rows : diagonal > columns ? columns : diagonal) {}
+        diagonal(diagonal < -rows     ? -rows
+                 : diagonal > columns ? columns
+                                      : diagonal) {}
   int64_t length(int64_t row) const {
     int64_t n = diagonal < columns - row ? row + diagonal + 1 : columns;
     return n < 0 ? 0 : n;
@@ -272,7 +274,8 @@ struct Triangle {
     // The mean of the shortest and the longest, of which an even number or an even sum is halved.
     int64_t ends = (CheckedSize(length(first_row()), op) + length(first_full() - 1)).value();
     bool even = growing % 2 == 0;
-    return (total + CheckedSize(even ? growing / 2 : growing, op) * (even ? ends : ends / 2)).value();
+    return (total + CheckedSize(even ? growing / 2 : growing, op) * (even ? ends : ends / 2))
+        .value();
   }
 };
 
