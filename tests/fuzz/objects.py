@@ -383,7 +383,7 @@ def run(options: argparse.Namespace) -> int:
             if done != 0:
                 ended = status
             # The child may be writing what is read here, so one look proves nothing.
-            elif all(time.monotonic() > child.at()[2] or time.sleep(0.01) for _ in range(3)):
+            elif all(time.sleep(0.05) or time.monotonic() > child.at()[2] for _ in range(3)):
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
                 ended = -1
