@@ -27,9 +27,12 @@ for target in $targets; do
   rm -rf "$place"
   FUZZ_SEEDS=$place "$binary" || failed=1
   log=$root/build-fuzz/fuzz-$target.log
+  words=""
+  [ ! -s "$place/words" ] || words="-dict=$place/words"
   # A program may take its time; one that takes 20 seconds of a small input hangs.
-  if "$binary" -seed="$seed" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 \
-    -malloc_limit_mb=3000 -max_len=65536 -dict="$place/words" -artifact_prefix="$findings/$target-" \
+  # shellcheck disable=SC2086
+  if "$binary" $words -seed="$seed" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 \
+    -malloc_limit_mb=3000 -max_len=65536 -artifact_prefix="$findings/$target-" \
     "$place/corpus" >"$log" 2>&1; then
     echo "fuzz_$target: $(grep -Eo 'Done [0-9]+ runs' "$log" | tail -n 1), seed $seed, no findings"
   else
