@@ -120,7 +120,7 @@ TensorBase make_imported(M* managed, uint8_t flags) {
   LAMELLA_CHECK(!__builtin_mul_overflow(static_cast<size_t>(elements), item, &bytes) &&
                     bytes <= static_cast<size_t>(INT64_MAX) &&
                     !__builtin_add_overflow(first, t.byte_offset, &first) &&
-                    !__builtin_add_overflow(first, bytes, &end),
+                    !__builtin_add_overflow(first, bytes, &end) && end <= size_t{INT64_MAX},
                 "from_dlpack: expected elements within the address space, got shape ", sizes,
                 " with strides ", strides, " at byte_offset ", t.byte_offset);
   void* data = numel == 0 ? nullptr : reinterpret_cast<void*>(first);

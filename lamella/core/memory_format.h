@@ -24,12 +24,18 @@ inline constexpr const char* toString(MemoryFormat format) {
 }
 inline void append(std::string& out, MemoryFormat format) { out.append(toString(format)); }
 
+// The product modulo 2^64. Strides of a tensor without elements may leave int64; nobody steps by
+// them.
+inline int64_t wrapping_product(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
+
 // Row-major strides, counted in elements; a dimension of size 0 counts as 1.
 inline void contiguous_strides(IntArrayRef sizes, int64_t* strides) {
   int64_t stride = 1;
   for (size_t d = sizes.size(); d-- > 0;) {
     strides[d] = stride;
-    stride *= sizes[d] > 1 ? sizes[d] : 1;
+    stride = wrapping_product(stride, sizes[d] > 1 ? sizes[d] : 1);
   }
 }
 
@@ -40,7 +46,7 @@ inline void channels_last_strides(IntArrayRef sizes, size_t batch_dims, int64_t*
   int64_t stride = 1;
   auto place = [&](size_t d) {
     strides[d] = stride;
-    stride *= sizes[d] > 1 ? sizes[d] : 1;
+    stride = wrapping_product(stride, sizes[d] > 1 ? sizes[d] : 1);
   };
   place(channel);
   for (size_t d = sizes.size() - 1; d > channel; --d) place(d);
@@ -57,7 +63,7 @@ inline bool strides_like_channels_last(IntArrayRef sizes, IntArrayRef strides) {
     // A batch of one image with one channel would pass for both orders.
     if (d == 0 && least == strides[1]) return false;
     least = strides[d];
-    if (sizes[d] > 1) least *= sizes[d];
+    if (sizes[d] > 1) least = wrapping_product(least, sizes[d]);
     return true;
   };
   if (!follows(1)) return false;

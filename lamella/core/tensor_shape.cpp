@@ -27,7 +27,7 @@ bool is_dense(IntArrayRef sizes, IntArrayRef strides) {
     size_t d = order[i];
     if (sizes[d] < 2) return true;
     if (strides[d] != expected) return false;
-    expected *= sizes[d];
+    expected = wrapping_product(expected, sizes[d]);
   }
   return true;
 }
@@ -38,7 +38,7 @@ bool is_dense_channels_last(IntArrayRef sizes, IntArrayRef strides) {
   auto fits = [&](size_t d) {
     if (sizes[d] == 1) return true;
     if (strides[d] != expected) return false;
-    expected *= sizes[d];
+    expected = wrapping_product(expected, sizes[d]);
     return true;
   };
   if (!fits(1)) return false;
@@ -73,7 +73,7 @@ uint32_t shape_flags(IntArrayRef sizes, IntArrayRef strides, int64_t numel) {
         contiguous = false;
         break;
       }
-      expected *= sizes[d];
+      expected = wrapping_product(expected, sizes[d]);
     }
   }
   if (contiguous) flags |= LAMELLA_TENSOR_CONTIGUOUS | LAMELLA_TENSOR_DENSE;
