@@ -26,7 +26,7 @@ demo:
 	@cd $(ROOT) && $(VPY) examples/semantic_search/main.py
 
 test:
-	$(call prepare,build test)
+	$(call prepare,build test demo)
 	@cd $(ROOT) && sh tools/build.sh release -- lamella_tests bench_dispatch
 	@cd $(ROOT) && sh tools/run_tests.sh
 
