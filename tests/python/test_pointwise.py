@@ -480,7 +480,7 @@ WITH_NUMBER = ["add", "sub", "mul", "div", "remainder", "eq", "ne", "lt", "ge", 
 def test_numbers_that_the_dtype_cannot_hold(name, number, dtype):
     x = operator_cases.make(6, dtype=dtype, low=1, high=4)
     if name == "remainder" and dtype == torch.int8 and number in (2**62, -(2**63)):
-        with pytest.raises(RuntimeError, match="ZeroDivisionError"):  # it wraps to 0
+        with pytest.raises(RuntimeError) as caught:  # it wraps to 0
             operator_cases.run(
                 lamella, "remainder.Scalar", [operator_cases.to_lamella(x), number], {}
             )
