@@ -17,7 +17,7 @@ namespace {
 // Bytes that continue a UTF-8 character are not columns.
 bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
-// Of a longer line a message shows the part around the column.
+// A message shows only the part of a longer line that is around the column.
 constexpr std::size_t kMostShown = 240;
 
 }  // namespace

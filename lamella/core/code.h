@@ -23,7 +23,7 @@ struct Library {
   bool stays = false;  // the program, and Lamella itself
   std::string path;
   Library* next = nullptr;
-  // Of loading.cpp, guarded by its mutex.
+  // The rest belongs to loading.cpp and is guarded by its mutex.
   int loads = 0;
   uint64_t device = 0, inode = 0;  // of its file when it was loaded
   void* kept = nullptr;            // the handle of a library that was unloaded while it had uses

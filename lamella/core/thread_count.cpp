@@ -19,7 +19,7 @@ int clamped(int64_t threads) {
   return static_cast<int>(std::clamp<int64_t>(threads, 1, kMaxThreads));
 }
 
-// Of the whole process: the main thread's, whichever thread asks.
+// The main thread's affinity stands for the process, whichever thread asks.
 int threads_of_affinity() {
   for (size_t count = 1024; count <= size_t{1} << 20; count *= 2) {
     cpu_set_t* set = CPU_ALLOC(count);

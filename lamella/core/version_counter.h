@@ -18,7 +18,7 @@ void release_version_counter(uint32_t counter) noexcept;
 LAMELLA_PRIVATE_API uint32_t* version_counter(uint32_t counter);
 }  // namespace detail
 
-// Of a tensor that is not batched.
+// The tensor must not be batched.
 LAMELLA_ALWAYS_INLINE uint32_t version_of(const lamella_tensor* tensor) {
   const auto* t = static_cast<const TensorImpl*>(tensor);
   if (LAMELLA_UNLIKELY(t->version_counter != 0)) {

@@ -27,7 +27,8 @@ PyObject* storage_bytes(PyObject*, PyObject* object) {
     TensorBase tensor = tensor_ref(object);
     auto size = static_cast<int64_t>(lamella_tensor_storage_bytes(tensor.impl()));
     int64_t stride = 1;
-    // Of the memory alone: it must not keep the tensor's history, nor what is pending on elements.
+    // It holds the memory alone: it must not keep the tensor's history, nor what is pending on
+    // elements.
     TensorBase bytes = make_detached(make_view_as(make_detached(tensor), IntArrayRef(&size, 1),
                                                   IntArrayRef(&stride, 1), 0, ScalarType::Byte));
     set_lazy(TensorImpl::of(bytes), false, false);

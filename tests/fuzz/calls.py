@@ -113,7 +113,7 @@ class Valid:
         if sizes and rng.random() < 0.05:
             sizes[rng.randrange(len(sizes))] = 0
         self.shape = sizes
-        # Of a sum with infinities in it the order decides: only functions of one element get them.
+        # The order decides a sum with infinities in it: only functions of one element get them.
         self.special = rng.random() < 0.1 and not (tame and "pointwise" not in op.tags)
         self.tame = tame
         self.hints = self._hints()

@@ -339,7 +339,8 @@ def test_sizes_that_lapack_does_not_count_to():
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_matrix_exp_of_norms_beside_each_other(dtype):
-    # Of normal matrices, exp is that of the eigenvalues. No matrix loses digits to its neighbours.
+    # The exponential of a normal matrix is that of its eigenvalues. No matrix loses digits to its
+    # neighbours.
     norms = torch.tensor([1e-6, 1e-3, 0.1, 0.4, 0.6, 1, 3, 10, 50], dtype=torch.float64)
     wide = torch.complex128 if dtype.is_complex else torch.float64
     a = make(len(norms), 4, 4, dtype=wide)

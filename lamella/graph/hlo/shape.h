@@ -61,7 +61,8 @@ class Shape {
   bool is_row_major() const;
   // Elements of an array; 1 for a scalar, 0 for what is no array.
   int64_t elements() const;
-  // Of an array as it lies in memory; of a tuple, its leaves. INT64_MAX where that is more.
+  // The bytes of an array as it lies in memory, or of a tuple's leaves; INT64_MAX if there are
+  // more.
   int64_t bytes() const;
 
   // Of tuples.

@@ -29,7 +29,7 @@ void make_gate() {
 
 constexpr int kMostOpenBlasThreads = 64;
 thread_local int wanted_threads = 1;
-// Of OpenBLAS's threads: what it was told, and what the system was seen to give. It is told 1 again
+// How many threads OpenBLAS was told to use, and how many it was seen to get. It is told 1 again
 // after each call, so that it never starts threads in a child, where it has none.
 std::mutex counting;
 int told = 1, proven = 1;

@@ -100,7 +100,7 @@ using RangeType =
     std::conditional_t<std::is_integral_v<T>, int64_t,
                        std::conditional_t<is_complex_type_v<T>, complex<double>, double>>;
 
-// Of integers, exactly.
+// Integers are computed exactly.
 int64_t whole_length(const char* op, int64_t start, int64_t end, int64_t step, bool inclusive) {
   __int128 span = static_cast<__int128>(end) - start;
   __int128 length = inclusive ? span / step + 1 : (span + step - (step > 0 ? 1 : -1)) / step;

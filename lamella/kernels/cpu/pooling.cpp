@@ -169,7 +169,7 @@ void max_planes(const Pooling& p, const T* in, T* out, int64_t* indices, int64_t
   }
 }
 
-// Of integers, the quotient of the least one and -1 wraps.
+// The quotient of the least integer and -1 wraps.
 template <class C>
 C mean_of(C sum, int64_t count) {
   if constexpr (std::is_integral_v<C>) {

@@ -134,7 +134,7 @@ void RecordNode::release_saved() noexcept {
 lamella_status RecordNode::apply(lamella_tensor* const* grads, lamella_tensor** results,
                                  WantedEdges wanted) {
   if (LAMELLA_LIKELY(plan_->stays)) return run_formula(grads, results, wanted);
-  // Whoever takes the derivative back waits until its formula has been left.
+  // Taking the derivative back waits until its formula has been left.
   reclaim::Reading reading;
   return run_formula(grads, results, wanted);
 }

@@ -25,7 +25,7 @@ struct OperatorFacts : OperatorPlan {
   bool reads_elements = false;  // gives numbers that depend on elements
 };
 
-// Of an operator that is defined, or was when its facts were last asked for.
+// The operator is defined, or was when its facts were last asked for.
 LAMELLA_PRIVATE_API PlanRef<OperatorFacts> facts_of(const lamella_operator* op);
 
 }  // namespace lamella::tracing

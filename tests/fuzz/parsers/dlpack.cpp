@@ -13,7 +13,7 @@ using namespace lamella::dlpack;
 alignas(64) std::byte memory[4096];
 int ended = 0;
 
-// Of the tensor that was taken: the first and the last byte it can reach.
+// Checks the first and the last byte that the tensor can reach.
 void check_reach(const TensorBase& tensor) {
   if (tensor.numel() == 0) return;
   __int128 low = 0, high = 0;

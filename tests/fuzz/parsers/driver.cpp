@@ -17,7 +17,7 @@
 
 #include "target.h"
 
-// Of the address sanitizer, where it is linked.
+// The address sanitizer has it, where it is linked.
 extern "C" void __sanitizer_set_death_callback(void (*callback)()) __attribute__((weak));
 
 namespace lamella::fuzz {

@@ -25,7 +25,7 @@ Tensor group_norm_forward(const Tensor& input_p, const Tensor& input_t, const Te
                           const Tensor& weight_t, const Tensor& bias_t, const Tensor& mean,
                           const Tensor& rstd, int64_t samples, int64_t channels, int64_t positions,
                           int64_t groups);
-// Of the mean and the rstd of each group.
+// The tangents of the mean and the rstd of each group.
 Tensor group_mean_forward(const Tensor& input_t, const Tensor& mean, int64_t samples,
                           int64_t channels, int64_t positions, int64_t groups);
 Tensor group_rstd_forward(const Tensor& input_p, const Tensor& input_t, const Tensor& mean,
