@@ -69,28 +69,26 @@ std::terminate_handler terminate_before = nullptr;
 
 // ---- Signals ----
 
-// The identity of Python's main thread, which alone runs handlers of signals; 0 where it is not
-// known yet, or may have become another one.
+// The identity of Python's main thread, which alone runs handlers of signals. It is found while the
+// module is imported: to find it runs code of Python, where a handler would run and its exception
+// appear.
 std::atomic<unsigned long> main_thread{0};
 
-void find_main_thread() {
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
+bool find_main_thread() {
   Ref module(PyImport_ImportModule("threading"));
   Ref thread(module ? PyObject_CallMethod(module.get(), "main_thread", nullptr) : nullptr);
   Ref ident(thread ? PyObject_GetAttrString(thread.get(), "ident") : nullptr);
-  unsigned long found = ident ? PyLong_AsUnsignedLong(ident.get()) : 0;
-  if (PyErr_Occurred() == nullptr) main_thread.store(found, std::memory_order_relaxed);
-  PyErr_Restore(type, value, traceback);
+  if (!ident) return false;
+  main_thread.store(PyLong_AsUnsignedLong(ident.get()), std::memory_order_relaxed);
+  return PyErr_Occurred() == nullptr;
 }
 
 lamella_status ask_python() {
-  unsigned long known = main_thread.load(std::memory_order_relaxed);
-  if ((known != 0 && known != PyThread_get_thread_ident()) || Py_IsInitialized() == 0) {
+  if (main_thread.load(std::memory_order_relaxed) != PyThread_get_thread_ident() ||
+      Py_IsInitialized() == 0) {
     return LAMELLA_OK;
   }
   GilScope gil;
-  if (known == 0) find_main_thread();
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   if (PyErr_CheckSignals() == 0) {
@@ -143,7 +141,10 @@ bool others_may_run() { return working.load(std::memory_order_acquire) != 0; }
 
 int add_gil(PyObject* module) {
   terminate_before = std::set_terminate(&terminate);
-  fork::in_child([] { main_thread.store(0, std::memory_order_relaxed); });
+  if (!find_main_thread()) return -1;
+  // The thread that forks is the child's main thread.
+  fork::in_child(
+      [] { main_thread.store(PyThread_get_thread_ident(), std::memory_order_relaxed); });
   set_interrupt_function(&ask_python);
   // When nobody can have the GIL any more, and before the libraries take their memory down.
   Py_AtExit(&native::close_blas_library);

@@ -335,3 +335,28 @@ def test_ctrl_c(kind, threads):
             assert (process.wait(TIMEOUT), process.stderr.read()) == (0, "")
         finally:
             process.kill()
+
+
+def test_the_first_signal_reaches_the_call():
+    """A handler's exception ends the call, also when nothing has looked for signals before."""
+    out = run("""
+        import signal
+        import lamella
+
+        class Late(Exception):
+            pass
+
+        def handler(number, frame):
+            raise Late
+
+        lamella.set_num_threads(1)
+        signal.signal(signal.SIGALRM, handler)
+        a = lamella.empty(8000, 8000)
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        try:
+            while True:
+                a @ a
+        except Late:
+            print("stopped")
+    """)
+    assert out == "stopped"
