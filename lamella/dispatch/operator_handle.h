@@ -99,8 +99,8 @@ inline std::string toString(const OperatorSchema& schema) { return schema.str();
 template <class Signature>
 class TypedOperatorHandle;
 
-// An operator that was found. Cheap to copy; stays valid when the operator is undefined again (a
-// call then fails with an error that says so).
+// An operator that was found. Cheap to copy; stays valid when the operator is undefined again, or
+// defined anew with other types (a call then fails with an error that says so).
 class OperatorHandle {
  public:
   explicit OperatorHandle(const lamella_operator* op) : op_(op) {}

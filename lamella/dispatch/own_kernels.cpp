@@ -34,7 +34,8 @@ lamella_status run_undefined(const lamella_kernel*, const lamella_operator* op, 
   clear_returns(op, returns);
   try {
     Registry::get().find(op->name, op->overload);
-    return fail(LAMELLA_ERROR, std::string(op->name) + ": is not defined");
+    return fail(LAMELLA_ERROR, static_cast<const OperatorEntry*>(op)->full_name() +
+                                   ": was defined anew with another signature; look it up again");
   } catch (...) {
     return detail::status_of_current_exception();
   }

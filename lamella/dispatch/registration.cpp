@@ -75,6 +75,12 @@ void Registry::define(const void* owner, const std::string& name_space, std::str
                   std::to_string(op->line) + ", so it cannot be defined again at " +
                   origin.where());
     }
+    // Who holds a typed handle calls with the signature that it was checked against.
+    if (op->current != nullptr &&
+        signature_of(op->current->schema) !=
+            signature_of(parsed != nullptr ? *parsed : parse_schema(text))) {
+      op = succeed(op);
+    }
     op->schema = nullptr;
     op->schema_text = text;
     op->tags = std::move(tags);

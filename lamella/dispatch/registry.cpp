@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "lamella/core/fork.h"
 #include "lamella/dispatch/policy.h"
@@ -96,6 +97,23 @@ OperatorEntry* Registry::find_or_add(std::string_view name, std::string_view ove
   order_.push_back(op);
   __atomic_store_n(head, op, __ATOMIC_RELEASE);
   return op;
+}
+
+OperatorEntry* Registry::succeed(OperatorEntry* op) {
+  OperatorEntry* heir = new OperatorEntry(op->name_storage, op->overload_storage);
+  heir->file = op->file;
+  heir->line = op->line;
+  heir->kernels = std::exchange(op->kernels, {});
+  heir->derivative = std::exchange(op->derivative, nullptr);
+  heir->derivative_owner = std::exchange(op->derivative_owner, nullptr);
+  heir->derivative_file = op->derivative_file;
+  heir->derivative_line = op->derivative_line;
+  std::replace(order_.begin(), order_.end(), op, heir);
+  // Look-ups meet the newest entry of a name first.
+  OperatorEntry** head = &buckets_[bucket_of(op->name_storage, op->overload_storage, kBuckets)];
+  heir->next = *head;
+  __atomic_store_n(head, heir, __ATOMIC_RELEASE);
+  return heir;
 }
 
 std::vector<OperatorEntry*> Registry::entries() const {

@@ -137,6 +137,9 @@ class LAMELLA_PRIVATE_API Registry {
  private:
   Registry();
   OperatorEntry* find_or_add(std::string_view name, std::string_view overload);
+  // A new entry in the place of one that is not defined, with its kernels and derivative. The old
+  // one stays undefined.
+  OperatorEntry* succeed(OperatorEntry* op);
   Slot compute(const OperatorEntry* op, DispatchKey key) const;
   void refill(OperatorEntry* op);
   void refill_all();

@@ -155,6 +155,39 @@ TEST(Registration, OneOfManyThreadsHasAName) {
                "reg_race::f: was defined at test.cpp:1, in a library that is not loaded any more");
 }
 
+TEST(Registration, AHandleDoesNotOutliveItsSignature) {
+  Library cpu = implementation("reg_anew", DispatchKey::CPU);
+  auto define = [](const char* schema) {
+    Library m = fragment("reg_anew");
+    m.def(schema);
+    return m;
+  };
+  using Unary = T(const T&);
+  Library first = define("f(Tensor self) -> Tensor");
+  cpu.impl("f", &identity);
+  TypedOperatorHandle<Unary> unary = find("reg_anew::f").typed<Unary>();
+  T x = make_tensor({2});
+  EXPECT_EQ(unary.call(x).impl(), x.impl());
+  first.reset();
+  expect_error([&] { unary.call(x); },
+               "reg_anew::f: was defined at test.cpp:1, in a library that is not loaded any more");
+  // Other names of arguments change nothing of a call.
+  Library same = define("f(Tensor input) -> Tensor");
+  EXPECT_EQ(unary.call(x).impl(), x.impl());
+  same.reset();
+  cpu.reset();
+
+  Library other = define("f(int i, int j) -> int");
+  Library all = implementation("reg_anew", DispatchKey::CompositeExplicitAutograd);
+  all.impl("f", +[](int64_t i, int64_t j) -> int64_t { return i * j; });
+  expect_error([&] { unary.call(x); },
+               "reg_anew::f: was defined anew with another signature; look it up again");
+  Stack stack{IValue(x)};
+  expect_error([&] { unary.callBoxed(stack); },
+               "reg_anew::f: was defined anew with another signature; look it up again");
+  EXPECT_EQ((find("reg_anew::f").typed<int64_t(int64_t, int64_t)>().call(6, 7)), 42);
+}
+
 TEST(Registration, SuggestsNearNames) {
   Library m = fragment("reg_near");
   m.def("multiply(Tensor self) -> Tensor", &identity);

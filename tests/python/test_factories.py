@@ -69,6 +69,13 @@ def test_linspace(dtype):
     check("logspace", 0, 2, 5, 10.0, dtype=dtype)
 
 
+def test_spaces_of_complex_numbers():
+    check("linspace", 0, 2j, 5, dtype=torch.complex128)
+    for base in (2.0, -2.0):
+        check("logspace", 1, 1 + 2j, 7, base, dtype=torch.complex128)
+        check("logspace", 1j, 3, 1, base, dtype=torch.complex128)
+
+
 def test_matrices():
     check("eye", 3)
     check("eye.m", 2, 4, dtype=torch.int64)

@@ -101,6 +101,20 @@ def test_attention(head, mask, dtype):
     )
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_fused_attention(dtype):
+    q, k, v = (make(2, 3, 5, 8, dtype=dtype, seed=seed) for seed in range(3))
+    mask = make(5, 5, dtype=dtype)
+    for causal, mask in ((False, None), (True, None), (False, mask)):
+        check(
+            "_scaled_dot_product_flash_attention_for_cpu",
+            *(q, k, v, 0.0, causal),
+            attn_mask=mask,
+            strides=False,
+            tolerance=(1e-4, 1e-5) if dtype == torch.float32 else (1e-12, 1e-12),
+        )
+
+
 def test_attention_forms():
     q, k = make(2, 5, 8), make(2, 7, 8, seed=1)
     loose = dict(strides=False, meta=False, tolerance=(1e-4, 1e-5))

@@ -284,6 +284,10 @@ LONG = {
     "logcumsumexp": "lamella.ones(10**8).logcumsumexp(0)",
     "unique": "lamella.rand(10**8).unique()",
     "random": "lamella.randn(2 * 10**8)",
+    "permutation": "lamella.randperm(10**8)",
+    "categories": "lamella.ones(1000).multinomial(10**8, True)",
+    "topk": "[lamella.empty(10**8).topk(1000) for _ in range(20)]",
+    "elements of a program": "lamella.hlo.evaluate(EXP, lamella.ones(10**8))",
     "pooling": "F.avg_pool2d(lamella.ones(1, 1, 3000, 3000), 1000, 1)",
     "decompositions": "lamella.linalg.svd(lamella.rand(2000, 100, 100, dtype=lamella.float64))",
     "backward": "[(leaf * leaf).sum().backward() for _ in range(10**5)]",
@@ -307,6 +311,8 @@ def test_ctrl_c(kind, threads):
               ROOT r = f32[4000,4000] dot(a, b), lhs_contracting_dims={{1}},
                 rhs_contracting_dims={{0}} }}
         '''
+        EXP = "HloModule e ENTRY e {{ a = f32[100000000] parameter(0) ROOT r = f32[100000000] " \
+              "exponential(a) }}"
         lamella.set_num_threads({threads})
         leaf = lamella.ones(10**6, requires_grad=True)
         print("go", flush=True)

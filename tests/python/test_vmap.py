@@ -101,6 +101,12 @@ BODIES = {
         a[0, 0].argmax(),
         m.softmax(a[0, 0], 0),
         a[0, 0].cumsum(0),
+        a[0, 0].view(m.int64),
+    ),
+    "view in another dtype": lambda m, a, w, i: a.clone().view(m.int16),
+    "batch_norm with shared statistics": lambda m, a, w, i: (
+        m.nn.functional.batch_norm(a, w[0], w[1].exp()),
+        m.ops.aten._native_batch_norm_legit(a, None, None, w[0], w[1].exp(), False, 0.1, 1e-5)[0],
     ),
 }
 
@@ -293,6 +299,7 @@ def test_an_unbatched_tensor_cannot_take_a_batched_one():
 
 
 ONES = lamella.ones(3, 2)
+ZEROS = lamella.zeros(2)
 
 
 def twice(*args):
@@ -386,6 +393,16 @@ def twice(*args):
             lambda: vmap(twice, chunk_size=0),
             ValueError,
             "vmap: expected 'chunk_size' to be None or above 0, got 0",
+        ),
+        (
+            lambda: vmap(lambda a: lamella.nn.functional.batch_norm(a, ZEROS, ZEROS))(ONES),
+            RuntimeError,
+            "native_batch_norm: expected 'input' to have at least 2 dimensions, got [2]",
+        ),
+        (
+            lambda: vmap(lambda a: a.view(lamella.int16))(ZEROS),
+            RuntimeError,
+            "view: expected 'self' to have dimensions to see float32 as int16, got one without",
         ),
     ],
 )

@@ -243,19 +243,19 @@ struct Elements {
   template <class F, class... Rest>
   void each(F f, Rest... rest) const {
     if (f == nullptr) wrong_type(i, Number::type);
-    for (int64_t n = 0; n < count; ++n) {
+    each_element(count, [&](int64_t n) {
       store_wide<Number>(to, n, f(load_wide<Number>(a, n), load_wide<Number>(b, n), rest...));
-    }
+    });
   }
 };
 
 // complex(re, im).
 void join_parts(ElementType part, const void* re, const void* im, void* to, int64_t count) {
   visit_bytes(part, [&]<class T>() {
-    for (int64_t n = 0; n < count; ++n) {
+    each_element(count, [&](int64_t n) {
       static_cast<T*>(to)[2 * n] = static_cast<const T*>(re)[n];
       static_cast<T*>(to)[2 * n + 1] = static_cast<const T*>(im)[n];
-    }
+    });
   });
 }
 

@@ -52,9 +52,9 @@ void compare_totally(ElementType type, Direction direction, const Value& a, cons
   visit_bytes(type, [&]<class T>() {
     if constexpr (std::is_integral_v<T>) {
       auto *left = static_cast<const T*>(a.data()), *right = static_cast<const T*>(b.data());
-      for (int64_t n = 0; n < count; ++n) {
+      each_element(count, [&](int64_t n) {
         to[n] = holds(direction, total_order(type, left[n]), total_order(type, right[n]));
-      }
+      });
     }
   });
 }
@@ -72,9 +72,9 @@ Value compare(Step& step) {
     return result;
   }
   visit_numbers(type, [&]<class Number>() {
-    for (int64_t n = 0; n < count; ++n) {
+    each_element(count, [&](int64_t n) {
       to[n] = holds(direction, load_wide<Number>(a.data(), n), load_wide<Number>(b.data(), n));
-    }
+    });
   });
   return result;
 }
@@ -90,9 +90,9 @@ Value select(Step& step) {
   int64_t count = which.shape().elements();
   Value result = step.result();
   visit_bytes(step.shape().element_type(), [&]<class T>() {
-    for (int64_t n = 0; n < count; ++n) {
+    each_element(count, [&](int64_t n) {
       static_cast<T*>(result.data())[n] = static_cast<const T*>(choice[n] != 0 ? yes : no)[n];
-    }
+    });
   });
   return result;
 }
@@ -119,12 +119,12 @@ Value clamp(Step& step) {
   Value result = step.result();
   visit_numbers(type, [&]<class Number>() {
     if constexpr (!is_complex_type_v<typename Number::Work>) {
-      for (int64_t n = 0; n < count; ++n) {
+      each_element(count, [&](int64_t n) {
         store_wide<Number>(
             result.data(), n,
             clamped(load_wide<Number>(low.data(), n * low_step), load_wide<Number>(x.data(), n),
                     load_wide<Number>(high.data(), n * high_step)));
-      }
+      });
     }
   });
   return result;

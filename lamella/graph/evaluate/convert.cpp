@@ -74,7 +74,7 @@ using Loader = W (*)(const void*, int64_t);
 template <class W>
 void convert_elements(Loader<W> load, const void* from, ElementType type, void* to, int64_t count) {
   visit_numbers(type, [&]<class Number>() {
-    for (int64_t n = 0; n < count; ++n) store_converted<Number>(to, n, load(from, n));
+    each_element(count, [&](int64_t n) { store_converted<Number>(to, n, load(from, n)); });
   });
 }
 complex<double> load_c64(const void* data, int64_t n) {
@@ -150,7 +150,7 @@ Value bitcast_convert(Step& step) {
     uint64_t mask = (uint64_t{1} << to_bits) - 1;
     int64_t count = operand.shape().elements();
     int words = (from_bits + 63) / 64;  // 2 for C128
-    for (int64_t n = 0; n < count; ++n) {
+    each_element(count, [&](int64_t n) {
       for (int p = 0; p < parts; ++p) {
         uint64_t word;
         if (words == 1) {
@@ -160,7 +160,7 @@ Value bitcast_convert(Step& step) {
         }
         store_part(to, result.data(), n * parts + p, word >> (p * to_bits % 64) & mask);
       }
-    }
+    });
     return result;
   }
   int parts = to_bits / from_bits;
@@ -168,19 +168,19 @@ Value bitcast_convert(Step& step) {
   int64_t count = step.shape().elements();
   std::memset(result.data(), 0, result.bytes());
   auto* bytes = static_cast<uint8_t*>(result.data());
-  for (int64_t n = 0; n < count; ++n) {
+  each_element(count, [&](int64_t n) {
     if (to_bits < 8) {
       uint64_t word = 0;
       for (int p = 0; p < parts; ++p) word |= (bits.at(n * parts + p) & mask) << (p * from_bits);
       store_part(to, result.data(), n, word);
-      continue;
+      return;
     }
     for (int p = 0; p < parts; ++p) {
       int bit = p * from_bits;
       bytes[n * to_bits / 8 + bit / 8] |=
           static_cast<uint8_t>((bits.at(n * parts + p) & mask) << (bit % 8));
     }
-  }
+  });
   return result;
 }
 
@@ -245,9 +245,9 @@ Value reduce_precision(Step& step) {
   Value result = step.result();
   Bits bits(operand.data(), type);
   int64_t count = operand.shape().elements();
-  for (int64_t n = 0; n < count; ++n) {
+  each_element(count, [&](int64_t n) {
     store_part(type, result.data(), n, reduced(bits.at(n), format, exponent_bits, mantissa_bits));
-  }
+  });
   return result;
 }
 
@@ -286,10 +286,10 @@ Value stochastic_convert(Step& step) {
   visit_floats(from, [&]<class From>() {
     Loader<double> load = load_wide<From>;
     visit_integers(to, [&]<class Number>() {
-      for (int64_t n = 0; n < count; ++n) {
+      each_element(count, [&](int64_t n) {
         Number::store(result.data(), n,
                       stochastic_integer<Number>(load(operand.data(), n), words.at(n), bits));
-      }
+      });
     });
   });
   return result;

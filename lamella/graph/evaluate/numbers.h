@@ -198,6 +198,17 @@ void store_wide(void* data, int64_t i, Wide<Number> value) {
   }
 }
 
+// f(n) for each n of [0, count). Sees interrupts.
+template <class F>
+void each_element(int64_t count, F&& f) {
+  constexpr int64_t kBlock = 1 << 16;
+  for (int64_t begin = 0; begin < count; begin += kBlock) {
+    if (begin != 0) check_interrupt();
+    int64_t end = count - begin < kBlock ? count : begin + kBlock;
+    for (int64_t n = begin; n < end; ++n) f(n);
+  }
+}
+
 // Counts through the places of an array in row-major order.
 class Counter {
  public:

@@ -115,8 +115,7 @@ void threefry_bits(const Value& bits, uint64_t key, uint64_t* counter) {
   const Shape& shape = bits.shape();
   int64_t count = shape.elements();
   if (element_bits(shape.element_type()) == 64) {
-    for (int64_t n = 0; n < count; ++n)
-      write(n, threefry(*counter + static_cast<uint64_t>(n), key));
+    each_element(count, [&](int64_t n) { write(n, threefry(*counter + static_cast<uint64_t>(n), key)); });
     *counter += static_cast<uint64_t>(count);
     return;
   }
@@ -228,15 +227,15 @@ template <class Number>
 void normal_numbers(const Value& mean, const Value& deviation, Value& result) {
   Stream stream;
   double mu = load_wide<Number>(mean.data(), 0), sigma = load_wide<Number>(deviation.data(), 0);
-  for (int64_t n = 0; n < result.shape().elements(); ++n) {
+  each_element(result.shape().elements(), [&](int64_t n) {
     store_wide<Number>(result.data(), n, mu + sigma * stream.normal());
-  }
+  });
 }
 template <class Number>
 void uniform_numbers(const Value& low, const Value& high, Value& result) {
   Stream stream;
   auto from = load_wide<Number>(low.data(), 0), to = load_wide<Number>(high.data(), 0);
-  for (int64_t n = 0; n < result.shape().elements(); ++n) {
+  each_element(result.shape().elements(), [&](int64_t n) {
     if constexpr (std::is_floating_point_v<Wide<Number>>) {
       // What rounds to the end of the range is drawn again.
       do {
@@ -248,7 +247,7 @@ void uniform_numbers(const Value& low, const Value& high, Value& result) {
       store_wide<Number>(result.data(), n,
                          static_cast<Wide<Number>>(static_cast<uint64_t>(from) + offset));
     }
-  }
+  });
 }
 Value rng(Step& step) {
   const Instruction& i = step.instruction;

@@ -222,16 +222,16 @@ WordFunction word_function(Opcode opcode, bool is_signed) {
 template <class Number>
 void real_elements(const Instruction& i, const void* from, void* to, int64_t count) {
   if (i.opcode == Opcode::IsFinite) {
-    for (int64_t n = 0; n < count; ++n) {
+    each_element(count, [&](int64_t n) {
       static_cast<bool*>(to)[n] = std::isfinite(Number::load(from, n));
-    }
+    });
     return;
   }
   RealFunction f = real_function(i.opcode);
   if (f == nullptr) wrong_type(i, Number::type);
-  for (int64_t n = 0; n < count; ++n) {
+  each_element(count, [&](int64_t n) {
     store_wide<Number>(to, n, f(load_wide<Number>(from, n)));
-  }
+  });
 }
 template <class Number>
 void complex_elements(const Instruction& i, const void* from, void* to, int64_t count) {
@@ -241,15 +241,15 @@ void complex_elements(const Instruction& i, const void* from, void* to, int64_t 
     return Complex(z.real(), z.imag());
   };
   if (PartFunction f = part_function(i.opcode)) {
-    for (int64_t n = 0; n < count; ++n) static_cast<Part*>(to)[n] = static_cast<Part>(f(load(n)));
+    each_element(count, [&](int64_t n) { static_cast<Part*>(to)[n] = static_cast<Part>(f(load(n))); });
     return;
   }
   ComplexFunction f = complex_function(i.opcode);
   if (f == nullptr) wrong_type(i, Number::type);
-  for (int64_t n = 0; n < count; ++n) {
+  each_element(count, [&](int64_t n) {
     Complex z = f(load(n));
     Number::store(to, n, {static_cast<Part>(z.real()), static_cast<Part>(z.imag())});
-  }
+  });
 }
 template <class Number>
 void integer_elements(const Instruction& i, const void* from, void* to, int64_t count) {
@@ -257,10 +257,10 @@ void integer_elements(const Instruction& i, const void* from, void* to, int64_t 
   WordFunction f = word_function(i.opcode, is_signed);
   if (f == nullptr) wrong_type(i, Number::type);
   int bits = element_bits(Number::type);
-  for (int64_t n = 0; n < count; ++n) {
+  each_element(count, [&](int64_t n) {
     uint64_t word = f(static_cast<uint64_t>(load_wide<Number>(from, n)), bits);
     store_wide<Number>(to, n, static_cast<Wide<Number>>(word));
-  }
+  });
 }
 
 }  // namespace
@@ -275,9 +275,9 @@ Value evaluate_unary(Step& step) {
   void* to = result.data();
   if (type == ElementType::PRED) {
     if (i.opcode != Opcode::Not) wrong_type(i, type);
-    for (int64_t n = 0; n < count; ++n) {
+    each_element(count, [&](int64_t n) {
       static_cast<bool*>(to)[n] = static_cast<const uint8_t*>(from)[n] == 0;
-    }
+    });
   } else if (is_integral(type)) {
     visit_integers(type, [&]<class Number>() { integer_elements<Number>(i, from, to, count); });
   } else if (is_complex(type)) {

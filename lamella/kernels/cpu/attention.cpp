@@ -30,15 +30,32 @@ Tensor with_dense_rows(const Tensor& t) {
   return wide.size(3) == 1 || wide.stride(3) == 1 ? wide : wide.contiguous();
 }
 // Numbers to add to the scores; a bool mask takes scores out where it is false.
-Tensor additive_mask(const Tensor& mask, IntArrayRef shape) {
+Tensor additive_mask(const Tensor& mask, IntArrayRef shape, ScalarType dtype) {
   Tensor added = mask;
   if (mask.scalar_type() == kBool) {
-    added = lamella::zeros(mask.sizes(), TensorOptions(kFloat));
+    added = lamella::zeros(mask.sizes(), TensorOptions(dtype));
     added.masked_fill_(mask.logical_not(), Scalar(-HUGE_VAL));
-  } else if (mask.scalar_type() != kFloat) {
-    added = mask.to(kFloat);
+  } else if (mask.scalar_type() != dtype) {
+    added = mask.to(dtype);
   }
   return added.expand(shape);
+}
+
+// What the kernel computes, step by step: for float64, which it does not take.
+std::tuple<Tensor, Tensor> attention_in_steps(const Tensor& query, const Tensor& key,
+                                              const Tensor& value, bool is_causal,
+                                              const Tensor& mask, double factor) {
+  Tensor scores = lamella::matmul(query * Scalar(factor), key.transpose(-2, -1));
+  if (is_causal) {
+    Tensor seen = lamella::ones({query.size(2), key.size(2)}, query.options().dtype(kBool)).tril();
+    scores.masked_fill_(seen.logical_not(), Scalar(-HUGE_VAL));
+  }
+  if (mask.defined()) scores.add_(mask);
+  Tensor logsumexp = lamella::logsumexp(scores, {-1});
+  // A row that sees no key gives zeros.
+  Tensor none = logsumexp.eq(Scalar(-HUGE_VAL)).unsqueeze(-1);
+  Tensor weights = (scores - logsumexp.unsqueeze(-1)).exp().masked_fill_(none, Scalar(0));
+  return {lamella::matmul(weights, value).transpose(1, 2).contiguous().transpose(1, 2), logsumexp};
 }
 }  // namespace
 
@@ -53,9 +70,9 @@ std::tuple<Tensor, Tensor> _scaled_dot_product_flash_attention_for_cpu(
   int64_t batch = query.sizes()[0], heads = query.sizes()[1], rows = query.sizes()[2],
           width = query.sizes()[3], keys = key.sizes()[2], value_width = value.sizes()[3];
   // Heads stand innermost but one, so that joining them afterwards needs no copy.
-  Tensor out =
-      new_tensor({batch, rows, heads, value_width}, kFloat, query.device()).transpose(1, 2);
-  Tensor logsumexp = new_tensor({batch, heads, rows}, kFloat, query.device());
+  ScalarType sums = query.scalar_type() == kDouble ? kDouble : kFloat;
+  Tensor out = new_tensor({batch, rows, heads, value_width}, sums, query.device()).transpose(1, 2);
+  Tensor logsumexp = new_tensor({batch, heads, rows}, sums, query.device());
   bool has_mask = attn_mask && attn_mask->defined();
   const int64_t score_shape[4] = {batch, heads, rows, keys};
   if (has_mask) {
@@ -64,11 +81,13 @@ std::tuple<Tensor, Tensor> _scaled_dot_product_flash_attention_for_cpu(
                   ", got ", attn_mask->sizes());
   }
   if (query.is_meta()) {
-    return {query.scalar_type() == kFloat ? out : out.to(query.scalar_type()), logsumexp};
+    return {query.scalar_type() == sums ? out : out.to(query.scalar_type()), logsumexp};
   }
+  Tensor mask = has_mask ? additive_mask(*attn_mask, score_shape, sums) : Tensor();
+  double given = scale.value_or(1.0 / std::sqrt(static_cast<double>(width)));
+  if (sums == kDouble) return attention_in_steps(query, key, value, is_causal, mask, given);
   Tensor q = with_dense_rows(query), k = with_dense_rows(key), v = with_dense_rows(value);
-  Tensor mask = has_mask ? additive_mask(*attn_mask, score_shape) : Tensor();
-  auto factor = static_cast<float>(scale.value_or(1.0 / std::sqrt(static_cast<double>(width))));
+  auto factor = static_cast<float>(given);
   int64_t blocks = (rows + kAttentionRows - 1) / kAttentionRows;
   int64_t work = kAttentionRows * keys * (width + value_width) + 1;
   parallel_for(0, batch * heads * blocks, (1 << 18) / work + 1, [&](int64_t begin, int64_t end) {

@@ -1,5 +1,6 @@
 // Elementary functions of complex numbers, by the standard library's.
 #include <complex>
+#include <limits>
 
 #include "lamella/kernels/cpu/pointwise_stubs.h"
 
@@ -53,6 +54,20 @@ void silu_backward_loop(char* const* data, int64_t n, const void*) {
   }
 }
 
+// log(exp(a) + exp(b)) without overflow: the larger one is taken out.
+template <class R>
+void logaddexp_loop(char* const* data, int64_t n, const void*) {
+  auto* out = reinterpret_cast<C<R>*>(data[0]);
+  auto* a = reinterpret_cast<const C<R>*>(data[1]);
+  auto* b = reinterpret_cast<const C<R>*>(data[2]);
+  for (int64_t i = 0; i < n; ++i) {
+    bool first = a[i].real() >= b[i].real();
+    C<R> most = first ? a[i] : b[i], least = first ? b[i] : a[i];
+    bool is_zero = most.real() == -std::numeric_limits<R>::infinity();
+    out[i] = is_zero ? most : most + log1p_of(std::exp(least - most));
+  }
+}
+
 template <class R>
 void pow_loop(char* const* data, int64_t n) {
   auto* out = reinterpret_cast<C<R>*>(data[0]);
@@ -68,13 +83,7 @@ void pow_loop(char* const* data, int64_t n) {
 void complex_pow_float(char* const* data, int64_t n, const void*) { pow_loop<float>(data, n); }
 void complex_pow_double(char* const* data, int64_t n, const void*) { pow_loop<double>(data, n); }
 
-#define LAMELLA_COMPLEX_LOOPS(name, expression)                  \
-  namespace {                                                    \
-  template <class R>                                             \
-  void name##_loop(char* const* data, int64_t n, const void*) {  \
-    map<R>(data, n, [](C<R> z) -> C<R> { return expression; });  \
-  }                                                              \
-  }                                                              \
+#define LAMELLA_COMPLEX_TABLE(name)                           \
   const LoopFn name##_others[kLoopTypes] = {nullptr,             \
                                             nullptr,             \
                                             nullptr,             \
@@ -84,6 +93,14 @@ void complex_pow_double(char* const* data, int64_t n, const void*) { pow_loop<do
                                             nullptr,             \
                                             &name##_loop<float>, \
                                             &name##_loop<double>};
+#define LAMELLA_COMPLEX_LOOPS(name, expression)                 \
+  namespace {                                                   \
+  template <class R>                                            \
+  void name##_loop(char* const* data, int64_t n, const void*) { \
+    map<R>(data, n, [](C<R> z) -> C<R> { return expression; }); \
+  }                                                             \
+  }                                                             \
+  LAMELLA_COMPLEX_TABLE(name)
 LAMELLA_COMPLEX_LOOPS(exp, std::exp(z))
 LAMELLA_COMPLEX_LOOPS(exp2, std::exp(z* R(0.69314718055994530942)))
 LAMELLA_COMPLEX_LOOPS(expm1, expm1_of(z))
@@ -108,14 +125,7 @@ LAMELLA_COMPLEX_LOOPS(silu, z* sigmoid_of(z))
 LAMELLA_COMPLEX_LOOPS(sqrt, std::sqrt(z))
 LAMELLA_COMPLEX_LOOPS(rsqrt, R(1) / std::sqrt(z))
 LAMELLA_COMPLEX_LOOPS(sinc, sinc_of(z))
-const LoopFn silu_backward_others[kLoopTypes] = {nullptr,
-                                                 nullptr,
-                                                 nullptr,
-                                                 nullptr,
-                                                 nullptr,
-                                                 nullptr,
-                                                 nullptr,
-                                                 &silu_backward_loop<float>,
-                                                 &silu_backward_loop<double>};
+LAMELLA_COMPLEX_TABLE(logaddexp)
+LAMELLA_COMPLEX_TABLE(silu_backward)
 
 }  // namespace lamella::native

@@ -1,5 +1,6 @@
 // fill_, zero_ and the values of ranges.
 #include <cmath>
+#include <complex>
 #include <cstring>
 
 #include "lamella/core/checked_size.h"
@@ -197,6 +198,17 @@ T from_point(S value) {
     return static_cast<T>(value);
   }
 }
+template <class S>
+S power(double base, S exponent) {
+  if constexpr (is_complex_type_v<S>) {
+    using R = typename S::value_type;
+    auto value = std::pow(std::complex<R>(static_cast<R>(base)),
+                          std::complex<R>(exponent.real(), exponent.imag()));
+    return {value.real(), value.imag()};
+  } else {
+    return std::pow(static_cast<S>(base), exponent);
+  }
+}
 }  // namespace
 
 Tensor& linspace_out(const Scalar& start, const Scalar& end, int64_t steps, Tensor& out) {
@@ -221,22 +233,18 @@ Tensor& linspace_out(const Scalar& start, const Scalar& end, int64_t steps, Tens
 Tensor& logspace_out(const Scalar& start, const Scalar& end, int64_t steps, double base,
                      Tensor& out) {
   LAMELLA_CHECK(steps >= 0, "logspace: expected 'steps' of at least 0, got ", steps);
-  LAMELLA_CHECK_NOT_IMPLEMENTED(!out.is_complex(), "logspace: expected a real dtype, got ",
-                                out.scalar_type());
   if (out.numel() != steps) resize_tensor(TensorImpl::of(out), {steps});
   if (out.is_meta() || steps == 0) return out;
   write_dense(out, [&](Tensor& dense) {
     visit_numbers(dense.scalar_type(), "logspace", [&](auto tag) {
       using T = type_of<decltype(tag)>;
-      if constexpr (!is_complex_type_v<T>) {
-        using S = point_type<T>;
-        S first = static_cast<S>(start.to<T>()), last = static_cast<S>(end.to<T>());
-        S step = steps == 1 ? S(0) : (last - first) / static_cast<S>(steps - 1);
-        T* to = dense.mutable_data_ptr<T>();
-        for (int64_t i = 0; i < steps; ++i) {
-          S exponent = steps == 1 ? first : point<T, S>(first, last, step, i, steps);
-          to[i] = from_point<T>(std::pow(static_cast<S>(base), exponent));
-        }
+      using S = point_type<T>;
+      S first = static_cast<S>(start.to<T>()), last = static_cast<S>(end.to<T>());
+      S step = steps == 1 ? S(0) : (last - first) / S(static_cast<double>(steps - 1));
+      T* to = dense.mutable_data_ptr<T>();
+      for (int64_t i = 0; i < steps; ++i) {
+        S exponent = steps == 1 ? first : point<T, S>(first, last, step, i, steps);
+        to[i] = from_point<T>(power(base, exponent));
       }
     });
   });

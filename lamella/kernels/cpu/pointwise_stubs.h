@@ -39,7 +39,8 @@ LAMELLA_POINTWISE_STUBS(LAMELLA_DECLARE_POINTWISE)
 #define LAMELLA_OTHER_LOOPS(X)                                                                \
   X(exp) X(exp2) X(expm1) X(log) X(log2) X(log10) X(log1p) X(sin) X(cos) X(tan) X(asin)       \
   X(acos) X(atan) X(sinh) X(cosh) X(tanh) X(asinh) X(acosh) X(atanh) X(sigmoid) X(silu)       \
-  X(sqrt) X(rsqrt) X(pow) X(div_trunc) X(silu_backward) X(sinc)
+  X(sqrt) X(rsqrt) X(pow) X(div_trunc) X(silu_backward) X(sinc)  \
+  X(logaddexp)
 // clang-format on
 #define LAMELLA_DECLARE_OTHERS(name) extern const LoopFn name##_others[kLoopTypes];
 LAMELLA_OTHER_LOOPS(LAMELLA_DECLARE_OTHERS)

@@ -21,19 +21,19 @@ CpuGenerator& choose(MaybeGenerator generator) {
 }
 
 // f(pointer, count) over the elements in the order they lie in memory; through a contiguous tensor
-// where there are gaps. Long tensors are drawn `most` elements at a time, a multiple of 16; the
-// generator is locked for as long.
-constexpr int64_t kMostDrawn = 1 << 20;
+// where there are gaps. Long tensors are drawn kMostDrawn elements at a time; the generator is
+// locked for as long.
+constexpr int64_t kMostDrawn = 1 << 20;  // a multiple of 16
 template <class T, class F>
-Tensor& draw(Tensor& self, CpuGenerator& generator, F&& f, int64_t most = kMostDrawn) {
+Tensor& draw(Tensor& self, CpuGenerator& generator, F&& f) {
   bool is_dense = self.is_non_overlapping_and_dense();
   Tensor dense = is_dense ? self : new_tensor(self.sizes(), self.scalar_type(), kCPU);
   T* data = dense.mutable_data_ptr<T>();
-  for (int64_t begin = 0, n = dense.numel(); begin < n; begin += most) {
+  for (int64_t begin = 0, n = dense.numel(); begin < n; begin += kMostDrawn) {
     if (begin != 0) check_interrupt();
     std::lock_guard<std::mutex> lock(generator.mutex);
-    f(data + begin, std::min(most, n - begin));
-    if (n - begin <= most) break;
+    f(data + begin, std::min(kMostDrawn, n - begin));
+    if (n - begin <= kMostDrawn) break;
   }
   return is_dense ? self : self.copy_(dense);
 }
@@ -399,8 +399,8 @@ void draw_categories(const Tensor& weights, CpuGenerator& generator, Tensor& out
   const T* weight = weights.const_data_ptr<T>();
   int64_t* category = out.mutable_data_ptr<int64_t>();
   std::vector<C> shares(static_cast<size_t>(count));
-  std::lock_guard<std::mutex> lock(generator.mutex);
   for (int64_t row = 0; row < rows; ++row, weight += count) {
+    count_steps(count);
     C sum = 0;
     size_t last = 0;  // the last category that can be drawn
     for (size_t i = 0; i < shares.size(); ++i) {
@@ -409,11 +409,16 @@ void draw_categories(const Tensor& weights, CpuGenerator& generator, Tensor& out
       if (static_cast<C>(weight[i]) > 0) last = i;
     }
     for (C& share : shares) share /= sum;
-    for (int64_t i = 0; i < draws; ++i) {
-      double u = generator.uniform_double();
-      auto at = std::partition_point(shares.begin(), shares.begin() + static_cast<int64_t>(last),
-                                     [u](C share) { return static_cast<double>(share) < u; });
-      *category++ = at - shares.begin();
+    for (int64_t drawn = 0; drawn < draws; drawn += kMostDrawn) {
+      if (drawn != 0) check_interrupt();
+      std::lock_guard<std::mutex> lock(generator.mutex);
+      for (int64_t i = std::min(kMostDrawn, draws - drawn); i > 0; --i) {
+        double u = generator.uniform_double();
+        auto at = std::partition_point(shares.begin(), shares.begin() + static_cast<int64_t>(last),
+                                       [u](C share) { return static_cast<double>(share) < u; });
+        *category++ = at - shares.begin();
+      }
+      if (draws - drawn <= kMostDrawn) break;
     }
   }
 }
@@ -443,6 +448,7 @@ Tensor multinomial(const Tensor& self, int64_t num_samples, bool replacement,
     using C = compute_type<T>;
     const T* weight = weights.const_data_ptr<T>();
     for (int64_t i = 0; i < weights.numel(); i += count, weight += count) {
+      count_steps(count);
       C sum = 0;
       for (int64_t j = 0; j < count; ++j) {
         auto one = static_cast<C>(weight[j]);
@@ -485,20 +491,20 @@ Tensor& randperm_out(int64_t n, std::optional<Generator> generator, Tensor& out)
     if constexpr (is_complex_type_v<T>) {
       detail::throw_dtype("randperm", out.scalar_type());
     } else {
-      return draw<T>(
-          out, source,
-          [&](T* data, int64_t count) {
-            for (int64_t i = 0; i < count; ++i) data[i] = static_cast<T>(i);
-            bool wide = count >= static_cast<int64_t>(UINT32_MAX) / 20;
-            for (int64_t i = 0; i + 1 < count; ++i) {
-              uint64_t bits = wide ? source.random64() : source.random();
-              auto other = i + static_cast<int64_t>(bits % static_cast<uint64_t>(count - i));
-              T held = data[i];
-              data[i] = data[other];
-              data[other] = held;
-            }
-          },
-          n);
+      bool wide = n >= static_cast<int64_t>(UINT32_MAX) / 20;
+      T* first = nullptr;
+      int64_t i = 0;
+      return draw<T>(out, source, [&](T* data, int64_t count) {
+        if (first == nullptr) {
+          first = data;
+          for (int64_t j = 0; j < n; ++j) first[j] = static_cast<T>(j);
+        }
+        // The last number has no other one to change places with.
+        for (int64_t end = std::min(i + count, n - 1); i < end; ++i) {
+          uint64_t bits = wide ? source.random64() : source.random();
+          std::swap(first[i], first[i + static_cast<int64_t>(bits % static_cast<uint64_t>(n - i))]);
+        }
+      });
     }
   });
 }

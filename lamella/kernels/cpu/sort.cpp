@@ -98,11 +98,37 @@ void sort_items(std::vector<E>& items, int64_t n) {
   }
 }
 
+// Puts the k least items before the others, which may be lost. 0 < k.
+template <class E>
+void select_items(std::vector<E>& items, int64_t k) {
+  constexpr int64_t kBlock = 1 << 18, kMostSelected = 1 << 22;
+  auto n = static_cast<int64_t>(items.size());
+  auto at = [&](int64_t i) { return items.begin() + i; };
+  if (n <= kBlock || n <= 2 * k) {
+    if (n > 2 * kMostSelected) return sort_items(items, n);  // selecting could not be interrupted
+    std::nth_element(at(0), at(k - 1), at(n));
+    return;
+  }
+  if (k > kMostSelected) return sort_items(items, n);
+  // The least so far stand first, the greatest of them at k - 1. What is less comes behind them,
+  // some of each block, and the least are selected anew.
+  int64_t block = std::max(k, kBlock);
+  std::nth_element(at(0), at(k - 1), at(block));
+  for (int64_t begin = block; begin < n; begin += block) {
+    check_interrupt();
+    int64_t kept = k;
+    for (auto from = at(begin), end = at(std::min(n, begin + block)); from != end; ++from) {
+      *at(kept) = *from;
+      kept += *from < *at(k - 1) ? 1 : 0;
+    }
+    if (kept > k) std::nth_element(at(0), at(k - 1), at(kept));
+  }
+}
+
 template <class E>
 void order_first(std::vector<E>& items, int64_t k, bool sorted) {
-  auto n = static_cast<int64_t>(items.size());
   if (k == 0) return;
-  if (k < n) std::nth_element(items.begin(), items.begin() + (k - 1), items.end());
+  if (k < static_cast<int64_t>(items.size())) select_items(items, k);
   if (sorted) sort_items(items, k);
 }
 
@@ -122,6 +148,7 @@ void order_line(const Line& line, std::vector<uint64_t>& words, std::vector<KeyA
   if (fits_one_word<T> && line.n <= INT64_C(0xffffffff)) {
     words.resize(n);
     for (int64_t i = 0; i < line.n; ++i) {
+      if ((i & 0xffff) == 0xffff) check_interrupt();
       uint64_t key = order_key<T>(element(i));
       if (line.descending) key = ~key & 0xffffffffu;
       words[static_cast<size_t>(i)] = key << 32 | static_cast<uint64_t>(i);
@@ -134,6 +161,7 @@ void order_line(const Line& line, std::vector<uint64_t>& words, std::vector<KeyA
   }
   pairs.resize(n);
   for (int64_t i = 0; i < line.n; ++i) {
+    if ((i & 0xffff) == 0xffff) check_interrupt();
     uint64_t key = order_key<T>(element(i));
     pairs[static_cast<size_t>(i)] = {line.descending ? ~key : key, i};
   }

@@ -59,9 +59,7 @@ lamella_status run(const lamella_kernel*, const lamella_operator* op, uint64_t,
     });
     LAMELLA_INTERNAL_ASSERT(highest != nullptr, plan.name, ": met the kernel of batched tensors");
     const Level& level = level_of(highest, plan.name.c_str());
-    if (LAMELLA_UNLIKELY(plan.writes) && plan.rule != &composite_rule) {
-      check_written(plan, level, arguments);
-    }
+    if (LAMELLA_UNLIKELY(plan.checks_written)) check_written(plan, level, arguments);
     Call call(plan, op, level, arguments, returns);
     return run_call(call);
   } catch (...) {

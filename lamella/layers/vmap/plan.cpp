@@ -62,6 +62,9 @@ std::unique_ptr<Plan> build(OperatorEntry* op) {
   }
   plan->random = has_tag(*op, "nondeterministic_seeded");
   plan->rule = rule_of(*op, *plan);
+  // These look themselves: the composite's operators do, and batch norm knows whether it trains.
+  plan->checks_written = plan->writes && plan->rule != &composite_rule &&
+                         plan->rule != find_rule("batch_norm");
   return plan;
 }
 

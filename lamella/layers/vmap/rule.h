@@ -58,6 +58,7 @@ struct Plan : OperatorPlan {
   std::vector<ReturnPlan> returns;
   std::vector<uint32_t> tensors;  // arguments that are tensors or lists of them
   bool writes = false;            // some argument
+  bool checks_written = false;    // that all of them are batched, before the rule runs
   bool has_list = false;          // some argument is a list of tensors
   bool random = false;            // tag nondeterministic_seeded
   Rule rule = nullptr;

@@ -17,6 +17,10 @@ Tensor part_first(const Call& call, const Tensor& x) {
 // ---- Batch norm: the batch joins the channels
 // --------------------------------------------------------
 
+void check_channels(const Call& call, const char* name, const In& x) {
+  LAMELLA_CHECK(x.rank() >= 2, call.plan().name, ": expected '", name,
+                "' to have at least 2 dimensions, got ", x.sizes());
+}
 Tensor join_channels(const Call& call, const In& x) {
   return front(call, x).transpose(0, 1).flatten(1, 2);
 }
@@ -30,6 +34,7 @@ Tensor join_parameter(const Call& call, const In& x) {
 
 Three batch_norm(Call& call, In input, In weight, In bias, In running_mean, In running_var,
                  bool training, double momentum, double eps) {
+  check_channels(call, "input", input);
   if (training) {
     for (const In* running : {&running_mean, &running_var}) {
       LAMELLA_CHECK(!running->defined() || running->batched, call.plan().name, ": expected '",
@@ -61,6 +66,8 @@ Three batch_norm_no_training(Call& call, In input, In weight, In bias, In runnin
 Three batch_norm_backward(Call& call, In grad_out, In input, In weight, In running_mean,
                           In running_var, In save_mean, In save_invstd, bool train, double eps,
                           std::array<bool, 3> output_mask) {
+  check_channels(call, "input", input);
+  check_channels(call, "grad_out", grad_out);
   auto [gx, gw, gb] = lamella::native_batch_norm_backward(
       join_channels(call, grad_out), join_channels(call, input),
       or_none(join_parameter(call, weight)), or_none(join_parameter(call, running_mean)),

@@ -265,6 +265,14 @@ Tensor constant_pad_nd(Call&, In self, IntArrayRef pad, const Scalar& value) {
   return lamella::constant_pad_nd(self.value, pad, value);
 }
 
+Tensor view_dtype(Call& call, In self, ScalarType dtype) {
+  LAMELLA_CHECK(self.rank() > 0 || !is_supported(dtype) ||
+                    element_size(dtype) == self.value.itemsize(),
+                "view: expected 'self' to have dimensions to see ", self.value.scalar_type(),
+                " as ", dtype, ", got one without");
+  return front(call, self).view(dtype);
+}
+
 constexpr NamedRule kRules[] = {
     {"dims", &dims},
     {"new_dim", &new_dim},
@@ -288,6 +296,7 @@ constexpr NamedRule kRules[] = {
     {"roll", &typed<&roll>},
     {"cat", &typed<&cat>},
     {"constant_pad_nd", &typed<&constant_pad_nd>},
+    {"view_dtype", &typed<&view_dtype>},
 };
 
 }  // namespace

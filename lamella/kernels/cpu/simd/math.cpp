@@ -161,7 +161,7 @@ LAMELLA_POINTWISE(log_sigmoid, vector_table<LogSigmoid, 1>("log_sigmoid", 0));
 LAMELLA_POINTWISE(pow, vector_table<Pow, 2>("pow", 0, pow_others));
 LAMELLA_POINTWISE(atan2, vector_table<Atan2, 2>("atan2", 0));
 LAMELLA_POINTWISE(hypot, vector_table<Hypot, 2>("hypot", 0));
-LAMELLA_POINTWISE(logaddexp, vector_table<LogAddExp, 2>("logaddexp", 0));
+LAMELLA_POINTWISE(logaddexp, vector_table<LogAddExp, 2>("logaddexp", 0, logaddexp_others));
 LAMELLA_POINTWISE(logaddexp2, vector_table<LogAddExp2, 2>("logaddexp2", 0));
 
 }  // namespace lamella::native
