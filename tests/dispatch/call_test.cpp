@@ -223,7 +223,7 @@ TEST(OwnArguments, AreMovedFromResetAndAssigned) {
     return *std::move(a);
   });
   define("optional_reset(Tensor? a) -> ()", [](std::optional<T> a) { a.reset(); });
-  define("optional_kept(Tensor? a) -> ()", [](std::optional<T> a) { kept = std::move(*a); });
+  define("optional_kept(Tensor? a) -> ()", [](std::optional<T> a) { kept = std::move(a).value(); });
   define("list(Tensor[] a) -> Tensor[]", [](std::vector<T> a) { return a; });
   define("list_rvalue(Tensor[] a) -> Tensor", [](std::vector<T>&& a) { return std::move(a[0]); });
   define("assigned(Tensor(a!) a, Tensor b) -> ()", [](T& a, const T& b) { a = b; });
