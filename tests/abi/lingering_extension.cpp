@@ -22,14 +22,18 @@ lamella_status square_backward(const lamella_backward* call) {
   return LAMELLA_OK;
 }
 constexpr uint16_t kSlots[] = {0};
-constexpr lamella_saved kSaved[] = {{.what = LAMELLA_SAVE_VALUE, .used_by = 1}};
-constexpr lamella_derivative kSquare = {.name = "SquareBackward",
-                                        .backward = &square_backward,
-                                        .slots = kSlots,
-                                        .saved = kSaved,
-                                        .slot_count = 1,
-                                        .saved_count = 1,
-                                        .differentiable_returns = 1};
+constexpr lamella_saved kSaved[] = {{LAMELLA_SAVE_VALUE, 0, 0, 0, 1}};
+constexpr lamella_derivative kSquare = [] {
+  lamella_derivative made = {};
+  made.name = "SquareBackward";
+  made.backward = &square_backward;
+  made.slots = kSlots;
+  made.saved = kSaved;
+  made.slot_count = 1;
+  made.saved_count = 1;
+  made.differentiable_returns = 1;
+  return made;
+}();
 
 Tensor foreign(int64_t n) {
   float* data = new float[static_cast<size_t>(n)]();

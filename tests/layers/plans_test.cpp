@@ -18,11 +18,15 @@ lamella_status triple_backward(const lamella_backward* call) {
   return LAMELLA_OK;
 }
 constexpr uint16_t kSlots[] = {0};
-constexpr lamella_derivative kTriple = {.name = "TripleBackward",
-                                        .backward = &triple_backward,
-                                        .slots = kSlots,
-                                        .slot_count = 1,
-                                        .differentiable_returns = 1};
+constexpr lamella_derivative kTriple = [] {
+  lamella_derivative made = {};
+  made.name = "TripleBackward";
+  made.backward = &triple_backward;
+  made.slots = kSlots;
+  made.slot_count = 1;
+  made.differentiable_returns = 1;
+  return made;
+}();
 
 class Stress : public ::testing::Test {
  protected:

@@ -31,7 +31,7 @@ struct AutogradMeta {
 
 // Accumulates into the grad of a leaf. The leaf owns it, so do the graphs that lead there; it does
 // not own the leaf.
-class LeafNode final : public Node {
+class LAMELLA_PRIVATE_API LeafNode final : public Node {
  public:
   explicit LeafNode(const TensorBase& variable) : Node(nullptr, 0), variable_(variable) {
     add_output(variable.impl());
