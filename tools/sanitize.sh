@@ -10,6 +10,7 @@ ctest=ctest
 [ ! -x /usr/bin/ctest ] || ctest=/usr/bin/ctest
 [ $# -gt 0 ] || set -- asan tsan
 failed=0
+asan_options=allocator_may_return_null=1:max_allocation_size_mb=8192
 
 # Python itself is not instrumented, so the sanitizer's library is loaded before it, with the C++
 # library whose throw it must see. Leaks are left to the C++ tests: the interpreter keeps memory.
@@ -28,9 +29,10 @@ run_python() {
 for preset in "$@"; do
   sh tools/build.sh "$preset" -- lamella_tests || exit 1
   echo "lamella: C++ tests ($preset)"
-  # Memory that is refused is an error of the caller's, as without the sanitizer.
+  # Memory that is refused is an error of the caller's, as without the sanitizer, which would hand
+  # out more than the machine has.
   # Tests of programs in C count instructions or symbols of the release build, not of this one.
-  ASAN_OPTIONS=allocator_may_return_null=1 "$ctest" --test-dir "build-$preset" --output-on-failure -j "${JOBS:-$(nproc)}" \
+  ASAN_OPTIONS=$asan_options "$ctest" --test-dir "build-$preset" --output-on-failure -j "${JOBS:-$(nproc)}" \
     -E '^(include_rule|tree_rules|exported_symbols)$' >"build-$preset/ctest.log" 2>&1 || {
     failed=1
     cat "build-$preset/ctest.log"
@@ -39,7 +41,7 @@ for preset in "$@"; do
   echo "lamella: Python tests ($preset)"
   case $preset in
     asan)
-      run_python asan libasan.so allocator_may_return_null=1 \
+      run_python asan libasan.so "$asan_options" \
         tests/python/test_parser.py tests/python/test_indexing.py tests/python/test_views.py \
         tests/python/test_interop.py tests/python/test_factories.py tests/python/test_library.py \
         tests/python/test_autograd_graph.py tests/python/test_autograd_function.py \
