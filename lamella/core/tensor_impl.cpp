@@ -129,11 +129,16 @@ LAMELLA_ALWAYS_INLINE TensorImpl* retained_base(lamella_tensor* tensor) {
   return base;
 }
 
+// The address of an element. A tensor without elements may have any offset, so this is not the
+// arithmetic of pointers, which must stay within their memory.
+LAMELLA_ALWAYS_INLINE char* element_address(void* first, int64_t offset, ScalarType dtype) {
+  if (first == nullptr) return nullptr;
+  auto bytes = static_cast<size_t>(offset) * element_size(dtype);
+  return reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(first) + bytes);
+}
 LAMELLA_ALWAYS_INLINE void point_at_data(TensorImpl* t) {
-  auto* base = static_cast<char*>(t->storage != nullptr ? t->storage->data : nullptr);
-  auto bytes = static_cast<size_t>(t->storage_offset) *
-               element_size(static_cast<ScalarType>(t->scalar_type));
-  t->data = base != nullptr ? base + bytes : nullptr;
+  t->data = element_address(t->storage != nullptr ? t->storage->data : nullptr, t->storage_offset,
+                            static_cast<ScalarType>(t->scalar_type));
 }
 
 int64_t checked_bytes(int64_t elements, ScalarType dtype, IntArrayRef sizes, const char* op) {
@@ -446,12 +451,8 @@ TensorBase make_view_as(const TensorBase& base, IntArrayRef sizes, IntArrayRef s
     t->inline_strides[d] = strides[d];
   }
   int64_t numel = reach.numel;
-  char* data = nullptr;
-  if (b->storage != nullptr) {
-    if (auto* first = static_cast<char*>(b->storage->data)) {
-      data = first + static_cast<size_t>(storage_offset) * element_size(dtype);
-    }
-  }
+  char* data =
+      element_address(b->storage != nullptr ? b->storage->data : nullptr, storage_offset, dtype);
   ViewBits bits = bits_of_view(b, dtype);
   uint32_t flags = bits.flags | shape_flags(sizes, strides, numel);
   init_header(t, dtype, Device(static_cast<DeviceType>(b->device_type), b->device_index), bits.keys,

@@ -201,6 +201,7 @@ std::unique_ptr<Program> compile(const lamella_operator* op, const FunctionSchem
   program->schema = schema.str();
   LAMELLA_CHECK(signature.arguments.size() <= 64, schema.name.str(),
                 ": expected at most 64 arguments to call it from Python");
+  program->defaults.reserve(schema.arguments.size() + 1);  // calls copy them from where data() says
   for (const Argument& argument : schema.arguments) {
     bool optional = false;
     program->defaults.push_back(default_value(argument, kind_of(argument.type, &optional)));

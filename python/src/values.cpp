@@ -236,7 +236,7 @@ PyObject* generator_get_state(PyObject* self, PyObject*) {
     lamella_tensor* tensor = nullptr;
     detail::check(
         lamella_tensor_empty(1, &size, static_cast<uint8_t>(ScalarType::Byte), 0, -1, &tensor));
-    memcpy(tensor->data, bytes.data(), bytes.size());
+    if (!bytes.empty()) memcpy(tensor->data, bytes.data(), bytes.size());
     return wrap(tensor);
   });
 }

@@ -166,7 +166,7 @@ Value bitcast_convert(Step& step) {
   int parts = to_bits / from_bits;
   uint64_t mask = (uint64_t{1} << from_bits) - 1;
   int64_t count = step.shape().elements();
-  std::memset(result.data(), 0, result.bytes());
+  if (result.bytes() != 0) std::memset(result.data(), 0, result.bytes());
   auto* bytes = static_cast<uint8_t*>(result.data());
   each_element(count, [&](int64_t n) {
     if (to_bits < 8) {

@@ -97,7 +97,7 @@ Literal::Literal(Shape shape) : shape_(std::move(shape)) {
   bytes_ = static_cast<size_t>(shape_.bytes());
   data_.reset(
       static_cast<std::byte*>(::operator new[](bytes_ == 0 ? 1 : bytes_, std::align_val_t(64))));
-  std::memset(data_.get(), 0, bytes_);
+  if (bytes_ != 0) std::memset(data_.get(), 0, bytes_);
 }
 Literal Literal::tuple(std::vector<Literal> elements) {
   std::vector<Shape> shapes;

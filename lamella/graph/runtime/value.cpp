@@ -46,7 +46,7 @@ Value Value::uninitialized(const Shape* shape, size_t bytes) {
 
 Value Value::zeros(const Shape* shape) {
   Value value = uninitialized(shape);
-  std::memset(value.data(), 0, value.bytes());
+  if (value.bytes() != 0) std::memset(value.data(), 0, value.bytes());
   return value;
 }
 

@@ -5,6 +5,7 @@
 //   broadcast together; their common shape takes the place of the indexed dimensions if these are
 //   neighbours, and otherwise comes first. Each position of the broadcast shape is one byte offset
 //   into `self`, so that the copy itself knows nothing of how many indices there were.
+#include <algorithm>
 #include <cstring>
 
 #include "lamella/api/generated_kernels.h"
@@ -147,7 +148,7 @@ Dims restrided_offsets(const IndexPlan& plan) {
 Tensor offsets_of(const char* op, const IndexPlan& plan) {
   Tensor offsets = new_tensor(plan.index_shape, kLong, kCPU);
   auto* out = offsets.mutable_data_ptr<int64_t>();
-  std::memset(out, 0, offsets.nbytes());
+  std::fill_n(out, offsets.numel(), 0);
   for (size_t i = 0; i < plan.count; ++i) {
     add_offsets(op, plan.indices[i], plan.self.sizes()[plan.first + i],
                 plan.self.strides()[plan.first + i] * plan.self.element_size(), out, true);

@@ -24,16 +24,32 @@ constexpr int64_t kSmall = 16 * 16 * 16;
 constexpr int64_t kLeastShare = int64_t{1} << 21;
 constexpr int64_t kMostShare = int64_t{1} << 32;
 
-// Sums of small types are kept in float, of integers in their own type, which wraps.
+// Sums of small floating-point types are kept in float. Those of integers wrap, so they are kept
+// without a sign; products of 16 bits would not fit the int that they are promoted to.
 template <class T>
-using sum_type = compute_type<T>;
+struct SumType {
+  using type = compute_type<T>;
+};
+template <class T>
+  requires(std::is_integral_v<T> && !std::is_same_v<T, bool>)
+struct SumType<T> {
+  using type = std::conditional_t<sizeof(T) == 1, uint8_t,
+                                  std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>>;
+};
+template <class T>
+using sum_type = typename SumType<T>::type;
+template <class T>
+sum_type<T> factor_of(const Scalar& number) {
+  if constexpr (std::is_integral_v<T>) return static_cast<sum_type<T>>(number.to<T>());
+  return static_cast<sum_type<T>>(number.to<sum_type<T>>());
+}
 
 // Rows [begin, end) of one product, a tile of columns at a time in a buffer of sums.
 template <class T>
 void plain_rows(const Gemm& p, const T* a, const T* b, T* c, int64_t begin, int64_t end) {
   using S = sum_type<T>;
   constexpr int64_t kTile = 128;
-  S alpha = static_cast<S>(p.alpha.to<S>()), beta = static_cast<S>(p.beta.to<S>());
+  S alpha = factor_of<T>(p.alpha), beta = factor_of<T>(p.beta);
   bool scaled = !(alpha == S(1)), fresh = beta == S(0);
   S sums[kTile];
   for (int64_t j0 = 0; j0 < p.n; j0 += kTile) {

@@ -1,5 +1,6 @@
 // Indexing by one index tensor along a dimension: index_select, gather, index_add, index_copy,
 // index_fill, take, put_.
+#include <algorithm>
 #include <cstring>
 
 #include "lamella/kernels/cpu/offset_loop.h"
@@ -140,7 +141,7 @@ Tensor& take_out(const Tensor& self, const Tensor& index, Tensor& out) {
   if (self.is_meta()) return out;
   Tensor flat = self.contiguous().view({-1});
   Tensor offsets = new_tensor(index.sizes(), kLong, kCPU);
-  std::memset(offsets.data_ptr(), 0, offsets.nbytes());
+  std::fill_n(offsets.mutable_data_ptr<int64_t>(), offsets.numel(), 0);
   add_offsets("take", index, flat.numel(), flat.element_size(), offsets.mutable_data_ptr<int64_t>(),
               true);
   if (index.numel() == 0) return out;
@@ -171,7 +172,7 @@ Tensor& put_(Tensor& self, const Tensor& index, const Tensor& source, bool accum
   Tensor values =
       may_share_memory(self, source) ? source.clone(MemoryFormat::Contiguous) : source.contiguous();
   Tensor offsets = new_tensor({index.numel()}, kLong, kCPU);
-  std::memset(offsets.data_ptr(), 0, offsets.nbytes());
+  std::fill_n(offsets.mutable_data_ptr<int64_t>(), offsets.numel(), 0);
   add_offsets("put_", index, flat.numel(), flat.element_size(), offsets.mutable_data_ptr<int64_t>(),
               true);
   const int64_t count = index.numel();

@@ -1,6 +1,7 @@
 // Reading and writing at byte offsets.
 #include "lamella/kernels/cpu/offset_loop.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "lamella/kernels/visit_dtype.h"
@@ -127,7 +128,7 @@ Tensor offsets_along(const char* op, const Tensor& target, int64_t dim, const Te
                      bool wrap) {
   Tensor offsets = new_tensor(index.sizes(), kLong, kCPU);
   auto* out = offsets.mutable_data_ptr<int64_t>();
-  std::memset(out, 0, offsets.nbytes());
+  std::fill_n(out, offsets.numel(), 0);
   int64_t size = target.dim() == 0 ? 1 : target.sizes()[static_cast<size_t>(dim)];
   int64_t stride = target.dim() == 0 ? 1 : target.strides()[static_cast<size_t>(dim)];
   add_offsets(op, index, size, stride * target.element_size(), out, wrap);

@@ -29,13 +29,13 @@ Tensor placed(const Tensor& grad, IntArrayRef sizes, int64_t dim, int64_t first,
       for (int64_t i = begin; i < end; ++i) {
         char* at = to + i * row;
         std::memset(at, 0, static_cast<size_t>(before));
-        std::memcpy(at + before, from + i * middle, static_cast<size_t>(middle));
+        if (middle != 0) std::memcpy(at + before, from + i * middle, static_cast<size_t>(middle));
         std::memset(at + before + middle, 0, static_cast<size_t>(after));
       }
     });
     return result;
   }
-  std::memset(to, 0, result.nbytes());
+  if (result.numel() != 0) std::memset(to, 0, result.nbytes());
   if (count == 0) return result;
   Dims shape(sizes), strides(result.strides());
   int64_t offset = first * strides[d];

@@ -33,7 +33,7 @@ bool same_tensor(const TensorBase& a, const TensorBase& b) {
   // Elements elsewhere cannot be seen from here.
   if (!a.is_cpu() || a.data_ptr() == nullptr || b.data_ptr() == nullptr) return false;
   if (a.is_contiguous() && b.is_contiguous()) {
-    return std::memcmp(a.data_ptr(), b.data_ptr(), a.nbytes()) == 0;
+    return a.nbytes() == 0 || std::memcmp(a.data_ptr(), b.data_ptr(), a.nbytes()) == 0;
   }
   return same_elements(a, b, 0, 0, 0);
 }

@@ -107,20 +107,21 @@ class Session {
   void make_empty() {
     std::vector<int64_t> sizes = in_.numbers(in_.below(5));
     lamella_tensor* made = nullptr;
-    keep(lamella_tensor_empty(static_cast<int32_t>(sizes.size()), sizes.data(),
-                              static_cast<uint8_t>(in_.below(40)),
-                              static_cast<uint8_t>(in_.byte() < 230 ? 0 : in_.byte()),
-                              static_cast<int8_t>(in_.byte() < 230 ? -1 : in_.byte()), &made),
-         made);
+    lamella_status status = lamella_tensor_empty(
+        static_cast<int32_t>(sizes.size()), sizes.data(), static_cast<uint8_t>(in_.below(40)),
+        static_cast<uint8_t>(in_.byte() < 230 ? 0 : in_.byte()),
+        static_cast<int8_t>(in_.byte() < 230 ? -1 : in_.byte()), &made);
+    keep(status, made);
   }
   void make_view() {
     lamella_tensor* from = any_tensor();
     if (from == nullptr) return;
     std::vector<int64_t> sizes = in_.numbers(in_.below(5)), strides = in_.numbers(sizes.size());
     lamella_tensor* made = nullptr;
-    keep(lamella_tensor_as_strided(from, static_cast<int32_t>(sizes.size()), sizes.data(),
-                                   strides.data(), in_.number(), &made),
-         made);
+    lamella_status status =
+        lamella_tensor_as_strided(from, static_cast<int32_t>(sizes.size()), sizes.data(),
+                                  strides.data(), in_.number(), &made);
+    keep(status, made);
   }
   // The memory is as large as the sizes and strides ask for; what asks for more must be refused
   // or is not tried.
@@ -133,10 +134,10 @@ class Session {
       count *= size;
     }
     lamella_tensor* made = nullptr;
-    keep(lamella_tensor_from_blob(memory, static_cast<int32_t>(sizes.size()), sizes.data(), nullptr,
-                                  static_cast<uint8_t>(in_.below(8)), 0, -1, nullptr, nullptr,
-                                  &made),
-         made);
+    lamella_status status = lamella_tensor_from_blob(
+        memory, static_cast<int32_t>(sizes.size()), sizes.data(), nullptr,
+        static_cast<uint8_t>(in_.below(8)), 0, -1, nullptr, nullptr, &made);
+    keep(status, made);
   }
   void look_at_tensor() {
     lamella_tensor* tensor = any_tensor();
