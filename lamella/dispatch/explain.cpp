@@ -189,14 +189,8 @@ Explanation explain(const lamella_operator* op, const lamella_value* arguments) 
         continue;
       }
       reason = "no argument requires gradients";
-    } else if (slot.kernel == write_kernel && slot.kernel != nullptr) {
-      result.steps.push_back({key, "runs", "counts the writes of the schema, then goes on"});
-      remaining &= ~highest;
-      continue;
-    } else if (slot.origin == SlotOrigin::kPolicy) {
-      result.steps.push_back({key, "runs",
-                              "autocast class '" + std::string(autocast_class(*entry, key)) +
-                                  "': casts the arguments, then goes on"});
+    } else if (slot.origin == SlotOrigin::kLayer) {
+      result.steps.push_back({key, "runs", slot.rule->describe(*entry, key)});
       remaining &= ~highest;
       continue;
     } else if (slot.origin == SlotOrigin::kFallthrough) {

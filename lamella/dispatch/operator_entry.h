@@ -8,20 +8,22 @@
 //     3. one for CompositeImplicitAutograd (or its NestedTensor form): for a backend's key always;
 //        for an autograd key only where the backend has no kernel of its own or from 2, because
 //        then the composite is what runs and its parts record the gradient;
-//     4. an alias: Autograd, Autocast, FuncTorchBatchedDecomposition; for Batched the composite
-//        kernel, where that is the operator's batching rule; kernels at autocast keys run where
-//        autocast is on for the device alone (autocast_gate);
-//     5. the fallback registered for the key; VmapMode's serves operators that draw random numbers;
-//     6. for an autograd key of a backend, the kernel that records gradients: by the operator's
-//        derivative, or, where it has none, a node that raises in backward;
-//     7. for an autocast key, the kernel that casts, where the operator's policy says so for the
-//        device type (policy.h) and some kernel was registered for that backend, so that what is
-//        cast on other devices alone costs nothing;
+//     4. an alias: Autograd, Autocast, FuncTorchBatchedDecomposition;
+//     5. what a layer's rule says that comes before fallbacks: for Batched the composite kernel,
+//        where that is the operator's batching rule; VmapMode leaves out operators that draw no
+//        random numbers;
+//     6. the fallback registered for the key;
+//     7. what a layer's rule says that comes after them: for an autograd key of a backend the
+//        kernel that records gradients, by the operator's derivative, or, where it has none, a node
+//        that raises in backward; for an autocast key the kernel that casts, where the operator's
+//        policy says so for the device type (policy.h) and some kernel was registered for that
+//        backend, so that what is cast on other devices alone costs nothing;
 //     8. nothing: a backend's key reports the missing kernel, any other key falls through.
 //   A key whose slots all fall through is taken out of the operator's mask, so that calls do not
-//   see it at all. Where autograd is number 6 for all backends, calls without a tensor that
+//   see it at all. Where autograd is number 7 for all backends, calls without a tensor that
 //   requires gradients do not see it either: only AutogradRequired and AutogradTangent are in the
-//   mask.
+//   mask. In front of what was registered for some keys a layer may have put a gate: kernels at
+//   autocast keys run where autocast is on for the device alone.
 #pragma once
 #include <atomic>
 #include <list>
@@ -34,7 +36,7 @@
 #include "lamella/core/macros.h"
 #include "lamella/dispatch/keys.h"
 #include "lamella/dispatch/operator_plan.h"
-#include "lamella/schema/schema.h"
+#include "lamella/schema/operator_facts.h"
 
 namespace lamella {
 
@@ -65,19 +67,36 @@ enum class SlotOrigin : uint8_t {
   kMissing,
   kFallthrough,
   kAmbiguous,
-  kDerivative,  // the kernel that records gradients
-  kPolicy,      // the kernel that casts, by the operator's autocast class
+  kDerivative,  // a layer's rule; calls that need no gradients pass it by
+  kLayer,       // a layer's rule
 };
 
 struct Slot {
   const lamella_kernel* kernel = nullptr;
   const KernelEntry* entry = nullptr;  // null where the kernel is one of Lamella's own
   SlotOrigin origin = SlotOrigin::kMissing;
+  const struct SlotRule* rule = nullptr;  // the layer's that found it
 };
 
-// A schema that was read, and its texts for the C ABI.
+// How a layer serves keys of operators that have no kernel for them. See Note [How a slot is
+// filled].
+struct SlotRule {
+  // A slot without a kernel where the rule has none for the key. Runs under the registry's mutex.
+  Slot (*find)(const OperatorEntry& op, DispatchKey key);
+  // What a kernel of kLayer does, for explanations: "casts the arguments, then goes on".
+  std::string (*describe)(const OperatorEntry& op, DispatchKey key);
+  bool before_fallbacks;
+};
+// A kernel that decides whether the one that is its context runs. See Note [How a slot is filled].
+struct SlotGate {
+  bool (*applies)(DispatchKey key) = nullptr;
+  lamella_boxed_function run = nullptr;
+};
+
+// A schema that was read, what follows from it, and its texts for the C ABI.
 struct Declared {
   FunctionSchema schema;
+  OperatorFacts facts;
   std::string text;       // as it was given
   std::string canonical;  // as it prints
   std::vector<std::string> argument_types;
@@ -108,13 +127,14 @@ struct OperatorEntry : lamella_operator {
   std::string derivative_file;
   uint32_t derivative_line = 0;
   const void* derivative_owner = nullptr;
-  OperatorPlan* plans[kPlanKinds] = {};  // atomic; null: not made yet. Note [Plans]
+  OperatorPlan* plans[PlanKind::kMaxKinds] = {};  // atomic; null: not made yet. Note [Plans]
 
   OperatorEntry(std::string name, std::string overload);
   bool defined() const { return owner != nullptr; }
-  const OperatorPlan* plan(PlanKind kind) const {
-    return __atomic_load_n(&plans[static_cast<size_t>(kind)], __ATOMIC_ACQUIRE);
+  const OperatorPlan* plan(const PlanKind& kind) const {
+    return __atomic_load_n(&plans[kind.index()], __ATOMIC_ACQUIRE);
   }
+  bool has_tag(std::string_view tag) const;
   // Defined, and all that follows from it is in place. Atomic, so that look-ups need no lock.
   bool published = false;
   bool is_published() const { return __atomic_load_n(&published, __ATOMIC_ACQUIRE); }
@@ -126,18 +146,6 @@ struct OperatorEntry : lamella_operator {
   bool has_backend_kernel(DispatchKey key) const;
   bool has_any_backend_kernel() const;
 };
-
-// The boxed kernel that records gradients for any operator; set once, by the autograd layer, before
-// the first operator is called. NULL: none.
-LAMELLA_PRIVATE_API extern const lamella_kernel* record_kernel;
-// The boxed kernel that casts the arguments of any operator of an autocast class; NULL for a class
-// that casts nothing. Set once, by the autocast layer, before the first operator is called. NULL:
-// none.
-LAMELLA_PRIVATE_API extern const lamella_kernel* (*cast_kernel)(std::string_view autocast_class);
-// Runs the kernel that is its context where autocast is on for the device of the call, and what is
-// below where it is not: one key says that autocast is on for some device. In front of kernels that
-// others registered for autocast keys. Set with `cast_kernel`.
-LAMELLA_PRIVATE_API extern lamella_boxed_function autocast_gate;
 
 // Lamella's own kernels.
 const lamella_kernel* missing_kernel();      // reports that nothing serves the key

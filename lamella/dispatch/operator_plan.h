@@ -7,6 +7,7 @@
 //   drops the plans that followed from what was before, and moves the generation (for what is kept
 //   elsewhere, by a number read before it was made). So whoever asks after a registration has
 //   returned is given what follows from it; who asks while it goes on is given one or the other.
+//   Dispatch knows no layer: each has a kind of plan of its own, and says what ends them.
 //   Inside a dispatched call a plan may be read without more: a dropped one ends through
 //   reclaim.h, when all calls that may have found it are over. Who keeps it longer holds a
 //   reference.
@@ -16,10 +17,45 @@
 #include <cstdint>
 #include <utility>
 
+#include "lamella/core/macros.h"
+
 namespace lamella {
 
-enum class PlanKind : uint8_t { kRecord, kBatching, kFunctionalize, kTrace };
-inline constexpr size_t kPlanKinds = 4;
+// Changes of an operator.
+enum class OperatorChange : uint8_t {
+  kKernels = 1,     // some came or went
+  kDerivative = 2,  // was set or taken back
+  kDefined = 4,
+  kUndefined = 8,
+};
+
+// The place that plans of one layer have with each operator. For static storage alone.
+class LAMELLA_PRIVATE_API PlanKind {
+ public:
+  static constexpr size_t kMaxKinds = 8;
+  // `ended_by`: the changes of its operator that end a plan, joined with |. `reads_family`: a plan
+  // also ends where any operator is defined or undefined.
+  explicit PlanKind(unsigned ended_by, bool reads_family = false);
+  PlanKind(const PlanKind&) = delete;
+  size_t index() const { return index_; }
+  bool ends_with(OperatorChange change) const {
+    return (ended_by_ & static_cast<unsigned>(change)) != 0;
+  }
+  bool reads_family() const { return reads_family_; }
+  // All kinds there are, in the order of their index; null behind the last one.
+  static PlanKind* const* all();
+
+  size_t family_plans = 0;  // those there are, where the kind reads families; under the mutex
+
+ private:
+  size_t index_;
+  unsigned ended_by_;
+  bool reads_family_;
+};
+constexpr unsigned operator|(OperatorChange a, OperatorChange b) {
+  return static_cast<unsigned>(a) | static_cast<unsigned>(b);
+}
+constexpr unsigned operator|(unsigned a, OperatorChange b) { return a | static_cast<unsigned>(b); }
 
 class OperatorPlan {
  public:

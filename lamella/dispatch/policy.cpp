@@ -9,16 +9,9 @@
 namespace lamella {
 namespace {
 
-bool has_tag(const OperatorEntry& op, std::string_view name) {
-  for (const std::string& tag : op.tags) {
-    if (tag == name) return true;
-  }
-  return false;
-}
-
 std::string_view derived_batching(const OperatorEntry& op) {
-  if (has_tag(op, "pointwise")) return "pointwise";
-  if (has_tag(op, "reduction")) return "reduction";
+  if (op.has_tag("pointwise")) return "pointwise";
+  if (op.has_tag("reduction")) return "reduction";
   bool composite = op.kernel_for(DispatchKey::CompositeImplicitAutograd) != nullptr;
   return composite && !op.has_any_backend_kernel() ? "composite" : "";
 }

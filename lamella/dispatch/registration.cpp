@@ -108,39 +108,46 @@ void Registry::define(const void* owner, const std::string& name_space, std::str
       refill(op);
     }
     op->publish(true);
-    published(op, Change::kDefined);
+    published(op, OperatorChange::kDefined);
   }
   reclaim::collect();
 }
 
-void Registry::keep_plan(OperatorEntry* op, PlanKind kind, const OperatorPlan* plan) {
-  if (kind == PlanKind::kFunctionalize) ++functional_plans_;
-  __atomic_store_n(&op->plans[static_cast<size_t>(kind)], const_cast<OperatorPlan*>(plan),
-                   __ATOMIC_RELEASE);
+namespace {
+PlanKind* kinds[PlanKind::kMaxKinds + 1];
+}  // namespace
+
+PlanKind::PlanKind(unsigned ended_by, bool reads_family)
+    : ended_by_(ended_by), reads_family_(reads_family) {
+  index_ = static_cast<size_t>(std::find(std::begin(kinds), std::end(kinds), nullptr) - kinds);
+  LAMELLA_INTERNAL_ASSERT(index_ < kMaxKinds, "more kinds of plans than operators have room for");
+  kinds[index_] = this;
+}
+PlanKind* const* PlanKind::all() { return kinds; }
+
+void Registry::keep_plan(OperatorEntry* op, PlanKind& kind, const OperatorPlan* plan) {
+  if (kind.reads_family()) ++kind.family_plans;
+  __atomic_store_n(&op->plans[kind.index()], const_cast<OperatorPlan*>(plan), __ATOMIC_RELEASE);
 }
 
-void Registry::drop_plan(OperatorEntry* op, PlanKind kind) {
-  OperatorPlan*& place = op->plans[static_cast<size_t>(kind)];
+void Registry::drop_plan(OperatorEntry* op, PlanKind& kind) {
+  OperatorPlan*& place = op->plans[kind.index()];
   OperatorPlan* plan = place;
   if (plan == nullptr) return;
   __atomic_store_n(&place, nullptr, __ATOMIC_RELEASE);
-  if (kind == PlanKind::kFunctionalize) --functional_plans_;
+  if (kind.reads_family()) --kind.family_plans;
   plan->retire();
   reclaim::retire([](void* p) { static_cast<OperatorPlan*>(p)->release(); }, plan);
 }
 
-void Registry::published(OperatorEntry* op, Change change) {
-  bool definition = change == Change::kDefined || change == Change::kUndefined;
-  if (definition || change == Change::kDerivative) drop_plan(op, PlanKind::kRecord);
-  if (definition || change == Change::kKernels) {
-    drop_plan(op, PlanKind::kBatching);
-    drop_plan(op, PlanKind::kFunctionalize);
-  }
-  // An operator that is gone is still named in graphs.
-  if (change == Change::kDefined) drop_plan(op, PlanKind::kTrace);
-  // The form of one operator is found among the others of its family.
-  for (size_t i = 0; definition && functional_plans_ != 0 && i < order_.size(); ++i) {
-    drop_plan(order_[i], PlanKind::kFunctionalize);
+void Registry::published(OperatorEntry* op, OperatorChange change) {
+  bool definition = change == OperatorChange::kDefined || change == OperatorChange::kUndefined;
+  for (PlanKind* const* kind = PlanKind::all(); *kind != nullptr; ++kind) {
+    if ((*kind)->ends_with(change)) drop_plan(op, **kind);
+    if (!definition || !(*kind)->reads_family()) continue;
+    for (size_t i = 0; (*kind)->family_plans != 0 && i < order_.size(); ++i) {
+      drop_plan(order_[i], **kind);
+    }
   }
   generation_.fetch_add(1, std::memory_order_acq_rel);
 }
@@ -181,7 +188,7 @@ void Registry::implement(const void* owner, std::string_view qualified_name, Dis
     } else if (op->resolved) {
       refill(op);
     }
-    published(op, Change::kKernels);
+    published(op, OperatorChange::kKernels);
   }
   reclaim::collect();
 }
@@ -233,7 +240,7 @@ void Registry::derive(const void* owner, std::string_view qualified_name,
     op->derivative_line = origin.line;
     op->derivative_owner = owner;
     if (op->resolved) refill(op);
-    published(op, Change::kDerivative);
+    published(op, OperatorChange::kDerivative);
   }
   reclaim::collect();
 }
@@ -309,9 +316,9 @@ bool Registry::remove(const void* owner, Parked* parked) {
       if (!kernels && !derivative && !definition) continue;
       changed_any = true;
       if (op->resolved) refill(op);
-      if (kernels) published(op, Change::kKernels);
-      if (derivative) published(op, Change::kDerivative);
-      if (definition) published(op, Change::kUndefined);
+      if (kernels) published(op, OperatorChange::kKernels);
+      if (derivative) published(op, OperatorChange::kDerivative);
+      if (definition) published(op, OperatorChange::kUndefined);
     }
     if (fallbacks_changed) {
       refill_all();

@@ -61,10 +61,9 @@ bool OperatorEntry::has_any_backend_kernel() const {
   return false;
 }
 
-const lamella_kernel* record_kernel = nullptr;
-const lamella_kernel* (*cast_kernel)(std::string_view autocast_class) = nullptr;
-lamella_boxed_function autocast_gate = nullptr;
-const lamella_kernel* write_kernel = nullptr;
+bool OperatorEntry::has_tag(std::string_view tag) const {
+  return std::find(tags.begin(), tags.end(), tag) != tags.end();
+}
 
 Registry::Registry() : buckets_(kBuckets) {
   trace_ =
@@ -177,6 +176,7 @@ void Registry::read_schema(OperatorEntry* op) {
     auto made = std::make_unique<Declared>();
     made->text = op->schema_text;
     made->schema = parse_schema(op->schema_text);
+    made->facts = OperatorFacts(made->schema);
     for (const Argument& argument : made->schema.arguments) {
       made->argument_types.push_back(argument.type_str());
     }
@@ -212,11 +212,11 @@ void Registry::resolve(OperatorEntry* op) {
   __atomic_store_n(&op->resolved, true, __ATOMIC_RELEASE);
 }
 
-const FunctionSchema& Registry::schema(OperatorEntry* op) {
+const Declared& Registry::declared(OperatorEntry* op) {
   resolve(op);
   std::lock_guard lock(mutex_);
   LAMELLA_CHECK(op->schema != nullptr, op->full_name(), ": is not defined");
-  return *op->schema;
+  return *op->current;
 }
 
 Slot Registry::slot(OperatorEntry* op, DispatchKey key) {
@@ -230,21 +230,19 @@ const KernelEntry* Registry::fallback_for(DispatchKey key) const {
   return found == fallbacks_.end() || found->second.empty() ? nullptr : found->second.front().get();
 }
 
-namespace {
-bool has_tag(const OperatorEntry& op, std::string_view name) {
-  return std::find(op.tags.begin(), op.tags.end(), name) != op.tags.end();
+void Registry::add_slot_rule(const SlotRule& rule) {
+  std::lock_guard lock(mutex_);
+  rules_.push_back(&rule);
+  refill_all();
 }
-// The composite kernel of an operator that batched tensors go straight through.
-const KernelEntry* batching_composite(const OperatorEntry& op) {
-  const KernelEntry* kernel = op.kernel_for(DispatchKey::CompositeImplicitAutograd);
-  if (kernel == nullptr || policy_of(op, Policy::kBatching) != "composite") return nullptr;
-  bool refused = has_tag(op, "data_dependent_output") || has_tag(op, "dynamic_output_shape");
-  return refused && !has_tag(op, "batching:composite") ? nullptr : kernel;
+void Registry::set_gate(SlotGate gate) {
+  std::lock_guard lock(mutex_);
+  gate_ = gate;
+  refill_all();
 }
-}  // namespace
 
 namespace {
-// Of a backend whose autograd key is AutogradOther: all but the dense ones.
+// Whether a backend has a kernel whose autograd key is AutogradOther: all but the dense ones.
 bool has_kernel_below_autograd_other(const OperatorEntry& op) {
   for (const auto& [key, list] : op.kernels) {
     if (list.empty() || !is_backend_key(key)) continue;
@@ -290,38 +288,27 @@ Slot Registry::compute(const OperatorEntry* op, DispatchKey key) const {
     const KernelEntry* kernel = op->kernel_for(alias);
     if (kernel != nullptr && alias_includes(alias, key)) return use(kernel, SlotOrigin::kAlias);
   }
-  if (key == DispatchKey::Batched) {
-    if (const KernelEntry* kernel = batching_composite(*op)) return use(kernel, SlotOrigin::kAlias);
-  }
-  if (key == DispatchKey::VmapMode && !has_tag(*op, "nondeterministic_seeded")) {
-    return {fallthrough_kernel(), nullptr, SlotOrigin::kFallthrough};
-  }
+  auto ask = [&](bool before_fallbacks) {
+    for (const SlotRule* rule : rules_) {
+      if (rule->before_fallbacks != before_fallbacks) continue;
+      Slot slot = rule->find(*op, key);
+      slot.rule = rule;
+      if (slot.kernel != nullptr) return slot;
+    }
+    return Slot();
+  };
+  if (Slot slot = ask(true); slot.kernel != nullptr) return slot;
   if (const KernelEntry* kernel = fallback_for(key)) return use(kernel, SlotOrigin::kFallback);
   for (DispatchKey alias : {DispatchKey::Autograd, DispatchKey::Autocast}) {
     const KernelEntry* kernel = fallback_for(alias);
     if (kernel != nullptr && alias_includes(alias, key)) return use(kernel, SlotOrigin::kFallback);
   }
-  // Lamella's own operators count their writes.
-  if (write_kernel != nullptr && key == DispatchKey::ADInplaceOrView &&
-      op->schema_text.find('!') != std::string::npos && op->name_storage.rfind("aten::", 0) != 0) {
-    return {write_kernel, nullptr, SlotOrigin::kPolicy};
-  }
-  if (record_kernel != nullptr && is_autograd_key(key) &&
-      static_cast<uint16_t>(key) >= detail::kSplitBase) {
-    return {record_kernel, nullptr, SlotOrigin::kDerivative};
-  }
-  if (cast_kernel != nullptr && is_autocast_key(key) && has_backend(split_key(key)->backend)) {
-    if (const lamella_kernel* kernel = cast_kernel(autocast_class(*op, key))) {
-      return {kernel, nullptr, SlotOrigin::kPolicy};
-    }
-  }
+  if (Slot slot = ask(false); slot.kernel != nullptr) return slot;
   if (is_backend_key(key) || key == DispatchKey::Undefined) {
     return {missing_kernel(), nullptr, SlotOrigin::kMissing};
   }
   return {fallthrough_kernel(), nullptr, SlotOrigin::kFallthrough};
 }
-
-bool Registry::has_backend(int backend) const { return (backends_ >> backend) & 1; }
 
 bool Registry::add_backend_of(DispatchKey key) {
   const std::optional<SplitKey> split = split_key(key);
@@ -339,13 +326,13 @@ const lamella_kernel* Registry::traced(const lamella_kernel* kernel) {
 }
 
 const lamella_kernel* Registry::gated(DispatchKey key, const Slot& slot) {
-  if (slot.entry == nullptr || slot.origin == SlotOrigin::kFallthrough || !is_autocast_key(key) ||
-      autocast_gate == nullptr) {
+  if (slot.entry == nullptr || slot.origin == SlotOrigin::kFallthrough ||
+      gate_.applies == nullptr || !gate_.applies(key)) {
     return slot.kernel;
   }
   lamella_kernel*& gate = gates_[slot.kernel];
   if (gate == nullptr) {
-    gate = new lamella_kernel{nullptr, autocast_gate, const_cast<lamella_kernel*>(slot.kernel)};
+    gate = new lamella_kernel{nullptr, gate_.run, const_cast<lamella_kernel*>(slot.kernel)};
   }
   return gate;
 }

@@ -46,10 +46,6 @@ struct Parked {
   std::vector<Derivative> derivatives;
 };
 
-// The boxed kernel that counts the writes which an operator's schema declares, for operators that
-// are not Lamella's own; set once, by the autograd layer. NULL: none.
-LAMELLA_PRIVATE_API extern const lamella_kernel* write_kernel;
-
 class LAMELLA_PRIVATE_API Registry {
  public:
   static Registry& get();
@@ -67,8 +63,10 @@ class LAMELLA_PRIVATE_API Registry {
   std::vector<OperatorEntry*> entries() const;
   // Overloads of "aten::add" that are defined, in the order of their definition.
   std::vector<OperatorEntry*> overloads(std::string_view name);
-  // The parsed schema. The operator must be defined.
-  const FunctionSchema& schema(OperatorEntry* op);
+  // What the operator was declared with, kept as long as the process. It must be defined.
+  const Declared& declared(OperatorEntry* op);
+  const FunctionSchema& schema(OperatorEntry* op) { return declared(op).schema; }
+  const OperatorFacts& facts(OperatorEntry* op) { return declared(op).facts; }
   // What serves a key now.
   Slot slot(OperatorEntry* op, DispatchKey key);
 
@@ -94,7 +92,7 @@ class LAMELLA_PRIVATE_API Registry {
   // The plan of an operator, made by `build(entry)`, a std::unique_ptr to it, if there is none.
   // Inside of a dispatched call only: Note [Plans].
   template <class Plan, class Build>
-  const Plan& plan(const lamella_operator* op, PlanKind kind, Build build) {
+  const Plan& plan(const lamella_operator* op, PlanKind& kind, Build build) {
     auto* entry = static_cast<OperatorEntry*>(const_cast<lamella_operator*>(op));
     if (const OperatorPlan* found = entry->plan(kind)) [[likely]] {
       return static_cast<const Plan&>(*found);
@@ -109,10 +107,18 @@ class LAMELLA_PRIVATE_API Registry {
   }
   // The same anywhere.
   template <class Plan, class Build>
-  PlanRef<Plan> hold_plan(const lamella_operator* op, PlanKind kind, Build build) {
+  PlanRef<Plan> hold_plan(const lamella_operator* op, PlanKind& kind, Build build) {
     reclaim::Reading reading;
     return PlanRef<Plan>(&plan<Plan>(op, kind, build));
   }
+
+  // What layers do for operators: Note [How a slot is filled]. Rules are asked in the order in
+  // which they were added. `rule` lives as long as the process.
+  void add_slot_rule(const SlotRule& rule);
+  void set_gate(SlotGate gate);
+  // Whether some kernel was ever registered for the backend. The meta device counts as none: its
+  // tensors are not cast.
+  bool has_backend(int backend) const { return ((backends_ >> backend) & 1) != 0; }
 
   // Each dispatched call printed to stderr. Initially from the environment variables
   // LAMELLA_SHOW_DISPATCH_TRACE or TORCH_SHOW_DISPATCH_TRACE.
@@ -143,9 +149,6 @@ class LAMELLA_PRIVATE_API Registry {
   Slot compute(const OperatorEntry* op, DispatchKey key) const;
   void refill(OperatorEntry* op);
   void refill_all();
-  // Whether some kernel was ever registered for the backend. The meta device counts as none: its
-  // tensors are not cast.
-  bool has_backend(int backend) const;
   // True if the key's backend is new.
   bool add_backend_of(DispatchKey key);
   const lamella_kernel* traced(const lamella_kernel* kernel);
@@ -153,12 +156,11 @@ class LAMELLA_PRIVATE_API Registry {
   void check_kernel(const OperatorEntry& op, const KernelEntry& kernel) const;
   void read_schema(OperatorEntry* op);
   void drop(std::shared_ptr<KernelEntry> kernel);
-  void keep_plan(OperatorEntry* op, PlanKind kind, const OperatorPlan* plan);
-  void drop_plan(OperatorEntry* op, PlanKind kind);
+  void keep_plan(OperatorEntry* op, PlanKind& kind, const OperatorPlan* plan);
+  void drop_plan(OperatorEntry* op, PlanKind& kind);
   // Ends every change: what followed from what was before is dropped. Under the mutex, when the
   // change can be seen.
-  enum class Change : uint8_t { kKernels, kDerivative, kDefined, kUndefined };
-  void published(OperatorEntry* op, Change change);
+  void published(OperatorEntry* op, OperatorChange change);
 
   static constexpr size_t kBuckets = 1 << 13;
   mutable std::recursive_mutex mutex_;
@@ -168,8 +170,9 @@ class LAMELLA_PRIVATE_API Registry {
   std::map<std::string, const void*> namespace_owners_;
   std::map<DispatchKey, std::list<std::shared_ptr<KernelEntry>>> fallbacks_;
   std::unordered_map<const lamella_kernel*, lamella_kernel*> shims_;  // that print calls
-  std::unordered_map<const lamella_kernel*, lamella_kernel*> gates_;  // autocast_gate
-  size_t functional_plans_ = 0;  // of PlanKind::kFunctionalize, all operators together
+  std::unordered_map<const lamella_kernel*, lamella_kernel*> gates_;  // of `gate_`
+  SlotGate gate_;
+  std::vector<const SlotRule*> rules_;
   std::vector<std::string> failures_;
   bool trace_ = false;
   uint64_t backends_ = 0;  // those that have kernels

@@ -12,6 +12,15 @@ struct TypeTag {
 template <class Tag>
 using type_of = typename std::decay_t<Tag>::type;
 
+// How elements of T are read. A bool is any byte, true unless it is 0: memory may be seen as bool
+// that was written as something else.
+struct StoredBool {
+  uint8_t byte;
+  operator bool() const { return byte != 0; }
+};
+template <class T>
+using Stored = std::conditional_t<std::is_same_v<T, bool>, StoredBool, T>;
+
 namespace detail {
 [[noreturn]] LAMELLA_COLD inline void throw_dtype(const char* op, ScalarType dtype) {
   throw NotImplementedError(str(op, ": expected a dtype that it has a kernel for, got ", dtype));

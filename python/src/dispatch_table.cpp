@@ -31,7 +31,7 @@ const char* way_of(const Slot& slot) {
     case SlotOrigin::kFallback:
     case SlotOrigin::kFallthrough:
     case SlotOrigin::kDerivative:
-    case SlotOrigin::kPolicy:
+    case SlotOrigin::kLayer:
       return "backend fallback";
   }
   return "missing";

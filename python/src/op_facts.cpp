@@ -33,36 +33,20 @@ void read_schema(OpFacts* facts) {
   uint64_t generation = operators_generation();
   const Program* program = program_of(facts->op);
   if (program != facts->program.load(std::memory_order_relaxed)) {
-    const FunctionSchema& schema = Registry::get().schema(entry_of(facts->op));
-    std::vector<int16_t> written;
-    bool makes_views = false;
-    for (const Argument& result : schema.returns) {
-      const AliasInfo* alias = result.alias();
-      int16_t same = -1;
-      makes_views = makes_views || (alias != nullptr && !alias->is_write);
-      for (size_t i = 0; alias != nullptr && alias->is_write && i < schema.arguments.size(); ++i) {
-        const AliasInfo* other = schema.arguments[i].alias();
-        if (other == nullptr || other->before != alias->before) continue;
-        same = static_cast<int16_t>(i);
-        break;
-      }
-      written.push_back(same);
-    }
+    facts->shared = &Registry::get().facts(entry_of(facts->op));
     facts->writes = 0;
     facts->simple = true;
     facts->direct = program->params.size() == program->positional;
-    for (int16_t argument : written) facts->direct = facts->direct && argument < 0;
+    for (const auto& result : facts->shared->returns) facts->direct &= result.written < 0;
+    for (uint16_t i : facts->shared->written) facts->writes |= uint64_t{1} << i;
     for (const Param& param : program->params) {
-      const Argument& argument = schema.arguments[param.index];
-      if (argument.is_write()) facts->writes |= uint64_t{1} << param.index;
       facts->simple = facts->simple && param.kind != Kind::kTensorList &&
                       param.kind != Kind::kOptionalTensorList;
     }
     for (Kind kind : program->return_kinds) {
       facts->simple = facts->simple && kind != Kind::kTensorList;
     }
-    facts->written = std::move(written);
-    facts->makes_views = makes_views;
+    facts->makes_views = !facts->shared->viewed.empty();
     facts->program.store(program, std::memory_order_release);
   }
   facts->judged.store(nullptr, std::memory_order_relaxed);
@@ -205,9 +189,9 @@ lamella_status store_returns(OpFacts& facts, const lamella_value* arguments, PyO
   for (uint32_t i = 0; i < wanted; ++i) {
     lamella_value borrowed = none_value();
     Match m = Match::kYes;
-    if (facts.written[i] >= 0) {
+    if (const int written = facts.shared->returns[i].written; written >= 0) {
       // Whatever came back: the operator returns the argument that it writes.
-      borrowed = arguments[facts.written[i]];
+      borrowed = arguments[written];
     } else if (items[i] == Py_None && program.return_kinds[i] == Kind::kTensor) {
       borrowed = tensor_value(nullptr);
     } else {

@@ -1,6 +1,7 @@
 // What the Python side keeps of each operator whose calls reach Python.
 #pragma once
 #include "lamella/dispatch/signature.h"
+#include "lamella/schema/operator_facts.h"
 #include "python/src/packet.h"
 
 namespace lamella::python {
@@ -14,11 +15,11 @@ struct OpFacts {
   std::atomic<const Program*> program{nullptr};  // of its schema at `generation`
   std::atomic<uint64_t> generation{0};
   // What follows from the schema, made together with the program.
-  std::vector<int16_t> written;  // of each return: the argument that it is, or -1
-  bool makes_views = false;      // some return shares memory with an argument
-  uint64_t writes = 0;           // bits of the arguments that are written
-  bool simple = false;           // no argument and no return is a list of tensors
-  bool direct = false;           // Note [From Python to Python] may apply
+  const OperatorFacts* shared = nullptr;
+  bool makes_views = false;  // some return shares memory with an argument
+  uint64_t writes = 0;       // bits of the arguments that are written
+  bool simple = false;       // no argument and no return is a list of tensors
+  bool direct = false;       // Note [From Python to Python] may apply
   // Which kernel was last looked at, and whether it is a composite one.
   std::atomic<const lamella_kernel*> judged{nullptr};
   std::atomic<bool> composite{false};

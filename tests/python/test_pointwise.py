@@ -496,3 +496,26 @@ def test_a_number_that_float_cannot_hold():
     with pytest.raises(RuntimeError) as caught:  # as fill_ and full in PyTorch
         lamella.ones(1).fill_(1e300)
     assert str(caught.value) == "Scalar: expected a value that fits float32, got 1e+300"
+
+
+# What reads a tensor of bool, given as x, beside another one.
+READS_BOOL = {
+    "to": lambda m, x, y: [x.to(getattr(m, name)) for name in NAMES if name != "bool"],
+    "compare": lambda m, x, y: (x == y, x < y, x >= y, x == True),  # noqa: E712
+    "logic": lambda m, x, y: (~x, x & y, x ^ y, x.logical_not(), m.logical_xor(x, y), x | y),
+    "arithmetic": lambda m, x, y: (x + y, x * y, x + 1, x * 2.5, m.minimum(x, y)),
+    "select": lambda m, x, y: (m.where(x, 1, 2), m.arange(40)[x], x.nonzero(), m.where(y, x, ~x)),
+    "sums": lambda m, x, y: (x.sum(), x.cumsum(0), x.count_nonzero(), x.prod(), x.float().mean()),
+    "any": lambda m, x, y: (x.any(), x.all(), x.view(5, 8).any(1), x.view(5, 8).all(0)),
+    "extremes": lambda m, x, y: (x.max(), x.view(5, 8).amin(0), x.view(5, 8).max(1)[0]),
+    "order": lambda m, x, y: (x.sort()[0], x.unique(), x.cummax(0)[0]),
+    "one": lambda m, x, y: m.tensor([x[i].item() for i in range(8)]),
+}
+
+
+@pytest.mark.parametrize("name", READS_BOOL)
+def test_any_byte_is_a_bool(name):
+    """Memory that was written as something else may be seen as bool: all but 0 is true."""
+    x = torch.tensor([190, 0, 2, 1, 3, 0, 255, 128] * 5, dtype=torch.uint8)
+    y = torch.tensor([1, 1, 0, 1, 0, 0, 1, 0] * 5, dtype=torch.bool)
+    agree(lambda m, x, y: READS_BOOL[name](m, x.view(m.bool), y), x, y)

@@ -14,12 +14,6 @@ namespace {
 
 using Form = OperatorArgument::Form;
 
-bool share(const AliasInfo& a, const AliasInfo& b) {
-  return std::any_of(a.before.begin(), a.before.end(), [&](const std::string& set) {
-    return std::find(b.before.begin(), b.before.end(), set) != b.before.end();
-  });
-}
-
 bool is_random(const OperatorEntry& entry) {
   return std::find(entry.tags.begin(), entry.tags.end(), "nondeterministic_seeded") !=
          entry.tags.end();
@@ -35,6 +29,7 @@ class Planner {
     std::lock_guard lock(Registry::get().mutex());
     LAMELLA_CHECK(entry->defined(), plan_.name, ": expected a defined operator");
     plan_.schema = Registry::get().schema(entry);
+    facts_ = &Registry::get().facts(entry);
     // Schemas leave out the namespace that their library has.
     plan_.schema.name.ns = plan_.name.substr(0, plan_.name.find("::"));
     plan_.draws_random_numbers = is_random(*entry);
@@ -51,8 +46,7 @@ class Planner {
     }
     plan_.arguments = read_operator_arguments(plan_.schema, arguments, operands_.size());
     plan_.written.assign(operands_.size(), false);
-    for (size_t i = 0; i < plan_.arguments.size(); ++i) {
-      if (!plan_.schema.arguments[i].is_write()) continue;
+    for (uint16_t i : facts_->written) {
       for (int32_t operand : plan_.arguments[i].operands) {
         if (operand >= 0) plan_.written[static_cast<size_t>(operand)] = true;
       }
@@ -76,25 +70,18 @@ class Planner {
 
   // The operand that a return, or an element of one, is; -1 if it has memory of its own.
   int32_t returned_operand(size_t r, int32_t element) const {
-    const AliasInfo* alias = plan_.schema.returns[r].alias();
-    if (alias == nullptr || !alias->is_write) return -1;
-    for (size_t i = 0; i < plan_.arguments.size(); ++i) {
-      const AliasInfo* other = plan_.schema.arguments[i].alias();
-      if (other == nullptr || !share(*alias, *other)) continue;
-      const OperatorArgument& argument = plan_.arguments[i];
-      if (argument.form == Form::Operand) return argument.operands[0];
-      if (argument.form == Form::Operands && element >= 0 &&
-          static_cast<size_t>(element) < argument.operands.size()) {
-        return argument.operands[static_cast<size_t>(element)];
-      }
-    }
-    return -1;
+    const int written = facts_->returns[r].written;
+    if (written < 0) return -1;
+    const OperatorArgument& argument = plan_.arguments[static_cast<size_t>(written)];
+    if (argument.form == Form::Operand) return argument.operands[0];
+    bool is_element = argument.form == Form::Operands && element >= 0 &&
+                      static_cast<size_t>(element) < argument.operands.size();
+    return is_element ? argument.operands[static_cast<size_t>(element)] : -1;
   }
   // Written operands that no output is yet, in order of the arguments.
   std::vector<int32_t> not_returned() const {
     std::vector<int32_t> found;
-    for (size_t i = 0; i < plan_.arguments.size(); ++i) {
-      if (!plan_.schema.arguments[i].is_write()) continue;
+    for (uint16_t i : facts_->written) {
       for (int32_t operand : plan_.arguments[i].operands) {
         bool known = operand < 0 || std::find(found.begin(), found.end(), operand) != found.end();
         for (const OperatorOutput& output : plan_.outputs) known |= output.operand == operand;
@@ -180,8 +167,7 @@ class Planner {
     // Written operands that are returned count among the returns.
     for (size_t r = 0; r < returns.size(); ++r) {
       int32_t operand = returned_operand(r, -1);
-      const AliasInfo* alias = returns[r].alias();
-      if (operand >= 0 && alias != nullptr && extra != 0) --extra;
+      if (operand >= 0 && extra != 0) --extra;
     }
     size_t others = returns.size() - lists + extra;
     LAMELLA_CHECK(declared->size() >= others && (lists == 1 || declared->size() == others),
@@ -202,6 +188,7 @@ class Planner {
 
   OperatorPlan plan_;
   std::span<const Shape* const> operands_;
+  const OperatorFacts* facts_ = nullptr;
 };
 
 }  // namespace

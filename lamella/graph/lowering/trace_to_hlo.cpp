@@ -82,7 +82,7 @@ class Converter {
   [[noreturn]] void refuse(const Node& node, const std::string& why) const {
     std::string where = graph_.location(node).str();
     throw Error(str("from_trace: node ", &node - graph_.nodes().data(), " (",
-                    tracing::facts_of(node.op)->name, where.empty() ? "" : " at ", where,
+                    tracing::plan_of(node.op)->name, where.empty() ? "" : " at ", where,
                     "): ", why));
   }
   const Shape* shape_of(ValueId id, const Node* node) {
@@ -195,20 +195,7 @@ class Converter {
     return arguments;
   }
 
-  // The argument, written and not looked for yet, that a return is; NULL if it is a tensor of its
-  // own.
-  const Operand* written_argument(const Node& node, const FunctionSchema& schema, size_t r) const {
-    const AliasInfo* alias = schema.returns[r].alias();
-    if (alias == nullptr || !alias->is_write) return nullptr;
-    ArrayRef<Operand> given = graph_.arguments(node);
-    for (size_t i = 0; i < given.size(); ++i) {
-      const AliasInfo* other = schema.arguments[i].alias();
-      if (other != nullptr && other->is_write && other->before == alias->before) return &given[i];
-    }
-    return nullptr;
-  }
-
-  // Of a call that writes a value, all others over its memory are out of date.
+  // All other tensors over the memory that a call writes are out of date.
   void forget_aliases(ValueId written) {
     for (ValueId id = 0; id < made_.size(); ++id) {
       if (graph_.value(id).root == graph_.value(written).root && tensor_[id] != tensor_[written]) {
@@ -218,8 +205,8 @@ class Converter {
   }
 
   void add_node(const Node& node) {
-    PlanRef<tracing::OperatorFacts> held = tracing::facts_of(node.op);
-    const tracing::OperatorFacts& facts = *held;
+    PlanRef<tracing::TracingPlan> held = tracing::plan_of(node.op);
+    const tracing::TracingPlan& plan = *held;
     FunctionSchema schema = schema_of(node.op);
     // What the call gives, in the order of its results, and what of that is a written argument.
     std::vector<ValueId> results;
@@ -229,27 +216,27 @@ class Converter {
       const Operand& one = returns[r];
       // What became of a number is Python's, and not in the graph.
       if (one.form == Operand::kPlain && one.value.value().tag != LAMELLA_NONE) return;
-      const Operand* argument = written_argument(node, schema, r);
+      const int argument = plan.facts->returns[r].written;
       ArrayRef<ValueId> ids = graph_.tensors(one);
       for (size_t k = 0; k < ids.size(); ++k) {
         if (ids[k] == kNoValue) continue;
         results.push_back(ids[k]);
-        if (argument == nullptr) continue;
-        ValueId before = graph_.tensors(*argument)[k];
+        if (argument < 0) continue;
+        ValueId before = graph_.tensors(graph_.arguments(node)[static_cast<size_t>(argument)])[k];
         written.push_back(before);
         tensor_[ids[k]] = tensor_[before];
       }
     }
     for (ValueId id : graph_.written_by(node)) {
       if (std::find(written.begin(), written.end(), id) != written.end()) continue;
-      if (!schema_says_written(node, schema, id)) {
+      if (!schema_says_written(node, *plan.facts, id)) {
         refuse(node,
                str("expected a call that writes what its schema says, got one that writes %", id));
       }
       written.push_back(id);
       results.push_back(id);
     }
-    if (facts.name.starts_with("aten::as_strided")) {
+    if (plan.name.starts_with("aten::as_strided")) {
       for (ValueId id : graph_.used_by(node)) {
         if (!is_row_major(id)) {
           refuse(node,
@@ -259,8 +246,8 @@ class Converter {
     }
     std::vector<Instruction*> operands;
     std::vector<OperatorArgument> arguments = arguments_of(node, schema, &operands);
-    std::vector<Attribute> attributes = attributes_of(node, facts, schema, arguments);
-    if (facts.random || results.empty()) {
+    std::vector<Attribute> attributes = attributes_of(node, plan, schema, arguments);
+    if (plan.random || results.empty()) {
       Attribute effect{};
       effect.key = AttributeKey::CustomCallHasSideEffect;
       effect.integer = 1;
@@ -269,7 +256,7 @@ class Converter {
 
     std::vector<Shape> shapes;
     for (ValueId id : results) shapes.push_back(*shape_of(id, &node));
-    std::string_view name = std::string_view(facts.name).substr(facts.name.find("::") + 2);
+    std::string_view name = std::string_view(plan.name).substr(plan.name.find("::") + 2);
     name = name.substr(0, name.find('.'));
     bool is_tuple = results.size() != 1;
     const Shape* shape =
@@ -293,15 +280,11 @@ class Converter {
     }
   }
 
-  bool schema_says_written(const Node& node, const FunctionSchema& schema, ValueId id) const {
-    ArrayRef<Operand> given = graph_.arguments(node);
-    for (size_t i = 0; i < given.size(); ++i) {
-      if (!schema.arguments[i].is_write()) continue;
-      for (ValueId one : graph_.tensors(given[i])) {
-        if (one == id) return true;
-      }
-    }
-    return false;
+  bool schema_says_written(const Node& node, const OperatorFacts& facts, ValueId id) const {
+    return std::ranges::any_of(facts.written, [&](uint16_t i) {
+      ArrayRef<ValueId> ids = graph_.tensors(graph_.arguments(node)[i]);
+      return std::find(ids.begin(), ids.end(), id) != ids.end();
+    });
   }
 
   // Memory from outside that was written is a result of the module.
@@ -322,7 +305,7 @@ class Converter {
     }
   }
 
-  std::vector<Attribute> attributes_of(const Node& node, const tracing::OperatorFacts& facts,
+  std::vector<Attribute> attributes_of(const Node& node, const tracing::TracingPlan& plan,
                                        const FunctionSchema& schema,
                                        const std::vector<OperatorArgument>& arguments) {
     std::string text;
@@ -332,11 +315,11 @@ class Converter {
       refuse(node, error.what());
     }
     tracing::SourceLocation place = graph_.location(node);
-    std::string metadata = str("{op_name=", quoted_opaque(facts.name));
+    std::string metadata = str("{op_name=", quoted_opaque(plan.name));
     if (!place.file.empty()) {
       metadata += str(" source_file=", quoted_opaque(place.file), " source_line=", place.line);
     }
-    return {text_attribute(AttributeKey::CustomCallTarget, facts.name),
+    return {text_attribute(AttributeKey::CustomCallTarget, plan.name),
             text_attribute(AttributeKey::BackendConfig, quoted_opaque(text)),
             text_attribute(AttributeKey::Metadata, metadata + "}")};
   }

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "lamella/kernels/visit_dtype.h"
+
 namespace lamella::native {
 
 LAMELLA_DEFINE_DISPATCH(fast_conversions_stub);
@@ -51,7 +53,7 @@ template <int From, int To>
 void convert_run(const void* src, void* dst, int64_t n) {
   using F = ScalarTypeToCppTypeT<kLoopOrder[From]>;
   using T = ScalarTypeToCppTypeT<kLoopOrder[To]>;
-  auto* a = static_cast<const F*>(src);
+  auto* a = static_cast<const Stored<F>*>(src);
   auto* out = static_cast<T*>(dst);
   for (int64_t i = 0; i < n; ++i) out[i] = convert_one<T, F>(a[i]);
 }

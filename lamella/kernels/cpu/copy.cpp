@@ -316,12 +316,8 @@ Scalar _local_scalar_dense(const Tensor& self) {
   LAMELLA_CHECK(!self.is_meta(), "item: expected 'self' to have data, got a tensor on meta");
   return visit_stored(self.scalar_type(), "_local_scalar_dense", [&](auto tag) -> Scalar {
     using T = type_of<decltype(tag)>;
-    // A bool is any byte: memory may be seen as bool that was written as something else.
-    using Stored = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
-    auto value = *static_cast<const Stored*>(self.const_data_ptr());
-    if constexpr (std::is_same_v<T, bool>) {
-      return Scalar(value != 0);
-    } else if constexpr (is_complex_type_v<T>) {
+    T value = *static_cast<const Stored<T>*>(self.const_data_ptr());
+    if constexpr (is_complex_type_v<T>) {
       return Scalar(
           complex<double>(static_cast<double>(value.real_), static_cast<double>(value.imag_)));
     } else {

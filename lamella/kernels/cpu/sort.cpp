@@ -142,8 +142,8 @@ void put_result(const Line& line, int64_t at, int64_t index) {
 template <class T>
 void order_line(const Line& line, std::vector<uint64_t>& words, std::vector<KeyAndIndex>& pairs) {
   auto n = static_cast<size_t>(line.n);
-  auto element = [&](int64_t i) {
-    return *reinterpret_cast<const T*>(line.from + i * line.from_stride);
+  auto element = [&](int64_t i) -> T {
+    return *reinterpret_cast<const Stored<T>*>(line.from + i * line.from_stride);
   };
   if (fits_one_word<T> && line.n <= INT64_C(0xffffffff)) {
     words.resize(n);

@@ -13,6 +13,7 @@
 #include <array>
 #include <vector>
 
+#include "lamella/dispatch/policy.h"
 #include "lamella/dispatch/registry.h"
 #include "lamella/dispatch/signature.h"
 #include "lamella/layers/autocast/state.h"
@@ -227,6 +228,17 @@ const lamella_kernel* kernel_of_class(std::string_view word) {
   return nullptr;
 }
 
+Slot casting(const OperatorEntry& op, DispatchKey key) {
+  if (!is_autocast_key(key) || !Registry::get().has_backend(split_key(key)->backend)) return {};
+  return {kernel_of_class(autocast_class(op, key)), nullptr, SlotOrigin::kLayer};
+}
+constexpr SlotRule kCasting = {&casting,
+                               [](const OperatorEntry& op, DispatchKey key) {
+                                 return "autocast class '" + std::string(autocast_class(op, key)) +
+                                        "': casts the arguments, then goes on";
+                               },
+                               false};
+
 }  // namespace
 
 lamella_status cast_to_context(const lamella_kernel* kernel, const lamella_operator* op,
@@ -238,8 +250,8 @@ lamella_status cast_to_context(const lamella_kernel* kernel, const lamella_opera
 }
 
 void register_layer() {
-  cast_kernel = &kernel_of_class;
-  autocast_gate = &run_where_on;
+  Registry::get().add_slot_rule(kCasting);
+  Registry::get().set_gate({&is_autocast_key, &run_where_on});
 }
 
 }  // namespace lamella::autocast

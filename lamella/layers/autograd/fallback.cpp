@@ -37,7 +37,7 @@ lamella_status lamella_autograd_inplace_or_view(const lamella_kernel*, const lam
                                                 uint64_t keys, const lamella_value* arguments,
                                                 lamella_value* returns) noexcept {
   try {
-    const Plan* plan = plan_of(op);
+    const RecordPlan* plan = plan_of(op);
     std::vector<uint32_t> versions;
     for (uint16_t i : plan->written) {
       bool one = arguments[i].tag == LAMELLA_TENSOR && arguments[i].as.tensor != nullptr;
@@ -81,7 +81,8 @@ lamella_status lamella_autograd_inplace_or_view(const lamella_kernel*, const lam
 lamella_status lamella_autograd_not_implemented(const lamella_kernel*, const lamella_operator* op,
                                                 uint64_t keys, const lamella_value* arguments,
                                                 lamella_value* returns) noexcept {
-  return record_kernel->boxed(record_kernel, op, keys, arguments, returns);
+  return lamella::autograd::kRecord.boxed(&lamella::autograd::kRecord, op, keys, arguments,
+                                          returns);
 }
 
 }  // extern "C"

@@ -70,7 +70,7 @@ void assign(lamella_tensor* t, Tensor value, bool written) {
 }
 
 struct Call {
-  const Plan* plan;
+  const RecordPlan* plan;
   const lamella_operator* op;
   const lamella_value* originals;
   lamella_value* returns;
@@ -79,7 +79,8 @@ struct Call {
   uint64_t with = 0;             // slots that have one
 };
 
-[[noreturn, gnu::cold, gnu::noinline]] void throw_unimplemented(const Plan* plan, uint64_t slots) {
+[[noreturn, gnu::cold, gnu::noinline]] void throw_unimplemented(const RecordPlan* plan,
+                                                                uint64_t slots) {
   const SlotPlan& slot = plan->slots[static_cast<size_t>(__builtin_ctzll(slots))];
   std::string name = plan->op->name_storage.substr(plan->op->name_storage.find("::") + 2);
   throw NotImplementedError(str(name, ": the derivative for '", plan->argument_names[slot.argument],
@@ -173,7 +174,7 @@ Tensor elementwise(const Call& call, const lamella_derivative* d) {
 
 }  // namespace
 
-bool has_tangent(const Plan* plan, const lamella_value* arguments) {
+bool has_tangent(const RecordPlan* plan, const lamella_value* arguments) {
   bool any = false;
   for (const SlotPlan& slot : plan->slots) {
     each_tensor(arguments[slot.argument], [&](lamella_tensor* t) {
@@ -188,7 +189,7 @@ bool has_tangent(const Plan* plan, const lamella_value* arguments) {
   return any;
 }
 
-lamella_status propagate_tangents(const Plan* plan, const lamella_operator* op,
+lamella_status propagate_tangents(const RecordPlan* plan, const lamella_operator* op,
                                   const lamella_value* originals, const lamella_value*,
                                   lamella_value* returns) {
   try {

@@ -6,6 +6,9 @@
 namespace lamella::autograd {
 namespace {
 
+PlanKind record_plans(OperatorChange::kDerivative | OperatorChange::kDefined |
+                      OperatorChange::kUndefined);
+
 // "aten::mul.Tensor" -> "MulBackward", for operators without a derivative.
 std::string node_name_of(const std::string& op) {
   size_t from = op.find("::");
@@ -23,28 +26,16 @@ std::string node_name_of(const std::string& op) {
   return name + "Backward";
 }
 
-bool may_share(const Argument& argument, const Argument& result) {
-  const AliasInfo* of_argument = argument.alias();
-  const AliasInfo* of_result = result.alias();
-  if (of_argument == nullptr || of_result == nullptr) return false;
-  for (const std::string& set : of_result->before) {
-    for (const auto* sets : {&of_argument->before, &of_argument->after}) {
-      for (const std::string& own : *sets) {
-        if (set == own || set == "*") return true;
-      }
-    }
-  }
-  return false;
-}
-
 const void* code_of(const lamella_derivative* d) {
   if (d == nullptr) return nullptr;
   return d->backward != nullptr ? code::address_of(d->backward) : code::address_of(d->forward);
 }
 
-std::unique_ptr<Plan> build(const OperatorEntry* op, const FunctionSchema& schema,
-                            const lamella_derivative* d) {
-  auto plan = std::make_unique<Plan>(d, code_of(d));
+std::unique_ptr<RecordPlan> build(const OperatorEntry* op, const Declared& declared,
+                                  const lamella_derivative* d) {
+  const FunctionSchema& schema = declared.schema;
+  const OperatorFacts& facts = declared.facts;
+  auto plan = std::make_unique<RecordPlan>(d, code_of(d));
   plan->op = op;
   plan->stays = op->owner == &Registry::kOwn && op->derivative_owner == &Registry::kOwn;
   bool named = d != nullptr && d->name != nullptr && *d->name != '\0';
@@ -52,27 +43,24 @@ std::unique_ptr<Plan> build(const OperatorEntry* op, const FunctionSchema& schem
   plan->where = op->file + ":" + std::to_string(op->line);
   plan->slot_of.assign(schema.arguments.size(), -1);
   plan->not_differentiable = d != nullptr && (d->flags & LAMELLA_NOT_DIFFERENTIABLE) != 0;
-  for (size_t i = 0; i < schema.arguments.size(); ++i) {
-    const Argument& argument = schema.arguments[i];
+  plan->written = facts.written;
+  for (const Argument& argument : schema.arguments) {
     plan->argument_names.push_back(argument.name);
-    if (!argument.type.holds_tensor()) continue;
-    if (argument.is_write()) {
-      plan->written.push_back(static_cast<uint16_t>(i));
-      plan->has_out |= argument.is_out();
-    }
-    if (d == nullptr) {
-      plan->slot_of[i] = static_cast<int>(plan->slots.size());
-      plan->slots.push_back({static_cast<uint16_t>(i), argument.type.is_list()});
-    }
+    plan->has_out |= argument.is_out();
+  }
+  for (uint16_t i : facts.tensors) {
+    if (d != nullptr) break;
+    plan->slot_of[i] = static_cast<int>(plan->slots.size());
+    plan->slots.push_back({i, facts.arguments[i].is_list});
   }
   if (d != nullptr) {
     for (uint32_t s = 0; s < d->slot_count; ++s) {
       uint16_t i = d->slots[s];
-      LAMELLA_CHECK(i < schema.arguments.size() && schema.arguments[i].type.holds_tensor(),
-                    op->full_name(), ": its derivative, registered at ", op->derivative_file, ":",
+      LAMELLA_CHECK(i < facts.arguments.size() && facts.arguments[i].is_tensor, op->full_name(),
+                    ": its derivative, registered at ", op->derivative_file, ":",
                     op->derivative_line, ", expects argument ", i, " to be a tensor");
       plan->slot_of[i] = static_cast<int>(s);
-      plan->slots.push_back({i, schema.arguments[i].type.is_list()});
+      plan->slots.push_back({i, facts.arguments[i].is_list});
     }
   }
   LAMELLA_CHECK(plan->slots.size() <= 64, op->full_name(),
@@ -82,19 +70,12 @@ std::unique_ptr<Plan> build(const OperatorEntry* op, const FunctionSchema& schem
   for (size_t r = 0; r < schema.returns.size(); ++r) {
     const Argument& result = schema.returns[r];
     ReturnPlan one;
-    one.is_tensor = result.type.holds_tensor();
-    one.is_list = one.is_tensor && result.type.is_list();
+    one.is_tensor = facts.returns[r].is_tensor;
+    one.is_list = one.is_tensor && facts.returns[r].is_list;
     one.differentiable = one.is_tensor && !plan->not_differentiable &&
                          (d == nullptr || r >= 64 || ((d->differentiable_returns >> r) & 1) != 0);
-    for (size_t i = 0; one.is_tensor && i < schema.arguments.size(); ++i) {
-      const Argument& argument = schema.arguments[i];
-      if (!argument.type.holds_tensor() || !may_share(argument, result)) continue;
-      if (argument.is_write() && result.is_write()) {
-        one.written = static_cast<int>(i);
-      } else {
-        one.is_view = true;
-      }
-    }
+    one.written = facts.returns[r].written;
+    one.is_view = !facts.returns[r].bases.empty();
     plan->returns.push_back(one);
     plan->return_names.push_back(!result.name.empty()         ? result.name
                                  : schema.returns.size() == 1 ? std::string("result")
@@ -108,7 +89,7 @@ std::unique_ptr<Plan> build(const OperatorEntry* op, const FunctionSchema& schem
     LAMELLA_INTERNAL_ASSERT(one.derivative->keyed_count == 0, op->full_name(),
                             ": its derivative for ", one.key, " has further ones for keys");
     plan->keyed.emplace_back(dispatch_key_from_name(one.key).value(), nullptr);
-    plan->keyed.back().second = build(op, schema, one.derivative).release();
+    plan->keyed.back().second = build(op, declared, one.derivative).release();
   }
   plan->plain = !plan->has_list_slot && plan->written.empty() && plan->returns.size() == 1 &&
                 plan->returns[0].is_tensor && !plan->returns[0].is_list &&
@@ -118,19 +99,19 @@ std::unique_ptr<Plan> build(const OperatorEntry* op, const FunctionSchema& schem
 
 }  // namespace
 
-Plan::~Plan() {
+RecordPlan::~RecordPlan() {
   for (auto& [key, plan] : keyed) {
     if (plan != nullptr) plan->release();
   }
 }
 
 // Nodes recorded by it find that its derivative is gone.
-void Plan::retire() const {
+void RecordPlan::retire() const {
   derivative.store(nullptr, std::memory_order_release);
   for (auto& [key, plan] : keyed) plan->retire();
 }
 
-const Plan* Plan::at_key(uint64_t keys) const {
+const RecordPlan* RecordPlan::at_key(uint64_t keys) const {
   const auto called = static_cast<DispatchKey>(detail::slot_of(keys));
   for (const auto& [key, plan] : keyed) {
     if (key == called) return plan;
@@ -138,11 +119,11 @@ const Plan* Plan::at_key(uint64_t keys) const {
   return this;
 }
 
-const Plan* plan_of(const lamella_operator* op) {
-  const OperatorPlan* there = static_cast<const OperatorEntry*>(op)->plan(PlanKind::kRecord);
-  if (LAMELLA_LIKELY(there != nullptr)) return static_cast<const Plan*>(there);
-  return &Registry::get().plan<Plan>(op, PlanKind::kRecord, [](OperatorEntry* entry) {
-    return build(entry, Registry::get().schema(entry), entry->derivative);
+const RecordPlan* plan_of(const lamella_operator* op) {
+  const OperatorPlan* there = static_cast<const OperatorEntry*>(op)->plan(record_plans);
+  if (LAMELLA_LIKELY(there != nullptr)) return static_cast<const RecordPlan*>(there);
+  return &Registry::get().plan<RecordPlan>(op, record_plans, [](OperatorEntry* entry) {
+    return build(entry, Registry::get().declared(entry), entry->derivative);
   });
 }
 

@@ -53,7 +53,7 @@ struct Originals {
 // Recorded itself, so that a backward may be differentiated through what was saved.
 TensorBase copy_of(lamella_tensor* t) { return Tensor(TensorBase::borrow(t)).clone(); }
 
-[[noreturn, gnu::cold, gnu::noinline]] void throw_out(const Plan* plan,
+[[noreturn, gnu::cold, gnu::noinline]] void throw_out(const RecordPlan* plan,
                                                       const lamella_value* arguments) {
   std::string who;
   for (size_t i = 0; i < plan->argument_names.size() && who.empty(); ++i) {
@@ -72,18 +72,18 @@ TensorBase copy_of(lamella_tensor* t) { return Tensor(TensorBase::borrow(t)).clo
           who, "' that does; call it without 'out', or under no_grad()"));
 }
 
-std::string short_name(const Plan* plan) {
+std::string short_name(const RecordPlan* plan) {
   return plan->op->name_storage.substr(plan->op->name_storage.find("::") + 2);
 }
 
-[[noreturn, gnu::cold, gnu::noinline]] void throw_has_history(const Plan* plan) {
+[[noreturn, gnu::cold, gnu::noinline]] void throw_has_history(const RecordPlan* plan) {
   throw Error(str(plan->op->full_name(),
                   ": its kernel returned a tensor that has a history already, such as an argument; "
                   "expected its schema to say so, or a new tensor"));
 }
 
 // Step 4 of a plain call whose result has metadata already: a view, or an argument by mistake.
-[[gnu::noinline]] lamella_status finish_plain(const Plan* plan, const lamella_operator* op,
+[[gnu::noinline]] lamella_status finish_plain(const RecordPlan* plan, const lamella_operator* op,
                                               const NodePtr& owned, lamella_value* returns) {
   try {
     lamella_tensor* t = returns[0].as.tensor;
@@ -100,7 +100,7 @@ std::string short_name(const Plan* plan) {
 }
 
 // The recorded call itself, once it is known that some argument needs gradients.
-lamella_status record_call(const Plan* plan, const lamella_operator* op, uint64_t keys,
+lamella_status record_call(const RecordPlan* plan, const lamella_operator* op, uint64_t keys,
                            const lamella_value* arguments, lamella_value* returns, uint64_t needs,
                            uint32_t edge_count, NodePtr* made = nullptr) {
   const lamella_derivative* d = plan->derivative.load(std::memory_order_acquire);
@@ -213,8 +213,9 @@ lamella_status record_call(const Plan* plan, const lamella_operator* op, uint64_
 }
 
 // The usual case: one fresh tensor from single tensors. The same steps, without the questions.
-LAMELLA_ALWAYS_INLINE lamella_status record_plain(const Plan* plan, const lamella_operator* op,
-                                                  uint64_t keys, const lamella_value* arguments,
+LAMELLA_ALWAYS_INLINE lamella_status record_plain(const RecordPlan* plan,
+                                                  const lamella_operator* op, uint64_t keys,
+                                                  const lamella_value* arguments,
                                                   lamella_value* returns, uint64_t needs) {
   const lamella_derivative* d = plan->derivative.load(std::memory_order_acquire);
   auto slots = static_cast<uint32_t>(plan->slots.size());
@@ -247,7 +248,7 @@ LAMELLA_ALWAYS_INLINE lamella_status record_plain(const Plan* plan, const lamell
 lamella_status record(const lamella_kernel*, const lamella_operator* op, uint64_t keys,
                       const lamella_value* arguments, lamella_value* returns) noexcept {
   try {
-    const Plan* plan = plan_of(op)->at(keys);
+    const RecordPlan* plan = plan_of(op)->at(keys);
     uint64_t needs = 0;
     uint32_t edges = 0;
     // An operator without gradients that writes ends the history of what it writes.
@@ -319,13 +320,32 @@ lamella_status record(const lamella_kernel*, const lamella_operator* op, uint64_
   }
 }
 
-const lamella_kernel kRecord = {nullptr, &record, nullptr};
+Slot recording(const OperatorEntry&, DispatchKey key) {
+  bool is_backends = is_autograd_key(key) && static_cast<uint16_t>(key) >= detail::kSplitBase;
+  return is_backends ? Slot{&kRecord, nullptr, SlotOrigin::kDerivative} : Slot();
+}
+constexpr SlotRule kRecording = {&recording, nullptr, false};
+
+// Lamella's own operators count their writes.
+Slot counting(const OperatorEntry& op, DispatchKey key) {
+  bool writes = key == DispatchKey::ADInplaceOrView &&
+                op.schema_text.find('!') != std::string::npos &&
+                op.name_storage.rfind("aten::", 0) != 0;
+  return writes ? Slot{&kCountWrites, nullptr, SlotOrigin::kLayer} : Slot();
+}
+constexpr SlotRule kCounting = {&counting,
+                                [](const OperatorEntry&, DispatchKey) -> std::string {
+                                  return "counts the writes of the schema, then goes on";
+                                },
+                                false};
 
 }  // namespace
 
+const lamella_kernel kRecord = {nullptr, &record, nullptr};
+
 void register_layer() {
-  record_kernel = &kRecord;
-  write_kernel = &kCountWrites;
+  Registry::get().add_slot_rule(kRecording);
+  Registry::get().add_slot_rule(kCounting);
   register_tensor_hooks();
 }
 

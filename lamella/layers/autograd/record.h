@@ -41,10 +41,10 @@ struct SlotPlan {
   uint16_t argument;
   bool is_list;
 };
-struct Plan : OperatorPlan {
-  Plan(const lamella_derivative* derivative, const void* function)
+struct RecordPlan : OperatorPlan {
+  RecordPlan(const lamella_derivative* derivative, const void* function)
       : derivative(derivative), code(function) {}
-  ~Plan() override;
+  ~RecordPlan() override;
   // Null: none, or not any more, because the plan was dropped.
   mutable std::atomic<const lamella_derivative*> derivative;
   code::Use code;  // the library of its formulas
@@ -53,7 +53,7 @@ struct Plan : OperatorPlan {
   // need not count.
   bool stays = false;
   // For the keys whose calls have a derivative of their own.
-  std::vector<std::pair<DispatchKey, const Plan*>> keyed;  // one reference each
+  std::vector<std::pair<DispatchKey, const RecordPlan*>> keyed;  // one reference each
   std::string node_name;
   std::string where;  // the operator was registered
   std::vector<SlotPlan> slots;
@@ -71,17 +71,20 @@ struct Plan : OperatorPlan {
                        // the arguments are
 
   // The plan for a call with this key set.
-  const Plan* at(uint64_t keys) const {
+  const RecordPlan* at(uint64_t keys) const {
     return LAMELLA_LIKELY(keyed.empty()) ? this : at_key(keys);
   }
   void retire() const override;
 
  private:
-  const Plan* at_key(uint64_t keys) const;
+  const RecordPlan* at_key(uint64_t keys) const;
 };
 
+// The boxed kernel that records gradients for any operator.
+extern const lamella_kernel kRecord;
+
 // The plan of an operator, inside of a call to it. Throws where it has no schema.
-const Plan* plan_of(const lamella_operator* op);
+const RecordPlan* plan_of(const lamella_operator* op);
 
 // Bit r: return r (63: and those after it) may require gradients in a call with these arguments,
 // where its plan says that it may at all.
@@ -111,7 +114,8 @@ struct Saved {
 
 class RecordNode final : public Node {
  public:
-  static RecordNode* make(const Plan* plan, const lamella_derivative* derivative, uint32_t edges);
+  static RecordNode* make(const RecordPlan* plan, const lamella_derivative* derivative,
+                          uint32_t edges);
 
   lamella_status apply(lamella_tensor* const* grads, lamella_tensor** results,
                        WantedEdges wanted) override;
@@ -126,13 +130,14 @@ class RecordNode final : public Node {
   void save_tangents(const lamella_value* returns);
   void set_needs(uint64_t needs) { needs_ = needs; }
   uint32_t* first() { return first_; }
-  const Plan* plan() const { return plan_; }
+  const RecordPlan* plan() const { return plan_; }
 
  protected:
   void deallocate() noexcept override;
 
  private:
-  RecordNode(const Plan* plan, const lamella_derivative* derivative, Edge* edges, uint32_t count)
+  RecordNode(const RecordPlan* plan, const lamella_derivative* derivative, Edge* edges,
+             uint32_t count)
       : Node(edges, count), plan_(plan), derivative_(derivative) {
     if (LAMELLA_UNLIKELY(!plan->stays)) plan->retain();
   }
@@ -140,7 +145,7 @@ class RecordNode final : public Node {
   lamella_status run_formula(lamella_tensor* const* grads, lamella_tensor** results,
                              WantedEdges wanted);
 
-  const Plan* plan_;
+  const RecordPlan* plan_;
   const lamella_derivative* derivative_;
   Saved* saved_ = nullptr;
   uint32_t* first_ = nullptr;  // slot_count + 1 entries
@@ -153,10 +158,10 @@ class RecordNode final : public Node {
 // Keeps one thing of a value, as LAMELLA_SAVE_* says.
 void keep(const lamella_value& value, uint8_t what, int output, Saved* saved);
 // Step 5. `originals`: the arguments as they were before the call.
-lamella_status propagate_tangents(const Plan* plan, const lamella_operator* op,
+lamella_status propagate_tangents(const RecordPlan* plan, const lamella_operator* op,
                                   const lamella_value* originals, const lamella_value* arguments,
                                   lamella_value* returns);
-bool has_tangent(const Plan* plan, const lamella_value* arguments);
+bool has_tangent(const RecordPlan* plan, const lamella_value* arguments);
 
 // Registers the kernel and the hooks of tensors; again is harmless.
 LAMELLA_PRIVATE_API void register_layer();

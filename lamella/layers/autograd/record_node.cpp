@@ -39,7 +39,7 @@ struct Many {
 
 }  // namespace
 
-RecordNode* RecordNode::make(const Plan* plan, const lamella_derivative* derivative,
+RecordNode* RecordNode::make(const RecordPlan* plan, const lamella_derivative* derivative,
                              uint32_t edges) {
   uint32_t saved = derivative != nullptr ? derivative->saved_count : 0;
   size_t slots = plan->has_list_slot ? plan->slots.size() + 1 : 0;

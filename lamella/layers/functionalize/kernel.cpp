@@ -184,9 +184,11 @@ void run_foreign_view(Session& session, const lamella_operator* op, const lamell
 }
 
 void run_view(Session& session, const lamella_operator* op, uint64_t keys,
-              const lamella_value* arguments, lamella_value* returns, const Plan& plan) {
-  size_t self = plan.self.empty() ? 0 : plan.self.front();
-  for (size_t i : plan.self) {
+              const lamella_value* arguments, lamella_value* returns,
+              const FunctionalizePlan& plan) {
+  const std::vector<uint16_t>& viewed = plan.facts->viewed;
+  size_t self = viewed.empty() ? 0 : viewed.front();
+  for (uint16_t i : viewed) {
     if (arguments[i].tag == LAMELLA_TENSOR && is_functional(arguments[i].as.tensor)) self = i;
   }
   LAMELLA_CHECK(arguments[self].tag == LAMELLA_TENSOR && arguments[self].as.tensor != nullptr,
@@ -223,8 +225,8 @@ void run_view(Session& session, const lamella_operator* op, uint64_t keys,
 
 // ---- Writes ----
 
-void check_targets(const Plan& plan, const lamella_value* arguments) {
-  for (size_t i : plan.written) {
+void check_targets(const FunctionalizePlan& plan, const lamella_value* arguments) {
+  for (uint16_t i : plan.facts->written) {
     each_tensor(arguments[i], [&](lamella_tensor* t) {
       if (t == nullptr) return;
       check_writable(plan.name.c_str(), plan.argument_names[i].c_str(), t);
@@ -239,14 +241,15 @@ void check_targets(const Plan& plan, const lamella_value* arguments) {
   }
 }
 
-Values form_arguments(const Form& form, const Plan& plan, const lamella_value* arguments) {
+Values form_arguments(const Form& form, const FunctionalizePlan& plan,
+                      const lamella_value* arguments) {
   Values values;
   for (int i : form.arguments) {
     if (i >= 0) {
       values.push_back(inner_of(arguments[i]));
       continue;
     }
-    const lamella_value& out = arguments[plan.written.front()];
+    const lamella_value& out = arguments[plan.facts->written.front()];
     bool known = out.tag == LAMELLA_TENSOR && out.as.tensor != nullptr;
     Tensor tensor{TensorBase::borrow(known ? out.as.tensor : nullptr)};
     if (known && i == kDtype) {
@@ -261,12 +264,13 @@ Values form_arguments(const Form& form, const Plan& plan, const lamella_value* a
 }
 
 // The place among a form's results of the new value of a written argument.
-size_t place_of(const Plan& plan, size_t argument) {
-  for (size_t r = 0; r < plan.returned.size(); ++r) {
-    if (plan.returned[r] == static_cast<int>(argument)) return r;
+size_t place_of(const FunctionalizePlan& plan, size_t argument) {
+  const OperatorFacts& facts = *plan.facts;
+  for (size_t r = 0; r < facts.returns.size(); ++r) {
+    if (facts.returns[r].written == static_cast<int>(argument)) return r;
   }
-  for (size_t k = 0; k < plan.result_order.size(); ++k) {
-    if (plan.result_order[k] == argument) return plan.returned.size() + k;
+  for (size_t k = 0; k < facts.not_returned.size(); ++k) {
+    if (facts.not_returned[k] == argument) return facts.returns.size() + k;
   }
   return 0;
 }
@@ -283,8 +287,8 @@ std::vector<Tensor> tensors_of(const IValue& value) {
   return {};
 }
 
-bool all_fit(const Plan& plan, const lamella_value* arguments, const Values& results) {
-  for (size_t i : plan.written) {
+bool all_fit(const FunctionalizePlan& plan, const lamella_value* arguments, const Values& results) {
+  for (uint16_t i : plan.facts->written) {
     std::vector<Tensor> values = tensors_of(results[place_of(plan, i)]);
     size_t k = 0;
     bool good = true;
@@ -302,8 +306,9 @@ bool all_fit(const Plan& plan, const lamella_value* arguments, const Values& res
 }
 
 // Out arguments without elements take any shape.
-bool takes_shape(const Plan& plan, const lamella_value* arguments, const Values& results) {
-  for (size_t i : plan.written) {
+bool takes_shape(const FunctionalizePlan& plan, const lamella_value* arguments,
+                 const Values& results) {
+  for (uint16_t i : plan.facts->written) {
     if (plan.in_place || arguments[i].tag != LAMELLA_TENSOR) return false;
     const lamella_tensor* target = arguments[i].as.tensor;
     std::vector<Tensor> values = tensors_of(results[place_of(plan, i)]);
@@ -316,7 +321,8 @@ bool takes_shape(const Plan& plan, const lamella_value* arguments, const Values&
 }
 
 // In place, a pointwise operator computes in the common type and converts, as is done here.
-bool convert(Session& session, const Plan& plan, const lamella_value* arguments, Values& results) {
+bool convert(Session& session, const FunctionalizePlan& plan, const lamella_value* arguments,
+             Values& results) {
   if (!plan.in_place || !plan.pointwise || arguments[0].tag != LAMELLA_TENSOR) return false;
   const lamella_tensor* target = arguments[0].as.tensor;
   Tensor value = tensors_of(results[0]).at(0);
@@ -328,7 +334,7 @@ bool convert(Session& session, const Plan& plan, const lamella_value* arguments,
 }
 
 void run_write(Session& session, const lamella_operator* op, const lamella_value* arguments,
-               lamella_value* returns, const Plan& plan) {
+               lamella_value* returns, const FunctionalizePlan& plan) {
   check_targets(plan, arguments);
   Form form = plan.family;
   Values results;
@@ -344,7 +350,7 @@ void run_write(Session& session, const lamella_operator* op, const lamella_value
       results = call_below(session, form.op, form_arguments(form, plan, arguments));
     }
   }
-  for (size_t i : plan.written) {
+  for (uint16_t i : plan.facts->written) {
     std::vector<Tensor> values = tensors_of(results[place_of(plan, i)]);
     size_t k = 0;
     each_tensor(arguments[i], [&](lamella_tensor* t) {
@@ -359,7 +365,7 @@ void run_write(Session& session, const lamella_operator* op, const lamella_value
     });
   }
   for (uint32_t r = 0; r < op->return_count; ++r) {
-    int argument = plan.returned[r];
+    int argument = plan.facts->returns[r].written;
     IValue result =
         argument >= 0 ? IValue::from_borrowed(arguments[argument]) : wrapped(session, results[r]);
     returns[r] = std::move(result).unsafe_release();
@@ -381,7 +387,8 @@ void become(lamella_tensor* t, lamella_tensor* other) {
 }
 
 void run_metadata(Session& session, const lamella_operator* op, uint64_t keys,
-                  const lamella_value* arguments, lamella_value* returns, const Plan& plan) {
+                  const lamella_value* arguments, lamella_value* returns,
+                  const FunctionalizePlan& plan) {
   check_writable(plan.name.c_str(), plan.argument_names[0].c_str(), arguments[0].as.tensor);
   if (plan.view.op == nullptr) {
     // The wrapper's new strides say what it is from now on.
@@ -406,7 +413,7 @@ void run_metadata(Session& session, const lamella_operator* op, uint64_t keys,
 }
 
 void run_resize(Session& session, const lamella_operator* op, const lamella_value* arguments,
-                lamella_value* returns, const Plan& plan) {
+                lamella_value* returns, const FunctionalizePlan& plan) {
   lamella_tensor* t = arguments[0].as.tensor;
   check_writable(plan.name.c_str(), "self", t);
   IValue size = IValue::from_borrowed(arguments[1]);
@@ -454,7 +461,7 @@ void run_resize(Session& session, const lamella_operator* op, const lamella_valu
 }
 
 void run_set(Session& session, const lamella_operator* op, const lamella_value* arguments,
-             lamella_value* returns, const Plan& plan) {
+             lamella_value* returns, const FunctionalizePlan& plan) {
   lamella_tensor* t = arguments[0].as.tensor;
   check_writable(plan.name.c_str(), "self", t);
   auto dtype = static_cast<ScalarType>(t->scalar_type);
@@ -492,8 +499,8 @@ lamella_status run(const lamella_kernel*, const lamella_operator* op, uint64_t k
                    const lamella_value* arguments, lamella_value* returns) noexcept {
   try {
     Session& session = session_for(op->name);
-    PlanRef<Plan> held = plan_of(op);
-    const Plan& plan = *held;
+    PlanRef<FunctionalizePlan> held = plan_of(op);
+    const FunctionalizePlan& plan = *held;
     uint64_t kernels = abi::masked(op, keys & kKernels);
     if (plan.kind == Kind::kComposite || is_composite(op, kernels)) {
       return abi::call_boxed(op, kernels, arguments, returns);

@@ -12,14 +12,13 @@
 namespace lamella::functionalize {
 namespace {
 
+// The form of one operator is found among the others of its family.
+PlanKind functionalize_plans(OperatorChange::kKernels | OperatorChange::kDefined |
+                                 OperatorChange::kUndefined,
+                             true);
+
 OperatorEntry* entry_of(const lamella_operator* op) {
   return const_cast<OperatorEntry*>(static_cast<const OperatorEntry*>(op));
-}
-
-// The first alias set of an argument or return; "" where it has none.
-std::string set_of(const Argument& argument) {
-  const AliasInfo* alias = argument.alias();
-  return alias == nullptr || alias->before.empty() ? "" : alias->before.front();
 }
 
 bool is_option(const Argument& argument, std::string_view name) {
@@ -34,8 +33,8 @@ int option_of(const Argument& argument) {
 }
 
 // Whether `candidate` is a functional form of `schema`; how its arguments are found.
-bool matches(const FunctionSchema& schema, const FunctionSchema& candidate, const Plan& plan,
-             bool views, Form* form) {
+bool matches(const FunctionSchema& schema, const FunctionSchema& candidate,
+             const FunctionalizePlan& plan, bool views, Form* form) {
   if (candidate.is_mutable() || candidate.is_view() != views) return false;
   form->arguments.clear();
   std::vector<int> wanted;
@@ -61,19 +60,20 @@ bool matches(const FunctionSchema& schema, const FunctionSchema& candidate, cons
     form->arguments.push_back(option);
   }
   if (next != wanted.size()) return false;
-  size_t returns = schema.returns.size() + (views ? 0 : plan.result_order.size());
+  size_t returns = schema.returns.size() + (views ? 0 : plan.facts->not_returned.size());
   if (candidate.returns.size() != returns) return false;
   for (size_t i = 0; i < returns; ++i) {
-    SchemaType type = i < schema.returns.size()
-                          ? schema.returns[i].type
-                          : schema.arguments[plan.result_order[i - schema.returns.size()]].type;
+    SchemaType type =
+        i < schema.returns.size()
+            ? schema.returns[i].type
+            : schema.arguments[plan.facts->not_returned[i - schema.returns.size()]].type;
     if (candidate.returns[i].type != type) return false;
   }
   return true;
 }
 
 const lamella_operator* find_form(const OperatorEntry& entry, const FunctionSchema& schema,
-                                  const Plan& plan, bool views, Form* form) {
+                                  const FunctionalizePlan& plan, bool views, Form* form) {
   std::string ns = entry.name_storage.substr(0, entry.name_storage.find("::") + 2);
   std::string base = schema.name.base_name();
   for (const std::string& name : {base, base + "_functional"}) {
@@ -87,37 +87,15 @@ const lamella_operator* find_form(const OperatorEntry& entry, const FunctionSche
   return nullptr;
 }
 
-bool has_tag(const OperatorEntry& entry, std::string_view tag) {
-  return std::ranges::find(entry.tags, tag) != entry.tags.end();
-}
-
 // Under the registry's mutex.
-std::unique_ptr<Plan> make_plan(OperatorEntry* entry) {
+std::unique_ptr<FunctionalizePlan> make_plan(OperatorEntry* entry) {
   const FunctionSchema& schema = Registry::get().schema(entry);
-  auto plan = std::make_unique<Plan>();
+  auto plan = std::make_unique<FunctionalizePlan>();
   plan->name = entry->name_storage.substr(entry->name_storage.find("::") + 2);
-  plan->pointwise = has_tag(*entry, "pointwise");
-  bool marked_view = has_tag(*entry, "inplace_view");
-  for (size_t i = 0; i < schema.arguments.size(); ++i) {
-    plan->argument_names.push_back(schema.arguments[i].name);
-    if (schema.arguments[i].is_write()) plan->written.push_back(i);
-  }
-  std::vector<bool> is_returned(schema.arguments.size());
-  for (const Argument& result : schema.returns) {
-    int which = -1;
-    std::string set = set_of(result);
-    for (size_t i : plan->written) {
-      if (!set.empty() && set_of(schema.arguments[i]) == set) which = static_cast<int>(i);
-    }
-    if (which >= 0) is_returned[static_cast<size_t>(which)] = true;
-    plan->returned.push_back(which);
-    for (size_t i = 0; which < 0 && !set.empty() && i < schema.arguments.size(); ++i) {
-      if (set_of(schema.arguments[i]) == set) plan->self.push_back(i);
-    }
-  }
-  for (size_t i : plan->written) {
-    if (!is_returned[i]) plan->result_order.push_back(i);
-  }
+  plan->pointwise = entry->has_tag("pointwise");
+  bool marked_view = entry->has_tag("inplace_view");
+  plan->facts = &Registry::get().facts(entry);
+  for (const Argument& argument : schema.arguments) plan->argument_names.push_back(argument.name);
   std::string_view name = entry->name_storage;
   if (name == "aten::resize_") {
     plan->kind = Kind::kResize;
@@ -127,7 +105,7 @@ std::unique_ptr<Plan> make_plan(OperatorEntry* entry) {
     plan->kind = Kind::kDetach;
   } else if (name == "aten::resize_as_") {
     plan->kind = Kind::kComposite;  // by its kernel, which calls resize_
-  } else if (!plan->written.empty()) {
+  } else if (!plan->facts->written.empty()) {
     plan->kind = marked_view ? Kind::kMetadata : Kind::kWrite;
     plan->in_place = schema.kind() == SchemaKind::kInplace;
     if (marked_view) {
@@ -143,11 +121,10 @@ std::unique_ptr<Plan> make_plan(OperatorEntry* entry) {
 
 // ---- Operators made ----
 
-struct Made {
+// The context of its kernels.
+struct MadeOperator {
   const lamella_operator* original;
-  std::vector<size_t> written;
-  std::vector<int> returned;
-  std::vector<size_t> result_order;
+  const OperatorFacts* facts;  // of the original
 };
 
 IValue copied(const IValue& value) {
@@ -166,18 +143,18 @@ IValue copied(const IValue& value) {
 lamella_status run_made(const lamella_kernel* kernel, const lamella_operator* op, uint64_t,
                         const lamella_value* arguments, lamella_value* returns) {
   try {
-    const auto& made = *static_cast<const Made*>(kernel->context);
+    const auto& made = *static_cast<const MadeOperator*>(kernel->context);
     Values values;
     for (uint32_t i = 0; i < op->argument_count; ++i) {
       values.push_back(IValue::from_borrowed(arguments[i]));
     }
-    for (size_t i : made.written) values[i] = copied(values[i]);
+    for (uint16_t i : made.facts->written) values[i] = copied(values[i]);
     Values results = call(made.original, values);
     // A view's: its results are copied.
-    if (made.written.empty()) {
+    if (made.facts->written.empty()) {
       for (IValue& result : results) result = copied(result);
     }
-    for (size_t i : made.result_order) results.push_back(values[i]);
+    for (uint16_t i : made.facts->not_returned) results.push_back(values[i]);
     for (size_t i = 0; i < results.size(); ++i) returns[i] = std::move(results[i]).unsafe_release();
     return LAMELLA_OK;
   } catch (...) {
@@ -197,8 +174,8 @@ lamella_status run_recorded(const lamella_kernel* kernel, const lamella_operator
 const lamella_operator* define_made(const lamella_operator* op, const char* suffix,
                                     bool returns_written) {
   OperatorEntry* entry = entry_of(op);
-  PlanRef<Plan> held = plan_of(op);
-  const Plan& plan = *held;
+  PlanRef<FunctionalizePlan> held = plan_of(op);
+  const FunctionalizePlan& plan = *held;
   std::string ns, name, overload, text;
   {
     std::lock_guard lock(Registry::get().mutex());
@@ -206,9 +183,9 @@ const lamella_operator* define_made(const lamella_operator* op, const char* suff
     ns = entry->name_storage.substr(0, entry->name_storage.find("::"));
     schema.name.ns = ns;
     schema.name.name = schema.name.base_name() + suffix;
-    if (schema.returns.size() + plan.result_order.size() == 0) return nullptr;
+    if (schema.returns.size() + plan.facts->not_returned.size() == 0) return nullptr;
     if (returns_written) {
-      for (size_t i : plan.result_order) schema.returns.push_back(schema.arguments[i]);
+      for (uint16_t i : plan.facts->not_returned) schema.returns.push_back(schema.arguments[i]);
     }
     // Names with "out" in them would say that the operator writes.
     std::string& label = schema.name.overload_name;
@@ -231,7 +208,7 @@ const lamella_operator* define_made(const lamella_operator* op, const char* suff
     name = schema.name.qualified_name();
     overload = schema.name.overload_name;
   }
-  auto* made = new Made{op, plan.written, plan.returned, plan.result_order};
+  auto* made = new MadeOperator{op, plan.facts};
   std::string full = overload.empty() ? name : name + "." + overload;
   lamella_library* library = nullptr;
   constexpr uint16_t none = static_cast<uint16_t>(DispatchKey::None);
@@ -273,11 +250,11 @@ Table& made_copies() {
 
 }  // namespace
 
-PlanRef<Plan> plan_of(const lamella_operator* op) {
-  return Registry::get().hold_plan<Plan>(op, PlanKind::kFunctionalize, &make_plan);
+PlanRef<FunctionalizePlan> plan_of(const lamella_operator* op) {
+  return Registry::get().hold_plan<FunctionalizePlan>(op, functionalize_plans, &make_plan);
 }
 
-Form made_form(const lamella_operator* op, const Plan& plan) {
+Form made_form(const lamella_operator* op, const FunctionalizePlan& plan) {
   std::lock_guard lock(tables_lock());
   auto [at, fresh] = made_forms().emplace(key_of(op), nullptr);
   if (fresh) at->second = define_made(op, "_functional", true);
@@ -303,9 +280,9 @@ const lamella_operator* copy_form(const lamella_operator* op) {
 }
 
 const lamella_operator* functional_form(const lamella_operator* op) {
-  PlanRef<Plan> held = plan_of(op);
-  const Plan& plan = *held;
-  if (plan.written.empty()) return nullptr;
+  PlanRef<FunctionalizePlan> held = plan_of(op);
+  const FunctionalizePlan& plan = *held;
+  if (plan.facts->written.empty()) return nullptr;
   if (plan.family.op != nullptr) return plan.family.op;
   if (plan.view.op != nullptr) return plan.view.op;
   return made_form(op, plan).op;

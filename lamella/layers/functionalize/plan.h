@@ -36,23 +36,21 @@ struct Form {
 };
 enum Option : int { kDtype = -1, kLayout = -2, kDevice = -3, kPinMemory = -4 };
 
-struct Plan : OperatorPlan {
+struct FunctionalizePlan : OperatorPlan {
   std::string name;  // without namespace, for errors
   Kind kind = Kind::kPure;
   std::vector<std::string> argument_names;
-  std::vector<size_t> written;
-  std::vector<int> returned;         // for each return, the written argument that it is, or -1
-  std::vector<size_t> self;          // arguments that a return may be a view of
-  std::vector<size_t> result_order;  // written arguments behind the returns of a form
+  // Behind the returns of a form stand the written arguments that no return is.
+  const OperatorFacts* facts = nullptr;
   bool pointwise = false;
   bool in_place = false;  // writes its first argument only, and returns it
   Form family;            // op is null where there is none
   Form view;              // of kMetadata: the view operator that does the same
 };
 
-PlanRef<Plan> plan_of(const lamella_operator* op);
+PlanRef<FunctionalizePlan> plan_of(const lamella_operator* op);
 // The form that copies: made where there is none.
-Form made_form(const lamella_operator* op, const Plan& plan);
+Form made_form(const lamella_operator* op, const FunctionalizePlan& plan);
 // Whether the kernel that a call with these keys reaches is CompositeImplicitAutograd.
 bool is_composite(const lamella_operator* op, uint64_t keys);
 

@@ -123,14 +123,14 @@ std::vector<ValueId> Graph::made_by(const Node& node) const {
 }
 std::vector<ValueId> Graph::written_by(const Node& node) const {
   std::vector<ValueId> found;
-  PlanRef<OperatorFacts> facts = facts_of(node.op);
+  PlanRef<TracingPlan> plan = plan_of(node.op);
   ArrayRef<Operand> all = arguments(node);
   auto add = [&](size_t i) {
     for (ValueId id : tensors(all[i])) {
       if (id != kNoValue) found.push_back(id);
     }
   };
-  for (uint16_t i : facts->written) add(i);
+  for (uint16_t i : plan->facts->written) add(i);
   for (uint64_t left = node.also_writes; left != 0; left &= left - 1) {
     add(static_cast<size_t>(__builtin_ctzll(left)));
   }
@@ -253,7 +253,7 @@ void Graph::abandon_node() {
 }
 void Graph::set_outputs(std::vector<ValueId> outputs) {
   outputs_ = std::move(outputs);
-  std::atomic_store(&plan_.plan, std::shared_ptr<const Plan>());
+  std::atomic_store(&plan_.plan, std::shared_ptr<const RunPlan>());
 }
 
 // ---- Order and dead code -----------------------------------------------------------------------

@@ -187,10 +187,10 @@ class LAMELLA_PRIVATE_API Graph {
     std::string name;
     TensorBase tensor;  // undefined for inputs
   };
-  struct Plan;
+  struct RunPlan;
   // The plan of run(), made by the first. Threads that run one graph share it; copies make theirs.
   struct PlanCache {
-    std::shared_ptr<const Plan> plan;  // atomic
+    std::shared_ptr<const RunPlan> plan;  // atomic
     PlanCache() = default;
     PlanCache(const PlanCache&) noexcept {}
     PlanCache& operator=(const PlanCache&) = delete;
@@ -200,7 +200,7 @@ class LAMELLA_PRIVATE_API Graph {
   ValueId add_value(ValueKind kind, ScalarType dtype, Device device, IntArrayRef sizes,
                     IntArrayRef strides, ValueId root);
   Graph rebuilt(const std::vector<bool>* kept_nodes) const;
-  const Plan& plan() const;
+  const RunPlan& plan() const;
   void check_input(size_t i, const TensorBase& input) const;
 
   std::vector<Value> values_;

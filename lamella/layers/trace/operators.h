@@ -7,15 +7,16 @@
 #include "lamella/abi/abi.h"
 #include "lamella/core/macros.h"
 #include "lamella/dispatch/operator_plan.h"
+#include "lamella/schema/operator_facts.h"
 
 namespace lamella::tracing {
 
-struct OperatorFacts : OperatorPlan {
+struct TracingPlan : OperatorPlan {
   std::string name;                    // "aten::add.Tensor"
   std::vector<std::string> arguments;  // names
   std::vector<uint8_t> keyword_only;   // one for each argument
-  std::vector<uint16_t> written;       // arguments whose memory it writes
-  std::vector<uint8_t> schema_kinds;   // TypeKind of each argument, without its optional
+  const OperatorFacts* facts = nullptr;
+  std::vector<uint8_t> schema_kinds;  // TypeKind of each argument, without its optional
   // Normalisations write running statistics while they train, which PyTorch's schemas of them leave
   // out: bits of those arguments, and the argument that says whether it trains, or -1.
   uint64_t statistics = 0;
@@ -25,7 +26,7 @@ struct OperatorFacts : OperatorPlan {
   bool reads_elements = false;  // gives numbers that depend on elements
 };
 
-// The operator is defined, or was when its facts were last asked for.
-LAMELLA_PRIVATE_API PlanRef<OperatorFacts> facts_of(const lamella_operator* op);
+// The operator is defined, or was when its plan was last asked for.
+LAMELLA_PRIVATE_API PlanRef<TracingPlan> plan_of(const lamella_operator* op);
 
 }  // namespace lamella::tracing

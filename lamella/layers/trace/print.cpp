@@ -159,8 +159,8 @@ std::string Graph::type_text(ValueId id) const {
 
 std::string Graph::node_text(const Node& node) const {
   Printer printer(*this);
-  PlanRef<OperatorFacts> held = facts_of(node.op);
-  const OperatorFacts& facts = *held;
+  PlanRef<TracingPlan> held = plan_of(node.op);
+  const TracingPlan& plan = *held;
   std::string text;
   auto one = [&](ValueId id) {
     return id == kNoValue ? "None" : "%" + std::to_string(id) + ": " + type_text(id);
@@ -178,14 +178,14 @@ std::string Graph::node_text(const Node& node) const {
     }
   }
   if (!results.empty()) text += " = ";
-  text += facts.name + "(";
+  text += plan.name + "(";
   ArrayRef<Operand> given = arguments(node);
   for (size_t i = 0; i < given.size(); ++i) {
     if (i != 0) text += ", ";
-    bool known = i < facts.arguments.size();
-    if (known && facts.keyword_only[i] != 0) text += facts.arguments[i] + "=";
+    bool known = i < plan.arguments.size();
+    if (known && plan.keyword_only[i] != 0) text += plan.arguments[i] + "=";
     text += printer.operand(given[i],
-                            known ? static_cast<TypeKind>(facts.schema_kinds[i]) : TypeKind::kAny);
+                            known ? static_cast<TypeKind>(plan.schema_kinds[i]) : TypeKind::kAny);
   }
   text += ")";
   if (node.grad_mode != GradMode::kInherit) {

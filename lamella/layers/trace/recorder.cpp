@@ -9,6 +9,7 @@
 #include "lamella/dispatch/layer_fallback.h"
 #include "lamella/dispatch/registry.h"
 #include "lamella/dispatch/signature.h"
+#include "lamella/layers/autograd/record.h"
 
 namespace lamella::tracing {
 namespace {
@@ -29,7 +30,7 @@ lamella_status run_top(const lamella_kernel*, const lamella_operator* op, uint64
   uint64_t keys = key_set & ~kBoth;
   Recorder* recorder = running;
   if (recorder == nullptr) return abi::call_boxed(op, keys, arguments, returns);
-  if (abi::kernel_of(op, keys) == record_kernel) {
+  if (abi::kernel_of(op, keys) == &autograd::kRecord) {
     return abi::call_boxed(op, keys | kBelow, arguments, returns);
   }
   if (recorder->is_decomposed(op, keys)) return abi::call_boxed(op, keys, arguments, returns);
@@ -60,11 +61,11 @@ class Writes {
     for (uint32_t i = 0; i < count_; ++i) versions_[i] = version(i);
   }
   // Bits of the arguments written since, where the schema names none.
-  uint64_t seen(const OperatorFacts& facts) const {
-    if (!facts.written.empty()) return 0;
+  uint64_t seen(const TracingPlan& plan) const {
+    if (!plan.facts->written.empty()) return 0;
     uint64_t bits = 0;
-    if (facts.statistics != 0 && facts.trains >= 0 && arguments_[facts.trains].as.i != 0) {
-      for (uint64_t left = facts.statistics; left != 0; left &= left - 1) {
+    if (plan.statistics != 0 && plan.trains >= 0 && arguments_[plan.trains].as.i != 0) {
+      for (uint64_t left = plan.statistics; left != 0; left &= left - 1) {
         auto i = static_cast<uint32_t>(__builtin_ctzll(left));
         if (arguments_[i].tag == LAMELLA_TENSOR) bits |= uint64_t{1} << i;
       }
@@ -169,18 +170,18 @@ GradMode Recorder::grad_mode() const {
 
 // Fills ids_ with the values of all tensors among the arguments; whether one of them depends on
 // what the graph is given.
-bool Recorder::read_arguments(const lamella_operator* op, const OperatorFacts& facts,
+bool Recorder::read_arguments(const lamella_operator* op, const TracingPlan& plan,
                               const lamella_value* arguments) {
   ids_.clear();
-  bool depends = facts.random;
-  auto written = facts.written.begin();
+  bool depends = plan.random;
+  auto written = plan.facts->written.begin();
   for (uint32_t i = 0; i < op->argument_count; ++i) {
-    bool is_written = written != facts.written.end() && *written == i;
+    bool is_written = written != plan.facts->written.end() && *written == i;
     written += is_written;
     each_tensor_of(arguments[i], [&](lamella_tensor* tensor) {
       ValueId id = tensor == nullptr         ? kNoValue
                    : is_number(arguments[i]) ? kNumber
-                                             : value_of(tensor, is_written && facts.overwrites);
+                                             : value_of(tensor, is_written && plan.overwrites);
       if (id < kNumber) depends = depends || this->depends(id);
       ids_.push_back(id);
     });
@@ -198,8 +199,8 @@ void Recorder::add_arguments(const lamella_operator* op, const lamella_value* ar
     graph_.add_operand(arguments[i], number ? ArrayRef<ValueId>() : here);
   }
 }
-void Recorder::mark_written(const OperatorFacts& facts, const lamella_value* arguments) {
-  for (uint16_t i : facts.written) {
+void Recorder::mark_written(const TracingPlan& plan, const lamella_value* arguments) {
+  for (uint16_t i : plan.facts->written) {
     each_tensor_of(arguments[i], [&](lamella_tensor* tensor) {
       const Known* known = tensor != nullptr ? find(tensor) : nullptr;
       if (known != nullptr) depends_[graph_.value(known->id).root] = true;
@@ -211,13 +212,13 @@ lamella_status Recorder::record(const lamella_operator* op, uint64_t keys,
                                 const lamella_value* arguments, lamella_value* returns) {
   bool returned = false;
   try {
-    PlanRef<OperatorFacts> held = facts_of(op);
-    const OperatorFacts& facts = *held;
-    bool depends = read_arguments(op, facts, arguments);
-    if (LAMELLA_UNLIKELY(facts.reads_elements) && depth_ == 0) {
+    PlanRef<TracingPlan> held = plan_of(op);
+    const TracingPlan& plan = *held;
+    bool depends = read_arguments(op, plan, arguments);
+    if (LAMELLA_UNLIKELY(plan.reads_elements) && depth_ == 0) {
       for (uint32_t i = 0; i < op->argument_count; ++i) {
         each_tensor_of(arguments[i], [&](lamella_tensor* tensor) {
-          if (tensor != nullptr) note_read(tensor, facts.name.c_str());
+          if (tensor != nullptr) note_read(tensor, plan.name.c_str());
         });
       }
     }
@@ -242,8 +243,8 @@ lamella_status Recorder::record(const lamella_operator* op, uint64_t keys,
       });
       graph_.add_operand(returns[r], ids_);
     }
-    graph_.end_node(at, grad_mode(), writes.seen(facts));
-    if (depends) mark_written(facts, arguments);
+    graph_.end_node(at, grad_mode(), writes.seen(plan));
+    if (depends) mark_written(plan, arguments);
     return LAMELLA_OK;
   } catch (...) {
     lamella_status status = lamella::detail::status_of_current_exception();
@@ -257,9 +258,9 @@ lamella_status Recorder::record_group(const lamella_operator* op, uint64_t keys,
                                       const lamella_value* arguments, lamella_value* returns) {
   bool returned = false;
   try {
-    PlanRef<OperatorFacts> held = facts_of(op);
-    const OperatorFacts& facts = *held;
-    bool depends = read_arguments(op, facts, arguments);
+    PlanRef<TracingPlan> held = plan_of(op);
+    const TracingPlan& plan = *held;
+    bool depends = read_arguments(op, plan, arguments);
     std::vector<ValueId> given = ids_;
     Group group{};
     group.first_node = static_cast<uint32_t>(graph_.nodes().size());
@@ -299,9 +300,9 @@ lamella_status Recorder::record_group(const lamella_operator* op, uint64_t keys,
     graph_.begin_node(op);
     add_arguments(op, arguments, given);
     for (uint32_t r = 0; r < op->return_count; ++r) graph_.add_operand(returns[r], made[r]);
-    group.node = graph_.close_node(at, grad_mode(), writes.seen(facts));
+    group.node = graph_.close_node(at, grad_mode(), writes.seen(plan));
     groups_.push_back(group);
-    if (depends) mark_written(facts, arguments);
+    if (depends) mark_written(plan, arguments);
     return LAMELLA_OK;
   } catch (...) {
     lamella_status status = lamella::detail::status_of_current_exception();

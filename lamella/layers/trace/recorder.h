@@ -114,11 +114,11 @@ class LAMELLA_PRIVATE_API Recorder {
   ValueId add_from_outside(lamella_tensor* tensor);
   ValueId add_result(lamella_tensor* tensor, bool depends);
   void keep(ValueId id, lamella_tensor* tensor, bool depends, bool known = true);
-  bool read_arguments(const lamella_operator* op, const OperatorFacts& facts,
+  bool read_arguments(const lamella_operator* op, const TracingPlan& plan,
                       const lamella_value* arguments);
   void add_arguments(const lamella_operator* op, const lamella_value* arguments,
                      ArrayRef<ValueId> ids);
-  void mark_written(const OperatorFacts& facts, const lamella_value* arguments);
+  void mark_written(const TracingPlan& plan, const lamella_value* arguments);
   void fold_groups();
   bool depends(ValueId id) const;
   uint32_t place();

@@ -10,7 +10,7 @@
 namespace lamella::tracing {
 
 // Which values each node is the last to use: those of node n are released[begin[n]] and on.
-struct Graph::Plan {
+struct Graph::RunPlan {
   std::vector<uint32_t> begin;
   std::vector<ValueId> released;
 };
@@ -150,7 +150,7 @@ class Arguments {
   if (status == LAMELLA_FOREIGN_ERROR) lamella::detail::throw_status(status);
   std::string text = lamella_error_text();
   text += lamella::str(" (node ", &node - graph.nodes().data(),
-                       " of the graph: ", facts_of(node.op)->name);
+                       " of the graph: ", plan_of(node.op)->name);
   std::string where = graph.location(node).str();
   text += where.empty() ? ")" : ", recorded at " + where + ")";
   lamella_fail(status, text.data(), text.size());
@@ -159,8 +159,8 @@ class Arguments {
 
 }  // namespace
 
-const Graph::Plan& Graph::plan() const {
-  std::shared_ptr<const Plan> found = std::atomic_load(&plan_.plan);
+const Graph::RunPlan& Graph::plan() const {
+  std::shared_ptr<const RunPlan> found = std::atomic_load(&plan_.plan);
   if (found != nullptr) return *found;
   std::vector<uint32_t> last(values_.size(), kNoValue);
   for (uint32_t n = 0; n < nodes_.size(); ++n) {
@@ -170,7 +170,7 @@ const Graph::Plan& Graph::plan() const {
   for (ValueId id : outputs_) {
     if (id != kNoValue) last[id] = kNoValue;
   }
-  auto made = std::make_shared<Plan>();
+  auto made = std::make_shared<RunPlan>();
   made->begin.assign(nodes_.size() + 1, 0);
   for (ValueId id = 0; id < values_.size(); ++id) {
     if (values_[id].kind == ValueKind::kResult && last[id] != kNoValue) ++made->begin[last[id] + 1];
@@ -184,9 +184,9 @@ const Graph::Plan& Graph::plan() const {
     }
   }
   // Another thread's plan is as good; the one that is stored stays as long as the graph.
-  std::shared_ptr<const Plan> none;
+  std::shared_ptr<const RunPlan> none;
   std::atomic_compare_exchange_strong(&plan_.plan, &none,
-                                      std::shared_ptr<const Plan>(std::move(made)));
+                                      std::shared_ptr<const RunPlan>(std::move(made)));
   return *std::atomic_load(&plan_.plan);
 }
 
@@ -209,7 +209,7 @@ void Graph::check_input(size_t i, const TensorBase& input) const {
 std::vector<TensorBase> Graph::run(ArrayRef<TensorBase> inputs) const {
   LAMELLA_CHECK(inputs.size() == inputs_.size(), "graph: expected ", inputs_.size(),
                 " inputs, got ", inputs.size());
-  const Plan& plan = this->plan();
+  const RunPlan& plan = this->plan();
   Slots slots(values_.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     check_input(i, inputs[i]);
@@ -250,7 +250,7 @@ std::vector<TensorBase> Graph::run(ArrayRef<TensorBase> inputs) const {
       fits = fits && next == ids.size();
     }
     LAMELLA_CHECK(fits, "graph: expected node ", n, " to return as many tensors as when it was ",
-                  "recorded, got others from ", facts_of(node.op)->name);
+                  "recorded, got others from ", plan_of(node.op)->name);
     for (uint32_t k = plan.begin[n]; k < plan.begin[n + 1]; ++k) slots.release(plan.released[k]);
   }
   std::vector<TensorBase> outputs;

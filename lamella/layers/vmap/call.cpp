@@ -7,7 +7,7 @@
 
 namespace lamella::vmap {
 
-Call::Call(const Plan& plan, const lamella_operator* op, const Level& level,
+Call::Call(const BatchingPlan& plan, const lamella_operator* op, const Level& level,
            const lamella_value* arguments, lamella_value* returns)
     : plan_(plan), op_(op), level_(level), originals_(arguments), returns_(returns) {
   uint32_t count = op->argument_count;
@@ -18,7 +18,7 @@ Call::Call(const Plan& plan, const lamella_operator* op, const Level& level,
     values_ = more_values_.get();
   }
   for (uint32_t i = 0; i < count; ++i) lamella::detail::copy_value(values_[i], arguments[i]);
-  for (uint32_t i : plan.tensors) {
+  for (uint32_t i : plan.facts->tensors) {
     lamella_value& value = values_[i];
     if (LAMELLA_LIKELY(value.tag == LAMELLA_TENSOR)) {
       lamella_tensor* t = value.as.tensor;
@@ -107,9 +107,9 @@ void Call::run(const lamella_operator* other) {
   // From here on all returns are owned; what wrap() has not reached yet is released by the caller.
   given_ = op_->return_count;
   for (uint32_t r = 0; r < op_->return_count; ++r) wrap(r, &returns_[r]);
-  if (LAMELLA_UNLIKELY(plan_.writes) && op_->return_count == 0) {
-    for (uint32_t i : plan_.tensors) {
-      if (!plan_.arguments[i].written) continue;
+  if (LAMELLA_UNLIKELY(plan_.writes()) && op_->return_count == 0) {
+    for (uint32_t i : plan_.facts->tensors) {
+      if (!plan_.facts->arguments[i].is_written) continue;
       const lamella_value& from = originals_[i];
       if (from.tag == LAMELLA_TENSOR && is_batched(i)) refresh(from.as.tensor);
       for (uint32_t k = 0; from.tag == LAMELLA_TENSOR_LIST && k < from.size; ++k) {
@@ -126,7 +126,7 @@ void Call::run_kernel(const lamella_kernel* kernel, const lamella_value* argumen
 }
 
 void Call::give_written(uint32_t r) {
-  const lamella_value& from = originals_[plan_.returns[r].written];
+  const lamella_value& from = originals_[plan_.facts->returns[r].written];
   if (from.tag == LAMELLA_TENSOR && from.as.tensor != nullptr && vmap::is_batched(from.as.tensor)) {
     refresh(from.as.tensor);
   }
@@ -187,7 +187,7 @@ TensorBase Call::in_shape_of_example(uint32_t r, TensorBase result) {
 }
 
 void Call::wrap(uint32_t r, lamella_value* result) {
-  if (LAMELLA_UNLIKELY(plan_.returns[r].written >= 0)) {
+  if (LAMELLA_UNLIKELY(plan_.facts->returns[r].written >= 0)) {
     lamella_value_release(result);
     return give_written(r);
   }
@@ -216,15 +216,15 @@ void Call::wrap(uint32_t r, lamella_value* result) {
 
 void Call::give(uint32_t r, const Tensor& result) {
   give_value(r, IValue(result));
-  if (plan_.returns[r].written < 0) wrap(r, &returns_[r]);
+  if (plan_.facts->returns[r].written < 0) wrap(r, &returns_[r]);
 }
 void Call::give(uint32_t r, const std::vector<Tensor>& list) {
   give_value(r, IValue(list));
-  if (plan_.returns[r].written < 0) wrap(r, &returns_[r]);
+  if (plan_.facts->returns[r].written < 0) wrap(r, &returns_[r]);
 }
 void Call::give_value(uint32_t r, IValue result) {
   LAMELLA_INTERNAL_ASSERT(r == given_, plan_.name, ": returns are given in their order");
-  if (plan_.returns[r].written >= 0) {
+  if (plan_.facts->returns[r].written >= 0) {
     give_written(r);
   } else {
     returns_[r] = result.unsafe_release();

@@ -13,8 +13,9 @@ namespace {
 
 // Calls f(tensor, argument) for each tensor of a call.
 template <class F>
-LAMELLA_ALWAYS_INLINE void each_tensor(const Plan& plan, const lamella_value* arguments, F&& f) {
-  for (uint32_t i : plan.tensors) {
+LAMELLA_ALWAYS_INLINE void each_tensor(const BatchingPlan& plan, const lamella_value* arguments,
+                                       F&& f) {
+  for (uint32_t i : plan.facts->tensors) {
     const lamella_value& value = arguments[i];
     if (LAMELLA_LIKELY(value.tag == LAMELLA_TENSOR)) {
       if (value.as.tensor != nullptr) f(value.as.tensor, i);
@@ -28,9 +29,10 @@ LAMELLA_ALWAYS_INLINE void each_tensor(const Plan& plan, const lamella_value* ar
 }
 
 // What is written must have room for every example.
-void check_written(const Plan& plan, const Level& level, const lamella_value* arguments) {
+void check_written(const BatchingPlan& plan, const Level& level, const lamella_value* arguments) {
   each_tensor(plan, arguments, [&](lamella_tensor* t, uint32_t i) {
-    if (!plan.arguments[i].written || (is_batched(t) && level_number(t) == level.number)) return;
+    if (!plan.facts->arguments[i].is_written || (is_batched(t) && level_number(t) == level.number))
+      return;
     std::string who;
     each_tensor(plan, arguments, [&](lamella_tensor* other, uint32_t k) {
       if (who.empty() && is_batched(other) && level_number(other) == level.number) {
@@ -48,7 +50,7 @@ void check_written(const Plan& plan, const Level& level, const lamella_value* ar
 lamella_status run(const lamella_kernel*, const lamella_operator* op, uint64_t,
                    const lamella_value* arguments, lamella_value* returns) noexcept {
   try {
-    const Plan& plan = plan_of(op);
+    const BatchingPlan& plan = plan_of(op);
     uint32_t number = 0;
     const lamella_tensor* highest = nullptr;
     each_tensor(plan, arguments, [&](lamella_tensor* t, uint32_t) {
@@ -89,7 +91,7 @@ void run_composite(Call& call, const lamella_value* arguments) {
 void composite_rule(Call& call) { run_composite(call, &call.original(0)); }
 
 void refuse_rule(Call& call) {
-  const Plan& plan = call.plan();
+  const BatchingPlan& plan = call.plan();
   if (plan.name == "item" || plan.name == "_local_scalar_dense" || plan.name == "is_nonzero" ||
       plan.name == "equal" || plan.name == "allclose") {
     // Python reads elements by the second name.
@@ -108,6 +110,7 @@ void refuse_rule(Call& call) {
 
 void register_layer() {
   set_hooks();
+  add_slot_rules();
   register_layer_fallback(DispatchKey::Batched, &run, __FILE__, __LINE__);
   register_layer_fallback(DispatchKey::VmapMode, &draw, __FILE__, __LINE__);
 }

@@ -13,7 +13,7 @@ namespace {
 std::atomic<WarningHook> warning_hook{nullptr};
 
 // Says once for each operator that it is slow.
-void tell(const Plan& plan) {
+void tell(const BatchingPlan& plan) {
   WarningHook hook = warning_hook.load();
   if (hook == nullptr) return;
   static std::mutex* mutex = new fork::Held<std::mutex>(fork::Level::kLayers);
@@ -93,7 +93,7 @@ Tensor stacked(const Call& call, const std::vector<std::vector<IValue>>& results
 void set_warning_hook(WarningHook hook) { warning_hook = hook; }
 
 void loop_rule(Call& call) {
-  const Plan& plan = call.plan();
+  const BatchingPlan& plan = call.plan();
   tell(plan);
   LAMELLA_CHECK(call.batch_size() > 0, plan.name,
                 ": expected a batch of at least one example, because the operator has no batching "
@@ -115,7 +115,7 @@ void loop_rule(Call& call) {
   }
   for (uint32_t r = 0; r < op->return_count; ++r) {
     const IValue& first = results.front()[r];
-    if (plan.returns[r].written >= 0) {
+    if (plan.facts->returns[r].written >= 0) {
       call.give_value(r, IValue());
     } else if (first.isTensor()) {
       call.give(r, stacked(call, results, r, -1));

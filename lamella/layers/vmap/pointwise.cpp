@@ -37,21 +37,21 @@ Tensor with_rank(const Tensor& t, int64_t rank) {
 }
 
 [[gnu::noinline]] void align(Call& call, int64_t rank, bool mixed_types) {
-  const Plan& plan = call.plan();
+  const BatchingPlan& plan = call.plan();
   ScalarType type = ScalarType::Undefined;
-  for (uint32_t i : plan.tensors) {
+  for (uint32_t i : plan.facts->tensors) {
     if (!mixed_types || !call.has(i) || call.dim(i) == 0) continue;
     ScalarType own = call.tensor(i).scalar_type();
     type = type == ScalarType::Undefined ? own : promote_types(type, own);
   }
-  for (uint32_t i : plan.tensors) {
+  for (uint32_t i : plan.facts->tensors) {
     if (!call.has(i)) continue;
     Tensor t = call.tensor(i);
     int64_t dims = call.dim(i);
     bool batched = call.is_batched(i);
     bool changed = false;
     if (mixed_types && dims == 0 && batched && type != ScalarType::Undefined &&
-        !plan.arguments[i].written) {
+        !plan.facts->arguments[i].is_written) {
       ScalarType to = type_among(t.scalar_type(), type);
       if (to != ScalarType::Undefined) t = t.to(to), changed = true;
     }
@@ -67,7 +67,7 @@ Tensor with_rank(const Tensor& t, int64_t rank) {
 }  // namespace
 
 void pointwise_rule(Call& call) {
-  const Plan& plan = call.plan();
+  const BatchingPlan& plan = call.plan();
   LAMELLA_CHECK_NOT_IMPLEMENTED(!plan.has_list, plan.name,
                                 ": is declared pointwise, and has a list of tensors, for which no "
                                 "batching rule is known");
@@ -75,7 +75,7 @@ void pointwise_rule(Call& call) {
   int64_t least_batched = 64;
   int type = -1;
   bool mixed_types = false;
-  for (uint32_t i : plan.tensors) {
+  for (uint32_t i : plan.facts->tensors) {
     if (!call.has(i)) continue;
     int64_t dims = call.dim(i);
     rank = dims > rank ? dims : rank;

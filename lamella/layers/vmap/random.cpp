@@ -62,7 +62,7 @@ void batch_returns(const lamella_operator* op, const Level& level, lamella_value
 }
 
 // A factory's tensors of all examples at once; one after the other where it has no `size`.
-void make_different(const Plan& plan, const lamella_operator* op, const Level& level,
+void make_different(const BatchingPlan& plan, const lamella_operator* op, const Level& level,
                     const lamella_value* arguments, lamella_value* returns) {
   Arguments changed(op, arguments);
   int size = plan.find("size");
@@ -84,19 +84,20 @@ void make_different(const Plan& plan, const lamella_operator* op, const Level& l
   returns[0] = IValue(hide(stack(all, 0), level.number)).unsafe_release();
 }
 
-void draw_different(const Plan& plan, const lamella_operator* op, const Level& level,
+void draw_different(const BatchingPlan& plan, const lamella_operator* op, const Level& level,
                     const lamella_value* arguments, lamella_value* returns) {
   Arguments changed(op, arguments);
   int unbatched = -1;
   bool batched = false;
-  for (uint32_t i : plan.tensors) {
+  for (uint32_t i : plan.facts->tensors) {
     Tensor t = tensor_of(arguments[i]);
     if (!t.defined()) continue;
     if (has_level(t.impl(), level.number)) {
       batched = true;
       continue;
     }
-    LAMELLA_CHECK(!plan.arguments[i].written, plan.name, ": expected '", plan.arguments[i].name,
+    LAMELLA_CHECK(!plan.facts->arguments[i].is_written, plan.name, ": expected '",
+                  plan.arguments[i].name,
                   "', which is written, to be batched under vmap with randomness \"different\", "
                   "because one tensor cannot hold other numbers for each of ",
                   level.size, " examples");
@@ -111,20 +112,20 @@ void draw_different(const Plan& plan, const lamella_operator* op, const Level& l
 }
 
 // Whether the result depends on the shape of the tensor only.
-bool reads_shape_only(const Plan& plan) {
+bool reads_shape_only(const BatchingPlan& plan) {
   return plan.name.ends_with("_like") || (plan.name == "bernoulli" && plan.find("p") >= 0);
 }
 
-void draw_same(const Plan& plan, const lamella_operator* op, const Level& level,
+void draw_same(const BatchingPlan& plan, const lamella_operator* op, const Level& level,
                const lamella_value* arguments, lamella_value* returns) {
   Arguments changed(op, arguments);
   Tensor written;
-  for (uint32_t i : plan.tensors) {
+  for (uint32_t i : plan.facts->tensors) {
     Tensor t = tensor_of(arguments[i]);
     if (!t.defined() || !has_level(t.impl(), level.number)) continue;
     LAMELLA_CHECK(level.size > 0, plan.name, ": expected a batch of at least one example");
     Tensor example = Tensor(expose(t, level)).select(0, 0);
-    if (plan.arguments[i].written) {
+    if (plan.facts->arguments[i].is_written) {
       written = t;
       example = empty_like(example);
     } else {
@@ -145,7 +146,7 @@ void draw_same(const Plan& plan, const lamella_operator* op, const Level& level,
 }
 
 // Whether the call draws nothing, as dropout outside of training and attention without dropout.
-bool draws_nothing(const Plan& plan, const lamella_value* arguments) {
+bool draws_nothing(const BatchingPlan& plan, const lamella_value* arguments) {
   for (const char* name : {"train", "training"}) {
     int i = plan.find(name);
     if (i >= 0 && arguments[i].tag == LAMELLA_BOOL && arguments[i].as.i == 0) return true;
@@ -170,7 +171,7 @@ void random_rule(Call& call) {
 lamella_status draw(const lamella_kernel*, const lamella_operator* op, uint64_t,
                     const lamella_value* arguments, lamella_value* returns) noexcept {
   try {
-    const Plan& plan = plan_of(op);
+    const BatchingPlan& plan = plan_of(op);
     Level* level = turn != nullptr ? turn->level : innermost();
     if (level == nullptr) {
       ExcludeDispatchKeyGuard guard(DispatchKey::VmapMode);
@@ -179,9 +180,9 @@ lamella_status draw(const lamella_kernel*, const lamella_operator* op, uint64_t,
     if (plan.rule == &composite_rule) {
       // The operators that it calls draw. One that has nothing batched yet must have.
       Arguments changed(op, arguments);
-      for (uint32_t i : plan.tensors) {
+      for (uint32_t i : plan.facts->tensors) {
         Tensor t = tensor_of(arguments[i]);
-        if (level->randomness != Randomness::kDifferent || plan.writes || !t.defined()) break;
+        if (level->randomness != Randomness::kDifferent || plan.writes() || !t.defined()) break;
         changed.set(i, IValue(batch_over_all(t)));
         break;
       }

@@ -28,9 +28,9 @@ Tensor flat(const Call& call, uint32_t i) {
 }
 
 void fold_all(Call& call) {
-  const Plan& plan = call.plan();
+  const BatchingPlan& plan = call.plan();
   for (const OverOne& one : kOverOne) {
-    if (call.op()->name != one.name || plan.writes) continue;
+    if (call.op()->name != one.name || plan.writes()) continue;
     const lamella_operator* other = nullptr;
     lamella::detail::check(lamella_find_operator(one.other, one.overload, &other));
     const int64_t dims[] = {1};
@@ -54,12 +54,13 @@ void fold_all(Call& call) {
 }  // namespace
 
 void reduction_rule(Call& call) {
-  const Plan& plan = call.plan();
+  const BatchingPlan& plan = call.plan();
   int named = plan.find("dim");
   if (named < 0) return fold_all(call);
   auto dim = static_cast<uint32_t>(named);
-  for (uint32_t i : plan.tensors) {
-    if (i != 0 && !plan.arguments[i].written && call.is_batched(i)) return loop_rule(call);
+  for (uint32_t i : plan.facts->tensors) {
+    if (i != 0 && !plan.facts->arguments[i].is_written && call.is_batched(i))
+      return loop_rule(call);
   }
   int keep = plan.find("keepdim");
   bool keepdim = keep >= 0 && call.flag(static_cast<uint32_t>(keep));
@@ -69,7 +70,7 @@ void reduction_rule(Call& call) {
   const lamella_value& given = call.value(dim);
   bool everything = given.tag == LAMELLA_NONE;
   // An empty list folds everything, except where a list is no more than that: all, any.
-  bool is_list = plan.arguments[dim].is_list;
+  bool is_list = plan.facts->arguments[dim].is_list;
   bool empty = given.tag == LAMELLA_INT_LIST && given.size == 0;
   if (empty && plan.name != "all" && plan.name != "any") everything = true;
 
@@ -89,7 +90,7 @@ void reduction_rule(Call& call) {
   }
 
   bool flattened_with_dims = !is_list && everything && keepdim && rank != 1;
-  if (plan.writes || (!flattened_with_dims && !(rank == 0 && (keepdim || empty)))) {
+  if (plan.writes() || (!flattened_with_dims && !(rank == 0 && (keepdim || empty)))) {
     return call.run();
   }
   call.run_and([&](const Tensor& result) {

@@ -39,37 +39,30 @@ using Rule = void (*)(Call& call);  // throws
 
 // What rules ask of an operator. Made when it is first batched, and again when it or its kernels
 // changed: Note [Plans] in lamella/dispatch/operator_plan.h.
-struct Plan : OperatorPlan {
+struct BatchingPlan : OperatorPlan {
   struct ArgumentPlan {
     std::string name;
-    TypeKind kind;   // within ? and []
-    bool is_tensor;  // or a list of tensors
-    bool is_list;
-    bool written;
-    bool out;
-  };
-  struct ReturnPlan {
-    bool is_tensor;    // or a list of tensors
-    int written = -1;  // the argument that it is
+    TypeKind kind;  // within ? and []
   };
   const OperatorEntry* op;
+  const OperatorFacts* facts;
   std::string name;  // "add_": begins messages
   std::vector<ArgumentPlan> arguments;
-  std::vector<ReturnPlan> returns;
-  std::vector<uint32_t> tensors;  // arguments that are tensors or lists of them
-  bool writes = false;            // some argument
-  bool checks_written = false;    // that all of them are batched, before the rule runs
-  bool has_list = false;          // some argument is a list of tensors
-  bool random = false;            // tag nondeterministic_seeded
+  bool checks_written = false;  // that all of them are batched, before the rule runs
+  bool has_list = false;        // some argument is a list of tensors
+  bool random = false;          // tag nondeterministic_seeded
   Rule rule = nullptr;
 
+  bool writes() const { return !facts->written.empty(); }
   // The argument of a name, -1: none.
   int find(std::string_view argument) const;
 };
 
 // The plan of an operator, inside of a call to it. Throws where its declaration names a rule that
 // does not exist.
-LAMELLA_PRIVATE_API const Plan& plan_of(const lamella_operator* op);
+LAMELLA_PRIVATE_API const BatchingPlan& plan_of(const lamella_operator* op);
+// Which kernels dispatch takes for the keys of this layer.
+void add_slot_rules();
 // NULL: there is no rule of that name.
 Rule find_rule(std::string_view name);
 
@@ -77,13 +70,13 @@ Rule find_rule(std::string_view name);
 // of tensor(). Indices of arguments are not checked.
 class LAMELLA_PRIVATE_API Call {
  public:
-  Call(const Plan& plan, const lamella_operator* op, const Level& level,
+  Call(const BatchingPlan& plan, const lamella_operator* op, const Level& level,
        const lamella_value* arguments, lamella_value* returns);
   ~Call();
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
-  const Plan& plan() const { return plan_; }
+  const BatchingPlan& plan() const { return plan_; }
   const lamella_operator* op() const { return op_; }
   const Level& level() const { return level_; }
   int64_t batch_size() const { return level_.size; }
@@ -141,7 +134,7 @@ class LAMELLA_PRIVATE_API Call {
     std::vector<IValue> owned;
     for (uint32_t r = 0; r < op_->return_count; ++r) owned.push_back(IValue::adopt(made[r]));
     for (uint32_t r = 0; r < op_->return_count; ++r) {
-      if (plan_.returns[r].written >= 0 || owned[r].isNone()) {
+      if (plan_.facts->returns[r].written >= 0 || owned[r].isNone()) {
         give_value(r, std::move(owned[r]));
       } else if (owned[r].isTensor()) {
         Tensor result = owned[r].toTensor();
@@ -173,7 +166,7 @@ class LAMELLA_PRIVATE_API Call {
   TensorBase in_shape_of_example(uint32_t r, TensorBase result);
   void give_written(uint32_t r);
 
-  const Plan& plan_;
+  const BatchingPlan& plan_;
   const lamella_operator* op_;
   const Level& level_;
   const lamella_value* originals_;

@@ -56,10 +56,10 @@ int64_t memory_extent(IntArrayRef size, IntArrayRef stride) {
 namespace {
 // The argument that return `number` is, -1: none.
 int written_argument(const Call& call, uint32_t number) {
-  return call.plan().returns[number].written;
+  return call.plan().facts->returns[number].written;
 }
 void write(const Call& call, int argument, Tensor target, const Tensor& value) {
-  const bool out = call.plan().arguments[static_cast<size_t>(argument)].out;
+  const bool out = call.plan().facts->arguments[static_cast<size_t>(argument)].is_out;
   if (out && !target.sizes().equals(value.sizes())) target.resize_(value.sizes());
   target.copy_(value);
 }

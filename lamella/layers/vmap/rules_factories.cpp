@@ -21,7 +21,7 @@ void new_empty_strided(Call& call) {
 // ---------------------------------------------------------------------
 
 uint32_t written_argument(const Call& call) {
-  int written = call.plan().returns[0].written;
+  int written = call.plan().facts->returns[0].written;
   LAMELLA_INTERNAL_ASSERT(written >= 0, call.plan().name, " writes no argument");
   return static_cast<uint32_t>(written);
 }

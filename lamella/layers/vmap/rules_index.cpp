@@ -128,7 +128,7 @@ Tensor index_put(Call& call, In self, std::vector<In> indices, In values, bool a
     auto [made, wanted] = moves(r);
     source = source.movedim(wanted, made);
   }
-  if (!call.plan().writes) return lamella::index_put(r.self, r.indices, source, accumulate);
+  if (!call.plan().writes()) return lamella::index_put(r.self, r.indices, source, accumulate);
   return r.self.index_put_(r.indices, source, accumulate);
 }
 
@@ -140,7 +140,7 @@ Tensor index_put(Call& call, In self, std::vector<In> indices, In values, bool a
 void along_dim(Call& call, uint32_t result_like) {
   const int64_t rank = call.dim(0);
   const bool scalar = call.dim(result_like) == 0;
-  for (uint32_t i : call.plan().tensors) {
+  for (uint32_t i : call.plan().facts->tensors) {
     if (!call.has(i)) continue;
     Tensor whole = call.front(i);
     call.set(i, call.dim(i) == 0 ? whole.unsqueeze(1) : whole);
@@ -170,7 +170,7 @@ bool has_common_index(Call& call, const char* op) {
   if (call.is_batched(2)) return false;
   check_line(op, call.tensor(2));
   const int64_t rank = call.dim(0);
-  for (uint32_t i : call.plan().tensors) {
+  for (uint32_t i : call.plan().facts->tensors) {
     if (i == 2 || !call.has(i)) continue;
     const int64_t own = call.dim(i);
     Tensor whole = call.front(i);

@@ -9,7 +9,7 @@ enum Reduction : int64_t { kNone = 0, kMean = 1, kSum = 2 };
 // Losses of pairs of elements, and their backwards: the operator is asked for the values of the
 // elements (or for gradients of them), which are reduced here.
 void loss(Call& call) {
-  const Plan& plan = call.plan();
+  const BatchingPlan& plan = call.plan();
   auto reduction_at = static_cast<uint32_t>(plan.find("reduction"));
   int grad_at = plan.find("grad_output");
   int64_t reduction = call.integer(reduction_at);
@@ -17,11 +17,11 @@ void loss(Call& call) {
                       ": expected 'reduction' to be 0 (none), 1 (mean) or 2 (sum), got ",
                       reduction);
   int64_t rank = 0;
-  for (uint32_t i : plan.tensors) {
+  for (uint32_t i : plan.facts->tensors) {
     if (call.has(i) && static_cast<int>(i) != grad_at) rank = std::max(rank, call.dim(i));
   }
   std::vector<Tensor> elements;
-  for (uint32_t i : plan.tensors) {
+  for (uint32_t i : plan.facts->tensors) {
     if (!call.has(i) || static_cast<int>(i) == grad_at) continue;
     elements.push_back(front(call, input(call, i), rank));
     call.set(i, elements.back());

@@ -1,6 +1,7 @@
 // The conversions that matter for speed.
 #include "lamella/kernels/cpu/convert.h"
 #include "lamella/kernels/cpu/simd/vec.h"
+#include "lamella/kernels/visit_dtype.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {
@@ -68,7 +69,7 @@ const FastConversions& fast_conversions() {
                                             &convert<int64_t, float>,
                                             &convert<int64_t, double>,
                                             &convert<uint8_t, float>,
-                                            &convert<uint8_t, float>,
+                                            &convert<StoredBool, float>,
                                             &convert<float, int32_t>,
                                             nullptr};
   return table;

@@ -4,6 +4,7 @@
 
 #include "lamella/kernels/cpu/reduce.h"
 #include "lamella/kernels/cpu/simd/vec.h"
+#include "lamella/kernels/visit_dtype.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {
@@ -21,7 +22,7 @@ void init(void* acc, int64_t n) {
 template <class Op>
 void rows(void* acc, const void* data, int64_t n, const void* params) {
   auto* a = static_cast<typename Op::Acc*>(acc);
-  auto* x = static_cast<const typename Op::In*>(data);
+  auto* x = static_cast<const Stored<typename Op::In>*>(data);
   const Op op(params);
 #pragma GCC ivdep
   for (int64_t j = 0; j < n; ++j) a[j] = Op::join(a[j], op.lift(x[j]));
@@ -36,7 +37,7 @@ void merge(void* acc, const void* other, int64_t n) {
 template <class Op>
 void run(void* acc, const void* data, int64_t n, const void* params) {
   using Acc = typename Op::Acc;
-  auto* x = static_cast<const typename Op::In*>(data);
+  auto* x = static_cast<const Stored<typename Op::In>*>(data);
   Acc total = *static_cast<Acc*>(acc);
   if (n < 32) {
     const Op op(params);
@@ -322,7 +323,7 @@ const ReduceTable& var_reduce() {
 
 template <class Op, class T>
 void arg_line(const void* data, int64_t n, int64_t base, void* best, int64_t* index) {
-  auto* x = static_cast<const T*>(data);
+  auto* x = static_cast<const Stored<T>*>(data);
   T have = *static_cast<T*>(best);
   if (*index >= 0 && have != have) return;
   T found = Op::init();
@@ -333,15 +334,14 @@ void arg_line(const void* data, int64_t n, int64_t base, void* best, int64_t* in
   if (found != found) {
     while (x[i] == x[i]) ++i;
   } else {
-    // A bool whose byte is neither 0 nor 1 may equal nothing.
-    while (i + 1 < n && x[i] != found) ++i;
+    while (x[i] != found) ++i;
   }
   *static_cast<T*>(best) = found;
   *index = base + i;
 }
 template <class Op, class T>
 void arg_rows(const void* data, int64_t n, int64_t row, void* best, int64_t* index) {
-  auto* x = static_cast<const T*>(data);
+  auto* x = static_cast<const Stored<T>*>(data);
   auto* have = static_cast<T*>(best);
   if (row == 0) {
     for (int64_t j = 0; j < n; ++j) {

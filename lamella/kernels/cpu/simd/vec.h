@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "lamella/kernels/cpu/loops.h"
+#include "lamella/kernels/visit_dtype.h"
 
 #ifndef CPU_CAPABILITY
 #define CPU_CAPABILITY DEFAULT
@@ -27,21 +28,21 @@ void plain_loop(char* const* data, int64_t n, const void* params) {
   if constexpr (N == 1) {
     using Out = typename StoredAs<T, decltype(op(T()))>::type;
     auto* out = reinterpret_cast<Out*>(data[0]);
-    auto* a = reinterpret_cast<const T*>(data[1]);
+    auto* a = reinterpret_cast<const Stored<T>*>(data[1]);
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) out[i] = static_cast<Out>(op(a[i]));
   } else if constexpr (N == 2) {
     using Out = typename StoredAs<T, decltype(op(T(), T()))>::type;
     auto* out = reinterpret_cast<Out*>(data[0]);
-    auto* a = reinterpret_cast<const T*>(data[1]);
-    auto* b = reinterpret_cast<const T*>(data[2]);
+    auto* a = reinterpret_cast<const Stored<T>*>(data[1]);
+    auto* b = reinterpret_cast<const Stored<T>*>(data[2]);
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) out[i] = static_cast<Out>(op(a[i], b[i]));
   } else {
     auto* out = reinterpret_cast<T*>(data[0]);
-    auto* a = reinterpret_cast<const T*>(data[1]);
-    auto* b = reinterpret_cast<const T*>(data[2]);
-    auto* c = reinterpret_cast<const T*>(data[3]);
+    auto* a = reinterpret_cast<const Stored<T>*>(data[1]);
+    auto* b = reinterpret_cast<const Stored<T>*>(data[2]);
+    auto* c = reinterpret_cast<const Stored<T>*>(data[3]);
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(op(a[i], b[i], c[i]));
   }
