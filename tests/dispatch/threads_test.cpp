@@ -82,11 +82,12 @@ struct KernelCount : OperatorPlan {
   size_t kernels = 0;
   std::string tags;
 };
+PlanKind kernel_counts(OperatorChange::kKernels | OperatorChange::kDefined);
 std::unique_ptr<KernelCount> count_kernels(OperatorEntry* op) {
   return std::make_unique<KernelCount>(*op);
 }
 PlanRef<KernelCount> plan_of(const lamella_operator* op) {
-  return Registry::get().hold_plan<KernelCount>(op, PlanKind::kBatching, &count_kernels);
+  return Registry::get().hold_plan<KernelCount>(op, kernel_counts, &count_kernels);
 }
 
 // What is asked after a registration has returned follows from it, whatever others do meanwhile;
