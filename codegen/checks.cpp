@@ -35,6 +35,7 @@ class EntryCheck {
     check_arguments();
     check_tags();
     check_policies();
+    check_alias();
     check_autogen();
   }
 
@@ -143,6 +144,11 @@ class EntryCheck {
     return f_.schema.name.base_name() + "." + (overload.empty() ? "" : overload + "_") + "out";
   }
 
+  // Where the entry says that it is structured.
+  Location structured_field() const {
+    return entry_.keys.at(f_.pointwise ? "pointwise" : "structured");
+  }
+
   void check_structured() {
     if (f_.structured && f_.structured_delegate) {
       report(entry_.keys.at("structured_delegate"),
@@ -152,13 +158,18 @@ class EntryCheck {
     if (f_.structured) {
       const bool names_others = f_.kind() == SchemaKind::kFunctional && entry_.has("autogen");
       if (f_.kind() != SchemaKind::kOut && !names_others) {
-        report(entry_.keys.at("structured"),
-               "'structured' belongs to the out variant: here write 'structured_delegate: " +
-                   out_name() +
-                   "', or let the functional form make the others: 'autogen: " + out_name() + "'");
+        report(structured_field(),
+               f_.pointwise
+                   ? "'pointwise' belongs to the out variant, or to a functional form that "
+                     "makes it: 'autogen: " +
+                         out_name() + "'"
+                   : "'structured' belongs to the out variant: here write "
+                     "'structured_delegate: " +
+                         out_name() + "', or let the functional form make the others: 'autogen: " +
+                         out_name() + "'");
       }
-      if (!entry_.has("dispatch") && f_.ufunc_inner_loop.empty()) {
-        report(entry_.keys.at("structured"),
+      if (f_.dispatch.empty() && f_.ufunc_inner_loop.empty()) {
+        report(structured_field(),
                "a structured operator needs 'dispatch' with a kernel for each backend");
       }
       for (const auto& [key, kernel] : f_.dispatch) {
@@ -185,6 +196,13 @@ class EntryCheck {
       report(entry_.place("device_guard"),
              "a structured operator always guards its device; drop "
              "'device_guard: False'");
+    }
+    for (const char* field : {"structured", "structured_delegate", "structured_inherits",
+                              "device_check", "ufunc_inner_loop"}) {
+      if (f_.pointwise && entry_.has(field)) {
+        report(entry_.keys.at(field),
+               "'pointwise' says it already; drop '" + std::string(field) + "'");
+      }
     }
     for (const char* field : {"structured_inherits", "precomputed", "ufunc_inner_loop"}) {
       if (entry_.has(field) && !f_.structured) {
@@ -288,6 +306,17 @@ class EntryCheck {
       report(entry_.place("hlo"),
              "an HLO opcode writes none of its operands: say it of the "
              "functional form");
+    }
+  }
+
+  void check_alias() {
+    if (f_.alias_of.empty()) return;
+    for (const char* field : {"dispatch", "structured", "structured_delegate", "pointwise",
+                              "manual_kernel_registration"}) {
+      if (entry_.has(field)) {
+        report(entry_.keys.at(field),
+               "what 'alias_of' names has the kernel; drop '" + std::string(field) + "'");
+      }
     }
   }
 

@@ -51,7 +51,7 @@ std::string header_stem(const NativeFunction& function);
 std::string parameter_type(const Argument& argument, const NativeFunction& function);
 // One return as the type that a call gives back by value.
 std::string value_return_type(SchemaType type);
-// Of the whole function: void, Tensor, Tensor&, std::tuple<Tensor, int64_t>, ...
+// The return type of the whole function: void, Tensor, Tensor&, std::tuple<Tensor, int64_t>, ...
 std::string return_type(const NativeFunction& function);
 // The default as a C++ expression of the parameter's type.
 std::string default_text(const Argument& argument);

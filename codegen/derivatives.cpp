@@ -282,7 +282,7 @@ class DerivativeLoader {
       for (DerivativeTable& table : entry.tables) {
         if (table.slots.empty()) continue;
         std::string prefix = camel_case(entry.function->schema.name.name) + "Backward";
-        // Of what is called forward, the node is the backward.
+        // The node of an operator whose name says forward is the backward.
         for (std::size_t at; (at = prefix.find("ForwardBackward")) != std::string::npos;) {
           prefix.erase(at, 7);
         }

@@ -121,7 +121,7 @@ void emit_native(const Model& model, const EmitOptions& options, Files& files) {
 
   for (const NativeFunction& function : model.functions) {
     if (!function.structured) {
-      if (function.autogen_of != nullptr) continue;
+      if (function.autogen_of != nullptr || !function.alias_of.empty()) continue;
       for (const auto& [key, kernel] : function.dispatch) {
         std::string line;
         put(line, return_type(function), " ", identifier(kernel.name), "(",

@@ -6,56 +6,14 @@
 #include <span>
 
 #include "codegen/keys.h"
+#include "codegen/pointwise.h"
+#include "codegen/words.h"
 #include "lamella/schema/parser.h"
 #include "lamella/schema/policy_words.h"
 #include "lamella/schema/suggest.h"
 
 namespace lamella::codegen {
 namespace {
-
-struct Piece {
-  std::string text;
-  std::size_t offset;
-};
-
-// `text` at each `separator` outside parentheses, trimmed.
-std::vector<Piece> split(std::string_view text, char separator) {
-  std::vector<Piece> pieces;
-  std::size_t begin = 0;
-  int depth = 0;
-  for (std::size_t i = 0; i <= text.size(); ++i) {
-    if (i < text.size() && (text[i] == '(' || text[i] == '<')) ++depth;
-    if (i < text.size() && (text[i] == ')' || text[i] == '>')) --depth;
-    if (i < text.size() && (text[i] != separator || depth > 0)) continue;
-    std::size_t from = begin;
-    std::size_t to = i;
-    while (from < to && (text[from] == ' ' || text[from] == '\t')) ++from;
-    while (to > from && (text[to - 1] == ' ' || text[to - 1] == '\t')) --to;
-    pieces.push_back({std::string(text.substr(from, to - from)), from});
-    begin = i + 1;
-  }
-  return pieces;
-}
-
-bool is_identifier(std::string_view text) {
-  if (text.empty() || (text[0] >= '0' && text[0] <= '9')) return false;
-  return std::ranges::all_of(text, [](char c) {
-    return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-  });
-}
-
-// The parts between '::', or nothing if one is not an identifier.
-std::optional<std::vector<std::string>> split_qualified(std::string_view text) {
-  std::vector<std::string> parts;
-  while (true) {
-    const std::size_t colon = text.find("::");
-    std::string_view part = text.substr(0, colon);
-    if (!is_identifier(part)) return std::nullopt;
-    parts.emplace_back(part);
-    if (colon == std::string_view::npos) return parts;
-    text.remove_prefix(colon + 2);
-  }
-}
 
 constexpr std::array<std::string_view, 6> kModules = {"nn",     "fft",     "linalg",
                                                       "sparse", "special", "nested"};
@@ -110,7 +68,7 @@ class Reader {
     std::string_view name;
     Read read;
   };
-  static const std::array<Field, 22> kFields;
+  static const std::array<Field, 24> kFields;
 
   // The signature is read before the other fields, wherever it stands.
   void nothing(const YamlNode&) {}
@@ -134,6 +92,9 @@ class Reader {
   void structured(const YamlNode& v) { boolean(v, "structured", f().structured); }
   void structured_delegate(const YamlNode& value);
   void structured_inherits(const YamlNode& value);
+  void pointwise(const YamlNode& value) {
+    f().pointwise = read_pointwise(value, f().schema, diagnostics_);
+  }
   void precomputed(const YamlNode& value);
   void precomputed_line(const YamlNode& line, bool last);
   void ufunc_inner_loop(const YamlNode& value);
@@ -143,6 +104,7 @@ class Reader {
   void category_override(const YamlNode& value);
   void tags(const YamlNode& value);
   void tag(const YamlNode& value);
+  void alias_of(const YamlNode& value);
   void autogen(const YamlNode& value);
   void autocast(const YamlNode& v) { policy(v, "autocast", f().autocast); }
   void batching(const YamlNode& v) { policy(v, "batching", f().batching); }
@@ -161,7 +123,7 @@ class Reader {
   Entry entry_;
 };
 
-const std::array<Reader::Field, 22> Reader::kFields = {{
+const std::array<Reader::Field, 24> Reader::kFields = {{
     {"func", &Reader::nothing},
     {"variants", &Reader::variants},
     {"dispatch", &Reader::dispatch},
@@ -173,6 +135,7 @@ const std::array<Reader::Field, 22> Reader::kFields = {{
     {"structured", &Reader::structured},
     {"structured_delegate", &Reader::structured_delegate},
     {"structured_inherits", &Reader::structured_inherits},
+    {"pointwise", &Reader::pointwise},
     {"precomputed", &Reader::precomputed},
     {"ufunc_inner_loop", &Reader::ufunc_inner_loop},
     {"cpp_no_default_args", &Reader::cpp_no_default_args},
@@ -180,6 +143,7 @@ const std::array<Reader::Field, 22> Reader::kFields = {{
     {"category_override", &Reader::category_override},
     {"tags", &Reader::tags},
     {"tag", nullptr},  // a frequent slip, named so that it gets a better answer
+    {"alias_of", &Reader::alias_of},
     {"autogen", &Reader::autogen},
     {"autocast", &Reader::autocast},
     {"batching", &Reader::batching},
@@ -227,6 +191,7 @@ std::optional<Entry> Reader::read(const YamlPtr& node) {
   for (const auto& [read, value] : reads) (this->*read)(*value);
   if (!readable) return std::nullopt;
   NativeFunction& function = f();
+  if (function.pointwise) imply_structured(function, entry_.has("dispatch"));
   std::ranges::sort(function.tags);
   const bool delegated = function.structured_delegate.has_value();
   if (!entry_.has("dispatch") && !function.manual_kernel_registration && !delegated &&
@@ -573,6 +538,18 @@ void Reader::tag(const YamlNode& value) {
     return;
   }
   f().tags.push_back(value.text);
+}
+
+void Reader::alias_of(const YamlNode& value) {
+  if (!is_text(value, "alias_of", "the name of an operator")) return;
+  if (!is_identifier(value.text)) {
+    report(value.where,
+           "'alias_of' expects the name of an operator without namespace, overload and the '_' of "
+           "in-place forms, got '" +
+               value.text + "'");
+    return;
+  }
+  f().alias_of = value.text;
 }
 
 void Reader::autogen(const YamlNode& value) {

@@ -20,6 +20,14 @@ NativeFunction make_variant(const NativeFunction& base, FunctionSchema schema) {
   made.schema = std::move(schema);
   made.ns = base.ns;
   made.where = base.where;
+  if (!base.alias_of.empty()) {
+    made.alias_of = base.alias_of;
+    made.default_dispatch = true;
+    made.dispatch = base.dispatch;
+    made.python_module = base.python_module;
+    made.method_variant = base.method_variant && made.kind() != SchemaKind::kOut;
+    return made;
+  }
   made.device_guard = false;
   made.device_check = DeviceCheck::kNone;
   made.python_module = base.python_module;

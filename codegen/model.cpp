@@ -92,6 +92,23 @@ const NativeFunction* NativeFunctionGroup::any() const {
   return nullptr;
 }
 
+const NativeFunction* Model::alias_target(const NativeFunction& alias) const {
+  const auto& mine = alias.schema.arguments;
+  for (const NativeFunction& f : functions) {
+    const auto& theirs = f.schema.arguments;
+    if (f.ns != alias.ns || f.schema.name.base_name() != alias.alias_of ||
+        f.kind() != alias.kind() || mine.size() != theirs.size()) {
+      continue;
+    }
+    bool fits = true;
+    for (std::size_t i = 0; fits && i < mine.size(); ++i) {
+      fits = mine[i].type.str() == theirs[i].type.str();
+    }
+    if (fits) return &f;
+  }
+  return nullptr;
+}
+
 const NativeFunction* Model::find(std::string_view full_name) const {
   if (by_name_.size() != functions.size()) {
     for (const NativeFunction& function : functions)

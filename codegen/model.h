@@ -44,6 +44,14 @@ struct UfuncLoop {
   std::vector<std::string> dtypes;
 };
 
+// `pointwise: float`: how a pointwise operator gets the dtype of its result, and by which loop it
+// computes it. See Note [Pointwise entries] in pointwise.h.
+struct Pointwise {
+  enum class Rule { kSame, kFloat, kBool, kOwn };
+  Rule rule;
+  std::string loop;  // empty for kOwn
+};
+
 struct NativeFunction {
   FunctionSchema schema;  // schema.name.ns as written
   std::string ns;         // the namespace it is registered in, never empty
@@ -59,6 +67,10 @@ struct NativeFunction {
   bool structured = false;
   std::optional<OperatorName> structured_delegate;
   std::string structured_inherits;
+  std::optional<Pointwise> pointwise;
+  // `alias_of: abs`: the operator whose other name this is; each form is that form of the operator
+  // which takes the same arguments. Empty: none.
+  std::string alias_of;
   std::vector<Precomputed> precomputed;
   std::vector<UfuncLoop> ufunc_inner_loop;
   std::vector<std::string> cpp_no_default_args;
@@ -124,6 +136,8 @@ struct Model {
 
   // By full name (`aten::add.Tensor`) or null.
   const NativeFunction* find(std::string_view full_name) const;
+  // What an entry with `alias_of` calls, or null.
+  const NativeFunction* alias_target(const NativeFunction& alias) const;
 
  private:
   mutable std::unordered_map<std::string, const NativeFunction*> by_name_;  // once asked for

@@ -25,6 +25,7 @@ class ModelCheck {
       check_delegate(entry);
       check_tag_bases(entry);
     }
+    for (const NativeFunction& function : model.functions) check_alias(function);
     check_groups();
   }
 
@@ -61,6 +62,14 @@ class ModelCheck {
                  "' is not the out variant of this operator: its arguments or returns "
                  "differ");
     }
+  }
+
+  void check_alias(const NativeFunction& f) {
+    if (f.alias_of.empty() || model_.alias_target(f) != nullptr) return;
+    const Entry* entry = entry_of(f);
+    diagnostics_.add(entry != nullptr ? entry->place("alias_of") : f.where,
+                     f.schema.name.str() + ": no form of '" + f.alias_of +
+                         "' takes the same arguments");
   }
 
   void check_tag_bases(const Entry& entry) {

@@ -5,5 +5,6 @@
 #include "lamella/api/tensor.h"
 #include "lamella/autocast.h"
 #include "lamella/autograd.h"
+#include "lamella/core/visit_dtype.h"
 #include "lamella/layers/vmap/batch_rule.h"
 #include "lamella/library.h"

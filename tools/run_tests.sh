@@ -16,5 +16,7 @@ else
   cat "$log"
 fi
 echo "lamella: Python tests"
-.venv/bin/python -m pytest -q -p no:cacheprovider tests || failed=1
+# Tests that measure, or that use the whole machine, form groups that run in one process each.
+.venv/bin/python -m pytest -q -p no:cacheprovider -n "${JOBS:-$(nproc)}" --dist loadgroup tests ||
+  failed=1
 exit $failed

@@ -1,81 +1,178 @@
-// AT_DISPATCH_…: run a generic lambda for a tensor's element type, as scalar_t.
+// AT_DISPATCH_…: run a generic lambda for a tensor's element type, as scalar_t (as index_t as well,
+// where the types are those of indices).
 #pragma once
 #include <c10/core/ScalarType.h>
 #include <c10/util/Exception.h>
 
-#include "lamella/core/dispatch_types.h"
+#include "lamella/core/visit_dtype.h"
 
-#define AT_DISPATCH_FLOATING_TYPES(...) LAMELLA_DISPATCH_FLOATING_TYPES(__VA_ARGS__)
-#define AT_DISPATCH_FLOATING_TYPES_AND_HALF(...) \
-  LAMELLA_DISPATCH_FLOATING_TYPES_AND_HALF(__VA_ARGS__)
-#define AT_DISPATCH_FLOATING_TYPES_AND(...) LAMELLA_DISPATCH_FLOATING_TYPES_AND(__VA_ARGS__)
-#define AT_DISPATCH_FLOATING_TYPES_AND2(...) LAMELLA_DISPATCH_FLOATING_TYPES_AND2(__VA_ARGS__)
-#define AT_DISPATCH_FLOATING_TYPES_AND3(...) LAMELLA_DISPATCH_FLOATING_TYPES_AND3(__VA_ARGS__)
-#define AT_DISPATCH_COMPLEX_TYPES(...) LAMELLA_DISPATCH_COMPLEX_TYPES(__VA_ARGS__)
-#define AT_DISPATCH_COMPLEX_TYPES_AND(...) LAMELLA_DISPATCH_COMPLEX_TYPES_AND(__VA_ARGS__)
-#define AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES(...) \
-  LAMELLA_DISPATCH_FLOATING_AND_COMPLEX_TYPES(__VA_ARGS__)
-#define AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND(...) \
-  LAMELLA_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND(__VA_ARGS__)
-#define AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND1(...) \
-  LAMELLA_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND1(__VA_ARGS__)
-#define AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND2(...) \
-  LAMELLA_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND2(__VA_ARGS__)
-#define AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND3(...) \
-  LAMELLA_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND3(__VA_ARGS__)
-#define AT_DISPATCH_INTEGRAL_TYPES(...) LAMELLA_DISPATCH_INTEGRAL_TYPES(__VA_ARGS__)
-#define AT_DISPATCH_INTEGRAL_TYPES_AND(...) LAMELLA_DISPATCH_INTEGRAL_TYPES_AND(__VA_ARGS__)
-#define AT_DISPATCH_ALL_TYPES(...) LAMELLA_DISPATCH_ALL_TYPES(__VA_ARGS__)
-#define AT_DISPATCH_ALL_TYPES_AND(...) LAMELLA_DISPATCH_ALL_TYPES_AND(__VA_ARGS__)
-#define AT_DISPATCH_ALL_TYPES_AND2(...) LAMELLA_DISPATCH_ALL_TYPES_AND2(__VA_ARGS__)
-#define AT_DISPATCH_ALL_TYPES_AND3(...) LAMELLA_DISPATCH_ALL_TYPES_AND3(__VA_ARGS__)
-#define AT_DISPATCH_ALL_TYPES_AND_COMPLEX(...) LAMELLA_DISPATCH_ALL_TYPES_AND_COMPLEX(__VA_ARGS__)
-#define AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND(...) \
-  LAMELLA_DISPATCH_ALL_TYPES_AND_COMPLEX_AND(__VA_ARGS__)
-#define AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND2(...) \
-  LAMELLA_DISPATCH_ALL_TYPES_AND_COMPLEX_AND2(__VA_ARGS__)
-#define AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND3(...) \
-  LAMELLA_DISPATCH_ALL_TYPES_AND_COMPLEX_AND3(__VA_ARGS__)
-#define AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND4(...) \
-  LAMELLA_DISPATCH_ALL_TYPES_AND_COMPLEX_AND4(__VA_ARGS__)
-#define AT_DISPATCH_CASE_FLOATING_TYPES(...) LAMELLA_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__)
+#define AT_DISPATCH_CASE(type, ...)                                          \
+  case type: {                                                               \
+    using scalar_t [[maybe_unused]] = ::lamella::ScalarTypeToCppTypeT<type>; \
+    return __VA_ARGS__();                                                    \
+  }
+#define AT_DISPATCH_INDEX_CASE(type, ...)                                    \
+  case type: {                                                               \
+    using scalar_t [[maybe_unused]] = ::lamella::ScalarTypeToCppTypeT<type>; \
+    using index_t [[maybe_unused]] = scalar_t;                               \
+    return __VA_ARGS__();                                                    \
+  }
+// AT_DISPATCH_SWITCH(type, "operator", cases): NotImplementedError where no case fits.
+#define AT_DISPATCH_SWITCH(type, name, ...)                        \
+  [&] {                                                            \
+    const ::lamella::ScalarType lamella_switch_type = (type);      \
+    switch (lamella_switch_type) {                                 \
+      __VA_ARGS__                                                  \
+      default:                                                     \
+        ::lamella::detail::throw_dtype(name, lamella_switch_type); \
+    }                                                              \
+  }()
+
+// The cases of each group of types.
+#define AT_DISPATCH_CASE_FLOATING_TYPES(...)                   \
+  AT_DISPATCH_CASE(::lamella::ScalarType::Double, __VA_ARGS__) \
+  AT_DISPATCH_CASE(::lamella::ScalarType::Float, __VA_ARGS__)
+#define AT_DISPATCH_CASE_FLOATING_TYPES_AND(t1, ...) \
+  AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__)       \
+  AT_DISPATCH_CASE(t1, __VA_ARGS__)
+#define AT_DISPATCH_CASE_FLOATING_TYPES_AND2(t1, t2, ...) \
+  AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__)            \
+  AT_DISPATCH_CASE(t1, __VA_ARGS__)                       \
+  AT_DISPATCH_CASE(t2, __VA_ARGS__)
+#define AT_DISPATCH_CASE_FLOATING_TYPES_AND3(t1, t2, t3, ...) \
+  AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__)                \
+  AT_DISPATCH_CASE(t1, __VA_ARGS__)                           \
+  AT_DISPATCH_CASE(t2, __VA_ARGS__)                           \
+  AT_DISPATCH_CASE(t3, __VA_ARGS__)
 #define AT_DISPATCH_CASE_FLOATING_TYPES_AND_HALF(...) \
-  LAMELLA_DISPATCH_CASE_FLOATING_TYPES_AND_HALF(__VA_ARGS__)
-#define AT_DISPATCH_CASE_FLOATING_TYPES_AND(...) \
-  LAMELLA_DISPATCH_CASE_FLOATING_TYPES_AND(__VA_ARGS__)
-#define AT_DISPATCH_CASE_FLOATING_TYPES_AND2(...) \
-  LAMELLA_DISPATCH_CASE_FLOATING_TYPES_AND2(__VA_ARGS__)
-#define AT_DISPATCH_CASE_FLOATING_TYPES_AND3(...) \
-  LAMELLA_DISPATCH_CASE_FLOATING_TYPES_AND3(__VA_ARGS__)
-#define AT_DISPATCH_CASE_COMPLEX_TYPES(...) LAMELLA_DISPATCH_CASE_COMPLEX_TYPES(__VA_ARGS__)
-#define AT_DISPATCH_CASE_COMPLEX_TYPES_AND(...) LAMELLA_DISPATCH_CASE_COMPLEX_TYPES_AND(__VA_ARGS__)
-#define AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES(...) \
-  LAMELLA_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES(__VA_ARGS__)
-#define AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND(...) \
-  LAMELLA_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND(__VA_ARGS__)
-#define AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND1(...) \
-  LAMELLA_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND1(__VA_ARGS__)
-#define AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND2(...) \
-  LAMELLA_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND2(__VA_ARGS__)
-#define AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND3(...) \
-  LAMELLA_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND3(__VA_ARGS__)
-#define AT_DISPATCH_CASE_INTEGRAL_TYPES(...) LAMELLA_DISPATCH_CASE_INTEGRAL_TYPES(__VA_ARGS__)
-#define AT_DISPATCH_CASE_INTEGRAL_TYPES_AND(...) \
-  LAMELLA_DISPATCH_CASE_INTEGRAL_TYPES_AND(__VA_ARGS__)
-#define AT_DISPATCH_CASE_ALL_TYPES(...) LAMELLA_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__)
-#define AT_DISPATCH_CASE_ALL_TYPES_AND(...) LAMELLA_DISPATCH_CASE_ALL_TYPES_AND(__VA_ARGS__)
-#define AT_DISPATCH_CASE_ALL_TYPES_AND2(...) LAMELLA_DISPATCH_CASE_ALL_TYPES_AND2(__VA_ARGS__)
-#define AT_DISPATCH_CASE_ALL_TYPES_AND3(...) LAMELLA_DISPATCH_CASE_ALL_TYPES_AND3(__VA_ARGS__)
-#define AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(...) \
-  LAMELLA_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(__VA_ARGS__)
-#define AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND(...) \
-  LAMELLA_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND(__VA_ARGS__)
-#define AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND2(...) \
-  LAMELLA_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND2(__VA_ARGS__)
-#define AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND3(...) \
-  LAMELLA_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND3(__VA_ARGS__)
-#define AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND4(...) \
-  LAMELLA_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND4(__VA_ARGS__)
-#define AT_DISPATCH_INDEX_TYPES(...) LAMELLA_DISPATCH_INDEX_TYPES(__VA_ARGS__)
-#define AT_DISPATCH_SWITCH(...) LAMELLA_DISPATCH_SWITCH(__VA_ARGS__)
-#define AT_DISPATCH_CASE(...) LAMELLA_DISPATCH_CASE(__VA_ARGS__)
+  AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__)        \
+  AT_DISPATCH_CASE(::lamella::ScalarType::Half, __VA_ARGS__)
+#define AT_DISPATCH_CASE_COMPLEX_TYPES(...)                           \
+  AT_DISPATCH_CASE(::lamella::ScalarType::ComplexDouble, __VA_ARGS__) \
+  AT_DISPATCH_CASE(::lamella::ScalarType::ComplexFloat, __VA_ARGS__)
+#define AT_DISPATCH_CASE_COMPLEX_TYPES_AND(t1, ...) \
+  AT_DISPATCH_CASE_COMPLEX_TYPES(__VA_ARGS__)       \
+  AT_DISPATCH_CASE(t1, __VA_ARGS__)
+#define AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES(...)              \
+  AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__)                        \
+  AT_DISPATCH_CASE(::lamella::ScalarType::ComplexDouble, __VA_ARGS__) \
+  AT_DISPATCH_CASE(::lamella::ScalarType::ComplexFloat, __VA_ARGS__)
+#define AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND(t1, ...) \
+  AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES(__VA_ARGS__)       \
+  AT_DISPATCH_CASE(t1, __VA_ARGS__)
+#define AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND1(t1, ...) \
+  AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES(__VA_ARGS__)        \
+  AT_DISPATCH_CASE(t1, __VA_ARGS__)
+#define AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND2(t1, t2, ...) \
+  AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES(__VA_ARGS__)            \
+  AT_DISPATCH_CASE(t1, __VA_ARGS__)                                   \
+  AT_DISPATCH_CASE(t2, __VA_ARGS__)
+#define AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND3(t1, t2, t3, ...) \
+  AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES(__VA_ARGS__)                \
+  AT_DISPATCH_CASE(t1, __VA_ARGS__)                                       \
+  AT_DISPATCH_CASE(t2, __VA_ARGS__)                                       \
+  AT_DISPATCH_CASE(t3, __VA_ARGS__)
+#define AT_DISPATCH_CASE_INTEGRAL_TYPES(...)                 \
+  AT_DISPATCH_CASE(::lamella::ScalarType::Byte, __VA_ARGS__) \
+  AT_DISPATCH_CASE(::lamella::ScalarType::Char, __VA_ARGS__) \
+  AT_DISPATCH_CASE(::lamella::ScalarType::Int, __VA_ARGS__)  \
+  AT_DISPATCH_CASE(::lamella::ScalarType::Long, __VA_ARGS__) \
+  AT_DISPATCH_CASE(::lamella::ScalarType::Short, __VA_ARGS__)
+#define AT_DISPATCH_CASE_INTEGRAL_TYPES_AND(t1, ...) \
+  AT_DISPATCH_CASE_INTEGRAL_TYPES(__VA_ARGS__)       \
+  AT_DISPATCH_CASE(t1, __VA_ARGS__)
+#define AT_DISPATCH_CASE_ALL_TYPES(...)                        \
+  AT_DISPATCH_CASE_INTEGRAL_TYPES(__VA_ARGS__)                 \
+  AT_DISPATCH_CASE(::lamella::ScalarType::Double, __VA_ARGS__) \
+  AT_DISPATCH_CASE(::lamella::ScalarType::Float, __VA_ARGS__)
+#define AT_DISPATCH_CASE_ALL_TYPES_AND(t1, ...) \
+  AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__)       \
+  AT_DISPATCH_CASE(t1, __VA_ARGS__)
+#define AT_DISPATCH_CASE_ALL_TYPES_AND2(t1, t2, ...) \
+  AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__)            \
+  AT_DISPATCH_CASE(t1, __VA_ARGS__)                  \
+  AT_DISPATCH_CASE(t2, __VA_ARGS__)
+#define AT_DISPATCH_CASE_ALL_TYPES_AND3(t1, t2, t3, ...) \
+  AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__)                \
+  AT_DISPATCH_CASE(t1, __VA_ARGS__)                      \
+  AT_DISPATCH_CASE(t2, __VA_ARGS__)                      \
+  AT_DISPATCH_CASE(t3, __VA_ARGS__)
+#define AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(...)                   \
+  AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__)                             \
+  AT_DISPATCH_CASE(::lamella::ScalarType::ComplexDouble, __VA_ARGS__) \
+  AT_DISPATCH_CASE(::lamella::ScalarType::ComplexFloat, __VA_ARGS__)
+#define AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND(t1, ...) \
+  AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(__VA_ARGS__)       \
+  AT_DISPATCH_CASE(t1, __VA_ARGS__)
+#define AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND2(t1, t2, ...) \
+  AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(__VA_ARGS__)            \
+  AT_DISPATCH_CASE(t1, __VA_ARGS__)                              \
+  AT_DISPATCH_CASE(t2, __VA_ARGS__)
+#define AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND3(t1, t2, t3, ...) \
+  AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(__VA_ARGS__)                \
+  AT_DISPATCH_CASE(t1, __VA_ARGS__)                                  \
+  AT_DISPATCH_CASE(t2, __VA_ARGS__)                                  \
+  AT_DISPATCH_CASE(t3, __VA_ARGS__)
+#define AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND4(t1, t2, t3, t4, ...) \
+  AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(__VA_ARGS__)                    \
+  AT_DISPATCH_CASE(t1, __VA_ARGS__)                                      \
+  AT_DISPATCH_CASE(t2, __VA_ARGS__)                                      \
+  AT_DISPATCH_CASE(t3, __VA_ARGS__)                                      \
+  AT_DISPATCH_CASE(t4, __VA_ARGS__)
+#define AT_DISPATCH_CASE_INDEX_TYPES(...)                         \
+  AT_DISPATCH_INDEX_CASE(::lamella::ScalarType::Int, __VA_ARGS__) \
+  AT_DISPATCH_INDEX_CASE(::lamella::ScalarType::Long, __VA_ARGS__)
+
+// AT_DISPATCH_GROUP(type, "operator", [&] { ... scalar_t ... }); further types come first.
+#define AT_DISPATCH_FLOATING_TYPES(type, name, ...) \
+  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__))
+#define AT_DISPATCH_FLOATING_TYPES_AND(t1, type, name, ...) \
+  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_FLOATING_TYPES_AND(t1, __VA_ARGS__))
+#define AT_DISPATCH_FLOATING_TYPES_AND2(t1, t2, type, name, ...) \
+  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_FLOATING_TYPES_AND2(t1, t2, __VA_ARGS__))
+#define AT_DISPATCH_FLOATING_TYPES_AND3(t1, t2, t3, type, name, ...) \
+  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_FLOATING_TYPES_AND3(t1, t2, t3, __VA_ARGS__))
+#define AT_DISPATCH_FLOATING_TYPES_AND_HALF(type, name, ...) \
+  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_FLOATING_TYPES_AND_HALF(__VA_ARGS__))
+#define AT_DISPATCH_COMPLEX_TYPES(type, name, ...) \
+  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_COMPLEX_TYPES(__VA_ARGS__))
+#define AT_DISPATCH_COMPLEX_TYPES_AND(t1, type, name, ...) \
+  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_COMPLEX_TYPES_AND(t1, __VA_ARGS__))
+#define AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES(type, name, ...) \
+  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES(__VA_ARGS__))
+#define AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND(t1, type, name, ...) \
+  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND(t1, __VA_ARGS__))
+#define AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND1(t1, type, name, ...) \
+  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND1(t1, __VA_ARGS__))
+#define AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND2(t1, t2, type, name, ...) \
+  AT_DISPATCH_SWITCH(type, name,                                             \
+                     AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND2(t1, t2, __VA_ARGS__))
+#define AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND3(t1, t2, t3, type, name, ...) \
+  AT_DISPATCH_SWITCH(type, name,                                                 \
+                     AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND3(t1, t2, t3, __VA_ARGS__))
+#define AT_DISPATCH_INTEGRAL_TYPES(type, name, ...) \
+  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_INTEGRAL_TYPES(__VA_ARGS__))
+#define AT_DISPATCH_INTEGRAL_TYPES_AND(t1, type, name, ...) \
+  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_INTEGRAL_TYPES_AND(t1, __VA_ARGS__))
+#define AT_DISPATCH_ALL_TYPES(type, name, ...) \
+  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__))
+#define AT_DISPATCH_ALL_TYPES_AND(t1, type, name, ...) \
+  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_ALL_TYPES_AND(t1, __VA_ARGS__))
+#define AT_DISPATCH_ALL_TYPES_AND2(t1, t2, type, name, ...) \
+  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_ALL_TYPES_AND2(t1, t2, __VA_ARGS__))
+#define AT_DISPATCH_ALL_TYPES_AND3(t1, t2, t3, type, name, ...) \
+  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_ALL_TYPES_AND3(t1, t2, t3, __VA_ARGS__))
+#define AT_DISPATCH_ALL_TYPES_AND_COMPLEX(type, name, ...) \
+  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(__VA_ARGS__))
+#define AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND(t1, type, name, ...) \
+  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND(t1, __VA_ARGS__))
+#define AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND2(t1, t2, type, name, ...) \
+  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND2(t1, t2, __VA_ARGS__))
+#define AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND3(t1, t2, t3, type, name, ...) \
+  AT_DISPATCH_SWITCH(type, name,                                            \
+                     AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND3(t1, t2, t3, __VA_ARGS__))
+#define AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND4(t1, t2, t3, t4, type, name, ...) \
+  AT_DISPATCH_SWITCH(type, name,                                                \
+                     AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND4(t1, t2, t3, t4, __VA_ARGS__))
+#define AT_DISPATCH_INDEX_TYPES(type, name, ...) \
+  AT_DISPATCH_SWITCH(type, name, AT_DISPATCH_CASE_INDEX_TYPES(__VA_ARGS__))

@@ -1,5 +1,4 @@
 // Kernels of the operators that operators.yaml declares.
-#include <lamella/core/dispatch_types.h>
 #include <lamella/lamella.h>
 
 #include <cmath>
@@ -35,12 +34,14 @@ Tensor squareplus_cpu(const Tensor& self, double b) {
   check("squareplus", self, b);
   const Tensor x = self.contiguous();
   Tensor result = make_result(x);
-  LAMELLA_DISPATCH_FLOATING_TYPES(x.scalar_type(), "squareplus", [&] {
-    const scalar_t* from = x.const_data_ptr<scalar_t>();
-    scalar_t* to = result.mutable_data_ptr<scalar_t>();
-    const auto c = static_cast<scalar_t>(b);
+  lamella::visit_floating(x.scalar_type(), "squareplus", [&](auto tag) {
+    using T = lamella::type_of<decltype(tag)>;
+    using C = lamella::compute_type<T>;  // float for float16 and bfloat16
+    const T* from = x.const_data_ptr<T>();
+    T* to = result.mutable_data_ptr<T>();
     for (int64_t i = 0; i < x.numel(); ++i) {
-      to[i] = (from[i] + std::sqrt(from[i] * from[i] + c)) / 2;
+      const C v = from[i];
+      to[i] = static_cast<T>((v + std::sqrt(v * v + static_cast<C>(b))) / 2);
     }
   });
   return result;
@@ -50,13 +51,16 @@ Tensor squareplus_backward_cpu(const Tensor& grad_output, const Tensor& self, do
   check_backward(grad_output, self, b);
   const Tensor g = grad_output.contiguous(), x = self.contiguous();
   Tensor result = make_result(x);
-  LAMELLA_DISPATCH_FLOATING_TYPES(x.scalar_type(), "squareplus_backward", [&] {
-    const scalar_t* grad = g.const_data_ptr<scalar_t>();
-    const scalar_t* from = x.const_data_ptr<scalar_t>();
-    scalar_t* to = result.mutable_data_ptr<scalar_t>();
-    const auto c = static_cast<scalar_t>(b);
+  lamella::visit_floating(x.scalar_type(), "squareplus_backward", [&](auto tag) {
+    using T = lamella::type_of<decltype(tag)>;
+    using C = lamella::compute_type<T>;
+    const T* grad = g.const_data_ptr<T>();
+    const T* from = x.const_data_ptr<T>();
+    T* to = result.mutable_data_ptr<T>();
     for (int64_t i = 0; i < x.numel(); ++i) {
-      to[i] = grad[i] * (1 + from[i] / std::sqrt(from[i] * from[i] + c)) / 2;
+      const C v = from[i];
+      const C slope = (1 + v / std::sqrt(v * v + static_cast<C>(b))) / 2;
+      to[i] = static_cast<T>(static_cast<C>(grad[i]) * slope);
     }
   });
   return result;

@@ -130,7 +130,7 @@ inline void set_result(const lamella_backward* call, uint32_t slot, Tensor gradi
   if (!is_needed(call, slot) || call->first[slot] == call->first[slot + 1]) return;
   call->results[call->first[slot]] = gradient.unsafe_release();
 }
-// Of a list; an empty one stands for no gradients.
+// The gradients of a list of tensors; an empty list stands for none.
 inline void set_result(const lamella_backward* call, uint32_t slot, TensorList gradients) {
   if (!is_needed(call, slot) || gradients.empty()) return;
   const size_t count = call->first[slot + 1] - call->first[slot];
@@ -145,7 +145,7 @@ inline void set_result(const lamella_backward* call, uint32_t slot,
   set_result(call, slot, TensorList(gradients));
 }
 
-// Of a formula for several arguments.
+// The gradients that a formula for several arguments gives.
 template <uint32_t... slots, class... Gradients>
 void set_results(const lamella_backward* call, std::tuple<Gradients...> gradients) {
   static_assert(sizeof...(slots) == sizeof...(Gradients),
@@ -196,7 +196,7 @@ inline Tensor tangent_in(const lamella_forward* call, uint32_t slot, uint32_t ar
 inline void set_tangent(const lamella_forward* call, uint32_t result, Tensor tangent) {
   call->results[result] = tangent.unsafe_release();
 }
-// Of a list of tensors returned.
+// The tangents of a returned list of tensors.
 inline void set_tangent(const lamella_forward* call, uint32_t result,
                         const std::vector<Tensor>& tangents) {
   for (const Tensor& tangent : tangents) call->results[result++] = Tensor(tangent).unsafe_release();

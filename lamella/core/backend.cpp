@@ -119,7 +119,8 @@ void check_device(const char* what, uint8_t type, int8_t device) {
 
 // ---- Names ----
 
-// Of PrivateUse1 to 16, in lower and upper case; null: as in the table. Strings are never freed.
+// The names given to PrivateUse1 to 16, in lower and upper case; null: the table's name holds.
+// Strings are never freed.
 constexpr int kFirstNamed = static_cast<int>(DeviceType::PrivateUse1);
 std::atomic<const char*> names[kDeviceTypes - kFirstNamed][2];
 

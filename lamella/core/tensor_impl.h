@@ -38,7 +38,7 @@ struct alignas(64) TensorImpl : lamella_tensor {
   static TensorImpl* of(const TensorBase& tensor) {
     return static_cast<TensorImpl*>(tensor.impl());
   }
-  // Of the block for `dims` sizes and as many strides.
+  // The size of the block that holds `dims` sizes and as many strides.
   static size_t heap_bytes(int32_t dims) { return static_cast<size_t>(dims) * 2 * sizeof(int64_t); }
   int64_t* mutable_sizes() { return const_cast<int64_t*>(sizes); }
   int64_t* mutable_strides() { return const_cast<int64_t*>(strides); }

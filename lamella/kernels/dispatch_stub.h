@@ -91,6 +91,24 @@ struct RegisterDeviceKernel {
   }
 };
 
+// The name of a stub as a template argument.
+struct StubName {
+  char text[32] = {};
+  template <size_t N>
+  consteval StubName(const char (&name)[N]) {  // NOLINT(google-explicit-constructor)
+    static_assert(N <= sizeof(text), "the name of a stub has at most 31 characters");
+    for (size_t i = 0; i < N; ++i) text[i] = name[i];
+  }
+};
+template <StubName stub>
+struct StubNameTag {
+  static const char* name() { return stub.text; }
+};
+// The stub of this name for kernels of type Fn, for families of operators whose kernels have one
+// type. It needs no declaration: naming it is enough, where it is registered as where it is called.
+template <class Fn, StubName stub>
+inline constinit DispatchStub<Fn, StubNameTag<stub>> named_stub;
+
 }  // namespace native
 using native::get_cpu_capability;
 

@@ -85,7 +85,8 @@ void TensorIteratorBase::build_unary(const TensorBase& a, uint32_t flags) {
   build_pointwise(inputs, 1, kUnaryNames, flags);
 }
 
-void TensorIteratorBase::build_binary(const TensorBase& a, const TensorBase& b, uint32_t flags) {
+void TensorIteratorBase::build_binary(const TensorBase& a, const TensorBase& b, uint32_t flags,
+                                      const char* const* names) {
   const lamella_tensor* x = a.impl();
   const lamella_tensor* y = b.impl();
   if (LAMELLA_LIKELY(x != nullptr && y != nullptr && is_plain(x) && is_plain(y) &&
@@ -102,7 +103,7 @@ void TensorIteratorBase::build_binary(const TensorBase& a, const TensorBase& b, 
     }
   }
   const TensorBase* inputs[] = {&a, &b};
-  build_pointwise(inputs, 2, kBinaryNames, flags);
+  build_pointwise(inputs, 2, names != nullptr ? names : kBinaryNames, flags);
 }
 
 namespace {

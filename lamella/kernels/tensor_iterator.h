@@ -18,6 +18,7 @@
 
 #include "lamella/api/meta_base.h"
 #include "lamella/kernels/parallel.h"
+#include "lamella/kernels/pointwise_loop.h"
 #include "lamella/kernels/type_promotion.h"
 
 namespace lamella {
@@ -97,7 +98,9 @@ class TensorIteratorBase : public MetaBase {
   }
 
   void build_unary(const TensorBase& a, uint32_t flags);
-  void build_binary(const TensorBase& a, const TensorBase& b, uint32_t flags);
+  // `names`: what messages call the operands; null: 'self' and 'other'.
+  void build_binary(const TensorBase& a, const TensorBase& b, uint32_t flags,
+                    const char* const* names = nullptr);
   // The second operand is a number: it takes part in promotion as such and is read by the kernels
   // as a tensor without dimensions. `reversed` puts it first.
   void build_with_number(const TensorBase& a, const Scalar& number, uint32_t flags,
@@ -125,7 +128,7 @@ class TensorIteratorBase : public MetaBase {
   int ntensors() const { return ntensors_; }
   int noutputs() const { return noutputs_; }
   int ninputs() const { return ntensors_ - noutputs_; }
-  // Of the dimensions of shape(), in bytes.
+  // The operand's stride, in bytes, along a dimension of shape().
   int64_t stride(int arg, int dim) const {
     settle();
     return strides_[dim * ntensors_ + arg];

@@ -1,5 +1,5 @@
 // A separately built library of operators, as a user would write it against the public headers.
-#include "lamella/core/dispatch_types.h"
+#include "lamella/core/visit_dtype.h"
 #include "lamella/dispatch/library.h"
 
 using lamella::IntArrayRef;
@@ -21,11 +21,12 @@ TensorBase empty_like(const TensorBase& self) {
 TensorBase scale(const TensorBase& self, const Scalar& factor) {
   LAMELLA_CHECK(self.is_contiguous(), "scale: expected 'self' to be contiguous");
   TensorBase result = empty_like(self);
-  LAMELLA_DISPATCH_ALL_TYPES(self.scalar_type(), "scale", [&] {
-    const scalar_t by = factor.to<scalar_t>();
-    const scalar_t* from = self.const_data_ptr<scalar_t>();
-    scalar_t* to = result.mutable_data_ptr<scalar_t>();
-    for (int64_t i = 0; i < self.numel(); ++i) to[i] = static_cast<scalar_t>(from[i] * by);
+  lamella::visit_numbers(self.scalar_type(), "scale", [&](auto tag) {
+    using T = lamella::type_of<decltype(tag)>;
+    const T by = factor.to<T>();
+    const T* from = self.const_data_ptr<T>();
+    T* to = result.mutable_data_ptr<T>();
+    for (int64_t i = 0; i < self.numel(); ++i) to[i] = static_cast<T>(from[i] * by);
   });
   return result;
 }

@@ -9,8 +9,6 @@ import subprocess
 
 import pytest
 
-BROKEN = sorted((pathlib.Path(__file__).parent / "broken").glob("*.yaml"))
-
 
 def _generator() -> pathlib.Path:
     build = pathlib.Path(os.environ.get("LAMELLA_BUILD", "build"))
@@ -28,16 +26,6 @@ def _check(*arguments, cwd=None):
         text=True,
     )
     return result.returncode, result.stdout, result.stderr
-
-
-def test_there_are_enough_broken_files():
-    assert len(BROKEN) >= 60
-
-
-@pytest.mark.parametrize("path", BROKEN, ids=lambda path: path.stem)
-def test_broken_file(path):
-    expected = path.with_suffix(".expected").read_text()
-    assert _check(path.name, cwd=path.parent) == (1, "", expected)
 
 
 def test_declarations_of_pytorch():

@@ -132,7 +132,7 @@ TEST(Dispatch, SwitchOfSingleTypes) {
     name(at::kDouble);
     FAIL() << "expected an error";
   } catch (const c10::NotImplementedError& error) {
-    EXPECT_STREQ(error.what(), "named: expected a dtype that it is implemented for, got float64");
+    EXPECT_STREQ(error.what(), "named: expected a dtype that it has a kernel for, got float64");
   }
   size_t bytes = AT_DISPATCH_INDEX_TYPES(at::kInt, "index", [&] { return sizeof(index_t); });
   EXPECT_EQ(bytes, 4u);

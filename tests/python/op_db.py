@@ -161,13 +161,10 @@ def require_compared(entry, test, ran):
 
 
 def summary():
+    """What was compared, by this process."""
     if not compared["entries"]:
-        return None
-    return (
-        f"op_db: {compared['entries']} operators compared with PyTorch on "
-        f"{compared['samples']} samples ({compared['gradients']} with gradients), "
-        f"{len(ABSENT.entries)} absent, {len(DIFFERS.entries)} known to differ"
-    )
+        return {}
+    return {**compared, "absent": len(ABSENT.entries), "differ": len(DIFFERS.entries)}
 
 
 def reason_of(texts):

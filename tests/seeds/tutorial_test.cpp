@@ -64,7 +64,7 @@ TEST(Tutorial, KernelOfTheBackendRuns) {
     product.call(whole, 2);
     FAIL() << "expected an error";
   } catch (const c10::NotImplementedError& error) {
-    EXPECT_STREQ(error.what(), "product: expected a dtype that it is implemented for, got int64");
+    EXPECT_STREQ(error.what(), "product: expected a dtype that it has a kernel for, got int64");
   }
 }
 

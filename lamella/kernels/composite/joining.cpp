@@ -50,14 +50,6 @@ Tensor& stack_out(TensorList tensors, int64_t dim, Tensor& out) {
   dim = stack_dim(tensors, dim);
   return lamella::cat_out(out, unsqueezed(tensors, dim, "stack"), dim);
 }
-Tensor concat(TensorList tensors, int64_t dim) { return lamella::cat(tensors, dim); }
-Tensor& concat_out(TensorList tensors, int64_t dim, Tensor& out) {
-  return lamella::cat_out(out, tensors, dim);
-}
-Tensor concatenate(TensorList tensors, int64_t dim) { return lamella::cat(tensors, dim); }
-Tensor& concatenate_out(TensorList tensors, int64_t dim, Tensor& out) {
-  return lamella::cat_out(out, tensors, dim);
-}
 Tensor hstack(TensorList tensors) {
   std::vector<Tensor> list = at_least(tensors, 1, "hstack");
   return lamella::cat(list, list[0].dim() == 1 ? 0 : 1);
@@ -70,8 +62,6 @@ Tensor vstack(TensorList tensors) { return lamella::cat(at_least(tensors, 2, "vs
 Tensor& vstack_out(TensorList tensors, Tensor& out) {
   return lamella::cat_out(out, at_least(tensors, 2, "vstack"), 0);
 }
-Tensor row_stack(TensorList tensors) { return lamella::vstack(tensors); }
-Tensor& row_stack_out(TensorList tensors, Tensor& out) { return lamella::vstack_out(out, tensors); }
 Tensor dstack(TensorList tensors) { return lamella::cat(at_least(tensors, 3, "dstack"), 2); }
 Tensor& dstack_out(TensorList tensors, Tensor& out) {
   return lamella::cat_out(out, at_least(tensors, 3, "dstack"), 2);

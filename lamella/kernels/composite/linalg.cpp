@@ -55,9 +55,7 @@ Tensor linalg_solve(const Tensor& A, const Tensor& B, bool left) {
   return std::get<0>(lamella::_linalg_solve_ex(A, B, left, true));
 }
 Tensor linalg_inv(const Tensor& A) { return std::get<0>(lamella::linalg_inv_ex(A, true)); }
-Tensor inverse(const Tensor& self) { return lamella::linalg_inv(self); }
 Tensor linalg_det(const Tensor& A) { return std::get<0>(lamella::_linalg_det(A)); }
-Tensor det(const Tensor& self) { return lamella::linalg_det(self); }
 std::tuple<Tensor, Tensor> linalg_slogdet(const Tensor& A) {
   auto [sign, logabsdet, LU, pivots] = lamella::_linalg_slogdet(A);
   return {sign, logabsdet};
@@ -162,7 +160,6 @@ Tensor linalg_pinv(const Tensor& self, std::optional<double> atol, std::optional
 Tensor linalg_pinv(const Tensor& self, double rcond, bool hermitian) {
   return lamella::linalg_pinv(self, as_tensor(0.0, self), as_tensor(rcond, self), hermitian);
 }
-Tensor pinverse(const Tensor& self, double rcond) { return lamella::linalg_pinv(self, rcond); }
 
 Tensor linalg_matrix_rank(const Tensor& input, const std::optional<Tensor>& atol,
                           const std::optional<Tensor>& rtol, bool hermitian) {
@@ -288,5 +285,7 @@ Tensor linalg_cond(const Tensor& self, std::string_view p) {
   Tensor inverse = std::get<0>(lamella::linalg_inv_ex(self));
   return lamella::linalg_matrix_norm(self, p).mul(lamella::linalg_matrix_norm(inverse, p));
 }
+
+Tensor pinverse(const Tensor& self, double rcond) { return lamella::linalg_pinv(self, rcond); }
 
 }  // namespace lamella::native

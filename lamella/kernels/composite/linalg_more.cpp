@@ -33,7 +33,6 @@ Tensor linalg_matrix_exp(const Tensor& self) {
   }
   return sum;
 }
-Tensor matrix_exp(const Tensor& self) { return lamella::linalg_matrix_exp(self); }
 
 std::tuple<Tensor, Tensor, Tensor, Tensor> linalg_lstsq(const Tensor& self, const Tensor& b,
                                                         std::optional<double> rcond,

@@ -33,9 +33,6 @@ Tensor linalg_vecdot(const Tensor& x, const Tensor& y, int64_t dim) {
 Tensor linalg_diagonal(const Tensor& A, int64_t offset, int64_t dim1, int64_t dim2) {
   return A.diagonal(offset, dim1, dim2);
 }
-Tensor linalg_matmul(const Tensor& self, const Tensor& other) {
-  return lamella::matmul(self, other);
-}
 
 Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta,
             const Scalar& alpha) {
@@ -147,6 +144,5 @@ Tensor linalg_matrix_power(const Tensor& self, int64_t n) {
   }
   return result;
 }
-Tensor matrix_power(const Tensor& self, int64_t n) { return lamella::linalg_matrix_power(self, n); }
 
 }  // namespace lamella::native

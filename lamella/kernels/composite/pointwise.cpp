@@ -9,6 +9,8 @@
 namespace lamella::native {
 namespace {
 
+constexpr double kPi = 3.14159265358979323846;
+
 // A number as a tensor that is weak in promotion.
 Tensor wrapped(const Scalar& number, Device device) {
   Tensor tensor = lamella::full({}, number, number.type(), std::nullopt, device, std::nullopt);
@@ -50,14 +52,6 @@ Tensor relu6(const Tensor& self) { return lamella::hardtanh(self, 0, 6); }
 Tensor selu(const Tensor& self) {
   return lamella::elu(self, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946,
                       1.0);
-}
-Tensor clip(const Tensor& self, const std::optional<Scalar>& min,
-            const std::optional<Scalar>& max) {
-  return lamella::clamp(self, min, max);
-}
-Tensor clip(const Tensor& self, const std::optional<Tensor>& min,
-            const std::optional<Tensor>& max) {
-  return lamella::clamp(self, min, max);
 }
 
 Tensor where(const Tensor& condition, const Scalar& self, const Tensor& other) {
@@ -123,6 +117,52 @@ bool equal_cpu(const Tensor& self, const Tensor& other) {
   if (!(self.sizes() == other.sizes())) return false;
   if (self.numel() == 0) return true;
   return lamella::all(lamella::eq(self, other)).item<bool>();
+}
+
+Tensor& square_(Tensor& self) { return self.pow_(2); }
+
+Tensor deg2rad(const Tensor& self) { return lamella::mul(self, kPi / 180); }
+Tensor& deg2rad_(Tensor& self) { return self.mul_(kPi / 180); }
+Tensor rad2deg(const Tensor& self) { return lamella::mul(self, 180 / kPi); }
+Tensor& rad2deg_(Tensor& self) { return self.mul_(180 / kPi); }
+Tensor ldexp(const Tensor& self, const Tensor& other) {
+  return lamella::mul(self, lamella::pow(2.0, other));
+}
+Tensor& ldexp_(Tensor& self, const Tensor& other) { return self.mul_(lamella::pow(2.0, other)); }
+Tensor float_power(const Scalar& self, const Tensor& exponent) {
+  if (self.equal(1)) {
+    return lamella::ones_like(exponent,
+                              exponent.is_complex() || self.isComplex() ? kComplexDouble : kDouble);
+  }
+  if (exponent.is_complex() || self.isComplex()) {
+    return lamella::pow(Scalar(self.toComplexDouble()), exponent.to(kComplexDouble));
+  }
+  return lamella::pow(Scalar(self.toDouble()), exponent.to(kDouble));
+}
+namespace {
+void check_wide(const Tensor& self, bool wants_complex) {
+  ScalarType wide = wants_complex ? kComplexDouble : kDouble;
+  LAMELLA_CHECK(self.dtype() == wide, "float_power_: expected 'self' to have dtype ", wide,
+                ", got ", self.dtype());
+}
+}  // namespace
+Tensor& float_power_(Tensor& self, const Tensor& exponent) {
+  check_wide(self, self.is_complex() || exponent.is_complex());
+  return self.pow_(exponent.to(self.scalar_type()));
+}
+Tensor& float_power_(Tensor& self, const Scalar& exponent) {
+  check_wide(self, self.is_complex() || exponent.isComplex());
+  return self.is_complex() ? self.pow_(Scalar(exponent.toComplexDouble()))
+                           : self.pow_(Scalar(exponent.toDouble()));
+}
+// log of the multivariate gamma function: a constant and the sum of lgamma(x - i / 2), i < p.
+Tensor mvlgamma(const Tensor& self, int64_t p) {
+  LAMELLA_CHECK(p >= 1, "mvlgamma: expected 'p' to be positive, got ", p);
+  double dims = static_cast<double>(p);
+  ScalarType type = is_integral(self.dtype(), true) ? kFloat : self.dtype();
+  Tensor halves = lamella::arange(0, p, type, std::nullopt, self.device(), std::nullopt);
+  Tensor terms = lamella::lgamma(self.unsqueeze(-1).sub(halves.mul(0.5)));
+  return terms.sum(-1).add(dims * (dims - 1) / 4 * std::log(kPi));
 }
 
 }  // namespace lamella::native

@@ -215,9 +215,6 @@ Tensor trapezoid(const Tensor& y, const Scalar& dx, int64_t dim) {
   Steps steps = steps_of("trapezoid", y, nullptr, dim);
   return steps.sums.sum(steps.dim) * dx / 2;
 }
-Tensor trapz(const Tensor& y, const Tensor& x, int64_t dim) {
-  return lamella::trapezoid(y, x, dim);
-}
 Tensor trapz(const Tensor& y, double dx, int64_t dim) {
   return lamella::trapezoid(y, Scalar(dx), dim);
 }

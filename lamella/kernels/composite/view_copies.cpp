@@ -59,7 +59,7 @@ Tensor unfold_copy(const Tensor& self, int64_t dimension, int64_t size, int64_t 
   return copied(self.unfold(dimension, size, step));
 }
 Tensor unsqueeze_copy(const Tensor& self, int64_t dim) { return copied(self.unsqueeze(dim)); }
-// Of any strides: a copy is made in any case.
+// Any strides will do, as a copy is made in any case.
 Tensor view_copy(const Tensor& self, IntArrayRef size) {
   return lamella::_unsafe_view(copied(self), size);
 }

@@ -10,7 +10,7 @@
 
 #include "lamella/api/generated_kernels.h"
 #include "lamella/kernels/cpu/offset_loop.h"
-#include "lamella/kernels/visit_dtype.h"
+#include "lamella/core/visit_dtype.h"
 
 namespace lamella::native {
 

@@ -1,8 +1,8 @@
 // Batch normalisation and its backward.
 #include <cmath>
 
+#include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/cpu/channel_norm.h"
-#include "lamella/kernels/visit_dtype.h"
 
 namespace lamella::native {
 
@@ -33,7 +33,7 @@ void check_floating(const char* op, const char* name, const Parameter& parameter
                                 ": expected '", name, "' to be floating point, got ",
                                 parameter->scalar_type());
 }
-// Of the saved statistics and of the parameters' gradients.
+// The dtype of the saved statistics and of the parameters' gradients.
 ScalarType parameter_type(const Tensor& input, std::initializer_list<const Parameter*> parameters) {
   for (const Parameter* parameter : parameters) {
     if (has(*parameter)) return (*parameter)->scalar_type();

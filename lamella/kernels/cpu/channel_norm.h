@@ -3,7 +3,7 @@
 #include "lamella/kernels/cpu/simd/channels.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/parallel.h"
-#include "lamella/kernels/visit_dtype.h"
+#include "lamella/core/visit_dtype.h"
 
 namespace lamella::native {
 

@@ -2,7 +2,7 @@
 #include <complex>
 #include <limits>
 
-#include "lamella/kernels/cpu/pointwise_stubs.h"
+#include "lamella/kernels/cpu/loops.h"
 
 namespace lamella::native {
 namespace {
@@ -83,7 +83,8 @@ void pow_loop(char* const* data, int64_t n) {
 void complex_pow_float(char* const* data, int64_t n, const void*) { pow_loop<float>(data, n); }
 void complex_pow_double(char* const* data, int64_t n, const void*) { pow_loop<double>(data, n); }
 
-#define LAMELLA_COMPLEX_TABLE(name)                           \
+#define LAMELLA_COMPLEX_TABLE(name)                              \
+  LAMELLA_OTHER_LOOPS(name);                                     \
   const LoopFn name##_others[kLoopTypes] = {nullptr,             \
                                             nullptr,             \
                                             nullptr,             \

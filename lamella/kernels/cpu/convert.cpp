@@ -5,7 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "lamella/kernels/visit_dtype.h"
+#include "lamella/core/visit_dtype.h"
 
 namespace lamella::native {
 

@@ -13,7 +13,7 @@
 #include "lamella/kernels/cpu/blas_library.h"
 #include "lamella/kernels/cpu/gemm.h"
 #include "lamella/kernels/parallel.h"
-#include "lamella/kernels/visit_dtype.h"
+#include "lamella/core/visit_dtype.h"
 
 namespace lamella::native {
 

@@ -1,8 +1,8 @@
 // cummax and cummin: the extreme so far along a dimension, and where it is.
 #include "lamella/core/interrupt.h"
+#include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/parallel.h"
-#include "lamella/kernels/visit_dtype.h"
 
 namespace lamella::native {
 namespace {
@@ -16,7 +16,7 @@ Pair make_outputs(const char* op, const Tensor& self, int64_t dim) {
           new_tensor(self.sizes(), kLong, self.device())};
 }
 
-// Of equals the last one counts, and a NaN is above everything.
+// Among equals the last one counts, and a NaN is above everything.
 template <bool kLargest, class T>
 bool takes_over(T x, T best) {
   if (x != x) return true;

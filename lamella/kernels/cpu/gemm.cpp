@@ -9,7 +9,7 @@
 #include "lamella/kernels/cpu/copy.h"
 #include "lamella/kernels/cpu/simd/dot.h"
 #include "lamella/kernels/parallel.h"
-#include "lamella/kernels/visit_dtype.h"
+#include "lamella/core/visit_dtype.h"
 
 namespace lamella::native {
 

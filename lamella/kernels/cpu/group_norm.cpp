@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "lamella/kernels/cpu/channel_norm.h"
-#include "lamella/kernels/visit_dtype.h"
+#include "lamella/core/visit_dtype.h"
 
 namespace lamella::native {
 

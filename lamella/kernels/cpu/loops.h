@@ -11,10 +11,9 @@
 
 #include "lamella/core/scalar.h"
 #include "lamella/core/scalar_type.h"
-#include "lamella/kernels/dispatch_stub.h"
+#include "lamella/kernels/pointwise_loop.h"
 
 namespace lamella {
-class TensorIteratorBase;
 
 namespace native {
 
@@ -65,8 +64,9 @@ struct LoopTable {
   const LoopFn* others;  // where `loops` has none; may be null
 };
 
-// The stub of a pointwise operator. `scalars` has as many entries as the table has params.
-using pointwise_fn = void (*)(TensorIteratorBase& iter, const Scalar* scalars);
+// Loops that gain nothing from wider vectors are compiled once, beside the table of those that do:
+// the table of `op` names them as op_others.
+#define LAMELLA_OTHER_LOOPS(op) extern const LoopFn op##_others[kLoopTypes]
 
 // Runs the table's loop over all elements of the iterator. Throws if there is none for its type.
 void run_pointwise(TensorIteratorBase& iter, const LoopTable& table, const Scalar* scalars);

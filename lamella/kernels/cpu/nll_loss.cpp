@@ -2,7 +2,7 @@
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/parallel.h"
 #include "lamella/kernels/reduction.h"
-#include "lamella/kernels/visit_dtype.h"
+#include "lamella/core/visit_dtype.h"
 
 namespace lamella::native {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "lamella/kernels/visit_dtype.h"
+#include "lamella/core/visit_dtype.h"
 
 namespace lamella::native {
 

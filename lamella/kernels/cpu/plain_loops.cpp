@@ -3,17 +3,13 @@
 #include <cmath>
 #include <limits>
 
-#include "lamella/kernels/cpu/pointwise_stubs.h"
+#include "lamella/kernels/cpu/loops.h"
 #include "lamella/kernels/cpu/simd/vec.h"
 
 namespace lamella::native {
 
 void complex_pow_float(char* const* data, int64_t n, const void* params);
 void complex_pow_double(char* const* data, int64_t n, const void* params);
-
-#define LAMELLA_DEFINE_POINTWISE(name) LAMELLA_DEFINE_DISPATCH(name##_stub);
-LAMELLA_POINTWISE_STUBS(LAMELLA_DEFINE_POINTWISE)
-#undef LAMELLA_DEFINE_POINTWISE
 
 namespace {
 
@@ -259,7 +255,9 @@ LAMELLA_OP1(Digamma, static_cast<T>(digamma_of(a)))
   {&plain_loop<Op<uint8_t>, uint8_t, 2>, &plain_loop<Op<int8_t>, int8_t, 2>,   \
    &plain_loop<Op<int16_t>, int16_t, 2>, &plain_loop<Op<int32_t>, int32_t, 2>, \
    &plain_loop<Op<int64_t>, int64_t, 2>}
+LAMELLA_OTHER_LOOPS(div_trunc);
 const LoopFn div_trunc_others[kLoopTypes] = LAMELLA_INT_LOOPS(IntDivTrunc);
+LAMELLA_OTHER_LOOPS(pow);
 const LoopFn pow_others[kLoopTypes] = {&plain_loop<IntPow<uint8_t>, uint8_t, 2>,
                                        &plain_loop<IntPow<int8_t>, int8_t, 2>,
                                        &plain_loop<IntPow<int16_t>, int16_t, 2>,

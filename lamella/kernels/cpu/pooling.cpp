@@ -6,7 +6,7 @@
 #include "lamella/core/checked_size.h"
 #include "lamella/core/interrupt.h"
 #include "lamella/kernels/parallel.h"
-#include "lamella/kernels/visit_dtype.h"
+#include "lamella/core/visit_dtype.h"
 
 namespace lamella::native {
 

@@ -8,7 +8,7 @@
 #include "lamella/core/generator_impl.h"
 #include "lamella/core/interrupt.h"
 #include "lamella/kernels/native.h"
-#include "lamella/kernels/visit_dtype.h"
+#include "lamella/core/visit_dtype.h"
 
 namespace lamella::native {
 
@@ -489,7 +489,7 @@ Tensor& randperm_out(int64_t n, std::optional<Generator> generator, Tensor& out)
   return visit_numbers(out.scalar_type(), "randperm", [&](auto tag) -> Tensor& {
     using T = type_of<decltype(tag)>;
     if constexpr (is_complex_type_v<T>) {
-      detail::throw_dtype("randperm", out.scalar_type());
+      lamella::detail::throw_dtype("randperm", out.scalar_type());
     } else {
       bool wide = n >= static_cast<int64_t>(UINT32_MAX) / 20;
       T* first = nullptr;

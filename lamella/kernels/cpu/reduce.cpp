@@ -9,24 +9,6 @@
 
 namespace lamella::native {
 
-LAMELLA_DEFINE_DISPATCH(sum_reduce_stub);
-LAMELLA_DEFINE_DISPATCH(mean_reduce_stub);
-LAMELLA_DEFINE_DISPATCH(prod_reduce_stub);
-LAMELLA_DEFINE_DISPATCH(max_reduce_stub);
-LAMELLA_DEFINE_DISPATCH(min_reduce_stub);
-LAMELLA_DEFINE_DISPATCH(all_reduce_stub);
-LAMELLA_DEFINE_DISPATCH(any_reduce_stub);
-LAMELLA_DEFINE_DISPATCH(count_reduce_stub);
-LAMELLA_DEFINE_DISPATCH(norm0_reduce_stub);
-LAMELLA_DEFINE_DISPATCH(norm1_reduce_stub);
-LAMELLA_DEFINE_DISPATCH(norm2_reduce_stub);
-LAMELLA_DEFINE_DISPATCH(norm_max_reduce_stub);
-LAMELLA_DEFINE_DISPATCH(norm_min_reduce_stub);
-LAMELLA_DEFINE_DISPATCH(norm_general_reduce_stub);
-LAMELLA_DEFINE_DISPATCH(var_reduce_stub);
-LAMELLA_DEFINE_DISPATCH(argmax_stub);
-LAMELLA_DEFINE_DISPATCH(argmin_stub);
-
 namespace {
 
 constexpr int64_t kBlock = 512;   // accumulators, or converted elements, at a time

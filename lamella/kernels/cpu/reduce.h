@@ -31,22 +31,11 @@ struct ReduceTable {
   ReduceLoops loops[kLoopTypes];
 };
 using reduce_fn = const ReduceTable& (*)();
-// norm_general takes the order as its parameter, var the correction and whether to take the root.
-LAMELLA_DECLARE_DISPATCH(reduce_fn, sum_reduce_stub);
-LAMELLA_DECLARE_DISPATCH(reduce_fn, mean_reduce_stub);
-LAMELLA_DECLARE_DISPATCH(reduce_fn, prod_reduce_stub);
-LAMELLA_DECLARE_DISPATCH(reduce_fn, max_reduce_stub);
-LAMELLA_DECLARE_DISPATCH(reduce_fn, min_reduce_stub);
-LAMELLA_DECLARE_DISPATCH(reduce_fn, all_reduce_stub);
-LAMELLA_DECLARE_DISPATCH(reduce_fn, any_reduce_stub);
-LAMELLA_DECLARE_DISPATCH(reduce_fn, count_reduce_stub);
-LAMELLA_DECLARE_DISPATCH(reduce_fn, norm0_reduce_stub);
-LAMELLA_DECLARE_DISPATCH(reduce_fn, norm1_reduce_stub);
-LAMELLA_DECLARE_DISPATCH(reduce_fn, norm2_reduce_stub);
-LAMELLA_DECLARE_DISPATCH(reduce_fn, norm_max_reduce_stub);
-LAMELLA_DECLARE_DISPATCH(reduce_fn, norm_min_reduce_stub);
-LAMELLA_DECLARE_DISPATCH(reduce_fn, norm_general_reduce_stub);
-LAMELLA_DECLARE_DISPATCH(reduce_fn, var_reduce_stub);
+// The loops of the reduction `name`; simd/reduce.cpp says which there are.
+template <StubName name>
+const ReduceTable& reduction() {
+  return named_stub<reduce_fn, name>(kCPU);
+}
 
 using DimMask = std::bitset<64>;
 
@@ -68,8 +57,10 @@ struct ArgTable {
   ArgLoops loops[kLoopTypes];
 };
 using arg_fn = const ArgTable& (*)();
-LAMELLA_DECLARE_DISPATCH(arg_fn, argmax_stub);
-LAMELLA_DECLARE_DISPATCH(arg_fn, argmin_stub);
+template <StubName name>
+const ArgTable& arg_reduction() {
+  return named_stub<arg_fn, name>(kCPU);
+}
 void arg_reduce(const ArgTable& table, const TensorBase& in, int64_t dim, const TensorBase& values,
                 const TensorBase& indices);
 

@@ -2,7 +2,7 @@
 #include "lamella/kernels/cpu/resample.h"
 
 #include "lamella/kernels/parallel.h"
-#include "lamella/kernels/visit_dtype.h"
+#include "lamella/core/visit_dtype.h"
 
 namespace lamella::native {
 
@@ -158,7 +158,7 @@ Tensor resample_backward(const char* op, Resample r, const Tensor& grad, IntArra
       run(TypeTag<complex<double>>());
       break;
     default:
-      detail::throw_dtype(op, dtype);
+      lamella::detail::throw_dtype(op, dtype);
   }
   if (small) out = out.to(dtype);
   return format == MemoryFormat::Contiguous ? out : out.contiguous(format);

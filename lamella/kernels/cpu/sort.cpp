@@ -13,7 +13,7 @@
 #include "lamella/core/interrupt.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/parallel.h"
-#include "lamella/kernels/visit_dtype.h"
+#include "lamella/core/visit_dtype.h"
 
 namespace lamella {
 namespace native {

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "lamella/kernels/cpu/pointwise_stubs.h"
+#include "lamella/kernels/cpu/loops.h"
 #include "lamella/kernels/cpu/simd/vec.h"
 
 namespace lamella::native {
@@ -168,6 +168,7 @@ LAMELLA_POINTWISE(i1, plain_table<I1, 1>("special_i1", 0, FloatTypes()));
 LAMELLA_POINTWISE(i1e, plain_table<I1e, 1>("special_i1e", 0, FloatTypes()));
 LAMELLA_POINTWISE(zeta, plain_table<Zeta, 2>("special_zeta", 0, FloatTypes()));
 LAMELLA_POINTWISE(xlog1py, plain_table<Xlog1py, 2>("special_xlog1py", 0, FloatTypes()));
+LAMELLA_OTHER_LOOPS(sinc);
 LAMELLA_POINTWISE(sinc, plain_table<Sinc, 1>("sinc", 0, FloatTypes(), sinc_others));
 LAMELLA_POINTWISE(logit, plain_table<Logit, 1>("logit", 1, FloatTypes()));
 LAMELLA_POINTWISE(polygamma, plain_table<Polygamma, 1>("polygamma", 1, FloatTypes()));

@@ -41,22 +41,22 @@ LAMELLA_META_OF2(add, Tensor)(const Tensor& self, const Tensor& other, const Sca
   build_binary(self, other, kPlain);
   if (LAMELLA_UNLIKELY(!is_one(alpha))) check_alpha(op_name(), common_dtype(), alpha);
 }
-LAMELLA_IMPL_OF(add_cpu)(const Tensor&, const Tensor&, const Scalar& alpha, const Tensor&) {
+LAMELLA_IMPL_OF(add_Tensor_cpu)(const Tensor&, const Tensor&, const Scalar& alpha, const Tensor&) {
   if (LAMELLA_LIKELY(is_one(alpha))) {
-    native::add_stub(device_type(), *this, nullptr);
+    native::pointwise_loop<"add">(device_type(), *this, nullptr);
   } else {
-    native::add_alpha_stub(device_type(), *this, &alpha);
+    native::pointwise_loop<"add_alpha">(device_type(), *this, &alpha);
   }
 }
 LAMELLA_META_OF2(add, Scalar)(const Tensor& self, const Scalar& other, const Scalar& alpha) {
   build_with_number(self, other, kPlain);
   if (LAMELLA_UNLIKELY(!is_one(alpha))) check_alpha(op_name(), common_dtype(), alpha);
 }
-LAMELLA_IMPL_OF(add_scalar_cpu)(const Tensor&, const Scalar&, const Scalar& alpha, const Tensor&) {
+LAMELLA_IMPL_OF(add_Scalar_cpu)(const Tensor&, const Scalar&, const Scalar& alpha, const Tensor&) {
   if (LAMELLA_LIKELY(is_one(alpha))) {
-    native::add_stub(device_type(), *this, nullptr);
+    native::pointwise_loop<"add">(device_type(), *this, nullptr);
   } else {
-    native::add_alpha_stub(device_type(), *this, &alpha);
+    native::pointwise_loop<"add_alpha">(device_type(), *this, &alpha);
   }
 }
 LAMELLA_META_OF2(sub, Tensor)(const Tensor& self, const Tensor& other, const Scalar& alpha) {
@@ -64,12 +64,12 @@ LAMELLA_META_OF2(sub, Tensor)(const Tensor& self, const Tensor& other, const Sca
   build_binary(self, other, kPlain);
   if (LAMELLA_UNLIKELY(!is_one(alpha))) check_alpha(op_name(), common_dtype(), alpha);
 }
-LAMELLA_IMPL_OF(sub_cpu)(const Tensor&, const Tensor&, const Scalar& alpha, const Tensor&) {
+LAMELLA_IMPL_OF(sub_Tensor_cpu)(const Tensor&, const Tensor&, const Scalar& alpha, const Tensor&) {
   if (LAMELLA_LIKELY(is_one(alpha))) {
-    native::sub_stub(device_type(), *this, nullptr);
+    native::pointwise_loop<"sub">(device_type(), *this, nullptr);
   } else {
     Scalar minus = minus_of(alpha);
-    native::add_alpha_stub(device_type(), *this, &minus);
+    native::pointwise_loop<"add_alpha">(device_type(), *this, &minus);
   }
 }
 LAMELLA_META_OF2(sub, Scalar)(const Tensor& self, const Scalar& other, const Scalar& alpha) {
@@ -77,21 +77,16 @@ LAMELLA_META_OF2(sub, Scalar)(const Tensor& self, const Scalar& other, const Sca
   build_with_number(self, other, kPlain);
   if (LAMELLA_UNLIKELY(!is_one(alpha))) check_alpha(op_name(), common_dtype(), alpha);
 }
-LAMELLA_IMPL_OF(sub_scalar_cpu)(const Tensor&, const Scalar&, const Scalar& alpha, const Tensor&) {
+LAMELLA_IMPL_OF(sub_Scalar_cpu)(const Tensor&, const Scalar&, const Scalar& alpha, const Tensor&) {
   if (LAMELLA_LIKELY(is_one(alpha))) {
-    native::sub_stub(device_type(), *this, nullptr);
+    native::pointwise_loop<"sub">(device_type(), *this, nullptr);
   } else {
     Scalar minus = minus_of(alpha);
-    native::add_alpha_stub(device_type(), *this, &minus);
+    native::pointwise_loop<"add_alpha">(device_type(), *this, &minus);
   }
 }
 
 // ---- mul, div ----
-
-LAMELLA_BINARY_TENSOR(mul, kPlain, mul_stub)
-LAMELLA_BINARY_SCALAR(mul, Scalar, kPlain, mul_stub)
-LAMELLA_BINARY_TENSOR(div, kFloating, div_true_stub)
-LAMELLA_BINARY_SCALAR(div, Scalar, kFloating, div_true_stub)
 
 namespace {
 using Mode = std::optional<std::string_view>;
@@ -101,32 +96,25 @@ uint32_t division_flags(const char* op, const Mode& mode) {
                 ": expected 'rounding_mode' to be None, 'trunc' or 'floor', got '", *mode, "'");
   return kPlain;
 }
-native::div_true_stub_type::FnPtr division(DeviceType device, const Mode& mode) {
-  if (!mode.has_value()) return native::div_true_stub.get_call_ptr(device);
-  return *mode == "trunc" ? native::div_trunc_stub.get_call_ptr(device)
-                          : native::div_floor_stub.get_call_ptr(device);
+native::pointwise_fn division(DeviceType device, const Mode& mode) {
+  if (!mode.has_value()) return native::pointwise_loop<"div_true">.get_call_ptr(device);
+  return *mode == "trunc" ? native::pointwise_loop<"div_trunc">.get_call_ptr(device)
+                          : native::pointwise_loop<"div_floor">.get_call_ptr(device);
 }
 }  // namespace
 
 LAMELLA_META_OF2(div, Tensor_mode)(const Tensor& self, const Tensor& other, Mode mode) {
   build_binary(self, other, division_flags(op_name(), mode));
 }
-LAMELLA_IMPL_OF(div_mode_cpu)(const Tensor&, const Tensor&, Mode mode, const Tensor&) {
+LAMELLA_IMPL_OF(div_Tensor_mode_cpu)(const Tensor&, const Tensor&, Mode mode, const Tensor&) {
   division(device_type(), mode)(*this, nullptr);
 }
 LAMELLA_META_OF2(div, Scalar_mode)(const Tensor& self, const Scalar& other, Mode mode) {
   build_with_number(self, other, division_flags(op_name(), mode));
 }
-LAMELLA_IMPL_OF(div_scalar_mode_cpu)(const Tensor&, const Scalar&, Mode mode, const Tensor&) {
+LAMELLA_IMPL_OF(div_Scalar_mode_cpu)(const Tensor&, const Scalar&, Mode mode, const Tensor&) {
   division(device_type(), mode)(*this, nullptr);
 }
-LAMELLA_BINARY(floor_divide, kPlain, div_floor_stub)
-LAMELLA_BINARY_SCALAR(floor_divide, Scalar, kPlain, div_floor_stub)
-LAMELLA_BINARY_TENSOR(remainder, kPlain, remainder_stub)
-LAMELLA_BINARY_SCALAR(remainder, Scalar, kPlain, remainder_stub)
-LAMELLA_BINARY_NUMBER(remainder, Scalar_Tensor, kPlain, remainder_stub)
-LAMELLA_BINARY_TENSOR(fmod, kPlain, fmod_stub)
-LAMELLA_BINARY_SCALAR(fmod, Scalar, kPlain, fmod_stub)
 
 // ---- pow ----
 
@@ -159,12 +147,6 @@ Power power_of(ScalarType type, const Scalar& exponent) {
 }
 }  // namespace
 
-LAMELLA_META_OF2(pow, Tensor_Tensor)(const Tensor& self, const Tensor& exponent) {
-  build_binary(self, exponent, kPlain);
-}
-LAMELLA_IMPL_OF(pow_cpu)(const Tensor&, const Tensor&, const Tensor&) {
-  native::pow_stub(device_type(), *this, nullptr);
-}
 LAMELLA_META_OF2(pow, Tensor_Scalar)(const Tensor& self, const Scalar& exponent) {
   LAMELLA_CHECK(
       !(is_integral(self.dtype(), true) && exponent.isIntegral(true) && exponent.toLong() < 0),
@@ -180,12 +162,13 @@ LAMELLA_META_OF2(pow, Tensor_Scalar)(const Tensor& self, const Scalar& exponent)
     build_pointwise(inputs, 1, names, kPlain, type);
   }
 }
-LAMELLA_IMPL_OF(pow_scalar_cpu)(const Tensor& self, const Scalar& exponent, const Tensor& out) {
+LAMELLA_IMPL_OF(pow_Tensor_Scalar_cpu)
+(const Tensor& self, const Scalar& exponent, const Tensor& out) {
   Tensor result(out);
   DeviceType device = device_type();
   switch (power_of(common_dtype(), exponent)) {
     case Power::kGeneral:
-      return native::pow_stub(device, *this, nullptr);
+      return native::pointwise_loop<"pow">(device, *this, nullptr);
     case Power::kZero:
       result.fill_(1);
       return;
@@ -193,58 +176,43 @@ LAMELLA_IMPL_OF(pow_scalar_cpu)(const Tensor& self, const Scalar& exponent, cons
       result.copy_(self);
       return;
     case Power::kSquare:
-      return native::pow_square_stub(device, *this, nullptr);
+      return native::pointwise_loop<"pow_square">(device, *this, nullptr);
     case Power::kCube:
-      return native::pow_cube_stub(device, *this, nullptr);
+      return native::pointwise_loop<"pow_cube">(device, *this, nullptr);
     case Power::kRoot:
-      return native::sqrt_stub(device, *this, nullptr);
+      return native::pointwise_loop<"sqrt">(device, *this, nullptr);
     case Power::kInverseRoot:
-      return native::rsqrt_stub(device, *this, nullptr);
+      return native::pointwise_loop<"rsqrt">(device, *this, nullptr);
     case Power::kInverse:
-      return native::reciprocal_stub(device, *this, nullptr);
+      return native::pointwise_loop<"reciprocal">(device, *this, nullptr);
     case Power::kInverseSquare:
-      return native::pow_inverse_square_stub(device, *this, nullptr);
+      return native::pointwise_loop<"pow_inverse_square">(device, *this, nullptr);
   }
 }
 LAMELLA_META_OF2(pow, Scalar)(const Scalar& self, const Tensor& exponent) {
   build_with_number(exponent, self, kPlain, true);
 }
-LAMELLA_IMPL_OF(pow_number_cpu)(const Scalar&, const Tensor&, const Tensor&) {
-  native::pow_stub(device_type(), *this, nullptr);
+LAMELLA_IMPL_OF(pow_Scalar_cpu)(const Scalar&, const Tensor&, const Tensor&) {
+  native::pointwise_loop<"pow">(device_type(), *this, nullptr);
 }
 
 // ---- The rest ----
 
-LAMELLA_BINARY(maximum, kPlain, maximum_stub)
-LAMELLA_BINARY(minimum, kPlain, minimum_stub)
-LAMELLA_BINARY(fmax, kPlain, fmax_stub)
-LAMELLA_BINARY(fmin, kPlain, fmin_stub)
-LAMELLA_BINARY(hypot, kPlain, hypot_stub)
-LAMELLA_BINARY(atan2, kFloating, atan2_stub)
-LAMELLA_BINARY(logaddexp, kPlain, logaddexp_stub)
-LAMELLA_BINARY(logaddexp2, kPlain, logaddexp2_stub)
 LAMELLA_META_OF(nextafter)(const Tensor& self, const Tensor& other) {
   build_binary(self, other, kPlain);
 }
 LAMELLA_IMPL_OF(nextafter_cpu)(const Tensor&, const Tensor&, const Tensor&) {
   // Small types are computed in float32, where their neighbours are farther away.
   Scalar small = common_dtype() == kHalf ? 1 : common_dtype() == kBFloat16 ? 2 : 0;
-  native::nextafter_stub(device_type(), *this, &small);
+  native::pointwise_loop<"nextafter">(device_type(), *this, &small);
 }
-LAMELLA_BINARY(gcd, kPlain, gcd_stub)
-LAMELLA_BINARY(lcm, kPlain, lcm_stub)
-LAMELLA_BINARY_TENSOR(copysign, kFloating, copysign_stub)
-LAMELLA_BINARY_SCALAR(copysign, Scalar, kFloating, copysign_stub)
-LAMELLA_BINARY_TENSOR(xlogy, kFloating, xlogy_stub)
-LAMELLA_BINARY_SCALAR(xlogy, Scalar_Other, kFloating, xlogy_stub)
-LAMELLA_BINARY_NUMBER(xlogy, Scalar_Self, kFloating, xlogy_stub)
 LAMELLA_META_OF(heaviside)(const Tensor& self, const Tensor& values) {
   LAMELLA_CHECK(self.dtype() == values.dtype(), op_name(), ": expected 'values' to have dtype ",
                 self.dtype(), ", got ", values.dtype());
   build_binary(self, values, kPlain);
 }
 LAMELLA_IMPL_OF(heaviside_cpu)(const Tensor&, const Tensor&, const Tensor&) {
-  native::heaviside_stub(device_type(), *this, nullptr);
+  native::pointwise_loop<"heaviside">(device_type(), *this, nullptr);
 }
 LAMELLA_META_OF(polar)(const Tensor& abs, const Tensor& angle) {
   LAMELLA_CHECK(abs.dtype() == kFloat || abs.dtype() == kDouble, op_name(),
@@ -254,7 +222,7 @@ LAMELLA_META_OF(polar)(const Tensor& abs, const Tensor& angle) {
   build_binary(abs, angle, kPlain | kComplexOutput);
 }
 LAMELLA_IMPL_OF(polar_cpu)(const Tensor&, const Tensor&, const Tensor&) {
-  native::polar_stub(device_type(), *this, nullptr);
+  native::pointwise_loop<"polar">(device_type(), *this, nullptr);
 }
 
 }  // namespace lamella

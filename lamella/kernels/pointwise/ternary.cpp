@@ -36,17 +36,17 @@ void clamp_numbers(TensorIteratorBase& iter, const Scalar* min, const Scalar* ma
   DeviceType device = iter.device_type();
   for (const Scalar* bound : {min, max}) {
     if (bound != nullptr && is_nan(*bound)) {
-      native::replace_stub(device, iter, bound);
+      native::pointwise_loop<"replace">(device, iter, bound);
       return;
     }
   }
   if (min != nullptr && max != nullptr) {
     Scalar scalars[] = {*min, *max};
-    native::clamp_scalar_stub(device, iter, scalars);
+    native::pointwise_loop<"clamp_scalar">(device, iter, scalars);
   } else if (min != nullptr) {
-    native::clamp_min_scalar_stub(device, iter, min);
+    native::pointwise_loop<"clamp_min_scalar">(device, iter, min);
   } else {
-    native::clamp_max_scalar_stub(device, iter, max);
+    native::pointwise_loop<"clamp_max_scalar">(device, iter, max);
   }
 }
 
@@ -94,29 +94,29 @@ LAMELLA_META_OF2(clamp, Tensor)
     build_pointwise(inputs, 2, is_given(min) ? kMin : kMax, kPlain);
   }
 }
-LAMELLA_IMPL_OF(clamp_tensor_cpu)
+LAMELLA_IMPL_OF(clamp_Tensor_cpu)
 (const Tensor&, const MaybeTensor& min, const MaybeTensor& max, const Tensor&) {
   if (is_given(min) && is_given(max)) {
-    native::clamp_stub(device_type(), *this, nullptr);
+    native::pointwise_loop<"clamp">(device_type(), *this, nullptr);
   } else if (is_given(min)) {
-    native::maximum_stub(device_type(), *this, nullptr);
+    native::pointwise_loop<"maximum">(device_type(), *this, nullptr);
   } else {
-    native::minimum_stub(device_type(), *this, nullptr);
+    native::pointwise_loop<"minimum">(device_type(), *this, nullptr);
   }
 }
 LAMELLA_META_OF2(clamp_min, Tensor)(const Tensor& self, const Tensor& min) {
   const TensorBase* inputs[] = {&self, &min};
   build_pointwise(inputs, 2, kMin, kPlain);
 }
-LAMELLA_IMPL_OF(clamp_min_tensor_cpu)(const Tensor&, const Tensor&, const Tensor&) {
-  native::maximum_stub(device_type(), *this, nullptr);
+LAMELLA_IMPL_OF(clamp_min_Tensor_cpu)(const Tensor&, const Tensor&, const Tensor&) {
+  native::pointwise_loop<"maximum">(device_type(), *this, nullptr);
 }
 LAMELLA_META_OF2(clamp_max, Tensor)(const Tensor& self, const Tensor& max) {
   const TensorBase* inputs[] = {&self, &max};
   build_pointwise(inputs, 2, kMax, kPlain);
 }
-LAMELLA_IMPL_OF(clamp_max_tensor_cpu)(const Tensor&, const Tensor&, const Tensor&) {
-  native::minimum_stub(device_type(), *this, nullptr);
+LAMELLA_IMPL_OF(clamp_max_Tensor_cpu)(const Tensor&, const Tensor&, const Tensor&) {
+  native::pointwise_loop<"minimum">(device_type(), *this, nullptr);
 }
 
 LAMELLA_META_OF2(where, self)(const Tensor& condition, const Tensor& self, const Tensor& other) {
@@ -124,8 +124,8 @@ LAMELLA_META_OF2(where, self)(const Tensor& condition, const Tensor& self, const
                 ": expected 'condition' to have dtype bool, got ", condition.dtype());
   build_where(condition, self, other);
 }
-LAMELLA_IMPL_OF(where_cpu)(const Tensor&, const Tensor&, const Tensor&, const Tensor&) {
-  native::where_stub(device_type(), *this, nullptr);
+LAMELLA_IMPL_OF(where_self_cpu)(const Tensor&, const Tensor&, const Tensor&, const Tensor&) {
+  native::pointwise_loop<"where">(device_type(), *this, nullptr);
 }
 
 namespace {
@@ -139,9 +139,9 @@ LAMELLA_META_OF2(lerp, Scalar)(const Tensor& self, const Tensor& end, const Scal
   check_same(op_name(), "end", self, end);
   build_binary(self, end, kPlain);
 }
-LAMELLA_IMPL_OF(lerp_scalar_cpu)
+LAMELLA_IMPL_OF(lerp_Scalar_cpu)
 (const Tensor&, const Tensor&, const Scalar& weight, const Tensor&) {
-  native::lerp_scalar_stub(device_type(), *this, &weight);
+  native::pointwise_loop<"lerp_scalar">(device_type(), *this, &weight);
 }
 LAMELLA_META_OF2(lerp, Tensor)(const Tensor& self, const Tensor& end, const Tensor& weight) {
   static constexpr const char* names[] = {"self", "end", "weight"};
@@ -149,20 +149,12 @@ LAMELLA_META_OF2(lerp, Tensor)(const Tensor& self, const Tensor& end, const Tens
   if (weight.dim() > 0) check_same(op_name(), "weight", self, weight);
   build_ternary(self, end, weight, names, kPlain);
 }
-LAMELLA_IMPL_OF(lerp_cpu)(const Tensor&, const Tensor&, const Tensor&, const Tensor&) {
-  native::lerp_stub(device_type(), *this, nullptr);
+LAMELLA_IMPL_OF(lerp_Tensor_cpu)(const Tensor&, const Tensor&, const Tensor&, const Tensor&) {
+  native::pointwise_loop<"lerp">(device_type(), *this, nullptr);
 }
 
 namespace {
 constexpr const char* kTernaryNames[] = {"self", "tensor1", "tensor2"};
-}
-LAMELLA_META_OF(addcmul)
-(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2, const Scalar&) {
-  build_ternary(self, tensor1, tensor2, kTernaryNames, kPlain);
-}
-LAMELLA_IMPL_OF(addcmul_cpu)
-(const Tensor&, const Tensor&, const Tensor&, const Scalar& value, const Tensor&) {
-  native::addcmul_stub(device_type(), *this, &value);
 }
 LAMELLA_META_OF(addcdiv)
 (const Tensor& self, const Tensor& tensor1, const Tensor& tensor2, const Scalar&) {
@@ -173,7 +165,7 @@ LAMELLA_META_OF(addcdiv)
 }
 LAMELLA_IMPL_OF(addcdiv_cpu)
 (const Tensor&, const Tensor&, const Tensor&, const Scalar& value, const Tensor&) {
-  native::addcdiv_stub(device_type(), *this, &value);
+  native::pointwise_loop<"addcdiv">(device_type(), *this, &value);
 }
 
 }  // namespace lamella

@@ -1,4 +1,4 @@
-// Unary operators: signs, rounding, elementary and special functions.
+// Unary operators whose kernels check or choose more than an entry says.
 #include <cmath>
 #include <limits>
 
@@ -16,7 +16,7 @@ LAMELLA_META_OF(neg)(const Tensor& self) {
   build_unary(self, kPlain);
 }
 LAMELLA_IMPL_OF(neg_cpu)(const Tensor&, const Tensor&) {
-  native::neg_stub(device_type(), *this, nullptr);
+  native::pointwise_loop<"neg">(device_type(), *this, nullptr);
 }
 LAMELLA_META_OF(abs)(const Tensor& self) {
   LAMELLA_CHECK(output_mode() != OutputMode::kInplace || !self.is_complex(), op_name(),
@@ -24,7 +24,7 @@ LAMELLA_META_OF(abs)(const Tensor& self) {
   build_unary(self, kPlain | kRealOutput);
 }
 LAMELLA_IMPL_OF(abs_cpu)(const Tensor&, const Tensor&) {
-  native::abs_stub(device_type(), *this, nullptr);
+  native::pointwise_loop<"abs">(device_type(), *this, nullptr);
 }
 LAMELLA_META_OF(sign)(const Tensor& self) {
   LAMELLA_CHECK(!self.is_complex(), op_name(), ": expected 'self' to be real, got ", self.dtype(),
@@ -32,12 +32,11 @@ LAMELLA_META_OF(sign)(const Tensor& self) {
   build_unary(self, kPlain);
 }
 LAMELLA_IMPL_OF(sign_cpu)(const Tensor&, const Tensor&) {
-  native::sign_stub(device_type(), *this, nullptr);
+  native::pointwise_loop<"sign">(device_type(), *this, nullptr);
 }
-LAMELLA_UNARY(sgn, kPlain)
 LAMELLA_META_OF(angle)(const Tensor& self) { build_unary(self, kFloating | kRealOutput); }
 LAMELLA_IMPL_OF(angle_cpu)(const Tensor&, const Tensor&) {
-  native::angle_stub(device_type(), *this, nullptr);
+  native::pointwise_loop<"angle">(device_type(), *this, nullptr);
 }
 
 #define LAMELLA_ROUNDING(op)                                                           \
@@ -47,7 +46,7 @@ LAMELLA_IMPL_OF(angle_cpu)(const Tensor&, const Tensor&) {
     build_unary(self, kPlain);                                                         \
   }                                                                                    \
   LAMELLA_IMPL_OF(op##_cpu)(const Tensor&, const Tensor&) {                            \
-    native::op##_stub(device_type(), *this, nullptr);                                  \
+    native::pointwise_loop<#op>(device_type(), *this, nullptr);                        \
   }
 LAMELLA_ROUNDING(ceil)
 LAMELLA_ROUNDING(floor)
@@ -61,39 +60,10 @@ LAMELLA_IMPL_OF(round_decimals_cpu)(const Tensor&, int64_t decimals, const Tenso
   bool negative = decimals < 0;
   Scalar scalars[] = {std::pow(10.0, static_cast<double>(negative ? -decimals : decimals)),
                       negative ? 1 : 0};
-  native::round_decimals_stub(device_type(), *this, scalars);
+  native::pointwise_loop<"round_decimals">(device_type(), *this, scalars);
 }
 
 // ---- Elementary and special functions: integers become floating point ----
-
-LAMELLA_UNARY(reciprocal, kFloating)
-LAMELLA_UNARY(sqrt, kFloating)
-LAMELLA_UNARY(rsqrt, kFloating)
-LAMELLA_UNARY(exp, kFloating)
-LAMELLA_UNARY(exp2, kFloating)
-LAMELLA_UNARY(expm1, kFloating)
-LAMELLA_UNARY(log, kFloating)
-LAMELLA_UNARY(log2, kFloating)
-LAMELLA_UNARY(log10, kFloating)
-LAMELLA_UNARY(log1p, kFloating)
-LAMELLA_UNARY(sin, kFloating)
-LAMELLA_UNARY(cos, kFloating)
-LAMELLA_UNARY(tan, kFloating)
-LAMELLA_UNARY(asin, kFloating)
-LAMELLA_UNARY(acos, kFloating)
-LAMELLA_UNARY(atan, kFloating)
-LAMELLA_UNARY(sinh, kFloating)
-LAMELLA_UNARY(cosh, kFloating)
-LAMELLA_UNARY(tanh, kFloating)
-LAMELLA_UNARY(asinh, kFloating)
-LAMELLA_UNARY(acosh, kFloating)
-LAMELLA_UNARY(atanh, kFloating)
-LAMELLA_UNARY(sigmoid, kFloating)
-LAMELLA_UNARY(erf, kFloating)
-LAMELLA_UNARY(erfc, kFloating)
-LAMELLA_UNARY(erfinv, kFloating)
-LAMELLA_UNARY(lgamma, kFloating)
-LAMELLA_UNARY(digamma, kFloating)
 
 // ---- nan_to_num ----
 
@@ -124,7 +94,27 @@ LAMELLA_IMPL_OF(nan_to_num_cpu)
       for (Scalar& s : scalars) s = complex<double>(s.toDouble(), s.toDouble());
     }
   }
-  native::nan_to_num_stub(device_type(), *this, scalars);
+  native::pointwise_loop<"nan_to_num">(device_type(), *this, scalars);
+}
+
+// ---- logit, polygamma ----
+
+LAMELLA_META_OF(logit)(const Tensor& self, std::optional<double>) { build_unary(self, kFloating); }
+LAMELLA_IMPL_OF(logit_cpu)(const Tensor&, std::optional<double> eps, const Tensor&) {
+  Scalar bound = eps.value_or(-1.0);
+  native::pointwise_loop<"logit">(device_type(), *this, &bound);
+}
+LAMELLA_META_OF(polygamma)(int64_t n, const Tensor& self) {
+  LAMELLA_CHECK(n >= 0, op_name(), ": expected 'n' not to be negative, got ", n);
+  build_unary(self, kFloating);
+}
+LAMELLA_IMPL_OF(polygamma_cpu)(int64_t n, const Tensor&, const Tensor&) {
+  Scalar order = n;
+  if (n == 0) {
+    native::pointwise_loop<"digamma">(device_type(), *this, nullptr);
+  } else {
+    native::pointwise_loop<"polygamma">(device_type(), *this, &order);
+  }
 }
 
 }  // namespace lamella

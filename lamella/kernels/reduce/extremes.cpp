@@ -28,27 +28,27 @@ void check_real(const char* op, const Tensor& self) {
     set_reduced(*this, 0, self, mask, keepdim, self.dtype());                               \
   }                                                                                         \
   LAMELLA_IMPL_OF(op##_cpu)(const Tensor& self, IntArrayRef dim, bool, const Tensor& out) { \
-    native::reduce_tensor(native::table(kCPU), self.dtype(), self,                          \
+    native::reduce_tensor(native::reduction<table>(), self.dtype(), self,                   \
                           native::reduced_dims(#op, dim, self.dim()), out);                 \
   }
-LAMELLA_EXTREME(amax, max_reduce_stub)
-LAMELLA_EXTREME(amin, min_reduce_stub)
+LAMELLA_EXTREME(amax, "max")
+LAMELLA_EXTREME(amin, "min")
 
-#define LAMELLA_EXTREME_DIM(op, stub)                                                     \
-  LAMELLA_META_OF2(op, dim)(const Tensor& self, int64_t dim, bool keepdim) {              \
-    check_real(op_name(), self);                                                          \
-    DimMask mask = native::reduced_dims(op_name(), dim, self.dim());                      \
-    native::check_not_empty(op_name(), self, mask);                                       \
-    set_reduced(*this, 0, self, mask, keepdim, self.dtype());                             \
-    set_reduced(*this, 1, self, mask, keepdim, kLong);                                    \
-  }                                                                                       \
-  LAMELLA_IMPL_OF(op##_dim_cpu)                                                           \
-  (const Tensor& self, int64_t dim, bool, const Tensor& values, const Tensor& indices) {  \
-    native::arg_reduce(native::stub(kCPU), self, maybe_wrap_dim(dim, self.dim()), values, \
-                       indices);                                                          \
+#define LAMELLA_EXTREME_DIM(op, stub)                                                        \
+  LAMELLA_META_OF2(op, dim)(const Tensor& self, int64_t dim, bool keepdim) {                 \
+    check_real(op_name(), self);                                                             \
+    DimMask mask = native::reduced_dims(op_name(), dim, self.dim());                         \
+    native::check_not_empty(op_name(), self, mask);                                          \
+    set_reduced(*this, 0, self, mask, keepdim, self.dtype());                                \
+    set_reduced(*this, 1, self, mask, keepdim, kLong);                                       \
+  }                                                                                          \
+  LAMELLA_IMPL_OF(op##_dim_cpu)                                                              \
+  (const Tensor& self, int64_t dim, bool, const Tensor& values, const Tensor& indices) {     \
+    native::arg_reduce(native::arg_reduction<stub>(), self, maybe_wrap_dim(dim, self.dim()), \
+                       values, indices);                                                     \
   }
-LAMELLA_EXTREME_DIM(max, argmax_stub)
-LAMELLA_EXTREME_DIM(min, argmin_stub)
+LAMELLA_EXTREME_DIM(max, "max")
+LAMELLA_EXTREME_DIM(min, "min")
 
 namespace {
 
@@ -90,14 +90,14 @@ LAMELLA_META_OF(argmax)(const Tensor& self, std::optional<int64_t> dim, bool kee
 }
 LAMELLA_IMPL_OF(argmax_cpu)
 (const Tensor& self, std::optional<int64_t> dim, bool, const Tensor& out) {
-  arg_impl(native::argmax_stub(kCPU), self, dim, out);
+  arg_impl(native::arg_reduction<"max">(), self, dim, out);
 }
 LAMELLA_META_OF(argmin)(const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
   arg_meta(*this, self, dim, keepdim);
 }
 LAMELLA_IMPL_OF(argmin_cpu)
 (const Tensor& self, std::optional<int64_t> dim, bool, const Tensor& out) {
-  arg_impl(native::argmin_stub(kCPU), self, dim, out);
+  arg_impl(native::arg_reduction<"min">(), self, dim, out);
 }
 
 // ---- Truth ----
@@ -121,7 +121,7 @@ void truth_meta(MetaBase& op, const Tensor& self, OptionalIntArrayRef dim, bool 
   }                                                                                       \
   LAMELLA_IMPL_OF(op##_cpu)                                                               \
   (const Tensor& self, OptionalIntArrayRef dim, bool, const Tensor& out) {                \
-    native::reduce_tensor(native::op##_reduce_stub(kCPU), kBool, self,                    \
+    native::reduce_tensor(native::reduction<#op>(), kBool, self,                          \
                           native::reduced_dims(#op, dim, self.dim(), false), out);        \
   }
 LAMELLA_TRUTH(all)
@@ -131,7 +131,7 @@ LAMELLA_META_OF2(count_nonzero, dim_IntList)(const Tensor& self, IntArrayRef dim
   set_reduced(*this, 0, self, native::reduced_dims(op_name(), dim, self.dim()), false, kLong);
 }
 LAMELLA_IMPL_OF(count_nonzero_cpu)(const Tensor& self, IntArrayRef dim, const Tensor& out) {
-  native::reduce_tensor(native::count_reduce_stub(kCPU), kBool, self,
+  native::reduce_tensor(native::reduction<"count">(), kBool, self,
                         native::reduced_dims("count_nonzero", dim, self.dim()), out);
 }
 

@@ -54,7 +54,7 @@ LAMELLA_META_OF2(sum, dim_IntList)
 }
 LAMELLA_IMPL_OF(sum_cpu)
 (const Tensor& self, OptionalIntArrayRef dim, bool, MaybeType, const Tensor& out) {
-  native::reduce_tensor(native::sum_reduce_stub(kCPU), sum_compute(out.dtype()),
+  native::reduce_tensor(native::reduction<"sum">(), sum_compute(out.dtype()),
                         addends(self, out.dtype()), native::reduced_dims("sum", dim, self.dim()),
                         out);
 }
@@ -72,7 +72,7 @@ LAMELLA_IMPL_OF(mean_cpu)
 (const Tensor& self, OptionalIntArrayRef dim, bool, MaybeType, const Tensor& out) {
   DimMask mask = native::reduced_dims("mean", dim, self.dim());
   Param params[] = {{static_cast<double>(reduced_count(self, mask))}};
-  native::reduce_tensor(native::mean_reduce_stub(kCPU), out.dtype(), self, mask, out, params);
+  native::reduce_tensor(native::reduction<"mean">(), out.dtype(), self, mask, out, params);
 }
 
 LAMELLA_META_OF2(prod, dim_int)(const Tensor& self, int64_t dim, bool keepdim, MaybeType dtype) {
@@ -80,7 +80,7 @@ LAMELLA_META_OF2(prod, dim_int)(const Tensor& self, int64_t dim, bool keepdim, M
   set_reduced(*this, self, mask, keepdim, sum_dtype(*this, self, dtype));
 }
 LAMELLA_IMPL_OF(prod_cpu)(const Tensor& self, int64_t dim, bool, MaybeType, const Tensor& out) {
-  native::reduce_tensor(native::prod_reduce_stub(kCPU), sum_compute(out.dtype()),
+  native::reduce_tensor(native::reduction<"prod">(), sum_compute(out.dtype()),
                         addends(self, out.dtype()), native::reduced_dims("prod", dim, self.dim()),
                         out);
 }
@@ -112,12 +112,12 @@ LAMELLA_IMPL_OF(linalg_vector_norm_cpu)
   DimMask mask = native::reduced_dims("linalg_vector_norm", dim, self.dim());
   double order = ord.toDouble();
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  const native::ReduceTable& table = order == 0            ? native::norm0_reduce_stub(kCPU)
-                                     : order == 1          ? native::norm1_reduce_stub(kCPU)
-                                     : order == 2          ? native::norm2_reduce_stub(kCPU)
-                                     : order == kInfinity  ? native::norm_max_reduce_stub(kCPU)
-                                     : order == -kInfinity ? native::norm_min_reduce_stub(kCPU)
-                                                           : native::norm_general_reduce_stub(kCPU);
+  const native::ReduceTable& table = order == 0            ? native::reduction<"norm0">()
+                                     : order == 1          ? native::reduction<"norm1">()
+                                     : order == 2          ? native::reduction<"norm2">()
+                                     : order == kInfinity  ? native::reduction<"norm_max">()
+                                     : order == -kInfinity ? native::reduction<"norm_min">()
+                                                           : native::reduction<"norm_general">();
   Param params[] = {{order}};
   Tensor real = self.is_complex() ? lamella::abs(self) : self;
   native::reduce_tensor(table, out.dtype(), real, mask, out, params);
@@ -144,7 +144,7 @@ void var_impl(const char* op, const Tensor& self, OptionalIntArrayRef dim,
               const std::optional<Scalar>& correction, const Tensor& out, bool root) {
   DimMask mask = native::reduced_dims(op, dim, self.dim());
   Param params[] = {{correction ? correction->toDouble() : 1.0}, {root ? 1.0 : 0.0}};
-  const native::ReduceTable& table = native::var_reduce_stub(kCPU);
+  const native::ReduceTable& table = native::reduction<"var">();
   if (!self.is_complex()) {
     native::reduce_tensor(table, self.dtype(), self, mask, out, params);
     return;

@@ -474,13 +474,13 @@ class Engine {
   bool restricted_ = false;
   bool told_ = false;
   std::vector<Node*> heap_;  // alive as long as the roots are: edges of a node never change
-  // Of a run without the fast lane.
+  // What a run without the fast lane keeps.
   struct Tables {
     std::unordered_map<Node*, lamella_tensor*> waiting;
     std::unordered_set<Node*> queued;
   };
   std::unique_ptr<Tables> tables_;
-  // Of a run that is held to the paths to some inputs.
+  // What a run keeps that is held to the paths to some inputs.
   struct Paths {
     std::unordered_set<Node*> needed;
     std::unordered_set<Node*> visited;

@@ -20,7 +20,7 @@ constexpr uint64_t functionality(lamella::detail::Functionality f) {
 constexpr uint64_t kAutocast = functionality(lamella::detail::Functionality::AutocastFunctionality);
 // Layers around the session that must see the pure program, not the wrappers. A trace has two keys.
 constexpr uint64_t kAround = functionality(lamella::detail::Functionality::Tracer) |
-                             functionality(lamella::detail::Functionality::ZeroTensor) |
+                             functionality(lamella::detail::Functionality::TracerBelowAutograd) |
                              functionality(lamella::detail::Functionality::VmapMode);
 // Keys below this layer: what the function itself switches on there holds.
 constexpr uint64_t kUnder =

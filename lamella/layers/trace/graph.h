@@ -107,7 +107,7 @@ class LAMELLA_PRIVATE_API Graph {
   const Value& value(ValueId id) const { return values_[id]; }
   IntArrayRef sizes(ValueId id) const;
   IntArrayRef strides(ValueId id) const;
-  // Of an input, parameter or constant: a parameter's qualified name, say.
+  // The name of an input, parameter or constant: a parameter's qualified name, say.
   const std::string& name(ValueId id) const;
   // The tensor of a parameter or constant.
   const TensorBase& tensor(ValueId id) const;

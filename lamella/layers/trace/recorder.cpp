@@ -15,9 +15,9 @@ namespace lamella::tracing {
 namespace {
 
 constexpr uint64_t kBelow =
-    lamella::detail::functionality_bit(lamella::detail::Functionality::ZeroTensor);
+    lamella::detail::functionality_bit(lamella::detail::Functionality::TracerBelowAutograd);
 constexpr uint64_t kBoth = kTracingBits;
-// Of calls that autograd keeps something of.
+// The keys of calls for which autograd keeps something.
 constexpr uint64_t kHistory =
     lamella::detail::functionality_bit(lamella::detail::Functionality::AutogradRequired) |
     lamella::detail::functionality_bit(lamella::detail::Functionality::AutogradTangent);
@@ -48,7 +48,7 @@ lamella_status run_below(const lamella_kernel*, const lamella_operator* op, uint
 
 void register_kernels() {
   register_layer_fallback(DispatchKey::Tracer, &run_top, __FILE__, __LINE__);
-  register_layer_fallback(DispatchKey::ZeroTensor, &run_below, __FILE__, __LINE__);
+  register_layer_fallback(DispatchKey::TracerBelowAutograd, &run_below, __FILE__, __LINE__);
 }
 
 constexpr ValueId kNumber = kNoValue - 1;  // in the place of a value: part of the node

@@ -1,11 +1,11 @@
 // Records what a thread's calls do as a Graph.
 //
 // Note [Recording a trace]
-//   While a trace runs, its thread includes the keys Tracer and ZeroTensor in every call. Both have
-//   one boxed fallback for all operators, registered when the first trace starts.
+//   While a trace runs, its thread includes the keys Tracer and TracerBelowAutograd in every call.
+//   Both have one boxed fallback for all operators, registered when the first trace starts.
 //   The kernel of Tracer, above autograd, records a call as one node and lets the operator run with
 //   both keys taken away, so that what its kernel calls is not recorded. Only where autograd's own
-//   kernel comes next does it leave the recording to the kernel of ZeroTensor, below autograd: what
+//   kernel comes next does it leave the recording to the kernel of TracerBelowAutograd: what
 //   autograd calls for itself (copies of what will be overwritten, tangents) is then recorded
 //   beside the operator, in the right order. With `decompose`, operators whose kernel is
 //   CompositeImplicitAutograd are not recorded; what they call is.
@@ -147,7 +147,7 @@ class LAMELLA_PRIVATE_API Recorder {
 
 inline constexpr uint64_t kTracingBits =
     lamella::detail::functionality_bit(lamella::detail::Functionality::Tracer) |
-    lamella::detail::functionality_bit(lamella::detail::Functionality::ZeroTensor);
+    lamella::detail::functionality_bit(lamella::detail::Functionality::TracerBelowAutograd);
 
 // Whether calls of this thread are recorded now.
 inline bool is_tracing() { return (lamella_thread.included & kTracingBits) != 0; }

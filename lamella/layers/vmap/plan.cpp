@@ -9,7 +9,8 @@ namespace lamella::vmap {
 namespace {
 
 PlanKind batching_plans(OperatorChange::kKernels | OperatorChange::kDefined |
-                        OperatorChange::kUndefined);
+                            OperatorChange::kUndefined,
+                        true);
 
 bool states_batching(const OperatorEntry& op) {
   return std::ranges::any_of(op.tags,
@@ -54,6 +55,26 @@ Rule rule_of(const OperatorEntry& op, const BatchingPlan& plan) {
   return rule;
 }
 
+void find_over_dims(BatchingPlan& plan) {
+  std::string name = plan.op->name_storage;
+  // The overloads of max and min with a dimension also say where; amax and amin do not.
+  if (name == "aten::max" || name == "aten::min") name.insert(name.find("::") + 2, "a");
+  for (OperatorEntry* other : Registry::get().overloads(name)) {
+    const std::vector<Argument>& arguments = Registry::get().schema(other).arguments;
+    bool fits = arguments.size() == plan.arguments.size() + 2 && arguments[1].name == "dim" &&
+                arguments[2].name == "keepdim" && other->return_count == 1;
+    for (size_t i = 1; fits && i < plan.arguments.size(); ++i) {
+      fits = arguments[i + 2].name == plan.arguments[i].name;
+    }
+    if (!fits) continue;
+    SchemaType dim = arguments[1].type.without_optional();
+    if ((dim.is_list() ? dim.element() : dim).kind() != TypeKind::kInt) continue;
+    plan.over_dims = other;
+    plan.dims_are_list = dim.is_list();
+    return;
+  }
+}
+
 std::unique_ptr<BatchingPlan> build(OperatorEntry* op) {
   auto plan = std::make_unique<BatchingPlan>();
   const Declared& declared = Registry::get().declared(op);
@@ -68,6 +89,7 @@ std::unique_ptr<BatchingPlan> build(OperatorEntry* op) {
   for (uint16_t i : plan->facts->tensors) plan->has_list |= plan->facts->arguments[i].is_list;
   plan->random = op->has_tag("nondeterministic_seeded");
   plan->rule = rule_of(*op, *plan);
+  if (plan->rule == &reduction_rule && plan->find("dim") < 0) find_over_dims(*plan);
   // These look themselves: the composite's operators do, and batch norm knows whether it trains.
   plan->checks_written =
       plan->writes() && plan->rule != &composite_rule && plan->rule != find_rule("batch_norm");

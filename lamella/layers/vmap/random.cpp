@@ -160,7 +160,7 @@ bool draws_nothing(const BatchingPlan& plan, const lamella_value* arguments) {
 
 void random_rule(Call& call) {
   if (call.plan().name != "multinomial" || call.dim(0) != 2) return pointwise_rule(call);
-  // Of [batch, rows, classes] the operator takes the rows one after the other.
+  // The operator takes the rows of [batch, rows, classes] one after the other.
   Tensor rows = call.tensor(0);
   call.set(0, rows.flatten(0, 1));
   call.run_and([&](const Tensor& drawn) {

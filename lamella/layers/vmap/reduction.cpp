@@ -4,7 +4,6 @@
 namespace lamella::vmap {
 namespace {
 
-// An operator without `dim` folds everything. Which other operator folds one dimension of
 // [batch, elements], given as argument 1.
 struct OverOne {
   std::string_view name;
@@ -29,26 +28,22 @@ Tensor flat(const Call& call, uint32_t i) {
 
 void fold_all(Call& call) {
   const BatchingPlan& plan = call.plan();
-  for (const OverOne& one : kOverOne) {
-    if (call.op()->name != one.name || plan.writes()) continue;
-    const lamella_operator* other = nullptr;
-    lamella::detail::check(lamella_find_operator(one.other, one.overload, &other));
-    const int64_t dims[] = {1};
-    std::vector<IValue> arguments;
-    arguments.emplace_back(flat(call, 0));
-    arguments.push_back(one.dim_is_list ? IValue(IntArrayRef(dims, 1)) : IValue(dims[0]));
-    arguments.emplace_back(false);
-    for (uint32_t i = 1; i < plan.arguments.size(); ++i) {  // dtype
-      arguments.push_back(IValue::from_borrowed(call.value(i)));
-    }
-    ValueBuffer values(static_cast<uint32_t>(arguments.size()));
-    for (size_t i = 0; i < arguments.size(); ++i) values[i] = arguments[i].value();
-    lamella_value result;
-    lamella::detail::check(lamella_call_boxed(other, values.data(),
-                                              static_cast<uint32_t>(arguments.size()), &result, 1));
-    return call.give(0, IValue::adopt(result).toTensor());
+  const OperatorEntry* other = plan.over_dims;
+  if (other == nullptr || plan.writes()) return loop_rule(call);
+  const int64_t dims[] = {1};
+  std::vector<IValue> arguments;
+  arguments.emplace_back(flat(call, 0));
+  arguments.push_back(plan.dims_are_list ? IValue(IntArrayRef(dims, 1)) : IValue(dims[0]));
+  arguments.emplace_back(false);
+  for (uint32_t i = 1; i < plan.arguments.size(); ++i) {
+    arguments.push_back(IValue::from_borrowed(call.value(i)));
   }
-  return loop_rule(call);
+  ValueBuffer values(static_cast<uint32_t>(arguments.size()));
+  for (size_t i = 0; i < arguments.size(); ++i) values[i] = arguments[i].value();
+  lamella_value result;
+  lamella::detail::check(lamella_call_boxed(other, values.data(),
+                                            static_cast<uint32_t>(arguments.size()), &result, 1));
+  call.give(0, IValue::adopt(result).toTensor());
 }
 
 }  // namespace

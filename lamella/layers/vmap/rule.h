@@ -52,6 +52,10 @@ struct BatchingPlan : OperatorPlan {
   bool has_list = false;        // some argument is a list of tensors
   bool random = false;          // tag nondeterministic_seeded
   Rule rule = nullptr;
+  // What stands in for a reduction without `dim`: the operator that folds the dimensions given as
+  // its argument 1, with `keepdim` and then this one's arguments behind them. Null: there is none.
+  const OperatorEntry* over_dims = nullptr;
+  bool dims_are_list = false;  // its argument 1
 
   bool writes() const { return !facts->written.empty(); }
   // The argument of a name, -1: none.

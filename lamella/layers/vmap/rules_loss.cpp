@@ -49,7 +49,8 @@ void loss(Call& call) {
 // ---- Negative log-likelihood
 // -----------------------------------------------------------------------------
 
-// Of [C], [N, C] or [N, C, ...]: classes, and what each target weighs (0: ignored).
+// How many classes an input [C], [N, C] or [N, C, ...] has, and what each target weighs (0: it is
+// ignored).
 struct Classes {
   int64_t dim;
   Tensor target;  // a class, also where it is ignored

@@ -27,7 +27,7 @@ Tensor part_channels(const Call& call, const Tensor& x) {
 int64_t for_all(const Call& call, int64_t count) {
   return (CheckedSize(count, call.plan().name.c_str()) * call.batch_size()).value();
 }
-// Of a tensor of parameters: [batch, C, ...] -> [batch * C, ...]
+// Parameters of all examples as those of one operator: [batch, C, ...] -> [batch * C, ...]
 Tensor join_parameters(const Tensor& x) { return x.flatten(0, 1); }
 
 Tensor convolution(Call& call, In input, In weight, In bias, IntArrayRef stride,

@@ -266,10 +266,10 @@ Tensor constant_pad_nd(Call&, In self, IntArrayRef pad, const Scalar& value) {
 }
 
 Tensor view_dtype(Call& call, In self, ScalarType dtype) {
-  LAMELLA_CHECK(self.rank() > 0 || !is_supported(dtype) ||
-                    element_size(dtype) == self.value.itemsize(),
-                "view: expected 'self' to have dimensions to see ", self.value.scalar_type(),
-                " as ", dtype, ", got one without");
+  LAMELLA_CHECK(
+      self.rank() > 0 || !is_supported(dtype) || element_size(dtype) == self.value.itemsize(),
+      "view: expected 'self' to have dimensions to see ", self.value.scalar_type(), " as ", dtype,
+      ", got one without");
   return front(call, self).view(dtype);
 }
 

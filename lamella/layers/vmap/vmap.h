@@ -86,7 +86,7 @@ class LAMELLA_PRIVATE_API Reentry {
 
 using lamella::is_batched;
 using lamella::wrapped;
-// Of a batched tensor.
+// The number of the level at which a batched tensor is batched.
 inline uint32_t level_number(const lamella_tensor* t) { return t->reserved; }
 
 // `value` as one example of the level; its dimension 0 is the batch. Takes a reference over.

@@ -1,5 +1,5 @@
 // Gradients of activations: of the gradient of the output, and the input or output.
-#include "lamella/kernels/cpu/pointwise_stubs.h"
+#include "lamella/kernels/cpu/loops.h"
 #include "lamella/kernels/cpu/simd/vec.h"
 
 namespace lamella::native {
@@ -159,6 +159,7 @@ LAMELLA_POINTWISE(hardshrink, plain_table<Hardshrink, 1>("hardshrink", 1, FloatT
 LAMELLA_POINTWISE(softshrink, plain_table<Softshrink, 1>("softshrink", 1, FloatTypes()));
 LAMELLA_PLAIN2(prelu, Prelu, FloatTypes);
 #if defined(__x86_64__)
+LAMELLA_OTHER_LOOPS(silu_backward);
 LAMELLA_POINTWISE(silu_backward,
                   vector_table<SiluBackward, 2>("silu_backward", 0, silu_backward_others));
 LAMELLA_POINTWISE(gelu_backward, vector_table<GeluBackward, 2>("gelu_backward", 0));

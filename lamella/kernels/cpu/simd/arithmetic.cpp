@@ -1,5 +1,5 @@
 // Arithmetic of two tensors: add, sub, mul, div, minimum and maximum.
-#include "lamella/kernels/cpu/pointwise_stubs.h"
+#include "lamella/kernels/cpu/loops.h"
 #include "lamella/kernels/cpu/simd/vec.h"
 
 namespace lamella::native {
@@ -88,6 +88,7 @@ LAMELLA_POINTWISE(add_alpha, plain_table<AddAlpha, 2>("add", 1, AllTypes()));
 LAMELLA_PLAIN2(sub, Sub, NumberTypes);
 LAMELLA_PLAIN2(mul, Mul, MulTypes);
 LAMELLA_POINTWISE(div_true, plain_table<Div, 2>("div", 0, FloatComplexTypes()));
+LAMELLA_OTHER_LOOPS(div_trunc);
 LAMELLA_POINTWISE(div_trunc, plain_table<DivTrunc, 2>("div", 0, FloatTypes(), div_trunc_others));
 LAMELLA_PLAIN2(copysign, CopySign, FloatTypes);
 LAMELLA_PLAIN2(maximum, Maximum, RealBoolTypes);

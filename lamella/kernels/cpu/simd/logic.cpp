@@ -1,5 +1,5 @@
 // Comparison, logic and bits.
-#include "lamella/kernels/cpu/pointwise_stubs.h"
+#include "lamella/kernels/cpu/loops.h"
 #include "lamella/kernels/cpu/simd/vec.h"
 
 namespace lamella::native {

@@ -1,5 +1,5 @@
 // Elementary functions by SLEEF (at most 1 ULP, erfc 1.5), and activations made of them.
-#include "lamella/kernels/cpu/pointwise_stubs.h"
+#include "lamella/kernels/cpu/loops.h"
 #include "lamella/kernels/cpu/simd/vec.h"
 
 #if defined(__x86_64__)
@@ -127,7 +127,9 @@ LAMELLA_VEC2(LogAddExp2,
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
-#define LAMELLA_MATH1(op, Op) LAMELLA_POINTWISE(op, vector_table<Op, 1>(#op, 0, op##_others))
+#define LAMELLA_MATH1(op, Op) \
+  LAMELLA_OTHER_LOOPS(op);    \
+  LAMELLA_POINTWISE(op, vector_table<Op, 1>(#op, 0, op##_others))
 LAMELLA_MATH1(exp, Exp);
 LAMELLA_MATH1(exp2, Exp2);
 LAMELLA_MATH1(expm1, Expm1);
@@ -158,9 +160,11 @@ LAMELLA_POINTWISE(softplus, vector_table<Softplus, 1>("softplus", 2));
 LAMELLA_POINTWISE(elu, vector_table<Elu, 1>("elu", 3));
 LAMELLA_POINTWISE(mish, vector_table<Mish, 1>("mish", 0));
 LAMELLA_POINTWISE(log_sigmoid, vector_table<LogSigmoid, 1>("log_sigmoid", 0));
+LAMELLA_OTHER_LOOPS(pow);
 LAMELLA_POINTWISE(pow, vector_table<Pow, 2>("pow", 0, pow_others));
 LAMELLA_POINTWISE(atan2, vector_table<Atan2, 2>("atan2", 0));
 LAMELLA_POINTWISE(hypot, vector_table<Hypot, 2>("hypot", 0));
+LAMELLA_OTHER_LOOPS(logaddexp);
 LAMELLA_POINTWISE(logaddexp, vector_table<LogAddExp, 2>("logaddexp", 0, logaddexp_others));
 LAMELLA_POINTWISE(logaddexp2, vector_table<LogAddExp2, 2>("logaddexp2", 0));
 

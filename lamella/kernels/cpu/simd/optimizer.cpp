@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "lamella/kernels/cpu/simd/vec.h"
-#include "lamella/kernels/visit_dtype.h"
+#include "lamella/core/visit_dtype.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {

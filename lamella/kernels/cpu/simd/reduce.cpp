@@ -4,7 +4,7 @@
 
 #include "lamella/kernels/cpu/reduce.h"
 #include "lamella/kernels/cpu/simd/vec.h"
-#include "lamella/kernels/visit_dtype.h"
+#include "lamella/core/visit_dtype.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {
@@ -289,11 +289,16 @@ void var_run(void* acc, const void* data, int64_t n, const void*) {
 }
 
 using SumTypes = JoinTypes<Types<int64_t>, FloatComplexTypes>;
+#define LAMELLA_REGISTER_REDUCE(name)                                                              \
+  const RegisterCpuKernel name##_registered(named_stub<reduce_fn, #name>, LAMELLA_THIS_CAPABILITY, \
+                                            &name##_reduce)
+// norm_general takes the order as its parameter.
 #define LAMELLA_REDUCE(name, Op, List)                                \
   const ReduceTable& name##_reduce() {                                \
     static constexpr ReduceTable table = table_of<Op>(#name, List()); \
     return table;                                                     \
-  }
+  }                                                                   \
+  LAMELLA_REGISTER_REDUCE(name);
 LAMELLA_REDUCE(sum, Sum, SumTypes)
 LAMELLA_REDUCE(mean, Mean, FloatComplexTypes)
 LAMELLA_REDUCE(prod, Prod, SumTypes)
@@ -318,6 +323,7 @@ const ReduceTable& var_reduce() {
   static constexpr ReduceTable table = make_var();
   return table;
 }
+LAMELLA_REGISTER_REDUCE(var);
 
 // ---- Places of extremes ----
 
@@ -375,27 +381,12 @@ const ArgTable& argmin_loops() {
   static constexpr ArgTable table = arg_table<Min>("argmin", RealBoolTypes());
   return table;
 }
+const RegisterCpuKernel argmax_registered(named_stub<arg_fn, "max">, LAMELLA_THIS_CAPABILITY,
+                                          &argmax_loops);
+const RegisterCpuKernel argmin_registered(named_stub<arg_fn, "min">, LAMELLA_THIS_CAPABILITY,
+                                          &argmin_loops);
 
 }  // namespace
 }  // namespace CPU_CAPABILITY
-
-#define LAMELLA_REGISTER_REDUCE(name) LAMELLA_REGISTER_DISPATCH(name##_reduce_stub, &name##_reduce)
-LAMELLA_REGISTER_REDUCE(sum);
-LAMELLA_REGISTER_REDUCE(mean);
-LAMELLA_REGISTER_REDUCE(prod);
-LAMELLA_REGISTER_REDUCE(max);
-LAMELLA_REGISTER_REDUCE(min);
-LAMELLA_REGISTER_REDUCE(all);
-LAMELLA_REGISTER_REDUCE(any);
-LAMELLA_REGISTER_REDUCE(count);
-LAMELLA_REGISTER_REDUCE(norm0);
-LAMELLA_REGISTER_REDUCE(norm1);
-LAMELLA_REGISTER_REDUCE(norm2);
-LAMELLA_REGISTER_REDUCE(norm_max);
-LAMELLA_REGISTER_REDUCE(norm_min);
-LAMELLA_REGISTER_REDUCE(norm_general);
-LAMELLA_REGISTER_REDUCE(var);
-LAMELLA_REGISTER_DISPATCH(argmax_stub, &argmax_loops);
-LAMELLA_REGISTER_DISPATCH(argmin_stub, &argmin_loops);
 
 }  // namespace lamella::native

@@ -1,5 +1,5 @@
 // Operators of three tensors: where, clamp, lerp, addcmul, addcdiv.
-#include "lamella/kernels/cpu/pointwise_stubs.h"
+#include "lamella/kernels/cpu/loops.h"
 #include "lamella/kernels/cpu/simd/vec.h"
 
 namespace lamella::native {

@@ -1,5 +1,5 @@
 // Unary operators without elementary functions: signs, rounding, classification, square roots.
-#include "lamella/kernels/cpu/pointwise_stubs.h"
+#include "lamella/kernels/cpu/loops.h"
 #include "lamella/kernels/cpu/simd/vec.h"
 
 namespace lamella::native {
@@ -229,7 +229,9 @@ LAMELLA_PLAIN1(neg, Neg, NumberTypes);
 LAMELLA_PLAIN1(sign, Sign, RealBoolTypes);
 LAMELLA_PLAIN1(sgn, Sign, AllTypes);
 LAMELLA_PLAIN1(reciprocal, Reciprocal, FloatComplexTypes);
+LAMELLA_OTHER_LOOPS(sqrt);
 LAMELLA_POINTWISE(sqrt, plain_table<Sqrt, 1>("sqrt", 0, FloatTypes(), sqrt_others));
+LAMELLA_OTHER_LOOPS(rsqrt);
 LAMELLA_POINTWISE(rsqrt, plain_table<Rsqrt, 1>("rsqrt", 0, FloatTypes(), rsqrt_others));
 LAMELLA_PLAIN1(ceil, Ceil, RoundTypes);
 LAMELLA_PLAIN1(floor, Floor, RoundTypes);

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/cpu/loops.h"
-#include "lamella/kernels/visit_dtype.h"
 
 #ifndef CPU_CAPABILITY
 #define CPU_CAPABILITY DEFAULT
@@ -203,7 +203,7 @@ constexpr LoopTable vector_table(const char* name, int params, const LoopFn* oth
     Vec<T> operator()(Vec<T> a, Vec<T> b) const { return expression; } \
   };
 
-// Registers a table as the kernel of `op`_stub for this capability. At namespace lamella::native.
+// Registers a table as pointwise_loop<"op"> for this capability. At namespace lamella::native.
 #define LAMELLA_POINTWISE(op, ...)                                    \
   namespace {                                                         \
   constexpr LoopTable op##_table = __VA_ARGS__;                       \
@@ -211,6 +211,6 @@ constexpr LoopTable vector_table(const char* name, int params, const LoopFn* oth
     run_pointwise(iter, op##_table, scalars);                         \
   }                                                                   \
   }                                                                   \
-  LAMELLA_REGISTER_DISPATCH(op##_stub, &op##_kernel)
+  LAMELLA_REGISTER_POINTWISE(op, &op##_kernel)
 #define LAMELLA_PLAIN1(op, Op, List) LAMELLA_POINTWISE(op, plain_table<Op, 1>(#op, 0, List()))
 #define LAMELLA_PLAIN2(op, Op, List) LAMELLA_POINTWISE(op, plain_table<Op, 2>(#op, 0, List()))

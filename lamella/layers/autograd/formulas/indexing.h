@@ -18,10 +18,11 @@ Tensor take_backward(const Tensor& grad, IntArrayRef sizes, const Tensor& index)
 Tensor put_source_backward(const Tensor& grad, const Tensor& index, IntArrayRef source_sizes);
 Tensor masked_select_backward(const Tensor& grad, IntArrayRef sizes, const Tensor& mask);
 
-// Of scatter and scatter_add: src may be larger than index, and what is not read gets zeros.
+// The gradient of src in scatter and scatter_add. It may be larger than index; what is not read
+// gets zeros.
 Tensor scatter_source_backward(const Tensor& grad, int64_t dim, const Tensor& index,
                                IntArrayRef src_sizes);
-// Of index_add and index_copy: a source without dimensions stays one.
+// The gradient of source in index_add and index_copy; a source without dimensions stays one.
 Tensor index_source_backward(const Tensor& grad, int64_t dim, const Tensor& index,
                              IntArrayRef source_sizes);
 // The sum over the filled elements, each counted once.

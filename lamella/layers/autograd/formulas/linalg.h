@@ -66,7 +66,7 @@ std::tuple<Tensor, Tensor> lu_solve_backward(const Tensor& grad, const Tensor& L
                                              bool adjoint, std::array<bool, 2> wanted);
 Tensor lu_solve_forward(const Tensor& LU_t, const Tensor& LU_p, const Tensor& pivots,
                         const Tensor& B_t, const Tensor& result, bool left, bool adjoint);
-// Of the packed form of a matrix of `sizes`. grad_L and grad_U may be undefined.
+// The gradient of the packed form of a matrix of `sizes`. grad_L and grad_U may be undefined.
 Tensor lu_unpack_backward(const Tensor& grad_L, const Tensor& grad_U, IntArrayRef sizes);
 
 Tensor matrix_exp_backward(const Tensor& grad, const Tensor& A);

@@ -32,7 +32,7 @@ Tensor plus(const Tensor& a, const Tensor& b) { return a.defined() ? a.add(b) : 
 
 namespace {
 
-// Of A = Q R with a square R: (gQ + Q S) R^-H, where S is Hermitian and agrees with
+// The gradient of A = Q R with a square R is (gQ + Q S) R^-H, where S is Hermitian and agrees with
 // R gR^H - gQ^H Q below the diagonal.
 Tensor qr_square_backward(const Tensor& gQ, const Tensor& gR, const Tensor& Q, const Tensor& R) {
   Tensor M;

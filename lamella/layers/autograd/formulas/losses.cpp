@@ -10,7 +10,7 @@ namespace {
 Tensor share(const Tensor& grad, int64_t count, int64_t reduction) {
   return reduction == 1 ? grad / static_cast<double>(count) : grad;
 }
-// Of a loss of the difference of self and target, with its second derivative.
+// The double backward of a loss of self - target, from the second derivative of that loss.
 std::tuple<Tensor, Tensor> of_difference(const Tensor& grad, const Tensor& grad_output,
                                          const Tensor& curvature, int64_t reduction,
                                          std::array<bool, 2> wanted) {

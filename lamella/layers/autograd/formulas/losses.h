@@ -10,7 +10,8 @@ namespace lamella {
 // 0: as it is, 1: the mean, 2: the sum.
 Tensor reduce_loss(const Tensor& values, int64_t reduction);
 
-// Of the backwards, for self and target. `grad` is the gradient of what they return.
+// The gradients of the backward operators for self and target. `grad` is the gradient of what they
+// return.
 std::tuple<Tensor, Tensor> mse_loss_double_backward(const Tensor& grad, const Tensor& grad_output,
                                                     const Tensor& self, const Tensor& target,
                                                     int64_t reduction, std::array<bool, 2> wanted);

@@ -43,7 +43,7 @@ ThreeGradients group_norm_backward(TensorList grads, const Tensor& input, const 
                                    int64_t channels, int64_t positions, int64_t groups,
                                    std::array<bool, 3> wanted);
 
-// Of the backwards: `grads` are those of the gradients of input, weight and bias, any of them
+// The double backwards: `grads` are those of the gradients of input, weight and bias, any of them
 // undefined. The result is for grad_out, input and weight. `wanted` has 3 entries.
 ThreeGradients layer_norm_double_backward(TensorList grads, const Tensor& grad_out,
                                           const Tensor& input, IntArrayRef normalized_shape,

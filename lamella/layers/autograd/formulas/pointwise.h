@@ -12,9 +12,9 @@ using MaybeMode = std::optional<std::string_view>;
 
 // ---- Arithmetic ----
 
-// Of sub's other: -grad * alpha.
+// The gradient of sub's other: -grad * alpha.
 Tensor subtracted(const Tensor& grad, const Scalar& alpha);
-// Of the divisor; with a rounding mode the quotient is piecewise constant.
+// The gradient of the divisor; with a rounding mode the quotient is piecewise constant.
 Tensor divisor_backward(const Tensor& grad, const Tensor& self, const Tensor& other);
 Tensor rounded_dividend_backward(const Tensor& grad, const Tensor& other, const MaybeMode& mode);
 Tensor rounded_divisor_backward(const Tensor& grad, const Tensor& self, const Tensor& other,
@@ -29,9 +29,9 @@ Tensor exponent_backward(const Tensor& grad, const Tensor& self, const Tensor& e
                          const Tensor& result);
 Tensor exponent_backward(const Tensor& grad, const Scalar& self, const Tensor& exponent,
                          const Tensor& result);
-// Of one operand of maximum or minimum: nothing where it loses, half where both are equal.
+// The gradient of one operand of maximum or minimum: 0 where it loses, half where both are equal.
 Tensor contender_backward(const Tensor& grad, const Tensor& loses, const Tensor& ties);
-// Of one operand of fmax or fmin, with `wins` a comparison: a NaN always loses.
+// Where one operand of fmax or fmin is the result, with `wins` a comparison: a NaN always loses.
 Tensor wins_or_nan(const Tensor& wins, const Tensor& other);
 Tensor copysign_backward(const Tensor& grad, const Tensor& self, const Tensor& result);
 // The rest of a division falls by the quotient, rounded, for each unit of the divisor.
@@ -51,7 +51,7 @@ Tensor sinc_backward(const Tensor& grad, const Tensor& self);
 Tensor logit_double_backward(const Tensor& grad, const Tensor& self, std::optional<double> eps);
 Tensor i1_backward(const Tensor& grad, const Tensor& self, const Tensor& result);
 Tensor i1e_backward(const Tensor& grad, const Tensor& self, const Tensor& result);
-// Of polar.
+// The gradients of polar.
 Tensor polar_size_backward(const Tensor& grad, const Tensor& result);
 Tensor polar_angle_backward(const Tensor& grad, const Tensor& result);
 Tensor polar_tangent(const Tensor& size_t, const Tensor& angle_p, const Tensor& angle_t,
@@ -78,7 +78,7 @@ Tensor clamp_backward(const Tensor& grad, const Tensor& self, const std::optiona
                       const std::optional<Scalar>& max);
 Tensor clamp_backward(const Tensor& grad, const Tensor& self, const MaybeTensor& min,
                       const MaybeTensor& max);
-// Of a bound that is given: where it is what comes out.
+// The gradient of a bound that is given: that of the result where the bound is the result.
 Tensor clamp_min_backward(const Tensor& grad, const Tensor& self, const MaybeTensor& min,
                           const MaybeTensor& max);
 Tensor clamp_max_backward(const Tensor& grad, const Tensor& self, const MaybeTensor& min,

@@ -25,7 +25,7 @@ Tensor extreme_backward(const Tensor& grad, const Tensor& self, const Tensor& re
                         IntArrayRef dim, bool keepdim);
 Tensor extreme_tangent(const Tensor& self_p, const Tensor& self_t, const Tensor& result,
                        IntArrayRef dim, bool keepdim);
-// Of the first or last element that is the extreme so far.
+// The gradient goes to the first or last element that is the extreme so far.
 Tensor running_extreme_backward(const Tensor& grad, IntArrayRef sizes, const Tensor& indices,
                                 int64_t dim);
 Tensor running_extreme_tangent(const Tensor& self_t, const Tensor& indices, int64_t dim);
@@ -34,7 +34,7 @@ Tensor var_backward(const Tensor& grad, const Tensor& self, OptionalIntArrayRef 
                     const std::optional<Scalar>& correction, bool keepdim);
 Tensor var_tangent(const Tensor& self_p, const Tensor& self_t, OptionalIntArrayRef dim,
                    const std::optional<Scalar>& correction, bool keepdim);
-// Of a deviation, as the gradient of the variance; and the other way for tangents.
+// The gradient of a standard deviation as that of the variance; the other way for tangents.
 Tensor deviation_to_variance(const Tensor& x, const Tensor& deviation);
 
 Tensor norm_backward(const Tensor& grad, const Tensor& self, const Scalar& ord,
@@ -62,7 +62,7 @@ Tensor logcumsumexp_tangent(const Tensor& self_p, const Tensor& self_t, const Te
 
 Tensor softmax_tangent(const Tensor& self_t, const Tensor& result, int64_t dim);
 Tensor log_softmax_tangent(const Tensor& self_t, const Tensor& result, int64_t dim);
-// Of the result that softmax's backward is given.
+// The gradient of the result that softmax's backward is given.
 Tensor softmax_double_backward(const Tensor& grad, const Tensor& grad_output, const Tensor& output,
                                int64_t dim);
 Tensor log_softmax_double_backward(const Tensor& grad, const Tensor& grad_output,

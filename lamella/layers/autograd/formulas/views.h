@@ -23,16 +23,17 @@ Tensor scaled(const Tensor& tensor, const Scalar& number);
 Tensor sum_to(const Tensor& grad, IntArrayRef sizes);
 
 Tensor permute_backward(const Tensor& grad, IntArrayRef dims);
-// Of as_strided(size, stride, offset) on a tensor of `self_sizes`, `self_strides` and
-// `self_offset`. Both may overlap themselves: each memory cell gathers what was read from it, and
-// shares it among the elements of self that lie in it.
+// The gradient of self in as_strided(size, stride, offset) on a tensor of `self_sizes`,
+// `self_strides` and `self_offset`. Both may overlap themselves: each memory cell gathers what was
+// read from it, and shares it among the elements of self that lie in it.
 Tensor as_strided_backward(const Tensor& grad, IntArrayRef self_sizes, IntArrayRef self_strides,
                            int64_t self_offset, IntArrayRef size, IntArrayRef stride,
                            std::optional<int64_t> offset);
 // The tangent, whatever layout that of self has.
 Tensor as_strided_forward(const Tensor& self_t, const Tensor& self_p, IntArrayRef size,
                           IntArrayRef stride, std::optional<int64_t> offset);
-// Of as_strided_scatter(self, src, size, stride, offset), whose result is laid out as self is.
+// The gradient of self in as_strided_scatter(self, src, size, stride, offset), whose result is laid
+// out as self is.
 Tensor as_strided_scatter_self_backward(const Tensor& grad, IntArrayRef self_sizes,
                                         IntArrayRef self_strides, int64_t self_offset,
                                         IntArrayRef size, IntArrayRef stride,
