@@ -1,4 +1,4 @@
-# make demo | test | bench | lint | sanitize | fuzz: each installs what it needs, builds, and runs.
+# make demo | test | bench | lint | sanitize | fuzz | wheel | reference: each installs what it needs, builds, and runs.
 # JOBS=n limits parallel jobs; PYTHON=… chooses the interpreter (3.9 or newer).
 
 PYTHON ?= python3
@@ -7,7 +7,7 @@ VPY := $(ROOT).venv/bin/python
 QUERY ?=
 export QUERY
 
-.PHONY: all build demo test bench lint sanitize fuzz format clean
+.PHONY: all build demo test bench lint sanitize fuzz wheel reference format clean
 all: build
 
 # Debian packages and .venv with the groups a target needs; then the installed tree, build/prefix.
@@ -51,10 +51,22 @@ fuzz:
 	@cd $(ROOT) && sh tools/build.sh release
 	@cd $(ROOT) && sh tools/fuzz.sh
 
+# A wheel for this Python in build/wheels, tried in an empty environment.
+wheel:
+	$(call prepare,build)
+	@cd $(ROOT) && sh tools/wheel.sh
+
+# The C++ and Python reference as pages, in build/reference.
+reference:
+	@cd $(ROOT) && sh tools/install_debian.sh tools/debian-packages-reference.txt
+	$(call prepare,build reference)
+	@cd $(ROOT) && sh tools/build.sh release
+	@cd $(ROOT) && sh tools/reference.sh
+
 format:
 	$(call prepare,build lint)
 	@cd $(ROOT) && git ls-files '*.h' '*.cpp' '*.c' | xargs .venv/bin/clang-format -i
 	@cd $(ROOT) && .venv/bin/ruff format -q .
 
 clean:
-	@rm -rf $(ROOT)build $(ROOT)build-dev $(ROOT)build-asan $(ROOT)build-tsan $(ROOT).venv
+	@rm -rf $(ROOT)build $(ROOT)build-dev $(ROOT)build-clang $(ROOT)build-asan $(ROOT)build-tsan $(ROOT).venv

@@ -17,6 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import readme
+
 ROOT = Path(__file__).resolve().parent.parent
 Rows = dict[str, float]
 
@@ -156,7 +158,7 @@ def instruction_rows(table: Table, build: Path) -> None:
         table.row(label, "-", f"{counts[row] - base:.0f}", "", None)
 
 
-def python_rows(table: Table, build: Path) -> None:
+def python_rows(table: Table, build: Path) -> dict[str, Rows]:
     script = str(ROOT / "bench" / "python_calls.py")
     results: dict[str, Rows] = {}
     for kind in ("lamella", "numpy", "torch", "tvm_ffi"):
@@ -193,6 +195,7 @@ def python_rows(table: Table, build: Path) -> None:
                 f"torch {torch[row]:.1f} ns",
                 None,
             )
+    return results
 
 
 def autograd_rows(table: Table, build: Path, folder: Path) -> None:
@@ -316,9 +319,10 @@ def import_ms(module: str) -> float | None:
     return loaded - statistics.median(once("pass") for _ in range(9))
 
 
-def size_rows(table: Table, build: Path) -> None:
+def size_rows(table: Table, build: Path) -> dict[str, float | None]:
     table.section("size and import")
-    ours, numpy, torch = import_ms("lamella"), import_ms("numpy"), import_ms("torch")
+    imports = {name: import_ms(name) for name in ("lamella", "numpy", "torch")}
+    ours, numpy, torch = imports.values()
     peers = ", ".join(f"{n} {v:.0f} ms" for n, v in (("NumPy", numpy), ("torch", torch)) if v)
     table.limit("import lamella over a bare interpreter", ours, 30.0, "ms", peers)
     with tempfile.TemporaryDirectory() as folder:
@@ -326,6 +330,7 @@ def size_rows(table: Table, build: Path) -> None:
         stripped = Path(folder) / "liblamella.so"
         subprocess.run(["strip", "-o", str(stripped), str(library.resolve())], check=True)
         table.limit("core library, stripped", stripped.stat().st_size / 1e6, 8.0, "MB")
+    return imports
 
 
 def compile_seconds(text: str, build: Path, folder: Path) -> float | None:
@@ -393,7 +398,7 @@ def main() -> None:
         if options.only in (None, "cpp"):
             cpp_rows(table, options.build, folder)
         if options.only in (None, "python"):
-            python_rows(table, options.build)
+            calls = python_rows(table, options.build)
         if options.only in (None, "autograd"):
             autograd_rows(table, options.build, folder)
         if options.only in (None, "layers"):
@@ -401,9 +406,11 @@ def main() -> None:
         if options.only in (None, "graph"):
             graph_rows(table, options.build, folder)
         if options.only in (None, "size"):
-            size_rows(table, options.build)
+            imports = size_rows(table, options.build)
         if options.only in (None, "build"):
             build_rows(table, options.build, folder)
+        if options.only is None:
+            readme.write(calls, imports, options.build)
     for title, rows in (("short", table.missed), ("not run", table.not_run)):
         print(f"\n{len(rows)} rows {title}" + (": " + "; ".join(rows) if rows else ""))
 

@@ -12,10 +12,15 @@ if(NOT has_objects)
   return()
 endif()
 
-set(exports "${PROJECT_SOURCE_DIR}/lamella/abi/exports.map")
+set(exports "${PROJECT_BINARY_DIR}/exports.map")
+configure_file("${PROJECT_SOURCE_DIR}/lamella/abi/exports.map.in" "${exports}" @ONLY)
+file(STRINGS "${PROJECT_SOURCE_DIR}/lamella/abi/abi.h" abi_major
+     REGEX "^#define LAMELLA_ABI_MAJOR [0-9]+$")
+string(REGEX MATCH "[0-9]+" abi_major "${abi_major}")
 add_library(lamella SHARED "${PROJECT_SOURCE_DIR}/cmake/anchor.cpp")
 lamella_link_rooms(lamella ALL)
 set_target_properties(lamella PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${LAMELLA_LIB_DIR}"
+                                         SOVERSION "${abi_major}"
                                          CXX_VISIBILITY_PRESET hidden
                                          LINK_DEPENDS "${exports}"
                                          BUILD_WITH_INSTALL_RPATH ON
@@ -45,7 +50,7 @@ add_library(Lamella::compat ALIAS lamella_compat_headers)
 
 include(CMakePackageConfigHelpers)
 set(cmake_dest lib/cmake/Lamella)
-install(TARGETS lamella EXPORT LamellaTargets LIBRARY DESTINATION lib)
+install(TARGETS lamella EXPORT LamellaTargets LIBRARY DESTINATION lib ${LAMELLA_NAMELINK})
 install(TARGETS lamella_compat_headers EXPORT LamellaTargets)
 if(TARGET lamella_blas)
   install(TARGETS lamella_blas LIBRARY DESTINATION lib)

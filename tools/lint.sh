@@ -26,6 +26,8 @@ check "ruff" $bin/ruff check -q .
 check "ruff format" $bin/ruff format -q --check .
 check "include rule" $bin/python tools/check_includes.py
 check "tree rules" $bin/python tools/check_tree.py
+check "C ABI" $bin/python tools/check_abi.py build/prefix/lib/liblamella.so
+check "reference" $bin/python tools/reference.py --check
 check "public headers" sh tools/check_headers.sh build/prefix
 
 # clang-tidy costs seconds a file: the sources that differ from the last release of the branch, or a

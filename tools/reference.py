@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""Writes the Python reference: pages of every public module, with each operator's facts.
+
+The schema, the tables of policies and derivatives, and calls of the operator on small tensors say
+what an operator takes and gives: its overloads, shapes, dtypes, errors and layers.
+
+usage: reference.py FOLDER
+       reference.py --check     fails if more public names than now lack a text
+"""
+
+import inspect
+import pathlib
+import sys
+import types
+import warnings
+
+import lamella
+from lamella import _C
+
+# How many public names may lack a docstring, and operators a line about dtypes because they could
+# not be called with small tensors. These numbers only fall.
+MAY_LACK = {"docstring": 24, "dtypes": 69}
+
+DTYPES = (
+    "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128"
+).split()
+
+# What the batching rule of an operator says about shapes.
+SHAPES = {
+    "pointwise": "the tensors broadcast together, and the result has their common shape",
+    "reduction": "dimensions in `dim` go, or stay with size 1 where `keepdim` is true; "
+    "without `dim`, all of them go",
+    "matrices": "the last two dimensions are matrices, those in front a batch",
+    "leading": "the result has the shape of the first tensor",
+    "loss": "a number, or with `reduction='none'` the shape of the first tensor",
+    "sizes": "`size` is the shape of the result",
+}
+
+
+def value_of(argument):
+    """A small value for an argument of the schema; None where the schema has a default."""
+    kind = argument["type"].split("(")[0].rstrip("?")
+    simple = {"Scalar": 1, "float": 0.5, "int": 0, "SymInt": 0, "bool": False, "int[]": [0]}
+    if argument["type"].endswith("?"):
+        return None
+    return simple[kind.split("[1]")[0]] if kind.split("[1]")[0] in simple else NotImplemented
+
+
+def probe(entry, shape):
+    """Calls an overload in each dtype: the dtypes that it took, a result's shape, an error."""
+    taken, result, error = [], None, None
+    overload = getattr(getattr(lamella.ops.aten, entry["name"][6:]), entry["overload"] or "default")
+    for dtype in DTYPES:
+        arguments, named = [], {}
+        for argument in entry["arguments"]:
+            if argument["type"] == "Tensor":
+                value = lamella.ones(shape, dtype=getattr(lamella, dtype))
+            elif argument["type"].startswith("Tensor["):
+                value = [lamella.ones(shape, dtype=getattr(lamella, dtype))] * 2
+            elif argument["default"] is not None:
+                continue
+            else:
+                value = value_of(argument)
+            if value is NotImplemented:
+                return [], None, None
+            named[argument["name"]] = value
+        try:
+            made = overload(*arguments, **named)
+        except Exception as raised:  # noqa: B902: whatever it is, it is what a caller sees
+            error = error or f"{type(raised).__name__}: {str(raised).splitlines()[0]}"
+            continue
+        taken.append(dtype)
+        if isinstance(made, lamella.Tensor):
+            result = list(made.shape)
+    return taken, result, error
+
+
+def facts(entry):
+    """Lines of markdown about one overload."""
+    yield f"`{entry['schema']}`\n"
+    policies = entry["policies"] or {}
+    batching = policies.get("batching")
+    if batching in SHAPES:
+        yield f"- shapes: {SHAPES[batching]}"
+    for shape in ([2, 2], [2], [2, 2, 2], [2, 2, 2, 2], []):
+        taken, result, error = probe(entry, shape)
+        if taken:
+            yield "- dtypes: " + ", ".join(taken)
+            if result is not None:
+                yield f"- example: tensors of shape {shape} give {result}"
+            break
+    if error:
+        yield f"- an error: `{error}`"
+    derivative = entry["derivative"]
+    if derivative and derivative["differentiable"]:
+        yield f"- gradient: {derivative['file']}:{derivative['line']}"
+    elif any(kernel["key"] == "CompositeImplicitAutograd" for kernel in entry["kernels"]):
+        yield "- gradient: by its parts"
+    if policies.get("autocast"):
+        yield f"- autocast: {policies['autocast']}"
+    yield ""
+
+
+def operator_text(packet, entries):
+    """The text of one name: the facts of its functional overloads; the others in one line each."""
+    lines, others = [], []
+    for entry in entries:
+        if any(argument["write"] for argument in entry["arguments"]):
+            others.append(entry["schema"])
+        else:
+            lines += facts(entry)
+    lines += [f"`{schema}`\n" for schema in others]
+    return "\n".join(lines) or packet.__doc__
+
+
+def public_modules():
+    """Every module of the package that no underscore hides."""
+    todo, seen = [lamella], {}
+    while todo:
+        module = todo.pop()
+        if module.__name__ in seen:
+            continue
+        seen[module.__name__] = module
+        for value in vars(module).values():
+            if isinstance(value, types.ModuleType) and value.__name__.startswith("lamella."):
+                if "._" not in value.__name__:
+                    todo.append(value)
+    return seen
+
+
+def public_names(module):
+    names = getattr(module, "__all__", None) or [n for n in vars(module) if not n.startswith("_")]
+    for name in names:
+        value = getattr(module, name, None)
+        if callable(value) and not isinstance(value, types.ModuleType):
+            yield name, value
+
+
+def document(modules):
+    """Puts a documented function in the place of each operator; says which names lack what."""
+    entries = {}
+    for name, overload in sorted(_C._operator_names()):
+        if name.startswith("aten::"):
+            entries.setdefault(name, []).append(_C._operator_entry(name, overload))
+    lacking = {"docstring": set(), "dtypes": set()}
+    texts, stubs = {}, []
+    for module in modules.values():
+        for name, value in public_names(module):
+            if not inspect.getdoc(value):
+                lacking["docstring"].add(f"{module.__name__}.{name}")
+            if type(value).__name__ != "Function":
+                continue
+            full = (value.__doc__ or "").partition("(")[0].partition(".")[0]
+            if full not in texts:
+                texts[full] = operator_text(value, entries.get(full, []))
+                if "- dtypes:" not in texts[full] and not full.endswith("_"):
+                    lacking["dtypes"].add(full)
+
+            def stub(*args, **kwargs):
+                pass
+
+            stub.__name__ = stub.__qualname__ = name
+            stub.__module__, stub.__doc__ = module.__name__, texts[full]
+            stubs.append((module, name, stub))
+    for name in dir(lamella.Tensor):
+        if not name.startswith("_") and not getattr(lamella.Tensor, name).__doc__:
+            lacking["docstring"].add(f"lamella.Tensor.{name}")
+    # Not before the last call of an operator: from here on they are texts alone.
+    for module, name, stub in stubs:
+        setattr(module, name, stub)
+    return lacking
+
+
+def main(argument):
+    lacking = document(public_modules())
+    failed = False
+    for what, names in lacking.items():
+        more = len(names) > MAY_LACK[what]
+        failed |= more
+        print(f"{len(names)} names lack a text about {what}" + (": " if names else ""), end="")
+        print(", ".join(sorted(names)[: 1000 if more else 3]) + ("" if more else " ..."))
+    if argument != "--check":
+        import pdoc
+
+        # Stubs of modules that exist for type checkers alone cannot be imported.
+        warnings.filterwarnings("ignore", message="Error parsing type")
+        pdoc.render.configure(docformat="markdown", show_source=False)
+        pdoc.pdoc("lamella", "!lamella.conformance", output_directory=pathlib.Path(argument))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    sys.exit(main(sys.argv[1]))
