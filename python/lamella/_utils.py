@@ -1,6 +1,5 @@
 """Functions of the package that are no operators."""
 
-import functools
 import os
 
 from lamella import _C
@@ -177,9 +176,10 @@ def trace(*args, **kwargs):
         return record(*args, **kwargs)
     if not args and "fn" in kwargs:
         return trace(kwargs.pop("fn"), **kwargs)
-    return _matrix_trace()(*args, **kwargs)
+    global _matrix_trace
+    if _matrix_trace is None:
+        _matrix_trace = _C._functions("")["trace"]
+    return _matrix_trace(*args, **kwargs)
 
 
-@functools.cache
-def _matrix_trace():
-    return _C._functions("")["trace"]
+_matrix_trace = None  # the operator of that name, once it was called

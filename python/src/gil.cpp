@@ -71,12 +71,18 @@ std::terminate_handler terminate_before = nullptr;
 
 // The identity of Python's main thread, which alone runs handlers of signals. It is found while the
 // module is imported: to find it runs code of Python, where a handler would run and its exception
-// appear.
+// appear. As long as nobody has imported `threading`, there is no other thread of Python, and to
+// import it would take longer than all the rest.
 std::atomic<unsigned long> main_thread{0};
 
 bool find_main_thread() {
-  Ref module(PyImport_ImportModule("threading"));
-  Ref thread(module ? PyObject_CallMethod(module.get(), "main_thread", nullptr) : nullptr);
+  Ref name(PyUnicode_FromString("threading"));
+  Ref module(name ? PyImport_GetModule(name.get()) : nullptr);
+  if (!module) {
+    main_thread.store(PyThread_get_thread_ident(), std::memory_order_relaxed);
+    return PyErr_Occurred() == nullptr;
+  }
+  Ref thread(PyObject_CallMethod(module.get(), "main_thread", nullptr));
   Ref ident(thread ? PyObject_GetAttrString(thread.get(), "ident") : nullptr);
   if (!ident) return false;
   main_thread.store(PyLong_AsUnsignedLong(ident.get()), std::memory_order_relaxed);
