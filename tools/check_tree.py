@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""Rules of the tree: light public headers, nothing generated in git, file length, first lines."""
+"""Rules of the tree: light public headers, nothing generated in git, file length, first lines, no
+circles among the modules of the package."""
 
+import ast
 import pathlib
 import re
 import subprocess
@@ -104,8 +106,43 @@ def check_files(paths):
                 yield f"{path}:{number}: unfinished work is not left in the tree"
 
 
+def imported(name, path, modules):
+    """The modules of the package that one imports, inside of functions too. The package itself is
+    none: what is found in it when a function runs is there by then."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                found.add(inner if inner in modules else node.module)
+    return (found & modules.keys()) - {name, "lamella"}
+
+
+def check_circles():
+    modules = {}
+    for path in (ROOT / "python/lamella").rglob("*.py"):
+        parts = path.relative_to(ROOT / "python").with_suffix("").parts
+        modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    edges = {name: imported(name, path, modules) for name, path in modules.items()}
+    done = set()
+
+    def walk(name, above):
+        if name in above:
+            yield [*above[above.index(name) :], name]
+        elif name not in done:
+            for other in sorted(edges[name]):
+                yield from walk(other, [*above, name])
+            done.add(name)
+
+    for name in sorted(modules):
+        for circle in walk(name, []):
+            yield f"{modules[name].relative_to(ROOT)}:1: a circle: {' -> '.join(circle)}"
+
+
 def main():
-    errors = list(check_light()) + list(check_files(tracked()))
+    errors = list(check_light()) + list(check_files(tracked())) + list(check_circles())
     for error in errors:
         print(error)
     return 1 if errors else 0

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from lamella import _C
+from lamella import _C, _library
 from lamella._infer_schema import infer_schema
 
 __all__ = ["CustomOpDef", "custom_op"]
@@ -36,8 +36,6 @@ class CustomOpDef(_C._CallsOperator):
     """
 
     def __init__(self, namespace: str, name: str, schema: str, fn: Callable[..., Any], tags: Any):
-        from lamella.library import Library
-
         self._namespace = namespace
         self._name = name
         self._qualname = f"{namespace}::{name}"
@@ -48,7 +46,7 @@ class CustomOpDef(_C._CallsOperator):
         self._kernels: dict[str | None, Any] = {}  # libraries of one kernel each, by device
         self.__doc__ = fn.__doc__
         self.__name__ = getattr(fn, "__name__", name)
-        self._lib = Library(namespace, "FRAGMENT")
+        self._lib = _library.Library(namespace, "FRAGMENT")
         self._lib.define(name + schema, tags=tags)
         self._opoverload = _C._operator(self._qualname, "default")
         self._set_target(self._opoverload)
@@ -69,9 +67,7 @@ class CustomOpDef(_C._CallsOperator):
 
     def _meta(self, *args: Any, **kwargs: Any) -> Any:
         if self._fake is not None:
-            from lamella.library import _fake_context
-
-            with _fake_context():
+            with _library._fake_context():
                 return self._fake(*args, **kwargs)
         if not self._schema.returns:
             return None
@@ -106,14 +102,12 @@ class CustomOpDef(_C._CallsOperator):
         self._lib.close()
 
     def _install(self, kind: str | None) -> None:
-        from lamella.library import Library, _device_key
-
         before = self._kernels.pop(kind, None)
         if before is not None:
             before.close()
-        library = self._kernels[kind] = Library(self._namespace, "FRAGMENT")
+        library = self._kernels[kind] = _library.Library(self._namespace, "FRAGMENT")
         function = self._init_fn if kind in self._disabled else self._backend_fns[kind]
-        library._library.impl(self._qualname, function, _device_key(kind), False, True)
+        library._library.impl(self._qualname, function, _library._device_key(kind), False, True)
 
     @contextlib.contextmanager
     def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
@@ -150,31 +144,23 @@ class CustomOpDef(_C._CallsOperator):
         setup_context: Callable[..., Any] | None = None,
     ) -> None:
         """Gives the operator a backward; see lamella.library.register_autograd."""
-        from lamella import library
-
-        library.register_autograd(
+        _library.register_autograd(
             self._opoverload, backward, setup_context=setup_context, lib=self._lib
         )
 
     def register_vmap(self, func: Callable[..., Any] | None = None) -> Any:
         """Gives the operator a batching rule; see lamella.library.register_vmap."""
-        from lamella import library
-
-        return library.register_vmap(self._opoverload, func, lib=self._lib)
+        return _library.register_vmap(self._opoverload, func, lib=self._lib)
 
     def register_autocast(self, device_type: str, cast_inputs: Any) -> Any:
         """Says what autocast casts its tensors to; see lamella.library.register_autocast."""
-        from lamella import library
-
-        return library.register_autocast(self._opoverload, device_type, cast_inputs, lib=self._lib)
+        return _library.register_autocast(self._opoverload, device_type, cast_inputs, lib=self._lib)
 
     def register_torch_dispatch(
         self, torch_dispatch_class: type, fn: Callable[..., Any] | None = None, /
     ) -> Any:
         """Says what the operator does under a mode or on instances of a class."""
-        from lamella import library
-
-        return library.register_torch_dispatch(
+        return _library.register_torch_dispatch(
             self._opoverload, torch_dispatch_class, fn, lib=self._lib
         )
 

@@ -12,6 +12,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit status: 2 where it was called wrongly."""
     from lamella import __version__
     from lamella._cli import backend_check, explain, hlo, new, opcheck, ops
+    from lamella._cli._common import CommandError
 
     parser = argparse.ArgumentParser(
         prog="lamella",
@@ -33,17 +34,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read has enough. Nothing may be written at the end either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-
-
-class CommandError(Exception):
-    """What the command cannot do, in one sentence for its user."""
-
-
-def load(path: str) -> None:
-    """Loads a library of operators that the user named."""
-    import lamella
-
-    try:
-        lamella.load_library(path)
-    except (OSError, RuntimeError) as error:
-        raise CommandError(str(error)) from None

@@ -7,7 +7,7 @@ import ast
 import re
 from typing import Any
 
-from lamella._cli import CommandError, load
+from lamella._cli._common import CommandError, load
 
 _TENSOR = re.compile(
     r"^(?:(?P<device>[a-z]+(?::\d+)?)\s+)?(?P<dtype>[a-z]+\d*)\[(?P<shape>[\d,\s]*)\]"

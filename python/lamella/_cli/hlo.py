@@ -8,7 +8,7 @@ import re
 import sys
 from typing import Any
 
-from lamella._cli import CommandError, load
+from lamella._cli._common import CommandError, load
 
 _PLACE = re.compile(r"^hlo: line (\d+), column (\d+): (.*)$", re.DOTALL)
 

@@ -7,7 +7,7 @@ import pathlib
 import re
 from typing import Any
 
-from lamella._cli import CommandError
+from lamella._cli._common import CommandError
 
 _TEMPLATES = pathlib.Path(__file__).parent / "templates"
 

@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from lamella._cli import CommandError
+from lamella._cli._common import CommandError
 
 
 def add_parser(parts: Any) -> None:

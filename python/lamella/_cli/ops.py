@@ -7,7 +7,7 @@ import fnmatch
 import json
 from typing import Any
 
-from lamella._cli import CommandError, load
+from lamella._cli._common import CommandError, load
 
 
 def add_parser(parts: Any) -> None:

@@ -5,11 +5,11 @@
 
 import functools
 import inspect
-from typing import NamedTuple
 
 from lamella import _C
 from lamella._C import _FunctionCtx as FunctionCtx
 from lamella._C import _FunctionMeta as FunctionMeta
+from lamella._vmap_info import VmapInfo  # noqa: F401
 
 __all__ = ["Function", "FunctionCtx", "FunctionMeta", "once_differentiable"]
 
@@ -77,13 +77,6 @@ class Function(metaclass=FunctionMeta):
 
 _C._finish_function(Function)
 _default_vmap = Function.vmap
-
-
-class VmapInfo(NamedTuple):
-    """What a rule for vmap is told of the vmap."""
-
-    batch_size: int
-    randomness: str
 
 
 def _apply_batched(cls, /, *args, **kwargs):

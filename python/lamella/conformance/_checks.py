@@ -12,7 +12,7 @@ from typing import Any
 
 import lamella
 from lamella import _C
-from lamella.conformance._runner import Missing
+from lamella.conformance._missing import Missing
 
 
 @dataclasses.dataclass

@@ -18,9 +18,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-
-class Missing(Exception):
-    """Raised by a check for a part that the backend does not have."""
+from lamella.conformance._missing import Missing
 
 
 @dataclasses.dataclass

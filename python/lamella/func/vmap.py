@@ -17,6 +17,7 @@ from typing import Any
 
 import lamella
 from lamella import _C, Tensor
+from lamella._vmap_info import VmapInfo
 from lamella.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 __all__ = ["vmap"]
@@ -204,8 +205,6 @@ def call_rule(
 ) -> Any:
     """rule(info, in_dims, *args, **kwargs) -> (outputs, out_dims), at the highest level among the
     positional arguments: they are unwrapped there, and the outputs wrapped."""
-    from lamella.autograd.function import VmapInfo
-
     leaves, spec = tree_flatten(args)
     facts = [_C._vmap_inspect(leaf) if isinstance(leaf, Tensor) else None for leaf in leaves]
     level = max((fact[0] for fact in facts if fact is not None), default=0)

@@ -30,7 +30,6 @@ from lamella.hlo._computations import (
     switch,
     while_,
 )
-from lamella.hlo._ffi import register_ffi_target, register_ffi_type
 from lamella.hlo._functions import *  # noqa: F403
 from lamella.hlo._operators import as_operator, from_trace, operator_call
 from lamella.hlo._run import compile, evaluate, load, save
@@ -38,6 +37,8 @@ from lamella.hlo._targets import (
     custom_call_target,
     custom_call_targets,
     register_custom_call_target,
+    register_ffi_target,
+    register_ffi_type,
     remove_custom_call_target,
 )
 from lamella.hlo._types import (

@@ -13,12 +13,14 @@ from lamella.nn.functional_activations import (  # noqa: E402, F401
     hardswish,
     hardtanh,
     leaky_relu,
+    log_softmax,
     logsigmoid,
     mish,
     relu6,
     rrelu,
     selu,
     silu,
+    softmax,
     softmin,
     softsign,
     tanhshrink,
@@ -102,22 +104,6 @@ def embedding(
     elif padding_idx < 0:
         padding_idx += weight.size(0)
     return lamella.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
-
-
-def softmax(input, dim=None, _stacklevel=3, dtype=None):
-    """exp(x) over its sum along `dim`."""
-    return lamella.softmax(input, _softmax_dim(input, dim), dtype=dtype)
-
-
-def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
-    """The logarithm of softmax."""
-    return lamella.log_softmax(input, _softmax_dim(input, dim), dtype=dtype)
-
-
-def _softmax_dim(input, dim):
-    if dim is not None:
-        return dim
-    return 0 if input.dim() in (0, 1, 3) else 1
 
 
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):

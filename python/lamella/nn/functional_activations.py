@@ -84,11 +84,25 @@ def softsign(input):
     return input / (input.abs() + 1)
 
 
+def softmax(input, dim=None, _stacklevel=3, dtype=None):
+    """exp(x) over its sum along `dim`."""
+    return lamella.softmax(input, _softmax_dim(input, dim), dtype=dtype)
+
+
+def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
+    """The logarithm of softmax."""
+    return lamella.log_softmax(input, _softmax_dim(input, dim), dtype=dtype)
+
+
+def _softmax_dim(input, dim):
+    if dim is not None:
+        return dim
+    return 0 if input.dim() in (0, 1, 3) else 1
+
+
 def softmin(input, dim=None, _stacklevel=3, dtype=None):
     """Softmax of -x."""
-    from lamella.nn import functional
-
-    return functional.softmax(-input, dim, _stacklevel, dtype)
+    return softmax(-input, dim, _stacklevel, dtype)
 
 
 def tanhshrink(input):

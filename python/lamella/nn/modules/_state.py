@@ -32,10 +32,13 @@ class IncompatibleKeys(NamedTuple):
     __str__ = __repr__
 
 
-def _has_extra(module: Any) -> bool:
-    from lamella.nn.modules.module import Module
+def get_extra_state(self: Any) -> Any:
+    """More for state_dict(); a module that has it defines this and set_extra_state()."""
+    raise RuntimeError(f"{type(self).__name__}: has no extra state")
 
-    return type(module).get_extra_state is not Module.get_extra_state
+
+def _has_extra(module: Any) -> bool:
+    return type(module).get_extra_state is not get_extra_state
 
 
 def _own(module: Any) -> dict[str, Any]:

@@ -369,9 +369,7 @@ class Module:
 
     # ---- State
 
-    def get_extra_state(self) -> Any:
-        """More for state_dict(); a module that has it defines this and set_extra_state()."""
-        raise RuntimeError(f"{type(self).__name__}: has no extra state")
+    get_extra_state = _state.get_extra_state
 
     def set_extra_state(self, state: Any) -> None:
         """Takes what get_extra_state() gave."""

@@ -1,0 +1,408 @@
+"""The functions of lamella.library, but for custom_op()."""
+
+# Types are for those who call; the bodies are not checked.
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from lamella import _C
+
+# Kept for functions that register without a Library of the caller's.
+_libraries: dict[str, Library] = {}
+
+
+def fallthrough_kernel() -> None:
+    """Pass it to impl() to let calls go on to the next key."""
+    raise NotImplementedError("fallthrough_kernel: is a mark for impl() and cannot be called")
+
+
+class Library:
+    """Registrations for a namespace.
+
+    kind: "DEF" claims the namespace, "FRAGMENT" adds operators to it, "IMPL" only kernels.
+    dispatch_key: the key of impl() where it is given none.
+    """
+
+    def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
+        self._library = _C._Library(ns, kind, dispatch_key)
+        self.ns = ns
+        self.kind = kind
+        self.dispatch_key = dispatch_key
+        self._places: set[tuple[str, str]] = set()
+        self._over: list[Any] = []
+        self._rules: list[tuple[Any, type]] = []
+
+    def __repr__(self) -> str:
+        key = f", dispatch_key={self.dispatch_key}" if self.dispatch_key else ""
+        return f"Library(kind={self.kind}, ns={self.ns}{key})"
+
+    def define(
+        self,
+        schema: str,
+        alias_analysis: str = "",
+        *,
+        tags: str | Sequence[str] = (),
+        autocast: str | None = None,
+        batching: str | None = None,
+        hlo: str | None = None,
+    ) -> str:
+        """Defines an operator by its schema, and returns its name.
+
+        autocast: "lower_precision", "float32", "widest", ... say what its tensors are cast to.
+        batching: "pointwise", "reduction", "composite", "loop" or a rule's name says how vmap does.
+        hlo: the HLO opcode that it compiles to, such as "add".
+        """
+        if alias_analysis not in ("", "CONSERVATIVE", "FROM_SCHEMA"):
+            raise RuntimeError(
+                f"define: expected 'alias_analysis' to be CONSERVATIVE or FROM_SCHEMA, "
+                f"got '{alias_analysis}'"
+            )
+        all_tags = [str(tag) for tag in ((tags,) if isinstance(tags, str) else tags)]
+        for policy, word in (("autocast", autocast), ("batching", batching), ("hlo", hlo)):
+            if word is not None:
+                all_tags.append(f"{policy}:{word}")
+        self._library.define(schema, ",".join(all_tags))
+        return schema.partition("(")[0]
+
+    def impl(
+        self,
+        op_name: Any,
+        fn: Callable[..., Any],
+        dispatch_key: str = "",
+        *,
+        with_keyset: bool = False,
+        allow_override: bool = False,
+    ) -> None:
+        """Registers a function as the kernel of an operator for a dispatch key.
+
+        with_keyset: the function gets the key set of the call first, to be handed on with
+        op.redispatch(keys & ..., *args). allow_override: a kernel of this library for the same key
+        may be replaced; the kernels of other libraries always may.
+        """
+        name = op_name if isinstance(op_name, str) else op_name._operator_name
+        if "::" not in name:
+            name = f"{self.ns}::{name}"
+        overload = getattr(op_name, "_overloadname", "default")
+        if overload != "default":
+            name = f"{name}.{overload}"
+        kernel = None if fn is fallthrough_kernel else fn
+        place = (name, dispatch_key or self.dispatch_key)
+        if allow_override and place in self._places:
+            # Kernels of a newer library go before those of an older one.
+            self._over.append(_C._Library(self.ns, "FRAGMENT", self.dispatch_key))
+            self._over[-1].impl(name, kernel, dispatch_key or "", with_keyset)
+            return
+        self._library.impl(name, kernel, dispatch_key or "", with_keyset)
+        self._places.add(place)
+
+    def fallback(
+        self, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False
+    ) -> None:
+        """Registers fn(op, *args, **kwargs) for all operators without a kernel for the key.
+
+        Of a Library of the namespace "_"; fallthrough_kernel lets the calls go on.
+        """
+        if self.ns != "_":
+            raise RuntimeError(
+                f"fallback: expected a Library of the namespace '_', got '{self.ns}', as it is for "
+                "all operators"
+            )
+        kernel = None if fn is fallthrough_kernel else fn
+        self._library.fallback(kernel, dispatch_key or "", with_keyset)
+
+    def close(self) -> None:
+        """Undoes all registrations of this library; waits for calls that are inside."""
+        for op, cls in self._rules:
+            _C._set_dispatch_rule(op, cls, None)
+        self._rules.clear()
+        for library in reversed(self._over):
+            library.close()
+        self._library.close()
+
+    _destroy = close
+
+
+def _fragment(ns: str) -> Library:
+    library = _libraries.get(ns)
+    if library is None:
+        library = _libraries[ns] = Library(ns, "FRAGMENT")
+    return library
+
+
+def define(
+    qualname: str,
+    schema: str,
+    *,
+    lib: Library | None = None,
+    tags: str | Sequence[str] = (),
+    autocast: str | None = None,
+    batching: str | None = None,
+    hlo: str | None = None,
+) -> None:
+    """Defines the operator `qualname` ("mylib::twice") with the schema "(Tensor x) -> Tensor".
+
+    What the other arguments say: Library.define.
+    """
+    ns, _, name = qualname.partition("::")
+    library = lib or _fragment(ns)
+    library.define(name + schema, tags=tags, autocast=autocast, batching=batching, hlo=hlo)
+
+
+def from_hlo(qualname: str, text_or_module: Any, *, lib: Library | None = None) -> Any:
+    """Defines the operator `qualname` ("mylib::step") as what an HLO module does, and returns it.
+
+    text_or_module: HLO text or a lamella.hlo.Module; what becomes of its parameters and results is
+    said by lamella.hlo.as_operator.
+    """
+    from lamella.hlo import _operators
+
+    return _operators._define(text_or_module, qualname, lib, "Host", sys._getframe(1))
+
+
+def _device_key(kind: str | None) -> str:
+    """The dispatch key of a device type; a key's own name stands for itself."""
+    if kind is None or kind == "default":
+        return "CompositeExplicitAutograd"
+    try:
+        return str(_C._device_dispatch_key(kind))
+    except RuntimeError:
+        return kind
+
+
+def _qualified(op: Any) -> str:
+    """The full name of an operator that is given by name or as an object."""
+    op = getattr(op, "_opoverload", op)  # an operator of custom_op()
+    if isinstance(op, str):
+        return op
+    overload = getattr(op, "_overloadname", "default")
+    name = str(op._operator_name)
+    return name if overload == "default" else f"{name}.{overload}"
+
+
+def _library_of(name: str, lib: Library | None) -> Library:
+    return lib or _fragment(name.partition("::")[0])
+
+
+def impl(
+    qualname: str,
+    types: str | Sequence[str],
+    func: Callable[..., Any] | None = None,
+    *,
+    lib: Library | None = None,
+) -> Any:
+    """Registers a kernel for device types ("cpu", ...), dispatch keys, or "default" for all."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        ns = qualname.partition("::")[0]
+        for kind in (types,) if isinstance(types, str) else types:
+            (lib or _fragment(ns)).impl(qualname, function, _device_key(kind))
+        return function
+
+    return register if func is None else register(func)
+
+
+def register_autograd(
+    op: Any,
+    backward: Callable[..., Any],
+    /,
+    *,
+    setup_context: Callable[..., Any] | None = None,
+    lib: Library | None = None,
+) -> None:
+    """Gives an operator, by name or as lamella.ops has it, a backward written in Python.
+
+    setup_context(ctx, inputs, output) keeps in `ctx` what backward(ctx, *grads) needs; inputs: the
+    tuple of the operator's arguments, those that are keyword-only apart, in `keyword_only_inputs`.
+    backward returns a gradient for each argument, None where there is none, a list for a list.
+    """
+    from lamella._register_autograd import make_kernel
+
+    name = _qualified(op)
+    qualified, _, overload = name.partition(".")
+    found = _C._operator(qualified, overload or "default")
+    if "!" in found._schema:
+        raise RuntimeError(
+            f"register_autograd: expected an operator that writes none of its arguments, "
+            f"got {found._schema}"
+        )
+    kernel, gradient = make_kernel(found, name, backward, setup_context)
+    _library_of(name, lib)._library.impl(
+        name, kernel, "Autograd", False, False, gradient, setup_context
+    )
+
+
+def register_vmap(
+    op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None
+) -> Any:
+    """Registers how vmap calls an operator: func(info, in_dims, *args) -> (outputs, out_dims).
+
+    in_dims has for each of args the dimension of its batch, or None; tensors come with the batch in
+    dimension 0. info has batch_size and randomness. out_dims says where the batch is in each
+    output, None for one that has none. May be used as a decorator.
+    """
+    name = _qualified(op)
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        from lamella._register_vmap import register as register_rule
+
+        register_rule(_library_of(name, lib), name, function)
+        return function
+
+    return register if func is None else register(func)
+
+
+def register_kernel(
+    op: Any,
+    device_types: str | Sequence[str] | None,
+    func: Callable[..., Any] | None = None,
+    /,
+    *,
+    lib: Library | None = None,
+) -> Any:
+    """Registers the kernel of an operator for devices ("cpu", "cuda"); None: for all of them."""
+    if hasattr(op, "_opoverload"):
+        return op.register_kernel(device_types, func)
+    return impl(_qualified(op), device_types or "default", func, lib=lib)
+
+
+def register_fake(
+    op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None
+) -> Any:
+    """Registers what gives the shapes and dtypes of the results: the kernel for `meta`."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        if hasattr(op, "_opoverload"):
+            return op.register_fake(function)
+
+        def kernel(*args: Any, **kwargs: Any) -> Any:
+            with _fake_context():
+                return function(*args, **kwargs)
+
+        name = _qualified(op)
+        _library_of(name, lib)._library.impl(name, kernel, "Meta")
+        return function
+
+    return register if func is None else register(func)
+
+
+impl_abstract = register_fake
+
+
+class FakeImplCtx:
+    """What get_ctx() gives inside of a function registered by register_fake()."""
+
+    def new_dynamic_size(self, *, min: int = 0, max: int | None = None) -> Any:
+        raise NotImplementedError(
+            "new_dynamic_size: sizes that depend on data cannot be stood for by a number; "
+            "expected the results' shapes to follow from the arguments' shapes"
+        )
+
+    create_unbacked_symint = new_dynamic_size
+
+
+_contexts: list[FakeImplCtx] = []
+
+
+@contextlib.contextmanager
+def _fake_context() -> Iterator[None]:
+    _contexts.append(FakeImplCtx())
+    try:
+        yield
+    finally:
+        _contexts.pop()
+
+
+def get_ctx() -> FakeImplCtx:
+    """The context of the function registered by register_fake() that runs now."""
+    if not _contexts:
+        raise RuntimeError(
+            "get_ctx: expected to be called by a function that register_fake() registered"
+        )
+    return _contexts[-1]
+
+
+def register_torch_dispatch(
+    op: Any,
+    torch_dispatch_class: type,
+    func: Callable[..., Any] | None = None,
+    /,
+    *,
+    lib: Library | None = None,
+) -> Any:
+    """Registers what an operator does under a mode, or on instances of a subclass of Tensor.
+
+    Called in the place of the class's __torch_dispatch__, as func(mode, func, types, args, kwargs)
+    for a mode, and func(cls, func, types, args, kwargs) for a subclass.
+    """
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        name, _, overload = _qualified(op).partition(".")
+        found = _C._operator(name, overload or "default")
+        _C._set_dispatch_rule(found, torch_dispatch_class, function)
+        if lib is not None:
+            lib._rules.append((found, torch_dispatch_class))
+        return function
+
+    return register if func is None else register(func)
+
+
+class Kernel:
+    """A kernel that get_kernel() found. Calling it skips what a later registration puts over it."""
+
+    def __init__(self, op: Any, keys: Any) -> None:
+        self._op = op
+        self._keys = keys
+
+    def call_boxed(self, keyset: Any, *args: Any, **kwargs: Any) -> Any:
+        return self._op.redispatch(keyset, *args, **kwargs)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._op.redispatch(self._keys, *args, **kwargs)
+
+
+def get_kernel(op: Any, dispatch_key: str) -> Kernel:
+    """What serves an operator at a dispatch key, such as "CPU", as something to call."""
+    from lamella._dispatch import DispatchKeySet
+
+    name, _, overload = _qualified(op).partition(".")
+    found = _C._operator(name, overload or "default")
+    if not _C._has_computed_kernel(found, dispatch_key):
+        raise RuntimeError(
+            f"get_kernel: expected {found.name()} to have a kernel for {dispatch_key}"
+        )
+    return Kernel(found, DispatchKeySet().add(dispatch_key))
+
+
+def opcheck(
+    op: Any, args: Sequence[Any], kwargs: dict[str, Any] | None = None, **options: Any
+) -> dict[str, str]:
+    """Holds an operator to its schema and its layers; see lamella.testing.opcheck."""
+    from lamella.testing import opcheck as check
+
+    return check(getattr(op, "_opoverload", op), args, kwargs, **options)
+
+
+def register_autocast(
+    op: Any, device_type: str, cast_inputs: Any, /, *, lib: Library | None = None
+) -> None:
+    """Casts the floating-point tensors on a device type to a dtype when the operator is called in
+    an autocast region for it, and runs it without autocast. Float64 stays.
+
+    An operator of one's own says the same, for all device types and the region's dtype, where it is
+    defined: define(..., autocast="lower_precision").
+    """
+    if not _C._is_autocast_available(device_type):
+        raise ValueError(
+            f"register_autocast: expected 'device_type' to be one that autocast works for, such as "
+            f"cpu or cuda, got {device_type!r}"
+        )
+    name = _qualified(op)
+    qualified, _, overload = name.partition(".")
+    _C._operator(qualified, overload or "default")
+    library = _library_of(name, lib)
+    library._library.impl_cast(name, _C._autocast_key(device_type), cast_inputs)
