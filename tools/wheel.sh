@@ -17,8 +17,5 @@ trap 'rm -rf "$empty"' EXIT
 .venv/bin/python -m venv "$empty/venv"
 "$empty/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-index --no-deps \
   build/wheels/lamella-*.whl
-cd "$empty"
-"$empty/venv/bin/python" -I "$root/tools/wheel_smoke.py"
-echo "lamella: $(ls "$root"/build/wheels/*.whl | xargs du -h | cut -f 1) $(ls "$root"/build/wheels/)" |
-  tr '\n' ' '
-echo
+(cd "$empty" && "$empty/venv/bin/python" -I "$root/tools/wheel_smoke.py")
+echo "lamella: $(ls build/wheels/lamella-*.whl), $(du -h build/wheels/lamella-*.whl | cut -f 1)"

@@ -27,7 +27,7 @@ def run(*command):
 
 
 project = pathlib.Path.cwd() / "wheel_smoke"
-run(commands / "lamella", "new", project)
+run(commands / "lamella", "new", project.name)
 prefix = lamella.utils.cmake_prefix_path
 run("cmake", "-S", project, "-B", project / "build", f"-DCMAKE_PREFIX_PATH={prefix}",
     f"-DPython3_EXECUTABLE={sys.executable}")  # fmt: skip

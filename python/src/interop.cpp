@@ -186,7 +186,9 @@ TensorBase copy_buffer(const Py_buffer& view, IntArrayRef sizes, ScalarType type
   detail::check(lamella_tensor_empty(static_cast<int32_t>(sizes.size()), sizes.data(),
                                      static_cast<uint8_t>(type), 0, -1, &made));
   TensorBase tensor = TensorBase::adopt(made);
-  bool failed = view.len != 0 && PyBuffer_ToContiguous(made->data, &view, view.len, 'C') != 0;
+  // Python 3.9 and 3.10 take the view without const, and do not write it.
+  auto* source = const_cast<Py_buffer*>(&view);
+  bool failed = view.len != 0 && PyBuffer_ToContiguous(made->data, source, view.len, 'C') != 0;
   return failed ? TensorBase() : tensor;
 }
 

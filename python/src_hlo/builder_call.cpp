@@ -4,6 +4,8 @@
 #include <set>
 
 #include "python/src_hlo/builder.h"
+// Python 3.9 and 3.10 declare frames apart from Python.h.
+#include <frameobject.h>
 
 namespace lamella::python {
 namespace {
