@@ -333,7 +333,8 @@ class Registrations {
   // ---- Kernels made by autogen: they copy and call the operator that they were made from ----
 
   std::string call_of(const NativeFunction& target, const std::vector<std::string>& passed) const {
-    return "::" + cpp_namespace(target, options_) + "::ops::" + operator_struct(target.schema) + "::call(" + join(passed, ", ") + ")";
+    return "::" + cpp_namespace(target, options_) + "::ops::" + operator_struct(target.schema) +
+           "::call(" + join(passed, ", ") + ")";
   }
 
   static std::vector<std::string> parameter_names(const NativeFunction& f) {

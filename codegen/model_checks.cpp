@@ -67,9 +67,9 @@ class ModelCheck {
   void check_alias(const NativeFunction& f) {
     if (f.alias_of.empty() || model_.alias_target(f) != nullptr) return;
     const Entry* entry = entry_of(f);
-    diagnostics_.add(entry != nullptr ? entry->place("alias_of") : f.where,
-                     f.schema.name.str() + ": no form of '" + f.alias_of +
-                         "' takes the same arguments");
+    diagnostics_.add(
+        entry != nullptr ? entry->place("alias_of") : f.where,
+        f.schema.name.str() + ": no form of '" + f.alias_of + "' takes the same arguments");
   }
 
   void check_tag_bases(const Entry& entry) {

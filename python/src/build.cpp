@@ -438,7 +438,8 @@ PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
     return finished(wrap(made), options);
   }
   lamella_status status = lamella_tensor_empty(1, &size, static_cast<uint8_t>(type), 0, -1, &made);
-  if (status == LAMELLA_OK && size != 0) std::memcpy(made->data, data, static_cast<size_t>(size * bytes));
+  if (status == LAMELLA_OK && size != 0)
+    std::memcpy(made->data, data, static_cast<size_t>(size * bytes));
   release_view(view);
   if (status != LAMELLA_OK) return raise_status(status);
   Ref copy(wrap(made));

@@ -149,8 +149,7 @@ int add_gil(PyObject* module) {
   terminate_before = std::set_terminate(&terminate);
   if (!find_main_thread()) return -1;
   // The thread that forks is the child's main thread.
-  fork::in_child(
-      [] { main_thread.store(PyThread_get_thread_ident(), std::memory_order_relaxed); });
+  fork::in_child([] { main_thread.store(PyThread_get_thread_ident(), std::memory_order_relaxed); });
   set_interrupt_function(&ask_python);
   // When nobody can have the GIL any more, and before the libraries take their memory down.
   Py_AtExit(&native::close_blas_library);

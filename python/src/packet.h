@@ -27,7 +27,7 @@ extern PyTypeObject OverloadType;   // lamella.ops.<ns>.<op>.<overload>
 PyPacket* make_packet(PyTypeObject* type, const char* qualified, const char* name,
                       const char* module);
 
-// Of overloads (overload.cpp).
+// The attributes of overloads (overload.cpp).
 extern PyGetSetDef overload_getset[];
 extern PyMethodDef overload_methods[];
 PyObject* overload_str(PyObject* self);

@@ -226,7 +226,7 @@ Match tuple(SchemaType type, PyObject* object, Frame& frame, lamella_value* valu
   return Match::kYes;
 }
 
-// Everything but a tensor for a tensor.
+// Converts what convert() leaves: all but a tensor where a tensor is expected.
 Match convert_rest(Kind kind, bool optional, int fixed_size, SchemaType type, PyObject* object,
                    Frame& frame, lamella_value* value) {
   if (object == Py_None && optional) {

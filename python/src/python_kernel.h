@@ -20,8 +20,8 @@ struct PythonKernel {
   // A custom operator: its results must not share memory with its arguments, and what its schema
   // says it writes counts as written.
   bool is_custom = false;
-  // Of register_autograd(): the class whose backward is the operator's, and what keeps for it (or
-  // NULL). `function` is then the kernel written in Python, for calls that are not direct.
+  // What register_autograd() gave: the class whose backward is the operator's, and what keeps for
+  // it (or NULL). `function` is then the kernel written in Python, for calls that are not direct.
   PyObject* gradient = nullptr;
   PyObject* setup_context = nullptr;
 };

@@ -52,7 +52,7 @@ hlo::Op op_from(const Argument& argument, PyObject* object);
 std::vector<hlo::Op> ops_from(const Argument& argument);
 std::vector<std::pair<int64_t, int64_t>> pairs_from(const Argument& argument);
 hlo::ElementType element_from(const Argument& argument);
-// Of what `constant` in lamella/hlo/_arrays.py takes; `type` Invalid: its own.
+// The literal of what `constant` in lamella/hlo/_arrays.py takes; `type` Invalid: its own.
 hlo::Literal literal_from(PyObject* object, hlo::ElementType type);
 // Field `name` of an object or a dictionary; nothing where there is none.
 Ref field_of(PyObject* object, const char* name);

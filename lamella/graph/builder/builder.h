@@ -59,7 +59,7 @@ class Builder {
   // and without an error afterwards, and ops made before are not valid any more.
   StatusOr<BuiltComputation> Build();
   StatusOr<BuiltComputation> Build(Op root);
-  // Of a builder that CreateSubBuilder made: an error goes to its parent, and the computation is
+  // Builds what CreateSubBuilder began: an error goes to its parent, and the computation is
   // null.
   BuiltComputation BuildAndNoteError();
   // What `root` needs of the computation so far, as one without parameters. An error where it
@@ -72,7 +72,7 @@ class Builder {
 
   StatusOr<Shape> GetShape(Op op) const;
   StatusOr<const Shape*> GetShapePtr(Op op) const;
-  // Of the computation so far.
+  // The shape of the computation so far.
   StatusOr<ProgramShape> GetProgramShape() const;
   StatusOr<ProgramShape> GetProgramShape(Op root) const;
   // The instruction behind an op, until Build().
@@ -107,7 +107,7 @@ class Builder {
   FrontendAttributes SwapFrontendAttributes(const FrontendAttributes& attributes);
   const FrontendAttributes& frontend_attributes() const { return frontend_attributes_; }
   void ClearFrontendAttributes() { frontend_attributes_ = {}; }
-  // Of an instruction that is there already.
+  // Changes an instruction that is there already.
   Status SetInstructionFrontendAttribute(Op op, std::string_view key, std::string_view value);
   Status SetInstructionSharding(Op op, const std::optional<OpSharding>& sharding);
 
@@ -149,7 +149,7 @@ class Builder {
   std::vector<std::shared_ptr<const Module>> held_;
 };
 
-// Of scopes: what they set is as before afterwards.
+// At the end of a scope, what it set is again as it was before.
 class ScopedSharding {
  public:
   ScopedSharding(Builder* builder, std::optional<OpSharding> sharding)

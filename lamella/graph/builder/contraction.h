@@ -8,8 +8,8 @@
 
 namespace lamella::hlo {
 
-// Of vectors and matrices: sums over the last dimension of lhs and the first of rhs. The result has
-// `preferred_element_type`, or the operands' type, which must be one then.
+// Multiplies vectors and matrices: sums over the last dimension of lhs and the first of rhs. The
+// result has `preferred_element_type`, or the operands' type, which must be one then.
 Op Dot(Operand lhs, Op rhs, const PrecisionConfig* precision_config = nullptr,
        std::optional<PrimitiveType> preferred_element_type = std::nullopt);
 // Batch dimensions come first in the result, then the others of lhs, then those of rhs.
@@ -51,7 +51,7 @@ Op ConvGeneralDilated(Operand lhs, Op rhs, Span<int64_t> window_strides,
 // Those that the functions without them use.
 ConvolutionDimensionNumbers CreateDefaultConvDimensionNumbers(int num_spatial_dims = 2);
 
-// Of the last dimensions, as many as there are lengths.
+// Transforms the last dimensions, as many as there are lengths.
 Op Fft(Operand operand, FftType fft_type, Span<int64_t> fft_length);
 // x with op(a) x = b (left_side) or x op(a) = b; a is triangular: lower, or upper; where
 // unit_diagonal its diagonal is not read. Dimensions before the last two are batches.

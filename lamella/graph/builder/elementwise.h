@@ -39,7 +39,7 @@ Op Ge(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
 Op Gt(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
 Op Le(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
 Op Lt(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
-// Of floating-point numbers: -NaN < -infinity < ... < -0 < +0 < ... < infinity < NaN.
+// Floating-point numbers are ordered -NaN < -infinity < ... < -0 < +0 < ... < infinity < NaN.
 Op EqTotalOrder(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
 Op NeTotalOrder(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
 Op GeTotalOrder(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
@@ -71,11 +71,11 @@ Op Rsqrt(Operand x);
 Op Cbrt(Operand x);
 Op IsFinite(Operand x);  // Pred: neither an infinity nor NaN.
 Op Neg(Operand x);
-Op Not(Operand x);  // Of pred or of bits.
+Op Not(Operand x);  // Negates pred, or each bit.
 Op PopulationCount(Operand x);
 Op Erf(Operand x);
 Op Copy(Operand x);
-// Of real numbers the same ones.
+// The complex conjugate; a real operand is returned as it is.
 Op Conj(Operand x);
 Op Square(Operand x);
 Op Reciprocal(Operand x);
@@ -110,7 +110,7 @@ Op operator&(Operand x, Op y);
 Op operator|(Operand x, Op y);
 Op operator^(Operand x, Op y);
 Op operator<<(Operand x, Op y);
-// Of signed integers arithmetic, of others logical.
+// An arithmetic shift for signed integers, a logical one for others.
 Op operator>>(Operand x, Op y);
 
 }  // namespace lamella::hlo

@@ -87,7 +87,7 @@ template <class F>
 Op emit(const char* function, const Within& within, F&& work) {
   return Emission(function, within.builder, within.where).run(work);
 }
-// Of a list the first op's builder.
+// The builder of a list is that of its first op.
 template <class F>
 Op emit(const char* function, const Operands& ops, F&& work) {
   return Emission(function, ops.empty() ? nullptr : ops[0].builder(), ops.where).run(work);

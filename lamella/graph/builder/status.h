@@ -41,7 +41,7 @@ class [[nodiscard]] Status {
   Status() = default;
   Status(StatusCode code, std::string_view message) : code_(code), message_(message) {}
   static Status OK() { return {}; }
-  // Of an error that was caught.
+  // The status of an error that was caught.
   static Status of(const std::exception& error) { return {StatusCode::kInternal, error.what()}; }
 
   bool ok() const { return code_ == StatusCode::kOk; }

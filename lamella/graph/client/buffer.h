@@ -20,7 +20,7 @@ class ShapedBuffer {
   const Shape& on_device_shape() const { return value_.shape(); }
   int device_ordinal() const { return 0; }
   const Value& value() const { return value_; }
-  // Of nested tuples: a buffer of the part, which shares its memory.
+  // The buffer of a part of nested tuples, which shares its memory.
   ShapedBuffer SubShapedBuffer(std::span<const int64_t> index) const;
   Literal to_literal() const { return value_.to_literal(); }
 

@@ -146,7 +146,7 @@ class Client {
                                        Span<GlobalData*> arguments,
                                        const ExecutionOptions* execution_options = nullptr,
                                        ExecutionProfile* execution_profile = nullptr);
-  // Of a computation without parameters, as Builder::BuildConstantSubGraph makes it.
+  // Computes what has no parameters, as Builder::BuildConstantSubGraph makes it.
   StatusOr<Literal> ComputeConstant(const BuiltComputation& computation,
                                     const Layout* output_layout = nullptr);
 

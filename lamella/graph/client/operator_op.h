@@ -10,7 +10,7 @@ namespace lamella::hlo {
 // and Note [Operators in graphs] in custom_call/.
 Op OperatorCall(Within builder, const std::string& op, Span<Op> operands,
                 const std::string& arguments = "");
-// Of an operator that cannot tell its shapes, because they depend on values or it has no Meta
+// For an operator that cannot tell its shapes, because they depend on values or it has no Meta
 // kernel.
 Op OperatorCallWithShape(Within builder, const std::string& op, Span<Op> operands,
                          const Shape& shape, const std::string& arguments = "");

@@ -17,7 +17,7 @@ enum class ApiVersion : uint8_t {
 };
 // "API_VERSION_ORIGINAL".
 std::string_view api_version_name(ApiVersion version);
-// Of a custom call; one that states none is Original. Throws an Error that names the instruction
+// The version that a custom call states, or Original. Throws an Error that names the instruction
 // where the word is unknown, or says API_VERSION_UNSPECIFIED.
 ApiVersion api_version_of(const Instruction& instruction);
 

@@ -51,8 +51,8 @@ struct BufferLeaf {
 
 class CallBuffers {
  public:
-  // Of an instruction of a verified module. Throws an Error that names it where two outputs are to
-  // take the same memory.
+  // The buffers of an instruction of a verified module. Throws an Error that names it where two
+  // outputs are to take the same memory.
   explicit CallBuffers(const Instruction& instruction);
 
   const std::vector<BufferLeaf>& operands() const { return operands_; }
@@ -60,7 +60,7 @@ class CallBuffers {
   // Neither tuples among the operands, nor other layouts, nor aliasing: what the values have is
   // what is handed over.
   bool plain() const { return plain_; }
-  // Of the instruction's result.
+  // The shape of the instruction's result.
   const Shape* result_shape() const { return result_shape_; }
 
  private:

@@ -98,7 +98,7 @@ class Reader {
     }
   }
 
-  // Of an argument that the text gives, or that has a default.
+  // The value of an argument that the text gives, or that has a default.
   OperatorArgument value_of(size_t i) {
     const Argument& argument = schema_.arguments[i];
     if (given_[i] != nullptr) return convert(*given_[i], argument.type, argument);

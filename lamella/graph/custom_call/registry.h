@@ -53,7 +53,7 @@ struct Target {
   uint32_t traits = 0;
   std::string where;  // "file:line", or ""
   bool built_in = false;
-  // Of makers: called with the target itself, which has the rest in `context`.
+  // A maker is called with the target itself, which has the rest in `context`.
   std::unique_ptr<PreparedCall> (*make)(const Instruction& instruction,
                                         std::shared_ptr<const Target> target) = nullptr;
   std::shared_ptr<void> context;

@@ -66,7 +66,7 @@ complex<T> quotient(complex<T> a, complex<T> b) {
   std::complex<T> q = std::complex<T>(a.real(), a.imag()) / std::complex<T>(b.real(), b.imag());
   return {q.real(), q.imag()};
 }
-// Of 0, powers with a positive real exponent are 0 and the 0th is 1; others have no value.
+// 0 to a positive real power is 0, and to the power 0 it is 1; other powers have no value.
 template <class T>
 complex<T> power(complex<T> a, complex<T> b) {
   if (a == complex<T>(0)) {
@@ -211,7 +211,7 @@ IntegerFunction<W> integer_function(Opcode opcode) {
       return nullptr;
   }
 }
-// Of truth values: sums are "or", products "and".
+// Truth values have sums ("or") and products ("and").
 bool has_predicate_form(Opcode opcode) {
   switch (opcode) {
     case Opcode::Add:

@@ -108,7 +108,7 @@ class Bits {
  public:
   Bits(const void* data, ElementType type)
       : data_(static_cast<const uint8_t*>(data)), type_(type) {}
-  // Of an element that has 64 bits or fewer.
+  // The bits of an element that has 64 or fewer.
   uint64_t at(int64_t n) const {
     uint64_t word = 0;
     auto bytes = static_cast<size_t>(element_bytes(type_));

@@ -22,7 +22,7 @@ struct Elements {
   std::byte* at(int64_t place) const { return data + static_cast<size_t>(place) * size; }
 };
 
-// Of every index over `sizes`, where it lies with these strides.
+// The offset of every index over `sizes`, in row-major order, with these strides.
 inline std::vector<int64_t> offsets_of(std::span<const int64_t> sizes,
                                        std::span<const int64_t> strides) {
   std::vector<int64_t> offsets;

@@ -233,7 +233,7 @@ class Counter {
   std::vector<int64_t> index_;
   int64_t left_;
 };
-// Of a row-major array: how far apart neighbours along each dimension lie, in elements.
+// How far apart neighbours along each dimension of a row-major array lie, in elements.
 inline std::vector<int64_t> row_major_strides(std::span<const int64_t> sizes) {
   std::vector<int64_t> strides(sizes.size(), 1);
   for (size_t d = sizes.size(); d-- > 1;) strides[d - 1] = strides[d] * sizes[d];

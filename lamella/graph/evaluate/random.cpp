@@ -115,7 +115,8 @@ void threefry_bits(const Value& bits, uint64_t key, uint64_t* counter) {
   const Shape& shape = bits.shape();
   int64_t count = shape.elements();
   if (element_bits(shape.element_type()) == 64) {
-    each_element(count, [&](int64_t n) { write(n, threefry(*counter + static_cast<uint64_t>(n), key)); });
+    each_element(count,
+                 [&](int64_t n) { write(n, threefry(*counter + static_cast<uint64_t>(n), key)); });
     *counter += static_cast<uint64_t>(count);
     return;
   }
@@ -211,7 +212,7 @@ class Stream {
   }
   // In [0, 1).
   double fraction() { return std::ldexp(static_cast<double>(word() >> 11), -53); }
-  // Of the standard normal distribution (G. E. P. Box and M. E. Muller, 1958).
+  // A draw from the standard normal distribution (G. E. P. Box and M. E. Muller, 1958).
   double normal() {
     double radius = std::sqrt(-2 * std::log(1 - fraction()));
     return radius * std::cos(2 * M_PI * fraction());

@@ -27,7 +27,7 @@ struct Step {
   const Instruction& instruction;
   std::span<Value> operands;
   Run& run;
-  // Of the result.
+  // The shape of the result.
   const Shape& shape() const { return *instruction.shape; }
   Value result() const { return Value::uninitialized(instruction.shape); }
 };

@@ -79,7 +79,7 @@ Value evaluate_scatter(Step& step) {
 
   std::vector<int64_t> target_strides = row_major_strides(shape.dimensions());
   std::vector<int64_t> all_strides = row_major_strides(update_shape.dimensions());
-  // Of the batch, and of a window as large as the operand's rank.
+  // The strides of the batch, and those of a window that has the operand's rank.
   std::vector<int64_t> batch_strides, update_strides(rank, 0), sizes(rank, 1);
   for (int64_t d = 0; d < update_shape.rank(); ++d) {
     if (!contains(window_dims, d)) batch_strides.push_back(all_strides[static_cast<size_t>(d)]);

@@ -180,7 +180,7 @@ PartFunction part_function(Opcode opcode) {
   }
 }
 
-// Of the low `bits` of a word. Results are cut to them when stored.
+// A function of the low `bits` of a word. Results are cut to them when stored.
 using WordFunction = uint64_t (*)(uint64_t, int bits);
 WordFunction word_function(Opcode opcode, bool is_signed) {
   switch (opcode) {
@@ -229,9 +229,7 @@ void real_elements(const Instruction& i, const void* from, void* to, int64_t cou
   }
   RealFunction f = real_function(i.opcode);
   if (f == nullptr) wrong_type(i, Number::type);
-  each_element(count, [&](int64_t n) {
-    store_wide<Number>(to, n, f(load_wide<Number>(from, n)));
-  });
+  each_element(count, [&](int64_t n) { store_wide<Number>(to, n, f(load_wide<Number>(from, n))); });
 }
 template <class Number>
 void complex_elements(const Instruction& i, const void* from, void* to, int64_t count) {
@@ -241,7 +239,8 @@ void complex_elements(const Instruction& i, const void* from, void* to, int64_t 
     return Complex(z.real(), z.imag());
   };
   if (PartFunction f = part_function(i.opcode)) {
-    each_element(count, [&](int64_t n) { static_cast<Part*>(to)[n] = static_cast<Part>(f(load(n))); });
+    each_element(count,
+                 [&](int64_t n) { static_cast<Part*>(to)[n] = static_cast<Part>(f(load(n))); });
     return;
   }
   ComplexFunction f = complex_function(i.opcode);

@@ -188,8 +188,8 @@ Shape shape_by_rule(const Instruction& i) {
 
 }  // namespace
 
-// Whoever walks a module may go down into what is called without a stack of its own.
-constexpr int kMostNested = 1000;
+// Code that walks a module may call itself for each called computation: so few of them nest.
+constexpr int kMaxNestedCalls = 1000;
 
 void verify(const Module& module) {
   std::unordered_map<const Computation*, int> depths;  // 1: calls nothing
@@ -202,8 +202,8 @@ void verify(const Module& module) {
         auto found = depths.find(&called);
         if (found != depths.end()) depth = std::max(depth, found->second + 1);
       });
-      LAMELLA_HLO_REQUIRE(depth <= kMostNested, *i, "expected calls to be at most ", kMostNested,
-                          " deep, got more");
+      LAMELLA_HLO_REQUIRE(depth <= kMaxNestedCalls, *i, "expected calls to be at most ",
+                          kMaxNestedCalls, " deep, got more");
       LAMELLA_HLO_REQUIRE(i->parent == computation && i->index == index++, *i,
                           "expected the instruction to stand where its computation has it");
       for (const Instruction* operand : i->operands) {

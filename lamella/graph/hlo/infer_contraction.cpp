@@ -4,7 +4,8 @@
 namespace lamella::hlo {
 namespace {
 
-// Of dot and its kin. `groups` are dimensions of the right operand that only a group chooses.
+// The shape of dot and its kin. `groups` are dimensions of the right operand that only a group
+// chooses.
 Shape infer_dot(const Instruction& i, std::span<const int64_t> groups = {}) {
   const Shape& left = array_operand(i, 0);
   const Shape& right = array_operand(i, 1);

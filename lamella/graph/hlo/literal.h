@@ -110,7 +110,7 @@ class Literal {
 
  private:
   void require_type(ElementType type) const;
-  // Of an element in row-major order.
+  // The place of an element in row-major order.
   size_t place(std::span<const int64_t> index) const;
   void append_element(std::string* text, int64_t i) const;
   void append_array(std::string* text, int64_t dimension, int64_t* next) const;

@@ -48,7 +48,7 @@ class Shape {
   bool is_array() const { return is_array_type(type_); }
   bool is_scalar() const { return is_array() && dimensions_.empty(); }
 
-  // Of arrays.
+  // The number of dimensions of an array.
   int64_t rank() const { return static_cast<int64_t>(dimensions_.size()); }
   std::span<const int64_t> dimensions() const { return dimensions_; }
   int64_t dimension(int64_t i) const { return dimensions_[static_cast<size_t>(i)]; }
@@ -65,7 +65,7 @@ class Shape {
   // more.
   int64_t bytes() const;
 
-  // Of tuples.
+  // The shapes of the elements of a tuple.
   const std::vector<Shape>& tuple_shapes() const { return elements_; }
 
   Shape with_element_type(ElementType type) const;

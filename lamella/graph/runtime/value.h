@@ -63,7 +63,7 @@ class Value {
   std::span<T> values() const {
     return {reinterpret_cast<T*>(cell_->data), cell_->bytes / sizeof(T)};
   }
-  // Of tuples.
+  // How many elements a tuple has.
   size_t size() const { return cell_->element_count; }
   const Value& element(size_t i) const { return elements()[i]; }
   // True if nobody else can see this array, so that it may be written.
@@ -105,7 +105,7 @@ class Value {
   };
   static Cell* make(const Shape* shape, size_t behind);
   static void drop(Cell* cell) noexcept {
-    // Whoever holds the only reference needs no locked operation to let it go.
+    // The holder of the only reference needs no locked operation to let it go.
     if (cell->references.load(std::memory_order_acquire) == 1 ||
         cell->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       destroy(cell);

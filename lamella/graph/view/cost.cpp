@@ -95,7 +95,7 @@ double bytes_moved(const Instruction& i) {
   if (moves_nothing(i.opcode)) return 0;
   double result = static_cast<double>(i.shape->bytes());
   switch (i.opcode) {
-    // Of a large array only the part is touched.
+    // Only the part that is taken of a large array is touched.
     case Opcode::Slice:
     case Opcode::DynamicSlice:
       return 2 * result;

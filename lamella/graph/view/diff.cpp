@@ -232,7 +232,7 @@ class Comparison {
         join(a, named->second);
       }
     }
-    // Of the same opcode, and used in the same place; roots with roots.
+    // Pairs have one opcode and are used in the same place; roots pair with roots.
     if (forward.count(one.root) == 0 && backward.count(other.root) == 0 &&
         one.root->opcode == other.root->opcode) {
       join(one.root, other.root);

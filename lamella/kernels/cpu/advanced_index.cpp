@@ -9,8 +9,8 @@
 #include <cstring>
 
 #include "lamella/api/generated_kernels.h"
-#include "lamella/kernels/cpu/offset_loop.h"
 #include "lamella/core/visit_dtype.h"
+#include "lamella/kernels/cpu/offset_loop.h"
 
 namespace lamella::native {
 

@@ -1,9 +1,9 @@
 // What batch and group normalisation share: parallel calls of the kernels over channels.
 #pragma once
+#include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/cpu/simd/channels.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/parallel.h"
-#include "lamella/core/visit_dtype.h"
 
 namespace lamella::native {
 

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "lamella/core/interrupt.h"
+#include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/cpu/blas_library.h"
 #include "lamella/kernels/cpu/gemm.h"
 #include "lamella/kernels/parallel.h"
-#include "lamella/core/visit_dtype.h"
 
 namespace lamella::native {
 

@@ -3,11 +3,11 @@
 #include <cstring>
 
 #include "lamella/core/byte_span.h"
+#include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/cpu/convert.h"
 #include "lamella/kernels/cpu/copy.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/strided_loop.h"
-#include "lamella/core/visit_dtype.h"
 
 namespace lamella::native {
 

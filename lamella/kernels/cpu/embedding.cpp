@@ -1,9 +1,9 @@
 // The backward of embedding: rows of a gradient added up by index.
 #include <vector>
 
+#include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/parallel.h"
-#include "lamella/core/visit_dtype.h"
 
 namespace lamella::native {
 

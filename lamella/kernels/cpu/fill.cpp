@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "lamella/core/checked_size.h"
+#include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/strided_loop.h"
-#include "lamella/core/visit_dtype.h"
 
 namespace lamella::native {
 

@@ -5,11 +5,11 @@
 #include <atomic>
 #include <vector>
 
+#include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/cpu/blas_library.h"
 #include "lamella/kernels/cpu/copy.h"
 #include "lamella/kernels/cpu/simd/dot.h"
 #include "lamella/kernels/parallel.h"
-#include "lamella/core/visit_dtype.h"
 
 namespace lamella::native {
 

@@ -1,8 +1,8 @@
 // Group normalisation and its backward.
 #include <cmath>
 
-#include "lamella/kernels/cpu/channel_norm.h"
 #include "lamella/core/visit_dtype.h"
+#include "lamella/kernels/cpu/channel_norm.h"
 
 namespace lamella::native {
 

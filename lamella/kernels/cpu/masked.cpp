@@ -1,9 +1,9 @@
 // Selection by masks: masked_fill, masked_select, masked_scatter, nonzero.
 #include <cstring>
 
+#include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/strided_loop.h"
-#include "lamella/core/visit_dtype.h"
 
 namespace lamella::native {
 

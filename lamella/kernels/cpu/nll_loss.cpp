@@ -1,8 +1,8 @@
 // The negative log-likelihood of a class for each element, and its backward.
+#include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/parallel.h"
 #include "lamella/kernels/reduction.h"
-#include "lamella/core/visit_dtype.h"
 
 namespace lamella::native {
 

@@ -5,8 +5,8 @@
 
 #include "lamella/core/checked_size.h"
 #include "lamella/core/interrupt.h"
-#include "lamella/kernels/parallel.h"
 #include "lamella/core/visit_dtype.h"
+#include "lamella/kernels/parallel.h"
 
 namespace lamella::native {
 

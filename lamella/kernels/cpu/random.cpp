@@ -7,8 +7,8 @@
 
 #include "lamella/core/generator_impl.h"
 #include "lamella/core/interrupt.h"
-#include "lamella/kernels/native.h"
 #include "lamella/core/visit_dtype.h"
+#include "lamella/kernels/native.h"
 
 namespace lamella::native {
 

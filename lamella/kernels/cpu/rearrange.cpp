@@ -2,10 +2,10 @@
 // triangles tril and triu.
 #include <cstring>
 
+#include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/cpu/copy.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/parallel.h"
-#include "lamella/core/visit_dtype.h"
 
 namespace lamella {
 namespace native {

@@ -1,8 +1,8 @@
 // The loops of padding and interpolation.
 #include "lamella/kernels/cpu/resample.h"
 
-#include "lamella/kernels/parallel.h"
 #include "lamella/core/visit_dtype.h"
+#include "lamella/kernels/parallel.h"
 
 namespace lamella::native {
 

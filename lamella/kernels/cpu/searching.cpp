@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/parallel.h"
 #include "lamella/kernels/type_promotion.h"
-#include "lamella/core/visit_dtype.h"
 
 namespace lamella::native {
 

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "lamella/core/interrupt.h"
+#include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/parallel.h"
-#include "lamella/core/visit_dtype.h"
 
 namespace lamella {
 namespace native {

@@ -20,7 +20,7 @@ _REPEATED = 10  # calls that must leave nothing behind
 _THREADS = 2
 _THREAD_CALLS = 200
 _THREAD_SECONDS = 0.5
-# Of the largest tensor: calls on fewer elements keep the GIL.
+# How many elements the largest tensor has: calls on fewer keep the GIL.
 _LARGE = 1 << 16
 
 

@@ -24,7 +24,7 @@ Op arg(const char* function, const Operand& input, PrimitiveType output_type, in
     LAMELLA_EXPECT(is_integral(output_type), "'output_type' to be an integer's, got ",
                    element_name(output_type));
     ElementType type = shape.element_type();
-    // Of equal values the one with the lower place; NaN before all numbers.
+    // Among equal values the lowest place wins; NaN comes before all numbers.
     std::unique_ptr<Builder> b = e.builder()->CreateSubBuilder(function);
     Shape value = Shape::scalar(type), place = Shape::scalar(output_type);
     Op x = Parameter(b.get(), 0, value, "x");

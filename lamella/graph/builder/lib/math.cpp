@@ -62,7 +62,7 @@ Op NextAfter(Operand from, Op to) {
     Op moved = Add(e.at(x_bits), step);
     // From zero: the smallest number of the other's sign.
     moved = Select(e.at(Eq(e.at(x_size), zero)), Or(e.at(y_sign), scalar(1)), moved);
-    // Of equal numbers (and two zeros) the other one.
+    // For equal numbers (and two zeros) the other one is the result.
     moved = Select(e.at(Eq(e.at(x), y)), y_bits, moved);
     Op next = BitcastConvertType(e.at(moved), type);
     Op nan = Or(e.at(Ne(e.at(x), x)), Ne(e.at(y), y));

@@ -247,7 +247,7 @@ struct StateGetArgs {
   TypeId* type_id;
   void* state;  // out
 };
-// Of both, as versions up to 0.2 have them.
+// The arguments of both, as versions up to 0.2 have them.
 struct OldStateArgs {
   size_t struct_size;
   ExtensionBase* extension_start;

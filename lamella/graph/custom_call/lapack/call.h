@@ -60,7 +60,7 @@ struct Vectors {
   int64_t elements() const { return batch * size; }
 };
 
-// Of an operand that is known to be there.
+// The element type of an operand that is known to be there.
 ElementType element_type_of(const ffi::CallFrame& frame, size_t operand);
 
 class Call {

@@ -1,7 +1,7 @@
 // The conversions that matter for speed.
 #include "lamella/kernels/cpu/convert.h"
-#include "lamella/kernels/cpu/simd/vec.h"
 #include "lamella/core/visit_dtype.h"
+#include "lamella/kernels/cpu/simd/vec.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {

@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "lamella/kernels/cpu/simd/vec.h"
 #include "lamella/core/visit_dtype.h"
+#include "lamella/kernels/cpu/simd/vec.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {

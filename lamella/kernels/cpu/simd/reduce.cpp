@@ -2,9 +2,9 @@
 #include <cmath>
 #include <limits>
 
+#include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/cpu/reduce.h"
 #include "lamella/kernels/cpu/simd/vec.h"
-#include "lamella/core/visit_dtype.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <limits>
 
-#include "lamella/kernels/cpu/simd/vec.h"
 #include "lamella/core/visit_dtype.h"
+#include "lamella/kernels/cpu/simd/vec.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {

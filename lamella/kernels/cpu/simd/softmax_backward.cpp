@@ -1,9 +1,9 @@
 // Gradients of softmax and log_softmax.
 #include <cmath>
 
+#include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/cpu/simd/rows.h"
 #include "lamella/kernels/cpu/simd/vec.h"
-#include "lamella/core/visit_dtype.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {

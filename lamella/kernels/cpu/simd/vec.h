@@ -70,7 +70,7 @@ constexpr LoopTable plain_table(const char* name, int params, Types<T...>,
   auto add = [&]<class U>(std::type_identity<U>) {
     constexpr int at = loop_index(CppTypeToScalarType<U>::value);
     table.loops[at] = &plain_loop<Op<U>, U, N>;
-    // bool among others is "same" where the others are, and bool where they are.
+    // A table for bool and other types stores bool where the others do, else their own type.
     if (!std::is_same_v<U, bool> || sizeof...(T) == 1) table.out = plain_out<Op, N, U>();
   };
   (add(std::type_identity<T>()), ...);
