@@ -82,7 +82,7 @@ void emit_out_of_tree(const Model& model, const EmitOptions& options,
     put(text, table.functions);
     for (const auto& [place, lines] : table.rows) rows[place] += lines;
   }
-  put(text, "\n}  // namespace\n\n", pointwise_definitions(model, options));
+  put(text, "\n}  // namespace\n");
   std::map<std::string, std::string> definitions;
   for (const NativeFunction& f : model.functions) {
     FunctionSchema bare = f.schema;

@@ -70,6 +70,12 @@ int run(int argc, char** argv) {
   Diagnostics diagnostics;
   Model model = load_model(files, options, sources, diagnostics);
   apply_autocast_lists(autocast_files, options, model, sources, diagnostics);
+  for (const NativeFunction& f : model.functions) {
+    if (emit.target.empty() || !f.pointwise) continue;
+    diagnostics.add(f.where, f.schema.name.str() +
+                                 ": 'pointwise' runs a loop of Lamella itself; in another library "
+                                 "write a structured kernel");
+  }
   const DerivativeModel derivatives =
       load_derivatives(derivative_files, options, model, sources, diagnostics);
   std::cerr << diagnostics.str();

@@ -135,12 +135,11 @@ std::string pointwise_definitions(const Model& model, const EmitOptions& options
       put(build, binary ? flags + (usual ? "" : ", kNames") : "kNames, " + flags, ");");
     }
     const std::string name = structured_name(f, model);
-    const std::string meta_ns = options.out_of_tree ? f.ns + "::meta" : "lamella::meta";
-    put(text, "void ::", meta_ns, "::structured_", name, "::meta(", join(meta, ", "), ") {\n  ",
+    put(text, "void lamella::meta::structured_", name, "::meta(", join(meta, ", "), ") {\n  ",
         build, "\n}\n");
     for (const auto& [key, kernel] : structured_kernels(f)) {
       std::string given = "nullptr";
-      put(text, "void ::", kernel_namespace(kernel, f, options), "::structured_", kernel.name,
+      put(text, "void ", kernel_namespace(kernel, f, options), "::structured_", kernel.name,
           "::impl(", join(impl, ", "), ", const Tensor&) {\n");
       if (numbers.size() == 1) {
         given = "&" + numbers[0];
@@ -152,7 +151,7 @@ std::string pointwise_definitions(const Model& model, const EmitOptions& options
           ">(device_type(), *this, ", given, ");\n}\n");
     }
   }
-  return qualified(text, options);
+  return text;
 }
 
 }  // namespace lamella::codegen

@@ -23,7 +23,8 @@ std::optional<Pointwise> read_pointwise(const YamlNode& value, const FunctionSch
 // What the field implies; the kernel's name only where the entry has no table.
 void imply_structured(NativeFunction& function, bool has_dispatch);
 
-// The definitions of meta and impl, for all entries whose rule is not `own`.
+// The definitions of meta and impl, for all entries whose rule is not `own`. Only for the library
+// itself, as its loops are not exported.
 std::string pointwise_definitions(const Model& model, const EmitOptions& options);
 
 }  // namespace lamella::codegen

@@ -39,41 +39,6 @@ std::string error_of(F&& f) {
 
 }  // namespace
 
-// ---- Loops of pointwise operators, for float32 ----
-
-using lamella::Scalar;
-using lamella::TensorIteratorBase;
-
-template <class R, class F>
-void map(TensorIteratorBase& iter, F f) {
-  iter.for_each([&](char** data, const int64_t* strides, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) {
-      float x[2] = {};
-      for (int k = 0; k < iter.ninputs(); ++k) {
-        x[k] = *reinterpret_cast<float*>(data[k + 1] + i * strides[k + 1]);
-      }
-      *reinterpret_cast<R*>(data[0] + i * strides[0]) = f(x[0], x[1]);
-    }
-  });
-}
-void ramp_loop(TensorIteratorBase& iter, const Scalar*) {
-  map<float>(iter, [](float a, float) { return a > 0 ? a : 0; });
-}
-void add_scaled_loop(TensorIteratorBase& iter, const Scalar* numbers) {
-  float factor = numbers[0].toFloat();
-  map<float>(iter, [=](float a, float b) { return a + factor * b; });
-}
-void difference_loop(TensorIteratorBase& iter, const Scalar*) {
-  map<float>(iter, [](float a, float b) { return a - b; });
-}
-void exceeds_loop(TensorIteratorBase& iter, const Scalar*) {
-  map<bool>(iter, [](float a, float b) { return a > b; });
-}
-LAMELLA_REGISTER_POINTWISE(ramp, &ramp_loop);
-LAMELLA_REGISTER_POINTWISE(add_scaled, &add_scaled_loop);
-LAMELLA_REGISTER_POINTWISE(difference, &difference_loop);
-LAMELLA_REGISTER_POINTWISE(exceeds, &exceeds_loop);
-
 namespace forms {
 namespace meta {
 LAMELLA_META_FUNC(scale)(const Tensor& self, double) {
@@ -329,20 +294,3 @@ TEST(DeviceCheck, NamesTheArgumentsThatDisagree) {
 }
 
 }  // namespace
-
-TEST(Forms, PointwiseEntriesNeedOnlyALoop) {
-  Tensor x = vector_of({-1, 2});
-  EXPECT_EQ(values(forms::ramp(x)), (Values{0, 2}));
-  forms::ramp_(x);
-  EXPECT_EQ(values(x), (Values{0, 2}));
-  EXPECT_EQ(values(forms::offset(x, 10, 3)), (Values{30, 32}));
-  EXPECT_EQ(values(forms::offset(10, x)), (Values{10, 8}));
-  Tensor greater = forms::exceeds(x, vector_of({1, 1}));
-  EXPECT_EQ(greater.scalar_type(), lamella::kBool);
-  EXPECT_FALSE(greater.data_ptr<bool>()[0]);
-  EXPECT_TRUE(greater.data_ptr<bool>()[1]);
-  EXPECT_EQ(forms::ramp(lamella::empty({2}, lamella::kLong).to(lamella::kMeta)).scalar_type(),
-            lamella::kFloat);
-  EXPECT_EQ(error_of([&] { forms::exceeds(x, vector_of({1, 2, 3})); }),
-            "exceeds: expected 'right' to be broadcastable to [2], got [3]");
-}
