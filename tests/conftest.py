@@ -61,13 +61,36 @@ def excess(skipped: list[tuple[str, str]]) -> list[str]:
     return lines
 
 
+# What each process compared with PyTorch's table of operators: tests/python/op_db.py.
+_compared: list[dict[str, int]] = []
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node, error) -> None:
+    _compared.append(getattr(node, "workeroutput", {}).get("op_db", {}))
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    table = sys.modules.get("op_db")
+    here = table.summary() if table is not None else {}
+    if hasattr(session.config, "workeroutput"):  # a process among others, of pytest-xdist
+        session.config.workeroutput["op_db"] = here
+        return
+    _compared.append(here)
     if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) and excess(_skipped):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    compared = [one for one in _compared if one]
+    if compared:
+        total = {key: sum(one[key] for one in compared) for key in compared[0]}
+        terminalreporter.write_line(
+            f"op_db: {total['entries']} operators compared with PyTorch on "
+            f"{total['samples']} samples ({total['gradients']} with gradients), "
+            f"{compared[0]['absent']} absent, {compared[0]['differ']} known to differ"
+        )
     lines = excess(_skipped)
     if lines:
         terminalreporter.section("skips that are not allowed (tests/conftest.py)", sep="=")

@@ -1,7 +1,6 @@
 """Helpers of the Python tests."""
 
 import itertools
-import sys
 
 import pytest
 
@@ -44,11 +43,3 @@ def recorder():
     made = Recorder()
     yield made
     made.library.close()
-
-
-def pytest_terminal_summary(terminalreporter):
-    """One line on how much was compared with PyTorch's table of operators."""
-    table = sys.modules.get("op_db")
-    line = table.summary() if table is not None else None
-    if line:
-        terminalreporter.write_line(line)

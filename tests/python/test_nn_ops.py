@@ -104,8 +104,8 @@ def test_attention(head, mask, dtype):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 def test_fused_attention(dtype):
     q, k, v = (make(2, 3, 5, 8, dtype=dtype, seed=seed) for seed in range(3))
-    mask = make(5, 5, dtype=dtype)
-    for causal, mask in ((False, None), (True, None), (False, mask)):
+    some = make(5, 5, dtype=dtype)
+    for causal, mask in ((False, None), (True, None), (False, some)):
         check(
             "_scaled_dot_product_flash_attention_for_cpu",
             *(q, k, v, 0.0, causal),
