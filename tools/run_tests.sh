@@ -16,7 +16,8 @@ else
   cat "$log"
 fi
 echo "lamella: Python tests"
-# Tests that measure, or that use the whole machine, form groups that run in one process each.
-.venv/bin/python -m pytest -q -p no:cacheprovider -n "${JOBS:-$(nproc)}" --dist loadgroup tests ||
+# Each process takes a row of files, so that what their tests share is made once, and takes over
+# tests from another when it is done.
+.venv/bin/python -m pytest -q -p no:cacheprovider -n "${JOBS:-$(nproc)}" --dist worksteal tests ||
   failed=1
 exit $failed

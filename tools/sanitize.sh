@@ -43,8 +43,10 @@ for preset in "$@"; do
     asan)
       run_python asan libasan.so "$asan_options" \
         tests/python/test_parser.py tests/python/test_indexing.py tests/python/test_views.py \
-        tests/python/test_interop.py tests/python/test_factories.py tests/python/test_library.py \
+        tests/python/test_interop.py tests/python/test_dlpack.py \
+        tests/python/test_factories.py tests/python/test_library.py \
         tests/python/test_autograd_graph.py tests/python/test_autograd_function.py \
+        tests/python/test_autograd_function_life.py \
         tests/python/test_autograd_inplace.py tests/python/test_errors.py \
         tests/python/test_nn_ops.py tests/python/test_linalg.py tests/python/test_searching.py \
         tests/python/test_vmap.py tests/python/test_functionalize.py tests/python/test_trace.py \

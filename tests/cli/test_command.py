@@ -2,18 +2,15 @@
 
 import json
 import os
-import pathlib
 import shutil
 import subprocess
 import sys
 
 import pytest
+from build_tree import CMAKE, PREFIX
 
 import lamella
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-PREFIX = ROOT / "build" / "prefix"
-CMAKE = "/usr/bin/cmake" if os.path.exists("/usr/bin/cmake") else shutil.which("cmake")
 CTEST = "/usr/bin/ctest" if os.path.exists("/usr/bin/ctest") else shutil.which("ctest")
 
 

@@ -2,49 +2,27 @@
 
 import importlib.util
 import os
-import pathlib
-import shutil
-import subprocess
 import sys
 
 import pytest
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-PREFIX = ROOT / "build" / "prefix"
-CMAKE = "/usr/bin/cmake" if os.path.exists("/usr/bin/cmake") else shutil.which("cmake")
+from build_tree import ROOT, build_example, check_needs_only_the_c_abi, run
 
 
-def run(*command, **options):
-    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
-    assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}"
-    return done.stdout
-
-
-def build(example, folder):
-    run(CMAKE, "-S", ROOT / "examples" / example, "-B", folder, f"-DCMAKE_PREFIX_PATH={PREFIX}")
-    run(CMAKE, "--build", folder)
-
-
-def needs_only_the_c_abi(*libraries):
-    library = PREFIX / "lib" / "liblamella.so"
-    run(sys.executable, ROOT / "tools" / "check_exports.py", library, *libraries)
-
-
-def test_custom_operator(tmp_path):
-    build("custom_operator", tmp_path)
-    assert run(tmp_path / "midpoint_main") == "2.5 5\n"
+def test_custom_operator():
+    folder = build_example("custom_operator")
+    assert run(folder / "midpoint_main") == "2.5 5\n"
     script = ROOT / "examples" / "custom_operator" / "main.py"
-    assert run(sys.executable, script, tmp_path) == "tensor([5., 6.])\n[2.5, 5.0]\n"
-    needs_only_the_c_abi(tmp_path / "libmidpoint.so")
+    assert run(sys.executable, script, folder) == "tensor([5., 6.])\n[2.5, 5.0]\n"
+    check_needs_only_the_c_abi(folder / "libmidpoint.so")
 
 
-def test_custom_call(tmp_path):
-    build("custom_call", tmp_path)
-    lines = run(tmp_path / "smoothing_main").splitlines()
+def test_custom_call():
+    folder = build_example("custom_call")
+    lines = run(folder / "smoothing_main").splitlines()
     assert lines[0].startswith("HloModule smooth_and_clip")
     assert lines[-1] == "0.9242 1.8103 1.9901 1.9987 "
     script = ROOT / "examples" / "custom_call" / "main.py"
-    assert run(sys.executable, script, tmp_path).splitlines() == [
+    assert run(sys.executable, script, folder).splitlines() == [
         "smooth  [2.0, 2.0, 2.0, 1.0, 2.0, 3.0, 2.0, 1.0]",
         "clipped [0.9242, 1.4525, 1.4838, 0.62, 0.242, 0.5283, 0.6909, 1.0431]",
         "agrees  True",
@@ -52,31 +30,30 @@ def test_custom_call(tmp_path):
         "again   True",
     ]
     # Its C functions are those of two libraries; of C++ it needs none.
-    undefined = run("nm", "-D", "--undefined-only", "--demangle", tmp_path / "libsmoothing.so")
+    undefined = run("nm", "-D", "--undefined-only", "--demangle", folder / "libsmoothing.so")
     assert "lamella_register_custom_call_target" in undefined and "lamella::" not in undefined
 
 
-def test_operators_from_yaml(tmp_path):
-    build("operators_from_yaml", tmp_path)
-    assert run(tmp_path / "use_geometry") == (
+def test_operators_from_yaml():
+    folder = build_example("operators_from_yaml")
+    assert run(folder / "use_geometry") == (
         "distance: 10 0\nfrom the unit circle: 4 4\nmidpoint: 1.5 2\n"
     )
     script = ROOT / "examples" / "operators_from_yaml" / "use.py"
     environment = {**os.environ}
-    path = [str(tmp_path), environment.get("PYTHONPATH", "")]
+    path = [str(folder), environment.get("PYTHONPATH", "")]
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
     lines = run(sys.executable, script, env=environment).splitlines()
     assert lines[0] == "distance: [10.0, 20.0]"
     assert lines[1] == "as a method: [5.0, 10.0]"
     assert lines[4] == "out: [5.0, 10.0]"
     assert lines[-1] == ("error: distance: expected 'other' to have the shape [2, 2], got [3, 2]")
-    needs_only_the_c_abi(tmp_path / "libgeometry.so")
+    check_needs_only_the_c_abi(folder / "libgeometry.so")
 
 
 @pytest.fixture(scope="module")
-def search_ops(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("semantic_search")
-    build("semantic_search", folder)
+def search_ops():
+    folder = build_example("semantic_search")
     import lamella
 
     lamella.load_library(str(folder / "libsearch_ops.so"))
@@ -105,7 +82,7 @@ def test_the_search_operator(search_ops):
 
 
 def test_the_search_library_needs_only_the_c_abi(search_ops):
-    needs_only_the_c_abi(search_ops / "libsearch_ops.so")
+    check_needs_only_the_c_abi(search_ops / "libsearch_ops.so")
 
 
 def test_the_demo_answers():
@@ -136,9 +113,8 @@ def test_sentences_are_split_where_they_end():
 
 
 @pytest.fixture(scope="module")
-def digits_build(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("train_digits")
-    build("train_digits", folder)
+def digits_build():
+    folder = build_example("train_digits")
     import lamella
 
     lamella.load_library(str(folder / "libdigits_ops.so"))
@@ -160,7 +136,7 @@ def test_the_digits_operator(digits_build):
     with pytest.raises(RuntimeError) as error:
         squareplus(x, -1.0)
     assert str(error.value) == "squareplus: expected 'b' to be positive, got -1"
-    needs_only_the_c_abi(digits_build / "libdigits_ops.so")
+    check_needs_only_the_c_abi(digits_build / "libdigits_ops.so")
 
 
 def test_training_on_digits(digits_build):

@@ -1,17 +1,15 @@
 """docs/custom-calls.md: its target is compiled and its program runs with it."""
 
-import pathlib
 import re
 import subprocess
 
 import numpy as np
 import pytest
+from build_tree import PREFIX, ROOT
 
 lamella = pytest.importorskip("lamella")
 hlo = pytest.importorskip("lamella.hlo")
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-PREFIX = ROOT / "build" / "prefix"
 PAGE = (ROOT / "docs" / "custom-calls.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 

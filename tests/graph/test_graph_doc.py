@@ -3,17 +3,15 @@
 import contextlib
 import importlib.util
 import io
-import pathlib
 import re
 import subprocess
 import sys
 
 import pytest
+from build_tree import PREFIX, ROOT
 
 pytest.importorskip("lamella.hlo")
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-PREFIX = ROOT / "build" / "prefix"
 PAGE = (ROOT / "docs" / "graph.md").read_text(encoding="utf-8")
 BLOCK = re.compile(
     r"^```(\w+)( \w+)?\n(.*?)^```\n(?:```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL

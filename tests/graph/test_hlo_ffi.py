@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
+from build_tree import BUILD
 
 import lamella
 
@@ -16,9 +15,6 @@ import jax.numpy as jnp  # noqa: E402
 import jax.scipy.linalg as jsl  # noqa: E402
 import ml_dtypes  # noqa: E402
 from jax import lax  # noqa: E402
-
-ROOT = Path(__file__).resolve().parent.parent.parent
-BUILD = Path(os.environ.get("LAMELLA_BUILD", ROOT / "build"))
 
 
 def evaluate_as_jax(function, *arguments):

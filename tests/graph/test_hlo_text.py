@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-from pathlib import Path
 
 import pytest
+from build_tree import BUILD
 from jax_functions import functions
 
 jax = pytest.importorskip("jax", reason="JAX exports the texts")
-
-ROOT = Path(__file__).resolve().parent.parent.parent
-BUILD = Path(os.environ.get("LAMELLA_BUILD", ROOT / "build"))
 
 
 def test_texts_of_jax_are_read_and_printed_as_they_were(tmp_path):

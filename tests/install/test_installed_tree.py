@@ -1,15 +1,11 @@
 """The installed tree, build/prefix, as a project outside sees it."""
 
 import os
-import pathlib
-import shutil
 import subprocess
 import sys
 
 import pytest
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-PREFIX = ROOT / "build" / "prefix"
+from build_tree import PREFIX, ROOT, build, check_needs_only_the_c_abi, run
 
 PROJECT = """
 cmake_minimum_required(VERSION 3.22)
@@ -118,12 +114,6 @@ int main() {
 """
 
 
-def run(*command, **options):
-    done = subprocess.run(command, capture_output=True, text=True, **options)
-    assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}"
-    return done.stdout
-
-
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
     """A built project that finds Lamella with find_package."""
@@ -138,21 +128,14 @@ def project(tmp_path_factory):
     (source / "formulas.h").write_text(FORMULAS)
     (source / "operators.yaml").write_text(OPERATORS)
     (source / "derivatives.yaml").write_text(DERIVATIVES)
-    cmake = "/usr/bin/cmake" if os.path.exists("/usr/bin/cmake") else shutil.which("cmake")
-    build = source / "build"
-    run(
-        cmake, "-S", source, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
-        f"-DCMAKE_PREFIX_PATH={PREFIX}", "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror",
-    )  # fmt: skip
-    run(cmake, "--build", build)
-    return build
+    flags = "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror"
+    return build(source, source / "build", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", flags)
 
 
 def test_an_extension_asks_only_for_the_c_abi(project):
-    check = ROOT / "tools" / "check_exports.py"
-    library = PREFIX / "lib" / "liblamella.so"
-    own = [project / f"lib{name}.so" for name in ("own", "compat", "derived")]
-    run(sys.executable, check, library, *own)
+    check_needs_only_the_c_abi(
+        *(project / f"lib{name}.so" for name in ("own", "compat", "derived"))
+    )
 
 
 def test_an_extension_loads_and_registers(project):

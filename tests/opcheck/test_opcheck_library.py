@@ -1,16 +1,15 @@
 """lamella opcheck on two libraries: in one each operator has a defect, in the other none has."""
 
 import json
-import pathlib
 import subprocess
 import sys
 
 import pytest
+from build_tree import BUILD
 
 import lamella
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-FOLDER = ROOT / "build" / "tests" / "opcheck"
+FOLDER = BUILD / "tests" / "opcheck"
 
 # Each operator of the wrong library, with what is wrong with it and a part of how that is told.
 DEFECTS = {

@@ -14,16 +14,16 @@ the entry's samples and says, check by check, what differs:
     inplace   the in-place form: values and gradients
     out       `out=` with inputs that require gradients raises
 
-Entries that Lamella does not have stand in op_db_absent.txt, checks that differ in
-op_db_differs.txt, each with the reason. Both lists can only shrink: an entry that is there without
-need fails the test too. LAMELLA_OP_DB=all takes all samples in place of a few, and
-LAMELLA_OP_DB=shrink takes lines away that are not needed any more.
+Where an entry cannot agree, in these checks or in those of other tests of op_db, op_db_known.txt
+says so, with the reason. It can only shrink: a line that is not needed fails the tests too.
+LAMELLA_OP_DB=all takes all samples in place of a few.
 
-By hand: `python tests/python/op_db.py [ENTRY ...]` prints what differs now, and with
-`--write-lists` writes both lists anew, for whoever adds operators that cannot agree yet.
+By hand: `python tests/python/op_db.py [ENTRY ...]` prints what differs now, and with `--write`
+writes anew what op_db_known.txt says of these checks, for whoever adds operators that cannot agree
+yet.
 
 The work is in parts: op_db_mirror.py turns functions and values of PyTorch's into Lamella's,
-op_db_sample.py runs and compares one sample, and here are the entries and the lists.
+op_db_sample.py runs and compares one sample, and here are the entries and what is known of them.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ TABLE = invocations.op_db
 opinfo_core.extract_test_fn = common_utils.extract_test_fn = lambda: None
 
 HERE = Path(__file__).resolve().parent
+KNOWN_PATH = HERE / "op_db_known.txt"
 MODE = os.environ.get("LAMELLA_OP_DB", "")
 CHECKS = ("forward", "grad", "gradgrad", "jvp", "fwdrev", "revfwd", "inplace", "out")
 
@@ -57,10 +58,39 @@ GENERATED = 16
 LARGEST = 20_000  # elements of all tensors of a sample
 
 
+def read_known():
+    """(entry, check) -> reason, of the lines `entry check check: reason`."""
+    known = {}
+    for line in KNOWN_PATH.read_text().splitlines():
+        if not line.startswith("#"):
+            words, _, reason = line.partition(": ")
+            name, *checks = words.split(" ")
+            known.update({(name, check): reason for check in checks})
+    return known
+
+
+KNOWN = read_known()
+
+
 class Entry:
     def __init__(self, info):
         self.info = info
         self.name = f"{info.name}.{info.variant_test_name}" if info.variant_test_name else info.name
+        self.has_values = not self.known("values")
+
+    def known(self, check):
+        """Why the entry cannot pass the check; None where it can."""
+        return KNOWN.get((self.name, check))
+
+    def hold(self, check, problem):
+        """Fails for a problem that is not known, and for one that is known and is gone."""
+        known = self.known(check)
+        assert known or not problem, problem
+        assert problem or not known, f"passes now: take '{check}' off op_db_known.txt"
+
+    def require_compared(self, test, ran):
+        """A test of the entry has compared something, unless it is known that it cannot."""
+        self.hold(f"nothing.{test}", None if ran else "nothing was compared")
 
     def function(self):
         """The entry's function over Lamella; raises Absent."""
@@ -81,6 +111,12 @@ class Entry:
         if len(found) <= count:
             return found
         return [found[round(i * (len(found) - 1) / max(count - 1, 1))] for i in range(count)]
+
+    def calls(self):
+        """Input, arguments and keywords of each sample of the first dtype."""
+        for dtype in self.dtypes()[:1]:
+            for sample in self.samples(dtype):
+                yield [sample.input, list(sample.args), dict(sample.kwargs)]
 
     def dtypes(self):
         """Those compared: float64, complex128 and float32, or else whole numbers or bool."""
@@ -113,90 +149,51 @@ class Entry:
         return found
 
 
-# ---- The lists of what is missing ----------------------------------------------------------------
-
-
-class KnownList:
-    """Lines `entry: reason` (absent) or `entry check check: reason` (differs)."""
-
-    def __init__(self, path):
-        self.path = path
-        self.lines = path.read_text().splitlines() if path.exists() else []
-        self.entries = {}
-        for line in self.lines:
-            if line and not line.startswith("#"):
-                words, _, reason = line.partition(": ")
-                name, *checks = words.split(" ")
-                self.entries[name] = (set(checks), reason)
-
-    def shrink(self, needed):
-        """Takes away lines and checks that are not in `needed` (from entry to checks)."""
-        kept = []
-        for line in self.lines:
-            words, separator, reason = line.partition(": ")
-            name, *checks = words.split(" ")
-            if not line or line.startswith("#"):
-                kept.append(line)
-            elif name in needed:
-                left = [check for check in checks if check in needed[name]]
-                if left or not checks:
-                    kept.append(" ".join([name, *left]) + separator + reason)
-        self.path.write_text("\n".join(kept) + "\n")
-
-
 ENTRIES = [Entry(info) for info in TABLE]
-ABSENT = KnownList(HERE / "op_db_absent.txt")
-DIFFERS = KnownList(HERE / "op_db_differs.txt")
 # Those that Lamella is to have: whichever is not there is a failure of whoever calls it.
-PRESENT = [entry for entry in ENTRIES if entry.name not in ABSENT.entries]
-# Where none of an entry's samples can be compared by a test, which these name: can only shrink.
-NOTHING = KnownList(HERE / "op_db_nothing.txt")
+PRESENT = [entry for entry in ENTRIES if not entry.known("absent")]
 
 
-def require_compared(entry, test, ran):
-    """A test of an entry has compared something, or op_db_nothing.txt says that it cannot."""
-    listed = test in NOTHING.entries.get(entry.name, (set(), ""))[0]
-    assert ran or listed, f"nothing was compared, and op_db_nothing.txt does not name {test}"
-    assert not (ran and listed), f"is compared now: take {test} off op_db_nothing.txt"
+# ---- What is known -------------------------------------------------------------------------------
 
 
 def summary():
     """What was compared, by this process."""
     if not compared["entries"]:
         return {}
-    return {**compared, "absent": len(ABSENT.entries), "differ": len(DIFFERS.entries)}
+    absent = {name for name, check in KNOWN if check == "absent"}
+    differ = {name for name, check in KNOWN if check in CHECKS}
+    return {**compared, "absent": len(absent), "differ": len(differ)}
 
 
-def reason_of(texts):
-    """The first difference in one line, without where it was found."""
-    line = next(iter(texts.values())).splitlines()[0].partition(": ")[2]
+def reason_of(text):
+    """A difference in one line, without where it was found."""
+    line = text.splitlines()[0].partition(": ")[2]
     line = line.replace("Differs: ", "", 1).partition(" (the operator was registered at")[0]
     return line[:160].rstrip(": ")
 
 
-def write_lists():
-    """Writes both lists as they are needed now, with the reasons that they have."""
-    absent, differs = [], []
+def write_known():
+    """Writes anew what is absent and what differs in CHECKS, with the reasons that were given."""
+    lines = [line for line in KNOWN_PATH.read_text().splitlines() if line.startswith("#")]
     for entry in ENTRIES:
+        found = {check: reason for (name, check), reason in KNOWN.items() if name == entry.name}
+        old = {check: found.pop(check) for check in ("absent", *CHECKS) if check in found}
         try:
-            found = entry.failures()
+            for check, text in entry.failures().items():
+                found[check] = old.get(check) or reason_of(text)
         except Absent as error:
-            known = ABSENT.entries.get(entry.name, (None, f"{error} is missing"))
-            absent.append(f"{entry.name}: {known[1]}")
-            continue
-        if found:
-            checks, reason = DIFFERS.entries.get(entry.name, (set(), ""))
-            reason = reason if set(found) <= checks else reason_of(found)
-            differs.append(f"{entry.name} {' '.join(found)}: {reason}")
-    for known, lines in ((ABSENT, absent), (DIFFERS, differs)):
-        head = [line for line in known.lines if line.startswith("#")]
-        known.path.write_text("\n".join(head + lines) + "\n")
+            found["absent"] = old.get("absent", f"{error} is missing")
+        for reason in dict.fromkeys(found.values()):
+            checks = [check for check in found if found[check] == reason]
+            lines.append(f"{entry.name} {' '.join(checks)}: {reason}")
+    KNOWN_PATH.write_text("\n".join(lines) + "\n")
 
 
 def main(names):
     """Prints the differences of the named entries, or of all, whether known or not."""
-    if names == ["--write-lists"]:
-        write_lists()
+    if names == ["--write"]:
+        write_known()
         names = ["none"]
     for entry in ENTRIES:
         if names and entry.name not in names and entry.info.name not in names:

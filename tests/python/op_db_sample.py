@@ -32,18 +32,6 @@ TOLERANCE = {
     torch.bfloat16: (2e-2, 2e-2),
 }
 
-# Results are memory as it was found.
-UNINITIALISED = {
-    "empty",
-    "empty_like",
-    "empty_permuted",
-    "empty_strided",
-    "new_empty",
-    "new_empty_strided",
-    "resize_",
-    "resize_as_",
-}
-
 compared = {"entries": 0, "samples": 0, "gradients": 0}
 
 
@@ -188,7 +176,7 @@ class SampleRun:
         return result, inputs, [first, args, kwargs]
 
     def is_random(self):
-        if self.info.name in UNINITIALISED:
+        if not self.entry.has_values:
             return True
         invocations.wrapper_set_seed = lambda function, *args, **kwargs: function(*args, **kwargs)
         try:

@@ -1,31 +1,19 @@
 """The devices of examples/backend, built once and loaded: sim:0 and sim:1."""
 
 import functools
-import os
-import pathlib
-import shutil
-import subprocess
+
+from build_tree import build_example
 
 import lamella
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-SOURCE = ROOT / "examples" / "backend"
-FOLDER = ROOT / "build" / "examples" / "backend"
-CMAKE = "/usr/bin/cmake" if os.path.exists("/usr/bin/cmake") else shutil.which("cmake")
-
-
-def run(*command):
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}"
-
 
 @functools.lru_cache(None)
+def folder():
+    return build_example("backend")
+
+
 def library():
-    """The path of the library; compiles what changed since it was built last."""
-    prefix = ROOT / "build" / "prefix"
-    run(CMAKE, "-S", SOURCE, "-B", FOLDER, f"-DCMAKE_PREFIX_PATH={prefix}")
-    run(CMAKE, "--build", FOLDER)
-    return str(FOLDER / "libsim.so")
+    return str(folder() / "libsim.so")
 
 
 @functools.lru_cache(None)

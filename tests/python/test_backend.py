@@ -10,6 +10,7 @@ import threading
 
 import pytest
 import sim_backend
+from build_tree import ROOT, check_needs_only_the_c_abi, run
 
 import lamella
 
@@ -409,14 +410,9 @@ add: expected all tensors to be on one device, got 'self' on sim:0 and 'other' o
 
 
 def test_the_example():
-    script = sim_backend.SOURCE / "main.py"
-    done = subprocess.run(
-        [sys.executable, script, sim_backend.FOLDER], capture_output=True, text=True, check=False
-    )
-    assert done.stdout == OUTPUT, done.stderr
+    script = ROOT / "examples" / "backend" / "main.py"
+    assert run(sys.executable, script, sim_backend.folder()) == OUTPUT
 
 
 def test_the_example_needs_only_the_c_abi():
-    library = sim_backend.ROOT / "build" / "prefix" / "lib" / "liblamella.so"
-    tool = sim_backend.ROOT / "tools" / "check_exports.py"
-    sim_backend.run(sys.executable, tool, library, sim_backend.library())
+    check_needs_only_the_c_abi(sim_backend.library())

@@ -7,9 +7,7 @@ import sys
 
 import pytest
 import sim_backend
-
-ROOT = sim_backend.ROOT
-FOLDER = ROOT / "build" / "tests" / "crippled"
+from build_tree import ROOT, build
 
 
 def command(*arguments, crippled=""):
@@ -24,15 +22,10 @@ def command(*arguments, crippled=""):
 
 @pytest.fixture(scope="module")
 def crippled():
-    prefix = ROOT / "build" / "prefix"
-    sim_backend.run(
-        sim_backend.CMAKE, "-S", ROOT / "tests" / "python" / "crippled_backend", "-B", FOLDER,
-        f"-DCMAKE_PREFIX_PATH={prefix}",
-    )  # fmt: skip
-    sim_backend.run(sim_backend.CMAKE, "--build", FOLDER)
+    source = ROOT / "tests" / "python" / "crippled_backend"
+    library = str(build(source, ROOT / "build" / "tests" / "crippled") / "libcrippled.so")
 
     def check(word, *more):
-        library = str(FOLDER / "libcrippled.so")
         done = command(library, "--device", "crippled", "--json", "-", *more, crippled=word)
         report = json.loads(done.stdout)
         failures = {c["name"]: c for c in report["checks"] if c["status"] != "ok"}

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import shutil
-from pathlib import Path
 
 import pytest
+from build_tree import BUILD, ROOT
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-PROGRAM = Path(os.environ.get("LAMELLA_BUILD", ROOT / "build")) / "bench" / "bench_dispatch"
+PROGRAM = BUILD / "bench" / "bench_dispatch"
 
 # Instructions of one call over a direct call of the same function; g++ 12, -O2.
 LIMITS = {"typed": 72, "boxed": 132, "into_boxed": 130}

@@ -16,7 +16,6 @@ pytest.importorskip("expecttest")
 
 import op_db  # noqa: E402
 import op_db_mirror  # noqa: E402
-import op_db_sample  # noqa: E402
 
 # Rows that are not run through a layer, each with the reason.
 EXCEPT_MODE = {}
@@ -112,10 +111,6 @@ def test_through_a_wrapper(row, dtype):
 
 # ---- PyTorch's table of operators ----------------------------------------------------------------
 
-# Entries that differ, with the reason. The lists can only shrink: an entry that agrees fails.
-DIFFERS_UNDER_MODE = {"chalf": "complex32 is stored and converted, not computed with"}
-DIFFERS_THROUGH_WRAPPER = {**DIFFERS_UNDER_MODE}
-
 
 def replaced(value, change):
     """The nest with other tensors."""
@@ -147,47 +142,37 @@ def agree(ours, eager, values):
             assert bool(((a == b) | ((a != a) & (b != b))).all())
 
 
-def test_op_db():
-    mode_failed, wrapper_failed, count = {}, {}, 0
-    for entry in op_db.ENTRIES:
+@pytest.mark.parametrize("entry", op_db.PRESENT, ids=lambda entry: entry.name)
+def test_entry(entry):
+    function = entry.function()
+    under_mode = through_wrapper = None
+    ran = False
+    for call in entry.calls():
+
+        def fresh(change):
+            with torch.no_grad():
+                return replaced(op_db_mirror.to_lamella(call), change)
+
+        def copied(t):
+            return t.detach().clone()
+
         try:
-            function = entry.function()
-        except op_db_mirror.Absent:
+            eager = results_of(function, fresh(copied))
+        except Exception:  # what Lamella has not: test_op_db_gradients.py
             continue
-        values = entry.info.name not in op_db_sample.UNINITIALISED
-        for dtype in entry.dtypes()[:1]:
-            for sample in entry.samples(dtype):
-                call = [sample.input, list(sample.args), dict(sample.kwargs)]
-
-                def fresh(change):
-                    with torch.no_grad():
-                        return replaced(op_db_mirror.to_lamella(call), change)
-
-                def copied(t):
-                    return t.detach().clone()
-
-                try:
-                    eager = results_of(function, fresh(copied))
-                except Exception:  # what Lamella has not: test_op_db_gradients.py
-                    continue
-                count += 1
-                try:
-                    given = fresh(copied)
-                    with Through():
-                        ours = results_of(function, given)
-                    agree(ours, eager, values)
-                except Exception as error:
-                    mode_failed.setdefault(entry.name, f"{type(error).__name__}: {error}"[:300])
-                try:
-                    ours = results_of(function, fresh(lambda t: Wrapper(copied(t))))
-                    agree(ours, eager, values)
-                except Exception as error:
-                    wrapper_failed.setdefault(entry.name, f"{type(error).__name__}: {error}"[:300])
-    assert count > 500
-    for failed, known in (
-        (mode_failed, DIFFERS_UNDER_MODE),
-        (wrapper_failed, DIFFERS_THROUGH_WRAPPER),
-    ):
-        new = {name: text for name, text in failed.items() if name not in known}
-        assert not new, "\n".join(f"{name}: {text}" for name, text in new.items())
-        assert not set(known) - set(failed)
+        ran = True
+        try:
+            given = fresh(copied)
+            with Through():
+                ours = results_of(function, given)
+            agree(ours, eager, entry.has_values)
+        except Exception as error:
+            under_mode = under_mode or f"{type(error).__name__}: {error}"
+        try:
+            ours = results_of(function, fresh(lambda t: Wrapper(copied(t))))
+            agree(ours, eager, entry.has_values)
+        except Exception as error:
+            through_wrapper = through_wrapper or f"{type(error).__name__}: {error}"
+    entry.hold("mode", under_mode)
+    entry.hold("wrapper", through_wrapper)
+    entry.require_compared("layers", ran)

@@ -11,45 +11,11 @@ pytest.importorskip("expecttest")
 
 import op_db  # noqa: E402
 import op_db_mirror  # noqa: E402
-import op_db_sample  # noqa: E402
 import operator_rows  # noqa: E402
 import vmap_cases  # noqa: E402
 import vmap_rows  # noqa: E402
 
 CASES = list(vmap_cases.calls())
-
-SHAPE = "the shape of its result depends on values"
-VALUE = "reads a value of a tensor into Python"
-STATISTICS = "writes running statistics, which are not batched in some of the calls"
-
-# Entries of which vmap refuses some calls, in words that say so.
-REFUSED = {
-    "argwhere": SHAPE,
-    "bincount": SHAPE,
-    "index_put": "several values by a mask of each example",
-    "masked_select": SHAPE,
-    "nonzero": SHAPE,
-    "unique": SHAPE,
-    "unique_consecutive": SHAPE,
-    "repeat_interleave": SHAPE,
-    "tensor_split": SHAPE,
-    "logspace.tensor_overload": VALUE,
-    "narrow": VALUE,
-    "normal": VALUE,
-    "nn.functional.gaussian_nll_loss": VALUE,
-    "nn.functional.one_hot": "the largest class may differ between examples",
-    "native_batch_norm": STATISTICS,
-    "_native_batch_norm_legit": STATISTICS,
-    "nn.functional.batch_norm": STATISTICS,
-    "nn.functional.batch_norm.without_cudnn": STATISTICS,
-    "nn.functional.instance_norm": STATISTICS,
-}
-
-# Entries whose results are not those of the loop.
-OTHER = {
-    "chalf": "complex32 is stored and converted, not computed with",
-    "as_strided.partial_views": "reads memory around the tensor, which its copies do not have",
-}
 
 
 def rows_of(entry):
@@ -91,10 +57,10 @@ def test_entry(entry):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for number, (row, name) in enumerate(rows_of(entry)):
-            if entry.name in OTHER:
+            if entry.known("vmap.loop"):
                 continue
             # What vmap refuses before it asks for the meaning of random numbers is random, too.
-            known = entry.name not in (*op_db_sample.UNINITIALISED, "normal")
+            known = entry.has_values and entry.name != "normal"
             check = vmap_rows.Check(row, name, values=known)
             run(check.all_batched)
             if number < 2:
@@ -112,15 +78,7 @@ def test_entry(entry):
                 run(check.gradients)
             if entry.info.supports_autograd:
                 run(check.cotangents)
-    if entry.name in REFUSED:
-        assert refused, "nothing is refused: take it off the list"
-    else:
-        assert not refused, "\n".join(refused)
-
-
-def test_lists_name_entries():
-    names = {entry.name for entry in op_db.ENTRIES}
-    assert {*REFUSED, *OTHER} <= names
+    entry.hold("vmap.refused", "\n".join(refused))
 
 
 def table_rows():
@@ -129,7 +87,7 @@ def table_rows():
             yield pytest.param(row, dtype, id=f"{number}-{row.path}")
 
 
-@pytest.mark.parametrize("row, dtype", table_rows())
+@pytest.mark.parametrize("row, dtype", list(table_rows()))
 def test_gradient_row(row, dtype):
     function, inputs = row.call(dtype)
     check = vmap_rows.Check(vmap_rows.Row(function, [list(inputs), {}]), row.name)

@@ -1,31 +1,23 @@
-"""Every signature PyTorch ships or registers is parsed and printed back, none lost.
+"""Every signature PyTorch ships or registers is parsed and printed back, none lost."""
 
-Needs the `roundtrip` executable: LAMELLA_BUILD names the build folder (default: build/).
-"""
-
-import os
 import pathlib
 import re
 import subprocess
 
 import fresh_torch
 import pytest
+from build_tree import BUILD
 
 torch = pytest.importorskip("torch")
 torchgen = pytest.importorskip("torchgen")
 
 
-def _roundtrip() -> pathlib.Path:
-    build = pathlib.Path(os.environ.get("LAMELLA_BUILD", "build"))
-    for found in sorted(build.rglob("schema_roundtrip")):
-        if found.is_file() and os.access(found, os.X_OK):
-            return found
-    pytest.fail(f"no schema_roundtrip under {build}: build it, or set LAMELLA_BUILD")
-
-
 def _run(lines, *options):
     result = subprocess.run(
-        [str(_roundtrip()), *options], input="\n".join(lines) + "\n", capture_output=True, text=True
+        [BUILD / "tests" / "schema" / "schema_roundtrip", *options],
+        input="\n".join(lines) + "\n",
+        capture_output=True,
+        text=True,
     )
     return result.returncode, result.stdout
 

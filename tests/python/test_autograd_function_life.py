@@ -1,0 +1,142 @@
+"""How long what lamella.autograd.Function makes stays alive, and which threads may use it."""
+
+import gc
+import threading
+import weakref
+
+import pytest
+from autograd_functions import Identity, Square, leaf, n, run
+
+from lamella.autograd import Function
+
+
+def test_contexts_end_with_their_outputs():
+    held = []
+
+    class Watch(Function):
+        @staticmethod
+        def forward(ctx, x):
+            held.append(weakref.ref(ctx))
+            ctx.save_for_backward(x)
+            return x * n(1.0)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad
+
+    x = leaf(1.0)
+    y = Watch.apply(x)
+    z = y * n(2.0)
+    assert held[0]() is not None
+    del y
+    assert held[0]() is not None
+    run(z)
+    del z
+    assert held[0]() is None
+
+
+@pytest.mark.parametrize("how", ["output", "list", "saved", "computed", "closure", "metadata"])
+def test_cycles_are_collected(how):
+    class Cyclic(Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x.clone()
+            if how == "output":
+                ctx.y = y
+            if how == "list":
+                ctx.things = {"y": [y]}
+            if how == "saved":
+                ctx.save_for_backward(x, y)
+            return y
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad
+
+    x = leaf(1.0)
+    y = Cyclic.apply(x)
+    if how == "computed":
+        y.grad_fn.z = (y * n(2.0)) * n(3.0)
+    if how == "closure":
+        y.register_hook(lambda grad, held=y: grad * held)
+    if how == "metadata":
+        y = y * n(2.0)
+        y.grad_fn.metadata["y"] = y
+    alive = weakref.ref(y)
+    node = y.grad_fn if how != "metadata" else None
+    node = weakref.ref(node) if node is not None else alive
+    del y
+    gc.collect()
+    assert alive() is None and node() is None
+
+
+def test_a_used_context_is_not_collected():
+    class Keep(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.things = [x * n(1.0)]
+            return x * n(2.0)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * ctx.things[0]
+
+    x = leaf(3.0)
+    y = Keep.apply(x)
+    z = y * n(1.0)
+    del y
+    gc.collect()
+    run(z)
+    assert x.grad.tolist() == [3.0]
+
+
+def test_classes_are_collected():
+    def make():
+        class Local(Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * n(1.0)
+
+            @staticmethod
+            def backward(ctx, grad):
+                return grad
+
+        run(Local.apply(leaf(1.0)))
+        return weakref.ref(Local)
+
+    made = make()
+    gc.collect()
+    assert made() is None
+
+
+def test_long_chains_end_without_recursion():
+    x = leaf(1.0)
+    y = x
+    for _ in range(20_000):
+        y = Identity.apply(y)
+    run(y)
+    assert x.grad.tolist() == [1.0]
+    del y
+
+
+def test_threads_run_backward_at_once():
+    errors = []
+    x = leaf(1.0)
+
+    def work():
+        try:
+            for _ in range(50):
+                y = leaf(3.0)
+                run(Square.apply(Square.apply(y)))
+                assert y.grad.tolist() == [108.0]
+                run(Square.apply(x))
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert x.grad.tolist() == [2.0 * 50 * 8]
