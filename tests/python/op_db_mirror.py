@@ -16,6 +16,12 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from torch.testing._internal import common_methods_invocations as invocations
 
+# PyTorch's own function seeds every kind of device and formats a stack trace for each, which takes
+# most of the time of a short test. Only the generator of the CPU is used here.
+torch.manual_seed = torch.default_generator.manual_seed
+# Samples are small, and its threads would wait for processors that other tests use.
+torch.set_num_threads(1)
+
 SEEDED = invocations.wrapper_set_seed  # what entries call that draw random numbers
 
 
