@@ -12,8 +12,9 @@ TEST(VmapRules, EveryBuiltInOperatorHasOneThatIsNotTheLoop) {
   for (OperatorEntry* entry : Registry::get().entries()) {
     if (!entry->defined() || !entry->name_storage.starts_with("aten::")) continue;
     Registry::get().resolve(entry);
-    const Plan& plan = plan_of(entry);  // throws where there is no rule of the name that is stated
-    if (plan.tensors.empty()) continue;
+    const BatchingPlan& plan =
+        plan_of(entry);  // throws where there is no rule of the name that is stated
+    if (plan.facts->tensors.empty()) continue;
     EXPECT_NE(plan.rule, &loop_rule) << entry->full_name();
     ++seen;
   }
