@@ -14,7 +14,6 @@ from lamella._library import (  # noqa: F401
     FakeImplCtx,
     Kernel,
     Library,
-    _scoped_library,
     define,
     fallthrough_kernel,
     from_hlo,
