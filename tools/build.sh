@@ -9,7 +9,13 @@ preset=$1
 shift
 options=""
 while [ $# -gt 0 ] && [ "$1" != "--" ]; do
-  options="$options $1"
+  case $1 in
+    -*) options="$options $1" ;;
+    *)
+      echo "tools/build.sh: expected -DNAME=VALUE or -- before the targets, got $1" >&2
+      exit 2
+      ;;
+  esac
   shift
 done
 [ $# -eq 0 ] || shift
@@ -33,7 +39,7 @@ if [ ! -f "$build/build.ninja" ] || [ "$(cat "$build/.asked" 2>/dev/null)" != "$
   log=$build/configure.log
   # A cache of another tree, or of a tool that went away, cannot be reused.
   if [ -f "$build/.asked" ] && [ "$(cat "$build/.asked")" != "$asked" ]; then
-    rm -f "$build/CMakeCache.txt"
+    rm -f "$build/CMakeCache.txt" "$build/.asked"
   fi
   if ! "$cmake" --preset "$preset" -DCMAKE_MAKE_PROGRAM="$(command -v "$ninja")" \
     -DPython3_EXECUTABLE="$root/.venv/bin/python" $options >"$log" 2>&1; then

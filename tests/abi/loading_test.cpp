@@ -42,7 +42,7 @@ TEST(Loading, CallUnloadCallAgain) {
   library.close();
   std::string text = error_of([&] { op.call(self, Scalar(2)); });
   EXPECT_EQ(text.rfind("abi_extension::scale: was defined at ", 0), 0u) << text;
-  EXPECT_NE(text.find("extension.cpp:49, in a library that is not loaded any more"),
+  EXPECT_NE(text.find("extension.cpp:50, in a library that is not loaded any more"),
             std::string::npos)
       << text;
   EXPECT_FALSE(op.hasSchema());
