@@ -34,7 +34,6 @@ LEAVES = {
     "lamella/abi/loading.h",
     "lamella/abi/vmap.h",
     "lamella/abi/dispatch_keys.def",
-    "lamella/abi/hlo_opcodes.def",
     "lamella/abi/policy.h",
 }
 

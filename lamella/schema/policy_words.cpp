@@ -14,8 +14,8 @@ constexpr std::array<std::string_view, 6> kAutocast = {
 constexpr std::array<std::string_view, 4> kBatching = {"pointwise", "reduction", "composite",
                                                        "loop"};
 constexpr std::string_view kOpcodes[] = {
-#define LAMELLA_HLO_OPCODE(name, text, operands) text,
-#include "lamella/abi/hlo_opcodes.def"
+#define LAMELLA_HLO_OPCODE(name, text, ...) text,
+#include "lamella/schema/hlo_opcodes.def"
 };
 
 constexpr std::string_view kDeviceTypes[] = {

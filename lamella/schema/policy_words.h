@@ -14,7 +14,7 @@ std::span<const std::string_view> policy_names();
 std::span<const std::string_view> autocast_classes();
 // "pointwise", "reduction", "composite", "loop"; any other identifier names a rule of its own.
 std::span<const std::string_view> batching_rules();
-// "abs", "add", ...: those of lamella/abi/hlo_opcodes.def.
+// "abs", "add", ...: those of lamella/schema/hlo_opcodes.def.
 std::span<const std::string_view> hlo_opcodes();
 
 // "cpu", "cuda", ...: those of lamella/core/device_types.def.

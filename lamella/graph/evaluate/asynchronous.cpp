@@ -1,5 +1,5 @@
 // Pairs of a start and a done: the start does everything, the done hands out the result.
-#include "lamella/graph/evaluate/collective.h"
+#include "lamella/graph/evaluate/rules.h"
 
 namespace lamella::hlo {
 namespace {
@@ -13,32 +13,26 @@ Value room(const Shape* shape) {
   return Value::tuple(shape, parts);
 }
 
+// The tuple of a start: operands and result, then what room the shape asks for.
+Value with_room(const Step& step, std::vector<Value> parts) {
+  const std::vector<Shape>& shapes = step.shape().tuple_shapes();
+  for (size_t n = parts.size(); n < shapes.size(); ++n) parts.push_back(room(&shapes[n]));
+  return Value::tuple(step.instruction.shape, parts);
+}
+
 }  // namespace
 
-Value evaluate_asynchronous(Step& step) {
-  const Instruction& i = step.instruction;
-  const std::vector<Shape>& parts = step.shape().tuple_shapes();
-  std::vector<Value> made;
-  switch (i.opcode) {
-    case Opcode::AsyncStart: {
-      std::vector<Value> arguments(step.operands.begin(), step.operands.end());
-      made.push_back(Value::tuple(&parts[0], step.operands));
-      made.push_back(step.run.call(*i.computation(AttributeKey::Calls), arguments));
-      break;
-    }
-    case Opcode::CopyStart:
-      made.push_back(step.operands[0]);
-      made.push_back(std::move(step.operands[0]));
-      break;
-    case Opcode::AsyncUpdate:
-      return std::move(step.operands[0]);
-    case Opcode::AsyncDone:
-      return step.operands[0].element(1);
-    default:  // copy-done
-      return step.operands[0].element(0);
-  }
-  for (size_t n = made.size(); n < parts.size(); ++n) made.push_back(room(&parts[n]));
-  return Value::tuple(i.shape, made);
+Value evaluate_async_start(Step& step) {
+  std::vector<Value> arguments(step.operands.begin(), step.operands.end());
+  Value operands = Value::tuple(&step.shape().tuple_shapes()[0], step.operands);
+  Value result = step.run.call(*step.instruction.computation(AttributeKey::Calls), arguments);
+  return with_room(step, {std::move(operands), std::move(result)});
 }
+
+Value evaluate_copy_start(Step& step) {
+  return with_room(step, {step.operands[0], step.operands[0]});
+}
+
+Value evaluate_copy_done(Step& step) { return step.operands[0].element(0); }
 
 }  // namespace lamella::hlo

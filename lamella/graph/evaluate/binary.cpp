@@ -249,16 +249,6 @@ struct Elements {
   }
 };
 
-// complex(re, im).
-void join_parts(ElementType part, const void* re, const void* im, void* to, int64_t count) {
-  visit_bytes(part, [&]<class T>() {
-    each_element(count, [&](int64_t n) {
-      static_cast<T*>(to)[2 * n] = static_cast<const T*>(re)[n];
-      static_cast<T*>(to)[2 * n + 1] = static_cast<const T*>(im)[n];
-    });
-  });
-}
-
 void combine(const Instruction& i, ElementType type, const void* a, const void* b, void* to,
              int64_t count) {
   Opcode opcode = i.opcode;
@@ -280,13 +270,22 @@ void combine(const Instruction& i, ElementType type, const void* a, const void* 
 Value evaluate_binary(Step& step) {
   const Instruction& i = step.instruction;
   const Value &a = step.operands[0], &b = step.operands[1];
-  const Shape& shape = a.shape();
   Value result = step.result();
-  if (i.opcode == Opcode::Complex) {
-    join_parts(shape.element_type(), a.data(), b.data(), result.data(), shape.elements());
-  } else {
-    combine(i, shape.element_type(), a.data(), b.data(), result.data(), shape.elements());
-  }
+  combine(i, a.shape().element_type(), a.data(), b.data(), result.data(), a.shape().elements());
+  return result;
+}
+
+// complex(re, im).
+Value evaluate_complex(Step& step) {
+  const Value &re = step.operands[0], &im = step.operands[1];
+  Value result = step.result();
+  void* to = result.data();
+  visit_bytes(re.shape().element_type(), [&]<class T>() {
+    each_element(re.shape().elements(), [&](int64_t n) {
+      static_cast<T*>(to)[2 * n] = static_cast<const T*>(re.data())[n];
+      static_cast<T*>(to)[2 * n + 1] = static_cast<const T*>(im.data())[n];
+    });
+  });
   return result;
 }
 

@@ -1,5 +1,5 @@
 // Collectives where there is one replica and one partition: itself.
-#include "lamella/graph/evaluate/collective.h"
+#include "lamella/graph/evaluate/rules.h"
 
 #include <charconv>
 #include <cstring>
@@ -72,8 +72,12 @@ Value start(Step& step, Value result) {
   return Value::tuple(step.instruction.shape, parts);
 }
 
+const Shape* result_of_start(const Step& step) { return &step.shape().tuple_shapes()[1]; }
+
+}  // namespace
+
 // Each row of the offsets moves a run of rows of the operand into the output.
-Value all_to_all_of_runs(Step& step) {
+Value evaluate_ragged_all_to_all(Step& step) {
   const Instruction& i = step.instruction;
   Value result = Value::writable(step.operands[1]);
   Elements from(step.operands[0]), into(result);
@@ -108,39 +112,21 @@ Value all_to_all_of_runs(Step& step) {
   return result;
 }
 
-}  // namespace
+Value evaluate_alone(Step& step) { return pass_on(step, step.instruction.shape); }
 
-Value evaluate_collective(Step& step) {
-  const Instruction& i = step.instruction;
-  auto result_of_start = [&] { return &step.shape().tuple_shapes()[1]; };
-  switch (i.opcode) {
-    case Opcode::AllGather:
-    case Opcode::AllReduce:
-    case Opcode::AllReduceStart:
-    case Opcode::AllToAll:
-    case Opcode::CollectiveBroadcast:
-    case Opcode::CollectiveReduce:
-    case Opcode::ReduceScatter:
-      return pass_on(step, i.shape);
-    case Opcode::AllGatherStart:
-      return start(step, pass_on(step, result_of_start()));
-    case Opcode::CollectivePermute:
-      return permute(step, i.shape);
-    case Opcode::CollectivePermuteStart:
-      return start(step, permute(step, result_of_start()));
-    case Opcode::AllReduceDone:
-      return std::move(step.operands[0]);
-    case Opcode::AllGatherDone:
-    case Opcode::CollectivePermuteDone:
-      return step.operands[0].element(1);
-    case Opcode::RaggedAllToAll:
-      return all_to_all_of_runs(step);
-    case Opcode::ReplicaId:
-    case Opcode::PartitionId:
-      return Value::zeros(i.shape);
-    default:
-      return evaluate_transfer(step);
-  }
+Value evaluate_all_gather_start(Step& step) {
+  return start(step, pass_on(step, result_of_start(step)));
 }
+
+Value evaluate_collective_permute(Step& step) { return permute(step, step.instruction.shape); }
+
+Value evaluate_collective_permute_start(Step& step) {
+  return start(step, permute(step, result_of_start(step)));
+}
+
+// The result stands second in the tuple of a start.
+Value evaluate_done(Step& step) { return step.operands[0].element(1); }
+
+Value evaluate_id(Step& step) { return Value::zeros(step.instruction.shape); }
 
 }  // namespace lamella::hlo

@@ -59,7 +59,9 @@ void compare_totally(ElementType type, Direction direction, const Value& a, cons
   });
 }
 
-Value compare(Step& step) {
+}  // namespace
+
+Value evaluate_compare(Step& step) {
   const Instruction& i = step.instruction;
   const Value &a = step.operands[0], &b = step.operands[1];
   ElementType type = a.shape().element_type();
@@ -79,7 +81,7 @@ Value compare(Step& step) {
   return result;
 }
 
-Value select(Step& step) {
+Value evaluate_select(Step& step) {
   const Value& which = step.operands[0];
   auto* choice = static_cast<const uint8_t*>(which.data());
   if (which.shape().is_scalar()) {
@@ -97,6 +99,8 @@ Value select(Step& step) {
   return result;
 }
 
+namespace {
+
 // The smaller of `high` and the greater of `low` and x; not a number if one of them is none.
 template <class W>
 W clamped(W low, W x, W high) {
@@ -108,7 +112,9 @@ W clamped(W low, W x, W high) {
   W at_least = x < low ? low : x;
   return high < at_least ? high : at_least;
 }
-Value clamp(Step& step) {
+}  // namespace
+
+Value evaluate_clamp(Step& step) {
   const Value &low = step.operands[0], &x = step.operands[1], &high = step.operands[2];
   ElementType type = x.shape().element_type();
   if (is_complex(type)) {
@@ -128,19 +134,6 @@ Value clamp(Step& step) {
     }
   });
   return result;
-}
-
-}  // namespace
-
-Value evaluate_compare(Step& step) {
-  switch (step.instruction.opcode) {
-    case Opcode::Compare:
-      return compare(step);
-    case Opcode::Select:
-      return select(step);
-    default:
-      return clamp(step);
-  }
 }
 
 }  // namespace lamella::hlo

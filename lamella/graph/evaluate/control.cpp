@@ -1,10 +1,8 @@
 // Tuples, calls, loops, branches, and what only orders other instructions.
 #include "lamella/core/interrupt.h"
-#include "lamella/graph/evaluate/collective.h"
 #include "lamella/graph/evaluate/rules.h"
 
 namespace lamella::hlo {
-namespace {
 
 Value evaluate_while(Step& step) {
   const Computation& condition = *step.instruction.computation(AttributeKey::Condition);
@@ -36,33 +34,25 @@ Value evaluate_conditional(Step& step) {
       step.operands.subspan(yes ? 1 : 2, 1));
 }
 
-}  // namespace
-
-Value evaluate_control(Step& step) {
+Value evaluate_call(Step& step) {
   const Instruction& i = step.instruction;
-  switch (i.opcode) {
-    case Opcode::Tuple:
-      return Value::tuple(i.shape, step.operands);
-    case Opcode::GetTupleElement:
-      return step.operands[0].element(static_cast<size_t>(i.integer(AttributeKey::Index)));
-    case Opcode::Call:
-    case Opcode::Fusion:
-      return step.run.call(*i.computation(i.has(AttributeKey::ToApply) ? AttributeKey::ToApply
-                                                                       : AttributeKey::Calls),
-                           step.operands);
-    case Opcode::While:
-      return evaluate_while(step);
-    case Opcode::Conditional:
-      return evaluate_conditional(step);
-    case Opcode::AfterAll:
-      return Value::token(i.shape);
-    case Opcode::AddDependency:
-    case Opcode::Domain:
-    case Opcode::OptimizationBarrier:
-      return std::move(step.operands[0]);
-    default:
-      return evaluate_asynchronous(step);
-  }
+  AttributeKey key = i.has(AttributeKey::ToApply) ? AttributeKey::ToApply : AttributeKey::Calls;
+  return step.run.call(*i.computation(key), step.operands);
+}
+
+Value evaluate_tuple(Step& step) { return Value::tuple(step.instruction.shape, step.operands); }
+
+Value evaluate_get_tuple_element(Step& step) {
+  auto index = static_cast<size_t>(step.instruction.integer(AttributeKey::Index));
+  return step.operands[0].element(index);
+}
+
+Value evaluate_after_all(Step& step) { return Value::token(step.instruction.shape); }
+Value evaluate_operand(Step& step) { return std::move(step.operands[0]); }
+
+// Parameters, constants and custom calls, which the evaluator prepares before it runs.
+Value evaluate_prepared(Step& step) {
+  LAMELLA_INTERNAL_ASSERT(false, "hlo: expected '", step.instruction.name, "' to be prepared");
 }
 
 }  // namespace lamella::hlo

@@ -84,7 +84,9 @@ complex<double> load_c128(const void* data, int64_t n) {
   return static_cast<const complex<double>*>(data)[n];
 }
 
-Value convert(Step& step) {
+}  // namespace
+
+Value evaluate_convert(Step& step) {
   Value& operand = step.operands[0];
   ElementType from = operand.shape().element_type(), to = step.shape().element_type();
   if (from == to) return Value::reshaped(std::move(operand), step.instruction.shape);
@@ -102,6 +104,8 @@ Value convert(Step& step) {
   });
   return result;
 }
+
+namespace {
 
 // The bits of a row of elements, the first element lowest: packed where they take less than a byte.
 class Bits {
@@ -135,7 +139,9 @@ void store_part(ElementType type, void* to, int64_t n, uint64_t word) {
   std::memcpy(static_cast<uint8_t*>(to) + static_cast<size_t>(n) * bytes, &word, bytes);
 }
 
-Value bitcast_convert(Step& step) {
+}  // namespace
+
+Value evaluate_bitcast_convert(Step& step) {
   Value& operand = step.operands[0];
   ElementType from = operand.shape().element_type(), to = step.shape().element_type();
   int from_bits = element_bits(from), to_bits = element_bits(to);
@@ -183,6 +189,8 @@ Value bitcast_convert(Step& step) {
   });
   return result;
 }
+
+namespace {
 
 // How a float type is laid out.
 struct Format {
@@ -232,7 +240,9 @@ uint64_t reduced(uint64_t word, const Format& format, int64_t exponent_bits,
   }
   return sign | x;
 }
-Value reduce_precision(Step& step) {
+}  // namespace
+
+Value evaluate_reduce_precision(Step& step) {
   const Instruction& i = step.instruction;
   const Value& operand = step.operands[0];
   ElementType type = operand.shape().element_type();
@@ -251,6 +261,8 @@ Value reduce_precision(Step& step) {
   return result;
 }
 
+namespace {
+
 // Whether to go to the next number away from 0: `rest`, a fraction of the distance to it, is above
 // the random word, a fraction of 2^bits.
 bool goes_up(double rest, uint64_t random, int bits) {
@@ -265,7 +277,9 @@ typename Number::Work stochastic_integer(double x, uint64_t random, int bits) {
   if (goes_up(rest, random, bits)) whole += std::copysign(1.0, x);
   return static_cast<Work>(saturated<Number>(whole));
 }
-Value stochastic_convert(Step& step) {
+}  // namespace
+
+Value evaluate_stochastic_convert(Step& step) {
   const Instruction& i = step.instruction;
   const Value &operand = step.operands[0], &random = step.operands[1];
   ElementType from = operand.shape().element_type(), to = step.shape().element_type();
@@ -293,21 +307,6 @@ Value stochastic_convert(Step& step) {
     });
   });
   return result;
-}
-
-}  // namespace
-
-Value evaluate_convert(Step& step) {
-  switch (step.instruction.opcode) {
-    case Opcode::Convert:
-      return convert(step);
-    case Opcode::BitcastConvert:
-      return bitcast_convert(step);
-    case Opcode::ReducePrecision:
-      return reduce_precision(step);
-    default:
-      return stochastic_convert(step);
-  }
 }
 
 }  // namespace lamella::hlo

@@ -29,7 +29,9 @@ Value read_strided(Step& step, const Numbers& strides, int64_t offset) {
   return result;
 }
 
-Value broadcast(Step& step) {
+}  // namespace
+
+Value evaluate_broadcast(Step& step) {
   Numbers own = row_major_strides(step.operands[0].shape().dimensions());
   Numbers strides(step.shape().dimensions().size(), 0);
   auto dimensions = step.instruction.integers(AttributeKey::Dimensions);
@@ -39,7 +41,7 @@ Value broadcast(Step& step) {
   return read_strided(step, strides, 0);
 }
 
-Value transpose(Step& step) {
+Value evaluate_transpose(Step& step) {
   Numbers own = row_major_strides(step.operands[0].shape().dimensions());
   Numbers strides;
   for (int64_t d : step.instruction.integers(AttributeKey::Dimensions)) {
@@ -48,7 +50,7 @@ Value transpose(Step& step) {
   return read_strided(step, strides, 0);
 }
 
-Value reverse(Step& step) {
+Value evaluate_reverse(Step& step) {
   const Shape& shape = step.shape();
   Numbers strides = row_major_strides(shape.dimensions());
   int64_t offset = 0;
@@ -60,7 +62,7 @@ Value reverse(Step& step) {
   return read_strided(step, strides, offset);
 }
 
-Value slice(Step& step) {
+Value evaluate_slice(Step& step) {
   Numbers strides = row_major_strides(step.operands[0].shape().dimensions());
   auto parts = step.instruction.find(AttributeKey::Slice)->slices();
   int64_t offset = 0;
@@ -72,6 +74,8 @@ Value slice(Step& step) {
   if (step.shape().elements() == 0) return step.result();
   return read_strided(step, strides, offset);
 }
+
+namespace {
 
 // Where a dynamic slice of `sizes` starts: operands from `first` on, one for each dimension or one
 // array of all; moved so that the slice lies within the operand.
@@ -86,12 +90,15 @@ Numbers dynamic_starts(const Step& step, size_t first, std::span<const int64_t> 
   }
   return starts;
 }
-Value dynamic_slice(Step& step) {
+}  // namespace
+
+Value evaluate_dynamic_slice(Step& step) {
   Numbers strides = row_major_strides(step.operands[0].shape().dimensions());
   Numbers starts = dynamic_starts(step, 1, step.shape().dimensions());
   return read_strided(step, strides, place_of(starts, strides));
 }
-Value dynamic_update_slice(Step& step) {
+
+Value evaluate_dynamic_update_slice(Step& step) {
   const Value& update = step.operands[1];
   const Shape& shape = update.shape();
   Numbers starts = dynamic_starts(step, 2, shape.dimensions());
@@ -104,7 +111,7 @@ Value dynamic_update_slice(Step& step) {
   return result;
 }
 
-Value concatenate(Step& step) {
+Value evaluate_concatenate(Step& step) {
   auto along = static_cast<size_t>(step.instruction.integers(AttributeKey::Dimensions)[0]);
   Numbers strides = row_major_strides(step.shape().dimensions());
   ElementType type = step.shape().element_type();
@@ -119,7 +126,7 @@ Value concatenate(Step& step) {
   return result;
 }
 
-Value pad(Step& step) {
+Value evaluate_pad(Step& step) {
   const Value &operand = step.operands[0], &value = step.operands[1];
   auto parts = step.instruction.find(AttributeKey::Padding)->padding();
   ElementType type = step.shape().element_type();
@@ -147,7 +154,7 @@ Value pad(Step& step) {
   return result;
 }
 
-Value iota(Step& step) {
+Value evaluate_iota(Step& step) {
   const Shape& shape = step.shape();
   auto along = static_cast<size_t>(step.instruction.integer(AttributeKey::IotaDimension));
   int64_t size = shape.dimensions()[along];
@@ -169,7 +176,7 @@ Value iota(Step& step) {
 
 // The same memory with another shape: where layouts are not row-major, elements are taken in the
 // order in which they lie in memory and given in the order of the result's layout.
-Value bitcast(Step& step) {
+Value evaluate_bitcast(Step& step) {
   Value& operand = step.operands[0];
   const Shape &from = operand.shape(), &to = step.shape();
   if (from.is_row_major() && to.is_row_major()) {
@@ -185,13 +192,14 @@ Value bitcast(Step& step) {
 }
 
 // Sizes are those of the shapes: no dimension is shorter than it says.
-Value get_dimension_size(Step& step) {
+Value evaluate_get_dimension_size(Step& step) {
   int64_t d = step.instruction.integers(AttributeKey::Dimensions)[0];
   Value result = step.result();
   result.values<int32_t>()[0] = static_cast<int32_t>(step.operands[0].shape().dimension(d));
   return result;
 }
-Value set_dimension_size(Step& step) {
+
+Value evaluate_set_dimension_size(Step& step) {
   const Instruction& i = step.instruction;
   auto dimensions = i.integers(AttributeKey::Dimensions);
   LAMELLA_HLO_REQUIRE(
@@ -203,7 +211,8 @@ Value set_dimension_size(Step& step) {
                       ", ", size, " (arrays of dynamic size are not kept), got ", asked);
   return Value::reshaped(std::move(step.operands[0]), i.shape);
 }
-Value dynamic_reshape(Step& step) {
+
+Value evaluate_dynamic_reshape(Step& step) {
   const Instruction& i = step.instruction;
   const Shape& shape = step.shape();
   for (int64_t d = 0; d < shape.rank(); ++d) {
@@ -216,7 +225,7 @@ Value dynamic_reshape(Step& step) {
 }
 
 // mode=rotate: place n of a dimension takes what is `shift` places further, around the end.
-Value shuffle(Step& step) {
+Value evaluate_shuffle(Step& step) {
   const Instruction& i = step.instruction;
   auto dimensions = i.integers(AttributeKey::Dimensions);
   auto shifts = i.integers(AttributeKey::Shifts);
@@ -246,43 +255,10 @@ Value shuffle(Step& step) {
   return Value::reshaped(std::move(from), i.shape);
 }
 
-}  // namespace
-
-Value evaluate_data_movement(Step& step) {
-  switch (step.instruction.opcode) {
-    case Opcode::Bitcast:
-      return bitcast(step);
-    case Opcode::Broadcast:
-      return broadcast(step);
-    case Opcode::Concatenate:
-      return concatenate(step);
-    case Opcode::DynamicReshape:
-      return dynamic_reshape(step);
-    case Opcode::DynamicSlice:
-      return dynamic_slice(step);
-    case Opcode::DynamicUpdateSlice:
-      return dynamic_update_slice(step);
-    case Opcode::GetDimensionSize:
-      return get_dimension_size(step);
-    case Opcode::Iota:
-      return iota(step);
-    case Opcode::Pad:
-      return pad(step);
-    case Opcode::Reverse:
-      return reverse(step);
-    case Opcode::SetDimensionSize:
-      return set_dimension_size(step);
-    case Opcode::Shuffle:
-      return shuffle(step);
-    case Opcode::Slice:
-      return slice(step);
-    case Opcode::Transpose:
-      return transpose(step);
-    default:  // copy, reshape: layouts aside, the elements stay in their order
-      return step.operands[0].shape().is_tuple()
-                 ? std::move(step.operands[0])
-                 : Value::reshaped(std::move(step.operands[0]), step.instruction.shape);
-  }
+// Layouts aside, copies and reshapes leave the elements in their order.
+Value evaluate_reshape(Step& step) {
+  if (step.operands[0].shape().is_tuple()) return std::move(step.operands[0]);
+  return Value::reshaped(std::move(step.operands[0]), step.instruction.shape);
 }
 
 }  // namespace lamella::hlo

@@ -85,7 +85,22 @@ void dot_into(const Product& p, const std::vector<Wide>& left, const std::vector
   store_wide(sums, result);
 }
 
-Value evaluate_plain_dot(Step& step) {
+// A result of integers is the sum of products of integers.
+void require_integers(const Step& step) {
+  const Instruction& i = step.instruction;
+  for (size_t n = 0; n < 2; ++n) {
+    ElementType type = i.operand_shape(n).element_type();
+    LAMELLA_HLO_REQUIRE(
+        !is_integral(step.shape().element_type()) || is_integral(type) || type == ElementType::PRED,
+        i, "expected operand ", n, " to hold integers as the result does, got ",
+        element_name(type));
+  }
+}
+
+}  // namespace
+
+Value evaluate_dot(Step& step) {
+  require_integers(step);
   Product p(step.instruction);
   Value result = step.result();
   visit_wide(step.shape().element_type(), [&]<class Wide>() {
@@ -93,6 +108,8 @@ Value evaluate_plain_dot(Step& step) {
   });
   return result;
 }
+
+namespace {
 
 // Multiplies each element by the scale of its block: along each dimension a scale stands for as
 // many neighbours as its size divides the operand's into.
@@ -111,7 +128,10 @@ void scale_blocks(std::vector<Wide>& all, const Shape& shape, const Value& scale
   }
 }
 
+}  // namespace
+
 Value evaluate_scaled_dot(Step& step) {
+  require_integers(step);
   Product p(step.instruction);
   Value result = step.result();
   visit_wide(step.shape().element_type(), [&]<class Wide>() {
@@ -124,6 +144,8 @@ Value evaluate_scaled_dot(Step& step) {
   });
   return result;
 }
+
+namespace {
 
 // Note [Groups]
 //   A ragged dimension of the left operand is cut into groups of neighbours whose sizes operand 2
@@ -183,7 +205,10 @@ Numbers index_at(const Numbers& sizes, size_t place) {
   return index;
 }
 
+}  // namespace
+
 Value evaluate_ragged_dot(Step& step) {
+  require_integers(step);
   const Instruction& i = step.instruction;
   auto group_dimensions = i.integers(AttributeKey::RhsGroupDims);
   int64_t ragged = i.integers(AttributeKey::LhsRaggedDims)[0];
@@ -233,27 +258,6 @@ Value evaluate_ragged_dot(Step& step) {
     store_wide(sums, result);
   });
   return result;
-}
-
-}  // namespace
-
-Value evaluate_dot(Step& step) {
-  const Instruction& i = step.instruction;
-  for (size_t n = 0; n < 2; ++n) {
-    ElementType type = i.operand_shape(n).element_type();
-    LAMELLA_HLO_REQUIRE(
-        !is_integral(step.shape().element_type()) || is_integral(type) || type == ElementType::PRED,
-        i, "expected operand ", n, " to hold integers as the result does, got ",
-        element_name(type));
-  }
-  switch (i.opcode) {
-    case Opcode::Dot:
-      return evaluate_plain_dot(step);
-    case Opcode::ScaledDot:
-      return evaluate_scaled_dot(step);
-    default:
-      return evaluate_ragged_dot(step);
-  }
 }
 
 }  // namespace lamella::hlo

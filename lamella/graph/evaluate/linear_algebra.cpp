@@ -60,6 +60,8 @@ void decompose(const Wide* a, Wide* result, int64_t n, bool lower) {
   }
 }
 
+}  // namespace
+
 Value evaluate_cholesky(Step& step) {
   const Shape& shape = step.shape();
   int64_t n = shape.dimension(shape.rank() - 1);
@@ -124,13 +126,6 @@ Value evaluate_triangular_solve(Step& step) {
     }
   });
   return result;
-}
-
-}  // namespace
-
-Value evaluate_linear_algebra(Step& step) {
-  return step.instruction.opcode == Opcode::Cholesky ? evaluate_cholesky(step)
-                                                     : evaluate_triangular_solve(step);
 }
 
 }  // namespace lamella::hlo

@@ -142,7 +142,9 @@ void threefry_bits(const Value& bits, uint64_t key, uint64_t* counter) {
   *counter += done;
 }
 
-Value rng_bit_generator(Step& step) {
+}  // namespace
+
+Value evaluate_rng_bit_generator(Step& step) {
   const Instruction& i = step.instruction;
   const Value& state = step.operands[0];
   size_t words = state.bytes() / 8;
@@ -179,6 +181,8 @@ Value rng_bit_generator(Step& step) {
   return Value::tuple(i.shape, parts);
 }
 
+namespace {
+
 constinit std::mutex state_mutex;
 constinit PhiloxCounter state{kRandomStateAtStart, 0};
 
@@ -190,13 +194,17 @@ PhiloxCounter take_state(uint64_t delta) {
   return taken;
 }
 
-Value rng_get_and_update_state(Step& step) {
+}  // namespace
+
+Value evaluate_rng_get_and_update_state(Step& step) {
   Value result = step.result();
   PhiloxCounter taken =
       take_state(static_cast<uint64_t>(step.instruction.integer(AttributeKey::Delta)));
   std::memcpy(result.data(), &taken, sizeof(taken));
   return result;
 }
+
+namespace {
 
 // Random words of 64 bits, as many as are asked for.
 class Stream {
@@ -250,7 +258,9 @@ void uniform_numbers(const Value& low, const Value& high, Value& result) {
     }
   });
 }
-Value rng(Step& step) {
+}  // namespace
+
+Value evaluate_rng(Step& step) {
   const Instruction& i = step.instruction;
   ElementType type = step.shape().element_type();
   std::string_view distribution = i.text(AttributeKey::Distribution);
@@ -275,22 +285,9 @@ Value rng(Step& step) {
   return result;
 }
 
-}  // namespace
-
 void set_random_state(uint64_t low, uint64_t high) {
   std::lock_guard lock(state_mutex);
   state = {low, high};
-}
-
-Value evaluate_random(Step& step) {
-  switch (step.instruction.opcode) {
-    case Opcode::Rng:
-      return rng(step);
-    case Opcode::RngBitGenerator:
-      return rng_bit_generator(step);
-    default:
-      return rng_get_and_update_state(step);
-  }
 }
 
 }  // namespace lamella::hlo

@@ -23,7 +23,9 @@ void add_up(const Value& operand, const Value& initial, const Value& result,
   }
 }
 
-Value evaluate_plain_reduce(Step& step) {
+}  // namespace
+
+Value evaluate_reduce(Step& step) {
   const Instruction& i = step.instruction;
   size_t count = step.operands.size() / 2;
   auto reduced = i.integers(AttributeKey::Dimensions);
@@ -82,23 +84,6 @@ Value evaluate_map(Step& step) {
     call(arguments, {&out, 1});
   }
   return result;
-}
-
-}  // namespace
-
-Value evaluate_reduce(Step& step) {
-  switch (step.instruction.opcode) {
-    case Opcode::Reduce:
-      return evaluate_plain_reduce(step);
-    case Opcode::Map:
-      return evaluate_map(step);
-    case Opcode::Scan:
-      return evaluate_scan(step);
-    case Opcode::ReduceWindow:
-      return evaluate_reduce_window(step);
-    default:
-      return evaluate_select_and_scatter(step);
-  }
 }
 
 }  // namespace lamella::hlo

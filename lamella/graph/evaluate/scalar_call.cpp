@@ -10,17 +10,22 @@ namespace {
 
 // What an instruction must be for its rule to be asked about one scalar after the other.
 bool has_scalar_rule(const Instruction& i) {
-  if (!i.shape->is_scalar() || i.opcode == Opcode::CustomCall) return false;
+  if (!i.shape->is_scalar()) return false;
   for (const Instruction* operand : i.operands) {
     if (!operand->shape->is_scalar()) return false;
   }
   bool calls = false;
-  for (const Attribute& attribute : i.attributes) {
-    AttributeKind kind = attribute_kind(attribute.key);
-    calls = calls || kind == AttributeKind::Computation || kind == AttributeKind::Computations;
+  for_each_called(i, [&](const Computation&) { calls = true; });
+  if (calls || has_side_effect(i)) return false;
+  switch (opcode_family(i.opcode)) {
+    case Family::Elementwise:
+    case Family::Movement:
+    case Family::Reduction:
+    case Family::Contraction:
+      return true;
+    default:
+      return false;
   }
-  return !calls && rule_of(i.opcode) != evaluate_control && rule_of(i.opcode) != evaluate_random &&
-         rule_of(i.opcode) != evaluate_collective;
 }
 
 }  // namespace

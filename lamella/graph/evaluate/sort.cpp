@@ -33,7 +33,9 @@ void merge_sort(std::vector<int64_t>& order, Less&& less) {
   }
 }
 
-Value evaluate_plain_sort(Step& step) {
+}  // namespace
+
+Value evaluate_sort(Step& step) {
   const Instruction& i = step.instruction;
   const Shape& shape = step.operands[0].shape();
   int64_t dimension = i.integers(AttributeKey::Dimensions)[0];
@@ -101,12 +103,6 @@ Value evaluate_top_k(Step& step) {
     }
   });
   return join_results(step, results);
-}
-
-}  // namespace
-
-Value evaluate_sort(Step& step) {
-  return step.instruction.opcode == Opcode::Sort ? evaluate_plain_sort(step) : evaluate_top_k(step);
 }
 
 }  // namespace lamella::hlo

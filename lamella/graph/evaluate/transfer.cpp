@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "lamella/graph/evaluate/collective.h"
+#include "lamella/graph/evaluate/rules.h"
 
 namespace lamella::hlo {
 namespace {
@@ -32,39 +32,44 @@ Value take(const Step& step, TransferQueue& queue, const Shape* shape) {
   return copy_of_literal(shape, *found);
 }
 
+Transfers& device_of(const Step& step) { return transfers(step.run.context.device_ordinal); }
+int64_t channel_of(const Step& step) { return step.instruction.integer(AttributeKey::ChannelId); }
+const Shape* part(const Step& step, size_t n) { return &step.shape().tuple_shapes()[n]; }
+
 }  // namespace
 
-Value evaluate_transfer(Step& step) {
-  const Instruction& i = step.instruction;
-  Transfers& device = transfers(step.run.context.device_ordinal);
-  int64_t channel = i.integer(AttributeKey::ChannelId);
-  bool host = i.flag(AttributeKey::IsHostTransfer);
-  auto part = [&](size_t n) { return &step.shape().tuple_shapes()[n]; };
-  switch (i.opcode) {
-    case Opcode::Infeed: {
-      Value parts[] = {take(step, device.infeed(), part(0)), Value::token(part(1))};
-      return Value::tuple(i.shape, parts);
-    }
-    case Opcode::Outfeed:
-      device.outfeed().put(step.operands[0].to_literal());
-      return Value::token(i.shape);
-    case Opcode::Send: {
-      device.from_program(channel).put(step.operands[0].to_literal());
-      Value parts[] = {std::move(step.operands[0]), Value::zeros(part(1)), Value::token(part(2))};
-      return Value::tuple(i.shape, parts);
-    }
-    case Opcode::Recv: {
-      TransferQueue& queue = host ? device.to_program(channel) : device.from_program(channel);
-      Value parts[] = {take(step, queue, part(0)), Value::zeros(part(1)), Value::token(part(2))};
-      return Value::tuple(i.shape, parts);
-    }
-    case Opcode::SendDone:
-      return Value::token(i.shape);
-    default: {  // recv-done
-      Value parts[] = {step.operands[0].element(0), Value::token(part(1))};
-      return Value::tuple(i.shape, parts);
-    }
-  }
+Value evaluate_infeed(Step& step) {
+  Value parts[] = {take(step, device_of(step).infeed(), part(step, 0)),
+                   Value::token(part(step, 1))};
+  return Value::tuple(step.instruction.shape, parts);
+}
+
+Value evaluate_outfeed(Step& step) {
+  device_of(step).outfeed().put(step.operands[0].to_literal());
+  return Value::token(step.instruction.shape);
+}
+
+Value evaluate_send(Step& step) {
+  device_of(step).from_program(channel_of(step)).put(step.operands[0].to_literal());
+  Value parts[] = {std::move(step.operands[0]), Value::zeros(part(step, 1)),
+                   Value::token(part(step, 2))};
+  return Value::tuple(step.instruction.shape, parts);
+}
+
+Value evaluate_send_done(Step& step) { return Value::token(step.instruction.shape); }
+
+Value evaluate_recv(Step& step) {
+  bool host = step.instruction.flag(AttributeKey::IsHostTransfer);
+  TransferQueue& queue = host ? device_of(step).to_program(channel_of(step))
+                              : device_of(step).from_program(channel_of(step));
+  Value parts[] = {take(step, queue, part(step, 0)), Value::zeros(part(step, 1)),
+                   Value::token(part(step, 2))};
+  return Value::tuple(step.instruction.shape, parts);
+}
+
+Value evaluate_recv_done(Step& step) {
+  Value parts[] = {step.operands[0].element(0), Value::token(part(step, 1))};
+  return Value::tuple(step.instruction.shape, parts);
 }
 
 }  // namespace lamella::hlo

@@ -4,6 +4,7 @@
 //   Transcendental functions are taken in double precision and rounded to the element type, so that
 //   those of F32 and smaller are as good as correctly rounded; exact operations (abs, floor, ...)
 //   lose nothing on the way. Those of complex numbers are C99's, with its branch cuts.
+#include <array>
 #include <bit>
 #include <cmath>
 #include <complex>
@@ -23,74 +24,6 @@ double logistic(double x) {
   return (x < 0 ? e : 1) / (1 + e);
 }
 double cube_root(double x) { return static_cast<double>(std::cbrt(static_cast<long double>(x))); }
-
-using RealFunction = double (*)(double);
-RealFunction real_function(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::Abs:
-      return [](double x) { return std::fabs(x); };
-    case Opcode::Acos:
-      return [](double x) { return std::acos(x); };
-    case Opcode::Acosh:
-      return [](double x) { return std::acosh(x); };
-    case Opcode::Asin:
-      return [](double x) { return std::asin(x); };
-    case Opcode::Asinh:
-      return [](double x) { return std::asinh(x); };
-    case Opcode::Atan:
-      return [](double x) { return std::atan(x); };
-    case Opcode::Atanh:
-      return [](double x) { return std::atanh(x); };
-    case Opcode::Cbrt:
-      return cube_root;
-    case Opcode::Ceil:
-      return [](double x) { return std::ceil(x); };
-    case Opcode::Cos:
-      return [](double x) { return std::cos(x); };
-    case Opcode::Cosh:
-      return [](double x) { return std::cosh(x); };
-    case Opcode::Erf:
-      return [](double x) { return std::erf(x); };
-    case Opcode::Exp:
-      return [](double x) { return std::exp(x); };
-    case Opcode::Expm1:
-      return [](double x) { return std::expm1(x); };
-    case Opcode::Floor:
-      return [](double x) { return std::floor(x); };
-    case Opcode::Imag:
-      return [](double) { return 0.0; };
-    case Opcode::Log:
-      return [](double x) { return std::log(x); };
-    case Opcode::Log1p:
-      return [](double x) { return std::log1p(x); };
-    case Opcode::Logistic:
-      return logistic;
-    case Opcode::Negate:
-      return [](double x) { return -x; };
-    case Opcode::Real:
-      return [](double x) { return x; };
-    case Opcode::RoundNearestAfz:
-      return [](double x) { return std::round(x); };
-    case Opcode::RoundNearestEven:
-      return [](double x) { return std::nearbyint(x); };
-    case Opcode::Rsqrt:
-      return [](double x) { return 1 / std::sqrt(x); };
-    case Opcode::Sign:
-      return sign_of;
-    case Opcode::Sin:
-      return [](double x) { return std::sin(x); };
-    case Opcode::Sinh:
-      return [](double x) { return std::sinh(x); };
-    case Opcode::Sqrt:
-      return [](double x) { return std::sqrt(x); };
-    case Opcode::Tan:
-      return [](double x) { return std::tan(x); };
-    case Opcode::Tanh:
-      return [](double x) { return std::tanh(x); };
-    default:
-      return nullptr;
-  }
-}
 
 Complex complex_sign(Complex z) {
   double magnitude = std::abs(z);
@@ -114,106 +47,93 @@ Complex complex_cbrt(Complex z) {
   return std::polar(std::cbrt(std::abs(z)), std::arg(z) / 3);
 }
 
-using ComplexFunction = Complex (*)(Complex);
-ComplexFunction complex_function(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::Acos:
-      return [](Complex z) { return std::acos(z); };
-    case Opcode::Acosh:
-      return [](Complex z) { return std::acosh(z); };
-    case Opcode::Asin:
-      return [](Complex z) { return std::asin(z); };
-    case Opcode::Asinh:
-      return [](Complex z) { return std::asinh(z); };
-    case Opcode::Atan:
-      return [](Complex z) { return std::atan(z); };
-    case Opcode::Atanh:
-      return [](Complex z) { return std::atanh(z); };
-    case Opcode::Cbrt:
-      return complex_cbrt;
-    case Opcode::Cos:
-      return [](Complex z) { return std::cos(z); };
-    case Opcode::Cosh:
-      return [](Complex z) { return std::cosh(z); };
-    case Opcode::Exp:
-      return [](Complex z) { return std::exp(z); };
-    case Opcode::Expm1:
-      return complex_expm1;
-    case Opcode::Log:
-      return [](Complex z) { return std::log(z); };
-    case Opcode::Log1p:
-      return complex_log1p;
-    case Opcode::Logistic:
-      return [](Complex z) { return 1.0 / (1.0 + std::exp(-z)); };
-    case Opcode::Negate:
-      return [](Complex z) { return -z; };
-    case Opcode::Rsqrt:
-      return [](Complex z) { return 1.0 / std::sqrt(z); };
-    case Opcode::Sign:
-      return complex_sign;
-    case Opcode::Sin:
-      return [](Complex z) { return std::sin(z); };
-    case Opcode::Sinh:
-      return [](Complex z) { return std::sinh(z); };
-    case Opcode::Sqrt:
-      return [](Complex z) { return std::sqrt(z); };
-    case Opcode::Tan:
-      return [](Complex z) { return std::tan(z); };
-    case Opcode::Tanh:
-      return [](Complex z) { return std::tanh(z); };
-    default:
-      return nullptr;
-  }
-}
-// What gives a part of a complex number.
-using PartFunction = double (*)(Complex);
-PartFunction part_function(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::Abs:
-      return [](Complex z) { return std::abs(z); };
-    case Opcode::Imag:
-      return [](Complex z) { return z.imag(); };
-    case Opcode::Real:
-      return [](Complex z) { return z.real(); };
-    default:
-      return nullptr;
-  }
+// What an opcode does to each kind of number; null where the kind has no such operation.
+struct Functions {
+  double (*real)(double) = nullptr;
+  Complex (*complex)(Complex) = nullptr;
+  double (*part)(Complex) = nullptr;  // of complex numbers, instead of `complex`
+  // The low `bits` of a word that is extended to 64. Results are cut to them when stored.
+  uint64_t (*word)(uint64_t, int bits) = nullptr;
+  uint64_t (*signed_word)(uint64_t, int bits) = nullptr;
+};
+template <class F>
+constexpr Functions inexact(F f) {
+  return {.real = f, .complex = f};
 }
 
-// A function of the low `bits` of a word. Results are cut to them when stored.
-using WordFunction = uint64_t (*)(uint64_t, int bits);
-WordFunction word_function(Opcode opcode, bool is_signed) {
-  switch (opcode) {
-    case Opcode::Abs:
-      if (!is_signed) return [](uint64_t x, int) { return x; };
-      return [](uint64_t x, int) { return static_cast<int64_t>(x) < 0 ? 0 - x : x; };
-    case Opcode::Clz:
-      return [](uint64_t x, int bits) {
-        uint64_t top = x << (64 - bits);
-        return static_cast<uint64_t>(top == 0 ? bits : std::countl_zero(top));
-      };
-    case Opcode::Negate:
-      return [](uint64_t x, int) { return 0 - x; };
-    case Opcode::Not:
-      return [](uint64_t x, int) { return ~x; };
-    case Opcode::PopulationCount:
-      return [](uint64_t x, int bits) {
-        return static_cast<uint64_t>(std::popcount(x << (64 - bits)));
-      };
-    case Opcode::Sign:
-      if (!is_signed) return [](uint64_t x, int) { return static_cast<uint64_t>(x != 0); };
-      return [](uint64_t x, int) {
-        auto value = static_cast<int64_t>(x);
-        return static_cast<uint64_t>((value > 0) - (value < 0));
-      };
-    case Opcode::Real:
-      return [](uint64_t x, int) { return x; };
-    case Opcode::Imag:
-      return [](uint64_t, int) { return uint64_t{0}; };
-    default:
-      return nullptr;
-  }
-}
+constexpr auto kFunctions = [] {
+  std::array<Functions, kOpcodeCount> all;
+  auto of = [&](Opcode opcode) -> Functions& { return all[static_cast<size_t>(opcode)]; };
+  auto same = [](uint64_t x, int) { return x; };
+  of(Opcode::Acos) = inexact([](auto x) { return std::acos(x); });
+  of(Opcode::Acosh) = inexact([](auto x) { return std::acosh(x); });
+  of(Opcode::Asin) = inexact([](auto x) { return std::asin(x); });
+  of(Opcode::Asinh) = inexact([](auto x) { return std::asinh(x); });
+  of(Opcode::Atan) = inexact([](auto x) { return std::atan(x); });
+  of(Opcode::Atanh) = inexact([](auto x) { return std::atanh(x); });
+  of(Opcode::Cbrt) = {.real = cube_root, .complex = complex_cbrt};
+  of(Opcode::Cos) = inexact([](auto x) { return std::cos(x); });
+  of(Opcode::Cosh) = inexact([](auto x) { return std::cosh(x); });
+  of(Opcode::Erf) = {.real = [](double x) { return std::erf(x); }};
+  of(Opcode::Exp) = inexact([](auto x) { return std::exp(x); });
+  of(Opcode::Expm1) = {.real = [](double x) { return std::expm1(x); }, .complex = complex_expm1};
+  of(Opcode::Log) = inexact([](auto x) { return std::log(x); });
+  of(Opcode::Log1p) = {.real = [](double x) { return std::log1p(x); }, .complex = complex_log1p};
+  of(Opcode::Logistic) = {.real = logistic,
+                          .complex = [](Complex z) { return 1.0 / (1.0 + std::exp(-z)); }};
+  of(Opcode::Rsqrt) = inexact([](auto x) { return 1.0 / std::sqrt(x); });
+  of(Opcode::Sin) = inexact([](auto x) { return std::sin(x); });
+  of(Opcode::Sinh) = inexact([](auto x) { return std::sinh(x); });
+  of(Opcode::Sqrt) = inexact([](auto x) { return std::sqrt(x); });
+  of(Opcode::Tan) = inexact([](auto x) { return std::tan(x); });
+  of(Opcode::Tanh) = inexact([](auto x) { return std::tanh(x); });
+
+  of(Opcode::Ceil) = {.real = [](double x) { return std::ceil(x); }};
+  of(Opcode::Floor) = {.real = [](double x) { return std::floor(x); }};
+  of(Opcode::RoundNearestAfz) = {.real = [](double x) { return std::round(x); }};
+  of(Opcode::RoundNearestEven) = {.real = [](double x) { return std::nearbyint(x); }};
+
+  auto negated = [](uint64_t x, int) { return 0 - x; };
+  of(Opcode::Negate) = {.real = [](double x) { return -x; },
+                        .complex = [](Complex z) { return -z; },
+                        .word = negated,
+                        .signed_word = negated};
+  of(Opcode::Abs) = {
+      .real = [](double x) { return std::fabs(x); },
+      .part = [](Complex z) { return std::abs(z); },
+      .word = same,
+      .signed_word = [](uint64_t x, int) { return static_cast<int64_t>(x) < 0 ? 0 - x : x; }};
+  of(Opcode::Sign) = {.real = sign_of,
+                      .complex = complex_sign,
+                      .word = [](uint64_t x, int) { return static_cast<uint64_t>(x != 0); },
+                      .signed_word =
+                          [](uint64_t x, int) {
+                            auto value = static_cast<int64_t>(x);
+                            return static_cast<uint64_t>((value > 0) - (value < 0));
+                          }};
+  of(Opcode::Real) = {.real = [](double x) { return x; },
+                      .part = [](Complex z) { return z.real(); },
+                      .word = same,
+                      .signed_word = same};
+  auto zero = [](uint64_t, int) { return uint64_t{0}; };
+  of(Opcode::Imag) = {.real = [](double) { return 0.0; },
+                      .part = [](Complex z) { return z.imag(); },
+                      .word = zero,
+                      .signed_word = zero};
+
+  auto leading_zeros = [](uint64_t x, int bits) {
+    uint64_t top = x << (64 - bits);
+    return static_cast<uint64_t>(top == 0 ? bits : std::countl_zero(top));
+  };
+  of(Opcode::Clz) = {.word = leading_zeros, .signed_word = leading_zeros};
+  auto inverted = [](uint64_t x, int) { return ~x; };
+  of(Opcode::Not) = {.word = inverted, .signed_word = inverted};
+  auto ones = [](uint64_t x, int bits) {
+    return static_cast<uint64_t>(std::popcount(x << (64 - bits)));
+  };
+  of(Opcode::PopulationCount) = {.word = ones, .signed_word = ones};
+  return all;
+}();
 
 [[noreturn]] void wrong_type(const Instruction& i, ElementType type) {
   fail(i, "expected a type that has this operation, got ", element_name(type));
@@ -227,7 +147,7 @@ void real_elements(const Instruction& i, const void* from, void* to, int64_t cou
     });
     return;
   }
-  RealFunction f = real_function(i.opcode);
+  auto f = kFunctions[static_cast<size_t>(i.opcode)].real;
   if (f == nullptr) wrong_type(i, Number::type);
   each_element(count, [&](int64_t n) { store_wide<Number>(to, n, f(load_wide<Number>(from, n))); });
 }
@@ -238,12 +158,13 @@ void complex_elements(const Instruction& i, const void* from, void* to, int64_t 
     auto z = Number::load(from, n);
     return Complex(z.real(), z.imag());
   };
-  if (PartFunction f = part_function(i.opcode)) {
+  const Functions& functions = kFunctions[static_cast<size_t>(i.opcode)];
+  if (auto f = functions.part) {
     each_element(count,
                  [&](int64_t n) { static_cast<Part*>(to)[n] = static_cast<Part>(f(load(n))); });
     return;
   }
-  ComplexFunction f = complex_function(i.opcode);
+  auto f = functions.complex;
   if (f == nullptr) wrong_type(i, Number::type);
   each_element(count, [&](int64_t n) {
     Complex z = f(load(n));
@@ -253,7 +174,8 @@ void complex_elements(const Instruction& i, const void* from, void* to, int64_t 
 template <class Number>
 void integer_elements(const Instruction& i, const void* from, void* to, int64_t count) {
   constexpr bool is_signed = std::is_signed_v<typename Number::Work>;
-  WordFunction f = word_function(i.opcode, is_signed);
+  const Functions& functions = kFunctions[static_cast<size_t>(i.opcode)];
+  auto f = is_signed ? functions.signed_word : functions.word;
   if (f == nullptr) wrong_type(i, Number::type);
   int bits = element_bits(Number::type);
   each_element(count, [&](int64_t n) {

@@ -1,7 +1,8 @@
-// Which rule gives an instruction its shape, and what the rules share.
+// The table of the rules of shapes, and what they share.
 #include "lamella/graph/hlo/infer.h"
 
 #include <algorithm>
+#include <array>
 #include <unordered_map>
 
 #include "lamella/graph/hlo/effects.h"
@@ -75,13 +76,19 @@ std::vector<int64_t> window_sizes(const Instruction& i, std::span<const int64_t>
 
 namespace {
 
-Shape shape_by_rule(const Instruction& i);
+constexpr std::array kShapeRules = {
+#define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, shape, ...) infer_##shape,
+#include "lamella/schema/hlo_opcodes.def"
+};
 
 }  // namespace
 
 Shape infer_shape(const Instruction& i) {
   try {
-    return shape_by_rule(i);
+    int operands = opcode_operands(i.opcode);
+    LAMELLA_HLO_REQUIRE(operands < 0 || i.operands.size() == static_cast<size_t>(operands), i,
+                        "expected ", operands, " operands, got ", i.operands.size());
+    return kShapeRules[static_cast<size_t>(i.opcode)](i);
   } catch (const Error& error) {
     // A shape that breaks its bounds does not know whose it is.
     constexpr std::string_view kShape = "shape: ";
@@ -90,103 +97,6 @@ Shape infer_shape(const Instruction& i) {
     fail(i, text.substr(kShape.size()));
   }
 }
-
-namespace {
-
-Shape shape_by_rule(const Instruction& i) {
-  int operands = opcode_operands(i.opcode);
-  LAMELLA_HLO_REQUIRE(operands < 0 || i.operands.size() == static_cast<size_t>(operands), i,
-                      "expected ", operands, " operands, got ", i.operands.size());
-  switch (i.opcode) {
-    case Opcode::Broadcast:
-    case Opcode::Reshape:
-    case Opcode::DynamicReshape:
-    case Opcode::Bitcast:
-    case Opcode::Transpose:
-    case Opcode::Slice:
-    case Opcode::DynamicSlice:
-    case Opcode::DynamicUpdateSlice:
-    case Opcode::Concatenate:
-    case Opcode::Pad:
-    case Opcode::Reverse:
-    case Opcode::Iota:
-    case Opcode::GetDimensionSize:
-    case Opcode::SetDimensionSize:
-      return infer_data_movement(i);
-    case Opcode::Gather:
-      return infer_gather(i);
-    case Opcode::Scatter:
-      return infer_scatter(i);
-    case Opcode::Dot:
-    case Opcode::RaggedDot:
-    case Opcode::ScaledDot:
-    case Opcode::Convolution:
-      return infer_contraction(i);
-    case Opcode::Cholesky:
-    case Opcode::TriangularSolve:
-    case Opcode::Fft:
-      return infer_linear_algebra(i);
-    case Opcode::Reduce:
-    case Opcode::ReduceWindow:
-    case Opcode::SelectAndScatter:
-    case Opcode::Sort:
-    case Opcode::Map:
-    case Opcode::Scan:
-    case Opcode::TopK:
-    case Opcode::BatchNormTraining:
-    case Opcode::BatchNormInference:
-    case Opcode::BatchNormGrad:
-      return infer_reduction(i);
-    case Opcode::Tuple:
-    case Opcode::GetTupleElement:
-    case Opcode::While:
-    case Opcode::Conditional:
-    case Opcode::Call:
-    case Opcode::Fusion:
-    case Opcode::AfterAll:
-    case Opcode::AddDependency:
-    case Opcode::OptimizationBarrier:
-    case Opcode::CustomCall:
-    case Opcode::Constant:
-    case Opcode::Parameter:
-    case Opcode::Rng:
-    case Opcode::RngBitGenerator:
-    case Opcode::RngGetAndUpdateState:
-      return infer_control(i);
-    case Opcode::AllGather:
-    case Opcode::AllGatherDone:
-    case Opcode::AllGatherStart:
-    case Opcode::AllReduce:
-    case Opcode::AllReduceDone:
-    case Opcode::AllReduceStart:
-    case Opcode::AllToAll:
-    case Opcode::AsyncDone:
-    case Opcode::AsyncStart:
-    case Opcode::AsyncUpdate:
-    case Opcode::CollectiveBroadcast:
-    case Opcode::CollectivePermute:
-    case Opcode::CollectivePermuteDone:
-    case Opcode::CollectivePermuteStart:
-    case Opcode::CollectiveReduce:
-    case Opcode::CopyDone:
-    case Opcode::CopyStart:
-    case Opcode::Infeed:
-    case Opcode::Outfeed:
-    case Opcode::PartitionId:
-    case Opcode::RaggedAllToAll:
-    case Opcode::Recv:
-    case Opcode::RecvDone:
-    case Opcode::ReduceScatter:
-    case Opcode::ReplicaId:
-    case Opcode::Send:
-    case Opcode::SendDone:
-      return infer_collective(i);
-    default:
-      return infer_elementwise(i);
-  }
-}
-
-}  // namespace
 
 // Code that walks a module may call itself for each called computation: so few of them nest.
 constexpr int kMaxNestedCalls = 1000;

@@ -20,16 +20,14 @@ template <class... Parts>
     if (LAMELLA_UNLIKELY(!(condition))) ::lamella::hlo::fail((instruction), __VA_ARGS__); \
   } while (false)
 
-// Each gives the shape of an instruction of its family, and throws where the rules are broken.
-Shape infer_elementwise(const Instruction& i);    // unary, binary, compare, select, clamp, ...
-Shape infer_data_movement(const Instruction& i);  // broadcast, slice, pad, transpose, ...
-Shape infer_gather(const Instruction& i);
-Shape infer_scatter(const Instruction& i);
-Shape infer_contraction(const Instruction& i);     // dot, ragged-dot, convolution
-Shape infer_linear_algebra(const Instruction& i);  // cholesky, triangular-solve, fft
-Shape infer_reduction(const Instruction& i);       // reduce, reduce-window, sort, ...
-Shape infer_control(const Instruction& i);         // tuples, while, conditional, call, tokens
-Shape infer_collective(const Instruction& i);      // all-reduce, infeed, send, async-start, ...
+// infer_SHAPE for each name in the table's column `shape`: gives the shape of an instruction, and
+// throws where the rules of its opcode are broken.
+#define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, shape, ...) \
+  Shape infer_##shape(const Instruction& i);
+#include "lamella/schema/hlo_opcodes.def"
+
+// Element types that an elementwise opcode takes: the table's column `takes`.
+enum class Takes { Any, Numbers, Ordered, Integers, Bits, Reals, Floats, Inexact };
 
 // What rules of several families share.
 const Shape& array_operand(const Instruction& i, size_t operand);

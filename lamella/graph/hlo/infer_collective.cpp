@@ -3,16 +3,17 @@
 #include "lamella/graph/hlo/infer.h"
 
 namespace lamella::hlo {
-namespace {
 
 // One operand's shape, or the tuple of all.
-Shape joined_operands(const Instruction& i) {
+Shape infer_operands(const Instruction& i) {
   LAMELLA_HLO_REQUIRE(!i.operands.empty(), i, "expected operands, got none");
   std::vector<Shape> shapes;
   for (size_t n = 0; n < i.operands.size(); ++n) shapes.push_back(array_operand(i, n));
   if (i.operands.size() == 1 && !i.shape->is_tuple()) return shapes[0];
   return Shape::tuple(std::move(shapes));
 }
+
+namespace {
 // The stated shape, which must be a tuple of at least these parts.
 const std::vector<Shape>& stated_parts(const Instruction& i, size_t parts) {
   LAMELLA_HLO_REQUIRE(i.shape->is_tuple() && i.shape->tuple_shapes().size() >= parts, i,
@@ -37,55 +38,90 @@ void require_token(const Instruction& i, size_t operand) {
                       " to be a token, got ", i.operand_shape(operand).to_string(false));
 }
 
-Shape infer_start(const Instruction& i) {
-  const std::vector<Shape>& parts = stated_parts(i, 2);
-  if (i.opcode == Opcode::CopyStart) {
-    require_part(i, "part 0", parts[0], i.operand_shape(0));
-    require_part(i, "part 1", parts[1], i.operand_shape(0));
-    return *i.shape;
-  }
+void require_start(const Instruction& i, const std::vector<Shape>& parts) {
   std::vector<Shape> operands;
   for (const Instruction* operand : i.operands) operands.push_back(*operand->shape);
-  if (i.opcode == Opcode::AsyncStart) {
-    Computation& called = computation_of(i, AttributeKey::Calls);
-    require_parameters(i, called, operands);
-    require_part(i, "part 1", parts[1], *called.root->shape);
-    require_part(i, "part 0", parts[0], Shape::tuple(std::move(operands)));
-    return *i.shape;
-  }
   require_part(i, "part 0", parts[0],
                parts[0].is_tuple() ? Shape::tuple(operands) : array_operand(i, 0));
-  if (i.opcode == Opcode::CollectivePermuteStart) require_part(i, "part 1", parts[1], parts[0]);
+}
+void require_numbers(const Instruction& i, const std::vector<Shape>& parts) {
   for (size_t n = 2; n < parts.size(); ++n) {
     LAMELLA_HLO_REQUIRE(parts[n].is_array(), i, "expected part ", n, " to be an array, got ",
                         parts[n].to_string(false));
   }
+}
+
+}  // namespace
+
+Shape infer_start(const Instruction& i) {
+  const std::vector<Shape>& parts = stated_parts(i, 2);
+  require_start(i, parts);
+  require_numbers(i, parts);
   return *i.shape;
 }
 
-Shape infer_transfer(const Instruction& i) {
-  switch (i.opcode) {
-    case Opcode::Infeed: {
-      require_token(i, 0);
-      return Shape::tuple({stated_parts(i, 2)[0], Shape::token()});
-    }
-    case Opcode::Outfeed:
-      require_token(i, 1);
-      return Shape::token();
-    case Opcode::Send:
-      require_token(i, 1);
-      return Shape::tuple({i.operand_shape(0), Shape::scalar(ElementType::U32), Shape::token()});
-    case Opcode::Recv: {
-      require_token(i, 0);
-      return Shape::tuple({stated_parts(i, 3)[0], Shape::scalar(ElementType::U32), Shape::token()});
-    }
-    case Opcode::SendDone:
-      part_of_operand(i, 2);
-      return Shape::token();
-    default:  // recv-done
-      part_of_operand(i, 2);
-      return Shape::tuple({part_of_operand(i, 0), Shape::token()});
-  }
+Shape infer_collective_permute_start(const Instruction& i) {
+  const std::vector<Shape>& parts = stated_parts(i, 2);
+  require_start(i, parts);
+  require_part(i, "part 1", parts[1], parts[0]);
+  require_numbers(i, parts);
+  return *i.shape;
+}
+
+Shape infer_copy_start(const Instruction& i) {
+  const std::vector<Shape>& parts = stated_parts(i, 2);
+  require_part(i, "part 0", parts[0], i.operand_shape(0));
+  require_part(i, "part 1", parts[1], i.operand_shape(0));
+  return *i.shape;
+}
+
+Shape infer_async_start(const Instruction& i) {
+  const std::vector<Shape>& parts = stated_parts(i, 2);
+  std::vector<Shape> operands;
+  for (const Instruction* operand : i.operands) operands.push_back(*operand->shape);
+  Computation& called = computation_of(i, AttributeKey::Calls);
+  require_parameters(i, called, operands);
+  require_part(i, "part 1", parts[1], *called.root->shape);
+  require_part(i, "part 0", parts[0], Shape::tuple(std::move(operands)));
+  return *i.shape;
+}
+
+Shape infer_async_update(const Instruction& i) {
+  part_of_operand(i, 1);
+  return i.operand_shape(0);
+}
+
+Shape infer_copy_done(const Instruction& i) { return part_of_operand(i, 0); }
+Shape infer_done(const Instruction& i) { return part_of_operand(i, 1); }
+
+Shape infer_infeed(const Instruction& i) {
+  require_token(i, 0);
+  return Shape::tuple({stated_parts(i, 2)[0], Shape::token()});
+}
+
+Shape infer_outfeed(const Instruction& i) {
+  require_token(i, 1);
+  return Shape::token();
+}
+
+Shape infer_send(const Instruction& i) {
+  require_token(i, 1);
+  return Shape::tuple({i.operand_shape(0), Shape::scalar(ElementType::U32), Shape::token()});
+}
+
+Shape infer_recv(const Instruction& i) {
+  require_token(i, 0);
+  return Shape::tuple({stated_parts(i, 3)[0], Shape::scalar(ElementType::U32), Shape::token()});
+}
+
+Shape infer_send_done(const Instruction& i) {
+  part_of_operand(i, 2);
+  return Shape::token();
+}
+
+Shape infer_recv_done(const Instruction& i) {
+  part_of_operand(i, 2);
+  return Shape::tuple({part_of_operand(i, 0), Shape::token()});
 }
 
 Shape infer_ragged_all_to_all(const Instruction& i) {
@@ -108,45 +144,11 @@ Shape infer_ragged_all_to_all(const Instruction& i) {
   return output;
 }
 
-}  // namespace
-
-Shape infer_collective(const Instruction& i) {
-  switch (i.opcode) {
-    case Opcode::AllReduce:
-    case Opcode::AllReduceStart:
-    case Opcode::CollectiveBroadcast:
-    case Opcode::CollectivePermute:
-    case Opcode::CollectiveReduce:
-      return joined_operands(i);
-    case Opcode::AllGather:
-    case Opcode::AllToAll:
-    case Opcode::ReduceScatter:
-      joined_operands(i);
-      return *i.shape;
-    case Opcode::AllGatherStart:
-    case Opcode::AsyncStart:
-    case Opcode::CollectivePermuteStart:
-    case Opcode::CopyStart:
-      return infer_start(i);
-    case Opcode::AllReduceDone:
-      return i.operand_shape(0);
-    case Opcode::AsyncUpdate:
-      part_of_operand(i, 1);
-      return i.operand_shape(0);
-    case Opcode::CopyDone:
-      return part_of_operand(i, 0);
-    case Opcode::AllGatherDone:
-    case Opcode::AsyncDone:
-    case Opcode::CollectivePermuteDone:
-      return part_of_operand(i, 1);
-    case Opcode::PartitionId:
-    case Opcode::ReplicaId:
-      return Shape::scalar(ElementType::U32);
-    case Opcode::RaggedAllToAll:
-      return infer_ragged_all_to_all(i);
-    default:
-      return infer_transfer(i);
-  }
+Shape infer_stated_arrays(const Instruction& i) {
+  infer_operands(i);
+  return *i.shape;
 }
+
+Shape infer_id(const Instruction&) { return Shape::scalar(ElementType::U32); }
 
 }  // namespace lamella::hlo

@@ -6,7 +6,7 @@ namespace {
 
 // The shape of dot and its kin. `groups` are dimensions of the right operand that only a group
 // chooses.
-Shape infer_dot(const Instruction& i, std::span<const int64_t> groups = {}) {
+Shape dot_shape(const Instruction& i, std::span<const int64_t> groups = {}) {
   const Shape& left = array_operand(i, 0);
   const Shape& right = array_operand(i, 1);
   auto left_batch = i.integers(AttributeKey::LhsBatchDims);
@@ -41,6 +41,8 @@ Shape infer_dot(const Instruction& i, std::span<const int64_t> groups = {}) {
   // The element type of the sum may be wider than that of the operands.
   return Shape::array(i.shape->element_type(), std::move(sizes));
 }
+
+}  // namespace
 
 // The left operand's ragged dimension is free, summed over, or a batch dimension; the sizes of its
 // groups may differ with the dimensions before it.
@@ -91,7 +93,7 @@ Shape infer_ragged_dot(const Instruction& i) {
   LAMELLA_HLO_REQUIRE(fits, i, "expected operand 2 to list the sizes of the groups of ",
                       right.to_string(false), ", alike or for each index over ", braced(before),
                       ", got ", sizes.to_string(false));
-  Shape shape = infer_dot(i, groups);
+  Shape shape = dot_shape(i, groups);
   if (!summed) return shape;
   std::vector<int64_t> result{count};
   result.insert(result.end(), shape.dimensions().begin(), shape.dimensions().end());
@@ -111,7 +113,7 @@ Shape infer_scaled_dot(const Instruction& i) {
     LAMELLA_HLO_REQUIRE(fits, i, "expected operand ", 2 + n, " to have sizes that divide those of ",
                         operand.to_string(false), ", got ", scale.to_string(false));
   }
-  return infer_dot(i);
+  return dot_shape(i);
 }
 
 Shape infer_convolution(const Instruction& i) {
@@ -192,6 +194,8 @@ Shape infer_fft(const Instruction& i) {
   return Shape::array(result, std::move(sizes));
 }
 
+namespace {
+
 void require_square(const Instruction& i, const Shape& a) {
   bool square = a.rank() >= 2 && a.dimension(a.rank() - 1) == a.dimension(a.rank() - 2);
   LAMELLA_HLO_REQUIRE(square, i, "expected operand 0 to be square matrices, got ",
@@ -200,24 +204,17 @@ void require_square(const Instruction& i, const Shape& a) {
 
 }  // namespace
 
-Shape infer_contraction(const Instruction& i) {
-  switch (i.opcode) {
-    case Opcode::Dot:
-      return infer_dot(i);
-    case Opcode::RaggedDot:
-      return infer_ragged_dot(i);
-    case Opcode::ScaledDot:
-      return infer_scaled_dot(i);
-    default:
-      return infer_convolution(i);
-  }
-}
+Shape infer_dot(const Instruction& i) { return dot_shape(i); }
 
-Shape infer_linear_algebra(const Instruction& i) {
-  if (i.opcode == Opcode::Fft) return infer_fft(i);
+Shape infer_cholesky(const Instruction& i) {
   const Shape& a = array_operand(i, 0);
   require_square(i, a);
-  if (i.opcode == Opcode::Cholesky) return a;
+  return a;
+}
+
+Shape infer_triangular_solve(const Instruction& i) {
+  const Shape& a = array_operand(i, 0);
+  require_square(i, a);
   const Shape& b = array_operand(i, 1);
   bool left = i.flag(AttributeKey::LeftSide);
   bool fits = b.rank() == a.rank() && b.element_type() == a.element_type();

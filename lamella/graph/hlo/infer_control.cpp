@@ -10,6 +10,8 @@ std::vector<Shape> operand_shapes(const Instruction& i, size_t first = 0) {
   return shapes;
 }
 
+}  // namespace
+
 Shape infer_while(const Instruction& i) {
   const Shape& state = i.operand_shape(0);
   Computation& condition = computation_of(i, AttributeKey::Condition);
@@ -54,6 +56,8 @@ Shape infer_conditional(const Instruction& i) {
   return *branches[0]->root->shape;
 }
 
+namespace {
+
 const Shape* part_of(const Instruction& i, const Shape* shape, std::span<const int64_t> index) {
   for (int64_t n : index) {
     LAMELLA_HLO_REQUIRE(n >= 0 && static_cast<size_t>(n) < shape->tuple_shapes().size(), i,
@@ -63,6 +67,8 @@ const Shape* part_of(const Instruction& i, const Shape* shape, std::span<const i
   }
   return shape;
 }
+}  // namespace
+
 Shape infer_custom_call(const Instruction& i) {
   LAMELLA_HLO_REQUIRE(i.has(AttributeKey::CustomCallTarget), i,
                       "expected the attribute custom_call_target, got none");
@@ -114,6 +120,7 @@ Shape infer_rng(const Instruction& i) {
   }
   return *i.shape;
 }
+
 // The state that follows and the bits, or the bits alone.
 Shape infer_rng_bit_generator(const Instruction& i) {
   const Shape& state = array_operand(i, 0);
@@ -127,50 +134,32 @@ Shape infer_rng_bit_generator(const Instruction& i) {
   return both ? Shape::tuple({state, bits}) : bits;
 }
 
-}  // namespace
-
-Shape infer_control(const Instruction& i) {
-  switch (i.opcode) {
-    case Opcode::Tuple:
-      return Shape::tuple(operand_shapes(i));
-    case Opcode::GetTupleElement: {
-      const auto& elements = i.operand_shape(0).tuple_shapes();
-      int64_t index = i.integer(AttributeKey::Index, -1);
-      LAMELLA_HLO_REQUIRE(i.operand_shape(0).is_tuple() && index >= 0 &&
-                              static_cast<size_t>(index) < elements.size(),
-                          i, "expected index to name an element of ",
-                          i.operand_shape(0).to_string(false), ", got ", index);
-      return elements[static_cast<size_t>(index)];
-    }
-    case Opcode::While:
-      return infer_while(i);
-    case Opcode::Conditional:
-      return infer_conditional(i);
-    case Opcode::Call:
-    case Opcode::Fusion: {
-      AttributeKey key = i.has(AttributeKey::ToApply) ? AttributeKey::ToApply : AttributeKey::Calls;
-      Computation& called = computation_of(i, key);
-      require_parameters(i, called, operand_shapes(i));
-      return *called.root->shape;
-    }
-    case Opcode::AfterAll:
-      return Shape::token();
-    case Opcode::AddDependency:
-    case Opcode::OptimizationBarrier:
-      return i.operand_shape(0);
-    case Opcode::CustomCall:
-      return infer_custom_call(i);
-    case Opcode::Constant:
-      return i.literal->shape();
-    case Opcode::Rng:
-      return infer_rng(i);
-    case Opcode::RngBitGenerator:
-      return infer_rng_bit_generator(i);
-    case Opcode::RngGetAndUpdateState:
-      return Shape::array(ElementType::U64, {2});
-    default:  // parameter: as stated
-      return *i.shape;
-  }
+Shape infer_rng_get_and_update_state(const Instruction&) {
+  return Shape::array(ElementType::U64, {2});
 }
+
+Shape infer_tuple(const Instruction& i) { return Shape::tuple(operand_shapes(i)); }
+
+Shape infer_get_tuple_element(const Instruction& i) {
+  const auto& elements = i.operand_shape(0).tuple_shapes();
+  int64_t index = i.integer(AttributeKey::Index, -1);
+  LAMELLA_HLO_REQUIRE(
+      i.operand_shape(0).is_tuple() && index >= 0 && static_cast<size_t>(index) < elements.size(),
+      i, "expected index to name an element of ", i.operand_shape(0).to_string(false), ", got ",
+      index);
+  return elements[static_cast<size_t>(index)];
+}
+
+Shape infer_call(const Instruction& i) {
+  AttributeKey key = i.has(AttributeKey::ToApply) ? AttributeKey::ToApply : AttributeKey::Calls;
+  Computation& called = computation_of(i, key);
+  require_parameters(i, called, operand_shapes(i));
+  return *called.root->shape;
+}
+
+Shape infer_after_all(const Instruction&) { return Shape::token(); }
+Shape infer_operand(const Instruction& i) { return i.operand_shape(0); }
+Shape infer_constant(const Instruction& i) { return i.literal->shape(); }
+Shape infer_stated(const Instruction& i) { return *i.shape; }
 
 }  // namespace lamella::hlo

@@ -2,7 +2,6 @@
 #include "lamella/graph/hlo/infer.h"
 
 namespace lamella::hlo {
-namespace {
 
 Shape infer_broadcast(const Instruction& i) {
   const Shape& operand = array_operand(i, 0);
@@ -61,6 +60,8 @@ Shape infer_slice(const Instruction& i) {
   return operand.with_dimensions(std::move(sizes));
 }
 
+namespace {
+
 // Starts of a dynamic slice: a scalar for each dimension, or all in one array.
 void require_starts(const Instruction& i, size_t first, int64_t rank) {
   size_t count = i.operands.size() - first;
@@ -79,6 +80,8 @@ void require_starts(const Instruction& i, size_t first, int64_t rank) {
                         "expected operand ", n, " to be an integer, got ", start.to_string(false));
   }
 }
+}  // namespace
+
 Shape infer_dynamic_slice(const Instruction& i) {
   LAMELLA_HLO_REQUIRE(!i.operands.empty(), i, "expected operands, got none");
   const Shape& operand = array_operand(i, 0);
@@ -94,6 +97,7 @@ Shape infer_dynamic_slice(const Instruction& i) {
   require_starts(i, 1, operand.rank());
   return operand.with_dimensions(copy_of(sizes));
 }
+
 Shape infer_dynamic_update_slice(const Instruction& i) {
   LAMELLA_HLO_REQUIRE(i.operands.size() >= 2, i, "expected 2 operands or more, got ",
                       i.operands.size());
@@ -174,65 +178,45 @@ Shape infer_dynamic_reshape(const Instruction& i) {
   return shape.with_element_type(operand.element_type());
 }
 
-}  // namespace
+Shape infer_reverse(const Instruction& i) {
+  const Shape& operand = array_operand(i, 0);
+  require_dimensions(i, AttributeKey::Dimensions, i.integers(AttributeKey::Dimensions),
+                     operand.rank());
+  return operand;
+}
 
-Shape infer_data_movement(const Instruction& i) {
-  switch (i.opcode) {
-    case Opcode::Broadcast:
-      return infer_broadcast(i);
-    case Opcode::Reshape:
-      return infer_reshape(i);
-    case Opcode::Transpose:
-      return infer_transpose(i);
-    case Opcode::Slice:
-      return infer_slice(i);
-    case Opcode::DynamicSlice:
-      return infer_dynamic_slice(i);
-    case Opcode::DynamicUpdateSlice:
-      return infer_dynamic_update_slice(i);
-    case Opcode::Concatenate:
-      return infer_concatenate(i);
-    case Opcode::Pad:
-      return infer_pad(i);
-    case Opcode::Reverse: {
-      const Shape& operand = array_operand(i, 0);
-      require_dimensions(i, AttributeKey::Dimensions, i.integers(AttributeKey::Dimensions),
-                         operand.rank());
-      return operand;
-    }
-    case Opcode::Iota: {
-      int64_t dimension = i.integer(AttributeKey::IotaDimension, -1);
-      LAMELLA_HLO_REQUIRE(i.shape->is_array() && dimension >= 0 && dimension < i.shape->rank(), i,
-                          "expected iota_dimension to name a dimension of ",
-                          i.shape->to_string(false), ", got ", dimension);
-      return *i.shape;
-    }
-    case Opcode::GetDimensionSize: {
-      const Shape& operand = array_operand(i, 0);
-      std::span<const int64_t> dimensions = i.integers(AttributeKey::Dimensions);
-      require_dimensions(i, AttributeKey::Dimensions, dimensions, operand.rank());
-      LAMELLA_HLO_REQUIRE(dimensions.size() == 1, i,
-                          "expected dimensions to name one dimension, got ", braced(dimensions));
-      LAMELLA_HLO_REQUIRE(operand.dimension(dimensions[0]) <= INT32_MAX, i,
-                          "expected a size that s32 holds, got ", operand.to_string(false));
-      return Shape::scalar(ElementType::S32);
-    }
-    case Opcode::SetDimensionSize: {
-      const Shape& size = array_operand(i, 1);
-      LAMELLA_HLO_REQUIRE(size.is_scalar() && size.element_type() == ElementType::S32, i,
-                          "expected operand 1 to be s32[], got ", size.to_string(false));
-      return array_operand(i, 0);
-    }
-    case Opcode::Bitcast: {
-      const Shape& operand = array_operand(i, 0);
-      LAMELLA_HLO_REQUIRE(i.shape->is_array() && i.shape->bytes() == operand.bytes(), i,
-                          "expected ", operand.bytes(), " bytes as in ", operand.to_string(),
-                          ", got ", i.shape->to_string());
-      return *i.shape;
-    }
-    default:
-      return infer_dynamic_reshape(i);
-  }
+Shape infer_iota(const Instruction& i) {
+  int64_t dimension = i.integer(AttributeKey::IotaDimension, -1);
+  LAMELLA_HLO_REQUIRE(i.shape->is_array() && dimension >= 0 && dimension < i.shape->rank(), i,
+                      "expected iota_dimension to name a dimension of ", i.shape->to_string(false),
+                      ", got ", dimension);
+  return *i.shape;
+}
+
+Shape infer_get_dimension_size(const Instruction& i) {
+  const Shape& operand = array_operand(i, 0);
+  std::span<const int64_t> dimensions = i.integers(AttributeKey::Dimensions);
+  require_dimensions(i, AttributeKey::Dimensions, dimensions, operand.rank());
+  LAMELLA_HLO_REQUIRE(dimensions.size() == 1, i, "expected dimensions to name one dimension, got ",
+                      braced(dimensions));
+  LAMELLA_HLO_REQUIRE(operand.dimension(dimensions[0]) <= INT32_MAX, i,
+                      "expected a size that s32 holds, got ", operand.to_string(false));
+  return Shape::scalar(ElementType::S32);
+}
+
+Shape infer_set_dimension_size(const Instruction& i) {
+  const Shape& size = array_operand(i, 1);
+  LAMELLA_HLO_REQUIRE(size.is_scalar() && size.element_type() == ElementType::S32, i,
+                      "expected operand 1 to be s32[], got ", size.to_string(false));
+  return array_operand(i, 0);
+}
+
+Shape infer_bitcast(const Instruction& i) {
+  const Shape& operand = array_operand(i, 0);
+  LAMELLA_HLO_REQUIRE(i.shape->is_array() && i.shape->bytes() == operand.bytes(), i, "expected ",
+                      operand.bytes(), " bytes as in ", operand.to_string(), ", got ",
+                      i.shape->to_string());
+  return *i.shape;
 }
 
 }  // namespace lamella::hlo

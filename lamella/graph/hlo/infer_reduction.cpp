@@ -49,6 +49,8 @@ Shape joined(const std::vector<ElementType>& types, const std::vector<int64_t>& 
   return shapes.size() == 1 ? shapes[0] : Shape::tuple(std::move(shapes));
 }
 
+}  // namespace
+
 Shape infer_reduce(const Instruction& i) {
   Variadic v = variadic(i);
   const Shape& operand = i.operand_shape(0);
@@ -61,15 +63,20 @@ Shape infer_reduce(const Instruction& i) {
   }
   return joined(v.types, sizes);
 }
+
+namespace {
 std::span<const WindowDimension> window_of(const Instruction& i) {
   const Attribute* found = i.find(AttributeKey::Window);
   return found != nullptr ? found->window() : std::span<const WindowDimension>();
 }
+}  // namespace
+
 Shape infer_reduce_window(const Instruction& i) {
   Variadic v = variadic(i);
   require_combiner(i, v.types);
   return joined(v.types, window_sizes(i, i.operand_shape(0).dimensions(), window_of(i)));
 }
+
 Shape infer_select_and_scatter(const Instruction& i) {
   const Shape& operand = array_operand(i, 0);
   const Shape& source = array_operand(i, 1);
@@ -231,29 +238,6 @@ Shape infer_batch_norm(const Instruction& i) {
   }
   if (i.opcode == Opcode::BatchNormInference) return operand;
   return Shape::tuple({operand, per_feature, per_feature});
-}
-
-}  // namespace
-
-Shape infer_reduction(const Instruction& i) {
-  switch (i.opcode) {
-    case Opcode::Reduce:
-      return infer_reduce(i);
-    case Opcode::ReduceWindow:
-      return infer_reduce_window(i);
-    case Opcode::SelectAndScatter:
-      return infer_select_and_scatter(i);
-    case Opcode::Sort:
-      return infer_sort(i);
-    case Opcode::Map:
-      return infer_map(i);
-    case Opcode::Scan:
-      return infer_scan(i);
-    case Opcode::TopK:
-      return infer_top_k(i);
-    default:
-      return infer_batch_norm(i);
-  }
 }
 
 }  // namespace lamella::hlo

@@ -1,5 +1,6 @@
-// Opcode: what an HLO instruction does. Derived from lamella/abi/hlo_opcodes.def.
+// Opcode: what an HLO instruction does. Derived from lamella/schema/hlo_opcodes.def.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -7,14 +8,35 @@
 namespace lamella::hlo {
 
 enum class Opcode : uint8_t {
-#define LAMELLA_HLO_OPCODE(name, text, operands) name,
-#include "lamella/abi/hlo_opcodes.def"
+#define LAMELLA_HLO_OPCODE(name, text, operands, ...) name,
+#include "lamella/schema/hlo_opcodes.def"
 };
+
+inline constexpr size_t kOpcodeCount = 0
+#define LAMELLA_HLO_OPCODE(...) +1
+#include "lamella/schema/hlo_opcodes.def"
+    ;
 
 // "dynamic-slice".
 std::string_view opcode_name(Opcode opcode);
 std::optional<Opcode> opcode_from_name(std::string_view name);
 // Number of operands; -1: any.
 int opcode_operands(Opcode opcode);
+
+// What an opcode is to somebody who looks at a graph.
+enum class Family : uint8_t {
+  Parameter,
+  Constant,
+  Elementwise,
+  Movement,     // broadcast, slice, gather, ...: elements in other places
+  Reduction,    // reduce, sort, ...
+  Contraction,  // dot, convolution, fft, linear algebra
+  Control,      // while, call, ...
+  Fusion,
+  CustomCall,
+  Collective,
+  Tuple,
+};
+Family opcode_family(Opcode opcode);
 
 }  // namespace lamella::hlo

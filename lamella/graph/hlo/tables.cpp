@@ -7,12 +7,16 @@ namespace lamella::hlo {
 namespace {
 
 constexpr std::array kOpcodeNames = {
-#define LAMELLA_HLO_OPCODE(name, text, operands) std::string_view(text),
-#include "lamella/abi/hlo_opcodes.def"
+#define LAMELLA_HLO_OPCODE(name, text, operands, ...) std::string_view(text),
+#include "lamella/schema/hlo_opcodes.def"
 };
 constexpr std::array kOpcodeOperands = {
-#define LAMELLA_HLO_OPCODE(name, text, operands) operands,
-#include "lamella/abi/hlo_opcodes.def"
+#define LAMELLA_HLO_OPCODE(name, text, operands, ...) operands,
+#include "lamella/schema/hlo_opcodes.def"
+};
+constexpr std::array kOpcodeFamilies = {
+#define LAMELLA_HLO_OPCODE(name, text, operands, family, ...) Family::family,
+#include "lamella/schema/hlo_opcodes.def"
 };
 constexpr NameTable<512, kOpcodeNames.size()> kOpcodes(kOpcodeNames);
 
@@ -35,6 +39,7 @@ std::optional<Opcode> opcode_from_name(std::string_view name) {
   return static_cast<Opcode>(found);
 }
 int opcode_operands(Opcode opcode) { return kOpcodeOperands[static_cast<size_t>(opcode)]; }
+Family opcode_family(Opcode opcode) { return kOpcodeFamilies[static_cast<size_t>(opcode)]; }
 
 std::string_view attribute_name(AttributeKey key) {
   return kAttributes.name(static_cast<size_t>(key));

@@ -1,4 +1,4 @@
-// The cost model, by family of opcodes.
+// The cost model: rules of work and traffic, which the table of opcodes names.
 #include "lamella/graph/view/cost.h"
 
 #include <algorithm>
@@ -68,220 +68,136 @@ double last_dimension(const Shape& shape, int64_t from_end = 1) {
                                   : 1;
 }
 
-bool moves_nothing(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::Parameter:
-    case Opcode::Constant:
-    case Opcode::Tuple:
-    case Opcode::GetTupleElement:
-    case Opcode::Bitcast:
-    case Opcode::AfterAll:
-    case Opcode::AddDependency:
-    case Opcode::OptimizationBarrier:
-    case Opcode::Domain:
-    case Opcode::PartitionId:
-    case Opcode::ReplicaId:
-    case Opcode::While:
-    case Opcode::Conditional:
-    case Opcode::Call:
-    case Opcode::GetDimensionSize:
-      return true;
-    default:
-      return false;
-  }
+// traffic_TRAFFIC for each name in the table's column `traffic`: bytes read and written.
+double traffic_none(const Instruction&) { return 0; }
+double traffic_result(const Instruction& i) { return static_cast<double>(i.shape->bytes()); }
+double traffic_all(const Instruction& i) { return operand_bytes(i) + traffic_result(i); }
+// Only the part that is taken of a large array is touched.
+double traffic_slice(const Instruction& i) { return 2 * traffic_result(i); }
+double traffic_gather(const Instruction& i) {
+  return traffic_slice(i) + static_cast<double>(i.operand_shape(1).bytes());
+}
+double traffic_update(const Instruction& i) {
+  return 2 * static_cast<double>(i.operand_shape(1).bytes());
 }
 
-double bytes_moved(const Instruction& i) {
-  if (moves_nothing(i.opcode)) return 0;
-  double result = static_cast<double>(i.shape->bytes());
-  switch (i.opcode) {
-    // Only the part that is taken of a large array is touched.
-    case Opcode::Slice:
-    case Opcode::DynamicSlice:
-      return 2 * result;
-    case Opcode::Gather:
-      return 2 * result + static_cast<double>(i.operand_shape(1).bytes());
-    case Opcode::DynamicUpdateSlice:
-      return 2 * static_cast<double>(i.operand_shape(1).bytes());
-    case Opcode::Iota:
-      return result;
-    default:
-      return operand_bytes(i) + result;
-  }
-}
-
-}  // namespace
-
-Cost Costs::called(const Computation* computation, double times) const {
+// work_WORK for each name in the table's column `work`: operations.
+Cost flops(double count) { return {count, 0, 0}; }
+// The called computation, `times` over, without what it moves: its values stay near by.
+Cost called(const Costs& costs, const Instruction& i, AttributeKey key, double times) {
+  const Computation* computation = i.computation(key);
   if (computation == nullptr) return {};
-  const Cost& cost = of(*computation);
+  const Cost& cost = costs.of(*computation);
   return {cost.flops * times, cost.transcendentals * times, 0};
 }
 
+Cost work_none(const Costs&, const Instruction&) { return {}; }
+Cost work_elementwise(const Costs&, const Instruction& i) {
+  return flops(elements_of(*i.shape) * (is_complex(i.shape->element_type()) ? 2 : 1));
+}
+Cost work_product(const Costs&, const Instruction& i) {
+  return flops(elements_of(*i.shape) * (is_complex(i.shape->element_type()) ? 6 : 1));
+}
+Cost work_transcendental(const Costs&, const Instruction& i) {
+  return {0, elements_of(*i.shape) * complex_factor(*i.shape), 0};
+}
+Cost work_clamp(const Costs&, const Instruction& i) { return flops(2 * elements_of(*i.shape)); }
+Cost work_random(const Costs&, const Instruction& i) {
+  return flops(10 * elements_of(*i.shape));  // rounds of a counter-based generator, about
+}
+Cost work_dot(const Costs&, const Instruction& i) { return flops(dot_flops(i)); }
+Cost work_convolution(const Costs&, const Instruction& i) { return flops(convolution_flops(i)); }
+Cost work_fft(const Costs&, const Instruction& i) { return flops(fft_flops(i)); }
+Cost work_cholesky(const Costs&, const Instruction& i) {
+  return flops(elements_of(*i.shape) * last_dimension(*i.shape) / 3 * complex_factor(*i.shape));
+}
+Cost work_triangular_solve(const Costs&, const Instruction& i) {
+  return flops(elements_of(*i.shape) * last_dimension(i.operand_shape(0)) *
+               complex_factor(*i.shape));
+}
+Cost work_batch_norm_training(const Costs&, const Instruction& i) {
+  return flops(8 * elements_of(i.operand_shape(0)));
+}
+Cost work_batch_norm_inference(const Costs&, const Instruction& i) {
+  return flops(4 * elements_of(*i.shape));
+}
+Cost work_batch_norm_grad(const Costs&, const Instruction& i) {
+  return flops(12 * elements_of(i.operand_shape(0)));
+}
+Cost work_reduce(const Costs& costs, const Instruction& i) {
+  double taken = elements_of(first_array(i.operand_shape(0)));
+  double given = elements_of(first_array(*i.shape));
+  return called(costs, i, AttributeKey::ToApply, std::max(0.0, taken - given));
+}
+Cost work_reduce_window(const Costs& costs, const Instruction& i) {
+  double given = elements_of(first_array(*i.shape));
+  return called(costs, i, AttributeKey::ToApply, given * window_elements(i));
+}
+Cost work_select_and_scatter(const Costs& costs, const Instruction& i) {
+  double windows = elements_of(i.operand_shape(1));
+  Cost cost = called(costs, i, AttributeKey::Select, windows * (window_elements(i) - 1));
+  cost += called(costs, i, AttributeKey::Scatter, windows);
+  return cost;
+}
+Cost work_map(const Costs& costs, const Instruction& i) {
+  return called(costs, i, AttributeKey::ToApply, elements_of(*i.shape));
+}
+Cost work_combined(const Costs& costs, const Instruction& i) { return work_map(costs, i); }
+Cost work_scan(const Costs& costs, const Instruction& i) {
+  return called(costs, i, AttributeKey::ToApply, 1);
+}
+Cost work_scatter(const Costs& costs, const Instruction& i) {
+  return called(costs, i, AttributeKey::ToApply, elements_of(*i.operands.back()->shape));
+}
+Cost work_sort(const Costs& costs, const Instruction& i) {
+  const Shape& keys = first_array(i.operand_shape(0));
+  auto dimension = i.integers(AttributeKey::Dimensions);
+  double length = !dimension.empty() && dimension[0] < keys.rank()
+                      ? static_cast<double>(keys.dimension(dimension[0]))
+                      : 1;
+  double comparisons = length > 1 ? elements_of(keys) * std::log2(length) : 0;
+  return called(costs, i, AttributeKey::ToApply, comparisons);
+}
+Cost work_fusion(const Costs& costs, const Instruction& i) {
+  return called(costs, i, AttributeKey::Calls, 1);
+}
+Cost work_call(const Costs& costs, const Instruction& i) {
+  return costs.of(
+      *i.computation(i.has(AttributeKey::ToApply) ? AttributeKey::ToApply : AttributeKey::Calls));
+}
+Cost work_while(const Costs& costs, const Instruction& i) {
+  Cost cost = costs.of(*i.computation(AttributeKey::Condition));
+  cost += costs.of(*i.computation(AttributeKey::Body));
+  return cost;
+}
+Cost work_conditional(const Costs& costs, const Instruction& i) {
+  Cost dearest;
+  for_each_called(i, [&](const Computation& branch) {
+    const Cost& one = costs.of(branch);
+    if (one.flops + one.transcendentals + one.bytes >
+        dearest.flops + dearest.transcendentals + dearest.bytes) {
+      dearest = one;
+    }
+  });
+  return dearest;
+}
+
+struct CostRule {
+  Cost (*work)(const Costs& costs, const Instruction& i);
+  double (*traffic)(const Instruction& i);
+};
+constexpr CostRule kCostRules[] = {
+#define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, shape, rule, work, traffic) \
+  {work_##work, traffic_##traffic},
+#include "lamella/schema/hlo_opcodes.def"
+};
+
+}  // namespace
+
 Cost Costs::cost_of(const Instruction& i) const {
-  Cost cost;
-  cost.bytes = bytes_moved(i);
-  const double n = elements_of(*i.shape);
-  switch (i.opcode) {
-    case Opcode::Acos:
-    case Opcode::Acosh:
-    case Opcode::Asin:
-    case Opcode::Asinh:
-    case Opcode::Atan:
-    case Opcode::Atan2:
-    case Opcode::Atanh:
-    case Opcode::Cbrt:
-    case Opcode::Cos:
-    case Opcode::Cosh:
-    case Opcode::Erf:
-    case Opcode::Exp:
-    case Opcode::Expm1:
-    case Opcode::Log:
-    case Opcode::Log1p:
-    case Opcode::Logistic:
-    case Opcode::Power:
-    case Opcode::Rsqrt:
-    case Opcode::Sin:
-    case Opcode::Sinh:
-    case Opcode::Sqrt:
-    case Opcode::Tan:
-    case Opcode::Tanh:
-      cost.transcendentals = n * complex_factor(*i.shape);
-      break;
-    case Opcode::Abs:
-    case Opcode::Add:
-    case Opcode::And:
-    case Opcode::Ceil:
-    case Opcode::Compare:
-    case Opcode::Convert:
-    case Opcode::Divide:
-    case Opcode::Floor:
-    case Opcode::IsFinite:
-    case Opcode::Maximum:
-    case Opcode::Minimum:
-    case Opcode::Mulhi:
-    case Opcode::Multiply:
-    case Opcode::Negate:
-    case Opcode::Not:
-    case Opcode::Or:
-    case Opcode::PopulationCount:
-    case Opcode::Clz:
-    case Opcode::ReducePrecision:
-    case Opcode::Remainder:
-    case Opcode::RoundNearestAfz:
-    case Opcode::RoundNearestEven:
-    case Opcode::Select:
-    case Opcode::ShiftLeft:
-    case Opcode::ShiftRightArithmetic:
-    case Opcode::ShiftRightLogical:
-    case Opcode::Sign:
-    case Opcode::StochasticConvert:
-    case Opcode::Subtract:
-    case Opcode::Xor:
-      cost.flops = n * (is_complex(i.shape->element_type()) &&
-                                (i.opcode == Opcode::Multiply || i.opcode == Opcode::Divide)
-                            ? 6
-                        : is_complex(i.shape->element_type()) ? 2
-                                                              : 1);
-      break;
-    case Opcode::Clamp:
-      cost.flops = 2 * n;
-      break;
-    case Opcode::Dot:
-    case Opcode::RaggedDot:
-    case Opcode::ScaledDot:
-      cost.flops = dot_flops(i);
-      break;
-    case Opcode::Convolution:
-      cost.flops = convolution_flops(i);
-      break;
-    case Opcode::Fft:
-      cost.flops = fft_flops(i);
-      break;
-    case Opcode::Cholesky:
-      cost.flops = n * last_dimension(*i.shape) / 3 * complex_factor(*i.shape);
-      break;
-    case Opcode::TriangularSolve:
-      cost.flops = n * last_dimension(i.operand_shape(0)) * complex_factor(*i.shape);
-      break;
-    case Opcode::BatchNormTraining:
-      cost.flops = 8 * elements_of(i.operand_shape(0));
-      break;
-    case Opcode::BatchNormInference:
-      cost.flops = 4 * n;
-      break;
-    case Opcode::BatchNormGrad:
-      cost.flops = 12 * elements_of(i.operand_shape(0));
-      break;
-    case Opcode::Rng:
-    case Opcode::RngBitGenerator:
-      cost.flops = 10 * n;  // rounds of a counter-based generator, about
-      break;
-    case Opcode::Reduce: {
-      double taken = elements_of(first_array(i.operand_shape(0)));
-      double given = elements_of(first_array(*i.shape));
-      cost += called(i.computation(AttributeKey::ToApply), std::max(0.0, taken - given));
-      break;
-    }
-    case Opcode::ReduceWindow:
-      cost += called(i.computation(AttributeKey::ToApply),
-                     elements_of(first_array(*i.shape)) * window_elements(i));
-      break;
-    case Opcode::SelectAndScatter: {
-      double windows = elements_of(i.operand_shape(1));
-      cost += called(i.computation(AttributeKey::Select), windows * (window_elements(i) - 1));
-      cost += called(i.computation(AttributeKey::Scatter), windows);
-      break;
-    }
-    case Opcode::Map:
-      cost += called(i.computation(AttributeKey::ToApply), n);
-      break;
-    case Opcode::Scan:
-      cost += called(i.computation(AttributeKey::ToApply), 1);
-      break;
-    case Opcode::Scatter:
-      cost += called(i.computation(AttributeKey::ToApply), elements_of(*i.operands.back()->shape));
-      break;
-    case Opcode::Sort: {
-      const Shape& keys = first_array(i.operand_shape(0));
-      auto dimension = i.integers(AttributeKey::Dimensions);
-      double length = !dimension.empty() && dimension[0] < keys.rank()
-                          ? static_cast<double>(keys.dimension(dimension[0]))
-                          : 1;
-      double comparisons = length > 1 ? elements_of(keys) * std::log2(length) : 0;
-      cost += called(i.computation(AttributeKey::ToApply), comparisons);
-      break;
-    }
-    case Opcode::AllReduce:
-    case Opcode::ReduceScatter:
-      cost += called(i.computation(AttributeKey::ToApply), n);
-      break;
-    case Opcode::Fusion:
-      cost += called(i.computation(AttributeKey::Calls), 1);
-      break;
-    case Opcode::Call:
-      cost += of(*i.computation(i.has(AttributeKey::ToApply) ? AttributeKey::ToApply
-                                                             : AttributeKey::Calls));
-      break;
-    case Opcode::While:
-      cost += of(*i.computation(AttributeKey::Condition));
-      cost += of(*i.computation(AttributeKey::Body));
-      break;
-    case Opcode::Conditional: {
-      Cost dearest;
-      for_each_called(i, [&](const Computation& branch) {
-        const Cost& one = of(branch);
-        if (one.flops + one.transcendentals + one.bytes >
-            dearest.flops + dearest.transcendentals + dearest.bytes) {
-          dearest = one;
-        }
-      });
-      cost += dearest;
-      break;
-    }
-    default:
-      break;
-  }
+  const CostRule& rule = kCostRules[static_cast<size_t>(i.opcode)];
+  Cost cost = rule.work(*this, i);
+  cost.bytes += rule.traffic(i);
   return cost;
 }
 

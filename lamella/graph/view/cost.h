@@ -36,8 +36,6 @@ class Costs {
 
  private:
   Cost cost_of(const Instruction& i) const;
-  // The called computation, `times` over, without what it moves: its values stay near by.
-  Cost called(const Computation* computation, double times) const;
 
   std::unordered_map<const Instruction*, Cost> instructions_;
   std::unordered_map<const Computation*, Cost> computations_;

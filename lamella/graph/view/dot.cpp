@@ -116,7 +116,7 @@ class Writer {
     }
   }
   void node(const Instruction& i, int depth, bool root) {
-    const FamilyLook& look = look_of(family_of(i));
+    const FamilyLook& look = look_of(opcode_family(i.opcode));
     std::string label = str(opcode_name(i.opcode), "\n", i.name, "\n", short_shape(*i.shape));
     if (i.opcode == Opcode::Constant && i.shape->is_scalar()) {
       label += "\n" + i.literal->to_string();

@@ -1,4 +1,4 @@
-// Families of opcodes, for colours.
+// How families of opcodes are drawn.
 #pragma once
 #include <string_view>
 
@@ -6,27 +6,12 @@
 
 namespace lamella::hlo {
 
-// What an instruction is to somebody who looks at a graph.
-enum class Family : uint8_t {
-  Parameter,
-  Constant,
-  Elementwise,
-  Movement,     // broadcast, slice, gather, ...: elements in other places
-  Reduction,    // reduce, sort, ...
-  Contraction,  // dot, convolution, fft, linear algebra
-  Control,      // while, call, ...
-  Fusion,
-  CustomCall,
-  Collective,
-  Tuple,
-};
 struct FamilyLook {
   const char* name;    // "elementwise"
   const char* fill;    // "#e4ecf7", for a light background
   const char* stroke;  // and its dark partner
 };
 
-Family family_of(const Instruction& instruction);
 const FamilyLook& look_of(Family family);
 inline constexpr int kFamilyCount = 11;
 

@@ -159,7 +159,7 @@ class Page {
   Json data(const Instruction& i) const {
     Json made = {{"n", std::string(i.name)},  {"o", std::string(opcode_name(i.opcode))},
                  {"t", title_of(i)},          {"s", i.shape->to_string(false)},
-                 {"S", i.shape->to_string()}, {"f", static_cast<int>(family_of(i))},
+                 {"S", i.shape->to_string()}, {"f", static_cast<int>(opcode_family(i.opcode))},
                  {"b", i.shape->bytes()}};
     const Cost& cost = costs_.of(i);
     made["k"] = {cost.flops, cost.transcendentals, cost.bytes};
