@@ -1,6 +1,6 @@
 # The Python extension module.
 #
-#   lamella_python_extension(NAME SOURCES file... [LIBS target...])
+#   lamella_python_extension(NAME SOURCES file... [LIBS target...] [PRECOMPILE header...])
 #       Module lamella/NAME for the interpreter in Python3_EXECUTABLE. It finds liblamella.so beside
 #       the package in a wheel (lamella/lib) and two folders up in the installed tree.
 
@@ -8,7 +8,7 @@ include_guard(GLOBAL)
 find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter Development.Module)
 
 function(lamella_python_extension name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS;PRECOMPILE" ${ARGN})
   Python3_add_library(${name} MODULE WITH_SOABI ${ARG_SOURCES})
   set_target_properties(
     ${name} PROPERTIES CXX_VISIBILITY_PRESET hidden
@@ -18,5 +18,7 @@ function(lamella_python_extension name)
                        INSTALL_RPATH "$ORIGIN/lib:$ORIGIN/../..")
   target_link_libraries(${name} PRIVATE lamella_flags lamella ${ARG_LIBS})
   target_compile_options(${name} PRIVATE -fno-semantic-interposition -fno-plt)
+  # What they name first includes Python.h, which must come before the standard library.
+  lamella_precompile(${name} ${ARG_PRECOMPILE} ${LAMELLA_STANDARD_HEADERS})
   install(TARGETS ${name} LIBRARY DESTINATION "${LAMELLA_INSTALL_PYTHON}" COMPONENT python)
 endfunction()

@@ -1,11 +1,13 @@
 # A room is one folder of the library, built as one object library that sees only the rooms its row
 # in the design allows. Rooms are put together into liblamella.so, and linked directly into tests.
 #
-#   lamella_room(NAME SOURCES file... [DEPENDS room...] [LIBS target...] [OPTIONS flag...])
+#   lamella_room(NAME SOURCES file... [SMALL file...] [DEPENDS room...] [LIBS target...]
+#                [OPTIONS flag...] [PRECOMPILE header...])
 #       Object library lamella_NAME. DEPENDS names rooms in any order of declaration; LIBS names
-#       third-party targets. A room of headers alone gives no SOURCES.
+#       third-party targets. A room of headers alone gives no SOURCES. SMALL files are compiled for
+#       size, into lamella_NAME_small. PRECOMPILE headers are compiled once for all files.
 #
-#   lamella_simd_sources(NAME SOURCES file... [OPTIONS flag...])
+#   lamella_simd_sources(NAME SOURCES file... [OPTIONS flag...] [PRECOMPILE header...])
 #       Compiles each file of room NAME once per CPU capability. Call after lamella_room(NAME).
 #
 #   lamella_link_rooms(TARGET room... | ALL [ARCHIVE])
@@ -25,27 +27,57 @@ target_include_directories(lamella_flags INTERFACE "${PROJECT_SOURCE_DIR}"
 target_compile_options(lamella_flags INTERFACE -Wall -Wextra -Wno-unused-parameter
                                                $<$<BOOL:${LAMELLA_WERROR}>:-Werror>)
 
+# Headers of the standard library that most files read.
+set(LAMELLA_STANDARD_HEADERS
+    <algorithm> <array> <atomic> <cmath> <cstdint> <cstring> <functional> <limits> <memory> <mutex>
+    <optional> <span> <sstream> <stdexcept> <string> <string_view> <tuple> <type_traits>
+    <unordered_map> <unordered_set> <utility> <variant> <vector>)
+option(LAMELLA_PRECOMPILE "Compile the headers that most files of a room read once for all" ON)
+
+# The headers must be those of rooms that the target may read; a file includes what it uses all the
+# same, as it must without LAMELLA_PRECOMPILE.
+function(lamella_precompile target)
+  if(LAMELLA_PRECOMPILE)
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+    # ccache looks into what is compiled, so it must see which precompiled header that reads.
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+  endif()
+endfunction()
+
+# An object library of files of the library itself.
+function(lamella_objects target)
+  add_library(${target} OBJECT ${ARGN})
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON
+                                             CXX_VISIBILITY_PRESET hidden
+                                             VISIBILITY_INLINES_HIDDEN ON)
+  # Thread-local state sits in the static block: one instruction instead of a call to find it.
+  target_compile_options(${target} PRIVATE -fno-semantic-interposition -fno-plt
+                                           -ftls-model=initial-exec)
+  target_compile_definitions(${target} PRIVATE LAMELLA_BUILDING_LIBRARY=1)
+endfunction()
+
 function(lamella_room name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LIBS;OPTIONS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;SMALL;DEPENDS;LIBS;OPTIONS;PRECOMPILE" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "lamella_room(${name}): unknown arguments ${ARG_UNPARSED_ARGUMENTS}")
   endif()
   set(target lamella_${name})
   if(ARG_SOURCES)
-    add_library(${target} OBJECT ${ARG_SOURCES})
-    set(scope PUBLIC)
-    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON
-                                               CXX_VISIBILITY_PRESET hidden
-                                               VISIBILITY_INLINES_HIDDEN ON)
-    # Thread-local state sits in the static block: one instruction instead of a call to find it.
-    target_compile_options(${target} PRIVATE -fno-semantic-interposition -fno-plt
-                                             -ftls-model=initial-exec ${ARG_OPTIONS})
-    target_compile_definitions(${target} PRIVATE LAMELLA_BUILDING_LIBRARY=1)
+    lamella_objects(${target} ${ARG_SOURCES})
+    target_compile_options(${target} PRIVATE ${ARG_OPTIONS})
+    target_link_libraries(${target} PUBLIC lamella_flags ${ARG_LIBS})
+    lamella_precompile(${target} ${LAMELLA_STANDARD_HEADERS} ${ARG_PRECOMPILE})
   else()
     add_library(${target} INTERFACE)
-    set(scope INTERFACE)
+    target_link_libraries(${target} INTERFACE lamella_flags ${ARG_LIBS})
   endif()
-  target_link_libraries(${target} ${scope} lamella_flags ${ARG_LIBS})
+  if(ARG_SMALL)
+    # At -Os, GCC 12 takes optionals that are set for ones that may not be.
+    lamella_objects(${target}_small ${ARG_SMALL})
+    target_compile_options(${target}_small PRIVATE ${ARG_OPTIONS} -Os -Wno-maybe-uninitialized)
+    target_link_libraries(${target}_small PUBLIC lamella_flags ${ARG_LIBS})
+    lamella_precompile(${target}_small ${LAMELLA_STANDARD_HEADERS} ${ARG_PRECOMPILE})
+  endif()
   set_property(GLOBAL APPEND PROPERTY LAMELLA_ROOMS ${name})
   set_property(GLOBAL PROPERTY LAMELLA_ROOM_DEPENDS_${name} "${ARG_DEPENDS}")
   set_property(GLOBAL PROPERTY LAMELLA_ROOM_LIBS_${name} "${ARG_LIBS}")
@@ -70,24 +102,21 @@ set(LAMELLA_CPU_FLAGS_AVX2 -march=x86-64-v3)
 set(LAMELLA_CPU_FLAGS_AVX512 -march=x86-64-v4 -mprefer-vector-width=512)
 
 function(lamella_simd_sources name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;OPTIONS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;OPTIONS;PRECOMPILE" ${ARGN})
   foreach(capability IN LISTS LAMELLA_CPU_CAPABILITIES)
     set(target lamella_${name}_${capability})
-    add_library(${target} OBJECT ${ARG_SOURCES})
-    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON
-                                               CXX_VISIBILITY_PRESET hidden
-                                               VISIBILITY_INLINES_HIDDEN ON)
+    lamella_objects(${target} ${ARG_SOURCES})
     # -O3 because GCC 12 vectorises nothing useful at -O2; contraction stays off so that every
     # capability gives the same bits.
     target_compile_options(
-      ${target} PRIVATE -fno-semantic-interposition -fno-plt -ftls-model=initial-exec -O3
-                        -ffp-contract=off -fno-math-errno -fno-trapping-math
+      ${target} PRIVATE -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math
                         ${LAMELLA_CPU_FLAGS_${capability}} ${ARG_OPTIONS})
     target_compile_definitions(
-      ${target} PRIVATE LAMELLA_BUILDING_LIBRARY=1 CPU_CAPABILITY=${capability}
-                        CPU_CAPABILITY_${capability}=1 LAMELLA_CPU_CAPABILITY="${capability}")
+      ${target} PRIVATE CPU_CAPABILITY=${capability} CPU_CAPABILITY_${capability}=1
+                        LAMELLA_CPU_CAPABILITY="${capability}")
     get_property(libs GLOBAL PROPERTY LAMELLA_ROOM_LIBS_${name})
     target_link_libraries(${target} PUBLIC lamella_flags ${libs})
+    lamella_precompile(${target} ${LAMELLA_STANDARD_HEADERS} ${ARG_PRECOMPILE})
   endforeach()
 endfunction()
 
@@ -99,7 +128,7 @@ function(lamella_finish_rooms)
     lamella_room_closure(closure ${room})
     foreach(below IN LISTS closure)
       if(TARGET lamella_${below}_generated)
-        foreach(suffix "" _DEFAULT _AVX2 _AVX512)
+        foreach(suffix "" _small _DEFAULT _AVX2 _AVX512)
           if(TARGET lamella_${room}${suffix})
             add_dependencies(lamella_${room}${suffix} lamella_${below}_generated)
           endif()
@@ -141,6 +170,9 @@ function(lamella_link_rooms target)
   set(objects "")
   foreach(room IN LISTS rooms)
     list(APPEND objects lamella_${room})
+    if(TARGET lamella_${room}_small)
+      list(APPEND objects lamella_${room}_small)
+    endif()
   endforeach()
   # See Note [Which copy of an inline function survives].
   foreach(capability IN LISTS LAMELLA_CPU_CAPABILITIES)

@@ -13,6 +13,19 @@ find_package(Threads REQUIRED)
 
 add_custom_target(lamella_tests)
 
+# Two libraries without code, whose precompiled headers are those of all tests of a kind: users of
+# liblamella.so, and tests of rooms.
+function(lamella_test_headers name)
+  file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp" CONTENT "")
+  add_executable(${name} "${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp")
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  target_link_libraries(${name} PRIVATE ${ARGN} lamella_flags GTest::gtest_main Threads::Threads)
+  lamella_precompile(${name} ${LAMELLA_STANDARD_HEADERS} <gtest/gtest.h>
+                     "${PROJECT_SOURCE_DIR}/lamella/dispatch/library.h")
+endfunction()
+lamella_test_headers(lamella_test_user lamella)
+lamella_test_headers(lamella_test_room)
+
 function(lamella_add_test name)
   cmake_parse_arguments(ARG "CAPABILITIES" "TIMEOUT" "SOURCES;ROOMS;LIBS;LABELS;ENV" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS)
@@ -25,6 +38,15 @@ function(lamella_add_test name)
     target_link_libraries(${name} PRIVATE lamella_flags lamella)
   endif()
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} GTest::gtest_main Threads::Threads)
+  # Other libraries bring flags, and C has no such header: those tests do without.
+  if(LAMELLA_PRECOMPILE AND NOT ARG_LIBS AND NOT "${ARG_SOURCES}" MATCHES "\\.c(;|$)")
+    set(kind user)
+    if(ARG_ROOMS)
+      set(kind room)
+    endif()
+    target_precompile_headers(${name} REUSE_FROM lamella_test_${kind})
+    target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+  endif()
   # What is tested is optimised as it is installed; the tests themselves only take longer to compile.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   # The library of matrix products is looked for beside liblamella.so, or where this points.

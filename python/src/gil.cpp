@@ -55,7 +55,7 @@ void taking_gil(F&& f) {
   if (must_stay()) stay();
   try {
     f();
-  } catch (const abi::__forced_unwind&) {
+  } catch (const ::abi::__forced_unwind&) {
     stay();
   }
 }
