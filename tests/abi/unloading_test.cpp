@@ -25,9 +25,9 @@ void load_another() { load_library(LAMELLA_TEST_EXTENSION).close(); }
 
 template <class Signature>
 TypedOperatorHandle<Signature> op(const char* name) {
-  return Dispatcher::singleton()
-      .findSchemaOrThrow((std::string("lingering::") + name).c_str(), "")
-      .typed<Signature>();
+  std::string full_name = "lingering::";
+  full_name += name;
+  return Dispatcher::singleton().findSchemaOrThrow(full_name.c_str(), "").typed<Signature>();
 }
 Tensor leaf(double value) { return full({2}, value).requires_grad_(); }
 float first(const Tensor& t) { return t.data_ptr<float>()[0]; }

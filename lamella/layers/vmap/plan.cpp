@@ -58,7 +58,8 @@ Rule rule_of(const OperatorEntry& op, const BatchingPlan& plan) {
 void find_over_dims(BatchingPlan& plan) {
   std::string name = plan.op->name_storage;
   // The overloads of max and min with a dimension also say where; amax and amin do not.
-  if (name == "aten::max" || name == "aten::min") name.insert(name.find("::") + 2, "a");
+  if (name == "aten::max") name = "aten::amax";
+  if (name == "aten::min") name = "aten::amin";
   for (OperatorEntry* other : Registry::get().overloads(name)) {
     const std::vector<Argument>& arguments = Registry::get().schema(other).arguments;
     bool fits = arguments.size() == plan.arguments.size() + 2 && arguments[1].name == "dim" &&
