@@ -14,10 +14,7 @@ namespace {
 
 std::atomic<Library*> head{nullptr};
 std::atomic<pthread_t> closing{};
-std::mutex& adding() {
-  static auto* mutex = new fork::Held<std::mutex>(fork::Level::kLibraries);
-  return *mutex;
-}
+fork::Held<std::mutex> adding{fork::Level::kLibraries};
 
 Library* seen(uintptr_t address) {
   for (Library* at = head.load(std::memory_order_acquire); at != nullptr; at = at->next) {
@@ -64,7 +61,7 @@ Library* library_of(const void* address) {
     return nullptr;
   }
   Range range = range_of(info.dli_fbase);
-  std::lock_guard<std::mutex> lock(adding());
+  std::lock_guard<std::mutex> lock(adding);
   if (Library* found = seen(wanted)) return found;
   auto* library = new Library;
   library->path = map->l_name != nullptr ? map->l_name : "";

@@ -6,7 +6,12 @@
 //   locks of this list first, outermost first, which waits until nobody is in the middle of
 //   anything; the child makes them anew, and what was kept for threads that it does not have is
 //   forgotten there.
+//   A static variable of a function has such a lock as well, which nobody can take before a fork: a
+//   thread that is making one while another forks leaves it in the making in the child, whose first
+//   use waits for ever. So locks of the list stand outside of functions, where they are made while
+//   their library is loaded, and what takes one of them, or long, is made by Once instead.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 
@@ -33,11 +38,30 @@ LAMELLA_PRIVATE_API void hold(Level level, std::recursive_mutex* mutex);
 // Runs in the child, after its locks were made anew, in order of registration.
 LAMELLA_PRIVATE_API void in_child(void (*forget)());
 
-// A mutex for static storage that holds still by itself.
+// A mutex for static storage outside of functions that holds still by itself.
 template <class Mutex>
 class Held : public Mutex {
  public:
   explicit Held(Level level) { hold(level, static_cast<Mutex*>(this)); }
+};
+
+// For static storage outside of functions: runs something once. A fork waits until it has run. It
+// runs again after an exception. It may take locks of levels above kLayers, and add none to the
+// list.
+class Once {
+ public:
+  template <class F>
+  void operator()(F&& f) {
+    if (done_.load(std::memory_order_acquire)) return;
+    std::lock_guard<std::recursive_mutex> lock(mutex_);
+    if (done_.load(std::memory_order_relaxed)) return;
+    f();
+    done_.store(true, std::memory_order_release);
+  }
+
+ private:
+  Held<std::recursive_mutex> mutex_{Level::kLayers};
+  std::atomic<bool> done_{false};
 };
 
 }  // namespace lamella::fork

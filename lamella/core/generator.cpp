@@ -144,17 +144,20 @@ CpuGenerator& CpuGenerator::of(const Generator& generator) {
 
 Generator make_cpu_generator(uint64_t seed) { return Generator::adopt(new CpuGenerator(seed)); }
 
-const Generator& default_cpu_generator() {
-  // Never destroyed: operators may run in static destructors.
-  static auto* instance = [] {
-    auto* made = new Generator(make_cpu_generator());
-    fork::hold(fork::Level::kLayers, &GeneratorImpl::of(*made).mutex);
-    return made;
-  }();
-  return *instance;
-}
+namespace {
+// Never destroyed: operators may run in static destructors.
+const Generator& cpu_generator = *[] {
+  auto* made = new Generator(make_cpu_generator());
+  fork::hold(fork::Level::kLayers, &GeneratorImpl::of(*made).mutex);
+  return made;
+}();
+}  // namespace
+
+const Generator& default_cpu_generator() { return cpu_generator; }
 
 namespace {
+fork::Held<std::mutex> device_generators{fork::Level::kLayers};
+
 // A device with an index that its backend has.
 Device checked_owner(const char* what, Device device) {
   if (device.is_cpu()) return device;
@@ -174,9 +177,8 @@ Generator make_generator(Device device, uint64_t seed) {
 Generator default_generator(Device device) {
   if (device.is_cpu()) return default_cpu_generator();
   device = checked_owner("Generator", device);
-  static fork::Held<std::mutex> mutex(fork::Level::kLayers);
+  std::lock_guard lock(device_generators);
   static auto* all = new std::map<std::pair<int, int>, Generator>();  // never destroyed, as above
-  std::lock_guard lock(mutex);
   Generator& one = (*all)[{static_cast<int>(device.type()), device.index()}];
   if (!one.defined()) one = make_generator(device);
   return one;

@@ -16,10 +16,7 @@ namespace lamella {
 namespace {
 
 // One load or unload at a time. Recursive: a library's static initialisers may load others.
-std::recursive_mutex& loading() {
-  static auto* mutex = new fork::Held<std::recursive_mutex>(fork::Level::kLoading);
-  return *mutex;
-}
+fork::Held<std::recursive_mutex> loading{fork::Level::kLoading};
 
 code::Library* library_of_handle(void* handle) {
   link_map* map = nullptr;
@@ -103,7 +100,7 @@ void note_file(code::Library& library, const char* path) {
 }  // namespace
 
 Loaded load_shared(const char* path) {
-  std::lock_guard lock(loading());
+  std::lock_guard lock(loading);
   unmap_unused();
   Registry& registry = Registry::get();
   // What failed before is not this library's fault, and is not lost.
@@ -161,7 +158,7 @@ Loaded load_shared(const char* path) {
 }
 
 void unload_shared(void* handle) {
-  std::lock_guard lock(loading());
+  std::lock_guard lock(loading);
   code::Library* library = library_of_handle(handle);
   LAMELLA_CHECK(library != nullptr && library->loads > 0,
                 "unload_library: expected the handle of a library that is loaded");

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "lamella/core/error.h"
+#include "lamella/core/fork.h"
 
 namespace lamella::native {
 
@@ -49,7 +50,9 @@ class Variable {
   std::optional<std::string> before_;
 };
 
-const lamella_blas& load() {
+fork::Once once;
+
+void load() {
   Variable threads("OPENBLAS_NUM_THREADS", "1", false);
   Variable spinning("OPENBLAS_THREAD_TIMEOUT", "16", true);
   std::string tried;
@@ -76,13 +79,12 @@ const lamella_blas& load() {
                 " of version ", LAMELLA_BLAS_VERSION, ", got another one");
   loaded.store(table(), std::memory_order_release);
   std::atexit(&close_blas_library);
-  return *table();
 }
 }  // namespace
 
 const lamella_blas& blas_library() {
-  static const lamella_blas& library = load();
-  return library;
+  once([] { load(); });
+  return *loaded.load(std::memory_order_acquire);
 }
 
 void close_blas_library() {

@@ -120,10 +120,7 @@ class CopySlices final : public Node {
   std::vector<Edge> edges_;
 };
 
-std::mutex& view_lock() {
-  static std::mutex* lock = new fork::Held<std::mutex>(fork::Level::kLayers);
-  return *lock;
-}
+fork::Held<std::mutex> view_lock{fork::Level::kLayers};
 
 // Gives a view whose base was rebased the node that makes it from its base now.
 void refresh(lamella_tensor* t) {
@@ -144,7 +141,7 @@ void refresh(lamella_tensor* t) {
     Tensor made = as_view(base, view, view.offset);
     edge = gradient_edge(made.impl());
   }
-  std::lock_guard lock(view_lock());
+  std::lock_guard lock(view_lock);
   if (is_stale_view(t)) attach(t, std::move(edge));
 }
 

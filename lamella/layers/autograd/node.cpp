@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "lamella/core/error.h"
+#include "lamella/core/fork.h"
 #include "lamella/core/memory_pool.h"
 
 namespace lamella::autograd {
@@ -28,13 +29,10 @@ uint64_t next_hook_id() {
 }
 
 namespace {
-std::mutex& hook_mutex() {
-  static std::mutex* mutex = new std::mutex;
-  return *mutex;
-}
+fork::Held<std::mutex> hook_mutex{fork::Level::kLayers};
 }  // namespace
-HookLock::HookLock() { hook_mutex().lock(); }
-HookLock::~HookLock() { hook_mutex().unlock(); }
+HookLock::HookLock() { hook_mutex.lock(); }
+HookLock::~HookLock() { hook_mutex.unlock(); }
 
 NodeExtras::~NodeExtras() {
   if (anomaly != nullptr && __atomic_fetch_sub(&anomaly->references, 1, __ATOMIC_ACQ_REL) == 1) {

@@ -16,13 +16,14 @@ namespace {
 constexpr int kMetaClass = detail::pool_class(sizeof(AutogradMeta));
 
 // Guards grads. One of a few locks, by address: they are held for a moment only.
+struct GradLocks {
+  GradLocks() {
+    for (std::mutex& mutex : mutexes) fork::hold(fork::Level::kLayers, &mutex);
+  }
+  std::mutex mutexes[16];
+} grad_locks;
 std::mutex& grad_lock(const lamella_tensor* t) {
-  static std::mutex* locks = [] {
-    auto* made = new std::mutex[16];
-    for (int i = 0; i < 16; ++i) fork::hold(fork::Level::kLayers, &made[i]);
-    return made;
-  }();
-  return locks[(reinterpret_cast<uintptr_t>(t) >> 6) & 15];
+  return grad_locks.mutexes[(reinterpret_cast<uintptr_t>(t) >> 6) & 15];
 }
 
 void free_meta(AutogradMeta* meta) noexcept {

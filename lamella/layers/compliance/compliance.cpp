@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "lamella/core/fork.h"
 #include "lamella/core/ivalue.h"
 #include "lamella/dispatch/guards.h"
 #include "lamella/dispatch/layer_fallback.h"
@@ -222,13 +223,14 @@ lamella_status run(const lamella_kernel*, const lamella_operator* op, uint64_t k
   }
 }
 
+fork::Once registered;
+
 }  // namespace
 
 void set_on_thread(bool on) {
-  static const bool registered =
-      (register_layer_fallback(DispatchKey::TESTING_ONLY_GenericMode, &run, __FILE__, __LINE__),
-       true);
-  static_cast<void>(registered);
+  registered([] {
+    register_layer_fallback(DispatchKey::TESTING_ONLY_GenericMode, &run, __FILE__, __LINE__);
+  });
   lamella_thread.included = on ? lamella_thread.included | kBit : lamella_thread.included & ~kBit;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "lamella/core/error.h"
+#include "lamella/core/fork.h"
 #include "lamella/core/scalar_type.h"
 #include "lamella/core/version_counter.h"
 #include "lamella/dispatch/boxed_tensors.h"
@@ -533,12 +534,12 @@ lamella_status run(const lamella_kernel*, const lamella_operator* op, uint64_t k
   }
 }
 
+fork::Once registered;
+
 }  // namespace
 
 Session* begin(bool copies) {
-  static const bool registered =
-      (register_layer_fallback(DispatchKey::Functionalize, &run, __FILE__, __LINE__), true);
-  static_cast<void>(registered);
+  registered([] { register_layer_fallback(DispatchKey::Functionalize, &run, __FILE__, __LINE__); });
   return open_session(copies);
 }
 

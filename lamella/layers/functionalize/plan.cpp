@@ -232,10 +232,7 @@ const lamella_operator* define_made(const lamella_operator* op, const char* suff
 }
 
 // Guards the tables below; no operator runs under it.
-std::recursive_mutex& tables_lock() {
-  static auto* lock = new fork::Held<std::recursive_mutex>(fork::Level::kLayers);
-  return *lock;
-}
+fork::Held<std::recursive_mutex> tables_lock{fork::Level::kLayers};
 // By the original and its schema: another library may define the name anew.
 using Table = std::map<std::pair<const lamella_operator*, std::string>, const lamella_operator*>;
 Table::key_type key_of(const lamella_operator* op) { return {op, lamella_operator_schema(op)}; }
@@ -255,7 +252,7 @@ PlanRef<FunctionalizePlan> plan_of(const lamella_operator* op) {
 }
 
 Form made_form(const lamella_operator* op, const FunctionalizePlan& plan) {
-  std::lock_guard lock(tables_lock());
+  std::lock_guard lock(tables_lock);
   auto [at, fresh] = made_forms().emplace(key_of(op), nullptr);
   if (fresh) at->second = define_made(op, "_functional", true);
   Form form;
@@ -273,7 +270,7 @@ const lamella_operator* copy_form(const lamella_operator* op) {
   if (const lamella_operator* known = lamella_lookup_operator(name.c_str(), op->overload, 1)) {
     return known;
   }
-  std::lock_guard lock(tables_lock());
+  std::lock_guard lock(tables_lock);
   auto [at, fresh] = made_copies().emplace(key_of(op), nullptr);
   if (fresh) at->second = define_made(op, "_copy", false);
   return at->second;

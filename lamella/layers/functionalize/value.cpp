@@ -183,9 +183,9 @@ Tensor wrap_value(Session& session, const Tensor& given, bool keep_offset) {
 }
 
 Chain strided_chain(const Shared& shared, const Geometry& to) {
-  static const lamella_operator* as_strided = lamella_lookup_operator("aten::as_strided", "", 1);
-  static const lamella_operator* view_dtype = lamella_lookup_operator("aten::view", "dtype", 1);
-  auto strided = [](Chain parent, const Geometry& from, const Geometry& target) {
+  const lamella_operator* as_strided = lamella_lookup_operator("aten::as_strided", "", 1);
+  const lamella_operator* view_dtype = lamella_lookup_operator("aten::view", "dtype", 1);
+  auto strided = [&](Chain parent, const Geometry& from, const Geometry& target) {
     auto view = std::make_shared<View>();
     view->parent = std::move(parent);
     view->op = as_strided;

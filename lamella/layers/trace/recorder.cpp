@@ -5,6 +5,7 @@
 #include "lamella/abi/autograd.h"
 #include "lamella/api/functions.h"
 #include "lamella/core/error.h"
+#include "lamella/core/fork.h"
 #include "lamella/dispatch/guards.h"
 #include "lamella/dispatch/layer_fallback.h"
 #include "lamella/dispatch/registry.h"
@@ -122,12 +123,15 @@ void Recorder::name_outside(ValueKind kind, std::string name, const TensorBase& 
   }
 }
 
+namespace {
+fork::Once registered;
+}  // namespace
+
 void Recorder::start() {
   LAMELLA_CHECK(running == nullptr,
                 "trace: expected no other trace to be running on this thread, got one inside "
                 "another");
-  static const bool registered = (register_kernels(), true);
-  static_cast<void>(registered);
+  registered([] { register_kernels(); });
   grad_at_start_ = grad_enabled();
   running = this;
   lamella_thread.included |= kBoth;

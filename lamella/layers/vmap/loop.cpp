@@ -12,15 +12,16 @@ namespace {
 
 std::atomic<WarningHook> warning_hook{nullptr};
 
+fork::Held<std::mutex> told_mutex{fork::Level::kLayers};
+
 // Says once for each operator that it is slow.
 void tell(const BatchingPlan& plan) {
   WarningHook hook = warning_hook.load();
   if (hook == nullptr) return;
-  static std::mutex* mutex = new fork::Held<std::mutex>(fork::Level::kLayers);
   static auto* told = new std::set<std::string>;
   std::string name = plan.op->full_name();
   {
-    std::lock_guard lock(*mutex);
+    std::lock_guard lock(told_mutex);
     if (!told->insert(name).second) return;
   }
   std::string text =
