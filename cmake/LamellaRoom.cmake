@@ -32,15 +32,12 @@ set(LAMELLA_STANDARD_HEADERS
     <algorithm> <array> <atomic> <cmath> <cstdint> <cstring> <functional> <limits> <memory> <mutex>
     <optional> <span> <sstream> <stdexcept> <string> <string_view> <tuple> <type_traits>
     <unordered_map> <unordered_set> <utility> <variant> <vector>)
-option(LAMELLA_PRECOMPILE "Compile the headers that most files of a room read once for all" ON)
 
 # The headers must be those of rooms that the target may read; a file includes what it uses all the
 # same, as it must without LAMELLA_PRECOMPILE.
 function(lamella_precompile target)
   if(LAMELLA_PRECOMPILE)
     target_precompile_headers(${target} PRIVATE ${ARGN})
-    # ccache looks into what is compiled, so it must see which precompiled header that reads.
-    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
   endif()
 endfunction()
 

@@ -45,7 +45,6 @@ function(lamella_add_test name)
       set(kind room)
     endif()
     target_precompile_headers(${name} REUSE_FROM lamella_test_${kind})
-    target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
   endif()
   # What is tested is optimised as it is installed; the tests themselves only take longer to compile.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
