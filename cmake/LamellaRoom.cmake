@@ -27,7 +27,7 @@ target_include_directories(lamella_flags INTERFACE "${PROJECT_SOURCE_DIR}"
 # GCC 12 sees overlaps and ends of memory inside of std::string that are not there.
 target_compile_options(
   lamella_flags INTERFACE -Wall -Wextra -Wno-unused-parameter
-                          $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict;-Wno-array-bounds>
+                          $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>
                           $<$<BOOL:${LAMELLA_WERROR}>:-Werror>)
 
 # Headers of the standard library that most files read.

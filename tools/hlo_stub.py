@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Writes the stub of the builder's functions from the table in builder_functions.cpp.
 
-usage: tools/hlo_stub.py > python/lamella/hlo/_functions.pyi   (with the built package on the path)
+usage: hlo_stub.py FILE   (with the built package on the path)
 """
 
+import pathlib
 import sys
 
-HEAD = """# Written by tools/hlo_stub.py from python/src_hlo/builder_functions.cpp.
+HEAD = """# Written by hlo_stub.py from the table in builder_functions.cpp.
 # ruff: noqa: E501
 import builtins
 from collections.abc import Sequence
@@ -47,4 +48,4 @@ def stub():
 
 
 if __name__ == "__main__":
-    sys.stdout.write(stub())
+    pathlib.Path(sys.argv[1]).write_text(stub())

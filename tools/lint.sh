@@ -43,9 +43,9 @@ tidy=${CLANG_TIDY_FILES:-$(
 )}
 [ "$tidy" != all ] || tidy=$(sources 'codegen/*.cpp' 'lamella/*.cpp' 'python/*.cpp')
 run_tidy() {
-  # Options that only GCC knows would be errors to it.
+  # Options and precompiled headers that only GCC knows would be errors to it.
   mkdir -p build/clang-tidy
-  sed -e 's/ -fno-gnu-unique//g' build/compile_commands.json >build/clang-tidy/compile_commands.json
+  sed -e 's/ -fno-gnu-unique//g' -e 's# -include [^ ]*cmake_pch[^ ]*##g' build/compile_commands.json >build/clang-tidy/compile_commands.json
   printf '%s\n' "$@" |
     xargs -P "${JOBS:-$(nproc)}" -n 1 $bin/clang-tidy -p build/clang-tidy --quiet 2>&1 |
     grep -E -A6 '(warning|error):' && return 1

@@ -12,18 +12,6 @@
 
 namespace lamella::python {
 
-// A C function with keywords, as method tables take it.
-using FastKeywords = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
-inline PyCFunction fast_keywords(FastKeywords function) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
-}
-inline PyCFunction fast(PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t)) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
-}
-inline PyCFunction with_keywords(PyCFunctionWithKeywords function) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
-}
-
 // Arguments of a vectorcall by their names, borrowed, NULL where not given; false with a TypeError
 // set. The first `required` must be given.
 bool read_arguments(const char* what, const char* const* names, int count, int required,

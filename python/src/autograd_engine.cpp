@@ -359,8 +359,8 @@ PyObject* will_run(PyObject*, PyObject* object) {
 PyMethodDef functions[] = {
     {"_backward_number", backward_number, METH_NOARGS, nullptr},
     {"_will_run", will_run, METH_O, nullptr},
-    {"_backward", fast_keywords(backward_function), METH_FASTCALL | METH_KEYWORDS, nullptr},
-    {"_grad", fast_keywords(grad_function), METH_FASTCALL | METH_KEYWORDS, nullptr},
+    {"_backward", method(backward_function), METH_FASTCALL | METH_KEYWORDS, nullptr},
+    {"_grad", method(grad_function), METH_FASTCALL | METH_KEYWORDS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

@@ -491,8 +491,7 @@ void meta_dealloc(PyObject* self) {
   PyType_Type.tp_dealloc(self);
 }
 
-PyMethodDef apply_definition = {"apply", fast_keywords(apply),
-                                METH_FASTCALL | METH_KEYWORDS | METH_CLASS,
+PyMethodDef apply_definition = {"apply", method(apply), METH_FASTCALL | METH_KEYWORDS | METH_CLASS,
                                 "Runs forward on the arguments; backward gives their gradients."};
 
 // _finish_function(Function): gives the class `apply`, and learns what it has for the others.

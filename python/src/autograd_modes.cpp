@@ -197,7 +197,7 @@ int mode_init(PyObject*, PyObject*, PyObject*) { return 0; }
 
 PyMethodDef mode_methods[] = {
     {"__enter__", mode_enter, METH_NOARGS, nullptr},
-    {"__exit__", fast(mode_exit), METH_FASTCALL, nullptr},
+    {"__exit__", method(mode_exit), METH_FASTCALL, nullptr},
     {"clone", mode_clone, METH_NOARGS, "Another context for the same mode."},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef mode_getset[] = {{"mode", mode_flag, nullptr, "What the context sets.", nullptr},

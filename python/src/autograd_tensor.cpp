@@ -195,10 +195,10 @@ PyGetSetDef getset[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyMethodDef methods[] = {
-    {"backward", fast_keywords(tensor_backward), METH_FASTCALL | METH_KEYWORDS,
+    {"backward", method(tensor_backward), METH_FASTCALL | METH_KEYWORDS,
      "backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)\n\nAdds to "
      "`grad` of the leaves, or of `inputs`, the gradients of the tensor."},
-    {"requires_grad_", fast_keywords(requires_grad_method), METH_FASTCALL | METH_KEYWORDS,
+    {"requires_grad_", method(requires_grad_method), METH_FASTCALL | METH_KEYWORDS,
      "Sets requires_grad; returns the tensor."},
     {"retain_grad", retain_grad, METH_NOARGS, "Keeps the gradient of a computed tensor."},
     {"detach_", detach_in_place, METH_NOARGS, "Makes the tensor a leaf without history."},

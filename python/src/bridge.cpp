@@ -39,14 +39,17 @@ lamella_tensor* from_buffer(PyObject* object) {
   return tensor.unsafe_release();
 }
 
-void* release_gil() { return new WithoutGil; }
-void restore_gil(void* released) { delete static_cast<WithoutGil*>(released); }
-void* enter_python() { return new GilScope; }
-void leave_python(void* entered) { delete static_cast<GilScope*>(entered); }
-
-Bridge bridge = {&TensorType,  wrap_owned,   raise_status, keep_python_error,
-                 read,         from_buffer,  release_gil,  restore_gil,
-                 enter_python, leave_python, traced_graph};
+Bridge bridge = {.tensor_type = &TensorType,
+                 .wrap = wrap_owned,
+                 .read = read,
+                 .from_buffer = from_buffer,
+                 .raise_status = raise_status,
+                 .keep_python_error = keep_python_error,
+                 .release_gil = release_gil,
+                 .restore_gil = restore_gil,
+                 .enter_python = enter_python,
+                 .leave_python = leave_python,
+                 .graph = traced_graph};
 
 }  // namespace
 

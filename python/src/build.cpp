@@ -455,22 +455,18 @@ PyObject* is_tensor_function(PyObject*, PyObject* object) {
   return PyBool_FromLong(is_tensor(object));
 }
 
-PyCFunction keywords(PyCFunctionWithKeywords function) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
-}
-
 PyMethodDef functions[] = {
-    {"tensor", keywords(tensor_function), METH_VARARGS | METH_KEYWORDS,
+    {"tensor", method(tensor_function), METH_VARARGS | METH_KEYWORDS,
      "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)\n\nA new "
      "tensor with a copy of the data."},
-    {"as_tensor", keywords(as_tensor), METH_VARARGS | METH_KEYWORDS,
+    {"as_tensor", method(as_tensor), METH_VARARGS | METH_KEYWORDS,
      "as_tensor(data, dtype=None, device=None)\n\nA tensor that shares the data's memory where it "
      "can."},
-    {"asarray", keywords(asarray), METH_VARARGS | METH_KEYWORDS,
+    {"asarray", method(asarray), METH_VARARGS | METH_KEYWORDS,
      "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)\n\nA tensor that "
      "shares the object's "
      "memory if copy is False, does not if it is True."},
-    {"frombuffer", keywords(frombuffer), METH_VARARGS | METH_KEYWORDS,
+    {"frombuffer", method(frombuffer), METH_VARARGS | METH_KEYWORDS,
      "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False)\n\nA tensor of one "
      "dimension over the "
      "buffer's memory."},

@@ -115,8 +115,6 @@ lamella_status keep_python_error() {
   return lamella_fail(LAMELLA_FOREIGN_ERROR, text.data(), text.size());
 }
 
-PyObject* raise_current_exception() { return raise_status(detail::status_of_current_exception()); }
-
 bool has_memory(const lamella_tensor* tensor, const char* what) {
   if ((tensor->flags & LAMELLA_TENSOR_WRAPPER) == 0) return true;
   if (is_batched(tensor)) {

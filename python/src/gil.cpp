@@ -117,30 +117,32 @@ PyMethodDef functions[] = {{"_begin_end", begin_end, METH_NOARGS, nullptr},
 
 }  // namespace
 
-WithoutGil::WithoutGil() {
+PyThreadState* release_gil() {
   begin_interruptible_call();
   gave_up = true;
   working.fetch_add(1, std::memory_order_relaxed);
-  state_ = PyEval_SaveThread();
+  return PyEval_SaveThread();
 }
-WithoutGil::~WithoutGil() {
+void restore_gil(PyThreadState* released) {
   working.fetch_sub(1, std::memory_order_release);
-  taking_gil([&] { PyEval_RestoreThread(state_); });
+  taking_gil([&] { PyEval_RestoreThread(released); });
   gave_up = false;
   end_waiting();
 }
 
-GilScope::GilScope() : inside_(std::exchange(gave_up, false)) {
-  if (inside_) working.fetch_sub(1, std::memory_order_release);
-  taking_gil([&] { state_ = PyGILState_Ensure(); });
+GilEntry enter_python() {
+  GilEntry entry{std::exchange(gave_up, false), PyGILState_UNLOCKED};
+  if (entry.inside) working.fetch_sub(1, std::memory_order_release);
+  taking_gil([&] { entry.state = PyGILState_Ensure(); });
+  return entry;
 }
-GilScope::~GilScope() {
+void leave_python(GilEntry entered) {
   if (must_stay()) stay();
-  if (inside_) {
+  if (entered.inside) {
     working.fetch_add(1, std::memory_order_relaxed);
     gave_up = true;
   }
-  PyGILState_Release(state_);
+  PyGILState_Release(entered.state);
 }
 
 bool others_may_run() { return working.load(std::memory_order_acquire) != 0; }

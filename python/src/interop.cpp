@@ -521,21 +521,17 @@ PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
   return import_capsule(capsule.get(), access);
 }
 
-PyCFunction keywords(PyCFunctionWithKeywords function) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
-}
-
 PyMethodDef functions[] = {
     {"from_numpy", from_numpy, METH_O,
      "from_numpy(ndarray)\n\nA tensor over the array's memory; over a copy, with a warning, if it "
      "is read-only."},
-    {"from_dlpack", keywords(from_dlpack), METH_VARARGS | METH_KEYWORDS,
+    {"from_dlpack", method(from_dlpack), METH_VARARGS | METH_KEYWORDS,
      "from_dlpack(ext_tensor, *, device=None, copy=None)\n\nA tensor over another library's "
      "memory; over a copy of it where that is read-only or, as JAX's, may be. With copy=False such "
      "memory is a BufferError."},
     {nullptr, nullptr, 0, nullptr}};
 PyMethodDef methods[] = {
-    {"__dlpack__", keywords(to_dlpack), METH_VARARGS | METH_KEYWORDS,
+    {"__dlpack__", method(to_dlpack), METH_VARARGS | METH_KEYWORDS,
      "A capsule through which another library uses the tensor's memory."},
     {"__dlpack_device__", dlpack_device, METH_NOARGS, "The device's DLPack type and index."},
     {nullptr, nullptr, 0, nullptr}};

@@ -374,10 +374,7 @@ PyMethodDef functions[] = {
     {"_load_library", load_library, METH_VARARGS, nullptr},
     {"_unload_library", unload_library, METH_O, nullptr},
     {"_deferred_failures", deferred_failures, METH_NOARGS, nullptr},
-    {"_explain",
-     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(
-         static_cast<PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*)>(
-             explain_call))),
+    {"_explain", method<PyObject*, PyObject* const*, Py_ssize_t, PyObject*>(explain_call),
      METH_FASTCALL | METH_KEYWORDS, nullptr},
     {"_parse_schema", parse_schema_text, METH_VARARGS, nullptr},
     {"_set_dispatch_trace", dispatch_trace, METH_O, nullptr},

@@ -9,16 +9,13 @@
 //   An instance of a class with a __torch_dispatch__ is more than its tensor: when Python lets it
 //   go while C++ holds the tensor, the tensor owns the object (`kept`) until Python sees it again.
 #pragma once
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-
 #include "lamella/core/device.h"
 #include "lamella/core/generator.h"
 #include "lamella/core/layout.h"
 #include "lamella/core/memory_format.h"
 #include "lamella/core/scalar_type.h"
 #include "lamella/core/tensor_base.h"
-#include "python/src/ref.h"
+#include "python/src/kit.h"
 
 namespace lamella::python {
 
@@ -59,29 +56,6 @@ extern PyTypeObject SizeType;  // a tuple of int
 
 // ---- The GIL (gil.cpp) ----
 
-// Lets other Python threads run for as long as it lives.
-class WithoutGil {
- public:
-  WithoutGil();
-  ~WithoutGil();
-  WithoutGil(const WithoutGil&) = delete;
-  WithoutGil& operator=(const WithoutGil&) = delete;
-
- private:
-  PyThreadState* state_;
-};
-// Holds the GIL for a thread that may not have it.
-class GilScope {
- public:
-  GilScope();
-  ~GilScope();
-  GilScope(const GilScope&) = delete;
-  GilScope& operator=(const GilScope&) = delete;
-
- private:
-  bool inside_;  // of a WithoutGil of this thread
-  PyGILState_STATE state_;
-};
 // Whether some thread works without the GIL now: it may change who holds which tensor.
 bool others_may_run();
 

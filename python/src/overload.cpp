@@ -347,8 +347,8 @@ PyGetSetDef overload_getset[] = {
     {"is_view", is_view, nullptr, "Whether a result shares memory with an argument.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef overload_methods[] = {
-    {"redispatch", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(redispatch)),
-     METH_FASTCALL | METH_KEYWORDS, "redispatch(keys, *args, **kwargs): calls it with a key set."},
+    {"redispatch", method(redispatch), METH_FASTCALL | METH_KEYWORDS,
+     "redispatch(keys, *args, **kwargs): calls it with a key set."},
     {"name", full_name, METH_NOARGS, "The full name, such as aten::add.Tensor."},
     {"policy", overload_policy, METH_O,
      "What the operator says for a policy, or None: 'autocast', 'autocast.cuda', 'batching', "

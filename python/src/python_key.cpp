@@ -478,7 +478,7 @@ PyMethodDef functions[] = {
      "Keeps all handlers off this thread by one guard more (1) or less (-1)."},
     {"_disabled_torch_dispatch_impl", call_without_handlers, METH_VARARGS,
      "Calls an operator without handlers."},
-    {"_make_wrapper_subclass", with_keywords(make_wrapper_subclass), METH_VARARGS | METH_KEYWORDS,
+    {"_make_wrapper_subclass", method(make_wrapper_subclass), METH_VARARGS | METH_KEYWORDS,
      "A tensor without memory as an instance of a subclass with __torch_dispatch__."},
     {"_is_wrapper", is_wrapper, METH_O, "Whether a tensor has no memory of its own."},
     {"_share_storage", share_storage, METH_VARARGS, nullptr},

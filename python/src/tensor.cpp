@@ -220,7 +220,7 @@ PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
 PyMethodDef functions[] = {
     {"_add_to_tensor", add_to_tensor, METH_O, nullptr},
     {"_as_subclass", as_subclass, METH_VARARGS, nullptr},
-    {"_make_subclass", with_keywords(make_subclass), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"_make_subclass", method(make_subclass), METH_VARARGS | METH_KEYWORDS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

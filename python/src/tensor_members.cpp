@@ -217,15 +217,6 @@ PyObject* storage_info(PyObject* self, PyObject*) {
 }
 
 constexpr int kConversion = METH_FASTCALL | METH_KEYWORDS;
-template <ScalarType T>
-PyCFunction conversion() {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&convert_to<T>));
-}
-
-PyCFunction keywords(PyCFunctionWithKeywords function) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
-}
-
 PyObject* list_of_elements(const char* data, const lamella_tensor* tensor, int d, size_t bytes) {
   if (d == tensor->ndim) {
     lamella_value value;
@@ -331,9 +322,9 @@ PyGetSetDef tensor_getset[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyMethodDef tensor_methods[] = {
-    {"size", keywords(extents<false>), METH_VARARGS | METH_KEYWORDS,
+    {"size", method(extents<false>), METH_VARARGS | METH_KEYWORDS,
      "The shape, or the size of one dimension."},
-    {"stride", keywords(extents<true>), METH_VARARGS | METH_KEYWORDS,
+    {"stride", method(extents<true>), METH_VARARGS | METH_KEYWORDS,
      "The strides, or that of one dimension, counted in elements."},
     {"dim", dim, METH_NOARGS, "The number of dimensions."},
     {"ndimension", dim, METH_NOARGS, "The number of dimensions."},
@@ -344,7 +335,7 @@ PyMethodDef tensor_methods[] = {
      "Where the first element is in the storage, counted in elements."},
     {"data_ptr", data_ptr, METH_NOARGS, "The address of the first element."},
     {"get_device", get_device_index, METH_NOARGS, "The device's index, -1 for the current one."},
-    {"is_contiguous", keywords(is_contiguous), METH_VARARGS | METH_KEYWORDS,
+    {"is_contiguous", method(is_contiguous), METH_VARARGS | METH_KEYWORDS,
      "Whether the elements lie in memory in the order of a memory format."},
     {"is_floating_point", of_type<test_floating>, METH_NOARGS, nullptr},
     {"is_complex", of_type<test_complex>, METH_NOARGS, nullptr},
@@ -356,21 +347,21 @@ PyMethodDef tensor_methods[] = {
     {"item", item, METH_NOARGS, "The one element as a Python number."},
     {"tolist", to_list, METH_NOARGS, "The elements as nested lists."},
     {"__complex__", as_complex, METH_NOARGS, nullptr},
-    {"float", conversion<ScalarType::Float>(), kConversion, "Converts to float32."},
-    {"double", conversion<ScalarType::Double>(), kConversion, "Converts to float64."},
-    {"half", conversion<ScalarType::Half>(), kConversion, "Converts to float16."},
-    {"bfloat16", conversion<ScalarType::BFloat16>(), kConversion, "Converts to bfloat16."},
-    {"int", conversion<ScalarType::Int>(), kConversion, "Converts to int32."},
-    {"long", conversion<ScalarType::Long>(), kConversion, "Converts to int64."},
-    {"short", conversion<ScalarType::Short>(), kConversion, "Converts to int16."},
-    {"char", conversion<ScalarType::Char>(), kConversion, "Converts to int8."},
-    {"byte", conversion<ScalarType::Byte>(), kConversion, "Converts to uint8."},
-    {"bool", conversion<ScalarType::Bool>(), kConversion, "Converts to bool."},
-    {"cfloat", conversion<ScalarType::ComplexFloat>(), kConversion, "Converts to complex64."},
-    {"cdouble", conversion<ScalarType::ComplexDouble>(), kConversion, "Converts to complex128."},
-    {"chalf", conversion<ScalarType::ComplexHalf>(), kConversion, "Converts to complex32."},
-    {"cpu", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(cpu)), kConversion,
-     "Copies to the CPU, or itself if it is there."},
+    {"float", method(convert_to<ScalarType::Float>), kConversion, "Converts to float32."},
+    {"double", method(convert_to<ScalarType::Double>), kConversion, "Converts to float64."},
+    {"half", method(convert_to<ScalarType::Half>), kConversion, "Converts to float16."},
+    {"bfloat16", method(convert_to<ScalarType::BFloat16>), kConversion, "Converts to bfloat16."},
+    {"int", method(convert_to<ScalarType::Int>), kConversion, "Converts to int32."},
+    {"long", method(convert_to<ScalarType::Long>), kConversion, "Converts to int64."},
+    {"short", method(convert_to<ScalarType::Short>), kConversion, "Converts to int16."},
+    {"char", method(convert_to<ScalarType::Char>), kConversion, "Converts to int8."},
+    {"byte", method(convert_to<ScalarType::Byte>), kConversion, "Converts to uint8."},
+    {"bool", method(convert_to<ScalarType::Bool>), kConversion, "Converts to bool."},
+    {"cfloat", method(convert_to<ScalarType::ComplexFloat>), kConversion, "Converts to complex64."},
+    {"cdouble", method(convert_to<ScalarType::ComplexDouble>), kConversion,
+     "Converts to complex128."},
+    {"chalf", method(convert_to<ScalarType::ComplexHalf>), kConversion, "Converts to complex32."},
+    {"cpu", method(cpu), kConversion, "Copies to the CPU, or itself if it is there."},
     {"_storage_info", storage_info, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -190,18 +190,16 @@ lamella_status warn(const char* text) {
   return PyErr_WarnEx(PyExc_UserWarning, text, 1) == 0 ? LAMELLA_OK : keep_python_error();
 }
 
-PyMethodDef functions[] = {
-    {"_vmap_enter", enter_level, METH_VARARGS, nullptr},
-    {"_vmap_leave", leave_level, METH_O, nullptr},
-    {"_vmap_wrap", wrap_level, METH_VARARGS, nullptr},
-    {"_vmap_unwrap", unwrap_level, METH_VARARGS, nullptr},
-    {"_vmap_has_level", has_level, METH_VARARGS, nullptr},
-    {"_vmap_inspect", inspect, METH_O, nullptr},
-    {"_vmap_levels", running_levels, METH_NOARGS, nullptr},
-    {"_vmap_over_all", over_all, METH_O, nullptr},
-    {"_vmap_call", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_mapped)),
-     METH_FASTCALL, nullptr},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {{"_vmap_enter", enter_level, METH_VARARGS, nullptr},
+                           {"_vmap_leave", leave_level, METH_O, nullptr},
+                           {"_vmap_wrap", wrap_level, METH_VARARGS, nullptr},
+                           {"_vmap_unwrap", unwrap_level, METH_VARARGS, nullptr},
+                           {"_vmap_has_level", has_level, METH_VARARGS, nullptr},
+                           {"_vmap_inspect", inspect, METH_O, nullptr},
+                           {"_vmap_levels", running_levels, METH_NOARGS, nullptr},
+                           {"_vmap_over_all", over_all, METH_O, nullptr},
+                           {"_vmap_call", method(call_mapped), METH_FASTCALL, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 

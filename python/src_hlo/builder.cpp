@@ -178,23 +178,23 @@ PyGetSetDef builder_getset[] = {
     {"first_error", get_first_error, nullptr, "The text of the first error, or None.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef builder_methods[] = {
-    {"build", keywords(build), METH_VARARGS | METH_KEYWORDS,
+    {"build", method(build), METH_VARARGS | METH_KEYWORDS,
      "build(root=None)\n\nEnds the computation and gives its Module. The result is `root`, or the "
      "op that was made last. Raises the first error with the place of its call."},
-    {"parameter", keywords(parameter), METH_VARARGS | METH_KEYWORDS,
+    {"parameter", method(parameter), METH_VARARGS | METH_KEYWORDS,
      "parameter(shape, name=None, parameter_number=None)\n\nThe next parameter."},
-    {"constant", keywords(make_constant), METH_VARARGS | METH_KEYWORDS,
+    {"constant", method(make_constant), METH_VARARGS | METH_KEYWORDS,
      "constant(value, dtype=None)\n\nA constant with the elements of a number or an array."},
     {"build_constant", build_constant, METH_O,
      "The module of what an op needs, if that are no parameters."},
     {"is_constant", is_constant, METH_O, "Whether an op needs no parameters."},
-    {"set_op_metadata", keywords(set_op_metadata), METH_VARARGS | METH_KEYWORDS,
+    {"set_op_metadata", method(set_op_metadata), METH_VARARGS | METH_KEYWORDS,
      "set_op_metadata(op_type='', op_name='', source_file='', source_line=0)\n\nGoes with each "
      "instruction from now on."},
     {"clear_op_metadata", clear_op_metadata, METH_NOARGS, nullptr},
     {"set_frontend_attributes", set_frontend_attributes, METH_O,
      "Text by text that goes with each instruction from now on."},
-    {"set_up_alias", keywords(set_up_alias), METH_VARARGS | METH_KEYWORDS,
+    {"set_up_alias", method(set_up_alias), METH_VARARGS | METH_KEYWORDS,
      "set_up_alias(output_index, parameter_number, parameter_index=(), must=False)\n\nThe "
      "result's part may (or must) take the memory of the parameter's."},
     {nullptr, nullptr, 0, nullptr}};

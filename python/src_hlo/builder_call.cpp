@@ -188,7 +188,7 @@ int add_builder_functions(PyObject* module) {
       f.doc += str(i == 0 ? "" : ", ", f.names[i], f.optional[i] ? "=..." : "");
     }
     f.doc += str(")\n\n", row.doc);
-    f.definition = {row.name, keywords(call_function), METH_VARARGS | METH_KEYWORDS, f.doc.c_str()};
+    f.definition = {row.name, method(call_function), METH_VARARGS | METH_KEYWORDS, f.doc.c_str()};
     Ref capsule(PyCapsule_New(&f, kCapsule, nullptr));
     Ref made(capsule ? PyCFunction_NewEx(&f.definition, capsule.get(), module_name.get())
                      : nullptr);

@@ -277,7 +277,7 @@ PyType_Slot slots[] = {
 PyType_Spec spec = {"lamella._hlo.Executable", sizeof(Holder<ExecutableHandle>), 0,
                     Py_TPFLAGS_DEFAULT, slots};
 
-PyMethodDef functions[] = {{"compile", keywords(compile), METH_VARARGS | METH_KEYWORDS, nullptr},
+PyMethodDef functions[] = {{"compile", method(compile), METH_VARARGS | METH_KEYWORDS, nullptr},
                            {"_set_failure_hook", set_failure_hook, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 

@@ -14,61 +14,11 @@
 #include "lamella/core/tensor_base.h"
 #include "lamella/graph/hlo/module.h"
 #include "lamella/graph/runtime/value.h"
-#include "python/src/ref.h"
 
 namespace lamella::python {
 
 // Lent by lamella._C; set before anything else of the module runs.
 extern const Bridge* bridge;
-
-// A Python error is set and travels as this exception through C++ of ours.
-struct PythonError {};
-
-// Runs a function that may throw; what it threw becomes a Python exception and `failed`.
-template <class F, class R>
-auto guarded(F&& body, R failed) -> R {
-  try {
-    return body();
-  } catch (const PythonError&) {
-  } catch (...) {
-    bridge->raise_status(lamella::detail::status_of_current_exception());
-  }
-  return failed;
-}
-template <class F>
-PyObject* guarded(F&& body) {
-  return guarded(std::forward<F>(body), static_cast<PyObject*>(nullptr));
-}
-// The object, which must not be NULL.
-inline PyObject* required(PyObject* object) {
-  if (object == nullptr) throw PythonError();
-  return object;
-}
-
-// Lets other Python threads run for as long as it lives.
-class WithoutGil {
- public:
-  explicit WithoutGil(bool wanted = true) : held_(wanted ? bridge->release_gil() : nullptr) {}
-  ~WithoutGil() {
-    if (held_ != nullptr) bridge->restore_gil(held_);
-  }
-  WithoutGil(const WithoutGil&) = delete;
-  WithoutGil& operator=(const WithoutGil&) = delete;
-
- private:
-  void* held_;
-};
-// Holds the GIL for a thread that may not have it.
-class GilScope {
- public:
-  GilScope() : held_(bridge->enter_python()) {}
-  ~GilScope() { bridge->leave_python(held_); }
-  GilScope(const GilScope&) = delete;
-  GilScope& operator=(const GilScope&) = delete;
-
- private:
-  void* held_;
-};
 
 // ---- Objects that hold a C++ value -------------------------------------------------------------
 
@@ -102,13 +52,6 @@ inline PyObject* text_object(std::string_view text) {
 // The text of a str object; throws PythonError, with a TypeError that names the argument.
 std::string_view text_of(PyObject* object, const char* what);
 PyObject* numbers_object(std::span<const int64_t> numbers);  // a tuple
-
-inline PyCFunction keywords(PyCFunctionWithKeywords function) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
-}
-inline PyCFunction fast(PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t)) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
-}
 
 // ---- What the objects hold ---------------------------------------------------------------------
 

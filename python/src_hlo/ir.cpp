@@ -168,11 +168,11 @@ PyGetSetDef module_getset[] = {
      nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef module_methods[] = {
-    {"to_string", keywords(module_to_string), METH_VARARGS | METH_KEYWORDS,
+    {"to_string", method(module_to_string), METH_VARARGS | METH_KEYWORDS,
      "to_string(*, percent=False, operand_shapes=False, metadata=True)\n\nXLA's text."},
     {"verify", verify, METH_NOARGS, "Raises an error that names the instruction that is wrong."},
     {"computation", find_computation, METH_O, "The computation of that name."},
-    {"to_json", keywords(module_to_json), METH_VARARGS | METH_KEYWORDS,
+    {"to_json", method(module_to_json), METH_VARARGS | METH_KEYWORDS,
      "to_json(indent=1)\n\nThe module as JSON; from_json reads it. -1: in one line."},
     {"to_dot", module_to_dot, METH_NOARGS, "The graph as text for Graphviz."},
     {"to_html", module_to_html, METH_NOARGS, "A page that shows the graph and needs nothing else."},
@@ -261,7 +261,7 @@ PyGetSetDef computation_getset[] = {
     {"is_entry", get_is_entry, nullptr, "Whether it is the one that runs.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef computation_methods[] = {
-    {"to_string", keywords(computation_to_string), METH_VARARGS | METH_KEYWORDS,
+    {"to_string", method(computation_to_string), METH_VARARGS | METH_KEYWORDS,
      "to_string(*, percent=False, operand_shapes=False, metadata=True)\n\nXLA's text."},
     {nullptr, nullptr, 0, nullptr}};
 PyType_Slot computation_slots[] = {
@@ -454,7 +454,7 @@ PyGetSetDef instruction_getset[] = {
     {"is_root", get_is_root, nullptr, "Whether its value is that of the computation.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef instruction_methods[] = {
-    {"to_string", keywords(instruction_to_string), METH_VARARGS | METH_KEYWORDS,
+    {"to_string", method(instruction_to_string), METH_VARARGS | METH_KEYWORDS,
      "to_string(*, percent=False, operand_shapes=False, metadata=True)\n\nXLA's text."},
     {nullptr, nullptr, 0, nullptr}};
 PyType_Slot instruction_slots[] = {
@@ -470,7 +470,7 @@ PyType_Slot instruction_slots[] = {
 PyType_Spec instruction_spec = {"lamella._hlo.Instruction", sizeof(Holder<InstructionHandle>), 0,
                                 Py_TPFLAGS_DEFAULT, instruction_slots};
 
-PyMethodDef functions[] = {{"parse", keywords(parse), METH_VARARGS | METH_KEYWORDS,
+PyMethodDef functions[] = {{"parse", method(parse), METH_VARARGS | METH_KEYWORDS,
                             "parse(text, verify=True)\n\nThe module of XLA's text."},
                            {nullptr, nullptr, 0, nullptr}};
 

@@ -5,6 +5,14 @@ namespace lamella::python {
 
 const Bridge* bridge = nullptr;
 
+// The functions of kit.h, which lamella._C lends.
+PyObject* raise_status(lamella_status status) { return bridge->raise_status(status); }
+lamella_status keep_python_error() { return bridge->keep_python_error(); }
+PyThreadState* release_gil() { return bridge->release_gil(); }
+void restore_gil(PyThreadState* released) { bridge->restore_gil(released); }
+GilEntry enter_python() { return bridge->enter_python(); }
+void leave_python(GilEntry entered) { bridge->leave_python(entered); }
+
 PyTypeObject* add_type(PyObject* module, PyType_Spec* spec) {
   auto* type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(spec));
   if (type == nullptr) return nullptr;

@@ -166,11 +166,11 @@ PyGetSetDef getset[] = {
     {"is_array", get_is<&hlo::Shape::is_array>, nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef methods[] = {
-    {"array", keywords(make_array), METH_VARARGS | METH_KEYWORDS | METH_STATIC,
+    {"array", method(make_array), METH_VARARGS | METH_KEYWORDS | METH_STATIC,
      "array(element_type, dimensions, layout=None)\n\nThe shape of an array."},
     {"tuple", make_tuple, METH_O | METH_STATIC, "tuple(shapes)\n\nThe shape of a tuple."},
     {"token", make_token, METH_NOARGS | METH_STATIC, "token()\n\nThe shape of a token."},
-    {"to_string", keywords(to_string), METH_VARARGS | METH_KEYWORDS,
+    {"to_string", method(to_string), METH_VARARGS | METH_KEYWORDS,
      "to_string(layout=True)\n\nXLA's text."},
     {"compatible", compatible, METH_O, "Same element types and sizes, whatever the layouts."},
     {"__reduce__", reduce, METH_NOARGS, nullptr},

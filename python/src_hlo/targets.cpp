@@ -31,7 +31,7 @@ std::shared_ptr<void> shared_object(PyObject* object) {
 
 // Carries the pending Python error through C++.
 [[noreturn]] void throw_python_error() {
-  bridge->keep_python_error();
+  keep_python_error();
   throw lamella::ForeignError(lamella_error_text());
 }
 

@@ -42,7 +42,7 @@ PyObject* from_json(PyObject*, PyObject* args, PyObject* kwargs) {
 }
 
 PyMethodDef functions[] = {
-    {"from_json", keywords(from_json), METH_VARARGS | METH_KEYWORDS,
+    {"from_json", method(from_json), METH_VARARGS | METH_KEYWORDS,
      "from_json(text, verify=True)\n\nThe module that Module.to_json wrote."},
     {nullptr, nullptr, 0, nullptr}};
 

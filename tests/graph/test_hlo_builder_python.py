@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import pathlib
 
 import numpy as np
@@ -11,8 +10,6 @@ import pytest
 
 import lamella
 from lamella import hlo
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
 def run(function, *arrays, **options):
@@ -354,13 +351,8 @@ def test_ops_of_another_builder_are_refused():
         a.build(x + y)
 
 
-def test_the_stub_is_that_of_the_table():
-    spec = importlib.util.spec_from_file_location("hlo_stub", ROOT / "tools" / "hlo_stub.py")
-    tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
-    written = (ROOT / "python" / "lamella" / "hlo" / "_functions.pyi").read_text()
-
-    def functions(text):
-        return [ast.dump(n) for n in ast.parse(text).body if isinstance(n, ast.FunctionDef)]
-
-    assert functions(written) == functions(tool.stub())
+def test_the_stub_names_every_function():
+    text = (pathlib.Path(hlo.__file__).parent / "_functions.pyi").read_text()
+    stated = {node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
+    names = {name for name, _, _ in lamella._hlo._builder_signatures()}
+    assert stated == {name for name in names if not name.startswith("_")}

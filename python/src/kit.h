@@ -1,0 +1,93 @@
+// What the package's extension modules share: C++ errors as Python's, the GIL, entries of method
+// tables. lamella._C defines the functions below itself; lamella._hlo passes them on to it.
+#pragma once
+#include "python/src/ref.h"
+
+#include <utility>
+
+#include "lamella/core/error.h"
+
+namespace lamella::python {
+
+// Sets the Python exception for a failed status from this thread's error text; returns NULL. A
+// Python error that passed through C++ comes back as it was.
+PyObject* raise_status(lamella_status status);
+// Keeps the pending Python error of this thread, for raise_status(), and returns the status that
+// carries it through C++.
+lamella_status keep_python_error();
+
+// Gives the GIL up, and takes it again.
+PyThreadState* release_gil();
+void restore_gil(PyThreadState* released);
+// Takes the GIL on a thread that may not have it, and gives it back.
+struct GilEntry {
+  bool inside;  // of a WithoutGil of this thread
+  PyGILState_STATE state;
+};
+GilEntry enter_python();
+void leave_python(GilEntry entered);
+
+// A Python error is set and travels as this exception through C++ of ours.
+struct PythonError {};
+// The object, which must not be NULL.
+inline PyObject* required(PyObject* object) {
+  if (object == nullptr) throw PythonError();
+  return object;
+}
+// To be called in a catch (...): sets the Python exception and returns NULL.
+inline PyObject* raise_current_exception() {
+  try {
+    throw;
+  } catch (const PythonError&) {
+    return nullptr;
+  } catch (...) {
+    return raise_status(detail::status_of_current_exception());
+  }
+}
+// Runs a function that may throw; a thrown error becomes a Python exception and `failed`.
+template <class F, class R>
+auto guarded(F&& body, R failed) -> R {
+  try {
+    return body();
+  } catch (...) {
+    raise_current_exception();
+    return failed;
+  }
+}
+template <class F>
+PyObject* guarded(F&& body) {
+  return guarded(std::forward<F>(body), static_cast<PyObject*>(nullptr));
+}
+
+// Lets other Python threads run for as long as it lives.
+class WithoutGil {
+ public:
+  explicit WithoutGil(bool wanted = true) : state_(wanted ? release_gil() : nullptr) {}
+  ~WithoutGil() {
+    if (state_ != nullptr) restore_gil(state_);
+  }
+  WithoutGil(const WithoutGil&) = delete;
+  WithoutGil& operator=(const WithoutGil&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+// Holds the GIL for a thread that may not have it.
+class GilScope {
+ public:
+  GilScope() : entry_(enter_python()) {}
+  ~GilScope() { leave_python(entry_); }
+  GilScope(const GilScope&) = delete;
+  GilScope& operator=(const GilScope&) = delete;
+
+ private:
+  GilEntry entry_;
+};
+
+// A function as tables of methods take it, whatever its arguments are: the flags beside it say.
+template <class... A>
+PyCFunction method(PyObject* (*function)(A...)) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+}  // namespace lamella::python
