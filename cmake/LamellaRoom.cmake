@@ -2,10 +2,11 @@
 # in the design allows. Rooms are put together into liblamella.so, and linked directly into tests.
 #
 #   lamella_room(NAME SOURCES file... [SMALL file...] [DEPENDS room...] [LIBS target...]
-#                [OPTIONS flag...] [PRECOMPILE header...])
+#                [OPTIONS flag...] [PRECOMPILE header...] [TOGETHER folder...])
 #       Object library lamella_NAME. DEPENDS names rooms in any order of declaration; LIBS names
 #       third-party targets. A room of headers alone gives no SOURCES. SMALL files are compiled for
-#       size, into lamella_NAME_small. PRECOMPILE headers are compiled once for all files.
+#       size, into lamella_NAME_small. PRECOMPILE headers are compiled once for all files; files of
+#       TOGETHER folders are compiled several at a time.
 #
 #   lamella_simd_sources(NAME SOURCES file... [OPTIONS flag...] [PRECOMPILE header...])
 #       Compiles each file of room NAME once per CPU capability. Call after lamella_room(NAME).
@@ -44,6 +45,31 @@ function(lamella_precompile target)
   endif()
 endfunction()
 
+# Compiles the sources of each of the folders (relative to where the target is made, "." is that
+# place) four at a time, where headers are precompiled too: what the four include is then read once.
+# Within a folder, what stands in unnamed namespaces must have different names for that.
+function(lamella_together target)
+  if(NOT LAMELLA_PRECOMPILE)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  get_target_property(sources ${target} SOURCES)
+  foreach(folder IN LISTS ARGN)
+    string(MAKE_C_IDENTIFIER "${folder}" group)
+    set(number 0)
+    foreach(source IN LISTS sources)
+      get_filename_component(place "${source}" ABSOLUTE)
+      file(RELATIVE_PATH place "${CMAKE_CURRENT_SOURCE_DIR}" "${place}")
+      get_filename_component(place "./${place}" DIRECTORY)
+      if(place STREQUAL "./${folder}" OR (place STREQUAL "." AND folder STREQUAL "."))
+        math(EXPR part "${number} / 4")
+        set_source_files_properties("${source}" PROPERTIES UNITY_GROUP "${group}_${part}")
+        math(EXPR number "${number} + 1")
+      endif()
+    endforeach()
+  endforeach()
+endfunction()
+
 # An object library of files of the library itself.
 function(lamella_objects target)
   add_library(${target} OBJECT ${ARGN})
@@ -57,7 +83,7 @@ function(lamella_objects target)
 endfunction()
 
 function(lamella_room name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;SMALL;DEPENDS;LIBS;OPTIONS;PRECOMPILE" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;SMALL;DEPENDS;LIBS;OPTIONS;PRECOMPILE;TOGETHER" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "lamella_room(${name}): unknown arguments ${ARG_UNPARSED_ARGUMENTS}")
   endif()
@@ -67,6 +93,7 @@ function(lamella_room name)
     target_compile_options(${target} PRIVATE ${ARG_OPTIONS})
     target_link_libraries(${target} PUBLIC lamella_flags ${ARG_LIBS})
     lamella_precompile(${target} ${LAMELLA_STANDARD_HEADERS} ${ARG_PRECOMPILE})
+    lamella_together(${target} ${ARG_TOGETHER})
   else()
     add_library(${target} INTERFACE)
     target_link_libraries(${target} INTERFACE lamella_flags ${ARG_LIBS})
@@ -77,6 +104,7 @@ function(lamella_room name)
     target_compile_options(${target}_small PRIVATE ${ARG_OPTIONS} -Os -Wno-maybe-uninitialized)
     target_link_libraries(${target}_small PUBLIC lamella_flags ${ARG_LIBS})
     lamella_precompile(${target}_small ${LAMELLA_STANDARD_HEADERS} ${ARG_PRECOMPILE})
+    lamella_together(${target}_small ${ARG_TOGETHER})
   endif()
   set_property(GLOBAL APPEND PROPERTY LAMELLA_ROOMS ${name})
   set_property(GLOBAL PROPERTY LAMELLA_ROOM_DEPENDS_${name} "${ARG_DEPENDS}")

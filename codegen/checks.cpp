@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 34> kPythonKeywords = {
 
 class EntryCheck {
  public:
-  EntryCheck(const Entry& entry, Diagnostics& diagnostics)
+  EntryCheck(const LocatedEntry& entry, Diagnostics& diagnostics)
       : entry_(entry), f_(entry.function), diagnostics_(diagnostics) {}
 
   void run() {
@@ -357,14 +357,14 @@ class EntryCheck {
     }
   }
 
-  const Entry& entry_;
+  const LocatedEntry& entry_;
   const NativeFunction& f_;
   Diagnostics& diagnostics_;
 };
 
 }  // namespace
 
-void check_entry(const Entry& entry, Diagnostics& diagnostics) {
+void check_entry(const LocatedEntry& entry, Diagnostics& diagnostics) {
   EntryCheck(entry, diagnostics).run();
 }
 

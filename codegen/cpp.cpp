@@ -22,7 +22,7 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
   return out;
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out = "\"";
   for (char c : text) {
     if (c == '"' || c == '\\') out += '\\';
@@ -338,7 +338,8 @@ std::string default_text(const Argument& argument) {
            float_default(number->imag()) + ")";
   }
   if (const auto* text = std::get_if<std::string>(&value.value)) {
-    return inner.kind() == TypeKind::kDevice ? "Device(" + quoted(*text) + ")" : quoted(*text);
+    return inner.kind() == TypeKind::kDevice ? "Device(" + in_quotes(*text) + ")"
+                                             : in_quotes(*text);
   }
   if (const auto* list = std::get_if<std::vector<bool>>(&value.value)) {
     std::string text = braces(*list, [](bool b) { return std::string(b ? "true" : "false"); });
@@ -351,7 +352,7 @@ std::string default_text(const Argument& argument) {
     return braces(*list, float_default);
   }
   return braces(std::get<std::vector<std::string>>(value.value),
-                [](const std::string& s) { return quoted(s); });
+                [](const std::string& s) { return in_quotes(s); });
 }
 
 std::string function_type(const NativeFunction& function) {

@@ -455,7 +455,7 @@ class TableReader {
       Formula formula;
       formula.kind = Formula::Kind::kNotImplemented;
       formula.names = argument.name;
-      formula.what = quoted(schema_.name.name);
+      formula.what = in_quotes(schema_.name.name);
       formula.targets = {i};
       table_.slots.push_back(i);
       table_.backward.push_back(std::move(formula));

@@ -96,9 +96,10 @@ class Header {
     FunctionSchema bare = f.schema;
     bare.name.ns.clear();
     put(ops, "struct ", name, "_entry {\n  static constexpr const char* name = ",
-        quoted(f.ns + "::" + f.schema.name.name),
-        ";\n  static constexpr const char* overload_name = ", quoted(f.schema.name.overload_name),
-        ";\n  static constexpr const char* schema_str =\n      ", quoted(bare.str()),
+        in_quotes(f.ns + "::" + f.schema.name.name),
+        ";\n  static constexpr const char* overload_name = ",
+        in_quotes(f.schema.name.overload_name),
+        ";\n  static constexpr const char* schema_str =\n      ", in_quotes(bare.str()),
         ";\n};\nusing ", name, " = ::lamella::detail::Operator<", name, "_entry, ",
         function_type(f), ">;\n");
   }
@@ -114,7 +115,7 @@ class Header {
     const bool is_alias = f.schema.returns[0].alias() != nullptr;
     std::string wrapped;
     put(wrapped, "::lamella::detail::", is_alias ? "without_requires_grad" : "with_requires_grad",
-        "(", text, ", options", is_alias ? ", " + quoted(f.schema.name.name) : "", ")");
+        "(", text, ", options", is_alias ? ", " + in_quotes(f.schema.name.name) : "", ")");
     return wrapped;
   }
 

@@ -244,7 +244,7 @@ class TableWriter {
       std::vector<std::string> names;
       for (const std::size_t i : formula.targets) names.push_back(f_.schema.arguments[i].name);
       put(out, "    detail::throw_not_implemented(", formula.what, ", ",
-          quoted(join(names, "', '")), ");\n  }\n");
+          in_quotes(join(names, "', '")), ");\n  }\n");
       return out;
     }
     std::vector<std::string> before;
@@ -316,7 +316,7 @@ class TableWriter {
     std::string out;
     put(out, "  if (", join(given, " || "), ") {\n");
     if (formula.kind == Formula::Kind::kNotImplemented) {
-      put(out, "    detail::throw_not_implemented(", formula.what, ", ", quoted(formula.names),
+      put(out, "    detail::throw_not_implemented(", formula.what, ", ", in_quotes(formula.names),
           ");\n  }\n");
       return out;
     }
@@ -408,7 +408,7 @@ class TableWriter {
     }
     std::string out;
     put(out, options_.out_of_tree || !is_default() ? "static constexpr" : "extern constexpr",
-        " lamella_derivative derivative_of_", stem(), " = {\n    ", quoted(table_.node), ", ",
+        " lamella_derivative derivative_of_", stem(), " = {\n    ", in_quotes(table_.node), ", ",
         table_.backward.empty() ? "nullptr" : "backward_of_" + stem(), ", ",
         has_forward() ? "forward_of_" + stem() : "nullptr", ",\n    ",
         table_.slots.empty() ? "nullptr" : "slots_of_" + stem(), ", ",
@@ -435,7 +435,7 @@ std::string tables(const Derivative& entry, const EmitOptions& options, std::str
     if (table.key == "Default") continue;
     const TableWriter writer(*entry.function, table, options);
     put(out, writer.write(), "\n");
-    put(list, "    {", quoted(table.key), ", &derivative_of_", writer.stem(), "},\n");
+    put(list, "    {", in_quotes(table.key), ", &derivative_of_", writer.stem(), "},\n");
     ++count;
   }
   const auto main = std::ranges::find(entry.tables, "Default", &DerivativeTable::key);
@@ -477,7 +477,7 @@ void emit_in_tree(const DerivativeModel& model, const EmitOptions& options, File
     put(bodies[shard_of(entry)], "\n// ", entry.function->full_name(), "\n", text);
     put(declarations, "extern const lamella_derivative derivative_of_", stem, ";\n");
     for (const NativeFunction* form : forms(entry)) {
-      put(rows[file_name(entry.where)], "    {", quoted(form->full_name()), ", &derivative_of_",
+      put(rows[file_name(entry.where)], "    {", in_quotes(form->full_name()), ", &derivative_of_",
           stem, ", ", std::to_string(entry.where.line), "},\n");
     }
   }
@@ -498,7 +498,7 @@ void emit_in_tree(const DerivativeModel& model, const EmitOptions& options, File
   for (const auto& [file, lines] : rows) {
     const std::string name = "rows_of_" + c_identifier(file);
     put(text, "  static const DerivativeRow ", name, "[] = {\n", lines,
-        "  };\n  register_derivatives(", quoted(file), ", ", name, ");\n");
+        "  };\n  register_derivatives(", in_quotes(file), ", ", name, ");\n");
   }
   put(text, "}\n\n}  // namespace lamella\n");
   files["lamella/register_derivatives.cpp"] = text;
@@ -520,8 +520,8 @@ void emit_out_of_tree(const DerivativeModel& model, const EmitOptions& options, 
     for (const NativeFunction* form : forms(entry)) {
       FunctionSchema bare = form->schema;
       bare.name.ns.clear();
-      put(rows[form->ns], "  m.derivative(", quoted(bare.name.str()), ", &derivative_of_", stem,
-          ", ", quoted(file_name(entry.where)), ", ", std::to_string(entry.where.line), ");\n");
+      put(rows[form->ns], "  m.derivative(", in_quotes(bare.name.str()), ", &derivative_of_", stem,
+          ", ", in_quotes(file_name(entry.where)), ", ", std::to_string(entry.where.line), ");\n");
     }
   }
   for (const auto& [ns, lines] : rows) put(text, "using namespace ::", ns, ";\n");

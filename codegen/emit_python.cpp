@@ -94,7 +94,7 @@ std::string default_hint(const Argument& argument) {
   if (const double* number = std::get_if<double>(&value.value)) {
     return std::isfinite(*number) ? value.str() : "...";
   }
-  if (const auto* text = std::get_if<std::string>(&value.value)) return quoted(*text);
+  if (const auto* text = std::get_if<std::string>(&value.value)) return in_quotes(*text);
   if (const auto* list = std::get_if<std::vector<int64_t>>(&value.value)) {
     std::vector<std::string> parts;
     for (int64_t item : *list) parts.push_back(std::to_string(item));
@@ -323,10 +323,10 @@ void emit_names(const Model& model, const EmitOptions& options, Files& files) {
   put(source, "#include \"lamella/python_names.h\"\n\nnamespace lamella {\n\n",
       "const PythonName kPythonNames[] = {\n");
   for (const auto& [key, f] : rows) {
-    put(source, "    {", quoted(f->python_module), ", ", quoted(python_name(*f)), ", ",
-        quoted(f->ns + "::" + f->schema.name.name), ", ", quoted(f->schema.name.overload_name),
-        ", ", f->function_variant ? "true" : "false", ", ", f->method_variant ? "true" : "false",
-        "},\n");
+    put(source, "    {", in_quotes(f->python_module), ", ", in_quotes(python_name(*f)), ", ",
+        in_quotes(f->ns + "::" + f->schema.name.name), ", ",
+        in_quotes(f->schema.name.overload_name), ", ", f->function_variant ? "true" : "false", ", ",
+        f->method_variant ? "true" : "false", "},\n");
   }
   if (rows.empty()) put(source, "    {\"\", \"\", \"\", \"\", false, false},\n");
   put(source, "};\nconst std::size_t kPythonNameCount = ", std::to_string(rows.size()),
@@ -396,14 +396,14 @@ void emit_module(const Model& model, const EmitOptions& options, Files& files) {
   for (const auto& [name, overloads] : functions) {
     put(names, name, " = _lamella.ops.", namespaces[name], ".", overloads[0]->schema.name.name,
         "\n");
-    all.push_back(quoted(name));
+    all.push_back(in_quotes(name));
   }
   if (options.methods) {
     std::string methods;
     for (const auto& [name, overloads] : functions) {
       const bool method =
           std::ranges::any_of(overloads, [](const NativeFunction* f) { return f->method_variant; });
-      if (method) put(methods, "        ", quoted(name), ": _method(", name, "),\n");
+      if (method) put(methods, "        ", in_quotes(name), ": _method(", name, "),\n");
     }
     if (!methods.empty()) {
       put(names, "\n\ndef _method(op):\n    def method(self, *args, **kwargs):\n",

@@ -20,8 +20,8 @@ std::map<std::string, std::string> schema_rows(const Model& model) {
     FunctionSchema bare = f.schema;
     bare.name.ns.clear();
     const std::string tags = f.registered_tags();
-    put(rows[f.ns], "    {", quoted(bare.str()), ",\n     ",
-        tags.empty() ? "nullptr" : quoted(tags), ", ", std::to_string(f.where.line), "},\n");
+    put(rows[f.ns], "    {", in_quotes(bare.str()), ",\n     ",
+        tags.empty() ? "nullptr" : in_quotes(tags), ", ", std::to_string(f.where.line), "},\n");
   }
   return rows;
 }
@@ -34,7 +34,8 @@ void emit_in_tree(const Model& model, const EmitOptions& options,
   std::string body;
   for (const auto& [ns, rows] : schema_rows(model)) {
     put(schemas, "\nstatic const SchemaRow schemas_", ns, "[] = {\n", rows, "};\n");
-    put(body, "  register_schemas(", quoted(ns), ", ", quoted(source), ", schemas_", ns, ");\n");
+    put(body, "  register_schemas(", in_quotes(ns), ", ", in_quotes(source), ", schemas_", ns,
+        ");\n");
   }
   std::string declarations;
   for (const std::string& file : kernel_table_names()) {
@@ -50,8 +51,8 @@ void emit_in_tree(const Model& model, const EmitOptions& options,
       for (const auto& [key, rows] : found->second.rows) {
         // Local: registration may run before a global table is initialised.
         put(calls, "  static const KernelRow kernels_", key, "[] = {\n", rows, "  };\n");
-        put(calls, "  register_kernels(DispatchKey::", key, ", ", quoted(source), ", kernels_", key,
-            ");\n");
+        put(calls, "  register_kernels(DispatchKey::", key, ", ", in_quotes(source), ", kernels_",
+            key, ");\n");
       }
       put(text, "}  // namespace\n");
     }
@@ -88,8 +89,8 @@ void emit_out_of_tree(const Model& model, const EmitOptions& options,
     FunctionSchema bare = f.schema;
     bare.name.ns.clear();
     const std::string tags = f.registered_tags();
-    put(definitions[f.ns], "  m.def(", quoted(bare.str()), tags.empty() ? "" : ", " + quoted(tags),
-        ");\n");
+    put(definitions[f.ns], "  m.def(", in_quotes(bare.str()),
+        tags.empty() ? "" : ", " + in_quotes(tags), ");\n");
   }
   for (const auto& [ns, lines] : definitions) {
     put(text, "\nLAMELLA_LIBRARY_FRAGMENT(", ns, ", m) {\n", lines, "}\n");

@@ -60,7 +60,7 @@ class Reader {
   Reader(const ModelOptions& options, const std::set<std::string>& tags, Diagnostics& diagnostics)
       : options_(options), tags_(tags), diagnostics_(diagnostics) {}
 
-  std::optional<Entry> read(const YamlPtr& node);
+  std::optional<LocatedEntry> read(const YamlPtr& node);
 
  private:
   using Read = void (Reader::*)(const YamlNode& value);
@@ -120,7 +120,7 @@ class Reader {
   const ModelOptions& options_;
   const std::set<std::string>& tags_;
   Diagnostics& diagnostics_;
-  Entry entry_;
+  LocatedEntry entry_;
 };
 
 const std::array<Reader::Field, 24> Reader::kFields = {{
@@ -150,7 +150,7 @@ const std::array<Reader::Field, 24> Reader::kFields = {{
     {"hlo", &Reader::hlo},
 }};
 
-std::optional<Entry> Reader::read(const YamlPtr& node) {
+std::optional<LocatedEntry> Reader::read(const YamlPtr& node) {
   if (!node->is_map()) {
     report(node->where,
            "expected an entry '- func: NAME(ARGUMENTS) -> RETURNS', got " + node->describe());
@@ -581,13 +581,14 @@ void Reader::policy(const YamlNode& value, const char* name, std::string& into) 
 
 }  // namespace
 
-Location Entry::place(const std::string& field) const {
+Location LocatedEntry::place(const std::string& field) const {
   auto found = values.find(field);
   return found == values.end() ? func->where : found->second->where;
 }
 
-std::optional<Entry> read_entry(const YamlPtr& node, const ModelOptions& options,
-                                const std::set<std::string>& tags, Diagnostics& diagnostics) {
+std::optional<LocatedEntry> read_entry(const YamlPtr& node, const ModelOptions& options,
+                                       const std::set<std::string>& tags,
+                                       Diagnostics& diagnostics) {
   return Reader(options, tags, diagnostics).read(node);
 }
 

@@ -11,7 +11,7 @@
 namespace lamella::codegen {
 
 // An entry with the places of its fields, for checks that compare several.
-struct Entry {
+struct LocatedEntry {
   NativeFunction function;
   YamlPtr func;                           // the signature's node
   std::map<std::string, Location> keys;   // where each field's name stands
@@ -25,13 +25,14 @@ struct Entry {
 };
 
 // Reads `node`; every error goes to `diagnostics`. Nothing when it has no readable signature.
-std::optional<Entry> read_entry(const YamlPtr& node, const ModelOptions& options,
-                                const std::set<std::string>& tags, Diagnostics& diagnostics);
+std::optional<LocatedEntry> read_entry(const YamlPtr& node, const ModelOptions& options,
+                                       const std::set<std::string>& tags, Diagnostics& diagnostics);
 
 // What can be said of one entry alone, once all its fields are known.
-void check_entry(const Entry& entry, Diagnostics& diagnostics);
+void check_entry(const LocatedEntry& entry, Diagnostics& diagnostics);
 
 // What can be said only of all entries together. `model` holds their functions and groups.
-void check_entries(const std::deque<Entry>& entries, const Model& model, Diagnostics& diagnostics);
+void check_entries(const std::deque<LocatedEntry>& entries, const Model& model,
+                   Diagnostics& diagnostics);
 
 }  // namespace lamella::codegen

@@ -74,10 +74,10 @@ class Registrations {
     if (options_.out_of_tree) {
       FunctionSchema bare = f.schema;
       bare.name.ns.clear();
-      put(table.rows[f.ns + " " + key], "  m.impl(", quoted(bare.name.str()), ", LAMELLA_FN(&",
+      put(table.rows[f.ns + " " + key], "  m.impl(", in_quotes(bare.name.str()), ", LAMELLA_FN(&",
           name, "));\n");
     } else {
-      put(table.rows[key], "    kernel_row<&", name, ">(", quoted(f.full_name()), ", ",
+      put(table.rows[key], "    kernel_row<&", name, ">(", in_quotes(f.full_name()), ", ",
           std::to_string(line), "),\n");
     }
   }
@@ -100,7 +100,7 @@ class Registrations {
     const bool checked = root.device_check == DeviceCheck::kExactSame;
     const bool iterates = root.structured_inherits.starts_with("TensorIterator");
     if ((checked || key == "Meta") && (tensors.size() > 1 || list)) {
-      put(out, "  detail::SameDevice device_check_(", quoted(op_name(f)), ");\n");
+      put(out, "  detail::SameDevice device_check_(", in_quotes(op_name(f)), ");\n");
       for (const Argument* argument : tensors) {
         const bool number =
             !argument->is_write() && (iterates || (!checked && argument != tensors.front()));
@@ -109,7 +109,7 @@ class Registrations {
             indices  ? "see_indices("
             : number ? "see_number("
                      : "see(",
-            quoted(argument->name), ", ", identifier(argument->name), ");\n");
+            in_quotes(argument->name), ", ", identifier(argument->name), ");\n");
       }
     }
     if (guard && key != "Meta") {
@@ -143,10 +143,11 @@ class Registrations {
     for (const Argument& argument : f.schema.arguments) {
       if (!argument.type.holds_tensor()) continue;
       writes_out = writes_out || argument.is_out();
-      put(out, "  gradients_.see(", quoted(argument.name), ", ", identifier(argument.name), ");\n");
+      put(out, "  gradients_.see(", in_quotes(argument.name), ", ", identifier(argument.name),
+          ");\n");
     }
     if (!writes_out) return "";
-    return "  const detail::NoGradientsWithOut gradients_(" + quoted(op_name(f)) + ");\n" + out;
+    return "  const detail::NoGradientsWithOut gradients_(" + in_quotes(op_name(f)) + ");\n" + out;
   }
 
   static std::vector<std::string> written(const NativeFunction& f) {
@@ -266,9 +267,9 @@ class Registrations {
     }
     std::vector<std::string> literals;
     for (const std::string& name : given.empty() ? outputs : given)
-      literals.push_back(quoted(name));
+      literals.push_back(in_quotes(name));
     put(body, "  static constexpr const char* names_[] = {", join(literals, ", "), "};\n",
-        "  static constexpr OutputInfo info_{", quoted(op_name(f)), ", names_};\n");
+        "  static constexpr OutputInfo info_{", in_quotes(op_name(f)), ", names_};\n");
     put(body, "  ", type, " op_;\n");
     std::vector<std::string> targets;
     for (const std::string& name : given) targets.push_back(identifier(name));
@@ -366,7 +367,7 @@ class Registrations {
     std::string out;
     put(out, "  auto result_ = ", call_of(base, passed), ";\n");
     if (f.kind() == SchemaKind::kInplace) {
-      put(out, "  detail::assign_inplace(", quoted(op_name(f)), ", self, result_);\n",
+      put(out, "  detail::assign_inplace(", in_quotes(op_name(f)), ", self, result_);\n",
           "  return self;\n");
       return out;
     }
@@ -381,7 +382,7 @@ class Registrations {
       const std::string value = base.schema.returns.size() == 1
                                     ? "result_"
                                     : "std::get<" + std::to_string(i) + ">(result_)";
-      put(out, "  detail::assign_out(", quoted(op_name(f)), ", ", quoted(outs[next]), ", ",
+      put(out, "  detail::assign_out(", in_quotes(op_name(f)), ", ", in_quotes(outs[next]), ", ",
           identifier(outs[next]), ", ", value, ");\n");
       ++next;
     }
@@ -394,12 +395,12 @@ class Registrations {
     std::vector<std::string> outs;
     for (const Argument& argument : f.schema.arguments) {
       if (!argument.is_out() || argument.type.is_list()) continue;
-      names.push_back(quoted(argument.name));
+      names.push_back(in_quotes(argument.name));
       outs.push_back(identifier(argument.name));
     }
     if (outs.size() < 2) return {};
     return "  static constexpr const char* names_[] = {" + join(names, ", ") +
-           "};\n  detail::check_outputs_apart(" + quoted(f.schema.name.name) + ", names_, " +
+           "};\n  detail::check_outputs_apart(" + in_quotes(f.schema.name.name) + ", names_, " +
            join(outs, ", ") + ");\n";
   }
 
@@ -493,8 +494,8 @@ class Registrations {
         if (i == 0) put(out, "  auto ", name, "_copy = detail::cloned(", name, ");\n");
         passed.push_back(i == 0 ? name + "_copy" : name);
       }
-      put(out, "  ", call_of(base, passed), ";\n", "  detail::assign_out(", quoted(op_name(f)),
-          ", ", quoted(outs[0]), ", ", identifier(outs[0]), ", ", passed[0], ");\n");
+      put(out, "  ", call_of(base, passed), ";\n", "  detail::assign_out(", in_quotes(op_name(f)),
+          ", ", in_quotes(outs[0]), ", ", identifier(outs[0]), ", ", passed[0], ");\n");
       if (return_type(f) != "void") put(out, "  return ", identifier(outs[0]), ";\n");
       return out;
     }
@@ -509,7 +510,7 @@ class Registrations {
       const std::string value = base.schema.returns.size() == 1
                                     ? "result_"
                                     : "std::get<" + std::to_string(i) + ">(result_)";
-      put(out, "  detail::assign_out(", quoted(op_name(f)), ", ", quoted(outs[next]), ", ",
+      put(out, "  detail::assign_out(", in_quotes(op_name(f)), ", ", in_quotes(outs[next]), ", ",
           identifier(outs[next]), ", ", value, ");\n");
       ++next;
     }

@@ -41,9 +41,9 @@ constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
 constexpr std::array<std::string_view, 5> kDataKeys = {"Vulkan", "Metal", "CustomRNGKeyId",
                                                        "MkldnnCPU", "ZeroTensor"};
 
-class Table {
+class KeyTable {
  public:
-  Table() {
+  KeyTable() {
     for (const Functionality& entry : kFunctionalities) {
       if (!entry.split) {
         add(std::string(entry.name), use_of(entry.name));
@@ -94,8 +94,8 @@ class Table {
   std::vector<std::string_view> usable_;
 };
 
-const Table& table() {
-  static const Table table;
+const KeyTable& table() {
+  static const KeyTable table;
   return table;
 }
 

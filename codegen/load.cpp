@@ -48,7 +48,7 @@ class Loader {
  public:
   explicit Loader(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
 
-  void add(Entry entry) {
+  void add(LocatedEntry entry) {
     const NativeFunction& f = entry.function;
     if (const NativeFunction* first = declared(f)) {
       diagnostics_.add(f.where, f.schema.name.str() + ": already declared on " +
@@ -155,7 +155,7 @@ class Loader {
 
   Diagnostics& diagnostics_;
   Model model_;
-  std::deque<Entry> entries_;
+  std::deque<LocatedEntry> entries_;
   std::unordered_map<std::string, const NativeFunction*> by_name_;
 };
 

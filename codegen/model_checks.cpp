@@ -10,18 +10,18 @@ namespace {
 
 class ModelCheck {
  public:
-  ModelCheck(const std::deque<Entry>& entries, const Model& model, Diagnostics& diagnostics)
+  ModelCheck(const std::deque<LocatedEntry>& entries, const Model& model, Diagnostics& diagnostics)
       : model_(model), diagnostics_(diagnostics) {
     for (const NativeFunction& function : model.functions) {
       by_name_.emplace(function.full_name(), &function);
       bases_.emplace(function.ns + "::" + function.schema.name.name, &function);
     }
-    for (const Entry& entry : entries) {
+    for (const LocatedEntry& entry : entries) {
       entries_.emplace(entry.function.full_name(), &entry);
       const auto& delegate = entry.function.structured_delegate;
       if (delegate) delegates_.insert(entry.function.ns + "::" + delegate->str());
     }
-    for (const Entry& entry : entries) {
+    for (const LocatedEntry& entry : entries) {
       check_delegate(entry);
       check_tag_bases(entry);
     }
@@ -30,11 +30,11 @@ class ModelCheck {
   }
 
  private:
-  void report(const Entry& entry, Location where, const std::string& message) {
+  void report(const LocatedEntry& entry, Location where, const std::string& message) {
     diagnostics_.add(where, entry.function.schema.name.str() + ": " + message);
   }
 
-  void check_delegate(const Entry& entry) {
+  void check_delegate(const LocatedEntry& entry) {
     const NativeFunction& f = entry.function;
     if (!f.structured_delegate) return;
     const std::string target = f.ns + "::" + f.structured_delegate->str();
@@ -66,13 +66,13 @@ class ModelCheck {
 
   void check_alias(const NativeFunction& f) {
     if (f.alias_of.empty() || model_.alias_target(f) != nullptr) return;
-    const Entry* entry = entry_of(f);
+    const LocatedEntry* entry = entry_of(f);
     diagnostics_.add(
         entry != nullptr ? entry->place("alias_of") : f.where,
         f.schema.name.str() + ": no form of '" + f.alias_of + "' takes the same arguments");
   }
 
-  void check_tag_bases(const Entry& entry) {
+  void check_tag_bases(const LocatedEntry& entry) {
     const NativeFunction& f = entry.function;
     const std::string& name = f.schema.name.name;
     if (f.has_tag("inplace_view") && f.kind() == SchemaKind::kInplace && name != "resize_" &&
@@ -97,7 +97,7 @@ class ModelCheck {
   }
 
   // Null for what autogen made.
-  const Entry* entry_of(const NativeFunction& function) const {
+  const LocatedEntry* entry_of(const NativeFunction& function) const {
     auto found = entries_.find(function.full_name());
     return found == entries_.end() ? nullptr : found->second;
   }
@@ -105,7 +105,7 @@ class ModelCheck {
   void check_groups() {
     for (const NativeFunctionGroup& group : model_.groups) {
       if (group.out == nullptr || !group.out->structured) continue;
-      const Entry* out = entry_of(*group.out);
+      const LocatedEntry* out = entry_of(*group.out);
       // A delegate whose arguments differ has been reported already.
       if (group.functional == nullptr && !delegates_.contains(group.out->full_name())) {
         report(*out, out->keys.at("structured"),
@@ -115,7 +115,7 @@ class ModelCheck {
       }
       for (const NativeFunction* member : {group.functional, group.inplace}) {
         if (member == nullptr || member->structured_delegate) continue;
-        const Entry* entry = entry_of(*member);
+        const LocatedEntry* entry = entry_of(*member);
         if (entry == nullptr || entry->has("structured_delegate")) continue;
         report(
             *entry,
@@ -133,7 +133,7 @@ class ModelCheck {
   // Names are compared with all others for the first wrong ones only.
   static constexpr int kMostHints = 20;
   int missing_delegates_ = 0;
-  std::unordered_map<std::string, const Entry*> entries_;
+  std::unordered_map<std::string, const LocatedEntry*> entries_;
   std::unordered_set<std::string> delegates_;
   std::unordered_map<std::string, const NativeFunction*> by_name_;
   std::unordered_map<std::string, const NativeFunction*> bases_;
@@ -141,7 +141,8 @@ class ModelCheck {
 
 }  // namespace
 
-void check_entries(const std::deque<Entry>& entries, const Model& model, Diagnostics& diagnostics) {
+void check_entries(const std::deque<LocatedEntry>& entries, const Model& model,
+                   Diagnostics& diagnostics) {
   ModelCheck check(entries, model, diagnostics);
 }
 

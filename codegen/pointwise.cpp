@@ -114,7 +114,7 @@ std::string pointwise_definitions(const Model& model, const EmitOptions& options
         number = p.name;
       } else {
         operands.push_back(p.name);
-        names.push_back(quoted(p.argument->name));
+        names.push_back(in_quotes(p.argument->name));
       }
     }
     const std::string flags(std::ranges::find(kRules, f.pointwise->rule, &RuleWord::rule)->flags);
@@ -147,7 +147,7 @@ std::string pointwise_definitions(const Model& model, const EmitOptions& options
         put(text, "  const Scalar numbers[] = {", join(numbers, ", "), "};\n");
         given = "numbers";
       }
-      put(text, "  ::lamella::native::pointwise_loop<", quoted(f.pointwise->loop),
+      put(text, "  ::lamella::native::pointwise_loop<", in_quotes(f.pointwise->loop),
           ">(device_type(), *this, ", given, ");\n}\n");
     }
   }

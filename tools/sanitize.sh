@@ -21,6 +21,7 @@ run_python() {
   shift 3
   LD_PRELOAD="$(g++ -print-file-name="$library") $(g++ -print-file-name=libstdc++.so.6)" \
     PYTHONPATH="$root/build-$preset/prefix/lib/python" PYTHONMALLOC=malloc \
+    LAMELLA_BUILD="$root/build-$preset" \
     ASAN_OPTIONS="$options:detect_leaks=0" TSAN_OPTIONS="$options" \
     UBSAN_OPTIONS=print_stacktrace=1 LAMELLA_SANITIZED=$preset \
     .venv/bin/python -m pytest -q -p no:cacheprovider "$@" || failed=1

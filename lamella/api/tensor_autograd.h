@@ -92,7 +92,7 @@ inline uint32_t backward_flags(std::optional<bool> retain_graph, bool create_gra
 template <class T, class F>
 struct GradientHook {
   static lamella_status call(void* context, lamella_tensor* grad, lamella_tensor** replacement) {
-    try {
+    return detail::guarded([&] {
       F& hook = *static_cast<F*>(context);
       T given(TensorBase::borrow(grad));
       if constexpr (std::is_void_v<std::invoke_result_t<F&, T&>>) {
@@ -101,10 +101,7 @@ struct GradientHook {
         T result = hook(given);
         if (!result.is_same(given)) *replacement = result.unsafe_release();
       }
-      return LAMELLA_OK;
-    } catch (...) {
-      return status_of_current_exception();
-    }
+    });
   }
   static void dispose(void* context) { delete static_cast<F*>(context); }
 };

@@ -30,15 +30,6 @@
 namespace lamella {
 
 namespace detail {
-template <class F>
-lamella_status status_of(F&& f) noexcept {
-  try {
-    f();
-    return LAMELLA_OK;
-  } catch (...) {
-    return status_of_current_exception();
-  }
-}
 template <class B>
 struct BackendOf {
   static B& of(void* context) { return *static_cast<B*>(context); }
@@ -48,7 +39,6 @@ struct BackendOf {
 // The C table of a backend object, which must outlive the registration.
 template <class B>
 lamella_backend backend_table(DeviceType type, const char* name, B* backend) {
-  using detail::status_of;
   using Self = detail::BackendOf<B>;
   lamella_backend t{};
   t.bytes = sizeof(t);
@@ -57,7 +47,7 @@ lamella_backend backend_table(DeviceType type, const char* name, B* backend) {
   t.context = backend;
   if constexpr (requires { &B::allocate; }) {
     t.allocate = [](void* c, size_t bytes, int8_t device, void** data, void** block) {
-      return status_of([&] { *data = Self::of(c).allocate(bytes, device, block); });
+      return detail::guarded([&] { *data = Self::of(c).allocate(bytes, device, block); });
     };
   }
   if constexpr (requires { &B::deallocate; }) {
@@ -67,7 +57,7 @@ lamella_backend backend_table(DeviceType type, const char* name, B* backend) {
   }
   if constexpr (requires { &B::copy; }) {
     t.copy = [](void* c, lamella_place to, lamella_place from, size_t bytes, int32_t non_blocking) {
-      return status_of([&] { Self::of(c).copy(to, from, bytes, non_blocking != 0); });
+      return detail::guarded([&] { Self::of(c).copy(to, from, bytes, non_blocking != 0); });
     };
   }
   if constexpr (requires { &B::device_count; }) {
@@ -78,7 +68,7 @@ lamella_backend backend_table(DeviceType type, const char* name, B* backend) {
   }
   if constexpr (requires { &B::set_device; }) {
     t.set_device = [](void* c, int8_t device) {
-      return status_of([&] { Self::of(c).set_device(device); });
+      return detail::guarded([&] { Self::of(c).set_device(device); });
     };
   }
   if constexpr (requires { &B::current_stream; }) {
@@ -88,32 +78,32 @@ lamella_backend backend_table(DeviceType type, const char* name, B* backend) {
   }
   if constexpr (requires { &B::set_stream; }) {
     t.set_stream = [](void* c, int8_t device, int64_t stream) {
-      return status_of([&] { Self::of(c).set_stream(device, stream); });
+      return detail::guarded([&] { Self::of(c).set_stream(device, stream); });
     };
   }
   if constexpr (requires { &B::make_stream; }) {
     t.make_stream = [](void* c, int8_t device, int32_t priority, int64_t* stream) {
-      return status_of([&] { *stream = Self::of(c).make_stream(device, priority); });
+      return detail::guarded([&] { *stream = Self::of(c).make_stream(device, priority); });
     };
   }
   if constexpr (requires { &B::query_stream; }) {
     t.query_stream = [](void* c, int8_t device, int64_t stream, int32_t* idle) {
-      return status_of([&] { *idle = Self::of(c).query_stream(device, stream); });
+      return detail::guarded([&] { *idle = Self::of(c).query_stream(device, stream); });
     };
   }
   if constexpr (requires { &B::synchronize_stream; }) {
     t.synchronize_stream = [](void* c, int8_t device, int64_t stream) {
-      return status_of([&] { Self::of(c).synchronize_stream(device, stream); });
+      return detail::guarded([&] { Self::of(c).synchronize_stream(device, stream); });
     };
   }
   if constexpr (requires { &B::synchronize_device; }) {
     t.synchronize_device = [](void* c, int8_t device) {
-      return status_of([&] { Self::of(c).synchronize_device(device); });
+      return detail::guarded([&] { Self::of(c).synchronize_device(device); });
     };
   }
   if constexpr (requires { &B::make_event; }) {
     t.make_event = [](void* c, int8_t device, int32_t timing, void** event) {
-      return status_of([&] { *event = Self::of(c).make_event(device, timing != 0); });
+      return detail::guarded([&] { *event = Self::of(c).make_event(device, timing != 0); });
     };
   }
   if constexpr (requires { &B::free_event; }) {
@@ -121,27 +111,27 @@ lamella_backend backend_table(DeviceType type, const char* name, B* backend) {
   }
   if constexpr (requires { &B::record_event; }) {
     t.record_event = [](void* c, void* event, int8_t device, int64_t stream) {
-      return status_of([&] { Self::of(c).record_event(event, device, stream); });
+      return detail::guarded([&] { Self::of(c).record_event(event, device, stream); });
     };
   }
   if constexpr (requires { &B::wait_event; }) {
     t.wait_event = [](void* c, void* event, int8_t device, int64_t stream) {
-      return status_of([&] { Self::of(c).wait_event(event, device, stream); });
+      return detail::guarded([&] { Self::of(c).wait_event(event, device, stream); });
     };
   }
   if constexpr (requires { &B::query_event; }) {
     t.query_event = [](void* c, void* event, int32_t* done) {
-      return status_of([&] { *done = Self::of(c).query_event(event); });
+      return detail::guarded([&] { *done = Self::of(c).query_event(event); });
     };
   }
   if constexpr (requires { &B::synchronize_event; }) {
     t.synchronize_event = [](void* c, void* event) {
-      return status_of([&] { Self::of(c).synchronize_event(event); });
+      return detail::guarded([&] { Self::of(c).synchronize_event(event); });
     };
   }
   if constexpr (requires { &B::elapsed_time; }) {
     t.elapsed_time = [](void* c, void* start, void* end, double* milliseconds) {
-      return status_of([&] { *milliseconds = Self::of(c).elapsed_time(start, end); });
+      return detail::guarded([&] { *milliseconds = Self::of(c).elapsed_time(start, end); });
     };
   }
   return t;

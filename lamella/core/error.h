@@ -175,11 +175,12 @@ LAMELLA_ALWAYS_INLINE void check(lamella_status status) {
   if (LAMELLA_UNLIKELY(status != LAMELLA_OK)) throw_status(status);
 }
 
+// Records an error of this thread, and returns its kind.
+LAMELLA_COLD inline lamella_status fail(lamella_status kind, std::string_view text) noexcept {
+  return lamella_fail(kind, text.data(), text.size());
+}
 // To be called in a catch (...): records the exception as this thread's error.
 LAMELLA_COLD inline lamella_status status_of_current_exception() noexcept {
-  auto fail = [](lamella_status kind, std::string_view text) {
-    return lamella_fail(kind, text.data(), text.size());
-  };
   try {
     throw;
   } catch (const Error& e) {
@@ -194,6 +195,16 @@ LAMELLA_COLD inline lamella_status status_of_current_exception() noexcept {
     return fail(LAMELLA_ERROR, e.what());
   } catch (...) {
     return fail(LAMELLA_ERROR, "unknown exception");
+  }
+}
+// Calls f() for a caller in C: what it throws becomes this thread's error.
+template <class F>
+lamella_status guarded(F&& f) noexcept {
+  try {
+    f();
+    return LAMELLA_OK;
+  } catch (...) {
+    return status_of_current_exception();
   }
 }
 

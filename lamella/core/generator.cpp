@@ -192,35 +192,26 @@ extern "C" {
 
 lamella_status lamella_generator_make(uint8_t type, int8_t device, uint64_t seed,
                                       lamella_object** generator) noexcept {
-  try {
+  return detail::guarded([&] {
     *generator =
         make_generator(Device(static_cast<DeviceType>(type), device), seed).unsafe_release();
-    return LAMELLA_OK;
-  } catch (...) {
-    return detail::status_of_current_exception();
-  }
+  });
 }
 
 lamella_status lamella_generator_default(uint8_t type, int8_t device,
                                          lamella_object** generator) noexcept {
-  try {
+  return detail::guarded([&] {
     *generator = default_generator(Device(static_cast<DeviceType>(type), device)).unsafe_release();
-    return LAMELLA_OK;
-  } catch (...) {
-    return detail::status_of_current_exception();
-  }
+  });
 }
 
 lamella_status lamella_generator_draw(lamella_object* generator, uint64_t* words,
                                       size_t count) noexcept {
-  try {
+  return detail::guarded([&] {
     auto& engine = static_cast<CpuGenerator&>(GeneratorImpl::of(Generator::borrow(generator)));
     std::lock_guard lock(engine.mutex);
     for (size_t i = 0; i < count; ++i) words[i] = engine.random64();
-    return LAMELLA_OK;
-  } catch (...) {
-    return detail::status_of_current_exception();
-  }
+  });
 }
 
 }  // extern "C"

@@ -38,10 +38,10 @@ void check_interrupt() {
 }
 
 void count_steps(int64_t steps) {
-  constexpr int64_t kMost = 1 << 18;
+  constexpr int64_t kStepsBetweenChecks = 1 << 18;
   thread_local int64_t counted = 0;
   counted += steps;
-  if (LAMELLA_LIKELY(counted < kMost)) return;
+  if (LAMELLA_LIKELY(counted < kStepsBetweenChecks)) return;
   counted = 0;
   check_interrupt();
 }

@@ -6,12 +6,12 @@
 namespace lamella {
 namespace {
 
-BatchingHooks hooks;
+BatchingHooks batching;
 
 }  // namespace
 
-void set_batching_hooks(const BatchingHooks& value) { hooks = value; }
-const BatchingHooks& batching_hooks() { return hooks; }
+void set_batching_hooks(const BatchingHooks& value) { batching = value; }
+const BatchingHooks& batching_hooks() { return batching; }
 
 namespace detail {
 

@@ -1,22 +1,16 @@
 // Boxed calls from C: key sets from schemas, and the questions a caller may ask an operator.
+#include "lamella/dispatch/boxed_tensors.h"
 #include "lamella/dispatch/registry.h"
 #include "lamella/dispatch/return_rules.h"
 
 namespace lamella {
 namespace {
 
-OperatorEntry* entry_of(const lamella_operator* op) {
-  return const_cast<OperatorEntry*>(static_cast<const OperatorEntry*>(op));
-}
-
-lamella_status fail(lamella_status kind, const std::string& text) {
-  return lamella_fail(kind, text.data(), text.size());
-}
-
 [[gnu::cold, gnu::noinline]] lamella_status fail_count(const lamella_operator* op, const char* what,
                                                        uint32_t expected, uint32_t got) {
-  return fail(LAMELLA_ERROR, std::string(op->name) + ": expected " + std::to_string(expected) +
-                                 " " + what + ", got " + std::to_string(got));
+  return lamella::detail::fail(LAMELLA_ERROR, std::string(op->name) + ": expected " +
+                                                  std::to_string(expected) + " " + what + ", got " +
+                                                  std::to_string(got));
 }
 
 }  // namespace
@@ -58,12 +52,7 @@ lamella_status lamella_redispatch_boxed(const lamella_operator* op, uint64_t key
 
 lamella_status lamella_find_operator(const char* name, const char* overload,
                                      const lamella_operator** op) noexcept {
-  try {
-    *op = Registry::get().find(name, overload);
-    return LAMELLA_OK;
-  } catch (...) {
-    return lamella::detail::status_of_current_exception();
-  }
+  return lamella::detail::guarded([&] { *op = Registry::get().find(name, overload); });
 }
 
 const lamella_operator* lamella_lookup_operator(const char* name, const char* overload,
@@ -87,7 +76,7 @@ const char* lamella_operator_schema(const lamella_operator* op) noexcept {
 
 lamella_status lamella_operator_argument(const lamella_operator* op, int32_t kind, uint32_t index,
                                          lamella_argument_info* info) noexcept {
-  try {
+  return lamella::detail::guarded([&] {
     OperatorEntry* entry = entry_of(op);
     std::lock_guard lock(Registry::get().mutex());
     const FunctionSchema& schema = Registry::get().schema(entry);
@@ -104,10 +93,7 @@ lamella_status lamella_operator_argument(const lamella_operator* op, int32_t kin
         argument.is_out(),
         argument.default_value.has_value(),
         argument.type.holds_tensor()};
-    return LAMELLA_OK;
-  } catch (...) {
-    return lamella::detail::status_of_current_exception();
-  }
+  });
 }
 
 }  // extern "C"

@@ -1,9 +1,13 @@
-// The tensors among boxed values. Internal to Lamella.
+// What a boxed call is made of. Internal to Lamella.
 #pragma once
 #include "lamella/abi/abi.h"
 #include "lamella/core/macros.h"
 
 namespace lamella {
+
+// The key set that a boxed call has on this thread.
+LAMELLA_PRIVATE_API uint64_t key_set_of_call(const lamella_operator* op,
+                                             const lamella_value* arguments);
 
 // Calls f(lamella_tensor*) for each tensor of a value, in order; undefined ones, and the absent one
 // of a Tensor?, as NULL.

@@ -6,15 +6,13 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "lamella/dispatch/boxed_tensors.h"
+#include "lamella/dispatch/explain.h"
 #include "lamella/dispatch/policy.h"
 #include "lamella/dispatch/registry.h"
 
 namespace lamella {
 namespace {
-
-const OperatorEntry* entry_of(const lamella_operator* op) {
-  return static_cast<const OperatorEntry*>(op);
-}
 
 std::string number(double value) {
   char text[32];
@@ -148,7 +146,7 @@ std::string missing_kernel_report(const lamella_operator* op, uint64_t key_set,
 
 Explanation explain(const lamella_operator* op, const lamella_value* arguments) {
   Registry& registry = Registry::get();
-  OperatorEntry* entry = const_cast<OperatorEntry*>(entry_of(op));
+  OperatorEntry* entry = entry_of(op);
   std::lock_guard lock(registry.mutex());
   registry.schema(entry);  // raises where it is not defined
   Explanation result;

@@ -3,6 +3,8 @@
 
 #include <unordered_map>
 
+#include "lamella/core/error.h"
+
 namespace lamella {
 namespace {
 
@@ -168,7 +170,7 @@ lamella_status lamella_dispatch_key_from_name(const char* name, uint16_t* key) n
     return LAMELLA_OK;
   }
   std::string text = std::string("unknown dispatch key '") + name + "'";
-  return lamella_fail(LAMELLA_VALUE_ERROR, text.data(), text.size());
+  return lamella::detail::fail(LAMELLA_VALUE_ERROR, text);
 }
 
 const char* lamella_dispatch_key_name(uint16_t key) noexcept {

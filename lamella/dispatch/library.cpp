@@ -20,10 +20,6 @@ struct lamella_library {
 
 namespace {
 
-lamella_status fail(lamella_status kind, const std::string& text) {
-  return lamella_fail(kind, text.data(), text.size());
-}
-
 std::shared_ptr<KernelEntry> make_kernel(const lamella_kernel_description& description) {
   auto kernel = std::make_shared<KernelEntry>();
   kernel->typed = description.typed;
@@ -145,7 +141,7 @@ extern "C" {
 lamella_status lamella_library_open(int32_t kind, const char* name_space, uint16_t key,
                                     const char* file, uint32_t line,
                                     lamella_library** library) noexcept {
-  try {
+  return lamella::detail::guarded([&] {
     auto opened = std::make_unique<lamella_library>();
     opened->kind = kind;
     opened->name_space = name_space;
@@ -167,10 +163,7 @@ lamella_status lamella_library_open(int32_t kind, const char* name_space, uint16
     opened->number = blocks().opened++;
     blocks().open.push_back(opened.get());
     *library = opened.release();
-    return LAMELLA_OK;
-  } catch (...) {
-    return lamella::detail::status_of_current_exception();
-  }
+  });
 }
 
 void lamella_library_close(lamella_library* library) noexcept {
@@ -190,7 +183,7 @@ void lamella_library_close(lamella_library* library) noexcept {
 lamella_status lamella_library_define(lamella_library* library, const char* schema,
                                       const char* inferred, const char* tags, const char* file,
                                       uint32_t line) noexcept {
-  try {
+  return lamella::detail::guarded([&] {
     check_open(library, schema);
     LAMELLA_CHECK(library->kind != LAMELLA_LIBRARY_IMPL,
                   "def: an operator cannot be defined in an IMPL block (", library->origin.where(),
@@ -199,15 +192,12 @@ lamella_status lamella_library_define(lamella_library* library, const char* sche
                   file != nullptr ? line : library->origin.line};
     Registry::get().define(library, library->name_space, schema,
                            inferred != nullptr ? inferred : "", split_tags(tags), origin, false);
-    return LAMELLA_OK;
-  } catch (...) {
-    return lamella::detail::status_of_current_exception();
-  }
+  });
 }
 
 lamella_status lamella_library_implement(lamella_library* library, const char* name, uint16_t key,
                                          const lamella_kernel_description* description) noexcept {
-  try {
+  return lamella::detail::guarded([&] {
     std::shared_ptr<KernelEntry> kernel = make_kernel(*description);
     check_open(library, name);
     if (kernel->file.empty()) kernel->file = library->origin.file;
@@ -232,31 +222,25 @@ lamella_status lamella_library_implement(lamella_library* library, const char* n
     }
     check_name("impl", full, kernel->where());
     Registry::get().implement(library, full, to, std::move(kernel));
-    return LAMELLA_OK;
-  } catch (...) {
-    return lamella::detail::status_of_current_exception();
-  }
+  });
 }
 
 lamella_status lamella_library_derivative(lamella_library* library, const char* name,
                                           const lamella_derivative* derivative, const char* file,
                                           uint32_t line) noexcept {
-  try {
+  return lamella::detail::guarded([&] {
     check_open(library, name);
     Origin origin{file != nullptr ? file : library->origin.file, line};
     std::string full = name;
     if (full.find("::") == std::string::npos) full = library->name_space + "::" + full;
     check_name("derivative", full, origin.where());
     Registry::get().derive(library, full, derivative, origin);
-    return LAMELLA_OK;
-  } catch (...) {
-    return lamella::detail::status_of_current_exception();
-  }
+  });
 }
 
 lamella_status lamella_library_fallback(lamella_library* library, uint16_t key,
                                         const lamella_kernel_description* description) noexcept {
-  try {
+  return lamella::detail::guarded([&] {
     std::shared_ptr<KernelEntry> kernel = make_kernel(*description);
     check_open(library, "fallback");
     DispatchKey to = static_cast<DispatchKey>(key);
@@ -267,10 +251,7 @@ lamella_status lamella_library_fallback(lamella_library* library, uint16_t key,
     LAMELLA_CHECK(to != DispatchKey::None, "fallback: expected a dispatch key (", kernel->where(),
                   ")");
     Registry::get().fallback(library, to, std::move(kernel));
-    return LAMELLA_OK;
-  } catch (...) {
-    return lamella::detail::status_of_current_exception();
-  }
+  });
 }
 
 lamella_status lamella_handshake(uint32_t major, uint32_t minor, uint32_t tensor_bytes,
@@ -279,22 +260,22 @@ lamella_status lamella_handshake(uint32_t major, uint32_t minor, uint32_t tensor
   try {
     std::string name = library != nullptr ? library : "a library";
     if (major != LAMELLA_ABI_MAJOR || minor > LAMELLA_ABI_MINOR) {
-      return fail(LAMELLA_ERROR, name + ": was built for Lamella ABI " + std::to_string(major) +
-                                     "." + std::to_string(minor) + ", this is " +
-                                     std::to_string(LAMELLA_ABI_MAJOR) + "." +
-                                     std::to_string(LAMELLA_ABI_MINOR) +
-                                     "; build it again with this version's headers");
+      return lamella::detail::fail(
+          LAMELLA_ERROR,
+          name + ": was built for Lamella ABI " + std::to_string(major) + "." +
+              std::to_string(minor) + ", this is " + std::to_string(LAMELLA_ABI_MAJOR) + "." +
+              std::to_string(LAMELLA_ABI_MINOR) + "; build it again with this version's headers");
     }
     if (tensor_bytes > sizeof(lamella_tensor) || value_bytes != sizeof(lamella_value) ||
         operator_bytes > sizeof(lamella_operator)) {
-      return fail(LAMELLA_ERROR, name + ": its structures do not fit this version (tensor " +
-                                     std::to_string(tensor_bytes) + " bytes for " +
-                                     std::to_string(sizeof(lamella_tensor)) + ", value " +
-                                     std::to_string(value_bytes) + " for " +
-                                     std::to_string(sizeof(lamella_value)) + ", operator " +
-                                     std::to_string(operator_bytes) + " for " +
-                                     std::to_string(sizeof(lamella_operator)) +
-                                     "); build it again with this version's headers");
+      return lamella::detail::fail(
+          LAMELLA_ERROR,
+          name + ": its structures do not fit this version (tensor " +
+              std::to_string(tensor_bytes) + " bytes for " +
+              std::to_string(sizeof(lamella_tensor)) + ", value " + std::to_string(value_bytes) +
+              " for " + std::to_string(sizeof(lamella_value)) + ", operator " +
+              std::to_string(operator_bytes) + " for " + std::to_string(sizeof(lamella_operator)) +
+              "); build it again with this version's headers");
     }
     return LAMELLA_OK;
   } catch (...) {
@@ -307,7 +288,7 @@ void lamella_defer_failure(const char* text, const char* file, uint32_t line) no
     std::string failure = text;
     std::string where = std::string(file) + ":" + std::to_string(line);
     if (failure.find(where) == std::string::npos) failure += " (" + where + ")";
-    Registry::get().defer_failure(failure);
+    defer_load_failure(failure);
   } catch (...) {
     lamella::detail::status_of_current_exception();
   }
@@ -316,11 +297,11 @@ void lamella_defer_failure(const char* text, const char* file, uint32_t line) no
 lamella_status lamella_raise_deferred(void) noexcept {
   try {
     std::string text;
-    for (const std::string& failure : Registry::get().take_failures()) {
+    for (const std::string& failure : take_load_failures()) {
       if (!text.empty()) text += '\n';
       text += failure;
     }
-    return text.empty() ? LAMELLA_OK : fail(LAMELLA_ERROR, text);
+    return text.empty() ? LAMELLA_OK : lamella::detail::fail(LAMELLA_ERROR, text);
   } catch (...) {
     return lamella::detail::status_of_current_exception();
   }

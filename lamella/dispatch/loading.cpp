@@ -97,14 +97,32 @@ void note_file(code::Library& library, const char* path) {
   library.inode = now.st_ino;
 }
 
+// Guarded by the registry's mutex.
+std::vector<std::string>& failures() {
+  static auto* kept = new std::vector<std::string>;
+  return *kept;
+}
+
 }  // namespace
+
+void defer_load_failure(std::string text) {
+  std::lock_guard lock(Registry::get().mutex());
+  failures().push_back(std::move(text));
+}
+std::vector<std::string> load_failures() {
+  std::lock_guard lock(Registry::get().mutex());
+  return failures();
+}
+std::vector<std::string> take_load_failures() {
+  std::lock_guard lock(Registry::get().mutex());
+  return std::exchange(failures(), {});
+}
 
 Loaded load_shared(const char* path) {
   std::lock_guard lock(loading);
   unmap_unused();
-  Registry& registry = Registry::get();
   // What failed before is not this library's fault, and is not lost.
-  std::vector<std::string> before = registry.take_failures();
+  std::vector<std::string> before = take_load_failures();
   const uint64_t blocks = blocks_opened();
   Loaded result;
   code::Library* library = nullptr;
@@ -136,11 +154,11 @@ Loaded load_shared(const char* path) {
     try {
       resume_blocks(library);
     } catch (const std::exception& error) {
-      registry.defer_failure(error.what());
+      defer_load_failure(error.what());
     }
   }
-  result.failures = registry.take_failures();
-  for (std::string& failure : before) registry.defer_failure(std::move(failure));
+  result.failures = take_load_failures();
+  for (std::string& failure : before) defer_load_failure(std::move(failure));
   if (result.handle == nullptr || library == nullptr) return result;
   if (!result.failures.empty()) {
     void* handle = std::exchange(result.handle, nullptr);
@@ -177,7 +195,7 @@ using namespace lamella;
 extern "C" {
 
 lamella_status lamella_load_library(const char* path, void** handle) noexcept {
-  try {
+  return lamella::detail::guarded([&] {
     *handle = nullptr;
     LAMELLA_CHECK(path != nullptr, "load_library: expected a path, got NULL");
     Loaded loaded = load_shared(path);
@@ -186,20 +204,14 @@ lamella_status lamella_load_library(const char* path, void** handle) noexcept {
     for (const std::string& failure : loaded.failures) text += (text.empty() ? "" : "\n") + failure;
     LAMELLA_CHECK(text.empty(), "load_library: ", text);
     *handle = loaded.handle;
-    return LAMELLA_OK;
-  } catch (...) {
-    return lamella::detail::status_of_current_exception();
-  }
+  });
 }
 
 lamella_status lamella_unload_library(void* handle) noexcept {
-  try {
+  return lamella::detail::guarded([&] {
     LAMELLA_CHECK(handle != nullptr, "unload_library: expected a handle, got NULL");
     unload_shared(handle);
-    return LAMELLA_OK;
-  } catch (...) {
-    return lamella::detail::status_of_current_exception();
-  }
+  });
 }
 
 }  // extern "C"

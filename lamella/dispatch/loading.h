@@ -18,6 +18,12 @@ LAMELLA_PRIVATE_API Loaded load_shared(const char* path);
 // Throws Error for a handle that is not loaded.
 LAMELLA_PRIVATE_API void unload_shared(void* handle);
 
+// Registrations that failed while a library loaded, where nothing may be thrown, in the order they
+// happened.
+void defer_load_failure(std::string text);
+std::vector<std::string> load_failures();
+LAMELLA_PRIVATE_API std::vector<std::string> take_load_failures();
+
 // ---- The blocks of registrations that a library's code opened (library.cpp) ----
 
 // Takes their registrations back until they are resumed. False if a thread is still inside one of

@@ -1,29 +1,4 @@
 // OperatorEntry and KernelEntry: what the table of operators holds. Internal to Lamella.
-//
-// Note [How a slot is filled]
-//   For each run-time key, in this order:
-//     1. a kernel registered for the key itself;
-//     2. for a backend's key, one for CompositeExplicitAutogradNonFunctional, then
-//        CompositeExplicitAutograd;
-//     3. one for CompositeImplicitAutograd (or its NestedTensor form): for a backend's key always;
-//        for an autograd key only where the backend has no kernel of its own or from 2, because
-//        then the composite is what runs and its parts record the gradient;
-//     4. an alias: Autograd, Autocast, FuncTorchBatchedDecomposition;
-//     5. what a layer's rule says that comes before fallbacks: for Batched the composite kernel,
-//        where that is the operator's batching rule; VmapMode leaves out operators that draw no
-//        random numbers;
-//     6. the fallback registered for the key;
-//     7. what a layer's rule says that comes after them: for an autograd key of a backend the
-//        kernel that records gradients, by the operator's derivative, or, where it has none, a node
-//        that raises in backward; for an autocast key the kernel that casts, where the operator's
-//        policy says so for the device type (policy.h) and some kernel was registered for that
-//        backend, so that what is cast on other devices alone costs nothing;
-//     8. nothing: a backend's key reports the missing kernel, any other key falls through.
-//   A key whose slots all fall through is taken out of the operator's mask, so that calls do not
-//   see it at all. Where autograd is number 7 for all backends, calls without a tensor that
-//   requires gradients do not see it either: only AutogradRequired and AutogradTangent are in the
-//   mask. In front of what was registered for some keys a layer may have put a gate: kernels at
-//   autocast keys run where autocast is on for the device alone.
 #pragma once
 #include <atomic>
 #include <list>
@@ -146,6 +121,11 @@ struct OperatorEntry : lamella_operator {
   bool has_backend_kernel(DispatchKey key) const;
   bool has_any_backend_kernel() const;
 };
+
+// Operators of the C ABI are entries.
+inline OperatorEntry* entry_of(const lamella_operator* op) {
+  return const_cast<OperatorEntry*>(static_cast<const OperatorEntry*>(op));
+}
 
 // Lamella's own kernels.
 const lamella_kernel* missing_kernel();      // reports that nothing serves the key

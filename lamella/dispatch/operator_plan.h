@@ -16,10 +16,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "lamella/core/macros.h"
 
 namespace lamella {
+
+struct OperatorEntry;
+class OperatorPlan;
 
 // Changes of an operator.
 enum class OperatorChange : uint8_t {
@@ -38,16 +42,17 @@ class LAMELLA_PRIVATE_API PlanKind {
   explicit PlanKind(unsigned ended_by, bool reads_family = false);
   PlanKind(const PlanKind&) = delete;
   size_t index() const { return index_; }
-  bool ends_with(OperatorChange change) const {
-    return (ended_by_ & static_cast<unsigned>(change)) != 0;
-  }
-  bool reads_family() const { return reads_family_; }
-  // All kinds there are, in the order of their index; null behind the last one.
-  static PlanKind* const* all();
-
-  size_t family_plans = 0;  // those there are, where the kind reads families; under the mutex
+  // Under the registry's mutex. The operator has no plan of the kind yet.
+  void keep(OperatorEntry* op, const OperatorPlan* plan);
+  // Drops the plans of all kinds that a change of `op` ends, those of the other operators included
+  // that read its family. Under the registry's mutex, when the change can be seen.
+  static void drop_all(OperatorEntry* op, OperatorChange change,
+                       const std::vector<OperatorEntry*>& all);
 
  private:
+  void drop(OperatorEntry* op);
+
+  size_t family_plans_ = 0;  // those there are, where the kind reads families
   size_t index_;
   unsigned ended_by_;
   bool reads_family_;

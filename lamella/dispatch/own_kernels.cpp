@@ -1,4 +1,5 @@
 // Lamella's own kernels: what runs where no one registered anything, and at a thread's first call.
+#include "lamella/dispatch/explain.h"
 #include "lamella/dispatch/reclaim.h"
 #include "lamella/dispatch/registry.h"
 
@@ -11,10 +12,6 @@ lamella_status call_below(const lamella_operator* op, uint64_t keys, const lamel
   return kernel->boxed(kernel, op, keys, arguments, returns);
 }
 
-lamella_status fail(lamella_status kind, const std::string& text) {
-  return lamella_fail(kind, text.data(), text.size());
-}
-
 void clear_returns(const lamella_operator* op, lamella_value* returns) {
   for (uint32_t i = 0; i < op->return_count; ++i) returns[i] = abi::box_none();
 }
@@ -23,7 +20,7 @@ lamella_status run_missing(const lamella_kernel*, const lamella_operator* op, ui
                            const lamella_value* arguments, lamella_value* returns) {
   clear_returns(op, returns);
   try {
-    return fail(LAMELLA_NOT_IMPLEMENTED, missing_kernel_report(op, keys, arguments));
+    return detail::fail(LAMELLA_NOT_IMPLEMENTED, missing_kernel_report(op, keys, arguments));
   } catch (...) {
     return detail::status_of_current_exception();
   }
@@ -34,8 +31,9 @@ lamella_status run_undefined(const lamella_kernel*, const lamella_operator* op, 
   clear_returns(op, returns);
   try {
     Registry::get().find(op->name, op->overload);
-    return fail(LAMELLA_ERROR, static_cast<const OperatorEntry*>(op)->full_name() +
-                                   ": was defined anew with another signature; look it up again");
+    return detail::fail(
+        LAMELLA_ERROR,
+        entry_of(op)->full_name() + ": was defined anew with another signature; look it up again");
   } catch (...) {
     return detail::status_of_current_exception();
   }
@@ -58,10 +56,11 @@ lamella_status run_thread_init(const lamella_kernel*, const lamella_operator* op
 lamella_status run_ambiguous(const lamella_kernel*, const lamella_operator* op, uint64_t,
                              const lamella_value*, lamella_value* returns) {
   clear_returns(op, returns);
-  return fail(LAMELLA_NOT_IMPLEMENTED,
-              std::string(op->name) +
-                  ": has both kernels for single backends and a CompositeImplicitAutograd one, so "
-                  "what AutogradOther should do is not known; register an autograd kernel for it");
+  return detail::fail(
+      LAMELLA_NOT_IMPLEMENTED,
+      std::string(op->name) +
+          ": has both kernels for single backends and a CompositeImplicitAutograd one, so "
+          "what AutogradOther should do is not known; register an autograd kernel for it");
 }
 
 constexpr lamella_kernel kMissing{nullptr, &run_missing, nullptr};

@@ -94,7 +94,7 @@ extern "C" const char* lamella_operator_policy(const lamella_operator* op,
                                                const char* policy) noexcept {
   using namespace lamella;
   try {
-    const OperatorEntry& entry = *static_cast<const OperatorEntry*>(op);
+    const OperatorEntry& entry = *entry_of(op);
     std::lock_guard lock(Registry::get().mutex());
     if (!entry.defined()) return nullptr;
     const std::string_view name = policy;

@@ -4,6 +4,7 @@
 #include "lamella/core/code.h"
 #include "lamella/dispatch/policy.h"
 #include "lamella/dispatch/registry.h"
+#include "lamella/dispatch/signatures.h"
 #include "lamella/schema/alias_check.h"
 #include "lamella/schema/parser.h"
 
@@ -69,7 +70,7 @@ void Registry::define(const void* owner, const std::string& name_space, std::str
   auto [name, overload] = split_overload(full);
   {
     std::lock_guard lock(mutex_);
-    OperatorEntry* op = find_or_add(name, overload);
+    OperatorEntry* op = table_.find_or_add(name, overload);
     if (op->defined()) {
       throw Error(op->full_name() + ": is already defined at " + op->file + ":" +
                   std::to_string(op->line) + ", so it cannot be defined again at " +
@@ -79,7 +80,7 @@ void Registry::define(const void* owner, const std::string& name_space, std::str
     if (op->current != nullptr &&
         signature_of(op->current->schema) !=
             signature_of(parsed != nullptr ? *parsed : parse_schema(text))) {
-      op = succeed(op);
+      op = table_.succeed(op);
     }
     op->schema = nullptr;
     op->schema_text = text;
@@ -105,7 +106,7 @@ void Registry::define(const void* owner, const std::string& name_space, std::str
     }
     if (op->resolved) {
       read_schema(op);
-      refill(op);
+      slots_.fill(op);
     }
     op->publish(true);
     published(op, OperatorChange::kDefined);
@@ -113,42 +114,8 @@ void Registry::define(const void* owner, const std::string& name_space, std::str
   reclaim::collect();
 }
 
-namespace {
-PlanKind* kinds[PlanKind::kMaxKinds + 1];
-}  // namespace
-
-PlanKind::PlanKind(unsigned ended_by, bool reads_family)
-    : ended_by_(ended_by), reads_family_(reads_family) {
-  index_ = static_cast<size_t>(std::find(std::begin(kinds), std::end(kinds), nullptr) - kinds);
-  LAMELLA_INTERNAL_ASSERT(index_ < kMaxKinds, "more kinds of plans than operators have room for");
-  kinds[index_] = this;
-}
-PlanKind* const* PlanKind::all() { return kinds; }
-
-void Registry::keep_plan(OperatorEntry* op, PlanKind& kind, const OperatorPlan* plan) {
-  if (kind.reads_family()) ++kind.family_plans;
-  __atomic_store_n(&op->plans[kind.index()], const_cast<OperatorPlan*>(plan), __ATOMIC_RELEASE);
-}
-
-void Registry::drop_plan(OperatorEntry* op, PlanKind& kind) {
-  OperatorPlan*& place = op->plans[kind.index()];
-  OperatorPlan* plan = place;
-  if (plan == nullptr) return;
-  __atomic_store_n(&place, nullptr, __ATOMIC_RELEASE);
-  if (kind.reads_family()) --kind.family_plans;
-  plan->retire();
-  reclaim::retire([](void* p) { static_cast<OperatorPlan*>(p)->release(); }, plan);
-}
-
 void Registry::published(OperatorEntry* op, OperatorChange change) {
-  bool definition = change == OperatorChange::kDefined || change == OperatorChange::kUndefined;
-  for (PlanKind* const* kind = PlanKind::all(); *kind != nullptr; ++kind) {
-    if ((*kind)->ends_with(change)) drop_plan(op, **kind);
-    if (!definition || !(*kind)->reads_family()) continue;
-    for (size_t i = 0; (*kind)->family_plans != 0 && i < order_.size(); ++i) {
-      drop_plan(order_[i], **kind);
-    }
-  }
+  PlanKind::drop_all(op, change, table_.all());
   generation_.fetch_add(1, std::memory_order_acq_rel);
 }
 
@@ -169,7 +136,7 @@ void Registry::implement(const void* owner, std::string_view qualified_name, Dis
   kernel->owner = owner;
   {
     std::lock_guard lock(mutex_);
-    OperatorEntry* op = find_or_add(name, overload);
+    OperatorEntry* op = table_.find_or_add(name, overload);
     if (const KernelEntry* before = op->kernel_for(key);
         before != nullptr && before->owner == owner) {
       throw Error(op->full_name() + ": already has a kernel for " + dispatch_key_name(key) +
@@ -183,10 +150,10 @@ void Registry::implement(const void* owner, std::string_view qualified_name, Dis
     }
     check_kernel(*op, *kernel);
     op->kernels[key].push_front(std::move(kernel));
-    if (add_backend_of(key)) {
+    if (slots_.add_backend_of(key)) {
       refill_all();
     } else if (op->resolved) {
-      refill(op);
+      slots_.fill(op);
     }
     published(op, OperatorChange::kKernels);
   }
@@ -202,13 +169,13 @@ void Registry::fallback(const void* owner, DispatchKey key, std::shared_ptr<Kern
   }
   {
     std::lock_guard lock(mutex_);
-    if (const KernelEntry* before = fallback_for(key);
+    if (const KernelEntry* before = slots_.fallback_for(key);
         before != nullptr && before->owner == owner) {
       throw Error("fallback: " + dispatch_key_name(key) +
                   " already has one from this library, at " + before->where());
     }
-    fallbacks_[key].push_front(std::move(kernel));
-    add_backend_of(key);
+    slots_.fallbacks()[key].push_front(std::move(kernel));
+    slots_.add_backend_of(key);
     refill_all();
     generation_.fetch_add(1, std::memory_order_acq_rel);
   }
@@ -220,7 +187,7 @@ void Registry::derive(const void* owner, std::string_view qualified_name,
   auto [name, overload] = split_overload(qualified_name);
   {
     std::lock_guard lock(mutex_);
-    OperatorEntry* op = find_or_add(name, overload);
+    OperatorEntry* op = table_.find_or_add(name, overload);
     if (op->derivative != nullptr) {
       throw Error(op->full_name() + ": already has a derivative, registered at " +
                   op->derivative_file + ":" + std::to_string(op->derivative_line) +
@@ -239,24 +206,14 @@ void Registry::derive(const void* owner, std::string_view qualified_name,
     op->derivative_file = origin.file;
     op->derivative_line = origin.line;
     op->derivative_owner = owner;
-    if (op->resolved) refill(op);
+    if (op->resolved) slots_.fill(op);
     published(op, OperatorChange::kDerivative);
   }
   reclaim::collect();
 }
 
 void Registry::drop(std::shared_ptr<KernelEntry> kernel) {
-  // What stands in front of it, and what stands in front of that.
-  std::vector<const lamella_kernel*> in_front{kernel.get()};
-  for (auto* table : {&gates_, &shims_}) {
-    for (size_t i = 0; i < in_front.size(); ++i) {
-      auto found = table->find(in_front[i]);
-      if (found == table->end()) continue;
-      in_front.push_back(found->second);
-      reclaim::retire([](void* p) { delete static_cast<lamella_kernel*>(p); }, found->second);
-      table->erase(found);
-    }
-  }
+  slots_.forget(kernel.get());
   struct Dropped {
     code::Use code;
     std::shared_ptr<KernelEntry> kernel;  // ends first
@@ -272,8 +229,7 @@ bool Registry::remove(const void* owner, Parked* parked) {
   {
     std::lock_guard lock(mutex_);
     bool fallbacks_changed = false;
-    auto take = [&](const OperatorEntry* op, DispatchKey key,
-                    std::list<std::shared_ptr<KernelEntry>>& list) {
+    auto take = [&](const OperatorEntry* op, DispatchKey key, KernelList& list) {
       bool any = false;
       for (auto it = list.begin(); it != list.end();) {
         if ((*it)->owner == owner) {
@@ -286,8 +242,8 @@ bool Registry::remove(const void* owner, Parked* parked) {
       }
       return any;
     };
-    for (auto& [key, list] : fallbacks_) fallbacks_changed |= take(nullptr, key, list);
-    for (OperatorEntry* op : order_) {
+    for (auto& [key, list] : slots_.fallbacks()) fallbacks_changed |= take(nullptr, key, list);
+    for (OperatorEntry* op : table_.all()) {
       bool kernels = false;
       for (auto it = op->kernels.begin(); it != op->kernels.end();) {
         kernels |= take(op, it->first, it->second);
@@ -315,7 +271,7 @@ bool Registry::remove(const void* owner, Parked* parked) {
       }
       if (!kernels && !derivative && !definition) continue;
       changed_any = true;
-      if (op->resolved) refill(op);
+      if (op->resolved) slots_.fill(op);
       if (kernels) published(op, OperatorChange::kKernels);
       if (derivative) published(op, OperatorChange::kDerivative);
       if (definition) published(op, OperatorChange::kUndefined);

@@ -1,18 +1,20 @@
-// Registry: the table of all operators and kernels of the process. Internal to Lamella.
+// Registry: what operators, kernels and derivatives the process has. Internal to Lamella.
 #pragma once
 #include <atomic>
-#include <functional>
+#include <map>
+#include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "lamella/core/error.h"
 #include "lamella/dispatch/operator_entry.h"
 #include "lamella/dispatch/operator_handle.h"
+#include "lamella/dispatch/operator_table.h"
 #include "lamella/dispatch/reclaim.h"
+#include "lamella/dispatch/slot_filler.h"
 
 namespace lamella {
 
@@ -46,6 +48,9 @@ struct Parked {
   std::vector<Derivative> derivatives;
 };
 
+// Takes registrations and gives what is known of an operator. The table of names, the filling of
+// slots and the dropping of plans are its parts; it guards them with one mutex and tells each of a
+// change.
 class LAMELLA_PRIVATE_API Registry {
  public:
   static Registry& get();
@@ -53,7 +58,9 @@ class LAMELLA_PRIVATE_API Registry {
   static const char kOwn;
 
   // Wait-free. Null if nothing was ever registered under the name. `name`: "aten::add".
-  OperatorEntry* lookup(std::string_view name, std::string_view overload) const;
+  OperatorEntry* lookup(std::string_view name, std::string_view overload) const {
+    return table_.lookup(name, overload);
+  }
   // Fills in the header of an operator that was not looked at before. Throws SchemaError where the
   // text of a trusted definition cannot be read.
   void resolve(OperatorEntry* op);
@@ -101,7 +108,7 @@ class LAMELLA_PRIVATE_API Registry {
     const OperatorPlan* found = entry->plan(kind);
     if (found == nullptr) {
       std::unique_ptr<Plan> made = build(entry);
-      keep_plan(entry, kind, found = made.release());
+      kind.keep(entry, found = made.release());
     }
     return static_cast<const Plan&>(*found);
   }
@@ -118,20 +125,15 @@ class LAMELLA_PRIVATE_API Registry {
   void set_gate(SlotGate gate);
   // Whether some kernel was ever registered for the backend. The meta device counts as none: its
   // tensors are not cast.
-  bool has_backend(int backend) const { return ((backends_ >> backend) & 1) != 0; }
+  bool has_backend(int backend) const { return slots_.has_backend(backend); }
 
   // Each dispatched call printed to stderr. Initially from the environment variables
   // LAMELLA_SHOW_DISPATCH_TRACE or TORCH_SHOW_DISPATCH_TRACE.
   void set_trace(bool on);
-  bool trace() const { return trace_; }
+  bool trace() const { return slots_.trace(); }
 
-  // Failures of static initialisers, in the order they happened.
-  void defer_failure(std::string text);
-  std::vector<std::string> take_failures();
-  std::vector<std::string> failures() const;
-
-  // Kernels registered as a fallback for a key, newest first.
-  const KernelEntry* fallback_for(DispatchKey key) const;
+  // The newest kernel registered as a fallback for the key, or null.
+  const KernelEntry* fallback_for(DispatchKey key) const { return slots_.fallback_for(key); }
 
   // Moves after operators or kernels have come or gone: what was looked up under another number,
   // read before, may be stale. Note [Plans].
@@ -142,80 +144,20 @@ class LAMELLA_PRIVATE_API Registry {
 
  private:
   Registry();
-  OperatorEntry* find_or_add(std::string_view name, std::string_view overload);
-  // A new entry in the place of one that is not defined, with its kernels and derivative. The old
-  // one stays undefined.
-  OperatorEntry* succeed(OperatorEntry* op);
-  Slot compute(const OperatorEntry* op, DispatchKey key) const;
-  void refill(OperatorEntry* op);
   void refill_all();
-  // True if the key's backend is new.
-  bool add_backend_of(DispatchKey key);
-  const lamella_kernel* traced(const lamella_kernel* kernel);
-  const lamella_kernel* gated(DispatchKey key, const Slot& slot);
   void check_kernel(const OperatorEntry& op, const KernelEntry& kernel) const;
   void read_schema(OperatorEntry* op);
   void drop(std::shared_ptr<KernelEntry> kernel);
-  void keep_plan(OperatorEntry* op, PlanKind& kind, const OperatorPlan* plan);
-  void drop_plan(OperatorEntry* op, PlanKind& kind);
   // Ends every change: what followed from what was before is dropped. Under the mutex, when the
   // change can be seen.
   void published(OperatorEntry* op, OperatorChange change);
 
-  static constexpr size_t kBuckets = 1 << 13;
   mutable std::recursive_mutex mutex_;
-  std::vector<OperatorEntry*> buckets_;  // heads, read with acquire loads
-  std::vector<OperatorEntry*> order_;
+  OperatorTable table_;
+  SlotFiller slots_;
   std::map<std::string, Origin> namespaces_;
   std::map<std::string, const void*> namespace_owners_;
-  std::map<DispatchKey, std::list<std::shared_ptr<KernelEntry>>> fallbacks_;
-  std::unordered_map<const lamella_kernel*, lamella_kernel*> shims_;  // that print calls
-  std::unordered_map<const lamella_kernel*, lamella_kernel*> gates_;  // of `gate_`
-  SlotGate gate_;
-  std::vector<const SlotRule*> rules_;
-  std::vector<std::string> failures_;
-  bool trace_ = false;
-  uint64_t backends_ = 0;  // those that have kernels
   static std::atomic<uint64_t> generation_;
 };
-
-// A kernel that prints the call and goes on to `target`; owned by the registry.
-lamella_kernel* make_trace_kernel(const lamella_kernel* target);
-
-// The signature that a kernel of this schema has, as abi_types.h spells it.
-std::string signature_of(const FunctionSchema& schema);
-// Whether a kernel of signature `got` can serve a schema of signature `expected`.
-bool signature_fits(std::string_view expected, std::string_view got);
-// "(Tensor, Scalar?) -> Tensor" for "T?S>T".
-std::string signature_text(std::string_view signature);
-// "(Tensor _0, Scalar _1) -> Tensor" for "TS>T"; throws where a code has no schema type.
-std::string schema_of_signature(std::string_view signature);
-
-// The key set that a boxed call has on this thread.
-LAMELLA_PRIVATE_API uint64_t key_set_of_call(const lamella_operator* op,
-                                             const lamella_value* arguments);
-
-// "float32[2, 3] on cpu" for a tensor, a short text for any other value.
-std::string describe_value(const lamella_value& value);
-
-// Why a call would go where it goes: Note [Explaining a call] in explain.cpp.
-struct LAMELLA_PRIVATE_API Explanation {
-  struct Step {
-    DispatchKey key;
-    std::string verdict;  // "runs", "skipped"
-    std::string reason;
-  };
-  std::string operator_name;
-  std::string schema;
-  std::string key_set;
-  std::vector<Step> steps;  // highest priority first; the last one runs, unless nothing does
-  std::string kernel;       // "CPU kernel registered at file:line"; empty: none
-  std::string str() const;
-};
-LAMELLA_PRIVATE_API Explanation explain(const lamella_operator* op, const lamella_value* arguments);
-
-// The report of a missing kernel, five lines at most.
-std::string missing_kernel_report(const lamella_operator* op, uint64_t key_set,
-                                  const lamella_value* arguments);
 
 }  // namespace lamella

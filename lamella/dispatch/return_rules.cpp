@@ -1,5 +1,6 @@
 // See Note [Undefined tensors].
 #include "lamella/dispatch/return_rules.h"
+#include "lamella/dispatch/explain.h"
 
 #include "lamella/dispatch/registry.h"
 
@@ -13,7 +14,7 @@ bool is_undefined(const lamella_value& value) {
 // The text of a failure, "" where the returns are as they must be.
 std::string broken_rule(const lamella_operator* op, const lamella_value* arguments,
                         const lamella_value* returns) {
-  auto* entry = const_cast<OperatorEntry*>(static_cast<const OperatorEntry*>(op));
+  auto* entry = entry_of(op);
   std::lock_guard lock(Registry::get().mutex());
   const FunctionSchema& schema = Registry::get().schema(entry);
   const lamella_value* mask = nullptr;
@@ -52,7 +53,7 @@ lamella_status check_undefined_returns(const lamella_operator* op, const lamella
   }
   if (text.empty()) return LAMELLA_OK;
   for (uint32_t i = 0; i < op->return_count; ++i) lamella_value_release(&returns[i]);
-  return lamella_fail(LAMELLA_INTERNAL_ERROR, text.data(), text.size());
+  return detail::fail(LAMELLA_INTERNAL_ERROR, text);
 }
 
 }  // namespace lamella

@@ -268,11 +268,11 @@ struct Result<std::tuple<R...>,
   if (lamella_operator_argument(op, 0, index, &info) != LAMELLA_OK) return LAMELLA_ERROR;
   std::string text = std::string(op->name) + ": expected '" + info.name + "' to be a " + info.type +
                      ", got " + detail::tag_name(tag);
-  return lamella_fail(LAMELLA_TYPE_ERROR, text.data(), text.size());
+  return detail::fail(LAMELLA_TYPE_ERROR, text);
 }
 [[gnu::cold, gnu::noinline]] inline lamella_status fail_return(const lamella_operator* op) {
   std::string text = std::string(op->name) + ": its boxed kernel left a return of the wrong kind";
-  return lamella_fail(LAMELLA_ERROR, text.data(), text.size());
+  return detail::fail(LAMELLA_ERROR, text);
 }
 
 // ---- Calls -------------------------------------------------------------------------------------
@@ -370,12 +370,8 @@ struct TypedKernel<F, R(A...)> {
   static lamella_status call(const lamella_kernel* kernel, uint64_t keys,
                              typename C::template FormOf<A>... forms,
                              typename C::Forms* result) noexcept {
-    try {
-      run(kernel->context, keys, result, HolderOf<A>(forms)...);
-      return LAMELLA_OK;
-    } catch (...) {
-      return lamella::detail::status_of_current_exception();
-    }
+    return lamella::detail::guarded(
+        [&] { run(kernel->context, keys, result, HolderOf<A>(forms)...); });
   }
 
  private:

@@ -1,4 +1,5 @@
 // Signature strings: derived from schemas, compared, printed, and turned into schemas.
+#include "lamella/dispatch/signatures.h"
 #include "lamella/dispatch/registry.h"
 
 namespace lamella {
@@ -182,16 +183,13 @@ std::string schema_of_signature(std::string_view signature) {
 extern "C" lamella_status lamella_check_signature(const lamella_operator* op,
                                                   const char* signature) noexcept {
   using namespace lamella;
-  try {
-    OperatorEntry* entry = const_cast<OperatorEntry*>(static_cast<const OperatorEntry*>(op));
+  return lamella::detail::guarded([&] {
+    OperatorEntry* entry = entry_of(op);
     std::lock_guard lock(Registry::get().mutex());
     const FunctionSchema& schema = Registry::get().schema(entry);
     std::string expected = signature_of(schema);
     LAMELLA_CHECK(signature_fits(expected, signature), entry->full_name(),
                   ": expected a C++ signature ", signature_text(expected), " from its schema '",
                   entry->current->canonical, "', got ", signature_text(signature));
-    return LAMELLA_OK;
-  } catch (...) {
-    return lamella::detail::status_of_current_exception();
-  }
+  });
 }

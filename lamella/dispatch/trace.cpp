@@ -4,8 +4,9 @@
 //   Tracing puts a small kernel of its own in front of every kernel in the slots, and takes it out
 //   again when it ends. The path of a call has no test for it.
 #include <cstdio>
+#include <vector>
 
-#include "lamella/dispatch/registry.h"
+#include "lamella/dispatch/slot_filler.h"
 
 namespace lamella {
 namespace {
@@ -19,7 +20,7 @@ thread_local std::vector<Frame> frames;
 lamella_status run_traced(const lamella_kernel* kernel, const lamella_operator* op, uint64_t keys,
                           const lamella_value* arguments, lamella_value* returns) {
   const lamella_kernel* target = static_cast<const lamella_kernel*>(kernel->context);
-  const OperatorEntry* entry = static_cast<const OperatorEntry*>(op);
+  const OperatorEntry* entry = entry_of(op);
   // The same operator again with fewer keys, from inside its own kernel: a redispatch.
   bool again = !frames.empty() && frames.back().op == op && keys < frames.back().keys;
   std::fprintf(stderr, "%*s[%s] op=[%s], key=[%s]\n", static_cast<int>(frames.size()) + 1, " ",

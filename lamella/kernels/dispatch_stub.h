@@ -69,10 +69,6 @@ class DispatchStub<R (*)(A...), Tag> {
   void set_device_kernel(DeviceType type, FnPtr kernel) {
     impl_.set(type, reinterpret_cast<void*>(kernel));
   }
-  void set_cuda_dispatch_ptr(FnPtr kernel) { set_device_kernel(DeviceType::CUDA, kernel); }
-  void set_privateuse1_dispatch_ptr(FnPtr kernel) {
-    set_device_kernel(DeviceType::PrivateUse1, kernel);
-  }
 
  private:
   DispatchStubImpl impl_;

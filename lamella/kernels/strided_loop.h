@@ -5,6 +5,7 @@
 #include "lamella/core/interrupt.h"
 #include "lamella/kernels/dims.h"
 #include "lamella/kernels/parallel.h"
+#include "lamella/kernels/strided_walk.h"
 
 namespace lamella::native {
 
@@ -34,7 +35,7 @@ class StridedLoop {
   void plan(bool keep_order = false) {
     drop_ones();
     if (!keep_order) order();
-    merge();
+    ndim_ = merge_dims(kCount, ndim_, sizes_, strides_[0]);
     if (ndim_ == 0) {
       ndim_ = 1;
       sizes_[0] = 1;
@@ -66,43 +67,31 @@ class StridedLoop {
     parallel_for(0, numel_, grain, [&](int64_t begin, int64_t end) { range(begin, end, f); });
   }
   // The same over planes: f(data, strides of dimension 0, size 0, strides of dimension 1, size 1).
-  // Needs ndim() >= 2.
   template <class F>
   void planes(F&& f) const {
-    int64_t count = numel_ == 0 ? 0 : numel_ / (sizes_[0] * sizes_[1]);
-    int64_t at[kMaxDims];
-    char* p[N];
-    start(2, 0, at, p);
-    for (int64_t i = 0; i < count; ++i) {
-      f(p, strides_[0], sizes_[0], strides_[1], sizes_[1]);
-      step(2, at, p);
-    }
+    walk(0, numel_, [&](char** p, const int64_t* s, int64_t size0, int64_t size1) {
+      f(p, s, size0, s + N, size1);
+    });
   }
-
   template <class F>
   void range(int64_t begin, int64_t end, F&& f) const {
-    if (begin >= end) return;
-    int64_t at[kMaxDims];
-    char* p[N];
-    int64_t inner = sizes_[0];
-    int64_t skip = begin % inner;
-    start(1, begin / inner, at, p);
-    while (begin < end) {
-      int64_t count = inner - skip < end - begin ? inner - skip : end - begin;
-      if (skip != 0) {
-        char* q[N];
-        for (int i = 0; i < N; ++i) q[i] = p[i] + skip * strides_[0][i];
-        f(q, strides_[0], count);
-      } else {
-        f(p, strides_[0], count);
+    walk(begin, end, [&](char** p, const int64_t* s, int64_t size0, int64_t size1) {
+      f(p, s, size0);
+      for (int64_t j = 1; j < size1; ++j) {
+        for (int i = 0; i < N; ++i) p[i] += s[N + i];
+        f(p, s, size0);
       }
-      begin += count;
-      skip = 0;
-      step(1, at, p);
-    }
+    });
   }
 
  private:
+  static_assert(N <= kMaxWalked);
+  static constexpr std::integral_constant<int, N> kCount{};
+
+  template <class F>
+  void walk(int64_t begin, int64_t end, F&& f) const {
+    walk_planes(kCount, ndim_, sizes_, strides_[0], data_, begin, end, f);
+  }
   void drop_ones() {
     int kept = 0;
     for (int d = 0; d < ndim_; ++d) {
@@ -133,37 +122,6 @@ class StridedLoop {
   void order() {
     for (int d = 1; d < ndim_; ++d) {
       for (int e = d; e > 0 && outside(e - 1, e); --e) swap_dims(e - 1, e);
-    }
-  }
-  void merge() {
-    if (ndim_ == 0) return;
-    int last = 0;
-    for (int d = 1; d < ndim_; ++d) {
-      bool one = true;
-      for (int i = 0; i < N; ++i) one &= strides_[d][i] == strides_[last][i] * sizes_[last];
-      if (one) {
-        sizes_[last] *= sizes_[d];
-      } else {
-        move_dim(d, ++last);
-      }
-    }
-    ndim_ = last + 1;
-  }
-  // Position `index` among the blocks of the dimensions from `first` on.
-  void start(int first, int64_t index, int64_t* at, char** p) const {
-    for (int i = 0; i < N; ++i) p[i] = data_[i];
-    for (int d = first; d < ndim_; ++d) {
-      at[d] = index % sizes_[d];
-      index /= sizes_[d];
-      for (int i = 0; i < N; ++i) p[i] += at[d] * strides_[d][i];
-    }
-  }
-  void step(int first, int64_t* at, char** p) const {
-    for (int d = first; d < ndim_; ++d) {
-      for (int i = 0; i < N; ++i) p[i] += strides_[d][i];
-      if (++at[d] < sizes_[d]) return;
-      at[d] = 0;
-      for (int i = 0; i < N; ++i) p[i] -= strides_[d][i] * sizes_[d];
     }
   }
 

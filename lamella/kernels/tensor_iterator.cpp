@@ -3,6 +3,7 @@
 
 #include "lamella/core/tensor_impl.h"
 #include "lamella/kernels/cpu/loops.h"
+#include "lamella/kernels/strided_walk.h"
 #include "lamella/kernels/tensor_iterator_heap.h"
 
 namespace lamella {
@@ -277,59 +278,11 @@ void TensorIteratorBase::for_each_erased(Loop2d loop, void* context, int64_t gra
 
 void TensorIteratorBase::serial_erased(Loop2d loop, void* context, int64_t begin,
                                        int64_t end) const {
-  if (begin >= end) return;
   settle();
-  int n = ntensors_;
-  char* data[kMaxOperands];
-  int64_t strides[2 * kMaxOperands];
-  int64_t size0 = ndim_ > 0 ? shape_[0] : 1, size1 = ndim_ > 1 ? shape_[1] : 1;
-  for (int i = 0; i < n; ++i) {
-    strides[i] = ndim_ > 0 ? strides_[i] : 0;
-    strides[n + i] = ndim_ > 1 ? strides_[n + i] : 0;
-  }
-  if (ndim_ <= 1) {
-    for (int i = 0; i < n; ++i) data[i] = data_[i] + begin * strides[i];
-    loop(context, data, strides, end - begin, 1);
-    return;
-  }
-  // Position of `begin` in each dimension, and each operand's address there without the inner two.
-  int64_t at[64];
-  int64_t rest = begin;
-  for (int i = 0; i < n; ++i) data[i] = data_[i];
-  for (int d = 0; d < ndim_; ++d) {
-    at[d] = rest % shape_[d];
-    rest /= shape_[d];
-    if (d >= 2) {
-      for (int i = 0; i < n; ++i) data[i] += at[d] * strides_[d * n + i];
-    }
-  }
-  while (begin < end) {
-    char* p[kMaxOperands];
-    for (int i = 0; i < n; ++i) p[i] = data[i] + at[0] * strides[i] + at[1] * strides[n + i];
-    // Whole rows where possible, parts of one at the ends of the range.
-    int64_t left = end - begin, run, rows;
-    if (at[0] != 0 || left < size0) {
-      run = size0 - at[0] < left ? size0 - at[0] : left;
-      rows = 1;
-    } else {
-      run = size0;
-      rows = left / size0 < size1 - at[1] ? left / size0 : size1 - at[1];
-    }
-    loop(context, p, strides, run, rows);
-    begin += run * rows;
-    at[0] += run;
-    if (at[0] < size0 && rows == 1) continue;
-    at[0] = 0;
-    at[1] += rows;
-    if (at[1] < size1) continue;
-    at[1] = 0;
-    for (int d = 2; d < ndim_; ++d) {
-      for (int i = 0; i < n; ++i) data[i] += strides_[d * n + i];
-      if (++at[d] < shape_[d]) break;
-      for (int i = 0; i < n; ++i) data[i] -= strides_[d * n + i] * shape_[d];
-      at[d] = 0;
-    }
-  }
+  native::walk_planes(static_cast<int>(ntensors_), ndim_, shape_, strides_, data_, begin, end,
+                      [&](char** data, const int64_t* strides, int64_t size0, int64_t size1) {
+                        loop(context, data, strides, size0, size1);
+                      });
 }
 
 }  // namespace lamella

@@ -62,41 +62,6 @@ class TensorIteratorBase : public MetaBase {
 
   // ---- For meta functions of structured kernels. `out` is maybe_get_output(). ----
 
-  void build_binary_op(const TensorBase&, const TensorBase& a, const TensorBase& b) {
-    build_binary(a, b, kPointwise);
-  }
-  void build_borrowing_binary_op(const TensorBase&, const TensorBase& a, const TensorBase& b) {
-    build_binary(a, b, kPointwise);
-  }
-  void build_binary_float_op(const TensorBase&, const TensorBase& a, const TensorBase& b) {
-    build_binary(a, b, kPointwiseFloat);
-  }
-  void build_borrowing_binary_float_op(const TensorBase&, const TensorBase& a,
-                                       const TensorBase& b) {
-    build_binary(a, b, kPointwiseFloat);
-  }
-  void build_comparison_op(const TensorBase&, const TensorBase& a, const TensorBase& b) {
-    build_binary(a, b, kComparison);
-  }
-  void build_unary_op(const TensorBase&, const TensorBase& a) { build_unary(a, kPointwise); }
-  void build_borrowing_unary_op(const TensorBase&, const TensorBase& a) {
-    build_unary(a, kPointwise);
-  }
-  void build_unary_float_op(const TensorBase&, const TensorBase& a) {
-    build_unary(a, kPointwiseFloat);
-  }
-  void build_borrowing_unary_float_op(const TensorBase&, const TensorBase& a) {
-    build_unary(a, kPointwiseFloat);
-  }
-  void build_unary_force_boolean_op(const TensorBase&, const TensorBase& a) {
-    build_unary(a, kComparison);
-  }
-  void build_ternary_op(const TensorBase&, const TensorBase& a, const TensorBase& b,
-                        const TensorBase& c) {
-    static constexpr const char* names[] = {"self", "tensor1", "tensor2"};
-    build_ternary(a, b, c, names, kPointwise);
-  }
-
   void build_unary(const TensorBase& a, uint32_t flags);
   // `names`: what messages call the operands; null: 'self' and 'other'.
   void build_binary(const TensorBase& a, const TensorBase& b, uint32_t flags,

@@ -5,6 +5,7 @@
 #include "lamella/core/tensor_impl.h"
 #include "lamella/kernels/cpu/loops.h"
 #include "lamella/kernels/cpu/pointwise.h"
+#include "lamella/kernels/strided_walk.h"
 #include "lamella/kernels/tensor_iterator_config.h"
 #include "lamella/kernels/tensor_iterator_heap.h"
 
@@ -314,34 +315,17 @@ void TensorIteratorBase::build_general(const BuildArguments& args) {
     return;
   }
   for (int i = 0; i < n; ++i) expand_strides(operand_[i], shape, strides[i]);
-  int kept = -1;  // last dimension after merging, as a position in `order`
-  int order[kMaxNdim];
-  int64_t merged[kMaxNdim];
-  for (int k = 0; k < shape.ndim; ++k) {
-    int d = perm[k];
-    if (shape.sizes[d] == 1) continue;
-    bool one = kept >= 0;
-    for (int i = 0; one && i < n; ++i) {
-      one = strides[i][d] == strides[i][order[kept]] * merged[kept];
-    }
-    if (one) {
-      merged[kept] *= shape.sizes[d];
-    } else {
-      order[++kept] = d;
-      merged[kept] = shape.sizes[d];
-    }
-  }
-  if (kept < 0) {  // one element
-    set_run(numel);
-    return;
-  }
   numel_ = numel;
-  ndim_ = kept + 1;
-  make_room(ndim_, n);
-  for (int d = 0; d < ndim_; ++d) {
-    shape_[d] = merged[d];
-    for (int i = 0; i < n; ++i) strides_[d * n + i] = strides[i][order[d]];
+  ndim_ = 0;
+  make_room(shape.ndim, n);
+  for (int k = 0; k < shape.ndim; ++k) {
+    const int d = perm[k];
+    if (shape.sizes[d] == 1) continue;
+    for (int i = 0; i < n; ++i) strides_[ndim_ * n + i] = strides[i][d];
+    shape_[ndim_++] = shape.sizes[d];
   }
+  ndim_ = native::merge_dims(n, ndim_, shape_, strides_);
+  if (ndim_ == 0) set_run(numel);  // one element
 }
 
 void TensorIteratorBase::make_room(int ndim, int count) {

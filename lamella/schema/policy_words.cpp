@@ -44,9 +44,7 @@ bool is_rule_name(std::string_view text) {
 
 }  // namespace
 
-std::span<const std::string_view> policy_names() { return kPolicies; }
 std::span<const std::string_view> autocast_classes() { return kAutocast; }
-std::span<const std::string_view> batching_rules() { return kBatching; }
 std::span<const std::string_view> hlo_opcodes() { return kOpcodes; }
 bool is_device_type(std::string_view word) { return contains(kDeviceTypes, word); }
 

@@ -8,12 +8,8 @@
 
 namespace lamella {
 
-// "autocast", "batching", "hlo".
-std::span<const std::string_view> policy_names();
 // "lower_precision", "float32", "widest", "none", ...: lamella/layers/autocast says what each does.
 std::span<const std::string_view> autocast_classes();
-// "pointwise", "reduction", "composite", "loop"; any other identifier names a rule of its own.
-std::span<const std::string_view> batching_rules();
 // "abs", "add", ...: those of lamella/schema/hlo_opcodes.def.
 std::span<const std::string_view> hlo_opcodes();
 

@@ -69,10 +69,10 @@ constexpr Word kWords[] = {
     {"NoneType", TypeKind::kNone},
 };
 
-class Table {
+class TypeTable {
  public:
-  static Table& get() {
-    static Table* table = new Table;  // never destroyed: types outlive static destruction
+  static TypeTable& get() {
+    static TypeTable* table = new TypeTable;  // never destroyed: types outlive static destruction
     return *table;
   }
 
@@ -145,14 +145,14 @@ class Table {
   friend std::string_view plain_word_of(TypeKind kind);
 };
 
-std::string_view plain_word_of(TypeKind kind) { return Table::plain_word(kind); }
+std::string_view plain_word_of(TypeKind kind) { return TypeTable::plain_word(kind); }
 
 SchemaType make_word(const Word& word) {
   TypeNode node(word.kind, word.text);
   node.symbolic = plain_word_of(word.kind) != word.text;
   // The plain spelling is interned first, so that it is the one that stands for its equals.
   if (node.symbolic) SchemaType::atom(word.kind);
-  return TypeNode::wrap(Table::get().intern(std::move(node)));
+  return TypeNode::wrap(TypeTable::get().intern(std::move(node)));
 }
 
 SchemaType make_compound(TypeKind kind, std::span<const SchemaType> elements, int fixed_size = -1) {
@@ -168,12 +168,12 @@ SchemaType make_compound(TypeKind kind, std::span<const SchemaType> elements, in
   if (symbolic) make_compound(kind, plain, fixed_size);
   node.symbolic = symbolic;
   node.elements.assign(elements.begin(), elements.end());
-  return TypeNode::wrap(Table::get().intern(std::move(node)));
+  return TypeNode::wrap(TypeTable::get().intern(std::move(node)));
 }
 
 }  // namespace
 
-std::mutex& type_table_lock() { return Table::get().mutex; }
+std::mutex& type_table_lock() { return TypeTable::get().mutex; }
 
 SchemaType::SchemaType() {
   static const SchemaType any = atom(TypeKind::kAny);
@@ -187,7 +187,7 @@ SchemaType SchemaType::atom(TypeKind kind) {
       auto& slot = made[static_cast<std::size_t>(word.kind)];
       if (slot != nullptr) continue;
       TypeNode node(word.kind, word.text);
-      slot = Table::get().intern(std::move(node));
+      slot = TypeTable::get().intern(std::move(node));
     }
     return made;
   }();
@@ -205,12 +205,12 @@ SchemaType SchemaType::sym_int() { return *from_word("SymInt"); }
 
 SchemaType SchemaType::type_var(std::string_view name) {
   TypeNode node(TypeKind::kTypeVar, name);
-  return SchemaType(Table::get().intern(std::move(node)));
+  return SchemaType(TypeTable::get().intern(std::move(node)));
 }
 
 SchemaType SchemaType::custom_class(std::string_view name) {
   TypeNode node(TypeKind::kCustomClass, name);
-  return SchemaType(Table::get().intern(std::move(node)));
+  return SchemaType(TypeTable::get().intern(std::move(node)));
 }
 
 SchemaType SchemaType::optional_of(SchemaType element) {

@@ -71,7 +71,7 @@ bool has_gradients(const lamella_tensor* tensor) {
   return is_floating_point(type) || is_complex(type);
 }
 
-struct Call {
+struct FunctionCall {
   PyContext* context;
   const autograd::NodePtr& node;  // null: nothing is recorded
   PyObject* const* args;
@@ -105,7 +105,7 @@ bool keep_zeros(PyContext* context, Py_ssize_t index, PyObject* tensor) {
 }
 
 // One output, as the caller of apply() gets it: a new reference.
-PyObject* finish_output(const Call& call, PyObject* output, Py_ssize_t index) {
+PyObject* finish_output(const FunctionCall& call, PyObject* output, Py_ssize_t index) {
   const autograd::NodePtr& node = call.node;
   if (node) {
     auto* levels = static_cast<PythonNode*>(node.get())->levels();
@@ -159,7 +159,7 @@ PyObject* finish_output(const Call& call, PyObject* output, Py_ssize_t index) {
 }
 
 // Every tensor that was marked must have come out.
-bool check_dirty(const Call& call, PyObject* const* outputs) {
+bool check_dirty(const FunctionCall& call, PyObject* const* outputs) {
   PyObject* dirty = call.context->dirty;
   for (Py_ssize_t k = 0; dirty != nullptr && k < PyTuple_GET_SIZE(dirty); ++k) {
     bool found = false;
@@ -176,7 +176,7 @@ bool check_dirty(const Call& call, PyObject* const* outputs) {
   return true;
 }
 
-bool save_tensors(const Call& call, PyObject* const* outputs) {
+bool save_tensors(const FunctionCall& call, PyObject* const* outputs) {
   PyContext* context = call.context;
   Ref to_save(std::exchange(context->to_save, nullptr));
   if (!to_save) return true;
@@ -206,7 +206,7 @@ bool save_tensors(const Call& call, PyObject* const* outputs) {
 }
 
 // The tangents of the outputs, from those of the inputs by the class's jvp.
-bool give_tangents(const Call& call, PyObject* const* outputs) {
+bool give_tangents(const FunctionCall& call, PyObject* const* outputs) {
   PyContext* context = call.context;
   bool any = false;
   for (Py_ssize_t i = 0; i < call.count; ++i) {
@@ -263,8 +263,8 @@ bool give_tangents(const Call& call, PyObject* const* outputs) {
   return true;
 }
 
-PyObject* finish_outputs(const Call& given, PyObject* returned) {
-  Call call = given;
+PyObject* finish_outputs(const FunctionCall& given, PyObject* returned) {
+  FunctionCall call = given;
   bool is_tuple = PyTuple_Check(returned);
   PyObject** raw = is_tuple ? &PyTuple_GET_ITEM(returned, 0) : &returned;
   call.output_count = is_tuple ? PyTuple_GET_SIZE(returned) : 1;
@@ -294,7 +294,7 @@ PyObject* finish_outputs(const Call& given, PyObject* returned) {
 // forward runs without gradients of either kind.
 constexpr uint32_t kPlain = LAMELLA_MODE_NO_GRAD | LAMELLA_MODE_NO_FORWARD;
 
-PyObject* call_forward(const Call& call, PyObject* forward, PyObject* setup) {
+PyObject* call_forward(const FunctionCall& call, PyObject* forward, PyObject* setup) {
   autograd::ModeGuard mode(kPlain, kPlain);
   constexpr Py_ssize_t kFew = 14;
   if (setup == nullptr) {
@@ -344,7 +344,7 @@ bool is_complete(PyObject* forward, Py_ssize_t nargs, PyObject* kwnames) {
 }
 
 // Calls an operator below autograd, then what keeps for its backward.
-PyObject* call_operator(const Call& call, PyObject* below, PyObject* setup) {
+PyObject* call_operator(const FunctionCall& call, PyObject* below, PyObject* setup) {
   autograd::ModeGuard mode(kPlain, kPlain);
   Ref output(call_vector(below, call.args, static_cast<size_t>(call.count), nullptr));
   if (!output || setup == nullptr) return output.release();
@@ -409,7 +409,7 @@ PyObject* run_apply(PyFunctionClass* function, PyObject* forward, PyObject* setu
       static_cast<PythonNode*>(node.get())->set_levels(std::move(levels));
     }
   }
-  Call call{context, node, args, count, 0};
+  FunctionCall call{context, node, args, count, 0};
   Ref returned(below != nullptr ? call_operator(call, below, setup)
                                 : call_forward(call, forward, setup));
   if (!returned) return nullptr;

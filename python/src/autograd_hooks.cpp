@@ -296,14 +296,14 @@ int visit_node(autograd::Node* node, visitproc visit, void* arg) {
 
 int visit_graph(autograd::Node* first, visitproc visit, void* arg) {
   // Far enough for what people write; a longer walk would cost each collection.
-  constexpr int kMost = 32;
-  autograd::Node* waiting[kMost];
+  constexpr int kMaxVisited = 32;
+  autograd::Node* waiting[kMaxVisited];
   int count = 0, seen = 0;
   waiting[count++] = first;
   while (seen < count) {
     autograd::Node* node = waiting[seen++];
     if (int stop = visit_node(node, visit, arg); stop != 0) return stop;
-    for (uint32_t i = 0; i < node->edge_count() && count < kMost; ++i) {
+    for (uint32_t i = 0; i < node->edge_count() && count < kMaxVisited; ++i) {
       autograd::Node* next = node->edge(i).node.get();
       if (next != nullptr && next->use_count() == 1) waiting[count++] = next;
     }

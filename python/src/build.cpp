@@ -227,11 +227,11 @@ PyObject* converted(PyObject* owned, ScalarType type, PyObject* device, bool cop
   }
   if (!other_type && !other_device && !copy) return tensor.release();
   if (!other_type && !other_device) {
-    const Table* table = clone_op.table();
+    const ProgramTable* table = clone_op.table();
     if (table == nullptr) return PyErr_Format(PyExc_RuntimeError, "aten::clone: is not defined");
     return call_table(*table, "clone", false, &owned, 1, nullptr);
   }
-  const Table* table = to_op.table();
+  const ProgramTable* table = to_op.table();
   if (table == nullptr) return PyErr_Format(PyExc_RuntimeError, "aten::to: is not defined");
   Ref dtype(dtype_object(other_type ? type : static_cast<ScalarType>(raw->scalar_type)));
   Ref target(other_device ? Ref::borrow(device)

@@ -226,13 +226,13 @@ PyObject* invoke_with(const Program& program, const lamella_value* values, Frame
 
 namespace {
 // For messages: what it was called by, or the operator's own name.
-const char* name_of(const Table& table, const char* name) {
+const char* name_of(const ProgramTable& table, const char* name) {
   return name != nullptr ? name : strstr(table.programs[0]->op->name, "::") + 2;
 }
 }  // namespace
 
-PyObject* call_table(const Table& table, const char* name, bool is_method, PyObject* const* args,
-                     Py_ssize_t nargs, PyObject* kwnames) {
+PyObject* call_table(const ProgramTable& table, const char* name, bool is_method,
+                     PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   lamella_value values[kMaxArguments];
   Frame frame;
   for (const Program* program : table.programs) {

@@ -9,8 +9,8 @@ PyObject* invoke(const Program& program, const lamella_value* values, Frame& fra
 
 // Parses and calls. kwnames as in vectorcall, may be NULL. Without a name, a call that fits no
 // signature returns NotImplemented.
-PyObject* call_table(const Table& table, const char* name, bool is_method, PyObject* const* args,
-                     Py_ssize_t nargs, PyObject* kwnames);
+PyObject* call_table(const ProgramTable& table, const char* name, bool is_method,
+                     PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
 
 // The same with a given key set.
 PyObject* invoke_with(const Program& program, const lamella_value* values, Frame& frame,

@@ -53,7 +53,7 @@ OperatorEntry* read_overload(PyObject* object) {
     return nullptr;
   }
   const lamella_operator* op = reinterpret_cast<PyPacket*>(object)->op;
-  return const_cast<OperatorEntry*>(static_cast<const OperatorEntry*>(op));
+  return entry_of(op);
 }
 
 bool append(PyObject* list, PyObject* owned) {

@@ -46,13 +46,13 @@ PyObject** Frame::hold(PyObject* const* items, Py_ssize_t size) {
 }
 
 bool Frame::enter_nested() {
-  constexpr uint32_t kDeepest = 100;
-  if (nested_ < kDeepest) {
+  constexpr uint32_t kMaxNesting = 100;
+  if (nested_ < kMaxNesting) {
     ++nested_;
     return true;
   }
   PyErr_Format(PyExc_ValueError, "expected lists within lists to a depth of %u, got more",
-               kDeepest);
+               kMaxNesting);
   return false;
 }
 

@@ -387,7 +387,7 @@ int tensor_assign(PyObject* self, PyObject* key, PyObject* value) {
     }
     if (source.scalar_type() != type) {
       static SlotOperator to_op{"aten::to"};
-      const Table* table = to_op.table();
+      const ProgramTable* table = to_op.table();
       Ref object(wrap(source)), dtype(dtype_object(type));
       PyObject* args[] = {object.get(), dtype.get()};
       Ref cast(table != nullptr ? call_table(*table, "to", false, args, 2, nullptr) : nullptr);

@@ -362,7 +362,7 @@ bool read_copy(PyObject* object, const char* function) {
 
 PyObject* clone_of(PyObject* self) {
   static SlotOperator clone{"aten::clone"};
-  const Table* table = clone.table();
+  const ProgramTable* table = clone.table();
   if (table == nullptr) return PyErr_Format(PyExc_RuntimeError, "aten::clone: is not defined");
   return call_table(*table, "clone", false, &self, 1, nullptr);
 }

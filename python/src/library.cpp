@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "lamella/core/fork.h"
+#include "lamella/dispatch/explain.h"
 #include "lamella/dispatch/loading.h"
 #include "lamella/layers/autocast/cast.h"
 #include "lamella/schema/parser.h"
@@ -304,7 +305,7 @@ PyObject* unload_library(PyObject*, PyObject* number) {
 PyObject* deferred_failures(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
     Ref list(PyList_New(0));
-    for (const std::string& failure : Registry::get().take_failures()) {
+    for (const std::string& failure : take_load_failures()) {
       Ref text(PyUnicode_FromString(failure.c_str()));
       if (!list || !text || PyList_Append(list.get(), text.get()) != 0) return nullptr;
     }
@@ -324,7 +325,7 @@ PyObject* explain_call(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObj
   }
   auto* packet = reinterpret_cast<PyPacket*>(args[0]);
   return guarded([&]() -> PyObject* {
-    const Table* table = table_of(packet);
+    const ProgramTable* table = table_of(packet);
     if (table == nullptr) return nullptr;
     ++args;
     --nargs;

@@ -54,7 +54,7 @@ std::string pending_text() {
   return text;
 }
 
-struct Call {
+struct GivenCall {
   PyObject* const* args;
   Py_ssize_t nargs;
   PyObject* kwnames;
@@ -75,7 +75,7 @@ std::string shown(const Param& param) {
 }
 
 // Why a call does not fit; empty where it does.
-std::string reason(const Program& program, const Call& call) {
+std::string reason(const Program& program, const GivenCall& call) {
   Frame frame;
   lamella_value value;
   size_t first = call.is_method ? 1 : 0;
@@ -192,9 +192,9 @@ std::string signature(const Program& program, const Program* sibling, const char
 
 }  // namespace
 
-PyObject* raise_mismatch(const Table& table, const char* name, bool is_method,
+PyObject* raise_mismatch(const ProgramTable& table, const char* name, bool is_method,
                          PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-  Call call{args, nargs, kwnames, is_method};
+  GivenCall call{args, nargs, kwnames, is_method};
   std::string text = std::string(name) + ": got (";
   for (Py_ssize_t i = is_method ? 1 : 0; i < nargs; ++i) {
     if (i != (is_method ? 1 : 0)) text += ", ";

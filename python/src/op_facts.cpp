@@ -11,10 +11,6 @@
 namespace lamella::python {
 namespace {
 
-OperatorEntry* entry_of(const lamella_operator* op) {
-  return const_cast<OperatorEntry*>(static_cast<const OperatorEntry*>(op));
-}
-
 // A table that only grows: looked up without a lock, since operators never go.
 constexpr size_t kBuckets = 1 << 12;
 struct Bucketed {

@@ -111,7 +111,7 @@ PyObject* redispatch(PyObject* self, PyObject* const* args, Py_ssize_t nargs, Py
   }
   uint64_t keys = PyLong_AsUnsignedLongLong(args[0]);
   if (PyErr_Occurred() != nullptr) return nullptr;
-  const Table* table = table_of(as_packet(self));
+  const ProgramTable* table = table_of(as_packet(self));
   if (table == nullptr) return nullptr;
   const Program& program = *table->programs[0];
   lamella_value values[64];

@@ -44,7 +44,7 @@ int packet_clear(PyObject* self) {
 // The schemas, one a line.
 std::string schemas(PyPacket* packet) {
   std::string text;
-  const Table* table = table_of(packet);
+  const ProgramTable* table = table_of(packet);
   if (table == nullptr) {
     PyErr_Clear();
     return text;
@@ -331,7 +331,7 @@ PyPacket* make_packet(PyTypeObject* type, const char* qualified, const char* nam
   if (object == nullptr) return nullptr;
   PyPacket* packet = as_packet(object);
   packet->vectorcall = packet_vectorcall;
-  new (&packet->table) std::atomic<const Table*>(nullptr);
+  new (&packet->table) std::atomic<const ProgramTable*>(nullptr);
   new (&packet->generation) std::atomic<uint64_t>(0);
   packet->op = nullptr;
   packet->doc = nullptr;
@@ -349,11 +349,11 @@ PyPacket* make_packet(PyTypeObject* type, const char* qualified, const char* nam
   return packet;
 }
 
-const Table* refresh_table(PyPacket* packet) {
+const ProgramTable* refresh_table(PyPacket* packet) {
   return guarded(
-      [&]() -> const Table* {
+      [&]() -> const ProgramTable* {
         const uint64_t generation = operators_generation();
-        const Table* table =
+        const ProgramTable* table =
             packet->op != nullptr ? make_table(packet->op) : make_table(packet->qualified);
         if (table == nullptr) {
           // Says which names are near.
@@ -366,12 +366,12 @@ const Table* refresh_table(PyPacket* packet) {
         packet->generation.store(generation, std::memory_order_relaxed);
         return table;
       },
-      static_cast<const Table*>(nullptr));
+      static_cast<const ProgramTable*>(nullptr));
 }
 
 PyObject* call_packet(PyPacket* packet, PyObject* const* args, Py_ssize_t nargs,
                       PyObject* kwnames) {
-  const Table* table = table_of(packet);
+  const ProgramTable* table = table_of(packet);
   if (table == nullptr) [[unlikely]]
     return nullptr;
   if (table->facts != nullptr && table->facts->has_python_kernel.load(std::memory_order_relaxed))

@@ -8,7 +8,7 @@ namespace lamella::python {
 
 struct PyPacket {
   PyObject_HEAD vectorcallfunc vectorcall;
-  std::atomic<const Table*> table;
+  std::atomic<const ProgramTable*> table;
   std::atomic<uint64_t> generation;  // at which `table` was made, or an earlier one
   const lamella_operator* op;        // of one overload, else NULL
   char* qualified;                   // "aten::add"
@@ -33,10 +33,10 @@ extern PyMethodDef overload_methods[];
 PyObject* overload_str(PyObject* self);
 int add_overloads(PyObject* module);
 
-const Table* refresh_table(PyPacket* packet);
+const ProgramTable* refresh_table(PyPacket* packet);
 // What the packet's calls choose from; NULL with a Python error set if its operator is gone.
-inline const Table* table_of(PyPacket* packet) {
-  const Table* table = packet->table.load(std::memory_order_acquire);
+inline const ProgramTable* table_of(PyPacket* packet) {
+  const ProgramTable* table = packet->table.load(std::memory_order_acquire);
   if (table != nullptr &&
       packet->generation.load(std::memory_order_relaxed) == operators_generation()) [[likely]]
     return table;

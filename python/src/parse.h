@@ -106,7 +106,7 @@ bool is_out_name(PyObject* keyword);
 bool is_requires_grad_name(PyObject* keyword);
 
 // Sets the TypeError that lists the signatures and what was given; returns NULL.
-PyObject* raise_mismatch(const Table& table, const char* name, bool is_method,
+PyObject* raise_mismatch(const ProgramTable& table, const char* name, bool is_method,
                          PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
 
 // A number as a 0-dimensional tensor that is weak in type promotion; NULL with an error set, or

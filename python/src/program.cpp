@@ -141,10 +141,6 @@ bool takes_numbers(const std::vector<const Program*>& programs) {
   return false;
 }
 
-OperatorEntry* entry_of(const lamella_operator* op) {
-  return const_cast<OperatorEntry*>(static_cast<const OperatorEntry*>(op));
-}
-
 // zeros(), zeros_like(), new_zeros(): what has all options of a tensor, and takes no other tensor
 // to convert.
 bool is_factory(const FunctionSchema& schema) {
@@ -266,7 +262,8 @@ std::mutex programs_mutex;
 // One for each signature that an operator ever had; none is freed, since calls may be inside.
 std::map<std::pair<const lamella_operator*, std::string>, std::unique_ptr<const Program>> programs;
 // The same for what names have to choose from.
-std::map<std::tuple<std::vector<const Program*>, OpFacts*, bool>, std::unique_ptr<const Table>>
+std::map<std::tuple<std::vector<const Program*>, OpFacts*, bool>,
+         std::unique_ptr<const ProgramTable>>
     tables;
 
 const Program* program_of(const lamella_operator* op, const FunctionSchema& schema,
@@ -283,10 +280,10 @@ const Program* program_of(const lamella_operator* op, const FunctionSchema& sche
   return programs.try_emplace(std::move(key), std::move(made)).first->second.get();
 }
 
-const Table* known_table(std::vector<const Program*> choice, OpFacts* facts, bool numbers) {
+const ProgramTable* known_table(std::vector<const Program*> choice, OpFacts* facts, bool numbers) {
   std::lock_guard lock(programs_mutex);
   auto& place = tables[{choice, facts, numbers}];
-  if (place == nullptr) place.reset(new Table{numbers, std::move(choice), facts});
+  if (place == nullptr) place.reset(new ProgramTable{numbers, std::move(choice), facts});
   return place.get();
 }
 
@@ -360,7 +357,7 @@ const Program* program_of(const lamella_operator* op) {
   return program_of(op, schema, schema);
 }
 
-const Table* make_table(const std::string& name) {
+const ProgramTable* make_table(const std::string& name) {
   std::vector<const Program*> found;
   for (OperatorEntry* entry : Registry::get().overloads(name)) {
     const Program* program = program_of(entry);
@@ -391,7 +388,7 @@ const Table* make_table(const std::string& name) {
   return known_table(std::move(ordered), facts, numbers);
 }
 
-const Table* make_table(const lamella_operator* op) {
+const ProgramTable* make_table(const lamella_operator* op) {
   return known_table({program_of(op)}, foreign_facts(op), true);
 }
 

@@ -78,7 +78,7 @@ struct Program {
 
 // What a call of one name chooses from. One for each choice there ever was, kept for ever, because
 // calls may be inside.
-struct Table {
+struct ProgramTable {
   bool numbers;  // a Python number may stand for a tensor
   std::vector<const Program*> programs;
   struct OpFacts* facts = nullptr;  // where one operator is all, and not one of Lamella's own
@@ -93,9 +93,9 @@ Kind kind_of(SchemaType type, bool* optional);
 const Program* program_of(const lamella_operator* op);
 // All overloads of "aten::add", and the Python-only signatures of it, in the order they are tried.
 // Null if the name has none.
-const Table* make_table(const std::string& name);
+const ProgramTable* make_table(const std::string& name);
 // One overload.
-const Table* make_table(const lamella_operator* op);
+const ProgramTable* make_table(const lamella_operator* op);
 
 // A new reference to the named tuple's type of a program with named returns, or NULL with an error.
 PyTypeObject* return_type_of(const Program& program);

@@ -283,12 +283,12 @@ void track(PyObject* tensor) {
   PyObject_GC_Track(tensor);
 }
 
-const Table* SlotOperator::table() {
+const ProgramTable* SlotOperator::table() {
   PyPacket* known = packet.load(std::memory_order_acquire);
   if (known != nullptr) [[likely]]
     return table_of(known);
   try {
-    const Table* table = make_table(qualified);
+    const ProgramTable* table = make_table(qualified);
     if (table == nullptr) return nullptr;
   } catch (...) {
     raise_current_exception();

@@ -9,7 +9,7 @@ struct SlotOperator {
   const char* qualified;
   std::atomic<PyPacket*> packet{nullptr};
   // NULL without an error if there is no such operator.
-  const Table* table();
+  const ProgramTable* table();
 };
 
 // Fill in their part of TensorType before it is made ready.

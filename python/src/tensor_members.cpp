@@ -18,7 +18,7 @@ KnownOperator permute_op{"aten::permute", ""};
 // then those of `names`.
 PyObject* call_named(SlotOperator& slot, PyObject* const* args, Py_ssize_t count,
                      PyObject* names = nullptr) {
-  const Table* table = slot.table();
+  const ProgramTable* table = slot.table();
   if (table == nullptr) {
     if (PyErr_Occurred() != nullptr) return nullptr;
     return PyErr_Format(PyExc_NotImplementedError, "%s: is not defined", slot.qualified);

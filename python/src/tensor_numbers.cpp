@@ -82,7 +82,7 @@ SlotOperator slots[kSlots] = {{"aten::add"},
                               {"aten::any"}};
 
 inline PyObject* call_slot(SlotOperator& slot, PyObject* const* args, Py_ssize_t count) {
-  const Table* table = slot.table();
+  const ProgramTable* table = slot.table();
   if (table == nullptr) [[unlikely]] {
     if (PyErr_Occurred() != nullptr) return nullptr;
     Py_RETURN_NOTIMPLEMENTED;

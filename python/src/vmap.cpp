@@ -144,9 +144,9 @@ PyObject* call_mapped(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
   int64_t out_dim = PyLong_AsLongLong(args[4]);
   int randomness = static_cast<int>(PyLong_AsLong(args[5]));
   if (PyErr_Occurred() != nullptr) return nullptr;
-  constexpr Py_ssize_t kMost = 16;
+  constexpr Py_ssize_t kMaxArguments = 16;
   Py_ssize_t count = PyTuple_GET_SIZE(given);
-  if (count == 0 || count > kMost) Py_RETURN_NOTIMPLEMENTED;
+  if (count == 0 || count > kMaxArguments) Py_RETURN_NOTIMPLEMENTED;
   int64_t size = 0;
   for (Py_ssize_t i = 0; i < count; ++i) {
     PyObject* one = PyTuple_GET_ITEM(given, i);
@@ -163,8 +163,8 @@ PyObject* call_mapped(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     {
       LevelScope scope(size, randomness);
       level = scope.level;
-      PyObject* mapped[kMost + 1] = {nullptr};
-      Ref owned[kMost];
+      PyObject* mapped[kMaxArguments + 1] = {nullptr};
+      Ref owned[kMaxArguments];
       for (Py_ssize_t i = 0; i < count; ++i) {
         TensorBase value = with_front(tensor_ref(PyTuple_GET_ITEM(given, i)), in_dim);
         owned[i] = Ref(wrap(vmap::make_batched(std::move(value), level.number)));

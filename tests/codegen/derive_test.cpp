@@ -7,6 +7,7 @@
 #include "codegen_derive_test/functions.h"
 #include "codegen_derive_test/native_functions.h"
 #include "lamella/abi/autograd.h"
+#include "lamella/dispatch/explain.h"
 #include "lamella/dispatch/registry.h"
 #include "lamella/lamella.h"
 #include "lamella/layers/autograd/variable.h"

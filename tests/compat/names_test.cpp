@@ -138,4 +138,84 @@ TEST(Dispatch, SwitchOfSingleTypes) {
   EXPECT_EQ(bytes, 4u);
 }
 
+TEST(Spellings, ScalarTypes) {
+  static_assert(c10::elementSize(at::kComplexFloat) == 8 && c10::elementSize(at::kBool) == 1);
+  static_assert(c10::isFloatingType(at::kBFloat16) && !c10::isFloatingType(at::kLong));
+  static_assert(c10::isComplexType(at::kComplexDouble) && !c10::isComplexType(at::kDouble));
+  static_assert(c10::isIntegralType(at::kBool, true) && !c10::isIntegralType(at::kBool, false));
+  static_assert(c10::is_reduced_floating_point(at::kHalf) &&
+                !c10::is_reduced_floating_point(at::kFloat));
+  static_assert(c10::isSignedType(at::kChar) && !c10::isSignedType(at::kByte));
+  static_assert(c10::canCast(at::kLong, at::kFloat) && !c10::canCast(at::kFloat, at::kLong));
+  EXPECT_EQ(c10::toComplexType(at::kHalf), at::kComplexHalf);
+  EXPECT_EQ(c10::promoteTypes(at::kLong, at::kHalf), at::kHalf);
+}
+
+TEST(Spellings, Numbers) {
+  static_assert(!c10::Scalar(1).isSymbolic());
+  EXPECT_EQ(static_cast<float>(c10::Scalar(1.00390625).toBFloat16()), 1.0f);
+}
+
+TEST(Spellings, Options) {
+  const at::TensorOptions none, all = at::TensorOptions(at::kHalf)
+                                          .device(at::kCUDA, 1)
+                                          .layout(at::kStrided)
+                                          .requires_grad(true)
+                                          .pinned_memory(true);
+  EXPECT_EQ(none.dtype_opt(), std::nullopt);
+  EXPECT_EQ(none.device_opt(), std::nullopt);
+  EXPECT_EQ(none.layout_opt(), std::nullopt);
+  EXPECT_EQ(none.requires_grad_opt(), std::nullopt);
+  EXPECT_EQ(none.pinned_memory_opt(), std::nullopt);
+  EXPECT_EQ(all.dtype_opt(), at::kHalf);
+  EXPECT_EQ(all.device_opt(), at::Device("cuda:1"));
+  EXPECT_EQ(all.layout_opt(), at::kStrided);
+  EXPECT_EQ(all.requires_grad_opt(), true);
+  EXPECT_EQ(all.pinned_memory_opt(), true);
+  EXPECT_EQ(none.merge_memory_format(std::nullopt), none);
+  EXPECT_EQ(none.merge_memory_format(at::MemoryFormat::ChannelsLast).memory_format_opt(),
+            at::MemoryFormat::ChannelsLast);
+}
+
+TEST(Spellings, DevicesAndLayouts) {
+  EXPECT_TRUE(at::Device(at::DeviceType::PrivateUse1).is_privateuseone());
+  EXPECT_FALSE(at::Device("cpu").is_privateuseone());
+  const std::vector<int64_t> sizes{2, 3, 4, 5}, last{60, 1, 15, 3}, first{60, 20, 5, 1};
+  EXPECT_TRUE(c10::is_channels_last_strides_2d(sizes, last));
+  EXPECT_FALSE(c10::is_channels_last_strides_2d(sizes, first));
+  const std::vector<int64_t> deep{2, 3, 4, 5, 6}, deep_last{360, 1, 90, 18, 3};
+  EXPECT_TRUE(c10::is_channels_last_strides_3d(deep, deep_last));
+  EXPECT_FALSE(c10::is_channels_last_strides_3d(sizes, last));
+}
+
+TEST(Spellings, KeySets) {
+  const c10::DispatchKeySet both({c10::DispatchKey::CPU, c10::DispatchKey::AutogradCPU});
+  EXPECT_TRUE(both.isSupersetOf(c10::DispatchKeySet(c10::DispatchKey::CPU)));
+  EXPECT_FALSE(both.isSupersetOf(c10::DispatchKeySet(c10::DispatchKey::CUDA)));
+  EXPECT_FALSE(both.remove_backend(c10::BackendComponent::CPUBit)
+                   .has_backend(c10::BackendComponent::CPUBit));
+}
+
+TEST(Spellings, Values) {
+  using c10::IValue;
+  const IValue text("t"), device(at::Device("cpu")), ints(std::vector<int64_t>{1, 2}),
+      doubles(std::vector<double>{0.5}), tuple = IValue::tuple({text}), list = IValue::list({text}),
+                                         dict = IValue::dict({text, text});
+  EXPECT_STREQ(text.tagKind(), "str");
+  EXPECT_TRUE(text.isString() && !ints.isString());
+  EXPECT_TRUE(device.isDevice() && !text.isDevice());
+  EXPECT_TRUE(ints.isIntList() && !doubles.isIntList());
+  EXPECT_TRUE(doubles.isDoubleList() && !ints.isDoubleList());
+  EXPECT_TRUE(tuple.isTuple() && !list.isTuple());
+  EXPECT_TRUE(list.isList() && ints.isList() && !tuple.isList());
+  EXPECT_TRUE(dict.isGenericDict() && !list.isGenericDict());
+  EXPECT_FALSE(text.isBoolList() || text.isGenerator() || text.isObject());
+  EXPECT_EQ(IValue(at::kHalf).toScalarType(), at::kHalf);
+  EXPECT_EQ(IValue(at::kStrided).toLayout(), at::kStrided);
+  EXPECT_EQ(ints.toSymIntVector(), (std::vector<int64_t>{1, 2}));
+}
+
+int twice(int x) { return 2 * x; }
+TEST(Spellings, CompileTimeFunctions) { EXPECT_EQ(decltype(TORCH_FN(twice))::func_ptr()(4), 8); }
+
 }  // namespace

@@ -1,10 +1,13 @@
 // Tensors as PyTorch's C++ code handles them: assignment through views, and undefined tensors.
 #include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <string>
 #include <vector>
+
+#include "lamella/api/derivative_calls.h"
 
 namespace {
 
@@ -119,6 +122,25 @@ TEST(Tensor, WhatAnUndefinedOneDoesNotHave) {
   EXPECT_THROW(x.add(u), c10::Error);
   EXPECT_THROW(at::cat({x, u}), c10::Error);
   EXPECT_THROW(x.backward(u), c10::Error);
+}
+
+TEST(Tensor, OtherSpellings) {
+  at::Tensor x = at::ones({2});
+  EXPECT_EQ(x.toType(at::kDouble).dtype(), at::kDouble);
+  EXPECT_EQ(x.unsafeGetTensorImpl(), at::Tensor(x).unsafeGetTensorImpl());
+  const at::OptionalTensorRef none, some(x);
+  EXPECT_EQ(&some.getTensorRef(), &x);
+  EXPECT_THROW(none.getTensorRef(), c10::Error);
+  EXPECT_TRUE(lamella::wrap_opt_if(x, true).has_value());
+  EXPECT_FALSE(lamella::wrap_opt_if(x, false).has_value());
+}
+
+TEST(Tensor, AutocastOfTheProcessor) {
+  EXPECT_FALSE(at::autocast::is_cpu_enabled());
+  at::autocast::set_cpu_enabled(true);
+  EXPECT_TRUE(at::autocast::is_cpu_enabled());
+  at::autocast::set_cpu_enabled(false);
+  EXPECT_EQ(at::autocast::get_lower_precision_fp_from_device_type(at::kCPU), at::kBFloat16);
 }
 
 }  // namespace

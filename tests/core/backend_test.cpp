@@ -101,6 +101,7 @@ TEST(Backend, Parts) {
   {
     StreamGuard guard(made);
     EXPECT_EQ(current_stream(device), made);
+    EXPECT_EQ(guard.original_stream(), Stream(Stream::DEFAULT, device));
   }
   EXPECT_EQ(current_stream(device).id(), 0);
   EXPECT_FALSE(Stream(Stream::UNSAFE, device, 3).query());

@@ -1,4 +1,5 @@
 // Calls without a tensor: the device chooses the backend, unless a BackendSelect kernel does.
+#include "lamella/dispatch/explain.h"
 #include "lamella/dispatch/registry.h"
 #include "tests/dispatch/helpers.h"
 

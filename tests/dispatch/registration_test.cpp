@@ -4,6 +4,7 @@
 #include <atomic>
 #include <thread>
 
+#include "lamella/dispatch/explain.h"
 #include "lamella/dispatch/registry.h"
 #include "tests/dispatch/helpers.h"
 

@@ -159,4 +159,111 @@ TEST(XlaNames, LocalExecutable) {
   EXPECT_EQ(out.Get<float>({1}), 4);
 }
 
+TEST(XlaNames, Shapes) {
+  using namespace xla;
+  const Shape scalar = ShapeUtil::MakeScalarShape(S32), none = ShapeUtil::MakeShape(F32, {2, 0}),
+              matrix = ShapeUtil::MakeShapeWithDescendingLayout(F32, {2, 3}),
+              turned = ShapeUtil::MakeShapeWithDenseLayout(F32, {2, 3}, {0, 1}),
+              complex = ShapeUtil::MakeShape(C64, {2, 3}),
+              pair = ShapeUtil::MakeTuple({scalar, matrix});
+  EXPECT_EQ(ShapeUtil::HumanStringWithLayout(turned), "f32[2,3]{0,1}");
+  EXPECT_EQ(ShapeUtil::MakeMaybeTupleShape({matrix}), matrix);
+  EXPECT_EQ(ShapeUtil::MakeMaybeTupleShape({scalar, matrix}), pair);
+  EXPECT_EQ(ShapeUtil::TupleElementCount(pair), 2);
+  EXPECT_TRUE(ShapeUtil::IsNil(ShapeUtil::MakeNil()) && !ShapeUtil::IsNil(pair));
+  EXPECT_TRUE(ShapeUtil::MakeOpaqueShape().IsOpaque() && !matrix.IsOpaque());
+  EXPECT_TRUE(ShapeUtil::MakeTokenShape().IsToken() && !matrix.IsToken());
+  EXPECT_TRUE(ShapeUtil::IsZeroElementArray(none) && !ShapeUtil::IsZeroElementArray(matrix));
+  EXPECT_EQ(ShapeUtil::ByteSizeOfElements(matrix), 24);
+  EXPECT_EQ(ShapeUtil::Rank(matrix), 2);
+  EXPECT_TRUE(ShapeUtil::SameDimensions(matrix, complex) &&
+              !ShapeUtil::SameElementType(matrix, complex));
+  EXPECT_TRUE(ShapeUtil::CompatibleIgnoringLayout(matrix, turned) && matrix != turned);
+  EXPECT_TRUE(ShapeUtil::IsScalar(scalar) && !ShapeUtil::IsScalar(matrix));
+  EXPECT_TRUE(ShapeUtil::IsScalarWithElementType(scalar, S32) &&
+              !ShapeUtil::IsScalarWithElementType(scalar, F32));
+  EXPECT_TRUE(ShapeUtil::ElementIsIntegral(scalar) && ShapeUtil::ElementIsFloating(matrix) &&
+              ShapeUtil::ElementIsComplex(complex) && !ShapeUtil::ElementIsComplex(matrix));
+  const Shape grows = ShapeUtil::MakeShape(F32, {2, 3}, {true, false});
+  EXPECT_TRUE(grows.is_dynamic_dimension(0) && !grows.is_dynamic_dimension(1));
+}
+
+TEST(XlaNames, Layouts) {
+  using namespace xla;
+  const Shape turned = ShapeUtil::MakeShapeWithLayout(F32, {2, 3}, {0, 1});
+  EXPECT_EQ(LayoutUtil::MakeLayout({0, 1}).ToString(), "{0,1}");
+  EXPECT_EQ(LayoutUtil::GetDefaultLayoutForShape(turned), LayoutUtil::MakeLayout({1, 0}));
+  EXPECT_EQ(LayoutUtil::GetDefaultLayoutForRank(3), LayoutUtil::MakeLayout({2, 1, 0}));
+  EXPECT_EQ(LayoutUtil::GetWithDefaultLayout(turned), ShapeUtil::MakeShape(F32, {2, 3}));
+}
+
+TEST(XlaNames, ArraysAndLiterals) {
+  using namespace xla;
+  Array3D<float> cube(1, 2, 3);
+  cube.FillIota(1);
+  EXPECT_EQ(cube.num_dimensions(), 3);
+  EXPECT_EQ(cube.num_elements(), 6);
+  EXPECT_EQ(LiteralUtil::CreateR3FromArray3D(cube).Get<float>({0, 1, 2}), 6);
+  Array4D<float> block(1, 1, 2, 3);
+  block.FillIota(1);
+  EXPECT_EQ(LiteralUtil::CreateR4FromArray4D(block).Get<float>({0, 0, 1, 0}), 4);
+}
+
+TEST(XlaNames, StatusAndOps) {
+  using namespace xla;
+  EXPECT_EQ(OkStatus(), Status());
+  Status(StatusCode::kInternal, "lost").IgnoreError();
+  EXPECT_TRUE(XlaOp().IsUninitialized());
+  XlaBuilder b("ops");
+  XlaOp x = Parameter(&b, 0, ShapeUtil::MakeScalarShape(F32), "x");
+  XlaOp y = x;
+  EXPECT_TRUE(x.IsIdenticalTo(y) && !x.IsIdenticalTo(x + y) && !x.IsUninitialized());
+  OpMetadata metadata;
+  metadata.set_op_name("only_the_next");
+  b.SetOneShotOpMetadata(metadata);
+  Mul(x, x);
+  EXPECT_TRUE(b.GetCurrentStatus().ok());
+  Add(x, ConstantR1<int32_t>(&b, {1, 2}));
+  EXPECT_FALSE(b.GetCurrentStatus().ok());
+}
+
+TEST(XlaNames, Settings) {
+  using namespace xla;
+  PrecisionConfig precision;
+  precision.mutable_operand_precision()->push_back(PrecisionConfig::HIGHEST);
+  EXPECT_EQ(precision.operand_precision_size(), 1);
+  EXPECT_EQ(precision.operand_precision(0), PrecisionConfig::HIGHEST);
+  EXPECT_EQ(sharding_builder::Replicate().to_string(), "{replicated}");
+  EXPECT_EQ(sharding_builder::Manual().to_string(), "{manual}");
+  OpSharding both;
+  both.set_type(OpSharding::TUPLE);
+  both.add_tuple_shardings(sharding_builder::Manual());
+  EXPECT_EQ(both.tuple_shardings().size(), 1u);
+
+  LocalClient* client = ClientLibrary::LocalClientOrDie();
+  EXPECT_TRUE(client->device_ordinal_supported(0) && !client->device_ordinal_supported(1));
+  XlaBuilder b("identity");
+  const Shape shape = ShapeUtil::MakeShape(F32, {2});
+  Parameter(&b, 0, shape, "x");
+  XlaComputation computation = b.Build().ValueOrDie();
+  EXPECT_EQ(computation.GetProgramShape().ValueOrDie().parameters_size(), 1);
+  ExecutableBuildOptions one, two;
+  one.set_result_layout(shape).set_num_replicas(1);
+  two.set_num_replicas(2);
+  auto ready = client->Compile(computation, {&shape}, one).ValueOrDie();
+  EXPECT_EQ(client->Compile(computation, {&shape}, two).status().error_message(),
+            "Compile: expected 1 replica, got 2");
+  Literal input = LiteralUtil::CreateR1<float>({3, 4});
+  ScopedShapedBuffer buffer = client->LiteralToShapedBuffer(input).ValueOrDie();
+  EXPECT_EQ(ready[0]->Run({&buffer}).ValueOrDie().on_device_shape(), shape);
+}
+
+TEST(XlaNames, ReducingToTheSecond) {
+  using namespace xla;
+  XlaBuilder b("last");
+  Reduce(ConstantR1<float>(&b, {3, 5, 7}), ConstantR0<float>(&b, 0),
+         CreateScalarIdentityWithZeroComputation(F32, &b), {0});
+  EXPECT_EQ(run(b.Build().ValueOrDie(), {}).ValueOrDie().ToString(), "f32[] 7");
+}
+
 }  // namespace

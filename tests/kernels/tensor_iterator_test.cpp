@@ -93,6 +93,57 @@ TEST(TensorIterator, PromotesInputsAndCastsOutputs) {
   EXPECT_EQ(out.data_ptr<double>()[2], 22.0);
 }
 
+TEST(TensorIterator, KindsOfOperators) {
+  TensorBase whole = tensor({3}, kLong), real = tensor({3});
+  auto made = [](auto make) {
+    TensorBase out;
+    TensorIterator iter = make(out);
+    return std::make_pair(iter.common_dtype(), out.dtype());
+  };
+  using Pair = std::pair<ScalarType, ScalarType>;
+  EXPECT_EQ(
+      made([&](TensorBase& out) { return TensorIterator::binary_float_op(out, whole, whole); }),
+      Pair(kFloat, kFloat));
+  EXPECT_EQ(made([&](TensorBase& out) { return TensorIterator::comparison_op(out, whole, real); }),
+            Pair(kFloat, kBool));
+  EXPECT_EQ(made([&](TensorBase& out) { return TensorIterator::unary_float_op(out, whole); }),
+            Pair(kFloat, kFloat));
+  TensorIterator nullary = TensorIterator::nullary_op(real);
+  EXPECT_EQ(nullary.noutputs(), 1);
+  EXPECT_EQ(nullary.ninputs(), 0);
+  TensorBase matrix = tensor({2, 3}), sums = tensor({2, 1});
+  TensorIterator reduction = TensorIterator::reduce_op(sums, matrix);
+  EXPECT_TRUE(reduction.is_dim_reduced(0));
+  EXPECT_FALSE(reduction.is_dim_reduced(1));
+}
+
+TEST(TensorIterator, WhatAConfigurationSays) {
+  TensorBase a = tensor({3}), b = tensor({3}), out = tensor({3}), scalar = tensor({});
+  TensorIterator iter = TensorIteratorConfig()
+                            .add_borrowed_output(out)
+                            .add_const_input(a)
+                            .add_borrowed_input(b)
+                            .add_borrowed_const_input(scalar)
+                            .check_all_same_device(false)
+                            .build();
+  EXPECT_EQ(iter.ntensors(), 4);
+  EXPECT_EQ(iter.scalar_value<float>(3), 0.0f);
+  TensorIterator owning = TensorIteratorConfig()
+                              .add_owned_output(tensor({2, 2}))
+                              .add_owned_input(tensor({2, 2}))
+                              .add_owned_const_input(tensor({2}))
+                              .build();
+  EXPECT_EQ(owning.numel(), 4);
+  TensorBase stated;
+  TensorIterator sized = TensorIteratorConfig()
+                             .add_output(stated)
+                             .declare_static_dtype_and_device(kDouble, kCPU)
+                             .declare_static_shape(IntArrayRef({2, 5}))
+                             .build();
+  EXPECT_EQ(sized.numel(), 10);
+  EXPECT_EQ(sized.dtype(), kDouble);
+}
+
 TEST(TensorIterator, EveryElementOnce) {
   TensorBase base = tensor({40, 50, 60});
   TensorBase a = make_view(base, IntArrayRef({40, 25, 20}), IntArrayRef({3000, 120, 3}), 0);

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "lamella/graph/builder/emission.h"
+#include "lamella/graph/hlo/attribute.h"
 #include "lamella/graph/hlo/copy.h"
 #include "lamella/graph/hlo/effects.h"
 #include "lamella/graph/hlo/infer.h"
@@ -22,14 +23,6 @@ std::string name_in_text(std::string_view wanted, std::string_view otherwise) {
   }
   if (!letter(name[0])) name.insert(name.begin(), '_');
   return name;
-}
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c == '\n' ? ' ' : c;
-  }
-  return out += '"';
 }
 std::string text_of(const OpMetadata& metadata) {
   std::string text = "{";

@@ -3,6 +3,7 @@
 
 #include "lamella/graph/builder/convolution_dimensions.h"
 #include "lamella/graph/builder/emission.h"
+#include "lamella/graph/hlo/attribute.h"
 
 namespace lamella::hlo {
 namespace {
@@ -39,24 +40,6 @@ bool all_have_layouts(const Shape& shape) {
     if (!all_have_layouts(element)) return false;
   }
   return !shape.is_array() || shape.has_layout();
-}
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (char c : text) {
-    auto code = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (c == '\n') {
-      out += "\\n";
-    } else if (code < 32 || code >= 127) {
-      out += '\\';
-      for (int shift : {6, 3, 0}) out += static_cast<char>('0' + (code >> shift & 7));
-    } else {
-      out += c;
-    }
-  }
-  return out += '"';
 }
 // A typed call's attributes stand in braces as they are, whatever else in quotes.
 std::string config_text(const std::string& opaque, CustomCallApiVersion version) {

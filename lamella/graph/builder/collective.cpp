@@ -27,10 +27,6 @@ AttributeList attributes_of(Emission& e, Span<ReplicaGroup> groups,
   if (global_ids.value_or(false)) attributes.flag(AttributeKey::UseGlobalDeviceIds, true);
   return attributes;
 }
-void require_dimension(const Shape& shape, int64_t dimension, const char* name) {
-  LAMELLA_EXPECT(dimension >= 0 && dimension < shape.rank(), "'", name, "' to name a dimension of ",
-                 shape.to_string(false), ", got ", dimension);
-}
 // With one dimension's size changed.
 Shape resized(const Shape& shape, int64_t dimension, int64_t size,
               const std::optional<Layout>& layout) {

@@ -18,11 +18,6 @@ std::vector<Op> with_starts(std::initializer_list<Op> first, std::span<const Op>
   return ops;
 }
 
-void require_dimension(const Shape& shape, int64_t dimension, const char* name) {
-  LAMELLA_EXPECT(dimension >= 0 && dimension < shape.rank(), "'", name, "' to name a dimension of ",
-                 shape.to_string(false), ", got ", dimension);
-}
-
 }  // namespace
 
 Op Broadcast(Operand operand, Span<int64_t> broadcast_sizes) {

@@ -19,6 +19,11 @@ template <class... Parts>
     if (LAMELLA_UNLIKELY(!(condition))) ::lamella::hlo::refuse("expected ", __VA_ARGS__); \
   } while (false)
 
+inline void require_dimension(const Shape& shape, int64_t dimension, const char* name) {
+  LAMELLA_EXPECT(dimension >= 0 && dimension < shape.rank(), "'", name, "' to name a dimension of ",
+                 shape.to_string(false), ", got ", dimension);
+}
+
 class Emission {
  public:
   // `builder` may be NULL, which is an error.

@@ -14,12 +14,12 @@ namespace lamella::hlo {
 namespace {
 
 // Modules that run inside each other on one thread: more is taken for one that calls itself.
-constexpr int kDeepest = 200;
+constexpr int kMaxCallDepth = 200;
 __thread int depth = 0;
 
 struct Depth {
   explicit Depth(const std::string& name) {
-    LAMELLA_CHECK(depth < kDeepest, name, ": expected at most ", kDeepest,
+    LAMELLA_CHECK(depth < kMaxCallDepth, name, ": expected at most ", kMaxCallDepth,
                   " operators made of modules inside each other, got one that calls itself");
     ++depth;
   }

@@ -12,7 +12,7 @@
 namespace lamella::hlo {
 namespace {
 
-constexpr int kDeepest = 8;  // lists in lists
+constexpr int kMaxListDepth = 8;  // lists in lists
 
 class Scan {
  public:
@@ -117,7 +117,7 @@ class Scan {
     return made;
   }
   void list(Item& made, int depth) {
-    if (depth == kDeepest) stop("expected lists that are nested less deeply");
+    if (depth == kMaxListDepth) stop("expected lists that are nested less deeply");
     made.kind = Item::Kind::List;
     ++at_;
     while (next() != ']') {

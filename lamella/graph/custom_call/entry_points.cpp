@@ -20,32 +20,26 @@ void XlaCustomCallStatusSetFailure(XlaCustomCallStatus* status, const char* mess
 lamella_status lamella_register_custom_call_target(const char* name, void* function,
                                                    const char* platform, const char* file,
                                                    uint32_t line) {
-  try {
+  return lamella::detail::guarded([&] {
     Target target;
     target.name = name != nullptr ? name : "";
     target.platform = platform != nullptr ? platform : "";
     target.function = function;
     if (file != nullptr) target.where = lamella::str(file, ":", line);
     lamella::hlo::register_target(std::move(target));
-    return LAMELLA_OK;
-  } catch (...) {
-    return lamella::detail::status_of_current_exception();
-  }
+  });
 }
 
 lamella_status lamella_remove_custom_call_target(const char* name, void* function,
                                                  const char* platform) {
-  try {
+  return lamella::detail::guarded([&] {
     bool removed = lamella::hlo::remove_target(name != nullptr ? name : "",
                                                platform != nullptr ? platform : "",
                                                TargetKind::Function, function);
     LAMELLA_CHECK(removed, "hlo: expected the custom-call target '", name,
                   "' to be registered for ", platform, ", got ",
                   function == nullptr ? "none" : "none of this function");
-    return LAMELLA_OK;
-  } catch (...) {
-    return lamella::detail::status_of_current_exception();
-  }
+  });
 }
 
 void* lamella_find_custom_call_target(const char* name, const char* platform) {
@@ -58,14 +52,11 @@ lamella_status lamella_visit_custom_call_targets(const char* platform,
                                                  void (*visit)(void* context, const char* name,
                                                                void* function),
                                                  void* context) {
-  try {
+  return lamella::detail::guarded([&] {
     std::string wanted = lamella::hlo::canonical_platform(platform != nullptr ? platform : "");
     for (const auto& target : lamella::hlo::list_targets()) {
       if (target->platform != wanted || target->kind != TargetKind::Function) continue;
       visit(context, target->name.c_str(), target->function);
     }
-    return LAMELLA_OK;
-  } catch (...) {
-    return lamella::detail::status_of_current_exception();
-  }
+  });
 }

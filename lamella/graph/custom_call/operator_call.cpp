@@ -139,7 +139,7 @@ class OperatorCall final : public PreparedCall {
     if (status == LAMELLA_FOREIGN_ERROR) lamella::detail::throw_status(status);
     std::string text = str("hlo: '", instruction_.name, "' (custom-call ", plan_.name,
                            "): ", lamella_error_text());
-    lamella_fail(status, text.data(), text.size());
+    detail::fail(status, text);
     lamella::detail::throw_status(status);
   }
 

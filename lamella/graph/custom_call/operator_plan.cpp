@@ -24,7 +24,7 @@ class Planner {
   Planner(const lamella_operator* op, std::span<const Shape* const> operands)
       : operands_(operands) {
     plan_.op = op;
-    auto* entry = const_cast<OperatorEntry*>(static_cast<const OperatorEntry*>(op));
+    auto* entry = entry_of(op);
     plan_.name = entry->full_name();
     std::lock_guard lock(Registry::get().mutex());
     LAMELLA_CHECK(entry->defined(), plan_.name, ": expected a defined operator");

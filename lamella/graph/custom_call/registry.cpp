@@ -21,19 +21,19 @@ struct Key {
     return std::tie(platform, name, kind) < std::tie(other.platform, other.name, other.kind);
   }
 };
-struct Entry {
+struct TargetEntry {
   TargetPointer target;
   int64_t count = 0;
 };
-struct Registry {
+struct TargetRegistry {
   std::mutex mutex;
-  std::map<Key, Entry> registered;
-  std::map<Key, Entry> built_in;
+  std::map<Key, TargetEntry> registered;
+  std::map<Key, TargetEntry> built_in;
 };
 
 // Never destroyed: libraries take their targets back while the process ends.
-Registry& registry() {
-  static Registry& one = *new Registry;
+TargetRegistry& registry() {
+  static TargetRegistry& one = *new TargetRegistry;
   return one;
 }
 
@@ -53,10 +53,10 @@ void put(Target target, bool replace) {
   target.platform = canonical_platform(target.platform);
   check(target);
   Key key{target.platform, target.name, target.kind};
-  Registry& r = registry();
+  TargetRegistry& r = registry();
   TargetPointer before;  // ends without the mutex, since it may hold an object of Python's
   std::lock_guard<std::mutex> lock(r.mutex);
-  Entry& entry = (target.built_in ? r.built_in : r.registered)[key];
+  TargetEntry& entry = (target.built_in ? r.built_in : r.registered)[key];
   if (entry.target != nullptr && !replace) {
     LAMELLA_CHECK(entry.target->same_functions(target), "hlo: expected the custom-call target '",
                   target.name, "' to be registered for ", target.platform, " once; registered at ",
@@ -95,7 +95,7 @@ void replace_target(Target target) { put(std::move(target), true); }
 
 bool remove_target(std::string_view name, std::string_view platform, TargetKind kind,
                    const void* function) {
-  Registry& r = registry();
+  TargetRegistry& r = registry();
   TargetPointer before;
   std::lock_guard<std::mutex> lock(r.mutex);
   auto found = r.registered.find(Key{canonical_platform(platform), std::string(name), kind});
@@ -111,7 +111,7 @@ bool remove_target(std::string_view name, std::string_view platform, TargetKind 
 
 TargetPointer find_target(std::string_view name, std::string_view platform, TargetKind kind) {
   Key key{canonical_platform(platform), std::string(name), kind};
-  Registry& r = registry();
+  TargetRegistry& r = registry();
   std::lock_guard<std::mutex> lock(r.mutex);
   for (const auto* table : {&r.registered, &r.built_in}) {
     auto found = table->find(key);
@@ -121,9 +121,9 @@ TargetPointer find_target(std::string_view name, std::string_view platform, Targ
 }
 
 std::vector<TargetPointer> list_targets() {
-  Registry& r = registry();
+  TargetRegistry& r = registry();
   std::lock_guard<std::mutex> lock(r.mutex);
-  std::map<Key, Entry> all = r.registered;
+  std::map<Key, TargetEntry> all = r.registered;
   all.insert(r.built_in.begin(), r.built_in.end());
   std::vector<TargetPointer> targets;
   for (const auto& [key, entry] : all) targets.push_back(entry.target);

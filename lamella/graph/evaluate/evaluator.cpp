@@ -32,7 +32,7 @@ struct PlannedStep {
   uint32_t result;
   bool unused;  // done for its effect alone
 };
-struct Plan {
+struct ComputationPlan {
   std::vector<PlannedStep> steps;
   std::vector<Operand> operands;
   std::vector<std::pair<uint32_t, Value>> constants;  // place, value
@@ -42,8 +42,8 @@ struct Plan {
   uint32_t most_operands = 0;
 };
 
-Plan make_plan(const Computation& computation,
-               const std::unordered_map<const Instruction*, PreparedCall*>& calls) {
+ComputationPlan make_plan(const Computation& computation,
+                          const std::unordered_map<const Instruction*, PreparedCall*>& calls) {
   const std::vector<Instruction*>& all = computation.instructions;
   std::vector<bool> needed(all.size(), false);
   auto at = [](const Instruction* i) { return static_cast<size_t>(i->index); };
@@ -55,7 +55,7 @@ Plan make_plan(const Computation& computation,
     for (const Instruction* operand : i.operands) needed[at(operand)] = true;
   }
 
-  Plan plan;
+  ComputationPlan plan;
   plan.places = static_cast<uint32_t>(all.size());
   plan.root = static_cast<uint32_t>(computation.root->index);
   for (const Instruction* parameter : computation.parameters) {
@@ -139,7 +139,7 @@ class Evaluator final : public Executable {
     Value call(const Computation& computation, std::span<Value> arguments) override {
       return run(evaluator_.plans_.at(&computation), arguments);
     }
-    Value run(const Plan& plan, std::span<Value> arguments) {
+    Value run(const ComputationPlan& plan, std::span<Value> arguments) {
       std::vector<Value> places(plan.places + plan.most_operands);
       Value* operands = places.data() + plan.places;
       for (size_t p = 0; p < plan.parameters.size(); ++p) {
@@ -177,8 +177,8 @@ class Evaluator final : public Executable {
   std::shared_ptr<const UserData> user_data_;
   std::vector<std::unique_ptr<PreparedCall>> calls_;
   std::vector<PreparedCall*> joining_;  // of the calls, those that take part in a run's beginning
-  std::unordered_map<const Computation*, Plan> plans_;
-  const Plan* entry_ = nullptr;
+  std::unordered_map<const Computation*, ComputationPlan> plans_;
+  const ComputationPlan* entry_ = nullptr;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -106,5 +107,8 @@ struct Attribute {
   std::span<const Shape* const> shapes() const { return {shape_data, size}; }
   std::span<const OperandAlias> aliases() const { return {alias_data, size}; }
 };
+
+// How a String attribute is written: in quotes, with escapes.
+std::string quoted(std::string_view text);
 
 }  // namespace lamella::hlo

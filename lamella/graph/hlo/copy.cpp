@@ -117,23 +117,4 @@ Computation* copy_computation(Module& to, const Computation& from, Copied& copie
   return made;
 }
 
-std::unique_ptr<Module> copy_module(const Module& from) {
-  auto to = std::make_unique<Module>(from.name);
-  Copied copied;
-  for (const Computation* one : from.computations) copy_computation(*to, *one, copied);
-  to->entry = copied.at(from.entry);
-  to->is_scheduled = from.is_scheduled;
-  to->input_output_aliases = from.input_output_aliases;
-  for (const Shape* one : from.entry_parameter_layouts) {
-    to->entry_parameter_layouts.push_back(to->intern(*one));
-  }
-  if (from.entry_result_layout != nullptr) {
-    to->entry_result_layout = to->intern(*from.entry_result_layout);
-  }
-  for (const auto& [key, value] : from.attributes) {
-    to->attributes.emplace_back(to->arena().copy(key), to->arena().copy(value));
-  }
-  return to;
-}
-
 }  // namespace lamella::hlo

@@ -13,7 +13,4 @@ namespace lamella::hlo {
 Computation* copy_computation(Module& to, const Computation& from,
                               std::unordered_map<const Computation*, Computation*>& copied);
 
-// The whole module, by itself.
-std::unique_ptr<Module> copy_module(const Module& from);
-
 }  // namespace lamella::hlo

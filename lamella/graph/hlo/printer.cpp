@@ -6,6 +6,27 @@
 #include "lamella/graph/hlo/module.h"
 
 namespace lamella::hlo {
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\t') {
+      out += "\\t";
+    } else if (code < 32 || code >= 127) {  // three octal digits
+      out += '\\';
+      for (int shift : {6, 3, 0}) out += static_cast<char>('0' + (code >> shift & 7));
+    } else {
+      out += c;
+    }
+  }
+  return out += '"';
+}
+
 namespace {
 
 class Printer {
@@ -120,29 +141,6 @@ class Printer {
     }
     out_ += " }";
   }
-  void quoted(std::string_view text) {
-    out_ += '"';
-    for (char c : text) {
-      auto code = static_cast<unsigned char>(c);
-      if (c == '"' || c == '\\') {
-        out_ += '\\';
-        out_ += c;
-      } else if (c == '\n') {
-        out_ += "\\n";
-      } else if (c == '\t') {
-        out_ += "\\t";
-      } else if (code < 32 || code >= 127) {  // three octal digits
-        for (int shift : {6, 3, 0}) {
-          if (shift == 6) out_ += '\\';
-          out_ += static_cast<char>('0' + (code >> shift & 7));
-        }
-      } else {
-        out_ += c;
-      }
-    }
-    out_ += '"';
-  }
-
   void window(std::span<const WindowDimension> dimensions) {
     const char* between = "{";
     auto part = [&](const char* what, auto differs, auto print) {
@@ -217,7 +215,8 @@ void Printer::value(const Attribute& a) {
       out_ += a.text();
       return;
     case AttributeKind::String:
-      return quoted(a.text());
+      out_ += quoted(a.text());
+      return;
     case AttributeKind::Window:
       return window(a.window());
     case AttributeKind::DimLabels:

@@ -51,24 +51,24 @@ float decode(const Format& f, uint32_t code) {
 }
 
 // A format and the values of its codes.
-struct Table {
+struct FormatTable {
   Format format;
   float values[256];
-  explicit Table(const Format& f) : format(f) {
+  explicit FormatTable(const Format& f) : format(f) {
     for (uint32_t code = 0; code < 256; ++code) values[code] = decode(f, code);
   }
 };
-const Table* table_of(ElementType type) {
+const FormatTable* table_of(ElementType type) {
   struct Tables {
-    Table e5m2{{5, 2, 15, Specials::Ieee}};
-    Table e4m3{{4, 3, 7, Specials::Ieee}};
-    Table e3m4{{3, 4, 3, Specials::Ieee}};
-    Table e4m3fn{{4, 3, 7, Specials::FiniteNan}};
-    Table e4m3b11{{4, 3, 11, Specials::Unsigned0}};
-    Table e5m2fnuz{{5, 2, 16, Specials::Unsigned0}};
-    Table e4m3fnuz{{4, 3, 8, Specials::Unsigned0}};
-    Table e2m1{{2, 1, 1, Specials::None}};
-    Table e8m0{{8, 0, 127, Specials::FiniteNan, false}};
+    FormatTable e5m2{{5, 2, 15, Specials::Ieee}};
+    FormatTable e4m3{{4, 3, 7, Specials::Ieee}};
+    FormatTable e3m4{{3, 4, 3, Specials::Ieee}};
+    FormatTable e4m3fn{{4, 3, 7, Specials::FiniteNan}};
+    FormatTable e4m3b11{{4, 3, 11, Specials::Unsigned0}};
+    FormatTable e5m2fnuz{{5, 2, 16, Specials::Unsigned0}};
+    FormatTable e4m3fnuz{{4, 3, 8, Specials::Unsigned0}};
+    FormatTable e2m1{{2, 1, 1, Specials::None}};
+    FormatTable e8m0{{8, 0, 127, Specials::FiniteNan, false}};
   };
   static const Tables all;
   switch (type) {
@@ -97,7 +97,7 @@ const Table* table_of(ElementType type) {
 
 // The code up to `top` whose value is nearest to m; of two the one with an even mantissa, or where
 // there is none the greater. Codes grow as their values.
-uint32_t nearest(const Table& table, double m, uint32_t top) {
+uint32_t nearest(const FormatTable& table, double m, uint32_t top) {
   const float* of = table.values;
   uint32_t above = static_cast<uint32_t>(std::lower_bound(of, of + top, m) - of);
   if (above == 0 || of[above] <= m) return above;
@@ -106,7 +106,7 @@ uint32_t nearest(const Table& table, double m, uint32_t top) {
   return down < up ? above - 1 : above;
 }
 
-uint8_t encode(const Table& table, double value) {
+uint8_t encode(const FormatTable& table, double value) {
   const Format& f = table.format;
   uint32_t magnitude_bits = static_cast<uint32_t>(f.exponent_bits + f.mantissa_bits);
   uint32_t last = (1u << magnitude_bits) - 1;

@@ -145,7 +145,7 @@ class Converter {
   }
 
   FunctionSchema schema_of(const lamella_operator* op) const {
-    auto* entry = const_cast<OperatorEntry*>(static_cast<const OperatorEntry*>(op));
+    auto* entry = entry_of(op);
     std::lock_guard lock(Registry::get().mutex());
     LAMELLA_CHECK(entry->defined(), "from_trace: expected ", entry->full_name(),
                   " to be defined still");

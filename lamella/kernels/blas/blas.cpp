@@ -35,24 +35,24 @@ int gemm_float(const lamella_gemm& p) {
 
 // ---- bfloat16: primitives, the most recent ones kept ----
 
-struct Key {
+struct ProductKey {
   int64_t word[14];
-  bool operator==(const Key& other) const {
+  bool operator==(const ProductKey& other) const {
     for (size_t i = 0; i < std::size(word); ++i) {
       if (word[i] != other.word[i]) return false;
     }
     return true;
   }
 };
-struct KeyHash {
-  size_t operator()(const Key& key) const {
+struct ProductKeyHash {
+  size_t operator()(const ProductKey& key) const {
     uint64_t h = 1469598103934665603u;
     for (int64_t w : key.word) h = (h ^ static_cast<uint64_t>(w)) * 1099511628211u;
     return h;
   }
 };
-struct Entry {
-  Key key;
+struct KeptProduct {
+  ProductKey key;
   dnnl::matmul primitive;
   dnnl::memory::desc a, b, c, scratchpad;
 };
@@ -61,7 +61,7 @@ class PrimitiveCache {
  public:
   // A copy of the entry, so that another thread may push it out meanwhile.
   template <class Make>
-  Entry get(const Key& key, Make&& make) {
+  KeptProduct get(const ProductKey& key, Make&& make) {
     std::lock_guard<std::mutex> lock(mutex_);
     auto found = index_.find(key);
     if (found != index_.end()) {
@@ -80,8 +80,8 @@ class PrimitiveCache {
  private:
   static constexpr size_t kCapacity = 512;
   std::mutex mutex_;
-  std::list<Entry> entries_;
-  std::unordered_map<Key, std::list<Entry>::iterator, KeyHash> index_;
+  std::list<KeptProduct> entries_;
+  std::unordered_map<ProductKey, std::list<KeptProduct>::iterator, ProductKeyHash> index_;
 };
 
 dnnl::engine& engine() {
@@ -89,7 +89,7 @@ dnnl::engine& engine() {
   return cpu;
 }
 
-Entry make_entry(const lamella_gemm& p, const Key& key) {
+KeptProduct make_entry(const lamella_gemm& p, const ProductKey& key) {
   constexpr auto type = dnnl::memory::data_type::bf16;
   using desc = dnnl::memory::desc;
   using dims = dnnl::memory::dims;
@@ -97,7 +97,7 @@ Entry make_entry(const lamella_gemm& p, const Key& key) {
     return desc(dims{p.batch, rows, columns}, type,
                 dims{batch, transposed ? 1 : ld, transposed ? ld : 1});
   };
-  Entry entry;
+  KeptProduct entry;
   entry.key = key;
   entry.a = matrix(p.m, p.k, p.lda, p.trans_a, p.batch_a);
   entry.b = matrix(p.k, p.n, p.ldb, p.trans_b, p.batch_b);
@@ -129,9 +129,9 @@ bool has_bfloat16() {
 int gemm_bfloat16(const lamella_gemm& p) {
   static PrimitiveCache* cache = new PrimitiveCache;  // outlives threads that end after main
   auto bits = [](double value) { return __builtin_bit_cast(int64_t, value); };
-  Key key{{p.scalar_type, p.trans_a | p.trans_b << 1, p.batch, p.m, p.n, p.k, p.lda, p.ldb, p.ldc,
-           p.batch_a, p.batch_b, p.batch_c, bits(p.alpha[0]), bits(p.beta[0])}};
-  Entry entry = cache->get(key, [&] { return make_entry(p, key); });
+  ProductKey key{{p.scalar_type, p.trans_a | p.trans_b << 1, p.batch, p.m, p.n, p.k, p.lda, p.ldb,
+                  p.ldc, p.batch_a, p.batch_b, p.batch_c, bits(p.alpha[0]), bits(p.beta[0])}};
+  KeptProduct entry = cache->get(key, [&] { return make_entry(p, key); });
   thread_local dnnl::stream stream(engine());
   auto memory = [](const dnnl::memory::desc& d, const void* data) {
     return dnnl::memory(d, engine(), const_cast<void*>(data));

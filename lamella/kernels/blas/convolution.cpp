@@ -37,26 +37,26 @@ struct Side {
   bool same = true;
 };
 
-struct Plan {
+struct ConvolutionPlan {
   dnnl::primitive primitive;
   Side first, second, result;  // the two that are read, the one that is written
   int first_arg, second_arg, result_arg;
   memory::desc bias, scratchpad;
 };
 
-struct Key {
+struct ConvolutionKey {
   std::vector<int64_t> words;
-  bool operator==(const Key& other) const { return words == other.words; }
+  bool operator==(const ConvolutionKey& other) const { return words == other.words; }
 };
 struct KeyHash {
-  size_t operator()(const Key& key) const {
+  size_t operator()(const ConvolutionKey& key) const {
     uint64_t h = 1469598103934665603u;
     for (int64_t w : key.words) h = (h ^ static_cast<uint64_t>(w)) * 1099511628211u;
     return h;
   }
 };
-Key key_of(const lamella_convolution& p) {
-  Key key;
+ConvolutionKey key_of(const lamella_convolution& p) {
+  ConvolutionKey key;
   key.words = {p.kind,         p.ndim,         p.channels_last, p.bias != nullptr,
                p.batch,        p.groups,       p.in_channels,   p.out_channels,
                p.src_channels, p.dst_channels, p.weights_inputs};
@@ -85,7 +85,7 @@ Side side(const memory::desc& outside, const memory::desc& inside, bool is_resul
   return s;
 }
 
-std::shared_ptr<const Plan> make_plan(const lamella_convolution& p) {
+std::shared_ptr<const ConvolutionPlan> make_plan(const lamella_convolution& p) {
   constexpr auto f32 = memory::data_type::f32;
   using tag = memory::format_tag;
   auto list = [&](const int64_t* values, int64_t less = 0) {
@@ -130,7 +130,7 @@ std::shared_ptr<const Plan> make_plan(const lamella_convolution& p) {
     return memory::desc(weights, f32, strides);
   };
 
-  auto plan = std::make_shared<Plan>();
+  auto plan = std::make_shared<ConvolutionPlan>();
   if (p.bias != nullptr) plan->bias = memory::desc({p.out_channels}, f32, tag::a);
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -186,10 +186,10 @@ std::shared_ptr<const Plan> make_plan(const lamella_convolution& p) {
   return plan;
 }
 
-class PlanCache {
+class ConvolutionPlanCache {
  public:
-  std::shared_ptr<const Plan> get(const lamella_convolution& p) {
-    Key key = key_of(p);
+  std::shared_ptr<const ConvolutionPlan> get(const lamella_convolution& p) {
+    ConvolutionKey key = key_of(p);
     {
       std::lock_guard<std::mutex> lock(mutex_);
       auto found = index_.find(key);
@@ -198,7 +198,7 @@ class PlanCache {
         return recent_.front().second;
       }
     }
-    std::shared_ptr<const Plan> plan = make_plan(p);
+    std::shared_ptr<const ConvolutionPlan> plan = make_plan(p);
     std::lock_guard<std::mutex> lock(mutex_);
     auto found = index_.find(key);
     if (found != index_.end()) return found->second->second;
@@ -213,13 +213,14 @@ class PlanCache {
 
  private:
   static constexpr size_t kCapacity = 512;
-  using Recent = std::list<std::pair<Key, std::shared_ptr<const Plan>>>;
+  using Recent = std::list<std::pair<ConvolutionKey, std::shared_ptr<const ConvolutionPlan>>>;
   std::mutex mutex_;
   Recent recent_;
-  std::unordered_map<Key, Recent::iterator, KeyHash> index_;
+  std::unordered_map<ConvolutionKey, Recent::iterator, KeyHash> index_;
 };
 
-void run(const lamella_convolution& p, const Plan& plan, void* first, void* second, void* result) {
+void run(const lamella_convolution& p, const ConvolutionPlan& plan, void* first, void* second,
+         void* result) {
   thread_local dnnl::stream stream(engine());
   auto scratch = [&](const memory::desc& desc) {
     size_t bytes = desc.get_size();
@@ -256,9 +257,10 @@ void run(const lamella_convolution& p, const Plan& plan, void* first, void* seco
 int32_t convolution(const lamella_convolution* problem, char* message, uint64_t size) {
   const lamella_convolution& p = *problem;
   try {
-    static PlanCache* cache = new PlanCache;  // outlives threads that end after main
+    static ConvolutionPlanCache* cache =
+        new ConvolutionPlanCache;  // outlives threads that end after main
     LibraryCall call;
-    std::shared_ptr<const Plan> plan = cache->get(p);
+    std::shared_ptr<const ConvolutionPlan> plan = cache->get(p);
     switch (p.kind) {
       case LAMELLA_CONVOLUTION_FORWARD:
         run(p, *plan, p.src, p.weights, p.dst);

@@ -21,7 +21,7 @@ void check_count(const char* op, const char* name, TensorList list, size_t count
 // What a step writes for one parameter, as memory of one order.
 class Operands {
  public:
-  static constexpr size_t kMost = 5;
+  static constexpr size_t kMaxTensors = 5;
 
   void add(const char* op, const char* name, const Tensor& tensor, bool written = true) {
     given_[count_] = tensor;
@@ -46,8 +46,8 @@ class Operands {
   // f(data, numel); data has an entry for each operand added.
   template <class F>
   void run(F&& f) {
-    void* data[kMost] = {};
-    Tensor held[kMost];
+    void* data[kMaxTensors] = {};
+    Tensor held[kMaxTensors];
     for (size_t i = 0; i < count_; ++i) {
       if (!ordered_) held[i] = given_[i].contiguous();
       data[i] = (ordered_ ? given_[i] : held[i]).data_ptr();
@@ -59,8 +59,8 @@ class Operands {
   }
 
  private:
-  Tensor given_[kMost];
-  bool written_[kMost] = {};
+  Tensor given_[kMaxTensors];
+  bool written_[kMaxTensors] = {};
   size_t count_ = 0;
   bool ordered_ = true;
 };

@@ -3,10 +3,10 @@
 
 namespace lamella {
 namespace {
-constexpr uint32_t kPlain = TensorIteratorBase::kPointwise;
+constexpr uint32_t kPromoted = TensorIteratorBase::kPointwise;
 }
 
-LAMELLA_META_OF(relu)(const Tensor& self) { build_unary(self, kPlain); }
+LAMELLA_META_OF(relu)(const Tensor& self) { build_unary(self, kPromoted); }
 LAMELLA_IMPL_OF(relu_cpu)(const Tensor&, const Tensor&) {
   Scalar zero(0);
   native::pointwise_loop<"clamp_min_scalar">(device_type(), *this, &zero);
@@ -16,7 +16,7 @@ LAMELLA_META_OF(hardtanh)(const Tensor& self, const Scalar& min_val, const Scala
   LAMELLA_CHECK(self.dtype() != kBool, op_name(), ": expected 'self' to be of numbers, got bool");
   LAMELLA_CHECK(self.dtype() != kByte || (min_val.toDouble() >= 0 && max_val.toDouble() >= 0),
                 op_name(), ": expected bounds that fit uint8, got ", min_val, " and ", max_val);
-  build_unary(self, kPlain);
+  build_unary(self, kPromoted);
 }
 LAMELLA_IMPL_OF(hardtanh_cpu)
 (const Tensor&, const Scalar& min_val, const Scalar& max_val, const Tensor&) {
@@ -26,7 +26,7 @@ LAMELLA_IMPL_OF(hardtanh_cpu)
 LAMELLA_META_OF(gelu)(const Tensor& self, std::string_view approximate) {
   LAMELLA_CHECK(approximate == "none" || approximate == "tanh", op_name(),
                 ": expected 'approximate' to be 'none' or 'tanh', got '", approximate, "'");
-  build_unary(self, kPlain);
+  build_unary(self, kPromoted);
 }
 LAMELLA_IMPL_OF(gelu_cpu)(const Tensor&, std::string_view approximate, const Tensor&) {
   if (approximate == "none") {
@@ -46,7 +46,7 @@ void check_lambda(const char* op, const Scalar& lambda) {
 
 LAMELLA_META_OF(softshrink)(const Tensor& self, const Scalar& lambd) {
   check_lambda(op_name(), lambd);
-  build_unary(self, kPlain);
+  build_unary(self, kPromoted);
 }
 LAMELLA_IMPL_OF(softshrink_cpu)(const Tensor&, const Scalar& lambd, const Tensor&) {
   native::pointwise_loop<"softshrink">(device_type(), *this, &lambd);

@@ -3,7 +3,7 @@
 
 namespace lamella {
 namespace {
-constexpr uint32_t kPlain = TensorIteratorBase::kPointwise;
+constexpr uint32_t kPromoted = TensorIteratorBase::kPointwise;
 constexpr const char* kNames[] = {"grad_output", "self"};
 }  // namespace
 
@@ -12,7 +12,7 @@ LAMELLA_META_OF(leaky_relu_backward)
   LAMELLA_CHECK(!self_is_result || negative_slope.toDouble() >= 0, op_name(),
                 ": expected 'negative_slope' not to be negative where 'self' is the result, got ",
                 negative_slope);
-  build_binary(grad, self, kPlain, kNames);
+  build_binary(grad, self, kPromoted, kNames);
 }
 LAMELLA_IMPL_OF(leaky_relu_backward_cpu)
 (const Tensor&, const Tensor&, const Scalar& negative_slope, bool, const Tensor&) {
@@ -25,7 +25,7 @@ LAMELLA_META_OF(elu_backward)
   static constexpr const char* names[] = {"grad_output", "self_or_result"};
   LAMELLA_CHECK(!is_result || alpha.toDouble() >= 0, op_name(),
                 ": expected 'alpha' not to be negative where the result is given, got ", alpha);
-  build_binary(grad, self_or_result, kPlain, names);
+  build_binary(grad, self_or_result, kPromoted, names);
 }
 LAMELLA_IMPL_OF(elu_backward_cpu)
 (const Tensor&, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale, bool is_result,
@@ -38,7 +38,7 @@ LAMELLA_META_OF(gelu_backward)
 (const Tensor& grad, const Tensor& self, std::string_view approximate) {
   LAMELLA_CHECK(approximate == "none" || approximate == "tanh", op_name(),
                 ": expected 'approximate' to be 'none' or 'tanh', got '", approximate, "'");
-  build_binary(grad, self, kPlain, kNames);
+  build_binary(grad, self, kPromoted, kNames);
 }
 LAMELLA_IMPL_OF(gelu_backward_cpu)
 (const Tensor&, const Tensor&, std::string_view approximate, const Tensor&) {
@@ -52,7 +52,7 @@ LAMELLA_IMPL_OF(gelu_backward_cpu)
 // PyTorch's CPU kernel keeps an intermediate result in `buffer`; this one needs none.
 LAMELLA_META_OF(log_sigmoid_backward)
 (const Tensor& grad, const Tensor& self, const Tensor&) {
-  build_binary(grad, self, kPlain, kNames);
+  build_binary(grad, self, kPromoted, kNames);
 }
 LAMELLA_IMPL_OF(log_sigmoid_backward_cpu)
 (const Tensor&, const Tensor&, const Tensor&, const Tensor&) {
@@ -61,7 +61,7 @@ LAMELLA_IMPL_OF(log_sigmoid_backward_cpu)
 
 LAMELLA_META_OF(logit_backward)
 (const Tensor& grad, const Tensor& self, std::optional<double>) {
-  build_binary(grad, self, kPlain, kNames);
+  build_binary(grad, self, kPromoted, kNames);
 }
 LAMELLA_IMPL_OF(logit_backward_cpu)
 (const Tensor&, const Tensor&, std::optional<double> eps, const Tensor&) {

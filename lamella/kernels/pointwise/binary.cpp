@@ -30,7 +30,7 @@ Scalar minus_of(const Scalar& alpha) {
   return alpha.isBoolean() ? Scalar(-alpha.toLong()) : -alpha;
 }
 
-constexpr uint32_t kPlain = TensorIteratorBase::kPointwise;
+constexpr uint32_t kPromoted = TensorIteratorBase::kPointwise;
 constexpr uint32_t kFloating = TensorIteratorBase::kPointwiseFloat;
 
 }  // namespace
@@ -38,7 +38,7 @@ constexpr uint32_t kFloating = TensorIteratorBase::kPointwiseFloat;
 // ---- add, sub ----
 
 LAMELLA_META_OF2(add, Tensor)(const Tensor& self, const Tensor& other, const Scalar& alpha) {
-  build_binary(self, other, kPlain);
+  build_binary(self, other, kPromoted);
   if (LAMELLA_UNLIKELY(!is_one(alpha))) check_alpha(op_name(), common_dtype(), alpha);
 }
 LAMELLA_IMPL_OF(add_Tensor_cpu)(const Tensor&, const Tensor&, const Scalar& alpha, const Tensor&) {
@@ -49,7 +49,7 @@ LAMELLA_IMPL_OF(add_Tensor_cpu)(const Tensor&, const Tensor&, const Scalar& alph
   }
 }
 LAMELLA_META_OF2(add, Scalar)(const Tensor& self, const Scalar& other, const Scalar& alpha) {
-  build_with_number(self, other, kPlain);
+  build_with_number(self, other, kPromoted);
   if (LAMELLA_UNLIKELY(!is_one(alpha))) check_alpha(op_name(), common_dtype(), alpha);
 }
 LAMELLA_IMPL_OF(add_Scalar_cpu)(const Tensor&, const Scalar&, const Scalar& alpha, const Tensor&) {
@@ -61,7 +61,7 @@ LAMELLA_IMPL_OF(add_Scalar_cpu)(const Tensor&, const Scalar&, const Scalar& alph
 }
 LAMELLA_META_OF2(sub, Tensor)(const Tensor& self, const Tensor& other, const Scalar& alpha) {
   check_sub(op_name(), self.dtype(), other.dtype());
-  build_binary(self, other, kPlain);
+  build_binary(self, other, kPromoted);
   if (LAMELLA_UNLIKELY(!is_one(alpha))) check_alpha(op_name(), common_dtype(), alpha);
 }
 LAMELLA_IMPL_OF(sub_Tensor_cpu)(const Tensor&, const Tensor&, const Scalar& alpha, const Tensor&) {
@@ -74,7 +74,7 @@ LAMELLA_IMPL_OF(sub_Tensor_cpu)(const Tensor&, const Tensor&, const Scalar& alph
 }
 LAMELLA_META_OF2(sub, Scalar)(const Tensor& self, const Scalar& other, const Scalar& alpha) {
   check_sub(op_name(), self.dtype(), other.type());
-  build_with_number(self, other, kPlain);
+  build_with_number(self, other, kPromoted);
   if (LAMELLA_UNLIKELY(!is_one(alpha))) check_alpha(op_name(), common_dtype(), alpha);
 }
 LAMELLA_IMPL_OF(sub_Scalar_cpu)(const Tensor&, const Scalar&, const Scalar& alpha, const Tensor&) {
@@ -94,7 +94,7 @@ uint32_t division_flags(const char* op, const Mode& mode) {
   if (!mode.has_value()) return kFloating;
   LAMELLA_CHECK(*mode == "trunc" || *mode == "floor", op,
                 ": expected 'rounding_mode' to be None, 'trunc' or 'floor', got '", *mode, "'");
-  return kPlain;
+  return kPromoted;
 }
 native::pointwise_fn division(DeviceType device, const Mode& mode) {
   if (!mode.has_value()) return native::pointwise_loop<"div_true">.get_call_ptr(device);
@@ -153,13 +153,13 @@ LAMELLA_META_OF2(pow, Tensor_Scalar)(const Tensor& self, const Scalar& exponent)
       op_name(), ": expected 'exponent' not to be negative for integers, got ", exponent);
   ScalarType type = native::result_type(self, exponent);
   if (power_of(type, exponent) == Power::kGeneral) {
-    build_with_number(self, exponent, kPlain);
+    build_with_number(self, exponent, kPromoted);
   } else if (type == self.dtype()) {
-    build_unary(self, kPlain);
+    build_unary(self, kPromoted);
   } else {
     static constexpr const char* names[] = {"self"};
     const TensorBase* inputs[] = {&self};
-    build_pointwise(inputs, 1, names, kPlain, type);
+    build_pointwise(inputs, 1, names, kPromoted, type);
   }
 }
 LAMELLA_IMPL_OF(pow_Tensor_Scalar_cpu)
@@ -190,7 +190,7 @@ LAMELLA_IMPL_OF(pow_Tensor_Scalar_cpu)
   }
 }
 LAMELLA_META_OF2(pow, Scalar)(const Scalar& self, const Tensor& exponent) {
-  build_with_number(exponent, self, kPlain, true);
+  build_with_number(exponent, self, kPromoted, true);
 }
 LAMELLA_IMPL_OF(pow_Scalar_cpu)(const Scalar&, const Tensor&, const Tensor&) {
   native::pointwise_loop<"pow">(device_type(), *this, nullptr);
@@ -199,7 +199,7 @@ LAMELLA_IMPL_OF(pow_Scalar_cpu)(const Scalar&, const Tensor&, const Tensor&) {
 // ---- The rest ----
 
 LAMELLA_META_OF(nextafter)(const Tensor& self, const Tensor& other) {
-  build_binary(self, other, kPlain);
+  build_binary(self, other, kPromoted);
 }
 LAMELLA_IMPL_OF(nextafter_cpu)(const Tensor&, const Tensor&, const Tensor&) {
   // Small types are computed in float32, where their neighbours are farther away.
@@ -209,7 +209,7 @@ LAMELLA_IMPL_OF(nextafter_cpu)(const Tensor&, const Tensor&, const Tensor&) {
 LAMELLA_META_OF(heaviside)(const Tensor& self, const Tensor& values) {
   LAMELLA_CHECK(self.dtype() == values.dtype(), op_name(), ": expected 'values' to have dtype ",
                 self.dtype(), ", got ", values.dtype());
-  build_binary(self, values, kPlain);
+  build_binary(self, values, kPromoted);
 }
 LAMELLA_IMPL_OF(heaviside_cpu)(const Tensor&, const Tensor&, const Tensor&) {
   native::pointwise_loop<"heaviside">(device_type(), *this, nullptr);
@@ -219,7 +219,7 @@ LAMELLA_META_OF(polar)(const Tensor& abs, const Tensor& angle) {
                 ": expected 'abs' to have dtype float32 or float64, got ", abs.dtype());
   LAMELLA_CHECK(abs.dtype() == angle.dtype(), op_name(), ": expected 'angle' to have dtype ",
                 abs.dtype(), ", got ", angle.dtype());
-  build_binary(abs, angle, kPlain | kComplexOutput);
+  build_binary(abs, angle, kPromoted | kComplexOutput);
 }
 LAMELLA_IMPL_OF(polar_cpu)(const Tensor&, const Tensor&, const Tensor&) {
   native::pointwise_loop<"polar">(device_type(), *this, nullptr);

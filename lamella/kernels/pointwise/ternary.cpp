@@ -6,7 +6,7 @@
 namespace lamella {
 namespace {
 
-constexpr uint32_t kPlain = TensorIteratorBase::kPointwise;
+constexpr uint32_t kPromoted = TensorIteratorBase::kPointwise;
 constexpr const char* kSelf[] = {"self"};
 constexpr const char* kMin[] = {"self", "min"};
 constexpr const char* kMax[] = {"self", "max"};
@@ -52,12 +52,12 @@ void clamp_numbers(TensorIteratorBase& iter, const Scalar* min, const Scalar* ma
 
 }  // namespace
 
-#define LAMELLA_BUILD_AS(self, type)                 \
-  if ((type) == (self).dtype()) {                    \
-    build_unary(self, kPlain);                       \
-  } else {                                           \
-    const TensorBase* inputs[] = {&(self)};          \
-    build_pointwise(inputs, 1, kSelf, kPlain, type); \
+#define LAMELLA_BUILD_AS(self, type)                    \
+  if ((type) == (self).dtype()) {                       \
+    build_unary(self, kPromoted);                       \
+  } else {                                              \
+    const TensorBase* inputs[] = {&(self)};             \
+    build_pointwise(inputs, 1, kSelf, kPromoted, type); \
   }
 
 LAMELLA_META_OF(clamp)(const Tensor& self, const Number& min, const Number& max) {
@@ -88,10 +88,10 @@ LAMELLA_META_OF2(clamp, Tensor)
   check_bounds(op_name(), is_given(min) || is_given(max));
   check_real(op_name(), self);
   if (is_given(min) && is_given(max)) {
-    build_ternary(self, *min, *max, kMinMax, kPlain);
+    build_ternary(self, *min, *max, kMinMax, kPromoted);
   } else {
     const TensorBase* inputs[] = {&self, is_given(min) ? &*min : &*max};
-    build_pointwise(inputs, 2, is_given(min) ? kMin : kMax, kPlain);
+    build_pointwise(inputs, 2, is_given(min) ? kMin : kMax, kPromoted);
   }
 }
 LAMELLA_IMPL_OF(clamp_Tensor_cpu)
@@ -106,14 +106,14 @@ LAMELLA_IMPL_OF(clamp_Tensor_cpu)
 }
 LAMELLA_META_OF2(clamp_min, Tensor)(const Tensor& self, const Tensor& min) {
   const TensorBase* inputs[] = {&self, &min};
-  build_pointwise(inputs, 2, kMin, kPlain);
+  build_pointwise(inputs, 2, kMin, kPromoted);
 }
 LAMELLA_IMPL_OF(clamp_min_Tensor_cpu)(const Tensor&, const Tensor&, const Tensor&) {
   native::pointwise_loop<"maximum">(device_type(), *this, nullptr);
 }
 LAMELLA_META_OF2(clamp_max, Tensor)(const Tensor& self, const Tensor& max) {
   const TensorBase* inputs[] = {&self, &max};
-  build_pointwise(inputs, 2, kMax, kPlain);
+  build_pointwise(inputs, 2, kMax, kPromoted);
 }
 LAMELLA_IMPL_OF(clamp_max_Tensor_cpu)(const Tensor&, const Tensor&, const Tensor&) {
   native::pointwise_loop<"minimum">(device_type(), *this, nullptr);
@@ -137,7 +137,7 @@ void check_same(const char* op, const char* name, const Tensor& a, const Tensor&
 
 LAMELLA_META_OF2(lerp, Scalar)(const Tensor& self, const Tensor& end, const Scalar&) {
   check_same(op_name(), "end", self, end);
-  build_binary(self, end, kPlain);
+  build_binary(self, end, kPromoted);
 }
 LAMELLA_IMPL_OF(lerp_Scalar_cpu)
 (const Tensor&, const Tensor&, const Scalar& weight, const Tensor&) {
@@ -147,7 +147,7 @@ LAMELLA_META_OF2(lerp, Tensor)(const Tensor& self, const Tensor& end, const Tens
   static constexpr const char* names[] = {"self", "end", "weight"};
   check_same(op_name(), "end", self, end);
   if (weight.dim() > 0) check_same(op_name(), "weight", self, weight);
-  build_ternary(self, end, weight, names, kPlain);
+  build_ternary(self, end, weight, names, kPromoted);
 }
 LAMELLA_IMPL_OF(lerp_Tensor_cpu)(const Tensor&, const Tensor&, const Tensor&, const Tensor&) {
   native::pointwise_loop<"lerp">(device_type(), *this, nullptr);
@@ -161,7 +161,7 @@ LAMELLA_META_OF(addcdiv)
   LAMELLA_CHECK(!(is_integral(tensor1.dtype(), true) && is_integral(tensor2.dtype(), true)),
                 op_name(), ": expected 'tensor1' or 'tensor2' to be floating point, got ",
                 tensor1.dtype(), " and ", tensor2.dtype());
-  build_ternary(self, tensor1, tensor2, kTernaryNames, kPlain);
+  build_ternary(self, tensor1, tensor2, kTernaryNames, kPromoted);
 }
 LAMELLA_IMPL_OF(addcdiv_cpu)
 (const Tensor&, const Tensor&, const Tensor&, const Scalar& value, const Tensor&) {

@@ -6,14 +6,14 @@
 
 namespace lamella {
 namespace {
-constexpr uint32_t kPlain = TensorIteratorBase::kPointwise;
+constexpr uint32_t kPromoted = TensorIteratorBase::kPointwise;
 constexpr uint32_t kFloating = TensorIteratorBase::kPointwiseFloat;
 }  // namespace
 
 LAMELLA_META_OF(neg)(const Tensor& self) {
   LAMELLA_CHECK(self.dtype() != kBool, op_name(),
                 ": expected 'self' to be of numbers, got bool; use logical_not or ~");
-  build_unary(self, kPlain);
+  build_unary(self, kPromoted);
 }
 LAMELLA_IMPL_OF(neg_cpu)(const Tensor&, const Tensor&) {
   native::pointwise_loop<"neg">(device_type(), *this, nullptr);
@@ -21,7 +21,7 @@ LAMELLA_IMPL_OF(neg_cpu)(const Tensor&, const Tensor&) {
 LAMELLA_META_OF(abs)(const Tensor& self) {
   LAMELLA_CHECK(output_mode() != OutputMode::kInplace || !self.is_complex(), op_name(),
                 ": expected 'self' to be real, got ", self.dtype());
-  build_unary(self, kPlain | kRealOutput);
+  build_unary(self, kPromoted | kRealOutput);
 }
 LAMELLA_IMPL_OF(abs_cpu)(const Tensor&, const Tensor&) {
   native::pointwise_loop<"abs">(device_type(), *this, nullptr);
@@ -29,7 +29,7 @@ LAMELLA_IMPL_OF(abs_cpu)(const Tensor&, const Tensor&) {
 LAMELLA_META_OF(sign)(const Tensor& self) {
   LAMELLA_CHECK(!self.is_complex(), op_name(), ": expected 'self' to be real, got ", self.dtype(),
                 "; use sgn");
-  build_unary(self, kPlain);
+  build_unary(self, kPromoted);
 }
 LAMELLA_IMPL_OF(sign_cpu)(const Tensor&, const Tensor&) {
   native::pointwise_loop<"sign">(device_type(), *this, nullptr);
@@ -43,7 +43,7 @@ LAMELLA_IMPL_OF(angle_cpu)(const Tensor&, const Tensor&) {
   LAMELLA_META_OF(op)(const Tensor& self) {                                            \
     LAMELLA_CHECK(!self.is_complex(), op_name(), ": expected 'self' to be real, got ", \
                   self.dtype());                                                       \
-    build_unary(self, kPlain);                                                         \
+    build_unary(self, kPromoted);                                                      \
   }                                                                                    \
   LAMELLA_IMPL_OF(op##_cpu)(const Tensor&, const Tensor&) {                            \
     native::pointwise_loop<#op>(device_type(), *this, nullptr);                        \
@@ -54,7 +54,7 @@ LAMELLA_ROUNDING(round)
 LAMELLA_ROUNDING(trunc)
 LAMELLA_ROUNDING(frac)
 LAMELLA_META_OF2(round, decimals)(const Tensor& self, int64_t decimals) {
-  build_unary(self, kPlain);
+  build_unary(self, kPromoted);
 }
 LAMELLA_IMPL_OF(round_decimals_cpu)(const Tensor&, int64_t decimals, const Tensor&) {
   bool negative = decimals < 0;
@@ -69,7 +69,7 @@ LAMELLA_IMPL_OF(round_decimals_cpu)(const Tensor&, int64_t decimals, const Tenso
 
 LAMELLA_META_OF(nan_to_num)
 (const Tensor& self, std::optional<double>, std::optional<double>, std::optional<double>) {
-  build_unary(self, kPlain);
+  build_unary(self, kPromoted);
 }
 LAMELLA_IMPL_OF(nan_to_num_cpu)
 (const Tensor&, std::optional<double> nan, std::optional<double> posinf,

@@ -140,7 +140,7 @@ void set_dtype(Arguments& made, const lamella_operator* op, const lamella_value*
 }
 
 [[noreturn, gnu::cold]] void throw_banned(const lamella_operator* op, DeviceType device) {
-  const auto& entry = *static_cast<const OperatorEntry*>(op);
+  const auto& entry = *entry_of(op);
   throw Error(str(entry.full_name().substr(entry.full_name().find("::") + 2),
                   ": expected to be called outside of autocast for ", Device(device).str(),
                   ", because it is unsafe in lower precision; take its arguments to float32 inside "

@@ -169,16 +169,13 @@ lamella_status lamella_autocast_cast(lamella_tensor* tensor, uint8_t dtype, uint
                                      lamella_tensor** result) noexcept {
   *result = nullptr;
   if (tensor == nullptr) return LAMELLA_OK;
-  try {
+  return lamella::detail::guarded([&] {
     const auto device = static_cast<DeviceType>(device_type);
     TensorBase made = autocast::is_eligible(tensor, device)
                           ? autocast::cast(tensor, static_cast<ScalarType>(dtype), device)
                           : TensorBase::borrow(tensor);
     *result = made.unsafe_release();
-    return LAMELLA_OK;
-  } catch (...) {
-    return lamella::detail::status_of_current_exception();
-  }
+  });
 }
 
 }  // extern "C"

@@ -14,16 +14,6 @@ using namespace lamella::autograd;
 
 namespace {
 
-template <class F>
-lamella_status guarded(F&& f) noexcept {
-  try {
-    f();
-    return LAMELLA_OK;
-  } catch (...) {
-    return lamella::detail::status_of_current_exception();
-  }
-}
-
 // A root's gradient: given, or ones for one element.
 TensorBase root_grad(lamella_tensor* root, lamella_tensor* grad, uint32_t index) {
   Tensor t{TensorBase::borrow(root)};
@@ -85,16 +75,16 @@ int32_t lamella_tensor_requires_grad(lamella_tensor* tensor) noexcept {
   return any_requires_grad(tensor) ? 1 : 0;
 }
 lamella_status lamella_tensor_set_requires_grad(lamella_tensor* tensor, int32_t value) noexcept {
-  return guarded([&] { set_leaf_requires_grad(tensor, value != 0); });
+  return lamella::detail::guarded([&] { set_leaf_requires_grad(tensor, value != 0); });
 }
 lamella_tensor* lamella_tensor_grad(lamella_tensor* tensor) noexcept {
   return grad(tensor).unsafe_release();
 }
 lamella_status lamella_tensor_set_grad(lamella_tensor* tensor, lamella_tensor* grad) noexcept {
-  return guarded([&] { set_grad(tensor, TensorBase::borrow(grad)); });
+  return lamella::detail::guarded([&] { set_grad(tensor, TensorBase::borrow(grad)); });
 }
 lamella_status lamella_tensor_retain_grad(lamella_tensor* tensor) noexcept {
-  return guarded([&] { retain_grad(tensor); });
+  return lamella::detail::guarded([&] { retain_grad(tensor); });
 }
 lamella_tensor* lamella_tensor_base(lamella_tensor* tensor) noexcept {
   if (is_batched(tensor)) return nullptr;  // what it wraps is no concern of its user's
@@ -102,7 +92,7 @@ lamella_tensor* lamella_tensor_base(lamella_tensor* tensor) noexcept {
 }
 lamella_status lamella_tensor_data(lamella_tensor* tensor, lamella_tensor** result) noexcept {
   *result = nullptr;
-  return guarded([&] {
+  return lamella::detail::guarded([&] {
     TensorBase made = make_detached(TensorBase::borrow(tensor));
     count_apart(static_cast<TensorImpl*>(behind_levels(made.impl())), 0);
     *result = made.unsafe_release();
@@ -110,14 +100,14 @@ lamella_status lamella_tensor_data(lamella_tensor* tensor, lamella_tensor** resu
 }
 lamella_status lamella_tensor_add_hook(lamella_tensor* tensor, const lamella_tensor_hook* hook,
                                        uint64_t* id) noexcept {
-  return guarded([&] {
+  return lamella::detail::guarded([&] {
     auto kept = std::make_unique<KeptHook>(*hook);
     *id = add_tensor_hook(tensor, {&KeptHook::call, &KeptHook::dispose, kept.get()});
     kept.release();
   });
 }
 void lamella_tensor_remove_hook(lamella_tensor* tensor, uint64_t id) noexcept {
-  guarded([&] { remove_tensor_hook(tensor, id); });
+  lamella::detail::guarded([&] { remove_tensor_hook(tensor, id); });
 }
 
 lamella_status lamella_backward_run(lamella_tensor* const* roots, lamella_tensor* const* grads,

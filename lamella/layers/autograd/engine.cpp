@@ -79,7 +79,6 @@ void remember_where(Node* node) {
   if (anomaly_hooks().capture != nullptr) extras.anomaly = anomaly_hooks().capture();
   extras.anomaly_parent = NodePtr::borrow(running);
 }
-bool in_backward() { return depth > 0; }
 void queue_callback(void (*call)(void*), void (*dispose)(void*), void* context) {
   LAMELLA_CHECK(depth > 0, "queue_callback: expected a backward to be running on this thread");
   if (thread_runs == nullptr) thread_runs = new ThreadRuns;
@@ -199,7 +198,7 @@ class Engine {
     lamella_tensor* g = *grad;
     if (LAMELLA_LIKELY(meta.fits(g)) || meta.ndim < 0) return LAMELLA_OK;
     *grad = nullptr;
-    try {
+    return detail::guarded([&] {
       Tensor fixed{TensorBase::adopt(g)};
       std::string who = from != nullptr ? from->name() : std::string("backward");
       auto dtype = static_cast<ScalarType>(meta.dtype);
@@ -220,10 +219,7 @@ class Engine {
         if (fixed.scalar_type() != dtype) fixed = fixed.to(dtype);
       }
       *grad = fixed.unsafe_release();
-      return LAMELLA_OK;
-    } catch (...) {
-      return detail::status_of_current_exception();
-    }
+    });
   }
   static bool expandable(IntArrayRef small, IntArrayRef large) {
     if (small.size() > large.size()) return false;
@@ -273,7 +269,7 @@ class Engine {
   }
   // Takes `grad` over. The sum goes into the memory of one that nobody else holds.
   lamella_status add_to(lamella_tensor*& slot, lamella_tensor* grad) {
-    try {
+    return detail::guarded([&] {
       Tensor sum{TensorBase::adopt(std::exchange(slot, nullptr))};
       Tensor other{TensorBase::adopt(grad)};
       bool batched = is_batched(sum.impl()) || is_batched(other.impl());
@@ -286,10 +282,7 @@ class Engine {
         sum = sum + other;
       }
       slot = sum.unsafe_release();
-      return LAMELLA_OK;
-    } catch (...) {
-      return detail::status_of_current_exception();
-    }
+    });
   }
   static bool sole_owner(const lamella_tensor* t) {
     const auto* impl = static_cast<const TensorImpl*>(t);
@@ -411,7 +404,7 @@ class Engine {
   }
 
   lamella_status check_nan(Node* node, lamella_tensor** results) {
-    try {
+    return detail::guarded([&] {
       for (uint32_t i = 0; i < node->edge_count_; ++i) {
         if (results[i] == nullptr) continue;
         GradGuard no_grad(false);
@@ -419,10 +412,7 @@ class Engine {
         LAMELLA_CHECK(!t.isnan().any().item().to<bool>(), node->name(),
                       ": returned NaN as gradient ", i);
       }
-      return LAMELLA_OK;
-    } catch (...) {
-      return detail::status_of_current_exception();
-    }
+    });
   }
   // Adds to the error where the node was recorded.
   lamella_status failed(Node* node, lamella_status status) {
@@ -441,7 +431,7 @@ class Engine {
       anomaly_hooks().describe(more->anomaly, &text);
       parent = more->anomaly_parent.get();
     }
-    return lamella_fail(status, text.data(), text.size());
+    return detail::fail(status, text);
   }
 
   // ---- Paths to inputs ----
@@ -541,8 +531,7 @@ lamella_status run_backward(std::vector<Root> roots, const std::vector<Edge>& in
     if (status != LAMELLA_OK) {
       std::string text = status == LAMELLA_FOREIGN_ERROR ? std::string() : lamella_error_text();
       run_callbacks(false);
-      return status == LAMELLA_FOREIGN_ERROR ? status
-                                             : lamella_fail(status, text.data(), text.size());
+      return status == LAMELLA_FOREIGN_ERROR ? status : detail::fail(status, text);
     }
     return run_callbacks(true);
   } catch (...) {

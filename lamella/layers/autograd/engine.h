@@ -31,10 +31,9 @@ LAMELLA_PRIVATE_API lamella_status run_backward(std::vector<Root> roots,
                                                 const BackwardOptions& options,
                                                 std::vector<TensorBase>* results);
 
-// The node that runs on this thread now, and whether any does.
+// The node that runs on this thread now; null where none does.
 LAMELLA_PRIVATE_API Node* current_node();
 // Functions to be run when the outermost backward of this thread ends without an error.
-LAMELLA_PRIVATE_API bool in_backward();
 LAMELLA_PRIVATE_API void queue_callback(void (*call)(void*), void (*dispose)(void*), void* context);
 
 }  // namespace lamella::autograd

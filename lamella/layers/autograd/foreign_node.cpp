@@ -93,16 +93,6 @@ class ForeignNode final : public Node {
   std::vector<Edge> list_;
 };
 
-template <class F>
-lamella_status guarded(F&& f) noexcept {
-  try {
-    f();
-    return LAMELLA_OK;
-  } catch (...) {
-    return detail::status_of_current_exception();
-  }
-}
-
 }  // namespace
 }  // namespace lamella::autograd
 
@@ -142,7 +132,7 @@ const char* lamella_node_name(const lamella_node* node) noexcept {
 }
 lamella_status lamella_node_set_inputs(lamella_node* node, lamella_tensor* const* inputs,
                                        uint32_t count) noexcept {
-  return guarded([&] {
+  return detail::guarded([&] {
     auto* foreign = dynamic_cast<ForeignNode*>(from_abi(node));
     LAMELLA_CHECK(foreign != nullptr,
                   "lamella_node_set_inputs: expected a node that "
@@ -160,7 +150,7 @@ int32_t lamella_node_needs_input(const lamella_node* node, uint32_t i) noexcept 
 }
 lamella_status lamella_node_add_output(lamella_node* node, lamella_tensor* tensor,
                                        int32_t written) noexcept {
-  return guarded([&] {
+  return detail::guarded([&] {
     Node* n = from_abi(node);
     if (auto* foreign = dynamic_cast<ForeignNode*>(n)) foreign->levels().add_output(tensor);
     if (tensor == nullptr) {
@@ -190,7 +180,7 @@ uint32_t lamella_node_output_count(const lamella_node* node) noexcept {
 lamella_status lamella_node_zeros(const lamella_node* node, uint32_t i,
                                   lamella_tensor** zeros) noexcept {
   *zeros = nullptr;
-  return guarded([&] {
+  return detail::guarded([&] {
     const Node* n = from_abi(node);
     LAMELLA_CHECK_INDEX(i < n->output_count(), n->name(), ": expected an output below ",
                         n->output_count(), ", got ", i);
@@ -220,7 +210,7 @@ lamella_node* lamella_tensor_node(lamella_tensor* tensor, uint32_t* input) noexc
 lamella_status lamella_saved_tensor_make(lamella_tensor* tensor, int32_t is_output,
                                          lamella_saved_tensor** saved) noexcept {
   *saved = nullptr;
-  return guarded([&] {
+  return detail::guarded([&] {
     auto made = std::make_unique<lamella_saved_tensor>();
     int output = -1;
     if (is_output != 0 && tensor != nullptr) {
@@ -238,7 +228,7 @@ void lamella_saved_tensor_release(lamella_saved_tensor* saved) noexcept { delete
 lamella_status lamella_saved_tensor_unpack(const lamella_saved_tensor* saved, lamella_node* node,
                                            lamella_tensor** tensor) noexcept {
   *tensor = nullptr;
-  return guarded([&] {
+  return detail::guarded([&] {
     TensorBase found = saved->tensor.unpack(from_abi(node), "a saved tensor");
     if (!saved->levels.empty()) found = batching_hooks().hide(found, saved->levels);
     *tensor = found.unsafe_release();

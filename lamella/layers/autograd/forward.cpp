@@ -7,6 +7,7 @@
 //   place has its tangent written in place, so that views of both stay in step.
 #include "lamella/api/functions.h"
 #include "lamella/core/error.h"
+#include "lamella/dispatch/boxed_tensors.h"
 #include "lamella/layers/autograd/mode.h"
 #include "lamella/layers/autograd/record.h"
 #include "lamella/layers/autograd/variable.h"
@@ -69,7 +70,7 @@ void assign(lamella_tensor* t, Tensor value, bool written) {
   set_tangent(t, value);
 }
 
-struct Call {
+struct ForwardCall {
   const RecordPlan* plan;
   const lamella_operator* op;
   const lamella_value* originals;
@@ -89,7 +90,7 @@ struct Call {
 
 // The operator applied to the tangents; zeros stand for those that are missing. An argument without
 // a formula is no part of what is linear.
-std::vector<Tensor> linear(const Call& call, const lamella_derivative* d) {
+std::vector<Tensor> linear(const ForwardCall& call, const lamella_derivative* d) {
   std::vector<lamella_value> arguments(call.originals, call.originals + call.op->argument_count);
   std::vector<Tensor> holder;
   std::vector<std::vector<lamella_tensor*>> lists;
@@ -130,7 +131,7 @@ std::vector<Tensor> linear(const Call& call, const lamella_derivative* d) {
 }
 
 // conj(backward(conj(tangent))), summed over the slots.
-Tensor elementwise(const Call& call, const lamella_derivative* d) {
+Tensor elementwise(const ForwardCall& call, const lamella_derivative* d) {
   std::vector<Saved> saved(d->saved_count);
   std::vector<lamella_value> values(d->saved_count + 1);
   for (uint32_t k = 0; k < d->saved_count; ++k) {
@@ -203,7 +204,7 @@ lamella_status propagate_tangents(const RecordPlan* plan, const lamella_operator
       });
     }
     if (!any_differentiable) return LAMELLA_OK;
-    Call call{plan, op, originals, returns, {}, {}, 0};
+    ForwardCall call{plan, op, originals, returns, {}, {}, 0};
     for (size_t s = 0; s < plan->slots.size(); ++s) {
       call.first.push_back(static_cast<uint32_t>(call.tangents.size()));
       each_tensor(originals[plan->slots[s].argument], [&](lamella_tensor* t) {

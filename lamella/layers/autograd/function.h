@@ -86,12 +86,9 @@ class FunctionState {
   // The callbacks of lamella_node_class.
   static lamella_status apply(void* context, lamella_tensor* const* grads, uint32_t grad_count,
                               lamella_tensor** results, uint32_t result_count) {
-    try {
+    return detail::guarded([&] {
       static_cast<FunctionState*>(context)->backward(grads, grad_count, results, result_count);
-      return LAMELLA_OK;
-    } catch (...) {
-      return status_of_current_exception();
-    }
+    });
   }
   static void release_saved(void* context) {
     static_cast<FunctionState*>(context)->ctx_.release_saved();

@@ -120,7 +120,7 @@ const RecordPlan* RecordPlan::at_key(uint64_t keys) const {
 }
 
 const RecordPlan* plan_of(const lamella_operator* op) {
-  const OperatorPlan* there = static_cast<const OperatorEntry*>(op)->plan(record_plans);
+  const OperatorPlan* there = entry_of(op)->plan(record_plans);
   if (LAMELLA_LIKELY(there != nullptr)) return static_cast<const RecordPlan*>(there);
   return &Registry::get().plan<RecordPlan>(op, record_plans, [](OperatorEntry* entry) {
     return build(entry, Registry::get().declared(entry), entry->derivative);

@@ -1,5 +1,6 @@
 // Records calls: Note [Recording a call] in record.h.
 #include "lamella/layers/autograd/record.h"
+#include "lamella/dispatch/boxed_tensors.h"
 #include "lamella/dispatch/registry.h"
 
 #include <numeric>

@@ -5,6 +5,7 @@
 #include "lamella/api/functions.h"
 #include "lamella/core/error.h"
 #include "lamella/core/memory_pool.h"
+#include "lamella/dispatch/boxed_tensors.h"
 #include "lamella/dispatch/reclaim.h"
 #include "lamella/layers/autograd/record.h"
 #include "lamella/layers/autograd/variable.h"
@@ -22,10 +23,11 @@ constexpr Identity make_identity() {
 }
 constexpr Identity kIdentity = make_identity();
 
-// What a formula is given: up to kMost things on the stack, any number and lists on the heap.
-constexpr uint32_t kMost = 8;
+// What a formula is given: up to kMaxInlineSaved things on the stack, any number and lists on the
+// heap.
+constexpr uint32_t kMaxInlineSaved = 8;
 struct Held {
-  lamella_tensor* tensors[kMost];
+  lamella_tensor* tensors[kMaxInlineSaved];
   uint32_t count = 0;
   ~Held() {
     for (uint32_t i = 0; i < count; ++i) detail::release(tensors[i]);
@@ -156,10 +158,10 @@ lamella_status RecordNode::run_formula(lamella_tensor* const* grads, lamella_ten
     LAMELLA_CHECK(!released_, name(),
                   ": what it saved was given up by an earlier backward; pass retain_graph=True to "
                   "it to go through the graph again");
-    lamella_value inline_values[kMost];
+    lamella_value inline_values[kMaxInlineSaved];
     std::unique_ptr<Many> many;
     lamella_value* values = inline_values;
-    if (LAMELLA_UNLIKELY(saved_count_ > kMost)) {
+    if (LAMELLA_UNLIKELY(saved_count_ > kMaxInlineSaved)) {
       many = std::make_unique<Many>();
       many->values.resize(saved_count_);
       values = many->values.data();
@@ -200,7 +202,7 @@ lamella_status RecordNode::run_formula(lamella_tensor* const* grads, lamella_ten
       if (!tensor.defined()) continue;
       values[k].tag = LAMELLA_TENSOR;
       values[k].as.tensor = tensor.impl();
-      if (LAMELLA_LIKELY(held.count < kMost)) {
+      if (LAMELLA_LIKELY(held.count < kMaxInlineSaved)) {
         held.tensors[held.count++] = tensor.unsafe_release();
       } else {
         many->tensors.push_back(std::move(tensor));

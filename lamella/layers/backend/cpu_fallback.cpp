@@ -62,8 +62,7 @@ class Fallback {
  public:
   Fallback(const lamella_operator* op, const lamella_value* arguments)
       : op_(op),
-        schema_(Registry::get().schema(
-            const_cast<OperatorEntry*>(static_cast<const OperatorEntry*>(op)))),
+        schema_(Registry::get().schema(entry_of(op))),
         given_(arguments),
         values_(arguments, arguments + op->argument_count),
         lists_(op->argument_count) {

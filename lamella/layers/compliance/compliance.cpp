@@ -1,4 +1,5 @@
 #include "lamella/layers/compliance/compliance.h"
+#include "lamella/dispatch/boxed_tensors.h"
 
 #include <string_view>
 
@@ -43,7 +44,7 @@ struct Facts {
 };
 
 Facts facts_of(const lamella_operator* op, uint64_t keys) {
-  auto* entry = const_cast<OperatorEntry*>(static_cast<const OperatorEntry*>(op));
+  auto* entry = entry_of(op);
   Registry& registry = Registry::get();
   std::lock_guard lock(registry.mutex());
   Facts facts;

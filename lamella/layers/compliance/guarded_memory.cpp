@@ -19,7 +19,7 @@ namespace lamella::compliance {
 namespace {
 
 constexpr size_t kAlignment = 64;
-constexpr size_t kMost = size_t{1} << 14;
+constexpr size_t kMaxBlocks = size_t{1} << 14;
 constexpr size_t kKeptFreed = 512;
 // A larger mapping is given back as soon as it is freed, for the sake of limits on address space.
 constexpr size_t kMostKept = size_t{1} << 20;
@@ -35,7 +35,7 @@ struct Region {
   std::atomic<bool> freed;
   uint8_t margin;
 };
-Region regions[kMost];
+Region regions[kMaxBlocks];
 
 size_t page_size() {
   static const size_t size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
@@ -66,10 +66,10 @@ class GuardingAllocator final : public Allocator {
     std::memset(data, fresh_, bytes);
     mprotect(begin, page, PROT_NONE);
     mprotect(begin + page + middle, page, PROT_NONE);
-    while (next_ < kMost && regions[next_].begin != 0) ++next_;
-    if (next_ == kMost) {
+    while (next_ < kMaxBlocks && regions[next_].begin != 0) ++next_;
+    if (next_ == kMaxBlocks) {
       munmap(mapping, mapped);
-      throw OutOfMemoryError(str("expected at most ", kMost, " guarded blocks at a time"));
+      throw OutOfMemoryError(str("expected at most ", kMaxBlocks, " guarded blocks at a time"));
     }
     Region& region = regions[next_];
     used_ = std::max(used_, next_ + 1);

@@ -20,8 +20,8 @@ struct Region {
   std::atomic<size_t> bytes;
   std::atomic<bool> touched;
 };
-constexpr int kMost = 4096;
-Region regions[kMost];
+constexpr int kMaxStorages = 4096;
+Region regions[kMaxStorages];
 std::mutex mutex;  // guards the table's allocation and the two below
 int used = 0;
 struct sigaction before;
@@ -52,8 +52,8 @@ Trap::Trap(size_t bytes) {
   size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   bytes_ = (bytes + page) / page * page;
   std::lock_guard lock(mutex);
-  for (slot_ = 0; slot_ < kMost && regions[slot_].begin != 0;) ++slot_;
-  LAMELLA_CHECK(slot_ < kMost, "composite check: expected at most ", kMost,
+  for (slot_ = 0; slot_ < kMaxStorages && regions[slot_].begin != 0;) ++slot_;
+  LAMELLA_CHECK(slot_ < kMaxStorages, "composite check: expected at most ", kMaxStorages,
                 " storages in one composite kernel");
   data_ = mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (data_ == MAP_FAILED) {

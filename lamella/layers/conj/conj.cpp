@@ -40,7 +40,7 @@ struct Facts {
 };
 
 Facts facts_of(const lamella_operator* op, uint64_t keys) {
-  auto* entry = const_cast<OperatorEntry*>(static_cast<const OperatorEntry*>(op));
+  auto* entry = entry_of(op);
   Registry& registry = Registry::get();
   std::lock_guard lock(registry.mutex());
   const FunctionSchema& schema = registry.schema(entry);
@@ -180,7 +180,7 @@ lamella_status run(const lamella_kernel* kernel, const lamella_operator* op, uin
     if (status != LAMELLA_OK) {
       std::string text = lamella_error_text();
       resolved.change_back();
-      return lamella_fail(status, text.data(), text.size());
+      return detail::fail(status, text);
     }
     resolved.change_back();
     resolved.restore(op, returns);

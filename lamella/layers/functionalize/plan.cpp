@@ -17,10 +17,6 @@ PlanKind functionalize_plans(OperatorChange::kKernels | OperatorChange::kDefined
                                  OperatorChange::kUndefined,
                              true);
 
-OperatorEntry* entry_of(const lamella_operator* op) {
-  return const_cast<OperatorEntry*>(static_cast<const OperatorEntry*>(op));
-}
-
 bool is_option(const Argument& argument, std::string_view name) {
   return argument.kwarg_only && argument.name == name;
 }
@@ -142,7 +138,7 @@ IValue copied(const IValue& value) {
 
 lamella_status run_made(const lamella_kernel* kernel, const lamella_operator* op, uint64_t,
                         const lamella_value* arguments, lamella_value* returns) {
-  try {
+  return lamella::detail::guarded([&] {
     const auto& made = *static_cast<const MadeOperator*>(kernel->context);
     Values values;
     for (uint32_t i = 0; i < op->argument_count; ++i) {
@@ -156,10 +152,7 @@ lamella_status run_made(const lamella_kernel* kernel, const lamella_operator* op
     }
     for (uint16_t i : made.facts->not_returned) results.push_back(values[i]);
     for (size_t i = 0; i < results.size(); ++i) returns[i] = std::move(results[i]).unsafe_release();
-    return LAMELLA_OK;
-  } catch (...) {
-    return lamella::detail::status_of_current_exception();
-  }
+  });
 }
 
 // Where gradients are recorded, those of the operators that it is made of.

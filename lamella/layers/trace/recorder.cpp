@@ -58,7 +58,7 @@ constexpr ValueId kNumber = kNoValue - 1;  // in the place of a value: part of t
 class Writes {
  public:
   Writes(const lamella_operator* op, const lamella_value* arguments)
-      : arguments_(arguments), count_(std::min(op->argument_count, kMost)) {
+      : arguments_(arguments), count_(std::min(op->argument_count, kMaxWatched)) {
     for (uint32_t i = 0; i < count_; ++i) versions_[i] = version(i);
   }
   // Bits of the arguments written since, where the schema names none.
@@ -76,7 +76,7 @@ class Writes {
   }
 
  private:
-  static constexpr uint32_t kMost = 64;
+  static constexpr uint32_t kMaxWatched = 64;
   uint32_t version(uint32_t i) const {
     const lamella_value& value = arguments_[i];
     bool has = value.tag == LAMELLA_TENSOR && value.as.tensor != nullptr &&
@@ -85,7 +85,7 @@ class Writes {
   }
   const lamella_value* arguments_;
   uint32_t count_;
-  uint32_t versions_[kMost];
+  uint32_t versions_[kMaxWatched];
 };
 
 }  // namespace
@@ -158,7 +158,7 @@ Graph Recorder::finish(ArrayRef<TensorBase> outputs) {
 
 bool Recorder::is_decomposed(const lamella_operator* op, uint64_t keys) const {
   if (!options_.decompose) return false;
-  auto* entry = const_cast<OperatorEntry*>(static_cast<const OperatorEntry*>(op));
+  auto* entry = entry_of(op);
   Slot slot = Registry::get().slot(entry, static_cast<DispatchKey>(lamella::detail::slot_of(keys)));
   return slot.entry != nullptr && slot.entry->key == DispatchKey::CompositeImplicitAutograd;
 }

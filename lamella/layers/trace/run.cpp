@@ -153,7 +153,7 @@ class Arguments {
                        " of the graph: ", plan_of(node.op)->name);
   std::string where = graph.location(node).str();
   text += where.empty() ? ")" : ", recorded at " + where + ")";
-  lamella_fail(status, text.data(), text.size());
+  detail::fail(status, text);
   lamella::detail::throw_status(status);
 }
 

@@ -30,17 +30,14 @@ lamella_tensor* lamella_vmap_unwrap(lamella_tensor* tensor, uint32_t level) noex
 
 lamella_status lamella_vmap_wrap(lamella_tensor* value, uint32_t number,
                                  lamella_tensor** result) noexcept {
-  try {
+  return lamella::detail::guarded([&] {
     const vmap::Level* level = vmap::find_level(number);
     LAMELLA_CHECK(level != nullptr, "vmap: expected a level that is running on this thread, got ",
                   number);
     LAMELLA_CHECK(value != nullptr && value->ndim >= 1 && value->sizes[0] == level->size,
                   "vmap: expected a value with the batch of ", level->size, " in dimension 0");
     *result = vmap::make_batched(TensorBase::borrow(value), number).unsafe_release();
-    return LAMELLA_OK;
-  } catch (...) {
-    return lamella::detail::status_of_current_exception();
-  }
+  });
 }
 
 }  // extern "C"

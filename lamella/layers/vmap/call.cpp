@@ -2,13 +2,14 @@
 #include <algorithm>
 
 #include "lamella/core/tensor_impl.h"
+#include "lamella/dispatch/boxed_tensors.h"
 #include "lamella/dispatch/registry.h"
 #include "lamella/layers/vmap/rule.h"
 
 namespace lamella::vmap {
 
-Call::Call(const BatchingPlan& plan, const lamella_operator* op, const Level& level,
-           const lamella_value* arguments, lamella_value* returns)
+BatchedCall::BatchedCall(const BatchingPlan& plan, const lamella_operator* op, const Level& level,
+                  const lamella_value* arguments, lamella_value* returns)
     : plan_(plan), op_(op), level_(level), originals_(arguments), returns_(returns) {
   uint32_t count = op->argument_count;
   values_ = inline_values_;
@@ -32,9 +33,9 @@ Call::Call(const BatchingPlan& plan, const lamella_operator* op, const Level& le
   }
 }
 
-Call::~Call() { delete kept_; }
+BatchedCall::~BatchedCall() { delete kept_; }
 
-void Call::unwrap_list(uint32_t i) {
+void BatchedCall::unwrap_list(uint32_t i) {
   const lamella_value& from = originals_[i];
   auto* list = static_cast<lamella_tensor* const*>(from.as.pointer);
   bool any = false;
@@ -49,12 +50,12 @@ void Call::unwrap_list(uint32_t i) {
   batched_ |= uint64_t{1} << i;
 }
 
-bool Call::is_batched(uint32_t i, uint32_t k) const {
+bool BatchedCall::is_batched(uint32_t i, uint32_t k) const {
   lamella_tensor* t = static_cast<lamella_tensor* const*>(originals_[i].as.pointer)[k];
   return t != nullptr && vmap::is_batched(t) && level_number(t) == level_.number;
 }
 
-Tensor Call::tensor(uint32_t i, uint32_t k) const {
+Tensor BatchedCall::tensor(uint32_t i, uint32_t k) const {
   return Tensor(TensorBase::borrow(static_cast<lamella_tensor* const*>(values_[i].as.pointer)[k]));
 }
 
@@ -66,43 +67,43 @@ Tensor expanded(const Tensor& t, int64_t batch) {
 }
 }  // namespace
 
-Tensor Call::front(uint32_t i) const {
+Tensor BatchedCall::front(uint32_t i) const {
   Tensor t = tensor(i);
   return is_batched(i) || !t.defined() ? t : expanded(t, level_.size);
 }
-Tensor Call::front(uint32_t i, uint32_t k) const {
+Tensor BatchedCall::front(uint32_t i, uint32_t k) const {
   Tensor t = tensor(i, k);
   return is_batched(i, k) || !t.defined() ? t : expanded(t, level_.size);
 }
 
-void Call::set_value(uint32_t i, IValue value) {
+void BatchedCall::set_value(uint32_t i, IValue value) {
   if (kept_ == nullptr) kept_ = new std::vector<IValue>;
   lamella::detail::copy_value(values_[i], value.value());
   kept_->push_back(std::move(value));
 }
-void Call::set(uint32_t i, const Tensor& tensor, bool batched) {
+void BatchedCall::set(uint32_t i, const Tensor& tensor, bool batched) {
   uint64_t bit = uint64_t{1} << i;
   batched_ = batched ? batched_ | bit : batched_ & ~bit;
   set_value(i, IValue(tensor));
 }
-void Call::set(uint32_t i, const std::vector<Tensor>& list) {
+void BatchedCall::set(uint32_t i, const std::vector<Tensor>& list) {
   batched_ |= uint64_t{1} << i;
   set_value(i, IValue(list));
 }
 
-int64_t Call::shifted(int64_t dim, int64_t ndim) const {
+int64_t BatchedCall::shifted(int64_t dim, int64_t ndim) const {
   int64_t most = ndim > 0 ? ndim : 1;
   LAMELLA_CHECK_INDEX(dim >= -most && dim < most, plan_.name, ": expected a dimension from ", -most,
                       " to ", most - 1, ", got ", dim);
   return (dim < 0 ? dim + most : dim) + 1;
 }
 
-void Call::invoke(const lamella_operator* other, lamella_value* returns) {
+void BatchedCall::invoke(const lamella_operator* other, lamella_value* returns) {
   lamella_status status = abi::call_boxed(other, key_set_of_call(other, values_), values_, returns);
   lamella::detail::check(status);
 }
 
-void Call::run(const lamella_operator* other) {
+void BatchedCall::run(const lamella_operator* other) {
   invoke(other, returns_);
   // From here on all returns are owned; what wrap() has not reached yet is released by the caller.
   given_ = op_->return_count;
@@ -119,13 +120,13 @@ void Call::run(const lamella_operator* other) {
   }
 }
 
-void Call::run_kernel(const lamella_kernel* kernel, const lamella_value* arguments) {
+void BatchedCall::run_kernel(const lamella_kernel* kernel, const lamella_value* arguments) {
   uint64_t keys = key_set_of_call(op_, arguments) & ~kBatchedBit;
   lamella::detail::check(kernel->boxed(kernel, op_, keys, arguments, returns_));
   given_ = op_->return_count;
 }
 
-void Call::give_written(uint32_t r) {
+void BatchedCall::give_written(uint32_t r) {
   const lamella_value& from = originals_[plan_.facts->returns[r].written];
   if (from.tag == LAMELLA_TENSOR && from.as.tensor != nullptr && vmap::is_batched(from.as.tensor)) {
     refresh(from.as.tensor);
@@ -174,7 +175,7 @@ std::vector<IValue> call_on_meta(const lamella_operator* op, const lamella_value
 
 // A rule that joins the batch with another dimension cannot tell how long that one is where there
 // are no examples. What one would give says it.
-TensorBase Call::in_shape_of_example(uint32_t r, TensorBase result) {
+TensorBase BatchedCall::in_shape_of_example(uint32_t r, TensorBase result) {
   const IntArrayRef sizes = result.sizes();
   if (std::find(sizes.begin() + 1, sizes.end(), 0) == sizes.end()) return result;
   if (examples_.empty()) examples_ = call_on_meta(op_, originals_);
@@ -186,7 +187,7 @@ TensorBase Call::in_shape_of_example(uint32_t r, TensorBase result) {
   return Tensor(result).reshape(wanted);
 }
 
-void Call::wrap(uint32_t r, lamella_value* result) {
+void BatchedCall::wrap(uint32_t r, lamella_value* result) {
   if (LAMELLA_UNLIKELY(plan_.facts->returns[r].written >= 0)) {
     lamella_value_release(result);
     return give_written(r);
@@ -214,15 +215,15 @@ void Call::wrap(uint32_t r, lamella_value* result) {
   }
 }
 
-void Call::give(uint32_t r, const Tensor& result) {
+void BatchedCall::give(uint32_t r, const Tensor& result) {
   give_value(r, IValue(result));
   if (plan_.facts->returns[r].written < 0) wrap(r, &returns_[r]);
 }
-void Call::give(uint32_t r, const std::vector<Tensor>& list) {
+void BatchedCall::give(uint32_t r, const std::vector<Tensor>& list) {
   give_value(r, IValue(list));
   if (plan_.facts->returns[r].written < 0) wrap(r, &returns_[r]);
 }
-void Call::give_value(uint32_t r, IValue result) {
+void BatchedCall::give_value(uint32_t r, IValue result) {
   LAMELLA_INTERNAL_ASSERT(r == given_, plan_.name, ": returns are given in their order");
   if (plan_.facts->returns[r].written >= 0) {
     give_written(r);
@@ -232,7 +233,7 @@ void Call::give_value(uint32_t r, IValue result) {
   ++given_;
 }
 
-lamella_status run_call(Call& call) noexcept {
+lamella_status run_call(BatchedCall& call) noexcept {
   try {
     call.plan_.rule(call);
     return LAMELLA_OK;

@@ -1,4 +1,5 @@
 // The kernel that batched calls meet: Note [Batched tensors and levels] in vmap.h.
+#include "lamella/dispatch/boxed_tensors.h"
 #include "lamella/dispatch/layer_fallback.h"
 #include "lamella/dispatch/registry.h"
 #include "lamella/layers/vmap/random.h"
@@ -6,7 +7,7 @@
 
 namespace lamella::vmap {
 
-lamella_status run_call(Call& call) noexcept;
+lamella_status run_call(BatchedCall& call) noexcept;
 void set_hooks();
 
 namespace {
@@ -62,7 +63,7 @@ lamella_status run(const lamella_kernel*, const lamella_operator* op, uint64_t,
     LAMELLA_INTERNAL_ASSERT(highest != nullptr, plan.name, ": met the kernel of batched tensors");
     const Level& level = level_of(highest, plan.name.c_str());
     if (LAMELLA_UNLIKELY(plan.checks_written)) check_written(plan, level, arguments);
-    Call call(plan, op, level, arguments, returns);
+    BatchedCall call(plan, op, level, arguments, returns);
     return run_call(call);
   } catch (...) {
     return lamella::detail::status_of_current_exception();
@@ -71,7 +72,7 @@ lamella_status run(const lamella_kernel*, const lamella_operator* op, uint64_t,
 
 }  // namespace
 
-void run_composite(Call& call, const lamella_value* arguments) {
+void run_composite(BatchedCall& call, const lamella_value* arguments) {
   const OperatorEntry& op = *call.plan().op;
   std::shared_ptr<KernelEntry> kernel;  // kept over the call, whatever is registered meanwhile
   {
@@ -88,9 +89,9 @@ void run_composite(Call& call, const lamella_value* arguments) {
                 ": says that it is batched by its composite kernel, and has none");
   call.run_kernel(kernel.get(), arguments);
 }
-void composite_rule(Call& call) { run_composite(call, &call.original(0)); }
+void composite_rule(BatchedCall& call) { run_composite(call, &call.original(0)); }
 
-void refuse_rule(Call& call) {
+void refuse_rule(BatchedCall& call) {
   const BatchingPlan& plan = call.plan();
   if (plan.name == "item" || plan.name == "_local_scalar_dense" || plan.name == "is_nonzero" ||
       plan.name == "equal" || plan.name == "allclose") {

@@ -33,7 +33,8 @@ void tell(const BatchingPlan& plan) {
 }
 
 // The value of one argument for example b. What it owns is added to `kept`.
-lamella_value example_of(const Call& call, uint32_t i, int64_t b, std::vector<IValue>& kept) {
+lamella_value example_of(const BatchedCall& call, uint32_t i, int64_t b,
+                         std::vector<IValue>& kept) {
   if (!call.is_batched(i)) return call.value(i);
   if (call.value(i).tag == LAMELLA_TENSOR) {
     kept.emplace_back(call.tensor(i).select(0, b));
@@ -48,7 +49,7 @@ lamella_value example_of(const Call& call, uint32_t i, int64_t b, std::vector<IV
   return kept.back().value();
 }
 
-[[noreturn]] void throw_differs(const Call& call, const char* what) {
+[[noreturn]] void throw_differs(const BatchedCall& call, const char* what) {
   throw Error(str(call.plan().name, ": expected the same ", what,
                   " from each example under vmap, got different ones"));
 }
@@ -73,7 +74,7 @@ bool same_value(const IValue& a, const IValue& b) {
   }
 }
 
-Tensor stacked(const Call& call, const std::vector<std::vector<IValue>>& results, uint32_t r,
+Tensor stacked(const BatchedCall& call, const std::vector<std::vector<IValue>>& results, uint32_t r,
                int64_t k) {
   std::vector<Tensor> all;
   for (const std::vector<IValue>& one : results) {
@@ -93,7 +94,7 @@ Tensor stacked(const Call& call, const std::vector<std::vector<IValue>>& results
 
 void set_warning_hook(WarningHook hook) { warning_hook = hook; }
 
-void loop_rule(Call& call) {
+void loop_rule(BatchedCall& call) {
   const BatchingPlan& plan = call.plan();
   tell(plan);
   LAMELLA_CHECK(call.batch_size() > 0, plan.name,

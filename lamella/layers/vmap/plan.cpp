@@ -112,7 +112,7 @@ int BatchingPlan::find(std::string_view argument) const {
 }
 
 const BatchingPlan& plan_of(const lamella_operator* op) {
-  const OperatorPlan* there = static_cast<const OperatorEntry*>(op)->plan(batching_plans);
+  const OperatorPlan* there = entry_of(op)->plan(batching_plans);
   if (LAMELLA_LIKELY(there != nullptr)) return static_cast<const BatchingPlan&>(*there);
   return Registry::get().plan<BatchingPlan>(op, batching_plans, &build);
 }

@@ -36,7 +36,7 @@ Tensor with_rank(const Tensor& t, int64_t rank) {
   return t.reshape(sizes);
 }
 
-[[gnu::noinline]] void align(Call& call, int64_t rank, bool mixed_types) {
+[[gnu::noinline]] void align(BatchedCall& call, int64_t rank, bool mixed_types) {
   const BatchingPlan& plan = call.plan();
   ScalarType type = ScalarType::Undefined;
   for (uint32_t i : plan.facts->tensors) {
@@ -66,7 +66,7 @@ Tensor with_rank(const Tensor& t, int64_t rank) {
 
 }  // namespace
 
-void pointwise_rule(Call& call) {
+void pointwise_rule(BatchedCall& call) {
   const BatchingPlan& plan = call.plan();
   LAMELLA_CHECK_NOT_IMPLEMENTED(!plan.has_list, plan.name,
                                 ": is declared pointwise, and has a list of tensors, for which no "

@@ -1,5 +1,6 @@
 // See Note [Drawing under vmap].
 #include "lamella/layers/vmap/random.h"
+#include "lamella/dispatch/boxed_tensors.h"
 
 #include "lamella/dispatch/guards.h"
 #include "lamella/dispatch/registry.h"
@@ -158,7 +159,7 @@ bool draws_nothing(const BatchingPlan& plan, const lamella_value* arguments) {
 
 }  // namespace
 
-void random_rule(Call& call) {
+void random_rule(BatchedCall& call) {
   if (call.plan().name != "multinomial" || call.dim(0) != 2) return pointwise_rule(call);
   // The operator takes the rows of [batch, rows, classes] one after the other.
   Tensor rows = call.tensor(0);

@@ -19,14 +19,14 @@ constexpr OverOne kOverOne[] = {
 };
 
 // [batch, elements]
-Tensor flat(const Call& call, uint32_t i) {
+Tensor flat(const BatchedCall& call, uint32_t i) {
   Tensor t = call.tensor(i);
   int64_t elements = 1;  // not -1, which an empty batch does not tell
   for (int64_t size : t.sizes().slice(1)) elements *= size;
   return t.reshape({call.batch_size(), elements});
 }
 
-void fold_all(Call& call) {
+void fold_all(BatchedCall& call) {
   const BatchingPlan& plan = call.plan();
   const OperatorEntry* other = plan.over_dims;
   if (other == nullptr || plan.writes()) return loop_rule(call);
@@ -48,7 +48,7 @@ void fold_all(Call& call) {
 
 }  // namespace
 
-void reduction_rule(Call& call) {
+void reduction_rule(BatchedCall& call) {
   const BatchingPlan& plan = call.plan();
   int named = plan.find("dim");
   if (named < 0) return fold_all(call);

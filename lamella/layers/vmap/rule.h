@@ -1,18 +1,18 @@
 // How a batching rule is written. Internal to Lamella; see batch_rule.h for rules outside of it.
 //
 // Note [Writing a rule]
-//   A rule is a function of a Call: the arguments of a call in which at least one tensor is batched
-//   at the level in question. Tensors batched at it are unwrapped already, the batch in dimension
-//   0; all others are as they came, and mean the same tensor for every example. A rule changes
-//   arguments until one call of the operator (or of others) on them computes all examples, the
-//   batch again in dimension 0 of every result, and then either
+//   A rule is a function of a BatchedCall: the arguments of a call in which at least one tensor is
+//   batched at the level in question. Tensors batched at it are unwrapped already, the batch in
+//   dimension 0; all others are as they came, and mean the same tensor for every example. A rule
+//   changes arguments until one call of the operator (or of others) on them computes all examples,
+//   the batch again in dimension 0 of every result, and then either
 //     - calls run(), which calls the operator on the arguments and wraps its results, or
 //     - computes results itself and gives each to give().
 //   For an operator that writes an argument, run() and give() return the batched tensor that was
 //   written; that it was batched has been checked before. A rule reads what it needs to know of the
 //   operator from plan(): rules serve families, not single operators.
 //
-//   void over_last(Call& call) {                    // an operator over the last dimension
+//   void over_last(BatchedCall& call) {                    // an operator over the last dimension
 //     Tensor self = call.front(0);                  // batch in front, whether batched or not
 //     if (call.dim(0) == 0) self = self.unsqueeze(-1);
 //     call.set(0, self);
@@ -34,8 +34,8 @@
 
 namespace lamella::vmap {
 
-class Call;
-using Rule = void (*)(Call& call);  // throws
+class BatchedCall;
+using Rule = void (*)(BatchedCall& call);  // throws
 
 // What rules ask of an operator. Made when it is first batched, and again when it or its kernels
 // changed: Note [Plans] in lamella/dispatch/operator_plan.h.
@@ -72,13 +72,13 @@ Rule find_rule(std::string_view name);
 
 // Sizes are those that each example has: dim() of a batched tensor is one less than the dimensions
 // of tensor(). Indices of arguments are not checked.
-class LAMELLA_PRIVATE_API Call {
+class LAMELLA_PRIVATE_API BatchedCall {
  public:
-  Call(const BatchingPlan& plan, const lamella_operator* op, const Level& level,
-       const lamella_value* arguments, lamella_value* returns);
-  ~Call();
-  Call(const Call&) = delete;
-  Call& operator=(const Call&) = delete;
+  BatchedCall(const BatchingPlan& plan, const lamella_operator* op, const Level& level,
+              const lamella_value* arguments, lamella_value* returns);
+  ~BatchedCall();
+  BatchedCall(const BatchedCall&) = delete;
+  BatchedCall& operator=(const BatchedCall&) = delete;
 
   const BatchingPlan& plan() const { return plan_; }
   const lamella_operator* op() const { return op_; }
@@ -161,7 +161,7 @@ class LAMELLA_PRIVATE_API Call {
   void give_value(uint32_t r, IValue result);
 
  private:
-  friend lamella_status run_call(Call& call) noexcept;
+  friend lamella_status run_call(BatchedCall& call) noexcept;
   static constexpr uint32_t kInline = 16;
 
   void unwrap_list(uint32_t i);
@@ -187,18 +187,18 @@ class LAMELLA_PRIVATE_API Call {
 // ---- Rules of the core; families have their own headers ----
 
 // Results have the shape to which the arguments broadcast.
-void pointwise_rule(Call& call);
+void pointwise_rule(BatchedCall& call);
 // Folds the dimensions that argument `dim` names, all where there is none.
-void reduction_rule(Call& call);
+void reduction_rule(BatchedCall& call);
 // The composite kernel (CompositeImplicitAutograd, else CompositeExplicitAutograd), on the batched
 // tensors; the second on others in their place.
-void composite_rule(Call& call);
-void run_composite(Call& call, const lamella_value* arguments);
+void composite_rule(BatchedCall& call);
+void run_composite(BatchedCall& call, const lamella_value* arguments);
 // Draws for every example, where some argument is batched: Note [Drawing under vmap].
-void random_rule(Call& call);
+void random_rule(BatchedCall& call);
 // Calls the operator for each example, and stacks the results.
-LAMELLA_PRIVATE_API void loop_rule(Call& call);
+LAMELLA_PRIVATE_API void loop_rule(BatchedCall& call);
 // Raises: the shape of the result, or what becomes of it, depends on values.
-void refuse_rule(Call& call);
+void refuse_rule(BatchedCall& call);
 
 }  // namespace lamella::vmap

@@ -14,7 +14,7 @@ int64_t In::numel() const {
   return n;
 }
 
-std::vector<In> inputs(const Call& call, uint32_t index) {
+std::vector<In> inputs(const BatchedCall& call, uint32_t index) {
   std::vector<In> result;
   if (call.value(index).tag != LAMELLA_TENSOR_LIST) return result;
   for (uint32_t k = 0; k < call.value(index).size; ++k) {
@@ -23,11 +23,11 @@ std::vector<In> inputs(const Call& call, uint32_t index) {
   return result;
 }
 
-Tensor front(const Call& call, const In& x) {
+Tensor front(const BatchedCall& call, const In& x) {
   if (x.batched || !x.defined()) return x.value;
   return x.value.expand(with_batch(call, x.value.sizes()));
 }
-Tensor front(const Call& call, const In& x, int64_t rank) {
+Tensor front(const BatchedCall& call, const In& x, int64_t rank) {
   return aligned({front(call, x), true}, rank);
 }
 Tensor aligned(const In& x, int64_t rank) {
@@ -37,7 +37,7 @@ Tensor aligned(const In& x, int64_t rank) {
   for (int64_t size : x.sizes()) sizes.push_back(size);
   return x.value.view(sizes);
 }
-Sizes with_batch(const Call& call, IntArrayRef sizes) {
+Sizes with_batch(const BatchedCall& call, IntArrayRef sizes) {
   Sizes result{call.batch_size()};
   result.insert(result.end(), sizes.begin(), sizes.end());
   return result;
@@ -55,17 +55,17 @@ int64_t memory_extent(IntArrayRef size, IntArrayRef stride) {
 
 namespace {
 // The argument that return `number` is, -1: none.
-int written_argument(const Call& call, uint32_t number) {
+int written_argument(const BatchedCall& call, uint32_t number) {
   return call.plan().facts->returns[number].written;
 }
-void write(const Call& call, int argument, Tensor target, const Tensor& value) {
+void write(const BatchedCall& call, int argument, Tensor target, const Tensor& value) {
   const bool out = call.plan().facts->arguments[static_cast<size_t>(argument)].is_out;
   if (out && !target.sizes().equals(value.sizes())) target.resize_(value.sizes());
   target.copy_(value);
 }
 }  // namespace
 
-void give_value(Call& call, uint32_t number, const Tensor& value) {
+void give_value(BatchedCall& call, uint32_t number, const Tensor& value) {
   int argument = written_argument(call, number);
   if (argument >= 0) {
     Tensor target = call.tensor(static_cast<uint32_t>(argument));
@@ -73,10 +73,10 @@ void give_value(Call& call, uint32_t number, const Tensor& value) {
   }
   call.give(number, value);
 }
-void give_value(Call& call, uint32_t number, const std::vector<Tensor>& values) {
+void give_value(BatchedCall& call, uint32_t number, const std::vector<Tensor>& values) {
   call.give(number, values);
 }
-void give_result(Call& call, uint32_t number, const Tensor& result) {
+void give_result(BatchedCall& call, uint32_t number, const Tensor& result) {
   int argument = written_argument(call, number);
   if (argument >= 0) {
     const lamella_value& target = call.original(static_cast<uint32_t>(argument));
@@ -86,18 +86,18 @@ void give_result(Call& call, uint32_t number, const Tensor& result) {
   }
   call.give_value(number, IValue(TensorBase(result)));
 }
-void give_result(Call& call, uint32_t number, const std::vector<Tensor>& results) {
+void give_result(BatchedCall& call, uint32_t number, const std::vector<Tensor>& results) {
   call.give_value(number, IValue(ArrayRef<Tensor>(results)));
 }
 
-void become(Call& call, uint32_t i, TensorBase value) {
+void become(BatchedCall& call, uint32_t i, TensorBase value) {
   replace(call.original(i).as.tensor, std::move(value));
   call.give_value(0, IValue());
 }
 
 // ---- The tables ------------------------------------------------------------------------------
 
-void need_matrices(const Call& call) {
+void need_matrices(const BatchedCall& call) {
   In first = input(call, 0);
   std::string_view name = call.op()->name;
   LAMELLA_CHECK(first.rank() >= 2, name.substr(name.rfind(':') + 1), ": expected '",

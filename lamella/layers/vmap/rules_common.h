@@ -3,12 +3,13 @@
 //
 // Note [Three ways to write a rule]
 //   A rule for a named `batching:` policy is one of
-//     typed<f>        f(Call&, arguments...) has the operator's arguments, with In for each tensor:
+//     typed<f>        f(BatchedCall&, arguments...) has the operator's arguments, with In for each
+//     tensor:
 //                     its value, the batch in front if it has one. It returns values with the batch
 //                     in front.
 //     decomposed<f>   f(arguments...) has the operator's own C++ signature; it is handed the
 //                     batched tensors themselves and calls other operators on them.
-//     a function of Call, for many operators at once: it goes by the names of their arguments.
+//     a function of BatchedCall, for many operators at once: it goes by the names of their arguments.
 //   The first two serve in-place and out forms too: what they return is copied into the argument
 //   that is written. f may leave out arguments at the end, such as `out`.
 #pragma once
@@ -41,22 +42,22 @@ struct In {
   int64_t numel() const;
 };
 
-inline In input(const Call& call, uint32_t index) {
+inline In input(const BatchedCall& call, uint32_t index) {
   return {call.tensor(index), call.is_batched(index)};
 }
-std::vector<In> inputs(const Call& call, uint32_t index);  // of a list
+std::vector<In> inputs(const BatchedCall& call, uint32_t index);  // of a list
 // The value with the batch in front, expanded if it has none.
-Tensor front(const Call& call, const In& x);
+Tensor front(const BatchedCall& call, const In& x);
 // The same, with an example's sizes padded with ones in front up to `rank`.
-Tensor front(const Call& call, const In& x, int64_t rank);
+Tensor front(const BatchedCall& call, const In& x, int64_t rank);
 // Only where it is batched: an example's sizes padded with ones in front up to `rank`, so that it
 // broadcasts with others of that rank.
 Tensor aligned(const In& x, int64_t rank);
 // Throws unless each example of the first argument has two dimensions at least: in front of a row,
 // the batch would pass for the rows of a matrix.
-void need_matrices(const Call& call);
+void need_matrices(const BatchedCall& call);
 // {batch, sizes...}
-Sizes with_batch(const Call& call, IntArrayRef sizes);
+Sizes with_batch(const BatchedCall& call, IntArrayRef sizes);
 
 // Elements from the first to the last of a tensor of this shape, gaps included.
 int64_t memory_extent(IntArrayRef size, IntArrayRef stride);
@@ -69,21 +70,21 @@ inline std::optional<Tensor> or_none(const Tensor& tensor) {
 
 // Return `number` of the call: a value with the batch in front. Where the return is an argument
 // that was written, the value is copied into it.
-void give_value(Call& call, uint32_t number, const Tensor& value);
-void give_value(Call& call, uint32_t number, const std::vector<Tensor>& values);
+void give_value(BatchedCall& call, uint32_t number, const Tensor& value);
+void give_value(BatchedCall& call, uint32_t number, const std::vector<Tensor>& values);
 // The same for what a decomposition computed from the batched tensors.
-void give_result(Call& call, uint32_t number, const Tensor& result);
-void give_result(Call& call, uint32_t number, const std::vector<Tensor>& results);
+void give_result(BatchedCall& call, uint32_t number, const Tensor& result);
+void give_result(BatchedCall& call, uint32_t number, const std::vector<Tensor>& results);
 
 // The batched tensor that is argument `i`, the call's first return, wraps `value` from now on.
-void become(Call& call, uint32_t i, TensorBase value);
+void become(BatchedCall& call, uint32_t i, TensorBase value);
 
 // ---- Rules from C++ functions ----------------------------------------------------------------
 
 namespace detail {
 
 template <class T>
-T original(const Call& call, uint32_t i) {
+T original(const BatchedCall& call, uint32_t i) {
   const lamella_value& value = call.original(i);
   if constexpr (std::is_same_v<T, Tensor>) {
     return lamella::detail::tensor_in(value);
@@ -97,7 +98,7 @@ T original(const Call& call, uint32_t i) {
   }
 }
 template <class T>
-T argument(const Call& call, uint32_t i) {
+T argument(const BatchedCall& call, uint32_t i) {
   if constexpr (std::is_same_v<T, In>) {
     return input(call, i);
   } else if constexpr (std::is_same_v<T, std::vector<In>>) {
@@ -110,10 +111,10 @@ T argument(const Call& call, uint32_t i) {
 template <class F>
 struct Signature;
 template <class R, class... A>
-struct Signature<R (*)(Call&, A...)> {
+struct Signature<R (*)(BatchedCall&, A...)> {
   using Result = R;
   template <auto f>
-  static R run(Call& call) {
+  static R run(BatchedCall& call) {
     return [&]<size_t... i>(std::index_sequence<i...>) {
       return f(call, argument<std::decay_t<A>>(call, static_cast<uint32_t>(i))...);
     }(std::index_sequence_for<A...>());
@@ -125,7 +126,7 @@ template <class R, class... A>
 struct PlainSignature<R (*)(A...)> {
   using Result = R;
   template <auto f>
-  static R run(Call& call) {
+  static R run(BatchedCall& call) {
     return [&]<size_t... i>(std::index_sequence<i...>) {
       return f(original<std::decay_t<A>>(call, static_cast<uint32_t>(i))...);
     }(std::index_sequence_for<A...>());
@@ -147,14 +148,14 @@ void each_result(const R& result, Give give) {
 }  // namespace detail
 
 template <auto f>
-void typed(Call& call) {
+void typed(BatchedCall& call) {
   using Run = detail::Signature<decltype(f)>;
   detail::each_result(Run::template run<f>(call),
                       [&](uint32_t number, const auto& value) { give_value(call, number, value); });
 }
 
 template <auto f>
-void decomposed(Call& call) {
+void decomposed(BatchedCall& call) {
   using Run = detail::PlainSignature<decltype(f)>;
   if constexpr (std::is_void_v<typename Run::Result>) {
     Run::template run<f>(call);

@@ -5,7 +5,7 @@
 namespace lamella::vmap {
 namespace {
 
-void new_empty_strided(Call& call) {
+void new_empty_strided(BatchedCall& call) {
   IntArrayRef size = call.integers(1), stride = call.integers(2);
   LAMELLA_CHECK(size.size() == stride.size(),
                 "new_empty_strided: expected as many 'stride' as 'size', got ", stride, " for ",
@@ -20,14 +20,14 @@ void new_empty_strided(Call& call) {
 // ---- Into a tensor that is given
 // ---------------------------------------------------------------------
 
-uint32_t written_argument(const Call& call) {
+uint32_t written_argument(const BatchedCall& call) {
   int written = call.plan().facts->returns[0].written;
   LAMELLA_INTERNAL_ASSERT(written >= 0, call.plan().name, " writes no argument");
   return static_cast<uint32_t>(written);
 }
 
 // What is the same for all examples is made once; what is drawn, once for each.
-void factory_out(Call& call) {
+void factory_out(BatchedCall& call) {
   const uint32_t at = written_argument(call);
   Tensor out = call.tensor(at);
   const int64_t times = call.plan().random ? call.batch_size() : 1;
@@ -48,7 +48,7 @@ void factory_out(Call& call) {
 }
 
 // Elements keep their places in each example.
-void resize(Call& call) {
+void resize(BatchedCall& call) {
   const uint32_t at = written_argument(call);
   Tensor value = call.tensor(at);
   Sizes wanted = with_batch(call, call.integers(static_cast<uint32_t>(call.plan().find("size"))));
@@ -63,7 +63,7 @@ void resize(Call& call) {
   }
   become(call, at, fresh.view(wanted));
 }
-void set(Call& call) {
+void set(BatchedCall& call) {
   throw Error(str(call.plan().name,
                   ": expected a tensor that is not batched under vmap, where a tensor cannot be "
                   "given other memory"));

@@ -29,7 +29,7 @@ bool is_mask(const Tensor& index) {
   return index.scalar_type() == kBool || index.scalar_type() == kByte;
 }
 
-Indexed indexed(Call& call, const char* op, const In& self, const std::vector<In>& indices) {
+Indexed indexed(BatchedCall& call, const char* op, const In& self, const std::vector<In>& indices) {
   Indexed r;
   r.self = front(call, self);
   std::vector<In> given;
@@ -88,7 +88,7 @@ std::pair<Sizes, Sizes> moves(const Indexed& r) {
   return {made, wanted};
 }
 
-Tensor index(Call& call, In self, std::vector<In> indices) {
+Tensor index(BatchedCall& call, In self, std::vector<In> indices) {
   Indexed r = indexed(call, "index", self, indices);
   Tensor picked = lamella::index(r.self, r.indices);
   if (!r.pairs) return r.adjacent ? picked : picked.movedim(r.width, 0);
@@ -105,7 +105,8 @@ bool is_one_value_by_mask(const std::vector<In>& indices, const In& values) {
   }
   return is_mask(indices[0].value) && indices[0].batched;
 }
-Tensor put_by_mask(Call& call, const In& self, const In& mask, const In& values, bool accumulate) {
+Tensor put_by_mask(BatchedCall& call, const In& self, const In& mask, const In& values,
+                   bool accumulate) {
   const int64_t rank = self.rank();
   Tensor x = front(call, self), where = mask.value.to(kBool);
   for (int64_t d = mask.rank(); d < rank; ++d) where = where.unsqueeze(-1);
@@ -115,7 +116,7 @@ Tensor put_by_mask(Call& call, const In& self, const In& mask, const In& values,
   return lamella::where(where, accumulate ? x.add(value) : value, x);
 }
 
-Tensor index_put(Call& call, In self, std::vector<In> indices, In values, bool accumulate) {
+Tensor index_put(BatchedCall& call, In self, std::vector<In> indices, In values, bool accumulate) {
   if (is_one_value_by_mask(indices, values)) {
     return put_by_mask(call, self, indices[0], values, accumulate);
   }
@@ -137,7 +138,7 @@ Tensor index_put(Call& call, In self, std::vector<In> indices, In values, bool a
 
 // gather's result has the dimensions of index, scatter's those of self. Tensors without dimensions
 // get one for the call.
-void along_dim(Call& call, uint32_t result_like) {
+void along_dim(BatchedCall& call, uint32_t result_like) {
   const int64_t rank = call.dim(0);
   const bool scalar = call.dim(result_like) == 0;
   for (uint32_t i : call.plan().facts->tensors) {
@@ -149,8 +150,8 @@ void along_dim(Call& call, uint32_t result_like) {
   if (!scalar) return call.run();
   call.run_and([](Tensor result) { return result.squeeze(1); });
 }
-void gather(Call& call) { along_dim(call, 2); }
-void scatter(Call& call) { along_dim(call, 0); }
+void gather(BatchedCall& call) { along_dim(call, 2); }
+void scatter(BatchedCall& call) { along_dim(call, 0); }
 
 // An index of a line along `dim`, for every line of a tensor of `like`'s other sizes. All as one
 // example sees them; dim is not negative.
@@ -166,7 +167,7 @@ void check_line(const char* op, const Tensor& index) {
                       index.sizes());
 }
 // The operator itself, where all examples have the same index.
-bool has_common_index(Call& call, const char* op) {
+bool has_common_index(BatchedCall& call, const char* op) {
   if (call.is_batched(2)) return false;
   check_line(op, call.tensor(2));
   const int64_t rank = call.dim(0);
@@ -230,10 +231,10 @@ Tensor index_fill_each(const Tensor& self, int64_t dim, const Tensor& index, con
 
 // What a common index leaves to the operator, others to `each`.
 template <auto each>
-void by_line(Call& call) {
+void by_line(BatchedCall& call) {
   if (!has_common_index(call, call.plan().name.c_str())) decomposed<each>(call);
 }
-void index_fill(Call& call) {
+void index_fill(BatchedCall& call) {
   // The operator takes one value and one index.
   if (call.is_batched(2) || call.is_batched(3)) return decomposed<&index_fill_each>(call);
   Tensor self = call.front(0);
@@ -287,7 +288,7 @@ Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& sour
 }
 
 // A common mask picks as many elements of each example.
-void masked_select(Call& call) {
+void masked_select(BatchedCall& call) {
   if (call.is_batched(1)) return refuse_rule(call);
   In self = input(call, 0);
   std::vector<Tensor> both =

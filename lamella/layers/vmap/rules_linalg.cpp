@@ -15,15 +15,15 @@ bool has_shape_of_rows(const In& a, const In& b) {
 In as_matrix(const In& b) { return {b.value.unsqueeze(-1), b.batched}; }
 
 // What was not asked for has no elements, and no batch either.
-Tensor for_all(const Call& call, const Tensor& x) {
+Tensor for_all(const BatchedCall& call, const Tensor& x) {
   return x.dim() == 1 && x.numel() == 0 ? front(call, {x, false}) : x;
 }
-void spectral(Call& call) {
+void spectral(BatchedCall& call) {
   need_matrices(call);
   call.run_and([&](const Tensor& x) { return for_all(call, x); });
 }
 
-Four solve_ex(Call& call, In A, In B, bool left, bool check_errors) {
+Four solve_ex(BatchedCall& call, In A, In B, bool left, bool check_errors) {
   LAMELLA_CHECK(A.rank() >= 2, "linalg_solve: expected 'A' to be a stack of square matrices, got ",
                 A.sizes());
   bool vector = B.rank() == 1 || has_shape_of_rows(A, B);
@@ -35,24 +35,24 @@ Four solve_ex(Call& call, In A, In B, bool left, bool check_errors) {
       lamella::_linalg_solve_ex(front(call, A, rank), front(call, sides, rank), left, check_errors);
   return {vector ? result.squeeze(-1) : result, LU, pivots, info};
 }
-Tensor lu_solve(Call& call, In LU, In pivots, In B, bool left, bool adjoint) {
+Tensor lu_solve(BatchedCall& call, In LU, In pivots, In B, bool left, bool adjoint) {
   int64_t rank = std::max(LU.rank(), B.rank());
   return lamella::linalg_lu_solve(front(call, LU, rank), front(call, pivots, rank - 1),
                                   front(call, B, rank), left, adjoint);
 }
-std::tuple<Tensor, Tensor, Tensor> lu_unpack(Call& call, In data, In pivots, bool unpack_data,
-                                             bool unpack_pivots) {
+std::tuple<Tensor, Tensor, Tensor> lu_unpack(BatchedCall& call, In data, In pivots,
+                                             bool unpack_data, bool unpack_pivots) {
   auto [P, L, U] =
       lamella::lu_unpack(front(call, data), front(call, pivots), unpack_data, unpack_pivots);
   return {for_all(call, P), for_all(call, L), for_all(call, U)};
 }
-Tensor pinv(Call& call, In self, In atol, In rtol, bool hermitian) {
+Tensor pinv(BatchedCall& call, In self, In atol, In rtol, bool hermitian) {
   need_matrices(call);
   // Tolerances broadcast with the stack of matrices.
   auto tolerance = [&](const In& x) { return or_none(aligned(x, self.rank() - 2)); };
   return lamella::linalg_pinv(front(call, self), tolerance(atol), tolerance(rtol), hermitian);
 }
-Four lstsq(Call& call, In self, In b, std::optional<double> rcond,
+Four lstsq(BatchedCall& call, In self, In b, std::optional<double> rcond,
            std::optional<std::string_view> driver) {
   need_matrices(call);
   bool vector = has_shape_of_rows(self, b);

@@ -8,7 +8,7 @@ enum Reduction : int64_t { kNone = 0, kMean = 1, kSum = 2 };
 
 // Losses of pairs of elements, and their backwards: the operator is asked for the values of the
 // elements (or for gradients of them), which are reduced here.
-void loss(Call& call) {
+void loss(BatchedCall& call) {
   const BatchingPlan& plan = call.plan();
   auto reduction_at = static_cast<uint32_t>(plan.find("reduction"));
   int grad_at = plan.find("grad_output");

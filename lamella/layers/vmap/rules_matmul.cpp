@@ -20,7 +20,7 @@ void check_same_dtype(const char* op, const char* name, const In& a, const In& b
 // ---- Products of two
 // -------------------------------------------------------------------------------
 
-Tensor mm(Call& call, In self, In mat2) {
+Tensor mm(BatchedCall& call, In self, In mat2) {
   check_rank("mm", "self", self, 2);
   check_rank("mm", "mat2", mat2, 2);
   check_inner("mm", "mat2", self.size(1), mat2, 0);
@@ -34,7 +34,7 @@ Tensor mm(Call& call, In self, In mat2) {
   }
   return lamella::matmul(self.value, mat2.value);
 }
-Tensor bmm(Call&, In self, In mat2) {
+Tensor bmm(BatchedCall&, In self, In mat2) {
   check_rank("bmm", "self", self, 3);
   check_rank("bmm", "mat2", mat2, 3);
   check_inner("bmm", "mat2", self.size(0), mat2, 0);
@@ -42,7 +42,7 @@ Tensor bmm(Call&, In self, In mat2) {
   check_same_dtype("bmm", "mat2", self, mat2);
   return lamella::matmul(self.value, mat2.value);
 }
-Tensor mv(Call&, In self, In vec) {
+Tensor mv(BatchedCall&, In self, In vec) {
   check_rank("mv", "self", self, 2);
   check_rank("mv", "vec", vec, 1);
   check_inner("mv", "vec", self.size(1), vec, 0);
@@ -59,10 +59,10 @@ Tensor product_of_vectors(const char* op, const In& a, const In& b, const Tensor
   if (!a.batched) return lamella::matmul(b.value, left);
   return lamella::bmm(left.unsqueeze(1), b.value.unsqueeze(2)).squeeze(2).squeeze(1);
 }
-Tensor dot(Call&, In self, In tensor) {
+Tensor dot(BatchedCall&, In self, In tensor) {
   return product_of_vectors("dot", self, tensor, self.value);
 }
-Tensor vdot(Call&, In self, In other) {
+Tensor vdot(BatchedCall&, In self, In other) {
   Tensor left = self.value.is_complex() ? self.value.conj_physical() : self.value;
   return product_of_vectors("vdot", self, other, left);
 }
@@ -109,7 +109,7 @@ Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, co
 // ---- linear
 // ------------------------------------------------------------------------------------------
 
-Tensor linear(Call& call, In input, In weight, In bias) {
+Tensor linear(BatchedCall& call, In input, In weight, In bias) {
   LAMELLA_CHECK(input.rank() >= 1, "linear: expected 'input' to have dimensions, got one without");
   if (!weight.batched && !bias.batched) {
     return lamella::linear(input.value, weight.value, or_none(bias.value));

@@ -8,7 +8,7 @@ namespace {
 // ---- Searching
 // -------------------------------------------------------------------------------------
 
-Tensor searchsorted(Call& call, In sorted_sequence, In self, bool out_int32, bool right,
+Tensor searchsorted(BatchedCall& call, In sorted_sequence, In self, bool out_int32, bool right,
                     std::optional<std::string_view> side, In sorter) {
   auto search = [&](const Tensor& sequence, const Tensor& values, const Tensor& order) {
     return lamella::searchsorted(sequence, values, out_int32, right, side, or_none(order));
@@ -28,17 +28,19 @@ In number(const Scalar& value, const In& like) {
   ScalarType dtype = lamella::result_type(like.value, value);
   return {lamella::full({}, value, like.value.options().dtype(dtype)), false};
 }
-Tensor searchsorted_number(Call& call, In sorted_sequence, const Scalar& self, bool out_int32,
-                           bool right, std::optional<std::string_view> side, In sorter) {
+Tensor searchsorted_number(BatchedCall& call, In sorted_sequence, const Scalar& self,
+                           bool out_int32, bool right, std::optional<std::string_view> side,
+                           In sorter) {
   return searchsorted(call, sorted_sequence, number(self, sorted_sequence), out_int32, right, side,
                       sorter);
 }
-Tensor bucketize(Call& call, In self, In boundaries, bool out_int32, bool right) {
+Tensor bucketize(BatchedCall& call, In self, In boundaries, bool out_int32, bool right) {
   LAMELLA_CHECK(boundaries.rank() == 1,
                 "bucketize: expected 'boundaries' to have 1 dimension, got ", boundaries.sizes());
   return searchsorted(call, boundaries, self, out_int32, right, std::nullopt, {});
 }
-Tensor bucketize_number(Call& call, const Scalar& self, In boundaries, bool out_int32, bool right) {
+Tensor bucketize_number(BatchedCall& call, const Scalar& self, In boundaries, bool out_int32,
+                        bool right) {
   return bucketize(call, number(self, boundaries), boundaries, out_int32, right);
 }
 

@@ -13,24 +13,24 @@ namespace {
 
 // [batch, N, C, ...] -> [batch * N, C, ...]
 Tensor join_samples(const Tensor& x) { return x.flatten(0, 1); }
-Tensor part_samples(const Call& call, const Tensor& x) {
+Tensor part_samples(const BatchedCall& call, const Tensor& x) {
   int64_t batch = call.batch_size();
   return x.unflatten(0, {batch, batch == 0 ? x.size(0) : x.size(0) / batch});
 }
 // [batch, N, C, ...] -> [N, batch * C, ...]
 Tensor join_channels(const Tensor& x) { return x.transpose(0, 1).flatten(1, 2); }
-Tensor part_channels(const Call& call, const Tensor& x) {
+Tensor part_channels(const BatchedCall& call, const Tensor& x) {
   int64_t batch = call.batch_size();
   return x.unflatten(1, {batch, batch == 0 ? x.size(1) : x.size(1) / batch}).transpose(0, 1);
 }
 // `count` for each example.
-int64_t for_all(const Call& call, int64_t count) {
+int64_t for_all(const BatchedCall& call, int64_t count) {
   return (CheckedSize(count, call.plan().name.c_str()) * call.batch_size()).value();
 }
 // Parameters of all examples as those of one operator: [batch, C, ...] -> [batch * C, ...]
 Tensor join_parameters(const Tensor& x) { return x.flatten(0, 1); }
 
-Tensor convolution(Call& call, In input, In weight, In bias, IntArrayRef stride,
+Tensor convolution(BatchedCall& call, In input, In weight, In bias, IntArrayRef stride,
                    IntArrayRef padding, IntArrayRef dilation, bool transposed,
                    IntArrayRef output_padding, int64_t groups) {
   Tensor result;
@@ -54,7 +54,7 @@ Tensor convolution(Call& call, In input, In weight, In bias, IntArrayRef stride,
   return result.add(bias.value.reshape(shape));
 }
 
-std::tuple<Tensor, Tensor, Tensor> convolution_backward(Call& call, In grad_output, In input,
+std::tuple<Tensor, Tensor, Tensor> convolution_backward(BatchedCall& call, In grad_output, In input,
                                                         In weight, OptionalIntArrayRef,
                                                         IntArrayRef stride, IntArrayRef padding,
                                                         IntArrayRef dilation, bool transposed,
@@ -89,15 +89,15 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(Call& call, In grad_outp
 //
 // Tables of all examples are one table, and an example's indices begin where its own does.
 
-Tensor in_joined_table(const Call& call, const Tensor& indices, int64_t rows) {
+Tensor in_joined_table(const BatchedCall& call, const Tensor& indices, int64_t rows) {
   Sizes shape(static_cast<size_t>(indices.dim()), 1);
   shape[0] = call.batch_size();
   Tensor starts = lamella::arange(call.batch_size(), TensorOptions(kLong).device(indices.device()));
   return indices.to(kLong).add(starts.mul(rows).view(shape));
 }
 
-Tensor embedding(Call& call, In weight, In indices, int64_t padding_idx, bool scale_grad_by_freq,
-                 bool sparse) {
+Tensor embedding(BatchedCall& call, In weight, In indices, int64_t padding_idx,
+                 bool scale_grad_by_freq, bool sparse) {
   LAMELLA_CHECK(weight.rank() == 2, "embedding: expected 'weight' to have 2 dimensions, got ",
                 weight.sizes());
   // Uses of a row are counted within an example, so those share no table.
@@ -113,7 +113,7 @@ Tensor embedding(Call& call, In weight, In indices, int64_t padding_idx, bool sc
   return lamella::where(given.eq(padding_idx).unsqueeze(-1), picked.detach(), picked);
 }
 
-Tensor embedding_dense_backward(Call& call, In grad_output, In indices, int64_t num_weights,
+Tensor embedding_dense_backward(BatchedCall& call, In grad_output, In indices, int64_t num_weights,
                                 int64_t padding_idx, bool scale_grad_by_freq) {
   Tensor given = front(call, indices), grad = front(call, grad_output);
   if (padding_idx >= 0) grad = grad.masked_fill(given.eq(padding_idx).unsqueeze(-1), 0);
@@ -126,8 +126,8 @@ Tensor embedding_dense_backward(Call& call, In grad_output, In indices, int64_t 
 // ---- Attention
 // ---------------------------------------------------------------------------------------
 
-std::tuple<Tensor, Tensor> flash_attention(Call& call, In query, In key, In value, double dropout_p,
-                                           bool is_causal, In attn_mask,
+std::tuple<Tensor, Tensor> flash_attention(BatchedCall& call, In query, In key, In value,
+                                           double dropout_p, bool is_causal, In attn_mask,
                                            std::optional<double> scale) {
   LAMELLA_CHECK(query.rank() == 4 && key.rank() == 4 && value.rank() == 4,
                 "_scaled_dot_product_flash_attention_for_cpu: expected 'query', 'key' and 'value' ",
@@ -145,7 +145,7 @@ std::tuple<Tensor, Tensor> flash_attention(Call& call, In query, In key, In valu
   return {part_samples(call, out), part_samples(call, logsumexp)};
 }
 
-Tensor multinomial(Call& call, In self, int64_t num_samples, bool replacement,
+Tensor multinomial(BatchedCall& call, In self, int64_t num_samples, bool replacement,
                    std::optional<Generator> generator) {
   if (self.rank() < 2)
     return lamella::multinomial(front(call, self), num_samples, replacement, generator);

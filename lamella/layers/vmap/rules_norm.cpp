@@ -8,7 +8,7 @@ namespace {
 using Three = std::tuple<Tensor, Tensor, Tensor>;
 
 // Statistics that were not computed have no elements, for all examples.
-Tensor part_first(const Call& call, const Tensor& x) {
+Tensor part_first(const BatchedCall& call, const Tensor& x) {
   int64_t batch = call.batch_size();
   if (x.numel() == 0 && batch != 0) return x.expand(with_batch(call, x.sizes()));
   return x.unflatten(0, {batch, batch == 0 ? x.size(0) : x.size(0) / batch});
@@ -17,22 +17,22 @@ Tensor part_first(const Call& call, const Tensor& x) {
 // ---- Batch norm: the batch joins the channels
 // --------------------------------------------------------
 
-void check_channels(const Call& call, const char* name, const In& x) {
+void check_channels(const BatchedCall& call, const char* name, const In& x) {
   LAMELLA_CHECK(x.rank() >= 2, call.plan().name, ": expected '", name,
                 "' to have at least 2 dimensions, got ", x.sizes());
 }
-Tensor join_channels(const Call& call, const In& x) {
+Tensor join_channels(const BatchedCall& call, const In& x) {
   return front(call, x).transpose(0, 1).flatten(1, 2);
 }
-Tensor part_channels(const Call& call, const Tensor& x) {
+Tensor part_channels(const BatchedCall& call, const Tensor& x) {
   int64_t batch = call.batch_size();
   return x.unflatten(1, {batch, batch == 0 ? x.size(1) : x.size(1) / batch}).transpose(0, 1);
 }
-Tensor join_parameter(const Call& call, const In& x) {
+Tensor join_parameter(const BatchedCall& call, const In& x) {
   return x.defined() ? front(call, x).reshape({-1}) : Tensor();
 }
 
-Three batch_norm(Call& call, In input, In weight, In bias, In running_mean, In running_var,
+Three batch_norm(BatchedCall& call, In input, In weight, In bias, In running_mean, In running_var,
                  bool training, double momentum, double eps) {
   check_channels(call, "input", input);
   if (training) {
@@ -55,15 +55,15 @@ Three batch_norm(Call& call, In input, In weight, In bias, In running_mean, In r
   }
   return {part_channels(call, out), part_first(call, save_mean), part_first(call, save_invstd)};
 }
-Three batch_norm_no_stats(Call& call, In input, In weight, In bias, bool training, double momentum,
-                          double eps) {
+Three batch_norm_no_stats(BatchedCall& call, In input, In weight, In bias, bool training,
+                          double momentum, double eps) {
   return batch_norm(call, input, weight, bias, {}, {}, training, momentum, eps);
 }
-Three batch_norm_no_training(Call& call, In input, In weight, In bias, In running_mean,
+Three batch_norm_no_training(BatchedCall& call, In input, In weight, In bias, In running_mean,
                              In running_var, double momentum, double eps) {
   return batch_norm(call, input, weight, bias, running_mean, running_var, false, momentum, eps);
 }
-Three batch_norm_backward(Call& call, In grad_out, In input, In weight, In running_mean,
+Three batch_norm_backward(BatchedCall& call, In grad_out, In input, In weight, In running_mean,
                           In running_var, In save_mean, In save_invstd, bool train, double eps,
                           std::array<bool, 3> output_mask) {
   check_channels(call, "input", input);
@@ -85,7 +85,7 @@ void check_rank(const char* op, const In& input, IntArrayRef normalized_shape) {
                 ": expected 'input' to end with the shape ", normalized_shape, ", got ",
                 input.sizes());
 }
-Three layer_norm(Call& call, In input, IntArrayRef normalized_shape, In weight, In bias,
+Three layer_norm(BatchedCall& call, In input, IntArrayRef normalized_shape, In weight, In bias,
                  double eps) {
   check_rank("native_layer_norm", input, normalized_shape);
   bool apart = weight.batched || bias.batched;
@@ -97,8 +97,8 @@ Three layer_norm(Call& call, In input, IntArrayRef normalized_shape, In weight, 
   if (apart && bias.defined()) out = out.add(aligned(bias, input.rank()));
   return {out, mean, rstd};
 }
-std::tuple<Tensor, Tensor> rms_norm(Call& call, In input, IntArrayRef normalized_shape, In weight,
-                                    std::optional<double> eps) {
+std::tuple<Tensor, Tensor> rms_norm(BatchedCall& call, In input, IntArrayRef normalized_shape,
+                                    In weight, std::optional<double> eps) {
   check_rank("_fused_rms_norm", input, normalized_shape);
   auto [out, rstd] =
       lamella::_fused_rms_norm(front(call, input), normalized_shape,
@@ -181,13 +181,13 @@ std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& grad_out, const Tenso
 // -------------------------------------------------------------
 
 // [batch, C] beside [batch, N, C, ...]
-Tensor beside_channels(const Call& call, const In& parameter, int64_t dims) {
+Tensor beside_channels(const BatchedCall& call, const In& parameter, int64_t dims) {
   Sizes shape(static_cast<size_t>(dims), 1);
   shape[2] = parameter.size(0);
   if (parameter.batched) shape[0] = call.batch_size();
   return parameter.value.reshape(shape);
 }
-Three group_norm(Call& call, In input, In weight, In bias, int64_t N, int64_t C, int64_t HxW,
+Three group_norm(BatchedCall& call, In input, In weight, In bias, int64_t N, int64_t C, int64_t HxW,
                  int64_t group, double eps) {
   bool apart = weight.batched || bias.batched;
   std::optional<Tensor> none;

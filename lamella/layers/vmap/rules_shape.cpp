@@ -22,13 +22,13 @@ namespace {
 bool is_dim_name(std::string_view name) {
   return name == "dim" || name == "dim0" || name == "dim1" || name == "dim2" || name == "dimension";
 }
-bool is_tensor(Call& call, uint32_t i) {
+bool is_tensor(BatchedCall& call, uint32_t i) {
   return call.value(i).tag == LAMELLA_TENSOR && call.has(i);
 }
 
 // ---- dims, new_dim -----------------------------------------------------------------------------
 
-void dims_rule(Call& call, int64_t more) {
+void dims_rule(BatchedCall& call, int64_t more) {
   const uint32_t count = call.op()->argument_count;
   int64_t rank = -1;
   bool scalars = more == 0;  // every tensor has no dimensions
@@ -74,12 +74,12 @@ void dims_rule(Call& call, int64_t more) {
   if (!scalars) return call.run();
   call.run_and([](Tensor result) { return result.dim() > 1 ? result.squeeze(1) : result; });
 }
-void dims(Call& call) { dims_rule(call, 0); }
-void new_dim(Call& call) { dims_rule(call, 1); }
+void dims(BatchedCall& call) { dims_rule(call, 0); }
+void new_dim(BatchedCall& call) { dims_rule(call, 1); }
 
 // Operators that give their argument another shape: the one without the mark of in-place ones makes
 // what the batched tensor is to wrap.
-void inplace_view(Call& call) {
+void inplace_view(BatchedCall& call) {
   std::string name(call.op()->name);
   name.pop_back();
   const lamella_operator* view = lamella_lookup_operator(name.c_str(), call.op()->overload, 1);
@@ -109,7 +109,7 @@ Tensor parted(int64_t batch, const Tensor& x) {
 }
 
 template <int spatial>
-void fold(Call& call) {
+void fold(BatchedCall& call) {
   const int64_t batch = call.batch_size();
   bool has_samples = false;
   for (uint32_t i = 0; i < call.op()->argument_count; ++i) {
@@ -128,7 +128,7 @@ void fold(Call& call) {
   call.run_and([&](Tensor result) { return parted(batch, result); });
 }
 
-void leading(Call& call) {
+void leading(BatchedCall& call) {
   const uint32_t count = call.op()->argument_count;
   int format = call.plan().find("memory_format");
   if (format >= 0 && call.has(static_cast<uint32_t>(format))) {
@@ -147,12 +147,12 @@ void leading(Call& call) {
   call.run();
 }
 
-void pairs(Call& call) {
+void pairs(BatchedCall& call) {
   LAMELLA_CHECK(call.dim(0) >= 1,
                 "view_as_complex: expected the last size of 'self' to be 2, got []");
   leading(call);
 }
-void matrices(Call& call) {
+void matrices(BatchedCall& call) {
   need_matrices(call);
   leading(call);
 }
@@ -160,7 +160,7 @@ void matrices(Call& call) {
 // ---- sizes
 // ---------------------------------------------------------------------------------------
 
-void sizes(Call& call) {
+void sizes(BatchedCall& call) {
   for (uint32_t i = 0; i < call.op()->argument_count; ++i) {
     if (call.value(i).tag == LAMELLA_INT_LIST && call.plan().arguments[i].name == "size") {
       call.set_value(i, IValue(IntArrayRef(with_batch(call, call.integers(i)))));
@@ -170,7 +170,7 @@ void sizes(Call& call) {
 }
 
 // Each example's strides are taken from where it begins.
-Tensor as_strided(Call& call, In self, IntArrayRef size, IntArrayRef stride,
+Tensor as_strided(BatchedCall& call, In self, IntArrayRef size, IntArrayRef stride,
                   std::optional<int64_t> storage_offset) {
   LAMELLA_CHECK(size.size() == stride.size(), "as_strided: expected as many 'stride' as 'size', ",
                 "got ", stride, " for ", size);
@@ -178,11 +178,11 @@ Tensor as_strided(Call& call, In self, IntArrayRef size, IntArrayRef stride,
   strides.insert(strides.end(), stride.begin(), stride.end());
   return self.value.as_strided(with_batch(call, size), strides, storage_offset);
 }
-Tensor reshape_alias(Call& call, In self, IntArrayRef size, IntArrayRef) {
+Tensor reshape_alias(BatchedCall& call, In self, IntArrayRef size, IntArrayRef) {
   return self.value.view(with_batch(call, size));
 }
 // Copies what each example holds from its first element to its last, in the same order.
-Tensor as_strided_scatter(Call& call, In self, In src, IntArrayRef size, IntArrayRef stride,
+Tensor as_strided_scatter(BatchedCall& call, In self, In src, IntArrayRef size, IntArrayRef stride,
                           std::optional<int64_t> storage_offset) {
   IntArrayRef order = self.value.strides().slice(self.batched ? 1 : 0);
   const int64_t whole = std::max<int64_t>(memory_extent(self.sizes(), order), 1);
@@ -198,13 +198,13 @@ Tensor as_strided_scatter(Call& call, In self, In src, IntArrayRef size, IntArra
   part.copy_(front(call, src));
   return result;
 }
-Tensor expand(Call& call, In self, IntArrayRef size, bool implicit) {
+Tensor expand(BatchedCall& call, In self, IntArrayRef size, bool implicit) {
   LAMELLA_CHECK(static_cast<int64_t>(size.size()) >= self.rank(), "expand: expected at least ",
                 self.rank(), " entries in 'size' for a tensor of ", self.sizes(), ", got ", size);
   Tensor padded = aligned(self, static_cast<int64_t>(size.size()));
   return padded.expand(with_batch(call, size), implicit);
 }
-Tensor repeat(Call&, In self, IntArrayRef repeats) {
+Tensor repeat(BatchedCall&, In self, IntArrayRef repeats) {
   LAMELLA_CHECK(static_cast<int64_t>(repeats.size()) >= self.rank(), "repeat: expected at least ",
                 self.rank(), " entries in 'repeats' for a tensor of ", self.sizes(), ", got ",
                 repeats);
@@ -212,17 +212,17 @@ Tensor repeat(Call&, In self, IntArrayRef repeats) {
   all.insert(all.end(), repeats.begin(), repeats.end());
   return aligned(self, static_cast<int64_t>(repeats.size())).repeat(all);
 }
-Tensor permute(Call& call, In self, IntArrayRef dims) {
+Tensor permute(BatchedCall& call, In self, IntArrayRef dims) {
   Sizes all{0};
   for (int64_t dim : dims) all.push_back(call.shifted(dim, self.rank()));
   return self.value.permute(all);
 }
-Tensor squeeze(Call&, In self) {
+Tensor squeeze(BatchedCall&, In self) {
   Sizes all;
   for (int64_t d = 1; d <= self.rank(); ++d) all.push_back(d);
   return self.value.squeeze(all);
 }
-Tensor t(Call&, In self) {
+Tensor t(BatchedCall&, In self) {
   LAMELLA_CHECK(self.rank() <= 2, "t: expected 'self' to have at most 2 dimensions, got ",
                 self.sizes());
   return self.rank() < 2 ? self.value.alias() : self.value.transpose(1, 2);
@@ -231,7 +231,7 @@ Tensor trace(const Tensor& self) {
   LAMELLA_CHECK(self.dim() == 2, "trace: expected 'self' to be a matrix, got ", self.sizes());
   return self.diagonal().sum();
 }
-Tensor roll(Call& call, In self, IntArrayRef shifts, IntArrayRef dims) {
+Tensor roll(BatchedCall& call, In self, IntArrayRef shifts, IntArrayRef dims) {
   if (dims.empty()) {
     LAMELLA_CHECK(shifts.size() == 1, "roll: expected one of 'shifts' without 'dims', got ",
                   shifts);
@@ -244,7 +244,7 @@ Tensor roll(Call& call, In self, IntArrayRef shifts, IntArrayRef dims) {
   return self.value.roll(shifts, all);
 }
 // Tensors of shape [0] among others of more dimensions count as nothing.
-Tensor cat(Call& call, std::vector<In> tensors, int64_t dim) {
+Tensor cat(BatchedCall& call, std::vector<In> tensors, int64_t dim) {
   LAMELLA_CHECK(!tensors.empty(), "cat: expected 'tensors' not to be empty");
   auto is_nothing = [](const In& x) { return x.rank() == 1 && x.size(0) == 0; };
   std::vector<Tensor> parts;
@@ -258,14 +258,14 @@ Tensor cat(Call& call, std::vector<In> tensors, int64_t dim) {
   }
   return lamella::cat(parts, call.shifted(dim, rank));
 }
-Tensor constant_pad_nd(Call&, In self, IntArrayRef pad, const Scalar& value) {
+Tensor constant_pad_nd(BatchedCall&, In self, IntArrayRef pad, const Scalar& value) {
   LAMELLA_CHECK(static_cast<int64_t>(pad.size()) <= 2 * self.rank(),
                 "constant_pad_nd: expected an even number of at most ", 2 * self.rank(),
                 " entries in 'pad' for a tensor of ", self.sizes(), ", got ", pad);
   return lamella::constant_pad_nd(self.value, pad, value);
 }
 
-Tensor view_dtype(Call& call, In self, ScalarType dtype) {
+Tensor view_dtype(BatchedCall& call, In self, ScalarType dtype) {
   LAMELLA_CHECK(
       self.rank() > 0 || !is_supported(dtype) || element_size(dtype) == self.value.itemsize(),
       "view: expected 'self' to have dimensions to see ", self.value.scalar_type(), " as ", dtype,

@@ -10,7 +10,7 @@ lamella_status lamella_register_typed_handlers(const char* name, void* instantia
                                                void* initialize, void* execute, uint32_t traits,
                                                const char* platform, const char* file,
                                                uint32_t line) {
-  try {
+  return lamella::detail::guarded([&] {
     auto handler = [](void* function) { return reinterpret_cast<ffi::Handler*>(function); };
     ffi::Registration how;
     how.traits = traits;
@@ -19,22 +19,16 @@ lamella_status lamella_register_typed_handlers(const char* name, void* instantia
         name != nullptr ? name : "", platform != nullptr ? platform : "",
         {handler(instantiate), handler(prepare), handler(initialize), handler(execute)},
         std::move(how));
-    return LAMELLA_OK;
-  } catch (...) {
-    return lamella::detail::status_of_current_exception();
-  }
+  });
 }
 
 lamella_status lamella_remove_typed_handlers(const char* name, void* execute,
                                              const char* platform) {
-  try {
+  return lamella::detail::guarded([&] {
     bool removed = lamella::hlo::remove_target(name != nullptr ? name : "",
                                                platform != nullptr ? platform : "",
                                                lamella::hlo::TargetKind::Typed, execute);
     LAMELLA_CHECK(removed, "hlo: expected the typed handlers '", name, "' to be registered for ",
                   platform, ", got ", execute == nullptr ? "none" : "none of this function");
-    return LAMELLA_OK;
-  } catch (...) {
-    return lamella::detail::status_of_current_exception();
-  }
+  });
 }

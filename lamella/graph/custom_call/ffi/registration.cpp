@@ -83,7 +83,6 @@ Refusals& refusals() {
   static Refusals& one = *new Refusals;
   return one;
 }
-std::string_view text_of(const ByteSpan& span) { return {span.ptr, span.len}; }
 
 }  // namespace
 

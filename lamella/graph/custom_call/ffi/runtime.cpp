@@ -30,8 +30,6 @@ HandlerError* check_size(const char* what, size_t expected, size_t got) {
       LAMELLA_UNLIKELY(wrong != nullptr))                                           \
   return wrong
 
-std::string_view text_of(const ByteSpan& span) { return {span.ptr, span.len}; }
-
 HandlerError* error_create(ErrorCreateArgs* args) {
   LAMELLA_FFI_CHECK_SIZE(args, ErrorCreateArgs, errc);
   return error(args->errc, args->message != nullptr ? args->message : "");

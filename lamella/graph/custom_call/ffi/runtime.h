@@ -13,6 +13,8 @@
 
 namespace lamella::hlo::ffi {
 
+inline std::string_view text_of(const ByteSpan& span) { return {span.ptr, span.len}; }
+
 struct HandlerError {
   ErrorCode code;
   std::string message;

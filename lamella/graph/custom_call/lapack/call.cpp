@@ -24,7 +24,7 @@ ElementType element_type_of(const ffi::CallFrame& frame, size_t operand) {
   return type_of(buffer_of(frame.args.args[operand]).dtype);
 }
 
-Call::Call(const ffi::CallFrame& frame, int64_t operands, int64_t results, int64_t inner)
+LapackCall::LapackCall(const ffi::CallFrame& frame, int64_t operands, int64_t results, int64_t inner)
     : frame_(frame) {
   LAMELLA_CHECK(frame.args.size == operands, "expected ", operands, " operands, got ",
                 frame.args.size);
@@ -37,7 +37,8 @@ Call::Call(const ffi::CallFrame& frame, int64_t operands, int64_t results, int64
   for (int64_t size : leading_) batch_ *= size;
 }
 
-Call::Place Call::buffer(bool operand, int64_t number, ElementType type, int64_t inner) const {
+LapackCall::Place LapackCall::buffer(bool operand, int64_t number, ElementType type,
+                                     int64_t inner) const {
   const auto n = static_cast<size_t>(number);
   const ffi::Buffer& b = buffer_of(operand ? frame_.args.args[n] : frame_.rets.rets[n]);
   const auto before = static_cast<int64_t>(leading_.size());
@@ -61,7 +62,7 @@ Call::Place Call::buffer(bool operand, int64_t number, ElementType type, int64_t
   return place;
 }
 
-const ffi::Scalar& Call::scalar(std::string_view name, ElementType type) const {
+const ffi::Scalar& LapackCall::scalar(std::string_view name, ElementType type) const {
   const ffi::Attrs& attrs = frame_.attrs;
   for (int64_t i = 0; i < attrs.size; ++i) {
     const ffi::ByteSpan& one = *attrs.names[i];
@@ -75,7 +76,7 @@ const ffi::Scalar& Call::scalar(std::string_view name, ElementType type) const {
   }
   throw Error(str("expected an attribute '", name, "'"));
 }
-char Call::letter(std::string_view name, std::string_view allowed) const {
+char LapackCall::letter(std::string_view name, std::string_view allowed) const {
   auto value = static_cast<char>(*static_cast<const uint8_t*>(scalar(name, ElementType::U8).value));
   if (allowed.find(value) == std::string_view::npos) {
     std::string list;
@@ -86,14 +87,14 @@ char Call::letter(std::string_view name, std::string_view allowed) const {
   }
   return value;
 }
-bool Call::flag(std::string_view name) const {
+bool LapackCall::flag(std::string_view name) const {
   return *static_cast<const uint8_t*>(scalar(name, ElementType::PRED).value) != 0;
 }
-Int Call::integer(std::string_view name) const {
+Int LapackCall::integer(std::string_view name) const {
   return *static_cast<const int32_t*>(scalar(name, ElementType::S32).value);
 }
 
-void Call::copy(const void* from, void* to, size_t bytes) {
+void LapackCall::copy(const void* from, void* to, size_t bytes) {
   if (from != to && bytes != 0) std::memmove(to, from, bytes);
 }
 

@@ -1,5 +1,5 @@
-// Call: one typed custom call as linear algebra sees it: stacks of column-major matrices and of
-// vectors, letters that choose, info numbers.
+// LapackCall: one typed custom call as linear algebra sees it: stacks of column-major matrices and
+// of vectors, letters that choose, info numbers.
 //
 // Note [Stacks]
 //   The last two dimensions of a matrix operand are its rows and columns, all before them count
@@ -63,11 +63,11 @@ struct Vectors {
 // The element type of an operand that is known to be there.
 ElementType element_type_of(const ffi::CallFrame& frame, size_t operand);
 
-class Call {
+class LapackCall {
  public:
   // `operands` and `results`: how many there must be. The leading dimensions are those of operand
   // 0, whose last `inner` ones are its own.
-  Call(const ffi::CallFrame& frame, int64_t operands, int64_t results, int64_t inner = 2);
+  LapackCall(const ffi::CallFrame& frame, int64_t operands, int64_t results, int64_t inner = 2);
 
   int64_t batch() const { return batch_; }
 
@@ -165,6 +165,10 @@ T not_a_number() {
   return T(std::numeric_limits<Real<T>>::quiet_NaN());
 }
 
+inline void require_square(Int rows, Int columns) {
+  LAMELLA_CHECK(rows == columns, "expected operand 0 to be square matrices, got ", rows, " x ",
+                columns);
+}
 // Throws where work space has more elements than LAPACK, which adds them up in 32 bits, counts.
 inline void require_countable(double elements) {
   LAMELLA_CHECK(elements <= std::numeric_limits<Int>::max(),

@@ -7,10 +7,6 @@
 namespace lamella::hlo::lapack {
 namespace {
 
-void require_square(Int rows, Int columns) {
-  LAMELLA_CHECK(rows == columns, "expected operand 0 to be square matrices, got ", rows, " x ",
-                columns);
-}
 // The triangle that counts of a matrix of n rows.
 template <class T>
 bool finite_triangle(const T* matrix, Int n, bool upper) {
@@ -45,7 +41,7 @@ void unpack(const R* packed, const R* imaginary, Int n, std::complex<R>* vectors
 
 template <class T>
 void syevd(const ffi::CallFrame& frame) {
-  Call call(frame, 1, 3);
+  LapackCall call(frame, 1, 3);
   char mode = call.letter("mode", "VN"), uplo = call.letter("uplo", "LU");
   Matrices<T> a = call.taken_matrices<T>(0, 0);
   require_square(a.rows, a.columns);
@@ -90,7 +86,7 @@ template <class T>
 void geev(const ffi::CallFrame& frame) {
   using Complex = std::complex<Real<T>>;
   constexpr int64_t parts = is_complex<T> ? 1 : 2;
-  Call call(frame, 1, parts + 3);
+  LapackCall call(frame, 1, parts + 3);
   char left = call.letter("compute_left", "VN"), right = call.letter("compute_right", "VN");
   Matrices<const T> a = call.matrices<T>(0);
   require_square(a.rows, a.columns);
@@ -141,7 +137,7 @@ LAMELLA_FOR_FOUR_TYPES(geev)
 template <class T>
 void gees(const ffi::CallFrame& frame) {
   constexpr int64_t parts = is_complex<T> ? 1 : 2;
-  Call call(frame, 1, parts + 4);
+  LapackCall call(frame, 1, parts + 4);
   // Sorting would need a function that selects, and the call has none.
   char mode = call.letter("mode", "VN"), sort = call.letter("sort", "N");
   Matrices<T> a = call.taken_matrices<T>(0, 0);

@@ -3,18 +3,11 @@
 #include "lamella/graph/custom_call/lapack/handlers.h"
 
 namespace lamella::hlo::lapack {
-namespace {
-
-void require_square(Int rows, Int columns) {
-  LAMELLA_CHECK(rows == columns, "expected operand 0 to be square matrices, got ", rows, " x ",
-                columns);
-}
-
-}  // namespace
+namespace {}  // namespace
 
 template <class T>
 void potrf(const ffi::CallFrame& frame) {
-  Call call(frame, 1, 2);
+  LapackCall call(frame, 1, 2);
   char uplo = call.letter("uplo", "LU");
   Matrices<T> a = call.taken_matrices<T>(0, 0);
   require_square(a.rows, a.columns);
@@ -28,7 +21,7 @@ LAMELLA_FOR_FOUR_TYPES(potrf)
 
 template <class T>
 void getrf(const ffi::CallFrame& frame) {
-  Call call(frame, 1, 3);
+  LapackCall call(frame, 1, 3);
   Matrices<T> a = call.taken_matrices<T>(0, 0);
   Vectors<Int> pivots = call.result_vectors<Int>(1, std::min(a.rows, a.columns));
   Int* info = call.info(2);
@@ -41,7 +34,7 @@ LAMELLA_FOR_FOUR_TYPES(getrf)
 
 template <class T>
 void geqrf(const ffi::CallFrame& frame) {
-  Call call(frame, 1, 2);
+  LapackCall call(frame, 1, 2);
   Matrices<T> a = call.taken_matrices<T>(0, 0);
   Vectors<T> tau = call.result_vectors<T>(1, std::min(a.rows, a.columns));
   Int lda = a.leading(), info = 0;
@@ -55,10 +48,10 @@ LAMELLA_FOR_FOUR_TYPES(geqrf)
 
 template <class T>
 void geqp3(const ffi::CallFrame& frame) {
-  Call call(frame, 2, 3);
+  LapackCall call(frame, 2, 3);
   Matrices<T> a = call.taken_matrices<T>(0, 0);
   Vectors<Int> jpvt = call.taken_vectors<Int>(1, 1);
-  Call::require_size("operand", 1, "elements", a.columns, jpvt.size);
+  LapackCall::require_size("operand", 1, "elements", a.columns, jpvt.size);
   Vectors<T> tau = call.result_vectors<T>(2, std::min(a.rows, a.columns));
   Int lda = a.leading(), info = 0;
   std::vector<Real<T>> norms(is_complex<T> ? 2 * static_cast<size_t>(a.columns) + 1 : 1);
@@ -80,7 +73,7 @@ LAMELLA_FOR_FOUR_TYPES(geqp3)
 
 template <class T>
 void orgqr(const ffi::CallFrame& frame) {
-  Call call(frame, 2, 1);
+  LapackCall call(frame, 2, 1);
   Matrices<T> a = call.taken_matrices<T>(0, 0);
   Vectors<const T> tau = call.vectors<T>(1);
   LAMELLA_CHECK(a.columns <= a.rows && tau.size <= a.columns,
@@ -99,12 +92,12 @@ LAMELLA_FOR_FOUR_TYPES(orgqr)
 
 template <class T>
 void ormqr(const ffi::CallFrame& frame) {
-  Call call(frame, 3, 1);
+  LapackCall call(frame, 3, 1);
   bool left = call.flag("left"), transpose = call.flag("transpose");
   Matrices<const T> a = call.matrices<T>(0);
   Vectors<const T> tau = call.vectors<T>(1);
   Matrices<T> c = call.taken_matrices<T>(2, 0);
-  Call::require_size("operand", 0, "rows", left ? c.rows : c.columns, a.rows);
+  LapackCall::require_size("operand", 0, "rows", left ? c.rows : c.columns, a.rows);
   LAMELLA_CHECK(tau.size <= a.columns && tau.size <= a.rows, "expected operand 1 to have at most ",
                 std::min(a.rows, a.columns), " elements, got ", tau.size);
   char side = left ? 'L' : 'R', op = !transpose ? 'N' : is_complex<T> ? 'C' : 'T';
@@ -120,7 +113,7 @@ LAMELLA_FOR_FOUR_TYPES(ormqr)
 
 template <class T>
 void gehrd(const ffi::CallFrame& frame) {
-  Call call(frame, 1, 3);
+  LapackCall call(frame, 1, 3);
   Int low = call.integer("low"), high = call.integer("high");
   Matrices<T> a = call.taken_matrices<T>(0, 0);
   require_square(a.rows, a.columns);
@@ -142,7 +135,7 @@ LAMELLA_FOR_FOUR_TYPES(gehrd)
 
 template <class T>
 void sytrd(const ffi::CallFrame& frame) {
-  Call call(frame, 1, 5);
+  LapackCall call(frame, 1, 5);
   char uplo = call.letter("uplo", "LU");
   Matrices<T> a = call.taken_matrices<T>(0, 0);
   require_square(a.rows, a.columns);

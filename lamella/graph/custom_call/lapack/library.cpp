@@ -41,11 +41,11 @@ ffi::HandlerError* handler(ffi::CallFrame* frame) {
   }
 }
 
-struct Entry {
+struct RoutineEntry {
   const char* name;
   ffi::Handler* execute;
 };
-constexpr Entry kTargets[] = {
+constexpr RoutineEntry kTargets[] = {
 #define LAMELLA_TARGETS(name, real, complex)              \
   {"lapack_s" #real "_ffi", &handler<&name<float>>},      \
       {"lapack_d" #real "_ffi", &handler<&name<double>>}, \
@@ -73,7 +73,7 @@ constexpr Entry kTargets[] = {
 };
 
 const bool registered = [] {
-  for (const Entry& entry : kTargets) {
+  for (const RoutineEntry& entry : kTargets) {
     Target target;
     target.name = entry.name;
     target.platform = "Host";

@@ -18,7 +18,7 @@ struct Problem {
   Int* info;
   Int lda, ldu, ldvt;
 
-  explicit Problem(const Call& call)
+  explicit Problem(const LapackCall& call)
       : mode(call.letter("mode", "ASN")),
         a(call.taken_matrices<T>(0, 0)),
         s(call.result_vectors<Real<T>>(1, least())),
@@ -71,7 +71,7 @@ struct Problem {
 
 template <class T>
 void gesdd(const ffi::CallFrame& frame) {
-  Problem<T> p(Call(frame, 1, 5));
+  Problem<T> p(LapackCall(frame, 1, 5));
   require_countable(4.0 * p.least() * p.least() + 130.0 * (p.a.rows + double(p.a.columns)));
   auto least = static_cast<size_t>(p.least()), most = static_cast<size_t>(p.most());
   std::vector<Int> whole(8 * least + 1);
@@ -92,7 +92,7 @@ LAMELLA_FOR_FOUR_TYPES(gesdd)
 
 template <class T>
 void gesvd(const ffi::CallFrame& frame) {
-  Problem<T> p(Call(frame, 1, 5));
+  Problem<T> p(LapackCall(frame, 1, 5));
   std::vector<Real<T>> real(is_complex<T> ? 5 * static_cast<size_t>(p.least()) + 1 : 1);
   p.run([&](T* a, Real<T>* s, T* u, T* vt, T* work, const Int* count, Int* said) {
     if constexpr (is_complex<T>) {

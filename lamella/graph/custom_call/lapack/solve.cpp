@@ -10,14 +10,14 @@ namespace lamella::hlo::lapack {
 
 template <class T>
 void trsm(const ffi::CallFrame& frame) {
-  Call call(frame, 2, 1);
+  LapackCall call(frame, 2, 1);
   char side = call.letter("side", "LR"), uplo = call.letter("uplo", "LU");
   char trans = call.letter("trans_x", "NTC"), diag = call.letter("diag", "NU");
   Matrices<const T> a = call.matrices<T>(0);
   Matrices<T> b = call.taken_matrices<T>(1, 0);
   Int order = side == 'L' ? b.rows : b.columns;
-  Call::require_size("operand", 0, "rows", order, a.rows);
-  Call::require_size("operand", 0, "columns", order, a.columns);
+  LapackCall::require_size("operand", 0, "rows", order, a.rows);
+  LapackCall::require_size("operand", 0, "columns", order, a.columns);
   Int lda = a.leading(), ldb = b.leading();
   const T one(1);
   for (int64_t i = 0; i < b.batch; ++i) {
@@ -29,14 +29,14 @@ LAMELLA_FOR_FOUR_TYPES(trsm)
 
 template <class T>
 void gtsv(const ffi::CallFrame& frame) {
-  Call call(frame, 4, 5, 1);
+  LapackCall call(frame, 4, 5, 1);
   Vectors<T> dl = call.taken_vectors<T>(0, 0), d = call.taken_vectors<T>(1, 1);
   Vectors<T> du = call.taken_vectors<T>(2, 2);
   Matrices<T> b = call.taken_matrices<T>(3, 3);
   Int* info = call.info(4);
-  Call::require_size("operand", 0, "elements", b.rows, dl.size);
-  Call::require_size("operand", 1, "elements", b.rows, d.size);
-  Call::require_size("operand", 2, "elements", b.rows, du.size);
+  LapackCall::require_size("operand", 0, "elements", b.rows, dl.size);
+  LapackCall::require_size("operand", 1, "elements", b.rows, d.size);
+  LapackCall::require_size("operand", 2, "elements", b.rows, du.size);
   Int ldb = b.leading();
   for (int64_t i = 0; i < b.batch; ++i) {
     // Each diagonal is as long as the matrix: the first of dl and the last of du are not of it.
@@ -115,12 +115,12 @@ void solve_perturbed(Int n, Int columns, const T* dl, T* d, T* du, T* u2, T* b) 
 
 template <class T>
 void solve_all(const ffi::CallFrame& frame) {
-  Call call(frame, 4, 1, 1);
+  LapackCall call(frame, 4, 1, 1);
   Vectors<const T> dl = call.vectors<T>(0), d = call.vectors<T>(1), du = call.vectors<T>(2);
   Matrices<T> x = call.taken_matrices<T>(3, 0);
-  Call::require_size("operand", 0, "elements", x.rows, dl.size);
-  Call::require_size("operand", 1, "elements", x.rows, d.size);
-  Call::require_size("operand", 2, "elements", x.rows, du.size);
+  LapackCall::require_size("operand", 0, "elements", x.rows, dl.size);
+  LapackCall::require_size("operand", 1, "elements", x.rows, d.size);
+  LapackCall::require_size("operand", 2, "elements", x.rows, du.size);
   const auto n = static_cast<size_t>(x.rows);
   std::vector<T> space(3 * n);
   for (int64_t i = 0; i < x.batch; ++i) {

@@ -14,5 +14,7 @@ Tensor real_of(const Tensor& x);
 bool differentiated_again(const Tensor& x);
 // x where the condition holds, 0 elsewhere. Both broadcast.
 Tensor keep(const Tensor& x, const Tensor& condition);
+// `sum` may be undefined, which is zero.
+inline void add_to(Tensor& sum, const Tensor& term) { sum = sum.defined() ? sum + term : term; }
 
 }  // namespace lamella

@@ -3,14 +3,11 @@
 #include <cmath>
 #include <vector>
 
-#include "lamella/api/functions.h"
-#include "lamella/api/tensor_operators.h"
-#include "lamella/layers/autograd/formulas/views.h"
+#include "lamella/layers/autograd/formulas/common.h"
 
 namespace lamella {
 
 namespace {
-void add_to(Tensor& sum, const Tensor& term) { sum = sum.defined() ? sum + term : term; }
 // The last dimension as columns, all others as rows.
 Tensor as_matrix(const Tensor& tensor) {
   if (tensor.dim() == 2) return tensor;

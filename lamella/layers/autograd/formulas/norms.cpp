@@ -2,8 +2,7 @@
 
 #include <vector>
 
-#include "lamella/api/functions.h"
-#include "lamella/api/tensor_operators.h"
+#include "lamella/layers/autograd/formulas/common.h"
 
 namespace lamella {
 
@@ -11,7 +10,6 @@ namespace {
 
 using DimList = std::vector<int64_t>;
 
-void add_to(Tensor& sum, const Tensor& term) { sum = sum.defined() ? sum + term : term; }
 // No dimensions: as it is.
 Tensor summed(const Tensor& tensor, const DimList& dims, bool keep) {
   return dims.empty() ? tensor : tensor.sum(IntArrayRef(dims), keep);

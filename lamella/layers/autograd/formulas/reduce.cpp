@@ -39,11 +39,6 @@ Tensor mean_backward(const Tensor& grad, IntArrayRef sizes, OptionalIntArrayRef 
   Tensor each = grad / reduced_numel(sizes, dim);
   return with_reduced_dims(each, dim, keepdim, static_cast<int64_t>(sizes.size())).expand(sizes);
 }
-Tensor nansum_backward(const Tensor& grad, const Tensor& self, OptionalIntArrayRef dim,
-                       bool keepdim) {
-  return keep(with_reduced_dims(grad, dim, keepdim, self.dim()),
-              lamella::isnan(self).logical_not());
-}
 
 // ---- Products ----
 

@@ -11,8 +11,6 @@ Tensor with_reduced_dims(const Tensor& x, OptionalIntArrayRef dim, bool keepdim,
 int64_t reduced_numel(IntArrayRef sizes, OptionalIntArrayRef dim);
 
 Tensor mean_backward(const Tensor& grad, IntArrayRef sizes, OptionalIntArrayRef dim, bool keepdim);
-Tensor nansum_backward(const Tensor& grad, const Tensor& self, OptionalIntArrayRef dim,
-                       bool keepdim);
 
 // Products of all other elements along `dim`, without a division: zeros need no care.
 Tensor product_of_others(const Tensor& self, int64_t dim);

@@ -1,0 +1,36 @@
+// OperatorTable: the operators of the process by name. Internal to Lamella.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lamella/core/macros.h"
+#include "lamella/dispatch/operator_entry.h"
+
+namespace lamella {
+
+// An entry stays as long as the process, so that who found one may keep it. Everything but lookup()
+// runs under the registry's mutex.
+class LAMELLA_PRIVATE_API OperatorTable {
+ public:
+  OperatorTable() : buckets_(kBuckets) {}
+  // Wait-free. Null if nothing was ever registered under the name. `name`: "aten::add".
+  OperatorEntry* lookup(std::string_view name, std::string_view overload) const;
+  OperatorEntry* find_or_add(std::string_view name, std::string_view overload);
+  // A new entry in the place of one that is not defined, with its kernels and derivative. The old
+  // one stays undefined.
+  OperatorEntry* succeed(OperatorEntry* op);
+  // In the order of their first registration.
+  const std::vector<OperatorEntry*>& all() const { return order_; }
+  // Those of "aten::add" that are defined, in the order of their definition.
+  std::vector<OperatorEntry*> overloads(std::string_view name) const;
+  // Why no operator that is defined has the name, with near names.
+  std::string why_unknown(std::string_view name, std::string_view overload) const;
+
+ private:
+  static constexpr size_t kBuckets = 1 << 13;
+  std::vector<OperatorEntry*> buckets_;  // heads, read with acquire loads
+  std::vector<OperatorEntry*> order_;
+};
+
+}  // namespace lamella
