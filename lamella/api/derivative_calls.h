@@ -76,7 +76,7 @@ inline ScalarType dtype_in(const lamella_value& value) {
 inline Device device_in(const lamella_value& value) {
   return value.tag == LAMELLA_NONE ? Device(DeviceType::CPU) : value_in<Device>(value);
 }
-// Those of each tensor of a list.
+// One list of integers for each tensor of a list.
 inline std::vector<IntArrayRef> int_lists_in(const lamella_value& value) {
   std::vector<IntArrayRef> lists;
   const auto* items = static_cast<const lamella_value*>(value.as.pointer);

@@ -22,7 +22,7 @@ class LAMELLA_PRIVATE_API OperatorTable {
   OperatorEntry* succeed(OperatorEntry* op);
   // In the order of their first registration.
   const std::vector<OperatorEntry*>& all() const { return order_; }
-  // Those of "aten::add" that are defined, in the order of their definition.
+  // The overloads of "aten::add" that are defined, in the order of their definition.
   std::vector<OperatorEntry*> overloads(std::string_view name) const;
   // Why no operator that is defined has the name, with near names.
   std::string why_unknown(std::string_view name, std::string_view overload) const;

@@ -76,7 +76,7 @@ void Registry::define(const void* owner, const std::string& name_space, std::str
                   std::to_string(op->line) + ", so it cannot be defined again at " +
                   origin.where());
     }
-    // Who holds a typed handle calls with the signature that it was checked against.
+    // The holder of a typed handle calls with the signature that it was checked against.
     if (op->current != nullptr &&
         signature_of(op->current->schema) !=
             signature_of(parsed != nullptr ? *parsed : parse_schema(text))) {

@@ -75,7 +75,8 @@ struct Job {
     }
     inside = before;
   }
-  // As a worker whose state this is: with the caller's keys and modes, but a start of its own.
+  // Works as a worker whose state this is: it has the caller's keys and modes, but a start of its
+  // own.
   void work_for(lamella_thread_state& state) {
     constexpr uint64_t kStart =
         lamella::detail::key_bit(lamella::detail::kKeyFunctionalityThreadInit);

@@ -69,11 +69,12 @@ struct LAMELLA_PRIVATE_API DefaultValue {
                              std::vector<bool>, std::vector<std::int64_t>, std::vector<double>,
                              std::vector<std::string>>;
   Value value;
-  // As spelled, in canonical form: double quotes, ", " between elements. Empty if made by hand.
+  // The default as it is spelled, in canonical form: double quotes, ", " between elements. Empty if
+  // made by hand.
   std::string text;
 
   bool is_none() const { return std::holds_alternative<None>(value); }
-  // As spelled where that is known; else as resolved_str().
+  // The spelling where that is known; else resolved_str().
   std::string str() const;
   // The value itself, as PyTorch prints it at run time: 1., 1.0000000000000001e-05, [1, 1], "mean".
   std::string resolved_str() const;
@@ -123,9 +124,10 @@ struct LAMELLA_PRIVATE_API FunctionSchema {
   bool is_vararg = false;  // ends in `...`
   bool is_varret = false;  // `-> ...`
 
-  // As parsed: defaults and SymInt keep their spelling. parse_schema(str()) gives the same schema.
+  // The schema as it was parsed: defaults and SymInt keep their spelling. parse_schema(str()) gives
+  // the same schema.
   std::string str() const;
-  // As PyTorch prints it at run time: defaults by value, DeviceIndex as int.
+  // The schema as PyTorch prints it at run time: defaults by value, DeviceIndex as int.
   std::string resolved_str() const;
 
   SchemaKind kind() const;

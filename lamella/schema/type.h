@@ -93,7 +93,7 @@ class LAMELLA_PRIVATE_API SchemaType {
   // The atom's, type variable's or class's name as spelled; empty for other kinds.
   std::string_view name() const;
 
-  // As a signature spells it. The text lives as long as the program.
+  // The type as a signature spells it. The text lives as long as the program.
   const std::string& str() const;
 
   // The same type. SymInt equals int; int[2] differs from int[].

@@ -26,7 +26,7 @@ Op AllGather(Operand operand, int64_t all_gather_dimension, int64_t shard_count,
              const std::optional<ChannelHandle>& channel_id = std::nullopt,
              const std::optional<Layout>& layout = std::nullopt,
              std::optional<bool> use_global_device_ids = std::nullopt);
-// As AllReduce, and each replica keeps its part along a dimension.
+// Reduces as AllReduce does, and each replica keeps its part along a dimension.
 Op ReduceScatter(Operand operand, const BuiltComputation& computation, int64_t scatter_dimension,
                  int64_t shard_count, Span<ReplicaGroup> replica_groups = {},
                  const std::optional<ChannelHandle>& channel_id = std::nullopt,

@@ -48,7 +48,7 @@ Op ConvGeneralDilated(Operand lhs, Op rhs, Span<int64_t> window_strides,
                       const PrecisionConfig* precision_config = nullptr,
                       std::optional<PrimitiveType> preferred_element_type = std::nullopt,
                       std::optional<std::vector<bool>> window_reversal = std::nullopt);
-// Those that the functions without them use.
+// The dimension numbers that functions without such an argument use.
 ConvolutionDimensionNumbers CreateDefaultConvDimensionNumbers(int num_spatial_dims = 2);
 
 // Transforms the last dimensions, as many as there are lengths.

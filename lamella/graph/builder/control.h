@@ -9,7 +9,7 @@ Op GetTupleElement(Operand tuple_data, int64_t index);
 
 // Applies the computation to the operands.
 Op Call(Within builder, const BuiltComputation& computation, Span<Op> operands);
-// As Call; a compiler may know a better way under this name.
+// Calls as Call does; a compiler may know a better way under this name.
 Op CompositeCall(Within builder, const BuiltComputation& computation, Span<Op> operands,
                  const std::string& name, std::optional<std::string_view> attributes = std::nullopt,
                  std::optional<int64_t> version = std::nullopt);

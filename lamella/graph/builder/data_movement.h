@@ -13,7 +13,7 @@ Op Broadcast(Operand operand, Span<int64_t> broadcast_sizes);
 Op BroadcastInDim(Operand operand, Span<int64_t> out_dim_size, Span<int64_t> broadcast_dimensions);
 // One size may be -1: what is left.
 Op Reshape(Operand operand, Span<int64_t> new_sizes);
-// As Transpose(operand, dimensions) and then Reshape.
+// Does what Transpose(operand, dimensions) and then Reshape do.
 Op Reshape(Operand operand, Span<int64_t> dimensions, Span<int64_t> new_sizes);
 Op Reshape(const Shape& shape, Operand operand);
 // Joins consecutive dimensions.

@@ -50,7 +50,7 @@ class Emission {
   Within within() const { return {builder_, where_}; }
 
   const Shape& shape(Op op) const { return *builder_->resolve(op)->shape; }
-  // As `shape`, and it must be an array's.
+  // The shape of the op, which must be that of an array.
   const Shape& array(Op op, const char* name) const;
   AttributeList attributes() { return AttributeList(builder_->module()); }
   Computation* import(const BuiltComputation& computation, const char* name);

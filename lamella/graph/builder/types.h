@@ -96,7 +96,7 @@ class PaddingConfig {
 };
 // {low, high} of each dimension; nothing between elements.
 PaddingConfig MakeEdgePaddingConfig(const std::vector<std::pair<int64_t, int64_t>>& padding);
-// As wide on all sides of `rank` dimensions of a tensor: none.
+// No padding on any side of `rank` dimensions.
 PaddingConfig MakeNoPaddingConfig(int64_t rank);
 
 class PrecisionConfig {

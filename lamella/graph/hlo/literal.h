@@ -98,8 +98,8 @@ class Literal {
   void set_integer(int64_t i, int64_t value);
   void set_complex(int64_t i, complex<double> value);
 
-  // As XLA's text: "{ { 1, 2 }, { 3, 4 } }"; numbers with as many digits as their type needs to be
-  // read back.
+  // The values as XLA's text: "{ { 1, 2 }, { 3, 4 } }"; numbers with as many digits as their type
+  // needs to be read back.
   std::string to_string() const;
   void append_to(std::string* text) const;
   // Reads the text of a literal of this shape.

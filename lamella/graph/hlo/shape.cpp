@@ -201,7 +201,7 @@ void Shape::append_to(std::string* text, bool with_layout) const {
     *text += '(';
     for (size_t i = 0; i < elements_.size(); ++i) {
       if (i != 0) *text += ", ";
-      // As XLA does, so that long tuples can be read.
+      // XLA numbers every fifth element too, so that long tuples can be read.
       if (i >= 5 && i % 5 == 0) *text += str("/*index=", i, "*/");
       elements_[i].append_to(text, with_layout);
     }

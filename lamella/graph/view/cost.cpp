@@ -201,7 +201,7 @@ Cost Costs::cost_of(const Instruction& i) const {
   return cost;
 }
 
-// Those that are called stand before their callers.
+// Computations that are called stand before their callers.
 Costs::Costs(const Module& module) {
   for (const Computation* computation : module.computations) {
     Cost sum;

@@ -229,7 +229,7 @@ class Reader {
     } else if (*opcode == Opcode::Parameter) {
       At number = at["parameter_number"];
       made->parameter_number = number.integer();
-      // As many parameters as instructions, at most.
+      // A computation has no more parameters than instructions.
       if (made->parameter_number < 0 || made->parameter_number > 1'000'000) {
         number.fail("the number of a parameter");
       }

@@ -52,7 +52,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> linalg_lstsq(const Tensor& self, cons
                 " rows, got ", b.sizes());
   ScalarType real = self.is_complex() ? to_real_type(self.scalar_type()) : self.scalar_type();
   double eps = real == kDouble ? 2.220446049250313e-16 : 1.1920928955078125e-07;
-  // As LAPACK's drivers have it: gels takes any rank for full, and gelsd no tolerance from 1 on.
+  // LAPACK's drivers differ: gels takes any rank for full, and gelsd no tolerance from 1 on.
   double tolerance = rcond.value_or(eps * static_cast<double>(m > n ? m : n));
   if (which == "gels") {
     tolerance = 0;

@@ -5,7 +5,7 @@
 namespace lamella::native {
 
 namespace {
-// As many parts as the caller asks for, if a vector can count them.
+// The number of parts that the caller asks for, if a vector can count them.
 size_t checked_count(const char* op, int64_t count) {
   if (static_cast<size_t>(count) > std::vector<Tensor>().max_size()) {
     throw OutOfMemoryError(str(op, ": could not allocate ", count, " tensors"));

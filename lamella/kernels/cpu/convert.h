@@ -9,8 +9,8 @@ namespace lamella::native {
 // n elements from src to dst, both contiguous; they must not overlap.
 using ConvertFn = void (*)(const void* src, void* dst, int64_t n);
 
-// As PyTorch's: a fraction is cut off, anything but zero is true, a complex number gives its real
-// part. Both types must have loop_index() >= 0.
+// Converts as PyTorch does: a fraction is cut off, anything but zero is true, a complex number
+// gives its real part. Both types must have loop_index() >= 0.
 ConvertFn get_convert(ScalarType from, ScalarType to);
 
 // Fast conversions of this capability; null where the plain one serves.

@@ -17,8 +17,8 @@ inline CppFunction autogradNotImplementedFallback() {
 inline CppFunction autogradNotImplementedInplaceOrViewFallback() {
   return CppFunction::makeFromBoxedKernel(&lamella_autograd_inplace_or_view);
 }
-// As m.fallback(...) for a backend's Autograd key: serves all operators without a kernel of their
-// own for it.
+// Works like m.fallback(...) for a backend's Autograd key: serves all operators without a kernel of
+// their own for it.
 inline CppFunction basicAutogradNotImplementedFallback() {
   return CppFunction::makeFromBoxedKernel(&lamella_autograd_not_implemented);
 }

@@ -87,9 +87,9 @@ class LAMELLA_PRIVATE_API BatchedCall {
 
   // ---- Arguments ----
 
-  // As the operator will get it.
+  // The argument as the operator will get it.
   const lamella_value& value(uint32_t i) const { return values_[i]; }
-  // As it came.
+  // The argument as it came.
   const lamella_value& original(uint32_t i) const { return originals_[i]; }
   bool has(uint32_t i) const {
     return values_[i].tag != LAMELLA_NONE &&

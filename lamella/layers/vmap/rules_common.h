@@ -9,7 +9,8 @@
 //                     in front.
 //     decomposed<f>   f(arguments...) has the operator's own C++ signature; it is handed the
 //                     batched tensors themselves and calls other operators on them.
-//     a function of BatchedCall, for many operators at once: it goes by the names of their arguments.
+//     a function of BatchedCall, for many operators at once: it goes by the names of their
+//     arguments.
 //   The first two serve in-place and out forms too: what they return is copied into the argument
 //   that is written. f may leave out arguments at the end, such as `out`.
 #pragma once
@@ -35,7 +36,7 @@ struct In {
   bool batched = false;
 
   bool defined() const { return value.defined(); }
-  // As one example sees them.
+  // The rank and the sizes that one example sees.
   int64_t rank() const { return value.dim() - (batched ? 1 : 0); }
   IntArrayRef sizes() const { return value.sizes().slice(batched ? 1 : 0); }
   int64_t size(int64_t dim) const;  // counts from the end if negative

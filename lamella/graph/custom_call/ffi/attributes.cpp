@@ -97,7 +97,7 @@ class Reader {
   // ---- Dictionaries ---------------------------------------------------------------------------
 
   const Attrs* dictionary() {
-    // As deep as texts nest in earnest; deeper ones would exhaust the stack.
+    // No text nests deeper in earnest, and one that does would exhaust the stack.
     if (++depth_ > 64) s_.fail("expected at most 64 nested dictionaries and lists");
     std::vector<Named> entries;
     s_.expect('{');
@@ -309,7 +309,7 @@ class Reader {
     numbers->push_back(number());
   }
   static size_t parts(ElementType type) { return is_complex(type) ? 2 : 1; }
-  // As many elements as numbers, or one number for all of them.
+  // There are as many elements as numbers, or one number stands for all of them.
   Made array(ElementType type, const std::vector<Number>& numbers, size_t count) {
     auto bytes = static_cast<size_t>(element_bytes(type));
     size_t total = sized(count, bytes);

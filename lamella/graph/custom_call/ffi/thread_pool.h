@@ -6,7 +6,7 @@
 
 namespace lamella::hlo::ffi {
 
-// As many as there are cores.
+// The number of threads, which is that of the cores.
 int64_t thread_pool_size();
 // Runs the task on one of the threads; they are started when the first task comes. In a child of
 // the process that started them, and where no thread can be started, runs it before returning.

@@ -108,7 +108,7 @@ ScatterGradients scatter_gradients(const Tensor& grad, const Tensor& self, int64
   LAMELLA_CHECK(reduce == "amax" || reduce == "amin",
                 "scatter_reduce: expected 'reduce' to be sum, prod, mean, amax or amin, got '",
                 reduce, "'");
-  // Those that share the extreme value share its gradient.
+  // Elements that share the extreme value share its gradient.
   Tensor self_has = self.eq(result).to(grad.scalar_type());
   if (!include_self) self_has = self_has.scatter(dim, index, 0);
   Tensor src_has = src.eq(result.gather(dim, index)).to(grad.scalar_type());

@@ -39,7 +39,7 @@ Tensor scatter_reduce_forward(const Tensor& self_p, const Tensor& self_t, int64_
                               const Tensor& index, const Tensor& src_p, const Tensor& src_t,
                               std::string_view reduce, bool include_self, const Tensor& result);
 
-// As those of scatter_reduce, of index_reduce.
+// The gradients of index_reduce, by the rules of scatter_reduce.
 std::tuple<Tensor, Tensor> index_reduce_backward(const Tensor& grad, const Tensor& self,
                                                  int64_t dim, const Tensor& index,
                                                  const Tensor& source, std::string_view reduce,
