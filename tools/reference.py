@@ -9,6 +9,7 @@ usage: reference.py FOLDER
 """
 
 import inspect
+import itertools
 import pathlib
 import sys
 import types
@@ -19,7 +20,7 @@ from lamella import _C
 
 # How many public names may lack a docstring, and operators a line about dtypes because they could
 # not be called with small tensors. These numbers only fall.
-MAY_LACK = {"docstring": 24, "dtypes": 69}
+MAY_LACK = {"docstring": 2, "dtypes": 3}
 
 DTYPES = (
     "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128"
@@ -37,42 +38,105 @@ SHAPES = {
 }
 
 
-def value_of(argument):
-    """A small value for an argument of the schema; None where the schema has a default."""
-    kind = argument["type"].split("(")[0].rstrip("?")
-    simple = {"Scalar": 1, "float": 0.5, "int": 0, "SymInt": 0, "bool": False, "int[]": [0]}
-    if argument["type"].endswith("?"):
-        return None
-    return simple[kind.split("[1]")[0]] if kind.split("[1]")[0] in simple else NotImplemented
+# What is tried for an argument without a default, by its type; for tensors a shape.
+TRIED = {
+    "Tensor": [[2, 2], [2], [2, 2, 2], [2, 2, 2, 2], [2, 2, 2, 2, 2], [], [3]],
+    "Scalar": [1],
+    "float": [0.5],
+    "int": [0, 1, 2],
+    "SymInt": [0, 1, 2],
+    "bool": [False, True],
+    "int[]": [[0], [2, 2], [1]],
+    "SymInt[]": [[2, 2], [0], [1], [2], [1, 1], [2, 1], [1, 1, 1], [2, 2, 2, 2]],
+    "ScalarType": [lamella.float32],
+    "str": ["sum", "prod"],
+}
+# Tensors whose elements say where, in a dtype of their own.
+PLACES = {"index": "int64", "indices": "int64", "LU_pivots": "int32"}
+# Calls after which a search gives up.
+MOST_CALLS = 3000
 
 
-def probe(entry, shape):
-    """Calls an overload in each dtype: the dtypes that it took, a result's shape, an error."""
-    taken, result, error = [], None, None
+def choices(entry):
+    """For each argument that a call needs its name and what may be tried; None where that is not
+    known."""
+    needed = []
+    for argument in entry["arguments"]:
+        kind = argument["type"].split("(")[0]
+        by_dtype = argument["name"] == "dtype" and not tensors_of(entry)
+        if argument["default"] is not None and not by_dtype:
+            continue
+        element = "Tensor" if kind.startswith("Tensor") else kind.split("[")[0]
+        tried = TRIED.get(element if element == "Tensor" or "[" not in kind else element + "[]")
+        if by_dtype:
+            tried = ["dtype"]
+        elif kind.endswith("?"):
+            tried = [None]
+        if tried is None:
+            return None
+        needed.append((argument["name"], kind, tried))
+    return needed
+
+
+def tensors_of(entry):
+    return [a for a in entry["arguments"] if a["type"].startswith("Tensor")]
+
+
+def arguments_of(needed, chosen, dtype):
+    """The arguments of a call, with tensors of a dtype."""
+    named = {}
+    for (name, kind, _), value in zip(needed, chosen):
+        if value == "dtype":
+            value = getattr(lamella, dtype)
+        elif kind.startswith("Tensor") and value is not None:
+            place = PLACES.get(name)
+            made = lamella.ones if place != "int64" else lamella.zeros
+            value = made(value, dtype=getattr(lamella, place or dtype))
+            if value.ndim == 2 and place is None and dtype != "bool":
+                value.diagonal().add_(1)  # a matrix that has an inverse
+            value = [value] * 2 if "[" in kind else value
+        named[name] = value
+    return named
+
+
+def probe(entry):
+    """Calls an overload in each dtype: the dtypes that it took, an example of shapes, an error."""
     overload = getattr(getattr(lamella.ops.aten, entry["name"][6:]), entry["overload"] or "default")
-    for dtype in DTYPES:
-        arguments, named = [], {}
-        for argument in entry["arguments"]:
-            if argument["type"] == "Tensor":
-                value = lamella.ones(shape, dtype=getattr(lamella, dtype))
-            elif argument["type"].startswith("Tensor["):
-                value = [lamella.ones(shape, dtype=getattr(lamella, dtype))] * 2
-            elif argument["default"] is not None:
-                continue
-            else:
-                value = value_of(argument)
-            if value is NotImplemented:
-                return [], None, None
-            named[argument["name"]] = value
+    needed = choices(entry)
+    if needed is None:
+        return [], None, None
+    # First what gives the same shape to all tensors.
+    each = [tried for _, _, tried in needed]
+    alike = sorted(
+        itertools.islice(itertools.product(*each), 4 * MOST_CALLS),
+        key=lambda chosen: len(
+            {str(c) for c, (_, kind, _) in zip(chosen, needed) if kind.startswith("Tensor")}
+        ),
+    )
+    error = None
+    for dtype, chosen in itertools.product(("float32", "int64"), alike[:MOST_CALLS]):
         try:
-            made = overload(*arguments, **named)
+            overload(**arguments_of(needed, chosen, dtype))
+            break
         except Exception as raised:  # noqa: B902: whatever it is, it is what a caller sees
+            error = error or f"{type(raised).__name__}: {str(raised).splitlines()[0]}"
+    taken, example = [], None
+    for dtype in DTYPES:
+        try:
+            made = overload(**arguments_of(needed, chosen, dtype))
+        except Exception as raised:  # noqa: B902
             error = error or f"{type(raised).__name__}: {str(raised).splitlines()[0]}"
             continue
         taken.append(dtype)
         if isinstance(made, lamella.Tensor):
-            result = list(made.shape)
-    return taken, result, error
+            given = [
+                f"`{name}` of shape {value}" if kind.startswith("Tensor") else f"`{name}` {value}"
+                for (name, kind, _), value in zip(needed, chosen)
+                if value is not None and value != "dtype"
+            ]
+            verb = "give" if len(given) > 1 else "gives"
+            example = f"{', '.join(given)} {verb} {list(made.shape)}" if given else None
+    return taken, example, error
 
 
 def facts(entry):
@@ -82,13 +146,11 @@ def facts(entry):
     batching = policies.get("batching")
     if batching in SHAPES:
         yield f"- shapes: {SHAPES[batching]}"
-    for shape in ([2, 2], [2], [2, 2, 2], [2, 2, 2, 2], []):
-        taken, result, error = probe(entry, shape)
-        if taken:
-            yield "- dtypes: " + ", ".join(taken)
-            if result is not None:
-                yield f"- example: tensors of shape {shape} give {result}"
-            break
+    taken, example, error = probe(entry)
+    if taken:
+        yield "- dtypes: " + ", ".join(taken)
+    if example is not None:
+        yield f"- example: {example}"
     if error:
         yield f"- an error: `{error}`"
     derivative = entry["derivative"]

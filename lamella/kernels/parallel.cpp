@@ -10,6 +10,7 @@
 //   an empty pool.
 #include "lamella/kernels/parallel.h"
 
+#include <execinfo.h>
 #include <pthread.h>
 #include <signal.h>
 
@@ -37,6 +38,13 @@ constexpr int64_t kPartsEach = 4;
 constexpr int64_t kGrainsUnchecked = 8;
 // How often a thread looks for news before it sleeps: some 10 microseconds.
 constexpr int kLooks = 200;
+
+// The C library looks for the unwinder when a thread first calls pthread_exit(), and ends the
+// process where memory does not suffice for that. A walk over one frame makes it look now.
+[[maybe_unused]] const int unwinder_is_known = [] {
+  void* frame;
+  return backtrace(&frame, 1);
+}();
 
 std::atomic<int> set_threads{0};  // 0: nobody has said
 

@@ -59,14 +59,15 @@ PyMODINIT_FUNC PyInit__C() {
   PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED);
 #endif
   if (add_errors(module) != 0 || add_gil(module) != 0 || add_values(module) != 0 ||
-      add_tensor(module) != 0 || add_packets(module) != 0 || add_interop(module) != 0 ||
-      add_build(module) != 0 || add_storage(module) != 0 || add_library(module) != 0 ||
-      add_names(module) != 0 || add_modes(module) != 0 || add_hooks(module) != 0 ||
-      add_nodes(module) != 0 || add_contexts(module) != 0 || add_functions(module) != 0 ||
-      add_engine(module) != 0 || add_autograd_members(module) != 0 || add_forward(module) != 0 ||
-      add_autocast(module) != 0 || add_compliance(module) != 0 || add_entries(module) != 0 ||
-      add_vmap(module) != 0 || add_trace(module) != 0 || add_python_key(module) != 0 ||
-      add_backend(module) != 0 || add_functionalize(module) != 0 || add_bridge(module) != 0) {
+      add_generator(module) != 0 || add_tensor(module) != 0 || add_packets(module) != 0 ||
+      add_interop(module) != 0 || add_build(module) != 0 || add_storage(module) != 0 ||
+      add_library(module) != 0 || add_names(module) != 0 || add_modes(module) != 0 ||
+      add_hooks(module) != 0 || add_nodes(module) != 0 || add_contexts(module) != 0 ||
+      add_functions(module) != 0 || add_engine(module) != 0 || add_autograd_members(module) != 0 ||
+      add_forward(module) != 0 || add_autocast(module) != 0 || add_compliance(module) != 0 ||
+      add_entries(module) != 0 || add_vmap(module) != 0 || add_trace(module) != 0 ||
+      add_python_key(module) != 0 || add_backend(module) != 0 || add_functionalize(module) != 0 ||
+      add_bridge(module) != 0) {
     Py_DECREF(module);
     return nullptr;
   }

@@ -95,8 +95,13 @@ int device_from_object(PyObject* object, Device* device);
 ScalarType default_dtype();
 void change_default_dtype(ScalarType type);
 
+// Readies a static type and puts it into the module under its name, "lamella.NAME"; -1 with a
+// Python error set if that fails. In values.cpp.
+int add_type(PyObject* module, PyTypeObject* type, const char* name, size_t size);
+
 // Each adds its types and functions to the module; -1 with a Python error set if it fails.
 int add_values(PyObject* module);      // values.cpp
+int add_generator(PyObject* module);   // generator.cpp
 int add_tensor(PyObject* module);      // tensor.cpp
 int add_packets(PyObject* module);     // packet.cpp
 int add_names(PyObject* module);       // names.cpp

@@ -1,7 +1,6 @@
-// dtype, device, layout, memory_format, Generator and Size.
+// dtype, device, layout, memory_format and Size.
 #include <cstring>
 
-#include "lamella/core/generator_impl.h"
 #include "lamella/core/tensor_options.h"
 #include "python/src/errors.h"
 
@@ -11,7 +10,6 @@ PyTypeObject DtypeType = {PyVarObject_HEAD_INIT(nullptr, 0)};
 PyTypeObject DeviceType_ = {PyVarObject_HEAD_INIT(nullptr, 0)};
 PyTypeObject LayoutType = {PyVarObject_HEAD_INIT(nullptr, 0)};
 PyTypeObject MemoryFormatType = {PyVarObject_HEAD_INIT(nullptr, 0)};
-PyTypeObject GeneratorType = {PyVarObject_HEAD_INIT(nullptr, 0)};
 PyTypeObject SizeType = {PyVarObject_HEAD_INIT(nullptr, 0)};
 
 namespace {
@@ -173,115 +171,6 @@ PyMethodDef layout_methods[] = {{"__reduce__", layout_reduce, METH_NOARGS, nullp
 PyMethodDef format_methods[] = {{"__reduce__", format_reduce, METH_NOARGS, nullptr},
                                 {nullptr, nullptr, 0, nullptr}};
 
-// ---- Generator ----
-
-GeneratorImpl& generator_of(PyObject* self) {
-  return *static_cast<GeneratorImpl*>(reinterpret_cast<PyGenerator*>(self)->generator);
-}
-PyObject* generator_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"device", nullptr};
-  PyObject* object = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(names),
-                                   &object)) {
-    return nullptr;
-  }
-  Device device(kCPU);
-  if (object != nullptr && device_from_object(object, &device) <= 0) {
-    if (PyErr_Occurred() == nullptr) {
-      PyErr_SetString(PyExc_TypeError, "Generator: expected 'device' to be a device");
-    }
-    return nullptr;
-  }
-  return guarded([&]() -> PyObject* {
-    Generator made = make_generator(device);
-    PyObject* self = type->tp_alloc(type, 0);
-    if (self != nullptr) reinterpret_cast<PyGenerator*>(self)->generator = made.unsafe_release();
-    return self;
-  });
-}
-void generator_dealloc(PyObject* self) {
-  if (lamella_object* held = reinterpret_cast<PyGenerator*>(self)->generator) {
-    Generator::adopt(held);
-  }
-  Py_TYPE(self)->tp_free(self);
-}
-PyObject* generator_manual_seed(PyObject* self, PyObject* seed) {
-  Ref number(PyNumber_Index(seed));
-  if (!number) return nullptr;
-  // Negative seeds wrap, as in PyTorch.
-  uint64_t value = PyLong_AsUnsignedLongLongMask(number.get());
-  if (PyErr_Occurred() != nullptr) return nullptr;
-  {
-    std::lock_guard lock(generator_of(self).mutex);
-    generator_of(self).set_current_seed(value);
-  }
-  Py_INCREF(self);
-  return self;
-}
-PyObject* generator_seed(PyObject* self, PyObject*) {
-  std::lock_guard lock(generator_of(self).mutex);
-  return PyLong_FromUnsignedLongLong(generator_of(self).seed());
-}
-PyObject* generator_initial_seed(PyObject* self, PyObject*) {
-  return PyLong_FromUnsignedLongLong(generator_of(self).current_seed());
-}
-PyObject* generator_get_state(PyObject* self, PyObject*) {
-  return guarded([&]() -> PyObject* {
-    std::vector<uint8_t> bytes;
-    {
-      std::lock_guard lock(generator_of(self).mutex);
-      bytes = generator_of(self).get_state();
-    }
-    auto size = static_cast<int64_t>(bytes.size());
-    lamella_tensor* tensor = nullptr;
-    detail::check(
-        lamella_tensor_empty(1, &size, static_cast<uint8_t>(ScalarType::Byte), 0, -1, &tensor));
-    if (!bytes.empty()) memcpy(tensor->data, bytes.data(), bytes.size());
-    return wrap(tensor);
-  });
-}
-PyObject* generator_set_state(PyObject* self, PyObject* state) {
-  if (!is_tensor(state) ||
-      tensor_of(state)->scalar_type != static_cast<uint8_t>(ScalarType::Byte) ||
-      (tensor_of(state)->flags & LAMELLA_TENSOR_CONTIGUOUS) == 0 ||
-      tensor_of(state)->device_type != 0) {
-    PyErr_SetString(PyExc_TypeError,
-                    "set_state: expected 'new_state' to be a contiguous uint8 tensor on cpu");
-    return nullptr;
-  }
-  return guarded([&]() -> PyObject* {
-    std::lock_guard lock(generator_of(self).mutex);
-    generator_of(self).set_state(static_cast<const uint8_t*>(tensor_of(state)->data),
-                                 static_cast<size_t>(tensor_of(state)->numel));
-    Py_INCREF(self);
-    return self;
-  });
-}
-PyObject* generator_clone(PyObject* self, PyObject*) {
-  return guarded([&] {
-    std::lock_guard lock(generator_of(self).mutex);
-    return generator_object(generator_of(self).clone().unsafe_release());
-  });
-}
-PyObject* generator_device(PyObject* self, void*) {
-  return device_object(generator_of(self).device);
-}
-PyObject* generator_repr(PyObject* self) {
-  return PyUnicode_FromFormat("<lamella.Generator device=%s seed=%llu>",
-                              generator_of(self).device.str().c_str(),
-                              static_cast<unsigned long long>(generator_of(self).current_seed()));
-}
-PyMethodDef generator_methods[] = {
-    {"manual_seed", generator_manual_seed, METH_O, "Seeds the generator; returns it."},
-    {"seed", generator_seed, METH_NOARGS, "Seeds from the system; returns the seed."},
-    {"initial_seed", generator_initial_seed, METH_NOARGS, "The seed given last."},
-    {"get_state", generator_get_state, METH_NOARGS, "The state as a uint8 tensor."},
-    {"set_state", generator_set_state, METH_O, "Restores a state."},
-    {"clone_state", generator_clone, METH_NOARGS, "Another generator in the same state."},
-    {nullptr, nullptr, 0, nullptr}};
-PyGetSetDef generator_getset[] = {{"device", generator_device, nullptr, nullptr, nullptr},
-                                  {nullptr, nullptr, nullptr, nullptr, nullptr}};
-
 // ---- Size ----
 
 PyObject* as_size(PyObject* tuple) {
@@ -349,10 +238,6 @@ PyMethodDef size_methods[] = {{"numel", size_numel, METH_NOARGS, "The product of
 
 // ---- functions ----
 
-PyObject* default_generator(PyObject*, PyObject*) {
-  return guarded(
-      [&] { return generator_object(Generator(default_cpu_generator()).unsafe_release()); });
-}
 PyObject* promote(PyObject*, PyObject* args) {
   PyObject *a, *b;
   if (!PyArg_ParseTuple(args, "O!O!:promote_types", &DtypeType, &a, &DtypeType, &b)) return nullptr;
@@ -381,8 +266,7 @@ PyObject* set_default(PyObject*, PyObject* object) {
   });
 }
 
-PyMethodDef functions[] = {{"_default_generator", default_generator, METH_NOARGS, nullptr},
-                           {"promote_types", promote, METH_VARARGS,
+PyMethodDef functions[] = {{"promote_types", promote, METH_VARARGS,
                             "The smallest dtype that both convert to without losing range."},
                            {"can_cast", can_cast_types, METH_VARARGS,
                             "Whether a result of the first dtype may be written to the second."},
@@ -393,7 +277,14 @@ PyMethodDef functions[] = {{"_default_generator", default_generator, METH_NOARGS
                             "Sets the dtype of floating-point factories and Python floats."},
                            {nullptr, nullptr, 0, nullptr}};
 
-int ready(PyObject* module, PyTypeObject* type, const char* name, size_t size) {
+template <class T>
+T* make(PyTypeObject* type) {
+  return reinterpret_cast<T*>(type->tp_alloc(type, 0));
+}
+
+}  // namespace
+
+int add_type(PyObject* module, PyTypeObject* type, const char* name, size_t size) {
   type->tp_name = name;
   type->tp_basicsize = static_cast<Py_ssize_t>(size);
   type->tp_flags |= Py_TPFLAGS_DEFAULT;
@@ -401,13 +292,6 @@ int ready(PyObject* module, PyTypeObject* type, const char* name, size_t size) {
   Py_INCREF(type);
   return PyModule_AddObject(module, strchr(name, '.') + 1, reinterpret_cast<PyObject*>(type));
 }
-
-template <class T>
-T* make(PyTypeObject* type) {
-  return reinterpret_cast<T*>(type->tp_alloc(type, 0));
-}
-
-}  // namespace
 
 PyObject* dtype_object(ScalarType type) {
   return cached(dtypes[static_cast<uint8_t>(type) & 63], "dtype");
@@ -425,15 +309,6 @@ PyObject* memory_format_object(MemoryFormat format) {
 PyObject* device_object(Device device) {
   auto* object = make<PyDevice>(&DeviceType_);
   if (object != nullptr) object->device = device;
-  return reinterpret_cast<PyObject*>(object);
-}
-PyObject* generator_object(lamella_object* owned) {
-  auto* object = make<PyGenerator>(&GeneratorType);
-  if (object == nullptr) {
-    Generator::adopt(owned);
-    return nullptr;
-  }
-  object->generator = owned;
   return reinterpret_cast<PyObject*>(object);
 }
 PyObject* size_object(const int64_t* sizes, Py_ssize_t count) {
@@ -532,12 +407,6 @@ int add_values(PyObject* module) {
   LayoutType.tp_methods = layout_methods;
   MemoryFormatType.tp_repr = format_repr;
   MemoryFormatType.tp_methods = format_methods;
-  GeneratorType.tp_new = generator_new;
-  GeneratorType.tp_dealloc = generator_dealloc;
-  GeneratorType.tp_methods = generator_methods;
-  GeneratorType.tp_getset = generator_getset;
-  GeneratorType.tp_repr = generator_repr;
-  GeneratorType.tp_flags = Py_TPFLAGS_BASETYPE;
   size_sequence.sq_concat = size_concat;
   size_sequence.sq_repeat = size_repeat;
   size_mapping.mp_subscript = size_subscript;
@@ -547,12 +416,16 @@ int add_values(PyObject* module) {
   SizeType.tp_as_sequence = &size_sequence;
   SizeType.tp_as_mapping = &size_mapping;
   SizeType.tp_methods = size_methods;
-  if (ready(module, &DtypeType, "lamella.dtype", sizeof(PyDtype)) != 0 ||
-      ready(module, &DeviceType_, "lamella.device", sizeof(PyDevice)) != 0 ||
-      ready(module, &LayoutType, "lamella.layout", sizeof(PyLayout)) != 0 ||
-      ready(module, &MemoryFormatType, "lamella.memory_format", sizeof(PyMemoryFormat)) != 0 ||
-      ready(module, &GeneratorType, "lamella.Generator", sizeof(PyGenerator)) != 0 ||
-      ready(module, &SizeType, "lamella.Size", 0) != 0) {
+  DtypeType.tp_doc = "The type of a tensor's elements.";
+  DeviceType_.tp_doc =
+      "device(type, index=None): where a tensor's memory is, such as 'cpu' or 'cuda:1'.";
+  LayoutType.tp_doc = "How a tensor's elements are stored.";
+  MemoryFormatType.tp_doc = "The order in which dimensions lie in memory.";
+  if (add_type(module, &DtypeType, "lamella.dtype", sizeof(PyDtype)) != 0 ||
+      add_type(module, &DeviceType_, "lamella.device", sizeof(PyDevice)) != 0 ||
+      add_type(module, &LayoutType, "lamella.layout", sizeof(PyLayout)) != 0 ||
+      add_type(module, &MemoryFormatType, "lamella.memory_format", sizeof(PyMemoryFormat)) != 0 ||
+      add_type(module, &SizeType, "lamella.Size", 0) != 0) {
     return -1;
   }
   auto add = [&](const char* name, PyObject* object) {

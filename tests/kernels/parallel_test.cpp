@@ -1,10 +1,13 @@
 // The pool of threads: coverage, exceptions, nesting, interrupts, forks.
 #include "lamella/kernels/parallel.h"
 
+#include <pthread.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <mutex>
 #include <new>
 #include <set>
@@ -210,6 +213,32 @@ TEST(Parallel, WorksInAForkedChild) {
   for (std::thread& other : others) other.join();
   EXPECT_EQ(count_in_parallel(), 100);
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)  // whose own memory would be refused
+TEST(Parallel, AThreadEndsWhereMemoryIsExhausted) {
+  static std::atomic<bool> exhausted;
+  exhausted = false;
+  EXPECT_EQ(in_child([] {
+              pthread_t thread;
+              auto body = [](void*) -> void* {
+                while (!exhausted) usleep(1000);
+                pthread_exit(nullptr);
+              };
+              if (pthread_create(&thread, nullptr, body, nullptr) != 0) return 1;
+              usleep(10000);  // it is running, and has its stack
+              const rlimit none{1, 1};
+              setrlimit(RLIMIT_AS, &none);
+              for (size_t bytes = 1 << 20; bytes >= 16; bytes /= 2) {
+                while (std::malloc(bytes) != nullptr) {
+                }
+              }
+              exhausted = true;
+              return pthread_join(thread, nullptr);
+            }),
+            0);
+}
+#endif
 
 TEST(Parallel, AForkInsideFailsInTheChildAlone) {
   Threads set(2);
