@@ -52,9 +52,9 @@ function(lamella_add_test name)
   set(env "LAMELLA_LIBRARY_PATH=${LAMELLA_LIB_DIR}" ${ARG_ENV})
   if(LAMELLA_SANITIZE)
     # Tests ask for more memory than there is, and expect an error rather than the end.
-    foreach(sanitizer ASAN TSAN)
-      list(APPEND env "${sanitizer}_OPTIONS=allocator_may_return_null=1:halt_on_error=1")
-    endforeach()
+    list(APPEND env "ASAN_OPTIONS=allocator_may_return_null=1:halt_on_error=1")
+    # Children of tests with threads begin threads of their own.
+    list(APPEND env "TSAN_OPTIONS=allocator_may_return_null=1:halt_on_error=1:die_after_fork=0")
     list(APPEND env "UBSAN_OPTIONS=print_stacktrace=1")
   endif()
   if(NOT ARG_TIMEOUT)

@@ -56,6 +56,7 @@ class PythonNode final : public autograd::Node {
                        autograd::WantedEdges wanted) override;
   std::string name() const override { return name_; }
   void release_saved() noexcept override;
+  bool keeps_something() const noexcept override { return true; }
   void* python_object() const override { return context_; }
   // NULL unless forward was called on batched tensors.
   autograd::NodeLevels* levels() const { return levels_.get(); }

@@ -213,12 +213,14 @@ ffi::Future ParallelSum(ffi::ThreadPool pool, ffi::Buffer<ffi::F32> in,
                         ffi::ResultBuffer<ffi::F32> out, int32_t fail_at) {
   auto parts = static_cast<int64_t>(in.element_count());
   auto sum = std::make_shared<std::atomic<int64_t>>(0);
+  auto left = std::make_shared<std::atomic<int64_t>>(parts);
   ffi::CountDownPromise promise(parts);
   ffi::Future future(promise);
   float* to = out->typed_data();
   for (int64_t i = 0; i < parts; ++i) {
     pool.Schedule([=, x = in.typed_data()[i]]() mutable {
-      *to = static_cast<float>(sum->fetch_add(static_cast<int64_t>(x)) + static_cast<int64_t>(x));
+      *sum += static_cast<int64_t>(x);
+      if (--*left == 0) *to = static_cast<float>(*sum);
       if (i == parts - 1) std::this_thread::sleep_for(std::chrono::milliseconds(5));
       promise.CountDown(1, i == fail_at ? Error(ErrorCode::kDataLoss, "part " + std::to_string(i))
                                         : Error::Success());

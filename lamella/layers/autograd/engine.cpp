@@ -304,7 +304,6 @@ class Engine {
     uint32_t n = node->edge_count_;
     GradList results(std::max<uint32_t>(n, 1));
     Node* outer = std::exchange(running, node);
-    if (fast_) node->claimed_ = true;  // never taken from the fast lane by another engine
     // Found before the node runs, so that it computes nothing that nobody asked for.
     ShortList<bool> asked(restricted_ ? n : 0);
     WantedEdges edges;
@@ -314,11 +313,18 @@ class Engine {
       }
       edges.list = asked.data();
     }
+    node->enter();
     lamella_status status = node->apply(grads.data(), results.data(), edges);
-    if (fast_) node->claimed_ = false;
     running = outer;
-    if (LAMELLA_UNLIKELY(status != LAMELLA_OK)) return failed(node, status);
-    if (LAMELLA_LIKELY(!options_.retain_graph)) node->release_saved();
+    if (LAMELLA_UNLIKELY(status != LAMELLA_OK)) {
+      node->leave();
+      return failed(node, status);
+    }
+    if (options_.retain_graph) {
+      node->leave();
+    } else {
+      node->leave_giving_up();
+    }
     if (LAMELLA_UNLIKELY(extras != nullptr) && !extras->post_hooks.empty()) {
       for (auto& [id, hook] : extras->post_hooks.all()) {
         status = hook->run(results.data(), n, grads.data(), node->output_count_);

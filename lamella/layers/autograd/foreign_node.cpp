@@ -47,6 +47,7 @@ class ForeignNode final : public Node {
   void release_saved() noexcept override {
     if (type_.release_saved != nullptr) type_.release_saved(context_);
   }
+  bool keeps_something() const noexcept override { return type_.release_saved != nullptr; }
   void set_inputs(lamella_tensor* const* inputs, uint32_t count) {
     LAMELLA_CHECK(list_.empty() && output_count() == 0, name_,
                   ": expected its inputs to be set once, before it has outputs");

@@ -65,12 +65,14 @@ class CopySlices final : public Node {
   }
   std::string name() const override { return "CopySlices"; }
   void release_saved() noexcept override { write_->release_saved(); }
+  bool keeps_something() const noexcept override { return write_->keeps_something(); }
   lamella_status apply(lamella_tensor* const* grads, lamella_tensor** results,
                        WantedEdges wanted) override {
     if (grads[0] == nullptr) return LAMELLA_OK;
     std::vector<lamella_tensor*> inner(write_->edge_count(), nullptr);
     lamella_status status = LAMELLA_OK;
     try {
+      if (given_up()) throw_given_up(write_->name());
       Tensor grad{TensorBase::borrow(grads[0])};
       Tensor whole = grad.new_empty_strided(base_.sizes, base_.strides);
       whole.copy_(grad);

@@ -209,15 +209,19 @@ class LAMELLA_PRIVATE_API Node {
                                WantedEdges wanted) = 0;
   // "MulBackward0".
   virtual std::string name() const = 0;
-  // Gives up what is kept for backward; apply() fails afterwards where it needs it. While the node
-  // is claimed its formula may be reading what is kept: then it is given up by name alone.
+  // Gives up what is kept for backward; apply() fails afterwards where it needs it. Only the engine
+  // calls it: Note [Who gives up what is saved].
   virtual void release_saved() noexcept {}
+  // Whether there is something to give up.
+  virtual bool keeps_something() const noexcept { return false; }
   // A leaf's accumulation: runs as soon as a gradient comes.
   virtual bool is_leaf() const { return false; }
   // Saved values by name, for those who look at the graph ("self", "result"): owned; NULL: unknown.
-  virtual lamella_status saved_value(const char*, lamella_value*, bool* found) {
-    *found = false;
-    return LAMELLA_OK;
+  lamella_status saved_value(const char* name, lamella_value* value, bool* found) {
+    enter();
+    lamella_status status = find_saved(name, value, found);
+    leave();
+    return status;
   }
   virtual std::vector<std::string> saved_names() const { return {}; }
   // The Python object that this node was made by, if any (borrowed).
@@ -267,9 +271,12 @@ class LAMELLA_PRIVATE_API Node {
   uint32_t use_count() const { return __atomic_load_n(&references_, __ATOMIC_RELAXED); }
 
  protected:
-  // Whether the engine in the fast lane, of which there is one, is inside apply(): then nobody lets
-  // go of what the node keeps, and a formula may be given it without references of its own.
-  bool claimed() const { return claimed_; }
+  virtual lamella_status find_saved(const char*, lamella_value*, bool* found) {
+    *found = false;
+    return LAMELLA_OK;
+  }
+  // Whether some run gave up what was kept.
+  bool given_up() const { return (__atomic_load_n(&inside_, __ATOMIC_ACQUIRE) & kGivenUp) != 0; }
   virtual ~Node() {
     if (LAMELLA_UNLIKELY(extras_ != nullptr)) delete extras_;
   }
@@ -287,6 +294,34 @@ class LAMELLA_PRIVATE_API Node {
   friend class Engine;
   LAMELLA_NOINLINE uint32_t add_another_output(const lamella_tensor* tensor);
 
+  // Note [Who gives up what is saved]
+  //   Runs that are inside of a node are counted, and nothing that it keeps goes while one is: a
+  //   formula needs no references of its own. A run that does not retain the graph gives up what
+  //   the node keeps when it leaves, if it is alone inside; otherwise the last one that leaves
+  //   does. Who enters later is told by the same word, before it looks at what may be going just
+  //   then.
+  static constexpr uint32_t kGivenUp = 1u << 31;
+  static constexpr uint32_t kCleared = 1u << 30;  // release_saved() was called
+  void enter() { __atomic_fetch_add(&inside_, 1, __ATOMIC_ACQUIRE); }
+  void leave() {
+    uint32_t left = __atomic_sub_fetch(&inside_, 1, __ATOMIC_ACQ_REL);
+    if (LAMELLA_LIKELY(left != kGivenUp)) return;
+    if (__atomic_compare_exchange_n(&inside_, &left, kGivenUp | kCleared, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_RELAXED)) {
+      release_saved();
+    }
+  }
+  void leave_giving_up() {
+    if (!keeps_something()) return leave();
+    uint32_t alone = 1;
+    if (LAMELLA_LIKELY(__atomic_compare_exchange_n(&inside_, &alone, kGivenUp | kCleared, false,
+                                                   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))) {
+      return release_saved();
+    }
+    __atomic_fetch_or(&inside_, kGivenUp, __ATOMIC_ACQ_REL);
+    leave();
+  }
+
   uint32_t references_ = 1;
   uint32_t rank_ = 0;
   Edge* edges_;
@@ -295,9 +330,9 @@ class LAMELLA_PRIVATE_API Node {
   NodeExtras* extras_ = nullptr;
   // The engine's, while it holds the fast lane: Note [Two lanes].
   lamella_tensor* incoming_ = nullptr;  // several outputs: a block of them
-  bool claimed_ = false;
-  Node* next_dead_ = nullptr;  // chain of nodes that are being freed
-  bool queued_ = false;        // the engine's, as incoming_
+  Node* next_dead_ = nullptr;           // chain of nodes that are being freed
+  uint32_t inside_ = 0;                 // runs inside, and what became of what is kept
+  bool queued_ = false;                 // the engine's, as incoming_
   OutputMeta first_output_;
 };
 
@@ -317,5 +352,8 @@ inline lamella_node* to_abi(Node* node) { return reinterpret_cast<lamella_node*>
 inline Node* from_abi(const lamella_node* node) {
   return reinterpret_cast<Node*>(const_cast<lamella_node*>(node));
 }
+
+// Says that a run needs what another one gave up. `name`: the node's.
+[[noreturn]] void throw_given_up(const std::string& name);
 
 }  // namespace lamella::autograd

@@ -121,7 +121,7 @@ class RecordNode final : public Node {
                        WantedEdges wanted) override;
   std::string name() const override { return plan_->node_name; }
   void release_saved() noexcept override;
-  lamella_status saved_value(const char* name, lamella_value* value, bool* found) override;
+  bool keeps_something() const noexcept override;
   std::vector<std::string> saved_names() const override;
 
   // Keeps what the formulas of wanted slots need of the arguments, or of the returns.
@@ -133,6 +133,7 @@ class RecordNode final : public Node {
   const RecordPlan* plan() const { return plan_; }
 
  protected:
+  lamella_status find_saved(const char* name, lamella_value* value, bool* found) override;
   void deallocate() noexcept override;
 
  private:

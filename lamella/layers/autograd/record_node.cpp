@@ -118,19 +118,32 @@ void RecordNode::save_tangents(const lamella_value* returns) {
   }
 }
 
+// Only tensors are given up: sizes and numbers stay, so that a node that kept nothing else may run
+// again.
+bool RecordNode::keeps_something() const noexcept {
+  for (uint32_t i = 0; i < saved_count_; ++i) {
+    const Saved& saved = saved_[i];
+    if (derivative_->saved[i].what == LAMELLA_SAVE_META) continue;
+    if (!saved.tensor.is_empty() || (saved.list != nullptr && !saved.list->empty())) return true;
+  }
+  return false;
+}
+
 void RecordNode::release_saved() noexcept {
-  // Only tensors are given up: sizes and numbers stay, so that a node that kept nothing else may
-  // run again.
-  const bool claimed = this->claimed();  // then they are given back with the node
+  released_ = true;
   for (uint32_t i = 0; i < saved_count_; ++i) {
     Saved& saved = saved_[i];
     if (derivative_->saved[i].what == LAMELLA_SAVE_META) continue;
-    if (saved.tensor.is_empty() && (saved.list == nullptr || saved.list->empty())) continue;
-    released_ = true;
-    if (LAMELLA_UNLIKELY(claimed)) return;
     saved.tensor.reset();
     if (LAMELLA_UNLIKELY(saved.list != nullptr)) saved.list.reset();
   }
+}
+
+void throw_given_up(const std::string& name) {
+  throw Error(
+      name +
+      ": what it saved was given up by an earlier backward; pass retain_graph=True to it to "
+      "go through the graph again");
 }
 
 lamella_status RecordNode::apply(lamella_tensor* const* grads, lamella_tensor** results,
@@ -155,9 +168,7 @@ lamella_status RecordNode::run_formula(lamella_tensor* const* grads, lamella_ten
                                     ": has no derivative (the operator was registered at ",
                                     plan_->where, "); register one, or call it under no_grad()"));
     }
-    LAMELLA_CHECK(!released_, name(),
-                  ": what it saved was given up by an earlier backward; pass retain_graph=True to "
-                  "it to go through the graph again");
+    if (LAMELLA_UNLIKELY(given_up() || released_)) throw_given_up(name());
     lamella_value inline_values[kMaxInlineSaved];
     std::unique_ptr<Many> many;
     lamella_value* values = inline_values;
@@ -177,7 +188,7 @@ lamella_status RecordNode::run_formula(lamella_tensor* const* grads, lamella_ten
       if (saved.list == nullptr) {
         values[k] = lamella_value{};
         if (saved.tensor.is_empty()) continue;
-        if (lamella_tensor* unchanged = claimed() ? saved.tensor.unchanged() : nullptr) {
+        if (lamella_tensor* unchanged = saved.tensor.unchanged()) {
           values[k].tag = LAMELLA_TENSOR;
           values[k].as.tensor = unchanged;
           continue;
@@ -245,7 +256,7 @@ std::vector<std::string> RecordNode::saved_names() const {
   return names;
 }
 
-lamella_status RecordNode::saved_value(const char* name, lamella_value* value, bool* found) {
+lamella_status RecordNode::find_saved(const char* name, lamella_value* value, bool* found) {
   *found = false;
   std::vector<std::string> names = saved_names();
   try {
@@ -255,10 +266,7 @@ lamella_status RecordNode::saved_value(const char* name, lamella_value* value, b
       *value = lamella_value{};
       const bool stays =
           derivative_->saved[k].what != LAMELLA_SAVE_VALUE || saved_[k].value.tag != LAMELLA_NONE;
-      LAMELLA_CHECK(
-          !released_ || stays, this->name(),
-          ": what it saved was given up by an earlier backward; pass retain_graph=True to "
-          "it to go through the graph again");
+      if (!stays && (given_up() || released_)) throw_given_up(this->name());
       if (saved_[k].list != nullptr) {
         std::vector<TensorBase> tensors;
         for (const SavedTensor& one : *saved_[k].list) tensors.push_back(one.unpack(this, name));

@@ -106,35 +106,37 @@ Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, co
                alpha);
 }
 
-// ---- linear
-// ------------------------------------------------------------------------------------------
+// ---- linear ----------------------------------------------------------------------------------
+
+// The product of the examples, with the batch in front.
+Tensor linear_product(const BatchedCall& call, const In& input, const In& weight) {
+  if (!weight.batched)
+    return front(call, {lamella::linear(input.value, weight.value), input.batched});
+  Tensor x = front(call, input);
+  if (weight.rank() != 2) {
+    check_rank("linear", "weight", weight, 1);  // one row
+    return x.mul(aligned(weight, input.rank())).sum(IntArrayRef(int64_t{-1}));
+  }
+  Sizes shape(x.sizes().begin(), x.sizes().end());
+  int64_t rows = 1;
+  for (int64_t size : input.sizes().slice(0, input.sizes().size() - 1)) rows *= size;
+  shape.back() = weight.size(0);
+  return x.reshape({call.batch_size(), rows, input.size(-1)})
+      .bmm(weight.value.transpose(1, 2))
+      .view(shape);
+}
 
 Tensor linear(BatchedCall& call, In input, In weight, In bias) {
   LAMELLA_CHECK(input.rank() >= 1, "linear: expected 'input' to have dimensions, got one without");
-  if (!weight.batched && !bias.batched) {
+  const int64_t product_rank = input.rank() - (weight.rank() == 1 ? 1 : 0);
+  const bool bias_is_wider = bias.defined() && bias.rank() > product_rank;
+  if (!weight.batched && !bias.batched && !bias_is_wider) {
     return lamella::linear(input.value, weight.value, or_none(bias.value));
   }
-  Tensor result;
-  if (weight.batched && weight.rank() == 2) {
-    Tensor x = front(call, input);
-    Sizes shape(x.sizes().begin(), x.sizes().end());
-    int64_t rows = input.numel() / std::max<int64_t>(input.size(-1), 1);
-    if (input.size(-1) == 0) {
-      rows = 1;
-      for (int64_t size : input.sizes().slice(0, input.sizes().size() - 1)) rows *= size;
-    }
-    result = x.reshape({call.batch_size(), rows, input.size(-1)}).bmm(weight.value.transpose(1, 2));
-    shape.back() = weight.size(0);
-    result = result.view(shape);
-  } else if (weight.batched) {
-    // A weight of one row.
-    check_rank("linear", "weight", weight, 1);
-    Tensor x = front(call, input);
-    result = x.mul(aligned(weight, input.rank())).sum(IntArrayRef(int64_t{-1}));
-  } else {
-    result = front(call, {lamella::linear(input.value, weight.value), input.batched});
-  }
-  return bias.defined() ? result.add(aligned(bias, result.dim() - 1)) : result;
+  Tensor product = linear_product(call, input, weight);
+  if (!bias.defined()) return product;
+  const int64_t rank = std::max(product_rank, bias.rank());
+  return aligned({product, true}, rank).add(aligned(bias, rank));
 }
 
 std::tuple<Tensor, Tensor, Tensor> linear_backward(const Tensor& self, const Tensor& grad_output,
