@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lamella._graph import Graph, Value
+    import lamella
 
 _LETTER = 6.7  # width of one, at the size used
 _BOX_HEIGHT = 38
@@ -54,12 +54,12 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
-def _type(value: Value) -> str:
-    sizes = ", ".join(map(str, value.shape))
-    return f"{str(value.dtype).rpartition('.')[2]}[{sizes}]"
+def _type(dtype: lamella.dtype, shape: tuple[int, ...]) -> str:
+    sizes = ", ".join(map(str, shape))
+    return f"{str(dtype).rpartition('.')[2]}[{sizes}]"
 
 
-def _boxes(graph: Graph) -> tuple[list[_Box], list[_Edge]]:
+def _boxes(graph: lamella.Graph) -> tuple[list[_Box], list[_Edge]]:
     """Boxes in an order in which none comes before what it uses, and edges (from, to, class)."""
     values, nodes = graph.values, graph.nodes
     boxes: list[_Box] = []
@@ -69,13 +69,13 @@ def _boxes(graph: Graph) -> tuple[list[_Box], list[_Edge]]:
         if value.kind == "result":
             continue
         hint = f"%{value.id}: {value.kind} {value.name}"
-        box = _Box(value.kind, value.name or "", _type(value), hint)
+        box = _Box(value.kind, value.name or "", _type(value.dtype, value.shape), hint)
         of_value[value.id] = box
         boxes.append(box)
     writer: dict[int, tuple[_Box, int]] = {}  # of each root, the last box that wrote it, and when
     made_at: dict[int, int] = {}
     for number, node in enumerate(nodes):
-        subtitle = ", ".join(_type(values[i]) for i in node.makes[:2])
+        subtitle = ", ".join(_type(values[i].dtype, values[i].shape) for i in node.makes[:2])
         where = f"\n{node.file}:{node.line}" if node.file else ""
         box = _Box(
             "write" if node.writes else "operator",
@@ -102,8 +102,10 @@ def _boxes(graph: Graph) -> tuple[list[_Box], list[_Edge]]:
     for number, output in enumerate(graph.outputs):
         if output is None or output not in of_value:
             continue
+        value = values[output]
         title = f"output {number}"
-        box = _Box("output", title, _type(values[output]), f"{title}: %{output}")
+        hint = f"{title}: %{value.id}"
+        box = _Box("output", title, _type(value.dtype, value.shape), hint)
         edges.append((of_value[output], box, ""))
         boxes.append(box)
     return boxes, edges
@@ -156,7 +158,7 @@ def _place(layers: list[list[_Box]]) -> None:
                 box.x -= off
 
 
-def draw(graph: Graph) -> str:
+def draw(graph: lamella.Graph) -> str:
     """The picture of a Graph as text."""
     boxes, edges = _boxes(graph)
     layers = _layers(boxes, edges)
