@@ -103,7 +103,7 @@ _LAZY = {
 }
 
 
-def _device_module(name):
+def _device_module(name: str) -> object:
     """The module of a backend's devices, which are called by that name."""
     if name.startswith("_"):
         return None
@@ -112,7 +112,7 @@ def _device_module(name):
     return _device.find_module(name)
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> object:
     place = _LAZY.get(name)
     if place is None:
         module = _device_module(name)
@@ -129,7 +129,7 @@ def __getattr__(name):
     return found
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted(set(globals()) | set(_LAZY))
 
 

@@ -1,17 +1,17 @@
 """Operators made of Python functions: lamella.library.custom_op()."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 import contextlib
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lamella import _C, _library
 from lamella._infer_schema import infer_schema
+
+if TYPE_CHECKING:
+    from lamella._schema import FunctionSchema
 
 __all__ = ["CustomOpDef", "custom_op"]
 
@@ -54,7 +54,9 @@ class CustomOpDef(_C._CallsOperator):
         me = weakref.ref(self)
 
         def meta(*args: Any, **kwargs: Any) -> Any:
-            return me()._meta(*args, **kwargs)
+            operator = me()
+            assert operator is not None  # Its library, which has this kernel, goes with it.
+            return operator._meta(*args, **kwargs)
 
         self._lib._library.impl(self._qualname, meta, "Meta")
 
@@ -62,8 +64,9 @@ class CustomOpDef(_C._CallsOperator):
         return f"<CustomOpDef({self._qualname})>"
 
     @property
-    def _schema(self) -> str:
-        return self._opoverload._schema
+    def _schema(self) -> FunctionSchema:
+        schema: FunctionSchema = self._opoverload._schema
+        return schema
 
     def _meta(self, *args: Any, **kwargs: Any) -> Any:
         if self._fake is not None:

@@ -4,9 +4,6 @@
 puts a module of the backend's own in its place.
 """
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 from typing import Any
@@ -151,6 +148,11 @@ def current_stream(device: Any) -> Stream:
     return Stream(device, stream_id=_C._current_stream(device))
 
 
+# DeviceModule has methods of these names, which its annotations would find first.
+_Stream = Stream
+_Event = Event
+
+
 class DeviceModule:
     """What `lamella.sim` is for devices called "sim"."""
 
@@ -183,23 +185,23 @@ class DeviceModule:
         """Returns when all work on a device, by default the current one, is done."""
         _C._synchronize_device(_device(device, self._type))
 
-    def Stream(self, device: Any = None, priority: int = 0) -> Stream:
+    def Stream(self, device: Any = None, priority: int = 0) -> _Stream:
         return Stream(_device(device, self._type), priority=priority)
 
-    def Event(self, enable_timing: bool = False) -> Event:
+    def Event(self, enable_timing: bool = False) -> _Event:
         return Event(self._type, enable_timing=enable_timing)
 
-    def current_stream(self, device: Any = None) -> Stream:
+    def current_stream(self, device: Any = None) -> _Stream:
         return current_stream(_device(device, self._type))
 
-    def default_stream(self, device: Any = None) -> Stream:
+    def default_stream(self, device: Any = None) -> _Stream:
         return Stream(_device(device, self._type), stream_id=0)
 
-    def set_stream(self, stream: Stream) -> None:
+    def set_stream(self, stream: _Stream) -> None:
         """Makes a stream the one that work of this thread on its device goes to."""
         _C._exchange_stream(stream.device, stream.stream_id)
 
-    def stream(self, stream: Stream) -> Stream:
+    def stream(self, stream: _Stream) -> _Stream:
         """A context in which a stream is the current one."""
         return stream
 

@@ -1,19 +1,30 @@
 """Functions of the package over operators of the same name that take or return something else."""
 
-from lamella import _C
+from __future__ import annotations
+
+from lamella import _C, Tensor
+
+# The name is what type checkers look for; the typing module would have to be imported.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    import lamella
+
 
 _shared = _C._functions("")
 _linalg = _C._functions("linalg")
 
 
-def _tensors(tensors):
+def _tensors(tensors: tuple[Any, ...]) -> list[Tensor]:
     """Tensors given one by one, or as one sequence."""
-    if len(tensors) == 1 and not isinstance(tensors[0], _C.Tensor):
+    if len(tensors) == 1 and not isinstance(tensors[0], Tensor):
         return list(tensors[0])
     return list(tensors)
 
 
-def _written(name, result, out):
+def _written(name: str, result: Tensor, out: Tensor | None) -> Tensor:
     """The result, in `out` where it is given."""
     if out is None:
         return result
@@ -25,13 +36,13 @@ def _written(name, result, out):
     return out.resize_(result.shape).copy_(result)
 
 
-def _at_least(name):
+def _at_least(name: str) -> Callable[..., Any]:
     operator = _shared[name]
 
-    def function(*tensors):
+    def function(*tensors: Tensor | Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
         if len(tensors) == 1:
             given = tensors[0]
-            return operator(given) if isinstance(given, _C.Tensor) else tuple(operator(list(given)))
+            return operator(given) if isinstance(given, Tensor) else tuple(operator(list(given)))
         return tuple(operator(list(tensors)))
 
     function.__name__ = function.__qualname__ = name
@@ -44,22 +55,29 @@ atleast_2d = _at_least("atleast_2d")
 atleast_3d = _at_least("atleast_3d")
 
 
-def block_diag(*tensors):
+def block_diag(*tensors: Tensor | Sequence[Tensor]) -> Tensor:
     """Matrices along the diagonal of one."""
     return _shared["block_diag"](_tensors(tensors))
 
 
-def cartesian_prod(*tensors):
+def cartesian_prod(*tensors: Tensor | Sequence[Tensor]) -> Tensor:
     """All ways to take one entry of each tensor, as rows."""
     return _shared["cartesian_prod"](_tensors(tensors))
 
 
-def chain_matmul(*matrices, out=None):
+def chain_matmul(*matrices: Tensor | Sequence[Tensor], out: Tensor | None = None) -> Tensor:
     """The product of matrices, in the cheapest order."""
     return _written("chain_matmul", _shared["chain_matmul"](_tensors(matrices)), out)
 
 
-def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
+def norm(
+    input: Tensor,
+    p: lamella._Scalar | str | None = "fro",
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    out: Tensor | None = None,
+    dtype: lamella.dtype | None = None,
+) -> Tensor:
     """The norm of order `p` of all elements or along `dim`; "nuc" is the sum of a matrix's singular
     values, and "fro" the same as 2."""
     if p == "nuc":
@@ -71,38 +89,57 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     return _linalg["vector_norm"](input, order, dim, keepdim, dtype=dtype, out=out)
 
 
-def _picked(values, inverse, counts, return_inverse, return_counts):
+def _picked(
+    found: tuple[Tensor, Tensor, Tensor], return_inverse: bool, return_counts: bool
+) -> Tensor | tuple[Tensor, ...]:
+    values, inverse, counts = found
     picked = (values, *([inverse] if return_inverse else []), *([counts] if return_counts else []))
     return picked if len(picked) > 1 else values
 
 
-def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
     """The distinct values of a tensor, or its distinct slices along `dim`, in order; on request
     with where each entry went and how often each came."""
     if dim is None:
         found = _shared["_unique2"](input, sorted, return_inverse, return_counts)
     else:
         found = _shared["unique_dim"](input, dim, sorted, return_inverse, return_counts)
-    return _picked(*found, return_inverse, return_counts)
+    return _picked(found, return_inverse, return_counts)
 
 
-def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+def unique_consecutive(
+    input: Tensor,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
     """As `unique`, of runs of equal values."""
     found = _shared["unique_consecutive"](input, return_inverse, return_counts, dim)
-    return _picked(*found, return_inverse, return_counts)
+    return _picked(found, return_inverse, return_counts)
 
 
-def tensordot(a, b, dims=2, out=None):
+def tensordot(
+    a: Tensor,
+    b: Tensor,
+    dims: int | Tensor | Sequence[int | Sequence[int]] = 2,
+    out: Tensor | None = None,
+) -> Tensor:
     """Products summed over dimensions: the last `dims` of `a` and the first of `b`, or those that
     two lists name."""
-    if isinstance(dims, _C.Tensor):
-        dims = dims.tolist()
-    if isinstance(dims, int):
-        if dims < 0:
-            raise RuntimeError(f"tensordot: expected 'dims' of at least 0, got {dims}")
-        of_a, of_b = list(range(-dims, 0)), list(range(dims))
+    given: int | Sequence[int | Sequence[int]]
+    given = dims.tolist() if isinstance(dims, Tensor) else dims
+    if isinstance(given, int):
+        if given < 0:
+            raise RuntimeError(f"tensordot: expected 'dims' of at least 0, got {given}")
+        of_a, of_b = list(range(-given, 0)), list(range(given))
     else:
-        of_a, of_b = ([d] if isinstance(d, int) else list(d) for d in dims)
+        of_a, of_b = ([d] if isinstance(d, int) else list(d) for d in given)
     if out is None:
         return _shared["tensordot"](a, b, of_a, of_b)
     return _shared["tensordot"](a, b, of_a, of_b, out=out)
@@ -115,7 +152,12 @@ _MODES = {
 }
 
 
-def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
+def cdist(
+    x1: Tensor,
+    x2: Tensor,
+    p: float = 2.0,
+    compute_mode: str = "use_mm_for_euclid_dist_if_necessary",
+) -> Tensor:
     """Distances of order `p` between all rows of two stacks of matrices."""
     if compute_mode not in _MODES:
         raise ValueError(

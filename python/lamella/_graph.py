@@ -1,8 +1,5 @@
 """Graphs: the operators that a traced function called. lamella.trace makes them."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 import collections
@@ -173,8 +170,6 @@ class Graph:
             return NotImplemented
         return not self.difference(other)
 
-    __hash__ = None
-
     # ---- Changing ----
 
     def eliminate_dead_code(self) -> int:
@@ -214,7 +209,9 @@ class Graph:
             name: lamella.view_as_real(t.detach().resolve_conj()) if name in complex128 else t
             for name, t in tensors.items()
         }
-        nodes, operators, places = [], {}, {}
+        nodes: list[dict[str, Any]] = []
+        operators: dict[str, str] = {}
+        places: dict[tuple[str, int], int] = {}
         for n in self._raw.nodes():
             operators[n["op"]] = n["schema"]
             row = {"op": n["op"], "args": n["args"], "returns": n["returns"], "makes": n["makes"]}
@@ -288,7 +285,7 @@ class Graph:
             ) from None
 
 
-def _json_text(document):
+def _json_text(document: dict[str, Any]) -> str:
     """JSON with a line for each value and node."""
     lines = []
     for key, content in document.items():
@@ -309,13 +306,14 @@ def _json_text(document):
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _split(op):
+def _split(op: str) -> tuple[str, str]:
     name, _, overload = op.partition(".")
     return name, overload
 
 
-def _built(document, tensors):
-    matches, problems = {}, []
+def _built(document: dict[str, Any], tensors: dict[str, Tensor]) -> Graph:
+    matches: dict[str, list[int]] = {}
+    problems: list[str] = []
     for op, schema in document["operators"].items():
         positions, problem = _C._match_schema(*_split(op), schema)
         if problem is not None:
@@ -328,7 +326,7 @@ def _built(document, tensors):
     raw = _C._Graph()
     values = document["values"]
 
-    def facts(i):
+    def facts(i: int) -> tuple[Any, ...]:
         v = values[i]
         root = v["root"] if v["root"] <= i else None
         return (
@@ -377,12 +375,12 @@ def _built(document, tensors):
     raw.finish(document["outputs"], [tuple(place) for place in document["places"]])
     return Graph(
         raw,
-        Nest(_nest.from_json(document["arguments"]), None),
-        Nest(_nest.from_json(document["results"]), None),
+        Nest(_nest.from_json(document["arguments"]), []),
+        Nest(_nest.from_json(document["results"]), []),
     )
 
 
-def _tensor(tensor, v):
+def _tensor(tensor: Tensor, v: dict[str, Any]) -> Tensor:
     """A tensor as it was: layout in memory, kind and device."""
     dtype = _nest.dtype_named(v["dtype"])
     if dtype == lamella.complex128:
@@ -399,7 +397,7 @@ def _tensor(tensor, v):
     return tensor.requires_grad_() if v["requires_grad"] else tensor
 
 
-def _is_dense(shape, stride):
+def _is_dense(shape: list[int], stride: list[int]) -> bool:
     expected = 1
     for step, size in sorted(zip(stride, shape)):
         if size == 0:

@@ -1,11 +1,12 @@
 """Graphs as pictures: boxes in layers from top to bottom, written as SVG."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import lamella
 
 _LETTER = 6.7  # width of one, at the size used
 _BOX_HEIGHT = 38
@@ -31,44 +32,50 @@ _STYLE = (
 
 
 class _Box:
-    def __init__(self, kind, title, subtitle, hint):
+    def __init__(self, kind: str, title: str, subtitle: str, hint: str) -> None:
         self.kind, self.hint = kind, hint
         self.title, self.subtitle = _short(title), _short(subtitle)
         self.width = 20 + _LETTER * max(len(self.title), len(self.subtitle))
         self.layer = 0
         self.x = 0.0  # of the middle
+        self.wanted = 0.0  # x by its neighbours alone
         self.above: list[_Box] = []
         self.below: list[_Box] = []
 
     @property
-    def y(self):
+    def y(self) -> int:
         return _MARGIN + self.layer * _LAYER
 
 
-def _short(text):
+_Edge = tuple[_Box, _Box, str]
+
+
+def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
-def _type(value):
-    sizes = ", ".join(map(str, value.shape))
-    return f"{str(value.dtype).rpartition('.')[2]}[{sizes}]"
+def _type(dtype: lamella.dtype, shape: tuple[int, ...]) -> str:
+    sizes = ", ".join(map(str, shape))
+    return f"{str(dtype).rpartition('.')[2]}[{sizes}]"
 
 
-def _boxes(graph):
+def _boxes(graph: lamella.Graph) -> tuple[list[_Box], list[_Edge]]:
     """Boxes in an order in which none comes before what it uses, and edges (from, to, class)."""
     values, nodes = graph.values, graph.nodes
-    boxes, edges, of_value = [], [], {}
+    boxes: list[_Box] = []
+    edges: list[_Edge] = []
+    of_value: dict[int, _Box] = {}
     for value in values:
         if value.kind == "result":
             continue
         hint = f"%{value.id}: {value.kind} {value.name}"
-        box = _Box(value.kind, value.name, _type(value), hint)
+        box = _Box(value.kind, value.name or "", _type(value.dtype, value.shape), hint)
         of_value[value.id] = box
         boxes.append(box)
-    writer = {}  # of each root, the last box that wrote it, and when
-    made_at = {}
+    writer: dict[int, tuple[_Box, int]] = {}  # of each root, the last box that wrote it, and when
+    made_at: dict[int, int] = {}
     for number, node in enumerate(nodes):
-        subtitle = ", ".join(_type(values[i]) for i in node.makes[:2])
+        subtitle = ", ".join(_type(values[i].dtype, values[i].shape) for i in node.makes[:2])
         where = f"\n{node.file}:{node.line}" if node.file else ""
         box = _Box(
             "write" if node.writes else "operator",
@@ -92,16 +99,19 @@ def _boxes(graph):
         for i in node.writes:
             writer[values[i].root] = (box, number)
         boxes.append(box)
-    for number, i in enumerate(graph.outputs):
-        if i is None or i not in of_value:
+    for number, output in enumerate(graph.outputs):
+        if output is None or output not in of_value:
             continue
-        box = _Box("output", f"output {number}", _type(values[i]), f"output {number}: %{i}")
-        edges.append((of_value[i], box, ""))
+        value = values[output]
+        title = f"output {number}"
+        hint = f"{title}: %{value.id}"
+        box = _Box("output", title, _type(value.dtype, value.shape), hint)
+        edges.append((of_value[output], box, ""))
         boxes.append(box)
     return boxes, edges
 
 
-def _layers(boxes, edges):
+def _layers(boxes: list[_Box], edges: list[_Edge]) -> list[list[_Box]]:
     for source, target, _ in edges:
         source.below.append(target)
         target.above.append(source)
@@ -111,14 +121,16 @@ def _layers(boxes, edges):
     for box in boxes:
         if not box.above and box.below:
             box.layer = max(0, min(target.layer for target in box.below) - 1)
-    layers = [[] for _ in range(max((box.layer for box in boxes), default=-1) + 1)]
+    layers: list[list[_Box]] = [
+        [] for _ in range(max((box.layer for box in boxes), default=-1) + 1)
+    ]
     for box in boxes:
         layers[box.layer].append(box)
     return layers
 
 
-def _place(layers):
-    def spread(layer):
+def _place(layers: list[list[_Box]]) -> None:
+    def spread(layer: list[_Box]) -> None:
         x = 0.0
         for box in layer:
             box.x = x + box.width / 2
@@ -146,7 +158,7 @@ def _place(layers):
                 box.x -= off
 
 
-def draw(graph):
+def draw(graph: lamella.Graph) -> str:
     """The picture of a Graph as text."""
     boxes, edges = _boxes(graph)
     layers = _layers(boxes, edges)

@@ -1,8 +1,5 @@
 """The functions of lamella.library, but for custom_op()."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 import contextlib

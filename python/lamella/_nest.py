@@ -1,12 +1,10 @@
 """Arguments and results of a traced function: nests of tensors and fixed values."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 import collections
 import math
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import lamella
@@ -14,6 +12,10 @@ from lamella import Tensor
 from lamella.utils import _pytree
 
 _FIXED = (type(None), bool, int, float, complex, str, bytes, range, type(Ellipsis))
+
+
+# What it holds is said in Nest; a form holds forms.
+Form = tuple[Any, ...]
 
 
 class Nest:
@@ -24,7 +26,7 @@ class Nest:
     forms) for types that lamella.utils._pytree was told of.
     """
 
-    def __init__(self, form, tensors):
+    def __init__(self, form: Form, tensors: list[Any]) -> None:
         self.form, self.tensors = form, tensors
 
     @classmethod
@@ -39,9 +41,9 @@ class Nest:
         return _unpack(self.form, tensors)
 
     def without_tensors(self) -> Nest:
-        return Nest(self.form, None)
+        return Nest(self.form, [])
 
-    def places(self):
+    def places(self) -> list[tuple[Any, ...]]:
         """Where each tensor stands: keys and numbers from outside in."""
         return list(_places(self.form, ()))
 
@@ -49,12 +51,12 @@ class Nest:
         return _describe(self.form)
 
 
-def _pack(value, tensors, what, place):
+def _pack(value: Any, tensors: list[Tensor], what: str | None, place: str) -> Form:
     if isinstance(value, Tensor):
         tensors.append(value)
         return ("tensor", len(tensors) - 1)
 
-    def below(items, keys=None):
+    def below(items: Sequence[Any], keys: Iterable[Any] | None = None) -> tuple[Form, ...]:
         keys = range(len(items)) if keys is None else keys
         return tuple(_pack(v, tensors, what, f"{place}[{k!r}]") for k, v in zip(keys, items))
 
@@ -84,7 +86,7 @@ def _pack(value, tensors, what, place):
     return ("fixed", value)
 
 
-def _unpack(form, tensors):
+def _unpack(form: Form, tensors: Sequence[Any]) -> Any:
     kind = form[0]
     if kind == "tensor":
         return tensors[form[1]]
@@ -104,7 +106,7 @@ def _unpack(form, tensors):
     return _pytree._kinds[form[1]].unflatten(items, form[2])
 
 
-def _places(form, place):
+def _places(form: Form, place: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
     if form[0] == "tensor":
         yield place
     elif form[0] != "fixed":
@@ -113,7 +115,7 @@ def _places(form, place):
             yield from _places(item, (*place, key))
 
 
-def _describe(form):
+def _describe(form: Form) -> str:
     kind = form[0]
     if kind == "tensor":
         return "Tensor"
@@ -130,7 +132,7 @@ def _describe(form):
     return f"{name}({', '.join(items)}{',' if kind == 'tuple' and len(items) == 1 else ''})"
 
 
-def _named(cls):
+def _named(cls: Any) -> tuple[str, tuple[str, ...]]:
     """Name and fields: what one type of named tuples has in common with another."""
     fields = getattr(cls, "_fields", None)
     if fields is None:
@@ -140,7 +142,7 @@ def _named(cls):
     return cls.__name__.rpartition(".")[2], tuple(fields)
 
 
-def difference(expected, got, place=""):
+def difference(expected: Form, got: Form, place: str = "") -> str:
     """Where a form of arguments is not the expected one, as text; empty if it is."""
     if expected[0] == got[0] == "named":
         if _named(expected[1]) != _named(got[1]):
@@ -162,16 +164,16 @@ def difference(expected, got, place=""):
     return ""
 
 
-def _same(a, b):
+def _same(a: Any, b: Any) -> bool:
     if isinstance(a, float) and math.isnan(a):
         return math.isnan(b)
-    return a is b or a == b
+    return a is b or bool(a == b)
 
 
 # ---- Forms in files ------------------------------------------------------------------------------
 
 
-def to_json(form, what):
+def to_json(form: Form, what: str) -> dict[str, Any]:
     """The form as JSON takes it; TypeError if it holds what is not written to files."""
     kind = form[0]
     if kind == "tensor":
@@ -192,7 +194,7 @@ def to_json(form, what):
     return {kind: items}
 
 
-def _fixed_to_json(value, what):
+def _fixed_to_json(value: Any, what: str) -> dict[str, Any]:
     if value is None or isinstance(value, (bool, int, str)):
         return {"value": value}
     if isinstance(value, lamella.Size):
@@ -216,7 +218,7 @@ def _fixed_to_json(value, what):
     )
 
 
-def from_json(entry):
+def from_json(entry: Any) -> Form:
     """The form that to_json() wrote; ValueError if it is none."""
     if not isinstance(entry, dict) or len(entry) != 1:
         raise ValueError(f"load: expected a form, got {entry!r}")
@@ -231,12 +233,13 @@ def from_json(entry):
     if kind == "named":
         name, fields, items = content
         # Checks that names are plain words.
-        cls = collections.namedtuple(name, fields)
+        named: Any = collections.namedtuple
+        cls = named(name, fields)
         return ("named", cls, tuple(from_json(item) for item in items))
     return ("fixed", _fixed_from_json(entry))
 
 
-def _fixed_from_json(entry):
+def _fixed_from_json(entry: dict[str, Any]) -> Any:
     ((kind, content),) = entry.items()
     if kind == "value":
         return content
@@ -259,11 +262,11 @@ def _fixed_from_json(entry):
     raise ValueError(f"load: expected a fixed value, got {entry!r}")
 
 
-def dtype_named(name):
+def dtype_named(name: Any) -> Any:
     return _attribute(name, lamella.dtype)
 
 
-def _attribute(name, kind):
+def _attribute(name: Any, kind: type) -> Any:
     found = getattr(lamella, name, None) if isinstance(name, str) else None
     if not isinstance(found, kind):
         raise ValueError(f"load: expected a {kind.__name__}, got {name!r}")

@@ -1,16 +1,27 @@
 """lamella.ops: every registered operator as lamella.ops.<namespace>.<name>[.<overload>]."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
 from lamella import _C
+
+if TYPE_CHECKING:
+    from lamella._utils import LoadedLibrary
 
 
 class OpNamespace:
     """The operators of one namespace."""
 
-    def __init__(self, name):
+    _name: str
+
+    def __init__(self, name: str) -> None:
         self.__dict__["_name"] = name
         self.__dict__["__name__"] = f"lamella.ops.{name}"
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         try:
@@ -21,15 +32,15 @@ class OpNamespace:
         setattr(self, name, packet)
         return packet
 
-    def __dir__(self):
+    def __dir__(self) -> list[str]:
         prefix = self._name + "::"
         names = {name for name, _ in _C._operator_names() if name.startswith(prefix)}
         return sorted(name[len(prefix) :] for name in names)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(dir(self))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<lamella.ops.{self._name}: {len(dir(self))} operators>"
 
 
@@ -38,26 +49,26 @@ class Ops:
 
     __name__ = "lamella.ops"
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> OpNamespace:
         if name.startswith("__"):
             raise AttributeError(name)
         namespace = OpNamespace(name)
         setattr(self, name, namespace)
         return namespace
 
-    def __dir__(self):
+    def __dir__(self) -> list[str]:
         return sorted({name.partition("::")[0] for name, _ in _C._operator_names()})
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(dir(self))
 
-    def load_library(self, path):
+    def load_library(self, path: str | PathLike[str]) -> LoadedLibrary:
         """Loads a shared library of operators; see lamella.load_library()."""
-        from lamella import load_library
+        from lamella._utils import load_library
 
         return load_library(path)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<lamella.ops: {', '.join(dir(self))}>"
 
 

@@ -1,17 +1,18 @@
 """Gradients written in Python for operators: lamella.library.register_autograd()."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
+from __future__ import annotations
 
-from lamella import _C
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Union
+
+from lamella import _C, Tensor
 from lamella.autograd.function import Function
 
-Tensor = _C.Tensor
 
-
-def _flatten(values):
+def _flatten(values: Iterable[Any]) -> tuple[list[Any], _Plan]:
     """The tensors among values and in lists of them, and what puts values together again."""
-    tensors, plan = [], []
+    tensors: list[Any] = []
+    plan: _Plan = []
     for value in values:
         if isinstance(value, Tensor):
             plan.append(len(tensors))
@@ -34,12 +35,17 @@ class _Plain:
 
     __slots__ = ("value",)
 
-    def __init__(self, value):
+    def __init__(self, value: Any) -> None:
         self.value = value
 
 
-def _rebuild(plan, tensors):
-    values = []
+# For each value: itself, the number of its tensor, or the first and the last number and the type of
+# a list of tensors.
+_Plan = list[Union[_Plain, int, tuple[int, int, type]]]
+
+
+def _rebuild(plan: _Plan, tensors: Sequence[Any]) -> list[Any]:
+    values: list[Any] = []
     for entry in plan:
         if isinstance(entry, _Plain):
             values.append(entry.value)
@@ -56,14 +62,14 @@ class _Call:
 
     __slots__ = ("keywords", "output_plan", "plan", "single")
 
-    def __init__(self, plan, keywords):
+    def __init__(self, plan: _Plan, keywords: dict[str, Any]) -> None:
         self.plan = plan
         self.keywords = keywords
-        self.output_plan = None
+        self.output_plan: _Plan = []
         self.single = False
 
 
-def _spread(name, plan, grads):
+def _spread(name: str, plan: _Plan, grads: Any) -> list[Any]:
     """Gradients of the operator's arguments as those of its tensors."""
     grads = list(grads) if isinstance(grads, tuple) else [grads]
     while len(grads) > len(plan) and grads[-1] is None:
@@ -73,7 +79,7 @@ def _spread(name, plan, grads):
             f"{name}: expected 'backward' to return {len(plan)} gradients, one for each argument, "
             f"got {len(grads)}"
         )
-    flat = []
+    flat: list[Any] = []
     for i, (entry, each) in enumerate(zip(plan, grads)):
         if isinstance(entry, _Plain):
             if each is not None:
@@ -96,12 +102,17 @@ def _spread(name, plan, grads):
     return flat
 
 
-def make_kernel(op, name, backward, setup_context):
+def make_kernel(
+    op: Any,
+    name: str,
+    backward: Callable[..., Any],
+    setup_context: Callable[..., Any] | None,
+) -> tuple[Callable[..., Any], type[Function]]:
     """The kernel of the key Autograd, a Function around the call below autograd; and a class whose
     backward is the operator's, for calls whose tensors are all arguments of their own.
     """
 
-    def forward(ctx, call, *tensors):
+    def forward(ctx: Any, call: _Call, *tensors: Any) -> tuple[Any, ...]:
         args = _rebuild(call.plan, tensors)
         output = _C._call_below_autograd(op, args, call.keywords)
         if setup_context is not None:
@@ -118,14 +129,15 @@ def make_kernel(op, name, backward, setup_context):
         flat, call.output_plan = _flatten((output,) if call.single else output)
         return tuple(flat)
 
-    def run_backward(ctx, *grads):
-        call = ctx._call
+    def run_backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
+        call: _Call = ctx._call
         given = _rebuild(call.output_plan, grads)
         given = [None if isinstance(e, _Plain) else g for e, g in zip(call.output_plan, given)]
         return (None, *_spread(name, call.plan, backward(ctx, *given)))
 
     label = name.replace("::", "_").replace(".", "_")
-    generated = type(Function)(
+    make: Any = type(Function)
+    generated = make(
         f"GeneratedBackwardFor_{label}",
         (Function,),
         {
@@ -136,7 +148,7 @@ def make_kernel(op, name, backward, setup_context):
     )
     apply = generated.apply
 
-    def kernel(*args, **keywords):
+    def kernel(*args: Any, **keywords: Any) -> Any:
         tensors, plan = _flatten(args)
         recorded = _C.is_grad_enabled() and any(
             each is not None and each.requires_grad for each in tensors
@@ -149,7 +161,7 @@ def make_kernel(op, name, backward, setup_context):
         output = _rebuild(call.output_plan, flat)
         return output[0] if call.single else tuple(output)
 
-    direct = type(Function)(
+    direct = make(
         f"GeneratedBackwardFor_{label}",
         (Function,),
         {
@@ -161,6 +173,6 @@ def make_kernel(op, name, backward, setup_context):
     return kernel, direct
 
 
-def _flags(plan):
+def _flags(plan: _Plan) -> _Plan:
     """A plan for flags in the place of tensors."""
     return [_Plain(False) if isinstance(entry, _Plain) else entry for entry in plan]

@@ -1,15 +1,17 @@
 """Batching rules written in Python for operators: lamella.library.register_vmap()."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 from lamella.func.vmap import call_rule
 
 
-def register(library, name, rule):
+def register(library: Any, name: str, rule: Callable[..., Any]) -> None:
     """Registers rule(info, in_dims, *args, **kwargs) -> (outputs, out_dims) in a library."""
 
-    def batched(*args, **kwargs):
+    def batched(*args: Any, **kwargs: Any) -> Any:
         return call_rule(name, rule, args, kwargs)
 
     library.impl(name, batched, "Batched")

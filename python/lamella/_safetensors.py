@@ -4,9 +4,6 @@ A file is the header's length (8 bytes, little endian), the header (JSON: each t
 and place, and "__metadata__"), and the bytes of the tensors, without gaps. Nothing in it is code.
 """
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 import json

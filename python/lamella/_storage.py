@@ -1,12 +1,25 @@
 """Storages, and copies and pickles of tensors that keep what shares memory shared."""
 
-import weakref
+from __future__ import annotations
 
-from lamella import _C
+import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lamella import _C, Tensor
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeGuard
+
+    import lamella
+
+    # What __reduce__ returns: a function and its arguments.
+    _Reduced = tuple[Callable[..., Any], tuple[Any, ...]]
+
 
 # Address of the C++ storage -> its object. An entry lives as long as the object, which keeps the
 # storage alive, so an address is never another storage's.
-_storages = weakref.WeakValueDictionary()
+_storages: weakref.WeakValueDictionary[int, UntypedStorage] = weakref.WeakValueDictionary()
 
 
 class UntypedStorage:
@@ -14,60 +27,60 @@ class UntypedStorage:
 
     __slots__ = ("__weakref__", "_bytes")
 
-    def __init__(self, bytes_tensor):
+    def __init__(self, bytes_tensor: Tensor) -> None:
         self._bytes = bytes_tensor
 
     @property
-    def device(self):
+    def device(self) -> lamella.device:
         return self._bytes.device
 
-    def nbytes(self):
+    def nbytes(self) -> int:
         """The size in bytes."""
         return self._bytes.numel()
 
     size = nbytes
     __len__ = nbytes
 
-    def data_ptr(self):
+    def data_ptr(self) -> int:
         """The address of the first byte."""
         return self._bytes.data_ptr()
 
-    def tolist(self):
+    def tolist(self) -> list[int]:
         """The bytes as a list of ints."""
         return self._bytes.tolist()
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> int:
         return self._bytes[index].item()
 
-    def clone(self):
+    def clone(self) -> UntypedStorage:
         """A copy in memory of its own."""
         return storage_of(self._bytes.clone())
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> UntypedStorage:
         if id(self) not in memo:
             memo[id(self)] = self.clone()
         return memo[id(self)]
 
-    def __reduce__(self):
+    def __reduce__(self) -> _Reduced:
         return _storage_from_bytes, (bytearray(memoryview(self._bytes)),)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<lamella.UntypedStorage of {self.nbytes()} bytes on {self.device}>"
 
 
-def is_storage(obj):
+def is_storage(obj: Any) -> TypeGuard[UntypedStorage]:
     """Whether the object is a storage."""
     return isinstance(obj, UntypedStorage)
 
 
-def _storage_from_bytes(data):
+def _storage_from_bytes(data: bytearray) -> UntypedStorage:
     if not data:
         return storage_of(_C.tensor([], dtype=_C.uint8))
     return storage_of(_C.frombuffer(data, dtype=_C.uint8).clone())
 
 
-def storage_of(tensor):
-    address = tensor._storage_info()[0]
+def storage_of(tensor: Tensor) -> UntypedStorage:
+    address: int = _C.Tensor._storage_info(tensor)[0]
     storage = _storages.get(address)
     if storage is None:
         storage = UntypedStorage(_C._storage_bytes(tensor))
@@ -75,16 +88,26 @@ def storage_of(tensor):
     return storage
 
 
-def _lazy(tensor):
+def _lazy(tensor: Tensor) -> int:
     return int(tensor.is_conj()) | int(tensor.is_neg()) << 1
 
 
-def rebuild_tensor(storage, dtype, offset, size, stride, lazy=0, requires_grad=False):
-    tensor = _C._view_storage(storage._bytes, dtype, offset, size, stride, lazy)
+def rebuild_tensor(
+    storage: UntypedStorage,
+    dtype: lamella.dtype,
+    offset: int,
+    size: Sequence[int],
+    stride: Sequence[int],
+    lazy: int = 0,
+    requires_grad: bool = False,
+) -> Tensor:
+    tensor: Tensor = _C._view_storage(storage._bytes, dtype, offset, size, stride, lazy)
     return tensor.requires_grad_() if requires_grad else tensor
 
 
-def rebuild_meta_tensor(dtype, size, stride, requires_grad=False):
+def rebuild_meta_tensor(
+    dtype: lamella.dtype, size: Sequence[int], stride: Sequence[int], requires_grad: bool = False
+) -> Tensor:
     import lamella
 
     return lamella.empty_strided(
@@ -92,20 +115,28 @@ def rebuild_meta_tensor(dtype, size, stride, requires_grad=False):
     )
 
 
-def rebuild_on_device(tensor, device, requires_grad=False):
+def rebuild_on_device(
+    tensor: Tensor, device: lamella.device, requires_grad: bool = False
+) -> Tensor:
     tensor = tensor.detach().to(device)
     return tensor.requires_grad_() if requires_grad else tensor
 
 
-def rebuild_subclass(cls, function, args, state):
+def rebuild_subclass(
+    cls: type[Tensor],
+    function: Callable[..., Tensor],
+    args: tuple[Any, ...],
+    state: dict[str, Any] | None,
+) -> Tensor:
     made = function(*args)
-    tensor = _C._make_subclass(cls, made, made.requires_grad)
+    tensor: Tensor = _C._make_subclass(cls, made, made.requires_grad)
     if state:
         tensor.__dict__.update(state)
     return tensor
 
 
-def reduce_tensor(tensor):
+def reduce_tensor(tensor: Tensor) -> _Reduced:
+    result: _Reduced
     if tensor.device.type == "meta":
         size, stride = tuple(tensor.shape), tensor.stride()
         result = (rebuild_meta_tensor, (tensor.dtype, size, stride, tensor.requires_grad))
@@ -126,12 +157,13 @@ def reduce_tensor(tensor):
     return result
 
 
-def copy_tensor(tensor):
+def copy_tensor(tensor: Tensor) -> Tensor:
     function, args = reduce_tensor(tensor)
-    return function(*args)
+    made: Tensor = function(*args)
+    return made
 
 
-def deepcopy_tensor(tensor, memo):
+def deepcopy_tensor(tensor: Tensor, memo: dict[int, Any]) -> Any:
     if id(tensor) in memo:
         return memo[id(tensor)]
     if not tensor.is_leaf:

@@ -1,11 +1,22 @@
 """The methods of Tensor that are written in Python."""
 
-from lamella import _C, _functional
+from __future__ import annotations
 
-Tensor = _C.Tensor
+from lamella import _C, Tensor, _functional
+
+# The name is what type checkers look for; the typing module would have to be imported.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, TypeVar
+
+    import lamella
+    from lamella._storage import UntypedStorage
+
+    _T = TypeVar("_T", bound=Tensor)
 
 
-def _numpy(self, *, force=False):
+def _numpy(self: Tensor, *, force: bool = False) -> Any:
     """A NumPy array over the tensor's memory; with `force`, of a copy where that is needed."""
     import numpy
 
@@ -22,7 +33,7 @@ def _numpy(self, *, force=False):
     return numpy.asarray(memoryview(tensor))
 
 
-def _array(self, dtype=None, copy=None):
+def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
     array = self.numpy()
     if dtype is not None and array.dtype != dtype:
         if copy is False:
@@ -31,24 +42,32 @@ def _array(self, dtype=None, copy=None):
     return array.copy() if copy else array
 
 
-def _array_wrap(self, array, context=None, return_scalar=False):
+def _array_wrap(
+    self: Tensor, array: Any, context: Any = None, return_scalar: bool = False
+) -> Tensor:
     """What NumPy's functions make of a tensor becomes a tensor again."""
     from lamella import from_numpy
 
     return from_numpy(array) if array.ndim else from_numpy(array.reshape(1)).reshape(())
 
 
-def _nonzero(self, *, as_tuple=False):
+def _nonzero(self: Tensor, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
     from lamella._utils import nonzero
 
     return nonzero(self, as_tuple=as_tuple)
 
 
-def _norm(self, p="fro", dim=None, keepdim=False, dtype=None):
+def _norm(
+    self: Tensor,
+    p: lamella._Scalar | str | None = "fro",
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    dtype: lamella.dtype | None = None,
+) -> Tensor:
     return _functional.norm(self, p, dim, keepdim, dtype=dtype)
 
 
-def _format(self, spec):
+def _format(self: Tensor, spec: str) -> str:
     if self.dim() == 0 and spec:
         return format(self.item(), spec)
     if spec:
@@ -58,13 +77,13 @@ def _format(self, spec):
     return str(self)
 
 
-def _reduce_ex(self, protocol):
+def _reduce_ex(self: Tensor, protocol: Any) -> Any:
     from lamella import _storage
 
     return _storage.reduce_tensor(self)
 
 
-def _deepcopy(self, memo):
+def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Any:
     from lamella import _storage
 
     if _C._vmap_inspect(self) is not None:  # there is no storage to share with other copies
@@ -74,20 +93,22 @@ def _deepcopy(self, memo):
     return _storage.deepcopy_tensor(self, memo)
 
 
-def _copy(self):
+def _copy(self: Tensor) -> Tensor:
     from lamella import _storage
 
     return _storage.copy_tensor(self)
 
 
-def _untyped_storage(self):
+def _untyped_storage(self: Tensor) -> UntypedStorage:
     """The memory behind the tensor; the same object for all its aliases."""
     from lamella import _storage
 
     return _storage.storage_of(self)
 
 
-def _type(self, dtype=None, non_blocking=False):
+def _type(
+    self: Tensor, dtype: lamella._DType | str | None = None, non_blocking: bool = False
+) -> Tensor | str:
     """The name of the tensor's type, or the tensor converted to a dtype."""
     if dtype is None:
         from lamella._utils import type_name
@@ -96,21 +117,22 @@ def _type(self, dtype=None, non_blocking=False):
     return self.to(_C._dtype(dtype), non_blocking=non_blocking)
 
 
-def _type_as(self, other):
+def _type_as(self: Tensor, other: Tensor) -> Tensor:
     """The tensor converted to the dtype and the device of another."""
     return self.to(other.device, other.dtype)
 
 
-def _dir(self):
+def _dir(self: Tensor) -> list[str]:
     return sorted(set(dir(type(self))) | set(getattr(self, "__dict__", ())))
 
 
-def _as_subclass(self, cls):
+def _as_subclass(self: Tensor, cls: type[_T]) -> _T:
     """An alias of the tensor as an object of a subclass."""
-    return _C._as_subclass(self, cls)
+    made: _T = _C._as_subclass(self, cls)
+    return made
 
 
-def install():
+def install() -> None:
     _C._add_to_tensor(
         {
             "numpy": _numpy,

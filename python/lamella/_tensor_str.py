@@ -1,21 +1,25 @@
 """How tensors print: as PyTorch prints them."""
 
-import math
+from __future__ import annotations
 
-from lamella import _C
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, Union
+
+from lamella import _C, Tensor
 
 
 class _Options:
     precision = 4
-    threshold = 1000
+    threshold: float = 1000
     edgeitems = 3
     linewidth = 80
-    sci_mode = None
+    sci_mode: bool | None = None
 
 
 _options = _Options()
 
-_PROFILES = {
+_PROFILES: dict[str, dict[str, float]] = {
     "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
     "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},
     "full": {"precision": 4, "threshold": math.inf, "edgeitems": 3, "linewidth": 80},
@@ -23,8 +27,13 @@ _PROFILES = {
 
 
 def set_printoptions(
-    precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None
-):
+    precision: int | None = None,
+    threshold: float | None = None,
+    edgeitems: int | None = None,
+    linewidth: int | None = None,
+    profile: str | None = None,
+    sci_mode: bool | None = None,
+) -> None:
     """How tensors print.
 
     precision: digits behind the point; threshold: elements from which the middle is left out;
@@ -37,9 +46,9 @@ def set_printoptions(
                 f"set_printoptions: expected 'profile' to be default, short or full, "
                 f"got {profile!r}"
             )
-        for name, value in _PROFILES[profile].items():
-            setattr(_options, name, value)
-    given = {
+        for name, preset in _PROFILES[profile].items():
+            setattr(_options, name, preset)
+    given: dict[str, float | None] = {
         "precision": precision,
         "threshold": threshold,
         "edgeitems": edgeitems,
@@ -51,7 +60,7 @@ def set_printoptions(
     _options.sci_mode = sci_mode
 
 
-def get_printoptions():
+def get_printoptions() -> dict[str, Any]:
     """The options that set_printoptions() sets."""
     names = ("precision", "threshold", "edgeitems", "linewidth", "sci_mode")
     return {name: getattr(_options, name) for name in names}
@@ -60,7 +69,7 @@ def get_printoptions():
 class _Formatter:
     """One width and one notation for all numbers of a tensor."""
 
-    def __init__(self, values, floating):
+    def __init__(self, values: Sequence[float], floating: bool) -> None:
         self.floating = floating
         self.int_mode = True
         self.sci_mode = False
@@ -81,31 +90,34 @@ class _Formatter:
             self.sci_mode = _options.sci_mode
         self.width = max(self.width, *(len(self._number(value)) for value in values))
 
-    def _number(self, value):
+    def _number(self, value: float) -> str:
         if self.sci_mode:
             return f"{value:.{_options.precision}e}"
         if self.int_mode:
             return f"{value:.0f}" + ("." if math.isfinite(value) else "")
         return f"{value:.{_options.precision}f}"
 
-    def format(self, value):
+    def format(self, value: float) -> str:
         text = self._number(value) if self.floating else str(value)
         return text.rjust(self.width)
 
 
 class _ComplexFormatter:
-    def __init__(self, values):
+    def __init__(self, values: Sequence[complex]) -> None:
         self.real = _Formatter([value.real for value in values], True)
         self.imag = _Formatter([value.imag for value in values], True)
         self.width = self.real.width + self.imag.width + 1
 
-    def format(self, value):
+    def format(self, value: complex) -> str:
         imag = (self.imag.format(value.imag) + "j").lstrip()
         sign = "" if imag[0] in "+-" else "+"
         return self.real.format(value.real) + sign + imag
 
 
-def _edges(tensor):
+_AnyFormatter = Union[_Formatter, _ComplexFormatter]
+
+
+def _edges(tensor: Tensor) -> list[Any]:
     """The elements as nested lists; where the middle is left out stands an Ellipsis."""
     size = tensor.shape[0]
     edge = _options.edgeitems
@@ -117,7 +129,7 @@ def _edges(tensor):
     return items
 
 
-def _leaves(items, dims):
+def _leaves(items: Any, dims: int) -> Iterator[Any]:
     if dims == 0:
         yield items
         return
@@ -126,7 +138,7 @@ def _leaves(items, dims):
             yield from _leaves(item, dims - 1)
 
 
-def _lines(items, dims, indent, formatter):
+def _lines(items: Any, dims: int, indent: int, formatter: _AnyFormatter) -> str:
     if dims == 0:
         return formatter.format(items)
     if dims == 1:
@@ -142,13 +154,14 @@ def _lines(items, dims, indent, formatter):
     return "[" + ("," + "\n" * (dims - 1) + " " * (indent + 1)).join(parts) + "]"
 
 
-def _body(tensor, indent):
+def _body(tensor: Tensor, indent: int) -> str:
     dims = tensor.dim()
     if tensor.numel() > _options.threshold:
         items = _edges(tensor)
     else:
         items = tensor.tolist()
     leaves = list(_leaves(items, dims))
+    formatter: _AnyFormatter
     if tensor.is_complex():
         formatter = _ComplexFormatter(leaves)
     else:
@@ -156,13 +169,13 @@ def _body(tensor, indent):
     return _lines(items, dims, indent, formatter)
 
 
-def _batched_repr(level, size, value):
+def _batched_repr(level: int, size: int, value: Tensor) -> str:
     """Of a tensor within vmap: all examples, the batch in dimension 0."""
     inner = tensor_repr(value).replace("\n", "\n    ")
     return f"BatchedTensor(level={level}, batch_size={size}, value=\n    {inner}\n)"
 
 
-def tensor_repr(tensor):
+def tensor_repr(tensor: Tensor) -> str:
     batched = _C._vmap_inspect(tensor)
     if batched is not None:
         return _batched_repr(*batched)

@@ -1,8 +1,5 @@
 """lamella.trace: what a function does, recorded as a Graph."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 import functools
@@ -10,15 +7,21 @@ import inspect
 import math
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import lamella
-from lamella import _C
+from lamella import _C, Tensor
 from lamella._graph import Graph
 from lamella._nest import Nest
 
 __all__ = ["TracerWarning", "trace"]
+
+if TYPE_CHECKING:
+    from lamella.nn import Module
+
+    # Runs the function on tensors: the recorder, the raw graph, and what was returned.
+    _Record = Callable[[list[Tensor]], tuple[Any, Any, Nest]]
 
 
 class TracerWarning(UserWarning):
@@ -52,18 +55,18 @@ def trace(
     if not callable(fn):
         raise TypeError(f"trace: expected 'fn' to be callable, got {type(fn).__name__}")
     arguments = Nest.pack((example_inputs, dict(kwargs or {})))
-    names = _names(fn, example_inputs, kwargs or {}, arguments)
-    fresh = []
+    names = _names(fn, example_inputs, arguments)
+    fresh: list[list[Tensor]] = []
     if check and check_inputs is None:
         fresh = [[_other(t) for t in arguments.tensors], [_copy(t) for t in arguments.tensors]]
-    elif check:
+    elif check and check_inputs is not None:
         for given in check_inputs:
             nest = Nest.pack((tuple(given), dict(kwargs or {})))
             if nest.form != arguments.form:
                 raise ValueError("trace: expected 'check_inputs' to nest as the example inputs")
             fresh.append([_copy(t) for t in nest.tensors])
 
-    def record(tensors):
+    def record(tensors: list[Tensor]) -> tuple[Any, Any, Nest]:
         recorder = _C._Recorder(decompose, strict, locations)
         seen = set()
         for i, tensor in enumerate(tensors):
@@ -92,7 +95,7 @@ def trace(
     return graph
 
 
-def _warn(message, file, line):
+def _warn(message: str, file: str, line: int) -> None:
     if file:
         warnings.warn_explicit(message, TracerWarning, file, line)
     else:
@@ -102,7 +105,7 @@ def _warn(message, file, line):
 # ---- Names ---------------------------------------------------------------------------------------
 
 
-def _module(fn):
+def _module(fn: Any) -> Module | None:
     """The module whose method or call fn is, or None."""
     while isinstance(fn, functools.partial):
         fn = fn.func
@@ -112,7 +115,7 @@ def _module(fn):
     return fn if isinstance(fn, lamella.nn.Module) else None
 
 
-def _state(fn):
+def _state(fn: Any) -> Iterator[tuple[str, Tensor]]:
     module = _module(fn)
     if module is None:
         return
@@ -124,28 +127,28 @@ class _gradients:
     """Gradients of a module's parameters as they are now, inside; afterwards as they were before it
     was entered."""
 
-    def __init__(self, fn):
+    def __init__(self, fn: Any) -> None:
         module = _module(fn)
         self.rows = [] if module is None else [(p, p.grad) for p in module.parameters()]
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self.after = [p.grad for p, _ in self.rows]
         for p, before in self.rows:
             p.grad = before
 
-    def __exit__(self, *_):
+    def __exit__(self, *error: object) -> None:
         for (p, _), after in zip(self.rows, self.after):
             p.grad = after
 
 
-def _names(fn, args, kwargs, arguments):
+def _names(fn: Any, args: tuple[Any, ...], arguments: Nest) -> list[str]:
     """A name for each tensor among the arguments: the parameter's, with places inside of it."""
     function = fn.forward if _module(fn) is fn and fn is not None else fn
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
         parameters = []
-    positional = []
+    positional: list[str] = []
     for parameter in parameters:
         if parameter.kind is parameter.VAR_POSITIONAL:
             positional += [f"{parameter.name}_{i}" for i in range(len(args) - len(positional))]
@@ -163,13 +166,13 @@ def _names(fn, args, kwargs, arguments):
 # ---- Checking ------------------------------------------------------------------------------------
 
 
-def _copy(tensor):
+def _copy(tensor: Tensor) -> Tensor:
     with lamella.no_grad():
         copy = tensor.detach().clone()
     return copy.requires_grad_(tensor.requires_grad)
 
 
-def _other(tensor):
+def _other(tensor: Tensor) -> Tensor:
     """Other values that a function of this tensor is likely to take: the same in another order, and
     if they are not whole numbers, smaller ones of the same sign."""
     if tensor.device.type == "meta":
@@ -182,12 +185,12 @@ def _other(tensor):
     return made.requires_grad_(tensor.requires_grad)
 
 
-def _check(graph, record, fresh, may_fail):
+def _check(graph: Graph, record: _Record, fresh: list[list[Tensor]], may_fail: bool) -> None:
     state = lamella.get_rng_state()
     outside = [graph._raw.tensor(i) for i in graph._raw.mutated() if i not in graph._raw.inputs()]
     kept = [_copy(t) for t in outside]
 
-    def restore():
+    def restore() -> None:
         with lamella.no_grad():
             for tensor, before in zip(outside, kept):
                 tensor.copy_(before)
@@ -225,7 +228,12 @@ def _check(graph, record, fresh, may_fail):
         lamella.set_rng_state(state)
 
 
-def _compare(graph, results, outputs, inputs):
+def _compare(
+    graph: Graph,
+    results: Nest,
+    outputs: list[Tensor],
+    inputs: Iterable[tuple[Tensor, Tensor]],
+) -> None:
     if results.form != graph._results.form:
         raise RuntimeError(
             "trace: expected fn to return the same each time, got "
@@ -250,7 +258,7 @@ def _compare(graph, results, outputs, inputs):
             )
 
 
-def _difference(expected, got):
+def _difference(expected: Tensor, got: Tensor) -> str:
     if expected.dtype != got.dtype or expected.shape != got.shape:
         return (
             f"{expected.dtype}{list(expected.shape)} and {got.dtype}{list(got.shape)} of the graph"

@@ -1,6 +1,13 @@
 """finfo and iinfo: the limits of dtypes."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from lamella import _C
+
+if TYPE_CHECKING:
+    import lamella
 
 # bits, mantissa bits, smallest normal exponent, largest finite number
 _FLOATS = {
@@ -14,14 +21,14 @@ _FLOATS = {
 _PARTS = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
 
 
-def _name(dtype):
+def _name(dtype: lamella.dtype) -> str:
     return repr(dtype).partition(".")[2]
 
 
 class finfo:
     """The limits of a floating-point dtype; of the parts, for a complex one."""
 
-    def __init__(self, type=None):
+    def __init__(self, type: lamella._DType | None = None) -> None:
         dtype = _C.get_default_dtype() if type is None else _C._dtype(type)
         name = _name(dtype)
         name = _PARTS.get(name, name)
@@ -34,7 +41,7 @@ class finfo:
         self.resolution = 10.0**-digits
         self.dtype = name
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, "
             f"eps={self.eps:g}, smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, "
@@ -45,7 +52,7 @@ class finfo:
 class iinfo:
     """The limits of an integer dtype."""
 
-    def __init__(self, type):
+    def __init__(self, type: lamella._DType) -> None:
         dtype = _C._dtype(type)
         name = _name(dtype)
         if not name.startswith(("int", "uint")):
@@ -55,5 +62,5 @@ class iinfo:
         self.max = (1 << (self.bits - int(dtype.is_signed))) - 1
         self.dtype = name
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"

@@ -1,41 +1,51 @@
 """Functions of the package that are no operators."""
 
+from __future__ import annotations
+
 import os
 
-from lamella import _C
+from lamella import _C, Tensor
+
+# The name is what type checkers look for; the typing module would have to be imported.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from lamella import Generator, Size
 
 
-def manual_seed(seed):
+def manual_seed(seed: int) -> Generator:
     """Seeds the default generators of all devices and returns the CPU's."""
-    from lamella import _device
+    from lamella._device import seed_all
 
-    _device.seed_all(seed)
+    seed_all(seed)
     return _C._default_generator().manual_seed(seed)
 
 
-def seed():
+def seed() -> int:
     """Seeds the default generator from the system and returns the seed."""
     return _C._default_generator().seed()
 
 
-def initial_seed():
+def initial_seed() -> int:
     """The seed of the default generator."""
     return _C._default_generator().initial_seed()
 
 
-def get_rng_state():
+def get_rng_state() -> Tensor:
     """The state of the default generator as a uint8 tensor."""
     return _C._default_generator().get_state()
 
 
-def set_rng_state(new_state):
+def set_rng_state(new_state: Tensor) -> None:
     """Restores a state of the default generator."""
     _C._default_generator().set_state(new_state)
 
 
-def typename(obj):
+def typename(obj: Any) -> str:
     """The full name of an object's type."""
-    if isinstance(obj, _C.Tensor):
+    if isinstance(obj, Tensor):
         return type_name(obj)
     kind = type(obj)
     module = kind.__module__
@@ -58,7 +68,7 @@ _TYPE_NAMES = {
 }
 
 
-def type_name(tensor):
+def type_name(tensor: Tensor) -> str:
     name = repr(tensor.dtype).partition(".")[2]
     device = "" if tensor.device.type == "cpu" else f".{tensor.device.type}"
     return f"lamella{device}.{_TYPE_NAMES.get(name, name)}Tensor"
@@ -67,15 +77,15 @@ def type_name(tensor):
 class LoadedLibrary:
     """A library of operators that was loaded. Pass it to unload_library()."""
 
-    def __init__(self, path, handle):
+    def __init__(self, path: str, handle: Any) -> None:
         self.path = path
         self._handle = handle
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         state = "loaded" if self._handle is not None else "unloaded"
         return f"<lamella library '{self.path}', {state}>"
 
-    def unload(self):
+    def unload(self) -> None:
         """Takes the library's operators and kernels back. Waits for calls that are inside."""
         handle, self._handle = self._handle, None
         if handle is None:
@@ -83,7 +93,7 @@ class LoadedLibrary:
         _C._unload_library(handle)
 
 
-def load_library(path):
+def load_library(path: str | os.PathLike[str]) -> LoadedLibrary:
     """Loads a shared library; its operators are then in lamella.ops.
 
     Raises one error that lists everything that went wrong in the library's registrations.
@@ -92,7 +102,7 @@ def load_library(path):
     return LoadedLibrary(path, _C._load_library(path))
 
 
-def unload_library(library):
+def unload_library(library: LoadedLibrary) -> None:
     """Takes back what load_library() brought."""
     library.unload()
 
@@ -100,21 +110,21 @@ def unload_library(library):
 class Explanation(str):
     """What a call would do: the key set, each key and why it is skipped, the kernel that runs."""
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return str(self)
 
 
-def explain(op, *args, **kwargs):
+def explain(op: Any, *args: Any, **kwargs: Any) -> Explanation:
     """What op(*args, **kwargs) would run and why, without running it."""
     return Explanation(_C._explain(op, *args, **kwargs))
 
 
-def numel(input):
+def numel(input: Tensor) -> int:
     """How many elements a tensor has."""
     return input.numel()
 
 
-def broadcast_shapes(*shapes):
+def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
     """The shape that shapes broadcast to."""
     given = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
     result = [1] * max(map(len, given), default=0)
@@ -130,31 +140,35 @@ def broadcast_shapes(*shapes):
     return _C.Size(result)
 
 
-def _tensors(operands):
+def _tensors(operands: tuple[Any, ...]) -> list[Tensor]:
     """f(a, b) and f([a, b]) are the same."""
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         return list(operands[0])
     return list(operands)
 
 
-def einsum(equation, *operands):
+def einsum(equation: str, *operands: Tensor | Sequence[Tensor]) -> Tensor:
     """Sums of products of the operands' elements, as the equation says."""
     return _shared["einsum"](equation, _tensors(operands))
 
 
-def meshgrid(*tensors, indexing=None):
+def meshgrid(
+    *tensors: Tensor | Sequence[Tensor], indexing: str | None = None
+) -> tuple[Tensor, ...]:
     """Grids of coordinates from one-dimensional tensors."""
     if indexing is None:
         return _shared["meshgrid"](_tensors(tensors))
     return _shared["meshgrid"](_tensors(tensors), indexing=indexing)
 
 
-def broadcast_tensors(*tensors):
+def broadcast_tensors(*tensors: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:
     """The tensors, all expanded to the shape that they broadcast to."""
     return _shared["broadcast_tensors"](_tensors(tensors))
 
 
-def nonzero(input, *, out=None, as_tuple=False):
+def nonzero(
+    input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False
+) -> Tensor | tuple[Tensor, ...]:
     """The indices of elements that are not zero: a row each, or a tensor for each dimension."""
     if not as_tuple:
         return _shared["nonzero"](input, out=out)
@@ -167,10 +181,10 @@ def nonzero(input, *, out=None, as_tuple=False):
 _shared = _C._functions("")
 
 
-def trace(*args, **kwargs):
+def trace(*args: Any, **kwargs: Any) -> Any:
     """trace(fn, *example_inputs, check=True, ...): the operators that fn calls, as a Graph; see
     lamella._trace. trace(input): the sum of a matrix's diagonal."""
-    if args and callable(args[0]) and not isinstance(args[0], _C.Tensor):
+    if args and callable(args[0]) and not isinstance(args[0], Tensor):
         from lamella._trace import trace as record
 
         return record(*args, **kwargs)

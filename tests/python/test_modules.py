@@ -484,6 +484,11 @@ def test_gradient_clipping():
         nn.utils.clip_grad_norm_(own, 1.0, error_if_nonfinite=True)
 
 
+def test_transposed_convolutions_have_numbers_as_padding():
+    with pytest.raises(ValueError, match="expected 'padding' to be numbers, got 'same'"):
+        nn.ConvTranspose2d(2, 3, 3, padding="same")
+
+
 def test_parameters_as_a_vector():
     net = nn.Linear(2, 3)
     vector = nn.utils.parameters_to_vector(net.parameters())

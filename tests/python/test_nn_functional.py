@@ -122,5 +122,7 @@ def test_interpolation():
     both("interpolate", make(2, 3, 5), size=8, mode="linear")
     both("interpolate", make(1, 2, 3, 4, 5), scale_factor=2, mode="trilinear")
     both("pixel_shuffle", make(2, 8, 3, 3), 2)
+    with pytest.raises(ValueError, match="expected no 'recompute_scale_factor' with 'size'"):
+        ours.interpolate(to_lamella(x), size=8, recompute_scale_factor=True)
     both("pad", x, (1, 1, 2, 0), mode="reflect")
     both("bilinear", make(4, 3), make(4, 5), make(2, 3, 5), make(2))

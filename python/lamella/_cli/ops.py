@@ -64,10 +64,14 @@ def _near(options: argparse.Namespace) -> str:
 
     from lamella import _C
 
-    names = sorted({name for name, _ in _C._operator_names()})
-    plain = {name.partition("::")[2]: name for name in names}
+    names: list[str] = sorted({name for name, _ in _C._operator_names()})
+    plain: dict[str, str] = {name.partition("::")[2]: name for name in names}
     near = difflib.get_close_matches(options.pattern.partition(".")[0], [*names, *plain], 3)
-    return f": near are {', '.join(plain.get(name, name) for name in near)}" if near else ""
+    return (
+        f": near are {', '.join(plain[name] if name in plain else name for name in near)}"
+        if near
+        else ""
+    )
 
 
 def _schema(entry: dict[str, Any]) -> str:

@@ -10,9 +10,6 @@ float32; what each operator does is its autocast class (lamella.ops.aten.mm.defa
 enabled=False makes a region without autocast inside of another one. All state is a thread's own.
 """
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 import functools

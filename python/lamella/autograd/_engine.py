@@ -1,21 +1,27 @@
 """backward and grad."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
+from __future__ import annotations
 
-from lamella import _C
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Union
 
-Tensor = _C.Tensor
+from lamella import _C, Tensor
+
+if TYPE_CHECKING:
+    from lamella.autograd.graph import GradientEdge
+
+    Places = Union[Tensor, GradientEdge, Sequence[Union[Tensor, GradientEdge]]]
+    Gradients = Union[Tensor, Sequence[Union[Tensor, None]], None]
 
 
 def backward(
-    tensors,
-    grad_tensors=None,
-    retain_graph=None,
-    create_graph=False,
-    grad_variables=None,
-    inputs=None,
-):
+    tensors: Places,
+    grad_tensors: Gradients = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Gradients = None,
+    inputs: Places | None = None,
+) -> None:
     """Adds to `grad` of all leaves, or of `inputs` only, the gradients of `tensors`.
 
     grad_tensors: a gradient for each tensor, of its shape; None stands for ones and is allowed for
@@ -26,16 +32,16 @@ def backward(
 
 
 def grad(
-    outputs,
-    inputs,
-    grad_outputs=None,
-    retain_graph=None,
-    create_graph=False,
-    only_inputs=True,
-    allow_unused=None,
-    is_grads_batched=False,
-    materialize_grads=False,
-):
+    outputs: Places,
+    inputs: Places,
+    grad_outputs: Gradients = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Any, ...]:
     """The gradients of `outputs`, summed, for each of `inputs`, as a tuple.
 
     grad_outputs: a gradient for each output, as in backward(); with `is_grads_batched` each has one
@@ -50,6 +56,7 @@ def grad(
                 "grad: expected 'allow_unused' not to be False, as 'materialize_grads' allows it"
             )
         allow_unused = True
+    result: tuple[Any, ...]
     if is_grads_batched:
         result = _batched(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused)
     else:
@@ -60,13 +67,20 @@ def grad(
     return tuple(_zeros_like(of) if each is None else each for each, of in zip(result, given))
 
 
-def _zeros_like(tensor):
+def _zeros_like(tensor: Tensor) -> Tensor:
     import lamella
 
     return lamella.zeros_like(tensor.detach())
 
 
-def _batched(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused):
+def _batched(
+    outputs: Places,
+    inputs: Places,
+    grad_outputs: Gradients,
+    retain_graph: bool | None,
+    create_graph: bool,
+    allow_unused: bool | None,
+) -> tuple[Tensor | None, ...]:
     """One backward for all entries of the batch, under vmap."""
     import lamella
 
@@ -83,7 +97,7 @@ def _batched(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_un
         return tuple(lamella.zeros((0, *of.shape), dtype=of.dtype) for of in given)
     found = [False] * len(given)
 
-    def run(*vectors):
+    def run(*vectors: Tensor) -> tuple[Tensor, ...]:
         rest = iter(vectors)
         row = [None if each is None else next(rest) for each in grads]
         result = _C._grad(outputs, inputs, row, retain_graph, create_graph, allow_unused)

@@ -1,5 +1,7 @@
 """Anomaly mode: errors of backward show the call of forward, and gradients with NaN are errors."""
 
+from __future__ import annotations
+
 import warnings
 
 from lamella import _C
@@ -13,13 +15,13 @@ class set_detect_anomaly:  # noqa: N801
     check_nan: whether a NaN that an operator's backward makes is an error.
     """
 
-    def __init__(self, mode, check_nan=True):
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
         self._before = (_C._set_anomaly_enabled(mode), _C._set_nan_check(check_nan))
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         return None
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         anomaly, check_nan = self._before
         _C._set_anomaly_enabled(anomaly)
         _C._set_nan_check(check_nan)
@@ -28,20 +30,20 @@ class set_detect_anomaly:  # noqa: N801
 class detect_anomaly:  # noqa: N801
     """Anomaly mode for a block. Slow: for debugging."""
 
-    def __init__(self, check_nan=True):
+    def __init__(self, check_nan: bool = True) -> None:
         self._check_nan = check_nan
         warnings.warn(
             "detect_anomaly: anomaly mode is on, which is slow; use it for debugging only",
             stacklevel=2,
         )
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self._before = (
             _C._set_anomaly_enabled(True),
             _C._set_nan_check(self._check_nan),
         )
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         anomaly, check_nan = self._before
         _C._set_anomaly_enabled(anomaly)
         _C._set_nan_check(check_nan)

@@ -1,11 +1,10 @@
 """Forward mode: dual tensors, which carry a tangent through operators."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
+from __future__ import annotations
 
-from collections import namedtuple
+from typing import NamedTuple
 
-from lamella import _C
+from lamella import _C, Tensor
 
 __all__ = [
     "UnpackedDualTensor",
@@ -19,13 +18,14 @@ __all__ = [
 _level = -1
 
 
-class UnpackedDualTensor(namedtuple("UnpackedDualTensor", ["primal", "tangent"])):
+class UnpackedDualTensor(NamedTuple):
     """What unpack_dual() returns; the tangent of a tensor without one is None."""
 
-    __slots__ = ()
+    primal: Tensor
+    tangent: Tensor | None
 
 
-def enter_dual_level():
+def enter_dual_level() -> int:
     """Opens a level, in which tensors may have tangents; returns its number."""
     global _level
     if _level >= 0:
@@ -36,7 +36,7 @@ def enter_dual_level():
     return _level
 
 
-def exit_dual_level(*, level=None):
+def exit_dual_level(*, level: int | None = None) -> None:
     """Closes the level: no tensor has a tangent any more."""
     global _level
     if level is None:
@@ -52,14 +52,14 @@ def exit_dual_level(*, level=None):
 class dual_level:  # noqa: N801
     """Opens a level for a block."""
 
-    def __enter__(self):
+    def __enter__(self) -> int:
         return enter_dual_level()
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         exit_dual_level()
 
 
-def make_dual(tensor, tangent, *, level=None):
+def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
     """A view of `tensor` with the tangent `tangent`, of the same shape and dtype."""
     if (_level if level is None else level) < 0:
         raise RuntimeError("make_dual: expected a level to be open; use it inside of dual_level()")
@@ -68,10 +68,11 @@ def make_dual(tensor, tangent, *, level=None):
             raise ValueError(
                 f"make_dual: expected '{name}' to be floating-point or complex, got {value.dtype}"
             )
-    return _C._make_dual(tensor, tangent)
+    made: Tensor = _C._make_dual(tensor, tangent)
+    return made
 
 
-def unpack_dual(tensor, *, level=None):
+def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
     """The tensor without its tangent, and the tangent or None."""
     if (_level if level is None else level) < 0:
         return UnpackedDualTensor(tensor, None)

@@ -1,10 +1,11 @@
 """Functions whose forward and backward are written in Python."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
+from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from lamella import _C
 from lamella._C import _FunctionCtx as FunctionCtx
@@ -32,24 +33,24 @@ class Function(metaclass=FunctionMeta):
     Or `forward(x)` without a context beside `setup_context(ctx, inputs, output)`.
     """
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise RuntimeError(
             f"{type(self).__name__}: expected its static methods and apply() to be used, "
             "got a call that makes an object of it"
         )
 
     @staticmethod
-    def forward(*args, **kwargs):
+    def forward(*args: Any, **kwargs: Any) -> Any:
         """forward(ctx, *args), or forward(*args) where the class has setup_context."""
         raise NotImplementedError("Function: expected a static method 'forward' in the class")
 
     @staticmethod
-    def setup_context(ctx, inputs, output):
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
         """Keeps in `ctx` what backward needs; inputs: the tuple of forward's arguments."""
         raise NotImplementedError("Function: expected a static method 'setup_context' in the class")
 
     @staticmethod
-    def backward(ctx, *grad_outputs):
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
         """The gradients of forward's arguments, from those of its outputs."""
         raise NotImplementedError(
             "Function: expected a static method 'backward' or 'vjp' in the class"
@@ -59,7 +60,7 @@ class Function(metaclass=FunctionMeta):
     vjp = backward
 
     @staticmethod
-    def jvp(ctx, *grad_inputs):
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
         """The tangents of forward's outputs, from those of its arguments."""
         raise NotImplementedError("Function: expected a static method 'jvp' in the class")
 
@@ -67,19 +68,24 @@ class Function(metaclass=FunctionMeta):
     generate_vmap_rule = False
 
     @staticmethod
-    def vmap(info, in_dims, *args):
+    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> Any:
         """How apply() works under vmap: args with a batch in the dimensions that in_dims names.
 
         info has batch_size and randomness. Returns (outputs, out_dims).
         """
         raise NotImplementedError("Function: expected a static method 'vmap' in the class")
 
+    if TYPE_CHECKING:
+        # The metaclass gives every class derived from this one an `apply`.
+        @classmethod
+        def apply(cls, *args: Any, **kwargs: Any) -> Any: ...
+
 
 _C._finish_function(Function)
 _default_vmap = Function.vmap
 
 
-def _apply_batched(cls, /, *args, **kwargs):
+def _apply_batched(cls: type[Function], /, *args: Any, **kwargs: Any) -> Any:
     """apply() with batched tensors among its arguments."""
     name = cls.__name__
     own = cls.vmap is not _default_vmap
@@ -101,7 +107,7 @@ def _apply_batched(cls, /, *args, **kwargs):
     return call_rule(f"{name}.vmap", cls.vmap, args)
 
 
-def _bind_arguments(forward, /, *args, **kwargs):
+def _bind_arguments(forward: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
     """All arguments of a forward without a context, by position."""
     bound = inspect.signature(forward).bind(*args, **kwargs)
     bound.apply_defaults()
@@ -116,22 +122,22 @@ class _OnceDifferentiable(Function):
     """Passes gradients on; their own gradients are an error."""
 
     @staticmethod
-    def forward(ctx, *grads):
+    def forward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
         return tuple(None if grad is None else grad.detach() for grad in grads)
 
     @staticmethod
-    def backward(ctx, *grads):
+    def backward(ctx: Any, *grads: Any) -> Any:
         raise RuntimeError(
             "once_differentiable: expected the gradients of a backward with this mark not to be "
             "differentiated again"
         )
 
 
-def once_differentiable(fn):
+def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
     """A backward that cannot be differentiated itself: it runs without gradients."""
 
     @functools.wraps(fn)
-    def wrapper(ctx, *args):
+    def wrapper(ctx: Any, *args: Any) -> Any:
         with _C.no_grad():
             outputs = fn(ctx, *args)
         if not _C.is_grad_enabled():

@@ -1,17 +1,22 @@
 """Derivatives of functions of tensors: vjp, jvp, jacobian, hessian and products with it."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
+from __future__ import annotations
 
-from lamella import _C
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Union
+
+from lamella import _C, Tensor
 from lamella.autograd._engine import grad
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
-Tensor = _C.Tensor
+if TYPE_CHECKING:
+    _Function = Callable[..., Any]
+    _Given = Union[Tensor, Sequence[Tensor]]
+    _Vectors = Sequence[Union[Tensor, None]]
 
 
-def _as_tuple(value, name, what):
+def _as_tuple(value: Any, name: str, what: str) -> tuple[tuple[Tensor, ...], bool]:
     if isinstance(value, Tensor):
         return (value,), True
     given = tuple(value) if isinstance(value, (tuple, list)) else None
@@ -23,7 +28,7 @@ def _as_tuple(value, name, what):
     return given, False
 
 
-def _fresh(inputs, create_graph):
+def _fresh(inputs: tuple[Tensor, ...], create_graph: bool) -> tuple[Tensor, ...]:
     """Inputs that require gradients: aliases of the given ones, connected to them if asked for."""
     if create_graph:
         return tuple(
@@ -33,26 +38,37 @@ def _fresh(inputs, create_graph):
     return tuple(each.detach().requires_grad_() for each in inputs)
 
 
-def _run(func, inputs, what, create_graph):
-    inputs, single = _as_tuple(inputs, "inputs", what)
-    inputs = _fresh(inputs, create_graph)
-    outputs, single_output = _as_tuple(func(*inputs), "the outputs of 'func'", what)
-    return inputs, single, outputs, single_output
+def _run(
+    func: _Function, inputs: _Given, what: str, create_graph: bool
+) -> tuple[tuple[Tensor, ...], bool, tuple[Tensor, ...], bool]:
+    given, single = _as_tuple(inputs, "inputs", what)
+    fresh = _fresh(given, create_graph)
+    outputs, single_output = _as_tuple(func(*fresh), "the outputs of 'func'", what)
+    return fresh, single, outputs, single_output
 
 
-def _finish(values, single, create_graph):
+def _finish(
+    values: tuple[Tensor, ...], single: bool, create_graph: bool
+) -> Tensor | tuple[Tensor, ...]:
     if not create_graph:
         values = tuple(each.detach() for each in values)
     return values[0] if single else values
 
 
-def _zeros(tensor):
+def _zeros(tensor: Tensor) -> Tensor:
     import lamella
 
     return lamella.zeros_like(tensor.detach())
 
 
-def _pull(outputs, inputs, grads, create_graph, strict, what):
+def _pull(
+    outputs: tuple[Tensor, ...],
+    inputs: tuple[Tensor, ...],
+    grads: _Vectors,
+    create_graph: bool,
+    strict: bool,
+    what: str,
+) -> tuple[Tensor, ...]:
     """The gradients of `inputs`; zeros, or an error if `strict`, where there is no path."""
     pairs = [(out, g) for out, g in zip(outputs, grads) if out.requires_grad]
     if strict and len(pairs) < len(outputs):
@@ -72,7 +88,9 @@ def _pull(outputs, inputs, grads, create_graph, strict, what):
     return tuple(_zeros(of) if each is None else each for each, of in zip(result, inputs))
 
 
-def _check_vector(v, like, what, against):
+def _check_vector(
+    v: _Given | None, like: tuple[Tensor, ...], what: str, against: str
+) -> tuple[Tensor, ...]:
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
             raise RuntimeError(
@@ -81,46 +99,58 @@ def _check_vector(v, like, what, against):
         import lamella
 
         return (lamella.ones_like(like[0].detach()),)
-    v, _ = _as_tuple(v, "v", what)
-    if len(v) != len(like) or any(a.shape != b.shape for a, b in zip(v, like)):
+    given, _ = _as_tuple(v, "v", what)
+    if len(given) != len(like) or any(a.shape != b.shape for a, b in zip(given, like)):
         raise RuntimeError(
             f"{what}: expected 'v' to have the shapes of the {against}, "
-            f"{[tuple(each.shape) for each in like]}, got {[tuple(each.shape) for each in v]}"
+            f"{[tuple(each.shape) for each in like]}, got {[tuple(each.shape) for each in given]}"
         )
-    return v
+    return given
 
 
-def vjp(func, inputs, v=None, create_graph=False, strict=False):
+def vjp(
+    func: _Function,
+    inputs: _Given,
+    v: _Given | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
     """(func(*inputs), the product of `v` with the Jacobian)."""
     with _C.enable_grad():
         xs, single, ys, single_output = _run(func, inputs, "vjp", create_graph)
-        v = _check_vector(v, ys, "vjp", "outputs")
-        result = _pull(ys, xs, v, create_graph, strict, "vjp")
+        vector = _check_vector(v, ys, "vjp", "outputs")
+        result = _pull(ys, xs, vector, create_graph, strict, "vjp")
     return _finish(ys, single_output, create_graph), _finish(result, single, create_graph)
 
 
-def jvp(func, inputs, v=None, create_graph=False, strict=False):
+def jvp(
+    func: _Function,
+    inputs: _Given,
+    v: _Given | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
     """(func(*inputs), the product of the Jacobian with `v`), by differentiating a vjp."""
     import lamella
 
     with _C.enable_grad():
         xs, _, ys, single_output = _run(func, inputs, "jvp", create_graph)
-        v = _check_vector(v, xs, "jvp", "inputs")
+        vector = _check_vector(v, xs, "jvp", "inputs")
         # The vjp is linear in its vector, so that its own vjp is the jvp.
         u = tuple(lamella.zeros_like(each.detach()).requires_grad_() for each in ys)
         pulled = _pull(ys, xs, u, True, strict, "jvp")
-        result = _pull(pulled, u, v, create_graph, False, "jvp")
+        result = _pull(pulled, u, vector, create_graph, False, "jvp")
     return _finish(ys, single_output, create_graph), _finish(result, single_output, create_graph)
 
 
 def jacobian(
-    func,
-    inputs,
-    create_graph=False,
-    strict=False,
-    vectorize=False,
-    strategy="reverse-mode",
-):
+    func: _Function,
+    inputs: _Given,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Any:
     """The derivatives of all outputs by all inputs: shapes are the output's and the input's."""
     import lamella
 
@@ -133,7 +163,7 @@ def jacobian(
         table = []
         for y in ys:
             flat = y.reshape(-1)
-            columns = [[] for _ in xs]
+            columns: list[list[Tensor]] = [[] for _ in xs]
             for i in range(flat.numel()):
                 row = _pull((flat[i],), xs, (None,), create_graph, strict, "jacobian")
                 for column, each in zip(columns, row):
@@ -150,8 +180,8 @@ def jacobian(
     return rows[0] if single_output else rows
 
 
-def _scalar(func, what):
-    def checked(*inputs):
+def _scalar(func: _Function, what: str) -> Callable[..., Tensor]:
+    def checked(*inputs: Tensor) -> Tensor:
         out = func(*inputs)
         if not isinstance(out, Tensor) or out.numel() != 1:
             raise RuntimeError(f"{what}: expected 'func' to return a Tensor of one element")
@@ -161,40 +191,51 @@ def _scalar(func, what):
 
 
 def hessian(
-    func,
-    inputs,
-    create_graph=False,
-    strict=False,
-    vectorize=False,
-    outer_jacobian_strategy="reverse-mode",
-):
+    func: _Function,
+    inputs: _Given,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:
     """The second derivatives of a function with one element as its result."""
     checked = _scalar(func, "hessian")
-    _, single = _as_tuple(inputs, "inputs", "hessian")
+    given, single = _as_tuple(inputs, "inputs", "hessian")
 
-    def first(*xs):
+    def first(*xs: Tensor) -> Any:
         row = jacobian(checked, xs, create_graph=True)
         return row if len(xs) > 1 else row[0]
 
-    given = (inputs,) if single else tuple(inputs)
     table = jacobian(first, given, create_graph=create_graph, strict=strict)
     if single:
         return table[0]
     return table if len(given) > 1 else (table,)
 
 
-def vhp(func, inputs, v=None, create_graph=False, strict=False):
+def vhp(
+    func: _Function,
+    inputs: _Given,
+    v: _Given | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
     """(func(*inputs), the product of `v` with the Hessian)."""
     checked = _scalar(func, "vhp")
     with _C.enable_grad():
         xs, single, (y,), _ = _run(checked, inputs, "vhp", create_graph)
-        v = _check_vector(v, xs, "vhp", "inputs")
+        vector = _check_vector(v, xs, "vhp", "inputs")
         first = _pull((y,), xs, (None,), True, strict, "vhp")
-        result = _pull(first, xs, v, create_graph, strict, "vhp")
+        result = _pull(first, xs, vector, create_graph, strict, "vhp")
     return _finish((y,), True, create_graph), _finish(result, single, create_graph)
 
 
-def hvp(func, inputs, v=None, create_graph=False, strict=False):
+def hvp(
+    func: _Function,
+    inputs: _Given,
+    v: _Given | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
     """(func(*inputs), the product of the Hessian with `v`)."""
     value, product = vhp(func, inputs, v, create_graph, strict)
     if not any(each.is_complex() for each in _as_tuple(inputs, "inputs", "hvp")[0]):

@@ -1,6 +1,6 @@
 """The modes of a thread: whether gradients are recorded."""
 
-from lamella._C import (  # noqa: F401
+from lamella import (  # noqa: F401
     enable_grad,
     inference_mode,
     is_grad_enabled,

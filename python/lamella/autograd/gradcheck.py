@@ -6,9 +6,6 @@ Note [Complex numbers are pairs]
   with v and t as complex numbers; no case is special.
 """
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 import itertools

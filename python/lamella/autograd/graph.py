@@ -1,12 +1,12 @@
 """The backward graph: its nodes, edges and hooks."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
+from __future__ import annotations
 
 import threading
-from collections import namedtuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
-from lamella import _C
+from lamella import _C, Tensor
 from lamella._C import _Node as Node
 
 __all__ = [
@@ -21,16 +21,15 @@ __all__ = [
 ]
 
 
-class GradientEdge(namedtuple("GradientEdge", ["node", "output_nr", "ownership_token"])):
+class GradientEdge(NamedTuple):
     """Where a gradient goes: an input of a node. `autograd.grad` takes it as it takes a tensor."""
 
-    __slots__ = ()
+    node: Node
+    output_nr: int
+    ownership_token: Any = None
 
-    def __new__(cls, node, output_nr, ownership_token=None):
-        return super().__new__(cls, node, output_nr, ownership_token)
 
-
-def get_gradient_edge(tensor):
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """The edge that a tensor's gradient goes along."""
     if not tensor.requires_grad:
         raise RuntimeError(
@@ -39,9 +38,9 @@ def get_gradient_edge(tensor):
     return GradientEdge(*_C._gradient_edge(tensor))
 
 
-def increment_version(tensor):
+def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     """Says that a tensor, or each of several, was written by other means than an operator."""
-    for each in (tensor,) if isinstance(tensor, _C.Tensor) else tensor:
+    for each in (tensor,) if isinstance(tensor, Tensor) else tensor:
         if each.is_inference():
             raise RuntimeError(
                 "increment_version: expected no inference tensor, as those count no versions"
@@ -53,27 +52,29 @@ class saved_tensors_hooks:  # noqa: N801
     """In the block, what is saved for backward goes through `pack_hook(tensor)`, and what comes out
     through `unpack_hook(packed)`, which must return a tensor with the same contents."""
 
-    def __init__(self, pack_hook, unpack_hook):
+    def __init__(
+        self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]
+    ) -> None:
         self.pack_hook = pack_hook
         self.unpack_hook = unpack_hook
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         _C._push_saved_tensors_hooks(self.pack_hook, self.unpack_hook)
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         _C._pop_saved_tensors_hooks()
 
 
 class save_on_cpu(saved_tensors_hooks):  # noqa: N801
     """In the block, what is saved for backward waits on the CPU."""
 
-    def __init__(self, pin_memory=False, device_type="cuda"):
-        def pack(tensor):
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        def pack(tensor: Tensor) -> Any:
             # A copy in any case: later writes to the tensor must not reach it.
             copy = tensor.detach().clone() if tensor.device.type == "cpu" else tensor.cpu()
             return tensor.device, copy
 
-        def unpack(packed):
+        def unpack(packed: Any) -> Tensor:
             device, tensor = packed
             return tensor.to(device)
 
@@ -83,34 +84,39 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801
 class disable_saved_tensors_hooks:  # noqa: N801
     """In the block, saved_tensors_hooks is an error with this message."""
 
-    def __init__(self, error_message):
+    def __init__(self, error_message: str) -> None:
         self.error_message = error_message
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self._before = _C._disable_saved_tensors_hooks(self.error_message)
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         _C._disable_saved_tensors_hooks(self._before)
 
 
 class _MultiHandle:
     """Removes several hooks."""
 
-    def __init__(self, handles):
+    def __init__(self, handles: Iterable[Any]) -> None:
         self.handles = tuple(handles)
 
-    def remove(self):
+    def remove(self) -> None:
         for handle in self.handles:
             handle.remove()
 
-    def __enter__(self):
+    def __enter__(self) -> _MultiHandle:
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         self.remove()
 
 
-def register_multi_grad_hook(tensors, fn, *, mode="all"):
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor],
+    fn: Callable[[Any], None],
+    *,
+    mode: str = "all",
+) -> _MultiHandle:
     """Calls `fn` once in each backward: with the list of all the tensors' gradients, None for those
     that get none, or, in mode "any", with the first gradient that comes."""
     if mode not in ("all", "any"):
@@ -120,9 +126,9 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
     tensors = tuple(tensors)
     lock = threading.Lock()
     if mode == "any":
-        runs = set()
+        runs: set[int] = set()
 
-        def first(grad):
+        def first(grad: Tensor) -> None:
             run = _C._backward_number()
             with lock:
                 if run in runs:
@@ -134,10 +140,10 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
         return _MultiHandle(each.register_hook(first) for each in tensors)
 
     nodes = [get_gradient_edge(each).node for each in tensors]
-    waiting = {}  # number of a backward -> (gradients left, gradients so far)
+    waiting: dict[int, list[Any]] = {}  # number of a backward -> (gradients left, gradients so far)
 
-    def collector(index):
-        def collect(grad):
+    def collector(index: int) -> Callable[[Tensor], None]:
+        def collect(grad: Tensor) -> None:
             run = _C._backward_number()
             with lock:
                 state = waiting.get(run)

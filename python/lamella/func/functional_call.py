@@ -1,8 +1,5 @@
 """A module called with parameters that are not its own."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence

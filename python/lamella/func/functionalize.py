@@ -1,8 +1,5 @@
 """functionalize: functions without writes."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 import functools

@@ -1,8 +1,5 @@
 """jacrev, jacfwd and hessian: Jacobians from vmap over vjp and jvp."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -12,7 +9,7 @@ import lamella
 from lamella import _C, Tensor
 from lamella.func.transforms import _named, _positions, jvp, vjp
 from lamella.func.vmap import vmap
-from lamella.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
+from lamella.utils._pytree import LeafSpec, tree_flatten, tree_map_only, tree_unflatten
 
 __all__ = ["hessian", "jacfwd", "jacrev"]
 
@@ -121,7 +118,8 @@ def jacfwd(
         given = tuple(args[i] for i in chosen)
         inputs, in_spec = tree_flatten(given)
         _checked("jacfwd", inputs, "inputs")
-        spec, kept = None, None
+        spec = LeafSpec()
+        kept: Any = None
 
         def columns_of(*vectors: Any) -> Any:
             nonlocal spec, kept

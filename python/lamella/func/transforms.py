@@ -12,9 +12,6 @@ Note [How transforms nest]
   own gradient also of what all share.
 """
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 from collections.abc import Callable

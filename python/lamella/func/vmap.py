@@ -6,9 +6,6 @@ Note [What vmap does in Python]
   lamella/layers/vmap/vmap.h.
 """
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 import functools
@@ -18,7 +15,7 @@ from typing import Any
 import lamella
 from lamella import _C, Tensor
 from lamella._vmap_info import VmapInfo
-from lamella.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
+from lamella.utils._pytree import LeafSpec, TreeSpec, tree_flatten, tree_unflatten
 
 __all__ = ["vmap"]
 
@@ -211,12 +208,17 @@ def call_rule(
     running = {number: mode for number, _, mode in _C._vmap_levels()}
     if level not in running:
         raise RuntimeError(f"{who}: expected tensors of a vmap that is running, got one that ended")
-    size, values, dims = 0, [], []
+    size = 0
+    values: list[Any] = []
+    dims: list[int | None] = []
     for leaf, fact in zip(leaves, facts):
-        batched = fact is not None and fact[0] == level
-        size = fact[1] if batched else size
-        values.append(fact[2] if batched else leaf)
-        dims.append(0 if batched else None)
+        if fact is not None and fact[0] == level:
+            size = fact[1]
+            values.append(fact[2])
+            dims.append(0)
+        else:
+            values.append(leaf)
+            dims.append(None)
     randomness = next(name for name, mode in _RANDOMNESS.items() if mode == running[level])
     in_dims = tree_unflatten(dims, spec)
     result = rule(
@@ -303,7 +305,8 @@ def _map_chunks(
     """Chunk by chunk; outputs are joined. Under "same", all chunks draw from one state."""
     state = lamella.get_rng_state() if mode == _RANDOMNESS["same"] else None
     parts: list[list[Tensor]] = []
-    places, out_spec = [], None
+    places: list[int | None] = []
+    out_spec = LeafSpec()
     for start in range(0, size, chunk_size):
         count = min(chunk_size, size - start)
         chunk = [

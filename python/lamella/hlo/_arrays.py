@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import lamella
+from lamella import _C
 
 # Element types by the names that NumPy and ml_dtypes give them, where a buffer cannot say so. The
 # second is the dtype that carries the elements in a tensor.
@@ -72,7 +73,7 @@ def convert(value: Any, element: str, dimensions: tuple[int, ...]) -> Any:
     if isinstance(value, list):
         return _list(value, element)
     if hasattr(value, "__dlpack__") and not _is_numpy(value):
-        return lamella.from_dlpack(value, _only_read=True), ""
+        return _C.from_dlpack(value, _only_read=True), ""
     try:
         memoryview(value)
     except (TypeError, ValueError, BufferError):

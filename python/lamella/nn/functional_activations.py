@@ -1,19 +1,48 @@
 """Activations of lamella.nn.functional under PyTorch's signatures, with `inplace`."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
 
 import lamella
-from lamella import _C
+from lamella import _C, Tensor
+
+__all__ = [
+    "celu",
+    "elu",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "leaky_relu",
+    "log_softmax",
+    "logsigmoid",
+    "mish",
+    "relu",
+    "relu6",
+    "rrelu",
+    "selu",
+    "silu",
+    "softmax",
+    "softmin",
+    "softsign",
+    "tanhshrink",
+    "threshold",
+]
+
+if TYPE_CHECKING:
+
+    class _Activation(Protocol):
+        def __call__(self, input: Tensor, inplace: bool = False) -> Tensor: ...
+
 
 _functions = _C._functions("nn")
 
 
-def _activation(name):
+def _activation(name: str) -> _Activation:
     """The function (input, inplace=False) of an operator without further arguments."""
     op, op_ = _functions[name], _functions[f"{name}_"]
 
-    def activation(input, inplace=False):
+    def activation(input: Tensor, inplace: bool = False) -> Tensor:
         return op_(input) if inplace else op(input)
 
     activation.__name__ = activation.__qualname__ = name
@@ -37,80 +66,99 @@ mish = _activation("mish")
 silu = _activation("silu")
 
 
-def elu(input, alpha=1.0, inplace=False):
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """max(x, 0)."""
+    return lamella.relu_(input) if inplace else lamella.relu(input)
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x above 0, alpha * (exp(x) - 1) below."""
     return (_elu_ if inplace else _elu)(input, alpha)
 
 
-def selu(input, inplace=False):
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """scale * elu(x, alpha), with the constants that keep mean 0 and variance 1."""
     return (lamella.selu_ if inplace else lamella.selu)(input)
 
 
-def celu(input, alpha=1.0, inplace=False):
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """max(0, x) + min(0, alpha * (exp(x / alpha) - 1))."""
     return (lamella.celu_ if inplace else lamella.celu)(input, alpha)
 
 
-def leaky_relu(input, negative_slope=0.01, inplace=False):
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x above 0, negative_slope * x below."""
     return (_leaky_relu_ if inplace else _leaky_relu)(input, negative_slope)
 
 
-def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
+def hardtanh(
+    input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
+) -> Tensor:
     """x, but within [min_val, max_val]."""
     if min_val > max_val:
         raise ValueError(f"hardtanh: expected 'max_val' to be at least {min_val}, got {max_val}")
     return (_hardtanh_ if inplace else _hardtanh)(input, min_val, max_val)
 
 
-def relu6(input, inplace=False):
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x, 0), 6)."""
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
-def threshold(input, threshold, value, inplace=False):
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x above the threshold, else `value`."""
     return (lamella.threshold_ if inplace else lamella.threshold)(input, threshold, value)
 
 
-def logsigmoid(input):
+def logsigmoid(input: Tensor) -> Tensor:
     """log(sigmoid(x))."""
     return _functions["log_sigmoid"](input)
 
 
-def softsign(input):
+def softsign(input: Tensor) -> Tensor:
     """x / (1 + |x|)."""
     return input / (input.abs() + 1)
 
 
-def softmax(input, dim=None, _stacklevel=3, dtype=None):
+def softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: lamella.dtype | None = None
+) -> Tensor:
     """exp(x) over its sum along `dim`."""
     return lamella.softmax(input, _softmax_dim(input, dim), dtype=dtype)
 
 
-def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
+def log_softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: lamella.dtype | None = None
+) -> Tensor:
     """The logarithm of softmax."""
     return lamella.log_softmax(input, _softmax_dim(input, dim), dtype=dtype)
 
 
-def _softmax_dim(input, dim):
+def _softmax_dim(input: Tensor, dim: int | None) -> int:
     if dim is not None:
         return dim
     return 0 if input.dim() in (0, 1, 3) else 1
 
 
-def softmin(input, dim=None, _stacklevel=3, dtype=None):
+def softmin(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: lamella.dtype | None = None
+) -> Tensor:
     """Softmax of -x."""
     return softmax(-input, dim, _stacklevel, dtype)
 
 
-def tanhshrink(input):
+def tanhshrink(input: Tensor) -> Tensor:
     """x - tanh(x)."""
     return input - input.tanh()
 
 
-def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
+def rrelu(
+    input: Tensor,
+    lower: float = 1.0 / 8,
+    upper: float = 1.0 / 3,
+    training: bool = False,
+    inplace: bool = False,
+) -> Tensor:
     """leaky_relu with slopes that are drawn in training."""
     # What backward needs of the input is kept in a copy where the input is written.
     result = lamella.rrelu(input.clone() if inplace else input, lower, upper, training)

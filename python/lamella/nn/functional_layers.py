@@ -1,8 +1,106 @@
 """Pooling, normalisation, dropout of channels, folding and interpolation of
 lamella.nn.functional."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
 import lamella
-from lamella import _C
+from lamella import _C, Tensor
+
+__all__ = [
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
+    "alpha_dropout",
+    "batch_norm",
+    "bilinear",
+    "dropout",
+    "dropout1d",
+    "dropout2d",
+    "dropout3d",
+    "embedding",
+    "feature_alpha_dropout",
+    "fold",
+    "group_norm",
+    "instance_norm",
+    "interpolate",
+    "layer_norm",
+    "local_response_norm",
+    "max_pool1d",
+    "max_pool1d_with_indices",
+    "max_pool2d",
+    "max_pool2d_with_indices",
+    "max_pool3d",
+    "max_pool3d_with_indices",
+    "normalize",
+    "rms_norm",
+    "unfold",
+    "upsample",
+    "upsample_bilinear",
+    "upsample_nearest",
+]
+
+if TYPE_CHECKING:
+    from typing import Literal, overload
+
+    class _MaxPool(Protocol):
+        @overload
+        def __call__(
+            self,
+            input: Tensor,
+            kernel_size: int | Sequence[int],
+            stride: int | Sequence[int] | None = None,
+            padding: int | Sequence[int] = 0,
+            dilation: int | Sequence[int] = 1,
+            ceil_mode: bool = False,
+            return_indices: Literal[False] = False,
+        ) -> Tensor: ...
+        @overload
+        def __call__(
+            self,
+            input: Tensor,
+            kernel_size: int | Sequence[int],
+            stride: int | Sequence[int] | None = None,
+            padding: int | Sequence[int] = 0,
+            dilation: int | Sequence[int] = 1,
+            ceil_mode: bool = False,
+            *,
+            return_indices: Literal[True],
+        ) -> tuple[Tensor, Tensor]: ...
+        @overload
+        def __call__(
+            self,
+            input: Tensor,
+            kernel_size: int | Sequence[int],
+            stride: int | Sequence[int] | None = None,
+            padding: int | Sequence[int] = 0,
+            dilation: int | Sequence[int] = 1,
+            ceil_mode: bool = False,
+            return_indices: bool = False,
+        ) -> Any: ...
+
+    class _MaxPoolWithIndices(Protocol):
+        def __call__(
+            self,
+            input: Tensor,
+            kernel_size: int | Sequence[int],
+            stride: int | Sequence[int] | None = None,
+            padding: int | Sequence[int] = 0,
+            dilation: int | Sequence[int] = 1,
+            ceil_mode: bool = False,
+            return_indices: bool = False,
+        ) -> tuple[Tensor, Tensor]: ...
+
+    class _Dropout(Protocol):
+        def __call__(
+            self, input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+        ) -> Tensor: ...
+
 
 _nn = _C._functions("nn")
 
@@ -10,36 +108,38 @@ _nn = _C._functions("nn")
 # ---- Pooling ----
 
 
-def _listed(value):
+def _listed(value: Any) -> Any:
     return [value] if isinstance(value, int) else value
 
 
-def _max_pool(name, with_indices, values_alone):
+def _max_pool(
+    name: str, with_indices: Callable[..., Any], values_alone: Callable[..., Tensor]
+) -> tuple[_MaxPoolWithIndices, _MaxPool]:
     """The function that gives values and places, and the one where `return_indices` asks for the
     places."""
 
     def both(
-        input,
-        kernel_size,
-        stride=None,
-        padding=0,
-        dilation=1,
-        ceil_mode=False,
-        return_indices=False,
-    ):
+        input: Tensor,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> tuple[Tensor, Tensor]:
         """The largest element of each window and its place, whatever `return_indices` is."""
         stride = [] if stride is None else stride
         return tuple(with_indices(input, kernel_size, stride, padding, dilation, ceil_mode))
 
     def pool(
-        input,
-        kernel_size,
-        stride=None,
-        padding=0,
-        dilation=1,
-        ceil_mode=False,
-        return_indices=False,
-    ):
+        input: Tensor,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Any:
         """The largest element of each window, with `return_indices` also its place."""
         if return_indices:
             return both(input, kernel_size, stride, padding, dilation, ceil_mode)
@@ -62,43 +162,54 @@ max_pool3d_with_indices, max_pool3d = _max_pool(
 )
 
 
-def _adaptive_sizes(input, output_size, count):
+def _adaptive_sizes(
+    input: Tensor, output_size: int | Sequence[int | None] | None, count: int
+) -> list[int]:
     """One number stands for all dimensions, None for the input's size."""
-    one = output_size is None or isinstance(output_size, int)
-    sizes = [output_size] * count if one else output_size
+    sizes: Sequence[int | None]
+    if output_size is None or isinstance(output_size, int):
+        sizes = [output_size] * count
+    else:
+        sizes = output_size
     own = input.shape[-count:]
     return [own[i] if size is None else size for i, size in enumerate(sizes)]
 
 
-def adaptive_avg_pool1d(input, output_size):
+def adaptive_avg_pool1d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
     """Averages over as many windows as the output is to have elements."""
     return lamella.adaptive_avg_pool1d(input, _listed(output_size))
 
 
-def adaptive_avg_pool2d(input, output_size):
+def adaptive_avg_pool2d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
     """Averages over as many windows as the output is to have elements."""
     return _nn["adaptive_avg_pool2d"](input, _adaptive_sizes(input, output_size, 2))
 
 
-def adaptive_avg_pool3d(input, output_size):
+def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
     """Averages over as many windows as the output is to have elements."""
     return _nn["adaptive_avg_pool3d"](input, _adaptive_sizes(input, output_size, 3))
 
 
-def adaptive_max_pool1d(input, output_size, return_indices=False):
+def adaptive_max_pool1d(
+    input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
+) -> Any:
     """The largest elements of as many windows as the output is to have elements."""
     values, indices = lamella.adaptive_max_pool1d(input, _listed(output_size))
     return (values, indices) if return_indices else values
 
 
-def adaptive_max_pool2d(input, output_size, return_indices=False):
+def adaptive_max_pool2d(
+    input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
+) -> Any:
     """The largest elements of as many windows as the output is to have elements."""
     sizes = _adaptive_sizes(input, output_size, 2)
     values, indices = _nn["adaptive_max_pool2d"](input, sizes)
     return (values, indices) if return_indices else values
 
 
-def adaptive_max_pool3d(input, output_size, return_indices=False):
+def adaptive_max_pool3d(
+    input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
+) -> Any:
     """The largest elements of as many windows as the output is to have elements."""
     sizes = _adaptive_sizes(input, output_size, 3)
     values, indices = _nn["adaptive_max_pool3d"](input, sizes)
@@ -109,15 +220,15 @@ def adaptive_max_pool3d(input, output_size, return_indices=False):
 
 
 def batch_norm(
-    input,
-    running_mean,
-    running_var,
-    weight=None,
-    bias=None,
-    training=False,
-    momentum=0.1,
-    eps=1e-5,
-):
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
     """Normalises each channel over the batch, or outside of training by running statistics."""
     if training:
         per_channel = input.size(0)
@@ -134,32 +245,56 @@ def batch_norm(
 
 
 def instance_norm(
-    input,
-    running_mean=None,
-    running_var=None,
-    weight=None,
-    bias=None,
-    use_input_stats=True,
-    momentum=0.1,
-    eps=1e-5,
-):
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
     """Normalises each channel of each sample."""
     return lamella.instance_norm(
         input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False
     )
 
 
-def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalises over the last dimensions, `normalized_shape`."""
+    return lamella.layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+def group_norm(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
     """Normalises each group of channels of each sample."""
     return lamella.group_norm(input, num_groups, weight, bias, eps)
 
 
-def rms_norm(input, normalized_shape, weight=None, eps=None):
+def rms_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    eps: float | None = None,
+) -> Tensor:
     """Divides by the root of the mean square over the last dimensions."""
     return lamella.rms_norm(input, normalized_shape, weight, eps)
 
 
-def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
+def local_response_norm(
+    input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Tensor:
     """Divides by a power of the mean square over `size` neighbouring channels."""
     if input.dim() < 3:
         raise ValueError(
@@ -174,7 +309,15 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     return input / (mean * alpha + k) ** beta
 
 
-def bilinear(input1, input2, weight, bias=None):
+def normalize(
+    input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None
+) -> Tensor:
+    """Divides by the p-norm along `dim`."""
+    length = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
+    return lamella.div(input, length) if out is None else lamella.div(input, length, out=out)
+
+
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """input1 and input2 joined by a matrix for each output feature."""
     product = lamella.einsum("...i,oij,...j->...o", input1, weight, input2)
     return product if bias is None else product + bias
@@ -183,20 +326,32 @@ def bilinear(input1, input2, weight, bias=None):
 # ---- Dropout ----
 
 
-def alpha_dropout(input, p=0.5, training=False, inplace=False):
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Sets elements to zero with probability `p` and scales the others, in training."""
+    op = lamella.dropout_ if inplace else lamella.dropout
+    return op(input, p, training)
+
+
+def alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
     """Dropout that keeps mean and variance of what SELU gives."""
     op = lamella.alpha_dropout_ if inplace else lamella.alpha_dropout
     return op(input, p, training)
 
 
-def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
+def feature_alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
     """alpha_dropout of whole channels."""
     op = lamella.feature_alpha_dropout_ if inplace else lamella.feature_alpha_dropout
     return op(input, p, training)
 
 
-def _channel_dropout(name, dims):
-    def dropout(input, p=0.5, training=True, inplace=False):
+def _channel_dropout(name: str, dims: int) -> _Dropout:
+    def dropout(
+        input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+    ) -> Tensor:
         """Sets whole channels to zero with probability `p` and scales the others, in training."""
         op = lamella.feature_dropout_ if inplace else lamella.feature_dropout
         if input.dim() == dims + 1:  # one sample
@@ -212,7 +367,9 @@ dropout1d = _channel_dropout("dropout1d", 1)
 dropout3d = _channel_dropout("dropout3d", 3)
 
 
-def dropout2d(input, p=0.5, training=True, inplace=False):
+def dropout2d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
     """Sets whole channels to zero with probability `p` and scales the others, in training."""
     op = lamella.feature_dropout_ if inplace else lamella.feature_dropout
     return op(input, p, training)
@@ -221,16 +378,29 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
 # ---- Windows as columns ----
 
 
-def _pair(value):
+def _pair(value: Any) -> Any:
     return [value, value] if isinstance(value, int) else value
 
 
-def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
+def unfold(
+    input: Tensor,
+    kernel_size: int | Sequence[int],
+    dilation: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    stride: int | Sequence[int] = 1,
+) -> Tensor:
     """Each window of the image as a column."""
     return _nn["im2col"](input, _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))
 
 
-def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
+def fold(
+    input: Tensor,
+    output_size: int | Sequence[int],
+    kernel_size: int | Sequence[int],
+    dilation: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    stride: int | Sequence[int] = 1,
+) -> Tensor:
     """Columns summed up where unfold took them from."""
     return _nn["col2im"](
         input,
@@ -240,6 +410,28 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
         _pair(padding),
         _pair(stride),
     )
+
+
+# ---- Tables ----
+
+
+def embedding(
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """Rows of `weight` chosen by the indices in `input`."""
+    if max_norm is not None:
+        raise NotImplementedError("embedding: expected 'max_norm' to be None")
+    if padding_idx is None:
+        padding_idx = -1
+    elif padding_idx < 0:
+        padding_idx += weight.size(0)
+    return lamella.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
 # ---- Interpolation ----
@@ -255,18 +447,27 @@ _RESAMPLE = {
     ("bilinear", 2): "upsample_bilinear2d",
     ("trilinear", 3): "upsample_trilinear3d",
 }
-_AREA = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
+_AREA: dict[int, Callable[..., Tensor]] = {
+    1: adaptive_avg_pool1d,
+    2: adaptive_avg_pool2d,
+    3: adaptive_avg_pool3d,
+}
+
+
+def _one_each(value: Any, count: int) -> list[Any]:
+    """The entries of a list or a tuple; one value stands for all."""
+    return list(value) if isinstance(value, (list, tuple)) else [value] * count
 
 
 def interpolate(
-    input,
-    size=None,
-    scale_factor=None,
-    mode="nearest",
-    align_corners=None,
-    recompute_scale_factor=None,
-    antialias=False,
-):
+    input: Tensor,
+    size: int | Sequence[int] | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Tensor:
     """Resizes the dimensions behind the channels, to `size` or by `scale_factor`."""
     spatial = input.dim() - 2
     linear = mode in ("linear", "bilinear", "trilinear", "bicubic")
@@ -276,41 +477,57 @@ def interpolate(
         raise ValueError("interpolate: expected either 'size' or 'scale_factor'")
     if antialias:
         raise NotImplementedError("interpolate: expected 'antialias' to be False")
-    scales = None
+    if size is not None and recompute_scale_factor:
+        raise ValueError("interpolate: expected no 'recompute_scale_factor' with 'size'")
+    sizes: list[int] | None = None
+    scales: list[float] | None = None
     if size is not None:
-        size = list(size) if isinstance(size, (list, tuple)) else [size] * spatial
+        sizes = _one_each(size, spatial)
     else:
-        several = isinstance(scale_factor, (list, tuple))
-        scales = [float(s) for s in (scale_factor if several else [scale_factor] * spatial)]
+        scales = [float(s) for s in _one_each(scale_factor, spatial)]
         if len(scales) != spatial:
             raise ValueError(
                 f"interpolate: expected 'scale_factor' to have {spatial} entries, got {len(scales)}"
             )
-    if recompute_scale_factor or (mode == "area" and size is None):
-        size = [int(input.size(i + 2) * s) for i, s in enumerate(scales)]
+    if scales is not None and (recompute_scale_factor or mode == "area"):
+        sizes = [int(input.size(i + 2) * s) for i, s in enumerate(scales)]
         scales = None
     if mode == "area":
-        return _AREA[spatial](input, size)
+        return _AREA[spatial](input, sizes)
     name = _RESAMPLE.get((mode, spatial))
     if name is None:
         raise NotImplementedError(
             f"interpolate: expected a mode for {spatial} dimensions, got {mode!r}"
         )
     if linear:
-        return _nn[name](input, size, bool(align_corners), scales)
-    return _nn[name](input, size, scales)
+        return _nn[name](input, sizes, bool(align_corners), scales)
+    return _nn[name](input, sizes, scales)
 
 
-def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
+def upsample(
+    input: Tensor,
+    size: int | Sequence[int] | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Tensor:
     """interpolate under its former name."""
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
-def upsample_nearest(input, size=None, scale_factor=None):
+def upsample_nearest(
+    input: Tensor,
+    size: int | Sequence[int] | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+) -> Tensor:
     """interpolate with mode "nearest"."""
     return interpolate(input, size, scale_factor, "nearest")
 
 
-def upsample_bilinear(input, size=None, scale_factor=None):
+def upsample_bilinear(
+    input: Tensor,
+    size: int | Sequence[int] | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+) -> Tensor:
     """interpolate with mode "bilinear" and aligned corners."""
     return interpolate(input, size, scale_factor, "bilinear", True)

@@ -1,10 +1,34 @@
 """Losses of lamella.nn.functional. `reduction` is "none", "mean" or "sum"; the old flags
 `size_average` and `reduce` are taken as PyTorch takes them."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Callable
 
 import lamella
-from lamella import _C
+from lamella import _C, Tensor
+
+__all__ = [
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "cosine_embedding_loss",
+    "cross_entropy",
+    "gaussian_nll_loss",
+    "hinge_embedding_loss",
+    "huber_loss",
+    "kl_div",
+    "l1_loss",
+    "margin_ranking_loss",
+    "mse_loss",
+    "multilabel_soft_margin_loss",
+    "nll_loss",
+    "poisson_nll_loss",
+    "smooth_l1_loss",
+    "soft_margin_loss",
+    "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
+]
 
 # The operators declared for this module; the functions below have some of their names.
 _nn = _C._functions("nn")
@@ -21,7 +45,7 @@ _log_sigmoid = _nn["log_sigmoid"]
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 
 
-def _number(reduction, size_average=None, reduce=None):
+def _number(reduction: str, size_average: bool | None = None, reduce: bool | None = None) -> int:
     if size_average is not None or reduce is not None:
         if reduce is not None and not reduce:
             return 0
@@ -32,41 +56,41 @@ def _number(reduction, size_average=None, reduce=None):
     return number
 
 
-def _reduced(values, reduction):
+def _reduced(values: Tensor, reduction: str) -> Tensor:
     number = _number(reduction)
     return values.mean() if number == 1 else values.sum() if number == 2 else values
 
 
 def cross_entropy(
-    input,
-    target,
-    weight=None,
-    size_average=None,
-    ignore_index=-100,
-    reduce=None,
-    reduction="mean",
-    label_smoothing=0.0,
-):
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
     """The negative log-likelihood of classes, or of class probabilities, under softmax."""
     number = _number(reduction, size_average, reduce)
     return _cross_entropy(input, target, weight, number, ignore_index, label_smoothing)
 
 
 def nll_loss(
-    input,
-    target,
-    weight=None,
-    size_average=None,
-    ignore_index=-100,
-    reduce=None,
-    reduction="mean",
-):
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """The negative of each sample's entry for its class."""
     number = _number(reduction, size_average, reduce)
     return _nll_loss(input, target, weight, number, ignore_index)
 
 
-def _weighted(values, weight, reduction):
+def _weighted(values: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
     """The mean is one with weights."""
     if weight is None:
         return _reduced(values, reduction)
@@ -76,21 +100,42 @@ def _weighted(values, weight, reduction):
     return _reduced(values, reduction)
 
 
-def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+def mse_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
     """(input - target) squared."""
     if weight is not None:
         return _weighted(_mse_loss(input, target, 0), weight, reduction)
     return _mse_loss(input, target, _number(reduction, size_average, reduce))
 
 
-def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+def l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
     """|input - target|."""
     if weight is not None:
         return _weighted(_l1_loss(input, target, 0), weight, reduction)
     return _l1_loss(input, target, _number(reduction, size_average, reduce))
 
 
-def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
+def smooth_l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Tensor:
     """Squared up to a difference of `beta`, linear beyond."""
     number = _number(reduction, size_average, reduce)
     if beta == 0.0:
@@ -98,41 +143,65 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     return _smooth_l1_loss(input, target, number, beta)
 
 
-def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
+def huber_loss(
+    input: Tensor,
+    target: Tensor,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    weight: Tensor | None = None,
+) -> Tensor:
     """`delta` times smooth_l1_loss."""
     if weight is not None:
         return _weighted(_huber_loss(input, target, 0, delta), weight, reduction)
     return _huber_loss(input, target, _number(reduction), delta)
 
 
-def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+def soft_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """log(1 + exp(-target * input)) for targets 1 and -1."""
     return _soft_margin_loss(input, target, _number(reduction, size_average, reduce))
 
 
 def binary_cross_entropy(
-    input, target, weight=None, size_average=None, reduce=None, reduction="mean"
-):
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """The negative log-likelihood of targets in [0, 1] under probabilities."""
     number = _number(reduction, size_average, reduce)
     return _binary_cross_entropy(input, target, weight, number)
 
 
 def binary_cross_entropy_with_logits(
-    input,
-    target,
-    weight=None,
-    size_average=None,
-    reduce=None,
-    reduction="mean",
-    pos_weight=None,
-):
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
     """binary_cross_entropy of sigmoid(input)."""
     number = _number(reduction, size_average, reduce)
     return lamella.binary_cross_entropy_with_logits(input, target, weight, pos_weight, number)
 
 
-def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
+def kl_div(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Tensor:
     """The divergence of exp(input) from target; "batchmean" divides the sum by the samples."""
     if reduction == "batchmean":
         total = lamella.kl_div(input, target, 2, log_target=log_target)
@@ -142,45 +211,69 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
 
 
 def hinge_embedding_loss(
-    input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"
-):
+    input: Tensor,
+    target: Tensor,
+    margin: float = 1.0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """input where the target is 1, what is missing to `margin` where it is -1."""
     number = _number(reduction, size_average, reduce)
     return lamella.hinge_embedding_loss(input, target, margin, number)
 
 
 def cosine_embedding_loss(
-    input1, input2, target, margin=0.0, size_average=None, reduce=None, reduction="mean"
-):
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0.0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """1 - cosine where the target is 1, what the cosine exceeds `margin` by where it is -1."""
     number = _number(reduction, size_average, reduce)
     return lamella.cosine_embedding_loss(input1, input2, target, margin, number)
 
 
 def margin_ranking_loss(
-    input1, input2, target, margin=0.0, size_average=None, reduce=None, reduction="mean"
-):
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0.0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """What is missing to `margin` in target * (input1 - input2)."""
     number = _number(reduction, size_average, reduce)
     return lamella.margin_ranking_loss(input1, input2, target, margin, number)
 
 
 def poisson_nll_loss(
-    input,
-    target,
-    log_input=True,
-    full=False,
-    size_average=None,
-    eps=1e-8,
-    reduce=None,
-    reduction="mean",
-):
+    input: Tensor,
+    target: Tensor,
+    log_input: bool = True,
+    full: bool = False,
+    size_average: bool | None = None,
+    eps: float = 1e-8,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """The negative log-likelihood of counts, whose rate is exp(input) or input."""
     number = _number(reduction, size_average, reduce)
     return lamella.poisson_nll_loss(input, target, log_input, full, eps, number)
 
 
-def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
+def gaussian_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    var: Tensor | float,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
+) -> Tensor:
     """The negative log-likelihood of targets with mean `input` and variance `var`."""
     if isinstance(var, (int, float)):
         if var < 0:
@@ -201,17 +294,17 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
 
 
 def triplet_margin_loss(
-    anchor,
-    positive,
-    negative,
-    margin=1.0,
-    p=2,
-    eps=1e-6,
-    swap=False,
-    size_average=None,
-    reduce=None,
-    reduction="mean",
-):
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """What is missing to `margin` between the distances to positive and negative."""
     number = _number(reduction, size_average, reduce)
     return lamella.triplet_margin_loss(
@@ -220,15 +313,15 @@ def triplet_margin_loss(
 
 
 def triplet_margin_with_distance_loss(
-    anchor,
-    positive,
-    negative,
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
     *,
-    distance_function=None,
-    margin=1.0,
-    swap=False,
-    reduction="mean",
-):
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
     """triplet_margin_loss by a distance of one's own."""
     if margin <= 0:
         raise ValueError(
@@ -243,8 +336,13 @@ def triplet_margin_with_distance_loss(
 
 
 def multilabel_soft_margin_loss(
-    input, target, weight=None, size_average=None, reduce=None, reduction="mean"
-):
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """The mean over the classes of binary cross entropies with logits."""
     certain = target * _log_sigmoid(input) + (1 - target) * _log_sigmoid(-input)
     values = -certain if weight is None else -certain * weight

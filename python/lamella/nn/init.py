@@ -1,8 +1,5 @@
 """Values that parameters begin with. Each function fills its tensor in place and returns it."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 import math

@@ -1,8 +1,5 @@
 """Parameter: a tensor that a module counts among its own."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,10 +1,8 @@
 """Adam, and AdamW, whose weight decay is apart from the gradient."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import lamella
@@ -79,7 +77,12 @@ class Adam(Optimizer):
 
     def _update(self, group: dict[str, Any]) -> None:
         amsgrad = group["amsgrad"]
-        params, grads, means, squares, largest, steps = [], [], [], [], [], []
+        params: list[Tensor] = []
+        grads: list[Tensor] = []
+        means: list[Tensor] = []
+        squares: list[Tensor] = []
+        largest: list[Tensor] = []
+        steps: list[Tensor] = []
         for param in group["params"]:
             grad = param.grad
             if grad is None:
@@ -95,10 +98,16 @@ class Adam(Optimizer):
         if not params:
             return
         beta1, beta2 = group["betas"]
+        update: Callable[..., None]
         update = lamella._fused_adamw_ if group["decoupled_weight_decay"] else lamella._fused_adam_
         lamella._foreach_add_(steps, 1)
+        params, grads, means, squares, largest = as_real(params, grads, means, squares, largest)
         update(
-            *as_real(params, grads, means, squares, largest),
+            params,
+            grads,
+            means,
+            squares,
+            largest,
             steps,
             lr=group["lr"],
             beta1=beta1,

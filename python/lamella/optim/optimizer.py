@@ -1,13 +1,10 @@
 """Optimizer: groups of parameters with their options and state."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 import copy
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import lamella
@@ -233,7 +230,7 @@ def check_not_negative(name: str, **values: Any) -> None:
             raise ValueError(f"{name}: expected '{option}' not to be negative, got {value}")
 
 
-def as_real(params: list[Any], *others: list[Any]) -> Any:
+def as_real(params: list[Tensor], *others: list[Tensor]) -> Sequence[list[Tensor]]:
     """Lists with complex tensors as real ones with a last dimension of 2, over the same memory.
 
     The others hold gradients and state of the parameters, complex where the parameters are.
@@ -244,4 +241,4 @@ def as_real(params: list[Any], *others: list[Any]) -> Any:
                 [lamella.view_as_real(t) if t.is_complex() else t for t in tensors]
                 for tensors in (params, *others)
             ]
-    return params, *others
+    return [params, *others]

@@ -1,16 +1,17 @@
 """Stochastic gradient descent."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 from typing import Any
 
 import lamella
+from lamella import Tensor
 from lamella.optim.optimizer import Optimizer, as_real, check_not_negative
 
 __all__ = ["SGD"]
+
+# Parameters, gradients, momentum buffers.
+_Rows = tuple[list[Tensor], list[Tensor], list[Tensor]]
 
 
 class SGD(Optimizer):
@@ -67,10 +68,10 @@ class SGD(Optimizer):
                 break
         if not group["momentum"]:
             if params:
-                _apply(group, params, grads, [], False)
+                _apply(group, (params, grads, []), False)
             return
-        known: Any = ([], [], [])  # parameters, gradients, momentum buffers
-        new: Any = ([], [], [])
+        known: _Rows = ([], [], [])
+        new: _Rows = ([], [], [])
         for param, grad in zip(params, grads):
             rows = known
             own = self.state[param]
@@ -83,13 +84,13 @@ class SGD(Optimizer):
             rows[1].append(grad)
             rows[2].append(buffer)
         if known[0]:
-            _apply(group, *known, False)
+            _apply(group, known, False)
         if new[0]:
-            _apply(group, *new, True)
+            _apply(group, new, True)
 
 
-def _apply(group: Any, params: Any, grads: Any, buffers: Any, first: bool) -> None:
-    params, grads, buffers = as_real(params, grads, buffers)
+def _apply(group: dict[str, Any], rows: _Rows, first: bool) -> None:
+    params, grads, buffers = as_real(*rows)
     lamella._fused_sgd_(
         params,
         grads,

@@ -1,8 +1,5 @@
 """What a plain call on the CPU must not do: write, share or leave unwritten what it did not say."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 import itertools
@@ -122,10 +119,10 @@ def _check_aliases(e: Examination, call: Call) -> set[str]:
     for index, (result, value) in enumerate(zip(e.op.returns, call.results)):
         for argument in e.op.arguments:
             if argument.write and _may_share(argument, result):
-                given = call.made.get(argument.name)
-                if value is given:
+                made = call.made.get(argument.name)
+                if value is made:
                     shared.add(f"{index}")
-                elif isinstance(value, lamella.Tensor) and isinstance(given, lamella.Tensor):
+                elif isinstance(value, lamella.Tensor) and isinstance(made, lamella.Tensor):
                     e.report(
                         "untrue-alias",
                         f"expected argument '{argument.name}' itself to be returned, "

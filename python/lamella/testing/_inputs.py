@@ -4,9 +4,6 @@ A sample says what the arguments of one call are; the tensors themselves are mad
 call, so that calls cannot disturb each other.
 """
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 import dataclasses
@@ -54,10 +51,6 @@ class TensorSpec:
     @property
     def is_floating(self) -> bool:
         return self.dtype in _FLOATS
-
-    @property
-    def is_differentiable(self) -> bool:
-        return self.dtype in _FLOATS or self.dtype in _COMPLEX
 
     def make(self, device: str = "cpu") -> lamella.Tensor:
         if device == "meta":
@@ -246,7 +239,7 @@ class Maker:
             return [[v] * n for n in counts for v in numbers.get(base, ())] + (
                 [] if length else [[]]
             )
-        return {
+        values: dict[str, list[Any]] = {
             "int": [1, 0, 2, -1],
             "SymInt": [1, 0, 2, -1],
             "float": [0.5, 2.0, 1.0],
@@ -257,7 +250,8 @@ class Maker:
             "Layout": [lamella.strided],
             "Device": [lamella.device("cpu")],
             "MemoryFormat": [lamella.contiguous_format],
-        }.get(base, [])
+        }
+        return values.get(base, [])
 
     def first(self) -> Sample | None:
         """A sample that the operator takes, or None if none was found."""

@@ -1,8 +1,5 @@
 """Handlers written in Python that see every operator: modes, and what subclasses need."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 import contextlib
@@ -60,10 +57,6 @@ class TorchDispatchMode:
     def is_infra_mode(cls) -> bool:
         return False
 
-    @classmethod
-    def ignore_compile_internals(cls) -> bool:
-        return cls.is_infra_mode()
-
 
 def _get_current_dispatch_mode() -> TorchDispatchMode | None:
     """The newest mode that is on."""
@@ -74,10 +67,6 @@ def _get_current_dispatch_mode() -> TorchDispatchMode | None:
 def _get_current_dispatch_mode_stack() -> list[TorchDispatchMode]:
     """All modes that are on, the oldest first."""
     return [_C._mode_at(i) for i in range(_C._mode_count())]
-
-
-def _len_torch_dispatch_stack() -> int:
-    return _C._mode_count()
 
 
 def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:

@@ -4,9 +4,6 @@ leaves, spec = tree_flatten({"a": [x, y], "b": z})
 tree_unflatten(leaves, spec)
 """
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque
@@ -95,7 +92,7 @@ class TreeSpec:
         self.type = type
         self.context = context
         self.children_specs = children_specs
-        self.num_leaves = sum(child.num_leaves for child in children_specs) if type else 1
+        self.num_leaves: int = sum(child.num_leaves for child in children_specs) if type else 1
 
     def is_leaf(self) -> bool:
         """Whether it is not a nest."""
@@ -109,8 +106,6 @@ class TreeSpec:
             and self.context == other.context
             and self.children_specs == other.children_specs
         )
-
-    __hash__ = None
 
     def __repr__(self) -> str:
         if self.type is None:

@@ -10,9 +10,6 @@ Note [What a checkpoint keeps]
   through it.
 """
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 import contextlib

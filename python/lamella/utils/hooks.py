@@ -1,8 +1,5 @@
 """Handles of hooks that were registered."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 import itertools

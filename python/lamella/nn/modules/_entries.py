@@ -7,9 +7,6 @@ Note [A module's entries are attributes]
   attribute too; nothing else writes these attributes (Module.__setattr__ sends them here).
 """
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 import weakref
@@ -67,7 +64,8 @@ class Entries(dict):
         for name, value in dict(*others, **named).items():
             self[name] = value
 
-    def __ior__(self, other: Any) -> Entries:
+    # It writes in place, where `|` makes a plain dict, which the types of dict do not foresee.
+    def __ior__(self, other: Any) -> Entries:  # type: ignore[misc]
         self.update(other)
         return self
 

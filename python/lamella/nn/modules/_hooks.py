@@ -1,8 +1,5 @@
 """Calls of a module that has hooks."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 from collections import OrderedDict

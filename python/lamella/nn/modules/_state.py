@@ -1,8 +1,5 @@
 """state_dict() and load_state_dict() of a module."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 from collections import OrderedDict
@@ -28,8 +25,6 @@ class IncompatibleKeys(NamedTuple):
             f"IncompatibleKeys(missing_keys={self.missing_keys}, "
             f"unexpected_keys={self.unexpected_keys})"
         )
-
-    __str__ = __repr__
 
 
 def get_extra_state(self: Any) -> Any:

@@ -1,8 +1,5 @@
 """Activations: the same function for each element, unless said otherwise."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,8 +1,5 @@
 """Normalisation of each channel over the batch, or of each channel of each sample."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 from typing import Any

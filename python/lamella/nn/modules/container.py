@@ -1,8 +1,5 @@
 """Modules that hold others, and lists and dictionaries of parameters."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 import operator
@@ -31,6 +28,14 @@ class _Numbered(Module):
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._modules.values())
+
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return self._part(index)
+        return self._modules[self._key(index)]
+
+    def _part(self, index: slice) -> Any:
+        raise NotImplementedError
 
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if not name.isdigit()]
@@ -92,10 +97,8 @@ class Sequential(_Numbered):
             for i, module in enumerate(args):
                 self.add_module(str(i), module)
 
-    def __getitem__(self, index: int | slice) -> Any:
-        if isinstance(index, slice):
-            return type(self)(dict(list(self._modules.items())[index]))
-        return self._modules[self._key(index)]
+    def _part(self, index: slice) -> Sequential:
+        return type(self)(dict(list(self._modules.items())[index]))
 
     def __delitem__(self, index: Any) -> None:
         names = list(self._modules)
@@ -129,10 +132,8 @@ class ModuleList(_Numbered):
         if modules is not None:
             self.extend(modules)
 
-    def __getitem__(self, index: int | slice) -> Any:
-        if isinstance(index, slice):
-            return type(self)(list(self)[index])
-        return self._modules[self._key(index)]
+    def _part(self, index: slice) -> ModuleList:
+        return type(self)(list(self)[index])
 
     def __add__(self, other: Iterable[Module]) -> ModuleList:
         return ModuleList([*self, *other])

@@ -1,8 +1,5 @@
 """Convolutions. Inputs are [N, C, spatial...] or, without a batch, [C, spatial...]."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 import math
@@ -31,6 +28,7 @@ class _Conv(Module):
     _transposed = False
     weight: Tensor
     bias: Tensor | None
+    padding: str | tuple[int, ...]
 
     def _set(
         self,
@@ -56,6 +54,8 @@ class _Conv(Module):
                 f"{groups} groups, got {in_channels} and {out_channels}"
             )
         if isinstance(padding, str):
+            if self._transposed:
+                raise ValueError(f"{name}: expected 'padding' to be numbers, got '{padding}'")
             if padding not in ("same", "valid"):
                 raise ValueError(
                     f"{name}: expected 'padding' to be numbers, 'same' or 'valid', got '{padding}'"
@@ -98,7 +98,7 @@ class _Conv(Module):
     def _both_sides(self) -> list[tuple[int, int]]:
         if self.padding == "valid":
             return [(0, 0)] * self._dims
-        if self.padding == "same":
+        if isinstance(self.padding, str):
             totals = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size)]
             return [(total // 2, total - total // 2) for total in totals]
         return [(p, p) for p in self.padding]
@@ -172,6 +172,7 @@ class _Transposed(_Conv):
     """The transpose of a convolution, its gradient."""
 
     _transposed = True
+    padding: tuple[int, ...]
 
     def __init__(
         self,

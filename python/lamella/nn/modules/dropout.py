@@ -1,8 +1,5 @@
 """Dropout: in training, elements or channels are zero with probability p, the others scaled."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 from lamella import Tensor

@@ -1,8 +1,5 @@
 """Linear layers."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 import math

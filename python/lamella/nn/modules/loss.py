@@ -1,8 +1,5 @@
 """Losses. reduction: "mean", "sum", or "none" for the loss of each element or sample."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 from lamella import Tensor

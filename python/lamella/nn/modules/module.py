@@ -1,8 +1,5 @@
 """Module: a part of a network with its parameters, buffers and submodules."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

@@ -1,8 +1,5 @@
 """Normalisation of single samples: over the last dimensions, or over groups of channels."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,8 +1,5 @@
 """Pooling over windows. Inputs are [N, C, spatial...] or, without a batch, [C, spatial...]."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 from typing import Any

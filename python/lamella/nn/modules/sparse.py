@@ -1,8 +1,5 @@
 """Tables of vectors."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 from typing import Any

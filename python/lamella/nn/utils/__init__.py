@@ -1,8 +1,5 @@
 """Gradients that are kept small, and parameters as one vector."""
 
-# Types are for those who call; the bodies are not checked.
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 from collections.abc import Iterable

@@ -1,0 +1,78 @@
+"""What schedulers of learning rates have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lamella import Tensor
+from lamella.optim.optimizer import Optimizer
+
+
+def set_lr(group: dict[str, Any], value: Any) -> None:
+    if isinstance(group["lr"], Tensor):
+        group["lr"].fill_(float(value))
+    else:
+        group["lr"] = value
+
+
+class LRScheduler:
+    """The base: get_lr() gives the rates of all groups for `last_epoch`.
+
+    base_lrs: those of the groups' beginning. last_epoch: -1 begins anew; else the groups have an
+    'initial_lr', as after loading.
+    """
+
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(
+                f"{type(self).__name__}: expected 'optimizer' to be an Optimizer, got "
+                f"{type(optimizer).__name__}"
+            )
+        self.optimizer = optimizer
+        for i, group in enumerate(optimizer.param_groups):
+            if last_epoch == -1:
+                lr = group["lr"]
+                group.setdefault("initial_lr", lr.clone() if isinstance(lr, Tensor) else lr)
+            elif "initial_lr" not in group:
+                raise KeyError(
+                    f"{type(self).__name__}: expected group {i} to have 'initial_lr', as "
+                    f"last_epoch is {last_epoch}"
+                )
+        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
+        self.last_epoch = last_epoch
+        self._step_count = 0
+        self._last_lr: list[Any] = []
+        self.step()
+
+    def get_lr(self) -> list[Any]:
+        """The rates for `last_epoch`, given those of the step before."""
+        raise NotImplementedError(f"{type(self).__name__}: expected the class to define get_lr()")
+
+    def get_last_lr(self) -> list[Any]:
+        """The rates that were set last."""
+        return self._last_lr
+
+    def step(self, epoch: int | None = None) -> None:
+        """Goes to the next epoch, or to the one given."""
+        self._step_count += 1
+        if epoch is None:
+            self.last_epoch += 1
+            values = self.get_lr()
+        else:
+            self.last_epoch = epoch
+            closed = getattr(self, "_get_closed_form_lr", self.get_lr)
+            values = closed()
+        for group, value in zip(self.optimizer.param_groups, values):
+            set_lr(group, value)
+        self._last_lr = [lr.clone() if isinstance(lr, Tensor) else lr for lr in self._now()]
+
+    def _now(self) -> list[Any]:
+        return [group["lr"] for group in self.optimizer.param_groups]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the optimizer."""
+        return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes what state_dict() gave."""
+        self.__dict__.update(state_dict)

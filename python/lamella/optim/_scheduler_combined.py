@@ -1,0 +1,146 @@
+"""Schedulers that follow no formula of their own: one after another, or as a metric asks for."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from typing import Any
+
+from lamella.optim._scheduler import LRScheduler, set_lr
+from lamella.optim.optimizer import Optimizer
+
+
+class SequentialLR(LRScheduler):
+    """One scheduler after the other; the next one takes over at the epochs in `milestones`."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        schedulers: list[LRScheduler],
+        milestones: list[int],
+        last_epoch: int = -1,
+    ) -> None:
+        if len(milestones) != len(schedulers) - 1:
+            raise ValueError(
+                f"SequentialLR: expected {len(schedulers) - 1} milestones for {len(schedulers)} "
+                f"schedulers, got {len(milestones)}"
+            )
+        if any(scheduler.optimizer is not optimizer for scheduler in schedulers):
+            raise ValueError("SequentialLR: expected all schedulers to have the same optimizer")
+        self.optimizer = optimizer
+        self._schedulers = schedulers
+        self._milestones = milestones
+        self.last_epoch = last_epoch + 1
+        # Making the schedulers has moved the rates; the first one begins.
+        for group in optimizer.param_groups:
+            set_lr(group, group["initial_lr"])
+        for scheduler in schedulers:
+            scheduler.last_epoch -= 1
+        schedulers[0].step()
+        self._last_lr = schedulers[0].get_last_lr()
+
+    def step(self, epoch: int | None = None) -> None:
+        """Goes to the next epoch."""
+        if epoch is not None:
+            raise ValueError("SequentialLR: expected 'epoch' to be None")
+        self.last_epoch += 1
+        i = bisect.bisect_right(self._milestones, self.last_epoch)
+        scheduler = self._schedulers[i]
+        if i > 0 and self._milestones[i - 1] == self.last_epoch:
+            scheduler.step(0)
+        else:
+            scheduler.step()
+        self._last_lr = scheduler.get_last_lr()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the optimizer, with the states of the schedulers."""
+        state = {
+            key: value
+            for key, value in self.__dict__.items()
+            if key not in ("optimizer", "_schedulers")
+        }
+        state["_schedulers"] = [scheduler.state_dict() for scheduler in self._schedulers]
+        return state
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes what state_dict() gave."""
+        state = dict(state_dict)
+        for scheduler, own in zip(self._schedulers, state.pop("_schedulers")):
+            scheduler.load_state_dict(own)
+        self.__dict__.update(state)
+
+
+class ReduceLROnPlateau(LRScheduler):
+    """Times `factor` when the metric given to step() has not improved for `patience` epochs."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        mode: str = "min",
+        factor: float = 0.1,
+        patience: int = 10,
+        threshold: float = 1e-4,
+        threshold_mode: str = "rel",
+        cooldown: int = 0,
+        min_lr: float | list[float] = 0,
+        eps: float = 1e-8,
+    ) -> None:
+        if factor >= 1:
+            raise ValueError(f"ReduceLROnPlateau: expected 'factor' to be below 1, got {factor}")
+        if mode not in ("min", "max"):
+            raise ValueError(f"ReduceLROnPlateau: expected 'mode' to be min or max, got '{mode}'")
+        if threshold_mode not in ("rel", "abs"):
+            raise ValueError(
+                "ReduceLROnPlateau: expected 'threshold_mode' to be rel or abs, got "
+                f"'{threshold_mode}'"
+            )
+        self.optimizer = optimizer
+        self.mode = mode
+        self.factor = factor
+        self.patience = patience
+        self.threshold = threshold
+        self.threshold_mode = threshold_mode
+        self.cooldown = cooldown
+        self.cooldown_counter = 0
+        self.eps = eps
+        count = len(optimizer.param_groups)
+        self.min_lrs = list(min_lr) if isinstance(min_lr, (list, tuple)) else [min_lr] * count
+        if len(self.min_lrs) != count:
+            raise ValueError(
+                f"ReduceLROnPlateau: expected 'min_lr' to have {count} values, got "
+                f"{len(self.min_lrs)}"
+            )
+        self.best = math.inf if mode == "min" else -math.inf
+        self.num_bad_epochs = 0
+        self.last_epoch = 0
+        self._last_lr = self._now()
+
+    def is_better(self, a: float, best: float) -> bool:
+        """Whether a is better than `best` by more than the threshold."""
+        sign = -1 if self.mode == "min" else 1
+        if self.threshold_mode == "rel":
+            return sign * a > sign * best * (1 + sign * self.threshold)
+        return sign * a > sign * best + self.threshold
+
+    # The name and the argument are PyTorch's, so this is no step() of the base class.
+    def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
+        """Goes to the next epoch, whose metric is given."""
+        current = float(metrics)
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        if self.is_better(current, self.best):
+            self.best = current
+            self.num_bad_epochs = 0
+        else:
+            self.num_bad_epochs += 1
+        if self.cooldown_counter > 0:
+            self.cooldown_counter -= 1
+            self.num_bad_epochs = 0
+        if self.num_bad_epochs > self.patience:
+            for group, least in zip(self.optimizer.param_groups, self.min_lrs):
+                old = float(group["lr"])
+                new = max(old * self.factor, least)
+                if old - new > self.eps:
+                    set_lr(group, new)
+            self.cooldown_counter = self.cooldown
+            self.num_bad_epochs = 0
+        self._last_lr = self._now()
