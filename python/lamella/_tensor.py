@@ -52,6 +52,7 @@ def _array_wrap(
 
 
 def _nonzero(self: Tensor, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
+    """The places of the elements that are not zero, as rows or, with `as_tuple`, by dimension."""
     from lamella._utils import nonzero
 
     return nonzero(self, as_tuple=as_tuple)
@@ -64,6 +65,7 @@ def _norm(
     keepdim: bool = False,
     dtype: lamella.dtype | None = None,
 ) -> Tensor:
+    """The norm of order `p` of all elements or along `dim`."""
     return _functional.norm(self, p, dim, keepdim, dtype=dtype)
 
 

@@ -494,3 +494,33 @@ def test_rows_do_not_pass_for_matrices():
     with pytest.raises(RuntimeError) as caught:
         lamella.vmap(lamella.view_as_complex)(lamella.ones(2))
     assert str(caught.value) == "view_as_complex: expected the last size of 'self' to be 2, got []"
+
+
+BIASES = [(1, 2), (2,), (2, 2), (1,), (2, 1), ()]
+
+
+@pytest.mark.parametrize(
+    "dims, bias",
+    [(dims, bias) for dims in ((0, None, None), (0, 0, None), (1, 1, None)) for bias in BIASES]
+    + [((0, 0, 0), bias) for bias in BIASES if bias[:1] == (2,)],
+)
+def test_the_bias_of_linear_may_be_wider_than_the_product(dims, bias):
+    values = [
+        np.arange(np.prod(sizes), dtype=np.float32).reshape(sizes)
+        for sizes in ((2, 4), (2, 4), bias)
+    ]
+    given = [lamella.tensor(value) for value in values]
+    wanted = torch.func.vmap(torch.nn.functional.linear, in_dims=dims)(
+        *(torch.tensor(value) for value in values)
+    )
+    result = vmap(lamella.nn.functional.linear, in_dims=dims)(*given)
+    assert result.shape == wanted.shape
+    np.testing.assert_array_equal(result.numpy(), wanted.numpy())
+
+
+def test_a_factor_that_was_not_asked_for_has_the_batch_as_well():
+    stack = lamella.randn(2, 4, 3)
+    q, r = vmap(lambda a: lamella.linalg.qr(a, mode="r"))(stack)
+    assert q.shape == (2, 0)
+    wanted = np.stack([np.linalg.qr(a.numpy(), mode="r") for a in stack])
+    np.testing.assert_allclose(np.abs(r.numpy()), np.abs(wanted), rtol=1e-5, atol=1e-6)

@@ -9,7 +9,7 @@
 namespace lamella::vmap {
 
 BatchedCall::BatchedCall(const BatchingPlan& plan, const lamella_operator* op, const Level& level,
-                  const lamella_value* arguments, lamella_value* returns)
+                         const lamella_value* arguments, lamella_value* returns)
     : plan_(plan), op_(op), level_(level), originals_(arguments), returns_(returns) {
   uint32_t count = op->argument_count;
   values_ = inline_values_;

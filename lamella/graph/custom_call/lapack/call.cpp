@@ -24,7 +24,8 @@ ElementType element_type_of(const ffi::CallFrame& frame, size_t operand) {
   return type_of(buffer_of(frame.args.args[operand]).dtype);
 }
 
-LapackCall::LapackCall(const ffi::CallFrame& frame, int64_t operands, int64_t results, int64_t inner)
+LapackCall::LapackCall(const ffi::CallFrame& frame, int64_t operands, int64_t results,
+                       int64_t inner)
     : frame_(frame) {
   LAMELLA_CHECK(frame.args.size == operands, "expected ", operands, " operands, got ",
                 frame.args.size);
