@@ -404,6 +404,11 @@ def twice(*args):
             RuntimeError,
             "view: expected 'self' to have dimensions to see float32 as int16, got one without",
         ),
+        (
+            lambda: vmap(lambda a: lamella.nn.functional.avg_pool2d(a, 1))(lamella.ones(2, 3, 4)),
+            RuntimeError,
+            "avg_pool2d: expected 'self' to have 3 or 4 dimensions, got 2",
+        ),
     ],
 )
 def test_errors(call, kind, text):

@@ -115,6 +115,10 @@ void fold(BatchedCall& call) {
   for (uint32_t i = 0; i < call.op()->argument_count; ++i) {
     const lamella_value& value = call.value(i);
     if (is_tensor(call, i)) {
+      // The batch would be taken for the channels of a tensor that has none.
+      LAMELLA_CHECK(call.dim(i) > spatial, call.plan().name, ": expected '",
+                    call.plan().arguments[i].name, "' to have ", spatial + 1, " or ", spatial + 2,
+                    " dimensions, got ", call.dim(i));
       has_samples = call.dim(i) >= spatial + 2;
       Tensor whole = call.front(i);
       call.set(i, has_samples ? joined(whole) : whole);
