@@ -78,7 +78,7 @@ class Registrations {
           name, "));\n");
     } else {
       put(table.rows[key], "    kernel_row<&", name, ">(", in_quotes(f.full_name()), ", ",
-          std::to_string(line), "),\n");
+          std::to_string(line - f.where.line), "),\n");
     }
   }
 

@@ -36,21 +36,6 @@ std::shared_ptr<KernelEntry> make_kernel(const lamella_kernel_description& descr
   return kernel;
 }
 
-std::vector<std::string> split_tags(const char* tags) {
-  std::vector<std::string> result;
-  if (tags == nullptr) return result;
-  std::string word;
-  for (const char* c = tags;; ++c) {
-    if (*c == ',' || *c == '\0') {
-      if (!word.empty()) result.push_back(word);
-      word.clear();
-      if (*c == '\0') return result;
-    } else if (*c != ' ') {
-      word += *c;
-    }
-  }
-}
-
 // All blocks that are open, oldest first, and how many ever were; under the registry's mutex.
 struct Blocks {
   std::vector<lamella_library*> open;
@@ -191,7 +176,7 @@ lamella_status lamella_library_define(lamella_library* library, const char* sche
     Origin origin{file != nullptr ? file : library->origin.file,
                   file != nullptr ? line : library->origin.line};
     Registry::get().define(library, library->name_space, schema,
-                           inferred != nullptr ? inferred : "", split_tags(tags), origin, false);
+                           inferred != nullptr ? inferred : "", split_tags(tags), origin);
   });
 }
 

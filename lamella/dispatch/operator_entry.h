@@ -82,6 +82,7 @@ struct OperatorEntry : lamella_operator {
   std::string name_storage;       // "aten::add"
   std::string overload_storage;   // "Tensor"
   OperatorEntry* next = nullptr;  // in its bucket of the registry; set before it is published
+  uint32_t place = 0;             // in the order of first registration
 
   // Everything below is guarded by the registry's mutex, except that `schema` of a resolved
   // operator may be read by those who keep it defined.

@@ -20,7 +20,34 @@ size_t bucket_of(std::string_view name, std::string_view overload, size_t bucket
   return (hash ^ (hash >> 32)) % buckets;
 }
 
+void sort_by_place(std::vector<OperatorEntry*>& operators) {
+  std::sort(operators.begin(), operators.end(),
+            [](const OperatorEntry* a, const OperatorEntry* b) { return a->place < b->place; });
+}
+
 }  // namespace
+
+std::pair<std::string_view, std::string_view> split_overload(std::string_view full) {
+  size_t from = full.find("::");
+  size_t dot = full.find('.', from == std::string_view::npos ? 0 : from + 2);
+  if (dot == std::string_view::npos) return {full, ""};
+  return {full.substr(0, dot), full.substr(dot + 1)};
+}
+
+std::vector<std::string> split_tags(const char* tags) {
+  std::vector<std::string> result;
+  if (tags == nullptr) return result;
+  std::string word;
+  for (const char* c = tags;; ++c) {
+    if (*c == ',' || *c == '\0') {
+      if (!word.empty()) result.push_back(word);
+      word.clear();
+      if (*c == '\0') return result;
+    } else if (*c != ' ') {
+      word += *c;
+    }
+  }
+}
 
 OperatorEntry::OperatorEntry(std::string name, std::string overload)
     : lamella_operator{}, name_storage(std::move(name)), overload_storage(std::move(overload)) {
@@ -64,12 +91,29 @@ OperatorEntry* OperatorTable::lookup(std::string_view name, std::string_view ove
 
 OperatorEntry* OperatorTable::find_or_add(std::string_view name, std::string_view overload) {
   if (OperatorEntry* op = lookup(name, overload)) return op;
-  OperatorEntry* op = new OperatorEntry(std::string(name), std::string(overload));
-  OperatorEntry** head = &buckets_[bucket_of(name, overload, kBuckets)];
+  return add(std::make_unique<OperatorEntry>(std::string(name), std::string(overload)),
+             keep_places(1));
+}
+
+OperatorEntry* OperatorTable::add(std::unique_ptr<OperatorEntry> op, uint32_t place) {
+  OperatorEntry** head = &buckets_[bucket_of(op->name_storage, op->overload_storage, kBuckets)];
   op->next = *head;
-  order_.push_back(op);
-  __atomic_store_n(head, op, __ATOMIC_RELEASE);
-  return op;
+  op->place = place;
+  all_.push_back(op.get());
+  __atomic_store_n(head, op.get(), __ATOMIC_RELEASE);
+  return op.release();
+}
+
+uint32_t OperatorTable::keep_places(size_t count) {
+  const uint32_t first = next_place_;
+  next_place_ += static_cast<uint32_t>(count);
+  return first;
+}
+
+std::vector<OperatorEntry*> OperatorTable::in_order() const {
+  std::vector<OperatorEntry*> result = all_;
+  sort_by_place(result);
+  return result;
 }
 
 OperatorEntry* OperatorTable::succeed(OperatorEntry* op) {
@@ -81,7 +125,8 @@ OperatorEntry* OperatorTable::succeed(OperatorEntry* op) {
   heir->derivative_owner = std::exchange(op->derivative_owner, nullptr);
   heir->derivative_file = op->derivative_file;
   heir->derivative_line = op->derivative_line;
-  std::replace(order_.begin(), order_.end(), op, heir);
+  heir->place = op->place;
+  std::replace(all_.begin(), all_.end(), op, heir);
   // Look-ups meet the newest entry of a name first.
   OperatorEntry** head = &buckets_[bucket_of(op->name_storage, op->overload_storage, kBuckets)];
   heir->next = *head;
@@ -91,9 +136,10 @@ OperatorEntry* OperatorTable::succeed(OperatorEntry* op) {
 
 std::vector<OperatorEntry*> OperatorTable::overloads(std::string_view name) const {
   std::vector<OperatorEntry*> result;
-  for (OperatorEntry* op : order_) {
+  for (OperatorEntry* op : all_) {
     if (op->name_storage == name && op->defined()) result.push_back(op);
   }
+  sort_by_place(result);
   return result;
 }
 
@@ -110,7 +156,7 @@ std::string OperatorTable::why_unknown(std::string_view name, std::string_view o
   }
   std::string text = "unknown operator '" + full + "'";
   std::vector<std::string> same, names;
-  for (OperatorEntry* other : order_) {
+  for (OperatorEntry* other : in_order()) {
     if (!other->defined()) continue;
     if (other->name_storage == name) same.push_back(other->full_name());
     names.push_back(other->full_name());

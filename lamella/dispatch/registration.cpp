@@ -14,11 +14,13 @@ namespace {
 // A thread that leaves a kernel within this time is waited for when the kernel is deregistered.
 constexpr int kWaitMilliseconds = 5000;
 
-std::pair<std::string, std::string> split_overload(std::string_view name) {
-  size_t from = name.find("::");
-  size_t dot = name.find('.', from == std::string_view::npos ? 0 : from + 2);
-  if (dot == std::string_view::npos) return {std::string(name), ""};
-  return {std::string(name.substr(0, dot)), std::string(name.substr(dot + 1))};
+std::shared_ptr<KernelEntry> kernel_of(const KernelRow& row, const char* file, uint32_t declared) {
+  auto kernel = std::make_shared<KernelEntry>();
+  kernel->typed = row.typed;
+  kernel->boxed = row.boxed;
+  kernel->file = file;
+  kernel->line = declared + static_cast<uint32_t>(row.line);
+  return kernel;
 }
 
 }  // namespace
@@ -39,13 +41,13 @@ void Registry::claim_namespace(const std::string& name_space, const void* owner,
 
 void Registry::define(const void* owner, const std::string& name_space, std::string_view schema,
                       std::string_view inferred_signature, std::vector<std::string> tags,
-                      const Origin& origin, bool trusted) {
+                      const Origin& origin) {
   std::string text(schema);
   if (!inferred_signature.empty()) text += schema_of_signature(inferred_signature);
   size_t end = text.find('(');
   std::string full = text.substr(0, end);
   std::unique_ptr<FunctionSchema> parsed;
-  if (!trusted && end != std::string::npos) {
+  if (end != std::string::npos) {
     parsed = std::make_unique<FunctionSchema>(parse_schema(text));
     full = parsed->name.str();  // without the spaces that may stand around it
   }
@@ -55,31 +57,27 @@ void Registry::define(const void* owner, const std::string& name_space, std::str
     throw Error("def: expected an operator of namespace '" + name_space + "', got '" + full +
                 "' (" + origin.where() + ")");
   }
-  if (!trusted) {
-    if (parsed == nullptr) {
-      throw Error("def: expected a schema such as '" + text +
-                  "(Tensor self) -> Tensor', got only a name (" + origin.where() + ")");
-    }
-    std::vector<SchemaProblem> problems = check_alias_rules(*parsed);
-    if (!problems.empty()) {
-      SchemaProblem first = locate(text, problems[0].message, problems[0].offset);
-      throw SchemaError(text, first);
-    }
-    check_policies(full, tags, *parsed, origin.where());
+  if (parsed == nullptr) {
+    throw Error("def: expected a schema such as '" + text +
+                "(Tensor self) -> Tensor', got only a name (" + origin.where() + ")");
   }
+  std::vector<SchemaProblem> problems = check_alias_rules(*parsed);
+  if (!problems.empty()) {
+    SchemaProblem first = locate(text, problems[0].message, problems[0].offset);
+    throw SchemaError(text, first);
+  }
+  check_policies(full, tags, *parsed, origin.where());
   auto [name, overload] = split_overload(full);
   {
     std::lock_guard lock(mutex_);
-    OperatorEntry* op = table_.find_or_add(name, overload);
+    OperatorEntry* op = find_or_add(name, overload);
     if (op->defined()) {
       throw Error(op->full_name() + ": is already defined at " + op->file + ":" +
                   std::to_string(op->line) + ", so it cannot be defined again at " +
                   origin.where());
     }
     // The holder of a typed handle calls with the signature that it was checked against.
-    if (op->current != nullptr &&
-        signature_of(op->current->schema) !=
-            signature_of(parsed != nullptr ? *parsed : parse_schema(text))) {
+    if (op->current != nullptr && signature_of(op->current->schema) != signature_of(*parsed)) {
       op = table_.succeed(op);
     }
     op->schema = nullptr;
@@ -90,11 +88,9 @@ void Registry::define(const void* owner, const std::string& name_space, std::str
     op->line = origin.line;
     op->owner = owner;
     try {
-      if (!trusted) {
-        read_schema(op);
-        for (const auto& [key, list] : op->kernels) {
-          for (const auto& kernel : list) check_kernel(*op, *kernel);
-        }
+      read_schema(op);
+      for (const auto& [key, list] : op->kernels) {
+        for (const auto& kernel : list) check_kernel(*op, *kernel);
       }
     } catch (...) {
       op->owner = nullptr;
@@ -104,14 +100,16 @@ void Registry::define(const void* owner, const std::string& name_space, std::str
       op->line = before.line;
       throw;
     }
-    if (op->resolved) {
-      read_schema(op);
-      slots_.fill(op);
-    }
+    if (op->resolved) slots_.fill(op);
     op->publish(true);
     published(op, OperatorChange::kDefined);
   }
   reclaim::collect();
+}
+
+OperatorEntry* Registry::find_or_add(std::string_view name, std::string_view overload) {
+  if (OperatorRows::Operator* rows = rows_.find(name, overload)) return enter(rows);
+  return table_.find_or_add(name, overload);
 }
 
 void Registry::published(OperatorEntry* op, OperatorChange change) {
@@ -136,7 +134,7 @@ void Registry::implement(const void* owner, std::string_view qualified_name, Dis
   kernel->owner = owner;
   {
     std::lock_guard lock(mutex_);
-    OperatorEntry* op = table_.find_or_add(name, overload);
+    OperatorEntry* op = find_or_add(name, overload);
     if (const KernelEntry* before = op->kernel_for(key);
         before != nullptr && before->owner == owner) {
       throw Error(op->full_name() + ": already has a kernel for " + dispatch_key_name(key) +
@@ -187,7 +185,7 @@ void Registry::derive(const void* owner, std::string_view qualified_name,
   auto [name, overload] = split_overload(qualified_name);
   {
     std::lock_guard lock(mutex_);
-    OperatorEntry* op = table_.find_or_add(name, overload);
+    OperatorEntry* op = find_or_add(name, overload);
     if (op->derivative != nullptr) {
       throw Error(op->full_name() + ": already has a derivative, registered at " +
                   op->derivative_file + ":" + std::to_string(op->derivative_line) +
@@ -210,6 +208,73 @@ void Registry::derive(const void* owner, std::string_view qualified_name,
     published(op, OperatorChange::kDerivative);
   }
   reclaim::collect();
+}
+
+void Registry::define_rows(const char* name_space, const char* file, ArrayRef<SchemaRow> rows) {
+  claim_namespace(name_space, &kOwn, {file, 0});
+  std::lock_guard lock(mutex_);
+  rows_.add_schemas(name_space, file, rows, table_.keep_places(rows.size()));
+}
+
+void Registry::implement_rows(DispatchKey key, const char* file, ArrayRef<KernelRow> rows) {
+  std::lock_guard lock(mutex_);
+  if (!rows.empty() && slots_.add_backend_of(key)) refill_all();
+  for (const KernelRow& row : rows) {
+    if (rows_.add_kernel(key, file, row)) continue;
+    const auto [name, overload] = split_overload(row.name);
+    OperatorEntry* op = find_or_add(name, overload);
+    implement(&kOwn, row.name, key, kernel_of(row, file, op->line));
+  }
+}
+
+void Registry::derive_rows(const char* file, ArrayRef<DerivativeRow> rows) {
+  std::lock_guard lock(mutex_);
+  for (const DerivativeRow& row : rows) {
+    if (rows_.add_derivative(file, row)) continue;
+    derive(&kOwn, row.name, row.derivative, {file, row.line});
+  }
+}
+
+OperatorEntry* Registry::enter(OperatorRows::Operator* rows) {
+  std::string qualified(rows->name_space);
+  qualified.append("::").append(rows->name);
+  auto op = std::make_unique<OperatorEntry>(std::move(qualified), std::string(rows->overload));
+  op->schema_text = rows->schema->schema;
+  op->tags = split_tags(rows->schema->tags);
+  op->file = rows->file;
+  op->line = rows->schema->line;
+  op->owner = &kOwn;
+  for (uint32_t at = rows->first_kernel; at != OperatorRows::kNone; at = rows_.kernel(at).next) {
+    const OperatorRows::Kernel& one = rows_.kernel(at);
+    std::shared_ptr<KernelEntry> kernel = kernel_of(*one.row, one.file, op->line);
+    kernel->key = one.key;
+    kernel->owner = &kOwn;
+    op->kernels[one.key].push_front(std::move(kernel));
+  }
+  if (rows->derivative != nullptr) {
+    op->derivative = rows->derivative->derivative;
+    op->derivative_file = rows->derivative_file;
+    op->derivative_line = rows->derivative->line;
+    op->derivative_owner = &kOwn;
+  }
+  op->publish(true);
+  OperatorEntry* entered = table_.add(std::move(op), rows->place);
+  rows_.set_entered(rows);
+  return entered;
+}
+
+void Registry::enter_all() {
+  for (OperatorRows::Operator* rows : rows_.all()) enter(rows);
+}
+
+void register_schemas(const char* name_space, const char* file, ArrayRef<SchemaRow> rows) {
+  Registry::get().define_rows(name_space, file, rows);
+}
+void register_kernels(DispatchKey key, const char* file, ArrayRef<KernelRow> rows) {
+  Registry::get().implement_rows(key, file, rows);
+}
+void register_derivatives(const char* file, ArrayRef<DerivativeRow> rows) {
+  Registry::get().derive_rows(file, rows);
 }
 
 void Registry::drop(std::shared_ptr<KernelEntry> kernel) {
@@ -311,7 +376,7 @@ void Registry::resume(const void* owner, Parked& parked) {
   };
   each(parked.namespaces, [&](auto& one) { claim_namespace(one.first, owner, one.second); });
   each(parked.definitions, [&](auto& one) {
-    define(owner, one.name_space, one.schema_text, "", one.tags, one.origin, false);
+    define(owner, one.name_space, one.schema_text, "", one.tags, one.origin);
   });
   each(parked.derivatives, [&](auto& one) { derive(owner, one.name, one.table, one.origin); });
   each(parked.kernels, [&](auto& one) {

@@ -22,13 +22,21 @@ Registry& Registry::get() {
   return *registry;
 }
 
-std::vector<OperatorEntry*> Registry::entries() const {
+OperatorEntry* Registry::lookup_rows(std::string_view name, std::string_view overload) {
   std::lock_guard lock(mutex_);
-  return table_.all();
+  if (OperatorRows::Operator* rows = rows_.find(name, overload)) return enter(rows);
+  return table_.lookup(name, overload);  // entered meanwhile
+}
+
+std::vector<OperatorEntry*> Registry::entries() {
+  std::lock_guard lock(mutex_);
+  enter_all();
+  return table_.in_order();
 }
 
 std::vector<OperatorEntry*> Registry::overloads(std::string_view name) {
   std::lock_guard lock(mutex_);
+  for (OperatorRows::Operator* rows : rows_.family(name)) enter(rows);
   std::vector<OperatorEntry*> result = table_.overloads(name);
   for (OperatorEntry* op : result) resolve(op);
   return result;
@@ -45,6 +53,7 @@ OperatorEntry* Registry::find(std::string_view name, std::string_view overload) 
     resolve(op);
     return op;
   }
+  enter_all();
   throw Error(table_.why_unknown(name, overload));
 }
 

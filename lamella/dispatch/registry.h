@@ -12,6 +12,7 @@
 #include "lamella/core/error.h"
 #include "lamella/dispatch/operator_entry.h"
 #include "lamella/dispatch/operator_handle.h"
+#include "lamella/dispatch/operator_rows.h"
 #include "lamella/dispatch/operator_table.h"
 #include "lamella/dispatch/reclaim.h"
 #include "lamella/dispatch/slot_filler.h"
@@ -57,17 +58,19 @@ class LAMELLA_PRIVATE_API Registry {
   // Owner of what Lamella itself declares; never removed.
   static const char kOwn;
 
-  // Wait-free. Null if nothing was ever registered under the name. `name`: "aten::add".
-  OperatorEntry* lookup(std::string_view name, std::string_view overload) const {
-    return table_.lookup(name, overload);
+  // Wait-free but for the first time. Null if nothing was ever registered under the name. `name`:
+  // "aten::add".
+  OperatorEntry* lookup(std::string_view name, std::string_view overload) {
+    OperatorEntry* op = table_.lookup(name, overload);
+    return op != nullptr || !rows_.left() ? op : lookup_rows(name, overload);
   }
   // Fills in the header of an operator that was not looked at before. Throws SchemaError where the
-  // text of a trusted definition cannot be read.
+  // text of a generated definition cannot be read.
   void resolve(OperatorEntry* op);
   // Throws with near names if it is not defined.
   OperatorEntry* find(std::string_view name, std::string_view overload);
   // All entries, in the order of their first registration.
-  std::vector<OperatorEntry*> entries() const;
+  std::vector<OperatorEntry*> entries();
   // Overloads of "aten::add" that are defined, in the order of their definition.
   std::vector<OperatorEntry*> overloads(std::string_view name);
   // What the operator was declared with, kept as long as the process. It must be defined.
@@ -79,10 +82,9 @@ class LAMELLA_PRIVATE_API Registry {
 
   // Registrations. `owner` identifies the library block.
   void claim_namespace(const std::string& name_space, const void* owner, const Origin& origin);
-  // `trusted`: parsed and checked when first used, for what a generator has checked already.
   void define(const void* owner, const std::string& name_space, std::string_view schema,
               std::string_view inferred_signature, std::vector<std::string> tags,
-              const Origin& origin, bool trusted);
+              const Origin& origin);
   void implement(const void* owner, std::string_view qualified_name, DispatchKey key,
                  std::shared_ptr<KernelEntry> kernel);
   void fallback(const void* owner, DispatchKey key, std::shared_ptr<KernelEntry> kernel);
@@ -90,6 +92,10 @@ class LAMELLA_PRIVATE_API Registry {
   // set one.
   void derive(const void* owner, std::string_view qualified_name,
               const lamella_derivative* derivative, const Origin& origin);
+  // What a generator checked, by Lamella itself. See Note [Operators that nobody has asked for].
+  void define_rows(const char* name_space, const char* file, ArrayRef<SchemaRow> rows);
+  void implement_rows(DispatchKey key, const char* file, ArrayRef<KernelRow> rows);
+  void derive_rows(const char* file, ArrayRef<DerivativeRow> rows);
   // Undoes everything of an owner, and waits until no other thread can be in its kernels. False if
   // some thread still was after some seconds. What it had goes to `parked`, if that is given.
   bool remove(const void* owner, Parked* parked = nullptr);
@@ -145,6 +151,11 @@ class LAMELLA_PRIVATE_API Registry {
  private:
   Registry();
   void refill_all();
+  OperatorEntry* lookup_rows(std::string_view name, std::string_view overload);
+  // The next three run under the mutex.
+  OperatorEntry* find_or_add(std::string_view name, std::string_view overload);
+  OperatorEntry* enter(OperatorRows::Operator* rows);
+  void enter_all();
   void check_kernel(const OperatorEntry& op, const KernelEntry& kernel) const;
   void read_schema(OperatorEntry* op);
   void drop(std::shared_ptr<KernelEntry> kernel);
@@ -154,6 +165,7 @@ class LAMELLA_PRIVATE_API Registry {
 
   mutable std::recursive_mutex mutex_;
   OperatorTable table_;
+  OperatorRows rows_;
   SlotFiller slots_;
   std::map<std::string, Origin> namespaces_;
   std::map<std::string, const void*> namespace_owners_;

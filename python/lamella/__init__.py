@@ -21,7 +21,9 @@ from lamella._C import (  # noqa: F401
 
 __version__ = "0.1.0"
 
-globals().update(_C._functions(""))
+# The operators by name, some of which give way to functions of the same name below.
+_operators = _C._functions("")
+globals().update(_operators)
 
 # PyTorch's constants.
 from math import e, inf, nan, pi  # noqa: E402, F401, I001

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lamella import _C, Tensor
+from lamella import _C, Tensor, _operators
 
 # The name is what type checkers look for; the typing module would have to be imported.
 TYPE_CHECKING = False
@@ -11,10 +11,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     import lamella
-
-
-_shared = _C._functions("")
-_linalg = _C._functions("linalg")
 
 
 def _tensors(tensors: tuple[Any, ...]) -> list[Tensor]:
@@ -37,7 +33,7 @@ def _written(name: str, result: Tensor, out: Tensor | None) -> Tensor:
 
 
 def _at_least(name: str) -> Callable[..., Any]:
-    operator = _shared[name]
+    operator = _operators[name]
 
     def function(*tensors: Tensor | Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
         if len(tensors) == 1:
@@ -57,17 +53,17 @@ atleast_3d = _at_least("atleast_3d")
 
 def block_diag(*tensors: Tensor | Sequence[Tensor]) -> Tensor:
     """Matrices along the diagonal of one."""
-    return _shared["block_diag"](_tensors(tensors))
+    return _operators["block_diag"](_tensors(tensors))
 
 
 def cartesian_prod(*tensors: Tensor | Sequence[Tensor]) -> Tensor:
     """All ways to take one entry of each tensor, as rows."""
-    return _shared["cartesian_prod"](_tensors(tensors))
+    return _operators["cartesian_prod"](_tensors(tensors))
 
 
 def chain_matmul(*matrices: Tensor | Sequence[Tensor], out: Tensor | None = None) -> Tensor:
     """The product of matrices, in the cheapest order."""
-    return _written("chain_matmul", _shared["chain_matmul"](_tensors(matrices)), out)
+    return _written("chain_matmul", _operators["chain_matmul"](_tensors(matrices)), out)
 
 
 def norm(
@@ -80,13 +76,17 @@ def norm(
 ) -> Tensor:
     """The norm of order `p` of all elements or along `dim`; "nuc" is the sum of a matrix's singular
     values, and "fro" the same as 2."""
+    from lamella import linalg
+
     if p == "nuc":
-        dims = list(range(input.dim())) if dim is None else dim
-        return _written("norm", _linalg["matrix_norm"](input, p, dims, keepdim, dtype=dtype), out)
+        if dim is None:
+            dim = range(input.dim())
+        dims = [dim] if isinstance(dim, int) else list(dim)
+        return _written("norm", linalg.matrix_norm(input, p, dims, keepdim, dtype=dtype), out)
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(f"norm: expected 'p' to be a number, 'fro' or 'nuc', got {p!r}")
-    order = 2 if p is None or p == "fro" else p
-    return _linalg["vector_norm"](input, order, dim, keepdim, dtype=dtype, out=out)
+    order = 2 if p is None or isinstance(p, str) else p
+    return linalg.vector_norm(input, order, dim, keepdim, dtype=dtype, out=out)
 
 
 def _picked(
@@ -107,9 +107,9 @@ def unique(
     """The distinct values of a tensor, or its distinct slices along `dim`, in order; on request
     with where each entry went and how often each came."""
     if dim is None:
-        found = _shared["_unique2"](input, sorted, return_inverse, return_counts)
+        found = _operators["_unique2"](input, sorted, return_inverse, return_counts)
     else:
-        found = _shared["unique_dim"](input, dim, sorted, return_inverse, return_counts)
+        found = _operators["unique_dim"](input, dim, sorted, return_inverse, return_counts)
     return _picked(found, return_inverse, return_counts)
 
 
@@ -120,7 +120,7 @@ def unique_consecutive(
     dim: int | None = None,
 ) -> Any:
     """As `unique`, of runs of equal values."""
-    found = _shared["unique_consecutive"](input, return_inverse, return_counts, dim)
+    found = _operators["unique_consecutive"](input, return_inverse, return_counts, dim)
     return _picked(found, return_inverse, return_counts)
 
 
@@ -141,8 +141,8 @@ def tensordot(
     else:
         of_a, of_b = ([d] if isinstance(d, int) else list(d) for d in given)
     if out is None:
-        return _shared["tensordot"](a, b, of_a, of_b)
-    return _shared["tensordot"](a, b, of_a, of_b, out=out)
+        return _operators["tensordot"](a, b, of_a, of_b)
+    return _operators["tensordot"](a, b, of_a, of_b, out=out)
 
 
 _MODES = {
@@ -163,4 +163,4 @@ def cdist(
         raise ValueError(
             f"cdist: expected 'compute_mode' to be one of {', '.join(_MODES)}, got {compute_mode!r}"
         )
-    return _shared["cdist"](x1, x2, p, _MODES[compute_mode])
+    return _operators["cdist"](x1, x2, p, _MODES[compute_mode])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from lamella import _C, Tensor
+from lamella import _C, Tensor, _operators
 
 # The name is what type checkers look for; the typing module would have to be imported.
 TYPE_CHECKING = False
@@ -149,7 +149,7 @@ def _tensors(operands: tuple[Any, ...]) -> list[Tensor]:
 
 def einsum(equation: str, *operands: Tensor | Sequence[Tensor]) -> Tensor:
     """Sums of products of the operands' elements, as the equation says."""
-    return _shared["einsum"](equation, _tensors(operands))
+    return _operators["einsum"](equation, _tensors(operands))
 
 
 def meshgrid(
@@ -157,13 +157,13 @@ def meshgrid(
 ) -> tuple[Tensor, ...]:
     """Grids of coordinates from one-dimensional tensors."""
     if indexing is None:
-        return _shared["meshgrid"](_tensors(tensors))
-    return _shared["meshgrid"](_tensors(tensors), indexing=indexing)
+        return _operators["meshgrid"](_tensors(tensors))
+    return _operators["meshgrid"](_tensors(tensors), indexing=indexing)
 
 
 def broadcast_tensors(*tensors: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:
     """The tensors, all expanded to the shape that they broadcast to."""
-    return _shared["broadcast_tensors"](_tensors(tensors))
+    return _operators["broadcast_tensors"](_tensors(tensors))
 
 
 def nonzero(
@@ -171,14 +171,10 @@ def nonzero(
 ) -> Tensor | tuple[Tensor, ...]:
     """The indices of elements that are not zero: a row each, or a tensor for each dimension."""
     if not as_tuple:
-        return _shared["nonzero"](input, out=out)
+        return _operators["nonzero"](input, out=out)
     if out is not None:
         raise TypeError("nonzero: expected no 'out' with 'as_tuple'")
-    return _shared["nonzero"](input if input.dim() else input.reshape(1)).unbind(1)
-
-
-# The operators behind the functions above.
-_shared = _C._functions("")
+    return _operators["nonzero"](input if input.dim() else input.reshape(1)).unbind(1)
 
 
 def trace(*args: Any, **kwargs: Any) -> Any:
@@ -190,10 +186,4 @@ def trace(*args: Any, **kwargs: Any) -> Any:
         return record(*args, **kwargs)
     if not args and "fn" in kwargs:
         return trace(kwargs.pop("fn"), **kwargs)
-    global _matrix_trace
-    if _matrix_trace is None:
-        _matrix_trace = _C._functions("")["trace"]
-    return _matrix_trace(*args, **kwargs)
-
-
-_matrix_trace = None  # the operator of that name, once it was called
+    return _operators["trace"](*args, **kwargs)
