@@ -1,5 +1,6 @@
 # make demo | test | bench | lint | sanitize | fuzz | wheel | reference: each installs what it needs, builds, and runs.
 # JOBS=n limits parallel jobs; PYTHON=… chooses the interpreter (3.9 or newer).
+# `make bench TOPIC` measures one topic: kernels, cpp, python, autograd, layers, graph, size or extensions.
 
 PYTHON ?= python3
 ROOT := $(dir $(abspath $(lastword $(MAKEFILE_LIST))))
@@ -33,7 +34,15 @@ test:
 bench:
 	$(call prepare,build test bench)
 	@cd $(ROOT) && sh tools/build.sh release -- lamella_bench
-	@cd $(ROOT) && $(VPY) bench/run.py
+	@cd $(ROOT) && $(VPY) bench/run.py $(addprefix --only ,$(TOPIC))
+
+# The words behind `bench` are topics of it.
+ifeq (bench,$(firstword $(MAKECMDGOALS)))
+TOPIC := $(wordlist 2,9,$(MAKECMDGOALS))
+.PHONY: $(TOPIC)
+$(TOPIC): bench
+	@:
+endif
 
 lint:
 	$(call prepare,build lint)

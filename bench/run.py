@@ -1,7 +1,7 @@
 """Measures Lamella beside its peers in one run and prints a table: required, got, peer.
 
 Needs what `make bench` installs and builds. Rows whose peer is missing say so.
-Usage: run.py [--build DIR] [--only cpp|python|autograd|layers|size|build]
+Usage: run.py [--build DIR] [--only kernels|cpp|python|autograd|layers|graph|size|extensions]
 """
 
 from __future__ import annotations
@@ -383,10 +383,14 @@ def build_rows(table: Table, build: Path, folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=Path, default=ROOT / "build")
-    parser.add_argument(
-        "--only", choices=["cpp", "python", "autograd", "layers", "graph", "size", "build"]
-    )
+    topics = ["kernels", "cpp", "python", "autograd", "layers", "graph", "size", "extensions"]
+    parser.add_argument("--only", choices=topics)
     options = parser.parse_args()
+    if options.only == "kernels":
+        for threads in ("1", "2"):
+            command = [sys.executable, str(ROOT / "bench" / "kernels.py"), "--threads", threads]
+            subprocess.run([*command, "--build", str(options.build)], check=False)
+        return
     with open("/proc/cpuinfo") as info:
         model = next(
             (line.split(":")[1].strip() for line in info if line.startswith("model name")), "?"
@@ -407,7 +411,7 @@ def main() -> None:
             graph_rows(table, options.build, folder)
         if options.only in (None, "size"):
             imports = size_rows(table, options.build)
-        if options.only in (None, "build"):
+        if options.only in (None, "extensions"):
             build_rows(table, options.build, folder)
         if options.only is None:
             readme.write(calls, imports, options.build)

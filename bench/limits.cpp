@@ -1,0 +1,78 @@
+// What one machine can do: bandwidth of memory (the STREAM triad) and the peak of float32
+// arithmetic. Usage: bench_limits [THREADS]. Prints one JSON object a line, as the other benchmarks
+// do.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <thread>
+#include <vector>
+
+namespace {
+
+double seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Runs work(i) on each thread at once, several times; the shortest time.
+double best_time(int threads, int repeats, const std::function<void(int)>& work) {
+  double best = 1e9;
+  for (int r = 0; r < repeats; ++r) {
+    double begin = seconds();
+    std::vector<std::thread> others;
+    for (int i = 1; i < threads; ++i) others.emplace_back(work, i);
+    work(0);
+    for (auto& other : others) other.join();
+    best = std::min(best, seconds() - begin);
+  }
+  return best;
+}
+
+#if defined(__x86_64__)
+#define EACH_CPU __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define EACH_CPU
+#endif
+
+EACH_CPU void triad(float* a, const float* b, const float* c, float s, long n) {
+#pragma GCC ivdep
+  for (long i = 0; i < n; ++i) a[i] = b[i] + s * c[i];
+}
+
+// Twelve independent chains of multiply-adds hide the latency of one.
+EACH_CPU float multiply_add(long rounds, float factor) {
+  constexpr int kChains = 12, kLanes = 16;
+  float sum[kChains][kLanes];
+  for (auto& chain : sum) std::fill(chain, chain + kLanes, factor);
+  for (long r = 0; r < rounds; ++r) {
+    for (auto& chain : sum) {
+      for (float& lane : chain) lane = lane * factor + 1.0f;
+    }
+  }
+  float total = 0;
+  for (auto& chain : sum) {
+    for (float lane : chain) total += lane;
+  }
+  return total;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int threads = argc > 1 ? std::max(1, std::atoi(argv[1])) : 1;
+  constexpr long kElements = 20'000'000;
+  std::vector<float> a(kElements, 0.f), b(kElements, 1.f), c(kElements, 2.f);
+  long part = kElements / threads;
+  double time = best_time(threads, 9, [&](int i) {
+    triad(a.data() + i * part, b.data() + i * part, c.data() + i * part, 3.f, part);
+  });
+  std::printf("{\"row\": \"triad GB/s\", \"ns\": %.1f}\n", 12e-9 * kElements / time);
+  constexpr long kRounds = 2'000'000;
+  std::vector<float> results(static_cast<size_t>(threads));
+  time = best_time(threads, 5,
+                   [&](int i) { results[static_cast<size_t>(i)] = multiply_add(kRounds, 0.5f); });
+  std::printf("{\"row\": \"float32 GF/s\", \"ns\": %.1f}\n",
+              threads * 2e-9 * 12 * 16 * kRounds / time);
+  return results[0] > 1e30f ? 1 : 0;
+}
