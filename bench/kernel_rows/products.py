@@ -1,0 +1,151 @@
+"""Rows of matrix products and attention."""
+
+from __future__ import annotations
+
+from kernel_rows.row import (
+    Row,
+    normal,
+    places,
+)
+
+
+def product_rows() -> list[Row]:
+    out: list[Row] = []
+
+    def product(m: int, k: int, n: int, dtype: str = "", text: str = "x @ w") -> None:
+        kinds = {"x": dtype, "w": dtype} if dtype else {}
+        jax = text if dtype != "float64" else None
+        out.append(
+            Row(
+                f"{m}x{k}x{n}{', ' + dtype if dtype else ''}",
+                0,
+                {"x": normal(m, k), "w": normal(k, n)},
+                text,
+                text if dtype in ("", "float64") else None,
+                jax,
+                dtypes=kinds,
+            )
+        )
+
+    for n in (4, 8, 16, 32, 64, 128, 256, 512, 1024):
+        product(n, n, n)
+    for m, k, n in (
+        (1, 384, 1536),
+        (8, 384, 1536),
+        (32, 384, 1536),
+        (128, 1536, 384),
+        (1024, 384, 384),
+        (10000, 16, 16),
+        (16, 10000, 16),
+        (3, 1000, 5),
+    ):
+        product(m, k, n)
+    for dtype in ("bfloat16", "float16"):
+        for m, k, n in (
+            (16, 16, 16),
+            (64, 64, 64),
+            (256, 256, 256),
+            (1024, 1024, 1024),
+            (1, 384, 1536),
+            (32, 384, 1536),
+        ):
+            product(m, k, n, dtype)
+    for n in (16, 64, 256, 512):
+        product(n, n, n, "float64")
+    out.append(
+        Row(
+            "int64 product 64",
+            0,
+            {"x": places((64, 64), 9), "w": places((64, 64), 9)},
+            "x @ w",
+            "x @ w",
+        )
+    )
+    for n in (64, 1000):
+        out.append(
+            Row(f"mv {n}", 0, {"x": normal(n, n), "w": normal(n)}, "m.mv(x, w)", "x @ w", "x @ w")
+        )
+    for b, m, k, n in (
+        (16, 16, 16, 16),
+        (64, 4, 4, 4),
+        (12, 128, 32, 128),
+        (12, 128, 128, 32),
+        (96, 64, 64, 64),
+    ):
+        out.append(
+            Row(
+                f"bmm {b} of {m}x{k}x{n}",
+                0,
+                {"x": normal(b, m, k), "w": normal(b, k, n)},
+                "m.bmm(x, w)",
+                "x @ w",
+                "x @ w",
+            )
+        )
+    for rows_, k, n in (
+        (1, 384, 1536),
+        (32, 384, 1536),
+        (128, 384, 384),
+        (1024, 384, 1536),
+        (64, 64, 128),
+        (64, 128, 10),
+    ):
+        linear = {"x": normal(rows_, k), "w": normal(n, k), "b": normal(n)}
+        out.append(
+            Row(
+                f"linear {rows_}x{k}x{n}",
+                0,
+                linear,
+                "F.linear(x, w, b)",
+                "x @ w.T + b",
+                "x @ w.T + b",
+            )
+        )
+    out.append(
+        Row("cdist 256x64", 0, {"x": normal(256, 64), "y": normal(256, 64)}, "m.cdist(x, y)")
+    )
+    out.append(
+        Row(
+            "einsum bij,bkj->bik",
+            0,
+            {"x": normal(8, 64, 32), "y": normal(8, 48, 32)},
+            "m.einsum('bij,bkj->bik', x, y)",
+            "np.einsum('bij,bkj->bik', x, y)",
+            "jnp.einsum('bij,bkj->bik', x, y)",
+        )
+    )
+    out.append(
+        Row(
+            "outer 1000",
+            0,
+            {"x": normal(1000), "y": normal(1000)},
+            "m.outer(x, y)",
+            "np.outer(x, y)",
+            "jnp.outer(x, y)",
+        )
+    )
+    out.append(
+        Row(
+            "dot 1e5",
+            0,
+            {"x": normal(100000), "y": normal(100000)},
+            "m.dot(x, y)",
+            "np.dot(x, y)",
+            "jnp.dot(x, y)",
+        )
+    )
+    for heads, tokens, width in ((12, 16, 64), (12, 128, 64), (12, 128, 32), (12, 512, 64)):
+        qkv = {name: normal(1, heads, tokens, width) for name in "qkv"}
+        jax = "jax.nn.dot_product_attention(q.swapaxes(1, 2), k.swapaxes(1, 2), v.swapaxes(1, 2)"
+        for causal in (False, True):
+            out.append(
+                Row(
+                    f"attention {heads}x{tokens}x{width}{', causal' if causal else ''}",
+                    0,
+                    qkv,
+                    f"F.scaled_dot_product_attention(q, k, v, is_causal={causal})",
+                    None,
+                    f"{jax}, is_causal={causal}).swapaxes(1, 2)",
+                )
+            )
+    return out

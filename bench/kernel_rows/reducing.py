@@ -1,0 +1,144 @@
+"""Rows of reductions, scans, sorting and selecting."""
+
+from __future__ import annotations
+
+from kernel_rows.row import (
+    PLANES,
+    SIZES,
+    Row,
+    normal,
+    plane,
+    sized,
+    uniform,
+    whole,
+)
+
+
+def reduction_rows() -> list[Row]:
+    out: list[Row] = []
+    x = {"x": uniform(0.5, 1.5)}
+    for name in ("sum", "mean", "prod", "max", "argmax", "std", "cumsum", "cumprod"):
+        ddof = ", ddof=1" if name == "std" else ""
+        dim = ", 0" if name.startswith("cum") else ""
+        moved = 4 if name in ("sum", "max") else 0
+        out += sized(name, x, f"m.{name}(x{dim})", f"np.{name}(x{ddof})", moved=moved)
+    out += sized("norm", x, "m.linalg.norm(x)", "np.linalg.norm(x)")
+    out += sized("logsumexp", x, "m.logsumexp(x, 0)", None, "jax.scipy.special.logsumexp(x)")
+    out += sized(
+        "count_nonzero", {"x": whole(0, 2, "bool")}, "m.count_nonzero(x)", "np.count_nonzero(x)"
+    )
+    flags = {"x": lambda random, n: random.integers(0, 2, n).astype(bool)}
+    out += sized("any", flags, "m.any(x)", "np.any(x)")
+    out += sized(
+        "all of true",
+        {"x": lambda random, n: random.integers(1, 2, n).astype(bool)},
+        "m.all(x)",
+        "np.all(x)",
+    )
+    out += sized("sum, int64", {"x": whole(0, 9)}, "m.sum(x)", "np.sum(x)", None)
+    out += sized("max, int8", {"x": whole(0, 99, "int8")}, "m.max(x)", "np.max(x)")
+    p = {"x": plane()}
+    for axis, where in ((1, "along rows"), (0, "along columns")):
+        for name in ("sum", "mean", "argmax", "cumsum", "std"):
+            extra = ", ddof=1" if name == "std" else ""
+            out += sized(
+                f"{name} {where}",
+                p,
+                f"m.{name}(x, {axis})",
+                f"np.{name}(x, {axis}{extra})",
+            )
+        out += sized(f"max {where}", p, f"m.amax(x, {axis})", f"np.max(x, {axis})")
+        out += sized(
+            f"softmax {where}", p, f"m.softmax(x, {axis})", None, f"jax.nn.softmax(x, {axis})"
+        )
+    out += sized("log_softmax", p, "m.log_softmax(x, -1)", None, "jax.nn.log_softmax(x, -1)")
+    ln = {
+        "x": plane(),
+        "w": lambda random, n: random.random(PLANES[n][1], dtype="float32"),
+        "b": lambda random, n: random.random(PLANES[n][1], dtype="float32"),
+    }
+    out += sized(
+        "layer_norm",
+        ln,
+        "F.layer_norm(x, (x.shape[1],), w, b)",
+        None,
+        "(x - x.mean(1, keepdims=True)) * jax.lax.rsqrt(x.var(1, keepdims=True) + 1e-5)" " * w + b",
+    )
+    cube = {"x": normal(8, 64, 56, 56), "w": normal(64), "b": normal(64)}
+    out.append(
+        Row(
+            "sum over 8x64x56x56, dims 0, 2, 3",
+            0,
+            cube,
+            "m.sum(x, (0, 2, 3))",
+            "np.sum(x, (0, 2, 3))",
+            "jnp.sum(x, (0, 2, 3))",
+        )
+    )
+    out.append(
+        Row("batch_norm training 8x64x56x56", 0, cube, "F.batch_norm(x, None, None, w, b, True)")
+    )
+    out.append(Row("group_norm 8x64x56x56", 0, cube, "F.group_norm(x, 8, w, b)"))
+    return out
+
+
+def sorting_rows() -> list[Row]:
+    out: list[Row] = []
+    x = {"x": uniform(-2, 2)}
+    small = SIZES[:2]
+    for size in (SIZES[0], SIZES[1], 1_000_000):
+        pick = (size,)
+        out += sized("sort", x, "m.sort(x)", "np.sort(x)", sizes=pick)
+        out += sized("argsort", x, "m.argsort(x)", "np.argsort(x)", sizes=pick)
+        out += sized(
+            "sort, int64",
+            {"x": whole(-(10**9), 10**9)},
+            "m.sort(x)",
+            "np.sort(x)",
+            None,
+            sizes=pick,
+        )
+        out += sized(
+            "topk of 10",
+            x,
+            "m.topk(x, 10)",
+            "np.partition(x, x.size - 10)[-10:]",
+            "jax.lax.top_k(x, 10)",
+            sizes=pick,
+        )
+        out += sized("median", x, "m.median(x)", "np.median(x)", sizes=pick)
+        out += sized(
+            "kthvalue",
+            x,
+            "m.kthvalue(x, x.numel() // 3)",
+            "np.partition(x, x.size // 3)[x.size // 3]",
+            None,
+            sizes=pick,
+        )
+        out += sized(
+            "unique", {"x": whole(0, 1000)}, "m.unique(x)", "np.unique(x)", None, sizes=pick
+        )
+    plane_sizes = (SIZES[0], SIZES[1])
+    out += sized(
+        "sort along rows", {"x": plane()}, "m.sort(x, 1)", "np.sort(x, 1)", sizes=plane_sizes
+    )
+    out += sized(
+        "topk of 5 along rows",
+        {"x": plane()},
+        "m.topk(x, 5, 1)",
+        None,
+        "jax.lax.top_k(x, 5)",
+        sizes=plane_sizes,
+    )
+    table = {"x": uniform(0, 1), "e": lambda random, n: (random.random(1000).astype("f4")).cumsum()}
+    out += sized("searchsorted", table, "m.searchsorted(e, x)", "np.searchsorted(e, x)", None)
+    out += sized("bincount", {"x": whole(0, 1000)}, "m.bincount(x)", "np.bincount(x)", None)
+    out += sized(
+        "histc of 100",
+        x,
+        "m.histc(x, 100, -2, 2)",
+        "np.histogram(x, 100, (-2, 2))",
+        None,
+        sizes=small,
+    )
+    return out
