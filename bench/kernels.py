@@ -21,6 +21,7 @@ import subprocess
 import sys
 import timeit
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -101,29 +102,37 @@ def median_us(call: Any, quick: bool) -> float:
     return statistics.median(timer.timeit(calls) / calls for _ in range(repeats)) * 1e6
 
 
-def serve(kind: str, threads: int, quick: bool) -> None:
-    """Answers each row's number with its time in microseconds, or with why there is none."""
+def serve_calls(call_of_number: Callable[[int], Any], quick: bool) -> None:
+    """Answers each number with the time of its call in microseconds, or with why there is none."""
     warnings.simplefilter("ignore")
-    names = namespace(kind, threads)
-    table = rows()
     print("ready", flush=True)
     for line in sys.stdin:
         answer: dict[str, Any] = {}
         try:
-            with names["np"].errstate(all="ignore"):
-                call = call_of(kind, names, table[int(line)])
-                if call is not None:
-                    answer["us"] = median_us(call, quick)
+            call = call_of_number(int(line))
+            if call is not None:
+                answer["us"] = median_us(call, quick)
         except Exception as error:  # noqa: BLE001 - a row that fails is told, and the next one runs
             answer["error"] = f"{type(error).__name__}: {str(error).splitlines()[:1]}"
         print(json.dumps(answer), flush=True)
+
+
+def serve(kind: str, threads: int, quick: bool) -> None:
+    names = namespace(kind, threads)
+    table = rows()
+    with names["np"].errstate(all="ignore"):
+        serve_calls(lambda number: call_of(kind, names, table[number]), quick)
 
 
 # ---- All of them, in turn ----
 
 
 class Worker:
-    def __init__(self, kind: str, threads: int, cores: list[int], quick: bool) -> None:
+    """One library's process."""
+
+    def __init__(
+        self, kind: str, threads: int, cores: list[int], quick: bool, program: str = __file__
+    ) -> None:
         environment = {
             **os.environ,
             "OMP_NUM_THREADS": str(threads),
@@ -136,7 +145,7 @@ class Worker:
             environment.pop(name, None)
         if threads == 1:
             environment["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
-        command = [sys.executable, __file__, "--serve", kind, "--threads", str(threads)]
+        command = [sys.executable, program, "--serve", kind, "--threads", str(threads)]
         self.process = subprocess.Popen(
             command + (["--quick"] if quick else []), stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, text=True, env=environment,
@@ -177,7 +186,9 @@ def say(us: float | None) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="rows whose name this expression matches")
-    parser.add_argument("--sizes", default="", help="exponents of ten, as 3,5")
+    parser.add_argument(
+        "--sizes", default="", help="exponents of ten, as 3,5; 0: rows of fixed shapes"
+    )
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--core", type=int, help="the first core to use; default: the last one")
     parser.add_argument("--libraries", default=",".join(LIBRARIES))
@@ -193,7 +204,7 @@ def main() -> None:
     first = available[-options.threads] if options.core is None else options.core
     cores = [c for c in available if c >= first][: options.threads]
     table = rows()
-    sizes = {10 ** int(n) for n in options.sizes.split(",") if n}
+    sizes = {10 ** int(n) if n != "0" else 0 for n in options.sizes.split(",") if n}
     chosen = [
         i for i, row in enumerate(table)
         if re.search(options.only, row.label) and (not sizes or row.size in sizes)

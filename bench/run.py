@@ -388,8 +388,9 @@ def main() -> None:
     options = parser.parse_args()
     if options.only == "kernels":
         for threads in ("1", "2"):
-            command = [sys.executable, str(ROOT / "bench" / "kernels.py"), "--threads", threads]
-            subprocess.run([*command, "--build", str(options.build)], check=False)
+            for name in ("kernels.py", "models.py"):
+                command = [sys.executable, str(ROOT / "bench" / name), "--threads", threads]
+                subprocess.run([*command, "--build", str(options.build)], check=False)
         return
     with open("/proc/cpuinfo") as info:
         model = next(
