@@ -4,10 +4,14 @@
 //   A call cuts its range into parts and lists itself as a job. The caller and as many workers as
 //   it may have take the parts one by one, so nobody waits for a worker that gets no processor:
 //   the caller does what others have not begun, and waits only for parts that they are doing.
-//   Workers are made when a job first wants them, and sleep when there is none. Where the system
-//   refuses another thread, those that exist do the work.
-//   Nothing here is ever destroyed, so a process may end while jobs run. A forked child begins with
-//   an empty pool.
+//   Workers are made when a job first wants them. Where the system refuses another thread, those
+//   that exist do the work. A worker without a job stays awake for a moment and then sleeps. To
+//   wake a sleeping thread takes some 50 microseconds, more than most operators, so a program that
+//   calls one operator after the other wants its workers awake, while one that computes now and
+//   then, or on busy processors, wants them asleep. So the moment is as long as a wake-up is worth
+//   while jobs come that quickly, and is halved each time that none came, down to what costs
+//   nothing. Nothing here is ever destroyed, so a process may end while jobs run. A forked child
+//   begins with an empty pool.
 #include "lamella/kernels/parallel.h"
 
 #include <execinfo.h>
@@ -36,8 +40,8 @@ using native::detail::RangeFunction;
 constexpr int64_t kPartsEach = 4;
 // Grains after which the caller looks for an interrupt.
 constexpr int64_t kGrainsUnchecked = 8;
-// How often a thread looks for news before it sleeps: some 10 microseconds.
-constexpr int kLooks = 200;
+// How long a thread looks for news before it sleeps: Note [The pool].
+constexpr std::chrono::microseconds kLongestWatch{200}, kShortestWatch{5}, kWatchForEnd{50};
 
 // The C library looks for the unwinder when a thread first calls pthread_exit(), and ends the
 // process where memory does not suffice for that. A walk over one frame makes it look now.
@@ -100,10 +104,23 @@ struct Job {
   }
 };
 
-void look_again() {
+using Clock = std::chrono::steady_clock;
+
+// Looks until there is news or the time is over; whether there is.
+template <class News>
+bool watch(Clock::time_point end, News&& news) {
+  constexpr int kLooksBetween = 32;  // looks at the clock
+  do {
+    for (int i = 0; i < kLooksBetween; ++i) {
+      if (news()) return true;
 #if defined(__x86_64__)
-  __builtin_ia32_pause();
+      __builtin_ia32_pause();
+#elif defined(__aarch64__)
+      asm volatile("yield");
 #endif
+    }
+  } while (Clock::now() < end);
+  return false;
 }
 
 struct Pool {
@@ -111,13 +128,14 @@ struct Pool {
   std::condition_variable more, done;
   Job* jobs = nullptr;            // those with places
   std::atomic<int> open_jobs{0};  // how many
+  std::atomic<int> watching{0};   // workers that stay awake without a job
   int workers = 0, sleeping = 0;
-  std::chrono::steady_clock::time_point refused{};  // when the system last refused a thread
+  Clock::time_point refused{};  // when the system last refused a thread
 
   void start_workers(int wanted) {
     wanted = std::min(wanted, kMaxThreads - 1);
     if (workers >= wanted) return;
-    auto now = std::chrono::steady_clock::now();
+    auto now = Clock::now();
     if (now - refused < std::chrono::seconds(1)) return;
     // Signals are for the threads of the program.
     sigset_t all, before;
@@ -141,16 +159,22 @@ struct Pool {
   static void* run_worker(void* pool) { static_cast<Pool*>(pool)->serve(); }
   [[noreturn]] void serve() {
     std::unique_lock<std::mutex> lock(mutex, std::defer_lock);
+    Clock::duration moment = kLongestWatch;
     while (true) {
-      for (int i = 0; i < kLooks && open_jobs.load(std::memory_order_relaxed) == 0; ++i) {
-        look_again();
+      auto idle = Clock::now();
+      if (watching.fetch_add(1, std::memory_order_relaxed) < default_num_threads() - 1) {
+        watch(idle + moment, [&] { return open_jobs.load(std::memory_order_relaxed) != 0; });
       }
+      watching.fetch_sub(1, std::memory_order_relaxed);
       lock.lock();
       while (jobs == nullptr) {
         ++sleeping;
         more.wait(lock);
         --sleeping;
       }
+      moment = Clock::now() - idle < kLongestWatch
+                   ? kLongestWatch
+                   : std::max<Clock::duration>(moment / 2, kShortestWatch);
       Job& job = *jobs;
       job.running.fetch_add(1, std::memory_order_relaxed);
       if (--job.places == 0) unlist(job);
@@ -182,6 +206,7 @@ struct Pool {
     new (&done) std::condition_variable;
     jobs = nullptr;
     open_jobs.store(0, std::memory_order_relaxed);
+    watching.store(0, std::memory_order_relaxed);
     workers = sleeping = 0;
     refused = {};
   }
@@ -201,9 +226,8 @@ struct Pool {
     if (job.places != 0) unlist(job);
     if (job.running.load(std::memory_order_relaxed) == 0) return;
     lock.unlock();
-    for (int i = 0; i < kLooks && job.running.load(std::memory_order_acquire) != 0; ++i) {
-      look_again();
-    }
+    watch(Clock::now() + kWatchForEnd,
+          [&] { return job.running.load(std::memory_order_acquire) == 0; });
     lock.lock();
     while (job.running.load(std::memory_order_relaxed) != 0) done.wait(lock);
   }
