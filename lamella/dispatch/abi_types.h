@@ -108,11 +108,12 @@ inline bool unbox_scalar(const lamella_value& v, lamella_scalar* out) {
 // Param<T> for a decayed T has: Form (the C form), code(), pack(value) -> convertible to Form,
 // struct Holder{Form -> get()}, box(Form) and unbox(value, Form*) -> whether the tag fits.
 
-template <class T, class Enable = void>
+template <class T>
 struct Param;
 
 template <class T>
-struct Param<T, std::enable_if_t<is_tensor<T>>> {
+  requires is_tensor<T>
+struct Param<T> {
   using Form = lamella_tensor*;
   static constexpr const char* code() { return "T"; }
   static Form pack(const T& value) { return value.impl(); }
@@ -129,7 +130,8 @@ struct Param<T, std::enable_if_t<is_tensor<T>>> {
 };
 
 template <class T>
-struct Param<std::optional<T>, std::enable_if_t<is_tensor<T>>> {
+  requires is_tensor<T>
+struct Param<std::optional<T>> {
   using Form = lamella_tensor*;
   static constexpr const char* code() { return "?T"; }
   static Form pack(const std::optional<T>& value) { return value ? value->impl() : nullptr; }
@@ -148,7 +150,8 @@ struct Param<std::optional<T>, std::enable_if_t<is_tensor<T>>> {
 };
 
 template <class T>
-struct Param<ArrayRef<T>, std::enable_if_t<is_tensor<T>>> {
+  requires is_tensor<T>
+struct Param<ArrayRef<T>> {
   using Form = Span<lamella_tensor*>;
   static constexpr const char* code() { return "L"; }
   static Form pack(ArrayRef<T> value) {
@@ -168,7 +171,8 @@ struct Param<ArrayRef<T>, std::enable_if_t<is_tensor<T>>> {
   }
 };
 template <class T>
-struct Param<std::vector<T>, std::enable_if_t<is_tensor<T>>> : Param<ArrayRef<T>> {
+  requires is_tensor<T>
+struct Param<std::vector<T>> : Param<ArrayRef<T>> {
   static Span<lamella_tensor*> pack(const std::vector<T>& value) {
     return Param<ArrayRef<T>>::pack(value);
   }
@@ -180,140 +184,94 @@ struct Param<std::vector<T>, std::enable_if_t<is_tensor<T>>> : Param<ArrayRef<T>
   };
 };
 
+// ---- Plain types -------------------------------------------------------------------------------
+// Plain<T> has: Form, code(), to(T) -> Form, from(Form) -> T, box(Form), unbox(value, Form*) ->
+// whether the tag fits; and for optional<T>, Optional (the form), none(), is_none(), some(Form) ->
+// Optional and get(Optional) -> Form. All of them are partial specialisations, so that a file pays
+// for those alone that its operators use.
+template <class T>
+struct Plain;
+
+// The form of an optional whose plain form has a value to spare, kNone.
+template <class F, F kNone>
+struct WithSpare {
+  using Optional = F;
+  static F none() { return kNone; }
+  static bool is_none(F form) { return form == kNone; }
+  static F some(F form) { return form; }
+  static F get(F form) { return form; }
+};
+// The form of an optional whose plain form is in use as a whole.
+template <class F>
+struct WithFlag {
+  using Optional = Maybe<F>;
+  static Optional none() { return {0, 0}; }
+  static bool is_none(Optional form) { return form.has == 0; }
+  static Optional some(F form) { return {form, 1}; }
+  static F get(Optional form) { return form.value; }
+};
+
 // Numbers and enumerations that travel as one word.
 template <class T>
-struct Word;
-#define LAMELLA_WORD(T, CODE, TAG)                                     \
-  template <>                                                          \
-  struct Word<T> {                                                     \
-    static constexpr const char* code() { return CODE; }               \
-    static constexpr const char* optional_code() { return "?" CODE; }  \
-    static constexpr uint8_t tag = TAG;                                \
-    static int64_t to(T value) { return static_cast<int64_t>(value); } \
-    static T from(int64_t word) { return static_cast<T>(word); }       \
-  };
-LAMELLA_WORD(int64_t, "i", LAMELLA_INT)
-LAMELLA_WORD(bool, "b", LAMELLA_BOOL)
-LAMELLA_WORD(ScalarType, "y", LAMELLA_INT)
-LAMELLA_WORD(Layout, "l", LAMELLA_INT)
-LAMELLA_WORD(MemoryFormat, "m", LAMELLA_INT)
-#undef LAMELLA_WORD
+inline constexpr const char* word_code = nullptr;
 template <>
-struct Word<Device> {
-  static constexpr const char* code() { return "v"; }
-  static constexpr const char* optional_code() { return "?v"; }
-  static constexpr uint8_t tag = LAMELLA_DEVICE;
-  static int64_t to(Device value) { return IValue::pack_device(value); }
-  static Device from(int64_t word) { return IValue::unpack_device(word); }
-};
+inline constexpr const char* word_code<int64_t> = "?i";
+template <>
+inline constexpr const char* word_code<bool> = "?b";
+template <>
+inline constexpr const char* word_code<ScalarType> = "?y";
+template <>
+inline constexpr const char* word_code<Layout> = "?l";
+template <>
+inline constexpr const char* word_code<MemoryFormat> = "?m";
+template <>
+inline constexpr const char* word_code<Device> = "?v";
 template <class T>
-inline constexpr bool is_word =
-    std::is_same_v<T, int64_t> || std::is_same_v<T, bool> || std::is_same_v<T, ScalarType> ||
-    std::is_same_v<T, Layout> || std::is_same_v<T, MemoryFormat> || std::is_same_v<T, Device>;
+inline constexpr bool is_word = word_code<T> != nullptr;
 
 inline bool unbox_word(const lamella_value& v, uint8_t tag, int64_t* word) {
   *word = v.as.i;
   return v.tag == tag || (tag == LAMELLA_INT && v.tag == LAMELLA_BOOL);
 }
-inline bool unbox_double(const lamella_value& v, double* number) {
-  *number = v.tag == LAMELLA_DOUBLE ? v.as.d : static_cast<double>(v.as.i);
-  return v.tag == LAMELLA_DOUBLE || v.tag == LAMELLA_INT;
-}
+// The whole range of an int is in use; the other words leave one value free for none.
+template <class T>
+  requires is_word<T>
+struct Plain<T>
+    : std::conditional_t<std::is_same_v<T, int64_t>, WithFlag<T>, WithSpare<int64_t, INT64_MIN>> {
+  using Form = int64_t;
+  static constexpr uint8_t tag = std::is_same_v<T, bool>     ? LAMELLA_BOOL
+                                 : std::is_same_v<T, Device> ? LAMELLA_DEVICE
+                                                             : LAMELLA_INT;
+  static constexpr const char* optional_code() { return word_code<T>; }
+  static int64_t to(T value) {
+    if constexpr (std::is_same_v<T, Device>) {
+      return IValue::pack_device(value);
+    } else {
+      return static_cast<int64_t>(value);
+    }
+  }
+  static T from(int64_t word) {
+    if constexpr (std::is_same_v<T, Device>) {
+      return IValue::unpack_device(word);
+    } else {
+      return static_cast<T>(word);
+    }
+  }
+  static lamella_value box(int64_t word) { return box_int(tag, word); }
+  static bool unbox(const lamella_value& v, int64_t* word) { return unbox_word(v, tag, word); }
+};
 
 template <class T>
-struct Param<T, std::enable_if_t<is_word<T>>> {
-  using Form = int64_t;
-  static constexpr const char* code() { return Word<T>::code(); }
-  static Form pack(T value) { return Word<T>::to(value); }
-  struct Holder {
-    explicit Holder(Form form) : held(Word<T>::from(form)) {}
-    T& get() { return held; }
-    T held;
-  };
-  static lamella_value box(Form form) { return box_int(Word<T>::tag, form); }
-  static bool unbox(const lamella_value& v, Form* form) {
-    return unbox_word(v, Word<T>::tag, form);
-  }
-};
-// The whole range of an optional int is in use; the other words leave one value free for none.
-template <>
-struct Param<std::optional<int64_t>> {
-  using Form = Maybe<int64_t>;
-  static constexpr const char* code() { return "?i"; }
-  static Form pack(const std::optional<int64_t>& value) {
-    return value ? Form{*value, 1} : Form{0, 0};
-  }
-  struct Holder {
-    explicit Holder(Form form) {
-      if (form.has) held = form.value;
-    }
-    std::optional<int64_t>& get() { return held; }
-    std::optional<int64_t> held;
-  };
-  static lamella_value box(Form form) {
-    return form.has ? box_int(LAMELLA_INT, form.value) : box_none();
-  }
-  static bool unbox(const lamella_value& v, Form* form) {
-    form->has = v.tag != LAMELLA_NONE;
-    form->value = 0;
-    return !form->has || unbox_word(v, LAMELLA_INT, &form->value);
-  }
-};
-inline constexpr int64_t kNoWord = INT64_MIN;
-template <class T>
-struct Param<std::optional<T>, std::enable_if_t<is_word<T> && !std::is_same_v<T, int64_t>>> {
-  using Form = int64_t;
-  static constexpr const char* code() { return Word<T>::optional_code(); }
-  static Form pack(const std::optional<T>& value) { return value ? Word<T>::to(*value) : kNoWord; }
-  struct Holder {
-    explicit Holder(Form form) {
-      if (form != kNoWord) held = Word<T>::from(form);
-    }
-    std::optional<T>& get() { return held; }
-    std::optional<T> held;
-  };
-  static lamella_value box(Form form) {
-    return form != kNoWord ? box_int(Word<T>::tag, form) : box_none();
-  }
-  static bool unbox(const lamella_value& v, Form* form) {
-    if (v.tag != LAMELLA_NONE) return unbox_word(v, Word<T>::tag, form);
-    *form = kNoWord;
-    return true;
-  }
-};
-
-template <>
-struct Param<double> {
+  requires std::is_same_v<T, double>
+struct Plain<T> : WithFlag<T> {
   using Form = double;
-  static constexpr const char* code() { return "d"; }
-  static Form pack(double value) { return value; }
-  struct Holder {
-    explicit Holder(Form form) : held(form) {}
-    double& get() { return held; }
-    double held;
-  };
-  static lamella_value box(Form form) { return box_double(form); }
-  static bool unbox(const lamella_value& v, Form* form) { return unbox_double(v, form); }
-};
-template <>
-struct Param<std::optional<double>> {
-  using Form = Maybe<double>;
-  static constexpr const char* code() { return "?d"; }
-  static Form pack(const std::optional<double>& value) {
-    return value ? Form{*value, 1} : Form{0, 0};
-  }
-  struct Holder {
-    explicit Holder(Form form) {
-      if (form.has) held = form.value;
-    }
-    std::optional<double>& get() { return held; }
-    std::optional<double> held;
-  };
-  static lamella_value box(Form form) { return form.has ? box_double(form.value) : box_none(); }
-  static bool unbox(const lamella_value& v, Form* form) {
-    form->has = v.tag != LAMELLA_NONE;
-    form->value = 0;
-    return !form->has || unbox_double(v, &form->value);
+  static constexpr const char* optional_code() { return "?d"; }
+  static double to(double value) { return value; }
+  static double from(double value) { return value; }
+  static lamella_value box(double number) { return box_double(number); }
+  static bool unbox(const lamella_value& v, double* number) {
+    *number = v.tag == LAMELLA_DOUBLE ? v.as.d : static_cast<double>(v.as.i);
+    return v.tag == LAMELLA_DOUBLE || v.tag == LAMELLA_INT;
   }
 };
 
@@ -328,144 +286,67 @@ inline Scalar from_c(const lamella_scalar& c) {
   __builtin_memcpy(static_cast<void*>(&value), &c, sizeof(c));
   return value;
 }
-template <>
-struct Param<Scalar> {
+template <class T>
+  requires std::is_same_v<T, Scalar>
+struct Plain<T> {
   using Form = lamella_scalar;
-  static constexpr const char* code() { return "S"; }
-  static Form pack(const Scalar& value) { return to_c(value); }
-  struct Holder {
-    explicit Holder(const Form& form) : held(from_c(form)) {}
-    Scalar& get() { return held; }
-    Scalar held;
-  };
+  using Optional = lamella_scalar;
+  static constexpr const char* optional_code() { return "?S"; }
+  static Form to(const T& value) { return to_c(value); }
+  static T from(const Form& form) { return from_c(form); }
   static lamella_value box(const Form& form) { return box_scalar(form); }
   static bool unbox(const lamella_value& v, Form* form) { return unbox_scalar(v, form); }
-};
-template <>
-struct Param<std::optional<Scalar>> {
-  using Form = lamella_scalar;
-  static constexpr const char* code() { return "?S"; }
-  static Form pack(const std::optional<Scalar>& value) {
-    return value ? to_c(*value) : Form{{0}, LAMELLA_NONE};
-  }
-  struct Holder {
-    explicit Holder(const Form& form) {
-      if (form.tag != LAMELLA_NONE) held = from_c(form);
-    }
-    std::optional<Scalar>& get() { return held; }
-    std::optional<Scalar> held;
-  };
-  static lamella_value box(const Form& form) { return box_scalar(form); }
-  static bool unbox(const lamella_value& v, Form* form) {
-    return unbox_scalar(v, form) || v.tag == LAMELLA_NONE;
-  }
+  static Form none() { return {{0}, LAMELLA_NONE}; }
+  static bool is_none(const Form& form) { return form.tag == LAMELLA_NONE; }
+  static const Form& some(const Form& form) { return form; }
+  static const Form& get(const Form& form) { return form; }
 };
 
 // Spans: View is what kernels are given, T the element, TAG the boxed list.
 template <class View, class T, uint8_t TAG>
-struct SpanParam {
+struct PlainSpan {
   using Form = Span<T>;
-  struct Holder {
-    explicit Holder(Form form) : held(form.data, form.size) {}
-    View& get() { return held; }
-    View held;
-  };
+  using Optional = Form;
+  static Form to(const View& value) { return {value.data(), value.size()}; }
+  static View from(Form form) { return View(form.data, form.size); }
   static lamella_value box(Form form) { return box_span(TAG, form.data, form.size); }
   static bool unbox(const lamella_value& v, Form* form) {
     *form = {static_cast<const T*>(v.as.pointer), v.size};
     return v.tag == TAG;
   }
+  static Form none() { return {nullptr, ~size_t{0}}; }
+  static bool is_none(Form form) { return form.none(); }
+  static Form some(Form form) { return form; }
+  static Form get(Form form) { return form; }
 };
-template <class Optional, class View, class T, uint8_t TAG>
-struct OptionalSpanParam {
-  using Form = Span<T>;
-  static Form pack(const Optional& value) {
-    return value.has_value() ? Form{View(*value).data(), View(*value).size()}
-                             : Form{nullptr, ~size_t{0}};
-  }
-  struct Holder {
-    explicit Holder(Form form) {
-      if (!form.none()) held = View(form.data, form.size);
-    }
-    Optional& get() { return held; }
-    Optional held;
-  };
-  static lamella_value box(Form form) { return box_span(TAG, form.data, form.size); }
-  static bool unbox(const lamella_value& v, Form* form) {
-    *form = {static_cast<const T*>(v.as.pointer), v.size};
-    if (v.tag == LAMELLA_NONE) *form = {nullptr, ~size_t{0}};
-    return v.tag == TAG || v.tag == LAMELLA_NONE;
-  }
+template <class T>
+  requires std::is_same_v<T, int64_t>
+struct Plain<ArrayRef<T>> : PlainSpan<ArrayRef<T>, T, LAMELLA_INT_LIST> {
+  static constexpr const char* optional_code() { return "?I"; }
 };
-#define LAMELLA_SPAN(VIEW, T, CODE, TAG)                                                     \
-  template <>                                                                                \
-  struct Param<VIEW> : SpanParam<VIEW, T, TAG> {                                             \
-    static constexpr const char* code() { return CODE; }                                     \
-    static Span<T> pack(const VIEW& value) { return {value.data(), value.size()}; }          \
-  };                                                                                         \
-  template <>                                                                                \
-  struct Param<std::optional<VIEW>> : OptionalSpanParam<std::optional<VIEW>, VIEW, T, TAG> { \
-    static constexpr const char* code() { return "?" CODE; }                                 \
-  };
-LAMELLA_SPAN(IntArrayRef, int64_t, "I", LAMELLA_INT_LIST)
-LAMELLA_SPAN(ArrayRef<double>, double, "D", LAMELLA_DOUBLE_LIST)
-LAMELLA_SPAN(ArrayRef<bool>, bool, "B", LAMELLA_BOOL_LIST)
-LAMELLA_SPAN(std::string_view, char, "s", LAMELLA_STRING)
-#undef LAMELLA_SPAN
-template <>
-struct Param<OptionalIntArrayRef>
-    : OptionalSpanParam<OptionalIntArrayRef, IntArrayRef, int64_t, LAMELLA_INT_LIST> {
-  static constexpr const char* code() { return "?I"; }
+template <class T>
+  requires std::is_same_v<T, double>
+struct Plain<ArrayRef<T>> : PlainSpan<ArrayRef<T>, T, LAMELLA_DOUBLE_LIST> {
+  static constexpr const char* optional_code() { return "?D"; }
 };
-template <>
-struct Param<std::string> : Param<std::string_view> {
-  struct Holder {
-    explicit Holder(Span<char> form) : held(form.data, form.size) {}
-    std::string& get() { return held; }
-    std::string held;
-  };
+template <class T>
+  requires std::is_same_v<T, bool>
+struct Plain<ArrayRef<T>> : PlainSpan<ArrayRef<T>, T, LAMELLA_BOOL_LIST> {
+  static constexpr const char* optional_code() { return "?B"; }
 };
-template <>
-struct Param<std::vector<int64_t>> : Param<IntArrayRef> {
-  struct Holder {
-    explicit Holder(Span<int64_t> form) : held(form.data, form.data + form.size) {}
-    std::vector<int64_t>& get() { return held; }
-    std::vector<int64_t> held;
-  };
-};
-template <>
-struct Param<std::vector<double>> : Param<ArrayRef<double>> {
-  struct Holder {
-    explicit Holder(Span<double> form) : held(form.data, form.data + form.size) {}
-    std::vector<double>& get() { return held; }
-    std::vector<double> held;
-  };
-};
-template <size_t N>
-struct Param<std::array<bool, N>> : Param<ArrayRef<bool>> {
-  static Span<bool> pack(const std::array<bool, N>& value) { return {value.data(), N}; }
-  struct Holder {
-    explicit Holder(Span<bool> form) {
-      LAMELLA_CHECK(form.size == N, "expected a list of ", N, " bools, got ", form.size);
-      for (size_t i = 0; i < N; ++i) held[i] = form.data[i];
-    }
-    std::array<bool, N>& get() { return held; }
-    std::array<bool, N> held;
-  };
+template <class T>
+  requires std::is_same_v<T, std::string_view>
+struct Plain<T> : PlainSpan<T, char, LAMELLA_STRING> {
+  static constexpr const char* optional_code() { return "?s"; }
 };
 
-template <>
-struct Param<std::optional<Generator>> {
+template <class T>
+  requires std::is_same_v<T, Generator>
+struct Plain<T> : WithSpare<lamella_object*, nullptr> {
   using Form = lamella_object*;
-  static constexpr const char* code() { return "?G"; }
-  static Form pack(const std::optional<Generator>& value) { return value ? value->get() : nullptr; }
-  struct Holder {
-    explicit Holder(Form form) {
-      if (form != nullptr) held = Generator::borrow(form);
-    }
-    std::optional<Generator>& get() { return held; }
-    std::optional<Generator> held;
-  };
+  static constexpr const char* optional_code() { return "?G"; }
+  static Form to(const T& value) { return value.get(); }
+  static T from(Form form) { return T::borrow(form); }
   static lamella_value box(Form form) {
     lamella_value v = box_none();
     if (form != nullptr) {
@@ -479,31 +360,95 @@ struct Param<std::optional<Generator>> {
     return v.tag == LAMELLA_GENERATOR || v.tag == LAMELLA_NONE;
   }
 };
-template <>
-struct Param<Generator> : Param<std::optional<Generator>> {
-  static constexpr const char* code() { return "G"; }
-  static Form pack(const Generator& value) { return value.get(); }
+
+template <class T>
+  requires requires { typename Plain<T>::Form; }
+struct Param<T> {
+  using Form = typename Plain<T>::Form;
+  static constexpr const char* code() { return Plain<T>::optional_code() + 1; }
+  static Form pack(const T& value) { return Plain<T>::to(value); }
   struct Holder {
-    explicit Holder(Form form) : held(Generator::borrow(form)) {}
-    Generator& get() { return held; }
-    Generator held;
+    explicit Holder(const Form& form) : held(Plain<T>::from(form)) {}
+    T& get() { return held; }
+    T held;
+  };
+  static lamella_value box(const Form& form) { return Plain<T>::box(form); }
+  static bool unbox(const lamella_value& v, Form* form) { return Plain<T>::unbox(v, form); }
+};
+template <class Optional, class T>
+struct OptionalParam {
+  using P = Plain<T>;
+  using Form = typename P::Optional;
+  static constexpr const char* code() { return P::optional_code(); }
+  static Form pack(const Optional& value) {
+    return value.has_value() ? P::some(P::to(*value)) : P::none();
+  }
+  struct Holder {
+    explicit Holder(const Form& form) {
+      if (!P::is_none(form)) held = P::from(P::get(form));
+    }
+    Optional& get() { return held; }
+    Optional held;
+  };
+  static lamella_value box(const Form& form) {
+    return P::is_none(form) ? box_none() : P::box(P::get(form));
+  }
+  static bool unbox(const lamella_value& v, Form* form) {
+    *form = P::none();
+    if (v.tag == LAMELLA_NONE) return true;
+    typename P::Form plain;
+    bool fits = P::unbox(v, &plain);
+    *form = P::some(plain);
+    return fits;
+  }
+};
+template <class T>
+  requires requires { typename Plain<T>::Form; }
+struct Param<std::optional<T>> : OptionalParam<std::optional<T>, T> {};
+template <class T>
+struct Param<OptionalArrayRef<T>> : OptionalParam<OptionalArrayRef<T>, ArrayRef<T>> {};
+
+// Owners of what a span shows: an owner is made for the kernel.
+template <class Owner, class View>
+struct OwnerParam : Param<View> {
+  struct Holder {
+    explicit Holder(typename Param<View>::Form form) : held(form.data, form.data + form.size) {}
+    Owner& get() { return held; }
+    Owner held;
+  };
+};
+template <class Traits, class A>
+struct Param<std::basic_string<char, Traits, A>>
+    : OwnerParam<std::basic_string<char, Traits, A>, std::string_view> {};
+template <class T>
+  requires(std::is_same_v<T, int64_t> || std::is_same_v<T, double>)
+struct Param<std::vector<T>> : OwnerParam<std::vector<T>, ArrayRef<T>> {};
+template <size_t N>
+struct Param<std::array<bool, N>> : Param<ArrayRef<bool>> {
+  static Span<bool> pack(const std::array<bool, N>& value) { return {value.data(), N}; }
+  struct Holder {
+    explicit Holder(Span<bool> form) {
+      LAMELLA_CHECK(form.size == N, "expected a list of ", N, " bools, got ", form.size);
+      for (size_t i = 0; i < N; ++i) held[i] = form.data[i];
+    }
+    std::array<bool, N>& get() { return held; }
+    std::array<bool, N> held;
   };
 };
 
 // Conversions of the types that travel as a whole value. FromValue<T>::get(IValue).
 template <class T>
-struct FromValue;
-template <>
-struct FromValue<IValue> {
-  static IValue get(const IValue& v) { return v; }
-};
-template <>
-struct FromValue<std::string> {
-  static std::string get(const IValue& v) { return v.toStringRef(); }
-};
-template <>
-struct FromValue<Scalar> {
-  static Scalar get(const IValue& v) { return v.toScalar(); }
+struct FromValue {
+  static T get(const IValue& v) {
+    if constexpr (std::is_same_v<T, std::string>) {
+      return v.toStringRef();
+    } else if constexpr (std::is_same_v<T, Scalar>) {
+      return v.toScalar();
+    } else {
+      static_assert(std::is_same_v<T, IValue>);
+      return v;
+    }
+  }
 };
 template <class T>
 struct FromValue<std::optional<T>> {
@@ -557,23 +502,24 @@ struct ValueParam {
     return true;
   }
 };
-template <>
-struct Param<IValue> : ValueParam<IValue> {};
-template <>
-struct Param<std::vector<Scalar>> : ValueParam<std::vector<Scalar>> {};
-template <>
-struct Param<std::vector<std::string>> : ValueParam<std::vector<std::string>> {};
-template <>
-struct Param<ArrayRef<Scalar>> : ValueParam<std::vector<Scalar>> {
-  static PackedValue pack(ArrayRef<Scalar> value) {
-    return ValueParam<std::vector<Scalar>>::pack(value.vec());
+template <class T>
+  requires std::is_same_v<T, IValue>
+struct Param<T> : ValueParam<T> {};
+template <class T>
+  requires(std::is_same_v<T, Scalar> || std::is_same_v<T, std::string>)
+struct Param<std::vector<T>> : ValueParam<std::vector<T>> {};
+template <class T>
+  requires std::is_same_v<T, Scalar>
+struct Param<ArrayRef<T>> : ValueParam<std::vector<T>> {
+  static PackedValue pack(ArrayRef<T> value) {
+    return ValueParam<std::vector<T>>::pack(value.vec());
   }
   struct Holder {
-    explicit Holder(Form form)
-        : items(FromValue<std::vector<Scalar>>::get(IValue::from_borrowed(*form))), held(items) {}
-    ArrayRef<Scalar>& get() { return held; }
-    std::vector<Scalar> items;
-    ArrayRef<Scalar> held;
+    explicit Holder(const lamella_value* form)
+        : items(FromValue<std::vector<T>>::get(IValue::from_borrowed(*form))), held(items) {}
+    ArrayRef<T>& get() { return held; }
+    std::vector<T> items;
+    ArrayRef<T> held;
   };
 };
 
