@@ -40,9 +40,9 @@ class GraphNodePtr {
   GraphNodePtr(const GraphNodePtr& other) : node_(other.node_) {
     if (get() != nullptr) lamella_node_retain(node_.handle());
   }
-  GraphNodePtr(GraphNodePtr&& other) noexcept : node_(std::exchange(other.node_, GraphNode())) {}
+  GraphNodePtr(GraphNodePtr&& other) noexcept : node_(other.node_) { other.node_ = GraphNode(); }
   GraphNodePtr& operator=(GraphNodePtr other) noexcept {
-    std::swap(node_, other.node_);
+    detail::swap_plain(node_, other.node_);
     return *this;
   }
   ~GraphNodePtr() {
@@ -55,7 +55,11 @@ class GraphNodePtr {
     return result;
   }
   // The handle's reference goes to the caller.
-  lamella_node* unsafe_release() { return std::exchange(node_, GraphNode()).handle(); }
+  lamella_node* unsafe_release() {
+    lamella_node* node = node_.handle();
+    node_ = GraphNode();
+    return node;
+  }
 
   const GraphNode* get() const { return node_.handle() != nullptr ? &node_ : nullptr; }
   const GraphNode* operator->() const { return get(); }
@@ -83,7 +87,7 @@ lamella_tensor* const* tensor_pointers(ArrayRef<T> list) {
 
 // A bit, or none.
 inline constexpr uint32_t bit_if(bool on, uint32_t bit) { return on ? bit : 0; }
-inline uint32_t backward_flags(std::optional<bool> retain_graph, bool create_graph) {
+LAMELLA_LAZY inline uint32_t backward_flags(std::optional<bool> retain_graph, bool create_graph) {
   return bit_if(retain_graph.value_or(create_graph), LAMELLA_RETAIN_GRAPH) |
          bit_if(create_graph, LAMELLA_CREATE_GRAPH);
 }

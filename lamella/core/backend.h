@@ -144,10 +144,9 @@ class BackendRegistration {
   explicit BackendRegistration(const lamella_backend& table) {
     detail::check(lamella_register_backend(&table, &part_));
   }
-  BackendRegistration(BackendRegistration&& other) noexcept
-      : part_(std::exchange(other.part_, nullptr)) {}
+  BackendRegistration(BackendRegistration&& other) noexcept : part_(detail::take(other.part_)) {}
   BackendRegistration& operator=(BackendRegistration&& other) noexcept {
-    std::swap(part_, other.part_);
+    detail::swap_plain(part_, other.part_);
     return *this;
   }
   ~BackendRegistration() { lamella_unregister_backend(part_); }

@@ -17,15 +17,15 @@ class DataPtr {
   DataPtr(void* data, void* context, DeleterFnPtr deleter, Device device)
       : data_(data), context_(context), deleter_(deleter), device_(device) {}
   DataPtr(DataPtr&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)),
+      : data_(detail::take(other.data_)),
         context_(other.release_context()),
         deleter_(other.deleter_),
         device_(other.device_) {}
   DataPtr& operator=(DataPtr&& other) noexcept {
-    std::swap(data_, other.data_);
-    std::swap(context_, other.context_);
-    std::swap(deleter_, other.deleter_);
-    std::swap(device_, other.device_);
+    detail::swap_plain(data_, other.data_);
+    detail::swap_plain(context_, other.context_);
+    detail::swap_plain(deleter_, other.deleter_);
+    detail::swap_plain(device_, other.device_);
     return *this;
   }
   ~DataPtr() { clear(); }
@@ -33,7 +33,7 @@ class DataPtr {
   void* operator->() const { return data_; }
   explicit operator bool() const { return data_ != nullptr || context_ != nullptr; }
   void* get_context() const { return context_; }
-  void* release_context() { return std::exchange(context_, nullptr); }
+  void* release_context() { return detail::take(context_); }
   DeleterFnPtr get_deleter() const { return deleter_; }
   Device device() const { return device_; }
   void clear() {

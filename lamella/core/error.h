@@ -97,39 +97,70 @@ void append_range(std::string& out, Iterator first, Iterator last) {
 }
 }  // namespace detail
 
+namespace detail {
+// Note [Parts of a text]
+//   Code that may fail outweighs the code that works where each message is put together inline. So
+//   a message is a list of parts, each a value and the function that appends values of its type,
+//   and one function for all messages puts the list together.
+struct Part {
+  void (*append)(std::string& out, const void* value);
+  const void* value;
+};
+template <class T>
+LAMELLA_COLD void append_part(std::string& out, const void* value) {
+  append(out, *static_cast<const T*>(value));
+}
+LAMELLA_LAZY LAMELLA_COLD void append_text(std::string& out, const void* text) {
+  append(out, static_cast<const char*>(text));
+}
+template <class T>
+Part part_of(const T& value) {
+  return {&append_part<T>, &value};
+}
+LAMELLA_LAZY inline Part part_of(const char* text) { return {&append_text<>, text}; }
+
+LAMELLA_LAZY LAMELLA_NOINLINE std::string join_parts(const Part* parts, size_t count) {
+  std::string out;
+  for (size_t i = 0; i < count; ++i) parts[i].append(out, parts[i].value);
+  return out;
+}
+}  // namespace detail
+
 // The texts of all parts, one after the other.
 template <class... A>
 inline std::string str(const A&... parts) {
-  std::string out;
-  (append(out, parts), ...);
-  return out;
+  const detail::Part list[] = {detail::part_of(parts)..., {nullptr, nullptr}};
+  return detail::join_parts(list, sizeof...(A));
 }
 
 // ---- Exceptions ------------------------------------------------------------------------------
 
-// The base of all of Lamella's exceptions; by itself a mistake of the caller.
-class LAMELLA_PUBLIC Error : public std::exception {
+// The base of all of Lamella's exceptions; by itself a mistake of the caller. std::runtime_error
+// keeps the text: its members are compiled in the standard library, and not in every file.
+class LAMELLA_PUBLIC Error : public std::runtime_error {
  public:
-  explicit Error(std::string message) : Error(LAMELLA_ERROR, std::move(message)) {}
-  const char* what() const noexcept override { return message_.c_str(); }
-  const std::string& msg() const noexcept { return message_; }
-  const char* what_without_backtrace() const noexcept { return message_.c_str(); }
+  explicit Error(const char* message) : Error(LAMELLA_ERROR, message) {}
+  template <class Traits, class A>
+  explicit Error(const std::basic_string<char, Traits, A>& message) : Error(message.c_str()) {}
+  LAMELLA_LAZY std::string msg() const { return what(); }
+  const char* what_without_backtrace() const noexcept { return what(); }
   // LAMELLA_ERROR, LAMELLA_INDEX_ERROR, ...
   lamella_status status() const noexcept { return status_; }
 
  protected:
-  Error(lamella_status status, std::string message)
-      : message_(std::move(message)), status_(status) {}
+  Error(lamella_status status, const char* message)
+      : std::runtime_error(message), status_(status) {}
 
  private:
-  std::string message_;
   lamella_status status_;
 };
 
-#define LAMELLA_ERROR_CLASS(Name, code)                         \
-  class LAMELLA_PUBLIC Name : public Error {                    \
-   public:                                                      \
-    explicit Name(std::string m) : Error(code, std::move(m)) {} \
+#define LAMELLA_ERROR_CLASS(Name, code)                                                         \
+  class LAMELLA_PUBLIC Name : public Error {                                                    \
+   public:                                                                                      \
+    explicit Name(const char* message) : Error(code, message) {}                                \
+    template <class Traits, class A>                                                            \
+    explicit Name(const std::basic_string<char, Traits, A>& message) : Name(message.c_str()) {} \
   };
 LAMELLA_ERROR_CLASS(IndexError, LAMELLA_INDEX_ERROR)
 LAMELLA_ERROR_CLASS(ValueError, LAMELLA_VALUE_ERROR)
@@ -148,26 +179,26 @@ namespace detail {
 
 // Throws what a failed call left in this thread's error text.
 [[noreturn]] LAMELLA_COLD inline void throw_status(lamella_status status) {
-  std::string text = lamella_error_text();
+  const char* text = lamella_error_text();
   switch (status) {
     case LAMELLA_INDEX_ERROR:
-      throw IndexError(std::move(text));
+      throw IndexError(text);
     case LAMELLA_VALUE_ERROR:
-      throw ValueError(std::move(text));
+      throw ValueError(text);
     case LAMELLA_TYPE_ERROR:
-      throw TypeError(std::move(text));
+      throw TypeError(text);
     case LAMELLA_NOT_IMPLEMENTED:
-      throw NotImplementedError(std::move(text));
+      throw NotImplementedError(text);
     case LAMELLA_OUT_OF_MEMORY:
-      throw OutOfMemoryError(std::move(text));
+      throw OutOfMemoryError(text);
     case LAMELLA_INTERNAL_ERROR:
-      throw InternalError(std::move(text));
+      throw InternalError(text);
     case LAMELLA_FOREIGN_ERROR:
-      throw ForeignError(std::move(text));
+      throw ForeignError(text);
     case LAMELLA_LINALG_ERROR:
-      throw LinAlgError(std::move(text));
+      throw LinAlgError(text);
     default:
-      throw Error(std::move(text));
+      throw Error(text);
   }
 }
 
@@ -176,7 +207,15 @@ LAMELLA_ALWAYS_INLINE void check(lamella_status status) {
 }
 
 // Records an error of this thread, and returns its kind.
-LAMELLA_COLD inline lamella_status fail(lamella_status kind, std::string_view text) noexcept {
+LAMELLA_COLD inline lamella_status fail(lamella_status kind, const char* text) noexcept {
+  return lamella_fail(kind, text, __builtin_strlen(text));
+}
+LAMELLA_LAZY LAMELLA_COLD inline lamella_status fail(lamella_status kind,
+                                                     std::string_view text) noexcept {
+  return lamella_fail(kind, text.data(), text.size());
+}
+LAMELLA_LAZY LAMELLA_COLD inline lamella_status fail(lamella_status kind,
+                                                     const std::string& text) noexcept {
   return lamella_fail(kind, text.data(), text.size());
 }
 // To be called in a catch (...): records the exception as this thread's error.
@@ -184,7 +223,7 @@ LAMELLA_COLD inline lamella_status status_of_current_exception() noexcept {
   try {
     throw;
   } catch (const Error& e) {
-    return fail(e.status(), e.msg());
+    return fail(e.status(), e.what());
   } catch (const std::bad_alloc&) {
     return fail(LAMELLA_OUT_OF_MEMORY, "out of memory");
   } catch (const std::out_of_range& e) {
@@ -208,40 +247,31 @@ lamella_status guarded(F&& f) noexcept {
   }
 }
 
-// Literals of every length share one instantiation.
-inline const char* as_part(const char* text) { return text; }
-template <class T, std::enable_if_t<!std::is_array_v<T>, int> = 0>
-inline const T& as_part(const T& part) {
-  return part;
-}
-
-template <class E, class... A>
-[[noreturn]] LAMELLA_COLD void throw_parts(const char* condition, const A&... parts) {
-  if constexpr (sizeof...(A) == 0) {
-    throw E(str("expected ", condition));
-  } else {
-    throw E(str(parts...));
-  }
+template <class E>
+[[noreturn]] LAMELLA_COLD void throw_parts(const char* condition, const Part* parts, size_t count) {
+  if (count == 0) throw E(str("expected ", condition));
+  throw E(join_parts(parts, count));
 }
 template <class E, class... A>
 [[noreturn]] LAMELLA_ALWAYS_INLINE void check_failed(const char* condition, const A&... parts) {
-  throw_parts<E>(condition, as_part(parts)...);
+  const Part list[] = {part_of(parts)..., {nullptr, nullptr}};
+  throw_parts<E>(condition, list, sizeof...(A));
 }
 
-template <class... A>
-[[noreturn]] LAMELLA_COLD void throw_internal(const char* file, int line, const char* condition,
-                                              const A&... parts) {
+LAMELLA_LAZY [[noreturn]] LAMELLA_COLD inline void throw_internal(const char* file, int line,
+                                                                  const char* condition,
+                                                                  const Part* parts, size_t count) {
   std::string text = str(file, ":", line, ": ");
   if (condition != nullptr) text += str("expected ", condition, ". ");
-  (append(text, parts), ...);
-  if constexpr (sizeof...(A) != 0) text += ". ";
+  if (count != 0) text += join_parts(parts, count) + ". ";
   text += "This is a bug in Lamella; please report it.";
-  throw InternalError(std::move(text));
+  throw InternalError(text);
 }
 template <class... A>
 [[noreturn]] LAMELLA_ALWAYS_INLINE void assert_failed(const char* file, int line,
                                                       const char* condition, const A&... parts) {
-  throw_internal(file, line, condition, as_part(parts)...);
+  const Part list[] = {part_of(parts)..., {nullptr, nullptr}};
+  throw_internal(file, line, condition, list, sizeof...(A));
 }
 }  // namespace detail
 

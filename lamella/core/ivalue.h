@@ -28,8 +28,8 @@ inline const char* tag_name(uint8_t tag) {
                                    "list", "tuple",  "Dict",  "Generator", "object"};
   return tag < sizeof(names) / sizeof(names[0]) ? names[tag] : "?";
 }
-[[noreturn]] inline void throw_tag(const char* expected, uint8_t got) {
-  throw TypeError(std::string("IValue: expected ") + expected + ", got " + tag_name(got));
+LAMELLA_LAZY [[noreturn]] LAMELLA_COLD inline void throw_tag(const char* expected, uint8_t got) {
+  throw TypeError(str("IValue: expected ", expected, ", got ", tag_name(got)));
 }
 // Copies a value as two words. One 16-byte load of words just written would wait for both stores
 // to leave the store buffer, which costs more than a whole boxed call; the empty asm keeps the
@@ -80,12 +80,12 @@ class IValue {
     allocate(LAMELLA_STRING, text.size());
     if (!text.empty()) __builtin_memcpy(value_.as.pointer, text.data(), text.size());
   }
-  IValue(const std::string& text) : IValue(std::string_view(text)) {}
+  // Templates, so that other arguments are not tried as strings and vectors.
+  template <class Traits, class A>
+  IValue(const std::basic_string<char, Traits, A>& text) : IValue(std::string_view(text)) {}
   IValue(const char* text) : IValue(std::string_view(text)) {}
   IValue(IntArrayRef list) { copy_list(LAMELLA_INT_LIST, list.data(), list.size()); }
   IValue(ArrayRef<double> list) { copy_list(LAMELLA_DOUBLE_LIST, list.data(), list.size()); }
-  IValue(const std::vector<int64_t>& list) : IValue(IntArrayRef(list)) {}
-  IValue(const std::vector<double>& list) : IValue(ArrayRef<double>(list)) {}
   // Any class over TensorBase, which shares its representation.
   template <class T, class = std::enable_if_t<std::is_base_of_v<TensorBase, T>>>
   IValue(ArrayRef<T> list) {
@@ -95,7 +95,9 @@ class IValue {
       static_cast<lamella_tensor**>(value_.as.pointer)[i] = TensorBase(list[i]).unsafe_release();
     }
   }
-  template <class T, class = std::enable_if_t<std::is_base_of_v<TensorBase, T>>>
+  template <class T>
+    requires(std::is_base_of_v<TensorBase, T> || std::is_same_v<T, int64_t> ||
+             std::is_same_v<T, double>)
   IValue(const std::vector<T>& list) : IValue(ArrayRef<T>(list)) {}
   template <class T>
   IValue(const std::optional<T>& value) : IValue() {
@@ -114,7 +116,7 @@ class IValue {
   }
   IValue& operator=(const IValue& other) {
     IValue copy(other);
-    std::swap(value_, copy.value_);
+    detail::swap_plain(value_, copy.value_);
     return *this;
   }
   IValue& operator=(IValue&& other) noexcept {
@@ -122,7 +124,7 @@ class IValue {
       detail::copy_value(value_, other.value_);
       other.clear();
     } else {
-      std::swap(value_, other.value_);
+      detail::swap_plain(value_, other.value_);
     }
     return *this;
   }
@@ -207,11 +209,11 @@ class IValue {
     return {z[0], z[1]};
   }
   Scalar toScalar() const;
-  std::string_view toStringView() const {
+  LAMELLA_LAZY std::string_view toStringView() const {
     expect(LAMELLA_STRING);
-    return {static_cast<const char*>(value_.as.pointer), value_.size};
+    return std::string_view(static_cast<const char*>(value_.as.pointer), size_t{value_.size});
   }
-  std::string toStringRef() const { return std::string(toStringView()); }
+  LAMELLA_LAZY std::string toStringRef() const { return std::string(toStringView()); }
   ScalarType toScalarType() const { return static_cast<ScalarType>(toInt()); }
   Layout toLayout() const { return static_cast<Layout>(toInt()); }
   MemoryFormat toMemoryFormat() const { return static_cast<MemoryFormat>(toInt()); }
@@ -224,13 +226,16 @@ class IValue {
     expect(LAMELLA_INT_LIST);
     return {static_cast<const int64_t*>(value_.as.pointer), value_.size};
   }
-  std::vector<int64_t> toIntVector() const { return toIntList().vec(); }
-  std::vector<int64_t> toSymIntVector() const { return toIntVector(); }
+  LAMELLA_LAZY std::vector<int64_t> toIntVector() const { return toIntList().vec(); }
+  LAMELLA_LAZY std::vector<int64_t> toSymIntVector() const { return toIntVector(); }
   ArrayRef<double> toDoubleList() const {
     expect(LAMELLA_DOUBLE_LIST);
     return {static_cast<const double*>(value_.as.pointer), value_.size};
   }
-  std::vector<double> toDoubleVector() const { return toDoubleList().vec(); }
+  template <class T = double>
+  std::vector<T> toDoubleVector() const {
+    return ArrayRef<T>(toDoubleList()).vec();
+  }
   template <class T = Tensor>
   ArrayRef<T> toTensorList() const {
     expect(LAMELLA_TENSOR_LIST);
@@ -300,7 +305,7 @@ class IValue {
       lamella_value_release(&value_);
     }
   }
-  void expect(uint8_t tag) const {
+  LAMELLA_LAZY void expect(uint8_t tag) const {
     if (value_.tag != tag) detail::throw_tag(detail::tag_name(tag), value_.tag);
   }
 
@@ -419,9 +424,9 @@ class Stack {
     __builtin_memcpy(bytes, inline_, sizeof(bytes));
     __builtin_memcpy(inline_, other.inline_, sizeof(bytes));
     __builtin_memcpy(other.inline_, bytes, sizeof(bytes));
-    std::swap(data_, other.data_);
-    std::swap(size_, other.size_);
-    std::swap(capacity_, other.capacity_);
+    detail::swap_plain(data_, other.data_);
+    detail::swap_plain(size_, other.size_);
+    detail::swap_plain(capacity_, other.capacity_);
     if (heap == nullptr) other.data_ = other.inline_data();
     if (other_heap == nullptr) data_ = inline_data();
   }

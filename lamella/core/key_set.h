@@ -21,7 +21,7 @@ enum KeyFunctionality : int {
 };
 inline constexpr uint64_t key_bit(KeyBackend backend) { return uint64_t{1} << backend; }
 inline constexpr uint64_t key_bit(KeyFunctionality functionality) {
-  return uint64_t{1} << (LAMELLA_BACKEND_BITS + functionality);
+  return uint64_t{1} << (LAMELLA_BACKEND_BITS + static_cast<int>(functionality));
 }
 
 }  // namespace detail

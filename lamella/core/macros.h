@@ -1,4 +1,4 @@
-// Compiler attributes used by the public headers.
+// Compiler attributes used by the public headers, and two helpers that need no other header.
 #pragma once
 
 #define LAMELLA_LIKELY(x) (__builtin_expect(static_cast<bool>(x), 1))
@@ -6,6 +6,11 @@
 #define LAMELLA_COLD __attribute__((noinline, cold))
 #define LAMELLA_ALWAYS_INLINE inline __attribute__((always_inline))
 #define LAMELLA_NOINLINE __attribute__((noinline))
+// Note [Lazy functions]
+//   What an ordinary inline function needs is instantiated in every file that sees the function,
+//   called or not; a template's is where it is called. In headers that every extension reads,
+//   functions that work on strings, vectors and optionals are therefore templates in name.
+#define LAMELLA_LAZY template <int lazy_ = 0>
 // Types whose type_info must be one across shared libraries.
 #define LAMELLA_PUBLIC __attribute__((visibility("default")))
 // Variables of headers: one in each library. Shared ones would be of a kind (GNU unique) that keeps
@@ -14,6 +19,23 @@
 // What Lamella's own Python extension needs beyond the C ABI. Shipped in lockstep with it; not for
 // anyone else.
 #define LAMELLA_PRIVATE_API __attribute__((visibility("default")))
+
+// std::swap and std::exchange for pointers and plain structures. Those ask many traits of the type,
+// each of which is a class to instantiate.
+namespace lamella::detail {
+template <class T>
+constexpr void swap_plain(T& a, T& b) noexcept {
+  T kept = a;
+  a = b;
+  b = kept;
+}
+template <class T>
+constexpr T* take(T*& pointer) noexcept {
+  T* taken = pointer;
+  pointer = nullptr;
+  return taken;
+}
+}  // namespace lamella::detail
 
 #define LAMELLA_CONCAT_IMPL(a, b) a##b
 #define LAMELLA_CONCAT(a, b) LAMELLA_CONCAT_IMPL(a, b)

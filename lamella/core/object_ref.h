@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lamella/abi/abi.h"
+#include "lamella/core/macros.h"
 
 namespace lamella {
 
@@ -15,7 +16,7 @@ class ObjectRef {
   ObjectRef(const ObjectRef& other) : object_(other.object_) { retain(); }
   ObjectRef(ObjectRef&& other) noexcept : object_(other.unsafe_release()) {}
   ObjectRef& operator=(ObjectRef other) noexcept {
-    std::swap(object_, other.object_);
+    detail::swap_plain(object_, other.object_);
     return *this;
   }
   ~ObjectRef() { release(); }
@@ -29,7 +30,7 @@ class ObjectRef {
     return ref;
   }
   // Gives the reference to the caller.
-  T* unsafe_release() { return std::exchange(object_, nullptr); }
+  T* unsafe_release() { return detail::take(object_); }
 
   T* get() const { return object_; }
   T* operator->() const { return object_; }

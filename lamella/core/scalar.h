@@ -116,15 +116,15 @@ class Scalar {
       return real_to<T>(value_.as.i);
     }
   }
-  double toDouble() const { return to<double>(); }
-  float toFloat() const { return to<float>(); }
-  int64_t toLong() const { return to<int64_t>(); }
-  int toInt() const { return to<int>(); }
-  bool toBool() const { return to<bool>(); }
-  Half toHalf() const { return to<Half>(); }
-  BFloat16 toBFloat16() const { return to<BFloat16>(); }
-  complex<float> toComplexFloat() const { return to<complex<float>>(); }
-  complex<double> toComplexDouble() const { return to<complex<double>>(); }
+  LAMELLA_LAZY double toDouble() const { return to<double>(); }
+  LAMELLA_LAZY float toFloat() const { return to<float>(); }
+  LAMELLA_LAZY int64_t toLong() const { return to<int64_t>(); }
+  LAMELLA_LAZY int toInt() const { return to<int>(); }
+  LAMELLA_LAZY bool toBool() const { return to<bool>(); }
+  LAMELLA_LAZY Half toHalf() const { return to<Half>(); }
+  LAMELLA_LAZY BFloat16 toBFloat16() const { return to<BFloat16>(); }
+  LAMELLA_LAZY complex<float> toComplexFloat() const { return to<complex<float>>(); }
+  LAMELLA_LAZY complex<double> toComplexDouble() const { return to<complex<double>>(); }
 
   Scalar operator-() const {
     LAMELLA_CHECK(!isBoolean(), "Scalar: expected a number to negate, got a bool");

@@ -89,7 +89,7 @@ class Event {
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
   Event(Event&& other) noexcept
-      : type_(other.type_), timing_(other.timing_), event_(std::exchange(other.event_, nullptr)) {}
+      : type_(other.type_), timing_(other.timing_), event_(detail::take(other.event_)) {}
   ~Event() {
     if (event_ != nullptr) lamella_event_free(number(), event_);
   }

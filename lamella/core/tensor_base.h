@@ -77,14 +77,14 @@ class TensorBase {
   TensorBase(const TensorBase& other) : tensor_(other.tensor_) {
     if (tensor_) detail::retain(tensor_);
   }
-  TensorBase(TensorBase&& other) noexcept : tensor_(std::exchange(other.tensor_, nullptr)) {}
+  TensorBase(TensorBase&& other) noexcept : tensor_(detail::take(other.tensor_)) {}
   TensorBase& operator=(const TensorBase& other) {
     TensorBase copy(other);
-    std::swap(tensor_, copy.tensor_);
+    detail::swap_plain(tensor_, copy.tensor_);
     return *this;
   }
   TensorBase& operator=(TensorBase&& other) noexcept {
-    std::swap(tensor_, other.tensor_);
+    detail::swap_plain(tensor_, other.tensor_);
     return *this;
   }
   ~TensorBase() {
@@ -99,7 +99,7 @@ class TensorBase {
     return TensorBase(tensor);
   }
   // Gives the reference to the caller; this becomes undefined.
-  lamella_tensor* unsafe_release() { return std::exchange(tensor_, nullptr); }
+  lamella_tensor* unsafe_release() { return detail::take(tensor_); }
 
   // The header; NULL if undefined.
   lamella_tensor* impl() const { return tensor_; }
@@ -261,9 +261,9 @@ class WeakTensorRef {
   constexpr WeakTensorRef() = default;
   explicit WeakTensorRef(const TensorBase& tensor) : tensor_(tensor.impl()) { retain(); }
   WeakTensorRef(const WeakTensorRef& other) : tensor_(other.tensor_) { retain(); }
-  WeakTensorRef(WeakTensorRef&& other) noexcept : tensor_(std::exchange(other.tensor_, nullptr)) {}
+  WeakTensorRef(WeakTensorRef&& other) noexcept : tensor_(detail::take(other.tensor_)) {}
   WeakTensorRef& operator=(WeakTensorRef other) noexcept {
-    std::swap(tensor_, other.tensor_);
+    detail::swap_plain(tensor_, other.tensor_);
     return *this;
   }
   ~WeakTensorRef() {

@@ -23,10 +23,10 @@ class RegistrationHandleRAII {
           delete f;
         }) {}
   RegistrationHandleRAII(RegistrationHandleRAII&& other) noexcept
-      : context_(other.context_), undo_(std::exchange(other.undo_, nullptr)) {}
+      : context_(other.context_), undo_(detail::take(other.undo_)) {}
   RegistrationHandleRAII& operator=(RegistrationHandleRAII&& other) noexcept {
-    std::swap(context_, other.context_);
-    std::swap(undo_, other.undo_);
+    detail::swap_plain(context_, other.context_);
+    detail::swap_plain(undo_, other.undo_);
     return *this;
   }
   ~RegistrationHandleRAII() {
@@ -47,9 +47,15 @@ class Dispatcher {
   }
 
   // The operator if it is defined.
-  std::optional<OperatorHandle> findSchema(const OperatorId& name) const { return lookup(name, 1); }
+  template <class Handle = OperatorHandle>
+  std::optional<Handle> findSchema(const OperatorId& name) const {
+    return lookup<Handle>(name, 1);
+  }
   // The operator if anything was registered under the name.
-  std::optional<OperatorHandle> findOp(const OperatorId& name) const { return lookup(name, 0); }
+  template <class Handle = OperatorHandle>
+  std::optional<Handle> findOp(const OperatorId& name) const {
+    return lookup<Handle>(name, 0);
+  }
   // Fails with the names that are near.
   OperatorHandle findSchemaOrThrow(const char* name, const char* overload_name) const {
     const lamella_operator* op = nullptr;
@@ -65,38 +71,40 @@ class Dispatcher {
   R redispatch(const TypedOperatorHandle<R(A...)>& op, DispatchKeySet keys, A... arguments) const {
     return op.redispatch(keys, std::forward<A>(arguments)...);
   }
-  void callBoxed(const OperatorHandle& op, Stack* stack) const { op.callBoxed(stack); }
-  void redispatchBoxed(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) const {
+  LAMELLA_LAZY void callBoxed(const OperatorHandle& op, Stack* stack) const { op.callBoxed(stack); }
+  LAMELLA_LAZY void redispatchBoxed(const OperatorHandle& op, DispatchKeySet keys,
+                                    Stack* stack) const {
     op.redispatchBoxed(keys, stack);
   }
 
   // Defines one operator; `debug` says where.
-  RegistrationHandleRAII registerDef(const char* schema, const char* debug = "registerDef") {
+  LAMELLA_LAZY RegistrationHandleRAII registerDef(const char* schema,
+                                                  const char* debug = "registerDef") {
     Block block(schema, LAMELLA_LIBRARY_FRAGMENT, debug);
     detail::check(lamella_library_define(block.library, schema, nullptr, nullptr, debug, 0));
     return block.keep();
   }
   // Registers one kernel.
-  RegistrationHandleRAII registerImpl(const OperatorId& name, std::optional<DispatchKey> key,
-                                      CppFunction kernel, const char* debug = "registerImpl") {
+  LAMELLA_LAZY RegistrationHandleRAII registerImpl(const OperatorId& name, BlockKey key,
+                                                   CppFunction kernel,
+                                                   const char* debug = "registerImpl") {
     Block block(name.name.c_str(), LAMELLA_LIBRARY_IMPL, debug);
     lamella_kernel_description description = kernel.release(debug, 0);
     detail::check(lamella_library_implement(block.library, toString(name).c_str(),
-                                            static_cast<uint16_t>(key.value_or(DispatchKey::None)),
-                                            &description));
+                                            static_cast<uint16_t>(key.key), &description));
     return block.keep();
   }
   // The same from the parts that PyTorch hands over: the kernel knows its signature itself, and the
   // schema that would be inferred from it follows from that.
   template <class InferredSchema>
-  RegistrationHandleRAII registerImpl(const OperatorId& name, std::optional<DispatchKey> key,
-                                      CppFunction kernel, const std::optional<CppSignature>&,
-                                      InferredSchema&&, const std::string& debug) {
+  RegistrationHandleRAII registerImpl(const OperatorId& name, BlockKey key, CppFunction kernel,
+                                      const std::optional<CppSignature>&, InferredSchema&&,
+                                      const std::string& debug) {
     return registerImpl(name, key, std::move(kernel), debug.c_str());
   }
   // Registers a boxed kernel for every operator that has none for the key.
-  RegistrationHandleRAII registerFallback(DispatchKey key, CppFunction kernel,
-                                          const char* debug = "registerFallback") {
+  LAMELLA_LAZY RegistrationHandleRAII registerFallback(DispatchKey key, CppFunction kernel,
+                                                       const char* debug = "registerFallback") {
     Block block("_::", LAMELLA_LIBRARY_IMPL, debug);
     lamella_kernel_description description = kernel.release(debug, 0);
     detail::check(
@@ -106,7 +114,7 @@ class Dispatcher {
 
  private:
   struct Block {
-    Block(const char* qualified_name, int32_t kind, const char* debug) {
+    LAMELLA_LAZY Block(const char* qualified_name, int32_t kind, const char* debug) {
       std::string name_space(qualified_name);
       size_t end = name_space.find("::");
       name_space.resize(end == std::string::npos ? 0 : end);
@@ -117,18 +125,19 @@ class Dispatcher {
     ~Block() {
       if (library != nullptr) lamella_library_close(library);
     }
-    RegistrationHandleRAII keep() {
+    LAMELLA_LAZY RegistrationHandleRAII keep() {
       RegistrationHandleRAII handle(library);
       library = nullptr;
       return handle;
     }
     lamella_library* library = nullptr;
   };
-  static std::optional<OperatorHandle> lookup(const OperatorId& name, int32_t defined) {
+  template <class Handle>
+  static std::optional<Handle> lookup(const OperatorId& name, int32_t defined) {
     const lamella_operator* op =
         lamella_lookup_operator(name.name.c_str(), name.overload_name.c_str(), defined);
     if (op == nullptr) return std::nullopt;
-    return OperatorHandle(op);
+    return Handle(op);
   }
 };
 

@@ -169,12 +169,14 @@ class CppSignature {
     using Fn = typename detail::FunctionType<Function>::type;
     return CppSignature(abi::Call<typename detail::Schema<Fn>::type>::signature());
   }
-  const std::string& name() const { return name_; }
-  bool operator==(const CppSignature&) const = default;
+  LAMELLA_LAZY std::string name() const { return name_; }
+  bool operator==(const CppSignature& other) const {
+    return __builtin_strcmp(name_, other.name_) == 0;
+  }
 
  private:
-  explicit CppSignature(std::string name) : name_(std::move(name)) {}
-  std::string name_;
+  explicit CppSignature(const char* name) : name_(name) {}
+  const char* name_;
 };
 
 // Move-only description of a kernel. Holds a functor's copy until it is registered.
@@ -218,9 +220,7 @@ class CppFunction {
     }
   }
   CppFunction(CppFunction&& other) noexcept
-      : description_(other.description_),
-        signature_(std::move(other.signature_)),
-        key_(other.key_) {
+      : description_(other.description_), signature_(other.signature_), key_(other.key_) {
     other.description_.dispose = nullptr;
     other.description_.context = nullptr;
   }
@@ -237,7 +237,9 @@ class CppFunction {
   static CppFunction makeFromBoxedFunction() {
     return CppFunction(CompileTimeFunction<f>());
   }
-  static CppFunction makeFromBoxedFunction(detail::BoxedSpanFunction* f) { return CppFunction(f); }
+  LAMELLA_LAZY static CppFunction makeFromBoxedFunction(detail::BoxedSpanFunction* f) {
+    return CppFunction(f);
+  }
   // A boxed kernel in the form of the C ABI.
   static CppFunction makeFromBoxedKernel(lamella_boxed_function f) {
     CppFunction function{Empty()};
@@ -270,11 +272,14 @@ class CppFunction {
     return std::move(*this);
   }
   DispatchKey key() const { return key_; }
-  const std::string& signature() const { return signature_; }
+  // Empty for a boxed function.
+  LAMELLA_LAZY std::string_view signature() const {
+    return signature_ != nullptr ? signature_ : "";
+  }
   // Ready to be registered; the receiver owns the context from then on.
   lamella_kernel_description release(const char* file, uint32_t line) {
     lamella_kernel_description d = description_;
-    d.signature = signature_.empty() ? nullptr : signature_.c_str();
+    d.signature = signature_;
     d.file = file;
     d.line = line;
     description_.dispose = nullptr;
@@ -294,8 +299,18 @@ class CppFunction {
   }
 
   lamella_kernel_description description_{};
-  std::string signature_;
+  const char* signature_ = nullptr;
   DispatchKey key_ = DispatchKey::None;
+};
+
+// The key of a block of registrations, or none: an optional that costs no instantiation.
+struct BlockKey {
+  BlockKey(DispatchKey key) : key(key) {}               // NOLINT: implicit
+  BlockKey(std::nullopt_t) : key(DispatchKey::None) {}  // NOLINT: implicit
+  template <class Key>
+  BlockKey(const std::optional<Key>& key) : key(key.value_or(DispatchKey::None)) {}  // NOLINT
+
+  DispatchKey key;
 };
 
 // A kernel for a key other than its block's: m.impl("f", dispatch(DispatchKey::CPU, f)).

@@ -24,7 +24,7 @@ struct Policies {
   const char* tags = nullptr;      // more tags, comma-separated
 
   // The same as comma-separated tags.
-  std::string str() const {
+  LAMELLA_LAZY std::string str() const {
     constexpr const char* classes[] = {"",       "lower_precision", "float32", "float32_set_dtype",
                                        "widest", "banned",          "none"};
     std::string text = tags != nullptr ? tags : "";
@@ -40,6 +40,10 @@ struct Policies {
   }
 };
 
+namespace detail {
+class LibraryInit;
+}
+
 // A block of registrations for one namespace; they end with it.
 class Library final {
  public:
@@ -50,18 +54,22 @@ class Library final {
   };
 
   // Throws if the namespace is already claimed by another DEF block.
-  Library(Kind kind, const char* name_space, std::optional<DispatchKey> key, const char* file,
-          uint32_t line)
+  Library(Kind kind, const char* name_space, BlockKey key, const char* file, uint32_t line)
       : file_(file), line_(line) {
-    detail::check(lamella_library_open(kind, name_space,
-                                       static_cast<uint16_t>(key.value_or(DispatchKey::None)), file,
-                                       line, &library_));
+    detail::check(lamella_library_open(kind, name_space, static_cast<uint16_t>(key.key), file, line,
+                                       &library_));
   }
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
   Library(Library&& other) noexcept
       : library_(other.library_), file_(other.file_), line_(other.line_) {
     other.library_ = nullptr;
+  }
+  Library& operator=(Library&& other) noexcept {
+    detail::swap_plain(library_, other.library_);
+    detail::swap_plain(file_, other.file_);
+    detail::swap_plain(line_, other.line_);
+    return *this;
   }
   ~Library() { reset(); }
   // Ends the registrations now.
@@ -75,11 +83,11 @@ class Library final {
     detail::check(lamella_library_define(library_, schema, nullptr, tags, file_, line_));
     return *this;
   }
-  Library& def(const std::string& schema, const char* tags = nullptr) & {
+  LAMELLA_LAZY Library& def(const std::string& schema, const char* tags = nullptr) & {
     return def(schema.c_str(), tags);
   }
   // m.def("add(Tensor self, Tensor other) -> Tensor", {.batching = "pointwise", .hlo = "add"})
-  Library& def(const char* schema, const Policies& policies) & {
+  LAMELLA_LAZY Library& def(const char* schema, const Policies& policies) & {
     return def(schema, policies.str().c_str());
   }
   // m.def("add", f): the schema is inferred from f where only a name is given; f serves every
@@ -94,7 +102,7 @@ class Library final {
                   "', because a boxed function has none to infer");
     }
     detail::check(lamella_library_define(library_, name_or_schema,
-                                         only_name ? function.signature().c_str() : nullptr,
+                                         only_name ? function.signature().data() : nullptr,
                                          policies.str().c_str(), file_, line_));
     std::string name(name_or_schema);
     size_t end = name.find('(');
@@ -148,9 +156,12 @@ class Library final {
     return *this;
   }
 
+  friend class detail::LibraryInit;
+  Library() = default;
+
   lamella_library* library_ = nullptr;
-  const char* file_;
-  uint32_t line_;
+  const char* file_ = nullptr;
+  uint32_t line_ = 0;
 };
 
 namespace detail {
@@ -158,13 +169,13 @@ namespace detail {
 // throw, so a failure is kept for whoever loads the library; see lamella_defer_failure.
 class LibraryInit {
  public:
-  LibraryInit(Library::Kind kind, void (*body)(Library&), const char* name_space,
-              std::optional<DispatchKey> key, const char* file, uint32_t line) {
+  LibraryInit(Library::Kind kind, void (*body)(Library&), const char* name_space, BlockKey key,
+              const char* file, uint32_t line) {
     try {
       check(lamella_handshake(LAMELLA_ABI_MAJOR, LAMELLA_ABI_MINOR, sizeof(lamella_tensor),
                               sizeof(lamella_value), sizeof(lamella_operator), file));
-      library_.emplace(kind, name_space, key, file, line);
-      body(*library_);
+      library_ = Library(kind, name_space, key, file, line);
+      body(library_);
     } catch (const std::exception& error) {
       lamella_defer_failure(error.what(), file, line);
     } catch (...) {
@@ -173,7 +184,7 @@ class LibraryInit {
   }
 
  private:
-  std::optional<Library> library_;
+  Library library_;
 };
 }  // namespace detail
 

@@ -10,18 +10,18 @@ namespace lamella {
 class LoadedLibrary {
  public:
   explicit LoadedLibrary(void* handle) : handle_(handle) {}
-  LoadedLibrary(LoadedLibrary&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  LoadedLibrary(LoadedLibrary&& other) noexcept : handle_(detail::take(other.handle_)) {}
   LoadedLibrary(const LoadedLibrary&) = delete;
   LoadedLibrary& operator=(const LoadedLibrary&) = delete;
   LoadedLibrary& operator=(LoadedLibrary&& other) noexcept {
-    std::swap(handle_, other.handle_);
+    detail::swap_plain(handle_, other.handle_);
     return *this;
   }
   // Stays loaded unless it is closed.
   ~LoadedLibrary() = default;
   void* handle() const { return handle_; }
   void close() {
-    void* handle = std::exchange(handle_, nullptr);
+    void* handle = detail::take(handle_);
     if (handle != nullptr) detail::check(lamella_unload_library(handle));
   }
 

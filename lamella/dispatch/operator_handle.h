@@ -12,7 +12,7 @@ struct OperatorId {
       : name(std::move(name)), overload_name(std::move(overload_name)) {}
   bool operator==(const OperatorId&) const = default;
 };
-inline std::string toString(const OperatorId& name) {
+LAMELLA_LAZY inline std::string toString(const OperatorId& name) {
   return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
 }
 
@@ -49,8 +49,8 @@ class ReturnSpan {
 class ArgumentInfo {
  public:
   explicit ArgumentInfo(const lamella_argument_info& info) : info_(info) {}
-  std::string name() const { return info_.name; }
-  std::string type() const { return info_.type; }
+  LAMELLA_LAZY std::string name() const { return info_.name; }
+  LAMELLA_LAZY std::string type() const { return info_.type; }
   bool kwarg_only() const { return info_.kwarg_only != 0; }
   bool is_write() const { return info_.is_write != 0; }
   bool is_alias() const { return info_.is_alias != 0; }
@@ -65,25 +65,25 @@ class ArgumentInfo {
 class OperatorSchema {
  public:
   explicit OperatorSchema(const lamella_operator* op) : op_(op) {}
-  std::string name() const { return op_->name; }
-  std::string overload_name() const { return op_->overload; }
-  OperatorId operator_name() const { return {op_->name, op_->overload}; }
-  std::vector<ArgumentInfo> arguments() const { return list(0, op_->argument_count); }
-  std::vector<ArgumentInfo> returns() const { return list(1, op_->return_count); }
-  bool is_mutable() const {
+  LAMELLA_LAZY std::string name() const { return op_->name; }
+  LAMELLA_LAZY std::string overload_name() const { return op_->overload; }
+  LAMELLA_LAZY OperatorId operator_name() const { return {op_->name, op_->overload}; }
+  LAMELLA_LAZY std::vector<ArgumentInfo> arguments() const { return list(0, op_->argument_count); }
+  LAMELLA_LAZY std::vector<ArgumentInfo> returns() const { return list(1, op_->return_count); }
+  LAMELLA_LAZY bool is_mutable() const {
     for (const ArgumentInfo& argument : arguments()) {
       if (argument.is_write()) return true;
     }
     return false;
   }
   // The schema's text, in canonical form.
-  std::string str() const {
+  LAMELLA_LAZY std::string str() const {
     const char* text = lamella_operator_schema(op_);
     return text != nullptr ? text : "";
   }
 
  private:
-  std::vector<ArgumentInfo> list(int32_t kind, uint32_t count) const {
+  LAMELLA_LAZY std::vector<ArgumentInfo> list(int32_t kind, uint32_t count) const {
     std::vector<ArgumentInfo> result;
     for (uint32_t i = 0; i < count; ++i) {
       lamella_argument_info info;
@@ -94,7 +94,7 @@ class OperatorSchema {
   }
   const lamella_operator* op_;
 };
-inline std::string toString(const OperatorSchema& schema) { return schema.str(); }
+LAMELLA_LAZY inline std::string toString(const OperatorSchema& schema) { return schema.str(); }
 
 template <class Signature>
 class TypedOperatorHandle;
@@ -105,7 +105,7 @@ class OperatorHandle {
  public:
   explicit OperatorHandle(const lamella_operator* op) : op_(op) {}
 
-  OperatorId operator_name() const { return {op_->name, op_->overload}; }
+  LAMELLA_LAZY OperatorId operator_name() const { return {op_->name, op_->overload}; }
   OperatorSchema schema() const { return OperatorSchema(op_); }
   bool hasSchema() const { return lamella_operator_schema(op_) != nullptr; }
   const lamella_operator* impl() const { return op_; }
@@ -114,24 +114,24 @@ class OperatorHandle {
   // Checks the C++ signature against the operator's schema. Throws where they differ.
   template <class Signature>
   TypedOperatorHandle<Signature> typed() const {
-    detail::check(lamella_check_signature(op_, abi::Call<Signature>::signature().c_str()));
+    detail::check(lamella_check_signature(op_, abi::Call<Signature>::signature()));
     return TypedOperatorHandle<Signature>(op_);
   }
 
   // Takes the arguments from the stack and leaves the returns there.
-  void callBoxed(Stack* stack) const {
+  LAMELLA_LAZY void callBoxed(Stack* stack) const {
     run(stack, [&](const lamella_value* arguments, lamella_value* returns) {
       return lamella_call_boxed(op_, arguments, op_->argument_count, returns, op_->return_count);
     });
   }
-  void callBoxed(Stack& stack) const { callBoxed(&stack); }
-  void redispatchBoxed(DispatchKeySet keys, Stack* stack) const {
+  LAMELLA_LAZY void callBoxed(Stack& stack) const { callBoxed(&stack); }
+  LAMELLA_LAZY void redispatchBoxed(DispatchKeySet keys, Stack* stack) const {
     run(stack, [&](const lamella_value* arguments, lamella_value* returns) {
       return redispatch_boxed_status(keys, arguments, returns);
     });
   }
   // The same on borrowed values, without a copy.
-  void callBoxed(ArgumentSpan arguments, ReturnSpan returns) const {
+  LAMELLA_LAZY void callBoxed(ArgumentSpan arguments, ReturnSpan returns) const {
     lamella_status status;
     if (arguments.size() == op_->argument_count && returns.size() == op_->return_count) [[likely]] {
       uint64_t keys = abi::with_thread(abi::keys_of_values(arguments.data(), op_->argument_count),
@@ -145,7 +145,8 @@ class OperatorHandle {
     if (status != LAMELLA_OK) [[unlikely]]
       detail::throw_status(status);
   }
-  void redispatchBoxed(DispatchKeySet keys, ArgumentSpan arguments, ReturnSpan returns) const {
+  LAMELLA_LAZY void redispatchBoxed(DispatchKeySet keys, ArgumentSpan arguments,
+                                    ReturnSpan returns) const {
     lamella_status status = redispatch_boxed_status(keys, arguments.data(), returns.data());
     if (status != LAMELLA_OK) [[unlikely]]
       detail::throw_status(status);

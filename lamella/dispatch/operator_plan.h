@@ -88,9 +88,9 @@ class PlanRef {
     if (plan_ != nullptr) plan_->retain();
   }
   PlanRef(const PlanRef& other) : PlanRef(other.plan_) {}
-  PlanRef(PlanRef&& other) noexcept : plan_(std::exchange(other.plan_, nullptr)) {}
+  PlanRef(PlanRef&& other) noexcept : plan_(detail::take(other.plan_)) {}
   PlanRef& operator=(PlanRef other) noexcept {
-    std::swap(plan_, other.plan_);
+    detail::swap_plain(plan_, other.plan_);
     return *this;
   }
   ~PlanRef() {

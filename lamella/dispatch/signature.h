@@ -145,7 +145,7 @@ template <class R, class = void>
 struct Result {
   using Forms = typename Return<R>::Form;
   static constexpr size_t count = 1;
-  static void code(std::string& text) { text += Return<R>::code(); }
+  static constexpr const char* codes[] = {Return<R>::code(), nullptr};
   static void store(R&& value, Forms* forms) { Return<R>::store(std::move(value), forms); }
   template <class Refs, class... A>
   static R load(Forms& forms, A&...) {
@@ -164,7 +164,7 @@ template <>
 struct Result<void> {
   using Forms = NoForms;
   static constexpr size_t count = 0;
-  static void code(std::string&) {}
+  static constexpr const char* codes[] = {nullptr};
   template <class Refs, class... A>
   static void load(Forms&, A&...) {}
   template <class Refs>
@@ -182,7 +182,7 @@ template <class R>
 struct Result<R&> {
   using Forms = NoForms;
   static constexpr size_t count = 1;
-  static void code(std::string& text) { text += "T"; }
+  static constexpr const char* codes[] = {"T", nullptr};
   static void store(R&, Forms*) {}
   template <class Refs, class... A>
   static R& load(Forms&, A&... arguments) {
@@ -201,7 +201,7 @@ template <class... R>
 struct Result<std::tuple<R...>, std::enable_if_t<(!std::is_reference_v<R> && ...)>> {
   using Forms = ReturnForms<R...>;
   static constexpr size_t count = sizeof...(R);
-  static void code(std::string& text) { (text.append(Return<R>::code()), ...); }
+  static constexpr const char* codes[] = {Return<R>::code()..., nullptr};
   template <size_t I, class F, class Visit>
   static void each(F& forms, Visit&& visit) {
     if constexpr (I < sizeof...(R)) {
@@ -239,7 +239,7 @@ struct Result<std::tuple<R...>,
               std::enable_if_t<(sizeof...(R) > 0) && (std::is_reference_v<R> && ...)>> {
   using Forms = NoForms;
   static constexpr size_t count = sizeof...(R);
-  static void code(std::string& text) { text.append(count, 'T'); }
+  static constexpr const char* codes[] = {(static_cast<void>(sizeof(R)), "T")..., nullptr};
   static void store(const std::tuple<R...>&, Forms*) {}
   template <class Refs, class... A>
   static std::tuple<R...> load(Forms&, A&... arguments) {
@@ -266,12 +266,15 @@ struct Result<std::tuple<R...>,
                                                                  uint32_t index, uint8_t tag) {
   lamella_argument_info info;
   if (lamella_operator_argument(op, 0, index, &info) != LAMELLA_OK) return LAMELLA_ERROR;
-  std::string text = std::string(op->name) + ": expected '" + info.name + "' to be a " + info.type +
-                     ", got " + detail::tag_name(tag);
+  char text[1024];
+  __builtin_snprintf(text, sizeof(text), "%s: expected '%s' to be a %s, got %s", op->name,
+                     info.name, info.type, detail::tag_name(tag));
   return detail::fail(LAMELLA_TYPE_ERROR, text);
 }
 [[gnu::cold, gnu::noinline]] inline lamella_status fail_return(const lamella_operator* op) {
-  std::string text = std::string(op->name) + ": its boxed kernel left a return of the wrong kind";
+  char text[1024];
+  __builtin_snprintf(text, sizeof(text), "%s: its boxed kernel left a return of the wrong kind",
+                     op->name);
   return detail::fail(LAMELLA_ERROR, text);
 }
 
@@ -289,13 +292,7 @@ struct Call<R(A...)> {
   using Typed = lamella_status (*)(const lamella_kernel*, uint64_t, FormOf<A>..., Forms*);
 
   // See Note [Typed convention].
-  static std::string signature() {
-    std::string text;
-    (text.append(ParamOf<A>::code()), ...);
-    text += '>';
-    Res::code(text);
-    return text;
-  }
+  static const char* signature() { return kSignature.data; }
 
   // Calls the kernel that serves `keys`. Throws what the kernel failed with.
   [[gnu::always_inline]] static inline R invoke(const lamella_operator* op, uint64_t keys,
@@ -337,6 +334,29 @@ struct Call<R(A...)> {
   }
 
  private:
+  // The length of the signature, which is written unless `out` is null.
+  static constexpr size_t write_signature(char* out) {
+    size_t size = 0;
+    auto put = [&](const char* code) {
+      for (; *code != 0; ++code, ++size) {
+        if (out != nullptr) out[size] = *code;
+      }
+    };
+    (put(ParamOf<A>::code()), ...);
+    put(">");
+    for (const char* const* code = Res::codes; *code != nullptr; ++code) put(*code);
+    return size;
+  }
+  struct Text {
+    char data[write_signature(nullptr) + 1];
+  };
+  static constexpr Text make_signature() {
+    Text text{};
+    write_signature(text.data);
+    return text;
+  }
+  LAMELLA_HIDDEN static constexpr Text kSignature = make_signature();
+
   template <size_t... I>
   static lamella_status boxed_with(const lamella_kernel* kernel, const lamella_operator* op,
                                    uint64_t keys, [[maybe_unused]] const lamella_value* arguments,

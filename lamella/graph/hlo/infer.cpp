@@ -92,7 +92,7 @@ Shape infer_shape(const Instruction& i) {
   } catch (const Error& error) {
     // A shape that breaks its bounds does not know whose it is.
     constexpr std::string_view kShape = "shape: ";
-    std::string_view text = error.msg();
+    std::string_view text = error.what();
     if (!text.starts_with(kShape)) throw;
     fail(i, text.substr(kShape.size()));
   }

@@ -11,7 +11,7 @@ constexpr int64_t kMax = INT64_MAX;
 Tensor drop_dim(const Tensor& self, int64_t dim, int64_t index) {
   Dims sizes(self.sizes()), strides(self.strides());
   auto d = static_cast<size_t>(dim);
-  int64_t offset = self.storage_offset() + index * strides[d];
+  int64_t offset = self.storage_offset() + index * self.strides()[d];
   sizes.erase(d);
   strides.erase(d);
   return view_of(self, sizes, strides, offset);

@@ -64,8 +64,8 @@ inline void set_autocast_cpu_dtype(ScalarType dtype) { set_autocast_dtype(Device
 // precision given or as it is. Regions nest.
 class Region {
  public:
-  explicit Region(DeviceType device, std::optional<ScalarType> dtype = std::nullopt,
-                  bool enabled = true)
+  LAMELLA_LAZY explicit Region(DeviceType device, std::optional<ScalarType> dtype = std::nullopt,
+                               bool enabled = true)
       : device_(device),
         was_enabled_(is_autocast_enabled(device)),
         dtype_before_(get_autocast_dtype(device)) {
@@ -108,20 +108,22 @@ inline Tensor cached_cast(ScalarType to_type, const Tensor& arg,
                                       static_cast<uint8_t>(device), &made));
   return Tensor(TensorBase::adopt(made));
 }
-inline std::optional<Tensor> cached_cast(ScalarType to_type, const std::optional<Tensor>& arg,
-                                         DeviceType device = DeviceType::CUDA) {
+LAMELLA_LAZY inline std::optional<Tensor> cached_cast(ScalarType to_type,
+                                                      const std::optional<Tensor>& arg,
+                                                      DeviceType device = DeviceType::CUDA) {
   if (!arg) return std::nullopt;
   return cached_cast(to_type, *arg, device);
 }
-inline std::vector<Tensor> cached_cast(ScalarType to_type, TensorList args,
-                                       DeviceType device = DeviceType::CUDA) {
+LAMELLA_LAZY inline std::vector<Tensor> cached_cast(ScalarType to_type, TensorList args,
+                                                    DeviceType device = DeviceType::CUDA) {
   std::vector<Tensor> made;
   made.reserve(args.size());
   for (const Tensor& arg : args) made.push_back(cached_cast(to_type, arg, device));
   return made;
 }
-inline std::vector<Tensor> cached_cast(ScalarType to_type, const std::vector<Tensor>& args,
-                                       DeviceType device = DeviceType::CUDA) {
+LAMELLA_LAZY inline std::vector<Tensor> cached_cast(ScalarType to_type,
+                                                    const std::vector<Tensor>& args,
+                                                    DeviceType device = DeviceType::CUDA) {
   return cached_cast(to_type, TensorList(args), device);
 }
 // Anything else stays what it is.
@@ -132,25 +134,25 @@ T cached_cast(ScalarType, T arg, DeviceType = DeviceType::CUDA) {
 
 // The wider of `current` and the dtype of what is eligible: float32, unless all are of lower
 // precision.
-inline ScalarType prioritize(ScalarType current, const Tensor& arg,
-                             DeviceType device = DeviceType::CUDA) {
+LAMELLA_LAZY inline ScalarType prioritize(ScalarType current, const Tensor& arg,
+                                          DeviceType device = DeviceType::CUDA) {
   LAMELLA_CHECK(
       current != ScalarType::Double,
       "promote_type: expected 'current' to be a dtype that autocast casts to, got float64");
   if (!is_eligible(arg, device)) return current;
   return arg.scalar_type() == current ? current : ScalarType::Float;
 }
-inline ScalarType prioritize(ScalarType current, TensorList args,
-                             DeviceType device = DeviceType::CUDA) {
+LAMELLA_LAZY inline ScalarType prioritize(ScalarType current, TensorList args,
+                                          DeviceType device = DeviceType::CUDA) {
   for (const Tensor& arg : args) current = prioritize(current, arg, device);
   return current;
 }
-inline ScalarType prioritize(ScalarType current, const std::vector<Tensor>& args,
-                             DeviceType device = DeviceType::CUDA) {
+LAMELLA_LAZY inline ScalarType prioritize(ScalarType current, const std::vector<Tensor>& args,
+                                          DeviceType device = DeviceType::CUDA) {
   return prioritize(current, TensorList(args), device);
 }
-inline ScalarType prioritize(ScalarType current, const std::optional<Tensor>& arg,
-                             DeviceType device = DeviceType::CUDA) {
+LAMELLA_LAZY inline ScalarType prioritize(ScalarType current, const std::optional<Tensor>& arg,
+                                          DeviceType device = DeviceType::CUDA) {
   return arg ? prioritize(current, *arg, device) : current;
 }
 template <class T>

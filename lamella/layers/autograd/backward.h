@@ -15,9 +15,9 @@ using tensor_list = std::vector<Tensor>;
 
 namespace detail {
 // Gradients of `roots`; a missing entry, or none at all, stands for ones.
-inline std::vector<Tensor> complete_gradients(const char* op, const char* roots,
-                                              const char* gradients, size_t count,
-                                              const std::vector<Tensor>& given) {
+LAMELLA_LAZY inline std::vector<Tensor> complete_gradients(const char* op, const char* roots,
+                                                           const char* gradients, size_t count,
+                                                           const std::vector<Tensor>& given) {
   LAMELLA_CHECK(given.empty() || given.size() == count, op, ": expected '", gradients,
                 "' to have a tensor for each of the ", count, " in '", roots, "', got ",
                 given.size());
@@ -31,9 +31,10 @@ namespace autograd {
 // `inputs` only. `grad_tensors`: a gradient for each of them, undefined for ones (then the tensor
 // must have one element). `retain_graph` keeps the graph for another backward, by default as
 // `create_graph`, which records the backward itself.
-inline void backward(const variable_list& tensors, const variable_list& grad_tensors = {},
-                     std::optional<bool> retain_graph = std::nullopt, bool create_graph = false,
-                     const variable_list& inputs = {}) {
+LAMELLA_LAZY inline void backward(const variable_list& tensors,
+                                  const variable_list& grad_tensors = {},
+                                  std::optional<bool> retain_graph = std::nullopt,
+                                  bool create_graph = false, const variable_list& inputs = {}) {
   variable_list grads = detail::complete_gradients("backward", "tensors", "grad_tensors",
                                                    tensors.size(), grad_tensors);
   detail::check(lamella_backward_run(
@@ -46,10 +47,10 @@ inline void backward(const variable_list& tensors, const variable_list& grad_ten
 
 // The gradients of `outputs` in `inputs`, without touching any grad(). With `allow_unused` an input
 // that the outputs do not depend on gives an undefined tensor; otherwise it is an error.
-inline variable_list grad(const variable_list& outputs, const variable_list& inputs,
-                          const variable_list& grad_outputs = {},
-                          std::optional<bool> retain_graph = std::nullopt,
-                          bool create_graph = false, bool allow_unused = false) {
+LAMELLA_LAZY inline variable_list grad(const variable_list& outputs, const variable_list& inputs,
+                                       const variable_list& grad_outputs = {},
+                                       std::optional<bool> retain_graph = std::nullopt,
+                                       bool create_graph = false, bool allow_unused = false) {
   LAMELLA_CHECK(!inputs.empty(), "grad: expected 'inputs' to have tensors, got an empty list");
   variable_list grads =
       detail::complete_gradients("grad", "outputs", "grad_outputs", outputs.size(), grad_outputs);

@@ -15,7 +15,9 @@
 namespace lamella {
 
 namespace detail {
+template <class Context>
 class FunctionState;
+template <class Context>
 class FunctionCall;
 }  // namespace detail
 
@@ -31,14 +33,14 @@ class SavedVariable {
     if (!tensor.defined()) return;
     lamella::detail::check(lamella_saved_tensor_make(tensor.impl(), is_output ? 1 : 0, &saved_));
   }
-  SavedVariable(SavedVariable&& other) noexcept : saved_(std::exchange(other.saved_, nullptr)) {}
+  SavedVariable(SavedVariable&& other) noexcept : saved_(detail::take(other.saved_)) {}
   SavedVariable& operator=(SavedVariable other) noexcept {
-    std::swap(saved_, other.saved_);
+    detail::swap_plain(saved_, other.saved_);
     return *this;
   }
   ~SavedVariable() { reset_data(); }
   void reset_data() {
-    if (saved_ != nullptr) lamella_saved_tensor_release(std::exchange(saved_, nullptr));
+    if (saved_ != nullptr) lamella_saved_tensor_release(detail::take(saved_));
   }
   // The tensor; undefined if nothing was kept. `node`: whose backward asks, named if it was written
   // to, and the history of a saved output.
@@ -58,39 +60,40 @@ class SavedVariable {
 };
 
 // Values by name, in the order of their first mention: the few members of a map that backward
-// functions use.
-class SavedData {
+// functions use. Value is IValue; see Note [Lazy functions] in core/macros.h.
+template <class Value>
+class SavedValues {
  public:
-  using value_type = std::pair<std::string, IValue>;
-  using iterator = std::vector<value_type>::iterator;
-  using const_iterator = std::vector<value_type>::const_iterator;
+  using value_type = std::pair<std::string, Value>;
+  using iterator = typename std::vector<value_type>::iterator;
+  using const_iterator = typename std::vector<value_type>::const_iterator;
 
   // None is put in for a name that is not there.
-  IValue& operator[](std::string_view name) {
+  Value& operator[](std::string_view name) {
     iterator found = find(name);
-    return found != end() ? found->second : values_.emplace_back(name, IValue()).second;
+    return found != end() ? found->second : values_.emplace_back(name, Value()).second;
   }
-  IValue& at(std::string_view name) {
+  Value& at(std::string_view name) {
     iterator found = find(name);
     LAMELLA_CHECK_INDEX(found != end(), "saved_data: expected a name that was stored, got '", name,
                         "'");
     return found->second;
   }
-  const IValue& at(std::string_view name) const { return const_cast<SavedData*>(this)->at(name); }
+  const Value& at(std::string_view name) const { return const_cast<SavedValues*>(this)->at(name); }
   iterator find(std::string_view name) {
     iterator it = begin();
     while (it != end() && it->first != name) ++it;
     return it;
   }
   const_iterator find(std::string_view name) const {
-    return const_cast<SavedData*>(this)->find(name);
+    return const_cast<SavedValues*>(this)->find(name);
   }
   // True if the name was new; an old one keeps its value.
   template <class V>
   std::pair<iterator, bool> emplace(std::string_view name, V&& value) {
     iterator found = find(name);
     if (found != end()) return {found, false};
-    values_.emplace_back(name, IValue(std::forward<V>(value)));
+    values_.emplace_back(name, Value(std::forward<V>(value)));
     return {end() - 1, true};
   }
   size_t count(std::string_view name) const { return find(name) != end() ? 1 : 0; }
@@ -112,18 +115,20 @@ class SavedData {
  private:
   std::vector<value_type> values_;
 };
+using SavedData = SavedValues<IValue>;
 
 // First and one past the last index.
 using IndexRange = std::pair<size_t, size_t>;
 
-// Handed to a Function's forward and backward. Backward may run on several threads at once; what
-// saved_data holds is then for the author to guard.
-class AutogradContext {
+// What AutogradContext can do; T is Tensor.
+template <class T>
+class ContextBase {
  public:
-  AutogradContext() = default;
-  AutogradContext(const AutogradContext&) = delete;
-  AutogradContext& operator=(const AutogradContext&) = delete;
-  ~AutogradContext() { release_saved(); }
+  using variable_list = std::vector<T>;
+  ContextBase() = default;
+  ContextBase(const ContextBase&) = delete;
+  ContextBase& operator=(const ContextBase&) = delete;
+  ~ContextBase() { release_saved(); }
 
   // Anything but inputs and outputs, which save_for_backward() keeps without cycles.
   SavedData saved_data;
@@ -171,7 +176,9 @@ class AutogradContext {
   }
 
  private:
+  template <class Context>
   friend class lamella::detail::FunctionState;
+  template <class Context>
   friend class lamella::detail::FunctionCall;
 
   static constexpr const char* kReleased =
@@ -211,7 +218,7 @@ class AutogradContext {
     SavedList* list;
     {
       Lock lock(&locked_);
-      list = std::exchange(saved_, nullptr);
+      list = detail::take(saved_);
       released_ = true;
     }
     drop(list);
@@ -221,7 +228,7 @@ class AutogradContext {
     auto* list = new SavedList;
     saved_ = list;
     list->items.reserve(to_save_.size());
-    for (const Tensor& tensor : to_save_) {
+    for (const T& tensor : to_save_) {
       uint32_t input = 0;
       bool is_output = tensor.requires_grad() &&
                        GraphNodePtr::adopt(lamella_tensor_node(tensor.impl(), &input)) == owner();
@@ -242,6 +249,10 @@ class AutogradContext {
   bool released_ = false;
   bool materialize_grads_ = true;
 };
+
+// Handed to a Function's forward and backward. Backward may run on several threads at once; what
+// saved_data holds is then for the author to guard.
+class AutogradContext : public ContextBase<Tensor> {};
 
 }  // namespace autograd
 }  // namespace lamella

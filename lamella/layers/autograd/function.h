@@ -40,8 +40,8 @@ class Applied : public Tensor {
   Applied(const TensorBase& tensor) : Tensor(tensor) {}                 // NOLINT: implicit
   Applied(TensorBase&& tensor) noexcept : Tensor(std::move(tensor)) {}  // NOLINT: implicit
 
-  Tensor operator[](int64_t index) const& { return Tensor::operator[](index); }
-  Tensor operator[](int64_t index) && {
+  LAMELLA_LAZY Tensor operator[](int64_t index) const& { return Tensor::operator[](index); }
+  LAMELLA_LAZY Tensor operator[](int64_t index) && {
     LAMELLA_CHECK_INDEX(index == 0,
                         "apply: expected index 0 right behind a call that gives one tensor, got ",
                         index, "; name the tensor first to take its entries");
@@ -76,7 +76,9 @@ class ClassName {
   char* text_;
 };
 
-// What a node of a Function holds.
+// What a node of a Function holds. Context is AutogradContext here and below, and a parameter so
+// that a file without Functions compiles nothing of this.
+template <class Context>
 class FunctionState {
  public:
   explicit FunctionState(const FunctionClass& type) : type_(&type) {
@@ -96,7 +98,7 @@ class FunctionState {
   static void dispose(void* context) { delete static_cast<FunctionState*>(context); }
 
  private:
-  friend class FunctionCall;
+  friend class FunctionCall<Context>;
 
   // An output that the node does not know: it has no gradient, or was returned before.
   struct Unconnected {
@@ -143,13 +145,14 @@ class FunctionState {
     }
   }
 
-  autograd::AutogradContext ctx_;
+  Context ctx_;
   const FunctionClass* type_;
   std::vector<bool> is_tensor_;  // for each argument of forward, lists entry by entry
   std::vector<Unconnected> unconnected_;
 };
 
 // One call of a Function, from its arguments to its outputs.
+template <class Context>
 class FunctionCall {
  public:
   explicit FunctionCall(const FunctionClass& type) : local_(type), state_(&local_) {}
@@ -174,7 +177,7 @@ class FunctionCall {
         "mode");
     if (!recorded_) return;
     const FunctionClass& type = *local_.type_;
-    state_ = new FunctionState(type);
+    state_ = new FunctionState<Context>(type);
     state_->is_tensor_ = std::move(local_.is_tensor_);
     lamella_node* node = nullptr;
     check(lamella_node_make(&type.node_class, state_, &node));
@@ -183,11 +186,11 @@ class FunctionCall {
     check(lamella_node_set_inputs(node, tensor_pointers(TensorList(inputs_)),
                                   static_cast<uint32_t>(inputs_.size())));
   }
-  autograd::AutogradContext* context() { return &state_->ctx_; }
+  Context* context() { return &state_->ctx_; }
 
   // Connects what forward returned with the node.
   void end(std::vector<Tensor>& outputs) {
-    autograd::AutogradContext& ctx = state_->ctx_;
+    Context& ctx = state_->ctx_;
     for (const Tensor& tensor : ctx.dirty_) {
       LAMELLA_CHECK(contains(inputs_, tensor), ctx.name_,
                     ": expected mark_dirty to be given inputs of forward, got another tensor");
@@ -271,7 +274,7 @@ class FunctionCall {
   }
 
   void end_output(std::vector<Tensor>& outputs, size_t i) {
-    autograd::AutogradContext& ctx = state_->ctx_;
+    Context& ctx = state_->ctx_;
     Tensor& output = outputs[i];
     bool written = output.defined() && contains(ctx.dirty_, output);
     bool again = contains_before(outputs, i);
@@ -292,8 +295,8 @@ class FunctionCall {
                                   written && differentiable ? 1 : 0));
   }
 
-  FunctionState local_;  // of a call that is not recorded
-  FunctionState* state_;
+  FunctionState<Context> local_;  // of a call that is not recorded
+  FunctionState<Context>* state_;
   autograd::GraphNodePtr node_;
   std::vector<Tensor> inputs_;
   bool recorded_ = false;
@@ -309,9 +312,9 @@ struct FunctionOutputs {
   static std::vector<Tensor> list(R&& output) { return {Tensor(std::move(output))}; }
   static Type result(std::vector<Tensor>&& list) { return Type(std::move(list[0])); }
 };
-template <>
-struct FunctionOutputs<std::vector<Tensor>> {
-  using Type = std::vector<Tensor>;
+template <class Allocator>
+struct FunctionOutputs<std::vector<Tensor, Allocator>> {
+  using Type = std::vector<Tensor, Allocator>;
   static Type list(Type&& outputs) { return std::move(outputs); }
   static Type result(Type&& list) { return std::move(list); }
 };
@@ -356,7 +359,7 @@ struct Function {
   static auto apply(A&&... arguments) {
     using Outputs = detail::FunctionOutputs<
         std::decay_t<decltype(T::forward(nullptr, std::forward<A>(arguments)...))>>;
-    detail::FunctionCall call(type());
+    detail::FunctionCall<AutogradContext> call(type());
     (call.add_argument(arguments), ...);
     call.begin();
     std::vector<Tensor> outputs = [&] {
@@ -370,10 +373,10 @@ struct Function {
 
  private:
   LAMELLA_HIDDEN static const detail::FunctionClass& type() {
+    using State = detail::FunctionState<AutogradContext>;
     static const detail::ClassName name(typeid(T).name());
     static const detail::FunctionClass type = {
-        {name.get(), &detail::FunctionState::apply, &detail::FunctionState::release_saved,
-         &detail::FunctionState::dispose},
+        {name.get(), &State::apply, &State::release_saved, &State::dispose},
         [](AutogradContext* ctx, std::vector<Tensor> grads) -> std::vector<Tensor> {
           return T::backward(ctx, std::move(grads));
         }};

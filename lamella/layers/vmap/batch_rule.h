@@ -38,7 +38,7 @@ LevelInfo highest_level(const T&... tensors) {
 }
 // All examples, the batch in dimension 0, and true; the tensor itself and false if it is not
 // batched at the level.
-inline std::pair<Tensor, bool> unwrap(const Tensor& tensor, const LevelInfo& level) {
+LAMELLA_LAZY inline std::pair<Tensor, bool> unwrap(const Tensor& tensor, const LevelInfo& level) {
   lamella_tensor* value = lamella_vmap_unwrap(tensor.impl(), level.number);
   if (value == nullptr) return {tensor, false};
   return {Tensor(TensorBase::adopt(value)), true};
