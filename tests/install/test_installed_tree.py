@@ -170,6 +170,30 @@ def test_the_core_library_is_small():
     assert (PREFIX / "lib" / "liblamella.so").stat().st_size <= 8 * 1024 * 1024
 
 
+# Classes that headers instantiate beyond the standard headers under them: what compiling an
+# extension costs, in a number that no other load on the machine changes. A test of a file that
+# includes one header and calls nothing; the bounds are a tenth above what was counted.
+LIGHT = [
+    ("#include <lamella/library.h>\n#include <lamella/api/ops/add.h>\n", 800),
+    ("#include <lamella/autograd.h>\n", 1150),
+    ("#include <lamella/lamella.h>\n", 3600),
+]
+
+
+@pytest.mark.parametrize("text, most", LIGHT)
+def test_headers_instantiate_little(text, most, tmp_path):
+    def classes(text):
+        (tmp_path / "file.cpp").write_text(text)
+        dump = tmp_path / "classes"
+        # Clang does not list the classes of a translation unit.
+        run("g++", "-std=c++20", "-fsyntax-only", f"-fdump-lang-class={dump}",
+            f"-I{PREFIX / 'include'}", tmp_path / "file.cpp")  # fmt: skip
+        return sum(line.startswith("Class ") for line in dump.read_text().splitlines())
+
+    standard = "".join(f"#include <{name}>\n" for name in ("optional", "string", "tuple", "vector"))
+    assert classes(text) - classes(standard) <= most
+
+
 def test_hlo_is_a_library_that_loads_when_it_is_asked_for():
     for name in ("liblamella_graph.so", "liblamella_lapack.so"):
         assert (PREFIX / "lib" / name).is_file()
