@@ -1,82 +1,21 @@
-// Elementary functions by SLEEF (at most 1 ULP, erfc 1.5), and activations made of them.
-#include "lamella/kernels/cpu/loops.h"
-#include "lamella/kernels/cpu/simd/vec.h"
+// Powers, erfc and lgamma (these two by SLEEF), and activations.
+#include "lamella/kernels/cpu/simd/error_function.h"
+#include "lamella/kernels/cpu/simd/power.h"
 
 #if defined(__x86_64__)
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {
 namespace {
 
-LAMELLA_SLEEF_UNARY(exp, u10)
-LAMELLA_SLEEF_UNARY(exp2, u10)
-LAMELLA_SLEEF_UNARY(expm1, u10)
-LAMELLA_SLEEF_UNARY(log, u10)
-LAMELLA_SLEEF_UNARY(log2, u10)
-LAMELLA_SLEEF_UNARY(log10, u10)
-LAMELLA_SLEEF_UNARY(log1p, u10)
-LAMELLA_SLEEF_UNARY(sin, u10)
-LAMELLA_SLEEF_UNARY(cos, u10)
-LAMELLA_SLEEF_UNARY(tan, u10)
-LAMELLA_SLEEF_UNARY(asin, u10)
-LAMELLA_SLEEF_UNARY(acos, u10)
-LAMELLA_SLEEF_UNARY(atan, u10)
-LAMELLA_SLEEF_UNARY(sinh, u10)
-LAMELLA_SLEEF_UNARY(cosh, u10)
-LAMELLA_SLEEF_UNARY(tanh, u10)
-LAMELLA_SLEEF_UNARY(asinh, u10)
-LAMELLA_SLEEF_UNARY(acosh, u10)
-LAMELLA_SLEEF_UNARY(atanh, u10)
-LAMELLA_SLEEF_UNARY(erf, u10)
 LAMELLA_SLEEF_UNARY(erfc, u15)
 LAMELLA_SLEEF_UNARY(lgamma, u10)
-LAMELLA_SLEEF_BINARY(pow, u10)
-LAMELLA_SLEEF_BINARY(atan2, u10)
-LAMELLA_SLEEF_BINARY(hypot, u05)
 
-template <class V>
-inline V v_abs(V x) {
-  return x < 0 ? -x : x;
-}
-// 1 / (1 + exp(-x)); exp overflows to infinity where the result is 0.
-template <class V>
-inline V v_sigmoid(V x) {
-  return 1 / (1 + v_exp(-x));
-}
-
-LAMELLA_VEC1(Exp, v_exp(a))
-LAMELLA_VEC1(Exp2, v_exp2(a))
-LAMELLA_VEC1(Expm1, v_expm1(a))
-LAMELLA_VEC1(Log, v_log(a))
-LAMELLA_VEC1(Log2, v_log2(a))
-LAMELLA_VEC1(Log10, v_log10(a))
-LAMELLA_VEC1(Log1p, v_log1p(a))
-LAMELLA_VEC1(Sin, v_sin(a))
-LAMELLA_VEC1(Cos, v_cos(a))
-LAMELLA_VEC1(Tan, v_tan(a))
-LAMELLA_VEC1(Asin, v_asin(a))
-LAMELLA_VEC1(Acos, v_acos(a))
-LAMELLA_VEC1(Atan, v_atan(a))
-LAMELLA_VEC1(Sinh, v_sinh(a))
-LAMELLA_VEC1(Cosh, v_cosh(a))
-LAMELLA_VEC1(Tanh, v_tanh(a))
-// Where the square would overflow, log(2 |x|) is exact.
-template <class T>
-constexpr T kHuge = sizeof(T) == 4 ? T(1e9) : T(1e18);
-template <class T>
-inline Vec<T> log_twice(Vec<T> a) {
-  return v_log(a) + T(0.69314718055994530942);
-}
-LAMELLA_VEC1(Asinh, a > kHuge<T> ? log_twice<T>(a) : a < -kHuge<T> ? -log_twice<T>(-a) : v_asinh(a))
-LAMELLA_VEC1(Acosh, a > kHuge<T> ? log_twice<T>(a) : v_acosh(a))
-LAMELLA_VEC1(Atanh, v_atanh(a))
 LAMELLA_VEC1(Erf, v_erf(a))
 LAMELLA_VEC1(Erfc, v_erfc(a))
 LAMELLA_VEC1(Lgamma, v_lgamma(a))
 LAMELLA_VEC2(Pow, v_pow(a, b))
-LAMELLA_VEC2(Atan2, v_atan2(a, b))
 LAMELLA_VEC2(Hypot, v_hypot(a, b))
 
-LAMELLA_VEC1(Sigmoid, v_sigmoid(a))
 LAMELLA_VEC1(Silu, a* v_sigmoid(a))
 // x * Phi(x), Phi the normal distribution function. float32 takes Phi from a rational
 // approximation of erfc that is within 1.5e-7 (M. Abramowitz, I. Stegun, Handbook of Mathematical
@@ -127,29 +66,6 @@ LAMELLA_VEC2(LogAddExp2,
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
-#define LAMELLA_MATH1(op, Op) \
-  LAMELLA_OTHER_LOOPS(op);    \
-  LAMELLA_POINTWISE(op, vector_table<Op, 1>(#op, 0, op##_others))
-LAMELLA_MATH1(exp, Exp);
-LAMELLA_MATH1(exp2, Exp2);
-LAMELLA_MATH1(expm1, Expm1);
-LAMELLA_MATH1(log, Log);
-LAMELLA_MATH1(log2, Log2);
-LAMELLA_MATH1(log10, Log10);
-LAMELLA_MATH1(log1p, Log1p);
-LAMELLA_MATH1(sin, Sin);
-LAMELLA_MATH1(cos, Cos);
-LAMELLA_MATH1(tan, Tan);
-LAMELLA_MATH1(asin, Asin);
-LAMELLA_MATH1(acos, Acos);
-LAMELLA_MATH1(atan, Atan);
-LAMELLA_MATH1(sinh, Sinh);
-LAMELLA_MATH1(cosh, Cosh);
-LAMELLA_MATH1(tanh, Tanh);
-LAMELLA_MATH1(asinh, Asinh);
-LAMELLA_MATH1(acosh, Acosh);
-LAMELLA_MATH1(atanh, Atanh);
-LAMELLA_MATH1(sigmoid, Sigmoid);
 LAMELLA_MATH1(silu, Silu);
 LAMELLA_POINTWISE(erf, vector_table<Erf, 1>("erf", 0));
 LAMELLA_POINTWISE(erfc, vector_table<Erfc, 1>("erfc", 0));
@@ -162,7 +78,6 @@ LAMELLA_POINTWISE(mish, vector_table<Mish, 1>("mish", 0));
 LAMELLA_POINTWISE(log_sigmoid, vector_table<LogSigmoid, 1>("log_sigmoid", 0));
 LAMELLA_OTHER_LOOPS(pow);
 LAMELLA_POINTWISE(pow, vector_table<Pow, 2>("pow", 0, pow_others));
-LAMELLA_POINTWISE(atan2, vector_table<Atan2, 2>("atan2", 0));
 LAMELLA_POINTWISE(hypot, vector_table<Hypot, 2>("hypot", 0));
 LAMELLA_OTHER_LOOPS(logaddexp);
 LAMELLA_POINTWISE(logaddexp, vector_table<LogAddExp, 2>("logaddexp", 0, logaddexp_others));
