@@ -40,6 +40,12 @@ inline V v_exp(V x, V low) {
   Exponent<V> e = v_exp_parts(v_at_most(v_at_least(x, kLeastExp<T>), kMostExp<T>), low);
   return v_ldexp(1 + e.minus_one, e.n);
 }
+// exp(x + low) factor, without overflow or underflow in between, for |x| below 2^12.
+template <class V>
+inline V v_exp_times(V x, V low, V factor) {
+  Exponent<V> e = v_exp_parts(x, low);
+  return v_ldexp(v_fma(e.minus_one, factor, factor), e.n);
+}
 template <class V>
 inline V v_exp(V x) {
   return v_exp(x, V{});

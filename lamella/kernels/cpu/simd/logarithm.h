@@ -64,15 +64,20 @@ inline V v_negative_power(V n) {
 #endif
 }
 // With n the exponent of 1 + x, f = 2^-n x + (2^-n - 1) is rounded once, and not at all near 0.
+// Where `shifted` is not set, log(x) instead.
 template <class V>
-inline V v_log1p(V x) {
-  V u = 1 + x;
+inline V v_log1p_or_log(V x, IntOf<V> shifted) {
+  V u = shifted ? 1 + x : x;
   Parts<V> parts = v_frexp_of_log(u);
   V scale = v_negative_power(parts.exponent);
   V f = v_fma(x, scale, scale - 1);
   // Where u is special (0, infinite, NaN, negative) or huge, the parts of u say all.
-  auto plain = v_abs(parts.exponent) < 100;
-  return v_copysign(v_log_of(plain ? f : parts.mantissa - 1, parts.exponent), x);  // -0 stays
+  auto by_parts = ~(v_abs(parts.exponent) < 100) | ~shifted;
+  return v_log_of(by_parts ? parts.mantissa - 1 : f, parts.exponent);
+}
+template <class V>
+inline V v_log1p(V x) {
+  return v_copysign(v_log1p_or_log(x, IntOf<V>{} - 1), x);  // -0 stays
 }
 
 }  // namespace CPU_CAPABILITY

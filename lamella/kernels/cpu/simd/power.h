@@ -106,5 +106,77 @@ inline VecD v_hypot(VecD x, VecD y) {
   return a == kInf<double> || b == kInf<double> ? V{} + kInf<double> : result;
 }
 
+// ---- Remainders ----
+
+// a - q b for the whole number q nearest to a / b, or b more where that is negative. It is exact:
+// no more bits are left than a number has.
+template <class V>
+inline V v_fmod_step(V a, V b) {
+  V q = v_round(a / b).value, r;
+  if constexpr (kHasFma) {
+    r = v_fma(-q, b, a);
+  } else {
+    Twice<V> p = v_product(q, b);
+    r = (a - p.high) - p.low;
+  }
+  return r < 0 ? r + b : r;
+}
+// The remainder of a >= 0 by b > 2^-950, both finite. While a quotient has too many bits, b times a
+// power of two is taken away.
+inline VecD v_fmod_positive(VecD a, VecD b) {
+  auto far = a > b * 0x1p50;
+  while (LAMELLA_UNLIKELY(v_any(far))) {
+    VecL gap = v_shift_right<VecD>(v_bits(a), 52) - v_shift_right<VecD>(v_bits(b), 52) - 50;
+    VecD larger = v_from_bits<VecD>(v_bits(b) + (gap << 52));
+    a = far ? v_fmod_step(a, larger) : a;
+    far = a > b * 0x1p50;
+  }
+  return v_fmod_step(a, b);
+}
+inline VecD v_fmod(VecD x, VecD y) {
+  VecD a = v_abs(x), b = v_abs(y);
+  auto usual = (a < kInf<double>)&(b > 0) & (b < kInf<double>);
+  auto tiny = b < 0x1p-900;
+  VecD divisor = usual ? (tiny ? b * 0x1p100 : b) : VecD{} + 1;
+  // Without fused multiplication, the product with the quotient must not overflow.
+  VecD scale = VecD{} + 1;
+  if constexpr (!kHasFma) scale = a > 0x1p1000 ? VecD{} + 0.25 : scale;
+  VecD r = v_fmod_positive(usual ? a * scale : VecD{}, divisor * scale) / scale;
+  if (LAMELLA_UNLIKELY(v_any(tiny))) {  // what is left by 2^100 b, and then, scaled up, by b
+    VecD rest = v_fmod_positive(tiny & usual ? r * 0x1p100 : VecD{}, divisor) * 0x1p-100;
+    r = tiny ? rest : r;
+  }
+  // NaN but for the remainder by infinity, which is x.
+  VecD other = (a < kInf<double>)&(b == kInf<double>) ? a : VecD{} + kQuietNan<double>;
+  r = usual ? r : other;
+  return v_from_bits<VecD>(v_bits(r) | v_sign(x));
+}
+inline VecF v_fmod(VecF x, VecF y) {
+  if constexpr (kHasFma) {
+    VecF a = v_abs(x), b = v_abs(y);
+    auto usual = (a < b * 0x1p20f) & (b > 0x1p-100f) & (b < kInf<float>);
+    if (LAMELLA_LIKELY(!v_any(~usual))) return v_flip(v_fmod_step(a, b), v_sign(x));
+  }
+  return v_by_double(x, y, [](VecD a, VecD b) { return v_fmod(a, b); });
+}
+// With the sign of the divisor.
+template <class V>
+inline V v_remainder(V x, V y) {
+  V r = v_fmod(x, y);
+  return r != 0 && (v_sign(r) != v_sign(y)) ? r + y : r;
+}
+template <class V>
+inline V v_floor_divide(V x, V y) {
+  using T = ElementOf<V>;
+  V r = v_fmod(x, y);
+  V q = (x - r) / y;
+  q = r != 0 && (v_sign(r) != v_sign(y)) ? q - 1 : q;
+  // q is near a whole number; that one is taken.
+  V floor = v_floor(q);
+  floor = q - floor > T(0.5) ? floor + 1 : floor;
+  V zero = v_flip(V{}, v_sign(x) ^ v_sign(y));
+  return y == 0 ? x / y : q == 0 ? zero : floor;
+}
+
 }  // namespace CPU_CAPABILITY
 }  // namespace lamella::native

@@ -10,6 +10,7 @@
 //   never with the length of a run or the number of threads.
 #pragma once
 #include "lamella/kernels/cpu/simd/coefficients.h"
+#include "lamella/kernels/cpu/simd/pieces.h"
 #include "lamella/kernels/cpu/simd/vec.h"
 
 #if defined(__aarch64__)
@@ -344,7 +345,9 @@ inline V v_piecewise(V x, const Piecewise<T, N>& p) {
   at = at < 0 ? IntOf<V>{} : at;
   at = at > p.kEntries - 1 ? IntOf<V>{} + (p.kEntries - 1) : at;
   V t = x - v_lookup(p.center, at);
-  return v_horner<N - 1>(v_lookup(p.c[N - 1], at), t, [&](int i) { return v_lookup(p.c[i], at); });
+  V sum =
+      v_horner<N - 2>(v_lookup(p.c[N - 1], at), t, [&](int i) { return v_lookup(p.c[i + 1], at); });
+  return v_lookup(p.c[0], at) + v_fma(sum, t, v_lookup(p.rest, at));
 }
 
 // ---- float32 in double precision ----
