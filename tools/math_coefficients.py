@@ -1,10 +1,11 @@
-"""Derives lamella/kernels/cpu/simd/coefficients.h: the polynomials of the vector functions.
+"""Derives coefficients.h and *_pieces.h of lamella/kernels/cpu/simd: polynomials of functions.
 
 Each polynomial interpolates its function in the points of Chebyshev, in 40 digits, which is within
-a small factor of the best (J.-M. Muller, Elementary Functions, chapter 3). A form is chosen so that
-relative accuracy survives where the function is 0: the first terms of its series stand in the code
-and the polynomial is of what remains. The header is kept beside the code, because building needs no
-mpmath: `math_coefficients.py --write` makes it again, without the option the errors are printed.
+a small factor of the best (J.-M. Muller, Elementary Functions, chapter 3). A form is chosen so
+that relative accuracy survives where the function is 0: the first terms of its series stand in the
+code and the polynomial is of what remains. The headers are kept beside the code, because building
+needs no mpmath: `math_coefficients.py --write` makes them again, without the option the errors are
+printed.
 """
 
 from __future__ import annotations
@@ -407,32 +408,25 @@ def main() -> None:
     out += ["", "}  // namespace lamella::native", ""]
     if "--write" in sys.argv:
         (FOLDER / "coefficients.h").write_text("\n".join(out))
-    out = [
-        "// Functions in pieces, derived by tools/math_coefficients.py, which says how.",
-        "// clang-format off",
-        "#pragma once",
-        "#include <cstdint>",
-        "",
-        "namespace lamella::native {",
-        "",
-        "// A function as polynomials, each over an interval around its centre. Intervals follow",
-        "// the bits of x >= 0: the first begins at 0, and from the second on, which begins at the",
-        "// bits `first` << `shift`, they are 1 << `shift` long. The last one has no end.",
-        "template <class T, int N>",
-        "struct Piecewise {",
-        "  static constexpr int kEntries = sizeof(T) == 4 ? 32 : 16;",
-        "  int shift;",
-        "  int first;",
-        "  T center[kEntries];",
-        "  T c[N][kEntries];  // lowest powers first",
-        "  T rest[kEntries];  // what rounding took from c[0]",
-        "};",
-    ]
-    for kind in ("float", "double"):
-        out += ["template <class T>", "struct Pieces;"] if kind == "float" else []
-        out += ["template <>", f"struct Pieces<{kind}> {{"]
+    for file, title, struct_name in (
+        ("float_pieces", "Functions of float32", "template <>\nstruct Pieces<float>"),
+        ("double_pieces", "Functions of float64", "template <>\nstruct Pieces<double>"),
+        ("gamma_pieces", "Gamma functions of float64", "struct GammaPieces"),
+    ):
+        kind = "float" if file == "float_pieces" else "double"
+        out = [
+            f"// {title} in pieces, derived by tools/math_coefficients.py,",
+            "// which says how.",
+            "// clang-format off",
+            "#pragma once",
+            '#include "lamella/kernels/cpu/simd/piecewise.h"',
+            "",
+            "namespace lamella::native {",
+            "",
+            f"{struct_name} {{",
+        ]
         for name, comment, f, zero, how in PIECES_OF:
-            if kind not in how:
+            if kind not in how or (kind == "double" and (file[0] == "g") != ("gamma" in name)):
                 continue
             shift, base, centers, table, worst = pieces(f, zero, kind, *how[kind])
             print(name, kind, how[kind], " ".join(f"{e:.0e}" for e in worst), file=sys.stderr)
@@ -446,10 +440,9 @@ def main() -> None:
             out.append("    },")
             rest = [c[0] - rounded(c[0], kind) for c in table]
             out += wrapped("    {", [text(x, kind) for x in rest], "}};")
-        out.append("};")
-    out += ["", "}  // namespace lamella::native", ""]
-    if "--write" in sys.argv:
-        (FOLDER / "pieces.h").write_text("\n".join(out))
+        out += ["};", "", "}  // namespace lamella::native", ""]
+        if "--write" in sys.argv:
+            (FOLDER / f"{file}.h").write_text("\n".join(out))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import mpmath
 import numpy
 from mpmath import mp, mpf
 
@@ -228,7 +227,6 @@ if __name__ == "__main__":
     if "--run" in sys.argv:
         run(*sys.argv[2:])
     elif "--write" in sys.argv:
-        PAGE.write_text(page(600))
+        PAGE.write_text(page(200))
     else:
-        print(page(200))
-        print(mpmath.__version__)
+        print(page(60))

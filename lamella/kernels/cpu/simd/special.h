@@ -1,6 +1,7 @@
 // Functions of the gamma family, Bessel functions and other special ones in vectors. float32 runs
 // in double precision where nothing else is said.
 #pragma once
+#include "lamella/kernels/cpu/simd/gamma_pieces.h"
 #include "lamella/kernels/cpu/simd/power.h"
 #include "lamella/kernels/cpu/simd/trigonometric.h"
 
@@ -49,7 +50,7 @@ inline VecD v_lgamma_positive(VecD x) {
   far = x > 1e300 ? x * (log - 1) : far;
   auto below = x < 1;
   VecD u = v_at_most(below ? x : x - 1, 7.0);
-  VecD near = u * (u - 1) * v_piecewise(u, Pieces<double>::lgamma);
+  VecD near = u * (u - 1) * v_piecewise(u, GammaPieces::lgamma);
   near = below ? near - log : near;
   return x < kAsymptotic ? near : far;
 }
@@ -73,7 +74,7 @@ inline VecD v_digamma_positive(VecD x) {
   VecD far = v_log(x) + v_fma(z, v_polynomial(z, kSeries), inverse * -0.5);
   auto below = x < 1;
   VecD u = v_at_most(below ? x : x - 1, 7.0);
-  VecD near = ((u - kRoot) - kRootRest) * v_piecewise(u, Pieces<double>::digamma);
+  VecD near = ((u - kRoot) - kRootRest) * v_piecewise(u, GammaPieces::digamma);
   near = below ? near - inverse : near;
   return x < kAsymptotic ? near : far;
 }
@@ -98,7 +99,7 @@ inline VecD v_trigamma_positive(VecD x) {
   VecD far = v_fma(z, v_fma(inverse, v_polynomial(z, kSeries), VecD{} + 0.5), inverse);
   auto below = x < 1;
   VecD u = v_at_most(below ? x : x - 1, 7.0);
-  VecD near = v_piecewise(u, Pieces<double>::trigamma);
+  VecD near = v_piecewise(u, GammaPieces::trigamma);
   near = below ? near + z : near;
   return x < kAsymptotic ? near : far;
 }
@@ -133,11 +134,11 @@ inline V v_bessel_scaled(V x) {
   auto far = x > kEnd;
   if (LAMELLA_LIKELY(!v_any(far))) return near;
   constexpr double c = 0.39894228040143267794;
-  static constexpr T kSeries[2][7] = {
+  static constexpr T kSeries[2][8] = {
       {T(c), T(c / 8), T(c * 9 / 128), T(c * 75 / 1024), T(c * 3675 / 32768), T(c * 59535 / 262144),
-       T(c * 2401245 / 4194304)},
+       T(c * 2401245 / 4194304), T(c * 57972915 / 33554432)},
       {T(c), T(-c * 3 / 8), T(-c * 15 / 128), T(-c * 105 / 1024), T(-c * 4725 / 32768),
-       T(-c * 72765 / 262144), T(-c * 2837835 / 4194304)}};
+       T(-c * 72765 / 262144), T(-c * 2837835 / 4194304), T(-c * 66891825 / 33554432)}};
   return far ? v_polynomial(1 / x, kSeries[order]) / v_sqrt(x) : near;
 }
 template <class V>

@@ -10,7 +10,8 @@
 //   never with the length of a run or the number of threads.
 #pragma once
 #include "lamella/kernels/cpu/simd/coefficients.h"
-#include "lamella/kernels/cpu/simd/pieces.h"
+#include "lamella/kernels/cpu/simd/double_pieces.h"
+#include "lamella/kernels/cpu/simd/float_pieces.h"
 #include "lamella/kernels/cpu/simd/vec.h"
 
 #if defined(__aarch64__)
