@@ -60,7 +60,8 @@ def test_exact_functions(name, dtype):
             peer = {"fmod": numpy.fmod, "nextafter": numpy.nextafter}.get(name)
             want = peer(x, y) if peer else torch.remainder(*map(torch.from_numpy, (x, y))).numpy()
     if name == "remainder":
-        m = numpy.fmod(x, y)
+        with numpy.errstate(invalid="ignore"):
+            m = numpy.fmod(x, y)
         want = numpy.where((m != 0) & (numpy.signbit(m) != numpy.signbit(y)), m + y, m)
     same = (got == want) | (numpy.isnan(got) & numpy.isnan(want))
     assert same.all(), (x[~same][:5], y[~same][:5], got[~same][:5], want[~same][:5])
