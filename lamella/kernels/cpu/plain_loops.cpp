@@ -1,5 +1,5 @@
-// Pointwise loops that gain nothing from wider vectors: integer division, powers of integers,
-// special functions. Compiled once, for every capability.
+// Pointwise loops that gain nothing from wider vectors: division, remainders and powers of
+// integers, and others. Compiled once, for every capability.
 #include <cmath>
 #include <limits>
 
@@ -39,21 +39,10 @@ template <class T>
 struct DivFloor {
   explicit DivFloor(const void*) {}
   T operator()(T a, T b) const {
-    if constexpr (std::is_integral_v<T>) {
-      if (LAMELLA_UNLIKELY(b == 0)) throw_zero_division("div");
-      if (is_minus_one(b)) return negate(a);
-      T q = static_cast<T>(a / b);
-      return (a % b != 0 && (a < 0) != (b < 0)) ? static_cast<T>(q - 1) : q;
-    } else {
-      if (LAMELLA_UNLIKELY(b == 0)) return a / b;
-      T mod = std::fmod(a, b);
-      T div = (a - mod) / b;
-      if (mod != 0 && (b < 0) != (mod < 0)) div -= 1;
-      if (div == 0) return std::copysign(T(0), a / b);
-      // div is near an integer; take that one.
-      T floor = std::floor(div);
-      return div - floor > T(0.5) ? floor + 1 : floor;
-    }
+    if (LAMELLA_UNLIKELY(b == 0)) throw_zero_division("div");
+    if (is_minus_one(b)) return negate(a);
+    T q = static_cast<T>(a / b);
+    return (a % b != 0 && (a < 0) != (b < 0)) ? static_cast<T>(q - 1) : q;
   }
 };
 // The sign of the divisor.
@@ -61,15 +50,10 @@ template <class T>
 struct Remainder {
   explicit Remainder(const void*) {}
   T operator()(T a, T b) const {
-    if constexpr (std::is_integral_v<T>) {
-      if (LAMELLA_UNLIKELY(b == 0)) throw_zero_division("remainder");
-      if (is_minus_one(b)) return 0;
-      T r = static_cast<T>(a % b);
-      return (r != 0 && (r < 0) != (b < 0)) ? static_cast<T>(r + b) : r;
-    } else {
-      T mod = std::fmod(a, b);
-      return (mod != 0 && (b < 0) != (mod < 0)) ? mod + b : mod;
-    }
+    if (LAMELLA_UNLIKELY(b == 0)) throw_zero_division("remainder");
+    if (is_minus_one(b)) return 0;
+    T r = static_cast<T>(a % b);
+    return (r != 0 && (r < 0) != (b < 0)) ? static_cast<T>(r + b) : r;
   }
 };
 // The sign of the dividend.
@@ -77,12 +61,8 @@ template <class T>
 struct Fmod {
   explicit Fmod(const void*) {}
   T operator()(T a, T b) const {
-    if constexpr (std::is_integral_v<T>) {
-      if (LAMELLA_UNLIKELY(b == 0)) throw_zero_division("fmod");
-      return is_minus_one(b) ? T(0) : static_cast<T>(a % b);
-    } else {
-      return std::fmod(a, b);
-    }
+    if (LAMELLA_UNLIKELY(b == 0)) throw_zero_division("fmod");
+    return is_minus_one(b) ? T(0) : static_cast<T>(a % b);
   }
 };
 
@@ -104,32 +84,6 @@ struct IntPow {
   }
 };
 
-// The neighbour of `a` towards `b` among the numbers of a small type.
-template <class Small>
-float neighbour(float a, float b) {
-  if (a == b || a != a || b != b) return a == b ? b : a + b;
-  Small at(a);
-  if (a == 0) {
-    at = Small(b < 0 ? -0.0f : 0.0f);
-    ++at.x;
-  } else {
-    at.x = static_cast<typename Small::bits_type>((a < b) == (a > 0) ? at.x + 1 : at.x - 1);
-  }
-  return static_cast<float>(at);
-}
-template <class T>
-struct NextAfter {
-  explicit NextAfter(const void* params) : small(static_cast<int>(param<T>(params, 0))) {}
-  T operator()(T a, T b) const {
-    if constexpr (std::is_same_v<T, float>) {
-      if (small == 1) return neighbour<Half>(a, b);
-      if (small == 2) return neighbour<BFloat16>(a, b);
-    }
-    return std::nextafter(a, b);
-  }
-  int small;  // 1: of Half; 2: of BFloat16
-};
-LAMELLA_OP2(Xlogy, b != b ? b : a == 0 ? T(0) : static_cast<T>(a * std::log(b)))
 template <class T>
 struct Heaviside {
   explicit Heaviside(const void*) {}
@@ -193,62 +147,6 @@ struct Polar {
   }
 };
 
-// The inverse of erf: Giles' approximation (M. Giles, Approximating the erfinv function, GPU
-// Computing Gems, 2011), then two steps of Halley's method on erf, or erfc where that is exact.
-double erfinv_of(double x) {
-  double size = std::fabs(x);
-  if (!(size < 1)) {
-    return size == 1 ? std::copysign(std::numeric_limits<double>::infinity(), x)
-                     : std::numeric_limits<double>::quiet_NaN();
-  }
-  if (x == 0) return x;
-  double w = -std::log((1 - size) * (1 + size)), p;
-  if (w < 5) {
-    w -= 2.5;
-    p = 2.81022636e-08;
-    for (double c : {3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503,
-                     -0.00417768164, 0.246640727, 1.50140941}) {
-      p = c + p * w;
-    }
-  } else {
-    w = std::sqrt(w) - 3;
-    p = -0.000200214257;
-    for (double c : {0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613,
-                     0.00943887047, 1.00167406, 2.83297682}) {
-      p = c + p * w;
-    }
-  }
-  double y = p * size;
-  for (int step = 0; step < 2; ++step) {
-    double error = size > 0.5 ? (1 - size) - std::erfc(y) : std::erf(y) - size;
-    double u = error / (1.12837916709551257390 * std::exp(-y * y));
-    y -= u / (1 + y * u);
-  }
-  return std::copysign(y, x);
-}
-// psi(x): reflection for negative x, recurrence up to 10, then the asymptotic series.
-double digamma_of(double x) {
-  if (x == 0) return std::copysign(std::numeric_limits<double>::infinity(), -x);
-  double result = 0;
-  if (x < 0) {
-    double whole;
-    double fraction = std::modf(x, &whole);
-    if (fraction == 0) return std::numeric_limits<double>::quiet_NaN();
-    constexpr double pi = 3.14159265358979323846;
-    result = -pi / std::tan(pi * fraction);
-    x = 1 - x;
-  }
-  for (; x < 10; x += 1) result -= 1 / x;
-  double z = 1 / (x * x);
-  double series =
-      z * (1.0 / 12 - z * (1.0 / 120 -
-                           z * (1.0 / 252 -
-                                z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z / 12))))));
-  return result + std::log(x) - 0.5 / x - series;
-}
-LAMELLA_OP1(Erfinv, static_cast<T>(erfinv_of(a)))
-LAMELLA_OP1(Digamma, static_cast<T>(digamma_of(a)))
-
 }  // namespace
 
 #define LAMELLA_INT_LOOPS(Op)                                                  \
@@ -257,6 +155,12 @@ LAMELLA_OP1(Digamma, static_cast<T>(digamma_of(a)))
    &plain_loop<Op<int64_t>, int64_t, 2>}
 LAMELLA_OTHER_LOOPS(div_trunc);
 const LoopFn div_trunc_others[kLoopTypes] = LAMELLA_INT_LOOPS(IntDivTrunc);
+LAMELLA_OTHER_LOOPS(div_floor);
+const LoopFn div_floor_others[kLoopTypes] = LAMELLA_INT_LOOPS(DivFloor);
+LAMELLA_OTHER_LOOPS(remainder);
+const LoopFn remainder_others[kLoopTypes] = LAMELLA_INT_LOOPS(Remainder);
+LAMELLA_OTHER_LOOPS(fmod);
+const LoopFn fmod_others[kLoopTypes] = LAMELLA_INT_LOOPS(Fmod);
 LAMELLA_OTHER_LOOPS(pow);
 const LoopFn pow_others[kLoopTypes] = {&plain_loop<IntPow<uint8_t>, uint8_t, 2>,
                                        &plain_loop<IntPow<int8_t>, int8_t, 2>,
@@ -268,11 +172,6 @@ const LoopFn pow_others[kLoopTypes] = {&plain_loop<IntPow<uint8_t>, uint8_t, 2>,
                                        &complex_pow_float,
                                        &complex_pow_double};
 
-LAMELLA_POINTWISE(div_floor, plain_table<DivFloor, 2>("div", 0, RealTypes()));
-LAMELLA_PLAIN2(remainder, Remainder, RealTypes);
-LAMELLA_PLAIN2(fmod, Fmod, RealTypes);
-LAMELLA_POINTWISE(nextafter, plain_table<NextAfter, 2>("nextafter", 1, FloatTypes()));
-LAMELLA_PLAIN2(xlogy, Xlogy, FloatTypes);
 LAMELLA_PLAIN2(heaviside, Heaviside, RealBoolTypes);
 LAMELLA_PLAIN2(gcd, Gcd, IntTypes);
 LAMELLA_PLAIN2(lcm, Lcm, IntTypes);
@@ -280,7 +179,5 @@ LAMELLA_POINTWISE(round_decimals, plain_table<RoundDecimals, 1>("round", 2, Floa
 LAMELLA_POINTWISE(replace, plain_table<Replace, 1>("clamp", 1, RealTypes()));
 LAMELLA_PLAIN1(angle, Angle, FloatComplexTypes);
 LAMELLA_PLAIN2(polar, Polar, FloatTypes);
-LAMELLA_PLAIN1(erfinv, Erfinv, FloatTypes);
-LAMELLA_PLAIN1(digamma, Digamma, FloatTypes);
 
 }  // namespace lamella::native

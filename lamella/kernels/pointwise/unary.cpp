@@ -112,6 +112,8 @@ LAMELLA_IMPL_OF(polygamma_cpu)(int64_t n, const Tensor&, const Tensor&) {
   Scalar order = n;
   if (n == 0) {
     native::pointwise_loop<"digamma">(device_type(), *this, nullptr);
+  } else if (n == 1) {
+    native::pointwise_loop<"trigamma">(device_type(), *this, nullptr);
   } else {
     native::pointwise_loop<"polygamma">(device_type(), *this, &order);
   }

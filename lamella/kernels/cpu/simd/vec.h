@@ -79,20 +79,28 @@ constexpr LoopTable plain_table(const char* name, int params, Types<T...>,
 
 // ---- Loops over vectors ----
 
+// The compiler's own vectors, as wide as the capability's registers: the same source serves SSE2,
+// AVX2, AVX-512 and NEON. A comparison gives a vector of integers, all bits set where it holds.
+#if defined(CPU_CAPABILITY_AVX512)
+inline constexpr int kVecBytes = 64;
+#elif defined(CPU_CAPABILITY_AVX2)
+inline constexpr int kVecBytes = 32;
+#else
+inline constexpr int kVecBytes = 16;
+#endif
+typedef float VecF __attribute__((vector_size(kVecBytes)));
+typedef double VecD __attribute__((vector_size(kVecBytes)));
+typedef int32_t VecI __attribute__((vector_size(kVecBytes)));
+typedef int64_t VecL __attribute__((vector_size(kVecBytes)));
+
 #if defined(__x86_64__)
 #if defined(CPU_CAPABILITY_AVX512)
-using VecF = __m512;
-using VecD = __m512d;
 #define LAMELLA_SLEEF_F(name, accuracy) Sleef_##name##f16_##accuracy##avx512f
 #define LAMELLA_SLEEF_D(name, accuracy) Sleef_##name##d8_##accuracy##avx512f
 #elif defined(CPU_CAPABILITY_AVX2)
-using VecF = __m256;
-using VecD = __m256d;
 #define LAMELLA_SLEEF_F(name, accuracy) Sleef_##name##f8_##accuracy##avx2
 #define LAMELLA_SLEEF_D(name, accuracy) Sleef_##name##d4_##accuracy##avx2
 #else
-using VecF = __m128;
-using VecD = __m128d;
 #define LAMELLA_SLEEF_F(name, accuracy) Sleef_##name##f4_##accuracy##sse2
 #define LAMELLA_SLEEF_D(name, accuracy) Sleef_##name##d2_##accuracy##sse2
 #endif
@@ -101,9 +109,7 @@ using VecD = __m128d;
 #define LAMELLA_SLEEF_UNARY(name, accuracy)                                   \
   inline VecF v_##name(VecF x) { return LAMELLA_SLEEF_F(name, accuracy)(x); } \
   inline VecD v_##name(VecD x) { return LAMELLA_SLEEF_D(name, accuracy)(x); }
-#define LAMELLA_SLEEF_BINARY(name, accuracy)                                             \
-  inline VecF v_##name(VecF x, VecF y) { return LAMELLA_SLEEF_F(name, accuracy)(x, y); } \
-  inline VecD v_##name(VecD x, VecD y) { return LAMELLA_SLEEF_D(name, accuracy)(x, y); }
+#endif
 
 // Memory: unaligned, and free to alias anything.
 template <class T>
@@ -172,7 +178,6 @@ constexpr LoopTable vector_table(const char* name, int params, const LoopFn* oth
   table.loops[loop_index(kDouble)] = &vector_loop<Op<double>, double, N>;
   return table;
 }
-#endif
 
 }  // namespace CPU_CAPABILITY
 }  // namespace lamella::native
@@ -212,5 +217,9 @@ constexpr LoopTable vector_table(const char* name, int params, const LoopFn* oth
   }                                                                   \
   }                                                                   \
   LAMELLA_REGISTER_POINTWISE(op, &op##_kernel)
+// A unary function in vectors, with loops for complex numbers in complex_loops.cpp.
+#define LAMELLA_MATH1(op, Op) \
+  LAMELLA_OTHER_LOOPS(op);    \
+  LAMELLA_POINTWISE(op, vector_table<Op, 1>(#op, 0, op##_others))
 #define LAMELLA_PLAIN1(op, Op, List) LAMELLA_POINTWISE(op, plain_table<Op, 1>(#op, 0, List()))
 #define LAMELLA_PLAIN2(op, Op, List) LAMELLA_POINTWISE(op, plain_table<Op, 2>(#op, 0, List()))

@@ -1,0 +1,116 @@
+// The error function, the normal distribution and their inverses in vectors.
+#pragma once
+#include "lamella/kernels/cpu/simd/logarithm.h"
+
+namespace lamella::native {
+inline namespace CPU_CAPABILITY {
+
+template <class V>
+inline V v_erf(V x) {
+  using T = ElementOf<V>;
+  V size = v_at_most(v_abs(x), sizeof(T) == 4 ? T(4) : T(6));
+  return v_copysign((size < 1 ? size : V{}) + v_piecewise(size, Pieces<T>::erf), x);
+}
+
+// ---- The tail of the normal distribution ----
+
+// Note [Tails]
+//   The normal distribution function of -x, for x >= 0, is exp(-x^2 / 2) M(x), where M falls slowly
+//   (half of Mills' ratio times sqrt(2 / pi)). M is tabulated; the square is taken in two parts, so
+//   that the result keeps its relative accuracy until it underflows. erfc, erfcx, log_ndtr and gelu
+//   are made of M.
+
+// From here on the tail is 0, or 1 for the negative argument.
+template <class T>
+inline constexpr T kTailEnd = sizeof(T) == 4 ? T(15) : T(39);
+template <class V>
+inline V v_tail_factor(V x) {
+  return v_piecewise(x, Pieces<ElementOf<V>>::mills);
+}
+// The same for any x, by the asymptotic series where the table ends.
+template <class V>
+inline V v_tail_factor_anywhere(V x) {
+  using T = ElementOf<V>;
+  constexpr T kEnd = sizeof(T) == 4 ? T(24) : T(45);
+  V near = v_tail_factor(v_at_most(x, kEnd));
+  V inverse = 1 / x;
+  constexpr double c = 0.39894228040143267794;  // 1 / sqrt(2 pi)
+  static constexpr T kSeries[] = {T(c), T(-c), T(3 * c), T(-15 * c), T(105 * c), T(-945 * c)};
+  V far = v_polynomial(inverse * inverse, kSeries) / x;
+  return x > kEnd ? far : near;
+}
+// exp(-(x^2) / 2) M(x) for 0 <= x <= kTailEnd.
+template <class V>
+inline V v_normal_tail(V x) {
+  using T = ElementOf<V>;
+  Twice<V> square = v_product(x, x);
+  return v_exp_times(square.high * T(-0.5), square.low * T(-0.5), v_tail_factor(x));
+}
+template <class V>
+inline V v_erfc(V x) {
+  using T = ElementOf<V>;
+  V size = v_at_most(v_abs(x), kTailEnd<T> * T(0.7071));
+  Twice<V> square = v_product(size, size);
+  V factor = v_tail_factor(size * T(1.41421356237309504880)) * 2;
+  V tail = v_exp_times(-square.high, -square.low, factor);
+  return x < 0 ? 2 - tail : tail;
+}
+// exp(x^2) erfc(x), for negative x 2 exp(x^2) - erfcx(-x).
+template <class V>
+inline V v_erfcx(V x) {
+  using T = ElementOf<V>;
+  V size = v_abs(x);
+  V factor = 2 * v_tail_factor_anywhere(size * T(1.41421356237309504880));
+  if (LAMELLA_LIKELY(!v_any(x < 0))) return factor;
+  V cut = v_at_most(size, sizeof(T) == 4 ? T(10) : T(28));
+  Twice<V> square = v_product(cut, cut);
+  return x < 0 ? 2 * v_exp(square.high, square.low) - factor : factor;
+}
+template <class V>
+inline V v_log_ndtr(V x) {
+  using T = ElementOf<V>;
+  V size = v_abs(x);
+  V above = v_log1p(-v_normal_tail(v_at_most(size, kTailEnd<T>)));
+  if (LAMELLA_LIKELY(!v_any(x < 0))) return above;
+  V below = v_log(v_tail_factor_anywhere(size)) - T(0.5) * x * x;
+  return x < 0 ? (size == kInf<T> ? x : below) : above;
+}
+// x times the normal distribution function.
+template <class V>
+inline V v_gelu(V x) {
+  using T = ElementOf<V>;
+  V tail = v_normal_tail(v_at_most(v_abs(x), kTailEnd<T>));
+  // An infinite x must not meet a tail of 0.
+  return v_at_least(x, -kTailEnd<T>) * (x < 0 ? tail : 1 - tail);
+}
+
+// ---- Inverses ----
+
+// erfinv(x) / x, from w = -log(1 - x^2).
+inline VecF v_erfinv_factor(VecF w) { return v_piecewise(w, Pieces<float>::erfinv); }
+inline VecD v_erfinv_factor(VecD w) {
+  VecD near = v_piecewise(v_at_most(w, 80.0), Pieces<double>::erfinv);
+  auto far = w > 64;
+  if (LAMELLA_LIKELY(!v_any(far))) return near;
+  return far ? v_piecewise(w, Pieces<double>::erfinv_far) : near;
+}
+template <class V>
+inline V v_erfinv(V x) {
+  using T = ElementOf<V>;
+  V size = v_abs(x);
+  V result = x * v_erfinv_factor(0 - v_log((1 - size) * (1 + size)));
+  return size == 1 ? x * kInf<T> : result;
+}
+// sqrt(2) erfinv(2 p - 1), where 1 - (2 p - 1)^2 = 4 p (1 - p).
+template <class V>
+inline V v_ndtri(V p) {
+  using T = ElementOf<V>;
+  constexpr T kRest = sizeof(T) == 4 ? T(0x1.9fcef32422cbfp-26) : T(-0x1.bdd3413b26456p-54);
+  V factor = v_erfinv_factor(0 - v_log(4 * (p * (1 - p))));
+  factor = v_fma(factor, V{} + T(1.41421356237309504880), factor * kRest);
+  V result = kHasFma ? v_fma(2 * p, factor, -factor) : (2 * p - 1) * factor;
+  return p == 0 || p == 1 ? (2 * p - 1) * kInf<T> : result;
+}
+
+}  // namespace CPU_CAPABILITY
+}  // namespace lamella::native

@@ -1,0 +1,22 @@
+// What a function in pieces is; the pieces are derived by tools/math_coefficients.py.
+#pragma once
+#include <cstdint>
+
+namespace lamella::native {
+
+// A function as polynomials, each over an interval around its centre. Intervals follow the
+// bits of x >= 0: the first begins at 0, and from the second on, which begins at the bits
+// `first` << `shift`, they are 1 << `shift` long. The last one has no end.
+template <class T, int N>
+struct Piecewise {
+  static constexpr int kEntries = sizeof(T) == 4 ? 32 : 16;
+  int shift;
+  int first;
+  T center[kEntries];
+  T c[N][kEntries];  // lowest powers first
+  T rest[kEntries];  // what rounding took from c[0]
+};
+template <class T>
+struct Pieces;
+
+}  // namespace lamella::native
