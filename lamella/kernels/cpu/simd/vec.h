@@ -16,6 +16,8 @@
 #include <sleef.h>
 #endif
 
+#include "lamella/kernels/cpu/simd/small_loops.h"
+
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {
 
@@ -70,6 +72,10 @@ constexpr LoopTable plain_table(const char* name, int params, Types<T...>,
   auto add = [&]<class U>(std::type_identity<U>) {
     constexpr int at = loop_index(CppTypeToScalarType<U>::value);
     table.loops[at] = &plain_loop<Op<U>, U, N>;
+    if constexpr (std::is_same_v<U, float>) {
+      table.small[0] = small_loop_for<Op<U>, N, Half>();
+      table.small[1] = small_loop_for<Op<U>, N, BFloat16>();
+    }
     // A table for bool and other types stores bool where the others do, else their own type.
     if (!std::is_same_v<U, bool> || sizeof...(T) == 1) table.out = plain_out<Op, N, U>();
   };
