@@ -50,9 +50,9 @@ inline constexpr ScalarType loop_type(ScalarType type) {
 // data[0] is the output, data[1...] the inputs; `params` holds the operator's numbers in the
 // loop's type, each in a slot of kParamBytes.
 using LoopFn = void (*)(char* const* data, int64_t n, const void* params);
-// The same where data is of float16 or bfloat16 (or bool, where the output is). Operand `number`,
-// if that is not negative, is one float for all elements; params are floats.
-using SmallLoopFn = void (*)(char* const* data, int64_t n, const void* params, int number);
+// The same where operand `number`, if that is not negative, is one number for all elements. Where
+// data is of float16 or bfloat16 (or bool, where the output is), the number and params are floats.
+using NumberLoopFn = void (*)(char* const* data, int64_t n, const void* params, int number);
 inline constexpr int kParamBytes = 16;
 inline constexpr int kMaxParams = 4;
 
@@ -65,8 +65,9 @@ struct LoopTable {
   bool first_is_bool;  // the first input is a condition
   LoopOut out;
   LoopFn loops[kLoopTypes];
-  const LoopFn* others;  // where `loops` has none; may be null
-  SmallLoopFn small[2];  // of float16 and bfloat16; where null, the float loop serves
+  const LoopFn* others;    // where `loops` has none; may be null
+  NumberLoopFn small[2];   // of float16 and bfloat16; where null, the float loop serves
+  NumberLoopFn number[2];  // of float and double; where null, the number is repeated in memory
 };
 
 // Loops that gain nothing from wider vectors are compiled once, beside the table of those that do:

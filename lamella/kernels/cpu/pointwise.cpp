@@ -74,17 +74,19 @@ struct Port {
   int64_t filled = 0;                 // so many times
 };
 
-// What runs over contiguous memory: a loop and what it needs to know.
+// What runs over contiguous memory.
 struct Runner {
-  LoopFn loop;
-  SmallLoopFn small;  // where not null: instead of `loop`
+  LoopFn loop;               // may be null beside a `with_number`, which then always runs
+  NumberLoopFn with_number;  // may be null
   const void* params;
   int count;   // of operands
   int number;  // the operand that is one number; -1: none
 
+  // Whether the number is read where it is, rather than from a run of it.
+  bool reads_number() const { return with_number != nullptr; }
   void operator()(char* const* data, int64_t n) const {
-    if (small != nullptr) {
-      small(data, n, params, number);
+    if (loop == nullptr || (number >= 0 && with_number != nullptr)) {
+      with_number(data, n, params, number);
     } else {
       loop(data, n, params);
     }
@@ -146,7 +148,7 @@ struct Ports {
            int64_t rows) {
     char* p[kMaxInputs + 1];
     for (int i = 1; i < runner.count; ++i) {
-      p[i] = i == runner.number && runner.small != nullptr
+      p[i] = i == runner.number && runner.reads_number()
                  ? data[i]
                  : load(port[i], data[i], strides[i], row_strides[i], n, rows);
     }
@@ -232,7 +234,7 @@ void run_flat(const Runner& runner, char* const* data, const int64_t* bytes, int
     for (int i = 0; i < runner.count; ++i) p[i] = data[i] + (i == number ? 0 : begin * bytes[i]);
     // A loop that knows of no number reads a run of it, once for every chunk.
     alignas(64) char repeated[kChunk * 16];
-    bool chunks = number >= 0 && runner.small == nullptr;
+    bool chunks = number >= 0 && !runner.reads_number();
     if (chunks) {
       p[number] = repeated;
       fill_elements(data[number], repeated, std::min(kChunk, end - begin), bytes[number]);
@@ -318,6 +320,8 @@ LAMELLA_NOINLINE void run_general(TensorIteratorBase& iter, const LoopTable& tab
     LAMELLA_CHECK_NOT_IMPLEMENTED(loop_index(iter.dtype(i)) >= 0, table.name,
                                   ": expected tensors with arithmetic, got ", iter.dtype(i));
   }
+  const bool widens = type != loop_type(type);
+  const ConvertFn widen = widens ? get_convert(type, kFloat) : nullptr;
   // At least one input is read beside the output.
   const bool streamed = iter.numel() >= kStreamedBytes / (2 * iter.element_size(0)) &&
                         reinterpret_cast<uintptr_t>(iter.data_ptr(0)) %
@@ -327,19 +331,31 @@ LAMELLA_NOINLINE void run_general(TensorIteratorBase& iter, const LoopTable& tab
     Ports ports(runner);
     const int64_t* row_strides = strides + count;
     bool direct = true, has_turned = false;
+    int repeated = -1;  // the input that is one number along a row
+    int gathered = 0;   // operands that are not contiguous, or of another type
     bool turned[kMaxInputs + 1] = {};
     for (int i = 0; i < count; ++i) {
       Port& port = ports.port[i];
       ScalarType wanted = i == 0 ? out_type : table.first_is_bool && i == 1 ? kBool : type;
-      if (i == runner.number && runner.small != nullptr) wanted = kFloat;
+      bool is_read = i == runner.number && runner.reads_number();
+      if (is_read) wanted = iter.dtype(i);
       set_port(port, iter.dtype(i), wanted, i == 0);
-      direct &= port.convert == nullptr &&
-                (strides[i] == port.bytes || (i == runner.number && runner.small != nullptr));
+      if (port.convert == nullptr && (strides[i] == port.bytes || is_read)) continue;
+      direct = false;
+      if (port.convert == nullptr && strides[i] == 0 && i != 0) repeated = i;
+      ++gathered;
       turned[i] =
           i != 0 && size0 >= 16 && size1 >= 4 && is_turned(port.bytes, strides[i], row_strides[i]);
       has_turned |= turned[i];
     }
     char* p[kMaxInputs + 1];
+    Runner by_row = runner;
+    float number;
+    if (count == 3 && gathered == 1 && repeated >= 0 && runner.number < 0 &&
+        runner.reads_number() && size0 >= kLine) {
+      by_row.number = repeated;
+      direct = true;
+    }
     if (direct) {  // rows are runs
       int64_t bytes[kMaxInputs + 1];
       bool streams = streamed && size0 >= kChunk && strides[0] == ports.port[0].bytes;
@@ -349,7 +365,11 @@ LAMELLA_NOINLINE void run_general(TensorIteratorBase& iter, const LoopTable& tab
       }
       for (int64_t j = 0; j < size1; ++j) {
         for (int i = 0; i < count; ++i) p[i] = data[i] + j * row_strides[i];
-        streams ? run_streamed(runner, p, bytes, size0) : runner(p, size0);
+        if (by_row.number != runner.number && widens) {
+          widen(p[repeated], &number, 1);
+          p[repeated] = reinterpret_cast<char*>(&number);
+        }
+        streams ? run_streamed(by_row, p, bytes, size0) : by_row(p, size0);
       }
       if (streams) move_loops_stub(kCPU).end_stream();
       return;
@@ -423,12 +443,17 @@ void run_pointwise(TensorIteratorBase& iter, const LoopTable& table, const Scala
     return;
   }
   if (n == 0) return;
+  if (type == kFloat && !is_small) runner.with_number = table.number[0];
+  if (type == kDouble) runner.with_number = table.number[1];
   ScalarType out_type = stored_type(table.out, type);
   if (is_small) {
-    SmallLoopFn small = table.small[common == kHalf ? 0 : 1];
+    NumberLoopFn small = table.small[common == kHalf ? 0 : 1];
     ScalarType small_out = stored_type(table.out, common);
     bool converts = small != nullptr && has_types(iter, table, number, common, small_out);
-    if (converts) runner.small = small;
+    if (converts) {
+      runner.loop = nullptr;
+      runner.with_number = small;
+    }
     if (converts || table.first_is_bool) {
       type = common;
       out_type = small_out;

@@ -95,12 +95,37 @@ void fill(const char* src, char* dst, int64_t n, int64_t bytes) {
   });
 }
 
+// Sixteen elements of four bytes: of four columns at `src`, to four rows.
+typedef uint32_t Four __attribute__((vector_size(16), aligned(1), may_alias));
+inline void turn_four(const char* src, int64_t stride, char* dst, int64_t row) {
+  auto column = [&](int64_t c) { return *reinterpret_cast<const Four*>(src + c * stride); };
+  auto store = [&](int64_t r, Four v) { *reinterpret_cast<Four*>(dst + r * row) = v; };
+  Four a = column(0), b = column(1), c = column(2), d = column(3);
+  Four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5),
+       cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  store(0, __builtin_shufflevector(ab, cd, 0, 1, 4, 5));
+  store(1, __builtin_shufflevector(ab, cd, 2, 3, 6, 7));
+  ab = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  cd = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  store(2, __builtin_shufflevector(ab, cd, 0, 1, 4, 5));
+  store(3, __builtin_shufflevector(ab, cd, 2, 3, 6, 7));
+}
+
 void turn(const char* src, int64_t stride, char* dst, int64_t rows, int64_t columns, int64_t bytes,
           int64_t next) {
   visit_size(bytes, [&](auto tag) {
     using T = decltype(tag);
     auto* to = reinterpret_cast<Memory<T>*>(dst);
-    for (int64_t c = 0; c < columns; ++c, src += stride) {
+    int64_t c = 0;
+    if constexpr (sizeof(T) == 4) {
+      for (; rows % 4 == 0 && c + 4 <= columns; c += 4, src += 4 * stride) {
+        for (int64_t k = 0; k < 4; ++k) __builtin_prefetch(src + k * stride + next);
+        for (int64_t r = 0; r < rows; r += 4) {
+          turn_four(src + r * 4, stride, dst + (r * columns + c) * 4, columns * 4);
+        }
+      }
+    }
+    for (; c < columns; ++c, src += stride) {
       auto* from = reinterpret_cast<const Memory<T>*>(src);
       __builtin_prefetch(src + next);
       for (int64_t r = 0; r < rows; ++r) to[r * columns + c] = from[r];

@@ -42,6 +42,10 @@ struct SmallVec<BFloat16> {
     SmallAsWords nan = (word & 0x80000000) | 0x7fc00000;
     narrow(p, (x != x ? nan : rounded) >> 16);
   }
+  // Of numbers that the type holds.
+  static void store_exact(char* p, SmallAsFloats x) {
+    narrow(p, reinterpret_cast<SmallAsWords>(x) >> 16);
+  }
 
  private:
   // The compiler's own conversion of vectors takes twice as many instructions on x86. The forms
@@ -99,6 +103,11 @@ struct SmallVec<Half> {
 };
 #endif
 
+// Whether an operator's result is one of its operands, or that with another sign: specialised where
+// it is, because such a result needs no rounding.
+template <class Op>
+inline constexpr bool kResultIsExact = false;
+
 template <class Op, class Small, int N, int Number>
 void small_loop_of(char* const* data, int64_t n, const void* params) {
   constexpr int64_t kWidth = kSmallWidth;
@@ -130,7 +139,12 @@ void small_loop_of(char* const* data, int64_t n, const void* params) {
     } else {
       SmallAsFloats floats;
       std::memcpy(&floats, result, sizeof(floats));
-      SmallVec<Small>::store(to, floats);
+      // A number among the operands may have more digits.
+      if constexpr (kResultIsExact<Op> && Number < 0 && std::is_same_v<Small, BFloat16>) {
+        SmallVec<Small>::store_exact(to, floats);
+      } else {
+        SmallVec<Small>::store(to, floats);
+      }
     }
   };
   constexpr int64_t kOutBytes = is_bool ? 1 : 2;
@@ -163,7 +177,7 @@ void small_loop(char* const* data, int64_t n, const void* params, int number) {
 // The loops over small types that belong to an operator on floats. A file that is compiled once,
 // for any processor, has none: conversion in the driver is faster there.
 template <class Op, int N, class Small>
-constexpr SmallLoopFn small_loop_for() {
+constexpr NumberLoopFn small_loop_for() {
 #if defined(CPU_CAPABILITY_DEFAULT) || defined(CPU_CAPABILITY_AVX2) || \
     defined(CPU_CAPABILITY_AVX512)
   if constexpr (SmallVec<Small>::kIsFast) return &small_loop<Op, Small, N>;

@@ -103,6 +103,9 @@ struct AddCDiv {
 };
 
 }  // namespace
+
+template <>
+inline constexpr bool kResultIsExact<Clamp<float>> = true;
 }  // namespace CPU_CAPABILITY
 
 LAMELLA_POINTWISE(where, make_where());
