@@ -121,6 +121,9 @@ def random_rows() -> list[Row]:
         "randperm", x, "m.randperm(x.shape[0])", "G.permutation(x.shape[0])", None, sizes=SIZES[:2]
     )
     out += sized("dropout", x, "F.dropout(x, 0.5, True)", None, None)
+    out += sized("normal_(1, 2)", x, "x.normal_(1, 2)", None, None)
+    out += sized("uniform_(-1, 1)", x, "x.uniform_(-1, 1)", None, None)
+    out += sized("bernoulli_(0.3)", x, "x.bernoulli_(0.3)", None, None)
     out += sized("bernoulli", x, "m.bernoulli(x.abs().mul_(0.5))", None, None)
     out += sized("exponential_", x, "x.exponential_()", None, None)
     return out

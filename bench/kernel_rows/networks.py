@@ -214,14 +214,15 @@ def gradient_rows() -> list[Row]:
             f"jax.grad(lambda x: {jnp}.sum())(x)",
             sizes=SIZES[:2],
         )
-    for name in ("gelu", "silu", "softplus"):
+    for name in ("gelu", "silu", "softplus", "mish", "elu", "leaky_relu", "hardswish"):
         exact = ", approximate=False" if name == "gelu" else ""
+        jax = {"hardswish": "hard_swish"}.get(name, name)
         out += sized(
             f"grad of {name}",
             {"x": uniform(-2, 2)},
             f"grad(F.{name}(x), x)",
             None,
-            f"jax.grad(lambda x: jax.nn.{name}(x{exact}).sum())(x)",
+            f"jax.grad(lambda x: jax.nn.{jax}(x{exact}).sum())(x)",
             sizes=SIZES[:2],
         )
     p = {"x": plane()}

@@ -176,6 +176,9 @@ def other_dtype_rows() -> list[Row]:
             ("gelu", "F.gelu(x)", "jax.nn.gelu(x, approximate=False)"),
             ("sum", "m.sum(x)", "jnp.sum(x)"),
             ("x > y", "x > y", "x > y"),
+            ("x * 1.5 + y", "x * 1.5 + y", "x * 1.5 + y"),
+            ("where", "m.where(x > y, x, y)", "jnp.where(x > y, x, y)"),
+            ("addcmul", "m.addcmul(x, x, y, value=0.5)", "x + 0.5 * x * y"),
         ]
         for name, text, jax in table:
             out += sized(f"{name}, {dtype}", both, text, None, jax, dtypes=kinds)
@@ -208,6 +211,15 @@ def other_dtype_rows() -> list[Row]:
         ("shift", "x << y"),
     ):
         out += sized(f"{name}, int64", pair, text, text, None)
+    small = {"x": whole(-100, 100, "int32"), "y": whole(1, 9, "int32")}
+    out += sized("floor_divide, int32", small, "x // y", "x // y")
+    out += sized("remainder, int32", small, "x % y", "x % y")
+    mixed = {"x": whole(1, 1000), "y": uniform(-2, 2)}
+    out += sized("int64 + float32", mixed, "x + y", None, None)
+    for source, target in (("uint8", "float32"), ("float32", "uint8"), ("float64", "float32")):
+        array = {"x": uniform(0, 99, source) if source[0] == "f" else whole(0, 99, source)}
+        text = f"x.to(m.{target})"
+        out += sized(f"{source} to {target}", array, text, f"x.astype('{target}')", None)
     out += sized("int64 to float32", pair, "x.float()", "x.astype('float32')", None)
     out += sized("float32 to int64", {"x": uniform(-99, 99)}, "x.long()", "x.astype('int64')", None)
     out += sized(

@@ -69,19 +69,61 @@ void CpuGenerator::set_current_seed(uint64_t seed) {
   has_next_double_ = false;
 }
 
+namespace {
+// Four words, which need not lie at a multiple of their size.
+using Words = uint32_t __attribute__((vector_size(16), aligned(4), may_alias));
+constexpr int kLanes = 4;
+Words& words_at(uint32_t* p) { return *reinterpret_cast<Words*>(p); }
+
+// For one word and for four.
+template <class W>
+W twist(W u, W v, W far) {
+  W mixed = (u & 0x80000000u) | (v & 0x7fffffffu);
+  return far ^ (mixed >> 1) ^ (-(v & 1u) & 0x9908b0dfu);
+}
+template <class W>
+W temper(W y) {
+  y ^= y >> 11;
+  y ^= (y << 7) & 0x9d2c5680u;
+  y ^= (y << 15) & 0xefc60000u;
+  return y ^ (y >> 18);
+}
+}  // namespace
+
 void CpuGenerator::refill() {
+  // Each word comes of itself, the next one, and one that is `shift` further on.
   constexpr int shift = 397;
-  auto twist = [](uint32_t u, uint32_t v) {
-    uint32_t mixed = (u & 0x80000000u) | (v & 0x7fffffffu);
-    return (mixed >> 1) ^ ((v & 1) != 0 ? 0x9908b0dfu : 0u);
+  auto replace = [&](int begin, int end, int far) {
+    int i = begin;
+    for (; i + kLanes <= end; i += kLanes) {
+      words_at(words_ + i) =
+          twist<Words>(words_at(words_ + i), words_at(words_ + i + 1), words_at(words_ + i + far));
+    }
+    for (; i < end; ++i) words_[i] = twist(words_[i], words_[i + 1], words_[i + far]);
   };
-  for (int i = 0; i < kWords; ++i) {
-    int after = i + 1 < kWords ? i + 1 : 0;
-    int far = i + shift < kWords ? i + shift : i + shift - kWords;
-    words_[i] = words_[far] ^ twist(words_[i], words_[after]);
-  }
+  replace(0, kWords - shift, shift);
+  replace(kWords - shift, kWords - 1, shift - kWords);
+  words_[kWords - 1] = twist(words_[kWords - 1], words_[0], words_[shift - 1]);
   left_ = kWords;
   next_ = 0;
+}
+
+void CpuGenerator::random_words(uint32_t* to, int64_t n) {
+  while (n > 0) {
+    if (left_ == 1) {
+      refill();
+      ++left_;  // random() counts the word that it takes before it refills
+    }
+    int count = n < left_ - 1 ? static_cast<int>(n) : left_ - 1;
+    uint32_t* from = words_ + next_;
+    int i = 0;
+    for (; i + kLanes <= count; i += kLanes) words_at(to + i) = temper<Words>(words_at(from + i));
+    for (; i < count; ++i) to[i] = temper(from[i]);
+    next_ += static_cast<uint32_t>(count);
+    left_ -= count;
+    to += count;
+    n -= count;
+  }
 }
 
 double CpuGenerator::normal_double() {

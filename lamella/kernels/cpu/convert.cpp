@@ -1,122 +1,17 @@
 // Conversion and movement of runs of elements.
 #include "lamella/kernels/cpu/convert.h"
 
-#include <array>
 #include <cstring>
-#include <type_traits>
-
-#include "lamella/core/visit_dtype.h"
 
 namespace lamella::native {
 
-LAMELLA_DEFINE_DISPATCH(fast_conversions_stub);
-
-namespace {
-
-template <class T>
-inline constexpr bool is_small = lamella::detail::is_small_float_v<T>;
-
-template <class To, class From>
-inline To convert_one(const From& x) {
-  if constexpr (is_complex_type_v<From>) {
-    using Part = typename From::value_type;
-    if constexpr (is_complex_type_v<To>) {
-      using R = typename To::value_type;
-      return To(static_cast<R>(x.real()), static_cast<R>(x.imag()));
-    } else if constexpr (std::is_same_v<To, bool>) {
-      return static_cast<bool>(x);
-    } else {
-      return convert_one<To, Part>(x.real());
-    }
-  } else if constexpr (is_complex_type_v<To>) {
-    return To(static_cast<typename To::value_type>(x));
-  } else if constexpr (is_small<From>) {
-    return convert_one<To, float>(static_cast<float>(x));
-  } else if constexpr (is_small<To>) {
-    return To(static_cast<float>(x));
-  } else if constexpr (std::is_same_v<To, bool>) {
-    return x != From(0);
-  } else if constexpr (std::is_floating_point_v<From> && std::is_unsigned_v<To>) {
-    // By way of int64, so that negative numbers wrap.
-    if constexpr (sizeof(To) == 8) {
-      return x >= From(9223372036854775808.0) ? static_cast<To>(x)
-                                              : static_cast<To>(static_cast<int64_t>(x));
-    } else {
-      return static_cast<To>(static_cast<int64_t>(x));
-    }
-  } else {
-    return static_cast<To>(x);
-  }
-}
-
-template <int From, int To>
-void convert_run(const void* src, void* dst, int64_t n) {
-  using F = ScalarTypeToCppTypeT<kLoopOrder[From]>;
-  using T = ScalarTypeToCppTypeT<kLoopOrder[To]>;
-  auto* a = static_cast<const Stored<F>*>(src);
-  auto* out = static_cast<T*>(dst);
-  for (int64_t i = 0; i < n; ++i) out[i] = convert_one<T, F>(a[i]);
-}
-
-template <int From, size_t... To>
-constexpr std::array<ConvertFn, kConvertTypes> conversions_from(std::index_sequence<To...>) {
-  return {&convert_run<From, static_cast<int>(To)>...};
-}
-template <size_t... From>
-constexpr std::array<std::array<ConvertFn, kConvertTypes>, kConvertTypes> all_conversions(
-    std::index_sequence<From...>) {
-  return {conversions_from<static_cast<int>(From)>(std::make_index_sequence<kConvertTypes>())...};
-}
-constexpr auto kConversions = all_conversions(std::make_index_sequence<kConvertTypes>());
-
-using Table = std::array<std::array<ConvertFn, kConvertTypes>, kConvertTypes>;
-Table make_table() {
-  Table table = kConversions;
-  const FastConversions& fast = fast_conversions_stub(kCPU);
-  auto set = [&](ScalarType from, ScalarType to, ConvertFn f) {
-    if (f != nullptr) table[loop_index(from)][loop_index(to)] = f;
-  };
-  set(kHalf, kFloat, fast.half_to_float);
-  set(kFloat, kHalf, fast.float_to_half);
-  set(kBFloat16, kFloat, fast.bfloat16_to_float);
-  set(kFloat, kBFloat16, fast.float_to_bfloat16);
-  set(kFloat, kDouble, fast.float_to_double);
-  set(kDouble, kFloat, fast.double_to_float);
-  set(kInt, kFloat, fast.int_to_float);
-  set(kLong, kFloat, fast.long_to_float);
-  set(kLong, kDouble, fast.long_to_double);
-  set(kByte, kFloat, fast.byte_to_float);
-  set(kBool, kFloat, fast.bool_to_float);
-  set(kFloat, kInt, fast.float_to_int);
-  return table;
-}
-
-template <class T>
-void move_as(const char* src, int64_t src_stride, char* dst, int64_t dst_stride, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) {
-    std::memcpy(dst + i * dst_stride, src + i * src_stride, sizeof(T));
-  }
-}
-template <class T>
-void fill_as(const char* src, char* dst, int64_t n) {
-  // Whole blocks of 64 bytes, then what is left of one.
-  constexpr int64_t kEach = 64 / sizeof(T);
-  alignas(64) T block[kEach];
-  T value;
-  std::memcpy(&value, src, sizeof(T));
-  for (T& slot : block) slot = value;
-  int64_t i = 0;
-  for (; i + kEach <= n; i += kEach) std::memcpy(dst + i * sizeof(T), block, 64);
-  std::memcpy(dst + i * sizeof(T), block, static_cast<size_t>(n - i) * sizeof(T));
-}
-
-}  // namespace
+LAMELLA_DEFINE_DISPATCH(conversions_stub);
+LAMELLA_DEFINE_DISPATCH(move_loops_stub);
 
 ConvertFn get_convert(ScalarType from, ScalarType to) {
-  static const Table table = make_table();
   int f = loop_index(from), t = loop_index(to);
   LAMELLA_INTERNAL_ASSERT(f >= 0 && t >= 0);
-  return table[static_cast<size_t>(f)][static_cast<size_t>(t)];
+  return conversions_stub(kCPU)[static_cast<size_t>(f)][static_cast<size_t>(t)];
 }
 
 void move_elements(const char* src, int64_t src_stride, char* dst, int64_t dst_stride, int64_t n,
@@ -125,33 +20,23 @@ void move_elements(const char* src, int64_t src_stride, char* dst, int64_t dst_s
     std::memcpy(dst, src, static_cast<size_t>(n * bytes));
     return;
   }
-  switch (bytes) {
-    case 1:
-      return move_as<uint8_t>(src, src_stride, dst, dst_stride, n);
-    case 2:
-      return move_as<uint16_t>(src, src_stride, dst, dst_stride, n);
-    case 4:
-      return move_as<uint32_t>(src, src_stride, dst, dst_stride, n);
-    case 8:
-      return move_as<uint64_t>(src, src_stride, dst, dst_stride, n);
-    default:
-      return move_as<complex<double>>(src, src_stride, dst, dst_stride, n);
-  }
+  move_loops_stub(kCPU).move(src, src_stride, dst, dst_stride, n, bytes);
 }
 
-void fill_elements(const char* src, char* dst, int64_t n, int64_t bytes) {
-  switch (bytes) {
-    case 1:
-      return fill_as<uint8_t>(src, dst, n);
-    case 2:
-      return fill_as<uint16_t>(src, dst, n);
-    case 4:
-      return fill_as<uint32_t>(src, dst, n);
-    case 8:
-      return fill_as<uint64_t>(src, dst, n);
-    default:
-      return fill_as<complex<double>>(src, dst, n);
+void fill_streamed(const char* src, char* dst, int64_t n, int64_t bytes) {
+  constexpr int64_t kLine = 64, kBlock = 4096;
+  const MoveLoops& moves = move_loops_stub(kCPU);
+  auto past = static_cast<int64_t>(reinterpret_cast<uintptr_t>(dst) % kLine);
+  int64_t head = past == 0 ? 0 : (kLine - past) / bytes;
+  if (past % bytes != 0 || head > n) head = n;  // no element begins a line, or none is left
+  moves.fill(src, dst, head, bytes);
+  dst += head * bytes;
+  alignas(kLine) char block[kBlock];
+  moves.fill(src, block, kBlock / bytes, bytes);
+  for (int64_t left = (n - head) * bytes; left > 0; left -= kBlock, dst += kBlock) {
+    moves.stream(block, dst, left < kBlock ? left : kBlock);
   }
+  moves.end_stream();
 }
 
 }  // namespace lamella::native

@@ -1,5 +1,6 @@
 // Conversion and movement of runs of elements, of any type to any other.
 #pragma once
+#include <array>
 #include <cstdint>
 
 #include "lamella/kernels/cpu/loops.h"
@@ -13,19 +14,40 @@ using ConvertFn = void (*)(const void* src, void* dst, int64_t n);
 // gives its real part. Both types must have loop_index() >= 0.
 ConvertFn get_convert(ScalarType from, ScalarType to);
 
-// Fast conversions of this capability; null where the plain one serves.
-struct FastConversions {
-  ConvertFn half_to_float, float_to_half, bfloat16_to_float, float_to_bfloat16;
-  ConvertFn float_to_double, double_to_float, int_to_float, long_to_float, long_to_double;
-  ConvertFn byte_to_float, bool_to_float, float_to_int, float_to_byte;
-};
-using fast_conversions_fn = const FastConversions& (*)();
-LAMELLA_DECLARE_DISPATCH(fast_conversions_fn, fast_conversions_stub);
+// All conversions, [from][to] by loop_index().
+using ConversionTable = std::array<std::array<ConvertFn, kConvertTypes>, kConvertTypes>;
+using conversions_fn = const ConversionTable& (*)();
+LAMELLA_DECLARE_DISPATCH(conversions_fn, conversions_stub);
 
-// n elements of `bytes` bytes between strided places; strides in bytes.
+struct MoveLoops {
+  // n elements of `bytes` bytes between strided places; strides in bytes.
+  void (*move)(const char* src, int64_t src_stride, char* dst, int64_t dst_stride, int64_t n,
+               int64_t bytes);
+  // One element, n times, to contiguous memory.
+  void (*fill)(const char* src, char* dst, int64_t n, int64_t bytes);
+  // A plane whose columns are contiguous and begin `stride` bytes apart, to rows without gaps. The
+  // next plane lies `next` bytes further: it is fetched meanwhile.
+  void (*turn)(const char* src, int64_t stride, char* dst, int64_t rows, int64_t columns,
+               int64_t bytes, int64_t next);
+  // To memory that is not read again soon, past the caches. `dst` is at a multiple of 64 bytes.
+  // Other threads see it after end_stream().
+  void (*stream)(const char* src, char* dst, int64_t bytes);
+  void (*end_stream)();
+};
+using move_loops_fn = const MoveLoops& (*)();
+LAMELLA_DECLARE_DISPATCH(move_loops_fn, move_loops_stub);
+
+// Bytes read and written from which an output goes past the caches: what it would evict was of no
+// use to anybody, and its own lines need not be read first.
+inline constexpr int64_t kStreamedBytes = int64_t{32} << 20;
+// As fill_elements, past the caches.
+void fill_streamed(const char* src, char* dst, int64_t n, int64_t bytes);
+
+// As MoveLoops' functions, which these are but for contiguous memory.
 void move_elements(const char* src, int64_t src_stride, char* dst, int64_t dst_stride, int64_t n,
                    int64_t bytes);
-// One element, n times, to contiguous memory.
-void fill_elements(const char* src, char* dst, int64_t n, int64_t bytes);
+inline void fill_elements(const char* src, char* dst, int64_t n, int64_t bytes) {
+  move_loops_stub(kCPU).fill(src, dst, n, bytes);
+}
 
 }  // namespace lamella::native

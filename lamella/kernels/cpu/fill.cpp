@@ -5,6 +5,7 @@
 
 #include "lamella/core/checked_size.h"
 #include "lamella/core/visit_dtype.h"
+#include "lamella/kernels/cpu/convert.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/strided_loop.h"
 
@@ -12,31 +13,23 @@ namespace lamella::native {
 
 namespace {
 
-template <class T>
-void fill_run(T* to, T value, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) to[i] = value;
-}
-
 // `bytes` long pattern into every element.
-void fill_pattern(const Tensor& self, const void* pattern) {
-  size_t bytes = self.itemsize();
-  visit_bytes(bytes, [&](auto tag) {
-    using T = type_of<decltype(tag)>;
-    T value;
-    std::memcpy(&value, pattern, sizeof(T));
-    if (self.is_non_overlapping_and_dense()) {
-      T* to = static_cast<T*>(self.data_ptr());
-      parallel_for(0, self.numel(), 4 * kGrain,
-                   [&](int64_t begin, int64_t end) { fill_run(to + begin, value, end - begin); });
-      return;
-    }
-    StridedLoop<1> loop(self.sizes());
-    loop.operand(0, self.data_ptr(), self.strides(), bytes);
-    loop.plan();
-    loop.parallel([value](char* const* p, const int64_t* s, int64_t n) {
-      if (s[0] == sizeof(T)) return fill_run(reinterpret_cast<T*>(p[0]), value, n);
-      for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T*>(p[0] + i * s[0]) = value;
+void fill_pattern(const Tensor& self, const char* pattern) {
+  auto bytes = static_cast<int64_t>(self.itemsize());
+  if (self.is_non_overlapping_and_dense()) {
+    auto* to = static_cast<char*>(self.data_ptr());
+    auto* fill = self.numel() >= kStreamedBytes / bytes ? &fill_streamed : &fill_elements;
+    parallel_for(0, self.numel(), 4 * kGrain, [&](int64_t begin, int64_t end) {
+      fill(pattern, to + begin * bytes, end - begin, bytes);
     });
+    return;
+  }
+  StridedLoop<1> loop(self.sizes());
+  loop.operand(0, self.data_ptr(), self.strides(), static_cast<size_t>(bytes));
+  loop.plan();
+  loop.parallel([&](char* const* p, const int64_t* s, int64_t n) {
+    if (s[0] == bytes) return fill_elements(pattern, p[0], n, bytes);
+    move_elements(pattern, 0, p[0], s[0], n, bytes);
   });
 }
 

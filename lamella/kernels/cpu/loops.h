@@ -5,7 +5,8 @@
 //   A loop sees nothing but contiguous runs. Where an operand is strided, broadcast or of another
 //   type, the driver moves a chunk of it into a small buffer that stays in the first-level cache,
 //   and runs the same loop there. So an operator costs one function for each element type, and
-//   mixed types need no temporary tensor. float16 and bfloat16 run the float loop.
+//   mixed types need no temporary tensor. float16 and bfloat16 run the float loop, unless the table
+//   has one that converts on its way (small_loops.h).
 #pragma once
 #include <cstdint>
 
@@ -49,6 +50,9 @@ inline constexpr ScalarType loop_type(ScalarType type) {
 // data[0] is the output, data[1...] the inputs; `params` holds the operator's numbers in the
 // loop's type, each in a slot of kParamBytes.
 using LoopFn = void (*)(char* const* data, int64_t n, const void* params);
+// The same where operand `number`, if that is not negative, is one number for all elements. Where
+// data is of float16 or bfloat16 (or bool, where the output is), the number and params are floats.
+using NumberLoopFn = void (*)(char* const* data, int64_t n, const void* params, int number);
 inline constexpr int kParamBytes = 16;
 inline constexpr int kMaxParams = 4;
 
@@ -61,7 +65,9 @@ struct LoopTable {
   bool first_is_bool;  // the first input is a condition
   LoopOut out;
   LoopFn loops[kLoopTypes];
-  const LoopFn* others;  // where `loops` has none; may be null
+  const LoopFn* others;    // where `loops` has none; may be null
+  NumberLoopFn small[2];   // of float16 and bfloat16; where null, the float loop serves
+  NumberLoopFn number[2];  // of float and double; where null, the number is repeated in memory
 };
 
 // Loops that gain nothing from wider vectors are compiled once, beside the table of those that do:

@@ -26,12 +26,27 @@ inline T negate(T a) {
   return static_cast<T>(0 - static_cast<uint64_t>(a));
 }
 
+// Cut off. What is decided for each element is computed without a branch, which random numbers
+// would make the processor guess wrong.
+template <class T>
+inline T quotient(T a, T b) {
+  T minus = -static_cast<T>(is_minus_one(b));
+  T cut = static_cast<T>(a / (is_minus_one(b) ? T(1) : b));
+  return static_cast<T>((static_cast<uint64_t>(cut) ^ static_cast<uint64_t>(minus)) -
+                        static_cast<uint64_t>(minus));
+}
+// 1 if the rest of a division is not 0 and has another sign than the divisor, else 0.
+template <class T>
+inline T apart(T rest, T b) {
+  return static_cast<T>((rest != 0) & ((rest ^ b) < 0));
+}
+
 template <class T>
 struct IntDivTrunc {
   explicit IntDivTrunc(const void*) {}
   T operator()(T a, T b) const {
     if (LAMELLA_UNLIKELY(b == 0)) throw_zero_division("div");
-    return is_minus_one(b) ? negate(a) : static_cast<T>(a / b);
+    return quotient(a, b);
   }
 };
 // Rounded down, so that a = b * floor(a / b) + remainder(a, b).
@@ -40,9 +55,9 @@ struct DivFloor {
   explicit DivFloor(const void*) {}
   T operator()(T a, T b) const {
     if (LAMELLA_UNLIKELY(b == 0)) throw_zero_division("div");
-    if (is_minus_one(b)) return negate(a);
-    T q = static_cast<T>(a / b);
-    return (a % b != 0 && (a < 0) != (b < 0)) ? static_cast<T>(q - 1) : q;
+    T q = quotient(a, b);
+    T rest = static_cast<T>(a - static_cast<T>(static_cast<uint64_t>(q) * static_cast<uint64_t>(b)));
+    return static_cast<T>(q - apart(rest, b));
   }
 };
 // The sign of the divisor.
@@ -51,9 +66,8 @@ struct Remainder {
   explicit Remainder(const void*) {}
   T operator()(T a, T b) const {
     if (LAMELLA_UNLIKELY(b == 0)) throw_zero_division("remainder");
-    if (is_minus_one(b)) return 0;
-    T r = static_cast<T>(a % b);
-    return (r != 0 && (r < 0) != (b < 0)) ? static_cast<T>(r + b) : r;
+    T rest = static_cast<T>(a % (is_minus_one(b) ? T(1) : b));
+    return static_cast<T>(rest + (b & -apart(rest, b)));
   }
 };
 // The sign of the dividend.

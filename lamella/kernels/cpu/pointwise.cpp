@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "lamella/kernels/cpu/convert.h"
 #include "lamella/kernels/tensor_iterator_config.h"
@@ -61,6 +62,8 @@ void store_number(ScalarType type, const Scalar& number, char* to) {
                                 last == nullptr ? "none" : last, ", got ", type));
 }
 
+// ---- Operands that are brought to the loop ----
+
 // One operand between memory and the loop.
 struct Port {
   int64_t bytes;       // of an element in memory
@@ -71,12 +74,37 @@ struct Port {
   int64_t filled = 0;                 // so many times
 };
 
-struct Ports {
-  LoopFn loop;
+// What runs over contiguous memory.
+struct Runner {
+  LoopFn loop;               // may be null beside a `with_number`, which then always runs
+  NumberLoopFn with_number;  // may be null
   const void* params;
-  int inputs;
-  Port out;
-  Port in[kMaxInputs];
+  int count;   // of operands
+  int number;  // the operand that is one number; -1: none
+
+  // Whether the number is read where it is, rather than from a run of it.
+  bool reads_number() const { return with_number != nullptr; }
+  void operator()(char* const* data, int64_t n) const {
+    if (loop == nullptr || (number >= 0 && with_number != nullptr)) {
+      with_number(data, n, params, number);
+    } else {
+      loop(data, n, params);
+    }
+  }
+};
+
+void set_port(Port& port, ScalarType memory, ScalarType loop, bool output) {
+  port.bytes = static_cast<int64_t>(element_size(memory));
+  port.loop_bytes = static_cast<int64_t>(element_size(loop));
+  port.convert =
+      memory == loop ? nullptr : get_convert(output ? loop : memory, output ? memory : loop);
+}
+
+struct Ports {
+  explicit Ports(const Runner& with) : runner(with) {}
+
+  const Runner& runner;
+  Port port[kMaxInputs + 1];  // the output first
   alignas(64) char gather[kChunk * 16];
 
   // Brings `rows` runs of `n` elements into the buffer, or gives their own address if they are
@@ -119,17 +147,20 @@ struct Ports {
   void run(char* const* data, const int64_t* strides, const int64_t* row_strides, int64_t n,
            int64_t rows) {
     char* p[kMaxInputs + 1];
-    for (int i = 0; i < inputs; ++i) {
-      p[i + 1] = load(in[i], data[i + 1], strides[i + 1], row_strides[i + 1], n, rows);
+    for (int i = 1; i < runner.count; ++i) {
+      p[i] = i == runner.number && runner.reads_number()
+                 ? data[i]
+                 : load(port[i], data[i], strides[i], row_strides[i], n, rows);
     }
+    const Port& out = port[0];
     bool one_run = strides[0] == out.bytes && (rows == 1 || row_strides[0] == n * strides[0]);
     if (one_run && out.convert == nullptr) {
       p[0] = data[0];
-      loop(p, n * rows, params);
+      runner(p, n * rows);
       return;
     }
-    p[0] = out.buffer;
-    loop(p, n * rows, params);
+    p[0] = port[0].buffer;
+    runner(p, n * rows);
     const char* from = out.buffer;
     if (out.convert != nullptr) {
       char* to = one_run ? data[0] : gather;
@@ -144,44 +175,206 @@ struct Ports {
   }
 };
 
-void set_port(Port& port, ScalarType memory, ScalarType loop, bool output) {
-  port.bytes = static_cast<int64_t>(element_size(memory));
-  port.loop_bytes = static_cast<int64_t>(element_size(loop));
-  port.convert =
-      memory == loop ? nullptr : get_convert(output ? loop : memory, output ? memory : loop);
+// ---- Contiguous operands ----
+
+constexpr int64_t kLine = 64;  // bytes that memory moves at a time
+
+// Runs over n contiguous elements, through a buffer that is written past the caches. Somebody calls
+// end_stream() after the last of them.
+void run_streamed(const Runner& runner, char* const* data, const int64_t* bytes, int64_t n) {
+  const MoveLoops& moves = move_loops_stub(kCPU);
+  alignas(kLine) char buffer[kChunk * 16];
+  char* p[kMaxInputs + 1];
+  for (int i = 0; i < runner.count; ++i) p[i] = data[i];
+  auto step = [&](int64_t now) {
+    for (int i = 0; i < runner.count; ++i) {
+      if (i != runner.number) p[i] += now * bytes[i];
+    }
+    n -= now;
+  };
+  // With longer chunks reading waits for writing, and with shorter ones the calls begin to count.
+  constexpr int64_t kMostBytes = 2048;
+  const int64_t chunk =
+      std::min(kChunk, kMostBytes / *std::max_element(bytes, bytes + runner.count));
+  auto place = reinterpret_cast<uintptr_t>(data[0]) % kLine;
+  int64_t head = place == 0 ? 0 : (kLine - static_cast<int64_t>(place)) / bytes[0];
+  if (head != 0) {
+    head = std::min(head, n);
+    runner(p, head);
+    step(head);
+  }
+  while (n > 0) {
+    int64_t now = std::min(chunk, n);
+    char* out = std::exchange(p[0], buffer);
+    runner(p, now);
+    p[0] = out;
+    step(now);
+    // What the next chunk reads is on its way while this one is written.
+    for (int i = 1; i < runner.count; ++i) {
+      if (i == runner.number) continue;
+      for (int64_t k = 0; k < now * bytes[i]; k += kLine) __builtin_prefetch(p[i] + k);
+    }
+    moves.stream(buffer, out, now * bytes[0]);
+  }
 }
 
-// Everything that is not one run of the loop's own types.
-LAMELLA_NOINLINE void run_general(TensorIteratorBase& iter, const LoopTable& table, LoopFn loop,
-                                  ScalarType type, const void* params) {
-  int count = table.inputs + 1;
+void run_flat(const Runner& runner, char* const* data, const int64_t* bytes, int64_t n) {
+  int64_t moved = 0;
+  bool in_place = false;
+  for (int i = 0; i < runner.count; ++i) {
+    if (i == runner.number) continue;
+    moved += n * bytes[i];
+    in_place |= i != 0 && data[i] == data[0];
+  }
+  bool streams = moved >= kStreamedBytes && !in_place &&
+                 reinterpret_cast<uintptr_t>(data[0]) % static_cast<uintptr_t>(bytes[0]) == 0;
+  const int number = runner.number;
+  parallel_for(0, n, kGrainSize, [&](int64_t begin, int64_t end) {
+    char* p[kMaxInputs + 1];
+    for (int i = 0; i < runner.count; ++i) p[i] = data[i] + (i == number ? 0 : begin * bytes[i]);
+    // A loop that knows of no number reads a run of it, once for every chunk.
+    alignas(64) char repeated[kChunk * 16];
+    bool chunks = number >= 0 && !runner.reads_number();
+    if (chunks) {
+      p[number] = repeated;
+      fill_elements(data[number], repeated, std::min(kChunk, end - begin), bytes[number]);
+    }
+    if (streams) {
+      run_streamed(runner, p, bytes, end - begin);
+      move_loops_stub(kCPU).end_stream();
+      return;
+    }
+    if (!chunks) return runner(p, end - begin);
+    for (int64_t i = begin; i < end; i += kChunk) {
+      runner(p, std::min(kChunk, end - i));
+      for (int k = 0; k < runner.count; ++k) {
+        if (k != number) p[k] += kChunk * bytes[k];
+      }
+    }
+  });
+}
+
+// ---- Everything else ----
+
+// Columns of a tile whose rows lie in memory like columns of the others, and its bytes: rows are as
+// many as a line of memory holds.
+constexpr int64_t kTileColumns = 128;
+constexpr int64_t kTileBytes = kTileColumns * kLine;
+
+// Whether an operand of these strides is contiguous along the outer dimension alone.
+bool is_turned(int64_t bytes, int64_t stride, int64_t row_stride) {
+  return row_stride == bytes && (stride >= kLine || stride <= -kLine);
+}
+bool any_turned(const TensorIteratorBase& iter) {
+  for (int i = 1; iter.ndim() > 1 && i < iter.ntensors(); ++i) {
+    if (is_turned(iter.element_size(i), iter.stride(i, 0), iter.stride(i, 1))) return true;
+  }
+  return false;
+}
+
+// A plane with operands that lie in memory like its transpose: those are brought to rows tile by
+// tile, so that every line of memory is read once.
+void run_turned(Ports& ports, char* const* data, const int64_t* strides, const int64_t* row_strides,
+                const bool* turned, int64_t size0, int64_t size1) {
+  const MoveLoops& moves = move_loops_stub(kCPU);
+  const int count = ports.runner.count;
+  alignas(kLine) char tiles[kMaxInputs][kTileBytes];
+  int64_t most = 1;  // bytes of an element that is turned
+  for (int i = 1; i < count; ++i) {
+    if (turned[i]) most = std::max(most, ports.port[i].bytes);
+  }
+  const int64_t tile_rows = kLine / most;
+  char* p[kMaxInputs + 1];
+  int64_t steps[kMaxInputs + 1];
+  for (int i = 0; i < count; ++i) steps[i] = turned[i] ? ports.port[i].bytes : strides[i];
+  for (int64_t k = 0; k < size0; k += kTileColumns) {
+    int64_t columns = std::min(kTileColumns, size0 - k);
+    for (int64_t j = 0; j < size1; j += tile_rows) {
+      int64_t rows = std::min(tile_rows, size1 - j);
+      for (int i = 1; i < count; ++i) {
+        if (!turned[i]) continue;
+        // The next tile's lines: below this one, or at the top of the next columns.
+        int64_t next =
+            j + rows < size1 ? rows * row_strides[i] : columns * strides[i] - j * row_strides[i];
+        moves.turn(data[i] + k * strides[i] + j * row_strides[i], strides[i], tiles[i - 1], rows,
+                   columns, ports.port[i].bytes, next);
+        ports.port[i].filled_from = nullptr;
+      }
+      for (int64_t r = 0; r < rows; ++r) {
+        for (int i = 0; i < count; ++i) {
+          p[i] = turned[i] ? tiles[i - 1] + r * columns * steps[i]
+                           : data[i] + k * strides[i] + (j + r) * row_strides[i];
+        }
+        ports.run(p, steps, row_strides, columns, 1);
+      }
+    }
+  }
+}
+
+// `type` is what the loop reads, `out_type` what it writes.
+LAMELLA_NOINLINE void run_general(TensorIteratorBase& iter, const LoopTable& table,
+                                  const Runner& runner, ScalarType type, ScalarType out_type) {
+  const int count = runner.count;
   LAMELLA_INTERNAL_ASSERT(iter.ntensors() == count);
   for (int i = 0; i < count; ++i) {
     LAMELLA_CHECK_NOT_IMPLEMENTED(loop_index(iter.dtype(i)) >= 0, table.name,
                                   ": expected tensors with arithmetic, got ", iter.dtype(i));
   }
-  ScalarType out_type = stored_type(table.out, type);
-  iter.for_each([&](char** data, const int64_t* strides, int64_t size0, int64_t size1) {
-    Ports ports;
-    ports.loop = loop;
-    ports.params = params;
-    ports.inputs = table.inputs;
-    set_port(ports.out, iter.dtype(0), out_type, true);
-    bool direct = ports.out.convert == nullptr && strides[0] == ports.out.bytes;
-    for (int i = 0; i < table.inputs; ++i) {
-      ScalarType wanted = table.first_is_bool && i == 0 ? kBool : type;
-      set_port(ports.in[i], iter.dtype(i + 1), wanted, false);
-      direct &= ports.in[i].convert == nullptr && strides[i + 1] == ports.in[i].bytes;
-    }
+  const bool widens = type != loop_type(type);
+  const ConvertFn widen = widens ? get_convert(type, kFloat) : nullptr;
+  // At least one input is read beside the output.
+  const bool streamed = iter.numel() >= kStreamedBytes / (2 * iter.element_size(0)) &&
+                        reinterpret_cast<uintptr_t>(iter.data_ptr(0)) %
+                                static_cast<uintptr_t>(iter.element_size(0)) ==
+                            0;
+  auto walk = [&](char** data, const int64_t* strides, int64_t size0, int64_t size1) {
+    Ports ports(runner);
     const int64_t* row_strides = strides + count;
+    bool direct = true, has_turned = false;
+    int repeated = -1;  // the input that is one number along a row
+    int gathered = 0;   // operands that are not contiguous, or of another type
+    bool turned[kMaxInputs + 1] = {};
+    for (int i = 0; i < count; ++i) {
+      Port& port = ports.port[i];
+      ScalarType wanted = i == 0 ? out_type : table.first_is_bool && i == 1 ? kBool : type;
+      bool is_read = i == runner.number && runner.reads_number();
+      if (is_read) wanted = iter.dtype(i);
+      set_port(port, iter.dtype(i), wanted, i == 0);
+      if (port.convert == nullptr && (strides[i] == port.bytes || is_read)) continue;
+      direct = false;
+      if (port.convert == nullptr && strides[i] == 0 && i != 0) repeated = i;
+      ++gathered;
+      turned[i] =
+          i != 0 && size0 >= 16 && size1 >= 4 && is_turned(port.bytes, strides[i], row_strides[i]);
+      has_turned |= turned[i];
+    }
     char* p[kMaxInputs + 1];
+    Runner by_row = runner;
+    float number;
+    if (count == 3 && gathered == 1 && repeated >= 0 && runner.number < 0 &&
+        runner.reads_number() && size0 >= kLine) {
+      by_row.number = repeated;
+      direct = true;
+    }
     if (direct) {  // rows are runs
+      int64_t bytes[kMaxInputs + 1];
+      bool streams = streamed && size0 >= kChunk && strides[0] == ports.port[0].bytes;
+      for (int i = 0; i < count; ++i) {
+        bytes[i] = ports.port[i].bytes;
+        streams &= i == 0 || data[i] != data[0];
+      }
       for (int64_t j = 0; j < size1; ++j) {
         for (int i = 0; i < count; ++i) p[i] = data[i] + j * row_strides[i];
-        loop(p, size0, params);
+        if (by_row.number != runner.number && widens) {
+          widen(p[repeated], &number, 1);
+          p[repeated] = reinterpret_cast<char*>(&number);
+        }
+        streams ? run_streamed(by_row, p, bytes, size0) : by_row(p, size0);
       }
+      if (streams) move_loops_stub(kCPU).end_stream();
       return;
     }
+    if (has_turned) return run_turned(ports, data, strides, row_strides, turned, size0, size1);
     // Short rows share a chunk; long ones are cut.
     int64_t rows = size0 < kChunk / 2 ? kChunk / size0 : 1;
     for (int64_t j = 0; j < size1; j += rows) {
@@ -192,13 +385,33 @@ LAMELLA_NOINLINE void run_general(TensorIteratorBase& iter, const LoopTable& tab
         ports.run(p, strides, row_strides, n, now);
       }
     }
-  });
+  };
+  if (!any_turned(iter)) return iter.for_each(walk);
+  // Whole rows, and many of them, so that tiles fill.
+  const int64_t row = iter.shape()[0];
+  parallel_for(
+      0, iter.numel() / row, std::max(kTileColumns, kGrainSize / row),
+      [&](int64_t begin, int64_t end) { iter.serial_for_each(walk, begin * row, end * row); });
 }
 
-// Strides are those of neighbours in memory.
-bool is_one_run(const TensorIteratorBase& iter) {
+// Whether every operand but a number is contiguous.
+bool is_flat(const TensorIteratorBase& iter, int number) {
+  if (iter.is_simple()) return true;
+  if (!iter.is_trivial_1d()) return false;
   for (int i = 0; i < iter.ntensors(); ++i) {
-    if (iter.stride(i, 0) != iter.element_size(i) && iter.numel() > 1) return false;
+    if (i != number && iter.stride(i, 0) != iter.element_size(i) && iter.numel() > 1) return false;
+  }
+  return true;
+}
+
+// Whether the operands are what the loop reads and writes.
+bool has_types(const TensorIteratorBase& iter, const LoopTable& table, int number, ScalarType type,
+               ScalarType out_type) {
+  if (iter.dtype(0) != out_type) return false;
+  for (int i = 1; i < iter.ntensors(); ++i) {
+    if (i != number && iter.dtype(i) != (table.first_is_bool && i == 1 ? kBool : type)) {
+      return false;
+    }
   }
   return true;
 }
@@ -206,60 +419,54 @@ bool is_one_run(const TensorIteratorBase& iter) {
 }  // namespace
 
 void run_pointwise(TensorIteratorBase& iter, const LoopTable& table, const Scalar* scalars) {
-  ScalarType type = loop_type(iter.common_dtype());
-  int at = loop_index(type);
+  const ScalarType common = iter.common_dtype();
+  ScalarType type = loop_type(common);
+  const bool is_small = type != common;
+  // A choice moves bits, whatever they mean.
+  int at = loop_index(is_small && table.first_is_bool ? kShort : type);
   LoopFn loop = at >= 0 && at < kLoopTypes ? table.loops[at] : nullptr;
   if (LAMELLA_UNLIKELY(loop == nullptr)) {
     if (at >= 0 && at < kLoopTypes && table.others != nullptr) loop = table.others[at];
-    if (loop == nullptr) throw_no_loop(table, iter.common_dtype());
+    if (loop == nullptr) throw_no_loop(table, common);
   }
   alignas(16) char params[kMaxParams * kParamBytes];
   for (int i = 0; i < table.params; ++i) {
     store_number(type, scalars[i], params + i * kParamBytes);
   }
   int64_t n = iter.numel();
-  if (LAMELLA_LIKELY(iter.is_simple() && iter.uniform_inputs() && !table.first_is_bool &&
-                     iter.dtype(0) == stored_type(table.out, type))) {
-    char* const* data = iter.data_ptrs();
-    int number = iter.number_at();
-    if (LAMELLA_LIKELY(n == 1 || (number < 0 && n <= kGrainSize))) {
-      loop(data, n, params);
-      return;
+  const int number = iter.number_at();
+  Runner runner{loop, nullptr, params, table.inputs + 1, number};
+  if (LAMELLA_LIKELY(!is_small && iter.is_simple() && iter.uniform_inputs() &&
+                     !table.first_is_bool && iter.dtype(0) == stored_type(table.out, type) &&
+                     (n == 1 || (number < 0 && n <= kGrainSize)))) {
+    loop(iter.data_ptrs(), n, params);
+    return;
+  }
+  if (n == 0) return;
+  if (type == kFloat && !is_small) runner.with_number = table.number[0];
+  if (type == kDouble) runner.with_number = table.number[1];
+  ScalarType out_type = stored_type(table.out, type);
+  if (is_small) {
+    NumberLoopFn small = table.small[common == kHalf ? 0 : 1];
+    ScalarType small_out = stored_type(table.out, common);
+    bool converts = small != nullptr && has_types(iter, table, number, common, small_out);
+    if (converts) {
+      runner.loop = nullptr;
+      runner.with_number = small;
     }
+    if (converts || table.first_is_bool) {
+      type = common;
+      out_type = small_out;
+    }
+  }
+  if (is_flat(iter, number) && has_types(iter, table, number, type, out_type)) {
     int64_t bytes[kMaxInputs + 1];
-    for (int i = 0; i <= table.inputs; ++i) bytes[i] = iter.element_size(i);
-    parallel_for(0, n, kGrainSize, [&](int64_t begin, int64_t end) {
-      char* p[kMaxInputs + 1];
-      for (int i = 0; i <= table.inputs; ++i) p[i] = data[i] + begin * bytes[i];
-      if (number < 0) {
-        loop(p, end - begin, params);
-        return;
-      }
-      // The number, as a run that every chunk reads again.
-      alignas(64) char repeated[kChunk * 16];
-      p[number] = repeated;
-      fill_elements(data[number], repeated, std::min(kChunk, end - begin), bytes[number]);
-      for (int64_t i = begin; i < end; i += kChunk) {
-        loop(p, std::min(kChunk, end - i), params);
-        for (int k = 0; k <= table.inputs; ++k) {
-          if (k != number) p[k] += kChunk * bytes[k];
-        }
-      }
-    });
-    return;
+    for (int i = 0; i < runner.count; ++i) bytes[i] = iter.element_size(i);
+    char* data[kMaxInputs + 1];
+    for (int i = 0; i < runner.count; ++i) data[i] = static_cast<char*>(iter.data_ptr(i));
+    return run_flat(runner, data, bytes, n);
   }
-  if (LAMELLA_LIKELY(iter.uniform_inputs() && iter.is_trivial_1d() && !table.first_is_bool &&
-                     iter.dtype(0) == stored_type(table.out, type) && is_one_run(iter))) {
-    parallel_for(0, n, kGrainSize, [&](int64_t begin, int64_t end) {
-      char* p[kMaxInputs + 1];
-      for (int i = 0; i <= table.inputs; ++i) {
-        p[i] = static_cast<char*>(iter.data_ptr(i)) + begin * iter.element_size(i);
-      }
-      loop(p, end - begin, params);
-    });
-    return;
-  }
-  if (n != 0) run_general(iter, table, loop, type, params);
+  run_general(iter, table, runner, type, out_type);
 }
 
 void copy_converted(const TensorBase& to, const TensorBase& from) {

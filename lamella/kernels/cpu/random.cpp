@@ -8,9 +8,13 @@
 #include "lamella/core/generator_impl.h"
 #include "lamella/core/interrupt.h"
 #include "lamella/core/visit_dtype.h"
+#include "lamella/kernels/cpu/convert.h"
+#include "lamella/kernels/cpu/simd/random.h"
 #include "lamella/kernels/native.h"
 
 namespace lamella::native {
+
+LAMELLA_DEFINE_DISPATCH(random_loops_stub);
 
 namespace {
 
@@ -24,18 +28,49 @@ CpuGenerator& choose(MaybeGenerator generator) {
 // where there are gaps. Long tensors are drawn kMostDrawn elements at a time; the generator is
 // locked for as long.
 constexpr int64_t kMostDrawn = 1 << 20;  // a multiple of 16
-template <class T, class F>
-Tensor& draw(Tensor& self, CpuGenerator& generator, F&& f) {
+template <class F>
+Tensor& draw_bytes(Tensor& self, CpuGenerator& generator, F&& f) {
   bool is_dense = self.is_non_overlapping_and_dense();
   Tensor dense = is_dense ? self : new_tensor(self.sizes(), self.scalar_type(), kCPU);
-  T* data = dense.mutable_data_ptr<T>();
+  char* data = static_cast<char*>(dense.mutable_data_ptr());
+  auto bytes = static_cast<int64_t>(dense.element_size());
   for (int64_t begin = 0, n = dense.numel(); begin < n; begin += kMostDrawn) {
     if (begin != 0) check_interrupt();
     std::lock_guard<std::mutex> lock(generator.mutex);
-    f(data + begin, std::min(kMostDrawn, n - begin));
+    f(data + begin * bytes, std::min(kMostDrawn, n - begin));
     if (n - begin <= kMostDrawn) break;
   }
   return is_dense ? self : self.copy_(dense);
+}
+template <class T, class F>
+Tensor& draw(Tensor& self, CpuGenerator& generator, F&& f) {
+  return draw_bytes(self, generator,
+                    [&](char* data, int64_t n) { f(reinterpret_cast<T*>(data), n); });
+}
+
+// The first of two words is the high one.
+uint64_t joined(const uint32_t* words) { return uint64_t{words[0]} << 32 | words[1]; }
+
+constexpr int64_t kBlock = 512;  // elements that are made together, a multiple of 16
+
+// fill(words, to, count) makes up to kBlock elements of the dtype of T, from as many words each as
+// `each` says; another dtype is converted to.
+template <class T, class F>
+Tensor& draw_blocks(Tensor& self, CpuGenerator& generator, int each, F&& fill) {
+  constexpr ScalarType made = CppTypeToScalarType<T>::value;
+  ScalarType dtype = self.scalar_type();
+  ConvertFn convert = made == dtype ? nullptr : get_convert(made, dtype);
+  auto bytes = static_cast<int64_t>(element_size(dtype));
+  return draw_bytes(self, generator, [&](char* data, int64_t n) {
+    uint32_t words[2 * kBlock];
+    T block[kBlock];
+    for (int64_t i = 0; i < n; i += kBlock, data += kBlock * bytes) {
+      int64_t now = std::min(kBlock, n - i);
+      generator.random_words(words, now * each);
+      fill(words, convert == nullptr ? reinterpret_cast<T*>(data) : block, now);
+      if (convert != nullptr) convert(block, data, now);
+    }
+  });
 }
 
 // In [0, 1); small types round a float.
@@ -70,7 +105,18 @@ void fill_normal(T* data, int64_t n, double mean, double std, bool blocks,
     }
     return;
   }
-  if constexpr (std::is_same_v<T, C>) {
+  if constexpr (std::is_same_v<T, float>) {
+    const RandomLoops& loops = random_loops_stub(kCPU);
+    auto m = static_cast<float>(mean), d = static_cast<float>(std);
+    uint32_t words[kBlock];
+    auto fill = [&](float* to, int64_t count) {
+      generator.random_words(words, count);
+      loops.uniform_float(words, to, count, 0, 1, 1);
+      loops.normal_blocks(to, count / 16, m, d);
+    };
+    for (int64_t i = 0; i < n; i += kBlock) fill(data + i, std::min(kBlock, n - i));
+    if (n % 16 != 0) fill(data + n - 16, 16);  // the last sixteen are drawn anew
+  } else if constexpr (std::is_same_v<T, C>) {
     for (int64_t i = 0; i < n; ++i) data[i] = uniform<T>(generator);
     for (int64_t i = 0; i + 16 <= n; i += 16) box_muller_16(data + i, mean, std);
     if (n % 16 != 0) {  // the last sixteen are drawn anew
@@ -152,16 +198,27 @@ Tensor& uniform_(Tensor& self, double from, double to, std::optional<Generator> 
     return self;
   }
   CpuGenerator& source = choose(generator);
+  const RandomLoops& loops = random_loops_stub(kCPU);
+  // Rounding can reach `to`, which is not part of the range: `from` stands for it.
+  if (self.scalar_type() == kDouble) {
+    return draw_blocks<double>(self, source, 2, [&](const uint32_t* words, double* out, int64_t n) {
+      loops.uniform_double(words, out, n, from, to - from, to);
+    });
+  }
+  auto low = static_cast<float>(from), high = static_cast<float>(to), span = high - low;
+  if (self.scalar_type() == kFloat) {
+    return draw_blocks<float>(self, source, 1, [&](const uint32_t* words, float* out, int64_t n) {
+      loops.uniform_float(words, out, n, low, span, high);
+    });
+  }
   return visit_floating(self.scalar_type(), "uniform_", [&](auto tag) -> Tensor& {
     using T = type_of<decltype(tag)>;
-    using C = compute_type<T>;
-    C low = static_cast<C>(from), span = static_cast<C>(to) - static_cast<C>(from);
+    // A narrow type rounds again.
     T first = static_cast<T>(from), end = static_cast<T>(to);
-    return draw<T>(self, source, [&](T* data, int64_t n) {
+    return draw_blocks<float>(self, source, 1, [&](const uint32_t* words, float* out, int64_t n) {
+      loops.uniform_float(words, out, n, low, span, high);
       for (int64_t i = 0; i < n; ++i) {
-        // Rounding can reach `to`, which is not part of the range: `from` stands for it.
-        T value = static_cast<T>(std::fma(uniform<T>(source), span, low));
-        data[i] = value == end ? first : value;
+        if (static_cast<T>(out[i]) == end) out[i] = static_cast<float>(first);
       }
     });
   });
@@ -189,21 +246,28 @@ Tensor& normal_(Tensor& self, double mean, double std, std::optional<Generator> 
 }
 
 namespace {
+// from + word % range; a word is 64 bits where it is `wide`. A range of 0 stands for all 2^64
+// numbers, which are taken as they come.
+Tensor& draw_remainders(const char* op, Tensor& self, int64_t from, uint64_t range, bool wide,
+                        MaybeGenerator generator) {
+  if (self.is_meta() || self.numel() == 0) return self;
+  visit_real(self.scalar_type(), op, [](auto) {});
+  auto fill = [&](const uint32_t* words, int64_t* to, int64_t n) {
+    if (!wide && range < uint64_t{1} << 28) {
+      random_loops_stub(kCPU).remainders(words, to, n, from, static_cast<uint32_t>(range));
+      return;
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      uint64_t word = wide ? joined(words + 2 * i) : words[i];
+      to[i] = static_cast<int64_t>(range == 0 ? word : word % range + static_cast<uint64_t>(from));
+    }
+  };
+  return draw_blocks<int64_t>(self, choose(generator), wide ? 2 : 1, fill);
+}
 Tensor& random_between(const char* op, Tensor& self, int64_t from, uint64_t range,
                        MaybeGenerator generator) {
-  if (self.is_meta() || self.numel() == 0) return self;
-  CpuGenerator& source = choose(generator);
-  return visit_real(self.scalar_type(), op, [&](auto tag) -> Tensor& {
-    using T = type_of<decltype(tag)>;
-    return draw<T>(self, source, [&](T* data, int64_t n) {
-      for (int64_t i = 0; i < n; ++i) {
-        // A range of 0 stands for all 2^64 numbers.
-        int64_t number =
-            range == 0 ? static_cast<int64_t>(source.random64()) : source.uniform_int(from, range);
-        data[i] = static_cast<T>(number);
-      }
-    });
-  });
+  bool wide = range == 0 || range >= uint64_t{1} << 28;
+  return draw_remainders(op, self, from, range, wide, generator);
 }
 // Largest integer that random_ without bounds may draw.
 uint64_t largest_random(ScalarType dtype) {
@@ -263,33 +327,21 @@ Tensor& random_(Tensor& self, int64_t to, std::optional<Generator> generator) {
   return native::random_(self, 0, to, generator);
 }
 Tensor& random_(Tensor& self, std::optional<Generator> generator) {
-  if (self.is_meta() || self.numel() == 0) return self;
-  CpuGenerator& source = choose(generator);
-  uint64_t count = largest_random(self.scalar_type()) + 1;
   bool wide = self.scalar_type() == kLong || self.scalar_type() == kDouble;
-  return visit_real(self.scalar_type(), "random_", [&](auto tag) -> Tensor& {
-    using T = type_of<decltype(tag)>;
-    return draw<T>(self, source, [&](T* data, int64_t n) {
-      for (int64_t i = 0; i < n; ++i) {
-        uint64_t bits = wide ? source.random64() : source.random();
-        data[i] = static_cast<T>(static_cast<int64_t>(bits % count));
-      }
-    });
-  });
+  return draw_remainders("random_", self, 0, largest_random(self.scalar_type()) + 1, wide,
+                         generator);
 }
 
 Tensor& bernoulli_(Tensor& self, double p, std::optional<Generator> generator) {
   LAMELLA_CHECK(p >= 0 && p <= 1, "bernoulli_: expected 'p' in [0, 1], got ", p);
   if (self.is_meta() || self.numel() == 0) return self;
-  CpuGenerator& source = choose(generator);
-  return visit_real(self.scalar_type(), "bernoulli_", [&](auto tag) -> Tensor& {
-    using T = type_of<decltype(tag)>;
-    return draw<T>(self, source, [&](T* data, int64_t n) {
-      for (int64_t i = 0; i < n; ++i) {
-        data[i] = static_cast<T>(source.uniform_double() < p ? 1 : 0);
-      }
-    });
-  });
+  visit_real(self.scalar_type(), "bernoulli_", [](auto) {});
+  // A number of 53 bits is below p where its integer is below this one.
+  auto bound = static_cast<uint64_t>(std::ceil(p * 0x1p53));
+  return draw_blocks<bool>(self, choose(generator), 2,
+                           [&](const uint32_t* words, bool* to, int64_t n) {
+                             random_loops_stub(kCPU).below(words, to, n, bound);
+                           });
 }
 Tensor& bernoulli_(Tensor& self, const Tensor& p, std::optional<Generator> generator) {
   LAMELLA_CHECK(p.is_floating_point(), "bernoulli_: expected 'p' to be floating point, got ",
@@ -298,21 +350,26 @@ Tensor& bernoulli_(Tensor& self, const Tensor& p, std::optional<Generator> gener
                 "bernoulli_: expected 'p' to be broadcastable to ", self.sizes(), ", got ",
                 p.sizes());
   if (self.is_meta() || self.numel() == 0) return self;
+  // The number beside a chance has its precision; half types take a float.
   bool wide = p.scalar_type() == kDouble;
-  Tensor chances = p.to(kDouble).expand(self.sizes()).contiguous();
-  Tensor drawn = new_tensor(self.sizes(), kDouble, kCPU);
+  Tensor chances = p.to(wide ? kDouble : kFloat).expand(self.sizes()).contiguous();
+  Tensor drawn = new_tensor(self.sizes(), kBool, kCPU);
   CpuGenerator& source = choose(generator);
-  {
-    std::lock_guard<std::mutex> lock(source.mutex);
-    const double* chance = chances.const_data_ptr<double>();
-    double* to = drawn.mutable_data_ptr<double>();
+  const RandomLoops& loops = random_loops_stub(kCPU);
+  auto fill = [&]<class T>(const T* chance, auto make) {
     for (int64_t i = 0, n = drawn.numel(); i < n; ++i) {
       LAMELLA_CHECK(chance[i] >= 0 && chance[i] <= 1, "bernoulli_: expected 'p' in [0, 1], got ",
-                    chance[i]);
-      double u = wide ? source.uniform_double() : static_cast<double>(source.uniform_float());
-      to[i] = u < chance[i] ? 1 : 0;
+                    static_cast<double>(chance[i]));
     }
-  }
+    draw_blocks<bool>(drawn, source, wide ? 2 : 1, [&](const uint32_t* words, bool* to, int64_t n) {
+      T number[kBlock];
+      make(words, number, n, T(0), T(1), T(1));
+      for (int64_t i = 0; i < n; ++i) to[i] = number[i] < chance[i];
+      chance += n;
+    });
+  };
+  wide ? fill(chances.const_data_ptr<double>(), loops.uniform_double)
+       : fill(chances.const_data_ptr<float>(), loops.uniform_float);
   return self.copy_(drawn);
 }
 namespace {
@@ -336,9 +393,16 @@ Tensor bernoulli(const Tensor& self, double p, std::optional<Generator> generato
 Tensor& exponential_(Tensor& self, double lambd, std::optional<Generator> generator) {
   LAMELLA_CHECK(lambd > 0, "exponential_: expected 'lambd' above 0, got ", lambd);
   check_floating("exponential_", self);
-  return draw_each("exponential_", self, generator, [=](CpuGenerator& source) {
-    return -std::log1p(-source.uniform_double()) / lambd;
-  });
+  if (self.is_meta() || self.numel() == 0) return self;
+  // A double has the bits that the C library's logarithm gives; narrower types round them away.
+  bool exact = self.scalar_type() == kDouble;
+  auto fill = [&](const uint32_t* words, double* to, int64_t n) {
+    const RandomLoops& loops = random_loops_stub(kCPU);
+    loops.uniform_double(words, to, n, 0, 1, 1);
+    if (!exact) return loops.exponential(to, n, lambd);
+    for (int64_t i = 0; i < n; ++i) to[i] = -std::log1p(-to[i]) / lambd;
+  };
+  return draw_blocks<double>(self, choose(generator), 2, fill);
 }
 
 Tensor& log_normal_(Tensor& self, double mean, double std, std::optional<Generator> generator) {
@@ -500,9 +564,16 @@ Tensor& randperm_out(int64_t n, std::optional<Generator> generator, Tensor& out)
           for (int64_t j = 0; j < n; ++j) first[j] = static_cast<T>(j);
         }
         // The last number has no other one to change places with.
-        for (int64_t end = std::min(i + count, n - 1); i < end; ++i) {
-          uint64_t bits = wide ? source.random64() : source.random();
-          std::swap(first[i], first[i + static_cast<int64_t>(bits % static_cast<uint64_t>(n - i))]);
+        uint32_t words[2 * kBlock];
+        for (int64_t end = std::min(i + count, n - 1); i < end;) {
+          int64_t now = std::min(kBlock, end - i);
+          source.random_words(words, wide ? 2 * now : now);
+          for (int64_t j = 0; j < now; ++j, ++i) {
+            auto left = static_cast<uint64_t>(n - i);
+            uint64_t place =
+                wide ? joined(words + 2 * j) % left : words[j] % static_cast<uint32_t>(left);
+            std::swap(first[i], first[i + static_cast<int64_t>(place)]);
+          }
         }
       });
     }

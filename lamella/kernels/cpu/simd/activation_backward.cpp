@@ -75,7 +75,6 @@ LAMELLA_OP2(Prelu, a > T(0) ? a : a * b)
 #if defined(__x86_64__)
 LAMELLA_SLEEF_UNARY(exp, u10)
 LAMELLA_SLEEF_UNARY(tanh, u10)
-LAMELLA_SLEEF_UNARY(log1p, u10)
 LAMELLA_SLEEF_UNARY(erfc, u15)
 
 template <class V>
@@ -88,20 +87,34 @@ inline Vec<T> silu_slope(Vec<T> x) {
   return s * (1 + x * (1 - s));
 }
 LAMELLA_VEC2(SiluBackward, a* silu_slope<T>(b))
+// With e = exp(x), the hyperbolic tangent of log(1 + e) is e (e + 2) / (e (e + 2) + 2).
 template <class T>
 inline Vec<T> mish_slope(Vec<T> x) {
-  Vec<T> t = v_tanh(x > 20 ? x : v_log1p(v_exp(x)));
-  return t + x * v_sigmoid(x) * (1 - t * t);
+  Vec<T> e = v_exp(x > 20 ? v_set<T>(20) : x);
+  Vec<T> n = e * (e + 2);
+  Vec<T> t = x > 20 ? v_set<T>(1) : n / (n + 2);
+  return t + x * (e / (e + 1)) * (1 - t * t);
 }
 LAMELLA_VEC2(MishBackward, a* mish_slope<T>(b))
 LAMELLA_VEC2(LogSigmoidBackward, a* v_sigmoid(-b))
 // Phi(x) + x phi(x), with the normal distribution's function and density. Both are settled at 40,
-// where an infinite x could still meet a 0.
+// where an infinite x could still meet a 0. float32 takes Phi from a rational approximation that is
+// within 1.5e-7 (M. Abramowitz, I. Stegun, Handbook of Mathematical Functions, 7.1.26), whose
+// exponential is that of the density.
 template <class T>
 inline Vec<T> gelu_slope(Vec<T> x) {
   x = x > 40 ? v_set<T>(40) : x < -40 ? v_set<T>(-40) : x;
-  Vec<T> distribution = T(0.5) * v_erfc(x * T(-0.70710678118654752440));
-  return distribution + x * T(0.39894228040143267794) * v_exp(T(-0.5) * x * x);
+  Vec<T> exponential = v_exp(T(-0.5) * x * x), distribution;
+  if constexpr (std::is_same_v<T, float>) {
+    VecF t = 1 / (1 + 0.3275911f * 0.70710678118654752440f * (x < 0 ? -x : x));
+    VecF p = t * (0.254829592f + t * (-0.284496736f +
+                                      t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
+    VecF tail = 0.5f * p * exponential;
+    distribution = x < 0 ? tail : 1 - tail;
+  } else {
+    distribution = T(0.5) * v_erfc(x * T(-0.70710678118654752440));
+  }
+  return distribution + x * T(0.39894228040143267794) * exponential;
 }
 LAMELLA_VEC2(GeluBackward, a* gelu_slope<T>(b))
 template <class T>

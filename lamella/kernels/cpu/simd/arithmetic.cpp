@@ -80,6 +80,17 @@ LAMELLA_OP1(Cube, a* a* a)
 LAMELLA_OP1(InverseSquare, T(1) / (a * a))
 
 }  // namespace
+
+template <>
+inline constexpr bool kResultIsExact<CopySign<float>> = true;
+template <>
+inline constexpr bool kResultIsExact<Maximum<float>> = true;
+template <>
+inline constexpr bool kResultIsExact<Minimum<float>> = true;
+template <>
+inline constexpr bool kResultIsExact<Fmax<float>> = true;
+template <>
+inline constexpr bool kResultIsExact<Fmin<float>> = true;
 }  // namespace CPU_CAPABILITY
 
 using MulTypes = JoinTypes<AllTypes, UnsignedTypes>;

@@ -1,5 +1,9 @@
-// The conversions that matter for speed.
+// Conversions of runs of elements, of any type to any other.
 #include "lamella/kernels/cpu/convert.h"
+
+#include <array>
+#include <type_traits>
+
 #include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/cpu/simd/vec.h"
 
@@ -7,77 +11,118 @@ namespace lamella::native {
 inline namespace CPU_CAPABILITY {
 namespace {
 
-template <class From, class To>
-void convert(const void* src, void* dst, int64_t n) {
-  auto* a = static_cast<const From*>(src);
-  auto* out = static_cast<To*>(dst);
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<To>(a[i]);
-}
+template <class T>
+inline constexpr bool is_small = lamella::detail::is_small_float_v<T>;
 
-void bfloat16_to_float(const void* src, void* dst, int64_t n) {
-  auto* a = static_cast<const uint16_t*>(src);
-  auto* out = static_cast<uint32_t*>(dst);
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<uint32_t>(a[i]) << 16;
-}
-void float_to_bfloat16(const void* src, void* dst, int64_t n) {
-  auto* a = static_cast<const uint32_t*>(src);
-  auto* out = static_cast<uint16_t*>(dst);
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) {
-    uint32_t word = a[i];
-    uint32_t rounded = (word + 0x7fff + ((word >> 16) & 1)) >> 16;
-    uint32_t nan = (word >> 16 & 0x8000) | 0x7fc0;
-    out[i] = static_cast<uint16_t>((word & 0x7fffffff) > 0x7f800000 ? nan : rounded);
+template <class To, class From>
+inline To convert_one(const From& x) {
+  if constexpr (is_complex_type_v<From>) {
+    using Part = typename From::value_type;
+    if constexpr (is_complex_type_v<To>) {
+      using R = typename To::value_type;
+      return To(static_cast<R>(x.real()), static_cast<R>(x.imag()));
+    } else if constexpr (std::is_same_v<To, bool>) {
+      return static_cast<bool>(x);
+    } else {
+      return convert_one<To, Part>(x.real());
+    }
+  } else if constexpr (is_complex_type_v<To>) {
+    return To(static_cast<typename To::value_type>(x));
+  } else if constexpr (std::is_same_v<To, bool>) {
+    return x != From(0);
+  } else if constexpr (std::is_floating_point_v<From> && std::is_unsigned_v<To>) {
+    // By way of int64, so that negative numbers wrap.
+    if constexpr (sizeof(To) == 8) {
+      return x >= From(9223372036854775808.0) ? static_cast<To>(x)
+                                              : static_cast<To>(static_cast<int64_t>(x));
+    } else {
+      return static_cast<To>(static_cast<int64_t>(x));
+    }
+  } else {
+    return static_cast<To>(x);
   }
 }
 
-void half_to_float(const void* src, void* dst, int64_t n) {
-  auto* a = static_cast<const uint16_t*>(src);
+// Between floats and a small type.
+template <class Small>
+LAMELLA_NOINLINE void widen(const void* src, void* dst, int64_t n) {
+  auto* a = static_cast<const Small*>(src);
   auto* out = static_cast<float*>(dst);
   int64_t i = 0;
-#if defined(__F16C__)
-  for (; i + 8 <= n; i += 8) {
-    __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(a + i));
-    _mm256_storeu_ps(out + i, _mm256_cvtph_ps(x));
+  if constexpr (SmallVec<Small>::kIsFast) {
+    for (; i + kSmallWidth <= n; i += kSmallWidth) {
+      SmallAsFloats x = SmallVec<Small>::load(reinterpret_cast<const char*>(a + i));
+      std::memcpy(out + i, &x, sizeof(x));
+    }
   }
-#endif
-  for (; i < n; ++i) out[i] = Half(a[i], Half::from_bits());
+  for (; i < n; ++i) out[i] = static_cast<float>(a[i]);
 }
-void float_to_half(const void* src, void* dst, int64_t n) {
+template <class Small>
+LAMELLA_NOINLINE void narrow(const void* src, void* dst, int64_t n) {
   auto* a = static_cast<const float*>(src);
-  auto* out = static_cast<uint16_t*>(dst);
+  auto* out = static_cast<Small*>(dst);
   int64_t i = 0;
-#if defined(__F16C__)
-  for (; i + 8 <= n; i += 8) {
-    __m128i x = _mm256_cvtps_ph(_mm256_loadu_ps(a + i), _MM_FROUND_TO_NEAREST_INT);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), x);
+  if constexpr (SmallVec<Small>::kIsFast) {
+    for (; i + kSmallWidth <= n; i += kSmallWidth) {
+      SmallAsFloats x;
+      std::memcpy(&x, a + i, sizeof(x));
+      SmallVec<Small>::store(reinterpret_cast<char*>(out + i), x);
+    }
   }
-#endif
-  for (; i < n; ++i) out[i] = Half(a[i]).x;
+  for (; i < n; ++i) out[i] = Small(a[i]);
 }
 
-const FastConversions& fast_conversions() {
-  static constexpr FastConversions table = {&half_to_float,
-                                            &float_to_half,
-                                            &bfloat16_to_float,
-                                            &float_to_bfloat16,
-                                            &convert<float, double>,
-                                            &convert<double, float>,
-                                            &convert<int32_t, float>,
-                                            &convert<int64_t, float>,
-                                            &convert<int64_t, double>,
-                                            &convert<uint8_t, float>,
-                                            &convert<StoredBool, float>,
-                                            &convert<float, int32_t>,
-                                            nullptr};
+template <class From, class To>
+LAMELLA_NOINLINE void convert_run(const void* src, void* dst, int64_t n);
+
+// A small type goes by way of float, in blocks that stay in the first-level cache.
+template <class From, class To>
+void convert_small(const void* src, void* dst, int64_t n) {
+  constexpr int64_t kBlock = 512;
+  alignas(64) float floats[kBlock];
+  auto* a = static_cast<const From*>(src);
+  auto* out = static_cast<To*>(dst);
+  for (int64_t i = 0; i < n; i += kBlock) {
+    int64_t now = kBlock < n - i ? kBlock : n - i;
+    convert_run<From, float>(a + i, floats, now);
+    convert_run<float, To>(floats, out + i, now);
+  }
+}
+
+template <class From, class To>
+void convert_run(const void* src, void* dst, int64_t n) {
+  if constexpr (is_small<From> && std::is_same_v<To, float>) {
+    widen<From>(src, dst, n);
+  } else if constexpr (std::is_same_v<From, float> && is_small<To>) {
+    narrow<To>(src, dst, n);
+  } else if constexpr (is_small<From> || is_small<To>) {
+    convert_small<From, To>(src, dst, n);
+  } else {
+    auto* a = static_cast<const Stored<From>*>(src);
+    auto* out = static_cast<To*>(dst);
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = convert_one<To, From>(a[i]);
+  }
+}
+
+template <size_t From, size_t... To>
+constexpr std::array<ConvertFn, kConvertTypes> conversions_from(std::index_sequence<To...>) {
+  return {&convert_run<ScalarTypeToCppTypeT<kLoopOrder[From]>,
+                       ScalarTypeToCppTypeT<kLoopOrder[To]>>...};
+}
+template <size_t... From>
+constexpr ConversionTable all_conversions(std::index_sequence<From...>) {
+  return {conversions_from<From>(std::make_index_sequence<kConvertTypes>())...};
+}
+const ConversionTable& conversions() {
+  static constexpr ConversionTable table =
+      all_conversions(std::make_index_sequence<kConvertTypes>());
   return table;
 }
 
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
-LAMELLA_REGISTER_DISPATCH(fast_conversions_stub, &fast_conversions);
+LAMELLA_REGISTER_DISPATCH(conversions_stub, &conversions);
 
 }  // namespace lamella::native

@@ -2,6 +2,8 @@
 #include "lamella/kernels/cpu/simd/loss.h"
 
 #include <cmath>
+#include <limits>
+#include <type_traits>
 
 #include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/cpu/simd/vec.h"
@@ -45,45 +47,113 @@ struct Huber {
     return d < -delta ? -delta : d > delta ? delta : d;
   }
 };
+// Functions that a loss computes with: of vectors, or where there are none, of numbers.
+#if defined(__x86_64__)
+constexpr bool kVectors = true;
+LAMELLA_SLEEF_UNARY(exp, u10)
+LAMELLA_SLEEF_UNARY(log, u10)
+LAMELLA_SLEEF_UNARY(log1p, u10)
+#else
+constexpr bool kVectors = false;
+template <class T>
+T v_exp(T x) {
+  return std::exp(x);
+}
+template <class T>
+T v_log(T x) {
+  return std::log(x);
+}
+template <class T>
+T v_log1p(T x) {
+  return std::log1p(x);
+}
+#endif
+
 template <class T>
 struct SoftMargin {
   explicit SoftMargin(double) {}
-  T value(T x, T t) const { return std::log1p(std::exp(-x * t)); }
-  T slope(T x, T t) const {
-    T z = std::exp(-x * t);
-    return -t * (std::isinf(z) ? T(1) : z / (1 + z));
+  template <class V>
+  V value(V x, V t) const {
+    return v_log1p(v_exp(-x * t));
+  }
+  template <class V>
+  V slope(V x, V t) const {
+    V z = v_exp(-x * t);
+    return -t * (z > std::numeric_limits<T>::max() ? V{} + 1 : z / (1 + z));
   }
 };
 template <class T>
 struct Entropy {
   explicit Entropy(double) {}
-  static T bounded(T log) { return log < T(-100) ? T(-100) : log; }
-  T value(T x, T t) const { return (t - 1) * bounded(std::log1p(-x)) - t * bounded(std::log(x)); }
+  template <class V>
+  static V bounded(V log) {
+    return log < T(-100) ? V{} - 100 : log;
+  }
+  template <class V>
+  V value(V x, V t) const {
+    return (t - 1) * bounded(v_log1p(-x)) - t * bounded(v_log(x));
+  }
   T slope(T x, T t) const {
     T spread = (1 - x) * x;
     return (x - t) / (spread > T(1e-12) ? spread : T(1e-12));
   }
 };
 
+// to[i] = f(x[i], t[i]); `f` takes vectors where it `needs` them.
+template <bool needs, class T, class F>
+inline void each(const T* x, const T* t, T* to, int64_t n, F f) {
+  int64_t i = 0;
+  if constexpr (needs) {
+    constexpr int64_t kWidth = sizeof(Vec<T>) / sizeof(T);
+    for (; i + kWidth <= n; i += kWidth) v_store<T>(to + i, f(v_load<T>(x + i), v_load<T>(t + i)));
+    if (i == n) return;
+    T a[kWidth] = {}, b[kWidth] = {}, r[kWidth];
+    auto bytes = static_cast<size_t>(n - i) * sizeof(T);
+    std::memcpy(a, x + i, bytes);
+    std::memcpy(b, t + i, bytes);
+    v_store<T>(r, f(v_load<T>(a), v_load<T>(b)));
+    std::memcpy(to + i, r, bytes);
+  } else {
+#pragma GCC ivdep
+    for (; i < n; ++i) to[i] = f(x[i], t[i]);
+  }
+}
+// Whether a loss, or its slope, is made of functions.
+template <template <class> class Op, class T>
+constexpr bool kValueNeeds =
+    kVectors && (std::is_same_v<Op<T>, SoftMargin<T>> || std::is_same_v<Op<T>, Entropy<T>>);
+template <template <class> class Op, class T>
+constexpr bool kSlopeNeeds = kVectors && std::is_same_v<Op<T>, SoftMargin<T>>;
+
 template <template <class> class Op, class T>
 double values(const T* x, const T* t, T* out, int64_t n, double beta) {
   const Op<T> op(beta);
+  constexpr bool needs = kValueNeeds<Op, T>;
+  auto value = [&](auto a, auto b) { return op.value(a, b); };
   if (out != nullptr) {
-#pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) out[i] = op.value(x[i], t[i]);
+    each<needs>(x, t, out, n, value);
     return 0;
   }
   // Short runs in the element type, their sums in double.
   constexpr int64_t kLanes = 32, kRun = 1024;
   double sum = 0;
+  alignas(64) T run[needs ? kRun : 1];
   for (int64_t at = 0; at < n; at += kRun) {
     int64_t end = at + kRun < n ? at + kRun : n, i = at;
+    if constexpr (needs) each<needs>(x + at, t + at, run, end - at, value);
+    auto loss = [&](int64_t k) {
+      if constexpr (needs) {
+        return run[k - at];
+      } else {
+        return op.value(x[k], t[k]);
+      }
+    };
     T lanes[kLanes] = {};
     for (; i + kLanes <= end; i += kLanes) {
-      for (int64_t j = 0; j < kLanes; ++j) lanes[j] += op.value(x[i + j], t[i + j]);
+      for (int64_t j = 0; j < kLanes; ++j) lanes[j] += loss(i + j);
     }
     for (T lane : lanes) sum += static_cast<double>(lane);
-    for (; i < end; ++i) sum += static_cast<double>(op.value(x[i], t[i]));
+    for (; i < end; ++i) sum += static_cast<double>(loss(i));
   }
   return sum;
 }
@@ -95,15 +165,13 @@ void slopes(const LossBackward& p, int64_t begin, int64_t end) {
   auto* t = static_cast<const T*>(p.t);
   auto* grad = static_cast<const T*>(p.grad);
   auto* out = static_cast<T*>(p.out);
-  if (p.one_grad) {
-    T factor = *grad * static_cast<T>(p.scale);
-#pragma GCC ivdep
-    for (int64_t i = begin; i < end; ++i) out[i] = factor * op.slope(x[i], t[i]);
-    return;
-  }
   T factor = static_cast<T>(p.scale);
+  if (p.one_grad) factor *= *grad;
+  each<kSlopeNeeds<Op, T>>(x + begin, t + begin, out + begin, end - begin,
+                           [&](auto a, auto b) { return factor * op.slope(a, b); });
+  if (p.one_grad) return;
 #pragma GCC ivdep
-  for (int64_t i = begin; i < end; ++i) out[i] = factor * grad[i] * op.slope(x[i], t[i]);
+  for (int64_t i = begin; i < end; ++i) out[i] *= grad[i];
 }
 
 template <class F>

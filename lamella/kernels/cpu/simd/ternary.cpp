@@ -51,8 +51,13 @@ template <class T>
 struct Clamp {
   explicit Clamp(const void*) {}
   T operator()(T a, T least, T most) const {
-    T low = (a < least || least != least) && a == a ? least : a;
-    return (low > most || most != most) && low == low ? most : low;
+    // One choice after the other: the compiler makes vectors of these.
+    T low = a < least ? least : a;
+    low = least != least ? least : low;
+    low = a != a ? a : low;
+    T result = low > most ? most : low;
+    result = most != most ? most : result;
+    return low != low ? low : result;
   }
 };
 // Exact at both ends: from whichever is nearer.
@@ -98,6 +103,9 @@ struct AddCDiv {
 };
 
 }  // namespace
+
+template <>
+inline constexpr bool kResultIsExact<Clamp<float>> = true;
 }  // namespace CPU_CAPABILITY
 
 LAMELLA_POINTWISE(where, make_where());

@@ -220,6 +220,11 @@ LAMELLA_OP1(Hardswish, a* clamp06<T>(a + T(3)) / T(6))
 LAMELLA_OP1(Hardsigmoid, clamp06<T>(a + T(3)) / T(6))
 
 }  // namespace
+
+template <>
+inline constexpr bool kResultIsExact<Neg<float>> = true;
+template <>
+inline constexpr bool kResultIsExact<Abs<float>> = true;
 }  // namespace CPU_CAPABILITY
 
 using RoundTypes = JoinTypes<RealTypes, UnsignedTypes>;

@@ -16,6 +16,8 @@
 #include <sleef.h>
 #endif
 
+#include "lamella/kernels/cpu/simd/small_loops.h"
+
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {
 
@@ -48,6 +50,23 @@ void plain_loop(char* const* data, int64_t n, const void* params) {
   }
 }
 
+// The same for two operands of which one is a number.
+template <class Op, class T>
+void number_loop(char* const* data, int64_t n, const void* params, int number) {
+  const Op op(params);
+  using Out = typename StoredAs<T, decltype(op(T(), T()))>::type;
+  auto* out = reinterpret_cast<Out*>(data[0]);
+  auto* a = reinterpret_cast<const T*>(data[3 - number]);
+  const T x = *reinterpret_cast<const T*>(data[number]);
+  if (number == 1) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<Out>(op(x, a[i]));
+  } else {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<Out>(op(a[i], x));
+  }
+}
+
 template <template <class> class Op, int N, class T>
 constexpr LoopOut plain_out() {
   if constexpr (N == 1) {
@@ -70,6 +89,13 @@ constexpr LoopTable plain_table(const char* name, int params, Types<T...>,
   auto add = [&]<class U>(std::type_identity<U>) {
     constexpr int at = loop_index(CppTypeToScalarType<U>::value);
     table.loops[at] = &plain_loop<Op<U>, U, N>;
+    if constexpr (std::is_same_v<U, float>) {
+      table.small[0] = small_loop_for<Op<U>, N, Half>();
+      table.small[1] = small_loop_for<Op<U>, N, BFloat16>();
+    }
+    if constexpr (std::is_floating_point_v<U> && N == 2) {
+      table.number[sizeof(U) / 8] = &number_loop<Op<U>, U>;
+    }
     // A table for bool and other types stores bool where the others do, else their own type.
     if (!std::is_same_v<U, bool> || sizeof...(T) == 1) table.out = plain_out<Op, N, U>();
   };
