@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "lamella/core/visit_dtype.h"
+#include "lamella/kernels/cpu/movement.h"
 
 namespace lamella::native {
 
@@ -91,25 +92,6 @@ Table make_table() {
   return table;
 }
 
-template <class T>
-void move_as(const char* src, int64_t src_stride, char* dst, int64_t dst_stride, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) {
-    std::memcpy(dst + i * dst_stride, src + i * src_stride, sizeof(T));
-  }
-}
-template <class T>
-void fill_as(const char* src, char* dst, int64_t n) {
-  // Whole blocks of 64 bytes, then what is left of one.
-  constexpr int64_t kEach = 64 / sizeof(T);
-  alignas(64) T block[kEach];
-  T value;
-  std::memcpy(&value, src, sizeof(T));
-  for (T& slot : block) slot = value;
-  int64_t i = 0;
-  for (; i + kEach <= n; i += kEach) std::memcpy(dst + i * sizeof(T), block, 64);
-  std::memcpy(dst + i * sizeof(T), block, static_cast<size_t>(n - i) * sizeof(T));
-}
-
 }  // namespace
 
 ConvertFn get_convert(ScalarType from, ScalarType to) {
@@ -125,33 +107,12 @@ void move_elements(const char* src, int64_t src_stride, char* dst, int64_t dst_s
     std::memcpy(dst, src, static_cast<size_t>(n * bytes));
     return;
   }
-  switch (bytes) {
-    case 1:
-      return move_as<uint8_t>(src, src_stride, dst, dst_stride, n);
-    case 2:
-      return move_as<uint16_t>(src, src_stride, dst, dst_stride, n);
-    case 4:
-      return move_as<uint32_t>(src, src_stride, dst, dst_stride, n);
-    case 8:
-      return move_as<uint64_t>(src, src_stride, dst, dst_stride, n);
-    default:
-      return move_as<complex<double>>(src, src_stride, dst, dst_stride, n);
-  }
+  movement_stub(kCPU, bytes)
+      .plane({dst, {dst_stride, 0}}, {const_cast<char*>(src), {src_stride, 0}}, n, 1, false);
 }
 
 void fill_elements(const char* src, char* dst, int64_t n, int64_t bytes) {
-  switch (bytes) {
-    case 1:
-      return fill_as<uint8_t>(src, dst, n);
-    case 2:
-      return fill_as<uint16_t>(src, dst, n);
-    case 4:
-      return fill_as<uint32_t>(src, dst, n);
-    case 8:
-      return fill_as<uint64_t>(src, dst, n);
-    default:
-      return fill_as<complex<double>>(src, dst, n);
-  }
+  movement_stub(kCPU, bytes).fill(dst, src, n);
 }
 
 }  // namespace lamella::native
