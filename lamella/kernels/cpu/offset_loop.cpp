@@ -23,7 +23,7 @@ namespace {
 
 Places places_of(const char* op, int64_t size, int64_t scale, const Tensor& index, bool wrap,
                  const Tensor& written) {
-  Places places{index, 0, scale};
+  Places places{index, 0, scale, size * (scale < 0 ? -scale : scale)};
   if (index.numel() == 0) return places;  // of any dtype, as in PyTorch
   LAMELLA_INTERNAL_ASSERT(index.scalar_type() == kLong || index.scalar_type() == kInt);
   if (index.scalar_type() == kInt) {
@@ -69,6 +69,7 @@ Places sum_of(const std::vector<Places>& parts) {
   Places sum{new_tensor(parts[0].index.sizes(), kLong, kCPU)};
   auto* out = sum.index.mutable_data_ptr<int64_t>();
   for (const Places& part : parts) {
+    sum.reach += part.reach;
     Tensor dense = part.index.contiguous();
     const auto* from = dense.const_data_ptr<int64_t>();
     parallel_for(0, dense.numel(), kGrain, [&](int64_t begin, int64_t end) {
@@ -91,8 +92,8 @@ struct Offset {
 // How many indices ahead memory is asked for what they point to. It answers in about the time of so
 // many steps.
 constexpr int64_t kAhead = 24;
-// Sources up to this size are in the second-level cache anyway.
-constexpr int64_t kNear = 1 << 20;
+// What reaches no further lies in the first-level cache.
+constexpr int64_t kNear = 32768;
 
 // Elements of one dense source, one after the other.
 template <class T, bool kPrefetch>
@@ -152,7 +153,7 @@ void gather_elements(const StridedLoop<3>& loop, size_t bytes, const Places& pla
   visit_bytes(bytes, [&](auto tag) {
     using T = type_of<decltype(tag)>;
     const Offset offset{places.size, places.scale};
-    const bool far = loop.numel() * static_cast<int64_t>(bytes) > kNear;
+    const bool far = places.reach > kNear;
     loop.parallel_planes([&](char* const* p, const int64_t* s, int64_t n0, int64_t n1) {
       gather_plane<T>(p, s, n0, n1, offset, far);
     });
@@ -193,10 +194,13 @@ void share_out(const StridedLoop<3>& loop, F&& f) {
 }
 
 template <class T, class F>
-void scatter_runs(const StridedLoop<3>& loop, Offset offset, AddRun whole_run, F&& combine) {
+void scatter_runs(const StridedLoop<3>& loop, const Places& places, AddRun whole_run, F&& combine) {
   constexpr int64_t kBytes = sizeof(T);
-  const bool far = loop.numel() * kBytes > kNear;
+  const Offset offset{places.size, places.scale};
+  const bool far = places.reach > kNear;
   share_out(loop, [&](char* const* p, const int64_t* s, int64_t n0, int64_t n1) {
+    const bool dense = offset.size == 0 && offset.scale == kBytes && s[0] == 0 && s[1] == kBytes &&
+                       s[2] == sizeof(int64_t);
     const bool runs = whole_run != nullptr && s[2] == 0 && s[0] == kBytes && s[1] == kBytes;
     for (int64_t j = 0; j < n1; ++j) {
       char* to = p[0] + j * s[3];
@@ -207,13 +211,19 @@ void scatter_runs(const StridedLoop<3>& loop, Offset offset, AddRun whole_run, F
         whole_run(to + offset.at(index), from, n0);
         continue;
       }
-      int64_t i = 0;
-      for (; far && i + kAhead < n0; ++i) {
-        __builtin_prefetch(to + (i + kAhead) * s[0] + offset.at(index + (i + kAhead) * s[2]), 1);
-        T& place = *reinterpret_cast<T*>(to + i * s[0] + offset.at(index + i * s[2]));
-        place = combine(place, *reinterpret_cast<const T*>(from + i * s[1]));
+      if (dense) {
+        auto* targets = reinterpret_cast<T*>(to);
+        auto* values = reinterpret_cast<const T*>(from);
+        auto* places = reinterpret_cast<const int64_t*>(index);
+        int64_t i = 0;
+        for (; far && i + kAhead < n0; ++i) {
+          __builtin_prefetch(targets + places[i + kAhead], 1);
+          targets[places[i]] = combine(targets[places[i]], values[i]);
+        }
+        for (; i < n0; ++i) targets[places[i]] = combine(targets[places[i]], values[i]);
+        continue;
       }
-      for (; i < n0; ++i) {
+      for (int64_t i = 0; i < n0; ++i) {
         T& place = *reinterpret_cast<T*>(to + i * s[0] + offset.at(index + i * s[2]));
         place = combine(place, *reinterpret_cast<const T*>(from + i * s[1]));
       }
@@ -228,11 +238,10 @@ bool is_nan(T value) {
 
 void scatter_elements(const char* op, const StridedLoop<3>& loop, ScalarType dtype,
                       ScatterMode mode, const Places& places) {
-  const Offset offset{places.size, places.scale};
   if (mode == ScatterMode::kAssign) {
     visit_bytes(element_size(dtype), [&](auto tag) {
       using T = type_of<decltype(tag)>;
-      scatter_runs<T>(loop, offset, nullptr, [](T, T value) { return value; });
+      scatter_runs<T>(loop, places, nullptr, [](T, T value) { return value; });
     });
     return;
   }
@@ -240,9 +249,9 @@ void scatter_elements(const char* op, const StridedLoop<3>& loop, ScalarType dty
     visit_real(dtype, op, [&](auto tag) {
       using T = type_of<decltype(tag)>;
       if (mode == ScatterMode::kMaximum) {
-        scatter_runs<T>(loop, offset, nullptr, [](T a, T b) { return is_nan(a) || a > b ? a : b; });
+        scatter_runs<T>(loop, places, nullptr, [](T a, T b) { return is_nan(a) || a > b ? a : b; });
       } else {
-        scatter_runs<T>(loop, offset, nullptr, [](T a, T b) { return is_nan(a) || a < b ? a : b; });
+        scatter_runs<T>(loop, places, nullptr, [](T a, T b) { return is_nan(a) || a < b ? a : b; });
       }
     });
     return;
@@ -251,14 +260,14 @@ void scatter_elements(const char* op, const StridedLoop<3>& loop, ScalarType dty
     using T = type_of<decltype(tag)>;
     if constexpr (std::is_same_v<T, bool>) {
       if (mode == ScatterMode::kMultiply) {
-        scatter_runs<T>(loop, offset, nullptr, [](T a, T b) { return a && b; });
+        scatter_runs<T>(loop, places, nullptr, [](T a, T b) { return a && b; });
       } else {
-        scatter_runs<T>(loop, offset, nullptr, [](T a, T b) { return a || b; });
+        scatter_runs<T>(loop, places, nullptr, [](T a, T b) { return a || b; });
       }
     } else if (mode == ScatterMode::kMultiply) {
-      scatter_runs<T>(loop, offset, nullptr, [](T a, T b) { return static_cast<T>(a * b); });
+      scatter_runs<T>(loop, places, nullptr, [](T a, T b) { return static_cast<T>(a * b); });
     } else {
-      scatter_runs<T>(loop, offset, add_run_stub(kCPU, dtype),
+      scatter_runs<T>(loop, places, add_run_stub(kCPU, dtype),
                       [](T a, T b) { return static_cast<T>(a + b); });
     }
   });

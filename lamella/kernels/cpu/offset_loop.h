@@ -15,6 +15,7 @@ struct Places {
   Tensor index;      // int64
   int64_t size = 0;  // 0: none is negative
   int64_t scale = 1;
+  int64_t reach = 0;  // bytes from the first element that an index may mean to the last, about
 };
 
 // Places along dimension `dim` of `target`, in the shape of `index` (int64 or int32). Negative
