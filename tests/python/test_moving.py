@@ -35,7 +35,7 @@ def ours(tensor: torch.Tensor) -> Any:
 def same(result: Any, expected: torch.Tensor) -> None:
     got = torch.from_dlpack(result.contiguous())
     assert got.dtype == expected.dtype and got.shape == expected.shape
-    assert torch.equal(got.nan_to_num(), expected.nan_to_num())
+    assert torch.equal(got.nan_to_num(7), expected.nan_to_num(7))
 
 
 def check(f: Callable[..., Any], *tensors: torch.Tensor) -> None:
@@ -140,6 +140,20 @@ def test_conversions(dtype: str, to: str) -> None:
         check(lambda m, a: a.to(getattr(m, to)), x)
         check(lambda m, a: a[:, 1].to(getattr(m, to)), x)
         check(lambda m, a: a.t().to(getattr(m, to)), x)
+
+
+SPECIAL = [float("nan"), float("inf"), -float("inf"), -0.0, 1e-40, 6e-8, 65519.0, 65520.0, 3.4e38]
+
+
+@pytest.mark.parametrize("to", ["float32", "float64", "float16", "bfloat16", "bool"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_special_values_converted(dtype: str, to: str) -> None:
+    x = torch.tensor(SPECIAL * 5, dtype=torch.float64).to(getattr(torch, dtype))
+    result = torch.from_dlpack(ours(x).to(getattr(lamella, to)))
+    expected = x.to(getattr(torch, to))
+    assert torch.equal(result.isnan(), expected.isnan())
+    assert torch.equal(result.signbit() & ~result.isnan(), expected.signbit() & ~expected.isnan())
+    same(lamella.from_dlpack(result), expected)
 
 
 # ---- Masks ----

@@ -59,9 +59,26 @@ void convert_run(const void* src, void* dst, int64_t n) {
   for (int64_t i = 0; i < n; ++i) out[i] = convert_one<T, F>(a[i]);
 }
 
+// Pairs that fast_conversions_stub has for every capability.
+template <class... T>
+constexpr bool holds(int index, Types<T...>) {
+  return ((loop_index(CppTypeToScalarType<T>::value) == index) || ...);
+}
+constexpr bool is_fast(int index) {
+  return holds(index, FastTypes()) || index == loop_index(kHalf) || index == loop_index(kBFloat16);
+}
+template <int From, int To>
+constexpr ConvertFn plain_conversion() {
+  if constexpr (From != To && is_fast(From) && is_fast(To)) {
+    return nullptr;
+  } else {
+    return &convert_run<From, To>;
+  }
+}
+
 template <int From, size_t... To>
 constexpr std::array<ConvertFn, kConvertTypes> conversions_from(std::index_sequence<To...>) {
-  return {&convert_run<From, static_cast<int>(To)>...};
+  return {plain_conversion<From, static_cast<int>(To)>()...};
 }
 template <size_t... From>
 constexpr std::array<std::array<ConvertFn, kConvertTypes>, kConvertTypes> all_conversions(
@@ -74,21 +91,11 @@ using Table = std::array<std::array<ConvertFn, kConvertTypes>, kConvertTypes>;
 Table make_table() {
   Table table = kConversions;
   const FastConversions& fast = fast_conversions_stub(kCPU);
-  auto set = [&](ScalarType from, ScalarType to, ConvertFn f) {
-    if (f != nullptr) table[loop_index(from)][loop_index(to)] = f;
-  };
-  set(kHalf, kFloat, fast.half_to_float);
-  set(kFloat, kHalf, fast.float_to_half);
-  set(kBFloat16, kFloat, fast.bfloat16_to_float);
-  set(kFloat, kBFloat16, fast.float_to_bfloat16);
-  set(kFloat, kDouble, fast.float_to_double);
-  set(kDouble, kFloat, fast.double_to_float);
-  set(kInt, kFloat, fast.int_to_float);
-  set(kLong, kFloat, fast.long_to_float);
-  set(kLong, kDouble, fast.long_to_double);
-  set(kByte, kFloat, fast.byte_to_float);
-  set(kBool, kFloat, fast.bool_to_float);
-  set(kFloat, kInt, fast.float_to_int);
+  for (int from = 0; from < kConvertTypes; ++from) {
+    for (int to = 0; to < kConvertTypes; ++to) {
+      if (fast.of[from][to] != nullptr) table[from][to] = fast.of[from][to];
+    }
+  }
   return table;
 }
 

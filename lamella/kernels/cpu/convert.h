@@ -13,12 +13,12 @@ using ConvertFn = void (*)(const void* src, void* dst, int64_t n);
 // gives its real part. Both types must have loop_index() >= 0.
 ConvertFn get_convert(ScalarType from, ScalarType to);
 
-// Fast conversions of this capability; null where the plain one serves.
+// Fast conversions of this capability by loop_index(), from the first to the second type: between
+// the types of FastTypes, and from and to float16 and bfloat16 by way of float. Null for others.
 struct FastConversions {
-  ConvertFn half_to_float, float_to_half, bfloat16_to_float, float_to_bfloat16;
-  ConvertFn float_to_double, double_to_float, int_to_float, long_to_float, long_to_double;
-  ConvertFn byte_to_float, bool_to_float, float_to_int, float_to_byte;
+  ConvertFn of[kConvertTypes][kConvertTypes];
 };
+using FastTypes = RealBoolTypes;
 using fast_conversions_fn = const FastConversions& (*)();
 LAMELLA_DECLARE_DISPATCH(fast_conversions_fn, fast_conversions_stub);
 

@@ -105,6 +105,7 @@ void gather_run(T* to, const T* from, const int64_t* index, int64_t n) {
       to[i] = from[index[i]];
     }
   }
+#pragma GCC unroll 4
   for (; i < n; ++i) to[i] = from[index[i]];
 }
 

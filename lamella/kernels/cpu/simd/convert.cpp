@@ -12,17 +12,28 @@ void convert(const void* src, void* dst, int64_t n) {
   auto* a = static_cast<const From*>(src);
   auto* out = static_cast<To*>(dst);
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<To>(a[i]);
+  for (int64_t i = 0; i < n; ++i) {
+    if constexpr (std::is_floating_point_v<From> && std::is_same_v<To, uint8_t>) {
+      out[i] = static_cast<To>(static_cast<int64_t>(a[i]));  // so that negative numbers wrap
+    } else if constexpr (std::is_same_v<To, bool>) {
+      out[i] = a[i] != From();
+    } else {
+      out[i] = static_cast<To>(a[i]);
+    }
+  }
 }
 
-void bfloat16_to_float(const void* src, void* dst, int64_t n) {
+// The bits of a float, which others read and write as what it is.
+typedef uint32_t FloatBits __attribute__((may_alias));
+
+[[gnu::noinline]] void bfloat16_to_float(const void* src, void* dst, int64_t n) {
   auto* a = static_cast<const uint16_t*>(src);
-  auto* out = static_cast<uint32_t*>(dst);
+  auto* out = static_cast<FloatBits*>(dst);
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) out[i] = static_cast<uint32_t>(a[i]) << 16;
 }
 void float_to_bfloat16(const void* src, void* dst, int64_t n) {
-  auto* a = static_cast<const uint32_t*>(src);
+  auto* a = static_cast<const FloatBits*>(src);
   auto* out = static_cast<uint16_t*>(dst);
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) {
@@ -58,20 +69,61 @@ void float_to_half(const void* src, void* dst, int64_t n) {
   for (; i < n; ++i) out[i] = Half(a[i]).x;
 }
 
+// float16 and bfloat16 to and from other types, a piece at a time.
+constexpr int64_t kPiece = 1024;
+template <ConvertFn kToFloat, ConvertFn kFromFloat, int kFromBytes, int kToBytes>
+void by_way_of_float(const void* src, void* dst, int64_t n) {
+  alignas(64) float piece[kPiece];
+  for (int64_t i = 0; i < n; i += kPiece) {
+    int64_t now = n - i < kPiece ? n - i : kPiece;
+    kToFloat(static_cast<const char*>(src) + i * kFromBytes, piece, now);
+    kFromFloat(piece, static_cast<char*>(dst) + i * kToBytes, now);
+  }
+}
+
+template <class From, class To>
+constexpr ConvertFn conversion() {
+  if constexpr (std::is_same_v<From, To>) {
+    return nullptr;
+  } else {
+    return &convert<Stored<From>, To>;
+  }
+}
+
+template <class From, class... To>
+constexpr void add_conversions(FastConversions& table, Types<To...>) {
+  constexpr int from = loop_index(CppTypeToScalarType<From>::value);
+  ((table.of[from][loop_index(CppTypeToScalarType<To>::value)] = conversion<From, To>()), ...);
+}
+template <ConvertFn kToFloat, ConvertFn kFromFloat, class... T>
+constexpr void add_small(FastConversions& table, ScalarType small, Types<T...>) {
+  const int at = loop_index(small), through = loop_index(kFloat);
+  auto add = [&]<class U>(std::type_identity<U>) {
+    constexpr int other = loop_index(CppTypeToScalarType<U>::value);
+    if constexpr (!std::is_same_v<U, float>) {
+      table.of[at][other] = &by_way_of_float<kToFloat, conversion<float, U>(), 2, sizeof(U)>;
+      table.of[other][at] = &by_way_of_float<conversion<U, float>(), kFromFloat, sizeof(U), 2>;
+    }
+  };
+  (add(std::type_identity<T>()), ...);
+  table.of[at][through] = kToFloat;
+  table.of[through][at] = kFromFloat;
+}
+template <class... From>
+constexpr FastConversions make_conversions(Types<From...>) {
+  FastConversions table{};
+  (add_conversions<From>(table, FastTypes()), ...);
+  add_small<&half_to_float, &float_to_half>(table, kHalf, FastTypes());
+  add_small<&bfloat16_to_float, &float_to_bfloat16>(table, kBFloat16, FastTypes());
+  table.of[loop_index(kHalf)][loop_index(kBFloat16)] =
+      &by_way_of_float<&half_to_float, &float_to_bfloat16, 2, 2>;
+  table.of[loop_index(kBFloat16)][loop_index(kHalf)] =
+      &by_way_of_float<&bfloat16_to_float, &float_to_half, 2, 2>;
+  return table;
+}
+
 const FastConversions& fast_conversions() {
-  static constexpr FastConversions table = {&half_to_float,
-                                            &float_to_half,
-                                            &bfloat16_to_float,
-                                            &float_to_bfloat16,
-                                            &convert<float, double>,
-                                            &convert<double, float>,
-                                            &convert<int32_t, float>,
-                                            &convert<int64_t, float>,
-                                            &convert<int64_t, double>,
-                                            &convert<uint8_t, float>,
-                                            &convert<StoredBool, float>,
-                                            &convert<float, int32_t>,
-                                            nullptr};
+  static constexpr FastConversions table = make_conversions(FastTypes());
   return table;
 }
 
