@@ -40,11 +40,18 @@ void move_run(char* dst, int64_t dst_stride, const char* src, int64_t src_stride
     if (src_stride == 3 * kBytes) return read_every<T, 3>(to, from, n);
     if (src_stride == 4 * kBytes) return read_every<T, 4>(to, from, n);
   }
-  for (; n > 0; --n, dst += dst_stride, src += src_stride) {
+  auto move = [&](int64_t i) __attribute__((always_inline)) {
+    *reinterpret_cast<T*>(dst + i * dst_stride) = *reinterpret_cast<const T*>(src + i * src_stride);
+  };
+  for (; n >= 4; n -= 4, dst += 4 * dst_stride, src += 4 * src_stride) {
     // The instructions that gather and scatter are slower than as many moves: no vectors here.
     asm("" : "+r"(src));
-    *reinterpret_cast<T*>(dst) = *reinterpret_cast<const T*>(src);
+    move(0);
+    move(1);
+    move(2);
+    move(3);
   }
+  for (int64_t i = 0; i < n; ++i) move(i);
 }
 
 // ---- Contiguous rows ----
