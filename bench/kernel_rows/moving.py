@@ -5,6 +5,7 @@ from __future__ import annotations
 from kernel_rows.row import (
     PLANES,
     SIZES,
+    Make,
     Row,
     normal,
     places,
@@ -13,6 +14,13 @@ from kernel_rows.row import (
     uniform,
     whole,
 )
+
+
+def at_columns() -> dict[str, Make]:
+    return {
+        "x": plane(),
+        "i": lambda random, n: random.integers(0, PLANES[n][1], PLANES[n][1]),
+    }
 
 
 def index_rows() -> list[Row]:
@@ -43,6 +51,21 @@ def index_rows() -> list[Row]:
     out += sized("rows x[i]", rows_of, "x[i]", "x[i]")
     at = {"x": plane(), "i": lambda random, n: random.integers(0, PLANES[n][1], PLANES[n])}
     out += sized("gather along rows", at, "m.gather(x, 1, i)", "np.take_along_axis(x, i, 1)")
+    out += sized(
+        "masked_scatter",
+        {**flags, "o": uniform(0, 1)},
+        "m.masked_scatter(o, k, x)",
+        None,
+        None,
+    )
+    out += sized(
+        "index_add rows",
+        {**rows_of, "o": plane(0, 1)},
+        "m.index_add(o, 0, i, x)",
+        None,
+        "o.at[i].add(x)",
+    )
+    out += sized("columns x[:, i]", at_columns(), "x[:, i]", "x[:, i]")
     words = {"w": normal(30522, 384), "i": places((8, 128), 30522)}
     out.append(Row("embedding 8x128 of 30522x384", 0, words, "F.embedding(i, w)", "w[i]", "w[i]"))
     return out
@@ -82,6 +105,30 @@ def layout_rows() -> list[Row]:
         "np.lib.stride_tricks.sliding_window_view(x, 8)[::4].copy()",
         None,
     )
+    out += sized("x[::5] copied", x, "x[::5].clone()", "x[::5].copy()")
+    out += sized(
+        "columns of 3 copied to rows",
+        {"x": lambda random, n: random.random((n // 3, 3), "f4")},
+        "x.t().contiguous()",
+        "np.ascontiguousarray(x.T)",
+        "jnp.copy(x.T)",
+    )
+    for dtype in ("uint8", "float64"):
+        out += sized(
+            f"transpose copied {dtype}",
+            {"x": plane(0, 100, dtype)},
+            "x.t().contiguous()",
+            "np.ascontiguousarray(x.T)",
+            "jnp.copy(x.T)",
+        )
+    for a, b in (("float64", "int32"), ("int32", "int64"), ("uint8", "float64")):
+        out += sized(
+            f"{a} to {b}",
+            {"x": uniform(0, 100, a)},
+            f"x.to(m.{b})",
+            f"x.astype('{b}')",
+            None,
+        )
     heads = {"x": normal(8, 128, 12, 32)}
     out.append(
         Row(

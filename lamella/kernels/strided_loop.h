@@ -43,20 +43,39 @@ class StridedLoop {
     }
   }
 
+  // Makes dimension d number `to`, which is below it; the others keep their order.
+  void bring(int d, int to) {
+    for (; d > to; --d) swap_dims(d, d - 1);
+  }
+  // Leaves the innermost dimension to the caller. There must be another one.
+  void drop_inner() {
+    numel_ /= sizes_[0];
+    --ndim_;
+    for (int d = 0; d < ndim_; ++d) move_dim(d + 1, d);
+  }
+
   int ndim() const { return ndim_; }
   int64_t numel() const { return numel_; }
   int64_t size(int d) const { return sizes_[d]; }
   int64_t stride(int d, int i) const { return strides_[d][i]; }
   char* data(int i) const { return data_[i]; }
 
+  // Keeps [begin, end) of dimension d.
+  void narrow(int d, int64_t begin, int64_t end) {
+    numel_ = numel_ / sizes_[d] * (end - begin);
+    sizes_[d] = end - begin;
+    for (int i = 0; i < N; ++i) data_[i] += begin * strides_[d][i];
+  }
+
   // f(char* const* data, const int64_t* strides, int64_t count) for each run; strides in bytes.
   template <class F>
   void serial(F&& f) const {
-    constexpr int64_t kUnchecked = 1 << 20;
-    for (int64_t begin = 0; begin < numel_; begin += kUnchecked) {
-      if (begin != 0) check_interrupt();
-      range(begin, numel_ - begin < kUnchecked ? numel_ : begin + kUnchecked, f);
-    }
+    pieces([&](int64_t begin, int64_t end) { range(begin, end, f); });
+  }
+  // The same over planes: f(data, strides of dimension 0 and then of 1, size 0, size 1).
+  template <class F>
+  void serial_planes(F&& f) const {
+    pieces([&](int64_t begin, int64_t end) { walk(begin, end, f); });
   }
   template <class F>
   void parallel(F&& f, int64_t grain = kGrain) const {
@@ -66,12 +85,9 @@ class StridedLoop {
     }
     parallel_for(0, numel_, grain, [&](int64_t begin, int64_t end) { range(begin, end, f); });
   }
-  // The same over planes: f(data, strides of dimension 0, size 0, strides of dimension 1, size 1).
   template <class F>
-  void planes(F&& f) const {
-    walk(0, numel_, [&](char** p, const int64_t* s, int64_t size0, int64_t size1) {
-      f(p, s, size0, s + N, size1);
-    });
+  void parallel_planes(F&& f, int64_t grain = kGrain) const {
+    parallel_for(0, numel_, grain, [&](int64_t begin, int64_t end) { walk(begin, end, f); });
   }
   template <class F>
   void range(int64_t begin, int64_t end, F&& f) const {
@@ -88,6 +104,15 @@ class StridedLoop {
   static_assert(N <= kMaxWalked);
   static constexpr std::integral_constant<int, N> kCount{};
 
+  // Looks for an interrupt between pieces.
+  template <class F>
+  void pieces(F&& f) const {
+    constexpr int64_t kUnchecked = 1 << 20;
+    for (int64_t begin = 0; begin < numel_; begin += kUnchecked) {
+      if (begin != 0) check_interrupt();
+      f(begin, numel_ - begin < kUnchecked ? numel_ : begin + kUnchecked);
+    }
+  }
   template <class F>
   void walk(int64_t begin, int64_t end, F&& f) const {
     walk_planes(kCount, ndim_, sizes_, strides_[0], data_, begin, end, f);

@@ -1,10 +1,11 @@
 // index.Tensor and index_put_: indexing by tensors, with NumPy's rules.
 //
 // Note [Advanced indexing]
-//   A mask stands for the columns of its nonzero positions, one per dimension. Index tensors are
-//   broadcast together; their common shape takes the place of the indexed dimensions if these are
-//   neighbours, and otherwise comes first. Each position of the broadcast shape is one byte offset
-//   into `self`, so that the copy itself knows nothing of how many indices there were.
+//   A mask stands for the columns of its nonzero positions, one per dimension, or for one column
+//   where the dimensions that it covers lie in memory like one. Index tensors are broadcast
+//   together; their common shape takes the place of the indexed dimensions if these are neighbours,
+//   and otherwise comes first. One index is used as it is; several become one byte offset into
+//   `self` for each position, so that the copy itself knows nothing of how many there were.
 #include <algorithm>
 #include <cstring>
 
@@ -29,12 +30,16 @@ bool is_mask(const Tensor& index) {
   return index.scalar_type() == kBool || index.scalar_type() == kByte;
 }
 
-// One entry per dimension of self, undefined where it is taken whole.
-std::vector<Tensor> expand_masks(const char* op, const Tensor& self, TensorList indices) {
+// One entry per dimension of self, undefined where it is taken whole. Dimensions of self that one
+// mask covers become one if they lie in memory like one.
+std::vector<Tensor> expand_masks(const char* op, Tensor& self, TensorList indices) {
+  const Dims sizes(self.sizes());
+  size_t at = 0;  // the dimension of self as it was given
   std::vector<Tensor> out;
   for (const Tensor& index : indices) {
     if (!index.defined()) {
       out.emplace_back();
+      ++at;
       continue;
     }
     ScalarType dtype = index.scalar_type();
@@ -42,22 +47,39 @@ std::vector<Tensor> expand_masks(const char* op, const Tensor& self, TensorList 
                         ": expected 'indices' to be int64, int32, uint8 or bool, got ", dtype);
     if (!is_mask(index)) {
       out.push_back(index);
+      ++at;
       continue;
     }
-    for (int64_t d = 0; d < index.dim(); ++d) {
-      auto at = out.size() + static_cast<size_t>(d);
-      LAMELLA_CHECK_INDEX(at < static_cast<size_t>(self.dim()) &&
-                              index.sizes()[static_cast<size_t>(d)] == self.sizes()[at],
-                          op, ": expected a mask to fit dimension ", at, " of ", self.sizes(),
+    const auto covered = static_cast<size_t>(index.dim());
+    for (size_t d = 0; d < covered; ++d) {
+      LAMELLA_CHECK_INDEX(at + d < sizes.size() && index.sizes()[d] == sizes[at + d], op,
+                          ": expected a mask to fit dimension ", at + d, " of ", sizes,
                           ", got one of ", index.sizes());
     }
-    if (index.dim() == 0) {
+    at += covered;
+    if (covered == 0) {
       // A mask without dimensions adds one: it is handled by the caller.
       out.push_back(index);
+      ++at;
       continue;
     }
-    Tensor positions = lamella::nonzero(index);
-    for (int64_t d = 0; d < index.dim(); ++d) out.push_back(positions.select(1, d));
+    const size_t first = out.size();
+    bool one = true;
+    for (size_t d = first; d + 1 < first + covered; ++d) {
+      one &= self.strides()[d] == self.strides()[d + 1] * self.sizes()[d + 1];
+    }
+    if (one && covered > 1) {
+      Dims shape(self.sizes()), strides(self.strides());
+      for (size_t d = 1; d < covered; ++d) {
+        shape[first] *= shape[first + 1];
+        strides[first] = strides[first + 1];
+        shape.erase(first + 1);
+        strides.erase(first + 1);
+      }
+      self = view_of(self, shape, strides, self.storage_offset());
+    }
+    Tensor positions = lamella::nonzero(one ? index.reshape({-1}) : index);
+    for (int64_t d = 0; d < positions.size(1); ++d) out.push_back(positions.select(1, d));
   }
   return out;
 }
@@ -83,10 +105,10 @@ IndexPlan make_plan(const char* op, const Tensor& self, TensorList given) {
     rest[i] = given[i].reshape({1});
     return make_plan(op, self.unsqueeze(static_cast<int64_t>(i)), rest);
   }
-  std::vector<Tensor> indices = expand_masks(op, self, given);
-  LAMELLA_CHECK_INDEX(static_cast<int64_t>(indices.size()) <= self.dim(), op, ": expected at most ",
-                      self.dim(), " indexed dimensions for a tensor of ", self.sizes(), ", got ",
-                      indices.size());
+  std::vector<Tensor> indices = expand_masks(op, plan.self, given);
+  LAMELLA_CHECK_INDEX(static_cast<int64_t>(indices.size()) <= plan.self.dim(), op,
+                      ": expected at most ", self.dim(), " indexed dimensions for a tensor of ",
+                      self.sizes(), ", got ", indices.size());
   for (const Tensor& index : indices) {
     if (!index.defined()) continue;
     LAMELLA_CHECK_INDEX(can_broadcast(plan.index_shape, index.sizes()), op,
@@ -139,21 +161,22 @@ Dims restrided_self(const IndexPlan& plan) {
   out.append_all(strides.slice(plan.first + plan.count));
   return out;
 }
-Dims restrided_offsets(const IndexPlan& plan) {
+Places places_of(const char* op, const IndexPlan& plan, const Tensor& written) {
+  std::vector<Places> parts;
+  for (size_t i = 0; i < plan.count; ++i) {
+    parts.push_back(places_along(op, plan.self, static_cast<int64_t>(plan.first + i),
+                                 plan.indices[i], true, written));
+  }
+  // No index at all takes the whole of self: one place.
+  if (parts.empty()) return {lamella::zeros({}, kLong)};
+  return sum_of(parts);
+}
+// Strides of the places, seen in the result's shape.
+Dims restrided_places(const IndexPlan& plan, const Places& places) {
   Dims out(plan.first, 0);
-  out.append_all(contiguous_strides_of(plan.index_shape));
+  out.append_all(places.index.strides());
   out.resize(plan.shape.size(), 0);
   return out;
-}
-Tensor offsets_of(const char* op, const IndexPlan& plan) {
-  Tensor offsets = new_tensor(plan.index_shape, kLong, kCPU);
-  auto* out = offsets.mutable_data_ptr<int64_t>();
-  std::fill_n(out, offsets.numel(), 0);
-  for (size_t i = 0; i < plan.count; ++i) {
-    add_offsets(op, plan.indices[i], plan.self.sizes()[plan.first + i],
-                plan.self.strides()[plan.first + i] * plan.self.element_size(), out, true);
-  }
-  return offsets;
 }
 
 void check_devices(const char* op, const Tensor& self, TensorList indices) {
@@ -172,22 +195,28 @@ void check_devices(const char* op, const Tensor& self, TensorList indices) {
 
 Tensor index(const Tensor& self, TensorList indices) {
   check_devices("index", self, indices);
+  if (indices.size() == 1 && indices[0].defined() && indices[0].scalar_type() == kBool &&
+      indices[0].dim() > 0 && indices[0].sizes().equals(self.sizes()) && self.is_cpu()) {
+    return native::masked_select(self, indices[0]);
+  }
   IndexPlan plan = make_plan("index", self, indices);
   Dims from = restrided_self(plan);
-  Dims at = restrided_offsets(plan);
   // Strides of the index operands order the dimensions of the result after those of self.
+  Dims at(plan.first, 0);
+  at.append_all(contiguous_strides_of(plan.index_shape));
+  at.resize(plan.shape.size(), 0);
   Dims order[2] = {from, at};
   Dims strides = dense_strides_like(plan.shape, order);
   Tensor result = new_strided(plan.shape, strides, self.scalar_type(), self.device());
   if (self.is_meta()) return result;
-  Tensor offsets = offsets_of("index", plan);
+  Places places = places_of("index", plan, Tensor());
   if (result.numel() == 0) return result;
   StridedLoop<3> loop(plan.shape);
   loop.operand(0, result.data_ptr(), result.strides(), self.itemsize());
   loop.operand(1, plan.self.data_ptr(), from, self.itemsize());
-  loop.operand(2, offsets.data_ptr(), at, sizeof(int64_t));
+  loop.operand(2, places.index.data_ptr(), restrided_places(plan, places), sizeof(int64_t));
   loop.plan();
-  gather_elements(loop, self.itemsize());
+  gather_elements(loop, self.itemsize(), places);
   return result;
 }
 Tensor _unsafe_index(const Tensor& self, TensorList indices) { return index(self, indices); }
@@ -208,17 +237,17 @@ Tensor& _index_put_impl_(Tensor& self, TensorList indices, const Tensor& values,
                 "index_put_: expected 'values' to be broadcastable to ", plan.shape, ", got ",
                 values.sizes());
   if (self.is_meta()) return self;
-  Tensor offsets = offsets_of("index_put_", plan);
+  Places places = places_of("index_put_", plan, self);
   if (product(plan.shape) == 0) return self;
   Tensor from = may_share_memory(self, values) ? values.clone() : values;
   StridedLoop<3> loop(plan.shape);
   loop.operand(0, plan.self.data_ptr(), restrided_self(plan), self.itemsize());
   loop.operand(1, from.data_ptr(), broadcast_strides(from.sizes(), from.strides(), plan.shape),
                self.itemsize());
-  loop.operand(2, offsets.data_ptr(), restrided_offsets(plan), sizeof(int64_t));
+  loop.operand(2, places.index.data_ptr(), restrided_places(plan, places), sizeof(int64_t));
   loop.plan(true);
   scatter_elements("index_put_", loop, self.scalar_type(),
-                   accumulate ? ScatterMode::kAdd : ScatterMode::kAssign);
+                   accumulate ? ScatterMode::kAdd : ScatterMode::kAssign, places);
   return self;
 }
 Tensor& index_put_(Tensor& self, TensorList indices, const Tensor& values, bool accumulate) {

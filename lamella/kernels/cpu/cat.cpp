@@ -1,8 +1,9 @@
 // cat: tensors one after the other along a dimension.
-#include <cstring>
+#include <vector>
 
 #include "lamella/core/checked_size.h"
 #include "lamella/kernels/cpu/copy.h"
+#include "lamella/kernels/cpu/movement.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/parallel.h"
 
@@ -66,24 +67,63 @@ LAMELLA_META_FUNC(cat)(TensorList tensors, int64_t dim) {
 namespace native {
 
 namespace {
-// All contiguous and of one dtype: each outer position is a row of blocks.
+constexpr int64_t kCatGrain = 1 << 19;  // bytes
+
+// All contiguous and of one dtype: each outer position is a row of blocks, one of each tensor.
+struct Blocks {
+  std::vector<const char*> from;
+  std::vector<int64_t> bytes;  // of a block of each
+  int64_t outer = 1, row = 0;  // rows, and the bytes of one
+};
+
+// Every tensor in one piece, one behind the other.
+void join_pieces(const Blocks& blocks, char* to) {
+  const bool stream = blocks.row >= kStreamBytes;
+  for (size_t k = 0; k < blocks.from.size(); ++k) {
+    const char* from = blocks.from[k];
+    parallel_for(0, blocks.bytes[k], kCatGrain, [&](int64_t begin, int64_t end) {
+      movement_stub(kCPU, 1).plane({to + begin, {1, 0}}, {const_cast<char*>(from) + begin, {1, 0}},
+                                   end - begin, 1, stream);
+    });
+    to += blocks.bytes[k];
+  }
+}
+
 void cat_blocks(TensorList tensors, size_t dim, const Tensor& out) {
-  int64_t outer = 1;
-  for (size_t d = 0; d < dim; ++d) outer *= out.sizes()[d];
-  if (outer == 0) return;
-  int64_t row = static_cast<int64_t>(out.nbytes()) / outer;
+  Blocks blocks;
+  for (size_t d = 0; d < dim; ++d) blocks.outer *= out.sizes()[d];
+  if (blocks.outer == 0) return;
+  bool alike = true;
+  for (const Tensor& tensor : tensors) {
+    int64_t bytes = static_cast<int64_t>(tensor.nbytes()) / blocks.outer;
+    if (bytes == 0) continue;
+    blocks.from.push_back(static_cast<const char*>(tensor.const_data_ptr()));
+    blocks.bytes.push_back(bytes);
+    blocks.row += bytes;
+    alike &= bytes == blocks.bytes[0];
+  }
   auto* to = static_cast<char*>(out.data_ptr());
-  int64_t grain = row == 0 ? outer : (1 << 19) / row + 1;
-  parallel_for(0, outer, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      char* at = to + i * row;
-      for (const Tensor& tensor : tensors) {
-        auto block = static_cast<size_t>(static_cast<int64_t>(tensor.nbytes()) / outer);
-        if (block == 0) continue;
-        std::memcpy(
-            at, static_cast<const char*>(tensor.const_data_ptr()) + static_cast<size_t>(i) * block,
-            block);
-        at += block;
+  if (blocks.outer == 1) return join_pieces(blocks, to);
+  const auto count = static_cast<int64_t>(blocks.from.size());
+  const int64_t first = blocks.bytes[0];
+  const bool elements = alike && first == static_cast<int64_t>(out.itemsize());
+  parallel_for(0, blocks.outer, kCatGrain / blocks.row + 1, [&](int64_t begin, int64_t end) {
+    // What is written stays in the first cache while every tensor passes.
+    const int64_t piece = 16384 / blocks.row + 1;
+    std::vector<const char*> sources(blocks.from);
+    for (int64_t i = begin; i < end; i += piece) {
+      const int64_t now = end - i < piece ? end - i : piece;
+      char* at = to + i * blocks.row;
+      if (elements) {
+        for (size_t k = 0; k < sources.size(); ++k) sources[k] = blocks.from[k] + i * first;
+        movement_stub(kCPU, first).interleave(at, sources.data(), count, now);
+        continue;
+      }
+      for (size_t k = 0; k < sources.size(); ++k) {
+        const int64_t bytes = blocks.bytes[k];
+        auto* from = const_cast<char*>(blocks.from[k] + i * bytes);
+        movement_stub(kCPU, 1).plane({at, {1, blocks.row}}, {from, {1, bytes}}, bytes, now, false);
+        at += bytes;
       }
     }
   });

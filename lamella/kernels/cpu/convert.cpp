@@ -3,10 +3,12 @@
 
 #include <cstring>
 
+#include "lamella/kernels/cpu/movement.h"
+
 namespace lamella::native {
 
 LAMELLA_DEFINE_DISPATCH(conversions_stub);
-LAMELLA_DEFINE_DISPATCH(move_loops_stub);
+LAMELLA_DEFINE_DISPATCH(tile_loops_stub);
 
 ConvertFn get_convert(ScalarType from, ScalarType to) {
   int f = loop_index(from), t = loop_index(to);
@@ -20,23 +22,12 @@ void move_elements(const char* src, int64_t src_stride, char* dst, int64_t dst_s
     std::memcpy(dst, src, static_cast<size_t>(n * bytes));
     return;
   }
-  move_loops_stub(kCPU).move(src, src_stride, dst, dst_stride, n, bytes);
+  movement_stub(kCPU, bytes)
+      .plane({dst, {dst_stride, 0}}, {const_cast<char*>(src), {src_stride, 0}}, n, 1, false);
 }
 
-void fill_streamed(const char* src, char* dst, int64_t n, int64_t bytes) {
-  constexpr int64_t kLine = 64, kBlock = 4096;
-  const MoveLoops& moves = move_loops_stub(kCPU);
-  auto past = static_cast<int64_t>(reinterpret_cast<uintptr_t>(dst) % kLine);
-  int64_t head = past == 0 ? 0 : (kLine - past) / bytes;
-  if (past % bytes != 0 || head > n) head = n;  // no element begins a line, or none is left
-  moves.fill(src, dst, head, bytes);
-  dst += head * bytes;
-  alignas(kLine) char block[kBlock];
-  moves.fill(src, block, kBlock / bytes, bytes);
-  for (int64_t left = (n - head) * bytes; left > 0; left -= kBlock, dst += kBlock) {
-    moves.stream(block, dst, left < kBlock ? left : kBlock);
-  }
-  moves.end_stream();
+void fill_elements(const char* src, char* dst, int64_t n, int64_t bytes) {
+  movement_stub(kCPU, bytes).fill(dst, src, n);
 }
 
 }  // namespace lamella::native

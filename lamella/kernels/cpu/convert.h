@@ -19,12 +19,8 @@ using ConversionTable = std::array<std::array<ConvertFn, kConvertTypes>, kConver
 using conversions_fn = const ConversionTable& (*)();
 LAMELLA_DECLARE_DISPATCH(conversions_fn, conversions_stub);
 
-struct MoveLoops {
-  // n elements of `bytes` bytes between strided places; strides in bytes.
-  void (*move)(const char* src, int64_t src_stride, char* dst, int64_t dst_stride, int64_t n,
-               int64_t bytes);
-  // One element, n times, to contiguous memory.
-  void (*fill)(const char* src, char* dst, int64_t n, int64_t bytes);
+// How the driver of pointwise loops reads transposed operands and writes large results.
+struct TileLoops {
   // A plane whose columns are contiguous and begin `stride` bytes apart, to rows without gaps. The
   // next plane lies `next` bytes further: it is fetched meanwhile.
   void (*turn)(const char* src, int64_t stride, char* dst, int64_t rows, int64_t columns,
@@ -34,20 +30,17 @@ struct MoveLoops {
   void (*stream)(const char* src, char* dst, int64_t bytes);
   void (*end_stream)();
 };
-using move_loops_fn = const MoveLoops& (*)();
-LAMELLA_DECLARE_DISPATCH(move_loops_fn, move_loops_stub);
+using tile_loops_fn = const TileLoops& (*)();
+LAMELLA_DECLARE_DISPATCH(tile_loops_fn, tile_loops_stub);
 
 // Bytes read and written from which an output goes past the caches: what it would evict was of no
 // use to anybody, and its own lines need not be read first.
 inline constexpr int64_t kStreamedBytes = int64_t{32} << 20;
-// As fill_elements, past the caches.
-void fill_streamed(const char* src, char* dst, int64_t n, int64_t bytes);
 
-// As MoveLoops' functions, which these are but for contiguous memory.
+// n elements of `bytes` bytes between strided places; strides in bytes.
 void move_elements(const char* src, int64_t src_stride, char* dst, int64_t dst_stride, int64_t n,
                    int64_t bytes);
-inline void fill_elements(const char* src, char* dst, int64_t n, int64_t bytes) {
-  move_loops_stub(kCPU).fill(src, dst, n, bytes);
-}
+// One element, n times, to contiguous memory.
+void fill_elements(const char* src, char* dst, int64_t n, int64_t bytes);
 
 }  // namespace lamella::native

@@ -6,88 +6,76 @@
 #include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/cpu/convert.h"
 #include "lamella/kernels/cpu/copy.h"
+#include "lamella/kernels/cpu/movement.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/strided_loop.h"
 
 namespace lamella::native {
 
+LAMELLA_DEFINE_DISPATCH(movement_stub);
+
 namespace {
 
 constexpr int64_t kCopyGrain = 65536;  // elements
-constexpr int64_t kTile = 16;          // side of a transposed tile
 
-template <class T>
-void move_run(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t n) {
-  if (dst_stride == sizeof(T) && src_stride == sizeof(T)) {
-    std::memmove(dst, src, static_cast<size_t>(n) * sizeof(T));
-    return;
-  }
-  if (src_stride == 0) {
-    T value = *reinterpret_cast<const T*>(src);
-    if (dst_stride == sizeof(T)) {
-      T* to = reinterpret_cast<T*>(dst);
-      for (int64_t i = 0; i < n; ++i) to[i] = value;
-    } else {
-      for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T*>(dst + i * dst_stride) = value;
+// Elements that lie together in both operands are moved as one where their addresses allow it.
+// Returns the bytes of what is moved.
+int64_t widen(StridedLoop<2>& loop, int64_t bytes) {
+  while (loop.ndim() > 1 && loop.stride(0, 0) == bytes && loop.stride(0, 1) == bytes) {
+    const int64_t together = loop.size(0) * bytes;
+    if (together > 16 || (together & (together - 1)) != 0) break;
+    int64_t places = 0;
+    for (int i = 0; i < 2; ++i) {
+      places |= static_cast<int64_t>(reinterpret_cast<intptr_t>(loop.data(i)));
+      for (int d = 1; d < loop.ndim(); ++d) places |= loop.stride(d, i);
     }
-    return;
+    if ((places & (together - 1)) != 0) break;
+    loop.drop_inner();
+    bytes = together;
   }
-  for (int64_t i = 0; i < n; ++i) {
-    *reinterpret_cast<T*>(dst + i * dst_stride) = *reinterpret_cast<const T*>(src + i * src_stride);
-  }
+  return bytes;
 }
 
-// dst rows are contiguous, src columns are: tiles keep both in cache.
-template <class T>
-void transpose_plane(char* dst, int64_t dst_row, const char* src, int64_t src_column,
-                     int64_t columns, int64_t rows) {
-  for (int64_t r0 = 0; r0 < rows; r0 += kTile) {
-    int64_t r1 = r0 + kTile < rows ? r0 + kTile : rows;
-    for (int64_t c0 = 0; c0 < columns; c0 += kTile) {
-      int64_t c1 = c0 + kTile < columns ? c0 + kTile : columns;
-      for (int64_t r = r0; r < r1; ++r) {
-        T* to = reinterpret_cast<T*>(dst + r * dst_row);
-        const char* from = src + r * static_cast<int64_t>(sizeof(T));
-        for (int64_t c = c0; c < c1; ++c) {
-          to[c] = *reinterpret_cast<const T*>(from + c * src_column);
+// Dimension 0 is contiguous in dst, dimension 1 in src. Bands of whole lines of src go to threads.
+void copy_transposed(const StridedLoop<2>& loop, int64_t bytes, const Movement& move) {
+  const int64_t columns = loop.size(0), rows = loop.size(1), line = 256 / bytes;
+  const int64_t outer = loop.numel() / (columns * rows);
+  const int64_t band = (kCopyGrain / columns + line) / line * line;
+  const int64_t bands = (rows + band - 1) / band;
+  const int64_t each = columns * (band < rows ? band : rows);
+  parallel_for(0, outer * bands, kCopyGrain / each + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t job = begin; job < end; ++job) {
+      const int64_t first = job % bands * band;
+      Plane p[2];
+      for (int i = 0; i < 2; ++i) {
+        p[i] = {loop.data(i) + first * loop.stride(1, i), {loop.stride(0, i), loop.stride(1, i)}};
+        int64_t rest = job / bands;
+        for (int d = 2; d < loop.ndim(); ++d) {
+          p[i].data += rest % loop.size(d) * loop.stride(d, i);
+          rest /= loop.size(d);
         }
       }
+      move.plane(p[0], p[1], columns, rows - first < band ? rows - first : band, false);
+    }
+  });
+}
+
+void copy_same_type(StridedLoop<2>& loop, int64_t bytes) {
+  const bool stream = loop.numel() * bytes >= kStreamBytes;
+  bytes = widen(loop, bytes);
+  const Movement& move = movement_stub(kCPU, bytes);
+  if (loop.stride(0, 0) == bytes && loop.stride(0, 1) != bytes) {
+    for (int d = 1; d < loop.ndim(); ++d) {
+      if (loop.stride(d, 1) != bytes) continue;
+      loop.bring(d, 1);
+      return copy_transposed(loop, bytes, move);
     }
   }
-}
-
-template <class T>
-bool copy_transposed(const StridedLoop<2>& loop) {
-  constexpr int64_t kBytes = sizeof(T);
-  if (loop.ndim() < 2 || loop.stride(0, 0) != kBytes || loop.stride(1, 1) != kBytes) return false;
-  if (loop.size(0) < 4 || loop.size(1) < 4) return false;
-  loop.planes(
-      [&](char* const* p, const int64_t* s0, int64_t columns, const int64_t* s1, int64_t rows) {
-        if (rows * columns < kCopyGrain) {
-          transpose_plane<T>(p[0], s1[0], p[1], s0[1], columns, rows);
-          return;
-        }
-        int64_t bands = (rows + kTile - 1) / kTile;
-        char* dst = p[0];
-        const char* src = p[1];
-        parallel_for(0, bands, kCopyGrain / (columns * kTile) + 1, [&](int64_t begin, int64_t end) {
-          int64_t first = begin * kTile;
-          int64_t last = end * kTile < rows ? end * kTile : rows;
-          transpose_plane<T>(dst + first * s1[0], s1[0], src + first * kBytes, s0[1], columns,
-                             last - first);
-        });
-      });
-  return true;
-}
-
-void copy_same_type(StridedLoop<2>& loop, size_t bytes) {
-  visit_bytes(bytes, [&](auto tag) {
-    using T = type_of<decltype(tag)>;
-    if (copy_transposed<T>(loop)) return;
-    loop.parallel(
-        [](char* const* p, const int64_t* s, int64_t n) { move_run<T>(p[0], s[0], p[1], s[1], n); },
-        kCopyGrain);
-  });
+  loop.parallel_planes(
+      [&](char* const* p, const int64_t* s, int64_t n0, int64_t n1) {
+        move.plane({p[0], {s[0], s[2]}}, {p[1], {s[1], s[3]}}, n0, n1, stream);
+      },
+      kCopyGrain);
 }
 
 // ---- Types without direct conversions: float8 and complex32 go through a wider one. ----
@@ -160,12 +148,6 @@ void copy_converting(StridedLoop<2>& loop, ScalarType dst, ScalarType src) {
   auto dst_bytes = static_cast<int64_t>(element_size(dst));
   auto src_bytes = static_cast<int64_t>(element_size(src));
   const Converter convert(src, dst);
-  auto gather = [&](char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n,
-                    size_t bytes) {
-    visit_bytes(bytes, [&](auto tag) {
-      move_run<type_of<decltype(tag)>>(to, to_stride, from, from_stride, n);
-    });
-  };
   loop.parallel([&](char* const* p, const int64_t* s, int64_t n) {
     bool dst_dense = s[0] == dst_bytes, src_dense = s[1] == src_bytes;
     if (dst_dense && src_dense) return convert(p[1], p[0], n);
@@ -176,11 +158,11 @@ void copy_converting(StridedLoop<2>& loop, ScalarType dst, ScalarType src) {
       char* to = p[0] + i * s[0];
       const char* from = p[1] + i * s[1];
       if (!src_dense) {
-        gather(in, src_bytes, from, s[1], m, static_cast<size_t>(src_bytes));
+        move_elements(from, s[1], in, src_bytes, m, src_bytes);
         from = in;
       }
       convert(from, dst_dense ? to : out, m);
-      if (!dst_dense) gather(to, s[0], out, dst_bytes, m, static_cast<size_t>(dst_bytes));
+      if (!dst_dense) move_elements(out, dst_bytes, to, s[0], m, dst_bytes);
     }
   });
 }
@@ -196,7 +178,7 @@ void copy_strided(const int64_t* sizes, int64_t ndim, const StridedArray& dst,
   loop.operand(1, src.data, {src.strides, n}, element_size(src.dtype));
   loop.plan();
   if (dst.dtype == src.dtype) {
-    copy_same_type(loop, element_size(dst.dtype));
+    copy_same_type(loop, static_cast<int64_t>(element_size(dst.dtype)));
   } else {
     copy_converting(loop, dst.dtype, src.dtype);
   }
@@ -225,18 +207,25 @@ void copy_on_cpu(const Tensor& self, const Tensor& src) {
     auto* src_data = static_cast<const char*>(src.const_data_ptr());
     auto to_bytes = static_cast<int64_t>(element_size(to));
     auto from_bytes = static_cast<int64_t>(element_size(from));
+    // Overlapping memory must be moved in one piece.
+    const bool alone = !self.is_alias_of(src);
+    const bool stream = alone && n * to_bytes >= kStreamBytes;
     std::optional<Converter> convert;
     if (to != from) convert.emplace(from, to);
     auto part = [&](int64_t begin, int64_t end) {
-      if (to == from) {
+      if (to == from && stream) {
+        const int64_t bytes = (end - begin) * to_bytes;
+        movement_stub(kCPU, 1).plane({dst_data + begin * to_bytes, {1, bytes}},
+                                     {const_cast<char*>(src_data) + begin * to_bytes, {1, bytes}},
+                                     bytes, 1, true);
+      } else if (to == from) {
         std::memmove(dst_data + begin * to_bytes, src_data + begin * to_bytes,
                      static_cast<size_t>((end - begin) * to_bytes));
       } else {
         (*convert)(src_data + begin * from_bytes, dst_data + begin * to_bytes, end - begin);
       }
     };
-    // Overlapping memory must be moved in one piece.
-    if (n <= kCopyGrain || self.is_alias_of(src)) {
+    if (n <= kCopyGrain || !alone) {
       part(0, n);
     } else {
       parallel_for(0, n, kCopyGrain, part);

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "lamella/core/visit_dtype.h"
+#include "lamella/kernels/cpu/selecting.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/parallel.h"
 
@@ -11,19 +12,23 @@ namespace {
 template <class T, class I>
 void add_rows(const T* grad, const I* indices, int64_t count, int64_t width, T* out, int64_t rows,
               int64_t padding, const std::vector<int64_t>& uses) {
+  const AddRun add = add_run_stub(kCPU, CppTypeToScalarType<T>::value);
   // Each thread has rows of its own, so that none is written by two.
-  parallel_for(
-      0, rows, kGrainSize / (count * width / (rows + 1) + 1) + 1, [&](int64_t begin, int64_t end) {
-        for (int64_t i = 0; i < count; ++i) {
-          auto row = static_cast<int64_t>(indices[i]);
-          if (row == padding || row < begin || row >= end) continue;
-          T scale = uses.empty() ? T(1) : T(1) / static_cast<T>(uses[static_cast<size_t>(row)]);
-          const T* from = grad + i * width;
-          T* to = out + row * width;
-#pragma GCC ivdep
-          for (int64_t j = 0; j < width; ++j) to[j] += from[j] * scale;
-        }
-      });
+  parallel_for(0, rows, kGrainSize / (count * width / (rows + 1) + 1) + 1,
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = 0; i < count; ++i) {
+                   auto row = static_cast<int64_t>(indices[i]);
+                   if (row == padding || row < begin || row >= end) continue;
+                   const T* from = grad + i * width;
+                   T* to = out + row * width;
+                   if (uses.empty()) {
+                     add(to, from, width);
+                     continue;
+                   }
+                   T scale = T(1) / static_cast<T>(uses[static_cast<size_t>(row)]);
+                   for (int64_t j = 0; j < width; ++j) to[j] += from[j] * scale;
+                 }
+               });
 }
 }  // namespace
 

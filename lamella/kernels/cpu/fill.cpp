@@ -5,31 +5,33 @@
 
 #include "lamella/core/checked_size.h"
 #include "lamella/core/visit_dtype.h"
-#include "lamella/kernels/cpu/convert.h"
+#include "lamella/kernels/cpu/movement.h"
+#include "lamella/kernels/cpu/range.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/strided_loop.h"
 
 namespace lamella::native {
+
+LAMELLA_DEFINE_DISPATCH(range_stub);
 
 namespace {
 
 // `bytes` long pattern into every element.
 void fill_pattern(const Tensor& self, const char* pattern) {
   auto bytes = static_cast<int64_t>(self.itemsize());
+  const Movement& move = movement_stub(kCPU, bytes);
   if (self.is_non_overlapping_and_dense()) {
     auto* to = static_cast<char*>(self.data_ptr());
-    auto* fill = self.numel() >= kStreamedBytes / bytes ? &fill_streamed : &fill_elements;
     parallel_for(0, self.numel(), 4 * kGrain, [&](int64_t begin, int64_t end) {
-      fill(pattern, to + begin * bytes, end - begin, bytes);
+      move.fill(to + begin * bytes, pattern, end - begin);
     });
     return;
   }
   StridedLoop<1> loop(self.sizes());
-  loop.operand(0, self.data_ptr(), self.strides(), static_cast<size_t>(bytes));
+  loop.operand(0, self.data_ptr(), self.strides(), self.itemsize());
   loop.plan();
-  loop.parallel([&](char* const* p, const int64_t* s, int64_t n) {
-    if (s[0] == bytes) return fill_elements(pattern, p[0], n, bytes);
-    move_elements(pattern, 0, p[0], s[0], n, bytes);
+  loop.parallel_planes([&](char* const* p, const int64_t* s, int64_t n0, int64_t n1) {
+    move.plane({p[0], {s[0], s[1]}}, {const_cast<char*>(pattern), {0, 0}}, n0, n1, false);
   });
 }
 
@@ -89,11 +91,6 @@ void write_dense(Tensor& out, F&& f) {
   out.copy_(dense);
 }
 
-template <class T>
-using RangeType =
-    std::conditional_t<std::is_integral_v<T>, int64_t,
-                       std::conditional_t<is_complex_type_v<T>, complex<double>, double>>;
-
 // Integers are computed exactly.
 int64_t whole_length(const char* op, int64_t start, int64_t end, int64_t step, bool inclusive) {
   __int128 span = static_cast<__int128>(end) - start;
@@ -122,27 +119,28 @@ int64_t range_length(const char* op, const Scalar& start, const Scalar& end, con
 
 void fill_range(const char* op, const Scalar& start, const Scalar& step, int64_t n, Tensor& out) {
   if (out.is_meta() || n == 0) return;
+  const ScalarType dtype = out.scalar_type();
   write_dense(out, [&](Tensor& dense) {
-    visit_all(dense.scalar_type(), op, [&](auto tag) {
-      using T = type_of<decltype(tag)>;
-      if constexpr (is_complex_type_v<T>) {
-        LAMELLA_CHECK(false, op, ": expected a real dtype, got ", dense.scalar_type());
-      } else {
-        using R = RangeType<T>;
-        R first = start.to<R>(), by = step.to<R>();
-        T* to = dense.mutable_data_ptr<T>();
-        parallel_for(0, n, kGrain, [&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i) {
-            if constexpr (std::is_integral_v<T>) {
-              // The sum fits though the product may wrap on the way.
-              to[i] = static_cast<T>(static_cast<uint64_t>(first) +
-                                     static_cast<uint64_t>(by) * static_cast<uint64_t>(i));
-            } else {
-              to[i] = static_cast<T>(first + by * static_cast<R>(i));
-            }
-          }
-        });
-      }
+    auto* to = static_cast<char*>(dense.data_ptr());
+    if (dtype == kBool) {
+      const auto first = static_cast<uint64_t>(start.to<int64_t>());
+      const auto by = static_cast<uint64_t>(step.to<int64_t>());
+      for (int64_t i = 0; i < n; ++i) to[i] = first + by * static_cast<uint64_t>(i) != 0;
+      return;
+    }
+    LAMELLA_CHECK(!is_complex(dtype), op, ": expected a real dtype, got ", dtype);
+    RangeFn range = range_stub(kCPU, dtype);
+    if (range == nullptr) lamella::detail::throw_dtype(op, dtype);
+    RangeStart from{};
+    if (is_integral(dtype, false)) {
+      from.first_whole = static_cast<uint64_t>(start.to<int64_t>());
+      from.step_whole = static_cast<uint64_t>(step.to<int64_t>());
+    } else {
+      from.first = start.to<double>();
+      from.step = step.to<double>();
+    }
+    parallel_for(0, n, kGrain, [&](int64_t begin, int64_t end) {
+      range(to + begin * dense.element_size(), begin, end - begin, from);
     });
   });
 }

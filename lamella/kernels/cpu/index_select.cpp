@@ -37,29 +37,31 @@ void check_source(const char* op, const Tensor& self, int64_t dim, const Tensor&
 namespace native {
 
 namespace {
-// target[..., index[i], ...] = op(target, source[..., i, ...]), with the offsets of the indices.
-void scatter_slices(const char* op, const Tensor& target, int64_t dim, const Tensor& offsets,
+// target[..., index[i], ...] = op(target, source[..., i, ...]), at the places of the indices.
+void scatter_slices(const char* op, const Tensor& target, int64_t dim, const Places& places,
                     const Tensor& source, IntArrayRef source_strides, ScatterMode mode) {
-  if (offsets.numel() == 0 || target.numel() == 0) return;
+  const int64_t count = places.index.numel();
+  if (count == 0 || target.numel() == 0) return;
+  const int64_t step = places.index.dim() == 0 ? 0 : places.index.strides()[0];
   Dims shape(target.sizes());
   Dims to(target.strides());
   Dims at(shape.size(), 0);
   if (shape.empty()) {
     shape.push_back(1);
     to.push_back(0);
-    at.push_back(1);
+    at.push_back(step);
   }
-  shape[static_cast<size_t>(dim)] = offsets.numel();
+  shape[static_cast<size_t>(dim)] = count;
   to[static_cast<size_t>(dim)] = 0;
-  at[static_cast<size_t>(dim)] = 1;
+  at[static_cast<size_t>(dim)] = step;
   Dims from(source_strides);
   if (from.size() < shape.size()) from.insert(0, 1);
   StridedLoop<3> loop(shape);
   loop.operand(0, target.data_ptr(), to, target.itemsize());
   loop.operand(1, source.data_ptr(), from, target.itemsize());
-  loop.operand(2, offsets.data_ptr(), at, sizeof(int64_t));
+  loop.operand(2, places.index.data_ptr(), at, sizeof(int64_t));
   loop.plan();
-  scatter_elements(op, loop, target.scalar_type(), mode);
+  scatter_elements(op, loop, target.scalar_type(), mode, places);
 }
 }  // namespace
 
@@ -101,8 +103,8 @@ Tensor& index_fill_(Tensor& self, int64_t dim, const Tensor& index, const Scalar
   if (self.is_meta()) return self;
   Tensor source = lamella::scalar_tensor(value, self.scalar_type());
   Dims strides(static_cast<size_t>(self.dim() == 0 ? 1 : self.dim()), 0);
-  Tensor offsets = offsets_along("index_fill_", self, dim, index, true);
-  scatter_slices("index_fill_", self, dim, offsets, source, strides, ScatterMode::kAssign);
+  Places places = places_along("index_fill_", self, dim, index, true, self);
+  scatter_slices("index_fill_", self, dim, places, source, strides, ScatterMode::kAssign);
   return self;
 }
 Tensor& index_fill_(Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
@@ -140,17 +142,14 @@ Tensor& take_out(const Tensor& self, const Tensor& index, Tensor& out) {
   resize_output(out, index.sizes());
   if (self.is_meta()) return out;
   Tensor flat = self.contiguous().view({-1});
-  Tensor offsets = new_tensor(index.sizes(), kLong, kCPU);
-  std::fill_n(offsets.mutable_data_ptr<int64_t>(), offsets.numel(), 0);
-  add_offsets("take", index, flat.numel(), flat.element_size(), offsets.mutable_data_ptr<int64_t>(),
-              true);
+  Places places = places_of("take", flat.numel(), flat.element_size(), index, true, out);
   if (index.numel() == 0) return out;
   StridedLoop<3> loop(out.sizes());
   loop.operand(0, out.data_ptr(), out.strides(), out.itemsize());
   loop.operand(1, flat.data_ptr(), Dims(out.sizes().size(), 0), out.itemsize());
-  loop.operand(2, offsets.data_ptr(), offsets.strides(), sizeof(int64_t));
+  loop.operand(2, places.index.data_ptr(), places.index.strides(), sizeof(int64_t));
   loop.plan();
-  gather_elements(loop, out.itemsize());
+  gather_elements(loop, out.itemsize(), places);
   return out;
 }
 Tensor take(const Tensor& self, const Tensor& index) {
@@ -171,18 +170,16 @@ Tensor& put_(Tensor& self, const Tensor& index, const Tensor& source, bool accum
   Tensor flat = self.contiguous();
   Tensor values =
       may_share_memory(self, source) ? source.clone(MemoryFormat::Contiguous) : source.contiguous();
-  Tensor offsets = new_tensor({index.numel()}, kLong, kCPU);
-  std::fill_n(offsets.mutable_data_ptr<int64_t>(), offsets.numel(), 0);
-  add_offsets("put_", index, flat.numel(), flat.element_size(), offsets.mutable_data_ptr<int64_t>(),
-              true);
+  Places places =
+      places_of("put_", flat.numel(), flat.element_size(), index.reshape({-1}), true, flat);
   const int64_t count = index.numel();
   StridedLoop<3> loop{IntArrayRef(count)};
   loop.operand(0, flat.data_ptr(), {0}, self.itemsize());
   loop.operand(1, values.data_ptr(), {1}, self.itemsize());
-  loop.operand(2, offsets.data_ptr(), {1}, sizeof(int64_t));
+  loop.operand(2, places.index.data_ptr(), places.index.strides(), sizeof(int64_t));
   loop.plan();
   scatter_elements("put_", loop, self.scalar_type(),
-                   accumulate ? ScatterMode::kAdd : ScatterMode::kAssign);
+                   accumulate ? ScatterMode::kAdd : ScatterMode::kAssign, places);
   if (!flat.is_same(self)) self.copy_(flat);
   return self;
 }
@@ -233,36 +230,36 @@ LAMELLA_IMPL_FUNC(gather_cpu)
 (const Tensor& self, int64_t dim, const Tensor& index, bool sparse_grad, const Tensor& out) {
   if (index.numel() == 0) return;
   dim = maybe_wrap_dim(dim, self.dim(), "gather");
-  Tensor offsets = offsets_along("gather", self, dim, index, false);
+  Places places = places_along("gather", self, dim, index, false, out);
   Dims from(self.strides());
   from.resize(static_cast<size_t>(index.dim()), 0);
   if (!from.empty()) from[static_cast<size_t>(dim)] = 0;
   StridedLoop<3> loop(out.sizes());
   loop.operand(0, out.data_ptr(), out.strides(), out.itemsize());
   loop.operand(1, self.data_ptr(), from, out.itemsize());
-  loop.operand(2, offsets.data_ptr(), offsets.strides(), sizeof(int64_t));
+  loop.operand(2, places.index.data_ptr(), places.index.strides(), sizeof(int64_t));
   loop.plan();
-  gather_elements(loop, out.itemsize());
+  gather_elements(loop, out.itemsize(), places);
 }
 
 LAMELLA_IMPL_FUNC(index_add_cpu)
 (const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha,
  const Tensor& out) {
   dim = maybe_wrap_dim(dim, self.dim(), "index_add");
-  Tensor offsets = offsets_along("index_add", out, dim, index, false);
+  Places places = places_along("index_add", out, dim, index, false, out);
   // An alpha of another kind counts as what it is in the dtype of `self`.
   Tensor scaled =
       alpha.equal(1) ? source : source.mul(lamella::scalar_tensor(alpha, source.scalar_type()));
   if (!out.is_same(self)) const_cast<Tensor&>(out).copy_(self);
-  scatter_slices("index_add", out, dim, offsets, scaled, scaled.strides(), ScatterMode::kAdd);
+  scatter_slices("index_add", out, dim, places, scaled, scaled.strides(), ScatterMode::kAdd);
 }
 
 LAMELLA_IMPL_FUNC(index_copy_cpu)
 (const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Tensor& out) {
   dim = maybe_wrap_dim(dim, self.dim(), "index_copy");
-  Tensor offsets = offsets_along("index_copy", out, dim, index, true);
+  Places places = places_along("index_copy", out, dim, index, true, out);
   if (!out.is_same(self)) const_cast<Tensor&>(out).copy_(self);
-  scatter_slices("index_copy", out, dim, offsets, source, source.strides(), ScatterMode::kAssign);
+  scatter_slices("index_copy", out, dim, places, source, source.strides(), ScatterMode::kAssign);
 }
 
 }  // namespace native

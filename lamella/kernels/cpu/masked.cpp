@@ -1,7 +1,8 @@
 // Selection by masks: masked_fill, masked_select, masked_scatter, nonzero.
-#include <cstring>
+#include <algorithm>
 
-#include "lamella/core/visit_dtype.h"
+#include "lamella/kernels/cpu/convert.h"
+#include "lamella/kernels/cpu/selecting.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/strided_loop.h"
 
@@ -31,20 +32,15 @@ Tensor& masked_fill_(Tensor& self, const Tensor& mask, const Scalar& value) {
   loop.operand(1, mask.data_ptr(), broadcast_strides(mask.sizes(), mask.strides(), self.sizes()),
                1);
   loop.plan();
-  visit_bytes(self.itemsize(), [&](auto tag) {
-    using T = type_of<decltype(tag)>;
-    T fill;
-    std::memcpy(&fill, number.data_ptr(), sizeof(T));
-    loop.parallel([fill](char* const* p, const int64_t* s, int64_t n) {
-      if (s[1] == 0) {
-        if (*p[1] == 0) return;
-        for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T*>(p[0] + i * s[0]) = fill;
-        return;
-      }
-      for (int64_t i = 0; i < n; ++i) {
-        if (p[1][i * s[1]] != 0) *reinterpret_cast<T*>(p[0] + i * s[0]) = fill;
-      }
-    });
+  auto bytes = static_cast<int64_t>(self.itemsize());
+  const auto* fill = static_cast<const char*>(number.const_data_ptr());
+  const SelectingElements& selecting = selecting_elements_stub(kCPU, bytes);
+  loop.parallel([&](char* const* p, const int64_t* s, int64_t n) {
+    if (s[1] != 0) {
+      selecting.fill(p[0], s[0], reinterpret_cast<const uint8_t*>(p[1]), s[1], n, fill);
+    } else if (*p[1] != 0) {
+      move_elements(fill, 0, p[0], s[0], n, bytes);
+    }
   });
   return self;
 }
@@ -75,10 +71,8 @@ Tensor masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) 
 
 namespace {
 int64_t count_set(const Tensor& mask) {
-  const auto* p = static_cast<const uint8_t*>(mask.const_data_ptr());
-  int64_t n = mask.numel(), count = 0;
-  for (int64_t i = 0; i < n; ++i) count += p[i] != 0;
-  return count;
+  return selecting_stub(kCPU).count(static_cast<const uint8_t*>(mask.const_data_ptr()),
+                                    mask.numel());
 }
 }  // namespace
 
@@ -102,18 +96,18 @@ Tensor& masked_select_out(const Tensor& self, const Tensor& mask, Tensor& out) {
   loop.operand(0, source.data_ptr(), source.strides(), source.itemsize());
   loop.operand(1, dense.data_ptr(), dense.strides(), 1);
   loop.plan(true);
-  auto* to = static_cast<char*>(out.data_ptr());
-  int64_t step = out.strides()[0] * out.element_size();
-  visit_bytes(self.itemsize(), [&](auto tag) {
-    using T = type_of<decltype(tag)>;
-    loop.serial([&](char* const* p, const int64_t* s, int64_t n) {
-      for (int64_t i = 0; i < n; ++i) {
-        if (p[1][i * s[1]] == 0) continue;
-        *reinterpret_cast<T*>(to) = *reinterpret_cast<const T*>(p[0] + i * s[0]);
-        to += step;
-      }
-    });
+  // An output with gaps gets what was selected to memory without.
+  const bool dense_out = out.is_contiguous();
+  Tensor found = dense_out ? out : new_tensor(out.sizes(), out.scalar_type(), kCPU);
+  auto* to = static_cast<char*>(found.data_ptr());
+  const char* end = to + found.nbytes();
+  auto bytes = static_cast<int64_t>(self.itemsize());
+  const SelectingElements& selecting = selecting_elements_stub(kCPU, bytes);
+  loop.serial([&](char* const* p, const int64_t* s, int64_t n) {
+    const auto* flags = reinterpret_cast<const uint8_t*>(p[1]);
+    to += bytes * selecting.select(p[0], s[0], flags, n, to, end);
   });
+  if (!dense_out) out.copy_(found);
   return out;
 }
 Tensor masked_select(const Tensor& self, const Tensor& mask) {
@@ -143,14 +137,13 @@ Tensor& masked_scatter_(Tensor& self, const Tensor& mask, const Tensor& source) 
   loop.operand(0, self.data_ptr(), self.strides(), self.itemsize());
   loop.operand(1, dense.data_ptr(), dense.strides(), 1);
   loop.plan(true);
-  visit_bytes(self.itemsize(), [&](auto tag) {
-    using T = type_of<decltype(tag)>;
-    auto* from = static_cast<const T*>(values.const_data_ptr());
-    loop.serial([&](char* const* p, const int64_t* s, int64_t n) {
-      for (int64_t i = 0; i < n; ++i) {
-        if (p[1][i * s[1]] != 0) *reinterpret_cast<T*>(p[0] + i * s[0]) = *from++;
-      }
-    });
+  auto bytes = static_cast<int64_t>(self.itemsize());
+  const auto* from = static_cast<const char*>(values.const_data_ptr());
+  const char* end = from + needed * bytes;
+  const SelectingElements& selecting = selecting_elements_stub(kCPU, bytes);
+  loop.serial([&](char* const* p, const int64_t* s, int64_t n) {
+    const auto* flags = reinterpret_cast<const uint8_t*>(p[1]);
+    from += bytes * selecting.spread(p[0], s[0], flags, n, from, end);
   });
   return self;
 }
@@ -173,25 +166,29 @@ Tensor& nonzero_out(const Tensor& self, Tensor& out) {
     resize_tensor_strided(TensorImpl::of(out), {found, shape.ndim()}, {1, found > 0 ? found : 1});
   }
   if (out.numel() == 0) return out;
-  auto* to = out.mutable_data_ptr<int64_t>();
-  int64_t row_step = out.strides()[0], column_step = out.strides()[1];
+  // The columns of the result are written as contiguous lists.
+  const bool columns = out.strides()[0] == 1;
+  Tensor lists = columns ? out : new_strided(out.sizes(), {1, found}, kLong, kCPU);
+  auto* to = lists.mutable_data_ptr<int64_t>();
+  const int64_t* end = to + found;
+  const int64_t step = lists.strides()[1];
   const auto* flags = static_cast<const uint8_t*>(mask.const_data_ptr());
-  IntArrayRef sizes = shape;
   Dims at(ndim, 0);
   auto last = static_cast<int64_t>(ndim) - 1;
-  int64_t rows = sizes[ndim - 1];
+  int64_t rows = shape[ndim - 1];
   for (int64_t base = 0, n = mask.numel(); base < n; base += rows) {
-    for (int64_t i = 0; i < rows; ++i) {
-      if (flags[base + i] == 0) continue;
-      for (int64_t d = 0; d < last; ++d) to[d * column_step] = at[static_cast<size_t>(d)];
-      to[last * column_step] = i;
-      to += row_step;
+    const int64_t* line_end = end + last * step;
+    int64_t here = selecting_stub(kCPU).positions(flags + base, rows, to + last * step, line_end);
+    for (int64_t d = 0; d < last; ++d) {
+      std::fill_n(to + d * step, here, at[static_cast<size_t>(d)]);
     }
+    to += here;
     for (size_t d = ndim - 1; d-- > 0;) {
-      if (++at[d] < sizes[d]) break;
+      if (++at[d] < shape[d]) break;
       at[d] = 0;
     }
   }
+  if (!columns) out.copy_(lists);
   return out;
 }
 Tensor nonzero(const Tensor& self) {

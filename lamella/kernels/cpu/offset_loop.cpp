@@ -1,12 +1,18 @@
-// Reading and writing at byte offsets.
+// Reading and writing at places given by indices.
 #include "lamella/kernels/cpu/offset_loop.h"
 
-#include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "lamella/core/visit_dtype.h"
+#include "lamella/kernels/cpu/movement.h"
+#include "lamella/kernels/cpu/selecting.h"
 
 namespace lamella::native {
+
+LAMELLA_DEFINE_DISPATCH(selecting_stub);
+LAMELLA_DEFINE_DISPATCH(selecting_elements_stub);
+LAMELLA_DEFINE_DISPATCH(add_run_stub);
 
 namespace {
 [[noreturn]] LAMELLA_COLD void throw_index(const char* op, int64_t index, int64_t size, bool wrap) {
@@ -15,48 +21,142 @@ namespace {
 }
 }  // namespace
 
-void add_offsets(const char* op, const Tensor& index, int64_t size, int64_t stride_bytes,
-                 int64_t* out, bool wrap) {
-  Tensor dense = index.contiguous();
-  int64_t n = dense.numel();
-  if (n == 0) return;  // of any dtype, as in PyTorch
-  visit_index(dense.scalar_type(), op, [&](auto tag) {
-    using T = type_of<decltype(tag)>;
-    const T* from = dense.const_data_ptr<T>();
-    int64_t least = wrap ? -size : 0;
-    parallel_for(0, n, kGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        int64_t at = from[i];
-        if (LAMELLA_UNLIKELY(at < least || at >= size)) throw_index(op, at, size, wrap);
-        if (at < 0) at += size;
-        out[i] += at * stride_bytes;
-      }
-    });
+Places places_of(const char* op, int64_t size, int64_t scale, const Tensor& index, bool wrap,
+                 const Tensor& written) {
+  Places places{index, 0, scale, size * (scale < 0 ? -scale : scale)};
+  if (index.numel() == 0) return places;  // of any dtype, as in PyTorch
+  LAMELLA_INTERNAL_ASSERT(index.scalar_type() == kLong || index.scalar_type() == kInt);
+  if (index.scalar_type() == kInt) {
+    places.index = index.to(kLong);
+  } else if (written.defined() && may_share_memory(index, written)) {
+    places.index = index.clone();
+  }
+  // Each index is looked at once, however often it is used.
+  Tensor once = places.index;
+  for (int64_t d = 0; d < once.dim(); ++d) {
+    if (once.strides()[static_cast<size_t>(d)] == 0) once = once.narrow(d, 0, 1);
+  }
+  if (!once.is_non_overlapping_and_dense()) once = once.contiguous();
+  const auto* from = once.const_data_ptr<int64_t>();
+  const int64_t least = wrap ? -size : 0;
+  std::atomic<int> found{0};
+  parallel_for(0, once.numel(), 4 * kGrain, [&](int64_t begin, int64_t end) {
+    int part = selecting_stub(kCPU).check(from + begin, end - begin, least, size);
+    if (part != 0) found.fetch_or(part, std::memory_order_relaxed);
   });
+  if (LAMELLA_UNLIKELY((found & Selecting::kOutside) != 0)) {
+    // The first one of them, in the order of the elements.
+    Tensor dense = places.index.contiguous();
+    from = dense.const_data_ptr<int64_t>();
+    for (int64_t i = 0; i < dense.numel(); ++i) {
+      if (from[i] < least || from[i] >= size) throw_index(op, from[i], size, wrap);
+    }
+  }
+  if ((found & Selecting::kNegative) != 0) places.size = size;
+  return places;
 }
 
-void gather_elements(const StridedLoop<3>& loop, size_t bytes) {
+Places places_along(const char* op, const Tensor& target, int64_t dim, const Tensor& index,
+                    bool wrap, const Tensor& written) {
+  auto d = static_cast<size_t>(dim);
+  int64_t size = target.dim() == 0 ? 1 : target.sizes()[d];
+  int64_t stride = target.dim() == 0 ? 1 : target.strides()[d];
+  return places_of(op, size, stride * target.element_size(), index, wrap, written);
+}
+
+Places sum_of(const std::vector<Places>& parts) {
+  if (parts.size() == 1) return parts[0];
+  Places sum{new_tensor(parts[0].index.sizes(), kLong, kCPU)};
+  auto* out = sum.index.mutable_data_ptr<int64_t>();
+  for (const Places& part : parts) {
+    sum.reach += part.reach;
+    Tensor dense = part.index.contiguous();
+    const auto* from = dense.const_data_ptr<int64_t>();
+    parallel_for(0, dense.numel(), kGrain, [&](int64_t begin, int64_t end) {
+      selecting_stub(kCPU).offsets(from + begin, end - begin, part.size, part.scale,
+                                   &part == parts.data(), out + begin);
+    });
+  }
+  return sum;
+}
+
+namespace {
+// From an index to bytes behind the base.
+struct Offset {
+  int64_t size, scale;
+
+  int64_t operator()(int64_t index) const { return (index + (index >> 63 & size)) * scale; }
+  int64_t at(const char* index) const { return (*this)(*reinterpret_cast<const int64_t*>(index)); }
+};
+
+// How many indices ahead memory is asked for what they point to. It answers in about the time of so
+// many steps.
+constexpr int64_t kAhead = 24;
+// What reaches no further lies in the first-level cache.
+constexpr int64_t kNear = 32768;
+
+// Elements of one dense source, one after the other.
+template <class T, bool kPrefetch>
+void gather_run(T* to, const T* from, const int64_t* index, int64_t n) {
+  int64_t i = 0;
+  if constexpr (kPrefetch) {
+    for (; i + kAhead < n; ++i) {
+      __builtin_prefetch(from + index[i + kAhead]);
+      to[i] = from[index[i]];
+    }
+  }
+#pragma GCC unroll 4
+  for (; i < n; ++i) to[i] = from[index[i]];
+}
+
+template <class T>
+void gather_plane(char* const* p, const int64_t* s, int64_t n0, int64_t n1, Offset offset,
+                  bool far) {
+  constexpr int64_t kBytes = sizeof(T);
+  const int64_t* s1 = s + 3;
+  if (s[2] == 0 && s[0] == kBytes && s[1] == kBytes) {  // one index for each run
+    const RunCopier copy(n0 * kBytes);
+    for (int64_t j = 0; j < n1; ++j) {
+      const char* index = p[2] + j * s1[2];
+      if (j + 4 < n1) __builtin_prefetch(p[1] + (j + 4) * s1[1] + offset.at(index + 4 * s1[2]));
+      copy(p[0] + j * s1[0], p[1] + j * s1[1] + offset.at(index));
+    }
+    return;
+  }
+  const bool dense = offset.size == 0 && offset.scale == kBytes && s[0] == kBytes && s[1] == 0 &&
+                     s[2] == sizeof(int64_t);
+  for (int64_t j = 0; j < n1; ++j) {
+    char* to = p[0] + j * s1[0];
+    const char* from = p[1] + j * s1[1];
+    const char* index = p[2] + j * s1[2];
+    if (dense) {
+      auto gather = far ? &gather_run<T, true> : &gather_run<T, false>;
+      gather(reinterpret_cast<T*>(to), reinterpret_cast<const T*>(from),
+             reinterpret_cast<const int64_t*>(index), n0);
+      continue;
+    }
+    if (s[2] == 0) {
+      from += offset.at(index);
+      for (int64_t i = 0; i < n0; ++i) {
+        *reinterpret_cast<T*>(to + i * s[0]) = *reinterpret_cast<const T*>(from + i * s[1]);
+      }
+      continue;
+    }
+    for (int64_t i = 0; i < n0; ++i) {
+      *reinterpret_cast<T*>(to + i * s[0]) =
+          *reinterpret_cast<const T*>(from + i * s[1] + offset.at(index + i * s[2]));
+    }
+  }
+}
+}  // namespace
+
+void gather_elements(const StridedLoop<3>& loop, size_t bytes, const Places& places) {
   visit_bytes(bytes, [&](auto tag) {
     using T = type_of<decltype(tag)>;
-    loop.parallel([](char* const* p, const int64_t* s, int64_t n) {
-      char* to = p[0];
-      const char* from = p[1];
-      const char* offset = p[2];
-      if (s[2] == 0) {  // one offset for the whole run
-        from += *reinterpret_cast<const int64_t*>(offset);
-        if (s[0] == sizeof(T) && s[1] == sizeof(T)) {
-          std::memcpy(to, from, static_cast<size_t>(n) * sizeof(T));
-          return;
-        }
-        for (int64_t i = 0; i < n; ++i) {
-          *reinterpret_cast<T*>(to + i * s[0]) = *reinterpret_cast<const T*>(from + i * s[1]);
-        }
-        return;
-      }
-      for (int64_t i = 0; i < n; ++i) {
-        int64_t at = *reinterpret_cast<const int64_t*>(offset + i * s[2]);
-        *reinterpret_cast<T*>(to + i * s[0]) = *reinterpret_cast<const T*>(from + i * s[1] + at);
-      }
+    const Offset offset{places.size, places.scale};
+    const bool far = places.reach > kNear;
+    loop.parallel_planes([&](char* const* p, const int64_t* s, int64_t n0, int64_t n1) {
+      gather_plane<T>(p, s, n0, n1, offset, far);
     });
   });
 }
@@ -72,13 +172,62 @@ ScatterMode scatter_mode(const char* op, std::string_view reduce) {
 }
 
 namespace {
+// Dimensions in which the target has a stride lead to places of their own: threads may share them
+// out, and what comes to one place comes in one order.
+template <class F>
+void share_out(const StridedLoop<3>& loop, F&& f) {
+  int widest = -1;
+  for (int d = 0; d < loop.ndim(); ++d) {
+    if (loop.stride(d, 0) != 0 && (widest < 0 || loop.size(d) > loop.size(widest))) widest = d;
+  }
+  if (widest < 0 || loop.numel() <= kGrain) {
+    loop.serial_planes(f);
+    return;
+  }
+  // Lines of cache are not shared.
+  const int64_t size = loop.size(widest), least = widest == 0 ? 32 : 1;
+  const int64_t grain = kGrain / (loop.numel() / size) + least;
+  parallel_for(0, size, grain, [&](int64_t begin, int64_t end) {
+    StridedLoop<3> part = loop;
+    part.narrow(widest, begin, end);
+    part.serial_planes(f);
+  });
+}
+
 template <class T, class F>
-void scatter_runs(const StridedLoop<3>& loop, F&& combine) {
-  loop.serial([&](char* const* p, const int64_t* s, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) {
-      int64_t at = *reinterpret_cast<const int64_t*>(p[2] + i * s[2]);
-      T& to = *reinterpret_cast<T*>(p[0] + i * s[0] + at);
-      to = combine(to, *reinterpret_cast<const T*>(p[1] + i * s[1]));
+void scatter_runs(const StridedLoop<3>& loop, const Places& places, AddRun whole_run, F&& combine) {
+  constexpr int64_t kBytes = sizeof(T);
+  const Offset offset{places.size, places.scale};
+  const bool far = places.reach > kNear;
+  share_out(loop, [&](char* const* p, const int64_t* s, int64_t n0, int64_t n1) {
+    const bool dense = offset.size == 0 && offset.scale == kBytes && s[0] == 0 && s[1] == kBytes &&
+                       s[2] == sizeof(int64_t);
+    const bool runs = whole_run != nullptr && s[2] == 0 && s[0] == kBytes && s[1] == kBytes;
+    for (int64_t j = 0; j < n1; ++j) {
+      char* to = p[0] + j * s[3];
+      const char* from = p[1] + j * s[4];
+      const char* index = p[2] + j * s[5];
+      if (runs) {
+        if (j + 4 < n1) __builtin_prefetch(to + 4 * s[3] + offset.at(index + 4 * s[5]));
+        whole_run(to + offset.at(index), from, n0);
+        continue;
+      }
+      if (dense) {
+        auto* targets = reinterpret_cast<T*>(to);
+        auto* values = reinterpret_cast<const T*>(from);
+        auto* places = reinterpret_cast<const int64_t*>(index);
+        int64_t i = 0;
+        for (; far && i + kAhead < n0; ++i) {
+          __builtin_prefetch(targets + places[i + kAhead], 1);
+          targets[places[i]] = combine(targets[places[i]], values[i]);
+        }
+        for (; i < n0; ++i) targets[places[i]] = combine(targets[places[i]], values[i]);
+        continue;
+      }
+      for (int64_t i = 0; i < n0; ++i) {
+        T& place = *reinterpret_cast<T*>(to + i * s[0] + offset.at(index + i * s[2]));
+        place = combine(place, *reinterpret_cast<const T*>(from + i * s[1]));
+      }
     }
   });
 }
@@ -89,11 +238,11 @@ bool is_nan(T value) {
 }  // namespace
 
 void scatter_elements(const char* op, const StridedLoop<3>& loop, ScalarType dtype,
-                      ScatterMode mode) {
+                      ScatterMode mode, const Places& places) {
   if (mode == ScatterMode::kAssign) {
     visit_bytes(element_size(dtype), [&](auto tag) {
       using T = type_of<decltype(tag)>;
-      scatter_runs<T>(loop, [](T, T value) { return value; });
+      scatter_runs<T>(loop, places, nullptr, [](T, T value) { return value; });
     });
     return;
   }
@@ -101,9 +250,9 @@ void scatter_elements(const char* op, const StridedLoop<3>& loop, ScalarType dty
     visit_real(dtype, op, [&](auto tag) {
       using T = type_of<decltype(tag)>;
       if (mode == ScatterMode::kMaximum) {
-        scatter_runs<T>(loop, [](T a, T b) { return is_nan(a) || a > b ? a : b; });
+        scatter_runs<T>(loop, places, nullptr, [](T a, T b) { return is_nan(a) || a > b ? a : b; });
       } else {
-        scatter_runs<T>(loop, [](T a, T b) { return is_nan(a) || a < b ? a : b; });
+        scatter_runs<T>(loop, places, nullptr, [](T a, T b) { return is_nan(a) || a < b ? a : b; });
       }
     });
     return;
@@ -112,48 +261,39 @@ void scatter_elements(const char* op, const StridedLoop<3>& loop, ScalarType dty
     using T = type_of<decltype(tag)>;
     if constexpr (std::is_same_v<T, bool>) {
       if (mode == ScatterMode::kMultiply) {
-        scatter_runs<T>(loop, [](T a, T b) { return a && b; });
+        scatter_runs<T>(loop, places, nullptr, [](T a, T b) { return a && b; });
       } else {
-        scatter_runs<T>(loop, [](T a, T b) { return a || b; });
+        scatter_runs<T>(loop, places, nullptr, [](T a, T b) { return a || b; });
       }
     } else if (mode == ScatterMode::kMultiply) {
-      scatter_runs<T>(loop, [](T a, T b) { return static_cast<T>(a * b); });
+      scatter_runs<T>(loop, places, nullptr, [](T a, T b) { return static_cast<T>(a * b); });
     } else {
-      scatter_runs<T>(loop, [](T a, T b) { return static_cast<T>(a + b); });
+      scatter_runs<T>(loop, places, add_run_stub(kCPU, dtype),
+                      [](T a, T b) { return static_cast<T>(a + b); });
     }
   });
 }
 
-Tensor offsets_along(const char* op, const Tensor& target, int64_t dim, const Tensor& index,
-                     bool wrap) {
-  Tensor offsets = new_tensor(index.sizes(), kLong, kCPU);
-  auto* out = offsets.mutable_data_ptr<int64_t>();
-  std::fill_n(out, offsets.numel(), 0);
-  int64_t size = target.dim() == 0 ? 1 : target.sizes()[static_cast<size_t>(dim)];
-  int64_t stride = target.dim() == 0 ? 1 : target.strides()[static_cast<size_t>(dim)];
-  add_offsets(op, index, size, stride * target.element_size(), out, wrap);
-  return offsets;
-}
-
 void index_select_into(const char* op, const Tensor& self, int64_t dim, const Tensor& index,
                        const Tensor& out, bool wrap) {
-  Tensor offsets = offsets_along(op, self, dim, index, wrap);
+  Places places = places_along(op, self, dim, index, wrap, out);
   if (out.numel() == 0) return;
+  const int64_t step = index.dim() == 0 ? 0 : places.index.strides()[0];
   Dims from(self.strides());
   Dims at(static_cast<size_t>(out.dim()), 0);
   if (self.dim() != 0) {
     from[static_cast<size_t>(dim)] = 0;
-    at[static_cast<size_t>(dim)] = 1;
+    at[static_cast<size_t>(dim)] = step;
   } else {
     from.resize(static_cast<size_t>(out.dim()), 0);
-    if (out.dim() != 0) at[0] = 1;
+    if (out.dim() != 0) at[0] = step;
   }
   StridedLoop<3> loop(out.sizes());
   loop.operand(0, out.data_ptr(), out.strides(), out.itemsize());
   loop.operand(1, self.data_ptr(), from, out.itemsize());
-  loop.operand(2, offsets.data_ptr(), at, sizeof(int64_t));
+  loop.operand(2, places.index.data_ptr(), at, sizeof(int64_t));
   loop.plan();
-  gather_elements(loop, out.itemsize());
+  gather_elements(loop, out.itemsize(), places);
 }
 
 }  // namespace lamella::native

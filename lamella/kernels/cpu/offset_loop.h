@@ -1,33 +1,45 @@
-// The engine under all indexing on the CPU: elements are read from or written to places given as
-// byte offsets, one per position.
+// The engine under all indexing on the CPU: elements are read from or written to places given by
+// indices.
 #pragma once
+#include <vector>
+
 #include "lamella/core/scalar.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/strided_loop.h"
 
 namespace lamella::native {
 
-// out[...] += offset of index `index[...]`, in bytes: negative indices count from the end of a
-// dimension of `size` elements that lie `stride` elements apart. `index` is int64 or int32. `out`
-// is a contiguous int64 array of the same number of elements, row-major. Throws IndexError,
-// beginning with op, for an index out of range.
-void add_offsets(const char* op, const Tensor& index, int64_t size, int64_t stride_bytes,
-                 int64_t* out, bool wrap);
+// Places in a tensor, one for each index: `scale` * index bytes behind where a loop begins, and
+// `size` more indices on where the index is negative. All are known to lie inside of the tensor.
+struct Places {
+  Tensor index;      // int64
+  int64_t size = 0;  // 0: none is negative
+  int64_t scale = 1;
+  int64_t reach = 0;  // bytes from the first element that an index may mean to the last, about
+};
 
-// Operands of loop: 0 result, 1 source base, 2 offsets. result = *(source + offset).
-void gather_elements(const StridedLoop<3>& loop, size_t bytes);
+// Places along dimension `dim` of `target`, in the shape of `index` (int64 or int32). Negative
+// indices count from the end if `wrap`, and are errors otherwise. `written`: a tensor that changes
+// before the places are used. Throws IndexError, beginning with op, for an index out of range.
+Places places_along(const char* op, const Tensor& target, int64_t dim, const Tensor& index,
+                    bool wrap, const Tensor& written);
+// The same over `size` elements that lie `scale` bytes apart.
+Places places_of(const char* op, int64_t size, int64_t scale, const Tensor& index, bool wrap,
+                 const Tensor& written);
+// The sum of several, of one shape.
+Places sum_of(const std::vector<Places>& parts);
+
+// Operands of loop: 0 result, 1 source base, 2 indices of places. result = *(source + place).
+void gather_elements(const StridedLoop<3>& loop, size_t bytes, const Places& places);
 
 enum class ScatterMode { kAssign, kAdd, kMultiply, kMaximum, kMinimum, kMean };
 ScatterMode scatter_mode(const char* op, std::string_view reduce);
 
-// Operands of loop: 0 target base, 1 values, 2 offsets. *(target + offset) = value, or combined
-// with it; kMean adds. Elements come in the loop's order, on one thread.
+// Operands of loop: 0 target base, 1 values, 2 indices of places. *(target + place) = value, or
+// combined with it; kMean adds. What comes to one place comes in the loop's order, whatever the
+// number of threads.
 void scatter_elements(const char* op, const StridedLoop<3>& loop, ScalarType dtype,
-                      ScatterMode mode);
-
-// A contiguous int64 copy of offsets made for one index tensor over dimension `dim` of `target`.
-Tensor offsets_along(const char* op, const Tensor& target, int64_t dim, const Tensor& index,
-                     bool wrap);
+                      ScatterMode mode, const Places& places);
 
 // Elements of `self` along `dim` in the order of a 1-d or 0-d `index`, written to `out`, whose
 // shape fits.

@@ -182,7 +182,7 @@ constexpr int64_t kLine = 64;  // bytes that memory moves at a time
 // Runs over n contiguous elements, through a buffer that is written past the caches. Somebody calls
 // end_stream() after the last of them.
 void run_streamed(const Runner& runner, char* const* data, const int64_t* bytes, int64_t n) {
-  const MoveLoops& moves = move_loops_stub(kCPU);
+  const TileLoops& moves = tile_loops_stub(kCPU);
   alignas(kLine) char buffer[kChunk * 16];
   char* p[kMaxInputs + 1];
   for (int i = 0; i < runner.count; ++i) p[i] = data[i];
@@ -241,7 +241,7 @@ void run_flat(const Runner& runner, char* const* data, const int64_t* bytes, int
     }
     if (streams) {
       run_streamed(runner, p, bytes, end - begin);
-      move_loops_stub(kCPU).end_stream();
+      tile_loops_stub(kCPU).end_stream();
       return;
     }
     if (!chunks) return runner(p, end - begin);
@@ -276,7 +276,7 @@ bool any_turned(const TensorIteratorBase& iter) {
 // tile, so that every line of memory is read once.
 void run_turned(Ports& ports, char* const* data, const int64_t* strides, const int64_t* row_strides,
                 const bool* turned, int64_t size0, int64_t size1) {
-  const MoveLoops& moves = move_loops_stub(kCPU);
+  const TileLoops& moves = tile_loops_stub(kCPU);
   const int count = ports.runner.count;
   alignas(kLine) char tiles[kMaxInputs][kTileBytes];
   int64_t most = 1;  // bytes of an element that is turned
@@ -371,7 +371,7 @@ LAMELLA_NOINLINE void run_general(TensorIteratorBase& iter, const LoopTable& tab
         }
         streams ? run_streamed(by_row, p, bytes, size0) : by_row(p, size0);
       }
-      if (streams) move_loops_stub(kCPU).end_stream();
+      if (streams) tile_loops_stub(kCPU).end_stream();
       return;
     }
     if (has_turned) return run_turned(ports, data, strides, row_strides, turned, size0, size1);

@@ -87,38 +87,39 @@ LAMELLA_META_FUNC2(scatter_reduce, two)
 namespace native {
 
 namespace {
-Tensor offsets_in(const char* op, const Tensor& out, int64_t dim, const Tensor& index) {
-  return offsets_along(op, out, maybe_wrap_dim(dim, out.dim(), op), index, false);
+Places places_in(const char* op, const Tensor& out, int64_t dim, const Tensor& index) {
+  return places_along(op, out, maybe_wrap_dim(dim, out.dim(), op), index, false, out);
 }
-void scatter_into(const char* op, const Tensor& out, int64_t dim, const Tensor& offsets,
+void scatter_into(const char* op, const Tensor& out, int64_t dim, const Places& places,
                   const void* values, IntArrayRef value_strides, ScatterMode mode) {
-  if (offsets.numel() == 0) return;
+  const Tensor& index = places.index;
+  if (index.numel() == 0) return;
   dim = maybe_wrap_dim(dim, out.dim(), op);
-  auto n = static_cast<size_t>(offsets.dim());
+  auto n = static_cast<size_t>(index.dim());
   Dims to(out.strides());
   to.resize(n, 0);
   if (n != 0) to[static_cast<size_t>(dim)] = 0;
   Dims from(value_strides);
   from.resize(n, 0);
-  StridedLoop<3> loop(offsets.sizes());
+  StridedLoop<3> loop(index.sizes());
   loop.operand(0, out.data_ptr(), to, out.itemsize());
   loop.operand(1, values, from, out.itemsize());
-  loop.operand(2, offsets.data_ptr(), offsets.strides(), sizeof(int64_t));
+  loop.operand(2, index.data_ptr(), index.strides(), sizeof(int64_t));
   loop.plan(true);
-  scatter_elements(op, loop, out.scalar_type(), mode);
+  scatter_elements(op, loop, out.scalar_type(), mode, places);
 }
 void scatter_tensor(const char* op, const Tensor& self, int64_t dim, const Tensor& index,
                     const Tensor& src, const Tensor& out, ScatterMode mode) {
-  Tensor offsets = offsets_in(op, out, dim, index);
+  Places places = places_in(op, out, dim, index);
   if (!out.is_same(self)) const_cast<Tensor&>(out).copy_(self);
-  scatter_into(op, out, dim, offsets, src.data_ptr(), src.strides(), mode);
+  scatter_into(op, out, dim, places, src.data_ptr(), src.strides(), mode);
 }
 void scatter_number(const char* op, const Tensor& self, int64_t dim, const Tensor& index,
                     const Scalar& value, const Tensor& out, ScatterMode mode) {
-  Tensor offsets = offsets_in(op, out, dim, index);
+  Places places = places_in(op, out, dim, index);
   Tensor number = lamella::scalar_tensor(value, out.scalar_type());
   if (!out.is_same(self)) const_cast<Tensor&>(out).copy_(self);
-  scatter_into(op, out, dim, offsets, number.data_ptr(), IntArrayRef(), mode);
+  scatter_into(op, out, dim, places, number.data_ptr(), IntArrayRef(), mode);
 }
 }  // namespace
 
@@ -175,18 +176,18 @@ LAMELLA_IMPL_FUNC(scatter_reduce_two_cpu)
  bool include_self, const Tensor& out) {
   const char* op = "scatter_reduce";
   ScatterMode mode = scatter_mode(op, reduce);
-  Tensor offsets = offsets_in(op, out, dim, index);
+  Places places = places_in(op, out, dim, index);
   if (!out.is_same(self)) const_cast<Tensor&>(out).copy_(self);
   if (!include_self) {
     Tensor start =
         lamella::scalar_tensor(neutral_value(mode, out.scalar_type()), out.scalar_type());
-    scatter_into(op, out, dim, offsets, start.data_ptr(), IntArrayRef(), ScatterMode::kAssign);
+    scatter_into(op, out, dim, places, start.data_ptr(), IntArrayRef(), ScatterMode::kAssign);
   }
-  scatter_into(op, out, dim, offsets, src.data_ptr(), src.strides(), mode);
+  scatter_into(op, out, dim, places, src.data_ptr(), src.strides(), mode);
   if (mode != ScatterMode::kMean) return;
   Tensor count = include_self ? lamella::ones_like(out) : lamella::zeros_like(out);
   Tensor one = lamella::scalar_tensor(1, out.scalar_type());
-  scatter_into(op, count, dim, offsets_in(op, count, dim, index), one.data_ptr(), IntArrayRef(),
+  scatter_into(op, count, dim, places_in(op, count, dim, index), one.data_ptr(), IntArrayRef(),
                ScatterMode::kAdd);
   count.masked_fill_(count.eq(0), 1);
   if (is_floating_point(out.scalar_type()) || is_complex(out.scalar_type())) {

@@ -1,4 +1,4 @@
-// Movement of elements between memory that is strided and memory that is not.
+// Transposed tiles, and results that go past the caches.
 #include "lamella/kernels/cpu/convert.h"
 #include "lamella/kernels/cpu/simd/vec.h"
 
@@ -45,54 +45,6 @@ inline void visit_size(int64_t bytes, F&& f) {
     default:
       return f(Pair());
   }
-}
-
-// Known strides become shuffles of whole vectors.
-template <int64_t stride, class T>
-inline void gather_every(const Memory<T>* src, Memory<T>* dst, int64_t n) {
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) dst[i] = src[i * stride];
-}
-template <class T>
-inline void move_as(const char* src, int64_t src_stride, char* dst, int64_t dst_stride, int64_t n) {
-  constexpr int64_t kBytes = sizeof(T);
-  auto* from = reinterpret_cast<const Memory<T>*>(src);
-  auto* to = reinterpret_cast<Memory<T>*>(dst);
-  if (dst_stride == kBytes) {
-    if (src_stride == 2 * kBytes) return gather_every<2, T>(from, to, n);
-    if (src_stride == 3 * kBytes) return gather_every<3, T>(from, to, n);
-    if (src_stride == 4 * kBytes) return gather_every<4, T>(from, to, n);
-    if (src_stride == -kBytes) return gather_every<-1, T>(from, to, n);
-  }
-  auto at = [](auto* p, int64_t bytes) {
-    return reinterpret_cast<decltype(p)>(reinterpret_cast<uintptr_t>(p) +
-                                         static_cast<uintptr_t>(bytes));
-  };
-  int64_t i = 0;
-  for (; i + 4 <= n; i += 4) {
-    T a = *from, b = *at(from, src_stride), c = *at(from, 2 * src_stride),
-      d = *at(from, 3 * src_stride);
-    *to = a;
-    *at(to, dst_stride) = b;
-    *at(to, 2 * dst_stride) = c;
-    *at(to, 3 * dst_stride) = d;
-    from = at(from, 4 * src_stride);
-    to = at(to, 4 * dst_stride);
-  }
-  for (; i < n; ++i, from = at(from, src_stride), to = at(to, dst_stride)) *to = *from;
-}
-void move(const char* src, int64_t src_stride, char* dst, int64_t dst_stride, int64_t n,
-          int64_t bytes) {
-  visit_size(bytes, [&](auto tag) { move_as<decltype(tag)>(src, src_stride, dst, dst_stride, n); });
-}
-
-void fill(const char* src, char* dst, int64_t n, int64_t bytes) {
-  visit_size(bytes, [&](auto tag) {
-    using T = decltype(tag);
-    const T value = *reinterpret_cast<const Memory<T>*>(src);
-    auto* to = reinterpret_cast<Memory<T>*>(dst);
-    for (int64_t i = 0; i < n; ++i) to[i] = value;
-  });
 }
 
 // Sixteen elements of four bytes: of four columns at `src`, to four rows.
@@ -157,14 +109,14 @@ void end_stream() {
 #endif
 }
 
-const MoveLoops& move_loops() {
-  static constexpr MoveLoops loops = {&move, &fill, &turn, &stream, &end_stream};
+const TileLoops& tile_loops() {
+  static constexpr TileLoops loops = {&turn, &stream, &end_stream};
   return loops;
 }
 
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
-LAMELLA_REGISTER_DISPATCH(move_loops_stub, &move_loops);
+LAMELLA_REGISTER_DISPATCH(tile_loops_stub, &tile_loops);
 
 }  // namespace lamella::native

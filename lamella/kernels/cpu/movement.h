@@ -1,0 +1,72 @@
+// How elements are moved: by their size alone, whatever they mean. One set of functions for each
+// size and each capability of the processor.
+#pragma once
+#include <cstdint>
+#include <cstring>
+
+#include "lamella/kernels/dispatch_stub.h"
+
+namespace lamella::native {
+
+// Two dimensions of a strided array: `stride` is in bytes, that of the inner dimension first.
+struct Plane {
+  char* data;
+  int64_t stride[2];
+};
+
+struct Movement {
+  // dst = src over n0 x n1 elements; n0 is the inner size. The two must not overlap. `stream`:
+  // the caller writes far more than the caches hold, so that the written lines should not displace
+  // what is there.
+  void (*plane)(const Plane& dst, const Plane& src, int64_t n0, int64_t n1, bool stream);
+  // One element, n times, to contiguous memory.
+  void (*fill)(char* dst, const char* value, int64_t n);
+  // dst[i * count + k] = src[k][i], all contiguous: n elements of each source.
+  void (*interleave)(char* dst, const char* const* src, int64_t count, int64_t n);
+};
+
+// Functions for elements of `bytes` bytes: 1, 2, 4, 8 or 16.
+using movement_fn = const Movement& (*)(int64_t bytes);
+LAMELLA_DECLARE_DISPATCH(movement_fn, movement_stub);
+
+// Results of so many bytes are written past the caches: they are larger than the second level's,
+// and a reader would find nothing of their beginning in the third's.
+inline constexpr int64_t kStreamBytes = int64_t{16} << 20;
+
+// Copies runs of one length. What is known of the length is used once, not for each run.
+class RunCopier {
+ public:
+  explicit RunCopier(int64_t bytes) : bytes_(static_cast<size_t>(bytes)) {}
+  void operator()(char* dst, const char* src) const {
+    if (bytes_ <= 16) return few(dst, src);
+    if (bytes_ > 256) {
+      std::memcpy(dst, src, bytes_);
+      return;
+    }
+    // Whole pieces, of which the last may meet the one before.
+    if (bytes_ < 32) return piece<16>(dst, src, bytes_ - 16);
+    size_t at = 0;
+    for (; at + 32 < bytes_; at += 32) std::memcpy(dst + at, src + at, 32);
+    std::memcpy(dst + bytes_ - 32, src + bytes_ - 32, 32);
+  }
+
+ private:
+  template <size_t N>
+  static void piece(char* dst, const char* src, size_t last) {
+    char a[N], b[N];
+    std::memcpy(a, src, N);
+    std::memcpy(b, src + last, N);
+    std::memcpy(dst, a, N);
+    std::memcpy(dst + last, b, N);
+  }
+  void few(char* dst, const char* src) const {
+    if (bytes_ >= 8) return piece<8>(dst, src, bytes_ - 8);
+    if (bytes_ >= 4) return piece<4>(dst, src, bytes_ - 4);
+    if (bytes_ >= 2) return piece<2>(dst, src, bytes_ - 2);
+    if (bytes_ != 0) *dst = *src;
+  }
+
+  size_t bytes_;
+};
+
+}  // namespace lamella::native

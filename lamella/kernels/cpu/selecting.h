@@ -1,0 +1,50 @@
+// What selection by masks and by indices does to contiguous memory, once for each capability of
+// the processor.
+#pragma once
+#include <cstdint>
+
+#include "lamella/core/scalar_type.h"
+#include "lamella/kernels/dispatch_stub.h"
+
+namespace lamella::native {
+
+// Flags are bytes, true unless they are 0.
+struct Selecting {
+  // How many are true.
+  int64_t (*count)(const uint8_t* flags, int64_t n);
+  // The numbers of those that are true, ascending; there is room up to `end`. Returns how many.
+  int64_t (*positions)(const uint8_t* flags, int64_t n, int64_t* out, const int64_t* end);
+
+  // Whether indices lie in [low, high): the bits below.
+  static constexpr int kOutside = 1, kNegative = 2;
+  int (*check)(const int64_t* index, int64_t n, int64_t low, int64_t high);
+  // out = or += scale * index, where a negative index has `size` added.
+  void (*offsets)(const int64_t* index, int64_t n, int64_t size, int64_t scale, bool first,
+                  int64_t* out);
+};
+using selecting_fn = const Selecting& (*)();
+LAMELLA_DECLARE_DISPATCH(selecting_fn, selecting_stub);
+
+// The same for elements of 1, 2, 4, 8 or 16 bytes.
+struct SelectingElements {
+  // Writes the elements of src, `stride` bytes apart, whose flag is true; there is room up to
+  // `end`. Returns how many.
+  int64_t (*select)(const char* src, int64_t stride, const uint8_t* flags, int64_t n, char* out,
+                    const char* end);
+  // The opposite: elements of dst whose flag is true are taken from contiguous src, which ends at
+  // `end`. Returns how many.
+  int64_t (*spread)(char* dst, int64_t stride, const uint8_t* flags, int64_t n, const char* src,
+                    const char* end);
+  // Elements of dst whose flag is true become the value.
+  void (*fill)(char* dst, int64_t stride, const uint8_t* flags, int64_t flag_stride, int64_t n,
+               const char* value);
+};
+using selecting_elements_fn = const SelectingElements& (*)(int64_t bytes);
+LAMELLA_DECLARE_DISPATCH(selecting_elements_fn, selecting_elements_stub);
+
+// to[i] += from[i], rounded each time; null for types without a fast loop.
+using AddRun = void (*)(void* to, const void* from, int64_t n);
+using add_run_fn = AddRun (*)(ScalarType dtype);
+LAMELLA_DECLARE_DISPATCH(add_run_fn, add_run_stub);
+
+}  // namespace lamella::native
