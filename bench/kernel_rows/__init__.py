@@ -7,6 +7,7 @@ from kernel_rows.networks import gradient_rows, network_rows
 from kernel_rows.pointwise import binary_rows, other_dtype_rows, unary_rows
 from kernel_rows.products import product_rows
 from kernel_rows.reducing import reduction_rows, sorting_rows
+from kernel_rows.reducing_kinds import reduction_kind_rows
 from kernel_rows.row import Row
 
 __all__ = ["Row", "rows"]
@@ -19,6 +20,7 @@ def rows() -> list[Row]:
         binary_rows,
         other_dtype_rows,
         reduction_rows,
+        reduction_kind_rows,
         sorting_rows,
         index_rows,
         layout_rows,

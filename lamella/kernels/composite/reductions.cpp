@@ -1,5 +1,7 @@
 // Reductions made of other operators.
 #include "lamella/api/functions.h"
+#include "lamella/kernels/native.h"
+#include "lamella/kernels/reduce/reduce_shape.h"
 #include "lamella/native_functions.h"
 
 namespace lamella::native {
@@ -100,6 +102,12 @@ Tensor norm(const Tensor& self, const Scalar& p) {
 
 // log(sum(exp(x))), the largest x taken out first.
 Tensor logsumexp(const Tensor& self, IntArrayRef dim, bool keepdim) {
+  if (self.device() == kCPU && self.is_floating_point() && !is_float8(self.dtype())) {
+    DimMask mask = reduced_dims("logsumexp", dim, self.dim());
+    Tensor result = new_tensor(reduced_shape(self, mask, keepdim).ref(), self.dtype(), kCPU);
+    reduce_tensor(reduction<"logsumexp">(), self.dtype(), self, mask, result);
+    return result;
+  }
   Tensor x = is_integral(self.dtype(), true) ? self.to(kFloat) : self;
   if (x.numel() == 0) return lamella::log(lamella::sum(lamella::exp(x), dim, keepdim));
   Tensor most = lamella::amax(x.is_complex() ? lamella::real(x) : x, dim, true);

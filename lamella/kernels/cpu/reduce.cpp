@@ -2,8 +2,9 @@
 #include "lamella/kernels/cpu/reduce.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
-#include <vector>
+#include <memory>
 
 #include "lamella/kernels/cpu/convert.h"
 
@@ -11,103 +12,137 @@ namespace lamella::native {
 
 namespace {
 
-constexpr int64_t kBlock = 512;   // accumulators, or converted elements, at a time
-constexpr int64_t kPiece = 4096;  // elements folded in one step
-constexpr int64_t kSteps = 64;    // of one level
-constexpr int kLevels = 3;
-constexpr int64_t kMaxAcc = 24;
+constexpr int64_t kPieceBytes = 16384;  // of a line that is folded in one step
+constexpr int64_t kRows = 16;           // that are folded in one step
+constexpr int64_t kSteps = 16;          // of one level
+constexpr int kLevels = 8;
+constexpr int64_t kBuffered = 2048;     // elements that are converted or gathered at a time
+constexpr int64_t kBlockBytes = 32768;  // of the accumulators of one block of rows
+constexpr int64_t kBlockWork = 65536;   // elements of one block of lines
+constexpr int64_t kMostLines = 512;
+constexpr int64_t kPartWork = 65536;  // elements of one part of a block
+constexpr int64_t kMostParts = 32;
 
 struct Dim {
-  int64_t size, in, out;  // strides in bytes
+  int64_t size, in, out, values;  // strides in bytes
 };
-// Dimensions ordered from the innermost in memory, those that lie like one merged.
-void order(std::vector<Dim>& dims) {
-  auto size = [](int64_t s) { return s < 0 ? -s : s; };
-  std::stable_sort(dims.begin(), dims.end(),
-                   [&](const Dim& a, const Dim& b) { return size(a.in) < size(b.in); });
-  size_t kept = 0;
-  for (size_t i = 1; i < dims.size(); ++i) {
-    Dim& last = dims[kept];
-    if (dims[i].in == last.in * last.size && dims[i].out == last.out * last.size) {
-      last.size *= dims[i].size;
-    } else {
-      dims[++kept] = dims[i];
+struct Dims64 {
+  Dim dims[64];
+  size_t count = 0;
+  Dims64() {}  // leaves the dimensions as they are
+  bool empty() const { return count == 0; }
+  Dim& operator[](size_t d) { return dims[d]; }
+  const Dim& operator[](size_t d) const { return dims[d]; }
+  void add(const Dim& dim) { dims[count++] = dim; }
+  // Orders from the innermost in memory, and merges those that lie like one.
+  void order() {
+    auto size = [](int64_t s) { return s < 0 ? -s : s; };
+    for (size_t i = 1; i < count; ++i) {
+      Dim moved = dims[i];
+      size_t at = i;
+      for (; at > 0 && size(dims[at - 1].in) > size(moved.in); --at) dims[at] = dims[at - 1];
+      dims[at] = moved;
     }
+    size_t kept = 0;
+    for (size_t i = 1; i < count; ++i) {
+      Dim& last = dims[kept];
+      const Dim& next = dims[i];
+      if (next.in == last.in * last.size && next.out == last.out * last.size &&
+          next.values == last.values * last.size) {
+        last.size *= next.size;
+      } else {
+        dims[++kept] = next;
+      }
+    }
+    if (count != 0) count = kept + 1;
   }
-  if (!dims.empty()) dims.resize(kept + 1);
-}
-// Counts through dimensions from position `index` on.
+};
+// Counts through dimensions from number `first` and position `index` on.
 struct Walker {
-  const std::vector<Dim>& dims;
+  const Dims64& dims;
   size_t first;
   int64_t at[64];
-  int64_t in = 0, out = 0;
-  Walker(const std::vector<Dim>& dims, size_t first, int64_t index) : dims(dims), first(first) {
-    for (size_t d = first; d < dims.size(); ++d) {
-      at[d] = index % dims[d].size;
-      index /= dims[d].size;
+  int64_t in = 0, out = 0, values = 0;
+  Walker(const Dims64& dims, size_t first, int64_t index) : dims(dims), first(first) {
+    for (size_t d = first; d < dims.count; ++d) {
+      at[d] = index == 0 ? 0 : index % dims[d].size;
+      index = index == 0 ? 0 : index / dims[d].size;
       in += at[d] * dims[d].in;
       out += at[d] * dims[d].out;
+      values += at[d] * dims[d].values;
     }
   }
   void next() {
-    for (size_t d = first; d < dims.size(); ++d) {
+    for (size_t d = first; d < dims.count; ++d) {
       in += dims[d].in;
-      out += dims[d].out;
       if (++at[d] < dims[d].size) return;
       in -= dims[d].in * dims[d].size;
-      out -= dims[d].out * dims[d].size;
       at[d] = 0;
     }
   }
 };
 
-// Elements in memory as contiguous elements of the loop's type.
-struct Reader {
-  int64_t bytes;
-  ConvertFn convert;
-  alignas(64) char gathered[kBlock * 16];
-  alignas(64) char converted[kBlock * 16];
-
-  Reader(ScalarType from, ScalarType to)
-      : bytes(static_cast<int64_t>(element_size(from))),
-        convert(from == to ? nullptr : get_convert(from, to)) {}
-  bool direct(int64_t stride) const { return convert == nullptr && stride == bytes; }
-  // n <= kBlock unless direct(stride).
-  const char* read(const char* data, int64_t stride, int64_t n) {
-    if (direct(stride)) return data;
-    const char* run = data;
-    if (stride != bytes) {
-      move_elements(data, stride, gathered, bytes, n, bytes);
-      run = gathered;
-    }
-    if (convert == nullptr) return run;
-    convert(run, converted, n);
-    return converted;
+// Memory that is on the stack while it is little.
+class Scratch {
+ public:
+  explicit Scratch(int64_t bytes)
+      : heap_(bytes <= kInline ? nullptr : new char[static_cast<size_t>(bytes) + 64]) {}
+  char* get() {
+    if (heap_ == nullptr) return inline_;
+    auto at = reinterpret_cast<uintptr_t>(heap_.get());
+    return heap_.get() + (64 - at % 64) % 64;
   }
+
+ private:
+  static constexpr int64_t kInline = 4096;
+  alignas(64) char inline_[kInline];
+  std::unique_ptr<char[]> heap_;
 };
 
 // Accumulators of `n` outputs that pass what they hold on to the next level.
 struct Cascade {
   const ReduceLoops& loops;
-  int64_t n;
+  char* memory;
+  int64_t n, level_bytes, first_steps;
   int64_t steps[kLevels] = {};
   int used = 1;
-  alignas(64) char acc[kLevels][kBlock * kMaxAcc];
 
-  Cascade(const ReduceLoops& loops, int64_t n) : loops(loops), n(n) { loops.init(acc[0], n); }
+  Cascade(const ReduceLoops& loops, char* memory, int64_t n, bool across)
+      : loops(loops),
+        memory(memory),
+        n(n),
+        level_bytes(bytes_of(loops, n)),
+        first_steps(across ? kSteps / 4 : kSteps) {
+    loops.init(memory, n);
+  }
+  static int64_t bytes_of(const ReduceLoops& loops, int64_t n) {
+    return (n * loops.acc_bytes + 63) / 64 * 64;
+  }
+  // Levels that so many steps can need.
+  static int levels(int64_t steps, bool across) {
+    int levels = 1;
+    for (int64_t s = steps / (across ? kSteps / 4 : kSteps); s > 0 && levels < kLevels;
+         s /= kSteps) {
+      ++levels;
+    }
+    return levels;
+  }
+  char* level(int i) const { return memory + i * level_bytes; }
   void step() {
-    int level = 0;
-    while (level + 1 < kLevels && ++steps[level] == kSteps) {
-      if (level + 1 == used) loops.init(acc[used++], n);
-      loops.merge(acc[level + 1], acc[level], n);
-      loops.init(acc[level], n);
-      steps[level++] = 0;
+    for (int i = 0; i + 1 < kLevels && ++steps[i] == (i == 0 ? first_steps : kSteps); ++i) {
+      if (i + 1 == used) loops.init(level(used++), n);
+      loops.merge(level(i + 1), level(i), n);
+      loops.init(level(i), n);
+      steps[i] = 0;
     }
   }
+  bool settled() const {
+    return loops.settled >= 0 &&
+           std::memchr(memory, 1 - loops.settled, static_cast<size_t>(n)) == nullptr;
+  }
   void* result() {
-    for (int level = used - 1; level > 0; --level) loops.merge(acc[level - 1], acc[level], n);
-    return acc[0];
+    for (int i = used - 1; i > 0; --i) loops.merge(level(i - 1), level(i), n);
+    return memory;
   }
 };
 
@@ -117,117 +152,182 @@ struct Reduction {
   const void* params;
   const char* in;
   char* out;
-  std::vector<Dim> kept, reduced;
-  bool across;  // rows: the innermost dimension is kept
+  char* values = nullptr;
+  FoldFn fold_fn = nullptr;  // reads the tensor's own memory; null where that cannot be
+  ConvertFn convert = nullptr;
+  int64_t bytes = 0;  // of an element of `in`
+  Dims64 kept = {}, reduced = {};
+  bool across = false;  // rows: the innermost dimension is kept
   int64_t outputs = 1, length = 1;
-  int64_t blocks = 1;  // of outputs that are computed together
+  int64_t block = 1;   // outputs that are computed together
+  int64_t in_row = 1;  // blocks of the innermost kept dimension
+  int64_t blocks = 1;
+  int64_t step = 1;  // lines' elements, or rows, that are folded at a time
+  int levels = 1;
 
-  int64_t block_size(int64_t block) const {
-    if (!across) return 1;
-    int64_t from = block % blocks_of_row() * kBlock;
-    return std::min(kBlock, kept[0].size - from);
-  }
-  int64_t blocks_of_row() const { return (kept[0].size + kBlock - 1) / kBlock; }
-
-  void place(int64_t block, const char*& from, char*& to) const {
-    if (!across) {
-      Walker at(kept, 0, block);
-      from = in + at.in;
-      to = out + at.out;
-      return;
+  void plan(FoldFn along_fn, FoldFn across_fn) {
+    kept.order();
+    reduced.order();
+    if (length == 0) reduced.count = 0;
+    across = !kept.empty() && (reduced.empty() || std::abs(kept[0].in) < std::abs(reduced[0].in));
+    bool direct = (across ? kept[0].in : reduced.empty() ? bytes : reduced[0].in) == bytes;
+    if (direct) fold_fn = across ? across_fn : along_fn;
+    int64_t row = kept.empty() ? 1 : kept[0].size;
+    int64_t most =
+        across ? std::max<int64_t>(64, kBlockBytes / loops.acc_bytes)
+               : std::clamp<int64_t>(kBlockWork / std::max<int64_t>(length, 1), 1, kMostLines);
+    step = across ? kRows : kPieceBytes / bytes;
+    if (fold_fn == nullptr) {
+      int64_t inner = reduced.empty() ? 1 : reduced[0].size;
+      step = across ? 1 : std::min(inner, kBuffered);
+      most = std::min(most, across ? kBuffered : std::max<int64_t>(1, kBuffered / step));
     }
-    Walker at(kept, 1, block / blocks_of_row());
-    int64_t column = block % blocks_of_row() * kBlock;
-    from = in + at.in + column * kept[0].in;
-    to = out + at.out + column * kept[0].out;
+    in_row = (row + most - 1) / most;
+    block = (row + in_row - 1) / in_row;
+    in_row = (row + block - 1) / block;
+    blocks = outputs / row * in_row;
+    int64_t inner = reduced.empty() ? 1 : reduced[0].size;
+    // A range that begins within a line has one step more.
+    levels = Cascade::levels(((inner + step - 1) / step + 1) * (length / inner + 1), across);
   }
 
-  // Folds reduced elements [begin, end) of one block.
-  void fold(int64_t block, int64_t begin, int64_t end, Cascade& cascade, Reader& reader) const {
-    const char* from;
-    char* to;
-    place(block, from, to);
-    if (begin >= end) return;
-    if (across) {
-      Walker at(reduced, 0, begin);
-      for (int64_t r = begin; r < end; ++r) {
-        loops.rows(cascade.acc[0], reader.read(from + at.in, kept[0].in, cascade.n), cascade.n,
-                   params);
-        cascade.step();
-        at.next();
+  struct Place {
+    int64_t n;
+    const char* in;
+    char *out, *values;
+  };
+  Place place(int64_t index) const {
+    Walker at(kept, 1, index / in_row);
+    int64_t first = index % in_row * block;
+    Dim row = kept.empty() ? Dim{1, 0, 0, 0} : kept[0];
+    return {std::min(block, row.size - first), in + at.in + first * row.in,
+            out + at.out + first * row.out, values + at.values + first * row.values};
+  }
+
+  // Elements that are gathered and converted first, in memory of their own.
+  struct Buffers {
+    alignas(64) char gathered[kBuffered * 16];
+    alignas(64) char converted[kBuffered * 16];
+  };
+  const char* read(Buffers& buffers, const char* from, int64_t stride, int64_t n, int64_t count,
+                   int64_t between) const {
+    const char* run = from;
+    if (stride != bytes || count != 1) {
+      for (int64_t i = 0; i < count; ++i) {
+        move_elements(from + i * between, stride, buffers.gathered + i * n * bytes, bytes, n,
+                      bytes);
       }
-      return;
+      run = buffers.gathered;
     }
-    if (reduced.empty()) {
-      loops.run(cascade.acc[0], reader.read(from, reader.bytes, 1), 1, params);
-      return;
-    }
-    int64_t inner = reduced[0].size, stride = reduced[0].in;
-    int64_t piece = reader.direct(stride) ? kPiece : kBlock;
+    if (convert == nullptr) return run;
+    convert(run, buffers.converted, n * count);
+    return buffers.converted;
+  }
+
+  // Folds reduced elements [begin, end) of one block; less where no more can change the result,
+  // which `settled` tells others.
+  void fold(const char* from, int64_t begin, int64_t end, Cascade& cascade,
+            std::atomic<bool>* settled) const {
+    if (begin >= end || (settled != nullptr && settled->load(std::memory_order_relaxed))) return;
+    int64_t n = cascade.n;
+    int64_t inner = reduced.empty() ? 1 : reduced[0].size;
+    int64_t stride = reduced.empty() ? bytes : reduced[0].in;
+    int64_t other = kept.empty() ? bytes : kept[0].in;
+    auto compute_bytes = static_cast<int64_t>(element_size(type));
+    alignas(Buffers) char room[sizeof(Buffers)];
+    auto* buffers = reinterpret_cast<Buffers*>(room);
     Walker at(reduced, 1, begin / inner);
     int64_t skip = begin % inner;
     while (begin < end) {
-      int64_t n = std::min(inner - skip, end - begin);
-      for (int64_t i = 0; i < n; i += piece) {
-        int64_t now = std::min(piece, n - i);
-        loops.run(cascade.acc[0], reader.read(from + at.in + (skip + i) * stride, stride, now), now,
-                  params);
+      int64_t run = std::min(inner - skip, end - begin);
+      for (int64_t i = 0; i < run; i += step) {
+        int64_t now = std::min(step, run - i);
+        const char* p = from + at.in + (skip + i) * stride;
+        if (fold_fn != nullptr) {
+          fold_fn(cascade.memory, across ? ReduceInput{p, n, now, stride, begin + i, params}
+                                         : ReduceInput{p, now, n, other, begin + i, params});
+        } else if (across) {
+          const char* row = read(*buffers, p, other, n, 1, 0);
+          loops.across(cascade.memory, {row, n, 1, 0, begin + i, params});
+        } else {
+          const char* lines = read(*buffers, p, stride, now, n, other);
+          loops.along(cascade.memory, {lines, now, n, now * compute_bytes, begin + i, params});
+        }
+        if (settled != nullptr) {
+          if (settled->load(std::memory_order_relaxed)) return;
+          if (cascade.settled()) return settled->store(true, std::memory_order_relaxed);
+        }
         cascade.step();
       }
-      begin += n;
+      begin += run;
       skip = 0;
       at.next();
     }
   }
-  void write(int64_t block, const void* acc, int64_t n) const {
-    alignas(64) char finished[kBlock * 16], converted[kBlock * 16];
-    const char* from;
-    char* to;
-    place(block, from, to);
-    loops.finish(acc, finished, n, params);
-    const char* result = finished;
-    if (loops.out != out_type) {
-      get_convert(loops.out, out_type)(finished, converted, n);
-      result = converted;
-    }
-    auto bytes = static_cast<int64_t>(element_size(out_type));
-    move_elements(result, bytes, to, across ? kept[0].out : bytes, n, bytes);
+  void write(const Place& to, const void* acc) const {
+    alignas(64) char finished[kMostLines * 16], converted[kMostLines * 16];
+    bool whole = to.n <= kMostLines;
+    Scratch memory(whole ? 0 : to.n * 32);
+    char* first = whole ? finished : memory.get();
+    char* second = whole ? converted : first + to.n * 16;
+    auto put = [&](ScalarType from, ScalarType as, char* target, int64_t stride) {
+      const char* result = first;
+      if (from != as) {
+        get_convert(from, as)(first, second, to.n);
+        result = second;
+      }
+      auto size = static_cast<int64_t>(element_size(as));
+      move_elements(result, size, target, to.n == 1 ? size : stride, to.n, size);
+    };
+    loops.finish(acc, first, to.n, params);
+    put(loops.out, out_type, to.out, kept.empty() ? 0 : kept[0].out);
+    if (values == nullptr) return;
+    loops.finish_values(acc, first, to.n);
+    put(type, in_type, to.values, kept.empty() ? 0 : kept[0].values);
   }
-  void serial(int64_t first, int64_t last) const {
-    Reader reader(in_type, type);
+  void whole_blocks(int64_t first, int64_t last) const {
+    Scratch memory(levels * Cascade::bytes_of(loops, block));
     for (int64_t b = first; b < last; ++b) {
-      Cascade cascade(loops, block_size(b));
-      fold(b, 0, length, cascade, reader);
-      write(b, cascade.result(), cascade.n);
+      Place at = place(b);
+      Cascade cascade(loops, memory.get(), at.n, across);
+      std::atomic<bool> settled{false};
+      fold(at.in, 0, length, cascade, loops.settled >= 0 ? &settled : nullptr);
+      write(at, cascade.result());
     }
   }
   void run() const {
-    int64_t work = outputs * length;
-    int64_t parts = std::min<int64_t>(get_num_threads(), work / kGrainSize);
-    if (parts <= 1 || in_parallel_region()) {
-      serial(0, blocks);
-    } else if (blocks >= parts) {
-      parallel_for(0, blocks, std::max<int64_t>(1, blocks / parts),
-                   [&](int64_t b, int64_t e) { serial(b, e); });
+    int64_t work = block * length;
+    int64_t parts = std::min(std::min(length, kMostParts), work / kPartWork);
+    if (parts <= 1 || blocks >= kMostParts) {
+      parallel_for(0, blocks, std::max<int64_t>(1, kGrainSize / std::max<int64_t>(work, 1)),
+                   [&](int64_t begin, int64_t end) { whole_blocks(begin, end); });
     } else {
-      for (int64_t b = 0; b < blocks; ++b) split(b, parts);
+      for (int64_t b = 0; b < blocks; ++b) in_parts(b, parts);
     }
   }
-  // One block by several threads.
-  void split(int64_t block, int64_t parts) const {
-    int64_t n = block_size(block), bytes = n * loops.acc_bytes;
-    std::vector<char> partial(static_cast<size_t>(parts * bytes));
+  // One block by several threads: Note [The same bits for any number of threads].
+  void in_parts(int64_t index, int64_t parts) const {
+    Place at = place(index);
+    int64_t part_bytes = Cascade::bytes_of(loops, at.n);
+    Scratch partial(parts * part_bytes);
+    char* results = partial.get();
+    std::atomic<bool> settled{false};
     int64_t each = (length + parts - 1) / parts;
     parallel_for(0, parts, 1, [&](int64_t first, int64_t last) {
+      Scratch memory(levels * part_bytes);
       for (int64_t p = first; p < last; ++p) {
-        Reader reader(in_type, type);
-        Cascade cascade(loops, n);
-        fold(block, p * each, std::min(length, (p + 1) * each), cascade, reader);
-        std::memcpy(partial.data() + p * bytes, cascade.result(), static_cast<size_t>(bytes));
+        Cascade cascade(loops, memory.get(), at.n, across);
+        fold(at.in, p * each, std::min(length, (p + 1) * each), cascade,
+             loops.settled >= 0 ? &settled : nullptr);
+        std::memcpy(results + p * part_bytes, cascade.result(), static_cast<size_t>(part_bytes));
       }
     });
-    for (int64_t p = 1; p < parts; ++p) loops.merge(partial.data(), partial.data() + p * bytes, n);
-    write(block, partial.data(), n);
+    for (int64_t apart = 1; apart < parts; apart *= 2) {
+      for (int64_t p = 0; p + apart < parts; p += 2 * apart) {
+        loops.merge(results + p * part_bytes, results + (p + apart) * part_bytes, at.n);
+      }
+    }
+    write(at, results);
   }
 };
 
@@ -238,10 +338,10 @@ int64_t stride_bytes(const TensorBase& t, size_t d) {
 }  // namespace
 
 void reduce_tensor(const ReduceTable& table, ScalarType type, const TensorBase& in, DimMask mask,
-                   const TensorBase& out, const void* params) {
-  int at = loop_index(loop_type(type));
-  bool known = at >= 0 && at < kLoopTypes && table.loops[at].run != nullptr &&
-               loop_index(in.dtype()) >= 0 && loop_index(out.dtype()) >= 0;
+                   const TensorBase& out, const void* params, const TensorBase& values) {
+  int at = loop_index(loop_type(type)), from = loop_index(in.dtype());
+  bool known = at >= 0 && at < kLoopTypes && table.loops[at].along != nullptr && from >= 0 &&
+               loop_index(out.dtype()) >= 0;
   LAMELLA_CHECK_NOT_IMPLEMENTED(known, table.name,
                                 ": expected a dtype that it has a kernel for, got ", in.dtype());
   if (out.numel() == 0) return;
@@ -251,122 +351,35 @@ void reduce_tensor(const ReduceTable& table, ScalarType type, const TensorBase& 
               out.dtype(),
               params,
               static_cast<const char*>(in.data_ptr()),
-              static_cast<char*>(out.data_ptr()),
-              {},
-              {},
-              false};
+              static_cast<char*>(out.data_ptr())};
+  r.bytes = static_cast<int64_t>(in.itemsize());
+  if (values.defined()) r.values = static_cast<char*>(values.data_ptr());
   bool keeps = in.dim() == out.dim();
   size_t o = 0;
   for (size_t d = 0; d < static_cast<size_t>(in.dim()); ++d) {
     int64_t size = in.sizes()[d];
     if (mask[d]) {
       r.length *= size;
-      if (size != 1) r.reduced.push_back({size, stride_bytes(in, d), 0});
+      if (size != 1) r.reduced.add({size, stride_bytes(in, d), 0, 0});
     } else {
       r.outputs *= size;
-      if (size != 1)
-        r.kept.push_back({size, stride_bytes(in, d), stride_bytes(out, keeps ? d : o)});
+      size_t to = keeps ? d : o;
+      if (size != 1) {
+        r.kept.add({size, stride_bytes(in, d), stride_bytes(out, to),
+                    values.defined() ? stride_bytes(values, to) : 0});
+      }
     }
     if (keeps || !mask[d]) ++o;
   }
-  order(r.kept);
-  order(r.reduced);
-  r.across =
-      !r.kept.empty() && (r.reduced.empty() || std::abs(r.kept[0].in) < std::abs(r.reduced[0].in));
-  if (r.length == 0) r.reduced.clear();
-  r.blocks = r.across ? r.blocks_of_row() * (r.outputs / r.kept[0].size) : r.outputs;
+  const ReduceSource& source = table.sources[from];
+  if (r.in_type == r.type) {
+    r.plan(r.loops.along, r.loops.across);
+  } else {
+    r.convert = get_convert(r.in_type, r.type);
+    bool reads = source.along != nullptr && source.computes == r.type;
+    r.plan(reads ? source.along : nullptr, reads ? source.across : nullptr);
+  }
   r.run();
-}
-
-// ---- Places of extremes ------------------------------------------------------------------------
-
-void arg_reduce(const ArgTable& table, const TensorBase& in, int64_t dim, const TensorBase& values,
-                const TensorBase& indices) {
-  ScalarType type = loop_type(in.dtype());
-  int slot = loop_index(type);
-  LAMELLA_CHECK_NOT_IMPLEMENTED(slot >= 0 && slot < kLoopTypes && table.loops[slot].line != nullptr,
-                                table.name, ": expected a dtype that it has a kernel for, got ",
-                                in.dtype());
-  if (indices.numel() == 0) return;
-  const ArgLoops& loops = table.loops[slot];
-  int64_t length = in.dim() == 0 ? 1 : in.size(dim);
-  int64_t stride = in.dim() == 0 ? 0 : stride_bytes(in, static_cast<size_t>(dim));
-  // Two walks, as indices and values may have strides of their own.
-  std::vector<Dim> kept, kept_values;
-  bool keeps = in.dim() == indices.dim();
-  size_t o = 0;
-  for (size_t d = 0; d < static_cast<size_t>(in.dim()); ++d) {
-    if (d == static_cast<size_t>(dim)) {
-      if (keeps) ++o;
-      continue;
-    }
-    size_t at = keeps ? d : o;
-    ++o;
-    kept.push_back({in.sizes()[d], stride_bytes(in, d), stride_bytes(indices, at)});
-    kept_values.push_back(
-        {in.sizes()[d], stride_bytes(in, d), values.defined() ? stride_bytes(values, at) : 0});
-  }
-  int64_t outputs = indices.numel();
-  // The kept dimension that is innermost in memory, if it lies within the reduced one.
-  size_t inner = kept.size();
-  for (size_t d = 0; d < kept.size(); ++d) {
-    if (kept[d].size > 1 && std::abs(kept[d].in) < std::abs(stride) &&
-        (inner == kept.size() || std::abs(kept[d].in) < std::abs(kept[inner].in))) {
-      inner = d;
-    }
-  }
-  bool across = inner < kept.size();
-  if (across) {
-    std::swap(kept[0], kept[inner]);
-    std::swap(kept_values[0], kept_values[inner]);
-  }
-  int64_t row = across ? kept[0].size : 1, row_blocks = (row + kBlock - 1) / kBlock;
-  int64_t blocks = across ? outputs / row * row_blocks : outputs;
-  auto* from = static_cast<const char*>(in.data_ptr());
-  auto* to = static_cast<char*>(indices.data_ptr());
-  auto* to_values = values.defined() ? static_cast<char*>(values.data_ptr()) : nullptr;
-  auto bytes = static_cast<int64_t>(in.itemsize());
-  ConvertFn back = type == in.dtype() ? nullptr : get_convert(type, in.dtype());
-  int64_t grain =
-      std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, length * (across ? kBlock : 1)));
-  parallel_for(0, blocks, grain, [&](int64_t first, int64_t last) {
-    Reader reader(in.dtype(), type);
-    alignas(64) char best[kBlock * 16], narrow[kBlock * 16];
-    int64_t index[kBlock];
-    for (int64_t b = first; b < last; ++b) {
-      size_t outer = across ? 1 : 0;
-      int64_t position = across ? b / row_blocks : b;
-      int64_t column = across ? b % row_blocks * kBlock : 0;
-      Walker at(kept, outer, position), at_values(kept_values, outer, position);
-      const char* p = from + at.in + (across ? column * kept[0].in : 0);
-      int64_t n = across ? std::min(kBlock, row - column) : 1;
-      if (across) {
-        for (int64_t r = 0; r < length; ++r) {
-          loops.rows(reader.read(p + r * stride, kept[0].in, n), n, r, best, index);
-        }
-      } else {
-        index[0] = -1;
-        std::memset(best, 0, 16);
-        int64_t piece = reader.direct(stride) ? kPiece : kBlock;
-        for (int64_t i = 0; i < length; i += piece) {
-          int64_t now = std::min(piece, length - i);
-          loops.line(reader.read(p + i * stride, stride, now), now, i, best, index);
-        }
-      }
-      int64_t out_stride = across ? kept[0].out : 8;
-      move_elements(reinterpret_cast<const char*>(index), 8,
-                    to + at.out + (across ? column * kept[0].out : 0), out_stride, n, 8);
-      if (to_values == nullptr) continue;
-      const char* result = best;
-      if (back != nullptr) {
-        back(best, narrow, n);
-        result = narrow;
-      }
-      move_elements(result, bytes,
-                    to_values + at_values.out + (across ? column * kept_values[0].out : 0),
-                    across ? kept_values[0].out : bytes, n, bytes);
-    }
-  });
 }
 
 }  // namespace lamella::native

@@ -1,83 +1,70 @@
-// Running sums and products.
+// The driver of running sums and products.
 #include "lamella/kernels/cpu/scan.h"
 
 #include <algorithm>
-#include <cmath>
-#include <complex>
-#include <limits>
 
 #include "lamella/core/interrupt.h"
 #include "lamella/kernels/cpu/convert.h"
 #include "lamella/kernels/parallel.h"
 
 namespace lamella::native {
+
+LAMELLA_DEFINE_DISPATCH(scan_stub);
+
 namespace {
 
-constexpr int64_t kBlock = 512;
+constexpr int64_t kBlock = 512;  // elements at a time, of a line or of a row
 
-// Folds n contiguous elements in place, on from *state.
-using ScanFn = void (*)(void* data, int64_t n, void* state);
-template <class T, class Acc, bool product>
-void scan_run(void* data, int64_t n, void* state) {
-  auto* x = static_cast<T*>(data);
-  Acc acc = *static_cast<Acc*>(state);
-  for (int64_t i = 0; i < n; ++i) {
-    if constexpr (std::is_integral_v<T>) {
-      auto a = static_cast<uint64_t>(acc), b = static_cast<uint64_t>(x[i]);
-      acc = static_cast<Acc>(product ? a * b : a + b);
-    } else {
-      acc = product ? acc * Acc(x[i]) : acc + Acc(x[i]);
+// A tensor's elements in runs of the type that is computed in.
+struct Runs {
+  char* data;
+  int64_t bytes, stride, inner;  // of an element; between elements of a line, and of a row
+  ConvertFn convert;             // to that type, or from it
+  char* at(int64_t line, int64_t dim, int64_t first_dim, const TensorBase& t) const {
+    char* place = data;
+    for (int64_t d = t.dim() - 1; d >= 0; --d) {
+      if (d == dim || d == first_dim) continue;
+      place += line % t.size(d) * t.stride(d) * bytes;
+      line /= t.size(d);
     }
-    x[i] = static_cast<T>(acc);
+    return place;
   }
-  *static_cast<Acc*>(state) = acc;
+};
+Runs runs_of(const TensorBase& t, int64_t dim, int64_t row_dim, ConvertFn convert) {
+  auto bytes = static_cast<int64_t>(t.itemsize());
+  auto stride = [&](int64_t d) { return d < 0 || t.dim() == 0 ? 0 : t.stride(d) * bytes; };
+  return {static_cast<char*>(t.data_ptr()), bytes, stride(dim), stride(row_dim), convert};
 }
-// log(exp(a) + exp(b)) with the larger real part taken out, which is b's of equal ones and decides
-// the branch of a complex logarithm; infinities stay.
-inline double log_add(double a, double b) {
-  double most = std::max(a, b), least = std::min(a, b);
-  if (a != a || b != b) return a + b;
-  return std::isinf(most) ? most : most + std::log1p(std::exp(least - most));
-}
-inline complex<double> log_add(complex<double> a, complex<double> b) {
-  std::complex<double> x(a.real(), a.imag()), y(b.real(), b.imag());
-  if (x.real() <= y.real()) std::swap(x, y);
-  if (std::isinf(x.real()) && x.real() < 0) return {y.real(), y.imag()};
-  std::complex<double> sum = x + std::log(1.0 + std::exp(y - x));
-  return {sum.real(), sum.imag()};
-}
-template <class T, class Acc>
-void log_sum_run(void* data, int64_t n, void* state) {
-  auto* x = static_cast<T*>(data);
-  Acc acc = *static_cast<Acc*>(state);
-  for (int64_t i = 0; i < n; ++i) x[i] = static_cast<T>(acc = log_add(acc, Acc(x[i])));
-  *static_cast<Acc*>(state) = acc;
-}
-template <class T, class Acc>
-ScanFn pick(Scan kind, void* state) {
-  if constexpr (!std::is_integral_v<T>) {
-    if (kind == Scan::kLogSumExp) {
-      *static_cast<Acc*>(state) = Acc(-std::numeric_limits<double>::infinity());
-      return &log_sum_run<T, Acc>;
+
+struct Work {
+  const ScanLoops& loops;
+  Runs in, out;
+  int64_t bytes;  // of an element of the type that is computed in
+  char *raw, *data;
+
+  // One run of n elements on from `state`.
+  void step(const char* from, int64_t in_stride, char* to, int64_t out_stride, int64_t n,
+            void (*fold)(const void*, void*, int64_t, void*), void* state) const {
+    const char* source = from;
+    if (in_stride != in.bytes) {
+      move_elements(from, in_stride, raw, in.bytes, n, in.bytes);
+      source = raw;
     }
+    if (in.convert != nullptr) {
+      in.convert(source, data, n);
+      source = data;
+    }
+    bool direct = out.convert == nullptr && out_stride == out.bytes;
+    char* result = direct ? to : data;
+    fold(source, result, n, state);
+    if (direct) return;
+    if (out.convert != nullptr) {
+      out.convert(data, raw, n);
+      result = raw;
+    }
+    move_elements(result, out.bytes, to, out_stride, n, out.bytes);
   }
-  *static_cast<Acc*>(state) = kind == Scan::kProduct ? Acc(1) : Acc(0);
-  return kind == Scan::kProduct ? &scan_run<T, Acc, true> : &scan_run<T, Acc, false>;
-}
-ScanFn pick(Scan kind, ScalarType type, void* state) {
-  switch (type) {
-    case kLong:
-      return pick<int64_t, int64_t>(kind, state);
-    case kFloat:
-      return pick<float, double>(kind, state);
-    case kDouble:
-      return pick<double, double>(kind, state);
-    case kComplexFloat:
-      return pick<complex<float>, complex<double>>(kind, state);
-    default:
-      return pick<complex<double>, complex<double>>(kind, state);
-  }
-}
+};
 
 }  // namespace
 
@@ -89,41 +76,44 @@ void scan(Scan kind, const TensorBase& in, int64_t dim, const TensorBase& out) {
                                 ": expected a dtype that it has a kernel for, got ", in.dtype());
   if (out.numel() == 0) return;
   ScalarType type = is_integral(out.dtype(), true) ? kLong : loop_type(out.dtype());
-  auto in_bytes = static_cast<int64_t>(in.itemsize());
-  auto out_bytes = static_cast<int64_t>(out.itemsize());
+  const ScanLoops& loops = scan_stub(kCPU).loops[static_cast<int>(kind)][loop_index(type)];
+  int64_t length = in.dim() == 0 ? 1 : in.size(dim);
+  // Lines that lie side by side closer than their own elements are scanned together, as rows.
+  int64_t row_dim = -1;
+  for (int64_t d = 0; d < in.dim(); ++d) {
+    if (d == dim || in.size(d) < 2 || length < 2 || in.stride(d) >= in.stride(dim)) continue;
+    if (row_dim < 0 || in.stride(d) < in.stride(row_dim)) row_dim = d;
+  }
+  Runs from =
+      runs_of(in, dim, row_dim, in.dtype() == type ? nullptr : get_convert(in.dtype(), type));
+  Runs to =
+      runs_of(out, dim, row_dim, out.dtype() == type ? nullptr : get_convert(type, out.dtype()));
   auto bytes = static_cast<int64_t>(element_size(type));
-  ConvertFn load = in.dtype() == type ? nullptr : get_convert(in.dtype(), type);
-  ConvertFn store = out.dtype() == type ? nullptr : get_convert(type, out.dtype());
-  int64_t ndim = in.dim();
-  int64_t length = ndim == 0 ? 1 : in.size(dim);
-  int64_t in_stride = ndim == 0 ? 0 : in.stride(dim) * in_bytes;
-  int64_t out_stride = ndim == 0 ? 0 : out.stride(dim) * out_bytes;
-  int64_t lines = out.numel() / length;
-  int64_t grain = std::max<int64_t>(1, kGrainSize / length);
-  parallel_for(0, lines, grain, [&](int64_t begin, int64_t end) {
-    alignas(64) char raw[kBlock * 16], data[kBlock * 16];
-    alignas(16) char state[16];
-    for (int64_t line = begin; line < end; ++line) {
-      auto* from = static_cast<const char*>(in.data_ptr());
-      auto* to = static_cast<char*>(out.data_ptr());
-      int64_t rest = line;
-      for (int64_t d = ndim - 1; d >= 0; --d) {
-        if (d == dim) continue;
-        int64_t at = rest % in.size(d);
-        rest /= in.size(d);
-        from += at * in.stride(d) * in_bytes;
-        to += at * out.stride(d) * out_bytes;
+  int64_t row = row_dim < 0 ? 1 : in.size(row_dim);
+  int64_t in_row = (row + kBlock - 1) / kBlock;
+  int64_t blocks = out.numel() / length / row * in_row;
+  int64_t work = length * std::min(row, kBlock);
+  parallel_for(0, blocks, std::max<int64_t>(1, kGrainSize / work), [&](int64_t begin, int64_t end) {
+    alignas(64) char raw[kBlock * 16], data[kBlock * 16], state[kBlock * kScanStateBytes];
+    Work step{loops, from, to, bytes, raw, data};
+    for (int64_t b = begin; b < end; ++b) {
+      int64_t column = b % in_row * kBlock;
+      const char* source = from.at(b / in_row, dim, row_dim, in) + column * from.inner;
+      char* target = to.at(b / in_row, dim, row_dim, out) + column * to.inner;
+      int64_t n = std::min(kBlock, row - column);
+      loops.init(state, n);
+      if (row_dim >= 0) {
+        for (int64_t i = 0; i < length; ++i) {
+          if (i % 64 == 63) count_steps(64 * n);
+          step.step(source + i * from.stride, from.inner, target + i * to.stride, to.inner, n,
+                    loops.across, state);
+        }
+        continue;
       }
-      ScanFn run = pick(kind, type, state);
       for (int64_t i = 0; i < length; i += kBlock) {
         count_steps(kBlock);
-        int64_t n = std::min(kBlock, length - i);
-        move_elements(from + i * in_stride, in_stride, load ? raw : data, in_bytes, n, in_bytes);
-        if (load) load(raw, data, n);
-        run(data, n, state);
-        if (store) store(data, raw, n);
-        move_elements(store ? raw : data, store ? out_bytes : bytes, to + i * out_stride,
-                      out_stride, n, out_bytes);
+        step.step(source + i * from.stride, from.stride, target + i * to.stride, to.stride,
+                  std::min(kBlock, length - i), loops.along, state);
       }
     }
   });

@@ -1,6 +1,7 @@
 // Running sums, products and sums in logarithms along one dimension.
 #pragma once
 #include "lamella/core/tensor_base.h"
+#include "lamella/kernels/cpu/loops.h"
 
 namespace lamella::native {
 
@@ -8,5 +9,21 @@ enum class Scan { kSum, kProduct, kLogSumExp };
 // out[..., i, ...] = the fold of in[..., 0..i, ...]. Same shapes; computed in out's dtype, float32
 // in double precision.
 void scan(Scan kind, const TensorBase& in, int64_t dim, const TensorBase& out);
+
+// A state has kScanStateBytes, float64 or complex128 for fractions and int64 for integers. `in` and
+// `out` are the same memory or do not overlap.
+inline constexpr int64_t kScanStateBytes = 16;
+struct ScanLoops {
+  void (*init)(void* state, int64_t n);
+  // One line on from *state.
+  void (*along)(const void* in, void* out, int64_t n, void* state);
+  // Element j of a row on from state j.
+  void (*across)(const void* in, void* out, int64_t n, void* state);
+};
+struct ScanTable {
+  ScanLoops loops[3][kLoopTypes];  // by kind; for int64, fractions and complex numbers
+};
+using scan_fn = const ScanTable& (*)();
+LAMELLA_DECLARE_DISPATCH(scan_fn, scan_stub);
 
 }  // namespace lamella::native

@@ -14,6 +14,8 @@ void set_reduced(MetaBase& op, int i, const Tensor& self, DimMask mask, bool kee
   native::ReducedShape shape = native::reduced_shape(self, mask, keepdim);
   op.set_output_raw_strided(i, shape.ref(), {}, TensorOptions(dtype).device(self.device()));
 }
+// Booleans are ordered as bytes.
+ScalarType ordered_as(const Tensor& self) { return self.dtype() == kBool ? kByte : self.dtype(); }
 void check_real(const char* op, const Tensor& self) {
   LAMELLA_CHECK(!self.is_complex(), op, ": expected 'self' to be real, got ", self.dtype());
 }
@@ -28,27 +30,27 @@ void check_real(const char* op, const Tensor& self) {
     set_reduced(*this, 0, self, mask, keepdim, self.dtype());                               \
   }                                                                                         \
   LAMELLA_IMPL_OF(op##_cpu)(const Tensor& self, IntArrayRef dim, bool, const Tensor& out) { \
-    native::reduce_tensor(native::reduction<table>(), self.dtype(), self,                   \
+    native::reduce_tensor(native::reduction<table>(), ordered_as(self), self,               \
                           native::reduced_dims(#op, dim, self.dim()), out);                 \
   }
 LAMELLA_EXTREME(amax, "max")
 LAMELLA_EXTREME(amin, "min")
 
-#define LAMELLA_EXTREME_DIM(op, stub)                                                        \
-  LAMELLA_META_OF2(op, dim)(const Tensor& self, int64_t dim, bool keepdim) {                 \
-    check_real(op_name(), self);                                                             \
-    DimMask mask = native::reduced_dims(op_name(), dim, self.dim());                         \
-    native::check_not_empty(op_name(), self, mask);                                          \
-    set_reduced(*this, 0, self, mask, keepdim, self.dtype());                                \
-    set_reduced(*this, 1, self, mask, keepdim, kLong);                                       \
-  }                                                                                          \
-  LAMELLA_IMPL_OF(op##_dim_cpu)                                                              \
-  (const Tensor& self, int64_t dim, bool, const Tensor& values, const Tensor& indices) {     \
-    native::arg_reduce(native::arg_reduction<stub>(), self, maybe_wrap_dim(dim, self.dim()), \
-                       values, indices);                                                     \
+#define LAMELLA_EXTREME_DIM(op, stub)                                                            \
+  LAMELLA_META_OF2(op, dim)(const Tensor& self, int64_t dim, bool keepdim) {                     \
+    check_real(op_name(), self);                                                                 \
+    DimMask mask = native::reduced_dims(op_name(), dim, self.dim());                             \
+    native::check_not_empty(op_name(), self, mask);                                              \
+    set_reduced(*this, 0, self, mask, keepdim, self.dtype());                                    \
+    set_reduced(*this, 1, self, mask, keepdim, kLong);                                           \
+  }                                                                                              \
+  LAMELLA_IMPL_OF(op##_dim_cpu)                                                                  \
+  (const Tensor& self, int64_t dim, bool, const Tensor& values, const Tensor& indices) {         \
+    native::reduce_tensor(native::reduction<stub>(), ordered_as(self), self,                     \
+                          native::reduced_dims(#op, dim, self.dim()), indices, nullptr, values); \
   }
-LAMELLA_EXTREME_DIM(max, "max")
-LAMELLA_EXTREME_DIM(min, "min")
+LAMELLA_EXTREME_DIM(max, "argmax")
+LAMELLA_EXTREME_DIM(min, "argmin")
 
 namespace {
 
@@ -65,10 +67,11 @@ void arg_meta(MetaBase& op, const Tensor& self, const std::optional<int64_t>& di
   native::check_not_empty(op.op_name(), self, mask);
   set_reduced(op, 0, self, mask, keepdim, kLong);
 }
-void arg_impl(const native::ArgTable& table, const Tensor& self, const std::optional<int64_t>& dim,
-              const Tensor& out) {
+void arg_impl(const native::ReduceTable& table, const char* op, const Tensor& self,
+              const std::optional<int64_t>& dim, const Tensor& out) {
   if (dim.has_value()) {
-    native::arg_reduce(table, self, maybe_wrap_dim(*dim, self.dim()), TensorBase(), out);
+    native::reduce_tensor(table, self.dtype(), self, native::reduced_dims(op, *dim, self.dim()),
+                          out);
     return;
   }
   // All elements in row-major order: one dimension.
@@ -80,7 +83,7 @@ void arg_impl(const native::ArgTable& table, const Tensor& self, const std::opti
   int64_t size = self.numel(), stride = 1;
   TensorBase flat = make_view(dense, size, stride, dense.storage_offset());
   TensorBase place = make_view(out, {}, {}, out.storage_offset());
-  native::arg_reduce(table, flat, 0, TensorBase(), place);
+  native::reduce_tensor(table, self.dtype(), flat, 1, place);
 }
 
 }  // namespace
@@ -90,14 +93,14 @@ LAMELLA_META_OF(argmax)(const Tensor& self, std::optional<int64_t> dim, bool kee
 }
 LAMELLA_IMPL_OF(argmax_cpu)
 (const Tensor& self, std::optional<int64_t> dim, bool, const Tensor& out) {
-  arg_impl(native::arg_reduction<"max">(), self, dim, out);
+  arg_impl(native::reduction<"argmax">(), "argmax", self, dim, out);
 }
 LAMELLA_META_OF(argmin)(const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
   arg_meta(*this, self, dim, keepdim);
 }
 LAMELLA_IMPL_OF(argmin_cpu)
 (const Tensor& self, std::optional<int64_t> dim, bool, const Tensor& out) {
-  arg_impl(native::arg_reduction<"min">(), self, dim, out);
+  arg_impl(native::reduction<"argmin">(), "argmin", self, dim, out);
 }
 
 // ---- Truth ----

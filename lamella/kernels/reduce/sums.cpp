@@ -115,6 +115,7 @@ LAMELLA_IMPL_OF(linalg_vector_norm_cpu)
   const native::ReduceTable& table = order == 0            ? native::reduction<"norm0">()
                                      : order == 1          ? native::reduction<"norm1">()
                                      : order == 2          ? native::reduction<"norm2">()
+                                     : order == 3          ? native::reduction<"norm3">()
                                      : order == kInfinity  ? native::reduction<"norm_max">()
                                      : order == -kInfinity ? native::reduction<"norm_min">()
                                                            : native::reduction<"norm_general">();

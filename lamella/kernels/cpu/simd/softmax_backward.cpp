@@ -2,75 +2,62 @@
 #include <cmath>
 
 #include "lamella/core/visit_dtype.h"
+#include "lamella/kernels/cpu/convert.h"
 #include "lamella/kernels/cpu/simd/rows.h"
-#include "lamella/kernels/cpu/simd/vec.h"
+#include "lamella/kernels/cpu/simd/softmax_lines.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {
 namespace {
 
 constexpr int64_t kRun = 256;
-constexpr int64_t kLanes = 16;
 
 // x[i] = exp(x[i])
-#if defined(__x86_64__)
-inline VecF exp_of(VecF x) { return LAMELLA_SLEEF_F(exp, u10)(x); }
-inline VecD exp_of(VecD x) { return LAMELLA_SLEEF_D(exp, u10)(x); }
-template <class T>
-void exp_run(T* x, int64_t n) {
-  constexpr int64_t kWidth = sizeof(Vec<T>) / sizeof(T);
-  int64_t i = 0;
-  for (; i + kWidth <= n; i += kWidth) v_store<T>(x + i, exp_of(v_load<T>(x + i)));
-  if (i < n) {
-    T rest[kWidth] = {};
-    size_t bytes = static_cast<size_t>(n - i) * sizeof(T);
-    std::memcpy(rest, x + i, bytes);
-    v_store<T>(rest, exp_of(v_load<T>(rest)));
-    std::memcpy(x + i, rest, bytes);
+template <class C>
+void exp_run(C* x, int64_t n) {
+  exp_line<C, true>(x, x, C(0), n);
+}
+
+template <class C>
+void row(const C* g, const C* y, C* x, int64_t n, bool logarithm) {
+  Granule<C> sums = fill<C>(0);
+  each_granule<C>(n, [&](int64_t i, auto now) {
+    Granule<C> term = load_some<C>(g + i, now, C(0));
+    if (!logarithm) {
+      Granule<C> other = load_some<C>(y + i, now, C(0));
+      for (int p = 0; p < Granule<C>::kParts; ++p) term.part[p] *= other.part[p];
+    }
+    sums = join<AddOp<C>>(sums, term);
+  });
+  C sum = join_lanes<AddOp<C>>(sums);
+  if (!logarithm) {
+    for (int64_t i = 0; i < n; ++i) x[i] = y[i] * (g[i] - sum);
+    return;
+  }
+  C line[kRun];
+  for (int64_t i = 0; i < n; i += kRun) {
+    int64_t now = kRun < n - i ? kRun : n - i;
+    exp_line<C, true>(y + i, line, C(0), now);
+    for (int64_t j = 0; j < now; ++j) x[i + j] = g[i + j] - line[j] * sum;
   }
 }
-#else
+// Small types are converted to float32 and back, a line at a time.
 template <class T>
-void exp_run(T* x, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) x[i] = std::exp(x[i]);
-}
-#endif
-
-template <class T>
-void rows(const T* grad, const T* y, T* x, int64_t n, int64_t begin, int64_t end, bool logarithm) {
+void rows(ScalarType dtype, const T* grad, const T* y, T* x, int64_t n, int64_t begin, int64_t end,
+          bool logarithm) {
   using C = compute_type<T>;
-  for (int64_t row = begin; row < end; ++row) {
-    const T* g = grad + row * n;
-    const T* from = y + row * n;
-    T* to = x + row * n;
-    C lanes[kLanes] = {};
-    int64_t i = 0;
-    for (; i + kLanes <= n; i += kLanes) {
-      for (int64_t j = 0; j < kLanes; ++j) {
-        C value = static_cast<C>(g[i + j]);
-        lanes[j] += logarithm ? value : value * static_cast<C>(from[i + j]);
-      }
-    }
-    C sum = 0;
-    for (C lane : lanes) sum += lane;
-    for (; i < n; ++i) {
-      C value = static_cast<C>(g[i]);
-      sum += logarithm ? value : value * static_cast<C>(from[i]);
-    }
-    if (!logarithm) {
-      for (i = 0; i < n; ++i) {
-        to[i] = static_cast<T>(static_cast<C>(from[i]) * (static_cast<C>(g[i]) - sum));
-      }
-      continue;
-    }
-    C line[kRun];
-    for (i = 0; i < n; i += kRun) {
-      int64_t now = kRun < n - i ? kRun : n - i;
-      for (int64_t j = 0; j < now; ++j) line[j] = static_cast<C>(from[i + j]);
-      exp_run<C>(line, now);
-      for (int64_t j = 0; j < now; ++j) {
-        to[i + j] = static_cast<T>(static_cast<C>(g[i + j]) - line[j] * sum);
-      }
+  constexpr bool kSmall = !std::is_same_v<T, C>;
+  LineBuffer<C> grad_line(kSmall ? n : 1), line(kSmall ? n : 1);
+  ConvertFn widen = kSmall ? get_convert(dtype, kFloat) : nullptr;
+  ConvertFn narrow = kSmall ? get_convert(kFloat, dtype) : nullptr;
+  for (int64_t at = begin * n; at < end * n; at += n) {
+    if constexpr (kSmall) {
+      widen(grad + at, grad_line.get(), n);
+      widen(y + at, line.get(), n);
+      row<C>(grad_line.get(), line.get(), line.get(), n, logarithm);
+      narrow(line.get(), x + at, n);
+    } else {
+      row<C>(grad + at, y + at, x + at, n, logarithm);
     }
   }
 }
@@ -120,7 +107,7 @@ void softmax_backward_kernel(ScalarType dtype, const void* grad, const void* y, 
     auto* from = static_cast<const T*>(y);
     auto* to = static_cast<T*>(x);
     if (inner == 1) {
-      rows<T>(g, from, to, size, begin, end, logarithm);
+      rows<T>(dtype, g, from, to, size, begin, end, logarithm);
     } else {
       columns<T>(g, from, to, size, inner, begin, end, logarithm);
     }

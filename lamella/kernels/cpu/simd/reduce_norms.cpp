@@ -1,0 +1,311 @@
+// Norms, variances, and sums of exponentials in logarithms.
+//
+// Note [Sums in the narrower type]
+//   The sum of a norm's powers is kept in float64, which no squares of float32 leave. What is
+//   folded in one step is summed in float32 first, where vectors hold twice as many, and once more
+//   in float64 if that sum is out of a range in which nothing was lost.
+#include <cmath>
+
+#include "lamella/kernels/cpu/simd/reduce_fold.h"
+
+namespace lamella::native {
+inline namespace CPU_CAPABILITY {
+namespace {
+
+template <class X>
+inline X magnitude(X x) {
+  return x < 0 ? -x : x;
+}
+// |x|^power for a small whole power.
+template <int power, class X>
+inline X whole_power(X x) {
+  if constexpr (power == 1) {
+    return magnitude(x);
+  } else if constexpr (power == 2) {
+    return x * x;
+  } else {
+    static_assert(power == 3);
+    return magnitude(x) * (x * x);
+  }
+}
+template <class L, int power>
+struct PowerSum {
+  using Lane = L;
+  static constexpr L kIdentity = 0;
+  template <class X>
+  static X lift(X x) {
+    return whole_power<power>(x);
+  }
+  template <class X>
+  static X join(X a, X b) {
+    return a + b;
+  }
+};
+// A sum of float32 in which no term of weight was too small and none too large.
+inline bool is_safe(float sum) { return sum > 1e-25f && sum < 1e37f; }
+
+template <class T, int power, class In>
+void along_power(void* acc, const ReduceInput& in) {
+  auto* a = static_cast<double*>(acc);
+  each_line<In>(in, [&](int64_t j, const In* x) {
+    if constexpr (std::is_same_v<T, float>) {
+      float sum = fold<PowerSum<float, power>>(x, in.n);
+      if (is_safe(sum)) {
+        a[j] += static_cast<double>(sum);
+        return;
+      }
+    }
+    if constexpr (std::is_same_v<In, Half> || std::is_same_v<In, BFloat16>) {
+      for (int64_t i = 0; i < in.n; ++i) a[j] += whole_power<power>(static_cast<double>(x[i]));
+    } else {
+      a[j] += fold<PowerSum<double, power>>(x, in.n);
+    }
+  });
+}
+template <class T, int power>
+void finish_power(const void* acc, void* out, int64_t n, const void*) {
+  auto* a = static_cast<const double*>(acc);
+  auto* to = static_cast<T*>(out);
+  for (int64_t j = 0; j < n; ++j) {
+    to[j] = static_cast<T>(power == 1 ? a[j] : power == 2 ? __builtin_sqrt(a[j]) : std::cbrt(a[j]));
+  }
+}
+template <int power>
+constexpr ReduceTable power_table(const char* name) {
+  using Op = PowerSum<double, power>;
+  ReduceTable table{};
+  table.name = name;
+  table.loops[slot_of<float>()] = {sizeof(double),
+                                   &init_lanes<Op>,
+                                   &along_power<float, power, float>,
+                                   &across_lanes<Op, float>,
+                                   &merge_lanes<Op>,
+                                   &finish_power<float, power>,
+                                   nullptr,
+                                   kFloat};
+  table.loops[slot_of<double>()] = {sizeof(double),
+                                    &init_lanes<Op>,
+                                    &along_power<double, power, double>,
+                                    &across_lanes<Op, double>,
+                                    &merge_lanes<Op>,
+                                    &finish_power<double, power>,
+                                    nullptr,
+                                    kDouble};
+  table.sources[slot_of<BFloat16>()] = {kFloat, &along_power<float, power, BFloat16>, nullptr};
+  if constexpr (kReadsHalf) {
+    table.sources[slot_of<Half>()] = {kFloat, &along_power<float, power, Half>, nullptr};
+  }
+  return table;
+}
+LAMELLA_REGISTER_REDUCE(norm1, power_table<1>("norm1"));
+LAMELLA_REGISTER_REDUCE(norm2, power_table<2>("norm2"));
+LAMELLA_REGISTER_REDUCE(norm3, power_table<3>("norm3"));
+
+// ---- Other norms ----
+
+// Op has lift(x, order), kIdentity, join and finish(sum, order), all in float64.
+template <class T, class Op>
+void along_norm(void* acc, const ReduceInput& in) {
+  auto* a = static_cast<double*>(acc);
+  const double order = in.params != nullptr ? param<double>(in.params, 0) : 0;
+  each_line<T>(in, [&](int64_t j, const T* x) {
+    constexpr int64_t kLanes = 32;
+    double lanes[kLanes];
+    for (double& lane : lanes) lane = Op::kIdentity;
+    int64_t i = 0;
+    for (; i + kLanes <= in.n; i += kLanes) {
+      for (int64_t k = 0; k < kLanes; ++k) lanes[k] = Op::join(lanes[k], Op::lift(x[i + k], order));
+    }
+    for (int64_t k = 0; i < in.n; ++i, ++k) lanes[k] = Op::join(lanes[k], Op::lift(x[i], order));
+    for (int64_t w = kLanes / 2; w > 0; w /= 2) {
+      for (int64_t k = 0; k < w; ++k) lanes[k] = Op::join(lanes[k], lanes[k + w]);
+    }
+    a[j] = Op::join(a[j], lanes[0]);
+  });
+}
+template <class T, class Op>
+void across_norm(void* acc, const ReduceInput& in) {
+  auto* a = static_cast<double*>(acc);
+  const double order = in.params != nullptr ? param<double>(in.params, 0) : 0;
+  for (int64_t r = 0; r < in.count; ++r) {
+    auto* x = reinterpret_cast<const T*>(static_cast<const char*>(in.data) + r * in.stride);
+#pragma GCC ivdep
+    for (int64_t j = 0; j < in.n; ++j) a[j] = Op::join(a[j], Op::lift(x[j], order));
+  }
+}
+template <class T, class Op>
+void finish_norm(const void* acc, void* out, int64_t n, const void* params) {
+  auto* a = static_cast<const double*>(acc);
+  auto* to = static_cast<T*>(out);
+  const double order = params != nullptr ? param<double>(params, 0) : 0;
+  for (int64_t j = 0; j < n; ++j) to[j] = static_cast<T>(Op::finish(a[j], order));
+}
+struct NormBase {
+  using Lane = double;
+  static constexpr double kIdentity = 0;
+  static double lift(double x, double) { return __builtin_fabs(x); }
+  static double join(double a, double b) { return a + b; }
+  static double finish(double a, double) { return a; }
+};
+struct Norm0 : NormBase {
+  static double lift(double x, double) { return x == 0 ? 0.0 : 1.0; }
+};
+struct NormMax : NormBase {
+  static double join(double a, double b) { return (a > b || a != a) ? a : b; }
+};
+struct NormMin : NormBase {
+  static constexpr double kIdentity = std::numeric_limits<double>::infinity();
+  static double join(double a, double b) { return (a < b || a != a) ? a : b; }
+};
+struct NormGeneral : NormBase {
+  static double lift(double x, double order) { return std::pow(std::fabs(x), order); }
+  static double finish(double a, double order) { return std::pow(a, 1 / order); }
+};
+template <class Op, class T>
+constexpr ReduceLoops norm_loops() {
+  return {sizeof(double),
+          &init_lanes<Op>,
+          &along_norm<T, Op>,
+          &across_norm<T, Op>,
+          &merge_lanes<Op>,
+          &finish_norm<T, Op>,
+          nullptr,
+          CppTypeToScalarType<T>::value};
+}
+template <class Op>
+constexpr ReduceTable norm_table(const char* name) {
+  ReduceTable table{};
+  table.name = name;
+  table.loops[slot_of<float>()] = norm_loops<Op, float>();
+  table.loops[slot_of<double>()] = norm_loops<Op, double>();
+  return table;
+}
+LAMELLA_REGISTER_REDUCE(norm0, norm_table<Norm0>("norm0"));
+LAMELLA_REGISTER_REDUCE(norm_max, norm_table<NormMax>("norm_max"));
+LAMELLA_REGISTER_REDUCE(norm_min, norm_table<NormMin>("norm_min"));
+// The order is the parameter.
+LAMELLA_REGISTER_REDUCE(norm_general, norm_table<NormGeneral>("norm_general"));
+
+// ---- Variances ----
+
+// A block's accumulators: the numbers of elements, then their means, then the sums of squared
+// distances from the mean (T. Chan, G. Golub, R. LeVeque, Updating formulae and a pairwise
+// algorithm for computing sample variances, 1979).
+struct Moments {
+  double *count, *mean, *squares;
+  Moments(void* acc, int64_t n)
+      : count(static_cast<double*>(acc)), mean(count + n), squares(mean + n) {}
+  // Takes in as many elements with these moments.
+  void add(int64_t j, double n, double other_mean, double other_squares) {
+    double total = count[j] + n;
+    double part = total > 0 ? n / total : 0;
+    double distance = other_mean - mean[j];
+    squares[j] = squares[j] + other_squares + distance * distance * count[j] * part;
+    mean[j] = mean[j] + distance * part;
+    count[j] = total;
+  }
+};
+void init_moments(void* acc, int64_t n) { std::memset(acc, 0, static_cast<size_t>(n) * 24); }
+void merge_moments(void* acc, const void* other, int64_t n) {
+  Moments a(acc, n), b(const_cast<void*>(other), n);
+#pragma GCC ivdep
+  for (int64_t j = 0; j < n; ++j) a.add(j, b.count[j], b.mean[j], b.squares[j]);
+}
+// A line's moments by two passes over what the first-level cache holds.
+template <class T, class In>
+void along_moments(void* acc, const ReduceInput& in) {
+  Moments a(acc, in.count);
+  constexpr int64_t kStep = 2048, kWide = 32;
+  each_line<In>(in, [&](int64_t j, const In* x) {
+    for (int64_t i = 0; i < in.n; i += kStep) {
+      int64_t m = in.n - i < kStep ? in.n - i : kStep;
+      double sum[kWide] = {}, squares[kWide] = {};
+      int64_t whole = m / kWide * kWide;
+      auto at = [&](int64_t k) { return static_cast<double>(x[i + k]); };
+      for (int64_t k = 0; k < whole; k += kWide) {
+        for (int64_t l = 0; l < kWide; ++l) sum[l] += at(k + l);
+      }
+      for (int64_t k = whole; k < m; ++k) sum[k - whole] += at(k);
+      for (int64_t w = kWide / 2; w > 0; w /= 2) {
+        for (int64_t l = 0; l < w; ++l) sum[l] += sum[l + w];
+      }
+      double mean = sum[0] / static_cast<double>(m);
+      for (int64_t k = 0; k < whole; k += kWide) {
+        for (int64_t l = 0; l < kWide; ++l) {
+          double d = at(k + l) - mean;
+          squares[l] += d * d;
+        }
+      }
+      for (int64_t k = whole; k < m; ++k) {
+        double d = at(k) - mean;
+        squares[k - whole] += d * d;
+      }
+      for (int64_t w = kWide / 2; w > 0; w /= 2) {
+        for (int64_t l = 0; l < w; ++l) squares[l] += squares[l + w];
+      }
+      a.add(j, static_cast<double>(m), mean, squares[0]);
+    }
+  });
+}
+template <class T>
+void across_moments(void* acc, const ReduceInput& in) {
+  Moments a(acc, in.n);
+  constexpr int64_t kWide = 128;
+  auto count = static_cast<double>(in.count);
+  for (int64_t j = 0; j < in.n; j += kWide) {
+    int64_t n = in.n - j < kWide ? in.n - j : kWide;
+    double mean[kWide] = {}, squares[kWide] = {};
+    auto row = [&](int64_t r) {
+      return reinterpret_cast<const T*>(static_cast<const char*>(in.data) + r * in.stride) + j;
+    };
+    for (int64_t r = 0; r < in.count; ++r) {
+      const T* x = row(r);
+      for (int64_t k = 0; k < n; ++k) mean[k] += static_cast<double>(x[k]);
+    }
+    for (int64_t k = 0; k < n; ++k) mean[k] /= count;
+    for (int64_t r = 0; r < in.count; ++r) {
+      const T* x = row(r);
+      for (int64_t k = 0; k < n; ++k) {
+        double d = static_cast<double>(x[k]) - mean[k];
+        squares[k] += d * d;
+      }
+    }
+#pragma GCC ivdep
+    for (int64_t k = 0; k < n; ++k) a.add(j + k, count, mean[k], squares[k]);
+  }
+}
+// The parameters are what is taken from the number of elements, and whether the root is wanted.
+template <class T>
+void finish_moments(const void* acc, void* out, int64_t n, const void* params) {
+  Moments a(const_cast<void*>(acc), n);
+  auto* to = static_cast<T*>(out);
+  auto correction = param<double>(params, 0), root = param<double>(params, 1);
+  for (int64_t j = 0; j < n; ++j) {
+    double divisor = a.count[j] - correction;
+    double var = a.squares[j] / (divisor > 0 ? divisor : 0);
+    to[j] = static_cast<T>(root != 0 ? __builtin_sqrt(var) : var);
+  }
+}
+template <class T>
+constexpr ReduceLoops moment_loops() {
+  return {24,
+          &init_moments,
+          &along_moments<T, T>,
+          &across_moments<T>,
+          &merge_moments,
+          &finish_moments<T>,
+          nullptr,
+          CppTypeToScalarType<T>::value};
+}
+constexpr ReduceTable var_table() {
+  ReduceTable table{};
+  table.name = "var";
+  table.loops[slot_of<float>()] = moment_loops<float>();
+  table.loops[slot_of<double>()] = moment_loops<double>();
+  return table;
+}
+LAMELLA_REGISTER_REDUCE(var, var_table());
+
+}  // namespace
+}  // namespace CPU_CAPABILITY
+}  // namespace lamella::native

@@ -1,0 +1,117 @@
+// Lines of exponentials, for softmax, its gradient, and sums of exponentials in logarithms.
+#pragma once
+#include <cmath>
+
+#include "lamella/kernels/cpu/simd/reduce_fold.h"
+
+namespace lamella::native {
+inline namespace CPU_CAPABILITY {
+
+template <class C>
+struct LargestOp {
+  using Lane = C;
+  static constexpr C kIdentity = -std::numeric_limits<C>::infinity();
+  template <class X>
+  static X lift(X x) {
+    return x;
+  }
+  // A NaN is passed over: what is computed with the result is NaN all the same.
+  template <class X>
+  static X join(X a, X b) {
+    return b > a ? b : a;
+  }
+};
+template <class C>
+struct AddOp {
+  using Lane = C;
+  static constexpr C kIdentity = 0;
+  template <class X>
+  static X lift(X x) {
+    return x;
+  }
+  template <class X>
+  static X join(X a, X b) {
+    return a + b;
+  }
+};
+
+template <class C>
+inline Granule<C> exp_of(Granule<C> g) {
+#if defined(__x86_64__)
+  for (auto& part : g.part) {
+    if constexpr (std::is_same_v<C, float>) {
+      part = LAMELLA_SLEEF_F(exp, u10)(part);
+    } else {
+      part = LAMELLA_SLEEF_D(exp, u10)(part);
+    }
+  }
+#else
+  for (auto& part : g.part) {
+    for (int i = 0; i < Granule<C>::kPartLanes; ++i) part[i] = std::exp(part[i]);
+  }
+#endif
+  return g;
+}
+template <class C>
+inline Granule<C> minus(Granule<C> a, const Granule<C>& b) {
+  for (int i = 0; i < Granule<C>::kParts; ++i) a.part[i] -= b.part[i];
+  return a;
+}
+
+// f(i, n) for granules at elements i, n of them; the last one may be less than whole.
+template <class C, class F>
+inline void each_granule(int64_t n, F&& f) {
+  constexpr int64_t kLanes = Granule<C>::kLanes;
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) f(i, std::integral_constant<int64_t, kLanes>());
+  if (i < n) f(i, n - i);
+}
+// Up to a granule of elements; the lanes beyond get `value`.
+template <class C, class N>
+inline Granule<C> load_some(const C* x, N n, C value) {
+  constexpr int64_t kLanes = Granule<C>::kLanes;
+  if (n == kLanes) return load<C>(x);
+  C some[kLanes];
+  for (C& one : some) one = value;
+  std::memcpy(some, x, static_cast<size_t>(n) * sizeof(C));
+  return load<C>(some);
+}
+template <class C, class N>
+inline void store_some(C* y, const Granule<C>& g, N n) {
+  std::memcpy(y, &g, static_cast<size_t>(n) * sizeof(C));
+}
+
+// y[i] = exp(x[i] - shift), unless y is null; returns the sum. x and y may be the same.
+template <class C, bool kStores>
+inline C exp_line(const C* x, C* y, C shift, int64_t n) {
+  const Granule<C> by = fill<C>(shift);
+  Granule<C> sum = fill<C>(0);
+  each_granule<C>(n, [&](int64_t i, auto now) {
+    // The exponential of what fills up the last one is 0.
+    Granule<C> e = exp_of<C>(minus<C>(load_some<C>(x + i, now, LargestOp<C>::kIdentity), by));
+    sum = join<AddOp<C>>(sum, e);
+    if constexpr (kStores) store_some<C>(y + i, e, now);
+  });
+  return join_lanes<AddOp<C>>(sum);
+}
+
+// Scratch memory of one thread's call, on the stack while it is small.
+template <class T>
+class LineBuffer {
+ public:
+  explicit LineBuffer(int64_t n) : data_(n <= kInline ? inline_ : new T[static_cast<size_t>(n)]) {}
+  ~LineBuffer() {
+    if (data_ != inline_) delete[] data_;
+  }
+  LineBuffer(const LineBuffer&) = delete;
+  LineBuffer& operator=(const LineBuffer&) = delete;
+  T* get() { return data_; }
+
+ private:
+  static constexpr int64_t kInline = 1024;
+  T inline_[kInline];
+  T* data_;
+};
+
+}  // namespace CPU_CAPABILITY
+}  // namespace lamella::native
