@@ -1,10 +1,10 @@
 // Searching and counting: searchsorted, bucketize, histc, bincount.
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "lamella/core/visit_dtype.h"
-#include "lamella/kernels/native.h"
-#include "lamella/kernels/parallel.h"
+#include "lamella/kernels/cpu/ordering.h"
 #include "lamella/kernels/type_promotion.h"
 
 namespace lamella::native {
@@ -20,6 +20,70 @@ bool from_right(const char* op, bool right, std::optional<std::string_view> side
   LAMELLA_CHECK(*side == "right" || !right, op, ": expected 'side' and 'right' to agree, got '",
                 *side, "' and True");
   return *side == "right";
+}
+
+// Searches one line as PyTorch does, whatever it holds.
+template <class T>
+int64_t search_plainly(const T* sorted, const int64_t* order, int64_t n, T value, bool right) {
+  auto y = static_cast<compute_type<T>>(value);
+  int64_t low = 0, high = n;
+  while (low < high) {
+    int64_t middle = low + (high - low) / 2;
+    auto x = static_cast<compute_type<T>>(sorted[order != nullptr ? order[middle] : middle]);
+    // NaN, which compares with nothing, comes behind everything.
+    if (right ? !(x > y) : !(x >= y)) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+// Searches `each` values in each line of n numbers by their keys. found(i, where) takes results.
+template <class K, class F>
+void search_by_keys(ScalarType dtype, const Tensor& lines, int64_t n, const Tensor& values,
+                    int64_t each, bool right, F&& found) {
+  const KeyLoops<K>& loops = key_loops<K>();
+  KeyKind kind = key_kind(dtype, false);
+  Tensor kept =
+      new_tensor({lines.numel() * static_cast<int64_t>(sizeof(K))}, kByte, lines.device());
+  auto* keys = static_cast<K*>(kept.data_ptr());
+  auto element = [&](const Tensor& t, int64_t i) {
+    return static_cast<const char*>(t.const_data_ptr()) + i * kind.bytes;
+  };
+  loops.read(kind, element(lines, 0), kind.bytes, lines.numel(), keys);
+  auto last = static_cast<K>(kind.bytes == sizeof(K) ? ~K(0) : (K(1) << 8 * kind.bytes) - 1);
+  parallel_for(0, values.numel(), 2048, [&](int64_t begin, int64_t end) {
+    constexpr int64_t kBlock = 512;
+    K wanted[kBlock];
+    int64_t where[kBlock];
+    while (begin < end) {
+      int64_t line = begin / each;
+      int64_t count = std::min({end - begin, (line + 1) * each - begin, kBlock});
+      loops.read(kind, element(values, begin), kind.bytes, count, wanted);
+      bool is_last[kBlock];
+      // From the right the first greater key is wanted: all come before one above the last.
+      for (int64_t i = 0; i < count; ++i) {
+        is_last[i] = right && wanted[i] == last;
+        wanted[i] += right ? 1 : 0;
+      }
+      loops.search(keys + line * n, n, wanted, count, where);
+      for (int64_t i = 0; i < count; ++i) found(begin + i, is_last[i] ? n : where[i]);
+      begin += count;
+    }
+  });
+}
+
+bool has_last_nan(const Tensor& lines, const int64_t* order) {
+  int64_t n = lines.size(-1);
+  KeyKind kind = key_kind(lines.scalar_type(), false);
+  auto* data = static_cast<const char*>(lines.const_data_ptr());
+  for (int64_t start = 0; start < lines.numel(); start += n) {
+    int64_t last = start + (order != nullptr ? order[start + n - 1] : n - 1);
+    if (count_nan({kind, data + last * kind.bytes, kind.bytes, 1}) > 0) return true;
+  }
+  return false;
 }
 
 Tensor search(const char* op, const Tensor& sequence, const Tensor& values, bool out_int32,
@@ -58,31 +122,35 @@ Tensor search(const char* op, const Tensor& sequence, const Tensor& values, bool
                   n, "), got ", at[i]);
   }
   int64_t each = one_line ? given.numel() : given.size(-1);
+  auto put = [&](int64_t i, int64_t found) {
+    if (out_int32) {
+      result.mutable_data_ptr<int32_t>()[i] = static_cast<int32_t>(found);
+    } else {
+      result.mutable_data_ptr<int64_t>()[i] = found;
+    }
+  };
+  // Keys pay where they serve many values. A NaN among the numbers makes what is found depend on
+  // the places looked at.
+  bool by_keys = given.numel() >= lines.numel() / 8 && n > 0 && n < INT32_MAX;
+  if (is_floating_point(dtype) && by_keys) by_keys = !has_last_nan(lines, at);
+  if (by_keys) {
+    if (has_sorter) lines = lines.gather(-1, order);
+    if (lines.element_size() == 8) {
+      search_by_keys<uint64_t>(dtype, lines, n, given, each, right, put);
+    } else {
+      search_by_keys<uint32_t>(dtype, lines, n, given, each, right, put);
+    }
+    return result;
+  }
   visit_real(dtype, op, [&](auto tag) {
     using T = type_of<decltype(tag)>;
     const T* sorted = lines.const_data_ptr<T>();
     const T* value = given.const_data_ptr<T>();
     parallel_for(0, given.numel(), 2048, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        int64_t start = one_line ? 0 : i / each * n;
-        int64_t low = 0, high = n;
-        while (low < high) {
-          int64_t middle = low + (high - low) / 2;
-          T here = sorted[start + (at != nullptr ? at[start + middle] : middle)];
-          // NaN, which compares with nothing, comes behind everything.
-          auto x = static_cast<compute_type<T>>(here), y = static_cast<compute_type<T>>(value[i]);
-          bool before = right ? !(x > y) : !(x >= y);
-          if (before) {
-            low = middle + 1;
-          } else {
-            high = middle;
-          }
-        }
-        if (out_int32) {
-          result.mutable_data_ptr<int32_t>()[i] = static_cast<int32_t>(low);
-        } else {
-          result.mutable_data_ptr<int64_t>()[i] = low;
-        }
+        int64_t start = i / each * n;
+        put(i, search_plainly(sorted + start, at == nullptr ? nullptr : at + start, n, value[i],
+                              right));
       }
     });
   });
@@ -162,16 +230,37 @@ Tensor bincount(const Tensor& self, const std::optional<Tensor>& weights, int64_
                 weighted ? weights->sizes() : IntArrayRef());
   Tensor numbers = self.to(kLong).contiguous();
   const auto* p = numbers.const_data_ptr<int64_t>();
-  int64_t n = numbers.numel(), length = minlength;
-  for (int64_t i = 0; i < n; ++i) {
-    LAMELLA_CHECK(p[i] >= 0, "bincount: expected 'self' of at least 0, got ", p[i]);
-    LAMELLA_CHECK(p[i] < INT64_MAX, "bincount: expected 'self' below ", INT64_MAX, ", got ", p[i]);
-    if (p[i] >= length) length = p[i] + 1;
+  int64_t n = numbers.numel(), most = -1;
+  if (n > 0) {
+    // Seen without sign, a negative number is the greatest.
+    most = static_cast<int64_t>(
+        key_loops<uint64_t>().bounds(reinterpret_cast<const uint64_t*>(p), n).most);
+    if (most < 0) most = *std::min_element(p, p + n);
+    LAMELLA_CHECK(most >= 0, "bincount: expected 'self' of at least 0, got ", most);
   }
+  LAMELLA_CHECK(most < INT64_MAX, "bincount: expected 'self' below ", INT64_MAX, ", got ", most);
+  int64_t length = std::max(minlength, most + 1);
   ScalarType dtype = !weighted ? kLong : weights->scalar_type() == kFloat ? kFloat : kDouble;
   Tensor counts = lamella::zeros({length}, dtype);
-  Tensor values = weighted ? weights->to(dtype) : lamella::ones({1}, dtype).expand({n});
-  return counts.index_add_(0, numbers, values);
+  if (weighted) return counts.index_add_(0, numbers, weights->to(dtype));
+  auto* count = counts.mutable_data_ptr<int64_t>();
+  // Equal neighbours would wait for each other's addition: several tables take turns.
+  constexpr int64_t kTables = 4, kMostLength = 4096;
+  if (length > kMostLength || n < kTables * length) {
+    for (int64_t i = 0; i < n; ++i) ++count[p[i]];
+    return counts;
+  }
+  std::vector<int64_t> others(static_cast<size_t>((kTables - 1) * length), 0);
+  int64_t *second = others.data(), *third = second + length, *fourth = third + length, i = 0;
+  for (; i + kTables <= n; i += kTables) {
+    ++count[p[i]];
+    ++second[p[i + 1]];
+    ++third[p[i + 2]];
+    ++fourth[p[i + 3]];
+  }
+  for (; i < n; ++i) ++count[p[i]];
+  for (int64_t b = 0; b < length; ++b) count[b] += second[b] + third[b] + fourth[b];
+  return counts;
 }
 
 }  // namespace lamella::native
