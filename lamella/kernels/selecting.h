@@ -1,5 +1,5 @@
-// Selecting one element of each line (kthvalue, median, nanmedian, mode), and runs of equal
-// elements.
+// Selecting one element of each line (kthvalue, median, nanmedian, mode), runs of equal elements,
+// and membership.
 #pragma once
 #include "lamella/core/scalar_type.h"
 #include "lamella/core/tensor_base.h"
@@ -35,5 +35,10 @@ struct RunsOut {
 // `line` is contiguous. Returns the number of runs, and with `out` stores them. NaN equals nothing.
 using runs_fn = int64_t (*)(const Tensor& line, const RunsOut* out);
 LAMELLA_DECLARE_DISPATCH(runs_fn, runs_stub);
+
+// Which of `values` are among `tests`, of which there are some: both contiguous, of one real dtype;
+// NaN is nowhere. `found` is bool, of the shape of values.
+using isin_fn = void (*)(const Tensor& values, const Tensor& tests, const Tensor& found);
+LAMELLA_DECLARE_DISPATCH(isin_fn, isin_stub);
 
 }  // namespace lamella::native

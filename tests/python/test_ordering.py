@@ -176,3 +176,25 @@ def test_threads_give_the_same_bits():
     finally:
         lamella.set_num_threads(before)
     assert all(result == results[0] for result in results)
+
+
+@pytest.mark.parametrize("kind", ["random", "few", "special"])
+@pytest.mark.parametrize("dtype", DTYPES[1:])
+def test_members(dtype, kind):
+    for n, tests in ((1, 1), (100, 7), (700, 300)):
+        x, e = data(kind, dtype, n), data(kind, dtype, tests + 1)
+        for invert in (False, True):
+            want = (x[:, None] == e).any(1) ^ invert
+            assert_same(lamella.isin(to_lamella(x), to_lamella(e), invert=invert), want)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["cummax", "cummin"])
+def test_extremes_so_far(name, kind):
+    for dtype in DTYPES:
+        for n in (1, 31, 32, 100, 1000):
+            x = data(kind, dtype, n)
+            values, indices = getattr(torch, name)(x, 0)
+            got = getattr(lamella, name)(to_lamella(x), 0)
+            assert_same(got[0], values)
+            assert_same(got[1], indices)

@@ -108,6 +108,16 @@ std::tuple<Tensor, Tensor, Tensor> unique_consecutive(const Tensor& self, bool r
 
 Tensor isin(const Tensor& elements, const Tensor& test_elements, bool assume_unique, bool invert) {
   ScalarType dtype = lamella::result_type(elements, test_elements);
+  bool is_small_float = is_floating_point(dtype) && element_size(dtype) == 1;
+  bool directly = !elements.is_meta() && isin_stub.is_device_supported(elements.device().type()) &&
+                  !isComplexType(dtype) && !is_small_float && test_elements.numel() > 0 &&
+                  test_elements.numel() < INT32_MAX;
+  if (directly) {
+    Tensor is_in = new_tensor(elements.sizes(), kBool, elements.device());
+    isin_stub(elements.device().type(), elements.to(dtype).resolve_neg().contiguous(),
+              test_elements.to(dtype).resolve_neg().contiguous(), is_in);
+    return invert ? is_in.logical_not() : is_in;
+  }
   Tensor tests = std::get<0>(test_elements.to(dtype).reshape({-1}).sort());
   Tensor found;
   if (tests.numel() == 0) {

@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "lamella/core/interrupt.h"
+#include "lamella/core/visit_dtype.h"
+#include "lamella/kernels/cpu/digit_sort.h"
 #include "lamella/kernels/cpu/simd/sort_words.h"
 
 namespace lamella::native {
@@ -131,16 +133,7 @@ void store(const Line& line, int64_t k, const OrderedLine& out, F&& at) {
       out.indices[i * out.index_stride] = index;
     }
   };
-  switch (line.kind.bytes) {
-    case 1:
-      return run(uint8_t{});
-    case 2:
-      return run(uint16_t{});
-    case 4:
-      return run(uint32_t{});
-    default:
-      return run(uint64_t{});
-  }
+  visit_bytes(line.kind.bytes, [&](auto tag) { run(type_of<decltype(tag)>{}); });
 }
 
 // The same of sorted words, from which elements follow but for NaN and zeros: a long line is not
@@ -245,83 +238,33 @@ bool order_short(const Line& line, int64_t k, const OrderedLine& out, OrderScrat
 
 // ---- Long lines ----
 
-// Sorts words by their bits from 32 on, `bits` of them, in stable order. The result is where it
-// returns: `words` or `other`.
-uint64_t* sort_by_digits(uint64_t* words, uint64_t* other, int64_t n, int bits) {
-  constexpr int64_t kPart = 1 << 16, kMostParts = 16;
-  int64_t parts = in_parallel_region() ? 1 : std::min<int64_t>(n / kPart, get_num_threads());
-  parts = std::clamp<int64_t>(parts, 1, kMostParts);
-  int64_t size = (n + parts - 1) / parts;
-  // More buckets save passes, unless there are few words or the places written to at a time leave
-  // the caches.
-  int widest = n < (1 << 14) || n > (1 << 18) ? 8 : 11;
-  int passes = bits <= 11 ? std::min(bits, 1) : (bits + widest - 1) / widest;
-  struct Digit {
-    int shift;
-    uint64_t mask;
-    size_t first;  // of its buckets among those of all digits
-  } digits[4];
-  size_t buckets = 0;
-  for (int pass = 0, done = 0; pass < passes; ++pass) {
-    int width = (bits - done + passes - pass - 1) / (passes - pass);
-    digits[pass] = {32 + done, (uint64_t{1} << width) - 1, buckets};
-    buckets += size_t{1} << width;
-    done += width;
-  }
-  std::vector<uint32_t> counts(buckets * static_cast<size_t>(parts));
-  auto count = [&](int from, int to) {
-    std::fill(counts.begin(), counts.end(), 0);
-    parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t part = begin; part < end; ++part) {
-        uint32_t* own = counts.data() + static_cast<size_t>(part) * buckets;
-        int64_t stop = std::min(n, (part + 1) * size);
-        auto add = [&](auto... pass) {
-          for (int64_t i = part * size; i < stop; ++i) {
-            uint64_t word = words[i];
-            (++own[digits[pass].first + (word >> digits[pass].shift & digits[pass].mask)], ...);
-          }
-        };
-        switch (to - from) {
-          case 1:
-            add(from);
-            break;
-          case 2:
-            add(from, from + 1);
-            break;
-          case 3:
-            add(from, from + 1, from + 2);
-            break;
-          default:
-            add(from, from + 1, from + 2, from + 3);
-        }
+// Few different keys: each element goes straight to its place, after those with lesser keys and
+// after its equals that come before it.
+constexpr int kFewBits = 11;
+template <class K>
+void order_by_counting(const Line& line, const Packing<K>& packing, const OrderedLine& out) {
+  int64_t next[1 << kFewBits] = {};
+  auto bucket_of = [&](K key) {
+    return static_cast<size_t>((key - packing.least) >> packing.right);
+  };
+  for_each_block<K>(line, 0, line.n, [&](const K* keys, int64_t count, int64_t) {
+    for (int64_t i = 0; i < count; ++i) ++next[bucket_of(keys[i])];
+    return true;
+  });
+  int64_t sum = 0;
+  for (int64_t& place : next) sum += std::exchange(place, sum);
+  auto run = [&]<class U>(U) {
+    for_each_block<K>(line, 0, line.n, [&](const K* keys, int64_t count, int64_t at) {
+      for (int64_t i = 0; i < count; ++i) {
+        int64_t place = next[bucket_of(keys[i])]++;
+        *reinterpret_cast<U*>(out.values + place * out.value_stride) =
+            *reinterpret_cast<const U*>(line.element(at + i));
+        out.indices[place * out.index_stride] = at + i;
       }
+      return true;
     });
   };
-  // One part has the same words in every pass, and so the same counts of all digits.
-  if (parts == 1 && passes > 0) count(0, passes);
-  for (int pass = 0; pass < passes; ++pass) {
-    if (parts > 1) count(pass, pass + 1);
-    const Digit digit = digits[pass];
-    uint32_t sum = 0;
-    for (size_t b = digit.first; b <= digit.first + digit.mask; ++b) {
-      for (int64_t part = 0; part < parts; ++part) {
-        sum += std::exchange(counts[static_cast<size_t>(part) * buckets + b], sum);
-      }
-    }
-    parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t part = begin; part < end; ++part) {
-        uint32_t* next = counts.data() + static_cast<size_t>(part) * buckets + digit.first;
-        int64_t stop = std::min(n, (part + 1) * size);
-        for (int64_t i = part * size; i < stop; ++i) {
-          uint64_t word = words[i];
-          other[next[word >> digit.shift & digit.mask]++] = word;
-        }
-      }
-    });
-    std::swap(words, other);
-    check_interrupt();
-  }
-  return words;
+  visit_bytes(line.kind.bytes, [&](auto tag) { run(type_of<decltype(tag)>{}); });
 }
 
 // Puts words that are alike above their lower half in the order of the `dropped` low bits of their
@@ -376,6 +319,9 @@ void order_long(const Line& line, int64_t k, const OrderedLine& out, OrderScratc
     return;
   }
   Packing<K> packing = packing_of(bounds);
+  if (k == n && packing.bits <= kFewBits && (get_num_threads() == 1 || n < kGrainSize)) {
+    return order_by_counting(line, packing, out);
+  }
   int dropped = std::max(0, packing.bits - 32);
   uint64_t* words =
       k == n && out.index_stride == 1 ? reinterpret_cast<uint64_t*>(out.indices) : scratch.first(n);
@@ -446,7 +392,8 @@ void order_few(const Line& line, int64_t k, const OrderedLine& out, OrderScratch
 template <class K>
 struct Selected {
   K key;
-  int64_t before;  // how many are less
+  int64_t before;      // how many are less
+  int64_t index = -1;  // where it is, if that is known
 };
 
 // Of keys by position k: the bucket of their leading bits that holds it, again and again.
@@ -462,6 +409,7 @@ Selected<K> select_key(const Line& line, int64_t k, OrderScratch& scratch) {
     loops.read(line.kind, line.from, line.stride, n, keys);
   } else {
     bounds = bounds_of<K>(line);
+    if (bounds.ascending) return {K{}, 0, k};
   }
   while (true) {
     if (keys != nullptr) {
@@ -473,11 +421,11 @@ Selected<K> select_key(const Line& line, int64_t k, OrderScratch& scratch) {
           std::sort(keys, keys + n);
         }
         K key = keys[k];
-        return {key, before + (std::lower_bound(keys, keys + k, key) - keys)};
+        return {key, before + (std::lower_bound(keys, keys + k, key) - keys), -1};
       }
       bounds = loops.bounds(keys, n);
     }
-    if (bounds.least == bounds.most) return {bounds.least, before};
+    if (bounds.least == bounds.most) return {bounds.least, before, -1};
     Packing<K> packing = packing_of(bounds);
     int digit = std::min(packing.bits, n <= 8 * kNetwork ? 8 : 11);
     int shift = packing.right + packing.bits - digit;
@@ -577,6 +525,7 @@ int64_t select_in_line(const Line& line, int64_t k, OrderScratch& scratch) {
   return visit_key(line, [&](auto tag) {
     using K = decltype(tag);
     Selected<K> selected = select_key<K>(line, k, scratch);
+    if (selected.index >= 0) return selected.index;
     return find_key<K>(line, selected.key, k - selected.before);
   });
 }

@@ -1,10 +1,11 @@
-// Searching and counting: searchsorted, bucketize, histc, bincount.
+// Searching and counting: searchsorted, bucketize, isin, histc, bincount.
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/cpu/ordering.h"
+#include "lamella/kernels/selecting.h"
 #include "lamella/kernels/type_promotion.h"
 
 namespace lamella::native {
@@ -182,6 +183,60 @@ Tensor bucketize(const Scalar& self, const Tensor& boundaries, bool out_int32, b
   return bucketize(number_like(self, boundaries), boundaries, out_int32, right);
 }
 
+// ---- isin ----
+
+LAMELLA_DEFINE_DISPATCH(isin_stub);
+namespace {
+
+template <class K>
+void find_members(const Tensor& values, const Tensor& tests, bool* found) {
+  const KeyLoops<K>& loops = key_loops<K>();
+  KeyKind kind = key_kind(values.scalar_type(), false);
+  int64_t n = tests.numel();
+  Tensor kept = new_tensor({n * static_cast<int64_t>(sizeof(K))}, kByte, values.device());
+  auto* keys = static_cast<K*>(kept.data_ptr());
+  loops.read(kind, static_cast<const char*>(tests.const_data_ptr()), kind.bytes, n, keys);
+  KeyBounds<K> bounds = loops.bounds(keys, n);
+  K least = bounds.least, range = bounds.most - bounds.least;
+  // A table of all keys between the least and the greatest, or else a search among sorted keys.
+  std::vector<uint8_t> table;
+  if (range <= static_cast<K>(std::clamp<int64_t>(values.numel(), 1 << 12, 1 << 22))) {
+    table.resize(static_cast<size_t>(range) + 1);
+    for (int64_t i = 0; i < n; ++i) table[static_cast<size_t>(keys[i] - least)] = 1;
+  } else if (!bounds.ascending) {
+    std::sort(keys, keys + n);
+  }
+  auto* from = static_cast<const char*>(values.const_data_ptr());
+  auto nan = static_cast<K>(nan_key(kind));
+  parallel_for(0, values.numel(), 2048, [&](int64_t begin, int64_t end) {
+    constexpr int64_t kBlock = 512;
+    K wanted[kBlock];
+    int64_t where[kBlock];
+    for (; begin < end; begin += kBlock) {
+      int64_t count = std::min(end - begin, kBlock);
+      loops.read(kind, from + begin * kind.bytes, kind.bytes, count, wanted);
+      if (table.empty()) loops.search(keys, n, wanted, count, where);
+      for (int64_t i = 0; i < count; ++i) {
+        auto place = static_cast<K>(wanted[i] - least);
+        bool is_in = table.empty() ? where[i] < n && keys[where[i]] == wanted[i]
+                                   : place <= range && table[static_cast<size_t>(place)] != 0;
+        found[begin + i] = is_in && !(kind.is_float && wanted[i] == nan);
+      }
+    }
+  });
+}
+void isin_kernel(const Tensor& values, const Tensor& tests, const Tensor& found) {
+  auto* out = found.mutable_data_ptr<bool>();
+  if (values.element_size() == 8) {
+    find_members<uint64_t>(values, tests, out);
+  } else {
+    find_members<uint32_t>(values, tests, out);
+  }
+}
+
+}  // namespace
+LAMELLA_REGISTER_DISPATCH(isin_stub, &isin_kernel);
+
 // ---- histc and bincount ----
 
 Tensor histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max) {
@@ -242,7 +297,16 @@ Tensor bincount(const Tensor& self, const std::optional<Tensor>& weights, int64_
   int64_t length = std::max(minlength, most + 1);
   ScalarType dtype = !weighted ? kLong : weights->scalar_type() == kFloat ? kFloat : kDouble;
   Tensor counts = lamella::zeros({length}, dtype);
-  if (weighted) return counts.index_add_(0, numbers, weights->to(dtype));
+  if (weighted) {
+    Tensor weight = weights->to(dtype).contiguous();
+    visit_floating(dtype, "bincount", [&](auto tag) {
+      using T = type_of<decltype(tag)>;
+      auto* sum = counts.mutable_data_ptr<T>();
+      auto* w = weight.const_data_ptr<T>();
+      for (int64_t i = 0; i < n; ++i) sum[p[i]] += w[i];
+    });
+    return counts;
+  }
   auto* count = counts.mutable_data_ptr<int64_t>();
   // Equal neighbours would wait for each other's addition: several tables take turns.
   constexpr int64_t kTables = 4, kMostLength = 4096;

@@ -22,8 +22,13 @@ void read_as(const KeyKind& given, const char* from, int64_t stride, int64_t n, 
     for (int64_t i = 0; i < n; ++i) keys[i] = key_of<U, is_float>(p[i], kind);
     return;
   }
-  for (int64_t i = 0; i < n; ++i) {
-    keys[i] = key_of<U, is_float>(*reinterpret_cast<const U*>(from + i * stride), kind);
+  constexpr int64_t kBlock = 256;
+  U block[kBlock];
+  for (int64_t at = 0; at < n; at += kBlock) {
+    int64_t count = n - at < kBlock ? n - at : kBlock;
+    const char* p = from + at * stride;
+    for (int64_t i = 0; i < count; ++i, p += stride) block[i] = *reinterpret_cast<const U*>(p);
+    for (int64_t i = 0; i < count; ++i) keys[at + i] = key_of<U, is_float>(block[i], kind);
   }
 }
 
