@@ -113,7 +113,14 @@ def test_medians_modes_and_distinct_values(dtype, kind):
 
 @pytest.mark.parametrize(
     ("shape", "dim"),
-    [((5, 300), 1), ((300, 7), 0), ((3, 40, 5), 1), ((3, 1, 4), 1), ((3000, 3), 0)],
+    [
+        ((5, 300), 1),
+        ((300, 7), 0),
+        ((3, 40, 5), 1),
+        ((3, 1, 4), 1),
+        ((3000, 3), 0),
+        ((4, 90, 37), 1),
+    ],
 )
 def test_lines_of_any_strides(shape, dim):
     for dtype in (torch.int64, torch.float32, torch.bfloat16):
@@ -125,6 +132,9 @@ def test_lines_of_any_strides(shape, dim):
             assert_same(got[0], values)
             assert_same(got[1], indices)
             k = (view.shape[dim] + 1) // 2
+            got = lamella.topk(y, k, dim, largest=False)
+            assert_same(got[0], values.narrow(dim, 0, k))
+            assert_same(got[1], indices.narrow(dim, 0, k))
             for keepdim in (False, True):
                 got = lamella.kthvalue(y, k, dim, keepdim)
                 want = values.narrow(dim, k - 1, 1), indices.narrow(dim, k - 1, 1)

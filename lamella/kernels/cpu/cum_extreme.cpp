@@ -23,7 +23,7 @@ bool takes_over(T x, T best) {
   return (x != x) | (!(best != best) & is_further);
 }
 
-constexpr int64_t kBlock = 32;
+constexpr int64_t kBlock = 16;
 
 template <bool kLargest>
 Pair cum_extreme(const char* op, const Tensor& self, int64_t dim) {

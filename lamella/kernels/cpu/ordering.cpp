@@ -220,7 +220,7 @@ bool order_short(const Line& line, int64_t k, const OrderedLine& out, OrderScrat
   uint32_t mask = (1u << index_bits) - 1;
   int dropped = std::max(0, packing.bits + index_bits - 32);
   // A long line has too many keys that are alike but for many low bits.
-  if (dropped > 0 && n > kShort / 4) return false;
+  if (dropped > 0 && n > kShort / 2) return false;
   loops.pack(keys, padded, packing.least, packing.right + dropped, index_bits, words);
   sort_words_stub(DeviceType::CPU, words, n);
   if (dropped > 0 && has_ties_stub(DeviceType::CPU, words, n, mask) &&
