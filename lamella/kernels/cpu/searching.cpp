@@ -274,6 +274,54 @@ Tensor histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& 
   return counts;
 }
 
+namespace {
+
+// Seen without sign, a negative number is the greatest.
+int64_t greatest_without_sign(const int64_t* p, int64_t n) {
+  return static_cast<int64_t>(
+      key_loops<uint64_t>().bounds(reinterpret_cast<const uint64_t*>(p), n).most);
+}
+
+// Counts of small numbers, of which memory is read once. Equal neighbours would wait for each
+// other's addition, so several tables take turns.
+class SmallCounts {
+ public:
+  static constexpr int64_t kLeast = 1 << 14;  // numbers for which it pays
+
+  // False: a number is negative or too large, and nothing is known.
+  bool add(const int64_t* p, int64_t n) {
+    tables_.resize(kTables * kLength);
+    int64_t *first = tables_.data(), *second = first + kLength, *third = second + kLength;
+    int64_t* fourth = third + kLength;
+    for (int64_t at = 0; at < n;) {
+      int64_t end = std::min(n, at + kBlock), most = greatest_without_sign(p + at, end - at);
+      if (most < 0 || most >= kLength) return false;
+      most_ = std::max(most_, most);
+      for (; at + kTables <= end; at += kTables) {
+        ++first[p[at]];
+        ++second[p[at + 1]];
+        ++third[p[at + 2]];
+        ++fourth[p[at + 3]];
+      }
+      for (; at < end; ++at) ++first[p[at]];
+    }
+    return true;
+  }
+  int64_t most() const { return most_; }
+  int64_t count(int64_t number) const {
+    int64_t sum = 0;
+    for (int64_t t = 0; t < kTables; ++t) sum += tables_[static_cast<size_t>(t * kLength + number)];
+    return sum;
+  }
+
+ private:
+  static constexpr int64_t kTables = 4, kLength = 4096, kBlock = 4096;
+  std::vector<int64_t> tables_;
+  int64_t most_ = -1;
+};
+
+}  // namespace
+
 Tensor bincount(const Tensor& self, const std::optional<Tensor>& weights, int64_t minlength) {
   LAMELLA_CHECK(self.dim() == 1 && is_integral(self.scalar_type(), false),
                 "bincount: expected 'self' to be whole numbers in 1 dimension, got ",
@@ -286,11 +334,13 @@ Tensor bincount(const Tensor& self, const std::optional<Tensor>& weights, int64_
   Tensor numbers = self.to(kLong).contiguous();
   const auto* p = numbers.const_data_ptr<int64_t>();
   int64_t n = numbers.numel(), most = -1;
-  if (n > 0) {
-    // Seen without sign, a negative number is the greatest.
-    most = static_cast<int64_t>(
-        key_loops<uint64_t>().bounds(reinterpret_cast<const uint64_t*>(p), n).most);
-    if (most < 0) most = *std::min_element(p, p + n);
+  SmallCounts small;
+  bool is_counted = !weighted && n >= SmallCounts::kLeast && small.add(p, n);
+  if (is_counted) {
+    most = small.most();
+  } else if (n > 0) {
+    most = greatest_without_sign(p, n);
+    if (most < 0) most = *std::find_if(p, p + n, [](int64_t number) { return number < 0; });
     LAMELLA_CHECK(most >= 0, "bincount: expected 'self' of at least 0, got ", most);
   }
   LAMELLA_CHECK(most < INT64_MAX, "bincount: expected 'self' below ", INT64_MAX, ", got ", most);
@@ -308,22 +358,11 @@ Tensor bincount(const Tensor& self, const std::optional<Tensor>& weights, int64_
     return counts;
   }
   auto* count = counts.mutable_data_ptr<int64_t>();
-  // Equal neighbours would wait for each other's addition: several tables take turns.
-  constexpr int64_t kTables = 4, kMostLength = 4096;
-  if (length > kMostLength || n < kTables * length) {
+  if (is_counted) {
+    for (int64_t i = 0; i <= most; ++i) count[i] = small.count(i);
+  } else {
     for (int64_t i = 0; i < n; ++i) ++count[p[i]];
-    return counts;
   }
-  std::vector<int64_t> others(static_cast<size_t>((kTables - 1) * length), 0);
-  int64_t *second = others.data(), *third = second + length, *fourth = third + length, i = 0;
-  for (; i + kTables <= n; i += kTables) {
-    ++count[p[i]];
-    ++second[p[i + 1]];
-    ++third[p[i + 2]];
-    ++fourth[p[i + 3]];
-  }
-  for (; i < n; ++i) ++count[p[i]];
-  for (int64_t b = 0; b < length; ++b) count[b] += second[b] + third[b] + fourth[b];
   return counts;
 }
 
