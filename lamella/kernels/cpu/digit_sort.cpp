@@ -42,6 +42,7 @@ uint64_t* sort_by_digits(uint64_t* words, uint64_t* other, int64_t n, int bits) 
         int64_t stop = std::min(n, (part + 1) * size);
         auto add = [&](auto... pass) {
           for (int64_t i = part * size; i < stop; ++i) {
+            if ((i & 0xfffff) == 0xfffff) check_interrupt();
             uint64_t word = words[i];
             (++own[digits[pass].first + (word >> digits[pass].shift & digits[pass].mask)], ...);
           }
@@ -78,6 +79,7 @@ uint64_t* sort_by_digits(uint64_t* words, uint64_t* other, int64_t n, int bits) 
         uint32_t* next = counts.data() + static_cast<size_t>(part) * buckets + digit.first;
         int64_t stop = std::min(n, (part + 1) * size);
         for (int64_t i = part * size; i < stop; ++i) {
+          if ((i & 0xfffff) == 0xfffff) check_interrupt();
           uint64_t word = words[i];
           other[next[word >> digit.shift & digit.mask]++] = word;
         }

@@ -127,6 +127,7 @@ template <class F>
 void store(const Line& line, int64_t k, const OrderedLine& out, F&& at) {
   auto run = [&]<class U>(U) {
     for (int64_t i = 0; i < k; ++i) {
+      if ((i & 0xfffff) == 0xfffff) check_interrupt();
       int64_t index = at(i);
       *reinterpret_cast<U*>(out.values + i * out.value_stride) =
           *reinterpret_cast<const U*>(line.element(index));
@@ -146,6 +147,7 @@ void store_words(const Line& line, const Packing<K>& packing, const uint64_t* wo
     constexpr U kSign = static_cast<U>(U(1) << (sizeof(U) * 8 - 1));
     auto invert = static_cast<U>(kind.invert), flip = static_cast<U>(kind.flip);
     for (int64_t i = 0; i < k; ++i) {
+      if ((i & 0xfffff) == 0xfffff) check_interrupt();
       auto index = static_cast<int64_t>(words[i] & 0xffffffffu);
       auto key = static_cast<U>((static_cast<K>(words[i] >> 32) << packing.right) + packing.least);
       U bits = static_cast<U>(key ^ flip);
