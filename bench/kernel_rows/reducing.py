@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from kernel_rows.row import (
     PLANES,
     SIZES,
@@ -129,6 +131,101 @@ def sorting_rows() -> list[Row]:
         None,
         "jax.lax.top_k(x, 5)",
         sizes=plane_sizes,
+    )
+    p = {"x": plane()}
+    out += sized("sort along columns", p, "m.sort(x, 0)", "np.sort(x, 0)", sizes=plane_sizes)
+    out += sized(
+        "sort, float64", {"x": uniform(-2, 2, "float64")}, "m.sort(x)", "np.sort(x)", sizes=small
+    )
+    out += sized(
+        "sort, int8", {"x": whole(-99, 99, "int8")}, "m.sort(x)", "np.sort(x)", sizes=small
+    )
+    out += sized(
+        "sort, int16", {"x": whole(-9999, 9999, "int16")}, "m.sort(x)", "np.sort(x)", sizes=small
+    )
+    for name, make in (
+        ("sorted", lambda random, n: np.sort(random.random(n, dtype="float32"))),
+        ("reversed", lambda random, n: np.sort(random.random(n, dtype="float32"))[::-1].copy()),
+        ("few values", whole(0, 9, "float32")),
+    ):
+        out += sized(f"sort of {name}", {"x": make}, "m.sort(x)", "np.sort(x)", sizes=small)
+        out += sized(f"median of {name}", {"x": make}, "m.median(x)", "np.median(x)", sizes=small)
+        out += sized(
+            f"topk of 10 of {name}",
+            {"x": make},
+            "m.topk(x, 10)",
+            "np.partition(x, x.size - 10)[-10:]",
+            "jax.lax.top_k(x, 10)",
+            sizes=small,
+        )
+    out += sized(
+        "topk of a tenth",
+        x,
+        "m.topk(x, x.numel() // 10)",
+        "np.partition(x, x.size - x.size // 10)[-(x.size // 10):]",
+        None,
+        sizes=small,
+    )
+    out += sized("msort", p, "m.msort(x)", "np.sort(x, 0)", sizes=plane_sizes)
+    out += sized("median along rows", p, "m.median(x, 1)", "np.median(x, 1)", sizes=plane_sizes)
+    out += sized(
+        "kthvalue along rows",
+        p,
+        "m.kthvalue(x, 10, 1)",
+        "np.partition(x, 9, 1)[:, 9]",
+        None,
+        sizes=plane_sizes,
+    )
+    out += sized("nanmedian", x, "m.nanmedian(x)", "np.nanmedian(x)", sizes=small)
+    out += sized("quantile", x, "m.quantile(x, 0.3)", "np.quantile(x, 0.3)", sizes=small)
+    out += sized("mode", {"x": whole(0, 100)}, "m.mode(x)", sizes=small)
+    out += sized(
+        "unique with inverse and counts",
+        {"x": whole(0, 1000)},
+        "m.unique(x, True, True, True)",
+        "np.unique(x, return_inverse=True, return_counts=True)",
+        None,
+        sizes=small,
+    )
+    out += sized("unique of floats", x, "m.unique(x)", "np.unique(x)", None, sizes=small)
+    out += sized("unique_consecutive", {"x": whole(0, 3)}, "m.unique_consecutive(x)", sizes=small)
+    out += sized(
+        "isin",
+        {"x": whole(0, 1000), "e": lambda random, n: random.integers(0, 1000, 100)},
+        "m.isin(x, e)",
+        "np.isin(x, e)",
+        None,
+        sizes=small,
+    )
+    out += sized("cummax", x, "m.cummax(x, 0)", "np.maximum.accumulate(x)", None, sizes=small)
+    out += sized("cummin along rows", p, "m.cummin(x, 1)", None, None, sizes=plane_sizes)
+    wide = {
+        "x": uniform(0, 500, "float64"),
+        "e": lambda random, n: random.random(1000).cumsum(),
+    }
+    out += sized(
+        "searchsorted, float64",
+        wide,
+        "m.searchsorted(e, x)",
+        "np.searchsorted(e, x)",
+        None,
+        sizes=small,
+    )
+    out += sized(
+        "bucketize into 10",
+        {"x": uniform(0, 1), "e": lambda random, n: np.linspace(0, 1, 10, dtype="float32")},
+        "m.bucketize(x, e)",
+        "np.digitize(x, e)",
+        None,
+        sizes=small,
+    )
+    out += sized(
+        "bincount with weights",
+        {"x": whole(0, 1000), "w": uniform(0, 1)},
+        "m.bincount(x, w)",
+        "np.bincount(x, w)",
+        None,
+        sizes=small,
     )
     table = {"x": uniform(0, 1), "e": lambda random, n: (random.random(1000).astype("f4")).cumsum()}
     out += sized("searchsorted", table, "m.searchsorted(e, x)", "np.searchsorted(e, x)", None)

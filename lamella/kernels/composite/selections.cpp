@@ -4,6 +4,7 @@
 #include "lamella/api/functions.h"
 #include "lamella/api/tensor_operators.h"
 #include "lamella/kernels/dims.h"
+#include "lamella/kernels/selecting.h"
 #include "lamella/native_functions.h"
 
 namespace lamella::native {
@@ -20,16 +21,34 @@ void check_selectable(const char* op, const Tensor& self, int64_t dim) {
                       ": expected 'self' to have elements along dimension ", dim, ", got shape ",
                       self.sizes());
 }
-// The element at `position` (a tensor, or size 1 along dim) of the sorted line, and where it was.
-Selected at_position(const Selected& sorted, const Tensor& position, int64_t dim, bool keepdim) {
-  Tensor values = lamella::gather(std::get<0>(sorted), dim, position);
-  Tensor indices = lamella::gather(std::get<1>(sorted), dim, position);
+// Without the dimension of size 1, unless it is to stay.
+Selected without(Tensor values, Tensor indices, int64_t dim, bool keepdim) {
   if (keepdim) return {values, indices};
   Dims shape;
   for (int64_t d = 0; d < values.dim(); ++d) {
     if (d != dim) shape.push_back(values.sizes()[static_cast<size_t>(d)]);
   }
   return {lamella::_unsafe_view(values, shape), lamella::_unsafe_view(indices, shape)};
+}
+// The element at `position` (a tensor, or size 1 along dim) of the sorted line, and where it was.
+Selected at_position(const Selected& sorted, const Tensor& position, int64_t dim, bool keepdim) {
+  return without(lamella::gather(std::get<0>(sorted), dim, position),
+                 lamella::gather(std::get<1>(sorted), dim, position), dim, keepdim);
+}
+// By the device's own kernel, where it has one.
+std::optional<Selected> select_directly(const char* op, const Tensor& self, int64_t dim,
+                                        Selecting what, int64_t k, bool keepdim) {
+  if (self.is_meta() || !select_stub.is_device_supported(self.device().type())) {
+    return std::nullopt;
+  }
+  Dims shape(self.sizes());
+  shape[static_cast<size_t>(dim)] = 1;
+  Tensor values = lamella::empty(shape, self.options());
+  Tensor indices = lamella::empty(shape, self.options().dtype(kLong));
+  if (values.numel() > 0) {
+    select_stub(self.device().type(), op, self.resolve_neg(), dim, what, k, values, indices);
+  }
+  return without(values, indices, dim, keepdim);
 }
 Selected only_element(const Tensor& self) {
   return {self.clone(), lamella::zeros({}, kLong, std::nullopt, self.device(), std::nullopt)};
@@ -40,6 +59,8 @@ Selected median_of(const char* op, const Tensor& self, int64_t dim, bool keepdim
   dim = maybe_wrap_dim(dim, self.dim(), op);
   check_selectable(op, self, dim);
   if (self.dim() == 0) return only_element(self);
+  auto what = skip_nan ? Selecting::kNanMedian : Selecting::kMedian;
+  if (auto result = select_directly(op, self, dim, what, 0, keepdim)) return *result;
   int64_t size = self.size(dim);
   Selected sorted = lamella::sort(self, std::optional<bool>(true), dim, false);
   Tensor nans = lamella::isnan(self).sum(dim, /*keepdim=*/true);
@@ -75,6 +96,9 @@ Selected kthvalue(const Tensor& self, int64_t k, int64_t dim, bool keepdim) {
   int64_t size = self.dim() == 0 ? 1 : self.size(dim);
   LAMELLA_CHECK(k >= 1 && k <= size, "kthvalue: expected 'k' in [1, ", size, "], got ", k);
   if (self.dim() == 0) return only_element(self);
+  if (auto result = select_directly("kthvalue", self, dim, Selecting::kKth, k - 1, keepdim)) {
+    return *result;
+  }
   Dims shape(self.sizes());
   shape[static_cast<size_t>(dim)] = 1;
   Tensor position = lamella::full(shape, k - 1, kLong, std::nullopt, self.device(), std::nullopt);
@@ -87,6 +111,9 @@ Selected mode(const Tensor& self, int64_t dim, bool keepdim) {
   dim = maybe_wrap_dim(dim, self.dim(), "mode");
   check_selectable("mode", self, dim);
   if (self.dim() == 0) return only_element(self);
+  if (auto result = select_directly("mode", self, dim, Selecting::kMode, 0, keepdim)) {
+    return *result;
+  }
   int64_t size = self.size(dim);
   Selected sorted = lamella::sort(self, std::optional<bool>(true), dim, false);
   const Tensor& x = std::get<0>(sorted);

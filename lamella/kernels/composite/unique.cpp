@@ -1,5 +1,6 @@
 // Distinct values: unique, its consecutive form, isin, msort.
 #include "lamella/kernels/native.h"
+#include "lamella/kernels/selecting.h"
 
 namespace lamella::native {
 
@@ -27,33 +28,48 @@ Tensor lengths_of(const Tensor& starts, int64_t n) {
   Tensor end = lamella::full({1}, n, starts.options());
   return lamella::cat({starts.narrow(0, 1, starts.numel() - 1), end}, 0).sub(starts);
 }
-Tensor none(const Tensor& self) {
-  return lamella::empty({0}, TensorOptions(kLong).device(self.device()));
-}
 
 using Unique = std::tuple<Tensor, Tensor, Tensor>;
 
-// The lines in `order`, of which equal ones are neighbours.
-Unique unique_lines(const Tensor& self, int64_t dim, const Tensor& order, bool inverse,
-                    bool counts) {
+// Of one dimension whose elements are in runs. `order` says where each was before, if defined.
+Unique unique_runs(const Tensor& self, const Tensor& order, bool inverse, bool counts) {
+  Tensor line = self.contiguous();
+  int64_t n = line.numel();
+  auto device = self.device();
+  RunsOut out{runs_stub(device.type(), line, nullptr), nullptr, nullptr, nullptr, nullptr};
+  Tensor values = new_tensor({out.runs}, self.scalar_type(), device);
+  Tensor groups = new_tensor({inverse ? n : 0}, kLong, device);
+  Tensor lengths = new_tensor({counts ? out.runs : 0}, kLong, device);
+  out.values = values.data_ptr();
+  if (inverse) out.groups = groups.mutable_data_ptr<int64_t>();
+  if (counts) out.starts = lengths.mutable_data_ptr<int64_t>();
+  if (order.defined()) out.order = order.const_data_ptr<int64_t>();
+  runs_stub(device.type(), line, &out);
+  for (int64_t i = 0; counts && i < out.runs; ++i) {
+    out.starts[i] = (i + 1 < out.runs ? out.starts[i + 1] : n) - out.starts[i];
+  }
+  return {values, groups, lengths};
+}
+
+// The lines in `order`, of which equal ones are neighbours; all three results, as PyTorch gives
+// them, asked for or not.
+Unique unique_lines(const Tensor& self, int64_t dim, const Tensor& order) {
   Tensor lines = self.movedim(dim, 0);
   Tensor sorted = order.defined() ? lines.index_select(0, order) : lines;
   Runs runs = runs_of(begins_of(sorted));
   Tensor result = sorted.index_select(0, runs.starts).movedim(0, dim);
-  Tensor where = none(self);
-  if (inverse) {
-    where =
-        order.defined() ? lamella::empty_like(order).scatter_(0, order, runs.groups) : runs.groups;
-  }
-  return {result.contiguous(), where, counts ? lengths_of(runs.starts, lines.size(0)) : none(self)};
+  Tensor where =
+      order.defined() ? lamella::empty_like(order).scatter_(0, order, runs.groups) : runs.groups;
+  return {result.contiguous(), where, lengths_of(runs.starts, lines.size(0))};
 }
 }  // namespace
 
 std::tuple<Tensor, Tensor, Tensor> _unique2(const Tensor& self, bool sorted, bool return_inverse,
                                             bool return_counts) {
   Tensor flat = self.reshape({-1});
-  Tensor order = std::get<1>(lamella::sort(flat, true, 0, false));
-  auto [values, inverse, counts] = unique_lines(flat, 0, order, return_inverse, return_counts);
+  auto [line, order] = lamella::sort(flat, true, 0, false);
+  auto [values, inverse, counts] =
+      unique_runs(line, order.contiguous(), return_inverse, return_counts);
   return {values, return_inverse ? inverse.view(self.sizes()) : inverse, counts};
 }
 std::tuple<Tensor, Tensor> _unique(const Tensor& self, bool sorted, bool return_inverse) {
@@ -72,12 +88,12 @@ std::tuple<Tensor, Tensor, Tensor> unique_dim(const Tensor& self, int64_t dim, b
     Tensor keys = lines.select(1, column).index_select(0, order);
     order = order.index_select(0, std::get<1>(lamella::sort(keys, true, 0, false)));
   }
-  return unique_lines(self, dim, order, true, true);  // as PyTorch does, asked for or not
+  return unique_lines(self, dim, order);
 }
 std::tuple<Tensor, Tensor, Tensor> unique_dim_consecutive(const Tensor& self, int64_t dim,
                                                           bool return_inverse, bool return_counts) {
   dim = maybe_wrap_dim(dim, self.dim(), "unique_dim_consecutive");
-  return unique_lines(self, dim, Tensor(), true, true);
+  return unique_lines(self, dim, Tensor());
 }
 std::tuple<Tensor, Tensor, Tensor> unique_consecutive(const Tensor& self, bool return_inverse,
                                                       bool return_counts,
@@ -86,12 +102,22 @@ std::tuple<Tensor, Tensor, Tensor> unique_consecutive(const Tensor& self, bool r
     return lamella::unique_dim_consecutive(self, *dim, return_inverse, return_counts);
   }
   auto [values, inverse, counts] =
-      unique_lines(self.reshape({-1}), 0, Tensor(), return_inverse, return_counts);
+      unique_runs(self.reshape({-1}), Tensor(), return_inverse, return_counts);
   return {values, return_inverse ? inverse.view(self.sizes()) : inverse, counts};
 }
 
 Tensor isin(const Tensor& elements, const Tensor& test_elements, bool assume_unique, bool invert) {
   ScalarType dtype = lamella::result_type(elements, test_elements);
+  bool is_small_float = is_floating_point(dtype) && element_size(dtype) == 1;
+  bool directly = !elements.is_meta() && isin_stub.is_device_supported(elements.device().type()) &&
+                  !isComplexType(dtype) && !is_small_float && test_elements.numel() > 0 &&
+                  test_elements.numel() < INT32_MAX;
+  if (directly) {
+    Tensor is_in = new_tensor(elements.sizes(), kBool, elements.device());
+    isin_stub(elements.device().type(), elements.to(dtype).resolve_neg().contiguous(),
+              test_elements.to(dtype).resolve_neg().contiguous(), is_in);
+    return invert ? is_in.logical_not() : is_in;
+  }
   Tensor tests = std::get<0>(test_elements.to(dtype).reshape({-1}).sort());
   Tensor found;
   if (tests.numel() == 0) {

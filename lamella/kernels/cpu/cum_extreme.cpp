@@ -19,9 +19,11 @@ Pair make_outputs(const char* op, const Tensor& self, int64_t dim) {
 // Among equals the last one counts, and a NaN is above everything.
 template <bool kLargest, class T>
 bool takes_over(T x, T best) {
-  if (x != x) return true;
-  return !(best != best) && (kLargest ? x >= best : x <= best);
+  bool is_further = kLargest ? x >= best : x <= best;
+  return (x != x) | (!(best != best) & is_further);
 }
+
+constexpr int64_t kBlock = 16;
 
 template <bool kLargest>
 Pair cum_extreme(const char* op, const Tensor& self, int64_t dim) {
@@ -41,8 +43,30 @@ Pair cum_extreme(const char* op, const Tensor& self, int64_t dim) {
       for (int64_t line = begin; line < end; ++line) {
         int64_t at = line / inner * size * inner + line % inner;
         T best = from[at];
-        int64_t where = 0;
-        for (int64_t i = 0; i < size; ++i, at += inner) {
+        int64_t where = 0, i = 0;
+        if (inner == 1) {
+          // Most blocks of a long line have no new extreme.
+          for (; i + kBlock <= size; i += kBlock) {
+            bool any = false;
+            for (int64_t l = 0; l < kBlock; ++l) {
+              any |= takes_over<kLargest>(static_cast<C>(from[at + i + l]), static_cast<C>(best));
+            }
+            for (int64_t l = i; any && l < i + kBlock; ++l) {
+              if (takes_over<kLargest>(static_cast<C>(from[at + l]), static_cast<C>(best))) {
+                best = from[at + l];
+                where = l;
+              }
+              values[at + l] = best;
+              indices[at + l] = where;
+            }
+            if (any) continue;
+            for (int64_t l = 0; l < kBlock; ++l) values[at + i + l] = best;
+            for (int64_t l = 0; l < kBlock; ++l) indices[at + i + l] = where;
+          }
+          count_steps(i);
+          at += i;
+        }
+        for (; i < size; ++i, at += inner) {
           if (takes_over<kLargest>(static_cast<C>(from[at]), static_cast<C>(best))) {
             best = from[at];
             where = i;

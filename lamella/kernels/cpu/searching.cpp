@@ -1,10 +1,11 @@
-// Searching and counting: searchsorted, bucketize, histc, bincount.
+// Searching and counting: searchsorted, bucketize, isin, histc, bincount.
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "lamella/core/visit_dtype.h"
-#include "lamella/kernels/native.h"
-#include "lamella/kernels/parallel.h"
+#include "lamella/kernels/cpu/ordering.h"
+#include "lamella/kernels/selecting.h"
 #include "lamella/kernels/type_promotion.h"
 
 namespace lamella::native {
@@ -20,6 +21,70 @@ bool from_right(const char* op, bool right, std::optional<std::string_view> side
   LAMELLA_CHECK(*side == "right" || !right, op, ": expected 'side' and 'right' to agree, got '",
                 *side, "' and True");
   return *side == "right";
+}
+
+// Searches one line as PyTorch does, whatever it holds.
+template <class T>
+int64_t search_plainly(const T* sorted, const int64_t* order, int64_t n, T value, bool right) {
+  auto y = static_cast<compute_type<T>>(value);
+  int64_t low = 0, high = n;
+  while (low < high) {
+    int64_t middle = low + (high - low) / 2;
+    auto x = static_cast<compute_type<T>>(sorted[order != nullptr ? order[middle] : middle]);
+    // NaN, which compares with nothing, comes behind everything.
+    if (right ? !(x > y) : !(x >= y)) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+// Searches `each` values in each line of n numbers by their keys. found(i, where) takes results.
+template <class K, class F>
+void search_by_keys(ScalarType dtype, const Tensor& lines, int64_t n, const Tensor& values,
+                    int64_t each, bool right, F&& found) {
+  const KeyLoops<K>& loops = key_loops<K>();
+  KeyKind kind = key_kind(dtype, false);
+  Tensor kept =
+      new_tensor({lines.numel() * static_cast<int64_t>(sizeof(K))}, kByte, lines.device());
+  auto* keys = static_cast<K*>(kept.data_ptr());
+  auto element = [&](const Tensor& t, int64_t i) {
+    return static_cast<const char*>(t.const_data_ptr()) + i * kind.bytes;
+  };
+  loops.read(kind, element(lines, 0), kind.bytes, lines.numel(), keys);
+  auto last = static_cast<K>(kind.bytes == sizeof(K) ? ~K(0) : (K(1) << 8 * kind.bytes) - 1);
+  parallel_for(0, values.numel(), 2048, [&](int64_t begin, int64_t end) {
+    constexpr int64_t kBlock = 512;
+    K wanted[kBlock];
+    int64_t where[kBlock];
+    while (begin < end) {
+      int64_t line = begin / each;
+      int64_t count = std::min({end - begin, (line + 1) * each - begin, kBlock});
+      loops.read(kind, element(values, begin), kind.bytes, count, wanted);
+      bool is_last[kBlock];
+      // From the right the first greater key is wanted: all come before one above the last.
+      for (int64_t i = 0; i < count; ++i) {
+        is_last[i] = right && wanted[i] == last;
+        wanted[i] += right ? 1 : 0;
+      }
+      loops.search(keys + line * n, n, wanted, count, where);
+      for (int64_t i = 0; i < count; ++i) found(begin + i, is_last[i] ? n : where[i]);
+      begin += count;
+    }
+  });
+}
+
+bool has_last_nan(const Tensor& lines, const int64_t* order) {
+  int64_t n = lines.size(-1);
+  KeyKind kind = key_kind(lines.scalar_type(), false);
+  auto* data = static_cast<const char*>(lines.const_data_ptr());
+  for (int64_t start = 0; start < lines.numel(); start += n) {
+    int64_t last = start + (order != nullptr ? order[start + n - 1] : n - 1);
+    if (count_nan({kind, data + last * kind.bytes, kind.bytes, 1}) > 0) return true;
+  }
+  return false;
 }
 
 Tensor search(const char* op, const Tensor& sequence, const Tensor& values, bool out_int32,
@@ -58,31 +123,35 @@ Tensor search(const char* op, const Tensor& sequence, const Tensor& values, bool
                   n, "), got ", at[i]);
   }
   int64_t each = one_line ? given.numel() : given.size(-1);
+  auto put = [&](int64_t i, int64_t found) {
+    if (out_int32) {
+      result.mutable_data_ptr<int32_t>()[i] = static_cast<int32_t>(found);
+    } else {
+      result.mutable_data_ptr<int64_t>()[i] = found;
+    }
+  };
+  // Keys pay where they serve many values. A NaN among the numbers makes what is found depend on
+  // the places looked at.
+  bool by_keys = given.numel() >= lines.numel() / 8 && n > 0 && n < INT32_MAX;
+  if (is_floating_point(dtype) && by_keys) by_keys = !has_last_nan(lines, at);
+  if (by_keys) {
+    if (has_sorter) lines = lines.gather(-1, order);
+    if (lines.element_size() == 8) {
+      search_by_keys<uint64_t>(dtype, lines, n, given, each, right, put);
+    } else {
+      search_by_keys<uint32_t>(dtype, lines, n, given, each, right, put);
+    }
+    return result;
+  }
   visit_real(dtype, op, [&](auto tag) {
     using T = type_of<decltype(tag)>;
     const T* sorted = lines.const_data_ptr<T>();
     const T* value = given.const_data_ptr<T>();
     parallel_for(0, given.numel(), 2048, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        int64_t start = one_line ? 0 : i / each * n;
-        int64_t low = 0, high = n;
-        while (low < high) {
-          int64_t middle = low + (high - low) / 2;
-          T here = sorted[start + (at != nullptr ? at[start + middle] : middle)];
-          // NaN, which compares with nothing, comes behind everything.
-          auto x = static_cast<compute_type<T>>(here), y = static_cast<compute_type<T>>(value[i]);
-          bool before = right ? !(x > y) : !(x >= y);
-          if (before) {
-            low = middle + 1;
-          } else {
-            high = middle;
-          }
-        }
-        if (out_int32) {
-          result.mutable_data_ptr<int32_t>()[i] = static_cast<int32_t>(low);
-        } else {
-          result.mutable_data_ptr<int64_t>()[i] = low;
-        }
+        int64_t start = i / each * n;
+        put(i, search_plainly(sorted + start, at == nullptr ? nullptr : at + start, n, value[i],
+                              right));
       }
     });
   });
@@ -113,6 +182,60 @@ Tensor bucketize(const Tensor& self, const Tensor& boundaries, bool out_int32, b
 Tensor bucketize(const Scalar& self, const Tensor& boundaries, bool out_int32, bool right) {
   return bucketize(number_like(self, boundaries), boundaries, out_int32, right);
 }
+
+// ---- isin ----
+
+LAMELLA_DEFINE_DISPATCH(isin_stub);
+namespace {
+
+template <class K>
+void find_members(const Tensor& values, const Tensor& tests, bool* found) {
+  const KeyLoops<K>& loops = key_loops<K>();
+  KeyKind kind = key_kind(values.scalar_type(), false);
+  int64_t n = tests.numel();
+  Tensor kept = new_tensor({n * static_cast<int64_t>(sizeof(K))}, kByte, values.device());
+  auto* keys = static_cast<K*>(kept.data_ptr());
+  loops.read(kind, static_cast<const char*>(tests.const_data_ptr()), kind.bytes, n, keys);
+  KeyBounds<K> bounds = loops.bounds(keys, n);
+  K least = bounds.least, range = bounds.most - bounds.least;
+  // A table of all keys between the least and the greatest, or else a search among sorted keys.
+  std::vector<uint8_t> table;
+  if (range <= static_cast<K>(std::clamp<int64_t>(values.numel(), 1 << 12, 1 << 22))) {
+    table.resize(static_cast<size_t>(range) + 1);
+    for (int64_t i = 0; i < n; ++i) table[static_cast<size_t>(keys[i] - least)] = 1;
+  } else if (!bounds.ascending) {
+    std::sort(keys, keys + n);
+  }
+  auto* from = static_cast<const char*>(values.const_data_ptr());
+  auto nan = static_cast<K>(nan_key(kind));
+  parallel_for(0, values.numel(), 2048, [&](int64_t begin, int64_t end) {
+    constexpr int64_t kBlock = 512;
+    K wanted[kBlock];
+    int64_t where[kBlock];
+    for (; begin < end; begin += kBlock) {
+      int64_t count = std::min(end - begin, kBlock);
+      loops.read(kind, from + begin * kind.bytes, kind.bytes, count, wanted);
+      if (table.empty()) loops.search(keys, n, wanted, count, where);
+      for (int64_t i = 0; i < count; ++i) {
+        auto place = static_cast<K>(wanted[i] - least);
+        bool is_in = table.empty() ? where[i] < n && keys[where[i]] == wanted[i]
+                                   : place <= range && table[static_cast<size_t>(place)] != 0;
+        found[begin + i] = is_in && !(kind.is_float && wanted[i] == nan);
+      }
+    }
+  });
+}
+void isin_kernel(const Tensor& values, const Tensor& tests, const Tensor& found) {
+  auto* out = found.mutable_data_ptr<bool>();
+  if (values.element_size() == 8) {
+    find_members<uint64_t>(values, tests, out);
+  } else {
+    find_members<uint32_t>(values, tests, out);
+  }
+}
+
+}  // namespace
+LAMELLA_REGISTER_DISPATCH(isin_stub, &isin_kernel);
 
 // ---- histc and bincount ----
 
@@ -151,6 +274,54 @@ Tensor histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& 
   return counts;
 }
 
+namespace {
+
+// Seen without sign, a negative number is the greatest.
+int64_t greatest_without_sign(const int64_t* p, int64_t n) {
+  return static_cast<int64_t>(
+      key_loops<uint64_t>().bounds(reinterpret_cast<const uint64_t*>(p), n).most);
+}
+
+// Counts of small numbers, of which memory is read once. Equal neighbours would wait for each
+// other's addition, so several tables take turns.
+class SmallCounts {
+ public:
+  static constexpr int64_t kLeast = 1 << 14;  // numbers for which it pays
+
+  // False: a number is negative or too large, and nothing is known.
+  bool add(const int64_t* p, int64_t n) {
+    tables_.resize(kTables * kLength);
+    int64_t *first = tables_.data(), *second = first + kLength, *third = second + kLength;
+    int64_t* fourth = third + kLength;
+    for (int64_t at = 0; at < n;) {
+      int64_t end = std::min(n, at + kBlock), most = greatest_without_sign(p + at, end - at);
+      if (most < 0 || most >= kLength) return false;
+      most_ = std::max(most_, most);
+      for (; at + kTables <= end; at += kTables) {
+        ++first[p[at]];
+        ++second[p[at + 1]];
+        ++third[p[at + 2]];
+        ++fourth[p[at + 3]];
+      }
+      for (; at < end; ++at) ++first[p[at]];
+    }
+    return true;
+  }
+  int64_t most() const { return most_; }
+  int64_t count(int64_t number) const {
+    int64_t sum = 0;
+    for (int64_t t = 0; t < kTables; ++t) sum += tables_[static_cast<size_t>(t * kLength + number)];
+    return sum;
+  }
+
+ private:
+  static constexpr int64_t kTables = 4, kLength = 4096, kBlock = 4096;
+  std::vector<int64_t> tables_;
+  int64_t most_ = -1;
+};
+
+}  // namespace
+
 Tensor bincount(const Tensor& self, const std::optional<Tensor>& weights, int64_t minlength) {
   LAMELLA_CHECK(self.dim() == 1 && is_integral(self.scalar_type(), false),
                 "bincount: expected 'self' to be whole numbers in 1 dimension, got ",
@@ -162,16 +333,37 @@ Tensor bincount(const Tensor& self, const std::optional<Tensor>& weights, int64_
                 weighted ? weights->sizes() : IntArrayRef());
   Tensor numbers = self.to(kLong).contiguous();
   const auto* p = numbers.const_data_ptr<int64_t>();
-  int64_t n = numbers.numel(), length = minlength;
-  for (int64_t i = 0; i < n; ++i) {
-    LAMELLA_CHECK(p[i] >= 0, "bincount: expected 'self' of at least 0, got ", p[i]);
-    LAMELLA_CHECK(p[i] < INT64_MAX, "bincount: expected 'self' below ", INT64_MAX, ", got ", p[i]);
-    if (p[i] >= length) length = p[i] + 1;
+  int64_t n = numbers.numel(), most = -1;
+  SmallCounts small;
+  bool is_counted = !weighted && n >= SmallCounts::kLeast && small.add(p, n);
+  if (is_counted) {
+    most = small.most();
+  } else if (n > 0) {
+    most = greatest_without_sign(p, n);
+    if (most < 0) most = *std::find_if(p, p + n, [](int64_t number) { return number < 0; });
+    LAMELLA_CHECK(most >= 0, "bincount: expected 'self' of at least 0, got ", most);
   }
+  LAMELLA_CHECK(most < INT64_MAX, "bincount: expected 'self' below ", INT64_MAX, ", got ", most);
+  int64_t length = std::max(minlength, most + 1);
   ScalarType dtype = !weighted ? kLong : weights->scalar_type() == kFloat ? kFloat : kDouble;
   Tensor counts = lamella::zeros({length}, dtype);
-  Tensor values = weighted ? weights->to(dtype) : lamella::ones({1}, dtype).expand({n});
-  return counts.index_add_(0, numbers, values);
+  if (weighted) {
+    Tensor weight = weights->to(dtype).contiguous();
+    visit_floating(dtype, "bincount", [&](auto tag) {
+      using T = type_of<decltype(tag)>;
+      auto* sum = counts.mutable_data_ptr<T>();
+      auto* w = weight.const_data_ptr<T>();
+      for (int64_t i = 0; i < n; ++i) sum[p[i]] += w[i];
+    });
+    return counts;
+  }
+  auto* count = counts.mutable_data_ptr<int64_t>();
+  if (is_counted) {
+    for (int64_t i = 0; i <= most; ++i) count[i] = small.count(i);
+  } else {
+    for (int64_t i = 0; i < n; ++i) ++count[p[i]];
+  }
+  return counts;
 }
 
 }  // namespace lamella::native

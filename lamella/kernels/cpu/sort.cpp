@@ -1,213 +1,102 @@
 // sort and topk.
-//
-// Note [Sorting by keys]
-//   Each element becomes an unsigned key whose order is the wanted one: integers with the sign bit
-//   turned over, floating point as its bits (all turned over where negative, NaN above everything,
-//   both zeros alike), all of it inverted for a descending order. The position makes keys distinct,
-//   so any sort is stable, and one instantiation serves all dtypes. Elements of up to 4 bytes are
-//   one word together with their position.
 #include <algorithm>
-#include <cstring>
-#include <vector>
 
-#include "lamella/core/interrupt.h"
 #include "lamella/core/visit_dtype.h"
-#include "lamella/kernels/native.h"
-#include "lamella/kernels/parallel.h"
+#include "lamella/kernels/cpu/ordering.h"
+#include "lamella/kernels/selecting.h"
 
 namespace lamella {
 namespace native {
 namespace {
 
-struct KeyAndIndex {
-  uint64_t key;
-  int64_t index;
-  bool operator<(const KeyAndIndex& other) const {
-    return key != other.key ? key < other.key : index < other.index;
-  }
-};
-
+// Lines that lie beside each other, of which a few at a time are copied, so that each piece of
+// memory is read and written once for all of them: element l of row r is element r of line l.
+constexpr int64_t kBeside = 8;
 template <class T>
-uint64_t order_key(T value) {
-  if constexpr (std::is_same_v<T, bool> || std::is_unsigned_v<T>) {
-    return static_cast<uint64_t>(value);
-  } else if constexpr (std::is_integral_v<T>) {
-    using U = std::make_unsigned_t<T>;
-    return static_cast<uint64_t>(static_cast<U>(value) ^
-                                 static_cast<U>(U{1} << (sizeof(T) * 8 - 1)));
-  } else if constexpr (std::is_same_v<T, double>) {
-    if (value != value) return ~uint64_t{0};
-    auto bits = __builtin_bit_cast(uint64_t, value + 0.0);
-    return bits >> 63 ? ~bits : bits | uint64_t{1} << 63;
-  } else {
-    auto wide = static_cast<float>(value);
-    if (wide != wide) return 0xffffffffu;
-    auto bits = __builtin_bit_cast(uint32_t, wide + 0.0f);
-    return bits >> 31 ? static_cast<uint32_t>(~bits) : bits | 0x80000000u;
+void to_lines(const T* from, int64_t row_stride, int64_t rows, int64_t lines, T* to) {
+  for (int64_t r = 0; r < rows; ++r, from += row_stride) {
+    if (lines == kBeside) {
+#pragma GCC unroll 8
+      for (int64_t l = 0; l < kBeside; ++l) to[l * rows + r] = from[l];
+    } else {
+      for (int64_t l = 0; l < lines; ++l) to[l * rows + r] = from[l];
+    }
   }
 }
 template <class T>
-constexpr bool fits_one_word = sizeof(T) <= 4;
-
-// One line of `n` elements; the first `k` in order go to values and indices. `all` sorts the line,
-// otherwise just enough is done to know the first k, which are sorted if `sorted`.
-struct Line {
-  const char* from;
-  int64_t from_stride;
-  int64_t n, k;
-  char* values;
-  int64_t value_stride;
-  int64_t* indices;
-  int64_t index_stride;
-  bool descending, sorted;
-};
-
-// Sorts long lists by parts, which are merged, so that threads share the work and interrupts are
-// seen. No two items are equal.
-template <class E>
-void sort_items(std::vector<E>& items, int64_t n) {
-  constexpr int64_t kRun = 1 << 20;
-  auto at = [](std::vector<E>& list, int64_t i) { return list.begin() + i; };
-  parallel_for(0, (n + kRun - 1) / kRun, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t run = begin; run < end; ++run) {
-      if (run != begin) check_interrupt();
-      std::sort(at(items, run * kRun), at(items, std::min(n, (run + 1) * kRun)));
+void from_lines(const T* from, int64_t rows, int64_t lines, T* to, int64_t row_stride) {
+  for (int64_t r = 0; r < rows; ++r, to += row_stride) {
+    if (lines == kBeside) {
+#pragma GCC unroll 8
+      for (int64_t l = 0; l < kBeside; ++l) to[l] = from[l * rows + r];
+    } else {
+      for (int64_t l = 0; l < lines; ++l) to[l] = from[l * rows + r];
     }
-  });
-  if (n <= kRun) return;
-  std::vector<E> merged(items.size());
-  for (int64_t width = kRun; width < n; width *= 2) {
-    for (int64_t start = 0; start < n; start += 2 * width) {
-      int64_t middle = std::min(start + width, n), end = std::min(start + 2 * width, n);
-      // A block of the first half at a time, with what of the second comes before its end.
-      int64_t second = middle, out = start;
-      for (int64_t first = start; first < middle; first += kRun) {
-        check_interrupt();
-        int64_t stop = std::min(first + kRun, middle);
-        int64_t until = stop == middle ? end
-                                       : std::lower_bound(at(items, second), at(items, end),
-                                                          items[static_cast<size_t>(stop)]) -
-                                             items.begin();
-        std::merge(at(items, first), at(items, stop), at(items, second), at(items, until),
-                   at(merged, out));
-        out += stop - first + until - second;
-        second = until;
-      }
-    }
-    items.swap(merged);
   }
 }
 
-// Puts the k least items before the others, which may be lost. 0 < k.
-template <class E>
-void select_items(std::vector<E>& items, int64_t k) {
-  constexpr int64_t kBlock = 1 << 18, kMostSelected = 1 << 22;
-  auto n = static_cast<int64_t>(items.size());
-  auto at = [&](int64_t i) { return items.begin() + i; };
-  if (n <= kBlock || n <= 2 * k) {
-    if (n > 2 * kMostSelected) return sort_items(items, n);  // selecting could not be interrupted
-    std::nth_element(at(0), at(k - 1), at(n));
-    return;
-  }
-  if (k > kMostSelected) return sort_items(items, n);
-  // The least so far stand first, the greatest of them at k - 1. What is less comes behind them,
-  // some of each block, and the least are selected anew.
-  int64_t block = std::max(k, kBlock);
-  std::nth_element(at(0), at(k - 1), at(block));
-  for (int64_t begin = block; begin < n; begin += block) {
-    check_interrupt();
-    int64_t kept = k;
-    for (auto from = at(begin), end = at(std::min(n, begin + block)); from != end; ++from) {
-      *at(kept) = *from;
-      kept += *from < *at(k - 1) ? 1 : 0;
-    }
-    if (kept > k) std::nth_element(at(0), at(k - 1), at(kept));
-  }
+bool lie_beside(const Tensor& self, int64_t dim, const Tensor& values, const Tensor& indices) {
+  int64_t last = self.dim() - 1;
+  if (last < 1 || dim == last || self.size(last) < kBeside || self.size(dim) > 1 << 16)
+    return false;
+  auto is_one = [&](const Tensor& t) { return t.strides()[static_cast<size_t>(last)] == 1; };
+  return is_one(self) && is_one(values) && is_one(indices);
 }
 
-template <class E>
-void order_first(std::vector<E>& items, int64_t k, bool sorted) {
-  if (k == 0) return;
-  if (k < static_cast<int64_t>(items.size())) select_items(items, k);
-  if (sorted) sort_items(items, k);
-}
-
-template <class T>
-void put_result(const Line& line, int64_t at, int64_t index) {
-  *reinterpret_cast<T*>(line.values + at * line.value_stride) =
-      *reinterpret_cast<const T*>(line.from + index * line.from_stride);
-  line.indices[at * line.index_stride] = index;
-}
-
-template <class T>
-void order_line(const Line& line, std::vector<uint64_t>& words, std::vector<KeyAndIndex>& pairs) {
-  auto n = static_cast<size_t>(line.n);
-  auto element = [&](int64_t i) -> T {
-    return *reinterpret_cast<const Stored<T>*>(line.from + i * line.from_stride);
-  };
-  if (fits_one_word<T> && line.n <= INT64_C(0xffffffff)) {
-    words.resize(n);
-    for (int64_t i = 0; i < line.n; ++i) {
-      if ((i & 0xffff) == 0xffff) check_interrupt();
-      uint64_t key = order_key<T>(element(i));
-      if (line.descending) key = ~key & 0xffffffffu;
-      words[static_cast<size_t>(i)] = key << 32 | static_cast<uint64_t>(i);
-    }
-    order_first(words, line.k, line.sorted);
-    for (int64_t i = 0; i < line.k; ++i) {
-      put_result<T>(line, i, static_cast<int64_t>(words[static_cast<size_t>(i)] & 0xffffffffu));
-    }
-    return;
-  }
-  pairs.resize(n);
-  for (int64_t i = 0; i < line.n; ++i) {
-    if ((i & 0xffff) == 0xffff) check_interrupt();
-    uint64_t key = order_key<T>(element(i));
-    pairs[static_cast<size_t>(i)] = {line.descending ? ~key : key, i};
-  }
-  order_first(pairs, line.k, line.sorted);
-  for (int64_t i = 0; i < line.k; ++i) put_result<T>(line, i, pairs[static_cast<size_t>(i)].index);
-}
-
-// All lines of `self` along `dim`; outputs have size k there.
-void order_lines(const char* op, const Tensor& self, int64_t dim, int64_t k, bool descending,
-                 bool sorted, const Tensor& values, const Tensor& indices) {
-  if (values.numel() == 0) return;
-  auto d = static_cast<size_t>(dim);
-  int64_t n = self.dim() == 0 ? 1 : self.sizes()[d];
-  int64_t lines = values.numel() / k;
-  int64_t bytes = self.element_size();
-  // Where the i-th line starts in a tensor.
-  auto start = [&](const Tensor& t, int64_t i) {
-    int64_t offset = 0;
-    for (size_t e = t.sizes().size(); e-- > 0;) {
-      if (e == d) continue;
-      offset += i % t.sizes()[e] * t.strides()[e];
-      i /= t.sizes()[e];
-    }
-    return offset;
-  };
-  auto stride = [&](const Tensor& t) { return t.dim() == 0 ? 1 : t.strides()[d]; };
-  visit_real(self.scalar_type(), op, [&](auto tag) {
+void order_lines_beside(const Tensor& self, int64_t dim, int64_t k, bool descending,
+                        const Tensor& values, const Tensor& indices) {
+  int64_t bytes = self.element_size(), last = self.size(-1), n = self.size(dim);
+  KeyKind kind = key_kind(self.scalar_type(), descending);
+  Tensor first = self.select(-1, 0), value = values.select(-1, 0), index = indices.select(-1, 0);
+  Lines outer({&first, &value, &index}, dim);
+  int64_t groups = (last + kBeside - 1) / kBeside;
+  visit_bytes(static_cast<size_t>(bytes), [&](auto tag) {
     using T = type_of<decltype(tag)>;
-    parallel_for(0, lines, 4096 / n + 1, [&](int64_t begin, int64_t end) {
-      std::vector<uint64_t> words;
-      std::vector<KeyAndIndex> pairs;
+    auto* from = static_cast<const T*>(self.const_data_ptr());
+    auto* to = static_cast<T*>(values.data_ptr());
+    auto* places = indices.mutable_data_ptr<int64_t>();
+    int64_t grain = 8192 / (n * kBeside) + 1;
+    parallel_for(0, outer.count() * groups, grain, [&](int64_t begin, int64_t end) {
+      OrderScratch scratch;
+      auto* lines = reinterpret_cast<T*>(scratch.third(kBeside * (n + 2 * k)));
+      auto* ordered = lines + kBeside * n;
+      auto* order = reinterpret_cast<int64_t*>(scratch.third(0)) + kBeside * (n + k);
       for (int64_t i = begin; i < end; ++i) {
-        Line line{static_cast<const char*>(self.const_data_ptr()) + start(self, i) * bytes,
-                  stride(self) * bytes,
-                  n,
-                  k,
-                  static_cast<char*>(values.data_ptr()) + start(values, i) * bytes,
-                  stride(values) * bytes,
-                  indices.mutable_data_ptr<int64_t>() + start(indices, i),
-                  stride(indices),
-                  descending,
-                  sorted};
-        order_line<T>(line, words, pairs);
+        int64_t column = i % groups * kBeside, count = std::min(kBeside, last - column);
+        outer.walk(i / groups, i / groups + 1, [&](int64_t, const int64_t* starts) {
+          to_lines(from + starts[0] + column, outer.stride(0), n, count, lines);
+          for (int64_t l = 0; l < count; ++l) {
+            order_line({kind, reinterpret_cast<const char*>(lines + l * n), bytes, n}, k,
+                       {reinterpret_cast<char*>(ordered + l * k), bytes, order + l * k, 1},
+                       scratch);
+          }
+          from_lines(ordered, k, count, to + starts[1] + column, outer.stride(1));
+          from_lines(order, k, count, places + starts[2] + column, outer.stride(2));
+        });
       }
     });
   });
+}
+
+// The first k elements of each line of `self`, in order; outputs have size k there.
+void order_lines(const char* op, const Tensor& self, int64_t dim, int64_t k, bool descending,
+                 const Tensor& values, const Tensor& indices) {
+  visit_real(signed_type(self.scalar_type()), op, [](auto) {});
+  if (values.numel() == 0) return;
+  if (lie_beside(self, dim, values, indices)) {
+    return order_lines_beside(self, dim, k, descending, values, indices);
+  }
+  Lines lines({&self, &values, &indices}, dim);
+  int64_t bytes = self.element_size();
+  auto* value = static_cast<char*>(values.data_ptr());
+  auto* index = indices.mutable_data_ptr<int64_t>();
+  for_each_line(lines, self, descending,
+                [&](const Line& line, const int64_t* starts, OrderScratch& scratch) {
+                  order_line(line, k,
+                             {value + starts[1] * bytes, lines.stride(1) * bytes, index + starts[2],
+                              lines.stride(2)},
+                             scratch);
+                });
 }
 
 }  // namespace
@@ -241,7 +130,7 @@ LAMELLA_IMPL_FUNC(sort_cpu)
  const Tensor& indices) {
   dim = maybe_wrap_dim(dim, self.dim(), "sort");
   int64_t n = self.dim() == 0 ? 1 : self.sizes()[static_cast<size_t>(dim)];
-  order_lines("sort", self, dim, n, descending, true, values, indices);
+  order_lines("sort", self, dim, n, descending, values, indices);
 }
 std::tuple<Tensor, Tensor> sort(const Tensor& self, int64_t dim, bool descending) {
   return lamella::sort(self, false, dim, descending);
@@ -261,7 +150,7 @@ LAMELLA_IMPL_FUNC(topk_cpu)
 (const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted, const Tensor& values,
  const Tensor& indices) {
   dim = maybe_wrap_dim(dim, self.dim(), "topk");
-  order_lines("topk", self, dim, self.dim() == 0 ? 1 : k, largest, sorted, values, indices);
+  order_lines("topk", self, dim, self.dim() == 0 ? 1 : k, largest, values, indices);
 }
 
 }  // namespace native

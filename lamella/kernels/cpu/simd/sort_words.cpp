@@ -1,0 +1,249 @@
+// Sorts short lists of 32-bit words with networks of minima and maxima in vectors.
+//
+// Note [Networks in vectors]
+//   A block of up to 32 vectors is seen as a matrix whose columns are the lanes. The columns are
+//   sorted by Batcher's network, without any shuffle; then bitonic merges join columns by twos,
+//   fours and so on, in which only the steps between columns move lanes. The matrix is transposed,
+//   and sorted blocks are merged by the same network over whole vectors. Vectors past the end count
+//   as greater than all others and are left out.
+//   K. E. Batcher, Sorting networks and their applications, AFIPS 1968.
+#include "lamella/kernels/cpu/simd/sort_words.h"
+
+#include <utility>
+
+#ifndef CPU_CAPABILITY
+#define CPU_CAPABILITY DEFAULT
+#endif
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace lamella::native {
+inline namespace CPU_CAPABILITY {
+namespace {
+
+#if defined(CPU_CAPABILITY_AVX512)
+constexpr int kLanes = 16;
+#elif defined(CPU_CAPABILITY_AVX2)
+constexpr int kLanes = 8;
+#else
+constexpr int kLanes = 4;
+#endif
+typedef uint32_t Vec32 __attribute__((vector_size(kLanes * 4)));
+typedef Vec32 VecMemory __attribute__((aligned(4), may_alias));
+
+#define LAMELLA_INLINE inline __attribute__((always_inline))
+
+LAMELLA_INLINE Vec32 load(const uint32_t* p) { return *reinterpret_cast<const VecMemory*>(p); }
+LAMELLA_INLINE void store(uint32_t* p, Vec32 v) { *reinterpret_cast<VecMemory*>(p) = v; }
+
+LAMELLA_INLINE void order(Vec32& low, Vec32& high) {
+  Vec32 a = low, b = high;
+#if defined(CPU_CAPABILITY_AVX2)
+  // GCC 12 sees the minimum in the general form for the other widths, but not always for this one.
+  low = (Vec32)_mm256_min_epu32((__m256i)a, (__m256i)b);
+  high = (Vec32)_mm256_max_epu32((__m256i)a, (__m256i)b);
+#else
+  low = a < b ? a : b;
+  high = a < b ? b : a;
+#endif
+}
+
+template <int kXor, size_t... I>
+LAMELLA_INLINE Vec32 swap_lanes(Vec32 v, std::index_sequence<I...>) {
+  return __builtin_shufflevector(v, v, (I ^ kXor)...);
+}
+template <int kXor>
+LAMELLA_INLINE Vec32 swap_lanes(Vec32 v) {
+  return swap_lanes<kXor>(v, std::make_index_sequence<kLanes>());
+}
+// Lanes of `a` where their number lacks the bit kBit, those of `b` where it has it.
+template <int kBit, size_t... I>
+LAMELLA_INLINE Vec32 blend(Vec32 a, Vec32 b, std::index_sequence<I...>) {
+  return __builtin_shufflevector(a, b, (I & kBit ? I + kLanes : I)...);
+}
+template <int kBit>
+LAMELLA_INLINE Vec32 blend(Vec32 a, Vec32 b) {
+  return blend<kBit>(a, b, std::make_index_sequence<kLanes>());
+}
+
+// ---- One block ----
+
+// Batcher's merge of the rows From, From + Step, ... of two sorted halves.
+template <int kFrom, int kRows, int kStep, int R>
+LAMELLA_INLINE void merge_rows(Vec32 (&v)[R]) {
+  if constexpr (2 * kStep < kRows) {
+    merge_rows<kFrom, kRows, 2 * kStep>(v);
+    merge_rows<kFrom + kStep, kRows, 2 * kStep>(v);
+#pragma GCC unroll 32
+    for (int i = kFrom + kStep; i + kStep < kFrom + kRows; i += 2 * kStep) {
+      order(v[i], v[i + kStep]);
+    }
+  } else {
+    order(v[kFrom], v[kFrom + kStep]);
+  }
+}
+template <int kFrom, int kRows, int R>
+LAMELLA_INLINE void sort_rows(Vec32 (&v)[R]) {
+  if constexpr (kRows > 1) {
+    sort_rows<kFrom, kRows / 2>(v);
+    sort_rows<kFrom + kRows / 2, kRows / 2>(v);
+    merge_rows<kFrom, kRows, 1>(v);
+  }
+}
+
+// Orders lanes that are kDistance apart, and then those at half of it and so on.
+template <int kDistance>
+LAMELLA_INLINE Vec32 merge_lanes(Vec32 v) {
+  if constexpr (kDistance > 0) {
+    Vec32 low = v, high = swap_lanes<kDistance>(v);
+    order(low, high);
+    return merge_lanes<kDistance / 2>(blend<kDistance>(low, high));
+  }
+  return v;
+}
+// Makes sorted groups of kGroup columns of sorted groups of half as many.
+template <int kGroup, int R>
+LAMELLA_INLINE void merge_columns(Vec32 (&v)[R]) {
+  if constexpr (kGroup <= kLanes) {
+#pragma GCC unroll 32
+    for (int i = 0; i < R / 2; ++i) {
+      Vec32 low = v[i], high = swap_lanes<kGroup - 1>(v[R - 1 - i]);
+      order(low, high);
+      v[i] = merge_lanes<kGroup / 4>(blend<kGroup / 2>(low, high));
+      v[R - 1 - i] = merge_lanes<kGroup / 4>(swap_lanes<kGroup - 1>(blend<kGroup / 2>(high, low)));
+    }
+#pragma GCC unroll 8
+    for (int d = R / 2; d > 0; d /= 2) {
+#pragma GCC unroll 32
+      for (int i = 0; i < R; ++i) {
+        if ((i & d) == 0) order(v[i], v[i + d]);
+      }
+    }
+    merge_columns<2 * kGroup>(v);
+  }
+}
+
+// Rows kFrom to kFrom + kLanes become columns.
+template <int kDistance, int kFrom, int R>
+LAMELLA_INLINE void transpose(Vec32 (&v)[R]) {
+  if constexpr (kDistance > 0) {
+#pragma GCC unroll 32
+    for (int i = kFrom; i < kFrom + kLanes; ++i) {
+      if ((i & kDistance) != 0) continue;
+      Vec32 a = v[i], b = v[i + kDistance];
+      v[i] = blend<kDistance>(a, swap_lanes<kDistance>(b));
+      v[i + kDistance] = blend<kDistance>(swap_lanes<kDistance>(a), b);
+    }
+    transpose<kDistance / 2, kFrom>(v);
+  }
+}
+template <int kFrom, int R>
+LAMELLA_INLINE void store_columns(Vec32 (&v)[R], uint32_t* words) {
+  if constexpr (kFrom < R) {
+    transpose<kLanes / 2, kFrom>(v);
+#pragma GCC unroll 32
+    for (int i = 0; i < kLanes; ++i) store(words + i * R + kFrom, v[kFrom + i]);
+    store_columns<kFrom + kLanes>(v, words);
+  }
+}
+
+template <int R>
+void sort_block(uint32_t* words) {
+  Vec32 v[R];
+#pragma GCC unroll 32
+  for (int i = 0; i < R; ++i) v[i] = load(words + i * kLanes);
+  sort_rows<0, R>(v);
+  merge_columns<2>(v);
+  if constexpr (R >= kLanes) {
+    store_columns<0>(v, words);
+  } else {
+    uint32_t rows[R * kLanes];
+#pragma GCC unroll 32
+    for (int i = 0; i < R; ++i) store(rows + i * kLanes, v[i]);
+    for (int lane = 0; lane < kLanes; ++lane) {
+      for (int i = 0; i < R; ++i) words[lane * R + i] = rows[i * kLanes + lane];
+    }
+  }
+}
+
+// ---- Merging blocks ----
+
+// Merges sorted runs of `width` vectors by twos; `count` vectors in all.
+void merge_runs(uint32_t* words, int64_t count, int64_t width) {
+  for (int64_t start = 0; start + width < count; start += 2 * width) {
+    uint32_t* run = words + start * kLanes;
+    int64_t size = count - start < 2 * width ? count - start : 2 * width;
+    for (int64_t i = 2 * width - size; i < width; ++i) {
+      uint32_t *p = run + i * kLanes, *q = run + (2 * width - 1 - i) * kLanes;
+      Vec32 low = load(p), high = swap_lanes<kLanes - 1>(load(q));
+      order(low, high);
+      store(p, low);
+      store(q, swap_lanes<kLanes - 1>(high));
+    }
+    // Two steps at a time, as long as there are two.
+    int64_t d = width / 2;
+    for (; d >= 2; d /= 4) {
+      int64_t h = d / 2;
+      for (int64_t block = 0; block < size; block += 2 * d) {
+        for (int64_t i = block; i < block + h && i < size; ++i) {
+          uint32_t* p = run + i * kLanes;
+          if (i + d + h < size) {
+            Vec32 a = load(p), b = load(p + h * kLanes), c = load(p + d * kLanes),
+                  e = load(p + (d + h) * kLanes);
+            order(a, c), order(b, e), order(a, b), order(c, e);
+            store(p, a), store(p + h * kLanes, b), store(p + d * kLanes, c);
+            store(p + (d + h) * kLanes, e);
+          } else if (i + h < size) {
+            Vec32 a = load(p), b = load(p + h * kLanes);
+            if (i + d < size) {
+              Vec32 c = load(p + d * kLanes);
+              order(a, c);
+              store(p + d * kLanes, c);
+            }
+            order(a, b);
+            store(p, a), store(p + h * kLanes, b);
+          }
+        }
+      }
+    }
+    for (int64_t i = 0; i < size; i += 2) {
+      uint32_t* p = run + i * kLanes;
+      Vec32 a = load(p);
+      if (i + 1 < size) {
+        Vec32 b = load(p + kLanes);
+        if (d == 1) order(a, b);
+        store(p + kLanes, merge_lanes<kLanes / 2>(b));
+      }
+      store(p, merge_lanes<kLanes / 2>(a));
+    }
+  }
+}
+
+void sort_words_kernel(uint32_t* words, int64_t n) {
+  int64_t count = (n + kLanes - 1) / kLanes;
+  for (int64_t at = 0; at < count; at += 32) {
+    uint32_t* block = words + at * kLanes;
+    int64_t rows = count - at;
+    // The greatest words fill the last block.
+    int64_t filled = rows > 16 ? 32 : rows > 8 ? 16 : rows > 4 ? 8 : 4;
+    for (int64_t i = n - at * kLanes; i < filled * kLanes; ++i) block[i] = ~uint32_t{0};
+    if (rows > 16) {
+      sort_block<32>(block);
+    } else if (rows > 8) {
+      sort_block<16>(block);
+    } else if (rows > 4) {
+      sort_block<8>(block);
+    } else {
+      sort_block<4>(block);
+    }
+  }
+  for (int64_t width = 32; width < count; width *= 2) merge_runs(words, count, width);
+}
+
+}  // namespace
+}  // namespace CPU_CAPABILITY
+
+LAMELLA_REGISTER_DISPATCH(sort_words_stub, &sort_words_kernel);
+
+}  // namespace lamella::native

@@ -1,0 +1,13 @@
+// Sorting of short lists of 32-bit words, one kernel for each CPU capability.
+#pragma once
+#include "lamella/kernels/dispatch_stub.h"
+
+namespace lamella::native {
+
+// Words behind the list that the kernel may overwrite.
+inline constexpr int64_t kWordsSpare = 512;
+// Sorts n words in ascending order; a bitonic network, best below some ten thousand.
+using sort_words_fn = void (*)(uint32_t* words, int64_t n);
+LAMELLA_DECLARE_DISPATCH(sort_words_fn, sort_words_stub);
+
+}  // namespace lamella::native

@@ -1,0 +1,43 @@
+// Runs of equal elements, of which distinct values are made.
+#include "lamella/core/visit_dtype.h"
+#include "lamella/kernels/native.h"
+#include "lamella/kernels/selecting.h"
+
+namespace lamella::native {
+
+LAMELLA_DEFINE_DISPATCH(runs_stub);
+
+namespace {
+
+int64_t runs_kernel(const Tensor& line, const RunsOut* out) {
+  int64_t n = line.numel();
+  return visit_all(signed_type(line.scalar_type()), "unique", [&](auto tag) {
+    using T = type_of<decltype(tag)>;
+    auto* x = static_cast<const Stored<T>*>(line.const_data_ptr());
+    auto begins = [&](int64_t i) {
+      return static_cast<compute_type<T>>(static_cast<T>(x[i])) !=
+             static_cast<compute_type<T>>(static_cast<T>(x[i - 1]));
+    };
+    if (out == nullptr) {
+      int64_t runs = n > 0 ? 1 : 0;
+      for (int64_t i = 1; i < n; ++i) runs += begins(i) ? 1 : 0;
+      return runs;
+    }
+    // From the end, so that of each run its first element is what stays.
+    auto* values = static_cast<Stored<T>*>(out->values);
+    int64_t run = out->runs - 1;
+    for (int64_t i = n - 1; i >= 0; --i) {
+      values[run] = x[i];
+      if (out->starts != nullptr) out->starts[run] = i;
+      if (out->groups != nullptr) out->groups[out->order != nullptr ? out->order[i] : i] = run;
+      if (i > 0) run -= begins(i) ? 1 : 0;
+    }
+    return out->runs;
+  });
+}
+
+}  // namespace
+
+LAMELLA_REGISTER_DISPATCH(runs_stub, &runs_kernel);
+
+}  // namespace lamella::native

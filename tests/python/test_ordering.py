@@ -1,0 +1,210 @@
+"""sort, topk, kthvalue, median, mode, unique, searchsorted and bincount over lengths, dtypes and
+kinds of data, each of which takes another way through the kernels."""
+
+import math
+
+import pytest
+from operator_cases import lamella, to_lamella, torch
+
+DTYPES = [
+    torch.bool,
+    torch.uint8,
+    torch.int8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.float16,
+    torch.bfloat16,
+    torch.float32,
+    torch.float64,
+]
+LENGTHS = [1, 2, 17, 65, 400, 1025, 2049, 9000, 20_000]
+KINDS = ["random", "wide", "few", "close", "equal", "ascending", "descending", "special"]
+
+
+def data(kind, dtype, n):
+    generator = torch.Generator().manual_seed(n)
+    real = dtype.is_floating_point
+    if kind == "random" and not real:
+        low, high = (
+            (0, 2) if dtype == torch.bool else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+        )
+        low, high = max(low, -(2**62)), min(high, 2**62)
+        return torch.randint(low, high, (n,), generator=generator).to(dtype)
+    if kind == "random":
+        return torch.randn(n, generator=generator, dtype=torch.float64).to(dtype)
+    if kind == "wide":
+        numbers = (torch.randn(n, generator=generator, dtype=torch.float64) * 20).exp()
+        return (
+            numbers.to(dtype)
+            if real
+            else torch.randint(0, 2**20, (n,), generator=generator).to(dtype)
+        )
+    if kind == "few":
+        return torch.randint(0, 5, (n,), generator=generator).to(dtype)
+    if kind == "close":  # alike in all but the lowest bits
+        steps = torch.randint(0, 50, (n,), generator=generator)
+        return (1 + steps.double() * torch.finfo(dtype).eps).to(dtype) if real else steps.to(dtype)
+    if kind == "equal":
+        return torch.ones(n).to(dtype)
+    x = data("random", dtype, n)
+    if kind in ("ascending", "descending"):
+        return x.sort(descending=kind == "descending")[0]
+    if real:
+        numbers = [0.0, -0.0, math.inf, -math.inf, math.nan, torch.finfo(dtype).tiny / 4]
+        special = torch.tensor(numbers, dtype=torch.float64).to(dtype)
+        chosen = torch.rand(n, generator=generator) < 0.6
+        x[chosen] = special[torch.randint(0, len(numbers), (n,), generator=generator)][chosen]
+    elif dtype != torch.bool:
+        x[::3] = torch.iinfo(dtype).max
+        x[1::3] = torch.iinfo(dtype).min
+    return x
+
+
+def assert_same(got, want):
+    got = torch.from_dlpack(got.to(lamella.uint8) if want.dtype == torch.bool else got)
+    want = want.to(torch.uint8) if want.dtype == torch.bool else want
+    assert got.dtype == want.dtype and got.shape == want.shape
+    torch.testing.assert_close(got, want, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_one_line(dtype, kind):
+    for n in LENGTHS:
+        x = data(kind, dtype, n)
+        y = to_lamella(x)
+        for descending in (False, True):
+            values, indices = torch.sort(x, stable=True, descending=descending)
+            got = lamella.sort(y, descending=descending)
+            assert_same(got[0], values)
+            assert_same(got[1], indices)
+            for k in {1, min(n, 5), n // 50, n // 3, n}:
+                got = lamella.topk(y, k, largest=descending)
+                assert_same(got[0], values[:k])
+                assert_same(got[1], indices[:k])
+        values, indices = torch.sort(x, stable=True)
+        for k in {1, n // 3 + 1, n}:
+            got = lamella.kthvalue(y, k)
+            assert_same(got[0], values[k - 1])
+            assert_same(got[1], indices[k - 1])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", DTYPES[1:])
+def test_medians_modes_and_distinct_values(dtype, kind):
+    for n in LENGTHS[:-2]:
+        x = data(kind, dtype, n)
+        y = to_lamella(x)
+        for name in ("median", "nanmedian"):
+            assert_same(getattr(lamella, name)(y, 0)[0], getattr(torch, name)(x, 0)[0])
+        mode = lamella.mode(y)
+        assert_same(y[mode[1]], torch.from_dlpack(mode[0]))
+        if not x.isnan().any():
+            assert_same(mode[0], torch.mode(x)[0])
+            for got, want in zip(
+                lamella.unique(y, True, True, True), torch.unique(x, True, True, True)
+            ):
+                assert_same(got, want)
+        consecutive = torch.unique_consecutive(x, return_inverse=True, return_counts=True)
+        for got, want in zip(lamella.unique_consecutive(y, True, True), consecutive):
+            assert_same(got, want)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dim"),
+    [
+        ((5, 300), 1),
+        ((300, 7), 0),
+        ((3, 40, 5), 1),
+        ((3, 1, 4), 1),
+        ((3000, 3), 0),
+        ((4, 90, 37), 1),
+    ],
+)
+def test_lines_of_any_strides(shape, dim):
+    for dtype in (torch.int64, torch.float32, torch.bfloat16):
+        x = data("random", dtype, math.prod(shape)).reshape(shape)
+        for view in (x, x.transpose(0, -1).contiguous().transpose(0, -1), x[..., ::2]):
+            y = to_lamella(view)
+            values, indices = torch.sort(view, dim=dim, stable=True)
+            got = lamella.sort(y, dim)
+            assert_same(got[0], values)
+            assert_same(got[1], indices)
+            k = (view.shape[dim] + 1) // 2
+            got = lamella.topk(y, k, dim, largest=False)
+            assert_same(got[0], values.narrow(dim, 0, k))
+            assert_same(got[1], indices.narrow(dim, 0, k))
+            for keepdim in (False, True):
+                got = lamella.kthvalue(y, k, dim, keepdim)
+                want = values.narrow(dim, k - 1, 1), indices.narrow(dim, k - 1, 1)
+                for i in range(2):
+                    assert_same(got[i], want[i] if keepdim else want[i].squeeze(dim))
+
+
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64])
+def test_unsigned(dtype):
+    x = torch.tensor([3, 65535, 0, 3, 7]).to(dtype)
+    y = to_lamella(x)
+    values, indices = lamella.sort(y)
+    assert values.tolist() == [0, 3, 3, 7, 65535] and indices.tolist() == [2, 0, 3, 4, 1]
+    assert lamella.topk(y, 2)[0].tolist() == [65535, 7]
+    assert lamella.unique(y).tolist() == [0, 3, 7, 65535]
+    assert lamella.mode(y)[0].item() == 3
+
+
+@pytest.mark.parametrize("dtype", DTYPES[1:])
+@pytest.mark.parametrize("right", [False, True])
+def test_searches(dtype, right):
+    for n in (1, 2, 40, 1000):
+        for count in (1, 7, 33, 3000):
+            line = data("special" if n == 40 else "random", dtype, n).sort()[0]
+            x = data("special", dtype, count)
+            for boundaries in (line, line[~line.isnan()]):
+                want = torch.searchsorted(boundaries, x, right=right)
+                got = lamella.searchsorted(to_lamella(boundaries), to_lamella(x), right=right)
+                assert_same(got, want)
+
+
+def test_counts():
+    for n, most in ((5, 3), (1000, 7), (50_001, 1000), (50_000, 9000), (100, 100_000)):
+        x = torch.randint(0, most, (n,))
+        assert_same(lamella.bincount(to_lamella(x)), torch.bincount(x))
+        weights = torch.randn(n)
+        got = lamella.bincount(to_lamella(x), to_lamella(weights))
+        torch.testing.assert_close(torch.from_dlpack(got), torch.bincount(x, weights))
+
+
+def test_threads_give_the_same_bits():
+    x = to_lamella(data("few", torch.float32, 700_000) + data("random", torch.float32, 700_000))
+    before = lamella.get_num_threads()
+    try:
+        results = []
+        for threads in (1, 2, 3, 8):
+            lamella.set_num_threads(threads)
+            results.append([t.numpy().tobytes() for t in lamella.sort(x)])
+    finally:
+        lamella.set_num_threads(before)
+    assert all(result == results[0] for result in results)
+
+
+@pytest.mark.parametrize("kind", ["random", "few", "special"])
+@pytest.mark.parametrize("dtype", DTYPES[1:])
+def test_members(dtype, kind):
+    for n, tests in ((1, 1), (100, 7), (700, 300)):
+        x, e = data(kind, dtype, n), data(kind, dtype, tests + 1)
+        for invert in (False, True):
+            want = (x[:, None] == e).any(1) ^ invert
+            assert_same(lamella.isin(to_lamella(x), to_lamella(e), invert=invert), want)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["cummax", "cummin"])
+def test_extremes_so_far(name, kind):
+    for dtype in DTYPES:
+        for n in (1, 31, 32, 100, 1000):
+            x = data(kind, dtype, n)
+            values, indices = getattr(torch, name)(x, 0)
+            got = getattr(lamella, name)(to_lamella(x), 0)
+            assert_same(got[0], values)
+            assert_same(got[1], indices)
