@@ -150,4 +150,67 @@ std::tuple<Tensor, Tensor> _scaled_dot_product_flash_attention_for_cpu(
   return {out, logsumexp};
 }
 
+std::tuple<Tensor, Tensor, Tensor> _scaled_dot_product_flash_attention_for_cpu_backward(
+    const Tensor& grad_out, const Tensor& query, const Tensor& key, const Tensor& value,
+    const Tensor& out, const Tensor& logsumexp, double dropout_p, bool is_causal,
+    const std::optional<Tensor>& attn_mask, std::optional<double> scale) {
+  const char* op = "_scaled_dot_product_flash_attention_for_cpu_backward";
+  check_heads(op, query, key, value);
+  LAMELLA_CHECK_NOT_IMPLEMENTED(query.scalar_type() == kFloat || query.scalar_type() == kHalf ||
+                                    query.scalar_type() == kBFloat16,
+                                op, ": expected 'query' to be float32, float16 or bfloat16, got ",
+                                query.scalar_type());
+  LAMELLA_CHECK(dropout_p == 0, op, ": expected 'dropout_p' to be 0, got ", dropout_p);
+  int64_t batch = query.sizes()[0], heads = query.sizes()[1], rows = query.sizes()[2],
+          width = query.sizes()[3], keys = key.sizes()[2], value_width = value.sizes()[3];
+  const int64_t out_shape[4] = {batch, heads, rows, value_width};
+  const int64_t score_shape[4] = {batch, heads, rows, keys};
+  for (auto [name, t] : {std::pair("grad_out", &grad_out), std::pair("out", &out)}) {
+    LAMELLA_CHECK(t->sizes().equals(out_shape) && t->scalar_type() == query.scalar_type(), op,
+                  ": expected '", name, "' to be ", query.scalar_type(), " of shape ",
+                  IntArrayRef(out_shape), ", got ", t->scalar_type(), " ", t->sizes());
+  }
+  LAMELLA_CHECK(logsumexp.sizes().equals(IntArrayRef(score_shape).slice(0, 3)) &&
+                    logsumexp.scalar_type() == kFloat,
+                op, ": expected 'logsumexp' to be float32 of shape ",
+                IntArrayRef(score_shape).slice(0, 3), ", got ", logsumexp.scalar_type(), " ",
+                logsumexp.sizes());
+  bool has_mask = attn_mask && attn_mask->defined();
+  LAMELLA_CHECK(!has_mask || is_expandable(attn_mask->sizes(), score_shape), op,
+                ": expected 'attn_mask' to be broadcastable to ", IntArrayRef(score_shape),
+                ", got ", attn_mask->sizes());
+  auto made = [&](int64_t count, int64_t size) {
+    Tensor t = new_tensor({batch, count, heads, size},
+                          query.is_meta() ? query.scalar_type() : kFloat, query.device());
+    if (!query.is_meta()) t.zero_();
+    return t.transpose(1, 2);
+  };
+  Tensor dq = made(rows, width), dk = made(keys, width), dv = made(keys, value_width);
+  if (query.is_meta()) return {dq, dk, dv};
+  Tensor mask = has_mask ? additive_mask(*attn_mask, score_shape, kFloat) : Tensor();
+  Heads all(query, key, value, mask, is_causal,
+            scale.value_or(1.0 / std::sqrt(static_cast<double>(width))));
+  Tensor o = with_dense_rows(out), g = with_dense_rows(grad_out), log = logsumexp.contiguous();
+  int64_t work = rows * keys * (width + value_width) + 1;
+  parallel_for(0, batch * heads, (1 << 18) / work + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t b = i / heads, h = i % heads;
+      auto to = [&](const Tensor& t) {
+        return t.mutable_data_ptr<float>() + b * t.strides()[0] + h * t.strides()[1];
+      };
+      AttentionBackward call{all.head(b, h),   rows_of(o, b, h),
+                             rows_of(g, b, h), log.const_data_ptr<float>() + i * rows,
+                             to(dq),           to(dk),
+                             to(dv),           dq.strides()[2],
+                             dk.strides()[2],  dv.strides()[2]};
+      check_interrupt();
+      attention_backward_stub(kCPU, call);
+    }
+  });
+  auto finished = [&](const Tensor& t) {
+    return query.scalar_type() == kFloat ? t : t.to(query.scalar_type());
+  };
+  return {finished(dq), finished(dk), finished(dv)};
+}
+
 }  // namespace lamella::native

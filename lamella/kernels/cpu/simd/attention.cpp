@@ -16,7 +16,8 @@ void weigh(float* scores, int64_t columns, int64_t keys, float* most, float* tot
            float* factors) {
   Lanes before = load(most), now = before;
   for (int64_t j = 0; j < keys; ++j) now = larger(load(scores + j * columns), now);
-  // While a query has seen nothing, its scores are all -infinity, and so are their differences to 0.
+  // While a query has seen nothing, its scores are all -infinity, and so are their differences to
+  // 0.
   Lanes shift = now == all(kLeast) ? Lanes{} : now;
   Lanes sums{};
   for (int64_t j = 0; j < keys; ++j) {

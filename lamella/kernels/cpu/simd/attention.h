@@ -1,14 +1,13 @@
 // The fused attention kernels, float32, float16 and bfloat16, one set for each CPU capability.
 //
 // Note [Attention by tiles]
-//   A call takes one head and some queries, and passes over the keys in tiles, with a running maximum
-//   and sum for each query, so that the whole matrix of scores is never stored. Scores stand with
-//   the queries innermost: then a vector holds neighbouring queries, neither maxima nor sums cross
-//   its lanes, and keys and values are read as they lie in memory. Exponents are to the base 2; its
-//   logarithm is multiplied into the queries. With `causal`, query i sees keys up to i, and tiles
-//   that nobody sees are passed over.
-//   T. Dao et al., FlashAttention, NeurIPS 2022; M. Milakov and N. Gimelshein, Online normalizer
-//   calculation for softmax, arXiv:1805.02867.
+//   A call takes one head and some queries, and passes over the keys in tiles, with a running
+//   maximum and sum for each query, so that the whole matrix of scores is never stored. Scores
+//   stand with the queries innermost: then a vector holds neighbouring queries, neither maxima nor
+//   sums cross its lanes, and keys and values are read as they lie in memory. Exponents are to the
+//   base 2; its logarithm is multiplied into the queries. With `causal`, query i sees keys up to i,
+//   and tiles that nobody sees are passed over. T. Dao et al., FlashAttention, NeurIPS 2022; M.
+//   Milakov and N. Gimelshein, Online normalizer calculation for softmax, arXiv:1805.02867.
 #pragma once
 #include "lamella/core/scalar_type.h"
 #include "lamella/kernels/dispatch_stub.h"
@@ -32,8 +31,8 @@ struct AttentionHead {
   bool causal;
 };
 
-// out = softmax(q k^T * scale + mask) v and logsumexp, one number for each query, of queries [first,
-// last). A query that sees no key gives zeros and -infinity.
+// out = softmax(q k^T * scale + mask) v and logsumexp, one number for each query, of queries
+// [first, last). A query that sees no key gives zeros and -infinity.
 struct AttentionForward {
   AttentionHead head;
   char* out;  // of the head's dtype

@@ -1,5 +1,5 @@
-// The backward of attention: Note [Attention by tiles]. The weights of a tile are computed again from
-// the forward's logsumexp; with P the weights and D the sums over each query's grad * out,
+// The backward of attention: Note [Attention by tiles]. The weights of a tile are computed again
+// from the forward's logsumexp; with P the weights and D the sums over each query's grad * out,
 //   dv = P^T grad,  dS = P * (grad v^T - D) * scale,  dq = dS k,  dk = dS^T q.
 #include "lamella/kernels/cpu/simd/attention.h"
 #include "lamella/kernels/cpu/simd/attention_tiles.h"
@@ -62,8 +62,8 @@ void attention_backward_kernel(const AttentionBackward& call) {
     Rows q = read_wide.read(h.q, first, rows, query_room, true);
     Rows g = read_values.read(call.grad, first, rows, grad_room, true);
     Rows out = read_values.read(call.out, first, rows, out_room, false);
-    queries_as_columns(q, rows, h.width,
-                       static_cast<float>(static_cast<double>(h.scale) * kLog2E), queries, columns);
+    queries_as_columns(q, rows, h.width, static_cast<float>(static_cast<double>(h.scale) * kLog2E),
+                       queries, columns);
     queries_as_columns(g, rows, h.value_width, 1, grads, columns);
     for (int64_t i = 0; i < columns; ++i) {
       float sum = 0, log = i < rows ? call.logsumexp[first + i] : kLeast;

@@ -83,16 +83,15 @@ inline Lanes exp2_of(Lanes x) {
 
 // ---- Products ----
 
-// c[R x V vectors] = a b, plus c times `factors` (one for each row) if there are any. Element (r, i)
-// of a is at r * a_row + i * a_column.
+// c[R x V vectors] = a b, plus c times `factors` (one for each row) if there are any. Element (r,
+// i) of a is at r * a_row + i * a_column.
 template <int R, int V>
 inline void tile(const float* a, int64_t a_row, int64_t a_column, const float* b, int64_t b_row,
                  float* c, int64_t c_row, int64_t k, const float* factors) {
   Lanes sum[R][V];
   for (int r = 0; r < R; ++r) {
     for (int v = 0; v < V; ++v) {
-      sum[r][v] =
-          factors == nullptr ? Lanes{} : load(c + r * c_row + v * kLanes) * all(factors[r]);
+      sum[r][v] = factors == nullptr ? Lanes{} : load(c + r * c_row + v * kLanes) * all(factors[r]);
     }
   }
   for (int64_t i = 0; i < k; ++i) {
@@ -238,9 +237,9 @@ class Scratch {
 
 constexpr int64_t kKeys = 64;  // of a tile
 
-// The scores, to the base 2, of `rows` queries from `first` on, for keys [key, key + count): the one
-// of key j and query i at to[j * columns + i]. Of vector x of queries only the first seen(x) keys
-// are computed.
+// The scores, to the base 2, of `rows` queries from `first` on, for keys [key, key + count): the
+// one of key j and query i at to[j * columns + i]. Of vector x of queries only the first seen(x)
+// keys are computed.
 class Scores {
  public:
   Scores(const AttentionHead& h, int64_t first, int64_t columns, const float* queries,
