@@ -9,30 +9,15 @@
 #include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/cpu/convert.h"
 #include "lamella/kernels/cpu/simd/attention.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-#ifndef CPU_CAPABILITY
-#define CPU_CAPABILITY DEFAULT
-#endif
+#include "lamella/kernels/cpu/simd/lanes.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {
 namespace tiles {
+using namespace lanes;
 
 // ---- Vectors ----
 
-#if defined(CPU_CAPABILITY_AVX512)
-constexpr int64_t kLanes = 16;
-#elif defined(CPU_CAPABILITY_AVX2)
-constexpr int64_t kLanes = 8;
-#else
-constexpr int64_t kLanes = 4;
-#endif
-typedef float Lanes __attribute__((vector_size(4 * kLanes)));
-typedef int32_t IntLanes __attribute__((vector_size(4 * kLanes)));
-typedef Lanes LanesInMemory __attribute__((aligned(4), may_alias));
 typedef float Four __attribute__((vector_size(16)));
 typedef Four FourInMemory __attribute__((aligned(4), may_alias));
 
@@ -40,21 +25,9 @@ constexpr float kLeast = -std::numeric_limits<float>::infinity();
 constexpr double kLog2E = 1.4426950408889634074;
 constexpr float kLn2 = 0.693147180559945309f;
 
-inline Lanes load(const float* p) { return *reinterpret_cast<const LanesInMemory*>(p); }
-inline void store(float* p, Lanes v) { *reinterpret_cast<LanesInMemory*>(p) = v; }
-inline Lanes all(float x) { return Lanes{} + x; }
 // Lanes where the condition holds are those of a, which keeps infinities and NaN of the others out.
 inline Lanes select(IntLanes condition, Lanes a, Lanes b) { return condition ? a : b; }
 inline Lanes larger(Lanes a, Lanes b) { return a > b ? a : b; }
-inline Lanes multiply_add(Lanes a, Lanes b, Lanes c) {
-#if defined(CPU_CAPABILITY_AVX512)
-  return _mm512_fmadd_ps(a, b, c);
-#elif defined(CPU_CAPABILITY_AVX2)
-  return _mm256_fmadd_ps(a, b, c);
-#else
-  return a * b + c;
-#endif
-}
 // 0, 1, 2, ...
 inline IntLanes count_up() {
   IntLanes lanes;
