@@ -41,26 +41,29 @@ struct Side {
   int64_t channels = 0, samples = 0, positions = 0, sample = 0;
 };
 
-// to[j][i] = from[i][j] for rows i and columns j, whose rows are so many elements apart. Blocks go
-// through a buffer, because rows of `to` that are a power of two apart push each other out of the
-// cache.
+// to[j][i] = from[i][j] for rows i and columns j, whose rows are so many elements apart. Blocks
+// whose rows in `to` are far apart go through a buffer, because rows that are a power of two apart
+// push each other out of the cache.
 void transpose(const float* from, int64_t from_row, float* to, int64_t to_row, int64_t rows,
                int64_t columns) {
   typedef float Four __attribute__((vector_size(16), aligned(4), may_alias));
   typedef int32_t Index __attribute__((vector_size(16)));
-  constexpr int64_t kColumns = 16, kRows = 64, kBufferRow = kRows + 16;
+  constexpr int64_t kColumns = 16, kRows = 64, kBufferRow = kRows + 16, kNear = 512;
   float buffer[kColumns * kBufferRow];
+  bool near = to_row <= kNear;
+  const int64_t room_row = near ? to_row : kBufferRow;
   for (int64_t first = 0; first < rows; first += kRows) {
     int64_t count = rows - first < kRows ? rows - first : kRows;
     for (int64_t begin = 0; begin < columns; begin += kColumns) {
       int64_t width = columns - begin < kColumns ? columns - begin : kColumns, i = 0;
+      float* room = near ? to + begin * to_row + first : buffer;
       for (; i + 4 <= count; i += 4) {
         const float* x = from + (first + i) * from_row + begin;
         int64_t j = 0;
         for (; j + 4 <= width; j += 4) {
           auto at = [&](int64_t r) { return *reinterpret_cast<const Four*>(x + r * from_row + j); };
           auto put = [&](int64_t r, Four v) {
-            *reinterpret_cast<Four*>(buffer + (j + r) * kBufferRow + i) = v;
+            *reinterpret_cast<Four*>(room + (j + r) * room_row + i) = v;
           };
           Four a = at(0), b = at(1), c = at(2), d = at(3);
           Four low = __builtin_shuffle(a, b, Index{0, 4, 1, 5});
@@ -73,14 +76,14 @@ void transpose(const float* from, int64_t from_row, float* to, int64_t to_row, i
           put(3, __builtin_shuffle(high, high2, Index{2, 3, 6, 7}));
         }
         for (; j < width; ++j) {
-          for (int64_t r = 0; r < 4; ++r) buffer[j * kBufferRow + i + r] = x[r * from_row + j];
+          for (int64_t r = 0; r < 4; ++r) room[j * room_row + i + r] = x[r * from_row + j];
         }
       }
       for (; i < count; ++i) {
         const float* x = from + (first + i) * from_row + begin;
-        for (int64_t j = 0; j < width; ++j) buffer[j * kBufferRow + i] = x[j];
+        for (int64_t j = 0; j < width; ++j) room[j * room_row + i] = x[j];
       }
-      for (int64_t j = 0; j < width; ++j) {
+      for (int64_t j = 0; j < width && !near; ++j) {
         std::memcpy(to + (begin + j) * to_row + first, buffer + j * kBufferRow,
                     static_cast<size_t>(count) * sizeof(float));
       }
