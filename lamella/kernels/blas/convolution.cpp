@@ -42,15 +42,15 @@ struct Side {
 };
 
 // to[j][i] = from[i][j] for rows i and columns j, whose rows are so many elements apart. Blocks
-// whose rows in `to` are far apart go through a buffer, because rows that are a power of two apart
+// whose rows in `to` are a multiple of a power of two apart go through a buffer, because such rows
 // push each other out of the cache.
 void transpose(const float* from, int64_t from_row, float* to, int64_t to_row, int64_t rows,
                int64_t columns) {
   typedef float Four __attribute__((vector_size(16), aligned(4), may_alias));
   typedef int32_t Index __attribute__((vector_size(16)));
-  constexpr int64_t kColumns = 16, kRows = 64, kBufferRow = kRows + 16, kNear = 512;
+  constexpr int64_t kColumns = 16, kRows = 64, kBufferRow = kRows + 16, kNear = 512, kPower = 128;
   float buffer[kColumns * kBufferRow];
-  bool near = to_row <= kNear;
+  bool near = to_row <= kNear || to_row % kPower != 0;
   const int64_t room_row = near ? to_row : kBufferRow;
   for (int64_t first = 0; first < rows; first += kRows) {
     int64_t count = rows - first < kRows ? rows - first : kRows;

@@ -46,6 +46,16 @@ inline Lanes load_some(const float* from, int64_t n) {
   return load(parts);
 }
 
+// All bits of the first n lanes.
+IntLanes first_lanes(int64_t n) {
+  IntLanes lanes;
+  for (int i = 0; i < kLanes; ++i) lanes[i] = i;
+  return lanes < static_cast<int32_t>(std::clamp<int64_t>(n, 0, kLanes));
+}
+Lanes kept(IntLanes keep, Lanes v) {
+  return reinterpret_cast<Lanes>(keep & reinterpret_cast<IntLanes>(v));
+}
+
 // first, first + 2, ...
 inline IntLanes every_second(int first) {
   IntLanes lanes;
@@ -64,6 +74,14 @@ class Plane {
     row_ = phase_ * stride_;
     int64_t channel = padded_[0] * padded_[1] * row_;
     memory_.assign(static_cast<size_t>(p.inputs * channel), 0.0f);
+    // Where input rows stand, and in them the first columns of each remainder.
+    for (int64_t row = 0; row < p.inputs * p.in[0] * p.in[1]; ++row) {
+      int64_t y = row % p.in[1], z = row / p.in[1] % p.in[0], c = row / p.in[1] / p.in[0];
+      rows_.push_back(((c * padded_[0] + z + p.padding[0]) * padded_[1] + y + p.padding[1]) * row_);
+    }
+    for (int64_t x = p.padding[2]; x < p.padding[2] + stride_; ++x) {
+      columns_.push_back(x % stride_ * phase_ + x / stride_);
+    }
     int64_t count = p.kernel[0] * p.kernel[1] * p.kernel[2];
     for (int64_t t = 0; t < p.inputs * count; ++t) {
       int64_t z = t % count / (p.kernel[1] * p.kernel[2]), y = t / p.kernel[2] % p.kernel[1];
@@ -77,26 +95,27 @@ class Plane {
   const std::vector<int64_t>& taps() const { return taps_; }
   // What the first tap reads for the first output of row `row`.
   float* at_output_row(int64_t row) {
-    int64_t z = row / p_.out[1], y = row % p_.out[1];
+    int64_t z = p_.out[0] == 1 ? 0 : row / p_.out[1], y = row - z * p_.out[1];
     return memory_.data() + (z * p_.stride[0] * padded_[1] + y * p_.stride[1]) * row_;
   }
   void bring(const float* src) {
     int64_t n = p_.in[2], padding = p_.padding[2];
-    for (int64_t row = 0; row < p_.inputs * p_.in[0] * p_.in[1]; ++row) {
-      int64_t y = row % p_.in[1], z = row / p_.in[1] % p_.in[0], c = row / p_.in[1] / p_.in[0];
-      int64_t at = (c * padded_[0] + z + p_.padding[0]) * padded_[1] + y + p_.padding[1];
-      const float* from = src + row * n;
-      float* to = memory_.data() + at * row_;
-      auto place = [&](int64_t column) {
-        return to + (column + padding) % stride_ * phase_ + (column + padding) / stride_;
-      };
+    const float *from = src, *end = src + static_cast<int64_t>(rows_.size()) * n;
+    // What follows in memory is read and left out, where there is something.
+    auto piece = [&](const float* x, int64_t count) {
+      bool has_room = end - x >= kLanes;
+      return has_room ? kept(first_lanes(count), load(x)) : load_some(x, count);
+    };
+    for (int64_t row = 0; row < p_.inputs * p_.in[0] * p_.in[1]; ++row, from += n) {
+      float* to = memory_.data() + rows_[static_cast<size_t>(row)];
+      auto place = [&](int64_t column) { return to + columns_[static_cast<size_t>(column)]; };
       if (stride_ == 1) {
         copy_row(from, to + padding, n);
       } else if (stride_ == 2) {
         float *even = place(0), *odd = place(1);
         for (int64_t x = 0; x < n; x += 2 * kLanes, even += kLanes, odd += kLanes) {
-          Lanes first = load_some(from + x, n - x);
-          Lanes second = load_some(from + x + kLanes, n - x - kLanes);
+          Lanes first = piece(from + x, n - x);
+          Lanes second = piece(from + x + kLanes, n - x - kLanes);
           store(even, __builtin_shuffle(first, second, every_second(0)));
           store(odd, __builtin_shuffle(first, second, every_second(1)));
         }
@@ -113,7 +132,7 @@ class Plane {
   const Depthwise& p_;
   int64_t padded_[3], stride_, phase_, row_;
   std::vector<float> memory_;
-  std::vector<int64_t> taps_;
+  std::vector<int64_t> taps_, rows_, columns_;
 };
 
 int64_t product(const int64_t (&sizes)[3]) { return sizes[0] * sizes[1] * sizes[2]; }
@@ -134,16 +153,6 @@ void each_block(const Depthwise& p, F&& f) {
     }
   }
 }
-// All bits of the first n lanes.
-IntLanes first_lanes(int64_t n) {
-  IntLanes lanes;
-  for (int i = 0; i < kLanes; ++i) lanes[i] = i;
-  return lanes < static_cast<int32_t>(std::clamp<int64_t>(n, 0, kLanes));
-}
-Lanes kept(IntLanes keep, Lanes v) {
-  return reinterpret_cast<Lanes>(keep & reinterpret_cast<IntLanes>(v));
-}
-
 // C channels of dst, `channel` elements apart.
 template <int C, int V>
 inline void outputs_of(const float* at, const std::vector<int64_t>& taps, const float* weights,
