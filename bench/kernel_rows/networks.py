@@ -73,6 +73,19 @@ def network_rows() -> list[Row]:
             "F.conv_transpose2d(x, w, stride=2, padding=1)",
         )
     )
+    for name, x, w, options in (
+        ("depthwise stride 2", (4, 96, 56, 56), (96, 1, 3, 3), ", padding=1, stride=2, groups=96"),
+        ("8x1x28x28", (64, 1, 28, 28), (8, 1, 3, 3), ", padding=1"),
+        ("1x1 stride 2", (8, 64, 28, 28), (128, 64, 1, 1), ", stride=2"),
+        ("grouped", (4, 64, 28, 28), (64, 16, 3, 3), ", padding=1, groups=4"),
+    ):
+        out.append(Row(f"conv {name}", 0, {"x": normal(*x), "w": normal(*w)},
+                       f"F.conv2d(x, w{options})"))  # fmt: skip
+    for name, x, w, options in (
+        ("conv1d depthwise 8x64x1000", (8, 64, 1000), (64, 1, 3), ", padding=1, groups=64"),
+        ("conv1d stride 5", (4, 1, 16000), (32, 1, 10), ", stride=5"),
+    ):
+        out.append(Row(name, 0, {"x": normal(*x), "w": normal(*w)}, f"F.conv1d(x, w{options})"))
     image = {"x": normal(8, 64, 56, 56)}
     nchw = "jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, 1, 2, 2), (1, 1, 2, 2), 'VALID')"
     out.append(Row("max_pool 2 8x64x56x56", 0, image, "F.max_pool2d(x, 2)", None, nchw))
@@ -280,7 +293,12 @@ def gradient_rows() -> list[Row]:
             f"jax.grad(lambda a: {jax}.sum())((q, k, v))",
         )
     )
+    attend = "F.scaled_dot_product_attention(q, k, v, is_causal=True)"
+    out.append(Row("grad of attention 12x128x64, causal", 0, qkv, f"grad({attend}, q, k, v)"))
     image = {"x": normal(8, 64, 56, 56)}
+    for name in ("avg_pool2d(x, 2)", "adaptive_avg_pool2d(x, 7)",
+                 "interpolate(x, scale_factor=2, mode='bilinear')"):  # fmt: skip
+        out.append(Row(f"grad of {name}", 0, image, f"grad(F.{name}, x)"))
     out.append(Row("grad of max_pool 2", 0, image, "grad(F.max_pool2d(x, 2), x)"))
     ln = {
         "x": plane(),

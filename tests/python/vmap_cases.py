@@ -269,6 +269,15 @@ def calls():
         *(values(2, 2, 3, 4, low=at).float() for at in (-1, 0, 1)),
         values(3, 3).float(),
     )
+    yield case(
+        "_scaled_dot_product_flash_attention_for_cpu_backward",
+        lambda g, q, k, v, m: aten._scaled_dot_product_flash_attention_for_cpu_backward(
+            g, q, k, v, *aten._scaled_dot_product_flash_attention_for_cpu(q, k, v, attn_mask=m),
+            0.0, False, attn_mask=m,
+        ),
+        *(values(2, 2, 3, 4, low=at).float() for at in (-2, -1, 0, 1)),
+        values(3, 3).float(),
+    )  # fmt: skip
     yield case("embedding with padding", lambda w, i: aten.embedding(w, i, 1), SQUARE, INDEX)
     yield case(
         "addmm broadcast", lambda b, x, y: aten.addmm(b, x, y, beta=0.5), values(3), X, SQUARE

@@ -8,6 +8,7 @@
 #include "lamella/kernels/blas/convolution.h"
 
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <list>
 #include <memory>
@@ -35,7 +36,60 @@ struct Side {
   dnnl::reorder reorder;  // into the primitive's layout, or out of it for the result
   memory::desc scratchpad;
   bool same = true;
+  // Not 0: samples of as many channels, each `sample` elements after the one before, whose
+  // channels the primitive wants innermost. oneDNN's reorder is several times slower at that.
+  int64_t channels = 0, samples = 0, positions = 0, sample = 0;
 };
+
+// to[j][i] = from[i][j] for rows i and columns j, whose rows are so many elements apart. Blocks
+// whose rows in `to` are a multiple of a power of two apart go through a buffer, because such rows
+// push each other out of the cache.
+void transpose(const float* from, int64_t from_row, float* to, int64_t to_row, int64_t rows,
+               int64_t columns) {
+  typedef float Four __attribute__((vector_size(16), aligned(4), may_alias));
+  typedef int32_t Index __attribute__((vector_size(16)));
+  constexpr int64_t kColumns = 16, kRows = 64, kBufferRow = kRows + 16, kNear = 512, kPower = 128;
+  float buffer[kColumns * kBufferRow];
+  bool near = to_row <= kNear || to_row % kPower != 0;
+  const int64_t room_row = near ? to_row : kBufferRow;
+  for (int64_t first = 0; first < rows; first += kRows) {
+    int64_t count = rows - first < kRows ? rows - first : kRows;
+    for (int64_t begin = 0; begin < columns; begin += kColumns) {
+      int64_t width = columns - begin < kColumns ? columns - begin : kColumns, i = 0;
+      float* room = near ? to + begin * to_row + first : buffer;
+      for (; i + 4 <= count; i += 4) {
+        const float* x = from + (first + i) * from_row + begin;
+        int64_t j = 0;
+        for (; j + 4 <= width; j += 4) {
+          auto at = [&](int64_t r) { return *reinterpret_cast<const Four*>(x + r * from_row + j); };
+          auto put = [&](int64_t r, Four v) {
+            *reinterpret_cast<Four*>(room + (j + r) * room_row + i) = v;
+          };
+          Four a = at(0), b = at(1), c = at(2), d = at(3);
+          Four low = __builtin_shuffle(a, b, Index{0, 4, 1, 5});
+          Four high = __builtin_shuffle(a, b, Index{2, 6, 3, 7});
+          Four low2 = __builtin_shuffle(c, d, Index{0, 4, 1, 5});
+          Four high2 = __builtin_shuffle(c, d, Index{2, 6, 3, 7});
+          put(0, __builtin_shuffle(low, low2, Index{0, 1, 4, 5}));
+          put(1, __builtin_shuffle(low, low2, Index{2, 3, 6, 7}));
+          put(2, __builtin_shuffle(high, high2, Index{0, 1, 4, 5}));
+          put(3, __builtin_shuffle(high, high2, Index{2, 3, 6, 7}));
+        }
+        for (; j < width; ++j) {
+          for (int64_t r = 0; r < 4; ++r) room[j * room_row + i + r] = x[r * from_row + j];
+        }
+      }
+      for (; i < count; ++i) {
+        const float* x = from + (first + i) * from_row + begin;
+        for (int64_t j = 0; j < width; ++j) room[j * room_row + i] = x[j];
+      }
+      for (int64_t j = 0; j < width && !near; ++j) {
+        std::memcpy(to + (begin + j) * to_row + first, buffer + j * kBufferRow,
+                    static_cast<size_t>(count) * sizeof(float));
+      }
+    }
+  }
+}
 
 struct ConvolutionPlan {
   dnnl::primitive primitive;
@@ -103,11 +157,11 @@ std::shared_ptr<const ConvolutionPlan> make_plan(const lamella_convolution& p) {
   int64_t in_each = p.in_channels / p.groups, out_each = p.out_channels / p.groups;
   memory::dims weights = p.groups == 1 ? shape({out_each, in_each}, p.kernel)
                                        : shape({p.groups, out_each, in_each}, p.kernel);
-  static constexpr tag last[] = {tag::acb, tag::acdb, tag::acdeb};
+  static constexpr tag innermost[] = {tag::acb, tag::acdb, tag::acdeb};
   auto any = [&](const memory::dims& dims) { return memory::desc(dims, f32, tag::any); };
   // Channels that stand innermost are taken as they are.
   auto data_any = [&](const memory::dims& dims) {
-    return memory::desc(dims, f32, p.channels_last ? last[p.ndim - 1] : tag::any);
+    return memory::desc(dims, f32, p.channels_last ? innermost[p.ndim - 1] : tag::any);
   };
   // Row-major strides of the spatial dimensions over elements of `least`, and what all span.
   auto spatial_strides = [&](const int64_t* sizes, int64_t least) {
@@ -121,6 +175,16 @@ std::shared_ptr<const ConvolutionPlan> make_plan(const lamella_convolution& p) {
     int64_t sample = p.channels_last ? outer : outer * channels;
     strides.insert(strides.begin(), {sample, channel});
     return memory::desc(dims, f32, strides);
+  };
+  auto note_channels = [&](Side& s, const memory::dims& dims, int64_t channels) {
+    if (s.same || p.channels_last || s.inside != memory::desc(dims, f32, innermost[p.ndim - 1])) {
+      return;
+    }
+    s.samples = dims[0];
+    s.channels = dims[1];
+    s.positions = 1;
+    for (size_t d = 2; d < dims.size(); ++d) s.positions *= dims[d];
+    s.sample = s.positions * channels;
   };
   auto weights_as_given = [&] {
     auto [strides, taps] = spatial_strides(p.kernel, 1);
@@ -183,6 +247,10 @@ std::shared_ptr<const ConvolutionPlan> make_plan(const lamella_convolution& p) {
     plan->result_arg = DNNL_ARG_DIFF_WEIGHTS;
     plan->scratchpad = desc.scratchpad_desc();
   }
+  for (Side* s : {&plan->first, &plan->second, &plan->result}) {
+    if (s->outside == src_out) note_channels(*s, src, p.src_channels);
+    if (s->outside == dst_out) note_channels(*s, dst, p.dst_channels);
+  }
   return plan;
 }
 
@@ -235,7 +303,15 @@ void run(const lamella_convolution& p, const ConvolutionPlan& plan, void* first,
     memory given(s.outside, engine(), data);
     if (s.same) return given;
     memory taken = scratch(s.inside);
-    reorder(s, given, taken);
+    if (s.channels == 0) {
+      reorder(s, given, taken);
+      return taken;
+    }
+    auto* to = static_cast<float*>(taken.get_data_handle());
+    for (int64_t n = 0; n < s.samples; ++n) {
+      transpose(static_cast<const float*>(data) + n * s.sample, s.positions,
+                to + n * s.positions * s.channels, s.channels, s.channels, s.positions);
+    }
     return taken;
   };
   memory written(plan.result.outside, engine(), result);
@@ -248,8 +324,15 @@ void run(const lamella_convolution& p, const ConvolutionPlan& plan, void* first,
     arguments[DNNL_ARG_BIAS] = memory(plan.bias, engine(), const_cast<void*>(p.bias));
   }
   plan.primitive.execute(stream, arguments);
-  if (!plan.result.same) reorder(plan.result, made, written);
+  const Side& out = plan.result;
+  if (!out.same && out.channels == 0) reorder(out, made, written);
   stream.wait();
+  for (int64_t n = 0; n < out.samples; ++n) {
+    auto* from = static_cast<const float*>(made.get_data_handle());
+    transpose(from + n * out.positions * out.channels, out.channels,
+              static_cast<float*>(result) + n * out.sample, out.positions, out.positions,
+              out.channels);
+  }
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // Fused attention on the CPU.
+#include <algorithm>
 #include <cmath>
 
+#include "lamella/core/interrupt.h"
 #include "lamella/kernels/cpu/simd/attention.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/parallel.h"
@@ -8,6 +10,7 @@
 namespace lamella::native {
 
 LAMELLA_DEFINE_DISPATCH(attention_stub);
+LAMELLA_DEFINE_DISPATCH(attention_backward_stub);
 
 namespace {
 void check_heads(const char* op, const Tensor& query, const Tensor& key, const Tensor& value) {
@@ -26,8 +29,7 @@ void check_heads(const char* op, const Tensor& query, const Tensor& key, const T
                 key.sizes()[2], ", *], got ", value.scalar_type(), " ", value.sizes());
 }
 Tensor with_dense_rows(const Tensor& t) {
-  Tensor wide = t.scalar_type() == kFloat ? t : t.to(kFloat);
-  return wide.size(3) == 1 || wide.stride(3) == 1 ? wide : wide.contiguous();
+  return t.size(3) == 1 || t.stride(3) == 1 ? t : t.contiguous();
 }
 // Numbers to add to the scores; a bool mask takes scores out where it is false.
 Tensor additive_mask(const Tensor& mask, IntArrayRef shape, ScalarType dtype) {
@@ -40,6 +42,52 @@ Tensor additive_mask(const Tensor& mask, IntArrayRef shape, ScalarType dtype) {
   }
   return added.expand(shape);
 }
+
+// The rows of head h of sample b.
+AttentionRows rows_of(const Tensor& t, int64_t b, int64_t h) {
+  IntArrayRef strides = t.strides();
+  int64_t size = t.element_size();
+  return {static_cast<const char*>(t.const_data_ptr()) + (b * strides[0] + h * strides[1]) * size,
+          strides[2] * size};
+}
+
+// The operands as the kernels take them.
+struct Heads {
+  Tensor q, k, v, mask;
+  double scale;
+  bool causal;
+
+  Heads(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& additive,
+        bool is_causal, double factor)
+      : q(with_dense_rows(query)),
+        k(with_dense_rows(key)),
+        v(with_dense_rows(value)),
+        mask(additive),
+        scale(factor),
+        causal(is_causal) {}
+  AttentionHead head(int64_t b, int64_t h) const {
+    AttentionHead head{q.scalar_type(),
+                       rows_of(q, b, h),
+                       rows_of(k, b, h),
+                       rows_of(v, b, h),
+                       nullptr,
+                       0,
+                       0,
+                       q.sizes()[2],
+                       k.sizes()[2],
+                       q.sizes()[3],
+                       v.sizes()[3],
+                       static_cast<float>(scale),
+                       causal};
+    if (mask.defined()) {
+      head.mask = static_cast<const float*>(mask.const_data_ptr()) + b * mask.strides()[0] +
+                  h * mask.strides()[1];
+      head.mask_row = mask.strides()[2];
+      head.mask_column = mask.strides()[3];
+    }
+    return head;
+  }
+};
 
 // What the kernel computes, step by step: for float64, which it does not take.
 std::tuple<Tensor, Tensor> attention_in_steps(const Tensor& query, const Tensor& key,
@@ -71,7 +119,8 @@ std::tuple<Tensor, Tensor> _scaled_dot_product_flash_attention_for_cpu(
           width = query.sizes()[3], keys = key.sizes()[2], value_width = value.sizes()[3];
   // Heads stand innermost but one, so that joining them afterwards needs no copy.
   ScalarType sums = query.scalar_type() == kDouble ? kDouble : kFloat;
-  Tensor out = new_tensor({batch, rows, heads, value_width}, sums, query.device()).transpose(1, 2);
+  Tensor out = new_tensor({batch, rows, heads, value_width}, query.scalar_type(), query.device())
+                   .transpose(1, 2);
   Tensor logsumexp = new_tensor({batch, heads, rows}, sums, query.device());
   bool has_mask = attn_mask && attn_mask->defined();
   const int64_t score_shape[4] = {batch, heads, rows, keys};
@@ -80,45 +129,88 @@ std::tuple<Tensor, Tensor> _scaled_dot_product_flash_attention_for_cpu(
                   ": expected 'attn_mask' to be broadcastable to ", IntArrayRef(score_shape),
                   ", got ", attn_mask->sizes());
   }
-  if (query.is_meta()) {
-    return {query.scalar_type() == sums ? out : out.to(query.scalar_type()), logsumexp};
-  }
+  if (query.is_meta()) return {out, logsumexp};
   Tensor mask = has_mask ? additive_mask(*attn_mask, score_shape, sums) : Tensor();
   double given = scale.value_or(1.0 / std::sqrt(static_cast<double>(width)));
   if (sums == kDouble) return attention_in_steps(query, key, value, is_causal, mask, given);
-  Tensor q = with_dense_rows(query), k = with_dense_rows(key), v = with_dense_rows(value);
-  auto factor = static_cast<float>(given);
+  Heads all(query, key, value, mask, is_causal, given);
   int64_t blocks = (rows + kAttentionRows - 1) / kAttentionRows;
-  int64_t work = kAttentionRows * keys * (width + value_width) + 1;
+  int64_t work = std::min(rows, kAttentionRows) * keys * (width + value_width) + 1;
   parallel_for(0, batch * heads * blocks, (1 << 18) / work + 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       int64_t b = i / (heads * blocks), h = i / blocks % heads, block = i % blocks;
-      auto at = [&](const Tensor& t) {
-        return static_cast<float*>(t.data_ptr()) + b * t.strides()[0] + h * t.strides()[1];
-      };
-      AttentionHead head{at(q),
-                         at(k),
-                         at(v),
-                         at(out),
-                         logsumexp.mutable_data_ptr<float>() + (b * heads + h) * rows,
-                         has_mask ? at(mask) : nullptr,
-                         q.strides()[2],
-                         k.strides()[2],
-                         v.strides()[2],
-                         out.strides()[2],
-                         has_mask ? mask.strides()[2] : 0,
-                         has_mask ? mask.strides()[3] : 0,
-                         keys,
-                         width,
-                         value_width,
-                         factor,
-                         is_causal};
+      AttentionRows to = rows_of(out, b, h);
+      AttentionForward call{all.head(b, h), const_cast<char*>(to.data), to.row,
+                            logsumexp.mutable_data_ptr<float>() + (b * heads + h) * rows};
       int64_t first = block * kAttentionRows;
-      int64_t last = first + kAttentionRows < rows ? first + kAttentionRows : rows;
-      attention_stub(kCPU, head, first, last);
+      count_steps(work / 8);
+      attention_stub(kCPU, call, first, std::min(first + kAttentionRows, rows));
     }
   });
-  return {query.scalar_type() == kFloat ? out : out.to(query.scalar_type()), logsumexp};
+  return {out, logsumexp};
+}
+
+std::tuple<Tensor, Tensor, Tensor> _scaled_dot_product_flash_attention_for_cpu_backward(
+    const Tensor& grad_out, const Tensor& query, const Tensor& key, const Tensor& value,
+    const Tensor& out, const Tensor& logsumexp, double dropout_p, bool is_causal,
+    const std::optional<Tensor>& attn_mask, std::optional<double> scale) {
+  const char* op = "_scaled_dot_product_flash_attention_for_cpu_backward";
+  check_heads(op, query, key, value);
+  LAMELLA_CHECK_NOT_IMPLEMENTED(query.scalar_type() == kFloat || query.scalar_type() == kHalf ||
+                                    query.scalar_type() == kBFloat16,
+                                op, ": expected 'query' to be float32, float16 or bfloat16, got ",
+                                query.scalar_type());
+  LAMELLA_CHECK(dropout_p == 0, op, ": expected 'dropout_p' to be 0, got ", dropout_p);
+  int64_t batch = query.sizes()[0], heads = query.sizes()[1], rows = query.sizes()[2],
+          width = query.sizes()[3], keys = key.sizes()[2], value_width = value.sizes()[3];
+  const int64_t out_shape[4] = {batch, heads, rows, value_width};
+  const int64_t score_shape[4] = {batch, heads, rows, keys};
+  for (auto [name, t] : {std::pair("grad_out", &grad_out), std::pair("out", &out)}) {
+    LAMELLA_CHECK(t->sizes().equals(out_shape) && t->scalar_type() == query.scalar_type(), op,
+                  ": expected '", name, "' to be ", query.scalar_type(), " of shape ",
+                  IntArrayRef(out_shape), ", got ", t->scalar_type(), " ", t->sizes());
+  }
+  LAMELLA_CHECK(logsumexp.sizes().equals(IntArrayRef(score_shape).slice(0, 3)) &&
+                    logsumexp.scalar_type() == kFloat,
+                op, ": expected 'logsumexp' to be float32 of shape ",
+                IntArrayRef(score_shape).slice(0, 3), ", got ", logsumexp.scalar_type(), " ",
+                logsumexp.sizes());
+  bool has_mask = attn_mask && attn_mask->defined();
+  LAMELLA_CHECK(!has_mask || is_expandable(attn_mask->sizes(), score_shape), op,
+                ": expected 'attn_mask' to be broadcastable to ", IntArrayRef(score_shape),
+                ", got ", attn_mask->sizes());
+  auto made = [&](int64_t count, int64_t size) {
+    Tensor t = new_tensor({batch, count, heads, size},
+                          query.is_meta() ? query.scalar_type() : kFloat, query.device());
+    if (!query.is_meta()) t.zero_();
+    return t.transpose(1, 2);
+  };
+  Tensor dq = made(rows, width), dk = made(keys, width), dv = made(keys, value_width);
+  if (query.is_meta()) return {dq, dk, dv};
+  Tensor mask = has_mask ? additive_mask(*attn_mask, score_shape, kFloat) : Tensor();
+  Heads all(query, key, value, mask, is_causal,
+            scale.value_or(1.0 / std::sqrt(static_cast<double>(width))));
+  Tensor o = with_dense_rows(out), g = with_dense_rows(grad_out), log = logsumexp.contiguous();
+  int64_t work = rows * keys * (width + value_width) + 1;
+  parallel_for(0, batch * heads, (1 << 18) / work + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t b = i / heads, h = i % heads;
+      auto to = [&](const Tensor& t) {
+        return t.mutable_data_ptr<float>() + b * t.strides()[0] + h * t.strides()[1];
+      };
+      AttentionBackward call{all.head(b, h),   rows_of(o, b, h),
+                             rows_of(g, b, h), log.const_data_ptr<float>() + i * rows,
+                             to(dq),           to(dk),
+                             to(dv),           dq.strides()[2],
+                             dk.strides()[2],  dv.strides()[2]};
+      check_interrupt();
+      attention_backward_stub(kCPU, call);
+    }
+  });
+  auto finished = [&](const Tensor& t) {
+    return query.scalar_type() == kFloat ? t : t.to(query.scalar_type());
+  };
+  return {finished(dq), finished(dk), finished(dv)};
 }
 
 }  // namespace lamella::native

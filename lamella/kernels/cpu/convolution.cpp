@@ -7,15 +7,20 @@
 #include "lamella/kernels/cpu/convolution.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "lamella/core/interrupt.h"
 #include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/cpu/blas_library.h"
 #include "lamella/kernels/cpu/gemm.h"
+#include "lamella/kernels/cpu/simd/depthwise.h"
 #include "lamella/kernels/parallel.h"
 
 namespace lamella::native {
+
+LAMELLA_DEFINE_DISPATCH(depthwise_forward_stub);
+LAMELLA_DEFINE_DISPATCH(depthwise_backward_weights_stub);
 
 bool convolution_by_library(const Convolution& c) {
   // Only sizes that follow from each other: the output padding of a transposed convolution may be
@@ -42,6 +47,9 @@ namespace {
 // 100 microseconds), and at most so many, so that interrupts are seen between calls.
 constexpr double kLeastShare = 1 << 22;
 constexpr double kMostShare = 4e9;
+// The same for gradients of weights, and how many shares they have at most.
+constexpr double kLeastSum = 1 << 24;
+constexpr int64_t kMostSums = 8;
 // Channels are cut at multiples of what the library's vectors hold.
 constexpr int64_t kChannelStep = 16;
 
@@ -178,15 +186,18 @@ void run_library(const char* op, const Convolution& c, int kind, const Tensor& s
   p.dst = dst.data_ptr();
 
   Shares shares(p);
+  bool is_sum = kind == LAMELLA_CONVOLUTION_BACKWARD_WEIGHTS;
   int64_t threads = in_parallel_region() ? 1 : get_num_threads();
-  auto most = static_cast<int64_t>(shares.work / kLeastShare) + 1;
+  auto most = static_cast<int64_t>(shares.work / (is_sum ? kLeastSum : kLeastShare)) + 1;
   auto least = static_cast<int64_t>(shares.work / kMostShare) + 1;
-  int64_t wanted = std::max(least, std::min(threads == 1 ? 1 : 2 * threads, most));
+  // The order of sums over the batch follows from the sizes alone.
+  int64_t useful = is_sum ? kMostSums : threads == 1 ? 1 : 2 * threads;
+  int64_t wanted = std::max(least, std::min(useful, most));
   if (wanted == 1) return call_library(op, p);
   Cut cut = shares.best(wanted);
   int64_t units = shares.units(cut), each = (units + wanted - 1) / wanted;
   int64_t count = (units + each - 1) / each;
-  bool sums = kind == LAMELLA_CONVOLUTION_BACKWARD_WEIGHTS && cut == Cut::kBatch && count > 1;
+  bool sums = is_sum && cut == Cut::kBatch && count > 1;
   Tensor kept = sums ? new_tensor({count, weight.numel()}, kFloat, kCPU) : Tensor();
   parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -401,6 +412,87 @@ bool is_small(ScalarType dtype) { return dtype == kHalf || dtype == kBFloat16; }
 Tensor widened(const Tensor& t) { return t.defined() ? t.to(kFloat) : t; }
 void narrow_into(const Tensor& to, const Tensor& from) { const_cast<Tensor&>(to).copy_(from); }
 
+// A kernel of one element over rows of a whole plane is a matrix product that needs no other
+// layout.
+bool is_product(const Convolution& c) {
+  constexpr int64_t kLeastColumns = 256;
+  Volume v(c);
+  return !c.channels_last && c.groups == 1 && v.is_pointwise() && v.outputs >= kLeastColumns;
+}
+
+// ---- Few input channels ----
+
+constexpr int64_t kFewInputs = 4;
+
+// The problem for the kernels of simd/depthwise.h, or nothing where the library serves better: of
+// many input channels, or where padding or strides make the buffer large.
+std::optional<Depthwise> depthwise(const Convolution& c, int64_t most_inputs, const Tensor& src,
+                                   const Tensor& weight, const Tensor& bias, const Tensor& dst) {
+  Volume v(c);
+  int64_t inputs = c.in_channels / c.groups;
+  double padded = 1;
+  for (int d = 0; d < 3; ++d) padded *= static_cast<double>(v.in[d] + 2 * v.padding[d]);
+  bool is_small = padded <= 2 * static_cast<double>(v.inputs) + (1 << 16) && padded < 1e8;
+  if (c.dtype != kFloat || c.channels_last || !convolution_by_library(c) || inputs > most_inputs ||
+      !is_small || v.stride[2] > 5 || v.taps > (inputs == 1 ? 128 : 32) || src.numel() == 0 ||
+      dst.numel() == 0) {
+    return std::nullopt;
+  }
+  Depthwise p{c.batch,
+              c.groups,
+              inputs,
+              c.out_channels / c.groups,
+              {},
+              {},
+              {},
+              {},
+              {},
+              {},
+              src.mutable_data_ptr<float>(),
+              weight.mutable_data_ptr<float>(),
+              bias.defined() ? bias.const_data_ptr<float>() : nullptr,
+              dst.mutable_data_ptr<float>()};
+  std::copy(v.in, v.in + 3, p.in);
+  std::copy(v.out, v.out + 3, p.out);
+  std::copy(v.kernel, v.kernel + 3, p.kernel);
+  std::copy(v.stride, v.stride + 3, p.stride);
+  std::copy(v.padding, v.padding + 3, p.padding);
+  std::copy(v.dilation, v.dilation + 3, p.dilation);
+  return p;
+}
+void run_depthwise(const Depthwise& p, depthwise_fn kernel, int64_t groups) {
+  int64_t work = p.multiplier * p.inputs * p.out[0] * p.out[1] * p.out[2] * p.kernel[0] *
+                 p.kernel[1] * p.kernel[2];
+  parallel_for(0, groups, (1 << 18) / (work + 1) + 1,
+               [&](int64_t begin, int64_t end) { kernel(p, begin, end); });
+}
+
+// With stride 1, the gradient is a convolution of dst by the reversed kernel, whose groups have as
+// many inputs as they had outputs. False where it is none that the kernel takes.
+bool depthwise_backward_data(const Convolution& c, const Depthwise& p, const Tensor& dst,
+                             const Tensor& weight, const Tensor& src) {
+  Convolution back = c;
+  back.in_channels = c.out_channels;
+  back.out_channels = c.in_channels;
+  for (int d = 0; d < c.ndim; ++d) {
+    back.in[d] = c.out[d];
+    back.out[d] = c.in[d];
+    back.padding[d] = c.dilation[d] * (c.kernel[d] - 1) - c.padding[d];
+    if (c.stride[d] != 1 || back.padding[d] < 0) return false;
+  }
+  auto problem = depthwise(back, kFewInputs, dst, weight, Tensor(), src);
+  if (!problem) return false;
+  int64_t taps = p.kernel[0] * p.kernel[1] * p.kernel[2];
+  Tensor reversed = new_tensor({c.out_channels, taps}, kFloat, kCPU);
+  problem->weights = reversed.mutable_data_ptr<float>();
+  for (int64_t channel = 0; channel < c.out_channels; ++channel) {
+    std::reverse_copy(p.weights + channel * taps, p.weights + (channel + 1) * taps,
+                      problem->weights + channel * taps);
+  }
+  run_depthwise(*problem, depthwise_forward_stub.get_call_ptr(kCPU), c.batch * c.groups);
+  return true;
+}
+
 // Small types are computed in float32.
 Convolution in_float(Convolution c) {
   c.dtype = kFloat;
@@ -430,7 +522,10 @@ void convolution_forward(const char* op, const Convolution& c, const Tensor& src
     convolution_forward(op, in_float(c), widened(src), widened(weight), widened(bias), wide);
     return narrow_into(dst, wide);
   }
-  if (convolution_by_library(c) && src.numel() > 0) {
+  if (auto p = depthwise(c, kFewInputs, src, weight, bias, dst)) {
+    return run_depthwise(*p, depthwise_forward_stub.get_call_ptr(kCPU), c.batch * c.groups);
+  }
+  if (convolution_by_library(c) && !is_product(c) && src.numel() > 0) {
     return run_library(op, c, LAMELLA_CONVOLUTION_FORWARD, src, weight, bias, dst);
   }
   plain_forward(op, c, src, weight, bias, dst);
@@ -442,6 +537,9 @@ void convolution_backward_data(const char* op, const Convolution& c, const Tenso
     Tensor wide = new_tensor(src.sizes(), kFloat, kCPU);
     convolution_backward_data(op, in_float(c), widened(dst), widened(weight), wide);
     return narrow_into(src, wide);
+  }
+  if (auto p = depthwise(c, 1, src, weight, Tensor(), dst)) {
+    if (depthwise_backward_data(c, *p, dst, weight, src)) return;
   }
   if (convolution_by_library(c) && dst.numel() > 0) {
     return run_library(op, c, LAMELLA_CONVOLUTION_BACKWARD_DATA, src, weight, Tensor(), dst);
@@ -455,6 +553,9 @@ void convolution_backward_weight(const char* op, const Convolution& c, const Ten
     Tensor wide = new_tensor(weight.sizes(), kFloat, kCPU);
     convolution_backward_weight(op, in_float(c), widened(src), widened(dst), wide);
     return narrow_into(weight, wide);
+  }
+  if (auto p = depthwise(c, 1, src, weight, Tensor(), dst)) {
+    return run_depthwise(*p, depthwise_backward_weights_stub.get_call_ptr(kCPU), c.groups);
   }
   if (convolution_by_library(c) && src.numel() > 0 && dst.numel() > 0) {
     return run_library(op, c, LAMELLA_CONVOLUTION_BACKWARD_WEIGHTS, src, weight, Tensor(), dst);

@@ -1,4 +1,5 @@
 // Normalisation over the last dimensions and its backward: native_layer_norm, _fused_rms_norm.
+#include <algorithm>
 #include <limits>
 
 #include "lamella/kernels/cpu/simd/norm_backward.h"
@@ -146,9 +147,11 @@ NormGradients norm_backward(const char* op, const Tensor& grad_out, const Tensor
     Tensor x = input.to(inside).contiguous(), dy = grad_out.to(inside).contiguous();
     Tensor w = as_statistic(weight, inside), r = rstd.to(inside).contiguous();
     Tensor m = mean.defined() ? mean.to(inside).contiguous() : Tensor();
-    // Each part sums the parameters' gradients apart; the parts are then added in order.
-    int64_t parts = shape.count * shape.size < kGrainSize ? 1 : get_num_threads();
-    parts = parts < shape.count ? parts : shape.count;
+    // Each part sums the parameters' gradients apart; the parts are then added in order. How many
+    // there are follows from the sizes, and so do the bits of the sums.
+    constexpr int64_t kMostParts = 16;
+    int64_t parts = shape.count * shape.size / kGrainSize + 1;
+    parts = std::min({parts, shape.count, kMostParts});
     Tensor sums;
     if (wanted[1] || wanted[2]) {
       sums = lamella::zeros({parts, 2, shape.size}, TensorOptions(inside));

@@ -16,6 +16,7 @@ Resample padded(const char* op, const Tensor& input, IntArrayRef padding, int sp
   size_t lead = static_cast<size_t>(rank - spatial);
   r.shape = Dims(input.sizes().slice(0, lead));
   r.planes = product(r.shape);
+  r.leading = lead;
   for (int d = 0; d < 3; ++d) {
     ResampleAxis& axis = r.axes[d];
     if (d < 3 - spatial) continue;

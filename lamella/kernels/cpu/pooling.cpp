@@ -1,14 +1,18 @@
-// Pooling over windows: the tables, and the loops of maximum and average.
+// Pooling over windows: the tables, and what is made ready for the loops over them.
 #include "lamella/kernels/cpu/pooling.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "lamella/core/checked_size.h"
-#include "lamella/core/interrupt.h"
 #include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/parallel.h"
 
 namespace lamella::native {
+
+LAMELLA_DEFINE_DISPATCH(max_pool_stub);
+LAMELLA_DEFINE_DISPATCH(average_pool_stub);
+LAMELLA_DEFINE_DISPATCH(average_pool_backward_stub);
 
 namespace {
 // Planes, input sizes and the lead of the output's shape.
@@ -29,6 +33,12 @@ Pooling pooling_of(const char* op, const Tensor& input, int spatial) {
     p.in[3 - spatial + d] = size;
   }
   p.format = input.suggest_memory_format();
+  // Channels that stand innermost are lanes.
+  if (rank == spatial + 2 && p.format != MemoryFormat::Contiguous) {
+    p.inner = p.format;
+    p.planes = input.sizes()[0];
+    p.lanes = input.sizes()[1];
+  }
   return p;
 }
 int64_t entry(const char* op, const char* name, IntArrayRef list, int spatial, int d) {
@@ -45,6 +55,17 @@ void Pooling::lay() {
     } else {
       ranges[d].push_back({0, 1, 1, 1});
     }
+  }
+  // One window over whole planes has one line.
+  bool whole = lanes == 1 && out[1] == 1 && out[2] == 1;
+  for (int d = 1; d < 3; ++d) {
+    const PoolRange& range = ranges[d].front();
+    whole = whole && range.begin == 0 && range.end == in[d] && range.step == 1;
+  }
+  if (whole) {
+    in[2] *= in[1];
+    ranges[2].front().end = in[2];
+    in[1] = ranges[1].front().end = 1;
   }
 }
 
@@ -115,104 +136,34 @@ Pooling adaptive_pooling(const char* op, const Tensor& input, int spatial,
 }
 
 namespace {
-int64_t plane_grain(const Pooling& p) {
-  return kGrainSize / 4 / (p.outputs() + p.inputs() + 1) + 1;
-}
 Tensor in_format(const Pooling& p, const Tensor& tensor) {
-  return p.format == MemoryFormat::Contiguous ? tensor : tensor.contiguous(p.format);
+  return p.format == p.inner ? tensor : tensor.contiguous(p.format);
+}
+Tensor made(const Pooling& p, IntArrayRef shape, ScalarType dtype) {
+  return new_strided(shape, strides_in_format(shape, p.inner), dtype, kCPU);
 }
 Tensor on_meta(const Pooling& p, IntArrayRef shape, ScalarType dtype) {
   return new_strided(shape, strides_in_format(shape, p.format), dtype, kMeta);
 }
-
-// f(ranges of the three dimensions, output position) for every output position of a plane.
-template <class F>
-void each_output(const Pooling& p, F&& f) {
-  int64_t o = 0;
-  for (const PoolRange& a : p.ranges[0]) {
-    for (const PoolRange& b : p.ranges[1]) {
-      for (const PoolRange& c : p.ranges[2]) {
-        // A window counts by its lines.
-        count_steps((a.end - a.begin) * (b.end - b.begin));
-        f(a, b, c, o++);
-      }
-    }
-  }
+Tensor finished(const Pooling& p, const Tensor& tensor, ScalarType dtype) {
+  return in_format(p, tensor.scalar_type() == dtype ? tensor : tensor.to(dtype));
 }
 
-template <class T>
-void max_planes(const Pooling& p, const T* in, T* out, int64_t* indices, int64_t begin,
-                int64_t end) {
-  using C = compute_type<T>;
-  for (int64_t n = begin; n < end; ++n) {
-    const T* x = in + n * p.inputs();
-    T* y = out + n * p.outputs();
-    int64_t* at = indices + n * p.outputs();
-    each_output(p, [&](const PoolRange& a, const PoolRange& b, const PoolRange& c, int64_t o) {
-      int64_t best_at = (a.begin * p.in[1] + b.begin) * p.in[2] + c.begin;
-      C best = std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity()
-                                                    : std::numeric_limits<C>::lowest();
-      for (int64_t i = a.begin; i < a.end; i += a.step) {
-        for (int64_t j = b.begin; j < b.end; j += b.step) {
-          int64_t line = (i * p.in[1] + j) * p.in[2];
-          for (int64_t k = c.begin; k < c.end; k += c.step) {
-            C value = static_cast<C>(x[line + k]);
-            bool better = value > best || value != value;
-            best = better ? value : best;
-            best_at = better ? line + k : best_at;
-          }
-        }
-      }
-      y[o] = static_cast<T>(best);
-      at[o] = best_at;
-    });
+PoolRows rows_of(const Pooling& p, const Tensor& from, const Tensor& to) {
+  PoolRows rows{to.scalar_type(),      p.planes,      p.lanes, {}, {}, {}, p.divisor,
+                from.const_data_ptr(), to.data_ptr(), nullptr};
+  for (int d = 0; d < 3; ++d) {
+    rows.in[d] = p.in[d];
+    rows.out[d] = p.out[d];
+    rows.ranges[d] = p.ranges[d].data();
   }
+  return rows;
 }
-
-// The quotient of the least integer and -1 wraps.
-template <class C>
-C mean_of(C sum, int64_t count) {
-  if constexpr (std::is_integral_v<C>) {
-    if (count == -1) return static_cast<C>(0 - static_cast<uint64_t>(sum));
-  }
-  return sum / static_cast<C>(count);
-}
-
-template <class T>
-void average_planes(const Pooling& p, const T* in, T* out, int64_t begin, int64_t end) {
-  using C = compute_type<T>;
-  for (int64_t n = begin; n < end; ++n) {
-    const T* x = in + n * p.inputs();
-    T* y = out + n * p.outputs();
-    each_output(p, [&](const PoolRange& a, const PoolRange& b, const PoolRange& c, int64_t o) {
-      C sum = 0;
-      for (int64_t i = a.begin; i < a.end; ++i) {
-        for (int64_t j = b.begin; j < b.end; ++j) {
-          const T* line = x + (i * p.in[1] + j) * p.in[2];
-          for (int64_t k = c.begin; k < c.end; ++k) sum += static_cast<C>(line[k]);
-        }
-      }
-      int64_t count = p.divisor != 0 ? p.divisor : a.count * b.count * c.count;
-      y[o] = static_cast<T>(mean_of(sum, count));
-    });
-  }
-}
-template <class T>
-void average_planes_backward(const Pooling& p, const T* grad, T* out, int64_t begin, int64_t end) {
-  for (int64_t n = begin; n < end; ++n) {
-    const T* g = grad + n * p.outputs();
-    T* x = out + n * p.inputs();
-    each_output(p, [&](const PoolRange& a, const PoolRange& b, const PoolRange& c, int64_t o) {
-      int64_t count = p.divisor != 0 ? p.divisor : a.count * b.count * c.count;
-      T share = g[o] / static_cast<T>(count);
-      for (int64_t i = a.begin; i < a.end; ++i) {
-        for (int64_t j = b.begin; j < b.end; ++j) {
-          T* line = x + (i * p.in[1] + j) * p.in[2];
-          for (int64_t k = c.begin; k < c.end; ++k) line[k] += share;
-        }
-      }
-    });
-  }
+void run_rows(const Pooling& p, const PoolRows& rows, pool_rows_fn kernel) {
+  int64_t count = p.planes * p.out[0] * p.out[1];
+  int64_t each = (p.planes * p.lanes * (p.inputs() + p.outputs())) / (count + 1);
+  parallel_for(0, count, kGrainSize / 4 / (each + 1) + 1,
+               [&](int64_t begin, int64_t end) { kernel(rows, begin, end); });
 }
 
 // Gradients are summed in float32 or float64.
@@ -231,44 +182,64 @@ struct Summed {
       out = on_meta(p, input.sizes(), dtype);
       return;
     }
-    grad = given.to(wide).contiguous();
-    out = new_tensor(input.sizes(), wide, kCPU);
+    grad = given.to(wide).contiguous(p.inner);
+    out = made(p, input.sizes(), wide);
     out.zero_();
     if (grad.numel() != 0) p.lay();
   }
+  // f(begin, end) for lanes, counted over all planes: each is summed up by one call.
   template <class F>
   Tensor run(const Pooling& p, F&& f) {
-    if (grad.defined()) {
-      parallel_for(0, p.planes, plane_grain(p), [&](int64_t begin, int64_t end) {
-        if (grad.scalar_type() == kDouble) {
-          f(static_cast<const double*>(grad.const_data_ptr()), static_cast<double*>(out.data_ptr()),
-            begin, end);
-        } else {
-          f(static_cast<const float*>(grad.const_data_ptr()), static_cast<float*>(out.data_ptr()),
-            begin, end);
-        }
-      });
-      out = in_format(p, out.scalar_type() == dtype ? out : out.to(dtype));
+    if (!grad.defined()) return out;
+    if (grad.numel() != 0) {
+      parallel_for(0, p.planes * p.lanes, kGrainSize / 4 / (p.outputs() + p.inputs() + 1) + 1, f);
     }
-    return out;
+    return finished(p, out, dtype);
   }
 };
+
+template <class T>
+void spread_maxima(const char* op, const Pooling& p, const T* grad, const int64_t* places, T* out,
+                   int64_t begin, int64_t end) {
+  int64_t inputs = p.inputs(), outputs = p.outputs();
+  while (begin < end) {
+    int64_t plane = begin / p.lanes, first = begin % p.lanes;
+    int64_t count = std::min(p.lanes - first, end - begin);
+    T* x = out + plane * inputs * p.lanes + first;
+    for (int64_t o = plane * outputs; o < (plane + 1) * outputs; ++o) {
+      const T* g = grad + o * p.lanes + first;
+      const int64_t* at = places + o * p.lanes + first;
+      for (int64_t c = 0; c < count; ++c) {
+        LAMELLA_CHECK_INDEX(at[c] >= 0 && at[c] < inputs, op,
+                            ": expected the elements of 'indices' to be in [0, ", inputs, "), got ",
+                            at[c]);
+        x[at[c] * p.lanes + c] += g[c];
+      }
+    }
+    begin += count;
+  }
+}
 }  // namespace
 
 std::tuple<Tensor, Tensor> max_pooling(const char* op, Pooling p, const Tensor& input) {
   ScalarType dtype = input.scalar_type();
   if (input.is_meta()) return {on_meta(p, p.shape, dtype), on_meta(p, p.shape, kLong)};
-  Tensor x = input.contiguous();
-  Tensor out = new_tensor(p.shape, dtype, kCPU), indices = new_tensor(p.shape, kLong, kCPU);
-  if (out.numel() != 0) p.lay();
-  visit_real(dtype, op, [&](auto tag) {
+  // The loops have four types. Places of wide planes do not fit the narrow two of them.
+  ScalarType wide = visit_real(dtype, op, [&](auto tag) {
     using T = type_of<decltype(tag)>;
-    parallel_for(0, p.planes, plane_grain(p), [&](int64_t begin, int64_t end) {
-      max_planes<T>(p, static_cast<const T*>(x.const_data_ptr()), static_cast<T*>(out.data_ptr()),
-                    static_cast<int64_t*>(indices.data_ptr()), begin, end);
-    });
+    bool large = sizeof(T) > 4 || p.inputs() > std::numeric_limits<int32_t>::max();
+    bool whole = std::is_integral_v<T>;
+    return whole ? (large ? kLong : kInt) : (large ? kDouble : kFloat);
   });
-  return {in_format(p, out), in_format(p, indices)};
+  Tensor x = (dtype == wide ? input : input.to(wide)).contiguous(p.inner);
+  Tensor out = made(p, p.shape, wide), indices = made(p, p.shape, kLong);
+  if (out.numel() != 0) {
+    p.lay();
+    PoolRows rows = rows_of(p, x, out);
+    rows.indices = indices.mutable_data_ptr<int64_t>();
+    run_rows(p, rows, max_pool_stub.get_call_ptr(kCPU));
+  }
+  return {finished(p, out, dtype), in_format(p, indices)};
 }
 
 Tensor max_pooling_backward(const char* op, Pooling p, const Tensor& grad, const Tensor& input,
@@ -279,18 +250,14 @@ Tensor max_pooling_backward(const char* op, Pooling p, const Tensor& grad, const
                 indices.scalar_type());
   Summed summed(op, p, grad, input);
   if (grad.is_meta()) return summed.out;
-  Tensor at = indices.contiguous();
-  auto* places = static_cast<const int64_t*>(at.const_data_ptr());
-  int64_t inputs = p.inputs(), outputs = p.outputs();
-  return summed.run(p, [&](const auto* g, auto* x, int64_t begin, int64_t end) {
-    for (int64_t n = begin; n < end; ++n) {
-      for (int64_t o = n * outputs; o < (n + 1) * outputs; ++o) {
-        LAMELLA_CHECK_INDEX(places[o] >= 0 && places[o] < inputs, op,
-                            ": expected the elements of 'indices' to be in [0, ", inputs, "), got ",
-                            places[o]);
-        x[n * inputs + places[o]] += g[o];
-      }
-    }
+  Tensor at = indices.contiguous(p.inner);
+  auto* places = at.const_data_ptr<int64_t>();
+  return summed.run(p, [&](int64_t begin, int64_t end) {
+    visit_floating(summed.out.scalar_type(), op, [&](auto tag) {
+      using T = type_of<decltype(tag)>;
+      spread_maxima(op, p, static_cast<const T*>(summed.grad.const_data_ptr()), places,
+                    static_cast<T*>(summed.out.data_ptr()), begin, end);
+    });
   });
 }
 
@@ -299,27 +266,27 @@ Tensor average_pooling(const char* op, Pooling p, const Tensor& input) {
   LAMELLA_CHECK_NOT_IMPLEMENTED(input.is_floating_point() || dtype == kLong, op,
                                 ": expected 'self' to be floating point or int64, got ", dtype);
   if (input.is_meta()) return on_meta(p, p.shape, dtype);
-  Tensor x = input.contiguous(), out = new_tensor(p.shape, dtype, kCPU);
-  if (out.numel() != 0) p.lay();
-  auto run = [&](auto tag) {
-    using T = type_of<decltype(tag)>;
-    parallel_for(0, p.planes, plane_grain(p), [&](int64_t begin, int64_t end) {
-      average_planes<T>(p, static_cast<const T*>(x.const_data_ptr()),
-                        static_cast<T*>(out.data_ptr()), begin, end);
+  ScalarType wide = dtype;
+  if (dtype != kLong) {
+    wide = visit_floating(dtype, op, [](auto tag) {
+      return std::is_same_v<type_of<decltype(tag)>, double> ? kDouble : kFloat;
     });
-  };
-  if (dtype == kLong) {
-    run(TypeTag<int64_t>());
-  } else {
-    visit_floating(dtype, op, run);
   }
-  return in_format(p, out);
+  Tensor x = (dtype == wide ? input : input.to(wide)).contiguous(p.inner);
+  Tensor out = made(p, p.shape, wide);
+  if (out.numel() != 0) {
+    p.lay();
+    run_rows(p, rows_of(p, x, out), average_pool_stub.get_call_ptr(kCPU));
+  }
+  return finished(p, out, dtype);
 }
 Tensor average_pooling_backward(const char* op, Pooling p, const Tensor& grad,
                                 const Tensor& input) {
-  return Summed(op, p, grad, input).run(p, [&](const auto* g, auto* x, int64_t begin, int64_t end) {
-    average_planes_backward(p, g, x, begin, end);
-  });
+  Summed summed(op, p, grad, input);
+  if (grad.is_meta()) return summed.out;
+  PoolRows rows = rows_of(p, summed.grad, summed.out);
+  return summed.run(
+      p, [&](int64_t begin, int64_t end) { average_pool_backward_stub(kCPU, rows, begin, end); });
 }
 
 }  // namespace lamella::native

@@ -9,26 +9,23 @@
 #include <functional>
 #include <vector>
 
+#include "lamella/kernels/cpu/simd/pooling.h"
 #include "lamella/kernels/native.h"
 
 namespace lamella::native {
 
-struct PoolRange {
-  int64_t begin, end;  // inside the input
-  int64_t step;
-  int64_t count;  // positions that an average divides by
-};
-
-// Tensors are [planes][in0][in1][in2]; what has fewer dimensions is filled up in front.
+// Tensors are [planes][in0][in1][in2][lanes]: Note [Rows of a pooling]. What has fewer dimensions
+// is filled up in front.
 struct Pooling {
-  int64_t planes = 1;
+  int64_t planes = 1, lanes = 1;
   int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1};
   // The ranges of one dimension.
   std::function<void(std::vector<PoolRange>&)> layer[3];
   std::vector<PoolRange> ranges[3];
   Dims shape;           // of the output
   int64_t divisor = 0;  // not 0: what an average divides by instead
-  MemoryFormat format = MemoryFormat::Contiguous;
+  // Of the results, and that which the loops work in.
+  MemoryFormat format = MemoryFormat::Contiguous, inner = MemoryFormat::Contiguous;
 
   int64_t inputs() const { return in[0] * in[1] * in[2]; }
   int64_t outputs() const { return out[0] * out[1] * out[2]; }

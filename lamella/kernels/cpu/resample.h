@@ -4,12 +4,12 @@
 #include <functional>
 #include <vector>
 
+#include "lamella/kernels/cpu/simd/resample.h"
 #include "lamella/kernels/native.h"
 
 namespace lamella::native {
 
-// What output position o of one dimension reads: element first[o], or a mixture with second[o] of
-// which `share` [0, 1] is the second's part. Without `second` only the first.
+// A ResampleTable and its memory; `second` may be empty.
 struct ResampleAxis {
   int64_t in = 1, out = 1;
   // Lays the tables below, of `out` entries. They are as long as the output, so this is done once
@@ -17,12 +17,18 @@ struct ResampleAxis {
   std::function<void(ResampleAxis&)> lay = [](ResampleAxis& axis) { axis.first = {0}; };
   std::vector<int64_t> first, second;
   std::vector<double> share;
+
+  ResampleTable table() const {
+    return {in, out, first.data(), second.empty() ? nullptr : second.data(), share.data()};
+  }
 };
 
 // Over the last dimensions of a tensor; what has fewer than 3 is filled up in front.
 struct Resample {
   ResampleAxis axes[3];
-  Dims shape;  // of the output
+  Dims shape;          // of the output
+  size_t leading;      // dimensions before those that are resampled
+  bool mixes = false;  // whether the axes have `second`
   int64_t planes;
 
   int64_t inputs() const { return axes[0].in * axes[1].in * axes[2].in; }

@@ -60,6 +60,8 @@ Resample resized(const char* op, IntArrayRef sizes, IntArrayRef output_size, Kin
   Resample r;
   r.shape = Dims(sizes.slice(0, 2));
   r.planes = product(r.shape);
+  r.leading = 2;
+  r.mixes = kind == Kind::kLinear || kind == Kind::kLinearCorners;
   for (size_t d = 0; d < 3; ++d) {
     if (d < 3 - spatial) continue;
     size_t at = d - (3 - spatial);

@@ -126,6 +126,14 @@ Tensor embedding_dense_backward(BatchedCall& call, In grad_output, In indices, i
 // ---- Attention
 // ---------------------------------------------------------------------------------------
 
+// The mask of all examples' samples, joined.
+Tensor joined_mask(BatchedCall& call, In query, In attn_mask) {
+  if (!attn_mask.batched && !(attn_mask.defined() && attn_mask.rank() == 4)) return attn_mask.value;
+  Tensor whole = front(call, attn_mask, 4);
+  return join_samples(whole.expand(
+      {call.batch_size(), query.size(0), whole.size(2), whole.size(3), whole.size(4)}));
+}
+
 std::tuple<Tensor, Tensor> flash_attention(BatchedCall& call, In query, In key, In value,
                                            double dropout_p, bool is_causal, In attn_mask,
                                            std::optional<double> scale) {
@@ -133,16 +141,27 @@ std::tuple<Tensor, Tensor> flash_attention(BatchedCall& call, In query, In key, 
                 "_scaled_dot_product_flash_attention_for_cpu: expected 'query', 'key' and 'value' ",
                 "to have 4 dimensions, got ", query.sizes(), ", ", key.sizes(), " and ",
                 value.sizes());
-  Tensor mask = attn_mask.value;
-  if (attn_mask.batched || (attn_mask.defined() && attn_mask.rank() == 4)) {
-    Tensor whole = front(call, attn_mask, 4);
-    mask = join_samples(whole.expand(
-        {call.batch_size(), query.size(0), whole.size(2), whole.size(3), whole.size(4)}));
-  }
   auto [out, logsumexp] = lamella::_scaled_dot_product_flash_attention_for_cpu(
       join_samples(front(call, query)), join_samples(front(call, key)),
-      join_samples(front(call, value)), dropout_p, is_causal, or_none(mask), scale);
+      join_samples(front(call, value)), dropout_p, is_causal,
+      or_none(joined_mask(call, query, attn_mask)), scale);
   return {part_samples(call, out), part_samples(call, logsumexp)};
+}
+std::tuple<Tensor, Tensor, Tensor> flash_attention_backward(BatchedCall& call, In grad_out,
+                                                            In query, In key, In value, In out,
+                                                            In logsumexp, double dropout_p,
+                                                            bool is_causal, In attn_mask,
+                                                            std::optional<double> scale) {
+  LAMELLA_CHECK(
+      query.rank() == 4 && key.rank() == 4 && value.rank() == 4,
+      "_scaled_dot_product_flash_attention_for_cpu_backward: expected 'query', 'key' and ",
+      "'value' to have 4 dimensions, got ", query.sizes(), ", ", key.sizes(), " and ",
+      value.sizes());
+  auto joined = [&](In tensor) { return join_samples(front(call, tensor)); };
+  auto [dq, dk, dv] = lamella::_scaled_dot_product_flash_attention_for_cpu_backward(
+      joined(grad_out), joined(query), joined(key), joined(value), joined(out), joined(logsumexp),
+      dropout_p, is_causal, or_none(joined_mask(call, query, attn_mask)), scale);
+  return {part_samples(call, dq), part_samples(call, dk), part_samples(call, dv)};
 }
 
 Tensor multinomial(BatchedCall& call, In self, int64_t num_samples, bool replacement,
@@ -159,6 +178,7 @@ constexpr NamedRule kRules[] = {
     {"embedding", &typed<&embedding>},
     {"embedding_dense_backward", &typed<&embedding_dense_backward>},
     {"flash_attention", &typed<&flash_attention>},
+    {"flash_attention_backward", &typed<&flash_attention_backward>},
     {"multinomial", &typed<&multinomial>},
 };
 

@@ -1,173 +1,202 @@
-// Attention by blocks of keys, with a running maximum and sum for each query, so that the whole
-// matrix of scores is never stored.
-// T. Dao et al., FlashAttention, NeurIPS 2022; M. Milakov and N. Gimelshein, Online normalizer
-// calculation for softmax, arXiv:1805.02867.
+// The forward of attention: Note [Attention by tiles].
 #include "lamella/kernels/cpu/simd/attention.h"
 
-#include <cmath>
-#include <limits>
-#include <vector>
+#include <algorithm>
 
-#include "lamella/kernels/cpu/simd/vec.h"
+#include "lamella/kernels/cpu/simd/attention_tiles.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {
 namespace {
+using namespace tiles;
 
-constexpr int64_t kKeys = 64;  // of a block
-constexpr float kLeast = -std::numeric_limits<float>::infinity();
-
-#if defined(__x86_64__)
-constexpr int64_t kWidth = sizeof(VecF) / sizeof(float);
-inline VecF multiply_add(VecF a, VecF b, VecF c) {
-#if defined(CPU_CAPABILITY_AVX512)
-  return _mm512_fmadd_ps(a, b, c);
-#elif defined(CPU_CAPABILITY_AVX2)
-  return _mm256_fmadd_ps(a, b, c);
-#else
-  return a * b + c;
-#endif
-}
-inline VecF exp_of(VecF x) { return LAMELLA_SLEEF_F(exp, u10)(x); }
-
-// c[R x 2 vectors] = or += a[R x k] b[k x 2 vectors].
-template <int R>
-inline void tile(const float* a, int64_t a_row, const float* b, int64_t b_row, float* c,
-                 int64_t c_row, int64_t k, bool add) {
-  VecF sum[R][2];
-  for (int r = 0; r < R; ++r) {
-    for (int v = 0; v < 2; ++v) {
-      sum[r][v] = add ? v_load<float>(c + r * c_row + v * kWidth) : v_set<float>(0);
-    }
+// Replaces the scores of the vector of queries by their powers of 2, relative to the maximum, and
+// brings its maximum, its sum and the factor for what was summed before up to date.
+void weigh(float* scores, int64_t columns, int64_t keys, float* most, float* total,
+           float* factors) {
+  Lanes before = load(most), now = before;
+  for (int64_t j = 0; j < keys; ++j) now = larger(load(scores + j * columns), now);
+  // While a query has seen nothing, its scores are all -infinity, and so are their differences to
+  // 0.
+  Lanes shift = now == all(kLeast) ? Lanes{} : now;
+  Lanes sums{};
+  for (int64_t j = 0; j < keys; ++j) {
+    Lanes weight = exp2_of(load(scores + j * columns) - shift);
+    store(scores + j * columns, weight);
+    sums += weight;
   }
-  for (int64_t i = 0; i < k; ++i) {
-    VecF b0 = v_load<float>(b + i * b_row), b1 = v_load<float>(b + i * b_row + kWidth);
-    for (int r = 0; r < R; ++r) {
-      VecF factor = v_set<float>(a[r * a_row + i]);
-      sum[r][0] = multiply_add(factor, b0, sum[r][0]);
-      sum[r][1] = multiply_add(factor, b1, sum[r][1]);
-    }
-  }
-  for (int r = 0; r < R; ++r) {
-    for (int v = 0; v < 2; ++v) v_store<float>(c + r * c_row + v * kWidth, sum[r][v]);
-  }
-}
-constexpr int64_t kTileColumns = 2 * kWidth;
-#else
-constexpr int64_t kWidth = 1;
-constexpr int64_t kTileColumns = 1 << 30;
-template <int R>
-inline void tile(const float*, int64_t, const float*, int64_t, float*, int64_t, int64_t, bool) {}
-#endif
-
-// c[rows x columns] = or += a[rows x k] b[k x columns].
-void multiply(const float* a, int64_t a_row, const float* b, int64_t b_row, float* c, int64_t c_row,
-              int64_t rows, int64_t columns, int64_t k, bool add) {
-  int64_t j = 0;
-  for (; j + kTileColumns <= columns; j += kTileColumns) {
-    int64_t i = 0;
-    for (; i + 4 <= rows; i += 4) {
-      tile<4>(a + i * a_row, a_row, b + j, b_row, c + i * c_row + j, c_row, k, add);
-    }
-    for (; i < rows; ++i) {
-      tile<1>(a + i * a_row, a_row, b + j, b_row, c + i * c_row + j, c_row, k, add);
-    }
-  }
-  int64_t rest = columns - j;
-  if (rest <= 0) return;
-  for (int64_t i = 0; i < rows; ++i) {
-    float* row = c + i * c_row + j;
-    if (!add) {
-      for (int64_t x = 0; x < rest; ++x) row[x] = 0;
-    }
-    for (int64_t l = 0; l < k; ++l) {
-      float factor = a[i * a_row + l];
-      const float* other = b + l * b_row + j;
-      for (int64_t x = 0; x < rest; ++x) row[x] += factor * other[x];
-    }
-  }
+  Lanes factor = exp2_of(before - shift);
+  store(most, now);
+  store(total, multiply_add(load(total), factor, sums));
+  store(factors, factor);
 }
 
-// Replaces a row of scores by exp(score - shift) and returns their sum. n is a multiple of kWidth.
-float exp_row(float* row, float shift, int64_t n) {
-#if defined(__x86_64__)
-  const VecF by = v_set<float>(shift);
-  VecF sums = v_set<float>(0);
-  for (int64_t i = 0; i < n; i += kWidth) {
-    VecF e = exp_of(v_load<float>(row + i) - by);
-    sums += e;
-    v_store<float>(row + i, e);
-  }
-  float parts[kWidth];
-  v_store<float>(parts, sums);
-  float sum = 0;
+void write_result(const AttentionForward& call, int64_t query, float* sum, float most,
+                  float total) {
+  const AttentionHead& h = call.head;
+  float factor = total == 0 ? 0 : 1 / total;
+  char* out = call.out + query * call.out_row;
+  float* to = h.dtype == kFloat ? reinterpret_cast<float*>(out) : sum;
+#pragma GCC ivdep
+  for (int64_t d = 0; d < h.value_width; ++d) to[d] = sum[d] * factor;
+  if (h.dtype != kFloat) get_convert(kFloat, h.dtype)(sum, out, h.value_width);
+  call.logsumexp[query] = total == 0 ? kLeast : (most + std::log2(total)) * kLn2;
+}
+
+// ---- Few queries: vectors along the keys' rows, and then along the keys ----
+
+constexpr int64_t kFewQueries = kLanes / 4;
+
+float sum_of(Lanes v) {
+  float parts[kLanes], sum = 0;
+  store(parts, v);
   for (float part : parts) sum += part;
   return sum;
-#else
-  float sum = 0;
-  for (int64_t i = 0; i < n; ++i) sum += row[i] = std::exp(row[i] - shift);
-  return sum;
-#endif
+}
+// The products of q with four rows. Rows are whole vectors, or q is 0 behind their end.
+Four four_products(const float* q, const float* rows, int64_t row, int64_t width) {
+  typedef int32_t Index __attribute__((vector_size(16)));
+  Lanes sums[4] = {};
+  for (int64_t d = 0; d < width; d += kLanes) {
+    Lanes by = load(q + d);
+    for (int r = 0; r < 4; ++r) sums[r] = multiply_add(by, load(rows + r * row + d), sums[r]);
+  }
+  Four parts[4];
+  for (int r = 0; r < 4; ++r) {
+    float lanes[kLanes];
+    store(lanes, sums[r]);
+    parts[r] = Four{};
+    for (int64_t at = 0; at < kLanes; at += 4) {
+      parts[r] += *reinterpret_cast<const FourInMemory*>(lanes + at);
+    }
+  }
+  auto joined = [](Four a, Four b) {
+    return __builtin_shuffle(a, b, Index{0, 4, 1, 5}) + __builtin_shuffle(a, b, Index{2, 6, 3, 7});
+  };
+  Four low = joined(parts[0], parts[1]), high = joined(parts[2], parts[3]);
+  return __builtin_shuffle(low, high, Index{0, 1, 4, 5}) +
+         __builtin_shuffle(low, high, Index{2, 3, 6, 7});
 }
 
-void attention_kernel(const AttentionHead& h, int64_t first, int64_t last) {
+void attend_few(const AttentionForward& call, int64_t first, int64_t last) {
+  const AttentionHead& h = call.head;
+  int64_t width = whole_vectors(h.width), value_width = whole_vectors(h.value_width);
   int64_t rows = last - first;
-  std::vector<float> queries(static_cast<size_t>(rows * h.width));
-  std::vector<float> keys(static_cast<size_t>(h.width * kKeys));
-  std::vector<float> scores(static_cast<size_t>(rows * kKeys));
-  std::vector<float> sums(static_cast<size_t>(rows * h.value_width), 0.0f);
-  std::vector<float> most(static_cast<size_t>(rows), kLeast), total(static_cast<size_t>(rows), 0);
+  Scratch scratch((kFewQueries + kKeys) * (width + value_width));
+  float* queries = scratch.take(kFewQueries * width);
+  float* sums = scratch.take(kFewQueries * value_width);
+  float* key_room = scratch.take(kKeys * width);
+  float* value_room = scratch.take(kKeys * value_width);
+  float most[kFewQueries], total[kFewQueries], scores[kKeys];
+  RowReader read_wide(h.dtype, h.width), read_values(h.dtype, h.value_width);
+  Rows q = read_wide.read(h.q, first, rows, key_room, false);
+  const auto scale = static_cast<float>(static_cast<double>(h.scale) * kLog2E);
   for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t d = 0; d < h.width; ++d) {
-      queries[static_cast<size_t>(i * h.width + d)] = h.q[(first + i) * h.q_row + d] * h.scale;
+    most[i] = kLeast;
+    total[i] = 0;
+    for (int64_t d = 0; d < width; ++d) {
+      queries[i * width + d] = d < h.width ? q.data[i * q.row + d] * scale : 0;
     }
+    for (int64_t d = 0; d < value_width; ++d) sums[i * value_width + d] = 0;
   }
   int64_t visible = h.causal && last < h.keys ? last : h.keys;
-  for (int64_t block = 0; block < visible; block += kKeys) {
-    int64_t count = visible - block < kKeys ? visible - block : kKeys;
-    // Keys as columns; places past the last one are zero here and masked below.
-    for (int64_t j = 0; j < kKeys; ++j) {
-      const float* key = h.k + (block + j) * h.k_row;
-      for (int64_t d = 0; d < h.width; ++d) {
-        keys[static_cast<size_t>(d * kKeys + j)] = j < count ? key[d] : 0;
-      }
-    }
-    multiply(queries.data(), h.width, keys.data(), kKeys, scores.data(), kKeys, rows, kKeys,
-             h.width, false);
+  for (int64_t key = 0; key < visible; key += kKeys) {
+    int64_t count = std::min(kKeys, visible - key);
+    Rows keys = read_wide.read(h.k, key, count, key_room, true);
+    Rows values = read_values.read(h.v, key, count, value_room, true);
     for (int64_t i = 0; i < rows; ++i) {
-      float* row = scores.data() + i * kKeys;
+      int64_t seen = h.causal ? std::min(count, first + i + 1 - key) : count;
+      if (seen <= 0) continue;
+      const float* query = queries + i * width;
+      int64_t j = 0;
+      for (; j + 4 <= seen; j += 4) {
+        *reinterpret_cast<FourInMemory*>(scores + j) =
+            four_products(query, keys.data + j * keys.row, keys.row, width);
+      }
+      for (; j < seen; ++j) {
+        scores[j] = four_products(query, keys.data + j * keys.row, 0, width)[0];
+      }
       if (h.mask != nullptr) {
-        const float* mask = h.mask + (first + i) * h.mask_row + block * h.mask_column;
-        for (int64_t j = 0; j < count; ++j) row[j] += mask[j * h.mask_column];
+        const float* mask = h.mask + (first + i) * h.mask_row + key * h.mask_column;
+        for (j = 0; j < seen; ++j) {
+          scores[j] += mask[j * h.mask_column] * static_cast<float>(kLog2E);
+        }
       }
-      int64_t end = count;
-      if (h.causal && first + i + 1 - block < end) end = first + i + 1 - block;
-      for (int64_t j = end > 0 ? end : 0; j < kKeys; ++j) row[j] = kLeast;
-      auto at = static_cast<size_t>(i);
-      float now = most[at];
-      for (int64_t j = 0; j < kKeys; ++j) now = row[j] > now ? row[j] : now;
-      if (now == kLeast) {  // nothing seen so far
-        for (int64_t j = 0; j < kKeys; ++j) row[j] = 0;
-        continue;
+      for (j = seen; j < kKeys; ++j) scores[j] = kLeast;
+      Lanes lanes = all(most[i]), weights{};
+      for (j = 0; j < kKeys; j += kLanes) lanes = larger(load(scores + j), lanes);
+      float now = most[i];
+      for (int64_t lane = 0; lane < kLanes; ++lane) now = lanes[lane] > now ? lanes[lane] : now;
+      float shift = now == kLeast ? 0 : now;
+      for (j = 0; j < kKeys; j += kLanes) {
+        Lanes weight = exp2_of(load(scores + j) - all(shift));
+        store(scores + j, weight);
+        weights += weight;
       }
-      float factor = std::exp(most[at] - now);
-      total[at] = total[at] * factor + exp_row(row, now, kKeys);
-      most[at] = now;
-      if (factor != 1) {
-        float* sum = sums.data() + i * h.value_width;
-        for (int64_t d = 0; d < h.value_width; ++d) sum[d] *= factor;
+      float factor = exp2_of(all(most[i] - shift))[0];
+      total[i] = total[i] * factor + sum_of(weights);
+      most[i] = now;
+      float* sum = sums + i * value_width;
+      int64_t d = 0;
+      for (; d + 4 * kLanes <= value_width; d += 4 * kLanes) {
+        tile<1, 4>(scores, 0, 1, values.data + d, values.row, sum + d, 0, seen, &factor);
+      }
+      if (d < value_width) {
+        multiply(scores, 0, 1, values.data + d, values.row, sum + d, 0, 1, value_width - d, seen,
+                 &factor);
       }
     }
-    multiply(scores.data(), kKeys, h.v + block * h.v_row, h.v_row, sums.data(), h.value_width, rows,
-             h.value_width, count, true);
   }
   for (int64_t i = 0; i < rows; ++i) {
-    auto at = static_cast<size_t>(i);
-    float scale = total[at] == 0 ? 0 : 1 / total[at];
-    float* to = h.out + (first + i) * h.out_row;
-    const float* sum = sums.data() + i * h.value_width;
-    for (int64_t d = 0; d < h.value_width; ++d) to[d] = sum[d] * scale;
-    h.logsumexp[first + i] = total[at] == 0 ? kLeast : most[at] + std::log(total[at]);
+    write_result(call, first + i, sums + i * value_width, most[i], total[i]);
+  }
+}
+
+void attention_kernel(const AttentionForward& call, int64_t first, int64_t last) {
+  if (last - first <= kFewQueries) return attend_few(call, first, last);
+  const AttentionHead& h = call.head;
+  int64_t rows = last - first, columns = whole_vectors(rows);
+  int64_t width = whole_vectors(h.width), value_width = whole_vectors(h.value_width);
+  Scratch scratch(columns * (width + value_width + 2 * kKeys + 3) + kKeys * (width + value_width) +
+                  64);
+  float* queries = scratch.take(width * columns);
+  float* scores = scratch.take(kKeys * columns);
+  float* mask = scratch.take(h.mask != nullptr ? kKeys * columns : 0);
+  float* sums = scratch.take(columns * value_width);
+  float* key_room = scratch.take(kKeys * width);
+  float* value_room = scratch.take(kKeys * value_width);
+  float* most = scratch.take(columns);
+  float* total = scratch.take(columns);
+  float* factors = scratch.take(columns);
+  for (int64_t i = 0; i < columns; ++i) {
+    most[i] = kLeast;
+    total[i] = 0;
+  }
+
+  RowReader read_wide(h.dtype, h.width), read_values(h.dtype, h.value_width);
+  queries_as_columns(read_wide.read(h.q, first, rows, key_room, false), rows, h.width,
+                     static_cast<float>(static_cast<double>(h.scale) * kLog2E), queries, columns);
+  Scores compute(h, first, columns, queries, mask);
+  int64_t visible = h.causal && last < h.keys ? last : h.keys;
+  for (int64_t key = 0; key < visible; key += kKeys) {
+    int64_t count = visible - key < kKeys ? visible - key : kKeys;
+    compute.compute(read_wide.read(h.k, key, count, key_room, false), key, count, rows, scores);
+    for (int64_t x = 0; x < columns; x += kLanes) {
+      weigh(scores + x, columns, compute.seen(x, kLanes, key, count), most + x, total + x,
+            factors + x);
+    }
+    Rows values = read_values.read(h.v, key, count, value_room, true);
+    for (int64_t i = 0; i < rows; i += kTileRows) {
+      // There is memory for whole tiles, which cost no more than two rows.
+      int64_t group = rows - i > 2 ? kTileRows : rows - i;
+      int64_t seen = compute.seen(i, kTileRows, key, count);
+      multiply(scores + i, 1, columns, values.data, values.row, sums + i * value_width, value_width,
+               group, value_width, seen, key == 0 ? nullptr : factors + i);
+    }
+  }
+  if (visible <= 0) std::fill(sums, sums + columns * value_width, 0.0f);
+  for (int64_t i = 0; i < rows; ++i) {
+    write_result(call, first + i, sums + i * value_width, most[i], total[i]);
   }
 }
 

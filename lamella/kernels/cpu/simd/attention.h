@@ -1,30 +1,59 @@
-// Attention of one head over a block of queries, one kernel for each CPU capability.
+// The fused attention kernels, float32, float16 and bfloat16, one set for each CPU capability.
+//
+// Note [Attention by tiles]
+//   A call takes one head and some queries, and passes over the keys in tiles, with a running
+//   maximum and sum for each query, so that the whole matrix of scores is never stored. Scores
+//   stand with the queries innermost: then a vector holds neighbouring queries, neither maxima nor
+//   sums cross its lanes, and keys and values are read as they lie in memory. Exponents are to the
+//   base 2; its logarithm is multiplied into the queries. With `causal`, query i sees keys up to i,
+//   and tiles that nobody sees are passed over. T. Dao et al., FlashAttention, NeurIPS 2022; M.
+//   Milakov and N. Gimelshein, Online normalizer calculation for softmax, arXiv:1805.02867.
 #pragma once
-#include <cstdint>
-
+#include "lamella/core/scalar_type.h"
 #include "lamella/kernels/dispatch_stub.h"
 
 namespace lamella::native {
 
-// softmax(q k^T * scale + mask) v for queries [first, last) of one head; float32. Rows of q, k, v
-// and out are contiguous; the strides are those between rows. mask holds numbers to add, with
-// strides of its own (0 where it is broadcast), or is null.
+// Rows of one head, `row` bytes apart, their elements side by side.
+struct AttentionRows {
+  const char* data;
+  int64_t row;
+};
+// What the forward and the backward of a head have in common. mask is float, is added to the
+// scores, and may be null; its strides count elements and may be 0.
 struct AttentionHead {
-  const float* q;
-  const float* k;
-  const float* v;
-  float* out;
-  float* logsumexp;  // one per query
+  ScalarType dtype;  // of q, k, v
+  AttentionRows q, k, v;
   const float* mask;
-  int64_t q_row, k_row, v_row, out_row, mask_row, mask_column;
-  int64_t keys, width, value_width;
+  int64_t mask_row, mask_column;
+  int64_t queries, keys, width, value_width;
   float scale;
   bool causal;
 };
-using attention_fn = void (*)(const AttentionHead& head, int64_t first, int64_t last);
+
+// out = softmax(q k^T * scale + mask) v and logsumexp, one number for each query, of queries
+// [first, last). A query that sees no key gives zeros and -infinity.
+struct AttentionForward {
+  AttentionHead head;
+  char* out;  // of the head's dtype
+  int64_t out_row;
+  float* logsumexp;
+};
+using attention_fn = void (*)(const AttentionForward& call, int64_t first, int64_t last);
 LAMELLA_DECLARE_DISPATCH(attention_fn, attention_stub);
 
-// Queries that one call should get.
+// Queries that one call of the forward should get.
 inline constexpr int64_t kAttentionRows = 64;
+
+// Adds the gradients of a whole head, float32, to dq, dk and dv.
+struct AttentionBackward {
+  AttentionHead head;
+  AttentionRows out, grad;  // of the head's dtype
+  const float* logsumexp;
+  float *dq, *dk, *dv;
+  int64_t dq_row, dk_row, dv_row;  // elements
+};
+using attention_backward_fn = void (*)(const AttentionBackward& call);
+LAMELLA_DECLARE_DISPATCH(attention_backward_fn, attention_backward_stub);
 
 }  // namespace lamella::native

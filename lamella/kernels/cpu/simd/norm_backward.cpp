@@ -7,7 +7,7 @@ namespace lamella::native {
 inline namespace CPU_CAPABILITY {
 namespace {
 
-constexpr int64_t kLanes = 16;
+constexpr int64_t kLanes = 32;  // two vectors, so that one hides the other's latency
 
 template <class T>
 T total(const T (&lanes)[kLanes]) {

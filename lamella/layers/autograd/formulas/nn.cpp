@@ -209,9 +209,17 @@ struct Attention {
 
 std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& grad, const Tensor& query,
                                                       const Tensor& key, const Tensor& value,
+                                                      const Tensor& output, const Tensor& logsumexp,
                                                       const Tensor& attn_mask, bool is_causal,
                                                       std::optional<double> scale,
                                                       std::array<bool, 3> wanted) {
+  bool again = differentiated_again(grad) || differentiated_again(query) ||
+               differentiated_again(key) || differentiated_again(value);
+  if (!again && query.scalar_type() != kDouble) {
+    std::optional<Tensor> mask = attn_mask.defined() ? std::optional(attn_mask) : std::nullopt;
+    return _scaled_dot_product_flash_attention_for_cpu_backward(
+        grad, query, key, value, output, logsumexp, 0, is_causal, mask, scale);
+  }
   Attention a(query, key, attn_mask, is_causal, scale);
   Tensor for_query, for_key, for_value;
   if (wanted[2]) for_value = a.weights.transpose(-2, -1).matmul(grad);

@@ -58,6 +58,7 @@ double dropout_scale(double p, std::optional<bool> train);
 // attn_mask may be undefined. Gradients of query, key and value.
 std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& grad, const Tensor& query,
                                                       const Tensor& key, const Tensor& value,
+                                                      const Tensor& output, const Tensor& logsumexp,
                                                       const Tensor& attn_mask, bool is_causal,
                                                       std::optional<double> scale,
                                                       std::array<bool, 3> wanted);

@@ -1,0 +1,268 @@
+// Depthwise convolutions: Note [Padded planes].
+#include "lamella/kernels/cpu/simd/depthwise.h"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+#include <vector>
+
+#include "lamella/core/interrupt.h"
+#include "lamella/kernels/cpu/simd/lanes.h"
+
+namespace lamella::native {
+inline namespace CPU_CAPABILITY {
+namespace {
+using namespace lanes;
+
+constexpr int kVectors = 4;  // of a row that are computed together
+constexpr int64_t kBlock = kVectors * kLanes;
+
+// Copies n < kLanes floats, in pieces of known sizes.
+inline void copy_few(const float* from, float* to, int64_t n) {
+#pragma GCC unroll 4
+  for (int64_t piece = kLanes / 2; piece > 0; piece /= 2) {
+    if ((n & piece) == 0) continue;
+    std::memcpy(to, from, static_cast<size_t>(piece) * sizeof(float));
+    from += piece;
+    to += piece;
+  }
+}
+inline void copy_row(const float* from, float* to, int64_t n) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) store(to + i, load(from + i));
+  copy_few(from + i, to + i, n - i);
+}
+inline void store_some(float* to, Lanes v, int64_t n) {
+  if (n >= kLanes) return store(to, v);
+  if (n <= 0) return;
+  float parts[kLanes];
+  store(parts, v);
+  copy_few(parts, to, n);
+}
+inline Lanes load_some(const float* from, int64_t n) {
+  if (n >= kLanes) return load(from);
+  float parts[kLanes] = {};
+  if (n > 0) copy_few(from, parts, n);
+  return load(parts);
+}
+
+// All bits of the first n lanes.
+IntLanes first_lanes(int64_t n) {
+  IntLanes lanes;
+  for (int i = 0; i < kLanes; ++i) lanes[i] = i;
+  return lanes < static_cast<int32_t>(std::clamp<int64_t>(n, 0, kLanes));
+}
+Lanes kept(IntLanes keep, Lanes v) {
+  return reinterpret_cast<Lanes>(keep & reinterpret_cast<IntLanes>(v));
+}
+
+// first, first + 2, ...
+inline IntLanes every_second(int first) {
+  IntLanes lanes;
+  for (int i = 0; i < kLanes; ++i) lanes[i] = first + 2 * i;
+  return lanes;
+}
+
+// The channels of a group with their padding.
+class Plane {
+ public:
+  explicit Plane(const Depthwise& p) : p_(p) {
+    for (int d = 0; d < 3; ++d) padded_[d] = p.in[d] + 2 * p.padding[d];
+    stride_ = p.stride[2];
+    // Blocks that begin inside of a row may end behind it.
+    phase_ = (padded_[2] + stride_ - 1) / stride_ + kBlock;
+    row_ = phase_ * stride_;
+    int64_t channel = padded_[0] * padded_[1] * row_;
+    memory_.assign(static_cast<size_t>(p.inputs * channel), 0.0f);
+    // Where input rows stand, and in them the first columns of each remainder.
+    for (int64_t row = 0; row < p.inputs * p.in[0] * p.in[1]; ++row) {
+      int64_t y = row % p.in[1], z = row / p.in[1] % p.in[0], c = row / p.in[1] / p.in[0];
+      rows_.push_back(((c * padded_[0] + z + p.padding[0]) * padded_[1] + y + p.padding[1]) * row_);
+    }
+    for (int64_t x = p.padding[2]; x < p.padding[2] + stride_; ++x) {
+      columns_.push_back(x % stride_ * phase_ + x / stride_);
+    }
+    int64_t count = p.kernel[0] * p.kernel[1] * p.kernel[2];
+    for (int64_t t = 0; t < p.inputs * count; ++t) {
+      int64_t z = t % count / (p.kernel[1] * p.kernel[2]), y = t / p.kernel[2] % p.kernel[1];
+      int64_t column = t % p.kernel[2] * p.dilation[2];
+      taps_.push_back(t / count * channel +
+                      (z * p.dilation[0] * padded_[1] + y * p.dilation[1]) * row_ +
+                      column % stride_ * phase_ + column / stride_);
+    }
+  }
+
+  const std::vector<int64_t>& taps() const { return taps_; }
+  // What the first tap reads for the first output of row `row`.
+  float* at_output_row(int64_t row) {
+    int64_t z = p_.out[0] == 1 ? 0 : row / p_.out[1], y = row - z * p_.out[1];
+    return memory_.data() + (z * p_.stride[0] * padded_[1] + y * p_.stride[1]) * row_;
+  }
+  void bring(const float* src) {
+    int64_t n = p_.in[2], padding = p_.padding[2];
+    const float *from = src, *end = src + static_cast<int64_t>(rows_.size()) * n;
+    // What follows in memory is read and left out, where there is something.
+    auto piece = [&](const float* x, int64_t count) {
+      bool has_room = end - x >= kLanes;
+      return has_room ? kept(first_lanes(count), load(x)) : load_some(x, count);
+    };
+    for (int64_t row = 0; row < p_.inputs * p_.in[0] * p_.in[1]; ++row, from += n) {
+      float* to = memory_.data() + rows_[static_cast<size_t>(row)];
+      auto place = [&](int64_t column) { return to + columns_[static_cast<size_t>(column)]; };
+      if (stride_ == 1) {
+        copy_row(from, to + padding, n);
+      } else if (stride_ == 2) {
+        float *even = place(0), *odd = place(1);
+        for (int64_t x = 0; x < n; x += 2 * kLanes, even += kLanes, odd += kLanes) {
+          Lanes first = piece(from + x, n - x);
+          Lanes second = piece(from + x + kLanes, n - x - kLanes);
+          store(even, __builtin_shuffle(first, second, every_second(0)));
+          store(odd, __builtin_shuffle(first, second, every_second(1)));
+        }
+      } else {
+        for (int64_t first = 0; first < std::min(stride_, n); ++first) {
+          float* phase = place(first);
+          for (int64_t x = first; x < n; x += stride_) *phase++ = from[x];
+        }
+      }
+    }
+  }
+
+ private:
+  const Depthwise& p_;
+  int64_t padded_[3], stride_, phase_, row_;
+  std::vector<float> memory_;
+  std::vector<int64_t> taps_, rows_, columns_;
+};
+
+int64_t product(const int64_t (&sizes)[3]) { return sizes[0] * sizes[1] * sizes[2]; }
+
+// f(a constant number of vectors, row, first output of a block, how many) for an output channel.
+template <class F>
+void each_block(const Depthwise& p, F&& f) {
+  for (int64_t row = 0; row < p.out[0] * p.out[1]; ++row) {
+    for (int64_t x = 0; x < p.out[2]; x += kBlock) {
+      int64_t n = std::min(kBlock, p.out[2] - x);
+      if (n > 2 * kLanes) {
+        f(std::integral_constant<int, kVectors>(), row, x, n);
+      } else if (n > kLanes) {
+        f(std::integral_constant<int, 2>(), row, x, n);
+      } else {
+        f(std::integral_constant<int, 1>(), row, x, n);
+      }
+    }
+  }
+}
+// C channels of dst, `channel` elements apart.
+template <int C, int V>
+inline void outputs_of(const float* at, const std::vector<int64_t>& taps, const float* weights,
+                       const float* bias, float* to, int64_t channel, int64_t n) {
+  Lanes sums[C][V];
+  auto count = static_cast<int64_t>(taps.size());
+  for (int c = 0; c < C; ++c) {
+    for (int v = 0; v < V; ++v) sums[c][v] = all(bias == nullptr ? 0.0f : bias[c]);
+  }
+  for (int64_t t = 0; t < count; ++t) {
+    const float* from = at + taps[static_cast<size_t>(t)];
+    Lanes read[V];
+    for (int v = 0; v < V; ++v) read[v] = load(from + v * kLanes);
+    for (int c = 0; c < C; ++c) {
+      const Lanes by = all(weights[c * count + t]);
+      for (int v = 0; v < V; ++v) sums[c][v] = multiply_add(by, read[v], sums[c][v]);
+    }
+  }
+  // Unrolled, so that the sums stay in registers.
+#pragma GCC unroll 8
+  for (int c = 0; c < C; ++c) {
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) {
+      store_some(to + c * channel + v * kLanes, sums[c][v], n - v * kLanes);
+    }
+  }
+}
+
+void forward_kernel(const Depthwise& p, int64_t begin, int64_t end) {
+  Plane plane(p);
+  const std::vector<int64_t>& taps = plane.taps();
+  int64_t inputs = p.inputs * product(p.in), outputs = product(p.out);
+  auto count = static_cast<int64_t>(taps.size());
+  for (int64_t i = begin; i < end; ++i) {
+    count_steps(p.multiplier * outputs * count / 8);
+    plane.bring(p.src + i * inputs);
+    int64_t first = i % p.groups * p.multiplier;
+    const float* weights = p.weights + first * count;
+    float* dst = p.dst + i * p.multiplier * outputs;
+    each_block(p, [&](auto vectors, int64_t row, int64_t x, int64_t n) {
+      constexpr int V = decltype(vectors)::value;
+      const float* at = plane.at_output_row(row) + x;
+      float* to = dst + row * p.out[2] + x;
+      // As many sums as hide the time that each takes.
+      constexpr int C = 2 * kVectors / V;
+      for (int64_t m = 0; m < p.multiplier;) {
+        const float* bias = p.bias == nullptr ? nullptr : p.bias + first + m;
+        if (m + C <= p.multiplier) {
+          outputs_of<C, V>(at, taps, weights + m * count, bias, to + m * outputs, outputs, n);
+          m += C;
+        } else {
+          outputs_of<1, V>(at, taps, weights + m * count, bias, to + m * outputs, outputs, n);
+          ++m;
+        }
+      }
+    });
+  }
+}
+
+void backward_weights_kernel(const Depthwise& p, int64_t begin, int64_t end) {
+  Plane plane(p);
+  const std::vector<int64_t>& taps = plane.taps();
+  int64_t inputs = product(p.in), outputs = product(p.out), count = product(p.kernel);
+  std::vector<float> sums(static_cast<size_t>(p.multiplier * count * kLanes));
+  for (int64_t group = begin; group < end; ++group) {
+    std::fill(sums.begin(), sums.end(), 0.0f);
+    for (int64_t sample = 0; sample < p.batch; ++sample) {
+      count_steps(outputs * count / 8);
+      int64_t i = sample * p.groups + group;
+      plane.bring(p.src + i * inputs);
+      for (int64_t m = 0; m < p.multiplier; ++m) {
+        const float* dst = p.dst + (i * p.multiplier + m) * outputs;
+        float* to = sums.data() + m * count * kLanes;
+        each_block(p, [&](auto vectors, int64_t row, int64_t x, int64_t n) {
+          constexpr int V = decltype(vectors)::value;
+          const float* at = plane.at_output_row(row) + x;
+          const float* from = dst + row * p.out[2] + x;
+          Lanes grads[V];
+          IntLanes keep[V];  // an infinite element must not reach what it has no part in
+#pragma GCC unroll 8
+          for (int v = 0; v < V; ++v) {
+            grads[v] = load_some(from + v * kLanes, n - v * kLanes);
+            keep[v] = first_lanes(n - v * kLanes);
+          }
+          for (int64_t t = 0; t < count; ++t) {
+            const float* by = at + taps[static_cast<size_t>(t)];
+            Lanes sum = load(to + t * kLanes);
+            for (int v = 0; v < V; ++v) {
+              sum = multiply_add(grads[v], kept(keep[v], load(by + v * kLanes)), sum);
+            }
+            store(to + t * kLanes, sum);
+          }
+        });
+      }
+    }
+    float* weights = p.weights + group * p.multiplier * count;
+    for (int64_t t = 0; t < p.multiplier * count; ++t) {
+      float sum = 0;
+      for (int64_t lane = 0; lane < kLanes; ++lane) {
+        sum += sums[static_cast<size_t>(t * kLanes + lane)];
+      }
+      weights[t] = sum;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace CPU_CAPABILITY
+
+LAMELLA_REGISTER_DISPATCH(depthwise_forward_stub, &forward_kernel);
+LAMELLA_REGISTER_DISPATCH(depthwise_backward_weights_stub, &backward_weights_kernel);
+
+}  // namespace lamella::native

@@ -1,0 +1,31 @@
+// Convolutions whose groups have few input channels (one in depthwise ones), float32, row-major,
+// one set for each CPU capability.
+//
+// Note [Padded planes]
+//   The input channels of one group of one sample are brought into a buffer with their padding, in
+//   which the columns are sorted by their remainder on division by the stride. There each tap of
+//   the kernel reads neighbours for neighbouring outputs, and no output is a special case.
+#pragma once
+#include "lamella/core/scalar_type.h"
+#include "lamella/kernels/dispatch_stub.h"
+
+namespace lamella::native {
+
+// Three spatial dimensions; those in front may be 1. src is [batch][groups * inputs][in...],
+// weights [groups * multiplier][inputs][kernel...], dst [batch][groups * multiplier][out...].
+struct Depthwise {
+  int64_t batch, groups, inputs, multiplier;
+  int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
+  float* src;
+  float* weights;
+  const float* bias;  // one number for each channel of dst, or null
+  float* dst;
+};
+using depthwise_fn = void (*)(const Depthwise& problem, int64_t begin, int64_t end);
+
+// dst, for groups [begin, end), counted over all samples.
+LAMELLA_DECLARE_DISPATCH(depthwise_fn, depthwise_forward_stub);
+// weights, for groups [begin, end) with all their samples; they have one input.
+LAMELLA_DECLARE_DISPATCH(depthwise_fn, depthwise_backward_weights_stub);
+
+}  // namespace lamella::native

@@ -1,0 +1,43 @@
+// Vectors of floats, as wide as those of the CPU capability that it is compiled for.
+#pragma once
+#include <cstdint>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+#ifndef CPU_CAPABILITY
+#define CPU_CAPABILITY DEFAULT
+#endif
+
+namespace lamella::native {
+inline namespace CPU_CAPABILITY {
+namespace lanes {
+
+#if defined(CPU_CAPABILITY_AVX512)
+constexpr int64_t kLanes = 16;
+#elif defined(CPU_CAPABILITY_AVX2)
+constexpr int64_t kLanes = 8;
+#else
+constexpr int64_t kLanes = 4;
+#endif
+typedef float Lanes __attribute__((vector_size(4 * kLanes)));
+typedef int32_t IntLanes __attribute__((vector_size(4 * kLanes)));
+typedef Lanes LanesInMemory __attribute__((aligned(4), may_alias));
+
+inline Lanes load(const float* p) { return *reinterpret_cast<const LanesInMemory*>(p); }
+inline void store(float* p, Lanes v) { *reinterpret_cast<LanesInMemory*>(p) = v; }
+// Taking 0 away changes nothing, not even the sign of 0, so that no instruction is spent on it.
+inline Lanes all(float x) { return x - Lanes{}; }
+inline Lanes multiply_add(Lanes a, Lanes b, Lanes c) {
+#if defined(CPU_CAPABILITY_AVX512)
+  return _mm512_fmadd_ps(a, b, c);
+#elif defined(CPU_CAPABILITY_AVX2)
+  return _mm256_fmadd_ps(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
+}  // namespace lanes
+}  // namespace CPU_CAPABILITY
+}  // namespace lamella::native

@@ -1,0 +1,387 @@
+// Maxima and averages of windows: Note [Rows of a pooling].
+#include "lamella/kernels/cpu/simd/pooling.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "lamella/core/interrupt.h"
+#include "lamella/core/visit_dtype.h"
+#include "lamella/kernels/cpu/simd/vec.h"
+
+namespace lamella::native {
+inline namespace CPU_CAPABILITY {
+namespace {
+
+constexpr int64_t kBlock = 64;  // results that are computed together
+constexpr int64_t kWide = 32;   // of a window whose own positions fill vectors
+// Blocks are filled up to whole vectors where what is read then, and not used, is in memory.
+constexpr int64_t kStep = 16;
+int64_t whole(int64_t n) { return (n + kStep - 1) / kStep * kStep; }
+
+// Windows along dimension 2 of one size and distance.
+struct Segment {
+  int64_t first, count, stride;
+  PoolRange range;  // of the first
+  int64_t taps() const { return (range.end - range.begin + range.step - 1) / range.step; }
+};
+std::vector<Segment> segments_of(const PoolRows& p) {
+  std::vector<Segment> found;
+  for (int64_t o = 0; o < p.out[2]; ++o) {
+    const PoolRange& now = p.ranges[2][o];
+    if (!found.empty()) {
+      Segment& s = found.back();
+      const PoolRange& before = p.ranges[2][o - 1];
+      int64_t stride = now.begin - before.begin;
+      PoolRange moved = before;
+      moved.begin += stride;
+      moved.end += stride;
+      if (moved == now && (s.count == 1 || s.stride == stride)) {
+        s.stride = stride;
+        ++s.count;
+        continue;
+      }
+    }
+    found.push_back({o, 1, 1, now});
+  }
+  return found;
+}
+
+// f(x + offset) for the offsets of the lines of a window.
+template <class F>
+void each_line(const PoolRows& p, const PoolRange& a, const PoolRange& b, F&& f) {
+  for (int64_t i = a.begin; i < a.end; i += a.step) {
+    for (int64_t j = b.begin; j < b.end; j += b.step) f((i * p.in[1] + j) * p.in[2]);
+  }
+}
+int64_t lines_of(const PoolRange& a, const PoolRange& b) {
+  return (a.end - a.begin) * (b.end - b.begin);
+}
+
+// f(plane, ranges of dimensions 0 and 1, row) for the rows.
+template <class F>
+void each_row(const PoolRows& p, int64_t begin, int64_t end, F&& f) {
+  for (int64_t r = begin; r < end; ++r) {
+    f(r / (p.out[0] * p.out[1]), p.ranges[0][r / p.out[1] % p.out[0]], p.ranges[1][r % p.out[1]],
+      r);
+  }
+}
+
+// x[j * step] for j in [0, n): in place, or brought together.
+template <class T>
+const T* strided(const T* x, int64_t step, int64_t n, T (&room)[kBlock]) {
+  if (step == 1) return x;
+  if (step == 2) {
+    for (int64_t j = 0; j < n; ++j) room[j] = x[2 * j];
+  } else {
+    for (int64_t j = 0; j < n; ++j) room[j] = x[step * j];
+  }
+  return room;
+}
+
+// ---- Maximum ----
+
+// Places have the width of the elements, so that both fill vectors of as many lanes.
+template <class T>
+using Place = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+
+template <class T>
+struct Maxima {
+  T best[kBlock];
+  Place<T> at[kBlock];
+
+  void begin(int64_t place, int64_t move, int64_t n) {
+    constexpr T kLeast = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
+                                                              : std::numeric_limits<T>::lowest();
+    for (int64_t j = 0; j < n; ++j) {
+      best[j] = kLeast;
+      at[j] = static_cast<Place<T>>(place + move * j);
+    }
+  }
+  // x[j] is at place + move * j. The first maximum counts, or the last NaN.
+  void take(const T* x, int64_t place, int64_t move, int64_t n) {
+    const auto first = static_cast<Place<T>>(place), each = static_cast<Place<T>>(move);
+    T* values = best;
+    Place<T>* places = at;
+#pragma GCC ivdep
+    for (int64_t j = 0; j < n; ++j) {
+      T value = x[j];
+      bool better = (value > values[j]) | (value != value);
+      values[j] = better ? value : values[j];
+      places[j] = better ? first + each * static_cast<Place<T>>(j) : places[j];
+    }
+  }
+  void store(T* out, int64_t* indices, int64_t n) const {
+    for (int64_t j = 0; j < n; ++j) {
+      out[j] = best[j];
+      indices[j] = at[j];
+    }
+  }
+  // The maximum of all lanes, which hold positions of one window, into the first.
+  void join(int64_t n) {
+    for (int64_t j = 1; j < n; ++j) {
+      bool nan = best[j] != best[j], is_nan = best[0] != best[0];
+      bool later = at[j] > at[0];
+      bool better =
+          nan ? !is_nan || later : !is_nan && (best[j] > best[0] || (best[j] == best[0] && !later));
+      if (better) {
+        best[0] = best[j];
+        at[0] = at[j];
+      }
+    }
+  }
+};
+
+template <class T>
+void max_rows(const PoolRows& p, int64_t begin, int64_t end) {
+  std::vector<Segment> segments = segments_of(p);
+  Maxima<T> maxima;
+  T staged[kBlock];
+  each_row(p, begin, end, [&](int64_t plane, const PoolRange& a, const PoolRange& b, int64_t row) {
+    const T* x = static_cast<const T*>(p.from) + plane * p.in[0] * p.in[1] * p.in[2] * p.lanes;
+    T* y = static_cast<T*>(p.to) + row * p.out[2] * p.lanes;
+    int64_t* at = p.indices + row * p.out[2] * p.lanes;
+    int64_t lead = (a.begin * p.in[1] + b.begin) * p.in[2];
+    // Elements behind the beginning of the window's last line.
+    int64_t room = (p.planes - plane) * p.in[0] * p.in[1] * p.in[2] -
+                   ((a.end - 1) * p.in[1] + b.end - 1) * p.in[2];
+    for (const Segment& s : segments) {
+      int64_t taps = s.taps(), step = s.range.step;
+      if (p.lanes == 1 && taps >= kWide && step == 1) {
+        for (int64_t o = 0; o < s.count; ++o) {
+          int64_t from = s.range.begin + o * s.stride;
+          count_steps(lines_of(a, b));
+          maxima.begin(lead + from, 0, kBlock);
+          each_line(p, a, b, [&](int64_t line) {
+            for (int64_t t = 0; t < taps; t += kBlock) {
+              int64_t place = line + from + t;
+              maxima.take(x + place, place, 1, std::min(kBlock, taps - t));
+            }
+          });
+          maxima.join(std::min(kBlock, taps));
+          maxima.store(y + s.first + o, at + s.first + o, 1);
+        }
+      } else if (p.lanes == 1) {
+        for (int64_t o = 0; o < s.count; o += kBlock) {
+          int64_t n = std::min(kBlock, s.count - o), from = s.range.begin + o * s.stride;
+          bool has_room = room > from + taps * step + whole(n) * s.stride;
+          int64_t filled = has_room ? whole(n) : n;
+          count_steps(lines_of(a, b));
+          maxima.begin(lead + from, s.stride, filled);
+          each_line(p, a, b, [&](int64_t line) {
+            for (int64_t t = 0; t < taps; ++t) {
+              int64_t place = line + from + t * step;
+              maxima.take(strided(x + place, s.stride, filled, staged), place, s.stride, filled);
+            }
+          });
+          maxima.store(y + s.first + o, at + s.first + o, n);
+        }
+      } else {
+        for (int64_t o = 0; o < s.count; ++o) {
+          int64_t from = s.range.begin + o * s.stride, to = (s.first + o) * p.lanes;
+          for (int64_t c = 0; c < p.lanes; c += kBlock) {
+            int64_t n = std::min(kBlock, p.lanes - c);
+            count_steps(lines_of(a, b));
+            maxima.begin(lead + from, 0, n);
+            each_line(p, a, b, [&](int64_t line) {
+              for (int64_t t = 0; t < taps; ++t) {
+                int64_t place = line + from + t * step;
+                maxima.take(x + place * p.lanes + c, place, 0, n);
+              }
+            });
+            maxima.store(y + to + c, at + to + c, n);
+          }
+        }
+      }
+    }
+  });
+}
+
+// ---- Average ----
+
+// The quotient of the least integer and -1 wraps.
+template <class T>
+void divide(T* out, const T* sums, int64_t count, int64_t n) {
+  if constexpr (std::is_integral_v<T>) {
+    for (int64_t j = 0; j < n; ++j) {
+      out[j] = count == -1 ? static_cast<T>(0 - static_cast<uint64_t>(sums[j])) : sums[j] / count;
+    }
+  } else {
+    const T by = static_cast<T>(count);
+#pragma GCC ivdep
+    for (int64_t j = 0; j < n; ++j) out[j] = sums[j] / by;
+  }
+}
+template <class T>
+void add(T* sums, const T* x, int64_t n) {
+#pragma GCC ivdep
+  for (int64_t j = 0; j < n; ++j) sums[j] += x[j];
+}
+template <class T>
+T sum_of(const T* x, int64_t n) {
+  typedef T Lanes __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
+  constexpr int64_t kLanes = 64 / sizeof(T);
+  Lanes sums[4] = {};
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+    for (int64_t v = 0; v < 4; ++v) {
+      sums[v] += *reinterpret_cast<const Lanes*>(x + i + v * kLanes);
+    }
+  }
+  T rest = T(0), parts[kLanes];
+  for (; i < n; ++i) rest += x[i];
+  *reinterpret_cast<Lanes*>(parts) = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  for (T part : parts) rest += part;
+  return rest;
+}
+
+template <class T>
+void average_rows(const PoolRows& p, int64_t begin, int64_t end) {
+  std::vector<Segment> segments = segments_of(p);
+  int64_t widest = 0;
+  for (const Segment& s : segments) widest = std::max(widest, s.stride);
+  std::vector<T> line_sum(static_cast<size_t>(p.lanes == 1 ? p.in[2] + kStep * widest : 0));
+  T sums[kBlock], staged[kBlock];
+  each_row(p, begin, end, [&](int64_t plane, const PoolRange& a, const PoolRange& b, int64_t row) {
+    const T* x = static_cast<const T*>(p.from) + plane * p.in[0] * p.in[1] * p.in[2] * p.lanes;
+    T* y = static_cast<T*>(p.to) + row * p.out[2] * p.lanes;
+    const T* columns = line_sum.data();
+    bool one = lines_of(a, b) == 1 && p.out[2] == 1, first = true;
+    if (p.lanes == 1) {
+      count_steps(lines_of(a, b));
+      if (lines_of(a, b) <= 0) std::fill(line_sum.begin(), line_sum.end(), T(0));
+      each_line(p, a, b, [&](int64_t line) {
+        if (one) {
+          columns = x + line;
+        } else if (first) {
+          std::copy(x + line, x + line + p.in[2], line_sum.begin());
+        } else {
+          add(line_sum.data(), x + line, p.in[2]);
+        }
+        first = false;
+      });
+    }
+    for (const Segment& s : segments) {
+      int64_t taps = s.taps();
+      int64_t count = p.divisor != 0 ? p.divisor : a.count * b.count * s.range.count;
+      if (p.lanes == 1 && taps >= kWide) {
+        for (int64_t o = 0; o < s.count; ++o) {
+          T sum = sum_of(columns + s.range.begin + o * s.stride, taps);
+          divide(y + s.first + o, &sum, count, 1);
+        }
+      } else if (p.lanes == 1) {
+        for (int64_t o = 0; o < s.count; o += kBlock) {
+          int64_t n = std::min(kBlock, s.count - o), filled = one ? n : whole(n);
+          const T* from = columns + s.range.begin + o * s.stride;
+          for (int64_t j = 0; j < filled; ++j) sums[j] = T(0);
+          for (int64_t t = 0; t < taps; ++t) {
+            add(sums, strided(from + t, s.stride, filled, staged), filled);
+          }
+          divide(y + s.first + o, sums, count, n);
+        }
+      } else {
+        for (int64_t o = 0; o < s.count; ++o) {
+          int64_t from = s.range.begin + o * s.stride, to = (s.first + o) * p.lanes;
+          for (int64_t c = 0; c < p.lanes; c += kBlock) {
+            int64_t n = std::min(kBlock, p.lanes - c);
+            count_steps(lines_of(a, b));
+            for (int64_t j = 0; j < n; ++j) sums[j] = T(0);
+            each_line(p, a, b, [&](int64_t line) {
+              const T* at = x + (line + from) * p.lanes + c;
+              for (int64_t t = 0; t < taps; ++t, at += p.lanes) add(sums, at, n);
+            });
+            divide(y + to + c, sums, count, n);
+          }
+        }
+      }
+    }
+  });
+}
+
+template <class T>
+void average_backward_lanes(const PoolRows& p, int64_t begin, int64_t end) {
+  std::vector<Segment> segments = segments_of(p);
+  std::vector<T> columns(static_cast<size_t>(p.lanes == 1 ? p.in[2] : 0));
+  T shares[kBlock];
+  int64_t inputs = p.in[0] * p.in[1] * p.in[2], rows = p.out[0] * p.out[1];
+  while (begin < end) {
+    int64_t plane = begin / p.lanes, first = begin % p.lanes;
+    int64_t last = std::min(p.lanes, first + end - begin);
+    T* x = static_cast<T*>(p.to) + plane * inputs * p.lanes;
+    each_row(p, plane * rows, (plane + 1) * rows,
+             [&](int64_t, const PoolRange& a, const PoolRange& b, int64_t row) {
+               const T* g = static_cast<const T*>(p.from) + row * p.out[2] * p.lanes;
+               if (p.lanes == 1) std::fill(columns.begin(), columns.end(), T(0));
+               for (const Segment& s : segments) {
+                 int64_t taps = s.taps();
+                 int64_t count = p.divisor != 0 ? p.divisor : a.count * b.count * s.range.count;
+                 if (p.lanes == 1) {
+                   count_steps(s.count);
+                   for (int64_t o = 0; o < s.count; o += kBlock) {
+                     int64_t n = std::min(kBlock, s.count - o);
+                     divide(shares, g + s.first + o, count, n);
+                     T* to = columns.data() + s.range.begin + o * s.stride;
+                     // Windows of a segment without any distance meet in one place.
+                     for (int64_t t = 0; t < taps; ++t) {
+                       for (int64_t j = 0; j < n; ++j) to[j * s.stride + t] += shares[j];
+                     }
+                   }
+                   continue;
+                 }
+                 for (int64_t o = 0; o < s.count; ++o) {
+                   int64_t at = s.range.begin + o * s.stride;
+                   for (int64_t c = first; c < last; c += kBlock) {
+                     int64_t n = std::min(kBlock, last - c);
+                     count_steps(lines_of(a, b));
+                     divide(shares, g + (s.first + o) * p.lanes + c, count, n);
+                     each_line(p, a, b, [&](int64_t line) {
+                       T* to = x + (line + at) * p.lanes + c;
+                       for (int64_t t = 0; t < taps; ++t, to += p.lanes) add(to, shares, n);
+                     });
+                   }
+                 }
+               }
+               if (p.lanes == 1) {
+                 count_steps(lines_of(a, b));
+                 each_line(p, a, b, [&](int64_t line) { add(x + line, columns.data(), p.in[2]); });
+               }
+             });
+    begin += last - first;
+  }
+}
+
+void max_kernel(const PoolRows& p, int64_t begin, int64_t end) {
+  switch (p.dtype) {
+    case kFloat:
+      return max_rows<float>(p, begin, end);
+    case kDouble:
+      return max_rows<double>(p, begin, end);
+    case kInt:
+      return max_rows<int32_t>(p, begin, end);
+    default:
+      return max_rows<int64_t>(p, begin, end);
+  }
+}
+void average_kernel(const PoolRows& p, int64_t begin, int64_t end) {
+  switch (p.dtype) {
+    case kFloat:
+      return average_rows<float>(p, begin, end);
+    case kDouble:
+      return average_rows<double>(p, begin, end);
+    default:
+      return average_rows<int64_t>(p, begin, end);
+  }
+}
+void average_backward_kernel(const PoolRows& p, int64_t begin, int64_t end) {
+  if (p.dtype == kDouble) return average_backward_lanes<double>(p, begin, end);
+  average_backward_lanes<float>(p, begin, end);
+}
+
+}  // namespace
+}  // namespace CPU_CAPABILITY
+
+LAMELLA_REGISTER_DISPATCH(max_pool_stub, &max_kernel);
+LAMELLA_REGISTER_DISPATCH(average_pool_stub, &average_kernel);
+LAMELLA_REGISTER_DISPATCH(average_pool_backward_stub, &average_backward_kernel);
+
+}  // namespace lamella::native

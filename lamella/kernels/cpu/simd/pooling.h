@@ -1,0 +1,44 @@
+// Loops of pooling, one set for each CPU capability.
+//
+// Note [Rows of a pooling]
+//   Tensors are [planes][0][1][2][lanes]: row-major tensors have one lane and a plane for each
+//   channel, and where the channels stand innermost they are the lanes. A vector holds neighbouring
+//   lanes, or neighbouring windows where there is one lane. Averages of one lane add the lines of a
+//   window first, and then the columns of the sum.
+#pragma once
+#include "lamella/core/scalar_type.h"
+#include "lamella/kernels/dispatch_stub.h"
+
+namespace lamella::native {
+
+// What one output position covers of one dimension.
+struct PoolRange {
+  int64_t begin, end;  // inside the input
+  int64_t step;
+  int64_t count;  // positions that an average divides by
+
+  bool operator==(const PoolRange&) const = default;
+};
+
+struct PoolRows {
+  ScalarType dtype;  // of `from` and `to`
+  int64_t planes, lanes, in[3], out[3];
+  const PoolRange* ranges[3];  // out[d] of them
+  int64_t divisor;             // not 0: what an average divides by instead of its counts
+  const void* from;
+  void* to;
+  int64_t* indices;  // places in the plane that hold the maxima
+};
+
+// For rows [begin, end) of windows along dimension 2, of which each plane has out[0] * out[1].
+// Maxima are of float32, float64, int32 (for planes of less than 2^31 elements) or int64; averages
+// of float32, float64 or int64.
+using pool_rows_fn = void (*)(const PoolRows& rows, int64_t begin, int64_t end);
+LAMELLA_DECLARE_DISPATCH(pool_rows_fn, max_pool_stub);
+LAMELLA_DECLARE_DISPATCH(pool_rows_fn, average_pool_stub);
+
+// Adds the gradients `from` of averages to the inputs' `to`, float32 or float64, for lanes
+// [begin, end), counted over all planes.
+LAMELLA_DECLARE_DISPATCH(pool_rows_fn, average_pool_backward_stub);
+
+}  // namespace lamella::native

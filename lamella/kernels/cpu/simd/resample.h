@@ -1,0 +1,37 @@
+// Loops of interpolation and padding, float32 and float64, one set for each CPU capability.
+//
+// Note [Lines of a resampling]
+//   Tensors are [planes][0][1][2][lanes], as in pooling. An output line is a mixture of up to four
+//   input lines that were resampled along dimension 2 before; those are kept, because the next
+//   output lines often need them again. A gradient goes the same way back: what reaches an input
+//   line is summed up first, and spread along dimension 2 once.
+#pragma once
+#include "lamella/core/scalar_type.h"
+#include "lamella/kernels/dispatch_stub.h"
+
+namespace lamella::native {
+
+// What output position o of a dimension reads: element first[o], or a mixture with second[o] of
+// which share[o] in [0, 1] is the second's part. Without `second` only the first.
+struct ResampleTable {
+  int64_t in, out;
+  const int64_t* first;
+  const int64_t* second;
+  const double* share;
+};
+struct ResampleLines {
+  ScalarType dtype;
+  int64_t lanes;
+  ResampleTable axes[3];
+  const void* from;
+  void* to;
+};
+using resample_fn = void (*)(const ResampleLines& lines, int64_t begin, int64_t end);
+
+// `to` from `from`, for output lines [begin, end), counted over all planes.
+LAMELLA_DECLARE_DISPATCH(resample_fn, resample_stub);
+
+// Adds to the inputs' `to` what the outputs' gradients `from` give them, for planes [begin, end).
+LAMELLA_DECLARE_DISPATCH(resample_fn, resample_backward_stub);
+
+}  // namespace lamella::native

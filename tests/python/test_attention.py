@@ -1,0 +1,120 @@
+"""Attention by tiles against PyTorch: shapes, masks, dtypes, gradients, thread counts."""
+
+import lamella
+import pytest
+import torch
+from operator_cases import check, compare, error_of, make, to_lamella
+
+# batch, heads, queries, keys, width, value width: whole tiles, parts of tiles, few queries.
+SHAPES = [
+    (2, 3, 64, 64, 32, 32),
+    (1, 2, 70, 130, 40, 24),
+    (1, 2, 1, 200, 64, 64),
+    (1, 2, 3, 67, 20, 7),
+    (1, 1, 17, 5, 3, 5),
+    (2, 1, 129, 65, 16, 80),
+    (1, 2, 5, 1, 8, 8),
+]
+KINDS = ["plain", "causal", "columns", "rows", "bool", "hidden"]
+TOLERANCE = {torch.float32: (1e-4, 2e-5), torch.float16: (2e-2, 2e-2), torch.bfloat16: (6e-2, 6e-2)}
+
+
+def mask_of(kind, shape):
+    batch, heads, rows, keys, *_ = shape
+    if kind == "columns":
+        return make(batch, 1, 1, keys, seed=5)
+    if kind == "rows":
+        return make(keys, rows, seed=5).t()
+    mask = make(1, heads, rows, keys, dtype=torch.bool, seed=5)
+    if kind == "hidden":
+        mask[..., rows // 2, :] = False
+        return mask
+    mask[..., 0] = True
+    return mask
+
+
+def operands(shape, dtype):
+    batch, heads, rows, keys, width, value_width = shape
+    q = make(batch, rows, heads, width, dtype=dtype, low=-1, high=1).transpose(1, 2)
+    k = make(batch, heads, keys, width, dtype=dtype, low=-1, high=1, seed=1)
+    v = make(batch, heads, keys, value_width, dtype=dtype, seed=2)
+    return q, k, v
+
+
+@pytest.mark.parametrize("dtype", list(TOLERANCE), ids=str)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_forward_and_backward(shape, kind, dtype):
+    given = operands(shape, dtype)
+    mask = None if kind in ("plain", "causal") else mask_of(kind, shape)
+    if mask is not None and mask.dtype != torch.bool:
+        mask = mask.to(dtype)
+    grad = make(*shape[:3], shape[5], dtype=dtype, seed=3)
+    theirs = [t.detach().double().requires_grad_(True) for t in given]
+    wide = mask.double() if mask is not None and mask.dtype != torch.bool else mask
+    attend = torch.nn.functional.scaled_dot_product_attention
+    expected = attend(*theirs, wide, is_causal=kind == "causal")
+    grads = torch.autograd.grad(expected, theirs, grad.double())
+    ours = [to_lamella(t.clone()).requires_grad_(True) for t in given]
+    my_mask = None if mask is None else to_lamella(mask.clone())
+    got = lamella.nn.functional.scaled_dot_product_attention(
+        *ours, my_mask, is_causal=kind == "causal"
+    )
+    rtol, atol = TOLERANCE[dtype]
+    compare(got.detach(), expected.detach().to(dtype), strides=False, tolerance=(rtol, atol))
+    mine = lamella.autograd.grad(got, ours, to_lamella(grad))
+    for name, one, other in zip("qkv", mine, grads):
+        limit = atol * max(1.0, float(other.abs().max()))
+        compare(one, other.to(dtype), strides=False, what=f"d{name}", tolerance=(rtol, limit))
+
+
+def test_the_backward_operator():
+    q, k, v = operands((2, 3, 20, 30, 16, 16), torch.float32)
+    forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+    for causal, mask in ((False, None), (True, None), (False, make(20, 30, seed=4))):
+        out, logsumexp = forward(q, k, v, 0.0, causal, attn_mask=mask)
+        grad = make(*out.shape, seed=3)
+        check(
+            "_scaled_dot_product_flash_attention_for_cpu_backward",
+            *(grad, q, k, v, out, logsumexp, 0.0, causal),
+            attn_mask=mask,
+            strides=False,
+            tolerance=(1e-4, 1e-4),
+        )
+    name = "_scaled_dot_product_flash_attention_for_cpu_backward"
+    text = error_of(name, grad[:1], q, k, v, out, logsumexp, 0.0, False)
+    assert text == (
+        f"{name}: expected 'grad_out' to be float32 of shape [2, 3, 20, 16], "
+        "got float32 [1, 3, 20, 16]"
+    )
+
+
+def test_special_values():
+    q, k, v = (t.clone() for t in operands((1, 1, 40, 70, 16, 16), torch.float32))
+    for place, value in (((0, 0, 3, 2), float("nan")), ((0, 0, 7, 0), float("inf"))):
+        q[place] = value
+    v[0, 0, 5, 1] = float("inf")
+    check("scaled_dot_product_attention", q, k, v, strides=False, meta=False,
+          tolerance=(1e-4, 1e-5))  # fmt: skip
+    check("scaled_dot_product_attention", q[:, :, :4], k, v, strides=False, meta=False,
+          tolerance=(1e-4, 1e-5))  # fmt: skip
+    far = make(1, 1, 3, 16, low=50, high=90), make(1, 1, 9, 16, low=50, high=90, seed=1)
+    check("scaled_dot_product_attention", *far, far[1], strides=False, meta=False,
+          tolerance=(1e-4, 1e-4))  # fmt: skip
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_threads_give_the_same_bits(causal):
+    given = operands((2, 3, 200, 150, 32, 32), torch.float32)
+    before = lamella.get_num_threads()
+    seen = []
+    try:
+        for threads in (1, 2, 3, 8):
+            lamella.set_num_threads(threads)
+            ours = [to_lamella(t.clone()).requires_grad_(True) for t in given]
+            out = lamella.nn.functional.scaled_dot_product_attention(*ours, is_causal=causal)
+            grads = lamella.autograd.grad((out * out).sum(), ours)
+            seen.append([out.detach().numpy().tobytes()] + [g.numpy().tobytes() for g in grads])
+    finally:
+        lamella.set_num_threads(before)
+    assert all(one == seen[0] for one in seen)
