@@ -58,7 +58,7 @@ def namespace(kind: str, threads: int) -> dict[str, Any]:
 
 def convert(kind: str, names: dict[str, Any], array: Any, dtype: str | None) -> Any:
     if kind == "numpy":
-        return array
+        return array.astype(dtype) if dtype == "float64" else array
     if kind == "jax":
         made = names["jnp"].asarray(array)
         return made.astype(dtype) if dtype and dtype != "channels_last" else made

@@ -1,14 +1,13 @@
-/* The interface of liblamella_blas.so: matrix products, convolutions and decompositions, in a
- * library of their own that is loaded when the first one comes along (of products, the first of
- * some size). Pure C; the table's fields are never moved.
+/* The interface of liblamella_blas.so: convolutions, decompositions and products of complex
+ * matrices, in a library of their own that is loaded when the first one comes along (of products,
+ * the first of some size). Pure C; the table's fields are never moved.
  *
  * Note [Threads of the libraries]
- *   Products and convolutions run on the thread that calls, whatever OpenMP's or the libraries' own
- *   settings are: who has several threads calls with a part of the problem on each. So there is one
- *   pool of threads, nothing waits for a thread that has no processor, and a forked child finds no
- *   library that waits for threads of its parent. Decompositions of large matrices alone may use
- *   OpenBLAS's threads, as many as set_threads() allows. A fork waits for calls that run, so that
- *   the libraries' own locks are free in the child. */
+ *   Every call runs on the thread that calls, whatever OpenMP's or the libraries' own settings are:
+ *   who has several threads calls with a part of the problem on each. So there is one pool of
+ *   threads, nothing waits for a thread that has no processor, results do not depend on how many
+ *   there are, and a forked child finds no library that waits for threads of its parent. A fork
+ *   waits for calls that run, so that the libraries' own locks are free in the child. */
 #ifndef LAMELLA_KERNELS_BLAS_BLAS_H_
 #define LAMELLA_KERNELS_BLAS_BLAS_H_
 
@@ -18,14 +17,14 @@
 extern "C" {
 #endif
 
-#define LAMELLA_BLAS_VERSION 4
+#define LAMELLA_BLAS_VERSION 5
 enum { LAMELLA_BLAS_OK = 0, LAMELLA_BLAS_FAILED = 1, LAMELLA_BLAS_UNSUPPORTED = 2 };
 
 /* C = alpha * op(A) * op(B) + beta * C for `batch` triples of row-major matrices; op(A) is m x k,
  * op(B) k x n, C m x n. Leading dimensions and batch strides count elements. With beta 0, C is not
  * read. */
 typedef struct lamella_gemm {
-  uint8_t scalar_type; /* float32, float64, complex64, complex128, bfloat16 */
+  uint8_t scalar_type; /* complex64, complex128 */
   uint8_t trans_a, trans_b;
   uint8_t reserved[5];
   int64_t batch, m, n, k;
@@ -109,8 +108,6 @@ typedef struct lamella_blas {
   int32_t (*gemm)(const lamella_gemm* problem, char* message, uint64_t size);
   const lamella_lapack* lapack;
   int32_t (*convolution)(const lamella_convolution* problem, char* message, uint64_t size);
-  /* How many threads decompositions that the calling thread asks for may use; 1 at first. */
-  void (*set_threads)(int32_t threads);
   /* Waits for the calls that run; those that other threads begin later never return. For the end of
    * the process, when the libraries take their memory down. */
   void (*close)(void);

@@ -105,14 +105,11 @@ std::vector<T> work_space(Int count, Int rows) {
   return std::vector<T>(static_cast<std::size_t>(count) + static_cast<std::size_t>(rows) + 1);
 }
 
-// Elements of a matrix from which threads bring more than they cost: some milliseconds of work.
-constexpr int64_t kLarge = int64_t{1} << 17;
-
 // Calls one of four: f(prefix's function...) with the element type as a null pointer.
 template <class F>
-int32_t by_type(uint8_t type, int64_t elements, F&& f) {
+int32_t by_type(uint8_t type, F&& f) {
   try {
-    lamella::blas::LibraryCall call(elements >= kLarge);
+    lamella::blas::LibraryCall call;
     switch (static_cast<ScalarType>(type)) {
       case ScalarType::Float:
         return f(static_cast<float*>(nullptr));
@@ -164,7 +161,7 @@ LAMELLA_ROUTINES(z, c128, un, he)
 #undef LAMELLA_ROUTINES
 
 int32_t potrf(uint8_t type, int32_t upper, int64_t n, void* a, int64_t lda) {
-  return by_type(type, n * n, [&](auto* tag) {
+  return by_type(type, [&](auto* tag) {
     using T = std::remove_pointer_t<decltype(tag)>;
     Int size = narrow(n), ld = narrow(lda), info = 0;
     Routines<T>::potrf(upper ? "U" : "L", &size, as<T>(a), &ld, &info, 1);
@@ -173,7 +170,7 @@ int32_t potrf(uint8_t type, int32_t upper, int64_t n, void* a, int64_t lda) {
 }
 
 int32_t getrf(uint8_t type, int64_t m, int64_t n, void* a, int64_t lda, int32_t* pivots) {
-  return by_type(type, m * n, [&](auto* tag) {
+  return by_type(type, [&](auto* tag) {
     using T = std::remove_pointer_t<decltype(tag)>;
     Int rows = narrow(m), columns = narrow(n), ld = narrow(lda), info = 0;
     Routines<T>::getrf(&rows, &columns, as<T>(a), &ld, pivots, &info);
@@ -183,7 +180,7 @@ int32_t getrf(uint8_t type, int64_t m, int64_t n, void* a, int64_t lda, int32_t*
 
 int32_t getrs(uint8_t type, int32_t op, int64_t n, int64_t columns, const void* a, int64_t lda,
               const int32_t* pivots, void* b, int64_t ldb) {
-  return by_type(type, n * columns, [&](auto* tag) {
+  return by_type(type, [&](auto* tag) {
     using T = std::remove_pointer_t<decltype(tag)>;
     Int size = narrow(n), nrhs = narrow(columns), ld = narrow(lda), ld_b = narrow(ldb), info = 0;
     const char* text = op == 0 ? "N" : op == 1 ? "T" : "C";
@@ -193,7 +190,7 @@ int32_t getrs(uint8_t type, int32_t op, int64_t n, int64_t columns, const void* 
 }
 
 int32_t geqrf(uint8_t type, int64_t m, int64_t n, void* a, int64_t lda, void* tau) {
-  return by_type(type, m * n, [&](auto* tag) {
+  return by_type(type, [&](auto* tag) {
     using T = std::remove_pointer_t<decltype(tag)>;
     Int rows = narrow(m), columns = narrow(n), ld = narrow(lda), info = 0, query = -1;
     T size{};
@@ -208,7 +205,7 @@ int32_t geqrf(uint8_t type, int64_t m, int64_t n, void* a, int64_t lda, void* ta
 
 int32_t orgqr(uint8_t type, int64_t m, int64_t n, int64_t k, void* a, int64_t lda,
               const void* tau) {
-  return by_type(type, m * n, [&](auto* tag) {
+  return by_type(type, [&](auto* tag) {
     using T = std::remove_pointer_t<decltype(tag)>;
     Int rows = narrow(m), columns = narrow(n), inner = narrow(k), ld = narrow(lda);
     Int info = 0, query = -1;
@@ -225,7 +222,7 @@ int32_t orgqr(uint8_t type, int64_t m, int64_t n, int64_t k, void* a, int64_t ld
 
 int32_t gesdd(uint8_t type, char job, int64_t m, int64_t n, void* a, int64_t lda, void* s, void* u,
               int64_t ldu, void* vh, int64_t ldvh) {
-  return by_type(type, m * n, [&](auto* tag) {
+  return by_type(type, [&](auto* tag) {
     using T = std::remove_pointer_t<decltype(tag)>;
     using R = typename RealOf<T>::type;
     Int rows = narrow(m), columns = narrow(n), ld = narrow(lda);
@@ -272,7 +269,7 @@ int32_t gesdd(uint8_t type, char job, int64_t m, int64_t n, void* a, int64_t lda
 
 int32_t heevd(uint8_t type, int32_t vectors, int32_t upper, int64_t n, void* a, int64_t lda,
               void* w) {
-  return by_type(type, n * n, [&](auto* tag) {
+  return by_type(type, [&](auto* tag) {
     using T = std::remove_pointer_t<decltype(tag)>;
     using R = typename RealOf<T>::type;
     const char* job = vectors ? "V" : "N";
@@ -308,7 +305,7 @@ int32_t heevd(uint8_t type, int32_t vectors, int32_t upper, int64_t n, void* a, 
 }
 
 int32_t geev(uint8_t type, int64_t n, void* a, int64_t lda, void* w, void* v, int64_t ldv) {
-  return by_type(type, n * n, [&](auto* tag) {
+  return by_type(type, [&](auto* tag) {
     using T = std::remove_pointer_t<decltype(tag)>;
     using R = typename RealOf<T>::type;
     const char* job = v != nullptr ? "V" : "N";
@@ -371,7 +368,7 @@ int32_t trsm(uint8_t type, int32_t right, int32_t upper, int32_t op, int32_t uni
   CBLAS_TRANSPOSE trans = op == 0 ? CblasNoTrans : op == 1 ? CblasTrans : CblasConjTrans;
   CBLAS_DIAG diag = unit ? CblasUnit : CblasNonUnit;
   Int rows = narrow(m), columns = narrow(n), ld = narrow(lda), ld_b = narrow(ldb);
-  return by_type(type, m * n, [&](auto* tag) {
+  return by_type(type, [&](auto* tag) {
     using T = std::remove_pointer_t<decltype(tag)>;
     const T one(1);
     if constexpr (std::is_same_v<T, float>) {

@@ -27,34 +27,32 @@ std::string folder_of_this_library() {
 }
 
 // OpenBLAS starts its threads while it is loaded, one for each processor, and ends the process
-// where the system refuses one; later they wait for work by spinning for some 30 ms, which takes
-// the processor from those who have work. It starts none and spins shortly if these variables say
-// so meanwhile: Note [Threads of the libraries].
-class Variable {
+// where the system refuses one. It starts none if this variable says so meanwhile: Note [Threads of
+// the libraries].
+class OneThread {
  public:
-  Variable(const char* name, const char* value, bool users_counts) : name_(name) {
-    const char* before = std::getenv(name);
+  OneThread() {
+    const char* before = std::getenv(kVariable);
     if (before != nullptr) before_ = before;
-    if (before == nullptr || !users_counts) setenv(name, value, 1);
+    setenv(kVariable, "1", 1);
   }
-  ~Variable() {
+  ~OneThread() {
     if (before_) {
-      setenv(name_, before_->c_str(), 1);
+      setenv(kVariable, before_->c_str(), 1);
     } else {
-      unsetenv(name_);
+      unsetenv(kVariable);
     }
   }
 
  private:
-  const char* name_;
+  static constexpr const char* kVariable = "OPENBLAS_NUM_THREADS";
   std::optional<std::string> before_;
 };
 
 fork::Once once;
 
 void load() {
-  Variable threads("OPENBLAS_NUM_THREADS", "1", false);
-  Variable spinning("OPENBLAS_THREAD_TIMEOUT", "16", true);
+  OneThread openblas;
   std::string tried;
   auto attempt = [&](const std::string& path) {
     void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);

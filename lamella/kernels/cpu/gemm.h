@@ -1,5 +1,5 @@
-// Matrix products of any strides and dtypes on the CPU: small and integer ones here, the others in
-// liblamella_blas.so.
+// Matrix products of any strides and dtypes on the CPU: kernels of our own (simd/gemm.h), and
+// OpenBLAS in liblamella_blas.so for complex numbers.
 #pragma once
 #include "lamella/core/scalar.h"
 #include "lamella/kernels/native.h"
@@ -8,8 +8,8 @@ namespace lamella::native {
 
 // One operand: `batch` matrices of rows and columns, strides in elements.
 struct Matrices {
-  const void* data;
-  int64_t row, column, batch;
+  const void* data = nullptr;
+  int64_t row = 0, column = 0, batch = 0;
 
   static Matrices of(const Tensor& t) {
     size_t n = t.strides().size();
@@ -18,17 +18,46 @@ struct Matrices {
   Matrices transposed() const { return {data, column, row, batch}; }
 };
 
-// c = alpha * a b + beta * c for each of `batch` triples: a is m x k, b k x n, c m x n. With beta 0
-// c is not read. c must not overlap a or b.
+// c = alpha * a b + beta * d for each of `batch` triples: a is m x k, b k x n, c and d m x n. With
+// beta 0 d is not read; a d without data is c. c must not overlap a or b, nor d unless they are the
+// same.
 struct Gemm {
   ScalarType dtype;
   int64_t batch, m, n, k;
   Matrices a, b, c;
   Scalar alpha = 1, beta = 0;
+  Matrices d = {};
 };
 void gemm(const char* op, const Gemm& problem);
 
+// The same problem with c, a and b transposed.
+inline Gemm transposed(const Gemm& p) {
+  Gemm q = p;
+  q.m = p.n;
+  q.n = p.m;
+  q.a = p.b.transposed();
+  q.b = p.a.transposed();
+  q.c = p.c.transposed();
+  q.d = p.d.transposed();
+  return q;
+}
+
 // The product of two vectors, `conjugate` the first.
 void dot_product(const Tensor& a, const Tensor& b, bool conjugate, void* result);
+
+// ---- Parts of gemm() ----
+
+// Whether tiled_gemm() and is_dots_gemm() take the dtype: always float32, float64, int32 and int64
+// (integers wrap). If it is bfloat16, c and d are float32, and k is even.
+bool has_gemm(ScalarType dtype);
+// Rows of c are contiguous, as is each row or each column of b; and each row of a, if it is
+// bfloat16.
+void tiled_gemm(const Gemm& problem);
+// The same for at most so many rows, by sums along k: whether this is such a problem. c and d may
+// have any strides.
+bool is_dots_gemm(const Gemm& problem, int64_t most_rows);
+void dots_gemm(const Gemm& problem);
+// Complex numbers; rows of c are contiguous, and d is c.
+void library_gemm(const char* op, const Gemm& problem);
 
 }  // namespace lamella::native

@@ -4,16 +4,13 @@
 #include "lamella/core/interrupt.h"
 #include "lamella/kernels/cpu/blas_library.h"
 #include "lamella/kernels/native.h"
-#include "lamella/kernels/parallel.h"
 
 namespace lamella::native {
 
-// To be asked for each matrix of a stack: sees interrupts, and lends the threads that are free now.
+// To be asked for each matrix of a stack: sees interrupts.
 inline const lamella_lapack& lapack() {
   check_interrupt();
-  const lamella_blas& library = blas_library();
-  library.set_threads(in_parallel_region() ? 1 : get_num_threads());
-  return *library.lapack;
+  return *blas_library().lapack;
 }
 
 inline void check_linalg_dtype(const char* op, const Tensor& a, const char* name) {

@@ -1,6 +1,4 @@
 // linear and its backward, each in one step.
-#include <cstring>
-
 #include "lamella/kernels/cpu/gemm.h"
 
 namespace lamella::native {
@@ -60,13 +58,6 @@ Tensor linear(const Tensor& input, const Tensor& weight, const std::optional<Ten
   if (input.is_meta() || out.numel() == 0) return out;
   Rows x(input);
   bool biased = has(bias);
-  if (biased && bias->is_contiguous() && bias->numel() == width) {
-    size_t bytes = bias->nbytes();
-    auto* to = static_cast<char*>(out.data_ptr());
-    for (int64_t i = 0; i < x.count; ++i, to += bytes) std::memcpy(to, bias->data_ptr(), bytes);
-  } else if (biased) {
-    out.copy_(*bias);
-  }
   Matrices w = Matrices::of(weight);
   w.batch = 0;
   gemm(op, {input.scalar_type(),
@@ -78,7 +69,9 @@ Tensor linear(const Tensor& input, const Tensor& weight, const std::optional<Ten
             w.transposed(),
             {out.data_ptr(), width, 1, 0},
             1,
-            biased ? 1 : 0});
+            biased ? 1 : 0,
+            biased ? Matrices{bias->data_ptr(), 0, bias->numel() == 1 ? 0 : bias->strides()[0], 0}
+                   : Matrices{}});
   return out;
 }
 

@@ -78,12 +78,28 @@ LAMELLA_META_FUNC(addmv)
 namespace native {
 
 namespace {
+// What beta * self is read from: self broadcast to out, a stack of matrices or a vector, which
+// stands as a column. Nothing if it is not read; out itself if parts of the two may lie in the same
+// memory.
+Matrices added_of(const Tensor& self, const Scalar& beta, const Tensor& out) {
+  if (beta.equal(0) || out.is_same(self)) return {};
+  if (may_share_memory(self, out)) {
+    const_cast<Tensor&>(out).copy_(self);
+    return {};
+  }
+  size_t n = out.sizes().size(), missing = n - self.sizes().size();
+  auto stride = [&](size_t d) -> int64_t {
+    return d < missing || d >= n || self.sizes()[d - missing] == 1 ? 0
+                                                                   : self.strides()[d - missing];
+  };
+  if (n == 1) return {self.data_ptr(), stride(0), 0, 0};
+  return {self.data_ptr(), stride(n - 2), stride(n - 1), n == 3 ? stride(0) : 0};
+}
+
 // out = beta * self + alpha * (a b), for tensors of 2 or 3 dimensions.
 void add_product(const char* op, const Tensor& self, const Tensor& a, const Tensor& b,
                  const Scalar& beta, const Scalar& alpha, const Tensor& out) {
   if (out.numel() == 0) return;
-  bool reads = !beta.equal(0);
-  if (reads && !out.is_same(self)) const_cast<Tensor&>(out).copy_(self);
   size_t n = a.sizes().size();
   Gemm problem{a.scalar_type(),
                n == 3 ? a.sizes()[0] : 1,
@@ -94,7 +110,8 @@ void add_product(const char* op, const Tensor& self, const Tensor& a, const Tens
                Matrices::of(b),
                Matrices::of(out),
                alpha,
-               beta};
+               beta,
+               added_of(self, beta, out)};
   gemm(op, problem);
 }
 }  // namespace
@@ -119,8 +136,6 @@ LAMELLA_IMPL_FUNC(addmv_cpu)
 (const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta, const Scalar& alpha,
  const Tensor& out) {
   if (out.numel() == 0) return;
-  bool reads = !beta.equal(0);
-  if (reads && !out.is_same(self)) const_cast<Tensor&>(out).copy_(self);
   Gemm problem{mat.scalar_type(),
                1,
                mat.sizes()[0],
@@ -130,7 +145,8 @@ LAMELLA_IMPL_FUNC(addmv_cpu)
                {vec.data_ptr(), vec.strides()[0], 1, 0},
                {out.data_ptr(), out.strides()[0], 1, 0},
                alpha,
-               beta};
+               beta,
+               added_of(self, beta, out)};
   gemm("addmv", problem);
 }
 

@@ -1,0 +1,143 @@
+// Products of complex matrices, by OpenBLAS in liblamella_blas.so.
+#include <algorithm>
+
+#include "lamella/kernels/cpu/blas_library.h"
+#include "lamella/kernels/cpu/copy.h"
+#include "lamella/kernels/cpu/gemm.h"
+#include "lamella/kernels/parallel.h"
+
+namespace lamella::native {
+
+namespace {
+
+// What one call into the library is given: at least so many multiplications where a product is cut
+// (some milliseconds), and at most so many, so that interrupts are seen between calls.
+constexpr int64_t kLeastShare = int64_t{1} << 24;
+constexpr int64_t kMostShare = int64_t{1} << 31;
+// How many shares there are where no more are needed, so that threads find enough to do.
+constexpr int64_t kShares = 16;
+
+bool is_row_major(const Matrices& x, int64_t rows, int64_t columns) {
+  return (x.column == 1 || columns == 1) && (rows == 1 || x.row >= (columns > 1 ? columns : 1));
+}
+int64_t leading_dimension(int64_t stride, int64_t count, int64_t least) {
+  // A stride that is never stepped along may be anything; the library wants a possible one.
+  int64_t smallest = least > 1 ? least : 1;
+  return count == 1 || stride < smallest ? smallest : stride;
+}
+
+// An operand in a form that the library takes, copied where it must be.
+struct Operand {
+  Matrices x;
+  bool transposed = false;
+  Tensor kept;
+
+  Operand(const Matrices& given, ScalarType dtype, int64_t batch, int64_t rows, int64_t columns)
+      : x(given) {
+    if (is_row_major(x, rows, columns)) return;
+    if (is_row_major(x.transposed(), columns, rows)) {
+      transposed = true;
+      return;
+    }
+    kept = new_tensor({batch, rows, columns}, dtype, kCPU);
+    const int64_t sizes[3] = {batch, rows, columns};
+    const int64_t from[3] = {x.batch, x.row, x.column};
+    copy_strided(sizes, 3, {kept.data_ptr(), kept.strides().data(), dtype},
+                 {const_cast<void*>(x.data), from, dtype});
+    x = Matrices::of(kept);
+  }
+  int64_t ld(int64_t rows, int64_t columns) const {
+    return transposed ? leading_dimension(x.column, columns, rows)
+                      : leading_dimension(x.row, rows, columns);
+  }
+};
+
+void set_complex(double (&to)[2], const Scalar& value) {
+  auto z = value.toComplexDouble();
+  to[0] = z.real();
+  to[1] = z.imag();
+}
+
+void call_library(const char* op, const lamella_gemm& problem) {
+  char message[256] = "";
+  int32_t status = blas_library().gemm(&problem, message, sizeof(message));
+  LAMELLA_CHECK(status == LAMELLA_BLAS_OK, op,
+                ": the library of matrix products failed: ", message);
+}
+
+// How a product is cut into tiles of c.
+struct Tiles {
+  int64_t rows, columns;  // of one tile
+  int64_t down, across;   // how many
+
+  Tiles(int64_t m, int64_t n, int64_t wanted) : rows(m), columns(n), down(1), across(1) {
+    // Nearly square tiles copy least; multiples of kStep fit the library's own blocks.
+    constexpr int64_t kStep = 64;
+    while (down * across < wanted && (rows > kStep || columns > kStep)) {
+      int64_t& longer = rows >= columns ? rows : columns;
+      longer = ((longer + 1) / 2 + kStep - 1) / kStep * kStep;
+      down = (m + rows - 1) / rows;
+      across = (n + columns - 1) / columns;
+    }
+  }
+};
+
+}  // namespace
+
+void library_gemm(const char* op, const Gemm& p) {
+  Operand a(p.a, p.dtype, p.batch, p.m, p.k);
+  Operand b(p.b, p.dtype, p.batch, p.k, p.n);
+  lamella_gemm problem{};
+  problem.scalar_type = static_cast<uint8_t>(p.dtype);
+  problem.trans_a = a.transposed;
+  problem.trans_b = b.transposed;
+  problem.batch = p.batch;
+  problem.m = p.m;
+  problem.n = p.n;
+  problem.k = p.k;
+  set_complex(problem.alpha, p.alpha);
+  set_complex(problem.beta, p.beta);
+  problem.a = a.x.data;
+  problem.b = b.x.data;
+  problem.c = const_cast<void*>(p.c.data);
+  problem.lda = a.ld(p.m, p.k);
+  problem.ldb = b.ld(p.k, p.n);
+  problem.ldc = leading_dimension(p.c.row, p.m, p.n);
+  problem.batch_a = a.x.batch;
+  problem.batch_b = b.x.batch;
+  problem.batch_c = p.c.batch;
+
+  // The library's sums depend on the sizes that it is given, so that these do not depend on
+  // threads.
+  auto work = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+  auto least = static_cast<int64_t>(work / static_cast<double>(kMostShare)) + 1;
+  auto most = static_cast<int64_t>(work / static_cast<double>(kLeastShare)) + 1;
+  Tiles tiles(p.m, p.n, std::max(least, std::min(kShares, most)));
+  int64_t each = tiles.down * tiles.across;
+  auto bytes = static_cast<int64_t>(element_size(p.dtype));
+  auto run = [&](int64_t begin, int64_t end) {
+    while (begin < end) {
+      lamella_gemm part = problem;
+      int64_t first = begin / each, tile = begin % each;
+      int64_t row = tile / tiles.across * tiles.rows, column = tile % tiles.across * tiles.columns;
+      // Whole products one behind the other are one call.
+      part.batch = each == 1 ? end - begin : 1;
+      part.m = std::min(tiles.rows, p.m - row);
+      part.n = std::min(tiles.columns, p.n - column);
+      auto at = [&](const void* base, int64_t elements) {
+        return static_cast<const char*>(base) + elements * bytes;
+      };
+      part.a = at(problem.a, first * problem.batch_a + row * (a.transposed ? 1 : problem.lda));
+      part.b = at(problem.b, first * problem.batch_b + column * (b.transposed ? problem.ldb : 1));
+      part.c =
+          const_cast<char*>(at(problem.c, first * problem.batch_c + row * problem.ldc + column));
+      call_library(op, part);
+      begin += part.batch;
+    }
+  };
+  auto grain = static_cast<int64_t>(static_cast<double>(kLeastShare) * static_cast<double>(each) /
+                                    std::max(work, 1.0));
+  parallel_for(0, p.batch * each, std::max<int64_t>(grain, 1), run);
+}
+
+}  // namespace lamella::native

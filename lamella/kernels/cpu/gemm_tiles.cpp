@@ -1,0 +1,250 @@
+// Products of real matrices by the kernels of simd/gemm.h: which loop takes a problem, what is
+// packed, and how the work is dealt out.
+#include <algorithm>
+#include <cstring>
+
+#include "lamella/kernels/cpu/gemm.h"
+#include "lamella/kernels/cpu/simd/gemm.h"
+#include "lamella/kernels/parallel.h"
+
+namespace lamella::native {
+
+LAMELLA_DEFINE_DISPATCH(gemm_kernels_stub);
+
+namespace {
+
+// Rows of a block: what a reads of them stays in the second cache while b streams by.
+constexpr int64_t kBlockRows = 64;
+// b is read as it lies for so few rows, or if it has so few bytes.
+constexpr int64_t kUnpackedRows = 16, kUnpackedBytes = 16384;
+// Multiplications that are worth a thread's while.
+constexpr int64_t kLeastShare = int64_t{1} << 19;
+// Multiplications after which interrupts are looked for.
+constexpr int64_t kMostShare = int64_t{1} << 31;
+// Packed bytes at a time.
+constexpr int64_t kMostPacked = int64_t{1} << 26;
+// Packed bytes that fit on the stack.
+constexpr int64_t kOnStack = 8192;
+
+int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
+int64_t saturated_product(int64_t a, int64_t b) {
+  int64_t result;
+  return __builtin_mul_overflow(a, b, &result) ? INT64_MAX : result;
+}
+
+// The factor alpha as the kernels read it.
+struct Factor {
+  alignas(8) char bytes[8];
+
+  Factor(const Scalar& value, ScalarType dtype) {
+    auto set = [&](auto number) { std::memcpy(bytes, &number, sizeof(number)); };
+    switch (dtype) {
+      case kFloat:
+      case kBFloat16:
+        set(value.to<float>());
+        break;
+      case kDouble:
+        set(value.to<double>());
+        break;
+      case kInt:
+        set(value.to<int32_t>());
+        break;
+      default:
+        set(value.to<int64_t>());
+    }
+  }
+};
+
+const GemmKernels& kernels_for(ScalarType dtype) { return *gemm_kernels_stub(kCPU, dtype); }
+
+// One product of a batch, with strides in bytes.
+class Product {
+ public:
+  Product(const Gemm& p, int64_t i)
+      : p_(p),
+        kernels_(kernels_for(p.dtype)),
+        k_((p.k + kernels_.group - 1) / kernels_.group),
+        element_(kernels_.number_bytes * kernels_.group),
+        b_row_(p.b.row * kernels_.number_bytes),
+        b_column_(p.b.column * kernels_.number_bytes) {
+    auto at = [&](const Matrices& x, int64_t bytes) {
+      return static_cast<const char*>(x.data) + i * x.batch * bytes;
+    };
+    a_ = at(p.a, kernels_.number_bytes);
+    b_ = at(p.b, kernels_.number_bytes);
+    c_ = const_cast<char*>(at(p.c, kernels_.sum_bytes));
+    d_ = p.d.data != nullptr ? at(p.d, kernels_.sum_bytes) : nullptr;
+    bool is_row_major = (p.b.column == 1 || p.n == 1) && kernels_.group == 1;
+    if (!is_row_major || (p.m > kUnpackedRows && k_ * p.n * element_ > kUnpackedBytes)) {
+      unpacked_ = 0;
+    } else {
+      // Whole vectors of b are read, so a row must not end within one.
+      unpacked_ = p.n % kernels_.lanes == 0 ? p.n : p.n / kernels_.columns * kernels_.columns;
+    }
+  }
+
+  void run(const void* alpha) const {
+    int64_t width = p_.n;
+    if (unpacked_ == 0) {
+      // What is packed at a time is bounded, but for one panel.
+      int64_t panels = kMostPacked / std::max<int64_t>(k_ * element_ * kernels_.columns, 1);
+      width = std::min(p_.n, std::max<int64_t>(panels, 1) * kernels_.columns);
+    }
+    for (int64_t j = 0; j < p_.n; j += width) columns(j, std::min(width, p_.n - j), alpha);
+  }
+
+ private:
+  // Columns [first, first + n) of c.
+  void columns(int64_t first, int64_t n, const void* alpha) const {
+    int64_t unpacked = std::min(std::max<int64_t>(unpacked_ - first, 0), n);
+    int64_t bytes = round_up(n - unpacked, kernels_.lanes) * k_ * element_;
+    alignas(64) char local[kOnStack];
+    Tensor kept;
+    char* packed = local;
+    if (bytes > kOnStack) {
+      kept = new_tensor({bytes}, kByte, kCPU);
+      packed = static_cast<char*>(kept.data_ptr());
+    }
+    const char* b = b_ + first * b_column_;
+    pack(b + unpacked * b_column_, n - unpacked, packed);
+
+    int64_t tile = kernels_.columns, panel = tile * element_, sum = kernels_.sum_bytes;
+    GemmBlock whole{};
+    whole.a_row = p_.a.row * kernels_.number_bytes;
+    whole.a_step = p_.a.column * element_;
+    whole.c_row = p_.c.row * sum;
+    whole.d_row = p_.d.row * sum;
+    whole.alpha = alpha;
+    bool reads_b = unpacked > 0;
+    whole.b_row = reads_b ? b_row_ : panel;
+    whole.b_panel = reads_b ? panel : panel * k_;
+    int64_t tail = n % tile, full = n - tail;
+    bool tail_is_packed = tail > 0 && unpacked < n;
+    whole.tail_row = tail_is_packed ? round_up(tail, kernels_.lanes) * element_ : whole.b_row;
+    const char* panels = reads_b ? b : packed;
+    const char* last = tail_is_packed ? packed + (reads_b ? 0 : full) * k_ * element_
+                                      : panels + full / tile * whole.b_panel;
+
+    // Rows, then columns, are cut until the shares are small enough.
+    int64_t rows = std::min(p_.m, kBlockRows);
+    int64_t down = (p_.m + rows - 1) / rows;
+    int64_t work = saturated_product(saturated_product(rows, n), k_ + 1);
+    int64_t wanted = std::max((16 + down - 1) / down, work / kMostShare + 1);
+    int64_t across = std::max<int64_t>(1, std::min(wanted, work / kLeastShare));
+    int64_t wide = round_up((n + across - 1) / across, tile);
+    across = (n + wide - 1) / wide;
+    int64_t grain = std::max<int64_t>(1, kLeastShare / std::max<int64_t>(work / across, 1));
+    parallel_for(0, down * across, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t share = begin; share < end; ++share) {
+        int64_t i = share / across * rows, j = share % across * wide;
+        GemmBlock g = whole;
+        g.m = std::min(rows, p_.m - i);
+        g.n = std::min(wide, n - j);
+        const char* a = a_ + i * whole.a_row;
+        g.b = panels + j / tile * whole.b_panel;
+        g.tail = last;
+        g.c = c_ + i * whole.c_row + (first + j) * sum;
+        if (d_ != nullptr) g.d = d_ + i * whole.d_row + (first + j) * sum;
+        for (int64_t l = 0; l == 0 || l < k_; l += kStretch) {
+          g.a = a + l * whole.a_step;
+          g.k = std::min(kStretch, k_ - l);
+          kernels_.block(g);
+          g.b += g.k * whole.b_row;
+          g.tail += g.k * whole.tail_row;
+          g.d = g.c;
+          g.d_row = g.c_row;
+        }
+      }
+    });
+  }
+
+  void pack(const char* b, int64_t n, char* to) const {
+    if (n <= 0 || k_ == 0) return;
+    int64_t tile = kernels_.columns;
+    GemmPacking all{b, b_row_, b_column_, to, n, k_};
+    int64_t panels = (n + tile - 1) / tile;
+    int64_t grain = (1 << 16) / (tile * k_) + 1;
+    if (panels <= grain) return kernels_.pack(all);
+    parallel_for(0, panels, grain, [&](int64_t begin, int64_t end) {
+      GemmPacking part = all;
+      part.b += begin * tile * all.column;
+      part.to += begin * tile * k_ * element_;
+      part.n = std::min(end * tile, n) - begin * tile;
+      kernels_.pack(part);
+    });
+  }
+
+  const Gemm& p_;
+  const GemmKernels& kernels_;
+  int64_t k_;        // in elements
+  int64_t element_;  // bytes
+  int64_t b_row_, b_column_;
+  const char* a_;
+  const char* b_;
+  char* c_;
+  const char* d_;
+  int64_t unpacked_;  // columns of b that are read as they lie; the others are packed
+};
+
+bool rows_are_dense(const Matrices& x, int64_t columns) { return x.column == 1 || columns == 1; }
+
+}  // namespace
+
+void tiled_gemm(const Gemm& p) {
+  Factor alpha(p.alpha, p.dtype);
+  int64_t work = saturated_product(saturated_product(p.m, p.n), p.k + 1);
+  // Large products share their own work.
+  if (p.batch == 1 || work > 16 * kLeastShare) {
+    for (int64_t i = 0; i < p.batch; ++i) Product(p, i).run(alpha.bytes);
+    return;
+  }
+  parallel_for(0, p.batch, kLeastShare / std::max<int64_t>(work, 1) + 1,
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) Product(p, i).run(alpha.bytes);
+               });
+}
+
+bool is_dots_gemm(const Gemm& p, int64_t most_rows) {
+  const GemmKernels& kernels = kernels_for(p.dtype);
+  return kernels.dots != nullptr && p.m <= most_rows && rows_are_dense(p.b.transposed(), p.k) &&
+         rows_are_dense(p.a, p.k) && p.k >= kernels.lanes * kernels.group;
+}
+
+void dots_gemm(const Gemm& p) {
+  const GemmKernels& kernels = kernels_for(p.dtype);
+  int64_t number = kernels.number_bytes, sum = kernels.sum_bytes;
+  Factor alpha(p.alpha, p.dtype);
+  GemmDots whole{};
+  whole.a_row = p.a.row * number;
+  whole.b_row = p.b.column * number;
+  whole.c_row = p.c.row * sum;
+  whole.c_column = p.c.column * sum;
+  whole.d_row = p.d.row * sum;
+  whole.d_column = p.d.column * sum;
+  whole.m = p.m;
+  whole.k = (p.k + kernels.group - 1) / kernels.group;
+  whole.alpha = alpha.bytes;
+  // Columns that are dealt out together: a multiple of what one loop takes.
+  int64_t wide = std::max<int64_t>(64, round_up(kLeastShare / (whole.k * p.m) / 4, 64));
+  int64_t across = (p.n + wide - 1) / wide;
+  auto run = [&](int64_t begin, int64_t end) {
+    for (int64_t share = begin; share < end; ++share) {
+      int64_t i = share / across, j = share % across * wide;
+      auto at = [&](const Matrices& x, int64_t bytes) {
+        return static_cast<const char*>(x.data) + i * x.batch * bytes;
+      };
+      GemmDots g = whole;
+      g.a = at(p.a, number);
+      g.b = at(p.b, number) + j * whole.b_row;
+      g.c = const_cast<char*>(at(p.c, sum)) + j * whole.c_column;
+      if (p.d.data != nullptr) g.d = at(p.d, sum) + j * whole.d_column;
+      g.n = std::min(wide, p.n - j);
+      kernels.dots(g);
+    }
+  };
+  parallel_for(0, p.batch * across, kLeastShare / (whole.k * p.m * std::min(wide, p.n)) + 1, run);
+}
+
+bool has_gemm(ScalarType dtype) { return gemm_kernels_stub(kCPU, dtype) != nullptr; }
+
+}  // namespace lamella::native

@@ -1,0 +1,90 @@
+// Matrix products of elements that are summed in their own type.
+#include "lamella/kernels/cpu/simd/gemm.h"
+
+#include "lamella/kernels/cpu/simd/gemm_tile.h"
+
+namespace lamella::native {
+inline namespace CPU_CAPABILITY {
+namespace {
+
+template <class P>
+constexpr GemmKernels kernels_of(int64_t group, void (*dots)(const GemmDots&),
+                                 void (*pack)(const GemmPacking&)) {
+  using S = typename P::Sum;
+  auto bytes = static_cast<int64_t>(sizeof(typename P::Element)) / group;
+  return {kTileVectors * kLanes<S>, kLanes<S>, group, bytes, sizeof(S), &block<P>, dots, pack};
+}
+template <class T>
+constexpr GemmKernels kernels_of(void (*dots)(const GemmDots&)) {
+  return kernels_of<SameType<T>>(1, dots, &pack<T>);
+}
+
+#if defined(CPU_CAPABILITY_AVX512)
+// Pairs of bfloat16, whose products are added to a sum in float32.
+struct BFloat16Pairs {
+  using Element = uint32_t;
+  using Sum = float;
+  static Lanes<float> multiply_add(Lanes<uint32_t> a, Lanes<uint32_t> b, Lanes<float> c) {
+    // The intrinsic would need this file to be compiled for processors that have the instruction.
+    asm("vdpbf16ps %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
+    return c;
+  }
+};
+
+void pack_pairs(const GemmPacking& p) {
+  constexpr int64_t kColumns = kTileVectors * kLanes<float>, kBytes = sizeof(uint32_t);
+  if (p.row * 2 == kBytes) {
+    // A pair lies together.
+    GemmPacking pairs = p;
+    pairs.row = kBytes;
+    return pack<uint32_t>(pairs);
+  }
+  char* to = p.to;
+  for (int64_t j = 0; j < p.n; j += kLanes<float>) {
+    // The panel that column j is in, and its place there.
+    int64_t first = j / kColumns * kColumns;
+    int64_t width = p.n - first < kColumns ? p.n - first : kColumns;
+    int64_t padded = (width + kLanes<float> - 1) / kLanes<float> * kLanes<float>;
+    char* out = to + (first * p.k + (j - first)) * kBytes;
+    auto mask = static_cast<__mmask16>(p.n - j < kLanes<float> ? (1u << (p.n - j)) - 1 : 0xffff);
+    const char* even = p.b + j * p.column;
+    for (int64_t l = 0; l < p.k; ++l, even += 2 * p.row, out += padded * kBytes) {
+      __m512i low = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, even));
+      __m512i high = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, even + p.row));
+      _mm512_storeu_si512(out, _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
+    }
+  }
+}
+#endif
+
+const GemmKernels* gemm_kernels(ScalarType dtype) {
+  static constexpr GemmKernels floats = kernels_of<float>(&dots<SameType<float>>);
+  static constexpr GemmKernels doubles = kernels_of<double>(&dots<SameType<double>>);
+  static constexpr GemmKernels ints = kernels_of<uint32_t>(nullptr);
+  static constexpr GemmKernels longs = kernels_of<uint64_t>(nullptr);
+  switch (dtype) {
+    case kFloat:
+      return &floats;
+    case kDouble:
+      return &doubles;
+    case kInt:
+      return &ints;
+    case kLong:
+      return &longs;
+    default:
+      break;
+  }
+#if defined(CPU_CAPABILITY_AVX512)
+  static constexpr GemmKernels pairs =
+      kernels_of<BFloat16Pairs>(2, &dots<BFloat16Pairs>, &pack_pairs);
+  if (dtype == kBFloat16 && __builtin_cpu_supports("avx512bf16")) return &pairs;
+#endif
+  return nullptr;
+}
+
+}  // namespace
+}  // namespace CPU_CAPABILITY
+
+LAMELLA_REGISTER_DISPATCH(gemm_kernels_stub, &gemm_kernels);
+
+}  // namespace lamella::native

@@ -1,0 +1,77 @@
+// The innermost loops of matrix products, one set for each CPU capability.
+//
+// Note [Order of the sums of a product]
+//   Each element of a product is summed in an order that follows from the shape of the problem
+//   alone: over stretches of kStretch elements of k from the first to the last, and in a stretch
+//   one term after the other. Where the loop is over the lanes of k instead (few rows, and both
+//   operands contiguous along k), lane after lane is summed over all of k. So results do not depend
+//   on threads, on how the problem was cut into blocks, or on whether b was packed.
+#pragma once
+#include "lamella/core/scalar_type.h"
+#include "lamella/kernels/dispatch_stub.h"
+
+namespace lamella::native {
+
+// Elements of k that are summed before the sum is added to c.
+inline constexpr int64_t kStretch = 512;
+
+// Columns [0, n) of c = alpha * a b + d, for `k` elements of the inner dimension; distances in
+// bytes. b lies in panels of as many columns as a tile has; what is left of the columns is a panel
+// of its own, `tail`, whose rows are filled up to whole vectors.
+struct GemmBlock {
+  const char* a;
+  int64_t a_row, a_step;
+  const char* b;
+  int64_t b_row, b_panel;
+  const char* tail;
+  int64_t tail_row;
+  char* c;
+  int64_t c_row;
+  const char* d;  // of c's dtype, NULL for nothing; may be c
+  int64_t d_row;
+  int64_t m, n, k;
+  const void* alpha;  // of c's dtype
+};
+
+// c[i, j] = alpha * sum of a[i, :] b[j, :] + d[i, j] for few rows i; a and b are contiguous along
+// k, c and d of any strides, in bytes.
+struct GemmDots {
+  const char* a;
+  int64_t a_row;
+  const char* b;
+  int64_t b_row;
+  char* c;
+  int64_t c_row, c_column;
+  const char* d;
+  int64_t d_row, d_column;
+  int64_t m, n, k;
+  const void* alpha;
+};
+
+// Columns of b brought into panels.
+struct GemmPacking {
+  const char* b;
+  int64_t row, column;  // bytes between numbers; one of them is the size of a number
+  char* to;
+  int64_t n, k;
+};
+
+// An element of a and b is one number, or a group of numbers that follow one another along k, whose
+// products are summed at once; where k is not a multiple of it, zeros must stand behind.
+struct GemmKernels {
+  int64_t columns;       // of a tile
+  int64_t lanes;         // columns of one vector
+  int64_t group;         // numbers in an element
+  int64_t number_bytes;  // of a and b
+  int64_t sum_bytes;     // of c, d and alpha
+  void (*block)(const GemmBlock& block);
+  void (*dots)(const GemmDots& problem);  // NULL: there is none
+  void (*pack)(const GemmPacking& packing);
+};
+
+// For a and b of float32, float64, int32 and int64 (which wrap); of bfloat16 with c of float32
+// where the processor multiplies pairs of them, otherwise NULL.
+using gemm_kernels_fn = const GemmKernels* (*)(ScalarType dtype);
+LAMELLA_DECLARE_DISPATCH(gemm_kernels_fn, gemm_kernels_stub);
+
+}  // namespace lamella::native
