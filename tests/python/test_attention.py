@@ -1,9 +1,7 @@
 """Attention by tiles against PyTorch: shapes, masks, dtypes, gradients, thread counts."""
 
-import lamella
 import pytest
-import torch
-from operator_cases import check, compare, error_of, make, to_lamella
+from operator_cases import check, compare, error_of, lamella, make, to_lamella, torch
 
 # batch, heads, queries, keys, width, value width: whole tiles, parts of tiles, few queries.
 SHAPES = [

@@ -1,14 +1,12 @@
-"""Convolutions where the kernels take different ways: channels, strides, layouts, threads, and which
-of oneDNN's implementations run."""
+"""Convolutions where the kernels take different ways: channels, strides, layouts, threads, and
+which of oneDNN's implementations run."""
 
 import os
 import subprocess
 import sys
 
-import lamella
 import pytest
-import torch
-from operator_cases import compare, make, to_lamella
+from operator_cases import compare, lamella, make, to_lamella, torch
 
 SHAPES = {
     "depthwise": ((2, 6, 9, 70), (6, 1, 3, 3), dict(padding=1, groups=6)),
@@ -96,7 +94,6 @@ def test_threads_give_the_same_bits(shape):
 
 
 PROGRAM = """
-import lamella
 for layout in (lamella.contiguous_format, lamella.channels_last):
     for xs, ws, options in CASES:
         for dtype in (lamella.float32, lamella.bfloat16, lamella.float16):

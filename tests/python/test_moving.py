@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
-
-import lamella
+from operator_cases import lamella, torch
 
 # One dtype for each element size, and those whose sums have loops of their own.
 SIZED = ["uint8", "int16", "float32", "float64", "complex128"]

@@ -1,9 +1,7 @@
 """Normalisation layers give the same bits for any number of threads, forward and backward."""
 
-import lamella
 import pytest
-import torch
-from operator_cases import make, to_lamella
+from operator_cases import lamella, make, to_lamella, torch
 
 F = lamella.nn.functional
 LAYERS = {

@@ -1,9 +1,7 @@
-"""Pooling and interpolation where their loops take different ways: layouts, widths, thread counts."""
+"""Pooling and interpolation where loops take different ways: layouts, widths, thread counts."""
 
-import lamella
 import pytest
-import torch
-from operator_cases import check, compare, make, to_lamella
+from operator_cases import check, compare, lamella, make, to_lamella, torch
 
 # Few and many channels, short and long lines.
 SHAPES = [(2, 3, 9, 11), (1, 130, 5, 6), (2, 17, 7, 7), (1, 2, 40, 150), (1, 1, 1, 70)]

@@ -56,7 +56,8 @@ struct DivFloor {
   T operator()(T a, T b) const {
     if (LAMELLA_UNLIKELY(b == 0)) throw_zero_division("div");
     T q = quotient(a, b);
-    T rest = static_cast<T>(a - static_cast<T>(static_cast<uint64_t>(q) * static_cast<uint64_t>(b)));
+    T rest =
+        static_cast<T>(a - static_cast<T>(static_cast<uint64_t>(q) * static_cast<uint64_t>(b)));
     return static_cast<T>(q - apart(rest, b));
   }
 };
