@@ -88,21 +88,22 @@ W temper(W y) {
   y ^= (y << 15) & 0xefc60000u;
   return y ^ (y >> 18);
 }
+// Words [begin, end) of the state: each comes of itself, the next one, and one that is `far` away.
+// Not inlined, where GCC 12 takes the end of the array for that of the loop.
+LAMELLA_NOINLINE void replace(uint32_t* words, int begin, int end, int far) {
+  int i = begin;
+  for (; i + kLanes <= end; i += kLanes) {
+    words_at(words + i) =
+        twist<Words>(words_at(words + i), words_at(words + i + 1), words_at(words + i + far));
+  }
+  for (; i < end; ++i) words[i] = twist(words[i], words[i + 1], words[i + far]);
+}
 }  // namespace
 
 void CpuGenerator::refill() {
-  // Each word comes of itself, the next one, and one that is `shift` further on.
   constexpr int shift = 397;
-  auto replace = [&](int begin, int end, int far) {
-    int i = begin;
-    for (; i + kLanes <= end; i += kLanes) {
-      words_at(words_ + i) =
-          twist<Words>(words_at(words_ + i), words_at(words_ + i + 1), words_at(words_ + i + far));
-    }
-    for (; i < end; ++i) words_[i] = twist(words_[i], words_[i + 1], words_[i + far]);
-  };
-  replace(0, kWords - shift, shift);
-  replace(kWords - shift, kWords - 1, shift - kWords);
+  replace(words_, 0, kWords - shift, shift);
+  replace(words_, kWords - shift, kWords - 1, shift - kWords);
   words_[kWords - 1] = twist(words_[kWords - 1], words_[0], words_[shift - 1]);
   left_ = kWords;
   next_ = 0;

@@ -28,8 +28,17 @@ TEST(Generator, NumbersAreThoseOfPyTorch) {
   EXPECT_NEAR(g.normal_double(), 0.33669035438385886, 1e-15);
   EXPECT_NEAR(g.normal_double(), 0.1288094051365897, 1e-15);
   g.set_current_seed(42);
-  EXPECT_EQ(g.uniform_int(0, 100), 42);
-  EXPECT_EQ(g.uniform_int(-5, uint64_t{1} << 40), 772882432855);
+  EXPECT_EQ(g.random() % 100, 42u);
+  EXPECT_EQ(g.random64() % (uint64_t{1} << 40), 772882432860u);
+}
+
+TEST(Generator, WordsComeTogetherAsOneByOne) {
+  CpuGenerator one(5), together(5);
+  for (int64_t n : {1, 3, 700, 0, 624, 5}) {
+    std::vector<uint32_t> words(static_cast<size_t>(n));
+    together.random_words(words.data(), n);
+    for (uint32_t word : words) EXPECT_EQ(word, one.random());
+  }
 }
 
 TEST(Generator, StateComesBack) {

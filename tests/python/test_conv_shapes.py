@@ -94,6 +94,7 @@ def test_threads_give_the_same_bits(shape):
 
 
 PROGRAM = """
+import lamella
 for layout in (lamella.contiguous_format, lamella.channels_last):
     for xs, ws, options in CASES:
         for dtype in (lamella.float32, lamella.bfloat16, lamella.float16):

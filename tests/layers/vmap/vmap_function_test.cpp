@@ -1,5 +1,4 @@
 // autograd::Function under vmap, called directly and as the kernel of an operator.
-#include <cmath>
 
 #include "tests/layers/vmap/testing.h"
 
@@ -91,7 +90,8 @@ TEST(FunctionUnderVmap, SavedOutputsAndMissingGradients) {
     y = map.out(ExpAndOnes::apply(map.in(x))[0]);
   }
   backward_of_sum(y);
-  EXPECT_EQ(numbers(x.grad()), (Numbers{1, std::exp(1.0)}));
+  // The saved output is the gradient, to the last bit.
+  EXPECT_EQ(numbers(x.grad()), numbers(x.detach().exp()));
 }
 
 TEST(FunctionUnderVmap, AnInputThatItWrites) {

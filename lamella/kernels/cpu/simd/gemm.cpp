@@ -49,9 +49,12 @@ void pack_pairs(const GemmPacking& p) {
     auto mask = static_cast<__mmask16>(p.n - j < kLanes<float> ? (1u << (p.n - j)) - 1 : 0xffff);
     const char* even = p.b + j * p.column;
     for (int64_t l = 0; l < p.k; ++l, even += 2 * p.row, out += padded * kBytes) {
-      __m512i low = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, even));
-      __m512i high = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, even + p.row));
-      _mm512_storeu_si512(out, _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
+      // The forms with a mask have no undefined operand, of which GCC 12 would warn.
+      constexpr __mmask16 kAll = 0xffff;
+      __m512i low = _mm512_maskz_cvtepu16_epi32(kAll, _mm256_maskz_loadu_epi16(mask, even));
+      __m512i high =
+          _mm512_maskz_cvtepu16_epi32(kAll, _mm256_maskz_loadu_epi16(mask, even + p.row));
+      _mm512_storeu_si512(out, _mm512_or_si512(low, _mm512_maskz_slli_epi32(kAll, high, 16)));
     }
   }
 }
