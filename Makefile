@@ -1,4 +1,4 @@
-# make demo | test | bench | lint | sanitize | fuzz | wheel | reference: each installs what it needs, builds, and runs.
+# make demo | test | bench | lint | sanitize | fuzz | aarch64 | wheel | reference: each installs what it needs, builds, and runs.
 # JOBS=n limits parallel jobs; PYTHON=… chooses the interpreter (3.9 or newer).
 # `make bench TOPIC` measures one topic: kernels, cpp, python, autograd, layers, graph, size or extensions.
 
@@ -8,7 +8,7 @@ VPY := $(ROOT).venv/bin/python
 QUERY ?=
 export QUERY
 
-.PHONY: all build demo test bench lint sanitize fuzz wheel reference format clean
+.PHONY: all build demo test bench lint sanitize fuzz aarch64 wheel reference format clean
 all: build
 
 # Debian packages and .venv with the groups a target needs; then the installed tree, build/prefix.
@@ -65,6 +65,13 @@ wheel:
 	$(call prepare,build)
 	@cd $(ROOT) && sh tools/wheel.sh
 
+# The library for aarch64, cross-built, and the tests of its kernels under an emulator.
+aarch64:
+	@cd $(ROOT) && sh tools/install_debian.sh tools/debian-packages-aarch64.txt
+	$(call prepare,build)
+	@cd $(ROOT) && sh tools/build.sh release
+	@cd $(ROOT) && sh tools/aarch64.sh
+
 # The C++ and Python reference as pages, in build/reference.
 reference:
 	@cd $(ROOT) && sh tools/install_debian.sh tools/debian-packages-reference.txt
@@ -78,4 +85,4 @@ format:
 	@cd $(ROOT) && .venv/bin/ruff format -q .
 
 clean:
-	@rm -rf $(ROOT)build $(ROOT)build-dev $(ROOT)build-clang $(ROOT)build-asan $(ROOT)build-tsan $(ROOT).venv
+	@rm -rf $(ROOT)build $(ROOT)build-dev $(ROOT)build-clang $(ROOT)build-asan $(ROOT)build-tsan $(ROOT)build-aarch64 $(ROOT).venv

@@ -55,7 +55,7 @@ install(TARGETS lamella_compat_headers EXPORT LamellaTargets)
 if(TARGET lamella_blas)
   install(TARGETS lamella_blas LIBRARY DESTINATION lib)
 endif()
-if(TARGET lamella-gen)
+if(TARGET lamella_codegen)
   install(TARGETS lamella-gen EXPORT LamellaTargets RUNTIME DESTINATION bin)
   if(SKBUILD)
     # A second copy on the PATH of whoever installs the wheel; the exported one moves with the tree.

@@ -134,8 +134,8 @@ function(lamella_simd_sources name)
   foreach(capability IN LISTS LAMELLA_CPU_CAPABILITIES)
     set(target lamella_${name}_${capability})
     lamella_objects(${target} ${ARG_SOURCES})
-    # -O3 because GCC 12 vectorises nothing useful at -O2; contraction stays off so that every
-    # capability gives the same bits.
+    # -O3 because GCC 12 vectorises nothing useful at -O2. Contraction stays off, so that the elements
+    # which fill no vector round like the others; who wants a fused multiplication calls it.
     target_compile_options(
       ${target} PRIVATE -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math
                         ${LAMELLA_CPU_FLAGS_${capability}} ${ARG_OPTIONS})

@@ -25,6 +25,16 @@ if [ "$(id -u)" != 0 ]; then
   as_root="sudo -E"
 fi
 echo "lamella: installing Debian packages:$missing"
+# Packages of another architecture are named with it behind a colon.
+for package in $missing; do
+  case $package in
+    *:*)
+      foreign=${package#*:}
+      dpkg --print-foreign-architectures | grep -qx "$foreign" ||
+        $as_root env PATH="$PATH" dpkg --add-architecture "$foreign"
+      ;;
+  esac
+done
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 wait="-o DPkg::Lock::Timeout=600"
