@@ -31,7 +31,7 @@ Tensor lengths_of(const Tensor& starts, int64_t n) {
 
 using Unique = std::tuple<Tensor, Tensor, Tensor>;
 
-// Of one dimension whose elements are in runs. `order` says where each was before, if defined.
+// This finds the runs of one dimension. `order` says where each element was before, if defined.
 Unique unique_runs(const Tensor& self, const Tensor& order, bool inverse, bool counts) {
   Tensor line = self.contiguous();
   int64_t n = line.numel();

@@ -398,7 +398,7 @@ struct Selected {
   int64_t index = -1;  // where it is, if that is known
 };
 
-// Of keys by position k: the bucket of their leading bits that holds it, again and again.
+// The key at position k is found in the bucket of leading bits that holds it, again and again.
 template <class K>
 Selected<K> select_key(const Line& line, int64_t k, OrderScratch& scratch) {
   const KeyLoops<K>& loops = key_loops<K>();

@@ -24,7 +24,7 @@ struct Pooling {
   std::vector<PoolRange> ranges[3];
   Dims shape;           // of the output
   int64_t divisor = 0;  // not 0: what an average divides by instead
-  // Of the results, and that which the loops work in.
+  // These are the layouts of the results and of what the loops work in.
   MemoryFormat format = MemoryFormat::Contiguous, inner = MemoryFormat::Contiguous;
 
   int64_t inputs() const { return in[0] * in[1] * in[2]; }

@@ -20,7 +20,7 @@ void add_rows(const float* from, int64_t from_row, int64_t count, int64_t width,
   }
 }
 
-// Of a vector of queries: the scores become weights, and the gradients of weights those of scores.
+// For a vector of queries, scores become weights, and gradients of weights those of scores.
 void scores_gradient(float* scores, float* grads, int64_t columns, int64_t keys, Lanes logsumexp,
                      Lanes delta, Lanes scale) {
   for (int64_t j = 0; j < keys; ++j) {

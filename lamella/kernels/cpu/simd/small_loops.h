@@ -42,7 +42,7 @@ struct SmallVec<BFloat16> {
     SmallAsWords nan = (word & 0x80000000) | 0x7fc00000;
     narrow(p, (x != x ? nan : rounded) >> 16);
   }
-  // Of numbers that the type holds.
+  // This stores numbers that the type holds.
   static void store_exact(char* p, SmallAsFloats x) {
     narrow(p, reinterpret_cast<SmallAsWords>(x) >> 16);
   }

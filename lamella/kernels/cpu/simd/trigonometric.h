@@ -110,7 +110,7 @@ template <class V>
 struct SinCos {
   V sin, cos;
 };
-// Of r + rest.
+// This is the function of r + rest.
 template <class V>
 inline SinCos<V> v_sincos_of(const Quadrant<V>& q) {
   using T = ElementOf<V>;
