@@ -47,7 +47,6 @@ struct Side {
 void transpose(const float* from, int64_t from_row, float* to, int64_t to_row, int64_t rows,
                int64_t columns) {
   typedef float Four __attribute__((vector_size(16), aligned(4), may_alias));
-  typedef int32_t Index __attribute__((vector_size(16)));
   constexpr int64_t kColumns = 16, kRows = 64, kBufferRow = kRows + 16, kNear = 512, kPower = 128;
   float buffer[kColumns * kBufferRow];
   bool near = to_row <= kNear || to_row % kPower != 0;
@@ -66,14 +65,14 @@ void transpose(const float* from, int64_t from_row, float* to, int64_t to_row, i
             *reinterpret_cast<Four*>(room + (j + r) * room_row + i) = v;
           };
           Four a = at(0), b = at(1), c = at(2), d = at(3);
-          Four low = __builtin_shuffle(a, b, Index{0, 4, 1, 5});
-          Four high = __builtin_shuffle(a, b, Index{2, 6, 3, 7});
-          Four low2 = __builtin_shuffle(c, d, Index{0, 4, 1, 5});
-          Four high2 = __builtin_shuffle(c, d, Index{2, 6, 3, 7});
-          put(0, __builtin_shuffle(low, low2, Index{0, 1, 4, 5}));
-          put(1, __builtin_shuffle(low, low2, Index{2, 3, 6, 7}));
-          put(2, __builtin_shuffle(high, high2, Index{0, 1, 4, 5}));
-          put(3, __builtin_shuffle(high, high2, Index{2, 3, 6, 7}));
+          Four low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+          Four high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+          Four low2 = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+          Four high2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+          put(0, __builtin_shufflevector(low, low2, 0, 1, 4, 5));
+          put(1, __builtin_shufflevector(low, low2, 2, 3, 6, 7));
+          put(2, __builtin_shufflevector(high, high2, 0, 1, 4, 5));
+          put(3, __builtin_shufflevector(high, high2, 2, 3, 6, 7));
         }
         for (; j < width; ++j) {
           for (int64_t r = 0; r < 4; ++r) room[j * room_row + i + r] = x[r * from_row + j];

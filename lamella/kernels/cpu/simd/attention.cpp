@@ -55,7 +55,6 @@ float sum_of(Lanes v) {
 }
 // The products of q with four rows. Rows are whole vectors, or q is 0 behind their end.
 Four four_products(const float* q, const float* rows, int64_t row, int64_t width) {
-  typedef int32_t Index __attribute__((vector_size(16)));
   Lanes sums[4] = {};
   for (int64_t d = 0; d < width; d += kLanes) {
     Lanes by = load(q + d);
@@ -71,11 +70,11 @@ Four four_products(const float* q, const float* rows, int64_t row, int64_t width
     }
   }
   auto joined = [](Four a, Four b) {
-    return __builtin_shuffle(a, b, Index{0, 4, 1, 5}) + __builtin_shuffle(a, b, Index{2, 6, 3, 7});
+    return __builtin_shufflevector(a, b, 0, 4, 1, 5) + __builtin_shufflevector(a, b, 2, 6, 3, 7);
   };
   Four low = joined(parts[0], parts[1]), high = joined(parts[2], parts[3]);
-  return __builtin_shuffle(low, high, Index{0, 1, 4, 5}) +
-         __builtin_shuffle(low, high, Index{2, 3, 6, 7});
+  return __builtin_shufflevector(low, high, 0, 1, 4, 5) +
+         __builtin_shufflevector(low, high, 2, 3, 6, 7);
 }
 
 void attend_few(const AttentionForward& call, int64_t first, int64_t last) {

@@ -121,7 +121,6 @@ inline int64_t whole_vectors(int64_t n) { return (n + kLanes - 1) / kLanes * kLa
 // to[j * to_row + i] = from[i * from_row + j] * scale.
 inline void transpose(const float* from, int64_t from_row, int64_t rows, int64_t columns, float* to,
                       int64_t to_row, float scale) {
-  typedef int32_t Index __attribute__((vector_size(16)));
   int64_t i = 0;
   for (; i + 4 <= rows; i += 4) {
     const float* x = from + i * from_row;
@@ -131,17 +130,17 @@ inline void transpose(const float* from, int64_t from_row, int64_t rows, int64_t
         return *reinterpret_cast<const FourInMemory*>(x + r * from_row + j) * scale;
       };
       Four a = at(0), b = at(1), c = at(2), d = at(3);
-      Four low = __builtin_shuffle(a, b, Index{0, 4, 1, 5});
-      Four high = __builtin_shuffle(a, b, Index{2, 6, 3, 7});
-      Four low2 = __builtin_shuffle(c, d, Index{0, 4, 1, 5});
-      Four high2 = __builtin_shuffle(c, d, Index{2, 6, 3, 7});
+      Four low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+      Four high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+      Four low2 = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+      Four high2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
       auto put = [&](int64_t r, Four v) {
         *reinterpret_cast<FourInMemory*>(to + (j + r) * to_row + i) = v;
       };
-      put(0, __builtin_shuffle(low, low2, Index{0, 1, 4, 5}));
-      put(1, __builtin_shuffle(low, low2, Index{2, 3, 6, 7}));
-      put(2, __builtin_shuffle(high, high2, Index{0, 1, 4, 5}));
-      put(3, __builtin_shuffle(high, high2, Index{2, 3, 6, 7}));
+      put(0, __builtin_shufflevector(low, low2, 0, 1, 4, 5));
+      put(1, __builtin_shufflevector(low, low2, 2, 3, 6, 7));
+      put(2, __builtin_shufflevector(high, high2, 0, 1, 4, 5));
+      put(3, __builtin_shufflevector(high, high2, 2, 3, 6, 7));
     }
     for (; j < columns; ++j) {
       for (int64_t r = 0; r < 4; ++r) to[j * to_row + i + r] = x[r * from_row + j] * scale;

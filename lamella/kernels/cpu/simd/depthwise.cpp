@@ -56,11 +56,10 @@ Lanes kept(IntLanes keep, Lanes v) {
   return reinterpret_cast<Lanes>(keep & reinterpret_cast<IntLanes>(v));
 }
 
-// first, first + 2, ...
-inline IntLanes every_second(int first) {
-  IntLanes lanes;
-  for (int i = 0; i < kLanes; ++i) lanes[i] = first + 2 * i;
-  return lanes;
+// The lanes First, First + 2, ... of two vectors that stand one behind the other.
+template <int First, int... I>
+inline Lanes every_second(Lanes x, Lanes y, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(x, y, (First + 2 * I)...);
 }
 
 // The channels of a group with their padding.
@@ -116,8 +115,9 @@ class Plane {
         for (int64_t x = 0; x < n; x += 2 * kLanes, even += kLanes, odd += kLanes) {
           Lanes first = piece(from + x, n - x);
           Lanes second = piece(from + x + kLanes, n - x - kLanes);
-          store(even, __builtin_shuffle(first, second, every_second(0)));
-          store(odd, __builtin_shuffle(first, second, every_second(1)));
+          constexpr auto kIndices = std::make_integer_sequence<int, kLanes>();
+          store(even, every_second<0>(first, second, kIndices));
+          store(odd, every_second<1>(first, second, kIndices));
         }
       } else {
         for (int64_t first = 0; first < std::min(stride_, n); ++first) {

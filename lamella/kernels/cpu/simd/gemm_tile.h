@@ -238,24 +238,23 @@ void block(const GemmBlock& g) {
 // Lane i of the result is the sum of the lanes of x[i]; N is their number.
 template <class T, int... I>
 inline Lanes<T> halves_added(Lanes<T> x, Lanes<T> y, int s, std::integer_sequence<int, I...>) {
-  using Index = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
   constexpr int N = sizeof...(I);
   // Blocks of s lanes: those at even places of x and y, and those at odd ones.
   switch (s) {
 #define LAMELLA_HALVES(S)                                                \
-  case S: {                                                              \
-    constexpr Lanes<Index> low = {(I & S ? N + I - S : I)...},           \
-                           high = {(I & S ? N + I : I + S)...};          \
-    return __builtin_shuffle(x, y, low) + __builtin_shuffle(x, y, high); \
-  }
+  case S:                                                                \
+    if constexpr (S < N) {                                               \
+      return __builtin_shufflevector(x, y, (I & S ? N + I - S : I)...) + \
+             __builtin_shufflevector(x, y, (I & S ? N + I : I + S)...);  \
+    }                                                                    \
+    break;
     LAMELLA_HALVES(1)
     LAMELLA_HALVES(2)
     LAMELLA_HALVES(4)
     LAMELLA_HALVES(8)
 #undef LAMELLA_HALVES
-    default:
-      return x;
   }
+  return x;
 }
 template <class T>
 inline Lanes<T> sums_of_lanes(Lanes<T> (&x)[kLanes<T>]) {
@@ -343,11 +342,9 @@ void dots(const GemmDots& g) {
 // Rows become columns.
 template <class E, int S, int... I>
 inline void exchange(Lanes<E>& x, Lanes<E>& y, std::integer_sequence<int, I...>) {
-  using Index = std::conditional_t<sizeof(E) == 4, int32_t, int64_t>;
   constexpr int N = sizeof...(I);
-  constexpr Lanes<Index> low = {(I & S ? N + I - S : I)...}, high = {(I & S ? N + I : I + S)...};
-  Lanes<E> first = __builtin_shuffle(x, y, low);
-  y = __builtin_shuffle(x, y, high);
+  Lanes<E> first = __builtin_shufflevector(x, y, (I & S ? N + I - S : I)...);
+  y = __builtin_shufflevector(x, y, (I & S ? N + I : I + S)...);
   x = first;
 }
 template <class E, int S = 1>

@@ -102,7 +102,7 @@ inline VecD v_hypot(VecD x, VecD y) {
   V root = v_sqrt(sum.high);
   V result = root + (square.low + sum.low) / (2 * root);
   result = (large == 0 ? V{} : result) * down;
-  result = a != a || b != b ? a + b : result;
+  result = v_is_nan(a) || v_is_nan(b) ? a + b : result;
   return a == kInf<double> || b == kInf<double> ? V{} + kInf<double> : result;
 }
 

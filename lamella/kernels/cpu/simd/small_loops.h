@@ -24,6 +24,12 @@ inline constexpr int kSmallWidth = 4;
 typedef float SmallAsFloats __attribute__((vector_size(4 * kSmallWidth)));
 typedef uint32_t SmallAsWords __attribute__((vector_size(4 * kSmallWidth)));
 
+// The lanes that are NaN: nothing else differs from itself.
+template <class V>
+inline auto v_is_nan(V x) {
+  return x != x;  // NOLINT(misc-redundant-expression)
+}
+
 // kSmallWidth numbers between memory and a vector of floats.
 template <class Small>
 struct SmallVec {
@@ -40,7 +46,7 @@ struct SmallVec<BFloat16> {
     auto word = reinterpret_cast<SmallAsWords>(x);
     SmallAsWords rounded = word + 0x7fff + ((word >> 16) & 1);
     SmallAsWords nan = (word & 0x80000000) | 0x7fc00000;
-    narrow(p, (x != x ? nan : rounded) >> 16);
+    narrow(p, (v_is_nan(x) ? nan : rounded) >> 16);
   }
   // This stores numbers that the type holds.
   static void store_exact(char* p, SmallAsFloats x) {

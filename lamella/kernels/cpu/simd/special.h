@@ -173,12 +173,12 @@ inline V v_entr(V x) {
 template <class V>
 inline V v_xlogy(V x, V y) {
   V result = x * v_log(y);
-  return x == 0 && y == y ? V{} : result;
+  return x == 0 && !v_is_nan(y) ? V{} : result;
 }
 template <class V>
 inline V v_xlog1py(V x, V y) {
   V result = x * v_log1p(y);
-  return x == 0 && y == y ? V{} : result;
+  return x == 0 && !v_is_nan(y) ? V{} : result;
 }
 // log(x / (1 - x)): near 1/2 by log1p of (2 x - 1) / (1 - x), elsewhere of the quotient.
 template <class V>
@@ -201,7 +201,7 @@ inline V v_nextafter(V x, V y, int dropped = 0, ElementOf<V> spacing = 0, Elemen
   V result = x == 0 ? v_from_bits<V>(v_sign(y) | step) : moved;
   result = v_abs(x) <= end ? (x < y ? x + spacing : x - spacing) : result;
   result = x == y ? y : result;
-  return x != x || y != y ? x + y : result;
+  return v_is_nan(x) || v_is_nan(y) ? x + y : result;
 }
 
 }  // namespace CPU_CAPABILITY

@@ -53,11 +53,11 @@ struct Clamp {
   T operator()(T a, T least, T most) const {
     // One choice after the other: the compiler makes vectors of these.
     T low = a < least ? least : a;
-    low = least != least ? least : low;
-    low = a != a ? a : low;
+    low = v_is_nan(least) ? least : low;
+    low = v_is_nan(a) ? a : low;
     T result = low > most ? most : low;
-    result = most != most ? most : result;
-    return low != low ? low : result;
+    result = v_is_nan(most) ? most : result;
+    return v_is_nan(low) ? low : result;
   }
 };
 // Exact at both ends: from whichever is nearer.

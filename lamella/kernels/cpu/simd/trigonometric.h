@@ -58,7 +58,7 @@ LAMELLA_NOINLINE inline Quadrant<VecD> v_reduce_huge(VecD x) {
   constexpr double kUpper = 0x1.921fb54442d18p+0, kLower = 0x1.1a62633145c07p-54;
   Twice<VecD> r = v_product(part.high, VecD{} + kUpper);
   r = v_fast_sum(r.high, r.low + (part.low * kUpper + part.high * kLower));
-  return {r.high + (x - x), r.low, n.whole};  // NaN of infinities
+  return {r.high + 0 * x, r.low, n.whole};  // NaN of infinities
 }
 
 // Cody and Waite's reduction, with pi / 2 in parts of which all but the last are exact times n.

@@ -85,7 +85,7 @@ struct IsNan {
     if constexpr (is_complex_type_v<T>) {
       return a.real() != a.real() || a.imag() != a.imag();
     } else {
-      return a != a;
+      return v_is_nan(a);
     }
   }
 };
@@ -162,14 +162,14 @@ struct NanToNum {
     if constexpr (is_complex_type_v<T>) {
       using R = typename T::value_type;
       auto part = [&](R x) {
-        return x != x               ? nan.real()
+        return v_is_nan(x)          ? nan.real()
                : x == kInfinity<R>  ? most.real()
                : x == -kInfinity<R> ? least.real()
                                     : x;
       };
       return T(part(a.real()), part(a.imag()));
     } else if constexpr (is_float<T>) {
-      return a != a ? nan : a == kInfinity<T> ? most : a == -kInfinity<T> ? least : a;
+      return v_is_nan(a) ? nan : a == kInfinity<T> ? most : a == -kInfinity<T> ? least : a;
     } else {
       return a;
     }

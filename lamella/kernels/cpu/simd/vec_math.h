@@ -70,8 +70,6 @@ inline VecF v_fma(VecF a, VecF b, VecF c) { return _mm512_fmadd_ps(a, b, c); }
 inline VecD v_fma(VecD a, VecD b, VecD c) { return _mm512_fmadd_pd(a, b, c); }
 inline VecF v_sqrt(VecF a) { return _mm512_maskz_sqrt_ps(0xffff, a); }
 inline VecD v_sqrt(VecD a) { return _mm512_maskz_sqrt_pd(0xff, a); }
-inline bool v_any(VecI mask) { return _mm512_movepi32_mask(reinterpret_cast<__m512i>(mask)) != 0; }
-inline bool v_any(VecL mask) { return _mm512_movepi64_mask(reinterpret_cast<__m512i>(mask)) != 0; }
 inline VecF v_at_most(VecF x, VecF bound) { return _mm512_maskz_min_ps(0xffff, bound, x); }
 inline VecD v_at_most(VecD x, VecD bound) { return _mm512_maskz_min_pd(0xff, bound, x); }
 inline VecF v_at_least(VecF x, VecF bound) { return _mm512_maskz_max_ps(0xffff, bound, x); }
@@ -82,8 +80,6 @@ inline VecF v_fma(VecF a, VecF b, VecF c) { return _mm256_fmadd_ps(a, b, c); }
 inline VecD v_fma(VecD a, VecD b, VecD c) { return _mm256_fmadd_pd(a, b, c); }
 inline VecF v_sqrt(VecF a) { return _mm256_sqrt_ps(a); }
 inline VecD v_sqrt(VecD a) { return _mm256_sqrt_pd(a); }
-inline bool v_any(VecI mask) { return _mm256_movemask_ps(reinterpret_cast<__m256>(mask)) != 0; }
-inline bool v_any(VecL mask) { return _mm256_movemask_pd(reinterpret_cast<__m256d>(mask)) != 0; }
 inline VecF v_at_most(VecF x, VecF bound) { return _mm256_min_ps(bound, x); }
 inline VecD v_at_most(VecD x, VecD bound) { return _mm256_min_pd(bound, x); }
 inline VecF v_at_least(VecF x, VecF bound) { return _mm256_max_ps(bound, x); }
@@ -94,8 +90,6 @@ inline VecF v_fma(VecF a, VecF b, VecF c) { return a * b + c; }
 inline VecD v_fma(VecD a, VecD b, VecD c) { return a * b + c; }
 inline VecF v_sqrt(VecF a) { return _mm_sqrt_ps(a); }
 inline VecD v_sqrt(VecD a) { return _mm_sqrt_pd(a); }
-inline bool v_any(VecI mask) { return _mm_movemask_ps(reinterpret_cast<__m128>(mask)) != 0; }
-inline bool v_any(VecL mask) { return _mm_movemask_pd(reinterpret_cast<__m128d>(mask)) != 0; }
 inline VecF v_at_most(VecF x, VecF bound) { return _mm_min_ps(bound, x); }
 inline VecD v_at_most(VecD x, VecD bound) { return _mm_min_pd(bound, x); }
 inline VecF v_at_least(VecF x, VecF bound) { return _mm_max_ps(bound, x); }
@@ -106,8 +100,6 @@ inline VecF v_fma(VecF a, VecF b, VecF c) { return vfmaq_f32(c, a, b); }
 inline VecD v_fma(VecD a, VecD b, VecD c) { return vfmaq_f64(c, a, b); }
 inline VecF v_sqrt(VecF a) { return vsqrtq_f32(a); }
 inline VecD v_sqrt(VecD a) { return vsqrtq_f64(a); }
-inline bool v_any(VecI mask) { return vmaxvq_u32(reinterpret_cast<uint32x4_t>(mask)) != 0; }
-inline bool v_any(VecL mask) { return vmaxvq_u32(reinterpret_cast<uint32x4_t>(mask)) != 0; }
 inline VecF v_at_most(VecF x, VecF bound) { return vminq_f32(bound, x); }
 inline VecD v_at_most(VecD x, VecD bound) { return vminq_f64(bound, x); }
 inline VecF v_at_least(VecF x, VecF bound) { return vmaxq_f32(bound, x); }
@@ -121,12 +113,6 @@ inline V v_sqrt(V a) {
   for (int i = 0; i < kLanesOf<V>; ++i) a[i] = __builtin_sqrt(a[i]);
   return a;
 }
-template <class I>
-inline bool v_any(I mask) {
-  bool any = false;
-  for (size_t i = 0; i < sizeof(I) / sizeof(mask[0]); ++i) any |= mask[i] != 0;
-  return any;
-}
 template <class V>
 inline V v_at_most(V x, V bound) {
   return x > bound ? bound : x;
@@ -136,6 +122,32 @@ inline V v_at_least(V x, V bound) {
   return x < bound ? bound : x;
 }
 #endif
+
+// Whether a lane of a comparison's result is set. Compilers differ in the integer type of such
+// results, so the size of a lane decides.
+template <class I>
+inline bool v_any(I mask) {
+  static_assert(sizeof(mask[0]) == 4 || sizeof(mask[0]) == 8);
+#if defined(CPU_CAPABILITY_AVX512)
+  auto lanes = reinterpret_cast<__m512i>(mask);
+  if constexpr (sizeof(mask[0]) == 4) return _mm512_movepi32_mask(lanes) != 0;
+  return _mm512_movepi64_mask(lanes) != 0;
+#elif defined(CPU_CAPABILITY_AVX2)
+  if constexpr (sizeof(mask[0]) == 4)
+    return _mm256_movemask_ps(reinterpret_cast<__m256>(mask)) != 0;
+  return _mm256_movemask_pd(reinterpret_cast<__m256d>(mask)) != 0;
+#elif defined(__x86_64__)
+  if constexpr (sizeof(mask[0]) == 4) return _mm_movemask_ps(reinterpret_cast<__m128>(mask)) != 0;
+  return _mm_movemask_pd(reinterpret_cast<__m128d>(mask)) != 0;
+#elif defined(__aarch64__)
+  return vmaxvq_u32(reinterpret_cast<uint32x4_t>(mask)) != 0;
+#else
+  bool any = false;
+  for (size_t i = 0; i < sizeof(I) / sizeof(mask[0]); ++i) any |= mask[i] != 0;
+  return any;
+#endif
+}
+
 // NaN stays in both.
 template <class V>
 inline V v_at_most(V x, ElementOf<V> bound) {
