@@ -16,11 +16,6 @@ class TensorSugar : public TensorAutograd<T> {
 
   // Entry `index` along the first dimension, as a view. Negative indices count from the end.
   T operator[](int64_t index) const { return self().select(0, index); }
-  // The only element, as a number of C++ type U. Throws unless there is exactly one.
-  template <class U>
-  U item() const {
-    return self().item().template to<U>();
-  }
 
   T& operator+=(const T& other) { return self().add_(other); }
   T& operator+=(const Scalar& other) { return self().add_(other); }

@@ -1,9 +1,12 @@
 // See library_call.h.
 #include "lamella/kernels/blas/library_call.h"
 
-#include <omp.h>
 #include <pthread.h>
 #include <unistd.h>
+
+// OpenMP's interface, whose header belongs to one compiler and cannot be read by the others' tools.
+extern "C" int omp_get_max_threads(void);
+extern "C" void omp_set_num_threads(int threads);
 
 namespace lamella::blas {
 namespace {

@@ -300,7 +300,7 @@ Tensor corrcoef(const Tensor& self) {
   LAMELLA_CHECK(self.dim() <= 2, "corrcoef: expected 'self' to have at most 2 dimensions, got ",
                 self.dim());
   Tensor c = lamella::cov(self, 1, std::nullopt, std::nullopt);
-  if (c.dim() == 0) return c / c;
+  if (c.dim() == 0) return c / c;  // NOLINT(misc-redundant-expression): NaN where nothing varies
   Tensor variances = c.diagonal(0, 0, 1);
   Tensor deviations = (c.is_complex() ? lamella::real(variances) : variances).sqrt();
   c = c / deviations.unsqueeze(1) / deviations.unsqueeze(0);

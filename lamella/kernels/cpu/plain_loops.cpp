@@ -150,7 +150,7 @@ struct Angle {
     if constexpr (is_complex_type_v<T>) {
       return std::atan2(a.imag(), a.real());
     } else {
-      return a != a ? a : a < 0 ? T(3.14159265358979323846) : T(0);
+      return v_is_nan(a) ? a : a < 0 ? T(3.14159265358979323846) : T(0);
     }
   }
 };

@@ -164,16 +164,15 @@ LAMELLA_META_OF2(pow, Tensor_Scalar)(const Tensor& self, const Scalar& exponent)
 }
 LAMELLA_IMPL_OF(pow_Tensor_Scalar_cpu)
 (const Tensor& self, const Scalar& exponent, const Tensor& out) {
-  Tensor result(out);
   DeviceType device = device_type();
   switch (power_of(common_dtype(), exponent)) {
     case Power::kGeneral:
       return native::pointwise_loop<"pow">(device, *this, nullptr);
     case Power::kZero:
-      result.fill_(1);
+      out.fill_(1);
       return;
     case Power::kOne:
-      result.copy_(self);
+      out.copy_(self);
       return;
     case Power::kSquare:
       return native::pointwise_loop<"pow_square">(device, *this, nullptr);

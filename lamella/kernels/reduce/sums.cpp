@@ -158,8 +158,7 @@ void var_impl(const char* op, const Tensor& self, OptionalIntArrayRef dim,
   native::reduce_tensor(table, kDouble, part(self, 1), mask, imaginary, params);
   sum.add_(imaginary);
   if (root) sum.sqrt_();
-  Tensor target(out);
-  target.copy_(sum);
+  out.copy_(sum);
 }
 
 }  // namespace

@@ -106,7 +106,7 @@ struct Maxima {
 #pragma GCC ivdep
     for (int64_t j = 0; j < n; ++j) {
       T value = x[j];
-      bool better = (value > values[j]) | (value != value);
+      bool better = (value > values[j]) | v_is_nan(value);
       values[j] = better ? value : values[j];
       places[j] = better ? first + each * static_cast<Place<T>>(j) : places[j];
     }
