@@ -471,45 +471,6 @@ Match convert(const Param& param, PyObject* object, bool numbers, Frame& frame,
 
 namespace {
 
-// NumPy's and PyTorch's other names for arguments.
-struct Synonym {
-  const char* name;
-  const char* synonym;
-};
-constexpr Synonym kSynonyms[] = {
-    {"self", "input"}, {"dim", "axis"}, {"keepdim", "keepdims"}, {"self", "x"},   {"self", "a"},
-    {"self", "x1"},    {"input", "x"},  {"input", "a"},          {"input", "x1"}, {"other", "x2"}};
-
-bool same_name(PyObject* a, PyObject* b) {
-  return a == b ||
-         (PyUnicode_GET_LENGTH(a) == PyUnicode_GET_LENGTH(b) && PyUnicode_Compare(a, b) == 0);
-}
-
-}  // namespace
-
-int find_keyword(const Program& program, PyObject* keyword) {
-  size_t count = program.params.size();
-  for (size_t i = 0; i < count; ++i) {
-    if (program.params[i].name == keyword) return static_cast<int>(i);
-  }
-  for (size_t i = 0; i < count; ++i) {
-    if (same_name(program.params[i].name, keyword)) return static_cast<int>(i);
-  }
-  for (const Synonym& entry : kSynonyms) {
-    if (PyUnicode_CompareWithASCIIString(keyword, entry.synonym) != 0) continue;
-    for (size_t i = 0; i < count; ++i) {
-      if (PyUnicode_CompareWithASCIIString(program.params[i].name, entry.name) == 0) {
-        return static_cast<int>(i);
-      }
-    }
-  }
-  return -1;
-}
-
-namespace {
-
-PyObject* out_name = nullptr;  // "out", interned
-
 // Gives `out=` to the arguments that are written.
 Match match_out(const Program& program, PyObject* object, Frame& frame, lamella_value* values,
                 uint64_t* seen) {
@@ -532,15 +493,6 @@ Match match_out(const Program& program, PyObject* object, Frame& frame, lamella_
 }
 
 }  // namespace
-
-bool is_requires_grad_name(PyObject* keyword) {
-  return PyUnicode_CompareWithASCIIString(keyword, "requires_grad") == 0;
-}
-
-bool is_out_name(PyObject* keyword) {
-  if (out_name == nullptr) out_name = PyUnicode_InternFromString("out");
-  return keyword == out_name || PyUnicode_CompareWithASCIIString(keyword, "out") == 0;
-}
 
 Match match(const Program& program, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
             bool numbers, Frame& frame, lamella_value* values) {
