@@ -19,8 +19,10 @@ def _builder_signatures() -> list[tuple[str, list[tuple[str, str, bool]], str]]:
 # Of the package's own.
 _address_of: Any
 _define_operator: Any
+_divide_trace: Any
 _from_trace: Any
 _list_targets: Any
+_lowered_operators: Any
 _register_callable: Any
 _register_function: Any
 _register_handlers: Any

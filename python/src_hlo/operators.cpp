@@ -4,7 +4,8 @@
 
 #include "lamella/graph/client/module_operator.h"
 #include "lamella/graph/custom_call/operator_call.h"
-#include "lamella/graph/lowering/trace_to_hlo.h"
+#include "lamella/graph/lowering/graph_to_module.h"
+#include "lamella/graph/lowering/lowering.h"
 #include "python/src_hlo/hlo.h"
 
 namespace lamella::python {
@@ -94,13 +95,66 @@ PyObject* schema_of_module(PyObject*, PyObject* args) {
   });
 }
 
+const tracing::Graph* graph_from(PyObject* object) {
+  return static_cast<const tracing::Graph*>(bridge->graph(object));
+}
+// Numbers of values; None stands for an undefined tensor.
+std::vector<tracing::ValueId> values_from(PyObject* object, const char* what) {
+  Ref list(required(PySequence_Fast(object, what)));
+  std::vector<tracing::ValueId> ids;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.get()); ++i) {
+    PyObject* one = PySequence_Fast_GET_ITEM(list.get(), i);
+    size_t id = one == Py_None ? tracing::kNoValue : PyLong_AsSize_t(one);
+    if (PyErr_Occurred() != nullptr) throw PythonError();
+    ids.push_back(static_cast<tracing::ValueId>(id));
+  }
+  return ids;
+}
+
 PyObject* from_trace(PyObject*, PyObject* args) {
-  PyObject* graph;
+  PyObject *graph, *inputs = Py_None, *outputs = Py_None;
   const char* name;
-  if (!PyArg_ParseTuple(args, "Os:_from_trace", &graph, &name)) return nullptr;
-  const auto* traced = static_cast<const tracing::Graph*>(bridge->graph(graph));
+  int rules = 0, writes = 1;
+  if (!PyArg_ParseTuple(args, "Os|pOOp:_from_trace", &graph, &name, &rules, &inputs, &outputs,
+                        &writes)) {
+    return nullptr;
+  }
+  const tracing::Graph* traced = graph_from(graph);
   if (traced == nullptr) return nullptr;
-  return guarded([&] { return module_object(hlo::module_of_graph(*traced, name)); });
+  return guarded([&] {
+    hlo::GraphPart part = hlo::whole_graph(*traced);
+    if (inputs != Py_None) part.inputs = values_from(inputs, "_from_trace: expected inputs");
+    if (outputs != Py_None) part.outputs = values_from(outputs, "_from_trace: expected outputs");
+    part.rules = rules != 0;
+    part.writes = writes != 0;
+    return module_object(hlo::module_of_graph(*traced, name, part));
+  });
+}
+
+PyObject* divide_trace(PyObject*, PyObject* args) {
+  PyObject* graph;
+  Py_ssize_t tangents, results;
+  if (!PyArg_ParseTuple(args, "Onn:_divide_trace", &graph, &tangents, &results)) return nullptr;
+  const tracing::Graph* traced = graph_from(graph);
+  if (traced == nullptr) return nullptr;
+  return guarded([&] {
+    std::vector<tracing::ValueId> saved =
+        hlo::divide_graph(*traced, static_cast<size_t>(tangents), static_cast<size_t>(results));
+    std::vector<int64_t> numbers(saved.begin(), saved.end());
+    return numbers_object(numbers);
+  });
+}
+
+PyObject* lowered_operators(PyObject*, PyObject*) {
+  return guarded([&] {
+    std::vector<std::string_view> names = hlo::lowering::lowered_operators();
+    Ref list(required(PyList_New(0)));
+    for (std::string_view name : names) {
+      Ref text(required(text_object(name)));
+      if (PyList_Append(list.get(), text.get()) != 0) throw PythonError();
+    }
+    return list.release();
+  });
 }
 
 PyMethodDef methods[] = {
@@ -116,6 +170,8 @@ PyMethodDef functions[] = {
     {"_define_operator", define_operator, METH_VARARGS, nullptr},
     {"_schema_of_module", schema_of_module, METH_VARARGS, nullptr},
     {"_from_trace", from_trace, METH_VARARGS, nullptr},
+    {"_divide_trace", divide_trace, METH_VARARGS, nullptr},
+    {"_lowered_operators", lowered_operators, METH_NOARGS, nullptr},
     {"operator_call_facts", operator_call_facts, METH_VARARGS,
      "operator_call_facts(op, shapes, arguments)\n\nWhat a custom call of the operator must "
      "declare: its shape, the text of its arguments, the operand that each output (a tuple) is "

@@ -18,6 +18,11 @@ SHAPES = {
     "depthwise 1d": ((2, 3, 100), (3, 1, 5), dict(padding=2, groups=3)),
     "depthwise 3d": ((1, 3, 5, 6, 20), (3, 1, 3, 3, 3), dict(padding=1, groups=3)),
     "one input": ((2, 1, 12, 12), (9, 1, 3, 3), dict(padding=1)),
+    "one input, small planes": ((3, 1, 8, 8), (16, 1, 3, 3), dict(padding=1)),
+    "one input, stride 2": ((3, 1, 9, 7), (6, 1, 3, 2), dict(padding=1, stride=2)),
+    "one input 1d": ((2, 1, 50), (5, 1, 4), dict(padding=2)),
+    "one input 3d": ((2, 1, 4, 5, 6), (4, 1, 2, 3, 3), dict(padding=1)),
+    "many channels to two groups": ((2, 4, 9, 20), (70, 2, 3, 3), dict(padding=1, groups=2)),
     "three inputs": ((2, 3, 12, 33), (17, 3, 3, 3), dict(padding=1)),
     "three inputs, two groups": ((1, 6, 9, 9), (4, 3, 3, 3), dict(groups=2)),
     "product": ((2, 6, 20, 20), (7, 6, 1, 1), {}),
@@ -75,6 +80,7 @@ def test_infinities_stay_where_they_belong():
     ((1, 64, 40, 40), (64, 64, 3, 3), dict(padding=1)),
     ((8, 64, 28, 28), (64, 1, 3, 3), dict(padding=1, groups=64)),
     ((4, 3, 64, 64), (32, 3, 3, 3), dict(padding=1)),
+    ((40, 1, 28, 28), (64, 1, 3, 3), dict(padding=1)),
     ((4, 64, 40, 40), (96, 64, 1, 1), {}),
 ], ids=str)  # fmt: skip
 def test_threads_give_the_same_bits(shape):

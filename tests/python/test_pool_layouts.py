@@ -4,7 +4,8 @@ import pytest
 from operator_cases import check, compare, lamella, make, to_lamella, torch
 
 # Few and many channels, short and long lines.
-SHAPES = [(2, 3, 9, 11), (1, 130, 5, 6), (2, 17, 7, 7), (1, 2, 40, 150), (1, 1, 1, 70)]
+SHAPES = [(2, 3, 9, 11), (1, 130, 5, 6), (2, 17, 7, 7), (1, 2, 40, 150), (1, 1, 1, 70),
+          (9, 5, 8, 8), (7, 3, 6, 12)]  # fmt: skip
 POOLINGS = [
     ("max_pool2d_with_indices", [2, 2]),
     ("max_pool2d_with_indices", [3, 3], [2, 2], [1, 1]),
@@ -66,6 +67,25 @@ def test_maximum_of_equals_and_nan():
             x[0, 1] = -float("inf")
             check("adaptive_max_pool2d", x, [1, 1])
             check("max_pool2d_with_indices", x, [3, 2])
+
+
+# Rows of few windows are taken together, over the ends of planes.
+@pytest.mark.parametrize("shape", [(11, 3, 8, 8), (5, 2, 7, 10), (70, 1, 2, 3), (3, 1, 9, 64)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64], ids=str)
+def test_maximum_of_short_rows(shape, dtype):
+    x = (make(*shape) * 3).round()
+    if dtype.is_floating_point:
+        x[0, 0, 1, 1] = float("nan")
+        x[-1, -1, -1, -1] = float("nan")
+        x[1] = -float("inf")
+    x = x.to(dtype)
+    for how in ([2, 2], [2, 2], [1, 1]), ([2, 2], [2, 2]), ([2, 3],), ([1, 2], [1, 3]):
+        check("max_pool2d_with_indices", x, *how)
+    if shape[2] >= 7:
+        check("max_pool2d_with_indices", x, [2, 2], [3, 5], [0, 0], [2, 3])
+        check("max_pool3d_with_indices", x, [2, 2, 2] if shape[1] > 1 else [1, 2, 2])
+    if dtype.is_floating_point:
+        check("adaptive_max_pool2d", x, [1, 3])
 
 
 @pytest.mark.parametrize("dtype", [torch.int16, torch.int32, torch.int64], ids=str)

@@ -7,20 +7,16 @@
 #include "lamella/kernels/cpu/convolution.h"
 
 #include <algorithm>
-#include <optional>
 #include <vector>
 
 #include "lamella/core/interrupt.h"
 #include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/cpu/blas_library.h"
+#include "lamella/kernels/cpu/convolution_parts.h"
 #include "lamella/kernels/cpu/gemm.h"
-#include "lamella/kernels/cpu/simd/depthwise.h"
 #include "lamella/kernels/parallel.h"
 
 namespace lamella::native {
-
-LAMELLA_DEFINE_DISPATCH(depthwise_forward_stub);
-LAMELLA_DEFINE_DISPATCH(depthwise_backward_weights_stub);
 
 bool convolution_by_library(const Convolution& c) {
   // Only sizes that follow from each other: the output padding of a transposed convolution may be
@@ -47,9 +43,6 @@ namespace {
 // 100 microseconds), and at most so many, so that interrupts are seen between calls.
 constexpr double kLeastShare = 1 << 22;
 constexpr double kMostShare = 4e9;
-// The same for gradients of weights, and how many shares they have at most.
-constexpr double kLeastSum = 1 << 24;
-constexpr int64_t kMostSums = 8;
 // Channels are cut at multiples of what the library's vectors hold.
 constexpr int64_t kChannelStep = 16;
 
@@ -197,57 +190,19 @@ void run_library(const char* op, const Convolution& c, int kind, const Tensor& s
   Cut cut = shares.best(wanted);
   int64_t units = shares.units(cut), each = (units + wanted - 1) / wanted;
   int64_t count = (units + each - 1) / each;
-  bool sums = is_sum && cut == Cut::kBatch && count > 1;
-  Tensor kept = sums ? new_tensor({count, weight.numel()}, kFloat, kCPU) : Tensor();
+  auto run = [&](int64_t i, const Tensor& sum) {
+    check_interrupt();
+    lamella_convolution part = shares.share(cut, i * each, std::min((i + 1) * each, units));
+    if (sum.defined()) part.weights = sum.data_ptr();
+    call_library(op, part);
+  };
+  if (is_sum && cut == Cut::kBatch) return sum_of_shares(count, weight, run);
   parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      check_interrupt();
-      lamella_convolution part = shares.share(cut, i * each, std::min((i + 1) * each, units));
-      if (sums) part.weights = kept.mutable_data_ptr<float>() + i * weight.numel();
-      call_library(op, part);
-    }
-  });
-  if (!sums) return;
-  const float* from = kept.const_data_ptr<float>();
-  float* to = weight.mutable_data_ptr<float>();
-  parallel_for(0, weight.numel(), kGrainSize, [&](int64_t begin, int64_t end) {
-    for (int64_t w = begin; w < end; ++w) {
-      float sum = from[w];
-      for (int64_t i = 1; i < count; ++i) sum += from[i * weight.numel() + w];
-      to[w] = sum;
-    }
+    for (int64_t i = begin; i < end; ++i) run(i, Tensor());
   });
 }
 
 // ---- Matrix products ----
-
-// Three spatial dimensions, whatever there are.
-struct Volume {
-  int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
-  int64_t inputs, outputs, taps;  // products of in, out, kernel
-
-  explicit Volume(const Convolution& c) {
-    int lead = 3 - c.ndim;
-    for (int d = 0; d < 3; ++d) {
-      bool given = d >= lead;
-      in[d] = given ? c.in[d - lead] : 1;
-      out[d] = given ? c.out[d - lead] : 1;
-      kernel[d] = given ? c.kernel[d - lead] : 1;
-      stride[d] = given ? c.stride[d - lead] : 1;
-      padding[d] = given ? c.padding[d - lead] : 0;
-      dilation[d] = given ? c.dilation[d - lead] : 1;
-    }
-    inputs = in[0] * in[1] * in[2];
-    outputs = out[0] * out[1] * out[2];
-    taps = kernel[0] * kernel[1] * kernel[2];
-  }
-  bool is_pointwise() const {
-    for (int d = 0; d < 3; ++d) {
-      if (kernel[d] != 1 || stride[d] != 1 || padding[d] != 0) return false;
-    }
-    return true;
-  }
-};
 
 // For row `row` of the columns (channel and tap), f(position in the channel or -1, output) for each
 // output position in order.
@@ -420,79 +375,6 @@ bool is_product(const Convolution& c) {
   return !c.channels_last && c.groups == 1 && v.is_pointwise() && v.outputs >= kLeastColumns;
 }
 
-// ---- Few input channels ----
-
-constexpr int64_t kFewInputs = 4;
-
-// The problem for the kernels of simd/depthwise.h, or nothing where the library serves better: of
-// many input channels, or where padding or strides make the buffer large.
-std::optional<Depthwise> depthwise(const Convolution& c, int64_t most_inputs, const Tensor& src,
-                                   const Tensor& weight, const Tensor& bias, const Tensor& dst) {
-  Volume v(c);
-  int64_t inputs = c.in_channels / c.groups;
-  double padded = 1;
-  for (int d = 0; d < 3; ++d) padded *= static_cast<double>(v.in[d] + 2 * v.padding[d]);
-  bool is_small = padded <= 2 * static_cast<double>(v.inputs) + (1 << 16) && padded < 1e8;
-  if (c.dtype != kFloat || c.channels_last || !convolution_by_library(c) || inputs > most_inputs ||
-      !is_small || v.stride[2] > 5 || v.taps > (inputs == 1 ? 128 : 32) || src.numel() == 0 ||
-      dst.numel() == 0) {
-    return std::nullopt;
-  }
-  Depthwise p{c.batch,
-              c.groups,
-              inputs,
-              c.out_channels / c.groups,
-              {},
-              {},
-              {},
-              {},
-              {},
-              {},
-              src.mutable_data_ptr<float>(),
-              weight.mutable_data_ptr<float>(),
-              bias.defined() ? bias.const_data_ptr<float>() : nullptr,
-              dst.mutable_data_ptr<float>()};
-  std::copy(v.in, v.in + 3, p.in);
-  std::copy(v.out, v.out + 3, p.out);
-  std::copy(v.kernel, v.kernel + 3, p.kernel);
-  std::copy(v.stride, v.stride + 3, p.stride);
-  std::copy(v.padding, v.padding + 3, p.padding);
-  std::copy(v.dilation, v.dilation + 3, p.dilation);
-  return p;
-}
-void run_depthwise(const Depthwise& p, depthwise_fn kernel, int64_t groups) {
-  int64_t work = p.multiplier * p.inputs * p.out[0] * p.out[1] * p.out[2] * p.kernel[0] *
-                 p.kernel[1] * p.kernel[2];
-  parallel_for(0, groups, (1 << 18) / (work + 1) + 1,
-               [&](int64_t begin, int64_t end) { kernel(p, begin, end); });
-}
-
-// With stride 1, the gradient is a convolution of dst by the reversed kernel, whose groups have as
-// many inputs as they had outputs. False where it is none that the kernel takes.
-bool depthwise_backward_data(const Convolution& c, const Depthwise& p, const Tensor& dst,
-                             const Tensor& weight, const Tensor& src) {
-  Convolution back = c;
-  back.in_channels = c.out_channels;
-  back.out_channels = c.in_channels;
-  for (int d = 0; d < c.ndim; ++d) {
-    back.in[d] = c.out[d];
-    back.out[d] = c.in[d];
-    back.padding[d] = c.dilation[d] * (c.kernel[d] - 1) - c.padding[d];
-    if (c.stride[d] != 1 || back.padding[d] < 0) return false;
-  }
-  auto problem = depthwise(back, kFewInputs, dst, weight, Tensor(), src);
-  if (!problem) return false;
-  int64_t taps = p.kernel[0] * p.kernel[1] * p.kernel[2];
-  Tensor reversed = new_tensor({c.out_channels, taps}, kFloat, kCPU);
-  problem->weights = reversed.mutable_data_ptr<float>();
-  for (int64_t channel = 0; channel < c.out_channels; ++channel) {
-    std::reverse_copy(p.weights + channel * taps, p.weights + (channel + 1) * taps,
-                      problem->weights + channel * taps);
-  }
-  run_depthwise(*problem, depthwise_forward_stub.get_call_ptr(kCPU), c.batch * c.groups);
-  return true;
-}
-
 // Small types are computed in float32.
 Convolution in_float(Convolution c) {
   c.dtype = kFloat;
@@ -522,9 +404,7 @@ void convolution_forward(const char* op, const Convolution& c, const Tensor& src
     convolution_forward(op, in_float(c), widened(src), widened(weight), widened(bias), wide);
     return narrow_into(dst, wide);
   }
-  if (auto p = depthwise(c, kFewInputs, src, weight, bias, dst)) {
-    return run_depthwise(*p, depthwise_forward_stub.get_call_ptr(kCPU), c.batch * c.groups);
-  }
+  if (planes_forward(c, src, weight, bias, dst)) return;
   if (convolution_by_library(c) && !is_product(c) && src.numel() > 0) {
     return run_library(op, c, LAMELLA_CONVOLUTION_FORWARD, src, weight, bias, dst);
   }
@@ -538,9 +418,7 @@ void convolution_backward_data(const char* op, const Convolution& c, const Tenso
     convolution_backward_data(op, in_float(c), widened(dst), widened(weight), wide);
     return narrow_into(src, wide);
   }
-  if (auto p = depthwise(c, 1, src, weight, Tensor(), dst)) {
-    if (depthwise_backward_data(c, *p, dst, weight, src)) return;
-  }
+  if (planes_backward_data(c, dst, weight, src)) return;
   if (convolution_by_library(c) && dst.numel() > 0) {
     return run_library(op, c, LAMELLA_CONVOLUTION_BACKWARD_DATA, src, weight, Tensor(), dst);
   }
@@ -554,9 +432,7 @@ void convolution_backward_weight(const char* op, const Convolution& c, const Ten
     convolution_backward_weight(op, in_float(c), widened(src), widened(dst), wide);
     return narrow_into(weight, wide);
   }
-  if (auto p = depthwise(c, 1, src, weight, Tensor(), dst)) {
-    return run_depthwise(*p, depthwise_backward_weights_stub.get_call_ptr(kCPU), c.groups);
-  }
+  if (planes_backward_weight(c, src, dst, weight)) return;
   if (convolution_by_library(c) && src.numel() > 0 && dst.numel() > 0) {
     return run_library(op, c, LAMELLA_CONVOLUTION_BACKWARD_WEIGHTS, src, weight, Tensor(), dst);
   }

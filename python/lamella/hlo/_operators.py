@@ -45,15 +45,15 @@ def _define(text_or_module: str | Module, name: str, lib: Any, platform: str, ca
     return getattr(getattr(getattr(lamella.ops, ns), base), overload or "default")
 
 
-def from_trace(graph: Any, name: str = "traced") -> Module:
+def from_trace(graph: Any, name: str = "traced", *, rules: bool = False) -> Module:
     """The module of a graph that lamella.trace recorded: each node is a custom call to its
-    operator.
+    operator, or, with rules, the opcodes that do the same where the operator has a rule.
 
     Parameters and constants of the graph are constants of the module. Inputs that the graph writes
     are results as well, after those of the graph. Graphs that write memory through one tensor and
     read it through another are refused; lamella.func.functionalize makes functions that do not.
     """
-    return _hlo._from_trace(graph._raw, name)
+    return _hlo._from_trace(graph._raw, name, rules)
 
 
 def operator_call(

@@ -62,10 +62,15 @@ inline Lanes every_second(Lanes x, Lanes y, std::integer_sequence<int, I...>) {
   return __builtin_shufflevector(x, y, (First + 2 * I)...);
 }
 
-// The channels of a group with their padding.
+int64_t product(const int64_t (&sizes)[3]) { return sizes[0] * sizes[1] * sizes[2]; }
+int64_t whole_lanes(int64_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
+
+// The channels of a group with their padding, or the columns made of them.
 class Plane {
  public:
-  explicit Plane(const Depthwise& p) : p_(p) {
+  // With `rows`, rows of outputs that fill their vectors stay rows.
+  Plane(const Depthwise& p, bool rows)
+      : p_(p), rows_out_(p.out[0] * p.out[1]), width_(p.out[2]), is_flat_(is_flat(p, rows)) {
     for (int d = 0; d < 3; ++d) padded_[d] = p.in[d] + 2 * p.padding[d];
     stride_ = p.stride[2];
     // Blocks that begin inside of a row may end behind it.
@@ -89,15 +94,58 @@ class Plane {
                       (z * p.dilation[0] * padded_[1] + y * p.dilation[1]) * row_ +
                       column % stride_ * phase_ + column / stride_);
     }
+    if (!is_flat_) return;
+    plane_taps_.swap(taps_);
+    rows_out_ = 1;
+    width_ = product(p.out);
+    for (int64_t t = 0; t < p.inputs * count; ++t) taps_.push_back(t * whole_lanes(width_));
+    // Blocks that begin inside of the last column may end behind it.
+    columns_of_taps_.resize(static_cast<size_t>(p.inputs * count * whole_lanes(width_) + kBlock));
   }
 
+  bool is_flat() const { return is_flat_; }
   const std::vector<int64_t>& taps() const { return taps_; }
+  int64_t rows() const { return rows_out_; }  // of outputs
+  int64_t width() const { return width_; }    // of such a row
   // What the first tap reads for the first output of row `row`.
-  float* at_output_row(int64_t row) {
+  const float* at_output_row(int64_t row) const {
+    return is_flat_ ? columns_of_taps_.data() : in_plane(row);
+  }
+  void bring(const float* src) {
+    bring_plane(src);
+    if (is_flat_) flatten();
+  }
+
+ private:
+  // Whether many channels read the same columns, which fit the cache.
+  static bool is_flat(const Depthwise& p, bool rows) {
+    constexpr int64_t kLeastReaders = 4, kMostColumns = 1 << 15;
+    int64_t columns = p.inputs * product(p.kernel) * whole_lanes(product(p.out));
+    bool fills = whole_lanes(p.out[2]) * 7 <= p.out[2] * 8;
+    return p.multiplier >= kLeastReaders && columns <= kMostColumns && !(rows && fills);
+  }
+  const float* in_plane(int64_t row) const {
     int64_t z = p_.out[0] == 1 ? 0 : row / p_.out[1], y = row - z * p_.out[1];
     return memory_.data() + (z * p_.stride[0] * padded_[1] + y * p_.stride[1]) * row_;
   }
-  void bring(const float* src) {
+  void flatten() {
+    int64_t column = whole_lanes(width_), row_width = p_.out[2];
+    float* to = columns_of_taps_.data();
+    for (int64_t tap : plane_taps_) {
+      float* at = to;
+      for (int64_t row = 0; row < p_.out[0] * p_.out[1]; ++row, at += row_width) {
+        const float* from = in_plane(row) + tap;
+        // Vectors end behind the row, where the next one follows.
+        for (int64_t x = 0; x < row_width; x += kLanes) store(at + x, load(from + x));
+      }
+      to += column;
+    }
+    to = columns_of_taps_.data();
+    for (size_t t = 0; t < plane_taps_.size(); ++t, to += column) {
+      std::fill(to + width_, to + column, 0.0f);
+    }
+  }
+  void bring_plane(const float* src) {
     int64_t n = p_.in[2], padding = p_.padding[2];
     const float *from = src, *end = src + static_cast<int64_t>(rows_.size()) * n;
     // What follows in memory is read and left out, where there is something.
@@ -130,19 +178,19 @@ class Plane {
 
  private:
   const Depthwise& p_;
+  int64_t rows_out_, width_;
+  bool is_flat_;
   int64_t padded_[3], stride_, phase_, row_;
-  std::vector<float> memory_;
-  std::vector<int64_t> taps_, rows_, columns_;
+  std::vector<float> memory_, columns_of_taps_;
+  std::vector<int64_t> taps_, plane_taps_, rows_, columns_;
 };
-
-int64_t product(const int64_t (&sizes)[3]) { return sizes[0] * sizes[1] * sizes[2]; }
 
 // f(a constant number of vectors, row, first output of a block, how many) for an output channel.
 template <class F>
-void each_block(const Depthwise& p, F&& f) {
-  for (int64_t row = 0; row < p.out[0] * p.out[1]; ++row) {
-    for (int64_t x = 0; x < p.out[2]; x += kBlock) {
-      int64_t n = std::min(kBlock, p.out[2] - x);
+void each_block(const Plane& plane, F&& f) {
+  for (int64_t row = 0; row < plane.rows(); ++row) {
+    for (int64_t x = 0; x < plane.width(); x += kBlock) {
+      int64_t n = std::min(kBlock, plane.width() - x);
       if (n > 2 * kLanes) {
         f(std::integral_constant<int, kVectors>(), row, x, n);
       } else if (n > kLanes) {
@@ -153,22 +201,34 @@ void each_block(const Depthwise& p, F&& f) {
     }
   }
 }
-// C channels of dst, `channel` elements apart.
-template <int C, int V>
+// C channels of dst, `channel` elements apart. Every S-th tap has a sum of its own.
+template <int C, int V, int S>
 inline void outputs_of(const float* at, const std::vector<int64_t>& taps, const float* weights,
                        const float* bias, float* to, int64_t channel, int64_t n) {
-  Lanes sums[C][V];
+  Lanes parts[S][C][V] = {};
   auto count = static_cast<int64_t>(taps.size());
   for (int c = 0; c < C; ++c) {
-    for (int v = 0; v < V; ++v) sums[c][v] = all(bias == nullptr ? 0.0f : bias[c]);
+    for (int v = 0; v < V; ++v) parts[0][c][v] = all(bias == nullptr ? 0.0f : bias[c]);
   }
-  for (int64_t t = 0; t < count; ++t) {
+  auto take = [&](int64_t t, Lanes(&sums)[C][V]) {
     const float* from = at + taps[static_cast<size_t>(t)];
     Lanes read[V];
     for (int v = 0; v < V; ++v) read[v] = load(from + v * kLanes);
     for (int c = 0; c < C; ++c) {
       const Lanes by = all(weights[c * count + t]);
       for (int v = 0; v < V; ++v) sums[c][v] = multiply_add(by, read[v], sums[c][v]);
+    }
+  };
+  int64_t t = 0;
+  for (; S > 1 && t + S <= count; t += S) {
+#pragma GCC unroll 8
+    for (int s = 0; s < S; ++s) take(t + s, parts[s]);
+  }
+  for (; t < count; ++t) take(t, parts[0]);
+  Lanes(&sums)[C][V] = parts[0];
+  for (int s = 1; s < S; ++s) {
+    for (int c = 0; c < C; ++c) {
+      for (int v = 0; v < V; ++v) sums[c][v] += parts[s][c][v];
     }
   }
   // Unrolled, so that the sums stay in registers.
@@ -182,7 +242,7 @@ inline void outputs_of(const float* at, const std::vector<int64_t>& taps, const 
 }
 
 void forward_kernel(const Depthwise& p, int64_t begin, int64_t end) {
-  Plane plane(p);
+  Plane plane(p, true);
   const std::vector<int64_t>& taps = plane.taps();
   int64_t inputs = p.inputs * product(p.in), outputs = product(p.out);
   auto count = static_cast<int64_t>(taps.size());
@@ -192,19 +252,23 @@ void forward_kernel(const Depthwise& p, int64_t begin, int64_t end) {
     int64_t first = i % p.groups * p.multiplier;
     const float* weights = p.weights + first * count;
     float* dst = p.dst + i * p.multiplier * outputs;
-    each_block(p, [&](auto vectors, int64_t row, int64_t x, int64_t n) {
+    each_block(plane, [&](auto vectors, int64_t row, int64_t x, int64_t n) {
       constexpr int V = decltype(vectors)::value;
       const float* at = plane.at_output_row(row) + x;
-      float* to = dst + row * p.out[2] + x;
-      // As many sums as hide the time that each takes.
-      constexpr int C = 2 * kVectors / V;
+      float* to = dst + row * plane.width() + x;
+      // As many sums as hide the time that each takes; of many taps also where one channel is left.
+      constexpr int C = 2 * kVectors / V, S = kVectors / V;
+      constexpr int64_t kManyTaps = 64;
       for (int64_t m = 0; m < p.multiplier;) {
         const float* bias = p.bias == nullptr ? nullptr : p.bias + first + m;
         if (m + C <= p.multiplier) {
-          outputs_of<C, V>(at, taps, weights + m * count, bias, to + m * outputs, outputs, n);
+          outputs_of<C, V, 1>(at, taps, weights + m * count, bias, to + m * outputs, outputs, n);
           m += C;
+        } else if (count < kManyTaps) {
+          outputs_of<1, V, 1>(at, taps, weights + m * count, bias, to + m * outputs, outputs, n);
+          ++m;
         } else {
-          outputs_of<1, V>(at, taps, weights + m * count, bias, to + m * outputs, outputs, n);
+          outputs_of<1, V, S>(at, taps, weights + m * count, bias, to + m * outputs, outputs, n);
           ++m;
         }
       }
@@ -212,40 +276,98 @@ void forward_kernel(const Depthwise& p, int64_t begin, int64_t end) {
   }
 }
 
-void backward_weights_kernel(const Depthwise& p, int64_t begin, int64_t end) {
-  Plane plane(p);
+// Adds the products of M channels of the gradient, `channel` apart, with T columns to their sums.
+template <int M, int T>
+void flat_products(const float* grad, int64_t channel, const float* columns, int64_t column,
+                   int64_t n, float* sums, int64_t sums_row) {
+  Lanes products[M][T] = {};
+  // Unrolled, so that the products stay in registers.
+  for (int64_t x = 0; x < n; x += kLanes) {
+    Lanes by[T];
+#pragma GCC unroll 8
+    for (int t = 0; t < T; ++t) by[t] = load(columns + t * column + x);
+#pragma GCC unroll 8
+    for (int m = 0; m < M; ++m) {
+      const Lanes g = load_some(grad + m * channel + x, n - x);
+#pragma GCC unroll 8
+      for (int t = 0; t < T; ++t) products[m][t] = multiply_add(g, by[t], products[m][t]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int m = 0; m < M; ++m) {
+#pragma GCC unroll 8
+    for (int t = 0; t < T; ++t) {
+      float* to = sums + m * sums_row + t * kLanes;
+      store(to, load(to) + products[m][t]);
+    }
+  }
+}
+template <int M>
+void flat_channels(const Plane& plane, const float* grad, float* sums) {
+  auto count = static_cast<int64_t>(plane.taps().size());
+  int64_t n = plane.width(), column = whole_lanes(n);
+  const float* columns = plane.at_output_row(0);
+  int64_t t = 0;
+  for (; t + 3 <= count; t += 3) {
+    flat_products<M, 3>(grad, n, columns + t * column, column, n, sums + t * kLanes,
+                        count * kLanes);
+  }
+  for (; t < count; ++t) {
+    flat_products<M, 1>(grad, n, columns + t * column, column, n, sums + t * kLanes,
+                        count * kLanes);
+  }
+}
+// The same for one channel, whose rows are those of the plane.
+void channel_by_rows(const Plane& plane, const float* grad, float* sums) {
   const std::vector<int64_t>& taps = plane.taps();
-  int64_t inputs = product(p.in), outputs = product(p.out), count = product(p.kernel);
+  auto count = static_cast<int64_t>(taps.size());
+  each_block(plane, [&](auto vectors, int64_t row, int64_t x, int64_t n) {
+    constexpr int V = decltype(vectors)::value;
+    const float* at = plane.at_output_row(row) + x;
+    const float* from = grad + row * plane.width() + x;
+    Lanes grads[V];
+    IntLanes keep[V];  // an infinite element must not reach what it has no part in
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) {
+      grads[v] = load_some(from + v * kLanes, n - v * kLanes);
+      keep[v] = first_lanes(n - v * kLanes);
+    }
+    for (int64_t t = 0; t < count; ++t) {
+      const float* by = at + taps[static_cast<size_t>(t)];
+      Lanes sum = load(sums + t * kLanes);
+      for (int v = 0; v < V; ++v) {
+        sum = multiply_add(grads[v], kept(keep[v], load(by + v * kLanes)), sum);
+      }
+      store(sums + t * kLanes, sum);
+    }
+  });
+}
+
+void backward_weights_kernel(const Depthwise& p, int64_t begin, int64_t end) {
+  Plane plane(p, false);
+  int64_t inputs = p.inputs * product(p.in), outputs = product(p.out);
+  auto count = static_cast<int64_t>(plane.taps().size());
   std::vector<float> sums(static_cast<size_t>(p.multiplier * count * kLanes));
   for (int64_t group = begin; group < end; ++group) {
     std::fill(sums.begin(), sums.end(), 0.0f);
     for (int64_t sample = 0; sample < p.batch; ++sample) {
-      count_steps(outputs * count / 8);
+      count_steps(p.multiplier * outputs * count / 8);
       int64_t i = sample * p.groups + group;
       plane.bring(p.src + i * inputs);
-      for (int64_t m = 0; m < p.multiplier; ++m) {
-        const float* dst = p.dst + (i * p.multiplier + m) * outputs;
+      const float* dst = p.dst + i * p.multiplier * outputs;
+      for (int64_t m = 0; m < p.multiplier;) {
+        const float* grad = dst + m * outputs;
         float* to = sums.data() + m * count * kLanes;
-        each_block(p, [&](auto vectors, int64_t row, int64_t x, int64_t n) {
-          constexpr int V = decltype(vectors)::value;
-          const float* at = plane.at_output_row(row) + x;
-          const float* from = dst + row * p.out[2] + x;
-          Lanes grads[V];
-          IntLanes keep[V];  // an infinite element must not reach what it has no part in
-#pragma GCC unroll 8
-          for (int v = 0; v < V; ++v) {
-            grads[v] = load_some(from + v * kLanes, n - v * kLanes);
-            keep[v] = first_lanes(n - v * kLanes);
-          }
-          for (int64_t t = 0; t < count; ++t) {
-            const float* by = at + taps[static_cast<size_t>(t)];
-            Lanes sum = load(to + t * kLanes);
-            for (int v = 0; v < V; ++v) {
-              sum = multiply_add(grads[v], kept(keep[v], load(by + v * kLanes)), sum);
-            }
-            store(to + t * kLanes, sum);
-          }
-        });
+        if (!plane.is_flat()) {
+          channel_by_rows(plane, grad, to);
+          ++m;
+        } else if (m + 4 <= p.multiplier) {
+          flat_channels<4>(plane, grad, to);
+          m += 4;
+        } else {
+          flat_channels<1>(plane, grad, to);
+          ++m;
+        }
       }
     }
     float* weights = p.weights + group * p.multiplier * count;

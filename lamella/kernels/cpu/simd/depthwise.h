@@ -4,7 +4,9 @@
 // Note [Padded planes]
 //   The input channels of one group of one sample are brought into a buffer with their padding, in
 //   which the columns are sorted by their remainder on division by the stride. There each tap of
-//   the kernel reads neighbours for neighbouring outputs, and no output is a special case.
+//   the kernel reads neighbours for neighbouring outputs, and no output is a special case. Where
+//   the rows of outputs fill vectors badly and many output channels read the same plane, what each
+//   tap reads for all outputs is laid out as one column, and the outputs are one row.
 #pragma once
 #include "lamella/core/scalar_type.h"
 #include "lamella/kernels/dispatch_stub.h"
@@ -25,7 +27,7 @@ using depthwise_fn = void (*)(const Depthwise& problem, int64_t begin, int64_t e
 
 // dst, for groups [begin, end), counted over all samples.
 LAMELLA_DECLARE_DISPATCH(depthwise_fn, depthwise_forward_stub);
-// weights, for groups [begin, end) with all their samples; they have one input.
+// weights, for groups [begin, end) with all their samples.
 LAMELLA_DECLARE_DISPATCH(depthwise_fn, depthwise_backward_weights_stub);
 
 }  // namespace lamella::native

@@ -2,6 +2,7 @@
 #include "lamella/kernels/cpu/simd/pooling.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -117,6 +118,19 @@ struct Maxima {
       indices[j] = at[j];
     }
   }
+  // The same with x[j] at places[j] + move.
+  void take(const T* x, const Place<T>* from, int64_t move, int64_t n) {
+    const auto by = static_cast<Place<T>>(move);
+    T* values = best;
+    Place<T>* places = at;
+#pragma GCC ivdep
+    for (int64_t j = 0; j < n; ++j) {
+      T value = x[j];
+      bool better = (value > values[j]) | (value != value);
+      values[j] = better ? value : values[j];
+      places[j] = better ? from[j] + by : places[j];
+    }
+  }
   // The maximum of all lanes, which hold positions of one window, into the first.
   void join(int64_t n) {
     for (int64_t j = 1; j < n; ++j) {
@@ -132,9 +146,104 @@ struct Maxima {
   }
 };
 
+// Several short rows of windows together, all of one size and distance and none over an edge.
+template <class T>
+class ShortRows {
+ public:
+  ShortRows(const PoolRows& p, const std::vector<Segment>& segments) : p_(p) {
+    constexpr int64_t kMostPlane = 1 << 14;
+    const PoolRange &a = p.ranges[0][0], &b = p.ranges[1][0];
+    taken_ = p.lanes == 1 && segments.size() == 1 && 2 * p.out[2] <= kBlock &&
+             segments[0].taps() < kWide && p.out[0] * p.out[1] * p.out[2] <= kMostPlane;
+    auto as_large = [](const PoolRange& x, const PoolRange& y) {
+      return x.end - x.begin == y.end - y.begin && x.step == y.step;
+    };
+    for (int64_t o = 0; taken_ && o < p.out[0]; ++o) taken_ = as_large(p.ranges[0][o], a);
+    for (int64_t o = 0; taken_ && o < p.out[1]; ++o) taken_ = as_large(p.ranges[1][o], b);
+    if (!taken_) return;
+    together_ = kBlock / p.out[2];
+    for (int64_t row = 0; row < p.out[0] * p.out[1] + together_; ++row) {
+      int64_t plane_row = row % (p.out[0] * p.out[1]);
+      int64_t begin = (p.ranges[0][plane_row / p.out[1]].begin * p.in[1] +
+                       p.ranges[1][plane_row % p.out[1]].begin) *
+                          p.in[2] +
+                      segments[0].range.begin;
+      rows_.push_back(begin);
+      for (int64_t o = 0; o < p.out[2]; ++o) {
+        windows_.push_back(static_cast<Place<T>>(begin + o * segments[0].stride));
+      }
+    }
+  }
+  bool taken() const { return taken_; }
+  void run(const Segment& s, int64_t begin, int64_t end) {
+    Maxima<T> maxima;
+    int64_t in_plane = p_.out[0] * p_.out[1], inputs = p_.in[0] * p_.in[1] * p_.in[2];
+    const PoolRange &a = p_.ranges[0][0], &b = p_.ranges[1][0];
+    // Windows that do not meet read lines which are brought together as a whole.
+    int64_t pitch = s.stride * p_.out[2];
+    bool apart = s.taps() * s.range.step <= s.stride && s.range.begin + pitch <= p_.in[2] &&
+                 s.stride <= kMostStride;
+    T lines[kMostStride * kBlock], staged[kBlock];
+    const T* starts[kBlock];
+    const T* plane = static_cast<const T*>(p_.from) + begin / in_plane * inputs;
+    for (int64_t row = begin, inside = begin % in_plane; row < end; row += together_) {
+      int64_t rows = std::min(together_, end - row), n = rows * p_.out[2];
+      const Place<T>* windows = windows_.data() + inside * p_.out[2];
+      for (int64_t r = 0; r < rows; ++r) {
+        starts[r] = plane + rows_[static_cast<size_t>(inside)];
+        if (++inside == in_plane) {
+          inside = 0;
+          plane += inputs;
+        }
+      }
+      count_steps(lines_of(a, b));
+      maxima.begin(0, 0, n);
+      std::copy(windows, windows + n, maxima.at);
+      for (int64_t i = 0; i < a.end - a.begin; i += a.step) {
+        for (int64_t j = 0; j < b.end - b.begin; j += b.step) {
+          int64_t line = (i * p_.in[1] + j) * p_.in[2];
+          for (int64_t r = 0; apart && r < rows; ++r) {
+            copy_line(starts[r] + line, pitch, lines + r * pitch);
+          }
+          for (int64_t t = 0; t < s.taps(); ++t) {
+            int64_t move = line + t * s.range.step;
+            for (int64_t r = 0; !apart && r < rows; ++r) {
+              const T* from = starts[r] + move;
+              for (int64_t o = 0; o < p_.out[2]; ++o)
+                staged[r * p_.out[2] + o] = from[o * s.stride];
+            }
+            const T* x = apart ? strided(lines + t * s.range.step, s.stride, n, staged) : staged;
+            maxima.take(x, windows, move, n);
+          }
+        }
+      }
+      maxima.store(static_cast<T*>(p_.to) + row * p_.out[2], p_.indices + row * p_.out[2], n);
+    }
+  }
+
+ private:
+  static constexpr int64_t kMostStride = 8;
+
+  // By fours, because lines are short.
+  static void copy_line(const T* from, int64_t n, T* to) {
+    if (n % 4 == 0) {
+      for (int64_t x = 0; x < n; x += 4) std::memcpy(to + x, from + x, 4 * sizeof(T));
+    } else {
+      for (int64_t x = 0; x < n; ++x) to[x] = from[x];
+    }
+  }
+  const PoolRows& p_;
+  bool taken_;
+  int64_t together_ = 1;
+  std::vector<int64_t> rows_;
+  std::vector<Place<T>> windows_;  // the first place of each, from a row of the plane on
+};
+
 template <class T>
 void max_rows(const PoolRows& p, int64_t begin, int64_t end) {
   std::vector<Segment> segments = segments_of(p);
+  ShortRows<T> short_rows(p, segments);
+  if (short_rows.taken()) return short_rows.run(segments[0], begin, end);
   Maxima<T> maxima;
   T staged[kBlock];
   each_row(p, begin, end, [&](int64_t plane, const PoolRange& a, const PoolRange& b, int64_t row) {

@@ -1,0 +1,139 @@
+// Rules of products and convolutions.
+#include <numeric>
+
+#include "lamella/graph/lowering/lowering.h"
+
+namespace lamella::hlo::lowering {
+namespace {
+
+// Products of 16-bit types are summed in float32, of numbers as they are.
+Op product(const Call& c, Op x, Op y, const DotDimensionNumbers& numbers) {
+  ElementType type = c.result().element_type();
+  x = c.convert(x, type);
+  y = c.convert(y, type);
+  ElementType wide = Call::wide(type);
+  return DotGeneral(x, y, numbers, nullptr,
+                    wide == type ? std::nullopt : std::optional<PrimitiveType>(wide));
+}
+// Sums over the last dimension of x and dimension `contracted` of y, behind `batches` dimensions
+// that both have.
+Op product(const Call& c, Op x, Op y, int64_t batches, int64_t contracted) {
+  DotDimensionNumbers numbers;
+  for (int64_t d = 0; d < batches; ++d) {
+    numbers.add_lhs_batch_dimensions(d);
+    numbers.add_rhs_batch_dimensions(d);
+  }
+  numbers.add_lhs_contracting_dimensions(c.rank_of(x) - 1);
+  numbers.add_rhs_contracting_dimensions(contracted);
+  return product(c, x, y, numbers);
+}
+
+// beta * self + alpha * product.
+Ops with_sum(Call& c, Op made) {
+  ElementType type = c.result().element_type();
+  c.set_type(Call::wide(type));
+  made = c.convert(made, c.type());
+  Number alpha = c.number("alpha", 1), beta = c.number("beta", 1);
+  if (alpha.inexact != complex<double>(1, 0)) made = Mul(made, c.fill(alpha));
+  if (beta.inexact == complex<double>(0, 0)) return {made};
+  Op given = c.in("self");
+  if (beta.inexact != complex<double>(1, 0)) given = Mul(given, c.fill(beta));
+  return {Add(made, given)};
+}
+
+Ops mm(Call& c) { return {product(c, c.op("self"), c.op("mat2"), 0, 0)}; }
+Ops bmm(Call& c) { return {product(c, c.op("self"), c.op("mat2"), 1, 1)}; }
+Ops mv(Call& c) { return {product(c, c.op("self"), c.op("vec"), 0, 0)}; }
+Ops dot(Call& c) { return {product(c, c.op("self"), c.op("tensor"), 0, 0)}; }
+Ops vdot(Call& c) { return {product(c, Conj(c.op("self")), c.op("other"), 0, 0)}; }
+Ops addmm(Call& c) { return with_sum(c, product(c, c.op("mat1"), c.op("mat2"), 0, 0)); }
+Ops addmv(Call& c) { return with_sum(c, product(c, c.op("mat"), c.op("vec"), 0, 0)); }
+Ops baddbmm(Call& c) { return with_sum(c, product(c, c.op("batch1"), c.op("batch2"), 1, 1)); }
+Ops addbmm(Call& c) {
+  DotDimensionNumbers numbers;
+  numbers.add_lhs_contracting_dimensions(0);
+  numbers.add_lhs_contracting_dimensions(2);
+  numbers.add_rhs_contracting_dimensions(0);
+  numbers.add_rhs_contracting_dimensions(1);
+  return with_sum(c, product(c, c.op("batch1"), c.op("batch2"), numbers));
+}
+Ops addr(Call& c) {
+  ElementType type = Call::wide(c.result().element_type());
+  Sizes sizes = c.sizes();
+  Op x = BroadcastInDim(c.convert(c.op("vec1"), type), sizes, {0});
+  Op y = BroadcastInDim(c.convert(c.op("vec2"), type), sizes, {1});
+  return with_sum(c, Mul(x, y));
+}
+Ops linear(Call& c) {
+  Op made = product(c, c.op("input"), c.op("weight"), 0, c.rank_of(c.op("weight")) - 1);
+  if (!c.has("bias")) return {made};
+  c.set_type(Call::wide(c.result().element_type()));
+  return {Add(c.convert(made, c.type()), c.in("bias"))};
+}
+
+// Input and result: batch, features, spatial dimensions. Weight: features of the result, features
+// of the input in a group, spatial dimensions; the other way round where it is transposed.
+Ops convolution(Call& c) {
+  ElementType type = c.result().element_type();
+  if (is_complex(type)) return {};
+  Op input = c.op("input"), weight = c.op("weight");
+  int64_t spatial = c.rank_of(weight) - 2;
+  if (c.rank_of(input) != spatial + 2 || c.result().elements() == 0) return {};
+  auto each = [&](const char* name) {
+    Sizes list = c.integers(name);
+    list.resize(static_cast<size_t>(spatial), list.empty() ? 1 : list[0]);
+    return list;
+  };
+  Sizes stride = each("stride"), padding = each("padding"), dilation = each("dilation");
+  Sizes output_padding = each("output_padding");
+  int64_t groups = c.integer("groups", 1);
+  Sizes ones(static_cast<size_t>(spatial), 1);
+  std::vector<std::pair<int64_t, int64_t>> edges;
+  ConvolutionDimensionNumbers numbers =
+      CreateDefaultConvDimensionNumbers(static_cast<int>(spatial));
+  std::optional<PrimitiveType> wide;
+  if (Call::wide(type) != type) wide = Call::wide(type);
+  Op made;
+  if (!c.flag("transposed")) {
+    for (int64_t p : padding) edges.emplace_back(p, p);
+    made = ConvGeneralDilated(input, weight, stride, edges, ones, dilation, numbers, groups, 1,
+                              nullptr, wide);
+  } else {
+    // The gradient of a convolution: its kernel turned round, its strides between the elements.
+    Sizes sizes = c.sizes_of(weight);
+    Sizes turned(static_cast<size_t>(spatial));
+    std::iota(turned.begin(), turned.end(), 2);
+    weight = Rev(weight, turned);
+    // Of [groups * inputs, outputs, ...]: [groups * outputs, inputs, ...].
+    int64_t inputs = sizes[0] / groups, outputs = sizes[1];
+    Sizes grouped{groups, inputs, outputs}, order{0, 2, 1}, joined{groups * outputs, inputs};
+    for (int64_t d = 0; d < spatial; ++d) {
+      grouped.push_back(sizes[static_cast<size_t>(d) + 2]);
+      joined.push_back(sizes[static_cast<size_t>(d) + 2]);
+      order.push_back(d + 3);
+    }
+    weight = Reshape(Transpose(Reshape(weight, grouped), order), joined);
+    for (size_t d = 0; d < padding.size(); ++d) {
+      int64_t reach = dilation[d] * (sizes[d + 2] - 1) - padding[d];
+      edges.emplace_back(reach, reach + output_padding[d]);
+    }
+    made = ConvGeneralDilated(input, weight, ones, edges, stride, dilation, numbers, groups, 1,
+                              nullptr, wide);
+  }
+  if (!c.has("bias")) return {made};
+  Op bias = BroadcastInDim(c.convert(c.op("bias"), c.type_of(made)), c.sizes(), {1});
+  return {Add(made, bias)};
+}
+
+const Rule kContraction[] = {
+    {"aten::mm", mm},       {"aten::bmm", bmm},         {"aten::mv", mv},
+    {"aten::dot", dot},     {"aten::vdot", vdot},       {"aten::addmm", addmm},
+    {"aten::addmv", addmv}, {"aten::baddbmm", baddbmm}, {"aten::addbmm", addbmm},
+    {"aten::addr", addr},   {"aten::linear", linear},   {"aten::convolution", convolution},
+};
+
+}  // namespace
+
+std::span<const Rule> contraction_rules() { return kContraction; }
+
+}  // namespace lamella::hlo::lowering

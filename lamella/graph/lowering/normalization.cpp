@@ -1,0 +1,150 @@
+// Rules of normalisations.
+#include <numeric>
+
+#include "lamella/graph/lowering/lowering.h"
+
+namespace lamella::hlo::lowering {
+namespace {
+
+Op wide(const Call& c, const char* name, ElementType type) { return c.convert(c.op(name), type); }
+
+double count_of(const Sizes& sizes, const Sizes& dims) {
+  double count = 1;
+  for (int64_t d : dims) count *= static_cast<double>(sizes[static_cast<size_t>(d)]);
+  return count;
+}
+Op mean_of(const Call& c, Op x, const Sizes& dims) {
+  Op sum = c.sum(x, dims);
+  return Div(sum, c.like(sum, count_of(c.sizes_of(x), dims)));
+}
+// (x - mean) / sqrt(variance + eps), with the mean and 1 / sqrt(...).
+struct Normal {
+  Op y, mean, rstd, variance;
+};
+Normal normalized(const Call& c, Op x, const Sizes& dims, double eps) {
+  Sizes sizes = c.sizes_of(x);
+  Normal n;
+  n.mean = mean_of(c, x, dims);
+  Op gap = Sub(x, c.broadcast_back(n.mean, dims, sizes));
+  n.variance = mean_of(c, Mul(gap, gap), dims);
+  n.rstd = Rsqrt(Add(n.variance, c.like(n.variance, eps)));
+  n.y = Mul(gap, c.broadcast_back(n.rstd, dims, sizes));
+  return n;
+}
+Sizes last_dims(int64_t rank, size_t count) {
+  Sizes dims(count);
+  std::iota(dims.begin(), dims.end(), rank - static_cast<int64_t>(count));
+  return dims;
+}
+
+Ops layer_norm(Call& c) {
+  ElementType type = Call::wide(c.result().element_type());
+  Op x = wide(c, "input", type);
+  if (c.shape(x).elements() == 0) return {};
+  Sizes dims = last_dims(c.rank_of(x), c.integers("normalized_shape").size());
+  Normal n = normalized(c, x, dims, c.real("eps"));
+  Op y = n.y;
+  if (c.has("weight")) y = Mul(y, c.broadcast(wide(c, "weight", type), c.sizes()));
+  if (c.has("bias")) y = Add(y, c.broadcast(wide(c, "bias", type), c.sizes()));
+  return {y, c.reshape(n.mean, c.sizes(1)), c.reshape(n.rstd, c.sizes(2))};
+}
+Ops rms_norm(Call& c) {
+  ElementType type = Call::wide(c.result().element_type());
+  Op x = wide(c, "input", type);
+  if (c.shape(x).elements() == 0 || !c.has("eps")) return {};
+  Sizes dims = last_dims(c.rank_of(x), c.integers("normalized_shape").size());
+  Op square = mean_of(c, Mul(x, x), dims);
+  Op rstd = Rsqrt(Add(square, c.like(square, c.real("eps"))));
+  Op y = Mul(x, c.broadcast_back(rstd, dims, c.sizes()));
+  if (c.has("weight")) y = Mul(y, c.broadcast(wide(c, "weight", type), c.sizes()));
+  return {y, c.reshape(rstd, c.sizes(1))};
+}
+// What features, the second dimension, have for each of them.
+Op by_feature(const Call& c, const char* name, ElementType type) {
+  return BroadcastInDim(wide(c, name, type), c.sizes(), {1});
+}
+Op scaled(const Call& c, Op y, ElementType type) {
+  if (c.has("weight")) y = Mul(y, by_feature(c, "weight", type));
+  if (c.has("bias")) y = Add(y, by_feature(c, "bias", type));
+  return y;
+}
+Ops group_norm(Call& c) {
+  ElementType type = Call::wide(c.result().element_type());
+  Op x = wide(c, "input", type);
+  if (c.shape(x).elements() == 0) return {};
+  int64_t groups = c.integer("group"), batch = c.integer("N");
+  Normal n = normalized(c, Reshape(x, {batch, groups, -1}), {2}, c.real("eps"));
+  return {scaled(c, c.reshape(n.y, c.sizes()), type), c.reshape(n.mean, c.sizes(1)),
+          c.reshape(n.rstd, c.sizes(2))};
+}
+Sizes all_but_features(int64_t rank) {
+  Sizes dims{0};
+  for (int64_t d = 2; d < rank; ++d) dims.push_back(d);
+  return dims;
+}
+// Without running statistics to write: they are not seen in the results.
+Ops batch_norm(Call& c) {
+  ElementType type = Call::wide(c.result().element_type());
+  Op x = wide(c, "input", type);
+  if (c.shape(x).elements() == 0) return {};
+  if (c.flag("training")) {
+    if (c.has("running_mean")) return {};
+    Normal n = normalized(c, x, all_but_features(c.rank_of(x)), c.real("eps"));
+    return {scaled(c, n.y, type), c.reshape(n.mean, c.sizes(1)), c.reshape(n.rstd, c.sizes(2))};
+  }
+  if (!c.has("running_mean") || !c.has("running_var")) return {};
+  Op variance = wide(c, "running_var", type);
+  Op rstd = Rsqrt(Add(variance, c.like(variance, c.real("eps"))));
+  Op gap = Sub(x, by_feature(c, "running_mean", type));
+  Op y = Mul(gap, BroadcastInDim(rstd, c.sizes(), {1}));
+  Ops results{scaled(c, y, type)};
+  for (size_t i = 1; i < c.result_count(); ++i) {
+    if (c.result(i).elements() != 0) return {};
+    results.push_back(c.full(c.result(i).element_type(), c.sizes(i), 0));
+  }
+  return results;
+}
+
+Ops layer_norm_backward(Call& c) {
+  Op input = c.op("input");
+  ElementType type = Call::wide(c.type_of(input));
+  Sizes sizes = c.sizes_of(input);
+  if (c.shape(input).elements() == 0 || c.result_count() == 0) return {};
+  size_t inner = c.integers("normalized_shape").size();
+  auto rank = static_cast<int64_t>(sizes.size());
+  Sizes dims = last_dims(rank, inner), outer(sizes.size() - inner);
+  std::iota(outer.begin(), outer.end(), 0);
+  Op x = c.convert(input, type), g = wide(c, "grad_out", type);
+  Op rstd = c.broadcast(wide(c, "rstd", type), sizes);
+  Op y = Mul(Sub(x, c.broadcast(wide(c, "mean", type), sizes)), rstd);
+  Op scaled_gradient = c.has("weight") ? Mul(g, c.broadcast(wide(c, "weight", type), sizes)) : g;
+  Op first = c.broadcast_back(mean_of(c, scaled_gradient, dims), dims, sizes);
+  Op second = c.broadcast_back(mean_of(c, Mul(scaled_gradient, y), dims), dims, sizes);
+  Op of_input = Mul(rstd, Sub(Sub(scaled_gradient, first), Mul(y, second)));
+  // Only gradients that are asked for are results.
+  Ops all{of_input, c.sum(Mul(g, y), outer), c.sum(g, outer)}, results;
+  std::vector<bool> asked = c.flags("output_mask");
+  for (size_t i = 0; i < 3; ++i) {
+    if (i < asked.size() && asked[i] && results.size() < c.result_count())
+      results.push_back(all[i]);
+  }
+  if (results.size() != c.result_count()) return {};
+  for (size_t i = 0; i < results.size(); ++i) results[i] = c.reshape(results[i], c.sizes(i));
+  return results;
+}
+
+const Rule kNormalization[] = {
+    {"aten::native_layer_norm", layer_norm},
+    {"aten::native_layer_norm_backward", layer_norm_backward},
+    {"aten::_fused_rms_norm", rms_norm},
+    {"aten::native_group_norm", group_norm},
+    {"aten::native_batch_norm", batch_norm},
+    {"aten::_native_batch_norm_legit_no_training", batch_norm},
+    {"aten::_native_batch_norm_legit", batch_norm},
+};
+
+}  // namespace
+
+std::span<const Rule> normalization_rules() { return kNormalization; }
+
+}  // namespace lamella::hlo::lowering

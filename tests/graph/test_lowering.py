@@ -1,0 +1,143 @@
+"""Rules that lower operators to opcodes: what a traced call becomes, against the eager call."""
+
+import pathlib
+import re
+import sys
+
+import pytest
+
+lamella = pytest.importorskip("lamella")
+hlo = pytest.importorskip("lamella.hlo")
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
+
+from operator_rows import ROWS  # noqa: E402
+
+# The largest difference, relative to numbers of size 1: sums are made in another order.
+TOLERANCE = {"float64": 1e-9, "complex128": 1e-9, "float32": 2e-5}
+
+
+def tensors_of(value):
+    if isinstance(value, lamella.Tensor):
+        return [value]
+    if isinstance(value, (list, tuple)):
+        return [tensor for item in value for tensor in tensors_of(item)]
+    return []
+
+
+def lowered(function, *inputs):
+    graph = lamella.trace(function, *inputs, check=False, decompose=True)
+    return hlo.from_trace(graph, rules=True)
+
+
+def check(function, *inputs, tolerance=1e-9):
+    expected = tensors_of(function(*[t.clone() for t in inputs]))
+    got = hlo.evaluate(lowered(function, *inputs), *inputs)
+    for mine, eager in zip(got, expected):
+        assert mine.dtype == eager.dtype and mine.shape == eager.shape
+        wide = lamella.complex128 if eager.is_complex() else lamella.float64
+        mine, eager = mine.to(wide), eager.detach().to(wide)
+        assert lamella.allclose(mine, eager, rtol=tolerance, atol=tolerance, equal_nan=True), (
+            f"expected {eager}, got {mine}"
+        )
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_rows(row):
+    for dtype in row.dtypes:
+        function, inputs = row.call(dtype)
+        inputs = [tensor.detach().clone() for tensor in inputs]
+        lamella.manual_seed(3)
+        expected = tensors_of(function(*[tensor.clone() for tensor in inputs]))
+        module = lowered(function, *inputs)
+        lamella.manual_seed(3)
+        for mine, eager in zip(hlo.evaluate(module, *inputs), expected):
+            assert mine.dtype == eager.dtype and mine.shape == eager.shape
+            assert lamella.allclose(
+                mine, eager, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype], equal_nan=True
+            ), f"expected {eager}, got {mine}"
+
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1.5, 30.0, -30.0, float("inf"), -float("inf")]
+SPECIAL += [float("nan"), 1e-30, 3.0]
+UNARY = (
+    "abs neg sign sgn ceil floor round trunc frac reciprocal square exp exp2 expm1 log log2 log10 "
+    "log1p sin cos tan tanh sinh cosh asinh atan sqrt rsqrt sigmoid erf relu isnan isinf isfinite "
+    "isposinf isneginf logical_not nan_to_num deg2rad rad2deg positive"
+).split()
+FUNCTIONS = (
+    "relu6 elu selu celu leaky_relu silu mish gelu softplus logsigmoid hardtanh hardsigmoid "
+    "hardswish hardshrink softshrink tanhshrink softsign"
+).split()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize("name", UNARY + ["nn.functional." + name for name in FUNCTIONS])
+def test_special_values(name, dtype):
+    function = lamella
+    for part in name.split("."):
+        function = getattr(function, part)
+    x = lamella.tensor(SPECIAL, dtype=getattr(lamella, dtype))
+    tolerance = {"float64": 1e-12, "float32": 2e-6, "float16": 2e-3, "bfloat16": 1e-2}[dtype]
+    check(function, x, tolerance=tolerance)
+
+
+BINARY = (
+    "add sub mul div fmod remainder maximum minimum fmax fmin eq ne lt le gt ge atan2 pow "
+    "logical_and logical_or logical_xor xlogy logaddexp"
+).split()
+
+
+@pytest.mark.parametrize(
+    "types",
+    ["float32 float32", "float32 float64", "bfloat16 float32", "int64 float32", "int32 int64",
+     "uint8 int8", "bool int32", "bool bool", "float16 2.5", "int32 2", "int32 1.5", "bool 2"],
+)  # fmt: skip
+@pytest.mark.parametrize("name", BINARY)
+def test_promotion(name, types):
+    function = getattr(lamella, name)
+    first, second = types.split()
+    x = lamella.tensor([[-3.0], [0.0], [1.0], [7.0]]).to(getattr(lamella, first))
+    if second[0].isdigit():
+        number = float(second) if "." in second else int(second)
+        inputs, call = [x], lambda x: function(x, number)
+    else:
+        y = lamella.tensor([1.0, 2.0, 5.0]).to(getattr(lamella, second))
+        inputs, call = [x, y], function
+    try:
+        call(*inputs)
+    except Exception:
+        return  # eager refuses these dtypes
+    tolerance = 1e-2 if "16" in types else 1e-5
+    check(call, *inputs, tolerance=tolerance)
+    if len(inputs) == 2:
+        # A tensor without dimensions counts only by its category.
+        check(call, x, inputs[1][2], tolerance=tolerance)
+
+
+def test_what_an_operator_becomes():
+    """One opcode where the operator's declaration names one, a rule's opcodes, or a call."""
+    x = lamella.ones(2, 3)
+    opcodes = lambda f, *given: [  # noqa: E731
+        i.opcode for i in lowered(f, *given).entry.instructions if i.opcode != "parameter"
+    ]
+    assert opcodes(lamella.tanh, x) == ["tanh", "tuple"]
+    assert opcodes(lambda x: x.add_(x), x.clone()) == ["add", "tuple"]
+    assert opcodes(lambda x: x @ x.t(), x) == ["transpose", "dot", "tuple"]
+    assert "custom-call" in opcodes(lamella.erfinv, x)
+    text = str(lowered(lambda x: lamella.nn.functional.dropout(x, 0.5, training=True), x))
+    assert "custom_call_has_side_effect=true" in text
+
+
+def test_every_rule_names_an_operator():
+    names = set(hlo._operators._hlo._lowered_operators())
+    assert len(names) >= 230
+    for name in names:
+        namespace, _, base = name.partition("::")
+        operators = getattr(lamella.ops, namespace)
+        assert hasattr(operators, base) or hasattr(operators, base + "_"), name
+
+
+def test_metadata_says_where():
+    module = lowered(lambda x: lamella.nn.functional.gelu(x), lamella.ones(2))
+    assert re.search(r'op_name="aten::gelu" source_file="[^"]*test_lowering.py"', str(module))
