@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #define LAMELLA_ABI_MAJOR 1
-#define LAMELLA_ABI_MINOR 0
+#define LAMELLA_ABI_MINOR 1
 
 #ifdef __cplusplus
 extern "C" {
@@ -77,7 +77,7 @@ typedef struct lamella_tensor {
   int8_t device_index; /* -1: the current one */
   uint8_t layout;      /* 0: strided */
   uint32_t flags;      /* LAMELLA_TENSOR_* */
-  uint32_t reserved;
+  uint32_t reserved;   /* 0: an address in its memory that is given out is to be told */
   void* python_object; /* owned by the Python layer */
   void* autograd;      /* owned by the autograd layer */
 } lamella_tensor;
@@ -120,6 +120,12 @@ LAMELLA_ABI_API lamella_status lamella_tensor_as_strided(
 /* Writes so far to the storage, counted over all aliases. */
 LAMELLA_ABI_API uint32_t lamella_tensor_version(const lamella_tensor* tensor) LAMELLA_ABI_NOEXCEPT;
 LAMELLA_ABI_API void lamella_tensor_bump_version(lamella_tensor* tensor) LAMELLA_ABI_NOEXCEPT;
+/* Tells that the memory of the tensor may be written at any time from now on through an address,
+ * without a call of lamella_tensor_bump_version(). Lamella keeps what it worked out of the elements
+ * of a tensor for as long as no write is counted, and keeps nothing of such memory. Kernels do not
+ * need this for arguments that the schema of their operator says are written, nor for reading. Only
+ * the first call for a tensor does anything; `reserved` is then not 0. */
+LAMELLA_ABI_API void lamella_tensor_expose(lamella_tensor* tensor) LAMELLA_ABI_NOEXCEPT;
 LAMELLA_ABI_API size_t lamella_tensor_storage_bytes(const lamella_tensor* tensor)
     LAMELLA_ABI_NOEXCEPT;
 LAMELLA_ABI_API void* lamella_tensor_storage_data(const lamella_tensor* tensor)

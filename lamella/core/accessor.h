@@ -52,7 +52,9 @@ TensorAccessor<T, N> TensorBase::accessor() const {
   LAMELLA_CHECK(dim() == static_cast<int64_t>(N), "accessor: expected ", N, " dimensions, got ",
                 dim());
   LAMELLA_CHECK(is_cpu(), "accessor: expected a tensor on cpu, got ", device());
-  return {typed<T>("accessor"), impl()->sizes, impl()->strides};
+  T* data = typed<T>("accessor");
+  if constexpr (!std::is_const_v<T>) exposed(impl());
+  return {data, impl()->sizes, impl()->strides};
 }
 
 }  // namespace lamella

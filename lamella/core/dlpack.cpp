@@ -5,6 +5,7 @@
 
 #include "lamella/core/code.h"
 #include "lamella/core/error.h"
+#include "lamella/core/kept_forms.h"
 #include "lamella/core/tensor_impl.h"
 
 namespace lamella::dlpack {
@@ -60,7 +61,9 @@ struct Exported {
 
 template <class M>
 void delete_exported(M* managed) {
-  delete static_cast<Exported<M>*>(managed->context);
+  auto* exported = static_cast<Exported<M>*>(managed->context);
+  if (exported->tensor.has_storage()) end_exposure(exported->tensor.storage_impl());
+  delete exported;
 }
 
 template <class M>
@@ -77,6 +80,7 @@ M* make_exported(const TensorBase& tensor) {
   TypeField type = type_field(tensor.dtype());
   auto exported = std::make_unique<Exported<M>>();
   exported->tensor = tensor;
+  if (tensor.has_storage()) begin_exposure(exported->tensor.storage_impl());
   for (int64_t d = 0; d < tensor.dim(); ++d) {
     // Strides that address nothing are spelled as consumers expect them.
     exported->shape[d] = tensor.sizes()[static_cast<size_t>(d)];

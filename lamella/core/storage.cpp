@@ -2,6 +2,7 @@
 #include "lamella/core/storage.h"
 
 #include "lamella/core/code.h"
+#include "lamella/core/kept_forms.h"
 #include "lamella/core/memory_pool.h"
 
 namespace lamella {
@@ -14,6 +15,7 @@ constexpr int kHeaderClass = pool_class(sizeof(Storage));
 }
 
 void free_foreign_memory(Storage* s) noexcept {
+  if (s->has_kept_forms != 0) forget_kept_forms(s);
   if (s->allocator != nullptr) {
     s->allocator->deallocate(s->data, s->capacity, s->device_index, s->context);
   } else if (s->deleter != nullptr) {
@@ -49,6 +51,7 @@ Storage* make_foreign_storage(void* data, size_t nbytes, Device device, void (*d
   s->deleter = deleter;
   s->context = context;
   s->flags = kStorageForeign;
+  s->is_exposed = 1;
   return s;
 }
 

@@ -22,6 +22,10 @@ struct alignas(64) lamella_storage {
   lamella::DeviceIndex device_index;
   uint8_t block_class;  // pool class of the block that holds this header
   uint8_t flags;
+  // Note [What is kept with a storage]. All three are atomic.
+  uint8_t is_exposed;      // it may be written without being counted
+  uint8_t has_kept_forms;  // kept_forms.cpp has a record of it
+  uint16_t writes_apart;   // writes that `version` does not count
 };
 
 namespace lamella {
@@ -54,13 +58,14 @@ LAMELLA_ALWAYS_INLINE Storage* init_storage(void* block, int block_class, Device
   s->allocator = nullptr;
   s->deleter = nullptr;
   s->context = nullptr;
-  // device_type, device_index, block_class and flags (0) in one store.
-  uint32_t kind = static_cast<uint8_t>(device.type()) |
-                  static_cast<uint32_t>(static_cast<uint8_t>(device.index())) << 8 |
-                  static_cast<uint32_t>(block_class) << 16;
+  // device_type, device_index, block_class and zeros for the rest in one store.
+  uint64_t kind = static_cast<uint8_t>(device.type()) |
+                  static_cast<uint64_t>(static_cast<uint8_t>(device.index())) << 8 |
+                  static_cast<uint64_t>(block_class) << 16;
   constexpr size_t at = offsetof(Storage, device_type);
   static_assert(offsetof(Storage, device_index) == at + 1 &&
-                offsetof(Storage, block_class) == at + 2 && offsetof(Storage, flags) == at + 3);
+                offsetof(Storage, block_class) == at + 2 && offsetof(Storage, flags) == at + 3 &&
+                sizeof(Storage) == at + sizeof(kind));
   __builtin_memcpy(&s->device_type, &kind, sizeof(kind));
   return s;
 }
@@ -82,6 +87,11 @@ LAMELLA_ALWAYS_INLINE Storage* make_storage(size_t nbytes, Device device) {
 // the deleter has not run.
 Storage* make_foreign_storage(void* data, size_t nbytes, Device device, void (*deleter)(void*),
                               void* context);
+// From now on the memory may be written at any time without being counted, so that nothing is kept
+// with it.
+LAMELLA_ALWAYS_INLINE void expose_storage(Storage* storage) {
+  __atomic_store_n(&storage->is_exposed, uint8_t{1}, __ATOMIC_RELAXED);
+}
 LAMELLA_ALWAYS_INLINE void storage_retain(Storage* storage) {
   __atomic_fetch_add(&storage->references, 1, __ATOMIC_RELAXED);
 }

@@ -158,12 +158,22 @@ void lamella_tensor_bump_version(lamella_tensor* tensor) noexcept {
   lamella::bump_version(lamella::behind_levels(tensor));
 }
 
+void lamella_tensor_expose(lamella_tensor* tensor) noexcept {
+  // Layers use `reserved` of their wrappers, which have no memory.
+  if (tensor->storage == nullptr || tensor->storage->data == nullptr) return;
+  if ((tensor->flags & LAMELLA_TENSOR_WRAPPER) != 0) return;
+  lamella::expose_storage(tensor->storage);
+  __atomic_store_n(&tensor->reserved, 1u, __ATOMIC_RELAXED);
+}
+
 size_t lamella_tensor_storage_bytes(const lamella_tensor* tensor) noexcept {
   return tensor->storage != nullptr ? tensor->storage->nbytes : 0;
 }
 
 void* lamella_tensor_storage_data(const lamella_tensor* tensor) noexcept {
-  return tensor->storage != nullptr ? tensor->storage->data : nullptr;
+  if (tensor->storage == nullptr) return nullptr;
+  lamella::expose_storage(tensor->storage);
+  return tensor->storage->data;
 }
 
 void lamella_tensor_set_wrapped_number(lamella_tensor* tensor, int32_t wrapped) noexcept {

@@ -188,21 +188,29 @@ class TensorBase {
 
   // ---- Memory ----
 
-  void* data_ptr() const { return get("data_ptr")->data; }
-  const void* const_data_ptr() const { return data_ptr(); }
-  void* mutable_data_ptr() const { return data_ptr(); }
+  // What is written through an address is not counted, so nothing that was worked out of the
+  // elements is kept for the next product once one was given out: const_data_ptr() to read.
+  LAMELLA_ALWAYS_INLINE void* data_ptr() const { return exposed(get("data_ptr"))->data; }
+  const void* const_data_ptr() const { return get("const_data_ptr")->data; }
+  LAMELLA_ALWAYS_INLINE void* mutable_data_ptr() const {
+    return exposed(get("mutable_data_ptr"))->data;
+  }
   // Throws unless T is the element type.
   template <class T>
-  T* data_ptr() const {
-    return typed<T>("data_ptr");
+  LAMELLA_ALWAYS_INLINE T* data_ptr() const {
+    T* data = typed<T>("data_ptr");
+    if constexpr (!std::is_const_v<T>) exposed(tensor_);
+    return data;
   }
   template <class T>
   const T* const_data_ptr() const {
     return typed<T>("const_data_ptr");
   }
   template <class T>
-  T* mutable_data_ptr() const {
-    return typed<T>("mutable_data_ptr");
+  LAMELLA_ALWAYS_INLINE T* mutable_data_ptr() const {
+    T* data = typed<T>("mutable_data_ptr");
+    exposed(tensor_);
+    return data;
   }
 
   bool has_storage() const { return tensor_ != nullptr && tensor_->storage != nullptr; }
@@ -228,6 +236,15 @@ class TensorBase {
   LAMELLA_ALWAYS_INLINE lamella_tensor* get(const char* what) const {
     if (LAMELLA_UNLIKELY(tensor_ == nullptr)) detail::throw_undefined(what);
     return tensor_;
+  }
+  // Lamella's own kernels are operators', whose writes are counted.
+  LAMELLA_ALWAYS_INLINE static lamella_tensor* exposed(lamella_tensor* tensor) {
+#ifndef LAMELLA_BUILDING_LIBRARY
+    if (LAMELLA_UNLIKELY(__atomic_load_n(&tensor->reserved, __ATOMIC_RELAXED) == 0)) {
+      lamella_tensor_expose(tensor);
+    }
+#endif
+    return tensor;
   }
   bool is_on(DeviceType type) const {
     return tensor_ != nullptr && tensor_->device_type == static_cast<uint8_t>(type);

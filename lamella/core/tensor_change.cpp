@@ -26,6 +26,9 @@ Parked& parked() {
 // Takes the reference of `fresh` over and gives up what the tensor held before.
 void replace_storage(TensorImpl* t, Storage* fresh) {
   Storage* old = std::exchange(t->storage, fresh);
+  // Through the tensor no address in the new memory was given out.
+  if ((t->flags & LAMELLA_TENSOR_WRAPPER) == 0)
+    __atomic_store_n(&t->reserved, 0u, __ATOMIC_RELAXED);
   if (t->base != nullptr) {
     if (t->version_counter != 0) detail::retain_version_counter(t->version_counter);
     detail::release(std::exchange(t->base, nullptr));

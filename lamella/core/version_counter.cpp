@@ -70,6 +70,16 @@ void release_version_counter(uint32_t number) noexcept {
 
 uint32_t* version_counter(uint32_t number) { return &counter_of(number).version; }
 
+void bump_apart(TensorImpl* t) {
+  uint32_t* version = version_counter(t->version_counter);
+  __atomic_store_n(version, __atomic_load_n(version, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
+  if (t->storage == nullptr) return;
+  uint16_t* writes = &t->storage->writes_apart;
+  auto count = static_cast<uint16_t>(__atomic_load_n(writes, __ATOMIC_RELAXED) + 1);
+  __atomic_store_n(writes, count, __ATOMIC_RELAXED);
+  if (count == UINT16_MAX) expose_storage(t->storage);  // the count would start over
+}
+
 }  // namespace detail
 
 void count_apart(TensorImpl* t, uint32_t version) {

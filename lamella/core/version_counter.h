@@ -4,7 +4,8 @@
 //   Writes are counted in the storage, so that every alias sees them. Some tensors share memory and
 //   count for themselves all the same: `x.data`, and a tensor that was given the memory of another
 //   one (`x.data = y`, set_), whose count goes on from what it was. Such a tensor owns a counter,
-//   named by a number that its views have too; its detached aliases own it with it.
+//   named by a number that its views have too; its detached aliases own it with it. The storage
+//   notes in `writes_apart` that it was written all the same: Note [What is kept with a storage].
 #pragma once
 #include "lamella/core/tensor_impl.h"
 
@@ -16,6 +17,8 @@ uint32_t make_version_counter(uint32_t version);
 void retain_version_counter(uint32_t counter);
 void release_version_counter(uint32_t counter) noexcept;
 LAMELLA_PRIVATE_API uint32_t* version_counter(uint32_t counter);
+// bump_version() of a tensor that counts for itself.
+LAMELLA_PRIVATE_API void bump_apart(TensorImpl* tensor);
 }  // namespace detail
 
 // The tensor must not be batched.
@@ -29,10 +32,9 @@ LAMELLA_ALWAYS_INLINE uint32_t version_of(const lamella_tensor* tensor) {
 // Two writers at once are a race in the data already, so this needs no locked operation.
 LAMELLA_ALWAYS_INLINE void bump_version(lamella_tensor* tensor) {
   auto* t = static_cast<TensorImpl*>(tensor);
-  uint32_t* version = LAMELLA_UNLIKELY(t->version_counter != 0)
-                          ? detail::version_counter(t->version_counter)
-                          : (t->storage != nullptr ? &t->storage->version : nullptr);
-  if (version == nullptr) return;
+  if (LAMELLA_UNLIKELY(t->version_counter != 0)) return detail::bump_apart(t);
+  if (t->storage == nullptr) return;
+  uint32_t* version = &t->storage->version;
   __atomic_store_n(version, __atomic_load_n(version, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
 }
 // Gives the tensor a counter of its own that stands at `version`.

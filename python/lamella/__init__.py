@@ -87,6 +87,7 @@ _LAZY = {
     "set_printoptions": "lamella._tensor_str:set_printoptions",
     "get_printoptions": "lamella._tensor_str:get_printoptions",
     "Graph": "lamella._graph:Graph",
+    "compile": "lamella._compile:compile",
     "TracerWarning": "lamella._trace:TracerWarning",
     "UntypedStorage": "lamella._storage:UntypedStorage",
     "initial_seed": "lamella._utils:initial_seed",

@@ -18,6 +18,7 @@ def _builder_signatures() -> list[tuple[str, list[tuple[str, str, bool]], str]]:
 
 # Of the package's own.
 _address_of: Any
+_call_state: Any
 _define_operator: Any
 _divide_trace: Any
 _from_trace: Any
@@ -31,6 +32,7 @@ _remove_target: Any
 _set_constant_maker: Any
 _set_converter: Any
 _set_failure_hook: Any
+_tensor_facts: Any
 build__all_reduce: Any
 build__call: Any
 build__composite_call: Any

@@ -495,7 +495,7 @@ TensorBase tensor_from_data(PyObject* data, ScalarType dtype, bool copy) {
                                                                  : default_dtype();
         TensorBase tensor = empty(survey.sizes, type);
         LAMELLA_INTERNAL_ASSERT(tensor.numel() == static_cast<int64_t>(survey.leaves.size()));
-        auto* to = static_cast<char*>(tensor.data_ptr());
+        auto* to = static_cast<char*>(tensor.impl()->data);
         for (PyObject* leaf : survey.leaves) {
           if (!store(leaf, type, to)) return TensorBase();
           to += element_size(type);

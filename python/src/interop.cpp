@@ -4,6 +4,7 @@
 
 #include "lamella/abi/autograd.h"
 #include "lamella/core/dlpack.h"
+#include "lamella/core/kept_forms.h"
 #include "lamella/core/tensor_impl.h"
 #include "lamella/dispatch/guards.h"
 #include "python/src/errors.h"
@@ -104,6 +105,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     return -1;
   }
   exported->kept = kept.unsafe_release();
+  begin_exposure(exported->kept->storage);
   auto* extents = reinterpret_cast<Py_ssize_t*>(exported + 1);
   auto bytes = static_cast<Py_ssize_t>(element_size(type));
   for (size_t d = 0; d < ndim; ++d) {
@@ -127,6 +129,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
 }
 void release_buffer(PyObject*, Py_buffer* view) {
   auto* exported = static_cast<Export*>(view->internal);
+  end_exposure(exported->kept->storage);
   detail::release(exported->kept);
   PyMem_Free(exported);
 }

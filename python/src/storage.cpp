@@ -1,4 +1,5 @@
 // Storages for Python: all bytes of one as a tensor, and tensors over such bytes.
+#include "lamella/core/kept_forms.h"
 #include "lamella/core/tensor_impl.h"
 #include "python/src/errors.h"
 #include "python/src/numbers.h"
@@ -79,7 +80,11 @@ PyObject* view_storage(PyObject*, PyObject* args) {
   });
 }
 
+// Note [What is kept with a storage]
+PyObject* kept_bytes(PyObject*, PyObject*) { return PyLong_FromLongLong(kept_form_bytes()); }
+
 PyMethodDef functions[] = {{"_storage_bytes", storage_bytes, METH_O, nullptr},
+                           {"_kept_form_bytes", kept_bytes, METH_NOARGS, nullptr},
                            {"_view_storage", view_storage, METH_VARARGS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 

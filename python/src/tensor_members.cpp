@@ -118,6 +118,7 @@ PyObject* storage_offset(PyObject* self, PyObject*) {
 PyObject* data_ptr(PyObject* self, PyObject*) {
   if (!note_read(tensor_of(self), "data_ptr()")) return nullptr;
   if (!has_memory(tensor_of(self), "data_ptr")) return nullptr;
+  lamella_tensor_expose(tensor_of(self));
   return PyLong_FromVoidPtr(tensor_of(self)->data);
 }
 PyObject* get_device_index(PyObject* self, PyObject*) {
@@ -208,11 +209,12 @@ PyObject* is_set_to(PyObject* self, PyObject* other) {
               memcmp(a->strides, b->strides, sizeof(int64_t) * static_cast<size_t>(a->ndim)) == 0;
   return PyBool_FromLong(same);
 }
-// The memory behind a tensor: its address, and its size in bytes.
+// The memory behind a tensor, for comparison: what it is known by, its address, its size in bytes.
 PyObject* storage_info(PyObject* self, PyObject*) {
   lamella_tensor* tensor = tensor_of(self);
+  void* data = tensor->storage != nullptr ? tensor->storage->data : nullptr;
   return Py_BuildValue("KKn", reinterpret_cast<unsigned long long>(tensor->storage),
-                       reinterpret_cast<unsigned long long>(lamella_tensor_storage_data(tensor)),
+                       reinterpret_cast<unsigned long long>(data),
                        static_cast<Py_ssize_t>(lamella_tensor_storage_bytes(tensor)));
 }
 
@@ -297,7 +299,7 @@ PyObject* tensor_to_list(PyObject* self) {
   if (!note_read(tensor_of(self), "tolist()")) return nullptr;
   TensorBase tensor = readable(tensor_of(self));
   if (!tensor.defined()) return nullptr;
-  return list_of_elements(static_cast<const char*>(tensor.data_ptr()), tensor.impl(), 0,
+  return list_of_elements(static_cast<const char*>(tensor.const_data_ptr()), tensor.impl(), 0,
                           tensor.itemsize());
 }
 

@@ -95,5 +95,6 @@ int add_executables(PyObject* module);  // executable.cpp
 int add_targets(PyObject* module);      // targets.cpp
 int add_ffi(PyObject* module);          // ffi.cpp
 int add_operators(PyObject* module);    // operators.cpp
+int add_compiled(PyObject* module);     // compiled.cpp
 
 }  // namespace lamella::python

@@ -77,7 +77,7 @@ PyMODINIT_FUNC PyInit__hlo() {
       add_views(module.get()) != 0 || add_values(module.get()) != 0 ||
       add_executables(module.get()) != 0 || add_targets(module.get()) != 0 ||
       add_ffi(module.get()) != 0 || add_operators(module.get()) != 0 ||
-      add_builder(module.get()) != 0) {
+      add_compiled(module.get()) != 0 || add_builder(module.get()) != 0) {
     return nullptr;
   }
   return module.release();

@@ -37,9 +37,9 @@ def check(function, *inputs, tolerance=1e-9):
         assert mine.dtype == eager.dtype and mine.shape == eager.shape
         wide = lamella.complex128 if eager.is_complex() else lamella.float64
         mine, eager = mine.to(wide), eager.detach().to(wide)
-        assert lamella.allclose(mine, eager, rtol=tolerance, atol=tolerance, equal_nan=True), (
-            f"expected {eager}, got {mine}"
-        )
+        assert lamella.allclose(
+            mine, eager, rtol=tolerance, atol=tolerance, equal_nan=True
+        ), f"expected {eager}, got {mine}"
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)

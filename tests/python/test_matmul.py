@@ -55,6 +55,45 @@ def test_addmm_and_kin(dtype):
         check("addbmm", make(m, n, dtype=dtype), stack_a, stack_b, tolerance=loose)
 
 
+@pytest.mark.parametrize("dtype", WHOLE + REAL, ids=str)
+@pytest.mark.parametrize("gelu", [False, True], ids=["relu", "gelu"])
+def test_addmm_activation(dtype, gelu):
+    if gelu and not dtype.is_floating_point:
+        with pytest.raises(RuntimeError, match="expected floating-point matrices for gelu"):
+            a = lamella.ones(2, 2, dtype=getattr(lamella, str(dtype).split(".")[1]))
+            lamella._addmm_activation(a, a, a, use_gelu=True)
+        return
+    name, loose = "_addmm_activation", LOOSE.get(dtype)
+    for m, k, n in ((3, 4, 5), (40, 30, 50), (0, 3, 2), (3, 0, 2)):
+        a, b = make(m, k, dtype=dtype, seed=1), make(k, n, dtype=dtype, seed=2)
+        for self in (make(m, n, dtype=dtype), make(n, dtype=dtype), make(m, 1, dtype=dtype)):
+            check(name, self, a, b, use_gelu=gelu, tolerance=loose)
+            check(name, self, a, b, beta=2, alpha=3, use_gelu=gelu, tolerance=loose)
+        for out in (torch.zeros(m, n, dtype=dtype), torch.zeros(n, m, dtype=dtype).t()):
+            check(
+                f"{name}.out", make(n, dtype=dtype), a, b, use_gelu=gelu, out=out, tolerance=loose
+            )
+
+
+def test_addmm_activation_in_layers():
+    self, a, b = lamella.randn(5), lamella.randn(2, 4, 3), lamella.randn(3, 5)
+    for gelu in (False, True):
+
+        def product(x, gelu=gelu):
+            return lamella._addmm_activation(self, x, b, use_gelu=gelu)
+
+        expected = lamella.stack([product(x) for x in a])
+        assert lamella.allclose(lamella.vmap(product)(a), expected, atol=1e-6)
+    meta = lamella._addmm_activation(*(x.to("meta") for x in (self, a[0], b)))
+    assert meta.is_meta and meta.shape == (4, 5)
+    with pytest.raises(RuntimeError, match="_addmm_activation"):  # as PyTorch's, no derivative
+        lamella._addmm_activation(self.requires_grad_(), a[0], b).sum().backward()
+    ones = make(2, 2, dtype=torch.complex64)
+    assert error_of("_addmm_activation", ones, ones, ones) == (
+        "_addmm_activation: expected real matrices for relu, got complex64"
+    )
+
+
 def test_vdot_conjugates():
     check("vdot", make(9, dtype=torch.complex64), make(9, dtype=torch.complex64, seed=1))
 

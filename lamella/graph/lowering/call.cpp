@@ -279,9 +279,9 @@ const std::unordered_map<std::string_view, const Rule*>& table() {
   static const auto made = [] {
     std::unordered_map<std::string_view, const Rule*> rules;
     for (std::span<const Rule> family :
-         {unary_rules(), binary_rules(), activation_rules(), shape_rules(), factory_rules(),
-          reduction_rules(), contraction_rules(), normalization_rules(), loss_rules(),
-          ordering_rules()}) {
+         {unary_rules(), binary_rules(), activation_rules(), shape_rules(), strided_rules(),
+          factory_rules(), reduction_rules(), contraction_rules(), normalization_rules(),
+          loss_rules(), ordering_rules()}) {
       for (const Rule& rule : family) rules.emplace(rule.name, &rule);
     }
     return rules;

@@ -105,9 +105,9 @@ class Converter {
       const Node& node = graph_.nodes()[n];
       std::vector<ValueId> made = graph_.made_by(node), written = graph_.written_by(node);
       kept[n] = std::ranges::any_of(made, [&](ValueId id) { return bool(needed[id]); }) ||
-                std::ranges::any_of(
-                    written, [&](ValueId id) { return bool(roots[graph_.value(id).root]); }) ||
-                (part_.writes && made.empty());
+                (part_.writes && (made.empty() || std::ranges::any_of(written, [&](ValueId id) {
+                                    return bool(roots[graph_.value(id).root]);
+                                  })));
       if (!kept[n]) continue;
       for (ValueId id : graph_.used_by(node)) need(id);
     }
@@ -128,14 +128,41 @@ class Converter {
     return made;
   }
 
-  bool is_row_major(ValueId id) const {
+  // Dimensions from the slowest to the fastest in memory, of a tensor that fills its memory: the
+  // operators that name elements by their place there see the array so.
+  std::vector<int64_t> order_in_memory(const Node& node, ValueId id) const {
     IntArrayRef sizes = graph_.sizes(id), strides = graph_.strides(id);
-    int64_t expected = 1;
-    for (size_t d = sizes.size(); d-- > 0;) {
-      if (sizes[d] != 1 && strides[d] != expected) return false;
-      expected *= sizes[d];
+    std::vector<int64_t> order(sizes.size());
+    std::iota(order.begin(), order.end(), int64_t{0});
+    auto size_of = [&](int64_t d) { return sizes[static_cast<size_t>(d)]; };
+    auto stride_of = [&](int64_t d) { return strides[static_cast<size_t>(d)]; };
+    std::ranges::stable_sort(order, [&](int64_t a, int64_t b) {
+      return size_of(a) != 1 && size_of(b) != 1 && stride_of(a) > stride_of(b);
+    });
+    int64_t expected = 1, whole = 1;
+    bool dense = true;
+    for (size_t k = order.size(); k-- > 0;) {
+      if (size_of(order[k]) != 1) dense = dense && stride_of(order[k]) == expected;
+      expected *= size_of(order[k]);
     }
-    return true;
+    for (int64_t size : graph_.sizes(graph_.value(id).root)) whole *= size;
+    if (!dense || expected != whole) {
+      refuse(node, str("expected %", id,
+                       " to be contiguous and all of its memory, as the arrays of a module are"));
+    }
+    return order;
+  }
+  static std::vector<int64_t> inverse(const std::vector<int64_t>& order) {
+    std::vector<int64_t> made(order.size());
+    for (size_t d = 0; d < order.size(); ++d) {
+      made[static_cast<size_t>(order[d])] = static_cast<int64_t>(d);
+    }
+    return made;
+  }
+  static Shape permuted(const Shape& shape, const std::vector<int64_t>& order) {
+    std::vector<int64_t> sizes;
+    for (int64_t d : order) sizes.push_back(shape.dimension(d));
+    return shape.with_dimensions(std::move(sizes));
   }
 
   FunctionSchema schema_of(const lamella_operator* op) const {
@@ -223,12 +250,21 @@ class Converter {
     }
     for (ValueId id : graph_.written_by(node)) {
       if (std::find(written.begin(), written.end(), id) != written.end()) continue;
-      if (!schema_says_written(node, *plan.facts, id)) {
+      bool said = schema_says_written(node, *plan.facts, id);
+      if (!said && !part_.rules) {
         refuse(node,
                str("expected a call that writes what its schema says, got one that writes %", id));
       }
       written.push_back(id);
       results.push_back(id);
+    }
+    // The same tensor under another name: who writes one writes the other.
+    if (part_.rules && (plan.name == "aten::detach" || plan.name == "aten::alias")) {
+      ValueId before = graph_.used_by(node)[0];
+      if (current(before).valid() && !stale_[tensor_[before]]) {
+        tensor_[results[0]] = tensor_[before];
+        return;
+      }
     }
     std::vector<Op> operands;
     std::vector<OperatorArgument> arguments = arguments_of(node, schema, &operands);
@@ -236,8 +272,20 @@ class Converter {
     std::vector<Shape> shapes;
     for (ValueId id : results) shapes.push_back(shape_of(id, &node));
     std::vector<Op> ops;
+    std::vector<int64_t> memory_order;
+    if (plan.name.starts_with("aten::as_strided")) {
+      memory_order = order_in_memory(node, graph_.used_by(node)[0]);
+      operands[0] = Transpose(operands[0], memory_order);
+      // The result has the place in memory that the operand has.
+      if (plan.name.find("scatter") == std::string::npos) {
+        memory_order.clear();
+      } else {
+        shapes[0] = permuted(shapes[0], memory_order);
+      }
+    }
     if (part_.rules) ops = lowered(node, plan, schema, arguments, operands, shapes);
     if (ops.empty()) ops = called(node, plan, schema, arguments, operands, shapes);
+    if (!memory_order.empty()) ops[0] = Transpose(ops[0], inverse(memory_order));
     for (size_t r = 0; r < results.size(); ++r) {
       made_[tensor_[results[r]]] = ops[r];
       // A view of memory that was written since is made of what is there now.
@@ -281,9 +329,7 @@ class Converter {
                           const std::vector<Op>& operands, const std::vector<Shape>& shapes) {
     const lowering::Rule* rule = lowering::find_rule(plan.name);
     std::optional<Opcode> word = rule != nullptr ? std::nullopt : word_of(node.op);
-    if ((rule == nullptr && !word) || shapes.empty() || plan.random || node.also_writes != 0) {
-      return {};
-    }
+    if ((rule == nullptr && !word) || shapes.empty() || plan.random) return {};
     std::vector<lowering::Given> given(arguments.size());
     for (size_t i = 0; i < arguments.size(); ++i) {
       given[i].form = static_cast<lowering::Given::Form>(arguments[i].form);
@@ -294,7 +340,7 @@ class Converter {
     }
     lowering::Call call(&builder_, schema, std::move(given), shapes);
     std::vector<Op> ops = rule != nullptr ? rule->lower(call) : lowering::lower_word(*word, call);
-    if (ops.empty()) return ops;
+    if (ops.empty() || (node.also_writes != 0 && ops.size() != shapes.size())) return {};
     LAMELLA_INTERNAL_ASSERT(ops.size() == shapes.size(), "lowering: expected ", shapes.size(),
                             " results of ", plan.name, ", got ", ops.size());
     for (size_t r = 0; r < ops.size(); ++r) {
@@ -322,13 +368,17 @@ class Converter {
                          const FunctionSchema& schema,
                          const std::vector<OperatorArgument>& arguments,
                          const std::vector<Op>& operands, const std::vector<Shape>& shapes) {
-    if (plan.name.starts_with("aten::as_strided")) {
-      for (ValueId id : graph_.used_by(node)) {
-        if (!is_row_major(id)) {
-          refuse(node,
-                 str("expected %", id, " to be contiguous, since the arrays of a module are"));
-        }
-      }
+    if (node.also_writes != 0) {
+      refuse(node, "expected a call that writes what its schema says, got one that writes more");
+    }
+    // A mask among indices counts its true elements.
+    bool by_mask = plan.name == "aten::index.Tensor" && std::ranges::any_of(operands, [&](Op op) {
+                     ElementType type = (*builder_.GetShapePtr(op))->element_type();
+                     return type == ElementType::PRED || type == ElementType::U8;
+                   });
+    bool by_value = plan.sizes_by_value && plan.name != "aten::index.Tensor";
+    if (part_.rules && (by_value || by_mask)) {
+      refuse(node, "expected sizes that do not depend on the elements of a tensor");
     }
     std::string text;
     try {

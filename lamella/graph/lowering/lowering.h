@@ -141,6 +141,7 @@ std::span<const Rule> unary_rules();
 std::span<const Rule> binary_rules();
 std::span<const Rule> activation_rules();
 std::span<const Rule> shape_rules();
+std::span<const Rule> strided_rules();
 std::span<const Rule> factory_rules();
 std::span<const Rule> reduction_rules();
 std::span<const Rule> contraction_rules();

@@ -82,15 +82,27 @@ Sizes all_but_features(int64_t rank) {
   for (int64_t d = 2; d < rank; ++d) dims.push_back(d);
   return dims;
 }
-// Without running statistics to write: they are not seen in the results.
+// Training moves running statistics towards those of the batch: (1 - momentum) old + momentum new,
+// of the variance without bias. They are results behind the operator's own.
+Op moved(const Call& c, const char* name, Op now, ElementType type) {
+  double momentum = c.real("momentum", 0.1);
+  Op before = wide(c, name, type);
+  return Add(Mul(before, c.like(before, 1 - momentum)), Mul(now, c.like(now, momentum)));
+}
 Ops batch_norm(Call& c) {
   ElementType type = Call::wide(c.result().element_type());
   Op x = wide(c, "input", type);
   if (c.shape(x).elements() == 0) return {};
   if (c.flag("training")) {
-    if (c.has("running_mean")) return {};
-    Normal n = normalized(c, x, all_but_features(c.rank_of(x)), c.real("eps"));
-    return {scaled(c, n.y, type), c.reshape(n.mean, c.sizes(1)), c.reshape(n.rstd, c.sizes(2))};
+    Sizes dims = all_but_features(c.rank_of(x));
+    Normal n = normalized(c, x, dims, c.real("eps"));
+    Ops results{scaled(c, n.y, type), c.reshape(n.mean, c.sizes(1)), c.reshape(n.rstd, c.sizes(2))};
+    if (!c.has("running_mean")) return results;
+    double count = count_of(c.sizes_of(x), dims);
+    Op unbiased = Mul(n.variance, c.like(n.variance, count / (count - 1)));
+    results.push_back(moved(c, "running_mean", n.mean, type));
+    results.push_back(moved(c, "running_var", unbiased, type));
+    return results;
   }
   if (!c.has("running_mean") || !c.has("running_var")) return {};
   Op variance = wide(c, "running_var", type);

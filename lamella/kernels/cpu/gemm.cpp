@@ -152,8 +152,8 @@ void scale(const Gemm& p) {
   }
 }
 
-// Rows for which sums along k are faster than tiles; and where k is long, so that packing b would
-// cost more than it brings.
+// Rows for which sums along k are faster than tiles; and where k is long and b is packed each time,
+// which would cost more than it brings.
 constexpr int64_t kFewRows = 4, kFewLongRows = 16, kLong = 128;
 
 // Whether the problem was one of few rows, or of few columns, and was solved by sums along k. The
@@ -172,9 +172,13 @@ bool take_dots(const Gemm& p) {
     dots_gemm(dense);
     return true;
   };
-  return take(p, p.k >= kLong ? kFewLongRows : kFewRows) ||
+  bool packs = p.k >= kLong && p.b.storage == nullptr;
+  return take(p, packs ? kFewLongRows : kFewRows) ||
          (p.n <= kFewRows && take(transposed(p), kFewRows));
 }
+
+// Sizes of b up to which a batch of it is turned at once rather than one by one.
+constexpr int64_t kShort = 16;
 
 void real_gemm(Gemm p) {
   bool scales = p.d.data != nullptr && !p.beta.equal(1);
@@ -189,7 +193,8 @@ void real_gemm(Gemm p) {
   }
   if (scales || (p.d.column != 1 && p.n != 1)) put_into_c(p);
   if (scales) scale(p);
-  if (p.b.column != 1 && p.b.row != 1 && p.n != 1 && p.k != 1) {
+  bool is_short = p.batch > 1 && p.k <= kShort && p.n <= kShort;
+  if (p.b.column != 1 && (p.b.row != 1 || is_short) && p.n != 1 && p.k != 1) {
     b = copied(p, p.b, p.k, p.n, p.dtype);
     p.b = Matrices::of(b);
   }

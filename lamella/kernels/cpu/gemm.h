@@ -10,12 +10,21 @@ namespace lamella::native {
 struct Matrices {
   const void* data = nullptr;
   int64_t row = 0, column = 0, batch = 0;
+  // Of one matrix that may be a constant, whose packed form is then kept: Note [What is kept with a
+  // storage]. NULL: it is not.
+  lamella_storage* storage = nullptr;
 
   static Matrices of(const Tensor& t) {
     size_t n = t.strides().size();
     return {t.data_ptr(), t.strides()[n - 2], t.strides()[n - 1], n == 3 ? t.strides()[0] : 0};
   }
-  Matrices transposed() const { return {data, column, row, batch}; }
+  // An operand as the user gave it.
+  static Matrices given(const Tensor& t) {
+    Matrices x = of(t);
+    if (t.strides().size() == 2) x.storage = t.storage_impl();
+    return x;
+  }
+  Matrices transposed() const { return {data, column, row, batch, storage}; }
 };
 
 // c = alpha * a b + beta * d for each of `batch` triples: a is m x k, b k x n, c and d m x n. With

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lamella/core/kept_forms.h"
 #include "lamella/kernels/cpu/gemm.h"
 #include "lamella/kernels/cpu/simd/gemm.h"
 #include "lamella/kernels/parallel.h"
@@ -15,14 +16,18 @@ namespace {
 
 // Rows of a block: what a reads of them stays in the second cache while b streams by.
 constexpr int64_t kBlockRows = 64;
-// b is read as it lies for so few rows, or if it has so few bytes.
-constexpr int64_t kUnpackedRows = 16, kUnpackedBytes = 16384;
+// A b whose rows are contiguous is read as it lies for so few rows, or if it has so few bytes.
+constexpr int64_t kUnpackedRows = 256, kUnpackedBytes = 16384;
 // Multiplications that are worth a thread's while.
 constexpr int64_t kLeastShare = int64_t{1} << 19;
 // Multiplications after which interrupts are looked for.
 constexpr int64_t kMostShare = int64_t{1} << 31;
 // Packed bytes at a time.
 constexpr int64_t kMostPacked = int64_t{1} << 26;
+// Bytes that the second cache holds.
+constexpr int64_t kNearBytes = int64_t{1} << 20;
+// Rows up to which it pays to keep a packed b: with more, packing is a small part of the work.
+constexpr int64_t kKeptRows = 256;
 // Packed bytes that fit on the stack.
 constexpr int64_t kOnStack = 8192;
 
@@ -74,8 +79,8 @@ class Product {
     b_ = at(p.b, kernels_.number_bytes);
     c_ = const_cast<char*>(at(p.c, kernels_.sum_bytes));
     d_ = p.d.data != nullptr ? at(p.d, kernels_.sum_bytes) : nullptr;
-    bool is_row_major = (p.b.column == 1 || p.n == 1) && kernels_.group == 1;
-    if (!is_row_major || (p.m > kUnpackedRows && k_ * p.n * element_ > kUnpackedBytes)) {
+    is_row_major_ = (p.b.column == 1 || p.n == 1) && kernels_.group == 1;
+    if (!is_row_major_ || (p.m > kUnpackedRows && k_ * p.n * element_ > kUnpackedBytes)) {
       unpacked_ = 0;
     } else {
       // Whole vectors of b are read, so a row must not end within one.
@@ -84,6 +89,7 @@ class Product {
   }
 
   void run(const void* alpha) const {
+    if (!is_row_major_ && p_.b.storage != nullptr && run_kept(alpha)) return;
     int64_t width = p_.n;
     if (unpacked_ == 0) {
       // What is packed at a time is bounded, but for one panel.
@@ -94,20 +100,52 @@ class Product {
   }
 
  private:
+  // Multiplies by the form of b that is kept with its storage, if there was or is now one: rows
+  // that are filled up to whole vectors.
+  bool run_kept(const void* alpha) const {
+    bool has_forms = __atomic_load_n(&p_.b.storage->has_kept_forms, __ATOMIC_RELAXED) != 0;
+    if (p_.m > kKeptRows && !has_forms) return false;
+    int64_t row = round_up(p_.n, kernels_.lanes) * element_;
+    // Rows at distances of many small powers of two would share a few places of a cache.
+    if (row % 1024 == 0) row += 64;
+    if (p_.n * k_ * element_ <= kOnStack) return false;
+    KeptFormKey key = {reinterpret_cast<int64_t>(p_.b.data), p_.k, p_.n, p_.b.row, p_.b.column,
+                       reinterpret_cast<int64_t>(&kernels_)};
+    KeptForm form(p_.b.storage, key, row * k_);
+    if (form.is_wanted() && p_.m <= kKeptRows) {
+      pack(b_, p_.n, static_cast<char*>(form.make()), row);
+      form.keep();
+    }
+    if (form.data() == nullptr) return false;
+    Product by_rows = *this;
+    by_rows.b_ = static_cast<const char*>(form.data());
+    by_rows.b_row_ = row;
+    by_rows.b_column_ = element_;
+    by_rows.multiply(0, p_.n, p_.n, nullptr, alpha);
+    return true;
+  }
+
+  int64_t packed_bytes(int64_t n) const { return round_up(n, kernels_.lanes) * k_ * element_; }
+
   // Columns [first, first + n) of c.
   void columns(int64_t first, int64_t n, const void* alpha) const {
     int64_t unpacked = std::min(std::max<int64_t>(unpacked_ - first, 0), n);
-    int64_t bytes = round_up(n - unpacked, kernels_.lanes) * k_ * element_;
+    int64_t bytes = packed_bytes(n - unpacked);
     alignas(64) char local[kOnStack];
-    Tensor kept;
+    Tensor space;
     char* packed = local;
     if (bytes > kOnStack) {
-      kept = new_tensor({bytes}, kByte, kCPU);
-      packed = static_cast<char*>(kept.data_ptr());
+      space = new_tensor({bytes}, kByte, kCPU);
+      packed = static_cast<char*>(space.data_ptr());
     }
-    const char* b = b_ + first * b_column_;
-    pack(b + unpacked * b_column_, n - unpacked, packed);
+    pack(b_ + (first + unpacked) * b_column_, n - unpacked, packed);
+    multiply(first, n, unpacked, packed, alpha);
+  }
 
+  // The same, where the first of these columns are read from b as it lies, the others packed.
+  void multiply(int64_t first, int64_t n, int64_t unpacked, const char* packed,
+                const void* alpha) const {
+    const char* b = b_ + first * b_column_;
     int64_t tile = kernels_.columns, panel = tile * element_, sum = kernels_.sum_bytes;
     GemmBlock whole{};
     whole.a_row = p_.a.row * kernels_.number_bytes;
@@ -116,6 +154,7 @@ class Product {
     whole.d_row = p_.d.row * sum;
     whole.alpha = alpha;
     bool reads_b = unpacked > 0;
+    whole.b_is_far = reads_b && k_ * p_.n * element_ > kNearBytes;
     whole.b_row = reads_b ? b_row_ : panel;
     whole.b_panel = reads_b ? panel : panel * k_;
     int64_t tail = n % tile, full = n - tail;
@@ -158,17 +197,18 @@ class Product {
     });
   }
 
-  void pack(const char* b, int64_t n, char* to) const {
+  // Into panels, or into rows `to_row` bytes apart.
+  void pack(const char* b, int64_t n, char* to, int64_t to_row = 0) const {
     if (n <= 0 || k_ == 0) return;
     int64_t tile = kernels_.columns;
-    GemmPacking all{b, b_row_, b_column_, to, n, k_};
+    GemmPacking all{b, b_row_, b_column_, to, n, k_, to_row};
     int64_t panels = (n + tile - 1) / tile;
     int64_t grain = (1 << 16) / (tile * k_) + 1;
     if (panels <= grain) return kernels_.pack(all);
     parallel_for(0, panels, grain, [&](int64_t begin, int64_t end) {
       GemmPacking part = all;
       part.b += begin * tile * all.column;
-      part.to += begin * tile * k_ * element_;
+      part.to += begin * tile * element_ * (to_row == 0 ? k_ : 1);
       part.n = std::min(end * tile, n) - begin * tile;
       kernels_.pack(part);
     });
@@ -183,6 +223,7 @@ class Product {
   const char* b_;
   char* c_;
   const char* d_;
+  bool is_row_major_;
   int64_t unpacked_;  // columns of b that are read as they lie; the others are packed
 };
 
@@ -190,8 +231,51 @@ bool rows_are_dense(const Matrices& x, int64_t columns) { return x.column == 1 |
 
 }  // namespace
 
+namespace {
+// Rows and inner size up to which a product of a few columns costs little more than its setting up.
+constexpr int64_t kSmallRows = 32, kSmallInner = 64;
+
+bool is_small(const Gemm& p) {
+  const GemmKernels& kernels = kernels_for(p.dtype);
+  return kernels.small != nullptr && p.n <= kernels.lanes && p.m <= kSmallRows &&
+         p.k <= kSmallInner && p.k > 0 && (p.b.column == 1 || p.n == 1);
+}
+
+void small_gemms(const Gemm& p, const Factor& alpha) {
+  const GemmKernels& kernels = kernels_for(p.dtype);
+  int64_t bytes = kernels.number_bytes;
+  GemmSmall all{};
+  all.a_next = p.a.batch * bytes;
+  all.b_next = p.b.batch * bytes;
+  all.c_next = p.c.batch * bytes;
+  all.d_next = p.d.batch * bytes;
+  GemmBlock& g = all.first;
+  g.a_row = p.a.row * bytes;
+  g.a_step = p.a.column * bytes;
+  g.b_row = p.b.row * bytes;
+  g.c_row = p.c.row * bytes;
+  g.d_row = p.d.row * bytes;
+  g.m = p.m;
+  g.n = p.n;
+  g.k = p.k;
+  g.alpha = alpha.bytes;
+  parallel_for(0, p.batch, kLeastShare / (p.m * p.n * p.k) + 1, [&](int64_t begin, int64_t end) {
+    GemmSmall part = all;
+    part.count = end - begin;
+    part.first.a = static_cast<const char*>(p.a.data) + begin * all.a_next;
+    part.first.b = static_cast<const char*>(p.b.data) + begin * all.b_next;
+    part.first.c = static_cast<char*>(const_cast<void*>(p.c.data)) + begin * all.c_next;
+    if (p.d.data != nullptr) {
+      part.first.d = static_cast<const char*>(p.d.data) + begin * all.d_next;
+    }
+    kernels.small(part);
+  });
+}
+}  // namespace
+
 void tiled_gemm(const Gemm& p) {
   Factor alpha(p.alpha, p.dtype);
+  if (is_small(p)) return small_gemms(p, alpha);
   int64_t work = saturated_product(saturated_product(p.m, p.n), p.k + 1);
   // Large products share their own work.
   if (p.batch == 1 || work > 16 * kLeastShare) {

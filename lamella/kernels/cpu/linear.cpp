@@ -58,8 +58,7 @@ Tensor linear(const Tensor& input, const Tensor& weight, const std::optional<Ten
   if (input.is_meta() || out.numel() == 0) return out;
   Rows x(input);
   bool biased = has(bias);
-  Matrices w = Matrices::of(weight);
-  w.batch = 0;
+  Matrices w = Matrices::given(weight);
   gemm(op, {input.scalar_type(),
             1,
             x.count,
@@ -101,8 +100,7 @@ std::tuple<Tensor, Tensor, Tensor> linear_backward(const Tensor& self, const Ten
   }
   Rows dy(grad_output);
   if (output_mask[0]) {
-    Matrices w = Matrices::of(weight);
-    w.batch = 0;
+    Matrices w = Matrices::given(weight);
     if (width == 0) dx.zero_();
     // The conjugate: gradients of complex tensors.
     if (is_complex(dtype)) {

@@ -54,6 +54,19 @@ LAMELLA_META_FUNC(addmm)
   check_added("addmm", self, mat1, shape);
   set_output_raw_strided(0, shape, {}, mat1.options());
 }
+LAMELLA_META_FUNC(_addmm_activation)
+(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
+ const Scalar& alpha, bool use_gelu) {
+  const char* op = "_addmm_activation";
+  check_product(op, mat1, "mat1", mat2, "mat2");
+  ScalarType dtype = mat1.scalar_type();
+  LAMELLA_CHECK(use_gelu ? is_floating_point(dtype) : !is_complex(dtype), op, ": expected ",
+                use_gelu ? "floating-point matrices for gelu" : "real matrices for relu", ", got ",
+                dtype);
+  const int64_t shape[2] = {mat1.sizes()[0], mat2.sizes()[1]};
+  check_added(op, self, mat1, shape);
+  set_output_raw_strided(0, shape, {}, mat1.options());
+}
 LAMELLA_META_FUNC(baddbmm)
 (const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
  const Scalar& alpha) {
@@ -106,8 +119,8 @@ void add_product(const char* op, const Tensor& self, const Tensor& a, const Tens
                a.sizes()[n - 2],
                b.sizes()[n - 1],
                a.sizes()[n - 1],
-               Matrices::of(a),
-               Matrices::of(b),
+               Matrices::given(a),
+               Matrices::given(b),
                Matrices::of(out),
                alpha,
                beta,
@@ -126,6 +139,18 @@ LAMELLA_IMPL_FUNC(addmm_cpu)
 (const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
  const Scalar& alpha, const Tensor& out) {
   add_product("addmm", self, mat1, mat2, beta, alpha, out);
+}
+LAMELLA_IMPL_FUNC(addmm_activation_cpu)
+(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
+ const Scalar& alpha, bool use_gelu, const Tensor& out) {
+  add_product("_addmm_activation", self, mat1, mat2, beta, alpha, out);
+  // The sums are rounded to the dtype of the result first, as where the two are called in turn.
+  Tensor result = out;
+  if (use_gelu) {
+    lamella::gelu_(result);
+  } else {
+    lamella::relu_(result);
+  }
 }
 LAMELLA_IMPL_FUNC(baddbmm_cpu)
 (const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,

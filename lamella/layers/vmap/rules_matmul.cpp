@@ -92,6 +92,11 @@ Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const S
              const Scalar& alpha) {
   return added("addmm", self, lamella::mm(mat1, mat2), beta, alpha);
 }
+Tensor addmm_activation(const Tensor& self, const Tensor& mat1, const Tensor& mat2,
+                        const Scalar& beta, const Scalar& alpha, bool use_gelu) {
+  Tensor sum = added("_addmm_activation", self, lamella::mm(mat1, mat2), beta, alpha);
+  return use_gelu ? lamella::gelu(sum) : lamella::relu(sum);
+}
 Tensor addmv(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta,
              const Scalar& alpha) {
   return added("addmv", self, lamella::mv(mat, vec), beta, alpha);
@@ -158,6 +163,7 @@ constexpr NamedRule kRules[] = {
     {"dot", &typed<&dot>},
     {"vdot", &typed<&vdot>},
     {"addmm", &decomposed<&addmm>},
+    {"_addmm_activation", &decomposed<&addmm_activation>},
     {"addmv", &decomposed<&addmv>},
     {"baddbmm", &decomposed<&baddbmm>},
     {"addbmm", &decomposed<&addbmm>},

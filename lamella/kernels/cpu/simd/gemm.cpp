@@ -12,7 +12,10 @@ constexpr GemmKernels kernels_of(int64_t group, void (*dots)(const GemmDots&),
                                  void (*pack)(const GemmPacking&)) {
   using S = typename P::Sum;
   auto bytes = static_cast<int64_t>(sizeof(typename P::Element)) / group;
-  return {kTileVectors * kLanes<S>, kLanes<S>, group, bytes, sizeof(S), &block<P>, dots, pack};
+  void (*parts)(const GemmSmall&) = nullptr;
+  if constexpr (kReadsParts && std::is_same_v<S, typename P::Element>) parts = &small<P>;
+  return {
+      kTileVectors * kLanes<S>, kLanes<S>, group, bytes, sizeof(S), &block<P>, parts, dots, pack};
 }
 template <class T>
 constexpr GemmKernels kernels_of(void (*dots)(const GemmDots&)) {
@@ -45,10 +48,12 @@ void pack_pairs(const GemmPacking& p) {
     int64_t first = j / kColumns * kColumns;
     int64_t width = p.n - first < kColumns ? p.n - first : kColumns;
     int64_t padded = (width + kLanes<float> - 1) / kLanes<float> * kLanes<float>;
-    char* out = to + (first * p.k + (j - first)) * kBytes;
+    bool is_panel = p.to_row == 0;
+    char* out = to + (is_panel ? first * p.k + (j - first) : j) * kBytes;
+    int64_t to_row = is_panel ? padded * kBytes : p.to_row;
     auto mask = static_cast<__mmask16>(p.n - j < kLanes<float> ? (1u << (p.n - j)) - 1 : 0xffff);
     const char* even = p.b + j * p.column;
-    for (int64_t l = 0; l < p.k; ++l, even += 2 * p.row, out += padded * kBytes) {
+    for (int64_t l = 0; l < p.k; ++l, even += 2 * p.row, out += to_row) {
       // The forms with a mask have no undefined operand, of which GCC 12 would warn.
       constexpr __mmask16 kAll = 0xffff;
       __m512i low = _mm512_maskz_cvtepu16_epi32(kAll, _mm256_maskz_loadu_epi16(mask, even));

@@ -31,6 +31,14 @@ struct GemmBlock {
   int64_t d_row;
   int64_t m, n, k;
   const void* alpha;  // of c's dtype
+  bool b_is_far;      // b does not lie in panels, and is more than the second cache holds
+};
+
+// Products one after the other, each with at most as many columns as a vector has, and b as it
+// lies: what `first` says of the first one, and bytes from one to the next.
+struct GemmSmall {
+  GemmBlock first;
+  int64_t count, a_next, b_next, c_next, d_next;
 };
 
 // c[i, j] = alpha * sum of a[i, :] b[j, :] + d[i, j] for few rows i; a and b are contiguous along
@@ -48,12 +56,13 @@ struct GemmDots {
   const void* alpha;
 };
 
-// Columns of b brought into panels.
+// Columns of b brought into panels, or into rows. Both are filled up to whole vectors.
 struct GemmPacking {
   const char* b;
   int64_t row, column;  // bytes between numbers; one of them is the size of a number
   char* to;
   int64_t n, k;
+  int64_t to_row;  // bytes between rows, 0: panels
 };
 
 // An element of a and b is one number, or a group of numbers that follow one another along k, whose
@@ -65,7 +74,8 @@ struct GemmKernels {
   int64_t number_bytes;  // of a and b
   int64_t sum_bytes;     // of c, d and alpha
   void (*block)(const GemmBlock& block);
-  void (*dots)(const GemmDots& problem);  // NULL: there is none
+  void (*small)(const GemmSmall& problems);  // NULL: there is none, as for the next
+  void (*dots)(const GemmDots& problem);
   void (*pack)(const GemmPacking& packing);
 };
 

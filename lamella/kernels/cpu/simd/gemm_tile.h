@@ -136,10 +136,30 @@ struct SameType {
 
 // ---- Tiles ----
 
+// Whether the part of a vector is read as fast as the whole.
+#if defined(CPU_CAPABILITY_AVX512) || defined(CPU_CAPABILITY_AVX2)
+inline constexpr bool kReadsParts = true;
+#else
+inline constexpr bool kReadsParts = false;
+#endif
+
+// What a tile does beside its sums.
+enum class Tile {
+  kPlain,
+  kReadsParts,  // b has one vector in a row, which ends where its columns end
+  kFetches  // asks memory for what a later tile reads at `next` in each row of b: one vector, or
+            // all where so few rows are left that no other tile asks
+};
+
+// Tiles of a panel that ask for the next one.
+inline int64_t fetching_tiles(int64_t rows) {
+  return rows <= (kTileVectors - 1) * kTileRows ? 1 : kTileVectors;
+}
+
 // R rows of V vectors, the last of which has `last` columns.
-template <class P, int R, int V>
+template <class P, int R, int V, Tile KIND>
 void tile(const GemmBlock& g, const char* a, const char* b, int64_t b_row, char* c, const char* d,
-          int64_t last) {
+          int64_t last, const char* next) {
   using E = typename P::Element;
   using S = typename P::Sum;
   constexpr int64_t kLast = (V - 1) * kVectorBytes;
@@ -148,10 +168,18 @@ void tile(const GemmBlock& g, const char* a, const char* b, int64_t b_row, char*
   for (int r = 0; r < R; ++r) {
     for (int v = 0; v < V; ++v) __builtin_prefetch(c + r * g.c_row + v * kVectorBytes, 1);
   }
+  const int fetched = fetching_tiles(g.m) == 1 ? V : 1;
   Lanes<S> sum[R][V] = {};
   for (int64_t l = 0; l < g.k; ++l) {
+    if constexpr (KIND == Tile::kFetches) {
+      __builtin_prefetch(next, 0, 2);
+      for (int v = 1; v < fetched; ++v) __builtin_prefetch(next + v * kVectorBytes, 0, 2);
+      next += b_row;
+    }
     Lanes<E> factor[V];
-    for (int v = 0; v < V; ++v) factor[v] = load<E>(b + v * kVectorBytes);
+    for (int v = 0; v < V; ++v) {
+      factor[v] = KIND == Tile::kReadsParts ? load_part<E>(b, last) : load<E>(b + v * kVectorBytes);
+    }
     for (int r = 0; r < R; ++r) {
       E one;
       std::memcpy(&one, a + r * a_row, sizeof(E));
@@ -186,10 +214,10 @@ void tile(const GemmBlock& g, const char* a, const char* b, int64_t b_row, char*
 
 template <class P>
 using TileFn = void (*)(const GemmBlock&, const char*, const char*, int64_t, char*, const char*,
-                        int64_t);
-template <class P, int V, int... R>
+                        int64_t, const char*);
+template <class P, int V, Tile KIND = Tile::kPlain, int... R>
 TileFn<P> tile_of(int64_t rows, std::integer_sequence<int, R...>) {
-  static constexpr TileFn<P> table[] = {&tile<P, R + 1, V>...};
+  static constexpr TileFn<P> table[] = {&tile<P, R + 1, V, KIND>...};
   return table[rows - 1];
 }
 template <class P>
@@ -199,6 +227,19 @@ TileFn<P> tile_of(int64_t rows, int64_t vectors) {
   if (vectors == 1) return tile_of<P, 1>(rows, kAll);
   if (vectors == 2) return tile_of<P, 2>(rows, kAll);
   return tile_of<P, 2 * kTileVectors>(rows, std::make_integer_sequence<int, kWideRows>());
+}
+
+// Rows of b that lie apart come from far away in an order that the processor does not foresee.
+template <class P>
+bool fetches_b(const GemmBlock& g) {
+  return std::is_floating_point_v<typename P::Element> && g.b_is_far;
+}
+template <class P>
+TileFn<P> fetching_tile_of(int64_t rows) {
+  constexpr bool kExists = std::is_floating_point_v<typename P::Element>;
+  return tile_of < P, kTileVectors,
+         kExists ? Tile::kFetches
+                 : Tile::kPlain > (rows, std::make_integer_sequence<int, kTileRows>());
 }
 
 template <class P>
@@ -220,16 +261,47 @@ void block(const GemmBlock& g) {
     const char* a = g.a;
     char* c = g.c + j * kBytes;
     const char* d = g.d != nullptr ? g.d + j * kBytes : nullptr;
+    bool fetches = fetches_b<P>(g) && vectors == kTileVectors && g.n - j >= 2 * kColumns;
     TileFn<P> run = tile_of<P>(higher != 0 ? rows + 1 : rows, vectors);
     for (int64_t i = 0; i < tiles; ++i) {
       if (i == higher && i != 0) run = tile_of<P>(rows, vectors);
-      run(g, a, b, b_row, c, d, last);
       int64_t count = i < higher ? rows + 1 : rows;
+      if (fetches && i < fetching_tiles(g.m)) {
+        fetching_tile_of<P>(count)(g, a, b, b_row, c, d, last, b + g.b_panel + i * kVectorBytes);
+      } else {
+        run(g, a, b, b_row, c, d, last, nullptr);
+      }
       a += count * g.a_row;
       c += count * g.c_row;
       if (d != nullptr) d += count * g.d_row;
     }
     j += width;
+  }
+}
+
+template <class P>
+void small(const GemmSmall& s) {
+  constexpr auto kAll = std::make_integer_sequence<int, kTileRows>();
+  GemmBlock g = s.first;
+  int64_t tiles = (g.m + kTileRows - 1) / kTileRows;
+  int64_t rows = g.m / tiles, higher = g.m % tiles;
+  TileFn<P> run_higher = tile_of<P, 1, Tile::kReadsParts>(rows + (higher != 0 ? 1 : 0), kAll);
+  TileFn<P> run = tile_of<P, 1, Tile::kReadsParts>(rows, kAll);
+  for (int64_t l = 0; l < s.count; ++l) {
+    const char* a = g.a;
+    char* c = g.c;
+    const char* d = g.d;
+    for (int64_t i = 0; i < tiles; ++i) {
+      (i < higher ? run_higher : run)(g, a, g.b, g.b_row, c, d, g.n, nullptr);
+      int64_t count = i < higher ? rows + 1 : rows;
+      a += count * g.a_row;
+      c += count * g.c_row;
+      if (d != nullptr) d += count * g.d_row;
+    }
+    g.a += s.a_next;
+    g.b += s.b_next;
+    g.c += s.c_next;
+    if (d != nullptr) g.d += s.d_next;
   }
 }
 
@@ -361,9 +433,9 @@ inline void transpose(Lanes<E> (&x)[kLanes<E>]) {
 
 // `width` columns of b, filled up to `padded`.
 template <class E>
-void pack_panel(const GemmPacking& p, const char* b, char* to, int64_t width, int64_t padded) {
+void pack_panel(const GemmPacking& p, const char* b, char* to, int64_t to_row, int64_t width,
+                int64_t padded) {
   constexpr int64_t N = kLanes<E>, kBytes = sizeof(E);
-  int64_t to_row = padded * kBytes;
   if (p.column == kBytes || p.n == 1) {
     for (int64_t l = 0; l < p.k; ++l, b += p.row, to += to_row) {
       for (int64_t j = 0; j < padded; j += N) {
@@ -402,8 +474,9 @@ void pack(const GemmPacking& p) {
   for (int64_t j = 0; j < p.n; j += kColumns) {
     int64_t width = p.n - j < kColumns ? p.n - j : kColumns;
     int64_t padded = (width + kLanes<E> - 1) / kLanes<E> * kLanes<E>;
-    pack_panel<E>(p, p.b + j * p.column, to, width, padded);
-    to += padded * p.k * kBytes;
+    bool is_panel = p.to_row == 0;
+    pack_panel<E>(p, p.b + j * p.column, to, is_panel ? padded * kBytes : p.to_row, width, padded);
+    to += padded * kBytes * (is_panel ? p.k : 1);
   }
 }
 

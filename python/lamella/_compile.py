@@ -1,0 +1,264 @@
+"""lamella.compile: functions and modules as compiled programs."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+from typing import Any
+
+import lamella
+from lamella import _hlo, _nest
+from lamella._compile_program import NotCompiled, Program
+from lamella._compile_state import Place, places_of
+from lamella._nest import Nest
+
+__all__ = ["Compiled", "compile"]
+
+# Programs of one function; after that it is called as it is.
+_MOST_PROGRAMS = 64
+
+
+def compile(
+    fn: Any = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    explain: bool = False,
+    disable: bool = False,
+) -> Any:
+    """The function or module as compiled programs: the first call traces it, makes one program of
+    what it does, and runs that; later calls run the program. Also a decorator.
+
+    A program is made for the dtypes, shapes, strides and devices of the tensors among the
+    arguments, for grad mode and autocast, and for all other arguments and the variables and
+    attributes of modules that the function reads; other ones make another program. Where gradients
+    are recorded, forward and backward are compiled. Tensors of modules are read at each call, so
+    training goes on as before; arguments that the function writes are written.
+
+    What depends on the elements of a tensor in Python, as `if x.sum() > 0` does, is no program:
+    such a function is called as it is, and explain says where.
+
+    fullgraph: raises RuntimeError in place of that.
+    dynamic: accepted for callers who have it; each shape has a program of its own.
+    explain: says on stderr what was compiled, when, and why again. See Compiled.explanation().
+    disable: gives fn back.
+    """
+    if fn is None:
+        return functools.partial(
+            compile, fullgraph=fullgraph, dynamic=dynamic, explain=explain, disable=disable
+        )
+    if not callable(fn):
+        raise TypeError(f"compile: expected 'fn' to be callable, got {type(fn).__name__}")
+    if disable:
+        return fn
+    return Compiled(fn, fullgraph, explain)
+
+
+class _Entry:
+    """A program, or the reason why there is none, and what it is for."""
+
+    def __init__(
+        self, state: Any, nest: Nest, facts: list[Any], tensors: list[Place], others: list[Place]
+    ) -> None:
+        self.state, self.form, self.facts = state, nest.form, facts
+        self.tensors, self.others = tensors, others
+        self.program: Program | None = None
+        self.reason = ""
+
+    def leaves(self, nest: Nest) -> list[Any]:
+        return [*nest.tensors, *(place.get() for place in self.tensors)]
+
+    def difference(self, state: Any, nest: Nest) -> str:
+        """Why a call is not this entry's; empty if it is."""
+        if state != self.state:
+            return _state_difference(self.state, state)
+        if nest.form != self.form:
+            text = _nest.difference(self.form, nest.form)
+            if text:
+                return f"arguments: expected {text}"
+        for place in self.others:
+            if not place.holds():
+                return f"'{place.name}' is {_short(place.get())}, was {_short(place.value)}"
+        names = [f"argument {i}" for i in range(len(nest.tensors))]
+        names += [f"'{place.name}'" for place in self.tensors]
+        for name, fact, leaf in zip(names, self.facts, self.leaves(nest)):
+            text = _fact_difference(fact, leaf)
+            if text:
+                return f"{name} {text}"
+        return ""
+
+
+class Compiled:
+    """A function that runs as compiled programs. Attributes are those of the function or module."""
+
+    def __init__(self, fn: Any, fullgraph: bool, explain: bool) -> None:
+        self.__dict__["_fn"] = fn
+        self.__dict__["_entries"] = []
+        self.__dict__["_log"] = []
+        self.__dict__["_options"] = (fullgraph, explain)
+        for name in functools.WRAPPER_ASSIGNMENTS:
+            if hasattr(fn, name):
+                self.__dict__[name] = getattr(fn, name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        state = _hlo._call_state()
+        if _is_layered(state):
+            return self._fn(*args, **kwargs)
+        nest = Nest.pack((args, kwargs))
+        reasons = []
+        for entry in self._entries:
+            reason = entry.difference(state, nest)
+            if reason:
+                reasons.append(reason)
+                continue
+            break
+        else:
+            entry = self._compiled(state, nest, reasons)
+        if entry.program is None:
+            return self._fn(*args, **kwargs)
+        try:
+            return entry.program.run(entry.leaves(nest))
+        except NotCompiled:
+            return self._fn(*args, **kwargs)
+
+    def _compiled(self, state: Any, nest: Nest, reasons: list[str]) -> _Entry:
+        fullgraph, _ = self._options
+        fixed = _fixed_values(nest.form)
+        tensors, others = places_of(self._fn, fixed)
+        leaves = [*nest.tensors, *(place.value for place in tensors)]
+        facts = [_hlo._tensor_facts(leaf) for leaf in leaves]
+        entry = _Entry(state, nest, facts, tensors, others)
+        if len(self._entries) >= _MOST_PROGRAMS:
+            entry.reason = f"it has {_MOST_PROGRAMS} programs already"
+            return entry
+        try:
+            entry.program = Program(self._fn, nest, tensors)
+        except NotCompiled as error:
+            entry.reason = str(error)
+        except Exception as error:
+            # What the function itself raises, it raises again when it is called as it is.
+            entry.reason = str(error) or type(error).__name__
+        self._entries.insert(0, entry)
+        self._note(entry, reasons)
+        if entry.program is None and fullgraph:
+            raise RuntimeError(f"compile: expected a function that is one program, {entry.reason}")
+        return entry
+
+    def _note(self, entry: _Entry, reasons: list[str]) -> None:
+        why = f" again, as {reasons[0]}" if reasons else ""
+        if entry.program is None:
+            text = f"{_name(self._fn)} runs as it is{why}: {entry.reason}"
+        else:
+            text = f"{_name(self._fn)} was compiled{why}: {_contents(entry.program)}"
+        self._log.append(text)
+        if self._options[1]:
+            print(f"compile: {text}", file=sys.stderr)
+
+    def explanation(self) -> str:
+        """What was compiled so far, a line for each program: why it was made, what of the function
+        became opcodes and which operators are called, and where a function runs as it is."""
+        return "\n".join(self._log)
+
+    def programs(self) -> list[Any]:
+        """The modules of the programs, the last one first; of one with a gradient both."""
+        modules = []
+        for entry in self._entries:
+            if entry.program is not None:
+                modules.append(entry.program.module)
+                if entry.program.backward is not None:
+                    modules.append(entry.program.backward_module)
+        return modules
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._fn, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._fn, name, value)
+
+    def __repr__(self) -> str:
+        return f"compile({self._fn!r})"
+
+
+def _is_layered(state: Any) -> bool:
+    """Whether calls of the thread are traced, batched or otherwise intercepted."""
+    return state[:2] not in _plain_states()
+
+
+@functools.cache
+def _plain_states() -> frozenset[Any]:
+    """What a thread adds and takes away in each grad mode, with and without autocast."""
+    states = set()
+
+    def visit() -> None:
+        for mode in (lamella.enable_grad, lamella.no_grad, lamella.inference_mode):
+            for cast in (False, True):
+                with mode(), lamella.autocast("cpu", enabled=cast):
+                    states.add(_hlo._call_state()[:2])
+
+    # The calling thread may be inside of a layer.
+    thread = threading.Thread(target=visit)
+    thread.start()
+    thread.join()
+    return frozenset(states)
+
+
+def _fixed_values(form: Any) -> list[Any]:
+    if form[0] == "fixed":
+        return [form[1]]
+    if form[0] == "tensor":
+        return []
+    return [value for item in form[-1] for value in _fixed_values(item)]
+
+
+def _state_difference(expected: Any, got: Any) -> str:
+    if expected[2] != got[2]:
+        return "grad mode is another"
+    return "autocast is another"
+
+
+def _fact_difference(expected: Any, leaf: Any) -> str:
+    if not isinstance(leaf, lamella.Tensor):
+        return f"is a {type(leaf).__name__}, was a tensor"
+    got = _hlo._tensor_facts(leaf)
+    if got == expected:
+        return ""
+    for at, what in ((1, "dtype"), (4, "shape"), (5, "strides"), (2, "device"), (6, "type")):
+        if got[at] != expected[at]:
+            if what in ("shape", "strides"):
+                return f"has {what} {list(got[at])}, had {list(expected[at])}"
+            return f"has another {what}"
+    return "requires gradients or is seen by layers in another way"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"another {type(value).__name__}"
+
+
+def _name(fn: Any) -> str:
+    return getattr(fn, "__qualname__", type(fn).__name__)
+
+
+def _contents(program: Program) -> str:
+    """How many opcodes there are, and which operators are called."""
+    parts = []
+    modules = [("forward", program.module)]
+    if program.backward is not None:
+        modules.append(("backward", program.backward_module))
+    for part, module in modules:
+        opcodes, calls = 0, []
+        for computation in module.computations:
+            for i in computation.instructions:
+                if i.opcode == "custom-call":
+                    calls.append(i.attributes["custom_call_target"])
+                elif i.opcode not in ("parameter", "tuple", "get-tuple-element", "constant"):
+                    opcodes += 1
+        text = f"{part} of {opcodes} opcodes"
+        if calls:
+            text += f" and calls of {', '.join(sorted(set(calls)))}"
+        parts.append(text)
+    return "; ".join(parts)

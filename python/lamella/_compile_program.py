@@ -1,0 +1,270 @@
+"""One program of a compiled function: traced, functionalized, lowered, compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import lamella
+from lamella import _C, Tensor, _hlo
+from lamella._compile_state import Place
+from lamella._nest import Nest
+from lamella.autograd.function import Function, once_differentiable
+from lamella.func import functionalize
+
+__all__ = ["NotCompiled", "Program"]
+
+
+class NotCompiled(Exception):
+    """A function cannot be compiled; the message says why and where."""
+
+
+class Program:
+    """A function for arguments of one kind. run() takes the tensors among the arguments and those
+    in the places, and gives what the function returns."""
+
+    def __init__(self, fn: Callable[..., Any], arguments: Nest, places: list[Place]) -> None:
+        self._fn, self._arguments, self._places = fn, arguments, places
+        leaves = [*arguments.tensors, *(place.value for place in places)]
+        for leaf in leaves:
+            _check_plain(leaf)
+        self._count = len(leaves)
+        state = lamella.get_rng_state()
+        try:
+            self._record(leaves)
+        finally:
+            lamella.set_rng_state(state)
+
+    # ---- Tracing ----
+
+    def _record(self, leaves: list[Tensor]) -> None:
+        copies = [_copy(leaf) for leaf in leaves]
+        raw, results = _trace(self._call, copies, self._names())
+        outside = _outside(raw)
+        self._results = results.without_tensors()
+        made = results.tensors
+        self._aliases = [_alias(t, copies, list(outside.values())) for t in made]
+        written = raw.mutated()
+        inputs = raw.inputs()
+        if any(i not in inputs for i in written):
+            raise NotCompiled("it writes a tensor that is none of its arguments")
+        self._outside = list(outside.values())
+        fresh = [i for i, alias in enumerate(self._aliases) if alias is None]
+        self._fresh = fresh
+        self._written = [inputs.index(i) for i in written]
+        wants = [t.requires_grad for t in [*leaves, *self._outside]]
+        tracked = [i for i in fresh if made[i].requires_grad]
+        self.backward: Any = None
+        if lamella.is_grad_enabled() and tracked:
+            if any(leaves[i].requires_grad for i in self._written):
+                raise NotCompiled("it writes an argument that requires gradients")
+            self._record_gradient(leaves, made, tracked, wants)
+            return
+        ids = raw.outputs()
+        self.module = _module(
+            raw, "forward", [*inputs, *outside], [ids[i] for i in fresh], writes=True
+        )
+        self.forward = _hlo.compile(self.module)
+
+    def _record_gradient(
+        self, leaves: list[Tensor], made: list[Tensor], tracked: list[int], wants: list[bool]
+    ) -> None:
+        """The function with its gradient in one graph, divided in two."""
+        copies = [_copy(leaf).requires_grad_(False) for leaf in leaves]
+        tangents = [lamella.ones_like(made[i]).detach() for i in tracked]
+        count, outside = self._count, self._outside
+
+        def joint(*tensors: Tensor) -> list[Tensor | None]:
+            leaves = [t.detach().requires_grad_(w) for t, w in zip(tensors[:count], wants)]
+            nest = Nest.pack(self._call(*leaves))
+            every = [*leaves, *outside]
+            into = [t for t, wanted in zip(every, wants) if wanted]
+            grads = lamella.autograd.grad(
+                [nest.tensors[i] for i in tracked], into, tensors[count:], allow_unused=True
+            )
+            return [*(nest.tensors[i] for i in self._fresh), *grads]
+
+        names = [*self._names(), *(f"tangent{i}" for i in range(len(tangents)))]
+        raw, _ = _trace(joint, [*copies, *tangents], names)
+        around = _outside(raw)
+        inputs, ids = raw.inputs(), raw.outputs()
+        given = [*inputs[:count], *around]
+        # Tensors from outside that only the gradient takes follow those of the function.
+        self._outside = [*outside, *(t for t in around.values() if not _is_among(t, outside))]
+        places = {id(t): count + i for i, t in enumerate(self._outside)}
+        self._given = [*range(count), *(places[id(t)] for t in around.values())]
+        fresh = len(self._fresh)
+        saved = list(_hlo._divide_trace(raw, len(tangents), fresh))
+        inner = [i for i in saved if i not in given]
+        self._inner = len(inner)
+        self._saved_given = [given.index(i) for i in saved if i in given]
+        order = [i for i in saved if i in given] + inner
+        self.module = _module(raw, "forward", given, [*ids[:fresh], *inner], writes=True)
+        grads = ids[fresh:]
+        self._into = [i for i, wanted in enumerate(wants) if wanted]
+        self._grads = [g is not None for g in grads]
+        self.backward_module = _module(
+            raw,
+            "backward",
+            [*order, *inputs[count:]],
+            [g for g in grads if g is not None],
+            writes=False,
+        )
+        self.forward = _hlo.compile(self.module)
+        self.backward = _hlo.compile(self.backward_module)
+        self._tracked = [self._fresh.index(i) for i in tracked]
+
+    def _call(self, *tensors: Tensor) -> Any:
+        """The function with these tensors in the places of its arguments' and the module's."""
+        given = len(self._arguments.tensors)
+        args, kwargs = self._arguments.unpack(tensors[:given])
+        try:
+            for place, tensor in zip(self._places, tensors[given:]):
+                place.put(tensor)
+            return self._fn(*args, **kwargs)
+        finally:
+            for place in self._places:
+                place.put(place.value)
+
+    def _names(self) -> list[str]:
+        names = ["_".join(map(str, where[1:])) for where in self._arguments.places()]
+        return [*(f"argument{n}" for n in names), *(place.name for place in self._places)]
+
+    # ---- Running ----
+
+    def run(self, leaves: list[Tensor]) -> Any:
+        if self._written and not _apart(leaves):
+            raise NotCompiled("it writes an argument that shares memory with another")
+        given = [*leaves, *self._outside]
+        if self.backward is None:
+            with lamella.no_grad():
+                made = self.forward(*given)
+            fresh = made[: len(self._fresh)]
+        else:
+            every = [given[i] for i in self._given]
+            into = [given[i] for i in self._into]
+            fresh_and_written = _Run.apply(self, every, *into)
+            made = list(fresh_and_written)
+            fresh = made[: len(self._fresh)]
+        with lamella.no_grad():
+            for value, at in zip(made[len(self._fresh) :], self._written):
+                leaves[at].copy_(value)
+        results: list[Any] = [None] * len(self._aliases)
+        for i, tensor in zip(self._fresh, fresh):
+            results[i] = tensor
+        for i, alias in enumerate(self._aliases):
+            if alias is not None:
+                results[i] = _view(given[alias[0]], alias)
+        return self._results.unpack(results)
+
+
+class _Run(Function):
+    """Forward and backward of a program."""
+
+    @staticmethod
+    def forward(ctx: Any, program: Program, given: list[Tensor], *into: Tensor) -> Any:
+        made = program.forward(*(t.detach() for t in given))
+        fresh, inner = len(program._fresh), program._inner
+        ctx.program = program
+        written = {program._given[i] for i in program._written}
+        ctx.save_for_backward(
+            *(given[i].clone() if i in written else given[i] for i in program._saved_given),
+            *made[fresh : fresh + inner],
+        )
+        results = [*made[:fresh], *made[fresh + inner :]]
+        tracked = set(program._tracked)
+        ctx.mark_non_differentiable(*(t for i, t in enumerate(results) if i not in tracked))
+        return tuple(results)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *tangents: Tensor) -> Any:
+        program = ctx.program
+        saved = [t.detach() for t in ctx.saved_tensors]
+        made = iter(program.backward(*saved, *(tangents[i] for i in program._tracked)))
+        grads = [next(made) if there else None for there in program._grads]
+        return (None, None, *grads)
+
+
+# ---- Tensors -------------------------------------------------------------------------------------
+
+
+def _check_plain(tensor: Tensor) -> None:
+    if tensor.device.type != "cpu" or type(tensor).__module__.partition(".")[0] != "lamella":
+        raise NotCompiled(f"it takes a {type(tensor).__name__} on {tensor.device}")
+    if tensor.is_conj() or tensor.is_neg():
+        raise NotCompiled("it takes a tensor that is conjugated or negated when it is read")
+
+
+def _is_among(tensor: Tensor, others: list[Tensor]) -> bool:
+    return any(tensor is other for other in others)
+
+
+def _extent(tensor: Tensor) -> int:
+    if tensor.numel() == 0:
+        return 0
+    return 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride()))
+
+
+def _copy(tensor: Tensor) -> Tensor:
+    """A copy with the same strides."""
+    with lamella.no_grad():
+        plain = tensor.detach()
+        flat = plain.as_strided((_extent(plain),), (1,), plain.storage_offset()).clone()
+        copy = flat.as_strided(plain.shape, plain.stride(), 0)
+    return copy.requires_grad_(tensor.requires_grad)
+
+
+def _apart(tensors: list[Tensor]) -> bool:
+    memory = [t.untyped_storage().data_ptr() for t in tensors if t.numel() != 0]
+    return len(set(memory)) == len(memory)
+
+
+_Alias = tuple[int, tuple[int, ...], tuple[int, ...], int]
+
+
+def _alias(tensor: Tensor, copies: list[Tensor], outside: list[Tensor]) -> _Alias | None:
+    """Which tensor a result shares memory with, and its geometry."""
+    if tensor.numel() == 0 or tensor.is_conj() or tensor.is_neg():
+        return None
+    memory = tensor.untyped_storage().data_ptr()
+    for i, other in enumerate([*copies, *outside]):
+        if other.numel() and other.untyped_storage().data_ptr() == memory:
+            if other.dtype != tensor.dtype:
+                return None
+            offset = tensor.storage_offset() - other.storage_offset()
+            return (i, tuple(tensor.shape), tuple(tensor.stride()), offset)
+    return None
+
+
+def _view(tensor: Tensor, alias: _Alias) -> Tensor:
+    _, shape, stride, offset = alias
+    if tuple(tensor.shape) == shape and tuple(tensor.stride()) == stride and offset == 0:
+        return tensor
+    return tensor.as_strided(shape, stride, tensor.storage_offset() + offset)
+
+
+# ---- Graphs --------------------------------------------------------------------------------------
+
+
+def _trace(fn: Callable[..., Any], tensors: list[Tensor], names: list[str]) -> tuple[Any, Nest]:
+    recorder = _C._Recorder(True, True, True)
+    for name, tensor in zip(names, tensors):
+        recorder.add_input(name, tensor)
+    results = Nest.pack(recorder.run(functionalize(fn), tuple(tensors), {}))
+    return recorder.finish(results.tensors), results
+
+
+def _outside(raw: Any) -> dict[int, Tensor]:
+    """Tensors that the function took from elsewhere, by number."""
+    return {
+        i: raw.tensor(i)
+        for i, value in enumerate(raw.values())
+        if value["kind"] in ("parameter", "constant")
+    }
+
+
+def _module(
+    raw: Any, name: str, inputs: list[int], outputs: list[int | None], *, writes: bool
+) -> Any:
+    return _hlo._from_trace(raw, name, True, inputs, outputs, writes)

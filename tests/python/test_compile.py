@@ -1,0 +1,293 @@
+"""lamella.compile: equal to eager calls, with gradients; guards; what is called as it is."""
+
+import copy
+import pathlib
+import sys
+
+import pytest
+
+lamella = pytest.importorskip("lamella")
+pytest.importorskip("lamella.hlo")
+from lamella import nn  # noqa: E402
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+from operator_rows import ROWS  # noqa: E402
+
+
+def tensors_of(value):
+    if isinstance(value, lamella.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return [tensor for item in value for tensor in tensors_of(item)]
+    return []
+
+
+def close(got, expected, tolerance=1e-5):
+    assert len(got) == len(expected)
+    for mine, eager in zip(got, expected):
+        if eager is None:
+            assert mine is None
+            continue
+        mine, eager = mine.detach(), eager.detach()
+        assert mine.dtype == eager.dtype and mine.shape == eager.shape
+        assert lamella.allclose(
+            mine, eager, rtol=tolerance, atol=tolerance, equal_nan=True
+        ), f"expected {eager}, got {mine}"
+
+
+def programs(compiled):
+    """Lines of the explanation: how many programs, and how many functions that run as they are."""
+    lines = compiled.explanation().splitlines()
+    return [sum(" was compiled" in line for line in lines), sum(" as it is" in l for l in lines)]
+
+
+# Rows that run as they are, as their sizes depend on values or an operator asks for strides. The
+# list can only shrink.
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_rows(row):
+    for dtype in row.dtypes:
+        function, inputs = row.call(dtype)
+        compiled = lamella.compile(function)
+        with lamella.no_grad():
+            lamella.manual_seed(3)
+            expected = tensors_of(function(*[t.clone() for t in inputs]))
+            lamella.manual_seed(3)
+            close(tensors_of(compiled(*[t.clone() for t in inputs])), expected, 1e-9)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_gradients_of_rows(row):
+    for dtype in row.dtypes:
+        function, inputs = row.call(dtype)
+        compiled = lamella.compile(function)
+        results = []
+        for f in (function, compiled):
+            given = [
+                t.detach().clone().requires_grad_(t.is_floating_point() or t.is_complex())
+                for t in inputs
+            ]
+            lamella.manual_seed(3)
+            made = [t for t in tensors_of(f(*given)) if t.requires_grad]
+            if not made:
+                break
+            into = [t for t in given if t.requires_grad]
+            ones = [lamella.ones_like(t) for t in made]
+            grads = lamella.autograd.grad(made, into, ones, allow_unused=True)
+            results.append([*made, *grads])
+        if len(results) == 2:
+            close(results[1], results[0], 1e-8)
+
+
+# ---- Functions -----------------------------------------------------------------------------------
+
+
+def test_arguments_and_results():
+    def function(x, pair, *, scale=1.0, flags=None):
+        a, b = pair
+        return {"sum": a + b * scale, "both": (x, [a * 2, None, "text"])}, flags
+
+    compiled = lamella.compile(function)
+    x, a, b = lamella.randn(2), lamella.randn(2, 3), lamella.randn(3)
+    for scale in (1.0, 2.0, 1.0):
+        got = compiled(x, (a, b), scale=scale, flags={"on": True})
+        expected = function(x, (a, b), scale=scale, flags={"on": True})
+        assert got[1] == {"on": True} and got[0]["both"][1][1:] == [None, "text"]
+        assert got[0]["both"][0] is x
+        close(tensors_of(got), tensors_of(expected))
+    assert programs(compiled) == [2, 0]
+
+
+def test_recompiles_and_says_why():
+    compiled = lamella.compile(lambda x, n: x * n)
+    x = lamella.ones(2, 3)
+    calls = [(x, 2), (x, 3), (lamella.ones(3, 2), 3), (lamella.ones(2, 3).t(), 3), (x.double(), 3)]
+    for call in calls:
+        assert compiled(*call).shape == call[0].shape
+    text = compiled.explanation()
+    for words in [
+        "has another dtype",
+        "has shape [3, 2], had [2, 3]",
+        "has strides [1, 3], had [2, 1]",
+    ]:
+        assert words in text, text
+    assert programs(compiled) == [5, 0]
+    for call in calls:
+        compiled(*call)
+    assert programs(compiled) == [5, 0]
+    with lamella.no_grad():
+        compiled(x.double(), 3)
+    assert "as grad mode is another" in compiled.explanation()
+
+
+OFFSET = 1.0
+
+
+def test_values_that_a_function_reads():
+    global OFFSET
+    weight = lamella.ones(3)
+
+    def function(x):
+        return x * weight + OFFSET
+
+    compiled = lamella.compile(function)
+    x = lamella.ones(3)
+    assert compiled(x).tolist() == [2.0] * 3
+    weight.mul_(2)  # written in place: read at each call
+    assert compiled(x).tolist() == [3.0] * 3
+    weight = lamella.full((3,), 5.0)
+    assert compiled(x).tolist() == [6.0] * 3
+    assert programs(compiled) == [1, 0]
+    OFFSET = 2.0
+    assert compiled(x).tolist() == [7.0] * 3
+    assert programs(compiled) == [2, 0] and "'OFFSET' is 2.0, was 1.0" in compiled.explanation()
+    OFFSET = 1.0
+
+
+def test_writes_and_aliases():
+    def function(x, y):
+        x.add_(1)
+        x[0] = 5
+        y = y.relu()
+        y.mul_(2)
+        return x, x[1], y, x.t()
+
+    compiled = lamella.compile(function)
+    for _ in range(2):
+        x, y = lamella.randn(3, 3), lamella.randn(2)
+        mine, eager = x.clone(), x.clone()
+        got, expected = compiled(mine, y), function(eager, y)
+        close([mine, *got], [eager, *expected])
+        assert got[0] is mine and got[1].data_ptr() == mine[1].data_ptr()
+        got[1].fill_(7)
+        assert mine[1].tolist() == [7.0] * 3
+    assert programs(compiled) == [1, 0]
+    # One tensor in two places.
+    x = lamella.ones(3, 3)
+    both = lamella.compile(lambda a, b: a.add_(b.sum()))
+    both(x, x)
+    assert x[0, 0].item() == 10.0
+
+
+def test_what_runs_as_it_is():
+    @lamella.compile
+    def branch(x):
+        if x.sum() > 0:
+            return x + 1
+        return x - 1
+
+    assert branch(lamella.ones(2)).tolist() == [2.0, 2.0]
+    assert branch(-lamella.ones(2)).tolist() == [-2.0, -2.0]
+    text = branch.explanation()
+    assert "branch runs as it is: " in text and "test_compile.py:" in text
+    whole = lamella.compile(lambda x: x[x > 0], fullgraph=True)
+    with pytest.raises(RuntimeError, match="compile: expected a function that is one program"):
+        whole(lamella.ones(2))
+    # What the function raises, it raises.
+    with pytest.raises(RuntimeError, match="mm|matmul|shape"):
+        lamella.compile(lambda x: x @ lamella.ones(5, 5))(lamella.ones(2, 2))
+
+
+def test_random_numbers():
+    compiled = lamella.compile(lambda x: nn.functional.dropout(x, 0.5) + lamella.rand(4))
+    for seed in (0, 1):
+        lamella.manual_seed(seed)
+        expected = compiled._fn(lamella.ones(4))
+        lamella.manual_seed(seed)
+        close([compiled(lamella.ones(4))], [expected])
+
+
+def test_layers_around():
+    function = lambda x, y: lamella.sin(x) * y  # noqa: E731
+    compiled = lamella.compile(function)
+    x, y = lamella.randn(3, 4), lamella.randn(3, 4)
+    close([lamella.vmap(compiled)(x, y)], [function(x, y)])
+    close([lamella.func.grad(lambda a: compiled(a, y).sum())(x)], [lamella.cos(x) * y])
+    graph = lamella.trace(compiled, x, y, check=False)
+    assert [node.op for node in graph.nodes] == ["aten::sin", "aten::mul.Tensor"]
+    weight = lamella.randn(4, 4)
+    product = lamella.compile(lambda x: x @ weight)
+    with lamella.autocast("cpu"):
+        assert product(x).dtype == lamella.bfloat16
+    assert product(x).dtype == lamella.float32
+
+
+# ---- Modules -------------------------------------------------------------------------------------
+
+
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(11, 8)
+        self.inner = nn.Linear(8, 24)
+        self.out = nn.Linear(8, 8)
+        self.norm = nn.LayerNorm(8)
+        self.more = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 8))
+
+    def forward(self, ids):
+        x = self.embedding(ids)
+        q, k, v = self.inner(x).chunk(3, -1)
+        split = lambda t: t.reshape(2, 5, 2, 4).transpose(1, 2)  # noqa: E731
+        a = nn.functional.scaled_dot_product_attention(split(q), split(k), split(v))
+        x = self.norm(x + self.out(a.transpose(1, 2).reshape(2, 5, 8)))
+        return (x + self.more(x)).mean(1)
+
+
+MODULES = {
+    "mlp": (
+        lambda: nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 3)),
+        lambda: lamella.randn(6, 4),
+    ),
+    "conv": (
+        lambda: nn.Sequential(
+            nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2),
+            nn.Conv2d(4, 4, 3, stride=2, groups=2), nn.Tanh(), nn.Flatten(), nn.Linear(16, 3),
+        ),
+        lambda: lamella.randn(2, 1, 12, 12),
+    ),
+    "encoder": (Encoder, lambda: lamella.randint(0, 11, (2, 5))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_training(name):
+    make, data = MODULES[name]
+    lamella.manual_seed(0)
+    mine = make()
+    eager = copy.deepcopy(mine)
+    compiled = lamella.compile(mine)
+    optimizers = [lamella.optim.SGD(m.parameters(), lr=0.1) for m in (mine, eager)]
+    for _ in range(3):
+        given = data()
+        for model, optimizer in zip((compiled, eager), optimizers):
+            optimizer.zero_grad()
+            (model(given) ** 2).sum().backward()
+            optimizer.step()
+        close(list(mine.state_dict().values()), list(eager.state_dict().values()), 1e-4)
+    assert programs(compiled) == [1, 0], compiled.explanation()
+    compiled.eval()
+    eager.eval()
+    with lamella.no_grad():
+        close([compiled(given)], [eager(given)], 1e-4)
+
+
+def test_methods_and_partial():
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.factor = 2.0
+
+        @lamella.compile
+        def forward(self, x):
+            return x * self.factor
+
+    model = Scaled()
+    assert model(lamella.ones(2)).tolist() == [2.0, 2.0]
+    model.factor = 3.0
+    assert model(lamella.ones(2)).tolist() == [3.0, 3.0]
+    import functools
+
+    partial = lamella.compile(functools.partial(lamella.add, alpha=2))
+    assert partial(lamella.ones(2), lamella.ones(2)).tolist() == [3.0, 3.0]
