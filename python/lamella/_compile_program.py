@@ -132,6 +132,13 @@ class Program:
 
     # ---- Running ----
 
+    def plain(self) -> tuple[Any, Any]:
+        """How the results of the forward part nest, and that part, where it is all of a call."""
+        alone = self.backward is None and not self._written and not self._outside
+        if alone and all(alias is None for alias in self._aliases):
+            return self._results.form, self.forward
+        return None, None
+
     def run(self, leaves: list[Tensor]) -> Any:
         if self._written and not _apart(leaves):
             raise NotCompiled("it writes an argument that shares memory with another")

@@ -146,6 +146,32 @@ def test_values_that_a_function_reads():
     OFFSET = 1.0
 
 
+class Plain:
+    def __init__(self):
+        self.weights = {"w": lamella.ones(3)}
+        self.scale = 2.0
+
+    def __call__(self, x):
+        return self.step(x)
+
+    def step(self, x):
+        return x * self.weights["w"] * self.scale
+
+
+def test_attributes_of_objects():
+    model = Plain()
+    for compiled in (lamella.compile(model.step), lamella.compile(lambda m, x: m.step(x))):
+        call = compiled if compiled._fn == model.step else lambda x: compiled(model, x)  # noqa: B023
+        model.weights["w"], model.scale = lamella.ones(3), 2.0
+        assert call(lamella.ones(3)).tolist() == [2.0] * 3
+        model.weights["w"] = lamella.full((3,), 2.0)
+        assert call(lamella.ones(3)).tolist() == [4.0] * 3
+        assert programs(compiled) == [1, 0]
+        model.scale = 3.0
+        assert call(lamella.ones(3)).tolist() == [6.0] * 3
+        assert programs(compiled) == [2, 0]
+
+
 def test_writes_and_aliases():
     def function(x, y):
         x.add_(1)
