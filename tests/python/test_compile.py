@@ -240,6 +240,26 @@ def test_layers_around():
     assert product(x).dtype == lamella.float32
 
 
+def test_seeds_are_not_compiled():
+    def function(x):
+        lamella.manual_seed(4)
+        return x + lamella.rand(2)
+
+    compiled = lamella.compile(function)
+    x = lamella.zeros(2)
+    assert compiled(x).tolist() == compiled(x).tolist() == function(x).tolist()
+    assert "it seeds the random numbers" in compiled.explanation()
+
+
+def test_sizes_that_depend_on_elements():
+    for function in (lamella.nonzero, lambda x: x[x > 0], lambda x: lamella.unique(x)):
+        compiled = lamella.compile(function)
+        for given in ([1.0, 0.0, 2.0], [0.0, 0.0, 1.0]):
+            x = lamella.tensor(given)
+            close(tensors_of(compiled(x)), tensors_of(function(x)))
+        assert programs(compiled)[0] == 0, compiled.explanation()
+
+
 # ---- Modules -------------------------------------------------------------------------------------
 
 
