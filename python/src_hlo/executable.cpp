@@ -283,6 +283,16 @@ PyMethodDef functions[] = {{"compile", method(compile), METH_VARARGS | METH_KEYW
 
 }  // namespace
 
+std::shared_ptr<const hlo::Executable> executable_from(PyObject* object, bool* without_gil) {
+  if (!PyObject_TypeCheck(object, executable_type)) {
+    PyErr_SetString(PyExc_TypeError, "expected an Executable");
+    throw PythonError();
+  }
+  const ExecutableHandle& handle = executable_of(object);
+  *without_gil = handle.without_gil;
+  return handle.executable;
+}
+
 int add_executables(PyObject* module) {
   executable_type = add_type(module, &spec);
   return executable_type == nullptr ? -1 : PyModule_AddFunctions(module, functions);
