@@ -52,7 +52,7 @@ def compile(
         raise TypeError(f"compile: expected 'fn' to be callable, got {type(fn).__name__}")
     if disable:
         return fn
-    return Compiled(fn, fullgraph, explain)
+    return _hlo._compiled(Compiled(fn, fullgraph, explain), fn)
 
 
 class _Entry:
@@ -62,12 +62,36 @@ class _Entry:
         self, state: Any, nest: Nest, facts: list[Any], tensors: list[Place], others: list[Place]
     ) -> None:
         self.state, self.form, self.facts = state, nest.form, facts
+        self.examples: list[Any] = nest.tensors
         self.tensors, self.others = tensors, others
         self.program: Program | None = None
         self.reason = ""
 
     def leaves(self, nest: Nest) -> list[Any]:
         return [*nest.tensors, *(place.get() for place in self.tensors)]
+
+    def run(self, leaves: list[Any], fn: Any) -> Any:
+        if self.program is not None:
+            try:
+                return self.program.run(leaves)
+            except NotCompiled:
+                pass
+        args, kwargs = _nest.Nest(self.form, []).unpack(leaves)
+        return fn(*args, **kwargs)
+
+    def guards(self, fn: Any) -> Any:
+        """This entry for calls that do without Python: see entry_from() in compiled.cpp."""
+        program = self.program
+        places = [
+            [(place.container, place.key, place.value) for place in kind]
+            for kind in (self.tensors, self.others)
+        ]
+        leaves = [*self.examples, *(place.value for place in self.tensors)]
+        results, executable, run = None, None, None
+        if program is not None:
+            results, executable = program.plain()
+            run = functools.partial(self.run, fn=fn)
+        return (self.state, self.form, leaves, *places, results, executable, run)
 
     def difference(self, state: Any, nest: Nest) -> str:
         """Why a call is not this entry's; empty if it is."""
@@ -90,7 +114,8 @@ class _Entry:
 
 
 class Compiled:
-    """A function that runs as compiled programs. Attributes are those of the function or module."""
+    """What stands behind a compiled function: its programs, and how more are made. Attributes are
+    those of the function or module. Calls come here where no entry of compiled.cpp fits."""
 
     def __init__(self, fn: Any, fullgraph: bool, explain: bool) -> None:
         self.__dict__["_fn"] = fn
@@ -101,26 +126,22 @@ class Compiled:
             if hasattr(fn, name):
                 self.__dict__[name] = getattr(fn, name)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+        """The result, and what calls like this one are from now on."""
         state = _hlo._call_state()
         if _is_layered(state):
-            return self._fn(*args, **kwargs)
+            return self._fn(*args, **kwargs), None
         nest = Nest.pack((args, kwargs))
         reasons = []
         for entry in self._entries:
             reason = entry.difference(state, nest)
-            if reason:
-                reasons.append(reason)
-                continue
-            break
-        else:
-            entry = self._compiled(state, nest, reasons)
-        if entry.program is None:
-            return self._fn(*args, **kwargs)
-        try:
-            return entry.program.run(entry.leaves(nest))
-        except NotCompiled:
-            return self._fn(*args, **kwargs)
+            if not reason:
+                return entry.run(entry.leaves(nest), self._fn), None
+            reasons.append(reason)
+        entry = self._compiled(state, nest, reasons)
+        guards = entry.guards(self._fn) if entry in self._entries else None
+        entry.examples = []
+        return entry.run(entry.leaves(nest), self._fn), guards
 
     def _compiled(self, state: Any, nest: Nest, reasons: list[str]) -> _Entry:
         fullgraph, _ = self._options
@@ -169,9 +190,6 @@ class Compiled:
                 if entry.program.backward is not None:
                     modules.append(entry.program.backward_module)
         return modules
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._fn, name)

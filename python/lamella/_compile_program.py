@@ -15,6 +15,10 @@ from lamella.func import functionalize
 __all__ = ["NotCompiled", "Program"]
 
 
+# No seed of anybody else's.
+_SEED = 0x6C616D656C6C61
+
+
 class NotCompiled(Exception):
     """A function cannot be compiled; the message says why and where."""
 
@@ -31,7 +35,11 @@ class Program:
         self._count = len(leaves)
         state = lamella.get_rng_state()
         try:
+            # Numbers that are drawn while the function is traced are not seen.
+            lamella.manual_seed(_SEED)
             self._record(leaves)
+            if lamella.initial_seed() != _SEED:
+                raise NotCompiled("it seeds the random numbers")
         finally:
             lamella.set_rng_state(state)
 
@@ -40,6 +48,8 @@ class Program:
     def _record(self, leaves: list[Tensor]) -> None:
         copies = [_copy(leaf) for leaf in leaves]
         raw, results = _trace(self._call, copies, self._names())
+        if _names_memory(raw):
+            raise NotCompiled("it uses as_strided on memory of an argument")
         outside = _outside(raw)
         self._results = results.without_tensors()
         made = results.tensors
@@ -131,6 +141,13 @@ class Program:
         return [*(f"argument{n}" for n in names), *(place.name for place in self._places)]
 
     # ---- Running ----
+
+    def plain(self) -> tuple[Any, Any]:
+        """How the results of the forward part nest, and that part, where it is all of a call."""
+        alone = self.backward is None and not self._written and not self._outside
+        if alone and all(alias is None for alias in self._aliases):
+            return self._results.form, self.forward
+        return None, None
 
     def run(self, leaves: list[Tensor]) -> Any:
         if self._written and not _apart(leaves):
@@ -262,6 +279,17 @@ def _outside(raw: Any) -> dict[int, Tensor]:
         for i, value in enumerate(raw.values())
         if value["kind"] in ("parameter", "constant")
     }
+
+
+def _names_memory(raw: Any) -> bool:
+    """Whether elements are named by their places in memory that is not the function's own: what
+    lies around an argument differs from call to call."""
+    values = raw.values()
+    return any(
+        node["op"].startswith("aten::as_strided")
+        and values[values[node["uses"][0]]["root"]]["kind"] != "result"
+        for node in raw.nodes()
+    )
 
 
 def _module(

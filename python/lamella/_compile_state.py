@@ -13,7 +13,10 @@ from lamella import Tensor
 __all__ = ["Place", "places_of"]
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
+_CALLABLE = (types.FunctionType, types.MethodType, functools.partial)
 _MISSING = object()
+# Larger dictionaries are data rather than parameters, and are told by identity.
+_MOST_ENTRIES = 4096
 
 
 class Place:
@@ -48,8 +51,9 @@ class Place:
 
 def places_of(fn: Any, arguments: list[Any]) -> tuple[list[Place], list[Place]]:
     """Places of tensors, and of all else that fn reads: globals and variables of enclosing
-    functions, of fn and of the functions that it finds there, and the contents of modules among
-    them and among the arguments."""
+    functions, of fn and of the functions that it finds there, the contents of modules among them
+    and among the arguments, and the attributes of other objects, with the entries of dictionaries
+    among those."""
     tensors: list[Place] = []
     others: list[Place] = []
     seen: set[int] = set()
@@ -83,6 +87,14 @@ def _below(value: Any, name: str, seen: set[int]) -> Iterator[Place]:
     elif _is_module(value):
         seen.add(id(value))
         yield from _contents(value, name, seen)
+    elif _is_object(value):
+        seen.add(id(value))
+        for key, item in list(vars(value).items()):
+            yield from _here(Place(vars(value), key, _joined(name, key), item), seen)
+    elif type(value) is dict and len(value) <= _MOST_ENTRIES:
+        seen.add(id(value))
+        for key, item in list(value.items()):
+            yield from _here(Place(value, key, _joined(name, key), item), seen)
 
 
 def _variables(fn: types.FunctionType, seen: set[int]) -> Iterator[Place]:
@@ -104,8 +116,8 @@ def _names(code: types.CodeType) -> Iterator[str]:
 
 def _here(place: Place, seen: set[int]) -> Iterator[Place]:
     value = place.value
-    known = isinstance(value, (Tensor, types.FunctionType, types.MethodType, functools.partial))
-    if known or isinstance(value, _PLAIN) or _is_module(value):
+    known = isinstance(value, (*_CALLABLE, *_PLAIN, Tensor)) or type(value) is dict
+    if known or _is_module(value) or _is_object(value):
         key = hash((id(place.container), place.key))
         if key in seen:
             return
@@ -114,19 +126,30 @@ def _here(place: Place, seen: set[int]) -> Iterator[Place]:
         yield from _below(value, place.name, seen)
 
 
+def _joined(name: str, key: Any) -> str:
+    return f"{name}.{key}" if name else str(key)
+
+
+def _is_object(value: Any) -> bool:
+    """An instance of a class that is not Lamella's and keeps its attributes in a dictionary."""
+    if isinstance(value, (type, types.ModuleType, Tensor, *_CALLABLE)):
+        return False
+    package = (type(value).__module__ or "").partition(".")[0]
+    return package not in ("builtins", "lamella") and type(getattr(value, "__dict__", 0)) is dict
+
+
 def _is_module(value: Any) -> bool:
     return hasattr(type(value), "named_parameters") and hasattr(value, "_parameters")
 
 
 def _contents(module: Any, name: str, seen: set[int]) -> Iterator[Place]:
-    prefix = f"{name}." if name else ""
     for kind in ("_parameters", "_buffers"):
         entries = getattr(module, kind)
         for key, value in entries.items():
-            yield Place(entries, key, prefix + key, value)
+            yield Place(entries, key, _joined(name, key), value)
     for key, value in module.__dict__.items():
         if isinstance(value, _PLAIN):
-            yield Place(module.__dict__, key, prefix + key, value)
+            yield Place(module.__dict__, key, _joined(name, key), value)
     for key, value in module._modules.items():
-        yield Place(module._modules, key, prefix + key, value)
-        yield from _below(value, prefix + key, seen)
+        yield Place(module._modules, key, _joined(name, key), value)
+        yield from _below(value, _joined(name, key), seen)

@@ -1,9 +1,26 @@
-// What a compiled function is guarded by: the layers and modes of its thread, and what its tensors
-// are.
+// Compiled functions: which program a call is for, and running it.
+//
+// Note [Calls of compiled functions]
+//   A compiled function has an entry for each kind of call it has seen: what its arguments are (a
+//   pattern of tensors and fixed values), what its tensors are, what it reads from outside (places:
+//   entries of dictionaries and cells of closures), and the layers and modes of the thread. The
+//   entries are tried in order, the newest first, without making a Python object. What fits none
+//   goes to the owner, the object in lamella/_compile.py, which calls the function or makes a
+//   program, and gives an entry for it.
+//   A program without gradients, writes and aliases is run from here; all others run in Python.
+#include <cstddef>
+#include <optional>
+#include <vector>
+
 #include "lamella/abi/autocast.h"
 #include "lamella/abi/autograd.h"
+#include "lamella/core/key_set.h"
+#include "lamella/graph/runtime/executable.h"
+#include "lamella/graph/runtime/tensor_value.h"
 #include "python/src/object.h"
 #include "python/src_hlo/hlo.h"
+
+#include <structmember.h>
 
 namespace lamella::python {
 namespace {
@@ -12,43 +29,486 @@ constexpr uint32_t kGuardedModes = LAMELLA_MODE_NO_GRAD | LAMELLA_MODE_INFERENCE
 constexpr uint32_t kGuardedFlags = LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG |
                                    LAMELLA_TENSOR_REQUIRES_GRAD | LAMELLA_TENSOR_INFERENCE |
                                    LAMELLA_TENSOR_TANGENT | LAMELLA_TENSOR_WRAPPER;
+// Of a thread that has not called anything yet.
+constexpr uint64_t kFirstCall =
+    lamella::detail::key_bit(lamella::detail::kKeyFunctionalityThreadInit);
 constexpr auto kCpu = static_cast<uint8_t>(DeviceType::CPU);
 
-// (layers added, layers taken, modes, dtype of autocast or None).
-PyObject* call_state(PyObject*, PyObject*) {
-  bool casts = lamella_autocast_enabled(kCpu) != 0;
-  return Py_BuildValue("KKIi", static_cast<unsigned long long>(lamella_thread.included),
-                       static_cast<unsigned long long>(lamella_thread.excluded),
-                       lamella_thread.modes & kGuardedModes,
-                       casts ? static_cast<int>(lamella_autocast_dtype(kCpu)) : -1);
+// ---- Guards
+// --------------------------------------------------------------------------------------
+
+struct CallState {
+  uint64_t included, excluded;
+  uint32_t modes;
+  int cast;  // dtype of autocast; -1: it is off
+  bool operator==(const CallState&) const = default;
+};
+CallState state_now() {
+  uint64_t included = lamella_thread.included & ~kFirstCall;
+  bool casts = included != 0 && lamella_autocast_enabled(kCpu) != 0;
+  return {included, lamella_thread.excluded, lamella_thread.modes & kGuardedModes,
+          casts ? static_cast<int>(lamella_autocast_dtype(kCpu)) : -1};
 }
 
 // What a program is made for: everything about a tensor but its elements.
+struct TensorGuard {
+  explicit TensorGuard(PyObject* object) : type(Py_TYPE(object)) {
+    const lamella_tensor* tensor = tensor_of(object);
+    key_set = tensor->key_set;
+    flags = tensor->flags & kGuardedFlags;
+    scalar_type = tensor->scalar_type;
+    ndim = tensor->sizes == nullptr ? 0 : tensor->ndim;
+    dims.assign(tensor->sizes, tensor->sizes + ndim);
+    dims.insert(dims.end(), tensor->strides, tensor->strides + ndim);
+  }
+  bool fits(PyObject* object) const {
+    if (Py_TYPE(object) != type) return false;
+    const lamella_tensor* tensor = tensor_of(object);
+    if (tensor->key_set != key_set || (tensor->flags & kGuardedFlags) != flags ||
+        tensor->scalar_type != scalar_type || tensor->ndim != ndim) {
+      return false;
+    }
+    for (int32_t d = 0; d < ndim; ++d) {
+      if (tensor->sizes[d] != dims[static_cast<size_t>(d)] ||
+          tensor->strides[d] != dims[static_cast<size_t>(ndim + d)]) {
+        return false;
+      }
+    }
+    return true;
+  }
+  PyTypeObject* type;
+  uint64_t key_set;
+  uint32_t flags;
+  uint8_t scalar_type;
+  int32_t ndim;
+  std::vector<int64_t> dims;  // sizes, then strides
+};
+
+// Numbers and text count by value, all else by identity. Errors of a comparison count as another.
+bool is_same(PyObject* now, PyObject* before) {
+  if (now == before) return true;
+  if (now == nullptr || Py_TYPE(now) != Py_TYPE(before)) return false;
+  bool plain = PyLong_Check(now) || PyFloat_CheckExact(now) || PyUnicode_CheckExact(now) ||
+               PyBytes_CheckExact(now) || PyComplex_CheckExact(now);
+  if (!plain) return false;
+  int equal = PyObject_RichCompareBool(now, before, Py_EQ);
+  if (equal < 0) PyErr_Clear();
+  return equal > 0;
+}
+
+struct Place {
+  Ref container, key;  // no key: a cell
+  Ref value;
+  // Borrowed; NULL where there is nothing.
+  PyObject* get() const {
+    if (!key) return PyCell_GET(container.get());
+    PyObject* found = PyDict_GetItemWithError(container.get(), key.get());
+    if (found == nullptr) PyErr_Clear();
+    return found;
+  }
+};
+
+// How values nest: a form of lamella._nest.
+struct Pattern {
+  enum class Kind : uint8_t { Tensor, Fixed, Tuple, List, Dict };
+  Kind kind = Kind::Fixed;
+  size_t index = 0;  // of a tensor
+  Ref value;         // what is fixed; the tuple of a dictionary's keys
+  std::vector<Pattern> items;
+};
+// Nothing for forms that only Python takes apart.
+std::optional<Pattern> pattern_of(PyObject* form) {
+  std::string_view kind = text_of(PyTuple_GetItem(form, 0), "form");
+  Pattern made;
+  if (kind == "tensor") {
+    made.kind = Pattern::Kind::Tensor;
+    made.index = PyLong_AsSize_t(PyTuple_GetItem(form, 1));
+    return made;
+  }
+  if (kind == "fixed") {
+    made.value = Ref::borrow(PyTuple_GetItem(form, 1));
+    return made;
+  }
+  if (kind == "tuple") {
+    made.kind = Pattern::Kind::Tuple;
+  } else if (kind == "list") {
+    made.kind = Pattern::Kind::List;
+  } else if (kind == "dict") {
+    made.kind = Pattern::Kind::Dict;
+    made.value = Ref::borrow(PyTuple_GetItem(form, 1));
+  } else {
+    return std::nullopt;
+  }
+  PyObject* items = PyTuple_GetItem(form, PyTuple_GET_SIZE(form) - 1);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items); ++i) {
+    std::optional<Pattern> item = pattern_of(PyTuple_GET_ITEM(items, i));
+    if (!item) return std::nullopt;
+    made.items.push_back(std::move(*item));
+  }
+  return made;
+}
+
+using Leaves = std::vector<PyObject*>;  // borrowed
+
+// Whether an object is what the pattern says; its tensors go to `leaves`.
+bool take(const Pattern& pattern, PyObject* object, const std::vector<TensorGuard>& guards,
+          Leaves* leaves) {
+  switch (pattern.kind) {
+    case Pattern::Kind::Tensor:
+      if (!guards[pattern.index].fits(object)) return false;
+      leaves->push_back(object);
+      return true;
+    case Pattern::Kind::Fixed:
+      return is_same(object, pattern.value.get());
+    case Pattern::Kind::Tuple:
+    case Pattern::Kind::List: {
+      bool tuple = pattern.kind == Pattern::Kind::Tuple;
+      if (tuple ? !PyTuple_CheckExact(object) : !PyList_CheckExact(object)) return false;
+      if (static_cast<size_t>(Py_SIZE(object)) != pattern.items.size()) return false;
+      for (size_t i = 0; i < pattern.items.size(); ++i) {
+        auto at = static_cast<Py_ssize_t>(i);
+        PyObject* item = tuple ? PyTuple_GET_ITEM(object, at) : PyList_GET_ITEM(object, at);
+        if (!take(pattern.items[i], item, guards, leaves)) return false;
+      }
+      return true;
+    }
+    case Pattern::Kind::Dict: {
+      if (!PyDict_CheckExact(object)) return false;
+      if (static_cast<size_t>(PyDict_GET_SIZE(object)) != pattern.items.size()) return false;
+      Py_ssize_t place = 0;
+      PyObject *key, *item;
+      // In the same order.
+      for (size_t i = 0; PyDict_Next(object, &place, &key, &item); ++i) {
+        PyObject* expected = PyTuple_GET_ITEM(pattern.value.get(), static_cast<Py_ssize_t>(i));
+        if (!is_same(key, expected) || !take(pattern.items[i], item, guards, leaves)) return false;
+      }
+      return true;
+    }
+  }
+  return false;
+}
+
+// The nest with these tensors, whose references it takes.
+PyObject* build(const Pattern& pattern, std::vector<Ref>& tensors) {
+  auto count = static_cast<Py_ssize_t>(pattern.items.size());
+  switch (pattern.kind) {
+    case Pattern::Kind::Tensor:
+      return Ref::borrow(tensors[pattern.index].get()).release();
+    case Pattern::Kind::Fixed:
+      return Ref::borrow(pattern.value.get()).release();
+    case Pattern::Kind::Tuple:
+    case Pattern::Kind::List: {
+      bool tuple = pattern.kind == Pattern::Kind::Tuple;
+      Ref made(required(tuple ? PyTuple_New(count) : PyList_New(count)));
+      for (Py_ssize_t i = 0; i < count; ++i) {
+        PyObject* item = build(pattern.items[static_cast<size_t>(i)], tensors);
+        tuple ? PyTuple_SET_ITEM(made.get(), i, item) : PyList_SET_ITEM(made.get(), i, item);
+      }
+      return made.release();
+    }
+    case Pattern::Kind::Dict: {
+      Ref made(required(PyDict_New()));
+      for (Py_ssize_t i = 0; i < count; ++i) {
+        Ref item(build(pattern.items[static_cast<size_t>(i)], tensors));
+        PyObject* key = PyTuple_GET_ITEM(pattern.value.get(), i);
+        if (PyDict_SetItem(made.get(), key, item.get()) != 0) throw PythonError();
+      }
+      return made.release();
+    }
+  }
+  return nullptr;
+}
+
+// ---- Entries
+// -------------------------------------------------------------------------------------
+
+struct Entry {
+  CallState state;
+  std::vector<Pattern> positional;
+  std::vector<Pattern> keywords;
+  Ref names;  // of the keywords, a tuple
+  std::vector<TensorGuard> guards;
+  std::vector<Place> tensors, others;
+  // What a call runs: an executable, whose results are nested as `results` says; a function of the
+  // list of tensors; or, without both, the function that was compiled.
+  std::shared_ptr<const hlo::Executable> executable;
+  Pattern results;
+  bool without_gil = false;
+  Ref run;
+};
+
+bool fits(const Entry& entry, const CallState& state, PyObject* const* args, size_t count,
+          PyObject* names, Leaves* leaves) {
+  size_t named = names == nullptr ? 0 : static_cast<size_t>(PyTuple_GET_SIZE(names));
+  if (count != entry.positional.size() || named != entry.keywords.size()) return false;
+  if (!(state == entry.state)) return false;
+  for (size_t i = 0; i < count; ++i) {
+    if (!take(entry.positional[i], args[i], entry.guards, leaves)) return false;
+  }
+  for (size_t i = 0; i < named; ++i) {
+    auto at = static_cast<Py_ssize_t>(i);
+    if (!is_same(PyTuple_GET_ITEM(names, at), PyTuple_GET_ITEM(entry.names.get(), at)) ||
+        !take(entry.keywords[i], args[count + i], entry.guards, leaves)) {
+      return false;
+    }
+  }
+  for (const Place& place : entry.others) {
+    if (!is_same(place.get(), place.value.get())) return false;
+  }
+  for (const Place& place : entry.tensors) {
+    PyObject* now = place.get();
+    if (now == nullptr || !entry.guards[leaves->size()].fits(now)) return false;
+    leaves->push_back(now);
+  }
+  return true;
+}
+
+PyObject* run_executable(const Entry& entry, const Leaves& leaves) {
+  return guarded([&] {
+    std::vector<hlo::Value> values;
+    values.reserve(leaves.size());
+    const auto& parameters = entry.executable->module().entry->parameters;
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      values.push_back(hlo::value_of_tensor(parameters[i]->shape, tensor_ref(leaves[i])));
+    }
+    std::vector<TensorBase> made;
+    {
+      WithoutGil others(entry.without_gil);
+      made = hlo::tensors_of_value(entry.executable->run(values));
+    }
+    std::vector<Ref> tensors;
+    tensors.reserve(made.size());
+    for (TensorBase& tensor : made) {
+      tensors.emplace_back(required(bridge->wrap(tensor.unsafe_release())));
+    }
+    return build(entry.results, tensors);
+  });
+}
+
+// ---- The type
+// ------------------------------------------------------------------------------------
+
+struct CompiledObject {
+  PyObject_HEAD vectorcallfunc vectorcall;
+  PyObject* owner;
+  PyObject* function;
+  std::vector<std::unique_ptr<Entry>>* entries;  // the newest last
+};
+PyTypeObject* compiled_type = nullptr;
+
+// What Python's class gave: (state, form of the arguments, tensors, places of tensors, other
+// places, results' form or None, executable or None, function of the tensors or None).
+std::unique_ptr<Entry> entry_from(PyObject* given) {
+  PyObject *state, *form, *leaves, *tensors, *others, *results, *executable, *run;
+  if (!PyArg_ParseTuple(given, "O!O!OOOOOO", &PyTuple_Type, &state, &PyTuple_Type, &form, &leaves,
+                        &tensors, &others, &results, &executable, &run)) {
+    throw PythonError();
+  }
+  auto entry = std::make_unique<Entry>();
+  entry->state = state_now();
+  PyObject* both = PyTuple_GetItem(form, 1);
+  std::optional<Pattern> positional = pattern_of(PyTuple_GetItem(both, 0));
+  std::optional<Pattern> keywords = pattern_of(PyTuple_GetItem(both, 1));
+  if (!positional || !keywords) return nullptr;
+  entry->positional = std::move(positional->items);
+  entry->keywords = std::move(keywords->items);
+  entry->names = std::move(keywords->value);
+  Ref list(required(PySequence_Fast(leaves, "leaves")));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.get()); ++i) {
+    entry->guards.emplace_back(PySequence_Fast_GET_ITEM(list.get(), i));
+  }
+  auto read = [](PyObject* places, std::vector<Place>* into) {
+    Ref all(required(PySequence_Fast(places, "places")));
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(all.get()); ++i) {
+      PyObject *container, *key, *value;
+      if (!PyArg_ParseTuple(PySequence_Fast_GET_ITEM(all.get(), i), "OOO", &container, &key,
+                            &value)) {
+        throw PythonError();
+      }
+      Place place{Ref::borrow(container), Ref(), Ref::borrow(value)};
+      if (key != Py_None) place.key = Ref::borrow(key);
+      into->push_back(std::move(place));
+    }
+  };
+  read(tensors, &entry->tensors);
+  read(others, &entry->others);
+  if (run != Py_None) entry->run = Ref::borrow(run);
+  if (executable == Py_None) return entry;
+  std::optional<Pattern> nested = pattern_of(results);
+  if (!nested) return entry;
+  entry->results = std::move(*nested);
+  entry->executable = executable_from(executable, &entry->without_gil);
+  return entry;
+}
+
+PyObject* call_owner(CompiledObject* self, PyObject* const* args, size_t count, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    Ref tuple(required(PyTuple_New(static_cast<Py_ssize_t>(count))));
+    for (size_t i = 0; i < count; ++i) {
+      PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), Ref::borrow(args[i]).release());
+    }
+    Ref keywords(required(PyDict_New()));
+    Py_ssize_t named = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
+    for (Py_ssize_t i = 0; i < named; ++i) {
+      if (PyDict_SetItem(keywords.get(), PyTuple_GET_ITEM(names, i), args[count + i]) != 0) {
+        throw PythonError();
+      }
+    }
+    Ref given(
+        required(PyObject_CallMethod(self->owner, "_call", "OO", tuple.get(), keywords.get())));
+    // (result, entry or None).
+    PyObject* entry = PyTuple_GetItem(given.get(), 1);
+    if (entry == nullptr) throw PythonError();
+    if (entry != Py_None) {
+      if (std::unique_ptr<Entry> made = entry_from(entry)) {
+        self->entries->push_back(std::move(made));
+      }
+    }
+    return Ref::borrow(PyTuple_GetItem(given.get(), 0)).release();
+  });
+}
+
+PyObject* call(PyObject* object, PyObject* const* args, size_t flagged, PyObject* names) {
+  auto* self = reinterpret_cast<CompiledObject*>(object);
+  auto count = static_cast<size_t>(PyVectorcall_NARGS(flagged));
+  CallState state = state_now();
+  Leaves leaves;
+  for (size_t i = self->entries->size(); i-- > 0;) {
+    const Entry& entry = *(*self->entries)[i];
+    leaves.clear();
+    if (!fits(entry, state, args, count, names, &leaves)) continue;
+    if (entry.executable) return run_executable(entry, leaves);
+    if (!entry.run) return PyObject_Vectorcall(self->function, args, flagged, names);
+    return guarded([&] {
+      Ref list(required(PyList_New(static_cast<Py_ssize_t>(leaves.size()))));
+      for (size_t k = 0; k < leaves.size(); ++k) {
+        PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(k), Ref::borrow(leaves[k]).release());
+      }
+      Ref run = Ref::borrow(entry.run.get());
+      return required(PyObject_CallOneArg(run.get(), list.get()));
+    });
+  }
+  return call_owner(self, args, count, names);
+}
+
+PyObject* make_compiled(PyObject*, PyObject* args) {
+  PyObject *owner, *function;
+  if (!PyArg_ParseTuple(args, "OO:_compiled", &owner, &function)) return nullptr;
+  PyObject* object = compiled_type->tp_alloc(compiled_type, 0);
+  if (object == nullptr) return nullptr;
+  auto* self = reinterpret_cast<CompiledObject*>(object);
+  self->vectorcall = call;
+  self->owner = Ref::borrow(owner).release();
+  self->function = Ref::borrow(function).release();
+  self->entries = new std::vector<std::unique_ptr<Entry>>();
+  return object;
+}
+
+int traverse(PyObject* object, visitproc visit, void* arg) {
+  auto* self = reinterpret_cast<CompiledObject*>(object);
+  Py_VISIT(Py_TYPE(object));
+  Py_VISIT(self->owner);
+  Py_VISIT(self->function);
+  if (self->entries == nullptr) return 0;
+  for (const auto& entry : *self->entries) {
+    Py_VISIT(entry->run.get());
+    for (const std::vector<Place>* places : {&entry->tensors, &entry->others}) {
+      for (const Place& place : *places) {
+        Py_VISIT(place.container.get());
+        Py_VISIT(place.value.get());
+      }
+    }
+  }
+  return 0;
+}
+int clear(PyObject* object) {
+  auto* self = reinterpret_cast<CompiledObject*>(object);
+  if (self->entries != nullptr) {
+    std::vector<std::unique_ptr<Entry>> gone;
+    gone.swap(*self->entries);
+  }
+  Py_CLEAR(self->owner);
+  Py_CLEAR(self->function);
+  return 0;
+}
+void destroy(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  PyObject_GC_UnTrack(object);
+  clear(object);
+  delete reinterpret_cast<CompiledObject*>(object)->entries;
+  type->tp_free(object);
+  Py_DECREF(type);
+}
+// Attributes are the owner's, and behind it those of the function or module.
+PyObject* get_attribute(PyObject* object, PyObject* name) {
+  return PyObject_GetAttr(reinterpret_cast<CompiledObject*>(object)->owner, name);
+}
+int set_attribute(PyObject* object, PyObject* name, PyObject* value) {
+  return PyObject_SetAttr(reinterpret_cast<CompiledObject*>(object)->owner, name, value);
+}
+PyObject* represent(PyObject* object) {
+  return PyObject_Repr(reinterpret_cast<CompiledObject*>(object)->owner);
+}
+// A method, where it stands in a class.
+PyObject* bind(PyObject* object, PyObject* instance, PyObject*) {
+  if (instance == nullptr || instance == Py_None) return Ref::borrow(object).release();
+  return PyMethod_New(object, instance);
+}
+
+PyMemberDef members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(CompiledObject, vectorcall), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
+PyType_Slot slots[] = {{Py_tp_doc, const_cast<char*>("A function as compiled programs.")},
+                       {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
+                       {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+                       {Py_tp_clear, reinterpret_cast<void*>(clear)},
+                       {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+                       {Py_tp_getattro, reinterpret_cast<void*>(get_attribute)},
+                       {Py_tp_setattro, reinterpret_cast<void*>(set_attribute)},
+                       {Py_tp_repr, reinterpret_cast<void*>(represent)},
+                       {Py_tp_descr_get, reinterpret_cast<void*>(bind)},
+                       {Py_tp_members, members},
+                       {0, nullptr}};
+PyType_Spec spec = {"lamella._hlo.Compiled", sizeof(CompiledObject), 0,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL, slots};
+
+// ---- Facts for Python
+// ----------------------------------------------------------------------------
+
+// (layers added, layers taken, modes, dtype of autocast or -1).
+PyObject* call_state(PyObject*, PyObject*) {
+  CallState state = state_now();
+  return Py_BuildValue("KKIi", static_cast<unsigned long long>(state.included),
+                       static_cast<unsigned long long>(state.excluded), state.modes, state.cast);
+}
+// What a guard looks at.
 PyObject* tensor_facts(PyObject*, PyObject* object) {
   if (!PyObject_TypeCheck(object, bridge->tensor_type)) {
     PyErr_SetString(PyExc_TypeError, "expected a Tensor");
     return nullptr;
   }
-  const lamella_tensor* tensor = tensor_of(object);
   return guarded([&] {
-    bool has_sizes = tensor->sizes != nullptr || tensor->ndim == 0;
-    auto count = static_cast<size_t>(has_sizes ? tensor->ndim : 0);
-    Ref sizes(numbers_object({tensor->sizes, count}));
-    Ref strides(numbers_object({tensor->strides, count}));
-    return required(Py_BuildValue("KiiIOOO", static_cast<unsigned long long>(tensor->key_set),
-                                  static_cast<int>(tensor->scalar_type),
-                                  static_cast<int>(tensor->device_type),
-                                  tensor->flags & kGuardedFlags, sizes.get(), strides.get(),
-                                  reinterpret_cast<PyObject*>(Py_TYPE(object))));
+    TensorGuard guard(object);
+    auto ndim = static_cast<size_t>(guard.ndim);
+    Ref sizes(numbers_object({guard.dims.data(), ndim}));
+    Ref strides(numbers_object({guard.dims.data() + ndim, ndim}));
+    return required(Py_BuildValue(
+        "KiiIOOO", static_cast<unsigned long long>(guard.key_set),
+        static_cast<int>(guard.scalar_type), static_cast<int>(tensor_of(object)->device_type),
+        guard.flags, sizes.get(), strides.get(), reinterpret_cast<PyObject*>(guard.type)));
   });
 }
 
 PyMethodDef functions[] = {{"_call_state", call_state, METH_NOARGS, nullptr},
                            {"_tensor_facts", tensor_facts, METH_O, nullptr},
+                           {"_compiled", make_compiled, METH_VARARGS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 
-int add_compiled(PyObject* module) { return PyModule_AddFunctions(module, functions); }
+int add_compiled(PyObject* module) {
+  compiled_type = add_type(module, &spec);
+  return compiled_type == nullptr ? -1 : PyModule_AddFunctions(module, functions);
+}
 
 }  // namespace lamella::python

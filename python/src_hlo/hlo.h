@@ -13,6 +13,7 @@
 #include "lamella/core/error.h"
 #include "lamella/core/tensor_base.h"
 #include "lamella/graph/hlo/module.h"
+#include "lamella/graph/runtime/executable.h"
 #include "lamella/graph/runtime/value.h"
 
 namespace lamella::python {
@@ -80,6 +81,10 @@ PyObject* literal_object(const hlo::Shape* shape, const hlo::Literal& literal);
 hlo::Shape shape_from(PyObject* object, const char* what);
 // Throws PythonError, with a TypeError, unless the object is a Module.
 const ModuleHandle& module_from(PyObject* object, const char* what);
+
+// What an Executable object runs, and whether a run may take long enough to let others have the
+// GIL. Throws PythonError, with a TypeError, for other objects.
+std::shared_ptr<const hlo::Executable> executable_from(PyObject* object, bool* without_gil);
 
 // Methods of Module (views.cpp).
 PyObject* module_to_json(PyObject* self, PyObject* args, PyObject* kwargs);

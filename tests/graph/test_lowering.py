@@ -17,6 +17,10 @@ from operator_rows import ROWS  # noqa: E402
 TOLERANCE = {"float64": 1e-9, "complex128": 1e-9, "float32": 2e-5}
 
 
+# Rows that are no program, as the elements of their inputs say how large their results are.
+SIZES_BY_ELEMENTS = ("masked_select",)
+
+
 def tensors_of(value):
     if isinstance(value, lamella.Tensor):
         return [value]
@@ -49,6 +53,10 @@ def test_rows(row):
         inputs = [tensor.detach().clone() for tensor in inputs]
         lamella.manual_seed(3)
         expected = tensors_of(function(*[tensor.clone() for tensor in inputs]))
+        if row.path in SIZES_BY_ELEMENTS:
+            with pytest.raises(RuntimeError, match="expected an operator with a Meta kernel"):
+                lowered(function, *inputs)
+            return
         module = lowered(function, *inputs)
         lamella.manual_seed(3)
         for mine, eager in zip(hlo.evaluate(module, *inputs), expected):

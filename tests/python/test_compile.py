@@ -146,6 +146,32 @@ def test_values_that_a_function_reads():
     OFFSET = 1.0
 
 
+class Plain:
+    def __init__(self):
+        self.weights = {"w": lamella.ones(3)}
+        self.scale = 2.0
+
+    def __call__(self, x):
+        return self.step(x)
+
+    def step(self, x):
+        return x * self.weights["w"] * self.scale
+
+
+def test_attributes_of_objects():
+    model = Plain()
+    for compiled in (lamella.compile(model.step), lamella.compile(lambda m, x: m.step(x))):
+        call = compiled if compiled._fn == model.step else lambda x: compiled(model, x)  # noqa: B023
+        model.weights["w"], model.scale = lamella.ones(3), 2.0
+        assert call(lamella.ones(3)).tolist() == [2.0] * 3
+        model.weights["w"] = lamella.full((3,), 2.0)
+        assert call(lamella.ones(3)).tolist() == [4.0] * 3
+        assert programs(compiled) == [1, 0]
+        model.scale = 3.0
+        assert call(lamella.ones(3)).tolist() == [6.0] * 3
+        assert programs(compiled) == [2, 0]
+
+
 def test_writes_and_aliases():
     def function(x, y):
         x.add_(1)
@@ -212,6 +238,26 @@ def test_layers_around():
     with lamella.autocast("cpu"):
         assert product(x).dtype == lamella.bfloat16
     assert product(x).dtype == lamella.float32
+
+
+def test_seeds_are_not_compiled():
+    def function(x):
+        lamella.manual_seed(4)
+        return x + lamella.rand(2)
+
+    compiled = lamella.compile(function)
+    x = lamella.zeros(2)
+    assert compiled(x).tolist() == compiled(x).tolist() == function(x).tolist()
+    assert "it seeds the random numbers" in compiled.explanation()
+
+
+def test_sizes_that_depend_on_elements():
+    for function in (lamella.nonzero, lambda x: x[x > 0], lambda x: lamella.unique(x)):
+        compiled = lamella.compile(function)
+        for given in ([1.0, 0.0, 2.0], [0.0, 0.0, 1.0]):
+            x = lamella.tensor(given)
+            close(tensors_of(compiled(x)), tensors_of(function(x)))
+        assert programs(compiled)[0] == 0, compiled.explanation()
 
 
 # ---- Modules -------------------------------------------------------------------------------------

@@ -161,6 +161,25 @@ Ops mish_backward(Call& c) {
   return {Mul(g, Add(t, Mul(Mul(x, s), Sub(num(c, 1), Mul(t, t)))))};
 }
 
+// log(x / (1 - x)), of x within [eps, 1 - eps] where there is an eps.
+Ops logit(Call& c) {
+  Op x = x_of(c);
+  if (!is_real(c)) return {};
+  if (c.has("eps")) {
+    double eps = c.real("eps");
+    x = Min(Max(x, num(c, eps)), num(c, 1 - eps));
+  }
+  return {Log(Div(x, Sub(num(c, 1), x)))};
+}
+Ops logit_backward(Call& c) {
+  Op g = gradient(c);
+  if (!is_real(c) || !c.has("eps")) return {};
+  Op x = c.in("self");
+  double eps = c.real("eps");
+  Op within = And(Ge(x, num(c, eps)), Le(x, num(c, 1 - eps)));
+  return {Select(within, Div(g, Mul(x, Sub(num(c, 1), x))), num(c, 0))};
+}
+
 constexpr double kSeluAlpha = 1.6732632423543772848170429916717;
 constexpr double kSeluScale = 1.0507009873554804934193349852946;
 
@@ -234,6 +253,8 @@ const Rule kActivation[] = {
        Op g = gradient(c);
        return {Select(beyond(c, c.in("self")), g, num(c, 0))};
      }},
+    {"aten::logit", logit},
+    {"aten::logit_backward", logit_backward},
     {"aten::native_dropout_backward",
      [](Call& c) -> Ops {
        Op g = gradient(c);

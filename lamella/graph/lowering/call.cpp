@@ -225,7 +225,10 @@ Sizes Call::sizes_of(Op op) const {
 Op Call::convert(Op op, ElementType type) const {
   ElementType from = type_of(op);
   if (from == type) return op;
-  if (is_complex(from) && !is_complex(type) && type != ElementType::PRED) op = Real(op);
+  if (is_complex(from) && type == ElementType::PRED) {
+    return Or(convert(Real(op), type), convert(Imag(op), type));
+  }
+  if (is_complex(from) && !is_complex(type)) op = Real(op);
   return ConvertElementType(op, type);
 }
 Op Call::constant(ElementType type, Number number) const {

@@ -71,6 +71,26 @@ Ops linear(Call& c) {
   return {Add(c.convert(made, c.type()), c.in("bias"))};
 }
 
+// Gradients of the input, the weight and the bias, those that are asked for.
+Ops linear_backward(Call& c) {
+  Op x = c.op("self"), g = c.op("grad_output"), weight = c.op("weight");
+  int64_t outer = c.rank_of(g) - 1;
+  if (c.rank_of(weight) != 2 || c.rank_of(x) != outer + 1 || is_complex(c.type_of(g))) return {};
+  std::vector<bool> mask = c.flags("output_mask");
+  DotDimensionNumbers of_weight;
+  Sizes rows;
+  for (int64_t d = 0; d < outer; ++d) {
+    of_weight.add_lhs_contracting_dimensions(d);
+    of_weight.add_rhs_contracting_dimensions(d);
+    rows.push_back(d);
+  }
+  Ops results;
+  if (mask[0]) results.push_back(product(c, g, weight, 0, 0));
+  if (mask[1]) results.push_back(product(c, g, x, of_weight));
+  if (mask[2]) results.push_back(c.sum(c.convert(g, Call::wide(c.type_of(g))), rows));
+  return results.size() == c.result_count() ? results : Ops();
+}
+
 // Input and result: batch, features, spatial dimensions. Weight: features of the result, features
 // of the input in a group, spatial dimensions; the other way round where it is transposed.
 Ops convolution(Call& c) {
@@ -126,10 +146,19 @@ Ops convolution(Call& c) {
 }
 
 const Rule kContraction[] = {
-    {"aten::mm", mm},       {"aten::bmm", bmm},         {"aten::mv", mv},
-    {"aten::dot", dot},     {"aten::vdot", vdot},       {"aten::addmm", addmm},
-    {"aten::addmv", addmv}, {"aten::baddbmm", baddbmm}, {"aten::addbmm", addbmm},
-    {"aten::addr", addr},   {"aten::linear", linear},   {"aten::convolution", convolution},
+    {"aten::mm", mm},
+    {"aten::bmm", bmm},
+    {"aten::mv", mv},
+    {"aten::dot", dot},
+    {"aten::vdot", vdot},
+    {"aten::addmm", addmm},
+    {"aten::addmv", addmv},
+    {"aten::baddbmm", baddbmm},
+    {"aten::addbmm", addbmm},
+    {"aten::addr", addr},
+    {"aten::linear", linear},
+    {"aten::convolution", convolution},
+    {"aten::linear_backward", linear_backward},
 };
 
 }  // namespace

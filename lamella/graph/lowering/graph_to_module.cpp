@@ -11,6 +11,7 @@
 #include "lamella/dispatch/registry.h"
 #include "lamella/graph/custom_call/opaque.h"
 #include "lamella/graph/custom_call/operator_arguments.h"
+#include "lamella/graph/custom_call/operator_call.h"
 #include "lamella/graph/custom_call/operator_tensors.h"
 #include "lamella/graph/lowering/lowering.h"
 #include "lamella/layers/trace/operators.h"
@@ -371,21 +372,13 @@ class Converter {
     if (node.also_writes != 0) {
       refuse(node, "expected a call that writes what its schema says, got one that writes more");
     }
-    // A mask among indices counts its true elements.
-    bool by_mask = plan.name == "aten::index.Tensor" && std::ranges::any_of(operands, [&](Op op) {
-                     ElementType type = (*builder_.GetShapePtr(op))->element_type();
-                     return type == ElementType::PRED || type == ElementType::U8;
-                   });
-    bool by_value = plan.sizes_by_value && plan.name != "aten::index.Tensor";
-    if (part_.rules && (by_value || by_mask)) {
-      refuse(node, "expected sizes that do not depend on the elements of a tensor");
-    }
     std::string text;
     try {
       text = operator_arguments_text(schema, arguments);
     } catch (const Error& error) {
       refuse(node, error.what());
     }
+    if (part_.rules) require_known_sizes(node, plan, text, operands, shapes);
     bool is_tuple = shapes.size() != 1;
     Shape shape = is_tuple ? Shape::tuple(shapes) : shapes[0];
     Op call =
@@ -396,6 +389,26 @@ class Converter {
       ops.push_back(GetTupleElement(call, static_cast<int64_t>(r)));
     }
     return ops;
+  }
+
+  // A program for all elements of its inputs calls only what can tell its sizes without them.
+  void require_known_sizes(const Node& node, const tracing::TracingPlan& plan,
+                           const std::string& text, const std::vector<Op>& operands,
+                           const std::vector<Shape>& shapes) const {
+    std::vector<Shape> given;
+    for (Op op : operands) given.push_back(**builder_.GetShapePtr(op));
+    Shape known;
+    try {
+      known = operator_call_facts(plan.name, given, text).shape;
+    } catch (const Error& error) {
+      refuse(node, error.what());
+    }
+    Shape recorded = shapes.size() == 1 ? shapes[0] : Shape::tuple(shapes);
+    if (!known.compatible(recorded)) {
+      refuse(node,
+             str("expected sizes that do not depend on elements, got ", known.to_string(false),
+                 " for other elements than those of ", recorded.to_string(false)));
+    }
   }
 
   OpMetadata metadata_of(const Node& node, const tracing::TracingPlan& plan) const {

@@ -88,7 +88,22 @@ Ops soft_margin(Call& c) {
   return reduced(c, Log1p(Exp(Neg(Mul(p.x, p.y)))));
 }
 
+// The gradient of -(y log(x) + (1 - y) log(1 - x)). The loss itself stays a call, which refuses x
+// outside of [0, 1].
+Op weighted(const Call& c, const Pair& p, Op loss) {
+  if (!c.has("weight")) return loss;
+  return Mul(loss, c.broadcast(c.convert(c.op("weight"), p.type), p.sizes));
+}
+Ops cross_entropy_backward(Call& c) {
+  Pair p = pair_of(c);
+  if (!fits(c, p)) return {};
+  constexpr double kLeastVariance = 1e-12;
+  Op variance = Max(Mul(Sub(c.like(p.x, 1), p.x), p.x), c.like(p.x, kLeastVariance));
+  return passed(c, p, weighted(c, p, Div(Sub(p.x, p.y), variance)));
+}
+
 const Rule kLoss[] = {
+    {"aten::binary_cross_entropy_backward", cross_entropy_backward},
     {"aten::mse_loss", mse},
     {"aten::mse_loss_backward", mse_backward},
     {"aten::smooth_l1_loss", smooth_l1},

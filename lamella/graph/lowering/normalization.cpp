@@ -117,38 +117,74 @@ Ops batch_norm(Call& c) {
   return results;
 }
 
-Ops layer_norm_backward(Call& c) {
-  Op input = c.op("input");
-  ElementType type = Call::wide(c.type_of(input));
-  Sizes sizes = c.sizes_of(input);
-  if (c.shape(input).elements() == 0 || c.result_count() == 0) return {};
-  size_t inner = c.integers("normalized_shape").size();
-  auto rank = static_cast<int64_t>(sizes.size());
-  Sizes dims = last_dims(rank, inner), outer(sizes.size() - inner);
-  std::iota(outer.begin(), outer.end(), 0);
-  Op x = c.convert(input, type), g = wide(c, "grad_out", type);
-  Op rstd = c.broadcast(wide(c, "rstd", type), sizes);
-  Op y = Mul(Sub(x, c.broadcast(wide(c, "mean", type), sizes)), rstd);
-  Op scaled_gradient = c.has("weight") ? Mul(g, c.broadcast(wide(c, "weight", type), sizes)) : g;
-  Op first = c.broadcast_back(mean_of(c, scaled_gradient, dims), dims, sizes);
-  Op second = c.broadcast_back(mean_of(c, Mul(scaled_gradient, y), dims), dims, sizes);
-  Op of_input = Mul(rstd, Sub(Sub(scaled_gradient, first), Mul(y, second)));
-  // Only gradients that are asked for are results.
-  Ops all{of_input, c.sum(Mul(g, y), outer), c.sum(g, outer)}, results;
-  std::vector<bool> asked = c.flags("output_mask");
-  for (size_t i = 0; i < 3; ++i) {
-    if (i < asked.size() && asked[i] && results.size() < c.result_count())
-      results.push_back(all[i]);
+// ---- Gradients
+// -----------------------------------------------------------------------------------
+
+// Only gradients that `output_mask` asks for are results.
+Ops asked(const Call& c, const Ops& all) {
+  std::vector<bool> mask = c.flags("output_mask");
+  Ops results;
+  for (size_t i = 0; i < all.size() && i < mask.size(); ++i) {
+    if (mask[i] && all[i].valid()) results.push_back(all[i]);
   }
   if (results.size() != c.result_count()) return {};
   for (size_t i = 0; i < results.size(); ++i) results[i] = c.reshape(results[i], c.sizes(i));
   return results;
 }
+// The gradient through y = (x - mean) rstd, whose mean and variance are taken over `dims`:
+// rstd (g - mean(g) - y mean(g y)). Without a mean, as in RMS norm, the first mean is left out.
+Op through(const Call& c, Op g, Op y, Op rstd, const Sizes& dims, bool with_mean) {
+  Sizes sizes = c.sizes_of(g);
+  Op second = Mul(y, c.broadcast_back(mean_of(c, Mul(g, y), dims), dims, sizes));
+  Op rest = Sub(g, second);
+  if (with_mean) rest = Sub(rest, c.broadcast_back(mean_of(c, g, dims), dims, sizes));
+  return Mul(rstd, rest);
+}
+Ops last_norm_backward(Call& c, bool with_mean) {
+  Op input = c.op("input");
+  ElementType type = Call::wide(c.type_of(input));
+  Sizes sizes = c.sizes_of(input);
+  if (c.shape(input).elements() == 0) return {};
+  size_t inner = c.integers("normalized_shape").size();
+  Sizes dims = last_dims(static_cast<int64_t>(sizes.size()), inner);
+  Sizes outer(sizes.size() - inner);
+  std::iota(outer.begin(), outer.end(), 0);
+  Op x = c.convert(input, type), g = wide(c, "grad_out", type);
+  Op rstd = c.broadcast(wide(c, "rstd", type), sizes);
+  if (with_mean) x = Sub(x, c.broadcast(wide(c, "mean", type), sizes));
+  Op y = Mul(x, rstd);
+  Op scaled = c.has("weight") ? Mul(g, c.broadcast(wide(c, "weight", type), sizes)) : g;
+  Ops all{through(c, scaled, y, rstd, dims, with_mean), c.sum(Mul(g, y), outer)};
+  if (with_mean) all.push_back(c.sum(g, outer));
+  return asked(c, all);
+}
+Ops layer_norm_backward(Call& c) { return last_norm_backward(c, true); }
+Ops rms_norm_backward(Call& c) { return last_norm_backward(c, false); }
+Ops batch_norm_backward(Call& c) {
+  Op input = c.op("input");
+  ElementType type = Call::wide(c.type_of(input));
+  Sizes sizes = c.sizes_of(input), dims = all_but_features(c.rank_of(input));
+  if (c.shape(input).elements() == 0) return {};
+  bool trains = c.flag("train");
+  if (!trains && !c.has("running_var")) return {};
+  auto spread = [&](Op op) { return BroadcastInDim(op, sizes, {1}); };
+  Op mean = wide(c, trains ? "save_mean" : "running_mean", type);
+  Op rstd = wide(c, trains ? "save_invstd" : "running_var", type);
+  if (!trains) rstd = Rsqrt(Add(rstd, c.like(rstd, c.real("eps"))));
+  Op g = wide(c, "grad_out", type);
+  Op y = Mul(Sub(c.convert(input, type), spread(mean)), spread(rstd));
+  Op scaled = c.has("weight") ? Mul(g, spread(wide(c, "weight", type))) : g;
+  Op of_input =
+      trains ? through(c, scaled, y, spread(rstd), dims, true) : Mul(scaled, spread(rstd));
+  return asked(c, {of_input, c.sum(Mul(g, y), dims), c.sum(g, dims)});
+}
 
 const Rule kNormalization[] = {
     {"aten::native_layer_norm", layer_norm},
     {"aten::native_layer_norm_backward", layer_norm_backward},
+    {"aten::native_batch_norm_backward", batch_norm_backward},
     {"aten::_fused_rms_norm", rms_norm},
+    {"aten::_fused_rms_norm_backward", rms_norm_backward},
     {"aten::native_group_norm", group_norm},
     {"aten::native_batch_norm", batch_norm},
     {"aten::_native_batch_norm_legit_no_training", batch_norm},

@@ -24,7 +24,6 @@ struct TracingPlan : OperatorPlan {
   bool overwrites = false;  // what it writes, it does not read first
   bool random = false;
   bool reads_elements = false;  // gives numbers that depend on elements
-  bool sizes_by_value = false;  // sizes of its results depend on elements
 };
 
 // The operator is defined, or was when its plan was last asked for.
