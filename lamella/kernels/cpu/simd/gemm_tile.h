@@ -281,12 +281,16 @@ void block(const GemmBlock& g) {
 
 template <class P>
 void small(const GemmSmall& s) {
+  using S = typename P::Sum;
   constexpr auto kAll = std::make_integer_sequence<int, kTileRows>();
   GemmBlock g = s.first;
   int64_t tiles = (g.m + kTileRows - 1) / kTileRows;
   int64_t rows = g.m / tiles, higher = g.m % tiles;
-  TileFn<P> run_higher = tile_of<P, 1, Tile::kReadsParts>(rows + (higher != 0 ? 1 : 0), kAll);
-  TileFn<P> run = tile_of<P, 1, Tile::kReadsParts>(rows, kAll);
+  auto tile_of_rows = [&](int64_t count) {
+    return g.n == kLanes<S> ? tile_of<P, 1>(count, kAll)
+                            : tile_of<P, 1, Tile::kReadsParts>(count, kAll);
+  };
+  TileFn<P> run_higher = tile_of_rows(rows + (higher != 0 ? 1 : 0)), run = tile_of_rows(rows);
   for (int64_t l = 0; l < s.count; ++l) {
     const char* a = g.a;
     char* c = g.c;
