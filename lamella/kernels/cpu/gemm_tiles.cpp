@@ -21,6 +21,8 @@ constexpr int64_t kBlockRows = 256, kBlockBytes = int64_t{1} << 18;
 constexpr int64_t kBlockColumns = 1024;
 // A b whose rows are contiguous is read as it lies for so few rows, or if it has so few bytes.
 constexpr int64_t kUnpackedRows = 256, kUnpackedBytes = 16384;
+// Shares that a product is cut into, if they are worth it: many, so that threads end together.
+constexpr int64_t kShares = 32;
 // Multiplications that are worth a thread's while.
 constexpr int64_t kLeastShare = int64_t{1} << 19;
 // Multiplications after which interrupts are looked for.
@@ -173,11 +175,14 @@ class Product {
     int64_t rows = std::min(p_.m, round_up((p_.m + down - 1) / down, 8));
     down = (p_.m + rows - 1) / rows;
     int64_t work = saturated_product(saturated_product(rows, n), k_ + 1);
-    int64_t wanted = std::max((16 + down - 1) / down, work / kMostShare + 1);
+    int64_t wanted = std::max((kShares + down - 1) / down, work / kMostShare + 1);
     int64_t across = std::max<int64_t>(1, std::min(wanted, work / kLeastShare));
     int64_t wide = round_up((n + across - 1) / across, tile);
     across = (n + wide - 1) / wide;
     int64_t grain = std::max<int64_t>(1, kLeastShare / std::max<int64_t>(work / across, 1));
+    // Where b is read once, parts are long, so that each panel in them asks for the next one.
+    int64_t long_part = down == 1 ? across / (2 * get_num_threads()) : 1;
+    grain = std::max(grain, std::min(long_part, kMostShare / (work / across + 1)));
     parallel_for(0, down * across, grain, [&](int64_t begin, int64_t end) {
       for (int64_t share = begin, count; share < end; share += count) {
         int64_t i = share / across * rows, j = share % across * wide;
