@@ -181,7 +181,7 @@ class Product {
     across = (n + wide - 1) / wide;
     int64_t grain = std::max<int64_t>(1, kLeastShare / std::max<int64_t>(work / across, 1));
     // Where b is read once, parts are long, so that each panel in them asks for the next one.
-    int64_t long_part = down == 1 ? across / (2 * get_num_threads()) : 1;
+    int64_t long_part = down == 1 ? across / get_num_threads() : 1;
     grain = std::max(grain, std::min(long_part, kMostShare / (work / across + 1)));
     parallel_for(0, down * across, grain, [&](int64_t begin, int64_t end) {
       for (int64_t share = begin, count; share < end; share += count) {
@@ -200,6 +200,7 @@ class Product {
         for (int64_t l = 0; l == 0 || l < k_; l += kStretch) {
           g.a = a + l * whole.a_step;
           g.k = std::min(kStretch, k_ - l);
+          g.after = l + g.k < k_ ? g.b + g.k * whole.b_row : nullptr;
           kernels_.block(g);
           g.b += g.k * whole.b_row;
           g.tail += g.k * whole.tail_row;

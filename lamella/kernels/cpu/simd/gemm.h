@@ -32,6 +32,7 @@ struct GemmBlock {
   int64_t m, n, k;
   const void* alpha;  // of c's dtype
   bool b_is_far;      // b does not lie in panels, and is more than the second cache holds
+  const char* after;  // where b is read after this block, NULL: that is not known
 };
 
 // Products one after the other, each with at most as many columns as a vector has, and b as it

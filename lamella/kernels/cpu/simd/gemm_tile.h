@@ -261,13 +261,14 @@ void block(const GemmBlock& g) {
     const char* a = g.a;
     char* c = g.c + j * kBytes;
     const char* d = g.d != nullptr ? g.d + j * kBytes : nullptr;
-    bool fetches = fetches_b<P>(g) && vectors == kTileVectors && g.n - j >= 2 * kColumns;
+    const char* next = g.n - j >= 2 * kColumns ? b + g.b_panel : g.after;
+    bool fetches = fetches_b<P>(g) && vectors == kTileVectors && next != nullptr;
     TileFn<P> run = tile_of<P>(higher != 0 ? rows + 1 : rows, vectors);
     for (int64_t i = 0; i < tiles; ++i) {
       if (i == higher && i != 0) run = tile_of<P>(rows, vectors);
       int64_t count = i < higher ? rows + 1 : rows;
       if (fetches && i < fetching_tiles(g.m)) {
-        fetching_tile_of<P>(count)(g, a, b, b_row, c, d, last, b + g.b_panel + i * kVectorBytes);
+        fetching_tile_of<P>(count)(g, a, b, b_row, c, d, last, next + i * kVectorBytes);
       } else {
         run(g, a, b, b_row, c, d, last, nullptr);
       }
