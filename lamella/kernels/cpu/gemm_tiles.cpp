@@ -31,6 +31,8 @@ constexpr int64_t kMostShare = int64_t{1} << 31;
 constexpr int64_t kMostPacked = int64_t{1} << 26;
 // Bytes of b that the second cache is likely to hold from one product to the next.
 constexpr int64_t kNearBytes = int64_t{1} << 18;
+// Bytes of a row that the processor has read before it sees that more rows will follow.
+constexpr int64_t kShortRow = 3072;
 // Rows up to which it pays to keep a packed b: with more, packing is a small part of the work.
 constexpr int64_t kKeptRows = 256;
 // Packed bytes that fit on the stack.
@@ -322,6 +324,8 @@ void dots_gemm(const Gemm& p) {
   whole.m = p.m;
   whole.k = (p.k + kernels.group - 1) / kernels.group;
   whole.alpha = alpha.bytes;
+  int64_t row_bytes = p.k * number;
+  whole.b_is_far = row_bytes <= kShortRow && p.n * row_bytes > kNearBytes;
   // Columns that are dealt out together: a multiple of what one loop takes.
   int64_t wide = std::max<int64_t>(64, round_up(kLeastShare / (whole.k * p.m) / 4, 64));
   int64_t across = (p.n + wide - 1) / wide;

@@ -55,6 +55,8 @@ struct GemmDots {
   int64_t d_row, d_column;
   int64_t m, n, k;
   const void* alpha;
+  bool b_is_far;  // it is more than the second cache holds, in rows that end before the processor
+                  // foresees what is read next
 };
 
 // Columns of b brought into panels, or into rows. Both are filled up to whole vectors.
