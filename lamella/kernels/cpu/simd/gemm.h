@@ -32,6 +32,7 @@ struct GemmBlock {
   int64_t m, n, k;
   const void* alpha;  // of c's dtype
   bool b_is_far;      // b does not lie in panels, and is more than the second cache holds
+  const char* after;  // where b is read after this block, NULL: that is not known
 };
 
 // Products one after the other, each with at most as many columns as a vector has, and b as it
@@ -54,6 +55,8 @@ struct GemmDots {
   int64_t d_row, d_column;
   int64_t m, n, k;
   const void* alpha;
+  bool b_is_far;  // it is more than the second cache holds, in rows that end before the processor
+                  // foresees what is read next
 };
 
 // Columns of b brought into panels, or into rows. Both are filled up to whole vectors.
