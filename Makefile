@@ -17,6 +17,11 @@ define prepare
 	@cd $(ROOT) && sh tools/venv.sh "$(PYTHON)" $(1)
 endef
 
+# LLVM, without which programs run by rules instead of machine code.
+define compiler
+	@cd $(ROOT) && sh tools/install_debian.sh tools/debian-packages-compiler.txt
+endef
+
 build:
 	$(call prepare,build)
 	@cd $(ROOT) && sh tools/build.sh release
@@ -27,11 +32,13 @@ demo:
 	@cd $(ROOT) && $(VPY) examples/semantic_search/main.py
 
 test:
+	$(compiler)
 	$(call prepare,build test demo)
 	@cd $(ROOT) && sh tools/build.sh release -- lamella_tests bench_dispatch
 	@cd $(ROOT) && sh tools/run_tests.sh
 
 bench:
+	$(compiler)
 	$(call prepare,build test bench)
 	@cd $(ROOT) && sh tools/build.sh release -- lamella_bench
 	@cd $(ROOT) && $(VPY) bench/run.py $(addprefix --only ,$(TOPIC))
@@ -45,12 +52,14 @@ $(TOPIC): bench
 endif
 
 lint:
+	$(compiler)
 	$(call prepare,build lint)
 	@cd $(ROOT) && sh tools/build.sh release
 	@cd $(ROOT) && sh tools/lint.sh
 
 # The address, undefined-behaviour and thread sanitizers, over the C++ tests and a part of Python's.
 sanitize:
+	$(compiler)
 	$(call prepare,build test)
 	@cd $(ROOT) && sh tools/sanitize.sh
 

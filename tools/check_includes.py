@@ -20,6 +20,8 @@ BELOW = {
     "graph": ["layers", "api", "dispatch", "core"],
     "codegen": ["schema"],
     # lamella/*.h: what a user includes. Including one counts as including what it includes.
+    # A library of its own, on the kernels' threads, products and vector functions.
+    "compiler": ["graph", "kernels"],
     "lamella": ["graph", "layers", "kernels", "api", "dispatch", "abi", "core"],
     "compat": ["lamella"],
     "python": ["lamella", "abi", "kernels", "layers", "graph"],
@@ -55,6 +57,8 @@ def room_of(path):
     if path in GENERATED:
         return GENERATED[path]
     parts = path.split("/")
+    if path.startswith("lamella/graph/compiler/"):
+        return "compiler"
     if parts[0] == "lamella":
         return parts[1] if len(parts) > 2 else "lamella"
     return parts[0] if parts[0] in BELOW else None

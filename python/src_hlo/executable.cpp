@@ -7,6 +7,7 @@
 //   through `on_failure` of lamella/hlo/_run.py, which keeps what is needed to do it again.
 #include <vector>
 
+#include "lamella/graph/client/compile.h"
 #include "lamella/graph/evaluate/evaluator.h"
 #include "lamella/graph/hlo/effects.h"
 #include "lamella/graph/runtime/tensor_value.h"
@@ -205,11 +206,12 @@ PyObject* run_as(PyObject* self, PyObject* args) {
 }
 
 PyObject* compile(PyObject*, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"module", "platform", nullptr};
+  static const char* names[] = {"module", "platform", "interpreted", nullptr};
   PyObject* object;
   const char* platform = "Host";
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|s:compile", const_cast<char**>(names), &object,
-                                   &platform)) {
+  int interpreted = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|sp:compile", const_cast<char**>(names), &object,
+                                   &platform, &interpreted)) {
     return nullptr;
   }
   return guarded([&] {
@@ -221,8 +223,12 @@ PyObject* compile(PyObject*, PyObject* args, PyObject* kwargs) {
     handle.without_gil = may_take_long(*module);
     {
       WithoutGil others(handle.without_gil);
-      hlo::verify(*module);
-      handle.executable = hlo::make_evaluator(module, options);
+      if (interpreted != 0) {
+        hlo::verify(*module);
+        handle.executable = hlo::make_evaluator(module, options);
+      } else {
+        handle.executable = hlo::compile(module, options);
+      }
     }
     for (const hlo::Instruction* parameter : module->entry->parameters) {
       for (const hlo::Shape* leaf : hlo::array_leaves(*parameter->shape)) {

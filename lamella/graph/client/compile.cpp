@@ -1,7 +1,7 @@
 // Making modules ready to run.
 #include "lamella/graph/client/compile.h"
 
-#include "lamella/graph/evaluate/evaluator.h"
+#include "lamella/graph/execute/executor.h"
 
 namespace lamella::hlo {
 
@@ -9,7 +9,7 @@ std::unique_ptr<Executable> compile(std::shared_ptr<const Module> module,
                                     const CompileOptions& options) {
   LAMELLA_CHECK(module != nullptr, "compile: expected a module, got null");
   verify(*module);
-  return make_evaluator(std::move(module), options);
+  return make_executor(std::move(module), options);
 }
 
 }  // namespace lamella::hlo

@@ -5,9 +5,9 @@
 
 #include "lamella/api/functions.h"
 #include "lamella/core/error.h"
+#include "lamella/graph/client/compile.h"
 #include "lamella/graph/custom_call/operator_plan.h"
 #include "lamella/graph/custom_call/operator_tensors.h"
-#include "lamella/graph/evaluate/evaluator.h"
 #include "lamella/graph/runtime/tensor_value.h"
 
 namespace lamella::hlo {
@@ -129,7 +129,7 @@ class ModuleKernel {
  public:
   ModuleKernel(std::string_view name, std::shared_ptr<const Module> module,
                const CompileOptions& options)
-      : name_(name), interface_(name, *module), executable_(make_evaluator(module, options)) {}
+      : name_(name), interface_(name, *module), executable_(compile(module, options)) {}
 
   std::string schema() const { return interface_.schema(name_); }
 

@@ -10,6 +10,10 @@ from lamella._hlo import Executable, Module, parse
 
 def compile(text_or_module: str | Module, *, platform: str = "Host") -> Executable:
     """A module made ready to run. Call the result with arrays; it returns a list of tensors."""
+    return _compile(text_or_module, platform, interpreted=False)
+
+
+def _compile(text_or_module: str | Module, platform: str, *, interpreted: bool) -> Executable:
     if not isinstance(text_or_module, (str, Module)):
         raise TypeError(
             f"compile: expected a Module or the text of one, got {type(text_or_module).__name__}"
@@ -20,7 +24,7 @@ def compile(text_or_module: str | Module, *, platform: str = "Host") -> Executab
         if module is None:
             assert text is not None
             module = parse(text)
-        return _hlo.compile(module, platform)
+        return _hlo.compile(module, platform, interpreted)
     except Exception as error:
         from lamella.hlo import _bundle
 
@@ -38,7 +42,7 @@ def on_failure(executable: Executable, inputs: list[Tensor] | None, error: Excep
 def evaluate(text_or_module: str | Module, *arrays: Any) -> list[Tensor]:
     """Runs a module once with the reference evaluator. Gives one tensor for each array of the
     result, tuples flattened."""
-    return compile(text_or_module)._run("evaluate", arrays)
+    return _compile(text_or_module, "Host", interpreted=True)._run("evaluate", arrays)
 
 
 def load(path: str) -> Module:

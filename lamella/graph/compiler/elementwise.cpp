@@ -1,0 +1,592 @@
+// Operations on elements: what each elementwise opcode is in LLVM's instructions. They are to give
+// what the evaluator gives; functions such as exp are the kernels' own.
+#include <llvm/IR/Intrinsics.h>
+
+#include "lamella/core/error.h"
+#include "lamella/graph/compiler/emitter.h"
+
+namespace lamella::hlo::compiler {
+
+using llvm::Intrinsic::ID;
+
+llvm::Type* Emitter::register_type(ElementType type) {
+  switch (type) {
+    case ElementType::PRED:
+      return b.getInt1Ty();
+    case ElementType::F16:
+    case ElementType::BF16:
+    case ElementType::F32:
+      return b.getFloatTy();
+    case ElementType::F64:
+      return b.getDoubleTy();
+    default:
+      return b.getIntNTy(static_cast<unsigned>(element_bits(type)));
+  }
+}
+llvm::Type* Emitter::memory_type(ElementType type) {
+  switch (type) {
+    case ElementType::PRED:
+      return b.getInt8Ty();
+    case ElementType::F16:
+      return b.getHalfTy();
+    case ElementType::BF16:
+      return b.getInt16Ty();
+    default:
+      return register_type(type);
+  }
+}
+
+// A type of one lane, as many times as the value has lanes.
+llvm::Type* Emitter::widened(llvm::Type* type, llvm::Value* like) {
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(like->getType());
+  return vector != nullptr ? llvm::FixedVectorType::get(type, vector->getNumElements()) : type;
+}
+void Emitter::even_out(std::initializer_list<llvm::Value**> values) {
+  bool vector = false;
+  for (llvm::Value** v : values) vector = vector || (*v)->getType()->isVectorTy();
+  if (!vector) return;
+  for (llvm::Value** v : values) {
+    if (!(*v)->getType()->isVectorTy()) *v = splat(*v);
+  }
+}
+llvm::Value* Emitter::intrinsic(ID id, llvm::ArrayRef<llvm::Value*> x) {
+  return b.CreateIntrinsic(id, {x[0]->getType()}, x);
+}
+
+// Rounds to a smaller type, which stays a float.
+llvm::Value* Emitter::rounded(ElementType type, llvm::Value* x) {
+  if (type == ElementType::F16) {
+    return b.CreateFPExt(b.CreateFPTrunc(x, widened(b.getHalfTy(), x)), x->getType());
+  }
+  if (type != ElementType::BF16) return x;
+  // To the nearest, ties to even; what is not a number stays it.
+  llvm::Type* word = widened(b.getInt32Ty(), x);
+  auto number = [&](uint32_t n) { return llvm::ConstantInt::get(word, n); };
+  llvm::Value* bits = b.CreateBitCast(x, word);
+  llvm::Value* odd = b.CreateAnd(b.CreateLShr(bits, number(16)), number(1));
+  llvm::Value* up = b.CreateAdd(bits, b.CreateAdd(odd, number(0x7fff)));
+  up = b.CreateSelect(b.CreateFCmpUNO(x, x), b.CreateOr(bits, number(0x400000)), up);
+  return b.CreateBitCast(b.CreateAnd(up, number(0xffff0000u)), x->getType());
+}
+llvm::Value* Emitter::from_memory(ElementType type, llvm::Value* x) {
+  switch (type) {
+    case ElementType::PRED:
+      return b.CreateICmpNE(x, llvm::ConstantInt::get(x->getType(), 0));
+    case ElementType::F16:
+      return b.CreateFPExt(x, widened(b.getFloatTy(), x));
+    case ElementType::BF16: {
+      llvm::Value* word = b.CreateZExt(x, widened(b.getInt32Ty(), x));
+      word = b.CreateShl(word, llvm::ConstantInt::get(word->getType(), 16));
+      return b.CreateBitCast(word, widened(b.getFloatTy(), x));
+    }
+    default:
+      return x;
+  }
+}
+// The value was rounded to the type.
+llvm::Value* Emitter::to_memory(ElementType type, llvm::Value* x) {
+  switch (type) {
+    case ElementType::PRED:
+      return b.CreateZExt(x, widened(b.getInt8Ty(), x));
+    case ElementType::F16:
+      return b.CreateFPTrunc(x, widened(b.getHalfTy(), x));
+    case ElementType::BF16: {
+      llvm::Value* word = b.CreateBitCast(x, widened(b.getInt32Ty(), x));
+      word = b.CreateLShr(word, llvm::ConstantInt::get(word->getType(), 16));
+      return b.CreateTrunc(word, widened(b.getInt16Ty(), x));
+    }
+    default:
+      return x;
+  }
+}
+
+llvm::FunctionCallee Emitter::runtime(const char* name, llvm::Type* result,
+                                      llvm::ArrayRef<llvm::Type*> arguments) {
+  return module.getOrInsertFunction(name, llvm::FunctionType::get(result, arguments, false));
+}
+
+// The kernels' functions have vectors of one width; others are widened, or taken in parts.
+llvm::Value* Emitter::call_vector(const char* name, ElementType type,
+                                  std::initializer_list<llvm::Value*> arguments) {
+  bool is_double = type == ElementType::F64;
+  llvm::Type* one = is_double ? b.getDoubleTy() : b.getFloatTy();
+  auto width = static_cast<unsigned>(vector_bytes / (is_double ? 8 : 4));
+  auto* vector = llvm::FixedVectorType::get(one, width);
+  std::vector<llvm::Type*> types(arguments.size(), vector);
+  std::string symbol = str("lamella_", name, is_double ? "_double" : "_float");
+  llvm::FunctionCallee function =
+      module.getOrInsertFunction(symbol, llvm::FunctionType::get(vector, types, false));
+  auto* declared = llvm::cast<llvm::Function>(function.getCallee());
+  declared->setDoesNotThrow();
+  declared->setDoesNotAccessMemory();
+  declared->setWillReturn();
+
+  std::vector<llvm::Value*> x(arguments);
+  bool scalar = !x[0]->getType()->isVectorTy();
+  unsigned count =
+      scalar ? 1 : llvm::cast<llvm::FixedVectorType>(x[0]->getType())->getNumElements();
+  if (count == width && !scalar) return b.CreateCall(function, x);
+  llvm::Value* joined = nullptr;
+  for (unsigned first = 0; first < count; first += width) {
+    std::vector<llvm::Value*> part;
+    for (llvm::Value* v : x) {
+      if (scalar) {
+        part.push_back(b.CreateVectorSplat(width, v));
+        continue;
+      }
+      llvm::SmallVector<int, 16> which;
+      for (unsigned l = 0; l < width; ++l) {
+        which.push_back(static_cast<int>(first + l % std::min(width, count)));
+      }
+      part.push_back(b.CreateShuffleVector(v, which));
+    }
+    llvm::Value* result = b.CreateCall(function, part);
+    if (scalar) return b.CreateExtractElement(result, uint64_t{0});
+    if (count < width) {
+      llvm::SmallVector<int, 16> low;
+      for (unsigned l = 0; l < count; ++l) low.push_back(static_cast<int>(l));
+      return b.CreateShuffleVector(result, low);
+    }
+    if (joined == nullptr) {
+      joined = result;
+      continue;
+    }
+    // The parts so far, with this one behind them.
+    llvm::SmallVector<int, 64> all, spread;
+    for (unsigned l = 0; l < first + width; ++l) {
+      all.push_back(static_cast<int>(l));
+      spread.push_back(l < width ? static_cast<int>(l) : -1);
+    }
+    spread.resize(first, -1);
+    joined = b.CreateShuffleVector(joined, b.CreateShuffleVector(result, spread),
+                                   llvm::ArrayRef<int>(all));
+  }
+  return joined;
+}
+
+llvm::Value* Emitter::convert(ElementType from, ElementType to, llvm::Value* x) {
+  if (from == to) return x;
+  bool from_float = is_floating(from), to_float = is_floating(to);
+  bool from_signed = element_kind(from) == ElementKind::Signed;
+  llvm::Type* type = widened(register_type(to), x);
+  if (to == ElementType::PRED) {
+    if (from_float) return b.CreateFCmpUNE(x, llvm::ConstantFP::get(x->getType(), 0.0));
+    return b.CreateICmpNE(x, llvm::ConstantInt::get(x->getType(), 0));
+  }
+  if (from_float && to_float) {
+    if (from == ElementType::F64 && to != ElementType::F64) {
+      return rounded(to, b.CreateFPTrunc(x, type));
+    }
+    if (to == ElementType::F64) return b.CreateFPExt(x, type);
+    return rounded(to, x);
+  }
+  if (from_float) {
+    ID id = element_kind(to) == ElementKind::Signed ? llvm::Intrinsic::fptosi_sat
+                                                    : llvm::Intrinsic::fptoui_sat;
+    return b.CreateIntrinsic(id, {type, x->getType()}, {x});
+  }
+  if (to_float) {
+    return rounded(to, from_signed ? b.CreateSIToFP(x, type) : b.CreateUIToFP(x, type));
+  }
+  return from_signed ? b.CreateSExtOrTrunc(x, type) : b.CreateZExtOrTrunc(x, type);
+}
+
+llvm::Value* Emitter::compare(const Instruction* i, llvm::Value* x, llvm::Value* y) {
+  ElementType type = i->operand_shape(0).element_type();
+  std::string_view direction = i->text(AttributeKey::Direction);
+  bool is_signed = element_kind(type) == ElementKind::Signed;
+  if (is_floating(type) && i->text(AttributeKey::Type) == "TOTALORDER") {
+    // Numbers below 0 are turned around, so that their bits are ordered as integers.
+    llvm::Type* word = widened(type == ElementType::F64 ? b.getInt64Ty() : b.getInt32Ty(), x);
+    auto ordered = [&](llvm::Value* v) {
+      llvm::Value* bits = b.CreateBitCast(v, word);
+      unsigned width = word->getScalarSizeInBits();
+      llvm::Value* negative = b.CreateAShr(bits, llvm::ConstantInt::get(word, width - 1));
+      return b.CreateXor(bits, b.CreateLShr(negative, llvm::ConstantInt::get(word, 1)));
+    };
+    x = ordered(x);
+    y = ordered(y);
+    is_signed = true;
+  } else if (is_floating(type)) {
+    using P = llvm::CmpInst::Predicate;
+    P p = direction == "EQ"   ? P::FCMP_OEQ
+          : direction == "NE" ? P::FCMP_UNE
+          : direction == "LT" ? P::FCMP_OLT
+          : direction == "LE" ? P::FCMP_OLE
+          : direction == "GT" ? P::FCMP_OGT
+                              : P::FCMP_OGE;
+    return b.CreateFCmp(p, x, y);
+  }
+  using P = llvm::CmpInst::Predicate;
+  P p = direction == "EQ"   ? P::ICMP_EQ
+        : direction == "NE" ? P::ICMP_NE
+        : direction == "LT" ? (is_signed ? P::ICMP_SLT : P::ICMP_ULT)
+        : direction == "LE" ? (is_signed ? P::ICMP_SLE : P::ICMP_ULE)
+        : direction == "GT" ? (is_signed ? P::ICMP_SGT : P::ICMP_UGT)
+                            : (is_signed ? P::ICMP_SGE : P::ICMP_UGE);
+  return b.CreateICmp(p, x, y);
+}
+
+// Sums, products, extremes and logic: what reducers are as well.
+llvm::Value* Emitter::combine(Opcode opcode, ElementType type, llvm::Value* x, llvm::Value* y) {
+  bool is_float = is_floating(type), is_signed = element_kind(type) == ElementKind::Signed;
+  switch (opcode) {
+    case Opcode::Add:
+      if (type == ElementType::PRED) return b.CreateOr(x, y);
+      return is_float ? rounded(type, b.CreateFAdd(x, y)) : b.CreateAdd(x, y);
+    case Opcode::Multiply:
+      if (type == ElementType::PRED) return b.CreateAnd(x, y);
+      return is_float ? rounded(type, b.CreateFMul(x, y)) : b.CreateMul(x, y);
+    case Opcode::And:
+      return b.CreateAnd(x, y);
+    case Opcode::Or:
+      return b.CreateOr(x, y);
+    case Opcode::Xor:
+      return b.CreateXor(x, y);
+    case Opcode::Maximum:
+    case Opcode::Minimum: {
+      bool maximum = opcode == Opcode::Maximum;
+      if (is_float) {
+        return intrinsic(maximum ? llvm::Intrinsic::maximum : llvm::Intrinsic::minimum, {x, y});
+      }
+      return intrinsic(maximum ? (is_signed ? llvm::Intrinsic::smax : llvm::Intrinsic::umax)
+                               : (is_signed ? llvm::Intrinsic::smin : llvm::Intrinsic::umin),
+                       {x, y});
+    }
+    default:
+      LAMELLA_INTERNAL_ASSERT(false, "compiler: expected a combination, got ", opcode_name(opcode));
+  }
+}
+
+llvm::Value* Emitter::integer_operation(const Instruction* i, ElementType type, llvm::Value* x,
+                                        llvm::Value* y) {
+  llvm::Type* t = x->getType();
+  auto number = [&](int64_t n) {
+    return llvm::ConstantInt::get(t, static_cast<uint64_t>(n), true);
+  };
+  bool is_signed = element_kind(type) == ElementKind::Signed;
+  int bits = element_bits(type);
+  llvm::Value *zero = number(0), *ones = number(-1);
+  switch (i->opcode) {
+    case Opcode::Divide:
+    case Opcode::Remainder: {
+      // A divisor of 1 stands in where the quotient is not the processor's.
+      llvm::Value* none = b.CreateICmpEQ(y, zero);
+      llvm::Value* minus = is_signed ? b.CreateICmpEQ(y, ones) : nullptr;
+      llvm::Value* odd = minus != nullptr ? b.CreateOr(none, minus) : none;
+      llvm::Value* safe = b.CreateSelect(odd, number(1), y);
+      if (i->opcode == Opcode::Divide) {
+        llvm::Value* q = is_signed ? b.CreateSDiv(x, safe) : b.CreateUDiv(x, safe);
+        if (minus != nullptr) q = b.CreateSelect(minus, b.CreateNeg(x), q);
+        return b.CreateSelect(none, ones, q);
+      }
+      llvm::Value* r = is_signed ? b.CreateSRem(x, safe) : b.CreateURem(x, safe);
+      if (minus != nullptr) r = b.CreateSelect(minus, zero, r);
+      return b.CreateSelect(none, x, r);
+    }
+    case Opcode::Subtract:
+      return b.CreateSub(x, y);
+    case Opcode::Mulhi: {
+      llvm::Type* wide = widened(b.getIntNTy(static_cast<unsigned>(2 * bits)), x);
+      auto extended = [&](llvm::Value* v) {
+        return is_signed ? b.CreateSExt(v, wide) : b.CreateZExt(v, wide);
+      };
+      llvm::Value* product = b.CreateMul(extended(x), extended(y));
+      return b.CreateTrunc(
+          b.CreateLShr(product, llvm::ConstantInt::get(wide, static_cast<uint64_t>(bits))), t);
+    }
+    case Opcode::ShiftLeft:
+    case Opcode::ShiftRightLogical:
+    case Opcode::ShiftRightArithmetic: {
+      llvm::Value* beyond = b.CreateICmpUGE(y, number(bits));
+      llvm::Value* by = b.CreateSelect(beyond, zero, y);
+      if (i->opcode == Opcode::ShiftLeft) return b.CreateSelect(beyond, zero, b.CreateShl(x, by));
+      if (i->opcode == Opcode::ShiftRightLogical) {
+        return b.CreateSelect(beyond, zero, b.CreateLShr(x, by));
+      }
+      return b.CreateAShr(x, b.CreateSelect(beyond, number(bits - 1), y));
+    }
+    default:
+      return combine(i->opcode, type, x, y);
+  }
+}
+
+llvm::Value* Emitter::function_of(const Instruction* i, llvm::ArrayRef<llvm::Value*> x) {
+  ElementType type = i->shape->element_type();
+  auto call = [&](const char* name) { return rounded(type, call_vector(name, type, {x[0]})); };
+  switch (i->opcode) {
+    case Opcode::Acos:
+      return call("acos");
+    case Opcode::Acosh:
+      return call("acosh");
+    case Opcode::Asin:
+      return call("asin");
+    case Opcode::Asinh:
+      return call("asinh");
+    case Opcode::Atan:
+      return call("atan");
+    case Opcode::Atanh:
+      return call("atanh");
+    case Opcode::Cos:
+      return call("cos");
+    case Opcode::Cosh:
+      return call("cosh");
+    case Opcode::Erf:
+      return call("erf");
+    case Opcode::Exp:
+      return call("exp");
+    case Opcode::Expm1:
+      return call("expm1");
+    case Opcode::Log:
+      return call("log");
+    case Opcode::Log1p:
+      return call("log1p");
+    case Opcode::Logistic:
+      return call("sigmoid");
+    case Opcode::Sin:
+      return call("sin");
+    case Opcode::Sinh:
+      return call("sinh");
+    case Opcode::Tan:
+      return call("tan");
+    case Opcode::Tanh:
+      return call("tanh");
+    case Opcode::Atan2:
+      return rounded(type, call_vector("atan2", type, {x[0], x[1]}));
+    case Opcode::Power:
+      return rounded(type, call_vector("pow", type, {x[0], x[1]}));
+    case Opcode::Remainder:
+      return rounded(type, call_vector("fmod", type, {x[0], x[1]}));
+    case Opcode::Sqrt:
+      return rounded(type, intrinsic(llvm::Intrinsic::sqrt, {x[0]}));
+    case Opcode::Rsqrt:
+      return rounded(type, b.CreateFDiv(llvm::ConstantFP::get(x[0]->getType(), 1.0),
+                                        intrinsic(llvm::Intrinsic::sqrt, {x[0]})));
+    case Opcode::Cbrt: {
+      // Lane by lane: it is rare.
+      llvm::Type* wide = b.getDoubleTy();
+      llvm::FunctionCallee cbrt = runtime("lamella_cbrt", wide, {wide});
+      auto one = [&](llvm::Value* v) -> llvm::Value* {
+        llvm::Value* root =
+            b.CreateCall(cbrt, {v->getType()->isDoubleTy() ? v : b.CreateFPExt(v, wide)});
+        return v->getType()->isDoubleTy() ? root : b.CreateFPTrunc(root, v->getType());
+      };
+      if (!x[0]->getType()->isVectorTy()) return rounded(type, one(x[0]));
+      llvm::Value* all = llvm::PoisonValue::get(x[0]->getType());
+      for (int l = 0; l < lanes; ++l) {
+        auto at = static_cast<uint64_t>(l);
+        all = b.CreateInsertElement(all, one(b.CreateExtractElement(x[0], at)), at);
+      }
+      return rounded(type, all);
+    }
+    default:
+      LAMELLA_INTERNAL_ASSERT(false, "compiler: expected a function, got ", opcode_name(i->opcode));
+  }
+}
+
+llvm::Value* Emitter::elementwise(const Instruction* i, llvm::SmallVectorImpl<llvm::Value*>& x) {
+  ElementType type = i->shape->element_type(), from = i->operand_shape(0).element_type();
+  bool is_float = is_floating(from);
+  switch (i->opcode) {
+    case Opcode::Convert:
+      return convert(from, type, x[0]);
+    case Opcode::BitcastConvert:
+      // Truth values are bytes, and small floats are kept as others.
+      return from_memory(type,
+                         b.CreateBitCast(to_memory(from, x[0]), widened(memory_type(type), x[0])));
+    case Opcode::Compare:
+      even_out({&x[0], &x[1]});
+      return compare(i, x[0], x[1]);
+    case Opcode::Select:
+      even_out({&x[1], &x[2]});
+      if (x[0]->getType()->isVectorTy()) even_out({&x[0], &x[1], &x[2]});
+      return b.CreateSelect(x[0], x[1], x[2]);
+    case Opcode::Clamp: {
+      even_out({&x[0], &x[1], &x[2]});
+      if (!is_float) {
+        bool is_signed = element_kind(type) == ElementKind::Signed;
+        llvm::Value* low =
+            intrinsic(is_signed ? llvm::Intrinsic::smax : llvm::Intrinsic::umax, {x[0], x[1]});
+        return intrinsic(is_signed ? llvm::Intrinsic::smin : llvm::Intrinsic::umin, {low, x[2]});
+      }
+      llvm::Value* low = b.CreateSelect(b.CreateFCmpOLT(x[1], x[0]), x[0], x[1]);
+      llvm::Value* high = b.CreateSelect(b.CreateFCmpOLT(x[2], low), x[2], low);
+      // What is not a number among the bounds counts if the operand is one.
+      high = b.CreateSelect(b.CreateFCmpUNO(x[2], x[2]), x[2], high);
+      high = b.CreateSelect(b.CreateFCmpUNO(x[0], x[0]), x[0], high);
+      return b.CreateSelect(b.CreateFCmpUNO(x[1], x[1]), x[1], high);
+    }
+    case Opcode::Abs:
+      if (is_float) return intrinsic(llvm::Intrinsic::fabs, {x[0]});
+      if (element_kind(type) != ElementKind::Signed) return x[0];
+      return b.CreateIntrinsic(llvm::Intrinsic::abs, {x[0]->getType()}, {x[0], b.getFalse()});
+    case Opcode::Negate:
+      return is_float ? b.CreateFNeg(x[0]) : b.CreateNeg(x[0]);
+    case Opcode::Not:
+      return b.CreateNot(x[0]);
+    case Opcode::Sign: {
+      llvm::Type* t = x[0]->getType();
+      if (!is_float) {
+        llvm::Value* zero = llvm::ConstantInt::get(t, 0);
+        llvm::Value* above = b.CreateZExt(b.CreateICmpNE(x[0], zero), t);
+        if (element_kind(type) != ElementKind::Signed) return above;
+        return b.CreateSelect(b.CreateICmpSLT(x[0], zero),
+                              llvm::ConstantInt::get(t, ~uint64_t{0}, true), above);
+      }
+      llvm::Value* one =
+          b.CreateIntrinsic(llvm::Intrinsic::copysign, {t}, {llvm::ConstantFP::get(t, 1.0), x[0]});
+      return b.CreateSelect(b.CreateFCmpUEQ(x[0], llvm::ConstantFP::get(t, 0.0)), x[0], one);
+    }
+    case Opcode::Ceil:
+      return intrinsic(llvm::Intrinsic::ceil, {x[0]});
+    case Opcode::Floor:
+      return intrinsic(llvm::Intrinsic::floor, {x[0]});
+    case Opcode::RoundNearestEven:
+      return intrinsic(llvm::Intrinsic::roundeven, {x[0]});
+    case Opcode::RoundNearestAfz:
+      return intrinsic(llvm::Intrinsic::round, {x[0]});
+    case Opcode::IsFinite: {
+      llvm::Value* size = intrinsic(llvm::Intrinsic::fabs, {x[0]});
+      return b.CreateFCmpOLT(size, llvm::ConstantFP::getInfinity(x[0]->getType()));
+    }
+    case Opcode::Clz:
+      return b.CreateIntrinsic(llvm::Intrinsic::ctlz, {x[0]->getType()}, {x[0], b.getFalse()});
+    case Opcode::PopulationCount:
+      return intrinsic(llvm::Intrinsic::ctpop, {x[0]});
+    case Opcode::Add:
+    case Opcode::And:
+    case Opcode::Divide:
+    case Opcode::Maximum:
+    case Opcode::Minimum:
+    case Opcode::Mulhi:
+    case Opcode::Multiply:
+    case Opcode::Or:
+    case Opcode::Remainder:
+    case Opcode::ShiftLeft:
+    case Opcode::ShiftRightArithmetic:
+    case Opcode::ShiftRightLogical:
+    case Opcode::Subtract:
+    case Opcode::Xor:
+      even_out({&x[0], &x[1]});
+      if (!is_float) return integer_operation(i, type, x[0], x[1]);
+      if (i->opcode == Opcode::Subtract) return rounded(type, b.CreateFSub(x[0], x[1]));
+      if (i->opcode == Opcode::Divide) return rounded(type, b.CreateFDiv(x[0], x[1]));
+      if (i->opcode == Opcode::Remainder) return function_of(i, x);
+      return combine(i->opcode, type, x[0], x[1]);
+    default:
+      if (x.size() == 2) even_out({&x[0], &x[1]});
+      return function_of(i, x);
+  }
+}
+
+// ---- Reducers ----
+
+std::optional<Opcode> Emitter::single_operation(const Computation& computation) {
+  const Instruction& root = *computation.root;
+  if (computation.parameters.size() != 2 || root.operands.size() != 2) return std::nullopt;
+  for (const Instruction* operand : root.operands) {
+    if (operand->opcode != Opcode::Parameter) return std::nullopt;
+  }
+  if (root.operands[0] == root.operands[1]) return std::nullopt;
+  switch (root.opcode) {
+    case Opcode::Add:
+    case Opcode::Multiply:
+    case Opcode::And:
+    case Opcode::Or:
+    case Opcode::Xor:
+    case Opcode::Maximum:
+    case Opcode::Minimum:
+      return root.opcode;
+    default:
+      return std::nullopt;
+  }
+}
+
+// What changes nothing when combined with.
+llvm::Value* Emitter::reduce_identity(Opcode opcode, ElementType type) {
+  llvm::Type* t = register_type(type);
+  if (is_floating(type)) {
+    switch (opcode) {
+      case Opcode::Add:
+        return llvm::ConstantFP::get(t, -0.0);
+      case Opcode::Multiply:
+        return llvm::ConstantFP::get(t, 1.0);
+      default:
+        return llvm::ConstantFP::getInfinity(t, opcode == Opcode::Maximum);
+    }
+  }
+  unsigned bits = t->getIntegerBitWidth();
+  bool is_signed = element_kind(type) == ElementKind::Signed;
+  using llvm::APInt;
+  switch (opcode) {
+    case Opcode::Multiply:
+      return llvm::ConstantInt::get(t, 1);
+    case Opcode::And:
+      return llvm::ConstantInt::getAllOnesValue(t);
+    case Opcode::Maximum:
+      return llvm::ConstantInt::get(
+          t, is_signed ? APInt::getSignedMinValue(bits) : APInt::getZero(bits));
+    case Opcode::Minimum:
+      return llvm::ConstantInt::get(
+          t, is_signed ? APInt::getSignedMaxValue(bits) : APInt::getAllOnes(bits));
+    default:
+      return llvm::ConstantInt::get(t, 0);
+  }
+}
+
+// Halves are combined until one lane is left.
+llvm::Value* Emitter::across_lanes(Opcode opcode, ElementType type, llvm::Value* vector) {
+  auto* t = llvm::dyn_cast<llvm::FixedVectorType>(vector->getType());
+  if (t == nullptr) return vector;
+  for (unsigned half = t->getNumElements() / 2; half > 0; half /= 2) {
+    llvm::SmallVector<int, 64> low, high;
+    for (unsigned l = 0; l < half; ++l) {
+      low.push_back(static_cast<int>(l));
+      high.push_back(static_cast<int>(half + l));
+    }
+    vector = combine(opcode, type, b.CreateShuffleVector(vector, low),
+                     b.CreateShuffleVector(vector, high));
+  }
+  return b.CreateExtractElement(vector, uint64_t{0});
+}
+
+std::vector<llvm::Value*> Emitter::apply(const Computation& computation,
+                                         const std::vector<llvm::Value*>& arguments) {
+  std::unordered_map<const Instruction*, llvm::Value*> known;
+  for (size_t p = 0; p < arguments.size(); ++p) known[computation.parameters[p]] = arguments[p];
+  for (const Instruction* i : computation.instructions) {
+    if (i->opcode == Opcode::Parameter || i->opcode == Opcode::Tuple) continue;
+    if (i->opcode == Opcode::Constant) {
+      known[i] = constant(i);
+      continue;
+    }
+    llvm::SmallVector<llvm::Value*, 4> x;
+    for (const Instruction* operand : i->operands) x.push_back(known.at(operand));
+    switch (i->opcode) {
+      case Opcode::Call: {
+        AttributeKey key =
+            i->has(AttributeKey::ToApply) ? AttributeKey::ToApply : AttributeKey::Calls;
+        known[i] = apply(*i->computation(key), {x.begin(), x.end()})[0];
+        break;
+      }
+      case Opcode::Copy:
+      case Opcode::Reshape:
+      case Opcode::Broadcast:
+      case Opcode::Bitcast:
+      case Opcode::Transpose:
+      case Opcode::Slice:
+      case Opcode::Reverse:
+        known[i] = x[0];
+        break;
+      default:
+        known[i] = elementwise(i, x);
+    }
+  }
+  const Instruction* root = computation.root;
+  std::vector<llvm::Value*> results;
+  if (root->opcode != Opcode::Tuple) return {known.at(root)};
+  for (const Instruction* operand : root->operands) results.push_back(known.at(operand));
+  return results;
+}
+
+}  // namespace lamella::hlo::compiler

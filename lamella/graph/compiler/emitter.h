@@ -1,0 +1,221 @@
+// Emitter: LLVM's code of one region.
+//
+// Note [Values, places and indices]
+//   An instruction is either written to memory, and then has places, one for each array of its
+//   value; or it is calculated where it is read, element by element, for an index. An index says
+//   for each dimension of a shape which elements the lanes of a vector stand for. Dimensions of
+//   size 1 have no part in it, and neighbours that are always walked together are one group. So
+//   moving elements costs nothing: broadcast, transpose, slice, pad, ... only change the index.
+//
+//   PRED is i1 in registers, F16 and BF16 are floats that were rounded.
+#pragma once
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "lamella/graph/hlo/module.h"
+
+namespace lamella::hlo::compiler {
+
+// What lane l of a vector stands for along some dimensions: base + stride * l; or lanes[l].
+struct Lane {
+  llvm::Value* base = nullptr;  // i64
+  int64_t stride = 0;
+  llvm::Value* lanes = nullptr;  // <W x i64>, instead of the others
+
+  bool is_uniform() const { return lanes == nullptr && stride == 0; }
+};
+// Neighbouring dimensions of those that are not of size 1, and where the lanes are along them.
+struct Group {
+  int first;
+  int count;
+  Lane at;
+};
+using Index = llvm::SmallVector<Group, 4>;
+
+// The sizes of a shape that are not 1, and which dimensions they belong to.
+struct Extent {
+  std::vector<int64_t> sizes;
+  std::vector<int> dimensions;
+  std::vector<int> position;  // of each dimension among them; -1: size 1
+
+  explicit Extent(const Shape& shape);
+  int rank() const { return static_cast<int>(sizes.size()); }
+  int64_t elements() const;
+  // Elements between neighbours along the last dimension of a group.
+  int64_t stride(int last) const;
+  int64_t product(int first, int count) const;
+};
+
+// Where an array lies.
+struct Place {
+  enum Kind : uint8_t { None, Buffer, Temporary, Constant } kind = None;
+  int64_t at = 0;                  // number of the buffer, or bytes into the temporary memory
+  llvm::Constant* data = nullptr;  // of a constant
+  bool operator==(const Place&) const = default;
+};
+
+// The arrays of a shape, tuples flattened.
+size_t leaf_count(const Shape& shape);
+
+// Whether the code may be cut where it is walked along two dimensions: true at p if dimensions
+// p - 1 and p (of those that are not 1) are walked on their own.
+using Cuts = std::vector<bool>;
+
+// One LLVM function under construction.
+struct Body {
+  llvm::Function* function = nullptr;
+  llvm::Value* buffers = nullptr;  // the table of arrays
+  std::map<std::pair<int, int64_t>, llvm::Value*> pointers;
+};
+
+class Emitter {
+ public:
+  Emitter(llvm::Module& module, int vector_bytes);
+
+  // ---- Control of values: which instructions have places. Filled by whoever lays memory out.
+  std::unordered_map<const Instruction*, std::vector<Place>> places;
+
+  // The value of an array instruction at the index, a scalar where the index is uniform.
+  llvm::Value* value(const Instruction* i, const Index& index);
+  // The results of a computation of scalars.
+  std::vector<llvm::Value*> apply(const Computation& computation,
+                                  const std::vector<llvm::Value*>& arguments);
+  // Where walking the instruction's elements must be cut.
+  Cuts cuts(const Instruction* i);
+  // Whether the instruction has a place, or is another shape of one that has.
+  std::optional<Place> place_of(const Instruction* i) const;
+  // Where all arrays of a value lie; empty if it has no places.
+  std::vector<Place> places_of(const Instruction* i) const;
+
+  llvm::Value* load(const Place& place, const Shape& shape, const Index& index);
+  void store(const Place& place, const Shape& shape, const Index& index, llvm::Value* value);
+  // The same at an element.
+  void store_at(const Place& place, ElementType type, const Lane& at, llvm::Value* value);
+  llvm::Value* pointer(const Place& place);
+
+  // ---- Loops. `body` gets the index of the step; what is emitted inside is forgotten after it.
+  template <class F>
+  void loop(llvm::Value* begin, llvm::Value* end, int64_t step, F&& body);
+  void begin_scope() { scopes_.push_back(remembered_.size()); }
+  void end_scope();
+
+  // ---- Types and small pieces.
+  llvm::Type* register_type(ElementType type);  // of one lane
+  llvm::Type* memory_type(ElementType type);
+  llvm::Value* i64(int64_t n) { return b.getInt64(static_cast<uint64_t>(n)); }
+  llvm::Value* splat(llvm::Value* v) {
+    return b.CreateVectorSplat(static_cast<unsigned>(lanes), v);
+  }
+  // Makes all of them vectors if one is.
+  void even_out(std::initializer_list<llvm::Value**> values);
+  Lane uniform(llvm::Value* base) { return {base, 0, nullptr}; }
+  llvm::Value* to_lanes(const Lane& lane);
+  Lane plus(const Lane& a, const Lane& b);
+  Lane times(const Lane& a, int64_t factor);
+  Lane shifted(const Lane& a, int64_t by) { return plus(a, uniform(i64(by))); }
+  Lane linear(const Extent& extent, const Index& index);
+  Index split(const Extent& extent, const Cuts& cuts, const Lane& linear);
+  Lane of_dimension(const Extent& extent, const Index& index, int64_t dimension);
+  llvm::Value* call_vector(const char* name, ElementType type,
+                           std::initializer_list<llvm::Value*> arguments);
+  llvm::FunctionCallee runtime(const char* name, llvm::Type* result,
+                               llvm::ArrayRef<llvm::Type*> arguments);
+  llvm::Value* reduce_identity(Opcode opcode, ElementType type);
+  llvm::Value* combine(Opcode opcode, ElementType type, llvm::Value* x, llvm::Value* y);
+  // The opcode of a reducer that is one operation whose order does not matter.
+  static std::optional<Opcode> single_operation(const Computation& computation);
+  llvm::Value* across_lanes(Opcode opcode, ElementType type, llvm::Value* vector);
+  // Result `which` of a reduce.
+  llvm::Value* reduction(const Instruction* i, size_t which, const Index& index);
+  std::vector<Lane> dynamic_starts(const Instruction* i, size_t first, const Shape& slice);
+  // Memory of a function for one value, which becomes a register.
+  llvm::Value* variable(llvm::Type* type);
+  // What small floats are summed in.
+  static ElementType sum_type(ElementType type);
+  // Lanes of a vector along so many elements.
+  int natural_lanes(ElementType type, int64_t size) const;
+  // Walks `size` elements `lanes` at a time; the last ones under a mask. `unroll` of them are done
+  // in one step, with part 0, 1, ...
+  void along_lanes(int64_t size, int unroll,
+                   const std::function<void(llvm::Value* at, int part)>& each);
+  // Calculates an instruction that has a place.
+  llvm::Value* calculate(const Instruction* i, const Index& index) { return emit(i, index); }
+  void forget_cuts() { cuts_.clear(); }
+  // The cuts of an instruction that is being calculated, whether or not it has a place.
+  Cuts cuts_inside(const Instruction* i);
+  llvm::Value* narrowed(ElementType type, llvm::Value* x) { return rounded(type, x); }
+  // Constants of more than one element lie in memory, with the code.
+  static bool is_array_constant(const Instruction* i);
+  void place_constant(const Instruction* i);
+
+  llvm::LLVMContext& context;
+  llvm::Module& module;
+  llvm::IRBuilder<> b;
+  Body* body = nullptr;
+  const int vector_bytes;
+  int lanes = 1;                 // of vectors
+  llvm::Value* mask = nullptr;   // lanes that count; null: all
+  int64_t temporary_buffer = 0;  // which buffer is the temporary memory
+
+ private:
+  llvm::Value* emit(const Instruction* i, const Index& index);
+  Cuts find_cuts(const Instruction* i);
+  llvm::Value* elementwise(const Instruction* i, llvm::SmallVectorImpl<llvm::Value*>& x);
+  llvm::Value* function_of(const Instruction* i, llvm::ArrayRef<llvm::Value*> x);
+  llvm::Value* integer_operation(const Instruction* i, ElementType type, llvm::Value* x,
+                                 llvm::Value* y);
+  llvm::Value* compare(const Instruction* i, llvm::Value* x, llvm::Value* y);
+  llvm::Value* convert(ElementType from, ElementType to, llvm::Value* x);
+  llvm::Value* rounded(ElementType type, llvm::Value* x);
+  llvm::Value* to_memory(ElementType type, llvm::Value* x);
+  llvm::Value* from_memory(ElementType type, llvm::Value* x);
+  llvm::Value* movement(const Instruction* i, const Index& index);
+  llvm::Value* padded(const Instruction* i, const Index& index);
+  llvm::Value* gathered(const Instruction* i, const Index& index);
+  llvm::Value* clamped(ElementType type, llvm::Value* start, int64_t largest);
+  llvm::Value* constant(const Instruction* i);
+  llvm::Type* widened(llvm::Type* type, llvm::Value* like);
+  llvm::Value* intrinsic(llvm::Intrinsic::ID id, llvm::ArrayRef<llvm::Value*> x);
+
+  using Key = std::vector<const void*>;
+  static Key key_of(const Instruction* i, const Index& index);
+  std::unordered_map<const Instruction*, Cuts> cuts_;
+  std::map<Key, llvm::Value*> memory_;
+  std::vector<std::map<Key, llvm::Value*>::iterator> remembered_;
+  std::vector<size_t> scopes_;
+
+ public:
+  void remember(const Instruction* i, size_t which, const Index& index, llvm::Value* value);
+  // What was remembered, or null.
+  llvm::Value* recall(const Instruction* i, size_t which, const Index& index) const;
+};
+
+template <class F>
+void Emitter::loop(llvm::Value* begin, llvm::Value* end, int64_t step, F&& emit_body) {
+  llvm::BasicBlock* before = b.GetInsertBlock();
+  llvm::Function* function = before->getParent();
+  auto* head = llvm::BasicBlock::Create(context, "loop", function);
+  auto* after = llvm::BasicBlock::Create(context, "after", function);
+  b.CreateCondBr(b.CreateICmpSLT(begin, end), head, after);
+  b.SetInsertPoint(head);
+  llvm::PHINode* at = b.CreatePHI(b.getInt64Ty(), 2);
+  at->addIncoming(begin, before);
+  begin_scope();
+  emit_body(static_cast<llvm::Value*>(at));
+  end_scope();
+  llvm::Value* next = b.CreateAdd(at, i64(step), "", false, true);
+  at->addIncoming(next, b.GetInsertBlock());
+  b.CreateCondBr(b.CreateICmpSLT(next, end), head, after);
+  b.SetInsertPoint(after);
+}
+
+}  // namespace lamella::hlo::compiler

@@ -1,0 +1,465 @@
+// The loops of units.
+#include <llvm/IR/Intrinsics.h>
+
+#include <algorithm>
+
+#include "lamella/core/error.h"
+#include "lamella/graph/compiler/units.h"
+
+namespace lamella::hlo::compiler {
+namespace {
+
+// Work from which on threads share a loop, in simple instructions.
+constexpr int64_t kWorkOfTask = 65536;
+
+// A reduction in its general form whose last dimension is reduced: its lanes run along that one.
+bool reduces_last(const Instruction* i) {
+  if (i->opcode != Opcode::Reduce) return false;
+  Extent from(i->operand_shape(0));
+  if (from.rank() == 0) return false;
+  auto reduced = i->integers(AttributeKey::Dimensions);
+  return std::find(reduced.begin(), reduced.end(), from.dimensions.back()) != reduced.end();
+}
+
+}  // namespace
+
+// The groups of dimensions that the unit walks, without lanes.
+Index UnitPlan::groups_of(const Unit& unit) {
+  Cuts cut(unit.sizes.size() + 1, false);
+  for (const Member& member : unit.members) {
+    Cuts one = member.level == Member::Reduction ? e_.cuts(member.instruction->operands[0])
+                                                 : e_.cuts_inside(member.instruction);
+    for (size_t p = 0; p < one.size(); ++p) cut[p] = cut[p] || one[p];
+  }
+  if (unit.rows >= 0) cut[static_cast<size_t>(unit.rows)] = true;
+  Index index;
+  auto rank = static_cast<int>(unit.sizes.size());
+  for (int p = 0; p < rank;) {
+    int end = p + 1;
+    while (end < rank && !cut[static_cast<size_t>(end)]) ++end;
+    index.push_back({p, end - p, {}});
+    p = end;
+  }
+  return index;
+}
+
+// Lanes for the widest type that the unit calculates with.
+int UnitPlan::lanes_of(const Unit& unit, int64_t size) {
+  ElementType widest = ElementType::F32;
+  std::unordered_set<const Instruction*> seen;
+  auto look = [&](auto& self, const Instruction* i, bool first) -> void {
+    if (!seen.insert(i).second) return;
+    const Shape& shape = i->shape->is_tuple() ? i->shape->tuple_shapes()[0] : *i->shape;
+    if (shape.elements() == 1 && !first) return;
+    if (element_bytes(shape.element_type()) > element_bytes(widest)) {
+      widest = shape.element_type();
+    }
+    if (!first && is_placed(i)) return;
+    for (const Instruction* operand : i->operands) {
+      if (operand->shape->is_array()) self(self, operand, false);
+    }
+  };
+  for (const Member& member : unit.members) look(look, member.instruction, true);
+  return e_.natural_lanes(widest, size);
+}
+
+void UnitPlan::store_all(const Instruction* i, const Index& index, llvm::Value* value) {
+  const std::vector<Place>& to = e_.places.at(i);
+  if (i->shape->is_array()) {
+    e_.store(to[0], *i->shape, index, value);
+    return;
+  }
+  const std::vector<Shape>& shapes = i->shape->tuple_shapes();
+  for (size_t n = 0; n < shapes.size(); ++n) {
+    e_.store(to[n], shapes[n], index, n == 0 ? value : e_.recall(i, n, index));
+  }
+}
+
+// All members at one index. What is read there is read before anything is written.
+void UnitPlan::emit_elements(Unit& unit, const Index& index) {
+  std::vector<llvm::Value*> values;
+  for (const Member& member : unit.members) {
+    llvm::Value* value = e_.calculate(member.instruction, index);
+    e_.remember(member.instruction, 0, index, value);
+    values.push_back(value);
+  }
+  for (size_t m = 0; m < values.size(); ++m) {
+    if (unit.members[m].is_stored) store_all(unit.members[m].instruction, index, values[m]);
+  }
+}
+
+// One row, phase by phase. `outer` groups of the index are the row's, and have their lanes.
+void UnitPlan::emit_row(Unit& unit, Index& index, size_t outer) {
+  Index row(index.begin(), index.begin() + static_cast<std::ptrdiff_t>(outer));
+  Extent extent(Shape::array(ElementType::F32, unit.sizes));
+  size_t levels = index.size() - outer;
+  int64_t size = 1;
+  if (levels > 0) size = extent.product(index.back().first, index.back().count);
+  int phases = 0;
+  for (const Member& member : unit.members) phases = std::max(phases, member.phase + 1);
+  int lanes_before = e_.lanes;
+  for (int phase = 0; phase < phases; ++phase) {
+    struct Sum {
+      const Member* member;
+      Opcode opcode;
+      ElementType type;
+      llvm::Value* identity;
+      std::vector<llvm::Value*> parts;
+    };
+    std::vector<Sum> sums;
+    std::vector<const Member*> full;
+    e_.lanes = lanes_of(unit, size);
+    int weight = 0;
+    for (const Member& member : unit.members) {
+      if (member.phase != phase) continue;
+      if (member.level == Member::Full) full.push_back(&member);
+      if (member.level != Member::Row) weight += weights_[member.instruction];
+      if (member.level != Member::Reduction) continue;
+      const Instruction* i = member.instruction;
+      Sum sum{&member,
+              *Emitter::single_operation(*i->computation(AttributeKey::ToApply)),
+              Emitter::sum_type(i->shape->element_type()),
+              nullptr,
+              {}};
+      sum.identity = e_.reduce_identity(sum.opcode, sum.type);
+      if (e_.lanes > 1) sum.identity = e_.splat(sum.identity);
+      sums.push_back(std::move(sum));
+    }
+    if (!full.empty() || !sums.empty()) {
+      int unroll = !sums.empty() && size >= 4 * e_.lanes && weight < 64 ? 4 : 1;
+      for (Sum& sum : sums) {
+        for (int u = 0; u < unroll; ++u) {
+          sum.parts.push_back(e_.variable(sum.identity->getType()));
+          e_.b.CreateStore(sum.identity, sum.parts.back());
+        }
+      }
+      auto elements = [&](int part) {
+        std::vector<std::pair<const Member*, llvm::Value*>> stores;
+        size_t next_sum = 0;
+        for (const Member& member : unit.members) {
+          if (member.phase != phase || member.level == Member::Row) continue;
+          const Instruction* i = member.instruction;
+          if (member.level == Member::Full) {
+            llvm::Value* value = e_.calculate(i, index);
+            e_.remember(i, 0, index, value);
+            if (member.is_stored) stores.emplace_back(&member, value);
+            continue;
+          }
+          Sum& sum = sums[next_sum++];
+          llvm::Value* x = e_.value(i->operands[0], index);
+          if (e_.lanes > 1 && !x->getType()->isVectorTy()) x = e_.splat(x);
+          if (e_.mask != nullptr) x = e_.b.CreateSelect(e_.mask, x, sum.identity);
+          llvm::Value* to = sum.parts[static_cast<size_t>(part)];
+          llvm::Value* before = e_.b.CreateLoad(x->getType(), to);
+          e_.b.CreateStore(e_.combine(sum.opcode, sum.type, before, x), to);
+        }
+        for (auto [member, value] : stores) store_all(member->instruction, index, value);
+      };
+      auto nest = [&](auto& self, size_t level) -> void {
+        if (levels == 0) return elements(0);
+        Group& g = index[outer + level];
+        int64_t n = extent.product(g.first, g.count);
+        if (level + 1 < levels) {
+          e_.loop(e_.i64(0), e_.i64(n), 1, [&](llvm::Value* at) {
+            g.at = e_.uniform(at);
+            self(self, level + 1);
+          });
+          return;
+        }
+        e_.along_lanes(n, unroll, [&](llvm::Value* at, int part) {
+          g.at = {at, e_.lanes > 1 ? 1 : 0, nullptr};
+          elements(part);
+        });
+      };
+      e_.begin_scope();
+      nest(nest, 0);
+      e_.end_scope();
+    }
+    e_.lanes = 1;
+    for (Sum& sum : sums) {
+      const Instruction* i = sum.member->instruction;
+      llvm::Value* result = nullptr;
+      for (llvm::Value* part : sum.parts) {
+        llvm::Value* x = e_.b.CreateLoad(sum.identity->getType(), part);
+        result = result == nullptr ? x : e_.combine(sum.opcode, sum.type, result, x);
+      }
+      result = e_.across_lanes(sum.opcode, sum.type, result);
+      result = e_.combine(sum.opcode, sum.type, e_.value(i->operands[1], {}), result);
+      result = e_.narrowed(i->shape->element_type(), result);
+      e_.remember(i, 0, row, result);
+      if (sum.member->is_stored) store_all(i, row, result);
+    }
+    for (const Member& member : unit.members) {
+      if (member.phase != phase || member.level != Member::Row) continue;
+      llvm::Value* value = e_.calculate(member.instruction, row);
+      e_.remember(member.instruction, 0, row, value);
+      if (member.is_stored) store_all(member.instruction, row, value);
+    }
+  }
+  e_.lanes = lanes_before;
+}
+
+// Rows `begin` to `end` of the outer groups; or, without rows, elements of the one group there is.
+void UnitPlan::emit_range(Unit& unit, Index& index, size_t outer, llvm::Value* begin,
+                          llvm::Value* end) {
+  Extent extent(Shape::array(ElementType::F32, unit.sizes));
+  e_.loop(begin, end, 1, [&](llvm::Value* at) {
+    // The row's number is taken apart.
+    int64_t apart = 1;
+    for (size_t g = outer; g-- > 0;) {
+      int64_t size = extent.product(index[g].first, index[g].count);
+      llvm::Value* own = at;
+      if (apart != 1) own = e_.b.CreateUDiv(own, e_.i64(apart));
+      if (g != 0) own = e_.b.CreateURem(own, e_.i64(size));
+      index[g].at = e_.uniform(own);
+      apart *= size;
+    }
+    if (unit.rows >= 0) {
+      emit_row(unit, index, outer);
+      return;
+    }
+    if (outer == index.size()) {
+      emit_elements(unit, index);
+      return;
+    }
+    Group& last = index.back();
+    e_.along_lanes(extent.product(last.first, last.count), 1, [&](llvm::Value* where, int) {
+      last.at = {where, e_.lanes > 1 ? 1 : 0, nullptr};
+      emit_elements(unit, index);
+    });
+  });
+}
+
+void UnitPlan::emit_loops(Unit& unit) {
+  Extent extent(Shape::array(ElementType::F32, unit.sizes));
+  if (extent.elements() == 0) return;
+  Index index = groups_of(unit);
+  size_t outer = 0;
+  if (unit.rows >= 0) {
+    while (outer < index.size() && index[outer].first < unit.rows) ++outer;
+  } else if (!index.empty()) {
+    outer = index.size() - 1;
+  }
+  int64_t last = index.empty() ? 1 : extent.product(index.back().first, index.back().count);
+  int64_t rows = 1;
+  for (size_t g = 0; g < outer; ++g) rows *= extent.product(index[g].first, index[g].count);
+  bool single = false;
+  for (const Member& member : unit.members) single = single || reduces_last(member.instruction);
+  single = single && unit.rows < 0;
+  if (single && !index.empty()) {
+    outer = index.size();
+    rows = extent.elements();
+  }
+  int lanes = single || unit.rows >= 0 ? 1 : lanes_of(unit, last);
+  e_.forget_cuts();
+
+  int64_t each = std::max(1, unit.weight / 2);
+  bool shared = extent.elements() > kWorkOfTask / each;
+  // What the threads share: rows, or vectors of the only group.
+  bool by_rows = outer > 0 || unit.rows >= 0;
+  int64_t count = by_rows ? rows : (last + lanes - 1) / lanes;
+  int64_t work = by_rows ? extent.elements() / rows : lanes;
+  int64_t grain = std::max<int64_t>(1, kWorkOfTask / each / std::max<int64_t>(1, work));
+  shared = shared && count > grain;
+
+  Body* before = e_.body;
+  llvm::BasicBlock* here = e_.b.GetInsertBlock();
+  Body body;
+  llvm::Value *begin = e_.i64(0), *end = e_.i64(count);
+  if (shared) {
+    llvm::Type *pointer = e_.b.getPtrTy(), *number = e_.b.getInt64Ty();
+    auto* type = llvm::FunctionType::get(e_.b.getVoidTy(), {pointer, number, number}, false);
+    body.function =
+        llvm::Function::Create(type, llvm::Function::InternalLinkage, "loops", e_.module);
+    body.function->addFnAttr(llvm::Attribute::NoUnwind);
+    body.buffers = body.function->getArg(0);
+    begin = body.function->getArg(1);
+    end = body.function->getArg(2);
+    e_.body = &body;
+    auto* entry = llvm::BasicBlock::Create(e_.context, "entry", body.function);
+    auto* start = llvm::BasicBlock::Create(e_.context, "begin", body.function);
+    e_.b.SetInsertPoint(entry);
+    e_.b.CreateBr(start);
+    e_.b.SetInsertPoint(start);
+  }
+  e_.lanes = lanes;
+  e_.begin_scope();
+  if (index.empty() && unit.rows < 0) {
+    emit_elements(unit, index);
+  } else if (by_rows) {
+    if (rows == 1 && !shared) {
+      for (size_t g = 0; g < outer; ++g) index[g].at = e_.uniform(e_.i64(0));
+      begin = e_.i64(0);
+      end = e_.i64(1);
+    }
+    emit_range(unit, index, outer, begin, end);
+  } else if (!shared) {
+    e_.along_lanes(last, 1, [&](llvm::Value* at, int) {
+      index[0].at = {at, lanes > 1 ? 1 : 0, nullptr};
+      emit_elements(unit, index);
+    });
+  } else {
+    // Whole vectors, then, for whom it falls to, the rest under a mask.
+    int64_t whole = last / lanes;
+    llvm::Value* most = e_.b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, end, e_.i64(whole));
+    e_.loop(begin, most, 1, [&](llvm::Value* at) {
+      llvm::Value* element = e_.b.CreateMul(at, e_.i64(lanes), "", false, true);
+      index[0].at = {element, lanes > 1 ? 1 : 0, nullptr};
+      emit_elements(unit, index);
+    });
+    if (whole * lanes != last) {
+      e_.loop(e_.i64(whole), end, 1, [&](llvm::Value*) {
+        llvm::SmallVector<llvm::Constant*, 64> counts;
+        for (int64_t l = 0; l < lanes; ++l) {
+          counts.push_back(e_.b.getInt1(whole * lanes + l < last));
+        }
+        e_.mask = llvm::ConstantVector::get(counts);
+        index[0].at = {e_.i64(whole * lanes), 1, nullptr};
+        emit_elements(unit, index);
+        e_.mask = nullptr;
+      });
+    }
+  }
+  e_.end_scope();
+  e_.lanes = 1;
+  if (shared) {
+    e_.b.CreateRetVoid();
+    e_.body = before;
+    e_.b.SetInsertPoint(here);
+    llvm::Type *pointer = e_.b.getPtrTy(), *number = e_.b.getInt64Ty();
+    llvm::FunctionCallee parallel =
+        e_.runtime("lamella_parallel", e_.b.getVoidTy(), {pointer, pointer, number, number});
+    e_.b.CreateCall(parallel, {body.function, before->buffers, e_.i64(count), e_.i64(grain)});
+  }
+}
+
+// ---- Pieces ----
+
+void UnitPlan::emit_pieces(Unit& unit) {
+  const Instruction* i = unit.members[0].instruction;
+  const Place to = e_.places.at(i)[0];
+  const Shape& shape = *i->shape;
+  Extent whole(shape);
+  // Writes a piece whose first element lies at `starts`.
+  auto write = [&](const Instruction* piece, const std::vector<Lane>& starts) {
+    Extent extent(*piece->shape);
+    if (extent.elements() == 0) return;
+    Cuts cut = e_.cuts(piece);
+    // Dimensions of the piece that are whole in the result stay together.
+    for (int p = 1; p < extent.rank(); ++p) {
+      auto d = static_cast<size_t>(extent.dimensions[static_cast<size_t>(p)]);
+      bool all = shape.dimension(static_cast<int64_t>(d)) == extent.sizes[static_cast<size_t>(p)];
+      bool next =
+          whole.position[d] ==
+          whole.position[static_cast<size_t>(extent.dimensions[static_cast<size_t>(p - 1)])] + 1;
+      if (!all || !next) cut[static_cast<size_t>(p)] = true;
+    }
+    Index index;
+    for (int p = 0; p < extent.rank();) {
+      int end = p + 1;
+      while (end < extent.rank() && !cut[static_cast<size_t>(end)]) ++end;
+      index.push_back({p, end - p, {}});
+      p = end;
+    }
+    // Where the piece begins, in elements of the result.
+    llvm::Value* origin = e_.i64(0);
+    for (size_t d = 0; d < starts.size(); ++d) {
+      int p = whole.position[d];
+      if (p < 0) continue;
+      origin = e_.plus(e_.uniform(origin), e_.times(starts[d], whole.stride(p))).base;
+    }
+    auto store = [&] {
+      llvm::Value* value = e_.value(piece, index);
+      Lane at = e_.uniform(origin);
+      for (const Group& g : index) {
+        auto d = static_cast<size_t>(extent.dimensions[static_cast<size_t>(g.first + g.count - 1)]);
+        at = e_.plus(at, e_.times(g.at, whole.stride(whole.position[d])));
+      }
+      e_.store_at(to, shape.element_type(), at, value);
+    };
+    Unit walked;
+    walked.sizes = extent.sizes;
+    Member member;
+    member.instruction = piece;
+    walked.members.push_back(member);
+    e_.begin_scope();
+    if (index.empty()) {
+      store();
+    } else {
+      Group& last = index.back();
+      int64_t size = extent.product(last.first, last.count);
+      e_.lanes = lanes_of(walked, size);
+      auto nest = [&](auto& self, size_t level) -> void {
+        Group& g = index[level];
+        int64_t n = extent.product(g.first, g.count);
+        if (level + 1 < index.size()) {
+          e_.loop(e_.i64(0), e_.i64(n), 1, [&](llvm::Value* at) {
+            g.at = e_.uniform(at);
+            self(self, level + 1);
+          });
+          return;
+        }
+        e_.along_lanes(n, 1, [&](llvm::Value* at, int) {
+          g.at = {at, e_.lanes > 1 ? 1 : 0, nullptr};
+          store();
+        });
+      };
+      nest(nest, 0);
+      e_.lanes = 1;
+    }
+    e_.end_scope();
+  };
+  e_.begin_scope();
+  if (i->opcode == Opcode::DynamicUpdateSlice) {
+    Place from = *e_.place_of(i->operands[0]);
+    const Shape& update = i->operand_shape(1);
+    std::vector<Lane> starts = e_.dynamic_starts(i, 2, update);
+    if (!(from == to) && shape.bytes() > 0) {
+      e_.b.CreateMemCpy(e_.pointer(to), llvm::Align(1), e_.pointer(from), llvm::Align(1),
+                        static_cast<uint64_t>(shape.bytes()));
+    }
+    write(i->operands[1], starts);
+  } else {
+    auto along = static_cast<size_t>(i->integers(AttributeKey::Dimensions)[0]);
+    int64_t reached = 0;
+    for (const Instruction* operand : i->operands) {
+      std::vector<Lane> starts(static_cast<size_t>(shape.rank()), e_.uniform(e_.i64(0)));
+      starts[along] = e_.uniform(e_.i64(reached));
+      write(operand, starts);
+      reached += operand->shape->dimension(static_cast<int64_t>(along));
+    }
+  }
+  e_.end_scope();
+}
+
+// `to` has the dimensions of `from` in another order.
+void UnitPlan::emit_transposed(Emitter& e, const Place& to, const Shape& to_shape,
+                               const Place& from, const Shape& from_shape,
+                               const std::vector<int64_t>& order) {
+  if (to_shape.elements() == 0) return;
+  Extent target(to_shape), source(from_shape);
+  e.begin_scope();
+  Index index;
+  for (int p = 0; p < target.rank(); ++p) index.push_back({p, 1, {}});
+  auto nest = [&](auto& self, size_t level) -> void {
+    if (level == index.size()) {
+      Index at;
+      for (int q = 0; q < source.rank(); ++q) {
+        int d = source.dimensions[static_cast<size_t>(q)];
+        auto where = std::find(order.begin(), order.end(), d) - order.begin();
+        int p = target.position[static_cast<size_t>(where)];
+        at.push_back({q, 1, index[static_cast<size_t>(p)].at});
+      }
+      e.store(to, to_shape, index, e.load(from, from_shape, at));
+      return;
+    }
+    e.loop(e.i64(0), e.i64(target.sizes[level]), 1, [&](llvm::Value* at) {
+      index[level].at = e.uniform(at);
+      self(self, level + 1);
+    });
+  };
+  nest(nest, 0);
+  e.end_scope();
+}
+
+}  // namespace lamella::hlo::compiler

@@ -1,0 +1,420 @@
+// Control flow, memory and calls of a region; its loops are in units.cpp.
+#include "lamella/graph/compiler/program.h"
+
+#include <algorithm>
+
+#include "lamella/core/error.h"
+#include "lamella/graph/compiler/runtime.h"
+#include "lamella/graph/compiler/units.h"
+
+namespace lamella::hlo::compiler {
+namespace {
+
+// Temporary memory: the first free bytes that are enough.
+class Memory {
+ public:
+  int64_t take(int64_t bytes) {
+    bytes = std::max<int64_t>(64, (bytes + 63) / 64 * 64);
+    int64_t at = 0;
+    for (auto [first, size] : taken_) {
+      if (first - at >= bytes) break;
+      at = first + size;
+    }
+    taken_.emplace(at, bytes);
+    most_ = std::max(most_, at + bytes);
+    return at;
+  }
+  void give_back(int64_t at) { taken_.erase(at); }
+  int64_t most() const { return most_; }
+
+ private:
+  std::map<int64_t, int64_t> taken_;
+  int64_t most_ = 0;
+};
+
+class Program {
+ public:
+  Program(llvm::Module& module, int vector_bytes) : e_(module, vector_bytes) {}
+
+  MachineCode emit(const std::string& name, const Region& region) {
+    MachineCode code;
+    int64_t buffers = 0;
+    auto take_buffers = [&](const Instruction* i) {
+      std::vector<Place> places;
+      for (size_t n = leaf_count(*i->shape); n > 0; --n) {
+        places.push_back({Place::Buffer, buffers++, nullptr});
+      }
+      return places;
+    };
+    for (const Instruction* input : region.inputs) e_.places[input] = take_buffers(input);
+    first_output_ = buffers;
+    std::vector<Wanted> wanted;
+    for (const Instruction* output : region.outputs) {
+      wanted.push_back({output, take_buffers(output)});
+    }
+    e_.temporary_buffer = buffers;
+
+    llvm::Type* pointer = e_.b.getPtrTy();
+    auto* type = llvm::FunctionType::get(e_.b.getInt32Ty(), {pointer}, false);
+    Body body;
+    body.function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, e_.module);
+    body.buffers = body.function->getArg(0);
+    e_.body = &body;
+    e_.b.SetInsertPoint(llvm::BasicBlock::Create(e_.context, "entry", body.function));
+    auto* begin = llvm::BasicBlock::Create(e_.context, "begin", body.function);
+    e_.b.CreateBr(begin);
+    e_.b.SetInsertPoint(begin);
+    emit_computation(region.instructions, wanted);
+    e_.b.CreateRet(e_.b.getInt32(0));
+    code.temporary_bytes = memory_.most();
+    for (auto [output, input] : shared_) {
+      code.may_share.emplace_back(static_cast<uint32_t>(output - first_output_),
+                                  static_cast<uint32_t>(input));
+    }
+    code.notes = std::move(notes_);
+    return code;
+  }
+
+ private:
+  Place temporary(const Shape& shape) {
+    Place place{Place::Temporary, memory_.take(shape.bytes()), nullptr};
+    return place;
+  }
+  std::vector<Place> temporaries(const Shape& shape) {
+    std::vector<const Shape*> leaves;
+    append_leaves(shape, &leaves);
+    std::vector<Place> places;
+    for (const Shape* leaf : leaves) places.push_back(temporary(*leaf));
+    return places;
+  }
+  void give_back(const std::vector<Place>& places) {
+    for (const Place& place : places) {
+      if (place.kind == Place::Temporary) memory_.give_back(place.at);
+    }
+  }
+
+  void copy(const Place& to, const Place& from, int64_t bytes) {
+    if (to == from || bytes == 0) return;
+    llvm::Align alignment(16);
+    if (bytes < 16) alignment = llvm::Align(1);
+    e_.b.CreateMemCpy(e_.pointer(to), alignment, e_.pointer(from), alignment,
+                      static_cast<uint64_t>(bytes));
+  }
+
+  // Returns from the function where the condition, an i32, is not 0.
+  void return_if(llvm::Value* failed) {
+    auto* leave = llvm::BasicBlock::Create(e_.context, "leave", e_.body->function);
+    auto* go_on = llvm::BasicBlock::Create(e_.context, "on", e_.body->function);
+    e_.b.CreateCondBr(e_.b.CreateICmpNE(failed, e_.b.getInt32(0)), leave, go_on);
+    e_.b.SetInsertPoint(leave);
+    e_.b.CreateRet(e_.b.getInt32(1));
+    e_.b.SetInsertPoint(go_on);
+  }
+
+  // Instructions of one computation, whose operands outside have places. The values that are
+  // wanted are afterwards where they are wanted.
+  void emit_computation(std::span<const Instruction* const> instructions,
+                        const std::vector<Wanted>& wanted) {
+    for (const Instruction* i : instructions) {
+      if (Emitter::is_array_constant(i)) {
+        e_.place_constant(i);
+      } else {
+        e_.places.erase(i);
+      }
+    }
+    e_.forget_cuts();
+    UnitPlan plan(e_, instructions, wanted);
+    std::vector<std::pair<Place, std::pair<Place, int64_t>>> copies;
+
+    // Where a value is wanted it is made there, unless it is wanted twice, or its memory is read
+    // after it would be written.
+    std::unordered_map<const Instruction*, std::vector<Place>> destination;
+    for (const Wanted& one : wanted) plan.place_wanted(one, &destination);
+    std::vector<std::vector<Place>> ends(plan.units.size() + 1);
+    for (size_t u = 0; u < plan.units.size(); ++u) {
+      Unit& unit = plan.units[u];
+      for (Member& member : unit.members) {
+        const Instruction* i = member.instruction;
+        if (!member.is_stored) continue;
+        auto found = destination.find(i);
+        std::vector<Place> places;
+        if (found != destination.end()) {
+          places = found->second;
+        } else {
+          places.resize(leaf_count(*i->shape));
+        }
+        std::vector<const Shape*> leaves;
+        append_leaves(*i->shape, &leaves);
+        for (size_t l = 0; l < places.size(); ++l) {
+          bool usable = places[l].kind != Place::None && !plan.is_read_after(places[l], u, i);
+          if (!usable) {
+            places[l] = temporary(*leaves[l]);
+            ends[plan.last_use(i, u)].push_back(places[l]);
+          }
+        }
+        e_.places[i] = places;
+      }
+      emit_unit(plan, unit);
+      give_back(ends[u]);
+    }
+    // What is not there yet. Memory that is read by another copy is saved first.
+    for (const Wanted& one : wanted) {
+      std::vector<Place> from = e_.places_of(one.instruction);
+      std::vector<const Shape*> leaves;
+      append_leaves(*one.instruction->shape, &leaves);
+      for (size_t l = 0; l < leaves.size(); ++l) {
+        if (from[l] == one.places[l]) continue;
+        copies.push_back({one.places[l], {from[l], leaves[l]->bytes()}});
+      }
+    }
+    std::vector<Place> saved;
+    for (size_t c = 0; c < copies.size(); ++c) {
+      bool is_written_before = false;
+      for (size_t other = 0; other < c; ++other) {
+        is_written_before = is_written_before || copies[other].first == copies[c].second.first;
+      }
+      if (!is_written_before) continue;
+      Place place{Place::Temporary, memory_.take(copies[c].second.second), nullptr};
+      copy(place, copies[c].second.first, copies[c].second.second);
+      copies[c].second.first = place;
+      saved.push_back(place);
+    }
+    for (const auto& [to, from] : copies) copy(to, from.first, from.second);
+    give_back(ends.back());
+    give_back(saved);
+    for (auto [output, input] : plan.sharing(first_output_)) shared_.emplace_back(output, input);
+  }
+
+  void emit_unit(UnitPlan& plan, Unit& unit) {
+    e_.begin_scope();
+    emit_kind(plan, unit);
+    e_.end_scope();
+  }
+  void emit_kind(UnitPlan& plan, Unit& unit) {
+    switch (unit.kind) {
+      case Unit::Loops:
+        plan.emit_loops(unit);
+        return;
+      case Unit::Pieces:
+        plan.emit_pieces(unit);
+        return;
+      case Unit::Other:
+        break;
+    }
+    const Instruction* i = unit.members[0].instruction;
+    switch (i->opcode) {
+      case Opcode::Dot:
+        return emit_dot(i);
+      case Opcode::While:
+        return emit_while(i);
+      case Opcode::Conditional:
+        return emit_conditional(i);
+      case Opcode::Call:
+      case Opcode::Fusion: {
+        AttributeKey key =
+            i->has(AttributeKey::ToApply) ? AttributeKey::ToApply : AttributeKey::Calls;
+        std::vector<std::vector<Place>> arguments;
+        for (const Instruction* operand : i->operands) {
+          arguments.push_back(e_.places_of(operand));
+        }
+        std::vector<Place> to = e_.places.at(i);
+        call(*i->computation(key), arguments, to);
+        return;
+      }
+      default:
+        LAMELLA_INTERNAL_ASSERT(false, "compiler: expected a unit, got ", opcode_name(i->opcode));
+    }
+  }
+
+  void call(const Computation& computation, const std::vector<std::vector<Place>>& arguments,
+            const std::vector<Place>& results) {
+    std::vector<const Instruction*> instructions;
+    for (const Instruction* i : computation.instructions) {
+      if (i->opcode == Opcode::Parameter) {
+        e_.places[i] = arguments[static_cast<size_t>(i->parameter_number)];
+      } else {
+        instructions.push_back(i);
+      }
+    }
+    emit_computation(instructions, {{computation.root, results}});
+  }
+
+  void emit_while(const Instruction* i) {
+    std::vector<Place> state = e_.places.at(i), start = e_.places_of(i->operands[0]);
+    std::vector<const Shape*> leaves;
+    append_leaves(*i->shape, &leaves);
+    for (size_t l = 0; l < state.size(); ++l) copy(state[l], start[l], leaves[l]->bytes());
+    const Computation& condition = *i->computation(AttributeKey::Condition);
+    std::vector<Place> answer = temporaries(*condition.root->shape);
+    auto block = [&](const char* name) {
+      return llvm::BasicBlock::Create(e_.context, name, e_.body->function);
+    };
+    llvm::BasicBlock *head = block("while"), *inside = block("body"), *after = block("done");
+    e_.b.CreateBr(head);
+    e_.b.SetInsertPoint(head);
+    call(condition, {state}, answer);
+    llvm::Value* yes = e_.load(answer[0], *condition.root->shape, {});
+    e_.b.CreateCondBr(yes, inside, after);
+    e_.b.SetInsertPoint(inside);
+    call(*i->computation(AttributeKey::Body), {state}, state);
+    llvm::FunctionCallee interrupted =
+        e_.runtime("lamella_interrupted", e_.b.getInt32Ty(), {e_.b.getInt64Ty()});
+    return_if(e_.b.CreateCall(interrupted, {e_.i64(8)}));
+    e_.b.CreateBr(head);
+    e_.b.SetInsertPoint(after);
+    give_back(answer);
+  }
+
+  void emit_conditional(const Instruction* i) {
+    std::vector<const Computation*> branches;
+    if (const Attribute* found = i->find(AttributeKey::BranchComputations)) {
+      for (const Computation* c : found->computations()) branches.push_back(c);
+    } else {
+      branches = {i->computation(AttributeKey::TrueComputation),
+                  i->computation(AttributeKey::FalseComputation)};
+    }
+    llvm::Value* which = e_.value(i->operands[0], {});
+    // Truth takes the first of two; a number that names no branch takes the last.
+    bool is_truth = i->operand_shape(0).element_type() == ElementType::PRED;
+    if (is_truth) which = e_.b.CreateSelect(which, e_.b.getInt32(0), e_.b.getInt32(1));
+    auto* after = llvm::BasicBlock::Create(e_.context, "chosen", e_.body->function);
+    auto* from = e_.b.GetInsertBlock();
+    std::vector<llvm::BasicBlock*> blocks;
+    std::vector<Place> results = e_.places.at(i);
+    for (size_t n = 0; n < branches.size(); ++n) {
+      blocks.push_back(llvm::BasicBlock::Create(e_.context, "branch", e_.body->function));
+      e_.b.SetInsertPoint(blocks.back());
+      e_.begin_scope();
+      call(*branches[n], {e_.places_of(i->operands[n + 1])}, results);
+      e_.end_scope();
+      e_.b.CreateBr(after);
+    }
+    e_.b.SetInsertPoint(from);
+    auto* choice = e_.b.CreateSwitch(which, blocks.back(), static_cast<unsigned>(blocks.size()));
+    for (size_t n = 0; n + 1 < blocks.size(); ++n) {
+      choice->addCase(e_.b.getInt32(static_cast<uint32_t>(n)), blocks[n]);
+    }
+    e_.b.SetInsertPoint(after);
+  }
+
+  // ---- Products ----
+
+  // One dimension of sizes and strides for several, where they lie so. False: they do not.
+  static bool flattened(const Shape& shape, const std::vector<int64_t>& dimensions, int64_t* size,
+                        int64_t* stride) {
+    *size = 1;
+    *stride = 0;
+    bool first = true;
+    for (size_t n = dimensions.size(); n-- > 0;) {
+      int64_t d = dimensions[n], own = 1;
+      for (int64_t k = d + 1; k < shape.rank(); ++k) own *= shape.dimension(k);
+      if (shape.dimension(d) == 1) continue;
+      if (first) {
+        *stride = own;
+        first = false;
+      } else if (own != *stride * *size) {
+        return false;
+      }
+      *size *= shape.dimension(d);
+    }
+    if (first) *stride = 1;
+    return true;
+  }
+  struct Side {
+    int64_t batch_size, batch, free_size, free, sum_size, sum;
+    Place place;
+  };
+  // An operand as batch, free and summed dimensions; copied in this order where it must be.
+  Side side_of(const Instruction* operand, std::span<const int64_t> batch,
+               std::span<const int64_t> sum, std::vector<Place>* made) {
+    const Shape& shape = *operand->shape;
+    std::vector<int64_t> batches(batch.begin(), batch.end()), sums(sum.begin(), sum.end()), frees;
+    for (int64_t d = 0; d < shape.rank(); ++d) {
+      bool named = std::find(batches.begin(), batches.end(), d) != batches.end() ||
+                   std::find(sums.begin(), sums.end(), d) != sums.end();
+      if (!named) frees.push_back(d);
+    }
+    Side side{};
+    side.place = *e_.place_of(operand);
+    if (flattened(shape, batches, &side.batch_size, &side.batch) &&
+        flattened(shape, frees, &side.free_size, &side.free) &&
+        flattened(shape, sums, &side.sum_size, &side.sum)) {
+      return side;
+    }
+    // A copy with the dimensions in order: batch, free, summed.
+    std::vector<int64_t> order = batches;
+    order.insert(order.end(), frees.begin(), frees.end());
+    order.insert(order.end(), sums.begin(), sums.end());
+    std::vector<int64_t> sizes;
+    for (int64_t d : order) sizes.push_back(shape.dimension(d));
+    Shape to = Shape::array(shape.element_type(), sizes);
+    Place copied = temporary(to);
+    made->push_back(copied);
+    UnitPlan::emit_transposed(e_, copied, to, side.place, shape, order);
+    auto size_of = [&](const std::vector<int64_t>& list) {
+      int64_t n = 1;
+      for (int64_t d : list) n *= shape.dimension(d);
+      return n;
+    };
+    int64_t b = size_of(batches), f = size_of(frees), s = size_of(sums);
+    return {b, f * s, f, s, s, 1, copied};
+  }
+
+  // Products wrap, so that unsigned ones are those of signed numbers.
+  static ElementType product_type(ElementType type) {
+    switch (type) {
+      case ElementType::U16:
+        return ElementType::S16;
+      case ElementType::U32:
+        return ElementType::S32;
+      case ElementType::U64:
+        return ElementType::S64;
+      default:
+        return type;
+    }
+  }
+  void emit_dot(const Instruction* i) {
+    if (i->shape->elements() == 0) return;
+    std::vector<Place> made;
+    Side a = side_of(i->operands[0], i->integers(AttributeKey::LhsBatchDims),
+                     i->integers(AttributeKey::LhsContractingDims), &made);
+    Side b = side_of(i->operands[1], i->integers(AttributeKey::RhsBatchDims),
+                     i->integers(AttributeKey::RhsContractingDims), &made);
+    const int64_t numbers[] = {
+        static_cast<int64_t>(*scalar_type_of(product_type(i->shape->element_type()))),
+        a.batch_size,
+        a.free_size,
+        b.free_size,
+        a.sum_size,
+        a.batch,
+        a.free,
+        a.sum,
+        b.batch,
+        b.sum,
+        b.free};
+    auto* data = llvm::ConstantDataArray::get(e_.context, llvm::ArrayRef<int64_t>(numbers));
+    auto* problem = new llvm::GlobalVariable(e_.module, data->getType(), true,
+                                             llvm::GlobalValue::PrivateLinkage, data);
+    llvm::Type* pointer = e_.b.getPtrTy();
+    llvm::FunctionCallee dot =
+        e_.runtime("lamella_dot", e_.b.getInt32Ty(), {pointer, pointer, pointer, pointer});
+    return_if(e_.b.CreateCall(
+        dot, {problem, e_.pointer(a.place), e_.pointer(b.place), e_.pointer(e_.places.at(i)[0])}));
+    give_back(made);
+  }
+
+  Emitter e_;
+  Memory memory_;
+  int64_t first_output_ = 0;
+  std::vector<std::pair<int64_t, int64_t>> shared_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace
+
+MachineCode emit_region(llvm::Module& module, const std::string& name, const Region& region,
+                        int vector_bytes) {
+  return Program(module, vector_bytes).emit(name, region);
+}
+
+}  // namespace lamella::hlo::compiler

@@ -1,0 +1,207 @@
+// Reductions, as loops where their result is read.
+//
+// Note [Orders of sums]
+//   Where the index of the result is the same for all lanes and the last dimension is reduced by
+//   one operation, lanes run along that dimension, several vectors at once; they are combined at
+//   the end. Otherwise each lane has a result of its own and takes the elements in their order.
+//   Either order follows from shapes alone, so results are the same bits for any number of threads.
+//   Small floats are summed in F32.
+#include <algorithm>
+
+#include "lamella/core/error.h"
+#include "lamella/graph/compiler/emitter.h"
+
+namespace lamella::hlo::compiler {
+
+llvm::Value* Emitter::variable(llvm::Type* type) {
+  llvm::BasicBlock& entry = body->function->getEntryBlock();
+  llvm::IRBuilder<> at(&entry, entry.getFirstInsertionPt());
+  return at.CreateAlloca(type);
+}
+
+ElementType Emitter::sum_type(ElementType type) {
+  return type == ElementType::F16 || type == ElementType::BF16 ? ElementType::F32 : type;
+}
+
+int Emitter::natural_lanes(ElementType type, int64_t size) const {
+  int bytes = std::max(4, type == ElementType::PRED ? 1 : element_bytes(type));
+  int most = vector_bytes / bytes, count = 1;
+  while (count < most && count < size) count *= 2;
+  return count;
+}
+
+void Emitter::along_lanes(int64_t size, int unroll,
+                          const std::function<void(llvm::Value* at, int part)>& each) {
+  int64_t step = lanes, whole = size - size % step;
+  int64_t many = unroll > 1 ? size - size % (step * unroll) : 0;
+  if (many > 0) {
+    loop(i64(0), i64(many), step * unroll, [&](llvm::Value* at) {
+      for (int u = 0; u < unroll; ++u) {
+        each(u == 0 ? at : b.CreateAdd(at, i64(u * step), "", false, true), u);
+      }
+    });
+  }
+  if (whole - many > 4 * step) {
+    loop(i64(many), i64(whole), step, [&](llvm::Value* at) { each(at, 0); });
+  } else {
+    for (int64_t at = many; at < whole; at += step) {
+      begin_scope();
+      each(i64(at), 0);
+      end_scope();
+    }
+  }
+  if (whole == size) return;
+  llvm::SmallVector<llvm::Constant*, 64> counts;
+  for (int64_t l = 0; l < step; ++l) counts.push_back(b.getInt1(whole + l < size));
+  llvm::Value* before = mask;
+  mask = llvm::ConstantVector::get(counts);
+  begin_scope();
+  each(i64(whole), 0);
+  end_scope();
+  mask = before;
+}
+
+llvm::Value* Emitter::reduction(const Instruction* i, size_t which, const Index& index) {
+  size_t count = i->operands.size() / 2;
+  const Computation& computation = *i->computation(AttributeKey::ToApply);
+  const Shape& shape = i->operand_shape(0);
+  Extent from(shape);
+  auto reduced = i->integers(AttributeKey::Dimensions);
+  auto is_reduced = [&](int position) {
+    int d = from.dimensions[static_cast<size_t>(position)];
+    return std::find(reduced.begin(), reduced.end(), d) != reduced.end();
+  };
+  Cuts cut(static_cast<size_t>(from.rank()) + 1, false);
+  for (size_t n = 0; n < count; ++n) {
+    Cuts one = cuts(i->operands[n]);
+    for (size_t p = 0; p < one.size(); ++p) cut[p] = cut[p] || one[p];
+  }
+  // Groups of the operand: those that stay have the lanes of the result's groups.
+  Index full;
+  std::vector<size_t> loops;
+  int kept = 0;
+  for (int p = 0; p < from.rank();) {
+    if (!is_reduced(p)) {
+      for (const Group& g : index) {
+        if (g.first == kept) full.push_back({p, g.count, g.at});
+      }
+      kept += full.back().count;
+      p += full.back().count;
+      continue;
+    }
+    int end = p + 1;
+    while (end < from.rank() && is_reduced(end) && !cut[static_cast<size_t>(end)]) ++end;
+    loops.push_back(full.size());
+    full.push_back({p, end - p, {}});
+    p = end;
+  }
+  bool uniform_index =
+      std::all_of(index.begin(), index.end(), [](const Group& g) { return g.at.is_uniform(); });
+  std::optional<Opcode> single = count == 1 ? single_operation(computation) : std::nullopt;
+  ElementType type = shape.element_type();
+  bool zero = from.elements() == 0;
+
+  if (single && uniform_index && !loops.empty() && loops.back() + 1 == full.size() && !zero) {
+    ElementType sum = sum_type(type);
+    int lanes_before = lanes;
+    llvm::Value* mask_before = mask;
+    const Group& last = full[loops.back()];
+    int64_t size = from.product(last.first, last.count);
+    lanes = natural_lanes(type, size);
+    mask = nullptr;
+    int unroll = size >= 4 * lanes ? 4 : 1;
+    llvm::Value* identity = reduce_identity(*single, sum);
+    if (lanes > 1) identity = splat(identity);
+    std::vector<llvm::Value*> sums;
+    for (int u = 0; u < unroll; ++u) {
+      sums.push_back(variable(identity->getType()));
+      b.CreateStore(identity, sums.back());
+    }
+    auto nest = [&](auto& self, size_t level) -> void {
+      Group& g = full[loops[level]];
+      int64_t n = from.product(g.first, g.count);
+      if (level + 1 < loops.size()) {
+        loop(i64(0), i64(n), 1, [&](llvm::Value* at) {
+          g.at = uniform(at);
+          self(self, level + 1);
+        });
+        return;
+      }
+      along_lanes(n, unroll, [&](llvm::Value* at, int part) {
+        g.at = {at, lanes > 1 ? 1 : 0, nullptr};
+        llvm::Value* x = value(i->operands[0], full);
+        if (lanes > 1 && !x->getType()->isVectorTy()) x = splat(x);
+        if (mask != nullptr) x = b.CreateSelect(mask, x, identity);
+        llvm::Value* to = sums[static_cast<size_t>(part)];
+        b.CreateStore(combine(*single, sum, b.CreateLoad(x->getType(), to), x), to);
+      });
+    };
+    nest(nest, 0);
+    llvm::Value* result = nullptr;
+    for (llvm::Value* one : sums) {
+      llvm::Value* x = b.CreateLoad(identity->getType(), one);
+      result = result == nullptr ? x : combine(*single, sum, result, x);
+    }
+    result = across_lanes(*single, sum, result);
+    lanes = lanes_before;
+    mask = mask_before;
+    return rounded(type, combine(*single, sum, value(i->operands[1], {}), result));
+  }
+
+  // Each lane has its own result.
+  bool vector = !uniform_index;
+  std::vector<llvm::Value*> reached;
+  ElementType sum = single ? sum_type(type) : type;
+  for (size_t n = 0; n < count; ++n) {
+    llvm::Value* start = value(i->operands[count + n], {});
+    if (vector) start = splat(start);
+    reached.push_back(variable(start->getType()));
+    b.CreateStore(start, reached.back());
+  }
+  auto step = [&] {
+    std::vector<llvm::Value*> arguments;
+    for (size_t n = 0; n < 2 * count; ++n) {
+      llvm::Value* x = nullptr;
+      if (n < count) {
+        auto* slot = llvm::cast<llvm::AllocaInst>(reached[n]);
+        x = b.CreateLoad(slot->getAllocatedType(), slot);
+      } else {
+        x = value(i->operands[n - count], full);
+        if (vector && !x->getType()->isVectorTy()) x = splat(x);
+      }
+      arguments.push_back(x);
+    }
+    std::vector<llvm::Value*> results;
+    if (single) {
+      results.push_back(combine(*single, sum, arguments[0], arguments[1]));
+    } else {
+      results = apply(computation, arguments);
+    }
+    for (size_t n = 0; n < count; ++n) {
+      if (vector && !results[n]->getType()->isVectorTy()) results[n] = splat(results[n]);
+      b.CreateStore(results[n], reached[n]);
+    }
+  };
+  auto nest = [&](auto& self, size_t level) -> void {
+    if (level == loops.size()) return step();
+    Group& g = full[loops[level]];
+    loop(i64(0), i64(from.product(g.first, g.count)), 1, [&](llvm::Value* at) {
+      g.at = uniform(at);
+      self(self, level + 1);
+    });
+  };
+  begin_scope();
+  if (!zero) nest(nest, 0);
+  end_scope();
+  llvm::Value* wanted = nullptr;
+  for (size_t n = 0; n < count; ++n) {
+    auto* slot = llvm::cast<llvm::AllocaInst>(reached[n]);
+    llvm::Value* x = b.CreateLoad(slot->getAllocatedType(), slot);
+    if (single) x = rounded(type, x);
+    if (n == which) wanted = x;
+    if (n != which) remember(i, n, index, x);
+  }
+  return wanted;
+}
+
+}  // namespace lamella::hlo::compiler

@@ -1,0 +1,516 @@
+// What is written to memory, and which of it is written together.
+#include "lamella/graph/compiler/units.h"
+
+#include <algorithm>
+#include <set>
+
+#include "lamella/core/error.h"
+
+namespace lamella::hlo::compiler {
+namespace {
+
+// What an element costs, in simple instructions.
+constexpr int kCheap = 6;  // up to here it is calculated again rather than kept
+constexpr int kMostWeight = 1 << 20;
+int own_weight(const Instruction* i) {
+  switch (i->opcode) {
+    case Opcode::Parameter:
+    case Opcode::Constant:
+    case Opcode::Iota:
+    case Opcode::Broadcast:
+    case Opcode::Reshape:
+    case Opcode::Bitcast:
+    case Opcode::Copy:
+    case Opcode::Tuple:
+    case Opcode::GetTupleElement:
+      return 0;
+    case Opcode::Divide:
+    case Opcode::Sqrt:
+    case Opcode::Gather:
+      return 4;
+    case Opcode::Rsqrt:
+    case Opcode::Remainder:
+    case Opcode::Acos:
+    case Opcode::Acosh:
+    case Opcode::Asin:
+    case Opcode::Asinh:
+    case Opcode::Atan:
+    case Opcode::Atan2:
+    case Opcode::Atanh:
+    case Opcode::Cbrt:
+    case Opcode::Cos:
+    case Opcode::Cosh:
+    case Opcode::Erf:
+    case Opcode::Exp:
+    case Opcode::Expm1:
+    case Opcode::Log:
+    case Opcode::Log1p:
+    case Opcode::Logistic:
+    case Opcode::Power:
+    case Opcode::Sin:
+    case Opcode::Sinh:
+    case Opcode::Tan:
+    case Opcode::Tanh:
+      return 16;
+    default:
+      return 1;
+  }
+}
+
+bool is_same_elements(const Instruction* i) {
+  return i->opcode == Opcode::Reshape || i->opcode == Opcode::Bitcast || i->opcode == Opcode::Copy;
+}
+bool is_movement(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::Broadcast:
+    case Opcode::DynamicSlice:
+    case Opcode::Gather:
+    case Opcode::Pad:
+    case Opcode::Reverse:
+    case Opcode::Slice:
+    case Opcode::Transpose:
+    case Opcode::Reduce:
+    case Opcode::Concatenate:
+    case Opcode::DynamicUpdateSlice:
+      return true;
+    default:
+      return false;
+  }
+}
+Unit::Kind kind_of(const Instruction* i) {
+  switch (i->opcode) {
+    case Opcode::Dot:
+    case Opcode::While:
+    case Opcode::Conditional:
+    case Opcode::Call:
+    case Opcode::Fusion:
+      return Unit::Other;
+    case Opcode::Concatenate:
+    case Opcode::DynamicUpdateSlice:
+      return Unit::Pieces;
+    default:
+      return Unit::Loops;
+  }
+}
+
+// A reduction by one operation of all dimensions from one on: how many dimensions stay.
+std::optional<int> kept_rows(const Instruction* i) {
+  if (i->opcode != Opcode::Reduce || i->operands.size() != 2) return std::nullopt;
+  if (!Emitter::single_operation(*i->computation(AttributeKey::ToApply))) return std::nullopt;
+  Extent from(i->operand_shape(0));
+  if (from.elements() == 0 || from.rank() == 0) return std::nullopt;
+  auto reduced = i->integers(AttributeKey::Dimensions);
+  int rows = -1;
+  for (int p = 0; p < from.rank(); ++p) {
+    bool yes = std::find(reduced.begin(), reduced.end(), from.dimensions[static_cast<size_t>(p)]) !=
+               reduced.end();
+    if (yes && rows < 0) rows = p;
+    if (!yes && rows >= 0) return std::nullopt;
+  }
+  if (rows < 0) return std::nullopt;
+  return rows;
+}
+
+}  // namespace
+
+UnitPlan::UnitPlan(Emitter& emitter, std::span<const Instruction* const> instructions,
+                   const std::vector<Wanted>& wanted)
+    : e_(emitter), wanted_(wanted) {
+  for (const Instruction* i : instructions) {
+    if (!Emitter::is_array_constant(i)) inside_.insert(i);
+  }
+  choose_written(instructions, wanted);
+  for (const Instruction* i : instructions) {
+    if (written_.count(i) != 0) add_unit(i);
+  }
+  // What nobody but its own unit reads stays in registers.
+  std::unordered_set<const Instruction*> read_elsewhere;
+  for (size_t u = 0; u < units.size(); ++u) {
+    for (const Member& member : units[u].members) {
+      for (const Read& read : member.reads) {
+        auto found = unit_of_.find(read.origin);
+        if (found != unit_of_.end() && found->second != u) read_elsewhere.insert(read.origin);
+      }
+    }
+  }
+  for (const Wanted& one : wanted) {
+    size_t leaves = one.places.size();
+    for (size_t l = 0; l < leaves; ++l) read_elsewhere.insert(origin(one.instruction, l).first);
+  }
+  for (Unit& unit : units) {
+    for (Member& member : unit.members) {
+      member.is_stored = unit.kind != Unit::Loops || read_elsewhere.count(member.instruction) != 0;
+    }
+  }
+}
+
+bool UnitPlan::is_alias(const Instruction* i) const {
+  if (i->opcode == Opcode::Tuple || i->opcode == Opcode::GetTupleElement) return true;
+  return is_same_elements(i) && is_placed(i->operands[0]);
+}
+
+std::pair<const Instruction*, size_t> UnitPlan::origin(const Instruction* i, size_t leaf) const {
+  while (!is_given(i) && written_.count(i) == 0) {
+    switch (i->opcode) {
+      case Opcode::GetTupleElement: {
+        auto index = static_cast<size_t>(i->integer(AttributeKey::Index));
+        const std::vector<Shape>& shapes = i->operand_shape(0).tuple_shapes();
+        for (size_t e = 0; e < index; ++e) leaf += leaf_count(shapes[e]);
+        i = i->operands[0];
+        break;
+      }
+      case Opcode::Tuple: {
+        size_t n = 0;
+        while (leaf >= leaf_count(i->operand_shape(n))) leaf -= leaf_count(i->operand_shape(n++));
+        i = i->operands[n];
+        break;
+      }
+      default:
+        i = i->operands[0];
+    }
+  }
+  return {i, leaf};
+}
+
+int UnitPlan::weight_of(const Instruction* i) {
+  auto known = weights_.find(i);
+  if (known != weights_.end()) return known->second;
+  int64_t weight = own_weight(i);
+  if (!is_given(i) && kind_of(i) == Unit::Loops && i->opcode != Opcode::Reduce) {
+    for (const Instruction* operand : i->operands) {
+      bool scalar = operand->shape->elements() == 1 && i->shape->elements() > 1;
+      if (!scalar) weight += weight_of(operand);
+    }
+  } else {
+    weight = 1;
+  }
+  return weights_[i] = static_cast<int>(std::min<int64_t>(weight, kMostWeight));
+}
+
+void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
+                              const std::vector<Wanted>& wanted) {
+  std::unordered_map<const Instruction*, std::set<int>> classes;  // of indices it is read with
+  std::unordered_set<const Instruction*> must;
+  int next_class = 0;
+  for (const Wanted& one : wanted) {
+    if (is_given(one.instruction)) continue;
+    needed_.insert(one.instruction);
+    must.insert(one.instruction);
+  }
+  for (size_t n = instructions.size(); n-- > 0;) {
+    const Instruction* i = instructions[n];
+    if (needed_.count(i) == 0) continue;
+    auto need = [&](const Instruction* operand, bool written) {
+      needed_.insert(operand);
+      if (written) must.insert(operand);
+    };
+    std::set<int>& own = classes[i];
+    switch (i->opcode) {
+      case Opcode::Constant:
+        if (must.count(i) != 0 && !is_given(i)) written_.insert(i);
+        continue;
+      case Opcode::Tuple:
+        for (const Instruction* operand : i->operands) need(operand, true);
+        continue;
+      case Opcode::GetTupleElement:
+        need(i->operands[0], true);
+        continue;
+      case Opcode::Dot:
+      case Opcode::While:
+      case Opcode::Conditional:
+      case Opcode::Call:
+      case Opcode::Fusion:
+        written_.insert(i);
+        for (const Instruction* operand : i->operands) need(operand, true);
+        continue;
+      case Opcode::DynamicUpdateSlice:
+        written_.insert(i);
+        for (size_t o = 0; o < i->operands.size(); ++o) {
+          need(i->operands[o], o == 0);
+          classes[i->operands[o]].insert(next_class++);
+        }
+        continue;
+      default:
+        break;
+    }
+    if (is_same_elements(i) && must.count(i) != 0) {
+      need(i->operands[0], true);
+      continue;
+    }
+    // A broadcast along leading dimensions reads its operand again for each of them.
+    bool written = must.count(i) != 0 || i->opcode == Opcode::Reduce ||
+                   i->opcode == Opcode::Concatenate ||
+                   (own.size() > 1 && weight_of(i) > kCheap && i->shape->elements() > 1);
+    if (written) {
+      written_.insert(i);
+      own = {next_class++};
+    }
+    for (const Instruction* operand : i->operands) {
+      need(operand, false);
+      std::set<int>& theirs = classes[operand];
+      bool scalar = operand->shape->elements() == 1;
+      if (scalar) continue;
+      if (is_movement(i->opcode)) {
+        bool again = i->opcode == Opcode::Broadcast && weight_of(operand) > kCheap &&
+                     i->integers(AttributeKey::Dimensions)[0] != 0;
+        theirs.insert(next_class++);
+        if (again) theirs.insert(next_class++);
+        // Each class of the result is one of the operand.
+        for (size_t k = 1; k < own.size(); ++k) theirs.insert(next_class++);
+      } else {
+        theirs.insert(own.begin(), own.end());
+      }
+    }
+  }
+}
+
+void UnitPlan::find_reads(const Instruction* i, Access access, int rows, std::vector<Read>* reads,
+                          Seen* seen) const {
+  if (i->opcode == Opcode::Constant && written_.count(i) == 0) return;
+  if (is_placed(i)) {
+    size_t leaves = leaf_count(*i->shape);
+    for (size_t l = 0; l < leaves; ++l) {
+      auto [from, leaf] = origin(i, l);
+      if (from->opcode == Opcode::Constant && written_.count(from) == 0) continue;
+      reads->push_back({from, leaf, access, rows});
+    }
+    return;
+  }
+  if (!seen->insert({i, static_cast<int>(access), rows}).second) return;
+  Extent to(*i->shape);
+  for (const Instruction* operand : i->operands) {
+    Access next = access;
+    int next_rows = rows;
+    bool scalar = operand->shape->is_array() && operand->shape->elements() == 1;
+    if (i->opcode == Opcode::Broadcast && access == Access::Same) {
+      // The leading dimensions of the result, in their order.
+      Extent from(*operand->shape);
+      auto dimensions = i->integers(AttributeKey::Dimensions);
+      next = Access::Row;
+      next_rows = from.rank();
+      for (int q = 0; q < from.rank(); ++q) {
+        int64_t d = dimensions[static_cast<size_t>(from.dimensions[static_cast<size_t>(q)])];
+        if (to.position[static_cast<size_t>(d)] != q) next = Access::Other;
+      }
+      if (from.rank() == to.rank()) next = Access::Same;
+    } else if (is_movement(i->opcode) ||
+               (is_same_elements(i) && Extent(*operand->shape).sizes != to.sizes)) {
+      next = Access::Other;
+    } else if (scalar && to.rank() > 0) {
+      next = access == Access::Same ? Access::Row : Access::Other;
+      next_rows = 0;
+    }
+    find_reads(operand, next, next_rows, reads, seen);
+  }
+}
+
+std::vector<Read> UnitPlan::reads_of(const Instruction* i) {
+  std::vector<Read> reads;
+  Seen seen;
+  bool row_reduction = kept_rows(i).has_value();
+  bool loops = kind_of(i) == Unit::Loops;
+  if (loops && i->opcode != Opcode::Reduce) {
+    // As if it were not written itself.
+    written_.erase(i);
+    find_reads(i, Access::Same, 0, &reads, &seen);
+    written_.insert(i);
+    return reads;
+  }
+  for (size_t o = 0; o < i->operands.size(); ++o) {
+    bool same = row_reduction && o == 0;
+    find_reads(i->operands[o], same ? Access::Same : Access::Other, 0, &reads, &seen);
+  }
+  return reads;
+}
+
+bool UnitPlan::join(Unit& unit, Member member, const std::vector<int64_t>& sizes, int rows) {
+  auto at = static_cast<size_t>(&unit - units.data());
+  bool row_level = false;
+  if (unit.kind != Unit::Loops || unit.members.size() >= 24) return false;
+  if (member.level == Member::Reduction) {
+    if (unit.sizes != sizes || (unit.rows >= 0 && unit.rows != rows)) return false;
+  } else if (unit.sizes != sizes) {
+    if (unit.rows < 0 || sizes.size() != static_cast<size_t>(unit.rows) ||
+        !std::equal(sizes.begin(), sizes.end(), unit.sizes.begin())) {
+      return false;
+    }
+    row_level = true;
+    member.level = Member::Row;
+  }
+  int split = member.level == Member::Reduction ? rows : unit.rows;
+  bool related = false;
+  for (const Read& read : member.reads) {
+    auto found = unit_of_.find(read.origin);
+    if (found == unit_of_.end() || found->second != at) {
+      // Everything it reads must be there when the unit begins.
+      if (found != unit_of_.end() && found->second > at) return false;
+      for (const Member& other : unit.members) {
+        for (const Read& theirs : other.reads) {
+          related =
+              related || (theirs.origin == read.origin && theirs.leaf == read.leaf &&
+                          theirs.origin->shape->is_array() && theirs.origin->shape->elements() > 1);
+        }
+      }
+      continue;
+    }
+    related = true;
+    const Member& from =
+        *std::find_if(unit.members.begin(), unit.members.end(),
+                      [&](const Member& other) { return other.instruction == read.origin; });
+    bool fits = false;
+    if (from.level == Member::Full) {
+      fits = !row_level && read.access == Access::Same;
+      member.phase = std::max(member.phase, from.phase);
+    } else if (row_level) {
+      fits = read.access == Access::Same;
+      member.phase = std::max(member.phase, from.phase);
+    } else {
+      fits = read.access == Access::Row && read.rows == split;
+      member.phase = std::max(member.phase, from.phase + 1);
+    }
+    if (!fits) return false;
+  }
+  if (!related) return false;
+  if (member.level == Member::Reduction) unit.rows = rows;
+  unit.weight += weight_of(member.instruction) + 1;
+  unit_of_[member.instruction] = at;
+  unit.members.push_back(std::move(member));
+  return true;
+}
+
+void UnitPlan::add_unit(const Instruction* i) {
+  Member member;
+  member.instruction = i;
+  member.reads = reads_of(i);
+  std::vector<int64_t> sizes;
+  int rows = -1;
+  bool loops = kind_of(i) == Unit::Loops;
+  if (loops) {
+    std::optional<int> kept = kept_rows(i);
+    if (kept) {
+      member.level = Member::Reduction;
+      rows = *kept;
+      sizes = Extent(i->operand_shape(0)).sizes;
+      // One operation counts with what is reduced.
+      weights_[i] = weight_of(i->operands[0]) + 1;
+    } else {
+      const Shape& shape = i->shape->is_tuple() ? i->shape->tuple_shapes()[0] : *i->shape;
+      sizes = Extent(shape).sizes;
+      if (i->opcode == Opcode::Reduce) {
+        int64_t each = std::max<int64_t>(1, i->operand_shape(0).elements()) /
+                       std::max<int64_t>(1, shape.elements());
+        weights_[i] = static_cast<int>(std::min<int64_t>(each * 2, kMostWeight));
+      }
+    }
+    // A reduction in any other way has a unit of its own, which others may join.
+    bool alone = i->opcode == Opcode::Reduce && !kept;
+    for (size_t u = units.size(); !alone && u-- > 0 && units.size() - u <= 12;) {
+      if (join(units[u], member, sizes, rows)) return;
+    }
+  }
+  Unit unit;
+  unit.kind = kind_of(i);
+  unit.sizes = std::move(sizes);
+  unit.rows = rows;
+  unit.weight = loops ? weight_of(i) + 1 : 0;
+  unit.members.push_back(std::move(member));
+  unit_of_[i] = units.size();
+  units.push_back(std::move(unit));
+}
+
+// ---- Memory ----
+
+void UnitPlan::place_wanted(
+    const Wanted& wanted,
+    std::unordered_map<const Instruction*, std::vector<Place>>* destination) const {
+  for (size_t l = 0; l < wanted.places.size(); ++l) {
+    auto [from, leaf] = origin(wanted.instruction, l);
+    if (written_.count(from) == 0) continue;
+    std::vector<Place>& places = (*destination)[from];
+    places.resize(leaf_count(*from->shape));
+    if (places[leaf].kind == Place::None) places[leaf] = wanted.places[l];
+  }
+}
+
+bool UnitPlan::is_read_after(const Place& place, size_t u, const Instruction* i) const {
+  auto is_there = [&](const Read& read) {
+    if (!is_given(read.origin)) return false;
+    std::vector<Place> places = e_.places_of(read.origin);
+    return read.leaf < places.size() && places[read.leaf] == place;
+  };
+  for (size_t v = u; v < units.size(); ++v) {
+    for (const Member& member : units[v].members) {
+      for (const Read& read : member.reads) {
+        if (!is_there(read)) continue;
+        if (v > u) return true;
+        const Unit& unit = units[u];
+        // An update in the place of its operand; a loop that reads what it is about to write.
+        bool update = unit.kind == Unit::Pieces && i->opcode == Opcode::DynamicUpdateSlice &&
+                      std::count_if(member.reads.begin(), member.reads.end(), is_there) == 1 &&
+                      origin(i->operands[0]).first == read.origin &&
+                      origin(i->operands[0]).second == read.leaf;
+        bool loop = unit.kind == Unit::Loops && read.access == Access::Same && unit.rows < 0 &&
+                    i->shape->is_array() && i->opcode != Opcode::Reduce;
+        if (!update && !loop) return true;
+      }
+    }
+  }
+  for (const Wanted& one : wanted_) {
+    for (size_t l = 0; l < one.places.size(); ++l) {
+      auto [from, leaf] = origin(one.instruction, l);
+      if (!is_given(from) || one.places[l] == place) continue;
+      std::vector<Place> places = e_.places_of(from);
+      if (leaf < places.size() && places[leaf] == place) return true;
+    }
+  }
+  return false;
+}
+
+size_t UnitPlan::last_use(const Instruction* i, size_t u) const {
+  size_t last = u;
+  for (size_t v = u + 1; v < units.size(); ++v) {
+    for (const Member& member : units[v].members) {
+      for (const Read& read : member.reads) {
+        if (read.origin == i) last = v;
+      }
+    }
+  }
+  for (const Wanted& one : wanted_) {
+    for (size_t l = 0; l < one.places.size(); ++l) {
+      if (origin(one.instruction, l).first == i) last = units.size();
+    }
+  }
+  return last;
+}
+
+std::vector<std::pair<int64_t, int64_t>> UnitPlan::sharing(int64_t first_output) const {
+  std::vector<std::pair<int64_t, int64_t>> found;
+  std::set<int64_t> used;
+  for (size_t u = 0; u < units.size(); ++u) {
+    for (const Member& member : units[u].members) {
+      if (!member.is_stored || !member.instruction->shape->is_array()) continue;
+      auto at = e_.places.find(member.instruction);
+      if (at == e_.places.end()) continue;
+      const Place& to = at->second[0];
+      if (to.kind != Place::Buffer || to.at < first_output) continue;
+      for (const Read& read : member.reads) {
+        if (!is_given(read.origin) || !read.origin->shape->is_array()) continue;
+        std::vector<Place> from = e_.places_of(read.origin);
+        if (from.empty() || from[0].kind != Place::Buffer || from[0].at >= first_output) continue;
+        if (read.origin->shape->bytes() != member.instruction->shape->bytes()) continue;
+        if (element_bytes(read.origin->shape->element_type()) !=
+            element_bytes(member.instruction->shape->element_type())) {
+          continue;
+        }
+        if (is_read_after(from[0], u, member.instruction)) continue;
+        if (used.insert(from[0].at).second) {
+          found.emplace_back(to.at, from[0].at);
+          break;
+        }
+      }
+    }
+  }
+  return found;
+}
+
+}  // namespace lamella::hlo::compiler

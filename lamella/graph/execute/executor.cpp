@@ -1,0 +1,352 @@
+// Plans of computations, and the loop that runs them.
+//
+// Note [Steps]
+//   A computation is a list of steps over numbered places, each of which holds a value. A step is a
+//   region of machine code, a custom call, or the evaluator's rule for one instruction. An operand
+//   that nobody reads afterwards is moved into its step, so that memory goes back at once, and
+//   whoever finds itself the only holder may write in place. Inside of a region memory is laid out
+//   beforehand, in one block that is taken for the time of the step.
+#include "lamella/graph/execute/executor.h"
+
+#include <algorithm>
+#include <atomic>
+#include <unordered_map>
+#include <vector>
+
+#include "lamella/core/allocator.h"
+#include "lamella/core/interrupt.h"
+#include "lamella/graph/evaluate/rules.h"
+#include "lamella/graph/execute/machine_code.h"
+#include "lamella/graph/hlo/effects.h"
+
+namespace lamella::hlo {
+namespace {
+
+struct Operand {
+  uint32_t place;
+  bool ends;  // nobody reads the place after this step
+};
+// A value that leaves a region, and how many arrays it has.
+struct RegionOutput {
+  const Shape* shape;
+  uint32_t place;
+};
+struct OutputLeaf {
+  const Shape* shape;
+  size_t bytes;
+  int32_t shared_operand;  // whose memory it may take, if that is an array that ends here; -1: none
+};
+struct PlannedRegion {
+  MachineCode::Function function;
+  size_t temporary_bytes;
+  uint32_t input_leaves;
+  std::vector<OutputLeaf> output_leaves;
+  std::vector<RegionOutput> outputs;
+};
+struct PlannedStep {
+  const Instruction* instruction = nullptr;
+  Rule rule = nullptr;
+  PreparedCall* call = nullptr;           // of custom calls
+  const PlannedRegion* region = nullptr;  // of machine code
+  uint32_t first_operand = 0;
+  uint32_t operand_count = 0;
+  uint32_t result = 0;
+  bool unused = false;  // done for its effect alone
+};
+struct ComputationPlan {
+  std::vector<PlannedStep> steps;
+  std::vector<Operand> operands;
+  std::vector<std::pair<uint32_t, Value>> constants;  // place, value
+  std::vector<uint32_t> parameters;                   // places, by number
+  std::vector<std::unique_ptr<PlannedRegion>> regions;
+  uint32_t places = 0;
+  uint32_t root = 0;
+  uint32_t most_operands = 0;
+};
+
+uint32_t place_of(const Instruction* i) { return static_cast<uint32_t>(i->index); }
+
+// The end of every place, from the last step to the first.
+void find_ends(ComputationPlan& plan) {
+  std::vector<bool> read(plan.places, false);
+  read[plan.root] = true;
+  for (size_t s = plan.steps.size(); s-- > 0;) {
+    PlannedStep& step = plan.steps[s];
+    if (step.region == nullptr) step.unused = !read[step.result];
+    for (size_t o = step.operand_count; o-- > 0;) {
+      Operand& operand = plan.operands[step.first_operand + o];
+      operand.ends = !read[operand.place];
+      read[operand.place] = true;
+    }
+  }
+}
+
+void count_leaves(const Value& value, void**& to) {
+  if (value.shape().is_array()) {
+    *to++ = value.data();
+    return;
+  }
+  for (size_t e = 0; e < value.size(); ++e) count_leaves(value.element(e), to);
+}
+Value assembled(const Shape* shape, Value*& leaves) {
+  if (shape->is_array()) return std::move(*leaves++);
+  std::vector<Value> elements;
+  for (const Shape& element : shape->tuple_shapes()) {
+    elements.push_back(assembled(&element, leaves));
+  }
+  return Value::tuple(shape, elements);
+}
+
+// Memory for the time of a step.
+class Temporary {
+ public:
+  explicit Temporary(size_t bytes) : data_(cpu_allocate(bytes)), bytes_(bytes) {}
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+  ~Temporary() {
+    if (data_ != nullptr) cpu_free(data_, bytes_);
+  }
+  void* data() const { return data_; }
+
+ private:
+  void* data_;
+  size_t bytes_;
+};
+
+void run_region(const PlannedRegion& region, std::span<Value> operands, Value* places) {
+  constexpr size_t kFew = 24;
+  size_t outputs = region.output_leaves.size();
+  size_t count = region.input_leaves + outputs + 1;
+  void* few_buffers[kFew];
+  Value few_values[kFew];
+  std::vector<void*> many_buffers(count > kFew ? count : 0);
+  std::vector<Value> many_values(outputs > kFew ? outputs : 0);
+  void** buffers = count > kFew ? many_buffers.data() : few_buffers;
+  Value* values = outputs > kFew ? many_values.data() : few_values;
+  void** next = buffers;
+  for (const Value& operand : operands) count_leaves(operand, next);
+  for (size_t o = 0; o < outputs; ++o) {
+    const OutputLeaf& leaf = region.output_leaves[o];
+    if (leaf.shared_operand >= 0 && operands[static_cast<size_t>(leaf.shared_operand)].unique()) {
+      // Its data stays where it is; the code reads it there, and writes what takes its place.
+      values[o] =
+          Value::reused(std::move(operands[static_cast<size_t>(leaf.shared_operand)]), leaf.shape);
+    } else {
+      values[o] = Value::uninitialized(leaf.shape, leaf.bytes);
+    }
+    *next++ = values[o].data();
+  }
+  Temporary temporary(region.temporary_bytes);
+  *next = temporary.data();
+  // An error is thrown here, where no machine code stands in between.
+  if (region.function(buffers) != 0) machine_compiler()->throw_pending();
+  Value* leaf = values;
+  for (const RegionOutput& output : region.outputs) {
+    Value value = assembled(output.shape, leaf);
+    places[output.place] = std::move(value);
+  }
+}
+
+std::atomic<int64_t> next_run{1};
+
+class Executor final : public Executable {
+ public:
+  Executor(std::shared_ptr<const Module> shared, const CompileOptions& options)
+      : Executable(std::move(shared)), user_data_(options.user_data) {
+    check_platform(options.platform);
+    for (const Computation* computation : module().computations) {
+      for (const Instruction* i : computation->instructions) {
+        if (i->opcode != Opcode::CustomCall) continue;
+        calls_.push_back(prepare_call(*i, options.platform));
+        prepared_.emplace(i, calls_.back().get());
+        if (calls_.back()->joins_runs()) joining_.push_back(calls_.back().get());
+      }
+    }
+    plan_all();
+    entry_ = &plans_.at(module().entry);
+  }
+
+  Value run(std::span<const Value> arguments) const override {
+    check_arguments(arguments);
+    OneRun one(*this);
+    one.context.run_id = next_run.fetch_add(1, std::memory_order_relaxed);
+    one.context.user_data = user_data_.get();
+    for (PreparedCall* call : joining_) call->prepare_run(one.context);
+    for (PreparedCall* call : joining_) call->start_run(one.context);
+    std::vector<Value> taken(arguments.begin(), arguments.end());
+    return one.run(*entry_, taken);
+  }
+
+ private:
+  class OneRun final : public Run {
+   public:
+    explicit OneRun(const Executor& executor) : executor_(executor) {}
+    Value call(const Computation& computation, std::span<Value> arguments) override {
+      return run(executor_.plans_.at(&computation), arguments);
+    }
+    Value run(const ComputationPlan& plan, std::span<Value> arguments) {
+      std::vector<Value> places(plan.places + plan.most_operands);
+      Value* operands = places.data() + plan.places;
+      for (size_t p = 0; p < plan.parameters.size(); ++p) {
+        places[plan.parameters[p]] = std::move(arguments[p]);
+      }
+      for (const auto& [place, value] : plan.constants) places[place] = value;
+      for (const PlannedStep& step : plan.steps) {
+        check_interrupt();
+        std::span<Value> taken(operands, step.operand_count);
+        for (uint32_t o = 0; o < step.operand_count; ++o) {
+          const Operand& operand = plan.operands[step.first_operand + o];
+          if (operand.ends) {
+            taken[o].take(places[operand.place]);
+          } else {
+            taken[o].share(places[operand.place]);
+          }
+        }
+        if (step.region != nullptr) {
+          run_region(*step.region, taken, places.data());
+        } else {
+          Value& result = places[step.result];
+          if (step.call != nullptr) {
+            result = step.call->run(taken, context);
+          } else {
+            Step done{*step.instruction, taken, *this};
+            result = step.rule(done);
+          }
+          if (step.unused) context.drop(result);
+        }
+        for (Value& operand : taken) context.drop(operand);
+      }
+      return std::move(places[plan.root]);
+    }
+
+   private:
+    const Executor& executor_;
+  };
+
+  // All computations that are run as such: the entry, and what rules call.
+  void plan_all() {
+    MachineCompiler* compiler = machine_compiler();
+    std::vector<std::pair<ComputationPlan*, PlannedRegion*>> homes;
+    std::vector<std::vector<ScheduledStep>> schedules;
+    std::vector<const Region*> regions;
+    std::vector<const Computation*> todo{module().entry};
+    NativeRules rules(module());
+    for (size_t n = 0; n < todo.size(); ++n) {
+      schedules.push_back(schedule(*todo[n], compiler != nullptr ? &rules : nullptr));
+      for (const ScheduledStep& step : schedules.back()) {
+        if (step.instruction == nullptr) continue;
+        for_each_called(*step.instruction, [&](const Computation& called) {
+          if (std::find(todo.begin(), todo.end(), &called) == todo.end()) todo.push_back(&called);
+        });
+      }
+    }
+    for (const auto& steps : schedules) {
+      for (const ScheduledStep& step : steps) {
+        if (step.instruction == nullptr) regions.push_back(&step.region);
+      }
+    }
+    std::vector<MachineCode> codes;
+    if (!regions.empty()) codes = compiler->compile(regions, &code_holder_);
+    size_t next = 0;
+    for (size_t n = 0; n < todo.size(); ++n) {
+      plans_.emplace(todo[n], make_plan(*todo[n], schedules[n], codes, &next));
+    }
+  }
+
+  ComputationPlan make_plan(const Computation& computation,
+                            const std::vector<ScheduledStep>& scheduled,
+                            const std::vector<MachineCode>& codes, size_t* next_code) {
+    ComputationPlan plan;
+    plan.places = static_cast<uint32_t>(computation.instructions.size());
+    plan.root = place_of(computation.root);
+    for (const Instruction* parameter : computation.parameters) {
+      plan.parameters.push_back(place_of(parameter));
+    }
+    std::vector<const MachineCode*> code_of;
+    for (const ScheduledStep& one : scheduled) {
+      const Instruction* i = one.instruction;
+      if (i != nullptr && i->opcode == Opcode::Constant) {
+        plan.constants.emplace_back(place_of(i), Value::of_literal(i->shape, *i->literal));
+        continue;
+      }
+      PlannedStep step;
+      step.instruction = i;
+      step.first_operand = static_cast<uint32_t>(plan.operands.size());
+      auto read = [&](const Instruction* operand) {
+        plan.operands.push_back({place_of(operand), false});
+      };
+      if (i == nullptr) {
+        code_of.push_back(&codes[(*next_code)++]);
+        plan.regions.push_back(std::make_unique<PlannedRegion>());
+        step.region = plan.regions.back().get();
+        for (const Instruction* input : one.region.inputs) read(input);
+      } else {
+        step.result = place_of(i);
+        if (i->opcode == Opcode::CustomCall) {
+          step.call = prepared_.at(i);
+        } else {
+          step.rule = rule_of(i->opcode);
+        }
+        for (const Instruction* operand : i->operands) read(operand);
+      }
+      step.operand_count = static_cast<uint32_t>(plan.operands.size()) - step.first_operand;
+      plan.most_operands = std::max(plan.most_operands, step.operand_count);
+      plan.steps.push_back(step);
+    }
+    find_ends(plan);
+    size_t r = 0, s = 0;
+    for (const ScheduledStep& one : scheduled) {
+      if (one.instruction != nullptr) {
+        if (one.instruction->opcode != Opcode::Constant) ++s;
+        continue;
+      }
+      fill_region(*plan.regions[r], one.region, *code_of[r], plan, plan.steps[s++]);
+      ++r;
+    }
+    return plan;
+  }
+
+  static void fill_region(PlannedRegion& to, const Region& region, const MachineCode& code,
+                          const ComputationPlan& plan, const PlannedStep& step) {
+    to.function = code.function;
+    to.temporary_bytes = static_cast<size_t>(code.temporary_bytes);
+    std::vector<int32_t> operand_of_leaf;
+    for (size_t o = 0; o < region.inputs.size(); ++o) {
+      const Shape& shape = *region.inputs[o]->shape;
+      std::vector<const Shape*> leaves;
+      append_leaves(shape, &leaves);
+      bool may = shape.is_array() && plan.operands[step.first_operand + o].ends;
+      operand_of_leaf.insert(operand_of_leaf.end(), leaves.size(),
+                             may ? static_cast<int32_t>(o) : -1);
+    }
+    to.input_leaves = static_cast<uint32_t>(operand_of_leaf.size());
+    for (const Instruction* output : region.outputs) {
+      std::vector<const Shape*> leaves;
+      append_leaves(*output->shape, &leaves);
+      for (const Shape* leaf : leaves) {
+        to.output_leaves.push_back({leaf, static_cast<size_t>(leaf->bytes()), -1});
+      }
+      to.outputs.push_back({output->shape, place_of(output)});
+    }
+    for (auto [output, input] : code.may_share) {
+      to.output_leaves[output].shared_operand = operand_of_leaf[input];
+    }
+  }
+
+  std::shared_ptr<const void> code_holder_;
+  std::shared_ptr<const UserData> user_data_;
+  std::vector<std::unique_ptr<PreparedCall>> calls_;
+  std::unordered_map<const Instruction*, PreparedCall*> prepared_;
+  std::vector<PreparedCall*> joining_;  // of the calls, those that take part in a run's beginning
+  std::unordered_map<const Computation*, ComputationPlan> plans_;
+  const ComputationPlan* entry_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Executable> make_executor(std::shared_ptr<const Module> module,
+                                          const CompileOptions& options) {
+  return std::make_unique<Executor>(std::move(module), options);
+}
+
+}  // namespace lamella::hlo

@@ -1,0 +1,15 @@
+// The executor: an executable that runs regions of machine code, and rules for the rest.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "lamella/graph/runtime/executable.h"
+
+namespace lamella::hlo {
+
+// The module must be verified and must not be changed afterwards. Finds the targets of all custom
+// calls; throws an Error that names the instruction where one is unknown.
+std::unique_ptr<Executable> make_executor(std::shared_ptr<const Module> module,
+                                          const CompileOptions& options = {});
+
+}  // namespace lamella::hlo

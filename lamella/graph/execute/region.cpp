@@ -1,0 +1,349 @@
+// Which instructions are native, and how they are put together.
+#include "lamella/graph/execute/region.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "lamella/core/error.h"
+#include "lamella/graph/hlo/effects.h"
+
+namespace lamella::hlo {
+namespace {
+
+bool is_native_type(ElementType type) {
+  switch (type) {
+    case ElementType::PRED:
+    case ElementType::S8:
+    case ElementType::S16:
+    case ElementType::S32:
+    case ElementType::S64:
+    case ElementType::U8:
+    case ElementType::U16:
+    case ElementType::U32:
+    case ElementType::U64:
+    case ElementType::F16:
+    case ElementType::BF16:
+    case ElementType::F32:
+    case ElementType::F64:
+      return true;
+    default:
+      return false;
+  }
+}
+bool is_native_shape(const Shape& shape) {
+  if (shape.is_tuple()) {
+    return std::all_of(shape.tuple_shapes().begin(), shape.tuple_shapes().end(), is_native_shape);
+  }
+  return shape.is_array() && shape.is_static() && is_native_type(shape.element_type());
+}
+
+// What an opcode needs beside native types.
+enum class Need : uint8_t { Never, Nothing, Floats, More };
+Need need_of(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::Abs:
+    case Opcode::Add:
+    case Opcode::And:
+    case Opcode::Ceil:
+    case Opcode::Clamp:
+    case Opcode::Clz:
+    case Opcode::Compare:
+    case Opcode::Concatenate:
+    case Opcode::Constant:
+    case Opcode::Convert:
+    case Opcode::Copy:
+    case Opcode::Divide:
+    case Opcode::DynamicSlice:
+    case Opcode::DynamicUpdateSlice:
+    case Opcode::Floor:
+    case Opcode::Gather:
+    case Opcode::GetTupleElement:
+    case Opcode::Iota:
+    case Opcode::IsFinite:
+    case Opcode::Maximum:
+    case Opcode::Minimum:
+    case Opcode::Mulhi:
+    case Opcode::Multiply:
+    case Opcode::Negate:
+    case Opcode::Not:
+    case Opcode::Or:
+    case Opcode::Pad:
+    case Opcode::Parameter:
+    case Opcode::PopulationCount:
+    case Opcode::Remainder:
+    case Opcode::Reshape:
+    case Opcode::Reverse:
+    case Opcode::RoundNearestAfz:
+    case Opcode::RoundNearestEven:
+    case Opcode::Select:
+    case Opcode::ShiftLeft:
+    case Opcode::ShiftRightArithmetic:
+    case Opcode::ShiftRightLogical:
+    case Opcode::Sign:
+    case Opcode::Slice:
+    case Opcode::Subtract:
+    case Opcode::Transpose:
+    case Opcode::Tuple:
+    case Opcode::Xor:
+      return Need::Nothing;
+    case Opcode::Acos:
+    case Opcode::Acosh:
+    case Opcode::Asin:
+    case Opcode::Asinh:
+    case Opcode::Atan:
+    case Opcode::Atan2:
+    case Opcode::Atanh:
+    case Opcode::Cbrt:
+    case Opcode::Cos:
+    case Opcode::Cosh:
+    case Opcode::Erf:
+    case Opcode::Exp:
+    case Opcode::Expm1:
+    case Opcode::Log:
+    case Opcode::Log1p:
+    case Opcode::Logistic:
+    case Opcode::Power:
+    case Opcode::Rsqrt:
+    case Opcode::Sin:
+    case Opcode::Sinh:
+    case Opcode::Sqrt:
+    case Opcode::Tan:
+    case Opcode::Tanh:
+      return Need::Floats;
+    case Opcode::BitcastConvert:
+    case Opcode::Bitcast:
+    case Opcode::Broadcast:
+    case Opcode::Call:
+    case Opcode::Conditional:
+    case Opcode::Dot:
+    case Opcode::Fusion:
+    case Opcode::Reduce:
+    case Opcode::While:
+      return Need::More;
+    default:
+      return Need::Never;
+  }
+}
+
+}  // namespace
+
+// Calls are taken into the code of their callers, so a computation that calls doubles it.
+const NativeRules::Known& NativeRules::known(const Computation& computation) {
+  auto found = known_.find(&computation);
+  if (found != known_.end()) return found->second;
+  Known made;
+  made.is_native = true;
+  for (const Instruction* i : computation.instructions) {
+    made.size = std::min(most_instructions_ + 1, made.size + 1 + expanded_size(*i));
+    made.is_native = made.is_native && is_native(*i);
+  }
+  made.is_native = made.is_native && made.size <= most_instructions_;
+  made.is_scalar = made.size <= most_instructions_ && is_scalar_function(computation);
+  return known_[&computation] = made;
+}
+int64_t NativeRules::expanded_size(const Instruction& i) {
+  int64_t size = 0;
+  for_each_called(i, [&](const Computation& called) {
+    size = std::min(most_instructions_ + 1, size + known(called).size);
+  });
+  return size;
+}
+
+// Whether every instruction of a computation works on scalars in vectors: what a reducer must be.
+bool NativeRules::is_scalar_function(const Computation& computation) {
+  for (const Instruction* i : computation.instructions) {
+    if (i->opcode == Opcode::Tuple && i == computation.root) continue;
+    Need need = need_of(i->opcode);
+    if (!i->shape->is_scalar() || !is_native_type(i->shape->element_type())) return false;
+    if (i->opcode == Opcode::Reduce || i->opcode == Opcode::While ||
+        i->opcode == Opcode::Conditional || i->opcode == Opcode::Dot ||
+        i->opcode == Opcode::DynamicSlice || i->opcode == Opcode::DynamicUpdateSlice ||
+        i->opcode == Opcode::Gather || i->opcode == Opcode::Concatenate ||
+        i->opcode == Opcode::Pad || i->opcode == Opcode::Iota ||
+        i->opcode == Opcode::GetTupleElement || i->opcode == Opcode::Fusion) {
+      return false;
+    }
+    if (i->opcode == Opcode::Call) {
+      const Computation* called = i->computation(
+          i->has(AttributeKey::ToApply) ? AttributeKey::ToApply : AttributeKey::Calls);
+      if (!known(*called).is_scalar || !called->root->shape->is_array()) return false;
+      continue;
+    }
+    if (need == Need::Never || !is_native(*i)) return false;
+  }
+  return true;
+}
+
+bool NativeRules::has_native_details(const Instruction& i) {
+  switch (i.opcode) {
+    case Opcode::BitcastConvert:
+      return element_bits(i.shape->element_type()) ==
+             element_bits(i.operand_shape(0).element_type());
+    case Opcode::Bitcast:
+      return i.shape->is_row_major() && i.operand_shape(0).is_row_major() &&
+             i.shape->element_type() == i.operand_shape(0).element_type() &&
+             i.shape->elements() == i.operand_shape(0).elements();
+    case Opcode::Broadcast: {
+      auto dimensions = i.integers(AttributeKey::Dimensions);
+      return std::is_sorted(dimensions.begin(), dimensions.end());
+    }
+    case Opcode::Dot: {
+      ElementType type = i.shape->element_type();
+      bool same =
+          type == i.operand_shape(0).element_type() && type == i.operand_shape(1).element_type();
+      return same && type != ElementType::PRED;
+    }
+    case Opcode::Reduce:
+      return known(*i.computation(AttributeKey::ToApply)).is_scalar;
+    case Opcode::While:
+    case Opcode::Call:
+    case Opcode::Conditional:
+    case Opcode::Fusion: {
+      bool native = true;
+      for_each_called(i, [&](const Computation& c) { native = native && known(c).is_native; });
+      return native;
+    }
+    default:
+      return true;
+  }
+}
+
+bool NativeRules::is_native(const Instruction& i, std::string* reason) {
+  auto because = [&](auto&&... text) {
+    if (reason != nullptr) *reason = str(text...);
+    return false;
+  };
+  Need need = need_of(i.opcode);
+  if (need == Need::Never) return because("opcode ", opcode_name(i.opcode));
+  if (has_side_effect(i)) return because("side effects");
+  if (i.has(AttributeKey::ControlPredecessors)) return because("control predecessors");
+  if (!is_native_shape(*i.shape)) return because("type ", i.shape->to_string(false));
+  for (size_t n = 0; n < i.operands.size(); ++n) {
+    if (!is_native_shape(i.operand_shape(n))) {
+      return because("type ", i.operand_shape(n).to_string(false));
+    }
+  }
+  if (need == Need::Floats && !is_floating(i.shape->element_type())) {
+    return because("type ", i.shape->to_string(false));
+  }
+  if (need == Need::More && !has_native_details(i)) return because("what it asks for");
+  return true;
+}
+
+void append_leaves(const Shape& shape, std::vector<const Shape*>* leaves) {
+  if (shape.is_array()) leaves->push_back(&shape);
+  for (const Shape& element : shape.tuple_shapes()) append_leaves(element, leaves);
+}
+
+std::vector<ScheduledStep> schedule(const Computation& computation, NativeRules* native) {
+  const std::vector<Instruction*>& all = computation.instructions;
+  auto at = [](const Instruction* i) { return static_cast<size_t>(i->index); };
+  std::vector<bool> needed(all.size(), false);
+  needed[at(computation.root)] = true;
+  for (size_t n = all.size(); n-- > 0;) {
+    if (!needed[n] && !has_side_effect(*all[n])) continue;
+    needed[n] = true;
+    for (const Instruction* operand : all[n]->operands) needed[at(operand)] = true;
+  }
+
+  // Tuples are made of values between steps, unless a loop or a branch inside of a region takes
+  // them; an element of a tuple is taken where the tuple is made. From the end, as users decide.
+  std::vector<bool> is_code(all.size(), false), for_control(all.size(), true);
+  std::vector<int> users(all.size(), 0);
+  if (native != nullptr) {
+    int64_t size = 0;
+    for (size_t n = all.size(); n-- > 0;) {
+      const Instruction& i = *all[n];
+      if (!needed[n] || i.opcode == Opcode::Parameter) continue;
+      bool yes = native->is_native(i);
+      int64_t expanded = native->expanded_size(i);
+      yes = yes && size + expanded <= native->most_instructions();
+      if (yes) size += expanded;
+      if (i.opcode == Opcode::Tuple) {
+        yes = yes && for_control[n] && users[n] > 0 && &i != computation.root;
+      }
+      is_code[n] = yes;
+      bool control = yes && (i.opcode == Opcode::While || i.opcode == Opcode::Conditional ||
+                             i.opcode == Opcode::Call);
+      for (const Instruction* operand : i.operands) {
+        ++users[at(operand)];
+        if (!control) for_control[at(operand)] = false;
+      }
+    }
+    for (size_t n = 0; n < all.size(); ++n) {
+      const Instruction& i = *all[n];
+      if (i.opcode == Opcode::GetTupleElement) {
+        is_code[n] = is_code[n] && is_code[at(i.operands[0])];
+      }
+    }
+    // A constant that only rules read is theirs.
+    for (size_t n = 0; n < all.size(); ++n) {
+      if (all[n]->opcode == Opcode::Constant) is_code[n] = false;
+    }
+  }
+
+  // The level counts the changes from code to rules on the way to an instruction.
+  std::vector<int> level(all.size(), 0);
+  int last_effect = 0, most = 0;
+  for (size_t n = 0; n < all.size(); ++n) {
+    if (!needed[n]) continue;
+    const Instruction& i = *all[n];
+    for (const Instruction* operand : i.operands) {
+      size_t o = at(operand);
+      bool free = operand->opcode == Opcode::Parameter || operand->opcode == Opcode::Constant;
+      level[n] = std::max(level[n], level[o] + (is_code[n] && !is_code[o] && !free ? 1 : 0));
+    }
+    if (!is_code[n] && has_side_effect(i)) {
+      level[n] = last_effect = std::max(level[n], last_effect);
+    }
+    most = std::max(most, level[n]);
+  }
+
+  std::vector<std::vector<size_t>> codes(static_cast<size_t>(most) + 1), rules(codes.size());
+  for (size_t n = 0; n < all.size(); ++n) {
+    if (!needed[n] || all[n]->opcode == Opcode::Parameter) continue;
+    (is_code[n] ? codes : rules)[static_cast<size_t>(level[n])].push_back(n);
+  }
+  std::vector<ScheduledStep> steps;
+  std::vector<int> region_of(all.size(), -1);
+  for (size_t l = 0; l < codes.size(); ++l) {
+    if (!codes[l].empty()) {
+      ScheduledStep step;
+      std::unordered_set<const Instruction*> inputs;
+      for (size_t n : codes[l]) {
+        const Instruction* i = all[n];
+        region_of[n] = static_cast<int>(l);
+        for (const Instruction* operand : i->operands) {
+          if (operand->opcode == Opcode::Constant) {
+            if (inputs.insert(operand).second) step.region.instructions.push_back(operand);
+          } else if (region_of[at(operand)] != static_cast<int>(l) &&
+                     inputs.insert(operand).second) {
+            step.region.inputs.push_back(operand);
+          }
+        }
+        step.region.instructions.push_back(i);
+      }
+      steps.push_back(std::move(step));
+    }
+    for (size_t n : rules[l]) steps.push_back({all[n], {}});
+  }
+  // What leaves a region: read by a rule or by another region, or the root.
+  std::vector<bool> leaves(all.size(), false);
+  leaves[at(computation.root)] = true;
+  for (size_t n = 0; n < all.size(); ++n) {
+    if (!needed[n]) continue;
+    for (const Instruction* operand : all[n]->operands) {
+      size_t o = at(operand);
+      if (is_code[o] && (!is_code[n] || region_of[n] != region_of[o])) leaves[o] = true;
+    }
+  }
+  for (ScheduledStep& step : steps) {
+    for (const Instruction* i : step.region.instructions) {
+      if (is_code[at(i)] && leaves[at(i)]) step.region.outputs.push_back(i);
+    }
+  }
+  return steps;
+}
+
+}  // namespace lamella::hlo

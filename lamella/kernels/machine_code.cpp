@@ -1,0 +1,29 @@
+// What machine code calls: the kernels' threads and products.
+#include "lamella/kernels/machine_code.h"
+
+#include "lamella/kernels/cpu/gemm.h"
+#include "lamella/kernels/dispatch_stub.h"
+#include "lamella/kernels/parallel.h"
+
+namespace lamella::native {
+
+int code_capability() { return static_cast<int>(get_cpu_capability()); }
+
+void code_product(const CodeProduct& p, const void* a, const void* b, void* c) {
+  Gemm problem{static_cast<ScalarType>(p.dtype),
+               p.batch,
+               p.m,
+               p.n,
+               p.k,
+               {a, p.a_row, p.a_column, p.a_batch},
+               {b, p.b_row, p.b_column, p.b_batch},
+               {c, p.n, 1, p.m * p.n}};
+  gemm("dot", problem);
+}
+
+void code_parallel(void (*function)(void* const* buffers, int64_t begin, int64_t end),
+                   void* const* buffers, int64_t count, int64_t grain) {
+  parallel_for(0, count, grain, [&](int64_t begin, int64_t end) { function(buffers, begin, end); });
+}
+
+}  // namespace lamella::native

@@ -1,0 +1,203 @@
+"""What machine code computes is what the reference evaluator computes: JAX's functions, and random
+programs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import hlo_random_programs
+import jax_functions
+import jax_functions_more
+import numpy as np
+import pytest
+
+lamella = pytest.importorskip("lamella")
+hlo = pytest.importorskip("lamella.hlo")
+
+# How far a number may lie from the evaluator's: in parts of the largest of its array, or of 1.
+# Integers and booleans are equal.
+TOLERANCES = {
+    "bfloat16": 2e-2,
+    "float16": 4e-3,
+    "float32": 5e-5,
+    "complex64": 5e-5,
+    "float64": 1e-11,
+    "complex128": 1e-11,
+}
+
+
+def difference(text: str, arguments: list) -> str | None:
+    """What is wrong; nothing where both give the same."""
+    expected = hlo.evaluate(text, *arguments)
+    got = hlo.compile(text)(*arguments)
+    for n, (mine, wanted) in enumerate(zip(got, expected)):
+        if mine.dtype != wanted.dtype or mine.shape != wanted.shape:
+            return f"result {n}: expected {wanted.dtype} {wanted.shape}, got {mine.dtype}"
+        kind = str(wanted.dtype).split(".")[-1]
+        a, b = (
+            (t.float() if t.dtype == lamella.bfloat16 else t).numpy() for t in (mine, wanted)
+        )
+        if kind not in TOLERANCES:
+            if not np.array_equal(a, b):
+                return f"result {n}: expected {b}, got {a}"
+            continue
+        finite = np.abs(b[np.isfinite(b)])
+        bound = TOLERANCES[kind] * (max(1.0, float(finite.max())) if finite.size else 1.0)
+        if not np.allclose(a, b, rtol=0, atol=bound, equal_nan=True):
+            return f"result {n}: expected {b}, got {a}"
+    return None
+
+
+TABLES = {
+    "functions": jax_functions.functions,
+    "structured": jax_functions_more.structured,
+    "moved": jax_functions_more.moved,
+    "typed": jax_functions_more.typed,
+}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_functions_of_jax(table):
+    jax = pytest.importorskip("jax", reason="JAX writes the programs")
+    found = []
+    for name, (function, arguments) in TABLES[table]().items():
+        lowered = jax.jit(function).lower(*arguments)
+        kept = sorted(lowered._lowering.compile_args["kept_var_idx"])
+        leaves = jax.tree.leaves(arguments)
+        given = []
+        for n in kept:
+            leaf = leaves[n]
+            if jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+                leaf = jax.random.key_data(leaf)
+            given.append(np.asarray(leaf))
+        wrong = difference(lowered.as_text("hlo"), given)
+        if wrong is not None:
+            found.append(f"{name}: {wrong}")
+    assert "\n".join(found) == ""
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_programs(seed):
+    found = []
+    for n in range(25):
+        text, arguments = hlo_random_programs.program(1000 * seed + n)
+        wrong = difference(text, arguments)
+        if wrong is not None:
+            found.append(f"{wrong}\n{text}")
+    assert "\n".join(found[:1]) == ""
+
+
+@pytest.mark.parametrize("capability", ["default", "avx2"])
+def test_lower_capabilities(capability):
+    # The capability is chosen when the library is first used.
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__,
+         "-k", "test_random_programs and (0 or 1)"],
+        env={**os.environ, "LAMELLA_CPU_CAPABILITY": capability},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+def chain(n: int) -> str:
+    return f"""HloModule m
+add {{
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}}
+ENTRY e {{
+  x = f32[{n},100] parameter(0)
+  t = f32[{n},100] tanh(x)
+  zero = f32[] constant(0)
+  rows = f32[{n}] reduce(t, zero), dimensions={{1}}, to_apply=add
+  columns = f32[100] reduce(t, zero), dimensions={{0}}, to_apply=add
+  all = f32[] reduce(t, zero), dimensions={{0,1}}, to_apply=add
+  spread = f32[{n},100] broadcast(rows), dimensions={{0}}
+  y = f32[{n},100] divide(t, spread)
+  ROOT r = (f32[{n},100], f32[{n}], f32[100], f32[]) tuple(y, rows, columns, all)
+}}
+"""
+
+
+def test_the_number_of_threads_changes_no_bit():
+    program = hlo.compile(chain(3001))
+    x = lamella.tensor(np.random.default_rng(0).normal(size=(3001, 100)).astype(np.float32))
+    before = lamella.get_num_threads()
+    try:
+        results = []
+        for threads in (1, 2, 3, 8):
+            lamella.set_num_threads(threads)
+            results.append([t.numpy().tobytes() for t in program(x)])
+    finally:
+        lamella.set_num_threads(before)
+    assert all(one == results[0] for one in results)
+
+
+LOOPS = {
+    "two values exchanged": (
+        "(s32[], f32[3], f32[3])",
+        ["i1 = s32[] add(i, one)", "ROOT t = (s32[], f32[3], f32[3]) tuple(i1, b, a)"],
+        [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]],
+        [[4.0, 5.0, 6.0], [1.0, 2.0, 3.0]],
+    ),
+    "each from the other": (
+        "(s32[], f32[3], f32[3])",
+        [
+            "i1 = s32[] add(i, one)",
+            "c = f32[3] add(b, b)",
+            "d = f32[3] negate(a)",
+            "ROOT t = (s32[], f32[3], f32[3]) tuple(i1, c, d)",
+        ],
+        [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]],
+        [[-16.0, -20.0, -24.0], [2.0, 4.0, 6.0]],
+    ),
+}
+
+
+@pytest.mark.parametrize("row", LOOPS)
+def test_loops_read_before_they_write(row):
+    state, body, start, expected = LOOPS[row]
+    lines = "\n  ".join(body)
+    text = f"""HloModule m
+body {{
+  p = {state} parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  a = f32[3] get-tuple-element(p), index=1
+  b = f32[3] get-tuple-element(p), index=2
+  one = s32[] constant(1)
+  {lines}
+}}
+condition {{
+  p = {state} parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  n = s32[] constant(3)
+  ROOT less = pred[] compare(i, n), direction=LT
+}}
+ENTRY e {{
+  zero = s32[] constant(0)
+  x = f32[3] parameter(0)
+  y = f32[3] parameter(1)
+  s = {state} tuple(zero, x, y)
+  ROOT w = {state} while(s), condition=condition, body=body
+}}
+"""
+    arguments = [np.array(a, np.float32) for a in start]
+    result = [t.tolist() for t in hlo.compile(text)(*arguments)]
+    assert result == [3, *expected]
+    assert difference(text, arguments) is None
+
+
+def test_arguments_are_not_written():
+    text = """HloModule m
+ENTRY e {
+  x = f32[64] parameter(0)
+  ROOT y = f32[64] add(x, x)
+}
+"""
+    x = lamella.ones(64)
+    program = hlo.compile(text)
+    program(x)
+    assert x.tolist() == [1.0] * 64
