@@ -118,10 +118,12 @@ def main():
     sets = load_sets()
     curves, reached = {}, []
     for name, net in (("MLP", mlp()), ("convolutional net", convolutional())):
+        lamella.manual_seed(options.seed)
         start = {key: tensor.clone() for key, tensor in net.state_dict().items()}
         curves[name], found = train(name, net, sets, options.epochs)
         reached.append(found)
         if options.compile:
+            lamella.manual_seed(options.seed)
             net.load_state_dict(start)
             compiled = lamella.compile(net)
             name = f"{name}, compiled"

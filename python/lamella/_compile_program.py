@@ -42,6 +42,7 @@ class Program:
                 raise NotCompiled("it seeds the random numbers")
         finally:
             lamella.set_rng_state(state)
+            self._arguments = arguments.without_tensors()
 
     # ---- Tracing ----
 
@@ -162,7 +163,7 @@ class Program:
         return None, None
 
     def run(self, leaves: list[Tensor]) -> Any:
-        if self._written and not _apart(leaves):
+        if self._written and not _apart(leaves, self._written):
             raise NotCompiled("it writes an argument that shares memory with another")
         given = [*leaves, *self._outside]
         if self.backward is None:
@@ -248,9 +249,10 @@ def _fresh_leaves(tensors: Any, wants: list[bool]) -> list[Tensor]:
     return [t.detach().requires_grad_() if want else t for t, want in zip(tensors, wants)]
 
 
-def _apart(tensors: list[Tensor]) -> bool:
-    memory = [t.untyped_storage().data_ptr() for t in tensors if t.numel() != 0]
-    return len(set(memory)) == len(memory)
+def _apart(tensors: list[Tensor], written: list[int]) -> bool:
+    """Whether no tensor shares memory with one that is written."""
+    memory = [t.untyped_storage().data_ptr() if t.numel() != 0 else None for t in tensors]
+    return all(memory[i] is None or memory.count(memory[i]) == 1 for i in written)
 
 
 _Alias = tuple[int, tuple[int, ...], tuple[int, ...], int]

@@ -363,6 +363,45 @@ def test_steps_with_gradients_inside():
     assert programs(compiled) == [0, 1], compiled.explanation()
 
 
+def test_threads():
+    import threading
+
+    net = nn.Linear(3, 3)
+    compiled = lamella.compile(net)
+    data = [lamella.randn(n, 3) for n in (1, 2, 3, 4)]
+    expected = [net(x) for x in data]
+    results = {}
+
+    def work(i):
+        for _ in range(20):
+            results[i] = compiled(data[i])
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    close([results[i] for i in range(4)], expected)
+    assert programs(compiled) == [4, 0], compiled.explanation()
+
+
+def test_tensors_are_let_go():
+    import weakref
+
+    net = nn.Linear(3, 3)
+    compiled = lamella.compile(net)
+    x = lamella.randn(2, 3)
+    compiled(x)
+    seen = [weakref.ref(x), weakref.ref(net.weight)]
+    net.weight = nn.Parameter(lamella.ones(3, 3))
+    del x
+    compiled(lamella.randn(2, 3))
+    import gc
+
+    gc.collect()
+    assert [ref() for ref in seen] == [None, None]
+
+
 def test_methods_and_partial():
     class Scaled(nn.Module):
         def __init__(self):
