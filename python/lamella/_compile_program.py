@@ -42,12 +42,25 @@ class Program:
                 raise NotCompiled("it seeds the random numbers")
         finally:
             lamella.set_rng_state(state)
+            self._arguments = arguments.without_tensors()
 
     # ---- Tracing ----
 
     def _record(self, leaves: list[Tensor]) -> None:
         copies = [_copy(leaf) for leaf in leaves]
-        raw, results = _trace(self._call, copies, self._names())
+        wants = [leaf.requires_grad for leaf in leaves]
+
+        with_history: list[bool] = []
+
+        def alone(*tensors: Tensor) -> Any:
+            given = _fresh_leaves(tensors, wants)
+            returned = self._call(*given)
+            with_history.extend(t.requires_grad for t in Nest.pack(returned).tensors)
+            if any(leaf.grad is not None for leaf in given):
+                raise NotCompiled("it leaves gradients in the attribute 'grad' of tensors")
+            return returned
+
+        raw, results = _trace(alone, copies, self._names())
         if _names_memory(raw):
             raise NotCompiled("it uses as_strided on memory of an argument")
         outside = _outside(raw)
@@ -63,7 +76,7 @@ class Program:
         self._fresh = fresh
         self._written = [inputs.index(i) for i in written]
         wants = [t.requires_grad for t in [*leaves, *self._outside]]
-        tracked = [i for i in fresh if made[i].requires_grad]
+        tracked = [i for i in fresh if with_history[i]]
         self.backward: Any = None
         if lamella.is_grad_enabled() and tracked:
             if any(leaves[i].requires_grad for i in self._written):
@@ -80,12 +93,12 @@ class Program:
         self, leaves: list[Tensor], made: list[Tensor], tracked: list[int], wants: list[bool]
     ) -> None:
         """The function with its gradient in one graph, divided in two."""
-        copies = [_copy(leaf).requires_grad_(False) for leaf in leaves]
+        copies = [_copy(leaf) for leaf in leaves]
         tangents = [lamella.ones_like(made[i]).detach() for i in tracked]
         count, outside = self._count, self._outside
 
         def joint(*tensors: Tensor) -> list[Tensor | None]:
-            leaves = [t.detach().requires_grad_(w) for t, w in zip(tensors[:count], wants)]
+            leaves = _fresh_leaves(tensors[:count], wants)
             nest = Nest.pack(self._call(*leaves))
             every = [*leaves, *outside]
             into = [t for t, wanted in zip(every, wants) if wanted]
@@ -150,7 +163,7 @@ class Program:
         return None, None
 
     def run(self, leaves: list[Tensor]) -> Any:
-        if self._written and not _apart(leaves):
+        if self._written and not _apart(leaves, self._written):
             raise NotCompiled("it writes an argument that shares memory with another")
         given = [*leaves, *self._outside]
         if self.backward is None:
@@ -228,13 +241,18 @@ def _copy(tensor: Tensor) -> Tensor:
     with lamella.no_grad():
         plain = tensor.detach()
         flat = plain.as_strided((_extent(plain),), (1,), plain.storage_offset()).clone()
-        copy = flat.as_strided(plain.shape, plain.stride(), 0)
-    return copy.requires_grad_(tensor.requires_grad)
+        return flat.as_strided(plain.shape, plain.stride(), 0)
 
 
-def _apart(tensors: list[Tensor]) -> bool:
-    memory = [t.untyped_storage().data_ptr() for t in tensors if t.numel() != 0]
-    return len(set(memory)) == len(memory)
+def _fresh_leaves(tensors: Any, wants: list[bool]) -> list[Tensor]:
+    """The tensors; those that want gradients as leaves that the trace has seen begin."""
+    return [t.detach().requires_grad_() if want else t for t, want in zip(tensors, wants)]
+
+
+def _apart(tensors: list[Tensor], written: list[int]) -> bool:
+    """Whether no tensor shares memory with one that is written."""
+    memory = [t.untyped_storage().data_ptr() if t.numel() != 0 else None for t in tensors]
+    return all(memory[i] is None or memory.count(memory[i]) == 1 for i in written)
 
 
 _Alias = tuple[int, tuple[int, ...], tuple[int, ...], int]
