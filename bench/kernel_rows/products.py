@@ -68,6 +68,8 @@ def product_rows() -> list[Row]:
     for b, m, k, n in (
         (16, 16, 16, 16),
         (64, 4, 4, 4),
+        (1000, 3, 3, 3),
+        (256, 8, 8, 8),
         (12, 128, 32, 128),
         (12, 128, 128, 32),
         (96, 64, 64, 64),
@@ -84,7 +86,10 @@ def product_rows() -> list[Row]:
         )
     for rows_, k, n in (
         (1, 384, 1536),
+        (4, 384, 1536),
+        (8, 384, 1536),
         (32, 384, 1536),
+        (32, 1536, 384),
         (128, 384, 384),
         (1024, 384, 1536),
         (64, 64, 128),
@@ -101,6 +106,10 @@ def product_rows() -> list[Row]:
                 "x @ w.T + b",
             )
         )
+    product = {"x": normal(32, 384), "w": normal(384, 1536), "b": normal(1536)}
+    for gelu in (False, True):
+        call = f"m._addmm_activation(b, x, w, use_gelu={gelu})"
+        out.append(Row(f"addmm and {'gelu' if gelu else 'relu'} 32x384x1536", 0, product, call))
     out.append(
         Row("cdist 256x64", 0, {"x": normal(256, 64), "y": normal(256, 64)}, "m.cdist(x, y)")
     )
