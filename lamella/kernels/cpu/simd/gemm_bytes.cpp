@@ -94,7 +94,7 @@ void pack_fours(const GemmPacking& p) {
 }
 #endif
 
-const GemmKernels* byte_gemm_kernels(ScalarType dtype) {
+const GemmKernels* byte_gemm_kernels([[maybe_unused]] ScalarType dtype) {
 #if defined(CPU_CAPABILITY_AVX512)
   static constexpr GemmKernels chars =
       kernels_of<ByteFours<true, false>>(4, &dots<ByteFours<true, true>>, &pack_fours<true>);
