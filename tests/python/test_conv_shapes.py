@@ -103,9 +103,10 @@ def test_infinities_stay_where_they_belong():
     ((40, 1, 28, 28), (64, 1, 3, 3), dict(padding=1)),
     ((4, 64, 40, 40), (96, 64, 1, 1), {}),
 ], ids=str)  # fmt: skip
-def test_threads_give_the_same_bits(shape):
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_threads_give_the_same_bits(shape, dtype):
     xs, ws, options = shape
-    x, w, b = (to_lamella(make(*s, seed=i)) for i, s in enumerate((xs, ws, ws[:1])))
+    x, w, b = (to_lamella(make(*s, seed=i).to(dtype)) for i, s in enumerate((xs, ws, ws[:1])))
     before = lamella.get_num_threads()
     seen = []
     try:
@@ -113,7 +114,7 @@ def test_threads_give_the_same_bits(shape):
             lamella.set_num_threads(threads)
             given = [t.detach().requires_grad_(True) for t in (x, w, b)]
             results = run(lamella, lamella.nn.functional, *given, options)
-            seen.append([t.numpy().tobytes() for t in results[:3]])
+            seen.append([t.float().numpy().tobytes() for t in results[:3]])
     finally:
         lamella.set_num_threads(before)
     assert all(one == seen[0] for one in seen)
