@@ -275,6 +275,8 @@ ROWS = [
     Row("topk", D(*N3), 2, 1),
     Row("linalg.vector_norm", D(*M), covers=("linalg_vector_norm",), dtypes=BOTH),
     Row("linalg.vector_norm", D(*M), 3, 1),
+    *[Row("cdist", T(3, 2), T(4, 2), p, covers=("_cdist_forward",)) for p in (1.0, 2.0, 3.0)],
+    Row("pdist", D(4, 3)),
     # Views, copies, joining.
     Row("reshape", T(*M), (3, 2), dtypes=BOTH, covers=("view", "_unsafe_view", "_reshape_alias")),
     Row("Tensor.expand", T(1, 3), (2, 3), dtypes=BOTH),

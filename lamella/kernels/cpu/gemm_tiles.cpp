@@ -67,7 +67,10 @@ struct Factor {
   }
 };
 
-const GemmKernels& kernels_for(ScalarType dtype) { return *gemm_kernels_stub(kCPU, dtype); }
+const GemmKernels& kernels_for(ScalarType dtype) {
+  bool of_bytes = dtype == kChar || dtype == kByte || dtype == kShort;
+  return *(of_bytes ? byte_gemm_kernels_stub(kCPU, dtype) : gemm_kernels_stub(kCPU, dtype));
+}
 
 // One product of a batch, with strides in bytes.
 class Product {

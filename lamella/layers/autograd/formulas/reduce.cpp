@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "lamella/layers/autograd/formulas/views.h"
+
 namespace lamella {
 namespace {
 
@@ -157,6 +159,26 @@ Tensor norm_tangent(const Tensor& self_p, const Tensor& self_t, const Scalar& or
   Tensor norm = with_reduced_dims(result, dim, keepdim, self_p.dim());
   Tensor terms = real_of(conj_of(norm_slope(self_p, p, norm, dim)) * self_t);
   return terms.sum(dim, keepdim, result.scalar_type());
+}
+
+namespace {
+Tensor rows_apart(const Tensor& x1, const Tensor& x2) {
+  return x1.unsqueeze(-2) - x2.unsqueeze(-3);
+}
+}  // namespace
+Tensor cdist_backward(const Tensor& grad, const Tensor& x1, const Tensor& x2, double p,
+                      const Tensor& result) {
+  if (!differentiated_again(grad) && !differentiated_again(x1) && !differentiated_again(x2)) {
+    return _cdist_backward(grad, x1, x2, p, result);
+  }
+  const int64_t last[1] = {-1};
+  Tensor apart = norm_backward(grad, rows_apart(x1, x2), p, result, last, false);
+  return sum_to(apart.sum(IntArrayRef(int64_t{-2})), x1.sizes());
+}
+Tensor cdist_tangent(const Tensor& x1_p, const Tensor& x1_t, const Tensor& x2_p, const Tensor& x2_t,
+                     double p, const Tensor& result) {
+  const int64_t last[1] = {-1};
+  return norm_tangent(rows_apart(x1_p, x2_p), rows_apart(x1_t, x2_t), p, result, last, false);
 }
 
 Tensor logsumexp_backward(const Tensor& grad, const Tensor& self, const Tensor& result,

@@ -40,6 +40,12 @@ Tensor norm_backward(const Tensor& grad, const Tensor& self, const Scalar& ord,
 Tensor norm_tangent(const Tensor& self_p, const Tensor& self_t, const Scalar& ord,
                     const Tensor& result, OptionalIntArrayRef dim, bool keepdim);
 
+// Of the distances of order p between the rows of x1 and x2, for x1; for x2, the roles change.
+Tensor cdist_backward(const Tensor& grad, const Tensor& x1, const Tensor& x2, double p,
+                      const Tensor& result);
+Tensor cdist_tangent(const Tensor& x1_p, const Tensor& x1_t, const Tensor& x2_p, const Tensor& x2_t,
+                     double p, const Tensor& result);
+
 Tensor logsumexp_backward(const Tensor& grad, const Tensor& self, const Tensor& result,
                           IntArrayRef dim, bool keepdim);
 Tensor logsumexp_tangent(const Tensor& self_p, const Tensor& self_t, IntArrayRef dim, bool keepdim);
