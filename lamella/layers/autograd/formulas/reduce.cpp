@@ -82,6 +82,19 @@ Tensor extreme_tangent(const Tensor& self_p, const Tensor& self_t, const Tensor&
   Tensor chosen = with_reduced_dims(result, dim, keepdim, self_p.dim()) == self_p;
   return keep(self_t / count_of(chosen, dim), chosen).sum(dim, keepdim);
 }
+Tensor extremes_backward(const Tensor& grad_min, const Tensor& grad_max, const Tensor& self,
+                         const Tensor& min, const Tensor& max, std::optional<int64_t> dim,
+                         bool keepdim) {
+  std::vector<int64_t> dims = dims_of(dim);
+  Tensor sum;
+  if (grad_min.defined()) sum = extreme_backward(grad_min, self, min, dims, keepdim);
+  if (!grad_max.defined()) return sum;
+  Tensor of_max = extreme_backward(grad_max, self, max, dims, keepdim);
+  return sum.defined() ? sum + of_max : of_max;
+}
+std::vector<int64_t> dims_of(std::optional<int64_t> dim) {
+  return dim.has_value() ? std::vector<int64_t>{*dim} : std::vector<int64_t>{};
+}
 
 Tensor running_extreme_backward(const Tensor& grad, IntArrayRef sizes, const Tensor& indices,
                                 int64_t dim) {
