@@ -10,7 +10,7 @@ from lamella import _C, Tensor, _hlo
 from lamella._compile_state import Place
 from lamella._nest import Nest
 from lamella.autograd.function import Function, once_differentiable
-from lamella.func import functionalize
+from lamella.func.functionalize import functionalize
 
 __all__ = ["NotCompiled", "Program"]
 

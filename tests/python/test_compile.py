@@ -377,6 +377,26 @@ def test_steps_with_gradients_inside():
     assert programs(compiled) == [0, 1], compiled.explanation()
 
 
+def test_compiled_modules_among_modules():
+    inner = nn.Linear(3, 3)
+    compiled = lamella.compile(inner)
+    assert isinstance(compiled, nn.Module) and isinstance(compiled, nn.Linear)
+    outer = nn.Sequential(compiled, nn.ReLU())
+    assert [name for name, _ in outer.named_parameters()] == ["0.weight", "0.bias"]
+    assert list(outer.state_dict()) == ["0.weight", "0.bias"]
+    x = lamella.randn(2, 3)
+    close([outer(x)], [inner(x).relu()])
+    assert programs(compiled) == [1, 0]
+    outer.eval()
+    assert not inner.training
+    again = copy.deepcopy(compiled)
+    again.weight.data.zero_()
+    close([again(x)], [inner.bias.expand(2, 3)])
+    close([compiled(x)], [inner(x)])
+    whole = lamella.compile(outer)
+    close([whole(x)], [outer(x)])
+
+
 def test_threads():
     import threading
 
