@@ -200,14 +200,27 @@ class Compiled:
                     modules.append(entry.program.backward_module)
         return modules
 
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """A compiled module stands where modules stand, among the parts of another one too."""
+        return type(self._fn) if isinstance(self._fn, lamella.nn.Module) else Compiled
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._fn, name)
+
+    def __reduce__(self) -> Any:
+        """Copies and pickles are compiled anew."""
+        return _again, (self._fn, *self._options)
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(self._fn, name, value)
 
     def __repr__(self) -> str:
         return f"compile({self._fn!r})"
+
+
+def _again(fn: Any, fullgraph: bool, explain: bool) -> Any:
+    return compile(fn, fullgraph=fullgraph, explain=explain)
 
 
 def _is_layered(state: Any) -> bool:

@@ -10,7 +10,7 @@ from lamella import _C, Tensor, _hlo
 from lamella._compile_state import Place
 from lamella._nest import Nest
 from lamella.autograd.function import Function, once_differentiable
-from lamella.func import functionalize
+from lamella.func.functionalize import functionalize
 
 __all__ = ["NotCompiled", "Program"]
 
@@ -74,12 +74,11 @@ class Program:
         self._outside = list(outside.values())
         fresh = [i for i, alias in enumerate(self._aliases) if alias is None]
         self._fresh = fresh
-        self._written = [inputs.index(i) for i in written]
         wants = [t.requires_grad for t in [*leaves, *self._outside]]
         tracked = [i for i in fresh if with_history[i]]
         self.backward: Any = None
         if lamella.is_grad_enabled() and tracked:
-            if any(leaves[i].requires_grad for i in self._written):
+            if any(leaves[inputs.index(i)].requires_grad for i in written):
                 raise NotCompiled("it writes an argument that requires gradients")
             self._record_gradient(leaves, made, tracked, wants)
             return
@@ -87,6 +86,7 @@ class Program:
         self.module = _module(
             raw, "forward", [*inputs, *outside], [ids[i] for i in fresh], writes=True
         )
+        self._written = _written(self.module)
         self.forward = _hlo.compile(self.module)
 
     def _record_gradient(
@@ -133,9 +133,12 @@ class Program:
             [g for g in grads if g is not None],
             writes=False,
         )
+        self._written = _written(self.module)
         self.forward = _hlo.compile(self.module)
         self.backward = _hlo.compile(self.backward_module)
         self._tracked = [self._fresh.index(i) for i in tracked]
+        count = len(self._fresh) + len(self._written)
+        self._untracked = [i for i in range(count) if i not in self._tracked]
 
     def _call(self, *tensors: Tensor) -> Any:
         """The function with these tensors in the places of its arguments' and the module's."""
@@ -165,27 +168,23 @@ class Program:
     def run(self, leaves: list[Tensor]) -> Any:
         if self._written and not _apart(leaves, self._written):
             raise NotCompiled("it writes an argument that shares memory with another")
-        given = [*leaves, *self._outside]
+        given = [*leaves, *self._outside] if self._outside else leaves
         if self.backward is None:
             with lamella.no_grad():
                 made = self.forward(*given)
-            fresh = made[: len(self._fresh)]
         else:
-            every = [given[i] for i in self._given]
-            into = [given[i] for i in self._into]
-            fresh_and_written = _Run.apply(self, every, *into)
-            made = list(fresh_and_written)
-            fresh = made[: len(self._fresh)]
-        with lamella.no_grad():
-            for value, at in zip(made[len(self._fresh) :], self._written):
-                leaves[at].copy_(value)
-        results: list[Any] = [None] * len(self._aliases)
-        for i, tensor in zip(self._fresh, fresh):
-            results[i] = tensor
-        for i, alias in enumerate(self._aliases):
-            if alias is not None:
-                results[i] = _view(given[alias[0]], alias)
-        return self._results.unpack(results)
+            made = _Run.apply(self, given, *(given[i] for i in self._into))
+        if self._written:
+            with lamella.no_grad():
+                for value, at in zip(made[len(self._fresh) :], self._written):
+                    leaves[at].copy_(value)
+        if len(self._fresh) == len(self._aliases):
+            return self._results.unpack(made)
+        fresh = iter(made)
+        return self._results.unpack(
+            [next(fresh) if alias is None else _view(given[alias[0]], alias)
+             for alias in self._aliases]
+        )  # fmt: skip
 
 
 class _Run(Function):
@@ -193,27 +192,29 @@ class _Run(Function):
 
     @staticmethod
     def forward(ctx: Any, program: Program, given: list[Tensor], *into: Tensor) -> Any:
-        made = program.forward(*(t.detach() for t in given))
+        made = program.forward(*(given[i] for i in program._given))
         fresh, inner = len(program._fresh), program._inner
         ctx.program = program
-        written = {program._given[i] for i in program._written}
+        # What the program writes is kept as it is now.
+        written = program._written
         ctx.save_for_backward(
-            *(given[i].clone() if i in written else given[i] for i in program._saved_given),
+            *(
+                given[i].clone() if i in written else given[i]
+                for i in map(program._given.__getitem__, program._saved_given)
+            ),
             *made[fresh : fresh + inner],
         )
-        results = [*made[:fresh], *made[fresh + inner :]]
-        tracked = set(program._tracked)
-        ctx.mark_non_differentiable(*(t for i, t in enumerate(results) if i not in tracked))
+        results = made[:fresh] + made[fresh + inner :]
+        if program._untracked:
+            ctx.mark_non_differentiable(*(results[i] for i in program._untracked))
         return tuple(results)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *tangents: Tensor) -> Any:
         program = ctx.program
-        saved = [t.detach() for t in ctx.saved_tensors]
-        made = iter(program.backward(*saved, *(tangents[i] for i in program._tracked)))
-        grads = [next(made) if there else None for there in program._grads]
-        return (None, None, *grads)
+        made = iter(program.backward(*ctx.saved_tensors, *(tangents[i] for i in program._tracked)))
+        return (None, None, *(next(made) if there else None for there in program._grads))
 
 
 # ---- Tensors -------------------------------------------------------------------------------------
@@ -297,6 +298,11 @@ def _outside(raw: Any) -> dict[int, Tensor]:
         for i, value in enumerate(raw.values())
         if value["kind"] in ("parameter", "constant")
     }
+
+
+def _written(module: Any) -> list[int]:
+    """Which parameters the last results are written to, in their order."""
+    return [parameter for _, parameter, _, _ in module.input_output_aliases]
 
 
 def _names_memory(raw: Any) -> bool:

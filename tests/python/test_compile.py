@@ -190,6 +190,20 @@ def test_writes_and_aliases():
         got[1].fill_(7)
         assert mine[1].tolist() == [7.0] * 3
     assert programs(compiled) == [1, 0]
+
+    # In the order of the writes, and with a gradient beside them.
+    def reversed_order(x, y, w):
+        y.add_(x)
+        x.mul_(y)
+        return (x * w).sum()
+
+    compiled = lamella.compile(reversed_order)
+    given = [lamella.randn(2), lamella.randn(2), lamella.randn(2).requires_grad_()]
+    sets = [[t.detach().clone().requires_grad_(t.requires_grad) for t in given] for _ in range(2)]
+    for f, tensors in zip((compiled, reversed_order), sets):
+        f(*tensors).backward()
+    close([*sets[0], sets[0][2].grad], [*sets[1], sets[1][2].grad])
+    assert programs(compiled) == [1, 0]
     # One tensor in two places.
     x = lamella.ones(3, 3)
     both = lamella.compile(lambda a, b: a.add_(b.sum()))
@@ -361,6 +375,26 @@ def test_steps_with_gradients_inside():
     first = compiled().item()
     assert compiled().item() < first
     assert programs(compiled) == [0, 1], compiled.explanation()
+
+
+def test_compiled_modules_among_modules():
+    inner = nn.Linear(3, 3)
+    compiled = lamella.compile(inner)
+    assert isinstance(compiled, nn.Module) and isinstance(compiled, nn.Linear)
+    outer = nn.Sequential(compiled, nn.ReLU())
+    assert [name for name, _ in outer.named_parameters()] == ["0.weight", "0.bias"]
+    assert list(outer.state_dict()) == ["0.weight", "0.bias"]
+    x = lamella.randn(2, 3)
+    close([outer(x)], [inner(x).relu()])
+    assert programs(compiled) == [1, 0]
+    outer.eval()
+    assert not inner.training
+    again = copy.deepcopy(compiled)
+    again.weight.data.zero_()
+    close([again(x)], [inner.bias.expand(2, 3)])
+    close([compiled(x)], [inner(x)])
+    whole = lamella.compile(outer)
+    close([whole(x)], [outer(x)])
 
 
 def test_threads():
