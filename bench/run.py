@@ -279,6 +279,18 @@ def layer_rows(table: Table) -> None:
     table.limit(row, None if got is None else got / 1e6, 5.0, "ms", peer_ms)
 
 
+# What part of jax.jit's time compiled functions may take, by the beginning of a row's name; chains
+# over 10,000,000 elements may take 0.9.
+COMPILED = {
+    "calling": 0.1,
+    "gelu": 0.5,
+    "x sigmoid": 0.5,
+    "normalised rows": 0.5,
+    "training step": 0.7,
+    "encoder": 0.95,
+}
+
+
 def graph_rows(table: Table, build: Path, folder: Path) -> None:
     """Custom calls inside programs of them, and reading HLO."""
     script = str(ROOT / "bench" / "graph.py")
@@ -300,6 +312,23 @@ def graph_rows(table: Table, build: Path, folder: Path) -> None:
         table.row("parsing HLO text", ">= 100 MB/s", f"{speed:.0f} MB/s", "", speed >= 100)
     ns = ours.get("verifying 10,000 instructions")
     table.limit("verifying 10,000 instructions", None if ns is None else ns / 1e6, 10.0, "ms")
+    compiled_rows(table)
+
+
+def compiled_rows(table: Table) -> None:
+    """lamella.compile beside jax.jit, each in a process of its own on one core."""
+    script = str(ROOT / "bench" / "compiled.py")
+    core = str(max(os.sched_getaffinity(0)))
+    ours, peer = (
+        run_rows(["taskset", "-c", core, sys.executable, script, library])
+        for library in ("lamella", "jax")
+    )
+    table.section("compiled functions")
+    for row in ours:
+        factor = next(f for start, f in COMPILED.items() if row.startswith(start))
+        if row.endswith(" 10,000,000"):
+            factor = 0.9
+        table.ratio(row, ours.get(row), factor, "jax.jit", peer.get(row))
 
 
 def import_ms(module: str) -> float | None:

@@ -90,6 +90,44 @@ LN2 = mp.log(2)
 PIECES = 50
 
 
+# The logarithm for powers: x = m 2^n, m in [3/4, 3/2), and m is near 1 / inverse[i], i the first
+# bits of m's mantissa. Next to 1 the inverse is 1.
+POWER_ENTRIES = {"float": 32, "double": 16}
+# Coefficients of log2(1 + r) / r, and bits after the point that n + high[i] has room for.
+POWER_TERMS = {"float": 6, "double": 12}
+POWER_BITS = {"float": 14, "double": 40}
+
+
+def power_table(kind: str) -> list[str]:
+    """log2(1 + r) = r (head[0] + head[1] r + rest[0] + rest[1] r + ...), and logarithms of m."""
+    entries, terms = POWER_ENTRIES[kind], POWER_TERMS[kind]
+    low, high = mpf(-1) / entries / 2, mpf(1) / entries
+    c = fit(lambda r: mp.log1p(r) / r / LN2 if r else 1 / LN2, low, high, terms)
+    g = [mp.log1p(r) / r / LN2 - mp.polyval(list(reversed(c)), r) for r in (low, low / 3, high / 3)]
+    print(f"power {kind} {float(max(abs(x) for x in g)):.2e}", file=sys.stderr)
+    head = [mpf(rounded(x, kind)) for x in c[:2]]
+    inverse, upper, lower = [], [], []
+    for i in range(entries):
+        center = (1 + (i + mpf(0.5)) / entries) * (1 if i < entries // 2 else mpf(0.5))
+        near = mpf(1) if i in (0, entries - 1) else mpf(rounded(1 / center, kind))
+        log = -mp.log(near) / LN2
+        whole = mp.nint(log * 2 ** POWER_BITS[kind]) / 2 ** POWER_BITS[kind]
+        inverse.append(near)
+        upper.append(whole)
+        lower.append(log - whole)
+    lists = {
+        "head": head,
+        "rest": [c[0] - head[0], c[1] - head[1], *c[2:]],
+        "inverse": inverse,
+        "high": upper,
+        "low": lower,
+    }
+    return [
+        f"  static constexpr {kind} {name}[] = {{" + ", ".join(text(x, kind) for x in values) + "};"
+        for name, values in lists.items()
+    ]
+
+
 BOTH: dict[str, tuple[str, Function, Any, Any, int, int]] = {}
 
 
@@ -148,34 +186,6 @@ row(
     odd_rest(lambda s: mp.log((1 + s) / (1 - s)), 2),
     0,
     0.04,
-    0,
-    8,
-)
-row(
-    "log_odd_rest",
-    "log((1 + s) / (1 - s)) = s (2 + z (2 / 3 + z P(z))), z = s^2, |s| <= 1/5",
-    lambda z: (odd_rest(lambda s: mp.log((1 + s) / (1 - s)), 2)(z) - mpf(2) / 3)
-    / max(mpf(z), mpf(10) ** -20),
-    0,
-    0.04,
-    0,
-    9,
-)
-row(
-    "log2_float",
-    "log2((1 + s) / (1 - s)) = s P(s^2), |s| <= 1/5, for results in float32",
-    lambda z: (2 + z * odd_rest(lambda s: mp.log((1 + s) / (1 - s)), 2)(z)) / LN2,
-    0,
-    0.04,
-    0,
-    6,
-)
-row(
-    "exp2_float",
-    "2^r = P(r), |r| <= 1/2, for results in float32",
-    lambda r: mpf(2) ** r,
-    -0.5,
-    0.5,
     0,
     8,
 )
@@ -312,7 +322,7 @@ piece_row(
     "exp(-x) I0(x)",
     lambda x: mp.exp(-x) * mp.besseli(0, x),
     False,
-    float=("0.25", 4, 55, 6),
+    float=("0.25", 4, 55, 7),
     double=("1", 2, 192, 17),
 )
 piece_row(
@@ -320,7 +330,7 @@ piece_row(
     "exp(-x) I1(x) / x",
     lambda x: mp.exp(-x) * mp.besseli(1, x) / x if x else mpf(0.5),
     False,
-    float=("0.25", 4, 55, 7),
+    float=("0.25", 4, 55, 8),
     double=("1", 2, 192, 17),
 )
 
@@ -400,6 +410,16 @@ def main() -> None:
                 + "};"
             )
         out.append("};")
+    out += [
+        "",
+        "// log2(m), m in [3/4, 3/2), in parts: with i the first bits of the mantissa of m and",
+        "// r = m inverse[i] - 1, it is high[i] + low[i] + r (head[0] + head[1] r + P(r)), where",
+        "// P(r) = rest[0] + rest[1] r + ... An exponent adds to high[i] without rounding.",
+        "template <class T>",
+        "struct PowerLog;",
+    ]
+    for kind in ("float", "double"):
+        out += ["template <>", f"struct PowerLog<{kind}> {{", *power_table(kind), "};"]
     out += ["", "// 2 / pi in pieces of 24 bits: the sum of piece[i] 2^(-24 (i + 1))."]
     with mp.workprec(1300):
         digits = int(mp.floor(2 / mp.pi * mpf(2) ** (24 * PIECES)))

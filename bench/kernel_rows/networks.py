@@ -86,7 +86,18 @@ def network_rows() -> list[Row]:
         ("conv1d stride 5", (4, 1, 16000), (32, 1, 10), ", stride=5"),
     ):
         out.append(Row(name, 0, {"x": normal(*x), "w": normal(*w)}, f"F.conv1d(x, w{options})"))
+    for dtype in ("bfloat16", "float16"):
+        kinds = {"x": dtype, "w": dtype}
+        for name, x, w, options in (
+            ("3x3 64x56x56", (1, 64, 56, 56), (64, 64, 3, 3), ", padding=1"),
+            ("1x1 64x56x56", (1, 64, 56, 56), (256, 64, 1, 1), ""),
+            ("depthwise 128x56x56", (1, 128, 56, 56), (128, 1, 3, 3), ", padding=1, groups=128"),
+            ("8x3x64x64", (8, 3, 64, 64), (32, 3, 3, 3), ", padding=1"),
+        ):
+            out.append(Row(f"conv {name}, {dtype}", 0, {"x": normal(*x), "w": normal(*w)},
+                           f"F.conv2d(x, w{options})", dtypes=kinds))  # fmt: skip
     image = {"x": normal(8, 64, 56, 56)}
+    out.append(Row("max_pool 2 64x16x8x8", 0, {"x": normal(64, 16, 8, 8)}, "F.max_pool2d(x, 2)"))
     nchw = "jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, 1, 2, 2), (1, 1, 2, 2), 'VALID')"
     out.append(Row("max_pool 2 8x64x56x56", 0, image, "F.max_pool2d(x, 2)", None, nchw))
     out.append(Row("max_pool 3 stride 2 8x64x56x56", 0, image, "F.max_pool2d(x, 3, 2, 1)"))
@@ -272,6 +283,8 @@ def gradient_rows() -> list[Row]:
         ((8, 16, 28, 28), (32, 16, 3, 3), ", padding=1", "3x3 8x16x28x28"),
         ((1, 64, 56, 56), (64, 64, 1, 1), "", "1x1 64x56x56"),
         ((1, 128, 28, 28), (128, 1, 3, 3), ", padding=1, groups=128", "depthwise 128x28x28"),
+        ((64, 1, 8, 8), (16, 1, 3, 3), ", padding=1", "64x1x8x8"),
+        ((8, 3, 32, 32), (32, 3, 3, 3), ", padding=1", "8x3x32x32"),
     ):
         out.append(
             Row(

@@ -68,6 +68,8 @@ def product_rows() -> list[Row]:
     for b, m, k, n in (
         (16, 16, 16, 16),
         (64, 4, 4, 4),
+        (1000, 3, 3, 3),
+        (256, 8, 8, 8),
         (12, 128, 32, 128),
         (12, 128, 128, 32),
         (96, 64, 64, 64),
@@ -84,7 +86,10 @@ def product_rows() -> list[Row]:
         )
     for rows_, k, n in (
         (1, 384, 1536),
+        (4, 384, 1536),
+        (8, 384, 1536),
         (32, 384, 1536),
+        (32, 1536, 384),
         (128, 384, 384),
         (1024, 384, 1536),
         (64, 64, 128),
@@ -101,9 +106,23 @@ def product_rows() -> list[Row]:
                 "x @ w.T + b",
             )
         )
-    out.append(
-        Row("cdist 256x64", 0, {"x": normal(256, 64), "y": normal(256, 64)}, "m.cdist(x, y)")
-    )
+    product = {"x": normal(32, 384), "w": normal(384, 1536), "b": normal(1536)}
+    for gelu in (False, True):
+        call = f"m._addmm_activation(b, x, w, use_gelu={gelu})"
+        out.append(Row(f"addmm and {'gelu' if gelu else 'relu'} 32x384x1536", 0, product, call))
+    points = {"x": normal(256, 64), "y": normal(256, 64)}
+    out.append(Row("cdist 256x64", 0, points, "m.cdist(x, y)"))
+    for p in ("1", "3", "float('inf')"):
+        out.append(Row(f"cdist 256x64, p={p}", 0, points, f"m.cdist(x, y, {p})"))
+    space = {"x": normal(500, 3), "y": normal(500, 3)}
+    out.append(Row("cdist 500x3", 0, space, "m.cdist(x, y)"))
+    for p in ("1", "2"):
+        out.append(Row(f"grad of cdist 256x64, p={p}", 0, points, f"grad(m.cdist(x, y, {p}), x)"))
+    for m, k, n in ((64, 64, 64), (32, 384, 1536), (256, 256, 256), (1024, 1024, 1024)):
+        bytes_ = {"x": places((m, k), 127, "int8"), "w": places((k, n), 127, "int8")}
+        out.append(Row(f"int8 {m}x{k}x{n}", 0, bytes_, "m._int_mm(x, w)"))
+        turned = {"x": places((m, k), 127, "int8"), "w": places((n, k), 127, "int8")}
+        out.append(Row(f"int8 {m}x{k}x{n}, turned", 0, turned, "m._int_mm(x, w.t())"))
     out.append(
         Row(
             "einsum bij,bkj->bik",
@@ -148,4 +167,13 @@ def product_rows() -> list[Row]:
                     f"{jax}, is_causal={causal}).swapaxes(1, 2)",
                 )
             )
+    grouped = {"q": normal(1, 12, 128, 64), "k": normal(1, 3, 128, 64), "v": normal(1, 3, 128, 64)}
+    attend = "F.scaled_dot_product_attention(q, k, v, enable_gqa=True)"
+    out.append(Row("attention 12x128x64, 3 shared heads", 0, grouped, attend))
+    out.append(Row("grad of attention 12x128x64, 3 shared heads", 0, grouped,
+                   f"grad({attend}, q, k, v)"))  # fmt: skip
+    qkv = {name: normal(1, 12, 128, 64) for name in "qkv"}
+    attend = "F.scaled_dot_product_attention(q, k, v, dropout_p=0.1)"
+    out.append(Row("attention 12x128x64, dropout", 0, qkv, attend))
+    out.append(Row("grad of attention 12x128x64, dropout", 0, qkv, f"grad({attend}, q, k, v)"))
     return out

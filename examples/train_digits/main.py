@@ -54,8 +54,10 @@ def accuracy(net, images, labels):
     return (found == labels).to(lamella.float32).mean().item()
 
 
-def train(name, net, sets, epochs, batch=64):
-    """Gives the loss of each step and the accuracy on the test set."""
+def train(name, net, sets, epochs, batch=64, call=None):
+    """Gives the loss of each step and the accuracy on the test set. call: what is called for the
+    network, where it is not the network itself."""
+    call = call or net
     (images, labels), test = sets
     optimizer = optim.AdamW(net.parameters(), lr=3e-3)
     steps = epochs * (len(labels) // batch)
@@ -69,7 +71,7 @@ def train(name, net, sets, epochs, batch=64):
             for first in range(0, len(labels) - batch + 1, batch):
                 chosen = order[first : first + batch]
                 optimizer.zero_grad()
-                loss = loss_of(net(images[chosen]), labels[chosen])
+                loss = loss_of(call(images[chosen]), labels[chosen])
                 loss.backward()
                 optimizer.step()
                 schedule.step()
@@ -101,6 +103,11 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--build", type=pathlib.Path, help="the folder to build in")
     parser.add_argument("--cpp", action="store_true", help="run the C++ program afterwards")
+    parser.add_argument(
+        "--compile",
+        action="store_true",
+        help="train each network once more from the same start, compiled, and say what it gained",
+    )
     options = parser.parse_args()
 
     folder = operators.build(options.build)
@@ -111,8 +118,18 @@ def main():
     sets = load_sets()
     curves, reached = {}, []
     for name, net in (("MLP", mlp()), ("convolutional net", convolutional())):
+        lamella.manual_seed(options.seed)
+        start = {key: tensor.clone() for key, tensor in net.state_dict().items()}
         curves[name], found = train(name, net, sets, options.epochs)
         reached.append(found)
+        if options.compile:
+            lamella.manual_seed(options.seed)
+            net.load_state_dict(start)
+            compiled = lamella.compile(net)
+            name = f"{name}, compiled"
+            curves[name], found = train(name, net, sets, options.epochs, call=compiled)
+            reached.append(found)
+            print(compiled.explanation())
         # The weights go through a file and come back the same.
         path = folder / f"{name.split()[0].lower()}.safetensors"
         lamella.save_file(net.state_dict(), path)

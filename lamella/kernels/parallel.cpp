@@ -37,7 +37,7 @@ namespace {
 using native::detail::RangeFunction;
 
 // Parts for each thread, so that one that is slow does fewer of them.
-constexpr int64_t kPartsEach = 4;
+constexpr int64_t kPartsEach = 8;
 // Grains after which the caller looks for an interrupt.
 constexpr int64_t kGrainsUnchecked = 8;
 // How long a thread looks for news before it sleeps: Note [The pool].
@@ -106,6 +106,14 @@ struct Job {
 
 using Clock = std::chrono::steady_clock;
 
+void pause_briefly() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
 // Looks until there is news or the time is over; whether there is.
 template <class News>
 bool watch(Clock::time_point end, News&& news) {
@@ -113,14 +121,20 @@ bool watch(Clock::time_point end, News&& news) {
   do {
     for (int i = 0; i < kLooksBetween; ++i) {
       if (news()) return true;
-#if defined(__x86_64__)
-      __builtin_ia32_pause();
-#elif defined(__aarch64__)
-      asm volatile("yield");
-#endif
+      pause_briefly();
     }
   } while (Clock::now() < end);
   return false;
+}
+
+// The pool's lock is held for moments, and two threads that work together want it at the same time:
+// one that would sleep for it wakes too late.
+void take(std::unique_lock<std::mutex>& lock) {
+  for (int i = 0; i < 100; ++i) {
+    if (lock.try_lock()) return;
+    pause_briefly();
+  }
+  lock.lock();
 }
 
 struct Pool {
@@ -166,7 +180,7 @@ struct Pool {
         watch(idle + moment, [&] { return open_jobs.load(std::memory_order_relaxed) != 0; });
       }
       watching.fetch_sub(1, std::memory_order_relaxed);
-      lock.lock();
+      take(lock);
       while (jobs == nullptr) {
         ++sleeping;
         more.wait(lock);
@@ -180,7 +194,7 @@ struct Pool {
       if (--job.places == 0) unlist(job);
       lock.unlock();
       job.work_for(lamella_thread);
-      lock.lock();
+      take(lock);
       if (job.running.fetch_sub(1, std::memory_order_release) == 1) done.notify_all();
       lock.unlock();
     }
@@ -222,13 +236,14 @@ struct Pool {
     own_job = &job;
     job.work(true);
     own_job = job.outer;
-    std::unique_lock<std::mutex> lock(mutex);
+    std::unique_lock<std::mutex> lock(mutex, std::defer_lock);
+    take(lock);
     if (job.places != 0) unlist(job);
     if (job.running.load(std::memory_order_relaxed) == 0) return;
     lock.unlock();
     watch(Clock::now() + kWatchForEnd,
           [&] { return job.running.load(std::memory_order_acquire) == 0; });
-    lock.lock();
+    take(lock);
     while (job.running.load(std::memory_order_relaxed) != 0) done.wait(lock);
   }
 };

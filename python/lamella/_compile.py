@@ -15,6 +15,7 @@ from lamella._nest import Nest
 
 __all__ = ["Compiled", "compile"]
 
+_tracing = threading.RLock()
 # Programs of one function; after that it is called as it is.
 _MOST_PROGRAMS = 64
 
@@ -79,12 +80,18 @@ class _Entry:
         args, kwargs = _nest.Nest(self.form, []).unpack(leaves)
         return fn(*args, **kwargs)
 
+    def let_go(self) -> None:
+        """Forgets the tensors of the first call."""
+        self.examples = []
+        for place in self.tensors:
+            place.value = None
+
     def guards(self, fn: Any) -> Any:
         """This entry for calls that do without Python: see entry_from() in compiled.cpp."""
         program = self.program
         places = [
-            [(place.container, place.key, place.value) for place in kind]
-            for kind in (self.tensors, self.others)
+            [(place.container, place.key, None) for place in self.tensors],
+            [(place.container, place.key, place.value) for place in self.others],
         ]
         leaves = [*self.examples, *(place.value for place in self.tensors)]
         results, executable, run = None, None, None
@@ -138,9 +145,11 @@ class Compiled:
             if not reason:
                 return entry.run(entry.leaves(nest), self._fn), None
             reasons.append(reason)
-        entry = self._compiled(state, nest, reasons)
+        # Modules have other tensors while they are traced: one trace at a time.
+        with _tracing:
+            entry = self._compiled(state, nest, reasons)
         guards = entry.guards(self._fn) if entry in self._entries else None
-        entry.examples = []
+        entry.let_go()
         return entry.run(entry.leaves(nest), self._fn), guards
 
     def _compiled(self, state: Any, nest: Nest, reasons: list[str]) -> _Entry:
@@ -191,14 +200,27 @@ class Compiled:
                     modules.append(entry.program.backward_module)
         return modules
 
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """A compiled module stands where modules stand, among the parts of another one too."""
+        return type(self._fn) if isinstance(self._fn, lamella.nn.Module) else Compiled
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._fn, name)
+
+    def __reduce__(self) -> Any:
+        """Copies and pickles are compiled anew."""
+        return _again, (self._fn, *self._options)
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(self._fn, name, value)
 
     def __repr__(self) -> str:
         return f"compile({self._fn!r})"
+
+
+def _again(fn: Any, fullgraph: bool, explain: bool) -> Any:
+    return compile(fn, fullgraph=fullgraph, explain=explain)
 
 
 def _is_layered(state: Any) -> bool:

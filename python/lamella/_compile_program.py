@@ -10,7 +10,7 @@ from lamella import _C, Tensor, _hlo
 from lamella._compile_state import Place
 from lamella._nest import Nest
 from lamella.autograd.function import Function, once_differentiable
-from lamella.func import functionalize
+from lamella.func.functionalize import functionalize
 
 __all__ = ["NotCompiled", "Program"]
 
@@ -42,12 +42,25 @@ class Program:
                 raise NotCompiled("it seeds the random numbers")
         finally:
             lamella.set_rng_state(state)
+            self._arguments = arguments.without_tensors()
 
     # ---- Tracing ----
 
     def _record(self, leaves: list[Tensor]) -> None:
         copies = [_copy(leaf) for leaf in leaves]
-        raw, results = _trace(self._call, copies, self._names())
+        wants = [leaf.requires_grad for leaf in leaves]
+
+        with_history: list[bool] = []
+
+        def alone(*tensors: Tensor) -> Any:
+            given = _fresh_leaves(tensors, wants)
+            returned = self._call(*given)
+            with_history.extend(t.requires_grad for t in Nest.pack(returned).tensors)
+            if any(leaf.grad is not None for leaf in given):
+                raise NotCompiled("it leaves gradients in the attribute 'grad' of tensors")
+            return returned
+
+        raw, results = _trace(alone, copies, self._names())
         if _names_memory(raw):
             raise NotCompiled("it uses as_strided on memory of an argument")
         outside = _outside(raw)
@@ -61,12 +74,11 @@ class Program:
         self._outside = list(outside.values())
         fresh = [i for i, alias in enumerate(self._aliases) if alias is None]
         self._fresh = fresh
-        self._written = [inputs.index(i) for i in written]
         wants = [t.requires_grad for t in [*leaves, *self._outside]]
-        tracked = [i for i in fresh if made[i].requires_grad]
+        tracked = [i for i in fresh if with_history[i]]
         self.backward: Any = None
         if lamella.is_grad_enabled() and tracked:
-            if any(leaves[i].requires_grad for i in self._written):
+            if any(leaves[inputs.index(i)].requires_grad for i in written):
                 raise NotCompiled("it writes an argument that requires gradients")
             self._record_gradient(leaves, made, tracked, wants)
             return
@@ -74,18 +86,19 @@ class Program:
         self.module = _module(
             raw, "forward", [*inputs, *outside], [ids[i] for i in fresh], writes=True
         )
+        self._written = _written(self.module)
         self.forward = _hlo.compile(self.module)
 
     def _record_gradient(
         self, leaves: list[Tensor], made: list[Tensor], tracked: list[int], wants: list[bool]
     ) -> None:
         """The function with its gradient in one graph, divided in two."""
-        copies = [_copy(leaf).requires_grad_(False) for leaf in leaves]
+        copies = [_copy(leaf) for leaf in leaves]
         tangents = [lamella.ones_like(made[i]).detach() for i in tracked]
         count, outside = self._count, self._outside
 
         def joint(*tensors: Tensor) -> list[Tensor | None]:
-            leaves = [t.detach().requires_grad_(w) for t, w in zip(tensors[:count], wants)]
+            leaves = _fresh_leaves(tensors[:count], wants)
             nest = Nest.pack(self._call(*leaves))
             every = [*leaves, *outside]
             into = [t for t, wanted in zip(every, wants) if wanted]
@@ -120,9 +133,12 @@ class Program:
             [g for g in grads if g is not None],
             writes=False,
         )
+        self._written = _written(self.module)
         self.forward = _hlo.compile(self.module)
         self.backward = _hlo.compile(self.backward_module)
         self._tracked = [self._fresh.index(i) for i in tracked]
+        count = len(self._fresh) + len(self._written)
+        self._untracked = [i for i in range(count) if i not in self._tracked]
 
     def _call(self, *tensors: Tensor) -> Any:
         """The function with these tensors in the places of its arguments' and the module's."""
@@ -150,29 +166,25 @@ class Program:
         return None, None
 
     def run(self, leaves: list[Tensor]) -> Any:
-        if self._written and not _apart(leaves):
+        if self._written and not _apart(leaves, self._written):
             raise NotCompiled("it writes an argument that shares memory with another")
-        given = [*leaves, *self._outside]
+        given = [*leaves, *self._outside] if self._outside else leaves
         if self.backward is None:
             with lamella.no_grad():
                 made = self.forward(*given)
-            fresh = made[: len(self._fresh)]
         else:
-            every = [given[i] for i in self._given]
-            into = [given[i] for i in self._into]
-            fresh_and_written = _Run.apply(self, every, *into)
-            made = list(fresh_and_written)
-            fresh = made[: len(self._fresh)]
-        with lamella.no_grad():
-            for value, at in zip(made[len(self._fresh) :], self._written):
-                leaves[at].copy_(value)
-        results: list[Any] = [None] * len(self._aliases)
-        for i, tensor in zip(self._fresh, fresh):
-            results[i] = tensor
-        for i, alias in enumerate(self._aliases):
-            if alias is not None:
-                results[i] = _view(given[alias[0]], alias)
-        return self._results.unpack(results)
+            made = _Run.apply(self, given, *(given[i] for i in self._into))
+        if self._written:
+            with lamella.no_grad():
+                for value, at in zip(made[len(self._fresh) :], self._written):
+                    leaves[at].copy_(value)
+        if len(self._fresh) == len(self._aliases):
+            return self._results.unpack(made)
+        fresh = iter(made)
+        return self._results.unpack(
+            [next(fresh) if alias is None else _view(given[alias[0]], alias)
+             for alias in self._aliases]
+        )  # fmt: skip
 
 
 class _Run(Function):
@@ -180,27 +192,29 @@ class _Run(Function):
 
     @staticmethod
     def forward(ctx: Any, program: Program, given: list[Tensor], *into: Tensor) -> Any:
-        made = program.forward(*(t.detach() for t in given))
+        made = program.forward(*(given[i] for i in program._given))
         fresh, inner = len(program._fresh), program._inner
         ctx.program = program
-        written = {program._given[i] for i in program._written}
+        # What the program writes is kept as it is now.
+        written = program._written
         ctx.save_for_backward(
-            *(given[i].clone() if i in written else given[i] for i in program._saved_given),
+            *(
+                given[i].clone() if i in written else given[i]
+                for i in map(program._given.__getitem__, program._saved_given)
+            ),
             *made[fresh : fresh + inner],
         )
-        results = [*made[:fresh], *made[fresh + inner :]]
-        tracked = set(program._tracked)
-        ctx.mark_non_differentiable(*(t for i, t in enumerate(results) if i not in tracked))
+        results = made[:fresh] + made[fresh + inner :]
+        if program._untracked:
+            ctx.mark_non_differentiable(*(results[i] for i in program._untracked))
         return tuple(results)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *tangents: Tensor) -> Any:
         program = ctx.program
-        saved = [t.detach() for t in ctx.saved_tensors]
-        made = iter(program.backward(*saved, *(tangents[i] for i in program._tracked)))
-        grads = [next(made) if there else None for there in program._grads]
-        return (None, None, *grads)
+        made = iter(program.backward(*ctx.saved_tensors, *(tangents[i] for i in program._tracked)))
+        return (None, None, *(next(made) if there else None for there in program._grads))
 
 
 # ---- Tensors -------------------------------------------------------------------------------------
@@ -228,13 +242,18 @@ def _copy(tensor: Tensor) -> Tensor:
     with lamella.no_grad():
         plain = tensor.detach()
         flat = plain.as_strided((_extent(plain),), (1,), plain.storage_offset()).clone()
-        copy = flat.as_strided(plain.shape, plain.stride(), 0)
-    return copy.requires_grad_(tensor.requires_grad)
+        return flat.as_strided(plain.shape, plain.stride(), 0)
 
 
-def _apart(tensors: list[Tensor]) -> bool:
-    memory = [t.untyped_storage().data_ptr() for t in tensors if t.numel() != 0]
-    return len(set(memory)) == len(memory)
+def _fresh_leaves(tensors: Any, wants: list[bool]) -> list[Tensor]:
+    """The tensors; those that want gradients as leaves that the trace has seen begin."""
+    return [t.detach().requires_grad_() if want else t for t, want in zip(tensors, wants)]
+
+
+def _apart(tensors: list[Tensor], written: list[int]) -> bool:
+    """Whether no tensor shares memory with one that is written."""
+    memory = [t.untyped_storage().data_ptr() if t.numel() != 0 else None for t in tensors]
+    return all(memory[i] is None or memory.count(memory[i]) == 1 for i in written)
 
 
 _Alias = tuple[int, tuple[int, ...], tuple[int, ...], int]
@@ -279,6 +298,11 @@ def _outside(raw: Any) -> dict[int, Tensor]:
         for i, value in enumerate(raw.values())
         if value["kind"] in ("parameter", "constant")
     }
+
+
+def _written(module: Any) -> list[int]:
+    """Which parameters the last results are written to, in their order."""
+    return [parameter for _, parameter, _, _ in module.input_output_aliases]
 
 
 def _names_memory(raw: Any) -> bool:

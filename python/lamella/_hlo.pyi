@@ -21,6 +21,7 @@ def _builder_signatures() -> list[tuple[str, list[tuple[str, str, bool]], str]]:
 # Of the package's own.
 _address_of: Any
 _call_state: Any
+_compiled: Any
 _define_operator: Any
 _divide_trace: Any
 _from_trace: Any

@@ -34,8 +34,7 @@ constexpr uint64_t kFirstCall =
     lamella::detail::key_bit(lamella::detail::kKeyFunctionalityThreadInit);
 constexpr auto kCpu = static_cast<uint8_t>(DeviceType::CPU);
 
-// ---- Guards
-// --------------------------------------------------------------------------------------
+// ---- Guards -------------------------------------------------------------------------------------
 
 struct CallState {
   uint64_t included, excluded;
@@ -148,7 +147,26 @@ std::optional<Pattern> pattern_of(PyObject* form) {
   return made;
 }
 
-using Leaves = std::vector<PyObject*>;  // borrowed
+// A few things on the stack, and many elsewhere.
+template <class T>
+class Few {
+ public:
+  explicit Few(size_t capacity) {
+    if (capacity > kHere) more_.resize(capacity);
+  }
+  void push_back(T one) { data()[count_++] = std::move(one); }
+  size_t size() const { return count_; }
+  T* data() { return more_.empty() ? here_ : more_.data(); }
+  T& operator[](size_t i) { return data()[i]; }
+  std::span<const T> all() { return {data(), count_}; }
+
+ private:
+  static constexpr size_t kHere = 16;
+  T here_[kHere] = {};
+  std::vector<T> more_;
+  size_t count_ = 0;
+};
+using Leaves = Few<PyObject*>;  // borrowed
 
 // Whether an object is what the pattern says; its tensors go to `leaves`.
 bool take(const Pattern& pattern, PyObject* object, const std::vector<TensorGuard>& guards,
@@ -189,7 +207,7 @@ bool take(const Pattern& pattern, PyObject* object, const std::vector<TensorGuar
 }
 
 // The nest with these tensors, whose references it takes.
-PyObject* build(const Pattern& pattern, std::vector<Ref>& tensors) {
+PyObject* build(const Pattern& pattern, Few<Ref>& tensors) {
   auto count = static_cast<Py_ssize_t>(pattern.items.size());
   switch (pattern.kind) {
     case Pattern::Kind::Tensor:
@@ -219,8 +237,35 @@ PyObject* build(const Pattern& pattern, std::vector<Ref>& tensors) {
   return nullptr;
 }
 
-// ---- Entries
-// -------------------------------------------------------------------------------------
+// ---- Entries ------------------------------------------------------------------------------------
+
+// What a program takes, and whether a tensor that fits its guard is that as it lies in memory.
+struct Parameter {
+  const hlo::Shape* shape;
+  size_t bytes;
+  bool is_plain;
+};
+Parameter parameter_for(const hlo::Shape* shape, const TensorGuard& guard) {
+  bool is_plain = hlo::element_bits(shape->element_type()) >= 8;
+  int64_t expected = 1;
+  for (int32_t d = guard.ndim; d-- > 0;) {
+    int64_t size = guard.dims[static_cast<size_t>(d)];
+    is_plain =
+        is_plain && (size == 1 || guard.dims[static_cast<size_t>(guard.ndim + d)] == expected);
+    expected *= size;
+  }
+  return {shape, static_cast<size_t>(shape->bytes()), is_plain};
+}
+hlo::Value value_of(const Parameter& parameter, PyObject* object) {
+  constexpr uintptr_t kAlignment = 16;
+  lamella_tensor* tensor = tensor_of(object);
+  if (!parameter.is_plain || reinterpret_cast<uintptr_t>(tensor->data) % kAlignment != 0) {
+    return hlo::value_of_tensor(parameter.shape, TensorBase::borrow(tensor));
+  }
+  auto let_go = [](void* held) { TensorBase::adopt(static_cast<lamella_tensor*>(held)); };
+  return hlo::Value::view(parameter.shape, tensor->data, parameter.bytes, let_go,
+                          TensorBase::borrow(tensor).unsafe_release(), false);
+}
 
 struct Entry {
   CallState state;
@@ -232,6 +277,7 @@ struct Entry {
   // What a call runs: an executable, whose results are nested as `results` says; a function of the
   // list of tensors; or, without both, the function that was compiled.
   std::shared_ptr<const hlo::Executable> executable;
+  std::vector<Parameter> parameters;
   Pattern results;
   bool without_gil = false;
   Ref run;
@@ -263,30 +309,26 @@ bool fits(const Entry& entry, const CallState& state, PyObject* const* args, siz
   return true;
 }
 
-PyObject* run_executable(const Entry& entry, const Leaves& leaves) {
+PyObject* run_executable(const Entry& entry, Leaves& leaves) {
   return guarded([&] {
-    std::vector<hlo::Value> values;
-    values.reserve(leaves.size());
-    const auto& parameters = entry.executable->module().entry->parameters;
+    Few<hlo::Value> values(leaves.size());
     for (size_t i = 0; i < leaves.size(); ++i) {
-      values.push_back(hlo::value_of_tensor(parameters[i]->shape, tensor_ref(leaves[i])));
+      values.push_back(value_of(entry.parameters[i], leaves[i]));
     }
     std::vector<TensorBase> made;
     {
       WithoutGil others(entry.without_gil);
-      made = hlo::tensors_of_value(entry.executable->run(values));
+      made = hlo::tensors_of_value(entry.executable->run(values.all()));
     }
-    std::vector<Ref> tensors;
-    tensors.reserve(made.size());
+    Few<Ref> tensors(made.size());
     for (TensorBase& tensor : made) {
-      tensors.emplace_back(required(bridge->wrap(tensor.unsafe_release())));
+      tensors.push_back(Ref(required(bridge->wrap(tensor.unsafe_release()))));
     }
     return build(entry.results, tensors);
   });
 }
 
-// ---- The type
-// ------------------------------------------------------------------------------------
+// ---- The type -----------------------------------------------------------------------------------
 
 struct CompiledObject {
   PyObject_HEAD vectorcallfunc vectorcall;
@@ -338,6 +380,10 @@ std::unique_ptr<Entry> entry_from(PyObject* given) {
   if (!nested) return entry;
   entry->results = std::move(*nested);
   entry->executable = executable_from(executable, &entry->without_gil);
+  const auto& parameters = entry->executable->module().entry->parameters;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    entry->parameters.push_back(parameter_for(parameters[i]->shape, entry->guards[i]));
+  }
   return entry;
 }
 
@@ -372,10 +418,9 @@ PyObject* call(PyObject* object, PyObject* const* args, size_t flagged, PyObject
   auto* self = reinterpret_cast<CompiledObject*>(object);
   auto count = static_cast<size_t>(PyVectorcall_NARGS(flagged));
   CallState state = state_now();
-  Leaves leaves;
   for (size_t i = self->entries->size(); i-- > 0;) {
     const Entry& entry = *(*self->entries)[i];
-    leaves.clear();
+    Leaves leaves(entry.guards.size());
     if (!fits(entry, state, args, count, names, &leaves)) continue;
     if (entry.executable) return run_executable(entry, leaves);
     if (!entry.run) return PyObject_Vectorcall(self->function, args, flagged, names);
@@ -472,8 +517,7 @@ PyType_Slot slots[] = {{Py_tp_doc, const_cast<char*>("A function as compiled pro
 PyType_Spec spec = {"lamella._hlo.Compiled", sizeof(CompiledObject), 0,
                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL, slots};
 
-// ---- Facts for Python
-// ----------------------------------------------------------------------------
+// ---- Facts for Python ---------------------------------------------------------------------------
 
 // (layers added, layers taken, modes, dtype of autocast or -1).
 PyObject* call_state(PyObject*, PyObject*) {

@@ -5,6 +5,7 @@
 //   with the buffer protocol are read in place; `convert` in lamella/hlo/_arrays.py makes a Tensor
 //   of everything else. A mistake in them is raised before the run begins. What fails later goes
 //   through `on_failure` of lamella/hlo/_run.py, which keeps what is needed to do it again.
+#include <algorithm>
 #include <vector>
 
 #include "lamella/graph/client/compile.h"
@@ -173,6 +174,16 @@ PyObject* run(PyObject* self, PyObject* args, const char* what) {
   std::vector<TensorBase> results;
   bool done = guarded(
       [&] {
+        const auto& parameters = handle.executable->module().entry->parameters;
+        if (parameters.size() == leaves.size()) {
+          bool plain = std::all_of(parameters.begin(), parameters.end(),
+                                   [](const auto* p) { return p->shape->is_array(); });
+          if (plain) {
+            WithoutGil others(handle.without_gil);
+            results = hlo::tensors_of_value(handle.executable->run(leaves));
+            return true;
+          }
+        }
         if (on_failure != nullptr) kept = leaves;
         std::vector<hlo::Value> arguments;
         size_t next = 0;
@@ -185,7 +196,7 @@ PyObject* run(PyObject* self, PyObject* args, const char* what) {
       },
       false);
   if (!done) {
-    report_failure(self, kept);
+    report_failure(self, kept.empty() ? leaves : kept);
     return nullptr;
   }
   return guarded([&] { return list_of(std::move(results)); });

@@ -125,7 +125,7 @@ TEST(Loading, CallsFromOtherThreadsWhileItComesAndGoes) {
 
 TEST(Loading, RefusesALaterVersion) {
   std::string text = error_of([] { load_library(LAMELLA_TEST_NEWER_EXTENSION); });
-  EXPECT_NE(text.find("newer_extension.cpp: was built for Lamella ABI 1.77, this is 1.0; build it "
+  EXPECT_NE(text.find("newer_extension.cpp: was built for Lamella ABI 1.77, this is 1.1; build it "
                       "again with this version's headers"),
             std::string::npos)
       << text;

@@ -225,12 +225,12 @@ static void test_handshake(void) {
   EXPECT(lamella_handshake(2, 0, sizeof(lamella_tensor), sizeof(lamella_value),
                            sizeof(lamella_operator), "libtoo_new.so") == LAMELLA_ERROR);
   EXPECT_TEXT(
-      "libtoo_new.so: was built for Lamella ABI 2.0, this is 1.0; build it again with this "
+      "libtoo_new.so: was built for Lamella ABI 2.0, this is 1.1; build it again with this "
       "version's headers");
   EXPECT(lamella_handshake(1, 99, sizeof(lamella_tensor), sizeof(lamella_value),
                            sizeof(lamella_operator), "libminor.so") == LAMELLA_ERROR);
   EXPECT_TEXT(
-      "libminor.so: was built for Lamella ABI 1.99, this is 1.0; build it again with this "
+      "libminor.so: was built for Lamella ABI 1.99, this is 1.1; build it again with this "
       "version's headers");
   EXPECT(lamella_handshake(1, 0, sizeof(lamella_tensor), 24, sizeof(lamella_operator),
                            "libwide.so") == LAMELLA_ERROR);

@@ -337,7 +337,7 @@ TEST(Handshake, SaysInOneSentenceWhatDoesNotFit) {
                               sizeof(lamella_operator), "libx.so"),
             LAMELLA_OK);
   EXPECT_EQ(std::string(lamella_error_text()),
-            "libx.so: was built for Lamella ABI 99.0, this is 1.0; build it again with this "
+            "libx.so: was built for Lamella ABI 99.0, this is 1.1; build it again with this "
             "version's headers");
 }
 

@@ -5,6 +5,7 @@ are made anew for each dtype, the same ones each time. Values keep away from pla
 function has no derivative. test_gradcheck.py drives the rows.
 """
 
+import copy
 import math
 import random
 
@@ -22,6 +23,12 @@ class T:
 
     def __init__(self, *shape, low=-1.5, high=1.5, apart=0.0):
         self.shape, self.low, self.high, self.apart = shape, low, high, apart
+
+    def grown(self, times):
+        """The same with every size but 1 so many times as large."""
+        shape = [size * times if size > 1 else size for size in self.shape]
+        low = 0.03 - self.apart * math.prod(shape) / 2 if self.apart else self.low
+        return T(*shape, low=low, high=self.high, apart=self.apart)
 
     def numbers(self, source, count):
         if not self.apart:
@@ -84,7 +91,11 @@ class Spd:
     """A Hermitian positive definite matrix."""
 
     def __init__(self, *shape):
+        self.shape = shape
         self.inner = T(*shape)
+
+    def grown(self, times):
+        return Spd(*self.inner.grown(times).shape)
 
     def make(self, source, dtype):
         a = self.inner.make(source, dtype).detach()
@@ -110,6 +121,34 @@ class Row:
         for part in self.path.split("."):
             found = getattr(found, part)
         return self.fn(found) if self.fn is not None else found
+
+    def grown(self, elements):
+        """The row with tensors of about so many elements, in which sizes that were equal still are.
+
+        Numbers among the arguments stay, and may not fit any more.
+        """
+
+        def find(value):
+            if isinstance(value, (list, tuple)):
+                return [shape for item in value for shape in find(item)]
+            return [value.shape] if hasattr(value, "grown") else []
+
+        def grow(value, times):
+            if isinstance(value, (list, tuple)):
+                return type(value)(grow(item, times) for item in value)
+            return value.grown(times) if hasattr(value, "grown") else value
+
+        shapes = find([self.args, list(self.kwargs.values())])
+        times = 1
+        for shape in shapes:
+            dims = sum(size > 1 for size in shape)
+            if dims:
+                each = int((elements / math.prod(shape)) ** (1 / dims))
+                times = max(1, each if times == 1 else min(times, each))
+        row = copy.copy(self)
+        row.args = grow(self.args, times)
+        row.kwargs = {key: grow(value, times) for key, value in self.kwargs.items()}
+        return row
 
     def call(self, dtype, place=None):
         """A function of tensors that require gradients, and those tensors.
@@ -268,6 +307,9 @@ ROWS = [
     *[Row(n, T(*N3), 1) for n in ("var", "std", "logsumexp")],
     Row("logcumsumexp", T(*N3), 1, dtypes=BOTH),
     *[Row(n, T(*N3), 1, covers=(f"_{n}",)) for n in ("softmax", "log_softmax")],
+    Row("nansum", T(*N3), (0, 2)),
+    Row("aminmax", D(*N3)),
+    Row("aminmax", D(*N3), dim=1, keepdim=True),
     *[Row(n, D(*N3)) for n in ("amax", "amin", "max", "min", "median", "nanmedian")],
     *[Row(n, D(*N3), 1) for n in ("amax", "amin", "max", "min", "median", "nanmedian", "mode")],
     *[Row(n, D(*N3), 1) for n in ("cummax", "cummin", "sort")],
@@ -275,6 +317,8 @@ ROWS = [
     Row("topk", D(*N3), 2, 1),
     Row("linalg.vector_norm", D(*M), covers=("linalg_vector_norm",), dtypes=BOTH),
     Row("linalg.vector_norm", D(*M), 3, 1),
+    *[Row("cdist", T(3, 2), T(4, 2), p, covers=("_cdist_forward",)) for p in (1.0, 2.0, 3.0)],
+    Row("pdist", D(4, 3)),
     # Views, copies, joining.
     Row("reshape", T(*M), (3, 2), dtypes=BOTH, covers=("view", "_unsafe_view", "_reshape_alias")),
     Row("Tensor.expand", T(1, 3), (2, 3), dtypes=BOTH),

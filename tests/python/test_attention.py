@@ -66,6 +66,80 @@ def test_forward_and_backward(shape, kind, dtype):
         compare(one, other.to(dtype), strides=False, what=f"d{name}", tolerance=(rtol, limit))
 
 
+# Heads of the query, heads of keys and values, queries, keys, width, value width.
+@pytest.mark.parametrize("shape", [(6, 2, 70, 40, 16, 24), (4, 1, 3, 67, 20, 7), (8, 4, 33, 65, 8, 8)],
+                         ids=str)  # fmt: skip
+@pytest.mark.parametrize("kind", KINDS)
+def test_grouped_heads(shape, kind):
+    heads, shared, *rest = shape
+    q = make(2, heads, rest[0], rest[2], low=-1, high=1)
+    k = make(2, shared, rest[1], rest[2], low=-1, high=1, seed=1)
+    v = make(2, shared, rest[1], rest[3], seed=2)
+    mask = None if kind in ("plain", "causal") else mask_of(kind, (2, heads, rest[0], rest[1]))
+    grad = make(2, heads, rest[0], rest[3], seed=3)
+    theirs = [t.double().requires_grad_(True) for t in (q, k, v)]
+    wide = mask.double() if mask is not None and mask.dtype != torch.bool else mask
+    attend = torch.nn.functional.scaled_dot_product_attention
+    expected = attend(*theirs, wide, is_causal=kind == "causal", enable_gqa=True)
+    mine = [to_lamella(t.clone()).requires_grad_(True) for t in (q, k, v)]
+    got = lamella.nn.functional.scaled_dot_product_attention(
+        *mine, None if mask is None else to_lamella(mask), is_causal=kind == "causal",
+        enable_gqa=True,
+    )  # fmt: skip
+    compare(got.detach(), expected.detach().float(), strides=False, tolerance=(1e-4, 2e-5))
+    grads = torch.autograd.grad(expected, theirs, grad.double())
+    for one, other in zip(lamella.autograd.grad(got, mine, to_lamella(grad)), grads):
+        limit = 2e-5 * max(1.0, float(other.abs().max()))
+        compare(one, other.float(), strides=False, tolerance=(1e-4, limit))
+
+
+# Few queries and many; the random numbers are those of PyTorch, which drops weights one by one.
+@pytest.mark.parametrize("shape", [(2, 3, 70, 130, 16, 24), (1, 2, 3, 67, 20, 7)], ids=str)
+@pytest.mark.parametrize("kind", ["plain", "causal", "columns", "hidden"])
+@pytest.mark.parametrize("p", [0.3, 1.0])
+def test_dropout(shape, kind, p):
+    given = operands(shape, torch.float32)
+    mask = None if kind in ("plain", "causal") else mask_of(kind, shape)
+    options = dict(dropout_p=p, is_causal=kind == "causal")
+    grad = make(*shape[:3], shape[5], seed=3)
+    theirs = [t.detach().clone().requires_grad_(True) for t in given]
+    torch.manual_seed(11)
+    expected = torch.nn.functional.scaled_dot_product_attention(*theirs, mask, **options)
+    after = float(torch.rand(1))
+    mine = [to_lamella(t.clone()).requires_grad_(True) for t in given]
+    lamella.manual_seed(11)
+    got = lamella.nn.functional.scaled_dot_product_attention(
+        *mine, None if mask is None else to_lamella(mask), **options
+    )
+    assert float(lamella.rand(1)) == after
+    compare(got.detach(), expected.detach(), strides=False, tolerance=(1e-4, 5e-5))
+    grads = torch.autograd.grad(expected, theirs, grad)
+    for one, other in zip(lamella.autograd.grad(got, mine, to_lamella(grad)), grads):
+        limit = 1e-4 * max(1.0, float(other.abs().max()))
+        compare(one, other, strides=False, tolerance=(1e-3, limit))
+
+
+def test_dropout_and_grouped_heads_have_derivatives():
+    lamella.manual_seed(0)
+    f64 = lamella.float64
+    q = lamella.randn(1, 4, 3, 2, dtype=f64, requires_grad=True)
+    k, v = (lamella.randn(1, 2, 5, 2, dtype=f64, requires_grad=True) for _ in range(2))
+    noise = lamella.rand(1, 4, 3, 5, dtype=f64)
+    operator = lamella.ops.aten._scaled_dot_product_flash_attention_for_cpu
+
+    def attend(q, k, v):
+        return operator(q, k, v, 0.5, dropout_mask=noise)[0]
+
+    assert lamella.autograd.gradcheck(attend, (q, k, v), check_forward_ad=True)
+    assert lamella.autograd.gradgradcheck(attend, (q, k, v))
+    narrow = [t.detach().float().requires_grad_(True) for t in (q, k, v)]
+    wide = lamella.autograd.grad(attend(q, k, v).sum(), (q, k, v))
+    noise = noise.float()
+    small = lamella.autograd.grad(attend(*narrow).sum(), narrow)
+    for one, other in zip(small, wide):
+        assert lamella.allclose(one.double(), other, 1e-4, 1e-5)
+
+
 def test_the_backward_operator():
     q, k, v = operands((2, 3, 20, 30, 16, 16), torch.float32)
     forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu

@@ -190,6 +190,20 @@ def test_writes_and_aliases():
         got[1].fill_(7)
         assert mine[1].tolist() == [7.0] * 3
     assert programs(compiled) == [1, 0]
+
+    # In the order of the writes, and with a gradient beside them.
+    def reversed_order(x, y, w):
+        y.add_(x)
+        x.mul_(y)
+        return (x * w).sum()
+
+    compiled = lamella.compile(reversed_order)
+    given = [lamella.randn(2), lamella.randn(2), lamella.randn(2).requires_grad_()]
+    sets = [[t.detach().clone().requires_grad_(t.requires_grad) for t in given] for _ in range(2)]
+    for f, tensors in zip((compiled, reversed_order), sets):
+        f(*tensors).backward()
+    close([*sets[0], sets[0][2].grad], [*sets[1], sets[1][2].grad])
+    assert programs(compiled) == [1, 0]
     # One tensor in two places.
     x = lamella.ones(3, 3)
     both = lamella.compile(lambda a, b: a.add_(b.sum()))
@@ -317,6 +331,109 @@ def test_training(name):
     eager.eval()
     with lamella.no_grad():
         close([compiled(given)], [eager(given)], 1e-4)
+
+
+def test_steps_with_gradients_inside():
+    def penalty(x):
+        (slope,) = lamella.autograd.grad(lamella.sin(x).sum(), x)
+        return (slope**2).sum()
+
+    wanted = lamella.randn(3).requires_grad_()
+    compiled = lamella.compile(penalty)
+    close([compiled(wanted)], [penalty(wanted)])
+
+    x, y = lamella.randn(6, 4), lamella.randn(6, 3)
+    net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
+    params = {name: p.detach().clone() for name, p in net.named_parameters()}
+
+    def loss(params):
+        return ((lamella.func.functional_call(net, params, (x,)) - y) ** 2).mean()
+
+    def step(params):
+        grads, value = lamella.func.grad_and_value(loss)(params)
+        return {name: p - 0.1 * grads[name] for name, p in params.items()}, value
+
+    compiled = lamella.compile(step)
+    with lamella.no_grad():
+        for _ in range(2):
+            got, expected = compiled(params), step(params)
+            close(tensors_of(list(got)), tensors_of(list(expected)))
+            params = got[0]
+    assert programs(compiled) == [1, 0], compiled.explanation()
+
+    # Gradients that stay behind in .grad are none of a program's results.
+    optimizer = lamella.optim.SGD(net.parameters(), lr=0.1)
+
+    def classic():
+        optimizer.zero_grad()
+        value = ((net(x) - y) ** 2).mean()
+        value.backward()
+        optimizer.step()
+        return value.detach()
+
+    compiled = lamella.compile(classic)
+    first = compiled().item()
+    assert compiled().item() < first
+    assert programs(compiled) == [0, 1], compiled.explanation()
+
+
+def test_compiled_modules_among_modules():
+    inner = nn.Linear(3, 3)
+    compiled = lamella.compile(inner)
+    assert isinstance(compiled, nn.Module) and isinstance(compiled, nn.Linear)
+    outer = nn.Sequential(compiled, nn.ReLU())
+    assert [name for name, _ in outer.named_parameters()] == ["0.weight", "0.bias"]
+    assert list(outer.state_dict()) == ["0.weight", "0.bias"]
+    x = lamella.randn(2, 3)
+    close([outer(x)], [inner(x).relu()])
+    assert programs(compiled) == [1, 0]
+    outer.eval()
+    assert not inner.training
+    again = copy.deepcopy(compiled)
+    again.weight.data.zero_()
+    close([again(x)], [inner.bias.expand(2, 3)])
+    close([compiled(x)], [inner(x)])
+    whole = lamella.compile(outer)
+    close([whole(x)], [outer(x)])
+
+
+def test_threads():
+    import threading
+
+    net = nn.Linear(3, 3)
+    compiled = lamella.compile(net)
+    data = [lamella.randn(n, 3) for n in (1, 2, 3, 4)]
+    expected = [net(x) for x in data]
+    results = {}
+
+    def work(i):
+        for _ in range(20):
+            results[i] = compiled(data[i])
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    close([results[i] for i in range(4)], expected)
+    assert programs(compiled) == [4, 0], compiled.explanation()
+
+
+def test_tensors_are_let_go():
+    import weakref
+
+    net = nn.Linear(3, 3)
+    compiled = lamella.compile(net)
+    x = lamella.randn(2, 3)
+    compiled(x)
+    seen = [weakref.ref(x), weakref.ref(net.weight)]
+    net.weight = nn.Parameter(lamella.ones(3, 3))
+    del x
+    compiled(lamella.randn(2, 3))
+    import gc
+
+    gc.collect()
+    assert [ref() for ref in seen] == [None, None]
 
 
 def test_methods_and_partial():

@@ -28,6 +28,10 @@ SHAPES = {
     "product": ((2, 6, 20, 20), (7, 6, 1, 1), {}),
     "product of a small plane": ((2, 40, 5, 5), (33, 40, 1, 1), {}),
     "pointwise stride 2": ((2, 8, 9, 9), (16, 8, 1, 1), dict(stride=2)),
+    "odd groups": ((2, 10, 9, 11), (20, 5, 3, 3), dict(padding=1, groups=2)),
+    "grouped, dilated": ((2, 32, 12, 12), (32, 8, 3, 3), dict(groups=4, stride=2, dilation=2)),
+    "3d": ((2, 20, 5, 6, 7), (35, 20, 3, 3, 3), dict(padding=1)),
+    "long kernel": ((2, 7, 50), (9, 7, 11), dict(stride=3)),
     "many channels": ((2, 20, 9, 11), (35, 20, 3, 3), dict(padding=1)),
     "grouped": ((2, 32, 9, 11), (32, 16, 3, 3), dict(padding=1, groups=2)),
     "1d": ((2, 20, 40), (20, 20, 3), dict(padding=1)),
@@ -63,6 +67,22 @@ def test_against_torch(name, layout):
         compare(one, other.float(), strides=False, what=what, tolerance=(1e-4, limit))
 
 
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last], ids=str)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_small_types(name, layout, dtype):
+    planes = len(SHAPES[name][0]) == 4
+    x, w, b, options = operands(name, layout if planes else torch.contiguous_format)
+    small = [t.to(dtype) for t in (x, w, b)]
+    wide = [t.double().requires_grad_(True) for t in small]
+    expected = run(torch, torch.nn.functional, *wide, options)
+    mine = [to_lamella(t.clone()).requires_grad_(True) for t in small]
+    got = run(lamella, lamella.nn.functional, *mine, options)
+    for what, one, other in zip(("output", "dx", "dw", "db"), got, expected):
+        limit = 2e-2 * max(1.0, float(other.abs().max()))
+        compare(one, other.to(dtype), strides=False, what=what, tolerance=(2e-2, limit))
+
+
 def test_infinities_stay_where_they_belong():
     x, w = make(1, 2, 4, 40), make(2, 1, 3, 3, seed=1)
     x[0, 0, 1, 39] = float("inf")
@@ -83,9 +103,10 @@ def test_infinities_stay_where_they_belong():
     ((40, 1, 28, 28), (64, 1, 3, 3), dict(padding=1)),
     ((4, 64, 40, 40), (96, 64, 1, 1), {}),
 ], ids=str)  # fmt: skip
-def test_threads_give_the_same_bits(shape):
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_threads_give_the_same_bits(shape, dtype):
     xs, ws, options = shape
-    x, w, b = (to_lamella(make(*s, seed=i)) for i, s in enumerate((xs, ws, ws[:1])))
+    x, w, b = (to_lamella(make(*s, seed=i).to(dtype)) for i, s in enumerate((xs, ws, ws[:1])))
     before = lamella.get_num_threads()
     seen = []
     try:
@@ -93,7 +114,7 @@ def test_threads_give_the_same_bits(shape):
             lamella.set_num_threads(threads)
             given = [t.detach().requires_grad_(True) for t in (x, w, b)]
             results = run(lamella, lamella.nn.functional, *given, options)
-            seen.append([t.numpy().tobytes() for t in results[:3]])
+            seen.append([t.float().numpy().tobytes() for t in results[:3]])
     finally:
         lamella.set_num_threads(before)
     assert all(one == seen[0] for one in seen)
@@ -116,9 +137,17 @@ for layout in (lamella.contiguous_format, lamella.channels_last):
 """
 
 
-def test_no_reference_code_runs():
+# As this machine is, and as others are.
+@pytest.mark.parametrize("machine", [{}, {"ONEDNN_MAX_CPU_ISA": "AVX2"},
+                                     {"ONEDNN_MAX_CPU_ISA": "SSE41"}], ids=str)  # fmt: skip
+def test_no_reference_code_runs(machine):
     program = PROGRAM.replace("CASES", repr(list(SHAPES.values())))
-    done = subprocess.run([sys.executable, "-c", program], env={**os.environ, "DNNL_VERBOSE": "1"},
+    if "AVX2" in machine.values():
+        machine = {**machine, "LAMELLA_CPU_CAPABILITY": "avx2"}
+    elif machine:
+        machine = {**machine, "LAMELLA_CPU_CAPABILITY": "default"}
+    done = subprocess.run([sys.executable, "-c", program],
+                          env={**os.environ, **machine, "DNNL_VERBOSE": "1"},
                           capture_output=True, text=True, check=True)  # fmt: skip
     calls = [line for line in done.stdout.splitlines() if ",exec," in line]
     assert calls, "oneDNN says nothing about its calls"

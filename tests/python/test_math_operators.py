@@ -306,6 +306,39 @@ def test_without_nan():
         check(name, x, 1)
         check(name, x, (0, 1), True)
     check("nansum", torch.tensor([1, 2]))
+    for dtype in (torch.float16, torch.bfloat16, torch.float64):
+        check("nansum", x.to(dtype), 0)
+    check("nansum", x, 1, dtype=torch.float64)
+    check("nansum", torch.full((3, 0), 1.0), 1)
+    check("nansum", torch.full((2, 40), float("nan")), 1)
+
+
+def test_both_extremes():
+    for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.int8, torch.int64):
+        x = make(5, 300, dtype=dtype)
+        for given in ({}, {"dim": 0}, {"dim": 1, "keepdim": True}):
+            check("aminmax", x, **given)
+    x = make(4, 70)
+    x[1, 3] = x[2, 69] = float("nan")
+    check("aminmax", x, dim=1)
+    check("aminmax", torch.tensor([[True, False], [True, True]]), dim=1)
+    check("aminmax", torch.tensor(2.0))
+
+
+def test_norms_of_any_order():
+    for order, dtype in itertools.product(
+        (2.5, 0.5, -1.5, 7.3, 4.0), (torch.float32, torch.float64)
+    ):
+        for scale in (1.0, 1e-20, 1e15):
+            x = make(21, 137, dtype=torch.float64).mul_(scale).to(dtype)
+            for dim in (0, 1, (0, 1)):
+                expected = torch.linalg.vector_norm(x.double(), order, dim).to(dtype)
+                found = lamella.linalg.vector_norm(to_lamella(x), order, dim)
+                torch.testing.assert_close(torch.from_dlpack(found), expected)
+    for values in ([0.0, 1.0], [float("inf"), 1.0], [float("nan"), 1.0], [0.0, 0.0]):
+        x = torch.tensor(values * 9)
+        check("linalg_vector_norm", x, 2.5)
+        check("linalg_vector_norm", x, -1.5)
 
 
 # ---- Made of others ----

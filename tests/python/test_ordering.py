@@ -79,7 +79,7 @@ def test_one_line(dtype, kind):
             got = lamella.sort(y, descending=descending)
             assert_same(got[0], values)
             assert_same(got[1], indices)
-            for k in {1, min(n, 5), n // 50, n // 3, n}:
+            for k in {1, min(n, 5), n // 50, n // 8, n // 3, n}:
                 got = lamella.topk(y, k, largest=descending)
                 assert_same(got[0], values[:k])
                 assert_same(got[1], indices[:k])
@@ -120,6 +120,8 @@ def test_medians_modes_and_distinct_values(dtype, kind):
         ((3, 1, 4), 1),
         ((3000, 3), 0),
         ((4, 90, 37), 1),
+        ((33, 16), 0),
+        ((21, 100), 0),
     ],
 )
 def test_lines_of_any_strides(shape, dim):

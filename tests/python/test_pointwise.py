@@ -405,6 +405,22 @@ def test_reductions_of_several_dimensions():
     agree(lambda m, t: m.prod(t), torch.empty(0))
 
 
+@pytest.mark.parametrize("op", ["sum", "prod", "amax", "amin", "argmax", "all", "nansum", "var"])
+def test_reductions_of_few_elements_at_a_time(op):
+    """Rows and lines shorter than a vector, rows that end within one, and elements apart."""
+    for dtype in ("float32", "float64", "bfloat16", "int8", "uint8", "bool"):
+        if dtype == "bool" and op in ("argmax", "var") or op == "var" and dtype[0] in "iu":
+            continue
+        for n in (1, 2, 3, 4, 5, 7, 15, 17, 56, 100):
+            x = sample(dtype, (3, 300, n))
+            if op == "prod":
+                x = (x > 0).to(x.dtype)
+            for view in (x, x[..., ::2], x.transpose(0, 1)):
+                for dim in (0, 1, 2):
+                    tolerance = 2e-2 if dtype == "bfloat16" else 1e-4
+                    agree(calling(op, dim), view, tolerance=tolerance)
+
+
 def test_reductions_of_nan():
     x = torch.tensor([[1.0, float("nan"), 3.0, float("nan")], [4.0, 2.0, 4.0, 1.0]])
     for op in ("amax", "amin", "argmax", "argmin", "sum"):

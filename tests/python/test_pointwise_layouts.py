@@ -142,6 +142,10 @@ def test_arrays_beyond_the_cache(dtype, offset):
             z = lamella.zeros_like(mine[0])
             lamella.add(mine[0], mine[1], out=z[:n])
             same(z, x + y)
+            half = n // 4 * 2  # operands that are gathered or converted on their way
+            same(mine[0][:half:2] + mine[1][1:half:2], x[:half:2] + y[1:half:2])
+            same(-mine[0].flip(0), -x.flip(0))
+            same(mine[0] + mine[1].to(lamella.int16), x + y.to(torch.int16))
     finally:
         lamella.set_num_threads(before)
 
@@ -176,3 +180,13 @@ def test_conversions(source):
     for target in FLOATS + INTEGERS + ["bool", "complex64", "complex128"]:
         for n in (0, 1, 5, 16, 33, 511, 512, 513, 1100):
             same(ours(x[:n]).to(getattr(lamella, target)), x[:n].to(getattr(torch, target)))
+
+
+def test_fractions_that_wrap():
+    """Small unsigned integers take the lowest bits of what int64 holds."""
+    values = [-1.5, -300.0, 255.9, 256.0, 70_000.5, 2.0**31, -(2.0**31), 2.0**31 + 1024, -(2.0**40)]
+    for source, n in ((torch.float32, 9), (torch.float64, 9), (torch.float64, 3000)):
+        x = torch.tensor(values, dtype=source).repeat(n // 9 + 1)[:n]
+        for target, bits in ((torch.uint8, 8), (torch.uint16, 16)):
+            got = ours(x).to(getattr(lamella, str(target)[6:])).to(lamella.int64)
+            assert got.tolist() == [int(v) % 2**bits for v in x.tolist()]

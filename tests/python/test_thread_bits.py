@@ -13,6 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from operator_cases import ALL, COMPLEX, REAL, WHOLE, make, run, to_lamella  # noqa: E402
+from operator_rows import ROWS  # noqa: E402
 from test_against_torch import TABLE, Draw, affine, batches, matrices, products  # noqa: E402
 
 import lamella  # noqa: E402
@@ -136,6 +137,7 @@ ALONG = {
     "cumsum": (ALL, lambda x, d: x.cumsum(d)),
     "cumprod": (ALL, lambda x, d: x.cumprod(d)),
     "logcumsumexp": (REAL, lambda x, d: x.logcumsumexp(d)),
+    "aminmax": (WHOLE + REAL, lambda x, d: x.aminmax(dim=d)),
     "softmax": (REAL, lambda x, d: x.softmax(d)),
     "log_softmax": (REAL, lambda x, d: x.log_softmax(d)),
 }
@@ -182,6 +184,27 @@ GRADIENTS = {
 def test_gradients(name, dtype):
     x = to_lamella(make(607, 1009, dtype=dtype, seed=2)).requires_grad_()
     same_for_all(lambda: lamella.autograd.grad(GRADIENTS[name](x), x), name)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[f"{i}-{row.path}" for i, row in enumerate(ROWS)])
+def test_rows_and_their_gradients(row):
+    """The table of differentiable operators, on tensors that are large enough to be split."""
+    for dtype in row.dtypes:
+        function, inputs = row.grown(100_000).call(dtype)
+
+        def compute(function=function, inputs=inputs):
+            results = tensors(function(*inputs))
+            ones = [lamella.ones_like(t) for t in results]
+            found = lamella.autograd.grad(results, inputs, ones, allow_unused=True)
+            return [t.resolve_conj().resolve_neg() for t in [*results, *found] if t is not None]
+
+        try:
+            compute()
+        except (RuntimeError, IndexError, ValueError) as error:
+            # Numbers among the arguments that do not fit larger tensors.
+            assert "expected" in str(error)
+            continue
+        same_for_all(compute, f"{row.name} of {dtype}")
 
 
 # ---- Accuracy ----

@@ -261,7 +261,13 @@ void Emitter::store_at(const Place& place, ElementType element, const Lane& at,
   value = to_memory(element, value);
   if (at.lanes == nullptr && at.stride == 1) {
     llvm::Value* address = b.CreateGEP(type, data, at.base);
-    if (mask == nullptr) {
+    bool whole = lanes * element_bytes(element) == vector_bytes;
+    if (mask == nullptr && streams && whole && place.kind == Place::Buffer) {
+      auto* stored =
+          b.CreateAlignedStore(value, address, llvm::Align(static_cast<uint64_t>(vector_bytes)));
+      stored->setMetadata(llvm::LLVMContext::MD_nontemporal,
+                          llvm::MDNode::get(context, llvm::ConstantAsMetadata::get(b.getInt32(1))));
+    } else if (mask == nullptr) {
       b.CreateAlignedStore(value, address, alignment);
     } else {
       b.CreateMaskedStore(value, address, alignment, mask);
@@ -299,7 +305,7 @@ llvm::Value* Emitter::value(const Instruction* i, const Index& index) {
     bool same =
         i->opcode == Opcode::Reshape || i->opcode == Opcode::Bitcast || i->opcode == Opcode::Copy;
     if (i->opcode == Opcode::GetTupleElement && i->operands[0]->opcode == Opcode::Tuple &&
-        places.count(i->operands[0]) == 0) {
+        places.count(i) == 0 && places.count(i->operands[0]) == 0) {
       i = i->operands[0]->operands[static_cast<size_t>(i->integer(AttributeKey::Index))];
       return value(i, index);
     }

@@ -165,6 +165,8 @@ class Emitter {
   int lanes = 1;                 // of vectors
   llvm::Value* mask = nullptr;   // lanes that count; null: all
   int64_t temporary_buffer = 0;  // which buffer is the temporary memory
+  // Whether whole vectors go past the caches into buffers. They lie at multiples of their size.
+  bool streams = false;
 
  private:
   llvm::Value* emit(const Instruction* i, const Index& index);

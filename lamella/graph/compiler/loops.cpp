@@ -1,5 +1,6 @@
 // The loops of units.
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
 
 #include <algorithm>
 
@@ -11,6 +12,8 @@ namespace {
 
 // Work from which on threads share a loop, in simple instructions.
 constexpr int64_t kWorkOfTask = 65536;
+// Bytes of a result from which on the caches would not keep it until it is read.
+constexpr int64_t kLargeBytes = int64_t{8} << 20;
 
 // A reduction in its general form whose last dimension is reduced: its lanes run along that one.
 bool reduces_last(const Instruction* i) {
@@ -19,6 +22,14 @@ bool reduces_last(const Instruction* i) {
   if (from.rank() == 0) return false;
   auto reduced = i->integers(AttributeKey::Dimensions);
   return std::find(reduced.begin(), reduced.end(), from.dimensions.back()) != reduced.end();
+}
+
+// Whether everything that is stored has elements of four bytes, so that lanes fill whole vectors.
+bool only_four_bytes(const Unit& unit) {
+  return std::all_of(unit.members.begin(), unit.members.end(), [](const Member& member) {
+    return !member.is_stored || (member.instruction->shape->is_array() &&
+                                 element_bytes(member.instruction->shape->element_type()) == 4);
+  });
 }
 
 }  // namespace
@@ -283,6 +294,13 @@ void UnitPlan::emit_loops(Unit& unit) {
     e_.b.SetInsertPoint(start);
   }
   e_.lanes = lanes;
+  // Rows of whole lines, or one row, written from the beginning of a line on. What is not so large
+  // stays in the caches for whoever reads it next.
+#if defined(__x86_64__)
+  e_.streams = shared && unit.rows < 0 && lanes > 1 &&
+               (outer == 0 || last * 4 % e_.vector_bytes == 0) &&
+               extent.elements() * 4 >= kLargeBytes && only_four_bytes(unit);
+#endif
   e_.begin_scope();
   if (index.empty() && unit.rows < 0) {
     emit_elements(unit, index);
@@ -322,6 +340,8 @@ void UnitPlan::emit_loops(Unit& unit) {
   }
   e_.end_scope();
   e_.lanes = 1;
+  if (e_.streams) e_.b.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
+  e_.streams = false;
   if (shared) {
     e_.b.CreateRetVoid();
     e_.body = before;

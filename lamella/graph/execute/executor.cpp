@@ -17,7 +17,9 @@
 #include "lamella/core/interrupt.h"
 #include "lamella/graph/evaluate/rules.h"
 #include "lamella/graph/execute/machine_code.h"
+#include "lamella/graph/hlo/copy.h"
 #include "lamella/graph/hlo/effects.h"
+#include "lamella/graph/passes/inline_calls.h"
 
 namespace lamella::hlo {
 namespace {
@@ -127,7 +129,11 @@ void run_region(const PlannedRegion& region, std::span<Value> operands, Value* p
   for (const Value& operand : operands) count_leaves(operand, next);
   for (size_t o = 0; o < outputs; ++o) {
     const OutputLeaf& leaf = region.output_leaves[o];
-    if (leaf.shared_operand >= 0 && operands[static_cast<size_t>(leaf.shared_operand)].unique()) {
+    Value* shared =
+        leaf.shared_operand >= 0 ? &operands[static_cast<size_t>(leaf.shared_operand)] : nullptr;
+    // Code may store past the caches, which asks for whole lines.
+    if (shared != nullptr && shared->unique() &&
+        reinterpret_cast<uintptr_t>(shared->data()) % 64 == 0) {
       // Its data stays where it is; the code reads it there, and writes what takes its place.
       values[o] =
           Value::reused(std::move(operands[static_cast<size_t>(leaf.shared_operand)]), leaf.shape);
@@ -147,14 +153,50 @@ void run_region(const PlannedRegion& region, std::span<Value> operands, Value* p
   }
 }
 
+constexpr size_t kFewValues = 32;
 std::atomic<int64_t> next_run{1};
+
+// A module as it was given, and as it is run: the same where there is nothing to change.
+struct Program {
+  std::shared_ptr<const Module> given;
+  std::unique_ptr<Module> changed;
+  const Module& run() const { return changed != nullptr ? *changed : *given; }
+};
+// Takes calls of native computations into their callers.
+std::shared_ptr<const Program> make_program(std::shared_ptr<const Module> given) {
+  auto program = std::make_shared<Program>();
+  NativeRules rules(*given);
+  bool calls = false;
+  for (const Computation* computation : given->computations) {
+    for (const Instruction* i : computation->instructions) {
+      calls = calls || i->opcode == Opcode::Call || i->opcode == Opcode::Fusion;
+    }
+  }
+  if (calls && machine_compiler() != nullptr) {
+    auto copy = std::make_unique<Module>(given->name);
+    std::unordered_map<const Computation*, Computation*> copied;
+    copy->entry = copy_computation(*copy, *given->entry, copied);
+    NativeRules own(*copy);
+    if (inline_calls(*copy, rules.most_instructions(),
+                     [&](const Computation& one) { return own.is_native(one); })) {
+#ifndef NDEBUG
+      verify(*copy);
+#endif
+      program->changed = std::move(copy);
+    }
+  }
+  program->given = std::move(given);
+  return program;
+}
 
 class Executor final : public Executable {
  public:
-  Executor(std::shared_ptr<const Module> shared, const CompileOptions& options)
-      : Executable(std::move(shared)), user_data_(options.user_data) {
+  Executor(const std::shared_ptr<const Program>& program, const CompileOptions& options)
+      : Executable({program, program->given.get()}),
+        program_(program->run()),
+        user_data_(options.user_data) {
     check_platform(options.platform);
-    for (const Computation* computation : module().computations) {
+    for (const Computation* computation : program_.computations) {
       for (const Instruction* i : computation->instructions) {
         if (i->opcode != Opcode::CustomCall) continue;
         calls_.push_back(prepare_call(*i, options.platform));
@@ -163,7 +205,7 @@ class Executor final : public Executable {
       }
     }
     plan_all();
-    entry_ = &plans_.at(module().entry);
+    entry_ = &plans_.at(program_.entry);
   }
 
   Value run(std::span<const Value> arguments) const override {
@@ -173,8 +215,11 @@ class Executor final : public Executable {
     one.context.user_data = user_data_.get();
     for (PreparedCall* call : joining_) call->prepare_run(one.context);
     for (PreparedCall* call : joining_) call->start_run(one.context);
-    std::vector<Value> taken(arguments.begin(), arguments.end());
-    return one.run(*entry_, taken);
+    Value few[kFewValues];
+    std::vector<Value> many(arguments.size() > kFewValues ? arguments.size() : 0);
+    Value* taken = many.empty() ? few : many.data();
+    for (size_t a = 0; a < arguments.size(); ++a) taken[a].share(arguments[a]);
+    return one.run(*entry_, {taken, arguments.size()});
   }
 
  private:
@@ -185,8 +230,12 @@ class Executor final : public Executable {
       return run(executor_.plans_.at(&computation), arguments);
     }
     Value run(const ComputationPlan& plan, std::span<Value> arguments) {
-      std::vector<Value> places(plan.places + plan.most_operands);
-      Value* operands = places.data() + plan.places;
+      // Small plans need no memory for their places.
+      size_t count = plan.places + plan.most_operands;
+      Value few[kFewValues];
+      std::vector<Value> many(count > kFewValues ? count : 0);
+      Value* places = many.empty() ? few : many.data();
+      Value* operands = places + plan.places;
       for (size_t p = 0; p < plan.parameters.size(); ++p) {
         places[plan.parameters[p]] = std::move(arguments[p]);
       }
@@ -203,7 +252,7 @@ class Executor final : public Executable {
           }
         }
         if (step.region != nullptr) {
-          run_region(*step.region, taken, places.data());
+          run_region(*step.region, taken, places);
         } else {
           Value& result = places[step.result];
           if (step.call != nullptr) {
@@ -229,8 +278,8 @@ class Executor final : public Executable {
     std::vector<std::pair<ComputationPlan*, PlannedRegion*>> homes;
     std::vector<std::vector<ScheduledStep>> schedules;
     std::vector<const Region*> regions;
-    std::vector<const Computation*> todo{module().entry};
-    NativeRules rules(module());
+    std::vector<const Computation*> todo{program_.entry};
+    NativeRules rules(program_);
     for (size_t n = 0; n < todo.size(); ++n) {
       schedules.push_back(schedule(*todo[n], compiler != nullptr ? &rules : nullptr));
       for (const ScheduledStep& step : schedules.back()) {
@@ -333,6 +382,7 @@ class Executor final : public Executable {
     }
   }
 
+  const Module& program_;  // lives as long as module()
   std::shared_ptr<const void> code_holder_;
   std::shared_ptr<const UserData> user_data_;
   std::vector<std::unique_ptr<PreparedCall>> calls_;
@@ -346,7 +396,7 @@ class Executor final : public Executable {
 
 std::unique_ptr<Executable> make_executor(std::shared_ptr<const Module> module,
                                           const CompileOptions& options) {
-  return std::make_unique<Executor>(std::move(module), options);
+  return std::make_unique<Executor>(make_program(std::move(module)), options);
 }
 
 }  // namespace lamella::hlo

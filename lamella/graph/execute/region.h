@@ -29,6 +29,8 @@ class NativeRules {
   bool is_native(const Instruction& instruction, std::string* reason = nullptr);
   // Instructions of all that it calls, each as often as it is called.
   int64_t expanded_size(const Instruction& instruction);
+  // Whether a computation is native as a whole.
+  bool is_native(const Computation& computation) { return known(computation).is_native; }
 
  private:
   struct Known {

@@ -118,8 +118,7 @@ Ops gelu_backward(Call& c) {
   return {Mul(g, Add(distribution, Mul(x, bell)))};
 }
 
-// ---- Piecewise linear ones
-// -----------------------------------------------------------------------
+// ---- Piecewise linear ones ----------------------------------------------------------------------
 
 Ops hardtanh(Call& c) { return {Min(Max(c.in("self"), c.in("min_val")), c.in("max_val"))}; }
 // The gradient where low < x < high.

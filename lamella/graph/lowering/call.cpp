@@ -273,8 +273,7 @@ Op Call::iota(ElementType type, const Sizes& sizes, int64_t dimension) const {
   return Iota(builder_, Shape::array(type, sizes), dimension);
 }
 
-// ---- The table
-// -----------------------------------------------------------------------------------
+// ---- The table ----------------------------------------------------------------------------------
 
 namespace {
 

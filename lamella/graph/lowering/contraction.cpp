@@ -1,6 +1,4 @@
-// Rules of products and convolutions.
-#include <numeric>
-
+// Rules of products. Convolutions stay calls, whose kernels choose among layouts and algorithms.
 #include "lamella/graph/lowering/lowering.h"
 
 namespace lamella::hlo::lowering {
@@ -91,60 +89,6 @@ Ops linear_backward(Call& c) {
   return results.size() == c.result_count() ? results : Ops();
 }
 
-// Input and result: batch, features, spatial dimensions. Weight: features of the result, features
-// of the input in a group, spatial dimensions; the other way round where it is transposed.
-Ops convolution(Call& c) {
-  ElementType type = c.result().element_type();
-  if (is_complex(type)) return {};
-  Op input = c.op("input"), weight = c.op("weight");
-  int64_t spatial = c.rank_of(weight) - 2;
-  if (c.rank_of(input) != spatial + 2 || c.result().elements() == 0) return {};
-  auto each = [&](const char* name) {
-    Sizes list = c.integers(name);
-    list.resize(static_cast<size_t>(spatial), list.empty() ? 1 : list[0]);
-    return list;
-  };
-  Sizes stride = each("stride"), padding = each("padding"), dilation = each("dilation");
-  Sizes output_padding = each("output_padding");
-  int64_t groups = c.integer("groups", 1);
-  Sizes ones(static_cast<size_t>(spatial), 1);
-  std::vector<std::pair<int64_t, int64_t>> edges;
-  ConvolutionDimensionNumbers numbers =
-      CreateDefaultConvDimensionNumbers(static_cast<int>(spatial));
-  std::optional<PrimitiveType> wide;
-  if (Call::wide(type) != type) wide = Call::wide(type);
-  Op made;
-  if (!c.flag("transposed")) {
-    for (int64_t p : padding) edges.emplace_back(p, p);
-    made = ConvGeneralDilated(input, weight, stride, edges, ones, dilation, numbers, groups, 1,
-                              nullptr, wide);
-  } else {
-    // The gradient of a convolution: its kernel turned round, its strides between the elements.
-    Sizes sizes = c.sizes_of(weight);
-    Sizes turned(static_cast<size_t>(spatial));
-    std::iota(turned.begin(), turned.end(), 2);
-    weight = Rev(weight, turned);
-    // Of [groups * inputs, outputs, ...]: [groups * outputs, inputs, ...].
-    int64_t inputs = sizes[0] / groups, outputs = sizes[1];
-    Sizes grouped{groups, inputs, outputs}, order{0, 2, 1}, joined{groups * outputs, inputs};
-    for (int64_t d = 0; d < spatial; ++d) {
-      grouped.push_back(sizes[static_cast<size_t>(d) + 2]);
-      joined.push_back(sizes[static_cast<size_t>(d) + 2]);
-      order.push_back(d + 3);
-    }
-    weight = Reshape(Transpose(Reshape(weight, grouped), order), joined);
-    for (size_t d = 0; d < padding.size(); ++d) {
-      int64_t reach = dilation[d] * (sizes[d + 2] - 1) - padding[d];
-      edges.emplace_back(reach, reach + output_padding[d]);
-    }
-    made = ConvGeneralDilated(input, weight, ones, edges, stride, dilation, numbers, groups, 1,
-                              nullptr, wide);
-  }
-  if (!c.has("bias")) return {made};
-  Op bias = BroadcastInDim(c.convert(c.op("bias"), c.type_of(made)), c.sizes(), {1});
-  return {Add(made, bias)};
-}
-
 const Rule kContraction[] = {
     {"aten::mm", mm},
     {"aten::bmm", bmm},
@@ -157,7 +101,7 @@ const Rule kContraction[] = {
     {"aten::addbmm", addbmm},
     {"aten::addr", addr},
     {"aten::linear", linear},
-    {"aten::convolution", convolution},
+
     {"aten::linear_backward", linear_backward},
 };
 

@@ -129,8 +129,7 @@ const Rule kUnary[] = {
     {"aten::resolve_neg", [](Call& c) -> Ops { return {as_is(c)}; }},
 };
 
-// ---- Several operands
-// ----------------------------------------------------------------------------
+// ---- Several operands ---------------------------------------------------------------------------
 
 template <Op (*kFunction)(Operand, Op, Span<int64_t>)>
 Ops binary(Call& c) {

@@ -66,7 +66,7 @@ class Converter {
       builder_.SetUpAlias({static_cast<int64_t>(outputs.size())}, place - part_.inputs.begin(), {});
       add_output(id);
     }
-    return builder_.Build(Tuple(&builder_, outputs)).value().module();
+    return with_names(builder_.Build(Tuple(&builder_, outputs)).value().module());
   }
 
  private:
@@ -89,6 +89,25 @@ class Converter {
     IntArrayRef sizes = graph_.sizes(id);
     return Shape::array(type, std::vector<int64_t>(sizes.begin(), sizes.end()));
   }
+  // Parameters have the inputs' own names, as far as XLA's text allows, in the place of the
+  // builder's with a number behind: who makes an operator of the module names arguments so.
+  std::shared_ptr<const Module> with_names(std::shared_ptr<const Module> built) const {
+    auto& module = const_cast<Module&>(*built);  // nobody else has it yet
+    std::unordered_set<std::string> taken;
+    for (Instruction* parameter : module.entry->parameters) {
+      ValueId id = part_.inputs[static_cast<size_t>(parameter->parameter_number)];
+      if (graph_.value(id).kind == ValueKind::kResult) continue;
+      std::string name = graph_.name(id);
+      if (name.empty() || (name[0] >= '0' && name[0] <= '9')) name.insert(name.begin(), '_');
+      for (char& c : name) {
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!plain) c = '_';
+      }
+      if (taken.insert(name).second) parameter->name = module.arena().copy(name);
+    }
+    return built;
+  }
+
   // Which nodes the outputs need, and which write what is needed or given.
   std::vector<bool> needed_nodes() const {
     std::vector<bool> needed(graph_.values().size(), false), roots(needed),

@@ -117,8 +117,7 @@ Ops batch_norm(Call& c) {
   return results;
 }
 
-// ---- Gradients
-// -----------------------------------------------------------------------------------
+// ---- Gradients ----------------------------------------------------------------------------------
 
 // Only gradients that `output_mask` asks for are results.
 Ops asked(const Call& c, const Ops& all) {

@@ -96,8 +96,7 @@ Ops count_nonzero(Call& c) {
   return {shaped(c, c.sum(x, dims_of(c)))};
 }
 
-// ---- Moments and norms
-// ---------------------------------------------------------------------------
+// ---- Moments and norms --------------------------------------------------------------------------
 
 double correction_of(const Call& c) {
   return c.has("correction") ? c.real("correction") : c.flag("unbiased", true) ? 1 : 0;
@@ -141,8 +140,7 @@ Ops norm(Call& c) {
   return {shaped(c, made)};
 }
 
-// ---- Softmax
-// -------------------------------------------------------------------------------------
+// ---- Softmax ------------------------------------------------------------------------------------
 
 Sizes one_dim(const Call& c) { return {c.dimension("dim", c.rank_of(self(c)))}; }
 Ops softmax(Call& c) {
@@ -182,8 +180,7 @@ Ops logsumexp(Call& c) {
   return {shaped(c, Add(Log(c.sum(power, dims)), shift))};
 }
 
-// ---- Scans
-// ---------------------------------------------------------------------------------------
+// ---- Scans --------------------------------------------------------------------------------------
 
 // A window that reaches back to the first element of the dimension.
 template <bool kProduct>

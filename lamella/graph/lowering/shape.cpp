@@ -100,8 +100,7 @@ Ops unbind(Call& c) {
   return parts;
 }
 
-// ---- Joins and repetitions
-// -----------------------------------------------------------------------
+// ---- Joins and repetitions ----------------------------------------------------------------------
 
 Ops cat(Call& c) {
   int64_t rank = c.result().rank();
@@ -163,8 +162,7 @@ Ops roll(Call& c) {
   return {c.reshape(x, sizes)};
 }
 
-// ---- Padding, and writing a part
-// -----------------------------------------------------------------
+// ---- Padding, and writing a part ----------------------------------------------------------------
 
 Op padded(const Call& c, Op x, Op value, const std::vector<std::array<int64_t, 3>>& edges) {
   PaddingConfig config;
@@ -241,8 +239,7 @@ Ops slice_backward(Call& c) {
   return {spread(c, c.op("grad_output"), range_of(c, c.result().rank(), sizes), sizes)};
 }
 
-// ---- Triangles and diagonals
-// ---------------------------------------------------------------------
+// ---- Triangles and diagonals --------------------------------------------------------------------
 
 // Pred: column - row compared with `diagonal`.
 Op places(const Call& c, const Sizes& sizes, int64_t diagonal, ComparisonDirection direction) {
@@ -287,8 +284,7 @@ Ops diagonal(Call& c) {
   return {SliceInDim(Reshape(x, flat), 0, length * length, length + 1, rank - 2)};
 }
 
-// ---- Copies
-// --------------------------------------------------------------------------------------
+// ---- Copies -------------------------------------------------------------------------------------
 
 Ops copy(Call& c) {
   Op source = c.convert(c.op("src"), c.result().element_type());

@@ -77,7 +77,9 @@ enum {
   LAMELLA_CONVOLUTION_BACKWARD_DATA = 1,   /* src from dst and weights */
   LAMELLA_CONVOLUTION_BACKWARD_WEIGHTS = 2 /* weights from src and dst */
 };
-/* A convolution of float32 over 1 to 3 spatial dimensions; entries of the arrays beyond `ndim` are
+/* A convolution over 1 to 3 spatial dimensions, of float32, or with `bfloat16` of those, but for
+ * bias and for weights that are written, which stay float32. Without src, weights and dst nothing
+ * is computed: the status says whether there is fast code. Entries of the arrays beyond `ndim` are
  * not read. src is [batch][in_channels][in...], weights [out_channels][in_channels / groups]
  * [kernel...], dst [batch][out_channels][out...], row-major; with channels_last the channels of src
  * and dst stand innermost. Dilation 1 is a dense kernel. */
@@ -85,7 +87,8 @@ typedef struct lamella_convolution {
   uint8_t kind; /* LAMELLA_CONVOLUTION_* */
   uint8_t ndim;
   uint8_t channels_last;
-  uint8_t reserved[5];
+  uint8_t bfloat16;
+  uint8_t reserved[4];
   int64_t batch, groups, in_channels, out_channels;
   /* Channels between one sample of src or dst and the next, and inputs between one output channel
    * of weights and the next: more than the problem has where it is a part of a larger one. */

@@ -1,4 +1,4 @@
-// Convolutions of float32 by oneDNN.
+// Convolutions of float32 and bfloat16 by oneDNN.
 //
 // Note [Layouts of a convolution]
 //   oneDNN chooses the layouts that its code is fastest with; what is given in another one is
@@ -95,6 +95,7 @@ struct ConvolutionPlan {
   Side first, second, result;  // the two that are read, the one that is written
   int first_arg, second_arg, result_arg;
   memory::desc bias, scratchpad;
+  bool is_fast;  // not oneDNN's reference code
 };
 
 struct ConvolutionKey {
@@ -111,8 +112,8 @@ struct KeyHash {
 ConvolutionKey key_of(const lamella_convolution& p) {
   ConvolutionKey key;
   key.words = {p.kind,         p.ndim,         p.channels_last, p.bias != nullptr,
-               p.batch,        p.groups,       p.in_channels,   p.out_channels,
-               p.src_channels, p.dst_channels, p.weights_inputs};
+               p.bfloat16,     p.batch,        p.groups,        p.in_channels,
+               p.out_channels, p.src_channels, p.dst_channels,  p.weights_inputs};
   for (int d = 0; d < p.ndim; ++d) {
     for (const int64_t* list : {p.in, p.out, p.kernel, p.stride, p.padding, p.dilation}) {
       key.words.push_back(list[d]);
@@ -140,6 +141,9 @@ Side side(const memory::desc& outside, const memory::desc& inside, bool is_resul
 
 std::shared_ptr<const ConvolutionPlan> make_plan(const lamella_convolution& p) {
   constexpr auto f32 = memory::data_type::f32;
+  const auto type = p.bfloat16 ? memory::data_type::bf16 : f32;
+  // Gradients of weights are sums, which stay in float32.
+  const auto weights_type = p.kind == LAMELLA_CONVOLUTION_BACKWARD_WEIGHTS ? f32 : type;
   using tag = memory::format_tag;
   auto list = [&](const int64_t* values, int64_t less = 0) {
     memory::dims dims;
@@ -157,10 +161,10 @@ std::shared_ptr<const ConvolutionPlan> make_plan(const lamella_convolution& p) {
   memory::dims weights = p.groups == 1 ? shape({out_each, in_each}, p.kernel)
                                        : shape({p.groups, out_each, in_each}, p.kernel);
   static constexpr tag innermost[] = {tag::acb, tag::acdb, tag::acdeb};
-  auto any = [&](const memory::dims& dims) { return memory::desc(dims, f32, tag::any); };
+  auto weights_any = [&](memory::data_type of) { return memory::desc(weights, of, tag::any); };
   // Channels that stand innermost are taken as they are.
   auto data_any = [&](const memory::dims& dims) {
-    return memory::desc(dims, f32, p.channels_last ? innermost[p.ndim - 1] : tag::any);
+    return memory::desc(dims, type, p.channels_last ? innermost[p.ndim - 1] : tag::any);
   };
   // Row-major strides of the spatial dimensions over elements of `least`, and what all span.
   auto spatial_strides = [&](const int64_t* sizes, int64_t least) {
@@ -173,10 +177,11 @@ std::shared_ptr<const ConvolutionPlan> make_plan(const lamella_convolution& p) {
     int64_t channel = p.channels_last ? 1 : outer;
     int64_t sample = p.channels_last ? outer : outer * channels;
     strides.insert(strides.begin(), {sample, channel});
-    return memory::desc(dims, f32, strides);
+    return memory::desc(dims, type, strides);
   };
   auto note_channels = [&](Side& s, const memory::dims& dims, int64_t channels) {
-    if (s.same || p.channels_last || s.inside != memory::desc(dims, f32, innermost[p.ndim - 1])) {
+    if (s.same || p.channels_last || p.bfloat16 ||
+        s.inside != memory::desc(dims, f32, innermost[p.ndim - 1])) {
       return;
     }
     s.samples = dims[0];
@@ -190,10 +195,11 @@ std::shared_ptr<const ConvolutionPlan> make_plan(const lamella_convolution& p) {
     int64_t row = taps * p.weights_inputs;
     strides.insert(strides.begin(), {row, taps});
     if (p.groups != 1) strides.insert(strides.begin(), row * out_each);
-    return memory::desc(weights, f32, strides);
+    return memory::desc(weights, weights_type, strides);
   };
 
   auto plan = std::make_shared<ConvolutionPlan>();
+  auto note_code = [&](const char* name) { plan->is_fast = std::strstr(name, "ref") == nullptr; };
   if (p.bias != nullptr) plan->bias = memory::desc({p.out_channels}, f32, tag::a);
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -202,16 +208,18 @@ std::shared_ptr<const ConvolutionPlan> make_plan(const lamella_convolution& p) {
   auto forward_kind = p.kind == LAMELLA_CONVOLUTION_FORWARD ? dnnl::prop_kind::forward_inference
                                                             : dnnl::prop_kind::forward_training;
   dnnl::convolution_forward::primitive_desc forward(
-      p.bias != nullptr
-          ? dnnl::convolution_forward::desc(forward_kind, algorithm, data_any(src), any(weights),
-                                            plan->bias, data_any(dst), stride, dilation, pad, pad)
-          : dnnl::convolution_forward::desc(forward_kind, algorithm, data_any(src), any(weights),
-                                            data_any(dst), stride, dilation, pad, pad),
+      p.bias != nullptr ? dnnl::convolution_forward::desc(forward_kind, algorithm, data_any(src),
+                                                          weights_any(type), plan->bias,
+                                                          data_any(dst), stride, dilation, pad, pad)
+                        : dnnl::convolution_forward::desc(forward_kind, algorithm, data_any(src),
+                                                          weights_any(type), data_any(dst), stride,
+                                                          dilation, pad, pad),
       attributes, engine());
   memory::desc src_out = data(src, p.in, p.src_channels),
                dst_out = data(dst, p.out, p.dst_channels), weights_out = weights_as_given();
   if (p.kind == LAMELLA_CONVOLUTION_FORWARD) {
     plan->primitive = dnnl::convolution_forward(forward);
+    note_code(forward.impl_info_str());
     plan->first = side(src_out, forward.src_desc(), false);
     plan->second = side(weights_out, forward.weights_desc(), false);
     plan->result = side(dst_out, forward.dst_desc(), true);
@@ -221,10 +229,11 @@ std::shared_ptr<const ConvolutionPlan> make_plan(const lamella_convolution& p) {
     plan->scratchpad = forward.scratchpad_desc();
   } else if (p.kind == LAMELLA_CONVOLUTION_BACKWARD_DATA) {
     dnnl::convolution_backward_data::primitive_desc desc(
-        dnnl::convolution_backward_data::desc(algorithm, data_any(src), any(weights), data_any(dst),
-                                              stride, dilation, pad, pad),
+        dnnl::convolution_backward_data::desc(algorithm, data_any(src), weights_any(type),
+                                              data_any(dst), stride, dilation, pad, pad),
         attributes, engine(), forward);
     plan->primitive = dnnl::convolution_backward_data(desc);
+    note_code(desc.impl_info_str());
     plan->first = side(dst_out, desc.diff_dst_desc(), false);
     plan->second = side(weights_out, desc.weights_desc(), false);
     plan->result = side(src_out, desc.diff_src_desc(), true);
@@ -234,10 +243,11 @@ std::shared_ptr<const ConvolutionPlan> make_plan(const lamella_convolution& p) {
     plan->scratchpad = desc.scratchpad_desc();
   } else {
     dnnl::convolution_backward_weights::primitive_desc desc(
-        dnnl::convolution_backward_weights::desc(algorithm, data_any(src), any(weights),
+        dnnl::convolution_backward_weights::desc(algorithm, data_any(src), weights_any(f32),
                                                  data_any(dst), stride, dilation, pad, pad),
         attributes, engine(), forward);
     plan->primitive = dnnl::convolution_backward_weights(desc);
+    note_code(desc.impl_info_str());
     plan->first = side(src_out, desc.src_desc(), false);
     plan->second = side(dst_out, desc.diff_dst_desc(), false);
     plan->result = side(weights_out, desc.diff_weights_desc(), true);
@@ -343,6 +353,9 @@ int32_t convolution(const lamella_convolution* problem, char* message, uint64_t 
         new ConvolutionPlanCache;  // outlives threads that end after main
     LibraryCall call;
     std::shared_ptr<const ConvolutionPlan> plan = cache->get(p);
+    if (p.src == nullptr && p.weights == nullptr && p.dst == nullptr) {
+      return plan->is_fast ? LAMELLA_BLAS_OK : LAMELLA_BLAS_UNSUPPORTED;
+    }
     switch (p.kind) {
       case LAMELLA_CONVOLUTION_FORWARD:
         run(p, *plan, p.src, p.weights, p.dst);
@@ -354,6 +367,10 @@ int32_t convolution(const lamella_convolution* problem, char* message, uint64_t 
         run(p, *plan, p.src, p.dst, p.weights);
     }
     return LAMELLA_BLAS_OK;
+  } catch (const dnnl::error& error) {
+    if (error.status == dnnl_unimplemented) return LAMELLA_BLAS_UNSUPPORTED;
+    std::snprintf(message, size, "%s", error.what());
+    return LAMELLA_BLAS_FAILED;
   } catch (const std::exception& error) {
     std::snprintf(message, size, "%s", error.what());
     return LAMELLA_BLAS_FAILED;

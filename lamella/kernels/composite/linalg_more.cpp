@@ -1,6 +1,7 @@
 // Linear algebra by other linear algebra: matrix_exp, least squares, inverses and systems of
 // tensors, older names of LU and of triangular systems, distances.
 #include "lamella/core/checked_size.h"
+#include "lamella/kernels/distances.h"
 #include "lamella/kernels/native.h"
 
 namespace lamella::native {
@@ -138,43 +139,25 @@ std::tuple<Tensor, Tensor> triangular_solve(const Tensor& self, const Tensor& A,
 
 // ---- Distances ----
 
-namespace {
-// Distances by a matrix product, as |x|^2 + |y|^2 - 2 x y: far faster for many rows, but distances
-// that are small beside the norms lose digits.
-Tensor distances_by_product(const Tensor& x1, const Tensor& x2) {
-  auto squares = [](const Tensor& x) { return x.mul(x).sum(IntArrayRef(int64_t{-1}), true); };
-  Tensor norms = squares(x1).add(squares(x2).transpose(-1, -2));
-  Tensor other = x2.transpose(-1, -2);
-  Tensor square;
-  if (x1.dim() == 2 && x2.dim() == 2) {
-    square = lamella::addmm(norms, x1, other, 1, -2);
-  } else {
-    square = norms.sub(lamella::matmul(x1, other), 2);
-  }
-  Tensor none = square.le(0);  // rounding leaves less than nothing between equal rows
-  return square.sqrt_().masked_fill_(none, 0);
-}
-}  // namespace
-
 Tensor cdist(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> compute_mode) {
-  LAMELLA_CHECK(x1.dim() >= 2 && x2.dim() >= 2,
-                "cdist: expected 'x1' and 'x2' to have at least 2 dimensions, got ", x1.sizes(),
-                " and ", x2.sizes());
-  LAMELLA_CHECK(x1.size(-1) == x2.size(-1), "cdist: expected 'x2' to have ", x1.size(-1),
-                " columns as 'x1' does, got ", x2.sizes());
-  LAMELLA_CHECK(p >= 0, "cdist: expected 'p' of at least 0, got ", p);
-  // 0: by a product if there are many rows, 1: by a product, 2: never. The derivative at equal rows
-  // is right only where their difference is at hand.
-  constexpr int64_t kMany = 25;
-  int64_t mode = compute_mode.value_or(0);
-  LAMELLA_CHECK(mode >= 0 && mode <= 2, "cdist: expected 'compute_mode' from 0 to 2, got ", mode);
-  bool is_large = x1.size(-2) > kMany || x2.size(-2) > kMany;
   ScalarType dtype = x1.scalar_type();
-  if (p == 2 && (mode == 1 || (mode == 0 && is_large)) && !x1.requires_grad() &&
-      !x2.requires_grad() && dtype == x2.scalar_type() && (dtype == kFloat || dtype == kDouble)) {
-    return distances_by_product(x1, x2);
+  if (dtype == x2.scalar_type() && (dtype == kFloat || dtype == kDouble)) {
+    return lamella::_cdist_forward(x1, x2, p, compute_mode);
   }
+  check_distances(x1, x2, p, compute_mode);
   Tensor apart = x1.unsqueeze(-2).sub(x2.unsqueeze(-3));
+  return lamella::linalg_vector_norm(apart, p, IntArrayRef(int64_t{-1}));
+}
+
+Tensor pdist(const Tensor& self, double p) {
+  LAMELLA_CHECK(self.dim() == 2, "pdist: expected 'self' to have 2 dimensions, got ", self.sizes());
+  LAMELLA_CHECK(self.is_floating_point(), "pdist: expected 'self' to be floating point, got ",
+                self.scalar_type());
+  LAMELLA_CHECK(p >= 0, "pdist: expected 'p' of at least 0, got ", p);
+  int64_t n = self.size(0);
+  Tensor pairs = lamella::triu_indices(n, n, 1, self.options().dtype(kLong));
+  Tensor apart =
+      self.index_select(0, pairs.select(0, 0)).sub(self.index_select(0, pairs.select(0, 1)));
   return lamella::linalg_vector_norm(apart, p, IntArrayRef(int64_t{-1}));
 }
 

@@ -48,8 +48,9 @@ namespace {
 void check_probability(const char* op, double p) {
   LAMELLA_CHECK(p >= 0 && p <= 1, op, ": expected 'p' in [0, 1], got ", p);
 }
-Tensor dropout_noise(const Tensor& input, double p) {
-  Tensor noise = lamella::empty_like(input);
+Tensor dropout_noise(const Tensor& input, double p,
+                     std::optional<MemoryFormat> format = std::nullopt) {
+  Tensor noise = lamella::empty_like(input, {}, format);
   noise.bernoulli_(1 - p);
   noise.div_(1 - p);
   return noise;
@@ -133,17 +134,29 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
       ": expected 'query', 'key' and 'value' to be of one dtype, got ", query.scalar_type(), ", ",
       key.scalar_type(), " and ", value.scalar_type());
   LAMELLA_CHECK(!is_causal || !has(attn_mask), op, ": expected no 'attn_mask' with 'is_causal'");
-  bool same_heads = query.dim() == 4 && key.dim() == 4 && value.dim() == 4 &&
-                    key.size(0) == query.size(0) && value.size(0) == query.size(0) &&
-                    key.size(1) == query.size(1) && value.size(1) == query.size(1);
+  auto fit = [&](const Tensor& t) {
+    return t.dim() == 4 && t.size(0) == query.size(0) && t.size(1) == key.size(1);
+  };
+  bool heads_fit =
+      query.dim() == 4 && fit(key) && fit(value) && key.numel() != 0 &&
+      (key.size(1) == query.size(1) || (enable_gqa && query.size(1) % key.size(1) == 0));
   // The fused kernel has a derivative, though none for the mask.
-  bool fused = query.is_cpu() && same_heads && dropout_p == 0 && query.numel() != 0 &&
-               key.numel() != 0 && !(has(attn_mask) && attn_mask->requires_grad()) &&
+  bool fused = query.is_cpu() && heads_fit && query.numel() != 0 &&
+               !(has(attn_mask) && attn_mask->requires_grad()) &&
                (query.scalar_type() == kFloat || query.scalar_type() == kBFloat16 ||
                 query.scalar_type() == kHalf);
   if (fused) {
+    std::optional<Tensor> noise;
+    if (dropout_p > 0) {
+      check_probability(op, dropout_p);
+      // Like the weights, whose shape they have, so that the random numbers are those of dropout.
+      const int64_t shape[4] = {query.size(0), query.size(1), query.size(2), key.size(2)};
+      Tensor weights = query.select(-1, 0).unsqueeze(-1).expand(shape);
+      noise = dropout_p == 1 ? lamella::zeros_like(weights)
+                             : dropout_noise(weights, dropout_p, MemoryFormat::Contiguous);
+    }
     return std::get<0>(lamella::_scaled_dot_product_flash_attention_for_cpu(
-        query, key, value, dropout_p, is_causal, attn_mask, scale));
+        query, key, value, dropout_p, is_causal, attn_mask, scale, noise));
   }
   return std::get<0>(lamella::_scaled_dot_product_attention_math(
       query, key, value, attn_mask, dropout_p, is_causal, std::nullopt, scale, enable_gqa));

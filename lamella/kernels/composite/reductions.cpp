@@ -32,11 +32,6 @@ Tensor min(const Tensor& self) {
 }
 Tensor max(const Tensor& self, const Tensor& other) { return lamella::maximum(self, other); }
 Tensor min(const Tensor& self, const Tensor& other) { return lamella::minimum(self, other); }
-std::tuple<Tensor, Tensor> aminmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
-  int64_t one = dim.value_or(0);
-  IntArrayRef dims = dim.has_value() ? IntArrayRef(one) : IntArrayRef();
-  return {lamella::amin(self, dims, keepdim), lamella::amax(self, dims, keepdim)};
-}
 
 Tensor all(const Tensor& self) { return lamella::all(self, OptionalIntArrayRef(), false); }
 Tensor all(const Tensor& self, int64_t dim, bool keepdim) {

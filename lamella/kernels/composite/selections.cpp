@@ -131,12 +131,6 @@ Selected mode(const Tensor& self, int64_t dim, bool keepdim) {
 
 // ---- Without NaN ----
 
-Tensor nansum(const Tensor& self, OptionalIntArrayRef dim, bool keepdim,
-              std::optional<ScalarType> dtype) {
-  LAMELLA_CHECK(!self.is_complex(), "nansum: expected 'self' to be real, got ", self.dtype());
-  if (is_integral(self.dtype(), true)) return lamella::sum(self, dim, keepdim, dtype);
-  return lamella::sum(lamella::where(lamella::isnan(self), Scalar(0), self), dim, keepdim, dtype);
-}
 Tensor nanmean(const Tensor& self, OptionalIntArrayRef dim, bool keepdim,
                std::optional<ScalarType> dtype) {
   LAMELLA_CHECK(self.is_floating_point() || self.is_complex(),

@@ -13,20 +13,39 @@ LAMELLA_DEFINE_DISPATCH(attention_stub);
 LAMELLA_DEFINE_DISPATCH(attention_backward_stub);
 
 namespace {
+// Keys and values may have fewer heads, each for as many of the query's that follow one another.
 void check_heads(const char* op, const Tensor& query, const Tensor& key, const Tensor& value) {
-  auto fits = [&](const Tensor& t, int64_t rows, int64_t width) {
-    return t.dim() == 4 && t.sizes()[0] == query.sizes()[0] && t.sizes()[1] == query.sizes()[1] &&
+  LAMELLA_CHECK(query.dim() == 4, op, ": expected 'query' to have 4 dimensions, got ",
+                query.sizes());
+  auto fits = [&](const Tensor& t, int64_t heads, int64_t rows, int64_t width) {
+    return t.dim() == 4 && t.sizes()[0] == query.sizes()[0] && t.sizes()[1] == heads &&
            (rows < 0 || t.sizes()[2] == rows) && (width < 0 || t.sizes()[3] == width) &&
            t.scalar_type() == query.scalar_type();
   };
-  LAMELLA_CHECK(query.dim() == 4, op, ": expected 'query' to have 4 dimensions, got ",
-                query.sizes());
-  LAMELLA_CHECK(fits(key, -1, query.sizes()[3]), op, ": expected 'key' to be ", query.scalar_type(),
-                " of shape [", query.sizes()[0], ", ", query.sizes()[1], ", *, ", query.sizes()[3],
-                "], got ", key.scalar_type(), " ", key.sizes());
-  LAMELLA_CHECK(fits(value, key.sizes()[2], -1), op, ": expected 'value' to be ",
-                query.scalar_type(), " of shape [", query.sizes()[0], ", ", query.sizes()[1], ", ",
+  int64_t heads = query.sizes()[1];
+  if (key.dim() == 4 && key.sizes()[1] > 0 && heads % key.sizes()[1] == 0) heads = key.sizes()[1];
+  LAMELLA_CHECK(fits(key, heads, -1, query.sizes()[3]), op, ": expected 'key' to be ",
+                query.scalar_type(), " of shape [", query.sizes()[0], ", ", query.sizes()[1],
+                ", *, ", query.sizes()[3], "], got ", key.scalar_type(), " ", key.sizes());
+  LAMELLA_CHECK(fits(value, heads, key.sizes()[2], -1), op, ": expected 'value' to be ",
+                query.scalar_type(), " of shape [", query.sizes()[0], ", ", heads, ", ",
                 key.sizes()[2], ", *], got ", value.scalar_type(), " ", value.sizes());
+}
+// The factors of dropout, as the kernels read them.
+Tensor factors_of(const char* op, const std::optional<Tensor>& dropout_mask, double dropout_p,
+                  IntArrayRef shape, ScalarType dtype) {
+  bool given = dropout_mask && dropout_mask->defined();
+  LAMELLA_CHECK(given || dropout_p == 0, op, ": expected 'dropout_p' to be 0 without a ",
+                "'dropout_mask', got ", dropout_p);
+  if (!given) return Tensor();
+  LAMELLA_CHECK(is_expandable(dropout_mask->sizes(), shape), op,
+                ": expected 'dropout_mask' to be broadcastable to ", shape, ", got ",
+                dropout_mask->sizes());
+  LAMELLA_CHECK(dropout_mask->is_floating_point(), op,
+                ": expected 'dropout_mask' to be floating point, got ",
+                dropout_mask->scalar_type());
+  if (dropout_mask->is_meta()) return *dropout_mask;
+  return dropout_mask->to(dtype).expand(shape).contiguous();
 }
 Tensor with_dense_rows(const Tensor& t) {
   return t.size(3) == 1 || t.stride(3) == 1 ? t : t.contiguous();
@@ -53,23 +72,26 @@ AttentionRows rows_of(const Tensor& t, int64_t b, int64_t h) {
 
 // The operands as the kernels take them.
 struct Heads {
-  Tensor q, k, v, mask;
+  Tensor q, k, v, mask, factors;
   double scale;
   bool causal;
+  int64_t shared;  // heads of the query for each of the keys
 
   Heads(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& additive,
-        bool is_causal, double factor)
+        const Tensor& dropout, bool is_causal, double factor)
       : q(with_dense_rows(query)),
         k(with_dense_rows(key)),
         v(with_dense_rows(value)),
         mask(additive),
+        factors(dropout),
         scale(factor),
-        causal(is_causal) {}
+        causal(is_causal),
+        shared(q.sizes()[1] / std::max<int64_t>(k.sizes()[1], 1)) {}
   AttentionHead head(int64_t b, int64_t h) const {
     AttentionHead head{q.scalar_type(),
                        rows_of(q, b, h),
-                       rows_of(k, b, h),
-                       rows_of(v, b, h),
+                       rows_of(k, b, h / shared),
+                       rows_of(v, b, h / shared),
                        nullptr,
                        0,
                        0,
@@ -85,6 +107,11 @@ struct Heads {
       head.mask_row = mask.strides()[2];
       head.mask_column = mask.strides()[3];
     }
+    if (factors.defined()) {
+      head.factors =
+          factors.const_data_ptr<float>() + b * factors.strides()[0] + h * factors.strides()[1];
+      head.factors_row = factors.strides()[2];
+    }
     return head;
   }
 };
@@ -92,8 +119,13 @@ struct Heads {
 // What the kernel computes, step by step: for float64, which it does not take.
 std::tuple<Tensor, Tensor> attention_in_steps(const Tensor& query, const Tensor& key,
                                               const Tensor& value, bool is_causal,
-                                              const Tensor& mask, double factor) {
-  Tensor scores = lamella::matmul(query * Scalar(factor), key.transpose(-2, -1));
+                                              const Tensor& mask, const Tensor& dropout,
+                                              double factor) {
+  auto for_heads = [&](const Tensor& t) {
+    int64_t each = query.size(1) / std::max<int64_t>(t.size(1), 1);
+    return each == 1 ? t : t.repeat_interleave(each, 1);
+  };
+  Tensor scores = lamella::matmul(query * Scalar(factor), for_heads(key).transpose(-2, -1));
   if (is_causal) {
     Tensor seen = lamella::ones({query.size(2), key.size(2)}, query.options().dtype(kBool)).tril();
     scores.masked_fill_(seen.logical_not(), Scalar(-HUGE_VAL));
@@ -103,18 +135,20 @@ std::tuple<Tensor, Tensor> attention_in_steps(const Tensor& query, const Tensor&
   // A row that sees no key gives zeros.
   Tensor none = logsumexp.eq(Scalar(-HUGE_VAL)).unsqueeze(-1);
   Tensor weights = (scores - logsumexp.unsqueeze(-1)).exp().masked_fill_(none, Scalar(0));
-  return {lamella::matmul(weights, value).transpose(1, 2).contiguous().transpose(1, 2), logsumexp};
+  if (dropout.defined()) weights.mul_(dropout);
+  return {lamella::matmul(weights, for_heads(value)).transpose(1, 2).contiguous().transpose(1, 2),
+          logsumexp};
 }
 }  // namespace
 
 std::tuple<Tensor, Tensor> _scaled_dot_product_flash_attention_for_cpu(
     const Tensor& query, const Tensor& key, const Tensor& value, double dropout_p, bool is_causal,
-    const std::optional<Tensor>& attn_mask, std::optional<double> scale) {
+    const std::optional<Tensor>& attn_mask, std::optional<double> scale,
+    const std::optional<Tensor>& dropout_mask) {
   const char* op = "_scaled_dot_product_flash_attention_for_cpu";
   check_heads(op, query, key, value);
   LAMELLA_CHECK(query.is_floating_point(), op, ": expected 'query' to be floating point, got ",
                 query.scalar_type());
-  LAMELLA_CHECK(dropout_p == 0, op, ": expected 'dropout_p' to be 0, got ", dropout_p);
   int64_t batch = query.sizes()[0], heads = query.sizes()[1], rows = query.sizes()[2],
           width = query.sizes()[3], keys = key.sizes()[2], value_width = value.sizes()[3];
   // Heads stand innermost but one, so that joining them afterwards needs no copy.
@@ -129,11 +163,13 @@ std::tuple<Tensor, Tensor> _scaled_dot_product_flash_attention_for_cpu(
                   ": expected 'attn_mask' to be broadcastable to ", IntArrayRef(score_shape),
                   ", got ", attn_mask->sizes());
   }
+  Tensor dropout = factors_of(op, dropout_mask, dropout_p, score_shape, sums);
   if (query.is_meta()) return {out, logsumexp};
   Tensor mask = has_mask ? additive_mask(*attn_mask, score_shape, sums) : Tensor();
   double given = scale.value_or(1.0 / std::sqrt(static_cast<double>(width)));
-  if (sums == kDouble) return attention_in_steps(query, key, value, is_causal, mask, given);
-  Heads all(query, key, value, mask, is_causal, given);
+  if (sums == kDouble)
+    return attention_in_steps(query, key, value, is_causal, mask, dropout, given);
+  Heads all(query, key, value, mask, dropout, is_causal, given);
   int64_t blocks = (rows + kAttentionRows - 1) / kAttentionRows;
   int64_t work = std::min(rows, kAttentionRows) * keys * (width + value_width) + 1;
   parallel_for(0, batch * heads * blocks, (1 << 18) / work + 1, [&](int64_t begin, int64_t end) {
@@ -153,14 +189,14 @@ std::tuple<Tensor, Tensor> _scaled_dot_product_flash_attention_for_cpu(
 std::tuple<Tensor, Tensor, Tensor> _scaled_dot_product_flash_attention_for_cpu_backward(
     const Tensor& grad_out, const Tensor& query, const Tensor& key, const Tensor& value,
     const Tensor& out, const Tensor& logsumexp, double dropout_p, bool is_causal,
-    const std::optional<Tensor>& attn_mask, std::optional<double> scale) {
+    const std::optional<Tensor>& attn_mask, std::optional<double> scale,
+    const std::optional<Tensor>& dropout_mask) {
   const char* op = "_scaled_dot_product_flash_attention_for_cpu_backward";
   check_heads(op, query, key, value);
   LAMELLA_CHECK_NOT_IMPLEMENTED(query.scalar_type() == kFloat || query.scalar_type() == kHalf ||
                                     query.scalar_type() == kBFloat16,
                                 op, ": expected 'query' to be float32, float16 or bfloat16, got ",
                                 query.scalar_type());
-  LAMELLA_CHECK(dropout_p == 0, op, ": expected 'dropout_p' to be 0, got ", dropout_p);
   int64_t batch = query.sizes()[0], heads = query.sizes()[1], rows = query.sizes()[2],
           width = query.sizes()[3], keys = key.sizes()[2], value_width = value.sizes()[3];
   const int64_t out_shape[4] = {batch, heads, rows, value_width};
@@ -179,30 +215,39 @@ std::tuple<Tensor, Tensor, Tensor> _scaled_dot_product_flash_attention_for_cpu_b
   LAMELLA_CHECK(!has_mask || is_expandable(attn_mask->sizes(), score_shape), op,
                 ": expected 'attn_mask' to be broadcastable to ", IntArrayRef(score_shape),
                 ", got ", attn_mask->sizes());
-  auto made = [&](int64_t count, int64_t size) {
-    Tensor t = new_tensor({batch, count, heads, size},
+  Tensor dropout = factors_of(op, dropout_mask, dropout_p, score_shape, kFloat);
+  auto made = [&](int64_t sets, int64_t count, int64_t size) {
+    Tensor t = new_tensor({batch, count, sets, size},
                           query.is_meta() ? query.scalar_type() : kFloat, query.device());
     if (!query.is_meta()) t.zero_();
     return t.transpose(1, 2);
   };
-  Tensor dq = made(rows, width), dk = made(keys, width), dv = made(keys, value_width);
+  int64_t key_heads = key.sizes()[1];
+  Tensor dq = made(heads, rows, width), dk = made(key_heads, keys, width),
+         dv = made(key_heads, keys, value_width);
   if (query.is_meta()) return {dq, dk, dv};
   Tensor mask = has_mask ? additive_mask(*attn_mask, score_shape, kFloat) : Tensor();
-  Heads all(query, key, value, mask, is_causal,
+  Heads all(query, key, value, mask, dropout, is_causal,
             scale.value_or(1.0 / std::sqrt(static_cast<double>(width))));
   Tensor o = with_dense_rows(out), g = with_dense_rows(grad_out), log = logsumexp.contiguous();
-  int64_t work = rows * keys * (width + value_width) + 1;
-  parallel_for(0, batch * heads, (1 << 18) / work + 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
+  // Heads that share their keys are summed one after the other.
+  int64_t work = all.shared * rows * keys * (width + value_width) + 1;
+  parallel_for(0, batch * key_heads, (1 << 18) / work + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin * all.shared; i < end * all.shared; ++i) {
       int64_t b = i / heads, h = i % heads;
-      auto to = [&](const Tensor& t) {
-        return t.mutable_data_ptr<float>() + b * t.strides()[0] + h * t.strides()[1];
+      auto to = [&](const Tensor& t, int64_t head) {
+        return t.mutable_data_ptr<float>() + b * t.strides()[0] + head * t.strides()[1];
       };
-      AttentionBackward call{all.head(b, h),   rows_of(o, b, h),
-                             rows_of(g, b, h), log.const_data_ptr<float>() + i * rows,
-                             to(dq),           to(dk),
-                             to(dv),           dq.strides()[2],
-                             dk.strides()[2],  dv.strides()[2]};
+      AttentionBackward call{all.head(b, h),
+                             rows_of(o, b, h),
+                             rows_of(g, b, h),
+                             log.const_data_ptr<float>() + i * rows,
+                             to(dq, h),
+                             to(dk, h / all.shared),
+                             to(dv, h / all.shared),
+                             dq.strides()[2],
+                             dk.strides()[2],
+                             dv.strides()[2]};
       check_interrupt();
       attention_backward_stub(kCPU, call);
     }

@@ -25,7 +25,7 @@ bool convolution_by_library(const Convolution& c) {
     int64_t room = c.in[d] + 2 * c.padding[d] - c.dilation[d] * (c.kernel[d] - 1) - 1;
     if (room < 0 || room / c.stride[d] + 1 != c.out[d]) return false;
   }
-  return c.dtype == kFloat;
+  return c.dtype == kFloat || (c.dtype == kBFloat16 && has_gemm(kBFloat16));
 }
 
 namespace {
@@ -121,11 +121,16 @@ struct Shares {
   // Units [begin, end) of the cut.
   lamella_convolution share(Cut cut, int64_t begin, int64_t end) const {
     lamella_convolution part = p;
-    auto move = [](auto*& data, int64_t elements) {
+    auto move_by = [](auto*& data, int64_t bytes) {
       constexpr bool is_read = std::is_const_v<std::remove_pointer_t<decltype(+data)>>;
-      using Element = std::conditional_t<is_read, const float, float>;
-      if (data != nullptr) data = static_cast<Element*>(data) + elements;
+      using Byte = std::conditional_t<is_read, const char, char>;
+      if (data != nullptr) data = static_cast<Byte*>(data) + bytes;
     };
+    // Weights that are written are float32, as is the bias.
+    bool writes_weights = p.kind == LAMELLA_CONVOLUTION_BACKWARD_WEIGHTS;
+    const int64_t size = p.bfloat16 ? 2 : 4, weight_size = writes_weights ? 4 : size;
+    auto move = [&](void*& data, int64_t elements) { move_by(data, elements * size); };
+    auto move_weights = [&](int64_t elements) { move_by(part.weights, elements * weight_size); };
     int64_t first_in = 0, first_out = 0;
     if (cut == Cut::kBatch) {
       part.batch = end - begin;
@@ -141,21 +146,20 @@ struct Shares {
     } else if (cut == Cut::kInChannels) {
       first_in = begin * kChannelStep;
       part.in_channels = std::min(end * kChannelStep, p.in_channels) - first_in;
-      move(part.weights, first_in * taps);
+      move_weights(first_in * taps);
     } else {
       first_out = begin * kChannelStep;
       part.out_channels = std::min(end * kChannelStep, p.out_channels) - first_out;
     }
     move(part.src, first_in * (p.channels_last ? 1 : in_area));
     move(part.dst, first_out * (p.channels_last ? 1 : out_area));
-    move(part.weights, first_out * p.weights_inputs * taps);
-    move(part.bias, first_out);
+    move_weights(first_out * p.weights_inputs * taps);
+    move_by(part.bias, first_out * 4);
     return part;
   }
 };
 
-void run_library(const char* op, const Convolution& c, int kind, const Tensor& src,
-                 const Tensor& weight, const Tensor& bias, const Tensor& dst) {
+lamella_convolution library_problem(const Convolution& c, int kind) {
   lamella_convolution p{};
   p.kind = static_cast<uint8_t>(kind);
   p.ndim = static_cast<uint8_t>(c.ndim);
@@ -173,6 +177,13 @@ void run_library(const char* op, const Convolution& c, int kind, const Tensor& s
     p.padding[d] = c.padding[d];
     p.dilation[d] = c.dilation[d];
   }
+  p.bfloat16 = c.dtype == kBFloat16;
+  return p;
+}
+
+void run_library(const char* op, const Convolution& c, int kind, const Tensor& src,
+                 const Tensor& weight, const Tensor& bias, const Tensor& dst) {
+  lamella_convolution p = library_problem(c, kind);
   p.src = src.data_ptr();
   p.weights = weight.data_ptr();
   p.bias = bias.defined() ? bias.const_data_ptr() : nullptr;
@@ -375,10 +386,23 @@ bool is_product(const Convolution& c) {
   return !c.channels_last && c.groups == 1 && v.is_pointwise() && v.outputs >= kLeastColumns;
 }
 
-// Small types are computed in float32.
+// ---- Small types ----
+
+// Small types are computed in float32, but where the library has code for bfloat16.
 Convolution in_float(Convolution c) {
   c.dtype = kFloat;
   return c;
+}
+// Groups of few channels are faster in float32.
+constexpr int64_t kLeastPaired = 8;
+bool is_fast_small(const Convolution& c, int kind) {
+  if (c.dtype != kBFloat16 || !convolution_by_library(c) || c.batch == 0 ||
+      std::min(c.in_channels, c.out_channels) / c.groups < kLeastPaired) {
+    return false;
+  }
+  lamella_convolution p = library_problem(c, kind);
+  char message[256];
+  return blas_library().convolution(&p, message, sizeof(message)) == LAMELLA_BLAS_OK;
 }
 }  // namespace
 
@@ -400,7 +424,10 @@ void convolution_forward(const char* op, const Convolution& c, const Tensor& src
                          const Tensor& weight, const Tensor& bias, const Tensor& dst) {
   if (dst.numel() == 0) return;
   if (is_small(c.dtype)) {
-    Tensor wide = new_tensor(dst.sizes(), kFloat, kCPU);
+    if (src.numel() > 0 && is_fast_small(c, LAMELLA_CONVOLUTION_FORWARD)) {
+      return run_library(op, c, LAMELLA_CONVOLUTION_FORWARD, src, weight, widened(bias), dst);
+    }
+    Tensor wide = new_strided(dst.sizes(), dst.strides(), kFloat, kCPU);
     convolution_forward(op, in_float(c), widened(src), widened(weight), widened(bias), wide);
     return narrow_into(dst, wide);
   }
@@ -414,7 +441,10 @@ void convolution_backward_data(const char* op, const Convolution& c, const Tenso
                                const Tensor& weight, const Tensor& src) {
   if (src.numel() == 0) return;
   if (is_small(c.dtype)) {
-    Tensor wide = new_tensor(src.sizes(), kFloat, kCPU);
+    if (dst.numel() > 0 && is_fast_small(c, LAMELLA_CONVOLUTION_BACKWARD_DATA)) {
+      return run_library(op, c, LAMELLA_CONVOLUTION_BACKWARD_DATA, src, weight, Tensor(), dst);
+    }
+    Tensor wide = new_strided(src.sizes(), src.strides(), kFloat, kCPU);
     convolution_backward_data(op, in_float(c), widened(dst), widened(weight), wide);
     return narrow_into(src, wide);
   }
@@ -429,6 +459,11 @@ void convolution_backward_weight(const char* op, const Convolution& c, const Ten
   if (weight.numel() == 0) return;
   if (is_small(c.dtype)) {
     Tensor wide = new_tensor(weight.sizes(), kFloat, kCPU);
+    if (src.numel() > 0 && dst.numel() > 0 &&
+        is_fast_small(c, LAMELLA_CONVOLUTION_BACKWARD_WEIGHTS)) {
+      run_library(op, c, LAMELLA_CONVOLUTION_BACKWARD_WEIGHTS, src, wide, Tensor(), dst);
+      return narrow_into(weight, wide);
+    }
     convolution_backward_weight(op, in_float(c), widened(src), widened(dst), wide);
     return narrow_into(weight, wide);
   }

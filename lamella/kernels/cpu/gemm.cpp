@@ -152,9 +152,9 @@ void scale(const Gemm& p) {
   }
 }
 
-// Rows for which sums along k are faster than tiles; and where k is long and b is packed each time,
-// which would cost more than it brings.
-constexpr int64_t kFewRows = 4, kFewLongRows = 16, kLong = 128;
+// Rows for which sums along k are faster than tiles; and where k is long, so that packing b would
+// cost more than it brings.
+constexpr int64_t kFewRows = 4, kFewLongRows = 11, kLong = 128;
 
 // Whether the problem was one of few rows, or of few columns, and was solved by sums along k. The
 // small operand is copied where only that stands in the way.
@@ -172,8 +172,7 @@ bool take_dots(const Gemm& p) {
     dots_gemm(dense);
     return true;
   };
-  bool packs = p.k >= kLong && p.b.storage == nullptr;
-  return take(p, packs ? kFewLongRows : kFewRows) ||
+  return take(p, p.k >= kLong ? kFewLongRows : kFewRows) ||
          (p.n <= kFewRows && take(transposed(p), kFewRows));
 }
 

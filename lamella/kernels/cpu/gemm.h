@@ -57,7 +57,9 @@ void dot_product(const Tensor& a, const Tensor& b, bool conjugate, void* result)
 // ---- Parts of gemm() ----
 
 // Whether tiled_gemm() and is_dots_gemm() take the dtype: always float32, float64, int32 and int64
-// (integers wrap). If it is bfloat16, c and d are float32, and k is even.
+// (integers wrap). If it is bfloat16, c and d are float32, and k is even. Both functions take what
+// byte_gemm_kernels_stub has kernels for as well: then c and d are int32, and k is a multiple of
+// the group.
 bool has_gemm(ScalarType dtype);
 // Rows of c are contiguous, as is each row or each column of b; and each row of a, if it is
 // bfloat16.

@@ -14,18 +14,25 @@ LAMELLA_DEFINE_DISPATCH(gemm_kernels_stub);
 
 namespace {
 
-// Rows of a block: what a reads of them stays in the second cache while b streams by.
-constexpr int64_t kBlockRows = 64;
+// Rows of a block, and bytes of a in it: they stay in the second cache while b streams by, so that
+// b is read once for all of them.
+constexpr int64_t kBlockRows = 256, kBlockBytes = int64_t{1} << 18;
+// Columns of c that a block takes at once where k takes several stretches: they stay there as well.
+constexpr int64_t kBlockColumns = 1024;
 // A b whose rows are contiguous is read as it lies for so few rows, or if it has so few bytes.
 constexpr int64_t kUnpackedRows = 256, kUnpackedBytes = 16384;
+// Shares that a product is cut into, if they are worth it: many, so that threads end together.
+constexpr int64_t kShares = 32;
 // Multiplications that are worth a thread's while.
 constexpr int64_t kLeastShare = int64_t{1} << 19;
 // Multiplications after which interrupts are looked for.
 constexpr int64_t kMostShare = int64_t{1} << 31;
 // Packed bytes at a time.
 constexpr int64_t kMostPacked = int64_t{1} << 26;
-// Bytes that the second cache holds.
-constexpr int64_t kNearBytes = int64_t{1} << 20;
+// Bytes of b that the second cache is likely to hold from one product to the next.
+constexpr int64_t kNearBytes = int64_t{1} << 18;
+// Bytes of a row that the processor has read before it sees that more rows will follow.
+constexpr int64_t kShortRow = 3072;
 // Rows up to which it pays to keep a packed b: with more, packing is a small part of the work.
 constexpr int64_t kKeptRows = 256;
 // Packed bytes that fit on the stack.
@@ -60,7 +67,10 @@ struct Factor {
   }
 };
 
-const GemmKernels& kernels_for(ScalarType dtype) { return *gemm_kernels_stub(kCPU, dtype); }
+const GemmKernels& kernels_for(ScalarType dtype) {
+  bool of_bytes = dtype == kChar || dtype == kByte || dtype == kShort;
+  return *(of_bytes ? byte_gemm_kernels_stub(kCPU, dtype) : gemm_kernels_stub(kCPU, dtype));
+}
 
 // One product of a batch, with strides in bytes.
 class Product {
@@ -165,20 +175,28 @@ class Product {
                                       : panels + full / tile * whole.b_panel;
 
     // Rows, then columns, are cut until the shares are small enough.
-    int64_t rows = std::min(p_.m, kBlockRows);
-    int64_t down = (p_.m + rows - 1) / rows;
+    int64_t most_rows = kBlockBytes / (std::clamp<int64_t>(k_, 1, kStretch) * element_);
+    int64_t down = (p_.m - 1) / std::clamp<int64_t>(most_rows, 64, kBlockRows) + 1;
+    int64_t rows = std::min(p_.m, round_up((p_.m + down - 1) / down, 8));
+    down = (p_.m + rows - 1) / rows;
     int64_t work = saturated_product(saturated_product(rows, n), k_ + 1);
-    int64_t wanted = std::max((16 + down - 1) / down, work / kMostShare + 1);
+    int64_t wanted = std::max((kShares + down - 1) / down, work / kMostShare + 1);
     int64_t across = std::max<int64_t>(1, std::min(wanted, work / kLeastShare));
     int64_t wide = round_up((n + across - 1) / across, tile);
     across = (n + wide - 1) / wide;
     int64_t grain = std::max<int64_t>(1, kLeastShare / std::max<int64_t>(work / across, 1));
+    // Where b is read once, parts are long, so that each panel in them asks for the next one.
+    int64_t long_part = down == 1 ? across / get_num_threads() : 1;
+    grain = std::max(grain, std::min(long_part, kMostShare / (work / across + 1)));
     parallel_for(0, down * across, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t share = begin; share < end; ++share) {
+      for (int64_t share = begin, count; share < end; share += count) {
         int64_t i = share / across * rows, j = share % across * wide;
+        // Neighbours in the same rows are one block.
+        count = std::min(end - share, across - share % across);
+        if (k_ > kStretch) count = std::clamp<int64_t>(kBlockColumns / wide, 1, count);
         GemmBlock g = whole;
         g.m = std::min(rows, p_.m - i);
-        g.n = std::min(wide, n - j);
+        g.n = std::min(count * wide, n - j);
         const char* a = a_ + i * whole.a_row;
         g.b = panels + j / tile * whole.b_panel;
         g.tail = last;
@@ -187,6 +205,7 @@ class Product {
         for (int64_t l = 0; l == 0 || l < k_; l += kStretch) {
           g.a = a + l * whole.a_step;
           g.k = std::min(kStretch, k_ - l);
+          g.after = l + g.k < k_ ? g.b + g.k * whole.b_row : nullptr;
           kernels_.block(g);
           g.b += g.k * whole.b_row;
           g.tail += g.k * whole.tail_row;
@@ -308,6 +327,8 @@ void dots_gemm(const Gemm& p) {
   whole.m = p.m;
   whole.k = (p.k + kernels.group - 1) / kernels.group;
   whole.alpha = alpha.bytes;
+  int64_t row_bytes = p.k * number;
+  whole.b_is_far = row_bytes <= kShortRow && p.n * row_bytes > kNearBytes;
   // Columns that are dealt out together: a multiple of what one loop takes.
   int64_t wide = std::max<int64_t>(64, round_up(kLeastShare / (whole.k * p.m) / 4, 64));
   int64_t across = (p.n + wide - 1) / wide;

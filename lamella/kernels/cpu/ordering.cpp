@@ -11,11 +11,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "lamella/core/interrupt.h"
 #include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/cpu/digit_sort.h"
+#include "lamella/kernels/cpu/line_keys.h"
 #include "lamella/kernels/cpu/simd/sort_words.h"
 
 namespace lamella::native {
@@ -51,74 +53,7 @@ uint64_t* OrderScratch::reserve(Tensor& words, int64_t n) {
 namespace {
 
 constexpr int64_t kShort = 8192;  // elements of a line that the network may sort
-constexpr int64_t kBlock = 1024;  // keys that are made at a time of a longer line
 constexpr int64_t kMostWords = INT64_C(1) << 32;
-
-template <class F>
-decltype(auto) visit_key(const Line& line, F&& f) {
-  if (line.kind.bytes == 8) return f(uint64_t{});
-  return f(uint32_t{});
-}
-template <class K>
-int bits_of(K x) {
-  return x == 0
-             ? 0
-             : static_cast<int>(sizeof(K)) * 8 -
-                   (sizeof(K) == 8 ? __builtin_clzll(x) : __builtin_clz(static_cast<unsigned>(x)));
-}
-
-// f(keys, count, position of the first) for blocks of the line's elements [begin, end), until it
-// returns false.
-template <class K, class F>
-void for_each_block(const Line& line, int64_t begin, int64_t end, F&& f) {
-  const KeyLoops<K>& loops = key_loops<K>();
-  K keys[kBlock];
-  for (int64_t at = begin; at < end; at += kBlock) {
-    int64_t count = std::min(kBlock, end - at);
-    loops.read(line.kind, line.element(at), line.stride, count, keys);
-    if (!f(static_cast<const K*>(keys), count, at)) return;
-    count_steps(count);
-  }
-}
-
-// What is left of keys once the bits that all of them share are gone.
-template <class K>
-struct Packing {
-  K least;
-  int right;  // low bits that are alike in all keys
-  int bits;   // that are left
-};
-template <class K>
-Packing<K> packing_of(const KeyBounds<K>& bounds) {
-  Packing<K> packing{bounds.least, 0, 0};
-  if (bounds.varying == 0) return packing;
-  packing.right = sizeof(K) == 8 ? __builtin_ctzll(bounds.varying)
-                                 : __builtin_ctz(static_cast<unsigned>(bounds.varying));
-  packing.bits = bits_of(static_cast<K>((bounds.most - bounds.least) >> packing.right));
-  return packing;
-}
-
-template <class K>
-KeyBounds<K> bounds_of(const Line& line) {
-  const KeyLoops<K>& loops = key_loops<K>();
-  KeyBounds<K> all{};
-  K first{}, last{};
-  for_each_block<K>(line, 0, line.n, [&](const K* keys, int64_t count, int64_t at) {
-    KeyBounds<K> here = loops.bounds(keys, count);
-    if (at == 0) {
-      all = here;
-      first = keys[0];
-    } else {
-      all.least = std::min(all.least, here.least);
-      all.most = std::max(all.most, here.most);
-      all.varying |= here.varying | static_cast<K>(keys[0] ^ first);
-      all.ascending = all.ascending && here.ascending && last <= keys[0];
-    }
-    last = keys[count - 1];
-    return true;
-  });
-  return all;
-}
 
 // ---- Storing ----
 
@@ -241,32 +176,73 @@ bool order_short(const Line& line, int64_t k, const OrderedLine& out, OrderScrat
 // ---- Long lines ----
 
 // Few different keys: each element goes straight to its place, after those with lesser keys and
-// after its equals that come before it.
-constexpr int kFewBits = 11;
+// after its equals that come before it. Integers are the same as their equals, and are written
+// bucket by bucket.
+constexpr int kFewBits = 11, kMostBits = 16;
 template <class K>
-void order_by_counting(const Line& line, const Packing<K>& packing, const OrderedLine& out) {
-  int64_t next[1 << kFewBits] = {};
-  auto bucket_of = [&](K key) {
-    return static_cast<size_t>((key - packing.least) >> packing.right);
-  };
-  for_each_block<K>(line, 0, line.n, [&](const K* keys, int64_t count, int64_t) {
-    for (int64_t i = 0; i < count; ++i) ++next[bucket_of(keys[i])];
-    return true;
-  });
-  int64_t sum = 0;
-  for (int64_t& place : next) sum += std::exchange(place, sum);
-  auto run = [&]<class U>(U) {
-    for_each_block<K>(line, 0, line.n, [&](const K* keys, int64_t count, int64_t at) {
-      for (int64_t i = 0; i < count; ++i) {
-        int64_t place = next[bucket_of(keys[i])]++;
-        *reinterpret_cast<U*>(out.values + place * out.value_stride) =
-            *reinterpret_cast<const U*>(line.element(at + i));
-        out.indices[place * out.index_stride] = at + i;
+void order_by_counting(const Line& line, const Packing<K>& packing, const OrderedLine& out,
+                       OrderScratch& scratch) {
+  // While counters are few, four parts of the line are counted side by side, as neighbours in one
+  // bucket would wait for each other: next[bucket * parts + part].
+  constexpr int64_t kParts = 4, kKeys = kBlock / kParts;
+  const int64_t parts = packing.bits <= kFewBits ? kParts : 1;
+  const size_t counters = (size_t{1} << packing.bits) * static_cast<size_t>(parts);
+  auto* next = reinterpret_cast<uint32_t*>(scratch.second(static_cast<int64_t>(counters + 1) / 2));
+  std::fill(next, next + counters, 0);
+  const int64_t size = (line.n + parts - 1) / parts;
+  auto each = [&](auto&& f) {
+    K keys[kParts][kKeys];
+    for (int64_t at = 0; at < size; at += kKeys) {
+      int64_t count[kParts], least = parts == kParts ? kKeys : 0;
+      for (int64_t p = 0; p < parts; ++p) {
+        int64_t end = std::min(line.n, (p + 1) * size);
+        count[p] = std::clamp<int64_t>(end - p * size - at, 0, kKeys);
+        least = std::min(least, count[p]);
+        if (count[p] > 0) {
+          key_loops<K>().read(line.kind, line.element(p * size + at), line.stride, count[p],
+                              keys[p]);
+        }
       }
-      return true;
+      auto one = [&](int64_t p, int64_t i) __attribute__((always_inline)) {
+        auto bucket = static_cast<size_t>((keys[p][i] - packing.least) >> packing.right);
+        f(next[bucket * static_cast<size_t>(parts) + static_cast<size_t>(p)], p * size + at + i);
+      };
+      for (int64_t i = 0; i < least; ++i) one(0, i), one(1, i), one(2, i), one(3, i);
+      for (int64_t p = 0; p < parts; ++p) {
+        for (int64_t i = least; i < count[p]; ++i) one(p, i);
+      }
+      count_steps(kBlock);
+    }
+  };
+  each([](uint32_t& counter, int64_t) { ++counter; });
+  const KeyKind kind = line.kind;
+  auto run = [&]<class U>(U) {
+    auto* values = out.values;
+    uint32_t sum = 0;
+    for (size_t i = 0; i < counters; ++i) {
+      uint32_t count = std::exchange(next[i], sum);
+      sum += count;
+      if (kind.is_float) continue;
+      auto key = static_cast<U>((static_cast<K>(i / static_cast<size_t>(parts)) << packing.right) +
+                                packing.least);
+      auto value = static_cast<U>(key ^ static_cast<U>(kind.flip));
+      for (; count > 0; --count, values += out.value_stride) *reinterpret_cast<U*>(values) = value;
+    }
+    int64_t* indices = out.indices;
+    if (!kind.is_float && out.index_stride == 1) {
+      return each([&](uint32_t& place, int64_t index) { indices[place++] = index; });
+    }
+    each([&](uint32_t& counter, int64_t index) {
+      int64_t place = counter++;
+      indices[place * out.index_stride] = index;
+      *reinterpret_cast<U*>(out.values + place * out.value_stride) =
+          *reinterpret_cast<const U*>(line.element(index));
     });
   };
-  visit_bytes(line.kind.bytes, [&](auto tag) { run(type_of<decltype(tag)>{}); });
+  visit_bytes(line.kind.bytes, [&](auto tag) {
+    using U = type_of<decltype(tag)>;
+    if constexpr (std::is_integral_v<U>) run(U{});
+  });
 }
 
 // Puts words that are alike above their lower half in the order of the `dropped` low bits of their
@@ -321,8 +297,9 @@ void order_long(const Line& line, int64_t k, const OrderedLine& out, OrderScratc
     return;
   }
   Packing<K> packing = packing_of(bounds);
-  if (k == n && packing.bits <= kFewBits && (get_num_threads() == 1 || n < kGrainSize)) {
-    return order_by_counting(line, packing, out);
+  bool are_few = packing.bits <= kFewBits || (packing.bits <= kMostBits && n >> packing.bits >= 2);
+  if (k == n && are_few && (get_num_threads() == 1 || n < kGrainSize)) {
+    return order_by_counting(line, packing, out, scratch);
   }
   int dropped = std::max(0, packing.bits - 32);
   uint64_t* words =
@@ -431,11 +408,18 @@ Selected<K> select_key(const Line& line, int64_t k, OrderScratch& scratch) {
     Packing<K> packing = packing_of(bounds);
     int digit = std::min(packing.bits, n <= 8 * kNetwork ? 8 : 11);
     int shift = packing.right + packing.bits - digit;
-    int64_t counts[1 << 11];
+    // Neighbours are counted apart, as those in one bucket would wait for each other.
+    int64_t counts[1 << 11], others[1 << 11];
     std::fill(counts, counts + (1 << digit), 0);
+    std::fill(others, others + (1 << digit), 0);
     auto bucket_of = [&](K key) { return static_cast<int64_t>((key - packing.least) >> shift); };
     auto count_keys = [&](const K* some, int64_t count, int64_t) {
-      for (int64_t i = 0; i < count; ++i) ++counts[bucket_of(some[i])];
+      int64_t i = 0;
+      for (; i + 1 < count; i += 2) {
+        ++counts[bucket_of(some[i])];
+        ++others[bucket_of(some[i + 1])];
+      }
+      if (i < count) ++counts[bucket_of(some[i])];
       return true;
     };
     if (keys != nullptr) {
@@ -443,6 +427,7 @@ Selected<K> select_key(const Line& line, int64_t k, OrderScratch& scratch) {
     } else {
       for_each_block<K>(line, 0, n, count_keys);
     }
+    for (int b = 0; b < 1 << digit; ++b) counts[b] += others[b];
     int64_t bucket = 0;
     for (; k >= counts[bucket]; ++bucket) {
       k -= counts[bucket];
@@ -493,31 +478,47 @@ int64_t find_key(const Line& line, K key, int64_t which) {
 
 }  // namespace
 
-Lines::Lines(std::initializer_list<const Tensor*> tensors, int64_t dim) {
-  const Tensor& self = **tensors.begin();
-  for (int64_t d = 0; d < self.dim(); ++d) {
-    if (d == dim) {
-      size_ = self.size(d);
-      continue;
-    }
-    sizes_.push_back(self.size(d));
-    count_ *= self.size(d);
+namespace {
+
+// Whether it pays to take out the first k of n before they are put in order.
+bool are_part(int64_t k, int64_t n) { return n > kShort && k <= n / 4; }
+
+// The elements up to the one at position k - 1 are copied in the order of the line, and then that
+// shorter line is put in order. False: nothing is stored, as too many are alike.
+template <class K>
+bool order_part(const Line& line, int64_t k, const OrderedLine& out, OrderScratch& scratch) {
+  Selected<K> last = select_key<K>(line, k - 1, scratch);
+  if (last.index >= 0) return false;  // the line is in order
+  const KeyLoops<K>& loops = key_loops<K>();
+  const int64_t bytes = line.kind.bytes, most = 2 * k;
+  auto found =
+      std::make_unique_for_overwrite<KeyAndIndex<K>[]>(static_cast<size_t>(most + kBlock + 1));
+  int64_t kept = 0;
+  for_each_block<K>(line, 0, line.n, [&](const K* keys, int64_t count, int64_t at) {
+    kept += loops.append(keys, count, last.key, at, found.get() + kept);
+    return kept <= most;
+  });
+  if (kept > most) return false;
+  std::vector<char> values(static_cast<size_t>(kept * bytes));
+  for (int64_t i = 0; i < kept; ++i) {
+    std::memcpy(values.data() + i * bytes, line.element(found[i].index),
+                static_cast<size_t>(bytes));
   }
-  size_t t = 0;
-  for (const Tensor* tensor : tensors) {
-    along_[t] = tensor->dim() == 0 ? 1 : tensor->strides()[static_cast<size_t>(dim)];
-    for (int64_t d = 0; d < self.dim(); ++d) {
-      if (d != dim) strides_[t].push_back(tensor->strides()[static_cast<size_t>(d)]);
-    }
-    ++t;
+  order_line({line.kind, values.data(), bytes, kept}, k, out, scratch);
+  for (int64_t i = 0; i < k; ++i) {
+    int64_t& index = out.indices[i * out.index_stride];
+    index = found[index].index;
   }
-  for (; t < kMostTensors; ++t) strides_[t] = Dims(sizes_.size(), 0);
+  return true;
 }
+
+}  // namespace
 
 void order_line(const Line& line, int64_t k, const OrderedLine& out, OrderScratch& scratch) {
   visit_key(line, [&](auto tag) {
     using K = decltype(tag);
     if (are_few(k, line.n)) return order_few<K>(line, k, out, scratch);
+    if (are_part(k, line.n) && order_part<K>(line, k, out, scratch)) return;
     if (line.n <= kShort && order_short<K>(line, k, out, scratch)) return;
     order_long<K>(line, k, out, scratch);
   });

@@ -50,7 +50,8 @@ class Lines {
  public:
   static constexpr size_t kMostTensors = 3;
 
-  Lines(std::initializer_list<const Tensor*> tensors, int64_t dim);
+  // The lines of dimension `skipped` but the first are left out.
+  Lines(std::initializer_list<const Tensor*> tensors, int64_t dim, int64_t skipped = -1);
   int64_t size() const { return size_; }  // elements of a line of the first tensor
   int64_t count() const { return count_; }
   // Elements between neighbours of a line, in the tensor of this number.

@@ -144,8 +144,9 @@ struct Ports {
     return port.buffer;
   }
 
+  // `streams`: the output, which is contiguous, is written past the caches.
   void run(char* const* data, const int64_t* strides, const int64_t* row_strides, int64_t n,
-           int64_t rows) {
+           int64_t rows, bool streams = false) {
     char* p[kMaxInputs + 1];
     for (int i = 1; i < runner.count; ++i) {
       p[i] = i == runner.number && runner.reads_number()
@@ -154,7 +155,8 @@ struct Ports {
     }
     const Port& out = port[0];
     bool one_run = strides[0] == out.bytes && (rows == 1 || row_strides[0] == n * strides[0]);
-    if (one_run && out.convert == nullptr) {
+    bool straight = one_run && !streams;
+    if (straight && out.convert == nullptr) {
       p[0] = data[0];
       runner(p, n * rows);
       return;
@@ -163,11 +165,12 @@ struct Ports {
     runner(p, n * rows);
     const char* from = out.buffer;
     if (out.convert != nullptr) {
-      char* to = one_run ? data[0] : gather;
+      char* to = straight ? data[0] : gather;
       out.convert(out.buffer, to, n * rows);
-      if (one_run) return;
+      if (straight) return;
       from = gather;
     }
+    if (streams) return tile_loops_stub(kCPU).stream(from, data[0], n * rows * out.bytes);
     for (int64_t j = 0; j < rows; ++j) {
       move_elements(from + j * n * out.bytes, out.bytes, data[0] + j * row_strides[0], strides[0],
                     n, out.bytes);
@@ -178,6 +181,9 @@ struct Ports {
 // ---- Contiguous operands ----
 
 constexpr int64_t kLine = 64;  // bytes that memory moves at a time
+// Of the widest operand in one chunk. With longer chunks reading waits for writing, and with
+// shorter ones the calls begin to count.
+constexpr int64_t kStreamedChunkBytes = 2048;
 
 // Runs over n contiguous elements, through a buffer that is written past the caches. Somebody calls
 // end_stream() after the last of them.
@@ -192,10 +198,8 @@ void run_streamed(const Runner& runner, char* const* data, const int64_t* bytes,
     }
     n -= now;
   };
-  // With longer chunks reading waits for writing, and with shorter ones the calls begin to count.
-  constexpr int64_t kMostBytes = 2048;
   const int64_t chunk =
-      std::min(kChunk, kMostBytes / *std::max_element(bytes, bytes + runner.count));
+      std::min(kChunk, kStreamedChunkBytes / *std::max_element(bytes, bytes + runner.count));
   auto place = reinterpret_cast<uintptr_t>(data[0]) % kLine;
   int64_t head = place == 0 ? 0 : (kLine - static_cast<int64_t>(place)) / bytes[0];
   if (head != 0) {
@@ -229,7 +233,8 @@ void run_flat(const Runner& runner, char* const* data, const int64_t* bytes, int
   bool streams = moved >= kStreamedBytes && !in_place &&
                  reinterpret_cast<uintptr_t>(data[0]) % static_cast<uintptr_t>(bytes[0]) == 0;
   const int number = runner.number;
-  parallel_for(0, n, kGrainSize, [&](int64_t begin, int64_t end) {
+  // Half a grain: what comes here with more than a whole one is worth two threads.
+  parallel_for(0, n, kGrainSize / 2, [&](int64_t begin, int64_t end) {
     char* p[kMaxInputs + 1];
     for (int i = 0; i < runner.count; ++i) p[i] = data[i] + (i == number ? 0 : begin * bytes[i]);
     // A loop that knows of no number reads a run of it, once for every chunk.
@@ -377,14 +382,33 @@ LAMELLA_NOINLINE void run_general(TensorIteratorBase& iter, const LoopTable& tab
     if (has_turned) return run_turned(ports, data, strides, row_strides, turned, size0, size1);
     // Short rows share a chunk; long ones are cut.
     int64_t rows = size0 < kChunk / 2 ? kChunk / size0 : 1;
+    bool streams = streamed && size0 >= kChunk && strides[0] == ports.port[0].bytes &&
+                   reinterpret_cast<uintptr_t>(data[0]) % static_cast<uintptr_t>(kLine) == 0 &&
+                   (size1 == 1 || row_strides[0] % kLine == 0);
+    int64_t widest = strides[0];
+    for (int i = 1; i < count; ++i) {
+      streams &= data[i] != data[0];
+      widest = std::max(widest, std::abs(strides[i]));
+    }
+    // As in run_streamed(); a chunk of any type fills whole lines.
+    const int64_t chunk =
+        streams ? std::clamp(kStreamedChunkBytes / widest / kLine * kLine, kLine, kChunk) : kChunk;
     for (int64_t j = 0; j < size1; j += rows) {
       int64_t now = rows < size1 - j ? rows : size1 - j;
-      for (int64_t k = 0; k < size0; k += kChunk) {
-        int64_t n = kChunk < size0 - k ? kChunk : size0 - k;
+      for (int64_t k = 0; k < size0; k += chunk) {
+        int64_t n = chunk < size0 - k ? chunk : size0 - k;
         for (int i = 0; i < count; ++i) p[i] = data[i] + j * row_strides[i] + k * strides[i];
-        ports.run(p, strides, row_strides, n, now);
+        // What the next chunk reads is on its way while this one is computed.
+        for (int i = 1; streams && i < count; ++i) {
+          if (strides[i] <= 0 || strides[i] > kLine) continue;
+          for (int64_t at = n * strides[i]; at < 2 * n * strides[i]; at += kLine) {
+            __builtin_prefetch(p[i] + at);
+          }
+        }
+        ports.run(p, strides, row_strides, n, now, streams);
       }
     }
+    if (streams) tile_loops_stub(kCPU).end_stream();
   };
   if (!any_turned(iter)) return iter.for_each(walk);
   // Whole rows, and many of them, so that tiles fill.

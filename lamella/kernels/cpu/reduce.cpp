@@ -14,11 +14,14 @@ namespace {
 
 constexpr int64_t kPieceBytes = 16384;  // of a line that is folded in one step
 constexpr int64_t kRows = 16;           // that are folded in one step
+constexpr int64_t kMostRows = 254;      // of one step, which a byte numbers
 constexpr int64_t kSteps = 16;          // of one level
 constexpr int kLevels = 8;
-constexpr int64_t kBuffered = 2048;     // elements that are converted or gathered at a time
-constexpr int64_t kBlockBytes = 32768;  // of the accumulators of one block of rows
-constexpr int64_t kBlockWork = 65536;   // elements of one block of lines
+constexpr int64_t kShortRows = 4096;     // elements of rows that are folded in one step
+constexpr int64_t kBufferBytes = 32768;  // of elements that are converted or gathered at a time
+constexpr int64_t kFew = 512, kFewBytes = 4096;  // of those, if more of them lie in memory
+constexpr int64_t kBlockBytes = 32768;           // of the accumulators of one block of rows
+constexpr int64_t kBlockWork = 65536;            // elements of one block of lines
 constexpr int64_t kMostLines = 512;
 constexpr int64_t kPartWork = 65536;  // elements of one part of a block
 constexpr int64_t kMostParts = 32;
@@ -176,12 +179,19 @@ struct Reduction {
     int64_t most =
         across ? std::max<int64_t>(64, kBlockBytes / loops.acc_bytes)
                : std::clamp<int64_t>(kBlockWork / std::max<int64_t>(length, 1), 1, kMostLines);
-    step = across ? kRows : kPieceBytes / bytes;
+    step = across ? std::max(kRows, kShortRows / row) : kPieceBytes / bytes;
     if (fold_fn == nullptr) {
       int64_t inner = reduced.empty() ? 1 : reduced[0].size;
-      step = across ? 1 : std::min(inner, kBuffered);
-      most = std::min(most, across ? kBuffered : std::max<int64_t>(1, kBuffered / step));
+      int64_t room = kBufferBytes / std::max(bytes, static_cast<int64_t>(element_size(type)));
+      // Memory does not wait while a few are folded.
+      int64_t apart = across ? kept[0].in : reduced.empty() ? bytes : reduced[0].in;
+      int64_t few = kFewBytes / std::max<int64_t>(1, std::abs(apart));
+      int64_t buffered = std::clamp(few, std::min(kFew, room), room);
+      most = std::min(most, across ? room : std::max<int64_t>(1, buffered / inner));
+      step =
+          across ? std::max<int64_t>(1, buffered / std::min(most, row)) : std::min(inner, buffered);
     }
+    if (across) step = std::min(step, kMostRows);
     in_row = (row + most - 1) / most;
     block = (row + in_row - 1) / in_row;
     in_row = (row + block - 1) / block;
@@ -206,12 +216,19 @@ struct Reduction {
 
   // Elements that are gathered and converted first, in memory of their own.
   struct Buffers {
-    alignas(64) char gathered[kBuffered * 16];
-    alignas(64) char converted[kBuffered * 16];
+    alignas(64) char gathered[kBufferBytes];
+    alignas(64) char converted[kBufferBytes];
   };
   const char* read(Buffers& buffers, const char* from, int64_t stride, int64_t n, int64_t count,
                    int64_t between) const {
     const char* run = from;
+    if (stride == bytes && convert != nullptr) {
+      auto converted_bytes = static_cast<int64_t>(element_size(type));
+      for (int64_t i = 0; i < count; ++i) {
+        convert(from + i * between, buffers.converted + i * n * converted_bytes, n);
+      }
+      return buffers.converted;
+    }
     if (stride != bytes || count != 1) {
       for (int64_t i = 0; i < count; ++i) {
         move_elements(from + i * between, stride, buffers.gathered + i * n * bytes, bytes, n,
@@ -247,8 +264,8 @@ struct Reduction {
           fold_fn(cascade.memory, across ? ReduceInput{p, n, now, stride, begin + i, params}
                                          : ReduceInput{p, now, n, other, begin + i, params});
         } else if (across) {
-          const char* row = read(*buffers, p, other, n, 1, 0);
-          loops.across(cascade.memory, {row, n, 1, 0, begin + i, params});
+          const char* rows = read(*buffers, p, other, n, now, stride);
+          loops.across(cascade.memory, {rows, n, now, n * compute_bytes, begin + i, params});
         } else {
           const char* lines = read(*buffers, p, stride, now, n, other);
           loops.along(cascade.memory, {lines, now, n, now * compute_bytes, begin + i, params});

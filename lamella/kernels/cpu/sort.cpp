@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "lamella/core/visit_dtype.h"
+#include "lamella/kernels/cpu/movement.h"
 #include "lamella/kernels/cpu/ordering.h"
 #include "lamella/kernels/selecting.h"
 
@@ -10,34 +11,12 @@ namespace native {
 namespace {
 
 // Lines that lie beside each other, of which a few at a time are copied, so that each piece of
-// memory is read and written once for all of them: element l of row r is element r of line l.
-constexpr int64_t kBeside = 8;
-template <class T>
-void to_lines(const T* from, int64_t row_stride, int64_t rows, int64_t lines, T* to) {
-  for (int64_t r = 0; r < rows; ++r, from += row_stride) {
-    if (lines == kBeside) {
-#pragma GCC unroll 8
-      for (int64_t l = 0; l < kBeside; ++l) to[l * rows + r] = from[l];
-    } else {
-      for (int64_t l = 0; l < lines; ++l) to[l * rows + r] = from[l];
-    }
-  }
-}
-template <class T>
-void from_lines(const T* from, int64_t rows, int64_t lines, T* to, int64_t row_stride) {
-  for (int64_t r = 0; r < rows; ++r, to += row_stride) {
-    if (lines == kBeside) {
-#pragma GCC unroll 8
-      for (int64_t l = 0; l < kBeside; ++l) to[l] = from[l * rows + r];
-    } else {
-      for (int64_t l = 0; l < lines; ++l) to[l] = from[l * rows + r];
-    }
-  }
-}
+// memory is read and written once for all of them.
+constexpr int64_t kBeside = 16;
 
 bool lie_beside(const Tensor& self, int64_t dim, const Tensor& values, const Tensor& indices) {
   int64_t last = self.dim() - 1;
-  if (last < 1 || dim == last || self.size(last) < kBeside || self.size(dim) > 1 << 16)
+  if (last < 1 || dim == last || self.size(last) < kBeside / 2 || self.size(dim) > 1 << 16)
     return false;
   auto is_one = [&](const Tensor& t) { return t.strides()[static_cast<size_t>(last)] == 1; };
   return is_one(self) && is_one(values) && is_one(indices);
@@ -47,34 +26,36 @@ void order_lines_beside(const Tensor& self, int64_t dim, int64_t k, bool descend
                         const Tensor& values, const Tensor& indices) {
   int64_t bytes = self.element_size(), last = self.size(-1), n = self.size(dim);
   KeyKind kind = key_kind(self.scalar_type(), descending);
-  Tensor first = self.select(-1, 0), value = values.select(-1, 0), index = indices.select(-1, 0);
-  Lines outer({&first, &value, &index}, dim);
+  Lines outer({&self, &values, &indices}, dim, self.dim() - 1);
   int64_t groups = (last + kBeside - 1) / kBeside;
-  visit_bytes(static_cast<size_t>(bytes), [&](auto tag) {
-    using T = type_of<decltype(tag)>;
-    auto* from = static_cast<const T*>(self.const_data_ptr());
-    auto* to = static_cast<T*>(values.data_ptr());
-    auto* places = indices.mutable_data_ptr<int64_t>();
-    int64_t grain = 8192 / (n * kBeside) + 1;
-    parallel_for(0, outer.count() * groups, grain, [&](int64_t begin, int64_t end) {
-      OrderScratch scratch;
-      auto* lines = reinterpret_cast<T*>(scratch.third(kBeside * (n + 2 * k)));
-      auto* ordered = lines + kBeside * n;
-      auto* order = reinterpret_cast<int64_t*>(scratch.third(0)) + kBeside * (n + k);
-      for (int64_t i = begin; i < end; ++i) {
-        int64_t column = i % groups * kBeside, count = std::min(kBeside, last - column);
-        outer.walk(i / groups, i / groups + 1, [&](int64_t, const int64_t* starts) {
-          to_lines(from + starts[0] + column, outer.stride(0), n, count, lines);
-          for (int64_t l = 0; l < count; ++l) {
-            order_line({kind, reinterpret_cast<const char*>(lines + l * n), bytes, n}, k,
-                       {reinterpret_cast<char*>(ordered + l * k), bytes, order + l * k, 1},
-                       scratch);
-          }
-          from_lines(ordered, k, count, to + starts[1] + column, outer.stride(1));
-          from_lines(order, k, count, places + starts[2] + column, outer.stride(2));
-        });
-      }
-    });
+  auto* from = static_cast<const char*>(self.const_data_ptr());
+  auto* to = static_cast<char*>(values.data_ptr());
+  auto* places = indices.mutable_data_ptr<int64_t>();
+  const Movement& move = movement_stub(kCPU, bytes);
+  const Movement& move_places = movement_stub(kCPU, sizeof(int64_t));
+  int64_t grain = 8192 / (n * kBeside) + 1;
+  parallel_for(0, outer.count() * groups, grain, [&](int64_t begin, int64_t end) {
+    OrderScratch scratch;
+    auto* order = reinterpret_cast<int64_t*>(scratch.third(kBeside * (n + 2 * k)));
+    auto* ordered = reinterpret_cast<char*>(order + kBeside * k);
+    char* lines = ordered + kBeside * k * bytes;
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t column = i % groups * kBeside, count = std::min(kBeside, last - column);
+      outer.walk(i / groups, i / groups + 1, [&](int64_t, const int64_t* starts) {
+        auto* source = const_cast<char*>(from + (starts[0] + column) * bytes);
+        move.plane({lines, {bytes, n * bytes}}, {source, {outer.stride(0) * bytes, bytes}}, n,
+                   count, false);
+        for (int64_t l = 0; l < count; ++l) {
+          order_line({kind, lines + l * n * bytes, bytes, n}, k,
+                     {ordered + l * k * bytes, bytes, order + l * k, 1}, scratch);
+        }
+        move.plane({to + (starts[1] + column) * bytes, {bytes, outer.stride(1) * bytes}},
+                   {ordered, {k * bytes, bytes}}, count, k, false);
+        move_places.plane(
+            {reinterpret_cast<char*>(places + starts[2] + column), {8, outer.stride(2) * 8}},
+            {reinterpret_cast<char*>(order), {k * 8, 8}}, count, k, false);
+      });
+    }
   });
 }
 

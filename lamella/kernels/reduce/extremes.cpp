@@ -36,6 +36,19 @@ void check_real(const char* op, const Tensor& self) {
 LAMELLA_EXTREME(amax, "max")
 LAMELLA_EXTREME(amin, "min")
 
+LAMELLA_META_OF(aminmax)(const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
+  check_real(op_name(), self);
+  DimMask mask = native::reduced_dims(op_name(), dim, self.dim());
+  native::check_not_empty(op_name(), self, mask);
+  set_reduced(*this, 0, self, mask, keepdim, self.dtype());
+  set_reduced(*this, 1, self, mask, keepdim, self.dtype());
+}
+LAMELLA_IMPL_OF(aminmax_cpu)
+(const Tensor& self, std::optional<int64_t> dim, bool, const Tensor& min, const Tensor& max) {
+  native::reduce_tensor(native::reduction<"aminmax">(), ordered_as(self), self,
+                        native::reduced_dims("aminmax", dim, self.dim()), min, nullptr, max);
+}
+
 #define LAMELLA_EXTREME_DIM(op, stub)                                                            \
   LAMELLA_META_OF2(op, dim)(const Tensor& self, int64_t dim, bool keepdim) {                     \
     check_real(op_name(), self);                                                                 \

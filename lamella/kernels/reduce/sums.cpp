@@ -59,6 +59,26 @@ LAMELLA_IMPL_OF(sum_cpu)
                         out);
 }
 
+LAMELLA_META_OF(nansum)
+(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, MaybeType dtype) {
+  LAMELLA_CHECK(!self.is_complex(), op_name(), ": expected 'self' to be real, got ", self.dtype());
+  DimMask mask = native::reduced_dims(op_name(), dim, self.dim());
+  set_reduced(*this, self, mask, keepdim, sum_dtype(*this, self, dtype));
+}
+LAMELLA_IMPL_OF(nansum_cpu)
+(const Tensor& self, OptionalIntArrayRef dim, bool, MaybeType, const Tensor& out) {
+  // Of other dtypes than real floating point, the result is computed from where(isnan(self), 0,
+  // self).
+  Tensor x = self;
+  bool keeps_nan = is_floating_point(self.dtype()) && is_floating_point(out.dtype());
+  if (is_floating_point(self.dtype()) && !keeps_nan) {
+    x = lamella::where(lamella::isnan(self), Scalar(0), self);
+  }
+  native::reduce_tensor(keeps_nan ? native::reduction<"nansum">() : native::reduction<"sum">(),
+                        sum_compute(out.dtype()), addends(x, out.dtype()),
+                        native::reduced_dims("nansum", dim, self.dim()), out);
+}
+
 LAMELLA_META_OF2(mean, dim)
 (const Tensor& self, OptionalIntArrayRef dim, bool keepdim, MaybeType dtype) {
   ScalarType type = dtype.value_or(self.dtype());

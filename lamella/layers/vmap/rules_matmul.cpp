@@ -34,6 +34,26 @@ Tensor mm(BatchedCall& call, In self, In mat2) {
   }
   return lamella::matmul(self.value, mat2.value);
 }
+// The examples' matrices stand one beside the other where only one operand has the batch.
+Tensor int_mm(BatchedCall& call, In self, In mat2) {
+  check_rank("_int_mm", "self", self, 2);
+  check_rank("_int_mm", "mat2", mat2, 2);
+  check_inner("_int_mm", "mat2", self.size(1), mat2, 0);
+  int64_t batch = call.batch_size(), rows = self.size(0), columns = mat2.size(1);
+  if (!mat2.batched) {
+    Tensor all = self.value.reshape({batch * rows, self.size(1)});
+    return lamella::_int_mm(all, mat2.value).view({batch, rows, columns});
+  }
+  if (!self.batched) {
+    Tensor all = mat2.value.transpose(0, 1).reshape({mat2.size(0), batch * columns});
+    return lamella::_int_mm(self.value, all).view({rows, batch, columns}).transpose(0, 1);
+  }
+  std::vector<Tensor> products;
+  for (int64_t i = 0; i < batch; ++i) {
+    products.push_back(lamella::_int_mm(self.value.select(0, i), mat2.value.select(0, i)));
+  }
+  return lamella::stack(products);
+}
 Tensor bmm(BatchedCall&, In self, In mat2) {
   check_rank("bmm", "self", self, 3);
   check_rank("bmm", "mat2", mat2, 3);
@@ -156,7 +176,31 @@ std::tuple<Tensor, Tensor, Tensor> linear_backward(const Tensor& self, const Ten
   return {grad_self, grad_weight, grad_bias};
 }
 
+// ---- Distances between rows
+// --------------------------------------------------------------------------------
+
+int64_t rank_of_stacks(In x1, In x2) {
+  LAMELLA_CHECK(x1.rank() >= 2 && x2.rank() >= 2,
+                "cdist: expected 'x1' and 'x2' to have at least 2 dimensions, got ", x1.sizes(),
+                " and ", x2.sizes());
+  return x1.rank() > x2.rank() ? x1.rank() : x2.rank();
+}
+Tensor cdist_forward(BatchedCall& call, In x1, In x2, double p,
+                     std::optional<int64_t> compute_mode) {
+  int64_t rank = rank_of_stacks(x1, x2);
+  return lamella::_cdist_forward(front(call, x1, rank), front(call, x2, rank), p, compute_mode);
+}
+Tensor cdist_backward(BatchedCall& call, In grad, In x1, In x2, double p, In cdist) {
+  int64_t rank = rank_of_stacks(x1, x2);
+  Tensor made = lamella::_cdist_backward(front(call, grad, rank), front(call, x1, rank),
+                                         front(call, x2, rank), p, front(call, cdist, rank));
+  return made.view(with_batch(call, x1.sizes()));
+}
+
 constexpr NamedRule kRules[] = {
+    {"int_mm", &typed<&int_mm>},
+    {"cdist_forward", &typed<&cdist_forward>},
+    {"cdist_backward", &typed<&cdist_backward>},
     {"mm", &typed<&mm>},
     {"bmm", &typed<&bmm>},
     {"mv", &typed<&mv>},

@@ -126,7 +126,7 @@ Tensor embedding_dense_backward(BatchedCall& call, In grad_output, In indices, i
 // ---- Attention
 // ---------------------------------------------------------------------------------------
 
-// The mask of all examples' samples, joined.
+// The mask (of either kind) of all examples' samples, joined.
 Tensor joined_mask(BatchedCall& call, In query, In attn_mask) {
   if (!attn_mask.batched && !(attn_mask.defined() && attn_mask.rank() == 4)) return attn_mask.value;
   Tensor whole = front(call, attn_mask, 4);
@@ -136,7 +136,7 @@ Tensor joined_mask(BatchedCall& call, In query, In attn_mask) {
 
 std::tuple<Tensor, Tensor> flash_attention(BatchedCall& call, In query, In key, In value,
                                            double dropout_p, bool is_causal, In attn_mask,
-                                           std::optional<double> scale) {
+                                           std::optional<double> scale, In dropout_mask) {
   LAMELLA_CHECK(query.rank() == 4 && key.rank() == 4 && value.rank() == 4,
                 "_scaled_dot_product_flash_attention_for_cpu: expected 'query', 'key' and 'value' ",
                 "to have 4 dimensions, got ", query.sizes(), ", ", key.sizes(), " and ",
@@ -144,14 +144,13 @@ std::tuple<Tensor, Tensor> flash_attention(BatchedCall& call, In query, In key, 
   auto [out, logsumexp] = lamella::_scaled_dot_product_flash_attention_for_cpu(
       join_samples(front(call, query)), join_samples(front(call, key)),
       join_samples(front(call, value)), dropout_p, is_causal,
-      or_none(joined_mask(call, query, attn_mask)), scale);
+      or_none(joined_mask(call, query, attn_mask)), scale,
+      or_none(joined_mask(call, query, dropout_mask)));
   return {part_samples(call, out), part_samples(call, logsumexp)};
 }
-std::tuple<Tensor, Tensor, Tensor> flash_attention_backward(BatchedCall& call, In grad_out,
-                                                            In query, In key, In value, In out,
-                                                            In logsumexp, double dropout_p,
-                                                            bool is_causal, In attn_mask,
-                                                            std::optional<double> scale) {
+std::tuple<Tensor, Tensor, Tensor> flash_attention_backward(
+    BatchedCall& call, In grad_out, In query, In key, In value, In out, In logsumexp,
+    double dropout_p, bool is_causal, In attn_mask, std::optional<double> scale, In dropout_mask) {
   LAMELLA_CHECK(
       query.rank() == 4 && key.rank() == 4 && value.rank() == 4,
       "_scaled_dot_product_flash_attention_for_cpu_backward: expected 'query', 'key' and ",
@@ -160,7 +159,8 @@ std::tuple<Tensor, Tensor, Tensor> flash_attention_backward(BatchedCall& call, I
   auto joined = [&](In tensor) { return join_samples(front(call, tensor)); };
   auto [dq, dk, dv] = lamella::_scaled_dot_product_flash_attention_for_cpu_backward(
       joined(grad_out), joined(query), joined(key), joined(value), joined(out), joined(logsumexp),
-      dropout_p, is_causal, or_none(joined_mask(call, query, attn_mask)), scale);
+      dropout_p, is_causal, or_none(joined_mask(call, query, attn_mask)), scale,
+      or_none(joined_mask(call, query, dropout_mask)));
   return {part_samples(call, dq), part_samples(call, dk), part_samples(call, dv)};
 }
 

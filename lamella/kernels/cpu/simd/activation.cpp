@@ -10,9 +10,21 @@ LAMELLA_VEC1(Silu, a* v_sigmoid(a))
 // x sigmoid(2 u), which keeps its accuracy for negative x.
 template <class T>
 inline Vec<T> gelu_tanh(Vec<T> a) {
-  constexpr T kScale = T(1.59576912160573071176), kCube = T(0.0713548162726002487763);
-  Vec<T> u = a * v_fma(a * a, Vec<T>{} + kCube, Vec<T>{} + kScale);
-  return v_at_least(a, T(-1e4)) * v_sigmoid(u);  // an infinite a must not meet a 0
+  using V = Vec<T>;
+  constexpr long double kScale = 1.595769121605730711759542L, kCube = 0.071354816272600248779574L;
+  constexpr T kScaleUpper = T(kScale), kCubeUpper = T(kCube);
+  constexpr T kScaleRest = T(kScale - kScaleUpper), kCubeRest = T(kCube - kCubeUpper);
+  // From here on the result is a, or 0.
+  V x = v_at_most(v_at_least(a, T(-40)), T(40));
+  // An error of u is one of the result as many times as large as u: u is in two parts.
+  Twice<V> square = v_product(x, x);
+  Twice<V> cube = v_product(square.high, V{} + kCubeUpper);
+  cube.low += v_fma(square.low, V{} + kCubeUpper, square.high * kCubeRest);
+  Twice<V> sum = v_sum(V{} + kScaleUpper, cube.high);
+  sum.low += cube.low + kScaleRest;
+  Twice<V> u = v_product(x, sum.high);
+  u.low = v_fma(x, sum.low, u.low);
+  return v_at_least(a, T(-40)) * v_sigmoid(u.high, u.low);
 }
 LAMELLA_VEC1(GeluTanh, gelu_tanh<T>(a))
 // log(1 + exp(beta x)) / beta, which is x above the threshold.

@@ -1,6 +1,6 @@
 // Gradients of activations: of the gradient of the output, and the input or output.
 #include "lamella/kernels/cpu/loops.h"
-#include "lamella/kernels/cpu/simd/vec.h"
+#include "lamella/kernels/cpu/simd/error_function.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {
@@ -72,15 +72,6 @@ struct Softshrink {
 // `b` is the slope for negative numbers.
 LAMELLA_OP2(Prelu, a > T(0) ? a : a * b)
 
-#if defined(__x86_64__)
-LAMELLA_SLEEF_UNARY(exp, u10)
-LAMELLA_SLEEF_UNARY(tanh, u10)
-LAMELLA_SLEEF_UNARY(erfc, u15)
-
-template <class V>
-inline V v_sigmoid(V x) {
-  return 1 / (1 + v_exp(-x));
-}
 template <class T>
 inline Vec<T> silu_slope(Vec<T> x) {
   Vec<T> s = v_sigmoid(x);
@@ -150,7 +141,6 @@ struct EluBackward {
     return b <= 0 ? a * input * below : a * positive;
   }
 };
-#endif
 
 }  // namespace
 }  // namespace CPU_CAPABILITY
@@ -171,7 +161,6 @@ LAMELLA_POINTWISE(shrink_backward,
 LAMELLA_POINTWISE(hardshrink, plain_table<Hardshrink, 1>("hardshrink", 1, FloatTypes()));
 LAMELLA_POINTWISE(softshrink, plain_table<Softshrink, 1>("softshrink", 1, FloatTypes()));
 LAMELLA_PLAIN2(prelu, Prelu, FloatTypes);
-#if defined(__x86_64__)
 LAMELLA_OTHER_LOOPS(silu_backward);
 LAMELLA_POINTWISE(silu_backward,
                   vector_table<SiluBackward, 2>("silu_backward", 0, silu_backward_others));
@@ -182,6 +171,5 @@ LAMELLA_POINTWISE(log_sigmoid_backward,
                   vector_table<LogSigmoidBackward, 2>("log_sigmoid_backward", 0));
 LAMELLA_POINTWISE(softplus_backward, vector_table<SoftplusBackward, 2>("softplus_backward", 2));
 LAMELLA_POINTWISE(elu_backward, vector_table<EluBackward, 2>("elu_backward", 4));
-#endif
 
 }  // namespace lamella::native

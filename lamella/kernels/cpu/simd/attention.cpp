@@ -135,6 +135,10 @@ void attend_few(const AttentionForward& call, int64_t first, int64_t last) {
       float factor = exp2_of(all(most[i] - shift))[0];
       total[i] = total[i] * factor + sum_of(weights);
       most[i] = now;
+      if (h.factors != nullptr) {
+        const float* by = h.factors + (first + i) * h.factors_row + key;
+        for (j = 0; j < seen; ++j) scores[j] *= by[j];
+      }
       float* sum = sums + i * value_width;
       int64_t d = 0;
       for (; d + 4 * kLanes <= value_width; d += 4 * kLanes) {
@@ -156,11 +160,14 @@ void attention_kernel(const AttentionForward& call, int64_t first, int64_t last)
   const AttentionHead& h = call.head;
   int64_t rows = last - first, columns = whole_vectors(rows);
   int64_t width = whole_vectors(h.width), value_width = whole_vectors(h.value_width);
-  Scratch scratch(columns * (width + value_width + 2 * kKeys + 3) + kKeys * (width + value_width) +
+  Scratch scratch(columns * (width + value_width + 3 * kKeys + 3) + kKeys * (width + value_width) +
                   64);
   float* queries = scratch.take(width * columns);
   float* scores = scratch.take(kKeys * columns);
   float* mask = scratch.take(h.mask != nullptr ? kKeys * columns : 0);
+  int64_t dropped = h.factors != nullptr ? kKeys * columns : 0;
+  float* kept = scratch.take(dropped);
+  std::fill(kept, kept + dropped, 0.0f);
   float* sums = scratch.take(columns * value_width);
   float* key_room = scratch.take(kKeys * width);
   float* value_room = scratch.take(kKeys * value_width);
@@ -183,6 +190,12 @@ void attention_kernel(const AttentionForward& call, int64_t first, int64_t last)
     for (int64_t x = 0; x < columns; x += kLanes) {
       weigh(scores + x, columns, compute.seen(x, kLanes, key, count), most + x, total + x,
             factors + x);
+    }
+    if (h.factors != nullptr) {
+      factors_as_columns(h, first, rows, key, count, kept, columns);
+      for (int64_t x = 0; x < count * columns; x += kLanes) {
+        store(scores + x, load(scores + x) * load(kept + x));
+      }
     }
     Rows values = read_values.read(h.v, key, count, value_room, true);
     for (int64_t i = 0; i < rows; i += kTileRows) {

@@ -29,6 +29,9 @@ struct AttentionHead {
   int64_t queries, keys, width, value_width;
   float scale;
   bool causal;
+  // What dropout multiplies the weights with, one row for each query; null without dropout.
+  const float* factors = nullptr;
+  int64_t factors_row = 0;
 };
 
 // out = softmax(q k^T * scale + mask) v and logsumexp, one number for each query, of queries

@@ -1,7 +1,11 @@
 // The backward of attention: Note [Attention by tiles]. The weights of a tile are computed again
 // from the forward's logsumexp; with P the weights and D the sums over each query's grad * out,
 //   dv = P^T grad,  dS = P * (grad v^T - D) * scale,  dq = dS k,  dk = dS^T q.
+// Dropout multiplies P in the first, and grad v^T in the second, with its factors.
 #include "lamella/kernels/cpu/simd/attention.h"
+
+#include <algorithm>
+
 #include "lamella/kernels/cpu/simd/attention_tiles.h"
 
 namespace lamella::native {
@@ -20,13 +24,20 @@ void add_rows(const float* from, int64_t from_row, int64_t count, int64_t width,
   }
 }
 
-// For a vector of queries, scores become weights, and gradients of weights those of scores.
-void scores_gradient(float* scores, float* grads, int64_t columns, int64_t keys, Lanes logsumexp,
-                     Lanes delta, Lanes scale) {
+// For a vector of queries, scores become weights, and gradients of weights those of scores. With
+// factors of dropout, weights are multiplied by them.
+void scores_gradient(float* scores, float* grads, const float* factors, int64_t columns,
+                     int64_t keys, Lanes logsumexp, Lanes delta, Lanes scale) {
   for (int64_t j = 0; j < keys; ++j) {
     Lanes weight = exp2_of(load(scores + j * columns) - logsumexp);
-    store(scores + j * columns, weight);
-    store(grads + j * columns, weight * ((load(grads + j * columns) - delta) * scale));
+    Lanes grad = load(grads + j * columns), kept = weight;
+    if (factors != nullptr) {
+      Lanes by = load(factors + j * columns);
+      grad *= by;
+      kept *= by;
+    }
+    store(scores + j * columns, kept);
+    store(grads + j * columns, weight * ((grad - delta) * scale));
   }
 }
 
@@ -34,7 +45,7 @@ void attention_backward_kernel(const AttentionBackward& call) {
   const AttentionHead& h = call.head;
   int64_t width = whole_vectors(h.width), value_width = whole_vectors(h.value_width);
   Scratch scratch(h.keys * (width + value_width) + kQueries * (4 * width + 3 * value_width + 2) +
-                  kKeys * (width + value_width + 3 * kQueries) + 128);
+                  kKeys * (width + value_width + 4 * kQueries) + 128);
   float* key_sums = scratch.take(h.keys * width);
   float* value_sums = scratch.take(h.keys * value_width);
   float* query_sums = scratch.take(kQueries * width);
@@ -48,6 +59,9 @@ void attention_backward_kernel(const AttentionBackward& call) {
   float* scores = scratch.take(kKeys * kQueries);
   float* score_grads = scratch.take(kKeys * kQueries);
   float* mask = scratch.take(h.mask != nullptr ? kKeys * kQueries : 0);
+  int64_t dropped = h.factors != nullptr ? kKeys * kQueries : 0;
+  float* factors = scratch.take(dropped);
+  std::fill(factors, factors + dropped, 0.0f);
   float* logsumexp = scratch.take(kQueries);
   float* delta = scratch.take(kQueries);
   float by_one[kTileRows];
@@ -82,10 +96,13 @@ void attention_backward_kernel(const AttentionBackward& call) {
       Rows v = read_values.read(h.v, key, count, value_room, false);
       compute.compute(k, key, count, rows, scores);
       compute.products(v, h.value_width, grads, key, count, score_grads);
+      if (h.factors != nullptr) {
+        factors_as_columns(h, first, rows, key, count, factors, columns);
+      }
       for (int64_t x = 0; x < columns; x += kLanes) {
         int64_t seen = compute.seen(x, kLanes, key, count);
-        scores_gradient(scores + x, score_grads + x, columns, seen, load(logsumexp + x),
-                        load(delta + x), all(h.scale));
+        scores_gradient(scores + x, score_grads + x, h.factors != nullptr ? factors + x : nullptr,
+                        columns, seen, load(logsumexp + x), load(delta + x), all(h.scale));
       }
       for (int64_t j = 0; j < count; j += kTileRows) {
         int64_t group = count - j < kTileRows ? count - j : kTileRows;

@@ -284,6 +284,12 @@ class Scores {
   float* mask_;
 };
 
+// The factors of dropout for a tile, laid out as its scores are.
+inline void factors_as_columns(const AttentionHead& h, int64_t first, int64_t rows, int64_t key,
+                               int64_t count, float* to, int64_t columns) {
+  transpose(h.factors + first * h.factors_row + key, h.factors_row, rows, count, to, columns, 1);
+}
+
 // The queries as columns, times what makes scores of them; columns behind the last one are 0.
 inline void queries_as_columns(const Rows& rows, int64_t count, int64_t width, float scale,
                                float* to, int64_t columns) {

@@ -89,6 +89,28 @@ void convert_small(const void* src, void* dst, int64_t n) {
   }
 }
 
+// Fractions as small unsigned integers: those that int32 holds go by way of it, which is shorter
+// than by int64.
+template <class From, class To>
+void convert_cut(const From* a, To* out, int64_t n) {
+  constexpr int64_t kBlock = 1024;
+  for (int64_t i = 0; i < n; i += kBlock, a += kBlock, out += kBlock) {
+    int64_t now = kBlock < n - i ? kBlock : n - i;
+    int far = 0;
+    for (int64_t k = 0; k < now; ++k) {
+      From size = a[k] < 0 ? -a[k] : a[k];
+      far |= static_cast<int>(!(size < From(2147483648.0)));
+    }
+    if (far != 0) {
+#pragma GCC ivdep
+      for (int64_t k = 0; k < now; ++k) out[k] = convert_one<To, From>(a[k]);
+    } else {
+#pragma GCC ivdep
+      for (int64_t k = 0; k < now; ++k) out[k] = static_cast<To>(static_cast<int32_t>(a[k]));
+    }
+  }
+}
+
 template <class From, class To>
 void convert_run(const void* src, void* dst, int64_t n) {
   if constexpr (is_small<From> && std::is_same_v<To, float>) {
@@ -97,6 +119,9 @@ void convert_run(const void* src, void* dst, int64_t n) {
     narrow<To>(src, dst, n);
   } else if constexpr (is_small<From> || is_small<To>) {
     convert_small<From, To>(src, dst, n);
+  } else if constexpr (std::is_floating_point_v<From> && std::is_unsigned_v<To> &&
+                       !std::is_same_v<To, bool> && sizeof(To) <= 2) {
+    convert_cut(static_cast<const From*>(src), static_cast<To*>(dst), n);
   } else {
     auto* a = static_cast<const Stored<From>*>(src);
     auto* out = static_cast<To*>(dst);

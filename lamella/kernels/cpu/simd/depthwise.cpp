@@ -17,7 +17,23 @@ using namespace lanes;
 constexpr int kVectors = 4;  // of a row that are computed together
 constexpr int64_t kBlock = kVectors * kLanes;
 
-// Copies n < kLanes floats, in pieces of known sizes.
+// The first n lanes between memory and a vector, whose others are 0. Without masks, in pieces of
+// known sizes.
+#if defined(CPU_CAPABILITY_AVX512)
+constexpr bool kHasMasks = true;
+inline __mmask16 mask_of(int64_t n) {
+  return static_cast<__mmask16>(n >= kLanes ? 0xffff : n <= 0 ? 0 : (1u << n) - 1);
+}
+inline Lanes load_some(const float* from, int64_t n) {
+  return _mm512_maskz_loadu_ps(mask_of(n), from);
+}
+inline void store_some(float* to, Lanes v, int64_t n) { _mm512_mask_storeu_ps(to, mask_of(n), v); }
+inline void copy_few(const float* from, float* to, int64_t n) {
+  store_some(to, load_some(from, n), n);
+}
+#else
+constexpr bool kHasMasks = false;
+// n < kLanes.
 inline void copy_few(const float* from, float* to, int64_t n) {
 #pragma GCC unroll 4
   for (int64_t piece = kLanes / 2; piece > 0; piece /= 2) {
@@ -27,10 +43,11 @@ inline void copy_few(const float* from, float* to, int64_t n) {
     to += piece;
   }
 }
-inline void copy_row(const float* from, float* to, int64_t n) {
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) store(to + i, load(from + i));
-  copy_few(from + i, to + i, n - i);
+inline Lanes load_some(const float* from, int64_t n) {
+  if (n >= kLanes) return load(from);
+  float parts[kLanes] = {};
+  if (n > 0) copy_few(from, parts, n);
+  return load(parts);
 }
 inline void store_some(float* to, Lanes v, int64_t n) {
   if (n >= kLanes) return store(to, v);
@@ -39,11 +56,11 @@ inline void store_some(float* to, Lanes v, int64_t n) {
   store(parts, v);
   copy_few(parts, to, n);
 }
-inline Lanes load_some(const float* from, int64_t n) {
-  if (n >= kLanes) return load(from);
-  float parts[kLanes] = {};
-  if (n > 0) copy_few(from, parts, n);
-  return load(parts);
+#endif
+inline void copy_row(const float* from, float* to, int64_t n) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) store(to + i, load(from + i));
+  copy_few(from + i, to + i, n - i);
 }
 
 // All bits of the first n lanes.
@@ -150,6 +167,7 @@ class Plane {
     const float *from = src, *end = src + static_cast<int64_t>(rows_.size()) * n;
     // What follows in memory is read and left out, where there is something.
     auto piece = [&](const float* x, int64_t count) {
+      if constexpr (kHasMasks) return load_some(x, count);
       bool has_room = end - x >= kLanes;
       return has_room ? kept(first_lanes(count), load(x)) : load_some(x, count);
     };

@@ -13,6 +13,44 @@ LAMELLA_VEC1(Ndtri, v_ndtri(a))
 LAMELLA_VEC1(Erfinv, v_erfinv(a))
 LAMELLA_VEC1(Gelu, v_gelu(a))
 
+// gelu of float16 and bfloat16, which need no more than the first of the polynomials' terms, nor
+// what rounding takes from the square.
+template <class Small>
+void gelu_small(char* const* data, int64_t n, const void*, int) {
+  using V = VecF;
+  constexpr int kTerms = std::is_same_v<Small, BFloat16> ? 3 : 4;
+  constexpr const auto& kMills = Pieces<float>::mills;
+  auto apply = [&](V x) {
+    V size = v_at_most(v_abs(x), kTailEnd<float>);
+    VecI at = v_shift_right<V>(v_bits(size), kMills.shift) - (kMills.first - 1);
+    at = at < 0 ? VecI{} : at;
+    at = at > kMills.kEntries - 1 ? VecI{} + (kMills.kEntries - 1) : at;  // where x is NaN
+    V t = size - v_lookup(kMills.center, at);
+    V factor = v_horner<kTerms - 1>(v_lookup(kMills.c[kTerms - 1], at), t,
+                                    [&](int i) { return v_lookup(kMills.c[i], at); });
+    V tail = v_exp_times(size * size * -0.5f, -V{}, factor);
+    return v_at_least(x, -kTailEnd<float>) * (x < 0 ? tail : 1 - tail);
+  };
+  constexpr int64_t kWidth = kSmallWidth;
+  int64_t i = 0;
+  for (; i + kWidth <= n; i += kWidth) {
+    SmallVec<Small>::store(data[0] + i * 2, apply(SmallVec<Small>::load(data[1] + i * 2)));
+  }
+  if (i < n) {
+    auto left = static_cast<size_t>(n - i) * 2;
+    char rest[kWidth * 2] = {};
+    std::memcpy(rest, data[1] + i * 2, left);
+    SmallVec<Small>::store(rest, apply(SmallVec<Small>::load(rest)));
+    std::memcpy(data[0] + i * 2, rest, left);
+  }
+}
+constexpr LoopTable gelu_with_small() {
+  LoopTable table = vector_table<Gelu, 1>("gelu", 0);
+  if constexpr (SmallVec<Half>::kIsFast) table.small[0] = &gelu_small<Half>;
+  if constexpr (SmallVec<BFloat16>::kIsFast) table.small[1] = &gelu_small<BFloat16>;
+  return table;
+}
+
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
@@ -22,6 +60,6 @@ LAMELLA_POINTWISE(erfcx, vector_table<Erfcx, 1>("special_erfcx", 0));
 LAMELLA_POINTWISE(log_ndtr, vector_table<LogNdtr, 1>("special_log_ndtr", 0));
 LAMELLA_POINTWISE(ndtri, vector_table<Ndtri, 1>("special_ndtri", 0));
 LAMELLA_POINTWISE(erfinv, vector_table<Erfinv, 1>("erfinv", 0));
-LAMELLA_POINTWISE(gelu, vector_table<Gelu, 1>("gelu", 0));
+LAMELLA_POINTWISE(gelu, gelu_with_small());
 
 }  // namespace lamella::native

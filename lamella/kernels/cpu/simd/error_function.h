@@ -23,16 +23,18 @@ inline V v_erf(V x) {
 // From here on the tail is 0, or 1 for the negative argument.
 template <class T>
 inline constexpr T kTailEnd = sizeof(T) == 4 ? T(15) : T(39);
-template <class V>
-inline V v_tail_factor(V x) {
-  return v_piecewise(x, Pieces<ElementOf<V>>::mills);
-}
-// The same for any x, by the asymptotic series where the table ends.
+// sqrt(2) as the sum of both.
+template <class T>
+inline constexpr T kRootTwo = T(1.41421356237309504880);
+template <class T>
+inline constexpr T kRootTwoRest =
+    sizeof(T) == 4 ? T(0x1.9fcef32422cbfp-26) : T(-0x1.bdd3413b26456p-54);
+// M for any x >= 0, by the asymptotic series where the table ends.
 template <class V>
 inline V v_tail_factor_anywhere(V x) {
   using T = ElementOf<V>;
   constexpr T kEnd = sizeof(T) == 4 ? T(24) : T(45);
-  V near = v_tail_factor(v_at_most(x, kEnd));
+  V near = v_piecewise(v_at_most(x, kEnd), Pieces<T>::mills);
   V inverse = 1 / x;
   constexpr double c = 0.39894228040143267794;  // 1 / sqrt(2 pi)
   static constexpr T kSeries[] = {T(c), T(-c), T(3 * c), T(-15 * c), T(105 * c), T(-945 * c)};
@@ -44,14 +46,17 @@ template <class V>
 inline V v_normal_tail(V x) {
   using T = ElementOf<V>;
   Twice<V> square = v_product(x, x);
-  return v_exp_times(square.high * T(-0.5), square.low * T(-0.5), v_tail_factor(x));
+  return v_exp_times(square.high * T(-0.5), square.low * T(-0.5), v_piecewise(x, Pieces<T>::mills));
 }
 template <class V>
 inline V v_erfc(V x) {
   using T = ElementOf<V>;
   V size = v_at_most(v_abs(x), kTailEnd<T> * T(0.7071));
   Twice<V> square = v_product(size, size);
-  V factor = v_tail_factor(size * T(1.41421356237309504880)) * 2;
+  Twice<V> argument = v_product(size, V{} + kRootTwo<T>);
+  Twice<V> factor = v_piecewise_twice(argument.high, Pieces<T>::mills,
+                                      v_fma(size, V{} + kRootTwoRest<T>, argument.low));
+  factor = {factor.high * 2, factor.low * 2};
   V tail = v_exp_times(-square.high, -square.low, factor);
   return x < 0 ? 2 - tail : tail;
 }
@@ -60,7 +65,7 @@ template <class V>
 inline V v_erfcx(V x) {
   using T = ElementOf<V>;
   V size = v_abs(x);
-  V factor = 2 * v_tail_factor_anywhere(size * T(1.41421356237309504880));
+  V factor = 2 * v_tail_factor_anywhere(size * kRootTwo<T>);
   if (LAMELLA_LIKELY(!v_any(x < 0))) return factor;
   V cut = v_at_most(size, sizeof(T) == 4 ? T(10) : T(28));
   Twice<V> square = v_product(cut, cut);
@@ -87,28 +92,30 @@ inline V v_gelu(V x) {
 // ---- Inverses ----
 
 // erfinv(x) / x, from w = -log(1 - x^2).
-inline VecF v_erfinv_factor(VecF w) { return v_piecewise(w, Pieces<float>::erfinv); }
-inline VecD v_erfinv_factor(VecD w) {
-  VecD near = v_piecewise(v_at_most(w, 80.0), Pieces<double>::erfinv);
+inline Twice<VecF> v_erfinv_factor(VecF w) { return v_piecewise_twice(w, Pieces<float>::erfinv); }
+inline Twice<VecD> v_erfinv_factor(VecD w) {
+  Twice<VecD> near = v_piecewise_twice(v_at_most(w, 80.0), Pieces<double>::erfinv);
   auto far = w > 64;
   if (LAMELLA_LIKELY(!v_any(far))) return near;
-  return far ? v_piecewise(w, Pieces<double>::erfinv_far) : near;
+  return {far ? v_piecewise(w, Pieces<double>::erfinv_far) : near.high, far ? VecD{} : near.low};
 }
 template <class V>
 inline V v_erfinv(V x) {
   using T = ElementOf<V>;
   V size = v_abs(x);
-  V result = x * v_erfinv_factor(0 - v_log((1 - size) * (1 + size)));
+  V result = x * v_erfinv_factor(0 - v_log((1 - size) * (1 + size))).high;
   return size == 1 ? x * kInf<T> : result;
 }
 // sqrt(2) erfinv(2 p - 1), where 1 - (2 p - 1)^2 = 4 p (1 - p).
 template <class V>
 inline V v_ndtri(V p) {
   using T = ElementOf<V>;
-  constexpr T kRest = sizeof(T) == 4 ? T(0x1.9fcef32422cbfp-26) : T(-0x1.bdd3413b26456p-54);
-  V factor = v_erfinv_factor(0 - v_log(4 * (p * (1 - p))));
-  factor = v_fma(factor, V{} + T(1.41421356237309504880), factor * kRest);
-  V result = kHasFma ? v_fma(2 * p, factor, -factor) : (2 * p - 1) * factor;
+  Twice<V> inverse = v_erfinv_factor(0 - v_log(4 * (p * (1 - p))));
+  Twice<V> factor = v_product(inverse.high, V{} + kRootTwo<T>);
+  factor.low += v_fma(inverse.low, V{} + kRootTwo<T>, inverse.high * kRootTwoRest<T>);
+  V place = 2 * p - 1;
+  V result = kHasFma ? v_fma(2 * p, factor.high, -factor.high) : place * factor.high;
+  result = v_fma(place, factor.low, result);
   return p == 0 || p == 1 ? (2 * p - 1) * kInf<T> : result;
 }
 

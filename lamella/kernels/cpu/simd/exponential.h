@@ -42,13 +42,18 @@ inline V v_exp(V x, V low) {
 }
 // exp(x + low) factor, without overflow or underflow in between, for |x| below 2^12.
 template <class V>
+inline V v_exp_times(V x, V low, Twice<V> factor) {
+  Exponent<V> e = v_exp_parts(x, low);
+  return v_ldexp(factor.high + v_fma(e.minus_one, factor.high, factor.low), e.n);
+}
+template <class V>
 inline V v_exp_times(V x, V low, V factor) {
   Exponent<V> e = v_exp_parts(x, low);
   return v_ldexp(v_fma(e.minus_one, factor, factor), e.n);
 }
 template <class V>
 inline V v_exp(V x) {
-  return v_exp(x, V{});
+  return v_exp(x, -V{});  // which the compiler leaves out
 }
 template <class V>
 inline V v_exp2(V x) {
@@ -64,7 +69,7 @@ template <class V>
 inline V v_expm1(V x) {
   using T = ElementOf<V>;
   constexpr T kLeast = sizeof(T) == 4 ? -20 : -40, kMost = sizeof(T) == 4 ? T(89) : T(709.9);
-  Exponent<V> e = v_exp_parts(v_at_most(v_at_least(x, kLeast), kMost), V{});
+  Exponent<V> e = v_exp_parts(v_at_most(v_at_least(x, kLeast), kMost), -V{});
   V half = v_power_of_two<V>(e.n.whole - 1);
   return v_copysign(2 * v_fma(half, e.minus_one, half - T(0.5)), x);  // -0 stays
 }
@@ -73,7 +78,7 @@ inline V v_expm1(V x) {
 template <class V>
 inline V v_half_exp(V size) {
   using T = ElementOf<V>;
-  Exponent<V> e = v_exp_parts(v_at_most(size, sizeof(T) == 4 ? T(89.5) : T(710.6)), V{});
+  Exponent<V> e = v_exp_parts(v_at_most(size, sizeof(T) == 4 ? T(89.5) : T(710.6)), -V{});
   V quarter = v_power_of_two<V>(e.n.whole - 2);
   return 2 * v_fma(quarter, e.minus_one, quarter);
 }
@@ -98,7 +103,7 @@ inline VecD v_tanh(VecD x) {
   using V = VecD;
   using T = double;
   V size = v_abs(x);
-  Exponent<V> e = v_exp_parts(v_at_least(size * -2, T(-40)), V{});
+  Exponent<V> e = v_exp_parts(v_at_least(size * -2, T(-40)), -V{});
   V scale = v_power_of_two<V>(e.n.whole);
   V minus = v_fma(scale, e.minus_one, scale - 1);
   auto large = size > T(0.55);
@@ -107,11 +112,25 @@ inline VecD v_tanh(VecD x) {
   quotient = v_fma(quotient * rest, T(-0.62), quotient);  // 1 / divisor is within 25 %
   return v_copysign(large ? 1 - quotient : quotient, x);
 }
-// 1 / (1 + e) or e / (1 + e), with e = exp(-|x|).
+// 1 / (1 + e) or e / (1 + e), with e = exp(-|x|); of x + low, for a small `low`. What rounding took
+// from e and 1 + e is given back to the quotient.
+template <class V>
+inline V v_sigmoid(V x, V low) {
+  using T = ElementOf<V>;
+  V size = v_from_bits<V>(v_bits(x) | kSignBit<V>);
+  Exponent<V> parts =
+      v_exp_parts(v_at_least(size, kLeastExp<T>), v_flip(low, v_sign(x) ^ kSignBit<V>));
+  Twice<V> power = v_fast_sum(V{} + 1, parts.minus_one);
+  V e = v_ldexp(power.high, parts.n), e_low = v_ldexp(power.low, parts.n);
+  Twice<V> divisor = v_fast_sum(V{} + 1, e);
+  auto negative = x < 0;
+  V quotient = (negative ? e : V{} + 1) / divisor.high;
+  V rest = (negative ? e_low : V{}) - quotient * (divisor.low + e_low);
+  return v_fma(rest, negative ? 1 - quotient : quotient, quotient);
+}
 template <class V>
 inline V v_sigmoid(V x) {
-  V e = v_exp(v_flip(v_abs(x), IntOf<V>{} + kSignBit<V>));
-  return (x < 0 ? e : V{} + 1) / (1 + e);
+  return v_sigmoid(x, -V{});
 }
 
 }  // namespace CPU_CAPABILITY

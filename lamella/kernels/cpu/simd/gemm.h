@@ -32,6 +32,7 @@ struct GemmBlock {
   int64_t m, n, k;
   const void* alpha;  // of c's dtype
   bool b_is_far;      // b does not lie in panels, and is more than the second cache holds
+  const char* after;  // where b is read after this block, NULL: that is not known
 };
 
 // Products one after the other, each with at most as many columns as a vector has, and b as it
@@ -54,6 +55,8 @@ struct GemmDots {
   int64_t d_row, d_column;
   int64_t m, n, k;
   const void* alpha;
+  bool b_is_far;  // it is more than the second cache holds, in rows that end before the processor
+                  // foresees what is read next
 };
 
 // Columns of b brought into panels, or into rows. Both are filled up to whole vectors.
@@ -83,5 +86,13 @@ struct GemmKernels {
 // where the processor multiplies pairs of them, otherwise NULL.
 using gemm_kernels_fn = const GemmKernels* (*)(ScalarType dtype);
 LAMELLA_DECLARE_DISPATCH(gemm_kernels_fn, gemm_kernels_stub);
+// For a of int8 or uint8 with b of int8, or for both of int16, with c of int32; NULL where the
+// processor has no way to multiply groups of them.
+LAMELLA_DECLARE_DISPATCH(gemm_kernels_fn, byte_gemm_kernels_stub);
+// What Note [Products of bytes] adds to rows [begin, end) of a product, n times for each row. Rows
+// of a are `row` bytes apart and have k bytes.
+using byte_corrections_fn = void (*)(const int8_t* a, int64_t row, int64_t k, int64_t begin,
+                                     int64_t end, int32_t* to, int64_t n);
+LAMELLA_DECLARE_DISPATCH(byte_corrections_fn, byte_corrections_stub);
 
 }  // namespace lamella::native

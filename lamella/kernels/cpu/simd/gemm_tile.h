@@ -235,11 +235,13 @@ bool fetches_b(const GemmBlock& g) {
   return std::is_floating_point_v<typename P::Element> && g.b_is_far;
 }
 template <class P>
-TileFn<P> fetching_tile_of(int64_t rows) {
-  constexpr bool kExists = std::is_floating_point_v<typename P::Element>;
-  return tile_of < P, kTileVectors,
-         kExists ? Tile::kFetches
-                 : Tile::kPlain > (rows, std::make_integer_sequence<int, kTileRows>());
+TileFn<P> fetching_tile_of(int64_t rows, bool is_wide) {
+  constexpr Tile kKind =
+      std::is_floating_point_v<typename P::Element> ? Tile::kFetches : Tile::kPlain;
+  constexpr auto kAll = std::make_integer_sequence<int, kTileRows>();
+  constexpr auto kFew = std::make_integer_sequence<int, kWideRows>();
+  return is_wide ? tile_of<P, 2 * kTileVectors, kKind>(rows, kFew)
+                 : tile_of<P, kTileVectors, kKind>(rows, kAll);
 }
 
 template <class P>
@@ -261,13 +263,15 @@ void block(const GemmBlock& g) {
     const char* a = g.a;
     char* c = g.c + j * kBytes;
     const char* d = g.d != nullptr ? g.d + j * kBytes : nullptr;
-    bool fetches = fetches_b<P>(g) && vectors == kTileVectors && g.n - j >= 2 * kColumns;
+    const char* next = g.n - j >= width + kColumns ? b + width / kColumns * g.b_panel : g.after;
+    bool fetches = fetches_b<P>(g) && width >= kColumns && next != nullptr;
     TileFn<P> run = tile_of<P>(higher != 0 ? rows + 1 : rows, vectors);
     for (int64_t i = 0; i < tiles; ++i) {
       if (i == higher && i != 0) run = tile_of<P>(rows, vectors);
       int64_t count = i < higher ? rows + 1 : rows;
       if (fetches && i < fetching_tiles(g.m)) {
-        fetching_tile_of<P>(count)(g, a, b, b_row, c, d, last, b + g.b_panel + i * kVectorBytes);
+        fetching_tile_of<P>(count, width > kColumns)(g, a, b, b_row, c, d, last,
+                                                     next + i * kVectorBytes);
       } else {
         run(g, a, b, b_row, c, d, last, nullptr);
       }
@@ -281,12 +285,16 @@ void block(const GemmBlock& g) {
 
 template <class P>
 void small(const GemmSmall& s) {
+  using S = typename P::Sum;
   constexpr auto kAll = std::make_integer_sequence<int, kTileRows>();
   GemmBlock g = s.first;
   int64_t tiles = (g.m + kTileRows - 1) / kTileRows;
   int64_t rows = g.m / tiles, higher = g.m % tiles;
-  TileFn<P> run_higher = tile_of<P, 1, Tile::kReadsParts>(rows + (higher != 0 ? 1 : 0), kAll);
-  TileFn<P> run = tile_of<P, 1, Tile::kReadsParts>(rows, kAll);
+  auto tile_of_rows = [&](int64_t count) {
+    return g.n == kLanes<S> ? tile_of<P, 1>(count, kAll)
+                            : tile_of<P, 1, Tile::kReadsParts>(count, kAll);
+  };
+  TileFn<P> run_higher = tile_of_rows(rows + (higher != 0 ? 1 : 0)), run = tile_of_rows(rows);
   for (int64_t l = 0; l < s.count; ++l) {
     const char* a = g.a;
     char* c = g.c;
@@ -343,7 +351,7 @@ inline Lanes<T> sums_of_lanes(Lanes<T> (&x)[kLanes<T>]) {
 
 // R rows of a with as many rows of b as there are lanes for; rows past `m` and `n` are read as the
 // last ones.
-template <class P, int R>
+template <class P, int R, bool FETCHES>
 void dots_tile(const GemmDots& g, const char* a, const char* b, int64_t m, int64_t n, char* c,
                const char* d) {
   using E = typename P::Element;
@@ -359,6 +367,7 @@ void dots_tile(const GemmDots& g, const char* a, const char* b, int64_t m, int64
     Lanes<E> x[R];
     for (int r = 0; r < R; ++r) x[r] = load<E>(rows[r] + l * sizeof(E));
     for (int j = 0; j < C; ++j) {
+      if (FETCHES) __builtin_prefetch(columns[j] + l * sizeof(E) + C * g.b_row, 0, 2);
       Lanes<E> y = load<E>(columns[j] + l * sizeof(E));
       for (int r = 0; r < R; ++r) sum[r * C + j] = P::multiply_add(x[r], y, sum[r * C + j]);
     }
@@ -396,9 +405,12 @@ void dots(const GemmDots& g) {
     constexpr int C = N / R;
     for (int64_t j = 0; j < g.n; j += C) {
       for (int64_t i = 0; i < g.m; i += R) {
-        dots_tile<P, R>(g, g.a + i * g.a_row, g.b + j * g.b_row, g.m - i < R ? g.m - i : R,
-                        g.n - j < C ? g.n - j : C, g.c + i * g.c_row + j * g.c_column,
-                        g.d != nullptr ? g.d + i * g.d_row + j * g.d_column : nullptr);
+        // The first rows of a ask for what is read of b next.
+        auto run_tile = g.b_is_far && i == 0 && g.n - j >= 2 * C ? &dots_tile<P, R, true>
+                                                                 : &dots_tile<P, R, false>;
+        run_tile(g, g.a + i * g.a_row, g.b + j * g.b_row, g.m - i < R ? g.m - i : R,
+                 g.n - j < C ? g.n - j : C, g.c + i * g.c_row + j * g.c_column,
+                 g.d != nullptr ? g.d + i * g.d_row + j * g.d_column : nullptr);
       }
     }
   };

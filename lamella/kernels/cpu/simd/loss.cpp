@@ -1,12 +1,11 @@
 // Losses element by element, and their slopes.
 #include "lamella/kernels/cpu/simd/loss.h"
 
-#include <cmath>
 #include <limits>
 #include <type_traits>
 
 #include "lamella/core/visit_dtype.h"
-#include "lamella/kernels/cpu/simd/vec.h"
+#include "lamella/kernels/cpu/simd/logarithm.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {
@@ -47,28 +46,7 @@ struct Huber {
     return d < -delta ? -delta : d > delta ? delta : d;
   }
 };
-// Functions that a loss computes with: of vectors, or where there are none, of numbers.
-#if defined(__x86_64__)
-constexpr bool kVectors = true;
-LAMELLA_SLEEF_UNARY(exp, u10)
-LAMELLA_SLEEF_UNARY(log, u10)
-LAMELLA_SLEEF_UNARY(log1p, u10)
-#else
-constexpr bool kVectors = false;
-template <class T>
-T v_exp(T x) {
-  return std::exp(x);
-}
-template <class T>
-T v_log(T x) {
-  return std::log(x);
-}
-template <class T>
-T v_log1p(T x) {
-  return std::log1p(x);
-}
-#endif
-
+// Losses made of functions compute with vectors.
 template <class T>
 struct SoftMargin {
   explicit SoftMargin(double) {}
@@ -121,9 +99,9 @@ inline void each(const T* x, const T* t, T* to, int64_t n, F f) {
 // Whether a loss, or its slope, is made of functions.
 template <template <class> class Op, class T>
 constexpr bool kValueNeeds =
-    kVectors && (std::is_same_v<Op<T>, SoftMargin<T>> || std::is_same_v<Op<T>, Entropy<T>>);
+    std::is_same_v<Op<T>, SoftMargin<T>> || std::is_same_v<Op<T>, Entropy<T>>;
 template <template <class> class Op, class T>
-constexpr bool kSlopeNeeds = kVectors && std::is_same_v<Op<T>, SoftMargin<T>>;
+constexpr bool kSlopeNeeds = std::is_same_v<Op<T>, SoftMargin<T>>;
 
 template <template <class> class Op, class T>
 double values(const T* x, const T* t, T* out, int64_t n, double beta) {

@@ -5,13 +5,59 @@
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {
 
-// What pow(x, y) is where the formula exp(y log |x|), given as `result`, does not say it (ISO C,
-// annex F.10.4.4): signs, and 1 for x = 1 or y = 0 whatever the other is.
+// log2(x) for x >= 0 as a sum of two numbers, with an error of less than 2^-10 units in the last
+// place of the first. Tables bring x near 1, and of log2(1 + r) the terms that matter so much are
+// in two parts: see PowerLog (P. Tang, Table-driven implementation of the logarithm function in
+// IEEE floating-point arithmetic, 1990). The second number is up to 2^-10 times the first, and NaN
+// where x is 0 or infinite.
 template <class V>
-inline V v_pow_special(V x, V y, V result) {
+inline Twice<V> v_log2_twice(V x) {
   using T = ElementOf<V>;
-  if (LAMELLA_LIKELY(!v_any(~((x > 0) & (v_abs(y) < kInf<T>))))) return result;
+  using Log = PowerLog<T>;
+  constexpr int kEntries = sizeof(Log::inverse) / sizeof(T);
+  constexpr int kIndexBits = kEntries == 32 ? 5 : 4;
+  static_assert(kEntries == 1 << kIndexBits);
+  Parts<V> parts = v_frexp_of_log(x);
+  IntOf<V> at = (v_bits(parts.mantissa) >> (VecTraits<V>::kMantissa - kIndexBits)) & (kEntries - 1);
+  Twice<V> product = v_product(parts.mantissa, v_lookup(Log::inverse, at));
+  V r = product.high - 1;
+  // r (head[0] + head[1] r + rest[2] r^2 + ...), of which `slope` is the derivative.
+  const V head0 = V{} + Log::head[0], head1 = V{} + Log::head[1];
+  V sum = v_fma(r, head1, head0);
+  V rest = v_fma(r, head1, head0 - sum) + v_polynomial(r, Log::rest);
+  if constexpr (!kHasFma) rest += v_product_error(r, head1, r * head1);
+  Twice<V> near = v_product(r, sum);
+  V slope = v_fma(r * r, 3 * Log::rest[2], v_fma(r, head1, sum));
+  near.low = v_fma(r, rest, v_fma(product.low, slope, near.low));
+  Twice<V> log = v_fast_sum(parts.exponent + v_lookup(Log::high, at), near.high);
+  return {log.high, log.low + (near.low + v_lookup(Log::low, at))};
+}
+
+// |x|^y as 2^(y log2 |x|); where that formula does not say it, as ISO C says (annex F.10.4.4):
+// signs, and 1 for x = 1 or y = 0 whatever the other is.
+template <class V>
+inline V v_pow(V x, V y) {
+  using T = ElementOf<V>;
+  // Beyond it nothing but 0 and infinity is left.
+  constexpr T kFar = sizeof(T) == 4 ? 160 : 1100;
   V size = v_abs(x);
+  Twice<V> log = v_log2_twice(size);
+  const V whole_log = log.high;
+  // The larger exponents of float64 leave it less to lose.
+  if constexpr (sizeof(T) == 8) log = v_fast_sum(log.high, log.low);
+  Twice<V> power = v_product(log.high, y);
+  power.low = v_fma(y, log.low, power.low);
+  auto near = v_abs(power.high) < kFar;
+  bool usual = !v_any(~((x > 0) & near));
+  if (LAMELLA_UNLIKELY(!usual)) {
+    power.low = near ? power.low : V{};
+    V cut = v_at_most(v_at_least(whole_log * y, -kFar), kFar);
+    power.high = near ? power.high : cut;
+  }
+  Rounded<V> n = v_round(power.high + power.low);
+  V r = power.high - n.value + power.low;
+  V result = v_ldexp(v_fma(r, v_polynomial(r, Coefficients<T>::exp2), T(1)), n);
+  if (LAMELLA_LIKELY(usual)) return result;
   // Whole numbers by twice themselves: odd ones have a half that is none.
   auto whole = v_rint(y) == y;
   V half = y * T(0.5);
@@ -21,63 +67,6 @@ inline V v_pow_special(V x, V y, V result) {
   // A base of size 1 has no logarithm to multiply an infinite exponent by.
   result = size == 1 && v_abs(y) == kInf<T> ? V{} + 1 : result;
   return x == 1 || y == 0 ? V{} + 1 : result;
-}
-
-// float32 in double precision, where log needs no more than a part in 2^34.
-inline VecD v_pow_positive_float(VecD x, VecD y) {
-  Parts<VecD> parts = v_frexp_of_log(x);
-  VecD f = parts.mantissa - 1, s = f / (2 + f), z = s * s;
-  VecD log2 = v_fma(s, v_polynomial(z, Coefficients<double>::log2_float), parts.exponent);
-  VecD power = v_at_most(v_at_least(y * log2, -400.0), 400.0);
-  Rounded<VecD> n = v_round(power);
-  VecD r = power - n.value;
-  return v_polynomial(r, Coefficients<double>::exp2_float) * v_power_of_two<VecD>(n.whole);
-}
-inline VecF v_pow(VecF x, VecF y) {
-  VecF result = v_by_double(v_abs(x), y, [](VecD a, VecD b) { return v_pow_positive_float(a, b); });
-  return v_pow_special(x, y, result);
-}
-
-// float64: log(x) in twice the precision. With s = f / (2 + f) as a sum of two numbers,
-// log(1 + f) = 2 s + s^3 P(s^2), of which 2/3 s^3 is in two parts as well.
-inline VecD v_pow(VecD x, VecD y) {
-  using V = VecD;
-  Parts<V> parts = v_frexp_of_log(v_abs(x));
-  V f = parts.mantissa - 1, n = parts.exponent;
-  Twice<V> down = v_fast_sum(V{} + 2, f);
-  V inverse = 1 / down.high, s = f * inverse;
-  Twice<V> back = v_product(s, down.high);
-  V s_low = ((f - back.high) - back.low - s * down.low) * inverse;
-  Twice<V> z = v_product(s, s);
-  z.low = v_fma(s * 2, s_low, z.low);
-  // 2/3 + z Q(z), times z, times s.
-  constexpr double kThird = 0x1.5555555555555p-1, kThirdRest = 0x1.5555555555555p-55;
-  V q = z.high * v_polynomial(z.high, Coefficients<double>::log_odd_rest);
-  Twice<V> c = v_fast_sum(V{} + kThird, q);
-  c.low += kThirdRest;
-  Twice<V> zc = v_product(z.high, c.high);
-  zc.low += v_fma(z.low, c.high, z.high * c.low);
-  Twice<V> szc = v_product(s, zc.high);
-  szc.low += v_fma(s_low, zc.high, s * zc.low);
-  // n log(2) + 2 s + s z c.
-  constexpr double kLog2Low = 0x1.3de6af278ece6p-42, kLog2Least = 0x1.f97b57a079a19p-103;
-  V n_high = n * kLog2Upper<double>;
-  Twice<V> n_low = v_product(n, V{} + kLog2Low);
-  n_low.low = v_fma(n, V{} + kLog2Least, n_low.low);
-  Twice<V> log = v_sum(n_high, 2 * s);
-  Twice<V> more = v_sum(n_low.high, szc.high);
-  Twice<V> sum = v_sum(log.high, more.high);
-  sum = v_fast_sum(sum.high, sum.low + (log.low + more.low + (2 * s_low + szc.low + n_low.low)));
-  // Infinite and NaN logarithms have no second part.
-  sum.low = v_abs(sum.high) < 1e6 ? sum.low : V{};
-  sum.high = v_abs(n) < 1e6 ? sum.high : n;
-  // Times y, which may be far too large: exp cuts it.
-  V huge = v_at_most(v_at_least(y, -1e300), 1e300);
-  Twice<V> power = v_product(sum.high, huge);
-  auto far = !(v_abs(power.high) < 2000);
-  V low = far ? V{} : v_fma(sum.low, huge, power.low);
-  V result = v_exp(far ? sum.high * y : power.high, low);
-  return v_pow_special(x, y, result);
 }
 
 // sqrt(x^2 + y^2): float32 in double precision, where squares do not overflow.

@@ -2,9 +2,7 @@
 // them.
 #include "lamella/kernels/cpu/simd/random.h"
 
-#include <cmath>
-
-#include "lamella/kernels/cpu/simd/vec.h"
+#include "lamella/kernels/cpu/simd/logarithm.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {
@@ -152,29 +150,15 @@ void normal_blocks(float* data, int64_t blocks, float mean, float std) {
   }
 }
 
-#if defined(__x86_64__)
-LAMELLA_SLEEF_UNARY(log1p, u10)
 template <class T>
 struct Exponential {
   T rate;
   explicit Exponential(const void* p) : rate(param<T>(p, 0)) {}
   Vec<T> operator()(Vec<T> a) const { return -v_log1p(-a) / rate; }
 };
-#else
-template <class T>
-struct Exponential {
-  T rate;
-  explicit Exponential(const void* p) : rate(param<T>(p, 0)) {}
-  T operator()(T a) const { return -std::log1p(-a) / rate; }
-};
-#endif
 void exponential(double* data, int64_t n, double rate) {
   char* const both[] = {reinterpret_cast<char*>(data), reinterpret_cast<char*>(data)};
-#if defined(__x86_64__)
   vector_loop<Exponential<double>, double, 1>(both, n, &rate);
-#else
-  plain_loop<Exponential<double>, double, 1>(both, n, &rate);
-#endif
 }
 
 const RandomLoops& random_loops() {

@@ -5,41 +5,6 @@ namespace lamella::native {
 inline namespace CPU_CAPABILITY {
 namespace {
 
-// Either of two where none is NaN; NaN spoils nothing but its own lane.
-template <class L, bool kLargest>
-struct Ordered {
-  using Lane = L;
-  static constexpr bool kFraction = std::is_floating_point_v<L>;
-  using Limits = std::numeric_limits<L>;
-  static constexpr L kIdentity = kFraction  ? (kLargest ? -Limits::infinity() : Limits::infinity())
-                                 : kLargest ? Limits::lowest()
-                                            : Limits::max();
-  template <class X>
-  static X lift(X x) {
-    return x;
-  }
-  template <class X>
-  static X join(X a, X b) {
-    if constexpr (kLargest) {
-      return b > a ? b : a;
-    } else {
-      return b < a ? b : a;
-    }
-  }
-};
-// A NaN among two is the result.
-template <class L, bool kLargest>
-struct Extreme : Ordered<L, kLargest> {
-  template <class X>
-  static X join(X a, X b) {
-    X picked = Ordered<L, kLargest>::join(a, b);
-    if constexpr (std::is_floating_point_v<L>) {
-      return b != b ? b : picked;
-    } else {
-      return picked;
-    }
-  }
-};
 // Whether there was a NaN in pairs of vectors.
 template <class L>
 struct SeenNan {
@@ -129,6 +94,53 @@ constexpr ReduceTable extreme_table(const char* name, Types<T...>) {
 }
 LAMELLA_REGISTER_REDUCE(max, extreme_table<true>("max", RealTypes()));
 LAMELLA_REGISTER_REDUCE(min, extreme_table<false>("min", RealTypes()));
+
+// ---- Both at once ----
+
+// A block's accumulators: the smallest elements of all, then the largest. What is folded in one
+// step is in the first-level cache when it is read for the second time.
+template <class L>
+void init_both(void* acc, int64_t n) {
+  init_lanes<Extreme<L, false>>(acc, n);
+  init_lanes<Extreme<L, true>>(static_cast<L*>(acc) + n, n);
+}
+template <class L, class In>
+void along_both(void* acc, const ReduceInput& in) {
+  along_extreme<L, false, In>(acc, in);
+  along_extreme<L, true, In>(static_cast<L*>(acc) + in.count, in);
+}
+template <class L, class In>
+void across_both(void* acc, const ReduceInput& in) {
+  across_lanes<Extreme<L, false>, In>(acc, in);
+  across_lanes<Extreme<L, true>, In>(static_cast<L*>(acc) + in.n, in);
+}
+template <class L>
+void merge_both(void* acc, const void* other, int64_t n) {
+  merge_lanes<Extreme<L, false>>(acc, other, n);
+  merge_lanes<Extreme<L, true>>(static_cast<L*>(acc) + n, static_cast<const L*>(other) + n, n);
+}
+template <class L>
+void finish_largest(const void* acc, void* values, int64_t n) {
+  std::memcpy(values, static_cast<const L*>(acc) + n, static_cast<size_t>(n) * sizeof(L));
+}
+template <class... T>
+constexpr ReduceTable both_table(Types<T...>) {
+  ReduceTable table{};
+  table.name = "aminmax";
+  ((table.loops[slot_of<T>()] = {2 * sizeof(T), &init_both<T>, &along_both<T, T>,
+                                 &across_both<T, T>, &merge_both<T>, &finish_same<T, T>,
+                                 &finish_largest<T>, CppTypeToScalarType<T>::value}),
+   ...);
+  table.sources[slot_of<bool>()] = {kByte, &along_both<uint8_t, StoredBool>,
+                                    &across_both<uint8_t, StoredBool>};
+  table.sources[slot_of<BFloat16>()] = {kFloat, &along_both<float, BFloat16>,
+                                        &across_both<float, BFloat16>};
+  if constexpr (kReadsHalf) {
+    table.sources[slot_of<Half>()] = {kFloat, &along_both<float, Half>, &across_both<float, Half>};
+  }
+  return table;
+}
+LAMELLA_REGISTER_REDUCE(aminmax, both_table(RealTypes()));
 
 // ---- Places ----
 

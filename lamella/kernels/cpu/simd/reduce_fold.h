@@ -17,13 +17,6 @@
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {
 
-#if defined(CPU_CAPABILITY_AVX512)
-inline constexpr int kVectorBytes = 64;
-#elif defined(CPU_CAPABILITY_AVX2)
-inline constexpr int kVectorBytes = 32;
-#else
-inline constexpr int kVectorBytes = 16;
-#endif
 inline constexpr int kGranuleBytes = 64;
 
 template <class T, int kBytes>
@@ -39,11 +32,11 @@ using BitsOf =
 
 template <class L>
 struct Granule {
-  using V = typename RawVector<L, kVectorBytes>::type;
-  using Bits = typename RawVector<BitsOf<L>, kVectorBytes>::type;
-  static constexpr int kParts = kGranuleBytes / kVectorBytes;
+  using V = typename RawVector<L, kVecBytes>::type;
+  using Bits = typename RawVector<BitsOf<L>, kVecBytes>::type;
+  static constexpr int kParts = kGranuleBytes / kVecBytes;
   static constexpr int kLanes = kGranuleBytes / static_cast<int>(sizeof(L));
-  static constexpr int kPartLanes = kVectorBytes / static_cast<int>(sizeof(L));
+  static constexpr int kPartLanes = kVecBytes / static_cast<int>(sizeof(L));
   V part[kParts];
 };
 
@@ -170,7 +163,7 @@ inline Granule<L> keep_last(Granule<L> g, int64_t rest, L value) {
   const Granule<L> others = fill<L>(value);
   for (int i = 0; i < Granule<L>::kParts; ++i) {
     Bits mask;
-    std::memcpy(&mask, from + i * kVectorBytes, sizeof(mask));
+    std::memcpy(&mask, from + i * kVecBytes, sizeof(mask));
     g.part[i] = (typename Granule<L>::V)(((Bits)g.part[i] & mask) | ((Bits)others.part[i] & ~mask));
   }
   return g;
@@ -204,7 +197,7 @@ inline L join_lanes(Granule<L> g) {
   for (int w = Granule<L>::kParts / 2; w > 0; w /= 2) {
     for (int i = 0; i < w; ++i) g.part[i] = Op::join(g.part[i], g.part[i + w]);
   }
-  return join_lanes<Op, L, kVectorBytes>(g.part[0]);
+  return join_lanes<Op, L, kVecBytes>(g.part[0]);
 }
 
 template <class L, class In>
@@ -247,6 +240,27 @@ inline typename Op::Lane fold(const In* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) total = Op::join(total, L(Op::lift(read_one<L>(x[i]))));
   return total;
 }
+// Rows that follow one another, of fewer elements than a granule has lanes. Each lane of as many
+// granules as a row has elements always meets the same element of a row.
+template <class Op, class In>
+void fold_short_rows(typename Op::Lane* acc, const In* x, int64_t n, int64_t count) {
+  using L = typename Op::Lane;
+  constexpr int64_t kLanes = Granule<L>::kLanes;
+  Granule<L> g[kLanes];
+  for (int64_t k = 0; k < n; ++k) g[k] = fill<L>(Op::kIdentity);
+  int64_t r = 0;
+  for (; r + kLanes <= count; r += kLanes, x += n * kLanes) {
+    for (int64_t k = 0; k < n; ++k) g[k] = join<Op>(g[k], lift<Op>(load<L>(x + k * kLanes)));
+  }
+  L lanes[kLanes * kLanes];
+  std::memcpy(lanes, g, static_cast<size_t>(n) * sizeof(g[0]));
+  for (int64_t i = 0; i < kLanes; ++i) {
+    for (int64_t k = 0; k < n; ++k) acc[k] = Op::join(acc[k], lanes[i * n + k]);
+  }
+  for (; r < count; ++r, x += n) {
+    for (int64_t k = 0; k < n; ++k) acc[k] = Op::join(acc[k], L(Op::lift(read_one<L>(x[k]))));
+  }
+}
 // Element j of each row into acc[j].
 template <class Op, class In>
 void fold_rows(typename Op::Lane* acc, const ReduceInput& in) {
@@ -255,6 +269,12 @@ void fold_rows(typename Op::Lane* acc, const ReduceInput& in) {
   auto row = [&](int64_t r) {
     return reinterpret_cast<const In*>(static_cast<const char*>(in.data) + r * in.stride);
   };
+  if constexpr (std::is_floating_point_v<In>) {
+    if (in.n < kLanes && in.stride == in.n * static_cast<int64_t>(sizeof(In)) &&
+        in.count >= 2 * kLanes) {
+      return fold_short_rows<Op>(acc, row(0), in.n, in.count);
+    }
+  }
   int64_t j = 0;
   auto strip = [&]<int kGranules>(std::integral_constant<int, kGranules>) {
     for (; j + kGranules * kLanes <= in.n; j += kGranules * kLanes) {
@@ -271,6 +291,16 @@ void fold_rows(typename Op::Lane* acc, const ReduceInput& in) {
   };
   strip(std::integral_constant<int, 4>());
   strip(std::integral_constant<int, 1>());
+  if (j < in.n && in.n >= kLanes) {
+    // The last granule holds elements that were folded already: those meet the identity.
+    const int64_t at = in.n - kLanes;
+    Granule<L> g = load<L>(acc + at);
+    for (int64_t r = 0; r < in.count; ++r) {
+      g = join<Op>(g, keep_last<L>(lift<Op>(load<L>(row(r) + at)), in.n - j, Op::kIdentity));
+    }
+    std::memcpy(acc + at, &g, sizeof(g));
+    return;
+  }
   for (int64_t r = 0; r < in.count; ++r) {
     const In* x = row(r);
     for (int64_t k = j; k < in.n; ++k) {
@@ -279,6 +309,56 @@ void fold_rows(typename Op::Lane* acc, const ReduceInput& in) {
   }
 }
 
+// ---- Folds that several reductions share ----
+
+template <class L>
+struct Sum {
+  using Lane = L;
+  static constexpr L kIdentity = 0;
+  template <class X>
+  static X lift(X x) {
+    return x;
+  }
+  template <class X>
+  static X join(X a, X b) {
+    return a + b;
+  }
+};
+// Either of two where none is NaN; NaN spoils nothing but its own lane.
+template <class L, bool kLargest>
+struct Ordered {
+  using Lane = L;
+  static constexpr bool kFraction = std::is_floating_point_v<L>;
+  using Limits = std::numeric_limits<L>;
+  static constexpr L kIdentity = kFraction  ? (kLargest ? -Limits::infinity() : Limits::infinity())
+                                 : kLargest ? Limits::lowest()
+                                            : Limits::max();
+  template <class X>
+  static X lift(X x) {
+    return x;
+  }
+  template <class X>
+  static X join(X a, X b) {
+    if constexpr (kLargest) {
+      return b > a ? b : a;
+    } else {
+      return b < a ? b : a;
+    }
+  }
+};
+// A NaN among two is the result.
+template <class L, bool kLargest>
+struct Extreme : Ordered<L, kLargest> {
+  template <class X>
+  static X join(X a, X b) {
+    X picked = Ordered<L, kLargest>::join(a, b);
+    if constexpr (std::is_floating_point_v<L>) {
+      return b != b ? b : picked;
+    } else {
+      return picked;
+    }
+  }
+};
 // ---- Tables ----
 
 // f(j, line) for each line.
@@ -293,7 +373,21 @@ inline void each_line(const ReduceInput& in, F&& f) {
 // Op's lanes are its accumulators.
 template <class Op, class In>
 void along_lanes(void* acc, const ReduceInput& in) {
-  auto* a = static_cast<typename Op::Lane*>(acc);
+  using L = typename Op::Lane;
+  auto* a = static_cast<L*>(acc);
+  // Lines of three, which are points and colours, side by side.
+  if constexpr (std::is_floating_point_v<In>) {
+    if (in.n == 3 && in.stride == 3 * static_cast<int64_t>(sizeof(In))) {
+      auto* x = static_cast<const In*>(in.data);
+#pragma GCC ivdep
+      for (int64_t j = 0; j < in.count; ++j) {
+        L first = Op::lift(read_one<L>(x[3 * j])), second = Op::lift(read_one<L>(x[3 * j + 1]));
+        L third = Op::lift(read_one<L>(x[3 * j + 2]));
+        a[j] = Op::join(a[j], Op::join(Op::join(first, second), third));
+      }
+      return;
+    }
+  }
   each_line<In>(in, [&](int64_t j, const In* x) { a[j] = Op::join(a[j], fold<Op>(x, in.n)); });
 }
 template <class Op, class In>

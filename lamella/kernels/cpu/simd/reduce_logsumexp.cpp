@@ -27,13 +27,13 @@ template <class C>
 void init(void* acc, int64_t n) {
   ExpSums<C> a(acc, n);
   for (int64_t j = 0; j < n; ++j) {
-    a.most[j] = LargestOp<C>::kIdentity;
+    a.most[j] = Ordered<C, true>::kIdentity;
     a.sum[j] = 0;
   }
 }
 template <class C>
 inline void add(ExpSums<C>& a, int64_t j, C most, C sum) {
-  C larger = LargestOp<C>::join(a.most[j], most);
+  C larger = Ordered<C, true>::join(a.most[j], most);
   auto scaled = [&](C s, C m) {
     return s == 0 || m == larger ? s : s * std::exp(taken_out(m) - taken_out(larger));
   };
@@ -49,7 +49,7 @@ template <class C>
 void along(void* acc, const ReduceInput& in) {
   ExpSums<C> a(acc, in.count);
   each_line<C>(in, [&](int64_t j, const C* x) {
-    C most = fold<LargestOp<C>>(x, in.n);
+    C most = fold<Ordered<C, true>>(x, in.n);
     add<C>(a, j, most, exp_line<C, false>(x, nullptr, taken_out(most), in.n));
   });
 }
@@ -62,7 +62,7 @@ void across(void* acc, const ReduceInput& in) {
       return load_some<C>(x + j, now, C(0));
     };
     Granule<C> before = load_some<C>(a.most + j, now, C(0)), most = before;
-    for (int64_t r = 0; r < in.count; ++r) most = join<LargestOp<C>>(most, row(r));
+    for (int64_t r = 0; r < in.count; ++r) most = join<Ordered<C, true>>(most, row(r));
     Granule<C> shift = taken_out<C>(most);
     // A sum of nothing stays 0.
     for (int i = 0; i < Granule<C>::kParts; ++i) {
@@ -73,7 +73,7 @@ void across(void* acc, const ReduceInput& in) {
     Granule<C> sum = load_some<C>(a.sum + j, now, C(0));
     for (int i = 0; i < Granule<C>::kParts; ++i) sum.part[i] *= scale.part[i];
     for (int64_t r = 0; r < in.count; ++r) {
-      sum = join<AddOp<C>>(sum, exp_of<C>(minus<C>(row(r), shift)));
+      sum = join<Sum<C>>(sum, exp_of<C>(minus<C>(row(r), shift)));
     }
     store_some<C>(a.most + j, most, now);
     store_some<C>(a.sum + j, sum, now);

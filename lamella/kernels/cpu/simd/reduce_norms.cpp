@@ -6,6 +6,7 @@
 //   in float64 if that sum is out of a range in which nothing was lost.
 #include <cmath>
 
+#include "lamella/kernels/cpu/simd/power.h"
 #include "lamella/kernels/cpu/simd/reduce_fold.h"
 
 namespace lamella::native {
@@ -20,7 +21,7 @@ inline X magnitude(X x) {
 template <int power, class X>
 inline X whole_power(X x) {
   if constexpr (power == 1) {
-    return magnitude(x);
+    return magnitude(x) + X{};  // not -0
   } else if constexpr (power == 2) {
     return x * x;
   } else {
@@ -103,88 +104,119 @@ LAMELLA_REGISTER_REDUCE(norm3, power_table<3>("norm3"));
 
 // ---- Other norms ----
 
-// Op has lift(x, order), kIdentity, join and finish(sum, order), all in float64.
-template <class T, class Op>
-void along_norm(void* acc, const ReduceInput& in) {
-  auto* a = static_cast<double*>(acc);
-  const double order = in.params != nullptr ? param<double>(in.params, 0) : 0;
-  each_line<T>(in, [&](int64_t j, const T* x) {
-    constexpr int64_t kLanes = 32;
-    double lanes[kLanes];
-    for (double& lane : lanes) lane = Op::kIdentity;
-    int64_t i = 0;
-    for (; i + kLanes <= in.n; i += kLanes) {
-      for (int64_t k = 0; k < kLanes; ++k) lanes[k] = Op::join(lanes[k], Op::lift(x[i + k], order));
-    }
-    for (int64_t k = 0; i < in.n; ++i, ++k) lanes[k] = Op::join(lanes[k], Op::lift(x[i], order));
-    for (int64_t w = kLanes / 2; w > 0; w /= 2) {
-      for (int64_t k = 0; k < w; ++k) lanes[k] = Op::join(lanes[k], lanes[k + w]);
-    }
-    a[j] = Op::join(a[j], lanes[0]);
-  });
-}
-template <class T, class Op>
-void across_norm(void* acc, const ReduceInput& in) {
-  auto* a = static_cast<double*>(acc);
-  const double order = in.params != nullptr ? param<double>(in.params, 0) : 0;
-  for (int64_t r = 0; r < in.count; ++r) {
-    auto* x = reinterpret_cast<const T*>(static_cast<const char*>(in.data) + r * in.stride);
-#pragma GCC ivdep
-    for (int64_t j = 0; j < in.n; ++j) a[j] = Op::join(a[j], Op::lift(x[j], order));
+// How many are not 0.
+struct Norm0 : Sum<double> {
+  template <class X>
+  static X lift(X x) {
+    return x == 0 ? X{} : X{} + 1;
   }
-}
-template <class T, class Op>
-void finish_norm(const void* acc, void* out, int64_t n, const void* params) {
-  auto* a = static_cast<const double*>(acc);
-  auto* to = static_cast<T*>(out);
-  const double order = params != nullptr ? param<double>(params, 0) : 0;
-  for (int64_t j = 0; j < n; ++j) to[j] = static_cast<T>(Op::finish(a[j], order));
-}
-struct NormBase {
-  using Lane = double;
-  static constexpr double kIdentity = 0;
-  static double lift(double x, double) { return __builtin_fabs(x); }
-  static double join(double a, double b) { return a + b; }
-  static double finish(double a, double) { return a; }
 };
-struct Norm0 : NormBase {
-  static double lift(double x, double) { return x == 0 ? 0.0 : 1.0; }
+template <class L, bool kLargest>
+struct SizeExtreme : Extreme<L, kLargest> {
+  static constexpr L kIdentity = kLargest ? L(0) : std::numeric_limits<L>::infinity();
+  template <class X>
+  static X lift(X x) {
+    return magnitude(x) + X{};  // not -0
+  }
 };
-struct NormMax : NormBase {
-  static double join(double a, double b) { return (a > b || a != a) ? a : b; }
-};
-struct NormMin : NormBase {
-  static constexpr double kIdentity = std::numeric_limits<double>::infinity();
-  static double join(double a, double b) { return (a < b || a != a) ? a : b; }
-};
-struct NormGeneral : NormBase {
-  static double lift(double x, double order) { return std::pow(std::fabs(x), order); }
-  static double finish(double a, double order) { return std::pow(a, 1 / order); }
-};
-template <class Op, class T>
-constexpr ReduceLoops norm_loops() {
-  return {sizeof(double),
-          &init_lanes<Op>,
-          &along_norm<T, Op>,
-          &across_norm<T, Op>,
-          &merge_lanes<Op>,
-          &finish_norm<T, Op>,
-          nullptr,
-          CppTypeToScalarType<T>::value};
-}
-template <class Op>
+template <class OfFloat, class OfDouble>
 constexpr ReduceTable norm_table(const char* name) {
   ReduceTable table{};
   table.name = name;
-  table.loops[slot_of<float>()] = norm_loops<Op, float>();
-  table.loops[slot_of<double>()] = norm_loops<Op, double>();
+  table.loops[slot_of<float>()] = lane_loops<OfFloat, float>();
+  table.loops[slot_of<double>()] = lane_loops<OfDouble, double>();
   return table;
 }
-LAMELLA_REGISTER_REDUCE(norm0, norm_table<Norm0>("norm0"));
-LAMELLA_REGISTER_REDUCE(norm_max, norm_table<NormMax>("norm_max"));
-LAMELLA_REGISTER_REDUCE(norm_min, norm_table<NormMin>("norm_min"));
+LAMELLA_REGISTER_REDUCE(norm0, (norm_table<Norm0, Norm0>("norm0")));
+LAMELLA_REGISTER_REDUCE(
+    norm_max, (norm_table<SizeExtreme<float, true>, SizeExtreme<double, true>>("norm_max")));
+LAMELLA_REGISTER_REDUCE(
+    norm_min, (norm_table<SizeExtreme<float, false>, SizeExtreme<double, false>>("norm_min")));
+
+// |x|^order in vectors: as float32 where that loses nothing, and else as float64.
+inline Wide power_of_size(VecF x, double order) {
+  VecF size = v_abs(x), power = v_pow(size, VecF{} + static_cast<float>(order));
+  auto lost = ~((power > 1e-30f) & (power < kInf<float>)) & (size > 0) & (size < kInf<float>);
+  if (LAMELLA_LIKELY(static_cast<double>(static_cast<float>(order)) == order && !v_any(lost))) {
+    return v_widen(power);
+  }
+  Wide wide = v_widen(size);
+  return {v_pow(wide.low, VecD{} + order), v_pow(wide.high, VecD{} + order)};
+}
+inline VecD power_of_size(VecD x, double order) { return v_pow(v_abs(x), VecD{} + order); }
+template <class T>
+void along_general(void* acc, const ReduceInput& in) {
+  using V = Vec<T>;
+  constexpr int64_t kLanes = kLanesOf<V>;
+  auto* a = static_cast<double*>(acc);
+  const auto order = param<double>(in.params, 0);
+  each_line<T>(in, [&](int64_t j, const T* x) {
+    double sums[kLanes] = {};
+    auto add = [&](V v) {
+      auto power = power_of_size(v, order);
+      double powers[kLanes];
+      std::memcpy(powers, &power, sizeof(power));
+      for (int64_t k = 0; k < kLanes; ++k) sums[k] += powers[k];
+    };
+    int64_t i = 0;
+    for (; i + kLanes <= in.n; i += kLanes) add(v_load<T>(x + i));
+    if (i < in.n) {
+      // The power of what is added to fill the vector is 0.
+      V rest = V{} + (order < 0 ? kInf<T> : T(0));
+      std::memcpy(&rest, x + i, static_cast<size_t>(in.n - i) * sizeof(T));
+      add(rest);
+    }
+    for (int64_t w = kLanes / 2; w > 0; w /= 2) {
+      for (int64_t k = 0; k < w; ++k) sums[k] += sums[k + w];
+    }
+    a[j] += sums[0];
+  });
+}
+template <class T>
+void across_general(void* acc, const ReduceInput& in) {
+  constexpr int64_t kLanes = kLanesOf<Vec<T>>;
+  auto* a = static_cast<double*>(acc);
+  const auto order = param<double>(in.params, 0);
+  for (int64_t r = 0; r < in.count; ++r) {
+    auto* x = reinterpret_cast<const T*>(static_cast<const char*>(in.data) + r * in.stride);
+    for (int64_t j = 0; j < in.n; j += kLanes) {
+      int64_t n = in.n - j < kLanes ? in.n - j : kLanes;
+      T part[kLanes] = {};
+      std::memcpy(part, x + j, static_cast<size_t>(n) * sizeof(T));
+      auto power = power_of_size(v_load<T>(part), order);
+      double sums[kLanes];
+      std::memcpy(sums, &power, sizeof(power));
+      for (int64_t k = 0; k < n; ++k) a[j + k] += sums[k];
+    }
+  }
+}
+template <class T>
+void finish_general(const void* acc, void* out, int64_t n, const void* params) {
+  auto* a = static_cast<const double*>(acc);
+  auto* to = static_cast<T*>(out);
+  const auto order = param<double>(params, 0);
+  for (int64_t j = 0; j < n; ++j) to[j] = static_cast<T>(std::pow(a[j], 1 / order));
+}
+template <class T>
+constexpr ReduceLoops general_loops() {
+  return {sizeof(double),
+          &init_lanes<Sum<double>>,
+          &along_general<T>,
+          &across_general<T>,
+          &merge_lanes<Sum<double>>,
+          &finish_general<T>,
+          nullptr,
+          CppTypeToScalarType<T>::value};
+}
+constexpr ReduceTable general_table() {
+  ReduceTable table{};
+  table.name = "norm_general";
+  table.loops[slot_of<float>()] = general_loops<float>();
+  table.loops[slot_of<double>()] = general_loops<double>();
+  return table;
+}
 // The order is the parameter.
-LAMELLA_REGISTER_REDUCE(norm_general, norm_table<NormGeneral>("norm_general"));
+LAMELLA_REGISTER_REDUCE(norm_general, general_table());
 
 // ---- Variances ----
 

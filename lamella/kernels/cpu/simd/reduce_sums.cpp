@@ -5,17 +5,12 @@ namespace lamella::native {
 inline namespace CPU_CAPABILITY {
 namespace {
 
+// NaN counts as 0.
 template <class L>
-struct Sum {
-  using Lane = L;
-  static constexpr L kIdentity = 0;
+struct NanSum : Sum<L> {
   template <class X>
   static X lift(X x) {
-    return x;
-  }
-  template <class X>
-  static X join(X a, X b) {
-    return a + b;
+    return x == x ? x : X{};
   }
 };
 template <class L>
@@ -179,6 +174,7 @@ constexpr ReduceTable prod_table() {
   return table;
 }
 LAMELLA_REGISTER_REDUCE(sum, sum_table());
+LAMELLA_REGISTER_REDUCE(nansum, float_table<NanSum>("nansum"));
 LAMELLA_REGISTER_REDUCE(mean, mean_table());
 LAMELLA_REGISTER_REDUCE(prod, prod_table());
 

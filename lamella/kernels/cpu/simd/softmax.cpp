@@ -10,7 +10,7 @@ namespace {
 // x and y may be the same.
 template <class C>
 void softmax_row(const C* x, C* y, int64_t n, bool logarithm) {
-  C most = fold<LargestOp<C>>(x, n);
+  C most = fold<Ordered<C, true>>(x, n);
   if (logarithm) {
     C rest = std::log(exp_line<C, false>(x, nullptr, most, n));
     for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - most) - rest;
@@ -74,17 +74,17 @@ void softmax_columns(ScalarType dtype, const T* x, T* y, int64_t size, int64_t i
       each_granule<C>(width, [&](int64_t j, auto now) {
         Granule<C> g = exp_of<C>(
             minus<C>(load_some<C>(values + j, now, C(0)), load_some<C>(most + j, now, C(0))));
-        store_some<C>(sum + j, join<AddOp<C>>(load_some<C>(sum + j, now, C(0)), g), now);
+        store_some<C>(sum + j, join<Sum<C>>(load_some<C>(sum + j, now, C(0)), g), now);
         if (e != nullptr) store_some<C>(e + j, g, now);
       });
     };
     for (int64_t j = 0; j < width; ++j) {
-      most[j] = LargestOp<C>::kIdentity;
+      most[j] = Ordered<C, true>::kIdentity;
       sum[j] = 0;
     }
     for (int64_t i = 0; i < size; ++i) {
       const C* values = row(i);
-      for (int64_t j = 0; j < width; ++j) most[j] = LargestOp<C>::join(most[j], values[j]);
+      for (int64_t j = 0; j < width; ++j) most[j] = Ordered<C, true>::join(most[j], values[j]);
     }
     constexpr bool kKeeps = !kSmall;
     for (int64_t i = 0; i < size; ++i) {

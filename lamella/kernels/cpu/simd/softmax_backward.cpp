@@ -27,9 +27,9 @@ void row(const C* g, const C* y, C* x, int64_t n, bool logarithm) {
       Granule<C> other = load_some<C>(y + i, now, C(0));
       for (int p = 0; p < Granule<C>::kParts; ++p) term.part[p] *= other.part[p];
     }
-    sums = join<AddOp<C>>(sums, term);
+    sums = join<Sum<C>>(sums, term);
   });
-  C sum = join_lanes<AddOp<C>>(sums);
+  C sum = join_lanes<Sum<C>>(sums);
   if (!logarithm) {
     for (int64_t i = 0; i < n; ++i) x[i] = y[i] * (g[i] - sum);
     return;

@@ -1,55 +1,14 @@
 // Lines of exponentials, for softmax, its gradient, and sums of exponentials in logarithms.
 #pragma once
-#include <cmath>
-
+#include "lamella/kernels/cpu/simd/exponential.h"
 #include "lamella/kernels/cpu/simd/reduce_fold.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {
 
 template <class C>
-struct LargestOp {
-  using Lane = C;
-  static constexpr C kIdentity = -std::numeric_limits<C>::infinity();
-  template <class X>
-  static X lift(X x) {
-    return x;
-  }
-  // A NaN is passed over: what is computed with the result is NaN all the same.
-  template <class X>
-  static X join(X a, X b) {
-    return b > a ? b : a;
-  }
-};
-template <class C>
-struct AddOp {
-  using Lane = C;
-  static constexpr C kIdentity = 0;
-  template <class X>
-  static X lift(X x) {
-    return x;
-  }
-  template <class X>
-  static X join(X a, X b) {
-    return a + b;
-  }
-};
-
-template <class C>
 inline Granule<C> exp_of(Granule<C> g) {
-#if defined(__x86_64__)
-  for (auto& part : g.part) {
-    if constexpr (std::is_same_v<C, float>) {
-      part = LAMELLA_SLEEF_F(exp, u10)(part);
-    } else {
-      part = LAMELLA_SLEEF_D(exp, u10)(part);
-    }
-  }
-#else
-  for (auto& part : g.part) {
-    for (int i = 0; i < Granule<C>::kPartLanes; ++i) part[i] = std::exp(part[i]);
-  }
-#endif
+  for (auto& part : g.part) part = v_exp(part);
   return g;
 }
 template <class C>
@@ -88,11 +47,11 @@ inline C exp_line(const C* x, C* y, C shift, int64_t n) {
   Granule<C> sum = fill<C>(0);
   each_granule<C>(n, [&](int64_t i, auto now) {
     // The exponential of what fills up the last one is 0.
-    Granule<C> e = exp_of<C>(minus<C>(load_some<C>(x + i, now, LargestOp<C>::kIdentity), by));
-    sum = join<AddOp<C>>(sum, e);
+    Granule<C> e = exp_of<C>(minus<C>(load_some<C>(x + i, now, Ordered<C, true>::kIdentity), by));
+    sum = join<Sum<C>>(sum, e);
     if constexpr (kStores) store_some<C>(y + i, e, now);
   });
-  return join_lanes<AddOp<C>>(sum);
+  return join_lanes<Sum<C>>(sum);
 }
 
 // Scratch memory of one thread's call, on the stack while it is small.

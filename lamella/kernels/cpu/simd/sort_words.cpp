@@ -148,6 +148,29 @@ LAMELLA_INLINE void store_columns(Vec32 (&v)[R], uint32_t* words) {
   }
 }
 
+// The lower or upper halves of both, lane by lane in turn.
+template <int kFirst, size_t... I>
+LAMELLA_INLINE Vec32 interleave(Vec32 a, Vec32 b, std::index_sequence<I...>) {
+  return __builtin_shufflevector(a, b, (kFirst + I / 2 + (I % 2) * kLanes)...);
+}
+// Fewer rows than lanes: log2(R) perfect shuffles make columns of them.
+template <int kSpan, int R>
+LAMELLA_INLINE void store_short_columns(Vec32 (&v)[R], uint32_t* words) {
+  if constexpr (kSpan > 1) {
+    using Lanes = std::make_index_sequence<kLanes>;
+    Vec32 w[R];
+#pragma GCC unroll 16
+    for (int i = 0; i < R / 2; ++i) {
+      w[2 * i] = interleave<0>(v[i], v[i + R / 2], Lanes());
+      w[2 * i + 1] = interleave<kLanes / 2>(v[i], v[i + R / 2], Lanes());
+    }
+    store_short_columns<kSpan / 2>(w, words);
+  } else {
+#pragma GCC unroll 16
+    for (int i = 0; i < R; ++i) store(words + i * kLanes, v[i]);
+  }
+}
+
 template <int R>
 void sort_block(uint32_t* words) {
   Vec32 v[R];
@@ -158,12 +181,7 @@ void sort_block(uint32_t* words) {
   if constexpr (R >= kLanes) {
     store_columns<0>(v, words);
   } else {
-    uint32_t rows[R * kLanes];
-#pragma GCC unroll 32
-    for (int i = 0; i < R; ++i) store(rows + i * kLanes, v[i]);
-    for (int lane = 0; lane < kLanes; ++lane) {
-      for (int i = 0; i < R; ++i) words[lane * R + i] = rows[i * kLanes + lane];
-    }
+    store_short_columns<R>(v, words);
   }
 }
 
@@ -226,7 +244,7 @@ void sort_words_kernel(uint32_t* words, int64_t n) {
     uint32_t* block = words + at * kLanes;
     int64_t rows = count - at;
     // The greatest words fill the last block.
-    int64_t filled = rows > 16 ? 32 : rows > 8 ? 16 : rows > 4 ? 8 : 4;
+    int64_t filled = rows > 16 ? 32 : rows > 8 ? 16 : rows > 4 ? 8 : rows > 2 ? 4 : 2;
     for (int64_t i = n - at * kLanes; i < filled * kLanes; ++i) block[i] = ~uint32_t{0};
     if (rows > 16) {
       sort_block<32>(block);
@@ -234,8 +252,10 @@ void sort_words_kernel(uint32_t* words, int64_t n) {
       sort_block<16>(block);
     } else if (rows > 4) {
       sort_block<8>(block);
-    } else {
+    } else if (rows > 2) {
       sort_block<4>(block);
+    } else {
+      sort_block<2>(block);
     }
   }
   for (int64_t width = 32; width < count; width *= 2) merge_runs(words, count, width);

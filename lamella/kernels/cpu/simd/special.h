@@ -40,17 +40,30 @@ inline V v_sinc(V x) {
 // Functions, 6.1.41, 6.3.18, 6.4.12); below, functions of x + 1 are tabulated, over their zeros.
 inline constexpr double kAsymptotic = 8;
 
+// log(x) in two parts.
+inline Twice<VecD> v_log_twice(VecD x) {
+  Parts<VecD> parts = v_frexp_of_log(x);
+  VecD n = parts.exponent, f = parts.mantissa - 1;
+  Twice<VecD> small = v_fast_sum(f, v_fma(n, VecD{} + kLog2Lower<double>, v_log_rest(f)));
+  Twice<VecD> log = v_sum(n * kLog2Upper<double>, small.high);
+  return {log.high, log.low + small.low};
+}
 inline VecD v_lgamma_positive(VecD x) {
   static constexpr double kSeries[] = {1.0 / 12,   -1.0 / 360,      1.0 / 1260, -1.0 / 1680,
                                        1.0 / 1188, -691.0 / 360360, 1.0 / 156,  -3617.0 / 122400};
   constexpr double kHalfLogTwoPi = 0.91893853320467274178;
+  Twice<VecD> parts = v_log_twice(x);
   VecD log = v_log(x);
   VecD inverse = 1 / x, z = inverse * inverse;
-  VecD far = v_fma(x - 0.5, log - 1, inverse * v_polynomial(z, kSeries) + (kHalfLogTwoPi - 0.5));
+  Twice<VecD> less = v_fast_sum(parts.high, VecD{} - 1);
+  VecD rest = inverse * v_polynomial(z, kSeries) + (kHalfLogTwoPi - 0.5);
+  VecD far = v_fma(x - 0.5, less.high, v_fma(x - 0.5, less.low + parts.low, rest));
   far = x > 1e300 ? x * (log - 1) : far;
   auto below = x < 1;
   VecD u = v_at_most(below ? x : x - 1, 7.0);
-  VecD near = u * (u - 1) * v_piecewise(u, GammaPieces::lgamma);
+  Twice<VecD> zeros = v_product(u, u - 1), factor = v_piecewise_twice(u, GammaPieces::lgamma);
+  zeros.low = v_fma(zeros.high, factor.low, zeros.low * factor.high);
+  VecD near = v_fma(zeros.high, factor.high, zeros.low);
   near = below ? near - log : near;
   return x < kAsymptotic ? near : far;
 }
@@ -126,11 +139,18 @@ LAMELLA_BY_DOUBLE(trigamma)
 // exp(-x) I(x) for x >= 0. Beyond the tables by the asymptotic series (Handbook of Mathematical
 // Functions, 9.7.1), with 1 / sqrt(2 pi) in its coefficients.
 template <int order, class V>
-inline V v_bessel_scaled(V x) {
+inline Twice<V> v_bessel_scaled(V x) {
   using T = ElementOf<V>;
   constexpr T kEnd = sizeof(T) == 4 ? T(48) : T(180);
   V cut = v_at_most(x, kEnd);
-  V near = order == 0 ? v_piecewise(cut, Pieces<T>::i0e) : cut * v_piecewise(cut, Pieces<T>::i1e);
+  Twice<V> near;
+  if constexpr (order == 0) {
+    near = v_piecewise_twice(cut, Pieces<T>::i0e);
+  } else {
+    Twice<V> over_x = v_piecewise_twice(cut, Pieces<T>::i1e);
+    near = v_product(cut, over_x.high);
+    near.low = v_fma(cut, over_x.low, near.low);
+  }
   auto far = x > kEnd;
   if (LAMELLA_LIKELY(!v_any(far))) return near;
   constexpr double c = 0.39894228040143267794;
@@ -139,27 +159,29 @@ inline V v_bessel_scaled(V x) {
        T(c * 2401245 / 4194304), T(c * 57972915 / 33554432)},
       {T(c), T(-c * 3 / 8), T(-c * 15 / 128), T(-c * 105 / 1024), T(-c * 4725 / 32768),
        T(-c * 72765 / 262144), T(-c * 2837835 / 4194304), T(-c * 66891825 / 33554432)}};
-  return far ? v_polynomial(1 / x, kSeries[order]) / v_sqrt(x) : near;
+  V series = v_polynomial(1 / x, kSeries[order]) / v_sqrt(x);
+  return {far ? series : near.high, far ? V{} : near.low};
 }
 template <class V>
 inline V v_i0e(V x) {
-  return v_bessel_scaled<0>(v_abs(x));
+  return v_bessel_scaled<0>(v_abs(x)).high;
 }
 template <class V>
 inline V v_i1e(V x) {
-  return v_copysign(v_bessel_scaled<1>(v_abs(x)), x);
+  Twice<V> scaled = v_bessel_scaled<1>(v_abs(x));
+  return v_copysign(scaled.high + scaled.low, x);
 }
 template <class V>
 inline V v_i0(V x) {
   using T = ElementOf<V>;
   V size = v_at_most(v_abs(x), sizeof(T) == 4 ? T(100) : T(720));
-  return v_exp_times(size, V{}, v_bessel_scaled<0>(size));
+  return v_exp_times(size, -V{}, v_bessel_scaled<0>(size));
 }
 template <class V>
 inline V v_i1(V x) {
   using T = ElementOf<V>;
   V size = v_at_most(v_abs(x), sizeof(T) == 4 ? T(100) : T(720));
-  return v_copysign(v_exp_times(size, V{}, v_bessel_scaled<1>(size)), x);
+  return v_copysign(v_exp_times(size, -V{}, v_bessel_scaled<1>(size)), x);
 }
 
 // ---- Products with logarithms, and others ----

@@ -1,5 +1,5 @@
 // Loops over contiguous memory, compiled once per CPU capability: simple ones that the compiler
-// vectorises, and ones over explicit vectors for SLEEF's functions.
+// vectorises, and ones over explicit vectors.
 #pragma once
 #include <cstring>
 #include <type_traits>
@@ -13,7 +13,6 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
-#include <sleef.h>
 #endif
 
 #include "lamella/kernels/cpu/simd/small_loops.h"
@@ -118,24 +117,6 @@ typedef float VecF __attribute__((vector_size(kVecBytes)));
 typedef double VecD __attribute__((vector_size(kVecBytes)));
 typedef int32_t VecI __attribute__((vector_size(kVecBytes)));
 typedef int64_t VecL __attribute__((vector_size(kVecBytes)));
-
-#if defined(__x86_64__)
-#if defined(CPU_CAPABILITY_AVX512)
-#define LAMELLA_SLEEF_F(name, accuracy) Sleef_##name##f16_##accuracy##avx512f
-#define LAMELLA_SLEEF_D(name, accuracy) Sleef_##name##d8_##accuracy##avx512f
-#elif defined(CPU_CAPABILITY_AVX2)
-#define LAMELLA_SLEEF_F(name, accuracy) Sleef_##name##f8_##accuracy##avx2
-#define LAMELLA_SLEEF_D(name, accuracy) Sleef_##name##d4_##accuracy##avx2
-#else
-#define LAMELLA_SLEEF_F(name, accuracy) Sleef_##name##f4_##accuracy##sse2
-#define LAMELLA_SLEEF_D(name, accuracy) Sleef_##name##d2_##accuracy##sse2
-#endif
-
-// v_NAME(x) for both vectors.
-#define LAMELLA_SLEEF_UNARY(name, accuracy)                                   \
-  inline VecF v_##name(VecF x) { return LAMELLA_SLEEF_F(name, accuracy)(x); } \
-  inline VecD v_##name(VecD x) { return LAMELLA_SLEEF_D(name, accuracy)(x); }
-#endif
 
 // Memory: unaligned, and free to alias anything.
 template <class T>

@@ -351,18 +351,6 @@ inline VecD v_lookup(const double* table, VecL index) {
 }
 #endif
 
-// See Piecewise; the result is NaN where x is.
-template <class V, class T, int N>
-inline V v_piecewise(V x, const Piecewise<T, N>& p) {
-  IntOf<V> at = v_shift_right<V>(v_bits(x), p.shift) - (p.first - 1);
-  at = at < 0 ? IntOf<V>{} : at;
-  at = at > p.kEntries - 1 ? IntOf<V>{} + (p.kEntries - 1) : at;
-  V t = x - v_lookup(p.center, at);
-  V sum =
-      v_horner<N - 2>(v_lookup(p.c[N - 1], at), t, [&](int i) { return v_lookup(p.c[i + 1], at); });
-  return v_lookup(p.c[0], at) + v_fma(sum, t, v_lookup(p.rest, at));
-}
-
 // ---- float32 in double precision ----
 
 typedef float HalfF __attribute__((vector_size(kVecBytes / 2)));
@@ -445,6 +433,29 @@ template <class V>
 inline Twice<V> v_product(V a, V b) {
   V p = a * b;
   return {p, v_product_error(a, b, p)};
+}
+
+// ---- Functions in pieces ----
+
+// See Piecewise; of x + low, for a `low` of the size of x's rounding. The result is NaN where x is.
+template <class V, class T, int N>
+inline Twice<V> v_piecewise_twice(V x, const Piecewise<T, N>& p, V low) {
+  IntOf<V> at = v_shift_right<V>(v_bits(x), p.shift) - (p.first - 1);
+  at = at < 0 ? IntOf<V>{} : at;
+  at = at > p.kEntries - 1 ? IntOf<V>{} + (p.kEntries - 1) : at;
+  V t = x - v_lookup(p.center, at) + low;
+  V sum =
+      v_horner<N - 2>(v_lookup(p.c[N - 1], at), t, [&](int i) { return v_lookup(p.c[i + 1], at); });
+  return v_fast_sum(v_lookup(p.c[0], at), v_fma(sum, t, v_lookup(p.rest, at)));
+}
+// -0 as `low` changes no x, so that the compiler leaves it out.
+template <class V, class T, int N>
+inline Twice<V> v_piecewise_twice(V x, const Piecewise<T, N>& p) {
+  return v_piecewise_twice(x, p, -V{});
+}
+template <class V, class T, int N>
+inline V v_piecewise(V x, const Piecewise<T, N>& p) {
+  return v_piecewise_twice(x, p).high;
 }
 
 }  // namespace CPU_CAPABILITY

@@ -178,13 +178,25 @@ double dropout_scale(double p, std::optional<bool> train) {
 // ---- Attention ----
 
 namespace {
+// Keys or values for each head of the query, and back: the sums over the heads that shared one.
+Tensor for_heads(const Tensor& shared, int64_t heads) {
+  int64_t have = shared.size(1);
+  return have == heads ? shared : shared.repeat_interleave(heads / have, 1);
+}
+Tensor of_heads(const Tensor& grad, int64_t have) {
+  if (grad.size(1) == have) return grad;
+  const int64_t parts[2] = {have, grad.size(1) / have};
+  return grad.unflatten(1, parts).sum(IntArrayRef(int64_t{2}));
+}
+
 struct Attention {
-  Tensor weights;
+  Tensor weights, noise;
   double factor;
 
-  Attention(const Tensor& query, const Tensor& key, const Tensor& mask, bool is_causal,
-            std::optional<double> scale)
-      : factor(scale.value_or(1.0 / std::sqrt(static_cast<double>(query.size(-1))))) {
+  Attention(const Tensor& query, const Tensor& key, const Tensor& mask, const Tensor& dropout_mask,
+            bool is_causal, std::optional<double> scale)
+      : noise(dropout_mask),
+        factor(scale.value_or(1.0 / std::sqrt(static_cast<double>(query.size(-1))))) {
     Tensor scores = query.matmul(key.transpose(-2, -1)) * factor;
     const double nothing = -HUGE_VAL;
     if (is_causal) {
@@ -199,6 +211,7 @@ struct Attention {
       weights = weights.masked_fill(scores.eq(nothing).all(-1, true), 0);
     }
   }
+  Tensor dropped(const Tensor& x) const { return noise.defined() ? x * noise : x; }
   // The derivative of softmax, which is symmetric.
   Tensor through_softmax(const Tensor& g) const {
     Tensor product = weights * g;
@@ -210,35 +223,47 @@ struct Attention {
 std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& grad, const Tensor& query,
                                                       const Tensor& key, const Tensor& value,
                                                       const Tensor& output, const Tensor& logsumexp,
-                                                      const Tensor& attn_mask, bool is_causal,
+                                                      const Tensor& attn_mask,
+                                                      const Tensor& dropout_mask, bool is_causal,
                                                       std::optional<double> scale,
                                                       std::array<bool, 3> wanted) {
   bool again = differentiated_again(grad) || differentiated_again(query) ||
                differentiated_again(key) || differentiated_again(value);
   if (!again && query.scalar_type() != kDouble) {
-    std::optional<Tensor> mask = attn_mask.defined() ? std::optional(attn_mask) : std::nullopt;
+    auto given = [](const Tensor& t) { return t.defined() ? std::optional(t) : std::nullopt; };
     return _scaled_dot_product_flash_attention_for_cpu_backward(
-        grad, query, key, value, output, logsumexp, 0, is_causal, mask, scale);
+        grad, query, key, value, output, logsumexp, 0, is_causal, given(attn_mask), scale,
+        given(dropout_mask));
   }
-  Attention a(query, key, attn_mask, is_causal, scale);
+  int64_t heads = query.size(1);
+  Tensor k = for_heads(key, heads), v = for_heads(value, heads);
+  Attention a(query, k, attn_mask, dropout_mask, is_causal, scale);
   Tensor for_query, for_key, for_value;
-  if (wanted[2]) for_value = a.weights.transpose(-2, -1).matmul(grad);
+  if (wanted[2]) {
+    for_value = of_heads(a.dropped(a.weights).transpose(-2, -1).matmul(grad), value.size(1));
+  }
   if (wanted[0] || wanted[1]) {
-    Tensor scores = a.through_softmax(grad.matmul(value.transpose(-2, -1))) * a.factor;
-    if (wanted[0]) for_query = scores.matmul(key);
-    if (wanted[1]) for_key = scores.transpose(-2, -1).matmul(query);
+    Tensor weights = a.dropped(grad.matmul(v.transpose(-2, -1)));
+    Tensor scores = a.through_softmax(weights) * a.factor;
+    if (wanted[0]) for_query = scores.matmul(k);
+    if (wanted[1]) for_key = of_heads(scores.transpose(-2, -1).matmul(query), key.size(1));
   }
   return {for_query, for_key, for_value};
 }
 Tensor attention_forward(const Tensor& query_p, const Tensor& query_t, const Tensor& key_p,
                          const Tensor& key_t, const Tensor& value_p, const Tensor& value_t,
-                         const Tensor& attn_mask, bool is_causal, std::optional<double> scale) {
-  Attention a(query_p, key_p, attn_mask, is_causal, scale);
+                         const Tensor& attn_mask, const Tensor& dropout_mask, bool is_causal,
+                         std::optional<double> scale) {
+  int64_t heads = query_p.size(1);
+  Tensor k = for_heads(key_p, heads), v = for_heads(value_p, heads);
+  Attention a(query_p, k, attn_mask, dropout_mask, is_causal, scale);
   Tensor scores, out;
-  if (query_t.defined()) add_to(scores, query_t.matmul(key_p.transpose(-2, -1)));
-  if (key_t.defined()) add_to(scores, query_p.matmul(key_t.transpose(-2, -1)));
-  if (scores.defined()) out = a.through_softmax(scores * a.factor).matmul(value_p);
-  if (value_t.defined()) add_to(out, a.weights.matmul(value_t));
+  if (query_t.defined()) add_to(scores, query_t.matmul(k.transpose(-2, -1)));
+  if (key_t.defined()) {
+    add_to(scores, query_p.matmul(for_heads(key_t, heads).transpose(-2, -1)));
+  }
+  if (scores.defined()) out = a.dropped(a.through_softmax(scores * a.factor)).matmul(v);
+  if (value_t.defined()) add_to(out, a.dropped(a.weights).matmul(for_heads(value_t, heads)));
   return out;
 }
 

@@ -55,15 +55,17 @@ Tensor embedding_double_backward(const Tensor& grad, const Tensor& indices, int6
 // What native_dropout multiplies kept elements with.
 double dropout_scale(double p, std::optional<bool> train);
 
-// attn_mask may be undefined. Gradients of query, key and value.
+// attn_mask and dropout_mask may be undefined. Gradients of query, key and value.
 std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& grad, const Tensor& query,
                                                       const Tensor& key, const Tensor& value,
                                                       const Tensor& output, const Tensor& logsumexp,
-                                                      const Tensor& attn_mask, bool is_causal,
+                                                      const Tensor& attn_mask,
+                                                      const Tensor& dropout_mask, bool is_causal,
                                                       std::optional<double> scale,
                                                       std::array<bool, 3> wanted);
 Tensor attention_forward(const Tensor& query_p, const Tensor& query_t, const Tensor& key_p,
                          const Tensor& key_t, const Tensor& value_p, const Tensor& value_t,
-                         const Tensor& attn_mask, bool is_causal, std::optional<double> scale);
+                         const Tensor& attn_mask, const Tensor& dropout_mask, bool is_causal,
+                         std::optional<double> scale);
 
 }  // namespace lamella

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "lamella/layers/autograd/formulas/views.h"
+
 namespace lamella {
 namespace {
 
@@ -79,6 +81,19 @@ Tensor extreme_tangent(const Tensor& self_p, const Tensor& self_t, const Tensor&
                        IntArrayRef dim, bool keepdim) {
   Tensor chosen = with_reduced_dims(result, dim, keepdim, self_p.dim()) == self_p;
   return keep(self_t / count_of(chosen, dim), chosen).sum(dim, keepdim);
+}
+Tensor extremes_backward(const Tensor& grad_min, const Tensor& grad_max, const Tensor& self,
+                         const Tensor& min, const Tensor& max, std::optional<int64_t> dim,
+                         bool keepdim) {
+  std::vector<int64_t> dims = dims_of(dim);
+  Tensor sum;
+  if (grad_min.defined()) sum = extreme_backward(grad_min, self, min, dims, keepdim);
+  if (!grad_max.defined()) return sum;
+  Tensor of_max = extreme_backward(grad_max, self, max, dims, keepdim);
+  return sum.defined() ? sum + of_max : of_max;
+}
+std::vector<int64_t> dims_of(std::optional<int64_t> dim) {
+  return dim.has_value() ? std::vector<int64_t>{*dim} : std::vector<int64_t>{};
 }
 
 Tensor running_extreme_backward(const Tensor& grad, IntArrayRef sizes, const Tensor& indices,
@@ -157,6 +172,26 @@ Tensor norm_tangent(const Tensor& self_p, const Tensor& self_t, const Scalar& or
   Tensor norm = with_reduced_dims(result, dim, keepdim, self_p.dim());
   Tensor terms = real_of(conj_of(norm_slope(self_p, p, norm, dim)) * self_t);
   return terms.sum(dim, keepdim, result.scalar_type());
+}
+
+namespace {
+Tensor rows_apart(const Tensor& x1, const Tensor& x2) {
+  return x1.unsqueeze(-2) - x2.unsqueeze(-3);
+}
+}  // namespace
+Tensor cdist_backward(const Tensor& grad, const Tensor& x1, const Tensor& x2, double p,
+                      const Tensor& result) {
+  if (!differentiated_again(grad) && !differentiated_again(x1) && !differentiated_again(x2)) {
+    return _cdist_backward(grad, x1, x2, p, result);
+  }
+  const int64_t last[1] = {-1};
+  Tensor apart = norm_backward(grad, rows_apart(x1, x2), p, result, last, false);
+  return sum_to(apart.sum(IntArrayRef(int64_t{-2})), x1.sizes());
+}
+Tensor cdist_tangent(const Tensor& x1_p, const Tensor& x1_t, const Tensor& x2_p, const Tensor& x2_t,
+                     double p, const Tensor& result) {
+  const int64_t last[1] = {-1};
+  return norm_tangent(rows_apart(x1_p, x2_p), rows_apart(x1_t, x2_t), p, result, last, false);
 }
 
 Tensor logsumexp_backward(const Tensor& grad, const Tensor& self, const Tensor& result,

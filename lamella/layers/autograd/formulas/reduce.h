@@ -23,6 +23,11 @@ Tensor extreme_backward(const Tensor& grad, const Tensor& self, const Tensor& re
                         IntArrayRef dim, bool keepdim);
 Tensor extreme_tangent(const Tensor& self_p, const Tensor& self_t, const Tensor& result,
                        IntArrayRef dim, bool keepdim);
+// Of both extremes along `dim`, or of all elements; a gradient may be undefined.
+Tensor extremes_backward(const Tensor& grad_min, const Tensor& grad_max, const Tensor& self,
+                         const Tensor& min, const Tensor& max, std::optional<int64_t> dim,
+                         bool keepdim);
+std::vector<int64_t> dims_of(std::optional<int64_t> dim);
 // The gradient goes to the first or last element that is the extreme so far.
 Tensor running_extreme_backward(const Tensor& grad, IntArrayRef sizes, const Tensor& indices,
                                 int64_t dim);
@@ -39,6 +44,12 @@ Tensor norm_backward(const Tensor& grad, const Tensor& self, const Scalar& ord,
                      const Tensor& result, OptionalIntArrayRef dim, bool keepdim);
 Tensor norm_tangent(const Tensor& self_p, const Tensor& self_t, const Scalar& ord,
                     const Tensor& result, OptionalIntArrayRef dim, bool keepdim);
+
+// Of the distances of order p between the rows of x1 and x2, for x1; for x2, the roles change.
+Tensor cdist_backward(const Tensor& grad, const Tensor& x1, const Tensor& x2, double p,
+                      const Tensor& result);
+Tensor cdist_tangent(const Tensor& x1_p, const Tensor& x1_t, const Tensor& x2_p, const Tensor& x2_t,
+                     double p, const Tensor& result);
 
 Tensor logsumexp_backward(const Tensor& grad, const Tensor& self, const Tensor& result,
                           IntArrayRef dim, bool keepdim);

@@ -1,0 +1,29 @@
+// Distances between the rows of two matrices, float32 and float64, one set for each CPU capability.
+//
+// Note [Distances by panels]
+//   The rows of the second matrix lie in panels, as GemmKernels::pack brings them there: a vector
+//   holds one element of neighbouring rows, so that sums along a row need no lane of another.
+//   Gradients sum over the rows of the second matrix, lane by lane, and over the lanes at the end.
+#pragma once
+#include "lamella/core/scalar_type.h"
+#include "lamella/kernels/dispatch_stub.h"
+
+namespace lamella::native {
+
+struct Distances {
+  ScalarType dtype;
+  double p;
+  int64_t columns, others;       // elements of a row; rows of the second matrix
+  int64_t panel;                 // rows in a panel
+  const void* rows;              // [..., columns] of the first matrix
+  const void* panels;            // of the second
+  void* out;                     // the distances [..., others]; or the gradient [..., columns]
+  const void *grad, *distances;  // of the gradient alone: [..., others]
+};
+using distances_fn = void (*)(const Distances& problem, int64_t begin, int64_t end);
+
+// For rows [begin, end) of the first matrix. The gradient is of an order p > 0.
+LAMELLA_DECLARE_DISPATCH(distances_fn, distances_stub);
+LAMELLA_DECLARE_DISPATCH(distances_fn, distances_backward_stub);
+
+}  // namespace lamella::native
