@@ -81,7 +81,7 @@ struct Stack {
       Tensor panels = new_tensor({columns, width}, x1.scalar_type(), kCPU);
       for (int64_t i = begin; i < end; ++i) {
         packer.pack({static_cast<const char*>(at(x2, i * others * columns)), size, columns * size,
-                     static_cast<char*>(panels.data_ptr()), others, columns});
+                     static_cast<char*>(panels.data_ptr()), others, columns, 0});
         Distances problem{x1.scalar_type(),
                           p,
                           columns,

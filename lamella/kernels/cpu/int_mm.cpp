@@ -72,7 +72,8 @@ LAMELLA_IMPL_FUNC(int_mm_cpu)(const Tensor& self, const Tensor& mat2, const Tens
   if (!as_given || (b.strides()[0] != 1 && b.strides()[1] != 1)) {
     b = filled_up(b.t(), whole, dtype == kByte ? kChar : dtype).t();
   }
-  Gemm p{dtype, 1, m, n, whole, Matrices::of(a), Matrices::of(b), Matrices::of(out)};
+  Matrices weight = b.is_same(mat2) ? Matrices::given(b) : Matrices::of(b);
+  Gemm p{dtype, 1, m, n, whole, Matrices::of(a), weight, Matrices::of(out)};
   if (dtype == kInt) {
     p.beta = 0;
     return gemm("_int_mm", p);

@@ -17,7 +17,15 @@ template <class P>
 constexpr GemmKernels kernels_of(int64_t group, void (*dots)(const GemmDots&),
                                  void (*pack)(const GemmPacking&)) {
   using S = typename P::Sum;
-  return {kTileVectors * kLanes<S>, kLanes<S>, group, 4 / group, sizeof(S), &block<P>, dots, pack};
+  return {kTileVectors * kLanes<S>,
+          kLanes<S>,
+          group,
+          4 / group,
+          sizeof(S),
+          &block<P>,
+          nullptr,
+          dots,
+          pack};
 }
 
 // Pairs of int16.
@@ -65,9 +73,15 @@ void pack_fours(const GemmPacking& p) {
     GemmPacking fours = p;
     fours.row = kBytes;
     pack<uint32_t>(fours);
-    int64_t bytes = (p.n + kLanes<uint32_t> - 1) / kLanes<uint32_t> * kVectorBytes * p.k;
-    for (int64_t at = 0; Turn && at < bytes; at += kVectorBytes) {
-      store<uint32_t>(p.to + at, load<uint32_t>(p.to + at) ^ turn);
+    if (!Turn) return;
+    // Panels are one run of vectors, rows a run each.
+    int64_t runs = p.to_row == 0 ? 1 : p.k;
+    int64_t bytes = (p.n + kLanes<uint32_t> - 1) / kLanes<uint32_t> * kVectorBytes * (p.k / runs);
+    for (int64_t run = 0; run < runs; ++run) {
+      char* to = p.to + run * p.to_row;
+      for (int64_t at = 0; at < bytes; at += kVectorBytes) {
+        store<uint32_t>(to + at, load<uint32_t>(to + at) ^ turn);
+      }
     }
     return;
   }
@@ -76,7 +90,9 @@ void pack_fours(const GemmPacking& p) {
     int64_t first = j / kColumns * kColumns;
     int64_t width = p.n - first < kColumns ? p.n - first : kColumns;
     int64_t padded = (width + kLanes<uint32_t> - 1) / kLanes<uint32_t> * kLanes<uint32_t>;
-    char* out = p.to + (first * p.k + (j - first)) * kBytes;
+    bool is_panel = p.to_row == 0;
+    char* out = p.to + (is_panel ? first * p.k + (j - first) : j) * kBytes;
+    int64_t to_row = is_panel ? padded * kBytes : p.to_row;
     int64_t left = p.n - j;
     auto mask = static_cast<__mmask16>(left < kLanes<uint32_t> ? (1u << left) - 1 : 0xffff);
     const char* from = p.b + j;
@@ -86,7 +102,7 @@ void pack_fours(const GemmPacking& p) {
       __m128i bytes = _mm_maskz_loadu_epi8(mask, from + i * p.row);
       return (Lanes<uint32_t>)_mm512_maskz_cvtepu8_epi32(kAll, bytes);
     };
-    for (int64_t l = 0; l < p.k; ++l, from += 4 * p.row, out += padded * kBytes) {
+    for (int64_t l = 0; l < p.k; ++l, from += 4 * p.row, out += to_row) {
       Lanes<uint32_t> fours = row(0) | row(1) << 8 | row(2) << 16 | row(3) << 24;
       store<uint32_t>(out, fours ^ turn);
     }
