@@ -8,7 +8,9 @@
 //   goes to the owner, the object in lamella/_compile.py, which calls the function or makes a
 //   program, and gives an entry for it.
 //   A program without gradients, writes and aliases is run from here; all others run in Python.
+#include <atomic>
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -281,6 +283,7 @@ struct Entry {
   Pattern results;
   bool without_gil = false;
   Ref run;
+  Entry* older = nullptr;  // see CompiledObject
 };
 
 bool fits(const Entry& entry, const CallState& state, PyObject* const* args, size_t count,
@@ -334,8 +337,17 @@ struct CompiledObject {
   PyObject_HEAD vectorcallfunc vectorcall;
   PyObject* owner;
   PyObject* function;
-  std::vector<std::unique_ptr<Entry>>* entries;  // the newest last
+  // The newest; the others follow. Entries are put in front while other threads read, and none goes
+  // before all do.
+  std::atomic<Entry*> entries;
 };
+void push(CompiledObject* self, std::unique_ptr<Entry> entry) {
+  entry->older = self->entries.load(std::memory_order_relaxed);
+  while (
+      !self->entries.compare_exchange_weak(entry->older, entry.get(), std::memory_order_release)) {
+  }
+  entry.release();
+}
 PyTypeObject* compiled_type = nullptr;
 
 // What Python's class gave: (state, form of the arguments, tensors, places of tensors, other
@@ -406,9 +418,7 @@ PyObject* call_owner(CompiledObject* self, PyObject* const* args, size_t count, 
     PyObject* entry = PyTuple_GetItem(given.get(), 1);
     if (entry == nullptr) throw PythonError();
     if (entry != Py_None) {
-      if (std::unique_ptr<Entry> made = entry_from(entry)) {
-        self->entries->push_back(std::move(made));
-      }
+      if (std::unique_ptr<Entry> made = entry_from(entry)) push(self, std::move(made));
     }
     return Ref::borrow(PyTuple_GetItem(given.get(), 0)).release();
   });
@@ -418,8 +428,9 @@ PyObject* call(PyObject* object, PyObject* const* args, size_t flagged, PyObject
   auto* self = reinterpret_cast<CompiledObject*>(object);
   auto count = static_cast<size_t>(PyVectorcall_NARGS(flagged));
   CallState state = state_now();
-  for (size_t i = self->entries->size(); i-- > 0;) {
-    const Entry& entry = *(*self->entries)[i];
+  for (const Entry* each = self->entries.load(std::memory_order_acquire); each != nullptr;
+       each = each->older) {
+    const Entry& entry = *each;
     Leaves leaves(entry.guards.size());
     if (!fits(entry, state, args, count, names, &leaves)) continue;
     if (entry.executable) return run_executable(entry, leaves);
@@ -445,7 +456,7 @@ PyObject* make_compiled(PyObject*, PyObject* args) {
   self->vectorcall = call;
   self->owner = Ref::borrow(owner).release();
   self->function = Ref::borrow(function).release();
-  self->entries = new std::vector<std::unique_ptr<Entry>>();
+  new (&self->entries) std::atomic<Entry*>(nullptr);
   return object;
 }
 
@@ -454,8 +465,7 @@ int traverse(PyObject* object, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(object));
   Py_VISIT(self->owner);
   Py_VISIT(self->function);
-  if (self->entries == nullptr) return 0;
-  for (const auto& entry : *self->entries) {
+  for (const Entry* entry = self->entries.load(); entry != nullptr; entry = entry->older) {
     Py_VISIT(entry->run.get());
     for (const std::vector<Place>* places : {&entry->tensors, &entry->others}) {
       for (const Place& place : *places) {
@@ -468,9 +478,9 @@ int traverse(PyObject* object, visitproc visit, void* arg) {
 }
 int clear(PyObject* object) {
   auto* self = reinterpret_cast<CompiledObject*>(object);
-  if (self->entries != nullptr) {
-    std::vector<std::unique_ptr<Entry>> gone;
-    gone.swap(*self->entries);
+  for (Entry* entry = self->entries.exchange(nullptr); entry != nullptr;) {
+    std::unique_ptr<Entry> gone(entry);
+    entry = entry->older;
   }
   Py_CLEAR(self->owner);
   Py_CLEAR(self->function);
@@ -480,7 +490,6 @@ void destroy(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
   PyObject_GC_UnTrack(object);
   clear(object);
-  delete reinterpret_cast<CompiledObject*>(object)->entries;
   type->tp_free(object);
   Py_DECREF(type);
 }
