@@ -9,7 +9,7 @@ import lamella
 from lamella import _C, Tensor, _hlo
 from lamella._compile_state import Place
 from lamella._nest import Nest
-from lamella.autograd.function import Function, once_differentiable
+from lamella.autograd.function import Function
 from lamella.func.functionalize import functionalize
 
 __all__ = ["NotCompiled", "Program"]
@@ -210,11 +210,31 @@ class _Run(Function):
         return tuple(results)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *tangents: Tensor) -> Any:
         program = ctx.program
-        made = iter(program.backward(*ctx.saved_tensors, *(tangents[i] for i in program._tracked)))
-        return (None, None, *(next(made) if there else None for there in program._grads))
+        is_recorded = lamella.is_grad_enabled()
+        with lamella.no_grad():
+            made = program.backward(*ctx.saved_tensors, *(tangents[i] for i in program._tracked))
+        if is_recorded and made:
+            made = _Once.apply(*(t.detach().requires_grad_() for t in made))
+            made = list(made) if isinstance(made, tuple) else [made]
+        grads = iter(made)
+        return (None, None, *(next(grads) if there else None for there in program._grads))
+
+
+class _Once(Function):
+    """Stands behind gradients that a program gave, as far as they may be differentiated again."""
+
+    @staticmethod
+    def forward(ctx: Any, *grads: Tensor) -> Any:
+        return tuple(grad.detach() for grad in grads)
+
+    @staticmethod
+    def backward(ctx: Any, *tangents: Tensor) -> Any:
+        raise RuntimeError(
+            "compile: expected the gradients of a compiled function not to be differentiated "
+            "again; call the function as it is where second derivatives are wanted"
+        )
 
 
 # ---- Tensors -------------------------------------------------------------------------------------
