@@ -80,6 +80,14 @@ class _Entry:
         args, kwargs = _nest.Nest(self.form, []).unpack(leaves)
         return fn(*args, **kwargs)
 
+    def parts(self) -> list[tuple[str, Any]]:
+        """The executables of the program, by name."""
+        program = self.program
+        if program is None:
+            return []
+        both = [("forward", program.forward)]
+        return both if program.backward is None else [*both, ("backward", program.backward)]
+
     def let_go(self) -> None:
         """Forgets the tensors of the first call."""
         self.examples = []
@@ -180,25 +188,27 @@ class Compiled:
         if entry.program is None:
             text = f"{_name(self._fn)} runs as it is{why}: {entry.reason}"
         else:
-            text = f"{_name(self._fn)} was compiled{why}: {_contents(entry.program)}"
+            text = f"{_name(self._fn)} was compiled{why}: {_contents(entry)}"
         self._log.append(text)
         if self._options[1]:
             print(f"compile: {text}", file=sys.stderr)
 
-    def explanation(self) -> str:
+    def explanation(self, *, steps: bool = False) -> str:
         """What was compiled so far, a line for each program: why it was made, what of the function
-        became opcodes and which operators are called, and where a function runs as it is."""
-        return "\n".join(self._log)
+        became opcodes and which operators are called, and where a function runs as it is.
+
+        steps: how each part of each program runs as well, the last program first."""
+        lines = list(self._log)
+        if steps:
+            for entry in self._entries:
+                for name, part in entry.parts():
+                    if hasattr(part, "explain"):
+                        lines.append(f"{name}:\n{part.explain()}")
+        return "\n".join(lines)
 
     def programs(self) -> list[Any]:
         """The modules of the programs, the last one first; of one with a gradient both."""
-        modules = []
-        for entry in self._entries:
-            if entry.program is not None:
-                modules.append(entry.program.module)
-                if entry.program.backward is not None:
-                    modules.append(entry.program.backward_module)
-        return modules
+        return [part.module for entry in self._entries for _, part in entry.parts()]
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -283,15 +293,12 @@ def _name(fn: Any) -> str:
     return getattr(fn, "__qualname__", type(fn).__name__)
 
 
-def _contents(program: Program) -> str:
+def _contents(entry: _Entry) -> str:
     """How many opcodes there are, and which operators are called."""
     parts = []
-    modules = [("forward", program.module)]
-    if program.backward is not None:
-        modules.append(("backward", program.backward_module))
-    for part, module in modules:
+    for part, executable in entry.parts():
         opcodes, calls = 0, []
-        for computation in module.computations:
+        for computation in executable.module.computations:
             for i in computation.instructions:
                 if i.opcode == "custom-call":
                     calls.append(i.attributes["custom_call_target"])

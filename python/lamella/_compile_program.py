@@ -83,11 +83,9 @@ class Program:
             self._record_gradient(leaves, made, tracked, wants)
             return
         ids = raw.outputs()
-        self.module = _module(
-            raw, "forward", [*inputs, *outside], [ids[i] for i in fresh], writes=True
-        )
-        self._written = _written(self.module)
-        self.forward = _hlo.compile(self.module)
+        module = _module(raw, "forward", [*inputs, *outside], [ids[i] for i in fresh], writes=True)
+        self._written = _written(module)
+        self.forward = _hlo.compile(module)
 
     def _record_gradient(
         self, leaves: list[Tensor], made: list[Tensor], tracked: list[int], wants: list[bool]
@@ -122,20 +120,20 @@ class Program:
         self._inner = len(inner)
         self._saved_given = [given.index(i) for i in saved if i in given]
         order = [i for i in saved if i in given] + inner
-        self.module = _module(raw, "forward", given, [*ids[:fresh], *inner], writes=True)
+        module = _module(raw, "forward", given, [*ids[:fresh], *inner], writes=True)
         grads = ids[fresh:]
         self._into = [i for i, wanted in enumerate(wants) if wanted]
         self._grads = [g is not None for g in grads]
-        self.backward_module = _module(
+        backward = _module(
             raw,
             "backward",
             [*order, *inputs[count:]],
             [g for g in grads if g is not None],
             writes=False,
         )
-        self._written = _written(self.module)
-        self.forward = _hlo.compile(self.module)
-        self.backward = _hlo.compile(self.backward_module)
+        self._written = _written(module)
+        self.forward = _hlo.compile(module)
+        self.backward = _hlo.compile(backward)
         self._tracked = [self._fresh.index(i) for i in tracked]
         count = len(self._fresh) + len(self._written)
         self._untracked = [i for i in range(count) if i not in self._tracked]
