@@ -157,11 +157,23 @@ class Program:
     # ---- Running ----
 
     def plain(self) -> tuple[Any, Any]:
-        """How the results of the forward part nest, and that part, where it is all of a call."""
-        alone = self.backward is None and not self._written and not self._outside
-        if alone and all(alias is None for alias in self._aliases):
+        """How the results nest, and what runs where nothing is written or shared: the forward part,
+        or what gradient_from() in compiled.cpp takes."""
+        if self._written or self._outside or any(alias is not None for alias in self._aliases):
+            return None, None
+        if self.backward is None:
             return self._results.form, self.forward
-        return None, None
+        parts = (
+            self.forward,
+            self.backward,
+            self._given,
+            self._into,
+            self._saved_given,
+            len(self._fresh),
+            self._tracked,
+            self._grads,
+        )
+        return self._results.form, parts
 
     def run(self, leaves: list[Tensor]) -> Any:
         if self._written and not _apart(leaves, self._written):

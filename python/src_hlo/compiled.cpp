@@ -7,7 +7,7 @@
 //   entries are tried in order, the newest first, without making a Python object. What fits none
 //   goes to the owner, the object in lamella/_compile.py, which calls the function or makes a
 //   program, and gives an entry for it.
-//   A program without gradients, writes and aliases is run from here; all others run in Python.
+//   A program without writes and aliases is run from here; all others run in Python.
 #include <atomic>
 #include <cstddef>
 #include <memory>
@@ -20,7 +20,7 @@
 #include "lamella/graph/runtime/executable.h"
 #include "lamella/graph/runtime/tensor_value.h"
 #include "python/src/object.h"
-#include "python/src_hlo/hlo.h"
+#include "python/src_hlo/compiled_gradient.h"
 
 #include <structmember.h>
 
@@ -160,7 +160,7 @@ class Few {
   size_t size() const { return count_; }
   T* data() { return more_.empty() ? here_ : more_.data(); }
   T& operator[](size_t i) { return data()[i]; }
-  std::span<const T> all() { return {data(), count_}; }
+  std::span<T> all() { return {data(), count_}; }
 
  private:
   static constexpr size_t kHere = 16;
@@ -280,6 +280,7 @@ struct Entry {
   // list of tensors; or, without both, the function that was compiled.
   std::shared_ptr<const hlo::Executable> executable;
   std::vector<Parameter> parameters;
+  ObjectRef<GradientProgram> gradient;  // in the place of an executable
   Pattern results;
   bool without_gil = false;
   Ref run;
@@ -312,14 +313,18 @@ bool fits(const Entry& entry, const CallState& state, PyObject* const* args, siz
   return true;
 }
 
-PyObject* run_executable(const Entry& entry, Leaves& leaves) {
+PyObject* run_program(const Entry& entry, Leaves& leaves) {
   return guarded([&] {
-    Few<hlo::Value> values(leaves.size());
-    for (size_t i = 0; i < leaves.size(); ++i) {
-      values.push_back(value_of(entry.parameters[i], leaves[i]));
-    }
     std::vector<TensorBase> made;
-    {
+    if (entry.gradient) {
+      std::vector<TensorBase> given;
+      for (PyObject* leaf : leaves.all()) given.push_back(tensor_ref(leaf));
+      made = run_with_gradient(*entry.gradient, given);
+    } else {
+      Few<hlo::Value> values(leaves.size());
+      for (size_t i = 0; i < leaves.size(); ++i) {
+        values.push_back(value_of(entry.parameters[i], leaves[i]));
+      }
       WithoutGil others(entry.without_gil);
       made = hlo::tensors_of_value(entry.executable->run(values.all()));
     }
@@ -349,6 +354,36 @@ void push(CompiledObject* self, std::unique_ptr<Entry> entry) {
   entry.release();
 }
 PyTypeObject* compiled_type = nullptr;
+
+std::vector<size_t> sizes_from(PyObject* numbers) {
+  Ref list(required(PySequence_Fast(numbers, "numbers")));
+  std::vector<size_t> made;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.get()); ++i) {
+    made.push_back(PyLong_AsSize_t(PySequence_Fast_GET_ITEM(list.get(), i)));
+    if (PyErr_Occurred() != nullptr) throw PythonError();
+  }
+  return made;
+}
+// (forward, backward, given, into, saved, fresh, tracked, whether each of `into` has a gradient).
+ObjectRef<GradientProgram> gradient_from(PyObject* parts) {
+  PyObject *forward, *backward, *given, *into, *saved, *tracked, *grads;
+  Py_ssize_t fresh;
+  if (!PyArg_ParseTuple(parts, "OOOOOnOO", &forward, &backward, &given, &into, &saved, &fresh,
+                        &tracked, &grads)) {
+    throw PythonError();
+  }
+  auto program = ObjectRef<GradientProgram>::adopt(new GradientProgram());
+  bool ignored = false;
+  program->forward = executable_from(forward, &program->without_gil);
+  program->backward = executable_from(backward, &ignored);
+  program->given = sizes_from(given);
+  program->into = sizes_from(into);
+  program->saved = sizes_from(saved);
+  program->fresh = static_cast<size_t>(fresh);
+  program->tracked = sizes_from(tracked);
+  for (size_t one : sizes_from(grads)) program->has_gradient.push_back(one != 0);
+  return program;
+}
 
 // What Python's class gave: (state, form of the arguments, tensors, places of tensors, other
 // places, results' form or None, executable or None, function of the tensors or None).
@@ -391,6 +426,10 @@ std::unique_ptr<Entry> entry_from(PyObject* given) {
   std::optional<Pattern> nested = pattern_of(results);
   if (!nested) return entry;
   entry->results = std::move(*nested);
+  if (PyTuple_Check(executable)) {
+    entry->gradient = gradient_from(executable);
+    return entry;
+  }
   entry->executable = executable_from(executable, &entry->without_gil);
   const auto& parameters = entry->executable->module().entry->parameters;
   for (size_t i = 0; i < parameters.size(); ++i) {
@@ -433,7 +472,7 @@ PyObject* call(PyObject* object, PyObject* const* args, size_t flagged, PyObject
     const Entry& entry = *each;
     Leaves leaves(entry.guards.size());
     if (!fits(entry, state, args, count, names, &leaves)) continue;
-    if (entry.executable) return run_executable(entry, leaves);
+    if (entry.executable || entry.gradient) return run_program(entry, leaves);
     if (!entry.run) return PyObject_Vectorcall(self->function, args, flagged, names);
     return guarded([&] {
       Ref list(required(PyList_New(static_cast<Py_ssize_t>(leaves.size()))));
