@@ -89,13 +89,20 @@ def test_random_programs(seed):
     assert "\n".join(found[:1]) == ""
 
 
-@pytest.mark.parametrize("capability", ["default", "avx2"])
-def test_lower_capabilities(capability):
-    # The capability is chosen when the library is first used.
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"LAMELLA_CPU_CAPABILITY": "default"},
+        {"LAMELLA_CPU_CAPABILITY": "avx2"},
+        {"LAMELLA_COMPILER": "0"},
+    ],
+)
+def test_other_machines(settings):
+    # They are read when the library is first used.
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__,
          "-k", "test_random_programs and (0 or 1)"],
-        env={**os.environ, "LAMELLA_CPU_CAPABILITY": capability},
+        env={**os.environ, **settings},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:]
@@ -201,3 +208,23 @@ ENTRY e {
     program = hlo.compile(text)
     program(x)
     assert x.tolist() == [1.0] * 64
+
+
+def test_explain_says_what_is_no_machine_code():
+    text = """HloModule m
+ENTRY e {
+  x = f32[8] parameter(0)
+  y = f32[8] tanh(x)
+  s = f32[8] sort(y), dimensions={0}, to_apply=less
+  ROOT r = f32[8] negate(s)
+}
+""".replace(
+        "ENTRY",
+        "less {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
+        "  ROOT c = pred[] compare(a, b), direction=LT\n}\nENTRY",
+    )
+    explained = hlo.compile(text).explain()
+    assert "rule of sort: s (" in explained
+    if "there is no compiler" not in explained:
+        assert "loop over [8]: y" in explained
+        assert "rule of sort: s (opcode sort)" in explained

@@ -221,6 +221,7 @@ class Executor final : public Executable {
     for (size_t a = 0; a < arguments.size(); ++a) taken[a].share(arguments[a]);
     return one.run(*entry_, {taken, arguments.size()});
   }
+  std::string explain() const override { return explanation_; }
 
  private:
   class OneRun final : public Run {
@@ -297,8 +298,40 @@ class Executor final : public Executable {
     std::vector<MachineCode> codes;
     if (!regions.empty()) codes = compiler->compile(regions, &code_holder_);
     size_t next = 0;
+    explain_steps(todo, schedules, codes, rules);
     for (size_t n = 0; n < todo.size(); ++n) {
       plans_.emplace(todo[n], make_plan(*todo[n], schedules[n], codes, &next));
+    }
+  }
+
+  void explain_steps(const std::vector<const Computation*>& computations,
+                     const std::vector<std::vector<ScheduledStep>>& schedules,
+                     const std::vector<MachineCode>& codes, NativeRules& rules) {
+    size_t next = 0;
+    for (size_t n = 0; n < computations.size(); ++n) {
+      explanation_ += str(computations[n]->name, ":\n");
+      for (const ScheduledStep& step : schedules[n]) {
+        const Instruction* i = step.instruction;
+        if (i == nullptr) {
+          const MachineCode& code = codes[next++];
+          explanation_ +=
+              str("  machine code for ", step.region.instructions.size(), " instructions, with ",
+                  code.temporary_bytes, " bytes of temporary memory:\n");
+          for (const std::string& note : code.notes) explanation_ += str("    ", note, "\n");
+        } else if (i->opcode == Opcode::CustomCall) {
+          explanation_ += str("  custom call of ", i->text(AttributeKey::CustomCallTarget), ": ",
+                              i->name, "\n");
+        } else if (i->opcode != Opcode::Constant) {
+          std::string reason = "between steps";
+          if (machine_compiler() == nullptr) {
+            reason = "there is no compiler";
+          } else {
+            rules.is_native(*i, &reason);
+          }
+          explanation_ +=
+              str("  rule of ", opcode_name(i->opcode), ": ", i->name, " (", reason, ")\n");
+        }
+      }
     }
   }
 
@@ -382,6 +415,7 @@ class Executor final : public Executable {
     }
   }
 
+  std::string explanation_;
   const Module& program_;  // lives as long as module()
   std::shared_ptr<const void> code_holder_;
   std::shared_ptr<const UserData> user_data_;
