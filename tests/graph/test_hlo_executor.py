@@ -228,3 +228,58 @@ ENTRY e {
     if "there is no compiler" not in explained:
         assert "loop over [8]: y" in explained
         assert "rule of sort: s (opcode sort)" in explained
+
+
+# Window, dimensions, groups: of f32 [2,6,7,8] with kernels [4, 6/groups, 3, 2] in the order b f 0 1.
+CONVOLUTIONS = {
+    "plain": ("size=3x2", "bf01_oi01->bf01", 1),
+    "strides": ("size=3x2 stride=2x3", "bf01_oi01->bf01", 1),
+    "padding": ("size=3x2 pad=1_1x1_1", "bf01_oi01->bf01", 1),
+    "padding of one side": ("size=3x2 pad=0_2x3_0", "bf01_oi01->bf01", 1),
+    "padding below 0": ("size=3x2 pad=-1_0x0_-2", "bf01_oi01->bf01", 1),
+    "holes in the kernel": ("size=3x2 rhs_dilate=2x3", "bf01_oi01->bf01", 1),
+    "holes in the input": ("size=3x2 pad=2_2x1_1 lhs_dilate=2x3", "bf01_oi01->bf01", 1),
+    "kernel turned around": ("size=3x2 pad=1_1x0_0 rhs_reversal=1x1", "bf01_oi01->bf01", 1),
+    "groups": ("size=3x2", "bf01_oi01->bf01", 2),
+    "other orders": ("size=3x2 stride=1x2", "b01f_01io->b01f", 1),
+    "batch last": ("size=3x2 pad=1_0x0_1", "f01b_i01o->01bf", 1),
+}
+
+
+@pytest.mark.parametrize("row", CONVOLUTIONS)
+@pytest.mark.parametrize("element", ["f32", "f64"])
+def test_convolutions(row, element):
+    window, labels, groups = CONVOLUTIONS[row]
+    given, kernel, result = labels.replace("->", "_").split("_")
+    sizes = {"b": 2, "f": 6, "0": 7, "1": 8}
+    taps = {"o": 4, "i": 6 // groups, "0": 3, "1": 2}
+    words = dict(word.split("=") for word in window.split())
+    out = {"b": 2, "f": 4}
+    for n, at in enumerate("01"):
+        low, high = (int(p) for p in words.get("pad", "0_0x0_0").split("x")[n].split("_"))
+        base = int(words.get("lhs_dilate", "1x1").split("x")[n])
+        holes = int(words.get("rhs_dilate", "1x1").split("x")[n])
+        stride = int(words.get("stride", "1x1").split("x")[n])
+        whole = low + high + (sizes[at] - 1) * base + 1
+        out[at] = (whole - (taps[at] - 1) * holes - 1) // stride + 1
+
+    def shape(order, numbers):
+        return f"{element}[{','.join(str(numbers[c]) for c in order)}]"
+
+    text = f"""HloModule m
+ENTRY e {{
+  x = {shape(given, sizes)} parameter(0)
+  w = {shape(kernel, taps)} parameter(1)
+  ROOT y = {shape(result, out)} convolution(x, w), window={{{window}}}, dim_labels={labels},
+      feature_group_count={groups}
+}}
+"""
+    random = np.random.default_rng(0)
+    kind = np.float32 if element == "f32" else np.float64
+    arguments = [
+        random.normal(size=[numbers[c] for c in order]).astype(kind)
+        for order, numbers in ((given, sizes), (kernel, taps))
+    ]
+    assert difference(text, arguments) is None
+    explained = hlo.compile(text).explain()
+    assert "there is no compiler" in explained or "custom call of aten::convolution" in explained

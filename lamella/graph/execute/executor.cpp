@@ -19,6 +19,7 @@
 #include "lamella/graph/execute/machine_code.h"
 #include "lamella/graph/hlo/copy.h"
 #include "lamella/graph/hlo/effects.h"
+#include "lamella/graph/passes/convolutions.h"
 #include "lamella/graph/passes/inline_calls.h"
 
 namespace lamella::hlo {
@@ -162,23 +163,25 @@ struct Program {
   std::unique_ptr<Module> changed;
   const Module& run() const { return changed != nullptr ? *changed : *given; }
 };
-// Takes calls of native computations into their callers.
+// Takes calls of native computations into their callers, and convolutions to operators.
 std::shared_ptr<const Program> make_program(std::shared_ptr<const Module> given) {
   auto program = std::make_shared<Program>();
   NativeRules rules(*given);
-  bool calls = false;
+  bool wanted = false;
   for (const Computation* computation : given->computations) {
     for (const Instruction* i : computation->instructions) {
-      calls = calls || i->opcode == Opcode::Call || i->opcode == Opcode::Fusion;
+      wanted = wanted || i->opcode == Opcode::Call || i->opcode == Opcode::Fusion ||
+               i->opcode == Opcode::Convolution;
     }
   }
-  if (calls && machine_compiler() != nullptr) {
+  if (wanted && machine_compiler() != nullptr) {
     auto copy = std::make_unique<Module>(given->name);
     std::unordered_map<const Computation*, Computation*> copied;
     copy->entry = copy_computation(*copy, *given->entry, copied);
     NativeRules own(*copy);
-    if (inline_calls(*copy, rules.most_instructions(),
-                     [&](const Computation& one) { return own.is_native(one); })) {
+    bool changed = inline_calls(*copy, rules.most_instructions(),
+                                [&](const Computation& one) { return own.is_native(one); });
+    if (convolutions_to_operators(*copy) || changed) {
 #ifndef NDEBUG
       verify(*copy);
 #endif
