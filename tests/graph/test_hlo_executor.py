@@ -283,3 +283,30 @@ ENTRY e {{
     assert difference(text, arguments) is None
     explained = hlo.compile(text).explain()
     assert "there is no compiler" in explained or "custom call of aten::convolution" in explained
+
+
+def test_modules_are_written_after_each_pass(tmp_path, monkeypatch):
+    text = """HloModule outer
+inner {
+  a = f32[4] parameter(0)
+  ROOT b = f32[4] tanh(a)
+}
+ENTRY e {
+  x = f32[4] parameter(0)
+  ROOT y = f32[4] call(x), to_apply=inner
+}
+"""
+    monkeypatch.setenv("LAMELLA_DUMP_HLO", str(tmp_path))
+    if "there is no compiler" in hlo.compile(text).explain():
+        pytest.skip("passes are the compiler's")
+    stages = {path.name.split(".", 1)[1]: path.read_text() for path in tmp_path.iterdir()}
+    assert sorted(stages) == [
+        "outer.0.given.hlo",
+        "outer.1.inline_calls.hlo",
+        "outer.2.convolutions.hlo",
+    ]
+    assert "call(" in stages["outer.0.given.hlo"]
+    assert "call(" not in stages["outer.1.inline_calls.hlo"]
+    x = lamella.ones(4)
+    for stage in stages.values():
+        assert hlo.compile(stage)(x)[0].tolist() == hlo.evaluate(text, x)[0].tolist()

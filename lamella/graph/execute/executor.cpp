@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
+#include <fstream>
 #include <unordered_map>
 #include <vector>
 
@@ -163,6 +165,20 @@ struct Program {
   std::unique_ptr<Module> changed;
   const Module& run() const { return changed != nullptr ? *changed : *given; }
 };
+// After each pass: the module is verified in builds that check themselves, and written to the
+// folder that LAMELLA_DUMP_HLO names, if it does.
+void dump(const Module& module, int pass, const char* name) {
+#ifndef NDEBUG
+  verify(module);
+#endif
+  const char* folder = std::getenv("LAMELLA_DUMP_HLO");
+  if (folder == nullptr) return;
+  static std::atomic<int> number{0};
+  static thread_local int own = 0;
+  if (pass == 0) own = number++;
+  std::ofstream file(str(folder, "/", own, ".", module.name, ".", pass, ".", name, ".hlo"));
+  file << to_string(module);
+}
 // Takes calls of native computations into their callers, and convolutions to operators.
 std::shared_ptr<const Program> make_program(std::shared_ptr<const Module> given) {
   auto program = std::make_shared<Program>();
@@ -179,14 +195,13 @@ std::shared_ptr<const Program> make_program(std::shared_ptr<const Module> given)
     std::unordered_map<const Computation*, Computation*> copied;
     copy->entry = copy_computation(*copy, *given->entry, copied);
     NativeRules own(*copy);
+    dump(*copy, 0, "given");
     bool changed = inline_calls(*copy, rules.most_instructions(),
                                 [&](const Computation& one) { return own.is_native(one); });
-    if (convolutions_to_operators(*copy) || changed) {
-#ifndef NDEBUG
-      verify(*copy);
-#endif
-      program->changed = std::move(copy);
-    }
+    dump(*copy, 1, "inline_calls");
+    changed = convolutions_to_operators(*copy) || changed;
+    dump(*copy, 2, "convolutions");
+    if (changed) program->changed = std::move(copy);
   }
   program->given = std::move(given);
   return program;
