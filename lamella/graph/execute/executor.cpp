@@ -272,16 +272,17 @@ class Executor final : public Executable {
         }
         if (step.region != nullptr) {
           run_region(*step.region, taken, places);
-        } else {
-          Value& result = places[step.result];
-          if (step.call != nullptr) {
-            result = step.call->run(taken, context);
-          } else {
-            Step done{*step.instruction, taken, *this};
-            result = step.rule(done);
-          }
-          if (step.unused) context.drop(result);
+          for (Value& operand : taken) context.drop(operand);
+          continue;
         }
+        Value& result = places[step.result];
+        if (step.call != nullptr) {
+          result = step.call->run(taken, context);
+        } else {
+          Step done{*step.instruction, taken, *this};
+          result = step.rule(done);
+        }
+        if (step.unused) context.drop(result);
         for (Value& operand : taken) context.drop(operand);
       }
       return std::move(places[plan.root]);
