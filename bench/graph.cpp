@@ -10,8 +10,8 @@
 
 #include "bench/timing.h"
 #include "lamella/custom_call.h"
+#include "lamella/graph/client/compile.h"
 #include "lamella/graph/custom_call/ffi/runtime.h"
-#include "lamella/graph/evaluate/evaluator.h"
 #include "lamella/graph/hlo/module.h"
 
 using namespace lamella::hlo;
@@ -43,7 +43,7 @@ struct Program {
   std::unique_ptr<Executable> executable;
   std::vector<Value> arguments;
   Program(const std::string& attributes, int calls)
-      : executable(make_evaluator(parse_module(chain(attributes, calls)))) {
+      : executable(compile(parse_module(chain(attributes, calls)))) {
     arguments.push_back(Value::zeros(executable->module().entry->parameters[0]->shape));
   }
   float run() const { return executable->run(arguments).values<float>()[0]; }

@@ -74,6 +74,17 @@ def programs() -> dict[str, tuple[Callable, tuple]]:
         table[f"gate {n:.0e}"] = (gate, (f(n // 100, 100), f(100)))
         table[f"normalise {n:.0e}"] = (normalise, (f(n // 100, 100),))
         table[f"softmax {n:.0e}"] = (jax.nn.softmax, (f(n // 100, 100),))
+    def train(w1, b1, w2, b2, x, y):
+        def loss(weights):
+            w1, b1, w2, b2 = weights
+            scores = jax.nn.relu(x @ w1 + b1) @ w2 + b2
+            return -(jax.nn.log_softmax(scores) * y).sum(-1).mean()
+
+        value, slopes = jax.value_and_grad(loss)((w1, b1, w2, b2))
+        return (value, *(w - 0.1 * s for w, s in zip((w1, b1, w2, b2), slopes)))
+
+    one_of_ten = np.eye(10, dtype=np.float32)[random.integers(0, 10, size=32)]
+    table["MLP step"] = (train, (f(64, 64), f(64), f(64, 10), f(10), f(32, 64), one_of_ten))
     table["scan of 10000"] = (scan, (f(32), f(10000, 32)))
     table["loop of 10000"] = (loop, (f(32),))
     table["tiny call"] = (lambda x: x + 1, (f(4),))

@@ -283,7 +283,14 @@ PyGetSetDef getset[] = {
     {"output_shape", get_output_shape, nullptr, "Of the entry's result.", nullptr},
     {"platform", get_platform, nullptr, "Which registrations of custom calls it uses.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyMethodDef methods[] = {{"_run", run_as, METH_VARARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+PyObject* explain(PyObject* self, PyObject*) {
+  return guarded([&] { return text_object(executable_of(self).executable->explain()); });
+}
+PyMethodDef methods[] = {
+    {"_run", run_as, METH_VARARGS, nullptr},
+    {"explain", explain, METH_NOARGS,
+     "What becomes of the instructions, as text: what is machine code, and why the rest is not."},
+    {nullptr, nullptr, 0, nullptr}};
 PyType_Slot slots[] = {
     {Py_tp_doc, const_cast<char*>("A module made ready to run: call it with arrays.")},
     {Py_tp_dealloc, reinterpret_cast<void*>(destroy_holder<ExecutableHandle>)},

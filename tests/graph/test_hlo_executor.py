@@ -89,13 +89,20 @@ def test_random_programs(seed):
     assert "\n".join(found[:1]) == ""
 
 
-@pytest.mark.parametrize("capability", ["default", "avx2"])
-def test_lower_capabilities(capability):
-    # The capability is chosen when the library is first used.
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"LAMELLA_CPU_CAPABILITY": "default"},
+        {"LAMELLA_CPU_CAPABILITY": "avx2"},
+        {"LAMELLA_COMPILER": "0"},
+    ],
+)
+def test_other_machines(settings):
+    # They are read when the library is first used.
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__,
          "-k", "test_random_programs and (0 or 1)"],
-        env={**os.environ, "LAMELLA_CPU_CAPABILITY": capability},
+        env={**os.environ, **settings},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:]
@@ -201,3 +208,105 @@ ENTRY e {
     program = hlo.compile(text)
     program(x)
     assert x.tolist() == [1.0] * 64
+
+
+def test_explain_says_what_is_no_machine_code():
+    text = """HloModule m
+ENTRY e {
+  x = f32[8] parameter(0)
+  y = f32[8] tanh(x)
+  s = f32[8] sort(y), dimensions={0}, to_apply=less
+  ROOT r = f32[8] negate(s)
+}
+""".replace(
+        "ENTRY",
+        "less {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
+        "  ROOT c = pred[] compare(a, b), direction=LT\n}\nENTRY",
+    )
+    explained = hlo.compile(text).explain()
+    assert "rule of sort: s (" in explained
+    if "there is no compiler" not in explained:
+        assert "loop over [8]: y" in explained
+        assert "rule of sort: s (opcode sort)" in explained
+
+
+# Window, dimensions, groups: of f32 [2,6,7,8] with kernels [4, 6/groups, 3, 2] in the order b f 0 1.
+CONVOLUTIONS = {
+    "plain": ("size=3x2", "bf01_oi01->bf01", 1),
+    "strides": ("size=3x2 stride=2x3", "bf01_oi01->bf01", 1),
+    "padding": ("size=3x2 pad=1_1x1_1", "bf01_oi01->bf01", 1),
+    "padding of one side": ("size=3x2 pad=0_2x3_0", "bf01_oi01->bf01", 1),
+    "padding below 0": ("size=3x2 pad=-1_0x0_-2", "bf01_oi01->bf01", 1),
+    "holes in the kernel": ("size=3x2 rhs_dilate=2x3", "bf01_oi01->bf01", 1),
+    "holes in the input": ("size=3x2 pad=2_2x1_1 lhs_dilate=2x3", "bf01_oi01->bf01", 1),
+    "kernel turned around": ("size=3x2 pad=1_1x0_0 rhs_reversal=1x1", "bf01_oi01->bf01", 1),
+    "groups": ("size=3x2", "bf01_oi01->bf01", 2),
+    "other orders": ("size=3x2 stride=1x2", "b01f_01io->b01f", 1),
+    "batch last": ("size=3x2 pad=1_0x0_1", "f01b_i01o->01bf", 1),
+}
+
+
+@pytest.mark.parametrize("row", CONVOLUTIONS)
+@pytest.mark.parametrize("element", ["f32", "f64"])
+def test_convolutions(row, element):
+    window, labels, groups = CONVOLUTIONS[row]
+    given, kernel, result = labels.replace("->", "_").split("_")
+    sizes = {"b": 2, "f": 6, "0": 7, "1": 8}
+    taps = {"o": 4, "i": 6 // groups, "0": 3, "1": 2}
+    words = dict(word.split("=") for word in window.split())
+    out = {"b": 2, "f": 4}
+    for n, at in enumerate("01"):
+        low, high = (int(p) for p in words.get("pad", "0_0x0_0").split("x")[n].split("_"))
+        base = int(words.get("lhs_dilate", "1x1").split("x")[n])
+        holes = int(words.get("rhs_dilate", "1x1").split("x")[n])
+        stride = int(words.get("stride", "1x1").split("x")[n])
+        whole = low + high + (sizes[at] - 1) * base + 1
+        out[at] = (whole - (taps[at] - 1) * holes - 1) // stride + 1
+
+    def shape(order, numbers):
+        return f"{element}[{','.join(str(numbers[c]) for c in order)}]"
+
+    text = f"""HloModule m
+ENTRY e {{
+  x = {shape(given, sizes)} parameter(0)
+  w = {shape(kernel, taps)} parameter(1)
+  ROOT y = {shape(result, out)} convolution(x, w), window={{{window}}}, dim_labels={labels},
+      feature_group_count={groups}
+}}
+"""
+    random = np.random.default_rng(0)
+    kind = np.float32 if element == "f32" else np.float64
+    arguments = [
+        random.normal(size=[numbers[c] for c in order]).astype(kind)
+        for order, numbers in ((given, sizes), (kernel, taps))
+    ]
+    assert difference(text, arguments) is None
+    explained = hlo.compile(text).explain()
+    assert "there is no compiler" in explained or "custom call of aten::convolution" in explained
+
+
+def test_modules_are_written_after_each_pass(tmp_path, monkeypatch):
+    text = """HloModule outer
+inner {
+  a = f32[4] parameter(0)
+  ROOT b = f32[4] tanh(a)
+}
+ENTRY e {
+  x = f32[4] parameter(0)
+  ROOT y = f32[4] call(x), to_apply=inner
+}
+"""
+    monkeypatch.setenv("LAMELLA_DUMP_HLO", str(tmp_path))
+    if "there is no compiler" in hlo.compile(text).explain():
+        pytest.skip("passes are the compiler's")
+    stages = {path.name.split(".", 1)[1]: path.read_text() for path in tmp_path.iterdir()}
+    assert sorted(stages) == [
+        "outer.0.given.hlo",
+        "outer.1.inline_calls.hlo",
+        "outer.2.convolutions.hlo",
+    ]
+    assert "call(" in stages["outer.0.given.hlo"]
+    assert "call(" not in stages["outer.1.inline_calls.hlo"]
+    x = lamella.ones(4)
+    for stage in stages.values():
+        assert hlo.compile(stage)(x)[0].tolist() == hlo.evaluate(text, x)[0].tolist()

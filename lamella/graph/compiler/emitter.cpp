@@ -4,6 +4,7 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "lamella/core/error.h"
 
@@ -209,11 +210,12 @@ llvm::Value* Emitter::pointer(const Place& place) {
 }
 
 llvm::Value* Emitter::load(const Place& place, const Shape& shape, const Index& index) {
-  ElementType element = shape.element_type();
+  Lane at = linear(Extent(shape), index);
+  return load_at(pointer(place), shape.element_type(), at);
+}
+llvm::Value* Emitter::load_at(llvm::Value* data, ElementType element, const Lane& at) {
   llvm::Type* type = memory_type(element);
   llvm::Align alignment(static_cast<uint64_t>(element_bytes(element)));
-  Lane at = linear(Extent(shape), index);
-  llvm::Value* data = pointer(place);
   if (at.is_uniform()) {
     llvm::Value* address = b.CreateInBoundsGEP(type, data, at.base);
     return from_memory(element, b.CreateAlignedLoad(type, address, alignment));
@@ -249,9 +251,29 @@ void Emitter::store(const Place& place, const Shape& shape, const Index& index,
 }
 void Emitter::store_at(const Place& place, ElementType element, const Lane& at,
                        llvm::Value* value) {
+  bool stream_before = streams;
+  streams = streams && place.kind == Place::Buffer;
+  store_at(pointer(place), element, at, value);
+  streams = stream_before;
+}
+Lane Emitter::in_row(const Instruction* i, const Index& index, int rows) {
+  Extent extent(*i->shape);
+  Lane sum = uniform(i64(0));
+  for (const Group& g : index) {
+    if (g.first >= rows) sum = plus(sum, times(g.at, extent.stride(g.first + g.count - 1)));
+  }
+  return sum;
+}
+void Emitter::keep_in_row(const Instruction* i, const Index& index, llvm::Value* value) {
+  // Whole vectors: there is room behind the row, and what comes next overwrites what is too much.
+  const RowMemory& to = row_memory.at(i);
+  llvm::Value* before = std::exchange(mask, nullptr);
+  store_at(to.data, i->shape->element_type(), in_row(i, index, to.rows), value);
+  mask = before;
+}
+void Emitter::store_at(llvm::Value* data, ElementType element, const Lane& at, llvm::Value* value) {
   llvm::Type* type = memory_type(element);
   llvm::Align alignment(static_cast<uint64_t>(element_bytes(element)));
-  llvm::Value* data = pointer(place);
   if (at.is_uniform()) {
     b.CreateAlignedStore(to_memory(element, value), b.CreateInBoundsGEP(type, data, at.base),
                          alignment);
@@ -262,7 +284,7 @@ void Emitter::store_at(const Place& place, ElementType element, const Lane& at,
   if (at.lanes == nullptr && at.stride == 1) {
     llvm::Value* address = b.CreateGEP(type, data, at.base);
     bool whole = lanes * element_bytes(element) == vector_bytes;
-    if (mask == nullptr && streams && whole && place.kind == Place::Buffer) {
+    if (mask == nullptr && streams && whole) {
       auto* stored =
           b.CreateAlignedStore(value, address, llvm::Align(static_cast<uint64_t>(vector_bytes)));
       stored->setMetadata(llvm::LLVMContext::MD_nontemporal,
@@ -320,6 +342,15 @@ llvm::Value* Emitter::value(const Instruction* i, const Index& index) {
   if (i->opcode == Opcode::GetTupleElement) {
     auto which = static_cast<size_t>(i->integer(AttributeKey::Index));
     if (llvm::Value* known = recall(i->operands[0], which, index)) return known;
+  }
+  auto kept = row_memory.find(i);
+  if (kept != row_memory.end()) {
+    llvm::Value* before = std::exchange(mask, nullptr);
+    llvm::Value* loaded =
+        load_at(kept->second.data, i->shape->element_type(), in_row(i, index, kept->second.rows));
+    mask = before;
+    remember(i, 0, index, loaded);
+    return loaded;
   }
   std::optional<Place> place = place_of(i);
   llvm::Value* made = place ? load(*place, *i->shape, index) : emit(i, index);

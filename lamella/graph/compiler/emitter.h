@@ -98,13 +98,25 @@ class Emitter {
 
   llvm::Value* load(const Place& place, const Shape& shape, const Index& index);
   void store(const Place& place, const Shape& shape, const Index& index, llvm::Value* value);
-  // The same at an element.
+  // The same at an element of memory.
+  llvm::Value* load_at(llvm::Value* data, ElementType type, const Lane& at);
+  void store_at(llvm::Value* data, ElementType type, const Lane& at, llvm::Value* value);
   void store_at(const Place& place, ElementType type, const Lane& at, llvm::Value* value);
   llvm::Value* pointer(const Place& place);
 
   // ---- Loops. `body` gets the index of the step; what is emitted inside is forgotten after it.
   template <class F>
   void loop(llvm::Value* begin, llvm::Value* end, int64_t step, F&& body);
+  // What a later phase of the same row reads: memory of the function for one row, of which `rows`
+  // dimensions are left out.
+  struct RowMemory {
+    llvm::Value* data;
+    int rows;
+  };
+  std::unordered_map<const Instruction*, RowMemory> row_memory;
+  Lane in_row(const Instruction* i, const Index& index, int rows);
+  void keep_in_row(const Instruction* i, const Index& index, llvm::Value* value);
+
   void begin_scope() { scopes_.push_back(remembered_.size()); }
   void end_scope();
 

@@ -153,6 +153,7 @@ void UnitPlan::emit_row(Unit& unit, Index& index, size_t outer) {
           if (member.level == Member::Full) {
             llvm::Value* value = e_.calculate(i, index);
             e_.remember(i, 0, index, value);
+            if (member.is_kept) e_.keep_in_row(i, index, value);
             if (member.is_stored) stores.emplace_back(&member, value);
             continue;
           }
@@ -241,6 +242,18 @@ void UnitPlan::emit_range(Unit& unit, Index& index, size_t outer, llvm::Value* b
   });
 }
 
+void UnitPlan::make_row_memory(const Unit& unit, const Member& member) {
+  ElementType type = member.instruction->shape->element_type();
+  int64_t elements = 1;
+  for (size_t p = static_cast<size_t>(unit.rows); p < unit.sizes.size(); ++p) {
+    elements *= unit.sizes[p];
+  }
+  auto* row = llvm::ArrayType::get(e_.memory_type(type), static_cast<uint64_t>(elements + 64));
+  auto* data = llvm::cast<llvm::AllocaInst>(e_.variable(row));
+  data->setAlignment(llvm::Align(64));
+  e_.row_memory[member.instruction] = {data, unit.rows};
+}
+
 void UnitPlan::emit_loops(Unit& unit) {
   Extent extent(Shape::array(ElementType::F32, unit.sizes));
   if (extent.elements() == 0) return;
@@ -302,6 +315,9 @@ void UnitPlan::emit_loops(Unit& unit) {
                extent.elements() * 4 >= kLargeBytes && only_four_bytes(unit);
 #endif
   e_.begin_scope();
+  for (const Member& member : unit.members) {
+    if (member.is_kept) make_row_memory(unit, member);
+  }
   if (index.empty() && unit.rows < 0) {
     emit_elements(unit, index);
   } else if (by_rows) {
@@ -340,6 +356,9 @@ void UnitPlan::emit_loops(Unit& unit) {
   }
   e_.end_scope();
   e_.lanes = 1;
+  for (const Member& member : unit.members) {
+    if (member.is_kept) e_.row_memory.erase(member.instruction);
+  }
   if (e_.streams) e_.b.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
   e_.streams = false;
   if (shared) {

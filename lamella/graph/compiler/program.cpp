@@ -186,9 +186,27 @@ class Program {
   }
 
   void emit_unit(UnitPlan& plan, Unit& unit) {
+    note(unit);
+    ++depth_;
     e_.begin_scope();
     emit_kind(plan, unit);
     e_.end_scope();
+    --depth_;
+  }
+  // What the unit does, for people.
+  void note(const Unit& unit) {
+    std::string text(2 * static_cast<size_t>(depth_), ' ');
+    if (unit.kind == Unit::Loops) {
+      text += unit.rows >= 0 ? "rows over [" : "loop over [";
+      for (size_t d = 0; d < unit.sizes.size(); ++d) text += str(d == 0 ? "" : ",", unit.sizes[d]);
+      text += "]:";
+    } else {
+      text += str(opcode_name(unit.members[0].instruction->opcode), ":");
+    }
+    for (const Member& member : unit.members) {
+      text += str(" ", member.instruction->name, member.is_stored ? "" : " (in registers)");
+    }
+    notes_.push_back(std::move(text));
   }
   void emit_kind(UnitPlan& plan, Unit& unit) {
     switch (unit.kind) {
@@ -405,6 +423,7 @@ class Program {
 
   Emitter e_;
   Memory memory_;
+  int depth_ = 0;
   int64_t first_output_ = 0;
   std::vector<std::pair<int64_t, int64_t>> shared_;
   std::vector<std::string> notes_;

@@ -141,6 +141,32 @@ UnitPlan::UnitPlan(Emitter& emitter, std::span<const Instruction* const> instruc
     for (Member& member : unit.members) {
       member.is_stored = unit.kind != Unit::Loops || read_elsewhere.count(member.instruction) != 0;
     }
+    if (unit.rows >= 0) keep_for_later(unit);
+  }
+}
+
+// What is not stored and costs something is kept for the phases that read it again.
+void UnitPlan::keep_for_later(Unit& unit) {
+  constexpr int64_t kMostBytes = int64_t{64} << 10;
+  int64_t elements = 1, bytes = 0;
+  for (size_t p = static_cast<size_t>(unit.rows); p < unit.sizes.size(); ++p) {
+    elements *= unit.sizes[p];
+  }
+  for (Member& member : unit.members) {
+    if (member.level != Member::Full || member.is_stored ||
+        !member.instruction->shape->is_array() || weight_of(member.instruction) <= kCheap) {
+      continue;
+    }
+    bool later = false;
+    for (const Member& other : unit.members) {
+      for (const Read& read : other.reads) {
+        later = later || (read.origin == member.instruction && other.phase > member.phase);
+      }
+    }
+    int64_t own = elements * element_bytes(member.instruction->shape->element_type());
+    if (!later || bytes + own > kMostBytes) continue;
+    member.is_kept = true;
+    bytes += (own + 63) / 64 * 64;
   }
 }
 

@@ -36,6 +36,7 @@ struct Member {
   Level level = Full;
   int phase = 0;
   bool is_stored = true;
+  bool is_kept = false;  // for a later phase of its row
   std::vector<Read> reads;
 };
 struct Unit {
@@ -89,10 +90,12 @@ class UnitPlan {
   bool join(Unit& unit, Member member, const std::vector<int64_t>& sizes, int rows);
   std::vector<Read> reads_of(const Instruction* i);
   int weight_of(const Instruction* i);
+  void keep_for_later(Unit& unit);
   Index groups_of(const Unit& unit);
   int lanes_of(const Unit& unit, int64_t size);
   void emit_elements(Unit& unit, const Index& index);
   void store_all(const Instruction* i, const Index& index, llvm::Value* value);
+  void make_row_memory(const Unit& unit, const Member& member);
   void emit_row(Unit& unit, Index& index, size_t outer);
   void emit_range(Unit& unit, Index& index, size_t outer, llvm::Value* begin, llvm::Value* end);
 

@@ -131,6 +131,7 @@ class Evaluator final : public Executable {
     std::vector<Value> taken(arguments.begin(), arguments.end());
     return one.run(*entry_, taken);
   }
+  std::string explain() const override { return "every instruction: its rule, as the oracle\n"; }
 
  private:
   class OneRun final : public Run {

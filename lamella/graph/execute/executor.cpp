@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
+#include <fstream>
 #include <unordered_map>
 #include <vector>
 
@@ -19,6 +21,7 @@
 #include "lamella/graph/execute/machine_code.h"
 #include "lamella/graph/hlo/copy.h"
 #include "lamella/graph/hlo/effects.h"
+#include "lamella/graph/passes/convolutions.h"
 #include "lamella/graph/passes/inline_calls.h"
 
 namespace lamella::hlo {
@@ -162,28 +165,43 @@ struct Program {
   std::unique_ptr<Module> changed;
   const Module& run() const { return changed != nullptr ? *changed : *given; }
 };
-// Takes calls of native computations into their callers.
+// After each pass: the module is verified in builds that check themselves, and written to the
+// folder that LAMELLA_DUMP_HLO names, if it does.
+void dump(const Module& module, int pass, const char* name) {
+#ifndef NDEBUG
+  verify(module);
+#endif
+  const char* folder = std::getenv("LAMELLA_DUMP_HLO");
+  if (folder == nullptr) return;
+  static std::atomic<int> number{0};
+  static thread_local int own = 0;
+  if (pass == 0) own = number++;
+  std::ofstream file(str(folder, "/", own, ".", module.name, ".", pass, ".", name, ".hlo"));
+  file << to_string(module);
+}
+// Takes calls of native computations into their callers, and convolutions to operators.
 std::shared_ptr<const Program> make_program(std::shared_ptr<const Module> given) {
   auto program = std::make_shared<Program>();
   NativeRules rules(*given);
-  bool calls = false;
+  bool wanted = false;
   for (const Computation* computation : given->computations) {
     for (const Instruction* i : computation->instructions) {
-      calls = calls || i->opcode == Opcode::Call || i->opcode == Opcode::Fusion;
+      wanted = wanted || i->opcode == Opcode::Call || i->opcode == Opcode::Fusion ||
+               i->opcode == Opcode::Convolution;
     }
   }
-  if (calls && machine_compiler() != nullptr) {
+  if (wanted && machine_compiler() != nullptr) {
     auto copy = std::make_unique<Module>(given->name);
     std::unordered_map<const Computation*, Computation*> copied;
     copy->entry = copy_computation(*copy, *given->entry, copied);
     NativeRules own(*copy);
-    if (inline_calls(*copy, rules.most_instructions(),
-                     [&](const Computation& one) { return own.is_native(one); })) {
-#ifndef NDEBUG
-      verify(*copy);
-#endif
-      program->changed = std::move(copy);
-    }
+    dump(*copy, 0, "given");
+    bool changed = inline_calls(*copy, rules.most_instructions(),
+                                [&](const Computation& one) { return own.is_native(one); });
+    dump(*copy, 1, "inline_calls");
+    changed = convolutions_to_operators(*copy) || changed;
+    dump(*copy, 2, "convolutions");
+    if (changed) program->changed = std::move(copy);
   }
   program->given = std::move(given);
   return program;
@@ -221,6 +239,7 @@ class Executor final : public Executable {
     for (size_t a = 0; a < arguments.size(); ++a) taken[a].share(arguments[a]);
     return one.run(*entry_, {taken, arguments.size()});
   }
+  std::string explain() const override { return explanation_; }
 
  private:
   class OneRun final : public Run {
@@ -253,16 +272,17 @@ class Executor final : public Executable {
         }
         if (step.region != nullptr) {
           run_region(*step.region, taken, places);
-        } else {
-          Value& result = places[step.result];
-          if (step.call != nullptr) {
-            result = step.call->run(taken, context);
-          } else {
-            Step done{*step.instruction, taken, *this};
-            result = step.rule(done);
-          }
-          if (step.unused) context.drop(result);
+          for (Value& operand : taken) context.drop(operand);
+          continue;
         }
+        Value& result = places[step.result];
+        if (step.call != nullptr) {
+          result = step.call->run(taken, context);
+        } else {
+          Step done{*step.instruction, taken, *this};
+          result = step.rule(done);
+        }
+        if (step.unused) context.drop(result);
         for (Value& operand : taken) context.drop(operand);
       }
       return std::move(places[plan.root]);
@@ -297,8 +317,40 @@ class Executor final : public Executable {
     std::vector<MachineCode> codes;
     if (!regions.empty()) codes = compiler->compile(regions, &code_holder_);
     size_t next = 0;
+    explain_steps(todo, schedules, codes, rules);
     for (size_t n = 0; n < todo.size(); ++n) {
       plans_.emplace(todo[n], make_plan(*todo[n], schedules[n], codes, &next));
+    }
+  }
+
+  void explain_steps(const std::vector<const Computation*>& computations,
+                     const std::vector<std::vector<ScheduledStep>>& schedules,
+                     const std::vector<MachineCode>& codes, NativeRules& rules) {
+    size_t next = 0;
+    for (size_t n = 0; n < computations.size(); ++n) {
+      explanation_ += str(computations[n]->name, ":\n");
+      for (const ScheduledStep& step : schedules[n]) {
+        const Instruction* i = step.instruction;
+        if (i == nullptr) {
+          const MachineCode& code = codes[next++];
+          explanation_ +=
+              str("  machine code for ", step.region.instructions.size(), " instructions, with ",
+                  code.temporary_bytes, " bytes of temporary memory:\n");
+          for (const std::string& note : code.notes) explanation_ += str("    ", note, "\n");
+        } else if (i->opcode == Opcode::CustomCall) {
+          explanation_ += str("  custom call of ", i->text(AttributeKey::CustomCallTarget), ": ",
+                              i->name, "\n");
+        } else if (i->opcode != Opcode::Constant) {
+          std::string reason = "between steps";
+          if (machine_compiler() == nullptr) {
+            reason = "there is no compiler";
+          } else {
+            rules.is_native(*i, &reason);
+          }
+          explanation_ +=
+              str("  rule of ", opcode_name(i->opcode), ": ", i->name, " (", reason, ")\n");
+        }
+      }
     }
   }
 
@@ -382,6 +434,7 @@ class Executor final : public Executable {
     }
   }
 
+  std::string explanation_;
   const Module& program_;  // lives as long as module()
   std::shared_ptr<const void> code_holder_;
   std::shared_ptr<const UserData> user_data_;
