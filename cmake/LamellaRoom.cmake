@@ -125,7 +125,12 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
 else()
   set(LAMELLA_CPU_CAPABILITIES DEFAULT CACHE INTERNAL "capabilities kernels are built for")
 endif()
+# The plain x86-64 build serves processors without AVX2, and is kept smaller: it has no copies of a loop
+# for each of its cases, which -O3 makes.
 set(LAMELLA_CPU_FLAGS_DEFAULT "")
+if("AVX2" IN_LIST LAMELLA_CPU_CAPABILITIES)
+  set(LAMELLA_CPU_FLAGS_DEFAULT -O2 -ftree-vectorize)
+endif()
 set(LAMELLA_CPU_FLAGS_AVX2 -march=x86-64-v3)
 set(LAMELLA_CPU_FLAGS_AVX512 -march=x86-64-v4 -mprefer-vector-width=512)
 
