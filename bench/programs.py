@@ -12,6 +12,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault(
@@ -74,6 +75,7 @@ def programs() -> dict[str, tuple[Callable, tuple]]:
         table[f"gate {n:.0e}"] = (gate, (f(n // 100, 100), f(100)))
         table[f"normalise {n:.0e}"] = (normalise, (f(n // 100, 100),))
         table[f"softmax {n:.0e}"] = (jax.nn.softmax, (f(n // 100, 100),))
+
     def train(w1, b1, w2, b2, x, y):
         def loss(weights):
             w1, b1, w2, b2 = weights
@@ -91,32 +93,38 @@ def programs() -> dict[str, tuple[Callable, tuple]]:
     return table
 
 
-def main() -> None:
+def measure(name: str, function: Any, arguments: tuple[Any, ...]) -> None:
     import jax
 
+    import lamella
+
+    text = jax.jit(function).lower(*arguments).as_text("hlo")
+    program = lamella.hlo.compile(text)
+    tensors = [lamella.tensor(a) for a in arguments]
+    report(f"lamella {name}", median_ns(lambda: program(*tensors)))
+    arrays = [jax.numpy.asarray(a) for a in arguments]
+    jitted = jax.jit(function)
+    report(f"jax {name}", median_ns(lambda: jax.block_until_ready(jitted(*arrays))))
+    shape = jax.eval_shape(function, *arguments)
+    if getattr(shape, "shape", None) == arguments[0].shape:
+        given = jax.jit(function, donate_argnums=0)
+        state = [jax.numpy.asarray(arguments[0]) + 0]
+
+        def call() -> None:
+            state[0] = given(state[0], *arrays[1:])
+            state[0].block_until_ready()
+
+        report(f"jax donated {name}", median_ns(call))
+
+
+def main() -> None:
     import lamella
 
     lamella.set_num_threads(1)
     for name, (function, arguments) in programs().items():
         if len(sys.argv) > 1 and not any(word in name for word in sys.argv[1:]):
             continue
-        text = jax.jit(function).lower(*arguments).as_text("hlo")
-        program = lamella.hlo.compile(text)
-        tensors = [lamella.tensor(a) for a in arguments]
-        report(f"lamella {name}", median_ns(lambda: program(*tensors)))
-        arrays = [jax.numpy.asarray(a) for a in arguments]
-        jitted = jax.jit(function)
-        report(f"jax {name}", median_ns(lambda: jax.block_until_ready(jitted(*arrays))))
-        shape = jax.eval_shape(function, *arguments)
-        if getattr(shape, "shape", None) == arguments[0].shape:
-            given = jax.jit(function, donate_argnums=0)
-            state = [jax.numpy.asarray(arguments[0]) + 0]
-
-            def call() -> None:
-                state[0] = given(state[0], *arrays[1:])
-                state[0].block_until_ready()
-
-            report(f"jax donated {name}", median_ns(call))
+        measure(name, function, arguments)
 
 
 if __name__ == "__main__":

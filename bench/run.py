@@ -314,7 +314,9 @@ def graph_rows(table: Table, build: Path, folder: Path) -> None:
     for row in [name[len("lamella ") :] for name in programs if name.startswith("lamella ")]:
         peer_name = "jax" if "jax donated " + row not in programs else "jax donated"
         factor = 0.9 if "1e+07" in row else 0.1 if row == "tiny call" else 0.5
-        table.ratio(row, programs[f"lamella {row}"], factor, peer_name, programs[f"{peer_name} {row}"])
+        table.ratio(
+            row, programs[f"lamella {row}"], factor, peer_name, programs[f"{peer_name} {row}"]
+        )
     ns = ours.get("verifying 10,000 instructions")
     table.limit("verifying 10,000 instructions", None if ns is None else ns / 1e6, 10.0, "ms")
     compiled_rows(table)

@@ -57,9 +57,7 @@ def compare_compiled(index):
     second = Index(index.sentences, index.tokens, index.model)
     programs = len(index.model.hidden.programs())
     index.model.hidden = plain
-    worst = min(
-        encoder.cosine(a, b) for a, b in zip(second.matrix.tolist(), index.matrix.tolist())
-    )
+    worst = min(encoder.cosine(a, b) for a, b in zip(second.matrix.tolist(), index.matrix.tolist()))
     print(
         f"Compiled: {second.seconds:.2f} s for what took {index.seconds:.2f} s, after "
         f"{first.seconds:.2f} s with the making of {programs} programs, one for each shape; "

@@ -36,9 +36,7 @@ def difference(text: str, arguments: list) -> str | None:
         if mine.dtype != wanted.dtype or mine.shape != wanted.shape:
             return f"result {n}: expected {wanted.dtype} {wanted.shape}, got {mine.dtype}"
         kind = str(wanted.dtype).split(".")[-1]
-        a, b = (
-            (t.float() if t.dtype == lamella.bfloat16 else t).numpy() for t in (mine, wanted)
-        )
+        a, b = ((t.float() if t.dtype == lamella.bfloat16 else t).numpy() for t in (mine, wanted))
         if kind not in TOLERANCES:
             if not np.array_equal(a, b):
                 return f"result {n}: expected {b}, got {a}"
@@ -230,7 +228,7 @@ ENTRY e {
         assert "rule of sort: s (opcode sort)" in explained
 
 
-# Window, dimensions, groups: of f32 [2,6,7,8] with kernels [4, 6/groups, 3, 2] in the order b f 0 1.
+# Window, dimensions, groups: f32 [2,6,7,8] by kernels [4, 6/groups, 3, 2] in the order b f 0 1.
 CONVOLUTIONS = {
     "plain": ("size=3x2", "bf01_oi01->bf01", 1),
     "strides": ("size=3x2 stride=2x3", "bf01_oi01->bf01", 1),

@@ -100,7 +100,9 @@ ROWS = [
     Row("i0", (TWO, (-80, 80)), (2.2, 2), lambda x: mp.besseli(0, x)),
     Row("special.i0e", (TWO, (-200, 200)), (2, 2), lambda x: mp.exp(-abs(x)) * mp.besseli(0, x)),
     Row("special.i1", (TWO, (-80, 80)), (2.5, 2.2), lambda x: mp.besseli(1, x)),
-    Row("special.i1e", (TWO, (-200, 200)), (2.3, 2.3), lambda x: mp.exp(-abs(x)) * mp.besseli(1, x)),
+    Row(
+        "special.i1e", (TWO, (-200, 200)), (2.3, 2.3), lambda x: mp.exp(-abs(x)) * mp.besseli(1, x)
+    ),
     Row("special.entr", (POSITIVE,), (2, 2), lambda x: -x * mp.log(x)),
     Row("special.erfcx", (TWO, (0, 60)), (2.5, 2.5), lambda x: mp.exp(x * x) * mp.erfc(x)),
     Row("special.log_ndtr", (TWO, (-30, 3)), (2.5, 2.5), lambda x: mp.log(normal(x))),

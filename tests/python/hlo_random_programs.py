@@ -69,7 +69,9 @@ class _Writer:
         elif kind == "transpose":
             order = [int(n) for n in self.random.permutation(rank)]
             made = tuple(sizes[n] for n in order)
-            self.add(element, made, f"transpose({name}), dimensions={{{','.join(map(str, order))}}}")
+            self.add(
+                element, made, f"transpose({name}), dimensions={{{','.join(map(str, order))}}}"
+            )
         elif kind == "reverse" and rank:
             self.add(element, sizes, f"reverse({name}), dimensions={{{self.pick(numbers)}}}")
         elif kind == "slice" and rank:
@@ -102,7 +104,8 @@ class _Writer:
             dimensions = ",".join(map(str, chosen))
             self.add(
                 element, made,
-                f"reduce({name}, {start}), dimensions={{{dimensions}}}, to_apply={opcode}_{element}",
+                f"reduce({name}, {start}), dimensions={{{dimensions}}}, "
+                f"to_apply={opcode}_{element}",
             )  # fmt: skip
         elif kind == "broadcast" and rank < 4:
             at = int(self.random.integers(0, rank + 1))
@@ -126,13 +129,14 @@ class _Writer:
         elif kind == "update" and rank:
             made = tuple(int(self.random.integers(0, s + 1)) for s in sizes)
             zeros = ", ".join(
-                self.add("s32", (), f"constant({int(self.random.integers(-1, 4))})")
-                for _ in sizes
+                self.add("s32", (), f"constant({int(self.random.integers(-1, 4))})") for _ in sizes
             )
             if self.random.random() < 0.5:
                 listed = ",".join(map(str, made))
                 self.add(
-                    element, made, f"dynamic-slice({name}, {zeros}), dynamic_slice_sizes={{{listed}}}"
+                    element,
+                    made,
+                    f"dynamic-slice({name}, {zeros}), dynamic_slice_sizes={{{listed}}}",
                 )
             else:
                 update = self.like(element, made)

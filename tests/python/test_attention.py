@@ -67,7 +67,8 @@ def test_forward_and_backward(shape, kind, dtype):
 
 
 # Heads of the query, heads of keys and values, queries, keys, width, value width.
-@pytest.mark.parametrize("shape", [(6, 2, 70, 40, 16, 24), (4, 1, 3, 67, 20, 7), (8, 4, 33, 65, 8, 8)],
+@pytest.mark.parametrize("shape", [(6, 2, 70, 40, 16, 24), (4, 1, 3, 67, 20, 7),
+                                   (8, 4, 33, 65, 8, 8)],
                          ids=str)  # fmt: skip
 @pytest.mark.parametrize("kind", KINDS)
 def test_grouped_heads(shape, kind):

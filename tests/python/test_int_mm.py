@@ -8,8 +8,8 @@ import pytest
 from operator_cases import check, compare, error_of, lamella, to_lamella, torch
 
 # Whole and broken tiles, groups and vectors; few rows; nothing to add.
-SHAPES = [(1, 1, 1), (3, 5, 2), (17, 65, 33), (64, 64, 64), (4, 130, 96), (1, 256, 100), (70, 7, 50),
-          (9, 1030, 49), (2, 0, 3), (0, 4, 3), (5, 8, 0)]  # fmt: skip
+SHAPES = [(1, 1, 1), (3, 5, 2), (17, 65, 33), (64, 64, 64), (4, 130, 96), (1, 256, 100),
+          (70, 7, 50), (9, 1030, 49), (2, 0, 3), (0, 4, 3), (5, 8, 0)]  # fmt: skip
 
 
 def whole(shape, dtype, seed):
@@ -88,7 +88,10 @@ def test_other_machines(capability):
 
 
 def test_threads_give_the_same():
-    a, b = to_lamella(whole((300, 200), torch.int8, 1)), to_lamella(whole((200, 500), torch.int8, 2))
+    a, b = (
+        to_lamella(whole((300, 200), torch.int8, 1)),
+        to_lamella(whole((200, 500), torch.int8, 2)),
+    )
     before = lamella.get_num_threads()
     try:
         seen = []

@@ -92,7 +92,12 @@ struct Interface {
     });
   }
 
+  // Builders end names in a point and a number of the instruction, which says nothing to a caller.
   static std::string identifier(std::string_view name) {
+    size_t point = name.find_last_of('.');
+    bool is_numbered = point != std::string_view::npos && point > 0 && point + 1 < name.size() &&
+                       name.find_first_not_of("0123456789", point + 1) == std::string_view::npos;
+    if (is_numbered) name = name.substr(0, point);
     std::string made;
     if (name.empty() || (name[0] >= '0' && name[0] <= '9')) made += '_';
     for (char c : name) {
