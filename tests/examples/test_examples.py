@@ -26,7 +26,7 @@ def test_custom_call():
         "smooth  [2.0, 2.0, 2.0, 1.0, 2.0, 3.0, 2.0, 1.0]",
         "clipped [0.9242, 1.4525, 1.4838, 0.62, 0.242, 0.5283, 0.6909, 1.0431]",
         "agrees  True",
-        "smoothing::step(Tensor x_1, Tensor gain_1) -> (Tensor, Tensor)",
+        "smoothing::step(Tensor x, Tensor gain) -> (Tensor, Tensor)",
         "again   True",
     ]
     # Its C functions are those of two libraries; of C++ it needs none.
