@@ -1,4 +1,6 @@
 // Logarithms of sums of exponentials.
+#include <cmath>
+
 #include "lamella/kernels/cpu/simd/softmax_lines.h"
 
 namespace lamella::native {

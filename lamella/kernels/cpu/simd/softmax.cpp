@@ -1,4 +1,6 @@
 // Softmax and its logarithm.
+#include <cmath>
+
 #include "lamella/kernels/cpu/convert.h"
 #include "lamella/kernels/cpu/simd/rows.h"
 #include "lamella/kernels/cpu/simd/softmax_lines.h"
