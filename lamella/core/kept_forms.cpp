@@ -15,8 +15,8 @@ namespace lamella {
 
 namespace {
 
-// Of one storage; a weight that is split into parts has one for each part, and one more for its
-// transpose.
+// A storage has at most so many: a weight that is split into parts has one for each part, and one
+// more for its transpose.
 constexpr size_t kMostForms = 8;
 
 struct Form {

@@ -17,8 +17,8 @@ inline ScalarType signed_type(ScalarType dtype) {
 // commonest elements, the smallest where several are as common.
 enum class Selecting : uint8_t { kKth, kMedian, kNanMedian, kMode };
 
-// Of each line of `self` along `dim` the element, and where it is; outputs have size 1 there. Of
-// equal elements it is the one that a stable sort puts at that place. k counts from 0.
+// Gives one element of each line of `self` along `dim`, and where it is; outputs have size 1 there.
+// Of equal elements it is the one that a stable sort puts at that place. k counts from 0.
 using select_fn = void (*)(const char* op, const Tensor& self, int64_t dim, Selecting what,
                            int64_t k, const Tensor& values, const Tensor& indices);
 LAMELLA_DECLARE_DISPATCH(select_fn, select_stub);

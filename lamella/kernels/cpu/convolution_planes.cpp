@@ -49,7 +49,7 @@ std::optional<Depthwise> depthwise(const Convolution& c, int64_t most_inputs, co
   std::copy(v.dilation, v.dilation + 3, p.dilation);
   return p;
 }
-// Of one group of one sample.
+// The multiplications of one group of one sample.
 int64_t work_of(const Depthwise& p) {
   return p.multiplier * p.inputs * p.out[0] * p.out[1] * p.out[2] * p.kernel[0] * p.kernel[1] *
          p.kernel[2];

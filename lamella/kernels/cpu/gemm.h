@@ -10,8 +10,8 @@ namespace lamella::native {
 struct Matrices {
   const void* data = nullptr;
   int64_t row = 0, column = 0, batch = 0;
-  // Of one matrix that may be a constant, whose packed form is then kept: Note [What is kept with a
-  // storage]. NULL: it is not.
+  // The storage of a matrix that may be a constant, whose packed form is then kept there: Note
+  // [What is kept with a storage]. NULL for others.
   lamella_storage* storage = nullptr;
 
   static Matrices of(const Tensor& t) {

@@ -181,8 +181,8 @@ struct Ports {
 // ---- Contiguous operands ----
 
 constexpr int64_t kLine = 64;  // bytes that memory moves at a time
-// Of the widest operand in one chunk. With longer chunks reading waits for writing, and with
-// shorter ones the calls begin to count.
+// A chunk has so many bytes of the widest operand. With longer chunks reading waits for writing,
+// and with shorter ones the calls begin to count.
 constexpr int64_t kStreamedChunkBytes = 2048;
 
 // Runs over n contiguous elements, through a buffer that is written past the caches. Somebody calls

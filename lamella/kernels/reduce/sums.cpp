@@ -67,8 +67,7 @@ LAMELLA_META_OF(nansum)
 }
 LAMELLA_IMPL_OF(nansum_cpu)
 (const Tensor& self, OptionalIntArrayRef dim, bool, MaybeType, const Tensor& out) {
-  // Of other dtypes than real floating point, the result is computed from where(isnan(self), 0,
-  // self).
+  // For dtypes other than real floating point, where(isnan(self), 0, self) is summed.
   Tensor x = self;
   bool keeps_nan = is_floating_point(self.dtype()) && is_floating_point(out.dtype());
   if (is_floating_point(self.dtype()) && !keeps_nan) {
