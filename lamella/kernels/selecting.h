@@ -18,13 +18,13 @@ inline ScalarType signed_type(ScalarType dtype) {
 enum class Selecting : uint8_t { kKth, kMedian, kNanMedian, kMode };
 
 // Gives one element of each line of `self` along `dim`, and where it is; outputs have size 1 there.
-// Of equal elements it is the one that a stable sort puts at that place. k counts from 0.
+// Among equal elements it is the one that a stable sort puts at that place. k counts from 0.
 using select_fn = void (*)(const char* op, const Tensor& self, int64_t dim, Selecting what,
                            int64_t k, const Tensor& values, const Tensor& indices);
 LAMELLA_DECLARE_DISPATCH(select_fn, select_stub);
 
-// Of each run of equal neighbours its first element, where it starts, and for each element the run
-// that it is in, stored at `order` of its position if that is given. Null: not wanted.
+// Receives the first element of each run of equal neighbours, where it starts, and for each element
+// the run that it is in, stored at `order` of its position if that is given. Null: not wanted.
 struct RunsOut {
   int64_t runs;
   void* values;

@@ -31,7 +31,7 @@ constexpr uint32_t kGuardedModes = LAMELLA_MODE_NO_GRAD | LAMELLA_MODE_INFERENCE
 constexpr uint32_t kGuardedFlags = LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG |
                                    LAMELLA_TENSOR_REQUIRES_GRAD | LAMELLA_TENSOR_INFERENCE |
                                    LAMELLA_TENSOR_TANGENT | LAMELLA_TENSOR_WRAPPER;
-// Of a thread that has not called anything yet.
+// A thread that has not called anything yet has this key.
 constexpr uint64_t kFirstCall =
     lamella::detail::key_bit(lamella::detail::kKeyFunctionalityThreadInit);
 constexpr auto kCpu = static_cast<uint8_t>(DeviceType::CPU);

@@ -23,7 +23,7 @@ Tensor extreme_backward(const Tensor& grad, const Tensor& self, const Tensor& re
                         IntArrayRef dim, bool keepdim);
 Tensor extreme_tangent(const Tensor& self_p, const Tensor& self_t, const Tensor& result,
                        IntArrayRef dim, bool keepdim);
-// Of both extremes along `dim`, or of all elements; a gradient may be undefined.
+// The gradient of both extremes along `dim`, or of all elements; either given one may be undefined.
 Tensor extremes_backward(const Tensor& grad_min, const Tensor& grad_max, const Tensor& self,
                          const Tensor& min, const Tensor& max, std::optional<int64_t> dim,
                          bool keepdim);
@@ -45,7 +45,8 @@ Tensor norm_backward(const Tensor& grad, const Tensor& self, const Scalar& ord,
 Tensor norm_tangent(const Tensor& self_p, const Tensor& self_t, const Scalar& ord,
                     const Tensor& result, OptionalIntArrayRef dim, bool keepdim);
 
-// Of the distances of order p between the rows of x1 and x2, for x1; for x2, the roles change.
+// The gradient of the distances of order p between the rows of x1 and x2, for x1; for x2, the roles
+// change.
 Tensor cdist_backward(const Tensor& grad, const Tensor& x1, const Tensor& x2, double p,
                       const Tensor& result);
 Tensor cdist_tangent(const Tensor& x1_p, const Tensor& x1_t, const Tensor& x2_p, const Tensor& x2_t,
