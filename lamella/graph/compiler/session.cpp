@@ -49,6 +49,7 @@ llvm::orc::JITTargetMachineBuilder target() {
     case 1:
       machine.setCPU("x86-64-v3");
       machine.getFeatures() = llvm::SubtargetFeatures();
+      machine.addFeatures({"+fast-gather"});  // of tables
       break;
     default:
       machine.setCPU("x86-64");
