@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "lamella/core/error.h"
-#include "lamella/graph/compiler/runtime.h"
 #include "lamella/graph/compiler/units.h"
 
 namespace lamella::hlo::compiler {
