@@ -125,7 +125,7 @@ llvm::SmallVector<char, 0> object_of(llvm::Module& module, llvm::TargetMachine& 
   return object;
 }
 
-// Everything that both kinds of code need before LLVM's code generator has it.
+// What the functions are made for, and whether they are right.
 void finish(llvm::Module& module, llvm::TargetMachine& machine) {
   std::string width = str(vector_functions(code_capability()).bytes * 8);
   for (llvm::Function& function : module) {
@@ -176,7 +176,11 @@ void make_code(llvm::Module& module, const std::vector<std::string>& names, Code
 
 std::string make_object(llvm::Module& module) {
   Session& s = session();
-  finish(module, *s.machine);
+  // The function must run where the code does not, to find that out.
+  for (llvm::Function& function : module) {
+    function.addFnAttr("target-cpu", "generic");
+    function.addFnAttr("target-features", "");
+  }
   std::lock_guard<std::mutex> lock(s.mutex);
   llvm::SmallVector<char, 0> object = object_of(module, *s.machine);
   return {object.data(), object.size()};

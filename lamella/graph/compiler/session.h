@@ -13,7 +13,7 @@ namespace lamella::hlo::compiler {
 void set_target(llvm::Module& module);
 // Machine code of the module's functions, whose names are given, as an image without its regions.
 void make_code(llvm::Module& module, const std::vector<std::string>& names, CodeImage* image);
-// The module as an object file.
+// The module as an object file, for any processor of the kind.
 std::string make_object(llvm::Module& module);
 
 }  // namespace lamella::hlo::compiler
