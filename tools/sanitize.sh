@@ -56,7 +56,10 @@ for preset in "$@"; do
         tests/python/test_autograd_inplace.py tests/python/test_errors.py \
         tests/python/test_nn_ops.py tests/python/test_linalg.py tests/python/test_searching.py \
         tests/python/test_vmap.py tests/python/test_functionalize.py tests/python/test_trace.py \
-        tests/graph/test_hlo_python.py tests/graph/test_hlo_text.py
+        tests/python/test_kept_forms.py tests/python/test_int_mm.py tests/python/test_cdist.py \
+        tests/python/test_attention.py tests/python/test_ordering.py tests/python/test_compile.py \
+        tests/graph/test_hlo_python.py tests/graph/test_hlo_text.py \
+        tests/graph/test_hlo_executor.py
       ;;
     tsan)
       # Locks of libraries that are not instrumented cannot be seen, so their races are not ours.

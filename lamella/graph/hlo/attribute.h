@@ -81,7 +81,7 @@ struct Attribute {
   AttributeKey key;
   uint32_t size = 0;  // of what the pointer leads to
   union {
-    int64_t integer;  // Integer, Boolean
+    int64_t integer = 0;  // Integer, Boolean
     double real;
     const int64_t* integer_data;
     const char* text_data;  // Word, String, Text
