@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "lamella/core/macros.h"
+#include "lamella/core/storage.h"
 
 namespace lamella::native {
 
@@ -17,7 +18,9 @@ struct CodeProduct {
 
 // The CPU capability that kernels run with: 0, 1 or 2 as in CPUCapability.
 LAMELLA_PRIVATE_API int code_capability();
-LAMELLA_PRIVATE_API void code_product(const CodeProduct& p, const void* a, const void* b, void* c);
+// `storage` is that of b where b may be a constant, or null.
+LAMELLA_PRIVATE_API void code_product(const CodeProduct& p, const void* a, const void* b, void* c,
+                                      lamella_storage* storage);
 // function(buffers, begin, end) for disjoint ranges that cover [0, count), on the threads of the
 // kernels' pool.
 LAMELLA_PRIVATE_API void code_parallel(void (*function)(void* const* buffers, int64_t begin,

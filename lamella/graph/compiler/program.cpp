@@ -6,6 +6,7 @@
 #include "lamella/core/error.h"
 #include "lamella/graph/compiler/runtime.h"
 #include "lamella/graph/compiler/units.h"
+#include "lamella/graph/compiler/views.h"
 
 namespace lamella::hlo::compiler {
 namespace {
@@ -318,14 +319,13 @@ class Program {
   // ---- Products ----
 
   // One dimension of sizes and strides for several, where they lie so. False: they do not.
-  static bool flattened(const Shape& shape, const std::vector<int64_t>& dimensions, int64_t* size,
-                        int64_t* stride) {
+  static bool flattened(const Shape& shape, const View& view, std::span<const int64_t> dimensions,
+                        int64_t* size, int64_t* stride) {
     *size = 1;
     *stride = 0;
     bool first = true;
     for (size_t n = dimensions.size(); n-- > 0;) {
-      int64_t d = dimensions[n], own = 1;
-      for (int64_t k = d + 1; k < shape.rank(); ++k) own *= shape.dimension(k);
+      int64_t d = dimensions[n], own = view.strides[static_cast<size_t>(d)];
       if (shape.dimension(d) == 1) continue;
       if (first) {
         *stride = own;
@@ -339,43 +339,67 @@ class Program {
     return true;
   }
   struct Side {
-    int64_t batch_size, batch, free_size, free, sum_size, sum;
+    Shape shape;
+    View view;
     Place place;
+    std::vector<int64_t> batches;  // dimensions
+    int64_t free_size, free, sum_size, sum;
   };
   // An operand as batch, free and summed dimensions; copied in this order where it must be.
   Side side_of(const Instruction* operand, std::span<const int64_t> batch,
                std::span<const int64_t> sum, std::vector<Place>* made) {
-    const Shape& shape = *operand->shape;
-    std::vector<int64_t> batches(batch.begin(), batch.end()), sums(sum.begin(), sum.end()), frees;
-    for (int64_t d = 0; d < shape.rank(); ++d) {
-      bool named = std::find(batches.begin(), batches.end(), d) != batches.end() ||
+    Side side{*operand->shape, view_of(operand), {}, {batch.begin(), batch.end()}, 0, 0, 0, 0};
+    std::vector<int64_t> sums(sum.begin(), sum.end()), frees;
+    for (int64_t d = 0; d < side.shape.rank(); ++d) {
+      bool named = std::find(batch.begin(), batch.end(), d) != batch.end() ||
                    std::find(sums.begin(), sums.end(), d) != sums.end();
       if (!named) frees.push_back(d);
     }
-    Side side{};
-    side.place = *e_.place_of(operand);
-    if (flattened(shape, batches, &side.batch_size, &side.batch) &&
-        flattened(shape, frees, &side.free_size, &side.free) &&
-        flattened(shape, sums, &side.sum_size, &side.sum)) {
+    side.place = *e_.place_of(side.view.base);
+    if (flattened(side.shape, side.view, frees, &side.free_size, &side.free) &&
+        flattened(side.shape, side.view, sums, &side.sum_size, &side.sum)) {
       return side;
     }
     // A copy with the dimensions in order: batch, free, summed.
-    std::vector<int64_t> order = batches;
+    std::vector<int64_t> order = side.batches, sizes;
     order.insert(order.end(), frees.begin(), frees.end());
     order.insert(order.end(), sums.begin(), sums.end());
-    std::vector<int64_t> sizes;
-    for (int64_t d : order) sizes.push_back(shape.dimension(d));
-    Shape to = Shape::array(shape.element_type(), sizes);
-    Place copied = temporary(to);
-    made->push_back(copied);
-    UnitPlan::emit_transposed(e_, copied, to, side.place, shape, order);
-    auto size_of = [&](const std::vector<int64_t>& list) {
-      int64_t n = 1;
-      for (int64_t d : list) n *= shape.dimension(d);
-      return n;
+    for (int64_t d : order) sizes.push_back(side.shape.dimension(d));
+    Side copied{Shape::array(side.shape.element_type(), sizes), {}, {}, {}, 1, 0, 1, 1};
+    copied.view.strides.assign(sizes.size(), 1);
+    for (size_t d = sizes.size(); d-- > 1;) {
+      copied.view.strides[d - 1] = copied.view.strides[d] * sizes[d];
+    }
+    for (size_t d = 0; d < batch.size(); ++d) copied.batches.push_back(static_cast<int64_t>(d));
+    for (int64_t d : frees) copied.free_size *= side.shape.dimension(d);
+    for (int64_t d : sums) copied.sum_size *= side.shape.dimension(d);
+    copied.free = copied.sum_size;
+    copied.place = temporary(copied.shape);
+    made->push_back(copied.place);
+    emit_copy(copied, side, order);
+    return copied;
+  }
+  // Element by element, `order` says which dimension of `from` each dimension of `to` is.
+  void emit_copy(const Side& to, const Side& from, const std::vector<int64_t>& order) {
+    ElementType type = to.shape.element_type();
+    e_.begin_scope();
+    auto nest = [&](auto& self, size_t d, llvm::Value* in, llvm::Value* out) -> void {
+      if (d == order.size()) {
+        llvm::Value* value = e_.load_at(e_.pointer(from.place), type, e_.uniform(in));
+        e_.store_at(to.place, type, e_.uniform(out), value);
+        return;
+      }
+      int64_t in_stride = from.view.strides[static_cast<size_t>(order[d])];
+      e_.loop(e_.i64(0), e_.i64(to.shape.dimension(static_cast<int64_t>(d))), 1,
+              [&](llvm::Value* at) {
+                auto next = [&](llvm::Value* sum, int64_t stride) {
+                  return e_.b.CreateAdd(sum, e_.b.CreateMul(at, e_.i64(stride)));
+                };
+                self(self, d + 1, next(in, in_stride), next(out, to.view.strides[d]));
+              });
     };
-    int64_t b = size_of(batches), f = size_of(frees), s = size_of(sums);
-    return {b, f * s, f, s, s, 1, copied};
+    nest(nest, 0, e_.i64(0), e_.i64(0));
+    e_.end_scope();
   }
 
   // Products wrap, so that unsigned ones are those of signed numbers.
@@ -398,16 +422,25 @@ class Program {
                      i->integers(AttributeKey::LhsContractingDims), &made);
     Side b = side_of(i->operands[1], i->integers(AttributeKey::RhsBatchDims),
                      i->integers(AttributeKey::RhsContractingDims), &made);
+    // Batches that are one dimension on both sides are one call, others a loop around it.
+    size_t outer = 0;
+    int64_t batch = 1, a_batch = 1, b_batch = 1, inner = 0;
+    auto are_one = [&](const Side& side, int64_t* stride) {
+      return flattened(side.shape, side.view, std::span(side.batches).subspan(outer), &batch,
+                       stride);
+    };
+    while (!are_one(a, &a_batch) || !are_one(b, &b_batch)) ++outer;
+    inner = a.free_size * b.free_size * batch;
     const int64_t numbers[] = {
         static_cast<int64_t>(*scalar_type_of(product_type(i->shape->element_type()))),
-        a.batch_size,
+        batch,
         a.free_size,
         b.free_size,
         a.sum_size,
-        a.batch,
+        a_batch,
         a.free,
         a.sum,
-        b.batch,
+        b_batch,
         b.sum,
         b.free};
     auto* data = llvm::ConstantDataArray::get(e_.context, llvm::ArrayRef<int64_t>(numbers));
@@ -415,9 +448,36 @@ class Program {
                                              llvm::GlobalValue::PrivateLinkage, data);
     llvm::Type* pointer = e_.b.getPtrTy();
     llvm::FunctionCallee dot =
-        e_.runtime("lamella_dot", e_.b.getInt32Ty(), {pointer, pointer, pointer, pointer});
-    return_if(e_.b.CreateCall(
-        dot, {problem, e_.pointer(a.place), e_.pointer(b.place), e_.pointer(e_.places.at(i)[0])}));
+        e_.runtime("lamella_dot", e_.b.getInt32Ty(), {pointer, pointer, pointer, pointer, pointer});
+    llvm::Value* storage = llvm::ConstantPointerNull::get(e_.b.getPtrTy());
+    if (b.place.kind == Place::Buffer && b.place.at < first_output_) {
+      storage = e_.pointer({Place::Buffer, e_.temporary_buffer + 1 + b.place.at, nullptr});
+    }
+    auto at = [&](const Place& place, llvm::Value* elements) {
+      llvm::Value* bytes = e_.b.CreateMul(
+          elements, e_.i64(static_cast<int64_t>(element_bytes(i->shape->element_type()))));
+      return e_.b.CreateGEP(e_.b.getInt8Ty(), e_.pointer(place), bytes);
+    };
+    auto nest = [&](auto& self, size_t d, llvm::Value* in_a, llvm::Value* in_b,
+                    llvm::Value* in_c) -> void {
+      if (d == outer) {
+        return_if(e_.b.CreateCall(dot, {problem, at(a.place, in_a), at(b.place, in_b),
+                                        at(e_.places.at(i)[0], in_c), storage}));
+        return;
+      }
+      int64_t each = inner;
+      for (size_t k = d + 1; k < outer; ++k) each *= a.shape.dimension(a.batches[k]);
+      e_.loop(e_.i64(0), e_.i64(a.shape.dimension(a.batches[d])), 1, [&](llvm::Value* n) {
+        auto next = [&](llvm::Value* sum, int64_t stride) {
+          return e_.b.CreateAdd(sum, e_.b.CreateMul(n, e_.i64(stride)));
+        };
+        auto stride_of = [&](const Side& side) {
+          return side.view.strides[static_cast<size_t>(side.batches[d])];
+        };
+        self(self, d + 1, next(in_a, stride_of(a)), next(in_b, stride_of(b)), next(in_c, each));
+      });
+    };
+    nest(nest, 0, e_.i64(0), e_.i64(0), e_.i64(0));
     give_back(made);
   }
 

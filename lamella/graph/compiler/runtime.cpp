@@ -23,8 +23,9 @@ int32_t keeping_errors(F&& work) {
   }
 }
 
-int32_t dot(const native::CodeProduct* p, const void* a, const void* b, void* c) {
-  return keeping_errors([&] { native::code_product(*p, a, b, c); });
+int32_t dot(const native::CodeProduct* p, const void* a, const void* b, void* c,
+            lamella_storage* storage) {
+  return keeping_errors([&] { native::code_product(*p, a, b, c, storage); });
 }
 
 int32_t interrupted(int64_t steps) {

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "lamella/core/error.h"
+#include "lamella/graph/compiler/views.h"
 
 namespace lamella::hlo::compiler {
 namespace {
@@ -242,6 +243,9 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
         need(i->operands[0], true);
         continue;
       case Opcode::Dot:
+        written_.insert(i);
+        for (const Instruction* operand : i->operands) need(view_of(operand).base, true);
+        continue;
       case Opcode::While:
       case Opcode::Conditional:
       case Opcode::Call:

@@ -68,9 +68,6 @@ class UnitPlan {
   void emit_loops(Unit& unit);
   // Concatenate and dynamic-update-slice: parts of the result written one after the other.
   void emit_pieces(Unit& unit);
-  static void emit_transposed(Emitter& emitter, const Place& to, const Shape& to_shape,
-                              const Place& from, const Shape& from_shape,
-                              const std::vector<int64_t>& order);
 
  private:
   bool is_given(const Instruction* i) const { return inside_.count(i) == 0; }
