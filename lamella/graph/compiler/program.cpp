@@ -2,11 +2,13 @@
 #include "lamella/graph/compiler/program.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "lamella/core/error.h"
 #include "lamella/graph/compiler/runtime.h"
 #include "lamella/graph/compiler/units.h"
 #include "lamella/graph/compiler/views.h"
+#include "lamella/graph/execute/attention_call.h"
 
 namespace lamella::hlo::compiler {
 namespace {
@@ -224,6 +226,8 @@ class Program {
     switch (i->opcode) {
       case Opcode::Dot:
         return emit_dot(i);
+      case Opcode::CustomCall:
+        return emit_attention(plan, i);
       case Opcode::While:
         return emit_while(i);
       case Opcode::Conditional:
@@ -361,23 +365,29 @@ class Program {
       return side;
     }
     // A copy with the dimensions in order: batch, free, summed.
-    std::vector<int64_t> order = side.batches, sizes;
+    std::vector<int64_t> order = side.batches;
     order.insert(order.end(), frees.begin(), frees.end());
     order.insert(order.end(), sums.begin(), sums.end());
-    for (int64_t d : order) sizes.push_back(side.shape.dimension(d));
-    Side copied{Shape::array(side.shape.element_type(), sizes), {}, {}, {}, 1, 0, 1, 1};
-    copied.view.strides.assign(sizes.size(), 1);
-    for (size_t d = sizes.size(); d-- > 1;) {
-      copied.view.strides[d - 1] = copied.view.strides[d] * sizes[d];
-    }
+    Side copied = dense(side.shape, order);
     for (size_t d = 0; d < batch.size(); ++d) copied.batches.push_back(static_cast<int64_t>(d));
     for (int64_t d : frees) copied.free_size *= side.shape.dimension(d);
     for (int64_t d : sums) copied.sum_size *= side.shape.dimension(d);
     copied.free = copied.sum_size;
-    copied.place = temporary(copied.shape);
     made->push_back(copied.place);
     emit_copy(copied, side, order);
     return copied;
+  }
+  // Memory for the dimensions of a shape in an order.
+  Side dense(const Shape& shape, const std::vector<int64_t>& order) {
+    std::vector<int64_t> sizes;
+    for (int64_t d : order) sizes.push_back(shape.dimension(d));
+    Side made{Shape::array(shape.element_type(), sizes), {}, {}, {}, 1, 0, 1, 1};
+    made.view.strides.assign(sizes.size(), 1);
+    for (size_t d = sizes.size(); d-- > 1;) {
+      made.view.strides[d - 1] = made.view.strides[d] * sizes[d];
+    }
+    made.place = temporary(made.shape);
+    return made;
   }
   // Element by element, `order` says which dimension of `from` each dimension of `to` is.
   void emit_copy(const Side& to, const Side& from, const std::vector<int64_t>& order) {
@@ -431,7 +441,7 @@ class Program {
     };
     while (!are_one(a, &a_batch) || !are_one(b, &b_batch)) ++outer;
     inner = a.free_size * b.free_size * batch;
-    const int64_t numbers[] = {
+    llvm::Constant* problem = numbers_of({
         static_cast<int64_t>(*scalar_type_of(product_type(i->shape->element_type()))),
         batch,
         a.free_size,
@@ -442,10 +452,7 @@ class Program {
         a.sum,
         b_batch,
         b.sum,
-        b.free};
-    auto* data = llvm::ConstantDataArray::get(e_.context, llvm::ArrayRef<int64_t>(numbers));
-    auto* problem = new llvm::GlobalVariable(e_.module, data->getType(), true,
-                                             llvm::GlobalValue::PrivateLinkage, data);
+        b.free});
     llvm::Type* pointer = e_.b.getPtrTy();
     llvm::FunctionCallee dot =
         e_.runtime("lamella_dot", e_.b.getInt32Ty(), {pointer, pointer, pointer, pointer, pointer});
@@ -479,6 +486,88 @@ class Program {
     };
     nest(nest, 0, e_.i64(0), e_.i64(0), e_.i64(0));
     give_back(made);
+  }
+
+  // ---- Attention ----
+
+  void emit_attention(const UnitPlan& plan, const Instruction* i) {
+    AttentionCall call = *attention_call(*i);
+    const Shape &q = i->operand_shape(0), &k = i->operand_shape(1), &v = i->operand_shape(2);
+    const std::vector<Place>& to = e_.places.at(i);
+    double scale = call.scale;
+    int64_t scale_bits = 0;
+    std::memcpy(&scale_bits, &scale, sizeof(scale_bits));
+    std::vector<int64_t> numbers = {
+        static_cast<int64_t>(*scalar_type_of(q.element_type())),
+        q.dimension(0),
+        q.dimension(1),
+        k.dimension(1),
+        q.dimension(2),
+        k.dimension(2),
+        q.dimension(3),
+        v.dimension(3),
+        call.causal ? 1 : 0,
+        scale_bits};
+    std::vector<llvm::Value*> data;
+    std::vector<Place> made;
+    for (size_t n = 0; n < 3; ++n) {
+      View view = view_of(i->operands[n]);
+      Place place = *e_.place_of(view.base);
+      const Shape& shape = i->operand_shape(n);
+      if (view.strides[3] != 1 && shape.dimension(3) != 1) {
+        Side from{shape, view, place, {}, 0, 0, 0, 0};
+        Side copied = dense(shape, {0, 1, 2, 3});
+        emit_copy(copied, from, {0, 1, 2, 3});
+        made.push_back(copied.place);
+        view = copied.view;
+        place = copied.place;
+      }
+      numbers.insert(numbers.end(), view.strides.begin(), view.strides.begin() + 3);
+      data.push_back(e_.pointer(place));
+    }
+    int64_t rows = q.dimension(2), width = v.dimension(3), heads = q.dimension(1);
+    bool exchanged = false;
+    for (const auto& [transposed, of] : plan.exchanged_) {
+      if (of != i) continue;
+      e_.places[transposed] = {to[0]};
+      exchanged = true;
+    }
+    if (exchanged) {
+      numbers.insert(numbers.end(), {rows * heads * width, width, heads * width});
+    } else {
+      numbers.insert(numbers.end(), {rows * heads * width, rows * width, width});
+    }
+    llvm::Value* none = llvm::ConstantPointerNull::get(e_.b.getPtrTy());
+    std::vector<int64_t> mask_strides(8, 0);
+    llvm::Value* mask = none;
+    if (call.mask >= 0) {
+      const Instruction* given = i->operands[static_cast<size_t>(call.mask)];
+      View view = view_of(given);
+      mask = e_.pointer(*e_.place_of(view.base));
+      int64_t rank = given->shape->rank();
+      for (int64_t d = 0; d < rank; ++d) {
+        if (given->shape->dimension(d) == 1) continue;
+        mask_strides[static_cast<size_t>(4 - rank + d)] = view.strides[static_cast<size_t>(d)];
+      }
+    }
+    numbers.insert(numbers.end(), mask_strides.begin(), mask_strides.end());
+    data.insert(data.end(), {mask, none, e_.pointer(to[0]), e_.pointer(to[1])});
+    llvm::Type* pointer = e_.b.getPtrTy();
+    llvm::Value* table = e_.variable(llvm::ArrayType::get(pointer, data.size()));
+    for (size_t n = 0; n < data.size(); ++n) {
+      e_.b.CreateStore(data[n], e_.b.CreateConstInBoundsGEP1_64(pointer, table, n));
+    }
+    llvm::FunctionCallee attention =
+        e_.runtime("lamella_attention", e_.b.getInt32Ty(), {pointer, pointer});
+    return_if(e_.b.CreateCall(attention, {numbers_of(numbers), table}));
+    give_back(made);
+  }
+
+  // Numbers among the constants of the code.
+  llvm::Constant* numbers_of(const std::vector<int64_t>& numbers) {
+    auto* data = llvm::ConstantDataArray::get(e_.context, llvm::ArrayRef<int64_t>(numbers));
+    return new llvm::GlobalVariable(e_.module, data->getType(), true,
+                                    llvm::GlobalValue::PrivateLinkage, data);
   }
 
   Emitter e_;

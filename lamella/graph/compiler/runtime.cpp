@@ -28,6 +28,10 @@ int32_t dot(const native::CodeProduct* p, const void* a, const void* b, void* c,
   return keeping_errors([&] { native::code_product(*p, a, b, c, storage); });
 }
 
+int32_t attention(const native::CodeAttention* p, const native::CodeAttentionData* data) {
+  return keeping_errors([&] { native::code_attention(*p, *data); });
+}
+
 int32_t interrupted(int64_t steps) {
   return keeping_errors([&] { count_steps(steps); });
 }
@@ -44,8 +48,9 @@ void throw_pending() { std::rethrow_exception(std::exchange(pending, nullptr)); 
 const RuntimeSymbol* runtime_symbols(int* count) {
   static const RuntimeSymbol symbols[] = {{"lamella_parallel", address(native::code_parallel)},
                                           {"lamella_dot", address(dot)},
+                                          {"lamella_attention", address(attention)},
                                           {"lamella_interrupted", address(interrupted)}};
-  *count = 3;
+  *count = 4;
   return symbols;
 }
 

@@ -59,6 +59,8 @@ View view_of(const Instruction* i) {
   if (i->shape->elements() == 0) return {i, dense_strides(*i->shape)};
   switch (i->opcode) {
     case Opcode::Transpose: {
+      // Attention may write its result transposed already.
+      if (i->operands[0]->opcode == Opcode::GetTupleElement) break;
       View view = view_of(i->operands[0]);
       std::vector<int64_t> strides;
       for (int64_t d : i->integers(AttributeKey::Dimensions)) {
