@@ -9,14 +9,15 @@ namespace lamella::native {
 
 int code_capability() { return static_cast<int>(get_cpu_capability()); }
 
-void code_product(const CodeProduct& p, const void* a, const void* b, void* c) {
+void code_product(const CodeProduct& p, const void* a, const void* b, void* c,
+                  lamella_storage* storage) {
   Gemm problem{static_cast<ScalarType>(p.dtype),
                p.batch,
                p.m,
                p.n,
                p.k,
                {a, p.a_row, p.a_column, p.a_batch},
-               {b, p.b_row, p.b_column, p.b_batch},
+               {b, p.b_row, p.b_column, p.b_batch, p.batch == 1 ? storage : nullptr},
                {c, p.n, 1, p.m * p.n}};
   gemm("dot", problem);
 }

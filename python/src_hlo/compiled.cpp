@@ -264,9 +264,8 @@ hlo::Value value_of(const Parameter& parameter, PyObject* object) {
   if (!parameter.is_plain || reinterpret_cast<uintptr_t>(tensor->data) % kAlignment != 0) {
     return hlo::value_of_tensor(parameter.shape, TensorBase::borrow(tensor));
   }
-  auto let_go = [](void* held) { TensorBase::adopt(static_cast<lamella_tensor*>(held)); };
-  return hlo::Value::view(parameter.shape, tensor->data, parameter.bytes, let_go,
-                          TensorBase::borrow(tensor).unsafe_release(), false);
+  return hlo::Value::of_tensor(parameter.shape, TensorBase::borrow(tensor).unsafe_release(),
+                               parameter.bytes);
 }
 
 struct Entry {

@@ -28,9 +28,15 @@ int32_t keeping_errors(F&& work) {
 }
 
 // They return 1 where the code must return at once.
-int32_t dot(const native::CodeProduct* p, const void* a, const void* b, void* c) {
-  return keeping_errors([&] { native::code_product(*p, a, b, c); });
+int32_t dot(const native::CodeProduct* p, const void* a, const void* b, void* c,
+            lamella_storage* storage) {
+  return keeping_errors([&] { native::code_product(*p, a, b, c, storage); });
 }
+
+int32_t attention(const native::CodeAttention* p, const native::CodeAttentionData* data) {
+  return keeping_errors([&] { native::code_attention(*p, *data); });
+}
+
 int32_t interrupted(int64_t steps) {
   return keeping_errors([&] { count_steps(steps); });
 }
@@ -55,6 +61,7 @@ using OfDouble = double (*)(double);
 const Symbol kSymbols[] = {
     {"lamella_parallel", address(native::code_parallel)},
     {"lamella_dot", address(dot)},
+    {"lamella_attention", address(attention)},
     {"lamella_interrupted", address(interrupted)},
     {"lamella_cbrt", address(static_cast<OfDouble>(std::cbrt))},
     {"memcpy", address(static_cast<void* (*)(void*, const void*, size_t)>(std::memcpy))},

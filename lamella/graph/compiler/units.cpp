@@ -5,6 +5,7 @@
 #include <set>
 
 #include "lamella/core/error.h"
+#include "lamella/graph/compiler/views.h"
 
 namespace lamella::hlo::compiler {
 namespace {
@@ -79,6 +80,7 @@ bool is_movement(Opcode opcode) {
 }
 Unit::Kind kind_of(const Instruction* i) {
   switch (i->opcode) {
+    case Opcode::CustomCall:
     case Opcode::Dot:
     case Opcode::While:
     case Opcode::Conditional:
@@ -118,6 +120,7 @@ UnitPlan::UnitPlan(Emitter& emitter, std::span<const Instruction* const> instruc
     : e_(emitter), wanted_(wanted) {
   for (const Instruction* i : instructions) {
     if (!Emitter::is_array_constant(i)) inside_.insert(i);
+    if (i->opcode == Opcode::CustomCall) find_transposed(i, instructions, wanted);
   }
   choose_written(instructions, wanted);
   for (const Instruction* i : instructions) {
@@ -170,7 +173,35 @@ void UnitPlan::keep_for_later(Unit& unit) {
   }
 }
 
+// Attention writes its result in the order in which it is read, where everybody reads it with heads
+// and rows exchanged.
+void UnitPlan::find_transposed(const Instruction* call,
+                               std::span<const Instruction* const> instructions,
+                               const std::vector<Wanted>& wanted) {
+  constexpr int64_t kExchanged[] = {0, 2, 1, 3};
+  std::vector<const Instruction*> found;
+  std::unordered_set<const Instruction*> results;
+  for (const Instruction* i : instructions) {
+    if (i->opcode == Opcode::GetTupleElement && i->operands[0] == call) {
+      if (i->integer(AttributeKey::Index) == 0) results.insert(i);
+      continue;
+    }
+    for (const Instruction* operand : i->operands) {
+      if (operand == call) return;
+      if (results.count(operand) == 0) continue;
+      auto order = i->integers(AttributeKey::Dimensions);
+      if (i->opcode != Opcode::Transpose || !std::ranges::equal(order, kExchanged)) return;
+      found.push_back(i);
+    }
+  }
+  for (const Wanted& one : wanted) {
+    if (one.instruction == call || results.count(one.instruction) != 0) return;
+  }
+  for (const Instruction* i : found) exchanged_[i] = call;
+}
+
 bool UnitPlan::is_alias(const Instruction* i) const {
+  if (exchanged_.count(i) != 0) return true;
   if (i->opcode == Opcode::Tuple || i->opcode == Opcode::GetTupleElement) return true;
   return is_same_elements(i) && is_placed(i->operands[0]);
 }
@@ -241,7 +272,11 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
       case Opcode::GetTupleElement:
         need(i->operands[0], true);
         continue;
+      case Opcode::CustomCall:
       case Opcode::Dot:
+        written_.insert(i);
+        for (const Instruction* operand : i->operands) need(view_of(operand).base, true);
+        continue;
       case Opcode::While:
       case Opcode::Conditional:
       case Opcode::Call:
@@ -259,7 +294,7 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
       default:
         break;
     }
-    if (is_same_elements(i) && must.count(i) != 0) {
+    if ((is_same_elements(i) && must.count(i) != 0) || exchanged_.count(i) != 0) {
       need(i->operands[0], true);
       continue;
     }

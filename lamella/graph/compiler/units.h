@@ -54,6 +54,8 @@ class UnitPlan {
            const std::vector<Wanted>& wanted);
 
   std::vector<Unit> units;
+  // Transposes of the results of attention, which lie there transposed already.
+  std::unordered_map<const Instruction*, const Instruction*> exchanged_;
 
   // Says of what is written where it is wanted.
   void place_wanted(const Wanted& wanted,
@@ -68,9 +70,6 @@ class UnitPlan {
   void emit_loops(Unit& unit);
   // Concatenate and dynamic-update-slice: parts of the result written one after the other.
   void emit_pieces(Unit& unit);
-  static void emit_transposed(Emitter& emitter, const Place& to, const Shape& to_shape,
-                              const Place& from, const Shape& from_shape,
-                              const std::vector<int64_t>& order);
 
  private:
   bool is_given(const Instruction* i) const { return inside_.count(i) == 0; }
@@ -83,6 +82,8 @@ class UnitPlan {
   std::pair<const Instruction*, size_t> origin(const Instruction* i, size_t leaf = 0) const;
   void choose_written(std::span<const Instruction* const> instructions,
                       const std::vector<Wanted>& wanted);
+  void find_transposed(const Instruction* call, std::span<const Instruction* const> instructions,
+                       const std::vector<Wanted>& wanted);
   using Seen = std::set<std::tuple<const Instruction*, int, int>>;
   void find_reads(const Instruction* i, Access access, int rows, std::vector<Read>* reads,
                   Seen* seen) const;

@@ -87,12 +87,11 @@ void find_ends(ComputationPlan& plan) {
   }
 }
 
-void count_leaves(const Value& value, void**& to) {
-  if (value.shape().is_array()) {
-    *to++ = value.data();
-    return;
-  }
-  for (size_t e = 0; e < value.size(); ++e) count_leaves(value.element(e), to);
+// Calls f(array) for each array of the value.
+template <class F>
+void for_each_leaf(const Value& value, F&& f) {
+  if (value.shape().is_array()) return f(value);
+  for (size_t e = 0; e < value.size(); ++e) for_each_leaf(value.element(e), f);
 }
 Value assembled(const Shape* shape, Value*& leaves) {
   if (shape->is_array()) return std::move(*leaves++);
@@ -120,17 +119,23 @@ class Temporary {
 };
 
 void run_region(const PlannedRegion& region, std::span<Value> operands, Value* places) {
-  constexpr size_t kFew = 24;
+  constexpr size_t kFew = 24, kFewBuffers = 64;
   size_t outputs = region.output_leaves.size();
-  size_t count = region.input_leaves + outputs + 1;
-  void* few_buffers[kFew];
+  size_t count = 2 * region.input_leaves + outputs + 1;
+  void* few_buffers[kFewBuffers];
   Value few_values[kFew];
-  std::vector<void*> many_buffers(count > kFew ? count : 0);
+  std::vector<void*> many_buffers(count > kFewBuffers ? count : 0);
   std::vector<Value> many_values(outputs > kFew ? outputs : 0);
-  void** buffers = count > kFew ? many_buffers.data() : few_buffers;
+  void** buffers = count > kFewBuffers ? many_buffers.data() : few_buffers;
   Value* values = outputs > kFew ? many_values.data() : few_values;
   void** next = buffers;
-  for (const Value& operand : operands) count_leaves(operand, next);
+  void** storages = buffers + region.input_leaves + outputs + 1;
+  for (const Value& operand : operands) {
+    for_each_leaf(operand, [&](const Value& leaf) {
+      *next++ = leaf.data();
+      *storages++ = leaf.storage();
+    });
+  }
   for (size_t o = 0; o < outputs; ++o) {
     const OutputLeaf& leaf = region.output_leaves[o];
     Value* shared =
