@@ -13,6 +13,7 @@ class _Writer:
     def __init__(self, seed: int) -> None:
         self.random = np.random.default_rng(seed)
         self.lines: list[str] = []
+        self.computations: list[str] = []
         self.arguments: list[np.ndarray] = []
         self.values: list[tuple[str, str, tuple[int, ...]]] = []  # name, type, sizes
 
@@ -47,7 +48,7 @@ class _Writer:
         rank = len(sizes)
         kind = self.pick(
             "unary binary binary select transpose reverse slice pad reduce reduce broadcast "
-            "reshape concatenate convert update dot index".split()
+            "reshape concatenate convert update dot index loop".split()
         )
         numbers = list(range(rank))
         listed = ",".join(map(str, numbers))
@@ -149,6 +150,51 @@ class _Writer:
             )  # fmt: skip
         elif kind == "index" and rank:
             self.add("s32", sizes, f"iota(), iota_dimension={self.pick(numbers)}")
+        elif kind == "loop" and rank < 3:
+            self.loop(element, sizes)
+
+    def loop(self, element: str, sizes: tuple[int, ...]) -> None:
+        """A few steps on two values, one that stays, and an array that keeps a value of each."""
+        n, count = len(self.lines), int(self.random.integers(0, 5))
+        listed = "".join(f",{s}" for s in sizes)
+        one, all_ = f"{element}[{listed[1:]}]", f"{element}[{count + 1}{listed}]"
+        zeros = "".join(", zero" for _ in sizes)
+        values = ["x", "y", "k"]
+        body = []
+        for k in range(int(self.random.integers(1, 4))):
+            opcode = self.pick(["add", "subtract", "maximum", "minimum"])
+            body.append(f"v{k} = {one} {opcode}({self.pick(values)}, {self.pick(values)})")
+            values.append(f"v{k}")
+        state = f"(s32[], {one}, {one}, {one}, {all_})"
+        parts = "\n".join(
+            f"  {name} = {shape} get-tuple-element(p), index={at}"
+            for at, (name, shape) in enumerate(
+                [("i", "s32[]"), ("x", one), ("y", one), ("k", one), ("h", all_)]
+            )
+        )
+        kept = "k" if self.random.random() < 0.8 else self.pick(values)
+        steps = "".join(f"  {line}\n" for line in body)
+        self.computations.append(
+            f"until{n} {{\n  p = {state} parameter(0)\n  i = s32[] get-tuple-element(p), index=0\n"
+            f"  m = s32[] constant({count})\n"
+            f"  ROOT r = pred[] compare(i, m), direction=LT\n}}\n"
+            f"body{n} {{\n  p = {state} parameter(0)\n{parts}\n{steps}"
+            f"  zero = s32[] constant(0)\n  one = s32[] constant(1)\n  j = s32[] add(i, one)\n"
+            f"  row = {element}[1{listed}] reshape({self.pick(values)})\n"
+            f"  g = {all_} dynamic-update-slice(h, row, i{zeros})\n"
+            f"  ROOT r = {state} tuple(j, {values[-1]}, {self.pick(values)}, {kept}, g)\n}}\n"
+        )
+        first = self.add("s32", (), "constant(0)")
+        x, y, k = (self.like(element, sizes) for _ in range(3))
+        start = self.add(element, (), f"constant({int(self.random.integers(-3, 4))})")
+        history = (count + 1, *sizes)
+        h = self.add(element, history, f"broadcast({start}), dimensions={{}}")
+        name = f"w{n}"
+        self.lines.append(f"t{name} = {state} tuple({first}, {x}, {y}, {k}, {h})")
+        self.lines.append(f"{name} = {state} while(t{name}), condition=until{n}, body=body{n}")
+        for at, shape in ((1, sizes), (2, sizes), (3, sizes), (4, history)):
+            if self.random.random() < 0.7:
+                self.add(element, shape, f"get-tuple-element({name}), index={at}")
 
 
 def _combiner(element: str) -> str:
@@ -179,5 +225,6 @@ def program(seed: int) -> tuple[str, list[np.ndarray]]:
     names = ", ".join(name for name, _, _ in chosen)
     shapes_text = ", ".join(f"{e}[{','.join(map(str, s))}]" for _, e, s in chosen)
     body = "\n  ".join([*writer.lines, f"ROOT result = ({shapes_text}) tuple({names})"])
-    text = f"HloModule m\n{_combiner('f32')}{_combiner('s32')}ENTRY e {{\n  {body}\n}}\n"
+    called = "".join(writer.computations)
+    text = f"HloModule m\n{_combiner('f32')}{_combiner('s32')}{called}ENTRY e {{\n  {body}\n}}\n"
     return text, writer.arguments

@@ -32,6 +32,7 @@ bool is_moved(const Instruction* i, int64_t d) {
 Cuts Emitter::cuts(const Instruction* i) {
   auto known = cuts_.find(i);
   if (known != cuts_.end()) return known->second;
+  if (const Instruction* start = start_of(i)) return cuts(start);
   Cuts made;
   if (i->opcode == Opcode::Constant || place_of(i)) {
     made.assign(static_cast<size_t>(Extent(*i->shape).rank()) + 1, false);

@@ -41,7 +41,7 @@ void Emitter::along_lanes(int64_t size, int unroll,
       }
     });
   }
-  if (whole - many > 4 * step) {
+  if (whole - many > 8 * step) {
     loop(i64(many), i64(whole), step, [&](llvm::Value* at) { each(at, 0); });
   } else {
     for (int64_t at = many; at < whole; at += step) {

@@ -176,7 +176,13 @@ bool UnitPlan::is_alias(const Instruction* i) const {
 }
 
 std::pair<const Instruction*, size_t> UnitPlan::origin(const Instruction* i, size_t leaf) const {
-  while (!is_given(i) && written_.count(i) == 0) {
+  for (;;) {
+    bool unchanged = i->opcode == Opcode::While && !is_given(i) && is_invariant(i, leaf);
+    if (unchanged) {
+      i = i->operands[0];
+      continue;
+    }
+    if (is_given(i) || written_.count(i) != 0) break;
     switch (i->opcode) {
       case Opcode::GetTupleElement: {
         auto index = static_cast<size_t>(i->integer(AttributeKey::Index));
@@ -445,6 +451,33 @@ void UnitPlan::add_unit(const Instruction* i) {
 }
 
 // ---- Memory ----
+
+bool UnitPlan::is_invariant(const Instruction* i, size_t leaf) {
+  const Instruction* root = i->computation(AttributeKey::Body)->root;
+  if (root->opcode != Opcode::Tuple || i->operands[0]->opcode != Opcode::Tuple) return false;
+  for (size_t e = 0, first = 0; first <= leaf && e < root->operands.size(); ++e) {
+    const Instruction* element = root->operands[e];
+    if (first == leaf && element->shape->is_array()) {
+      return element->opcode == Opcode::GetTupleElement &&
+             element->operands[0]->opcode == Opcode::Parameter &&
+             element->integer(AttributeKey::Index) == static_cast<int64_t>(e);
+    }
+    first += leaf_count(*element->shape);
+  }
+  return false;
+}
+
+std::pair<const Instruction*, size_t> UnitPlan::maker_of_start(const Instruction* i, size_t leaf,
+                                                               size_t u) const {
+  const Instruction* start = i->operands[0];
+  std::pair<const Instruction*, size_t> made = origin(start, leaf);
+  auto unit = unit_of_.find(made.first);
+  if (unit == unit_of_.end() || last_use(made.first, unit->second) != u) return {nullptr, 0};
+  for (size_t other = 0; other < leaf_count(*i->shape); ++other) {
+    if (other != leaf && origin(start, other) == made) return {nullptr, 0};
+  }
+  return made;
+}
 
 void UnitPlan::place_wanted(
     const Wanted& wanted,
