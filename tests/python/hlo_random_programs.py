@@ -48,7 +48,7 @@ class _Writer:
         rank = len(sizes)
         kind = self.pick(
             "unary binary binary select transpose reverse slice pad reduce reduce broadcast "
-            "reshape concatenate convert update dot index loop".split()
+            "reshape concatenate convert update dot index loop window sort".split()
         )
         numbers = list(range(rank))
         listed = ",".join(map(str, numbers))
@@ -150,8 +150,46 @@ class _Writer:
             )  # fmt: skip
         elif kind == "index" and rank:
             self.add("s32", sizes, f"iota(), iota_dimension={self.pick(numbers)}")
+        elif kind == "window" and rank:
+            self.window(name, element, sizes)
+        elif kind == "sort" and rank and element == "s32":
+            # Of integers, as the sign of what is not a number may be another one.
+            along, shape = self.pick(numbers), f"[{','.join(map(str, sizes))}]"
+            if self.random.random() < 0.5:
+                self.add(
+                    element, sizes,
+                    f"sort({name}), dimensions={{{along}}}, is_stable=true, to_apply=less",
+                )  # fmt: skip
+                return
+            places = self.add("f32", sizes, f"iota(), iota_dimension={self.pick(numbers)}")
+            pair = f"p{len(self.lines)}"
+            self.lines.append(
+                f"{pair} = (s32{shape}, f32{shape}) sort({name}, {places}), "
+                f"dimensions={{{along}}}, is_stable=true, to_apply=less_pair"
+            )
+            self.add("f32", sizes, f"get-tuple-element({pair}), index=1")
         elif kind == "loop" and rank < 3:
             self.loop(element, sizes)
+
+    def window(self, name: str, element: str, sizes: tuple[int, ...]) -> None:
+        """A reduction of windows with padding, steps and holes."""
+        made, parts = [], []
+        for size in sizes:
+            taken, stride, base, apart = (int(n) for n in self.random.integers(1, 4, size=4))
+            low, high = (int(n) for n in self.random.integers(0, 3, size=2))
+            whole = max(0, (size - 1) * base + 1) + low + high - ((taken - 1) * apart + 1)
+            made.append(whole // stride + 1 if whole >= 0 else 0)
+            parts.append((taken, stride, f"{low}_{high}", base, apart))
+        names = ("size", "stride", "pad", "lhs_dilate", "rhs_dilate")
+        listed = " ".join(
+            f"{key}={'x'.join(str(part[n]) for part in parts)}" for n, key in enumerate(names)
+        )
+        start = self.add(element, (), "constant(1)")
+        opcode = self.pick(["sum", "max", "odd"])
+        self.add(
+            element, tuple(made),
+            f"reduce-window({name}, {start}), window={{{listed}}}, to_apply={opcode}_{element}",
+        )  # fmt: skip
 
     def loop(self, element: str, sizes: tuple[int, ...]) -> None:
         """A few steps on two values, one that stays, and an array that keeps a value of each."""
@@ -211,6 +249,25 @@ def _combiner(element: str) -> str:
     )
 
 
+LESS = """less {
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  ROOT r = pred[] compare(a, b), direction=LT
+}
+less_pair {
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  x = f32[] parameter(2)
+  y = f32[] parameter(3)
+  l = pred[] compare(a, b), direction=GT
+  e = pred[] compare(a, b), direction=EQ
+  m = pred[] compare(x, y), direction=GT
+  n = pred[] and(e, m)
+  ROOT r = pred[] or(l, n)
+}
+"""
+
+
 def program(seed: int) -> tuple[str, list[np.ndarray]]:
     """The text of a program and arguments for it."""
     writer = _Writer(seed)
@@ -226,5 +283,7 @@ def program(seed: int) -> tuple[str, list[np.ndarray]]:
     shapes_text = ", ".join(f"{e}[{','.join(map(str, s))}]" for _, e, s in chosen)
     body = "\n  ".join([*writer.lines, f"ROOT result = ({shapes_text}) tuple({names})"])
     called = "".join(writer.computations)
-    text = f"HloModule m\n{_combiner('f32')}{_combiner('s32')}{called}ENTRY e {{\n  {body}\n}}\n"
+    text = (
+        f"HloModule m\n{_combiner('f32')}{_combiner('s32')}{LESS}{called}ENTRY e {{\n  {body}\n}}\n"
+    )
     return text, writer.arguments

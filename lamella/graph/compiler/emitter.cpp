@@ -221,7 +221,7 @@ llvm::Value* Emitter::pointer(const Place& place) {
   if (place.kind == Place::Stack) {
     StackArray& array = stack_arrays_[static_cast<size_t>(place.at)];
     if (array.slot < 0) {
-      array.slot = take_slot();
+      array.slot = take_memory(8);
       Body* own = std::exchange(body, main_body);
       llvm::Value* address = pointer({Place::Temporary, array.slot, nullptr});
       body = own;
@@ -457,6 +457,8 @@ llvm::Value* Emitter::emit(const Instruction* i, const Index& index) {
       return movement(i, index);
     case Opcode::Reduce:
       return reduction(i, 0, index);
+    case Opcode::ReduceWindow:
+      return windowed(i, index);
     case Opcode::GetTupleElement:
       return reduction(i->operands[0], static_cast<size_t>(i->integer(AttributeKey::Index)), index);
     default: {

@@ -165,6 +165,10 @@ class Emitter {
   // in one step, with part 0, 1, ...
   void along_lanes(int64_t size, int unroll,
                    const std::function<void(llvm::Value* at, int part)>& each);
+  // Scatters into the place of `i`.
+  void scatter(const Instruction* i);
+  // Sorts into the places of `i`; gives what return_if() asks for.
+  llvm::Value* sorted(const Instruction* i);
   // Calculates an instruction that has a place.
   llvm::Value* calculate(const Instruction* i, const Index& index) { return emit(i, index); }
   void forget_cuts() { cuts_.clear(); }
@@ -182,8 +186,8 @@ class Emitter {
   Body* main_body = nullptr;  // of the region's function, which has the stack arrays
   // An array on the stack; no place where they would be too many.
   Place stack_array(int64_t bytes);
-  // Takes eight bytes of temporary memory for good.
-  std::function<int64_t()> take_slot;
+  // Takes bytes of temporary memory for good.
+  std::function<int64_t(int64_t)> take_memory;
   const int vector_bytes;
   int lanes = 1;                 // of vectors
   llvm::Value* mask = nullptr;   // lanes that count; null: all
@@ -208,6 +212,9 @@ class Emitter {
   llvm::Value* to_memory(ElementType type, llvm::Value* x);
   llvm::Value* from_memory(ElementType type, llvm::Value* x);
   llvm::Value* movement(const Instruction* i, const Index& index);
+  llvm::Function* comparator(const Instruction* i);
+  Lane spread_place(const Lane& at, int64_t size, int64_t apart, llvm::Value** valid);
+  llvm::Value* windowed(const Instruction* i, const Index& index);
   llvm::Value* padded(const Instruction* i, const Index& index);
   llvm::Value* gathered(const Instruction* i, const Index& index);
   llvm::Value* clamped(ElementType type, llvm::Value* start, int64_t largest);

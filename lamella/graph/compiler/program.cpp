@@ -61,7 +61,7 @@ class Program {
     body.function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, e_.module);
     body.buffers = body.function->getArg(0);
     e_.body = e_.main_body = &body;
-    e_.take_slot = [this] { return memory_.take(8); };
+    e_.take_memory = [this](int64_t bytes) { return memory_.take(bytes); };
     e_.b.SetInsertPoint(llvm::BasicBlock::Create(e_.context, "entry", body.function));
     auto* begin = llvm::BasicBlock::Create(e_.context, "begin", body.function);
     e_.b.CreateBr(begin);
@@ -265,6 +265,10 @@ class Program {
     switch (i->opcode) {
       case Opcode::Dot:
         return emit_dot(i);
+      case Opcode::Scatter:
+        return e_.scatter(i);
+      case Opcode::Sort:
+        return return_if(e_.sorted(i));
       case Opcode::While:
         return emit_while(i);
       case Opcode::Conditional:

@@ -73,6 +73,8 @@ class UnitPlan {
                                                        size_t u) const;
 
   void emit_loops(Unit& unit);
+  // Whether a unit reduces so many elements to one that threads share them: see blocks.cpp.
+  static bool is_in_blocks(const std::vector<int64_t>& sizes, int rows);
   // Concatenate and dynamic-update-slice: parts of the result written one after the other.
   void emit_pieces(Unit& unit);
   static void emit_transposed(Emitter& emitter, const Place& to, const Shape& to_shape,
@@ -104,6 +106,7 @@ class UnitPlan {
   void store_all(const Instruction* i, const Index& index, llvm::Value* value);
   void make_row_memory(const Unit& unit, const Member& member);
   void emit_row(Unit& unit, Index& index, size_t outer);
+  void emit_blocks(Unit& unit, Index& index);
   void emit_range(Unit& unit, Index& index, size_t outer, llvm::Value* begin, llvm::Value* end);
 
   Emitter& e_;
