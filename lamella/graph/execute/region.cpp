@@ -121,6 +121,9 @@ Need need_of(Opcode opcode) {
     case Opcode::Dot:
     case Opcode::Fusion:
     case Opcode::Reduce:
+    case Opcode::ReduceWindow:
+    case Opcode::Scatter:
+    case Opcode::Sort:
     case Opcode::While:
       return Need::More;
     default:
@@ -158,7 +161,8 @@ bool NativeRules::is_scalar_function(const Computation& computation) {
     if (i->opcode == Opcode::Tuple && i == computation.root) continue;
     Need need = need_of(i->opcode);
     if (!i->shape->is_scalar() || !is_native_type(i->shape->element_type())) return false;
-    if (i->opcode == Opcode::Reduce || i->opcode == Opcode::While ||
+    if (i->opcode == Opcode::Reduce || i->opcode == Opcode::ReduceWindow ||
+        i->opcode == Opcode::Scatter || i->opcode == Opcode::Sort || i->opcode == Opcode::While ||
         i->opcode == Opcode::Conditional || i->opcode == Opcode::Dot ||
         i->opcode == Opcode::DynamicSlice || i->opcode == Opcode::DynamicUpdateSlice ||
         i->opcode == Opcode::Gather || i->opcode == Opcode::Concatenate ||
@@ -200,7 +204,22 @@ bool NativeRules::has_native_details(const Instruction& i) {
       return same && type != ElementType::PRED;
     }
     case Opcode::Reduce:
+    case Opcode::Sort:
       return known(*i.computation(AttributeKey::ToApply)).is_scalar;
+    case Opcode::Scatter:
+      return i.operands.size() == 3 && known(*i.computation(AttributeKey::ToApply)).is_scalar;
+    case Opcode::ReduceWindow: {
+      // Every place of a window is looked at, so windows that are stated huge are left to the rule.
+      constexpr int64_t kMostPlaces = 4096;
+      const Attribute* window = i.find(AttributeKey::Window);
+      if (!i.shape->is_array() || window == nullptr) return false;
+      int64_t places = 1;
+      for (const WindowDimension& w : window->window()) {
+        if (w.size > kMostPlaces) return false;
+        places = std::min(kMostPlaces + 1, places * w.size);
+      }
+      return places <= kMostPlaces && known(*i.computation(AttributeKey::ToApply)).is_scalar;
+    }
     case Opcode::While:
     case Opcode::Call:
     case Opcode::Conditional:
