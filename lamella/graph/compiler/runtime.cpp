@@ -24,8 +24,8 @@ int32_t keeping_errors(F&& work) {
 }
 
 int32_t dot(const native::CodeProduct* p, const void* a, const void* b, void* c,
-            lamella_storage* storage) {
-  return keeping_errors([&] { native::code_product(*p, a, b, c, storage); });
+            lamella_storage* storage, const void* d) {
+  return keeping_errors([&] { native::code_product(*p, a, b, c, storage, d); });
 }
 
 int32_t attention(const native::CodeAttention* p, const native::CodeAttentionData* data) {
