@@ -366,10 +366,12 @@ ENTRY e {
     assert sorted(stages) == [
         "outer.0.given.hlo",
         "outer.1.inline_calls.hlo",
-        "outer.2.convolutions.hlo",
+        "outer.7.remove_dead_code.hlo",
     ]
     assert "call(" in stages["outer.0.given.hlo"]
     assert "call(" not in stages["outer.1.inline_calls.hlo"]
+    assert "inner {" in stages["outer.1.inline_calls.hlo"]
+    assert "inner {" not in stages["outer.7.remove_dead_code.hlo"]
     x = lamella.ones(4)
     for stage in stages.values():
         assert hlo.compile(stage)(x)[0].tolist() == hlo.evaluate(text, x)[0].tolist()

@@ -8,7 +8,6 @@
 
 #include "lamella/core/error.h"
 #include "lamella/graph/compiler/units.h"
-#include "lamella/graph/compiler/views.h"
 #include "lamella/graph/execute/attention_call.h"
 
 namespace lamella::hlo::compiler {
@@ -245,6 +244,8 @@ class Program {
       text += unit.rows >= 0 ? "rows over [" : "loop over [";
       for (size_t d = 0; d < unit.sizes.size(); ++d) text += str(d == 0 ? "" : ",", unit.sizes[d]);
       text += "]:";
+    } else if (unit.members[0].instruction->opcode == Opcode::Add) {
+      text += "dot, from a row on:";
     } else {
       text += str(opcode_name(unit.members[0].instruction->opcode), ":");
     }
@@ -265,9 +266,12 @@ class Program {
         break;
     }
     const Instruction* i = unit.members[0].instruction;
+    if (auto sum = plan.sums.find(i); sum != plan.sums.end()) {
+      return emit_dot(plan, sum->second.dot, e_.places.at(i)[0], sum->second.row);
+    }
     switch (i->opcode) {
       case Opcode::Dot:
-        return emit_dot(i);
+        return emit_dot(plan, i, e_.places.at(i)[0], nullptr);
       case Opcode::CustomCall:
         return emit_attention(plan, i);
       case Opcode::Scatter:
@@ -441,9 +445,9 @@ class Program {
     int64_t free_size, free, sum_size, sum;
   };
   // An operand as batch, free and summed dimensions; copied in this order where it must be.
-  Side side_of(const Instruction* operand, std::span<const int64_t> batch,
+  Side side_of(const UnitPlan& plan, const Instruction* operand, std::span<const int64_t> batch,
                std::span<const int64_t> sum, std::vector<Place>* made) {
-    Side side{*operand->shape, view_of(operand), {}, {batch.begin(), batch.end()}, 0, 0, 0, 0};
+    Side side{*operand->shape, plan.view(operand), {}, {batch.begin(), batch.end()}, 0, 0, 0, 0};
     std::vector<int64_t> sums(sum.begin(), sum.end()), frees;
     for (int64_t d = 0; d < side.shape.rank(); ++d) {
       bool named = std::find(batch.begin(), batch.end(), d) != batch.end() ||
@@ -516,12 +520,14 @@ class Program {
         return type;
     }
   }
-  void emit_dot(const Instruction* i) {
+  // The sums begin with a row, if there is one.
+  void emit_dot(const UnitPlan& plan, const Instruction* i, const Place& to,
+                const Instruction* row) {
     if (i->shape->elements() == 0) return;
     std::vector<Place> made;
-    Side a = side_of(i->operands[0], i->integers(AttributeKey::LhsBatchDims),
+    Side a = side_of(plan, i->operands[0], i->integers(AttributeKey::LhsBatchDims),
                      i->integers(AttributeKey::LhsContractingDims), &made);
-    Side b = side_of(i->operands[1], i->integers(AttributeKey::RhsBatchDims),
+    Side b = side_of(plan, i->operands[1], i->integers(AttributeKey::RhsBatchDims),
                      i->integers(AttributeKey::RhsContractingDims), &made);
     // Batches that are one dimension on both sides are one call, others a loop around it.
     size_t outer = 0;
@@ -532,22 +538,16 @@ class Program {
     };
     while (!are_one(a, &a_batch) || !are_one(b, &b_batch)) ++outer;
     inner = a.free_size * b.free_size * batch;
-    llvm::Constant* problem = numbers_of({
-        static_cast<int64_t>(*scalar_type_of(product_type(i->shape->element_type()))),
-        batch,
-        a.free_size,
-        b.free_size,
-        a.sum_size,
-        a_batch,
-        a.free,
-        a.sum,
-        b_batch,
-        b.sum,
-        b.free});
+    llvm::Constant* problem =
+        numbers_of({static_cast<int64_t>(*scalar_type_of(product_type(i->shape->element_type()))),
+                    batch, a.free_size, b.free_size, a.sum_size, a_batch, a.free, a.sum, b_batch,
+                    b.sum, b.free, row != nullptr ? plan.view(row).strides.back() : 0});
     llvm::Type* pointer = e_.b.getPtrTy();
-    llvm::FunctionCallee dot =
-        e_.runtime("lamella_dot", e_.b.getInt32Ty(), {pointer, pointer, pointer, pointer, pointer});
+    llvm::FunctionCallee dot = e_.runtime("lamella_dot", e_.b.getInt32Ty(),
+                                          {pointer, pointer, pointer, pointer, pointer, pointer});
     llvm::Value* storage = llvm::ConstantPointerNull::get(e_.b.getPtrTy());
+    llvm::Value* first = storage;
+    if (row != nullptr) first = e_.pointer(*e_.place_of(plan.view(row).base));
     if (b.place.kind == Place::Buffer && b.place.at < first_output_) {
       storage = e_.pointer({Place::Buffer, e_.temporary_buffer + 1 + b.place.at, nullptr});
     }
@@ -559,8 +559,8 @@ class Program {
     auto nest = [&](auto& self, size_t d, llvm::Value* in_a, llvm::Value* in_b,
                     llvm::Value* in_c) -> void {
       if (d == outer) {
-        return_if(e_.b.CreateCall(dot, {problem, at(a.place, in_a), at(b.place, in_b),
-                                        at(e_.places.at(i)[0], in_c), storage}));
+        return_if(e_.b.CreateCall(
+            dot, {problem, at(a.place, in_a), at(b.place, in_b), at(to, in_c), storage, first}));
         return;
       }
       int64_t each = inner;
@@ -588,21 +588,20 @@ class Program {
     double scale = call.scale;
     int64_t scale_bits = 0;
     std::memcpy(&scale_bits, &scale, sizeof(scale_bits));
-    std::vector<int64_t> numbers = {
-        static_cast<int64_t>(*scalar_type_of(q.element_type())),
-        q.dimension(0),
-        q.dimension(1),
-        k.dimension(1),
-        q.dimension(2),
-        k.dimension(2),
-        q.dimension(3),
-        v.dimension(3),
-        call.causal ? 1 : 0,
-        scale_bits};
+    std::vector<int64_t> numbers = {static_cast<int64_t>(*scalar_type_of(q.element_type())),
+                                    q.dimension(0),
+                                    q.dimension(1),
+                                    k.dimension(1),
+                                    q.dimension(2),
+                                    k.dimension(2),
+                                    q.dimension(3),
+                                    v.dimension(3),
+                                    call.causal ? 1 : 0,
+                                    scale_bits};
     std::vector<llvm::Value*> data;
     std::vector<Place> made;
     for (size_t n = 0; n < 3; ++n) {
-      View view = view_of(i->operands[n]);
+      View view = plan.view(i->operands[n]);
       Place place = *e_.place_of(view.base);
       const Shape& shape = i->operand_shape(n);
       if (view.strides[3] != 1 && shape.dimension(3) != 1) {
@@ -618,7 +617,7 @@ class Program {
     }
     int64_t rows = q.dimension(2), width = v.dimension(3), heads = q.dimension(1);
     bool exchanged = false;
-    for (const auto& [transposed, of] : plan.exchanged_) {
+    for (const auto& [transposed, of] : plan.exchanged) {
       if (of != i) continue;
       e_.places[transposed] = {to[0]};
       exchanged = true;
@@ -633,7 +632,7 @@ class Program {
     llvm::Value* mask = none;
     if (call.mask >= 0) {
       const Instruction* given = i->operands[static_cast<size_t>(call.mask)];
-      View view = view_of(given);
+      View view = plan.view(given);
       mask = e_.pointer(*e_.place_of(view.base));
       int64_t rank = given->shape->rank();
       for (int64_t d = 0; d < rank; ++d) {

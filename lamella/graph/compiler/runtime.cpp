@@ -31,8 +31,8 @@ int32_t keeping_errors(F&& work) {
 
 // They return 1 where the code must return at once.
 int32_t dot(const native::CodeProduct* p, const void* a, const void* b, void* c,
-            lamella_storage* storage) {
-  return keeping_errors([&] { native::code_product(*p, a, b, c, storage); });
+            lamella_storage* storage, const void* d) {
+  return keeping_errors([&] { native::code_product(*p, a, b, c, storage, d); });
 }
 
 int32_t attention(const native::CodeAttention* p, const native::CodeAttentionData* data) {

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "lamella/core/error.h"
-#include "lamella/graph/compiler/views.h"
 
 namespace lamella::hlo::compiler {
 namespace {
@@ -125,6 +124,7 @@ UnitPlan::UnitPlan(Emitter& emitter, std::span<const Instruction* const> instruc
     if (!Emitter::is_array_constant(i)) inside_.insert(i);
     if (i->opcode == Opcode::CustomCall) find_transposed(i, instructions, wanted);
   }
+  find_sums(instructions, wanted);
   choose_written(instructions, wanted);
   for (const Instruction* i : instructions) {
     if (written_.count(i) != 0) add_unit(i);
@@ -176,35 +176,12 @@ void UnitPlan::keep_for_later(Unit& unit) {
   }
 }
 
-// Attention writes its result in the order in which it is read, where everybody reads it with heads
-// and rows exchanged.
-void UnitPlan::find_transposed(const Instruction* call,
-                               std::span<const Instruction* const> instructions,
-                               const std::vector<Wanted>& wanted) {
-  constexpr int64_t kExchanged[] = {0, 2, 1, 3};
-  std::vector<const Instruction*> found;
-  std::unordered_set<const Instruction*> results;
-  for (const Instruction* i : instructions) {
-    if (i->opcode == Opcode::GetTupleElement && i->operands[0] == call) {
-      if (i->integer(AttributeKey::Index) == 0) results.insert(i);
-      continue;
-    }
-    for (const Instruction* operand : i->operands) {
-      if (operand == call) return;
-      if (results.count(operand) == 0) continue;
-      auto order = i->integers(AttributeKey::Dimensions);
-      if (i->opcode != Opcode::Transpose || !std::ranges::equal(order, kExchanged)) return;
-      found.push_back(i);
-    }
-  }
-  for (const Wanted& one : wanted) {
-    if (one.instruction == call || results.count(one.instruction) != 0) return;
-  }
-  for (const Instruction* i : found) exchanged_[i] = call;
+Unit::Kind UnitPlan::kind(const Instruction* i) const {
+  return sums.count(i) != 0 ? Unit::Other : kind_of(i);
 }
 
 bool UnitPlan::is_alias(const Instruction* i) const {
-  if (exchanged_.count(i) != 0) return true;
+  if (exchanged.count(i) != 0) return true;
   if (i->opcode == Opcode::Tuple || i->opcode == Opcode::GetTupleElement) return true;
   return is_same_elements(i) && is_placed(i->operands[0]);
 }
@@ -246,7 +223,7 @@ int UnitPlan::weight_of(const Instruction* i) {
     int64_t places = 1;
     for (const WindowDimension& w : i->find(AttributeKey::Window)->window()) places *= w.size;
     weight = 4 * places;
-  } else if (!is_given(i) && kind_of(i) == Unit::Loops && i->opcode != Opcode::Reduce) {
+  } else if (!is_given(i) && kind(i) == Unit::Loops && i->opcode != Opcode::Reduce) {
     for (const Instruction* operand : i->operands) {
       bool scalar = operand->shape->elements() == 1 && i->shape->elements() > 1;
       if (!scalar) weight += weight_of(operand);
@@ -275,6 +252,12 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
       if (written) must.insert(operand);
     };
     std::set<int>& own = classes[i];
+    if (auto sum = sums.find(i); sum != sums.end()) {
+      written_.insert(i);
+      for (const Instruction* operand : sum->second.dot->operands) need(view(operand).base, true);
+      need(view(sum->second.row).base, true);
+      continue;
+    }
     switch (i->opcode) {
       case Opcode::Constant:
         if (must.count(i) != 0 && !is_given(i)) written_.insert(i);
@@ -288,7 +271,7 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
       case Opcode::CustomCall:
       case Opcode::Dot:
         written_.insert(i);
-        for (const Instruction* operand : i->operands) need(view_of(operand).base, true);
+        for (const Instruction* operand : i->operands) need(view(operand).base, true);
         continue;
       case Opcode::Scatter:
       case Opcode::Sort:
@@ -309,7 +292,7 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
       default:
         break;
     }
-    if ((is_same_elements(i) && must.count(i) != 0) || exchanged_.count(i) != 0) {
+    if ((is_same_elements(i) && must.count(i) != 0) || exchanged.count(i) != 0) {
       need(i->operands[0], true);
       continue;
     }
@@ -386,7 +369,7 @@ std::vector<Read> UnitPlan::reads_of(const Instruction* i) {
   std::vector<Read> reads;
   Seen seen;
   bool row_reduction = kept_rows(i).has_value();
-  bool loops = kind_of(i) == Unit::Loops;
+  bool loops = kind(i) == Unit::Loops;
   if (loops && i->opcode != Opcode::Reduce) {
     // As if it were not written itself.
     written_.erase(i);
@@ -464,7 +447,7 @@ void UnitPlan::add_unit(const Instruction* i) {
   member.reads = reads_of(i);
   std::vector<int64_t> sizes;
   int rows = -1;
-  bool loops = kind_of(i) == Unit::Loops;
+  bool loops = kind(i) == Unit::Loops;
   if (loops) {
     std::optional<int> kept = kept_rows(i);
     if (kept) {
@@ -489,7 +472,7 @@ void UnitPlan::add_unit(const Instruction* i) {
     }
   }
   Unit unit;
-  unit.kind = kind_of(i);
+  unit.kind = kind(i);
   unit.sizes = std::move(sizes);
   unit.rows = rows;
   unit.weight = loops ? weight_of(i) + 1 : 0;

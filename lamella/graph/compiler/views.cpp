@@ -55,13 +55,13 @@ std::optional<std::vector<int64_t>> reshaped(const Shape& from, const std::vecto
 
 }  // namespace
 
-View view_of(const Instruction* i) {
-  if (i->shape->elements() == 0) return {i, dense_strides(*i->shape)};
+View view_of(const Instruction* i, const std::unordered_set<const Instruction*>& inside) {
+  if (i->shape->elements() == 0 || inside.count(i) == 0) return {i, dense_strides(*i->shape)};
   switch (i->opcode) {
     case Opcode::Transpose: {
       // Attention may write its result transposed already.
       if (i->operands[0]->opcode == Opcode::GetTupleElement) break;
-      View view = view_of(i->operands[0]);
+      View view = view_of(i->operands[0], inside);
       std::vector<int64_t> strides;
       for (int64_t d : i->integers(AttributeKey::Dimensions)) {
         strides.push_back(view.strides[static_cast<size_t>(d)]);
@@ -71,7 +71,7 @@ View view_of(const Instruction* i) {
     case Opcode::Reshape:
     case Opcode::Bitcast:
     case Opcode::Copy: {
-      View view = view_of(i->operands[0]);
+      View view = view_of(i->operands[0], inside);
       auto strides = reshaped(i->operand_shape(0), view.strides, *i->shape);
       if (strides) return {view.base, std::move(*strides)};
       break;

@@ -10,8 +10,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
-#include <fstream>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -20,10 +19,8 @@
 #include "lamella/graph/evaluate/rules.h"
 #include "lamella/graph/execute/code_cache.h"
 #include "lamella/graph/execute/machine_code.h"
-#include "lamella/graph/hlo/copy.h"
 #include "lamella/graph/hlo/effects.h"
-#include "lamella/graph/passes/convolutions.h"
-#include "lamella/graph/passes/inline_calls.h"
+#include "lamella/graph/passes/pipeline.h"
 
 namespace lamella::hlo {
 namespace {
@@ -171,44 +168,15 @@ struct Program {
   std::unique_ptr<Module> changed;
   const Module& run() const { return changed != nullptr ? *changed : *given; }
 };
-// After each pass: the module is verified in builds that check themselves, and written to the
-// folder that LAMELLA_DUMP_HLO names, if it does.
-void dump(const Module& module, int pass, const char* name) {
-#ifndef NDEBUG
-  verify(module);
-#endif
-  const char* folder = std::getenv("LAMELLA_DUMP_HLO");
-  if (folder == nullptr) return;
-  static std::atomic<int> number{0};
-  static thread_local int own = 0;
-  if (pass == 0) own = number++;
-  std::ofstream file(str(folder, "/", own, ".", module.name, ".", pass, ".", name, ".hlo"));
-  file << to_string(module);
-}
-// Takes calls of native computations into their callers, and convolutions to operators.
 std::shared_ptr<const Program> make_program(std::shared_ptr<const Module> given, bool native) {
   auto program = std::make_shared<Program>();
   NativeRules rules(*given);
-  bool wanted = false;
-  for (const Computation* computation : given->computations) {
-    for (const Instruction* i : computation->instructions) {
-      wanted = wanted || i->opcode == Opcode::Call || i->opcode == Opcode::Fusion ||
-               i->opcode == Opcode::Convolution;
-    }
-  }
-  if (wanted && native) {
-    auto copy = std::make_unique<Module>(given->name);
-    std::unordered_map<const Computation*, Computation*> copied;
-    copy->entry = copy_computation(*copy, *given->entry, copied);
-    NativeRules own(*copy);
-    dump(*copy, 0, "given");
-    bool changed = inline_calls(*copy, rules.most_instructions(),
-                                [&](const Computation& one) { return own.is_native(one); });
-    dump(*copy, 1, "inline_calls");
-    changed = convolutions_to_operators(*copy) || changed;
-    dump(*copy, 2, "convolutions");
-    if (changed) program->changed = std::move(copy);
-  }
+  std::optional<NativeRules> own;  // of the copy that is changed
+  program->changed = run_passes(*given, rules.most_instructions(), [&](const Computation& one) {
+    if (!native) return false;
+    if (!own) own.emplace(*one.parent);
+    return own->is_native(one);
+  });
   program->given = std::move(given);
   return program;
 }

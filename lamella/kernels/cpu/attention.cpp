@@ -148,39 +148,40 @@ void code_attention(const CodeAttention& p, const CodeAttentionData& data) {
   int64_t blocks = (p.rows + kAttentionRows - 1) / kAttentionRows;
   int64_t shared = p.heads / std::max<int64_t>(p.key_heads, 1);
   int64_t work = std::min(p.rows, kAttentionRows) * p.keys * (p.width + p.value_width) + 1;
-  parallel_for(0, p.batch * p.heads * blocks, (1 << 18) / work + 1, [&](int64_t begin,
-                                                                       int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      int64_t b = i / (p.heads * blocks), h = i / blocks % p.heads, block = i % blocks;
-      auto rows_of = [&](const void* at, const int64_t* strides, int64_t head) {
-        return AttentionRows{
-            static_cast<const char*>(at) + (b * strides[0] + head * strides[1]) * size,
-            strides[2] * size};
-      };
-      AttentionHead head{dtype,
-                         rows_of(data.q, p.q, h),
-                         rows_of(data.k, p.k, h / shared),
-                         rows_of(data.v, p.v, h / shared),
-                         nullptr,
-                         p.mask[2],
-                         p.mask[3],
-                         p.rows,
-                         p.keys,
-                         p.width,
-                         p.value_width,
-                         static_cast<float>(p.scale),
-                         p.causal != 0};
-      if (data.mask != nullptr) head.mask = data.mask + b * p.mask[0] + h * p.mask[1];
-      if (data.factors != nullptr) head.factors = data.factors + b * p.factors[0] + h * p.factors[1];
-      head.factors_row = p.factors[2];
-      AttentionRows to = rows_of(data.out, p.out, h);
-      AttentionForward call{head, const_cast<char*>(to.data), to.row,
-                            data.logsumexp + (b * p.heads + h) * p.rows};
-      int64_t first = block * kAttentionRows;
-      count_steps(work / 8);
-      attention_stub(kCPU, call, first, std::min(first + kAttentionRows, p.rows));
-    }
-  });
+  parallel_for(0, p.batch * p.heads * blocks, (1 << 18) / work + 1,
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   int64_t b = i / (p.heads * blocks), h = i / blocks % p.heads, block = i % blocks;
+                   auto rows_of = [&](const void* at, const int64_t* strides, int64_t head) {
+                     return AttentionRows{
+                         static_cast<const char*>(at) + (b * strides[0] + head * strides[1]) * size,
+                         strides[2] * size};
+                   };
+                   AttentionHead head{dtype,
+                                      rows_of(data.q, p.q, h),
+                                      rows_of(data.k, p.k, h / shared),
+                                      rows_of(data.v, p.v, h / shared),
+                                      nullptr,
+                                      p.mask[2],
+                                      p.mask[3],
+                                      p.rows,
+                                      p.keys,
+                                      p.width,
+                                      p.value_width,
+                                      static_cast<float>(p.scale),
+                                      p.causal != 0};
+                   if (data.mask != nullptr) head.mask = data.mask + b * p.mask[0] + h * p.mask[1];
+                   if (data.factors != nullptr)
+                     head.factors = data.factors + b * p.factors[0] + h * p.factors[1];
+                   head.factors_row = p.factors[2];
+                   AttentionRows to = rows_of(data.out, p.out, h);
+                   AttentionForward call{head, const_cast<char*>(to.data), to.row,
+                                         data.logsumexp + (b * p.heads + h) * p.rows};
+                   int64_t first = block * kAttentionRows;
+                   count_steps(work / 8);
+                   attention_stub(kCPU, call, first, std::min(first + kAttentionRows, p.rows));
+                 }
+               });
 }
 
 std::tuple<Tensor, Tensor> _scaled_dot_product_flash_attention_for_cpu(
