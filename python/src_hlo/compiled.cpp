@@ -9,6 +9,7 @@
 //   program, and gives an entry for it.
 //   A program without writes and aliases is run from here; all others run in Python.
 #include <atomic>
+#include <cmath>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -19,6 +20,7 @@
 #include "lamella/core/key_set.h"
 #include "lamella/graph/runtime/executable.h"
 #include "lamella/graph/runtime/tensor_value.h"
+#include "lamella/layers/profile/profile.h"
 #include "python/src/object.h"
 #include "python/src_hlo/compiled_gradient.h"
 
@@ -31,9 +33,9 @@ constexpr uint32_t kGuardedModes = LAMELLA_MODE_NO_GRAD | LAMELLA_MODE_INFERENCE
 constexpr uint32_t kGuardedFlags = LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG |
                                    LAMELLA_TENSOR_REQUIRES_GRAD | LAMELLA_TENSOR_INFERENCE |
                                    LAMELLA_TENSOR_TANGENT | LAMELLA_TENSOR_WRAPPER;
-// A thread that has not called anything yet has this key.
-constexpr uint64_t kFirstCall =
-    lamella::detail::key_bit(lamella::detail::kKeyFunctionalityThreadInit);
+// A thread that has not called anything yet has the first key, one that is profiled the other.
+constexpr uint64_t kHarmless =
+    lamella::detail::key_bit(lamella::detail::kKeyFunctionalityThreadInit) | profile::kKey;
 constexpr auto kCpu = static_cast<uint8_t>(DeviceType::CPU);
 
 // ---- Guards -------------------------------------------------------------------------------------
@@ -45,7 +47,7 @@ struct CallState {
   bool operator==(const CallState&) const = default;
 };
 CallState state_now() {
-  uint64_t included = lamella_thread.included & ~kFirstCall;
+  uint64_t included = lamella_thread.included & ~kHarmless;
   bool casts = included != 0 && lamella_autocast_enabled(kCpu) != 0;
   return {included, lamella_thread.excluded, lamella_thread.modes & kGuardedModes,
           casts ? static_cast<int>(lamella_autocast_dtype(kCpu)) : -1};
@@ -88,9 +90,14 @@ struct TensorGuard {
 // Numbers and text count by value, all else by identity. Errors of a comparison count as another.
 bool is_same(PyObject* now, PyObject* before) {
   if (now == before) return true;
-  if (now == nullptr || Py_TYPE(now) != Py_TYPE(before)) return false;
-  bool plain = PyLong_Check(now) || PyFloat_CheckExact(now) || PyUnicode_CheckExact(now) ||
-               PyBytes_CheckExact(now) || PyComplex_CheckExact(now);
+  if (now == nullptr || before == nullptr || Py_TYPE(now) != Py_TYPE(before)) return false;
+  // 0.0 and -0.0 are equal, and not the same.
+  if (PyFloat_CheckExact(now)) {
+    double a = PyFloat_AS_DOUBLE(now), b = PyFloat_AS_DOUBLE(before);
+    return a == b && std::signbit(a) == std::signbit(b);
+  }
+  bool plain = PyLong_Check(now) || PyUnicode_CheckExact(now) || PyBytes_CheckExact(now) ||
+               PyComplex_CheckExact(now);
   if (!plain) return false;
   int equal = PyObject_RichCompareBool(now, before, Py_EQ);
   if (equal < 0) PyErr_Clear();
@@ -103,6 +110,10 @@ struct Place {
   // Borrowed; NULL where there is nothing.
   PyObject* get() const {
     if (!key) return PyCell_GET(container.get());
+    if (PyList_CheckExact(container.get())) {
+      Py_ssize_t at = PyLong_AsSsize_t(key.get());
+      return at < PyList_GET_SIZE(container.get()) ? PyList_GET_ITEM(container.get(), at) : nullptr;
+    }
     PyObject* found = PyDict_GetItemWithError(container.get(), key.get());
     if (found == nullptr) PyErr_Clear();
     return found;
@@ -409,8 +420,9 @@ std::unique_ptr<Entry> entry_from(PyObject* given) {
   auto read = [](PyObject* places, std::vector<Place>* into) {
     Ref all(required(PySequence_Fast(places, "places")));
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(all.get()); ++i) {
-      PyObject *container, *key, *value;
-      if (!PyArg_ParseTuple(PySequence_Fast_GET_ITEM(all.get(), i), "OOO", &container, &key,
+      // Without a value: there was nothing.
+      PyObject *container, *key, *value = nullptr;
+      if (!PyArg_ParseTuple(PySequence_Fast_GET_ITEM(all.get(), i), "OO|O", &container, &key,
                             &value)) {
         throw PythonError();
       }
