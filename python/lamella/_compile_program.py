@@ -109,7 +109,9 @@ class Program:
         tangents = [lamella.ones_like(made[i]).detach() for i in tracked]
         count, outside = self._count, self._outside
 
-        def joint(*tensors: Tensor) -> list[Tensor | None]:
+        there: list[bool] = []
+
+        def joint(*tensors: Tensor) -> list[Tensor]:
             leaves = fresh_leaves(tensors[:count], wants)
             nest = Nest.pack(self._call(*leaves))
             every = [*leaves, *outside]
@@ -117,7 +119,8 @@ class Program:
             grads = lamella.autograd.grad(
                 [nest.tensors[i] for i in tracked], into, tensors[count:], allow_unused=True
             )
-            return [*(nest.tensors[i] for i in self._fresh), *grads]
+            there.extend(grad is not None for grad in grads)
+            return [*(nest.tensors[i] for i in self._fresh), *(g for g in grads if g is not None)]
 
         names = [*self._names(), *(f"tangent{i}" for i in range(len(tangents)))]
         raw, _ = record(joint, [*copies, *tangents], names)
@@ -137,12 +140,12 @@ class Program:
         module = _module(raw, "forward", given, [*ids[:fresh], *inner], writes=True)
         grads = ids[fresh:]
         self._into = [i for i, wanted in enumerate(wants) if wanted]
-        self._grads = [g is not None for g in grads]
+        self._grads = there
         backward = _module(
             raw,
             "backward",
             [*order, *inputs[count:]],
-            [g for g in grads if g is not None],
+            grads,
             writes=False,
         )
         self._written = _written(module)

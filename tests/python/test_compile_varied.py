@@ -417,6 +417,22 @@ def test_replaced_parameters_and_modes():
     same(run(x), net(x))
 
 
+def test_parameters_that_are_not_used():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.unused, self.used = nn.Linear(3, 3), nn.Linear(3, 2)
+
+        def forward(self, x):
+            return self.used(x)
+
+    net = Net()
+    run = lamella.compile(net)
+    for _ in range(2):
+        run(lamella.ones(1, 3)).sum().backward()
+    assert net.unused.weight.grad is None and net.used.bias.grad.tolist() == [2, 2]
+
+
 def test_effects_in_python():
     """Attributes and globals that a function changes are changed at each call."""
 
