@@ -95,9 +95,8 @@ class _Entry:
         for place in self.found.tensors:
             place.value = None
 
-    def guards(self, fn: Any, call: Any) -> Any:
-        """This entry for calls that do without Python: see entry_from() in compiled.cpp. call: what
-        takes arguments where the entry turns out not to be for them."""
+    def guards(self, fn: Any) -> Any:
+        """This entry for calls that do without Python: see entry_from() in compiled.cpp."""
         program = self.program
         places = [
             [(place.container, place.key, None) for place in self.found.tensors],
@@ -108,13 +107,13 @@ class _Entry:
         if program is not None:
             if self.gradients is None:
                 results, executable = program.plain()
-            run = functools.partial(self.run_or_call, fn=fn, call=call)
+            run = functools.partial(self.run_if_for, fn=fn)
         return (self.state, self.form, leaves, *places, results, executable, run)
 
-    def run_or_call(self, leaves: list[Any], fn: Any, call: Any) -> Any:
+    def run_if_for(self, leaves: list[Any], fn: Any) -> Any:
+        """NotImplemented where the gradients of the tensors are others."""
         if self.gradients is not None and gradient_facts(leaves) != self.gradients:
-            args, kwargs = _nest.Nest(self.form, []).unpack(leaves)
-            return call(args, kwargs)[0]
+            return NotImplemented
         return self.run(leaves, fn)
 
     def difference(self, state: Any, nest: Nest) -> str:
@@ -166,7 +165,7 @@ class Compiled:
         # Modules have other tensors while they are traced: one trace at a time.
         with _tracing:
             entry = self._compiled(state, nest, reasons)
-        guards = entry.guards(self._fn, self._call) if entry in self._entries else None
+        guards = entry.guards(self._fn) if entry in self._entries else None
         entry.let_go()
         return entry.run(entry.leaves(nest), self._fn), guards
 

@@ -322,8 +322,9 @@ def fresh_leaves(tensors: Any, wants: list[bool]) -> list[Tensor]:
 
 def apart(tensors: list[Tensor], written: list[int]) -> bool:
     """Whether no tensor shares memory with one that is written."""
-    memory = [t.untyped_storage().data_ptr() if t.numel() != 0 else None for t in tensors]
-    return all(memory[i] is None or memory.count(memory[i]) == 1 for i in written)
+    memory = [t.data_ptr() - t.storage_offset() * t.itemsize for t in tensors]
+    # Tensors without elements are at 0.
+    return all(memory[i] == 0 or memory.count(memory[i]) == 1 for i in written)
 
 
 _Alias = tuple[int, tuple[int, ...], tuple[int, ...], int]

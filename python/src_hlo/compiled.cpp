@@ -7,7 +7,8 @@
 //   entries are tried in order, the newest first, without making a Python object. What fits none
 //   goes to the owner, the object in lamella/_compile.py, which calls the function or makes a
 //   program, and gives an entry for it.
-//   A program without writes and aliases is run from here; all others run in Python.
+//   A program without writes and aliases is run from here; all others run in Python, where one may
+//   still turn out to be for another call.
 #include <atomic>
 #include <cmath>
 #include <cstddef>
@@ -486,7 +487,7 @@ PyObject* call(PyObject* object, PyObject* const* args, size_t flagged, PyObject
     if (!fits(entry, state, args, count, names, &leaves)) continue;
     if (entry.executable || entry.gradient) return run_program(entry, leaves);
     if (!entry.run) return PyObject_Vectorcall(self->function, args, flagged, names);
-    return guarded([&] {
+    PyObject* made = guarded([&] {
       Ref list(required(PyList_New(static_cast<Py_ssize_t>(leaves.size()))));
       for (size_t k = 0; k < leaves.size(); ++k) {
         PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(k), Ref::borrow(leaves[k]).release());
@@ -494,6 +495,12 @@ PyObject* call(PyObject* object, PyObject* const* args, size_t flagged, PyObject
       Ref run = Ref::borrow(entry.run.get());
       return required(PyObject_CallOneArg(run.get(), list.get()));
     });
+    // The program is for other gradients of the tensors.
+    if (made == Py_NotImplemented) {
+      Py_DECREF(made);
+      continue;
+    }
+    return made;
   }
   return call_owner(self, args, count, names);
 }
