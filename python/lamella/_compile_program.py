@@ -12,7 +12,16 @@ from lamella._nest import Nest, fixed_values, is_plain
 from lamella.autograd.function import Function
 from lamella.func.functionalize import functionalize
 
-__all__ = ["NotCompiled", "Program", "apart", "copy_of", "fresh_leaves", "record", "view_of"]
+__all__ = [
+    "NotCompiled",
+    "Program",
+    "apart",
+    "copy_of",
+    "fresh_leaves",
+    "record",
+    "view_of",
+    "write",
+]
 
 
 # No seed of anybody else's.
@@ -225,8 +234,7 @@ class Program:
             made = _Run.apply(self, given, *(given[i] for i in self._into))
         if self._written:
             with lamella.no_grad():
-                for value, at in zip(made[len(self._fresh) :], self._written):
-                    leaves[at].copy_(value)
+                write([leaves[at] for at in self._written], list(made[len(self._fresh) :]))
         if len(self._fresh) == len(self._aliases):
             return self._results.unpack(made)
         fresh = iter(made)
@@ -352,6 +360,12 @@ def view_of(tensor: Tensor, alias: _Alias) -> Tensor:
 
 
 # ---- Graphs --------------------------------------------------------------------------------------
+
+
+def write(tensors: list[Tensor], values: list[Tensor]) -> None:
+    """Copies values to tensors, of which no two share memory."""
+    if not _hlo._write_back(tensors, values):
+        lamella._foreach_copy_(tensors, values)
 
 
 def record(fn: Callable[..., Any], tensors: list[Tensor], names: list[str]) -> tuple[Any, Nest]:

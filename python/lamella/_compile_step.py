@@ -14,6 +14,7 @@ from lamella._compile_program import (
     fresh_leaves,
     record,
     view_of,
+    write,
 )
 from lamella._nest import Nest
 
@@ -114,7 +115,7 @@ class Step(Program):
         with lamella.no_grad():
             made = self.forward(*given)
             if self._written:
-                lamella._foreach_copy_([given[i] for i in self._written], made[len(self._fresh) :])
+                write([given[i] for i in self._written], list(made[len(self._fresh) :]))
             fresh = iter(made)
             results = [
                 next(fresh) if alias is None else view_of(given[alias[0]], alias)

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstddef>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -610,8 +611,46 @@ PyObject* tensor_facts(PyObject*, PyObject* object) {
   });
 }
 
+// Whether elements lie row by row in memory that may be read and written as it is.
+bool is_plain(const lamella_tensor* tensor) {
+  constexpr uint32_t other =
+      LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG | LAMELLA_TENSOR_INFERENCE | LAMELLA_TENSOR_WRAPPER;
+  if ((tensor->flags & other) != 0 || tensor->device_type != kCpu) return false;
+  int64_t expected = 1;
+  for (int32_t d = tensor->ndim; d-- > 0;) {
+    if (tensor->sizes[d] != 1 && tensor->strides[d] != expected) return false;
+    expected *= tensor->sizes[d];
+  }
+  return true;
+}
+
+// Copies each value of a list to the tensor of another list; False, with nothing done, where one of
+// them is not plain. No two of them share memory.
+PyObject* write_back(PyObject*, PyObject* args) {
+  PyObject *tensors, *values;
+  if (!PyArg_ParseTuple(args, "O!O!", &PyList_Type, &tensors, &PyList_Type, &values)) {
+    return nullptr;
+  }
+  auto at = [](PyObject* list, Py_ssize_t i) { return tensor_of(PyList_GET_ITEM(list, i)); };
+  Py_ssize_t count = PyList_GET_SIZE(tensors);
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    const lamella_tensor *to = at(tensors, i), *from = at(values, i);
+    bool fits = to->scalar_type == from->scalar_type && to->numel == from->numel;
+    if (!fits || !is_plain(to) || !is_plain(from)) Py_RETURN_FALSE;
+  }
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    lamella_tensor *to = at(tensors, i), *from = at(values, i);
+    size_t bytes =
+        static_cast<size_t>(to->numel) * element_size(static_cast<ScalarType>(to->scalar_type));
+    if (bytes != 0) std::memcpy(to->data, from->data, bytes);
+    lamella_tensor_bump_version(to);
+  }
+  Py_RETURN_TRUE;
+}
+
 PyMethodDef functions[] = {{"_call_state", call_state, METH_NOARGS, nullptr},
                            {"_tensor_facts", tensor_facts, METH_O, nullptr},
+                           {"_write_back", write_back, METH_VARARGS, nullptr},
                            {"_compiled", make_compiled, METH_VARARGS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
