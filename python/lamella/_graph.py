@@ -181,8 +181,8 @@ class Graph:
     # ---- Drawing ----
 
     def to_html(self) -> str:
-        """A page with the graph, which needs nothing else: that of the module of its operators. Raises
-        where memory is written through one tensor and read through another, as through views."""
+        """A page with the graph, which needs nothing else: that of the module of its operators.
+        Raises where memory is written through one tensor and read through another."""
         from lamella import hlo
 
         return hlo.from_trace(self).to_html()
