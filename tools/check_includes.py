@@ -34,6 +34,7 @@ LEAVES = {
     "lamella/abi/autograd.h",
     "lamella/abi/backend.h",
     "lamella/abi/loading.h",
+    "lamella/abi/profiler.h",
     "lamella/abi/vmap.h",
     "lamella/abi/dispatch_keys.def",
     "lamella/abi/policy.h",

@@ -74,6 +74,7 @@ _LAZY = {
     "nested": "lamella.nested",
     "nn": "lamella.nn",
     "optim": "lamella.optim",
+    "profiler": "lamella.profiler",
     "func": "lamella.func",
     "ops": "lamella._ops:ops",
     "sparse": "lamella.sparse",

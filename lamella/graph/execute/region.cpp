@@ -326,6 +326,29 @@ std::vector<ScheduledStep> schedule(const Computation& computation, NativeRules*
     most = std::max(most, level[n]);
   }
 
+  // What only repeats fewer elements is made in the region that reads it, which need not write it
+  // to memory then.
+  std::vector<bool> repeats(all.size(), false);
+  for (size_t n = 0; n < all.size(); ++n) {
+    const Instruction& i = *all[n];
+    if (!is_code[n] || !i.shape->is_array()) continue;
+    if (i.opcode == Opcode::Broadcast) {
+      repeats[n] = i.operand_shape(0).elements() < i.shape->elements();
+    } else if (opcode_family(i.opcode) == Family::Elementwise && !i.operands.empty()) {
+      repeats[n] = std::all_of(i.operands.begin(), i.operands.end(), [&](const Instruction* o) {
+        return repeats[at(o)] || o->opcode == Opcode::Constant;
+      });
+    }
+  }
+  std::vector<int> read_at(all.size(), most);
+  for (size_t n = all.size(); n-- > 0;) {
+    if (!needed[n]) continue;
+    if (repeats[n] && all[n] != computation.root) level[n] = std::max(level[n], read_at[n]);
+    for (const Instruction* operand : all[n]->operands) {
+      read_at[at(operand)] = std::min(read_at[at(operand)], level[n]);
+    }
+  }
+
   std::vector<std::vector<size_t>> codes(static_cast<size_t>(most) + 1), rules(codes.size());
   for (size_t n = 0; n < all.size(); ++n) {
     if (!needed[n] || all[n]->opcode == Opcode::Parameter) continue;

@@ -18,6 +18,7 @@
 #include "lamella/graph/passes/loop_invariants.h"
 #include "lamella/graph/passes/simplify.h"
 #include "lamella/graph/passes/simplify_movement.h"
+#include "lamella/layers/profile/profile.h"
 
 namespace lamella::hlo {
 namespace {
@@ -46,7 +47,12 @@ class Pipeline {
     done("given", false);
   }
 
-  void run(const Pass& pass) { done(pass.name, pass.run(module_)); }
+  void run(const Pass& pass) {
+    profile::Span span("compile");
+    bool changed = pass.run(module_);
+    span.end([&] { return str(module_.name, ": ", pass.name); });
+    done(pass.name, changed);
+  }
   void simplify() {
     for (int round = 0; round < kMostRounds; ++round) {
       bool before = changed_;
