@@ -22,6 +22,11 @@ define compiler
 	@cd $(ROOT) && sh tools/install_debian.sh tools/debian-packages-compiler.txt
 endef
 
+# MPI, without which there are no jobs of many processes.
+define mpi
+	@cd $(ROOT) && sh tools/install_debian.sh tools/debian-packages-mpi.txt
+endef
+
 build:
 	$(call prepare,build)
 	@cd $(ROOT) && sh tools/build.sh release
@@ -33,12 +38,14 @@ demo:
 
 test:
 	$(compiler)
+	$(mpi)
 	$(call prepare,build test demo)
 	@cd $(ROOT) && sh tools/build.sh release -- lamella_tests bench_dispatch
 	@cd $(ROOT) && sh tools/run_tests.sh
 
 bench:
 	$(compiler)
+	$(mpi)
 	$(call prepare,build test bench)
 	@cd $(ROOT) && sh tools/build.sh release -- lamella_bench
 	@cd $(ROOT) && $(VPY) bench/run.py $(addprefix --only ,$(TOPIC))
