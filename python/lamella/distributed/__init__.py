@@ -277,12 +277,23 @@ def all_reduce(
 
     deterministic: sums are taken in the order of the ranks, whatever the number of machines.
     """
-    number = 0 if group is None else group.number
+    if tensor.requires_grad:
+        tensor = tensor.detach()
     if async_op:
         return _do(
-            "all_reduce", tensor, tensor, True, op=op, group=number, deterministic=deterministic
+            "all_reduce",
+            tensor,
+            tensor,
+            True,
+            op=op,
+            group=_number(group),
+            deterministic=deterministic,
         )
-    _ops().all_reduce_(tensor.detach(), op, number, deterministic)
+    # Arguments that have their default are left out, since each costs some time.
+    if group is None and not deterministic:
+        (_dist or _ops()).all_reduce_(tensor, op)
+    else:
+        _ops().all_reduce_(tensor, op, _number(group), deterministic)
     return None
 
 

@@ -105,14 +105,16 @@ class DistributedDataParallel(Module):
                 if id(p) not in bucket.ready:  # it had no part in this loss on this rank
                     bucket.views[id(p)].zero_()
                     p.grad = bucket.views[id(p)]
+            self._next += 1
+            # Behind the last bucket there is no backward left to overlap with, and MPI's blocking
+            # algorithms are faster.
             bucket.work = dist.all_reduce(
                 bucket.flat,
                 dist.ReduceOp.AVG,
                 self._group,
-                async_op=True,
+                async_op=self._next < len(self._buckets),
                 deterministic=self._deterministic,
             )
-            self._next += 1
 
     def finish(self) -> None:
         """Waits for the gradients. Backward does so, unless a parameter had no part in the loss: the
