@@ -68,7 +68,7 @@ class Ranks:
             torch.set_num_threads(1)
             gloo.init_process_group("gloo", rank=self.rank, world_size=self.size)
             self.torch, self.gloo = torch, gloo
-        except (ImportError, RuntimeError):
+        except (ImportError, RuntimeError, ValueError):  # ValueError: no address to meet at
             self.torch = self.gloo = None
 
     def slowest(self, seconds: float) -> float:
@@ -197,6 +197,31 @@ class Ranks:
         self.steps("MLP 784-512-512-10, batch 256", mlp, (256, 784), 10)
         self.steps("conv net 16-32 on 28x28, batch 64", conv, (64, 1, 28, 28), 10)
 
+    def costs(self) -> None:
+        """Each collective at two sizes, for the model in docs/distributed.md."""
+        ops, n = self.lamella.ops.dist, self.size
+        rows = []
+        for count in (n, 1 << 18):
+            x = self.lamella.zeros(count)
+            part = self.lamella.zeros(count // n)
+            runs = {
+                "all_reduce": lambda x=x: ops.all_reduce_(x),
+                "all_reduce, fixed order": lambda x=x: ops.all_reduce_(x, "sum", 0, True),
+                "reduce_scatter": lambda x=x: ops.reduce_scatter(x),
+                "all_gather": lambda x=part: ops.all_gather(x),
+                "all_to_all": lambda x=x: ops.all_to_all(x),
+                "broadcast": lambda x=x: ops.broadcast_(x),
+                "gather": lambda x=part: ops.gather(x),
+                "scatter": lambda x=x: ops.scatter(x),
+                "barrier": lambda: ops.barrier(),
+            }
+            calls = 300 if count == n else 20
+            timed = {k: (lambda f=f: self.time_calls(f, calls)) for k, f in runs.items()}
+            rows.append(self.compare(timed, 5))
+        self.say(f"\n-- every collective, {n} ranks: µs at {4 * n} bytes, µs at 1 MB (of all ranks)")
+        for name in rows[0]:
+            self.say(f"{name:<26}{rows[0][name] * 1e6:>10.2f}{rows[1][name] * 1e6:>12.1f}")
+
     def memory(self) -> None:
         from lamella import nn, optim
         from lamella.nn.parallel import ShardedOptimizer
@@ -225,7 +250,7 @@ class Ranks:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--rank-of", choices=["collectives", "training", "memory"])
+    parser.add_argument("--rank-of", choices=["collectives", "costs", "training", "memory"])
     parser.add_argument("--peer", default="")
     options = parser.parse_args()
     if options.rank_of is None:
@@ -233,13 +258,18 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             peer = build_peer(folder) or ""
             status = 0
-            for what, ranks in (("collectives", 2), ("training", 2), ("memory", 4)):
+            for what, ranks in (
+                ("collectives", 2),
+                ("costs", 2),
+                ("costs", 4),
+                ("training", 2),
+                ("memory", 4),
+            ):
                 status |= start_ranks(ranks, "--rank-of", what, "--peer", peer, *quick)
         return status
     ranks = Ranks(options.peer, options.quick)
-    {"collectives": ranks.all_reduce, "training": ranks.training, "memory": ranks.memory}[
-        options.rank_of
-    ]()
+    run = {"collectives": ranks.all_reduce, "costs": ranks.costs, "training": ranks.training}
+    run.get(options.rank_of, ranks.memory)()
     if ranks.gloo is not None:
         ranks.gloo.destroy_process_group()
     return 0

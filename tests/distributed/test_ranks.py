@@ -6,6 +6,8 @@ import os
 import random
 import re
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -123,3 +125,11 @@ def test_a_checkpoint_without_an_index_is_none(tmp_path):
     (tmp_path / "half").mkdir()
     with pytest.raises(FileNotFoundError):
         checkpoint.load(str(tmp_path / "half"))
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="JAX is not there for this Python")
+def test_programs_of_jax_on_four_ranks(tmp_path):
+    here = os.path.dirname(__file__)
+    command = [sys.executable, os.path.join(here, "jax_shard_map.py"), str(tmp_path)]
+    subprocess.run(command, check=True)
+    run_ranks(4, "ranks_hlo.py", tmp_path)
