@@ -83,7 +83,8 @@ int64_t group_of(const Instruction& i, const Job& job) {
       return call<int64_t(IntArrayRef)>("dist::new_group", IntArrayRef(group));
     }
   }
-  LAMELLA_HLO_REQUIRE(false, i, "expected replica_groups to name device ", job.rank, ", got ", text);
+  LAMELLA_HLO_REQUIRE(false, i, "expected replica_groups to name device ", job.rank, ", got ",
+                      text);
   return 0;
 }
 
@@ -92,17 +93,22 @@ std::string_view reduction_of(const Instruction& i) {
   const Instruction* root = computation == nullptr ? nullptr : computation->root;
   if (root != nullptr && computation->instructions.size() == 3) {
     switch (root->opcode) {
-      case Opcode::Add: return "sum";
-      case Opcode::Multiply: return "product";
-      case Opcode::Minimum: return "min";
-      case Opcode::Maximum: return "max";
+      case Opcode::Add:
+        return "sum";
+      case Opcode::Multiply:
+        return "product";
+      case Opcode::Minimum:
+        return "min";
+      case Opcode::Maximum:
+        return "max";
       case Opcode::And:
         if (root->shape->element_type() == ElementType::PRED) return "min";
         break;
       case Opcode::Or:
         if (root->shape->element_type() == ElementType::PRED) return "max";
         break;
-      default: break;
+      default:
+        break;
     }
   }
   LAMELLA_HLO_REQUIRE(false, i,
@@ -169,7 +175,8 @@ Tensor one(const Instruction& i, const Job& job, const Tensor& operand) {
     case Opcode::CollectiveBroadcast:
       return call<Broadcast>("dist::broadcast", operand, int64_t{0}, group_of(i, job));
     case Opcode::CollectivePermute:
-    case Opcode::CollectivePermuteStart: return permuted(i, job, operand);
+    case Opcode::CollectivePermuteStart:
+      return permuted(i, job, operand);
     default:
       LAMELLA_HLO_REQUIRE(false, i, "expected a collective that runs on the ranks of a job");
       return {};

@@ -2,10 +2,10 @@
 //
 // Note [Programs of many devices]
 //   A module whose header says num_partitions or replica_count is the program of each of so many
-//   devices. In a process that has begun a job (lamella.distributed.init_process_group()) of as many
-//   ranks, this rank is the device of that number, replica by replica, and collectives call the
-//   operators of namespace dist, which are found by their names: this library does not know MPI.
-//   Without a job such a module runs as the only device there is.
+//   devices. In a process that has begun a job (lamella.distributed.init_process_group()) of as
+//   many ranks, this rank is the device of that number, replica by replica, and collectives call
+//   the operators of namespace dist, which are found by their names: this library does not know
+//   MPI. Without a job such a module runs as the only device there is.
 #pragma once
 #include <optional>
 

@@ -195,6 +195,7 @@ std::shared_ptr<const Program> make_program(std::shared_ptr<const Module> given,
     auto copy = std::make_unique<Module>(given->name);
     std::unordered_map<const Computation*, Computation*> copied;
     copy->entry = copy_computation(*copy, *given->entry, copied);
+    copy->attributes = given->attributes;  // texts of the module given, which lives as long
     NativeRules own(*copy);
     dump(*copy, 0, "given");
     bool changed = inline_calls(*copy, rules.most_instructions(),
