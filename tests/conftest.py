@@ -24,6 +24,7 @@ ALLOWED = [
     (r"valgrind is not installed", 10, "no valgrind"),
     (r"no C compiler", 1, "no C compiler"),
     (r"there is no compiler", 40, "no LLVM"),
+    (r"MPI is not installed", 40, "no MPI"),
     (r"the tutorial's text is not beside this checkout", 1, "a checkout alone"),
     (r"the custom-call guide is not beside this checkout", 20, "a checkout alone"),
     (r"runs each capability itself", 3, "LAMELLA_CPU_CAPABILITY is set"),

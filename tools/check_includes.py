@@ -23,6 +23,7 @@ BELOW = {
     # A library of its own, on the kernels' threads, products and vector functions.
     "compiler": ["graph", "kernels"],
     "lamella": ["graph", "layers", "kernels", "api", "dispatch", "abi", "core"],
+    "distributed": ["lamella", "core"],
     "compat": ["lamella"],
     "python": ["lamella", "abi", "kernels", "layers", "graph"],
 }

@@ -121,9 +121,14 @@ def main():
         action="store_true",
         help="train each network once more from the same start, compiled, and say what it gained",
     )
+    parser.add_argument("--ranks", type=int, help="train the MLP on so many ranks under mpirun")
     options = parser.parse_args()
 
     folder = operators.build(options.build)
+    if options.ranks:
+        import parallel
+
+        return parallel.start(options.ranks, folder, options.epochs, options.seed)
     operators.load(folder)
     # Networks this small gain little from more threads, and lose much on a busy machine.
     lamella.set_num_threads(1)

@@ -67,6 +67,7 @@ _LAZY = {
     "amp": "lamella.amp",
     "autocast": "lamella.amp:autocast",
     "autograd": "lamella.autograd",
+    "distributed": "lamella.distributed",
     "fft": "lamella.fft",
     "hlo": "lamella.hlo",
     "library": "lamella.library",

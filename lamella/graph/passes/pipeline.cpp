@@ -88,6 +88,7 @@ class Pipeline {
 std::unique_ptr<Module> run_passes(const Module& given, int64_t most,
                                    const std::function<bool(const Computation&)>& is_native) {
   auto module = std::make_unique<Module>(given.name);
+  module->attributes = given.attributes;  // texts of the module given, which lives as long
   std::unordered_map<const Computation*, Computation*> copied;
   module->entry = copy_computation(*module, *given.entry, copied, /*share_literals=*/true);
   Pipeline passes(*module);
