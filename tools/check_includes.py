@@ -34,6 +34,8 @@ LEAVES = {
     "lamella/abi/autograd.h",
     "lamella/abi/backend.h",
     "lamella/abi/loading.h",
+    "lamella/abi/python.h",
+    "lamella/abi/threads.h",
     "lamella/abi/vmap.h",
     "lamella/abi/dispatch_keys.def",
     "lamella/abi/policy.h",
