@@ -38,7 +38,8 @@ struct ListFromValue {
     if (v.value().tag == LAMELLA_TUPLE) {
       for (const IValue& entry : v.elements()) result.push_back(FromValue<T>::get(entry));
     } else {
-      for (const IValue& entry : v.toList().vec()) result.push_back(FromValue<T>::get(entry));
+      const List<IValue> entries = v.toList();
+      for (const IValue& entry : entries) result.push_back(FromValue<T>::get(entry));
     }
     return result;
   }

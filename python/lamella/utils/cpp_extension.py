@@ -291,7 +291,10 @@ def _build(
     for source, made in zip(files, objects):
         rules.append(f"build {_escaped_path(made)}: compile {_escaped_path(source)}")
     made_objects = " ".join(map(_escaped_path, objects))
-    rules += [f"build {_escaped_path(target)}: link {made_objects}", f"default {_escaped_path(target)}"]
+    rules += [
+        f"build {_escaped_path(target)}: link {made_objects}",
+        f"default {_escaped_path(target)}",
+    ]
     text = "\n".join(rules) + "\n"
     plan = os.path.join(folder, "build.ninja")
     if is_ninja_available():
