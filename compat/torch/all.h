@@ -10,3 +10,4 @@
 #include <torch/library.h>
 #include <torch/standard_headers.h>
 #include <torch/types.h>
+#include <torch/version.h>

@@ -1,5 +1,5 @@
-"""lamella.utils.cpp_extension: extensions of C++ text, of files and of a setup.py, in a process that
-has the installed tree, as a user's has."""
+"""lamella.utils.cpp_extension: extensions of C++ text and of files, in a process that has the
+installed tree, as a user's has."""
 
 import os
 import subprocess
@@ -73,7 +73,8 @@ USE_PYBIND = """
     assert module.scaled(x).tolist() == [0, 2, 4]
     assert module.scaled(x, factor=3, other=x).tolist() == [0, 4, 8]
     assert module.kind(lamella.float64, "cpu", [1, 2], 3.0) is lamella.float64
-    assert module.kind(lamella.int32, lamella.device("cpu"), (1, 2), lamella.tensor(3)) is lamella.int32
+    cpu, three = lamella.device("cpu"), lamella.tensor(3)
+    assert module.kind(lamella.int32, cpu, (1, 2), three) is lamella.int32
     a, column, large, last, total, number = module.parts()
     assert a.tolist() == [[5, 9], [3, 4]] and column.tolist() == [1, 3]
     assert large.tolist() == [9, 3, 4] and last.tolist() == [[9], [4]]
@@ -86,7 +87,8 @@ USE_PYBIND = """
     assert len(sums) == 1
     for call, error, message in [
         (lambda: module.kind(lamella.int32, "cpu", [7, 1], 1), IndexError, "expected no 7"),
-        (lambda: module.kind(lamella.int32, "cpu", [7], 1), RuntimeError, "expected sizes.size() == 2"),
+        (lambda: module.kind(lamella.int32, "cpu", [7], 1), RuntimeError,
+         "expected sizes.size() == 2"),
         (module.refuse, ValueError, "expected less"),
     ]:
         with pytest.raises(error) as caught:

@@ -1,8 +1,7 @@
-"""Published packages of PyTorch extensions, fetched from the package index, built unmodified by their
-own setup.py against Lamella's headers, and used with Lamella standing for torch."""
+"""Published packages of PyTorch extensions, fetched from the package index, built unmodified by
+their own setup.py against Lamella's headers, and used with Lamella standing for torch."""
 
 import os
-import pathlib
 import subprocess
 import sys
 import tarfile
@@ -125,8 +124,9 @@ def test_torch_scatter(tmp_path):
 SPLINE = """
     import torch_spline_conv
     given, results = np.load(sys.argv[1]), {}
+    sizes, is_open = torch.tensor([5, 5]), torch.tensor([1, 0], dtype=torch.uint8)
     basis, index = torch_spline_conv.spline_basis(
-        torch.from_numpy(given["pseudo"]), torch.tensor([5, 5]), torch.tensor([1, 0], dtype=torch.uint8), 1
+        torch.from_numpy(given["pseudo"]), sizes, is_open, 1
     )
     results["basis"], results["index"] = basis.numpy(), index.numpy()
     np.savez(sys.argv[2], **results)
@@ -142,9 +142,8 @@ def test_torch_spline_conv(tmp_path):
     results = np.load(tmp_path / "results.npz")
     # Of degree 1 the basis is linear between the two knots beside a point, in each dimension.
     np.testing.assert_allclose(results["basis"].sum(1), 1, rtol=1e-12)
-    position = pseudo * [4, 4]
-    position[:, 0] = pseudo[:, 0] * 4
-    left = np.floor(position)
-    share = position - left
+    # An open dimension has a knot at its end.
+    position = pseudo * [4, 5]
+    share = position - np.floor(position)
     np.testing.assert_allclose(results["basis"][:, 0], (1 - share).prod(1), rtol=1e-12)
     assert results["index"].min() >= 0 and results["index"].max() < 25

@@ -1,8 +1,8 @@
 """PyTorch's module names for programs that import them: ``lamella.compat.install()``.
 
-After it ``import torch`` gives Lamella's names, and ``import torch.x.y`` the module lamella.x.y. What
-PyTorch has around its operators and Lamella has not, such as ``torch.cuda``, is in modules of this
-package, which nothing else imports.
+After it ``import torch`` gives Lamella's names, and ``import torch.x.y`` the module lamella.x.y.
+What PyTorch has around its operators and Lamella has not, such as ``torch.cuda``, is in modules of
+this package, which nothing else imports.
 """
 
 from __future__ import annotations
