@@ -36,6 +36,8 @@ LEAVES = {
     "lamella/abi/backend.h",
     "lamella/abi/loading.h",
     "lamella/abi/profiler.h",
+    "lamella/abi/python.h",
+    "lamella/abi/threads.h",
     "lamella/abi/vmap.h",
     "lamella/abi/dispatch_keys.def",
     "lamella/abi/policy.h",
