@@ -65,6 +65,7 @@ default_generator = _C._default_generator()
 # Found when first asked for.
 _LAZY = {
     "amp": "lamella.amp",
+    "array_api": "lamella.array_api",
     "autocast": "lamella.amp:autocast",
     "autograd": "lamella.autograd",
     "distributed": "lamella.distributed",
