@@ -265,6 +265,8 @@ class Program {
     switch (i->opcode) {
       case Opcode::Dot:
         return emit_dot(i);
+      case Opcode::ReduceWindow:
+        return e_.prefixes(i);
       case Opcode::Scatter:
         return e_.scatter(i);
       case Opcode::Sort:
