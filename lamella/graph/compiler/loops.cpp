@@ -458,34 +458,4 @@ void UnitPlan::emit_pieces(Unit& unit) {
   e_.end_scope();
 }
 
-// `to` has the dimensions of `from` in another order.
-void UnitPlan::emit_transposed(Emitter& e, const Place& to, const Shape& to_shape,
-                               const Place& from, const Shape& from_shape,
-                               const std::vector<int64_t>& order) {
-  if (to_shape.elements() == 0) return;
-  Extent target(to_shape), source(from_shape);
-  e.begin_scope();
-  Index index;
-  for (int p = 0; p < target.rank(); ++p) index.push_back({p, 1, {}});
-  auto nest = [&](auto& self, size_t level) -> void {
-    if (level == index.size()) {
-      Index at;
-      for (int q = 0; q < source.rank(); ++q) {
-        int d = source.dimensions[static_cast<size_t>(q)];
-        auto where = std::find(order.begin(), order.end(), d) - order.begin();
-        int p = target.position[static_cast<size_t>(where)];
-        at.push_back({q, 1, index[static_cast<size_t>(p)].at});
-      }
-      e.store(to, to_shape, index, e.load(from, from_shape, at));
-      return;
-    }
-    e.loop(e.i64(0), e.i64(target.sizes[level]), 1, [&](llvm::Value* at) {
-      index[level].at = e.uniform(at);
-      self(self, level + 1);
-    });
-  };
-  nest(nest, 0);
-  e.end_scope();
-}
-
 }  // namespace lamella::hlo::compiler

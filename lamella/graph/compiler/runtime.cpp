@@ -30,9 +30,15 @@ int32_t keeping_errors(F&& work) {
 }
 
 // They return 1 where the code must return at once.
-int32_t dot(const native::CodeProduct* p, const void* a, const void* b, void* c) {
-  return keeping_errors([&] { native::code_product(*p, a, b, c); });
+int32_t dot(const native::CodeProduct* p, const void* a, const void* b, void* c,
+            lamella_storage* storage, const void* d) {
+  return keeping_errors([&] { native::code_product(*p, a, b, c, storage, d); });
 }
+
+int32_t attention(const native::CodeAttention* p, const native::CodeAttentionData* data) {
+  return keeping_errors([&] { native::code_attention(*p, *data); });
+}
+
 int32_t interrupted(int64_t steps) {
   return keeping_errors([&] { count_steps(steps); });
 }
@@ -131,6 +137,7 @@ using OfDouble = double (*)(double);
 const Symbol kSymbols[] = {
     {"lamella_parallel", address(native::code_parallel)},
     {"lamella_dot", address(dot)},
+    {"lamella_attention", address(attention)},
     {"lamella_sort", address(sort)},
     {"lamella_sort_s8", address(sort_numbers<int8_t>)},
     {"lamella_sort_s16", address(sort_numbers<int16_t>)},

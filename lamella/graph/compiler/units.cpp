@@ -80,6 +80,7 @@ bool is_movement(Opcode opcode) {
 }
 Unit::Kind kind_of(const Instruction* i) {
   switch (i->opcode) {
+    case Opcode::CustomCall:
     case Opcode::Dot:
     case Opcode::Scatter:
     case Opcode::Sort:
@@ -123,7 +124,9 @@ UnitPlan::UnitPlan(Emitter& emitter, std::span<const Instruction* const> instruc
     : e_(emitter), wanted_(wanted) {
   for (const Instruction* i : instructions) {
     if (!Emitter::is_array_constant(i)) inside_.insert(i);
+    if (i->opcode == Opcode::CustomCall) find_transposed(i, instructions, wanted);
   }
+  find_sums(instructions, wanted);
   choose_written(instructions, wanted);
   for (const Instruction* i : instructions) {
     if (written_.count(i) != 0) add_unit(i);
@@ -175,7 +178,12 @@ void UnitPlan::keep_for_later(Unit& unit) {
   }
 }
 
+Unit::Kind UnitPlan::kind(const Instruction* i) const {
+  return sums.count(i) != 0 ? Unit::Other : kind_of(i);
+}
+
 bool UnitPlan::is_alias(const Instruction* i) const {
+  if (exchanged.count(i) != 0) return true;
   if (i->opcode == Opcode::Tuple || i->opcode == Opcode::GetTupleElement) return true;
   return is_same_elements(i) && is_placed(i->operands[0]);
 }
@@ -217,7 +225,7 @@ int UnitPlan::weight_of(const Instruction* i) {
     int64_t places = 1;
     for (const WindowDimension& w : i->find(AttributeKey::Window)->window()) places *= w.size;
     weight = 4 * places;
-  } else if (!is_given(i) && kind_of(i) == Unit::Loops && i->opcode != Opcode::Reduce) {
+  } else if (!is_given(i) && kind(i) == Unit::Loops && i->opcode != Opcode::Reduce) {
     for (const Instruction* operand : i->operands) {
       bool scalar = operand->shape->elements() == 1 && i->shape->elements() > 1;
       if (!scalar) weight += weight_of(operand);
@@ -246,6 +254,12 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
       if (written) must.insert(operand);
     };
     std::set<int>& own = classes[i];
+    if (auto sum = sums.find(i); sum != sums.end()) {
+      written_.insert(i);
+      for (const Instruction* operand : sum->second.dot->operands) need(view(operand).base, true);
+      need(view(sum->second.row).base, true);
+      continue;
+    }
     switch (i->opcode) {
       case Opcode::Constant:
         if (must.count(i) != 0 && !is_given(i)) written_.insert(i);
@@ -256,7 +270,11 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
       case Opcode::GetTupleElement:
         need(i->operands[0], true);
         continue;
+      case Opcode::CustomCall:
       case Opcode::Dot:
+        written_.insert(i);
+        for (const Instruction* operand : i->operands) need(view(operand).base, true);
+        continue;
       case Opcode::Scatter:
       case Opcode::Sort:
       case Opcode::While:
@@ -276,7 +294,7 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
       default:
         break;
     }
-    if (is_same_elements(i) && must.count(i) != 0) {
+    if ((is_same_elements(i) && must.count(i) != 0) || exchanged.count(i) != 0) {
       need(i->operands[0], true);
       continue;
     }
@@ -353,7 +371,7 @@ std::vector<Read> UnitPlan::reads_of(const Instruction* i) {
   std::vector<Read> reads;
   Seen seen;
   bool row_reduction = kept_rows(i).has_value();
-  bool loops = kind_of(i) == Unit::Loops;
+  bool loops = kind(i) == Unit::Loops;
   if (loops && i->opcode != Opcode::Reduce) {
     // As if it were not written itself.
     written_.erase(i);
@@ -431,7 +449,7 @@ void UnitPlan::add_unit(const Instruction* i) {
   member.reads = reads_of(i);
   std::vector<int64_t> sizes;
   int rows = -1;
-  bool loops = kind_of(i) == Unit::Loops;
+  bool loops = kind(i) == Unit::Loops;
   if (loops) {
     std::optional<int> kept = kept_rows(i);
     if (kept) {
@@ -456,7 +474,7 @@ void UnitPlan::add_unit(const Instruction* i) {
     }
   }
   Unit unit;
-  unit.kind = kind_of(i);
+  unit.kind = kind(i);
   unit.sizes = std::move(sizes);
   unit.rows = rows;
   unit.weight = loops ? weight_of(i) + 1 : 0;

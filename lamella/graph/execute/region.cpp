@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "lamella/core/error.h"
+#include "lamella/graph/execute/attention_call.h"
 #include "lamella/graph/hlo/effects.h"
 
 namespace lamella::hlo {
@@ -116,6 +117,7 @@ Need need_of(Opcode opcode) {
     case Opcode::Broadcast:
     case Opcode::Call:
     case Opcode::Conditional:
+    case Opcode::CustomCall:
     case Opcode::Dot:
     case Opcode::Fusion:
     case Opcode::Reduce:
@@ -208,7 +210,8 @@ bool NativeRules::is_scalar_function(const Computation& computation) {
         i->opcode == Opcode::DynamicSlice || i->opcode == Opcode::DynamicUpdateSlice ||
         i->opcode == Opcode::Gather || i->opcode == Opcode::Concatenate ||
         i->opcode == Opcode::Pad || i->opcode == Opcode::Iota ||
-        i->opcode == Opcode::GetTupleElement || i->opcode == Opcode::Fusion) {
+        i->opcode == Opcode::GetTupleElement || i->opcode == Opcode::Fusion ||
+        i->opcode == Opcode::CustomCall) {
       return false;
     }
     if (i->opcode == Opcode::Call) {
@@ -235,6 +238,8 @@ bool NativeRules::has_native_details(const Instruction& i) {
       auto dimensions = i.integers(AttributeKey::Dimensions);
       return std::is_sorted(dimensions.begin(), dimensions.end());
     }
+    case Opcode::CustomCall:
+      return attention_call(i).has_value();
     case Opcode::Dot: {
       ElementType type = i.shape->element_type();
       bool same =
@@ -280,7 +285,9 @@ bool NativeRules::is_native(const Instruction& i, std::string* reason) {
   };
   Need need = need_of(i.opcode);
   if (need == Need::Never) return because("opcode ", opcode_name(i.opcode));
-  if (has_side_effect(i)) return because("side effects");
+  // Attention is said to draw random numbers, which it does where there is dropout.
+  if (i.opcode == Opcode::CustomCall && !has_native_details(i)) return because("what it asks for");
+  if (i.opcode != Opcode::CustomCall && has_side_effect(i)) return because("side effects");
   if (i.has(AttributeKey::ControlPredecessors)) return because("control predecessors");
   if (!is_native_shape(*i.shape)) return because("type ", i.shape->to_string(false));
   for (size_t n = 0; n < i.operands.size(); ++n) {
@@ -362,6 +369,29 @@ std::vector<ScheduledStep> schedule(const Computation& computation, NativeRules*
       level[n] = last_effect = std::max(level[n], last_effect);
     }
     most = std::max(most, level[n]);
+  }
+
+  // What only repeats fewer elements is made in the region that reads it, which need not write it
+  // to memory then.
+  std::vector<bool> repeats(all.size(), false);
+  for (size_t n = 0; n < all.size(); ++n) {
+    const Instruction& i = *all[n];
+    if (!is_code[n] || !i.shape->is_array()) continue;
+    if (i.opcode == Opcode::Broadcast) {
+      repeats[n] = i.operand_shape(0).elements() < i.shape->elements();
+    } else if (opcode_family(i.opcode) == Family::Elementwise && !i.operands.empty()) {
+      repeats[n] = std::all_of(i.operands.begin(), i.operands.end(), [&](const Instruction* o) {
+        return repeats[at(o)] || o->opcode == Opcode::Constant;
+      });
+    }
+  }
+  std::vector<int> read_at(all.size(), most);
+  for (size_t n = all.size(); n-- > 0;) {
+    if (!needed[n]) continue;
+    if (repeats[n] && all[n] != computation.root) level[n] = std::max(level[n], read_at[n]);
+    for (const Instruction* operand : all[n]->operands) {
+      read_at[at(operand)] = std::min(read_at[at(operand)], level[n]);
+    }
   }
 
   std::vector<std::vector<size_t>> codes(static_cast<size_t>(most) + 1), rules(codes.size());
