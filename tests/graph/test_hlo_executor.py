@@ -153,6 +153,56 @@ ENTRY e {{
 """
 
 
+@pytest.mark.parametrize("sizes", [(20000,), (7, 300), (3, 50, 5), (4, 1), (1, 9)])
+@pytest.mark.parametrize("from_last", [False, True])
+def test_sums_from_one_end(sizes, from_last):
+    # Windows as long as their dimension: what a sum reaches after each element.
+    x = np.random.default_rng(2).integers(-9, 9, size=sizes).astype(np.int32)
+    for d, size in enumerate(sizes):
+        pads = ["0_0"] * len(sizes)
+        pads[d] = f"0_{size - 1}" if from_last else f"{size - 1}_0"
+        window = "x".join(str(size if n == d else 1) for n in range(len(sizes)))
+        spread = f"size={window} pad={'x'.join(pads)}"
+        shape = f"s32[{','.join(map(str, sizes))}]"
+        text = f"""HloModule m
+add {{
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  ROOT c = s32[] add(a, b)
+}}
+ENTRY e {{
+  x = {shape} parameter(0)
+  one = s32[] constant(1)
+  ROOT r = {shape} reduce-window(x, one), window={{{spread}}}, to_apply=add
+}}
+"""
+        expected = 1 + np.flip(np.cumsum(np.flip(x, d), d), d) if from_last else 1 + x.cumsum(d)
+        np.testing.assert_array_equal(hlo.compile(text)(x)[0].numpy(), expected)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32", "int64", "float32"])
+@pytest.mark.parametrize("direction", ["LT", "GT"])
+def test_sorts(dtype, direction):
+    x = np.random.default_rng(3).integers(0, 120, size=(3, 70, 2)).astype(dtype)
+    element = {"i": "s", "u": "u", "f": "f"}[x.dtype.kind] + str(8 * x.dtype.itemsize)
+    for d in range(3):
+        text = f"""HloModule m
+before {{
+  a = {element}[] parameter(0)
+  b = {element}[] parameter(1)
+  ROOT c = pred[] compare(a, b), direction={direction}
+}}
+ENTRY e {{
+  x = {element}[3,70,2] parameter(0)
+  ROOT r = {element}[3,70,2] sort(x), dimensions={{{d}}}, is_stable=true, to_apply=before
+}}
+"""
+        expected = np.sort(x, d)
+        if direction == "GT":
+            expected = np.flip(expected, d)
+        np.testing.assert_array_equal(hlo.compile(text)(x)[0].numpy(), expected)
+
+
 @pytest.mark.parametrize("size", [1 << 17, 131077, 700001])
 def test_reductions_to_one_number(size):
     # They are done in blocks that threads share.
@@ -278,19 +328,15 @@ def test_explain_says_what_is_no_machine_code():
 ENTRY e {
   x = f32[8] parameter(0)
   y = f32[8] tanh(x)
-  s = f32[8] sort(y), dimensions={0}, to_apply=less
+  s = f32[8] reduce-precision(y), exponent_bits=8, mantissa_bits=7
   ROOT r = f32[8] negate(s)
 }
-""".replace(
-        "ENTRY",
-        "less {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
-        "  ROOT c = pred[] compare(a, b), direction=LT\n}\nENTRY",
-    )
+"""
     explained = hlo.compile(text).explain()
-    assert "rule of sort: s (" in explained
+    assert "rule of reduce-precision: s (" in explained
     if "there is no compiler" not in explained:
         assert "loop over [8]: y" in explained
-        assert "rule of sort: s (opcode sort)" in explained
+        assert "rule of reduce-precision: s (opcode reduce-precision)" in explained
 
 
 # Window, dimensions, groups: f32 [2,6,7,8] by kernels [4, 6/groups, 3, 2] in the order b f 0 1.

@@ -41,7 +41,7 @@ void UnitPlan::emit_blocks(Unit& unit, Index& index) {
   for (const Member& member : unit.members) {
     if (member.level != Member::Reduction) continue;
     const Instruction* i = member.instruction;
-    Opcode opcode = *Emitter::single_operation(*i->computation(AttributeKey::ToApply));
+    Opcode opcode = *single_operation(*i->computation(AttributeKey::ToApply));
     ElementType type = Emitter::sum_type(i->shape->element_type());
     llvm::Value* identity = e_.reduce_identity(opcode, type);
     Place blocks{Place::Temporary, e_.take_memory(count * element_bytes(type)), nullptr};

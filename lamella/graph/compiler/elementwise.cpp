@@ -462,27 +462,6 @@ llvm::Value* Emitter::elementwise(const Instruction* i, llvm::SmallVectorImpl<ll
 
 // ---- Reducers ----
 
-std::optional<Opcode> Emitter::single_operation(const Computation& computation) {
-  const Instruction& root = *computation.root;
-  if (computation.parameters.size() != 2 || root.operands.size() != 2) return std::nullopt;
-  for (const Instruction* operand : root.operands) {
-    if (operand->opcode != Opcode::Parameter) return std::nullopt;
-  }
-  if (root.operands[0] == root.operands[1]) return std::nullopt;
-  switch (root.opcode) {
-    case Opcode::Add:
-    case Opcode::Multiply:
-    case Opcode::And:
-    case Opcode::Or:
-    case Opcode::Xor:
-    case Opcode::Maximum:
-    case Opcode::Minimum:
-      return root.opcode;
-    default:
-      return std::nullopt;
-  }
-}
-
 // What changes nothing when combined with.
 llvm::Value* Emitter::reduce_identity(Opcode opcode, ElementType type) {
   llvm::Type* t = register_type(type);

@@ -21,6 +21,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "lamella/graph/execute/region.h"
 #include "lamella/graph/hlo/module.h"
 
 namespace lamella::hlo::compiler {
@@ -149,8 +150,6 @@ class Emitter {
                                llvm::ArrayRef<llvm::Type*> arguments);
   llvm::Value* reduce_identity(Opcode opcode, ElementType type);
   llvm::Value* combine(Opcode opcode, ElementType type, llvm::Value* x, llvm::Value* y);
-  // The opcode of a reducer that is one operation whose order does not matter.
-  static std::optional<Opcode> single_operation(const Computation& computation);
   llvm::Value* across_lanes(Opcode opcode, ElementType type, llvm::Value* vector);
   // Result `which` of a reduce.
   llvm::Value* reduction(const Instruction* i, size_t which, const Index& index);
@@ -165,6 +164,8 @@ class Emitter {
   // in one step, with part 0, 1, ...
   void along_lanes(int64_t size, int unroll,
                    const std::function<void(llvm::Value* at, int part)>& each);
+  // Writes what a reduction reaches after each element.
+  void prefixes(const Instruction* i);
   // Scatters into the place of `i`.
   void scatter(const Instruction* i);
   // Sorts into the places of `i`; gives what return_if() asks for.

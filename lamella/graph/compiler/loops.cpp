@@ -137,7 +137,7 @@ void UnitPlan::emit_row(Unit& unit, Index& index, size_t outer) {
       if (member.level != Member::Reduction) continue;
       const Instruction* i = member.instruction;
       Sum sum{&member,
-              *Emitter::single_operation(*i->computation(AttributeKey::ToApply)),
+              *single_operation(*i->computation(AttributeKey::ToApply)),
               Emitter::sum_type(i->shape->element_type()),
               nullptr,
               {}};

@@ -274,6 +274,8 @@ class Program {
         return emit_dot(plan, i, e_.places.at(i)[0], nullptr);
       case Opcode::CustomCall:
         return emit_attention(plan, i);
+      case Opcode::ReduceWindow:
+        return e_.prefixes(i);
       case Opcode::Scatter:
         return e_.scatter(i);
       case Opcode::Sort:

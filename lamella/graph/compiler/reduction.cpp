@@ -272,4 +272,42 @@ llvm::Value* Emitter::windowed(const Instruction* i, const Index& index) {
   return b.CreateLoad(start->getType(), reached);
 }
 
+void Emitter::prefixes(const Instruction* i) {
+  const Computation& computation = *i->computation(AttributeKey::ToApply);
+  Prefix prefix = *prefix_of(*i);
+  const Shape& shape = *i->shape;
+  ElementType type = shape.element_type();
+  const Place from = *place_of(i->operands[0]), to = places.at(i)[0];
+  const int64_t size = shape.dimension(prefix.dimension);
+  int64_t outer = 1, inner = 1;
+  for (int64_t d = 0; d < shape.rank(); ++d) {
+    if (d < prefix.dimension) outer *= shape.dimension(d);
+    if (d > prefix.dimension) inner *= shape.dimension(d);
+  }
+  begin_scope();
+  llvm::Value* start = value(i->operands[1], {});
+  // Lanes are neighbours along the dimensions behind, each with a sum of its own.
+  lanes = natural_lanes(type, inner);
+  if (lanes > 1) start = splat(start);
+  llvm::Value* reached = variable(start->getType());
+  loop(i64(0), i64(outer), 1, [&](llvm::Value* row) {
+    llvm::Value* first = b.CreateMul(row, i64(size * inner), "", false, true);
+    along_lanes(inner, 1, [&](llvm::Value* column, int) {
+      b.CreateStore(start, reached);
+      loop(i64(0), i64(size), 1, [&](llvm::Value* n) {
+        if (prefix.from_last) n = b.CreateSub(i64(size - 1), n);
+        Lane at = plus(uniform(first), times(uniform(n), inner));
+        at = plus(at, {column, lanes > 1 ? 1 : 0, nullptr});
+        llvm::Value* x = load_at(pointer(from), type, at);
+        x = apply(computation, {b.CreateLoad(start->getType(), reached), x})[0];
+        if (lanes > 1 && !x->getType()->isVectorTy()) x = splat(x);
+        b.CreateStore(x, reached);
+        store_at(to, type, at, x);
+      });
+    });
+  });
+  lanes = 1;
+  end_scope();
+}
+
 }  // namespace lamella::hlo::compiler

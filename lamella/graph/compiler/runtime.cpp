@@ -78,6 +78,24 @@ void sort_row(std::vector<int64_t>& order, std::vector<int64_t>& merged, void* c
     count_steps(static_cast<int64_t>(8 * size));
   }
 }
+template <class T>
+int32_t sort_numbers(const SortProblem* p, void* const* data, int32_t descending) {
+  return keeping_errors([&] {
+    std::vector<T> row(static_cast<size_t>(p->size));
+    const auto* from = static_cast<const T*>(data[0]);
+    auto* to = static_cast<T*>(data[1]);
+    for (int64_t r = 0; r < p->outer * p->inner; ++r) {
+      int64_t first = r / p->inner * p->size * p->inner + r % p->inner;
+      for (int64_t k = 0; k < p->size; ++k) {
+        row[static_cast<size_t>(k)] = from[first + k * p->inner];
+      }
+      std::sort(row.begin(), row.end());
+      if (descending != 0) std::reverse(row.begin(), row.end());
+      for (int64_t k = 0; k < p->size; ++k) to[first + k * p->inner] = row[static_cast<size_t>(k)];
+      count_steps(16 * p->size);
+    }
+  });
+}
 int32_t sort(const SortProblem* p, void* const* data, Less less) {
   return keeping_errors([&] {
     std::vector<int64_t> order(static_cast<size_t>(p->size)), merged(order.size());
@@ -121,6 +139,14 @@ const Symbol kSymbols[] = {
     {"lamella_dot", address(dot)},
     {"lamella_attention", address(attention)},
     {"lamella_sort", address(sort)},
+    {"lamella_sort_s8", address(sort_numbers<int8_t>)},
+    {"lamella_sort_s16", address(sort_numbers<int16_t>)},
+    {"lamella_sort_s32", address(sort_numbers<int32_t>)},
+    {"lamella_sort_s64", address(sort_numbers<int64_t>)},
+    {"lamella_sort_u8", address(sort_numbers<uint8_t>)},
+    {"lamella_sort_u16", address(sort_numbers<uint16_t>)},
+    {"lamella_sort_u32", address(sort_numbers<uint32_t>)},
+    {"lamella_sort_u64", address(sort_numbers<uint64_t>)},
     {"lamella_interrupted", address(interrupted)},
     {"lamella_cbrt", address(static_cast<OfDouble>(std::cbrt))},
     {"memcpy", address(static_cast<void* (*)(void*, const void*, size_t)>(std::memcpy))},

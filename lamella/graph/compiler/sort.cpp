@@ -30,8 +30,33 @@ llvm::Function* Emitter::comparator(const Instruction* i) {
   return made.function;
 }
 
+namespace {
+
+// Whether integers are sorted on their own, in the order of their size: from the largest on?
+std::optional<bool> plain_order(const Instruction* i) {
+  const Instruction* root = i->computation(AttributeKey::ToApply)->root;
+  ElementKind kind = element_kind(i->operand_shape(0).element_type());
+  if (i->operands.size() != 1 || (kind != ElementKind::Signed && kind != ElementKind::Unsigned) ||
+      element_bits(i->operand_shape(0).element_type()) < 8 || root->opcode != Opcode::Compare) {
+    return std::nullopt;
+  }
+  for (const Instruction* operand : root->operands) {
+    if (operand->opcode != Opcode::Parameter) return std::nullopt;
+  }
+  std::string_view direction = root->text(AttributeKey::Direction);
+  bool in_order = root->operands[0]->parameter_number < root->operands[1]->parameter_number;
+  if (root->operands[0] == root->operands[1] || (direction != "LT" && direction != "GT")) {
+    return std::nullopt;
+  }
+  return (direction == "GT") == in_order;
+}
+
+}  // namespace
+
 llvm::Value* Emitter::sorted(const Instruction* i) {
-  llvm::Function* less = comparator(i);
+  std::optional<bool> descending = plain_order(i);
+  llvm::Value* less =
+      descending ? static_cast<llvm::Value*>(b.getInt32(*descending ? 1 : 0)) : comparator(i);
   const Shape& shape = i->operand_shape(0);
   size_t count = i->operands.size();
   int64_t dimension = i->integers(AttributeKey::Dimensions)[0], outer = 1, inner = 1;
@@ -54,8 +79,10 @@ llvm::Value* Emitter::sorted(const Instruction* i) {
     put(n, *place_of(i->operands[n]));
     put(count + n, places.at(i)[n]);
   }
+  std::string name = "lamella_sort";
+  if (descending) name += str("_", element_name(i->operand_shape(0).element_type()));
   llvm::FunctionCallee sort =
-      runtime("lamella_sort", b.getInt32Ty(), {pointer_type, pointer_type, pointer_type});
+      runtime(name.c_str(), b.getInt32Ty(), {pointer_type, pointer_type, less->getType()});
   return b.CreateCall(
       sort, {shared_constant(llvm::ConstantDataArray::get(context, numbers)), data, less});
 }

@@ -92,6 +92,8 @@ Unit::Kind kind_of(const Instruction* i) {
     case Opcode::Concatenate:
     case Opcode::DynamicUpdateSlice:
       return Unit::Pieces;
+    case Opcode::ReduceWindow:
+      return prefix_of(*i) ? Unit::Other : Unit::Loops;
     default:
       return Unit::Loops;
   }
@@ -100,7 +102,7 @@ Unit::Kind kind_of(const Instruction* i) {
 // A reduction by one operation of all dimensions from one on: how many dimensions stay.
 std::optional<int> kept_rows(const Instruction* i) {
   if (i->opcode != Opcode::Reduce || i->operands.size() != 2) return std::nullopt;
-  if (!Emitter::single_operation(*i->computation(AttributeKey::ToApply))) return std::nullopt;
+  if (!single_operation(*i->computation(AttributeKey::ToApply))) return std::nullopt;
   Extent from(i->operand_shape(0));
   if (from.elements() == 0 || from.rank() == 0) return std::nullopt;
   auto reduced = i->integers(AttributeKey::Dimensions);

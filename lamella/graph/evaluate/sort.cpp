@@ -81,23 +81,26 @@ Value evaluate_top_k(Step& step) {
   std::vector<Value> results = make_results(step);
   Elements from(step.operands[0]), into(results[0]);
   auto* indices = static_cast<int32_t*>(results[1].data());
-  std::vector<int64_t> order(static_cast<size_t>(size));
   int64_t rows = size == 0 ? 0 : shape.elements() / size;
   visit_numbers(shape.element_type(), [&]<class Number>() {
     if constexpr (!std::is_arithmetic_v<typename Number::Work>) {
       fail(i, "expected numbers that have an order, got ", element_name(shape.element_type()));
     } else {
+      using Key = decltype(total_order(Number::load(from.data, 0)));
+      std::vector<std::pair<Key, int64_t>> order(static_cast<size_t>(size));
       for (int64_t row = 0; row < rows; ++row) {
-        std::iota(order.begin(), order.end(), row * size);
-        merge_sort(order, [&](int64_t a, int64_t b) {
-          auto left = total_order(Number::load(from.data, a));
-          auto right = total_order(Number::load(from.data, b));
-          return largest ? left > right : left < right;
+        for (int64_t n = 0; n < size; ++n) {
+          order[static_cast<size_t>(n)] = {total_order(Number::load(from.data, row * size + n)), n};
+        }
+        std::partial_sort(order.begin(), order.begin() + k, order.end(), [&](auto& a, auto& b) {
+          if (a.first != b.first) return largest ? a.first > b.first : a.first < b.first;
+          return a.second < b.second;
         });
+        count_steps(2 * size);
         for (int64_t n = 0; n < k; ++n) {
-          int64_t at = order[static_cast<size_t>(n)];
-          std::memcpy(into.at(row * k + n), from.at(at), into.size);
-          indices[row * k + n] = static_cast<int32_t>(at - row * size);
+          int64_t at = order[static_cast<size_t>(n)].second;
+          std::memcpy(into.at(row * k + n), from.at(row * size + at), into.size);
+          indices[row * k + n] = static_cast<int32_t>(at);
         }
       }
     }

@@ -133,6 +133,49 @@ Need need_of(Opcode opcode) {
 
 }  // namespace
 
+std::optional<Opcode> single_operation(const Computation& computation) {
+  const Instruction& root = *computation.root;
+  if (computation.parameters.size() != 2 || root.operands.size() != 2) return std::nullopt;
+  for (const Instruction* operand : root.operands) {
+    if (operand->opcode != Opcode::Parameter) return std::nullopt;
+  }
+  if (root.operands[0] == root.operands[1]) return std::nullopt;
+  switch (root.opcode) {
+    case Opcode::Add:
+    case Opcode::Multiply:
+    case Opcode::And:
+    case Opcode::Or:
+    case Opcode::Xor:
+    case Opcode::Maximum:
+    case Opcode::Minimum:
+      return root.opcode;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<Prefix> prefix_of(const Instruction& i) {
+  const Attribute* found = i.find(AttributeKey::Window);
+  if (found == nullptr || !i.shape->is_array()) return std::nullopt;
+  std::optional<Prefix> prefix;
+  int64_t d = 0;
+  for (const WindowDimension& w : found->window()) {
+    int64_t size = i.operand_shape(0).dimension(d++);
+    if (w.stride != 1 || w.base_dilation != 1 || size == 0) return std::nullopt;
+    if (w.size == 1 && w.padding_low == 0 && w.padding_high == 0) continue;
+    bool from_first = w.padding_low == size - 1 && w.padding_high == 0;
+    bool from_last = w.padding_low == 0 && w.padding_high == size - 1;
+    if (prefix || w.size != size || w.window_dilation != 1 || !(from_first || from_last)) {
+      return std::nullopt;
+    }
+    prefix = Prefix{d - 1, from_last};
+  }
+  // From the last on, elements are taken in another order than a window's.
+  bool any_order = single_operation(*i.computation(AttributeKey::ToApply)).has_value();
+  if (prefix && prefix->from_last && !any_order) return std::nullopt;
+  return prefix;
+}
+
 // Calls are taken into the code of their callers, so a computation that calls doubles it.
 const NativeRules::Known& NativeRules::known(const Computation& computation) {
   auto found = known_.find(&computation);
@@ -213,12 +256,14 @@ bool NativeRules::has_native_details(const Instruction& i) {
       constexpr int64_t kMostPlaces = 4096;
       const Attribute* window = i.find(AttributeKey::Window);
       if (!i.shape->is_array() || window == nullptr) return false;
+      if (!known(*i.computation(AttributeKey::ToApply)).is_scalar) return false;
+      if (prefix_of(i)) return true;
       int64_t places = 1;
       for (const WindowDimension& w : window->window()) {
         if (w.size > kMostPlaces) return false;
         places = std::min(kMostPlaces + 1, places * w.size);
       }
-      return places <= kMostPlaces && known(*i.computation(AttributeKey::ToApply)).is_scalar;
+      return places <= kMostPlaces;
     }
     case Opcode::While:
     case Opcode::Call:

@@ -8,6 +8,7 @@
 //   branches included, and one foreign instruction makes two of it.
 #pragma once
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -45,6 +46,16 @@ class NativeRules {
   int64_t most_instructions_;
   std::unordered_map<const Computation*, Known> known_;
 };
+
+// The opcode of a reducer that is one operation whose order does not matter.
+std::optional<Opcode> single_operation(const Computation& computation);
+// A reduce-window each of whose windows begins, or ends, where the operand does: what is reached
+// after each element, from the first on or from the last.
+struct Prefix {
+  int64_t dimension;
+  bool from_last;
+};
+std::optional<Prefix> prefix_of(const Instruction& reduce_window);
 
 struct Region {
   std::vector<const Instruction*> instructions;  // operands before their users
