@@ -18,11 +18,14 @@ BELOW = {
     "kernels": ["api", "dispatch", "core"],
     "layers": ["api", "dispatch", "core"],
     "graph": ["layers", "api", "dispatch", "core"],
+    # The rarer operators: a library of its own, a user of the others but for their threads.
+    "more": ["lamella", "kernels"],
     "codegen": ["schema"],
     # lamella/*.h: what a user includes. Including one counts as including what it includes.
     # A library of its own, on the kernels' threads, products and vector functions.
     "compiler": ["graph", "kernels"],
     "lamella": ["graph", "layers", "kernels", "api", "dispatch", "abi", "core"],
+    "distributed": ["lamella", "core"],
     "compat": ["lamella"],
     "python": ["lamella", "abi", "kernels", "layers", "graph"],
 }
@@ -34,6 +37,9 @@ LEAVES = {
     "lamella/abi/autograd.h",
     "lamella/abi/backend.h",
     "lamella/abi/loading.h",
+    "lamella/abi/profiler.h",
+    "lamella/abi/python.h",
+    "lamella/abi/threads.h",
     "lamella/abi/vmap.h",
     "lamella/abi/dispatch_keys.def",
     "lamella/abi/policy.h",

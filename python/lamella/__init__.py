@@ -37,10 +37,14 @@ from lamella._functional import (  # noqa: E402, F401
     cartesian_prod,
     cdist,
     chain_matmul,
+    lu,
     norm,
+    pca_lowrank,
+    svd_lowrank,
     tensordot,
     unique,
     unique_consecutive,
+    unravel_index,
 )
 from lamella._utils import (  # noqa: E402, F401
     broadcast_shapes,
@@ -65,8 +69,10 @@ default_generator = _C._default_generator()
 # Found when first asked for.
 _LAZY = {
     "amp": "lamella.amp",
+    "array_api": "lamella.array_api",
     "autocast": "lamella.amp:autocast",
     "autograd": "lamella.autograd",
+    "distributed": "lamella.distributed",
     "fft": "lamella.fft",
     "hlo": "lamella.hlo",
     "library": "lamella.library",
@@ -74,6 +80,7 @@ _LAZY = {
     "nested": "lamella.nested",
     "nn": "lamella.nn",
     "optim": "lamella.optim",
+    "profiler": "lamella.profiler",
     "func": "lamella.func",
     "ops": "lamella._ops:ops",
     "sparse": "lamella.sparse",

@@ -11,7 +11,8 @@ from typing import Any
 import lamella
 from lamella import _hlo, _nest
 from lamella._compile_program import NotCompiled, Program
-from lamella._compile_state import Place, places_of
+from lamella._compile_state import Found, find, is_same
+from lamella._compile_step import Plain, Step, gradient_facts
 from lamella._nest import Nest
 
 __all__ = ["Compiled", "compile"]
@@ -64,17 +65,17 @@ def compile(
 class _Entry:
     """A program, or the reason why there is none, and what it is for."""
 
-    def __init__(
-        self, state: Any, nest: Nest, facts: list[Any], tensors: list[Place], others: list[Place]
-    ) -> None:
-        self.state, self.form, self.facts = state, nest.form, facts
+    def __init__(self, state: Any, nest: Nest, found: Found) -> None:
+        self.state, self.form, self.found = state, nest.form, found
         self.examples: list[Any] = nest.tensors
-        self.tensors, self.others = tensors, others
+        leaves = self.leaves(nest)
+        self.facts = [_hlo._tensor_facts(leaf) for leaf in leaves]
+        self.gradients = gradient_facts(leaves) if found.has_gradients else None
         self.program: Program | None = None
         self.reason = ""
 
     def leaves(self, nest: Nest) -> list[Any]:
-        return [*nest.tensors, *(place.get() for place in self.tensors)]
+        return [*nest.tensors, *(place.get() for place in self.found.tensors)]
 
     def run(self, leaves: list[Any], fn: Any) -> Any:
         if self.program is not None:
@@ -90,46 +91,54 @@ class _Entry:
         program = self.program
         if program is None:
             return []
-        both = [("forward", program.forward)]
+        both = [(program.name, program.forward)]
         return both if program.backward is None else [*both, ("backward", program.backward)]
 
     def let_go(self) -> None:
         """Forgets the tensors of the first call."""
         self.examples = []
-        for place in self.tensors:
+        for place in self.found.tensors:
             place.value = None
 
     def guards(self, fn: Any) -> Any:
         """This entry for calls that do without Python: see entry_from() in compiled.cpp."""
         program = self.program
         places = [
-            [(place.container, place.key, None) for place in self.tensors],
-            [(place.container, place.key, place.value) for place in self.others],
+            [(place.container, place.key, None) for place in self.found.tensors],
+            [place.guard() for place in self.found.others],
         ]
-        leaves = [*self.examples, *(place.value for place in self.tensors)]
+        leaves = [*self.examples, *(place.value for place in self.found.tensors)]
         results, executable, run = None, None, None
         if program is not None:
-            results, executable = program.plain()
-            run = functools.partial(self.run, fn=fn)
+            if self.gradients is None:
+                results, executable = program.plain()
+            run = functools.partial(self.run_if_for, fn=fn)
         return (self.state, self.form, leaves, *places, results, executable, run)
+
+    def run_if_for(self, leaves: list[Any], fn: Any) -> Any:
+        """NotImplemented where the gradients of the tensors are others."""
+        if self.gradients is not None and gradient_facts(leaves) != self.gradients:
+            return NotImplemented
+        return self.run(leaves, fn)
 
     def difference(self, state: Any, nest: Nest) -> str:
         """Why a call is not this entry's; empty if it is."""
         if state != self.state:
             return _state_difference(self.state, state)
-        if nest.form != self.form:
+        if not _is_form(nest.form, self.form):
             text = _nest.difference(self.form, nest.form)
-            if text:
-                return f"arguments: expected {text}"
-        for place in self.others:
+            return f"arguments: expected {text}" if text else "an argument is another object"
+        for place in self.found.others:
             if not place.holds():
                 return f"'{place.name}' is {_short(place.get())}, was {_short(place.value)}"
         names = [f"argument {i}" for i in range(len(nest.tensors))]
-        names += [f"'{place.name}'" for place in self.tensors]
+        names += [f"'{place.name}'" for place in self.found.tensors]
         for name, fact, leaf in zip(names, self.facts, self.leaves(nest)):
             text = _fact_difference(fact, leaf)
             if text:
                 return f"{name} {text}"
+        if self.gradients is not None and self.gradients != gradient_facts(self.leaves(nest)):
+            return "the gradients of tensors are others"
         return ""
 
 
@@ -171,13 +180,11 @@ class Compiled:
 
     def _compiled(self, state: Any, nest: Nest, reasons: list[str]) -> _Entry:
         fullgraph, _ = self._options
-        fixed = _fixed_values(nest.form)
-        tensors, others = places_of(self._fn, fixed)
-        leaves = [*nest.tensors, *(place.value for place in tensors)]
-        facts = [_hlo._tensor_facts(leaf) for leaf in leaves]
-        entry = _Entry(state, nest, facts, tensors, others)
+        fixed = _nest.fixed_values(nest.form)
+        found = find(self._fn, fixed)
+        entry = _Entry(state, nest, found)
         try:
-            entry.program = Program(self._fn, nest, tensors)
+            entry.program = _program(self._fn, nest, found)
         except NotCompiled as error:
             entry.reason = str(error)
         except Exception as error:
@@ -249,6 +256,15 @@ class Compiled:
         return f"compile({self._fn!r})"
 
 
+def _program(fn: Any, nest: Nest, found: Found) -> Program:
+    if found.has_gradients:
+        try:
+            return Step(fn, nest, found)
+        except Plain:
+            pass
+    return Program(fn, nest, found)
+
+
 def _again(fn: Any, fullgraph: bool, explain: bool) -> Any:
     return compile(fn, fullgraph=fullgraph, explain=explain)
 
@@ -276,12 +292,18 @@ def _plain_states() -> frozenset[Any]:
     return frozenset(states)
 
 
-def _fixed_values(form: Any) -> list[Any]:
-    if form[0] == "fixed":
-        return [form[1]]
+def _is_form(form: Any, other: Any) -> bool:
+    """Whether arguments nest alike and have the same values."""
+    if form[0] != other[0]:
+        return False
     if form[0] == "tensor":
-        return []
-    return [value for item in form[-1] for value in _fixed_values(item)]
+        return bool(form[1] == other[1])
+    if form[0] == "fixed":
+        return is_same(form[1], other[1])
+    kinds = zip(form[1:-1], other[1:-1])
+    if len(form[-1]) != len(other[-1]) or not all(a is b or a == b for a, b in kinds):
+        return False
+    return all(map(_is_form, form[-1], other[-1]))
 
 
 def _state_difference(expected: Any, got: Any) -> str:

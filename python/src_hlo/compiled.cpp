@@ -7,9 +7,11 @@
 //   entries are tried in order, the newest first, without making a Python object. What fits none
 //   goes to the owner, the object in lamella/_compile.py, which calls the function or makes a
 //   program, and gives an entry for it.
-//   A program without writes and aliases is run from here; all others run in Python.
+//   A program without writes and aliases is run from here; all others run in Python, where one may
+//   still turn out to be for another call.
 #include <atomic>
 #include <cstddef>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -50,9 +52,8 @@ hlo::Value value_of(const Parameter& parameter, PyObject* object) {
   if (!parameter.is_plain || reinterpret_cast<uintptr_t>(tensor->data) % kAlignment != 0) {
     return hlo::value_of_tensor(parameter.shape, TensorBase::borrow(tensor));
   }
-  auto let_go = [](void* held) { TensorBase::adopt(static_cast<lamella_tensor*>(held)); };
-  return hlo::Value::view(parameter.shape, tensor->data, parameter.bytes, let_go,
-                          TensorBase::borrow(tensor).unsafe_release(), false);
+  return hlo::Value::of_tensor(parameter.shape, TensorBase::borrow(tensor).unsafe_release(),
+                               parameter.bytes);
 }
 
 struct Entry {
@@ -195,8 +196,9 @@ std::unique_ptr<Entry> entry_from(PyObject* given) {
   auto read = [](PyObject* places, std::vector<Place>* into) {
     Ref all(required(PySequence_Fast(places, "places")));
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(all.get()); ++i) {
-      PyObject *container, *key, *value;
-      if (!PyArg_ParseTuple(PySequence_Fast_GET_ITEM(all.get(), i), "OOO", &container, &key,
+      // Without a value: there was nothing.
+      PyObject *container, *key, *value = nullptr;
+      if (!PyArg_ParseTuple(PySequence_Fast_GET_ITEM(all.get(), i), "OO|O", &container, &key,
                             &value)) {
         throw PythonError();
       }
@@ -260,7 +262,7 @@ PyObject* call(PyObject* object, PyObject* const* args, size_t flagged, PyObject
     if (!fits(entry, state, args, count, names, &leaves)) continue;
     if (entry.executable || entry.gradient) return run_program(entry, leaves);
     if (!entry.run) return PyObject_Vectorcall(self->function, args, flagged, names);
-    return guarded([&] {
+    PyObject* made = guarded([&] {
       Ref list(required(PyList_New(static_cast<Py_ssize_t>(leaves.size()))));
       for (size_t k = 0; k < leaves.size(); ++k) {
         PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(k), Ref::borrow(leaves[k]).release());
@@ -268,6 +270,12 @@ PyObject* call(PyObject* object, PyObject* const* args, size_t flagged, PyObject
       Ref run = Ref::borrow(entry.run.get());
       return required(PyObject_CallOneArg(run.get(), list.get()));
     });
+    // The program is for other gradients of the tensors.
+    if (made == Py_NotImplemented) {
+      Py_DECREF(made);
+      continue;
+    }
+    return made;
   }
   return call_owner(self, args, count, names);
 }
@@ -377,8 +385,46 @@ PyObject* tensor_facts(PyObject*, PyObject* object) {
   });
 }
 
+// Whether elements lie row by row in memory that may be read and written as it is.
+bool is_plain(const lamella_tensor* tensor) {
+  constexpr uint32_t other =
+      LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG | LAMELLA_TENSOR_INFERENCE | LAMELLA_TENSOR_WRAPPER;
+  if ((tensor->flags & other) != 0 || tensor->device_type != kCpu) return false;
+  int64_t expected = 1;
+  for (int32_t d = tensor->ndim; d-- > 0;) {
+    if (tensor->sizes[d] != 1 && tensor->strides[d] != expected) return false;
+    expected *= tensor->sizes[d];
+  }
+  return true;
+}
+
+// Copies each value of a list to the tensor of another list; False, with nothing done, where one of
+// them is not plain. No two of them share memory.
+PyObject* write_back(PyObject*, PyObject* args) {
+  PyObject *tensors, *values;
+  if (!PyArg_ParseTuple(args, "O!O!", &PyList_Type, &tensors, &PyList_Type, &values)) {
+    return nullptr;
+  }
+  auto at = [](PyObject* list, Py_ssize_t i) { return tensor_of(PyList_GET_ITEM(list, i)); };
+  Py_ssize_t count = PyList_GET_SIZE(tensors);
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    const lamella_tensor *to = at(tensors, i), *from = at(values, i);
+    bool fits = to->scalar_type == from->scalar_type && to->numel == from->numel;
+    if (!fits || !is_plain(to) || !is_plain(from)) Py_RETURN_FALSE;
+  }
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    lamella_tensor *to = at(tensors, i), *from = at(values, i);
+    size_t bytes =
+        static_cast<size_t>(to->numel) * element_size(static_cast<ScalarType>(to->scalar_type));
+    if (bytes != 0) std::memcpy(to->data, from->data, bytes);
+    lamella_tensor_bump_version(to);
+  }
+  Py_RETURN_TRUE;
+}
+
 PyMethodDef functions[] = {{"_call_state", call_state, METH_NOARGS, nullptr},
                            {"_tensor_facts", tensor_facts, METH_O, nullptr},
+                           {"_write_back", write_back, METH_VARARGS, nullptr},
                            {"_compiled", make_compiled, METH_VARARGS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 

@@ -1,23 +1,26 @@
 // What a call is, and whether it is what it was.
 #include "python/src_hlo/compiled_guards.h"
 
+#include <cmath>
+
 #include "lamella/abi/autocast.h"
 #include "lamella/abi/autograd.h"
 #include "lamella/core/key_set.h"
+#include "lamella/layers/profile/profile.h"
 
 namespace lamella::python {
 namespace {
 
 constexpr uint32_t kGuardedModes = LAMELLA_MODE_NO_GRAD | LAMELLA_MODE_INFERENCE;
-// A thread that has not called anything yet has this key.
-constexpr uint64_t kFirstCall =
-    lamella::detail::key_bit(lamella::detail::kKeyFunctionalityThreadInit);
+// A thread that has not called anything yet has the first key, one that is profiled the other.
+constexpr uint64_t kHarmless =
+    lamella::detail::key_bit(lamella::detail::kKeyFunctionalityThreadInit) | profile::kKey;
 constexpr auto kCpu = static_cast<uint8_t>(DeviceType::CPU);
 
 }  // namespace
 
 CallState state_now() {
-  uint64_t included = lamella_thread.included & ~kFirstCall;
+  uint64_t included = lamella_thread.included & ~kHarmless;
   bool casts = included != 0 && lamella_autocast_enabled(kCpu) != 0;
   return {included, lamella_thread.excluded, lamella_thread.modes & kGuardedModes,
           casts ? static_cast<int>(lamella_autocast_dtype(kCpu)) : -1};
@@ -25,9 +28,14 @@ CallState state_now() {
 
 bool is_same(PyObject* now, PyObject* before) {
   if (now == before) return true;
-  if (now == nullptr || Py_TYPE(now) != Py_TYPE(before)) return false;
-  bool plain = PyLong_Check(now) || PyFloat_CheckExact(now) || PyUnicode_CheckExact(now) ||
-               PyBytes_CheckExact(now) || PyComplex_CheckExact(now);
+  if (now == nullptr || before == nullptr || Py_TYPE(now) != Py_TYPE(before)) return false;
+  // 0.0 and -0.0 are equal, and not the same.
+  if (PyFloat_CheckExact(now)) {
+    double a = PyFloat_AS_DOUBLE(now), b = PyFloat_AS_DOUBLE(before);
+    return a == b && std::signbit(a) == std::signbit(b);
+  }
+  bool plain = PyLong_Check(now) || PyUnicode_CheckExact(now) || PyBytes_CheckExact(now) ||
+               PyComplex_CheckExact(now);
   if (!plain) return false;
   int equal = PyObject_RichCompareBool(now, before, Py_EQ);
   if (equal < 0) PyErr_Clear();

@@ -68,6 +68,10 @@ struct Place {
   // Borrowed; NULL where there is nothing.
   PyObject* get() const {
     if (!key) return PyCell_GET(container.get());
+    if (PyList_CheckExact(container.get())) {
+      Py_ssize_t at = PyLong_AsSsize_t(key.get());
+      return at < PyList_GET_SIZE(container.get()) ? PyList_GET_ITEM(container.get(), at) : nullptr;
+    }
     PyObject* found = PyDict_GetItemWithError(container.get(), key.get());
     if (found == nullptr) PyErr_Clear();
     return found;

@@ -153,6 +153,45 @@ ENTRY e {{
 """
 
 
+@pytest.mark.parametrize("size", [1 << 17, 131077, 700001])
+def test_reductions_to_one_number(size):
+    # They are done in blocks that threads share.
+    text = f"""HloModule m
+add {{
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}}
+ENTRY e {{
+  x = f32[{size}] parameter(0)
+  zero = f32[] constant(0)
+  sum = f32[] reduce(x, zero), dimensions={{0}}, to_apply=add
+  spread = f32[{size}] broadcast(sum), dimensions={{}}
+  difference = f32[{size}] subtract(x, spread)
+  y = f32[{size}] multiply(difference, difference)
+  squares = f32[] reduce(y, zero), dimensions={{0}}, to_apply=add
+  root = f32[] sqrt(squares)
+  ROOT r = (f32[], f32[], f32[{size}]) tuple(sum, root, y)
+}}
+"""
+    x = np.random.default_rng(1).normal(size=size).astype(np.float32)
+    program = hlo.compile(text)
+    before = lamella.get_num_threads()
+    results = set()
+    try:
+        for threads in (1, 2, 3, 8):
+            lamella.set_num_threads(threads)
+            total, root, y = (t.numpy() for t in program(x))
+            results.add(total.tobytes() + root.tobytes() + y.tobytes())
+    finally:
+        lamella.set_num_threads(before)
+    assert len(results) == 1
+    exact = x.astype(np.float64)
+    np.testing.assert_allclose(total, exact.sum(), rtol=1e-5)
+    difference = exact - float(total)
+    np.testing.assert_allclose(root, np.sqrt((difference**2).sum()), rtol=1e-5)
+
+
 def test_the_number_of_threads_changes_no_bit():
     program = hlo.compile(chain(3001))
     x = lamella.tensor(np.random.default_rng(0).normal(size=(3001, 100)).astype(np.float32))
@@ -327,10 +366,12 @@ ENTRY e {
     assert sorted(stages) == [
         "outer.0.given.hlo",
         "outer.1.inline_calls.hlo",
-        "outer.2.convolutions.hlo",
+        "outer.7.remove_dead_code.hlo",
     ]
     assert "call(" in stages["outer.0.given.hlo"]
     assert "call(" not in stages["outer.1.inline_calls.hlo"]
+    assert "inner {" in stages["outer.1.inline_calls.hlo"]
+    assert "inner {" not in stages["outer.7.remove_dead_code.hlo"]
     x = lamella.ones(4)
     for stage in stages.values():
         assert hlo.compile(stage)(x)[0].tolist() == hlo.evaluate(text, x)[0].tolist()
