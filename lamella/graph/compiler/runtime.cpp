@@ -134,6 +134,8 @@ const void* address(F* function) {
 }
 using OfFloat = float (*)(float);
 using OfDouble = double (*)(double);
+// Object files made ahead of time call these too: what one of them takes changes with the library's
+// version alone, which the loader compares.
 const Symbol kSymbols[] = {
     {"lamella_parallel", address(native::code_parallel)},
     {"lamella_dot", address(dot)},
