@@ -184,6 +184,8 @@ class Compiled:
         except Exception as error:
             # What the function itself raises, it raises again when it is called as it is.
             entry.reason = str(error) or type(error).__name__
+        if entry.program is None:
+            found.forget_changes()
         self._entries.insert(0, entry)
         self._note(entry, reasons)
         if entry.program is None and fullgraph:
