@@ -60,7 +60,7 @@ def lamella_rows() -> Iterator[Row]:
 
     functional = m.nn.functional
     m.set_num_threads(len(os.sched_getaffinity(0)))
-    array = m.from_numpy
+    array = m.tensor
 
     def row(name: str, function: Callable[..., Any], *given: Any) -> Row:
         compiled = m.compile(function)

@@ -336,6 +336,14 @@ def compiled_rows(table: Table) -> None:
         if row.endswith(" 10,000,000"):
             factor = 0.9
         table.ratio(row, ours.get(row), factor, "jax.jit", peer.get(row))
+    script = str(ROOT / "bench" / "compile_time.py")
+    ours, peer = (
+        run_rows(["taskset", "-c", core, sys.executable, script, library])
+        for library in ("lamella", "jax")
+    )
+    for row in ours:
+        begins, found, _ = row.partition(", from the disk")
+        table.ratio(row, ours[row], 0.1 if found else 0.5, "jax.jit", peer.get(begins))
 
 
 def import_ms(module: str) -> float | None:

@@ -9,15 +9,19 @@ namespace lamella::native {
 
 int code_capability() { return static_cast<int>(get_cpu_capability()); }
 
-void code_product(const CodeProduct& p, const void* a, const void* b, void* c) {
+void code_product(const CodeProduct& p, const void* a, const void* b, void* c,
+                  lamella_storage* storage, const void* d) {
   Gemm problem{static_cast<ScalarType>(p.dtype),
                p.batch,
                p.m,
                p.n,
                p.k,
                {a, p.a_row, p.a_column, p.a_batch},
-               {b, p.b_row, p.b_column, p.b_batch},
-               {c, p.n, 1, p.m * p.n}};
+               {b, p.b_row, p.b_column, p.b_batch, p.batch == 1 ? storage : nullptr},
+               {c, p.n, 1, p.m * p.n},
+               1,
+               d != nullptr ? 1 : 0,
+               {d, 0, p.d_column, 0}};
   gemm("dot", problem);
 }
 

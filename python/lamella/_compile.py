@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 import threading
+import warnings
 from typing import Any
 
 import lamella
@@ -17,7 +18,7 @@ from lamella._nest import Nest
 __all__ = ["Compiled", "compile"]
 
 _tracing = threading.RLock()
-# Programs of one function; after that it is called as it is.
+# Programs of one function; what needs another one is called as it is.
 _MOST_PROGRAMS = 64
 
 
@@ -41,8 +42,12 @@ def compile(
     What depends on the elements of a tensor in Python, as `if x.sum() > 0` does, is no program:
     such a function is called as it is, and explain says where.
 
+    One function has at most 64 programs. Calls that none of them is for run the function as it is
+    from then on, after a RuntimeWarning that says what was new about the first.
+
     fullgraph: raises RuntimeError in place of that.
-    dynamic: accepted for callers who have it; each shape has a program of its own.
+    dynamic: accepted for callers who have it, and changes nothing, True included: no program is for
+    several shapes, each one has its own. Where lengths vary at every call, round them up to a few.
     explain: says on stderr what was compiled, when, and why again. See Compiled.explanation().
     disable: gives fn back.
     """
@@ -146,6 +151,7 @@ class Compiled:
         self.__dict__["_entries"] = []
         self.__dict__["_log"] = []
         self.__dict__["_options"] = (fullgraph, explain)
+        self.__dict__["_is_full"] = False
         for name in functools.WRAPPER_ASSIGNMENTS:
             if hasattr(fn, name):
                 self.__dict__[name] = getattr(fn, name)
@@ -162,21 +168,20 @@ class Compiled:
             if not reason:
                 return entry.run(entry.leaves(nest), self._fn), None
             reasons.append(reason)
+        if len(self._entries) >= _MOST_PROGRAMS:
+            self._warn_of_many(reasons[0])
+            return self._fn(*args, **kwargs), None
         # Modules have other tensors while they are traced: one trace at a time.
         with _tracing:
             entry = self._compiled(state, nest, reasons)
-        guards = entry.guards(self._fn) if entry in self._entries else None
+        guards = entry.guards(self._fn)
         entry.let_go()
         return entry.run(entry.leaves(nest), self._fn), guards
 
     def _compiled(self, state: Any, nest: Nest, reasons: list[str]) -> _Entry:
         fullgraph, _ = self._options
-        fixed = _nest.fixed_values(nest.form)
-        found = find(self._fn, fixed)
+        found = find(self._fn, _nest.fixed_values(nest.form))
         entry = _Entry(state, nest, found)
-        if len(self._entries) >= _MOST_PROGRAMS:
-            entry.reason = f"it has {_MOST_PROGRAMS} programs already"
-            return entry
         try:
             entry.program = _program(self._fn, nest, found)
         except NotCompiled as error:
@@ -191,6 +196,20 @@ class Compiled:
         if entry.program is None and fullgraph:
             raise RuntimeError(f"compile: expected a function that is one program, {entry.reason}")
         return entry
+
+    def _warn_of_many(self, why: str) -> None:
+        """Says once that there are as many programs as there may be, and why none is for a call."""
+        fullgraph, _ = self._options
+        if not self._is_full or fullgraph:
+            self.__dict__["_is_full"] = True
+            text = (
+                f"{_name(self._fn)} has {_MOST_PROGRAMS} programs, so other calls run as it is: "
+                f"in this one {why}"
+            )
+            self._log.append(text)
+            if fullgraph:
+                raise RuntimeError(f"compile: {text}")
+            warnings.warn(f"compile: {text}", RuntimeWarning, stacklevel=3)
 
     def _note(self, entry: _Entry, reasons: list[str]) -> None:
         why = f" again, as {reasons[0]}" if reasons else ""

@@ -10,247 +10,22 @@
 //   A program without writes and aliases is run from here; all others run in Python, where one may
 //   still turn out to be for another call.
 #include <atomic>
-#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <memory>
-#include <optional>
 #include <vector>
 
-#include "lamella/abi/autocast.h"
 #include "lamella/abi/autograd.h"
-#include "lamella/core/key_set.h"
 #include "lamella/graph/runtime/executable.h"
 #include "lamella/graph/runtime/tensor_value.h"
-#include "lamella/layers/profile/profile.h"
 #include "python/src/object.h"
 #include "python/src_hlo/compiled_gradient.h"
+#include "python/src_hlo/compiled_guards.h"
 
 #include <structmember.h>
 
 namespace lamella::python {
 namespace {
-
-constexpr uint32_t kGuardedModes = LAMELLA_MODE_NO_GRAD | LAMELLA_MODE_INFERENCE;
-constexpr uint32_t kGuardedFlags = LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG |
-                                   LAMELLA_TENSOR_REQUIRES_GRAD | LAMELLA_TENSOR_INFERENCE |
-                                   LAMELLA_TENSOR_TANGENT | LAMELLA_TENSOR_WRAPPER;
-// A thread that has not called anything yet has the first key, one that is profiled the other.
-constexpr uint64_t kHarmless =
-    lamella::detail::key_bit(lamella::detail::kKeyFunctionalityThreadInit) | profile::kKey;
-constexpr auto kCpu = static_cast<uint8_t>(DeviceType::CPU);
-
-// ---- Guards -------------------------------------------------------------------------------------
-
-struct CallState {
-  uint64_t included, excluded;
-  uint32_t modes;
-  int cast;  // dtype of autocast; -1: it is off
-  bool operator==(const CallState&) const = default;
-};
-CallState state_now() {
-  uint64_t included = lamella_thread.included & ~kHarmless;
-  bool casts = included != 0 && lamella_autocast_enabled(kCpu) != 0;
-  return {included, lamella_thread.excluded, lamella_thread.modes & kGuardedModes,
-          casts ? static_cast<int>(lamella_autocast_dtype(kCpu)) : -1};
-}
-
-// What a program is made for: everything about a tensor but its elements.
-struct TensorGuard {
-  explicit TensorGuard(PyObject* object) : type(Py_TYPE(object)) {
-    const lamella_tensor* tensor = tensor_of(object);
-    key_set = tensor->key_set;
-    flags = tensor->flags & kGuardedFlags;
-    scalar_type = tensor->scalar_type;
-    ndim = tensor->sizes == nullptr ? 0 : tensor->ndim;
-    dims.assign(tensor->sizes, tensor->sizes + ndim);
-    dims.insert(dims.end(), tensor->strides, tensor->strides + ndim);
-  }
-  bool fits(PyObject* object) const {
-    if (Py_TYPE(object) != type) return false;
-    const lamella_tensor* tensor = tensor_of(object);
-    if (tensor->key_set != key_set || (tensor->flags & kGuardedFlags) != flags ||
-        tensor->scalar_type != scalar_type || tensor->ndim != ndim) {
-      return false;
-    }
-    for (int32_t d = 0; d < ndim; ++d) {
-      if (tensor->sizes[d] != dims[static_cast<size_t>(d)] ||
-          tensor->strides[d] != dims[static_cast<size_t>(ndim + d)]) {
-        return false;
-      }
-    }
-    return true;
-  }
-  PyTypeObject* type;
-  uint64_t key_set;
-  uint32_t flags;
-  uint8_t scalar_type;
-  int32_t ndim;
-  std::vector<int64_t> dims;  // sizes, then strides
-};
-
-// Numbers and text count by value, all else by identity. Errors of a comparison count as another.
-bool is_same(PyObject* now, PyObject* before) {
-  if (now == before) return true;
-  if (now == nullptr || before == nullptr || Py_TYPE(now) != Py_TYPE(before)) return false;
-  // 0.0 and -0.0 are equal, and not the same.
-  if (PyFloat_CheckExact(now)) {
-    double a = PyFloat_AS_DOUBLE(now), b = PyFloat_AS_DOUBLE(before);
-    return a == b && std::signbit(a) == std::signbit(b);
-  }
-  bool plain = PyLong_Check(now) || PyUnicode_CheckExact(now) || PyBytes_CheckExact(now) ||
-               PyComplex_CheckExact(now);
-  if (!plain) return false;
-  int equal = PyObject_RichCompareBool(now, before, Py_EQ);
-  if (equal < 0) PyErr_Clear();
-  return equal > 0;
-}
-
-struct Place {
-  Ref container, key;  // no key: a cell
-  Ref value;
-  // Borrowed; NULL where there is nothing.
-  PyObject* get() const {
-    if (!key) return PyCell_GET(container.get());
-    if (PyList_CheckExact(container.get())) {
-      Py_ssize_t at = PyLong_AsSsize_t(key.get());
-      return at < PyList_GET_SIZE(container.get()) ? PyList_GET_ITEM(container.get(), at) : nullptr;
-    }
-    PyObject* found = PyDict_GetItemWithError(container.get(), key.get());
-    if (found == nullptr) PyErr_Clear();
-    return found;
-  }
-};
-
-// How values nest: a form of lamella._nest.
-struct Pattern {
-  enum class Kind : uint8_t { Tensor, Fixed, Tuple, List, Dict };
-  Kind kind = Kind::Fixed;
-  size_t index = 0;  // of a tensor
-  Ref value;         // what is fixed; the tuple of a dictionary's keys
-  std::vector<Pattern> items;
-};
-// Nothing for forms that only Python takes apart.
-std::optional<Pattern> pattern_of(PyObject* form) {
-  std::string_view kind = text_of(PyTuple_GetItem(form, 0), "form");
-  Pattern made;
-  if (kind == "tensor") {
-    made.kind = Pattern::Kind::Tensor;
-    made.index = PyLong_AsSize_t(PyTuple_GetItem(form, 1));
-    return made;
-  }
-  if (kind == "fixed") {
-    made.value = Ref::borrow(PyTuple_GetItem(form, 1));
-    return made;
-  }
-  if (kind == "tuple") {
-    made.kind = Pattern::Kind::Tuple;
-  } else if (kind == "list") {
-    made.kind = Pattern::Kind::List;
-  } else if (kind == "dict") {
-    made.kind = Pattern::Kind::Dict;
-    made.value = Ref::borrow(PyTuple_GetItem(form, 1));
-  } else {
-    return std::nullopt;
-  }
-  PyObject* items = PyTuple_GetItem(form, PyTuple_GET_SIZE(form) - 1);
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items); ++i) {
-    std::optional<Pattern> item = pattern_of(PyTuple_GET_ITEM(items, i));
-    if (!item) return std::nullopt;
-    made.items.push_back(std::move(*item));
-  }
-  return made;
-}
-
-// A few things on the stack, and many elsewhere.
-template <class T>
-class Few {
- public:
-  explicit Few(size_t capacity) {
-    if (capacity > kHere) more_.resize(capacity);
-  }
-  void push_back(T one) { data()[count_++] = std::move(one); }
-  size_t size() const { return count_; }
-  T* data() { return more_.empty() ? here_ : more_.data(); }
-  T& operator[](size_t i) { return data()[i]; }
-  std::span<T> all() { return {data(), count_}; }
-
- private:
-  static constexpr size_t kHere = 16;
-  T here_[kHere] = {};
-  std::vector<T> more_;
-  size_t count_ = 0;
-};
-using Leaves = Few<PyObject*>;  // borrowed
-
-// Whether an object is what the pattern says; its tensors go to `leaves`.
-bool take(const Pattern& pattern, PyObject* object, const std::vector<TensorGuard>& guards,
-          Leaves* leaves) {
-  switch (pattern.kind) {
-    case Pattern::Kind::Tensor:
-      if (!guards[pattern.index].fits(object)) return false;
-      leaves->push_back(object);
-      return true;
-    case Pattern::Kind::Fixed:
-      return is_same(object, pattern.value.get());
-    case Pattern::Kind::Tuple:
-    case Pattern::Kind::List: {
-      bool tuple = pattern.kind == Pattern::Kind::Tuple;
-      if (tuple ? !PyTuple_CheckExact(object) : !PyList_CheckExact(object)) return false;
-      if (static_cast<size_t>(Py_SIZE(object)) != pattern.items.size()) return false;
-      for (size_t i = 0; i < pattern.items.size(); ++i) {
-        auto at = static_cast<Py_ssize_t>(i);
-        PyObject* item = tuple ? PyTuple_GET_ITEM(object, at) : PyList_GET_ITEM(object, at);
-        if (!take(pattern.items[i], item, guards, leaves)) return false;
-      }
-      return true;
-    }
-    case Pattern::Kind::Dict: {
-      if (!PyDict_CheckExact(object)) return false;
-      if (static_cast<size_t>(PyDict_GET_SIZE(object)) != pattern.items.size()) return false;
-      Py_ssize_t place = 0;
-      PyObject *key, *item;
-      // In the same order.
-      for (size_t i = 0; PyDict_Next(object, &place, &key, &item); ++i) {
-        PyObject* expected = PyTuple_GET_ITEM(pattern.value.get(), static_cast<Py_ssize_t>(i));
-        if (!is_same(key, expected) || !take(pattern.items[i], item, guards, leaves)) return false;
-      }
-      return true;
-    }
-  }
-  return false;
-}
-
-// The nest with these tensors, whose references it takes.
-PyObject* build(const Pattern& pattern, Few<Ref>& tensors) {
-  auto count = static_cast<Py_ssize_t>(pattern.items.size());
-  switch (pattern.kind) {
-    case Pattern::Kind::Tensor:
-      return Ref::borrow(tensors[pattern.index].get()).release();
-    case Pattern::Kind::Fixed:
-      return Ref::borrow(pattern.value.get()).release();
-    case Pattern::Kind::Tuple:
-    case Pattern::Kind::List: {
-      bool tuple = pattern.kind == Pattern::Kind::Tuple;
-      Ref made(required(tuple ? PyTuple_New(count) : PyList_New(count)));
-      for (Py_ssize_t i = 0; i < count; ++i) {
-        PyObject* item = build(pattern.items[static_cast<size_t>(i)], tensors);
-        tuple ? PyTuple_SET_ITEM(made.get(), i, item) : PyList_SET_ITEM(made.get(), i, item);
-      }
-      return made.release();
-    }
-    case Pattern::Kind::Dict: {
-      Ref made(required(PyDict_New()));
-      for (Py_ssize_t i = 0; i < count; ++i) {
-        Ref item(build(pattern.items[static_cast<size_t>(i)], tensors));
-        PyObject* key = PyTuple_GET_ITEM(pattern.value.get(), i);
-        if (PyDict_SetItem(made.get(), key, item.get()) != 0) throw PythonError();
-      }
-      return made.release();
-    }
-  }
-  return nullptr;
-}
 
 // ---- Entries ------------------------------------------------------------------------------------
 
@@ -277,9 +52,8 @@ hlo::Value value_of(const Parameter& parameter, PyObject* object) {
   if (!parameter.is_plain || reinterpret_cast<uintptr_t>(tensor->data) % kAlignment != 0) {
     return hlo::value_of_tensor(parameter.shape, TensorBase::borrow(tensor));
   }
-  auto let_go = [](void* held) { TensorBase::adopt(static_cast<lamella_tensor*>(held)); };
-  return hlo::Value::view(parameter.shape, tensor->data, parameter.bytes, let_go,
-                          TensorBase::borrow(tensor).unsafe_release(), false);
+  return hlo::Value::of_tensor(parameter.shape, TensorBase::borrow(tensor).unsafe_release(),
+                               parameter.bytes);
 }
 
 struct Entry {
@@ -615,7 +389,8 @@ PyObject* tensor_facts(PyObject*, PyObject* object) {
 bool is_plain(const lamella_tensor* tensor) {
   constexpr uint32_t other =
       LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG | LAMELLA_TENSOR_INFERENCE | LAMELLA_TENSOR_WRAPPER;
-  if ((tensor->flags & other) != 0 || tensor->device_type != kCpu) return false;
+  bool here = tensor->device_type == static_cast<uint8_t>(DeviceType::CPU);
+  if (!here || (tensor->flags & other) != 0) return false;
   int64_t expected = 1;
   for (int32_t d = tensor->ndim; d-- > 0;) {
     if (tensor->sizes[d] != 1 && tensor->strides[d] != expected) return false;

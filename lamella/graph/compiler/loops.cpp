@@ -3,15 +3,15 @@
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "lamella/core/error.h"
+#include "lamella/graph/compiler/shared_loop.h"
 #include "lamella/graph/compiler/units.h"
 
 namespace lamella::hlo::compiler {
 namespace {
 
-// Work from which on threads share a loop, in simple instructions.
-constexpr int64_t kWorkOfTask = 65536;
 // Bytes of a result from which on the caches would not keep it until it is read.
 constexpr int64_t kLargeBytes = int64_t{8} << 20;
 
@@ -286,6 +286,7 @@ void UnitPlan::emit_loops(Unit& unit) {
   }
   int lanes = single || unit.rows >= 0 ? 1 : lanes_of(unit, last);
   e_.forget_cuts();
+  if (is_in_blocks(unit.sizes, unit.rows) && index.size() == 1) return emit_blocks(unit, index);
 
   int64_t each = std::max(1, unit.weight / 2);
   bool shared = extent.elements() > kWorkOfTask / each;
@@ -297,26 +298,9 @@ void UnitPlan::emit_loops(Unit& unit) {
   int64_t grain = std::max<int64_t>(1, kWorkOfTask / each / std::max<int64_t>(1, work));
   shared = shared && count > grain;
 
-  Body* before = e_.body;
-  llvm::BasicBlock* here = e_.b.GetInsertBlock();
-  Body body;
   llvm::Value *begin = e_.i64(0), *end = e_.i64(count);
-  if (shared) {
-    llvm::Type *pointer = e_.b.getPtrTy(), *number = e_.b.getInt64Ty();
-    auto* type = llvm::FunctionType::get(e_.b.getVoidTy(), {pointer, number, number}, false);
-    body.function =
-        llvm::Function::Create(type, llvm::Function::InternalLinkage, "loops", e_.module);
-    body.function->addFnAttr(llvm::Attribute::NoUnwind);
-    body.buffers = body.function->getArg(0);
-    begin = body.function->getArg(1);
-    end = body.function->getArg(2);
-    e_.body = &body;
-    auto* entry = llvm::BasicBlock::Create(e_.context, "entry", body.function);
-    auto* start = llvm::BasicBlock::Create(e_.context, "begin", body.function);
-    e_.b.SetInsertPoint(entry);
-    e_.b.CreateBr(start);
-    e_.b.SetInsertPoint(start);
-  }
+  SharedLoop function;
+  if (shared) std::tie(begin, end) = function.begin(e_);
   e_.lanes = lanes;
   // Rows of whole lines, or one row, written from the beginning of a line on. What is not so large
   // stays in the caches for whoever reads it next, and loops that calculate much have no need.
@@ -372,15 +356,7 @@ void UnitPlan::emit_loops(Unit& unit) {
   }
   if (e_.streams) e_.b.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
   e_.streams = false;
-  if (shared) {
-    e_.b.CreateRetVoid();
-    e_.body = before;
-    e_.b.SetInsertPoint(here);
-    llvm::Type *pointer = e_.b.getPtrTy(), *number = e_.b.getInt64Ty();
-    llvm::FunctionCallee parallel =
-        e_.runtime("lamella_parallel", e_.b.getVoidTy(), {pointer, pointer, number, number});
-    e_.b.CreateCall(parallel, {body.function, before->buffers, e_.i64(count), e_.i64(grain)});
-  }
+  if (shared) function.end(e_, count, grain);
 }
 
 // ---- Pieces ----
@@ -480,36 +456,6 @@ void UnitPlan::emit_pieces(Unit& unit) {
     }
   }
   e_.end_scope();
-}
-
-// `to` has the dimensions of `from` in another order.
-void UnitPlan::emit_transposed(Emitter& e, const Place& to, const Shape& to_shape,
-                               const Place& from, const Shape& from_shape,
-                               const std::vector<int64_t>& order) {
-  if (to_shape.elements() == 0) return;
-  Extent target(to_shape), source(from_shape);
-  e.begin_scope();
-  Index index;
-  for (int p = 0; p < target.rank(); ++p) index.push_back({p, 1, {}});
-  auto nest = [&](auto& self, size_t level) -> void {
-    if (level == index.size()) {
-      Index at;
-      for (int q = 0; q < source.rank(); ++q) {
-        int d = source.dimensions[static_cast<size_t>(q)];
-        auto where = std::find(order.begin(), order.end(), d) - order.begin();
-        int p = target.position[static_cast<size_t>(where)];
-        at.push_back({q, 1, index[static_cast<size_t>(p)].at});
-      }
-      e.store(to, to_shape, index, e.load(from, from_shape, at));
-      return;
-    }
-    e.loop(e.i64(0), e.i64(target.sizes[level]), 1, [&](llvm::Value* at) {
-      index[level].at = e.uniform(at);
-      self(self, level + 1);
-    });
-  };
-  nest(nest, 0);
-  e.end_scope();
 }
 
 }  // namespace lamella::hlo::compiler

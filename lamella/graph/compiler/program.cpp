@@ -1,10 +1,14 @@
 // Control flow, memory and calls of a region; its loops are in units.cpp.
 #include "lamella/graph/compiler/program.h"
 
+#include <llvm/IR/MDBuilder.h>
+
 #include <algorithm>
+#include <cstring>
 
 #include "lamella/core/error.h"
 #include "lamella/graph/compiler/units.h"
+#include "lamella/graph/execute/attention_call.h"
 
 namespace lamella::hlo::compiler {
 namespace {
@@ -58,7 +62,8 @@ class Program {
     Body body;
     body.function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, e_.module);
     body.buffers = body.function->getArg(0);
-    e_.body = &body;
+    e_.body = e_.main_body = &body;
+    e_.take_memory = [this](int64_t bytes) { return memory_.take(bytes); };
     e_.b.SetInsertPoint(llvm::BasicBlock::Create(e_.context, "entry", body.function));
     auto* begin = llvm::BasicBlock::Create(e_.context, "begin", body.function);
     e_.b.CreateBr(begin);
@@ -75,9 +80,15 @@ class Program {
   }
 
  private:
+  // Arrays up to this size lie on the stack.
+  static constexpr int64_t kSmallBytes = 512;
+
   Place temporary(const Shape& shape) {
-    Place place{Place::Temporary, memory_.take(shape.bytes()), nullptr};
-    return place;
+    if (shape.bytes() <= kSmallBytes) {
+      Place small = e_.stack_array(shape.bytes());
+      if (small.kind != Place::None) return small;
+    }
+    return {Place::Temporary, memory_.take(shape.bytes()), nullptr};
   }
   std::vector<Place> temporaries(const Shape& shape) {
     std::vector<const Shape*> leaves;
@@ -129,27 +140,40 @@ class Program {
     // after it would be written.
     std::unordered_map<const Instruction*, std::vector<Place>> destination;
     for (const Wanted& one : wanted) plan.place_wanted(one, &destination);
+    place_starts(plan, &destination);
     std::vector<std::vector<Place>> ends(plan.units.size() + 1);
     for (size_t u = 0; u < plan.units.size(); ++u) {
       Unit& unit = plan.units[u];
       for (Member& member : unit.members) {
         const Instruction* i = member.instruction;
         if (!member.is_stored) continue;
-        auto found = destination.find(i);
-        std::vector<Place> places;
-        if (found != destination.end()) {
-          places = found->second;
-        } else {
-          places.resize(leaf_count(*i->shape));
-        }
+        std::vector<Place> places = destination[i];
         std::vector<const Shape*> leaves;
         append_leaves(*i->shape, &leaves);
+        places.resize(leaves.size());
         for (size_t l = 0; l < places.size(); ++l) {
-          bool usable = places[l].kind != Place::None && !plan.is_read_after(places[l], u, i);
-          if (!usable) {
-            places[l] = temporary(*leaves[l]);
-            ends[plan.last_use(i, u)].push_back(places[l]);
+          if (i->opcode == Opcode::While) {
+            if (plan.is_invariant(i, l)) {
+              places[l] = e_.places_of(i->operands[0])[l];
+              continue;
+            }
+            // The state of a loop is rather in registers than where it is wanted.
+            if (leaves[l]->bytes() <= kSmallBytes) places[l] = {};
           }
+          bool usable = places[l].kind != Place::None && !plan.is_read_after(places[l], u, i);
+          if (usable) continue;
+          std::vector<Place>& now = ends[u];
+          Place start = i->opcode == Opcode::While && plan.maker_of_start(i, l, u).first != nullptr
+                            ? e_.places_of(i->operands[0])[l]
+                            : Place();
+          auto ending = std::find(now.begin(), now.end(), start);
+          if (start.kind == Place::Temporary && ending != now.end()) {
+            now.erase(ending);
+            places[l] = start;
+          } else {
+            places[l] = temporary(*leaves[l]);
+          }
+          ends[plan.last_use(i, u)].push_back(places[l]);
         }
         e_.places[i] = places;
       }
@@ -184,6 +208,27 @@ class Program {
     for (auto [output, input] : plan.sharing(first_output_)) shared_.emplace_back(output, input);
   }
 
+  // What a loop begins with is made where the loop's state will be.
+  void place_starts(const UnitPlan& plan,
+                    std::unordered_map<const Instruction*, std::vector<Place>>* destination) const {
+    for (size_t u = plan.units.size(); u-- > 0;) {
+      const Instruction* i = plan.units[u].members[0].instruction;
+      auto found = destination->find(i);
+      if (i->opcode != Opcode::While || found == destination->end()) continue;
+      std::vector<Place> places = found->second;
+      std::vector<const Shape*> leaves;
+      append_leaves(*i->shape, &leaves);
+      for (size_t l = 0; l < places.size(); ++l) {
+        if (places[l].kind == Place::None || leaves[l]->bytes() <= kSmallBytes) continue;
+        auto [maker, leaf] = plan.maker_of_start(i, l, u);
+        if (maker == nullptr) continue;
+        std::vector<Place>& theirs = (*destination)[maker];
+        theirs.resize(leaf_count(*maker->shape));
+        if (theirs[leaf].kind == Place::None) theirs[leaf] = places[l];
+      }
+    }
+  }
+
   void emit_unit(UnitPlan& plan, Unit& unit) {
     note(unit);
     ++depth_;
@@ -199,6 +244,8 @@ class Program {
       text += unit.rows >= 0 ? "rows over [" : "loop over [";
       for (size_t d = 0; d < unit.sizes.size(); ++d) text += str(d == 0 ? "" : ",", unit.sizes[d]);
       text += "]:";
+    } else if (unit.members[0].instruction->opcode == Opcode::Add) {
+      text += "dot, from a row on:";
     } else {
       text += str(opcode_name(unit.members[0].instruction->opcode), ":");
     }
@@ -219,9 +266,18 @@ class Program {
         break;
     }
     const Instruction* i = unit.members[0].instruction;
+    if (auto sum = plan.sums.find(i); sum != plan.sums.end()) {
+      return emit_dot(plan, sum->second.dot, e_.places.at(i)[0], sum->second.row);
+    }
     switch (i->opcode) {
       case Opcode::Dot:
-        return emit_dot(i);
+        return emit_dot(plan, i, e_.places.at(i)[0], nullptr);
+      case Opcode::CustomCall:
+        return emit_attention(plan, i);
+      case Opcode::Scatter:
+        return e_.scatter(i);
+      case Opcode::Sort:
+        return return_if(e_.sorted(i));
       case Opcode::While:
         return emit_while(i);
       case Opcode::Conditional:
@@ -256,6 +312,50 @@ class Program {
     emit_computation(instructions, {{computation.root, results}});
   }
 
+  // Whether a computation takes less than some microseconds.
+  static bool is_short(const Computation& computation) {
+    constexpr int64_t kMostElements = 4096;
+    int64_t elements = 0;
+    for (const Instruction* i : computation.instructions) {
+      switch (i->opcode) {
+        case Opcode::Dot:
+        case Opcode::While:
+        case Opcode::Reduce:
+        case Opcode::Call:
+        case Opcode::Fusion:
+        case Opcode::Conditional:
+          return false;
+        case Opcode::Parameter:
+        case Opcode::GetTupleElement:
+        case Opcode::Tuple:
+          break;
+        case Opcode::DynamicUpdateSlice:
+          elements += i->operand_shape(1).elements();
+          break;
+        default:
+          elements += i->shape->elements();
+      }
+    }
+    return elements <= kMostElements;
+  }
+  // Asks once in so many steps, a power of two, as a call takes everything out of registers.
+  void ask_for_interrupts(int64_t each, llvm::Value* steps) {
+    llvm::BasicBlock* ask = llvm::BasicBlock::Create(e_.context, "ask", e_.body->function);
+    auto* go_on = llvm::BasicBlock::Create(e_.context, "on", e_.body->function);
+    llvm::Value* count = e_.b.CreateAdd(e_.b.CreateLoad(e_.b.getInt64Ty(), steps), e_.i64(1));
+    e_.b.CreateStore(count, steps);
+    llvm::Value* rest = e_.b.CreateAnd(count, e_.i64(each - 1));
+    llvm::MDBuilder weights(e_.context);
+    e_.b.CreateCondBr(e_.b.CreateICmpEQ(rest, e_.i64(0)), ask, go_on,
+                      each > 1 ? weights.createBranchWeights(1, 1000) : nullptr);
+    e_.b.SetInsertPoint(ask);
+    llvm::FunctionCallee interrupted =
+        e_.runtime("lamella_interrupted", e_.b.getInt32Ty(), {e_.b.getInt64Ty()});
+    return_if(e_.b.CreateCall(interrupted, {e_.i64(8 * each)}));
+    e_.b.CreateBr(go_on);
+    e_.b.SetInsertPoint(go_on);
+  }
+
   void emit_while(const Instruction* i) {
     std::vector<Place> state = e_.places.at(i), start = e_.places_of(i->operands[0]);
     std::vector<const Shape*> leaves;
@@ -267,16 +367,17 @@ class Program {
       return llvm::BasicBlock::Create(e_.context, name, e_.body->function);
     };
     llvm::BasicBlock *head = block("while"), *inside = block("body"), *after = block("done");
+    llvm::Value* steps = e_.variable(e_.b.getInt64Ty());
+    e_.b.CreateStore(e_.i64(0), steps);
     e_.b.CreateBr(head);
     e_.b.SetInsertPoint(head);
     call(condition, {state}, answer);
     llvm::Value* yes = e_.load(answer[0], *condition.root->shape, {});
     e_.b.CreateCondBr(yes, inside, after);
     e_.b.SetInsertPoint(inside);
-    call(*i->computation(AttributeKey::Body), {state}, state);
-    llvm::FunctionCallee interrupted =
-        e_.runtime("lamella_interrupted", e_.b.getInt32Ty(), {e_.b.getInt64Ty()});
-    return_if(e_.b.CreateCall(interrupted, {e_.i64(8)}));
+    const Computation& computation = *i->computation(AttributeKey::Body);
+    call(computation, {state}, state);
+    ask_for_interrupts(is_short(computation) ? 256 : 1, steps);
     e_.b.CreateBr(head);
     e_.b.SetInsertPoint(after);
     give_back(answer);
@@ -317,14 +418,13 @@ class Program {
   // ---- Products ----
 
   // One dimension of sizes and strides for several, where they lie so. False: they do not.
-  static bool flattened(const Shape& shape, const std::vector<int64_t>& dimensions, int64_t* size,
-                        int64_t* stride) {
+  static bool flattened(const Shape& shape, const View& view, std::span<const int64_t> dimensions,
+                        int64_t* size, int64_t* stride) {
     *size = 1;
     *stride = 0;
     bool first = true;
     for (size_t n = dimensions.size(); n-- > 0;) {
-      int64_t d = dimensions[n], own = 1;
-      for (int64_t k = d + 1; k < shape.rank(); ++k) own *= shape.dimension(k);
+      int64_t d = dimensions[n], own = view.strides[static_cast<size_t>(d)];
       if (shape.dimension(d) == 1) continue;
       if (first) {
         *stride = own;
@@ -338,43 +438,73 @@ class Program {
     return true;
   }
   struct Side {
-    int64_t batch_size, batch, free_size, free, sum_size, sum;
+    Shape shape;
+    View view;
     Place place;
+    std::vector<int64_t> batches;  // dimensions
+    int64_t free_size, free, sum_size, sum;
   };
   // An operand as batch, free and summed dimensions; copied in this order where it must be.
-  Side side_of(const Instruction* operand, std::span<const int64_t> batch,
+  Side side_of(const UnitPlan& plan, const Instruction* operand, std::span<const int64_t> batch,
                std::span<const int64_t> sum, std::vector<Place>* made) {
-    const Shape& shape = *operand->shape;
-    std::vector<int64_t> batches(batch.begin(), batch.end()), sums(sum.begin(), sum.end()), frees;
-    for (int64_t d = 0; d < shape.rank(); ++d) {
-      bool named = std::find(batches.begin(), batches.end(), d) != batches.end() ||
+    Side side{*operand->shape, plan.view(operand), {}, {batch.begin(), batch.end()}, 0, 0, 0, 0};
+    std::vector<int64_t> sums(sum.begin(), sum.end()), frees;
+    for (int64_t d = 0; d < side.shape.rank(); ++d) {
+      bool named = std::find(batch.begin(), batch.end(), d) != batch.end() ||
                    std::find(sums.begin(), sums.end(), d) != sums.end();
       if (!named) frees.push_back(d);
     }
-    Side side{};
-    side.place = *e_.place_of(operand);
-    if (flattened(shape, batches, &side.batch_size, &side.batch) &&
-        flattened(shape, frees, &side.free_size, &side.free) &&
-        flattened(shape, sums, &side.sum_size, &side.sum)) {
+    side.place = *e_.place_of(side.view.base);
+    if (flattened(side.shape, side.view, frees, &side.free_size, &side.free) &&
+        flattened(side.shape, side.view, sums, &side.sum_size, &side.sum)) {
       return side;
     }
     // A copy with the dimensions in order: batch, free, summed.
-    std::vector<int64_t> order = batches;
+    std::vector<int64_t> order = side.batches;
     order.insert(order.end(), frees.begin(), frees.end());
     order.insert(order.end(), sums.begin(), sums.end());
+    Side copied = dense(side.shape, order);
+    for (size_t d = 0; d < batch.size(); ++d) copied.batches.push_back(static_cast<int64_t>(d));
+    for (int64_t d : frees) copied.free_size *= side.shape.dimension(d);
+    for (int64_t d : sums) copied.sum_size *= side.shape.dimension(d);
+    copied.free = copied.sum_size;
+    made->push_back(copied.place);
+    emit_copy(copied, side, order);
+    return copied;
+  }
+  // Memory for the dimensions of a shape in an order.
+  Side dense(const Shape& shape, const std::vector<int64_t>& order) {
     std::vector<int64_t> sizes;
     for (int64_t d : order) sizes.push_back(shape.dimension(d));
-    Shape to = Shape::array(shape.element_type(), sizes);
-    Place copied = temporary(to);
-    made->push_back(copied);
-    UnitPlan::emit_transposed(e_, copied, to, side.place, shape, order);
-    auto size_of = [&](const std::vector<int64_t>& list) {
-      int64_t n = 1;
-      for (int64_t d : list) n *= shape.dimension(d);
-      return n;
+    Side made{Shape::array(shape.element_type(), sizes), {}, {}, {}, 1, 0, 1, 1};
+    made.view.strides.assign(sizes.size(), 1);
+    for (size_t d = sizes.size(); d-- > 1;) {
+      made.view.strides[d - 1] = made.view.strides[d] * sizes[d];
+    }
+    made.place = temporary(made.shape);
+    return made;
+  }
+  // Element by element, `order` says which dimension of `from` each dimension of `to` is.
+  void emit_copy(const Side& to, const Side& from, const std::vector<int64_t>& order) {
+    ElementType type = to.shape.element_type();
+    e_.begin_scope();
+    auto nest = [&](auto& self, size_t d, llvm::Value* in, llvm::Value* out) -> void {
+      if (d == order.size()) {
+        llvm::Value* value = e_.load_at(e_.pointer(from.place), type, e_.uniform(in));
+        e_.store_at(to.place, type, e_.uniform(out), value);
+        return;
+      }
+      int64_t in_stride = from.view.strides[static_cast<size_t>(order[d])];
+      e_.loop(e_.i64(0), e_.i64(to.shape.dimension(static_cast<int64_t>(d))), 1,
+              [&](llvm::Value* at) {
+                auto next = [&](llvm::Value* sum, int64_t stride) {
+                  return e_.b.CreateAdd(sum, e_.b.CreateMul(at, e_.i64(stride)));
+                };
+                self(self, d + 1, next(in, in_stride), next(out, to.view.strides[d]));
+              });
     };
-    int64_t b = size_of(batches), f = size_of(frees), s = size_of(sums);
-    return {b, f * s, f, s, s, 1, copied};
+    nest(nest, 0, e_.i64(0), e_.i64(0));
+    e_.end_scope();
   }
 
   // Products wrap, so that unsigned ones are those of signed numbers.
@@ -390,34 +520,144 @@ class Program {
         return type;
     }
   }
-  void emit_dot(const Instruction* i) {
+  // The sums begin with a row, if there is one.
+  void emit_dot(const UnitPlan& plan, const Instruction* i, const Place& to,
+                const Instruction* row) {
     if (i->shape->elements() == 0) return;
     std::vector<Place> made;
-    Side a = side_of(i->operands[0], i->integers(AttributeKey::LhsBatchDims),
+    Side a = side_of(plan, i->operands[0], i->integers(AttributeKey::LhsBatchDims),
                      i->integers(AttributeKey::LhsContractingDims), &made);
-    Side b = side_of(i->operands[1], i->integers(AttributeKey::RhsBatchDims),
+    Side b = side_of(plan, i->operands[1], i->integers(AttributeKey::RhsBatchDims),
                      i->integers(AttributeKey::RhsContractingDims), &made);
-    const int64_t numbers[] = {
-        static_cast<int64_t>(*scalar_type_of(product_type(i->shape->element_type()))),
-        a.batch_size,
-        a.free_size,
-        b.free_size,
-        a.sum_size,
-        a.batch,
-        a.free,
-        a.sum,
-        b.batch,
-        b.sum,
-        b.free};
-    auto* data = llvm::ConstantDataArray::get(e_.context, llvm::ArrayRef<int64_t>(numbers));
-    auto* problem = new llvm::GlobalVariable(e_.module, data->getType(), true,
-                                             llvm::GlobalValue::PrivateLinkage, data);
+    // Batches that are one dimension on both sides are one call, others a loop around it.
+    size_t outer = 0;
+    int64_t batch = 1, a_batch = 1, b_batch = 1, inner = 0;
+    auto are_one = [&](const Side& side, int64_t* stride) {
+      return flattened(side.shape, side.view, std::span(side.batches).subspan(outer), &batch,
+                       stride);
+    };
+    while (!are_one(a, &a_batch) || !are_one(b, &b_batch)) ++outer;
+    inner = a.free_size * b.free_size * batch;
+    llvm::Constant* problem =
+        numbers_of({static_cast<int64_t>(*scalar_type_of(product_type(i->shape->element_type()))),
+                    batch, a.free_size, b.free_size, a.sum_size, a_batch, a.free, a.sum, b_batch,
+                    b.sum, b.free, row != nullptr ? plan.view(row).strides.back() : 0});
     llvm::Type* pointer = e_.b.getPtrTy();
-    llvm::FunctionCallee dot =
-        e_.runtime("lamella_dot", e_.b.getInt32Ty(), {pointer, pointer, pointer, pointer});
-    return_if(e_.b.CreateCall(
-        dot, {problem, e_.pointer(a.place), e_.pointer(b.place), e_.pointer(e_.places.at(i)[0])}));
+    llvm::FunctionCallee dot = e_.runtime("lamella_dot", e_.b.getInt32Ty(),
+                                          {pointer, pointer, pointer, pointer, pointer, pointer});
+    llvm::Value* storage = llvm::ConstantPointerNull::get(e_.b.getPtrTy());
+    llvm::Value* first = storage;
+    if (row != nullptr) first = e_.pointer(*e_.place_of(plan.view(row).base));
+    if (b.place.kind == Place::Buffer && b.place.at < first_output_) {
+      storage = e_.pointer({Place::Buffer, e_.temporary_buffer + 1 + b.place.at, nullptr});
+    }
+    auto at = [&](const Place& place, llvm::Value* elements) {
+      llvm::Value* bytes = e_.b.CreateMul(
+          elements, e_.i64(static_cast<int64_t>(element_bytes(i->shape->element_type()))));
+      return e_.b.CreateGEP(e_.b.getInt8Ty(), e_.pointer(place), bytes);
+    };
+    auto nest = [&](auto& self, size_t d, llvm::Value* in_a, llvm::Value* in_b,
+                    llvm::Value* in_c) -> void {
+      if (d == outer) {
+        return_if(e_.b.CreateCall(
+            dot, {problem, at(a.place, in_a), at(b.place, in_b), at(to, in_c), storage, first}));
+        return;
+      }
+      int64_t each = inner;
+      for (size_t k = d + 1; k < outer; ++k) each *= a.shape.dimension(a.batches[k]);
+      e_.loop(e_.i64(0), e_.i64(a.shape.dimension(a.batches[d])), 1, [&](llvm::Value* n) {
+        auto next = [&](llvm::Value* sum, int64_t stride) {
+          return e_.b.CreateAdd(sum, e_.b.CreateMul(n, e_.i64(stride)));
+        };
+        auto stride_of = [&](const Side& side) {
+          return side.view.strides[static_cast<size_t>(side.batches[d])];
+        };
+        self(self, d + 1, next(in_a, stride_of(a)), next(in_b, stride_of(b)), next(in_c, each));
+      });
+    };
+    nest(nest, 0, e_.i64(0), e_.i64(0), e_.i64(0));
     give_back(made);
+  }
+
+  // ---- Attention ----
+
+  void emit_attention(const UnitPlan& plan, const Instruction* i) {
+    AttentionCall call = *attention_call(*i);
+    const Shape &q = i->operand_shape(0), &k = i->operand_shape(1), &v = i->operand_shape(2);
+    const std::vector<Place>& to = e_.places.at(i);
+    double scale = call.scale;
+    int64_t scale_bits = 0;
+    std::memcpy(&scale_bits, &scale, sizeof(scale_bits));
+    std::vector<int64_t> numbers = {static_cast<int64_t>(*scalar_type_of(q.element_type())),
+                                    q.dimension(0),
+                                    q.dimension(1),
+                                    k.dimension(1),
+                                    q.dimension(2),
+                                    k.dimension(2),
+                                    q.dimension(3),
+                                    v.dimension(3),
+                                    call.causal ? 1 : 0,
+                                    scale_bits};
+    std::vector<llvm::Value*> data;
+    std::vector<Place> made;
+    for (size_t n = 0; n < 3; ++n) {
+      View view = plan.view(i->operands[n]);
+      Place place = *e_.place_of(view.base);
+      const Shape& shape = i->operand_shape(n);
+      if (view.strides[3] != 1 && shape.dimension(3) != 1) {
+        Side from{shape, view, place, {}, 0, 0, 0, 0};
+        Side copied = dense(shape, {0, 1, 2, 3});
+        emit_copy(copied, from, {0, 1, 2, 3});
+        made.push_back(copied.place);
+        view = copied.view;
+        place = copied.place;
+      }
+      numbers.insert(numbers.end(), view.strides.begin(), view.strides.begin() + 3);
+      data.push_back(e_.pointer(place));
+    }
+    int64_t rows = q.dimension(2), width = v.dimension(3), heads = q.dimension(1);
+    bool exchanged = false;
+    for (const auto& [transposed, of] : plan.exchanged) {
+      if (of != i) continue;
+      e_.places[transposed] = {to[0]};
+      exchanged = true;
+    }
+    if (exchanged) {
+      numbers.insert(numbers.end(), {rows * heads * width, width, heads * width});
+    } else {
+      numbers.insert(numbers.end(), {rows * heads * width, rows * width, width});
+    }
+    llvm::Value* none = llvm::ConstantPointerNull::get(e_.b.getPtrTy());
+    std::vector<int64_t> mask_strides(8, 0);
+    llvm::Value* mask = none;
+    if (call.mask >= 0) {
+      const Instruction* given = i->operands[static_cast<size_t>(call.mask)];
+      View view = plan.view(given);
+      mask = e_.pointer(*e_.place_of(view.base));
+      int64_t rank = given->shape->rank();
+      for (int64_t d = 0; d < rank; ++d) {
+        if (given->shape->dimension(d) == 1) continue;
+        mask_strides[static_cast<size_t>(4 - rank + d)] = view.strides[static_cast<size_t>(d)];
+      }
+    }
+    numbers.insert(numbers.end(), mask_strides.begin(), mask_strides.end());
+    data.insert(data.end(), {mask, none, e_.pointer(to[0]), e_.pointer(to[1])});
+    llvm::Type* pointer = e_.b.getPtrTy();
+    llvm::Value* table = e_.variable(llvm::ArrayType::get(pointer, data.size()));
+    for (size_t n = 0; n < data.size(); ++n) {
+      e_.b.CreateStore(data[n], e_.b.CreateConstInBoundsGEP1_64(pointer, table, n));
+    }
+    llvm::FunctionCallee attention =
+        e_.runtime("lamella_attention", e_.b.getInt32Ty(), {pointer, pointer});
+    return_if(e_.b.CreateCall(attention, {numbers_of(numbers), table}));
+    give_back(made);
+  }
+
+  // Numbers among the constants of the code.
+  llvm::Constant* numbers_of(const std::vector<int64_t>& numbers) {
+    auto* data = llvm::ConstantDataArray::get(e_.context, llvm::ArrayRef<int64_t>(numbers));
+    return new llvm::GlobalVariable(e_.module, data->getType(), true,
+                                    llvm::GlobalValue::PrivateLinkage, data);
   }
 
   Emitter e_;

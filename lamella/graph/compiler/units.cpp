@@ -70,6 +70,7 @@ bool is_movement(Opcode opcode) {
     case Opcode::Slice:
     case Opcode::Transpose:
     case Opcode::Reduce:
+    case Opcode::ReduceWindow:
     case Opcode::Concatenate:
     case Opcode::DynamicUpdateSlice:
       return true;
@@ -79,7 +80,10 @@ bool is_movement(Opcode opcode) {
 }
 Unit::Kind kind_of(const Instruction* i) {
   switch (i->opcode) {
+    case Opcode::CustomCall:
     case Opcode::Dot:
+    case Opcode::Scatter:
+    case Opcode::Sort:
     case Opcode::While:
     case Opcode::Conditional:
     case Opcode::Call:
@@ -118,7 +122,9 @@ UnitPlan::UnitPlan(Emitter& emitter, std::span<const Instruction* const> instruc
     : e_(emitter), wanted_(wanted) {
   for (const Instruction* i : instructions) {
     if (!Emitter::is_array_constant(i)) inside_.insert(i);
+    if (i->opcode == Opcode::CustomCall) find_transposed(i, instructions, wanted);
   }
+  find_sums(instructions, wanted);
   choose_written(instructions, wanted);
   for (const Instruction* i : instructions) {
     if (written_.count(i) != 0) add_unit(i);
@@ -170,13 +176,24 @@ void UnitPlan::keep_for_later(Unit& unit) {
   }
 }
 
+Unit::Kind UnitPlan::kind(const Instruction* i) const {
+  return sums.count(i) != 0 ? Unit::Other : kind_of(i);
+}
+
 bool UnitPlan::is_alias(const Instruction* i) const {
+  if (exchanged.count(i) != 0) return true;
   if (i->opcode == Opcode::Tuple || i->opcode == Opcode::GetTupleElement) return true;
   return is_same_elements(i) && is_placed(i->operands[0]);
 }
 
 std::pair<const Instruction*, size_t> UnitPlan::origin(const Instruction* i, size_t leaf) const {
-  while (!is_given(i) && written_.count(i) == 0) {
+  for (;;) {
+    bool unchanged = i->opcode == Opcode::While && !is_given(i) && is_invariant(i, leaf);
+    if (unchanged) {
+      i = i->operands[0];
+      continue;
+    }
+    if (is_given(i) || written_.count(i) != 0) break;
     switch (i->opcode) {
       case Opcode::GetTupleElement: {
         auto index = static_cast<size_t>(i->integer(AttributeKey::Index));
@@ -202,7 +219,11 @@ int UnitPlan::weight_of(const Instruction* i) {
   auto known = weights_.find(i);
   if (known != weights_.end()) return known->second;
   int64_t weight = own_weight(i);
-  if (!is_given(i) && kind_of(i) == Unit::Loops && i->opcode != Opcode::Reduce) {
+  if (i->opcode == Opcode::ReduceWindow) {
+    int64_t places = 1;
+    for (const WindowDimension& w : i->find(AttributeKey::Window)->window()) places *= w.size;
+    weight = 4 * places;
+  } else if (!is_given(i) && kind(i) == Unit::Loops && i->opcode != Opcode::Reduce) {
     for (const Instruction* operand : i->operands) {
       bool scalar = operand->shape->elements() == 1 && i->shape->elements() > 1;
       if (!scalar) weight += weight_of(operand);
@@ -231,6 +252,12 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
       if (written) must.insert(operand);
     };
     std::set<int>& own = classes[i];
+    if (auto sum = sums.find(i); sum != sums.end()) {
+      written_.insert(i);
+      for (const Instruction* operand : sum->second.dot->operands) need(view(operand).base, true);
+      need(view(sum->second.row).base, true);
+      continue;
+    }
     switch (i->opcode) {
       case Opcode::Constant:
         if (must.count(i) != 0 && !is_given(i)) written_.insert(i);
@@ -241,7 +268,13 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
       case Opcode::GetTupleElement:
         need(i->operands[0], true);
         continue;
+      case Opcode::CustomCall:
       case Opcode::Dot:
+        written_.insert(i);
+        for (const Instruction* operand : i->operands) need(view(operand).base, true);
+        continue;
+      case Opcode::Scatter:
+      case Opcode::Sort:
       case Opcode::While:
       case Opcode::Conditional:
       case Opcode::Call:
@@ -259,12 +292,14 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
       default:
         break;
     }
-    if (is_same_elements(i) && must.count(i) != 0) {
+    if ((is_same_elements(i) && must.count(i) != 0) || exchanged.count(i) != 0) {
       need(i->operands[0], true);
       continue;
     }
     // A broadcast along leading dimensions reads its operand again for each of them.
-    bool written = must.count(i) != 0 || i->opcode == Opcode::Reduce ||
+    // Windows overlap, so that their elements are read more than once.
+    bool windows = i->opcode == Opcode::ReduceWindow;
+    bool written = must.count(i) != 0 || i->opcode == Opcode::Reduce || windows ||
                    i->opcode == Opcode::Concatenate ||
                    (own.size() > 1 && weight_of(i) > kCheap && i->shape->elements() > 1);
     if (written) {
@@ -272,7 +307,7 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
       own = {next_class++};
     }
     for (const Instruction* operand : i->operands) {
-      need(operand, false);
+      need(operand, windows && operand == i->operands[0]);
       std::set<int>& theirs = classes[operand];
       bool scalar = operand->shape->elements() == 1;
       if (scalar) continue;
@@ -334,7 +369,7 @@ std::vector<Read> UnitPlan::reads_of(const Instruction* i) {
   std::vector<Read> reads;
   Seen seen;
   bool row_reduction = kept_rows(i).has_value();
-  bool loops = kind_of(i) == Unit::Loops;
+  bool loops = kind(i) == Unit::Loops;
   if (loops && i->opcode != Opcode::Reduce) {
     // As if it were not written itself.
     written_.erase(i);
@@ -396,6 +431,8 @@ bool UnitPlan::join(Unit& unit, Member member, const std::vector<int64_t>& sizes
     }
     if (!fits) return false;
   }
+  // What is reduced in blocks is one phase; the next one is another loop.
+  if (member.phase > 0 && is_in_blocks(unit.sizes, split)) return false;
   if (!related) return false;
   if (member.level == Member::Reduction) unit.rows = rows;
   unit.weight += weight_of(member.instruction) + 1;
@@ -410,7 +447,7 @@ void UnitPlan::add_unit(const Instruction* i) {
   member.reads = reads_of(i);
   std::vector<int64_t> sizes;
   int rows = -1;
-  bool loops = kind_of(i) == Unit::Loops;
+  bool loops = kind(i) == Unit::Loops;
   if (loops) {
     std::optional<int> kept = kept_rows(i);
     if (kept) {
@@ -429,13 +466,13 @@ void UnitPlan::add_unit(const Instruction* i) {
       }
     }
     // A reduction in any other way has a unit of its own, which others may join.
-    bool alone = i->opcode == Opcode::Reduce && !kept;
+    bool alone = (i->opcode == Opcode::Reduce && !kept) || i->opcode == Opcode::ReduceWindow;
     for (size_t u = units.size(); !alone && u-- > 0 && units.size() - u <= 12;) {
       if (join(units[u], member, sizes, rows)) return;
     }
   }
   Unit unit;
-  unit.kind = kind_of(i);
+  unit.kind = kind(i);
   unit.sizes = std::move(sizes);
   unit.rows = rows;
   unit.weight = loops ? weight_of(i) + 1 : 0;
@@ -445,6 +482,33 @@ void UnitPlan::add_unit(const Instruction* i) {
 }
 
 // ---- Memory ----
+
+bool UnitPlan::is_invariant(const Instruction* i, size_t leaf) {
+  const Instruction* root = i->computation(AttributeKey::Body)->root;
+  if (root->opcode != Opcode::Tuple || i->operands[0]->opcode != Opcode::Tuple) return false;
+  for (size_t e = 0, first = 0; first <= leaf && e < root->operands.size(); ++e) {
+    const Instruction* element = root->operands[e];
+    if (first == leaf && element->shape->is_array()) {
+      return element->opcode == Opcode::GetTupleElement &&
+             element->operands[0]->opcode == Opcode::Parameter &&
+             element->integer(AttributeKey::Index) == static_cast<int64_t>(e);
+    }
+    first += leaf_count(*element->shape);
+  }
+  return false;
+}
+
+std::pair<const Instruction*, size_t> UnitPlan::maker_of_start(const Instruction* i, size_t leaf,
+                                                               size_t u) const {
+  const Instruction* start = i->operands[0];
+  std::pair<const Instruction*, size_t> made = origin(start, leaf);
+  auto unit = unit_of_.find(made.first);
+  if (unit == unit_of_.end() || last_use(made.first, unit->second) != u) return {nullptr, 0};
+  for (size_t other = 0; other < leaf_count(*i->shape); ++other) {
+    if (other != leaf && origin(start, other) == made) return {nullptr, 0};
+  }
+  return made;
+}
 
 void UnitPlan::place_wanted(
     const Wanted& wanted,
@@ -471,7 +535,7 @@ bool UnitPlan::is_read_after(const Place& place, size_t u, const Instruction* i)
         if (v > u) return true;
         const Unit& unit = units[u];
         // An update in the place of its operand; a loop that reads what it is about to write.
-        bool update = unit.kind == Unit::Pieces && i->opcode == Opcode::DynamicUpdateSlice &&
+        bool update = (i->opcode == Opcode::DynamicUpdateSlice || i->opcode == Opcode::Scatter) &&
                       std::count_if(member.reads.begin(), member.reads.end(), is_there) == 1 &&
                       origin(i->operands[0]).first == read.origin &&
                       origin(i->operands[0]).second == read.leaf;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lamella/graph/compiler/emitter.h"
+#include "lamella/graph/compiler/views.h"
 #include "lamella/graph/execute/region.h"
 
 namespace lamella::hlo::compiler {
@@ -54,6 +55,15 @@ class UnitPlan {
            const std::vector<Wanted>& wanted);
 
   std::vector<Unit> units;
+  // An operand of what is no loop, as strides over what is there.
+  View view(const Instruction* i) const { return view_of(i, inside_); }
+  // Additions that are done by the product that they read.
+  struct Sum {
+    const Instruction *dot, *row;
+  };
+  std::unordered_map<const Instruction*, Sum> sums;
+  // Transposes of the results of attention, which lie there transposed already.
+  std::unordered_map<const Instruction*, const Instruction*> exchanged;
 
   // Says of what is written where it is wanted.
   void place_wanted(const Wanted& wanted,
@@ -65,12 +75,18 @@ class UnitPlan {
   // Wanted places, from the buffer on, that may lie in the memory of a buffer that stands outside.
   std::vector<std::pair<int64_t, int64_t>> sharing(int64_t first_output) const;
 
+  // Whether the loop `i` never changes an array of its state.
+  static bool is_invariant(const Instruction* i, size_t leaf);
+  // What made an array of a loop's first state, if nobody reads it after the loop's unit `u` and
+  // it is only one of the state's arrays. Otherwise null.
+  std::pair<const Instruction*, size_t> maker_of_start(const Instruction* i, size_t leaf,
+                                                       size_t u) const;
+
   void emit_loops(Unit& unit);
+  // Whether a unit reduces so many elements to one that threads share them: see blocks.cpp.
+  static bool is_in_blocks(const std::vector<int64_t>& sizes, int rows);
   // Concatenate and dynamic-update-slice: parts of the result written one after the other.
   void emit_pieces(Unit& unit);
-  static void emit_transposed(Emitter& emitter, const Place& to, const Shape& to_shape,
-                              const Place& from, const Shape& from_shape,
-                              const std::vector<int64_t>& order);
 
  private:
   bool is_given(const Instruction* i) const { return inside_.count(i) == 0; }
@@ -83,6 +99,11 @@ class UnitPlan {
   std::pair<const Instruction*, size_t> origin(const Instruction* i, size_t leaf = 0) const;
   void choose_written(std::span<const Instruction* const> instructions,
                       const std::vector<Wanted>& wanted);
+  Unit::Kind kind(const Instruction* i) const;
+  void find_sums(std::span<const Instruction* const> instructions,
+                 const std::vector<Wanted>& wanted);
+  void find_transposed(const Instruction* call, std::span<const Instruction* const> instructions,
+                       const std::vector<Wanted>& wanted);
   using Seen = std::set<std::tuple<const Instruction*, int, int>>;
   void find_reads(const Instruction* i, Access access, int rows, std::vector<Read>* reads,
                   Seen* seen) const;
@@ -97,6 +118,7 @@ class UnitPlan {
   void store_all(const Instruction* i, const Index& index, llvm::Value* value);
   void make_row_memory(const Unit& unit, const Member& member);
   void emit_row(Unit& unit, Index& index, size_t outer);
+  void emit_blocks(Unit& unit, Index& index);
   void emit_range(Unit& unit, Index& index, size_t outer, llvm::Value* begin, llvm::Value* end);
 
   Emitter& e_;

@@ -232,7 +232,7 @@ std::string complex_text(double real, double imag) {
   return number_text(real) + (second[0] == '-' ? "" : "+") + second + "j";
 }
 std::string tensor_text(const TensorBase& tensor) {
-  const void* data = tensor.data_ptr();
+  const void* data = tensor.const_data_ptr();
   switch (tensor.scalar_type()) {
     case ScalarType::Double:
       return number_text(*static_cast<const double*>(data));

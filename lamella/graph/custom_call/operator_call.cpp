@@ -161,7 +161,7 @@ class OperatorCall final : public PreparedCall {
       // A written operand is a value already, unless the kernel gave the tensor other memory.
       if (output.operand >= 0) {
         const Value& operand = operands[static_cast<size_t>(output.operand)];
-        if (operand && result.data_ptr() == operand.data() && result.is_contiguous() &&
+        if (operand && result.const_data_ptr() == operand.data() && result.is_contiguous() &&
             result.nbytes() == operand.bytes()) {
           continue;
         }

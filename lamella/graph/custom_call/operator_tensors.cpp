@@ -10,8 +10,6 @@
 namespace lamella::hlo {
 namespace {
 
-void release_tensor(void* tensor) { TensorBase::adopt(static_cast<lamella_tensor*>(tensor)); }
-
 // Only this reference reaches the tensor's memory, and it came from an allocator.
 bool alone(const lamella_tensor* tensor) {
   auto* pair = reinterpret_cast<const lamella::detail::reference_pair*>(tensor);
@@ -52,7 +50,7 @@ KnownShape::KnownShape(const Shape& shape)
       bytes_(static_cast<size_t>(shape.bytes())) {}
 
 Value KnownShape::take(const Shape* shape, lamella_tensor* tensor) const {
-  return Value::view(shape, tensor->data, bytes_, &release_tensor, tensor, alone(tensor));
+  return Value::of_tensor(shape, tensor, bytes_, alone(tensor));
 }
 
 Value value_of(TensorBase tensor, const Shape* shape) {
@@ -66,8 +64,8 @@ Value value_of(TensorBase tensor, const Shape* shape) {
   LAMELLA_INTERNAL_ASSERT(has_shape(tensor, *shape), "hlo: expected ", shape->to_string(false),
                           ", got ", shape_text(tensor));
   bool ours = alone(tensor.impl());
-  void* data = tensor.data_ptr();
-  return Value::view(shape, data, &release_tensor, tensor.unsafe_release(), ours);
+  auto bytes = static_cast<size_t>(shape->bytes());
+  return Value::of_tensor(shape, tensor.unsafe_release(), bytes, ours);
 }
 
 bool has_shape(const TensorBase& tensor, const Shape& shape) {

@@ -10,8 +10,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
-#include <fstream>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -20,10 +19,8 @@
 #include "lamella/graph/evaluate/rules.h"
 #include "lamella/graph/execute/code_cache.h"
 #include "lamella/graph/execute/machine_code.h"
-#include "lamella/graph/hlo/copy.h"
 #include "lamella/graph/hlo/effects.h"
-#include "lamella/graph/passes/convolutions.h"
-#include "lamella/graph/passes/inline_calls.h"
+#include "lamella/graph/passes/pipeline.h"
 #include "lamella/layers/profile/profile.h"
 
 namespace lamella::hlo {
@@ -89,12 +86,11 @@ void find_ends(ComputationPlan& plan) {
   }
 }
 
-void count_leaves(const Value& value, void**& to) {
-  if (value.shape().is_array()) {
-    *to++ = value.data();
-    return;
-  }
-  for (size_t e = 0; e < value.size(); ++e) count_leaves(value.element(e), to);
+// Calls f(array) for each array of the value.
+template <class F>
+void for_each_leaf(const Value& value, F&& f) {
+  if (value.shape().is_array()) return f(value);
+  for (size_t e = 0; e < value.size(); ++e) for_each_leaf(value.element(e), f);
 }
 Value assembled(const Shape* shape, Value*& leaves) {
   if (shape->is_array()) return std::move(*leaves++);
@@ -122,17 +118,23 @@ class Temporary {
 };
 
 void run_region(const PlannedRegion& region, std::span<Value> operands, Value* places) {
-  constexpr size_t kFew = 24;
+  constexpr size_t kFew = 24, kFewBuffers = 64;
   size_t outputs = region.output_leaves.size();
-  size_t count = region.input_leaves + outputs + 1;
-  void* few_buffers[kFew];
+  size_t count = 2 * region.input_leaves + outputs + 1;
+  void* few_buffers[kFewBuffers];
   Value few_values[kFew];
-  std::vector<void*> many_buffers(count > kFew ? count : 0);
+  std::vector<void*> many_buffers(count > kFewBuffers ? count : 0);
   std::vector<Value> many_values(outputs > kFew ? outputs : 0);
-  void** buffers = count > kFew ? many_buffers.data() : few_buffers;
+  void** buffers = count > kFewBuffers ? many_buffers.data() : few_buffers;
   Value* values = outputs > kFew ? many_values.data() : few_values;
   void** next = buffers;
-  for (const Value& operand : operands) count_leaves(operand, next);
+  void** storages = buffers + region.input_leaves + outputs + 1;
+  for (const Value& operand : operands) {
+    for_each_leaf(operand, [&](const Value& leaf) {
+      *next++ = leaf.data();
+      *storages++ = leaf.storage();
+    });
+  }
   for (size_t o = 0; o < outputs; ++o) {
     const OutputLeaf& leaf = region.output_leaves[o];
     Value* shared =
@@ -168,48 +170,15 @@ struct Program {
   std::unique_ptr<Module> changed;
   const Module& run() const { return changed != nullptr ? *changed : *given; }
 };
-// After each pass: the module is verified in builds that check themselves, and written to the
-// folder that LAMELLA_DUMP_HLO names, if it does.
-void dump(const Module& module, int pass, const char* name) {
-#ifndef NDEBUG
-  verify(module);
-#endif
-  const char* folder = std::getenv("LAMELLA_DUMP_HLO");
-  if (folder == nullptr) return;
-  static std::atomic<int> number{0};
-  static thread_local int own = 0;
-  if (pass == 0) own = number++;
-  std::ofstream file(str(folder, "/", own, ".", module.name, ".", pass, ".", name, ".hlo"));
-  file << to_string(module);
-}
-// Takes calls of native computations into their callers, and convolutions to operators.
 std::shared_ptr<const Program> make_program(std::shared_ptr<const Module> given, bool native) {
   auto program = std::make_shared<Program>();
   NativeRules rules(*given);
-  bool wanted = false;
-  for (const Computation* computation : given->computations) {
-    for (const Instruction* i : computation->instructions) {
-      wanted = wanted || i->opcode == Opcode::Call || i->opcode == Opcode::Fusion ||
-               i->opcode == Opcode::Convolution;
-    }
-  }
-  if (wanted && native) {
-    auto copy = std::make_unique<Module>(given->name);
-    std::unordered_map<const Computation*, Computation*> copied;
-    copy->entry = copy_computation(*copy, *given->entry, copied);
-    NativeRules own(*copy);
-    dump(*copy, 0, "given");
-    profile::Span inlining("compile");
-    bool changed = inline_calls(*copy, rules.most_instructions(),
-                                [&](const Computation& one) { return own.is_native(one); });
-    inlining.end([&] { return str(given->name, ": inline_calls"); });
-    dump(*copy, 1, "inline_calls");
-    profile::Span convolutions("compile");
-    changed = convolutions_to_operators(*copy) || changed;
-    convolutions.end([&] { return str(given->name, ": convolutions_to_operators"); });
-    dump(*copy, 2, "convolutions");
-    if (changed) program->changed = std::move(copy);
-  }
+  std::optional<NativeRules> own;  // of the copy that is changed
+  program->changed = run_passes(*given, rules.most_instructions(), [&](const Computation& one) {
+    if (!native) return false;
+    if (!own) own.emplace(*one.parent);
+    return own->is_native(one);
+  });
   program->given = std::move(given);
   return program;
 }

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "lamella/core/error.h"
+#include "lamella/graph/execute/attention_call.h"
 #include "lamella/graph/hlo/effects.h"
 
 namespace lamella::hlo {
@@ -116,9 +117,13 @@ Need need_of(Opcode opcode) {
     case Opcode::Broadcast:
     case Opcode::Call:
     case Opcode::Conditional:
+    case Opcode::CustomCall:
     case Opcode::Dot:
     case Opcode::Fusion:
     case Opcode::Reduce:
+    case Opcode::ReduceWindow:
+    case Opcode::Scatter:
+    case Opcode::Sort:
     case Opcode::While:
       return Need::More;
     default:
@@ -156,12 +161,14 @@ bool NativeRules::is_scalar_function(const Computation& computation) {
     if (i->opcode == Opcode::Tuple && i == computation.root) continue;
     Need need = need_of(i->opcode);
     if (!i->shape->is_scalar() || !is_native_type(i->shape->element_type())) return false;
-    if (i->opcode == Opcode::Reduce || i->opcode == Opcode::While ||
+    if (i->opcode == Opcode::Reduce || i->opcode == Opcode::ReduceWindow ||
+        i->opcode == Opcode::Scatter || i->opcode == Opcode::Sort || i->opcode == Opcode::While ||
         i->opcode == Opcode::Conditional || i->opcode == Opcode::Dot ||
         i->opcode == Opcode::DynamicSlice || i->opcode == Opcode::DynamicUpdateSlice ||
         i->opcode == Opcode::Gather || i->opcode == Opcode::Concatenate ||
         i->opcode == Opcode::Pad || i->opcode == Opcode::Iota ||
-        i->opcode == Opcode::GetTupleElement || i->opcode == Opcode::Fusion) {
+        i->opcode == Opcode::GetTupleElement || i->opcode == Opcode::Fusion ||
+        i->opcode == Opcode::CustomCall) {
       return false;
     }
     if (i->opcode == Opcode::Call) {
@@ -188,6 +195,8 @@ bool NativeRules::has_native_details(const Instruction& i) {
       auto dimensions = i.integers(AttributeKey::Dimensions);
       return std::is_sorted(dimensions.begin(), dimensions.end());
     }
+    case Opcode::CustomCall:
+      return attention_call(i).has_value();
     case Opcode::Dot: {
       ElementType type = i.shape->element_type();
       bool same =
@@ -195,7 +204,22 @@ bool NativeRules::has_native_details(const Instruction& i) {
       return same && type != ElementType::PRED;
     }
     case Opcode::Reduce:
+    case Opcode::Sort:
       return known(*i.computation(AttributeKey::ToApply)).is_scalar;
+    case Opcode::Scatter:
+      return i.operands.size() == 3 && known(*i.computation(AttributeKey::ToApply)).is_scalar;
+    case Opcode::ReduceWindow: {
+      // Every place of a window is looked at, so windows that are stated huge are left to the rule.
+      constexpr int64_t kMostPlaces = 4096;
+      const Attribute* window = i.find(AttributeKey::Window);
+      if (!i.shape->is_array() || window == nullptr) return false;
+      int64_t places = 1;
+      for (const WindowDimension& w : window->window()) {
+        if (w.size > kMostPlaces) return false;
+        places = std::min(kMostPlaces + 1, places * w.size);
+      }
+      return places <= kMostPlaces && known(*i.computation(AttributeKey::ToApply)).is_scalar;
+    }
     case Opcode::While:
     case Opcode::Call:
     case Opcode::Conditional:
@@ -216,7 +240,9 @@ bool NativeRules::is_native(const Instruction& i, std::string* reason) {
   };
   Need need = need_of(i.opcode);
   if (need == Need::Never) return because("opcode ", opcode_name(i.opcode));
-  if (has_side_effect(i)) return because("side effects");
+  // Attention is said to draw random numbers, which it does where there is dropout.
+  if (i.opcode == Opcode::CustomCall && !has_native_details(i)) return because("what it asks for");
+  if (i.opcode != Opcode::CustomCall && has_side_effect(i)) return because("side effects");
   if (i.has(AttributeKey::ControlPredecessors)) return because("control predecessors");
   if (!is_native_shape(*i.shape)) return because("type ", i.shape->to_string(false));
   for (size_t n = 0; n < i.operands.size(); ++n) {

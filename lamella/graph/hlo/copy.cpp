@@ -16,7 +16,7 @@ std::string free_name(const Module& module, std::string_view wanted) {
 }
 
 Attribute copy_attribute(Module& to, const Attribute& from, Copied& copied,
-                         const std::vector<Instruction*>& instructions) {
+                         const std::vector<Instruction*>& instructions, bool share) {
   Arena& arena = to.arena();
   Attribute made = from;
   switch (attribute_kind(from.key)) {
@@ -45,12 +45,12 @@ Attribute copy_attribute(Module& to, const Attribute& from, Copied& copied,
       made.convolution = arena.make<ConvolutionDimensions>(*from.convolution);
       break;
     case AttributeKind::Computation:
-      made.computation = copy_computation(to, *from.computation, copied);
+      made.computation = copy_computation(to, *from.computation, copied, share);
       break;
     case AttributeKind::Computations: {
       std::vector<Computation*> list;
       for (Computation* one : from.computations()) {
-        list.push_back(copy_computation(to, *one, copied));
+        list.push_back(copy_computation(to, *one, copied, share));
       }
       made.computation_data = arena.copy(std::span<Computation* const>(list)).data();
       break;
@@ -84,12 +84,15 @@ Attribute copy_attribute(Module& to, const Attribute& from, Copied& copied,
 
 }  // namespace
 
-Computation* copy_computation(Module& to, const Computation& from, Copied& copied) {
+Computation* copy_computation(Module& to, const Computation& from, Copied& copied,
+                              bool share_literals) {
   auto found = copied.find(&from);
   if (found != copied.end()) return found->second;
   // What is called comes first, so that computations stay in their order.
   for (const Instruction* i : from.instructions) {
-    for_each_called(*i, [&](const Computation& called) { copy_computation(to, called, copied); });
+    for_each_called(*i, [&](const Computation& called) {
+      copy_computation(to, called, copied, share_literals);
+    });
   }
   Computation* made = to.add_computation(free_name(to, from.name));
   copied.emplace(&from, made);
@@ -102,12 +105,12 @@ Computation* copy_computation(Module& to, const Computation& from, Copied& copie
     }
     std::vector<Attribute> attributes;
     for (const Attribute& one : i->attributes) {
-      attributes.push_back(copy_attribute(to, one, copied, made->instructions));
+      attributes.push_back(copy_attribute(to, one, copied, made->instructions, share_literals));
     }
     Instruction* copy =
         to.add_instruction(made, i->opcode, i->name, to.intern(*i->shape), operands, attributes);
     if (i->opcode == Opcode::Constant) {
-      copy->literal = to.arena().make<Literal>(i->literal->clone());
+      copy->literal = share_literals ? i->literal : to.arena().make<Literal>(i->literal->clone());
     } else if (i->opcode == Opcode::Parameter) {
       copy->parameter_number = i->parameter_number;
       made->parameters[static_cast<size_t>(i->parameter_number)] = copy;

@@ -12,14 +12,12 @@ namespace {
 
 constexpr uintptr_t kAlignment = 16;
 
-void release_tensor(void* tensor) { detail::release(static_cast<lamella_tensor*>(tensor)); }
-
 // The low bits of each byte, as the element type reads them.
 Value cut_to_bits(const Shape* shape, const TensorBase& tensor) {
   Value value = Value::uninitialized(shape);
   int spare = 8 - element_bits(shape->element_type());
   bool is_signed = element_kind(shape->element_type()) == ElementKind::Signed;
-  const auto* from = static_cast<const uint8_t*>(tensor.data_ptr());
+  const auto* from = static_cast<const uint8_t*>(tensor.const_data_ptr());
   std::span<uint8_t> to = value.values<uint8_t>();
   for (size_t i = 0; i < to.size(); ++i) {
     auto high = static_cast<uint8_t>(from[i] << spare);
@@ -73,13 +71,13 @@ Value value_of_tensor(const Shape* shape, const TensorBase& given) {
   if (tensor.is_neg()) tensor = tensor.resolve_neg();
   if (!tensor.is_contiguous()) tensor = tensor.contiguous();
   if (element_bits(shape->element_type()) < 8) return cut_to_bits(shape, tensor);
-  if (reinterpret_cast<uintptr_t>(tensor.data_ptr()) % kAlignment != 0) {
+  if (reinterpret_cast<uintptr_t>(tensor.const_data_ptr()) % kAlignment != 0) {
     Value copy = Value::uninitialized(shape);
-    if (copy.bytes() != 0) std::memcpy(copy.data(), tensor.data_ptr(), copy.bytes());
+    if (copy.bytes() != 0) std::memcpy(copy.data(), tensor.const_data_ptr(), copy.bytes());
     return copy;
   }
-  void* data = tensor.data_ptr();
-  return Value::view(shape, data, release_tensor, tensor.unsafe_release());
+  auto bytes = static_cast<size_t>(shape->bytes());
+  return Value::of_tensor(shape, tensor.unsafe_release(), bytes);
 }
 
 std::vector<TensorBase> tensors_of_value(Value value) {

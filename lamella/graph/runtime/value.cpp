@@ -7,6 +7,7 @@
 
 #include "lamella/core/allocator.h"
 #include "lamella/core/error.h"
+#include "lamella/core/tensor_base.h"
 
 namespace lamella::hlo {
 
@@ -16,6 +17,10 @@ Value::Cell* Value::make(const Shape* shape, size_t behind) {
   cell->block = block;
   cell->shape = shape;
   return cell;
+}
+
+void Value::release_tensor(void* tensor) {
+  TensorBase::adopt(static_cast<lamella_tensor*>(tensor));
 }
 
 void Value::destroy(Cell* cell) noexcept {

@@ -15,6 +15,7 @@
 #include <span>
 #include <utility>
 
+#include "lamella/abi/abi.h"
 #include "lamella/graph/hlo/literal.h"
 #include "lamella/graph/hlo/shape.h"
 
@@ -50,6 +51,11 @@ class Value {
   // For who knows the bytes of the shape.
   static Value view(const Shape* shape, void* data, size_t bytes, void (*release)(void*),
                     void* context, bool ours);
+  // Over a contiguous tensor's memory, whose reference it takes.
+  static Value of_tensor(const Shape* shape, lamella_tensor* tensor, size_t bytes,
+                         bool ours = false) {
+    return view(shape, tensor->data, bytes, release_tensor, tensor, ours);
+  }
   // A view of the literal, which must outlive the value and what is made of it.
   static Value of_literal(const Shape* shape, const Literal& literal);
 
@@ -69,6 +75,12 @@ class Value {
   // True if nobody else can see this array, so that it may be written.
   bool unique() const {
     return cell_->references.load(std::memory_order_acquire) == 1 && cell_->owns_data;
+  }
+  // The storage of the tensor that this is a view of, with which other forms of the elements may be
+  // kept; null for others, and for an array that may be written without being counted.
+  lamella_storage* storage() const {
+    bool has = cell_->release == release_tensor && !cell_->owns_data;
+    return has ? static_cast<const lamella_tensor*>(cell_->context)->storage : nullptr;
   }
   // The same elements under another shape of as many elements of the same size. Takes the value
   // where it is unique, otherwise shares its memory.
@@ -104,6 +116,7 @@ class Value {
     bool owns_data = false;
   };
   static Cell* make(const Shape* shape, size_t behind);
+  static void release_tensor(void* tensor);
   static void drop(Cell* cell) noexcept {
     // The holder of the only reference needs no locked operation to let it go.
     if (cell->references.load(std::memory_order_acquire) == 1 ||

@@ -4,6 +4,7 @@
 
 #include "lamella/core/interrupt.h"
 #include "lamella/kernels/cpu/simd/attention.h"
+#include "lamella/kernels/machine_code.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/parallel.h"
 
@@ -141,6 +142,48 @@ std::tuple<Tensor, Tensor> attention_in_steps(const Tensor& query, const Tensor&
 }
 }  // namespace
 
+void code_attention(const CodeAttention& p, const CodeAttentionData& data) {
+  auto dtype = static_cast<ScalarType>(p.dtype);
+  auto size = static_cast<int64_t>(element_size(dtype));
+  int64_t blocks = (p.rows + kAttentionRows - 1) / kAttentionRows;
+  int64_t shared = p.heads / std::max<int64_t>(p.key_heads, 1);
+  int64_t work = std::min(p.rows, kAttentionRows) * p.keys * (p.width + p.value_width) + 1;
+  parallel_for(0, p.batch * p.heads * blocks, (1 << 18) / work + 1,
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   int64_t b = i / (p.heads * blocks), h = i / blocks % p.heads, block = i % blocks;
+                   auto rows_of = [&](const void* at, const int64_t* strides, int64_t head) {
+                     return AttentionRows{
+                         static_cast<const char*>(at) + (b * strides[0] + head * strides[1]) * size,
+                         strides[2] * size};
+                   };
+                   AttentionHead head{dtype,
+                                      rows_of(data.q, p.q, h),
+                                      rows_of(data.k, p.k, h / shared),
+                                      rows_of(data.v, p.v, h / shared),
+                                      nullptr,
+                                      p.mask[2],
+                                      p.mask[3],
+                                      p.rows,
+                                      p.keys,
+                                      p.width,
+                                      p.value_width,
+                                      static_cast<float>(p.scale),
+                                      p.causal != 0};
+                   if (data.mask != nullptr) head.mask = data.mask + b * p.mask[0] + h * p.mask[1];
+                   if (data.factors != nullptr)
+                     head.factors = data.factors + b * p.factors[0] + h * p.factors[1];
+                   head.factors_row = p.factors[2];
+                   AttentionRows to = rows_of(data.out, p.out, h);
+                   AttentionForward call{head, const_cast<char*>(to.data), to.row,
+                                         data.logsumexp + (b * p.heads + h) * p.rows};
+                   int64_t first = block * kAttentionRows;
+                   count_steps(work / 8);
+                   attention_stub(kCPU, call, first, std::min(first + kAttentionRows, p.rows));
+                 }
+               });
+}
+
 std::tuple<Tensor, Tensor> _scaled_dot_product_flash_attention_for_cpu(
     const Tensor& query, const Tensor& key, const Tensor& value, double dropout_p, bool is_causal,
     const std::optional<Tensor>& attn_mask, std::optional<double> scale,
@@ -169,20 +212,37 @@ std::tuple<Tensor, Tensor> _scaled_dot_product_flash_attention_for_cpu(
   double given = scale.value_or(1.0 / std::sqrt(static_cast<double>(width)));
   if (sums == kDouble)
     return attention_in_steps(query, key, value, is_causal, mask, dropout, given);
-  Heads all(query, key, value, mask, dropout, is_causal, given);
-  int64_t blocks = (rows + kAttentionRows - 1) / kAttentionRows;
-  int64_t work = std::min(rows, kAttentionRows) * keys * (width + value_width) + 1;
-  parallel_for(0, batch * heads * blocks, (1 << 18) / work + 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      int64_t b = i / (heads * blocks), h = i / blocks % heads, block = i % blocks;
-      AttentionRows to = rows_of(out, b, h);
-      AttentionForward call{all.head(b, h), const_cast<char*>(to.data), to.row,
-                            logsumexp.mutable_data_ptr<float>() + (b * heads + h) * rows};
-      int64_t first = block * kAttentionRows;
-      count_steps(work / 8);
-      attention_stub(kCPU, call, first, std::min(first + kAttentionRows, rows));
-    }
-  });
+  Tensor q = with_dense_rows(query), k = with_dense_rows(key), v = with_dense_rows(value);
+  CodeAttention problem{static_cast<int64_t>(q.scalar_type()),
+                        batch,
+                        heads,
+                        key.sizes()[1],
+                        rows,
+                        keys,
+                        width,
+                        value_width,
+                        is_causal,
+                        given,
+                        {},
+                        {},
+                        {},
+                        {},
+                        {},
+                        {}};
+  auto strides = [](const Tensor& t, int64_t* to, size_t count) {
+    for (size_t d = 0; d < count; ++d) to[d] = t.strides()[d];
+  };
+  strides(q, problem.q, 3);
+  strides(k, problem.k, 3);
+  strides(v, problem.v, 3);
+  strides(out, problem.out, 3);
+  if (mask.defined()) strides(mask, problem.mask, 4);
+  if (dropout.defined()) strides(dropout, problem.factors, 4);
+  auto floats = [](const Tensor& t) {
+    return t.defined() ? static_cast<const float*>(t.const_data_ptr()) : nullptr;
+  };
+  code_attention(problem, {q.const_data_ptr(), k.const_data_ptr(), v.const_data_ptr(), floats(mask),
+                           floats(dropout), out.data_ptr(), logsumexp.mutable_data_ptr<float>()});
   return {out, logsumexp};
 }
 

@@ -1,0 +1,73 @@
+// What units that are calls of kernels take into themselves.
+#include <algorithm>
+
+#include "lamella/graph/compiler/units.h"
+
+namespace lamella::hlo::compiler {
+
+// Attention writes its result in the order in which it is read, where everybody reads it with heads
+// and rows exchanged.
+void UnitPlan::find_transposed(const Instruction* call,
+                               std::span<const Instruction* const> instructions,
+                               const std::vector<Wanted>& wanted) {
+  constexpr int64_t kExchanged[] = {0, 2, 1, 3};
+  std::vector<const Instruction*> found;
+  std::unordered_set<const Instruction*> results;
+  for (const Instruction* i : instructions) {
+    if (i->opcode == Opcode::GetTupleElement && i->operands[0] == call) {
+      if (i->integer(AttributeKey::Index) == 0) results.insert(i);
+      continue;
+    }
+    for (const Instruction* operand : i->operands) {
+      if (operand == call) return;
+      if (results.count(operand) == 0) continue;
+      auto order = i->integers(AttributeKey::Dimensions);
+      if (i->opcode != Opcode::Transpose || !std::ranges::equal(order, kExchanged)) return;
+      found.push_back(i);
+    }
+  }
+  for (const Wanted& one : wanted) {
+    if (one.instruction == call || results.count(one.instruction) != 0) return;
+  }
+  for (const Instruction* i : found) exchanged[i] = call;
+}
+
+// A product that only an addition reads, of a row that is the same for all rows of the result,
+// begins its sums with that row.
+void UnitPlan::find_sums(std::span<const Instruction* const> instructions,
+                         const std::vector<Wanted>& wanted) {
+  std::unordered_map<const Instruction*, int> uses;
+  for (const Instruction* i : instructions) {
+    for (const Instruction* operand : i->operands) ++uses[operand];
+  }
+  for (const Wanted& one : wanted) uses[one.instruction] += 2;
+  for (const Instruction* i : instructions) {
+    ElementType type = i->shape->element_type();
+    if (i->opcode != Opcode::Add || (type != ElementType::F32 && type != ElementType::F64))
+      continue;
+    for (size_t side = 0; side < 2; ++side) {
+      const Instruction *dot = i->operands[side], *row = i->operands[1 - side];
+      if (dot->opcode != Opcode::Dot || is_given(dot) || uses[dot] != 1 || is_given(row) ||
+          row->opcode != Opcode::Broadcast || i->shape->elements() == 0) {
+        continue;
+      }
+      // Columns of the result are the free dimension of the right operand.
+      const Shape& right = dot->operand_shape(1);
+      int64_t columns = right.elements();
+      for (AttributeKey key : {AttributeKey::RhsBatchDims, AttributeKey::RhsContractingDims}) {
+        for (int64_t d : dot->integers(key)) columns /= right.dimension(d);
+      }
+      int64_t last = i->shape->rank() - 1;
+      const Shape& given = row->operand_shape(0);
+      auto dims = row->integers(AttributeKey::Dimensions);
+      bool fits = columns > 1 && i->shape->dimension(last) == columns &&
+                  given.elements() == columns && given.rank() > 0 && dims.back() == last &&
+                  given.dimension(given.rank() - 1) == columns;
+      if (!fits) continue;
+      sums[i] = {dot, row->operands[0]};
+      break;
+    }
+  }
+}
+
+}  // namespace lamella::hlo::compiler
