@@ -180,8 +180,7 @@ class Compiled:
 
     def _compiled(self, state: Any, nest: Nest, reasons: list[str]) -> _Entry:
         fullgraph, _ = self._options
-        fixed = _nest.fixed_values(nest.form)
-        found = find(self._fn, fixed)
+        found = find(self._fn, _nest.fixed_values(nest.form))
         entry = _Entry(state, nest, found)
         try:
             entry.program = _program(self._fn, nest, found)
@@ -190,6 +189,8 @@ class Compiled:
         except Exception as error:
             # What the function itself raises, it raises again when it is called as it is.
             entry.reason = str(error) or type(error).__name__
+        if entry.program is None:
+            found.forget_changes()
         self._entries.insert(0, entry)
         self._note(entry, reasons)
         if entry.program is None and fullgraph:

@@ -86,6 +86,7 @@ class Found:
         self.states: list[dict[Any, Any]] = []
         self.containers: list[tuple[dict[Any, Any], str, int]] = []
         self.has_gradients = False
+        self._changed: list[Place] = []
 
     def change(self) -> str:
         """What the function has changed in Python, as a name, and puts it back; empty for
@@ -94,11 +95,19 @@ class Found:
         for place in self.others:
             if not place.holds():
                 place.put(place.value)
+                self._changed.append(place)
                 changed = place.name
         for container, name, count in self.containers:
             while len(container) > count:
-                changed = _joined(name, container.popitem()[0])
+                key = container.popitem()[0]
+                changed = _joined(name, key)
+                # Something else once it is there, as what is kept from the first call on.
+                self.others.append(Place(container, key, changed, _MISSING))
         return changed
+
+    def forget_changes(self) -> None:
+        """Takes away what the function changes: it runs as it is whatever is there."""
+        self.others = [place for place in self.others if place not in self._changed]
 
 
 def find(fn: Any, arguments: list[Any]) -> Found:

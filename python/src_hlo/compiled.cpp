@@ -389,9 +389,8 @@ PyObject* tensor_facts(PyObject*, PyObject* object) {
 bool is_plain(const lamella_tensor* tensor) {
   constexpr uint32_t other =
       LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG | LAMELLA_TENSOR_INFERENCE | LAMELLA_TENSOR_WRAPPER;
-  if ((tensor->flags & other) != 0 || tensor->device_type != static_cast<uint8_t>(DeviceType::CPU)) {
-    return false;
-  }
+  bool here = tensor->device_type == static_cast<uint8_t>(DeviceType::CPU);
+  if (!here || (tensor->flags & other) != 0) return false;
   int64_t expected = 1;
   for (int32_t d = tensor->ndim; d-- > 0;) {
     if (tensor->sizes[d] != 1 && tensor->strides[d] != expected) return false;

@@ -64,7 +64,7 @@ bool is_same(PyObject* now, PyObject* before);
 // Where a value stands that is read from outside, and what it was.
 struct Place {
   Ref container, key;  // no key: a cell
-  Ref value;
+  Ref value;           // none: there was nothing
   // Borrowed; NULL where there is nothing.
   PyObject* get() const {
     if (!key) return PyCell_GET(container.get());

@@ -449,7 +449,23 @@ def test_effects_in_python():
     fn = Counter()
     run = lamella.compile(fn)
     assert [run(lamella.ones(1)).item() for _ in range(3)] == [1, 2, 3] and fn.seen == 3
+    assert len(run.explanation().splitlines()) == 1
     assert "it changes seen" in run.explanation()
+
+    class Caches(nn.Module):
+        table = None
+
+        def forward(self, x):
+            if self.table is None:
+                self.table = lamella.arange(3.0)
+            return x + self.table
+
+    net = Caches()
+    run = lamella.compile(net)
+    for _ in range(3):
+        assert run(lamella.ones(3)).tolist() == [1, 2, 3]
+    first, second = run.explanation().splitlines()
+    assert first.endswith("it changes table") and "was compiled again" in second
 
     class Keeps(nn.Module):
         def forward(self, x):
