@@ -7,10 +7,14 @@ Cases that do not apply are not made in the first place.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 
 import pytest
+
+# Tests compile anew; those of compiled code on disk have folders of their own.
+os.environ["LAMELLA_CACHE"] = "off"
 
 # What a reason begins with, how many tests may give it, and on what machine.
 ALLOWED = [
@@ -19,6 +23,7 @@ ALLOWED = [
     (r"node is not installed", 1, "no Node.js"),
     (r"valgrind is not installed", 10, "no valgrind"),
     (r"no C compiler", 1, "no C compiler"),
+    (r"there is no compiler", 40, "no LLVM"),
     (r"the tutorial's text is not beside this checkout", 1, "a checkout alone"),
     (r"the custom-call guide is not beside this checkout", 20, "a checkout alone"),
     (r"runs each capability itself", 3, "LAMELLA_CPU_CAPABILITY is set"),

@@ -32,6 +32,7 @@ _register_type: Any
 _remove_target: Any
 _set_constant_maker: Any
 _set_converter: Any
+_compile_ahead_of_time: Any
 _set_failure_hook: Any
 _tensor_facts: Any
 build__all_reduce: Any

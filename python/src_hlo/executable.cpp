@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "lamella/graph/client/ahead_of_time.h"
 #include "lamella/graph/client/compile.h"
 #include "lamella/graph/evaluate/evaluator.h"
 #include "lamella/graph/hlo/effects.h"
@@ -250,6 +251,24 @@ PyObject* compile(PyObject*, PyObject* args, PyObject* kwargs) {
   });
 }
 
+// (module, function): the object file as bytes, and the header as text.
+PyObject* compile_ahead_of_time(PyObject*, PyObject* args) {
+  PyObject* object;
+  const char* function;
+  if (!PyArg_ParseTuple(args, "Os:compile", &object, &function)) return nullptr;
+  return guarded([&] {
+    const ModuleHandle& module = module_from(object, "compile");
+    hlo::ProgramFiles files;
+    {
+      WithoutGil others(true);
+      files = hlo::compile_ahead_of_time(*module, function);
+    }
+    return required(Py_BuildValue("y#s", files.object.data(),
+                                  static_cast<Py_ssize_t>(files.object.size()),
+                                  files.header.c_str()));
+  });
+}
+
 PyObject* get_module(PyObject* self, void*) {
   return guarded([&] { return module_object(executable_of(self).executable->shared_module()); });
 }
@@ -302,6 +321,7 @@ PyType_Spec spec = {"lamella._hlo.Executable", sizeof(Holder<ExecutableHandle>),
                     Py_TPFLAGS_DEFAULT, slots};
 
 PyMethodDef functions[] = {{"compile", method(compile), METH_VARARGS | METH_KEYWORDS, nullptr},
+                           {"_compile_ahead_of_time", compile_ahead_of_time, METH_VARARGS, nullptr},
                            {"_set_failure_hook", set_failure_hook, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 

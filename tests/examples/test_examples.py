@@ -5,7 +5,7 @@ import os
 import sys
 
 import pytest
-from build_tree import ROOT, build_example, check_needs_only_the_c_abi, run
+from build_tree import PREFIX, ROOT, build_example, check_needs_only_the_c_abi, run
 
 
 def test_custom_operator():
@@ -32,6 +32,20 @@ def test_custom_call():
     # Its C functions are those of two libraries; of C++ it needs none.
     undefined = run("nm", "-D", "--undefined-only", "--demangle", folder / "libsmoothing.so")
     assert "lamella_register_custom_call_target" in undefined and "lamella::" not in undefined
+
+
+def test_ahead_of_time(tmp_path):
+    source = ROOT / "examples" / "ahead_of_time"
+    name, library = tmp_path / "scores", PREFIX / "lib"
+    run(sys.executable, "-m", "lamella", "compile", source / "scores.hlo", "-o", name)
+    run("cc", source / "main.c", f"{name}.o", f"-I{tmp_path}", f"-L{library}",
+        f"-Wl,-rpath,{library}", "-llamella_graph", "-llamella", "-o", name)  # fmt: skip
+    expected = "0.0871 0.2369 0.6439 0.0321\n0.2500 0.2500 0.2500 0.2500\n"
+    assert run(name) == expected
+    # Elsewhere: where nothing may be compiled, and on a processor that cannot run the code.
+    for settings in ({"LAMELLA_COMPILER": "0"}, {"LAMELLA_CPU_CAPABILITY": "default"}):
+        for more in ({}, {"LAMELLA_COMPILER": "0"}):
+            assert run(name, env={**os.environ, **settings, **more}) == expected
 
 
 def test_operators_from_yaml():

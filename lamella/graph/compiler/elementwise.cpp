@@ -105,14 +105,11 @@ llvm::FunctionCallee Emitter::runtime(const char* name, llvm::Type* result,
   return module.getOrInsertFunction(name, llvm::FunctionType::get(result, arguments, false));
 }
 
-// The kernels' functions have vectors of one width; others are widened, or taken in parts.
-llvm::Value* Emitter::call_vector(const char* name, ElementType type,
-                                  std::initializer_list<llvm::Value*> arguments) {
-  bool is_double = type == ElementType::F64;
-  llvm::Type* one = is_double ? b.getDoubleTy() : b.getFloatTy();
-  auto width = static_cast<unsigned>(vector_bytes / (is_double ? 8 : 4));
-  auto* vector = llvm::FixedVectorType::get(one, width);
-  std::vector<llvm::Type*> types(arguments.size(), vector);
+// A kernel's function of whole vectors.
+llvm::Value* Emitter::call_kernel(const char* name, llvm::ArrayRef<llvm::Value*> x) {
+  llvm::Type* vector = x[0]->getType();
+  llvm::SmallVector<llvm::Type*, 2> types(x.size(), vector);
+  bool is_double = vector->getScalarType()->isDoubleTy();
   std::string symbol = str("lamella_", name, is_double ? "_double" : "_float");
   llvm::FunctionCallee function =
       module.getOrInsertFunction(symbol, llvm::FunctionType::get(vector, types, false));
@@ -120,12 +117,21 @@ llvm::Value* Emitter::call_vector(const char* name, ElementType type,
   declared->setDoesNotThrow();
   declared->setDoesNotAccessMemory();
   declared->setWillReturn();
+  return b.CreateCall(function, x);
+}
 
-  std::vector<llvm::Value*> x(arguments);
+// Functions take vectors of one width; others are widened, or taken in parts.
+llvm::Value* Emitter::call_vector(Opcode opcode, const char* name, llvm::ArrayRef<llvm::Value*> x) {
+  auto width = static_cast<unsigned>(vector_bytes /
+                                     (x[0]->getType()->getScalarType()->isDoubleTy() ? 8 : 4));
+  auto call = [&](llvm::ArrayRef<llvm::Value*> part) {
+    llvm::Value* made = part.size() == 1 ? instructions_of(opcode, part[0]) : nullptr;
+    return made != nullptr ? made : call_kernel(name, part);
+  };
   bool scalar = !x[0]->getType()->isVectorTy();
   unsigned count =
       scalar ? 1 : llvm::cast<llvm::FixedVectorType>(x[0]->getType())->getNumElements();
-  if (count == width && !scalar) return b.CreateCall(function, x);
+  if (count == width && !scalar) return call(x);
   llvm::Value* joined = nullptr;
   for (unsigned first = 0; first < count; first += width) {
     std::vector<llvm::Value*> part;
@@ -140,7 +146,7 @@ llvm::Value* Emitter::call_vector(const char* name, ElementType type,
       }
       part.push_back(b.CreateShuffleVector(v, which));
     }
-    llvm::Value* result = b.CreateCall(function, part);
+    llvm::Value* result = call(part);
     if (scalar) return b.CreateExtractElement(result, uint64_t{0});
     if (count < width) {
       llvm::SmallVector<int, 16> low;
@@ -311,52 +317,27 @@ llvm::Value* Emitter::integer_operation(const Instruction* i, ElementType type, 
   }
 }
 
+namespace {
+
+// Functions of the kernels, by their names there.
+constexpr std::pair<Opcode, const char*> kKernels[] = {
+    {Opcode::Acos, "acos"},   {Opcode::Acosh, "acosh"},    {Opcode::Asin, "asin"},
+    {Opcode::Asinh, "asinh"}, {Opcode::Atan, "atan"},      {Opcode::Atan2, "atan2"},
+    {Opcode::Atanh, "atanh"}, {Opcode::Cos, "cos"},        {Opcode::Cosh, "cosh"},
+    {Opcode::Erf, "erf"},     {Opcode::Exp, "exp"},        {Opcode::Expm1, "expm1"},
+    {Opcode::Log, "log"},     {Opcode::Log1p, "log1p"},    {Opcode::Logistic, "sigmoid"},
+    {Opcode::Power, "pow"},   {Opcode::Remainder, "fmod"}, {Opcode::Sin, "sin"},
+    {Opcode::Sinh, "sinh"},   {Opcode::Tan, "tan"},        {Opcode::Tanh, "tanh"},
+};
+
+}  // namespace
+
 llvm::Value* Emitter::function_of(const Instruction* i, llvm::ArrayRef<llvm::Value*> x) {
   ElementType type = i->shape->element_type();
-  auto call = [&](const char* name) { return rounded(type, call_vector(name, type, {x[0]})); };
+  for (auto [opcode, name] : kKernels) {
+    if (opcode == i->opcode) return rounded(type, call_vector(opcode, name, x));
+  }
   switch (i->opcode) {
-    case Opcode::Acos:
-      return call("acos");
-    case Opcode::Acosh:
-      return call("acosh");
-    case Opcode::Asin:
-      return call("asin");
-    case Opcode::Asinh:
-      return call("asinh");
-    case Opcode::Atan:
-      return call("atan");
-    case Opcode::Atanh:
-      return call("atanh");
-    case Opcode::Cos:
-      return call("cos");
-    case Opcode::Cosh:
-      return call("cosh");
-    case Opcode::Erf:
-      return call("erf");
-    case Opcode::Exp:
-      return call("exp");
-    case Opcode::Expm1:
-      return call("expm1");
-    case Opcode::Log:
-      return call("log");
-    case Opcode::Log1p:
-      return call("log1p");
-    case Opcode::Logistic:
-      return call("sigmoid");
-    case Opcode::Sin:
-      return call("sin");
-    case Opcode::Sinh:
-      return call("sinh");
-    case Opcode::Tan:
-      return call("tan");
-    case Opcode::Tanh:
-      return call("tanh");
-    case Opcode::Atan2:
-      return rounded(type, call_vector("atan2", type, {x[0], x[1]}));
-    case Opcode::Power:
-      return rounded(type, call_vector("pow", type, {x[0], x[1]}));
-    case Opcode::Remainder:
-      return rounded(type, call_vector("fmod", type, {x[0], x[1]}));
     case Opcode::Sqrt:
       return rounded(type, intrinsic(llvm::Intrinsic::sqrt, {x[0]}));
     case Opcode::Rsqrt:

@@ -313,10 +313,16 @@ void Emitter::place_constant(const Instruction* i) {
   auto* bytes = llvm::ConstantDataArray::getRaw(
       llvm::StringRef(static_cast<const char*>(i->literal->data()), i->literal->bytes()),
       i->literal->bytes(), b.getInt8Ty());
-  auto* global = new llvm::GlobalVariable(module, bytes->getType(), true,
-                                          llvm::GlobalValue::PrivateLinkage, bytes);
+  places[i] = {{Place::Constant, 0, shared_constant(bytes)}};
+}
+
+llvm::Value* Emitter::shared_constant(llvm::Constant* constant) {
+  llvm::Value*& known = shared_constants_[constant];
+  if (known != nullptr) return known;
+  auto* global = new llvm::GlobalVariable(module, constant->getType(), true,
+                                          llvm::GlobalValue::PrivateLinkage, constant);
   global->setAlignment(llvm::Align(64));
-  places[i] = {{Place::Constant, 0, global}};
+  return known = global;
 }
 
 // ---- Values ----

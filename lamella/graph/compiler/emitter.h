@@ -58,8 +58,8 @@ struct Extent {
 // Where an array lies.
 struct Place {
   enum Kind : uint8_t { None, Buffer, Temporary, Constant } kind = None;
-  int64_t at = 0;                  // number of the buffer, or bytes into the temporary memory
-  llvm::Constant* data = nullptr;  // of a constant
+  int64_t at = 0;               // number of the buffer, or bytes into the temporary memory
+  llvm::Value* data = nullptr;  // of a constant
   bool operator==(const Place&) const = default;
 };
 
@@ -137,8 +137,9 @@ class Emitter {
   Lane linear(const Extent& extent, const Index& index);
   Index split(const Extent& extent, const Cuts& cuts, const Lane& linear);
   Lane of_dimension(const Extent& extent, const Index& index, int64_t dimension);
-  llvm::Value* call_vector(const char* name, ElementType type,
-                           std::initializer_list<llvm::Value*> arguments);
+  llvm::Value* call_kernel(const char* name, llvm::ArrayRef<llvm::Value*> x);
+  // Memory of the code that holds the constant, the same for equal ones.
+  llvm::Value* shared_constant(llvm::Constant* constant);
   llvm::FunctionCallee runtime(const char* name, llvm::Type* result,
                                llvm::ArrayRef<llvm::Type*> arguments);
   llvm::Value* reduce_identity(Opcode opcode, ElementType type);
@@ -185,6 +186,10 @@ class Emitter {
   Cuts find_cuts(const Instruction* i);
   llvm::Value* elementwise(const Instruction* i, llvm::SmallVectorImpl<llvm::Value*>& x);
   llvm::Value* function_of(const Instruction* i, llvm::ArrayRef<llvm::Value*> x);
+  llvm::Value* call_vector(Opcode opcode, const char* name, llvm::ArrayRef<llvm::Value*> x);
+  // A function of one vector as instructions; null where there are none. See Note [Functions in
+  // instructions].
+  llvm::Value* instructions_of(Opcode opcode, llvm::Value* x);
   llvm::Value* integer_operation(const Instruction* i, ElementType type, llvm::Value* x,
                                  llvm::Value* y);
   llvm::Value* compare(const Instruction* i, llvm::Value* x, llvm::Value* y);
@@ -203,6 +208,7 @@ class Emitter {
   using Key = std::vector<const void*>;
   static Key key_of(const Instruction* i, const Index& index);
   std::unordered_map<const Instruction*, Cuts> cuts_;
+  std::map<llvm::Constant*, llvm::Value*> shared_constants_;
   std::map<Key, llvm::Value*> memory_;
   std::vector<std::map<Key, llvm::Value*>::iterator> remembered_;
   std::vector<size_t> scopes_;

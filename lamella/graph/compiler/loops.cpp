@@ -15,6 +15,9 @@ constexpr int64_t kWorkOfTask = 65536;
 // Bytes of a result from which on the caches would not keep it until it is read.
 constexpr int64_t kLargeBytes = int64_t{8} << 20;
 
+// The weight of a loop that calls a function.
+constexpr int kFunctionWeight = 16;
+
 // A reduction in its general form whose last dimension is reduced: its lanes run along that one.
 bool reduces_last(const Instruction* i) {
   if (i->opcode != Opcode::Reduce) return false;
@@ -30,6 +33,12 @@ bool only_four_bytes(const Unit& unit) {
     return !member.is_stored || (member.instruction->shape->is_array() &&
                                  element_bytes(member.instruction->shape->element_type()) == 4);
   });
+}
+
+// Vectors done in one step: functions share the tables and constants that they load.
+int vectors_at_once(const Unit& unit) {
+  if (unit.weight < kFunctionWeight || unit.weight > 160) return 1;
+  return unit.weight < 64 ? 4 : 2;
 }
 
 }  // namespace
@@ -235,10 +244,11 @@ void UnitPlan::emit_range(Unit& unit, Index& index, size_t outer, llvm::Value* b
       return;
     }
     Group& last = index.back();
-    e_.along_lanes(extent.product(last.first, last.count), 1, [&](llvm::Value* where, int) {
-      last.at = {where, e_.lanes > 1 ? 1 : 0, nullptr};
-      emit_elements(unit, index);
-    });
+    e_.along_lanes(extent.product(last.first, last.count), vectors_at_once(unit),
+                   [&](llvm::Value* where, int) {
+                     last.at = {where, e_.lanes > 1 ? 1 : 0, nullptr};
+                     emit_elements(unit, index);
+                   });
   });
 }
 
@@ -279,10 +289,11 @@ void UnitPlan::emit_loops(Unit& unit) {
 
   int64_t each = std::max(1, unit.weight / 2);
   bool shared = extent.elements() > kWorkOfTask / each;
-  // What the threads share: rows, or vectors of the only group.
+  // What the threads share: rows, or steps of vectors of the only group.
   bool by_rows = outer > 0 || unit.rows >= 0;
-  int64_t count = by_rows ? rows : (last + lanes - 1) / lanes;
-  int64_t work = by_rows ? extent.elements() / rows : lanes;
+  int at_once = by_rows ? 1 : vectors_at_once(unit);
+  int64_t count = by_rows ? rows : (last + lanes * at_once - 1) / (lanes * at_once);
+  int64_t work = by_rows ? extent.elements() / rows : lanes * at_once;
   int64_t grain = std::max<int64_t>(1, kWorkOfTask / each / std::max<int64_t>(1, work));
   shared = shared && count > grain;
 
@@ -308,9 +319,9 @@ void UnitPlan::emit_loops(Unit& unit) {
   }
   e_.lanes = lanes;
   // Rows of whole lines, or one row, written from the beginning of a line on. What is not so large
-  // stays in the caches for whoever reads it next.
+  // stays in the caches for whoever reads it next, and loops that calculate much have no need.
 #if defined(__x86_64__)
-  e_.streams = shared && unit.rows < 0 && lanes > 1 &&
+  e_.streams = shared && unit.rows < 0 && lanes > 1 && unit.weight < kFunctionWeight &&
                (outer == 0 || last * 4 % e_.vector_bytes == 0) &&
                extent.elements() * 4 >= kLargeBytes && only_four_bytes(unit);
 #endif
@@ -328,29 +339,29 @@ void UnitPlan::emit_loops(Unit& unit) {
     }
     emit_range(unit, index, outer, begin, end);
   } else if (!shared) {
-    e_.along_lanes(last, 1, [&](llvm::Value* at, int) {
+    e_.along_lanes(last, at_once, [&](llvm::Value* at, int) {
       index[0].at = {at, lanes > 1 ? 1 : 0, nullptr};
       emit_elements(unit, index);
     });
   } else {
-    // Whole vectors, then, for whom it falls to, the rest under a mask.
-    int64_t whole = last / lanes;
+    // Whole steps, then, for whom it falls to, the rest.
+    int64_t step = int64_t{lanes} * at_once, whole = last / step;
+    auto elements = [&](llvm::Value* at) {
+      index[0].at = {at, lanes > 1 ? 1 : 0, nullptr};
+      emit_elements(unit, index);
+    };
     llvm::Value* most = e_.b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, end, e_.i64(whole));
     e_.loop(begin, most, 1, [&](llvm::Value* at) {
-      llvm::Value* element = e_.b.CreateMul(at, e_.i64(lanes), "", false, true);
-      index[0].at = {element, lanes > 1 ? 1 : 0, nullptr};
-      emit_elements(unit, index);
+      llvm::Value* first = e_.b.CreateMul(at, e_.i64(step), "", false, true);
+      for (int part = 0; part < at_once; ++part) {
+        elements(e_.b.CreateAdd(first, e_.i64(int64_t{part} * lanes), "", false, true));
+      }
     });
-    if (whole * lanes != last) {
+    if (whole * step != last) {
       e_.loop(e_.i64(whole), end, 1, [&](llvm::Value*) {
-        llvm::SmallVector<llvm::Constant*, 64> counts;
-        for (int64_t l = 0; l < lanes; ++l) {
-          counts.push_back(e_.b.getInt1(whole * lanes + l < last));
-        }
-        e_.mask = llvm::ConstantVector::get(counts);
-        index[0].at = {e_.i64(whole * lanes), 1, nullptr};
-        emit_elements(unit, index);
-        e_.mask = nullptr;
+        e_.along_lanes(last - whole * step, 1, [&](llvm::Value* at, int) {
+          elements(e_.b.CreateAdd(at, e_.i64(whole * step), "", false, true));
+        });
       });
     }
   }

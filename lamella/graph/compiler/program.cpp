@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "lamella/core/error.h"
-#include "lamella/graph/compiler/runtime.h"
 #include "lamella/graph/compiler/units.h"
 #include "lamella/graph/execute/attention_call.h"
 
@@ -452,7 +451,7 @@ class Program {
                     batch, a.free_size, b.free_size, a.sum_size, a_batch, a.free, a.sum, b_batch,
                     b.sum, b.free, row != nullptr ? plan.view(row).strides.back() : 0});
     llvm::Type* pointer = e_.b.getPtrTy();
-    llvm::FunctionCallee dot = e_.runtime("lamella_dot", e_.b.getInt32Ty(),
+    llvm::FunctionCallee dot = e_.runtime("lamella_product", e_.b.getInt32Ty(),
                                           {pointer, pointer, pointer, pointer, pointer, pointer});
     llvm::Value* storage = llvm::ConstantPointerNull::get(e_.b.getPtrTy());
     llvm::Value* first = storage;

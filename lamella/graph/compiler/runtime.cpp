@@ -1,17 +1,21 @@
-// Functions that machine code calls. None of them throws: an error is kept until the code returned.
-#include "lamella/graph/compiler/runtime.h"
-
+// What machine code calls: threads, matrix products, interrupts, and functions of vectors. Part of
+// liblamella_graph.so, as code that was kept runs without the compiler.
+#include <cmath>
+#include <cstring>
 #include <exception>
 #include <utility>
 
 #include "lamella/core/interrupt.h"
+#include "lamella/graph/compiler/vector_functions.h"
+#include "lamella/graph/execute/machine_code.h"
 #include "lamella/kernels/machine_code.h"
 
-namespace lamella::hlo::compiler {
+namespace lamella::hlo {
 namespace {
 
 thread_local std::exception_ptr pending;
 
+// None of the functions throws: an error is kept until the code returned.
 template <class F>
 int32_t keeping_errors(F&& work) {
   try {
@@ -23,35 +27,85 @@ int32_t keeping_errors(F&& work) {
   }
 }
 
-int32_t dot(const native::CodeProduct* p, const void* a, const void* b, void* c,
-            lamella_storage* storage, const void* d) {
+// They return 1 where the code must return at once.
+int32_t product(const native::CodeProduct* p, const void* a, const void* b, void* c,
+                lamella_storage* storage, const void* d) {
   return keeping_errors([&] { native::code_product(*p, a, b, c, storage, d); });
 }
-
 int32_t attention(const native::CodeAttention* p, const native::CodeAttentionData* data) {
   return keeping_errors([&] { native::code_attention(*p, *data); });
 }
-
 int32_t interrupted(int64_t steps) {
   return keeping_errors([&] { count_steps(steps); });
 }
 
+// Conversions of halves for processors that have none.
+#if defined(__x86_64__)
+_Float16 half_of(float x) { return static_cast<_Float16>(x); }
+_Float16 half_of_double(double x) { return static_cast<_Float16>(x); }
+float float_of(_Float16 x) { return static_cast<float>(x); }
+#endif
+
+struct Symbol {
+  const char* name;
+  const void* address;
+};
 template <class F>
-void* address(F* function) {
-  return reinterpret_cast<void*>(function);
+const void* address(F* function) {
+  return reinterpret_cast<const void*>(function);
 }
+using OfFloat = float (*)(float);
+using OfDouble = double (*)(double);
+const Symbol kSymbols[] = {
+    {"lamella_parallel", address(native::code_parallel)},
+    {"lamella_product", address(product)},
+    {"lamella_attention", address(attention)},
+    {"lamella_interrupted", address(interrupted)},
+    {"lamella_cbrt", address(static_cast<OfDouble>(std::cbrt))},
+    {"memcpy", address(static_cast<void* (*)(void*, const void*, size_t)>(std::memcpy))},
+    {"memset", address(static_cast<void* (*)(void*, int, size_t)>(std::memset))},
+    {"memmove", address(static_cast<void* (*)(void*, const void*, size_t)>(std::memmove))},
+    {"floorf", address(static_cast<OfFloat>(::floorf))},
+    {"ceilf", address(static_cast<OfFloat>(::ceilf))},
+    {"roundf", address(static_cast<OfFloat>(::roundf))},
+    {"roundevenf", address(static_cast<OfFloat>(::rintf))},
+    {"floor", address(static_cast<OfDouble>(::floor))},
+    {"ceil", address(static_cast<OfDouble>(::ceil))},
+    {"round", address(static_cast<OfDouble>(::round))},
+    {"roundeven", address(static_cast<OfDouble>(::rint))},
+#if defined(__x86_64__)
+    {"__truncsfhf2", address(&half_of)},
+    {"__truncdfhf2", address(&half_of_double)},
+    {"__extendhfsf2", address(&float_of)},
+#endif
+};
 
 }  // namespace
 
 void throw_pending() { std::rethrow_exception(std::exchange(pending, nullptr)); }
 
-const RuntimeSymbol* runtime_symbols(int* count) {
-  static const RuntimeSymbol symbols[] = {{"lamella_parallel", address(native::code_parallel)},
-                                          {"lamella_dot", address(dot)},
-                                          {"lamella_attention", address(attention)},
-                                          {"lamella_interrupted", address(interrupted)}};
-  *count = 4;
-  return symbols;
+uint32_t code_capability() { return static_cast<uint32_t>(native::code_capability()); }
+
+const void* code_symbol(std::string_view name, uint32_t capability) {
+  for (const Symbol& one : kSymbols) {
+    if (one.name == name) return one.address;
+  }
+  for (const compiler::VectorFunction& one : compiler::vector_functions(capability).all) {
+    if (name == str("lamella_", one.name, "_float")) return one.f32;
+    if (name == str("lamella_", one.name, "_double")) return one.f64;
+  }
+  return nullptr;
 }
 
-}  // namespace lamella::hlo::compiler
+const compiler::VectorFunctions& compiler::vector_functions(uint32_t capability) {
+  static const VectorFunctions all[] = {
+      vector_functions_DEFAULT(),
+#if defined(__x86_64__)
+      vector_functions_AVX2(),
+      vector_functions_AVX512(),
+#endif
+  };
+  return all[std::min<size_t>(capability, std::size(all) - 1)];
+}
+
+}  // namespace lamella::hlo

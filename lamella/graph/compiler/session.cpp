@@ -1,7 +1,8 @@
-// LLVM's just-in-time compiler, its passes and its symbols.
+// LLVM's target, its passes, and its code generator.
 #include "lamella/graph/compiler/session.h"
 
-#include <llvm/ExecutionEngine/Orc/LLJIT.h>
+#include <llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h>
+#include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/TargetSelect.h>
@@ -16,105 +17,63 @@
 #include <llvm/Transforms/Utils/Mem2Reg.h>
 
 #include <atomic>
-#include <cmath>
 #include <cstdlib>
 #include <mutex>
 
 #include "lamella/core/error.h"
-#include "lamella/graph/compiler/runtime.h"
+#include "lamella/graph/compiler/link.h"
 #include "lamella/graph/compiler/vector_functions.h"
-#include "lamella/kernels/machine_code.h"
+#include "lamella/graph/execute/machine_code.h"
 
 namespace lamella::hlo::compiler {
 namespace {
-
-using llvm::orc::JITDylib;
-using llvm::orc::LLJIT;
 
 template <class T>
 T checked(llvm::Expected<T> value) {
   if (value) return std::move(*value);
   LAMELLA_CHECK(false, "compiler: ", llvm::toString(value.takeError()));
 }
-void checked(llvm::Error error) {
-  LAMELLA_CHECK(!error, "compiler: ", llvm::toString(std::move(error)));
-}
+
+#if defined(__x86_64__)
+constexpr uint32_t kBestCapability = 2;
+#else
+constexpr uint32_t kBestCapability = 0;
+#endif
 
 llvm::orc::JITTargetMachineBuilder target() {
   auto machine = checked(llvm::orc::JITTargetMachineBuilder::detectHost());
 #if defined(__x86_64__)
-  switch (native::code_capability()) {
-    case 2:
+  switch (code_capability()) {
+    case kBestCapability:
       break;
     case 1:
       machine.setCPU("x86-64-v3");
       machine.getFeatures() = llvm::SubtargetFeatures();
+      machine.addFeatures({"+fast-gather"});  // of tables
       break;
     default:
       machine.setCPU("x86-64");
       machine.getFeatures() = llvm::SubtargetFeatures();
   }
 #endif
+  machine.setRelocationModel(llvm::Reloc::PIC_);
+  machine.setCodeModel(llvm::CodeModel::Small);
   machine.setCodeGenOptLevel(llvm::CodeGenOptLevel::Default);
   machine.getOptions().AllowFPOpFusion = llvm::FPOpFusion::Strict;
   return machine;
 }
 
-// Conversions of halves for processors that have none.
-#if defined(__x86_64__)
-_Float16 half_of(float x) { return static_cast<_Float16>(x); }
-_Float16 half_of_double(double x) { return static_cast<_Float16>(x); }
-float float_of(_Float16 x) { return static_cast<float>(x); }
-#endif
-
 struct Session {
-  std::unique_ptr<LLJIT> jit;
   std::unique_ptr<llvm::TargetMachine> machine;
   std::mutex mutex;
-  std::atomic<int64_t> made{0};
 
   Session() {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
-    auto builder = target();
-    machine = checked(builder.createTargetMachine());
-    jit = checked(llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(builder).create());
-    llvm::orc::SymbolMap symbols;
-    auto define = [&](const std::string& name, const void* address) {
-      symbols[jit->mangleAndIntern(name)] = {llvm::orc::ExecutorAddr::fromPtr(address),
-                                             llvm::JITSymbolFlags::Exported};
-    };
-    for (const VectorFunction& one : vector_functions().all) {
-      define(str("lamella_", one.name, "_float"), one.f32);
-      define(str("lamella_", one.name, "_double"), one.f64);
-    }
-    int count = 0;
-    const RuntimeSymbol* all = runtime_symbols(&count);
-    for (int n = 0; n < count; ++n) define(all[n].name, all[n].address);
-    auto address = [](auto* function) { return reinterpret_cast<const void*>(function); };
-    define("lamella_cbrt", address(static_cast<double (*)(double)>(std::cbrt)));
-    define("memcpy", address(static_cast<void* (*)(void*, const void*, size_t)>(std::memcpy)));
-    define("memset", address(static_cast<void* (*)(void*, int, size_t)>(std::memset)));
-    define("memmove", address(static_cast<void* (*)(void*, const void*, size_t)>(std::memmove)));
-    for (auto [name, plain] : {std::pair{"floorf", &floorf}, std::pair{"ceilf", &ceilf},
-                               std::pair{"roundf", &roundf}, std::pair{"roundevenf", &rintf}}) {
-      define(name, address(plain));
-    }
-    for (auto [name, plain] : {std::pair<const char*, double (*)(double)>{"floor", &::floor},
-                               {"ceil", &::ceil},
-                               {"round", &::round},
-                               {"roundeven", &::rint}}) {
-      define(name, address(plain));
-    }
-#if defined(__x86_64__)
-    define("__truncsfhf2", address(&half_of));
-    define("__truncdfhf2", address(&half_of_double));
-    define("__extendhfsf2", address(&float_of));
-#endif
-    checked(jit->getMainJITDylib().define(llvm::orc::absoluteSymbols(std::move(symbols))));
+    machine = checked(target().createTargetMachine());
   }
 };
-// Never destroyed: code may run until the process ends.
+// Never destroyed: other threads may compile until the process ends.
 Session& session() {
   static auto* one = new Session;
   return *one;
@@ -146,15 +105,6 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
   all.run(module, modules);
 }
 
-// The code of one module.
-struct Code {
-  llvm::orc::ResourceTrackerSP tracker;
-  ~Code() {
-    std::lock_guard<std::mutex> lock(session().mutex);
-    llvm::consumeError(tracker->remove());
-  }
-};
-
 void dump(const llvm::Module& module, const char* stage) {
   const char* folder = std::getenv("LAMELLA_DUMP_LLVM");
   if (folder == nullptr) return;
@@ -164,28 +114,29 @@ void dump(const llvm::Module& module, const char* stage) {
   if (!failed) module.print(file, nullptr);
 }
 
-}  // namespace
-
-void set_target(llvm::Module& module) {
-  Session& s = session();
-  module.setDataLayout(s.jit->getDataLayout());
-  module.setTargetTriple(s.machine->getTargetTriple().str());
+// The module as an object file.
+llvm::SmallVector<char, 0> object_of(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::SmallVector<char, 0> object;
+  llvm::raw_svector_ostream to(object);
+  llvm::legacy::PassManager passes;
+  bool failed = machine.addPassesToEmitFile(passes, to, nullptr, llvm::CodeGenFileType::ObjectFile);
+  LAMELLA_INTERNAL_ASSERT(!failed, "compiler: the target writes no object files");
+  passes.run(module);
+  return object;
 }
 
-std::vector<void*> make_code(std::unique_ptr<llvm::Module> module,
-                             std::unique_ptr<llvm::LLVMContext> context,
-                             const std::vector<std::string>& names,
-                             std::shared_ptr<const void>* holder) {
-  Session& s = session();
-  std::string width = str(vector_functions().bytes * 8);
-  for (llvm::Function& function : *module) {
-    function.addFnAttr("target-cpu", s.machine->getTargetCPU());
-    function.addFnAttr("target-features", s.machine->getTargetFeatureString());
+// What the functions are made for, and whether they are right.
+void finish(llvm::Module& module, llvm::TargetMachine& machine) {
+  std::string width = str(vector_functions(code_capability()).bytes * 8);
+  for (llvm::Function& function : module) {
+    function.addFnAttr("target-cpu", machine.getTargetCPU());
+    function.addFnAttr("target-features", machine.getTargetFeatureString());
     function.addFnAttr("prefer-vector-width", width);
     function.addFnAttr("min-legal-vector-width", width);
     function.addFnAttr("no-trapping-math", "true");
+    function.setDoesNotThrow();  // so that nothing describes its frames
   }
-  dump(*module, "emitted");
+  dump(module, "emitted");
 #ifndef NDEBUG
   constexpr bool kVerify = true;
 #else
@@ -194,21 +145,45 @@ std::vector<void*> make_code(std::unique_ptr<llvm::Module> module,
   if (kVerify) {
     std::string text;
     llvm::raw_string_ostream to(text);
-    LAMELLA_INTERNAL_ASSERT(!llvm::verifyModule(*module, &to), "compiler: ", text);
+    LAMELLA_INTERNAL_ASSERT(!llvm::verifyModule(module, &to), "compiler: ", text);
+  }
+}
+
+}  // namespace
+
+void set_target(llvm::Module& module) {
+  llvm::TargetMachine& machine = *session().machine;
+  module.setDataLayout(machine.createDataLayout());
+  module.setTargetTriple(machine.getTargetTriple().str());
+  module.setPICLevel(llvm::PICLevel::BigPIC);
+}
+
+void make_code(llvm::Module& module, const std::vector<std::string>& names, CodeImage* image) {
+  Session& s = session();
+  finish(module, *s.machine);
+  llvm::SmallVector<char, 0> object;
+  {
+    std::lock_guard<std::mutex> lock(s.mutex);
+    optimize(module, *s.machine);
+    dump(module, "optimized");
+    object = object_of(module, *s.machine);
+  }
+  image->capability = code_capability();
+  // Code for less than the machine's best is for every processor of its level.
+  if (image->capability == kBestCapability) image->needs = processor_features();
+  link_image({object.data(), object.size()}, names, image);
+}
+
+std::string make_object(llvm::Module& module) {
+  Session& s = session();
+  // The function must run where the code does not, to find that out.
+  for (llvm::Function& function : module) {
+    function.addFnAttr("target-cpu", "generic");
+    function.addFnAttr("target-features", "");
   }
   std::lock_guard<std::mutex> lock(s.mutex);
-  optimize(*module, *s.machine);
-  dump(*module, "optimized");
-  auto code = std::make_shared<Code>();
-  code->tracker = s.jit->getMainJITDylib().createResourceTracker();
-  checked(s.jit->addIRModule(code->tracker,
-                             llvm::orc::ThreadSafeModule(std::move(module), std::move(context))));
-  std::vector<void*> addresses;
-  for (const std::string& name : names) {
-    addresses.push_back(checked(s.jit->lookup(name)).toPtr<void*>());
-  }
-  *holder = std::move(code);
-  return addresses;
+  llvm::SmallVector<char, 0> object = object_of(module, *s.machine);
+  return {object.data(), object.size()};
 }
 
 }  // namespace lamella::hlo::compiler

@@ -1,20 +1,19 @@
-// Session: LLVM's just-in-time compiler.
+// Session: LLVM's code generator.
 #pragma once
 #include <llvm/IR/Module.h>
 
-#include <memory>
 #include <string>
 #include <vector>
+
+#include "lamella/graph/execute/code_image.h"
 
 namespace lamella::hlo::compiler {
 
 // The processor that code is made for: the machine's, lowered to the CPU capability.
 void set_target(llvm::Module& module);
-// Makes machine code of the module and gives the addresses of its functions, in the order of their
-// names. `holder` keeps the code.
-std::vector<void*> make_code(std::unique_ptr<llvm::Module> module,
-                             std::unique_ptr<llvm::LLVMContext> context,
-                             const std::vector<std::string>& names,
-                             std::shared_ptr<const void>* holder);
+// Machine code of the module's functions, whose names are given, as an image without its regions.
+void make_code(llvm::Module& module, const std::vector<std::string>& names, CodeImage* image);
+// The module as an object file, for any processor of the kind.
+std::string make_object(llvm::Module& module);
 
 }  // namespace lamella::hlo::compiler

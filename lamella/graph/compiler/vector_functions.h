@@ -1,5 +1,6 @@
 // Vector functions that machine code calls: those of the kernels, for each CPU capability.
 #pragma once
+#include <cstdint>
 #include <span>
 
 namespace lamella::hlo::compiler {
@@ -17,8 +18,8 @@ struct VectorFunctions {
   std::span<const VectorFunction> all;
 };
 
-// For the capability that kernels run with.
-const VectorFunctions& vector_functions();
+// For a CPU capability, as native::code_capability() counts.
+const VectorFunctions& vector_functions(uint32_t capability);
 
 // What each compilation of vector_functions.cpp gives.
 VectorFunctions vector_functions_DEFAULT();

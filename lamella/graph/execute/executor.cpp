@@ -17,6 +17,7 @@
 #include "lamella/core/allocator.h"
 #include "lamella/core/interrupt.h"
 #include "lamella/graph/evaluate/rules.h"
+#include "lamella/graph/execute/code_cache.h"
 #include "lamella/graph/execute/machine_code.h"
 #include "lamella/graph/hlo/effects.h"
 #include "lamella/graph/passes/pipeline.h"
@@ -150,7 +151,7 @@ void run_region(const PlannedRegion& region, std::span<Value> operands, Value* p
   Temporary temporary(region.temporary_bytes);
   *next = temporary.data();
   // An error is thrown here, where no machine code stands in between.
-  if (region.function(buffers) != 0) machine_compiler()->throw_pending();
+  if (region.function(buffers) != 0) throw_pending();
   Value* leaf = values;
   for (const RegionOutput& output : region.outputs) {
     Value value = assembled(output.shape, leaf);
@@ -167,12 +168,12 @@ struct Program {
   std::unique_ptr<Module> changed;
   const Module& run() const { return changed != nullptr ? *changed : *given; }
 };
-std::shared_ptr<const Program> make_program(std::shared_ptr<const Module> given) {
+std::shared_ptr<const Program> make_program(std::shared_ptr<const Module> given, bool native) {
   auto program = std::make_shared<Program>();
   NativeRules rules(*given);
   std::optional<NativeRules> own;  // of the copy that is changed
   program->changed = run_passes(*given, rules.most_instructions(), [&](const Computation& one) {
-    if (machine_compiler() == nullptr) return false;
+    if (!native) return false;
     if (!own) own.emplace(*one.parent);
     return own->is_native(one);
   });
@@ -182,7 +183,8 @@ std::shared_ptr<const Program> make_program(std::shared_ptr<const Module> given)
 
 class Executor final : public Executable {
  public:
-  Executor(const std::shared_ptr<const Program>& program, const CompileOptions& options)
+  Executor(const std::shared_ptr<const Program>& program, const CompileOptions& options,
+           StoredCode* stored)
       : Executable({program, program->given.get()}),
         program_(program->run()),
         user_data_(options.user_data) {
@@ -195,7 +197,7 @@ class Executor final : public Executable {
         if (calls_.back()->joins_runs()) joining_.push_back(calls_.back().get());
       }
     }
-    plan_all();
+    plan_all(stored);
     entry_ = &plans_.at(program_.entry);
   }
 
@@ -266,34 +268,54 @@ class Executor final : public Executable {
   };
 
   // All computations that are run as such: the entry, and what rules call.
-  void plan_all() {
-    MachineCompiler* compiler = machine_compiler();
-    std::vector<std::pair<ComputationPlan*, PlannedRegion*>> homes;
+  void plan_all(StoredCode* stored) {
+    native_ = may_have_machine_compiler() || stored != nullptr;
+    std::vector<const Computation*> todo;
     std::vector<std::vector<ScheduledStep>> schedules;
-    std::vector<const Region*> regions;
-    std::vector<const Computation*> todo{program_.entry};
     NativeRules rules(program_);
-    for (size_t n = 0; n < todo.size(); ++n) {
-      schedules.push_back(schedule(*todo[n], compiler != nullptr ? &rules : nullptr));
-      for (const ScheduledStep& step : schedules.back()) {
-        if (step.instruction == nullptr) continue;
-        for_each_called(*step.instruction, [&](const Computation& called) {
-          if (std::find(todo.begin(), todo.end(), &called) == todo.end()) todo.push_back(&called);
-        });
-      }
-    }
-    for (const auto& steps : schedules) {
-      for (const ScheduledStep& step : steps) {
-        if (step.instruction == nullptr) regions.push_back(&step.region);
-      }
-    }
     std::vector<MachineCode> codes;
-    if (!regions.empty()) codes = compiler->compile(regions, &code_holder_);
+    schedule_all(&todo, &schedules, &rules);
+    if (native_ && !find_code(schedules, stored, &codes)) {
+      native_ = false;
+      schedule_all(&todo, &schedules, &rules);
+    }
     size_t next = 0;
     explain_steps(todo, schedules, codes, rules);
     for (size_t n = 0; n < todo.size(); ++n) {
       plans_.emplace(todo[n], make_plan(*todo[n], schedules[n], codes, &next));
     }
+  }
+  void schedule_all(std::vector<const Computation*>* todo,
+                    std::vector<std::vector<ScheduledStep>>* schedules, NativeRules* rules) {
+    *todo = {program_.entry};
+    schedules->clear();
+    for (size_t n = 0; n < todo->size(); ++n) {
+      schedules->push_back(schedule(*(*todo)[n], native_ ? rules : nullptr));
+      for (const ScheduledStep& step : schedules->back()) {
+        if (step.instruction == nullptr) continue;
+        for_each_called(*step.instruction, [&](const Computation& called) {
+          if (std::find(todo->begin(), todo->end(), &called) == todo->end()) {
+            todo->push_back(&called);
+          }
+        });
+      }
+    }
+  }
+  // The regions' code: what the caller has, what was kept on disk, or what the compiler makes.
+  // False: there is none.
+  bool find_code(const std::vector<std::vector<ScheduledStep>>& schedules, StoredCode* stored,
+                 std::vector<MachineCode>* codes) {
+    std::vector<const Region*> regions;
+    for (const auto& steps : schedules) {
+      for (const ScheduledStep& step : steps) {
+        if (step.instruction == nullptr) regions.push_back(&step.region);
+      }
+    }
+    if (regions.empty()) return true;
+    std::optional<CodeImage> image = image_of(program_, regions, stored);
+    if (!image) return false;
+    *codes = load(*image, &code_holder_);
+    return true;
   }
 
   void explain_steps(const std::vector<const Computation*>& computations,
@@ -315,7 +337,7 @@ class Executor final : public Executable {
                               i->name, "\n");
         } else if (i->opcode != Opcode::Constant) {
           std::string reason = "between steps";
-          if (machine_compiler() == nullptr) {
+          if (!native_) {
             reason = "there is no compiler";
           } else {
             rules.is_native(*i, &reason);
@@ -408,6 +430,7 @@ class Executor final : public Executable {
   }
 
   std::string explanation_;
+  bool native_ = false;    // whether there is machine code
   const Module& program_;  // lives as long as module()
   std::shared_ptr<const void> code_holder_;
   std::shared_ptr<const UserData> user_data_;
@@ -421,8 +444,9 @@ class Executor final : public Executable {
 }  // namespace
 
 std::unique_ptr<Executable> make_executor(std::shared_ptr<const Module> module,
-                                          const CompileOptions& options) {
-  return std::make_unique<Executor>(make_program(std::move(module)), options);
+                                          const CompileOptions& options, StoredCode* stored) {
+  bool native = may_have_machine_compiler() || stored != nullptr;
+  return std::make_unique<Executor>(make_program(std::move(module), native), options, stored);
 }
 
 }  // namespace lamella::hlo

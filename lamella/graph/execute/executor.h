@@ -7,9 +7,17 @@
 
 namespace lamella::hlo {
 
+// Code of a module that is kept elsewhere: an image as bytes, and the digest of the regions that it
+// is for. Where both are empty they are filled; where they do not fit, code is made.
+struct StoredCode {
+  std::string regions;
+  std::string image;
+};
+
 // The module must be verified and must not be changed afterwards. Finds the targets of all custom
 // calls; throws an Error that names the instruction where one is unknown.
 std::unique_ptr<Executable> make_executor(std::shared_ptr<const Module> module,
-                                          const CompileOptions& options = {});
+                                          const CompileOptions& options = {},
+                                          StoredCode* stored = nullptr);
 
 }  // namespace lamella::hlo

@@ -2,40 +2,58 @@
 #include "lamella/graph/execute/machine_code.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
 #include <string_view>
 
+#include "lamella/core/allocator.h"
+
 namespace lamella::hlo {
 namespace {
 
 std::atomic<MachineCompiler*> compiler{nullptr};
 
-// The library stands beside this one.
-void load() {
+std::string library_of(const void* address) {
   Dl_info info{};
-  if (dladdr(reinterpret_cast<void*>(&machine_compiler), &info) == 0) return;
-  std::string path(info.dli_fname);
-  path.resize(path.rfind('/') == std::string::npos ? 0 : path.rfind('/') + 1);
-  path += "liblamella_compiler.so";
-  dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  return dladdr(address, &info) != 0 ? info.dli_fname : "";
+}
+const void* own_address() { return reinterpret_cast<const void*>(&machine_compiler); }
+// The library stands beside this one.
+const std::string& compiler_path() {
+  static const std::string path = [] {
+    std::string own = library_of(own_address());
+    own.resize(own.rfind('/') == std::string::npos ? 0 : own.rfind('/') + 1);
+    return own + "liblamella_compiler.so";
+  }();
+  return path;
 }
 
 }  // namespace
 
 void set_machine_compiler(MachineCompiler* one) { compiler.store(one, std::memory_order_release); }
 
-MachineCompiler* machine_compiler() {
-  static const bool wanted = [] {
+bool may_have_machine_compiler() {
+  static const bool may = [] {
     const char* text = std::getenv("LAMELLA_COMPILER");
-    return text == nullptr || std::string_view(text) != "0";
+    bool wanted = text == nullptr || std::string_view(text) != "0";
+    return wanted && access(compiler_path().c_str(), R_OK) == 0;
   }();
-  if (!wanted) return nullptr;
+  return may;
+}
+
+MachineCompiler* machine_compiler() {
+  if (!may_have_machine_compiler()) return nullptr;
   static std::once_flag once;
-  std::call_once(once, load);
+  std::call_once(once, [] { dlopen(compiler_path().c_str(), RTLD_NOW | RTLD_LOCAL); });
   return compiler.load(std::memory_order_acquire);
+}
+
+std::vector<std::string> compiler_libraries() {
+  return {library_of(own_address()), library_of(reinterpret_cast<const void*>(&cpu_allocate)),
+          compiler_path()};
 }
 
 }  // namespace lamella::hlo

@@ -2,47 +2,57 @@
 //
 // Note [The compiler is a library of its own]
 //   liblamella_compiler.so holds LLVM and is loaded when a module is first compiled. Loading it
-//   calls set_compiler(). Where it was not built or cannot be loaded there are no regions, and
-//   every instruction is done by its rule.
+//   calls set_machine_compiler(). Where it was not built or cannot be loaded there are no regions,
+//   and every instruction is done by its rule. Code that was kept on disk, or was made ahead of
+//   time, runs without it.
 #pragma once
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
-#include <utility>
+#include <string_view>
 #include <vector>
 
+#include "lamella/graph/execute/code_image.h"
 #include "lamella/graph/execute/region.h"
 
 namespace lamella::hlo {
 
-struct MachineCode {
-  // Gets the arrays of the region's inputs, then those of its outputs, then `temporary_bytes` of
-  // memory, then the storages of the inputs' arrays, null where Value::storage() is. Returns 0; or
-  // 1 where something failed, which throw_pending() throws.
-  using Function = int32_t (*)(void* const* buffers);
-  Function function = nullptr;
-  int64_t temporary_bytes = 0;
-  // Arrays of outputs that may lie in the memory of an array of the inputs: (output, input).
-  std::vector<std::pair<uint32_t, uint32_t>> may_share;
-  std::vector<std::string> notes;  // what became of the instructions, a line each
+// What an object file holds: a function of C that runs a program, and the program.
+struct ObjectContents {
+  std::string function;
+  std::string module_text;
+  std::string regions;  // the digest of its regions, and their code: an image as bytes
+  std::string code;
+  int inputs = 0;  // arrays, one argument each
+  int outputs = 0;
 };
 
 class MachineCompiler {
  public:
   virtual ~MachineCompiler() = default;
-  // One function for each region. `holder` keeps the code; instructions must live as long as this
-  // call. Throws an Error.
-  virtual std::vector<MachineCode> compile(std::span<const Region* const> regions,
-                                           std::shared_ptr<const void>* holder) = 0;
-  // Throws what ended a function of this thread.
-  [[noreturn]] virtual void throw_pending() = 0;
+  // One function for each region. Throws an Error.
+  virtual CodeImage compile(std::span<const Region* const> regions) = 0;
+  // An object file for this kind of processor.
+  virtual std::string object_file(const ObjectContents& contents) = 0;
 };
 
-// The compiler, loaded if need be; null where there is none. LAMELLA_COMPILER=0 says that none is
-// wanted.
+// Whether there is a compiler to be loaded. LAMELLA_COMPILER=0 says that none is wanted.
+bool may_have_machine_compiler();
+// The compiler, loaded if need be; null where there is none.
 MachineCompiler* machine_compiler();
 // Called by the library while it is loaded. The compiler must live as long as the process.
 void set_machine_compiler(MachineCompiler* compiler);
+// Paths of Lamella's libraries that say what code is made of a program.
+std::vector<std::string> compiler_libraries();
+
+// ---- What code runs on; in lamella/graph/compiler/runtime.cpp, as it is the kernels' ----
+
+// The kernels' CPU capability, 0 to 2.
+uint32_t code_capability();
+// The address of what code may call, for code of a capability; null where there is no such name.
+const void* code_symbol(std::string_view name, uint32_t capability);
+// Throws what ended a function of this thread.
+[[noreturn]] void throw_pending();
 
 }  // namespace lamella::hlo

@@ -113,7 +113,7 @@ def _read(path: str) -> str:
         raise CommandError(f"hlo: {path}: {getattr(error, 'strerror', None) or error}") from None
 
 
-def _parse(path: str, verify: bool = True) -> Any:
+def parse(path: str, verify: bool = True) -> Any:
     from lamella import hlo
 
     text = _read(path)
@@ -322,7 +322,7 @@ def _write(folder: str, results: list[Any]) -> None:
 
 
 def _print(options: argparse.Namespace) -> int:
-    module = _parse(options.file, not options.no_verify)
+    module = parse(options.file, not options.no_verify)
     text = module.to_string(
         percent=options.percent,
         operand_shapes=options.operand_shapes,
@@ -338,7 +338,7 @@ def _graph(options: argparse.Namespace) -> int:
         raise CommandError(
             f"hlo: expected --output to end in .html, .dot or .json, got '{options.output}'"
         )
-    module = _parse(options.file)
+    module = parse(options.file)
     text = {".html": module.to_html, ".dot": module.to_dot, ".json": module.to_json}[ending]()
     try:
         with open(options.output, "w", encoding="utf-8") as file:
@@ -351,7 +351,7 @@ def _graph(options: argparse.Namespace) -> int:
 def _diff(options: argparse.Namespace) -> int:
     if options.first == options.second == "-":
         raise CommandError("hlo: expected one of the programs to be a file")
-    first, second = _parse(options.first), _parse(options.second)
+    first, second = parse(options.first), parse(options.second)
     text = first.diff(second)
     sys.stdout.write(text or ("equal\n" if first == second else "equal up to renaming\n"))
     return 1 if text else 0

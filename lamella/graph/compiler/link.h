@@ -1,0 +1,15 @@
+// Linking an object file to an image, by LLVM's linker.
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lamella/graph/execute/code_image.h"
+
+namespace lamella::hlo::compiler {
+
+// Fills the image's block, addresses and entries: where the functions of these names begin.
+void link_image(std::span<const char> object, const std::vector<std::string>& names,
+                CodeImage* image);
+
+}  // namespace lamella::hlo::compiler

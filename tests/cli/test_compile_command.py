@@ -1,0 +1,166 @@
+"""The command `lamella compile`: object files that C programs call."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from build_tree import PREFIX, run
+
+hlo = pytest.importorskip("lamella.hlo")
+
+PROGRAM = """HloModule several
+
+ENTRY main {
+  pair = (f32[5], (s32[2,2], pred[3])) parameter(0)
+  wide = c64[2] parameter(1)
+  small = bf16[3] parameter(2)
+  none = f64[0,4] parameter(3)
+  x = f32[5] get-tuple-element(pair), index=0
+  others = (s32[2,2], pred[3]) get-tuple-element(pair), index=1
+  n = s32[2,2] get-tuple-element(others), index=0
+  p = pred[3] get-tuple-element(others), index=1
+  nan = f32[5] constant({nan, -nan, 0, -0, inf})
+  y = f32[5] add(x, nan)
+  m = s32[2,2] multiply(n, n)
+  q = pred[3] not(p)
+  product = c64[2] multiply(wide, wide)
+  called = f32[5] custom-call(x), custom_call_target="aten::relu"
+  smaller = bf16[3] negate(small)
+  inner = (c64[2], bf16[3], f64[0,4]) tuple(product, smaller, none)
+  ROOT all = (f32[5], s32[2,2], pred[3], (c64[2], bf16[3], f64[0,4]), f32[5]) \
+tuple(y, m, q, inner, called)
+}
+"""
+MAIN = """#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "several.h"
+static void* at(FILE* file, size_t bytes) {
+  char* block = malloc(bytes + 64); /* not aligned */
+  if (fread(block + 1, 1, bytes, file) != bytes) exit(2);
+  return block + 1;
+}
+int main(void) {
+  FILE *in = fopen("in", "rb"), *out = fopen("out", "wb");
+  void* i[6];
+  size_t sizes[] = {20, 16, 3, 16, 6, 0};
+  for (int n = 0; n < 6; ++n) i[n] = at(in, sizes[n]);
+  for (int again = 0; again < 3; ++again) {
+    float y[5], product[4], called[5];
+    int32_t m[4];
+    uint8_t q[3];
+    uint16_t smaller[3];
+    double none[1];
+    if (several(i[0], i[1], i[2], i[3], i[4], i[5], y, m, q, product, smaller, none, called)) {
+      return puts(lamella_program_error()), 1;
+    }
+    if (again != 2) continue;
+    fwrite(y, 1, 20, out), fwrite(m, 1, 16, out), fwrite(q, 1, 3, out);
+    fwrite(product, 1, 16, out), fwrite(smaller, 1, 6, out), fwrite(called, 1, 20, out);
+  }
+  fclose(out);
+  char line[4096];
+  for (FILE* maps = fopen("/proc/self/maps", "r"); fgets(line, sizeof line, maps);) {
+    if (strstr(line, "libLLVM") || strstr(line, "libpython")) return puts(line), 1;
+  }
+  return 0;
+}
+"""
+
+
+def command(*arguments, status=0, **settings):
+    done = subprocess.run(
+        [sys.executable, "-m", "lamella", "compile", *map(str, arguments)],
+        capture_output=True, text=True, check=False, env={**os.environ, **settings},
+    )  # fmt: skip
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def linked(folder, name, main, language="c"):
+    source, library = folder / f"main.{language}", PREFIX / "lib"
+    source.write_text(main)
+    run("c++" if language == "cpp" else "cc", "-Wall", "-Werror", source, folder / f"{name}.o",
+        f"-I{folder}", f"-L{library}", f"-Wl,-rpath,{library}", "-llamella_graph", "-llamella",
+        "-o", folder / "main")  # fmt: skip
+    return folder / "main"
+
+
+def test_every_kind_of_argument(tmp_path):
+    (tmp_path / "p.hlo").write_text(PROGRAM)
+    assert command(tmp_path / "p.hlo", "-o", tmp_path / "several") == ""
+    main = linked(tmp_path, "several", MAIN)
+    x = np.array([1, -2, 3, -0.0, 5], np.float32)
+    n = np.array([[1, 2], [3, -4]], np.int32)
+    p = np.array([True, False, True])
+    wide = np.array([1 + 2j, -1j], np.complex64)
+    small = np.array([0x3F80, 0xBF80, 0x7F80], np.uint16)
+    (tmp_path / "in").write_bytes(b"".join(a.tobytes() for a in (x, n, p, wide, small)))
+    run(main, cwd=tmp_path)
+    nan = np.array([np.nan, -np.nan, 0, -0.0, np.inf], np.float32)
+    got = (tmp_path / "out").read_bytes()
+    np.testing.assert_array_equal(np.frombuffer(got[:20], np.float32), x + nan)
+    np.testing.assert_array_equal(np.frombuffer(got[20:36], np.int32), (n * n).ravel())
+    np.testing.assert_array_equal(np.frombuffer(got[36:39], np.bool_), ~p)
+    np.testing.assert_allclose(np.frombuffer(got[39:55], np.complex64), wide * wide)
+    np.testing.assert_array_equal(np.frombuffer(got[55:61], np.uint16), small ^ 0x8000)
+    np.testing.assert_array_equal(np.frombuffer(got[61:], np.float32), np.maximum(x, 0))
+
+
+def test_errors_of_calls(tmp_path):
+    (tmp_path / "p.hlo").write_text(
+        "HloModule m\nENTRY e {\n  x = s64[2] parameter(0)\n  y = s64[1] parameter(1)\n"
+        '  ROOT r = s64[1] custom-call(x, y), custom_call_target="aten::index_select",\n'
+        '      backend_config="%0, 0, %1"\n}\n'
+    )
+    command(tmp_path / "p.hlo", "-o", tmp_path / "row")
+    main = """#include <cstdio>
+#include "row.h"
+int main() {
+  int64_t x[] = {7, 8}, at[] = {1}, out[1];
+  if (row(x, at, out) != 0 || out[0] != 8) return 1;
+  at[0] = 2;
+  if (row(x, at, out) == 0) return 1;
+  std::puts(lamella_program_error());
+}
+"""
+    assert run(linked(tmp_path, "row", main, "cpp")) == (
+        "hlo: 'r' (custom-call aten::index_select): index_select: expected 'index' in [0, 1], got 2\n"
+    )
+    (tmp_path / "p.hlo").write_text(
+        "HloModule m\nENTRY e {\n  x = f32[2] parameter(0)\n"
+        '  ROOT y = f32[2] custom-call(x), custom_call_target="mine::unknown"\n}\n'
+    )
+    text = command(tmp_path / "p.hlo", "-o", tmp_path / "f", status=2)
+    assert text.startswith("lamella: ") and "mine::unknown" in text
+
+
+@pytest.mark.parametrize(
+    ("output", "settings", "error"),
+    [
+        ("1x", {}, "compile: expected a name of C for the function, got '1x'"),
+        ("a-b", {}, "compile: expected a name of C for the function, got 'a-b'"),
+        ("none/f", {}, "compile: none/f: No such file or directory"),
+        (
+            "f",
+            {"LAMELLA_COMPILER": "0"},
+            "compile: expected liblamella_compiler.so, which is built where LLVM is (llvm-19-dev)",
+        ),
+    ],
+)
+def test_errors(tmp_path, monkeypatch, output, settings, error):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.hlo").write_text("HloModule m\nENTRY e {\n  ROOT x = f32[2] parameter(0)\n}\n")
+    assert command("p.hlo", "-o", output, status=2, **settings) == f"lamella: {error}\n"
+    assert os.listdir(tmp_path) == ["p.hlo"]
+
+
+def test_tokens_have_no_arrays(tmp_path):
+    (tmp_path / "p.hlo").write_text(
+        "HloModule m\nENTRY e {\n  t = token[] parameter(0)\n  ROOT c = f32[] constant(1)\n}\n"
+    )
+    assert command(tmp_path / "p.hlo", "-o", tmp_path / "f", status=2) == (
+        "lamella: compile: expected arrays, got t of token[]\n"
+    )
