@@ -1,6 +1,6 @@
 # make demo | test | bench | lint | sanitize | fuzz | aarch64 | wheel | reference: each installs what it needs, builds, and runs.
 # JOBS=n limits parallel jobs; PYTHON=… chooses the interpreter (3.9 or newer).
-# `make bench TOPIC` measures one topic: kernels, cpp, python, autograd, layers, graph, size or extensions.
+# `make bench TOPIC` measures one topic: kernels, cpp, python, autograd, layers, graph, size, extensions or distributed.
 
 PYTHON ?= python3
 ROOT := $(dir $(abspath $(lastword $(MAKEFILE_LIST))))
@@ -22,6 +22,11 @@ define compiler
 	@cd $(ROOT) && sh tools/install_debian.sh tools/debian-packages-compiler.txt
 endef
 
+# MPI, without which there are no jobs of many processes.
+define mpi
+	@cd $(ROOT) && sh tools/install_debian.sh tools/debian-packages-mpi.txt
+endef
+
 build:
 	$(call prepare,build)
 	@cd $(ROOT) && sh tools/build.sh release
@@ -33,12 +38,14 @@ demo:
 
 test:
 	$(compiler)
+	$(mpi)
 	$(call prepare,build test demo)
 	@cd $(ROOT) && sh tools/build.sh release -- lamella_tests bench_dispatch
 	@cd $(ROOT) && sh tools/run_tests.sh
 
 bench:
 	$(compiler)
+	$(mpi)
 	$(call prepare,build test bench)
 	@cd $(ROOT) && sh tools/build.sh release -- lamella_bench
 	@cd $(ROOT) && $(VPY) bench/run.py $(addprefix --only ,$(TOPIC))

@@ -96,6 +96,20 @@ def lamella_rows() -> Iterator[Row]:
         return [p - 0.1 * g for p, g in zip(params, grads)], value
 
     yield row("training step of the digits' MLP", step, params, images, labels)
+
+    # As it is written for eager calls: backward and optimizer inside, parameters written in place.
+    net = m.nn.Sequential(m.nn.Linear(64, 128), m.nn.ReLU(), m.nn.Linear(128, 10))
+    optimizer = m.optim.SGD(net.parameters(), lr=0.1)
+
+    def written_in_place(images: Any, labels: Any) -> Any:
+        optimizer.zero_grad()
+        value = functional.cross_entropy(net(images), labels)
+        value.backward()
+        optimizer.step()
+        return value
+
+    train = m.compile(written_in_place)
+    yield "training step of the digits' MLP, optimizer inside", lambda: train(images, labels)
     layers = [[array(w) for w in layer] for layer in encoder_weights()]
 
     def encoder(x: Any, layers: list[list[Any]]) -> Any:
@@ -160,6 +174,7 @@ def jax_rows() -> Iterator[Row]:
         return [p - 0.1 * g for p, g in zip(params, grads)], value
 
     yield row("training step of the digits' MLP", step, params, images, labels)
+    yield row("training step of the digits' MLP, optimizer inside", step, params, images, labels)
     layers = [[array(w) for w in layer] for layer in encoder_weights()]
 
     def norm(x: Any) -> Any:

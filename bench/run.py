@@ -1,7 +1,7 @@
 """Measures Lamella beside its peers in one run and prints a table: required, got, peer.
 
 Needs what `make bench` installs and builds. Rows whose peer is missing say so.
-Usage: run.py [--build DIR] [--only kernels|cpp|python|autograd|layers|graph|size|extensions]
+Usage: run.py [--build DIR] [--only kernels|cpp|python|autograd|layers|graph|size|extensions|distributed]
 """
 
 from __future__ import annotations
@@ -374,6 +374,14 @@ def compiled_rows(table: Table) -> None:
         if row.endswith(" 10,000,000"):
             factor = 0.9
         table.ratio(row, ours.get(row), factor, "jax.jit", peer.get(row))
+    script = str(ROOT / "bench" / "compile_time.py")
+    ours, peer = (
+        run_rows(["taskset", "-c", core, sys.executable, script, library])
+        for library in ("lamella", "jax")
+    )
+    for row in ours:
+        begins, found, _ = row.partition(", from the disk")
+        table.ratio(row, ours[row], 0.1 if found else 0.5, "jax.jit", peer.get(begins))
 
 
 def import_ms(module: str) -> float | None:
@@ -480,6 +488,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=Path, default=ROOT / "build")
     topics = ["kernels", "cpp", "python", "autograd", "layers", "graph", "size", "extensions"]
+    topics.append("distributed")  # in processes of its own
     parser.add_argument("--only", choices=topics)
     options = parser.parse_args()
     if options.only == "kernels":
@@ -487,6 +496,9 @@ def main() -> None:
             for name in ("kernels.py", "models.py"):
                 command = [sys.executable, str(ROOT / "bench" / name), "--threads", threads]
                 subprocess.run([*command, "--build", str(options.build)], check=False)
+        return
+    if options.only == "distributed":
+        subprocess.run([sys.executable, str(ROOT / "bench" / "distributed.py")], check=False)
         return
     with open("/proc/cpuinfo") as info:
         model = next(

@@ -37,6 +37,17 @@ foreach(file IN LISTS compat)
 endforeach()
 list(APPEND todo ${generated})
 
+# ATen/ops/NAME.h for each operator: all of them, as ATen/Functions.h.
+foreach(file IN LISTS generated)
+  if(file MATCHES "^lamella/api/ops/(.*)\\.h$")
+    set(header "${prefix}/include/lamella_compat/ATen/ops/${CMAKE_MATCH_1}.h")
+    if(NOT EXISTS "${header}")
+      file(WRITE "${header}"
+           "// at::${CMAKE_MATCH_1}.\n#pragma once\n#include <ATen/Functions.h>\n")
+    endif()
+  endif()
+endforeach()
+
 set(seen "")
 while(todo)
   list(POP_FRONT todo file)

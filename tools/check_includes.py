@@ -23,6 +23,7 @@ BELOW = {
     # A library of its own, on the kernels' threads, products and vector functions.
     "compiler": ["graph", "kernels"],
     "lamella": ["graph", "layers", "kernels", "api", "dispatch", "abi", "core"],
+    "distributed": ["lamella", "core"],
     "compat": ["lamella"],
     "python": ["lamella", "abi", "kernels", "layers", "graph"],
 }
@@ -34,6 +35,9 @@ LEAVES = {
     "lamella/abi/autograd.h",
     "lamella/abi/backend.h",
     "lamella/abi/loading.h",
+    "lamella/abi/profiler.h",
+    "lamella/abi/python.h",
+    "lamella/abi/threads.h",
     "lamella/abi/vmap.h",
     "lamella/abi/dispatch_keys.def",
     "lamella/abi/policy.h",

@@ -26,7 +26,15 @@ HEAVY = {
     "variant",
 }
 # Graphs are built by programs, not by the source of each operator: their headers may cost more.
-MAY_BE_HEAVY = ("lamella/graph/", "compat/xla/lamella_names.h")
+# So may those that stand for headers that bring much of the standard library with them.
+MAY_BE_HEAVY = (
+    "lamella/graph/",
+    "compat/xla/lamella_names.h",
+    "compat/torch/standard_headers.h",
+    "compat/torch/python_casters.h",
+    "compat/c10/util/flat_hash_map.h",
+    "lamella/core/log_line.h",
+)
 MAX_LINES = 700
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 CODE = (".h", ".hpp", ".cpp", ".cc", ".c", ".py", ".cmake", ".sh")

@@ -1,8 +1,9 @@
 #!/bin/sh
 # usage: tools/fuzz.sh [SEED]
 # Calls every operator with hostile arguments, 400 calls an overload, then with valid ones beside
-# PyTorch; throws objects that lie at every public function of Python; gives every parser mutated
-# input for a minute. SEED is a new one without it, and is printed. All parts run even if one fails.
+# PyTorch; throws objects that lie at every public function of Python; runs 20,000 random programs of
+# HLO as compiled code, with LLVM and without, beside the evaluator; gives every parser mutated input
+# for a minute. SEED is a new one without it, and is printed. All parts run even if one fails.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
@@ -25,6 +26,8 @@ fuzz --calls 8 --seed 0 --compare
 fuzz --calls 20 --compare --allow difference
 echo "lamella: throwing objects at Python's functions"
 .venv/bin/python tests/fuzz/objects.py --calls 60 --seed "$seed" || failed=1
+echo "lamella: random programs of HLO, compiled with LLVM and without"
+.venv/bin/python tests/fuzz/programs.py --seed "$seed" --count 20000 --jobs "$jobs" || failed=1
 echo "lamella: mutating what parsers read"
 sh tests/fuzz/run_parsers.sh 60 "$seed" || failed=1
 exit $failed

@@ -9,6 +9,7 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Scalar.h>
 #include <ATen/core/grad_mode.h>
+#include <c10/core/DefaultDtype.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/Layout.h>
 #include <c10/core/SymInt.h>
@@ -18,3 +19,7 @@
 #include <c10/util/complex.h>
 #include <c10/util/irange.h>
 #include <c10/util/string_view.h>
+#include <torch/standard_headers.h>
+
+#include "lamella/api/tensor_of.h"
+#include "lamella/api/tensor_text.h"

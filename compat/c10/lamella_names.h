@@ -8,6 +8,10 @@
 //   because a namespace declared later would hide Lamella's of the same name.
 #pragma once
 
+#if __cplusplus < 202002L
+#error "Lamella's headers are C++20: compile with -std=c++20 where the package says -std=c++17"
+#endif
+
 namespace lamella {
 namespace autograd {}
 namespace native {}

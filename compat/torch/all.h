@@ -1,5 +1,13 @@
-// Everything of torch:: that Lamella has.
+// Everything of torch:: that Lamella has, and what code includes through it of the standard
+// library.
 #pragma once
+#include <ATen/Parallel.h>
+#include <ATen/TensorIndexing.h>
+#include <ATen/core/Dict.h>
+#include <ATen/core/op_registration/op_registration.h>
+#include <c10/util/Logging.h>
 #include <torch/autograd.h>
 #include <torch/library.h>
+#include <torch/standard_headers.h>
 #include <torch/types.h>
+#include <torch/version.h>

@@ -1,3 +1,5 @@
-// What an extension includes. Operators reach Python by their registration alone.
+// What an extension for Python includes: all of torch::, pybind11 and the casters between them.
 #pragma once
-#include <torch/all.h>
+#include <torch/torch.h>
+
+#include <torch/python_casters.h>

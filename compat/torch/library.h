@@ -8,6 +8,7 @@
 #include <c10/util/string_view.h>
 
 #include "lamella/dispatch/library.h"
+#include "lamella/dispatch/whole_values.h"
 
 namespace torch::detail {
 using TorchLibraryInit = lamella::detail::LibraryInit;

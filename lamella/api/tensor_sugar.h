@@ -6,6 +6,26 @@
 
 namespace lamella {
 
+class TensorIndex;
+template <class T, size_t N, template <class> class PtrTraits, class Index>
+class PackedTensorAccessor;
+
+// What Tensor::type() gives: dtype and device, for code that asks for both at once.
+class TensorKind {
+ public:
+  TensorKind(ScalarType dtype, Device device) : dtype_(dtype), device_(device) {}
+  ScalarType scalarType() const { return dtype_; }
+  DeviceType device_type() const { return device_.type(); }
+  bool is_cuda() const { return device_.is_cuda(); }
+  operator ScalarType() const { return dtype_; }                                    // NOLINT
+  operator TensorOptions() const { return TensorOptions(dtype_).device(device_); }  // NOLINT
+  bool operator==(const TensorKind&) const = default;
+
+ private:
+  ScalarType dtype_;
+  Device device_;
+};
+
 // T is Tensor. Everything here is a template, so that each body sees all of T's methods.
 template <class T>
 class TensorSugar : public TensorAutograd<T> {
@@ -16,6 +36,10 @@ class TensorSugar : public TensorAutograd<T> {
 
   // Entry `index` along the first dimension, as a view. Negative indices count from the end.
   T operator[](int64_t index) const { return self().select(0, index); }
+  // The same for an index that is a tensor of one integer.
+  T operator[](const T& index) const {
+    return self().select(0, index.item().template to<int64_t>());
+  }
 
   T& operator+=(const T& other) { return self().add_(other); }
   T& operator+=(const Scalar& other) { return self().add_(other); }
@@ -30,6 +54,34 @@ class TensorSugar : public TensorAutograd<T> {
 
   T cpu() const { return self().to(TensorOptions(DeviceType::CPU)); }
   T toType(ScalarType type) const { return self().to(type); }
+
+  // PyTorch's older spellings.
+  TensorKind type() const { return TensorKind(this->scalar_type(), this->device()); }
+  using TensorAutograd<T>::data;
+  template <class U>
+  U* data() const {
+    return this->template data_ptr<U>();
+  }
+  bool is_variable() const { return this->defined(); }
+  // Sizes are plain integers.
+  IntArrayRef sym_sizes() const { return this->sizes(); }
+  IntArrayRef sym_strides() const { return this->strides(); }
+  int64_t sym_size(int64_t dim) const { return this->size(dim); }
+  int64_t sym_stride(int64_t dim) const { return this->stride(dim); }
+  int64_t sym_numel() const { return this->numel(); }
+  int64_t sym_storage_offset() const { return this->storage_offset(); }
+  bool is_sparse() const { return this->layout() == Layout::Sparse; }
+  bool is_quantized() const { return false; }
+
+  // An accessor with sizes and strides of its own, 32 or 64 bits wide. Needs packed_accessor.h.
+  template <class U, size_t N, template <class> class PtrTraits = DefaultPtrTraits>
+  PackedTensorAccessor<U, N, PtrTraits, int32_t> packed_accessor32() const {
+    return PackedTensorAccessor<U, N, PtrTraits, int32_t>(self().template accessor<U, N>());
+  }
+  template <class U, size_t N, template <class> class PtrTraits = DefaultPtrTraits>
+  PackedTensorAccessor<U, N, PtrTraits, int64_t> packed_accessor64() const {
+    return PackedTensorAccessor<U, N, PtrTraits, int64_t>(self().template accessor<U, N>());
+  }
 
  private:
   const T& self() const { return static_cast<const T&>(*this); }

@@ -7,43 +7,32 @@
 
 namespace lamella {
 
-// Borrows the tensor's memory, sizes and strides: it lives no longer than the tensor.
-template <class T, size_t N>
+// Borrows the tensor's memory, sizes and strides: it lives no longer than the tensor. With one
+// dimension left, an index gives an element.
+template <class T, size_t N, template <class> class PtrTraits, class Index>
 class TensorAccessor {
  public:
-  TensorAccessor(T* data, const int64_t* sizes, const int64_t* strides)
+  using PtrType = typename PtrTraits<T>::PtrType;
+  TensorAccessor(PtrType data, const Index* sizes, const Index* strides)
       : data_(data), sizes_(sizes), strides_(strides) {}
-  TensorAccessor<T, N - 1> operator[](int64_t i) const {
-    return {data_ + i * strides_[0], sizes_ + 1, strides_ + 1};
+  decltype(auto) operator[](Index i) const {
+    if constexpr (N == 1) {
+      return (data_[i * strides_[0]]);
+    } else {
+      return TensorAccessor<T, N - 1, PtrTraits, Index>(data_ + i * strides_[0], sizes_ + 1,
+                                                        strides_ + 1);
+    }
   }
-  IntArrayRef sizes() const { return {sizes_, N}; }
-  IntArrayRef strides() const { return {strides_, N}; }
-  int64_t size(size_t d) const { return sizes_[d]; }
-  int64_t stride(size_t d) const { return strides_[d]; }
-  T* data() const { return data_; }
+  ArrayRef<Index> sizes() const { return {sizes_, N}; }
+  ArrayRef<Index> strides() const { return {strides_, N}; }
+  Index size(size_t d) const { return sizes_[d]; }
+  Index stride(size_t d) const { return strides_[d]; }
+  PtrType data() const { return data_; }
 
  private:
-  T* data_;
-  const int64_t* sizes_;
-  const int64_t* strides_;
-};
-
-template <class T>
-class TensorAccessor<T, 1> {
- public:
-  TensorAccessor(T* data, const int64_t* sizes, const int64_t* strides)
-      : data_(data), sizes_(sizes), strides_(strides) {}
-  T& operator[](int64_t i) const { return data_[i * strides_[0]]; }
-  IntArrayRef sizes() const { return {sizes_, 1}; }
-  IntArrayRef strides() const { return {strides_, 1}; }
-  int64_t size(size_t d) const { return sizes_[d]; }
-  int64_t stride(size_t d) const { return strides_[d]; }
-  T* data() const { return data_; }
-
- private:
-  T* data_;
-  const int64_t* sizes_;
-  const int64_t* strides_;
+  PtrType data_;
+  const Index* sizes_;
+  const Index* strides_;
 };
 
 template <class T, size_t N>

@@ -1,5 +1,6 @@
 // List<T>: an owned list with the members of PyTorch's list class that kernels and backward
-// functions use. New code has no need of it: std::vector and ArrayRef do.
+// functions use. A copy has entries of its own. New code has no need of it: std::vector and
+// ArrayRef do.
 #pragma once
 #include <vector>
 
@@ -8,44 +9,91 @@
 
 namespace lamella {
 
-// What List<T>::operator[] gives: the entry, by conversion or by get().
+// What List<T>::operator[] gives: the entry, by conversion or by get(); assignment writes it.
 template <class T>
 class ListEntry {
  public:
-  explicit ListEntry(const T& entry) : entry_(&entry) {}
-  const T& get() const { return *entry_; }
-  operator const T&() const { return *entry_; }  // NOLINT: implicit
+  using Reference = typename std::vector<T>::reference;
+  explicit ListEntry(Reference entry) : entry_(entry) {}
+  ListEntry(const ListEntry&) = default;
+  T get() const { return entry_; }
+  operator T() const { return entry_; }  // NOLINT: implicit
+  ListEntry& operator=(const ListEntry& other) { return *this = other.get(); }
+  ListEntry& operator=(T value) {
+    entry_ = std::move(value);
+    return *this;
+  }
+  bool operator==(const T& value) const { return get() == value; }
 
  private:
-  const T* entry_;
+  Reference entry_;
 };
 
 template <class T>
 class List {
  public:
+  using value_type = T;
+  using size_type = size_t;
   using const_iterator = typename std::vector<T>::const_iterator;
+  using iterator = typename std::vector<T>::iterator;
+  using const_reference = typename std::vector<T>::const_reference;
 
   List() = default;
   List(std::initializer_list<T> entries) : entries_(entries) {}
   List(ArrayRef<T> entries) : entries_(entries.begin(), entries.end()) {}  // NOLINT: implicit
   explicit List(std::vector<T> entries) : entries_(std::move(entries)) {}
+  template <class Iterator>
+  List(Iterator first, Iterator last) : entries_(first, last) {}
 
   size_t size() const { return entries_.size(); }
   bool empty() const { return entries_.empty(); }
   // IndexError if there is none.
-  const T& get(size_t i) const {
-    LAMELLA_CHECK_INDEX(i < size(), "List: expected an index below ", size(), ", got ", i);
+  const_reference get(size_t i) const {
+    check(i);
     return entries_[i];
   }
-  ListEntry<T> operator[](size_t i) const { return ListEntry<T>(get(i)); }
-  void push_back(T entry) { entries_.push_back(std::move(entry)); }
-  void reserve(size_t count) { entries_.reserve(count); }
-  const_iterator begin() const { return entries_.begin(); }
-  const_iterator end() const { return entries_.end(); }
+  T extract(size_t i) const { return get(i); }
+  void set(size_t i, T entry) const {
+    check(i);
+    entries_[i] = std::move(entry);
+  }
+  ListEntry<T> operator[](size_t i) const {
+    check(i);
+    return ListEntry<T>(entries_[i]);
+  }
+  void push_back(T entry) const { entries_.push_back(std::move(entry)); }
+  template <class... A>
+  void emplace_back(A&&... arguments) const {
+    entries_.emplace_back(std::forward<A>(arguments)...);
+  }
+  void append(List other) const {
+    entries_.insert(entries_.end(), other.entries_.begin(), other.entries_.end());
+  }
+  iterator insert(const_iterator at, T entry) const {
+    return entries_.insert(at, std::move(entry));
+  }
+  iterator erase(const_iterator at) const { return entries_.erase(at); }
+  iterator erase(const_iterator first, const_iterator last) const {
+    return entries_.erase(first, last);
+  }
+  void pop_back() const { entries_.pop_back(); }
+  void clear() const { entries_.clear(); }
+  void reserve(size_t count) const { entries_.reserve(count); }
+  void resize(size_t count) const { entries_.resize(count); }
+  void resize(size_t count, const T& entry) const { entries_.resize(count, entry); }
+  List copy() const { return *this; }
+  iterator begin() const { return entries_.begin(); }
+  iterator end() const { return entries_.end(); }
   const std::vector<T>& vec() const { return entries_; }
+  bool operator==(const List& other) const { return entries_ == other.entries_; }
 
  private:
-  std::vector<T> entries_;
+  void check(size_t i) const {
+    LAMELLA_CHECK_INDEX(i < size(), "List: expected an index below ", size(), ", got ", i);
+  }
+
+  // Code written for PyTorch's list, which is a handle, changes entries through a const one.
+  mutable std::vector<T> entries_;
 };
 
 inline List<IValue> IValue::toList() const {

@@ -25,7 +25,13 @@
 
 namespace lamella {
 
-template <class T, size_t N>
+// The type of the pointer that an accessor holds.
+template <class T>
+struct DefaultPtrTraits {
+  using PtrType = T*;
+};
+template <class T, size_t N, template <class> class PtrTraits = DefaultPtrTraits,
+          class Index = int64_t>
 class TensorAccessor;
 
 namespace detail {

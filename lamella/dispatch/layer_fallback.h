@@ -1,5 +1,7 @@
 // How a layer of Lamella's own puts itself in front of all operators. Internal to Lamella.
 #pragma once
+#include <atomic>
+
 #include "lamella/core/error.h"
 #include "lamella/dispatch/dispatch_key.h"
 
@@ -19,5 +21,8 @@ inline void register_layer_fallback(DispatchKey key, lamella_boxed_function boxe
   detail::check(lamella_library_open(LAMELLA_LIBRARY_IMPL, "_", number, file, line, &library));
   detail::check(lamella_library_fallback(library, number, &kernel));
 }
+
+// Keys that a thread includes from its first call on.
+LAMELLA_PRIVATE_API extern std::atomic<uint64_t> keys_of_new_threads;
 
 }  // namespace lamella

@@ -1,5 +1,6 @@
 // Lamella's own kernels: what runs where no one registered anything, and at a thread's first call.
 #include "lamella/dispatch/explain.h"
+#include "lamella/dispatch/layer_fallback.h"
 #include "lamella/dispatch/reclaim.h"
 #include "lamella/dispatch/registry.h"
 
@@ -50,6 +51,7 @@ lamella_status run_thread_init(const lamella_kernel*, const lamella_operator* op
   constexpr uint64_t bit = detail::functionality_bit(detail::Functionality::ThreadInit);
   reclaim::register_thread();
   lamella_thread.included &= ~bit;
+  lamella_thread.included |= keys_of_new_threads.load(std::memory_order_relaxed);
   return call_below(op, keys & ~bit, arguments, returns);
 }
 
@@ -70,6 +72,8 @@ constexpr lamella_kernel kThreadInit{nullptr, &run_thread_init, nullptr};
 constexpr lamella_kernel kAmbiguous{nullptr, &run_ambiguous, nullptr};
 
 }  // namespace
+
+std::atomic<uint64_t> keys_of_new_threads{0};
 
 const lamella_kernel* missing_kernel() { return &kMissing; }
 const lamella_kernel* undefined_kernel() { return &kUndefinedOperator; }

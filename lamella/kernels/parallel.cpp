@@ -25,6 +25,7 @@
 #include <exception>
 #include <new>
 
+#include "lamella/abi/threads.h"
 #include "lamella/core/error.h"
 #include "lamella/core/fork.h"
 #include "lamella/core/interrupt.h"
@@ -53,6 +54,7 @@ constexpr std::chrono::microseconds kLongestWatch{200}, kShortestWatch{5}, kWatc
 std::atomic<int> set_threads{0};  // 0: nobody has said
 
 thread_local bool inside = false;
+thread_local int thread_number = 0;  // among the threads of the job that it works for
 thread_local struct Job* own_job = nullptr;
 
 struct Job {
@@ -66,6 +68,7 @@ struct Job {
   std::exception_ptr error;  // the first one
   bool is_parallel = false;
   int places = 0;  // for workers that have not come; under the pool's lock
+  int came = 0;    // workers so far, each of which has this number; under the pool's lock
   Job* later = nullptr;
   Job* outer = own_job;
 
@@ -191,6 +194,7 @@ struct Pool {
                    : std::max<Clock::duration>(moment / 2, kShortestWatch);
       Job& job = *jobs;
       job.running.fetch_add(1, std::memory_order_relaxed);
+      thread_number = ++job.came;
       if (--job.places == 0) unlist(job);
       lock.unlock();
       job.work_for(lamella_thread);
@@ -323,3 +327,19 @@ void parallel_for_erased(int64_t begin, int64_t end, int64_t grain, RangeFunctio
 
 }  // namespace native::detail
 }  // namespace lamella
+
+lamella_status lamella_parallel_for(int64_t begin, int64_t end, int64_t grain,
+                                    void (*function)(void*, int64_t, int64_t),
+                                    void* context) noexcept {
+  return lamella::detail::guarded([&] {
+    if (begin < end) {
+      lamella::native::detail::parallel_for_erased(begin, end, grain, function, context);
+    }
+  });
+}
+int32_t lamella_thread_count() noexcept { return lamella::get_num_threads(); }
+lamella_status lamella_set_thread_count(int32_t threads) noexcept {
+  return lamella::detail::guarded([&] { lamella::set_num_threads(threads); });
+}
+int32_t lamella_in_parallel_loop() noexcept { return lamella::in_parallel_region() ? 1 : 0; }
+int32_t lamella_thread_number() noexcept { return lamella::thread_number; }

@@ -65,8 +65,10 @@ default_generator = _C._default_generator()
 # Found when first asked for.
 _LAZY = {
     "amp": "lamella.amp",
+    "array_api": "lamella.array_api",
     "autocast": "lamella.amp:autocast",
     "autograd": "lamella.autograd",
+    "distributed": "lamella.distributed",
     "fft": "lamella.fft",
     "hlo": "lamella.hlo",
     "library": "lamella.library",
@@ -74,6 +76,7 @@ _LAZY = {
     "nested": "lamella.nested",
     "nn": "lamella.nn",
     "optim": "lamella.optim",
+    "profiler": "lamella.profiler",
     "func": "lamella.func",
     "ops": "lamella._ops:ops",
     "sparse": "lamella.sparse",

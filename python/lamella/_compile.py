@@ -5,18 +5,20 @@ from __future__ import annotations
 import functools
 import sys
 import threading
+import warnings
 from typing import Any
 
 import lamella
 from lamella import _hlo, _nest
 from lamella._compile_program import NotCompiled, Program
-from lamella._compile_state import Place, places_of
+from lamella._compile_state import Found, find, is_same
+from lamella._compile_step import Plain, Step, gradient_facts
 from lamella._nest import Nest
 
 __all__ = ["Compiled", "compile"]
 
 _tracing = threading.RLock()
-# Programs of one function; after that it is called as it is.
+# Programs of one function; what needs another one is called as it is.
 _MOST_PROGRAMS = 64
 
 
@@ -40,8 +42,12 @@ def compile(
     What depends on the elements of a tensor in Python, as `if x.sum() > 0` does, is no program:
     such a function is called as it is, and explain says where.
 
+    One function has at most 64 programs. Calls that none of them is for run the function as it is
+    from then on, after a RuntimeWarning that says what was new about the first.
+
     fullgraph: raises RuntimeError in place of that.
-    dynamic: accepted for callers who have it; each shape has a program of its own.
+    dynamic: accepted for callers who have it, and changes nothing, True included: no program is for
+    several shapes, each one has its own. Where lengths vary at every call, round them up to a few.
     explain: says on stderr what was compiled, when, and why again. See Compiled.explanation().
     disable: gives fn back.
     """
@@ -59,17 +65,17 @@ def compile(
 class _Entry:
     """A program, or the reason why there is none, and what it is for."""
 
-    def __init__(
-        self, state: Any, nest: Nest, facts: list[Any], tensors: list[Place], others: list[Place]
-    ) -> None:
-        self.state, self.form, self.facts = state, nest.form, facts
+    def __init__(self, state: Any, nest: Nest, found: Found) -> None:
+        self.state, self.form, self.found = state, nest.form, found
         self.examples: list[Any] = nest.tensors
-        self.tensors, self.others = tensors, others
+        leaves = self.leaves(nest)
+        self.facts = [_hlo._tensor_facts(leaf) for leaf in leaves]
+        self.gradients = gradient_facts(leaves) if found.has_gradients else None
         self.program: Program | None = None
         self.reason = ""
 
     def leaves(self, nest: Nest) -> list[Any]:
-        return [*nest.tensors, *(place.get() for place in self.tensors)]
+        return [*nest.tensors, *(place.get() for place in self.found.tensors)]
 
     def run(self, leaves: list[Any], fn: Any) -> Any:
         if self.program is not None:
@@ -85,46 +91,54 @@ class _Entry:
         program = self.program
         if program is None:
             return []
-        both = [("forward", program.forward)]
+        both = [(program.name, program.forward)]
         return both if program.backward is None else [*both, ("backward", program.backward)]
 
     def let_go(self) -> None:
         """Forgets the tensors of the first call."""
         self.examples = []
-        for place in self.tensors:
+        for place in self.found.tensors:
             place.value = None
 
     def guards(self, fn: Any) -> Any:
         """This entry for calls that do without Python: see entry_from() in compiled.cpp."""
         program = self.program
         places = [
-            [(place.container, place.key, None) for place in self.tensors],
-            [(place.container, place.key, place.value) for place in self.others],
+            [(place.container, place.key, None) for place in self.found.tensors],
+            [place.guard() for place in self.found.others],
         ]
-        leaves = [*self.examples, *(place.value for place in self.tensors)]
+        leaves = [*self.examples, *(place.value for place in self.found.tensors)]
         results, executable, run = None, None, None
         if program is not None:
-            results, executable = program.plain()
-            run = functools.partial(self.run, fn=fn)
+            if self.gradients is None:
+                results, executable = program.plain()
+            run = functools.partial(self.run_if_for, fn=fn)
         return (self.state, self.form, leaves, *places, results, executable, run)
+
+    def run_if_for(self, leaves: list[Any], fn: Any) -> Any:
+        """NotImplemented where the gradients of the tensors are others."""
+        if self.gradients is not None and gradient_facts(leaves) != self.gradients:
+            return NotImplemented
+        return self.run(leaves, fn)
 
     def difference(self, state: Any, nest: Nest) -> str:
         """Why a call is not this entry's; empty if it is."""
         if state != self.state:
             return _state_difference(self.state, state)
-        if nest.form != self.form:
+        if not _is_form(nest.form, self.form):
             text = _nest.difference(self.form, nest.form)
-            if text:
-                return f"arguments: expected {text}"
-        for place in self.others:
+            return f"arguments: expected {text}" if text else "an argument is another object"
+        for place in self.found.others:
             if not place.holds():
                 return f"'{place.name}' is {_short(place.get())}, was {_short(place.value)}"
         names = [f"argument {i}" for i in range(len(nest.tensors))]
-        names += [f"'{place.name}'" for place in self.tensors]
+        names += [f"'{place.name}'" for place in self.found.tensors]
         for name, fact, leaf in zip(names, self.facts, self.leaves(nest)):
             text = _fact_difference(fact, leaf)
             if text:
                 return f"{name} {text}"
+        if self.gradients is not None and self.gradients != gradient_facts(self.leaves(nest)):
+            return "the gradients of tensors are others"
         return ""
 
 
@@ -137,6 +151,7 @@ class Compiled:
         self.__dict__["_entries"] = []
         self.__dict__["_log"] = []
         self.__dict__["_options"] = (fullgraph, explain)
+        self.__dict__["_is_full"] = False
         for name in functools.WRAPPER_ASSIGNMENTS:
             if hasattr(fn, name):
                 self.__dict__[name] = getattr(fn, name)
@@ -153,25 +168,23 @@ class Compiled:
             if not reason:
                 return entry.run(entry.leaves(nest), self._fn), None
             reasons.append(reason)
+        if len(self._entries) >= _MOST_PROGRAMS:
+            self._warn_of_many(reasons[0])
+            return self._fn(*args, **kwargs), None
         # Modules have other tensors while they are traced: one trace at a time.
         with _tracing:
             entry = self._compiled(state, nest, reasons)
-        guards = entry.guards(self._fn) if entry in self._entries else None
+        guards = entry.guards(self._fn)
         entry.let_go()
         return entry.run(entry.leaves(nest), self._fn), guards
 
     def _compiled(self, state: Any, nest: Nest, reasons: list[str]) -> _Entry:
         fullgraph, _ = self._options
-        fixed = _fixed_values(nest.form)
-        tensors, others = places_of(self._fn, fixed)
-        leaves = [*nest.tensors, *(place.value for place in tensors)]
-        facts = [_hlo._tensor_facts(leaf) for leaf in leaves]
-        entry = _Entry(state, nest, facts, tensors, others)
-        if len(self._entries) >= _MOST_PROGRAMS:
-            entry.reason = f"it has {_MOST_PROGRAMS} programs already"
-            return entry
+        fixed = _nest.fixed_values(nest.form)
+        found = find(self._fn, fixed)
+        entry = _Entry(state, nest, found)
         try:
-            entry.program = Program(self._fn, nest, tensors)
+            entry.program = _program(self._fn, nest, found)
         except NotCompiled as error:
             entry.reason = str(error)
         except Exception as error:
@@ -182,6 +195,20 @@ class Compiled:
         if entry.program is None and fullgraph:
             raise RuntimeError(f"compile: expected a function that is one program, {entry.reason}")
         return entry
+
+    def _warn_of_many(self, why: str) -> None:
+        """Says once that there are as many programs as there may be, and why none is for a call."""
+        fullgraph, _ = self._options
+        if not self._is_full or fullgraph:
+            self.__dict__["_is_full"] = True
+            text = (
+                f"{_name(self._fn)} has {_MOST_PROGRAMS} programs, so other calls run as it is: "
+                f"in this one {why}"
+            )
+            self._log.append(text)
+            if fullgraph:
+                raise RuntimeError(f"compile: {text}")
+            warnings.warn(f"compile: {text}", RuntimeWarning, stacklevel=3)
 
     def _note(self, entry: _Entry, reasons: list[str]) -> None:
         why = f" again, as {reasons[0]}" if reasons else ""
@@ -229,6 +256,15 @@ class Compiled:
         return f"compile({self._fn!r})"
 
 
+def _program(fn: Any, nest: Nest, found: Found) -> Program:
+    if found.has_gradients:
+        try:
+            return Step(fn, nest, found)
+        except Plain:
+            pass
+    return Program(fn, nest, found)
+
+
 def _again(fn: Any, fullgraph: bool, explain: bool) -> Any:
     return compile(fn, fullgraph=fullgraph, explain=explain)
 
@@ -256,12 +292,18 @@ def _plain_states() -> frozenset[Any]:
     return frozenset(states)
 
 
-def _fixed_values(form: Any) -> list[Any]:
-    if form[0] == "fixed":
-        return [form[1]]
+def _is_form(form: Any, other: Any) -> bool:
+    """Whether arguments nest alike and have the same values."""
+    if form[0] != other[0]:
+        return False
     if form[0] == "tensor":
-        return []
-    return [value for item in form[-1] for value in _fixed_values(item)]
+        return bool(form[1] == other[1])
+    if form[0] == "fixed":
+        return is_same(form[1], other[1])
+    kinds = zip(form[1:-1], other[1:-1])
+    if len(form[-1]) != len(other[-1]) or not all(a is b or a == b for a, b in kinds):
+        return False
+    return all(map(_is_form, form[-1], other[-1]))
 
 
 def _state_difference(expected: Any, got: Any) -> str:

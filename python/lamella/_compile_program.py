@@ -7,12 +7,21 @@ from typing import Any
 
 import lamella
 from lamella import _C, Tensor, _hlo
-from lamella._compile_state import Place
-from lamella._nest import Nest
+from lamella._compile_state import Found
+from lamella._nest import Nest, fixed_values, is_plain
 from lamella.autograd.function import Function
 from lamella.func.functionalize import functionalize
 
-__all__ = ["NotCompiled", "Program"]
+__all__ = [
+    "NotCompiled",
+    "Program",
+    "apart",
+    "copy_of",
+    "fresh_leaves",
+    "record",
+    "view_of",
+    "write",
+]
 
 
 # No seed of anybody else's.
@@ -27,9 +36,12 @@ class Program:
     """A function for arguments of one kind. run() takes the tensors among the arguments and those
     in the places, and gives what the function returns."""
 
-    def __init__(self, fn: Callable[..., Any], arguments: Nest, places: list[Place]) -> None:
-        self._fn, self._arguments, self._places = fn, arguments, places
-        leaves = [*arguments.tensors, *(place.value for place in places)]
+    name = "forward"
+
+    def __init__(self, fn: Callable[..., Any], arguments: Nest, found: Found) -> None:
+        self._fn, self._arguments, self._found = fn, arguments, found
+        self._places = [*found.tensors, *found.rates]
+        leaves = [*arguments.tensors, *(place.value for place in found.tensors)]
         for leaf in leaves:
             _check_plain(leaf)
         self._count = len(leaves)
@@ -42,71 +54,85 @@ class Program:
                 raise NotCompiled("it seeds the random numbers")
         finally:
             lamella.set_rng_state(state)
+            found.change()
             self._arguments = arguments.without_tensors()
 
     # ---- Tracing ----
 
     def _record(self, leaves: list[Tensor]) -> None:
-        copies = [_copy(leaf) for leaf in leaves]
+        copies = [copy_of(leaf) for leaf in leaves]
         wants = [leaf.requires_grad for leaf in leaves]
 
         with_history: list[bool] = []
 
         def alone(*tensors: Tensor) -> Any:
-            given = _fresh_leaves(tensors, wants)
+            given = fresh_leaves(tensors, wants)
             returned = self._call(*given)
             with_history.extend(t.requires_grad for t in Nest.pack(returned).tensors)
             if any(leaf.grad is not None for leaf in given):
                 raise NotCompiled("it leaves gradients in the attribute 'grad' of tensors")
             return returned
 
-        raw, results = _trace(alone, copies, self._names())
-        if _names_memory(raw):
-            raise NotCompiled("it uses as_strided on memory of an argument")
-        outside = _outside(raw)
-        self._results = results.without_tensors()
-        made = results.tensors
-        self._aliases = [_alias(t, copies, list(outside.values())) for t in made]
-        written = raw.mutated()
-        inputs = raw.inputs()
-        if any(i not in inputs for i in written):
-            raise NotCompiled("it writes a tensor that is none of its arguments")
-        self._outside = list(outside.values())
-        fresh = [i for i, alias in enumerate(self._aliases) if alias is None]
-        self._fresh = fresh
+        raw, results = record(alone, copies, self._names())
+        inputs = self._look_at(raw, results, copies)
+        made, written = results.tensors, raw.mutated()
         wants = [t.requires_grad for t in [*leaves, *self._outside]]
-        tracked = [i for i in fresh if with_history[i]]
-        self.backward: Any = None
+        tracked = [i for i in self._fresh if with_history[i]]
+        self.backward: Any
         if lamella.is_grad_enabled() and tracked:
             if any(leaves[inputs.index(i)].requires_grad for i in written):
                 raise NotCompiled("it writes an argument that requires gradients")
             self._record_gradient(leaves, made, tracked, wants)
             return
+        self._compile_forward(raw)
+
+    def _look_at(self, raw: Any, results: Nest, copies: list[Tensor]) -> list[int]:
+        """Notes what the results are; gives the numbers of the inputs."""
+        if _names_memory(raw):
+            raise NotCompiled("it uses as_strided on memory of an argument")
+        for value in fixed_values(results.form):
+            if not is_plain(value):
+                raise NotCompiled(f"it returns an object of the class {type(value).__name__}")
+        self._outside = list(_outside(raw).values())
+        self._results = results.without_tensors()
+        self._aliases = [_alias(t, copies, self._outside) for t in results.tensors]
+        self._fresh = [i for i, alias in enumerate(self._aliases) if alias is None]
+        inputs = raw.inputs()
+        if any(i not in inputs for i in raw.mutated()):
+            raise NotCompiled("it writes a tensor that is none of its arguments")
+        return inputs
+
+    def _compile_forward(self, raw: Any) -> None:
         ids = raw.outputs()
-        module = _module(raw, "forward", [*inputs, *outside], [ids[i] for i in fresh], writes=True)
+        given = [*raw.inputs(), *_outside(raw)]
+        module = _module(raw, self.name, given, [ids[i] for i in self._fresh], writes=True)
         self._written = _written(module)
+        self.backward = None
         self.forward = _hlo.compile(module)
 
     def _record_gradient(
         self, leaves: list[Tensor], made: list[Tensor], tracked: list[int], wants: list[bool]
     ) -> None:
         """The function with its gradient in one graph, divided in two."""
-        copies = [_copy(leaf) for leaf in leaves]
+        copies = [copy_of(leaf) for leaf in leaves]
         tangents = [lamella.ones_like(made[i]).detach() for i in tracked]
         count, outside = self._count, self._outside
 
-        def joint(*tensors: Tensor) -> list[Tensor | None]:
-            leaves = _fresh_leaves(tensors[:count], wants)
+        there: list[bool] = []
+
+        def joint(*tensors: Tensor) -> list[Tensor]:
+            leaves = fresh_leaves(tensors[:count], wants)
             nest = Nest.pack(self._call(*leaves))
             every = [*leaves, *outside]
             into = [t for t, wanted in zip(every, wants) if wanted]
             grads = lamella.autograd.grad(
                 [nest.tensors[i] for i in tracked], into, tensors[count:], allow_unused=True
             )
-            return [*(nest.tensors[i] for i in self._fresh), *grads]
+            there.extend(grad is not None for grad in grads)
+            return [*(nest.tensors[i] for i in self._fresh), *(g for g in grads if g is not None)]
 
         names = [*self._names(), *(f"tangent{i}" for i in range(len(tangents)))]
-        raw, _ = _trace(joint, [*copies, *tangents], names)
+        raw, _ = record(joint, [*copies, *tangents], names)
         around = _outside(raw)
         inputs, ids = raw.inputs(), raw.outputs()
         given = [*inputs[:count], *around]
@@ -123,12 +149,12 @@ class Program:
         module = _module(raw, "forward", given, [*ids[:fresh], *inner], writes=True)
         grads = ids[fresh:]
         self._into = [i for i, wanted in enumerate(wants) if wanted]
-        self._grads = [g is not None for g in grads]
+        self._grads = there
         backward = _module(
             raw,
             "backward",
             [*order, *inputs[count:]],
-            [g for g in grads if g is not None],
+            grads,
             writes=False,
         )
         self._written = _written(module)
@@ -142,13 +168,35 @@ class Program:
         """The function with these tensors in the places of its arguments' and the module's."""
         given = len(self._arguments.tensors)
         args, kwargs = self._arguments.unpack(tensors[:given])
+        rows = list(zip(self._places, tensors[given:]))
+        changed = ""
+        # The state of an optimizer is found by the tensor that it belongs to.
+        owned = [
+            (state, place.value, tensor)
+            for state in self._found.states
+            for place, tensor in rows
+            if isinstance(place.value, Tensor)
+        ]
         try:
-            for place, tensor in zip(self._places, tensors[given:]):
+            for place, tensor in rows:
                 place.put(tensor)
-            return self._fn(*args, **kwargs)
+            for state, param, tensor in owned:
+                if param in state:
+                    state[tensor] = state[param]
+            returned = self._fn(*args, **kwargs)
         finally:
+            for place, tensor in rows:
+                if place.get() is not tensor:
+                    changed = place.name
             for place in self._places:
                 place.put(place.value)
+            for state, param, tensor in owned:
+                if state.pop(tensor, None) is not None and param not in state:
+                    changed = "the state of an optimizer, which begins with this call"
+            changed = changed or self._found.change()
+        if changed:
+            raise NotCompiled(f"it changes {changed}")
+        return returned
 
     def _names(self) -> list[str]:
         names = ["_".join(map(str, where[1:])) for where in self._arguments.places()]
@@ -176,7 +224,7 @@ class Program:
         return self._results.form, parts
 
     def run(self, leaves: list[Tensor]) -> Any:
-        if self._written and not _apart(leaves, self._written):
+        if self._written and not apart(leaves, self._written):
             raise NotCompiled("it writes an argument that shares memory with another")
         given = [*leaves, *self._outside] if self._outside else leaves
         if self.backward is None:
@@ -186,13 +234,12 @@ class Program:
             made = _Run.apply(self, given, *(given[i] for i in self._into))
         if self._written:
             with lamella.no_grad():
-                for value, at in zip(made[len(self._fresh) :], self._written):
-                    leaves[at].copy_(value)
+                write([leaves[at] for at in self._written], list(made[len(self._fresh) :]))
         if len(self._fresh) == len(self._aliases):
             return self._results.unpack(made)
         fresh = iter(made)
         return self._results.unpack(
-            [next(fresh) if alias is None else _view(given[alias[0]], alias)
+            [next(fresh) if alias is None else view_of(given[alias[0]], alias)
              for alias in self._aliases]
         )  # fmt: skip
 
@@ -204,7 +251,7 @@ class _Run(Function):
     def forward(ctx: Any, program: Program, given: list[Tensor], *into: Tensor) -> Any:
         made = program.forward(*(given[i] for i in program._given))
         fresh, inner = len(program._fresh), program._inner
-        ctx.program = program
+        ctx.program, ctx.into = program, into
         # What the program writes is kept as it is now.
         written = program._written
         ctx.save_for_backward(
@@ -226,18 +273,19 @@ class _Run(Function):
         with lamella.no_grad():
             made = program.backward(*ctx.saved_tensors, *(tangents[i] for i in program._tracked))
         if is_recorded and made:
-            made = _Once.apply(*(t.detach().requires_grad_() for t in made))
+            made = _Once.apply(len(made), *made, *ctx.into)
             made = list(made) if isinstance(made, tuple) else [made]
         grads = iter(made)
         return (None, None, *(next(grads) if there else None for there in program._grads))
 
 
 class _Once(Function):
-    """Stands behind gradients that a program gave, as far as they may be differentiated again."""
+    """Stands behind gradients that a program gave, as far as they may be differentiated again. They
+    depend on the leaves, for who asks what a graph reaches."""
 
     @staticmethod
-    def forward(ctx: Any, *grads: Tensor) -> Any:
-        return tuple(grad.detach() for grad in grads)
+    def forward(ctx: Any, count: int, *tensors: Tensor) -> Any:
+        return tuple(grad.detach() for grad in tensors[:count])
 
     @staticmethod
     def backward(ctx: Any, *tangents: Tensor) -> Any:
@@ -267,7 +315,7 @@ def _extent(tensor: Tensor) -> int:
     return 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride()))
 
 
-def _copy(tensor: Tensor) -> Tensor:
+def copy_of(tensor: Tensor) -> Tensor:
     """A copy with the same strides."""
     with lamella.no_grad():
         plain = tensor.detach()
@@ -275,15 +323,16 @@ def _copy(tensor: Tensor) -> Tensor:
         return flat.as_strided(plain.shape, plain.stride(), 0)
 
 
-def _fresh_leaves(tensors: Any, wants: list[bool]) -> list[Tensor]:
+def fresh_leaves(tensors: Any, wants: list[bool]) -> list[Tensor]:
     """The tensors; those that want gradients as leaves that the trace has seen begin."""
     return [t.detach().requires_grad_() if want else t for t, want in zip(tensors, wants)]
 
 
-def _apart(tensors: list[Tensor], written: list[int]) -> bool:
+def apart(tensors: list[Tensor], written: list[int]) -> bool:
     """Whether no tensor shares memory with one that is written."""
-    memory = [t.untyped_storage().data_ptr() if t.numel() != 0 else None for t in tensors]
-    return all(memory[i] is None or memory.count(memory[i]) == 1 for i in written)
+    memory = [t.data_ptr() - t.storage_offset() * t.itemsize for t in tensors]
+    # Tensors without elements are at 0.
+    return all(memory[i] == 0 or memory.count(memory[i]) == 1 for i in written)
 
 
 _Alias = tuple[int, tuple[int, ...], tuple[int, ...], int]
@@ -303,7 +352,7 @@ def _alias(tensor: Tensor, copies: list[Tensor], outside: list[Tensor]) -> _Alia
     return None
 
 
-def _view(tensor: Tensor, alias: _Alias) -> Tensor:
+def view_of(tensor: Tensor, alias: _Alias) -> Tensor:
     _, shape, stride, offset = alias
     if tuple(tensor.shape) == shape and tuple(tensor.stride()) == stride and offset == 0:
         return tensor
@@ -313,7 +362,13 @@ def _view(tensor: Tensor, alias: _Alias) -> Tensor:
 # ---- Graphs --------------------------------------------------------------------------------------
 
 
-def _trace(fn: Callable[..., Any], tensors: list[Tensor], names: list[str]) -> tuple[Any, Nest]:
+def write(tensors: list[Tensor], values: list[Tensor]) -> None:
+    """Copies values to tensors, of which no two share memory."""
+    if not _hlo._write_back(tensors, values):
+        lamella._foreach_copy_(tensors, values)
+
+
+def record(fn: Callable[..., Any], tensors: list[Tensor], names: list[str]) -> tuple[Any, Nest]:
     recorder = _C._Recorder(True, True, True)
     for name, tensor in zip(names, tensors):
         recorder.add_input(name, tensor)

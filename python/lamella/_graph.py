@@ -180,18 +180,17 @@ class Graph:
 
     # ---- Drawing ----
 
-    def svg(self) -> str:
-        """The graph as a picture: an SVG document."""
-        from lamella._graph_svg import draw
+    def to_html(self) -> str:
+        """A page with the graph, which needs nothing else: that of the module of its operators.
+        Raises where memory is written through one tensor and read through another."""
+        from lamella import hlo
 
-        return draw(self)
+        return hlo.from_trace(self).to_html()
 
-    _repr_svg_ = svg
-
-    def save_svg(self, path: str | os.PathLike[str]) -> None:
-        """Writes svg() to a file."""
+    def save_html(self, path: str | os.PathLike[str]) -> None:
+        """Writes to_html() to a file."""
         with open(path, "w", encoding="utf-8") as file:
-            file.write(self.svg())
+            file.write(self.to_html())
 
     # ---- Files ----
 

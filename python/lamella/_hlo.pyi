@@ -35,6 +35,7 @@ _set_converter: Any
 _compile_ahead_of_time: Any
 _set_failure_hook: Any
 _tensor_facts: Any
+_write_back: Any
 build__all_reduce: Any
 build__call: Any
 build__composite_call: Any

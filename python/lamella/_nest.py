@@ -51,6 +51,21 @@ class Nest:
         return _describe(self.form)
 
 
+def is_plain(value: Any) -> bool:
+    """Whether a value holds no tensors."""
+    kinds = (lamella.dtype, lamella.device, lamella.layout, lamella.memory_format, lamella.Size)
+    return isinstance(value, (*_FIXED, *kinds))
+
+
+def fixed_values(form: Form) -> list[Any]:
+    """The values of a form that are not tensors."""
+    if form[0] == "fixed":
+        return [form[1]]
+    if form[0] == "tensor":
+        return []
+    return [value for item in form[-1] for value in fixed_values(item)]
+
+
 def _pack(value: Any, tensors: list[Tensor], what: str | None, place: str) -> Form:
     if isinstance(value, Tensor):
         tensors.append(value)
@@ -75,10 +90,7 @@ def _pack(value: Any, tensors: list[Tensor], what: str | None, place: str) -> Fo
     if found is not None:
         items, context = found.flatten(value)
         return ("node", kind, context, below(items))
-    plain = isinstance(value, _FIXED) or isinstance(
-        value, (lamella.dtype, lamella.device, lamella.layout, lamella.memory_format)
-    )
-    if what is not None and not plain:
+    if what is not None and not is_plain(value):
         raise TypeError(
             f"{what} tensors, numbers, text, lists, tuples and dictionaries, got "
             f"{kind.__name__}{' at ' + place if place else ''}"
@@ -153,6 +165,8 @@ def difference(expected: Form, got: Form, place: str = "") -> str:
     if expected[0] == "tensor":
         return ""
     if expected[0] == "fixed":
+        if not is_plain(expected[1]) and expected[1] is not got[1]:
+            return f"the same object of the class {type(expected[1]).__name__}{place}"
         same = type(expected[1]) is type(got[1]) and _same(expected[1], got[1])
         return "" if same else f"{expected[1]!r}{place}, as traced, got {got[1]!r}"
     if expected[1:-1] != got[1:-1] or len(expected[-1]) != len(got[-1]):

@@ -16,11 +16,61 @@ if TYPE_CHECKING:
     _T = TypeVar("_T", bound=Tensor)
 
 
+def _small_float(dtype: lamella.dtype) -> Any:
+    """The dtype of ml_dtypes, where it is installed, for one that NumPy lacks; else None."""
+    name = str(dtype).partition(".")[2]
+    if name not in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
+        return None
+    try:
+        import ml_dtypes
+    except ImportError:
+        return None
+    return getattr(ml_dtypes, name)
+
+
+def _array_namespace(self: Tensor, *, api_version: str | None = None) -> Any:
+    """The array API standard's functions: lamella.array_api."""
+    from lamella import array_api
+
+    if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
+        raise ValueError(
+            f"__array_namespace__: expected a version up to 2025.12, got {api_version!r}"
+        )
+    return array_api
+
+
+def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
+    """The tensor on a device, as the array API standard names it."""
+    if stream is not None:
+        raise ValueError("to_device: expected 'stream' to be None")
+    return self.to(device=device)
+
+
+def _as_arrays(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.numpy()
+    if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
+        return type(value)(map(_as_arrays, value))
+    return value
+
+
+def _array_function(
+    self: Tensor, function: Any, types: Any, args: Any, kwargs: dict[str, Any]
+) -> Any:
+    """NumPy's functions compute with arrays over the tensors' memory and give arrays."""
+    return function(*_as_arrays(args), **{name: _as_arrays(v) for name, v in kwargs.items()})
+
+
 def _numpy(self: Tensor, *, force: bool = False) -> Any:
     """A NumPy array over the tensor's memory; with `force`, of a copy where that is needed."""
     import numpy
 
     tensor = self
+    small = _small_float(self.dtype)
+    if small is not None:
+        return _numpy(self.view(_C.int16 if self.itemsize == 2 else _C.uint8), force=force).view(
+            small
+        )
     if force:
         tensor = tensor.detach().cpu()
         if tensor.is_conj() or tensor.is_neg():
@@ -141,6 +191,9 @@ def install() -> None:
             "__array__": _array,
             "__array_wrap__": _array_wrap,
             "__array_priority__": 1000,
+            "__array_function__": _array_function,
+            "__array_namespace__": _array_namespace,
+            "to_device": _to_device,
             "nonzero": _nonzero,
             "norm": _norm,
             "unique": _functional.unique,

@@ -109,6 +109,7 @@ int add_interop(PyObject* module);     // interop.cpp
 int add_library(PyObject* module);     // library.cpp
 int add_autocast(PyObject* module);    // autocast.cpp
 int add_compliance(PyObject* module);  // compliance.cpp
+int add_profiler(PyObject* module);    // profiler.cpp
 int add_entries(PyObject* module);     // operator_entries.cpp
 int add_functionalize(PyObject* module);
 int add_build(PyObject* module);       // build.cpp

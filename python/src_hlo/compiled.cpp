@@ -7,237 +7,25 @@
 //   entries are tried in order, the newest first, without making a Python object. What fits none
 //   goes to the owner, the object in lamella/_compile.py, which calls the function or makes a
 //   program, and gives an entry for it.
-//   A program without writes and aliases is run from here; all others run in Python.
+//   A program without writes and aliases is run from here; all others run in Python, where one may
+//   still turn out to be for another call.
 #include <atomic>
 #include <cstddef>
+#include <cstring>
 #include <memory>
-#include <optional>
 #include <vector>
 
-#include "lamella/abi/autocast.h"
 #include "lamella/abi/autograd.h"
-#include "lamella/core/key_set.h"
 #include "lamella/graph/runtime/executable.h"
 #include "lamella/graph/runtime/tensor_value.h"
 #include "python/src/object.h"
 #include "python/src_hlo/compiled_gradient.h"
+#include "python/src_hlo/compiled_guards.h"
 
 #include <structmember.h>
 
 namespace lamella::python {
 namespace {
-
-constexpr uint32_t kGuardedModes = LAMELLA_MODE_NO_GRAD | LAMELLA_MODE_INFERENCE;
-constexpr uint32_t kGuardedFlags = LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG |
-                                   LAMELLA_TENSOR_REQUIRES_GRAD | LAMELLA_TENSOR_INFERENCE |
-                                   LAMELLA_TENSOR_TANGENT | LAMELLA_TENSOR_WRAPPER;
-// A thread that has not called anything yet has this key.
-constexpr uint64_t kFirstCall =
-    lamella::detail::key_bit(lamella::detail::kKeyFunctionalityThreadInit);
-constexpr auto kCpu = static_cast<uint8_t>(DeviceType::CPU);
-
-// ---- Guards -------------------------------------------------------------------------------------
-
-struct CallState {
-  uint64_t included, excluded;
-  uint32_t modes;
-  int cast;  // dtype of autocast; -1: it is off
-  bool operator==(const CallState&) const = default;
-};
-CallState state_now() {
-  uint64_t included = lamella_thread.included & ~kFirstCall;
-  bool casts = included != 0 && lamella_autocast_enabled(kCpu) != 0;
-  return {included, lamella_thread.excluded, lamella_thread.modes & kGuardedModes,
-          casts ? static_cast<int>(lamella_autocast_dtype(kCpu)) : -1};
-}
-
-// What a program is made for: everything about a tensor but its elements.
-struct TensorGuard {
-  explicit TensorGuard(PyObject* object) : type(Py_TYPE(object)) {
-    const lamella_tensor* tensor = tensor_of(object);
-    key_set = tensor->key_set;
-    flags = tensor->flags & kGuardedFlags;
-    scalar_type = tensor->scalar_type;
-    ndim = tensor->sizes == nullptr ? 0 : tensor->ndim;
-    dims.assign(tensor->sizes, tensor->sizes + ndim);
-    dims.insert(dims.end(), tensor->strides, tensor->strides + ndim);
-  }
-  bool fits(PyObject* object) const {
-    if (Py_TYPE(object) != type) return false;
-    const lamella_tensor* tensor = tensor_of(object);
-    if (tensor->key_set != key_set || (tensor->flags & kGuardedFlags) != flags ||
-        tensor->scalar_type != scalar_type || tensor->ndim != ndim) {
-      return false;
-    }
-    for (int32_t d = 0; d < ndim; ++d) {
-      if (tensor->sizes[d] != dims[static_cast<size_t>(d)] ||
-          tensor->strides[d] != dims[static_cast<size_t>(ndim + d)]) {
-        return false;
-      }
-    }
-    return true;
-  }
-  PyTypeObject* type;
-  uint64_t key_set;
-  uint32_t flags;
-  uint8_t scalar_type;
-  int32_t ndim;
-  std::vector<int64_t> dims;  // sizes, then strides
-};
-
-// Numbers and text count by value, all else by identity. Errors of a comparison count as another.
-bool is_same(PyObject* now, PyObject* before) {
-  if (now == before) return true;
-  if (now == nullptr || Py_TYPE(now) != Py_TYPE(before)) return false;
-  bool plain = PyLong_Check(now) || PyFloat_CheckExact(now) || PyUnicode_CheckExact(now) ||
-               PyBytes_CheckExact(now) || PyComplex_CheckExact(now);
-  if (!plain) return false;
-  int equal = PyObject_RichCompareBool(now, before, Py_EQ);
-  if (equal < 0) PyErr_Clear();
-  return equal > 0;
-}
-
-struct Place {
-  Ref container, key;  // no key: a cell
-  Ref value;
-  // Borrowed; NULL where there is nothing.
-  PyObject* get() const {
-    if (!key) return PyCell_GET(container.get());
-    PyObject* found = PyDict_GetItemWithError(container.get(), key.get());
-    if (found == nullptr) PyErr_Clear();
-    return found;
-  }
-};
-
-// How values nest: a form of lamella._nest.
-struct Pattern {
-  enum class Kind : uint8_t { Tensor, Fixed, Tuple, List, Dict };
-  Kind kind = Kind::Fixed;
-  size_t index = 0;  // of a tensor
-  Ref value;         // what is fixed; the tuple of a dictionary's keys
-  std::vector<Pattern> items;
-};
-// Nothing for forms that only Python takes apart.
-std::optional<Pattern> pattern_of(PyObject* form) {
-  std::string_view kind = text_of(PyTuple_GetItem(form, 0), "form");
-  Pattern made;
-  if (kind == "tensor") {
-    made.kind = Pattern::Kind::Tensor;
-    made.index = PyLong_AsSize_t(PyTuple_GetItem(form, 1));
-    return made;
-  }
-  if (kind == "fixed") {
-    made.value = Ref::borrow(PyTuple_GetItem(form, 1));
-    return made;
-  }
-  if (kind == "tuple") {
-    made.kind = Pattern::Kind::Tuple;
-  } else if (kind == "list") {
-    made.kind = Pattern::Kind::List;
-  } else if (kind == "dict") {
-    made.kind = Pattern::Kind::Dict;
-    made.value = Ref::borrow(PyTuple_GetItem(form, 1));
-  } else {
-    return std::nullopt;
-  }
-  PyObject* items = PyTuple_GetItem(form, PyTuple_GET_SIZE(form) - 1);
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items); ++i) {
-    std::optional<Pattern> item = pattern_of(PyTuple_GET_ITEM(items, i));
-    if (!item) return std::nullopt;
-    made.items.push_back(std::move(*item));
-  }
-  return made;
-}
-
-// A few things on the stack, and many elsewhere.
-template <class T>
-class Few {
- public:
-  explicit Few(size_t capacity) {
-    if (capacity > kHere) more_.resize(capacity);
-  }
-  void push_back(T one) { data()[count_++] = std::move(one); }
-  size_t size() const { return count_; }
-  T* data() { return more_.empty() ? here_ : more_.data(); }
-  T& operator[](size_t i) { return data()[i]; }
-  std::span<T> all() { return {data(), count_}; }
-
- private:
-  static constexpr size_t kHere = 16;
-  T here_[kHere] = {};
-  std::vector<T> more_;
-  size_t count_ = 0;
-};
-using Leaves = Few<PyObject*>;  // borrowed
-
-// Whether an object is what the pattern says; its tensors go to `leaves`.
-bool take(const Pattern& pattern, PyObject* object, const std::vector<TensorGuard>& guards,
-          Leaves* leaves) {
-  switch (pattern.kind) {
-    case Pattern::Kind::Tensor:
-      if (!guards[pattern.index].fits(object)) return false;
-      leaves->push_back(object);
-      return true;
-    case Pattern::Kind::Fixed:
-      return is_same(object, pattern.value.get());
-    case Pattern::Kind::Tuple:
-    case Pattern::Kind::List: {
-      bool tuple = pattern.kind == Pattern::Kind::Tuple;
-      if (tuple ? !PyTuple_CheckExact(object) : !PyList_CheckExact(object)) return false;
-      if (static_cast<size_t>(Py_SIZE(object)) != pattern.items.size()) return false;
-      for (size_t i = 0; i < pattern.items.size(); ++i) {
-        auto at = static_cast<Py_ssize_t>(i);
-        PyObject* item = tuple ? PyTuple_GET_ITEM(object, at) : PyList_GET_ITEM(object, at);
-        if (!take(pattern.items[i], item, guards, leaves)) return false;
-      }
-      return true;
-    }
-    case Pattern::Kind::Dict: {
-      if (!PyDict_CheckExact(object)) return false;
-      if (static_cast<size_t>(PyDict_GET_SIZE(object)) != pattern.items.size()) return false;
-      Py_ssize_t place = 0;
-      PyObject *key, *item;
-      // In the same order.
-      for (size_t i = 0; PyDict_Next(object, &place, &key, &item); ++i) {
-        PyObject* expected = PyTuple_GET_ITEM(pattern.value.get(), static_cast<Py_ssize_t>(i));
-        if (!is_same(key, expected) || !take(pattern.items[i], item, guards, leaves)) return false;
-      }
-      return true;
-    }
-  }
-  return false;
-}
-
-// The nest with these tensors, whose references it takes.
-PyObject* build(const Pattern& pattern, Few<Ref>& tensors) {
-  auto count = static_cast<Py_ssize_t>(pattern.items.size());
-  switch (pattern.kind) {
-    case Pattern::Kind::Tensor:
-      return Ref::borrow(tensors[pattern.index].get()).release();
-    case Pattern::Kind::Fixed:
-      return Ref::borrow(pattern.value.get()).release();
-    case Pattern::Kind::Tuple:
-    case Pattern::Kind::List: {
-      bool tuple = pattern.kind == Pattern::Kind::Tuple;
-      Ref made(required(tuple ? PyTuple_New(count) : PyList_New(count)));
-      for (Py_ssize_t i = 0; i < count; ++i) {
-        PyObject* item = build(pattern.items[static_cast<size_t>(i)], tensors);
-        tuple ? PyTuple_SET_ITEM(made.get(), i, item) : PyList_SET_ITEM(made.get(), i, item);
-      }
-      return made.release();
-    }
-    case Pattern::Kind::Dict: {
-      Ref made(required(PyDict_New()));
-      for (Py_ssize_t i = 0; i < count; ++i) {
-        Ref item(build(pattern.items[static_cast<size_t>(i)], tensors));
-        PyObject* key = PyTuple_GET_ITEM(pattern.value.get(), i);
-        if (PyDict_SetItem(made.get(), key, item.get()) != 0) throw PythonError();
-      }
-      return made.release();
-    }
-  }
-  return nullptr;
-}
 
 // ---- Entries ------------------------------------------------------------------------------------
 
@@ -408,8 +196,9 @@ std::unique_ptr<Entry> entry_from(PyObject* given) {
   auto read = [](PyObject* places, std::vector<Place>* into) {
     Ref all(required(PySequence_Fast(places, "places")));
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(all.get()); ++i) {
-      PyObject *container, *key, *value;
-      if (!PyArg_ParseTuple(PySequence_Fast_GET_ITEM(all.get(), i), "OOO", &container, &key,
+      // Without a value: there was nothing.
+      PyObject *container, *key, *value = nullptr;
+      if (!PyArg_ParseTuple(PySequence_Fast_GET_ITEM(all.get(), i), "OO|O", &container, &key,
                             &value)) {
         throw PythonError();
       }
@@ -473,7 +262,7 @@ PyObject* call(PyObject* object, PyObject* const* args, size_t flagged, PyObject
     if (!fits(entry, state, args, count, names, &leaves)) continue;
     if (entry.executable || entry.gradient) return run_program(entry, leaves);
     if (!entry.run) return PyObject_Vectorcall(self->function, args, flagged, names);
-    return guarded([&] {
+    PyObject* made = guarded([&] {
       Ref list(required(PyList_New(static_cast<Py_ssize_t>(leaves.size()))));
       for (size_t k = 0; k < leaves.size(); ++k) {
         PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(k), Ref::borrow(leaves[k]).release());
@@ -481,6 +270,12 @@ PyObject* call(PyObject* object, PyObject* const* args, size_t flagged, PyObject
       Ref run = Ref::borrow(entry.run.get());
       return required(PyObject_CallOneArg(run.get(), list.get()));
     });
+    // The program is for other gradients of the tensors.
+    if (made == Py_NotImplemented) {
+      Py_DECREF(made);
+      continue;
+    }
+    return made;
   }
   return call_owner(self, args, count, names);
 }
@@ -590,8 +385,46 @@ PyObject* tensor_facts(PyObject*, PyObject* object) {
   });
 }
 
+// Whether elements lie row by row in memory that may be read and written as it is.
+bool is_plain(const lamella_tensor* tensor) {
+  constexpr uint32_t other =
+      LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG | LAMELLA_TENSOR_INFERENCE | LAMELLA_TENSOR_WRAPPER;
+  if ((tensor->flags & other) != 0 || tensor->device_type != kCpu) return false;
+  int64_t expected = 1;
+  for (int32_t d = tensor->ndim; d-- > 0;) {
+    if (tensor->sizes[d] != 1 && tensor->strides[d] != expected) return false;
+    expected *= tensor->sizes[d];
+  }
+  return true;
+}
+
+// Copies each value of a list to the tensor of another list; False, with nothing done, where one of
+// them is not plain. No two of them share memory.
+PyObject* write_back(PyObject*, PyObject* args) {
+  PyObject *tensors, *values;
+  if (!PyArg_ParseTuple(args, "O!O!", &PyList_Type, &tensors, &PyList_Type, &values)) {
+    return nullptr;
+  }
+  auto at = [](PyObject* list, Py_ssize_t i) { return tensor_of(PyList_GET_ITEM(list, i)); };
+  Py_ssize_t count = PyList_GET_SIZE(tensors);
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    const lamella_tensor *to = at(tensors, i), *from = at(values, i);
+    bool fits = to->scalar_type == from->scalar_type && to->numel == from->numel;
+    if (!fits || !is_plain(to) || !is_plain(from)) Py_RETURN_FALSE;
+  }
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    lamella_tensor *to = at(tensors, i), *from = at(values, i);
+    size_t bytes =
+        static_cast<size_t>(to->numel) * element_size(static_cast<ScalarType>(to->scalar_type));
+    if (bytes != 0) std::memcpy(to->data, from->data, bytes);
+    lamella_tensor_bump_version(to);
+  }
+  Py_RETURN_TRUE;
+}
+
 PyMethodDef functions[] = {{"_call_state", call_state, METH_NOARGS, nullptr},
                            {"_tensor_facts", tensor_facts, METH_O, nullptr},
+                           {"_write_back", write_back, METH_VARARGS, nullptr},
                            {"_compiled", make_compiled, METH_VARARGS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 

@@ -24,8 +24,10 @@ std::vector<TensorBase> run(const hlo::Executable& executable,
 }
 
 // Stands behind gradients that a program gave, as far as they may be differentiated again.
+// They depend on the leaves, for who asks what a graph reaches.
 struct CompiledOnce : autograd::Function<CompiledOnce> {
-  static std::vector<Tensor> forward(AutogradContext*, std::vector<Tensor> grads) {
+  static std::vector<Tensor> forward(AutogradContext*, std::vector<Tensor> grads,
+                                     const std::vector<Tensor>&) {
     for (Tensor& grad : grads) grad = grad.detach();
     return grads;
   }
@@ -36,11 +38,24 @@ struct CompiledOnce : autograd::Function<CompiledOnce> {
   }
 };
 
+// What a node holds besides tensors of its backward program.
+struct NodeContents : lamella_object {
+  NodeContents(const GradientProgram* program, std::vector<Tensor> into)
+      : program(ObjectRef<GradientProgram>::borrow(const_cast<GradientProgram*>(program))),
+        into(std::move(into)) {
+    references = 1;
+    reserved = 0;
+    destroy = [](lamella_object* object) { delete static_cast<NodeContents*>(object); };
+  }
+  ObjectRef<GradientProgram> program;
+  std::vector<Tensor> into;
+};
+
 struct CompiledProgram : autograd::Function<CompiledProgram> {
   // Gradients go to `into`; all else comes along.
   static std::vector<Tensor> forward(AutogradContext* ctx, const GradientProgram* program,
                                      const std::vector<TensorBase>* leaves,
-                                     const std::vector<Tensor>&) {
+                                     const std::vector<Tensor>& into) {
     std::vector<TensorBase> given;
     for (size_t i : program->given) given.push_back((*leaves)[i]);
     std::vector<TensorBase> made;
@@ -53,9 +68,10 @@ struct CompiledProgram : autograd::Function<CompiledProgram> {
     for (size_t i : program->saved) kept.emplace_back(given[i]);
     kept.insert(kept.end(), inner, made.end());
     ctx->save_for_backward(std::move(kept));
+    auto contents = ObjectRef<NodeContents>::adopt(new NodeContents(program, into));
     lamella_value value{{0}, 0, LAMELLA_OBJECT, 0, 0};
-    value.as.pointer = const_cast<GradientProgram*>(program);
-    ctx->saved_data["program"] = IValue::from_borrowed(value);
+    value.as.pointer = contents.get();
+    ctx->saved_data["contents"] = IValue::from_borrowed(value);
     for (size_t i = 0; i < results.size(); ++i) {
       bool is_tracked = std::ranges::find(program->tracked, i) != program->tracked.end();
       if (!is_tracked) untracked.push_back(results[i]);
@@ -65,16 +81,16 @@ struct CompiledProgram : autograd::Function<CompiledProgram> {
   }
 
   static std::vector<Tensor> backward(AutogradContext* ctx, std::vector<Tensor> tangents) {
-    const auto* program =
-        static_cast<const GradientProgram*>(ctx->saved_data["program"].value().as.pointer);
+    const auto* contents =
+        static_cast<const NodeContents*>(ctx->saved_data["contents"].value().as.pointer);
+    const GradientProgram* program = contents->program.get();
     std::vector<TensorBase> given;
     for (Tensor& tensor : ctx->get_saved_variables()) given.push_back(std::move(tensor));
     for (size_t i : program->tracked) given.push_back(tangents[i]);
     std::vector<TensorBase> made = run(*program->backward, given);
     std::vector<Tensor> grads(made.begin(), made.end());
     if (autograd::GradMode::is_enabled() && !grads.empty()) {
-      for (Tensor& grad : grads) grad.requires_grad_(true);
-      grads = CompiledOnce::apply(std::move(grads));
+      grads = CompiledOnce::apply(std::move(grads), contents->into);
     }
     // None for the program and the leaves.
     std::vector<Tensor> all(2 + program->has_gradient.size());

@@ -2,182 +2,128 @@
 
 from __future__ import annotations
 
-import numpy as np
+import math
+from typing import Any
 
-UNARY = "abs negate exponential tanh sine cosine floor ceil logistic sqrt erf sign log".split()
-BINARY = "add subtract multiply divide maximum minimum atan2".split()
-INTEGER = "add subtract multiply divide remainder maximum minimum and or xor".split()
+from hlo_random_steps import Steps
+from hlo_random_writer import INTEGERS, TYPES, Module, Value
+
+SHAPES = [(), (5,), (3, 4), (2, 3, 5), (37,), (4, 19), (0, 3), (1, 7), (2, 1, 3), (130,)]
+# Of these, work is divided among threads.
+LARGE = [(), (70_001,), (300, 417), (5, 160, 201), (4000, 19), (19, 4000), (33,), (3, 70_000)]
 
 
-class _Writer:
-    def __init__(self, seed: int) -> None:
-        self.random = np.random.default_rng(seed)
-        self.lines: list[str] = []
-        self.arguments: list[np.ndarray] = []
-        self.values: list[tuple[str, str, tuple[int, ...]]] = []  # name, type, sizes
+class _Writer(Steps):
+    def computation(
+        self, parameter: str, given: list[Value], wanted: list[Value]
+    ) -> tuple[str, bool]:
+        """The name of a computation of a tuple, which gives a tuple of values like those wanted;
+        and whether all of them are exact."""
+        inner = _Writer(self.module)
+        state = inner.line(parameter, "parameter(0)")
+        for n, v in enumerate(given):
+            inner.add(v.type, v.sizes, f"get-tuple-element({state}), index={n}", v.exact)
+        for _ in range(self.number(1, 5)):
+            inner.step(nested=True)
+        made = [inner.like(v.type, v.sizes) for v in wanted]
+        return inner.finished(made), all(v.exact for v in made)
 
-    def pick(self, items):
-        return items[int(self.random.integers(len(items)))]
-
-    def add(self, element: str, sizes: tuple[int, ...], text: str) -> str:
-        name = f"v{len(self.lines)}"
-        shape = f"{element}[{','.join(map(str, sizes))}]"
-        self.lines.append(f"{name} = {shape} {text}")
-        self.values.append((name, element, sizes))
+    def finished(self, results: list[Value]) -> str:
+        name = f"computation{self.module.count}"
+        self.module.count += 1
+        shape = ", ".join(v.shape for v in results)
+        root = (
+            f"ROOT out{self.module.count} = ({shape}) tuple({', '.join(v.name for v in results)})"
+        )
+        self.module.computations[name] = (
+            f"{name} {{\n  " + "\n  ".join([*self.lines, root]) + "\n}\n"
+        )
         return name
 
-    def parameter(self, element: str, sizes: tuple[int, ...]) -> None:
-        if element == "f32":
-            data = self.random.normal(size=sizes).astype(np.float32)
+    def taken(self) -> tuple[list[Value], str, str]:
+        values = [self.pick(self.values) for _ in range(self.number(1, 3))]
+        shape = f"({', '.join(v.shape for v in values)})"
+        return values, shape, self.line(shape, f"tuple({', '.join(v.name for v in values)})")
+
+    def results(self, call: str, values: list[Value], exact: bool) -> None:
+        for n, v in enumerate(values):
+            self.add(v.type, v.sizes, f"get-tuple-element({call}), index={n}", exact)
+
+    def call(self) -> None:
+        values, shape, state = self.taken()
+        name, exact = self.computation(shape, values, values)
+        kind = self.pick(["call", "fusion"])
+        how = f"kind=kLoop, calls={name}" if kind == "fusion" else f"to_apply={name}"
+        self.results(self.line(shape, f"{kind}({state}), {how}"), values, exact)
+
+    def conditional(self) -> None:
+        values, shape, state = self.taken()
+        count = 2 if self.chance(0.5) else self.number(1, 3)
+        branches = [self.computation(shape, values, values) for _ in range(count)]
+        if count == 2 and self.chance(0.5):
+            which = self.truth(())
+            how = f"true_computation={branches[0][0]}, false_computation={branches[1][0]}"
         else:
-            data = self.random.integers(-9, 10, size=sizes).astype(np.int32)
-        self.add(element, sizes, f"parameter({len(self.arguments)})")
-        self.arguments.append(data)
+            which = self.start("s32")
+            how = f"branch_computations={{{', '.join(name for name, _ in branches)}}}"
+        given = ", ".join([which.name] + [state] * count)
+        made = self.line(shape, f"conditional({given}), {how}")
+        self.results(made, values, all(exact for _, exact in branches))
 
-    def like(self, element: str, sizes: tuple[int, ...]) -> str:
-        """A value of the type and sizes: one there is, or a broadcast scalar."""
-        found = [name for name, e, s in self.values if e == element and s == sizes]
-        if found and self.random.random() < 0.9:
-            return self.pick(found)
-        scalar = self.add(element, (), f"constant({int(self.random.integers(-3, 4))})")
-        return self.add(element, sizes, f"broadcast({scalar}), dimensions={{}}")
-
-    def step(self) -> None:
-        name, element, sizes = self.pick(self.values)
-        rank = len(sizes)
-        kind = self.pick(
-            "unary binary binary select transpose reverse slice pad reduce reduce broadcast "
-            "reshape concatenate convert update dot index".split()
+    def loop(self) -> None:
+        values = [self.pick(self.values) for _ in range(self.number(1, 3))]
+        # What a step gives is what the next one gets.
+        carried = [
+            Value(v.name, v.type, v.sizes, v.type in (*INTEGERS, "pred") and v.exact)
+            for v in values
+        ]
+        count = self.add("s32", (), "constant(0)")
+        all_values = [count, *carried]
+        shape = f"({', '.join(v.shape for v in all_values)})"
+        state = self.line(shape, f"tuple({', '.join(v.name for v in all_values)})")
+        inner = _Writer(self.module)
+        inside = inner.line(shape, "parameter(0)")
+        for n, v in enumerate(all_values):
+            inner.add(v.type, v.sizes, f"get-tuple-element({inside}), index={n}", v.exact)
+        one = inner.values[0]
+        for _ in range(self.number(1, 4)):
+            inner.step(nested=True)
+        made = [inner.like(v.type, v.sizes, exact=v.exact) for v in carried]
+        step = inner.add("s32", (), "constant(1)")
+        following = inner.add("s32", (), f"add({one.name}, {step.name})")
+        body = inner.finished([following, *made])
+        name = f"condition{self.module.count}"
+        self.module.computations[name] = (
+            f"{name} {{\n  s = {shape} parameter(0)\n  n = s32[] get-tuple-element(s), index=0\n"
+            f"  most = s32[] constant({self.number(0, 4)})\n"
+            "  ROOT go = pred[] compare(n, most), direction=LT\n}\n"
         )
-        numbers = list(range(rank))
-        listed = ",".join(map(str, numbers))
-        if kind == "unary":
-            opcode = self.pick(UNARY) if element == "f32" else self.pick(["abs", "negate", "sign"])
-            self.add(element, sizes, f"{opcode}({name})")
-        elif kind == "binary":
-            opcode = self.pick(BINARY if element == "f32" else INTEGER)
-            self.add(element, sizes, f"{opcode}({name}, {self.like(element, sizes)})")
-        elif kind == "select":
-            other = self.like(element, sizes)
-            direction = self.pick("LT GE EQ NE".split())
-            which = f"c{len(self.lines)}"
-            self.lines.append(
-                f"{which} = pred[{','.join(map(str, sizes))}] compare({name}, {other}), "
-                f"direction={direction}"
-            )
-            self.add(element, sizes, f"select({which}, {other}, {name})")
-        elif kind == "transpose":
-            order = [int(n) for n in self.random.permutation(rank)]
-            made = tuple(sizes[n] for n in order)
-            self.add(
-                element, made, f"transpose({name}), dimensions={{{','.join(map(str, order))}}}"
-            )
-        elif kind == "reverse" and rank:
-            self.add(element, sizes, f"reverse({name}), dimensions={{{self.pick(numbers)}}}")
-        elif kind == "slice" and rank:
-            parts, made = [], []
-            for size in sizes:
-                start = int(self.random.integers(0, max(1, size)))
-                stop = int(self.random.integers(start, size + 1))
-                stride = int(self.random.integers(1, 3))
-                stop = max(stop, min(start + 1, size))
-                parts.append(f"[{start}:{stop}:{stride}]")
-                made.append((stop - start + stride - 1) // stride)
-            self.add(element, tuple(made), f"slice({name}), slice={{{', '.join(parts)}}}")
-        elif kind == "pad" and rank:
-            parts, made = [], []
-            for size in sizes:
-                low, high = (int(n) for n in self.random.integers(-1, 3, size=2))
-                inner = int(self.random.integers(0, 2))
-                whole = size + low + high + max(0, size - 1) * inner
-                if whole < 0:
-                    low, high, inner, whole = 0, 0, 0, size
-                parts.append(f"{low}_{high}_{inner}")
-                made.append(whole)
-            value = self.add(element, (), "constant(2)")
-            self.add(element, tuple(made), f"pad({name}, {value}), padding={'x'.join(parts)}")
-        elif kind == "reduce" and rank:
-            chosen = [n for n in numbers if self.random.random() < 0.6] or [self.pick(numbers)]
-            made = tuple(s for n, s in enumerate(sizes) if n not in chosen)
-            start = self.add(element, (), "constant(1)")
-            opcode = self.pick(["sum", "max", "odd"])
-            dimensions = ",".join(map(str, chosen))
-            self.add(
-                element, made,
-                f"reduce({name}, {start}), dimensions={{{dimensions}}}, "
-                f"to_apply={opcode}_{element}",
-            )  # fmt: skip
-        elif kind == "broadcast" and rank < 4:
-            at = int(self.random.integers(0, rank + 1))
-            extra = int(self.random.integers(1, 5))
-            made = (*sizes[:at], extra, *sizes[at:])
-            kept = ",".join(str(n if n < at else n + 1) for n in numbers)
-            self.add(element, made, f"broadcast({name}), dimensions={{{kept}}}")
-        elif kind == "reshape" and rank:
-            whole = int(np.prod(sizes))
-            made = self.pick([(whole,), (1, whole), (*sizes, 1), (*sizes[1:], sizes[0])])
-            self.add(element, made, f"reshape({name})")
-        elif kind == "concatenate" and rank:
-            along = self.pick(numbers)
-            other = self.like(element, sizes)
-            made = tuple(2 * s if n == along else s for n, s in enumerate(sizes))
-            self.add(element, made, f"concatenate({name}, {other}), dimensions={{{along}}}")
-        elif kind == "convert":
-            # Numbers that no integer holds would be different ones for the least error.
-            if element == "s32":
-                self.add("f32", sizes, f"convert({name})")
-        elif kind == "update" and rank:
-            made = tuple(int(self.random.integers(0, s + 1)) for s in sizes)
-            zeros = ", ".join(
-                self.add("s32", (), f"constant({int(self.random.integers(-1, 4))})") for _ in sizes
-            )
-            if self.random.random() < 0.5:
-                listed = ",".join(map(str, made))
-                self.add(
-                    element,
-                    made,
-                    f"dynamic-slice({name}, {zeros}), dynamic_slice_sizes={{{listed}}}",
-                )
-            else:
-                update = self.like(element, made)
-                self.add(element, sizes, f"dynamic-update-slice({name}, {update}, {zeros})")
-        elif kind == "dot" and rank == 2 and element == "f32":
-            other = self.like(element, (sizes[1], 3))
-            self.add(
-                element, (sizes[0], 3),
-                f"dot({name}, {other}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}",
-            )  # fmt: skip
-        elif kind == "index" and rank:
-            self.add("s32", sizes, f"iota(), iota_dimension={self.pick(numbers)}")
+        call = self.line(shape, f"while({state}), condition={name}, body={body}")
+        for n, v in enumerate(all_values):
+            self.add(v.type, v.sizes, f"get-tuple-element({call}), index={n}", v.exact)
+
+    NESTS = "call conditional loop".split()
+
+    def step(self, nested: bool = False) -> None:
+        kinds = self.STEPS if nested else self.STEPS + self.NESTS
+        getattr(self, self.pick(kinds))()
+        # What grew too large is no operand of more.
+        kept = [v for v in self.values if math.prod(v.sizes) <= self.module.most]
+        self.values = kept or [self.constant("f32")]
 
 
-def _combiner(element: str) -> str:
-    text = ""
-    for name, opcode in (("sum", "add"), ("max", "maximum")):
-        text += (
-            f"{name}_{element} {{\n  a = {element}[] parameter(0)\n  b = {element}[] parameter(1)\n"
-            f"  ROOT r = {element}[] {opcode}(a, b)\n}}\n"
-        )
-    return text + (
-        f"odd_{element} {{\n  a = {element}[] parameter(0)\n  b = {element}[] parameter(1)\n"
-        f"  n = {element}[] negate(a)\n  h = {element}[] constant(2)\n"
-        f"  q = {element}[] divide(n, h)\n  ROOT r = {element}[] add(q, b)\n}}\n"
-    )
-
-
-def program(seed: int) -> tuple[str, list[np.ndarray]]:
-    """The text of a program and arguments for it."""
-    writer = _Writer(seed)
-    shapes = [(), (5,), (3, 4), (2, 3, 5), (37,), (4, 19), (0, 3)]
+def program(seed: int, large: bool = False) -> tuple[str, list[Any]]:
+    """The text of a program and arguments for it: some elements, or some hundred thousand."""
+    module = Module(seed, 400_000 if large else 20_000)
+    writer = _Writer(module)
+    types = [*TYPES, "f32", "f32", "f32", "s32", "f64"]
     for _ in range(3):
-        writer.parameter(writer.pick(["f32", "f32", "s32"]), writer.pick(shapes))
-    for _ in range(int(writer.random.integers(3, 25))):
+        writer.parameter(writer.pick(types), writer.pick(LARGE if large else SHAPES))
+    for _ in range(writer.number(3, 24)):
         writer.step()
-        if max((int(np.prod(s)) for _, _, s in writer.values)) > 20000:
-            break
-    chosen = [writer.pick(writer.values) for _ in range(3)] + [writer.values[-1]]
-    names = ", ".join(name for name, _, _ in chosen)
-    shapes_text = ", ".join(f"{e}[{','.join(map(str, s))}]" for _, e, s in chosen)
-    body = "\n  ".join([*writer.lines, f"ROOT result = ({shapes_text}) tuple({names})"])
-    text = f"HloModule m\n{_combiner('f32')}{_combiner('s32')}ENTRY e {{\n  {body}\n}}\n"
-    return text, writer.arguments
+    results = [writer.pick(writer.values) for _ in range(3)] + [writer.values[-1]]
+    shape = ", ".join(v.shape for v in results)
+    names = ", ".join(v.name for v in results)
+    body = "\n  ".join([*writer.lines, f"ROOT result = ({shape}) tuple({names})"])
+    called = "".join(module.computations.values())
+    return f"HloModule m\n{called}ENTRY e {{\n  {body}\n}}\n", writer.arguments

@@ -126,6 +126,34 @@ def test_recompiles_and_says_why():
 OFFSET = 1.0
 
 
+def test_programs_are_bounded():
+    def doubled(x, n):
+        return x * 2 + n
+
+    compiled = lamella.compile(doubled, dynamic=True)
+    for size in range(64):
+        compiled(lamella.ones(size + 1), 0)
+    assert programs(compiled) == [64, 0]
+    with pytest.warns(RuntimeWarning) as caught:
+        close([compiled(lamella.ones(100), 0)], [2 * lamella.ones(100)])
+        close([compiled(lamella.ones(101), 0)], [2 * lamella.ones(101)])
+    text = (
+        "test_programs_are_bounded.<locals>.doubled has 64 programs, so other calls run as it is: "
+        "in this one argument 0 has shape [100], had [64]"
+    )
+    assert [str(one.message) for one in caught] == [f"compile: {text}"]
+    assert programs(compiled) == [64, 1] and compiled.explanation().endswith(text)
+    # The programs that are there stay.
+    close([compiled(lamella.ones(3), 0)], [2 * lamella.ones(3)])
+
+    whole = lamella.compile(doubled, fullgraph=True)
+    for n in range(64):
+        whole(lamella.ones(2), n)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="has 64 programs, so other calls run as it is"):
+            whole(lamella.ones(2), 64)
+
+
 def test_values_that_a_function_reads():
     global OFFSET
     weight = lamella.ones(3)
@@ -362,7 +390,6 @@ def test_steps_with_gradients_inside():
             params = got[0]
     assert programs(compiled) == [1, 0], compiled.explanation()
 
-    # Gradients that stay behind in .grad are none of a program's results.
     optimizer = lamella.optim.SGD(net.parameters(), lr=0.1)
 
     def classic():
@@ -375,7 +402,8 @@ def test_steps_with_gradients_inside():
     compiled = lamella.compile(classic)
     first = compiled().item()
     assert compiled().item() < first
-    assert programs(compiled) == [0, 1], compiled.explanation()
+    # One for parameters without gradients, one for those with.
+    assert programs(compiled) == [2, 0], compiled.explanation()
 
 
 def test_second_derivatives_are_refused():

@@ -153,6 +153,15 @@ size_t leaf_count(const Shape& shape) {
   return count;
 }
 
+const Instruction* Emitter::start_of(const Instruction* i) const {
+  if (i->opcode != Opcode::GetTupleElement || i->operands[0]->opcode != Opcode::While ||
+      places.count(i->operands[0]) != 0) {
+    return nullptr;
+  }
+  const Instruction* start = i->operands[0]->operands[0];
+  if (start->opcode != Opcode::Tuple) return nullptr;
+  return start->operands[static_cast<size_t>(i->integer(AttributeKey::Index))];
+}
 std::vector<Place> Emitter::places_of(const Instruction* i) const {
   auto found = places.find(i);
   if (found != places.end()) return found->second;
@@ -162,6 +171,7 @@ std::vector<Place> Emitter::places_of(const Instruction* i) const {
     case Opcode::Reshape:
       return places_of(i->operands[0]);
     case Opcode::GetTupleElement: {
+      if (const Instruction* start = start_of(i)) return places_of(start);
       std::vector<Place> all = places_of(i->operands[0]);
       if (all.empty()) return {};
       auto index = static_cast<size_t>(i->integer(AttributeKey::Index));
@@ -191,6 +201,9 @@ std::optional<Place> Emitter::place_of(const Instruction* i) const {
 
 llvm::Value* Emitter::pointer(const Place& place) {
   if (place.kind == Place::Constant) return place.data;
+  if (place.kind == Place::Stack && body == main_body) {
+    return stack_arrays_[static_cast<size_t>(place.at)].memory;
+  }
   llvm::Value*& known = body->pointers[{place.kind, place.at}];
   if (known != nullptr) return known;
   // At the beginning of the function, so that it can be used anywhere.
@@ -204,14 +217,69 @@ llvm::Value* Emitter::pointer(const Place& place) {
     return loaded;
   };
   if (place.kind == Place::Buffer) return known = slot(place.at);
+  int64_t offset = place.at;
+  if (place.kind == Place::Stack) {
+    StackArray& array = stack_arrays_[static_cast<size_t>(place.at)];
+    if (array.slot < 0) {
+      array.slot = take_memory(8);
+      Body* own = std::exchange(body, main_body);
+      llvm::Value* address = pointer({Place::Temporary, array.slot, nullptr});
+      body = own;
+      llvm::IRBuilder<>(main_body->function->getEntryBlock().getTerminator())
+          .CreateStore(array.memory, address);
+    }
+    offset = array.slot;
+  }
   llvm::Value* temporary = slot(temporary_buffer);
-  return known = at.CreateConstInBoundsGEP1_64(at.getInt8Ty(), temporary,
-                                               static_cast<uint64_t>(place.at));
+  llvm::Value* address =
+      at.CreateConstInBoundsGEP1_64(at.getInt8Ty(), temporary, static_cast<uint64_t>(offset));
+  if (place.kind == Place::Stack) address = at.CreateLoad(at.getPtrTy(), address);
+  return body->pointers[{place.kind, place.at}] = address;
+}
+
+Place Emitter::stack_array(int64_t bytes) {
+  constexpr int64_t kMost = 32768;
+  int64_t padded = std::max<int64_t>(64, (bytes + 63) / 64 * 64);
+  if (stack_bytes_ + padded > kMost) return {};
+  stack_bytes_ += padded;
+  llvm::BasicBlock& entry = main_body->function->getEntryBlock();
+  llvm::IRBuilder<> at(&entry, entry.getFirstInsertionPt());
+  llvm::AllocaInst* memory =
+      at.CreateAlloca(llvm::ArrayType::get(at.getInt8Ty(), static_cast<uint64_t>(padded)));
+  memory->setAlignment(llvm::Align(64));
+  // The padding is read as well.
+  at.SetInsertPoint(entry.getTerminator());
+  at.CreateMemSet(memory, at.getInt8(0), static_cast<uint64_t>(padded), llvm::Align(64));
+  stack_arrays_.push_back({bytes, memory});
+  return {Place::Stack, static_cast<int64_t>(stack_arrays_.size()) - 1, nullptr};
+}
+
+bool Emitter::is_padded(const Place& place, ElementType type, const Lane& at,
+                        bool is_written) const {
+  auto* first =
+      at.lanes == nullptr && at.stride == 1 ? llvm::dyn_cast<llvm::ConstantInt>(at.base) : nullptr;
+  auto* counts = mask == nullptr ? nullptr : llvm::dyn_cast<llvm::Constant>(mask);
+  if (place.kind != Place::Stack || first == nullptr || counts == nullptr) return false;
+  int64_t bytes = stack_arrays_[static_cast<size_t>(place.at)].bytes, each = element_bytes(type);
+  int64_t begin = first->getSExtValue();
+  if (begin < 0 || (begin + lanes) * each > std::max<int64_t>(64, (bytes + 63) / 64 * 64)) {
+    return false;
+  }
+  int64_t taken = 0;
+  for (int l = 0; l < lanes; ++l) {
+    llvm::Constant* lane = counts->getAggregateElement(static_cast<unsigned>(l));
+    taken += lane != nullptr && lane->isOneValue() ? 1 : 0;
+  }
+  return !is_written || (begin + taken) * each == bytes;
 }
 
 llvm::Value* Emitter::load(const Place& place, const Shape& shape, const Index& index) {
   Lane at = linear(Extent(shape), index);
-  return load_at(pointer(place), shape.element_type(), at);
+  llvm::Value* before = mask;
+  if (is_padded(place, shape.element_type(), at, false)) mask = nullptr;
+  llvm::Value* loaded = load_at(pointer(place), shape.element_type(), at);
+  mask = before;
+  return loaded;
 }
 llvm::Value* Emitter::load_at(llvm::Value* data, ElementType element, const Lane& at) {
   llvm::Type* type = memory_type(element);
@@ -252,9 +320,12 @@ void Emitter::store(const Place& place, const Shape& shape, const Index& index,
 void Emitter::store_at(const Place& place, ElementType element, const Lane& at,
                        llvm::Value* value) {
   bool stream_before = streams;
+  llvm::Value* mask_before = mask;
   streams = streams && place.kind == Place::Buffer;
+  if (is_padded(place, element, at, true)) mask = nullptr;
   store_at(pointer(place), element, at, value);
   streams = stream_before;
+  mask = mask_before;
 }
 Lane Emitter::in_row(const Instruction* i, const Index& index, int rows) {
   Extent extent(*i->shape);
@@ -337,6 +408,7 @@ llvm::Value* Emitter::value(const Instruction* i, const Index& index) {
       i = i->operands[0]->operands[static_cast<size_t>(i->integer(AttributeKey::Index))];
       return value(i, index);
     }
+    if (const Instruction* start = start_of(i)) return value(start, index);
     if (!same || places.count(i) != 0) break;
     if (Extent(i->operand_shape(0)).sizes != Extent(*i->shape).sizes) break;
   }
@@ -385,6 +457,8 @@ llvm::Value* Emitter::emit(const Instruction* i, const Index& index) {
       return movement(i, index);
     case Opcode::Reduce:
       return reduction(i, 0, index);
+    case Opcode::ReduceWindow:
+      return windowed(i, index);
     case Opcode::GetTupleElement:
       return reduction(i->operands[0], static_cast<size_t>(i->integer(AttributeKey::Index)), index);
     default: {

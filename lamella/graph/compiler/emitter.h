@@ -57,8 +57,9 @@ struct Extent {
 
 // Where an array lies.
 struct Place {
-  enum Kind : uint8_t { None, Buffer, Temporary, Constant } kind = None;
-  int64_t at = 0;               // number of the buffer, or bytes into the temporary memory
+  // Small arrays of temporary memory lie on the stack, where they may become registers.
+  enum Kind : uint8_t { None, Buffer, Temporary, Stack, Constant } kind = None;
+  int64_t at = 0;  // number of the buffer or stack array, or bytes into the temporary memory
   llvm::Value* data = nullptr;  // of a constant
   bool operator==(const Place&) const = default;
 };
@@ -95,6 +96,10 @@ class Emitter {
   std::optional<Place> place_of(const Instruction* i) const;
   // Where all arrays of a value lie; empty if it has no places.
   std::vector<Place> places_of(const Instruction* i) const;
+
+  // Of a loop that is not done yet only what it never changes is read: what it begins with. Null
+  // for everything else.
+  const Instruction* start_of(const Instruction* i) const;
 
   llvm::Value* load(const Place& place, const Shape& shape, const Index& index);
   void store(const Place& place, const Shape& shape, const Index& index, llvm::Value* value);
@@ -160,6 +165,10 @@ class Emitter {
   // in one step, with part 0, 1, ...
   void along_lanes(int64_t size, int unroll,
                    const std::function<void(llvm::Value* at, int part)>& each);
+  // Scatters into the place of `i`.
+  void scatter(const Instruction* i);
+  // Sorts into the places of `i`; gives what return_if() asks for.
+  llvm::Value* sorted(const Instruction* i);
   // Calculates an instruction that has a place.
   llvm::Value* calculate(const Instruction* i, const Index& index) { return emit(i, index); }
   void forget_cuts() { cuts_.clear(); }
@@ -174,6 +183,11 @@ class Emitter {
   llvm::Module& module;
   llvm::IRBuilder<> b;
   Body* body = nullptr;
+  Body* main_body = nullptr;  // of the region's function, which has the stack arrays
+  // An array on the stack; no place where they would be too many.
+  Place stack_array(int64_t bytes);
+  // Takes bytes of temporary memory for good.
+  std::function<int64_t(int64_t)> take_memory;
   const int vector_bytes;
   int lanes = 1;                 // of vectors
   llvm::Value* mask = nullptr;   // lanes that count; null: all
@@ -198,12 +212,25 @@ class Emitter {
   llvm::Value* to_memory(ElementType type, llvm::Value* x);
   llvm::Value* from_memory(ElementType type, llvm::Value* x);
   llvm::Value* movement(const Instruction* i, const Index& index);
+  llvm::Function* comparator(const Instruction* i);
+  Lane spread_place(const Lane& at, int64_t size, int64_t apart, llvm::Value** valid);
+  llvm::Value* windowed(const Instruction* i, const Index& index);
   llvm::Value* padded(const Instruction* i, const Index& index);
   llvm::Value* gathered(const Instruction* i, const Index& index);
   llvm::Value* clamped(ElementType type, llvm::Value* start, int64_t largest);
   llvm::Value* constant(const Instruction* i);
   llvm::Type* widened(llvm::Type* type, llvm::Value* like);
   llvm::Value* intrinsic(llvm::Intrinsic::ID id, llvm::ArrayRef<llvm::Value*> x);
+
+  // Whether lanes that do not count may be read or written in a stack array: they are its padding.
+  bool is_padded(const Place& place, ElementType type, const Lane& at, bool is_written) const;
+  struct StackArray {
+    int64_t bytes;
+    llvm::AllocaInst* memory;
+    int64_t slot = -1;  // where other functions find its address
+  };
+  std::vector<StackArray> stack_arrays_;
+  int64_t stack_bytes_ = 0;
 
   using Key = std::vector<const void*>;
   static Key key_of(const Instruction* i, const Index& index);

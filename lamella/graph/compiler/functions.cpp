@@ -371,15 +371,11 @@ class Functions {
 }  // namespace
 
 llvm::Value* Emitter::instructions_of(Opcode opcode, llvm::Value* x) {
-#if defined(__x86_64__)
   if (vector_bytes < 32) return nullptr;
   if (x->getType()->getScalarType()->isFloatTy()) {
     return Functions<float>(*this, vector_bytes).apply(opcode, x);
   }
   return Functions<double>(*this, vector_bytes).apply(opcode, x);
-#else
-  return nullptr;
-#endif
 }
 
 }  // namespace lamella::hlo::compiler

@@ -3,15 +3,15 @@
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "lamella/core/error.h"
+#include "lamella/graph/compiler/shared_loop.h"
 #include "lamella/graph/compiler/units.h"
 
 namespace lamella::hlo::compiler {
 namespace {
 
-// Work from which on threads share a loop, in simple instructions.
-constexpr int64_t kWorkOfTask = 65536;
 // Bytes of a result from which on the caches would not keep it until it is read.
 constexpr int64_t kLargeBytes = int64_t{8} << 20;
 
@@ -286,6 +286,7 @@ void UnitPlan::emit_loops(Unit& unit) {
   }
   int lanes = single || unit.rows >= 0 ? 1 : lanes_of(unit, last);
   e_.forget_cuts();
+  if (is_in_blocks(unit.sizes, unit.rows) && index.size() == 1) return emit_blocks(unit, index);
 
   int64_t each = std::max(1, unit.weight / 2);
   bool shared = extent.elements() > kWorkOfTask / each;
@@ -297,26 +298,9 @@ void UnitPlan::emit_loops(Unit& unit) {
   int64_t grain = std::max<int64_t>(1, kWorkOfTask / each / std::max<int64_t>(1, work));
   shared = shared && count > grain;
 
-  Body* before = e_.body;
-  llvm::BasicBlock* here = e_.b.GetInsertBlock();
-  Body body;
   llvm::Value *begin = e_.i64(0), *end = e_.i64(count);
-  if (shared) {
-    llvm::Type *pointer = e_.b.getPtrTy(), *number = e_.b.getInt64Ty();
-    auto* type = llvm::FunctionType::get(e_.b.getVoidTy(), {pointer, number, number}, false);
-    body.function =
-        llvm::Function::Create(type, llvm::Function::InternalLinkage, "loops", e_.module);
-    body.function->addFnAttr(llvm::Attribute::NoUnwind);
-    body.buffers = body.function->getArg(0);
-    begin = body.function->getArg(1);
-    end = body.function->getArg(2);
-    e_.body = &body;
-    auto* entry = llvm::BasicBlock::Create(e_.context, "entry", body.function);
-    auto* start = llvm::BasicBlock::Create(e_.context, "begin", body.function);
-    e_.b.SetInsertPoint(entry);
-    e_.b.CreateBr(start);
-    e_.b.SetInsertPoint(start);
-  }
+  SharedLoop function;
+  if (shared) std::tie(begin, end) = function.begin(e_);
   e_.lanes = lanes;
   // Rows of whole lines, or one row, written from the beginning of a line on. What is not so large
   // stays in the caches for whoever reads it next, and loops that calculate much have no need.
@@ -372,15 +356,7 @@ void UnitPlan::emit_loops(Unit& unit) {
   }
   if (e_.streams) e_.b.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
   e_.streams = false;
-  if (shared) {
-    e_.b.CreateRetVoid();
-    e_.body = before;
-    e_.b.SetInsertPoint(here);
-    llvm::Type *pointer = e_.b.getPtrTy(), *number = e_.b.getInt64Ty();
-    llvm::FunctionCallee parallel =
-        e_.runtime("lamella_parallel", e_.b.getVoidTy(), {pointer, pointer, number, number});
-    e_.b.CreateCall(parallel, {body.function, before->buffers, e_.i64(count), e_.i64(grain)});
-  }
+  if (shared) function.end(e_, count, grain);
 }
 
 // ---- Pieces ----
@@ -481,7 +457,5 @@ void UnitPlan::emit_pieces(Unit& unit) {
   }
   e_.end_scope();
 }
-
-// `to` has the dimensions of `from` in another order.
 
 }  // namespace lamella::hlo::compiler

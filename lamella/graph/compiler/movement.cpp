@@ -32,6 +32,7 @@ bool is_moved(const Instruction* i, int64_t d) {
 Cuts Emitter::cuts(const Instruction* i) {
   auto known = cuts_.find(i);
   if (known != cuts_.end()) return known->second;
+  if (const Instruction* start = start_of(i)) return cuts(start);
   Cuts made;
   if (i->opcode == Opcode::Constant || place_of(i)) {
     made.assign(static_cast<size_t>(Extent(*i->shape).rank()) + 1, false);
@@ -113,6 +114,7 @@ Cuts Emitter::find_cuts(const Instruction* i) {
         break;
       }
       case Opcode::Gather:
+      case Opcode::ReduceWindow:
         all();
         break;
       case Opcode::GetTupleElement:
@@ -197,6 +199,34 @@ std::vector<Lane> Emitter::dynamic_starts(const Instruction* i, size_t first, co
   return starts;
 }
 
+// Where the array that is spread by `apart` has an element at a place along a dimension. `valid`:
+// whether it has one. Lanes without one are masked; an index of all lanes is moved inside.
+Lane Emitter::spread_place(const Lane& at, int64_t size, int64_t apart, llvm::Value** valid) {
+  llvm::Value* place = at.is_uniform() ? at.base : to_lanes(at);
+  auto number = [&](int64_t n) -> llvm::Value* {
+    return place->getType()->isVectorTy() ? splat(i64(n)) : i64(n);
+  };
+  llvm::Value* inside = b.CreateAnd(b.CreateICmpSGE(place, number(0)),
+                                    b.CreateICmpSLT(place, number((size - 1) * apart + 1)));
+  if (apart > 1) {
+    inside = b.CreateAnd(inside, b.CreateICmpEQ(b.CreateSRem(place, number(apart)), number(0)));
+    place = b.CreateSDiv(place, number(apart));
+  }
+  Lane lane = apart > 1 ? Lane{nullptr, 0, place} : at;
+  if (at.is_uniform()) {
+    llvm::Value* low = intrinsic(llvm::Intrinsic::smax, {place, i64(0)});
+    lane = uniform(intrinsic(llvm::Intrinsic::smin, {low, i64(size - 1)}));
+  } else {
+    mask = mask == nullptr ? inside : b.CreateAnd(mask, inside);
+  }
+  if (*valid != nullptr) {
+    even_out({valid, &inside});
+    inside = b.CreateAnd(*valid, inside);
+  }
+  *valid = inside;
+  return lane;
+}
+
 llvm::Value* Emitter::padded(const Instruction* i, const Index& index) {
   const Instruction* operand = i->operands[0];
   llvm::Value* outside = value(i->operands[1], {});
@@ -205,37 +235,13 @@ llvm::Value* Emitter::padded(const Instruction* i, const Index& index) {
   auto padding = i->find(AttributeKey::Padding)->padding();
   llvm::Value* inside = nullptr;
   llvm::Value* mask_before = mask;
-  auto both = [&](llvm::Value* x, llvm::Value* y) {
-    if (x == nullptr) return y;
-    even_out({&x, &y});
-    return b.CreateAnd(x, y);
-  };
   std::vector<Lane> lanes_of(static_cast<size_t>(i->shape->rank()));
   for (int64_t d = 0; d < i->shape->rank(); ++d) {
     const PaddingDimension& p = padding[static_cast<size_t>(d)];
     if (!is_moved(i, d)) continue;
-    int64_t size = operand->shape->dimension(d), apart = p.interior + 1;
-    Lane at = shifted(of_dimension(to, index, d), -p.low);
-    Lane& lane = lanes_of[static_cast<size_t>(d)];
-    llvm::Value* place = at.is_uniform() ? at.base : to_lanes(at);
-    auto number = [&](int64_t n) -> llvm::Value* {
-      return place->getType()->isVectorTy() ? splat(i64(n)) : i64(n);
-    };
-    llvm::Value* valid = b.CreateAnd(b.CreateICmpSGE(place, number(0)),
-                                     b.CreateICmpSLT(place, number((size - 1) * apart + 1)));
-    if (apart > 1) {
-      valid = b.CreateAnd(valid, b.CreateICmpEQ(b.CreateSRem(place, number(apart)), number(0)));
-      place = b.CreateSDiv(place, number(apart));
-    }
-    inside = both(inside, valid);
-    // Lanes outside are masked; an index of all lanes is moved inside.
-    if (at.is_uniform()) {
-      llvm::Value* low = intrinsic(llvm::Intrinsic::smax, {place, i64(0)});
-      lane = uniform(intrinsic(llvm::Intrinsic::smin, {low, i64(size - 1)}));
-    } else {
-      lane = apart > 1 ? Lane{nullptr, 0, place} : at;
-      mask = mask == nullptr ? valid : b.CreateAnd(mask, valid);
-    }
+    lanes_of[static_cast<size_t>(d)] =
+        spread_place(shifted(of_dimension(to, index, d), -p.low), operand->shape->dimension(d),
+                     p.interior + 1, &inside);
   }
   begin_scope();
   Index at = with_moved(

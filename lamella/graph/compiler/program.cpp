@@ -1,6 +1,8 @@
 // Control flow, memory and calls of a region; its loops are in units.cpp.
 #include "lamella/graph/compiler/program.h"
 
+#include <llvm/IR/MDBuilder.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -60,7 +62,8 @@ class Program {
     Body body;
     body.function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, e_.module);
     body.buffers = body.function->getArg(0);
-    e_.body = &body;
+    e_.body = e_.main_body = &body;
+    e_.take_memory = [this](int64_t bytes) { return memory_.take(bytes); };
     e_.b.SetInsertPoint(llvm::BasicBlock::Create(e_.context, "entry", body.function));
     auto* begin = llvm::BasicBlock::Create(e_.context, "begin", body.function);
     e_.b.CreateBr(begin);
@@ -77,9 +80,15 @@ class Program {
   }
 
  private:
+  // Arrays up to this size lie on the stack.
+  static constexpr int64_t kSmallBytes = 512;
+
   Place temporary(const Shape& shape) {
-    Place place{Place::Temporary, memory_.take(shape.bytes()), nullptr};
-    return place;
+    if (shape.bytes() <= kSmallBytes) {
+      Place small = e_.stack_array(shape.bytes());
+      if (small.kind != Place::None) return small;
+    }
+    return {Place::Temporary, memory_.take(shape.bytes()), nullptr};
   }
   std::vector<Place> temporaries(const Shape& shape) {
     std::vector<const Shape*> leaves;
@@ -131,27 +140,40 @@ class Program {
     // after it would be written.
     std::unordered_map<const Instruction*, std::vector<Place>> destination;
     for (const Wanted& one : wanted) plan.place_wanted(one, &destination);
+    place_starts(plan, &destination);
     std::vector<std::vector<Place>> ends(plan.units.size() + 1);
     for (size_t u = 0; u < plan.units.size(); ++u) {
       Unit& unit = plan.units[u];
       for (Member& member : unit.members) {
         const Instruction* i = member.instruction;
         if (!member.is_stored) continue;
-        auto found = destination.find(i);
-        std::vector<Place> places;
-        if (found != destination.end()) {
-          places = found->second;
-        } else {
-          places.resize(leaf_count(*i->shape));
-        }
+        std::vector<Place> places = destination[i];
         std::vector<const Shape*> leaves;
         append_leaves(*i->shape, &leaves);
+        places.resize(leaves.size());
         for (size_t l = 0; l < places.size(); ++l) {
-          bool usable = places[l].kind != Place::None && !plan.is_read_after(places[l], u, i);
-          if (!usable) {
-            places[l] = temporary(*leaves[l]);
-            ends[plan.last_use(i, u)].push_back(places[l]);
+          if (i->opcode == Opcode::While) {
+            if (plan.is_invariant(i, l)) {
+              places[l] = e_.places_of(i->operands[0])[l];
+              continue;
+            }
+            // The state of a loop is rather in registers than where it is wanted.
+            if (leaves[l]->bytes() <= kSmallBytes) places[l] = {};
           }
+          bool usable = places[l].kind != Place::None && !plan.is_read_after(places[l], u, i);
+          if (usable) continue;
+          std::vector<Place>& now = ends[u];
+          Place start = i->opcode == Opcode::While && plan.maker_of_start(i, l, u).first != nullptr
+                            ? e_.places_of(i->operands[0])[l]
+                            : Place();
+          auto ending = std::find(now.begin(), now.end(), start);
+          if (start.kind == Place::Temporary && ending != now.end()) {
+            now.erase(ending);
+            places[l] = start;
+          } else {
+            places[l] = temporary(*leaves[l]);
+          }
+          ends[plan.last_use(i, u)].push_back(places[l]);
         }
         e_.places[i] = places;
       }
@@ -184,6 +206,27 @@ class Program {
     give_back(ends.back());
     give_back(saved);
     for (auto [output, input] : plan.sharing(first_output_)) shared_.emplace_back(output, input);
+  }
+
+  // What a loop begins with is made where the loop's state will be.
+  void place_starts(const UnitPlan& plan,
+                    std::unordered_map<const Instruction*, std::vector<Place>>* destination) const {
+    for (size_t u = plan.units.size(); u-- > 0;) {
+      const Instruction* i = plan.units[u].members[0].instruction;
+      auto found = destination->find(i);
+      if (i->opcode != Opcode::While || found == destination->end()) continue;
+      std::vector<Place> places = found->second;
+      std::vector<const Shape*> leaves;
+      append_leaves(*i->shape, &leaves);
+      for (size_t l = 0; l < places.size(); ++l) {
+        if (places[l].kind == Place::None || leaves[l]->bytes() <= kSmallBytes) continue;
+        auto [maker, leaf] = plan.maker_of_start(i, l, u);
+        if (maker == nullptr) continue;
+        std::vector<Place>& theirs = (*destination)[maker];
+        theirs.resize(leaf_count(*maker->shape));
+        if (theirs[leaf].kind == Place::None) theirs[leaf] = places[l];
+      }
+    }
   }
 
   void emit_unit(UnitPlan& plan, Unit& unit) {
@@ -231,6 +274,10 @@ class Program {
         return emit_dot(plan, i, e_.places.at(i)[0], nullptr);
       case Opcode::CustomCall:
         return emit_attention(plan, i);
+      case Opcode::Scatter:
+        return e_.scatter(i);
+      case Opcode::Sort:
+        return return_if(e_.sorted(i));
       case Opcode::While:
         return emit_while(i);
       case Opcode::Conditional:
@@ -265,6 +312,50 @@ class Program {
     emit_computation(instructions, {{computation.root, results}});
   }
 
+  // Whether a computation takes less than some microseconds.
+  static bool is_short(const Computation& computation) {
+    constexpr int64_t kMostElements = 4096;
+    int64_t elements = 0;
+    for (const Instruction* i : computation.instructions) {
+      switch (i->opcode) {
+        case Opcode::Dot:
+        case Opcode::While:
+        case Opcode::Reduce:
+        case Opcode::Call:
+        case Opcode::Fusion:
+        case Opcode::Conditional:
+          return false;
+        case Opcode::Parameter:
+        case Opcode::GetTupleElement:
+        case Opcode::Tuple:
+          break;
+        case Opcode::DynamicUpdateSlice:
+          elements += i->operand_shape(1).elements();
+          break;
+        default:
+          elements += i->shape->elements();
+      }
+    }
+    return elements <= kMostElements;
+  }
+  // Asks once in so many steps, a power of two, as a call takes everything out of registers.
+  void ask_for_interrupts(int64_t each, llvm::Value* steps) {
+    llvm::BasicBlock* ask = llvm::BasicBlock::Create(e_.context, "ask", e_.body->function);
+    auto* go_on = llvm::BasicBlock::Create(e_.context, "on", e_.body->function);
+    llvm::Value* count = e_.b.CreateAdd(e_.b.CreateLoad(e_.b.getInt64Ty(), steps), e_.i64(1));
+    e_.b.CreateStore(count, steps);
+    llvm::Value* rest = e_.b.CreateAnd(count, e_.i64(each - 1));
+    llvm::MDBuilder weights(e_.context);
+    e_.b.CreateCondBr(e_.b.CreateICmpEQ(rest, e_.i64(0)), ask, go_on,
+                      each > 1 ? weights.createBranchWeights(1, 1000) : nullptr);
+    e_.b.SetInsertPoint(ask);
+    llvm::FunctionCallee interrupted =
+        e_.runtime("lamella_interrupted", e_.b.getInt32Ty(), {e_.b.getInt64Ty()});
+    return_if(e_.b.CreateCall(interrupted, {e_.i64(8 * each)}));
+    e_.b.CreateBr(go_on);
+    e_.b.SetInsertPoint(go_on);
+  }
+
   void emit_while(const Instruction* i) {
     std::vector<Place> state = e_.places.at(i), start = e_.places_of(i->operands[0]);
     std::vector<const Shape*> leaves;
@@ -276,16 +367,17 @@ class Program {
       return llvm::BasicBlock::Create(e_.context, name, e_.body->function);
     };
     llvm::BasicBlock *head = block("while"), *inside = block("body"), *after = block("done");
+    llvm::Value* steps = e_.variable(e_.b.getInt64Ty());
+    e_.b.CreateStore(e_.i64(0), steps);
     e_.b.CreateBr(head);
     e_.b.SetInsertPoint(head);
     call(condition, {state}, answer);
     llvm::Value* yes = e_.load(answer[0], *condition.root->shape, {});
     e_.b.CreateCondBr(yes, inside, after);
     e_.b.SetInsertPoint(inside);
-    call(*i->computation(AttributeKey::Body), {state}, state);
-    llvm::FunctionCallee interrupted =
-        e_.runtime("lamella_interrupted", e_.b.getInt32Ty(), {e_.b.getInt64Ty()});
-    return_if(e_.b.CreateCall(interrupted, {e_.i64(8)}));
+    const Computation& computation = *i->computation(AttributeKey::Body);
+    call(computation, {state}, state);
+    ask_for_interrupts(is_short(computation) ? 256 : 1, steps);
     e_.b.CreateBr(head);
     e_.b.SetInsertPoint(after);
     give_back(answer);
@@ -451,7 +543,7 @@ class Program {
                     batch, a.free_size, b.free_size, a.sum_size, a_batch, a.free, a.sum, b_batch,
                     b.sum, b.free, row != nullptr ? plan.view(row).strides.back() : 0});
     llvm::Type* pointer = e_.b.getPtrTy();
-    llvm::FunctionCallee dot = e_.runtime("lamella_product", e_.b.getInt32Ty(),
+    llvm::FunctionCallee dot = e_.runtime("lamella_dot", e_.b.getInt32Ty(),
                                           {pointer, pointer, pointer, pointer, pointer, pointer});
     llvm::Value* storage = llvm::ConstantPointerNull::get(e_.b.getPtrTy());
     llvm::Value* first = storage;

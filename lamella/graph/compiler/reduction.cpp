@@ -41,7 +41,7 @@ void Emitter::along_lanes(int64_t size, int unroll,
       }
     });
   }
-  if (whole - many > 4 * step) {
+  if (whole - many > 8 * step) {
     loop(i64(many), i64(whole), step, [&](llvm::Value* at) { each(at, 0); });
   } else {
     for (int64_t at = many; at < whole; at += step) {
@@ -202,6 +202,74 @@ llvm::Value* Emitter::reduction(const Instruction* i, size_t which, const Index&
     if (n != which) remember(i, n, index, x);
   }
   return wanted;
+}
+
+// What each window holds, in row-major order, as the evaluator takes it. Small windows are written
+// out.
+llvm::Value* Emitter::windowed(const Instruction* i, const Index& index) {
+  const Computation& computation = *i->computation(AttributeKey::ToApply);
+  const Instruction* operand = i->operands[0];
+  auto window = i->find(AttributeKey::Window)->window();
+  Extent from(*operand->shape), to(*i->shape);
+  bool vector =
+      std::any_of(index.begin(), index.end(), [](const Group& g) { return !g.at.is_uniform(); });
+  llvm::Value* start = value(i->operands[1], {});
+  if (vector) start = splat(start);
+  if (operand->shape->elements() == 0) return start;
+  llvm::Value* reached = variable(start->getType());
+  b.CreateStore(start, reached);
+  std::vector<llvm::Value*> at(window.size(), i64(0));
+  auto step = [&] {
+    llvm::Value *mask_before = mask, *inside = nullptr;
+    Index element;
+    begin_scope();
+    for (size_t d = 0; d < window.size(); ++d) {
+      const WindowDimension& w = window[d];
+      auto dimension = static_cast<int64_t>(d);
+      Lane place = times(of_dimension(to, index, dimension), w.stride);
+      place = shifted(place, -w.padding_low);
+      place = plus(place, uniform(b.CreateMul(at[d], i64(w.window_dilation))));
+      int64_t size = operand->shape->dimension(dimension);
+      int64_t last = (i->shape->dimension(dimension) - 1) * w.stride +
+                     (w.size - 1) * w.window_dilation - w.padding_low;
+      // Without padding and holes every place has an element.
+      if (w.padding_low > 0 || w.base_dilation > 1 || last >= size) {
+        place = spread_place(place, size, w.base_dilation, &inside);
+      }
+      int q = from.position[d];
+      if (q >= 0) element.push_back({q, 1, place});
+    }
+    llvm::Value* x = value(operand, element);
+    end_scope();
+    mask = mask_before;
+    if (vector && !x->getType()->isVectorTy()) x = splat(x);
+    llvm::Value* before = b.CreateLoad(start->getType(), reached);
+    llvm::Value* after = apply(computation, {before, x})[0];
+    if (vector && !after->getType()->isVectorTy()) after = splat(after);
+    if (inside != nullptr) {
+      if (vector && !inside->getType()->isVectorTy()) inside = splat(inside);
+      after = b.CreateSelect(inside, after, before);
+    }
+    b.CreateStore(after, reached);
+  };
+  int64_t places = 1;
+  for (const WindowDimension& w : window) places *= w.size;
+  auto nest = [&](auto& self, size_t d) -> void {
+    if (d == window.size()) return step();
+    if (places <= 16) {
+      for (int64_t k = 0; k < window[d].size; ++k) {
+        at[d] = i64(k);
+        self(self, d + 1);
+      }
+      return;
+    }
+    loop(i64(0), i64(window[d].size), 1, [&](llvm::Value* k) {
+      at[d] = k;
+      self(self, d + 1);
+    });
+  };
+  nest(nest, 0);
+  return b.CreateLoad(start->getType(), reached);
 }
 
 }  // namespace lamella::hlo::compiler

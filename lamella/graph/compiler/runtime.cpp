@@ -1,9 +1,11 @@
 // What machine code calls: threads, matrix products, interrupts, and functions of vectors. Part of
 // liblamella_graph.so, as code that was kept runs without the compiler.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <exception>
 #include <utility>
+#include <vector>
 
 #include "lamella/core/interrupt.h"
 #include "lamella/graph/compiler/vector_functions.h"
@@ -28,15 +30,73 @@ int32_t keeping_errors(F&& work) {
 }
 
 // They return 1 where the code must return at once.
-int32_t product(const native::CodeProduct* p, const void* a, const void* b, void* c,
-                lamella_storage* storage, const void* d) {
+int32_t dot(const native::CodeProduct* p, const void* a, const void* b, void* c,
+            lamella_storage* storage, const void* d) {
   return keeping_errors([&] { native::code_product(*p, a, b, c, storage, d); });
 }
+
 int32_t attention(const native::CodeAttention* p, const native::CodeAttentionData* data) {
   return keeping_errors([&] { native::code_attention(*p, *data); });
 }
+
 int32_t interrupted(int64_t steps) {
   return keeping_errors([&] { count_steps(steps); });
+}
+
+// Rows of `size` elements that lie `inner` apart, sorted by positions; equal ones keep their order.
+// Data has the operands' arrays, then the results'.
+struct SortProblem {
+  int64_t operands, outer, size, inner;
+  int64_t bytes[1];  // of an element of each operand
+};
+using Less = int32_t (*)(void* const* data, int64_t a, int64_t b);
+// Stays in bounds whatever the comparator answers.
+void sort_row(std::vector<int64_t>& order, std::vector<int64_t>& merged, void* const* data,
+              Less less) {
+  constexpr size_t kRun = 8;
+  size_t size = order.size();
+  for (size_t start = 0; start < size; start += kRun) {
+    size_t end = std::min(start + kRun, size);
+    for (size_t n = start + 1; n < end; ++n) {
+      int64_t own = order[n];
+      size_t at = n;
+      for (; at > start && less(data, own, order[at - 1]) != 0; --at) order[at] = order[at - 1];
+      order[at] = own;
+    }
+  }
+  for (size_t run = kRun; run < size; run *= 2) {
+    for (size_t start = 0; start < size; start += 2 * run) {
+      size_t left = start, middle = std::min(start + run, size), right = middle;
+      size_t end = std::min(start + 2 * run, size);
+      for (size_t out = start; out < end; ++out) {
+        bool take_right =
+            left == middle || (right < end && less(data, order[right], order[left]) != 0);
+        merged[out] = order[take_right ? right++ : left++];
+      }
+    }
+    order.swap(merged);
+    count_steps(static_cast<int64_t>(8 * size));
+  }
+}
+int32_t sort(const SortProblem* p, void* const* data, Less less) {
+  return keeping_errors([&] {
+    std::vector<int64_t> order(static_cast<size_t>(p->size)), merged(order.size());
+    for (int64_t row = 0; row < p->outer * p->inner; ++row) {
+      int64_t first = row / p->inner * p->size * p->inner + row % p->inner;
+      for (int64_t k = 0; k < p->size; ++k) order[static_cast<size_t>(k)] = first + k * p->inner;
+      sort_row(order, merged, data, less);
+      for (int64_t n = 0; n < p->operands; ++n) {
+        const auto* from = static_cast<const char*>(data[n]);
+        auto* to = static_cast<char*>(data[p->operands + n]);
+        auto bytes = static_cast<size_t>((&p->bytes[0])[n]);
+        for (int64_t k = 0; k < p->size; ++k) {
+          std::memcpy(to + static_cast<size_t>(first + k * p->inner) * bytes,
+                      from + static_cast<size_t>(order[static_cast<size_t>(k)]) * bytes, bytes);
+        }
+      }
+    }
+    count_steps(p->outer * p->inner * p->size);
+  });
 }
 
 // Conversions of halves for processors that have none.
@@ -58,8 +118,9 @@ using OfFloat = float (*)(float);
 using OfDouble = double (*)(double);
 const Symbol kSymbols[] = {
     {"lamella_parallel", address(native::code_parallel)},
-    {"lamella_product", address(product)},
+    {"lamella_dot", address(dot)},
     {"lamella_attention", address(attention)},
+    {"lamella_sort", address(sort)},
     {"lamella_interrupted", address(interrupted)},
     {"lamella_cbrt", address(static_cast<OfDouble>(std::cbrt))},
     {"memcpy", address(static_cast<void* (*)(void*, const void*, size_t)>(std::memcpy))},

@@ -70,6 +70,7 @@ bool is_movement(Opcode opcode) {
     case Opcode::Slice:
     case Opcode::Transpose:
     case Opcode::Reduce:
+    case Opcode::ReduceWindow:
     case Opcode::Concatenate:
     case Opcode::DynamicUpdateSlice:
       return true;
@@ -81,6 +82,8 @@ Unit::Kind kind_of(const Instruction* i) {
   switch (i->opcode) {
     case Opcode::CustomCall:
     case Opcode::Dot:
+    case Opcode::Scatter:
+    case Opcode::Sort:
     case Opcode::While:
     case Opcode::Conditional:
     case Opcode::Call:
@@ -184,7 +187,13 @@ bool UnitPlan::is_alias(const Instruction* i) const {
 }
 
 std::pair<const Instruction*, size_t> UnitPlan::origin(const Instruction* i, size_t leaf) const {
-  while (!is_given(i) && written_.count(i) == 0) {
+  for (;;) {
+    bool unchanged = i->opcode == Opcode::While && !is_given(i) && is_invariant(i, leaf);
+    if (unchanged) {
+      i = i->operands[0];
+      continue;
+    }
+    if (is_given(i) || written_.count(i) != 0) break;
     switch (i->opcode) {
       case Opcode::GetTupleElement: {
         auto index = static_cast<size_t>(i->integer(AttributeKey::Index));
@@ -210,7 +219,11 @@ int UnitPlan::weight_of(const Instruction* i) {
   auto known = weights_.find(i);
   if (known != weights_.end()) return known->second;
   int64_t weight = own_weight(i);
-  if (!is_given(i) && kind(i) == Unit::Loops && i->opcode != Opcode::Reduce) {
+  if (i->opcode == Opcode::ReduceWindow) {
+    int64_t places = 1;
+    for (const WindowDimension& w : i->find(AttributeKey::Window)->window()) places *= w.size;
+    weight = 4 * places;
+  } else if (!is_given(i) && kind(i) == Unit::Loops && i->opcode != Opcode::Reduce) {
     for (const Instruction* operand : i->operands) {
       bool scalar = operand->shape->elements() == 1 && i->shape->elements() > 1;
       if (!scalar) weight += weight_of(operand);
@@ -260,6 +273,8 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
         written_.insert(i);
         for (const Instruction* operand : i->operands) need(view(operand).base, true);
         continue;
+      case Opcode::Scatter:
+      case Opcode::Sort:
       case Opcode::While:
       case Opcode::Conditional:
       case Opcode::Call:
@@ -282,7 +297,9 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
       continue;
     }
     // A broadcast along leading dimensions reads its operand again for each of them.
-    bool written = must.count(i) != 0 || i->opcode == Opcode::Reduce ||
+    // Windows overlap, so that their elements are read more than once.
+    bool windows = i->opcode == Opcode::ReduceWindow;
+    bool written = must.count(i) != 0 || i->opcode == Opcode::Reduce || windows ||
                    i->opcode == Opcode::Concatenate ||
                    (own.size() > 1 && weight_of(i) > kCheap && i->shape->elements() > 1);
     if (written) {
@@ -290,7 +307,7 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
       own = {next_class++};
     }
     for (const Instruction* operand : i->operands) {
-      need(operand, false);
+      need(operand, windows && operand == i->operands[0]);
       std::set<int>& theirs = classes[operand];
       bool scalar = operand->shape->elements() == 1;
       if (scalar) continue;
@@ -414,6 +431,8 @@ bool UnitPlan::join(Unit& unit, Member member, const std::vector<int64_t>& sizes
     }
     if (!fits) return false;
   }
+  // What is reduced in blocks is one phase; the next one is another loop.
+  if (member.phase > 0 && is_in_blocks(unit.sizes, split)) return false;
   if (!related) return false;
   if (member.level == Member::Reduction) unit.rows = rows;
   unit.weight += weight_of(member.instruction) + 1;
@@ -447,7 +466,7 @@ void UnitPlan::add_unit(const Instruction* i) {
       }
     }
     // A reduction in any other way has a unit of its own, which others may join.
-    bool alone = i->opcode == Opcode::Reduce && !kept;
+    bool alone = (i->opcode == Opcode::Reduce && !kept) || i->opcode == Opcode::ReduceWindow;
     for (size_t u = units.size(); !alone && u-- > 0 && units.size() - u <= 12;) {
       if (join(units[u], member, sizes, rows)) return;
     }
@@ -463,6 +482,33 @@ void UnitPlan::add_unit(const Instruction* i) {
 }
 
 // ---- Memory ----
+
+bool UnitPlan::is_invariant(const Instruction* i, size_t leaf) {
+  const Instruction* root = i->computation(AttributeKey::Body)->root;
+  if (root->opcode != Opcode::Tuple || i->operands[0]->opcode != Opcode::Tuple) return false;
+  for (size_t e = 0, first = 0; first <= leaf && e < root->operands.size(); ++e) {
+    const Instruction* element = root->operands[e];
+    if (first == leaf && element->shape->is_array()) {
+      return element->opcode == Opcode::GetTupleElement &&
+             element->operands[0]->opcode == Opcode::Parameter &&
+             element->integer(AttributeKey::Index) == static_cast<int64_t>(e);
+    }
+    first += leaf_count(*element->shape);
+  }
+  return false;
+}
+
+std::pair<const Instruction*, size_t> UnitPlan::maker_of_start(const Instruction* i, size_t leaf,
+                                                               size_t u) const {
+  const Instruction* start = i->operands[0];
+  std::pair<const Instruction*, size_t> made = origin(start, leaf);
+  auto unit = unit_of_.find(made.first);
+  if (unit == unit_of_.end() || last_use(made.first, unit->second) != u) return {nullptr, 0};
+  for (size_t other = 0; other < leaf_count(*i->shape); ++other) {
+    if (other != leaf && origin(start, other) == made) return {nullptr, 0};
+  }
+  return made;
+}
 
 void UnitPlan::place_wanted(
     const Wanted& wanted,
@@ -489,7 +535,7 @@ bool UnitPlan::is_read_after(const Place& place, size_t u, const Instruction* i)
         if (v > u) return true;
         const Unit& unit = units[u];
         // An update in the place of its operand; a loop that reads what it is about to write.
-        bool update = unit.kind == Unit::Pieces && i->opcode == Opcode::DynamicUpdateSlice &&
+        bool update = (i->opcode == Opcode::DynamicUpdateSlice || i->opcode == Opcode::Scatter) &&
                       std::count_if(member.reads.begin(), member.reads.end(), is_there) == 1 &&
                       origin(i->operands[0]).first == read.origin &&
                       origin(i->operands[0]).second == read.leaf;

@@ -75,7 +75,16 @@ class UnitPlan {
   // Wanted places, from the buffer on, that may lie in the memory of a buffer that stands outside.
   std::vector<std::pair<int64_t, int64_t>> sharing(int64_t first_output) const;
 
+  // Whether the loop `i` never changes an array of its state.
+  static bool is_invariant(const Instruction* i, size_t leaf);
+  // What made an array of a loop's first state, if nobody reads it after the loop's unit `u` and
+  // it is only one of the state's arrays. Otherwise null.
+  std::pair<const Instruction*, size_t> maker_of_start(const Instruction* i, size_t leaf,
+                                                       size_t u) const;
+
   void emit_loops(Unit& unit);
+  // Whether a unit reduces so many elements to one that threads share them: see blocks.cpp.
+  static bool is_in_blocks(const std::vector<int64_t>& sizes, int rows);
   // Concatenate and dynamic-update-slice: parts of the result written one after the other.
   void emit_pieces(Unit& unit);
 
@@ -109,6 +118,7 @@ class UnitPlan {
   void store_all(const Instruction* i, const Index& index, llvm::Value* value);
   void make_row_memory(const Unit& unit, const Member& member);
   void emit_row(Unit& unit, Index& index, size_t outer);
+  void emit_blocks(Unit& unit, Index& index);
   void emit_range(Unit& unit, Index& index, size_t outer, llvm::Value* begin, llvm::Value* end);
 
   Emitter& e_;

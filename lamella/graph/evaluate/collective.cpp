@@ -1,10 +1,11 @@
-// Collectives where there is one replica and one partition: itself.
+// Collectives: on the ranks of a job, or where there is one replica and one partition, itself.
 #include "lamella/graph/evaluate/rules.h"
 
 #include <charconv>
 #include <cstring>
 
 #include "lamella/graph/evaluate/elements.h"
+#include "lamella/graph/evaluate/job.h"
 
 namespace lamella::hlo {
 namespace {
@@ -17,6 +18,7 @@ void require_alone(const Instruction& i, const Shape& given, const Shape& expect
 }
 Value pass_on(Step& step, const Shape* shape) {
   const Instruction& i = step.instruction;
+  if (auto job = job_of(i)) return evaluate_on_job(step, *job, shape);
   if (!shape->is_tuple()) {
     LAMELLA_HLO_REQUIRE(step.operands.size() == 1, i, "expected one operand on one device, got ",
                         step.operands.size());
@@ -35,6 +37,7 @@ Value pass_on(Step& step, const Shape* shape) {
 // Replica 0 gets its own operand if a pair says so, zeros if no pair has it as its target.
 Value permute(Step& step, const Shape* shape) {
   const Instruction& i = step.instruction;
+  if (auto job = job_of(i)) return evaluate_on_job(step, *job, shape);
   std::string_view text = i.text(AttributeKey::SourceTargetPairs);
   std::vector<int64_t> numbers;
   for (const char *at = text.data(), *end = at + text.size(); at != end;) {
@@ -127,6 +130,14 @@ Value evaluate_collective_permute_start(Step& step) {
 // The result stands second in the tuple of a start.
 Value evaluate_done(Step& step) { return step.operands[0].element(1); }
 
-Value evaluate_id(Step& step) { return Value::zeros(step.instruction.shape); }
+Value evaluate_id(Step& step) {
+  Value result = Value::zeros(step.instruction.shape);
+  if (auto job = job_of(step.instruction)) {
+    bool partition = step.instruction.opcode == Opcode::PartitionId;
+    int64_t number = partition ? job->rank % job->partitions : job->rank / job->partitions;
+    std::memcpy(result.data(), &number, result.bytes());
+  }
+  return result;
+}
 
 }  // namespace lamella::hlo

@@ -38,11 +38,12 @@ Signal transform(const Signal& signal, int sign);
 
 Signal transform_by_definition(const Signal& signal, int sign) {
   auto n = static_cast<int64_t>(signal.size());
-  Signal result(signal.size());
+  Signal result(signal.size()), roots(signal.size());
+  for (int64_t k = 0; k < n; ++k) roots[static_cast<size_t>(k)] = root_of_unity(sign * k, n);
   for (int64_t k = 0; k < n; ++k) {
     Complex sum;
     for (int64_t j = 0; j < n; ++j) {
-      sum += signal[static_cast<size_t>(j)] * root_of_unity(sign * (j * k % n), n);
+      sum += signal[static_cast<size_t>(j)] * roots[static_cast<size_t>(j * k % n)];
     }
     result[static_cast<size_t>(k)] = sum;
     count_steps(8 * n);

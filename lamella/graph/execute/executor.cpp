@@ -21,6 +21,7 @@
 #include "lamella/graph/execute/machine_code.h"
 #include "lamella/graph/hlo/effects.h"
 #include "lamella/graph/passes/pipeline.h"
+#include "lamella/layers/profile/profile.h"
 
 namespace lamella::hlo {
 namespace {
@@ -40,6 +41,7 @@ struct OutputLeaf {
   int32_t shared_operand;  // whose memory it may take, if that is an array that ends here; -1: none
 };
 struct PlannedRegion {
+  std::string name;
   MachineCode::Function function;
   size_t temporary_bytes;
   uint32_t input_leaves;
@@ -212,7 +214,10 @@ class Executor final : public Executable {
     std::vector<Value> many(arguments.size() > kFewValues ? arguments.size() : 0);
     Value* taken = many.empty() ? few : many.data();
     for (size_t a = 0; a < arguments.size(); ++a) taken[a].share(arguments[a]);
-    return one.run(*entry_, {taken, arguments.size()});
+    profile::Span whole("run");
+    Value made = one.run(*entry_, {taken, arguments.size()});
+    whole.end([&] { return std::string(program_.name); });
+    return made;
   }
   std::string explain() const override { return explanation_; }
 
@@ -236,6 +241,7 @@ class Executor final : public Executable {
       for (const auto& [place, value] : plan.constants) places[place] = value;
       for (const PlannedStep& step : plan.steps) {
         check_interrupt();
+        profile::Span span("run");
         std::span<Value> taken(operands, step.operand_count);
         for (uint32_t o = 0; o < step.operand_count; ++o) {
           const Operand& operand = plan.operands[step.first_operand + o];
@@ -248,6 +254,7 @@ class Executor final : public Executable {
         if (step.region != nullptr) {
           run_region(*step.region, taken, places);
           for (Value& operand : taken) context.drop(operand);
+          span.end([&] { return step.region->name; });
           continue;
         }
         Value& result = places[step.result];
@@ -259,11 +266,16 @@ class Executor final : public Executable {
         }
         if (step.unused) context.drop(result);
         for (Value& operand : taken) context.drop(operand);
+        span.end([&] { return name_of(step); });
       }
       return std::move(places[plan.root]);
     }
 
    private:
+    static std::string name_of(const PlannedStep& step) {
+      if (step.call == nullptr) return str("rule of ", opcode_name(step.instruction->opcode));
+      return str("call of ", step.instruction->text(AttributeKey::CustomCallTarget));
+    }
     const Executor& executor_;
   };
 
@@ -274,11 +286,13 @@ class Executor final : public Executable {
     std::vector<std::vector<ScheduledStep>> schedules;
     NativeRules rules(program_);
     std::vector<MachineCode> codes;
+    profile::Span machine_code("compile");
     schedule_all(&todo, &schedules, &rules);
     if (native_ && !find_code(schedules, stored, &codes)) {
       native_ = false;
       schedule_all(&todo, &schedules, &rules);
     }
+    machine_code.end([&] { return str(program_.name, ": machine code"); });
     size_t next = 0;
     explain_steps(todo, schedules, codes, rules);
     for (size_t n = 0; n < todo.size(); ++n) {
@@ -404,6 +418,7 @@ class Executor final : public Executable {
 
   static void fill_region(PlannedRegion& to, const Region& region, const MachineCode& code,
                           const ComputationPlan& plan, const PlannedStep& step) {
+    to.name = str("machine code of ", region.outputs.front()->name);
     to.function = code.function;
     to.temporary_bytes = static_cast<size_t>(code.temporary_bytes);
     std::vector<int32_t> operand_of_leaf;

@@ -121,6 +121,9 @@ Need need_of(Opcode opcode) {
     case Opcode::Dot:
     case Opcode::Fusion:
     case Opcode::Reduce:
+    case Opcode::ReduceWindow:
+    case Opcode::Scatter:
+    case Opcode::Sort:
     case Opcode::While:
       return Need::More;
     default:
@@ -158,7 +161,8 @@ bool NativeRules::is_scalar_function(const Computation& computation) {
     if (i->opcode == Opcode::Tuple && i == computation.root) continue;
     Need need = need_of(i->opcode);
     if (!i->shape->is_scalar() || !is_native_type(i->shape->element_type())) return false;
-    if (i->opcode == Opcode::Reduce || i->opcode == Opcode::While ||
+    if (i->opcode == Opcode::Reduce || i->opcode == Opcode::ReduceWindow ||
+        i->opcode == Opcode::Scatter || i->opcode == Opcode::Sort || i->opcode == Opcode::While ||
         i->opcode == Opcode::Conditional || i->opcode == Opcode::Dot ||
         i->opcode == Opcode::DynamicSlice || i->opcode == Opcode::DynamicUpdateSlice ||
         i->opcode == Opcode::Gather || i->opcode == Opcode::Concatenate ||
@@ -200,7 +204,22 @@ bool NativeRules::has_native_details(const Instruction& i) {
       return same && type != ElementType::PRED;
     }
     case Opcode::Reduce:
+    case Opcode::Sort:
       return known(*i.computation(AttributeKey::ToApply)).is_scalar;
+    case Opcode::Scatter:
+      return i.operands.size() == 3 && known(*i.computation(AttributeKey::ToApply)).is_scalar;
+    case Opcode::ReduceWindow: {
+      // Every place of a window is looked at, so windows that are stated huge are left to the rule.
+      constexpr int64_t kMostPlaces = 4096;
+      const Attribute* window = i.find(AttributeKey::Window);
+      if (!i.shape->is_array() || window == nullptr) return false;
+      int64_t places = 1;
+      for (const WindowDimension& w : window->window()) {
+        if (w.size > kMostPlaces) return false;
+        places = std::min(kMostPlaces + 1, places * w.size);
+      }
+      return places <= kMostPlaces && known(*i.computation(AttributeKey::ToApply)).is_scalar;
+    }
     case Opcode::While:
     case Opcode::Call:
     case Opcode::Conditional:
@@ -305,6 +324,29 @@ std::vector<ScheduledStep> schedule(const Computation& computation, NativeRules*
       level[n] = last_effect = std::max(level[n], last_effect);
     }
     most = std::max(most, level[n]);
+  }
+
+  // What only repeats fewer elements is made in the region that reads it, which need not write it
+  // to memory then.
+  std::vector<bool> repeats(all.size(), false);
+  for (size_t n = 0; n < all.size(); ++n) {
+    const Instruction& i = *all[n];
+    if (!is_code[n] || !i.shape->is_array()) continue;
+    if (i.opcode == Opcode::Broadcast) {
+      repeats[n] = i.operand_shape(0).elements() < i.shape->elements();
+    } else if (opcode_family(i.opcode) == Family::Elementwise && !i.operands.empty()) {
+      repeats[n] = std::all_of(i.operands.begin(), i.operands.end(), [&](const Instruction* o) {
+        return repeats[at(o)] || o->opcode == Opcode::Constant;
+      });
+    }
+  }
+  std::vector<int> read_at(all.size(), most);
+  for (size_t n = all.size(); n-- > 0;) {
+    if (!needed[n]) continue;
+    if (repeats[n] && all[n] != computation.root) level[n] = std::max(level[n], read_at[n]);
+    for (const Instruction* operand : all[n]->operands) {
+      read_at[at(operand)] = std::min(read_at[at(operand)], level[n]);
+    }
   }
 
   std::vector<std::vector<size_t>> codes(static_cast<size_t>(most) + 1), rules(codes.size());

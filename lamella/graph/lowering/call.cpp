@@ -283,7 +283,7 @@ const std::unordered_map<std::string_view, const Rule*>& table() {
     for (std::span<const Rule> family :
          {unary_rules(), binary_rules(), activation_rules(), shape_rules(), strided_rules(),
           factory_rules(), reduction_rules(), contraction_rules(), normalization_rules(),
-          loss_rules(), ordering_rules()}) {
+          loss_rules(), ordering_rules(), optimizer_rules()}) {
       for (const Rule& rule : family) rules.emplace(rule.name, &rule);
     }
     return rules;

@@ -148,5 +148,6 @@ std::span<const Rule> contraction_rules();
 std::span<const Rule> normalization_rules();
 std::span<const Rule> loss_rules();
 std::span<const Rule> ordering_rules();
+std::span<const Rule> optimizer_rules();
 
 }  // namespace lamella::hlo::lowering

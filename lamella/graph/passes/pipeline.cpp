@@ -18,6 +18,7 @@
 #include "lamella/graph/passes/loop_invariants.h"
 #include "lamella/graph/passes/simplify.h"
 #include "lamella/graph/passes/simplify_movement.h"
+#include "lamella/layers/profile/profile.h"
 
 namespace lamella::hlo {
 namespace {
@@ -46,7 +47,12 @@ class Pipeline {
     done("given", false);
   }
 
-  void run(const Pass& pass) { done(pass.name, pass.run(module_)); }
+  void run(const Pass& pass) {
+    profile::Span span("compile");
+    bool changed = pass.run(module_);
+    span.end([&] { return str(module_.name, ": ", pass.name); });
+    done(pass.name, changed);
+  }
   void simplify() {
     for (int round = 0; round < kMostRounds; ++round) {
       bool before = changed_;
@@ -82,6 +88,7 @@ class Pipeline {
 std::unique_ptr<Module> run_passes(const Module& given, int64_t most,
                                    const std::function<bool(const Computation&)>& is_native) {
   auto module = std::make_unique<Module>(given.name);
+  module->attributes = given.attributes;  // texts of the module given, which lives as long
   std::unordered_map<const Computation*, Computation*> copied;
   module->entry = copy_computation(*module, *given.entry, copied, /*share_literals=*/true);
   Pipeline passes(*module);

@@ -15,7 +15,9 @@ namespace {
 
 constexpr uint64_t kAutocast =
     detail::functionality_bit(detail::Functionality::AutocastFunctionality);
-constexpr uint64_t kThreadInit = detail::functionality_bit(detail::Functionality::ThreadInit);
+// Layers that change nothing about a call.
+constexpr uint64_t kHarmless = detail::functionality_bit(detail::Functionality::ThreadInit) |
+                               detail::functionality_bit(detail::Functionality::PreDispatch);
 // Modes in which a cast comes out different.
 constexpr uint32_t kModes = LAMELLA_MODE_NO_GRAD | LAMELLA_MODE_INFERENCE | LAMELLA_MODE_NO_FORWARD;
 
@@ -68,7 +70,7 @@ bool is_weight(const lamella_tensor* t) {
 }
 
 // Layers that see every call must see every cast.
-bool is_intercepted() { return (lamella_thread.included & ~(kAutocast | kThreadInit)) != 0; }
+bool is_intercepted() { return (lamella_thread.included & ~(kAutocast | kHarmless)) != 0; }
 
 TensorBase fresh_cast(lamella_tensor* t, ScalarType dtype) {
   Off off;

@@ -100,6 +100,10 @@ class Adam(Optimizer):
         beta1, beta2 = group["betas"]
         update: Callable[..., None]
         update = lamella._fused_adamw_ if group["decoupled_weight_decay"] else lamella._fused_adam_
+        if isinstance(group["lr"], Tensor):  # stays one
+            operators = lamella.ops.aten
+            is_w = group["decoupled_weight_decay"]
+            update = (operators._fused_adamw_ if is_w else operators._fused_adam_).tensor_lr
         lamella._foreach_add_(steps, 1)
         params, grads, means, squares, largest = as_real(params, grads, means, squares, largest)
         update(

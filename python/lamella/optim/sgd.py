@@ -91,7 +91,10 @@ class SGD(Optimizer):
 
 def _apply(group: dict[str, Any], rows: _Rows, first: bool) -> None:
     params, grads, buffers = as_real(*rows)
-    lamella._fused_sgd_(
+    # A rate that is a tensor stays one.
+    is_tensor = isinstance(group["lr"], Tensor)
+    update = lamella.ops.aten._fused_sgd_.tensor_lr if is_tensor else lamella._fused_sgd_
+    update(
         params,
         grads,
         buffers,

@@ -1,0 +1,3 @@
+// at::ArrayRef.
+#pragma once
+#include <c10/util/ArrayRef.h>

@@ -1,0 +1,3 @@
+// Generators of random numbers.
+#pragma once
+#include <ATen/core/Generator.h>

@@ -1,0 +1,3 @@
+// at::Generator.
+#pragma once
+#include <ATen/core/Generator.h>

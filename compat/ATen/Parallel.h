@@ -1,0 +1,22 @@
+// at::parallel_for and its kin, on Lamella's threads.
+#pragma once
+#include <c10/lamella_names.h>
+
+#include "lamella/parallel.h"
+
+namespace at {
+using lamella::parallel_for;
+using lamella::parallel_reduce;
+inline int get_num_threads() { return lamella_thread_count(); }
+inline void set_num_threads(int threads) {
+  lamella::detail::check(lamella_set_thread_count(threads));
+}
+inline bool in_parallel_region() { return lamella_in_parallel_loop() != 0; }
+inline int get_thread_num() { return lamella_thread_number(); }
+inline void init_num_threads() {}
+inline void lazy_init_num_threads() {}
+namespace internal {
+inline constexpr int64_t GRAIN_SIZE = 32768;
+}
+constexpr int64_t divup(int64_t x, int64_t y) { return (x + y - 1) / y; }
+}  // namespace at

@@ -1,0 +1,3 @@
+// at::SmallVector.
+#pragma once
+#include <c10/util/SmallVector.h>

@@ -1,0 +1,3 @@
+// at::DimVector.
+#pragma once
+#include <c10/util/DimVector.h>

@@ -1,0 +1,3 @@
+// The default dtype.
+#pragma once
+#include <c10/core/ScalarType.h>

@@ -1,0 +1,4 @@
+// Marks of what PyTorch deprecates.
+#pragma once
+#define C10_DEPRECATED [[deprecated]]
+#define C10_DEPRECATED_MESSAGE(message) [[deprecated(message)]]

@@ -1,0 +1,10 @@
+// at::DimVector: sizes or strides.
+#pragma once
+#include <c10/util/SmallVector.h>
+
+#include <cstdint>
+
+namespace c10 {
+constexpr size_t kDimVectorStaticSize = 5;
+using DimVector = SmallVector<int64_t, kDimVectorStaticSize>;
+}  // namespace c10

@@ -1,0 +1,3 @@
+// c10::str.
+#pragma once
+#include <c10/util/Exception.h>

@@ -1,0 +1,10 @@
+// Casters between Lamella's types and Python's, for pybind11.
+#pragma once
+#include <pybind11/functional.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+#include <torch/types.h>
+
+#include "lamella/api/pybind_casters.h"
+
+namespace py = pybind11;

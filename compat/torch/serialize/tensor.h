@@ -1,0 +1,3 @@
+// torch::Tensor.
+#pragma once
+#include <torch/types.h>

@@ -1,0 +1,3 @@
+// torch::NoGradGuard, torch::manual_seed.
+#pragma once
+#include <torch/types.h>

@@ -1,0 +1,144 @@
+// Indexing as in Python: x.index({Slice(1, 3), None, "...", 0, mask}).
+#pragma once
+#include <initializer_list>
+
+#include "lamella/api/functions.h"
+
+namespace lamella {
+namespace indexing {
+
+// start:stop:step; none of them is negative but start and stop, which then count from the end.
+struct Slice {
+  constexpr Slice(std::optional<int64_t> start = std::nullopt,  // NOLINT: implicit
+                  std::optional<int64_t> stop = std::nullopt,
+                  std::optional<int64_t> step = std::nullopt)
+      : start(start), stop(stop), step(step.value_or(1)) {}
+  std::optional<int64_t> start, stop;
+  int64_t step;
+};
+// "..."
+struct EllipsisIndexType {};
+inline constexpr EllipsisIndexType Ellipsis{};
+// A new dimension of size 1.
+inline constexpr std::nullopt_t None = std::nullopt;
+
+}  // namespace indexing
+
+// One entry of an index.
+class TensorIndex {
+ public:
+  enum Kind : uint8_t { kNew, kEllipsis, kInteger, kFlag, kSlice, kTensor };
+
+  TensorIndex(std::nullopt_t) : kind_(kNew) {}                    // NOLINT: implicit
+  TensorIndex(indexing::EllipsisIndexType) : kind_(kEllipsis) {}  // NOLINT
+  TensorIndex(const char* text) : kind_(kEllipsis) {              // NOLINT
+    LAMELLA_CHECK_VALUE(std::string_view(text) == "...", "index: expected \"...\", got \"", text,
+                        "\"");
+  }
+  template <class I, std::enable_if_t<std::is_integral_v<I>, int> = 0>
+  TensorIndex(I number)  // NOLINT
+      : kind_(std::is_same_v<I, bool> ? kFlag : kInteger), number_(static_cast<int64_t>(number)) {}
+  TensorIndex(indexing::Slice slice) : kind_(kSlice), slice_(slice) {}        // NOLINT
+  TensorIndex(Tensor tensor) : kind_(kTensor), tensor_(std::move(tensor)) {}  // NOLINT
+
+  Kind kind() const { return kind_; }
+  int64_t integer() const { return number_; }
+  const indexing::Slice& slice() const { return slice_; }
+  const Tensor& tensor() const { return tensor_; }
+  // How many dimensions of the indexed tensor it stands for.
+  int64_t dims() const {
+    if (kind_ == kTensor) return is_mask() ? tensor_.dim() : 1;
+    return kind_ == kInteger || kind_ == kSlice ? 1 : 0;
+  }
+  bool is_mask() const { return tensor_.scalar_type() == kBool || tensor_.scalar_type() == kByte; }
+
+ private:
+  Kind kind_;
+  int64_t number_ = 0;
+  indexing::Slice slice_;
+  Tensor tensor_;
+};
+
+namespace indexing {
+using lamella::TensorIndex;
+}
+
+namespace detail {
+
+// A view of `self` by the integers, slices and new dimensions among the indices, and what the
+// tensors among them index in it: undefined for a dimension that is taken whole.
+struct IndexedView {
+  Tensor view;
+  std::vector<Tensor> tensors;
+};
+LAMELLA_LAZY inline IndexedView view_by(const Tensor& self, ArrayRef<TensorIndex> indices) {
+  int64_t given = 0;
+  for (const TensorIndex& index : indices) given += index.dims();
+  LAMELLA_CHECK_INDEX(given <= self.dim(), "index: expected at most ", self.dim(), " indices, got ",
+                      given);
+  IndexedView result{self, {}};
+  int64_t dim = 0;
+  auto take = [&](const Tensor& tensor) {
+    result.tensors.resize(static_cast<size_t>(dim));
+    result.tensors.push_back(tensor);
+    ++dim;
+  };
+  for (const TensorIndex& index : indices) {
+    switch (index.kind()) {
+      case TensorIndex::kNew:
+        result.view = result.view.unsqueeze(dim++);
+        break;
+      case TensorIndex::kEllipsis:
+        dim += self.dim() - given;
+        break;
+      case TensorIndex::kInteger:
+        result.view = result.view.select(dim, index.integer());
+        break;
+      case TensorIndex::kFlag:
+        result.view = result.view.unsqueeze(dim);
+        take(full({index.integer()}, 0, TensorOptions(kLong).device(self.device())));
+        break;
+      case TensorIndex::kSlice:
+        result.view =
+            result.view.slice(dim++, index.slice().start, index.slice().stop, index.slice().step);
+        break;
+      case TensorIndex::kTensor:
+        if (index.is_mask()) {
+          // One tensor of positions for each dimension of the mask.
+          Tensor places = index.tensor().nonzero();
+          for (int64_t d = 0; d < index.tensor().dim(); ++d) take(places.select(1, d));
+        } else {
+          take(index.tensor());
+        }
+        break;
+    }
+  }
+  return result;
+}
+
+}  // namespace detail
+
+template <int>
+Tensor Tensor::index(std::initializer_list<TensorIndex> indices) const {
+  detail::IndexedView by = detail::view_by(*this, indices);
+  return by.tensors.empty() ? by.view : by.view.index(TensorList(by.tensors));
+}
+template <int>
+Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Tensor& values) const {
+  detail::IndexedView by = detail::view_by(*this, indices);
+  if (!by.tensors.empty()) {
+    by.view.index_put_(TensorList(by.tensors), values.to(by.view.options()));
+  } else {
+    // Leading dimensions of size 1 are left out, as in Python's assignment.
+    Tensor given = values;
+    while (given.dim() > by.view.dim() && given.size(0) == 1) given = given.squeeze(0);
+    by.view.copy_(given);
+  }
+  return const_cast<Tensor&>(*this);
+}
+template <int>
+Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Scalar& value) const {
+  return index_put_(indices, full({}, value, options()));
+}
+
+}  // namespace lamella

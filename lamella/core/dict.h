@@ -1,0 +1,78 @@
+// Dict<K, V>: a dictionary that keeps the order of insertion, with the members of PyTorch's.
+#pragma once
+#include <utility>
+#include <vector>
+
+#include "lamella/core/error.h"
+
+namespace lamella {
+
+// One entry, with the members of PyTorch's entries beside those of a pair.
+template <class K, class V>
+class DictEntry {
+ public:
+  DictEntry(K key, V value) : key_(std::move(key)), value_(std::move(value)) {}
+  const K& key() const { return key_; }
+  const V& value() const { return value_; }
+  void setValue(V value) const { value_ = std::move(value); }
+
+ private:
+  K key_;
+  mutable V value_;
+};
+
+// Searches entry by entry: dictionaries that operators take are short.
+template <class K, class V>
+class Dict {
+ public:
+  using key_type = K;
+  using mapped_type = V;
+  using iterator = typename std::vector<DictEntry<K, V>>::const_iterator;
+
+  size_t size() const { return entries_.size(); }
+  bool empty() const { return entries_.empty(); }
+  iterator begin() const { return entries_.begin(); }
+  iterator end() const { return entries_.end(); }
+  iterator find(const K& key) const {
+    iterator it = begin();
+    while (it != end() && !(it->key() == key)) ++it;
+    return it;
+  }
+  bool contains(const K& key) const { return find(key) != end(); }
+  size_t count(const K& key) const { return contains(key) ? 1 : 0; }
+  // IndexError if the key is missing.
+  const V& at(const K& key) const {
+    iterator it = find(key);
+    LAMELLA_CHECK_INDEX(it != end(), "Dict: expected a key that it has");
+    return it->value();
+  }
+  // Whether it was inserted: an entry that exists stays.
+  std::pair<iterator, bool> insert(K key, V value) const {
+    iterator it = find(key);
+    if (it != end()) return {it, false};
+    entries_.emplace_back(std::move(key), std::move(value));
+    return {end() - 1, true};
+  }
+  std::pair<iterator, bool> insert_or_assign(K key, V value) const {
+    iterator it = find(key);
+    if (it == end()) return insert(std::move(key), std::move(value));
+    it->setValue(std::move(value));
+    return {it, false};
+  }
+  void erase(iterator it) const { entries_.erase(it); }
+  size_t erase(const K& key) const {
+    iterator it = find(key);
+    if (it == end()) return 0;
+    erase(it);
+    return 1;
+  }
+  void clear() const { entries_.clear(); }
+  void reserve(size_t count) const { entries_.reserve(count); }
+  Dict copy() const { return *this; }
+
+ private:
+  // Code written for PyTorch's dictionary, which is a handle, changes a const one.
+  mutable std::vector<DictEntry<K, V>> entries_;
+};
+
+}  // namespace lamella

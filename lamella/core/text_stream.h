@@ -1,0 +1,37 @@
+// operator<< into streams for the types that have append(); see core/error.h. Templates over the
+// stream, so that no header of streams is needed here.
+#pragma once
+#include "lamella/core/list.h"
+#include "lamella/core/scalar.h"
+
+namespace lamella {
+
+namespace detail {
+template <class Stream>
+concept TextStream = requires(Stream& out, const std::string& text) { out.write(text.data(), 1); };
+template <class T>
+concept Printed =
+    std::is_same_v<T, ScalarType> || std::is_same_v<T, DeviceType> || std::is_same_v<T, Device> ||
+    std::is_same_v<T, Layout> || std::is_same_v<T, MemoryFormat> || std::is_same_v<T, Scalar>;
+template <class Stream, class T>
+Stream& stream(Stream& out, const T& value) {
+  std::string text = str(value);
+  out.write(text.data(), static_cast<std::ptrdiff_t>(text.size()));
+  return out;
+}
+}  // namespace detail
+
+template <detail::TextStream Stream, detail::Printed T>
+Stream& operator<<(Stream& out, const T& value) {
+  return detail::stream(out, value);
+}
+template <detail::TextStream Stream, class T>
+Stream& operator<<(Stream& out, ArrayRef<T> list) {
+  return detail::stream(out, list);
+}
+template <detail::TextStream Stream, class T>
+Stream& operator<<(Stream& out, const List<T>& list) {
+  return detail::stream(out, list.vec());
+}
+
+}  // namespace lamella

@@ -1,0 +1,45 @@
+// What the ranks of one machine know of each other, so that one that is told to end can say why.
+//
+// Note [How a job ends]
+//   MPI has no word for a rank that died: mpirun sees it, and tells all others to end (SIGTERM).
+//   So each rank has a slot in memory that the ranks of a machine share (a window of MPI): its
+//   process, the operator it is in, and whether it raised an error. The handler of SIGTERM reads
+//   the slots, writes a line that names who failed, in which operator, and what this rank was
+//   doing, and lets the signal end the process. It calls nothing but write(), kill() and the like.
+//   Ranks of other machines are not seen; mpirun itself names their machine. Ctrl-C is a
+//   KeyboardInterrupt between operators and while a work is waited for. Inside of a blocking call
+//   of MPI nothing can be returned from: the rank then says where it was and ends.
+#pragma once
+#include <mpi.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace lamella::distributed {
+
+// Opens the slots; all ranks call it.
+void open_slots(int rank);
+void close_slots();
+
+// Says in this rank's slot that it is inside of an operator, as long as the object lives. `whole`:
+// of the group of all ranks. `returns`: the loop around it looks for interrupts, so that Ctrl-C can
+// be raised as usual.
+class Inside {
+ public:
+  Inside(int kind, bool whole, bool returns);
+  ~Inside();
+  Inside(const Inside&) = delete;
+
+ private:
+  int outer_;
+};
+
+// Writes down that this rank failed, and why, for the others to read.
+void mark_failed(std::string_view reason);
+// A rank of this machine that has waited for the group of all since `seconds`, or -1; and where.
+int rank_left_waiting(double seconds, const char** operator_name);
+// "rank 1 is in recv, rank 2 in no operator" of the ranks given; empty if they are elsewhere.
+std::string whereabouts(const int* ranks, int count);
+
+}  // namespace lamella::distributed

@@ -1,0 +1,38 @@
+// The job and its groups of ranks.
+#pragma once
+#include <mpi.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "lamella/lamella.h"
+
+namespace lamella::distributed {
+
+struct Group {
+  int64_t number = 0;
+  MPI_Comm comm = MPI_COMM_NULL;   // none where this rank is no member
+  MPI_Comm check = MPI_COMM_NULL;  // in debug mode: what the ranks tell each other of their calls
+  int rank = -1;
+  int size = 0;
+  std::vector<int> ranks;  // of the members, in the group of all
+};
+
+// Starts MPI unless the process has done so.
+void init(bool debug);
+bool is_initialized();
+bool debug_mode();
+// Waits until all ranks come, and ends MPI if init() began it.
+void finalize();
+[[noreturn]] void abort(std::string_view reason);
+
+// Throws where the job was not started or has no such group, with the operator's name.
+const Group& group_of(int64_t number, const char* op_name);
+// The same for a collective, which only members may call.
+const Group& joined_group(int64_t number, const char* op_name);
+int64_t new_group(IntArrayRef ranks);
+
+// Throws with MPI's own words if a call of it failed.
+void check_mpi(int status, const char* op_name);
+
+}  // namespace lamella::distributed

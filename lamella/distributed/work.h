@@ -1,0 +1,28 @@
+// Collectives that were begun and are waited for later.
+//
+// Note [Progress]
+//   MPI moves data only while somebody is inside of it. As long as a work is under way, a thread of
+//   this library looks after all works again and again, and sleeps in between: 20 µs at first, and
+//   up to 1 ms where nothing happens for long. Without works it sleeps until there is one. It only
+//   ever calls MPI_Test; sums and copies that are left to do are done by whoever waits.
+#pragma once
+#include <mpi.h>
+
+#include "lamella/distributed/collective.h"
+
+namespace lamella::distributed {
+
+// Returns the number of the work.
+int64_t start(const Collective& asked);
+// Returns when the work is done and its output written. A work is waited for once.
+void wait(int64_t work);
+// Whether it is done; wait() returns at once then.
+bool test(int64_t work);
+void wait_for_all_works();
+// Ends the thread that looks after works.
+void stop_progress();
+
+// Until the request is done, or `seconds` have passed: false. Sleeps, and looks for interrupts.
+bool wait_for(MPI_Request* request, double seconds);
+
+}  // namespace lamella::distributed

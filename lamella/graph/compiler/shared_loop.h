@@ -1,0 +1,50 @@
+// SharedLoop: a function of its own for a loop that threads share.
+#pragma once
+#include <utility>
+
+#include "lamella/graph/compiler/emitter.h"
+
+namespace lamella::hlo::compiler {
+
+// Work from which on threads share a loop, in simple instructions.
+constexpr int64_t kWorkOfTask = 65536;
+
+// What is emitted between begin() and end() is the function's.
+class SharedLoop {
+ public:
+  // Gives the first step that falls to a call, and the one behind its last.
+  std::pair<llvm::Value*, llvm::Value*> begin(Emitter& e) {
+    before_ = e.body;
+    here_ = e.b.GetInsertBlock();
+    llvm::Type *pointer = e.b.getPtrTy(), *number = e.b.getInt64Ty();
+    auto* type = llvm::FunctionType::get(e.b.getVoidTy(), {pointer, number, number}, false);
+    body_.function =
+        llvm::Function::Create(type, llvm::Function::InternalLinkage, "loops", e.module);
+    body_.function->addFnAttr(llvm::Attribute::NoUnwind);
+    body_.buffers = body_.function->getArg(0);
+    e.body = &body_;
+    auto* entry = llvm::BasicBlock::Create(e.context, "entry", body_.function);
+    auto* start = llvm::BasicBlock::Create(e.context, "begin", body_.function);
+    e.b.SetInsertPoint(entry);
+    e.b.CreateBr(start);
+    e.b.SetInsertPoint(start);
+    return {body_.function->getArg(1), body_.function->getArg(2)};
+  }
+  // Calls it for `count` steps, at least `grain` of them at once.
+  void end(Emitter& e, int64_t count, int64_t grain) {
+    e.b.CreateRetVoid();
+    e.body = before_;
+    e.b.SetInsertPoint(here_);
+    llvm::Type *pointer = e.b.getPtrTy(), *number = e.b.getInt64Ty();
+    llvm::FunctionCallee parallel =
+        e.runtime("lamella_parallel", e.b.getVoidTy(), {pointer, pointer, number, number});
+    e.b.CreateCall(parallel, {body_.function, before_->buffers, e.i64(count), e.i64(grain)});
+  }
+
+ private:
+  Body body_;
+  Body* before_ = nullptr;
+  llvm::BasicBlock* here_ = nullptr;
+};
+
+}  // namespace lamella::hlo::compiler

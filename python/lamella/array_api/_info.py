@@ -1,0 +1,48 @@
+"""What an array namespace tells of itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import lamella
+from lamella.array_api._dtypes import KINDS
+
+
+class Info:
+    """Capabilities, devices and dtypes."""
+
+    def capabilities(self) -> dict[str, Any]:
+        """What depends on the library: both kinds of indexing are served, up to 64 dimensions."""
+        return {
+            "boolean indexing": True,
+            "data-dependent shapes": True,
+            "max dimensions": 64,
+        }
+
+    def default_device(self) -> lamella.device:
+        """Where arrays are made if nothing else is said."""
+        return lamella.device("cpu")
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, lamella.dtype]:
+        """The dtypes of arrays if nothing else is said."""
+        real = lamella.get_default_dtype()
+        return {
+            "real floating": real,
+            "complex floating": lamella.promote_types(real, lamella.complex64),
+            "integral": lamella.int64,
+            "indexing": lamella.int64,
+        }
+
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, lamella.dtype]:
+        """The dtypes of all kinds, of one, or of several, by name."""
+        kinds = (kind,) if isinstance(kind, str) else kind or ("bool", "numeric")
+        return {str(dtype).partition(".")[2]: dtype for k in kinds for dtype in KINDS[k]}
+
+    def devices(self) -> list[lamella.device]:
+        """Where arrays can be made."""
+        return [lamella.device("cpu")]
+
+
+def __array_namespace_info__() -> Info:
+    """What depends on the library: capabilities, devices, dtypes."""
+    return Info()

@@ -1,0 +1,626 @@
+"""Many processes as one job: collectives under PyTorch's names, over MPI.
+
+`mpirun -n 4 python program.py` starts four ranks of a program; each calls init_process_group() and
+then the same collectives in the same order. The operators themselves are in lamella.ops.dist, with
+gradients; the functions here are PyTorch's, which write their arguments and record no gradients.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import lamella
+from lamella import Tensor
+
+__all__ = [
+    "GroupMember",
+    "P2POp",
+    "ProcessGroup",
+    "ReduceOp",
+    "Work",
+    "all_gather",
+    "all_gather_into_tensor",
+    "all_gather_object",
+    "all_reduce",
+    "all_to_all",
+    "all_to_all_single",
+    "barrier",
+    "batch_isend_irecv",
+    "broadcast",
+    "broadcast_object_list",
+    "destroy_process_group",
+    "gather",
+    "get_backend",
+    "get_process_group_ranks",
+    "get_rank",
+    "get_world_size",
+    "group",
+    "init_process_group",
+    "irecv",
+    "is_available",
+    "is_initialized",
+    "isend",
+    "new_group",
+    "recv",
+    "reduce",
+    "reduce_scatter",
+    "reduce_scatter_tensor",
+    "scatter",
+    "send",
+]
+
+
+class ReduceOp:
+    """How the values of all ranks become one."""
+
+    SUM = "sum"
+    AVG = "mean"
+    PRODUCT = "product"
+    MIN = "min"
+    MAX = "max"
+
+
+class ProcessGroup:
+    """Some ranks of the job, in an order. Its number is what the operators take."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def rank(self) -> int:
+        return _ops().rank(self.number)
+
+    def size(self) -> int:
+        return _ops().size(self.number)
+
+    def __repr__(self) -> str:
+        return f"<lamella process group {self.number}: ranks {get_process_group_ranks(self)}>"
+
+
+class GroupMember:
+    """WORLD is the group of all ranks; new_group gives NON_GROUP_MEMBER to whoever is not in it."""
+
+    WORLD = ProcessGroup(0)
+    NON_GROUP_MEMBER = None
+
+
+class group(GroupMember):  # noqa: N801
+    """PyTorch's other name for the same."""
+
+
+class Work:
+    """A collective that was begun. Its tensors may not be touched before wait() has returned."""
+
+    def __init__(self, number: int, keep: tuple[Tensor, ...] = (), after: object = None) -> None:
+        self._number: int | None = number
+        self._keep = keep
+        self._after = after
+
+    def wait(self) -> bool:
+        """Returns when the results are there."""
+        if self._number is not None:
+            number, self._number = self._number, None
+            _ops().wait(number)
+            if self._after is not None:
+                self._after()
+            self._keep = ()
+        return True
+
+    def is_completed(self) -> bool:
+        """Whether wait() would return at once."""
+        return self._number is None or _ops().test(self._number)
+
+    def __del__(self) -> None:
+        # The memory of a work that nobody waited for would be written after its end.
+        if self._number is not None and is_initialized():
+            self.wait()
+
+
+_dist = None
+
+
+def _library() -> str:
+    from lamella.utils import library_paths
+
+    return os.path.join(library_paths()[0], "liblamella_mpi.so")
+
+
+def is_available() -> bool:
+    """Whether liblamella_mpi.so was built, which needs MPI's headers."""
+    return _dist is not None or os.path.exists(_library())
+
+
+def _ops():
+    """lamella.ops.dist, loaded at first use."""
+    global _dist
+    if _dist is None:
+        if not is_available():
+            raise RuntimeError(
+                "lamella.distributed: liblamella_mpi.so is not there; it is built where MPI is "
+                "installed (Debian: libopenmpi-dev)"
+            )
+        lamella.load_library(_library())
+        _dist = lamella.ops.dist
+    return _dist
+
+
+def _number(given: ProcessGroup | None) -> int:
+    return 0 if given is None else given.number
+
+
+# ---- The job ----
+
+
+def init_process_group(
+    backend: str = "mpi", init_method: str | None = None, *, debug: bool | None = None
+) -> None:
+    """Joins the job that mpirun, or another starter of MPI's programs, began.
+
+    backend: "mpi". init_method: None or "env://", as MPI knows by itself how ranks meet. debug: the
+    ranks compare each collective before they call it (also by LAMELLA_DISTRIBUTED_DEBUG=1).
+    """
+    if backend != "mpi":
+        raise ValueError(f"init_process_group: expected 'backend' to be 'mpi', got {backend!r}")
+    if init_method not in (None, "env://"):
+        raise ValueError(
+            f"init_process_group: expected 'init_method' to be None or 'env://', got {init_method!r}"
+        )
+    if is_initialized():
+        return
+    _ops().init(debug)
+    _watch()
+
+
+def destroy_process_group(group: ProcessGroup | None = None) -> None:
+    """Waits for all ranks and ends the job. Groups end with it."""
+    if group is None or group.number == 0:
+        _end()
+
+
+_watching = False
+
+
+def _watch() -> None:
+    """An exception that nobody catches ends the job on all ranks; so does a rank that ends early."""
+    global _watching
+    if _watching:
+        return
+    _watching = True
+    import atexit
+    import faulthandler
+    import signal
+
+    earlier = sys.excepthook
+
+    def end_job(kind, value, trace) -> None:
+        earlier(kind, value, trace)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        place = ""
+        while trace is not None:
+            code = trace.tb_frame.f_code
+            place = f" ({code.co_filename}:{trace.tb_lineno})"
+            trace = trace.tb_next
+        if is_initialized():
+            _ops().abort(f"{kind.__name__}: {value}"[:160] + place)
+
+    sys.excepthook = end_job
+    atexit.register(_end)
+    try:  # the line that this rank was in when it was told to end
+        faulthandler.register(signal.SIGTERM, all_threads=False, chain=True)
+    except (AttributeError, ValueError, OSError, RuntimeError):
+        pass  # standard error is no file
+
+
+def _end() -> None:
+    if is_initialized():
+        _ops().finalize()
+
+
+def is_initialized() -> bool:
+    """Whether the job was started in this process."""
+    return _dist is not None and _dist.is_initialized()
+
+
+def get_backend(group: ProcessGroup | None = None) -> str:
+    """ "mpi"."""
+    return "mpi"
+
+
+def get_rank(group: ProcessGroup | None = None) -> int:
+    """This rank's number in the group, -1 outside of it."""
+    return _ops().rank(_number(group))
+
+
+def get_world_size(group: ProcessGroup | None = None) -> int:
+    """How many ranks the group has."""
+    return _ops().size(_number(group))
+
+
+def get_process_group_ranks(group: ProcessGroup | None = None) -> list[int]:
+    """The group's ranks by their numbers in the group of all."""
+    return list(_ops().group_ranks(_number(group)))
+
+
+def new_group(ranks: Sequence[int] | None = None) -> ProcessGroup | None:
+    """A group of some ranks. The ranks in it call this in the same order; others may."""
+    if ranks is None:
+        return GroupMember.WORLD
+    made = ProcessGroup(_ops().new_group(list(ranks)))
+    return made if made.rank() >= 0 else GroupMember.NON_GROUP_MEMBER
+
+
+# ---- Collectives ----
+
+
+def _do(name: str, input: Tensor, output: Tensor, async_op: bool, after=None, **more) -> Work | None:
+    """Begins a collective and waits for it, unless it is asynchronous."""
+    work = Work(
+        _ops().start(name, input.detach(), output.detach(), **more), (input, output), after
+    )
+    if async_op:
+        return work
+    work.wait()
+    return None
+
+
+def all_reduce(
+    tensor: Tensor,
+    op: str = ReduceOp.SUM,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+    *,
+    deterministic: bool = False,
+) -> Work | None:
+    """Every rank's tensor becomes the reduction of all ranks' tensors.
+
+    deterministic: sums are taken in the order of the ranks, whatever the number of machines.
+    """
+    if tensor.requires_grad:
+        tensor = tensor.detach()
+    if async_op:
+        return _do(
+            "all_reduce",
+            tensor,
+            tensor,
+            True,
+            op=op,
+            group=_number(group),
+            deterministic=deterministic,
+        )
+    # Arguments that have their default are left out, since each costs some time.
+    if group is None and not deterministic:
+        (_dist or _ops()).all_reduce_(tensor, op)
+    else:
+        _ops().all_reduce_(tensor, op, _number(group), deterministic)
+    return None
+
+
+def broadcast(
+    tensor: Tensor, src: int = 0, group: ProcessGroup | None = None, async_op: bool = False
+) -> Work | None:
+    """Every rank's tensor becomes that of rank src."""
+    peer = _rank_in(group, src)
+    if async_op:
+        return _do("broadcast", tensor, tensor, True, peer=peer, group=_number(group))
+    _ops().broadcast_(tensor.detach(), peer, _number(group))
+    return None
+
+
+def _rank_in(group: ProcessGroup | None, rank: int) -> int:
+    """The number in the group of a rank that is given by its number in the job."""
+    if group is None or group.number == 0:
+        return rank
+    ranks = get_process_group_ranks(group)
+    if rank not in ranks:
+        raise ValueError(f"expected a rank of the group {ranks}, got {rank}")
+    return ranks.index(rank)
+
+
+def reduce(
+    tensor: Tensor,
+    dst: int = 0,
+    op: str = ReduceOp.SUM,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Work | None:
+    """The tensor of rank dst becomes the reduction of all; the others' keep their values."""
+    if get_rank(group) == _rank_in(group, dst):
+        return all_reduce(tensor, op, group, async_op)
+    return all_reduce(tensor.detach().clone(), op, group, async_op)
+
+
+def _apart(input: Tensor, output: Tensor) -> Tensor:
+    """The input, or a copy of it if it lies in the memory that is to be written."""
+    a, b = input.untyped_storage().data_ptr(), output.untyped_storage().data_ptr()
+    return input.detach().clone() if a == b else input
+
+
+def all_gather_into_tensor(
+    output_tensor: Tensor,
+    input_tensor: Tensor,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+    *,
+    sizes: Sequence[int] | None = None,
+) -> Work | None:
+    """The rows of all ranks, one after the other. sizes: how many each rank has, if they differ."""
+    source = _apart(input_tensor, output_tensor)
+    target = output_tensor
+    if source.dim() == 0:
+        source = source.reshape(1)
+    elif sizes is None and target.dim() == source.dim() + 1:  # PyTorch's stacked form
+        target = output_tensor.view(-1, *source.shape[1:])
+    return _do(
+        "all_gather", source, target, async_op, group=_number(group), rows=_rows(sizes)
+    )
+
+
+def _rows(sizes: Sequence[int] | None) -> list[int] | None:
+    return None if sizes is None else list(sizes)
+
+
+def reduce_scatter_tensor(
+    output: Tensor,
+    input: Tensor,
+    op: str = ReduceOp.SUM,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+    *,
+    sizes: Sequence[int] | None = None,
+    deterministic: bool = False,
+) -> Work | None:
+    """Each rank gets its rows of the reduction of all ranks' inputs."""
+    return _do(
+        "reduce_scatter",
+        _apart(input, output),
+        output,
+        async_op,
+        op=op,
+        group=_number(group),
+        rows=_rows(sizes),
+        deterministic=deterministic,
+    )
+
+
+def all_to_all_single(
+    output: Tensor,
+    input: Tensor,
+    output_split_sizes: Sequence[int] | None = None,
+    input_split_sizes: Sequence[int] | None = None,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Work | None:
+    """Each rank's rows go out in parts, one to each rank."""
+    members = get_world_size(group)
+    send, receive = _rows(input_split_sizes or None), _rows(output_split_sizes or None)
+    if send is None and receive is not None:
+        send = [input.shape[0] // members] * members
+    if receive is None and send is not None:
+        receive = [output.shape[0] // members] * members
+    return _do(
+        "all_to_all",
+        _apart(input, output),
+        output,
+        async_op,
+        group=_number(group),
+        rows=receive,
+        send_rows=send,
+    )
+
+
+def _joined(tensors: Sequence[Tensor]) -> Tensor:
+    """All tensors' elements in one row."""
+    return lamella.cat([t.detach().reshape(-1) for t in tensors])
+
+
+def _spread(joined: Tensor, tensors: Sequence[Tensor]) -> None:
+    """Copies a row of elements to where they belong."""
+    at = 0
+    for tensor in tensors:
+        tensor.detach().copy_(joined[at : at + tensor.numel()].reshape(tensor.shape))
+        at += tensor.numel()
+
+
+def all_gather(
+    tensor_list: Sequence[Tensor],
+    tensor: Tensor,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Work | None:
+    """tensor_list gets every rank's tensor, which may differ in their numbers of elements."""
+    sizes = [t.numel() for t in tensor_list]
+    joined = lamella.empty([sum(sizes)], dtype=tensor.dtype)
+    return _do(
+        "all_gather",
+        tensor.detach().reshape(-1),
+        joined,
+        async_op,
+        lambda: _spread(joined, tensor_list),
+        group=_number(group),
+        rows=sizes,
+    )
+
+
+def reduce_scatter(
+    output: Tensor,
+    input_list: Sequence[Tensor],
+    op: str = ReduceOp.SUM,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Work | None:
+    """The rank numbered i gets the reduction of all ranks' i-th tensors."""
+    result = lamella.empty([output.numel()], dtype=output.dtype)
+    return _do(
+        "reduce_scatter",
+        _joined(input_list),
+        result,
+        async_op,
+        lambda: _spread(result, [output]),
+        op=op,
+        group=_number(group),
+        rows=[t.numel() for t in input_list],
+    )
+
+
+def all_to_all(
+    output_tensor_list: Sequence[Tensor],
+    input_tensor_list: Sequence[Tensor],
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Work | None:
+    """The rank numbered i gets every rank's i-th tensor."""
+    sizes = [t.numel() for t in output_tensor_list]
+    joined = lamella.empty([sum(sizes)], dtype=input_tensor_list[0].dtype)
+    return _do(
+        "all_to_all",
+        _joined(input_tensor_list),
+        joined,
+        async_op,
+        lambda: _spread(joined, output_tensor_list),
+        group=_number(group),
+        rows=sizes,
+        send_rows=[t.numel() for t in input_tensor_list],
+    )
+
+
+def gather(
+    tensor: Tensor,
+    gather_list: Sequence[Tensor] | None = None,
+    dst: int = 0,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Work | None:
+    """gather_list of rank dst gets every rank's tensor; all have one shape."""
+    root = _rank_in(group, dst)
+    here = get_rank(group) == root
+    if here != bool(gather_list):
+        raise ValueError("gather: expected 'gather_list' on rank dst, and on no other")
+    count = tensor.numel() * get_world_size(group) if here else 0
+    joined = lamella.empty([count], dtype=tensor.dtype)
+    return _do(
+        "gather",
+        tensor.detach().reshape(-1),
+        joined,
+        async_op,
+        lambda: _spread(joined, gather_list or ()),
+        peer=root,
+        group=_number(group),
+    )
+
+
+def scatter(
+    tensor: Tensor,
+    scatter_list: Sequence[Tensor] | None = None,
+    src: int = 0,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Work | None:
+    """The rank numbered i gets the i-th tensor of rank src; all have one shape."""
+    root = _rank_in(group, src)
+    here = get_rank(group) == root
+    if here != bool(scatter_list):
+        raise ValueError("scatter: expected 'scatter_list' on rank src, and on no other")
+    sizes = [tensor.numel()] * get_world_size(group)
+    joined = _joined(scatter_list) if here else lamella.empty([0], dtype=tensor.dtype)
+    result = lamella.empty([tensor.numel()], dtype=tensor.dtype)
+    return _do(
+        "scatter",
+        joined,
+        result,
+        async_op,
+        lambda: _spread(result, [tensor]),
+        peer=root,
+        group=_number(group),
+        rows=sizes,
+    )
+
+
+def send(tensor: Tensor, dst: int, group: ProcessGroup | None = None, tag: int = 0) -> None:
+    """Returns when the tensor may be changed."""
+    _ops().send(tensor.detach(), _rank_in(group, dst), tag, _number(group))
+
+
+def recv(tensor: Tensor, src: int, group: ProcessGroup | None = None, tag: int = 0) -> int:
+    """Receives into the tensor and returns src."""
+    _ops().recv_(tensor.detach(), _rank_in(group, src), tag, _number(group))
+    return src
+
+
+def isend(tensor: Tensor, dst: int, group: ProcessGroup | None = None, tag: int = 0) -> Work:
+    """send, begun."""
+    peer = _rank_in(group, dst)
+    work = _do("send", tensor, tensor, True, peer=peer, tag=tag, group=_number(group))
+    assert work is not None
+    return work
+
+
+def irecv(tensor: Tensor, src: int, group: ProcessGroup | None = None, tag: int = 0) -> Work:
+    """recv, begun."""
+    peer = _rank_in(group, src)
+    work = _do("recv", tensor, tensor, True, peer=peer, tag=tag, group=_number(group))
+    assert work is not None
+    return work
+
+
+class P2POp:
+    """One isend or irecv of batch_isend_irecv."""
+
+    def __init__(self, op, tensor: Tensor, peer: int, group=None, tag: int = 0) -> None:
+        self.op, self.tensor, self.peer, self.group, self.tag = op, tensor, peer, group, tag
+
+
+def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
+    """Begins them all."""
+    return [p.op(p.tensor, p.peer, p.group, p.tag) for p in p2p_op_list]
+
+
+def barrier(group: ProcessGroup | None = None, async_op: bool = False) -> Work | None:
+    """Returns when all ranks have come."""
+    if async_op:
+        nothing = lamella.empty([0])
+        return _do("barrier", nothing, nothing, True, group=_number(group))
+    _ops().barrier(_number(group))
+    return None
+
+
+# ---- Objects ----
+
+
+def _bytes(obj: object) -> Tensor:
+    import pickle
+
+    return lamella.tensor(list(pickle.dumps(obj)), dtype=lamella.uint8)
+
+
+def _object(data: Tensor) -> object:
+    import pickle
+
+    return pickle.loads(bytes(data.numpy()))
+
+
+def all_gather_object(
+    object_list: list[object], obj: object, group: ProcessGroup | None = None
+) -> None:
+    """object_list gets every rank's object, which is pickled: only ranks you trust may send it."""
+    number = _number(group)
+    data = _bytes(obj)
+    sizes = _ops().all_gather(lamella.tensor([data.numel()]), None, number).tolist()
+    joined = _ops().all_gather(data, sizes, number)
+    at = 0
+    for i, size in enumerate(sizes):
+        object_list[i] = _object(joined[at : at + size])
+        at += size
+
+
+def broadcast_object_list(
+    object_list: list[object], src: int = 0, group: ProcessGroup | None = None
+) -> None:
+    """The objects of rank src take the place of the others'."""
+    number, root = _number(group), _rank_in(group, src)
+    data = _bytes(list(object_list))
+    size = _ops().broadcast(lamella.tensor([data.numel()]), root, number).item()
+    if get_rank(group) != root:
+        data = lamella.empty([size], dtype=lamella.uint8)
+    object_list[:] = _object(_ops().broadcast(data, root, number))

@@ -1,0 +1,283 @@
+"""Networks on many ranks: the same network on each with other data, or parts of one on each.
+
+Small pieces over lamella.distributed. Every rank runs the same program, so that all call the same
+collectives in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import lamella
+import lamella.distributed as dist
+from lamella import Tensor
+from lamella.nn import functional
+from lamella.nn.modules import Module
+from lamella.nn.parameter import Parameter
+
+if TYPE_CHECKING:
+    from lamella.distributed import ProcessGroup
+    from lamella.optim import Optimizer
+
+__all__ = ["ColumnParallelLinear", "DistributedDataParallel", "RowParallelLinear", "ShardedOptimizer"]
+
+
+class _Bucket:
+    """Parameters whose gradients are one vector, which is reduced as one message."""
+
+    def __init__(self, parameters: list[Parameter]) -> None:
+        self.parameters = parameters
+        first = parameters[0]
+        self.flat = lamella.zeros([sum(p.numel() for p in parameters)], dtype=first.dtype)
+        self.views, at = {}, 0
+        for p in parameters:
+            self.views[id(p)] = self.flat[at : at + p.numel()].view(p.shape)
+            at += p.numel()
+        self.ready: set[int] = set()
+        self.work: dist.Work | None = None
+
+
+class DistributedDataParallel(Module):
+    """The same network on every rank, each with its own part of a batch.
+
+    Backward leaves the mean of all ranks' gradients in each parameter's grad. Gradients are reduced in
+    buckets of about bucket_cap_mb MB, the last layers' first, while backward goes on with the layers
+    before them. Rank 0's parameters and buffers are everybody's at the beginning. deterministic: the
+    ranks' gradients are added in the order of the ranks, to the bits of one process that does so.
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        *,
+        bucket_cap_mb: float = 25,
+        process_group: ProcessGroup | None = None,
+        deterministic: bool = False,
+    ) -> None:
+        super().__init__()
+        self.module = module
+        self._group, self._deterministic = process_group, deterministic
+        self._synchronizes = True
+        self._buckets: list[_Bucket] = []
+        self._next = 0  # the first bucket whose reduction was not begun
+        root = dist.get_process_group_ranks(process_group)[0]
+        for value in [*module.parameters(), *module.buffers()]:
+            dist.broadcast(value, root, process_group)
+        # Backward reaches the last parameters first.
+        current: list[Parameter] = []
+        size = 0.0
+        for p in reversed([p for p in module.parameters() if p.requires_grad]):
+            bytes_of = p.numel() * p.element_size()
+            if current and (size + bytes_of > bucket_cap_mb * 2**20 or p.dtype != current[0].dtype):
+                self._buckets.append(_Bucket(current))
+                current, size = [], 0.0
+            current.append(p)
+            size += bytes_of
+        if current:
+            self._buckets.append(_Bucket(current))
+        for bucket in self._buckets:
+            for p in bucket.parameters:
+                p.register_post_accumulate_grad_hook(self._hook(bucket))
+
+    def _hook(self, bucket: _Bucket):
+        def ready(p: Tensor) -> None:
+            if not self._synchronizes:
+                return
+            view = bucket.views[id(p)]
+            if p.grad is not view:
+                view.copy_(p.grad)
+                p.grad = view
+            bucket.ready.add(id(p))
+            self._begin(complete=False)
+            if self._next == len(self._buckets):
+                self.finish()
+
+        return ready
+
+    def _begin(self, complete: bool) -> None:
+        """Begins the reductions of buckets that are ready, in the same order on all ranks."""
+        while self._next < len(self._buckets):
+            bucket = self._buckets[self._next]
+            if len(bucket.ready) < len(bucket.parameters) and not complete:
+                return
+            for p in bucket.parameters:
+                if id(p) not in bucket.ready:  # it had no part in this loss on this rank
+                    bucket.views[id(p)].zero_()
+                    p.grad = bucket.views[id(p)]
+            self._next += 1
+            # Behind the last bucket there is no backward left to overlap with, and MPI's blocking
+            # algorithms are faster.
+            bucket.work = dist.all_reduce(
+                bucket.flat,
+                dist.ReduceOp.AVG,
+                self._group,
+                async_op=self._next < len(self._buckets),
+                deterministic=self._deterministic,
+            )
+
+    def finish(self) -> None:
+        """Waits for the gradients. Backward does so, unless a parameter had no part in the loss: the
+        optimiser's step must then be preceded by this, on all ranks."""
+        self._begin(complete=True)
+        for bucket in self._buckets:
+            if bucket.work is not None:
+                bucket.work.wait()
+                bucket.work = None
+            bucket.ready.clear()
+        self._next = 0
+
+    def no_sync(self):
+        """A context in which backward adds gradients up on each rank, without reducing them."""
+        import contextlib
+
+        @contextlib.contextmanager
+        def quiet() -> Iterator[None]:
+            earlier, self._synchronizes = self._synchronizes, False
+            try:
+                yield
+            finally:
+                self._synchronizes = earlier
+
+        return quiet()
+
+    def forward(self, *args, **kwargs):
+        return self.module(*args, **kwargs)
+
+
+class ShardedOptimizer:
+    """An optimiser whose state is spread over the ranks: each keeps its part of all parameters.
+
+    make(parameters) gives the optimiser, as in ShardedOptimizer(model.parameters(), lambda p:
+    lamella.optim.Adam(p, lr=1e-3)). It must work element by element, as SGD and Adam do. step() takes
+    each parameter's grad of this rank, gives every rank its part of their mean, and gathers the new
+    values. Gradients need not have been reduced before; with `reduced` they have been.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Parameter],
+        make,
+        *,
+        process_group: ProcessGroup | None = None,
+        deterministic: bool = False,
+        reduced: bool = False,
+    ) -> None:
+        self.params = list(params)
+        if len({p.dtype for p in self.params}) > 1:
+            raise ValueError("ShardedOptimizer: expected parameters of one dtype")
+        self._group, self._deterministic, self._reduced = process_group, deterministic, reduced
+        self._rank, ranks = dist.get_rank(process_group), dist.get_world_size(process_group)
+        self._numel = sum(p.numel() for p in self.params)
+        # Every part has the same size; what the last ones lack is never read.
+        self._part = -(-self._numel // ranks)
+        self._flat = lamella.zeros([self._part * ranks], dtype=self.params[0].dtype)
+        # The parameters lie in one vector from now on, so that gathering it is all that is to do.
+        for p, view in zip(self.params, self._views(self._flat)):
+            view.copy_(p.detach())
+            p.data = view
+        begin = self._rank * self._part
+        self._mine = Parameter(self._flat[begin : begin + self._part].clone())
+        self.optimizer: Optimizer = make([self._mine])
+
+    def _views(self, flat: Tensor) -> Iterator[Tensor]:
+        at = 0
+        for p in self.params:
+            yield flat[at : at + p.numel()].view(p.shape)
+            at += p.numel()
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forgets the gradients."""
+        for p in self.params:
+            p.grad = None if set_to_none or p.grad is None else p.grad.zero_()
+
+    def step(self) -> None:
+        """One step of all parameters."""
+        with lamella.no_grad():
+            grads = [lamella.zeros_like(p) if p.grad is None else p.grad for p in self.params]
+            missing = self._flat.numel() - self._numel
+            joined = lamella.cat(
+                [g.reshape(-1) for g in grads] + [lamella.zeros([missing], dtype=self._flat.dtype)]
+            )
+            begin = self._rank * self._part
+            if self._reduced:
+                grad = joined[begin : begin + self._part].clone()
+            else:
+                grad = lamella.empty_like(self._mine)
+                dist.reduce_scatter_tensor(
+                    grad,
+                    joined,
+                    dist.ReduceOp.AVG,
+                    self._group,
+                    deterministic=self._deterministic,
+                )
+            del joined, grads
+            self._mine.grad = grad
+            self.optimizer.step()
+            self._mine.grad = None
+            dist.all_gather_into_tensor(self._flat, self._mine.detach(), self._group)
+
+
+class _CopyToRanks(lamella.autograd.Function):
+    """The same value on every rank, whose gradients add up."""
+
+    @staticmethod
+    def forward(ctx, x: Tensor, group: int) -> Tensor:
+        ctx.group = group
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, grad: Tensor):
+        return lamella.ops.dist.all_reduce(grad, "sum", ctx.group), None
+
+
+class _SumOfRanks(lamella.autograd.Function):
+    """The sum of the ranks' values, which every rank uses in the same way."""
+
+    @staticmethod
+    def forward(ctx, x: Tensor, group: int) -> Tensor:
+        return lamella.ops.dist.all_reduce(x, "sum", group)
+
+    @staticmethod
+    def backward(ctx, grad: Tensor):
+        return grad, None
+
+
+def _part_of(size: int, group: ProcessGroup | None) -> slice:
+    """This rank's part of a dimension."""
+    ranks, rank = dist.get_world_size(group), dist.get_rank(group)
+    if size % ranks != 0:
+        raise ValueError(f"expected the features, {size}, to be a multiple of the {ranks} ranks")
+    return slice(rank * (size // ranks), (rank + 1) * (size // ranks))
+
+
+class ColumnParallelLinear(Module):
+    """A linear layer of which each rank has a part of the outputs. All ranks pass the same input.
+
+    What follows works on the parts, up to a RowParallelLinear, which brings them together.
+    """
+
+    def __init__(self, linear: Module, process_group: ProcessGroup | None = None) -> None:
+        super().__init__()
+        part = _part_of(linear.weight.shape[0], process_group)
+        self._group = 0 if process_group is None else process_group.number
+        self.weight = Parameter(linear.weight.detach()[part].clone())
+        self.bias = None if linear.bias is None else Parameter(linear.bias.detach()[part].clone())
+
+    def forward(self, input: Tensor) -> Tensor:
+        return functional.linear(_CopyToRanks.apply(input, self._group), self.weight, self.bias)
+
+
+class RowParallelLinear(Module):
+    """A linear layer of which each rank has a part of the inputs; the result is the same on all."""
+
+    def __init__(self, linear: Module, process_group: ProcessGroup | None = None) -> None:
+        super().__init__()
+        part = _part_of(linear.weight.shape[1], process_group)
+        self._group = 0 if process_group is None else process_group.number
+        self.weight = Parameter(linear.weight.detach()[:, part].clone())
+        self.bias = None if linear.bias is None else Parameter(linear.bias.detach().clone())
+
+    def forward(self, input: Tensor) -> Tensor:
+        total = _SumOfRanks.apply(functional.linear(input, self.weight), self._group)
+        return total if self.bias is None else total + self.bias

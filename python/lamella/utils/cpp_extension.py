@@ -1,0 +1,385 @@
+"""Extensions in C++ that are built against the installed headers, with PyTorch's names.
+
+In a setup.py: ``CppExtension`` with ``BuildExtension``. Without one: ``load`` and ``load_inline``,
+which build in a folder that is kept, so that a second call with the same sources builds nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+from lamella.utils import include_paths as _own_include_paths
+from lamella.utils import library_paths as _own_library_paths
+
+IS_WINDOWS = sys.platform == "win32"
+IS_MACOS = sys.platform == "darwin"
+IS_LINUX = sys.platform.startswith("linux")
+# There are no kernels for other devices to build.
+CUDA_HOME = None
+ROCM_HOME = None
+CUDNN_HOME = None
+SYCL_HOME = None
+IS_HIP_EXTENSION = False
+
+# The headers need it, so it stands behind what a package asks for.
+_STANDARD = "-std=c++20"
+_NO_CUDA = "expected sources for the CPU: Lamella builds no extensions for CUDA"
+
+
+def include_paths(device_type: str = "cpu", torch_include_dirs: bool = True) -> list[str]:
+    """The folders of the headers, with PyTorch's names, and of pybind11."""
+    if device_type != "cpu":
+        raise RuntimeError(f"include_paths: {_NO_CUDA}, got device_type={device_type!r}")
+    return _own_include_paths() + _pybind_include_paths()
+
+
+def library_paths(
+    device_type: str = "cpu", torch_include_dirs: bool = True, cross_target_platform: Any = None
+) -> list[str]:
+    """The folder of liblamella.so."""
+    return _own_library_paths()
+
+
+def _pybind_include_paths() -> list[str]:
+    # Debian's pybind11-dev is where the compiler looks anyway.
+    if importlib.util.find_spec("pybind11") is None:
+        return []
+    import pybind11
+
+    return [pybind11.get_include()]
+
+
+def _library() -> str:
+    # A wheel holds no symbolic link without the version.
+    return next(
+        (name for name in ("liblamella.so.1",) if os.path.exists(f"{library_paths()[0]}/{name}")),
+        "liblamella.so",
+    )
+
+
+def _link_flags() -> list[str]:
+    folder = library_paths()[0]
+    return [f"-L{folder}", f"-l:{_library()}", f"-Wl,-rpath,{folder}"]
+
+
+def get_cxx_compiler() -> str:
+    """The compiler: the environment's CXX, or c++."""
+    return os.environ.get("CXX", "c++")
+
+
+def check_compiler_ok_for_platform(compiler: str) -> bool:
+    """Whether the compiler exists."""
+    return shutil.which(shlex.split(compiler)[0]) is not None
+
+
+def check_compiler_is_gcc(compiler: str) -> bool:
+    """Whether the compiler calls itself GCC."""
+    run = subprocess.run([*shlex.split(compiler), "-v"], capture_output=True, text=True)
+    return "gcc version" in run.stderr
+
+
+def get_compiler_abi_compatibility_and_version(compiler: str) -> tuple[bool, tuple[int, ...]]:
+    """Whether the compiler can build extensions, and its version."""
+    command = [*shlex.split(compiler), "-dumpfullversion", "-dumpversion"]
+    run = subprocess.run(command, capture_output=True, text=True)
+    version = tuple(int(part) for part in run.stdout.strip().split(".") if part.isdigit())
+    return run.returncode == 0, version
+
+
+def is_ninja_available() -> bool:
+    """Whether ninja is on the path."""
+    return shutil.which("ninja") is not None
+
+
+def verify_ninja_availability() -> None:
+    """RuntimeError where ninja is missing."""
+    if not is_ninja_available():
+        raise RuntimeError("verify_ninja_availability: expected ninja on the path, found none")
+
+
+# ---- setup.py ------------------------------------------------------------------------------------
+
+
+def CppExtension(name: str, sources: Sequence[str], *args: Any, **kwargs: Any) -> Any:
+    """A setuptools.Extension with Lamella's headers and library."""
+    import setuptools
+
+    kwargs["include_dirs"] = list(kwargs.get("include_dirs", [])) + include_paths()
+    kwargs["extra_link_args"] = list(kwargs.get("extra_link_args", [])) + _link_flags()
+    kwargs.pop("py_limited_api", None)
+    kwargs["language"] = "c++"
+    return setuptools.Extension(name, list(sources), *args, **kwargs)
+
+
+def CUDAExtension(name: str, sources: Sequence[str], *args: Any, **kwargs: Any) -> Any:
+    """RuntimeError: there are no extensions for CUDA."""
+    raise RuntimeError(f"CUDAExtension: {_NO_CUDA}")
+
+
+SyclExtension = CUDAExtension
+
+
+def _cxx_flags(given: Any) -> list[str]:
+    """The flags for C++ among those of an extension, with the standard that the headers need."""
+    flags = given.get("cxx", []) if isinstance(given, dict) else given or []
+    return [flag for flag in flags if not flag.startswith("-std=")] + [_STANDARD]
+
+
+def _build_extension_class() -> type:
+    from setuptools.command.build_ext import build_ext
+
+    class BuildExtension(build_ext):
+        """setuptools' build_ext for extensions made by CppExtension."""
+
+        @classmethod
+        def with_options(cls, **options: Any) -> type:
+            """The class with options of its own: no_python_abi_suffix, use_ninja, …."""
+
+            class cls_with_options(cls):  # type: ignore[valid-type, misc]
+                def __init__(self, *args: Any, **kwargs: Any) -> None:
+                    kwargs.update(options)
+                    super().__init__(*args, **kwargs)
+
+            return cls_with_options
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            self.no_python_abi_suffix = kwargs.pop("no_python_abi_suffix", False)
+            kwargs.pop("use_ninja", None)
+            kwargs.pop("parallel", None)
+            super().__init__(*args, **kwargs)
+
+        def finalize_options(self) -> None:
+            super().finalize_options()
+            if self.parallel is None:
+                self.parallel = int(os.environ.get("MAX_JOBS", 0)) or True
+
+        def build_extensions(self) -> None:
+            for extension in self.extensions:
+                given = extension.extra_compile_args
+                flags = _cxx_flags(given)
+                name = extension.name.rpartition(".")[2]
+                flags += [f"-DTORCH_EXTENSION_NAME={name}", "-DTORCH_API_INCLUDE_EXTENSION_H"]
+                extension.extra_compile_args = flags
+            # The flags of C alone make the compiler warn.
+            for part in ("compiler_so", "compiler_so_cxx"):
+                command = getattr(self.compiler, part, None)
+                if command and "-Wstrict-prototypes" in command:
+                    command.remove("-Wstrict-prototypes")
+            super().build_extensions()
+
+        def get_ext_filename(self, ext_name: str) -> str:
+            filename = super().get_ext_filename(ext_name)
+            if self.no_python_abi_suffix:
+                parts = filename.split(".")
+                filename = ".".join([*parts[:-2], parts[-1]])
+            return filename
+
+    return BuildExtension
+
+
+def __getattr__(name: str) -> Any:
+    # setuptools is imported by those who build with it.
+    if name == "BuildExtension":
+        globals()[name] = _build_extension_class()
+        return globals()[name]
+    raise AttributeError(f"module 'lamella.utils.cpp_extension' has no attribute {name!r}")
+
+
+# ---- Without a setup.py --------------------------------------------------------------------------
+
+
+def get_default_build_root() -> str:
+    """The folder under which load() builds: LAMELLA_EXTENSIONS_DIR, or one of the user's cache."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return os.environ.get("LAMELLA_EXTENSIONS_DIR") or os.path.join(cache, "lamella_extensions")
+
+
+def _get_build_directory(name: str, verbose: bool = False) -> str:
+    python = f"py{sys.version_info[0]}{sys.version_info[1]}_cpu"
+    folder = os.path.join(get_default_build_root(), python, name)
+    os.makedirs(folder, exist_ok=True)
+    return folder
+
+
+def load(
+    name: str,
+    sources: str | Sequence[str],
+    extra_cflags: Sequence[str] | None = None,
+    extra_cuda_cflags: Sequence[str] | None = None,
+    extra_sycl_cflags: Sequence[str] | None = None,
+    extra_ldflags: Sequence[str] | None = None,
+    extra_include_paths: Sequence[str] | None = None,
+    build_directory: str | None = None,
+    verbose: bool = False,
+    with_cuda: bool | None = None,
+    with_sycl: bool | None = None,
+    is_python_module: bool = True,
+    is_standalone: bool = False,
+    keep_intermediates: bool = True,
+) -> ModuleType | str | None:
+    """Builds an extension of source files and loads it.
+
+    Returns the module; the path of the library with ``is_python_module=False``, whose operators are
+    then in lamella.ops; that of the program with ``is_standalone``.
+    """
+    files = [sources] if isinstance(sources, str) else list(sources)
+    files = [os.path.abspath(file) for file in files]
+    if with_cuda or with_sycl or any(file.endswith((".cu", ".sycl")) for file in files):
+        raise RuntimeError(f"load: {_NO_CUDA}")
+    folder = build_directory or _get_build_directory(name, verbose)
+    os.makedirs(folder, exist_ok=True)
+    includes = [*(extra_include_paths or []), *include_paths(), sysconfig.get_paths()["include"]]
+    flags = [f"-DTORCH_EXTENSION_NAME={name}", "-DTORCH_API_INCLUDE_EXTENSION_H", "-fPIC"]
+    flags += [f"-I{os.path.abspath(path)}" for path in includes]
+    flags += _cxx_flags(["-O2", *(extra_cflags or [])])
+    link = [*(extra_ldflags or []), *_link_flags()]
+    target = os.path.join(folder, name if is_standalone else f"{name}.so")
+    if not is_standalone:
+        link.insert(0, "-shared")
+    _build(files, target, flags, link, folder, verbose)
+    if is_standalone:
+        return target
+    if not is_python_module:
+        import lamella
+
+        lamella.ops.load_library(target)
+        return target
+    spec = importlib.util.spec_from_file_location(name, target)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _compiler() -> list[str]:
+    command = shlex.split(get_cxx_compiler())
+    ccache = shutil.which("ccache")
+    return [ccache, *command] if ccache and "ccache" not in command[0] else command
+
+
+def _build(
+    files: list[str], target: str, flags: list[str], link: list[str], folder: str, verbose: bool
+) -> None:
+    """Compiles what changed, with ninja where it is there, and links."""
+    if not check_compiler_ok_for_platform(get_cxx_compiler()):
+        raise RuntimeError(f"load: expected a C++ compiler, found no '{get_cxx_compiler()}'")
+    objects = [
+        os.path.join(folder, f"{os.path.splitext(os.path.basename(file))[0]}_{n}.o")
+        for n, file in enumerate(files)
+    ]
+    compile_line = shlex.join([*_compiler(), *flags])
+    rules = [
+        "rule compile",
+        f"  command = {_escaped(compile_line)} -MD -MF $out.d -c $in -o $out",
+        "  depfile = $out.d",
+        "  deps = gcc",
+        "rule link",
+        f"  command = {_escaped(shlex.join(shlex.split(get_cxx_compiler())))} $in -o $out "
+        f"{_escaped(shlex.join(link))}",
+    ]
+    for source, made in zip(files, objects):
+        rules.append(f"build {_escaped_path(made)}: compile {_escaped_path(source)}")
+    made_objects = " ".join(map(_escaped_path, objects))
+    rules += [
+        f"build {_escaped_path(target)}: link {made_objects}",
+        f"default {_escaped_path(target)}",
+    ]
+    text = "\n".join(rules) + "\n"
+    plan = os.path.join(folder, "build.ninja")
+    if is_ninja_available():
+        if not os.path.exists(plan) or open(plan, encoding="utf-8").read() != text:
+            with open(plan, "w", encoding="utf-8") as file:
+                file.write(text)
+        jobs = os.environ.get("MAX_JOBS")
+        commands = [["ninja", "-C", folder, *(["-j", jobs] if jobs else [])]]
+    else:
+        stamp = os.path.join(folder, "stamp")
+        parts = [text, *(open(file, encoding="utf-8").read() for file in files)]
+        digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
+        if os.path.exists(stamp) and open(stamp).read() == digest and os.path.exists(target):
+            return
+        commands = [
+            [*_compiler(), *flags, "-c", file, "-o", made] for file, made in zip(files, objects)
+        ]
+        commands.append([*shlex.split(get_cxx_compiler()), *objects, "-o", target, *link])
+    for command in commands:
+        run = subprocess.run(command, capture_output=True, text=True)
+        if verbose:
+            print(run.stdout + run.stderr, end="")
+        if run.returncode != 0:
+            name = os.path.splitext(os.path.basename(target))[0]
+            raise RuntimeError(f"Error building extension '{name}': {run.stdout}{run.stderr}")
+    if not is_ninja_available():
+        with open(stamp, "w") as file:
+            file.write(digest)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("$", "$$")
+
+
+def _escaped_path(path: str) -> str:
+    return re.sub(r"([$ :])", r"$\1", path)
+
+
+def load_inline(
+    name: str,
+    cpp_sources: str | Sequence[str],
+    cuda_sources: str | Sequence[str] | None = None,
+    sycl_sources: str | Sequence[str] | None = None,
+    functions: str | Sequence[str] | dict[str, str] | None = None,
+    extra_cflags: Sequence[str] | None = None,
+    extra_cuda_cflags: Sequence[str] | None = None,
+    extra_sycl_cflags: Sequence[str] | None = None,
+    extra_ldflags: Sequence[str] | None = None,
+    extra_include_paths: Sequence[str] | None = None,
+    build_directory: str | None = None,
+    verbose: bool = False,
+    with_cuda: bool | None = None,
+    with_sycl: bool | None = None,
+    is_python_module: bool = True,
+    with_pytorch_error_handling: bool = True,
+    keep_intermediates: bool = True,
+    use_pch: bool = False,
+    no_implicit_headers: bool = False,
+) -> ModuleType | str | None:
+    """load() of sources given as text; ``functions`` are bound by name, with a docstring each."""
+    if cuda_sources or sycl_sources:
+        raise RuntimeError(f"load_inline: {_NO_CUDA}")
+    texts = [cpp_sources] if isinstance(cpp_sources, str) else list(cpp_sources)
+    if not no_implicit_headers:
+        texts.insert(0, "#include <torch/extension.h>")
+    if functions is not None:
+        if isinstance(functions, str):
+            functions = [functions]
+        named = functions if isinstance(functions, dict) else {f: f for f in functions}
+        lines = [f'm.def("{f}", &{f}, R"({doc})");' for f, doc in named.items()]
+        texts.append("PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {\n" + "\n".join(lines) + "\n}")
+    folder = build_directory or _get_build_directory(name, verbose)
+    os.makedirs(folder, exist_ok=True)
+    path = os.path.join(folder, "main.cpp")
+    text = "\n".join(texts) + "\n"
+    if not os.path.exists(path) or open(path, encoding="utf-8").read() != text:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    return load(
+        name,
+        [path],
+        extra_cflags=extra_cflags,
+        extra_ldflags=extra_ldflags,
+        extra_include_paths=extra_include_paths,
+        build_directory=folder,
+        verbose=verbose,
+        is_python_module=is_python_module,
+    )

@@ -1,0 +1,119 @@
+// Guards of compiled functions: what must hold of a call for a program to be its program. See Note
+// [Calls of compiled functions] in compiled.cpp.
+#pragma once
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "lamella/abi/abi.h"
+#include "python/src/object.h"
+#include "python/src_hlo/hlo.h"
+
+namespace lamella::python {
+
+// The layers and modes of a thread.
+struct CallState {
+  uint64_t included, excluded;
+  uint32_t modes;
+  int cast;  // dtype of autocast; -1: it is off
+  bool operator==(const CallState&) const = default;
+};
+CallState state_now();
+
+constexpr uint32_t kGuardedFlags = LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG |
+                                   LAMELLA_TENSOR_REQUIRES_GRAD | LAMELLA_TENSOR_INFERENCE |
+                                   LAMELLA_TENSOR_TANGENT | LAMELLA_TENSOR_WRAPPER;
+// What a program is made for: everything about a tensor but its elements.
+struct TensorGuard {
+  explicit TensorGuard(PyObject* object) : type(Py_TYPE(object)) {
+    const lamella_tensor* tensor = tensor_of(object);
+    key_set = tensor->key_set;
+    flags = tensor->flags & kGuardedFlags;
+    scalar_type = tensor->scalar_type;
+    ndim = tensor->sizes == nullptr ? 0 : tensor->ndim;
+    dims.assign(tensor->sizes, tensor->sizes + ndim);
+    dims.insert(dims.end(), tensor->strides, tensor->strides + ndim);
+  }
+  bool fits(PyObject* object) const {
+    if (Py_TYPE(object) != type) return false;
+    const lamella_tensor* tensor = tensor_of(object);
+    if (tensor->key_set != key_set || (tensor->flags & kGuardedFlags) != flags ||
+        tensor->scalar_type != scalar_type || tensor->ndim != ndim) {
+      return false;
+    }
+    for (int32_t d = 0; d < ndim; ++d) {
+      if (tensor->sizes[d] != dims[static_cast<size_t>(d)] ||
+          tensor->strides[d] != dims[static_cast<size_t>(ndim + d)]) {
+        return false;
+      }
+    }
+    return true;
+  }
+  PyTypeObject* type;
+  uint64_t key_set;
+  uint32_t flags;
+  uint8_t scalar_type;
+  int32_t ndim;
+  std::vector<int64_t> dims;  // sizes, then strides
+};
+
+// Whether a value is what it was: numbers and text by value, all else by identity. Errors of a
+// comparison count as another.
+bool is_same(PyObject* now, PyObject* before);
+
+// Where a value stands that is read from outside, and what it was.
+struct Place {
+  Ref container, key;  // no key: a cell
+  Ref value;
+  // Borrowed; NULL where there is nothing.
+  PyObject* get() const {
+    if (!key) return PyCell_GET(container.get());
+    if (PyList_CheckExact(container.get())) {
+      Py_ssize_t at = PyLong_AsSsize_t(key.get());
+      return at < PyList_GET_SIZE(container.get()) ? PyList_GET_ITEM(container.get(), at) : nullptr;
+    }
+    PyObject* found = PyDict_GetItemWithError(container.get(), key.get());
+    if (found == nullptr) PyErr_Clear();
+    return found;
+  }
+};
+
+// How values nest: a form of lamella._nest.
+struct Pattern {
+  enum class Kind : uint8_t { Tensor, Fixed, Tuple, List, Dict };
+  Kind kind = Kind::Fixed;
+  size_t index = 0;  // of a tensor
+  Ref value;         // what is fixed; the tuple of a dictionary's keys
+  std::vector<Pattern> items;
+};
+// Nothing for forms that only Python takes apart.
+std::optional<Pattern> pattern_of(PyObject* form);
+
+// A few things on the stack, and many elsewhere.
+template <class T>
+class Few {
+ public:
+  explicit Few(size_t capacity) {
+    if (capacity > kHere) more_.resize(capacity);
+  }
+  void push_back(T one) { data()[count_++] = std::move(one); }
+  size_t size() const { return count_; }
+  T* data() { return more_.empty() ? here_ : more_.data(); }
+  T& operator[](size_t i) { return data()[i]; }
+  std::span<T> all() { return {data(), count_}; }
+
+ private:
+  static constexpr size_t kHere = 16;
+  T here_[kHere] = {};
+  std::vector<T> more_;
+  size_t count_ = 0;
+};
+using Leaves = Few<PyObject*>;  // borrowed
+
+// Whether an object is what the pattern says; its tensors go to `leaves`.
+bool take(const Pattern& pattern, PyObject* object, const std::vector<TensorGuard>& guards,
+          Leaves* leaves);
+// The nest with these tensors, whose references it takes.
+PyObject* build(const Pattern& pattern, Few<Ref>& tensors);
+
+}  // namespace lamella::python

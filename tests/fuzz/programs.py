@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""Random programs of HLO: what compiled code gives beside the reference evaluator, with LLVM's
+compiler and without, for one thread and for three. See tests/python/hlo_random_programs.py.
+
+    programs.py --seed 7 --count 20000 --jobs 2      programs 7, 8, ... of both kinds
+    programs.py --seed 123 --count 1 --print         one of them, with its text
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
+
+CHUNK = 250
+# A chunk takes seconds.
+LONGEST = 900
+
+
+def run(seed: int, count: int) -> int:
+    """In this process: a line before each program, and the failures."""
+    import hlo_difference
+    import hlo_random_programs
+
+    import lamella
+    from lamella import hlo
+
+    failed = 0
+    for number in range(seed, seed + count):
+        print(f"program {number}", flush=True)
+        text, arguments = hlo_random_programs.program(number)
+        try:
+            program = hlo.compile(text)
+            lamella.set_num_threads(1)
+            got = program(*arguments)
+            lamella.set_num_threads(3)
+            again = program(*arguments)
+            wrong = hlo_difference.between(got, hlo.evaluate(text, *arguments))
+            if not hlo_difference.same_bits(got, again):
+                wrong = f"other bits for three threads: {got} and {again}"
+            elif wrong is not None and hlo_difference.is_steep(text, arguments):
+                print(f"steep {number}", flush=True)
+                wrong = None
+        except Exception as error:
+            wrong = f"{type(error).__name__}: {error}"
+        if wrong is not None:
+            failed += 1
+            print(f"failed {number}: {wrong}\n{text}", flush=True)
+    print("end", flush=True)
+    return failed
+
+
+def chunk(seed: int, count: int, compiler: str) -> tuple[list[str], int]:
+    """In a process of its own, which a program may end: the reports of what failed, and how many
+    were too steep to tell."""
+    reports: list[str] = []
+    steep = 0
+    end = seed + count
+    while seed < end:
+        command = [sys.executable, __file__, "--here", "--seed", str(seed)]
+        environment = {**os.environ, "LAMELLA_COMPILER": compiler, "LAMELLA_CACHE": "off"}
+        environment["LAMELLA_BUNDLES"] = "off"
+        try:
+            done = subprocess.run(
+                [*command, "--count", str(end - seed)], env=environment, text=True,
+                capture_output=True, check=False, timeout=LONGEST,
+            )  # fmt: skip
+            out, status, error = done.stdout, done.returncode, done.stderr
+        except subprocess.TimeoutExpired as late:
+            out = late.stdout or ""
+            out = out.decode() if isinstance(out, bytes) else out
+            status, error = -1, f"expected an end within {LONGEST} seconds"
+        last, report = seed, ""
+        for line in out.splitlines():
+            if line.startswith("program ") or line == "end":
+                if line != "end":
+                    last = int(line.split()[1])
+                if report:
+                    reports.append(report)
+                report = ""
+            elif line.startswith("steep "):
+                steep += 1
+            else:
+                report += f"{line}\n"
+        if report:
+            reports.append(report)
+        if out.endswith("end\n"):
+            break
+        reports.append(f"failed {last}: the process ended with {status}: {error[-2000:]}\n")
+        seed = last + 1
+    return reports, steep
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=0, help="of the first program")
+    parser.add_argument("--count", type=int, default=20_000)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--print", action="store_true", help="only the texts")
+    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.print:
+        import hlo_random_programs
+
+        for number in range(options.seed, options.seed + options.count):
+            print(hlo_random_programs.program(number)[0])
+        return 0
+    if options.here:
+        return 1 if run(options.seed, options.count) else 0
+    starts = range(options.seed, options.seed + options.count, CHUNK)
+    failed = 0
+    for compiler in ("1", "0"):
+        name = "with the compiler" if compiler == "1" else "without it"
+        with ThreadPoolExecutor(options.jobs) as pool:
+            found = list(
+                pool.map(
+                    lambda start, compiler=compiler: chunk(
+                        start, min(CHUNK, options.seed + options.count - start), compiler
+                    ),
+                    starts,
+                )
+            )
+        reports = [report for part, _ in found for report in part]
+        steep = sum(number for _, number in found)
+        print(
+            f"programs {name}: {options.count}, of which {len(reports)} failed and {steep} are too "
+            "steep to tell",
+            flush=True,
+        )
+        for report in reports[:20]:
+            print(report)
+        failed += len(reports)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

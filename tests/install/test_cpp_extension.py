@@ -1,0 +1,218 @@
+"""lamella.utils.cpp_extension: extensions of C++ text and of files, in a process that has the
+installed tree, as a user's has."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+from build_tree import PREFIX
+
+PYBIND = """
+torch::Tensor scaled(torch::Tensor x, double factor, c10::optional<torch::Tensor> other) {
+  return other.has_value() ? x * factor + *other : x * factor;
+}
+at::ScalarType kind(at::ScalarType type, at::Device, at::IntArrayRef sizes, at::Scalar) {
+  TORCH_CHECK_EQ(sizes.size(), 2)
+  if (sizes[0] == 7) TORCH_CHECK_INDEX(false, "expected no ", sizes[0]);
+  return type;
+}
+// Indexing as in Python, numbers in the source, accessors, older spellings, threads, streams.
+std::vector<torch::Tensor> parts() {
+  using namespace torch::indexing;
+  torch::Tensor a = torch::tensor({{1, 2}, {3, 4}});
+  torch::Tensor column = a.index({Slice(), 0}).clone();
+  a.index_put_({0, Slice(1, None)}, 9);
+  torch::Tensor large = a.index({a > 2});
+  torch::Tensor last = a.index({"...", -1, None});
+  a[0][0] = 5;
+  int64_t number = a.packed_accessor32<int64_t, 2>()[0][0] + a.data<int64_t>()[1];
+  AT_DISPATCH_ALL_TYPES(a.type(), "parts", [&] { number += a.data_ptr<scalar_t>()[2]; });
+  std::vector<double> sums(at::get_num_threads());
+  at::parallel_for(0, 100000, 10, [&](int64_t begin, int64_t end) {
+    sums[at::get_thread_num()] += end - begin;
+  });
+  double sum = std::accumulate(sums.begin(), sums.end(), 0.0);
+  return {a, column, large, last, torch::tensor(sum), torch::tensor(number)};
+}
+std::string text(torch::Tensor x) {
+  std::ostringstream out;
+  out << x << x.sizes() << x.dtype() << x.device();
+  return out.str();
+}
+double sum_in_order(int64_t count) {
+  return at::parallel_reduce(0, count, 1000, 0.0,
+      [](int64_t begin, int64_t end, double sum) {
+        for (int64_t i = begin; i < end; ++i) sum += 1.0 / (1.0 + i);
+        return sum;
+      },
+      [](double a, double b) { return a + b; });
+}
+void refuse() {
+  at::parallel_for(0, 1000, 1, [](int64_t, int64_t) { TORCH_CHECK_VALUE(false, "expected less"); });
+}
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+  m.def("scaled", &scaled, py::arg("x"), py::arg("factor") = 2.0, py::arg("other") = py::none());
+  m.def("kind", &kind);
+  m.def("parts", &parts);
+  m.def("text", &text);
+  m.def("sum_in_order", &sum_in_order);
+  m.def("refuse", &refuse);
+}
+"""
+
+USE_PYBIND = """
+    import pytest
+    import lamella
+    from lamella.utils import cpp_extension
+
+    folder, text = sys.argv[1:]
+    module = cpp_extension.load_inline("parts_ext", text, build_directory=folder)
+    x = lamella.arange(3.0)
+    assert module.scaled(x).tolist() == [0, 2, 4]
+    assert module.scaled(x, factor=3, other=x).tolist() == [0, 4, 8]
+    assert module.kind(lamella.float64, "cpu", [1, 2], 3.0) is lamella.float64
+    cpu, three = lamella.device("cpu"), lamella.tensor(3)
+    assert module.kind(lamella.int32, cpu, (1, 2), three) is lamella.int32
+    a, column, large, last, total, number = module.parts()
+    assert a.tolist() == [[5, 9], [3, 4]] and column.tolist() == [1, 3]
+    assert large.tolist() == [9, 3, 4] and last.tolist() == [[9], [4]]
+    assert total.item() == 100000 and number.item() == 5 + 9 + 3
+    assert module.text(x) == "[0, 1, 2]\\n[ cpu float32[3] ][3]float32cpu"
+    sums = set()
+    for threads in (1, 2, 3, 8):
+        lamella.set_num_threads(threads)
+        sums.add(module.sum_in_order(100_001))
+    assert len(sums) == 1
+    for call, error, message in [
+        (lambda: module.kind(lamella.int32, "cpu", [7, 1], 1), IndexError, "expected no 7"),
+        (lambda: module.kind(lamella.int32, "cpu", [7], 1), RuntimeError,
+         "expected sizes.size() == 2"),
+        (module.refuse, ValueError, "expected less"),
+    ]:
+        with pytest.raises(error) as caught:
+            call()
+        assert str(caught.value) == message
+    with pytest.raises(TypeError):
+        module.scaled(3)
+"""
+
+OPERATORS = """
+#include <torch/script.h>
+std::tuple<torch::Tensor, torch::optional<torch::Tensor>> pair(
+    torch::Tensor x, c10::List<int64_t> dims, torch::optional<std::string> mode) {
+  std::vector<int64_t> sizes;
+  for (size_t i = 0; i < dims.size(); ++i) sizes.push_back(dims[i]);
+  torch::optional<torch::Tensor> second;
+  if (mode.has_value() && *mode == "both") second = x + 1;
+  return {x.reshape(sizes), second};
+}
+int64_t count(const std::vector<c10::optional<torch::Tensor>>& xs, std::vector<bool> flags,
+              c10::optional<std::vector<int64_t>> more) {
+  int64_t found = 0;
+  for (const auto& x : xs) found += x.has_value();
+  for (bool flag : flags) found += 10 * flag;
+  return found + (more.has_value() ? 100 * static_cast<int64_t>(more->size()) : 0);
+}
+c10::Dict<std::string, torch::Tensor> doubled(const c10::Dict<std::string, torch::Tensor>& given) {
+  c10::Dict<std::string, torch::Tensor> result;
+  for (const auto& entry : given) result.insert(entry.key(), entry.value() * 2);
+  return result;
+}
+std::vector<std::vector<int64_t>> rows(std::vector<std::vector<int64_t>> given) {
+  for (auto& row : given) row.push_back(0);
+  return given;
+}
+static auto registry =
+    torch::RegisterOperators()
+        .op("cpp_extension_test::pair", &pair)
+        .op("cpp_extension_test::count(Tensor?[] xs, bool[] flags, int[]? more) -> int", &count)
+        .op("cpp_extension_test::negative(Tensor x) -> Tensor",
+            torch::RegisterOperators::options().kernel(
+                c10::DispatchKey::CPU, [](const torch::Tensor& x) { return -x; }));
+TORCH_LIBRARY_FRAGMENT(cpp_extension_test, m) {
+  m.def("doubled(Dict(str, Tensor) given) -> Dict(str, Tensor)", &doubled);
+  m.def("rows(int[][] given) -> int[][]", &rows);
+}
+"""
+
+USE_OPERATORS = """
+    import lamella
+    from lamella.utils import cpp_extension
+
+    folder, text = sys.argv[1:]
+    with open(os.path.join(folder, "operators.cpp"), "w") as file:
+        file.write(text)
+    path = cpp_extension.load(
+        "operators_ext", os.path.join(folder, "operators.cpp"), build_directory=folder,
+        is_python_module=False,
+    )
+    assert os.path.exists(path)
+    ops = lamella.ops.cpp_extension_test
+    x = lamella.arange(4.0)
+    first, second = ops.pair(x, [2, 2], None)
+    assert first.shape == (2, 2) and second is None
+    assert ops.pair(x, [4], "both")[1].tolist() == [1, 2, 3, 4]
+    assert ops.count([x, None, x], [True, False, True], None) == 22
+    assert ops.count([], [], [1, 2, 3]) == 300
+    assert ops.negative(x).tolist() == [0, -1, -2, -3]
+    assert {k: v.tolist() for k, v in ops.doubled({"a": x, "b": x[:1]}).items()} == {
+        "a": [0, 2, 4, 6], "b": [0]}
+    assert ops.rows([[1], [], [2, 3]]) == [[1, 0], [0], [2, 3, 0]]
+"""
+
+
+def in_a_process(body, *arguments):
+    environment = dict(os.environ, PYTHONPATH=str(PREFIX / "lib" / "python"))
+    code = "import os, sys\n" + textwrap.dedent(body)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, env=environment
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    "text, use", [(PYBIND, USE_PYBIND), (OPERATORS, USE_OPERATORS)], ids=["pybind", "operators"]
+)
+def test_load(tmp_path, text, use):
+    in_a_process(use, str(tmp_path), text)
+
+
+def test_says_what_the_compiler_said(tmp_path):
+    use = """
+    from lamella.utils import cpp_extension
+    for text, flags, expected in [
+        ("int f() { return nothing; }", [], "Error building extension 'bad'"),
+        ("", ["-DX"], None),
+    ]:
+        try:
+            cpp_extension.load_inline("bad", text, extra_cflags=flags, build_directory=sys.argv[1],
+                                      functions=["f"] if expected else [])
+        except RuntimeError as error:
+            assert expected and str(error).startswith(expected) and "nothing" in str(error), error
+        else:
+            assert expected is None
+    """
+    in_a_process(use, str(tmp_path))
+
+
+def test_older_standard_is_the_first_line_of_the_error(tmp_path):
+    source = tmp_path / "old.cpp"
+    source.write_text("#include <torch/library.h>\n")
+    include = PREFIX / "include"
+    done = subprocess.run(
+        [
+            "c++",
+            "-std=c++17",
+            "-fsyntax-only",
+            f"-I{include}",
+            f"-I{include}/lamella_compat",
+            source,
+        ],
+        capture_output=True,
+        text=True,
+    )
+    errors = [line for line in done.stderr.splitlines() if "error" in line]
+    assert "Lamella's headers are C++20: compile with -std=c++20" in errors[0]

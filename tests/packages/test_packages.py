@@ -1,0 +1,149 @@
+"""Published packages of PyTorch extensions, fetched from the package index, built unmodified by
+their own setup.py against Lamella's headers, and used with Lamella standing for torch."""
+
+import os
+import subprocess
+import sys
+import tarfile
+import textwrap
+
+import numpy as np
+import pytest
+from build_tree import BUILD, PREFIX
+
+torch = pytest.importorskip("torch")
+
+ENVIRONMENT = dict(os.environ, PYTHONPATH=str(PREFIX / "lib" / "python"))
+
+
+def fetched(name, version):
+    """The unpacked source distribution; skips the test where there is no index."""
+    folder = BUILD / "packages"
+    source = folder / f"{name}-{version}"
+    if source.is_dir():
+        return source
+    folder.mkdir(exist_ok=True)
+    command = ["-m", "pip", "download", "-q", "--no-deps", "--no-build-isolation"]
+    command += ["--no-binary", ":all:", "-d", folder, f"{name}=={version}"]
+    done = subprocess.run([sys.executable, *command], capture_output=True, text=True)
+    archive = folder / f"{name}-{version}.tar.gz"
+    if done.returncode != 0 or not archive.is_file():
+        pytest.skip(f"the package index has no {name} for us")
+    with tarfile.open(archive) as file:
+        file.extractall(folder)
+    return source
+
+
+def build(source):
+    done = subprocess.run(
+        [sys.executable, "-m", "lamella.compat", "setup.py", "-q", "build_ext", "--inplace"],
+        cwd=source,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def use(source, code, *arguments):
+    """Runs code with torch's names and the package importable."""
+    before = "import sys, numpy as np, lamella.compat\ntorch = lamella.compat.install()\n"
+    done = subprocess.run(
+        [sys.executable, "-c", before + textwrap.dedent(code), *map(str, arguments)],
+        cwd=source,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+SCATTER = """
+    import torch_scatter
+    given, results = np.load(sys.argv[1]), {}
+    index = torch.from_numpy(given["index"])
+    for reduce in ("sum", "mean", "mul", "min", "max"):
+        src = torch.from_numpy(given["src"]).requires_grad_()
+        out = torch_scatter.scatter(src, index, 0, reduce=reduce, dim_size=6)
+        (out * torch.from_numpy(given["weight"])).sum().backward()
+        results[reduce], results[reduce + "_grad"] = out.detach().numpy(), src.grad.numpy()
+    src = torch.from_numpy(given["src"])
+    pointers = torch.tensor([0, 2, 2, 5, 8])
+    results["csr"] = torch_scatter.segment_csr(src, pointers, reduce="sum").numpy()
+    results["gather"] = torch_scatter.gather_csr(src[:4], pointers).numpy()
+    ordered = index[:, 0].sort().values
+    results["coo"] = torch_scatter.segment_coo(src, ordered, dim_size=6, reduce="max").numpy()
+    results["softmax"] = torch_scatter.scatter_softmax(src, index, 0, dim_size=6).numpy()
+    try:
+        torch_scatter.scatter(src, index, 0, reduce="no such")
+    except ValueError:
+        pass
+    np.savez(sys.argv[2], **results)
+"""
+
+
+def test_torch_scatter(tmp_path):
+    source = fetched("torch_scatter", "2.1.2")
+    build(source)
+    rng = np.random.default_rng(0)
+    given = {
+        "src": rng.uniform(0.5, 2, (8, 3)),
+        "index": rng.integers(0, 5, (8, 3)),
+        "weight": rng.uniform(-1, 1, (6, 3)),
+    }
+    np.savez(tmp_path / "given.npz", **given)
+    use(source, SCATTER, tmp_path / "given.npz", tmp_path / "results.npz")
+    results = np.load(tmp_path / "results.npz")
+    index, weight = torch.from_numpy(given["index"]), torch.from_numpy(given["weight"])
+    names = {"sum": "sum", "mean": "mean", "mul": "prod", "min": "amin", "max": "amax"}
+    for reduce, name in names.items():
+        src = torch.from_numpy(given["src"]).requires_grad_()
+        # What nothing is scattered to is 0, and 1 of a product.
+        out = torch.full((6, 3), 1.0 if reduce == "mul" else 0.0, dtype=torch.float64)
+        out = out.scatter_reduce(0, index, src, name, include_self=reduce == "mul")
+        (out * weight).sum().backward()
+        np.testing.assert_allclose(results[reduce], out.detach().numpy(), rtol=1e-12)
+        np.testing.assert_allclose(results[reduce + "_grad"], src.grad.numpy(), rtol=1e-12)
+    src = given["src"]
+    pairs = list(zip([0, 2, 2, 5], [2, 2, 5, 8]))
+    np.testing.assert_allclose(results["csr"], [src[a:b].sum(0) for a, b in pairs])
+    np.testing.assert_array_equal(results["gather"], np.repeat(src[:4], [2, 0, 3, 3], axis=0))
+    ordered = np.sort(given["index"][:, 0])
+    expected = np.zeros((6, 3))
+    for row in set(ordered):
+        expected[row] = src[ordered == row].max(0)
+    np.testing.assert_array_equal(results["coo"], expected)
+    shares = torch.zeros(6, 3, dtype=torch.float64).scatter_add(
+        0, index, torch.from_numpy(src).exp()
+    )
+    np.testing.assert_allclose(
+        results["softmax"], (torch.from_numpy(src).exp() / shares.gather(0, index)).numpy()
+    )
+
+
+SPLINE = """
+    import torch_spline_conv
+    given, results = np.load(sys.argv[1]), {}
+    sizes, is_open = torch.tensor([5, 5]), torch.tensor([1, 0], dtype=torch.uint8)
+    basis, index = torch_spline_conv.spline_basis(
+        torch.from_numpy(given["pseudo"]), sizes, is_open, 1
+    )
+    results["basis"], results["index"] = basis.numpy(), index.numpy()
+    np.savez(sys.argv[2], **results)
+"""
+
+
+def test_torch_spline_conv(tmp_path):
+    source = fetched("torch_spline_conv", "1.2.2")
+    build(source)
+    pseudo = np.random.default_rng(0).uniform(0, 1, (7, 2))
+    np.savez(tmp_path / "given.npz", pseudo=pseudo)
+    use(source, SPLINE, tmp_path / "given.npz", tmp_path / "results.npz")
+    results = np.load(tmp_path / "results.npz")
+    # Of degree 1 the basis is linear between the two knots beside a point, in each dimension.
+    np.testing.assert_allclose(results["basis"].sum(1), 1, rtol=1e-12)
+    # An open dimension has a knot at its end.
+    position = pseudo * [4, 5]
+    share = position - np.floor(position)
+    np.testing.assert_allclose(results["basis"][:, 0], (1 - share).prod(1), rtol=1e-12)
+    assert results["index"].min() >= 0 and results["index"].max() < 25

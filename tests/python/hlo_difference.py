@@ -1,0 +1,80 @@
+"""What a compiled program gives beside what the reference evaluator gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import lamella
+from lamella import hlo
+
+# How far a number may lie from the evaluator's: in parts of the largest of its array, or of 1.
+# Integers and booleans are equal.
+TOLERANCES = {
+    "bfloat16": 2e-2,
+    "float16": 4e-3,
+    "float32": 5e-5,
+    "complex64": 5e-5,
+    "float64": 1e-11,
+    "complex128": 1e-11,
+}
+Results = list[Any]
+
+
+def to_numpy(tensor: Any) -> np.ndarray:
+    return (tensor.float() if tensor.dtype == lamella.bfloat16 else tensor).numpy()
+
+
+def between(got: Results, expected: Results) -> str | None:
+    """What is wrong with results; nothing where they are those that are expected."""
+    for n, (mine, wanted) in enumerate(zip(got, expected)):
+        if mine.dtype != wanted.dtype or mine.shape != wanted.shape:
+            return f"result {n}: expected {wanted.dtype} {wanted.shape}, got {mine.dtype}"
+        kind = str(wanted.dtype).split(".")[-1]
+        a, b = to_numpy(mine), to_numpy(wanted)
+        if kind not in TOLERANCES:
+            if not np.array_equal(a, b):
+                return f"result {n}: expected {b}, got {a}"
+            continue
+        finite = np.abs(b[np.isfinite(b)])
+        bound = TOLERANCES[kind] * (max(1.0, float(finite.max())) if finite.size else 1.0)
+        if not np.allclose(a, b, rtol=0, atol=bound, equal_nan=True):
+            return f"result {n}: expected {b}, got {a}"
+    return None
+
+
+def difference(text: str, arguments: list[Any]) -> str | None:
+    """What is wrong; nothing where both give the same."""
+    return between(hlo.compile(text)(*arguments), hlo.evaluate(text, *arguments))
+
+
+def same_bits(a: Results, b: Results) -> bool:
+    return all(
+        one.dtype == other.dtype and to_numpy(one).tobytes() == to_numpy(other).tobytes()
+        for one, other in zip(a, b)
+    )
+
+
+def is_steep(text: str, arguments: list[Any], tries: int = 12) -> bool:
+    """Whether the evaluator itself gives something else where the arguments are rounded otherwise,
+    so that two right ways to calculate the program may differ by as much."""
+    expected = hlo.evaluate(text, *arguments)
+    random = np.random.default_rng(0)
+    for attempt in range(tries):
+        if between(hlo.evaluate(text, *(_nudged(a, random, attempt) for a in arguments)), expected):
+            return True
+    return False
+
+
+def _nudged(argument: Any, random: np.random.Generator, attempt: int) -> Any:
+    array = argument if isinstance(argument, np.ndarray) else to_numpy(argument)
+    if array.dtype.kind not in "fc":
+        return argument
+    small = isinstance(argument, lamella.Tensor)
+    unit = 2.0**-8 if small else 4 * float(np.finfo(array.dtype).eps)
+    scale = unit * 4.0 ** (attempt % 3)
+    with np.errstate(all="ignore"):
+        nudged = array * (1 + scale * random.uniform(-1, 1, array.shape))
+    nudged = np.asarray(nudged).astype(array.dtype)
+    return lamella.from_numpy(nudged).bfloat16() if small else nudged
