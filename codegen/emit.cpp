@@ -33,13 +33,14 @@ std::string fill(std::string_view text,
   return out;
 }
 
-Files emit_all(const Model& model, const DerivativeModel& derivatives, const EmitOptions& options) {
+Files emit_all(const Model& model, const Model& named, const DerivativeModel& derivatives,
+               const EmitOptions& options) {
   Files files;
   emit_api(model, options, files);
   emit_native(model, options, files);
   emit_registrations(model, options, files);
   emit_derivatives(derivatives, options, files);
-  emit_python(model, options, files);
+  emit_python(named, options, files);
   return files;
 }
 

@@ -46,8 +46,9 @@ inline constexpr std::size_t kDerivativeFiles = 6;
 // derivatives_*.cpp and register_derivatives.cpp, or derivatives.cpp of an out-of-tree library.
 void emit_derivatives(const DerivativeModel& model, const EmitOptions& options, Files& files);
 
-// All of them, by kind of project.
-Files emit_all(const Model& model, const DerivativeModel& derivatives, const EmitOptions& options);
+// All of them, by kind of project. `named`: the operators that Python has names for.
+Files emit_all(const Model& model, const Model& named, const DerivativeModel& derivatives,
+               const EmitOptions& options);
 
 // Writes files under `directory`, each only if its contents changed, and removes generated files of
 // an earlier run that are not among them. Throws std::runtime_error with the path on failure.

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <fstream>
 #include <iostream>
+#include <optional>
 
 #include "codegen/autocast_lists.h"
 #include "codegen/derivatives.h"
@@ -32,6 +33,7 @@ int run(int argc, char** argv) {
   bool saved = false;
   std::vector<std::string> derivative_files;
   std::vector<std::string> autocast_files;
+  std::vector<std::string> lent_files;
   std::string out;
   std::string stamp;
   app.add_flag("--check", check, "Only check: print every error, exit with 1 if there is one");
@@ -42,6 +44,11 @@ int run(int argc, char** argv) {
       ->take_all();
   app.add_option("--autocast", autocast_files,
                  "Which operators autocast casts by device type, as a YAML file")
+      ->type_name("FILE")
+      ->expected(1)
+      ->take_all();
+  app.add_option("--python-names-of", lent_files,
+                 "Declarations of a library that is loaded by need: Python has their names too")
       ->type_name("FILE")
       ->expected(1)
       ->take_all();
@@ -78,6 +85,11 @@ int run(int argc, char** argv) {
   }
   const DerivativeModel derivatives =
       load_derivatives(derivative_files, options, model, sources, diagnostics);
+  std::vector<std::string> named_files = files;
+  named_files.insert(named_files.end(), lent_files.begin(), lent_files.end());
+  const std::optional<Model> named =
+      lent_files.empty() ? std::nullopt
+                         : std::optional(load_model(named_files, options, sources, diagnostics));
   std::cerr << diagnostics.str();
   if (!diagnostics.empty()) return 1;
   if (saved) {
@@ -89,7 +101,7 @@ int run(int argc, char** argv) {
   emit.out_of_tree = !emit.target.empty();
   if (emit.source.empty()) emit.source = files.front();
   if (!derivative_files.empty()) emit.derivatives_source = file_name(derivative_files.front());
-  write_files(out, emit_all(model, derivatives, emit));
+  write_files(out, emit_all(model, named ? *named : model, derivatives, emit));
   if (!stamp.empty()) write_stamp(stamp);
   return 0;
 }

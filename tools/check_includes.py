@@ -18,6 +18,8 @@ BELOW = {
     "kernels": ["api", "dispatch", "core"],
     "layers": ["api", "dispatch", "core"],
     "graph": ["layers", "api", "dispatch", "core"],
+    # The rarer operators: a library of its own, a user of the others but for their threads.
+    "more": ["lamella", "kernels"],
     "codegen": ["schema"],
     # lamella/*.h: what a user includes. Including one counts as including what it includes.
     # A library of its own, on the kernels' threads, products and vector functions.

@@ -9,6 +9,7 @@ from kernel_rows.products import product_rows
 from kernel_rows.reducing import reduction_rows, sorting_rows
 from kernel_rows.reducing_kinds import reduction_kind_rows
 from kernel_rows.row import Row
+from kernel_rows.transforms import transform_rows
 
 __all__ = ["Row", "rows"]
 
@@ -28,6 +29,7 @@ def rows() -> list[Row]:
         product_rows,
         network_rows,
         gradient_rows,
+        transform_rows,
     ):
         found += part()
     return found

@@ -6,8 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "lamella/abi/loading.h"
 #include "lamella/core/fork.h"
@@ -103,6 +105,8 @@ std::vector<std::string>& failures() {
   return *kept;
 }
 
+constexpr std::string_view kOwnFile = "liblamella.so";
+
 }  // namespace
 
 void defer_load_failure(std::string text) {
@@ -173,6 +177,28 @@ Loaded load_shared(const char* path) {
   ++library->loads;
   if (library->kept != nullptr) dlclose(std::exchange(library->kept, nullptr));
   return result;
+}
+
+bool load_more_operators() {
+  static std::atomic<bool> tried{false};
+  static bool loading_it = false;
+  if (tried.load(std::memory_order_acquire)) return false;
+  std::lock_guard lock(loading);
+  if (loading_it) return false;  // asked by the library's own registrations
+  if (tried.load(std::memory_order_relaxed)) return true;
+  // A program that has Lamella's code in itself has operators that no library could reach.
+  Dl_info info;
+  if (dladdr(reinterpret_cast<const void*>(&load_more_operators), &info) != 0) {
+    const std::string path = info.dli_fname != nullptr ? info.dli_fname : "";
+    const size_t name = path.rfind('/') + 1;
+    if (path.compare(name, kOwnFile.size(), kOwnFile) == 0) {
+      loading_it = true;
+      load_shared((path.substr(0, name) + "liblamella_more.so").c_str());
+      loading_it = false;
+    }
+  }
+  tried.store(true, std::memory_order_release);
+  return true;
 }
 
 void unload_shared(void* handle) {

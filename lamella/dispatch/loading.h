@@ -18,6 +18,16 @@ LAMELLA_PRIVATE_API Loaded load_shared(const char* path);
 // Throws Error for a handle that is not loaded.
 LAMELLA_PRIVATE_API void unload_shared(void* handle);
 
+// Note [The rarer operators]
+//   Fourier transforms, special functions and other families that most programs never call are in
+//   a library of their own (lamella/more/, declared in ops/more.yaml), which registers them as any
+//   library of operators does. The registry loads it when it looks for an operator of namespace
+//   `aten` that it does not have, and before it tells of all there are. So nobody has to name the
+//   library, and nobody who does not need it pays for it.
+//
+// Loads liblamella_more.so from beside liblamella.so. False if that was tried before.
+bool load_more_operators();
+
 // Registrations that failed while a library loaded, where nothing may be thrown, in the order they
 // happened.
 void defer_load_failure(std::string text);

@@ -4,10 +4,15 @@
 #include <algorithm>
 
 #include "lamella/core/fork.h"
+#include "lamella/dispatch/loading.h"
 #include "lamella/schema/parser.h"
 #include "lamella/schema/type_lock.h"
 
 namespace lamella {
+
+namespace {
+constexpr std::string_view kOwnNamespace = "aten::";
+}  // namespace
 
 Registry::Registry() {
   fork::hold(fork::Level::kRegistry, &mutex_);
@@ -23,21 +28,31 @@ Registry& Registry::get() {
 }
 
 OperatorEntry* Registry::lookup_rows(std::string_view name, std::string_view overload) {
-  std::lock_guard lock(mutex_);
-  if (OperatorRows::Operator* rows = rows_.find(name, overload)) return enter(rows);
-  return table_.lookup(name, overload);  // entered meanwhile
+  {
+    std::lock_guard lock(mutex_);
+    if (OperatorRows::Operator* rows = rows_.find(name, overload)) return enter(rows);
+    // Entered meanwhile, perhaps.
+    if (OperatorEntry* op = table_.lookup(name, overload)) return op;
+  }
+  if (!name.starts_with(kOwnNamespace) || !load_more_operators()) return nullptr;
+  return table_.lookup(name, overload);
 }
 
 std::vector<OperatorEntry*> Registry::entries() {
+  load_more_operators();
   std::lock_guard lock(mutex_);
   enter_all();
   return table_.in_order();
 }
 
 std::vector<OperatorEntry*> Registry::overloads(std::string_view name) {
-  std::lock_guard lock(mutex_);
-  for (OperatorRows::Operator* rows : rows_.family(name)) enter(rows);
-  std::vector<OperatorEntry*> result = table_.overloads(name);
+  auto found = [&] {
+    std::lock_guard lock(mutex_);
+    for (OperatorRows::Operator* rows : rows_.family(name)) enter(rows);
+    return table_.overloads(name);
+  };
+  std::vector<OperatorEntry*> result = found();
+  if (result.empty() && name.starts_with(kOwnNamespace) && load_more_operators()) result = found();
   for (OperatorEntry* op : result) resolve(op);
   return result;
 }
@@ -48,6 +63,7 @@ OperatorEntry* Registry::find(std::string_view name, std::string_view overload) 
     resolve(op);  // takes the lock only the first time
     return op;
   }
+  load_more_operators();
   std::lock_guard lock(mutex_);
   if (op != nullptr && op->is_published()) {  // defined meanwhile
     resolve(op);

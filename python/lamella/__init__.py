@@ -37,10 +37,14 @@ from lamella._functional import (  # noqa: E402, F401
     cartesian_prod,
     cdist,
     chain_matmul,
+    lu,
     norm,
+    pca_lowrank,
+    svd_lowrank,
     tensordot,
     unique,
     unique_consecutive,
+    unravel_index,
 )
 from lamella._utils import (  # noqa: E402, F401
     broadcast_shapes,

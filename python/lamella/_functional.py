@@ -164,3 +164,66 @@ def cdist(
             f"cdist: expected 'compute_mode' to be one of {', '.join(_MODES)}, got {compute_mode!r}"
         )
     return _operators["cdist"](x1, x2, p, _MODES[compute_mode])
+
+
+def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
+    """The coordinates, in a tensor of that shape, of places counted from its first element."""
+    import lamella
+
+    if indices.is_complex() or indices.is_floating_point() or indices.dtype == lamella.bool:
+        raise TypeError(f"unravel_index: expected 'indices' to be integers, got {indices.dtype}")
+    sizes = [shape] if isinstance(shape, int) else [int(size) for size in shape]
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"unravel_index: expected 'shape' without negative sizes, got {sizes}")
+    found = []
+    behind = 1
+    for size in reversed(sizes):
+        found.append(indices.div(behind, rounding_mode="floor").remainder(max(size, 1)))
+        behind *= size
+    return tuple(reversed(found))
+
+
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
+    """The LU decomposition, both factors in one matrix, with its pivots."""
+    import lamella
+
+    factors, pivots, infos = lamella.linalg.lu_factor_ex(A, pivot=pivot)
+    return (factors, pivots, infos) if get_infos else (factors, pivots)
+
+
+def svd_lowrank(
+    A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """About the largest `q` singular values of A - M, with their vectors.
+
+    The range of A is found by random vectors and power iterations (N. Halko, P. Martinsson and
+    J. Tropp, Finding structure with randomness, 2011, algorithms 4.4 and 5.1).
+    """
+    import lamella
+
+    matrix = A if M is None else A - M.broadcast_to(A.shape)
+    wide = matrix.shape[-2] < matrix.shape[-1]
+    if wide:
+        matrix = matrix.mH
+    start = lamella.randn(matrix.shape[-1], q, dtype=A.dtype, device=A.device)
+    basis = lamella.linalg.qr(matrix @ start)[0]
+    for _ in range(niter or 0):
+        basis = lamella.linalg.qr(matrix.mH @ basis)[0]
+        basis = lamella.linalg.qr(matrix @ basis)[0]
+    U, S, Vh = lamella.linalg.svd(basis.mH @ matrix, full_matrices=False)
+    U, V = basis @ U, Vh.mH
+    return (V, S, U) if wide else (U, S, V)
+
+
+def pca_lowrank(
+    A: Tensor, q: int | None = None, center: bool = True, niter: int = 2
+) -> tuple[Tensor, Tensor, Tensor]:
+    """About the first `q` principal components of the rows of A."""
+    m, n = A.shape[-2:]
+    if q is None:
+        q = min(6, m, n)
+    elif not 0 <= q <= min(m, n):
+        raise ValueError(f"pca_lowrank: expected 'q' to be in [0, {min(m, n)}], got {q}")
+    if not center:
+        return svd_lowrank(A, q, niter=niter)
+    return svd_lowrank(A - A.mean(dim=-2, keepdim=True), q, niter=niter)

@@ -14,6 +14,7 @@ globals().update(_C._functions("nn"))
 from lamella.nn.functional_activations import *  # noqa: E402, F403
 from lamella.nn.functional_layers import *  # noqa: E402, F403
 from lamella.nn.functional_losses import *  # noqa: E402, F403
+from lamella.nn.functional_rarer import *  # noqa: E402, F403
 
 
 def __getattr__(name: str) -> Any:

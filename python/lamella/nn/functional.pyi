@@ -62,6 +62,7 @@ from lamella._nn import upsample_trilinear3d as upsample_trilinear3d
 from lamella.nn.functional_activations import *  # noqa: F403
 from lamella.nn.functional_layers import *  # noqa: F403
 from lamella.nn.functional_losses import *  # noqa: F403
+from lamella.nn.functional_rarer import *  # noqa: F403
 
 # More functions of the package, under the same names.
 def __getattr__(name: str) -> Any: ...

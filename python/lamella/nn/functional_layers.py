@@ -445,6 +445,7 @@ _RESAMPLE = {
     ("nearest-exact", 3): "_upsample_nearest_exact3d",
     ("linear", 1): "upsample_linear1d",
     ("bilinear", 2): "upsample_bilinear2d",
+    ("bicubic", 2): "upsample_bicubic2d",
     ("trilinear", 3): "upsample_trilinear3d",
 }
 _AREA: dict[int, Callable[..., Tensor]] = {

@@ -1,0 +1,77 @@
+// What a transform of some length needs besides its input: factors and roots of unity.
+//
+// Note [Fourier transforms]
+//   A length is taken apart into factors of 8, 4, 2, 3, 5 and small primes; each is one pass over
+//   the data, which leaves it in order (Stockham's way; C. Van Loan, Computational Frameworks for
+//   the Fast Fourier Transform, 1992). A pass works on vectors, each lane of which is a transform
+//   of its own:
+//   - Along a dimension with neighbours, or of many short lines, lanes are lines.
+//   - One line of n = m L points is a matrix of m rows and L lanes. Its columns are transformed,
+//     multiplied by roots of unity, and its rows are, L at a time, transposed in registers and
+//     transformed across them (Cooley and Tukey, 1965). So loads and stores are whole vectors.
+//   A length with a large prime factor becomes a convolution with a chirp (Bluestein, 1970). Real
+//   lines of even length are complex ones of half of it. Inverse transforms are forward ones of
+//   numbers whose parts have changed places.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace lamella::fft {
+
+// The largest prime factor that is summed as it is defined.
+inline constexpr int64_t kLargestPrime = 31;
+
+// exp(-2 pi i k / n), to the last bits of T.
+template <class T>
+class Roots {
+ public:
+  explicit Roots(int64_t n);
+  struct Root {
+    T re, im;
+  };
+  Root operator()(int64_t k) const;
+
+ private:
+  struct Wide {
+    long double re, im;
+  };
+  int64_t n_, block_;
+  std::vector<Wide> fine_, coarse_;  // of k % block_ and of k / block_
+};
+
+template <class T>
+struct Pass {
+  int64_t radix;
+  int64_t groups;           // the points left behind the pass, for each that it stands apart
+  std::vector<T> twiddles;  // groups x (radix - 1) pairs
+  std::vector<T> roots;     // of the radix, for one that has no code of its own
+};
+
+// A transform of each lane.
+template <class T>
+struct Plan {
+  explicit Plan(int64_t length);
+  int64_t n;
+  std::vector<Pass<T>> passes;
+};
+
+// One line of complex numbers.
+template <class T>
+struct LinePlan {
+  // `wide`: lanes of the widest vectors, 4 or 8.
+  LinePlan(int64_t length, int64_t wide);
+  int64_t n;
+  int64_t lanes = 1;
+  std::unique_ptr<Plan<T>> columns;  // of n / lanes points
+  std::vector<T> twiddles;           // for each row the real parts of its lanes, then the others
+  // By a convolution of as many points as `padded` has; in the place of the former.
+  std::unique_ptr<LinePlan<T>> padded;
+  std::vector<T> chirp, kernel;  // n and padded->n pairs
+  int64_t scratch() const;       // in numbers of T
+};
+
+// Whether no prime factor is larger than kLargestPrime.
+bool has_small_factors(int64_t n);
+
+}  // namespace lamella::fft

@@ -1,0 +1,38 @@
+// Gradients that are more than a line.
+#include "lamella/more/gradients.h"
+
+#include "lamella/more/more.h"
+
+namespace aten {
+
+using namespace lamella;  // NOLINT(google-build-using-namespace)
+
+// The transform of numbers whose imaginary parts are 0; the gradient's imaginary part falls away. A
+// half of the frequencies that is not there has no gradient.
+Tensor fft_r2c_backward(const Tensor& grad, IntArrayRef dim, int64_t normalization, bool onesided,
+                        int64_t points) {
+  Tensor full = grad;
+  if (onesided) {
+    const int64_t last = dim.back();
+    const int64_t missing = points - grad.size(last);
+    const int64_t behind = grad.dim() - (last < 0 ? last + grad.dim() : last);
+    std::vector<int64_t> pad(static_cast<size_t>(2 * behind), 0);
+    pad.back() = missing;
+    full = lamella::constant_pad_nd(grad, pad, 0);
+  }
+  return lamella::real(aten::_fft_c2c(full, dim, normalization, false));
+}
+
+// Each frequency but those that are their own conjugates stands for two.
+Tensor fft_c2r_backward(const Tensor& grad, IntArrayRef dim, int64_t normalization) {
+  const int64_t last = dim.back();
+  const Tensor half = aten::_fft_r2c(grad, dim, normalization, true);
+  const int64_t doubled = grad.size(last) - half.size(last);
+  if (doubled <= 0) return half;
+  const int64_t rest = half.size(last) - 1 - doubled;
+  std::vector<Tensor> parts = {half.narrow(last, 0, 1), half.narrow(last, 1, doubled).mul(2)};
+  if (rest > 0) parts.push_back(half.narrow(last, 1 + doubled, rest));
+  return lamella::cat(parts, last);
+}
+
+}  // namespace aten

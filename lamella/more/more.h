@@ -1,0 +1,45 @@
+// What the files of this library share.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "lamella/core/wrap_dim.h"
+#include "lamella/kernels/default_dtype.h"
+#include "lamella/kernels/machine_code.h"
+#include "lamella/lamella.h"
+#include "lamella_more/functions.h"
+#include "lamella_more/native_functions.h"
+
+namespace aten::native {
+
+using namespace ::lamella;  // NOLINT(google-build-using-namespace): this library is a part of it
+
+using Dims = std::vector<int64_t>;
+
+inline Dims sizes_of(const Tensor& self) { return Dims(self.sizes().begin(), self.sizes().end()); }
+
+// A number of dimensions counted from the end is made one counted from the front.
+inline int64_t wrapped(const char* op, int64_t dim, int64_t ndim) {
+  const int64_t n = ndim > 0 ? ndim : 1;
+  LAMELLA_CHECK_INDEX(dim >= -n && dim < n, op, ": expected 'dim' to be in [", -n, ", ", n - 1,
+                      "], got ", dim);
+  return dim < 0 ? dim + n : dim;
+}
+
+// The dtype of floating point that numbers of this one are computed in.
+inline ScalarType floating(ScalarType type) {
+  return is_integral(type, true) ? lamella::get_default_dtype() : type;
+}
+
+// f(begin, end) on the kernels' threads, for ranges of at least `grain`.
+template <class F>
+void in_parallel(int64_t count, int64_t grain, const F& f) {
+  void* buffers[] = {const_cast<void*>(static_cast<const void*>(&f))};
+  lamella::native::code_parallel(
+      [](void* const* b, int64_t begin, int64_t end) {
+        (*static_cast<const F*>(b[0]))(begin, end);
+      },
+      buffers, count, grain);
+}
+
+}  // namespace aten::native

@@ -1,0 +1,413 @@
+// Special functions of one and two numbers: Bessel and Airy functions, orthogonal polynomials and
+// incomplete gamma functions. Each is one function of doubles, whatever the dtype.
+#include <cmath>
+#include <limits>
+
+#include "lamella/more/more.h"
+
+namespace aten::native {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kPi = 3.14159265358979323846;
+constexpr double kEuler = 0.57721566490153286061;
+
+bool is_nan(double x) { return std::isnan(x); }
+
+void check_real(const char* op, const char* name, const Tensor& x) {
+  LAMELLA_CHECK_TYPE(!x.is_complex(), op, ": expected '", name, "' to be real, got ",
+                     x.scalar_type());
+}
+
+Tensor map(const char* op, const Tensor& x, double (*f)(double)) {
+  check_real(op, "self", x);
+  const ScalarType type = floating(x.scalar_type());
+  if (x.is_meta()) return lamella::empty(x.sizes(), x.options().dtype(type));
+  const Tensor from = x.to(kDouble).contiguous();
+  const Tensor to = lamella::empty(x.sizes(), from.options());
+  const auto* in = from.const_data_ptr<double>();
+  auto* out = to.mutable_data_ptr<double>();
+  in_parallel(x.numel(), 512, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) out[i] = f(in[i]);
+  });
+  return to.to(type);
+}
+
+Tensor map(const char* op, const Tensor& a, const Tensor& b, double (*f)(double, double)) {
+  check_real(op, "self", a);
+  check_real(op, "other", b);
+  const ScalarType type = floating(lamella::result_type(a, b));
+  const auto both = lamella::broadcast_tensors({a, b});
+  if (a.is_meta() || b.is_meta()) {
+    return lamella::empty(both[0].sizes(), both[0].options().dtype(type).device(Device(DeviceType::Meta)));
+  }
+  const Tensor x = both[0].to(kDouble).contiguous(), y = both[1].to(kDouble).contiguous();
+  const Tensor to = lamella::empty(x.sizes(), x.options());
+  const auto *p = x.const_data_ptr<double>(), *q = y.const_data_ptr<double>();
+  auto* out = to.mutable_data_ptr<double>();
+  in_parallel(x.numel(), 512, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) out[i] = f(p[i], q[i]);
+  });
+  return to.to(type);
+}
+
+// ---- Bessel functions ----
+
+double y0_of(double x) {
+  if (x == 0) return -kInf;
+  return x < 0 ? kNan : ::y0(x);
+}
+double y1_of(double x) {
+  if (x == 0) return -kInf;
+  return x < 0 ? kNan : ::y1(x);
+}
+double spherical_j0(double x) {
+  if (std::isinf(x)) return 0;
+  if (std::fabs(x) < 0.5) {
+    const double z = x * x;
+    return 1 + z * (-1.0 / 6 + z * (1.0 / 120 + z * (-1.0 / 5040 + z * (1.0 / 362880 +
+           z * (-1.0 / 39916800 + z * (1.0 / 6227020800.0))))));
+  }
+  return std::sin(x) / x;
+}
+
+// I0 and I1 by their series, for x up to 1.
+double i0_series(double x) {
+  const double q = x * x / 4;
+  double term = 1, sum = 1;
+  for (int k = 1; k < 20; ++k) sum += term *= q / (k * k);
+  return sum;
+}
+double i1_series(double x) {
+  const double q = x * x / 4;
+  double term = x / 2, sum = term;
+  for (int k = 1; k < 20; ++k) sum += term *= q / (k * (k + 1));
+  return sum;
+}
+
+// exp(x) K_order(x), the integral over t from 0 of exp(-x (cosh t - 1)) cosh(order t), for x from 1. The
+// sum over equal steps h is off by exp(x - pi^2 / h) and by exp(-2 pi^2 / (h^2 x)).
+double scaled_k_integral(double order, double x) {
+  const double step = std::fmin(0.2, 0.5 / std::sqrt(x));
+  double sum = 0.5;
+  for (int i = 1; i < 200; ++i) {
+    const double s = std::sinh(i * step / 2);
+    const double term = std::exp(-2 * x * s * s) * std::cosh(order * i * step);
+    sum += term;
+    if (term < 1e-18 * sum) break;
+  }
+  return sum * step;
+}
+// Abramowitz and Stegun, Handbook of Mathematical Functions, 9.6.13 and 9.6.11, for x up to 1.
+double k0_series(double x) {
+  const double q = x * x / 4;
+  double term = 1, harmonic = 0, sum = 0;
+  for (int k = 1; k < 20; ++k) {
+    term *= q / (k * k);
+    harmonic += 1.0 / k;
+    sum += term * harmonic;
+  }
+  return sum - (std::log(x / 2) + kEuler) * i0_series(x);
+}
+double k1_series(double x) {
+  const double q = x * x / 4;
+  double term = 1, psi = 1 - 2 * kEuler, sum = psi;
+  for (int k = 1; k < 20; ++k) {
+    term *= q / (k * (k + 1));
+    psi += 1.0 / k + 1.0 / (k + 1);
+    sum += term * psi;
+  }
+  return 1 / x + std::log(x / 2) * i1_series(x) - x / 4 * sum;
+}
+template <int kOrder, bool kScaled>
+double k_of(double x) {
+  if (is_nan(x) || x < 0) return kNan;
+  if (x == 0) return kInf;
+  if (x <= 1) {
+    const double value = kOrder == 0 ? k0_series(x) : k1_series(x);
+    return kScaled ? value * std::exp(x) : value;
+  }
+  if (std::isinf(x)) return 0;
+  const double value = scaled_k_integral(kOrder, x);
+  return kScaled ? value : value * std::exp(-x);
+}
+
+// ---- Airy's function ----
+
+constexpr int kFirstPoint = -12, kLastPoint = 12;
+// Ai and its derivative at the integers between.
+constexpr double kAiry[][2] = {
+    {-0.066555175054373129474, 1.0231104533679707299},
+    {-0.00875958925570238129, -1.0273278736645794215},
+    {0.040241238486443190689, 0.9962650441327900559},
+    {-0.022133721547341403674, -0.97566398092633159471},
+    {-0.052705050356386202622, 0.93556093819830655103},
+    {0.18428083525050563728, -0.77100816841012654773},
+    {-0.32914517362982310523, 0.34593548728134289493},
+    {0.35076100902411431979, 0.32719281855444313679},
+    {-0.070265532949289515099, -0.7906285753685813803},
+    {-0.37881429367765807435, 0.31458376921659881365},
+    {0.22740742820168557599, 0.61825902074169104141},
+    {0.5355608832923521188, -0.010160567116645209395},
+    {0.35502805388781723926, -0.25881940379280679841},
+    {0.13529241631288141552, -0.15914744129679321279},
+    {0.034924130423274379135, -0.053090384433653631704},
+    {0.0065911393574607191443, -0.011912976705951318474},
+    {0.00095156385120480187362, -0.0019586409502041789001},
+    {0.00010834442813607441735, -0.000247413890868462476},
+    {9.9476943602528895702e-6, -0.000024765200397034954754},
+    {7.4921288639971670808e-7, -2.0081508947387919912e-6},
+    {4.6922076160992316256e-8, -1.3414392979067865743e-7},
+    {2.4711684308724898433e-9, -7.4806413896589464128e-9},
+    {1.1047532552898685934e-10, -3.5206336767389236366e-10},
+    {4.2262758649603595913e-12, -1.4111441246628517335e-11},
+    {1.393184688875360839e-13, -4.854736554985308463e-13},
+};
+// Far out, by the series of Abramowitz and Stegun 10.4.59 and 10.4.60.
+double airy_far(double x) {
+  // zeta = 2 / 3 size^(3/2) as a sum of two numbers, as exp, sin and cos make its last bits count.
+  const double size = std::fabs(x), half = std::sqrt(size), product = size * half;
+  const double product_rest =
+      std::fma(size, half, -product) + size * std::fma(-half, half, size) / (2 * half);
+  const double zeta = 2 * product / 3;
+  const double rest = (std::fma(-3, zeta, 2 * product) + 2 * product_rest) / 3;
+  double even = 0, odd = 0, term = 1;
+  for (int k = 0; k < 20; ++k) {
+    if (k > 0) {
+      const double next =
+          term * (6.0 * k - 5) * (6.0 * k - 3) * (6.0 * k - 1) / (216.0 * k * (2.0 * k - 1)) / zeta;
+      if (next > term) break;
+      term = next;
+    }
+    (k % 2 == 0 ? even : odd) += x > 0 || k % 4 < 2 ? term : -term;
+  }
+  const double root = std::sqrt(half * kPi);
+  if (x > 0) return std::exp(-zeta) * (1 - rest) * (even - odd) / (2 * root);
+  // Of zeta and an eighth of a turn.
+  double sine = std::sin(zeta), cosine = std::cos(zeta);
+  const double turned = sine + rest * cosine;
+  cosine -= rest * sine;
+  sine = turned;
+  return ((sine + cosine) * even - (cosine - sine) * odd) / (std::sqrt(2.0) * root);
+}
+double airy_ai(double x) {
+  if (is_nan(x)) return x;
+  if (x > 120) return 0;
+  if (std::isinf(x)) return 0;
+  const double nearest = std::nearbyint(x);
+  if (nearest < kFirstPoint || nearest > kLastPoint) return airy_far(x);
+  // The series about the nearest of the points; y'' = x y gives its coefficients.
+  const double* start = kAiry[static_cast<int>(nearest) - kFirstPoint];
+  const double h = x - nearest;
+  double before = 0, now = start[0], next = start[1], power = h, sum = start[0];
+  for (int n = 1; n < 30; ++n) {
+    sum += next * power;
+    const double after = (nearest * now + before) / ((n + 1.0) * n);
+    before = now;
+    now = next;
+    next = after;
+    power *= h;
+  }
+  return sum;
+}
+
+// ---- Orthogonal polynomials ----
+
+// By their recurrence p[k + 1] = (a x + b) p[k] - c p[k - 1], from 1 and a first polynomial.
+enum class Family { kHermite, kHermiteE, kLaguerre, kLegendre };
+template <Family kFamily>
+double by_recurrence(double x, double degree) {
+  if (is_nan(x) || is_nan(degree)) return kNan;
+  const auto n = static_cast<int64_t>(degree);
+  if (n < 0) return 0;
+  if (n == 0) return 1;
+  double before = 1;
+  double now = kFamily == Family::kHermite ? 2 * x : kFamily == Family::kLaguerre ? 1 - x : x;
+  for (int64_t i = 1; i < n && !is_nan(now); ++i) {
+    const auto k = static_cast<double>(i);
+    double after;
+    switch (kFamily) {
+      case Family::kHermite:
+        after = 2 * (x * now - k * before);
+        break;
+      case Family::kHermiteE:
+        after = x * now - k * before;
+        break;
+      case Family::kLaguerre:
+        after = ((2 * k + 1 - x) * now - k * before) / (k + 1);
+        break;
+      default:
+        after = ((2 * k + 1) * x * now - k * before) / (k + 1);
+    }
+    before = now;
+    now = after;
+  }
+  return now;
+}
+
+enum class Kind { kT, kU, kV, kW };
+// With x = cos t: cos n t; sin (n + 1) t / sin t; cos and sin of (n + 1/2) t over those of t / 2.
+template <Kind kKind>
+double chebyshev(double x, double degree) {
+  if (is_nan(x) || is_nan(degree)) return kNan;
+  const auto n = static_cast<int64_t>(degree);
+  if (n < 0) return 0;
+  if (n == 0) return 1;
+  const auto m = static_cast<double>(n);
+  if (n > 64 && std::fabs(x) < 1) {
+    const double t = std::acos(x);
+    switch (kKind) {
+      case Kind::kT:
+        return std::cos(m * t);
+      case Kind::kU:
+        return std::sin((m + 1) * t) / std::sin(t);
+      case Kind::kV:
+        return std::cos((m + 0.5) * t) / std::cos(t / 2);
+      default:
+        return std::sin((m + 0.5) * t) / std::sin(t / 2);
+    }
+  }
+  double before = 1, now = 2 * x;
+  if (kKind == Kind::kT) now = x;
+  if (kKind == Kind::kV) now = 2 * x - 1;
+  if (kKind == Kind::kW) now = 2 * x + 1;
+  for (int64_t k = 1; k < n && !is_nan(now); ++k) {
+    const double after = 2 * x * now - before;
+    before = now;
+    now = after;
+  }
+  return now;
+}
+template <Kind kKind>
+double shifted_chebyshev(double x, double degree) {
+  return chebyshev<kKind>(2 * x - 1, degree);
+}
+
+// ---- Incomplete gamma functions ----
+
+// x^a exp(-x) / Gamma(a + 1), near the largest terms without cancellation.
+double first_term(double a, double x) {
+  if (a < 8 || std::fabs(x - a) > 0.4 * a) {
+    return std::exp(a * std::log(x) - x - std::lgamma(a + 1));
+  }
+  // log(1 + u) - u, for small u by its series.
+  const double u = (x - a) / a;
+  double log_part;
+  if (std::fabs(u) < 0.1) {
+    double power = u, sum = 0;
+    for (int k = 2; k < 24; ++k) {
+      power *= -u;
+      sum += power / k;
+    }
+    log_part = sum;
+  } else {
+    log_part = std::log1p(u) - u;
+  }
+  // Stirling's series: Gamma(a + 1) = sqrt(2 pi a) (a / e)^a exp(1 / 12 a - ...).
+  const double z = 1 / (a * a);
+  const double rest = (1.0 / 12 + z * (-1.0 / 360 + z * (1.0 / 1260 + z * (-1.0 / 1680 + z * (1.0 / 1188 - z * (691.0 / 360360)))))) / a;
+  return std::exp(a * log_part - rest) / std::sqrt(2 * kPi * a);
+}
+// Abramowitz and Stegun 6.5.29, and the continued fraction 6.5.31 by Lentz's way.
+double lower_series(double a, double x) {
+  double term = 1, sum = 1;
+  for (double k = a + 1; term > sum * 1e-17; k += 1) sum += term *= x / k;
+  return first_term(a, x) * sum;
+}
+double upper_fraction(double a, double x) {
+  double b = x + 1 - a, c = 1e300, d = 1 / b, h = d;
+  for (double i = 1; i < 1e6; i += 1) {
+    const double an = -i * (i - a);
+    b += 2;
+    d = an * d + b;
+    c = b + an / c;
+    if (d == 0) d = 1e-300;
+    if (c == 0) c = 1e-300;
+    d = 1 / d;
+    const double factor = d * c;
+    h *= factor;
+    if (std::fabs(factor - 1) < 1e-16) break;
+  }
+  return first_term(a, x) * a * h;
+}
+// For small a and x 1 - P loses what counts: Gamma(a) Q = Gamma(a) - x^a / a - sum ...
+double upper_small(double a, double x) {
+  double term = 1, sum = 0;
+  for (int k = 1; k < 60; ++k) {
+    term *= -x / k;
+    sum += term / (a + k);
+    if (std::fabs(term) < 1e-18) break;
+  }
+  // 1 - x^a / Gamma(a + 1) by its logarithm.
+  const double log_power = a * std::log(x) - std::lgamma(a + 1);
+  return -std::expm1(log_power) - a * std::exp(log_power) * sum;
+}
+// P or, if `upper`, Q.
+double incomplete_gamma(double a, double x, bool upper) {
+  if (is_nan(a) || is_nan(x) || a < 0 || x < 0 || (a == 0 && x == 0)) return kNan;
+  if (a == 0) return upper ? 0 : 1;
+  if (x == 0) return upper ? 1 : 0;
+  if (std::isinf(a)) return std::isinf(x) ? kNan : upper ? 1 : 0;
+  if (std::isinf(x)) return upper ? 0 : 1;
+  if (upper && x <= 1.1 && a < 1 && a * 1.1 < x + 0.5) return upper_small(a, x);
+  if (x <= 1 || x <= a) {
+    const double p = lower_series(a, x);
+    return upper ? 1 - p : p;
+  }
+  const double q = x < 1.1 && a < 1 ? upper_small(a, x) : upper_fraction(a, x);
+  return upper ? q : 1 - q;
+}
+double p_of(double a, double x) { return incomplete_gamma(a, x, false); }
+double q_of(double a, double x) { return incomplete_gamma(a, x, true); }
+
+}  // namespace
+
+#define LAMELLA_MAP1(name, argument, f) \
+  Tensor name(const Tensor& argument) { return map(#name, argument, f); }
+LAMELLA_MAP1(special_airy_ai, x, airy_ai)
+LAMELLA_MAP1(special_bessel_j0, self, ::j0)
+LAMELLA_MAP1(special_bessel_j1, self, ::j1)
+LAMELLA_MAP1(special_bessel_y0, self, y0_of)
+LAMELLA_MAP1(special_bessel_y1, self, y1_of)
+Tensor special_modified_bessel_i0(const Tensor& self) { return lamella::i0(self); }
+Tensor special_modified_bessel_i1(const Tensor& self) { return lamella::special_i1(self); }
+LAMELLA_MAP1(special_modified_bessel_k0, self, (k_of<0, false>))
+LAMELLA_MAP1(special_modified_bessel_k1, self, (k_of<1, false>))
+LAMELLA_MAP1(special_scaled_modified_bessel_k0, x, (k_of<0, true>))
+LAMELLA_MAP1(special_scaled_modified_bessel_k1, x, (k_of<1, true>))
+LAMELLA_MAP1(special_spherical_bessel_j0, x, spherical_j0)
+
+#define LAMELLA_POLYNOMIAL(name, f)                                                        \
+  Tensor name(const Tensor& x, const Tensor& n) { return map(#name, x, n, f); }            \
+  Tensor name(const Scalar& x, const Tensor& n) {                                          \
+    return aten::name(lamella::scalar_tensor(x, n.options().dtype(floating(n.scalar_type()))), n); \
+  }                                                                                        \
+  Tensor name(const Tensor& x, const Scalar& n) {                                          \
+    return aten::name(x, lamella::scalar_tensor(n, x.options()));                          \
+  }
+LAMELLA_POLYNOMIAL(special_chebyshev_polynomial_t, chebyshev<Kind::kT>)
+LAMELLA_POLYNOMIAL(special_chebyshev_polynomial_u, chebyshev<Kind::kU>)
+LAMELLA_POLYNOMIAL(special_chebyshev_polynomial_v, chebyshev<Kind::kV>)
+LAMELLA_POLYNOMIAL(special_chebyshev_polynomial_w, chebyshev<Kind::kW>)
+LAMELLA_POLYNOMIAL(special_hermite_polynomial_h, by_recurrence<Family::kHermite>)
+LAMELLA_POLYNOMIAL(special_hermite_polynomial_he, by_recurrence<Family::kHermiteE>)
+LAMELLA_POLYNOMIAL(special_laguerre_polynomial_l, by_recurrence<Family::kLaguerre>)
+LAMELLA_POLYNOMIAL(special_legendre_polynomial_p, by_recurrence<Family::kLegendre>)
+LAMELLA_POLYNOMIAL(special_shifted_chebyshev_polynomial_t, shifted_chebyshev<Kind::kT>)
+LAMELLA_POLYNOMIAL(special_shifted_chebyshev_polynomial_u, shifted_chebyshev<Kind::kU>)
+LAMELLA_POLYNOMIAL(special_shifted_chebyshev_polynomial_v, shifted_chebyshev<Kind::kV>)
+LAMELLA_POLYNOMIAL(special_shifted_chebyshev_polynomial_w, shifted_chebyshev<Kind::kW>)
+
+Tensor igamma(const Tensor& self, const Tensor& other) { return map("igamma", self, other, p_of); }
+Tensor igammac(const Tensor& self, const Tensor& other) {
+  return map("igammac", self, other, q_of);
+}
+Tensor special_gammainc(const Tensor& self, const Tensor& other) {
+  return aten::igamma(self, other);
+}
+Tensor special_gammaincc(const Tensor& self, const Tensor& other) {
+  return aten::igammac(self, other);
+}
+
+}  // namespace aten::native
