@@ -320,6 +320,44 @@ def graph_rows(table: Table, build: Path, folder: Path) -> None:
     ns = ours.get("verifying 10,000 instructions")
     table.limit("verifying 10,000 instructions", None if ns is None else ns / 1e6, 10.0, "ms")
     compiled_rows(table)
+    network_rows(table)
+
+
+NETWORK_PEERS = ("jax", "torch", "openvino", "onnxruntime")
+
+
+def network_rows(table: Table) -> None:
+    """Compiled networks beside the best of their peers, each library in a process of its own."""
+    script = str(ROOT / "bench" / "network_rows.py")
+    cores = sorted(os.sched_getaffinity(0))
+
+    def rows(library: str, threads: int, *arguments: str) -> Rows:
+        on = ",".join(map(str, cores[-threads:]))
+        command = ["taskset", "-c", on, sys.executable, script, library, *arguments]
+        return run_rows(command, {"OMP_NUM_THREADS": str(threads)})
+
+    for threads in (1, 2) if len(cores) > 1 else (1,):
+        table.section(f"compiled networks, {threads} thread{'s' if threads > 1 else ''}")
+        ours = rows("lamella", threads)
+        peers = {library: rows(library, threads) for library in NETWORK_PEERS}
+        for row in ours:
+            there = {library: made[row] for library, made in peers.items() if row in made}
+            name = min(there, key=lambda library: there[library]) if there else "peers"
+            factor = 0.95
+            if row.startswith("training step of the encoder"):
+                name, factor = "jax", 0.8
+            elif row.startswith("encoder") and "1 x 32" not in row:
+                factor = 0.98
+            table.ratio(row, ours.get(row), factor, name, there.get(name))
+    table.section("peak memory of compiled networks")
+    wanted = "encoder, 8 x 128|training step"
+    ours, peer = (rows(library, 1, "memory", wanted) for library in ("lamella", "jax"))
+    for row in ours:
+        got, theirs = ours[row] / 2**20, peer.get(row)
+        limit = None if theirs is None else theirs / 2**20
+        text = "jax not run" if limit is None else f"jax {limit:.1f} MiB"
+        met = None if limit is None else got <= limit
+        table.row(f"{row}, at the peak", "<= 1 x jax", f"{got:.1f} MiB", text, met)
 
 
 def compiled_rows(table: Table) -> None:

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "lamella/graph/hlo/effects.h"
 #include "lamella/graph/passes/rewriter.h"
 
 namespace lamella::hlo {
@@ -23,11 +24,11 @@ bool may_join(const Instruction& i) {
               i.shape->is_array());
     case Family::Movement:
       return i.opcode != Opcode::CopyStart && i.opcode != Opcode::CopyDone &&
-             i.opcode != Opcode::Shuffle;
+             i.opcode != Opcode::Shuffle && !has_side_effect(i);
     case Family::Reduction:
     case Family::Contraction:
     case Family::Tuple:
-      return true;
+      return !has_side_effect(i);
     default:
       return false;
   }

@@ -21,7 +21,7 @@ bool may_move(const Instruction& i) {
       return i.opcode != Opcode::Rng && i.opcode != Opcode::RngBitGenerator &&
              i.opcode != Opcode::RngGetAndUpdateState;
     case Family::Movement:
-      return i.opcode != Opcode::CopyStart && i.opcode != Opcode::CopyDone;
+      return i.opcode != Opcode::CopyStart && i.opcode != Opcode::CopyDone && !has_side_effect(i);
     case Family::Contraction:
       return i.opcode == Opcode::Dot || i.opcode == Opcode::Convolution;
     case Family::Reduction:
