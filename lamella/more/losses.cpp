@@ -21,9 +21,9 @@ Tensor multi_margin_loss(const Tensor& self, const Tensor& target, const Scalar&
   const char* op = "multi_margin_loss";
   const double power = p.toDouble();
   LAMELLA_CHECK(power == 1 || power == 2, op, ": expected 'p' to be 1 or 2, got ", p);
-  LAMELLA_CHECK(self.dim() == 1 || self.dim() == 2, op,
-                ": expected 'self' to have 1 or 2 dimensions, got ", self.sizes());
-  const Tensor x = self.dim() == 1 ? self.unsqueeze(0) : self;
+  LAMELLA_CHECK(self.dim() <= 2, op, ": expected 'self' to have at most 2 dimensions, got ",
+                self.sizes());
+  const Tensor x = self.dim() == 2 ? self : self.reshape({1, -1});
   const Tensor right = target.dim() == 0 ? target.unsqueeze(0) : target;
   LAMELLA_CHECK(right.dim() == 1 && right.size(0) == x.size(0), op,
                 ": expected 'target' to have ", x.size(0), " elements, got ", target.sizes());
@@ -34,7 +34,7 @@ Tensor multi_margin_loss(const Tensor& self, const Tensor& target, const Scalar&
     z = z.mul(weight->index_select(0, right).unsqueeze(1));
   }
   z = z.scatter(1, at, 0).sum(IntArrayRef(int64_t{1})).div(static_cast<double>(x.size(1)));
-  return reduced(self.dim() == 1 ? z.squeeze(0) : z, reduction);
+  return reduced(self.dim() < 2 ? z.squeeze(0) : z, reduction);
 }
 
 Tensor multilabel_margin_loss(const Tensor& self, const Tensor& target, int64_t reduction) {
@@ -67,10 +67,14 @@ double log_add(double a, double b) {
   return a == -kInf ? a : a + std::log1p(std::exp(b - a));
 }
 
+// One by one, as only elements can be read of a tensor that a layer has wrapped.
 Dims lengths_of(const Tensor& t) {
-  const Tensor dense = t.to(kLong).contiguous();
-  const auto* p = dense.const_data_ptr<int64_t>();
-  return Dims(p, p + dense.numel());
+  const Tensor flat = t.reshape({-1});
+  Dims result;
+  for (int64_t i = 0; i < flat.numel(); ++i) {
+    result.push_back(flat.select(0, i).item().toLong());
+  }
+  return result;
 }
 
 struct Sequences {

@@ -118,7 +118,7 @@ std::tuple<Tensor, Tensor> geqrf(const Tensor& self) {
     }
   });
   auto back = [&](const Tensor& t) {
-    return self.is_complex() ? t.to(self.scalar_type()) : lamella::real(t).to(self.scalar_type());
+    return self.is_complex() ? t.to(self.scalar_type()) : lamella::real(t).to(self.scalar_type()).contiguous();
   };
   return {back(a), back(tau)};
 }
