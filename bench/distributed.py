@@ -29,7 +29,9 @@ def start_ranks(ranks: int, *arguments: str) -> int:
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "LAMELLA_NUM_THREADS": "1"}
     environment.setdefault("MASTER_ADDR", "127.0.0.1")
     environment.setdefault("MASTER_PORT", str(20000 + os.getpid() % 20000))
-    return subprocess.run([*command, sys.executable, __file__, *arguments], env=environment).returncode
+    return subprocess.run(
+        [*command, sys.executable, __file__, *arguments], env=environment
+    ).returncode
 
 
 def build_peer(folder: str) -> str | None:
@@ -98,48 +100,53 @@ class Ranks:
             print(*words, flush=True)
 
     def all_reduce(self) -> None:
+        self.say(f"\n-- all_reduce of float32, in place, {self.size} ranks; µs")
+        self.say(
+            f"{'bytes':>10}{'lamella':>11}{'MPI in C':>11}{'mpi4py':>11}{'gloo':>11}"
+            "   over C   / mpi4py   / gloo   required"
+        )
+        for size in SIZES[:-1] if self.quick else SIZES:
+            self.all_reduce_row(size)
+
+    def all_reduce_row(self, size: int) -> None:
         import numpy as np
 
-        self.say(f"\n-- all_reduce of float32, in place, {self.size} ranks; µs")
-        self.say(f"{'bytes':>10}{'lamella':>11}{'MPI in C':>11}{'mpi4py':>11}{'gloo':>11}"
-                 "   over C   / mpi4py   / gloo   required")
-        for size in SIZES[:-1] if self.quick else SIZES:
-            count = size // 4
-            calls = max(1, min(2000, (4 << 20) // size))
-            rounds = 3 if size >= 16 << 20 else 7
-            x = self.lamella.zeros(count)
-            all_reduce = self.dist.all_reduce
-            runs = {"lamella": lambda: self.time_calls(lambda: all_reduce(x), calls)}
-            if self.c is not None:
-                data = np.zeros(count, np.float32)
-                runs["c"] = lambda: self.c.time_allreduce(data.ctypes.data, count, calls)
-            if self.mpi4py is not None:
-                MPI, array = self.mpi4py, np.zeros(count, np.float32)
-                world = MPI.COMM_WORLD
-                runs["mpi4py"] = lambda: self.time_calls(
-                    lambda: world.Allreduce(MPI.IN_PLACE, array), calls
-                )
-            if self.gloo is not None:
-                t = self.torch.zeros(count)
-                runs["gloo"] = lambda: self.time_calls(lambda: self.gloo.all_reduce(t), calls)
-            best = self.compare(runs, rounds)
-            mine = best["lamella"]
-            row = f"{size:>10}{mine * 1e6:>11.2f}"
-            for peer in ("c", "mpi4py", "gloo"):
-                row += f"{best[peer] * 1e6:>11.2f}" if peer in best else f"{'-':>11}"
-            over = ""
-            met = []
-            if "c" in best:
-                small = size < 1 << 20
-                over = f"{(mine - best['c']) * 1e6:+.2f} µs" if small else f"{mine / best['c']:.3f} x"
-                # Between small and 1 MB either will do.
-                near, close = mine - best["c"] <= 1.5e-6, mine <= 1.03 * best["c"]
-                met.append(near or close if small else close)
-            for peer, factor in (("mpi4py", 1.0), ("gloo", 0.6)):
-                over += f"  {mine / best[peer]:8.3f}" if peer in best else f"  {'-':>8}"
-                if peer in best:
-                    met.append(mine <= factor * best[peer])
-            self.say(row, " ", over, " ", "".join("yes " if ok else "NO " for ok in met))
+        count = size // 4
+        calls = max(1, min(2000, (4 << 20) // size))
+        rounds = 3 if size >= 16 << 20 else 7
+        x = self.lamella.zeros(count)
+        all_reduce = self.dist.all_reduce
+        runs = {"lamella": lambda: self.time_calls(lambda: all_reduce(x), calls)}
+        if self.c is not None:
+            data = np.zeros(count, np.float32)
+            runs["c"] = lambda: self.c.time_allreduce(data.ctypes.data, count, calls)
+        if self.mpi4py is not None:
+            MPI, array = self.mpi4py, np.zeros(count, np.float32)
+            world = MPI.COMM_WORLD
+            runs["mpi4py"] = lambda: self.time_calls(
+                lambda: world.Allreduce(MPI.IN_PLACE, array), calls
+            )
+        if self.gloo is not None:
+            t = self.torch.zeros(count)
+            runs["gloo"] = lambda: self.time_calls(lambda: self.gloo.all_reduce(t), calls)
+        best = self.compare(runs, rounds)
+        mine = best["lamella"]
+        row = f"{size:>10}{mine * 1e6:>11.2f}"
+        for peer in ("c", "mpi4py", "gloo"):
+            row += f"{best[peer] * 1e6:>11.2f}" if peer in best else f"{'-':>11}"
+        over = ""
+        met = []
+        if "c" in best:
+            small = size < 1 << 20
+            over = f"{(mine - best['c']) * 1e6:+.2f} µs" if small else f"{mine / best['c']:.3f} x"
+            # Between small and 1 MB either will do.
+            near, close = mine - best["c"] <= 1.5e-6, mine <= 1.03 * best["c"]
+            met.append(near or close if small else close)
+        for peer, factor in (("mpi4py", 1.0), ("gloo", 0.6)):
+            over += f"  {mine / best[peer]:8.3f}" if peer in best else f"  {'-':>8}"
+            if peer in best:
+                met.append(mine <= factor * best[peer])
+        self.say(row, " ", over, " ", "".join("yes " if ok else "NO " for ok in met))
 
     def steps(self, name: str, network, shape, classes: int) -> None:
         """A step of training with data parallel, alone, and PyTorch's."""
@@ -181,18 +188,30 @@ class Ranks:
         self.say(row)
 
     def training(self) -> None:
-        self.say(f"\n-- a step of training, {self.size} ranks of one thread, the same batch a rank; ms")
-        self.say(f"{'':<34}{'one rank':>9}{'all ranks':>11}{'efficiency':>12} >=0.9"
-                 f"{'PyTorch':>9}   <= 0.5 x")
+        self.say(
+            f"\n-- a step of training, {self.size} ranks of one thread, the same batch a rank; ms"
+        )
+        self.say(
+            f"{'':<34}{'one rank':>9}{'all ranks':>11}{'efficiency':>12} >=0.9"
+            f"{'PyTorch':>9}   <= 0.5 x"
+        )
 
         def mlp(nn):
-            return nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(),
-                                 nn.Linear(512, 10))
+            return nn.Sequential(
+                nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)
+            )
 
         def conv(nn):
-            return nn.Sequential(nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-                                 nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-                                 nn.Flatten(), nn.Linear(32 * 7 * 7, 10))
+            return nn.Sequential(
+                nn.Conv2d(1, 16, 3, padding=1),
+                nn.ReLU(),
+                nn.MaxPool2d(2),
+                nn.Conv2d(16, 32, 3, padding=1),
+                nn.ReLU(),
+                nn.MaxPool2d(2),
+                nn.Flatten(),
+                nn.Linear(32 * 7 * 7, 10),
+            )
 
         self.steps("MLP 784-512-512-10, batch 256", mlp, (256, 784), 10)
         self.steps("conv net 16-32 on 28x28, batch 64", conv, (64, 1, 28, 28), 10)
@@ -216,9 +235,11 @@ class Ranks:
                 "barrier": lambda: ops.barrier(),
             }
             calls = 300 if count == n else 20
-            timed = {k: (lambda f=f: self.time_calls(f, calls)) for k, f in runs.items()}
+            timed = {k: (lambda f=f, c=calls: self.time_calls(f, c)) for k, f in runs.items()}
             rows.append(self.compare(timed, 5))
-        self.say(f"\n-- every collective, {n} ranks: µs at {4 * n} bytes, µs at 1 MB (of all ranks)")
+        self.say(
+            f"\n-- every collective, {n} ranks: µs at {4 * n} bytes, µs at 1 MB (of all ranks)"
+        )
         for name in rows[0]:
             self.say(f"{name:<26}{rows[0][name] * 1e6:>10.2f}{rows[1][name] * 1e6:>12.1f}")
 
@@ -243,8 +264,10 @@ class Ranks:
         sharded = ShardedOptimizer(model.parameters(), optim.Adam)
         sharded.step()
         part = bytes_of(sharded.optimizer)
-        self.say(f"\n-- Adam's state, {self.size} ranks: {part} bytes a rank of {one}: {part / one:.3f} x"
-                 f" (<= 0.3 x) {'yes' if part <= 0.3 * one else 'NO'}")
+        self.say(
+            f"\n-- Adam's state, {self.size} ranks: {part} bytes of {one}: {part / one:.3f} x"
+            f" (<= 0.3 x) {'yes' if part <= 0.3 * one else 'NO'}"
+        )
 
 
 def main() -> int:

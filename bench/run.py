@@ -1,7 +1,8 @@
 """Measures Lamella beside its peers in one run and prints a table: required, got, peer.
 
 Needs what `make bench` installs and builds. Rows whose peer is missing say so.
-Usage: run.py [--build DIR] [--only kernels|cpp|python|autograd|layers|graph|size|extensions|distributed]
+Usage: run.py [--build DIR] [--only TOPIC], and TOPIC one of kernels, cpp, python, autograd, layers,
+graph, size, extensions, distributed.
 """
 
 from __future__ import annotations

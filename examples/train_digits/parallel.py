@@ -1,7 +1,7 @@
 """Trains the multilayer perceptron on several ranks, each with its part of every batch.
 
-main.py --ranks N starts this file under mpirun. At the end rank 0 trains the same network once more by
-itself, one part after the other: the weights are the same to the last bit.
+main.py --ranks N starts this file under mpirun. At the end rank 0 trains the same network once
+more by itself, one part after the other: the weights are the same to the last bit.
 """
 
 import os
@@ -26,7 +26,9 @@ def start(ranks, folder, epochs, seed):
     command = ["mpirun", "-n", str(ranks), "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
     if os.geteuid() == 0:
         command.append("--allow-run-as-root")
-    return subprocess.call([*command, sys.executable, __file__, str(folder), str(epochs), str(seed)])
+    return subprocess.call(
+        [*command, sys.executable, __file__, str(folder), str(epochs), str(seed)]
+    )
 
 
 def train(ranks, gradients, net, sets, epochs, seed):

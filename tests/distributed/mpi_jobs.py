@@ -26,9 +26,17 @@ class Job:
     """mpirun with its ranks, in a session of its own."""
 
     def __init__(self, ranks: int, program: str, *args: object, **environment: str) -> None:
-        command = ["mpirun", "-n", str(ranks), "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
-        # Ranks that are told to end have 3 s for their last words, on a machine that is busy.
-        command += ["--mca", "odls_base_sigkill_timeout", "3"]
+        command = [
+            "mpirun",
+            "-n",
+            str(ranks),
+            "--oversubscribe",
+            "--mca",
+            "mpi_yield_when_idle",
+            "1",
+        ]
+        # Ranks that are told to end have 2 s for their last words, on a machine that is busy.
+        command += ["--mca", "odls_base_sigkill_timeout", "2"]
         if hasattr(os, "geteuid") and os.geteuid() == 0:
             command.append("--allow-run-as-root")
         self.process = subprocess.Popen(

@@ -1,7 +1,7 @@
 """Every rank: works until something happens to it. Usage: ranks_failing.py WHAT
 
-die: collectives until a signal; raise: rank 1 raises; exit: rank 1 leaves; shapes, operators, absent:
-ranks call what does not go together, in debug mode.
+die: collectives until a signal; raise: rank 1 raises; exit: rank 1 leaves; sleep: rank 0 lets
+rank 1 wait; shapes, operators, absent: ranks call what does not go together, in debug mode.
 """
 
 import os
@@ -17,6 +17,7 @@ rank, size = dist.get_rank(), dist.get_world_size()
 x = lamella.ones(1000)
 pids = [None] * size
 dist.all_gather_object(pids, os.getpid())
+dist.barrier()
 if rank == 0:
     print("pids", *pids, flush=True)
 if what == "die":

@@ -1,4 +1,7 @@
-"""Every rank is one device of the programs that jax_shard_map.py exported. Usage: ranks_hlo.py FOLDER"""
+"""Every rank is one device of the programs that jax_shard_map.py exported.
+
+Usage: ranks_hlo.py FOLDER
+"""
 
 import pathlib
 import sys
@@ -24,7 +27,9 @@ ENTRY e { ROOT i = u32[] partition-id() }"""
 try:
     lamella.hlo.evaluate(alone)
 except RuntimeError as error:
-    assert "expected a job of 2 ranks, one for each device of the module, got 4" in str(error), error
+    assert "expected a job of 2 ranks, one for each device of the module, got 4" in str(
+        error
+    ), error
 else:
     raise AssertionError("expected a module of two devices to be refused")
 print("rank", rank, "done")

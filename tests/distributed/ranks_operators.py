@@ -81,8 +81,14 @@ for dtype in ALL:
 
 # Special values: NaN of any rank wins, signed zeros and infinities stay.
 for dtype in ("float16", "bfloat16", "float32", "float64"):
-    x = lamella.tensor([float("nan") if rank == 0 else 1.0, float("nan") if rank else -1.0,
-                        float("inf"), 5.0 - rank]).to(getattr(lamella, dtype))
+    x = lamella.tensor(
+        [
+            float("nan") if rank == 0 else 1.0,
+            float("nan") if rank else -1.0,
+            float("inf"),
+            5.0 - rank,
+        ]
+    ).to(getattr(lamella, dtype))
     for op in ("min", "max"):
         got = ops.all_reduce(x, op).tolist()
         assert np.isnan(got[0]) and (np.isnan(got[1]) or size == 1) and got[2] == float("inf"), got
@@ -132,8 +138,10 @@ if size > 1:
 
 # Groups: numbers of the same ranks, other orders, and who is not in them.
 backwards = dist.new_group(list(range(size))[::-1])
-same(ops.all_gather(lamella.tensor([rank]), None, backwards.number),
-     lamella.tensor(list(range(size))[::-1]))
+same(
+    ops.all_gather(lamella.tensor([rank]), None, backwards.number),
+    lamella.tensor(list(range(size))[::-1]),
+)
 assert dist.new_group(list(range(size))[::-1]).number == backwards.number
 evens = dist.new_group(list(range(0, size, 2)))
 assert (evens is None) == (rank % 2 == 1)
@@ -161,6 +169,7 @@ def gradient(call, reference, rows=size * 2):
 
 
 for op in ("sum", "mean", "product", "max", "min"):
+
     def reduce_all(xs, op=op):
         if op == "max":
             return [lamella.stack(xs).amax(0)] * size
@@ -169,12 +178,16 @@ for op in ("sum", "mean", "product", "max", "min"):
         return [fold(xs, op)] * size
 
     gradient(lambda x, op=op: ops.all_reduce(x, op), reduce_all)
-    gradient(lambda x, op=op: ops.reduce_scatter(x, op),
-             lambda xs: [reduce_all(xs)[0][2 * r : 2 * r + 2] for r in range(size)])
+    gradient(
+        lambda x, op=op: ops.reduce_scatter(x, op),
+        lambda xs: [reduce_all(xs)[0][2 * r : 2 * r + 2] for r in range(size)],
+    )
 gradient(ops.all_gather, lambda xs: [lamella.cat(xs)] * size, rows=2)
 gradient(lambda x: ops.broadcast(x, size - 1), lambda xs: [xs[-1]] * size)
-gradient(ops.all_to_all,
-         lambda xs: [lamella.cat([x[2 * r : 2 * r + 2] for x in xs]) for r in range(size)])
+gradient(
+    ops.all_to_all,
+    lambda xs: [lamella.cat([x[2 * r : 2 * r + 2] for x in xs]) for r in range(size)],
+)
 gradient(ops.gather, lambda xs: [lamella.cat(xs)] + [xs[0][:0]] * (size - 1), rows=2)
 gradient(ops.scatter, lambda xs: [xs[0][2 * r : 2 * r + 2] for r in range(size)])
 
@@ -183,8 +196,10 @@ batch = value(rank, (5, size * 2, 3), "float64")
 for name in ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all", "scatter"):
     one = getattr(ops, name)
     same(lamella.vmap(one)(batch), lamella.stack([one(x) for x in batch]))
-    same(lamella.vmap(one, in_dims=1, out_dims=1)(batch.transpose(0, 1)),
-         lamella.stack([one(x) for x in batch], 1))
+    same(
+        lamella.vmap(one, in_dims=1, out_dims=1)(batch.transpose(0, 1)),
+        lamella.stack([one(x) for x in batch], 1),
+    )
 
 # Meta, traces, and opcheck, whose gradients are those of a group of one.
 meta = lamella.empty([size, 3], device="meta")
@@ -196,31 +211,74 @@ compiled = lamella.compile(lambda x: ops.all_reduce(x * 2) + 1)
 same(compiled(inputs[rank]), ops.all_reduce(inputs[rank] * 2) + 1)
 alone = dist.new_group([rank]).number
 x = inputs[rank].clone().requires_grad_()
-for name in ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all", "gather",
-             "scatter"):
+for name in (
+    "all_reduce",
+    "all_gather",
+    "reduce_scatter",
+    "broadcast",
+    "all_to_all",
+    "gather",
+    "scatter",
+):
     opcheck(getattr(ops, name).default, (x,), {"group": alone})
 
 # Errors, to the letter.
 ones = lamella.ones(size, 2)
-refused("all_reduce: expected 'op' to be sum, product, min, max or mean, got average",
-        ops.all_reduce, ones, "average")
-refused("all_reduce: expected 'self' to have a dtype with an order for op min, got complex64",
-        ops.all_reduce, ones.to(lamella.complex64), "min")
-refused("all_reduce: expected 'self' to have a floating-point or complex dtype for op mean, "
-        "got int64", ops.all_reduce, lamella.tensor([1]), "mean")
-refused(f"broadcast: expected 'root' to be a rank of the group's {size}, got {size}",
-        ops.broadcast, ones, size)
-refused("all_gather: expected 'group' to be one of new_group(), got 4000", ops.all_gather, ones,
-        None, 4000)
-refused(f"all_gather: expected 'self' to have 7 rows, as 'sizes' says, got {size}",
-        ops.all_gather, ones, [7] * size)
-refused("all_gather: expected 'self' to have rows, got a tensor without dimensions",
-        ops.all_gather, lamella.tensor(1.0))
-refused("wait: expected 'work' to be one that was begun and not waited for, got 123456", ops.wait,
-        123456)
+refused(
+    "all_reduce: expected 'op' to be sum, product, min, max or mean, got average",
+    ops.all_reduce,
+    ones,
+    "average",
+)
+refused(
+    "all_reduce: expected 'self' to have a dtype with an order for op min, got complex64",
+    ops.all_reduce,
+    ones.to(lamella.complex64),
+    "min",
+)
+refused(
+    "all_reduce: expected 'self' to have a floating-point or complex dtype for op mean, "
+    "got int64",
+    ops.all_reduce,
+    lamella.tensor([1]),
+    "mean",
+)
+refused(
+    f"broadcast: expected 'root' to be a rank of the group's {size}, got {size}",
+    ops.broadcast,
+    ones,
+    size,
+)
+refused(
+    "all_gather: expected 'group' to be one of new_group(), got 4000",
+    ops.all_gather,
+    ones,
+    None,
+    4000,
+)
+refused(
+    f"all_gather: expected 'self' to have 7 rows, as 'sizes' says, got {size}",
+    ops.all_gather,
+    ones,
+    [7] * size,
+)
+refused(
+    "all_gather: expected 'self' to have rows, got a tensor without dimensions",
+    ops.all_gather,
+    lamella.tensor(1.0),
+)
+refused(
+    "wait: expected 'work' to be one that was begun and not waited for, got 123456",
+    ops.wait,
+    123456,
+)
 if size > 1:
-    refused(f"reduce_scatter: expected 'self' to have as many rows for each of the {size} ranks, or "
-            "the sizes to be given, got 1 rows", ops.reduce_scatter, ones[:1])
+    refused(
+        f"reduce_scatter: expected 'self' to have as many rows for each of the {size} ranks, or "
+        "the sizes to be given, got 1 rows",
+        ops.reduce_scatter,
+        ones[:1],
+    )
     refused(f"new_group: expected 'ranks' to be below {size}, got [{size}]", ops.new_group, [size])
 
 # PyTorch's lists and objects.
@@ -230,11 +288,15 @@ for r, part in enumerate(parts):
     same(part, lamella.full([r + 1], float(r)))
 dist.reduce_scatter(mine := lamella.zeros(2), [lamella.full([2], float(r)) for r in range(size)])
 same(mine, lamella.full([2], float(rank * size)))
-dist.gather(lamella.tensor([rank]), parts := [lamella.tensor([0]) for _ in range(size)]
-            if rank == 0 else None)
+dist.gather(
+    lamella.tensor([rank]),
+    parts := [lamella.tensor([0]) for _ in range(size)] if rank == 0 else None,
+)
 assert rank or [p.item() for p in parts] == list(range(size))
-dist.scatter(got := lamella.tensor([0]),
-             [lamella.tensor([r * r]) for r in range(size)] if rank == 0 else None)
+dist.scatter(
+    got := lamella.tensor([0]),
+    [lamella.tensor([r * r]) for r in range(size)] if rank == 0 else None,
+)
 assert got.item() == rank * rank
 objects = [None] * size
 dist.all_gather_object(objects, {"rank": rank, "text": "x" * rank})
@@ -245,6 +307,9 @@ dist.barrier()
 dist.barrier(async_op=True).wait()
 dist.destroy_process_group()
 assert not dist.is_initialized()
-refused("all_reduce: expected the job to have been started with init_process_group()",
-        ops.all_reduce, ones)
+refused(
+    "all_reduce: expected the job to have been started with init_process_group()",
+    ops.all_reduce,
+    ones,
+)
 print("rank", rank, "done")

@@ -53,7 +53,15 @@ def reference(name, values, op, root, sizes, table):
     return results
 
 
-NAMES = ["all_reduce", "reduce_scatter", "broadcast", "all_gather", "gather", "scatter", "all_to_all"]
+NAMES = [
+    "all_reduce",
+    "reduce_scatter",
+    "broadcast",
+    "all_gather",
+    "gather",
+    "scatter",
+    "all_to_all",
+]
 for number in range(count):
     random = np.random.default_rng([seed, number])
     pending = []
@@ -96,7 +104,9 @@ for number in range(count):
                 more.update(rows=received, send_rows=table[me])
             elif sizes is not None:
                 more["rows"] = sizes
-            pending.append((name, ops.start(name, mine, out, group=group, **more), out, expected[me], mine))
+            pending.append(
+                (name, ops.start(name, mine, out, group=group, **more), out, expected[me], mine)
+            )
             continue
         if name in ("broadcast", "gather", "scatter"):
             more["root"] = root

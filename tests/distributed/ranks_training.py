@@ -23,7 +23,9 @@ rank, size = dist.get_rank(), dist.get_world_size()
 
 def network(seed=0):
     lamella.manual_seed(seed)
-    return nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 12), nn.ReLU(), nn.Linear(12, 3))
+    return nn.Sequential(
+        nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 12), nn.ReLU(), nn.Linear(12, 3)
+    )
 
 
 def batch(step, r):
@@ -98,8 +100,12 @@ for step in range(4):
     optimizer.step()
 assert bits(model.parameters()) == bits(one_process(4, adam)), "sharded"
 total = sum(p.numel() for p in model.parameters())
-kept = sum(v.numel() for s in optimizer.optimizer.state.values() for v in s.values()
-           if isinstance(v, lamella.Tensor))
+kept = sum(
+    v.numel()
+    for s in optimizer.optimizer.state.values()
+    for v in s.values()
+    if isinstance(v, lamella.Tensor)
+)
 assert kept <= 2 * (-(-total // size)) + 2, (kept, total)
 
 # A pair of linear layers, spread.
@@ -125,8 +131,12 @@ if 16 % size == 0:
         assert lamella.allclose(got.grad, expected, rtol=1e-12, atol=1e-12)
 
 # Checkpoints: written by all ranks, read by any.
-tensors = {"a": lamella.arange(7.0), "b": lamella.ones(2, 3, dtype=lamella.bfloat16),
-           "none": lamella.empty(0), "one": lamella.tensor(3)}
+tensors = {
+    "a": lamella.arange(7.0),
+    "b": lamella.ones(2, 3, dtype=lamella.bfloat16),
+    "none": lamella.empty(0),
+    "one": lamella.tensor(3),
+}
 for _ in range(2):
     checkpoint.save(tensors, sys.argv[1] + "/checkpoint")
 read = checkpoint.load(sys.argv[1] + "/checkpoint")

@@ -164,7 +164,8 @@ def init_process_group(
         raise ValueError(f"init_process_group: expected 'backend' to be 'mpi', got {backend!r}")
     if init_method not in (None, "env://"):
         raise ValueError(
-            f"init_process_group: expected 'init_method' to be None or 'env://', got {init_method!r}"
+            "init_process_group: expected 'init_method' to be None or 'env://', "
+            f"got {init_method!r}"
         )
     if is_initialized():
         return
@@ -182,7 +183,7 @@ _watching = False
 
 
 def _watch() -> None:
-    """An exception that nobody catches ends the job on all ranks; so does a rank that ends early."""
+    """An exception that nobody catches ends the job on all ranks; so does an early end."""
     global _watching
     if _watching:
         return
@@ -254,11 +255,11 @@ def new_group(ranks: Sequence[int] | None = None) -> ProcessGroup | None:
 # ---- Collectives ----
 
 
-def _do(name: str, input: Tensor, output: Tensor, async_op: bool, after=None, **more) -> Work | None:
+def _do(
+    name: str, input: Tensor, output: Tensor, async_op: bool, after=None, **more
+) -> Work | None:
     """Begins a collective and waits for it, unless it is asynchronous."""
-    work = Work(
-        _ops().start(name, input.detach(), output.detach(), **more), (input, output), after
-    )
+    work = Work(_ops().start(name, input.detach(), output.detach(), **more), (input, output), after)
     if async_op:
         return work
     work.wait()
@@ -352,9 +353,7 @@ def all_gather_into_tensor(
         source = source.reshape(1)
     elif sizes is None and target.dim() == source.dim() + 1:  # PyTorch's stacked form
         target = output_tensor.view(-1, *source.shape[1:])
-    return _do(
-        "all_gather", source, target, async_op, group=_number(group), rows=_rows(sizes)
-    )
+    return _do("all_gather", source, target, async_op, group=_number(group), rows=_rows(sizes))
 
 
 def _rows(sizes: Sequence[int] | None) -> list[int] | None:
@@ -597,7 +596,7 @@ def _bytes(obj: object) -> Tensor:
 def _object(data: Tensor) -> object:
     import pickle
 
-    return pickle.loads(bytes(data.numpy()))
+    return pickle.loads(bytes(data.tolist()))
 
 
 def all_gather_object(

@@ -20,8 +20,8 @@ __all__ = ["load", "save"]
 def save(tensors: dict[str, Tensor], path: str, group: dist.ProcessGroup | None = None) -> None:
     """Writes tensors that all ranks have alike; each rank writes its part of every one's elements.
 
-    The folder `path` is put in place when every rank's part is on the disk. An earlier checkpoint of
-    that name stays until then.
+    The folder `path` is put in place when every rank's part is on the disk. An earlier checkpoint
+    of that name stays until then.
     """
     rank, ranks = dist.get_rank(group), dist.get_world_size(group)
     draft = path + ".incomplete"
@@ -33,7 +33,9 @@ def save(tensors: dict[str, Tensor], path: str, group: dist.ProcessGroup | None 
     for name, tensor in tensors.items():
         flat = tensor.detach().contiguous().reshape(-1)
         index[name] = list(tensor.shape)
-        parts[name] = flat[flat.numel() * rank // ranks : flat.numel() * (rank + 1) // ranks].clone()
+        parts[name] = flat[
+            flat.numel() * rank // ranks : flat.numel() * (rank + 1) // ranks
+        ].clone()
     file = os.path.join(draft, f"{rank}.safetensors")
     failure = ""
     try:

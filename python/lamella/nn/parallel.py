@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     from lamella.distributed import ProcessGroup
     from lamella.optim import Optimizer
 
-__all__ = ["ColumnParallelLinear", "DistributedDataParallel", "RowParallelLinear", "ShardedOptimizer"]
+__all__ = [
+    "ColumnParallelLinear",
+    "DistributedDataParallel",
+    "RowParallelLinear",
+    "ShardedOptimizer",
+]
 
 
 class _Bucket:
@@ -41,10 +46,11 @@ class _Bucket:
 class DistributedDataParallel(Module):
     """The same network on every rank, each with its own part of a batch.
 
-    Backward leaves the mean of all ranks' gradients in each parameter's grad. Gradients are reduced in
-    buckets of about bucket_cap_mb MB, the last layers' first, while backward goes on with the layers
-    before them. Rank 0's parameters and buffers are everybody's at the beginning. deterministic: the
-    ranks' gradients are added in the order of the ranks, to the bits of one process that does so.
+    Backward leaves the mean of all ranks' gradients in each parameter's grad. Gradients are reduced
+    in buckets of about bucket_cap_mb MB, the last layers' first, while backward goes on with the
+    layers before them. Rank 0's parameters and buffers are everybody's at the beginning.
+    deterministic: the ranks' gradients are added in the order of the ranks, to the bits of one
+    process that does so.
     """
 
     def __init__(
@@ -117,8 +123,8 @@ class DistributedDataParallel(Module):
             )
 
     def finish(self) -> None:
-        """Waits for the gradients. Backward does so, unless a parameter had no part in the loss: the
-        optimiser's step must then be preceded by this, on all ranks."""
+        """Waits for the gradients. Backward does so, unless a parameter had no part in the loss:
+        the optimiser's step must then be preceded by this, on all ranks."""
         self._begin(complete=True)
         for bucket in self._buckets:
             if bucket.work is not None:
@@ -149,9 +155,9 @@ class ShardedOptimizer:
     """An optimiser whose state is spread over the ranks: each keeps its part of all parameters.
 
     make(parameters) gives the optimiser, as in ShardedOptimizer(model.parameters(), lambda p:
-    lamella.optim.Adam(p, lr=1e-3)). It must work element by element, as SGD and Adam do. step() takes
-    each parameter's grad of this rank, gives every rank its part of their mean, and gathers the new
-    values. Gradients need not have been reduced before; with `reduced` they have been.
+    lamella.optim.Adam(p, lr=1e-3)). It must work element by element, as SGD and Adam do. step()
+    takes each parameter's grad of this rank, gives every rank its part of their mean, and gathers
+    the new values. Gradients need not have been reduced before; with `reduced` they have been.
     """
 
     def __init__(
