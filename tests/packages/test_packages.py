@@ -119,31 +119,3 @@ def test_torch_scatter(tmp_path):
     np.testing.assert_allclose(
         results["softmax"], (torch.from_numpy(src).exp() / shares.gather(0, index)).numpy()
     )
-
-
-SPLINE = """
-    import torch_spline_conv
-    given, results = np.load(sys.argv[1]), {}
-    sizes, is_open = torch.tensor([5, 5]), torch.tensor([1, 0], dtype=torch.uint8)
-    basis, index = torch_spline_conv.spline_basis(
-        torch.from_numpy(given["pseudo"]), sizes, is_open, 1
-    )
-    results["basis"], results["index"] = basis.numpy(), index.numpy()
-    np.savez(sys.argv[2], **results)
-"""
-
-
-def test_torch_spline_conv(tmp_path):
-    source = fetched("torch_spline_conv", "1.2.2")
-    build(source)
-    pseudo = np.random.default_rng(0).uniform(0, 1, (7, 2))
-    np.savez(tmp_path / "given.npz", pseudo=pseudo)
-    use(source, SPLINE, tmp_path / "given.npz", tmp_path / "results.npz")
-    results = np.load(tmp_path / "results.npz")
-    # Of degree 1 the basis is linear between the two knots beside a point, in each dimension.
-    np.testing.assert_allclose(results["basis"].sum(1), 1, rtol=1e-12)
-    # An open dimension has a knot at its end.
-    position = pseudo * [4, 5]
-    share = position - np.floor(position)
-    np.testing.assert_allclose(results["basis"][:, 0], (1 - share).prod(1), rtol=1e-12)
-    assert results["index"].min() >= 0 and results["index"].max() < 25
