@@ -1,13 +1,31 @@
 // Type promotion among tensors and numbers.
 #include "lamella/kernels/type_promotion.h"
 
+#include <algorithm>
+
 namespace lamella {
 namespace native {
 namespace {
 
+// The smallest integer type that holds both, one of which is uint16, uint32 or uint64. PyTorch has
+// no rule for them; this is the array API standard's. int64 and uint64 have none in either.
+ScalarType promote_unsigned(ScalarType a, ScalarType b) {
+  bool a_signed = is_signed_type(a), b_signed = is_signed_type(b);
+  size_t a_bytes = element_size(a), b_bytes = element_size(b);
+  if (a_signed == b_signed) return a_bytes >= b_bytes ? a : b;
+  ScalarType with_sign = a_signed ? a : b;
+  size_t wanted = std::max(element_size(with_sign), 2 * element_size(a_signed ? b : a));
+  if (wanted > 8) return promote_types(a, b);
+  return wanted == 8 ? kLong : wanted == 4 ? kInt : kShort;
+}
+
 ScalarType promote_known(ScalarType a, ScalarType b) {
   if (a == ScalarType::Undefined) return b;
   if (b == ScalarType::Undefined) return a;
+  if (is_integral(a, false) && is_integral(b, false) && a != b &&
+      (is_barebones_unsigned(a) || is_barebones_unsigned(b))) {
+    return promote_unsigned(a, b);
+  }
   return promote_types(a, b);
 }
 // `lower` counts only where its category is higher than that of `higher`.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from lamella import _C, Tensor, _functional
+import copyreg
+
+from lamella import _C, Generator, Tensor, _functional
 
 # The name is what type checkers look for; the typing module would have to be imported.
 TYPE_CHECKING = False
@@ -174,6 +176,17 @@ def _type_as(self: Tensor, other: Tensor) -> Tensor:
     return self.to(other.device, other.dtype)
 
 
+def _restore_generator(device: str, state: Tensor) -> Generator:
+    made = Generator(device=device)
+    made.set_state(state)
+    return made
+
+
+def _reduce_generator(generator: Generator) -> Any:
+    """A generator is pickled and copied as its device and its state."""
+    return _restore_generator, (str(generator.device), generator.get_state())
+
+
 def _dir(self: Tensor) -> list[str]:
     return sorted(set(dir(type(self))) | set(getattr(self, "__dict__", ())))
 
@@ -185,6 +198,7 @@ def _as_subclass(self: Tensor, cls: type[_T]) -> _T:
 
 
 def install() -> None:
+    copyreg.pickle(Generator, _reduce_generator)
     _C._add_to_tensor(
         {
             "numpy": _numpy,

@@ -5,6 +5,8 @@
 //   masks are collected, one for each dimension that they take, and go to `index` or `index_put_`
 //   together at the end. A mask stands for the indices of its true elements, so one of k
 //   dimensions takes k.
+#include <algorithm>
+
 #include "python/src/errors.h"
 #include "python/src/numbers.h"
 #include "python/src/tensor.h"
@@ -15,7 +17,8 @@ namespace {
 KnownOperator select_op{"aten::select", "int"}, slice_op{"aten::slice", "Tensor"},
     unsqueeze_op{"aten::unsqueeze", ""}, index_op{"aten::index", "Tensor"},
     index_put_op{"aten::index_put_", ""}, nonzero_op{"aten::nonzero", ""},
-    alias_op{"aten::alias", ""}, copy_op{"aten::copy_", ""}, fill_op{"aten::fill_", "Scalar"};
+    alias_op{"aten::alias", ""}, flip_op{"aten::flip", ""}, copy_op{"aten::copy_", ""},
+    fill_op{"aten::fill_", "Scalar"};
 
 bool is_bool(const lamella_tensor* tensor) {
   return tensor->scalar_type == static_cast<uint8_t>(ScalarType::Bool) ||
@@ -46,6 +49,13 @@ class Indexer {
   }
 
   bool advanced() const { return !indices_.empty(); }
+  bool turned() const { return !turned_.empty(); }
+  // Elements of the view's shape, reversed along the dimensions of slices with steps below 0.
+  TensorBase reversed(const TensorBase& tensor) {
+    return need(
+        call_known(flip_op, {tensor_value(tensor.impl()),
+                             list_value(LAMELLA_INT_LIST, turned_.data(), turned_.size())}));
+  }
   const TensorBase& view() const { return current_; }
   lamella_value index_list(std::vector<lamella_tensor*>& storage) const {
     for (const TensorBase& index : indices_) storage.push_back(index.impl());
@@ -178,15 +188,28 @@ class Indexer {
       return;
     }
     lamella_value step = slice->step == Py_None ? int_value(1) : bound(slice->step);
-    if (step.as.i <= 0) {
-      PyErr_Format(PyExc_ValueError, "slice: expected a step above 0, got %lld",
-                   static_cast<long long>(step.as.i));
+    if (step.as.i == 0) {
+      PyErr_SetString(PyExc_ValueError, "slice: expected a step other than 0, got 0");
       throw Failed();
     }
     lamella_value start = bound(slice->start), stop = bound(slice->stop);
+    if (step.as.i < 0) turn(&start, &stop, &step);
     current_ = need(
         call_known(slice_op, {tensor_value(current_.impl()), int_value(dim_), start, stop, step}));
     ++dim_;
+  }
+
+  // A slice with a step below 0 is the one upwards over the same elements, in reverse.
+  void turn(lamella_value* start, lamella_value* stop, lamella_value* step) {
+    auto first = static_cast<Py_ssize_t>(start->tag == LAMELLA_NONE ? INT64_MAX : start->as.i);
+    auto end = static_cast<Py_ssize_t>(stop->tag == LAMELLA_NONE ? INT64_MIN : stop->as.i);
+    auto by = static_cast<Py_ssize_t>(std::max(step->as.i, -INT64_MAX));
+    auto size = static_cast<Py_ssize_t>(current_.impl()->sizes[dim_]);
+    Py_ssize_t count = PySlice_AdjustIndices(size, &first, &end, by);
+    *start = int_value(count > 0 ? first + (count - 1) * by : 0);
+    *stop = int_value(count > 0 ? first + 1 : 0);
+    *step = int_value(-by);
+    turned_.push_back(dim_);
   }
 
   void collect(TensorBase index) {
@@ -230,6 +253,12 @@ class Indexer {
       raw = empty;
       type = ScalarType::Long;
     }
+    if (is_barebones_unsigned(type)) {
+      Ref narrow(wrap(std::move(index)));
+      index = need(tensor_from_data(narrow.get(), ScalarType::Long, false));
+      raw = index.impl();
+      type = ScalarType::Long;
+    }
     if (!is_integral(type, true)) {
       PyErr_Format(PyExc_IndexError, "index: expected tensors of integers or bools, got %s",
                    dtype_name(type));
@@ -264,6 +293,7 @@ class Indexer {
   TensorBase current_;
   int64_t ndim_;  // of the tensor that is indexed
   std::vector<TensorBase> indices_;
+  std::vector<int64_t> turned_;  // dimensions of the view that slices with steps below 0 left
   int64_t dim_ = 0;
   bool seen_ellipsis_ = false;
 };
@@ -326,7 +356,7 @@ PyObject* tensor_subscript(PyObject* self, PyObject* key) {
   try {
     Indexer indexer(tensor_of(self));
     indexer.apply(key);
-    TensorBase view = indexer.view();
+    TensorBase view = indexer.turned() ? indexer.reversed(indexer.view()) : indexer.view();
     if (indexer.advanced()) {
       std::vector<lamella_tensor*> storage;
       return wrap(
@@ -351,7 +381,7 @@ int tensor_assign(PyObject* self, PyObject* key, PyObject* value) {
   try {
     Indexer indexer(tensor_of(self));
     indexer.apply(key);
-    const TensorBase& view = indexer.view();
+    TensorBase view = indexer.view();
     auto type = static_cast<ScalarType>(view.impl()->scalar_type);
     double parts[2];
     lamella_value number;
@@ -368,6 +398,15 @@ int tensor_assign(PyObject* self, PyObject* key, PyObject* value) {
       need(call_known(fill_op, {tensor_value(view.impl()), number}));
       return 0;
     }
+    // Reversed elements are a copy, which is written and then goes back to the elements.
+    if (indexer.turned()) view = indexer.reversed(view);
+    auto done = [&] {
+      if (!indexer.turned()) return 0;
+      TensorBase back = indexer.reversed(view);
+      need(call_known(copy_op, {tensor_value(indexer.view().impl()), tensor_value(back.impl()),
+                                bool_value(false)}));
+      return 0;
+    };
     TensorBase source;
     if (is_tensor(value)) {
       source = tensor_ref(value);
@@ -383,7 +422,7 @@ int tensor_assign(PyObject* self, PyObject* key, PyObject* value) {
       source = fit(std::move(source), view.dim());
       need(call_known(copy_op,
                       {tensor_value(view.impl()), tensor_value(source.impl()), bool_value(false)}));
-      return 0;
+      return done();
     }
     if (source.scalar_type() != type) {
       static SlotOperator to_op{"aten::to"};
@@ -399,7 +438,7 @@ int tensor_assign(PyObject* self, PyObject* key, PyObject* value) {
     std::vector<lamella_tensor*> storage;
     need(call_known(index_put_op, {tensor_value(view.impl()), indexer.index_list(storage),
                                    tensor_value(source.impl()), bool_value(false)}));
-    return 0;
+    return done();
   } catch (const Failed&) {
     return -1;
   } catch (...) {

@@ -90,10 +90,39 @@ inline PyObject* call_slot(SlotOperator& slot, PyObject* const* args, Py_ssize_t
   return call_table(*table, nullptr, false, args, count, nullptr);
 }
 
+// A NumPy array beside a tensor is a tensor over its memory. It is asked for where an operator does
+// not know an operand, so that other operands cost nothing.
+PyObject* with_arrays(SlotOperator& slot, PyObject* a, PyObject* b) {
+  static PyObject* name = PyUnicode_InternFromString("__array_interface__");
+  PyObject* args[] = {a, b};
+  Ref made[2];
+  bool any = false;
+  for (int i = 0; i < 2; ++i) {
+    if (is_tensor(args[i]) || !PyObject_CheckBuffer(args[i])) continue;
+    if (name == nullptr || PyObject_HasAttr(args[i], name) == 0) continue;
+    TensorBase tensor = guarded(
+        [&] { return tensor_from_data(args[i], ScalarType::Undefined, false); }, TensorBase());
+    if (!tensor.defined()) return nullptr;
+    made[i] = Ref(wrap(std::move(tensor)));
+    if (!made[i]) return nullptr;
+    args[i] = made[i].get();
+    any = true;
+  }
+  if (!any) Py_RETURN_NOTIMPLEMENTED;
+  return call_slot(slot, args, 2);
+}
+PyObject* call_two(SlotOperator& slot, PyObject* a, PyObject* b) {
+  PyObject* args[] = {a, b};
+  PyObject* result = call_slot(slot, args, 2);
+  if (result != Py_NotImplemented) [[likely]]
+    return result;
+  Py_DECREF(result);
+  return with_arrays(slot, a, b);
+}
+
 template <Slot S>
 PyObject* binary(PyObject* a, PyObject* b) {
-  PyObject* args[] = {a, b};
-  return call_slot(slots[S], args, 2);
+  return call_two(slots[S], a, b);
 }
 template <Slot S>
 PyObject* ternary(PyObject* a, PyObject* b, PyObject* modulus) {
@@ -161,8 +190,7 @@ PyObject* compare(PyObject* a, PyObject* b, int op) {
   static_assert(kLe - kLt == Py_LE - Py_LT && kEq - kLt == Py_EQ - Py_LT &&
                 kNe - kLt == Py_NE - Py_LT && kGt - kLt == Py_GT - Py_LT &&
                 kGe - kLt == Py_GE - Py_LT);
-  PyObject* args[] = {a, b};
-  return call_slot(slots[kLt + op], args, 2);
+  return call_two(slots[kLt + op], a, b);
 }
 
 int contains(PyObject* self, PyObject* item) {

@@ -125,7 +125,7 @@ def test_augmented_assignment():
         (2, IndexError, "index: expected an index from -2 to 1 for dimension 0, got 2"),
         ((0, -4), IndexError, "index: expected an index from -3 to 2 for dimension 0, got -4"),
         ((0,) * 5, IndexError, "index: expected at most 4 indices for a tensor of 4 dimensions"),
-        (slice(None, None, -1), ValueError, "slice: expected a step above 0, got -1"),
+        (slice(None, None, 0), ValueError, "slice: expected a step other than 0, got 0"),
         (slice(1.5, None), TypeError, "slice: expected bounds to be ints or None, got float"),
         ((..., ...), IndexError, "index: expected at most one ellipsis ('...')"),
         (

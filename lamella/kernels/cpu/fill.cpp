@@ -8,6 +8,7 @@
 #include "lamella/kernels/cpu/movement.h"
 #include "lamella/kernels/cpu/range.h"
 #include "lamella/kernels/native.h"
+#include "lamella/kernels/selecting.h"
 #include "lamella/kernels/strided_loop.h"
 
 namespace lamella::native {
@@ -119,7 +120,7 @@ int64_t range_length(const char* op, const Scalar& start, const Scalar& end, con
 
 void fill_range(const char* op, const Scalar& start, const Scalar& step, int64_t n, Tensor& out) {
   if (out.is_meta() || n == 0) return;
-  const ScalarType dtype = out.scalar_type();
+  const ScalarType dtype = signed_type(out.scalar_type());  // integers wrap
   write_dense(out, [&](Tensor& dense) {
     auto* to = static_cast<char*>(dense.data_ptr());
     if (dtype == kBool) {

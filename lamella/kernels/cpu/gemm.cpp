@@ -7,6 +7,7 @@
 #include "lamella/kernels/cpu/copy.h"
 #include "lamella/kernels/cpu/simd/dot.h"
 #include "lamella/kernels/parallel.h"
+#include "lamella/kernels/selecting.h"
 
 namespace lamella::native {
 
@@ -247,6 +248,7 @@ void paired_gemm(const Gemm& p) {
 void gemm(const char* op, const Gemm& problem) {
   if (problem.batch == 0 || problem.m == 0 || problem.n == 0) return;
   Gemm p = problem;
+  p.dtype = signed_type(p.dtype);  // sums of products wrap: their bits are the same
   if (p.beta.equal(0)) {
     p.d = {};
   } else if (p.d.data == nullptr) {
@@ -278,7 +280,7 @@ using sum_type = typename SumType<T>::type;
 
 void dot_product(const Tensor& a, const Tensor& b, bool conjugate, void* result) {
   int64_t n = a.numel();
-  ScalarType dtype = a.scalar_type();
+  ScalarType dtype = signed_type(a.scalar_type());
   if (dtype == kFloat || dtype == kDouble) {
     Tensor x = a.contiguous(), y = b.contiguous();
     dot_stub(kCPU, dtype, x.const_data_ptr(), y.const_data_ptr(), n, result);

@@ -5,6 +5,7 @@
 
 #include "lamella/kernels/cpu/loops.h"
 #include "lamella/kernels/cpu/simd/vec.h"
+#include "lamella/kernels/cpu/wide_types.h"
 
 namespace lamella::native {
 
@@ -123,7 +124,7 @@ struct Lcm {
     T g = gcd_of(a, b);
     if (g == 0) return 0;
     auto product = static_cast<int64_t>(static_cast<uint64_t>(a / g) * static_cast<uint64_t>(b));
-    return static_cast<T>(product < 0 ? negate(product) : product);
+    return static_cast<T>(std::is_signed_v<T> && product < 0 ? negate(product) : product);
   }
 };
 
@@ -164,10 +165,20 @@ struct Polar {
 
 }  // namespace
 
-#define LAMELLA_INT_LOOPS(Op)                                                  \
-  {&plain_loop<Op<uint8_t>, uint8_t, 2>, &plain_loop<Op<int8_t>, int8_t, 2>,   \
-   &plain_loop<Op<int16_t>, int16_t, 2>, &plain_loop<Op<int32_t>, int32_t, 2>, \
-   &plain_loop<Op<int64_t>, int64_t, 2>}
+#define LAMELLA_INT_LOOPS(Op)            \
+  {&plain_loop<Op<uint8_t>, uint8_t, 2>, \
+   &plain_loop<Op<int8_t>, int8_t, 2>,   \
+   &plain_loop<Op<int16_t>, int16_t, 2>, \
+   &plain_loop<Op<int32_t>, int32_t, 2>, \
+   &plain_loop<Op<int64_t>, int64_t, 2>, \
+   nullptr,                              \
+   nullptr,                              \
+   nullptr,                              \
+   nullptr,                              \
+   nullptr,                              \
+   nullptr,                              \
+   nullptr,                              \
+   &plain_loop<Op<uint64_t>, uint64_t, 2>}
 LAMELLA_OTHER_LOOPS(div_trunc);
 const LoopFn div_trunc_others[kLoopTypes] = LAMELLA_INT_LOOPS(IntDivTrunc);
 LAMELLA_OTHER_LOOPS(div_floor);
@@ -185,13 +196,17 @@ const LoopFn pow_others[kLoopTypes] = {&plain_loop<IntPow<uint8_t>, uint8_t, 2>,
                                        nullptr,
                                        nullptr,
                                        &complex_pow_float,
-                                       &complex_pow_double};
+                                       &complex_pow_double,
+                                       nullptr,
+                                       nullptr,
+                                       nullptr,
+                                       &plain_loop<IntPow<uint64_t>, uint64_t, 2>};
 
-LAMELLA_PLAIN2(heaviside, Heaviside, RealBoolTypes);
-LAMELLA_PLAIN2(gcd, Gcd, IntTypes);
-LAMELLA_PLAIN2(lcm, Lcm, IntTypes);
+LAMELLA_PLAIN2(heaviside, Heaviside, WideRealBoolTypes);
+LAMELLA_PLAIN2(gcd, Gcd, WideIntTypes);
+LAMELLA_PLAIN2(lcm, Lcm, WideIntTypes);
 LAMELLA_POINTWISE(round_decimals, plain_table<RoundDecimals, 1>("round", 2, FloatTypes()));
-LAMELLA_POINTWISE(replace, plain_table<Replace, 1>("clamp", 1, RealTypes()));
+LAMELLA_POINTWISE(replace, plain_table<Replace, 1>("clamp", 1, WideRealTypes()));
 LAMELLA_PLAIN1(angle, Angle, FloatComplexTypes);
 LAMELLA_PLAIN2(polar, Polar, FloatTypes);
 

@@ -41,6 +41,19 @@ void store_number(ScalarType type, const Scalar& number, char* to) {
   }
 }
 
+LoopFn loop_of(const LoopTable& table, ScalarType type) {
+  int at = loop_index(type);
+  if (at < 0 || at >= kLoopTypes) return nullptr;
+  if (table.loops[at] != nullptr || table.others == nullptr) return table.loops[at];
+  return table.others[at];
+}
+// uint16 and uint32 are computed as int64 where they have no loop of their own: it holds all their
+// numbers, and a result that is too large for them wraps when it is stored.
+ScalarType widened(const LoopTable& table, ScalarType type) {
+  bool holds = type == kUInt16 || type == kUInt32;
+  return holds && loop_of(table, type) == nullptr ? kLong : type;
+}
+
 [[noreturn]] LAMELLA_COLD void throw_no_loop(const LoopTable& table, ScalarType type) {
   std::string list;
   const char* last = nullptr;
@@ -49,9 +62,7 @@ void store_number(ScalarType type, const Scalar& number, char* to) {
     last = dtype_name(t);
   };
   for (int i = 0; i < kLoopTypes; ++i) {
-    if (table.loops[i] == nullptr && (table.others == nullptr || table.others[i] == nullptr)) {
-      continue;
-    }
+    if (loop_of(table, widened(table, kLoopOrder[i])) == nullptr) continue;
     if (kLoopOrder[i] == kFloat) {
       add(kHalf);
       add(kBFloat16);
@@ -450,7 +461,8 @@ void run_pointwise(TensorIteratorBase& iter, const LoopTable& table, const Scala
   int at = loop_index(is_small && table.first_is_bool ? kShort : type);
   LoopFn loop = at >= 0 && at < kLoopTypes ? table.loops[at] : nullptr;
   if (LAMELLA_UNLIKELY(loop == nullptr)) {
-    if (at >= 0 && at < kLoopTypes && table.others != nullptr) loop = table.others[at];
+    type = widened(table, type);
+    loop = loop_of(table, type);
     if (loop == nullptr) throw_no_loop(table, common);
   }
   alignas(16) char params[kMaxParams * kParamBytes];
@@ -460,7 +472,7 @@ void run_pointwise(TensorIteratorBase& iter, const LoopTable& table, const Scala
   int64_t n = iter.numel();
   const int number = iter.number_at();
   Runner runner{loop, nullptr, params, table.inputs + 1, number};
-  if (LAMELLA_LIKELY(!is_small && iter.is_simple() && iter.uniform_inputs() &&
+  if (LAMELLA_LIKELY(!is_small && iter.is_simple() && iter.uniform_inputs() && type == common &&
                      !table.first_is_bool && iter.dtype(0) == stored_type(table.out, type) &&
                      (n == 1 || (number < 0 && n <= kGrainSize)))) {
     loop(iter.data_ptrs(), n, params);

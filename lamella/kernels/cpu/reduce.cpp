@@ -356,6 +356,8 @@ int64_t stride_bytes(const TensorBase& t, size_t d) {
 
 void reduce_tensor(const ReduceTable& table, ScalarType type, const TensorBase& in, DimMask mask,
                    const TensorBase& out, const void* params, const TensorBase& values) {
+  // int64 holds all numbers of uint16 and uint32, which have no loops of their own.
+  if (type == kUInt16 || type == kUInt32) type = kLong;
   int at = loop_index(loop_type(type)), from = loop_index(in.dtype());
   bool known = at >= 0 && at < kLoopTypes && table.loops[at].along != nullptr && from >= 0 &&
                loop_index(out.dtype()) >= 0;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 import lamella
@@ -51,10 +52,10 @@ _NUMBERS = ((int, INTEGRAL), (float, REAL + _MORE["real floating"]), (complex, C
 
 def _of_number(number: complex, found: lamella.dtype | None) -> lamella.dtype:
     """The dtype of a Python number beside arrays of dtype `found`."""
-    if type(number) is type(True):
-        return found or bool
+    if isinstance(number, builtins.bool):
+        return bool if found is None else found
     for kind, dtypes in reversed(_NUMBERS):
-        if found in dtypes:
+        if found is not None and found in dtypes:
             return found
         if isinstance(number, kind):
             break

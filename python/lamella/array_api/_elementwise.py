@@ -17,6 +17,7 @@ def _unary(name: str, call: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]
         return call(x)
 
     function.__name__ = function.__qualname__ = name
+    function.__module__ = "lamella.array_api"
     function.__doc__ = f"{name} of each element."
     return function
 
@@ -26,6 +27,7 @@ def _binary(name: str, call: Callable[[Tensor, Tensor], Tensor]) -> Callable[...
         return call(*common(x1, x2))
 
     function.__name__ = function.__qualname__ = name
+    function.__module__ = "lamella.array_api"
     function.__doc__ = f"{name} of each pair of elements, which broadcast."
     return function
 

@@ -128,7 +128,7 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
 
 def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
     """The ranks of matrices."""
-    return _linalg.matrix_rank(x, atol=0.0, rtol=rtol)
+    return _linalg.matrix_rank(x) if rtol is None else _linalg.matrix_rank(x, rtol=rtol)
 
 
 def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
@@ -139,7 +139,7 @@ def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 def pinv(x: Tensor, /, *, rtol: Any = None) -> Tensor:
     """The pseudo-inverses of matrices."""
-    return _linalg.pinv(x, atol=0.0, rtol=rtol)
+    return _linalg.pinv(x) if rtol is None else _linalg.pinv(x, rtol=rtol)
 
 
 def qr(x: Tensor, /, *, mode: str = "reduced") -> QRResult:

@@ -1,6 +1,7 @@
 // Arithmetic of two tensors: add, sub, mul, div, minimum and maximum.
 #include "lamella/kernels/cpu/loops.h"
 #include "lamella/kernels/cpu/simd/vec.h"
+#include "lamella/kernels/cpu/wide_types.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {
@@ -138,18 +139,18 @@ inline constexpr bool kResultIsExact<Fmin<float>> = true;
 }  // namespace CPU_CAPABILITY
 
 using MulTypes = JoinTypes<AllTypes, UnsignedTypes>;
-LAMELLA_PLAIN2(add, Add, AllTypes);
-LAMELLA_POINTWISE(add_alpha, plain_table<AddAlpha, 2>("add", 1, AllTypes()));
-LAMELLA_PLAIN2(sub, Sub, NumberTypes);
+LAMELLA_PLAIN2(add, Add, WideAllTypes);
+LAMELLA_POINTWISE(add_alpha, plain_table<AddAlpha, 2>("add", 1, WideAllTypes()));
+LAMELLA_PLAIN2(sub, Sub, WideNumberTypes);
 LAMELLA_PLAIN2(mul, Mul, MulTypes);
 LAMELLA_POINTWISE(div_true, plain_table<Div, 2>("div", 0, FloatComplexTypes()));
 LAMELLA_OTHER_LOOPS(div_trunc);
 LAMELLA_POINTWISE(div_trunc, plain_table<DivTrunc, 2>("div", 0, FloatTypes(), div_trunc_others));
 LAMELLA_PLAIN2(copysign, CopySign, FloatTypes);
-LAMELLA_PLAIN2(maximum, Maximum, RealBoolTypes);
-LAMELLA_PLAIN2(minimum, Minimum, RealBoolTypes);
-LAMELLA_PLAIN2(fmax, Fmax, RealBoolTypes);
-LAMELLA_PLAIN2(fmin, Fmin, RealBoolTypes);
+LAMELLA_PLAIN2(maximum, Maximum, WideRealBoolTypes);
+LAMELLA_PLAIN2(minimum, Minimum, WideRealBoolTypes);
+LAMELLA_PLAIN2(fmax, Fmax, WideRealBoolTypes);
+LAMELLA_PLAIN2(fmin, Fmin, WideRealBoolTypes);
 LAMELLA_POINTWISE(pow_square, plain_table<Square, 1>("pow", 0, FloatComplexTypes()));
 LAMELLA_POINTWISE(pow_cube, plain_table<Cube, 1>("pow", 0, FloatComplexTypes()));
 LAMELLA_POINTWISE(pow_inverse_square, plain_table<InverseSquare, 1>("pow", 0, FloatComplexTypes()));

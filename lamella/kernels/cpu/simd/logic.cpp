@@ -1,6 +1,7 @@
 // Comparison, logic and bits.
 #include "lamella/kernels/cpu/loops.h"
 #include "lamella/kernels/cpu/simd/vec.h"
+#include "lamella/kernels/cpu/wide_types.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {
@@ -75,15 +76,15 @@ LAMELLA_PLAIN2(lt, Lt, OrderTypes);
 LAMELLA_PLAIN2(le, Le, OrderTypes);
 LAMELLA_PLAIN2(gt, Gt, OrderTypes);
 LAMELLA_PLAIN2(ge, Ge, OrderTypes);
-LAMELLA_PLAIN2(logical_and, LogicalAnd, AllTypes);
-LAMELLA_PLAIN2(logical_or, LogicalOr, AllTypes);
-LAMELLA_PLAIN2(logical_xor, LogicalXor, AllTypes);
-LAMELLA_PLAIN1(logical_not, LogicalNot, AllTypes);
+LAMELLA_PLAIN2(logical_and, LogicalAnd, WideAllTypes);
+LAMELLA_PLAIN2(logical_or, LogicalOr, WideAllTypes);
+LAMELLA_PLAIN2(logical_xor, LogicalXor, WideAllTypes);
+LAMELLA_PLAIN1(logical_not, LogicalNot, WideAllTypes);
 LAMELLA_PLAIN2(bitwise_and, BitAnd, BitTypes);
 LAMELLA_PLAIN2(bitwise_or, BitOr, BitTypes);
 LAMELLA_PLAIN2(bitwise_xor, BitXor, BitTypes);
 LAMELLA_PLAIN1(bitwise_not, BitNot, BitTypes);
-LAMELLA_PLAIN2(bitwise_left_shift, ShiftLeft, IntTypes);
-LAMELLA_PLAIN2(bitwise_right_shift, ShiftRight, IntTypes);
+LAMELLA_PLAIN2(bitwise_left_shift, ShiftLeft, WideIntTypes);
+LAMELLA_PLAIN2(bitwise_right_shift, ShiftRight, WideIntTypes);
 
 }  // namespace lamella::native

@@ -1,5 +1,6 @@
 // Largest and smallest elements, and their places.
 #include "lamella/kernels/cpu/simd/reduce_fold.h"
+#include "lamella/kernels/cpu/wide_types.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {
@@ -92,8 +93,8 @@ constexpr ReduceTable extreme_table(const char* name, Types<T...>) {
   }
   return table;
 }
-LAMELLA_REGISTER_REDUCE(max, extreme_table<true>("max", RealTypes()));
-LAMELLA_REGISTER_REDUCE(min, extreme_table<false>("min", RealTypes()));
+LAMELLA_REGISTER_REDUCE(max, extreme_table<true>("max", WideRealTypes()));
+LAMELLA_REGISTER_REDUCE(min, extreme_table<false>("min", WideRealTypes()));
 
 // ---- Both at once ----
 
@@ -140,7 +141,7 @@ constexpr ReduceTable both_table(Types<T...>) {
   }
   return table;
 }
-LAMELLA_REGISTER_REDUCE(aminmax, both_table(RealTypes()));
+LAMELLA_REGISTER_REDUCE(aminmax, both_table(WideRealTypes()));
 
 // ---- Places ----
 
@@ -311,8 +312,8 @@ constexpr ReduceTable place_table(const char* name, Types<T...>) {
   }
   return table;
 }
-LAMELLA_REGISTER_REDUCE(argmax, place_table<true>("argmax", RealTypes()));
-LAMELLA_REGISTER_REDUCE(argmin, place_table<false>("argmin", RealTypes()));
+LAMELLA_REGISTER_REDUCE(argmax, place_table<true>("argmax", WideRealTypes()));
+LAMELLA_REGISTER_REDUCE(argmin, place_table<false>("argmin", WideRealTypes()));
 
 }  // namespace
 }  // namespace CPU_CAPABILITY

@@ -1,6 +1,7 @@
 // Operators of three tensors: where, clamp, lerp, addcmul, addcdiv.
 #include "lamella/kernels/cpu/loops.h"
 #include "lamella/kernels/cpu/simd/vec.h"
+#include "lamella/kernels/cpu/wide_types.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {
@@ -109,10 +110,10 @@ inline constexpr bool kResultIsExact<Clamp<float>> = true;
 }  // namespace CPU_CAPABILITY
 
 LAMELLA_POINTWISE(where, make_where());
-LAMELLA_POINTWISE(clamp, plain_table<Clamp, 3>("clamp", 0, RealTypes()));
+LAMELLA_POINTWISE(clamp, plain_table<Clamp, 3>("clamp", 0, WideRealTypes()));
 LAMELLA_POINTWISE(lerp, plain_table<Lerp, 3>("lerp", 0, FloatComplexTypes()));
 LAMELLA_POINTWISE(lerp_scalar, plain_table<LerpScalar, 2>("lerp", 1, FloatComplexTypes()));
-LAMELLA_POINTWISE(addcmul, plain_table<AddCMul, 3>("addcmul", 1, NumberTypes()));
+LAMELLA_POINTWISE(addcmul, plain_table<AddCMul, 3>("addcmul", 1, WideNumberTypes()));
 LAMELLA_POINTWISE(addcdiv, plain_table<AddCDiv, 3>("addcdiv", 1, FloatComplexTypes()));
 
 }  // namespace lamella::native

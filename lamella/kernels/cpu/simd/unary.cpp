@@ -1,6 +1,7 @@
 // Unary operators without elementary functions: signs, rounding, classification, square roots.
 #include "lamella/kernels/cpu/loops.h"
 #include "lamella/kernels/cpu/simd/vec.h"
+#include "lamella/kernels/cpu/wide_types.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {
@@ -230,9 +231,9 @@ inline constexpr bool kResultIsExact<Abs<float>> = true;
 using RoundTypes = JoinTypes<RealTypes, UnsignedTypes>;
 using ClassTypes = JoinTypes<AllTypes, UnsignedTypes>;
 using SignTypes = JoinTypes<RealBoolTypes, UnsignedTypes>;
-LAMELLA_PLAIN1(neg, Neg, NumberTypes);
-LAMELLA_PLAIN1(sign, Sign, RealBoolTypes);
-LAMELLA_PLAIN1(sgn, Sign, AllTypes);
+LAMELLA_PLAIN1(neg, Neg, WideNumberTypes);
+LAMELLA_PLAIN1(sign, Sign, WideRealBoolTypes);
+LAMELLA_PLAIN1(sgn, Sign, WideAllTypes);
 LAMELLA_PLAIN1(reciprocal, Reciprocal, FloatComplexTypes);
 LAMELLA_OTHER_LOOPS(sqrt);
 LAMELLA_POINTWISE(sqrt, plain_table<Sqrt, 1>("sqrt", 0, FloatTypes(), sqrt_others));
@@ -253,12 +254,16 @@ LAMELLA_POINTWISE(nan_to_num, plain_table<NanToNum, 1>("nan_to_num", 3, ClassTyp
 LAMELLA_PLAIN1(conj_physical, Conj, ComplexTypes);
 LAMELLA_POINTWISE(leaky_relu, plain_table<LeakyRelu, 1>("leaky_relu", 1, FloatTypes()));
 LAMELLA_POINTWISE(threshold, plain_table<Threshold, 1>("threshold", 2, RealTypes()));
-LAMELLA_POINTWISE(clamp_scalar, plain_table<ClampScalar, 1>("clamp", 2, RealTypes()));
-LAMELLA_POINTWISE(clamp_min_scalar, plain_table<ClampMinScalar, 1>("clamp_min", 1, RealTypes()));
-LAMELLA_POINTWISE(clamp_max_scalar, plain_table<ClampMaxScalar, 1>("clamp_max", 1, RealTypes()));
+LAMELLA_POINTWISE(clamp_scalar, plain_table<ClampScalar, 1>("clamp", 2, WideRealTypes()));
+LAMELLA_POINTWISE(clamp_min_scalar,
+                  plain_table<ClampMinScalar, 1>("clamp_min", 1, WideRealTypes()));
+LAMELLA_POINTWISE(clamp_max_scalar,
+                  plain_table<ClampMaxScalar, 1>("clamp_max", 1, WideRealTypes()));
 LAMELLA_PLAIN1(hardswish, Hardswish, FloatTypes);
 LAMELLA_PLAIN1(hardsigmoid, Hardsigmoid, FloatTypes);
+// The last type, a complex one, says how the table stores results.
+using SizeTypes = JoinTypes<WidestUnsigned, NumberTypes>;
 // The result of a complex number is real: a table of its own kind for it is chosen by the type.
-LAMELLA_POINTWISE(abs, plain_table<Abs, 1>("abs", 0, NumberTypes()));
+LAMELLA_POINTWISE(abs, plain_table<Abs, 1>("abs", 0, SizeTypes()));
 
 }  // namespace lamella::native
