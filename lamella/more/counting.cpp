@@ -10,7 +10,8 @@ namespace {
 // The bin of each element; `bins` for one that lies in none. The last edge belongs to the last bin.
 Tensor bins_of(const Tensor& x, const Tensor& edges) {
   const int64_t bins = edges.size(0) - 1;
-  const Tensor place = lamella::searchsorted(edges.contiguous(), x.contiguous(), false, true).sub(1);
+  const Tensor place =
+      lamella::searchsorted(edges.contiguous(), x.contiguous(), false, true).sub(1);
   const Tensor inside = x.ge(edges.select(0, 0)).logical_and(x.le(edges.select(0, bins)));
   return lamella::where(inside, place.clamp(0, bins - 1), bins);
 }
@@ -89,8 +90,8 @@ std::vector<Tensor> even_edges(const char* op, const Tensor& points, IntArrayRef
   std::vector<Tensor> edges;
   for (size_t d = 0; d < bins.size(); ++d) {
     LAMELLA_CHECK(bins[d] >= 1, op, ": expected at least one bin, got ", bins[d]);
-    const auto [low, high] = range_of(op, points.select(1, static_cast<int64_t>(d)), range,
-                                      static_cast<int64_t>(d));
+    const auto [low, high] =
+        range_of(op, points.select(1, static_cast<int64_t>(d)), range, static_cast<int64_t>(d));
     edges.push_back(lamella::linspace(low, high, bins[d] + 1, points.options()));
   }
   return edges;
@@ -170,9 +171,9 @@ Tensor empty_permuted(IntArrayRef size, IntArrayRef physical_layout,
   Dims inner, back(size.size(), -1);
   for (size_t i = 0; i < size.size(); ++i) {
     const int64_t d = physical_layout[i];
-    LAMELLA_CHECK(d >= 0 && static_cast<size_t>(d) < size.size() &&
-                      back[static_cast<size_t>(d)] < 0,
-                  op, ": expected 'physical_layout' to be a permutation, got ", physical_layout);
+    LAMELLA_CHECK(
+        d >= 0 && static_cast<size_t>(d) < size.size() && back[static_cast<size_t>(d)] < 0, op,
+        ": expected 'physical_layout' to be a permutation, got ", physical_layout);
     inner.push_back(size[static_cast<size_t>(d)]);
     back[static_cast<size_t>(d)] = static_cast<int64_t>(i);
   }
@@ -207,10 +208,9 @@ std::vector<Tensor> within(const Tensor& self, TensorList indices) {
   std::vector<Tensor> result;
   for (size_t d = 0; d < indices.size(); ++d) {
     const Tensor& index = indices[d];
-    result.push_back(index.defined()
-                         ? index.clamp(-self.size(static_cast<int64_t>(d)),
-                                       self.size(static_cast<int64_t>(d)) - 1)
-                         : index);
+    result.push_back(index.defined() ? index.clamp(-self.size(static_cast<int64_t>(d)),
+                                                   self.size(static_cast<int64_t>(d)) - 1)
+                                     : index);
   }
   return result;
 }

@@ -54,7 +54,8 @@ Part part_of(const char* op, const Tensor& self, const OptionalIntArrayRef& s,
     for (int64_t d : *dim) {
       const int64_t at = wrapped(op, d, self.dim());
       for (int64_t other : part.dims) {
-        LAMELLA_CHECK(other != at, op, ": expected each dimension once in 'dim', got ", d, " twice");
+        LAMELLA_CHECK(other != at, op, ": expected each dimension once in 'dim', got ", d,
+                      " twice");
       }
       part.dims.push_back(at);
     }
@@ -87,7 +88,8 @@ Tensor complex_to_complex(const char* op, const Tensor& self, const Part& part, 
                           bool forward) {
   const int64_t how = normalization_of(op, norm, forward);
   const Tensor input = with_sizes(op, floating_point(op, self, !forward), part);
-  if (part.dims.empty()) return input.is_complex() ? input.clone() : input.to(to_complex_type(input.scalar_type()));
+  if (part.dims.empty())
+    return input.is_complex() ? input.clone() : input.to(to_complex_type(input.scalar_type()));
   return input.is_complex() ? aten::_fft_c2c(input, part.dims, how, forward)
                             : aten::_fft_r2c(input, part.dims, how, false);
 }
@@ -99,7 +101,8 @@ Tensor real_to_complex(const char* op, const Tensor& self, const Part& part, con
   const Tensor input = with_sizes(op, real_numbers(op, self), part);
   if (forward) return aten::_fft_r2c(input, part.dims, how, true);
   // Only the last dimension is real: the others are inverse transforms of what that gives.
-  const Tensor half = aten::_fft_r2c(input, IntArrayRef(&part.dims.back(), 1), how, true).conj_physical();
+  const Tensor half =
+      aten::_fft_r2c(input, IntArrayRef(&part.dims.back(), 1), how, true).conj_physical();
   if (part.dims.size() == 1) return half;
   return aten::_fft_c2c(half, IntArrayRef(part.dims.data(), part.dims.size() - 1), how, false);
 }
@@ -135,14 +138,12 @@ Part one_part(const char* op, const Tensor& self, const std::optional<int64_t>& 
 
 }  // namespace
 
-#define LAMELLA_FFT1(name, call)                                                              \
-  Tensor name(const Tensor& self, std::optional<int64_t> n, int64_t dim, Norm norm) {         \
-    return call;                                                                              \
-  }
-LAMELLA_FFT1(fft_fft, complex_to_complex("fft_fft", self, one_part("fft_fft", self, n, dim), norm,
-                                         true))
-LAMELLA_FFT1(fft_ifft, complex_to_complex("fft_ifft", self, one_part("fft_ifft", self, n, dim),
-                                          norm, false))
+#define LAMELLA_FFT1(name, call) \
+  Tensor name(const Tensor& self, std::optional<int64_t> n, int64_t dim, Norm norm) { return call; }
+LAMELLA_FFT1(fft_fft,
+             complex_to_complex("fft_fft", self, one_part("fft_fft", self, n, dim), norm, true))
+LAMELLA_FFT1(fft_ifft,
+             complex_to_complex("fft_ifft", self, one_part("fft_ifft", self, n, dim), norm, false))
 LAMELLA_FFT1(fft_rfft,
              real_to_complex("fft_rfft", self, one_part("fft_rfft", self, n, dim), norm, true))
 LAMELLA_FFT1(fft_ihfft,
@@ -152,30 +153,30 @@ LAMELLA_FFT1(fft_irfft, complex_to_real("fft_irfft", self, one_part("fft_irfft",
 LAMELLA_FFT1(fft_hfft,
              complex_to_real("fft_hfft", self, one_part("fft_hfft", self, n, dim), n, norm, true))
 
-#define LAMELLA_FFT(suffix, Dim)                                                                   \
-  Tensor fft_fft##suffix(const Tensor& self, OptionalIntArrayRef s, Dim dim, Norm norm) {          \
-    const char* op = "fft_fft" #suffix;                                                            \
-    return complex_to_complex(op, self, part_of(op, self, s, dim), norm, true);                    \
-  }                                                                                                \
-  Tensor fft_ifft##suffix(const Tensor& self, OptionalIntArrayRef s, Dim dim, Norm norm) {         \
-    const char* op = "fft_ifft" #suffix;                                                           \
-    return complex_to_complex(op, self, part_of(op, self, s, dim), norm, false);                   \
-  }                                                                                                \
-  Tensor fft_rfft##suffix(const Tensor& self, OptionalIntArrayRef s, Dim dim, Norm norm) {         \
-    const char* op = "fft_rfft" #suffix;                                                           \
-    return real_to_complex(op, self, part_of(op, self, s, dim), norm, true);                       \
-  }                                                                                                \
-  Tensor fft_ihfft##suffix(const Tensor& self, OptionalIntArrayRef s, Dim dim, Norm norm) {        \
-    const char* op = "fft_ihfft" #suffix;                                                          \
-    return real_to_complex(op, self, part_of(op, self, s, dim), norm, false);                      \
-  }                                                                                                \
-  Tensor fft_irfft##suffix(const Tensor& self, OptionalIntArrayRef s, Dim dim, Norm norm) {        \
-    const char* op = "fft_irfft" #suffix;                                                          \
-    return complex_to_real(op, self, part_of(op, self, s, dim), last_of(s), norm, false);          \
-  }                                                                                                \
-  Tensor fft_hfft##suffix(const Tensor& self, OptionalIntArrayRef s, Dim dim, Norm norm) {         \
-    const char* op = "fft_hfft" #suffix;                                                           \
-    return complex_to_real(op, self, part_of(op, self, s, dim), last_of(s), norm, true);           \
+#define LAMELLA_FFT(suffix, Dim)                                                            \
+  Tensor fft_fft##suffix(const Tensor& self, OptionalIntArrayRef s, Dim dim, Norm norm) {   \
+    const char* op = "fft_fft" #suffix;                                                     \
+    return complex_to_complex(op, self, part_of(op, self, s, dim), norm, true);             \
+  }                                                                                         \
+  Tensor fft_ifft##suffix(const Tensor& self, OptionalIntArrayRef s, Dim dim, Norm norm) {  \
+    const char* op = "fft_ifft" #suffix;                                                    \
+    return complex_to_complex(op, self, part_of(op, self, s, dim), norm, false);            \
+  }                                                                                         \
+  Tensor fft_rfft##suffix(const Tensor& self, OptionalIntArrayRef s, Dim dim, Norm norm) {  \
+    const char* op = "fft_rfft" #suffix;                                                    \
+    return real_to_complex(op, self, part_of(op, self, s, dim), norm, true);                \
+  }                                                                                         \
+  Tensor fft_ihfft##suffix(const Tensor& self, OptionalIntArrayRef s, Dim dim, Norm norm) { \
+    const char* op = "fft_ihfft" #suffix;                                                   \
+    return real_to_complex(op, self, part_of(op, self, s, dim), norm, false);               \
+  }                                                                                         \
+  Tensor fft_irfft##suffix(const Tensor& self, OptionalIntArrayRef s, Dim dim, Norm norm) { \
+    const char* op = "fft_irfft" #suffix;                                                   \
+    return complex_to_real(op, self, part_of(op, self, s, dim), last_of(s), norm, false);   \
+  }                                                                                         \
+  Tensor fft_hfft##suffix(const Tensor& self, OptionalIntArrayRef s, Dim dim, Norm norm) {  \
+    const char* op = "fft_hfft" #suffix;                                                    \
+    return complex_to_real(op, self, part_of(op, self, s, dim), last_of(s), norm, true);    \
   }
 LAMELLA_FFT(2, IntArrayRef)
 LAMELLA_FFT(n, OptionalIntArrayRef)

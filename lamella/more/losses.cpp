@@ -25,8 +25,8 @@ Tensor multi_margin_loss(const Tensor& self, const Tensor& target, const Scalar&
                 self.sizes());
   const Tensor x = self.dim() == 2 ? self : self.reshape({1, -1});
   const Tensor right = target.dim() == 0 ? target.unsqueeze(0) : target;
-  LAMELLA_CHECK(right.dim() == 1 && right.size(0) == x.size(0), op,
-                ": expected 'target' to have ", x.size(0), " elements, got ", target.sizes());
+  LAMELLA_CHECK(right.dim() == 1 && right.size(0) == x.size(0), op, ": expected 'target' to have ",
+                x.size(0), " elements, got ", target.sizes());
   const Tensor at = right.unsqueeze(1);
   Tensor z = x.sub(x.gather(1, at)).add(margin).clamp_min(0);
   if (power == 2) z = z.mul(z);
@@ -103,9 +103,9 @@ Sequences sequences(const char* op, const Tensor& log_probs, const Tensor& targe
   for (size_t i = 0; i < n; ++i) {
     LAMELLA_CHECK(input_lengths[i] >= 0 && input_lengths[i] <= s.steps, op,
                   ": expected 'input_lengths' in [0, ", s.steps, "], got ", input_lengths[i]);
-    LAMELLA_CHECK(target_lengths[i] >= 0 &&
-                      (targets.dim() == 1 || target_lengths[i] <= targets.size(1)),
-                  op, ": expected 'target_lengths' within 'targets', got ", target_lengths[i]);
+    LAMELLA_CHECK(
+        target_lengths[i] >= 0 && (targets.dim() == 1 || target_lengths[i] <= targets.size(1)), op,
+        ": expected 'target_lengths' within 'targets', got ", target_lengths[i]);
     s.starts.push_back(targets.dim() == 1 ? total : static_cast<int64_t>(i) * targets.size(1));
     total += target_lengths[i];
     longest = std::max(longest, target_lengths[i]);
@@ -259,8 +259,8 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, IntArrayRef inpu
                 IntArrayRef target_lengths, int64_t blank, int64_t reduction, bool zero_infinity) {
   const bool batched = log_probs.dim() == 3;
   const Tensor rows = batched ? log_probs : log_probs.unsqueeze(1);
-  Tensor loss = std::get<0>(aten::_ctc_loss(rows, targets, input_lengths, target_lengths, blank,
-                                            zero_infinity));
+  Tensor loss = std::get<0>(
+      aten::_ctc_loss(rows, targets, input_lengths, target_lengths, blank, zero_infinity));
   if (zero_infinity) loss = lamella::where(loss.eq(kInf), lamella::zeros_like(loss), loss);
   if (reduction == 1) {
     Dims lengths(target_lengths.begin(), target_lengths.end());

@@ -35,11 +35,9 @@ inline ScalarType floating(ScalarType type) {
 template <class F>
 void in_parallel(int64_t count, int64_t grain, const F& f) {
   void* buffers[] = {const_cast<void*>(static_cast<const void*>(&f))};
-  lamella::native::code_parallel(
-      [](void* const* b, int64_t begin, int64_t end) {
-        (*static_cast<const F*>(b[0]))(begin, end);
-      },
-      buffers, count, grain);
+  lamella::native::code_parallel([](void* const* b, int64_t begin,
+                                    int64_t end) { (*static_cast<const F*>(b[0]))(begin, end); },
+                                 buffers, count, grain);
 }
 
 }  // namespace aten::native

@@ -1,5 +1,5 @@
-// Rarer layers of neural networks, made of operators: bags of embeddings, the reverse of max pooling,
-// pooling over random windows, bilinear forms, a softmax of rows that may be empty.
+// Rarer layers of neural networks, made of operators: bags of embeddings, the reverse of max
+// pooling, pooling over random windows, bilinear forms, a softmax of rows that may be empty.
 #include <limits>
 
 #include "lamella/more/more.h"
@@ -28,15 +28,15 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> _embedding_bag(
   const Tensor rows = lamella::embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse);
   const Tensor counts = indices.ne(padding_idx);
   // A bag is where the last start at or before a position is.
-  const Tensor bag = bags == 0 ? lamella::zeros({count}, whole)
-                               : lamella::searchsorted(starts, lamella::arange(count, whole), false, true)
-                                     .sub(1);
+  const Tensor bag =
+      bags == 0 ? lamella::zeros({count}, whole)
+                : lamella::searchsorted(starts, lamella::arange(count, whole), false, true).sub(1);
   const Tensor sizes = lamella::zeros({bags}, whole).index_add(0, bag, counts.to(kLong));
   const Tensor empty = lamella::zeros({bags, weight.size(1)}, rows.options());
   Tensor result;
   if (mode == 2) {
-    const Tensor low = lamella::where(counts.unsqueeze(1), rows,
-                                      -std::numeric_limits<double>::infinity());
+    const Tensor low =
+        lamella::where(counts.unsqueeze(1), rows, -std::numeric_limits<double>::infinity());
     const Tensor at = bag.unsqueeze(1).expand(rows.sizes());
     result = empty.scatter_reduce(0, at, low, "amax", false);
     result = lamella::where(sizes.unsqueeze(1).eq(0), 0, result);
@@ -115,8 +115,8 @@ Tensor fractional_pool_places(const Tensor& self, IntArrayRef kernel_size, IntAr
   const bool batched = self.dim() == ndim + 2;
   LAMELLA_CHECK(batched || self.dim() == ndim + 1, op, ": expected 'self' to have ", ndim + 1,
                 " or ", ndim + 2, " dimensions, got ", self.sizes());
-  LAMELLA_CHECK(output_size.size() == kernel_size.size(), op,
-                ": expected 'output_size' to have ", ndim, " entries, got ", output_size.size());
+  LAMELLA_CHECK(output_size.size() == kernel_size.size(), op, ": expected 'output_size' to have ",
+                ndim, " entries, got ", output_size.size());
   Dims shape(self.sizes().begin(), self.sizes().end() - ndim);
   int64_t planes = 1;
   for (int64_t n : shape) planes *= n;
@@ -125,10 +125,9 @@ Tensor fractional_pool_places(const Tensor& self, IntArrayRef kernel_size, IntAr
   for (int64_t d = 0; d < ndim; ++d) {
     const auto i = static_cast<size_t>(d);
     in.push_back(self.size(self.dim() - ndim + d));
-    LAMELLA_CHECK(kernel_size[i] > 0 && output_size[i] > 0 &&
-                      output_size[i] + kernel_size[i] - 1 <= in[i],
-                  op, ": expected windows of ", kernel_size, " to give ", output_size, " of ",
-                  self.sizes());
+    LAMELLA_CHECK(
+        kernel_size[i] > 0 && output_size[i] > 0 && output_size[i] + kernel_size[i] - 1 <= in[i],
+        op, ": expected windows of ", kernel_size, " to give ", output_size, " of ", self.sizes());
     shape.push_back(output_size[i]);
     points *= in[i];
     places *= output_size[i];
@@ -188,8 +187,7 @@ namespace {
 std::tuple<Tensor, Tensor> fractional_pool(const Tensor& self, IntArrayRef kernel_size,
                                            IntArrayRef output_size, const Tensor& samples) {
   const auto ndim = static_cast<int64_t>(kernel_size.size());
-  const Tensor at =
-      aten::_fractional_max_pool_places(self, kernel_size, output_size, samples);
+  const Tensor at = aten::_fractional_max_pool_places(self, kernel_size, output_size, samples);
   return {self.flatten(-ndim).gather(-1, at.flatten(-ndim)).reshape(at.sizes()), at};
 }
 }  // namespace

@@ -1,5 +1,5 @@
-// Products of Householder reflectors H = 1 - tau v v^H, as QR decompositions leave them: v is 1 on the
-// diagonal and what stands below it; what stands above does not count.
+// Products of Householder reflectors H = 1 - tau v v^H, as QR decompositions leave them: v is 1 on
+// the diagonal and what stands below it; what stands above does not count.
 #include <cmath>
 #include <complex>
 
@@ -15,8 +15,9 @@ void check_reflectors(const char* op, const Tensor& a, const Tensor& tau) {
   LAMELLA_CHECK(tau.size(-1) <= std::min(a.size(-1), a.size(-2)), op,
                 ": expected at most as many factors as rows and columns, got ", tau.sizes(),
                 " for ", a.sizes());
-  LAMELLA_CHECK_TYPE(a.scalar_type() == tau.scalar_type(), op, ": expected 'tau' to have the dtype ",
-                     a.scalar_type(), ", got ", tau.scalar_type());
+  LAMELLA_CHECK_TYPE(a.scalar_type() == tau.scalar_type(), op,
+                     ": expected 'tau' to have the dtype ", a.scalar_type(), ", got ",
+                     tau.scalar_type());
 }
 
 Tensor adjoint(const Tensor& t) {
@@ -30,8 +31,8 @@ Tensor reflected(const Tensor& a, const Tensor& tau, int64_t i, const Tensor& x,
   const int64_t rows = a.size(-2);
   Dims shape(a.sizes().begin(), a.sizes().end() - 2);
   shape.push_back(i + 1);
-  const Tensor head = lamella::constant_pad_nd(
-      lamella::ones({1}, a.options()), {i, 0}, 0).expand(shape);
+  const Tensor head =
+      lamella::constant_pad_nd(lamella::ones({1}, a.options()), {i, 0}, 0).expand(shape);
   const Tensor v =
       lamella::cat({head, a.select(-1, i).narrow(-1, i + 1, rows - i - 1)}, -1).unsqueeze(-1);
   Tensor t = tau.select(-1, i).unsqueeze(-1).unsqueeze(-1);
@@ -80,8 +81,7 @@ std::tuple<Tensor, Tensor> geqrf(const Tensor& self) {
   LAMELLA_CHECK(self.dim() >= 2, op, ": expected 'self' to be a stack of matrices, got ",
                 self.sizes());
   LAMELLA_CHECK_TYPE(self.is_floating_point() || self.is_complex(), op,
-                     ": expected 'self' to be floating point or complex, got ",
-                     self.scalar_type());
+                     ": expected 'self' to be floating point or complex, got ", self.scalar_type());
   const int64_t m = self.size(-2), n = self.size(-1), k = std::min(m, n);
   Dims shape(self.sizes().begin(), self.sizes().end() - 2);
   shape.push_back(k);
@@ -118,7 +118,8 @@ std::tuple<Tensor, Tensor> geqrf(const Tensor& self) {
     }
   });
   auto back = [&](const Tensor& t) {
-    return self.is_complex() ? t.to(self.scalar_type()) : lamella::real(t).to(self.scalar_type()).contiguous();
+    return self.is_complex() ? t.to(self.scalar_type())
+                             : lamella::real(t).to(self.scalar_type()).contiguous();
   };
   return {back(a), back(tau)};
 }

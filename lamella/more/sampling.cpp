@@ -53,9 +53,8 @@ std::vector<Tensor> cubic_weights(const Tensor& t) {
 
 std::vector<Tap> taps_of(const Tensor& coordinate, int64_t size, int64_t mode, int64_t padding,
                          bool align_corners) {
-  const Tensor x = align_corners
-                       ? coordinate.add(1).mul(static_cast<double>(size - 1) / 2)
-                       : coordinate.add(1).mul(static_cast<double>(size)).sub(1).div(2);
+  const Tensor x = align_corners ? coordinate.add(1).mul(static_cast<double>(size - 1) / 2)
+                                 : coordinate.add(1).mul(static_cast<double>(size)).sub(1).div(2);
   std::vector<Tap> taps;
   if (mode == kBicubic) {
     const Tensor first = x.floor();
@@ -76,8 +75,7 @@ std::vector<Tap> taps_of(const Tensor& coordinate, int64_t size, int64_t mode, i
 Tensor sample(const char* op, const Tensor& input, const Tensor& grid, int64_t mode,
               int64_t padding, bool align_corners) {
   const int64_t ndim = input.dim() - 2;
-  LAMELLA_CHECK(grid.dim() == input.dim() && grid.size(-1) == ndim &&
-                    grid.size(0) == input.size(0),
+  LAMELLA_CHECK(grid.dim() == input.dim() && grid.size(-1) == ndim && grid.size(0) == input.size(0),
                 op, ": expected 'grid' to be [", input.dim() > 0 ? input.size(0) : 0, ", ..., ",
                 ndim, "] with ", input.dim(), " dimensions, got ", grid.sizes());
   LAMELLA_CHECK_TYPE(input.scalar_type() == grid.scalar_type() && input.is_floating_point(), op,
@@ -95,8 +93,8 @@ Tensor sample(const char* op, const Tensor& input, const Tensor& grid, int64_t m
   // Coordinates stand with the innermost dimension first.
   std::vector<std::vector<Tap>> axes;
   for (int64_t d = 0; d < ndim; ++d) {
-    axes.push_back(taps_of(grid.select(-1, ndim - 1 - d), input.size(2 + d), mode, padding,
-                           align_corners));
+    axes.push_back(
+        taps_of(grid.select(-1, ndim - 1 - d), input.size(2 + d), mode, padding, align_corners));
   }
   Dims out = {input.size(0), input.size(1)};
   for (int64_t d = 1; d + 1 < grid.dim(); ++d) out.push_back(grid.size(d));
@@ -108,7 +106,8 @@ Tensor sample(const char* op, const Tensor& input, const Tensor& grid, int64_t m
     Tensor index, weight;
     for (size_t d = 0; d < axes.size(); ++d) {
       const Tap& tap = axes[d][at[d]];
-      index = d == 0 ? tap.index : index.mul(input.size(static_cast<int64_t>(2 + d))).add(tap.index);
+      index =
+          d == 0 ? tap.index : index.mul(input.size(static_cast<int64_t>(2 + d))).add(tap.index);
       weight = d == 0 ? tap.weight : weight.mul(tap.weight);
     }
     Dims wide = {input.size(0), input.size(1), index.numel() / std::max<int64_t>(1, input.size(0))};
@@ -167,8 +166,9 @@ Tensor resized(const Tensor& x, int64_t dim, int64_t out, bool align_corners,
   Tensor sum;
   for (int k = 0; k < 4; ++k) {
     const Tensor index = first.add(k - 1).clamp(0, in - 1).to(kLong);
-    const Tensor part = x.index_select(dim, index)
-                            .mul(weights[static_cast<size_t>(k)].to(x.scalar_type()).reshape(shape));
+    const Tensor part =
+        x.index_select(dim, index)
+            .mul(weights[static_cast<size_t>(k)].to(x.scalar_type()).reshape(shape));
     sum = sum.defined() ? sum.add(part) : part;
   }
   return sum;
@@ -202,8 +202,8 @@ Tensor upsample_bicubic2d(const Tensor& input, OptionalIntArrayRef output_size, 
   if (output_size.has_value()) {
     return aten::upsample_bicubic2d(input, *output_size, align_corners, std::nullopt, std::nullopt);
   }
-  LAMELLA_CHECK(scale_factors->size() == 2, op, ": expected 'scale_factors' to have 2 entries, got ",
-                scale_factors->size());
+  LAMELLA_CHECK(scale_factors->size() == 2, op,
+                ": expected 'scale_factors' to have 2 entries, got ", scale_factors->size());
   const double high = (*scale_factors)[0], wide = (*scale_factors)[1];
   const auto scaled = [&](int64_t d, double scale) {
     return static_cast<int64_t>(static_cast<double>(input.size(d)) * scale);

@@ -40,7 +40,8 @@ Tensor map(const char* op, const Tensor& a, const Tensor& b, double (*f)(double,
   const ScalarType type = floating(lamella::result_type(a, b));
   const auto both = lamella::broadcast_tensors({a, b});
   if (a.is_meta() || b.is_meta()) {
-    return lamella::empty(both[0].sizes(), both[0].options().dtype(type).device(Device(DeviceType::Meta)));
+    return lamella::empty(both[0].sizes(),
+                          both[0].options().dtype(type).device(Device(DeviceType::Meta)));
   }
   const Tensor x = both[0].to(kDouble).contiguous(), y = both[1].to(kDouble).contiguous();
   const Tensor to = lamella::empty(x.sizes(), x.options());
@@ -66,8 +67,10 @@ double spherical_j0(double x) {
   if (std::isinf(x)) return 0;
   if (std::fabs(x) < 0.5) {
     const double z = x * x;
-    return 1 + z * (-1.0 / 6 + z * (1.0 / 120 + z * (-1.0 / 5040 + z * (1.0 / 362880 +
-           z * (-1.0 / 39916800 + z * (1.0 / 6227020800.0))))));
+    return 1 + z * (-1.0 / 6 +
+                    z * (1.0 / 120 +
+                         z * (-1.0 / 5040 + z * (1.0 / 362880 + z * (-1.0 / 39916800 +
+                                                                     z * (1.0 / 6227020800.0))))));
   }
   return std::sin(x) / x;
 }
@@ -86,8 +89,8 @@ double i1_series(double x) {
   return sum;
 }
 
-// exp(x) K_order(x), the integral over t from 0 of exp(-x (cosh t - 1)) cosh(order t), for x from 1. The
-// sum over equal steps h is off by exp(x - pi^2 / h) and by exp(-2 pi^2 / (h^2 x)).
+// exp(x) K_order(x), the integral over t from 0 of exp(-x (cosh t - 1)) cosh(order t), for x
+// from 1. The sum over equal steps h is off by exp(x - pi^2 / h) and by exp(-2 pi^2 / (h^2 x)).
 double scaled_k_integral(double order, double x) {
   const double step = std::fmin(0.2, 0.5 / std::sqrt(x));
   double sum = 0.5;
@@ -306,7 +309,11 @@ double first_term(double a, double x) {
   }
   // Stirling's series: Gamma(a + 1) = sqrt(2 pi a) (a / e)^a exp(1 / 12 a - ...).
   const double z = 1 / (a * a);
-  const double rest = (1.0 / 12 + z * (-1.0 / 360 + z * (1.0 / 1260 + z * (-1.0 / 1680 + z * (1.0 / 1188 - z * (691.0 / 360360)))))) / a;
+  const double rest =
+      (1.0 / 12 +
+       z * (-1.0 / 360 +
+            z * (1.0 / 1260 + z * (-1.0 / 1680 + z * (1.0 / 1188 - z * (691.0 / 360360)))))) /
+      a;
   return std::exp(a * log_part - rest) / std::sqrt(2 * kPi * a);
 }
 // Abramowitz and Stegun 6.5.29, and the continued fraction 6.5.31 by Lentz's way.
@@ -378,13 +385,13 @@ LAMELLA_MAP1(special_scaled_modified_bessel_k0, x, (k_of<0, true>))
 LAMELLA_MAP1(special_scaled_modified_bessel_k1, x, (k_of<1, true>))
 LAMELLA_MAP1(special_spherical_bessel_j0, x, spherical_j0)
 
-#define LAMELLA_POLYNOMIAL(name, f)                                                        \
-  Tensor name(const Tensor& x, const Tensor& n) { return map(#name, x, n, f); }            \
-  Tensor name(const Scalar& x, const Tensor& n) {                                          \
+#define LAMELLA_POLYNOMIAL(name, f)                                                                \
+  Tensor name(const Tensor& x, const Tensor& n) { return map(#name, x, n, f); }                    \
+  Tensor name(const Scalar& x, const Tensor& n) {                                                  \
     return aten::name(lamella::scalar_tensor(x, n.options().dtype(floating(n.scalar_type()))), n); \
-  }                                                                                        \
-  Tensor name(const Tensor& x, const Scalar& n) {                                          \
-    return aten::name(x, lamella::scalar_tensor(n, x.options()));                          \
+  }                                                                                                \
+  Tensor name(const Tensor& x, const Scalar& n) {                                                  \
+    return aten::name(x, lamella::scalar_tensor(n, x.options()));                                  \
   }
 LAMELLA_POLYNOMIAL(special_chebyshev_polynomial_t, chebyshev<Kind::kT>)
 LAMELLA_POLYNOMIAL(special_chebyshev_polynomial_u, chebyshev<Kind::kU>)

@@ -1,4 +1,5 @@
-// Windows of signals, and the short-time Fourier transform, which cuts a signal into pieces under one.
+// Windows of signals, and the short-time Fourier transform, which cuts a signal into pieces under
+// one.
 #include "lamella/more/more.h"
 
 namespace aten::native {
@@ -21,8 +22,7 @@ Tensor window(const char* op, int64_t length, bool periodic, const Options& opti
   const ScalarType type = options.dtype.value_or(lamella::get_default_dtype());
   LAMELLA_CHECK_TYPE(is_floating_point(type), op, ": expected 'dtype' to be floating point, got ",
                      type);
-  const auto made =
-      TensorOptions(kDouble).device(options.device.value_or(Device(DeviceType::CPU)));
+  const auto made = TensorOptions(kDouble).device(options.device.value_or(Device(DeviceType::CPU)));
   if (length <= 1) return lamella::ones({length}, made.dtype(type));
   const int64_t steps = periodic ? length : length - 1;
   return f(lamella::arange(length, made), static_cast<double>(steps)).to(type);
@@ -54,10 +54,11 @@ Tensor kaiser(int64_t length, bool periodic, double beta, const Options& options
 
 }  // namespace
 
-#define LAMELLA_OPTIONS                                                          \
-  std::optional<ScalarType> dtype, std::optional<Layout> layout,                 \
-      std::optional<Device> device, std::optional<bool> pin_memory
-#define LAMELLA_GIVEN Options{dtype, layout, device, pin_memory}
+#define LAMELLA_OPTIONS                                                                        \
+  std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device, \
+      std::optional<bool> pin_memory
+#define LAMELLA_GIVEN \
+  Options { dtype, layout, device, pin_memory }
 
 Tensor bartlett_window(int64_t window_length, bool periodic, LAMELLA_OPTIONS) {
   return window("bartlett_window", window_length, periodic, LAMELLA_GIVEN,
@@ -114,8 +115,8 @@ namespace {
 Tensor full_window(const char* op, const std::optional<Tensor>& given, int64_t win_length,
                    int64_t n_fft, const TensorOptions& options) {
   const bool has = given.has_value() && given->defined();
-  LAMELLA_CHECK(win_length > 0 && win_length <= n_fft, op,
-                ": expected 'win_length' to be in [1, ", n_fft, "], got ", win_length);
+  LAMELLA_CHECK(win_length > 0 && win_length <= n_fft, op, ": expected 'win_length' to be in [1, ",
+                n_fft, "], got ", win_length);
   LAMELLA_CHECK(!has || (given->dim() == 1 && given->size(0) == win_length), op,
                 ": expected 'window' to have ", win_length, " elements, got ",
                 has ? given->sizes() : IntArrayRef());
@@ -133,8 +134,7 @@ Tensor stft(const Tensor& self, int64_t n_fft, std::optional<int64_t> hop_length
             std::optional<bool> return_complex, std::optional<bool> align_to_window) {
   const char* op = "stft";
   LAMELLA_CHECK_TYPE(self.is_floating_point() || self.is_complex(), op,
-                     ": expected 'self' to be floating point or complex, got ",
-                     self.scalar_type());
+                     ": expected 'self' to be floating point or complex, got ", self.scalar_type());
   LAMELLA_CHECK(self.dim() == 1 || self.dim() == 2, op,
                 ": expected 'self' to have 1 or 2 dimensions, got ", self.sizes());
   LAMELLA_CHECK(!(center && align_to_window.has_value()), op,
@@ -156,9 +156,10 @@ Tensor stft(const Tensor& self, int64_t n_fft, std::optional<int64_t> hop_length
     x = lamella::constant_pad_nd(x, {before, n_fft - width - before}, 0);
   }
   const bool has = window.has_value() && window->defined();
-  const Tensor under = full_window(
-      op, window, width, n_fft,
-      self.options().dtype(self.is_complex() ? to_real_type(self.scalar_type()) : self.scalar_type()));
+  const Tensor under =
+      full_window(op, window, width, n_fft,
+                  self.options().dtype(self.is_complex() ? to_real_type(self.scalar_type())
+                                                         : self.scalar_type()));
   const bool complex = self.is_complex() || (has && window->is_complex());
   const bool complex_result = return_complex.value_or(complex);
   LAMELLA_CHECK(return_complex.has_value() || complex, op,
@@ -174,8 +175,8 @@ Tensor stft(const Tensor& self, int64_t n_fft, std::optional<int64_t> hop_length
   return complex_result ? result : lamella::view_as_real(result);
 }
 Tensor stft(const Tensor& self, int64_t n_fft, std::optional<int64_t> hop_length,
-            std::optional<int64_t> win_length, const std::optional<Tensor>& window,
-            bool normalized, std::optional<bool> onesided, std::optional<bool> return_complex,
+            std::optional<int64_t> win_length, const std::optional<Tensor>& window, bool normalized,
+            std::optional<bool> onesided, std::optional<bool> return_complex,
             std::optional<bool> align_to_window) {
   return aten::stft(self, n_fft, hop_length, win_length, window, false, "constant", normalized,
                     onesided, return_complex, align_to_window);
@@ -194,8 +195,8 @@ Tensor istft(const Tensor& self, int64_t n_fft, std::optional<int64_t> hop_lengt
   const int64_t hop = hop_length.value_or(n_fft / 4), width = win_length.value_or(n_fft);
   const int64_t rows = self.size(-2), pieces = self.size(-1);
   const bool half = onesided.value_or(rows != n_fft);
-  LAMELLA_CHECK(n_fft > 0 && hop > 0 && hop <= width, op,
-                ": expected 'hop_length' to be in [1, ", width, "], got ", hop);
+  LAMELLA_CHECK(n_fft > 0 && hop > 0 && hop <= width, op, ": expected 'hop_length' to be in [1, ",
+                width, "], got ", hop);
   LAMELLA_CHECK(rows == (half ? n_fft / 2 + 1 : n_fft), op, ": expected ",
                 half ? n_fft / 2 + 1 : n_fft, " rows for 'n_fft' ", n_fft, ", got ", rows);
   LAMELLA_CHECK(!(return_complex && half), op,
@@ -227,8 +228,9 @@ Tensor istft(const Tensor& self, int64_t n_fft, std::optional<int64_t> hop_lengt
   sum = sum.narrow(1, start, there - start);
   weight = weight.narrow(1, start, there - start);
   if (!weight.is_meta() && weight.numel() > 0 && !weight.is_complex()) {
-    LAMELLA_CHECK(weight.abs().min().item().toDouble() > 1e-11, op,
-                  ": expected windows to cover every point, got a sum of their squares below 1e-11");
+    LAMELLA_CHECK(
+        weight.abs().min().item().toDouble() > 1e-11, op,
+        ": expected windows to cover every point, got a sum of their squares below 1e-11");
   }
   Tensor result = sum.div(weight);
   if (end > whole) result = lamella::constant_pad_nd(result, {0, end - whole}, 0);

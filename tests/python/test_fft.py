@@ -86,7 +86,9 @@ CALLS = [
 
 @pytest.mark.parametrize("name, dtype, shape, keywords", CALLS)
 def test_calls(name, dtype, shape, keywords):
-    x = torch.from_numpy((10 * numbers(shape, dtype if "int" not in dtype else "float64")).astype(dtype))
+    x = torch.from_numpy(
+        (10 * numbers(shape, dtype if "int" not in dtype else "float64")).astype(dtype)
+    )
     expected = getattr(torch.fft, name)(x, **keywords)
     ours = getattr(lamella.fft, name)
     found = ours(lamella.from_numpy(x.numpy()), **keywords)

@@ -40,7 +40,9 @@ def held(found, references, allowed):
 @pytest.mark.parametrize("name, reference, low, high, allowed", FUNCTIONS)
 def test_special_functions(name, reference, low, high, allowed):
     random = np.random.default_rng(0)
-    x = np.sort(np.concatenate([random.uniform(low, high, 150), random.uniform(max(low, -2), 2, 50)]))
+    x = np.sort(
+        np.concatenate([random.uniform(low, high, 150), random.uniform(max(low, -2), 2, 50)])
+    )
     x = x[x != 0]
     found = getattr(lamella.special, name)(lamella.from_numpy(x)).numpy()
     held(found, [reference(mpf(float(v))) for v in x], allowed)
@@ -66,8 +68,16 @@ def test_special_values(name):
 @pytest.mark.parametrize("name, upper", [("igamma", False), ("igammac", True)])
 def test_incomplete_gamma(name, upper):
     random = np.random.default_rng(1)
-    a = np.concatenate([random.uniform(0.01, 1, 40), random.uniform(1, 20, 60), random.uniform(20, 300, 60)])
-    x = np.concatenate([random.uniform(0.01, 2, 40), random.uniform(0, 30, 60), a[100:] * random.uniform(0.8, 1.2, 60)])
+    a = np.concatenate(
+        [random.uniform(0.01, 1, 40), random.uniform(1, 20, 60), random.uniform(20, 300, 60)]
+    )
+    x = np.concatenate(
+        [
+            random.uniform(0.01, 2, 40),
+            random.uniform(0, 30, 60),
+            a[100:] * random.uniform(0.8, 1.2, 60),
+        ]
+    )
     found = getattr(lamella, name)(lamella.from_numpy(a), lamella.from_numpy(x)).numpy()
     for p, q, value in zip(a, x, found):
         p, q = mpf(float(p)), mpf(float(q))
@@ -92,7 +102,9 @@ def test_polynomials(name, reference):
     for n in (-1, 0, 1, 2, 5, 12, 30):
         found = getattr(lamella.special, name)(lamella.from_numpy(x), n).numpy()
         expected = np.array([float(reference(n, mpf(v))) if n >= 0 else 0.0 for v in x])
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13 * max(1, np.abs(expected).max()))
+        np.testing.assert_allclose(
+            found, expected, rtol=0, atol=1e-13 * max(1, np.abs(expected).max())
+        )
 
 
 def test_windows():

@@ -18,8 +18,8 @@ namespace lamella::hlo {
 
 struct MachineCode {
   // Gets the arrays of the region's inputs, then those of its outputs, then `temporary_bytes` of
-  // memory, then the storages of the inputs' arrays, null where Value::storage() is. Returns 0; or 1
-  // where something failed, which throw_pending() throws.
+  // memory, then the storages of the inputs' arrays, null where Value::storage() is. Returns 0; or
+  // 1 where something failed, which throw_pending() throws.
   using Function = int32_t (*)(void* const* buffers);
   Function function = nullptr;
   int64_t temporary_bytes = 0;

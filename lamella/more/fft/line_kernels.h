@@ -97,8 +97,7 @@ void line_of_lanes(const LinePlan<T>& plan, const T* in, T* out, T* scratch, boo
 
 // A circular convolution with the chirp's transform, between two multiplications by the chirp.
 template <class T>
-void line_by_chirp(const LinePlan<T>& plan, const T* in, T* out, T* scratch, bool forward,
-                   T scale);
+void line_by_chirp(const LinePlan<T>& plan, const T* in, T* out, T* scratch, bool forward, T scale);
 
 template <class T>
 void one_line(const LinePlan<T>& plan, const T* in, T* out, T* scratch, bool forward, T scale) {
@@ -208,8 +207,7 @@ void complex_columns(const Plan<T>& plan, const Lines<T>& lines, int64_t count, 
       }
     }
     for (int64_t i = blocks; i < n; ++i) {
-      const Pair<V> result =
-          turned_if(turn, Pair<V>{z[i].re * lines.scale, z[i].im * lines.scale});
+      const Pair<V> result = turned_if(turn, Pair<V>{z[i].re * lines.scale, z[i].im * lines.scale});
       for (int64_t l = 0; l < here; ++l) {
         out[i * point + l * lane] = result.re[l];
         out[i * point + l * lane + 1] = result.im[l];
@@ -220,9 +218,9 @@ void complex_columns(const Plan<T>& plan, const Lines<T>& lines, int64_t count, 
 
 // ---- Real lines ----
 //
-// The even and the odd points of a real line, as parts of complex ones, have the transform Z of half
-// the length h; with E = (Z[k] + conj Z[h - k]) / 2 and O = (Z[k] - conj Z[h - k]) / 2i,
-// X[k] = E + w^k O and X[h - k] = conj(E - w^k O), w the root of n.
+// The even and the odd points of a real line, as parts of complex ones, have the transform Z of
+// half the length h; with E = (Z[k] + conj Z[h - k]) / 2 and O = (Z[k] - conj Z[h - k]) / 2i, X[k]
+// = E + w^k O and X[h - k] = conj(E - w^k O), w the root of n.
 
 template <class T, int kLanes>
 LAMELLA_ALWAYS_INLINE void mix(const Pair<Vector<T, kLanes>>& a, const Pair<Vector<T, kLanes>>& b,
@@ -334,8 +332,9 @@ void lines_to_real(const LinePlan<T>& plan, const T* roots, const Lines<T>& line
 }
 
 template <class T>
-constexpr Functions<T> kFunctions = {kWide<T>,            &one_line<T>,   &complex_lines<T>,
-                                     &complex_columns<T>, &real_lines<T>, &lines_to_real<T>};
+constexpr Functions<T> kFunctions = {kWide<T>,          &one_line<T>,
+                                     &complex_lines<T>, &complex_columns<T>,
+                                     &real_lines<T>,    &lines_to_real<T>};
 
 }  // namespace
 }  // namespace CPU_CAPABILITY

@@ -13,8 +13,8 @@ namespace lamella::fft {
 template <class T>
 void complex_line(const LinePlan<T>& plan, const T* in, T* out, T* scratch, bool forward, T scale);
 
-// What is transformed: `count` lines of n points. The points of a line stand `stride` apart, and the
-// lines in groups of `inner` neighbours: line l begins at (l / inner) * n * inner + l % inner.
+// What is transformed: `count` lines of n points. The points of a line stand `stride` apart, and
+// the lines in groups of `inner` neighbours: line l begins at (l / inner) * n * inner + l % inner.
 template <class T>
 struct Lines {
   const T* in;

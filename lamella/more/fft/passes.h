@@ -26,14 +26,16 @@ using Vector = typename VectorOf<T, kLanes>::type;
 template <int h, class V, size_t... i>
 LAMELLA_ALWAYS_INLINE V low_blocks(const V& a, const V& b, std::index_sequence<i...>) {
   constexpr int n = sizeof...(i);
-  return __builtin_shufflevector(a, b, ((static_cast<int>(i) & h) == 0 ? static_cast<int>(i)
-                                                                       : n + static_cast<int>(i) - h)...);
+  return __builtin_shufflevector(
+      a, b,
+      ((static_cast<int>(i) & h) == 0 ? static_cast<int>(i) : n + static_cast<int>(i) - h)...);
 }
 template <int h, class V, size_t... i>
 LAMELLA_ALWAYS_INLINE V high_blocks(const V& a, const V& b, std::index_sequence<i...>) {
   constexpr int n = sizeof...(i);
-  return __builtin_shufflevector(a, b, ((static_cast<int>(i) & h) == 0 ? static_cast<int>(i) + h
-                                                                       : n + static_cast<int>(i))...);
+  return __builtin_shufflevector(
+      a, b,
+      ((static_cast<int>(i) & h) == 0 ? static_cast<int>(i) + h : n + static_cast<int>(i))...);
 }
 template <int h, int kLanes, class V>
 LAMELLA_ALWAYS_INLINE void swap_blocks(V* rows) {

@@ -16,8 +16,8 @@ namespace {
 
 constexpr size_t kPlansKept = 16;
 constexpr int64_t kGrainPoints = 1 << 14;  // for a thread
-// Shorter lines are lanes beside each other where there are enough of them; those that would not fill
-// their vectors by themselves also while they fit the cache side by side.
+// Shorter lines are lanes beside each other where there are enough of them; those that would not
+// fill their vectors by themselves also while they fit the cache side by side.
 constexpr int64_t kShortLine = 64;
 constexpr int64_t kLongLine = 2048;
 
@@ -56,8 +56,7 @@ std::shared_ptr<const Plan<T>> plan_of(int64_t n) {
 template <class T>
 std::shared_ptr<const LinePlan<T>> line_plan_of(int64_t n) {
   static auto* cache = new PlanCache<LinePlan<T>>;
-  return cache->get(
-      n, [n] { return std::make_shared<const LinePlan<T>>(n, functions<T>().wide); });
+  return cache->get(n, [n] { return std::make_shared<const LinePlan<T>>(n, functions<T>().wide); });
 }
 template <class T>
 std::shared_ptr<const std::vector<T>> roots_of(int64_t n) {
@@ -77,11 +76,9 @@ std::shared_ptr<const std::vector<T>> roots_of(int64_t n) {
 template <class F>
 void in_parallel(int64_t count, int64_t points, const F& f) {
   void* buffers[] = {const_cast<void*>(static_cast<const void*>(&f))};
-  native::code_parallel(
-      [](void* const* b, int64_t begin, int64_t end) {
-        (*static_cast<const F*>(b[0]))(begin, end);
-      },
-      buffers, count, std::max<int64_t>(1, kGrainPoints / points));
+  native::code_parallel([](void* const* b, int64_t begin,
+                           int64_t end) { (*static_cast<const F*>(b[0]))(begin, end); },
+                        buffers, count, std::max<int64_t>(1, kGrainPoints / points));
 }
 
 // Neighbours of lines that have no simple transform are brought together and apart again.

@@ -76,9 +76,7 @@ def _unpool(
     kernel = _all(kernel_size, count)
     step = _all(stride, count, kernel)
     pad = _all(padding, count)
-    least = [
-        (input.size(d - count) - 1) * step[d] - 2 * pad[d] + kernel[d] for d in range(count)
-    ]
+    least = [(input.size(d - count) - 1) * step[d] - 2 * pad[d] + kernel[d] for d in range(count)]
     size = least if output_size is None else [int(n) for n in output_size][-count:]
     for n, middle, s in zip(size, least, step):
         if output_size is not None and not middle - s < n < middle + s:
@@ -100,9 +98,7 @@ def max_unpool1d(
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
     """What max_pool1d took, back where it was, among zeros."""
-    return _unpool(
-        "max_unpool1d", input, indices, kernel_size, stride, padding, output_size, 1
-    )
+    return _unpool("max_unpool1d", input, indices, kernel_size, stride, padding, output_size, 1)
 
 
 def max_unpool2d(
@@ -114,9 +110,7 @@ def max_unpool2d(
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
     """What max_pool2d took, back where it was, among zeros."""
-    return _unpool(
-        "max_unpool2d", input, indices, kernel_size, stride, padding, output_size, 2
-    )
+    return _unpool("max_unpool2d", input, indices, kernel_size, stride, padding, output_size, 2)
 
 
 def max_unpool3d(
@@ -128,9 +122,7 @@ def max_unpool3d(
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
     """What max_pool3d took, back where it was, among zeros."""
-    return _unpool(
-        "max_unpool3d", input, indices, kernel_size, stride, padding, output_size, 3
-    )
+    return _unpool("max_unpool3d", input, indices, kernel_size, stride, padding, output_size, 3)
 
 
 def _fractional(
