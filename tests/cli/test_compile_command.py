@@ -127,7 +127,8 @@ int main() {
 }
 """
     assert run(linked(tmp_path, "row", main, "cpp")) == (
-        "hlo: 'r' (custom-call aten::index_select): index_select: expected 'index' in [0, 1], got 2\n"
+        "hlo: 'r' (custom-call aten::index_select): index_select: "
+        "expected 'index' in [0, 1], got 2\n"
     )
     (tmp_path / "p.hlo").write_text(
         "HloModule m\nENTRY e {\n  x = f32[2] parameter(0)\n"

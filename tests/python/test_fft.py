@@ -1,4 +1,4 @@
-"""Fourier transforms against NumPy in a higher precision, and against PyTorch for its signatures."""
+"""Fourier transforms against NumPy in a higher precision; signatures against PyTorch's."""
 
 import os
 import subprocess
@@ -10,8 +10,10 @@ import torch
 from operator_cases import lamella
 
 # Short, with small factors, with primes, powers, with large primes; above what fills vectors.
-LENGTHS = [1, 2, 3, 4, 5, 7, 8, 11, 12, 16, 17, 31, 37, 49, 60, 64, 96, 100, 121, 128, 243, 256, 257,
-           384, 500, 509, 1000, 1009, 1024, 2048, 4099]  # fmt: skip
+LENGTHS = [
+    1, 2, 3, 4, 5, 7, 8, 11, 12, 16, 17, 31, 37, 49, 60, 64, 96, 100, 121, 128, 243, 256, 257,
+    384, 500, 509, 1000, 1009, 1024, 2048, 4099
+]  # fmt: skip
 # Shape for a length, and the dimension: one line, few, many, neighbours, and both sides.
 PLACES = [
     (lambda n: (n,), 0),
@@ -123,7 +125,10 @@ ERRORS = [
     ("fft", (4,), {"norm": "half"},
      "fft_fft: expected 'norm' to be forward, backward or ortho, got 'half'"),
     ("fft", (4,), {"dim": 1}, "fft_fft: expected 'dim' to be in [-1, 0], got 1"),
-    ("fftn", (4, 4), {"dim": (0, -2)}, "fft_fftn: expected each dimension once in 'dim', got -2 twice"),
+    (
+        "fftn", (4, 4), {"dim": (0, -2)},
+        "fft_fftn: expected each dimension once in 'dim', got -2 twice",
+    ),
     ("fftn", (4, 4), {"s": (1, 2, 3)}, "fft_fftn: expected 's' to have at most 2 entries, got 3"),
 ]  # fmt: skip
 

@@ -9,7 +9,7 @@ from operator_cases import lamella
 
 mp.dps = 40
 
-# Function, its reference, where it is held, ULP of float64 allowed (of what is near where it is 0: of
+# Function, its reference, where it is held, ULP of float64 allowed (of what is near where it is 0:
 # the largest value there).
 FUNCTIONS = [
     ("bessel_j0", lambda x: mp.besselj(0, x), -60, 60, 8),
@@ -28,7 +28,7 @@ FUNCTIONS = [
 
 
 def held(found, references, allowed):
-    """Each value is within `allowed` ULP, or that much of the largest near it where it crosses 0."""
+    """Each value is within `allowed` ULP, or that much of the largest near a crossing of 0."""
     for at, (value, reference) in enumerate(zip(found, references)):
         near = references[max(at - 8, 0) : at + 9]
         size = float(abs(reference))
@@ -117,15 +117,24 @@ def test_windows():
 
 
 ERRORS = [
-    (lambda: lamella.hann_window(-1), "hann_window: expected 'window_length' not to be negative, got -1"),
+    (
+        lambda: lamella.hann_window(-1),
+        "hann_window: expected 'window_length' not to be negative, got -1",
+    ),
     (lambda: lamella.special.airy_ai(lamella.ones(2, dtype=lamella.complex64)),
      "special_airy_ai: expected 'self' to be real, got complex64"),
     (lambda: lamella.nonzero_static(lamella.ones(2), size=-1),
      "nonzero_static: expected 'size' not to be negative, got -1"),
     (lambda: lamella.empty_permuted((2, 3), (0, 0)),
      "empty_permuted: expected 'physical_layout' to be a permutation, got [0, 0]"),
-    (lambda: lamella.geqrf(lamella.ones(2)), "geqrf: expected 'self' to be a stack of matrices, got [2]"),
-    (lambda: lamella.stft(lamella.ones(9), 4), "stft: expected 'return_complex' for real 'self' and 'window', got none"),
+    (
+        lambda: lamella.geqrf(lamella.ones(2)),
+        "geqrf: expected 'self' to be a stack of matrices, got [2]",
+    ),
+    (
+        lambda: lamella.stft(lamella.ones(9), 4),
+        "stft: expected 'return_complex' for real 'self' and 'window', got none",
+    ),
     (lambda: lamella.frexp(lamella.ones(2, dtype=lamella.int64)),
      "frexp: expected 'self' to be floating point, got int64"),
 ]  # fmt: skip

@@ -250,7 +250,7 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> Tensor:
-    """Connectionist temporal classification: how unlikely `targets` are, blanks anywhere between."""
+    """Connectionist temporal classification: how unlikely `targets` are, with blanks between."""
     return lamella.ctc_loss(
         log_probs, targets, input_lengths, target_lengths, blank, _number(reduction), zero_infinity
     )
