@@ -2,4 +2,7 @@
 #pragma once
 #include <torch/torch.h>
 
+// Operators that are registered and not bound need neither Python nor pybind11.
+#if __has_include(<Python.h>) && __has_include(<pybind11/pybind11.h>)
 #include <torch/python_casters.h>
+#endif

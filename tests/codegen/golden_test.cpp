@@ -53,7 +53,7 @@ Files generate(const std::string& stem, EmitOptions options) {
       {(kGolden / options.derivatives_source).string()}, {}, model, sources, diagnostics);
   EXPECT_EQ(diagnostics.str(), "");
   options.source = yaml;
-  Files files = emit_all(model, derivatives, options);
+  Files files = emit_all(model, model, derivatives, options);
   if (auto stub = files.find("python/lamella/__init__.pyi"); stub != files.end()) {
     stub->second = without_template(stub->second);
   }
