@@ -99,6 +99,8 @@ bool pads_nothing(const Instruction& pad) {
 }
 
 Instruction* simpler(Rewriter& to, Instruction* i) {
+  // Nothing here is calculated twice to save memory, which is what a barrier is against.
+  if (i->opcode == Opcode::OptimizationBarrier) return i->operands[0];
   if (i->opcode == Opcode::GetTupleElement) {
     Instruction* tuple = i->operands[0];
     return tuple->opcode == Opcode::Tuple
