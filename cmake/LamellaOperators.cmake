@@ -1,4 +1,5 @@
 # lamella_add_operators(TARGET target YAML file... [NAMESPACE ns] [TAGS file...] [METHODS]
+#                       [AUTOCAST file...]
 #                       [PYTHON_MODULE name] [DERIVATIVES file... [DERIVATIVES_HEADER header...]])
 #
 # Gives a library target the operators that YAML files declare. At build time lamella-gen writes,
@@ -8,7 +9,8 @@
 #   <target>/native_functions.h    the kernels to write, in ns::native
 #   <target>/structured_kernels.h  the structured kernels to write, in ns::meta and ns::native
 #   <target>/tensor.h              with METHODS: ns::methods::Tensor, which has the method variants
-# NAMESPACE is for operators that name none; TAGS are further tag files. PYTHON_MODULE puts
+# NAMESPACE is for operators that name none; TAGS are further tag files, AUTOCAST files like
+# Lamella's ops/autocast.yaml, where a class is another one for each device type. PYTHON_MODULE puts
 # <name>.py and <name>.pyi beside the library: importing it loads the library. With METHODS it adds
 # the method variants to lamella.Tensor. DERIVATIVES are files like Lamella's ops/derivatives.yaml,
 # for operators of YAML; the target then compiles <target>/derivatives.cpp as well. Their formulas
@@ -19,7 +21,7 @@ include_guard(GLOBAL)
 
 function(lamella_add_operators)
   cmake_parse_arguments(ARG "METHODS" "TARGET;NAMESPACE;PYTHON_MODULE"
-                        "YAML;TAGS;DERIVATIVES;DERIVATIVES_HEADER" ${ARGN})
+                        "YAML;TAGS;AUTOCAST;DERIVATIVES;DERIVATIVES_HEADER" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "lamella_add_operators: unknown arguments ${ARG_UNPARSED_ARGUMENTS}")
   endif()
@@ -40,7 +42,7 @@ function(lamella_add_operators)
   set(dir "${CMAKE_CURRENT_BINARY_DIR}/${ARG_TARGET}_operators")
   set(stamp "${dir}/generated.stamp")
   set(inputs "")
-  foreach(file IN LISTS ARG_YAML ARG_TAGS ARG_DERIVATIVES)
+  foreach(file IN LISTS ARG_YAML ARG_TAGS ARG_AUTOCAST ARG_DERIVATIVES)
     get_filename_component(file "${file}" ABSOLUTE)
     list(APPEND inputs "${file}")
   endforeach()
@@ -54,6 +56,10 @@ function(lamella_add_operators)
   foreach(file IN LISTS ARG_TAGS)
     get_filename_component(file "${file}" ABSOLUTE)
     list(APPEND arguments --tags "${file}")
+  endforeach()
+  foreach(file IN LISTS ARG_AUTOCAST)
+    get_filename_component(file "${file}" ABSOLUTE)
+    list(APPEND arguments --autocast "${file}")
   endforeach()
   foreach(file IN LISTS ARG_DERIVATIVES)
     get_filename_component(file "${file}" ABSOLUTE)
