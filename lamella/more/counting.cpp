@@ -239,11 +239,11 @@ std::tuple<Tensor, Tensor> frexp(const Tensor& self) {
                      self.scalar_type());
   const auto whole = self.options().dtype(kInt);
   if (self.is_meta()) {
-    return {lamella::empty(self.sizes(), self.options()), lamella::empty(self.sizes(), whole)};
+    return {lamella::empty_like(self), lamella::empty_like(self, whole)};
   }
-  const Tensor from = self.to(kDouble).contiguous();
-  const Tensor mantissa = lamella::empty(self.sizes(), from.options());
-  const Tensor exponent = lamella::empty(self.sizes(), whole);
+  const Tensor given = self.to(kDouble);
+  const Tensor from = given.is_non_overlapping_and_dense() ? given : given.contiguous();
+  const Tensor mantissa = lamella::empty_like(from), exponent = lamella::empty_like(from, whole);
   const auto* in = from.const_data_ptr<double>();
   auto* m = mantissa.mutable_data_ptr<double>();
   auto* e = exponent.mutable_data_ptr<int32_t>();

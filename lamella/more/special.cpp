@@ -20,12 +20,18 @@ void check_real(const char* op, const char* name, const Tensor& x) {
                      x.scalar_type());
 }
 
+// Elements as float64, one after the other in memory, in the order of x where that is one.
+Tensor in_memory(const Tensor& x) {
+  const Tensor made = x.to(kDouble);
+  return made.is_non_overlapping_and_dense() ? made : made.contiguous();
+}
+
 Tensor map(const char* op, const Tensor& x, double (*f)(double)) {
   check_real(op, "self", x);
   const ScalarType type = floating(x.scalar_type());
-  if (x.is_meta()) return lamella::empty(x.sizes(), x.options().dtype(type));
-  const Tensor from = x.to(kDouble).contiguous();
-  const Tensor to = lamella::empty(x.sizes(), from.options());
+  if (x.is_meta()) return lamella::empty_like(x, x.options().dtype(type));
+  const Tensor from = in_memory(x);
+  const Tensor to = lamella::empty_like(from);
   const auto* in = from.const_data_ptr<double>();
   auto* out = to.mutable_data_ptr<double>();
   in_parallel(x.numel(), 512, [&](int64_t begin, int64_t end) {
@@ -40,11 +46,11 @@ Tensor map(const char* op, const Tensor& a, const Tensor& b, double (*f)(double,
   const ScalarType type = floating(lamella::result_type(a, b));
   const auto both = lamella::broadcast_tensors({a, b});
   if (a.is_meta() || b.is_meta()) {
-    return lamella::empty(both[0].sizes(),
-                          both[0].options().dtype(type).device(Device(DeviceType::Meta)));
+    return lamella::empty_like(both[0],
+                               both[0].options().dtype(type).device(Device(DeviceType::Meta)));
   }
-  const Tensor x = both[0].to(kDouble).contiguous(), y = both[1].to(kDouble).contiguous();
-  const Tensor to = lamella::empty(x.sizes(), x.options());
+  const Tensor x = in_memory(both[0]), y = lamella::empty_like(x).copy_(both[1]);
+  const Tensor to = lamella::empty_like(x);
   const auto *p = x.const_data_ptr<double>(), *q = y.const_data_ptr<double>();
   auto* out = to.mutable_data_ptr<double>();
   in_parallel(x.numel(), 512, [&](int64_t begin, int64_t end) {
@@ -391,7 +397,7 @@ LAMELLA_MAP1(special_spherical_bessel_j0, x, spherical_j0)
     return aten::name(lamella::scalar_tensor(x, n.options().dtype(floating(n.scalar_type()))), n); \
   }                                                                                                \
   Tensor name(const Tensor& x, const Scalar& n) {                                                  \
-    return aten::name(x, lamella::scalar_tensor(n, x.options()));                                  \
+    return aten::name(x, lamella::scalar_tensor(n, x.options().dtype(floating(x.scalar_type())))); \
   }
 LAMELLA_POLYNOMIAL(special_chebyshev_polynomial_t, chebyshev<Kind::kT>)
 LAMELLA_POLYNOMIAL(special_chebyshev_polynomial_u, chebyshev<Kind::kU>)

@@ -22,6 +22,11 @@ Tensor window(const char* op, int64_t length, bool periodic, const Options& opti
   const ScalarType type = options.dtype.value_or(lamella::get_default_dtype());
   LAMELLA_CHECK_TYPE(is_floating_point(type), op, ": expected 'dtype' to be floating point, got ",
                      type);
+  if (options.layout && *options.layout != Layout::Strided) {
+    throw NotImplementedError(str(op, ": expected a strided 'layout', got another one"));
+  }
+  LAMELLA_CHECK(!options.pin_memory.value_or(false), op,
+                ": expected 'pin_memory' to be False on a machine without an accelerator");
   const auto made = TensorOptions(kDouble).device(options.device.value_or(Device(DeviceType::CPU)));
   if (length <= 1) return lamella::ones({length}, made.dtype(type));
   const int64_t steps = periodic ? length : length - 1;
