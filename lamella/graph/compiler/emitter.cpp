@@ -155,8 +155,8 @@ size_t leaf_count(const Shape& shape) {
 
 const Instruction* Emitter::start_of(const Instruction* i) const {
   if (i->opcode != Opcode::GetTupleElement || i->operands[0]->opcode != Opcode::While ||
-      places.count(i->operands[0]) != 0) {
-    return nullptr;
+      places.count(i->operands[0]) != 0 || places.count(i) != 0) {
+    return nullptr;  // the loop ran here, or its result was given
   }
   const Instruction* start = i->operands[0]->operands[0];
   if (start->opcode != Opcode::Tuple) return nullptr;
