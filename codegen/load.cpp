@@ -39,7 +39,8 @@ NativeFunction make_variant(const NativeFunction& base, FunctionSchema schema) {
   // Not its autocast class and opcode, which only functional forms have: what writes an argument
   // keeps that one's dtype, and is no HLO instruction.
   // What it calls is a composite kernel, and so is it.
-  made.batching = base.batching.empty() && base.has_composite_kernel() ? "composite" : base.batching;
+  made.batching =
+      base.batching.empty() && base.has_composite_kernel() ? "composite" : base.batching;
   made.autogen_of = &base;
   made.method_variant = base.method_variant && made.kind() != SchemaKind::kOut;
   return made;

@@ -21,7 +21,7 @@ class Profile {
   void stop() {
     if (profile_ == nullptr) detail::check(lamella_profiler_stop(&profile_));
   }
-  // Of a profile that has stopped.
+  // Both end the profile if it still runs.
   std::string table(const char* sort_by = nullptr, int64_t rows = -1) {
     stop();
     return lamella_profile_table(profile_, sort_by, rows);

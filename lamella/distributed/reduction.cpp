@@ -54,7 +54,7 @@ struct Max {
   }
 };
 
-// Of booleans, which may be any byte and are true unless it is 0.
+// These combine booleans, which may be any byte and are true unless it is 0.
 struct Any {
   static uint8_t of(uint8_t a, uint8_t b) { return a != 0 || b != 0; }
 };

@@ -37,7 +37,8 @@ std::pair<double, double> range_of(const char* op, const Tensor& x, const ArrayR
   return {low, high};
 }
 
-// Of points x, [count, dims].
+// The histogram of the rows of x, [count, dims], which are points; `edges` has one tensor for each
+// dimension.
 Tensor counted(const char* op, const Tensor& x, const std::vector<Tensor>& edges,
                const std::optional<Tensor>& weight, bool density) {
   const bool weighted = weight.has_value() && weight->defined();

@@ -4,7 +4,7 @@
 
 namespace aten {
 
-// Of _fft_r2c, whose last dimension had `points` elements, and of _fft_c2r.
+// The gradients of _fft_r2c, whose last dimension had `points` elements, and of _fft_c2r.
 lamella::Tensor fft_r2c_backward(const lamella::Tensor& grad, lamella::IntArrayRef dim,
                                  int64_t normalization, bool onesided, int64_t points);
 lamella::Tensor fft_c2r_backward(const lamella::Tensor& grad, lamella::IntArrayRef dim,

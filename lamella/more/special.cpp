@@ -193,7 +193,7 @@ double airy_far(double x) {
   }
   const double root = std::sqrt(half * kPi);
   if (x > 0) return std::exp(-zeta) * (1 - rest) * (even - odd) / (2 * root);
-  // Of zeta and an eighth of a turn.
+  // The angle is zeta and an eighth of a turn.
   double sine = std::sin(zeta), cosine = std::cos(zeta);
   const double turned = sine + rest * cosine;
   cosine -= rest * sine;

@@ -49,14 +49,14 @@ TEST(ThreadCount, OfAQuotaOfVersion2) {
   Files files;
   EXPECT_EQ(files.quota(), 0);
   files.write("/proc/self/mountinfo", kSecond);
-  files.write("/proc/self/cgroup", "0::/work/job\n");
+  files.write("/proc/self/cgroup", "0::/jobs/one\n");
   EXPECT_EQ(files.quota(), 0);
-  files.write("/sys/fs/cgroup/work/job/cpu.max", "max 100000\n");
+  files.write("/sys/fs/cgroup/jobs/one/cpu.max", "max 100000\n");
   EXPECT_EQ(files.quota(), 0);
-  files.write("/sys/fs/cgroup/work/job/cpu.max", "250000 100000\n");
+  files.write("/sys/fs/cgroup/jobs/one/cpu.max", "250000 100000\n");
   EXPECT_EQ(files.quota(), 3);
   // A group above has less.
-  files.write("/sys/fs/cgroup/work/cpu.max", "50000 100000\n");
+  files.write("/sys/fs/cgroup/jobs/cpu.max", "50000 100000\n");
   EXPECT_EQ(files.quota(), 1);
 }
 

@@ -98,8 +98,8 @@ class Emitter {
   // Where all arrays of a value lie; empty if it has no places.
   std::vector<Place> places_of(const Instruction* i) const;
 
-  // Of a loop that is not done yet only what it never changes is read: what it begins with. Null
-  // for everything else.
+  // What a loop begins with, for an element of its state that is read before the loop is done: only
+  // those that it never changes are. Null for everything else.
   const Instruction* start_of(const Instruction* i) const;
 
   llvm::Value* load(const Place& place, const Shape& shape, const Index& index);

@@ -4,40 +4,18 @@
 #include <llvm/IR/MDBuilder.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "lamella/core/error.h"
+#include "lamella/graph/compiler/frame.h"
+#include "lamella/graph/compiler/kernel_calls.h"
 #include "lamella/graph/compiler/units.h"
-#include "lamella/graph/execute/attention_call.h"
 
 namespace lamella::hlo::compiler {
 namespace {
 
-// Temporary memory: the first free bytes that are enough.
-class Memory {
- public:
-  int64_t take(int64_t bytes) {
-    bytes = std::max<int64_t>(64, (bytes + 63) / 64 * 64);
-    int64_t at = 0;
-    for (auto [first, size] : taken_) {
-      if (first - at >= bytes) break;
-      at = first + size;
-    }
-    taken_.emplace(at, bytes);
-    most_ = std::max(most_, at + bytes);
-    return at;
-  }
-  void give_back(int64_t at) { taken_.erase(at); }
-  int64_t most() const { return most_; }
-
- private:
-  std::map<int64_t, int64_t> taken_;
-  int64_t most_ = 0;
-};
-
 class Program {
  public:
-  Program(llvm::Module& module, int vector_bytes) : e_(module, vector_bytes) {}
+  Program(llvm::Module& module, int vector_bytes) : frame_(module, vector_bytes) {}
 
   MachineCode emit(const std::string& name, const Region& region) {
     MachineCode code;
@@ -50,7 +28,7 @@ class Program {
       return places;
     };
     for (const Instruction* input : region.inputs) e_.places[input] = take_buffers(input);
-    first_output_ = buffers;
+    frame_.first_output = buffers;
     std::vector<Wanted> wanted;
     for (const Instruction* output : region.outputs) {
       wanted.push_back({output, take_buffers(output)});
@@ -63,16 +41,15 @@ class Program {
     body.function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, e_.module);
     body.buffers = body.function->getArg(0);
     e_.body = e_.main_body = &body;
-    e_.take_memory = [this](int64_t bytes) { return memory_.take(bytes); };
     e_.b.SetInsertPoint(llvm::BasicBlock::Create(e_.context, "entry", body.function));
     auto* begin = llvm::BasicBlock::Create(e_.context, "begin", body.function);
     e_.b.CreateBr(begin);
     e_.b.SetInsertPoint(begin);
     emit_computation(region.instructions, wanted);
     e_.b.CreateRet(e_.b.getInt32(0));
-    code.temporary_bytes = memory_.most();
+    code.temporary_bytes = frame_.memory.most();
     for (auto [output, input] : shared_) {
-      code.may_share.emplace_back(static_cast<uint32_t>(output - first_output_),
+      code.may_share.emplace_back(static_cast<uint32_t>(output - frame_.first_output),
                                   static_cast<uint32_t>(input));
     }
     code.notes = std::move(notes_);
@@ -80,45 +57,12 @@ class Program {
   }
 
  private:
-  // Arrays up to this size lie on the stack.
-  static constexpr int64_t kSmallBytes = 512;
-
-  Place temporary(const Shape& shape) {
-    if (shape.bytes() <= kSmallBytes) {
-      Place small = e_.stack_array(shape.bytes());
-      if (small.kind != Place::None) return small;
-    }
-    return {Place::Temporary, memory_.take(shape.bytes()), nullptr};
-  }
-  std::vector<Place> temporaries(const Shape& shape) {
-    std::vector<const Shape*> leaves;
-    append_leaves(shape, &leaves);
-    std::vector<Place> places;
-    for (const Shape* leaf : leaves) places.push_back(temporary(*leaf));
-    return places;
-  }
-  void give_back(const std::vector<Place>& places) {
-    for (const Place& place : places) {
-      if (place.kind == Place::Temporary) memory_.give_back(place.at);
-    }
-  }
-
   void copy(const Place& to, const Place& from, int64_t bytes) {
     if (to == from || bytes == 0) return;
     llvm::Align alignment(16);
     if (bytes < 16) alignment = llvm::Align(1);
     e_.b.CreateMemCpy(e_.pointer(to), alignment, e_.pointer(from), alignment,
                       static_cast<uint64_t>(bytes));
-  }
-
-  // Returns from the function where the condition, an i32, is not 0.
-  void return_if(llvm::Value* failed) {
-    auto* leave = llvm::BasicBlock::Create(e_.context, "leave", e_.body->function);
-    auto* go_on = llvm::BasicBlock::Create(e_.context, "on", e_.body->function);
-    e_.b.CreateCondBr(e_.b.CreateICmpNE(failed, e_.b.getInt32(0)), leave, go_on);
-    e_.b.SetInsertPoint(leave);
-    e_.b.CreateRet(e_.b.getInt32(1));
-    e_.b.SetInsertPoint(go_on);
   }
 
   // Instructions of one computation, whose operands outside have places. The values that are
@@ -158,7 +102,7 @@ class Program {
               continue;
             }
             // The state of a loop is rather in registers than where it is wanted.
-            if (leaves[l]->bytes() <= kSmallBytes) places[l] = {};
+            if (leaves[l]->bytes() <= Frame::kSmallBytes) places[l] = {};
           }
           bool usable = places[l].kind != Place::None && !plan.is_read_after(places[l], u, i);
           if (usable) continue;
@@ -171,14 +115,14 @@ class Program {
             now.erase(ending);
             places[l] = start;
           } else {
-            places[l] = temporary(*leaves[l]);
+            places[l] = frame_.temporary(*leaves[l]);
           }
           ends[plan.last_use(i, u)].push_back(places[l]);
         }
         e_.places[i] = places;
       }
       emit_unit(plan, unit);
-      give_back(ends[u]);
+      frame_.give_back(ends[u]);
     }
     // What is not there yet. Memory that is read by another copy is saved first.
     for (const Wanted& one : wanted) {
@@ -197,15 +141,16 @@ class Program {
         is_written_before = is_written_before || copies[other].first == copies[c].second.first;
       }
       if (!is_written_before) continue;
-      Place place{Place::Temporary, memory_.take(copies[c].second.second), nullptr};
+      Place place{Place::Temporary, frame_.memory.take(copies[c].second.second), nullptr};
       copy(place, copies[c].second.first, copies[c].second.second);
       copies[c].second.first = place;
       saved.push_back(place);
     }
     for (const auto& [to, from] : copies) copy(to, from.first, from.second);
-    give_back(ends.back());
-    give_back(saved);
-    for (auto [output, input] : plan.sharing(first_output_)) shared_.emplace_back(output, input);
+    frame_.give_back(ends.back());
+    frame_.give_back(saved);
+    for (auto [output, input] : plan.sharing(frame_.first_output))
+      shared_.emplace_back(output, input);
   }
 
   // What a loop begins with is made where the loop's state will be.
@@ -219,7 +164,7 @@ class Program {
       std::vector<const Shape*> leaves;
       append_leaves(*i->shape, &leaves);
       for (size_t l = 0; l < places.size(); ++l) {
-        if (places[l].kind == Place::None || leaves[l]->bytes() <= kSmallBytes) continue;
+        if (places[l].kind == Place::None || leaves[l]->bytes() <= Frame::kSmallBytes) continue;
         auto [maker, leaf] = plan.maker_of_start(i, l, u);
         if (maker == nullptr) continue;
         std::vector<Place>& theirs = (*destination)[maker];
@@ -267,19 +212,20 @@ class Program {
     }
     const Instruction* i = unit.members[0].instruction;
     if (auto sum = plan.sums.find(i); sum != plan.sums.end()) {
-      return emit_dot(plan, sum->second.dot, e_.places.at(i)[0], sum->second.row);
+      return KernelCalls(frame_, plan)
+          .product(sum->second.dot, e_.places.at(i)[0], sum->second.row);
     }
     switch (i->opcode) {
       case Opcode::Dot:
-        return emit_dot(plan, i, e_.places.at(i)[0], nullptr);
+        return KernelCalls(frame_, plan).product(i, e_.places.at(i)[0], nullptr);
       case Opcode::CustomCall:
-        return emit_attention(plan, i);
+        return KernelCalls(frame_, plan).attention(i);
       case Opcode::ReduceWindow:
         return e_.prefixes(i);
       case Opcode::Scatter:
         return e_.scatter(i);
       case Opcode::Sort:
-        return return_if(e_.sorted(i));
+        return frame_.return_if(e_.sorted(i));
       case Opcode::While:
         return emit_while(i);
       case Opcode::Conditional:
@@ -353,7 +299,7 @@ class Program {
     e_.b.SetInsertPoint(ask);
     llvm::FunctionCallee interrupted =
         e_.runtime("lamella_interrupted", e_.b.getInt32Ty(), {e_.b.getInt64Ty()});
-    return_if(e_.b.CreateCall(interrupted, {e_.i64(8 * each)}));
+    frame_.return_if(e_.b.CreateCall(interrupted, {e_.i64(8 * each)}));
     e_.b.CreateBr(go_on);
     e_.b.SetInsertPoint(go_on);
   }
@@ -364,7 +310,7 @@ class Program {
     append_leaves(*i->shape, &leaves);
     for (size_t l = 0; l < state.size(); ++l) copy(state[l], start[l], leaves[l]->bytes());
     const Computation& condition = *i->computation(AttributeKey::Condition);
-    std::vector<Place> answer = temporaries(*condition.root->shape);
+    std::vector<Place> answer = frame_.temporaries(*condition.root->shape);
     auto block = [&](const char* name) {
       return llvm::BasicBlock::Create(e_.context, name, e_.body->function);
     };
@@ -382,7 +328,7 @@ class Program {
     ask_for_interrupts(is_short(computation) ? 256 : 1, steps);
     e_.b.CreateBr(head);
     e_.b.SetInsertPoint(after);
-    give_back(answer);
+    frame_.give_back(answer);
   }
 
   void emit_conditional(const Instruction* i) {
@@ -417,255 +363,9 @@ class Program {
     e_.b.SetInsertPoint(after);
   }
 
-  // ---- Products ----
-
-  // One dimension of sizes and strides for several, where they lie so. False: they do not.
-  static bool flattened(const Shape& shape, const View& view, std::span<const int64_t> dimensions,
-                        int64_t* size, int64_t* stride) {
-    *size = 1;
-    *stride = 0;
-    bool first = true;
-    for (size_t n = dimensions.size(); n-- > 0;) {
-      int64_t d = dimensions[n], own = view.strides[static_cast<size_t>(d)];
-      if (shape.dimension(d) == 1) continue;
-      if (first) {
-        *stride = own;
-        first = false;
-      } else if (own != *stride * *size) {
-        return false;
-      }
-      *size *= shape.dimension(d);
-    }
-    if (first) *stride = 1;
-    return true;
-  }
-  struct Side {
-    Shape shape;
-    View view;
-    Place place;
-    std::vector<int64_t> batches;  // dimensions
-    int64_t free_size, free, sum_size, sum;
-  };
-  // An operand as batch, free and summed dimensions; copied in this order where it must be.
-  Side side_of(const UnitPlan& plan, const Instruction* operand, std::span<const int64_t> batch,
-               std::span<const int64_t> sum, std::vector<Place>* made) {
-    Side side{*operand->shape, plan.view(operand), {}, {batch.begin(), batch.end()}, 0, 0, 0, 0};
-    std::vector<int64_t> sums(sum.begin(), sum.end()), frees;
-    for (int64_t d = 0; d < side.shape.rank(); ++d) {
-      bool named = std::find(batch.begin(), batch.end(), d) != batch.end() ||
-                   std::find(sums.begin(), sums.end(), d) != sums.end();
-      if (!named) frees.push_back(d);
-    }
-    side.place = *e_.place_of(side.view.base);
-    if (flattened(side.shape, side.view, frees, &side.free_size, &side.free) &&
-        flattened(side.shape, side.view, sums, &side.sum_size, &side.sum)) {
-      return side;
-    }
-    // A copy with the dimensions in order: batch, free, summed.
-    std::vector<int64_t> order = side.batches;
-    order.insert(order.end(), frees.begin(), frees.end());
-    order.insert(order.end(), sums.begin(), sums.end());
-    Side copied = dense(side.shape, order);
-    for (size_t d = 0; d < batch.size(); ++d) copied.batches.push_back(static_cast<int64_t>(d));
-    for (int64_t d : frees) copied.free_size *= side.shape.dimension(d);
-    for (int64_t d : sums) copied.sum_size *= side.shape.dimension(d);
-    copied.free = copied.sum_size;
-    made->push_back(copied.place);
-    emit_copy(copied, side, order);
-    return copied;
-  }
-  // Memory for the dimensions of a shape in an order.
-  Side dense(const Shape& shape, const std::vector<int64_t>& order) {
-    std::vector<int64_t> sizes;
-    for (int64_t d : order) sizes.push_back(shape.dimension(d));
-    Side made{Shape::array(shape.element_type(), sizes), {}, {}, {}, 1, 0, 1, 1};
-    made.view.strides.assign(sizes.size(), 1);
-    for (size_t d = sizes.size(); d-- > 1;) {
-      made.view.strides[d - 1] = made.view.strides[d] * sizes[d];
-    }
-    made.place = temporary(made.shape);
-    return made;
-  }
-  // Element by element, `order` says which dimension of `from` each dimension of `to` is.
-  void emit_copy(const Side& to, const Side& from, const std::vector<int64_t>& order) {
-    ElementType type = to.shape.element_type();
-    e_.begin_scope();
-    auto nest = [&](auto& self, size_t d, llvm::Value* in, llvm::Value* out) -> void {
-      if (d == order.size()) {
-        llvm::Value* value = e_.load_at(e_.pointer(from.place), type, e_.uniform(in));
-        e_.store_at(to.place, type, e_.uniform(out), value);
-        return;
-      }
-      int64_t in_stride = from.view.strides[static_cast<size_t>(order[d])];
-      e_.loop(e_.i64(0), e_.i64(to.shape.dimension(static_cast<int64_t>(d))), 1,
-              [&](llvm::Value* at) {
-                auto next = [&](llvm::Value* sum, int64_t stride) {
-                  return e_.b.CreateAdd(sum, e_.b.CreateMul(at, e_.i64(stride)));
-                };
-                self(self, d + 1, next(in, in_stride), next(out, to.view.strides[d]));
-              });
-    };
-    nest(nest, 0, e_.i64(0), e_.i64(0));
-    e_.end_scope();
-  }
-
-  // Products wrap, so that unsigned ones are those of signed numbers.
-  static ElementType product_type(ElementType type) {
-    switch (type) {
-      case ElementType::U16:
-        return ElementType::S16;
-      case ElementType::U32:
-        return ElementType::S32;
-      case ElementType::U64:
-        return ElementType::S64;
-      default:
-        return type;
-    }
-  }
-  // The sums begin with a row, if there is one.
-  void emit_dot(const UnitPlan& plan, const Instruction* i, const Place& to,
-                const Instruction* row) {
-    if (i->shape->elements() == 0) return;
-    std::vector<Place> made;
-    Side a = side_of(plan, i->operands[0], i->integers(AttributeKey::LhsBatchDims),
-                     i->integers(AttributeKey::LhsContractingDims), &made);
-    Side b = side_of(plan, i->operands[1], i->integers(AttributeKey::RhsBatchDims),
-                     i->integers(AttributeKey::RhsContractingDims), &made);
-    // Batches that are one dimension on both sides are one call, others a loop around it.
-    size_t outer = 0;
-    int64_t batch = 1, a_batch = 1, b_batch = 1, inner = 0;
-    auto are_one = [&](const Side& side, int64_t* stride) {
-      return flattened(side.shape, side.view, std::span(side.batches).subspan(outer), &batch,
-                       stride);
-    };
-    while (!are_one(a, &a_batch) || !are_one(b, &b_batch)) ++outer;
-    inner = a.free_size * b.free_size * batch;
-    llvm::Constant* problem =
-        numbers_of({static_cast<int64_t>(*scalar_type_of(product_type(i->shape->element_type()))),
-                    batch, a.free_size, b.free_size, a.sum_size, a_batch, a.free, a.sum, b_batch,
-                    b.sum, b.free, row != nullptr ? plan.view(row).strides.back() : 0});
-    llvm::Type* pointer = e_.b.getPtrTy();
-    llvm::FunctionCallee dot = e_.runtime("lamella_dot", e_.b.getInt32Ty(),
-                                          {pointer, pointer, pointer, pointer, pointer, pointer});
-    llvm::Value* storage = llvm::ConstantPointerNull::get(e_.b.getPtrTy());
-    llvm::Value* first = storage;
-    if (row != nullptr) first = e_.pointer(*e_.place_of(plan.view(row).base));
-    if (b.place.kind == Place::Buffer && b.place.at < first_output_) {
-      storage = e_.pointer({Place::Buffer, e_.temporary_buffer + 1 + b.place.at, nullptr});
-    }
-    auto at = [&](const Place& place, llvm::Value* elements) {
-      llvm::Value* bytes = e_.b.CreateMul(
-          elements, e_.i64(static_cast<int64_t>(element_bytes(i->shape->element_type()))));
-      return e_.b.CreateGEP(e_.b.getInt8Ty(), e_.pointer(place), bytes);
-    };
-    auto nest = [&](auto& self, size_t d, llvm::Value* in_a, llvm::Value* in_b,
-                    llvm::Value* in_c) -> void {
-      if (d == outer) {
-        return_if(e_.b.CreateCall(
-            dot, {problem, at(a.place, in_a), at(b.place, in_b), at(to, in_c), storage, first}));
-        return;
-      }
-      int64_t each = inner;
-      for (size_t k = d + 1; k < outer; ++k) each *= a.shape.dimension(a.batches[k]);
-      e_.loop(e_.i64(0), e_.i64(a.shape.dimension(a.batches[d])), 1, [&](llvm::Value* n) {
-        auto next = [&](llvm::Value* sum, int64_t stride) {
-          return e_.b.CreateAdd(sum, e_.b.CreateMul(n, e_.i64(stride)));
-        };
-        auto stride_of = [&](const Side& side) {
-          return side.view.strides[static_cast<size_t>(side.batches[d])];
-        };
-        self(self, d + 1, next(in_a, stride_of(a)), next(in_b, stride_of(b)), next(in_c, each));
-      });
-    };
-    nest(nest, 0, e_.i64(0), e_.i64(0), e_.i64(0));
-    give_back(made);
-  }
-
-  // ---- Attention ----
-
-  void emit_attention(const UnitPlan& plan, const Instruction* i) {
-    AttentionCall call = *attention_call(*i);
-    const Shape &q = i->operand_shape(0), &k = i->operand_shape(1), &v = i->operand_shape(2);
-    const std::vector<Place>& to = e_.places.at(i);
-    double scale = call.scale;
-    int64_t scale_bits = 0;
-    std::memcpy(&scale_bits, &scale, sizeof(scale_bits));
-    std::vector<int64_t> numbers = {static_cast<int64_t>(*scalar_type_of(q.element_type())),
-                                    q.dimension(0),
-                                    q.dimension(1),
-                                    k.dimension(1),
-                                    q.dimension(2),
-                                    k.dimension(2),
-                                    q.dimension(3),
-                                    v.dimension(3),
-                                    call.causal ? 1 : 0,
-                                    scale_bits};
-    std::vector<llvm::Value*> data;
-    std::vector<Place> made;
-    for (size_t n = 0; n < 3; ++n) {
-      View view = plan.view(i->operands[n]);
-      Place place = *e_.place_of(view.base);
-      const Shape& shape = i->operand_shape(n);
-      if (view.strides[3] != 1 && shape.dimension(3) != 1) {
-        Side from{shape, view, place, {}, 0, 0, 0, 0};
-        Side copied = dense(shape, {0, 1, 2, 3});
-        emit_copy(copied, from, {0, 1, 2, 3});
-        made.push_back(copied.place);
-        view = copied.view;
-        place = copied.place;
-      }
-      numbers.insert(numbers.end(), view.strides.begin(), view.strides.begin() + 3);
-      data.push_back(e_.pointer(place));
-    }
-    int64_t rows = q.dimension(2), width = v.dimension(3), heads = q.dimension(1);
-    bool exchanged = false;
-    for (const auto& [transposed, of] : plan.exchanged) {
-      if (of != i) continue;
-      e_.places[transposed] = {to[0]};
-      exchanged = true;
-    }
-    if (exchanged) {
-      numbers.insert(numbers.end(), {rows * heads * width, width, heads * width});
-    } else {
-      numbers.insert(numbers.end(), {rows * heads * width, rows * width, width});
-    }
-    llvm::Value* none = llvm::ConstantPointerNull::get(e_.b.getPtrTy());
-    std::vector<int64_t> mask_strides(8, 0);
-    llvm::Value* mask = none;
-    if (call.mask >= 0) {
-      const Instruction* given = i->operands[static_cast<size_t>(call.mask)];
-      View view = plan.view(given);
-      mask = e_.pointer(*e_.place_of(view.base));
-      int64_t rank = given->shape->rank();
-      for (int64_t d = 0; d < rank; ++d) {
-        if (given->shape->dimension(d) == 1) continue;
-        mask_strides[static_cast<size_t>(4 - rank + d)] = view.strides[static_cast<size_t>(d)];
-      }
-    }
-    numbers.insert(numbers.end(), mask_strides.begin(), mask_strides.end());
-    data.insert(data.end(), {mask, none, e_.pointer(to[0]), e_.pointer(to[1])});
-    llvm::Type* pointer = e_.b.getPtrTy();
-    llvm::Value* table = e_.variable(llvm::ArrayType::get(pointer, data.size()));
-    for (size_t n = 0; n < data.size(); ++n) {
-      e_.b.CreateStore(data[n], e_.b.CreateConstInBoundsGEP1_64(pointer, table, n));
-    }
-    llvm::FunctionCallee attention =
-        e_.runtime("lamella_attention", e_.b.getInt32Ty(), {pointer, pointer});
-    return_if(e_.b.CreateCall(attention, {numbers_of(numbers), table}));
-    give_back(made);
-  }
-
-  // Numbers among the constants of the code.
-  llvm::Constant* numbers_of(const std::vector<int64_t>& numbers) {
-    auto* data = llvm::ConstantDataArray::get(e_.context, llvm::ArrayRef<int64_t>(numbers));
-    return new llvm::GlobalVariable(e_.module, data->getType(), true,
-                                    llvm::GlobalValue::PrivateLinkage, data);
-  }
-
-  Emitter e_;
-  Memory memory_;
+  Frame frame_;
+  Emitter& e_ = frame_.e;
   int depth_ = 0;
-  int64_t first_output_ = 0;
   std::vector<std::pair<int64_t, int64_t>> shared_;
   std::vector<std::string> notes_;
 };

@@ -13,48 +13,13 @@ namespace {
 constexpr int kCheap = 6;  // up to here it is calculated again rather than kept
 constexpr int kMostWeight = 1 << 20;
 int own_weight(const Instruction* i) {
-  switch (i->opcode) {
-    case Opcode::Parameter:
-    case Opcode::Constant:
-    case Opcode::Iota:
-    case Opcode::Broadcast:
-    case Opcode::Reshape:
-    case Opcode::Bitcast:
-    case Opcode::Copy:
-    case Opcode::Tuple:
-    case Opcode::GetTupleElement:
-      return 0;
-    case Opcode::Divide:
-    case Opcode::Sqrt:
-    case Opcode::Gather:
-      return 4;
-    case Opcode::Rsqrt:
-    case Opcode::Remainder:
-    case Opcode::Acos:
-    case Opcode::Acosh:
-    case Opcode::Asin:
-    case Opcode::Asinh:
-    case Opcode::Atan:
-    case Opcode::Atan2:
-    case Opcode::Atanh:
-    case Opcode::Cbrt:
-    case Opcode::Cos:
-    case Opcode::Cosh:
-    case Opcode::Erf:
-    case Opcode::Exp:
-    case Opcode::Expm1:
-    case Opcode::Log:
-    case Opcode::Log1p:
-    case Opcode::Logistic:
-    case Opcode::Power:
-    case Opcode::Sin:
-    case Opcode::Sinh:
-    case Opcode::Tan:
-    case Opcode::Tanh:
-      return 16;
-    default:
-      return 1;
-  }
+  static constexpr int kAll[] = {
+#define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, shape, rule, work, traffic, code, \
+                           weight)                                                                \
+  weight,
+#include "lamella/schema/hlo_opcodes.def"
+  };
+  return kAll[static_cast<size_t>(i->opcode)];
 }
 
 bool is_same_elements(const Instruction* i) {

@@ -35,7 +35,7 @@ bool is_safe(const struct stat& info) {
 // The folder, made if need be; empty where there is none to use.
 std::string folder() {
   std::string path = environment("LAMELLA_CACHE");
-  // Whoever looks at LLVM's code wants it to be made.
+  // LAMELLA_DUMP_LLVM shows code while it is made, so none may be found here.
   if (path == "off" || path == "0" || !environment("LAMELLA_DUMP_LLVM").empty()) return "";
   if (path.empty()) {
     std::string base = environment("XDG_CACHE_HOME");

@@ -39,96 +39,17 @@ bool is_native_shape(const Shape& shape) {
   return shape.is_array() && shape.is_static() && is_native_type(shape.element_type());
 }
 
-// What an opcode needs beside native types.
-enum class Need : uint8_t { Never, Nothing, Floats, More };
-Need need_of(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::Abs:
-    case Opcode::Add:
-    case Opcode::And:
-    case Opcode::Ceil:
-    case Opcode::Clamp:
-    case Opcode::Clz:
-    case Opcode::Compare:
-    case Opcode::Concatenate:
-    case Opcode::Constant:
-    case Opcode::Convert:
-    case Opcode::Copy:
-    case Opcode::Divide:
-    case Opcode::DynamicSlice:
-    case Opcode::DynamicUpdateSlice:
-    case Opcode::Floor:
-    case Opcode::Gather:
-    case Opcode::GetTupleElement:
-    case Opcode::Iota:
-    case Opcode::IsFinite:
-    case Opcode::Maximum:
-    case Opcode::Minimum:
-    case Opcode::Mulhi:
-    case Opcode::Multiply:
-    case Opcode::Negate:
-    case Opcode::Not:
-    case Opcode::Or:
-    case Opcode::Pad:
-    case Opcode::Parameter:
-    case Opcode::PopulationCount:
-    case Opcode::Remainder:
-    case Opcode::Reshape:
-    case Opcode::Reverse:
-    case Opcode::RoundNearestAfz:
-    case Opcode::RoundNearestEven:
-    case Opcode::Select:
-    case Opcode::ShiftLeft:
-    case Opcode::ShiftRightArithmetic:
-    case Opcode::ShiftRightLogical:
-    case Opcode::Sign:
-    case Opcode::Slice:
-    case Opcode::Subtract:
-    case Opcode::Transpose:
-    case Opcode::Tuple:
-    case Opcode::Xor:
-      return Need::Nothing;
-    case Opcode::Acos:
-    case Opcode::Acosh:
-    case Opcode::Asin:
-    case Opcode::Asinh:
-    case Opcode::Atan:
-    case Opcode::Atan2:
-    case Opcode::Atanh:
-    case Opcode::Cbrt:
-    case Opcode::Cos:
-    case Opcode::Cosh:
-    case Opcode::Erf:
-    case Opcode::Exp:
-    case Opcode::Expm1:
-    case Opcode::Log:
-    case Opcode::Log1p:
-    case Opcode::Logistic:
-    case Opcode::Power:
-    case Opcode::Rsqrt:
-    case Opcode::Sin:
-    case Opcode::Sinh:
-    case Opcode::Sqrt:
-    case Opcode::Tan:
-    case Opcode::Tanh:
-      return Need::Floats;
-    case Opcode::BitcastConvert:
-    case Opcode::Bitcast:
-    case Opcode::Broadcast:
-    case Opcode::Call:
-    case Opcode::Conditional:
-    case Opcode::CustomCall:
-    case Opcode::Dot:
-    case Opcode::Fusion:
-    case Opcode::Reduce:
-    case Opcode::ReduceWindow:
-    case Opcode::Scatter:
-    case Opcode::Sort:
-    case Opcode::While:
-      return Need::More;
-    default:
-      return Need::Never;
-  }
+// When machine code is made of an opcode, beside native types: only if its result is
+// floating-point, or if has_native_details() says so.
+enum class AsCode : uint8_t { Never, Always, Floats, Details };
+AsCode as_code(Opcode opcode) {
+  static constexpr AsCode kAll[] = {
+#define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, shape, rule, work, traffic, code, \
+                           ...)                                                                   \
+  AsCode::code,
+#include "lamella/schema/hlo_opcodes.def"
+  };
+  return kAll[static_cast<size_t>(opcode)];
 }
 
 }  // namespace
@@ -202,7 +123,7 @@ int64_t NativeRules::expanded_size(const Instruction& i) {
 bool NativeRules::is_scalar_function(const Computation& computation) {
   for (const Instruction* i : computation.instructions) {
     if (i->opcode == Opcode::Tuple && i == computation.root) continue;
-    Need need = need_of(i->opcode);
+    AsCode as = as_code(i->opcode);
     if (!i->shape->is_scalar() || !is_native_type(i->shape->element_type())) return false;
     if (i->opcode == Opcode::Reduce || i->opcode == Opcode::ReduceWindow ||
         i->opcode == Opcode::Scatter || i->opcode == Opcode::Sort || i->opcode == Opcode::While ||
@@ -220,7 +141,7 @@ bool NativeRules::is_scalar_function(const Computation& computation) {
       if (!known(*called).is_scalar || !called->root->shape->is_array()) return false;
       continue;
     }
-    if (need == Need::Never || !is_native(*i)) return false;
+    if (as == AsCode::Never || !is_native(*i)) return false;
   }
   return true;
 }
@@ -283,8 +204,8 @@ bool NativeRules::is_native(const Instruction& i, std::string* reason) {
     if (reason != nullptr) *reason = str(text...);
     return false;
   };
-  Need need = need_of(i.opcode);
-  if (need == Need::Never) return because("opcode ", opcode_name(i.opcode));
+  AsCode as = as_code(i.opcode);
+  if (as == AsCode::Never) return because("opcode ", opcode_name(i.opcode));
   // Attention is said to draw random numbers, which it does where there is dropout.
   if (i.opcode == Opcode::CustomCall && !has_native_details(i)) return because("what it asks for");
   if (i.opcode != Opcode::CustomCall && has_side_effect(i)) return because("side effects");
@@ -295,10 +216,10 @@ bool NativeRules::is_native(const Instruction& i, std::string* reason) {
       return because("type ", i.operand_shape(n).to_string(false));
     }
   }
-  if (need == Need::Floats && !is_floating(i.shape->element_type())) {
+  if (as == AsCode::Floats && !is_floating(i.shape->element_type())) {
     return because("type ", i.shape->to_string(false));
   }
-  if (need == Need::More && !has_native_details(i)) return because("what it asks for");
+  if (as == AsCode::Details && !has_native_details(i)) return because("what it asks for");
   return true;
 }
 

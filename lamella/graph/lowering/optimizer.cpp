@@ -100,7 +100,7 @@ Ops adam_of(Call& c, bool is_decoupled) {
 Ops adam(Call& c) { return adam_of(c, false); }
 Ops adamw(Call& c) { return adam_of(c, true); }
 
-// Of counts of steps.
+// Optimizers add 1 to each of their counts of steps; a scalar that is a tensor is not lowered.
 Ops add_scalar(Call& c) {
   Ops sums;
   for (Op op : c.ops("self")) {

@@ -187,7 +187,7 @@ struct CostRule {
   double (*traffic)(const Instruction& i);
 };
 constexpr CostRule kCostRules[] = {
-#define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, shape, rule, work, traffic) \
+#define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, shape, rule, work, traffic, ...) \
   {work_##work, traffic_##traffic},
 #include "lamella/schema/hlo_opcodes.def"
 };

@@ -95,7 +95,7 @@ def eye(
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """An array of equal elements."""
     value = lamella.tensor(fill_value, dtype=dtype, device=device)
-    return value.expand(_shape(shape)).contiguous().clone()
+    return value.expand(_shape(shape)).contiguous()
 
 
 def full_like(x: Tensor, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:

@@ -63,7 +63,7 @@ def _of_number(number: complex, found: lamella.dtype | None) -> lamella.dtype:
         return lamella.int64
     if kind is float:
         return lamella.get_default_dtype()
-    wide = found == lamella.float64 or found is None and lamella.get_default_dtype() == found
+    wide = (found or lamella.get_default_dtype()) == lamella.float64
     return lamella.complex128 if wide else lamella.complex64
 
 

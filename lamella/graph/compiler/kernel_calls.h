@@ -1,0 +1,33 @@
+// Calls of the kernels from machine code: products and attention, on operands where they lie.
+#pragma once
+#include "lamella/graph/compiler/frame.h"
+#include "lamella/graph/compiler/units.h"
+
+namespace lamella::hlo::compiler {
+
+class KernelCalls {
+ public:
+  KernelCalls(Frame& frame, const UnitPlan& plan) : frame_(frame), plan_(plan) {}
+
+  // Writes a product. Its sums begin with the row, if there is one.
+  void product(const Instruction* dot, const Place& to, const Instruction* row);
+  // A call that attention_call() knows; its results lie at their places.
+  void attention(const Instruction* call);
+
+ private:
+  struct Side;
+  Side side_of(const Instruction* operand, std::span<const int64_t> batch,
+               std::span<const int64_t> sum, std::vector<Place>* made);
+  // Memory for the dimensions of a shape in an order.
+  Side dense(const Shape& shape, const std::vector<int64_t>& order);
+  // Element by element, `order` says which dimension of `from` each dimension of `to` is.
+  void copy(const Side& to, const Side& from, const std::vector<int64_t>& order);
+  // Numbers among the constants of the code.
+  llvm::Constant* numbers_of(const std::vector<int64_t>& numbers);
+
+  Frame& frame_;
+  Emitter& e_ = frame_.e;
+  const UnitPlan& plan_;
+};
+
+}  // namespace lamella::hlo::compiler
