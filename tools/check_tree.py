@@ -32,8 +32,8 @@ MAY_BE_HEAVY = (
     "compat/xla/lamella_names.h",
     "compat/torch/standard_headers.h",
     "compat/torch/python_casters.h",
+    "compat/c10/util/Logging.h",
     "compat/c10/util/flat_hash_map.h",
-    "lamella/core/log_line.h",
 )
 MAX_LINES = 700
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')

@@ -1,5 +1,126 @@
-// at::TensorArg and the checks of arguments.
+// at::TensorArg and the checks of a kernel's arguments: checkDim, checkAllSameType, ….
 #pragma once
 #include <ATen/ATen.h>
 
-#include "lamella/api/tensor_checks.h"
+#include <initializer_list>
+
+namespace at {
+
+// The operator, for messages.
+using CheckedFrom = const char*;
+
+// A tensor with its name and position among the arguments.
+struct TensorArg {
+  TensorArg(Tensor tensor, const char* name, int position)
+      : tensor(std::move(tensor)), name(name), pos(position) {}
+  const Tensor* operator->() const { return &tensor; }
+  const Tensor& operator*() const { return tensor; }
+  Tensor tensor;
+  const char* name;
+  int pos;
+};
+using TensorGeometryArg = TensorArg;
+
+namespace detail {
+// Checks that one fact is the same of all.
+template <class Fact>
+void check_same(CheckedFrom op, ArrayRef<TensorArg> tensors, const char* what, const Fact& fact) {
+  const TensorArg* first = nullptr;
+  for (const TensorArg& arg : tensors) {
+    if (!arg->defined()) continue;
+    if (first == nullptr) first = &arg;
+    LAMELLA_CHECK(fact(*arg) == fact(**first), op, ": expected '", arg.name, "' to have the ", what,
+                  " of '", first->name, "', ", fact(**first), ", got ", fact(*arg));
+  }
+}
+}  // namespace detail
+
+LAMELLA_LAZY void checkDim(CheckedFrom op, const TensorArg& arg, int64_t dim) {
+  LAMELLA_CHECK(arg->dim() == dim, op, ": expected '", arg.name, "' to have ", dim,
+                " dimensions, got ", arg->dim());
+}
+LAMELLA_LAZY void checkDim(CheckedFrom op, const Tensor& tensor, const char* name, int position,
+                           int64_t dim) {
+  checkDim(op, TensorArg(tensor, name, position), dim);
+}
+// From `from` to `to - 1` dimensions.
+LAMELLA_LAZY void checkDimRange(CheckedFrom op, const TensorArg& arg, int64_t from, int64_t to) {
+  LAMELLA_CHECK(arg->dim() >= from && arg->dim() < to, op, ": expected '", arg.name,
+                "' to have from ", from, " to ", to - 1, " dimensions, got ", arg->dim());
+}
+LAMELLA_LAZY void checkContiguous(CheckedFrom op, const TensorArg& arg) {
+  LAMELLA_CHECK(arg->is_contiguous(), op, ": expected '", arg.name, "' to be contiguous");
+}
+LAMELLA_LAZY void checkAllContiguous(CheckedFrom op, ArrayRef<TensorArg> tensors) {
+  for (const TensorArg& arg : tensors) {
+    if (arg->defined()) checkContiguous(op, arg);
+  }
+}
+LAMELLA_LAZY void checkSize(CheckedFrom op, const TensorArg& arg, IntArrayRef sizes) {
+  LAMELLA_CHECK(arg->sizes() == sizes, op, ": expected '", arg.name, "' to have sizes ", sizes,
+                ", got ", arg->sizes());
+}
+LAMELLA_LAZY void checkSize(CheckedFrom op, const TensorArg& arg, int64_t dim, int64_t size) {
+  LAMELLA_CHECK(arg->size(dim) == size, op, ": expected '", arg.name, "' to have size ", size,
+                " at dimension ", dim, ", got ", arg->size(dim));
+}
+LAMELLA_LAZY void checkNumel(CheckedFrom op, const TensorArg& arg, int64_t numel) {
+  LAMELLA_CHECK(arg->numel() == numel, op, ": expected '", arg.name, "' to have ", numel,
+                " elements, got ", arg->numel());
+}
+LAMELLA_LAZY void checkScalarType(CheckedFrom op, const TensorArg& arg, ScalarType type) {
+  LAMELLA_CHECK(arg->scalar_type() == type, op, ": expected '", arg.name, "' to be of ", type,
+                ", got ", arg->scalar_type());
+}
+LAMELLA_LAZY void checkScalarTypes(CheckedFrom op, const TensorArg& arg,
+                                   ArrayRef<ScalarType> types) {
+  for (ScalarType type : types) {
+    if (arg->scalar_type() == type) return;
+  }
+  LAMELLA_CHECK(false, op, ": expected '", arg.name, "' to be of one of ", types, ", got ",
+                arg->scalar_type());
+}
+LAMELLA_LAZY void checkDefined(CheckedFrom op, const TensorArg& arg) {
+  LAMELLA_CHECK(arg->defined(), op, ": expected '", arg.name, "' to be defined");
+}
+LAMELLA_LAZY void checkAllDefined(CheckedFrom op, ArrayRef<TensorArg> tensors) {
+  for (const TensorArg& arg : tensors) checkDefined(op, arg);
+}
+LAMELLA_LAZY void checkAllSameType(CheckedFrom op, ArrayRef<TensorArg> tensors) {
+  detail::check_same(op, tensors, "dtype", [](const Tensor& t) { return t.scalar_type(); });
+}
+LAMELLA_LAZY void checkSameType(CheckedFrom op, const TensorArg& a, const TensorArg& b) {
+  checkAllSameType(op, {b, a});
+}
+LAMELLA_LAZY void checkAllSameSize(CheckedFrom op, ArrayRef<TensorArg> tensors) {
+  detail::check_same(op, tensors, "sizes", [](const Tensor& t) { return t.sizes(); });
+}
+LAMELLA_LAZY void checkSameSize(CheckedFrom op, const TensorArg& a, const TensorArg& b) {
+  checkAllSameSize(op, {b, a});
+}
+LAMELLA_LAZY void checkAllSameNumel(CheckedFrom op, ArrayRef<TensorArg> tensors) {
+  detail::check_same(op, tensors, "number of elements", [](const Tensor& t) { return t.numel(); });
+}
+LAMELLA_LAZY void checkSameNumel(CheckedFrom op, const TensorArg& a, const TensorArg& b) {
+  checkAllSameNumel(op, {b, a});
+}
+LAMELLA_LAZY void checkSameDim(CheckedFrom op, const TensorArg& a, const TensorArg& b) {
+  detail::check_same(op, {b, a}, "number of dimensions", [](const Tensor& t) { return t.dim(); });
+}
+LAMELLA_LAZY void checkAllSameGPU(CheckedFrom op, ArrayRef<TensorArg> tensors) {
+  detail::check_same(op, tensors, "device", [](const Tensor& t) { return t.device(); });
+}
+LAMELLA_LAZY void checkSameGPU(CheckedFrom op, const TensorArg& a, const TensorArg& b) {
+  checkAllSameGPU(op, {b, a});
+}
+LAMELLA_LAZY void checkDeviceType(CheckedFrom op, TensorList tensors, DeviceType type) {
+  for (const Tensor& tensor : tensors) {
+    LAMELLA_CHECK(!tensor.defined() || tensor.device().type() == type, op, ": expected tensors on ",
+                  type, ", got one on ", tensor.device());
+  }
+}
+LAMELLA_LAZY void checkBackend(CheckedFrom op, TensorList tensors, DeviceType type) {
+  checkDeviceType(op, tensors, type);
+}
+
+}  // namespace at

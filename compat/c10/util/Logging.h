@@ -4,15 +4,49 @@
 #include <c10/util/Exception.h>
 #include <c10/util/StringUtil.h>
 
-#include "lamella/core/log_line.h"
+#include <cstdint>
+#include <sstream>
+
+#include "lamella/core/warning.h"
+
+namespace c10 {
+
+// One line of a log, written with << and ended with its semicolon.
+// Warnings and errors go to the warning handler, what is below them nowhere; FATAL throws.
+class LogLine {
+ public:
+  enum Severity : uint8_t { INFO, WARNING, ERROR, FATAL };
+
+  LogLine(Severity severity, const char* file, unsigned line)
+      : severity_(severity), file_(file), line_(line) {}
+  LogLine(const LogLine&) = delete;
+  LogLine& operator=(const LogLine&) = delete;
+  ~LogLine() noexcept(false) {
+    if (severity_ == FATAL) throw Error(text_.str());
+    if (severity_ != INFO) warn(file_, line_, text_.str());
+  }
+  template <class T>
+  LogLine& operator<<(const T& part) {
+    text_ << part;
+    return *this;
+  }
+
+ private:
+  Severity severity_;
+  const char* file_;
+  unsigned line_;
+  std::ostringstream text_;
+};
+
+}  // namespace c10
 
 #define C10_LOG_API_USAGE_ONCE(...)
 #define C10_LOG_EVERY_MS(severity, ms) LOG(severity)
 #ifndef LOG
-#define LOG(severity) ::lamella::LogLine(::lamella::LogLine::severity, __FILE__, __LINE__)
+#define LOG(severity) ::c10::LogLine(::c10::LogLine::severity, __FILE__, __LINE__)
 #define LOG_IF(severity, condition) \
   if (condition) LOG(severity)
-#define VLOG(level) ::lamella::LogLine(::lamella::LogLine::INFO, __FILE__, __LINE__)
+#define VLOG(level) ::c10::LogLine(::c10::LogLine::INFO, __FILE__, __LINE__)
 #define CHECK(condition) TORCH_CHECK(condition)
 #define CHECK_EQ(a, b) TORCH_CHECK_EQ(a, b)
 #define CHECK_NE(a, b) TORCH_CHECK_NE(a, b)
