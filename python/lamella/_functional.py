@@ -205,7 +205,7 @@ def svd_lowrank(
     wide = matrix.shape[-2] < matrix.shape[-1]
     if wide:
         matrix = matrix.mH
-    start = lamella.randn(matrix.shape[-1], q, dtype=A.dtype, device=A.device)
+    start = lamella.randn(matrix.shape[-1], 6 if q is None else q, dtype=A.dtype, device=A.device)
     basis = lamella.linalg.qr(matrix @ start)[0]
     for _ in range(niter or 0):
         basis = lamella.linalg.qr(matrix.mH @ basis)[0]

@@ -52,7 +52,8 @@ def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
     """Sums of products over axes of both."""
-    return lamella.tensordot(*common(x1, x2), axes)
+    a, b = common(x1, x2)
+    return lamella.tensordot(a, b, axes)
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:

@@ -46,5 +46,5 @@ def isinstance(obj: Any, kinds: Any) -> bool:  # noqa: A001
     import typing
 
     origins = kinds if builtins.isinstance(kinds, tuple) else (kinds,)
-    plain = tuple(typing.get_origin(kind) or kind for kind in origins)
+    plain: Any = tuple(typing.get_origin(kind) or kind for kind in origins)
     return builtins.isinstance(obj, plain)

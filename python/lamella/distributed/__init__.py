@@ -7,12 +7,30 @@ gradients; the functions here are PyTorch's, which write their arguments and rec
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import lamella
 from lamella import Tensor
+from lamella.distributed import _job
+from lamella.distributed._job import (
+    GroupMember,
+    ProcessGroup,
+    ReduceOp,
+    Work,
+    destroy_process_group,
+    get_backend,
+    get_process_group_ranks,
+    get_rank,
+    get_world_size,
+    group,
+    init_process_group,
+    is_available,
+    is_initialized,
+    new_group,
+    number_of,
+    ops,
+)
 
 __all__ = [
     "GroupMember",
@@ -51,215 +69,19 @@ __all__ = [
     "send",
 ]
 
-
-class ReduceOp:
-    """How the values of all ranks become one."""
-
-    SUM = "sum"
-    AVG = "mean"
-    PRODUCT = "product"
-    MIN = "min"
-    MAX = "max"
-
-
-class ProcessGroup:
-    """Some ranks of the job, in an order. Its number is what the operators take."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-
-    def rank(self) -> int:
-        return _ops().rank(self.number)
-
-    def size(self) -> int:
-        return _ops().size(self.number)
-
-    def __repr__(self) -> str:
-        return f"<lamella process group {self.number}: ranks {get_process_group_ranks(self)}>"
-
-
-class GroupMember:
-    """WORLD is the group of all ranks; new_group gives NON_GROUP_MEMBER to whoever is not in it."""
-
-    WORLD = ProcessGroup(0)
-    NON_GROUP_MEMBER = None
-
-
-class group(GroupMember):  # noqa: N801
-    """PyTorch's other name for the same."""
-
-
-class Work:
-    """A collective that was begun. Its tensors may not be touched before wait() has returned."""
-
-    def __init__(self, number: int, keep: tuple[Tensor, ...] = (), after: object = None) -> None:
-        self._number: int | None = number
-        self._keep = keep
-        self._after = after
-
-    def wait(self) -> bool:
-        """Returns when the results are there."""
-        if self._number is not None:
-            number, self._number = self._number, None
-            _ops().wait(number)
-            if self._after is not None:
-                self._after()
-            self._keep = ()
-        return True
-
-    def is_completed(self) -> bool:
-        """Whether wait() would return at once."""
-        return self._number is None or _ops().test(self._number)
-
-    def __del__(self) -> None:
-        # The memory of a work that nobody waited for would be written after its end.
-        if self._number is not None and is_initialized():
-            self.wait()
-
-
-_dist = None
-
-
-def _library() -> str:
-    from lamella.utils import library_paths
-
-    return os.path.join(library_paths()[0], "liblamella_mpi.so")
-
-
-def is_available() -> bool:
-    """Whether liblamella_mpi.so was built, which needs MPI's headers."""
-    return _dist is not None or os.path.exists(_library())
-
-
-def _ops():
-    """lamella.ops.dist, loaded at first use."""
-    global _dist
-    if _dist is None:
-        if not is_available():
-            raise RuntimeError(
-                "lamella.distributed: liblamella_mpi.so is not there; it is built where MPI is "
-                "installed (Debian: libopenmpi-dev)"
-            )
-        lamella.load_library(_library())
-        _dist = lamella.ops.dist
-    return _dist
-
-
-def _number(given: ProcessGroup | None) -> int:
-    return 0 if given is None else given.number
-
-
-# ---- The job ----
-
-
-def init_process_group(
-    backend: str = "mpi", init_method: str | None = None, *, debug: bool | None = None
-) -> None:
-    """Joins the job that mpirun, or another starter of MPI's programs, began.
-
-    backend: "mpi". init_method: None or "env://", as MPI knows by itself how ranks meet. debug: the
-    ranks compare each collective before they call it (also by LAMELLA_DISTRIBUTED_DEBUG=1).
-    """
-    if backend != "mpi":
-        raise ValueError(f"init_process_group: expected 'backend' to be 'mpi', got {backend!r}")
-    if init_method not in (None, "env://"):
-        raise ValueError(
-            "init_process_group: expected 'init_method' to be None or 'env://', "
-            f"got {init_method!r}"
-        )
-    if is_initialized():
-        return
-    _ops().init(debug)
-    _watch()
-
-
-def destroy_process_group(group: ProcessGroup | None = None) -> None:
-    """Waits for all ranks and ends the job. Groups end with it."""
-    if group is None or group.number == 0:
-        _end()
-
-
-_watching = False
-
-
-def _watch() -> None:
-    """An exception that nobody catches ends the job on all ranks; so does an early end."""
-    global _watching
-    if _watching:
-        return
-    _watching = True
-    import atexit
-    import faulthandler
-    import signal
-
-    earlier = sys.excepthook
-
-    def end_job(kind, value, trace) -> None:
-        earlier(kind, value, trace)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        place = ""
-        while trace is not None:
-            code = trace.tb_frame.f_code
-            place = f" ({code.co_filename}:{trace.tb_lineno})"
-            trace = trace.tb_next
-        if is_initialized():
-            _ops().abort(f"{kind.__name__}: {value}"[:160] + place)
-
-    sys.excepthook = end_job
-    atexit.register(_end)
-    try:  # the line that this rank was in when it was told to end
-        faulthandler.register(signal.SIGTERM, all_threads=False, chain=True)
-    except (AttributeError, ValueError, OSError, RuntimeError):
-        pass  # standard error is no file
-
-
-def _end() -> None:
-    if is_initialized():
-        _ops().finalize()
-
-
-def is_initialized() -> bool:
-    """Whether the job was started in this process."""
-    return _dist is not None and _dist.is_initialized()
-
-
-def get_backend(group: ProcessGroup | None = None) -> str:
-    """ "mpi"."""
-    return "mpi"
-
-
-def get_rank(group: ProcessGroup | None = None) -> int:
-    """This rank's number in the group, -1 outside of it."""
-    return _ops().rank(_number(group))
-
-
-def get_world_size(group: ProcessGroup | None = None) -> int:
-    """How many ranks the group has."""
-    return _ops().size(_number(group))
-
-
-def get_process_group_ranks(group: ProcessGroup | None = None) -> list[int]:
-    """The group's ranks by their numbers in the group of all."""
-    return list(_ops().group_ranks(_number(group)))
-
-
-def new_group(ranks: Sequence[int] | None = None) -> ProcessGroup | None:
-    """A group of some ranks. The ranks in it call this in the same order; others may."""
-    if ranks is None:
-        return GroupMember.WORLD
-    made = ProcessGroup(_ops().new_group(list(ranks)))
-    return made if made.rank() >= 0 else GroupMember.NON_GROUP_MEMBER
-
-
 # ---- Collectives ----
 
 
 def _do(
-    name: str, input: Tensor, output: Tensor, async_op: bool, after=None, **more
+    name: str,
+    input: Tensor,
+    output: Tensor,
+    async_op: bool,
+    after: Callable[[], None] | None = None,
+    **more: Any,
 ) -> Work | None:
     """Begins a collective and waits for it, unless it is asynchronous."""
-    work = Work(_ops().start(name, input.detach(), output.detach(), **more), (input, output), after)
+    work = Work(ops().start(name, input.detach(), output.detach(), **more), (input, output), after)
     if async_op:
         return work
     work.wait()
@@ -287,14 +109,14 @@ def all_reduce(
             tensor,
             True,
             op=op,
-            group=_number(group),
+            group=number_of(group),
             deterministic=deterministic,
         )
     # Arguments that have their default are left out, since each costs some time.
     if group is None and not deterministic:
-        (_dist or _ops()).all_reduce_(tensor, op)
+        (_job.loaded or ops()).all_reduce_(tensor, op)
     else:
-        _ops().all_reduce_(tensor, op, _number(group), deterministic)
+        ops().all_reduce_(tensor, op, number_of(group), deterministic)
     return None
 
 
@@ -304,8 +126,8 @@ def broadcast(
     """Every rank's tensor becomes that of rank src."""
     peer = _rank_in(group, src)
     if async_op:
-        return _do("broadcast", tensor, tensor, True, peer=peer, group=_number(group))
-    _ops().broadcast_(tensor.detach(), peer, _number(group))
+        return _do("broadcast", tensor, tensor, True, peer=peer, group=number_of(group))
+    ops().broadcast_(tensor.detach(), peer, number_of(group))
     return None
 
 
@@ -353,7 +175,7 @@ def all_gather_into_tensor(
         source = source.reshape(1)
     elif sizes is None and target.dim() == source.dim() + 1:  # PyTorch's stacked form
         target = output_tensor.view(-1, *source.shape[1:])
-    return _do("all_gather", source, target, async_op, group=_number(group), rows=_rows(sizes))
+    return _do("all_gather", source, target, async_op, group=number_of(group), rows=_rows(sizes))
 
 
 def _rows(sizes: Sequence[int] | None) -> list[int] | None:
@@ -377,7 +199,7 @@ def reduce_scatter_tensor(
         output,
         async_op,
         op=op,
-        group=_number(group),
+        group=number_of(group),
         rows=_rows(sizes),
         deterministic=deterministic,
     )
@@ -403,7 +225,7 @@ def all_to_all_single(
         _apart(input, output),
         output,
         async_op,
-        group=_number(group),
+        group=number_of(group),
         rows=receive,
         send_rows=send,
     )
@@ -437,7 +259,7 @@ def all_gather(
         joined,
         async_op,
         lambda: _spread(joined, tensor_list),
-        group=_number(group),
+        group=number_of(group),
         rows=sizes,
     )
 
@@ -458,7 +280,7 @@ def reduce_scatter(
         async_op,
         lambda: _spread(result, [output]),
         op=op,
-        group=_number(group),
+        group=number_of(group),
         rows=[t.numel() for t in input_list],
     )
 
@@ -478,7 +300,7 @@ def all_to_all(
         joined,
         async_op,
         lambda: _spread(joined, output_tensor_list),
-        group=_number(group),
+        group=number_of(group),
         rows=sizes,
         send_rows=[t.numel() for t in input_tensor_list],
     )
@@ -505,7 +327,7 @@ def gather(
         async_op,
         lambda: _spread(joined, gather_list or ()),
         peer=root,
-        group=_number(group),
+        group=number_of(group),
     )
 
 
@@ -522,7 +344,7 @@ def scatter(
     if here != bool(scatter_list):
         raise ValueError("scatter: expected 'scatter_list' on rank src, and on no other")
     sizes = [tensor.numel()] * get_world_size(group)
-    joined = _joined(scatter_list) if here else lamella.empty([0], dtype=tensor.dtype)
+    joined = _joined(scatter_list) if scatter_list else lamella.empty([0], dtype=tensor.dtype)
     result = lamella.empty([tensor.numel()], dtype=tensor.dtype)
     return _do(
         "scatter",
@@ -531,26 +353,26 @@ def scatter(
         async_op,
         lambda: _spread(result, [tensor]),
         peer=root,
-        group=_number(group),
+        group=number_of(group),
         rows=sizes,
     )
 
 
 def send(tensor: Tensor, dst: int, group: ProcessGroup | None = None, tag: int = 0) -> None:
     """Returns when the tensor may be changed."""
-    _ops().send(tensor.detach(), _rank_in(group, dst), tag, _number(group))
+    ops().send(tensor.detach(), _rank_in(group, dst), tag, number_of(group))
 
 
 def recv(tensor: Tensor, src: int, group: ProcessGroup | None = None, tag: int = 0) -> int:
     """Receives into the tensor and returns src."""
-    _ops().recv_(tensor.detach(), _rank_in(group, src), tag, _number(group))
+    ops().recv_(tensor.detach(), _rank_in(group, src), tag, number_of(group))
     return src
 
 
 def isend(tensor: Tensor, dst: int, group: ProcessGroup | None = None, tag: int = 0) -> Work:
     """send, begun."""
     peer = _rank_in(group, dst)
-    work = _do("send", tensor, tensor, True, peer=peer, tag=tag, group=_number(group))
+    work = _do("send", tensor, tensor, True, peer=peer, tag=tag, group=number_of(group))
     assert work is not None
     return work
 
@@ -558,7 +380,7 @@ def isend(tensor: Tensor, dst: int, group: ProcessGroup | None = None, tag: int 
 def irecv(tensor: Tensor, src: int, group: ProcessGroup | None = None, tag: int = 0) -> Work:
     """recv, begun."""
     peer = _rank_in(group, src)
-    work = _do("recv", tensor, tensor, True, peer=peer, tag=tag, group=_number(group))
+    work = _do("recv", tensor, tensor, True, peer=peer, tag=tag, group=number_of(group))
     assert work is not None
     return work
 
@@ -566,7 +388,14 @@ def irecv(tensor: Tensor, src: int, group: ProcessGroup | None = None, tag: int 
 class P2POp:
     """One isend or irecv of batch_isend_irecv."""
 
-    def __init__(self, op, tensor: Tensor, peer: int, group=None, tag: int = 0) -> None:
+    def __init__(
+        self,
+        op: Callable[..., Work],
+        tensor: Tensor,
+        peer: int,
+        group: ProcessGroup | None = None,
+        tag: int = 0,
+    ) -> None:
         self.op, self.tensor, self.peer, self.group, self.tag = op, tensor, peer, group, tag
 
 
@@ -579,8 +408,8 @@ def barrier(group: ProcessGroup | None = None, async_op: bool = False) -> Work |
     """Returns when all ranks have come."""
     if async_op:
         nothing = lamella.empty([0])
-        return _do("barrier", nothing, nothing, True, group=_number(group))
-    _ops().barrier(_number(group))
+        return _do("barrier", nothing, nothing, True, group=number_of(group))
+    ops().barrier(number_of(group))
     return None
 
 
@@ -593,7 +422,7 @@ def _bytes(obj: object) -> Tensor:
     return lamella.tensor(list(pickle.dumps(obj)), dtype=lamella.uint8)
 
 
-def _object(data: Tensor) -> object:
+def _object(data: Tensor) -> Any:
     import pickle
 
     return pickle.loads(bytes(data.tolist()))
@@ -603,10 +432,10 @@ def all_gather_object(
     object_list: list[object], obj: object, group: ProcessGroup | None = None
 ) -> None:
     """object_list gets every rank's object, which is pickled: only ranks you trust may send it."""
-    number = _number(group)
+    number = number_of(group)
     data = _bytes(obj)
-    sizes = _ops().all_gather(lamella.tensor([data.numel()]), None, number).tolist()
-    joined = _ops().all_gather(data, sizes, number)
+    sizes = ops().all_gather(lamella.tensor([data.numel()]), None, number).tolist()
+    joined = ops().all_gather(data, sizes, number)
     at = 0
     for i, size in enumerate(sizes):
         object_list[i] = _object(joined[at : at + size])
@@ -617,9 +446,9 @@ def broadcast_object_list(
     object_list: list[object], src: int = 0, group: ProcessGroup | None = None
 ) -> None:
     """The objects of rank src take the place of the others'."""
-    number, root = _number(group), _rank_in(group, src)
+    number, root = number_of(group), _rank_in(group, src)
     data = _bytes(list(object_list))
-    size = _ops().broadcast(lamella.tensor([data.numel()]), root, number).item()
+    size = ops().broadcast(lamella.tensor([data.numel()]), root, number).item()
     if get_rank(group) != root:
         data = lamella.empty([size], dtype=lamella.uint8)
-    object_list[:] = _object(_ops().broadcast(data, root, number))
+    object_list[:] = _object(ops().broadcast(data, root, number))

@@ -251,9 +251,12 @@ def ctc_loss(
     zero_infinity: bool = False,
 ) -> Tensor:
     """Connectionist temporal classification: how unlikely `targets` are, with blanks between."""
-    return lamella.ctc_loss(
+    # Both are tensors, or both are lists.
+    operator: Any = lamella.ctc_loss
+    made: Tensor = operator(
         log_probs, targets, input_lengths, target_lengths, blank, _number(reduction), zero_infinity
     )
+    return made
 
 
 def multi_margin_loss(

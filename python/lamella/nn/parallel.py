@@ -6,8 +6,9 @@ collectives in the same order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
 
 import lamella
 import lamella.distributed as dist
@@ -86,12 +87,12 @@ class DistributedDataParallel(Module):
             for p in bucket.parameters:
                 p.register_post_accumulate_grad_hook(self._hook(bucket))
 
-    def _hook(self, bucket: _Bucket):
+    def _hook(self, bucket: _Bucket) -> Callable[[Tensor], None]:
         def ready(p: Tensor) -> None:
             if not self._synchronizes:
                 return
             view = bucket.views[id(p)]
-            if p.grad is not view:
+            if p.grad is not None and p.grad is not view:
                 view.copy_(p.grad)
                 p.grad = view
             bucket.ready.add(id(p))
@@ -133,7 +134,7 @@ class DistributedDataParallel(Module):
             bucket.ready.clear()
         self._next = 0
 
-    def no_sync(self):
+    def no_sync(self) -> AbstractContextManager[None]:
         """A context in which backward adds gradients up on each rank, without reducing them."""
         import contextlib
 
@@ -147,7 +148,7 @@ class DistributedDataParallel(Module):
 
         return quiet()
 
-    def forward(self, *args, **kwargs):
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self.module(*args, **kwargs)
 
 
@@ -163,7 +164,7 @@ class ShardedOptimizer:
     def __init__(
         self,
         params: Iterable[Parameter],
-        make,
+        make: Callable[[list[Parameter]], Optimizer],
         *,
         process_group: ProcessGroup | None = None,
         deterministic: bool = False,
@@ -228,12 +229,12 @@ class _CopyToRanks(lamella.autograd.Function):
     """The same value on every rank, whose gradients add up."""
 
     @staticmethod
-    def forward(ctx, x: Tensor, group: int) -> Tensor:
+    def forward(ctx: Any, x: Tensor, group: int) -> Tensor:
         ctx.group = group
         return x.view_as(x)
 
     @staticmethod
-    def backward(ctx, grad: Tensor):
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         return lamella.ops.dist.all_reduce(grad, "sum", ctx.group), None
 
 
@@ -241,11 +242,11 @@ class _SumOfRanks(lamella.autograd.Function):
     """The sum of the ranks' values, which every rank uses in the same way."""
 
     @staticmethod
-    def forward(ctx, x: Tensor, group: int) -> Tensor:
+    def forward(ctx: Any, x: Tensor, group: int) -> Tensor:
         return lamella.ops.dist.all_reduce(x, "sum", group)
 
     @staticmethod
-    def backward(ctx, grad: Tensor):
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         return grad, None
 
 

@@ -55,7 +55,7 @@ def _pybind_include_paths() -> list[str]:
     # Debian's pybind11-dev is where the compiler looks anyway.
     if importlib.util.find_spec("pybind11") is None:
         return []
-    import pybind11
+    import pybind11  # type: ignore[import-not-found]
 
     return [pybind11.get_include()]
 
@@ -113,7 +113,7 @@ def verify_ninja_availability() -> None:
 
 def CppExtension(name: str, sources: Sequence[str], *args: Any, **kwargs: Any) -> Any:
     """A setuptools.Extension with Lamella's headers and library."""
-    import setuptools
+    import setuptools  # type: ignore[import-untyped]
 
     kwargs["include_dirs"] = list(kwargs.get("include_dirs", [])) + include_paths()
     kwargs["extra_link_args"] = list(kwargs.get("extra_link_args", [])) + _link_flags()
@@ -137,10 +137,12 @@ def _cxx_flags(given: Any) -> list[str]:
 
 
 def _build_extension_class() -> type:
-    from setuptools.command.build_ext import build_ext
+    from setuptools.command.build_ext import build_ext  # type: ignore[import-untyped]
 
     class BuildExtension(build_ext):
         """setuptools' build_ext for extensions made by CppExtension."""
+
+        parallel: Any
 
         @classmethod
         def with_options(cls, **options: Any) -> type:
