@@ -40,10 +40,20 @@ SHAPES = {
 
 # What is tried for an argument without a default, by its type; for tensors a shape.
 TRIED = {
-    "Tensor": [[2, 2], [2], [2, 2, 2], [2, 2, 2, 2], [2, 2, 2, 2, 2], [], [3]],
+    "Tensor": [
+        [2, 2],
+        [2],
+        [2, 2, 2],
+        [2, 2, 2, 2],
+        [2, 2, 2, 2, 2],
+        [],
+        [3],
+        [3, 5],
+        [2, 2, 2, 2, 3],
+    ],  # fmt: skip
     "Scalar": [1],
     "float": [0.5],
-    "int": [0, 1, 2],
+    "int": [0, 1, 2, 4],
     "SymInt": [0, 1, 2],
     "bool": [False, True],
     "int[]": [[0], [2, 2], [1]],
@@ -52,7 +62,13 @@ TRIED = {
     "str": ["sum", "prod"],
 }
 # Tensors whose elements say where, in a dtype of their own.
-PLACES = {"index": "int64", "indices": "int64", "LU_pivots": "int32"}
+PLACES = {
+    "index": "int64",
+    "indices": "int64",
+    "offsets": "int64",
+    "mask": "bool",
+    "LU_pivots": "int32",
+}
 # Calls after which a search gives up.
 MOST_CALLS = 3000
 
@@ -114,7 +130,7 @@ def probe(entry):
         ),
     )
     error = None
-    for dtype, chosen in itertools.product(("float32", "int64"), alike[:MOST_CALLS]):
+    for dtype, chosen in itertools.product(("float32", "int64", "complex64"), alike[:MOST_CALLS]):
         try:
             overload(**arguments_of(needed, chosen, dtype))
             break

@@ -3,6 +3,7 @@
 #include <initializer_list>
 
 #include "lamella/api/functions.h"
+#include "lamella/core/visit_dtype.h"
 
 namespace lamella {
 namespace detail {

@@ -28,7 +28,8 @@ def test_known_names_entries_and_checks():
     checks = {
         "absent", *op_db.CHECKS, "values", "autocast", "backend", "conj.forward", "conj.inplace",
         "functionalize.call", "functionalize.inplace", "functionalize.out", "vmap.refused",
-        "vmap.loop", "composite", "trace", "mode", "wrapper", *(f"nothing.{test}" for test in tests),
+        "vmap.loop", "composite", "trace", "mode", "wrapper",
+        *(f"nothing.{test}" for test in tests),
     }  # fmt: skip
     for (name, check), reason in op_db.KNOWN.items():
         assert name in names and check in checks and reason, (name, check, reason)

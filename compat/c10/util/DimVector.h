@@ -2,6 +2,7 @@
 #pragma once
 #include <c10/util/SmallVector.h>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace c10 {
