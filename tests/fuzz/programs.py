@@ -4,6 +4,7 @@ compiler and without, for one thread and for three. See tests/python/hlo_random_
 
     programs.py --seed 7 --count 20000 --jobs 2      programs 7, 8, ... of both kinds
     programs.py --seed 123 --count 1 --print         one of them, with its text
+    programs.py --count 500 --large                  of arrays that threads share
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ CHUNK = 250
 LONGEST = 900
 
 
-def run(seed: int, count: int) -> int:
+def run(seed: int, count: int, large: bool) -> int:
     """In this process: a line before each program, and the failures."""
     import hlo_difference
     import hlo_random_programs
@@ -33,7 +34,7 @@ def run(seed: int, count: int) -> int:
     failed = 0
     for number in range(seed, seed + count):
         print(f"program {number}", flush=True)
-        text, arguments = hlo_random_programs.program(number)
+        text, arguments = hlo_random_programs.program(number, large)
         try:
             program = hlo.compile(text)
             lamella.set_num_threads(1)
@@ -55,7 +56,7 @@ def run(seed: int, count: int) -> int:
     return failed
 
 
-def chunk(seed: int, count: int, compiler: str) -> tuple[list[str], int]:
+def chunk(seed: int, count: int, compiler: str, large: bool) -> tuple[list[str], int]:
     """In a process of its own, which a program may end: the reports of what failed, and how many
     were too steep to tell."""
     reports: list[str] = []
@@ -63,6 +64,7 @@ def chunk(seed: int, count: int, compiler: str) -> tuple[list[str], int]:
     end = seed + count
     while seed < end:
         command = [sys.executable, __file__, "--here", "--seed", str(seed)]
+        command += ["--large"] if large else []
         environment = {**os.environ, "LAMELLA_COMPILER": compiler, "LAMELLA_CACHE": "off"}
         environment["LAMELLA_BUNDLES"] = "off"
         try:
@@ -102,16 +104,17 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=20_000)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--print", action="store_true", help="only the texts")
+    parser.add_argument("--large", action="store_true", help="some hundred thousand elements")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.print:
         import hlo_random_programs
 
         for number in range(options.seed, options.seed + options.count):
-            print(hlo_random_programs.program(number)[0])
+            print(hlo_random_programs.program(number, options.large)[0])
         return 0
     if options.here:
-        return 1 if run(options.seed, options.count) else 0
+        return 1 if run(options.seed, options.count, options.large) else 0
     starts = range(options.seed, options.seed + options.count, CHUNK)
     failed = 0
     for compiler in ("1", "0"):
@@ -120,7 +123,10 @@ def main() -> int:
             found = list(
                 pool.map(
                     lambda start, compiler=compiler: chunk(
-                        start, min(CHUNK, options.seed + options.count - start), compiler
+                        start,
+                        min(CHUNK, options.seed + options.count - start),
+                        compiler,
+                        options.large,
                     ),
                     starts,
                 )

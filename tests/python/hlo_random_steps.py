@@ -287,12 +287,23 @@ class Steps(Writer):
         size, out = self.number(1, min(3, length)), self.number(1, 3)
         low, high, stride = self.number(0, 1), self.number(0, 1), self.number(1, 2)
         kernel = self.like(v.type, (out, features, size))
+        if low + high > 0:
+            kernel = self.finite(kernel)
         made = (batch, out, (length + low + high - size) // stride + 1)
         self.add(
             v.type, made, f"convolution({v.name}, {kernel.name}), "
             f"window={{size={size} stride={stride} pad={low}_{high}}}, dim_labels=bf0_oi0->bf0",
             False,
         )  # fmt: skip
+
+    def finite(self, v: Value) -> Value:
+        """Zero where it is no finite number. A kernel over padding is such: a product of infinity
+        and a zero of padding is not a number to one way of calculating, and left out by another."""
+        is_finite = self.add("pred", v.sizes, f"is-finite({v.name})", v.exact)
+        zero = self.add(v.type, (), "constant(0)")
+        zeros = self.add(v.type, v.sizes, f"broadcast({zero.name}), dimensions={{}}")
+        how = f"select({is_finite.name}, {v.name}, {zeros.name})"
+        return self.add(v.type, v.sizes, how, v.exact)
 
     def index(self) -> None:
         v = self.pick(self.values)

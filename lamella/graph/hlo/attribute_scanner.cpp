@@ -51,6 +51,18 @@ std::vector<int64_t> by_x(Scanner& s) {
 
 }  // namespace
 
+std::string_view scan_name(Scanner& s) {
+  s.skip();
+  if (s.at('%')) s.take('%');
+  return s.word();
+}
+
+bool scan_boolean(Scanner& s) {
+  if (s.take("true")) return true;
+  if (s.take("false")) return false;
+  s.fail("expected true or false, got ", s.next());
+}
+
 std::string_view scan_quoted(Scanner& s, Arena& arena) {
   s.expect('"');
   size_t begin = s.position();

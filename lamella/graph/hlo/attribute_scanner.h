@@ -13,6 +13,9 @@ namespace lamella::hlo {
 // StackFrames are kept, as written; metadata refers to them. They stand below the header in texts.
 inline constexpr std::string_view kSourceTables = "source_tables";
 
+// A word, which '%' may precede: the name of a computation or an instruction.
+std::string_view scan_name(Scanner& s);
+bool scan_boolean(Scanner& s);
 // Without its quotes; a text with escapes is copied into the arena.
 std::string_view scan_quoted(Scanner& s, Arena& arena);
 // {size=3x3 stride=2x1 pad=0_1x0_1}

@@ -11,9 +11,9 @@
 #include "lamella/core/error.h"
 #include "lamella/graph/hlo/attribute_scanner.h"
 #include "lamella/graph/hlo/module.h"
+#include "lamella/graph/hlo/module_header.h"
 #include "lamella/graph/hlo/names.h"
 #include "lamella/graph/hlo/scanner.h"
-#include "lamella/graph/hlo/shape_scanner.h"
 #include "lamella/graph/hlo/short_pair.h"
 
 namespace lamella::hlo {
@@ -22,11 +22,10 @@ namespace {
 class Parser {
  public:
   Parser(std::string_view text, Module* module)
-      : module_(*module), s_(module->arena().copy(text), "hlo") {}
+      : module_(*module), s_(module->arena().copy(text), "hlo"), shapes_(module) {}
 
   void run() {
-    header();
-    source_tables();
+    scan_header(s_, shapes_, &module_);
     while (!s_.at_end()) computation();
     if (module_.computations.empty()) s_.fail("expected a computation, got the end");
     if (module_.entry == nullptr) {
@@ -57,89 +56,6 @@ class Parser {
     std::string_view name;
     size_t position;
   };
-
-  // ---- The header ----
-
-  void header() {
-    if (!s_.take("HloModule")) s_.fail("expected 'HloModule', got ", s_.next());
-    std::string_view name = name_();
-    if (name.empty()) s_.fail("expected the module's name, got ", s_.next());
-    module_.name = name;
-    while (s_.take(',')) {
-      std::string_view key = s_.word();
-      if (key.empty()) s_.fail("expected an attribute of the module, got ", s_.next());
-      s_.expect('=');
-      if (key == "is_scheduled") {
-        module_.is_scheduled = boolean();
-      } else if (key == "input_output_alias") {
-        input_output_aliases();
-      } else if (key == "entry_computation_layout") {
-        entry_layout();
-      } else {
-        s_.skip();
-        size_t begin = s_.position();
-        skip_value(s_);
-        module_.attributes.emplace_back(key, s_.from(begin));
-      }
-    }
-  }
-  // FileNames, FunctionNames, FileLocations, StackFrames: each a word, then lines of a number and a
-  // string or a list in braces.
-  void source_tables() {
-    s_.skip();
-    const size_t begin = s_.position();
-    size_t end = begin;
-    auto is_digit = [&] { return s_.peek() >= '0' && s_.peek() <= '9'; };
-    for (;;) {
-      std::string_view word = s_.word();
-      bool table = word == "FileNames" || word == "FunctionNames" || word == "FileLocations" ||
-                   word == "StackFrames";
-      if (!table || s_.peek() == '{' || s_.peek() == '(') break;  // a computation
-      end = s_.position();
-      while (is_digit()) {
-        s_.integer();
-        skip_value(s_);
-        end = s_.position();
-      }
-    }
-    s_.seek(end);
-    if (end > begin) {
-      module_.attributes.emplace_back(kSourceTables, s_.text().substr(begin, end - begin));
-    }
-  }
-  void entry_layout() {
-    s_.expect('{');
-    s_.expect('(');
-    while (!s_.take(')')) {
-      module_.entry_parameter_layouts.push_back(shape());
-      if (s_.peek() != ')') s_.expect(',');
-    }
-    s_.expect("->");
-    module_.entry_result_layout = shape();
-    s_.expect('}');
-  }
-  // { {0}: (1, {}, may-alias), ... }
-  void input_output_aliases() {
-    s_.expect('{');
-    while (!s_.take('}')) {
-      InputOutputAlias alias;
-      alias.output = scan_braced_integers(s_);
-      s_.expect(':');
-      s_.expect('(');
-      alias.parameter = s_.integer();
-      if (s_.take(',')) alias.parameter_index = scan_braced_integers(s_);
-      if (s_.take(',')) {
-        std::string_view kind = s_.word();
-        if (kind != "may-alias" && kind != "must-alias") {
-          s_.fail("expected may-alias or must-alias, got '", kind, "'");
-        }
-        alias.must = kind == "must-alias";
-      }
-      s_.expect(')');
-      module_.input_output_aliases.push_back(std::move(alias));
-      if (s_.peek() != '}') s_.expect(',');
-    }
-  }
 
   // ---- Computations ----
 
@@ -386,7 +302,7 @@ class Parser {
         made.integer = s_.integer();
         break;
       case AttributeKind::Boolean:
-        made.integer = boolean() ? 1 : 0;
+        made.integer = scan_boolean(s_) ? 1 : 0;
         break;
       case AttributeKind::Real:
         made.real = Literal::scan(s_, Shape::scalar(ElementType::F64)).real_at(0);
@@ -552,52 +468,17 @@ class Parser {
     made->size = static_cast<uint32_t>(text.size());
   }
 
-  bool boolean() {
-    if (s_.take("true")) return true;
-    if (s_.take("false")) return false;
-    s_.fail("expected true or false, got ", s_.next());
-  }
   // ---- Words and shapes ----
 
-  std::string_view name_() {
-    s_.skip();
-    if (s_.at('%')) s_.take('%');
-    return s_.word();
-  }
-  const Shape* shape() {
-    s_.skip();
-    size_t begin = s_.position();
-    std::string_view text = s_.text();
-    // An array's spelling ends with its layout, or its dimensions: the same spelling, the same
-    // shape.
-    size_t end = begin;
-    while (end < text.size() && Scanner::is_word(text[end])) ++end;
-    if (end < text.size() && text[end] == '[') {
-      while (end < text.size() && text[end] != ']') ++end;
-      ++end;
-      if (end < text.size() && text[end] == '{') {
-        while (end < text.size() && text[end] != '}') ++end;
-        ++end;
-      }
-      if (end <= text.size()) {
-        std::string_view spelling = text.substr(begin, end - begin);
-        if (const Shape* known = spellings_.find(spelling)) {
-          s_.seek(end);
-          return known;
-        }
-      }
-    }
-    const Shape* made = module_.intern(scan_shape(s_));
-    if (made->is_array()) spellings_.insert(s_.from(begin), const_cast<Shape*>(made));
-    return made;
-  }
+  std::string_view name_() { return scan_name(s_); }
+  const Shape* shape() { return shapes_.read(s_); }
   static constexpr int kMaxDepth = 100;
   Module& module_;
   Scanner s_;
   Names<Computation> computations_;
   Names<Instruction> instructions_;
   Names<Instruction>* names_ = nullptr;
-  Names<Shape> spellings_;
+  ShapeReader shapes_;
   Computation* computation_ = nullptr;
   std::vector<Fixup> fixups_;
   std::vector<Called> called_;  // by the attributes being read, of all instructions begun
