@@ -10,6 +10,7 @@
 #include "python/src/errors.h"
 #include "python/src/gil.h"
 #include "python/src/numbers.h"
+#include "python/src/small_floats.h"
 #include "python/src/tensor.h"
 #include "python/src/trace.h"
 
@@ -233,6 +234,8 @@ TensorBase tensor_from_buffer(PyObject* object, bool only_read, const char** cop
     delete view;
     // NumPy arrays of objects, dates and the like have no buffer.
     if (opened == 0) {
+      TensorBase floats = tensor_from_small_floats(object, only_read, copied);
+      if (floats.defined() || PyErr_Occurred() != nullptr) return floats;
       PyErr_Format(PyExc_TypeError, "expected memory of numbers, got %R", Py_TYPE(object));
     }
     return TensorBase();
@@ -469,6 +472,23 @@ PyObject* import_capsule(PyObject* capsule, Access access) {
   });
 }
 
+// Whether elements in the host's memory are not where their type wants them.
+bool has_unaligned(PyObject* capsule) {
+  const dlpack::TensorField* t = nullptr;
+  if (PyCapsule_IsValid(capsule, kVersioned)) {
+    void* managed = PyCapsule_GetPointer(capsule, kVersioned);
+    t = &static_cast<dlpack::ManagedVersioned*>(managed)->tensor;
+  } else if (PyCapsule_IsValid(capsule, kPlain)) {
+    t = &static_cast<dlpack::Managed*>(PyCapsule_GetPointer(capsule, kPlain))->tensor;
+  } else {
+    return false;
+  }
+  uint64_t bytes = t->dtype.bits / (t->dtype.code == dlpack::kTypeComplex ? 16 : 8);
+  constexpr int32_t kHost = 1;  // DLPack's code of the host's memory
+  return t->device.device_type == kHost && bytes > 1 &&
+         (reinterpret_cast<uintptr_t>(t->data) + t->byte_offset) % bytes != 0;
+}
+
 PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"ext_tensor", "device", "copy", "_only_read", nullptr};
   PyObject *object, *device = Py_None, *copy = Py_None;
@@ -516,6 +536,17 @@ PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
     capsule = Ref(PyObject_CallNoArgs(method.get()));
   }
   if (!capsule) return nullptr;
+  // As from_numpy and frombuffer do, with the copy made by who has the memory.
+  if (copy == Py_None && PyCapsule_CheckExact(capsule.get()) && has_unaligned(capsule.get())) {
+    if (PyErr_WarnFormat(PyExc_UserWarning, 1,
+                         "from_dlpack: the array has elements that are not aligned; the tensor "
+                         "has a copy of it") != 0 ||
+        PyDict_SetItemString(options.get(), "copy", Py_True) != 0) {
+      return nullptr;
+    }
+    capsule = Ref(call_object(method.get(), none.get(), options.get()));
+    if (!capsule) return nullptr;
+  }
   if (!PyCapsule_CheckExact(capsule.get())) {
     return PyErr_Format(PyExc_TypeError,
                         "from_dlpack: expected __dlpack__ of %s to return a capsule, got %s",
