@@ -70,6 +70,19 @@ OPTIMIZERS = {
     "amsgrad": lambda p: lamella.optim.Adam(p, lr=1e-2, amsgrad=True, weight_decay=0.01),
     "adamw": lambda p: lamella.optim.AdamW(p, lr=1e-2),
 }
+# Those that step by the sign or the size of a gradient, also where it is 0 but for rounding, are
+# compared where no gradient is.
+RARER = {
+    "asgd": lambda p: lamella.optim.ASGD(p, lr=0.05, t0=3),
+    "adadelta": lambda p: lamella.optim.Adadelta(p, lr=0.5),
+    "adagrad": lambda p: lamella.optim.Adagrad(p, lr=0.05, lr_decay=0.1),
+    "adamax": lambda p: lamella.optim.Adamax(p, lr=0.05, weight_decay=0.01),
+    "nadam": lambda p: lamella.optim.NAdam(p, lr=0.05, decoupled_weight_decay=True),
+    "radam": lambda p: lamella.optim.RAdam(p, lr=0.05, weight_decay=0.01),
+    "rmsprop": lambda p: lamella.optim.RMSprop(p, lr=0.01, momentum=0.9, centered=True),
+    "rprop": lambda p: lamella.optim.Rprop(p, lr=0.01),
+    "adafactor": lambda p: lamella.optim.Adafactor(p, lr=0.05),
+}
 
 
 def step_of(net, optimizer, order):
@@ -125,15 +138,19 @@ def train(make, optimize, order, is_compiled, dtype, steps=20):
     return net, optimizer, losses, step
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize(
-    ("net", "order"), [*((net, "first") for net in NETS), ("mlp", "last"), ("mlp", "zeros")]
+    ("net", "order", "optimizer"),
+    [
+        *((net, "first", optimizer) for net in NETS for optimizer in OPTIMIZERS),
+        *(("mlp", order, optimizer) for order in ("last", "zeros") for optimizer in OPTIMIZERS),
+        *(("mlp", "first", optimizer) for optimizer in RARER),
+    ],
 )
 def test_twenty_steps(net, optimizer, order):
     # In float32 a gradient that is 0 but for rounding makes a whole step of Adam's.
     dtype = lamella.float32 if optimizer == "sgd" else lamella.float64
     tolerance = 1e-4 if optimizer == "sgd" else 1e-6
-    make, optimize = NETS[net], OPTIMIZERS[optimizer]
+    make, optimize = NETS[net], {**OPTIMIZERS, **RARER}[optimizer]
     eager, eager_optimizer, expected, _ = train(make, optimize, order, False, dtype)
     mine, my_optimizer, got, step = train(make, optimize, order, True, dtype)
     assert got == pytest.approx(expected, rel=tolerance, abs=tolerance)

@@ -4,13 +4,37 @@ from __future__ import annotations
 
 import bisect
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from lamella.optim._scheduler import LRScheduler, set_lr
 from lamella.optim.optimizer import Optimizer
 
 
-class SequentialLR(LRScheduler):
+class _Several(LRScheduler):
+    """What is made of other schedulers: their states are part of its own."""
+
+    _schedulers: list[LRScheduler]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the optimizer, with the states of the schedulers."""
+        state = {
+            key: value
+            for key, value in self.__dict__.items()
+            if key not in ("optimizer", "_schedulers")
+        }
+        state["_schedulers"] = [scheduler.state_dict() for scheduler in self._schedulers]
+        return state
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes what state_dict() gave."""
+        state = dict(state_dict)
+        for scheduler, own in zip(self._schedulers, state.pop("_schedulers")):
+            scheduler.load_state_dict(own)
+        self.__dict__.update(state)
+
+
+class SequentialLR(_Several):
     """One scheduler after the other; the next one takes over at the epochs in `milestones`."""
 
     def __init__(
@@ -52,22 +76,33 @@ class SequentialLR(LRScheduler):
             scheduler.step()
         self._last_lr = scheduler.get_last_lr()
 
-    def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer, with the states of the schedulers."""
-        state = {
-            key: value
-            for key, value in self.__dict__.items()
-            if key not in ("optimizer", "_schedulers")
-        }
-        state["_schedulers"] = [scheduler.state_dict() for scheduler in self._schedulers]
-        return state
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes what state_dict() gave."""
-        state = dict(state_dict)
-        for scheduler, own in zip(self._schedulers, state.pop("_schedulers")):
-            scheduler.load_state_dict(own)
-        self.__dict__.update(state)
+class ChainedScheduler(_Several):
+    """Several schedulers at once: each one changes the rate that the one before has left."""
+
+    def __init__(
+        self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None
+    ) -> None:
+        if not schedulers:
+            raise ValueError("ChainedScheduler: expected 'schedulers' not to be empty")
+        optimizer = schedulers[0].optimizer if optimizer is None else optimizer
+        if any(isinstance(scheduler, ReduceLROnPlateau) for scheduler in schedulers):
+            raise ValueError(
+                "ChainedScheduler: expected schedulers whose step() takes no metric, got a "
+                "ReduceLROnPlateau"
+            )
+        if any(scheduler.optimizer is not optimizer for scheduler in schedulers):
+            raise ValueError("ChainedScheduler: expected all schedulers to have the same optimizer")
+        self.optimizer = optimizer
+        self._schedulers = list(schedulers)
+        self._last_lr = self._now()
+
+    # None of the schedulers is told of an epoch, so there is no such argument.
+    def step(self) -> None:  # type: ignore[override]
+        """Goes to the next epoch."""
+        for scheduler in self._schedulers:
+            scheduler.step()
+        self._last_lr = self._now()
 
 
 class ReduceLROnPlateau(LRScheduler):

@@ -9,13 +9,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from lamella.optim._scheduler import LRScheduler
-from lamella.optim._scheduler_combined import ReduceLROnPlateau, SequentialLR
+from lamella.optim._scheduler_combined import ChainedScheduler, ReduceLROnPlateau, SequentialLR
+from lamella.optim._scheduler_cyclic import CyclicLR, OneCycleLR
 from lamella.optim.optimizer import Optimizer
 
 __all__ = [
+    "ChainedScheduler",
     "ConstantLR",
     "CosineAnnealingLR",
     "CosineAnnealingWarmRestarts",
+    "CyclicLR",
     "ExponentialLR",
     "LRScheduler",
     "LambdaLR",
@@ -316,127 +319,3 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             self.T_cur -= self.T_i
             self.T_i *= self.T_mult
         super().step(math.floor(epoch))
-
-
-class OneCycleLR(LRScheduler):
-    """Smith and Topin's policy: up to max_lr, then down far below where it began, step by step.
-
-    total_steps, or epochs and steps_per_epoch. anneal_strategy: cos or linear. three_phase: down as
-    fast as up, then to the minimum. Momentum (or beta1) goes the other way with cycle_momentum.
-    """
-
-    def __init__(
-        self,
-        optimizer: Optimizer,
-        max_lr: float | list[float],
-        total_steps: int | None = None,
-        epochs: int | None = None,
-        steps_per_epoch: int | None = None,
-        pct_start: float = 0.3,
-        anneal_strategy: str = "cos",
-        cycle_momentum: bool = True,
-        base_momentum: float | list[float] = 0.85,
-        max_momentum: float | list[float] = 0.95,
-        div_factor: float = 25.0,
-        final_div_factor: float = 1e4,
-        three_phase: bool = False,
-        last_epoch: int = -1,
-    ) -> None:
-        if total_steps is None:
-            if epochs is None or steps_per_epoch is None:
-                raise ValueError(
-                    "OneCycleLR: expected 'total_steps', or 'epochs' and 'steps_per_epoch'"
-                )
-            total_steps = epochs * steps_per_epoch
-        if total_steps <= 0:
-            raise ValueError(
-                f"OneCycleLR: expected 'total_steps' to be positive, got {total_steps}"
-            )
-        if not 0 <= pct_start <= 1:
-            raise ValueError(f"OneCycleLR: expected 'pct_start' to be from 0 to 1, got {pct_start}")
-        if anneal_strategy not in ("cos", "linear"):
-            raise ValueError(
-                f"OneCycleLR: expected 'anneal_strategy' to be cos or linear, got "
-                f"'{anneal_strategy}'"
-            )
-        self.total_steps = total_steps
-        self.anneal_strategy = anneal_strategy
-        top = float(pct_start * total_steps) - 1
-        # Each phase: its last step, and the names of the rates and momenta between which it goes.
-        self._phases: list[Any] = [(top, "initial_lr", "max_lr", "max_momentum", "base_momentum")]
-        if three_phase:
-            down = 2 * pct_start * total_steps - 2
-            self._phases += [
-                (down, "max_lr", "initial_lr", "base_momentum", "max_momentum"),
-                (total_steps - 1, "initial_lr", "min_lr", "max_momentum", "max_momentum"),
-            ]
-        else:
-            self._phases.append(
-                (total_steps - 1, "max_lr", "min_lr", "base_momentum", "max_momentum")
-            )
-        groups = optimizer.param_groups
-        self.cycle_momentum = cycle_momentum
-        if last_epoch == -1:
-            for group, highest in zip(groups, self._spread("max_lr", max_lr, len(groups))):
-                group["initial_lr"] = highest / div_factor
-                group["max_lr"] = highest
-                group["min_lr"] = group["initial_lr"] / final_div_factor
-        if cycle_momentum:
-            if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
-                raise ValueError(
-                    "OneCycleLR: expected an optimizer with 'momentum' or 'betas' for "
-                    "cycle_momentum"
-                )
-            if last_epoch == -1:
-                low = self._spread("base_momentum", base_momentum, len(groups))
-                high = self._spread("max_momentum", max_momentum, len(groups))
-                for group, base, most in zip(groups, low, high):
-                    group["base_momentum"], group["max_momentum"] = base, most
-                    self._set_momentum(group, most)
-        super().__init__(optimizer, last_epoch)
-
-    @staticmethod
-    def _spread(name: str, value: Any, count: int) -> list[Any]:
-        if not isinstance(value, (list, tuple)):
-            return [value] * count
-        if len(value) != count:
-            raise ValueError(
-                f"OneCycleLR: expected '{name}' to have {count} values, one for each group, got "
-                f"{len(value)}"
-            )
-        return list(value)
-
-    @staticmethod
-    def _set_momentum(group: dict[str, Any], value: Any) -> None:
-        if "betas" in group:
-            group["betas"] = (value, *group["betas"][1:])
-        else:
-            group["momentum"] = value
-
-    def _between(self, start: float, end: float, done: float) -> float:
-        if self.anneal_strategy == "linear":
-            return start + (end - start) * done
-        return end + (start - end) / 2 * (1 + math.cos(math.pi * done))
-
-    def get_lr(self) -> list[Any]:
-        """See the class."""
-        step = self.last_epoch
-        if step > self.total_steps:
-            raise ValueError(
-                f"OneCycleLR: expected at most {self.total_steps} steps, got step {step}"
-            )
-        values = []
-        for group in self.optimizer.param_groups:
-            start = 0.0
-            for i, phase in enumerate(self._phases):
-                end, lr_from, lr_to, momentum_from, momentum_to = phase
-                if step <= end or i == len(self._phases) - 1:
-                    done = (step - start) / (end - start)
-                    values.append(self._between(group[lr_from], group[lr_to], done))
-                    if self.cycle_momentum:
-                        self._set_momentum(
-                            group, self._between(group[momentum_from], group[momentum_to], done)
-                        )
-                    break
-                start = end
-        return values

@@ -21,6 +21,8 @@ class _Required:
 
 required: Any = _Required()
 
+_STATE_HOOKS = ("save_pre", "save_post", "load_pre", "load_post")
+
 
 class Optimizer:
     """The base of all optimizers.
@@ -54,6 +56,7 @@ class Optimizer:
     def _prepare(self) -> None:
         self._pre_hooks: Any = OrderedDict()
         self._post_hooks: Any = OrderedDict()
+        self._state_hooks: Any = {kind: OrderedDict() for kind in _STATE_HOOKS}
 
     def _name(self) -> str:
         return type(self).__name__
@@ -113,7 +116,7 @@ class Optimizer:
         if closure is not None:
             with lamella.enable_grad():
                 loss = closure()
-        with lamella.no_grad():
+        with lamella.set_grad_enabled(bool(self.defaults.get("differentiable"))):
             for group in self.param_groups:
                 self._update(group)
         return loss
@@ -147,10 +150,50 @@ class Optimizer:
         """hook(optimizer, args, kwargs) after each step."""
         return self._add_hook(self._post_hooks, hook)
 
+    def _state_hook(self, kind: str, hook: Any, prepend: bool) -> RemovableHandle:
+        hooks = self._state_hooks[kind]
+        handle = RemovableHandle(hooks)
+        hooks[handle.id] = hook
+        if prepend:
+            hooks.move_to_end(handle.id, last=False)
+        return handle
+
+    def register_state_dict_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """hook(optimizer) before state_dict()."""
+        return self._state_hook("save_pre", hook, prepend)
+
+    def register_state_dict_post_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """hook(optimizer, state_dict) after state_dict(); it may return another one."""
+        return self._state_hook("save_post", hook, prepend)
+
+    def register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """hook(optimizer, state_dict) before load_state_dict(); it may return another one."""
+        return self._state_hook("load_pre", hook, prepend)
+
+    def register_load_state_dict_post_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """hook(optimizer) after load_state_dict()."""
+        return self._state_hook("load_post", hook, prepend)
+
+    def _hooked(self, kind: str, state: dict[str, Any]) -> dict[str, Any]:
+        for hook in self._state_hooks[kind].values():
+            found = hook(self, state)
+            state = state if found is None else found
+        return state
+
     # ---- State
 
     def state_dict(self) -> dict[str, Any]:
         """{"state": by a parameter's number, "param_groups": with numbers instead of tensors}."""
+        for hook in self._state_hooks["save_pre"].values():
+            hook(self)
         numbers: dict[int, int] = {}
         groups = []
         for group in self.param_groups:
@@ -161,10 +204,12 @@ class Optimizer:
             (numbers[id(key)] if isinstance(key, Tensor) else key): value
             for key, value in self.state.items()
         }
-        return {"state": state, "param_groups": groups}
+        return self._hooked("save_post", {"state": state, "param_groups": groups})
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes what state_dict() gave; tensors get the dtype and device of their parameter."""
+        # A hook may put entries in or take them away: those of the caller stay.
+        state_dict = self._hooked("load_pre", dict(state_dict))
         given = state_dict["param_groups"]
         if len(given) != len(self.param_groups):
             raise ValueError(
@@ -188,8 +233,9 @@ class Optimizer:
                 state[params[key]] = _fitted(value, params[key], "")
             else:
                 state[key] = copy.deepcopy(value)
-        self.state = state
-        self.param_groups = groups
+        self.__setstate__({"state": state, "param_groups": groups})
+        for hook in self._state_hooks["load_post"].values():
+            hook(self)
 
     def __getstate__(self) -> dict[str, Any]:
         return {
@@ -200,7 +246,8 @@ class Optimizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._prepare()
+        if "_pre_hooks" not in self.__dict__:
+            self._prepare()
 
     def __repr__(self) -> str:
         lines = [f"{self._name()} ("]

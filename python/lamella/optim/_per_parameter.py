@@ -1,0 +1,102 @@
+"""What optimizers have in common that change one parameter after the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import lamella
+from lamella import Tensor
+from lamella.optim.optimizer import Optimizer, check_not_negative
+
+__all__ = ["PerParameter", "add_ratio_", "add_scaled_", "check_betas", "number", "options"]
+
+
+def options(given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of __init__(), of its locals(), that are options of a group."""
+    return {k: v for k, v in given.items() if k not in ("self", "params", "__class__")}
+
+
+def check_betas(name: str, betas: Any) -> None:
+    """Raises where a decay rate is outside of [0, 1)."""
+    for i, beta in enumerate(betas):
+        if not 0 <= beta < 1:
+            raise ValueError(
+                f"{name}: expected 'betas' {i} to be at least 0 and below 1, got {beta}"
+            )
+
+
+def number(value: Tensor, lr: Any) -> Any:
+    """A count or rate of the state for formulas: a float, or a tensor where the learning rate is
+    one, as it is in a program that serves for all steps."""
+    return value.to(lamella.float64) if isinstance(lr, Tensor) else value.item()
+
+
+def add_scaled_(param: Tensor, change: Tensor, scale: Any) -> None:
+    """param += scale * change, with a number or a tensor as `scale`."""
+    if isinstance(scale, Tensor):
+        param.add_(change * scale)
+    else:
+        param.add_(change, alpha=scale)
+
+
+def add_ratio_(param: Tensor, over: Tensor, under: Tensor, scale: Any) -> None:
+    """param += scale * over / under, with a number or a tensor as `scale`."""
+    if isinstance(scale, Tensor):
+        param.add_(over / under * scale)
+    else:
+        param.addcdiv_(over, under, value=scale)
+
+
+class PerParameter(Optimizer):
+    """The base: a subclass says how the state of a parameter begins, _begin(), and what a step does
+    to it, _move().
+
+    The state has a count of steps. `maximize` and `weight_decay`, where a group has them, change
+    the gradient before; with decoupled_weight_decay the parameter shrinks instead. Complex numbers
+    are pairs of real ones. foreach, capturable and fused are accepted, and change nothing.
+    """
+
+    # Whether weight_decay has its effect before _move().
+    _decays_first = True
+
+    def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
+        rates = ("lr", "eps", "weight_decay", "momentum", "lr_decay", "momentum_decay")
+        given = {k: defaults[k] for k in rates if k in defaults and defaults[k] is not None}
+        given = {k: v for k, v in given.items() if not isinstance(v, tuple)}
+        check_not_negative(self._name(), **given)
+        if isinstance(defaults["lr"], Tensor) and defaults["lr"].numel() != 1:
+            raise ValueError(
+                f"{self._name()}: expected 'lr' to have one element, got "
+                f"{defaults['lr'].numel()}"
+            )
+        check_betas(self._name(), defaults.get("betas", ()))
+        super().__init__(params, defaults)
+
+    def _begin(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _move(self, group: dict[str, Any], param: Tensor, grad: Tensor, own: Any) -> None:
+        raise NotImplementedError
+
+    def _update(self, group: dict[str, Any]) -> None:
+        decay = group.get("weight_decay", 0) if self._decays_first else 0
+        is_decoupled = group.get("decoupled_weight_decay", False)
+        for param in group["params"]:
+            grad = param.grad
+            if grad is None:
+                continue
+            own: dict[str, Any] = self.state[param]
+            if not own:
+                own["step"] = lamella.zeros((), dtype=lamella.float32)
+                own.update(self._begin(group, param))
+            if group["maximize"]:
+                grad = -grad
+            if param.is_complex():
+                param, grad = lamella.view_as_real(param), lamella.view_as_real(grad)
+                own = {k: lamella.view_as_real(t) if t.is_complex() else t for k, t in own.items()}
+            own["step"].add_(1)
+            if decay and is_decoupled:
+                param.mul_(1 - group["lr"] * decay)
+            elif decay:
+                grad = grad.add(param, alpha=decay)
+            self._move(group, param, grad, own)
