@@ -139,10 +139,10 @@ std::string to_bytes(const CodeImage& image) {
   return std::string(kBegin) + digest(writer.out) + writer.out;
 }
 std::optional<CodeImage> image_from_bytes(std::string_view bytes) {
-  constexpr size_t kHead = kBegin.size() + 64;
+  constexpr size_t kHead = kBegin.size() + kDigestDigits;
   if (bytes.size() < kHead || !bytes.starts_with(kBegin)) return std::nullopt;
   std::string_view contents = bytes.substr(kHead);
-  if (digest(contents) != bytes.substr(kBegin.size(), 64)) return std::nullopt;
+  if (digest(contents) != bytes.substr(kBegin.size(), kDigestDigits)) return std::nullopt;
   CodeImage image;
   Reader reader(contents);
   each_part(image, reader);
