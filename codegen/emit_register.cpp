@@ -93,8 +93,9 @@ void emit_out_of_tree(const Model& model, const EmitOptions& options,
       put(definitions[f.ns], "  m.def(", in_quotes(bare.str()),
           tags.empty() ? "" : ", " + in_quotes(tags), ");\n");
     } else {
-      put(definitions[f.ns], "  m.def(", in_quotes(bare.str()), ",\n        Policies{.tags = ",
-          in_quotes(tags), ",\n                 .doc = ", in_quotes(f.doc), "});\n");
+      put(definitions[f.ns], "  m.def(", in_quotes(bare.str()),
+          ",\n        ::lamella::Policies{.tags = ", in_quotes(tags),
+          ",\n                            .doc = ", in_quotes(f.doc), "});\n");
     }
   }
   for (const auto& [ns, lines] : definitions) {
