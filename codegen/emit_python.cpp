@@ -9,6 +9,7 @@
 #include <set>
 
 #include "codegen/cpp.h"
+#include "codegen/docs.h"
 #include "codegen/templates.h"
 #include "codegen/variants.h"
 
@@ -119,7 +120,7 @@ bool is_factory(const NativeFunction& f) {
 
 class Stubs {
  public:
-  explicit Stubs(const Model& model) {
+  explicit Stubs(const Model& model) : docs_(docs_by_name(model)) {
     for (const NativeFunctionGroup& group : model.groups) {
       if (group.functional != nullptr && group.out != nullptr) {
         out_of_.emplace(group.functional, group.out);
@@ -145,9 +146,17 @@ class Stubs {
       }
     }
     std::string out;
+    // The first of several signatures has the text of all.
+    const NativeFunction& first = *overloads.front();
+    const auto doc = docs_.find(first.ns + "::" + first.schema.name.name);
     for (const std::string& signature : signatures) {
       if (signatures.size() > 1) put(out, indent, "@overload\n");
-      put(out, indent, "def ", name, signature, ": ...\n");
+      put(out, indent, "def ", name, signature, ":");
+      if (doc == docs_.end() || &signature != &signatures.front()) {
+        put(out, " ...\n");
+      } else {
+        put(out, "\n", docstring(doc->second, indent + "    "));
+      }
     }
     return out;
   }
@@ -242,6 +251,7 @@ class Stubs {
     return made;
   }
 
+  std::map<std::string, std::string> docs_;
   std::map<const NativeFunction*, const NativeFunction*> out_of_;
   std::set<const NativeFunction*> has_functional_;
   std::map<std::string, std::string> result_fields_;

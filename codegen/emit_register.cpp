@@ -89,8 +89,14 @@ void emit_out_of_tree(const Model& model, const EmitOptions& options,
     FunctionSchema bare = f.schema;
     bare.name.ns.clear();
     const std::string tags = f.registered_tags();
-    put(definitions[f.ns], "  m.def(", in_quotes(bare.str()),
-        tags.empty() ? "" : ", " + in_quotes(tags), ");\n");
+    if (f.doc.empty()) {
+      put(definitions[f.ns], "  m.def(", in_quotes(bare.str()),
+          tags.empty() ? "" : ", " + in_quotes(tags), ");\n");
+    } else {
+      put(definitions[f.ns], "  m.def(", in_quotes(bare.str()),
+          ",\n        ::lamella::Policies{.tags = ", in_quotes(tags),
+          ",\n                            .doc = ", in_quotes(f.doc), "});\n");
+    }
   }
   for (const auto& [ns, lines] : definitions) {
     put(text, "\nLAMELLA_LIBRARY_FRAGMENT(", ns, ", m) {\n", lines, "}\n");

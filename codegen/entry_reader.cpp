@@ -5,6 +5,7 @@
 #include <array>
 #include <span>
 
+#include "codegen/docs.h"
 #include "codegen/keys.h"
 #include "codegen/pointwise.h"
 #include "codegen/words.h"
@@ -68,7 +69,7 @@ class Reader {
     std::string_view name;
     Read read;
   };
-  static const std::array<Field, 24> kFields;
+  static const std::array<Field, 25> kFields;
 
   // The signature is read before the other fields, wherever it stands.
   void nothing(const YamlNode&) {}
@@ -110,6 +111,7 @@ class Reader {
   void batching(const YamlNode& v) { policy(v, "batching", f().batching); }
   void hlo(const YamlNode& v) { policy(v, "hlo", f().hlo); }
   void policy(const YamlNode& value, const char* name, std::string& into);
+  void doc(const YamlNode& v) { f().doc = read_doc(v, diagnostics_), f().doc_where = v.where; }
 
   NativeFunction& f() { return entry_.function; }
   void report(Location where, std::string message) { diagnostics_.add(where, std::move(message)); }
@@ -123,7 +125,7 @@ class Reader {
   LocatedEntry entry_;
 };
 
-const std::array<Reader::Field, 24> Reader::kFields = {{
+const std::array<Reader::Field, 25> Reader::kFields = {{
     {"func", &Reader::nothing},
     {"variants", &Reader::variants},
     {"dispatch", &Reader::dispatch},
@@ -148,6 +150,7 @@ const std::array<Reader::Field, 24> Reader::kFields = {{
     {"autocast", &Reader::autocast},
     {"batching", &Reader::batching},
     {"hlo", &Reader::hlo},
+    {"doc", &Reader::doc},
 }};
 
 std::optional<LocatedEntry> Reader::read(const YamlPtr& node) {

@@ -6,6 +6,7 @@
 
 #include "codegen/autocast_lists.h"
 #include "codegen/derivatives.h"
+#include "codegen/docs.h"
 #include "codegen/emit.h"
 #include "codegen/model.h"
 
@@ -33,6 +34,7 @@ int run(int argc, char** argv) {
   bool saved = false;
   std::vector<std::string> derivative_files;
   std::vector<std::string> autocast_files;
+  std::vector<std::string> doc_files;
   std::vector<std::string> lent_files;
   std::string out;
   std::string stamp;
@@ -44,6 +46,11 @@ int run(int argc, char** argv) {
       ->take_all();
   app.add_option("--autocast", autocast_files,
                  "Which operators autocast casts by device type, as a YAML file")
+      ->type_name("FILE")
+      ->expected(1)
+      ->take_all();
+  app.add_option("--docs", doc_files,
+                 "What operators compute, in words, where their entries do not say it, as YAML")
       ->type_name("FILE")
       ->expected(1)
       ->take_all();
@@ -87,9 +94,9 @@ int run(int argc, char** argv) {
       load_derivatives(derivative_files, options, model, sources, diagnostics);
   std::vector<std::string> named_files = files;
   named_files.insert(named_files.end(), lent_files.begin(), lent_files.end());
-  const std::optional<Model> named =
-      lent_files.empty() ? std::nullopt
-                         : std::optional(load_model(named_files, options, sources, diagnostics));
+  std::optional<Model> named;
+  if (!lent_files.empty()) named = load_model(named_files, options, sources, diagnostics);
+  apply_doc_files(doc_files, options, named ? *named : model, sources, diagnostics);
   std::cerr << diagnostics.str();
   if (!diagnostics.empty()) return 1;
   if (saved) {

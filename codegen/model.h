@@ -81,6 +81,9 @@ struct NativeFunction {
   std::string autocast;
   std::string batching;
   std::string hlo;
+  // What it computes, in words. Empty: not said here; see docs_by_name in docs.h.
+  std::string doc;
+  Location doc_where;
   // By device type, where the cast lists say another class than `autocast`.
   std::vector<std::pair<std::string, std::string>> device_autocast;
   std::vector<OperatorName> autogen;

@@ -1,6 +1,7 @@
-# Puts the generated type stubs beside the package's modules: run with -Dfrom= and -Dto=.
+# Puts the generated type stubs, and the texts of operators, beside the package's modules: run with -Dfrom= and -Dto=.
 cmake_policy(VERSION 3.22)
 file(GLOB stubs "${from}/*.pyi")
+list(APPEND stubs "${from}/_operator_docs.json")
 foreach(stub IN LISTS stubs)
   file(COPY "${stub}" DESTINATION "${to}")
 endforeach()

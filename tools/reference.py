@@ -1,22 +1,30 @@
 #!/usr/bin/env python3
-"""Writes the Python reference: pages of every public module, with each operator's facts.
+"""Writes the Python reference: pages of every public module, and beside its folder, in operators/,
+one of every operator.
 
-The schema, the tables of policies and derivatives, and calls of the operator on small tensors say
-what an operator takes and gives: its overloads, shapes, dtypes, errors and layers.
+A page has what the operator computes in words, from ops/docs/ or its declaration, and what the
+schema, the tables of policies and derivatives, and calls of the operator on small tensors say: its
+overloads, shapes, dtypes, errors, gradient, batching and lowering.
 
 usage: reference.py FOLDER
        reference.py --check     fails if more public names than now lack a text
 """
 
+import functools
+import html
 import inspect
 import itertools
 import pathlib
+import re
 import sys
 import types
 import warnings
 
 import lamella
 from lamella import _C
+from lamella._docs import operator_doc
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # How many public names may lack a docstring, and operators a line about dtypes because they could
 # not be called with small tensors. These numbers only fall.
@@ -171,17 +179,65 @@ def facts(entry):
         yield f"- an error: `{error}`"
     derivative = entry["derivative"]
     if derivative and derivative["differentiable"]:
-        yield f"- gradient: {derivative['file']}:{derivative['line']}"
+        yield "- gradient: " + "; ".join(f"`{formula}`" for formula in formulas(derivative))
     elif any(kernel["key"] == "CompositeImplicitAutograd" for kernel in entry["kernels"]):
         yield "- gradient: by its parts"
+    else:
+        yield "- gradient: none"
+    yield f"- batching: {batching or 'in a loop over the examples'}"
     if policies.get("autocast"):
         yield f"- autocast: {policies['autocast']}"
+    yield f"- lowering: {lowering(entry)}"
     yield ""
 
 
+@functools.cache
+def declarations(name):
+    """The lines of a file of derivatives, by its name."""
+    return next(ROOT.glob(f"*/**/{name}")).read_text(encoding="utf-8").splitlines()
+
+
+def formulas(derivative):
+    """The formulas of a derivative, as its file of declarations has them, each in one line."""
+    lines = itertools.islice(declarations(derivative["file"]), derivative["line"], None)
+    found = []
+    for line in itertools.takewhile(lambda line: line.startswith("  "), lines):
+        if line.lstrip().startswith("#"):
+            continue
+        if line.startswith("   ") and found:
+            found[-1] += " " + line.strip()
+        else:
+            found.append(line.strip())
+    return found
+
+
+@functools.cache
+def lowered():
+    from lamella import _hlo
+
+    return frozenset(_hlo._lowered_operators())
+
+
+def lowering(entry):
+    """What an operator becomes in a program."""
+    opcode = (entry["policies"] or {}).get("hlo")
+    if entry["name"].partition("::")[2] in lowered() or entry["name"] in lowered():
+        return "a rule of lamella/graph/lowering"
+    if opcode:
+        return f"the opcode `{opcode}`"
+    if any(kernel["key"] == "CompositeImplicitAutograd" for kernel in entry["kernels"]):
+        return "by its parts"
+    return "a custom call to its kernel"
+
+
 def operator_text(packet, entries):
-    """The text of one name: the facts of its functional overloads; the others in one line each."""
-    lines, others = [], []
+    """The text of one name: what it computes, the facts of its functional overloads; the others in
+    one line each."""
+    doc = operator_doc(entries[0]["name"]) if entries else ""
+    text, _, example = doc.partition(">>> ")
+    lines, others = [text.rstrip() + "\n"], []
+    if example:
+        lines.append(f"```python\n>>> {example}\n```\n")
     for entry in entries:
         if any(argument["write"] for argument in entry["arguments"]):
             others.append(entry["schema"])
@@ -189,6 +245,53 @@ def operator_text(packet, entries):
             lines += facts(entry)
     lines += [f"`{schema}`\n" for schema in others]
     return "\n".join(lines) or packet.__doc__
+
+
+PAGE = """<!doctype html><meta charset="utf-8"><title>{title}</title>
+<style>
+body{{max-width:50em;margin:2em auto;font-family:sans-serif}}
+pre{{background:#eee;padding:.5em}}
+</style>
+{body}"""
+
+
+def as_html(markdown):
+    """The few marks of these texts: code between ` and behind ```, lists, paragraphs."""
+    blocks = []
+    for paragraph in re.split(r"\n\n+(?=[^\n])", markdown.strip()):
+        if code := re.fullmatch(r"```\w*\n(.*)\n```\n?", paragraph, flags=re.DOTALL):
+            blocks.append(f"<pre>{html.escape(code[1])}</pre>")
+            continue
+        text = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(paragraph, quote=False))
+        if text.startswith("- "):
+            items = "\n".join(f"<li>{item}</li>" for item in text[2:].strip().split("\n- "))
+            blocks.append(f"<ul>\n{items}\n</ul>")
+        else:
+            blocks.append(f"<p>{text.strip()}</p>")
+    return "\n".join(blocks)
+
+
+def write_operator_pages(folder, texts):
+    """A page for each operator and an index of them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for name, text in sorted(texts.items()):
+        own = name.partition("::")[2]
+        body = f"<h1>{html.escape(name)}</h1>\n{as_html(text)}"
+        (folder / f"{own}.html").write_text(PAGE.format(title=own, body=body), encoding="utf-8")
+        first = html.escape(operator_doc(name).partition(". ")[0].partition("\n\n")[0])
+        rows.append(f'<li><a href="{own}.html">{own}</a>: {first}</li>')
+    body = f"<h1>{len(rows)} operators</h1>\n<ul>\n" + "\n".join(rows) + "\n</ul>"
+    (folder / "index.html").write_text(PAGE.format(title="Operators", body=body), encoding="utf-8")
+
+
+def operator_entries():
+    """All overloads of Lamella's own operators, by name."""
+    entries = {}
+    for name, overload in sorted(_C._operator_names()):
+        if name.startswith("aten::"):
+            entries.setdefault(name, []).append(_C._operator_entry(name, overload))
+    return entries
 
 
 def public_modules():
@@ -216,10 +319,7 @@ def public_names(module):
 
 def document(modules):
     """Puts a documented function in the place of each operator; says which names lack what."""
-    entries = {}
-    for name, overload in sorted(_C._operator_names()):
-        if name.startswith("aten::"):
-            entries.setdefault(name, []).append(_C._operator_entry(name, overload))
+    entries = operator_entries()
     lacking = {"docstring": set(), "dtypes": set()}
     texts, stubs = {}, []
     for module in modules.values():
@@ -228,7 +328,7 @@ def document(modules):
                 lacking["docstring"].add(f"{module.__name__}.{name}")
             if type(value).__name__ != "Function":
                 continue
-            full = (value.__doc__ or "").partition("(")[0].partition(".")[0]
+            full = value._operator_name
             if full not in texts:
                 texts[full] = operator_text(value, entries.get(full, []))
                 if "- dtypes:" not in texts[full] and not full.endswith("_"):
@@ -250,6 +350,11 @@ def document(modules):
 
 
 def main(argument):
+    if argument != "--check":
+        write_operator_pages(
+            pathlib.Path(argument).parent / "operators",
+            {name: operator_text(None, found) for name, found in operator_entries().items()},
+        )
     lacking = document(public_modules())
     failed = False
     for what, names in lacking.items():

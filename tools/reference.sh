@@ -1,5 +1,6 @@
 #!/bin/sh
-# Writes the reference into build/reference: cpp/ from the installed headers, python/ from the package.
+# Writes the reference into build/reference: cpp/ from the installed headers, python/ from the package,
+# operators/ with a page for each operator.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
@@ -37,4 +38,4 @@ HTML_OUTPUT = cpp
 SETTINGS
 ) | doxygen -
 .venv/bin/python tools/reference.py "$out/python"
-echo "lamella: $out/cpp/index.html, $out/python/index.html"
+echo "lamella: $out/cpp/index.html, $out/python/index.html, $out/operators/index.html"

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "lamella/abi/autograd.h"
+#include "lamella/abi/policy.h"
 #include "lamella/dispatch/loading.h"
 #include "lamella/schema/parser.h"
 
@@ -220,6 +221,18 @@ lamella_status lamella_library_derivative(lamella_library* library, const char* 
     if (full.find("::") == std::string::npos) full = library->name_space + "::" + full;
     check_name("derivative", full, origin.where());
     Registry::get().derive(library, full, derivative, origin);
+  });
+}
+
+lamella_status lamella_library_document(lamella_library* library, const char* name,
+                                        const char* text) noexcept {
+  return lamella::detail::guarded([&] {
+    check_open(library, name);
+    LAMELLA_CHECK(text != nullptr, "document: expected a text for '", name, "', got NULL");
+    std::string full = name;
+    if (full.find("::") == std::string::npos) full = library->name_space + "::" + full;
+    check_name("document", full, library->origin.where());
+    Registry::get().document(library, full, std::make_unique<const std::string>(text));
   });
 }
 

@@ -1,6 +1,7 @@
 // Library and the LAMELLA_LIBRARY macros: how operators are declared and kernels registered.
 #pragma once
 #include "lamella/abi/autograd.h"
+#include "lamella/abi/policy.h"
 #include "lamella/dispatch/dispatcher.h"
 
 namespace lamella {
@@ -22,6 +23,7 @@ struct Policies {
   const char* batching = nullptr;  // "pointwise", "reduction", "composite", "loop", a rule's name
   const char* hlo = nullptr;       // an HLO opcode such as "add"
   const char* tags = nullptr;      // more tags, comma-separated
+  const char* doc = nullptr;       // what it computes, in words, with an example
 
   // The same as comma-separated tags.
   LAMELLA_LAZY std::string str() const {
@@ -86,9 +88,10 @@ class Library final {
   LAMELLA_LAZY Library& def(const std::string& schema, const char* tags = nullptr) & {
     return def(schema.c_str(), tags);
   }
-  // m.def("add(Tensor self, Tensor other) -> Tensor", {.batching = "pointwise", .hlo = "add"})
+  // m.def("add(Tensor self, Tensor other) -> Tensor", {.batching = "pointwise", .hlo = "add"});
+  // `doc` is what Python's help() and `lamella ops` print.
   LAMELLA_LAZY Library& def(const char* schema, const Policies& policies) & {
-    return def(schema, policies.str().c_str());
+    return def(schema, policies.str().c_str()).document(schema, policies.doc);
   }
   // m.def("add", f): the schema is inferred from f where only a name is given; f serves every
   // backend, gradients included if it is made of differentiable operators.
@@ -107,7 +110,7 @@ class Library final {
     std::string name(name_or_schema);
     size_t end = name.find('(');
     if (end != std::string::npos) name.resize(end);
-    return implement(name.c_str(), std::move(function));
+    return document(name, policies.doc).implement(name.c_str(), std::move(function));
   }
   // m.impl("add", f): for the block's key, or dispatch(key, f)'s.
   template <class F>
@@ -148,6 +151,13 @@ class Library final {
     } else {
       return CppFunction(std::forward<F>(f));
     }
+  }
+  // Of the operator that a schema begins with, or a name; null says nothing.
+  LAMELLA_LAZY Library& document(std::string schema, const char* doc) & {
+    if (doc == nullptr) return *this;
+    schema.resize(std::string_view(schema).substr(0, schema.find('(')).find_last_not_of(' ') + 1);
+    detail::check(lamella_library_document(library_, schema.c_str(), doc));
+    return *this;
   }
   Library& implement(const char* name, CppFunction&& function) & {
     uint16_t key = static_cast<uint16_t>(function.key());

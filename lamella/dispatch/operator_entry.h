@@ -94,6 +94,7 @@ struct OperatorEntry : lamella_operator {
   const FunctionSchema* schema = nullptr;  // of `current`
   std::vector<std::unique_ptr<const Declared>> declared;
   std::vector<std::string> tags;
+  std::unique_ptr<const std::string> doc;  // what it computes, in words; null: not said
   std::string file;
   uint32_t line = 0;
   const void* owner = nullptr;  // the library that defined it; null: undefined

@@ -107,3 +107,15 @@ extern "C" const char* lamella_operator_policy(const lamella_operator* op,
     return nullptr;
   }
 }
+
+extern "C" const char* lamella_operator_doc(const lamella_operator* op) noexcept {
+  using namespace lamella;
+  try {
+    const OperatorEntry& entry = *entry_of(op);
+    std::lock_guard lock(Registry::get().mutex());
+    return entry.defined() && entry.doc != nullptr ? entry.doc->c_str() : nullptr;
+  } catch (...) {
+    lamella::detail::status_of_current_exception();
+    return nullptr;
+  }
+}

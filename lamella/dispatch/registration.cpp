@@ -83,6 +83,7 @@ void Registry::define(const void* owner, const std::string& name_space, std::str
     op->schema = nullptr;
     op->schema_text = text;
     op->tags = std::move(tags);
+    op->doc = nullptr;
     Origin before{op->file, op->line};
     op->file = origin.file;
     op->line = origin.line;
@@ -210,6 +211,18 @@ void Registry::derive(const void* owner, std::string_view qualified_name,
   reclaim::collect();
 }
 
+void Registry::document(const void* owner, std::string_view qualified_name,
+                        std::unique_ptr<const std::string> text) {
+  auto [name, overload] = split_overload(qualified_name);
+  std::lock_guard lock(mutex_);
+  OperatorEntry* op = find_or_add(name, overload);
+  if (op->owner != owner) {
+    throw Error("document: expected an operator that this library defines, got '" +
+                std::string(qualified_name) + "'");
+  }
+  op->doc = std::move(text);
+}
+
 void Registry::define_rows(const char* name_space, const char* file, ArrayRef<SchemaRow> rows) {
   claim_namespace(name_space, &kOwn, {file, 0});
   std::lock_guard lock(mutex_);
@@ -329,7 +342,9 @@ bool Registry::remove(const void* owner, Parked* parked) {
           parked->definitions.push_back({op->name_storage.substr(0, op->name_storage.find("::")),
                                          op->schema_text,
                                          op->tags,
-                                         {op->file, op->line}});
+                                         {op->file, op->line},
+                                         op->full_name(),
+                                         std::move(op->doc)});
         }
         op->publish(false);
         op->owner = nullptr;
@@ -377,6 +392,7 @@ void Registry::resume(const void* owner, Parked& parked) {
   each(parked.namespaces, [&](auto& one) { claim_namespace(one.first, owner, one.second); });
   each(parked.definitions, [&](auto& one) {
     define(owner, one.name_space, one.schema_text, "", one.tags, one.origin);
+    if (one.doc != nullptr) document(owner, one.name, std::move(one.doc));
   });
   each(parked.derivatives, [&](auto& one) { derive(owner, one.name, one.table, one.origin); });
   each(parked.kernels, [&](auto& one) {

@@ -32,6 +32,8 @@ struct Parked {
     std::string name_space, schema_text;
     std::vector<std::string> tags;
     Origin origin;
+    std::string name;                        // "mine::add.Tensor"
+    std::unique_ptr<const std::string> doc;  // null: none
   };
   struct Kernel {
     std::string name;  // "aten::add.Tensor"; empty: a fallback
@@ -92,6 +94,9 @@ class LAMELLA_PRIVATE_API Registry {
   // set one.
   void derive(const void* owner, std::string_view qualified_name,
               const lamella_derivative* derivative, const Origin& origin);
+  // Sets what an operator of this owner computes, in words. Throws if it is not the owner's.
+  void document(const void* owner, std::string_view qualified_name,
+                std::unique_ptr<const std::string> text);
   // What a generator checked, by Lamella itself. See Note [Operators that nobody has asked for].
   void define_rows(const char* name_space, const char* file, ArrayRef<SchemaRow> rows);
   void implement_rows(DispatchKey key, const char* file, ArrayRef<KernelRow> rows);

@@ -47,7 +47,7 @@ class CustomOpDef(_C._CallsOperator):
         self.__doc__ = fn.__doc__
         self.__name__ = getattr(fn, "__name__", name)
         self._lib = _library.Library(namespace, "FRAGMENT")
-        self._lib.define(name + schema, tags=tags)
+        self._lib.define(name + schema, tags=tags, doc=fn.__doc__)
         self._opoverload = _C._operator(self._qualname, "default")
         self._set_target(self._opoverload)
         # The kernel must not keep the operator, whose library keeps the kernel.

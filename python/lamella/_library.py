@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from inspect import cleandoc
 from typing import Any
 
 from lamella import _C
@@ -47,12 +48,14 @@ class Library:
         autocast: str | None = None,
         batching: str | None = None,
         hlo: str | None = None,
+        doc: str | None = None,
     ) -> str:
         """Defines an operator by its schema, and returns its name.
 
         autocast: "lower_precision", "float32", "widest", ... say what its tensors are cast to.
         batching: "pointwise", "reduction", "composite", "loop" or a rule's name says how vmap does.
         hlo: the HLO opcode that it compiles to, such as "add".
+        doc: what it computes, in words, which help() and `lamella ops` print below the schema.
         """
         if alias_analysis not in ("", "CONSERVATIVE", "FROM_SCHEMA"):
             raise RuntimeError(
@@ -63,7 +66,7 @@ class Library:
         for policy, word in (("autocast", autocast), ("batching", batching), ("hlo", hlo)):
             if word is not None:
                 all_tags.append(f"{policy}:{word}")
-        self._library.define(schema, ",".join(all_tags))
+        self._library.define(schema, ",".join(all_tags), None if doc is None else cleandoc(doc))
         return schema.partition("(")[0]
 
     def impl(
@@ -140,6 +143,7 @@ def define(
     autocast: str | None = None,
     batching: str | None = None,
     hlo: str | None = None,
+    doc: str | None = None,
 ) -> None:
     """Defines the operator `qualname` ("mylib::twice") with the schema "(Tensor x) -> Tensor".
 
@@ -147,7 +151,9 @@ def define(
     """
     ns, _, name = qualname.partition("::")
     library = lib or _fragment(ns)
-    library.define(name + schema, tags=tags, autocast=autocast, batching=batching, hlo=hlo)
+    library.define(
+        name + schema, tags=tags, autocast=autocast, batching=batching, hlo=hlo, doc=doc
+    )
 
 
 def from_hlo(qualname: str, text_or_module: Any, *, lib: Library | None = None) -> Any:

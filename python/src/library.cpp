@@ -2,6 +2,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "lamella/abi/policy.h"
 #include "lamella/core/fork.h"
 #include "lamella/dispatch/explain.h"
 #include "lamella/dispatch/loading.h"
@@ -135,13 +136,18 @@ lamella_library* open_library(PyObject* self) {
 }
 
 PyObject* library_define(PyObject* self, PyObject* args) {
-  const char *schema, *tags = "";
-  if (!PyArg_ParseTuple(args, "s|s:define", &schema, &tags)) return nullptr;
+  const char *schema, *tags = "", *doc = nullptr;
+  if (!PyArg_ParseTuple(args, "s|sz:define", &schema, &tags, &doc)) return nullptr;
   lamella_library* library = open_library(self);
   if (library == nullptr) return nullptr;
   Where where = here();
   lamella_status status = lamella_library_define(
       library, schema, nullptr, *tags != 0 ? tags : nullptr, where.file.c_str(), where.line);
+  if (status == LAMELLA_OK && doc != nullptr) {
+    std::string name(schema, strcspn(schema, "("));
+    name.resize(name.find_last_not_of(' ') + 1);
+    status = lamella_library_document(library, name.c_str(), doc);
+  }
   if (status != LAMELLA_OK) return raise_status(status);
   Py_RETURN_NONE;
 }

@@ -33,6 +33,7 @@ struct Facts {
   std::string schema, file;
   uint32_t line = 0;
   std::vector<std::string> tags;
+  std::string doc;
   std::vector<ArgumentFacts> arguments, returns;
   std::vector<KernelFacts> kernels;
   std::vector<std::string> backends;  // of CPU, CUDA and Meta those that something serves
@@ -72,6 +73,7 @@ Facts facts_of(OperatorEntry* op) {
   facts.file = op->file;
   facts.line = op->line;
   facts.tags = op->tags;
+  if (op->doc != nullptr) facts.doc = *op->doc;
   for (const Argument& argument : schema.arguments) facts.arguments.push_back(facts_of(argument));
   for (const Argument& result : schema.returns) facts.returns.push_back(facts_of(result));
   for (const auto& [key, list] : op->kernels) {
@@ -167,6 +169,7 @@ PyObject* operator_entry(PyObject*, PyObject* args) {
     dict.set("file", facts.file);
     dict.set("line", facts.line);
     dict.set("tags", texts(facts.tags));
+    dict.set("doc", facts.doc);
     dict.set("arguments", list_of(facts.arguments, argument_dict));
     dict.set("returns", list_of(facts.returns, argument_dict));
     dict.set("kernels", list_of(facts.kernels, [](const KernelFacts& kernel) {

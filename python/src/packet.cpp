@@ -88,9 +88,12 @@ PyObject* packet_doc(PyObject* self, void*) {
     Py_INCREF(as_packet(self)->doc);
     return as_packet(self)->doc;
   }
-  return guarded([&] {
+  return guarded([&]() -> PyObject* {
     std::string text = schemas(as_packet(self));
-    return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
+    Ref module(PyImport_ImportModule("lamella._docs"));
+    if (!module) return nullptr;
+    return PyObject_CallMethod(module.get(), "_help", "ss", as_packet(self)->qualified,
+                               text.c_str());
   });
 }
 int packet_set_doc(PyObject* self, PyObject* doc, void*) {

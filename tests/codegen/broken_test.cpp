@@ -8,6 +8,7 @@
 
 #include "codegen/autocast_lists.h"
 #include "codegen/derivatives.h"
+#include "codegen/docs.h"
 
 namespace lamella::codegen {
 namespace {
@@ -97,6 +98,14 @@ TEST(Broken, EachCastListIsAnswered) {
               [](const std::string& file, SourceSet& sources, Diagnostics& diagnostics) {
                 Model model = load_model({"operators.yaml"}, {}, sources, diagnostics);
                 apply_autocast_lists({file}, {}, model, sources, diagnostics);
+              });
+}
+
+TEST(Broken, EachTextIsAnswered) {
+  check_table("broken_docs", 9,
+              [](const std::string& file, SourceSet& sources, Diagnostics& diagnostics) {
+                Model model = load_model({"operators.yaml"}, {}, sources, diagnostics);
+                apply_doc_files({file}, {}, model, sources, diagnostics);
               });
 }
 

@@ -43,6 +43,39 @@ TEST(Policy, HasATypedSpelling) {
   EXPECT_EQ(policy("pol_typed::g", "autocast"), "none");
 }
 
+TEST(Policy, StandBesideATextForReaders) {
+  auto doc = [](const char* name) {
+    const char* text = lamella_operator_doc(lamella_lookup_operator(name, "", 0));
+    return std::string(text != nullptr ? text : "(none)");
+  };
+  Library m = fragment("pol_doc");
+  m.def("f (Tensor self) -> Tensor", {.batching = "loop", .doc = "It, gives self."});
+  m.def("g", [](const T& self) { return self; }, {.doc = "Gives \"self\"."});
+  m.def("h(Tensor self) -> Tensor", {.batching = "loop"});
+  EXPECT_EQ(doc("pol_doc::f"), "It, gives self.");
+  EXPECT_EQ(policy("pol_doc::f", "batching"), "loop");
+  EXPECT_EQ(doc("pol_doc::g"), "Gives \"self\".");
+  EXPECT_EQ(doc("pol_doc::h"), "(none)");
+  EXPECT_EQ(doc("aten::add"), "(none)");
+  m.reset();
+  EXPECT_EQ(doc("pol_doc::f"), "(none)");
+  Library again = fragment("pol_doc");
+  again.def("f(Tensor self) -> Tensor");
+  EXPECT_EQ(doc("pol_doc::f"), "(none)");
+}
+
+TEST(Policy, TextsAreOfTheirOwnLibrary) {
+  Library m = fragment("pol_doc_of");
+  m.def("f(Tensor self) -> Tensor");
+  lamella_library* other = nullptr;
+  ASSERT_EQ(lamella_library_open(LAMELLA_LIBRARY_FRAGMENT, "pol_doc_of", 0xffff, "here", 1, &other),
+            LAMELLA_OK);
+  EXPECT_NE(lamella_library_document(other, "f", "A text."), LAMELLA_OK);
+  EXPECT_STREQ(lamella_last_error(),
+               "document: expected an operator that this library defines, got 'pol_doc_of::f'");
+  lamella_library_close(other);
+}
+
 TEST(Policy, OfADeviceGoesFirst) {
   Library m = fragment("pol_device");
   m.def("f(Tensor self) -> Tensor", "autocast:float32,autocast.cuda:none");

@@ -13,7 +13,7 @@ from lamella._cli._common import CommandError, load
 def add_parser(parts: Any) -> None:
     parser = parts.add_parser(
         "ops",
-        help="list operators: schemas, kernels, policies, derivatives",
+        help="list operators: what they compute, schemas, kernels, policies, derivatives",
         description="Lists operators, a line each; those of one name in full.",
     )
     parser.add_argument(
@@ -31,6 +31,7 @@ def add_parser(parts: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from lamella import _C
+    from lamella._docs import operator_doc
 
     for path in options.library:
         load(path)
@@ -41,11 +42,19 @@ def run(options: argparse.Namespace) -> int:
     ]
     if not names:
         raise CommandError(f"ops: no operator is called '{options.pattern}'{_near(options)}")
-    entries = [_C._operator_entry(name, overload) for name, overload in names]
+    entries = [
+        {**_C._operator_entry(name, overload), "doc": operator_doc(name)}
+        for name, overload in names
+    ]
     if options.json:
         print(json.dumps(entries, indent=2))
     elif options.pattern is not None and not set("*?[") & set(options.pattern):
-        print("\n\n".join(map(_in_full, entries)))
+        # What an operator computes stands once, in front of its overloads.
+        docs = dict.fromkeys(entry["name"] for entry in entries)
+        for name in docs:
+            own = [entry for entry in entries if entry["name"] == name]
+            docs[name] = "\n\n".join(filter(None, [own[0]["doc"], *map(_in_full, own)]))
+        print("\n\n".join(map(str, docs.values())))
     else:
         for entry in entries:
             print(_in_short(entry))

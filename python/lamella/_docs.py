@@ -1,0 +1,65 @@
+"""What operators compute, in words.
+
+Note [Texts of operators]
+  A declaration's `doc:` says what the operator computes. For Lamella's own operators the generator
+  puts these texts, those of ops/docs/ among them, into _operator_docs.json beside this file, so
+  that the libraries hold none of them and nobody pays who does not ask. For an operator of another
+  library, of m.def() and of Library.define() the registry keeps the text. The overloads of a name,
+  and its in-place form, share one.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import pathlib
+
+from lamella import _C
+
+
+@functools.cache
+def _own() -> dict[str, str]:
+    """The texts of Lamella's own operators, by their names with the namespace."""
+    texts = pathlib.Path(__file__).with_name("_operator_docs.json").read_text(encoding="utf-8")
+    made: dict[str, str] = json.loads(texts)
+    return made
+
+
+def _registered(name: str) -> str:
+    """The first text that came with the definition of an overload, or nothing."""
+    for overload in _C._operator(name).overloads():
+        entry = _C._operator_entry(name, "" if overload == "default" else overload)
+        if entry["doc"]:
+            return str(entry["doc"])
+    return ""
+
+
+def operator_doc(name: str) -> str:
+    """What the operator `name` ("aten::add") computes, or an empty text where nobody has said it.
+
+    An in-place form without a text of its own has that of the operator it is the form of.
+    """
+    text = _registered(name) or _own().get(name, "")
+    base = _base_name(name)
+    if text or base == name:
+        return text
+    try:
+        of_base = operator_doc(base)
+    except RuntimeError:  # There is an in-place form alone.
+        of_base = _own().get(base, "")
+    if not of_base:
+        return ""
+    return f"In place: `self` becomes the result of `{base.partition('::')[2]}`.\n\n{of_base}"
+
+
+def _base_name(name: str) -> str:
+    ns, _, own = name.partition("::")
+    if own.startswith("__i") and own.endswith("__") and own not in ("__invert__", "__index__"):
+        return f"{ns}::__{own[3:]}"
+    return f"{ns}::{own[:-1]}" if own.endswith("_") and not own.endswith("__") else name
+
+
+def _help(name: str, schemas: str) -> str:
+    """The text of help(): the schemas, one a line, then what the operator computes."""
+    text = operator_doc(name)
+    return f"{schemas}\n\n{text}" if text else schemas
