@@ -1,4 +1,4 @@
-"""Every module of lamella.nn against PyTorch's: text, state, first values, outputs and gradients."""
+"""Every module of lamella.nn against PyTorch's: text, state, first values, outputs, gradients."""
 
 import pytest
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lamella.nn.modules.padding import *  # noqa: F403
     from lamella.nn.modules.pooling import *  # noqa: F403
     from lamella.nn.modules.pooling_rarer import *  # noqa: F403
+    from lamella.nn.modules.rnn import *  # noqa: F403
     from lamella.nn.modules.sparse import *  # noqa: F403
 
 # Files that are searched for a name, in this order.
@@ -30,6 +31,7 @@ _LATER = (
     "sparse",
     "pooling",
     "loss",
+    "rnn",
     "padding",
     "distance",
     "fold",

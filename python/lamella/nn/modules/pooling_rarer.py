@@ -78,7 +78,8 @@ class MaxUnpool3d(_MaxUnpoolNd):
 
 
 class _FractionalMaxPoolNd(Module):
-    """The largest of each of randomly placed windows, as many as output_size or output_ratio say."""
+    """The largest of each of randomly placed windows, whose number output_size or output_ratio
+    says."""
 
     _dims = 0
 

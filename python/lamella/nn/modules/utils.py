@@ -7,7 +7,7 @@ from typing import Any
 
 
 def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
-    """The function that makes a tuple of what is given: of any sequence, or of one value n times."""
+    """The function that makes a tuple of a sequence, or of one value n times."""
 
     def parse(x: Any) -> tuple[Any, ...]:
         return tuple(x) if isinstance(x, Iterable) else (x,) * n
