@@ -1,7 +1,29 @@
 """Networks: modules and parameters, their first values, and the operators they are made of."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from lamella.nn import functional as functional
 from lamella.nn import init as init
+from lamella.nn import modules as modules
 from lamella.nn import utils as utils
 from lamella.nn.modules import *  # noqa: F403
 from lamella.nn.parameter import Parameter as Parameter
+
+if TYPE_CHECKING:
+    from lamella.nn import parallel as parallel
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+    from importlib.util import find_spec
+
+    if not name.startswith("_") and find_spec(f"lamella.nn.{name}") is not None:
+        return import_module(f"lamella.nn.{name}")
+    found = globals()[name] = getattr(modules, name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *dir(modules)})

@@ -10,6 +10,7 @@ from lamella import _C, Tensor
 __all__ = [
     "celu",
     "elu",
+    "gumbel_softmax",
     "hardsigmoid",
     "hardswish",
     "hardtanh",
@@ -20,6 +21,7 @@ __all__ = [
     "relu",
     "relu6",
     "rrelu",
+    "rrelu_",
     "selu",
     "silu",
     "softmax",
@@ -163,3 +165,25 @@ def rrelu(
     # What backward needs of the input is kept in a copy where the input is written.
     result = lamella.rrelu(input.clone() if inplace else input, lower, upper, training)
     return input.copy_(result) if inplace else result
+
+
+def rrelu_(
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False
+) -> Tensor:
+    """rrelu in place."""
+    return rrelu(input, lower, upper, training, True)
+
+
+def gumbel_softmax(
+    logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> Tensor:
+    """A sample of the Gumbel-softmax distribution along `dim`: softmax((logits + g) / tau), where g
+    has the Gumbel distribution. With `hard` it is 1 at the largest entry and 0 elsewhere, with the
+    gradients of the softmax."""
+    noise = -lamella.empty_like(logits).exponential_().log()
+    soft = ((logits + noise) / tau).softmax(dim)
+    if not hard:
+        return soft
+    place = soft.argmax(dim, keepdim=True)
+    one = lamella.zeros_like(logits).scatter(dim, place, 1.0)
+    return one - soft.detach() + soft

@@ -14,8 +14,11 @@ __all__ = [
     "adaptive_avg_pool2d",
     "adaptive_avg_pool3d",
     "adaptive_max_pool1d",
+    "adaptive_max_pool1d_with_indices",
     "adaptive_max_pool2d",
+    "adaptive_max_pool2d_with_indices",
     "adaptive_max_pool3d",
+    "adaptive_max_pool3d_with_indices",
     "alpha_dropout",
     "batch_norm",
     "bilinear",
@@ -190,30 +193,53 @@ def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int | None] |
     return _nn["adaptive_avg_pool3d"](input, _adaptive_sizes(input, output_size, 3))
 
 
+def adaptive_max_pool1d_with_indices(
+    input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
+) -> tuple[Tensor, Tensor]:
+    """The largest elements of as many windows as the output is to have elements, and their
+    places."""
+    values, indices = lamella.adaptive_max_pool1d(input, _listed(output_size))
+    return values, indices
+
+
+def adaptive_max_pool2d_with_indices(
+    input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
+) -> tuple[Tensor, Tensor]:
+    """The largest elements of as many windows as the output is to have elements, and their
+    places."""
+    return tuple(_nn["adaptive_max_pool2d"](input, _adaptive_sizes(input, output_size, 2)))
+
+
+def adaptive_max_pool3d_with_indices(
+    input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
+) -> tuple[Tensor, Tensor]:
+    """The largest elements of as many windows as the output is to have elements, and their
+    places."""
+    return tuple(_nn["adaptive_max_pool3d"](input, _adaptive_sizes(input, output_size, 3)))
+
+
 def adaptive_max_pool1d(
     input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> Any:
     """The largest elements of as many windows as the output is to have elements."""
-    values, indices = lamella.adaptive_max_pool1d(input, _listed(output_size))
-    return (values, indices) if return_indices else values
+    both = adaptive_max_pool1d_with_indices(input, output_size)
+    return both if return_indices else both[0]
 
 
 def adaptive_max_pool2d(
     input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> Any:
     """The largest elements of as many windows as the output is to have elements."""
-    sizes = _adaptive_sizes(input, output_size, 2)
-    values, indices = _nn["adaptive_max_pool2d"](input, sizes)
-    return (values, indices) if return_indices else values
+    both = adaptive_max_pool2d_with_indices(input, output_size)
+    return both if return_indices else both[0]
 
 
 def adaptive_max_pool3d(
     input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> Any:
     """The largest elements of as many windows as the output is to have elements."""
-    sizes = _adaptive_sizes(input, output_size, 3)
-    values, indices = _nn["adaptive_max_pool3d"](input, sizes)
-    return (values, indices) if return_indices else values
+    both = adaptive_max_pool3d_with_indices(input, output_size)
+    return both if return_indices else both[0]
 
 
 # ---- Normalisation ----
@@ -415,6 +441,15 @@ def fold(
 # ---- Tables ----
 
 
+def _shorten(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -> None:
+    """Scales the rows that `input` names down to the norm `max_norm`, in place."""
+    with lamella.no_grad():
+        rows = lamella.unique(input)
+        used = weight[rows]
+        norms = used.norm(norm_type, 1, keepdim=True)
+        weight[rows] = lamella.where(norms > max_norm, used * (max_norm / (norms + 1e-7)), used)
+
+
 def embedding(
     input: Tensor,
     weight: Tensor,
@@ -426,7 +461,7 @@ def embedding(
 ) -> Tensor:
     """Rows of `weight` chosen by the indices in `input`."""
     if max_norm is not None:
-        raise NotImplementedError("embedding: expected 'max_norm' to be None")
+        _shorten(weight, input, max_norm, norm_type)
     if padding_idx is None:
         padding_idx = -1
     elif padding_idx < 0:

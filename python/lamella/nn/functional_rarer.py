@@ -3,14 +3,18 @@ reverse of max pooling, pooling over random windows, bags of embeddings, and los
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import lamella
 from lamella import _C, Tensor
+from lamella.nn.functional_layers import _shorten
 from lamella.nn.functional_losses import _number, cross_entropy
 
 __all__ = [
+    "affine_grid",
+    "conv_tbc",
     "ctc_loss",
     "embedding_bag",
     "fractional_max_pool2d",
@@ -19,6 +23,9 @@ __all__ = [
     "fractional_max_pool3d_with_indices",
     "grid_sample",
     "linear_cross_entropy",
+    "lp_pool1d",
+    "lp_pool2d",
+    "lp_pool3d",
     "max_unpool1d",
     "max_unpool2d",
     "max_unpool3d",
@@ -55,7 +62,79 @@ def grid_sample(
     )
 
 
+def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
+    """The places for grid_sample of an affine map of images: theta is [N, 2, 3] for a `size` of
+    [N, C, H, W], or [N, 3, 4] for [N, C, D, H, W]."""
+    dims = len(size) - 2
+    if dims not in (2, 3) or tuple(theta.shape) != (size[0], dims, dims + 1):
+        raise ValueError(
+            "affine_grid: expected 'theta' to be [N, 2, 3] with 4 sizes or [N, 3, 4] with 5, got "
+            f"{list(theta.shape)} with {list(size)}"
+        )
+    if not theta.is_floating_point():
+        raise ValueError(f"affine_grid: expected 'theta' to be floating, got {theta.dtype}")
+    if min(size) <= 0:
+        raise ValueError(f"affine_grid: expected 'size' to be positive, got {list(size)}")
+    lines = []
+    for n in size[:1:-1]:  # x first
+        end = 0.0 if n == 1 else 1.0 if align_corners else (n - 1) / n
+        lines.append(lamella.linspace(-end, end, n, dtype=theta.dtype, device=theta.device))
+    shape = list(size[2:])
+    places = [line.view(-1, *[1] * i).expand(shape) for i, line in enumerate(lines)]
+    base = lamella.stack([*places, lamella.ones_like(places[0])], -1).view(-1, dims + 1)
+    return (base @ theta.transpose(1, 2)).view(size[0], *shape, dims)
+
+
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """conv1d of [time, batch, channels] by a weight [width, in, out]."""
+    return lamella.conv1d(
+        input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad
+    ).permute(2, 0, 1)
+
+
 # ---- Pooling ----
+
+
+def _lp_pool(
+    input: Tensor, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool, count: int
+) -> Tensor:
+    pool = (lamella.avg_pool1d, _nn["avg_pool2d"], _nn["avg_pool3d"])[count - 1]
+    kernel = _all(kernel_size, count)
+    mean = pool(input.pow(norm_type), kernel, _all(stride, count, kernel), 0, ceil_mode)
+    return (mean * math.prod(kernel)).pow(1.0 / norm_type)
+
+
+def lp_pool1d(
+    input: Tensor,
+    norm_type: float,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    ceil_mode: bool = False,
+) -> Tensor:
+    """The norm of order `norm_type` of each window."""
+    return _lp_pool(input, norm_type, kernel_size, stride, ceil_mode, 1)
+
+
+def lp_pool2d(
+    input: Tensor,
+    norm_type: float,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    ceil_mode: bool = False,
+) -> Tensor:
+    """The norm of order `norm_type` of each window."""
+    return _lp_pool(input, norm_type, kernel_size, stride, ceil_mode, 2)
+
+
+def lp_pool3d(
+    input: Tensor,
+    norm_type: float,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    ceil_mode: bool = False,
+) -> Tensor:
+    """The norm of order `norm_type` of each window."""
+    return _lp_pool(input, norm_type, kernel_size, stride, ceil_mode, 3)
 
 
 def _all(value: int | Sequence[int] | None, count: int, default: Any = None) -> list[int]:
@@ -214,7 +293,7 @@ def embedding_bag(
 ) -> Tensor:
     """The sum, mean or maximum of the rows of `weight` that each bag of `input` names."""
     if max_norm is not None:
-        raise NotImplementedError("embedding_bag: expected 'max_norm' to be None")
+        _shorten(weight, input, max_norm, norm_type)
     if input.dim() == 2:
         if offsets is not None:
             raise ValueError("embedding_bag: expected no 'offsets' with 2-dimensional 'input'")

@@ -18,6 +18,7 @@ __all__ = [
     "GELU",
     "GLU",
     "SELU",
+    "Hardshrink",
     "Hardsigmoid",
     "Hardswish",
     "Hardtanh",
@@ -26,15 +27,19 @@ __all__ = [
     "LogSoftmax",
     "Mish",
     "PReLU",
+    "RReLU",
     "ReLU",
     "ReLU6",
     "SiLU",
     "Sigmoid",
     "Softmax",
+    "Softmax2d",
     "Softmin",
     "Softplus",
+    "Softshrink",
     "Softsign",
     "Tanh",
+    "Tanhshrink",
     "Threshold",
 ]
 
@@ -185,6 +190,58 @@ class Threshold(_Inplace):
         return f"threshold={self.threshold}, value={self.value}"
 
 
+class RReLU(_Inplace):
+    """x above 0, below it x times a slope: drawn from [lower, upper] in training, else their
+    mean."""
+
+    def __init__(
+        self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False
+    ) -> None:
+        super().__init__(inplace)
+        self.lower = lower
+        self.upper = upper
+
+    def forward(self, input: Tensor) -> Tensor:
+        """input: any shape."""
+        return A.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"lower={self.lower}, upper={self.upper}" + (
+            ", inplace=True" if self.inplace else ""
+        )
+
+
+class Hardshrink(Module):
+    """x, but 0 within [-lambd, lambd]."""
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def forward(self, input: Tensor) -> Tensor:
+        """input: any shape."""
+        return F.hardshrink(input, self.lambd)
+
+    def extra_repr(self) -> str:
+        return f"{self.lambd}"
+
+
+class Softshrink(Hardshrink):
+    """x moved towards 0 by lambd, and 0 within [-lambd, lambd]."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """input: any shape."""
+        return F.softshrink(input, self.lambd)
+
+
+class Tanhshrink(Module):
+    """x - tanh(x)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """input: any shape."""
+        return A.tanhshrink(input)
+
+
 class GELU(Module):
     """x times the normal distribution function of x; approximate: none or tanh."""
 
@@ -318,3 +375,15 @@ class LogSoftmax(Softmax):
     def forward(self, input: Tensor) -> Tensor:
         """input: any shape."""
         return F.log_softmax(input, self.dim)
+
+
+class Softmax2d(Module):
+    """Softmax over the channels of images."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """input: [N, C, H, W] or [C, H, W]."""
+        if input.dim() not in (3, 4):
+            raise ValueError(
+                f"Softmax2d: expected 'input' to have 3 or 4 dimensions, got {input.dim()}"
+            )
+        return F.softmax(input, -3)

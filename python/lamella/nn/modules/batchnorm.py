@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 
-class _Norm(Module):
+class _NormBase(Module):
     """Parameters and running statistics of `num_features` channels."""
 
     _version = 2
@@ -93,7 +93,7 @@ class _Norm(Module):
         )
 
 
-class _BatchNorm(_Norm):
+class _BatchNorm(_NormBase):
     """(x - mean) / sqrt(var + eps) * weight + bias, each channel over the batch and all positions.
 
     In training with the batch's own statistics, which move the running ones by `momentum` (None:
@@ -156,7 +156,7 @@ class BatchNorm3d(_BatchNorm):
     _ranks = (5,)
 
 
-class _InstanceNorm(_Norm):
+class _InstanceNorm(_NormBase):
     """As batch normalisation, with the statistics of each sample alone."""
 
     def __init__(

@@ -8,7 +8,16 @@ from lamella import Tensor
 from lamella.nn import functional as F
 from lamella.nn.modules.module import Module
 
-__all__ = ["Flatten", "PixelShuffle", "PixelUnshuffle", "Unflatten", "Upsample"]
+__all__ = [
+    "ChannelShuffle",
+    "Flatten",
+    "PixelShuffle",
+    "PixelUnshuffle",
+    "Unflatten",
+    "Upsample",
+    "UpsamplingBilinear2d",
+    "UpsamplingNearest2d",
+]
 
 
 class Flatten(Module):
@@ -86,7 +95,10 @@ class Upsample(Module):
     ) -> None:
         super().__init__()
         self.size = size
-        self.scale_factor = scale_factor
+        if isinstance(scale_factor, (tuple, list)):
+            self.scale_factor: Any = tuple(float(factor) for factor in scale_factor)
+        else:
+            self.scale_factor = float(scale_factor) if scale_factor else None
         self.mode = mode
         self.align_corners = align_corners
         self.recompute_scale_factor = recompute_scale_factor
@@ -106,4 +118,33 @@ class Upsample(Module):
         what = f"size={self.size}"
         if self.scale_factor is not None:
             what = f"scale_factor={self.scale_factor}"
-        return f"{what}, mode='{self.mode}'"
+        return f"{what}, mode={self.mode!r}"
+
+
+class UpsamplingNearest2d(Upsample):
+    """Upsample of images with mode "nearest"."""
+
+    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor, mode="nearest")
+
+
+class UpsamplingBilinear2d(Upsample):
+    """Upsample of images with mode "bilinear" and aligned corners."""
+
+    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor, mode="bilinear", align_corners=True)
+
+
+class ChannelShuffle(Module):
+    """The channels as `groups` rows, read column by column."""
+
+    def __init__(self, groups: int) -> None:
+        super().__init__()
+        self.groups = groups
+
+    def forward(self, input: Tensor) -> Tensor:
+        """input: [N, C, ...]."""
+        return F.channel_shuffle(input, self.groups)
+
+    def extra_repr(self) -> str:
+        return f"groups={self.groups}"

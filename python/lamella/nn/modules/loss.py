@@ -48,7 +48,7 @@ class _Loss(Module):
         self.reduction = reduction
 
 
-class _Weighted(_Loss):
+class _WeightedLoss(_Loss):
     weight: Tensor | None
 
     def __init__(
@@ -108,7 +108,7 @@ class HuberLoss(_Loss):
         return F.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
 
 
-class NLLLoss(_Weighted):
+class NLLLoss(_WeightedLoss):
     """-input[target]: of log probabilities [N, C, ...] and classes [N, ...]."""
 
     def __init__(
@@ -133,7 +133,7 @@ class NLLLoss(_Weighted):
         )
 
 
-class CrossEntropyLoss(_Weighted):
+class CrossEntropyLoss(_WeightedLoss):
     """NLLLoss of log_softmax; classes or class probabilities as targets."""
 
     def __init__(
@@ -161,7 +161,7 @@ class CrossEntropyLoss(_Weighted):
         )
 
 
-class BCELoss(_Weighted):
+class BCELoss(_WeightedLoss):
     """-(target log(input) + (1 - target) log(1 - input))."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -169,7 +169,7 @@ class BCELoss(_Weighted):
         return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
 
 
-class BCEWithLogitsLoss(_Weighted):
+class BCEWithLogitsLoss(_WeightedLoss):
     """BCELoss of sigmoid(input), computed without overflow."""
 
     pos_weight: Tensor | None

@@ -11,7 +11,7 @@ from lamella.nn import init
 from lamella.nn.modules.module import Module
 from lamella.nn.parameter import Parameter
 
-__all__ = ["GroupNorm", "LayerNorm", "RMSNorm"]
+__all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
 
 def _sizes(shape: Any) -> tuple[int, ...]:
@@ -145,3 +145,44 @@ class GroupNorm(Module):
             f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
             f"bias={self.bias is not None}"
         )
+
+
+class LocalResponseNorm(Module):
+    """x over (k + alpha * mean square of `size` neighbouring channels)^beta."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        super().__init__()
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, input: Tensor) -> Tensor:
+        """input: [N, C, ...]."""
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class CrossMapLRN2d(LocalResponseNorm):
+    """A former LocalResponseNorm of images.
+
+    Its windows have (size - 1) // 2 channels on both sides, and the first channel belongs to all
+    of them, as in Lua Torch, whose networks it runs.
+    """
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
+        super().__init__(size, alpha, beta, k)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """input: [N, C, H, W]."""
+        if input.dim() != 4:
+            raise ValueError(
+                f"CrossMapLRN2d: expected 'input' to have 4 dimensions, got {input.dim()}"
+            )
+        place = lamella.arange(input.size(1), device=input.device)
+        near = (place.unsqueeze(1) - place).abs() <= (self.size - 1) // 2
+        window = (near | (place == 0)).to(input.dtype)
+        square = lamella.einsum("cj,njhw->nchw", window, input * input)
+        return input * (square * (self.alpha / self.size) + self.k).pow(-self.beta)

@@ -7,6 +7,7 @@ from typing import Any
 from lamella import Tensor
 from lamella.nn import functional as F
 from lamella.nn.modules.module import Module
+from lamella.nn.modules.utils import _single
 
 __all__ = [
     "AdaptiveAvgPool1d",
@@ -24,7 +25,7 @@ __all__ = [
 ]
 
 
-class _MaxPool(Module):
+class _MaxPoolNd(Module):
     """The largest of each window; with return_indices also where it stands."""
 
     def __init__(
@@ -62,7 +63,7 @@ class _MaxPool(Module):
         )
 
 
-class MaxPool1d(_MaxPool):
+class MaxPool1d(_MaxPoolNd):
     """Over one dimension."""
 
     def forward(self, input: Tensor) -> Any:
@@ -70,7 +71,7 @@ class MaxPool1d(_MaxPool):
         return self._pool(F.max_pool1d, input)
 
 
-class MaxPool2d(_MaxPool):
+class MaxPool2d(_MaxPoolNd):
     """Over two dimensions."""
 
     def forward(self, input: Tensor) -> Any:
@@ -78,7 +79,7 @@ class MaxPool2d(_MaxPool):
         return self._pool(F.max_pool2d, input)
 
 
-class MaxPool3d(_MaxPool):
+class MaxPool3d(_MaxPoolNd):
     """Over three dimensions."""
 
     def forward(self, input: Tensor) -> Any:
@@ -86,7 +87,16 @@ class MaxPool3d(_MaxPool):
         return self._pool(F.max_pool3d, input)
 
 
-class AvgPool1d(Module):
+class _AvgPoolNd(Module):
+    kernel_size: Any
+    stride: Any
+    padding: Any
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class AvgPool1d(_AvgPoolNd):
     """The mean of each window over one dimension."""
 
     def __init__(
@@ -98,9 +108,9 @@ class AvgPool1d(Module):
         count_include_pad: bool = True,
     ) -> None:
         super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
-        self.padding = padding
+        self.kernel_size = _single(kernel_size)
+        self.stride = _single(kernel_size if stride is None else stride)
+        self.padding = _single(padding)
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
 
@@ -115,11 +125,8 @@ class AvgPool1d(Module):
             self.count_include_pad,
         )
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
-
-class _AvgPool(AvgPool1d):
+class _AvgPoolImages(_AvgPoolNd):
     def __init__(
         self,
         kernel_size: Any,
@@ -129,7 +136,12 @@ class _AvgPool(AvgPool1d):
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> None:
-        super().__init__(kernel_size, stride, padding, ceil_mode, count_include_pad)
+        super().__init__()
+        self.kernel_size = kernel_size
+        self.stride = kernel_size if stride is None else stride
+        self.padding = padding
+        self.ceil_mode = ceil_mode
+        self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
     def _pool(self, function: Any, input: Tensor) -> Tensor:
@@ -144,7 +156,7 @@ class _AvgPool(AvgPool1d):
         )
 
 
-class AvgPool2d(_AvgPool):
+class AvgPool2d(_AvgPoolImages):
     """The mean of each window over two dimensions."""
 
     def forward(self, input: Tensor) -> Tensor:
@@ -152,7 +164,7 @@ class AvgPool2d(_AvgPool):
         return self._pool(F.avg_pool2d, input)
 
 
-class AvgPool3d(_AvgPool):
+class AvgPool3d(_AvgPoolImages):
     """The mean of each window over three dimensions."""
 
     def forward(self, input: Tensor) -> Tensor:
@@ -160,7 +172,7 @@ class AvgPool3d(_AvgPool):
         return self._pool(F.avg_pool3d, input)
 
 
-class _AdaptiveAvgPool(Module):
+class _AdaptiveAvgPoolNd(Module):
     """Means over windows that are as large as the output's size asks for."""
 
     def __init__(self, output_size: Any) -> None:
@@ -171,7 +183,7 @@ class _AdaptiveAvgPool(Module):
         return f"output_size={self.output_size}"
 
 
-class AdaptiveAvgPool1d(_AdaptiveAvgPool):
+class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """Over one dimension."""
 
     def forward(self, input: Tensor) -> Tensor:
@@ -179,7 +191,7 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPool):
         return F.adaptive_avg_pool1d(input, self.output_size)
 
 
-class AdaptiveAvgPool2d(_AdaptiveAvgPool):
+class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """Over two dimensions; None in output_size keeps a size."""
 
     def forward(self, input: Tensor) -> Tensor:
@@ -187,7 +199,7 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPool):
         return F.adaptive_avg_pool2d(input, self.output_size)
 
 
-class AdaptiveAvgPool3d(_AdaptiveAvgPool):
+class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """Over three dimensions; None in output_size keeps a size."""
 
     def forward(self, input: Tensor) -> Tensor:
@@ -195,7 +207,7 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPool):
         return F.adaptive_avg_pool3d(input, self.output_size)
 
 
-class _AdaptiveMaxPool(Module):
+class _AdaptiveMaxPoolNd(Module):
     """Maxima of windows that are as large as the output's size asks for."""
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
@@ -207,7 +219,7 @@ class _AdaptiveMaxPool(Module):
         return f"output_size={self.output_size}"
 
 
-class AdaptiveMaxPool1d(_AdaptiveMaxPool):
+class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """Over one dimension."""
 
     def forward(self, input: Tensor) -> Any:
@@ -215,7 +227,7 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPool):
         return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
 
 
-class AdaptiveMaxPool2d(_AdaptiveMaxPool):
+class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """Over two dimensions."""
 
     def forward(self, input: Tensor) -> Any:
@@ -223,7 +235,7 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool):
         return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
 
 
-class AdaptiveMaxPool3d(_AdaptiveMaxPool):
+class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """Over three dimensions."""
 
     def forward(self, input: Tensor) -> Any:

@@ -11,7 +11,51 @@ from lamella.nn import init
 from lamella.nn.modules.module import Module
 from lamella.nn.parameter import Parameter
 
-__all__ = ["Embedding"]
+__all__ = ["Embedding", "EmbeddingBag"]
+
+
+def _row(name: str, padding_idx: int | None, count: int) -> int | None:
+    """A row counted from the front."""
+    if padding_idx is None:
+        return None
+    if not -count <= padding_idx < count:
+        raise ValueError(
+            f"{name}: expected 'padding_idx' to be a row of {count}, got {padding_idx}"
+        )
+    return padding_idx % count
+
+
+def _table(module: Any, weight: Any, device: Any, dtype: Any, requires_grad: bool) -> Parameter:
+    shape = (module.num_embeddings, module.embedding_dim)
+    if weight is None:
+        return Parameter(lamella.empty(shape, device=device, dtype=dtype), requires_grad)
+    if tuple(weight.shape) != shape:
+        raise ValueError(
+            f"{module._get_name()}: expected '_weight' to have the shape {list(shape)}, got "
+            f"{list(weight.shape)}"
+        )
+    return Parameter(weight, requires_grad)
+
+
+def _draw(module: Any) -> None:
+    init.normal_(module.weight)
+    if module.padding_idx is not None:
+        with lamella.no_grad():
+            module.weight[module.padding_idx].fill_(0)
+
+
+def _rows_and_columns(name: str, embeddings: Tensor) -> tuple[int, int]:
+    if embeddings.dim() != 2:
+        raise ValueError(
+            f"{name}: expected 'embeddings' to have 2 dimensions, got {embeddings.dim()}"
+        )
+    return embeddings.size(0), embeddings.size(1)
+
+
+def _unusual(table: Any) -> list[str]:
+    """What a table's text says where it is not the default."""
+    defaults = {"max_norm": None, "norm_type": 2.0, "scale_grad_by_freq": False}
+    return [f"{n}={getattr(table, n)}" for n, d in defaults.items() if getattr(table, n) != d]
 
 
 class Embedding(Module):
@@ -37,32 +81,16 @@ class Embedding(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise ValueError(
-                    f"Embedding: expected 'padding_idx' to be a row of {num_embeddings}, got "
-                    f"{padding_idx}"
-                )
-            padding_idx %= num_embeddings
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
-        self.padding_idx = padding_idx
+        self.padding_idx = _row("Embedding", padding_idx, num_embeddings)
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
         self.sparse = sparse
-        shape = (num_embeddings, embedding_dim)
+        self.weight = _table(self, _weight, device, dtype, not _freeze)
         if _weight is None:
-            empty = lamella.empty(shape, device=device, dtype=dtype)
-            self.weight = Parameter(empty, requires_grad=not _freeze)
             self.reset_parameters()
-        else:
-            if tuple(_weight.shape) != shape:
-                raise ValueError(
-                    f"Embedding: expected '_weight' to have the shape {list(shape)}, got "
-                    f"{list(_weight.shape)}"
-                )
-            self.weight = Parameter(_weight, requires_grad=not _freeze)
 
     @classmethod
     def from_pretrained(
@@ -76,11 +104,7 @@ class Embedding(Module):
         sparse: bool = False,
     ) -> Embedding:
         """A module over a table that exists."""
-        if embeddings.dim() != 2:
-            raise ValueError(
-                f"Embedding: expected 'embeddings' to have 2 dimensions, got {embeddings.dim()}"
-            )
-        rows, columns = embeddings.shape
+        rows, columns = _rows_and_columns("Embedding", embeddings)
         return cls(
             rows,
             columns,
@@ -95,10 +119,7 @@ class Embedding(Module):
 
     def reset_parameters(self) -> None:
         """Draws new values."""
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            with lamella.no_grad():
-                self.weight[self.padding_idx].fill_(0)
+        _draw(self)
 
     def forward(self, input: Tensor) -> Tensor:
         """input: integers of any shape."""
@@ -116,6 +137,106 @@ class Embedding(Module):
         parts = [f"{self.num_embeddings}, {self.embedding_dim}"]
         if self.padding_idx is not None:
             parts.append(f"padding_idx={self.padding_idx}")
-        if self.max_norm is not None:
-            parts.append(f"max_norm={self.max_norm}")
+        parts += _unusual(self)
+        return ", ".join(parts + (["sparse=True"] if self.sparse else []))
+
+
+class EmbeddingBag(Module):
+    """The sum, mean or maximum of the rows of a table [num_embeddings, embedding_dim] that each bag
+    of indices names.
+
+    The row padding_idx counts for nothing and has no gradient.
+    """
+
+    weight: Tensor
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        self.padding_idx = _row("EmbeddingBag", padding_idx, num_embeddings)
+        self.weight = _table(self, _weight, device, dtype, True)
+        if _weight is None:
+            self.reset_parameters()
+        self.mode = mode
+        self.sparse = sparse
+        self.include_last_offset = include_last_offset
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+    ) -> EmbeddingBag:
+        """A module over a table that exists."""
+        rows, columns = _rows_and_columns("EmbeddingBag", embeddings)
+        made = cls(
+            rows,
+            columns,
+            max_norm,
+            norm_type,
+            scale_grad_by_freq,
+            mode,
+            sparse,
+            embeddings,
+            include_last_offset,
+            padding_idx,
+        )
+        made.weight.requires_grad_(not freeze)
+        return made
+
+    def reset_parameters(self) -> None:
+        """Draws new values."""
+        _draw(self)
+
+    def forward(
+        self,
+        input: Tensor,
+        offsets: Tensor | None = None,
+        per_sample_weights: Tensor | None = None,
+    ) -> Tensor:
+        """input: integers [N, L], or [L] with `offsets` [N] at which the bags begin."""
+        return F.embedding_bag(
+            input,
+            self.weight,
+            offsets,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.mode,
+            self.sparse,
+            per_sample_weights,
+            self.include_last_offset,
+            self.padding_idx,
+        )
+
+    def extra_repr(self) -> str:
+        parts = [f"{self.num_embeddings}, {self.embedding_dim}", *_unusual(self)]
+        parts.append(f"mode={self.mode!r}")
+        if self.padding_idx is not None:
+            parts.append(f"padding_idx={self.padding_idx}")
         return ", ".join(parts)

@@ -1,0 +1,67 @@
+// One step of recurrent cells over memory; compiled for each capability of the processor.
+//
+// Note [Recurrent layers]
+//   A layer walks once over a sequence whose rows, [total, *], stand in the order of time: step t
+//   has batch_sizes[t] of them, never more than the step before. So a padded batch and a packed one
+//   are the same to it. The input's share of the gates is one large product that comes ready; a
+//   step multiplies the hidden state by its weight and runs the cell, which reads each number once.
+//   What backward needs is left in `saved`, [total, gates and the state before + hidden state
+//   before], so that the weight's gradient is one large product as well.
+#pragma once
+#include <cstdint>
+
+namespace lamella::rnn {
+
+enum class Mode : int64_t { kTanh, kRelu, kLstm, kGru };
+
+// Parts of a row of gates.
+constexpr int64_t gates_of(Mode mode) {
+  return mode == Mode::kLstm ? 4 : mode == Mode::kGru ? 3 : 1;
+}
+// Parts of `hidden` numbers in a row of what is saved, before the hidden state: the LSTM's gates
+// i, f, g, o and the cell before; the GRU's r, z, n and the hidden state's share of n.
+constexpr int64_t saved_of(Mode mode) {
+  return mode == Mode::kLstm ? 5 : mode == Mode::kGru ? 4 : 0;
+}
+
+// Rows [begin, end) of a step. Rows of gates are gates_of(mode) * hidden numbers long.
+template <class T>
+struct Step {
+  Mode mode;
+  int64_t hidden;
+  const T *input, *recurrent;  // the gates' shares, biases included
+  const T* hidden_before;      // [n, hidden]: of the GRU
+  T* cell;                     // [n, hidden]: of the LSTM, replaced by the new one
+  T* output;                   // [n, hidden]
+  T* saved;                    // or null
+  int64_t saved_row;
+};
+
+// The same backwards. `gates` and `recurrent` get the gradients of both shares, which are one and
+// the same but for the GRU.
+template <class T>
+struct StepBackward {
+  Mode mode;
+  int64_t hidden;
+  const T* grad;           // [n, hidden]: of the output, that of the steps behind included
+  const T* output;         // [n, hidden]: of the cells without gates
+  const T* hidden_before;  // of the GRU
+  int64_t hidden_row;
+  const T* saved;
+  int64_t saved_row;
+  T *gates, *recurrent;  // may be the same
+  T* state;              // [n, hidden]: of the LSTM the gradient of the cell, replaced by that of
+                         // the cell before; of the GRU it gets what reaches the state directly
+};
+
+// The functions of one capability.
+template <class T>
+struct Cells {
+  void (*forward)(const Step<T>& step, int64_t begin, int64_t end);
+  void (*backward)(const StepBackward<T>& step, int64_t begin, int64_t end);
+};
+
+template <class T>
+const Cells<T>& cells();
+
+}  // namespace lamella::rnn

@@ -1,0 +1,300 @@
+"""Every module of lamella.nn against PyTorch's: text, state, first values, outputs, gradients."""
+
+import pytest
+
+import lamella
+from lamella import nn
+
+torch = pytest.importorskip("torch")
+
+
+def image(*shape):
+    return torch.randn(shape)
+
+
+def positive(*shape):
+    return torch.rand(shape) + 0.1
+
+
+def integers(high, *shape):
+    return torch.randint(0, high, shape)
+
+
+def signs(*shape):
+    """Targets, for which PyTorch has no gradients."""
+    made = torch.randint(0, 2, shape) * 2.0 - 1
+    made.is_target = True
+    return made
+
+
+# (class, arguments, keywords, inputs); inputs are made after the seed, for each case anew.
+CASES = [
+    # Activations
+    *[
+        (name, (), {}, lambda: [image(3, 4, 5, 6)])
+        for name in (
+            "CELU ELU GELU Hardshrink Hardsigmoid Hardswish Hardtanh LeakyReLU LogSigmoid Mish "
+            "PReLU ReLU ReLU6 SELU SiLU Sigmoid Softmax2d Softplus Softshrink Softsign Tanh "
+            "Tanhshrink Identity Dropout Dropout2d AlphaDropout FeatureAlphaDropout RReLU"
+        ).split()
+    ],
+    ("Hardshrink", (0.1,), {}, lambda: [image(5)]),
+    ("Softshrink", (), {"lambd": 0.2}, lambda: [image(5)]),
+    ("RReLU", (0.2, 0.3), {}, lambda: [image(2, 5)]),
+    ("PReLU", (4, 0.1), {}, lambda: [image(3, 4, 5)]),
+    ("Softmax2d", (), {}, lambda: [image(4, 5, 6)]),
+    ("Threshold", (0.1, 20), {}, lambda: [image(4, 5)]),
+    ("GLU", (1,), {}, lambda: [image(3, 4, 5)]),
+    ("Softmin", (1,), {}, lambda: [image(3, 4)]),
+    # Padding
+    *[
+        (f"{kind}Pad{d}d", (padding,), {}, lambda d=d: [image(2, 3, *range(5, 5 + d))])
+        for kind in ("Circular", "Reflection", "Replication", "Zero")
+        for d in (1, 2, 3)
+        for padding in (1, tuple(range(2 * d)) if d < 3 else (1, 0, 2, 1, 1, 3))
+    ],
+    ("ConstantPad1d", (2, 3.5), {}, lambda: [image(2, 4)]),
+    ("ConstantPad2d", ((1, -1, 0, 2), 3.5), {}, lambda: [image(2, 3, 4)]),
+    ("ConstantPad3d", (1, -2), {}, lambda: [image(2, 3, 4, 5)]),
+    ("CircularPad2d", (1,), {}, lambda: [image(3, 4, 5)]),
+    # Pooling
+    ("LPPool1d", (2, 3), {"stride": 2}, lambda: [positive(2, 3, 9)]),
+    ("LPPool2d", (1.2, (3, 2)), {"stride": (2, 1)}, lambda: [positive(2, 3, 9, 7)]),
+    ("LPPool3d", (2, 3), {"ceil_mode": True}, lambda: [positive(2, 2, 7, 7, 7)]),
+    ("FractionalMaxPool2d", (2,), {"output_size": (4, 3)}, lambda: [image(2, 3, 9, 7)]),
+    ("FractionalMaxPool2d", ((2, 3),), {"output_ratio": 0.5}, lambda: [image(3, 9, 8)]),
+    ("FractionalMaxPool3d", (2,), {"output_size": 3}, lambda: [image(2, 3, 7, 7, 8)]),
+    ("AdaptiveAvgPool1d", (3,), {}, lambda: [image(2, 3, 7)]),
+    ("AdaptiveAvgPool3d", ((2, None, 3),), {}, lambda: [image(2, 3, 5, 4, 6)]),
+    ("AdaptiveMaxPool1d", (3,), {}, lambda: [image(2, 3, 7)]),
+    ("AdaptiveMaxPool2d", ((2, None),), {}, lambda: [image(2, 3, 5, 4)]),
+    ("AdaptiveMaxPool3d", (2,), {}, lambda: [image(2, 3, 5, 4, 6)]),
+    ("MaxPool1d", (3, 2, 1), {"return_indices": True}, lambda: [image(2, 3, 9)]),
+    ("MaxPool2d", (3, 2, 1), {"ceil_mode": True}, lambda: [image(2, 3, 8, 9)]),
+    ("MaxPool3d", (2,), {"dilation": 2}, lambda: [image(2, 3, 5, 6, 7)]),
+    ("AvgPool1d", (3, 2), {}, lambda: [image(2, 3, 9)]),
+    ("AvgPool2d", (3,), {"divisor_override": 2}, lambda: [image(2, 3, 9, 8)]),
+    ("AvgPool3d", (2, 2, 1, True, False), {}, lambda: [image(2, 3, 5, 5, 5)]),
+    # Convolutions
+    ("Conv1d", (4, 6, 3), {"groups": 2, "padding": "same"}, lambda: [image(2, 4, 9)]),
+    (
+        "Conv2d",
+        (3, 4, (3, 2)),
+        {"padding_mode": "circular", "padding": (1, 2)},
+        lambda: [image(2, 3, 6, 7)],
+    ),
+    ("Conv2d", (3, 4, 3), {"padding_mode": "reflect", "padding": "same"}, lambda: [image(3, 6, 7)]),
+    (
+        "Conv3d",
+        (2, 3, 2),
+        {"padding_mode": "replicate", "padding": 1, "bias": False},
+        lambda: [image(2, 2, 4, 4, 4)],
+    ),
+    ("ConvTranspose1d", (4, 6, 3, 2, 1, 1), {"groups": 2}, lambda: [image(2, 4, 5)]),
+    ("ConvTranspose2d", (3, 4, 3), {"dilation": 2, "bias": False}, lambda: [image(2, 3, 5, 4)]),
+    ("ConvTranspose3d", (2, 3, 2, 2), {}, lambda: [image(2, 2, 3, 3, 3)]),
+    ("Fold", ((4, 5), (2, 2)), {}, lambda: [image(2, 12, 12)]),
+    ("Fold", (4, 2), {"stride": 2, "dilation": 1, "padding": 1}, lambda: [image(8, 9)]),
+    ("Unfold", ((2, 3),), {"padding": 1, "stride": (1, 2)}, lambda: [image(2, 3, 6, 7)]),
+    # Norms
+    ("BatchNorm1d", (3,), {"affine": False}, lambda: [image(4, 3, 5)]),
+    ("BatchNorm2d", (3,), {"track_running_stats": False}, lambda: [image(4, 3, 5, 2)]),
+    ("BatchNorm3d", (3,), {"bias": False}, lambda: [image(4, 3, 2, 3, 2)]),
+    ("InstanceNorm1d", (3,), {}, lambda: [image(4, 3, 5)]),
+    ("InstanceNorm2d", (3,), {"affine": True}, lambda: [image(4, 3, 5, 2)]),
+    ("InstanceNorm3d", (3,), {"track_running_stats": True}, lambda: [image(4, 3, 5, 2, 3)]),
+    ("LocalResponseNorm", (3, 0.5, 0.6, 2.0), {}, lambda: [image(2, 7, 3, 4)]),
+    ("GroupNorm", (2, 4), {"affine": False}, lambda: [image(3, 4, 5)]),
+    ("LayerNorm", ((4, 5),), {"bias": False}, lambda: [image(3, 4, 5)]),
+    # Tables
+    ("Embedding", (7, 3), {"scale_grad_by_freq": True}, lambda: [integers(7, 2, 9)]),
+    ("Embedding", (7, 3), {"max_norm": 1.0, "norm_type": 1.5}, lambda: [integers(7, 2, 9)]),
+    ("EmbeddingBag", (7, 3), {}, lambda: [integers(7, 2, 9)]),
+    ("EmbeddingBag", (7, 3), {"mode": "max", "padding_idx": -1}, lambda: [integers(7, 2, 9)]),
+    (
+        "EmbeddingBag",
+        (7, 3),
+        {"mode": "sum", "max_norm": 1.0},
+        lambda: [integers(7, 9), torch.tensor([0, 2, 5]), positive(9)],
+    ),
+    (
+        "EmbeddingBag",
+        (7, 3),
+        {"include_last_offset": True},
+        lambda: [integers(7, 9), torch.tensor([0, 2, 9])],
+    ),
+    # Shapes and vectors
+    ("Bilinear", (3, 4, 5), {}, lambda: [image(2, 6, 3), image(2, 6, 4)]),
+    ("ChannelShuffle", (2,), {}, lambda: [image(2, 6, 3)]),
+    ("PixelShuffle", (2,), {}, lambda: [image(2, 8, 3, 4)]),
+    ("PixelUnshuffle", (2,), {}, lambda: [image(2, 3, 4, 6)]),
+    ("Unflatten", (1, (2, 3)), {}, lambda: [image(4, 6)]),
+    ("Upsample", (), {"scale_factor": 2, "mode": "bicubic"}, lambda: [image(1, 2, 3, 4)]),
+    ("Upsample", ((3, 5, 7),), {"mode": "trilinear"}, lambda: [image(1, 2, 2, 3, 4)]),
+    ("UpsamplingNearest2d", (5,), {}, lambda: [image(1, 2, 3, 4)]),
+    ("UpsamplingBilinear2d", (), {"scale_factor": 2}, lambda: [image(1, 2, 3, 4)]),
+    ("CosineSimilarity", (-1,), {}, lambda: [image(3, 4), image(3, 4)]),
+    ("PairwiseDistance", (3.0, 1e-3, True), {}, lambda: [image(3, 4), image(3, 4)]),
+    # Losses
+    *[
+        (name, (), {"reduction": reduction}, inputs)
+        for reduction in ("mean", "sum", "none")
+        for name, inputs in (
+            ("L1Loss", lambda: [image(3, 4), image(3, 4)]),
+            ("SmoothL1Loss", lambda: [image(3, 4), image(3, 4)]),
+            ("HingeEmbeddingLoss", lambda: [image(3, 4), signs(3, 4)]),
+            ("MarginRankingLoss", lambda: [image(4), image(4), signs(4)]),
+            ("CosineEmbeddingLoss", lambda: [image(4, 5), image(4, 5), signs(4)]),
+            ("SoftMarginLoss", lambda: [image(3, 4), signs(3, 4)]),
+            ("PoissonNLLLoss", lambda: [image(3, 4), positive(3, 4)]),
+            ("GaussianNLLLoss", lambda: [image(3, 4), image(3, 4), positive(3, 4)]),
+            ("TripletMarginLoss", lambda: [image(3, 4), image(3, 4), image(3, 4)]),
+            ("TripletMarginWithDistanceLoss", lambda: [image(3, 4), image(3, 4), image(3, 4)]),
+            ("MultiLabelSoftMarginLoss", lambda: [image(3, 4), integers(2, 3, 4).float()]),
+            (
+                "MultiLabelMarginLoss",
+                lambda: [image(2, 4), torch.tensor([[3, 0, -1, 1], [1, 2, 3, -1]])],
+            ),
+            ("MultiMarginLoss", lambda: [image(3, 4), integers(4, 3)]),
+            ("NLLLoss", lambda: [image(3, 4, 2), integers(4, 3, 2)]),
+            (
+                "CTCLoss",
+                lambda: [
+                    image(9, 2, 5).log_softmax(2),
+                    integers(4, 2, 3) + 1,
+                    torch.tensor([9, 7]),
+                    torch.tensor([3, 2]),
+                ],
+            ),
+        )
+    ],
+    ("MultiMarginLoss", (2, 0.5), {"weight": positive(4)}, lambda: [image(3, 4), integers(4, 3)]),
+    (
+        "MultiLabelSoftMarginLoss",
+        (positive(4),),
+        {},
+        lambda: [image(3, 4), integers(2, 3, 4).float()],
+    ),
+    (
+        "LinearCrossEntropyLoss",
+        (5, 4),
+        {"bias": True, "label_smoothing": 0.1},
+        lambda: [image(3, 5), integers(4, 3)],
+    ),
+]
+
+
+def to_own(value):
+    """The same for lamella: of tensors, and of dictionaries, lists and tuples with them."""
+    if isinstance(value, torch.Tensor):
+        made = lamella.from_numpy(value.detach().numpy().copy())
+        return made.requires_grad_(value.requires_grad)
+    if isinstance(value, dict):
+        return type(value)((k, to_own(v)) for k, v in value.items())
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        return type(value)(to_own(v) for v in value)
+    return value
+
+
+def flat(result):
+    """The tensors of a result."""
+    if result is None:
+        return []
+    if isinstance(result, (torch.Tensor, lamella.Tensor)):
+        return [result]
+    return [tensor for part in result for tensor in flat(part)]
+
+
+def assert_close(found, wanted, what, tolerance=2e-5):
+    assert tuple(found.shape) == tuple(wanted.shape), what
+    assert str(found.dtype).split(".")[-1] == str(wanted.dtype).split(".")[-1], what
+    difference = (torch.from_numpy(found.detach().numpy()) - wanted.detach()).abs()
+    limit = tolerance * (1 + wanted.detach().abs())
+    assert bool((difference <= limit).all()), (what, found, wanted)
+
+
+def run(module, inputs, framework, targets):
+    """Outputs, and gradients of the inputs and parameters, with weights that tell them apart."""
+    framework.manual_seed(3)
+    for t, target in zip(inputs, targets):
+        t.requires_grad_(t.is_floating_point() and not target)
+    outputs = flat(module(*inputs))
+    loss = 0
+    for output in outputs:
+        if output.is_floating_point() and output.requires_grad:
+            weight = framework.arange(1, 1 + output.numel()).reshape(output.shape)
+            loss = loss + (output * weight).sum() / max(1, output.numel())
+    if not isinstance(loss, int):
+        loss.backward()
+    return outputs, [t.grad for t in inputs], {k: p.grad for k, p in module.named_parameters()}
+
+
+def check(own, their, make_inputs, what):
+    """Both modules do the same, in training and outside."""
+    for training in (True, False):
+        own.train(training)
+        their.train(training)
+        torch.manual_seed(7)
+        inputs = make_inputs()
+        targets = [hasattr(t, "is_target") for t in inputs]
+        found = run(own, to_own(inputs), lamella, targets)
+        wanted = run(their, inputs, torch, targets)
+        assert len(found[0]) == len(wanted[0]), what
+        for a, b in zip(found[0], wanted[0]):
+            assert_close(a, b, (what, training, "output"))
+        for a, b in zip(found[1], wanted[1]):
+            assert (a is None) == (b is None), what
+            if b is not None:
+                assert_close(a, b, (what, training, "grad of input"))
+        for key, b in wanted[2].items():
+            a = found[2][key]
+            assert (a is None) == (b is None), (what, key)
+            if b is not None:
+                assert_close(a, b.to_dense() if b.is_sparse else b, (what, training, key))
+        for key, b in their.state_dict().items():
+            assert_close(own.state_dict()[key], b, (what, key))
+        own.zero_grad()
+        their.zero_grad()
+
+
+def make_both(name, args, kwargs):
+    torch.manual_seed(1)
+    their = getattr(torch.nn, name)(*args, **kwargs)
+    lamella.manual_seed(1)
+    own = getattr(nn, name)(*to_own(args), **to_own(kwargs))
+    return own, their
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "kwargs", "inputs"),
+    CASES,
+    ids=[f"{i}-{case[0]}" for i, case in enumerate(CASES)],
+)
+def test_the_same_as_torch(name, args, kwargs, inputs):
+    own, their = make_both(name, args, kwargs)
+    assert repr(own) == repr(their)
+    assert list(own.state_dict()) == list(their.state_dict())
+    for key, value in their.state_dict().items():
+        assert_close(own.state_dict()[key], value, key, 1e-6)
+    check(own, their, inputs, name)
+
+
+def test_unpooling():
+    for d in (1, 2, 3):
+        x = image(2, 3, *[8] * d)
+        pool = getattr(torch.nn, f"MaxPool{d}d")(2, return_indices=True)
+        values, places = pool(x)
+        own, their = make_both(f"MaxUnpool{d}d", (2,), {})
+        assert repr(own) == repr(their)
+        assert_close(own(*to_own([values, places])), their(values, places), d)
+        size = [9] * d
+        found = own(*to_own([values, places]), output_size=size)
+        assert_close(found, their(values, places, output_size=size), d)
+
+
+def test_old_response_norm():
+    for size in (2, 3, 4, 5):
+        own, their = make_both("CrossMapLRN2d", (size, 0.5, 0.75, 2), {})
+        x = image(2, 8, 2, 3)
+        assert repr(own) == repr(their)
+        assert_close(own(to_own(x)), their(x), size)
