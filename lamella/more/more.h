@@ -5,6 +5,7 @@
 
 #include "lamella/core/wrap_dim.h"
 #include "lamella/kernels/default_dtype.h"
+#include "lamella/kernels/dims.h"
 #include "lamella/kernels/machine_code.h"
 #include "lamella/lamella.h"
 #include "lamella_more/functions.h"
@@ -17,6 +18,12 @@ using namespace ::lamella;  // NOLINT(google-build-using-namespace): this librar
 using Dims = std::vector<int64_t>;
 
 inline Dims sizes_of(const Tensor& self) { return Dims(self.sizes().begin(), self.sizes().end()); }
+
+// The shape that both broadcast to; throws `op: expected 'name' to be broadcastable to ...`.
+inline Dims broadcast(const char* op, const char* name, IntArrayRef a, IntArrayRef b) {
+  const auto shape = lamella::native::broadcast_shapes(a, b, op, name);
+  return Dims(shape.begin(), shape.end());
+}
 
 // A number of dimensions counted from the end is made one counted from the front.
 inline int64_t wrapped(const char* op, int64_t dim, int64_t ndim) {

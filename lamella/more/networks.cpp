@@ -235,4 +235,27 @@ Tensor _safe_softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> 
   return result.masked_fill(none, 0);
 }
 
+// Batch normalization with a fourth result, which other backends reserve for the backward pass.
+namespace {
+std::tuple<Tensor, Tensor, Tensor, Tensor> with_reserve(
+    const std::tuple<Tensor, Tensor, Tensor>& results) {
+  const auto& [output, mean, inverse] = results;
+  return {output, mean, inverse, lamella::empty({0}, mean.options().dtype(kByte))};
+}
+}  // namespace
+
+std::tuple<Tensor, Tensor, Tensor, Tensor> _batch_norm_with_update(
+    const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
+    Tensor& running_mean, Tensor& running_var, double momentum, double eps) {
+  return with_reserve(lamella::_native_batch_norm_legit(input, weight, bias, running_mean,
+                                                        running_var, true, momentum, eps));
+}
+std::tuple<Tensor, Tensor, Tensor, Tensor> _batch_norm_no_update(
+    const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
+    const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var,
+    double momentum, double eps) {
+  return with_reserve(lamella::native_batch_norm(input, weight, bias, running_mean, running_var,
+                                                 false, momentum, eps));
+}
+
 }  // namespace aten::native

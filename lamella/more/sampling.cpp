@@ -1,6 +1,6 @@
 // Reading images between their points: grid_sample and bicubic interpolation. Made of gathers and
 // products, whose gradients are theirs.
-#include "lamella/more/more.h"
+#include "lamella/more/resize.h"
 
 namespace aten::native {
 namespace {
@@ -146,44 +146,56 @@ Tensor grid_sampler(const Tensor& input, const Tensor& grid, int64_t interpolati
 
 // ---- Bicubic interpolation ----
 
-namespace {
-Tensor resized(const Tensor& x, int64_t dim, int64_t out, bool align_corners,
-               const std::optional<double>& scale) {
-  const int64_t in = x.size(dim);
-  double step;
-  if (align_corners) {
-    step = out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0;
-  } else {
-    step = scale.has_value() && *scale > 0 ? 1 / *scale
-                                           : static_cast<double>(in) / static_cast<double>(out);
-  }
-  Tensor place = lamella::arange(out, TensorOptions(kDouble).device(x.device()));
-  place = align_corners ? place.mul(step) : place.add(0.5).mul(step).sub(0.5);
-  const Tensor first = place.floor();
-  const auto weights = cubic_weights(place.sub(first));
+Tensor weighted_sum(const Tensor& x, int64_t dim, const std::vector<ResizeTap>& taps) {
   Dims shape(static_cast<size_t>(x.dim()), 1);
-  shape[static_cast<size_t>(dim)] = out;
+  shape[static_cast<size_t>(dim)] = taps[0].place.size(0);
   Tensor sum;
-  for (int k = 0; k < 4; ++k) {
-    const Tensor index = first.add(k - 1).clamp(0, in - 1).to(kLong);
+  for (const ResizeTap& tap : taps) {
     const Tensor part =
-        x.index_select(dim, index)
-            .mul(weights[static_cast<size_t>(k)].to(x.scalar_type()).reshape(shape));
+        x.index_select(dim, tap.place).mul(tap.weight.to(x.scalar_type()).reshape(shape));
     sum = sum.defined() ? sum.add(part) : part;
   }
   return sum;
 }
-}  // namespace
 
-Tensor upsample_bicubic2d(const Tensor& self, IntArrayRef output_size, bool align_corners,
-                          std::optional<double> scales_h, std::optional<double> scales_w) {
-  const char* op = "upsample_bicubic2d";
+double resize_step(int64_t in, int64_t out, bool align_corners,
+                   const std::optional<double>& scale) {
+  if (align_corners) {
+    return out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0;
+  }
+  if (scale.has_value() && *scale > 0) return 1 / *scale;
+  return static_cast<double>(in) / static_cast<double>(out);
+}
+
+void check_resize(const char* op, const Tensor& self, IntArrayRef output_size) {
   LAMELLA_CHECK(self.dim() == 4 && self.size(2) > 0 && self.size(3) > 0, op,
                 ": expected 'self' to have 4 dimensions and points, got ", self.sizes());
   LAMELLA_CHECK(output_size.size() == 2 && output_size[0] > 0 && output_size[1] > 0, op,
                 ": expected 'output_size' to be two positive numbers, got ", output_size);
   LAMELLA_CHECK_TYPE(!self.is_complex(), op, ": expected 'self' to be real, got ",
                      self.scalar_type());
+}
+
+namespace {
+Tensor resized(const Tensor& x, int64_t dim, int64_t out, bool align_corners,
+               const std::optional<double>& scale) {
+  const int64_t in = x.size(dim);
+  const double step = resize_step(in, out, align_corners, scale);
+  Tensor place = lamella::arange(out, TensorOptions(kDouble).device(x.device()));
+  place = align_corners ? place.mul(step) : place.add(0.5).mul(step).sub(0.5);
+  const Tensor first = place.floor();
+  const auto weights = cubic_weights(place.sub(first));
+  std::vector<ResizeTap> taps;
+  for (int k = 0; k < 4; ++k) {
+    taps.push_back({first.add(k - 1).clamp(0, in - 1).to(kLong), weights[static_cast<size_t>(k)]});
+  }
+  return weighted_sum(x, dim, taps);
+}
+}  // namespace
+
+Tensor upsample_bicubic2d(const Tensor& self, IntArrayRef output_size, bool align_corners,
+                          std::optional<double> scales_h, std::optional<double> scales_w) {
+  check_resize("upsample_bicubic2d", self, output_size);
   const ScalarType type = self.scalar_type();
   Tensor x = type == kFloat ? self : self.to(kDouble);
   if (type == kHalf || type == kBFloat16) x = self.to(kFloat);
@@ -194,22 +206,10 @@ Tensor upsample_bicubic2d(const Tensor& self, IntArrayRef output_size, bool alig
 
 Tensor upsample_bicubic2d(const Tensor& input, OptionalIntArrayRef output_size, bool align_corners,
                           std::optional<ArrayRef<double>> scale_factors) {
-  const char* op = "upsample_bicubic2d";
-  LAMELLA_CHECK(input.dim() == 4, op, ": expected 'input' to have 4 dimensions, got ",
-                input.sizes());
-  LAMELLA_CHECK(output_size.has_value() != scale_factors.has_value(), op,
-                ": expected either 'output_size' or 'scale_factors'");
-  if (output_size.has_value()) {
-    return aten::upsample_bicubic2d(input, *output_size, align_corners, std::nullopt, std::nullopt);
-  }
-  LAMELLA_CHECK(scale_factors->size() == 2, op,
-                ": expected 'scale_factors' to have 2 entries, got ", scale_factors->size());
-  const double high = (*scale_factors)[0], wide = (*scale_factors)[1];
-  const auto scaled = [&](int64_t d, double scale) {
-    return static_cast<int64_t>(static_cast<double>(input.size(d)) * scale);
-  };
-  return aten::upsample_bicubic2d(input, {scaled(2, high), scaled(3, wide)}, align_corners, high,
-                                  wide);
+  return resize_by("upsample_bicubic2d", input, output_size, scale_factors,
+                   [&](IntArrayRef size, std::optional<double> high, std::optional<double> wide) {
+                     return aten::upsample_bicubic2d(input, size, align_corners, high, wide);
+                   });
 }
 
 }  // namespace aten::native

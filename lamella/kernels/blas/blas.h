@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-#define LAMELLA_BLAS_VERSION 5
+#define LAMELLA_BLAS_VERSION 6
 enum { LAMELLA_BLAS_OK = 0, LAMELLA_BLAS_FAILED = 1, LAMELLA_BLAS_UNSUPPORTED = 2 };
 
 /* C = alpha * op(A) * op(B) + beta * C for `batch` triples of row-major matrices; op(A) is m x k,
@@ -70,6 +70,13 @@ typedef struct lamella_lapack {
   /* op(A) X = B, or with `right` X op(A) = B, over b, which is m x n. */
   int32_t (*trsm)(uint8_t type, int32_t right, int32_t upper, int32_t op, int32_t unit, int64_t m,
                   int64_t n, const void* a, int64_t lda, void* b, int64_t ldb);
+  /* L D L^T, or with `hermitian` L D L^H, over the lower triangle of `a`; pivots counted from 1,
+   * negative for both rows of a block of D. */
+  int32_t (*sytrf)(uint8_t type, int32_t hermitian, int64_t n, void* a, int64_t lda,
+                   int32_t* pivots);
+  /* A X = B over `b`, with what sytrf left. */
+  int32_t (*sytrs)(uint8_t type, int32_t hermitian, int64_t n, int64_t columns, const void* a,
+                   int64_t lda, const int32_t* pivots, void* b, int64_t ldb);
 } lamella_lapack;
 
 enum {

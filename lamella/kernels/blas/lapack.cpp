@@ -38,6 +38,18 @@ extern "C" {
                  const Int* lwork, Int* info);
 LAMELLA_FOR_ALL(LAMELLA_DECLARE)
 #undef LAMELLA_DECLARE
+#define LAMELLA_DECLARE(p, T)                                                                    \
+  void p##trf_(const char* uplo, const Int* n, T* a, const Int* lda, Int* pivots, T* work,       \
+               const Int* lwork, Int* info, Length);                                             \
+  void p##trs_(const char* uplo, const Int* n, const Int* nrhs, const T* a, const Int* lda,      \
+               const Int* pivots, T* b, const Int* ldb, Int* info, Length);
+LAMELLA_DECLARE(ssy, float)
+LAMELLA_DECLARE(dsy, double)
+LAMELLA_DECLARE(csy, c64)
+LAMELLA_DECLARE(zsy, c128)
+LAMELLA_DECLARE(che, c64)
+LAMELLA_DECLARE(zhe, c128)
+#undef LAMELLA_DECLARE
 #define LAMELLA_DECLARE(name, T)                                                             \
   void name##_(const Int* m, const Int* n, const Int* k, T* a, const Int* lda, const T* tau, \
                T* work, const Int* lwork, Int* info);
@@ -153,6 +165,10 @@ struct Routines;
     static constexpr auto gesdd = p##gesdd_;    \
     static constexpr auto eigh = p##eig##evd_;  \
     static constexpr auto geev = p##geev_;      \
+    static constexpr auto sytrf = p##sytrf_;    \
+    static constexpr auto sytrs = p##sytrs_;    \
+    static constexpr auto hetrf = p##eig##trf_; \
+    static constexpr auto hetrs = p##eig##trs_; \
   };
 LAMELLA_ROUTINES(s, float, or, sy)
 LAMELLA_ROUTINES(d, double, or, sy)
@@ -386,7 +402,33 @@ int32_t trsm(uint8_t type, int32_t right, int32_t upper, int32_t op, int32_t uni
   });
 }
 
+int32_t sytrf(uint8_t type, int32_t hermitian, int64_t n, void* a, int64_t lda, int32_t* pivots) {
+  return by_type(type, [&](auto* tag) {
+    using T = std::remove_pointer_t<decltype(tag)>;
+    const auto factor = hermitian ? Routines<T>::hetrf : Routines<T>::sytrf;
+    Int size = narrow(n), ld = narrow(lda), info = 0, query = -1;
+    T wants{};
+    factor("L", &size, as<T>(a), &ld, pivots, &wants, &query, &info, 1);
+    if (info != 0) return info;
+    Int count = wanted(wants);
+    auto work = work_space<T>(count, size);
+    factor("L", &size, as<T>(a), &ld, pivots, work.data(), &count, &info, 1);
+    return info;
+  });
+}
+
+int32_t sytrs(uint8_t type, int32_t hermitian, int64_t n, int64_t columns, const void* a,
+              int64_t lda, const int32_t* pivots, void* b, int64_t ldb) {
+  return by_type(type, [&](auto* tag) {
+    using T = std::remove_pointer_t<decltype(tag)>;
+    const auto solve = hermitian ? Routines<T>::hetrs : Routines<T>::sytrs;
+    Int size = narrow(n), nrhs = narrow(columns), ld = narrow(lda), ld_b = narrow(ldb), info = 0;
+    solve("L", &size, &nrhs, as<T>(a), &ld, pivots, as<T>(b), &ld_b, &info, 1);
+    return info;
+  });
+}
+
 }  // namespace
 
 const lamella_lapack lamella_lapack_table = {&potrf, &getrf, &getrs, &geqrf, &orgqr,
-                                             &gesdd, &heevd, &geev,  &trsm};
+                                             &gesdd, &heevd, &geev,  &trsm,  &sytrf, &sytrs};

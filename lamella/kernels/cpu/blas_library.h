@@ -7,7 +7,7 @@ namespace lamella::native {
 
 // Looked for in the folder that LAMELLA_LIBRARY_PATH names, beside the library that this code is
 // in, and where the system looks. Throws Error with what the loader said if it is nowhere.
-const lamella_blas& blas_library();
+LAMELLA_PRIVATE_API const lamella_blas& blas_library();
 
 // If it is loaded: waits for calls into it, and holds back those that other threads begin later. To
 // be called once, when the process ends.

@@ -483,6 +483,7 @@ _RESAMPLE = {
     ("bicubic", 2): "upsample_bicubic2d",
     ("trilinear", 3): "upsample_trilinear3d",
 }
+_ANTIALIASED = ("bilinear", "bicubic", "lanczos")  # of images alone
 _AREA: dict[int, Callable[..., Tensor]] = {
     1: adaptive_avg_pool1d,
     2: adaptive_avg_pool2d,
@@ -504,15 +505,21 @@ def interpolate(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Tensor:
-    """Resizes the dimensions behind the channels, to `size` or by `scale_factor`."""
+    """Resizes the dimensions behind the channels, to `size` or by `scale_factor`. With `antialias`
+    images that shrink are filtered first; mode "lanczos" needs it."""
     spatial = input.dim() - 2
-    linear = mode in ("linear", "bilinear", "trilinear", "bicubic")
+    linear = mode in ("linear", "bilinear", "trilinear", "bicubic", "lanczos")
     if align_corners is not None and not linear:
         raise ValueError(f"interpolate: expected no 'align_corners' with mode {mode!r}")
     if (size is None) == (scale_factor is None):
         raise ValueError("interpolate: expected either 'size' or 'scale_factor'")
-    if antialias:
-        raise NotImplementedError("interpolate: expected 'antialias' to be False")
+    if antialias and (mode not in _ANTIALIASED or spatial != 2):
+        raise ValueError(
+            f"interpolate: expected an image and a mode of {[*_ANTIALIASED]} with 'antialias', "
+            f"got {spatial} dimensions and {mode!r}"
+        )
+    if mode == "lanczos" and not antialias:
+        raise ValueError("interpolate: expected 'antialias' with mode 'lanczos'")
     if size is not None and recompute_scale_factor:
         raise ValueError("interpolate: expected no 'recompute_scale_factor' with 'size'")
     sizes: list[int] | None = None
@@ -530,7 +537,7 @@ def interpolate(
         scales = None
     if mode == "area":
         return _AREA[spatial](input, sizes)
-    name = _RESAMPLE.get((mode, spatial))
+    name = f"_upsample_{mode}2d_aa" if antialias else _RESAMPLE.get((mode, spatial))
     if name is None:
         raise NotImplementedError(
             f"interpolate: expected a mode for {spatial} dimensions, got {mode!r}"
