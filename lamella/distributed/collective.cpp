@@ -181,6 +181,13 @@ void Running::fold(const char* parts, int count, char* into) {
 
 void Running::all_reduce(MPI_Request* request) {
   int count = elements(input_);
+  if (group_.window != nullptr &&
+      count * static_cast<int64_t>(input_.itemsize()) >= SharedSum::kLeastBytes) {
+    shared_.emplace(*group_.window, in(), out(), count, reduction_, input_.scalar_type());
+    if (request != nullptr) return;
+    while (!shared_->advance()) shared_->wait_for_others();
+    return;
+  }
   if (!deterministic_ || group_.size == 1) {
     ReducedType type = reduced_type(reduction_, input_.scalar_type());
     const void* from = in() == out() ? MPI_IN_PLACE : in();
@@ -377,18 +384,23 @@ void Running::post(MPI_Request* request) {
 }
 
 void Running::finish() {
-  if (!folds_later_ && reduction_ != Reduction::Mean && !result_.defined()) return;
+  bool divides = reduction_ == Reduction::Mean && !shared_;
+  if (!folds_later_ && !divides && !result_.defined()) return;
   AutoDispatchBelowAutograd below;
   if (folds_later_) {
     fold(static_cast<const char*>(scratch_.data_ptr()), elements(output_), out());
   }
-  if (reduction_ == Reduction::Mean) output_.div_(static_cast<double>(group_.size));
+  if (divides) output_.div_(static_cast<double>(group_.size));
   if (result_.defined()) result_.copy_(output_);
 }
 
 void run(const Collective& asked) {
   const char* name = name_of(asked.kind);
   const Group& group = joined_group(asked.group, name);
+  // A sum in shared memory waits for those that were begun before it.
+  if (asked.kind == Kind::AllReduce && group.window != nullptr && !group.window->is_free()) {
+    return wait(start(asked));
+  }
   if (debug_mode()) agree(asked, group);
   AutoDispatchBelowAutograd below;
   Running running(asked, group);

@@ -54,6 +54,8 @@ class Running {
   Running(const Collective& asked, const Group& group);
   // With a request the call returns before the collective is done.
   void post(MPI_Request* request);
+  // The sum in shared memory that was begun instead of a request of MPI, if it is one.
+  SharedSum* shared() { return shared_ ? &*shared_ : nullptr; }
   // What is left to do once MPI is done: sums in the ranks' order, means, strides.
   void finish();
   Kind kind() const { return kind_; }
@@ -85,6 +87,7 @@ class Running {
   int peer_, tag_;
   bool deterministic_;
   bool folds_later_ = false;
+  std::optional<SharedSum> shared_;
 };
 
 }  // namespace lamella::distributed

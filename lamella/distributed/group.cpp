@@ -32,6 +32,7 @@ int64_t add_group(MPI_Comm comm, std::vector<int> ranks) {
     MPI_Comm_rank(comm, &group->rank);
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     if (debug) MPI_Comm_dup(comm, &group->check);
+    group->window = Window::open(comm);
   }
   numbers.emplace(group->ranks, group_count);
   groups[static_cast<size_t>(group_count)].store(group, std::memory_order_release);
@@ -98,6 +99,7 @@ void finalize() {
   close_slots();
   for (int64_t i = group_count; i-- > 0;) {
     Group* group = groups[static_cast<size_t>(i)].exchange(nullptr);
+    group->window.reset();
     if (group->check != MPI_COMM_NULL) MPI_Comm_free(&group->check);
     if (group->comm != MPI_COMM_NULL) MPI_Comm_free(&group->comm);
     delete group;

@@ -3,8 +3,10 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "lamella/distributed/window.h"
 #include "lamella/lamella.h"
 
 namespace lamella::distributed {
@@ -16,6 +18,7 @@ struct Group {
   int rank = -1;
   int size = 0;
   std::vector<int> ranks;  // of the members, in the group of all
+  std::unique_ptr<Window> window;  // where all members are on one machine
 };
 
 // Starts MPI unless the process has done so.

@@ -79,6 +79,20 @@ MPI_User_function* function_of(Reduction reduction) {
   return reduction == Reduction::Product ? &reduce<T, Product> : &reduce<T, Sum>;
 }
 
+template <class T>
+void divide_each(void* values, int64_t count, int divisor) {
+  T* a = static_cast<T*>(values);
+  for (int64_t i = 0; i < count; ++i) {
+    if constexpr (kIsComplex<T>) {
+      a[i] = a[i] / T(static_cast<float>(divisor));
+    } else if constexpr (std::is_same_v<T, double>) {
+      a[i] = a[i] / divisor;
+    } else {
+      a[i] = T(float(a[i]) / static_cast<float>(divisor));
+    }
+  }
+}
+
 // What MPI itself reduces as tensors need it, or MPI_DATATYPE_NULL.
 MPI_Datatype own_type(Reduction reduction, ScalarType dtype) {
   bool ordered = reduction == Reduction::Min || reduction == Reduction::Max;
@@ -198,6 +212,25 @@ ReducedType reduced_type(Reduction reduction, ScalarType dtype) {
   auto [at, fresh] = made.try_emplace({reduction, dtype}, MPI_OP_NULL);
   if (fresh) MPI_Op_create(function_for(reduction, dtype), /*commute=*/1, &at->second);
   return {moved_type(dtype), at->second};
+}
+
+void divide(void* values, int64_t count, ScalarType dtype, int divisor) {
+  switch (dtype) {
+#define LAMELLA_DIVIDED(type, name) \
+  case ScalarType::name:            \
+    return divide_each<type>(values, count, divisor);
+    LAMELLA_DIVIDED(float, Float)
+    LAMELLA_DIVIDED(double, Double)
+    LAMELLA_DIVIDED(Half, Half)
+    LAMELLA_DIVIDED(BFloat16, BFloat16)
+    LAMELLA_DIVIDED(Float8_e5m2, Float8_e5m2)
+    LAMELLA_DIVIDED(Float8_e4m3fn, Float8_e4m3fn)
+    LAMELLA_DIVIDED(complex<float>, ComplexFloat)
+    LAMELLA_DIVIDED(complex<double>, ComplexDouble)
+#undef LAMELLA_DIVIDED
+    default:
+      throw Error(str("expected a dtype that has means, got ", dtype));
+  }
 }
 
 }  // namespace lamella::distributed

@@ -29,4 +29,7 @@ struct ReducedType {
 // for such dtypes the operation is one of Lamella's own, made at its first use.
 ReducedType reduced_type(Reduction reduction, ScalarType dtype);
 
+// Makes sums means: divides `count` elements of a floating-point or complex dtype.
+void divide(void* values, int64_t count, ScalarType dtype, int divisor);
+
 }  // namespace lamella::distributed

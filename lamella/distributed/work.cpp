@@ -23,7 +23,8 @@ struct Work {
   Work(const Collective& asked, const Group& group) : running(asked, group) {}
   Running running;
   MPI_Request request = MPI_REQUEST_NULL;
-  bool done = false;  // MPI is done with it; guarded by the mutex
+  bool done = false;  // guarded by the mutex, as is the error
+  std::exception_ptr error;
 };
 
 std::mutex mutex;
@@ -47,14 +48,23 @@ void rest(int64_t idle_since) {
   nanosleep(&time, nullptr);
 }
 
-// With the mutex held: asks MPI for every work. True if one ended.
+// With the mutex held: goes on with every work. True if one ended.
 bool look() {
   bool ended = false;
   for (auto& [number, work] : works) {
     if (work->done) continue;
-    int flag = 0;
-    MPI_Test(&work->request, &flag, MPI_STATUS_IGNORE);
-    work->done = flag != 0;
+    if (SharedSum* sum = work->running.shared()) {
+      try {
+        work->done = sum->advance();
+      } catch (...) {
+        work->error = std::current_exception();
+        work->done = true;
+      }
+    } else {
+      int flag = 0;
+      MPI_Test(&work->request, &flag, MPI_STATUS_IGNORE);
+      work->done = flag != 0;
+    }
     ended = ended || work->done;
   }
   return ended;
@@ -150,6 +160,7 @@ void wait(int64_t number) {
   }
   works.erase(number);
   lock.unlock();
+  if (work->error) std::rethrow_exception(work->error);
   work->running.finish();
 }
 

@@ -26,6 +26,12 @@ def test_operators(ranks):
     assert output.count("done") == ranks, output
 
 
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_sums_in_shared_memory(ranks):
+    output = run_ranks(ranks, "ranks_shared_sums.py")
+    assert output.count("done") == ranks, output
+
+
 @pytest.mark.parametrize("ranks, count", [(2, 400), (4, 600)])
 def test_random_sequences(ranks, count):
     run_ranks(ranks, "ranks_sequences.py", count, 2026)

@@ -1,0 +1,294 @@
+// See Note [Sums in shared memory] in window.h.
+#include "lamella/distributed/window.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+#include <algorithm>
+#include <cstring>
+
+#include "lamella/distributed/group.h"
+
+namespace lamella::distributed {
+namespace {
+
+constexpr int64_t kSlotBytes = int64_t{1} << 20;  // of one rank's values at a time
+constexpr int64_t kBlockBytes = 16 << 10;         // what is summed while it stays in the first cache
+constexpr int kMaxWindows = 64;
+constexpr int kMaxRanks = 256;
+
+std::atomic<int> windows_open{0};
+
+void futex(std::atomic<uint32_t>& word, int operation, uint32_t value, const timespec* timeout) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), operation, value, timeout, nullptr, 0);
+}
+
+// Copies into the window past the caches. A plain store to a line that another core has read first
+// takes the line away from it, one line after the other, which made a sum of 64 MB take four times
+// as long. `to` begins a line of the cache.
+void stream(char* to, const char* from, int64_t bytes) {
+  int64_t at = 0;
+#ifdef __SSE2__
+  for (; at + 64 <= bytes; at += 64) {
+    for (int64_t i = at; i < at + 64; i += 16) {
+      _mm_stream_si128(reinterpret_cast<__m128i*>(to + i),
+                       _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i)));
+    }
+  }
+  _mm_sfence();  // what is posted next comes behind these
+#endif
+  if (at < bytes) std::memcpy(to + at, from + at, static_cast<size_t>(bytes - at));
+}
+
+void pause() {
+#ifdef __SSE2__
+  _mm_pause();
+#endif
+}
+
+int64_t nanoseconds_now() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+}  // namespace
+
+// What a rank tells the others, alone in its line of the cache.
+struct alignas(128) Window::Line {
+  std::atomic<uint32_t> steps{0};     // that the rank has done
+  std::atomic<uint32_t> sleepers{0};  // ranks that sleep until `steps` changes
+  std::atomic<int64_t> count{0};      // of its present sum: elements, dtype and reduction
+  std::atomic<int32_t> dtype{0}, reduction{0};
+};
+
+std::unique_ptr<Window> Window::open(MPI_Comm comm) {
+  int rank = 0, size = 0, here = 0;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+  if (size == 1) return nullptr;
+  MPI_Comm machine = MPI_COMM_NULL;
+  MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &machine);
+  MPI_Comm_size(machine, &here);
+  int possible = here == size && size <= kMaxRanks && windows_open.load() < kMaxWindows;
+  MPI_Allreduce(MPI_IN_PLACE, &possible, 1, MPI_INT, MPI_MIN, comm);
+  if (possible == 0) {
+    MPI_Comm_free(&machine);
+    return nullptr;
+  }
+  // The first rank has the memory of all, so that it is one array.
+  auto bytes = static_cast<MPI_Aint>(
+      rank == 0 ? size * static_cast<int64_t>(sizeof(Line)) + (size + 1) * kSlotBytes + 4096 : 0);
+  MPI_Win window = MPI_WIN_NULL;
+  void* base = nullptr;
+  MPI_Comm_set_errhandler(machine, MPI_ERRORS_RETURN);
+  possible =
+      MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, machine, &base, &window) == MPI_SUCCESS;
+  MPI_Allreduce(MPI_IN_PLACE, &possible, 1, MPI_INT, MPI_MIN, comm);
+  if (possible == 0) {
+    if (window != MPI_WIN_NULL) MPI_Win_free(&window);
+    MPI_Comm_free(&machine);
+    return nullptr;
+  }
+  int unit = 0;
+  MPI_Win_shared_query(window, 0, &bytes, &unit, &base);
+  auto aligned = (reinterpret_cast<uintptr_t>(base) + sizeof(Line) - 1) / sizeof(Line);
+  auto* memory = reinterpret_cast<char*>(aligned * sizeof(Line));
+  new (memory + static_cast<size_t>(rank) * sizeof(Line)) Line;
+  MPI_Barrier(machine);
+  ++windows_open;
+  return std::unique_ptr<Window>(new Window(machine, window, memory, rank, size));
+}
+
+Window::Window(MPI_Comm comm, MPI_Win window, char* memory, int rank, int size)
+    : comm_(comm),
+      window_(window),
+      lines_(reinterpret_cast<Line*>(memory)),
+      slots_(memory + static_cast<size_t>(size) * sizeof(Line)),
+      rank_(rank),
+      size_(size) {}
+
+Window::~Window() {
+  MPI_Win_free(&window_);
+  MPI_Comm_free(&comm_);
+  --windows_open;
+}
+
+char* Window::slot(int rank) const { return slots_ + rank * kSlotBytes; }
+char* Window::results() const { return slots_ + size_ * kSlotBytes; }
+
+int Window::missing(uint32_t steps) const {
+  for (int r = 0; r < size_; ++r) {
+    // The counters may pass their end and begin again.
+    auto ahead = lines_[r].steps.load(std::memory_order_acquire) - steps;
+    if (static_cast<int32_t>(ahead) < 0) return r;
+  }
+  return -1;
+}
+
+void Window::post(uint32_t steps) {
+  Line& line = lines_[rank_];
+  line.steps.store(steps);
+  if (line.sleepers.load() != 0) futex(line.steps, FUTEX_WAKE, INT32_MAX, nullptr);
+}
+
+SharedSum::SharedSum(Window& window, const char* in, char* out, int64_t count, Reduction reduction,
+                     ScalarType dtype)
+    : window_(window),
+      in_(in),
+      out_(out),
+      count_(count),
+      width_(static_cast<int64_t>(elementSize(dtype))),
+      reduction_(reduction),
+      dtype_(dtype),
+      turn_(window.begun_++) {}
+
+int64_t SharedSum::piece(int rank, int64_t& begin) const {
+  // Whole lines of the cache, so that no two ranks write one.
+  int64_t unit = 128 / width_;
+  int64_t units = (chunk_ + unit - 1) / unit, n = window_.size_;
+  begin = std::min(chunk_, units * rank / n * unit);
+  return std::min(chunk_, units * (rank + 1) / n * unit) - begin;
+}
+
+void SharedSum::copy_in() {
+  for (int r = 0; r < window_.size_; ++r) {
+    int64_t begin = 0, count = piece(r, begin);
+    if (r == window_.rank_ || count == 0) continue;
+    stream(window_.slot(window_.rank_) + begin * width_, in_ + (at_ + begin) * width_,
+           count * width_);
+  }
+}
+
+void SharedSum::reduce() {
+  int64_t first = 0, count = piece(window_.rank_, first);
+  ReducedType type = reduced_type(reduction_, dtype_);
+  int64_t most = kBlockBytes / width_;
+  alignas(64) char block[kBlockBytes];
+  for (int64_t begin = first; begin < first + count; begin += most) {
+    int64_t n = std::min(first + count - begin, most), place = begin * width_;
+    char* own = out_ + at_ * width_ + place;
+    auto values = [&](int r) -> const char* {
+      return r == window_.rank_ ? in_ + at_ * width_ + place : window_.slot(r) + place;
+    };
+    std::memcpy(block, values(0), static_cast<size_t>(n * width_));
+    for (int r = 1; r < window_.size_; ++r) {
+      check_mpi(MPI_Reduce_local(values(r), block, static_cast<int>(n), type.datatype,
+                                 type.operation),
+                "all_reduce");
+    }
+    if (reduction_ == Reduction::Mean) divide(block, n, dtype_, window_.size_);
+    std::memcpy(own, block, static_cast<size_t>(n * width_));
+    stream(window_.results() + place, block, n * width_);
+  }
+}
+
+void SharedSum::copy_out() {
+  for (int r = 0; r < window_.size_; ++r) {
+    int64_t begin = 0, count = piece(r, begin);
+    if (r == window_.rank_ || count == 0) continue;
+    std::memcpy(out_ + (at_ + begin) * width_, window_.results() + begin * width_,
+                static_cast<size_t>(count * width_));
+  }
+}
+
+bool SharedSum::compare() {
+  auto what = [&](int r) {
+    const Window::Line& line = window_.lines_[r];
+    return str(line.count.load(), " elements of ", static_cast<ScalarType>(line.dtype.load()),
+               " (", word_of(static_cast<Reduction>(line.reduction.load())), ")");
+  };
+  bool same = true;
+  for (int r = 0; r < window_.size_; ++r) {
+    const Window::Line& line = window_.lines_[r];
+    same = same && line.count.load(std::memory_order_relaxed) == count_ &&
+           line.dtype.load(std::memory_order_relaxed) == static_cast<int>(dtype_) &&
+           line.reduction.load(std::memory_order_relaxed) == static_cast<int>(reduction_);
+  }
+  if (LAMELLA_LIKELY(same)) return true;
+  error_ = "all_reduce: expected all ranks of the group to pass the same";
+  for (int r = 0; r < window_.size_; ++r) {
+    error_ += str(r == 0 ? "; rank " : ", rank ", r, " passes ", what(r));
+  }
+  return false;
+}
+
+bool SharedSum::advance() {
+  for (;;) {
+    switch (phase_) {
+      case Phase::Begin: {
+        if (turn_ != window_.ended_.load(std::memory_order_acquire)) return false;
+        chunk_ = std::min(count_ - at_, kSlotBytes / width_);
+        if (at_ == 0) {
+          // The others read these after the step that is posted below, and write nothing of mine.
+          Window::Line& line = window_.lines_[window_.rank_];
+          line.count.store(count_, std::memory_order_relaxed);
+          line.dtype.store(static_cast<int>(dtype_), std::memory_order_relaxed);
+          line.reduction.store(static_cast<int>(reduction_), std::memory_order_relaxed);
+        }
+        copy_in();
+        window_.post(++window_.steps_);
+        phase_ = Phase::Reduce;
+        break;
+      }
+      case Phase::Reduce:
+        if (window_.missing(window_.steps_) >= 0) return false;
+        // Where they differ, the second step still says that everybody has read the others' lines.
+        if (at_ != 0 || compare()) reduce();
+        window_.post(++window_.steps_);
+        phase_ = Phase::CopyOut;
+        break;
+      case Phase::CopyOut:
+        if (window_.missing(window_.steps_) >= 0) return false;
+        if (!error_.empty()) {
+          ++window_.ended_;
+          throw Error(error_);
+        }
+        copy_out();
+        at_ += chunk_;
+        phase_ = Phase::Begin;
+        if (at_ == count_) {
+          ++window_.ended_;
+          return true;
+        }
+    }
+  }
+}
+
+void SharedSum::wait_for_others() {
+  uint32_t steps = window_.steps_;
+  int64_t since = 0;
+  for (int tries = 0;; ++tries) {
+    int rank = window_.missing(steps);
+    if (rank < 0) return;
+    if (tries < 100) {
+      pause();
+      continue;
+    }
+    int64_t now = nanoseconds_now();
+    if (since == 0) since = now;
+    if (now - since < 50000) {
+      sched_yield();
+      continue;
+    }
+    // What MPI itself was asked for goes on meanwhile.
+    int flag = 0;
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, window_.comm_, &flag, MPI_STATUS_IGNORE);
+    std::atomic<uint32_t>& word = window_.lines_[rank].steps;
+    std::atomic<uint32_t>& sleepers = window_.lines_[rank].sleepers;
+    ++sleepers;
+    uint32_t seen = word.load();
+    timespec most{0, 1000000};
+    if (static_cast<int32_t>(seen - steps) < 0) futex(word, FUTEX_WAIT, seen, &most);
+    --sleepers;
+  }
+}
+
+}  // namespace lamella::distributed

@@ -1,0 +1,96 @@
+// Sums of ranks that share a machine, through memory that all of them see.
+//
+// Note [Sums in shared memory]
+//   MPI's ranks of one machine send each other messages, so that every value of a large all_reduce
+//   is copied several times and summed by one rank after the other. A group whose ranks are all on
+//   one machine has a window of memory instead (MPI_Win_allocate_shared), with a slot for each rank.
+//   A tensor goes through it in chunks. Each rank is the owner of one piece of a chunk: it copies
+//   the other pieces of its own values into its slot, waits for the others, adds all ranks' values
+//   of its piece in the order of the ranks, leaves the result in a part of the window that is for
+//   results, waits again, and copies the other owners' results out. Slots are written after a wait
+//   behind their last reading, and so are results, so that one buffer of each is enough.
+//
+//   Each rank counts the steps it has done in a word of its own. Who waits for a word looks at it
+//   for some microseconds, then sleeps until it changes (futex), so that ranks may be more than
+//   cores. The sum is a machine of states: a blocking call goes through them at once, and the thread
+//   that looks after works goes on with it whenever the others have come.
+#pragma once
+#include <mpi.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "lamella/distributed/reduction.h"
+
+namespace lamella::distributed {
+
+class Window {
+ public:
+  // The group's window, or none where its ranks are on several machines, or where there are many
+  // windows already. All ranks of the group call it.
+  static std::unique_ptr<Window> open(MPI_Comm comm);
+  // All ranks of the group end it together.
+  ~Window();
+  // Whether no sum is under way.
+  bool is_free() const { return begun_ == ended_.load(std::memory_order_acquire); }
+  Window(const Window&) = delete;
+
+ private:
+  friend class SharedSum;
+  struct Line;
+  Window(MPI_Comm comm, MPI_Win window, char* memory, int rank, int size);
+  char* slot(int rank) const;
+  char* results() const;
+  // The first rank that has not done `steps` steps, or -1.
+  int missing(uint32_t steps) const;
+  void post(uint32_t steps);
+
+  MPI_Comm comm_;
+  MPI_Win window_;
+  Line* lines_;
+  char* slots_;
+  int rank_, size_;
+  uint32_t steps_ = 0;                  // that this rank has done
+  // Sums of this rank, which use the window in the order of their beginning.
+  uint64_t begun_ = 0;
+  std::atomic<uint64_t> ended_{0};
+};
+
+// One all_reduce in a window, in the order of the ranks.
+class SharedSum {
+ public:
+  // From how many bytes on it is faster than MPI's messages.
+  static constexpr int64_t kLeastBytes = 8192;
+  // `out` may be `in`. Both hold `count` elements and stay alive until advance() says true.
+  SharedSum(Window& window, const char* in, char* out, int64_t count, Reduction reduction,
+            ScalarType dtype);
+  // Does what can be done without waiting. True when the result is there. Throws, on every rank,
+  // where the ranks pass different numbers of elements, dtypes or reductions.
+  bool advance();
+  // Returns when advance() has more to do, or some time has passed.
+  void wait_for_others();
+
+ private:
+  void copy_in();
+  void reduce();
+  void copy_out();
+  // Whether all ranks ask for the same; what they ask for becomes `error_` otherwise.
+  bool compare();
+  // Elements of the rank's piece of the present chunk, and where it begins in that chunk.
+  int64_t piece(int rank, int64_t& begin) const;
+
+  Window& window_;
+  const char* in_;
+  char* out_;
+  int64_t count_, at_ = 0, chunk_ = 0;  // in elements
+  int64_t width_;                       // bytes of an element
+  Reduction reduction_;
+  ScalarType dtype_;
+  uint64_t turn_;
+  std::string error_;
+  enum class Phase { Begin, Reduce, CopyOut } phase_ = Phase::Begin;
+};
+
+}  // namespace lamella::distributed
