@@ -122,7 +122,7 @@ def _norm(
 
 
 def _format(self: Tensor, spec: str) -> str:
-    if self.dim() == 0 and spec:
+    if self.dim() == 0 and self.device.type != "meta":
         return format(self.item(), spec)
     if spec:
         raise TypeError(

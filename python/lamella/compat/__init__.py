@@ -1,13 +1,12 @@
 """PyTorch's module names for programs that import them: ``lamella.compat.install()``.
 
 After it ``import torch`` gives Lamella's names, and ``import torch.x.y`` the module lamella.x.y.
-What PyTorch has around its operators and Lamella has not, such as ``torch.cuda``, is in modules of
-this package, which nothing else imports.
+What PyTorch has around its operators and Lamella has not, such as ``torch.utils.data``, is in
+modules of this package, which nothing else imports.
 """
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -22,6 +21,9 @@ import lamella
 # The version whose names and signatures these are.
 VERSION = "2.13.0"
 
+# Modules of this package that stand for no module of PyTorch's.
+_OWN = {"__main__", "_absent", "_fallback", "_names", "_tensor_members"}
+
 
 class _Names(ModuleType):
     """The module torch: names of this package first, then Lamella's."""
@@ -29,42 +31,71 @@ class _Names(ModuleType):
     __version__ = VERSION
 
     def __getattr__(self, name: str) -> Any:
-        if not name.startswith("__") and _find(name) is not None:
+        if name.startswith("__"):
+            raise AttributeError(f"module 'torch' has no attribute '{name}'")
+        from lamella.compat import _names
+
+        if name in _names.NAMES:
+            found = _names.find(name)
+        elif find_module(name) is not None:
             return importlib.import_module(f"torch.{name}")
-        try:
-            return getattr(lamella, name)
-        except AttributeError:
-            near = difflib.get_close_matches(name, dir(lamella), 1)
-            hint = f"; the nearest is '{near[0]}'" if near else ""
-            raise AttributeError(f"Lamella has no 'torch.{name}'{hint}") from None
+        else:
+            try:
+                found = getattr(lamella, name)
+            except AttributeError:
+                from lamella.compat import _absent
+
+                raise _absent.missing(name, dir(self)) from None
+        if name not in _names.CHANGING:
+            # The next look at the name does not come here.
+            setattr(self, name, found)
+        return found
 
     def __dir__(self) -> list[str]:
-        return dir(lamella)
+        from lamella.compat import _names
+
+        return sorted({*dir(lamella), *_names.NAMES, *self.__dict__})
 
 
-def _find(tail: str) -> str | None:
-    """The module that stands for torch.`tail`: this package's, else Lamella's."""
+def find_module(tail: str) -> str | None:
+    """The module that stands for torch.`tail`: this package's, else Lamella's, else None."""
     for name in (f"lamella.compat.{tail}", f"lamella.{tail}"):
+        if tail in _OWN or tail == "compat":
+            continue
         if name in sys.modules:
             return name
         try:
             if importlib.util.find_spec(name) is not None:
                 return name
-        except ModuleNotFoundError:
+        except (ModuleNotFoundError, AttributeError, ValueError):
             continue
     return None
+
+
+def lamella_module(tail: str) -> Any:
+    """The module lamella.`tail`; Lamella itself, with nothing of the name, where there is none."""
+    try:
+        return importlib.import_module(f"lamella.{tail}")
+    except ModuleNotFoundError:
+        return object()
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if not fullname.startswith("torch.") or _find(fullname[len("torch.") :]) is None:
+        if not fullname.startswith("torch."):
             return None
-        return importlib.machinery.ModuleSpec(fullname, self)
+        tail = fullname[len("torch.") :]
+        if find_module(tail) is not None:
+            return importlib.machinery.ModuleSpec(fullname, self)
+        from lamella.compat import _absent
+
+        parent = sys.modules.get(fullname.rpartition(".")[0])
+        raise ModuleNotFoundError(_absent.text(tail, dir(parent)), name=fullname)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        name = _find(spec.name[len("torch.") :])
+        name = find_module(spec.name[len("torch.") :])
         assert name is not None
         module = importlib.import_module(name)
         # Importing sets attributes of the module's spec: it keeps its own.
@@ -82,8 +113,13 @@ def install() -> ModuleType:
         return module
     if module is not None:
         raise RuntimeError("install: expected no imported torch, got PyTorch's own")
+    from lamella.compat import _tensor_members
+
+    _tensor_members.install()
     module = _Names("torch", __doc__)
     module.__path__ = []
+    module.__file__ = __file__
+    module.__spec__ = importlib.machinery.ModuleSpec("torch", None, is_package=True)
     sys.modules["torch"] = module
     sys.meta_path.insert(0, _Finder())
     return module

@@ -1,10 +1,15 @@
-"""torch.jit without a compiler: decorators give the function back, and nothing is scripting."""
+"""torch.jit: decorators give the function back, and nothing is scripting. trace() is Lamella's."""
 
 from __future__ import annotations
 
+import builtins
+import typing
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import lamella
+
+Final = typing.Final
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -32,7 +37,62 @@ def _same(function: F) -> F:
     return function
 
 
-unused = export = script_if_tracing = _overload = _overload_method = interface = _same
+unused = export = script_if_tracing = script_method = _overload = _overload_method = interface = (
+    _same
+)
+
+
+def trace(func: Any, example_inputs: Any = None, *args: Any, **options: Any) -> Any:
+    """lamella.trace: the operators that a function or module calls for inputs of these shapes."""
+    inputs = (
+        example_inputs if builtins.isinstance(example_inputs, (tuple, list)) else (example_inputs,)
+    )
+    return lamella.trace(func, *inputs, check=options.get("check_trace", True))
+
+
+def freeze(mod: Any, *args: Any, **kwargs: Any) -> Any:
+    """The module itself."""
+    return mod
+
+
+optimize_for_inference = freeze
+
+
+def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What wait() gives: the function is called at once."""
+    return func(*args, **kwargs)
+
+
+def wait(future: Any) -> Any:
+    """What fork() gave."""
+    return future
+
+
+def _no_files(what: str) -> RuntimeError:
+    return RuntimeError(
+        f"{what}: expected no TorchScript; a Graph of lamella.trace has save() and load()"
+    )
+
+
+def save(m: Any, f: Any, *args: Any, **kwargs: Any) -> None:
+    """RuntimeError: there are no such files."""
+    raise _no_files("torch.jit.save")
+
+
+def load(f: Any, *args: Any, **kwargs: Any) -> Any:
+    """RuntimeError: there are no such files."""
+    raise _no_files("torch.jit.load")
+
+
+def set_fusion_strategy(strategy: Any) -> None:
+    """Nothing to choose."""
+
+
+class Attribute:
+    """A value with a type, which is the value."""
+
+    def __new__(cls, value: Any, type: Any) -> Any:
+        return value
 
 
 def annotate(the_type: Any, value: Any) -> Any:
@@ -42,9 +102,6 @@ def annotate(the_type: Any, value: Any) -> Any:
 
 def isinstance(obj: Any, kinds: Any) -> bool:  # noqa: A001
     """As Python's, without the arguments of generic types."""
-    import builtins
-    import typing
-
     origins = kinds if builtins.isinstance(kinds, tuple) else (kinds,)
     plain: Any = tuple(typing.get_origin(kind) or kind for kind in origins)
     return builtins.isinstance(obj, plain)

@@ -1,0 +1,60 @@
+"""What PyTorch has and Lamella has not, and what is said of it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+PAGE = "docs/existing-code.md"
+
+# A sentence for each part that is absent on purpose; of a dotted name the longest that fits.
+ABSENT = {
+    "fx": "Lamella traces by running: lamella.trace(fn, *example_inputs) gives a Graph",
+    "onnx": "Lamella exports HLO: lamella.trace() and lamella.hlo",
+    "_dynamo": "lamella.compile compiles what it traces, without rewriting bytecode",
+    "_inductor": "lamella.compile compiles through HLO and LLVM",
+    "_export": "lamella.trace(fn, *example_inputs) gives a Graph, which saves and loads",
+    "export": "lamella.trace(fn, *example_inputs) gives a Graph, which saves and loads",
+    "ao": "Lamella has no quantized tensors",
+    "quantization": "Lamella has no quantized tensors",
+    "_functorch": "lamella.func has the transforms",
+    "package": "Lamella runs no code from files",
+    "mps": "Lamella has no devices of Apple",
+    "masked": "Lamella has no masked tensors",
+    "monitor": "lamella.profiler has what Lamella measures",
+    "utils.tensorboard": "the package tensorboardX writes its files",
+    "utils.mobile_optimizer": "Lamella has no mobile programs",
+    "distributed.fsdp": "lamella.nn.parallel has what Lamella shards",
+    "distributed.tensor": "lamella.nn.parallel has what Lamella shards",
+    "distributed.rpc": "Lamella has collectives only",
+    "distributed.pipelining": "Lamella has collectives only",
+    "distributed.elastic": "mpirun starts the ranks",
+}
+
+
+def sentence(name: str) -> str | None:
+    """What is said of a dotted name that is absent on purpose, None of others."""
+    parts = name.split(".")
+    for count in range(len(parts), 0, -1):
+        said = ABSENT.get(".".join(parts[:count]))
+        if said is not None:
+            return said
+    return None
+
+
+def text(name: str, known: Iterable[str]) -> str:
+    """What is said of a name that is not there: the nearest one, and the page with what is absent.
+
+    name: dotted, without "torch". known: the names that there are beside it.
+    """
+    said = sentence(name)
+    if said is None:
+        parent, _, last = name.rpartition(".")
+        near = difflib.get_close_matches(last, [n for n in known if not n.startswith("__")], 1)
+        said = f"the nearest is '{near[0]}'" if near else ""
+    return f"Lamella has no 'torch.{name}'{'; ' if said else ''}{said} (absent names: {PAGE})"
+
+
+def missing(name: str, known: Iterable[str]) -> AttributeError:
+    """The error for a name that is not there."""
+    return AttributeError(text(name, known))

@@ -1,0 +1,43 @@
+"""Modules of this package that stand before Lamella's of the same name."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from lamella.compat._absent import missing
+
+
+def names_of(
+    tail: str, extra: Callable[[str], Any] | None = None
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """__getattr__ and __dir__ of lamella.compat.`tail`: a submodule, then what lamella.`tail` has.
+
+    extra: gives the value of further names, None for those that it does not know.
+    """
+    own = f"lamella.compat.{tail}"
+
+    def find(name: str) -> Any:
+        import lamella.compat
+
+        found = None
+        if not name.startswith("__"):
+            found = lamella.compat.find_module(f"{tail}.{name}")
+        if found is not None:
+            return importlib.import_module(found)
+        value = extra(name) if extra is not None else None
+        if value is not None:
+            return value
+        beside = lamella.compat.lamella_module(tail)
+        if hasattr(beside, name):
+            return getattr(beside, name)
+        raise missing(f"{tail}.{name}", names())
+
+    def names() -> list[str]:
+        import lamella.compat
+
+        here = vars(importlib.import_module(own))
+        return sorted(set(here) | set(dir(lamella.compat.lamella_module(tail))))
+
+    return find, names

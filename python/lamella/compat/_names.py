@@ -1,0 +1,37 @@
+"""Names of the module torch that Lamella has not, or has with another meaning."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_BY_MODULE = {
+    "serialization": "save load",
+    "_types": "BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor "
+    "IntTensor LongTensor ShortTensor BFloat16Storage BoolStorage ByteStorage CharStorage "
+    "ComplexDoubleStorage ComplexFloatStorage DoubleStorage FloatStorage HalfStorage IntStorage "
+    "LongStorage ShortStorage set_default_tensor_type",
+    "_checks": "_check _check_index _check_is_size _check_not_implemented _check_tensor_all "
+    "_check_type _check_value _check_with _assert",
+    "_settings": "are_deterministic_algorithms_enabled compiled_with_cxx11_abi get_default_device "
+    "get_deterministic_debug_mode get_float32_matmul_precision get_num_interop_threads "
+    "is_deterministic_algorithms_warn_only_enabled is_warn_always_enabled set_default_device "
+    "set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal "
+    "set_num_interop_threads set_warn_always use_deterministic_algorithms has_lapack has_mkl "
+    "has_openmp SymBool SymFloat SymInt sym_float sym_int sym_max sym_min sym_not",
+    "_functions": "is_conj is_inference is_neg is_nonzero is_same_size get_device vander "
+    "to_dlpack from_file is_distributed norm_except_dim",
+    "amp": "GradScaler",
+    "cuda": "OutOfMemoryError AcceleratorError",
+}
+
+# Where each name is: a module of this package that has it.
+NAMES = {name: module for module, names in _BY_MODULE.items() for name in names.split()}
+
+# Names whose values change.
+CHANGING = frozenset({"default_generator"})
+
+
+def find(name: str) -> Any:
+    """The value of one of NAMES."""
+    return getattr(importlib.import_module(f"lamella.compat.{NAMES[name]}"), name)

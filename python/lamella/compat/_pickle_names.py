@@ -1,0 +1,215 @@
+"""The functions and classes that a .pt file may name, by PyTorch's names."""
+
+from __future__ import annotations
+
+import collections
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import lamella
+from lamella import _C, Tensor, _storage
+from lamella.nn.parameter import Parameter
+
+# The dtypes that have a storage type of their own; others are kept as bytes.
+STORAGES = {
+    "DoubleStorage": lamella.float64,
+    "FloatStorage": lamella.float32,
+    "HalfStorage": lamella.float16,
+    "BFloat16Storage": lamella.bfloat16,
+    "LongStorage": lamella.int64,
+    "IntStorage": lamella.int32,
+    "ShortStorage": lamella.int16,
+    "CharStorage": lamella.int8,
+    "ByteStorage": lamella.uint8,
+    "BoolStorage": lamella.bool,
+    "ComplexDoubleStorage": lamella.complex128,
+    "ComplexFloatStorage": lamella.complex64,
+}
+
+
+class StorageType:
+    """What a file names as the type of a storage; no dtype for bytes."""
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = dtype
+
+
+class Stored:
+    """A storage of a file: the dtype it was saved with, and where its tensors go."""
+
+    def __init__(self, storage: Any, dtype: Any, device: Any) -> None:
+        self.storage, self.dtype, self.device = storage, dtype, device
+
+
+def _expect(right: bool, expected: str, got: Any) -> None:
+    if not right:
+        raise RuntimeError(f"load: expected {expected}, got {type(got).__name__}")
+
+
+def _tensor(
+    stored: Any,
+    dtype: Any,
+    offset: int,
+    size: Sequence[int],
+    stride: Sequence[int],
+    requires_grad: bool,
+    metadata: Any = None,
+) -> Tensor:
+    _expect(isinstance(stored, Stored), "a tensor of a storage", stored)
+    _expect(isinstance(dtype, lamella.dtype), "a tensor's dtype", dtype)
+    lazy = 0
+    if metadata:
+        lazy = int(bool(metadata.get("conj"))) | int(bool(metadata.get("neg"))) << 1
+    tensor: Tensor
+    if stored.device.type == "meta":
+        tensor = lamella.empty_strided(size, stride, dtype=dtype, device="meta")
+    else:
+        tensor = _storage.rebuild_tensor(stored.storage, dtype, offset, size, stride, lazy)
+        if tensor.device != stored.device:
+            tensor = tensor.to(stored.device)
+    return tensor.requires_grad_() if requires_grad else tensor
+
+
+def _rebuild_v2(
+    stored: Any, offset: int, size: Any, stride: Any, requires_grad: bool, *rest: Any
+) -> Tensor:
+    """rest: hooks, which nobody saves, and lazy bits."""
+    metadata = rest[1] if len(rest) > 1 else None
+    dtype = getattr(stored, "dtype", None)
+    return _tensor(stored, dtype, offset, size, stride, requires_grad, metadata)
+
+
+def _rebuild_v3(
+    stored: Any,
+    offset: int,
+    size: Any,
+    stride: Any,
+    requires_grad: bool,
+    hooks: Any,
+    dtype: Any,
+    metadata: Any = None,
+) -> Tensor:
+    return _tensor(stored, dtype, offset, size, stride, requires_grad, metadata)
+
+
+def _rebuild_v1(stored: Any, offset: int, size: Any, stride: Any) -> Tensor:
+    return _rebuild_v2(stored, offset, size, stride, False)
+
+
+def _rebuild_meta(dtype: Any, size: Any, stride: Any, requires_grad: bool) -> Tensor:
+    return _storage.rebuild_meta_tensor(dtype, size, stride, requires_grad)
+
+
+def _rebuild_parameter(data: Any, requires_grad: bool, hooks: Any, state: Any = None) -> Parameter:
+    _expect(isinstance(data, Tensor), "a parameter's tensor", data)
+    parameter = Parameter(data, requires_grad)
+    if state:
+        state = state[0] if isinstance(state, tuple) else state
+        _expect(isinstance(state, dict), "a parameter's attributes", state)
+        parameter.__dict__.update(state)
+    return parameter
+
+
+def _rebuild_subclass(function: Any, kind: Any, args: Any, state: Any) -> Any:
+    tensor = function(*args)
+    if isinstance(kind, type) and issubclass(kind, Tensor) and kind is not Tensor:
+        tensor = _C._make_subclass(kind, tensor, tensor.requires_grad)
+    if state and hasattr(tensor, "__dict__"):
+        tensor.__dict__.update(state[0] if isinstance(state, tuple) else state)
+    return tensor
+
+
+def _encode(text: str, encoding: str) -> bytes:
+    """Bytes as the older protocols of pickle say them."""
+    if encoding != "latin1":
+        raise RuntimeError(f"load: expected the encoding latin1, got {encoding!r}")
+    return text.encode("latin1")
+
+
+def _device(*args: Any) -> Any:
+    return lamella.device(*args)
+
+
+_ALLOWED: dict[tuple[str, str], Callable[..., Any]] = {
+    ("collections", "OrderedDict"): collections.OrderedDict,
+    ("collections", "Counter"): collections.Counter,
+    ("builtins", "set"): set,
+    ("builtins", "bytearray"): bytearray,
+    ("builtins", "complex"): complex,
+    ("__builtin__", "set"): set,
+    ("__builtin__", "bytearray"): bytearray,
+    ("__builtin__", "complex"): complex,
+    ("_codecs", "encode"): _encode,
+    ("torch", "Size"): lamella.Size,
+    ("torch", "device"): _device,
+    ("torch", "Tensor"): Tensor,
+    ("torch._tensor", "Tensor"): Tensor,
+    ("torch.nn.parameter", "Parameter"): Parameter,
+    ("torch._utils", "_rebuild_tensor"): _rebuild_v1,
+    ("torch._utils", "_rebuild_tensor_v2"): _rebuild_v2,
+    ("torch._utils", "_rebuild_tensor_v3"): _rebuild_v3,
+    ("torch._utils", "_rebuild_meta_tensor_no_storage"): _rebuild_meta,
+    ("torch._utils", "_rebuild_parameter"): _rebuild_parameter,
+    ("torch._utils", "_rebuild_parameter_with_state"): _rebuild_parameter,
+    ("torch._tensor", "_rebuild_from_type_v2"): _rebuild_subclass,
+}
+
+
+def find(module: str, name: str) -> Any:
+    """What every file may name, None for what is not of it."""
+    if (module, name) in _ALLOWED:
+        return _ALLOWED[module, name]
+    if module in ("torch", "torch.cuda", "torch.storage"):
+        if name in STORAGES:
+            return StorageType(STORAGES[name])
+        if name == "UntypedStorage":
+            return StorageType(None)
+        value = getattr(lamella, name, None) if module == "torch" else None
+        if isinstance(value, (lamella.dtype, lamella.layout, lamella.memory_format)):
+            return value
+    return None
+
+
+# With weights_only=False.
+_MORE = {
+    "builtins": {"list", "dict", "tuple", "int", "float", "str", "bool", "bytes", "frozenset"}
+    | {"slice", "range", "object"},
+    "collections": {"defaultdict", "deque"},
+    "argparse": {"Namespace"},
+    "types": {"SimpleNamespace"},
+    "copyreg": {"_reconstructor", "__newobj__"},
+    "copy_reg": {"_reconstructor"},
+    "pathlib": {"Path", "PosixPath", "PurePath", "PurePosixPath"},
+    "datetime": {"date", "datetime", "time", "timedelta"},
+    "numpy": {"ndarray", "dtype"},
+    "numpy.core.multiarray": {"_reconstruct", "scalar"},
+    "numpy._core.multiarray": {"_reconstruct", "scalar"},
+    "numpy._core.numeric": {"_frombuffer"},
+    "numpy.core.numeric": {"_frombuffer"},
+}
+
+
+def find_more(module: str, name: str) -> Any:
+    """What a file may name with weights_only=False: plain containers, NumPy's arrays, and classes
+    of modules and of named tuples that the program has imported itself."""
+    module = {"__builtin__": "builtins", "copy_reg": "copyreg"}.get(module, module)
+    if name in _MORE.get(module, ()):
+        if module.startswith("numpy.core"):
+            module = module.replace("numpy.core", "numpy._core")
+        return getattr(importlib.import_module(module), name)
+    if module == "lamella" or module.startswith("lamella."):
+        ours = {"lamella.nn.modules._entries": "Entries", "lamella.nn.parameter": "_rebuild"}
+        storage = ("rebuild_tensor", "rebuild_subclass", "_storage_from_bytes")
+        if ours.get(module) == name or (module == "lamella._storage" and name in storage):
+            return getattr(importlib.import_module(module), name)
+    loaded = sys.modules.get(module)
+    found = getattr(loaded, name, None) if loaded is not None else None
+    if isinstance(found, type):
+        from lamella.nn import Module
+
+        named = issubclass(found, tuple) and hasattr(found, "_fields")
+        if issubclass(found, Module) or named or hasattr(found, "__dataclass_fields__"):
+            return found
+    return None

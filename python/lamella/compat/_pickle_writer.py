@@ -1,0 +1,125 @@
+"""The pickle of a .pt file: Lamella's objects under PyTorch's names, storages as keys."""
+
+from __future__ import annotations
+
+import pickle
+from collections import OrderedDict
+from typing import Any
+
+import lamella
+from lamella import Tensor, _storage
+from lamella.compat._pickle_names import STORAGES
+from lamella.nn.parameter import Parameter
+
+_STORAGE_NAMES = {dtype: name for name, dtype in STORAGES.items()}
+
+
+class _Global:
+    """A function or class by the name that it has in the file."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self.module, self.name = module, name
+
+    def __call__(self, *args: Any) -> Any:  # pickle asks whether it is callable
+        raise AssertionError("a name of a file is not called")
+
+
+_V2 = _Global("torch._utils", "_rebuild_tensor_v2")
+_V3 = _Global("torch._utils", "_rebuild_tensor_v3")
+_META = _Global("torch._utils", "_rebuild_meta_tensor_no_storage")
+_PARAMETER = _Global("torch._utils", "_rebuild_parameter")
+_PARAMETER_WITH_STATE = _Global("torch._utils", "_rebuild_parameter_with_state")
+_SUBCLASS = _Global("torch._tensor", "_rebuild_from_type_v2")
+_SIZE = _Global("torch", "Size")
+_DEVICE = _Global("torch", "device")
+_TYPES = {name: _Global("torch", name) for name in STORAGES}
+_BYTES = _Global("torch.storage", "UntypedStorage")
+
+
+class _Kept:
+    """A storage on its way into the file."""
+
+    def __init__(self, key: str, dtype: Any, location: str, count: int) -> None:
+        kind = _TYPES[_STORAGE_NAMES[dtype]] if dtype in _STORAGE_NAMES else _BYTES
+        self.saved = ("storage", kind, key, location, count)
+
+
+class Writer(pickle._Pickler):
+    """A pickler that gathers the storages by the keys that it wrote for them."""
+
+    def __init__(self, file: Any, protocol: int) -> None:
+        super().__init__(file, protocol)
+        self.storages: dict[str, Any] = {}
+        self._keys: dict[int, tuple[str, Any]] = {}
+
+    def persistent_id(self, obj: Any) -> Any:
+        return obj.saved if isinstance(obj, _Kept) else None
+
+    def save_global(self, obj: Any, name: str | None = None) -> None:
+        if isinstance(obj, (lamella.dtype, lamella.layout, lamella.memory_format)):
+            obj = _Global("torch", str(obj).rpartition(".")[2])
+        elif obj is Tensor:
+            obj = _Global("torch", "Tensor")
+        elif obj is Parameter:
+            obj = _Global("torch.nn.parameter", "Parameter")
+        elif not isinstance(obj, _Global):
+            super().save_global(obj, name)  # type: ignore[misc]
+            return
+        self.write(pickle.GLOBAL + f"{obj.module}\n{obj.name}\n".encode())  # type: ignore[attr-defined]
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, _Global):
+            return obj.name
+        if isinstance(obj, Tensor):
+            return self._reduced(obj)
+        if isinstance(obj, (lamella.dtype, lamella.layout, lamella.memory_format)):
+            return str(obj)
+        if isinstance(obj, lamella.Size):
+            return _SIZE, (tuple(obj),)
+        if isinstance(obj, lamella.device):
+            index = () if obj.index is None else (obj.index,)
+            return _DEVICE, (obj.type, *index)
+        return NotImplemented
+
+    def _reduced(self, tensor: Tensor) -> Any:
+        state = getattr(tensor, "__dict__", None)
+        if isinstance(tensor, Parameter):
+            plain = tensor.detach().as_subclass(Tensor)
+            arguments: tuple[Any, ...] = (plain, tensor.requires_grad, OrderedDict())
+            if state and type(tensor) is Parameter:
+                return _PARAMETER_WITH_STATE, (*arguments, state)
+            return _PARAMETER, arguments
+        function, arguments = self._plain(tensor)
+        if type(tensor) is not Tensor:
+            return _SUBCLASS, (function, type(tensor), arguments, state)
+        return function, arguments
+
+    def _plain(self, tensor: Tensor) -> Any:
+        size, stride = tuple(tensor.shape), tensor.stride()
+        if tensor.device.type == "meta":
+            return _META, (tensor.dtype, size, stride, tensor.requires_grad)
+        lazy = {}
+        if tensor.is_conj():
+            lazy["conj"] = True
+        if tensor.is_neg():
+            lazy["neg"] = True
+        location = str(tensor.device)
+        here = tensor if location == "cpu" else tensor.detach().cpu()
+        kept = self._keep(_storage.storage_of(here), tensor.dtype, location)
+        place = (kept, here.storage_offset(), size, here.stride(), tensor.requires_grad)
+        if tensor.dtype in _STORAGE_NAMES:
+            return _V2, (*place, OrderedDict(), *([lazy] if lazy else []))
+        return _V3, (*place, OrderedDict(), tensor.dtype, *([lazy] if lazy else []))
+
+    def _keep(self, storage: Any, dtype: Any, location: str) -> _Kept:
+        known = self._keys.get(id(storage))
+        if known is None:
+            known = self._keys[id(storage)] = (str(len(self.storages)), dtype)
+            self.storages[known[0]] = storage
+        if known[1] != dtype:
+            raise RuntimeError(
+                f"save: expected tensors over one memory to have one dtype, got {known[1]} and "
+                f"{dtype}; clone() one of them"
+            )
+        itemsize = dtype.itemsize if dtype in _STORAGE_NAMES else 1
+        return _Kept(known[0], dtype, location, storage.nbytes() // itemsize)

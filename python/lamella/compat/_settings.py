@@ -1,0 +1,117 @@
+"""Settings of the module torch. Those that choose among kernels are kept and change nothing: there
+is one kernel, which gives the same bits each time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import lamella
+
+has_lapack = True
+has_mkl = False
+has_openmp = False
+
+_kept: dict[str, Any] = {
+    "deterministic": False,
+    "warn_only": False,
+    "precision": "highest",
+    "warn_always": False,
+}
+
+# There are no symbolic numbers: these are the types of plain ones.
+SymInt, SymFloat, SymBool = (
+    type("SymInt", (), {}),
+    type("SymFloat", (), {}),
+    type("SymBool", (), {}),
+)
+sym_int, sym_float, sym_max, sym_min = int, float, max, min
+
+
+def sym_not(a: Any) -> bool:
+    """Whether it is false."""
+    return not a
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Kept: kernels give the same bits each time."""
+    _kept["deterministic"], _kept["warn_only"] = bool(mode), bool(warn_only)
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """What use_deterministic_algorithms() was told."""
+    return _kept["deterministic"]
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """What use_deterministic_algorithms() was told."""
+    return _kept["warn_only"]
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """0 or "default", 1 or "warn", 2 or "error"."""
+    names = {"default": 0, "warn": 1, "error": 2}
+    mode = names.get(debug_mode, -1) if isinstance(debug_mode, str) else debug_mode
+    if mode not in (0, 1, 2):
+        raise RuntimeError(
+            f"set_deterministic_debug_mode: expected default, warn or error, got {debug_mode!r}"
+        )
+    use_deterministic_algorithms(mode > 0, warn_only=mode == 1)
+
+
+def get_deterministic_debug_mode() -> int:
+    """What set_deterministic_debug_mode() was told, as a number."""
+    return 0 if not _kept["deterministic"] else 1 if _kept["warn_only"] else 2
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Kept: products of float32 are float32."""
+    if precision not in ("highest", "high", "medium"):
+        raise ValueError(
+            f"set_float32_matmul_precision: expected highest, high or medium, got {precision!r}"
+        )
+    _kept["precision"] = precision
+
+
+def get_float32_matmul_precision() -> str:
+    """What set_float32_matmul_precision() was told."""
+    return _kept["precision"]
+
+
+def set_warn_always(b: bool) -> None:
+    """Kept."""
+    _kept["warn_always"] = bool(b)
+
+
+def is_warn_always_enabled() -> bool:
+    """What set_warn_always() was told."""
+    return _kept["warn_always"]
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """False: the mode of the processor stays as it is."""
+    return False
+
+
+def get_num_interop_threads() -> int:
+    """1: operators run one after the other."""
+    return 1
+
+
+def set_num_interop_threads(num: int) -> None:
+    """Nothing to set: operators run one after the other."""
+
+
+def compiled_with_cxx11_abi() -> bool:
+    """True."""
+    return True
+
+
+def get_default_device() -> Any:
+    """The CPU."""
+    return lamella.device("cpu")
+
+
+def set_default_device(device: Any) -> None:
+    """The CPU is the default device, and the only one that can be: RuntimeError for others."""
+    if device is not None and lamella.device(device).type != "cpu":
+        raise RuntimeError(f"set_default_device: expected the CPU, got {lamella.device(device)}")

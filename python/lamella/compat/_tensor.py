@@ -1,0 +1,3 @@
+"""torch._tensor."""
+
+from lamella import Tensor as Tensor

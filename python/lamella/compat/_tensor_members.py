@@ -1,0 +1,182 @@
+"""Members of Tensor that PyTorch's programs use and Lamella has not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import lamella
+from lamella import _C, Tensor
+
+
+def _cuda(self: Tensor, device: Any = None, non_blocking: bool = False, **options: Any) -> Tensor:
+    """RuntimeError: there is no such device."""
+    raise RuntimeError("cuda: expected a CUDA device, found none")
+
+
+def _new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """A tensor of the same dtype: of sizes with undefined elements, of values, or empty."""
+    device = kwargs.pop("device", self.device)
+    if (
+        len(args) == 1
+        and isinstance(args[0], (list, tuple))
+        and not isinstance(args[0], lamella.Size)
+    ):
+        return lamella.tensor(args[0], dtype=self.dtype, device=device)
+    if len(args) == 1 and isinstance(args[0], Tensor):
+        return args[0].detach().to(device, self.dtype)
+    return lamella.empty(*(args or (0,)), dtype=self.dtype, device=device)
+
+
+def _new_tensor(
+    self: Tensor,
+    data: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """A copy of values, with the dtype and the device of this tensor unless given."""
+    dtype = self.dtype if dtype is None else dtype
+    device = self.device if device is None else device
+    if isinstance(data, Tensor):
+        return data.detach().clone().to(device, dtype).requires_grad_(requires_grad)
+    return lamella.tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False, **options: Any) -> Any:
+    """The name of the tensor's type, or the tensor converted: to a dtype, a type, or its name."""
+    from lamella.compat._types import TENSOR_TYPES, _TensorType
+
+    if dtype is None:
+        from lamella._utils import type_name
+
+        return type_name(self).replace("lamella", "torch", 1)
+    if isinstance(dtype, str) and dtype.startswith("torch."):
+        if dtype not in TENSOR_TYPES:
+            raise ValueError(f"type: expected the name of a type of tensors, got '{dtype}'")
+        dtype = TENSOR_TYPES[dtype]
+    if isinstance(dtype, _TensorType):
+        if dtype.device != "cpu":
+            raise RuntimeError("type: expected a CUDA device, found none")
+        dtype = dtype.dtype
+    return self.to(_C._dtype(dtype), non_blocking=non_blocking)
+
+
+def _itself(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """The tensor itself: memory is neither pinned nor shared, and every tensor is dense."""
+    return self
+
+
+def _false(self: Tensor, *args: Any) -> bool:
+    """False."""
+    return False
+
+
+def _storage(self: Tensor) -> Any:
+    """The memory behind the tensor."""
+    return self.untyped_storage()
+
+
+def _elements(self: Tensor, function: Callable[..., Any], *others: Tensor) -> Tensor:
+    """Writes function(element, ...) in the place of each element, one after the other."""
+    if self.requires_grad and lamella.is_grad_enabled():
+        raise RuntimeError("apply_: expected a tensor that does not require grad")
+    rows = [tensor.expand_as(self).reshape(-1).tolist() for tensor in (self, *others)]
+    made = [function(*values) for values in zip(*rows)]
+    self.copy_(lamella.tensor(made, dtype=self.dtype).reshape(self.shape))
+    return self
+
+
+def _is_same_size(self: Tensor, other: Tensor) -> bool:
+    """Whether the shapes are the same."""
+    return self.shape == other.shape
+
+
+def _is_nonzero(self: Tensor) -> bool:
+    """Whether the only element is not zero."""
+    return bool(self)
+
+
+def _fill_diagonal(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+    """Fills the main diagonal; with `wrap`, of a tall matrix, again below its end."""
+    if self.dim() < 2:
+        raise RuntimeError(f"fill_diagonal_: expected 2 dimensions or more, got {self.dim()}")
+    if self.dim() > 2 and len(set(self.shape)) > 1:
+        raise RuntimeError(
+            f"fill_diagonal_: expected dimensions of one size, got {list(self.shape)}"
+        )
+    count, step = min(self.shape), sum(self.stride())
+    view = self.as_strided((count,), (step,), self.storage_offset())
+    view.fill_(fill_value)
+    if wrap and self.dim() == 2:
+        rows, columns = self.shape
+        for begin in range(columns + 1, rows, columns + 1):
+            _fill_diagonal(self[begin:], fill_value)
+    return self
+
+
+def _swapaxes(self: Tensor, axis0: int, axis1: int) -> Tensor:
+    """transpose_()"""
+    return self.transpose_(axis0, axis1)
+
+
+def _dim_order(self: Tensor, **options: Any) -> tuple[int, ...]:
+    """The dimensions from the outermost to the innermost in memory."""
+    strides = self.stride()
+    return tuple(sorted(range(self.dim()), key=lambda dim: -strides[dim]))
+
+
+def _resize(self: Tensor, *sizes: Any) -> Tensor:
+    """A view with other sizes, as reshape() gives."""
+    return self.reshape(*sizes)
+
+
+def _polygamma(self: Tensor, n: int) -> Tensor:
+    """The derivative of order n of digamma, in place."""
+    return self.copy_(lamella.polygamma(n, self))
+
+
+def _no(name: str) -> Any:
+    return property(lambda self: False, doc=f"False: no tensor is {name}.")
+
+
+_KINDS = "sparse sparse_csr quantized mkldnn nested mps mtia xla xpu ipu vulkan maia"
+
+_MEMBERS: dict[str, Any] = {
+    "cuda": _cuda,
+    "new": _new,
+    "new_tensor": _new_tensor,
+    "type": _type,
+    "pin_memory": _itself,
+    "share_memory_": _itself,
+    "to_dense": _itself,
+    "coalesce": _itself,
+    "is_pinned": _false,
+    "is_shared": _false,
+    "is_coalesced": _false,
+    "is_distributed": _false,
+    "storage": _storage,
+    "apply_": _elements,
+    "map_": lambda self, tensor, function: _elements(self, function, tensor),
+    "is_same_size": _is_same_size,
+    "is_nonzero": _is_nonzero,
+    "fill_diagonal_": _fill_diagonal,
+    "swapaxes_": _swapaxes,
+    "swapdims_": _swapaxes,
+    "dim_order": _dim_order,
+    "resize": _resize,
+    "polygamma_": _polygamma,
+    "name": property(lambda self: None, doc="None: tensors have no names."),
+    "volatile": property(lambda self: False, doc="False."),
+    **{f"is_{name}": _no(name) for name in _KINDS.split()},
+}
+
+
+def install() -> None:
+    """Adds the members that are not there. They stay when the names of modules go again."""
+    _C._add_to_tensor(
+        {name: m for name, m in _MEMBERS.items() if name == "type" or not hasattr(Tensor, name)}
+    )

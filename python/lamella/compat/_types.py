@@ -1,0 +1,115 @@
+"""torch.LongTensor and its like: dtypes that are called and asked as if they were classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import lamella
+from lamella import Tensor, _storage
+
+_DTYPES = {
+    "Double": lamella.float64,
+    "Float": lamella.float32,
+    "Half": lamella.float16,
+    "BFloat16": lamella.bfloat16,
+    "Long": lamella.int64,
+    "Int": lamella.int32,
+    "Short": lamella.int16,
+    "Char": lamella.int8,
+    "Byte": lamella.uint8,
+    "Bool": lamella.bool,
+    "ComplexDouble": lamella.complex128,
+    "ComplexFloat": lamella.complex64,
+}
+
+
+class _TensorType(type):
+    """The type of torch.LongTensor: a class that has tensors of one dtype as its instances."""
+
+    dtype: Any
+    device: str
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return (
+            isinstance(value, Tensor)
+            and value.dtype == cls.dtype
+            and value.device.type == cls.device
+        )
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        """A tensor of values, or of sizes with undefined elements, or an empty one."""
+        if cls.device != "cpu":
+            raise TypeError(f"{cls.__name__}: expected a device of type {cls.device}, found none")
+        kwargs.pop("device", None)
+        if kwargs:
+            raise TypeError(f"{cls.__name__}: got an unexpected argument '{next(iter(kwargs))}'")
+        if len(args) == 1 and isinstance(args[0], lamella.Size):
+            args = tuple(args[0])
+        if all(type(arg) is int for arg in args):
+            return lamella.empty(args or 0, dtype=cls.dtype)
+        if len(args) != 1:
+            raise TypeError(
+                f"{cls.__name__}: expected sizes or one sequence, got {len(args)} values"
+            )
+        data = args[0]
+        if isinstance(data, _storage.UntypedStorage):
+            return _storage.rebuild_tensor(
+                data, cls.dtype, 0, (data.nbytes() // cls.dtype.itemsize,), (1,)
+            )
+        if isinstance(data, Tensor) and data.dtype != cls.dtype:
+            raise TypeError(f"{cls.__name__}: expected a tensor of {cls.dtype}, got {data.dtype}")
+        if isinstance(data, Tensor):
+            return data.detach()
+        return lamella.tensor(data, dtype=cls.dtype)
+
+
+def _tensor_type(name: str, device: str) -> _TensorType:
+    module = "torch" if device == "cpu" else f"torch.{device}"
+    made = _TensorType(f"{name}Tensor", (), {"__module__": module})
+    made.dtype, made.device = _DTYPES[name], device
+    return made
+
+
+class _StorageType(type):
+    """The type of torch.FloatStorage: storages have no dtype here."""
+
+    dtype: Any
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return False
+
+    def __call__(cls, *args: Any) -> Any:
+        """A storage of so many elements, or of the values of a sequence."""
+        data = args[0] if args else 0
+        made = (
+            lamella.empty(data, dtype=cls.dtype)
+            if isinstance(data, int)
+            else lamella.tensor(data, dtype=cls.dtype)
+        )
+        return made.untyped_storage()
+
+
+def _storage_type(name: str) -> _StorageType:
+    made = _StorageType(f"{name}Storage", (), {"__module__": "torch"})
+    made.dtype = _DTYPES[name]
+    return made
+
+
+_MADE: dict[str, Any] = {f"{name}Storage": _storage_type(name) for name in _DTYPES}
+# By the text that Tensor.type() takes and gives.
+TENSOR_TYPES: dict[str, _TensorType] = {}
+for _name in _DTYPES:
+    for _device in ("cpu", "cuda"):
+        _type = _tensor_type(_name, _device)
+        TENSOR_TYPES[f"{_type.__module__}.{_type.__name__}"] = _type
+        if _device == "cpu":
+            _MADE[_type.__name__] = _type
+globals().update(_MADE)
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """Makes the dtype of a tensor type the default: "torch.DoubleTensor", or the type itself."""
+    kind = TENSOR_TYPES.get(t) if isinstance(t, str) else t
+    if not isinstance(kind, _TensorType) or kind.device != "cpu":
+        raise TypeError(f"set_default_tensor_type: expected a type of the CPU's tensors, got {t!r}")
+    lamella.set_default_dtype(kind.dtype)

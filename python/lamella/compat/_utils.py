@@ -1,0 +1,43 @@
+"""torch._utils, as far as programs reach into it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import lamella
+from lamella import Tensor
+
+
+def _flatten_dense_tensors(tensors: Sequence[Tensor]) -> Tensor:
+    """All elements as one vector."""
+    return lamella.cat([tensor.reshape(-1) for tensor in tensors])
+
+
+def _unflatten_dense_tensors(flat: Tensor, tensors: Iterable[Tensor]) -> tuple[Tensor, ...]:
+    """Views of a vector in the shapes of tensors."""
+    views, begin = [], 0
+    for tensor in tensors:
+        views.append(flat[begin : begin + tensor.numel()].view_as(tensor))
+        begin += tensor.numel()
+    return tuple(views)
+
+
+def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int:
+    """The index of a device; -1 of the CPU where that is allowed."""
+    if isinstance(device, int):
+        return device
+    index: int | None = None if device is None else lamella.device(device).index
+    return -1 if index is None else index
+
+
+class ExceptionWrapper:
+    """An exception of another process or thread."""
+
+    def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
+        self.exc_type, self.where = exc_info[0], where
+        self.exc_msg = str(exc_info[1])
+
+    def reraise(self) -> None:
+        """Raises the same type."""
+        raise self.exc_type(f"{self.where}: {self.exc_msg}")

@@ -1,0 +1,9 @@
+"""torch.amp: lamella.amp, and the scaling of losses."""
+
+from __future__ import annotations
+
+from lamella.amp import autocast as autocast
+from lamella.compat._fallback import names_of
+from lamella.compat.amp.grad_scaler import GradScaler as GradScaler
+
+__getattr__, __dir__ = names_of("amp")

@@ -1,0 +1,3 @@
+"""torch.autograd.variable."""
+
+from lamella.compat.autograd import Variable as Variable

@@ -1,0 +1,102 @@
+"""torch.backends: switches of libraries that are not used. They keep what they are set to."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from types import ModuleType
+from typing import Any
+
+
+class _Backend(ModuleType):
+    """A library's switches; is_available() is False unless told otherwise."""
+
+    def __init__(self, name: str, available: bool = False, **switches: Any) -> None:
+        super().__init__(f"{__name__}.{name}", f"torch.backends.{name}")
+        self._available = available
+        self.__dict__.update(switches)
+        # So that it can be imported by its name.
+        sys.modules[self.__name__] = self
+
+    def is_available(self) -> bool:
+        """Whether it is used."""
+        return self._available
+
+    is_built = is_available
+
+    def flags(self, *args: Any, **kwargs: Any) -> Any:
+        """A context that changes nothing."""
+        return contextlib.nullcontext()
+
+
+def _version() -> None:
+    """None: there is no such library."""
+
+
+class _Switches:
+    """What torch.backends.cuda.matmul is: attributes."""
+
+    def __init__(self, **switches: Any) -> None:
+        self.__dict__.update(switches)
+
+
+cudnn = _Backend(
+    "cudnn",
+    enabled=True,
+    benchmark=False,
+    benchmark_limit=10,
+    deterministic=False,
+    allow_tf32=True,
+    fp32_precision="none",
+    version=_version,
+    conv=_Switches(fp32_precision="none"),
+    rnn=_Switches(fp32_precision="none"),
+)
+
+_sdp = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
+
+
+def _switch(name: str) -> tuple[Any, Any]:
+    def enable(enabled: bool) -> None:
+        _sdp[name] = bool(enabled)
+
+    return enable, lambda: _sdp[name]
+
+
+_functions: dict[str, Any] = {}
+for _kind in _sdp:
+    _enable, _enabled = _switch(_kind)
+    _functions[f"enable_{_kind}_sdp"] = _enable
+    _functions[f"{_kind}_sdp_enabled"] = _enabled
+
+cuda = _Backend(
+    "cuda",
+    matmul=_Switches(
+        allow_tf32=False,
+        allow_fp16_reduced_precision_reduction=True,
+        allow_bf16_reduced_precision_reduction=True,
+        fp32_precision="none",
+    ),
+    cufft_plan_cache=_Switches(size=0, max_size=0, clear=_version),
+    sdp_kernel=contextlib.nullcontext,
+    preferred_linalg_library=lambda backend=None: None,
+    **_functions,
+)
+mps = _Backend("mps")
+mkl = _Backend("mkl")
+mkldnn = _Backend("mkldnn", enabled=True, matmul=_Switches(), conv=_Switches())
+openmp = _Backend("openmp")
+xeon = _Backend("xeon")
+cpu = _Backend("cpu", available=True, get_cpu_capability=lambda: "DEFAULT")
+opt_einsum = _Backend("opt_einsum", enabled=False, strategy=None)
+nnpack = _Backend("nnpack")
+quantized = _Backend("quantized", engine="none", supported_engines=[])
+
+
+def disable_global_flags() -> None:
+    """Nothing to keep from changing."""
+
+
+def flags_frozen() -> bool:
+    """False."""
+    return False

@@ -1,0 +1,49 @@
+"""torch.cpu."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from lamella.compat.amp import autocast as _autocast
+
+
+def is_available() -> bool:
+    """True."""
+    return True
+
+
+def device_count() -> int:
+    """1."""
+    return 1
+
+
+def current_device() -> str:
+    """cpu"""
+    return "cpu"
+
+
+def synchronize(device: Any = None) -> None:
+    """Nothing to wait for: operators return when they are done."""
+
+
+def set_device(device: Any) -> None:
+    """Nothing to choose."""
+
+
+def current_stream(device: Any = None) -> None:
+    """None: the CPU has no streams."""
+
+
+def stream(stream: Any) -> Any:
+    """A context that changes nothing."""
+    return contextlib.nullcontext()
+
+
+class amp:
+    """torch.cpu.amp."""
+
+    @staticmethod
+    def autocast(enabled: bool = True, dtype: Any = None, cache_enabled: bool = True) -> Any:
+        """autocast("cpu")."""
+        return _autocast("cpu", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)

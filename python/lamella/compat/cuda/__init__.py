@@ -1,0 +1,172 @@
+"""torch.cuda where there is none."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from lamella.compat._types import TENSOR_TYPES as _TENSOR_TYPES
+from lamella.compat.cuda import amp as amp
+from lamella.compat.cuda import nvtx as nvtx
+
+for _text, _type in _TENSOR_TYPES.items():
+    if _text.startswith("torch.cuda."):
+        globals()[_type.__name__] = _type
+
+
+class OutOfMemoryError(RuntimeError):
+    """What PyTorch raises where a device has no memory left."""
+
+
+class AcceleratorError(RuntimeError):
+    """What PyTorch raises for errors of a device."""
+
+
+CudaError = AcceleratorError
+has_half = False
+default_generators: tuple[Any, ...] = ()
+
+
+def is_available() -> bool:
+    """False: Lamella's package runs on the CPU."""
+    return False
+
+
+def device_count() -> int:
+    """0."""
+    return 0
+
+
+def is_initialized() -> bool:
+    """False."""
+    return False
+
+
+is_bf16_supported = is_current_stream_capturing = is_initialized
+
+
+def init() -> None:
+    """RuntimeError: there is none."""
+    raise _none("init")
+
+
+def synchronize(device: Any = None) -> None:
+    """Nothing to wait for."""
+
+
+def empty_cache() -> None:
+    """Nothing to free."""
+
+
+reset_peak_memory_stats = reset_max_memory_allocated = reset_accumulated_memory_stats = synchronize
+ipc_collect = empty_cache
+
+
+def memory_allocated(device: Any = None) -> int:
+    """0."""
+    return 0
+
+
+max_memory_allocated = memory_reserved = max_memory_reserved = memory_allocated
+memory_cached = max_memory_cached = memory_allocated
+
+
+def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
+    """Nothing to tell."""
+    return ""
+
+
+def memory_stats(device: Any = None) -> dict[str, Any]:
+    """Nothing to tell."""
+    return {}
+
+
+def manual_seed_all(seed: int) -> None:
+    """Nothing to seed."""
+
+
+def manual_seed(seed: int) -> None:
+    """Nothing to seed."""
+
+
+seed = seed_all = empty_cache
+
+
+def get_rng_state_all() -> list[Any]:
+    """No states."""
+    return []
+
+
+def set_rng_state_all(new_states: Any) -> None:
+    """Nothing to set."""
+
+
+def get_arch_list() -> list[str]:
+    """No architectures."""
+    return []
+
+
+def _none(what: str) -> RuntimeError:
+    return RuntimeError(f"{what}: expected a CUDA device, found none")
+
+
+def _refusing(name: str) -> Any:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise _none(name)
+
+    refuse.__name__ = refuse.__qualname__ = name
+    refuse.__doc__ = "RuntimeError: there is none."
+    return refuse
+
+
+for _name in (
+    "current_device current_stream default_stream get_device_capability get_device_name "
+    "get_device_properties get_rng_state initial_seed mem_get_info set_device set_rng_state "
+    "set_stream utilization"
+).split():
+    globals()[_name] = _refusing(_name)
+
+
+class Stream:
+    """A stream of a device: RuntimeError, there is none."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise _none("Stream")
+
+
+class Event:
+    """An event of a device: RuntimeError, there is none."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise _none("Event")
+
+
+class CUDAGraph:
+    """A recorded graph: RuntimeError, there is none."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise _none("CUDAGraph")
+
+
+def stream(stream: Any) -> Any:
+    """A context that changes nothing; for None only, as there are no streams."""
+    return contextlib.nullcontext()
+
+
+class device:
+    """A context that makes a device the current one; none is None or negative."""
+
+    def __init__(self, device: Any) -> None:
+        if device is not None and not (isinstance(device, int) and device < 0):
+            raise _none("device")
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: Any) -> None:
+        pass
+
+
+def device_of(obj: Any) -> device:
+    """A context that does nothing: no tensor is on such a device."""
+    return device(None)

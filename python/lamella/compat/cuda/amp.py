@@ -1,0 +1,33 @@
+"""torch.cuda.amp where there is no such device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lamella.compat.amp import GradScaler as GradScaler
+
+
+class autocast:
+    """Casts for a device that is not there: nothing, as a context and as a decorator."""
+
+    def __init__(self, enabled: bool = True, dtype: Any = None, cache_enabled: bool = True) -> None:
+        pass
+
+    def __enter__(self) -> autocast:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        pass
+
+    def __call__(self, function: Any) -> Any:
+        return function
+
+
+def custom_fwd(fwd: Any = None, *, cast_inputs: Any = None) -> Any:
+    """The function itself."""
+    return fwd if fwd is not None else lambda function: function
+
+
+def custom_bwd(bwd: Any) -> Any:
+    """The function itself."""
+    return bwd

@@ -1,0 +1,59 @@
+"""torch.overrides: what asks whether arguments have a __torch_function__ of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from lamella import Tensor
+
+
+def is_tensor_like(inp: Any) -> bool:
+    """Whether it is a tensor or has a __torch_function__."""
+    return isinstance(inp, Tensor) or hasattr(type(inp), "__torch_function__")
+
+
+def _overrides(value: Any) -> bool:
+    kind = type(value)
+    own = getattr(kind, "__torch_function__", None)
+    if own is None or kind is Tensor:
+        return False
+    return getattr(own, "__func__", own) is not getattr(
+        getattr(Tensor, "__torch_function__", None), "__func__", None
+    )
+
+
+def has_torch_function(relevant_args: Iterable[Any]) -> bool:
+    """Whether one of the arguments has a __torch_function__ of its own."""
+    return any(_overrides(value) for value in relevant_args)
+
+
+def has_torch_function_unary(tensor: Any) -> bool:
+    """Whether the argument has a __torch_function__ of its own."""
+    return _overrides(tensor)
+
+
+def has_torch_function_variadic(*args: Any) -> bool:
+    """Whether one of the arguments has a __torch_function__ of its own."""
+    return has_torch_function(args)
+
+
+def handle_torch_function(
+    public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
+) -> Any:
+    """The answer of the first __torch_function__ that gives one; subclasses are asked first."""
+    kinds: list[type] = []
+    for value in relevant_args:
+        kind = type(value)
+        if not _overrides(value) or kind in kinds:
+            continue
+        place = next((i for i, other in enumerate(kinds) if issubclass(kind, other)), len(kinds))
+        kinds.insert(place, kind)
+    for kind in kinds:
+        made = kind.__torch_function__(public_api, tuple(kinds), args, kwargs)
+        if made is not NotImplemented:
+            return made
+    raise TypeError(
+        f"{getattr(public_api, '__name__', public_api)}: no type has an answer: "
+        + ", ".join(kind.__name__ for kind in kinds)
+    )

@@ -1,0 +1,303 @@
+"""torch.serialization: PyTorch's .pt files, read and written.
+
+A file is a zip archive with a pickle of the object, in which each storage is a key, and the bytes
+of of each storage. XX
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import pickle
+import zipfile
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import lamella
+from lamella import Tensor
+from lamella.compat import _pickle_names
+from lamella.compat._pickle_writer import Writer
+
+__all__ = [
+    "add_safe_globals",
+    "clear_safe_globals",
+    "get_safe_globals",
+    "load",
+    "safe_globals",
+    "save",
+]
+
+# PyTorch's: so that storages can be mapped.
+_ALIGNMENT = 64
+
+
+# ---- Writing
+
+
+def save(
+    obj: Any,
+    f: Any,
+    pickle_module: Any = None,
+    pickle_protocol: int = 2,
+    _use_new_zipfile_serialization: bool = True,
+) -> None:
+    """Writes an object with its tensors to a .pt file, which PyTorch reads as well.
+
+    obj: tensors, numbers, text, lists, dictionaries, and what else pickle takes. Tensors that share
+    memory share it in the file. f: a path, whose file is put in place when it is complete, or a
+    file that is open for writing bytes.
+    """
+    if not _use_new_zipfile_serialization:
+        raise ValueError(
+            "save: expected _use_new_zipfile_serialization=True; Lamella writes zip files"
+        )
+    if not isinstance(f, (str, os.PathLike)):
+        if not hasattr(f, "write"):
+            raise TypeError(f"save: expected 'f' to be a path or a file, got {type(f).__name__}")
+        _write(obj, f, "archive", pickle_protocol)
+        return
+    path = os.fspath(f)
+    partial = f"{path}.{os.getpid()}.partial"
+    try:
+        with open(partial, "wb") as file:
+            _write(obj, file, os.path.splitext(os.path.basename(path))[0], pickle_protocol)
+        os.replace(partial, path)
+    except BaseException:
+        if os.path.exists(partial):
+            os.remove(partial)
+        raise
+
+
+def _write(obj: Any, file: Any, name: str, protocol: int) -> None:
+    text = io.BytesIO()
+    writer = Writer(text, protocol)
+    writer.dump(obj)
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+
+        def add(entry: str, data: Any) -> None:
+            info = zipfile.ZipInfo(f"{name}/{entry}")
+            info.file_size = len(data)
+            begin = archive.fp.tell() + 30 + len(info.filename.encode()) + 4  # type: ignore
+            gap = -begin % _ALIGNMENT
+            info.extra = b"FB" + gap.to_bytes(2, "little") + b"Z" * gap
+            with archive.open(info, "w") as stream:
+                stream.write(data)
+
+        add("data.pkl", text.getvalue())
+        add(".format_version", b"1")
+        add(".storage_alignment", str(_ALIGNMENT).encode())
+        add("byteorder", b"little")
+        for key, storage in writer.storages.items():
+            add(f"data/{key}", memoryview(storage._bytes))
+        add("version", b"3\n")
+
+
+# ---- Reading
+
+_safe: dict[tuple[str, str], Any] = {}
+
+
+def add_safe_globals(safe_globals: list[Any]) -> None:
+    """Further functions and classes that files may name; pairs give one another name."""
+    for entry in safe_globals:
+        value, name = entry if isinstance(entry, tuple) else (entry, None)
+        if name is None:
+            name = f"{value.__module__}.{value.__qualname__}"
+        module, _, last = name.rpartition(".")
+        _safe[module, last] = value
+
+
+def get_safe_globals() -> list[Any]:
+    """What add_safe_globals() was given."""
+    return list(_safe.values())
+
+
+def clear_safe_globals() -> None:
+    """Takes back what add_safe_globals() was given."""
+    _safe.clear()
+
+
+@contextlib.contextmanager
+def safe_globals(safe_globals: list[Any]) -> Iterator[None]:
+    """add_safe_globals() for a block."""
+    before = dict(_safe)
+    add_safe_globals(safe_globals)
+    try:
+        yield
+    finally:
+        _safe.clear()
+        _safe.update(before)
+
+
+def load(
+    f: Any,
+    map_location: Any = None,
+    pickle_module: Any = None,
+    *,
+    weights_only: bool | None = None,
+    mmap: bool | None = None,
+    **pickle_load_args: Any,
+) -> Any:
+    """The object of a .pt file, PyTorch's or Lamella's; the tensors of a safetensors file by name.
+
+    f: a path, or a file that is open for reading bytes. map_location: a device for all storages, a
+    dictionary of locations, or a function of a storage and its location. weights_only: False allows
+    classes of modules that are imported already, NumPy's arrays and plain containers in addition;
+    other classes and functions are named to add_safe_globals() first. Raises UnpicklingError for a
+    file that names anything else, RuntimeError for one that is damaged.
+    """
+    if isinstance(f, (str, os.PathLike)):
+        with open(f, "rb") as file:
+            begin = file.read(9)
+            file.seek(0)
+            if begin[8:] == b"{":  # a safetensors file's header comes after its length
+                return lamella.load(f, "cpu" if map_location is None else map_location)
+            return _read(file, os.fspath(f), map_location, weights_only is not False)
+    if not hasattr(f, "read"):
+        raise TypeError(f"load: expected 'f' to be a path or a file, got {type(f).__name__}")
+    data = f if getattr(f, "seekable", lambda: False)() else io.BytesIO(f.read())
+    if data is f and f.tell():
+        data = io.BytesIO(f.read())  # a zip archive's places count from its own begin
+    return _read(data, getattr(f, "name", "the file"), map_location, weights_only is not False)
+
+
+def _read(file: Any, where: Any, map_location: Any, weights_only: bool) -> Any:
+    begin = file.read(1)
+    file.seek(0)
+    if begin == b"\x80":
+        raise RuntimeError(
+            f"load: expected a zip archive, got PyTorch's format from before 1.6, in {where}; "
+            "PyTorch converts it by torch.save(torch.load(old), new)"
+        )
+    try:
+        archive = zipfile.ZipFile(file)
+    except zipfile.BadZipFile as error:
+        raise RuntimeError(f"load: expected a zip archive, got {error}, in {where}") from None
+    with archive:
+        return _Archive(archive, where, map_location, weights_only).read()
+
+
+class _Archive:
+    """One file that is read: its storages by key, each once."""
+
+    def __init__(
+        self, archive: zipfile.ZipFile, where: Any, map_location: Any, weights_only: bool
+    ) -> None:
+        self.archive, self.where, self.map_location = archive, where, map_location
+        self.weights_only = weights_only
+        self.entries = {info.filename: info for info in archive.infolist()}
+        roots = [name[: -len("data.pkl")] for name in self.entries if name.endswith("/data.pkl")]
+        self._expect(len(roots) == 1, "one entry 'data.pkl'", str(len(roots)))
+        self.root = roots[0]
+        self._expect(
+            f"{self.root}constants.pkl" not in self.entries,
+            "a file of torch.save()",
+            "a program of torch.jit.save()",
+        )
+        order = self._bytes("byteorder") if f"{self.root}byteorder" in self.entries else b"little"
+        self._expect(order == b"little", "little-endian numbers", repr(order.decode("latin1")))
+        self.storages: dict[str, tuple[Any, Tensor]] = {}
+
+    def _expect(self, right: bool, expected: str, got: str) -> None:
+        if not right:
+            raise RuntimeError(f"load: expected {expected}, got {got}, in {self.where}")
+
+    def _bytes(self, entry: str) -> bytes:
+        try:
+            return self.archive.read(self.root + entry)
+        except (zipfile.BadZipFile, EOFError, NotImplementedError, OSError) as error:
+            raise RuntimeError(
+                f"load: expected a readable entry '{entry}', got {error}, in {self.where}"
+            ) from None
+
+    def read(self) -> Any:
+        reader = _Reader(io.BytesIO(self._bytes("data.pkl")), self)
+        try:
+            return reader.load()
+        except (pickle.UnpicklingError, RuntimeError, MemoryError):
+            raise
+        except Exception as error:
+            raise pickle.UnpicklingError(
+                f"load: expected a pickle of PyTorch's, got {type(error).__name__}: {error}, in "
+                f"{self.where}"
+            ) from None
+
+    def storage(self, key: Any, dtype: Any, location: Any, count: Any) -> _pickle_names.Stored:
+        """A storage with the dtype that it was saved with; None where it is of bytes."""
+        right = isinstance(key, str) and isinstance(location, str) and isinstance(count, int)
+        self._expect(
+            right, "a storage's key, location and size", f"{key!r}, {location!r}, {count!r}"
+        )
+        if key not in self.storages:
+            size = count * (1 if dtype is None else dtype.itemsize)
+            info = self.entries.get(f"{self.root}data/{key}")
+            self._expect(info is not None, f"an entry 'data/{key}'", "none")
+            assert info is not None
+            self._expect(
+                info.file_size == size, f"{size} bytes at 'data/{key}'", str(info.file_size)
+            )
+            memory = lamella.empty(size, dtype=lamella.uint8)
+            if size:
+                data = self._bytes(f"data/{key}")
+                self._expect(len(data) == size, f"{size} bytes at 'data/{key}'", str(len(data)))
+                memoryview(memory)[:] = data
+            self.storages[key] = self._placed(memory, location)
+        storage, device = self.storages[key]
+        return _pickle_names.Stored(storage, dtype, device)
+
+    def _placed(self, memory: Tensor, location: str) -> tuple[Any, Any]:
+        """The storage, and the device that its tensors go to."""
+        storage = memory.untyped_storage()
+        target = self.map_location
+        if isinstance(target, dict):
+            target = target.get(location, location)
+        elif callable(target):
+            made = target(storage, location)
+            if made is not None:
+                return made, made.device
+            target = location
+        elif target is None:
+            target = location
+        device = lamella.device(target)
+        if device.type not in ("cpu", "meta") and not _is_there(device):
+            raise RuntimeError(
+                f"load: expected a device for the storages of '{location}', got none; "
+                f"map_location='cpu' puts them into memory, in {self.where}"
+            )
+        return storage, device
+
+
+def _is_there(device: Any) -> bool:
+    from lamella._device import find_module
+
+    return find_module(device.type) is not None
+
+
+class _Reader(pickle.Unpickler):
+    def __init__(self, text: io.BytesIO, archive: _Archive) -> None:
+        super().__init__(text, encoding="utf-8")
+        self.archive = archive
+
+    def persistent_load(self, saved: Any) -> Any:
+        right = isinstance(saved, tuple) and len(saved) == 5 and saved[0] == "storage"
+        self.archive._expect(right, "the name of a storage", repr(saved)[:80])
+        kind = saved[1]
+        self.archive._expect(
+            isinstance(kind, _pickle_names.StorageType), "a storage's type", repr(kind)[:80]
+        )
+        return self.archive.storage(saved[2], kind.dtype, saved[3], saved[4])
+
+    def find_class(self, module: str, name: str) -> Any:
+        found: Callable[..., Any] | None = _safe.get((module, name))
+        if found is None:
+            found = _pickle_names.find(module, name)
+        if found is None and not self.archive.weights_only:
+            found = _pickle_names.find_more(module, name)
+        if found is None:
+            raise pickle.UnpicklingError(
+                f"load: expected a name of the allow-list, got '{module}.{name}', in "
+                f"{self.archive.where}; nothing of it was run. If the file is to be trusted, "
+                "torch.serialization.add_safe_globals([...]) allows it"
+            )
+        return found

@@ -1,0 +1,180 @@
+"""What a worker process of a DataLoader does: torch.utils.data._utils.worker."""
+
+from __future__ import annotations
+
+import os
+import queue
+import random
+import traceback
+from dataclasses import dataclass
+from multiprocessing.reduction import ForkingPickler
+from typing import Any
+
+import lamella
+
+
+@dataclass
+class WorkerInfo:
+    """What get_worker_info() gives: the worker's number, their count, its seed and data set."""
+
+    id: int
+    num_workers: int
+    seed: int
+    dataset: Any
+
+
+_info: WorkerInfo | None = None
+
+
+def get_worker_info() -> WorkerInfo | None:
+    """In a worker process what it is; elsewhere None."""
+    return _info
+
+
+class Failure:
+    """An exception on its way from a worker to the program: its type and its traceback's text."""
+
+    def __init__(self, error: BaseException, where: str) -> None:
+        self.kind = type(error)
+        self.text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        self.where = where
+
+    def reraise(self) -> None:
+        """Raises the same type with the worker's traceback in its text."""
+        text = f"DataLoader: {self.where} raised {self.kind.__name__}\n{self.text}"
+        if self.kind is KeyError:  # KeyError shows its text by repr()
+            raise RuntimeError(text)
+        try:
+            error = self.kind(text)
+        except Exception:  # a type whose constructor wants other arguments
+            error = RuntimeError(text)
+        raise error
+
+
+class Ended:
+    """An iterable data set has no more examples in this worker."""
+
+
+class Reset:
+    """A new epoch in a worker that stays. Its random numbers go on from where they are."""
+
+
+class Fetcher:
+    """Examples for the indices of a batch, collated. Raises StopIteration at an iterable's end."""
+
+    def __init__(
+        self, dataset: Any, iterable: bool, batches: bool, collate: Any, drop_last: bool
+    ) -> None:
+        self.dataset, self.batches, self.collate = dataset, batches, collate
+        self.drop_last = drop_last
+        self.examples = iter(dataset) if iterable else None
+        self.ended = False
+
+    def __call__(self, index: Any) -> Any:
+        if self.examples is not None:
+            return self.collate(self._next(index))
+        if not self.batches:
+            return self.collate(self.dataset[index])
+        many = getattr(self.dataset, "__getitems__", None)
+        if many is not None:
+            return self.collate(many(index))
+        return self.collate([self.dataset[i] for i in index])
+
+    def _next(self, index: Any) -> Any:
+        if self.ended:
+            raise StopIteration
+        assert self.examples is not None
+        if not self.batches:
+            return next(self.examples)
+        examples: list[Any] = []
+        for _ in index:
+            try:
+                examples.append(next(self.examples))
+            except StopIteration:
+                self.ended = True
+                break
+        if not examples or (self.drop_last and len(examples) < len(index)):
+            raise StopIteration
+        return examples
+
+
+def _seed(worker: int, base: int) -> int:
+    seed = base + worker
+    random.seed(seed)
+    lamella.manual_seed(seed)
+    try:
+        import numpy
+    except ImportError:
+        return seed
+    words = numpy.random.SeedSequence([worker, base & 0xFFFFFFFF, base >> 32, 0])
+    numpy.random.seed(words.generate_state(4))
+    return seed
+
+
+def run(
+    make_fetcher: Any,
+    dataset: Any,
+    indices: Any,
+    results: Any,
+    base_seed: int,
+    init: Any,
+    worker: int,
+    count: int,
+) -> None:
+    """Takes (number, index) from a queue and gives pickled (number, worker, batch)
+    until it gets None."""
+    global _info
+    parent = os.getppid()
+    fetch: Any = None
+    failure = None
+    try:
+        # One thread: the workers share the machine.
+        lamella.set_num_threads(1)
+        seed = _seed(worker, base_seed)
+        _info = WorkerInfo(worker, count, seed, dataset)
+        if init is not None:
+            init(worker)
+        fetch = make_fetcher()
+    except Exception as error:
+        failure = Failure(error, f"worker {worker}")
+    try:
+        while True:
+            try:
+                task = indices.get(timeout=5)
+            except queue.Empty:
+                if os.getppid() != parent:
+                    return
+                continue
+            if task is None:
+                break
+            if isinstance(task, Reset):
+                fetch = make_fetcher()
+                continue
+            number, index = task
+            results.put(_packed(number, worker, _result(fetch, index, failure, worker)))
+            failure = None
+    except KeyboardInterrupt:
+        return
+
+
+def _packed(number: int, worker: int, result: Any) -> bytes:
+    """The answer as bytes: what cannot be pickled is the worker's error, said to the program."""
+    try:
+        return bytes(ForkingPickler.dumps((number, worker, result)))
+    except Exception as error:
+        told = Failure(error, f"worker {worker}")
+        if isinstance(result, Failure):  # of a type that cannot be pickled
+            told = result
+        told.kind = RuntimeError
+        return bytes(ForkingPickler.dumps((number, worker, told)))
+
+
+def _result(fetch: Any, index: Any, failure: Failure | None, worker: int) -> Any:
+    if failure is not None:
+        return failure
+    try:
+        return fetch(index)
+    except StopIteration as error:
+        return Ended() if fetch.examples is not None else Failure(error, f"worker {worker}")
+    except Exception as error:
+        return Failure(error, f"worker {worker}")

@@ -1,0 +1,192 @@
+"""torch.utils.data.dataset: examples by index or one after the other."""
+
+from __future__ import annotations
+
+import bisect
+import math
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+import lamella
+from lamella import Tensor
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Dataset(Generic[T_co]):
+    """Examples by index: a subclass has __getitem__(), and __len__() where samplers ask for it."""
+
+    def __getitem__(self, index: Any) -> T_co:
+        raise NotImplementedError(f"{type(self).__name__}: expected the class to have __getitem__")
+
+    def __add__(self, other: Dataset[T_co]) -> ConcatDataset[T_co]:
+        return ConcatDataset([self, other])
+
+
+class IterableDataset(Dataset[T_co], Iterable[T_co]):
+    """Examples in one order: a subclass has __iter__()."""
+
+    def __add__(self, other: Dataset[T_co]) -> Any:
+        return ChainDataset([self, other])
+
+
+class TensorDataset(Dataset[tuple[Tensor, ...]]):
+    """Rows of tensors whose first dimensions have the same size."""
+
+    tensors: tuple[Tensor, ...]
+
+    def __init__(self, *tensors: Tensor) -> None:
+        sizes = [tensor.size(0) for tensor in tensors]
+        if len(set(sizes)) > 1:
+            raise AssertionError(
+                f"TensorDataset: expected tensors of the same first size, got {sizes}"
+            )
+        self.tensors = tensors
+
+    def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
+        return tuple(tensor[index] for tensor in self.tensors)
+
+    def __len__(self) -> int:
+        return self.tensors[0].size(0)
+
+
+class StackDataset(Dataset[Any]):
+    """Examples that have one part of each data set: tuples, or dictionaries for names."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if bool(args) == bool(kwargs):
+            raise ValueError(
+                "StackDataset: expected data sets either by place or by name, got "
+                + ("both" if args else "none")
+            )
+        self.datasets: Any = args or kwargs
+        sizes = [len(one) for one in (args or kwargs.values())]
+        if len(set(sizes)) > 1:
+            raise ValueError(f"StackDataset: expected data sets of the same size, got {sizes}")
+        self._length = sizes[0]
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(self.datasets, dict):
+            return {name: one[index] for name, one in self.datasets.items()}
+        return tuple(one[index] for one in self.datasets)
+
+    def __len__(self) -> int:
+        return self._length
+
+
+class ConcatDataset(Dataset[T_co]):
+    """Data sets one behind the other."""
+
+    datasets: list[Dataset[T_co]]
+    cumulative_sizes: list[int]
+
+    def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
+        self.datasets = list(datasets)
+        if not self.datasets:
+            raise AssertionError("ConcatDataset: expected at least one data set")
+        if any(isinstance(one, IterableDataset) for one in self.datasets):
+            raise AssertionError("ConcatDataset: expected no IterableDataset; use ChainDataset")
+        self.cumulative_sizes = self.cumsum(self.datasets)
+
+    @staticmethod
+    def cumsum(sequence: Any) -> list[int]:
+        """Where each data set ends."""
+        ends, end = [], 0
+        for one in sequence:
+            end += len(one)
+            ends.append(end)
+        return ends
+
+    def __len__(self) -> int:
+        return self.cumulative_sizes[-1]
+
+    def __getitem__(self, index: int) -> T_co:
+        size = len(self)
+        if not -size <= index < size:
+            raise ValueError(
+                f"ConcatDataset: expected an index within {size} examples, got {index}"
+            )
+        index %= size
+        place = bisect.bisect_right(self.cumulative_sizes, index)
+        first = self.cumulative_sizes[place - 1] if place else 0
+        return self.datasets[place][index - first]
+
+
+class ChainDataset(IterableDataset[T_co]):
+    """Iterable data sets, one after the other."""
+
+    def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
+        self.datasets = datasets
+
+    def __iter__(self) -> Iterator[T_co]:
+        for one in self.datasets:
+            if not isinstance(one, IterableDataset):
+                raise AssertionError(
+                    f"ChainDataset: expected IterableDatasets, got {type(one).__name__}"
+                )
+            yield from one
+
+    def __len__(self) -> int:
+        sizes: list[int] = [len(one) for one in self.datasets]  # type: ignore[arg-type]
+        return sum(sizes)
+
+
+class Subset(Dataset[T_co]):
+    """The examples of a data set at some indices."""
+
+    dataset: Dataset[T_co]
+    indices: Sequence[int]
+
+    def __init__(self, dataset: Dataset[Any], indices: Sequence[int]) -> None:
+        self.dataset = dataset
+        self.indices = indices
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, list):
+            return self.dataset[[self.indices[i] for i in index]]
+        return self.dataset[self.indices[index]]
+
+    def __getitems__(self, indices: list[int]) -> list[Any]:
+        many = getattr(self.dataset, "__getitems__", None)
+        places = [self.indices[i] for i in indices]
+        return many(places) if many is not None else [self.dataset[i] for i in places]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+def random_split(
+    dataset: Dataset[Any], lengths: Sequence[int | float], generator: Any = None
+) -> list[Subset[Any]]:
+    """Parts without common examples, drawn at random.
+
+    lengths: counts that add up to the whole, or fractions that add up to 1; what rounding leaves
+    goes to the first parts, one each.
+    """
+    size = len(dataset)  # type: ignore[arg-type]
+    if sum(lengths) <= 1 and math.isclose(sum(lengths), 1):
+        for i, fraction in enumerate(lengths):
+            if not 0 <= fraction <= 1:
+                raise ValueError(
+                    f"random_split: expected fractions between 0 and 1, got {fraction} at {i}"
+                )
+        counts = [math.floor(size * fraction) for fraction in lengths]
+        for i in range(size - sum(counts)):
+            counts[i % len(counts)] += 1
+        for i, count in enumerate(counts):
+            if count == 0:
+                warnings.warn(f"random_split: part {i} has no examples", stacklevel=2)
+    else:
+        counts = list(lengths)  # type: ignore[arg-type]
+    if sum(counts) != size:
+        raise ValueError(
+            f"random_split: expected lengths that add up to {size}, got a sum of {sum(counts)}"
+        )
+    order = lamella.randperm(size, generator=generator or lamella.default_generator).tolist()
+    parts: list[Subset[Any]] = []
+    begin = 0
+    for count in counts:
+        parts.append(Subset(dataset, order[begin : begin + count]))
+        begin += count
+    return parts

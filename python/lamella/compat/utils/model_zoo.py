@@ -1,0 +1,5 @@
+"""torch.utils.model_zoo."""
+
+from lamella.compat.hub import load_state_dict_from_url as load_state_dict_from_url
+
+load_url = load_state_dict_from_url

@@ -1,0 +1,207 @@
+"""PyTorch's .pt files: read and written by both, and what a file may not do."""
+
+import argparse
+import collections
+import io
+import pathlib
+import pickle
+import re
+import zipfile
+
+import numpy as np
+import pytest
+
+import lamella
+from lamella.compat import serialization
+
+torch = pytest.importorskip("torch")
+from test_programs import PROGRAMS, printed, same  # noqa: E402
+
+PROGRAM = PROGRAMS / "pt_files.py"
+Point = collections.namedtuple("Point", "x y")
+
+
+@pytest.mark.parametrize("writer", [[], ["-m", "lamella.compat"]], ids=["theirs", "ours"])
+def test_each_reads_what_the_other_wrote(writer, tmp_path):
+    path = tmp_path / "file.pt"
+    printed(*writer, PROGRAM, "write", path)
+    theirs = printed(PROGRAM, "read", path)
+    assert theirs.count("\n") == 35
+    same(printed("-m", "lamella.compat", PROGRAM, "read", path), theirs)
+
+
+def saved(value, **options):
+    file = io.BytesIO()
+    torch.save(value, file, **options)
+    file.seek(0)
+    return file
+
+
+def rewritten(file, change):
+    """A copy of an archive with its entries changed: change(name, bytes) gives bytes or None."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(file) as old, zipfile.ZipFile(made, "w") as new:
+        for name in old.namelist():
+            data = change(name.partition("/")[2], old.read(name))
+            if data is not None:
+                new.writestr(name, data)
+    made.seek(0)
+    return made
+
+
+class Harmful:
+    ran = False
+
+    def __reduce__(self):
+        return setattr, (Harmful, "ran", True)
+
+
+def test_nothing_else_is_executed():
+    for weights_only in (True, False):
+        with pytest.raises(pickle.UnpicklingError) as told:
+            serialization.load(saved([Harmful()]), weights_only=weights_only)
+        assert str(told.value) == (
+            "load: expected a name of the allow-list, got '__builtin__.setattr', in the file; "
+            "nothing of it was run. If the file is to be trusted, "
+            "torch.serialization.add_safe_globals([...]) allows it"
+        )
+        assert not Harmful.ran
+    for module, name in (
+        ("os", "system"),
+        ("builtins", "eval"),
+        ("torch", "load"),
+        ("torch", "ops"),
+        ("torch.serialization", "load"),
+        ("collections", "OrderedDict.__init__"),
+        ("lamella.compat.serialization", "load"),
+    ):
+        text = b"\x80\x02c" + f"{module}\n{name}\n".encode() + b"."
+        file = rewritten(
+            saved(1), lambda entry, old, text=text: old if entry != "data.pkl" else text
+        )
+        with pytest.raises(pickle.UnpicklingError, match=re.escape(f"'{module}.{name}'")):
+            serialization.load(file, weights_only=False)
+
+
+def test_names_that_are_allowed_on_request():
+    file = saved(
+        {"args": argparse.Namespace(rate=0.5), "array": np.arange(3), "point": Point(1, 2)}
+    )
+    with pytest.raises(pickle.UnpicklingError, match="argparse.Namespace"):
+        serialization.load(file)
+    file.seek(0)
+    found = serialization.load(file, weights_only=False)
+    assert found["args"].rate == 0.5 and found["array"].tolist() == [0, 1, 2]
+    assert found["point"] == Point(1, 2)
+    file = saved([Point(3, 4)])
+    with serialization.safe_globals([Point]):
+        assert serialization.load(file) == [Point(3, 4)]
+        assert serialization.get_safe_globals() == [Point]
+    assert serialization.get_safe_globals() == []
+
+
+def test_whole_modules(tmp_path):
+    model = lamella.nn.Sequential(lamella.nn.Linear(2, 3), lamella.nn.ReLU())
+    serialization.save(model, tmp_path / "model.pt")
+    with pytest.raises(pickle.UnpicklingError, match="lamella.nn.modules"):
+        serialization.load(tmp_path / "model.pt")
+    again = serialization.load(tmp_path / "model.pt", weights_only=False)
+    x = lamella.ones(4, 2)
+    assert again(x).equal(model(x)) and list(again.state_dict()) == ["0.weight", "0.bias"]
+
+
+def test_damaged_files():
+    good = saved({"a": torch.ones(100)})
+    data = good.getvalue()
+    for size in (1, 40, len(data) // 2, len(data) - 10):
+        with pytest.raises(RuntimeError, match="load: expected a zip archive, got"):
+            serialization.load(io.BytesIO(data[:size]))
+    for entry, change, text in (
+        ("data/0", lambda old: old[:-4], "expected 400 bytes at 'data/0', got 396"),
+        ("data/0", lambda old: None, "expected an entry 'data/0', got none"),
+        ("data.pkl", lambda old: None, "expected one entry 'data.pkl', got 0"),
+        ("byteorder", lambda old: b"big", "expected little-endian numbers, got 'big'"),
+    ):
+        file = rewritten(good, lambda name, old: change(old) if name == entry else old)  # noqa: B023
+        with pytest.raises(RuntimeError) as told:
+            serialization.load(file)
+        assert str(told.value) == f"load: {text}, in the file"
+    for size in range(0, 200, 7):  # a pickle cut anywhere, or with one byte changed
+        for change in (lambda old: old[:size], lambda old: old[:size] + b"\xfe" + old[size + 1 :]):  # noqa: B023
+            file = rewritten(
+                good,
+                lambda name, old: change(old) if name == "data.pkl" else old,  # noqa: B023
+            )
+            try:
+                serialization.load(file)
+            except (pickle.UnpicklingError, RuntimeError):
+                continue
+    flipped = bytearray(data)
+    flipped[data.index(np.ones(100, np.float32).tobytes())] ^= 1
+    with pytest.raises(RuntimeError, match="load: expected a readable entry 'data/0', got Bad CRC"):
+        serialization.load(io.BytesIO(flipped))
+
+
+def test_views_stay_inside_their_storage():
+    file = rewritten(
+        saved(torch.arange(3.0)),
+        lambda name, old: old.replace(b"K\x03\x85", b"K\x09\x85") if name == "data.pkl" else old,
+    )
+    with pytest.raises((RuntimeError, pickle.UnpicklingError), match="storage"):
+        serialization.load(file)
+
+
+def test_refused_formats(tmp_path):
+    old = saved(torch.ones(1), _use_new_zipfile_serialization=False)
+    with pytest.raises(RuntimeError) as told:
+        serialization.load(old)
+    assert str(told.value) == (
+        "load: expected a zip archive, got PyTorch's format from before 1.6, in the file; "
+        "PyTorch converts it by torch.save(torch.load(old), new)"
+    )
+    with pytest.raises(TypeError, match="load: expected 'f' to be a path or a file, got int"):
+        serialization.load(3)
+    with pytest.raises(TypeError, match="save: expected 'f' to be a path or a file, got int"):
+        serialization.save(1, 3)
+    with pytest.raises(RuntimeError, match="expected tensors over one memory to have one dtype"):
+        x = lamella.ones(2)
+        serialization.save([x, x.view(lamella.int32)], tmp_path / "x.pt")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_locations():
+    def placed(name, old):
+        return old.replace(b"X\x03\x00\x00\x00cpu", b"X\x06\x00\x00\x00cuda:0")
+
+    file = rewritten(saved(torch.arange(3.0)), placed)
+    with pytest.raises(RuntimeError) as told:
+        serialization.load(file)
+    assert str(told.value) == (
+        "load: expected a device for the storages of 'cuda:0', got none; map_location='cpu' puts "
+        "them into memory, in the file"
+    )
+    for target in ("cpu", lamella.device("cpu"), {"cuda:0": "cpu"}, lambda storage, place: storage):
+        file.seek(0)
+        assert serialization.load(file, map_location=target).tolist() == [0, 1, 2]
+    file.seek(0)
+    assert serialization.load(file, map_location="meta").device.type == "meta"
+
+
+def test_safetensors_and_places_in_files(tmp_path):
+    lamella.save({"a": lamella.ones(2)}, tmp_path / "a.safetensors")
+    assert serialization.load(tmp_path / "a.safetensors")["a"].tolist() == [1, 1]
+    file = io.BytesIO()
+    file.write(b"before")
+    serialization.save(lamella.ones(3), file)
+    file.seek(6)
+    assert serialization.load(file).tolist() == [1, 1, 1]
+    serialization.save(lamella.ones(3), tmp_path / "b.pt")
+    with open(tmp_path / "b.pt", "rb") as opened:
+        assert serialization.load(opened, mmap=True).tolist() == [1, 1, 1]
+    with zipfile.ZipFile(tmp_path / "b.pt") as archive:
+        assert archive.namelist()[0] == "b/data.pkl"
+        assert archive.read("b/version") == b"3\n"
+        place = archive.getinfo("b/data/0").header_offset
+    raw = pathlib.Path(tmp_path / "b.pt").read_bytes()
+    names, extra = (int.from_bytes(raw[place + i : place + i + 2], "little") for i in (26, 28))
+    assert (place + 30 + names + extra) % 64 == 0
