@@ -171,7 +171,6 @@ struct Reduction {
   void plan(FoldFn along_fn, FoldFn across_fn) {
     kept.order();
     reduced.order();
-    if (length == 0) reduced.count = 0;
     across = !kept.empty() && (reduced.empty() || std::abs(kept[0].in) < std::abs(reduced[0].in));
     bool direct = (across ? kept[0].in : reduced.empty() ? bytes : reduced[0].in) == bytes;
     if (direct) fold_fn = across ? across_fn : along_fn;
@@ -374,17 +373,23 @@ void reduce_tensor(const ReduceTable& table, ScalarType type, const TensorBase& 
   r.bytes = static_cast<int64_t>(in.itemsize());
   if (values.defined()) r.values = static_cast<char*>(values.data_ptr());
   bool keeps = in.dim() == out.dim();
+  // Sizes and strides of a tensor without elements may be any, so nothing is computed from them.
+  bool empty = in.numel() == 0;
+  if (empty) r.length = 0;
+  auto step = [&](size_t d) { return empty ? 0 : stride_bytes(in, d); };
   size_t o = 0;
   for (size_t d = 0; d < static_cast<size_t>(in.dim()); ++d) {
     int64_t size = in.sizes()[d];
     if (mask[d]) {
-      r.length *= size;
-      if (size != 1) r.reduced.add({size, stride_bytes(in, d), 0, 0});
+      if (!empty && size != 1) {
+        r.length *= size;
+        r.reduced.add({size, stride_bytes(in, d), 0, 0});
+      }
     } else {
       r.outputs *= size;
       size_t to = keeps ? d : o;
       if (size != 1) {
-        r.kept.add({size, stride_bytes(in, d), stride_bytes(out, to),
+        r.kept.add({size, step(d), stride_bytes(out, to),
                     values.defined() ? stride_bytes(values, to) : 0});
       }
     }
