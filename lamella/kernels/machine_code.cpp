@@ -1,6 +1,9 @@
-// What machine code calls: the kernels' threads and products.
+// What machine code calls: the kernels' threads and products and convolutions.
 #include "lamella/kernels/machine_code.h"
 
+#include <algorithm>
+
+#include "lamella/kernels/cpu/convolution.h"
 #include "lamella/kernels/cpu/gemm.h"
 #include "lamella/kernels/dispatch_stub.h"
 #include "lamella/kernels/parallel.h"
@@ -23,6 +26,32 @@ void code_product(const CodeProduct& p, const void* a, const void* b, void* c,
                d != nullptr ? 1 : 0,
                {d, 0, p.d_column, 0}};
   gemm("dot", problem);
+}
+
+void code_convolution(const CodeConvolution& p, void* src, void* weights, void* dst,
+                      lamella_storage* storage, const void* bias) {
+  lamella_convolution c{};
+  c.kind = static_cast<uint8_t>(p.kind);
+  c.ndim = static_cast<uint8_t>(p.ndim);
+  c.batch = p.batch;
+  c.groups = p.groups;
+  c.in_channels = p.in_channels;
+  c.out_channels = p.out_channels;
+  std::ranges::copy(p.in, c.in);
+  std::ranges::copy(p.out, c.out);
+  std::ranges::copy(p.kernel, c.kernel);
+  std::ranges::copy(p.stride, c.stride);
+  std::ranges::copy(p.padding, c.padding);
+  std::ranges::copy(p.padding_end, c.padding_end);
+  std::ranges::copy(p.dilation, c.dilation);
+  std::ranges::copy(p.src_strides, c.src_strides);
+  std::ranges::copy(p.weights_strides, c.weights_strides);
+  std::ranges::copy(p.dst_strides, c.dst_strides);
+  c.src = src;
+  c.weights = weights;
+  c.bias = bias;
+  c.dst = dst;
+  library_convolution("convolution", c, storage);
 }
 
 void code_parallel(void (*function)(void* const* buffers, int64_t begin, int64_t end),

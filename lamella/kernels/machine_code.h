@@ -37,6 +37,18 @@ struct CodeAttentionData {
 };
 LAMELLA_PRIVATE_API void code_attention(const CodeAttention& p, const CodeAttentionData& data);
 
+// A convolution of float32 as liblamella_blas.so takes it, see lamella_convolution: sizes and
+// strides. A bias begins the sums of its output channel.
+struct CodeConvolution {
+  int64_t kind, ndim;
+  int64_t batch, groups, in_channels, out_channels;
+  int64_t in[3], out[3], kernel[3], stride[3], padding[3], padding_end[3], dilation[3];
+  int64_t src_strides[5], weights_strides[5], dst_strides[5];
+};
+// `storage` is that of the weights where they may be constants, or null; so may the bias be.
+LAMELLA_PRIVATE_API void code_convolution(const CodeConvolution& p, void* src, void* weights,
+                                          void* dst, lamella_storage* storage, const void* bias);
+
 // The CPU capability that kernels run with: 0, 1 or 2 as in CPUCapability.
 LAMELLA_PRIVATE_API int code_capability();
 // `storage` is that of b where b may be a constant, or null; so may d be.

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "lamella/graph/compiler/units.h"
+#include "lamella/graph/passes/convolution_problem.h"
 
 namespace lamella::hlo::compiler {
 
@@ -32,8 +33,27 @@ void UnitPlan::find_transposed(const Instruction* call,
   for (const Instruction* i : found) exchanged[i] = call;
 }
 
+namespace {
+
+// The dimension of a result that one row, which all others repeat, begins the sums of: the columns
+// of a product's right operand, and a convolution's output features. -1: there is none.
+int64_t row_dimension(const Instruction* i) {
+  if (i->opcode == Opcode::Convolution) {
+    return i->find(AttributeKey::DimLabels)->convolution->output_feature;
+  }
+  if (i->opcode != Opcode::Dot) return -1;
+  const Shape& right = i->operand_shape(1);
+  int64_t columns = right.elements(), last = i->shape->rank() - 1;
+  for (AttributeKey key : {AttributeKey::RhsBatchDims, AttributeKey::RhsContractingDims}) {
+    for (int64_t d : i->integers(key)) columns /= right.dimension(d);
+  }
+  return columns > 1 && i->shape->dimension(last) == columns ? last : -1;
+}
+
+}  // namespace
+
 // A product that only an addition reads, of a row that is the same for all rows of the result,
-// begins its sums with that row.
+// begins its sums with that row; so does a convolution, whose rows are output features.
 void UnitPlan::find_sums(std::span<const Instruction* const> instructions,
                          const std::vector<Wanted>& wanted) {
   std::unordered_map<const Instruction*, int> uses;
@@ -46,25 +66,25 @@ void UnitPlan::find_sums(std::span<const Instruction* const> instructions,
     if (i->opcode != Opcode::Add || (type != ElementType::F32 && type != ElementType::F64))
       continue;
     for (size_t side = 0; side < 2; ++side) {
-      const Instruction *dot = i->operands[side], *row = i->operands[1 - side];
-      if (dot->opcode != Opcode::Dot || is_given(dot) || uses[dot] != 1 || is_given(row) ||
+      const Instruction *product = i->operands[side], *row = i->operands[1 - side];
+      if (is_given(product) || uses[product] != 1 || is_given(row) ||
           row->opcode != Opcode::Broadcast || i->shape->elements() == 0) {
         continue;
       }
-      // Columns of the result are the free dimension of the right operand.
-      const Shape& right = dot->operand_shape(1);
-      int64_t columns = right.elements();
-      for (AttributeKey key : {AttributeKey::RhsBatchDims, AttributeKey::RhsContractingDims}) {
-        for (int64_t d : dot->integers(key)) columns /= right.dimension(d);
-      }
-      int64_t last = i->shape->rank() - 1;
+      const int64_t at = row_dimension(product);
+      if (at < 0) continue;
       const Shape& given = row->operand_shape(0);
       auto dims = row->integers(AttributeKey::Dimensions);
-      bool fits = columns > 1 && i->shape->dimension(last) == columns &&
-                  given.elements() == columns && given.rank() > 0 && dims.back() == last &&
-                  given.dimension(given.rank() - 1) == columns;
+      int64_t size = i->shape->dimension(at);
+      bool fits = given.elements() == size && given.rank() > 0 && dims.back() == at &&
+                  given.dimension(given.rank() - 1) == size;
+      // Gradients take no row, and the library reads it element after element.
+      if (fits && product->opcode == Opcode::Convolution) {
+        fits = convolution_problem(*product)->kind == ConvolutionProblem::Forward &&
+               (size == 1 || view(row->operands[0]).strides.back() == 1);
+      }
       if (!fits) continue;
-      sums[i] = {dot, row->operands[0]};
+      sums[i] = {product, row->operands[0]};
       break;
     }
   }

@@ -1,10 +1,11 @@
-// Products and attention.
+// Products, convolutions and attention.
 #include "lamella/graph/compiler/kernel_calls.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "lamella/graph/execute/attention_call.h"
+#include "lamella/graph/passes/convolution_problem.h"
 
 namespace lamella::hlo::compiler {
 namespace {
@@ -135,12 +136,8 @@ void KernelCalls::product(const Instruction* i, const Place& to, const Instructi
   llvm::Type* pointer = e_.b.getPtrTy();
   llvm::FunctionCallee dot = e_.runtime("lamella_dot", e_.b.getInt32Ty(),
                                         {pointer, pointer, pointer, pointer, pointer, pointer});
-  llvm::Value* storage = llvm::ConstantPointerNull::get(e_.b.getPtrTy());
-  llvm::Value* first = storage;
-  if (row != nullptr) first = e_.pointer(*e_.place_of(plan_.view(row).base));
-  if (b.place.kind == Place::Buffer && b.place.at < frame_.first_output) {
-    storage = e_.pointer({Place::Buffer, e_.temporary_buffer + 1 + b.place.at, nullptr});
-  }
+  llvm::Value* storage = storage_of(b.place);
+  llvm::Value* first = row_of(row);
   auto at = [&](const Place& place, llvm::Value* elements) {
     llvm::Value* bytes = e_.b.CreateMul(
         elements, e_.i64(static_cast<int64_t>(element_bytes(i->shape->element_type()))));
@@ -167,6 +164,50 @@ void KernelCalls::product(const Instruction* i, const Place& to, const Instructi
   };
   nest(nest, 0, e_.i64(0), e_.i64(0), e_.i64(0));
   frame_.give_back(made);
+}
+
+llvm::Value* KernelCalls::row_of(const Instruction* row) {
+  if (row == nullptr) return llvm::ConstantPointerNull::get(e_.b.getPtrTy());
+  return e_.pointer(*e_.place_of(plan_.view(row).base));
+}
+llvm::Value* KernelCalls::storage_of(const Place& place) {
+  if (place.kind != Place::Buffer || place.at >= frame_.first_output) {
+    return llvm::ConstantPointerNull::get(e_.b.getPtrTy());
+  }
+  return e_.pointer({Place::Buffer, e_.temporary_buffer + 1 + place.at, nullptr});
+}
+
+void KernelCalls::convolution(const Instruction* i, const Place& to, const Instruction* row) {
+  ConvolutionProblem problem = *convolution_problem(*i);
+  std::vector<int64_t> numbers = {problem.kind,   static_cast<int64_t>(problem.spatial.size()),
+                                  problem.batch,  problem.groups,
+                                  problem.in_channels, problem.out_channels};
+  using Spatial = ConvolutionProblem::Spatial;
+  for (auto member : {&Spatial::in, &Spatial::out, &Spatial::kernel, &Spatial::stride,
+                      &Spatial::padding, &Spatial::padding_end, &Spatial::dilation}) {
+    for (size_t d = 0; d < 3; ++d) {
+      numbers.push_back(d < problem.spatial.size() ? problem.spatial[d].*member : 0);
+    }
+  }
+  const Place places[] = {*e_.place_of(plan_.view(i->operands[0]).base),
+                          *e_.place_of(plan_.view(i->operands[1]).base), to};
+  std::vector<llvm::Value*> arguments;
+  for (const ConvolutionProblem::Role* role : {&problem.src, &problem.weights, &problem.dst}) {
+    std::vector<int64_t> strides = role->array == 2 ? dense_strides(*i->shape)
+                                                    : plan_.view(i->operands[role->array]).strides;
+    for (size_t d = 0; d < 5; ++d) {
+      bool has = d < role->dimensions.size();
+      numbers.push_back(has ? strides[static_cast<size_t>(role->dimensions[d])] : 0);
+    }
+    arguments.push_back(e_.pointer(places[role->array]));
+  }
+  const size_t weights = problem.weights.array;
+  arguments.push_back(weights == 2 ? row_of(nullptr) : storage_of(places[weights]));
+  arguments.push_back(row_of(row));
+  arguments.insert(arguments.begin(), numbers_of(numbers));
+  std::vector<llvm::Type*> types(arguments.size(), e_.b.getPtrTy());
+  llvm::FunctionCallee call = e_.runtime("lamella_convolution", e_.b.getInt32Ty(), types);
+  frame_.return_if(e_.b.CreateCall(call, arguments));
 }
 
 void KernelCalls::attention(const Instruction* i) {

@@ -1,4 +1,5 @@
-// Calls of the kernels from machine code: products and attention, on operands where they lie.
+// Calls of the kernels from machine code: products, convolutions and attention, on operands where
+// they lie.
 #pragma once
 #include "lamella/graph/compiler/frame.h"
 #include "lamella/graph/compiler/units.h"
@@ -9,12 +10,21 @@ class KernelCalls {
  public:
   KernelCalls(Frame& frame, const UnitPlan& plan) : frame_(frame), plan_(plan) {}
 
-  // Writes a product. Its sums begin with the row, if there is one.
-  void product(const Instruction* dot, const Place& to, const Instruction* row);
+  // Writes a product, or a convolution that convolution_problem() knows. Its sums begin with the
+  // row, if there is one.
+  void product_or_convolution(const Instruction* i, const Place& to, const Instruction* row) {
+    i->opcode == Opcode::Dot ? product(i, to, row) : convolution(i, to, row);
+  }
   // A call that attention_call() knows; its results lie at their places.
   void attention(const Instruction* call);
 
  private:
+  void product(const Instruction* dot, const Place& to, const Instruction* row);
+  void convolution(const Instruction* i, const Place& to, const Instruction* row);
+  // The storage of an operand that may be a constant from call to call; null for others.
+  llvm::Value* storage_of(const Place& place);
+  // What sums begin with; null: nothing.
+  llvm::Value* row_of(const Instruction* row);
   struct Side;
   Side side_of(const Instruction* operand, std::span<const int64_t> batch,
                std::span<const int64_t> sum, std::vector<Place>* made);

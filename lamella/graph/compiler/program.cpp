@@ -190,7 +190,7 @@ class Program {
       for (size_t d = 0; d < unit.sizes.size(); ++d) text += str(d == 0 ? "" : ",", unit.sizes[d]);
       text += "]:";
     } else if (unit.members[0].instruction->opcode == Opcode::Add) {
-      text += "dot, from a row on:";
+      text += "product or convolution, from a row on:";
     } else {
       text += str(opcode_name(unit.members[0].instruction->opcode), ":");
     }
@@ -213,11 +213,12 @@ class Program {
     const Instruction* i = unit.members[0].instruction;
     if (auto sum = plan.sums.find(i); sum != plan.sums.end()) {
       return KernelCalls(frame_, plan)
-          .product(sum->second.dot, e_.places.at(i)[0], sum->second.row);
+          .product_or_convolution(sum->second.product, e_.places.at(i)[0], sum->second.row);
     }
     switch (i->opcode) {
+      case Opcode::Convolution:
       case Opcode::Dot:
-        return KernelCalls(frame_, plan).product(i, e_.places.at(i)[0], nullptr);
+        return KernelCalls(frame_, plan).product_or_convolution(i, e_.places.at(i)[0], nullptr);
       case Opcode::CustomCall:
         return KernelCalls(frame_, plan).attention(i);
       case Opcode::ReduceWindow:

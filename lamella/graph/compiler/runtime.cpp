@@ -35,6 +35,11 @@ int32_t dot(const native::CodeProduct* p, const void* a, const void* b, void* c,
   return keeping_errors([&] { native::code_product(*p, a, b, c, storage, d); });
 }
 
+int32_t convolution(const native::CodeConvolution* p, void* src, void* weights, void* dst,
+                    lamella_storage* storage, const void* bias) {
+  return keeping_errors([&] { native::code_convolution(*p, src, weights, dst, storage, bias); });
+}
+
 int32_t attention(const native::CodeAttention* p, const native::CodeAttentionData* data) {
   return keeping_errors([&] { native::code_attention(*p, *data); });
 }
@@ -139,6 +144,7 @@ using OfDouble = double (*)(double);
 const Symbol kSymbols[] = {
     {"lamella_parallel", address(native::code_parallel)},
     {"lamella_dot", address(dot)},
+    {"lamella_convolution", address(convolution)},
     {"lamella_attention", address(attention)},
     {"lamella_sort", address(sort)},
     {"lamella_sort_s8", address(sort_numbers<int8_t>)},

@@ -45,6 +45,7 @@ bool is_movement(Opcode opcode) {
 }
 Unit::Kind kind_of(const Instruction* i) {
   switch (i->opcode) {
+    case Opcode::Convolution:
     case Opcode::CustomCall:
     case Opcode::Dot:
     case Opcode::Scatter:
@@ -221,7 +222,7 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
     std::set<int>& own = classes[i];
     if (auto sum = sums.find(i); sum != sums.end()) {
       written_.insert(i);
-      for (const Instruction* operand : sum->second.dot->operands) need(view(operand).base, true);
+      for (const Instruction* operand : sum->second.product->operands) need(view(operand).base, true);
       need(view(sum->second.row).base, true);
       continue;
     }
@@ -235,6 +236,7 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
       case Opcode::GetTupleElement:
         need(i->operands[0], true);
         continue;
+      case Opcode::Convolution:
       case Opcode::CustomCall:
       case Opcode::Dot:
         written_.insert(i);

@@ -57,9 +57,9 @@ class UnitPlan {
   std::vector<Unit> units;
   // An operand of what is no loop, as strides over what is there.
   View view(const Instruction* i) const { return view_of(i, inside_); }
-  // Additions that are done by the product that they read.
+  // Additions that are done by the product or the convolution that they read.
   struct Sum {
-    const Instruction *dot, *row;
+    const Instruction *product, *row;
   };
   std::unordered_map<const Instruction*, Sum> sums;
   // Transposes of the results of attention, which lie there transposed already.

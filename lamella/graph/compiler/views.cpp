@@ -6,16 +6,6 @@
 namespace lamella::hlo::compiler {
 namespace {
 
-std::vector<int64_t> dense_strides(const Shape& shape) {
-  std::vector<int64_t> strides(static_cast<size_t>(shape.rank()));
-  int64_t stride = 1;
-  for (size_t d = strides.size(); d-- > 0;) {
-    strides[d] = stride;
-    stride *= shape.dimension(static_cast<int64_t>(d));
-  }
-  return strides;
-}
-
 // The strides under another shape of as many elements, if there are such.
 std::optional<std::vector<int64_t>> reshaped(const Shape& from, const std::vector<int64_t>& strides,
                                              const Shape& to) {
@@ -54,6 +44,16 @@ std::optional<std::vector<int64_t>> reshaped(const Shape& from, const std::vecto
 }
 
 }  // namespace
+
+std::vector<int64_t> dense_strides(const Shape& shape) {
+  std::vector<int64_t> strides(static_cast<size_t>(shape.rank()));
+  int64_t stride = 1;
+  for (size_t d = strides.size(); d-- > 0;) {
+    strides[d] = stride;
+    stride *= shape.dimension(static_cast<int64_t>(d));
+  }
+  return strides;
+}
 
 View view_of(const Instruction* i, const std::unordered_set<const Instruction*>& inside) {
   if (i->shape->elements() == 0 || inside.count(i) == 0) return {i, dense_strides(*i->shape)};

@@ -13,6 +13,8 @@ struct View {
   const Instruction* base;
   std::vector<int64_t> strides;
 };
+// Of the elements of a shape, row by row.
+std::vector<int64_t> dense_strides(const Shape& shape);
 // Looks through transposes, and through reshapes as far as strides can say them, of instructions
 // that are `inside`.
 View view_of(const Instruction* i, const std::unordered_set<const Instruction*>& inside);

@@ -7,6 +7,7 @@
 #include "lamella/core/error.h"
 #include "lamella/dispatch/boxed_tensors.h"
 #include "lamella/dispatch/registry.h"
+#include "lamella/graph/custom_call/opaque.h"
 #include "lamella/graph/custom_call/operator_tensors.h"
 
 namespace lamella::hlo {
@@ -201,6 +202,24 @@ const lamella_operator* find_operator(std::string_view full_name) {
   std::string overload(dot == std::string_view::npos ? std::string_view()
                                                      : full_name.substr(dot + 1));
   return lamella_lookup_operator(base.c_str(), overload.c_str(), 1);
+}
+
+std::vector<OperatorArgument> arguments_of_call(const Instruction& i, std::string_view full_name) {
+  if (i.opcode != Opcode::CustomCall || i.text(AttributeKey::CustomCallTarget) != full_name) {
+    return {};
+  }
+  const lamella_operator* op = find_operator(full_name);
+  if (op == nullptr) return {};
+  FunctionSchema schema;
+  {
+    std::lock_guard lock(Registry::get().mutex());
+    schema = Registry::get().schema(entry_of(op));
+  }
+  try {
+    return read_operator_arguments(schema, opaque_of(i), i.operands.size());
+  } catch (const Error&) {
+    return {};
+  }
 }
 
 bool operator_draws_random_numbers(std::string_view full_name) {

@@ -8,7 +8,7 @@
 #include "lamella/dispatch/dispatch_key.h"
 #include "lamella/dispatch/signature.h"
 #include "lamella/graph/custom_call/operator_arguments.h"
-#include "lamella/graph/hlo/shape.h"
+#include "lamella/graph/hlo/module.h"
 
 namespace lamella::hlo {
 
@@ -35,6 +35,9 @@ struct OperatorPlan {
 
 // The operator of a full name, or NULL. A name without "::" is none.
 const lamella_operator* find_operator(std::string_view full_name);
+// The arguments of a custom call to that operator. None of other instructions, and where the text
+// says no such arguments, which whoever prepares the call reports.
+std::vector<OperatorArgument> arguments_of_call(const Instruction& i, std::string_view full_name);
 // False where there is none.
 bool operator_draws_random_numbers(std::string_view full_name);
 

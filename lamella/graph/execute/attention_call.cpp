@@ -3,31 +3,12 @@
 
 #include <cmath>
 
-#include "lamella/core/error.h"
-#include "lamella/dispatch/registry.h"
-#include "lamella/graph/custom_call/opaque.h"
-#include "lamella/graph/custom_call/operator_arguments.h"
 #include "lamella/graph/custom_call/operator_plan.h"
 
 namespace lamella::hlo {
 namespace {
 
 constexpr const char* kOperator = "aten::_scaled_dot_product_flash_attention_for_cpu";
-
-std::vector<OperatorArgument> arguments_of(const Instruction& i) {
-  const lamella_operator* op = find_operator(kOperator);
-  if (op == nullptr) return {};
-  FunctionSchema schema;
-  {
-    std::lock_guard lock(Registry::get().mutex());
-    schema = Registry::get().schema(entry_of(op));
-  }
-  try {
-    return read_operator_arguments(schema, opaque_of(i), i.operands.size());
-  } catch (const Error&) {
-    return {};  // whoever prepares the call says what is wrong
-  }
-}
 
 // Whether the mask's dimensions are those of the scores, or 1.
 bool fits(const Shape& mask, const Instruction& i) {
@@ -65,7 +46,7 @@ std::optional<AttentionCall> attention_call(const Instruction& i) {
       k.dimension(3) != q.dimension(3) || k.dimension(2) != v.dimension(2)) {
     return std::nullopt;
   }
-  std::vector<OperatorArgument> arguments = arguments_of(i);
+  std::vector<OperatorArgument> arguments = arguments_of_call(i, kOperator);
   if (arguments.size() != 8) return std::nullopt;
   for (size_t n = 0; n < 3; ++n) {
     if (arguments[n].operands != std::vector<int32_t>{static_cast<int32_t>(n)}) return std::nullopt;

@@ -8,6 +8,7 @@
 #include "lamella/core/error.h"
 #include "lamella/graph/execute/attention_call.h"
 #include "lamella/graph/hlo/effects.h"
+#include "lamella/graph/passes/convolution_problem.h"
 
 namespace lamella::hlo {
 namespace {
@@ -159,6 +160,8 @@ bool NativeRules::has_native_details(const Instruction& i) {
       auto dimensions = i.integers(AttributeKey::Dimensions);
       return std::is_sorted(dimensions.begin(), dimensions.end());
     }
+    case Opcode::Convolution:
+      return convolution_problem(i).has_value();
     case Opcode::CustomCall:
       return attention_call(i).has_value();
     case Opcode::Dot: {

@@ -5,13 +5,14 @@
 #include <vector>
 
 #include "lamella/core/error.h"
+#include "lamella/graph/passes/convolution_problem.h"
 #include "lamella/graph/passes/rewriter.h"
 
 namespace lamella::hlo {
 namespace {
 
-bool is_wanted(const Instruction& i) {
-  if (i.opcode != Opcode::Convolution) return false;
+bool is_wanted(const Instruction& i, bool native) {
+  if (i.opcode != Opcode::Convolution || (native && convolution_problem(i))) return false;
   ElementType type = i.shape->element_type();
   if (type != ElementType::F32 && type != ElementType::F64) return false;
   for (size_t n = 0; n < 2; ++n) {
@@ -93,12 +94,12 @@ Instruction* as_operator(Rewriter& to, const Instruction& i) {
 
 }  // namespace
 
-bool convolutions_to_operators(Module& module) {
+bool convolutions_to_operators(Module& module, bool native) {
   bool changed = false;
   for (Computation* computation : module.computations) {
     Rewriter rewriter(module, *computation);
     changed |= rewriter.rewrite([&](Instruction* i) -> Instruction* {
-      return is_wanted(*i) ? as_operator(rewriter, *i) : nullptr;
+      return is_wanted(*i, native) ? as_operator(rewriter, *i) : nullptr;
     });
   }
   return changed;

@@ -9,6 +9,7 @@
 #include "lamella/core/error.h"
 #include "lamella/graph/hlo/copy.h"
 #include "lamella/graph/passes/attention.h"
+#include "lamella/graph/passes/channels_last.h"
 #include "lamella/graph/passes/common_subexpressions.h"
 #include "lamella/graph/passes/contractions.h"
 #include "lamella/graph/passes/convolutions.h"
@@ -16,6 +17,7 @@
 #include "lamella/graph/passes/fold_constants.h"
 #include "lamella/graph/passes/inline_calls.h"
 #include "lamella/graph/passes/loop_invariants.h"
+#include "lamella/graph/passes/operators_to_windows.h"
 #include "lamella/graph/passes/simplify.h"
 #include "lamella/graph/passes/simplify_movement.h"
 #include "lamella/layers/profile/profile.h"
@@ -34,8 +36,10 @@ constexpr Pass kSimplifying[] = {{"fold_constants", fold_constants},
                                  {"canonicalize_products", canonicalize_products},
                                  {"remove_dead_code", remove_dead_code}};
 constexpr Pass kOnce[] = {{"find_attention", find_attention},
-                          {"move_loop_invariants", move_loop_invariants},
-                          {"convolutions_to_operators", convolutions_to_operators}};
+                          {"move_loop_invariants", move_loop_invariants}};
+// Where machine code is made.
+constexpr Pass kNative[] = {{"operators_to_windows", operators_to_windows},
+                            {"channels_last", channels_last}};
 // One pass may give another something to do, but hardly ever more often.
 constexpr int kMostRounds = 3;
 
@@ -85,7 +89,7 @@ class Pipeline {
 
 }  // namespace
 
-std::unique_ptr<Module> run_passes(const Module& given, int64_t most,
+std::unique_ptr<Module> run_passes(const Module& given, int64_t most, bool native,
                                    const std::function<bool(const Computation&)>& is_native) {
   auto module = std::make_unique<Module>(given.name);
   module->attributes = given.attributes;  // texts of the module given, which lives as long
@@ -95,6 +99,10 @@ std::unique_ptr<Module> run_passes(const Module& given, int64_t most,
   passes.done("inline_calls", inline_calls(*module, most, is_native));
   passes.simplify();
   for (const Pass& pass : kOnce) passes.run(pass);
+  if (native) {
+    for (const Pass& pass : kNative) passes.run(pass);
+  }
+  passes.done("convolutions_to_operators", convolutions_to_operators(*module, native));
   passes.simplify();
   return passes.changed() ? std::move(module) : nullptr;
 }

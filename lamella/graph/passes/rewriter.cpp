@@ -110,6 +110,22 @@ Attribute Rewriter::text(AttributeKey key, std::string_view text) {
   return made;
 }
 
+Attribute Rewriter::window(const std::vector<WindowDimension>& dimensions) {
+  Attribute made{};
+  made.key = AttributeKey::Window;
+  std::span<WindowDimension> kept =
+      module_.arena().copy(std::span<const WindowDimension>(dimensions));
+  made.size = static_cast<uint32_t>(kept.size());
+  made.window_data = kept.data();
+  return made;
+}
+Attribute Rewriter::dim_labels(ConvolutionDimensions dimensions) {
+  Attribute made{};
+  made.key = AttributeKey::DimLabels;
+  made.convolution = module_.arena().make<ConvolutionDimensions>(std::move(dimensions));
+  return made;
+}
+
 const Literal* repeated_constant(const Instruction* i) {
   while (i->opcode == Opcode::Broadcast || i->opcode == Opcode::Reshape ||
          i->opcode == Opcode::Copy || i->opcode == Opcode::Transpose) {

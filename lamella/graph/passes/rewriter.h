@@ -55,6 +55,8 @@ class Rewriter {
   Attribute integers(AttributeKey key, const std::vector<int64_t>& numbers);
   static Attribute integer(AttributeKey key, int64_t number);
   Attribute text(AttributeKey key, std::string_view text);
+  Attribute window(const std::vector<WindowDimension>& dimensions);
+  Attribute dim_labels(ConvolutionDimensions dimensions);
   // How many operands each instruction of the computation is, one more for the root; as they were
   // before the pass.
   int uses(const Instruction* i) const {

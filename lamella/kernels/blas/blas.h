@@ -87,26 +87,29 @@ enum {
 /* A convolution over 1 to 3 spatial dimensions, of float32, or with `bfloat16` of those, but for
  * bias and for weights that are written, which stay float32. Without src, weights and dst nothing
  * is computed: the status says whether there is fast code. Entries of the arrays beyond `ndim` are
- * not read. src is [batch][in_channels][in...], weights [out_channels][in_channels / groups]
- * [kernel...], dst [batch][out_channels][out...], row-major; with channels_last the channels of src
- * and dst stand innermost. Dilation 1 is a dense kernel. */
+ * not read. Dilation 1 is a dense kernel. What lies outside of src before its first element and
+ * behind its last one, `padding` and `padding_end`, is 0; the end may be negative where the last
+ * elements are not reached. */
 typedef struct lamella_convolution {
   uint8_t kind; /* LAMELLA_CONVOLUTION_* */
   uint8_t ndim;
-  uint8_t channels_last;
   uint8_t bfloat16;
-  uint8_t reserved[4];
+  uint8_t reserved[5];
   int64_t batch, groups, in_channels, out_channels;
-  /* Channels between one sample of src or dst and the next, and inputs between one output channel
-   * of weights and the next: more than the problem has where it is a part of a larger one. */
-  int64_t src_channels, dst_channels, weights_inputs;
-  int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
+  int64_t in[3], out[3], kernel[3], stride[3], padding[3], padding_end[3], dilation[3];
+  /* In elements. Of src and dst: sample, channel, spatial dimensions; of weights: output channel,
+   * input channel of its group, taps. */
+  int64_t src_strides[5], weights_strides[5], dst_strides[5];
   void* src;
   void* weights;
   const void* bias;
   void* dst;
   /* Memory of at least `bytes` bytes, aligned to 64, that lives until the call returns. */
   void* (*scratch)(void* context, uint64_t bytes);
+  /* NULL, or where weights that are read are kept in the library's own layout, which has the number
+   * `layout`. The answer is NULL where they are not kept; memory as of scratch() that the call
+   * fills, with *is_filled 0; or such memory that an earlier call filled, with 1. */
+  void* (*kept)(void* context, uint64_t layout, uint64_t bytes, int32_t* is_filled);
   void* context;
 } lamella_convolution;
 

@@ -39,6 +39,7 @@ struct Side {
   // Not 0: samples of as many channels, each `sample` elements after the one before, whose
   // channels the primitive wants innermost. oneDNN's reorder is several times slower at that.
   int64_t channels = 0, samples = 0, positions = 0, sample = 0;
+  uint64_t layout = 0;  // of weights: a number for `inside`, read from `outside`
 };
 
 // to[j][i] = from[i][j] for rows i and columns j, whose rows are so many elements apart. Blocks
@@ -111,11 +112,16 @@ struct KeyHash {
 };
 ConvolutionKey key_of(const lamella_convolution& p) {
   ConvolutionKey key;
-  key.words = {p.kind,         p.ndim,         p.channels_last, p.bias != nullptr,
-               p.bfloat16,     p.batch,        p.groups,        p.in_channels,
-               p.out_channels, p.src_channels, p.dst_channels,  p.weights_inputs};
+  key.words = {p.kind,  p.ndim,   p.bias != nullptr, p.bfloat16,
+               p.batch, p.groups, p.in_channels,     p.out_channels};
   for (int d = 0; d < p.ndim; ++d) {
-    for (const int64_t* list : {p.in, p.out, p.kernel, p.stride, p.padding, p.dilation}) {
+    for (const int64_t* list :
+         {p.in, p.out, p.kernel, p.stride, p.padding, p.padding_end, p.dilation}) {
+      key.words.push_back(list[d]);
+    }
+  }
+  for (int d = 0; d < p.ndim + 2; ++d) {
+    for (const int64_t* list : {p.src_strides, p.weights_strides, p.dst_strides}) {
       key.words.push_back(list[d]);
     }
   }
@@ -137,6 +143,29 @@ Side side(const memory::desc& outside, const memory::desc& inside, bool is_resul
     s.reorder = dnnl::reorder(desc);
   }
   return s;
+}
+
+// A number that tells apart what kept weights may look like.
+uint64_t layout_of(const Side& s) {
+  uint64_t h = 1469598103934665603u;
+  auto add = [&](int64_t word) { h = (h ^ static_cast<uint64_t>(word)) * 1099511628211u; };
+  for (const memory::desc* one : {&s.outside, &s.inside}) {
+    const dnnl_memory_desc_t& d = one->data;
+    add(d.data_type);
+    add(d.format_kind);
+    add(static_cast<int64_t>(one->get_size()));
+    for (int n = 0; n < d.ndims; ++n) {
+      add(d.dims[n]);
+      add(d.padded_dims[n]);
+      if (d.format_kind == dnnl_blocked) add(d.format_desc.blocking.strides[n]);
+    }
+    if (d.format_kind != dnnl_blocked) continue;
+    for (int n = 0; n < d.format_desc.blocking.inner_nblks; ++n) {
+      add(d.format_desc.blocking.inner_blks[n]);
+      add(d.format_desc.blocking.inner_idxs[n]);
+    }
+  }
+  return h;
 }
 
 std::shared_ptr<const ConvolutionPlan> make_plan(const lamella_convolution& p) {
@@ -161,40 +190,55 @@ std::shared_ptr<const ConvolutionPlan> make_plan(const lamella_convolution& p) {
   memory::dims weights = p.groups == 1 ? shape({out_each, in_each}, p.kernel)
                                        : shape({p.groups, out_each, in_each}, p.kernel);
   static constexpr tag innermost[] = {tag::acb, tag::acdb, tag::acdeb};
+  const tag last_tag = innermost[p.ndim - 1];
+  const bool is_forward = p.kind == LAMELLA_CONVOLUTION_FORWARD;
   auto weights_any = [&](memory::data_type of) { return memory::desc(weights, of, tag::any); };
-  // Channels that stand innermost are taken as they are.
+  // Whether there is room between elements only where a dimension has none.
+  auto is_dense = [&](const memory::dims& dims, const int64_t* strides, bool last) {
+    int64_t expected = last ? dims[1] : 1;
+    bool is = !last || dims[1] == 1 || strides[1] == 1;
+    for (size_t d = dims.size(); d-- > 2; expected *= dims[d]) {
+      is = is && (dims[d] == 1 || strides[d] == expected);
+    }
+    return is && (last || dims[1] == 1 || strides[1] == expected);
+  };
+  const bool src_last = is_dense(src, p.src_strides, true);
+  const bool dst_last = is_dense(dst, p.dst_strides, true);
+  // Channels that stand innermost on one side are taken so on both. But few of them are read where
+  // they lie, and the result comes in the library's blocks.
+  constexpr int64_t kFewInputs = 4;
+  const bool few = is_forward && p.groups == 1 && p.in_channels <= kFewInputs;
+  const bool last = !few && ((src_last && p.in_channels != 1) || (dst_last && p.out_channels != 1));
   auto data_any = [&](const memory::dims& dims) {
-    return memory::desc(dims, type, p.channels_last ? innermost[p.ndim - 1] : tag::any);
+    return memory::desc(dims, type, last ? last_tag : tag::any);
   };
-  // Row-major strides of the spatial dimensions over elements of `least`, and what all span.
-  auto spatial_strides = [&](const int64_t* sizes, int64_t least) {
-    memory::dims strides(static_cast<size_t>(p.ndim));
-    for (int d = p.ndim; d-- > 0; least *= sizes[d]) strides[static_cast<size_t>(d)] = least;
-    return std::pair(strides, least);
+  // As it is given; dimensions of one element get the strides that the library would give them.
+  auto data = [&](const memory::dims& dims, const int64_t* strides) {
+    if (is_dense(dims, strides, last) || is_dense(dims, strides, !last)) {
+      bool as_last = is_dense(dims, strides, last) ? last : !last;
+      memory::dims made(dims.size());
+      int64_t next = as_last ? dims[1] : 1;
+      for (size_t d = dims.size(); d-- > 2; next *= dims[d]) made[d] = next;
+      made[1] = as_last ? 1 : next;
+      made[0] = dims[0] == 1 ? (as_last ? next : next * dims[1]) : strides[0];
+      return memory::desc(dims, type, made);
+    }
+    return memory::desc(dims, type, memory::dims(strides, strides + dims.size()));
   };
-  auto data = [&](const memory::dims& dims, const int64_t* sizes, int64_t channels) {
-    auto [strides, outer] = spatial_strides(sizes, p.channels_last ? channels : 1);
-    int64_t channel = p.channels_last ? 1 : outer;
-    int64_t sample = p.channels_last ? outer : outer * channels;
-    strides.insert(strides.begin(), {sample, channel});
-    return memory::desc(dims, type, strides);
-  };
-  auto note_channels = [&](Side& s, const memory::dims& dims, int64_t channels) {
-    if (s.same || p.channels_last || p.bfloat16 ||
-        s.inside != memory::desc(dims, f32, innermost[p.ndim - 1])) {
+  auto note_channels = [&](Side& s, const memory::dims& dims, const int64_t* strides) {
+    if (s.same || p.bfloat16 || !is_dense(dims, strides, false) ||
+        s.inside != memory::desc(dims, f32, last_tag)) {
       return;
     }
     s.samples = dims[0];
     s.channels = dims[1];
     s.positions = 1;
     for (size_t d = 2; d < dims.size(); ++d) s.positions *= dims[d];
-    s.sample = s.positions * channels;
+    s.sample = strides[0];
   };
   auto weights_as_given = [&] {
-    auto [strides, taps] = spatial_strides(p.kernel, 1);
-    int64_t row = taps * p.weights_inputs;
-    strides.insert(strides.begin(), {row, taps});
-    if (p.groups != 1) strides.insert(strides.begin(), row * out_each);
+    memory::dims strides(p.weights_strides, p.weights_strides + p.ndim + 2);
+    if (p.groups != 1) strides.insert(strides.begin(), strides[0] * out_each);
     return memory::desc(weights, weights_type, strides);
   };
 
@@ -204,20 +248,21 @@ std::shared_ptr<const ConvolutionPlan> make_plan(const lamella_convolution& p) {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   constexpr auto algorithm = dnnl::algorithm::convolution_direct;
-  memory::dims stride = list(p.stride), dilation = list(p.dilation, 1), pad = list(p.padding);
-  auto forward_kind = p.kind == LAMELLA_CONVOLUTION_FORWARD ? dnnl::prop_kind::forward_inference
-                                                            : dnnl::prop_kind::forward_training;
+  memory::dims stride = list(p.stride), dilation = list(p.dilation, 1), pad = list(p.padding),
+               pad_end = list(p.padding_end);
+  auto forward_kind =
+      is_forward ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training;
   dnnl::convolution_forward::primitive_desc forward(
       p.bias != nullptr ? dnnl::convolution_forward::desc(forward_kind, algorithm, data_any(src),
                                                           weights_any(type), plan->bias,
-                                                          data_any(dst), stride, dilation, pad, pad)
+                                                          data_any(dst), stride, dilation, pad, pad_end)
                         : dnnl::convolution_forward::desc(forward_kind, algorithm, data_any(src),
                                                           weights_any(type), data_any(dst), stride,
-                                                          dilation, pad, pad),
+                                                          dilation, pad, pad_end),
       attributes, engine());
-  memory::desc src_out = data(src, p.in, p.src_channels),
-               dst_out = data(dst, p.out, p.dst_channels), weights_out = weights_as_given();
-  if (p.kind == LAMELLA_CONVOLUTION_FORWARD) {
+  memory::desc src_out = data(src, p.src_strides), dst_out = data(dst, p.dst_strides),
+               weights_out = weights_as_given();
+  if (is_forward) {
     plan->primitive = dnnl::convolution_forward(forward);
     note_code(forward.impl_info_str());
     plan->first = side(src_out, forward.src_desc(), false);
@@ -230,7 +275,7 @@ std::shared_ptr<const ConvolutionPlan> make_plan(const lamella_convolution& p) {
   } else if (p.kind == LAMELLA_CONVOLUTION_BACKWARD_DATA) {
     dnnl::convolution_backward_data::primitive_desc desc(
         dnnl::convolution_backward_data::desc(algorithm, data_any(src), weights_any(type),
-                                              data_any(dst), stride, dilation, pad, pad),
+                                              data_any(dst), stride, dilation, pad, pad_end),
         attributes, engine(), forward);
     plan->primitive = dnnl::convolution_backward_data(desc);
     note_code(desc.impl_info_str());
@@ -244,7 +289,7 @@ std::shared_ptr<const ConvolutionPlan> make_plan(const lamella_convolution& p) {
   } else {
     dnnl::convolution_backward_weights::primitive_desc desc(
         dnnl::convolution_backward_weights::desc(algorithm, data_any(src), weights_any(f32),
-                                                 data_any(dst), stride, dilation, pad, pad),
+                                                 data_any(dst), stride, dilation, pad, pad_end),
         attributes, engine(), forward);
     plan->primitive = dnnl::convolution_backward_weights(desc);
     note_code(desc.impl_info_str());
@@ -257,9 +302,10 @@ std::shared_ptr<const ConvolutionPlan> make_plan(const lamella_convolution& p) {
     plan->scratchpad = desc.scratchpad_desc();
   }
   for (Side* s : {&plan->first, &plan->second, &plan->result}) {
-    if (s->outside == src_out) note_channels(*s, src, p.src_channels);
-    if (s->outside == dst_out) note_channels(*s, dst, p.dst_channels);
+    if (s->outside == src_out) note_channels(*s, src, p.src_strides);
+    if (s->outside == dst_out) note_channels(*s, dst, p.dst_strides);
   }
+  plan->second.layout = layout_of(plan->second);
   return plan;
 }
 
@@ -311,6 +357,18 @@ void run(const lamella_convolution& p, const ConvolutionPlan& plan, void* first,
   auto brought_in = [&](const Side& s, void* data) {
     memory given(s.outside, engine(), data);
     if (s.same) return given;
+    if (data == p.weights && p.kept != nullptr) {
+      int32_t is_filled = 0;
+      size_t bytes = s.inside.get_size();
+      if (void* at = p.kept(p.context, s.layout, bytes, &is_filled)) {
+        memory taken(s.inside, engine(), at);
+        if (is_filled == 0) {
+          reorder(s, given, taken);
+          stream.wait();
+        }
+        return taken;
+      }
+    }
     memory taken = scratch(s.inside);
     if (s.channels == 0) {
       reorder(s, given, taken);

@@ -7,9 +7,11 @@
 #include "lamella/kernels/cpu/convolution.h"
 
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "lamella/core/interrupt.h"
+#include "lamella/core/kept_forms.h"
 #include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/cpu/blas_library.h"
 #include "lamella/kernels/cpu/convolution_parts.h"
@@ -46,18 +48,41 @@ constexpr double kMostShare = 4e9;
 // Channels are cut at multiples of what the library's vectors hold.
 constexpr int64_t kChannelStep = 16;
 
-void call_library(const char* op, const lamella_convolution& problem) {
-  lamella_convolution p = problem;
+// What a call of the library asks for while it runs.
+struct CallMemory {
+  Storage* storage;  // of the weights, if they may be constants
+  const void* weights;
   std::vector<Tensor> scratch;
-  p.context = &scratch;
+  std::unique_ptr<KeptForm> form;
+};
+void call_library(const char* op, const lamella_convolution& problem, Storage* storage) {
+  lamella_convolution p = problem;
+  CallMemory memory{storage, p.weights, {}, nullptr};
+  p.context = &memory;
   p.scratch = [](void* context, uint64_t bytes) -> void* {
-    auto* kept = static_cast<std::vector<Tensor>*>(context);
+    auto* kept = &static_cast<CallMemory*>(context)->scratch;
     kept->push_back(new_tensor({static_cast<int64_t>(bytes)}, kByte, kCPU));
     return kept->back().data_ptr();
   };
+  auto kept = [](void* context, uint64_t layout, uint64_t bytes, int32_t* is_filled) -> void* {
+    // No product has a negative size, so their forms are told apart from these.
+    constexpr int64_t kOfConvolution = -1;
+    auto* m = static_cast<CallMemory*>(context);
+    KeptFormKey key = {reinterpret_cast<int64_t>(m->weights), kOfConvolution,
+                       static_cast<int64_t>(layout), static_cast<int64_t>(bytes)};
+    m->form = std::make_unique<KeptForm>(m->storage, key, static_cast<int64_t>(bytes));
+    if (m->form->data() != nullptr) {
+      *is_filled = 1;
+      return const_cast<void*>(m->form->data());
+    }
+    *is_filled = 0;
+    return m->form->is_wanted() ? m->form->make() : nullptr;
+  };
+  if (storage != nullptr) p.kept = kept;
   char message[256] = "";
   int32_t status = blas_library().convolution(&p, message, sizeof(message));
   LAMELLA_CHECK(status == LAMELLA_BLAS_OK, op, ": the library of convolutions failed: ", message);
+  if (memory.form != nullptr && memory.form->is_wanted()) memory.form->keep();
 }
 
 enum class Cut { kBatch, kGroups, kInChannels, kOutChannels };
@@ -95,7 +120,7 @@ struct Shares {
   int64_t common(Cut cut) const {
     switch (cut) {
       case Cut::kBatch:
-        return p.out_channels * p.weights_inputs * taps;
+        return p.out_channels * (p.in_channels / p.groups) * taps;
       case Cut::kGroups:
         return 0;
       case Cut::kInChannels:
@@ -134,8 +159,8 @@ struct Shares {
     int64_t first_in = 0, first_out = 0;
     if (cut == Cut::kBatch) {
       part.batch = end - begin;
-      move(part.src, begin * p.src_channels * in_area);
-      move(part.dst, begin * p.dst_channels * out_area);
+      move(part.src, begin * p.src_strides[0]);
+      move(part.dst, begin * p.dst_strides[0]);
     } else if (cut == Cut::kGroups) {
       int64_t in_each = p.in_channels / p.groups, out_each = p.out_channels / p.groups;
       part.groups = end - begin;
@@ -146,14 +171,14 @@ struct Shares {
     } else if (cut == Cut::kInChannels) {
       first_in = begin * kChannelStep;
       part.in_channels = std::min(end * kChannelStep, p.in_channels) - first_in;
-      move_weights(first_in * taps);
+      move_weights(first_in * p.weights_strides[1]);
     } else {
       first_out = begin * kChannelStep;
       part.out_channels = std::min(end * kChannelStep, p.out_channels) - first_out;
     }
-    move(part.src, first_in * (p.channels_last ? 1 : in_area));
-    move(part.dst, first_out * (p.channels_last ? 1 : out_area));
-    move_weights(first_out * p.weights_inputs * taps);
+    move(part.src, first_in * p.src_strides[1]);
+    move(part.dst, first_out * p.dst_strides[1]);
+    move_weights(first_out * p.weights_strides[0]);
     move_by(part.bias, first_out * 4);
     return part;
   }
@@ -163,20 +188,27 @@ lamella_convolution library_problem(const Convolution& c, int kind) {
   lamella_convolution p{};
   p.kind = static_cast<uint8_t>(kind);
   p.ndim = static_cast<uint8_t>(c.ndim);
-  p.channels_last = c.channels_last;
   p.batch = c.batch;
   p.groups = c.groups;
-  p.in_channels = p.src_channels = c.in_channels;
-  p.out_channels = p.dst_channels = c.out_channels;
-  p.weights_inputs = c.in_channels / c.groups;
+  p.in_channels = c.in_channels;
+  p.out_channels = c.out_channels;
   for (int d = 0; d < c.ndim; ++d) {
     p.in[d] = c.in[d];
     p.out[d] = c.out[d];
     p.kernel[d] = c.kernel[d];
     p.stride[d] = c.stride[d];
-    p.padding[d] = c.padding[d];
+    p.padding[d] = p.padding_end[d] = c.padding[d];
     p.dilation[d] = c.dilation[d];
   }
+  auto lay = [&](int64_t (&strides)[5], const int64_t* sizes, int64_t channels, bool last) {
+    int64_t next = last ? channels : 1;
+    for (int d = c.ndim; d-- > 0; next *= sizes[d]) strides[d + 2] = next;
+    strides[1] = last ? 1 : next;
+    strides[0] = last ? next : next * channels;
+  };
+  lay(p.src_strides, c.in, c.in_channels, c.channels_last);
+  lay(p.dst_strides, c.out, c.out_channels, c.channels_last);
+  lay(p.weights_strides, c.kernel, c.in_channels / c.groups, false);
   p.bfloat16 = c.dtype == kBFloat16;
   return p;
 }
@@ -188,30 +220,39 @@ void run_library(const char* op, const Convolution& c, int kind, const Tensor& s
   p.weights = weight.data_ptr();
   p.bias = bias.defined() ? bias.const_data_ptr() : nullptr;
   p.dst = dst.data_ptr();
+  library_convolution(op, p, nullptr);
+}
+}  // namespace
 
+void library_convolution(const char* op, const lamella_convolution& p, Storage* storage) {
   Shares shares(p);
-  bool is_sum = kind == LAMELLA_CONVOLUTION_BACKWARD_WEIGHTS;
+  bool is_sum = p.kind == LAMELLA_CONVOLUTION_BACKWARD_WEIGHTS;
   int64_t threads = in_parallel_region() ? 1 : get_num_threads();
   auto most = static_cast<int64_t>(shares.work / (is_sum ? kLeastSum : kLeastShare)) + 1;
   auto least = static_cast<int64_t>(shares.work / kMostShare) + 1;
   // The order of sums over the batch follows from the sizes alone.
   int64_t useful = is_sum ? kMostSums : threads == 1 ? 1 : 2 * threads;
   int64_t wanted = std::max(least, std::min(useful, most));
-  if (wanted == 1) return call_library(op, p);
+  if (wanted == 1) return call_library(op, p, storage);
   Cut cut = shares.best(wanted);
   int64_t units = shares.units(cut), each = (units + wanted - 1) / wanted;
   int64_t count = (units + each - 1) / each;
-  auto run = [&](int64_t i, const Tensor& sum) {
+  auto run = [&](int64_t i, float* sum) {
     check_interrupt();
     lamella_convolution part = shares.share(cut, i * each, std::min((i + 1) * each, units));
-    if (sum.defined()) part.weights = sum.data_ptr();
-    call_library(op, part);
+    if (sum != nullptr) part.weights = sum;
+    call_library(op, part, storage);
   };
-  if (is_sum && cut == Cut::kBatch) return sum_of_shares(count, weight, run);
+  if (is_sum && cut == Cut::kBatch) {
+    int64_t elements = p.out_channels * (p.in_channels / p.groups) * shares.taps;
+    return sum_of_shares(count, static_cast<float*>(p.weights), elements, run);
+  }
   parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) run(i, Tensor());
+    for (int64_t i = begin; i < end; ++i) run(i, nullptr);
   });
 }
+
+namespace {
 
 // ---- Matrix products ----
 

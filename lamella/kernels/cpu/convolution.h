@@ -1,6 +1,7 @@
 // Convolutions over 1 to 3 spatial dimensions: float32 in liblamella_blas.so, other dtypes as
 // matrix products here.
 #pragma once
+#include "lamella/kernels/blas/blas.h"
 #include "lamella/kernels/native.h"
 
 namespace lamella::native {
@@ -25,6 +26,10 @@ void convolution_backward_data(const char* op, const Convolution& c, const Tenso
 // weight from the others.
 void convolution_backward_weight(const char* op, const Convolution& c, const Tensor& src,
                                  const Tensor& dst, const Tensor& weight);
+
+// A call of liblamella_blas.so on the threads of the kernels' pool. `storage` is that of the weights
+// where they may be constants, or null: Note [What is kept with a storage].
+void library_convolution(const char* op, const lamella_convolution& problem, Storage* storage);
 
 // The patches that the kernel sees in one sample, one in each column: columns is [channels *
 // taps][outputs]; and the sum of such columns into a sample. c.in_channels counts the channels.

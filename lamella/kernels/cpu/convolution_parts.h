@@ -38,21 +38,20 @@ struct Volume {
 constexpr double kLeastSum = 1 << 24;
 constexpr int64_t kMostSums = 8;
 
-// weight = the sum of what f(i, to) writes to tensors like it, for `count` shares.
+// weight[0..elements) = the sum of what f(i, to) writes there for `count` shares.
 template <class F>
-void sum_of_shares(int64_t count, const Tensor& weight, F&& f) {
+void sum_of_shares(int64_t count, float* weight, int64_t elements, F&& f) {
   if (count == 1) return f(0, weight);
-  Tensor kept = new_tensor({count, weight.numel()}, kFloat, kCPU);
+  Tensor kept = new_tensor({count, elements}, kFloat, kCPU);
+  float* sums = kept.mutable_data_ptr<float>();
   parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) f(i, kept.select(0, i));
+    for (int64_t i = begin; i < end; ++i) f(i, sums + i * elements);
   });
-  const float* from = kept.const_data_ptr<float>();
-  float* to = weight.mutable_data_ptr<float>();
-  parallel_for(0, weight.numel(), kGrainSize, [&](int64_t begin, int64_t end) {
+  parallel_for(0, elements, kGrainSize, [&](int64_t begin, int64_t end) {
     for (int64_t w = begin; w < end; ++w) {
-      float sum = from[w];
-      for (int64_t i = 1; i < count; ++i) sum += from[i * weight.numel() + w];
-      to[w] = sum;
+      float sum = sums[w];
+      for (int64_t i = 1; i < count; ++i) sum += sums[i * elements + w];
+      weight[w] = sum;
     }
   });
 }

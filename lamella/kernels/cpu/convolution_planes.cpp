@@ -112,12 +112,13 @@ bool planes_backward_weight(const Convolution& c, const Tensor& src, const Tenso
               1;
   int64_t wanted = p.groups >= kManyGroups ? 1 : std::min({kMostSums, most, p.batch});
   int64_t each = (p.batch + wanted - 1) / wanted, count = (p.batch + each - 1) / each;
-  sum_of_shares(count, weight, [&](int64_t i, const Tensor& to) {
+  auto* sum = weight.mutable_data_ptr<float>();
+  sum_of_shares(count, sum, weight.numel(), [&](int64_t i, float* to) {
     Depthwise share = p;
     share.batch = std::min(each, p.batch - i * each);
     share.src += i * each * p.groups * p.inputs * p.in[0] * p.in[1] * p.in[2];
     share.dst += i * each * p.groups * p.multiplier * p.out[0] * p.out[1] * p.out[2];
-    share.weights = to.mutable_data_ptr<float>();
+    share.weights = to;
     parallel_for(0, p.groups, (1 << 18) / (work_of(p) + 1) + 1, [&](int64_t begin, int64_t end) {
       depthwise_backward_weights_stub(kCPU, share, begin, end);
     });

@@ -1,0 +1,220 @@
+// Convolutions and what follows them in the layout that is fastest.
+#include "lamella/graph/passes/channels_last.h"
+
+#include <algorithm>
+#include <numeric>
+#include <unordered_map>
+#include <vector>
+
+#include "lamella/graph/passes/convolution_problem.h"
+#include "lamella/graph/passes/dead_code.h"
+#include "lamella/graph/passes/rewriter.h"
+
+namespace lamella::hlo {
+namespace {
+
+using Numbers = std::vector<int64_t>;
+
+// Which dimension of an array with channels in dimension 1 is each one of the array with channels
+// last, and the other way round.
+Numbers to_last(int64_t rank) {
+  Numbers order{0};
+  for (int64_t d = 2; d < rank; ++d) order.push_back(d);
+  order.push_back(1);
+  return order;
+}
+Numbers from_last(int64_t rank) {
+  Numbers order{0, rank - 1};
+  for (int64_t d = 1; d + 1 < rank; ++d) order.push_back(d);
+  return order;
+}
+// Where a dimension is when channels are last.
+int64_t place(int64_t d, int64_t rank) { return d == 0 ? 0 : d == 1 ? rank - 1 : d - 1; }
+
+bool are_first(int64_t batch, int64_t feature, const Numbers& spatial) {
+  for (size_t s = 0; s < spatial.size(); ++s) {
+    if (spatial[s] != static_cast<int64_t>(s) + 2) return false;
+  }
+  return batch == 0 && feature == 1;
+}
+Numbers spatial_of(int64_t first, size_t count) {
+  Numbers spatial(count);
+  std::iota(spatial.begin(), spatial.end(), first);
+  return spatial;
+}
+
+class ChannelsLast {
+ public:
+  explicit ChannelsLast(Rewriter& to) : to_(to) {}
+
+  Instruction* rewritten(Instruction* i) {
+    Instruction* last = nullptr;
+    if (i->opcode == Opcode::Convolution) {
+      last = convolution(*i);
+    } else if (i->shape->is_array() && has_last_operand(*i)) {
+      if (opcode_family(i->opcode) == Family::Elementwise) {
+        last = elementwise(*i);
+      } else if (i->opcode == Opcode::ReduceWindow) {
+        last = window(*i);
+      } else if (i->opcode == Opcode::Reduce) {
+        return reduce(*i);
+      }
+    }
+    if (last == nullptr) return nullptr;
+    Instruction* first = to_.transpose(last, from_last(i->shape->rank()));
+    last_[first] = last;
+    return first;
+  }
+
+ private:
+  Instruction* last_of(const Instruction* i) const {
+    auto found = last_.find(i);
+    return found == last_.end() ? nullptr : found->second;
+  }
+  bool has_last_operand(const Instruction& i) const {
+    return std::ranges::any_of(i.operands, [&](const Instruction* o) { return last_of(o); });
+  }
+  static Shape shape_of(const Instruction& i) {
+    Numbers sizes;
+    for (int64_t d : to_last(i.shape->rank())) sizes.push_back(i.shape->dimension(d));
+    return Shape::array(i.shape->element_type(), sizes);
+  }
+
+  Instruction* convolution(const Instruction& i) {
+    const ConvolutionDimensions& given = *i.find(AttributeKey::DimLabels)->convolution;
+    if (!convolution_problem(i) ||
+        !are_first(given.output_batch, given.output_feature, given.output_spatial)) {
+      return nullptr;
+    }
+    ConvolutionDimensions d = given;
+    Instruction* input = i.operands[0];
+    const int64_t rank = input->shape->rank();
+    auto lay = [&](int64_t* batch, int64_t* feature, Numbers* spatial) {
+      *batch = 0;
+      *feature = rank - 1;
+      *spatial = spatial_of(1, spatial->size());
+    };
+    bool first = are_first(d.input_batch, d.input_feature, d.input_spatial);
+    if (Instruction* last = last_of(input); last != nullptr && first) {
+      input = last;
+      lay(&d.input_batch, &d.input_feature, &d.input_spatial);
+    }
+    lay(&d.output_batch, &d.output_feature, &d.output_spatial);
+    std::vector<Attribute> attributes;
+    for (const Attribute& one : i.attributes) {
+      attributes.push_back(one.key == AttributeKey::DimLabels ? to_.dim_labels(d) : one);
+    }
+    return to_.add(Opcode::Convolution, shape_of(i), {input, i.operands[1]}, attributes);
+  }
+
+  // An operand of an elementwise operation; null where only a transpose would do.
+  Instruction* operand(Instruction* i) {
+    if (Instruction* last = last_of(i)) return last;
+    if (i->shape->rank() == 0) return i;
+    if (i->opcode != Opcode::Broadcast) return nullptr;
+    Numbers dims;
+    for (int64_t d : i->integers(AttributeKey::Dimensions)) {
+      dims.push_back(place(d, i->shape->rank()));
+    }
+    if (!std::ranges::is_sorted(dims)) return nullptr;
+    return to_.broadcast(i->operands[0], shape_of(*i), dims);
+  }
+  Instruction* elementwise(const Instruction& i) {
+    std::vector<Instruction*> operands;
+    for (Instruction* o : i.operands) {
+      operands.push_back(operand(o));
+      if (operands.back() == nullptr) return nullptr;
+    }
+    return to_.add(i.opcode, shape_of(i), operands,
+                   std::vector<Attribute>(i.attributes.begin(), i.attributes.end()));
+  }
+
+  Instruction* window(const Instruction& i) {
+    Instruction* last = last_of(i.operands[0]);
+    if (i.operands.size() != 2 || last == nullptr || !i.has(AttributeKey::Window)) return nullptr;
+    auto given = i.find(AttributeKey::Window)->window();
+    std::vector<WindowDimension> dimensions;
+    for (int64_t d : to_last(i.shape->rank())) {
+      dimensions.push_back(given[static_cast<size_t>(d)]);
+    }
+    std::vector<Attribute> attributes;
+    for (const Attribute& one : i.attributes) {
+      attributes.push_back(one.key == AttributeKey::Window ? to_.window(dimensions) : one);
+    }
+    return to_.add(Opcode::ReduceWindow, shape_of(i), {last, i.operands[1]}, attributes);
+  }
+
+  // What is left keeps its order, so that the result is the same array.
+  Instruction* reduce(const Instruction& i) {
+    Instruction* last = last_of(i.operands[0]);
+    if (i.operands.size() != 2 || last == nullptr) return nullptr;
+    const int64_t rank = last->shape->rank();
+    Numbers reduced, kept;
+    auto given = i.integers(AttributeKey::Dimensions);
+    for (int64_t d = 0; d < rank; ++d) {
+      bool yes = std::ranges::find(given, d) != given.end();
+      (yes ? reduced : kept).push_back(place(d, rank));
+    }
+    if (!std::ranges::is_sorted(kept)) return nullptr;
+    std::ranges::sort(reduced);
+    std::vector<Attribute> attributes;
+    for (const Attribute& one : i.attributes) {
+      attributes.push_back(one.key == AttributeKey::Dimensions
+                               ? to_.integers(AttributeKey::Dimensions, reduced)
+                               : one);
+    }
+    return to_.add(Opcode::Reduce, *i.shape, {last, i.operands[1]}, attributes);
+  }
+
+  Rewriter& to_;
+  std::unordered_map<const Instruction*, Instruction*> last_;  // what is the same, channels last
+};
+
+// A transpose of a convolution that nobody else reads.
+Instruction* written_transposed(Rewriter& to, const Instruction& i) {
+  if (i.opcode != Opcode::Transpose) return nullptr;
+  const Instruction& convolution = *i.operands[0];
+  if (convolution.opcode != Opcode::Convolution || to.uses(&convolution) != 1 ||
+      !convolution_problem(convolution)) {
+    return nullptr;
+  }
+  auto order = i.integers(AttributeKey::Dimensions);
+  auto moved = [&](int64_t d) {
+    return static_cast<int64_t>(std::ranges::find(order, d) - order.begin());
+  };
+  std::vector<Attribute> attributes;
+  for (Attribute one : convolution.attributes) {
+    if (one.key == AttributeKey::DimLabels) {
+      ConvolutionDimensions d = *one.convolution;
+      d.output_batch = moved(d.output_batch);
+      d.output_feature = moved(d.output_feature);
+      for (int64_t& s : d.output_spatial) s = moved(s);
+      one = to.dim_labels(std::move(d));
+    }
+    attributes.push_back(one);
+  }
+  return to.add(
+      Opcode::Convolution, *i.shape,
+      std::vector<Instruction*>(convolution.operands.begin(), convolution.operands.end()),
+      attributes);
+}
+
+}  // namespace
+
+bool channels_last(Module& module) {
+  bool changed = false;
+  for (Computation* computation : module.computations) {
+    Rewriter rewriter(module, *computation);
+    ChannelsLast layout(rewriter);
+    changed |= rewriter.rewrite([&](Instruction* i) { return layout.rewritten(i); });
+  }
+  if (!changed) return false;
+  remove_dead_code(module);
+  for (Computation* computation : module.computations) {
+    Rewriter rewriter(module, *computation);
+    rewriter.rewrite([&](Instruction* i) { return written_transposed(rewriter, *i); });
+  }
+  return true;
+}
+
+}  // namespace lamella::hlo

@@ -1,0 +1,230 @@
+"""Convolutions and windows as machine code: gradients, layouts, weights that are kept, threads."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hlo_difference import difference, same_bits
+
+import lamella
+from lamella import hlo
+
+f = lamella.nn.functional
+HAS_COMPILER = "there is no compiler" not in hlo.compile(
+    "HloModule m\nENTRY e { x = f32[3] parameter(0)\nROOT y = f32[3] tanh(x) }"
+).explain()
+needs_compiler = pytest.mark.skipif(not HAS_COMPILER, reason="there is no compiler")
+
+
+@pytest.fixture(autouse=True)
+def threads():
+    before = lamella.get_num_threads()
+    yield
+    lamella.set_num_threads(before)
+
+
+def numbers(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+# Spatial sizes of the data and of the kernel, stride, padding, dilation, groups, channels.
+PROBLEMS = {
+    "1-D": ((9,), (3,), 2, 1, 1, 1, (4, 6)),
+    "2-D": ((9, 8), (3, 2), 1, 1, 1, 1, (4, 6)),
+    "3-D": ((5, 6, 4), (2, 3, 2), 2, 1, 1, 1, (3, 5)),
+    "strides": ((9, 10), (3, 3), 3, 1, 1, 1, (8, 16)),
+    "holes in the kernel": ((12, 11), (3, 2), 1, 2, 2, 1, (4, 6)),
+    "one tap": ((7, 5), (1, 1), 1, 0, 1, 1, (5, 7)),
+    "one tap, strides": ((8, 7), (1, 1), 2, 0, 1, 1, (16, 32)),
+    "groups": ((8, 7), (3, 3), 1, 1, 1, 2, (8, 12)),
+    "depthwise": ((8, 7), (3, 3), 2, 1, 1, 6, (6, 6)),
+    "depthwise of several": ((8, 7), (3, 3), 1, 1, 1, 4, (4, 8)),
+    "one channel": ((12, 12), (3, 3), 1, 1, 1, 1, (1, 16)),
+    "three channels": ((20, 18), (7, 7), 2, 3, 1, 1, (3, 16)),
+    "large": ((28, 28), (3, 3), 1, 1, 1, 1, (32, 48)),
+}
+
+
+def problem(name: str):
+    sizes, kernel, stride, padding, dilation, groups, (given, made) = PROBLEMS[name]
+    x, w = numbers(3, given, *sizes), numbers(made, given // groups, *kernel, seed=1)
+    spatial = len(sizes)
+    return x, w, (stride,) * spatial, ((padding, padding),) * spatial, (dilation,) * spatial, groups
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("what", ["value", "input", "weight", "both"])
+def test_against_jax(name, what):
+    jax = pytest.importorskip("jax", reason="JAX is the reference")
+    x, w, stride, padding, dilation, groups = problem(name)
+
+    def convolved(x, w):
+        return jax.lax.conv_general_dilated(
+            x, w, stride, padding, rhs_dilation=dilation, feature_group_count=groups
+        )
+
+    def loss(x, w):
+        return (convolved(x, w) ** 2).sum()
+
+    which = {"input": 0, "weight": 1, "both": (0, 1)}
+    function = jax.jit(convolved if what == "value" else jax.grad(loss, which[what]))
+    text = function.lower(x, w).as_text("hlo")
+    assert difference(text, [x, w]) is None
+    expected = jax.tree.leaves(function(x, w))
+    for own, theirs in zip(hlo.compile(text)(x, w), expected):
+        theirs = np.asarray(theirs)
+        bound = 2e-6 * np.abs(theirs).max() * np.sqrt(w[0].size + x[0, 0].size)
+        np.testing.assert_allclose(own.numpy(), theirs, rtol=1e-5, atol=bound)
+
+
+@pytest.mark.parametrize("order", ["b01f_01io->b01f", "b01f_oi01->bf01", "bf01_01io->b01f"])
+@needs_compiler
+def test_orders_of_dimensions_are_machine_code(order):
+    given, kernel, made = order.replace("->", "_").split("_")
+    sizes = {"b": 2, "f": 20, "0": 9, "1": 8}
+    taps = {"o": 24, "i": 20, "0": 3, "1": 3}
+    result = {"b": 2, "f": 24, "0": 9, "1": 8}
+    shapes = [
+        ",".join(str(numbers_of[c]) for c in names)
+        for names, numbers_of in ((given, sizes), (kernel, taps), (made, result))
+    ]
+    text = f"""HloModule m
+ENTRY e {{
+  x = f32[{shapes[0]}] parameter(0)
+  w = f32[{shapes[1]}] parameter(1)
+  b = f32[24] parameter(2)
+  row = f32[{shapes[2]}] broadcast(b), dimensions={{{made.index("f")}}}
+  y = f32[{shapes[2]}] convolution(x, w), window={{size=3x3 pad=1_1x1_1}}, dim_labels={order}
+  ROOT sum = f32[{shapes[2]}] add(y, row)
+}}
+"""
+    arguments = [
+        numbers(*(sizes[c] for c in given)),
+        numbers(*(taps[c] for c in kernel), seed=1),
+        numbers(24, seed=2),
+    ]
+    assert difference(text, arguments) is None
+    explained = hlo.compile(text).explain()
+    assert "product or convolution, from a row on: sum" in explained
+    assert "custom call" not in explained
+
+
+def network(x, layers):
+    (first, a), (second, b), (short, c), (last, d) = layers
+    x = f.max_pool2d(f.conv2d(x, first, a, stride=2, padding=3).relu(), 3, 2, 1)
+    y = f.conv2d(f.conv2d(x, second, b, padding=1).relu(), second, b, padding=1)
+    x = (f.conv2d(x, short, c) + y).relu()
+    return f.linear(x.mean((2, 3)), last, d)
+
+
+def layers() -> list:
+    shapes = [(16, 3, 7, 7), (16, 16, 3, 3), (16, 16, 1, 1), (10, 16)]
+    return [
+        (lamella.tensor(numbers(*s, seed=n) * 0.1), lamella.tensor(numbers(s[0], seed=9 + n)))
+        for n, s in enumerate(shapes)
+    ]
+
+
+def close(own, expected) -> bool:
+    return bool(lamella.allclose(own, expected, rtol=1e-4, atol=1e-5))
+
+
+@needs_compiler
+def test_a_network_is_one_region_with_channels_last(tmp_path, monkeypatch):
+    monkeypatch.setenv("LAMELLA_DUMP_HLO", str(tmp_path))
+    compiled = lamella.compile(network)
+    x, weights = lamella.tensor(numbers(2, 3, 32, 32)), layers()
+    with lamella.no_grad():
+        assert close(compiled(x, weights), network(x, weights))
+    (written,) = tmp_path.glob("*.channels_last.hlo")
+    text = written.read_text()
+    assert text.count("convolution(") == 4
+    assert " custom-call(" not in text
+    assert " transpose(" not in text
+
+
+def test_weights_are_read_again_after_a_write():
+    compiled = lamella.compile(network)
+    x, weights = lamella.tensor(numbers(2, 3, 32, 32)), layers()
+    with lamella.no_grad():
+        for step in range(6):
+            assert close(compiled(x, weights), network(x, weights))
+            if step == 3:
+                for weight, bias in weights:
+                    weight.mul_(-1.5)
+                    bias.add_(0.25)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_what_is_no_number_goes_through(value):
+    given = numbers(2, 3, 32, 32)
+    given[1, 2, 5, 7] = value
+    x, weights = lamella.tensor(given), layers()
+
+    def pooled(x, layers):
+        return f.max_pool2d(f.conv2d(x, *layers[0], stride=2, padding=3).relu(), 3, 2, 1)
+
+    with lamella.no_grad():
+        own, expected = lamella.compile(pooled)(x, weights), pooled(x, weights)
+    np.testing.assert_allclose(own.numpy(), expected.numpy(), rtol=1e-4, atol=1e-5)
+
+
+POOLINGS = [
+    p
+    for p in itertools.product((2, 3), (1, 2, 3), (0, 1), (1, 2), (False, True))
+    if 2 * p[2] <= p[0]
+]
+
+
+@pytest.mark.parametrize(("size", "stride", "padding", "dilation", "ceil"), POOLINGS)
+def test_max_pooling(size, stride, padding, dilation, ceil):
+    def pooled(x, w):
+        return f.max_pool2d(f.conv2d(x, w), size, stride, padding, dilation, ceil)
+
+    x, w = lamella.tensor(numbers(2, 3, 11, 13)), lamella.tensor(numbers(5, 3, 2, 2, seed=1))
+    with lamella.no_grad():
+        own, expected = lamella.compile(pooled)(x, w), pooled(x, w)
+    assert own.shape == expected.shape
+    assert close(own, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16", "float16"])
+def test_other_dtypes_stay_operators(dtype):
+    kind = getattr(lamella, dtype)
+    x, weights = lamella.tensor(numbers(2, 3, 32, 32)).to(kind), layers()
+    weights = [(w.to(kind), b.to(kind)) for w, b in weights]
+    with lamella.no_grad():
+        own, expected = lamella.compile(network)(x, weights), network(x, weights)
+    bound = {"float64": 1e-10, "bfloat16": 0.05, "float16": 0.01}[dtype]
+    np.testing.assert_allclose(
+        own.to(lamella.float64).numpy(),
+        expected.to(lamella.float64).numpy(),
+        rtol=bound,
+        atol=bound * float(expected.to(lamella.float64).abs().max()),
+    )
+
+
+def test_gradients_of_a_network():
+    x, weights = lamella.tensor(numbers(2, 3, 32, 32)), layers()
+
+    def loss(layers, x):
+        return (network(x, layers) ** 2).mean()
+
+    step = lamella.func.grad(loss)
+    own, expected = lamella.compile(step)(weights, x), step(weights, x)
+    for pair, other in zip(own, expected):
+        for one, theirs in zip(pair, other):
+            assert close(one, theirs)
+
+
+def test_threads_give_the_same_bits():
+    compiled = lamella.compile(network)
+    x, weights = lamella.tensor(numbers(8, 3, 64, 64)), layers()
+    results = []
+    with lamella.no_grad():
+        for count in (1, 2, 3, 8):
+            lamella.set_num_threads(count)
+            results.append([compiled(x, weights)])
+    assert all(same_bits(results[0], one) for one in results[1:])
