@@ -60,6 +60,7 @@ from lamella._nn import upsample_nearest2d as upsample_nearest2d
 from lamella._nn import upsample_nearest3d as upsample_nearest3d
 from lamella._nn import upsample_trilinear3d as upsample_trilinear3d
 from lamella.nn.functional_activations import *  # noqa: F403
+from lamella.nn.functional_attention import *  # noqa: F403
 from lamella.nn.functional_layers import *  # noqa: F403
 from lamella.nn.functional_losses import *  # noqa: F403
 from lamella.nn.functional_rarer import *  # noqa: F403
