@@ -236,8 +236,8 @@ def test_what_layers_do_not_take():
         ),
         (
             lambda: own_rnn.pack_padded_sequence(lamella.ones(4, 2, 3), [3, 4]),
-            "pack_padded_sequence: expected 'lengths' to fall, got [3, 4]; with enforce_sorted=False "
-            "the sequences are sorted",
+            "pack_padded_sequence: expected 'lengths' to fall, got [3, 4]; with "
+            "enforce_sorted=False the sequences are sorted",
         ),
         (
             lambda: own_rnn.pack_padded_sequence(lamella.ones(4, 2, 3), [3, 0]),

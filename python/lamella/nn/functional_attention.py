@@ -1,26 +1,46 @@
-"""Attention of many heads, from projections to projections, as one function."""
+"""Attention of many heads with its projections, as the layer MultiheadAttention runs it."""
 
 from __future__ import annotations
 
+import math
+
 import lamella
 from lamella import Tensor
-from lamella.nn.functional_layers import dropout, pad
+from lamella.nn.functional import linear, pad, scaled_dot_product_attention
 
 __all__ = ["multi_head_attention_forward"]
 
-
-def _check(condition: bool, text: str) -> None:
-    if not condition:
-        raise RuntimeError(f"multi_head_attention_forward: expected {text}")
+_NAME = "multi_head_attention_forward"
 
 
-def _additive(mask: Tensor | None, like: Tensor) -> Tensor | None:
-    """A mask to be added to scores; a boolean one is True where a key does not count."""
-    if mask is None or mask.dtype != lamella.bool:
+def added_mask(mask: Tensor | None, name: str, dtype: lamella.dtype) -> Tensor | None:
+    """A mask as numbers to add to the scores: of booleans, -inf where it is True."""
+    if mask is None or mask.is_floating_point():
         return mask
-    return lamella.zeros(mask.shape, dtype=like.dtype, device=like.device).masked_fill(
-        mask, float("-inf")
-    )
+    if mask.dtype != lamella.bool:
+        raise RuntimeError(f"{_NAME}: expected '{name}' to be bool or floating, got {mask.dtype}")
+    return lamella.zeros_like(mask, dtype=dtype).masked_fill_(mask, -math.inf)
+
+
+def _projected(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    weights: list[Tensor],
+    bias: Tensor | None,
+    packed: Tensor | None,
+) -> list[Tensor]:
+    """Query, key and value by their weights; one product for those that are the same tensor."""
+    biases: list[Tensor | None] = [None] * 3 if bias is None else list(bias.chunk(3))
+    inputs = [query, key, value]
+    if packed is None or key is not value:
+        return [linear(x, w, b) for x, w, b in zip(inputs, weights, biases)]
+    width = query.size(-1)
+    if query is key:
+        return list(linear(query, packed, bias).split(width, -1))
+    rest = None if bias is None else bias[width:]
+    both = linear(key, packed[width:], rest).split(width, -1)
+    return [linear(query, weights[0], biases[0]), *both]
 
 
 def multi_head_attention_forward(
@@ -50,110 +70,127 @@ def multi_head_attention_forward(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """Attention of `num_heads` heads: projections of `query` [L, N, E], `key` and `value`
-    [S, N, E], or all without N, the attention of each head, and a projection of what all heads
-    found. Returns that, and the weights: of each head [N, heads, L, S], or their mean [N, L, S],
-    or None without `need_weights`."""
+    """The outputs [L, N, E] of query [L, N, E] over key and value [S, N, *], or all without N, and
+    with need_weights the weights [N, L, S], else None.
+
+    attn_mask: [L, S] or [N * num_heads, L, S]; key_padding_mask: [N, S]. Either is True where
+    nothing is to be read, or numbers that are added to the scores. is_causal says that attn_mask is
+    the causal one. bias_k and bias_v: a further key and value; add_zero_attn: one more of zeros;
+    static_k and static_v [N * num_heads, S, E / num_heads] stand for the projected ones.
+    """
     batched = query.dim() == 3
-    _check(query.dim() in (2, 3), f"'query' to have 2 or 3 dimensions, got {query.dim()}")
-    _check(
-        key.dim() == value.dim() == query.dim(),
-        f"'key' and 'value' to have {query.dim()} dimensions, got {key.dim()} and {value.dim()}",
-    )
+    if query.dim() not in (2, 3) or key.dim() != query.dim() or value.dim() != query.dim():
+        raise AssertionError(
+            f"{_NAME}: expected 'query', 'key' and 'value' to have 2 or 3 dimensions, all the "
+            f"same, got {query.dim()}, {key.dim()} and {value.dim()}"
+        )
     if not batched:
-        query, key, value = (t.unsqueeze(1) for t in (query, key, value))
+        same_key, same_value = key is query, value is key
+        query = query.unsqueeze(1)
+        key = query if same_key else key.unsqueeze(1)
+        value = key if same_value else value.unsqueeze(1)
         if key_padding_mask is not None:
             key_padding_mask = key_padding_mask.unsqueeze(0)
-    length, count, width = query.shape
-    _check(
-        width == embed_dim_to_check,
-        f"'query' to have {embed_dim_to_check} features, got {width}",
-    )
-    _check(
-        num_heads > 0 and width % num_heads == 0,
-        f"'num_heads' to divide {width}, got {num_heads}",
-    )
-    _check(
-        tuple(key.shape[:2]) == tuple(value.shape[:2]),
-        f"'value' to have the first sizes of 'key', {tuple(key.shape)}, got {tuple(value.shape)}",
-    )
-    _check(attn_mask is not None or not is_causal, "'attn_mask' with 'is_causal', got none")
-    causal = is_causal and key_padding_mask is None and not need_weights
-    mask = None if causal else _additive(attn_mask, query)
-    padding = _additive(key_padding_mask, query)
+    length, batch, width = query.shape
+    source = key.size(0)
+    if width != embed_dim_to_check:
+        raise AssertionError(
+            f"{_NAME}: expected 'query' to have {embed_dim_to_check} numbers in its last "
+            f"dimension, got {list(query.shape)}"
+        )
+    head = width // num_heads
+    if head * num_heads != width:
+        raise AssertionError(
+            f"{_NAME}: expected 'embed_dim' to be divisible by {num_heads} heads, got {width}"
+        )
+    if key.shape[:2] != value.shape[:2] or key.size(1) != batch:
+        raise AssertionError(
+            f"{_NAME}: expected 'key' and 'value' to agree in their first dimensions, and with "
+            f"'query' in the batch, got {list(query.shape)}, {list(key.shape)} and "
+            f"{list(value.shape)}"
+        )
+    if is_causal and attn_mask is None:
+        raise RuntimeError(f"{_NAME}: expected 'attn_mask' with is_causal")
 
     if use_separate_proj_weight:
-        weights = [q_proj_weight, k_proj_weight, v_proj_weight]
-        _check(
-            all(w is not None for w in weights),
-            "weights of 'query', 'key' and 'value' with 'use_separate_proj_weight'",
-        )
+        given = (q_proj_weight, k_proj_weight, v_proj_weight)
+        weights = [weight for weight in given if weight is not None]
+        if len(weights) != 3:
+            raise AssertionError(
+                f"{_NAME}: expected three weights with use_separate_proj_weight, got "
+                f"{len(weights)}"
+            )
+        packed = None
     else:
-        _check(in_proj_weight is not None, "'in_proj_weight', got none")
-        weights = list(in_proj_weight.chunk(3))  # type: ignore[union-attr]
-    biases = [None] * 3 if in_proj_bias is None else list(in_proj_bias.chunk(3))
-    q, k, v = (
-        lamella.nn.functional.linear(t, w, b)  # type: ignore[attr-defined]
-        for t, w, b in zip((query, key, value), weights, biases)
-    )
+        packed = in_proj_weight
+        if packed is None:
+            raise AssertionError(f"{_NAME}: expected 'in_proj_weight' to be a Tensor, got None")
+        weights = list(packed.chunk(3))
+    q, k, v = _projected(query, key, value, weights, in_proj_bias, packed)
 
-    def wider(t: Tensor | None) -> Tensor | None:
-        return None if t is None else pad(t, (0, 1))
+    padding = added_mask(key_padding_mask, "key_padding_mask", q.dtype)
+    if padding is not None and tuple(padding.shape) != (batch, source):
+        raise AssertionError(
+            f"{_NAME}: expected 'key_padding_mask' to have the shape {[batch, source]}, got "
+            f"{list(padding.shape)}"
+        )
+    mask: Tensor | None = None
+    causal = is_causal and padding is None and not need_weights
+    if not causal:
+        mask = added_mask(attn_mask, "attn_mask", q.dtype)
+    if mask is not None:
+        wanted = (length, source) if mask.dim() == 2 else (batch * num_heads, length, source)
+        if tuple(mask.shape) != wanted:
+            raise RuntimeError(
+                f"{_NAME}: expected 'attn_mask' to have the shape {[length, source]} or "
+                f"{[batch * num_heads, length, source]}, got {list(mask.shape)}"
+            )
 
-    _check((bias_k is None) == (bias_v is None), "both 'bias_k' and 'bias_v' or none of them")
+    further = 0
     if bias_k is not None and bias_v is not None:
-        _check(static_k is None and static_v is None, "no static keys and values with biases")
-        k = lamella.cat([k, bias_k.expand(1, count, width)])
-        v = lamella.cat([v, bias_v.expand(1, count, width)])
-        mask, padding = wider(mask), wider(padding)
+        if static_k is not None or static_v is not None:
+            raise AssertionError(f"{_NAME}: expected no 'bias_k' with 'static_k' or 'static_v'")
+        k = lamella.cat([k, bias_k.repeat(1, batch, 1)])
+        v = lamella.cat([v, bias_v.repeat(1, batch, 1)])
+        further += 1
 
-    def heads(t: Tensor) -> Tensor:
-        return t.reshape(t.size(0), count, num_heads, width // num_heads).permute(1, 2, 0, 3)
-
-    def given(t: Tensor) -> Tensor:
-        return t.reshape(count, num_heads, t.size(1), width // num_heads)
+    def heads(x: Tensor) -> Tensor:
+        return x.reshape(x.size(0), batch * num_heads, head).transpose(0, 1)
 
     q = heads(q)
-    k = heads(k) if static_k is None else given(static_k)
-    v = heads(v) if static_v is None else given(static_v)
+    k = heads(k) if static_k is None else static_k
+    v = heads(v) if static_v is None else static_v
     if add_zero_attn:
-        k, v = (pad(t, (0, 0, 0, 1)) for t in (k, v))
-        mask, padding = wider(mask), wider(padding)
-    keys = k.size(2)
-    if mask is not None:
-        shapes = [(length, keys), (count * num_heads, length, keys)]
-        _check(
-            tuple(mask.shape) in shapes,
-            f"'attn_mask' to have the shape {shapes[0]} or {shapes[1]}, got {tuple(mask.shape)}",
-        )
-        if mask.dim() == 3:
-            mask = mask.reshape(count, num_heads, length, keys)
+        k, v = (lamella.cat([x, x.new_zeros((x.size(0), 1, x.size(2)))], 1) for x in (k, v))
+        further += 1
+    if further:
+        causal = False
+        mask = added_mask(attn_mask, "attn_mask", q.dtype)
+        mask = None if mask is None else pad(mask, [0, further])
+        padding = None if padding is None else pad(padding, [0, further])
+    source = k.size(1)
     if padding is not None:
-        _check(
-            tuple(padding.shape) == (count, keys),
-            f"'key_padding_mask' to have the shape {(count, keys)}, got {tuple(padding.shape)}",
-        )
-        padding = padding.reshape(count, 1, 1, keys)
-        mask = padding if mask is None else mask + padding
-    drop = dropout_p if training else 0.0
-    found: Tensor | None = None
-    if need_weights:
-        scores = (q * (width // num_heads) ** -0.5) @ k.transpose(-2, -1)
+        beside = padding.view(batch, 1, 1, source).expand(-1, num_heads, -1, -1)
+        beside = beside.reshape(batch * num_heads, 1, source)
+        mask = beside if mask is None else mask + beside
+
+    dropout_p = dropout_p if training else 0.0
+    if not need_weights:
         if mask is not None:
-            scores = scores + mask
-        found = dropout(scores.softmax(-1), drop)
-        joined = found @ v
-    else:
-        joined = lamella.nn.functional.scaled_dot_product_attention(  # type: ignore[attr-defined]
-            q, k, v, mask, drop, causal
-        )
-    joined = joined.permute(2, 0, 1, 3).reshape(length, count, width)
-    result = lamella.nn.functional.linear(  # type: ignore[attr-defined]
-        joined, out_proj_weight, out_proj_bias
-    )
-    if found is not None and average_attn_weights:
-        found = found.mean(1)
-    if not batched:
-        result = result.squeeze(1)
-        found = None if found is None else found.squeeze(0)
-    return result, found
+            mask = mask.unsqueeze(0) if mask.dim() == 2 else mask.view(batch, num_heads, -1, source)
+        q, k, v = (x.view(batch, num_heads, x.size(1), head) for x in (q, k, v))
+        made = scaled_dot_product_attention(q, k, v, mask, dropout_p, causal)
+        made = made.permute(2, 0, 1, 3).reshape(length * batch, width)
+        output = linear(made, out_proj_weight, out_proj_bias).view(length, batch, -1)
+        return (output if batched else output.squeeze(1)), None
+    q = q * math.sqrt(1.0 / head)
+    scores = q @ k.transpose(1, 2) if mask is None else lamella.baddbmm(mask, q, k.transpose(1, 2))
+    shares = scores.softmax(-1)
+    if dropout_p > 0.0:
+        shares = lamella.dropout(shares, dropout_p, True)
+    made = (shares @ v).transpose(0, 1).reshape(length * batch, width)
+    output = linear(made, out_proj_weight, out_proj_bias).view(length, batch, -1)
+    shares = shares.view(batch, num_heads, length, source)
+    if average_attn_weights:
+        shares = shares.mean(1)
+    return (output, shares) if batched else (output.squeeze(1), shares.squeeze(0))

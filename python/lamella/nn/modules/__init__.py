@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from lamella.nn.modules.fold import *  # noqa: F403
     from lamella.nn.modules.loss import *  # noqa: F403
     from lamella.nn.modules.loss_rarer import *  # noqa: F403
+    from lamella.nn.modules.multihead import *  # noqa: F403
     from lamella.nn.modules.padding import *  # noqa: F403
     from lamella.nn.modules.pooling import *  # noqa: F403
     from lamella.nn.modules.pooling_rarer import *  # noqa: F403
     from lamella.nn.modules.rnn import *  # noqa: F403
     from lamella.nn.modules.sparse import *  # noqa: F403
+    from lamella.nn.modules.transformer import *  # noqa: F403
 
 # Files that are searched for a name, in this order.
 _LATER = (
@@ -31,6 +33,8 @@ _LATER = (
     "sparse",
     "pooling",
     "loss",
+    "multihead",
+    "transformer",
     "rnn",
     "padding",
     "distance",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import Any
 
 import lamella
@@ -140,6 +141,17 @@ class ModuleList(_Numbered):
 
     def __iadd__(self, modules: Iterable[Module]) -> ModuleList:
         return self.extend(modules)
+
+    def __repr__(self) -> str:
+        lines = []
+        place = 0
+        for text, run in groupby(map(repr, self)):
+            count = len(list(run))
+            places = f"{place}-{place + count - 1}" if count > 1 else f"{place}"
+            times = f"{count} x " if count > 1 else ""
+            lines.append(f"\n({places}): {times}{text}".replace("\n", "\n  "))
+            place += count
+        return f"{self._get_name()}({''.join(lines)}" + ("\n)" if lines else ")")
 
 
 class ModuleDict(Module):

@@ -72,6 +72,10 @@ class Linear(Module):
         )
 
 
+class NonDynamicallyQuantizableLinear(Linear):
+    """The output's projection of MultiheadAttention, under the name that PyTorch prints."""
+
+
 class Bilinear(Module):
     """y_k = x1^T A_k x2 + b_k."""
 
