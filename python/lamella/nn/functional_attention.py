@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import lamella
 from lamella import Tensor
-from lamella.nn.functional_layers import dropout, pad
+from lamella.nn.functional_layers import dropout
 
 __all__ = ["multi_head_attention_forward"]
 
@@ -54,6 +56,7 @@ def multi_head_attention_forward(
     [S, N, E], or all without N, the attention of each head, and a projection of what all heads
     found. Returns that, and the weights: of each head [N, heads, L, S], or their mean [N, L, S],
     or None without `need_weights`."""
+    functional: Any = lamella.nn.functional
     batched = query.dim() == 3
     _check(query.dim() in (2, 3), f"'query' to have 2 or 3 dimensions, got {query.dim()}")
     _check(
@@ -92,13 +95,10 @@ def multi_head_attention_forward(
         _check(in_proj_weight is not None, "'in_proj_weight', got none")
         weights = list(in_proj_weight.chunk(3))  # type: ignore[union-attr]
     biases = [None] * 3 if in_proj_bias is None else list(in_proj_bias.chunk(3))
-    q, k, v = (
-        lamella.nn.functional.linear(t, w, b)  # type: ignore[attr-defined]
-        for t, w, b in zip((query, key, value), weights, biases)
-    )
+    q, k, v = (functional.linear(t, w, b) for t, w, b in zip((query, key, value), weights, biases))
 
     def wider(t: Tensor | None) -> Tensor | None:
-        return None if t is None else pad(t, (0, 1))
+        return None if t is None else functional.pad(t, (0, 1))
 
     _check((bias_k is None) == (bias_v is None), "both 'bias_k' and 'bias_v' or none of them")
     if bias_k is not None and bias_v is not None:
@@ -117,7 +117,7 @@ def multi_head_attention_forward(
     k = heads(k) if static_k is None else given(static_k)
     v = heads(v) if static_v is None else given(static_v)
     if add_zero_attn:
-        k, v = (pad(t, (0, 0, 0, 1)) for t in (k, v))
+        k, v = (functional.pad(t, (0, 0, 0, 1)) for t in (k, v))
         mask, padding = wider(mask), wider(padding)
     keys = k.size(2)
     if mask is not None:
@@ -144,13 +144,9 @@ def multi_head_attention_forward(
         found = dropout(scores.softmax(-1), drop)
         joined = found @ v
     else:
-        joined = lamella.nn.functional.scaled_dot_product_attention(  # type: ignore[attr-defined]
-            q, k, v, mask, drop, causal
-        )
+        joined = functional.scaled_dot_product_attention(q, k, v, mask, drop, causal)
     joined = joined.permute(2, 0, 1, 3).reshape(length, count, width)
-    result = lamella.nn.functional.linear(  # type: ignore[attr-defined]
-        joined, out_proj_weight, out_proj_bias
-    )
+    result = functional.linear(joined, out_proj_weight, out_proj_bias)
     if found is not None and average_attn_weights:
         found = found.mean(1)
     if not batched:
