@@ -45,7 +45,8 @@ Tensor shrunk(const Tensor& x, int64_t dim, int64_t out, bool align_corners,
   const int64_t in = x.size(dim);
   if (in == out) return x;  // whatever scale is given, as in PyTorch
   const double step = resize_step(in, out, align_corners, scale), wide = std::max(step, 1.0);
-  const auto most = static_cast<size_t>(std::min<int64_t>(in, 2 * static_cast<int64_t>(std::ceil(reach * wide)) + 1));
+  const auto most = static_cast<size_t>(
+      std::min<int64_t>(in, 2 * static_cast<int64_t>(std::ceil(reach * wide)) + 1));
   const auto outs = static_cast<size_t>(out);
   std::vector<std::vector<double>> weights(most, std::vector<double>(outs, 0));
   std::vector<std::vector<int64_t>> places(most, std::vector<int64_t>(outs, 0));
@@ -54,7 +55,8 @@ Tensor shrunk(const Tensor& x, int64_t dim, int64_t out, bool align_corners,
     const auto whole = [&](double place) {
       return static_cast<int64_t>(std::clamp(place + 0.5, 0.0, static_cast<double>(in)));
     };
-    // A scale that does not belong to the sizes can lead behind the image, whose edge it then reads.
+    // A scale that does not belong to the sizes can lead behind the image, whose edge it then
+    // reads.
     const int64_t first = std::min(whole(center - reach * wide), in - 1);
     const int64_t end = std::max(whole(center + reach * wide), first + 1);
     double sum = 0;
@@ -71,10 +73,12 @@ Tensor shrunk(const Tensor& x, int64_t dim, int64_t out, bool align_corners,
   std::vector<ResizeTap> taps;
   const auto made = [&](const auto& numbers, ScalarType dtype) {
     Tensor t = lamella::empty({out}, TensorOptions(dtype).device(kCPU));
-    std::copy(numbers.begin(), numbers.end(), static_cast<std::remove_cvref_t<decltype(numbers[0])>*>(t.mutable_data_ptr()));
+    std::copy(numbers.begin(), numbers.end(),
+              static_cast<std::remove_cvref_t<decltype(numbers[0])>*>(t.mutable_data_ptr()));
     return t.to(x.device());
   };
-  for (size_t k = 0; k < most; ++k) taps.push_back({made(places[k], kLong), made(weights[k], kDouble)});
+  for (size_t k = 0; k < most; ++k)
+    taps.push_back({made(places[k], kLong), made(weights[k], kDouble)});
   return weighted_sum(x, dim, taps);
 }
 
@@ -99,12 +103,12 @@ Tensor antialiased(const char* op, const Tensor& self, IntArrayRef output_size, 
 }  // namespace
 
 Tensor _upsample_bilinear2d_aa(const Tensor& self, IntArrayRef output_size, bool align_corners,
-                          std::optional<double> scales_h, std::optional<double> scales_w) {
-  return antialiased("_upsample_bilinear2d_aa", self, output_size, align_corners, scales_h, scales_w,
-                     1, &bilinear);
+                               std::optional<double> scales_h, std::optional<double> scales_w) {
+  return antialiased("_upsample_bilinear2d_aa", self, output_size, align_corners, scales_h,
+                     scales_w, 1, &bilinear);
 }
 Tensor _upsample_bilinear2d_aa(const Tensor& input, OptionalIntArrayRef output_size,
-                          bool align_corners, std::optional<ArrayRef<double>> scale_factors) {
+                               bool align_corners, std::optional<ArrayRef<double>> scale_factors) {
   return resize_by("_upsample_bilinear2d_aa", input, output_size, scale_factors,
                    [&](IntArrayRef size, std::optional<double> high, std::optional<double> wide) {
                      return aten::_upsample_bilinear2d_aa(input, size, align_corners, high, wide);
@@ -112,12 +116,12 @@ Tensor _upsample_bilinear2d_aa(const Tensor& input, OptionalIntArrayRef output_s
 }
 
 Tensor _upsample_bicubic2d_aa(const Tensor& self, IntArrayRef output_size, bool align_corners,
-                          std::optional<double> scales_h, std::optional<double> scales_w) {
+                              std::optional<double> scales_h, std::optional<double> scales_w) {
   return antialiased("_upsample_bicubic2d_aa", self, output_size, align_corners, scales_h, scales_w,
                      2, &bicubic);
 }
 Tensor _upsample_bicubic2d_aa(const Tensor& input, OptionalIntArrayRef output_size,
-                          bool align_corners, std::optional<ArrayRef<double>> scale_factors) {
+                              bool align_corners, std::optional<ArrayRef<double>> scale_factors) {
   return resize_by("_upsample_bicubic2d_aa", input, output_size, scale_factors,
                    [&](IntArrayRef size, std::optional<double> high, std::optional<double> wide) {
                      return aten::_upsample_bicubic2d_aa(input, size, align_corners, high, wide);
@@ -131,7 +135,7 @@ Tensor _upsample_lanczos2d_aa(const Tensor& self, IntArrayRef output_size, bool 
   return antialiased(op, self, output_size, align_corners, scales_h, scales_w, 3, &lanczos);
 }
 Tensor _upsample_lanczos2d_aa(const Tensor& input, OptionalIntArrayRef output_size,
-                          bool align_corners, std::optional<ArrayRef<double>> scale_factors) {
+                              bool align_corners, std::optional<ArrayRef<double>> scale_factors) {
   return resize_by("_upsample_lanczos2d_aa", input, output_size, scale_factors,
                    [&](IntArrayRef size, std::optional<double> high, std::optional<double> wide) {
                      return aten::_upsample_lanczos2d_aa(input, size, align_corners, high, wide);

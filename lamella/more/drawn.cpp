@@ -12,7 +12,8 @@ namespace {
 // Uniform numbers of [0, 1) with 53 random bits.
 class Uniform {
  public:
-  explicit Uniform(const std::optional<Generator>& generator) : from_(generator.value_or(Generator())) {
+  explicit Uniform(const std::optional<Generator>& generator)
+      : from_(generator.value_or(Generator())) {
     if (from_.defined()) return;
     lamella_object* object = nullptr;
     lamella::detail::check(

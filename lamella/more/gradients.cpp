@@ -35,4 +35,11 @@ Tensor fft_c2r_backward(const Tensor& grad, IntArrayRef dim, int64_t normalizati
   return lamella::cat(parts, last);
 }
 
+Tensor ldl_solve_backward(const Tensor& grad, const Tensor& LD, const Tensor& pivots,
+                          bool hermitian) {
+  // The adjoint of a symmetric matrix is its conjugate.
+  return hermitian ? aten::_linalg_ldl_solve(LD, pivots, grad, true)
+                   : aten::_linalg_ldl_solve(LD, pivots, grad.conj(), false).conj();
+}
+
 }  // namespace aten

@@ -10,4 +10,9 @@ lamella::Tensor fft_r2c_backward(const lamella::Tensor& grad, lamella::IntArrayR
 lamella::Tensor fft_c2r_backward(const lamella::Tensor& grad, lamella::IntArrayRef dim,
                                  int64_t normalization);
 
+// The gradient of the right-hand sides of _linalg_ldl_solve, summed by autograd where they were
+// broadcast.
+lamella::Tensor ldl_solve_backward(const lamella::Tensor& grad, const lamella::Tensor& LD,
+                                   const lamella::Tensor& pivots, bool hermitian);
+
 }  // namespace aten

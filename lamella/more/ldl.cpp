@@ -25,19 +25,20 @@ void check_status(const char* op, int32_t info) {
 }
 
 // A copy with each matrix column by column.
-Tensor columns_of(const Tensor& a) {
-  return a.mT().clone(MemoryFormat::Contiguous).mT();
-}
+Tensor columns_of(const Tensor& a) { return a.mT().clone(MemoryFormat::Contiguous).mT(); }
 
 // Throws unless every pivot names a row, and blocks of two rows, whose pivots are negative, are
 // whole: LAPACK reads and exchanges rows by them unseen.
 void check_pivots(const char* op, const int32_t* pivots, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     const int64_t row = std::abs(int64_t{pivots[i]});
-    LAMELLA_CHECK(row >= 1 && row <= n, op, ": expected the elements of 'pivots' to name rows in [1, ",
-                  n, "], got ", pivots[i]);
+    LAMELLA_CHECK(row >= 1 && row <= n, op,
+                  ": expected the elements of 'pivots' to name rows in [1, ", n, "], got ",
+                  pivots[i]);
+  }
+  for (int64_t i = 0; i < n; ++i) {
     if (pivots[i] > 0) continue;
-    LAMELLA_CHECK(i + 1 < n && pivots[i + 1] < 0 && -int64_t{pivots[i + 1]} <= n, op,
+    LAMELLA_CHECK(i + 1 < n && pivots[i + 1] < 0, op,
                   ": expected negative elements of 'pivots' in pairs, got ", pivots[i], " alone");
     ++i;
   }
@@ -90,12 +91,19 @@ Tensor linalg_ldl_solve(const Tensor& LD, const Tensor& pivots, const Tensor& B,
   const Dims rows(LD.sizes().begin(), LD.sizes().end() - 1);
   LAMELLA_CHECK(pivots.sizes() == IntArrayRef(rows), op, ": expected 'pivots' to have the shape ",
                 IntArrayRef(rows), ", got ", pivots.sizes());
+  return aten::_linalg_ldl_solve(LD, pivots.unsqueeze(-1), B, hermitian);
+}
+
+// `pivots` are columns, so that all three are stacks of matrices, which are broadcast.
+Tensor _linalg_ldl_solve(const Tensor& LD, const Tensor& pivots, const Tensor& B, bool hermitian) {
+  const char* op = "linalg_ldl_solve";
+  const int64_t n = LD.size(-1);
   const Dims batch = broadcast(op, "B", LD.sizes().slice(0, static_cast<size_t>(LD.dim() - 2)),
                                B.sizes().slice(0, static_cast<size_t>(B.dim() - 2)));
   Dims square = batch, sides = batch, line = batch;
   square.insert(square.end(), {n, n});
   sides.insert(sides.end(), {n, B.size(-1)});
-  line.push_back(n);
+  line.insert(line.end(), {n, 1});
   const Tensor result = columns_of(B.expand(sides));
   if (B.is_meta() || result.numel() == 0) return result;
   const Tensor factors = columns_of(LD.expand(square)), places = pivots.expand(line).contiguous();

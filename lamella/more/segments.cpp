@@ -25,7 +25,8 @@ Tensor segment_places(const Tensor& bounds, int64_t size, bool are_offsets, bool
   const Tensor result = lamella::full(shape, count, bounds.options().dtype(kLong));
   const auto* numbers = given.const_data_ptr<int64_t>();
   auto* place = result.mutable_data_ptr<int64_t>();
-  const int64_t lines = size == 0 ? (width == 0 ? 0 : given.numel() / width) : result.numel() / size;
+  const int64_t lines =
+      size == 0 ? (width == 0 ? 0 : given.numel() / width) : result.numel() / size;
   for (int64_t line = 0; line < lines; ++line, numbers += width, place += size) {
     int64_t at = are_offsets ? numbers[0] : 0;
     LAMELLA_CHECK(at >= 0, op, ": expected '", name, "' not to be negative, got ", at);
@@ -34,13 +35,13 @@ Tensor segment_places(const Tensor& bounds, int64_t size, bool are_offsets, bool
       LAMELLA_CHECK(length >= 0, op, ": expected '", name,
                     are_offsets ? "' to grow, got " : "' not to be negative, got ",
                     are_offsets ? numbers[k + 1] : length);
-      LAMELLA_CHECK(at <= size && length <= size - at, op,
-                    ": expected segments of at most ", size, " elements together, got more");
+      LAMELLA_CHECK(at <= size && length <= size - at, op, ": expected segments of at most ", size,
+                    " elements together, got more");
       std::fill(place + at, place + at + length, k);
       at += length;
     }
-    LAMELLA_CHECK(unsafe || are_offsets || at == size, op, ": expected the rows of 'lengths' to sum to ",
-                  size, ", got ", at);
+    LAMELLA_CHECK(unsafe || are_offsets || at == size, op,
+                  ": expected the rows of 'lengths' to sum to ", size, ", got ", at);
   }
   return result;
 }
@@ -55,18 +56,18 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce,
   LAMELLA_CHECK_NOT_IMPLEMENTED(!(indices.has_value() && indices->defined()), op,
                                 ": expected 'lengths' or 'offsets', got 'indices'");
   LAMELLA_CHECK(by_length || by_offset, op, ": expected 'lengths' or 'offsets', got none");
-  LAMELLA_CHECK_TYPE(data.is_floating_point(), op,
-                     ": expected 'data' to be floating point, got ", data.scalar_type());
+  LAMELLA_CHECK_TYPE(data.is_floating_point(), op, ": expected 'data' to be floating point, got ",
+                     data.scalar_type());
   LAMELLA_CHECK(data.dim() >= 1, op, ": expected 'data' to have a dimension, got a number");
   const int64_t dim = wrapped(op, axis, data.dim());
-  const bool largest = reduce == "max" || reduce == "amax", smallest = reduce == "min" || reduce == "amin";
+  const bool largest = reduce == "max" || reduce == "amax",
+             smallest = reduce == "min" || reduce == "amin";
   const bool mean = reduce == "mean", product = reduce == "prod";
   LAMELLA_CHECK(largest || smallest || mean || product || reduce == "sum", op,
                 ": expected 'reduce' to be sum, mean, max, min or prod, got ", reduce);
   const Tensor& bounds = by_length ? *lengths : *offsets;
-  LAMELLA_CHECK(bounds.dim() == dim + 1 &&
-                    bounds.sizes().slice(0, static_cast<size_t>(dim)) ==
-                        data.sizes().slice(0, static_cast<size_t>(dim)),
+  LAMELLA_CHECK(bounds.dim() == dim + 1 && bounds.sizes().slice(0, static_cast<size_t>(dim)) ==
+                                               data.sizes().slice(0, static_cast<size_t>(dim)),
                 op, ": expected '", by_length ? "lengths" : "offsets",
                 "' to have the dimensions of 'data' before 'axis' and one for the segments, got ",
                 bounds.sizes(), " for ", data.sizes(), " and axis ", dim);
@@ -112,7 +113,8 @@ Tensor hash_tensor(const Tensor& self, IntArrayRef dim, bool keepdim, int64_t mo
   for (int64_t d : dim) {
     const int64_t at = wrapped(op, d, self.dim());
     if (rank == 0) continue;
-    LAMELLA_CHECK(!reduced[static_cast<size_t>(at)], op, ": expected each of 'dim' once, got ", dim);
+    LAMELLA_CHECK(!reduced[static_cast<size_t>(at)], op, ": expected each of 'dim' once, got ",
+                  dim);
     reduced[static_cast<size_t>(at)] = true;
   }
   Dims order, last, shape;

@@ -38,10 +38,10 @@ extern "C" {
                  const Int* lwork, Int* info);
 LAMELLA_FOR_ALL(LAMELLA_DECLARE)
 #undef LAMELLA_DECLARE
-#define LAMELLA_DECLARE(p, T)                                                                    \
-  void p##trf_(const char* uplo, const Int* n, T* a, const Int* lda, Int* pivots, T* work,       \
-               const Int* lwork, Int* info, Length);                                             \
-  void p##trs_(const char* uplo, const Int* n, const Int* nrhs, const T* a, const Int* lda,      \
+#define LAMELLA_DECLARE(p, T)                                                               \
+  void p##trf_(const char* uplo, const Int* n, T* a, const Int* lda, Int* pivots, T* work,  \
+               const Int* lwork, Int* info, Length);                                        \
+  void p##trs_(const char* uplo, const Int* n, const Int* nrhs, const T* a, const Int* lda, \
                const Int* pivots, T* b, const Int* ldb, Int* info, Length);
 LAMELLA_DECLARE(ssy, float)
 LAMELLA_DECLARE(dsy, double)
@@ -430,5 +430,5 @@ int32_t sytrs(uint8_t type, int32_t hermitian, int64_t n, int64_t columns, const
 
 }  // namespace
 
-const lamella_lapack lamella_lapack_table = {&potrf, &getrf, &getrs, &geqrf, &orgqr,
-                                             &gesdd, &heevd, &geev,  &trsm,  &sytrf, &sytrs};
+const lamella_lapack lamella_lapack_table = {&potrf, &getrf, &getrs, &geqrf, &orgqr, &gesdd,
+                                             &heevd, &geev,  &trsm,  &sytrf, &sytrs};
