@@ -3,8 +3,9 @@
 // Note [Progress]
 //   MPI moves data only while somebody is inside of it. As long as a work is under way, a thread of
 //   this library looks after all works again and again, and sleeps in between: 20 µs at first, and
-//   up to 1 ms where nothing happens for long. Without works it sleeps until there is one. It only
-//   ever calls MPI_Test; sums and copies that are left to do are done by whoever waits.
+//   up to 1 ms where nothing happens for long. Without works it sleeps until there is one. It calls
+//   MPI_Test and goes on with sums in shared memory; what is left to do behind MPI, sums in the
+//   ranks' order and copies, is done by whoever waits.
 #pragma once
 #include <mpi.h>
 

@@ -50,7 +50,7 @@ def same(got, expected, exact=True, what=""):
 # Counts around what goes through the window at a time, and parts that ranks share unevenly.
 for dtype in DTYPES:
     is_complex = dtype.startswith("complex")
-    for count in (8191, 8193, 300_001):
+    for count in (8193, 300_001) if dtype in ("int8", "bfloat16", "float32") else (70_001,):
         everyone = [value(r, count, dtype) for r in range(size)]
         mine = everyone[rank]
         names = ["sum", "product"]
@@ -60,10 +60,10 @@ for dtype in DTYPES:
             expected = fold(everyone, op)
             exact = not (is_complex and op in ("product", "mean"))
             same(ops.all_reduce(mine, op), expected, exact, (dtype, count, op))
-            same(ops.all_reduce_(mine.clone(), op), expected, exact, (dtype, count, op))
-            same(ops.all_reduce(mine, op, 0, True), expected, exact, (dtype, count, op))
+        total = fold(everyone, "sum")
+        same(ops.all_reduce_(mine.clone(), "sum", 0, True), total)
         dist.all_reduce(kept := mine.clone(), async_op=True).wait()
-        same(kept, fold(everyone, "sum"))
+        same(kept, total)
 strided = value(rank, 20_000, "float32").reshape(100, 200).t()
 same(
     ops.all_reduce(strided),

@@ -30,18 +30,39 @@ __all__ = [
 
 
 class _Bucket:
-    """Parameters whose gradients are one vector, which is reduced as one message."""
+    """Parameters whose gradients are one vector, which is reduced as one message. A parameter that
+    fills a bucket alone keeps its gradient where backward put it."""
 
     def __init__(self, parameters: list[Parameter]) -> None:
         self.parameters = parameters
-        first = parameters[0]
-        self.flat = lamella.zeros([sum(p.numel() for p in parameters)], dtype=first.dtype)
-        self.views, at = {}, 0
-        for p in parameters:
-            self.views[id(p)] = self.flat[at : at + p.numel()].view(p.shape)
-            at += p.numel()
+        self.views: dict[int, Tensor] = {}
+        self.flat: Tensor | None = None
+        if len(parameters) > 1:
+            numel = sum(p.numel() for p in parameters)
+            self.flat, at = lamella.zeros([numel], dtype=parameters[0].dtype), 0
+            for p in parameters:
+                self.views[id(p)] = self.flat[at : at + p.numel()].view(p.shape)
+                at += p.numel()
         self.ready: set[int] = set()
         self.work: dist.Work | None = None
+
+    def take(self, p: Tensor) -> None:
+        """The gradient of p is there; it moves to its place in the vector."""
+        self.ready.add(id(p))
+        view = self.views.get(id(p))
+        if p.grad is None:  # it had no part in this loss on this rank
+            p.grad = lamella.zeros_like(p) if view is None else view.zero_()
+        elif view is None:
+            p.grad = p.grad.contiguous()
+        elif p.grad is not view:
+            view.copy_(p.grad)
+            p.grad = view
+
+    def vector(self) -> Tensor:
+        """What is reduced."""
+        grad = self.parameters[0].grad if self.flat is None else self.flat
+        assert grad is not None
+        return grad
 
 
 class DistributedDataParallel(Module):
@@ -58,7 +79,7 @@ class DistributedDataParallel(Module):
         self,
         module: Module,
         *,
-        bucket_cap_mb: float = 25,
+        bucket_cap_mb: float = 1,
         process_group: ProcessGroup | None = None,
         deterministic: bool = False,
     ) -> None:
@@ -91,11 +112,7 @@ class DistributedDataParallel(Module):
         def ready(p: Tensor) -> None:
             if not self._synchronizes:
                 return
-            view = bucket.views[id(p)]
-            if p.grad is not None and p.grad is not view:
-                view.copy_(p.grad)
-                p.grad = view
-            bucket.ready.add(id(p))
+            bucket.take(p)
             self._begin(complete=False)
             if self._next == len(self._buckets):
                 self.finish()
@@ -109,14 +126,14 @@ class DistributedDataParallel(Module):
             if len(bucket.ready) < len(bucket.parameters) and not complete:
                 return
             for p in bucket.parameters:
-                if id(p) not in bucket.ready:  # it had no part in this loss on this rank
-                    bucket.views[id(p)].zero_()
-                    p.grad = bucket.views[id(p)]
+                if id(p) not in bucket.ready:
+                    p.grad = None
+                    bucket.take(p)
             self._next += 1
-            # Behind the last bucket there is no backward left to overlap with, and MPI's blocking
-            # algorithms are faster.
+            # Behind the last bucket there is no backward left to overlap with, and blocking
+            # reductions are faster.
             bucket.work = dist.all_reduce(
-                bucket.flat,
+                bucket.vector(),
                 dist.ReduceOp.AVG,
                 self._group,
                 async_op=self._next < len(self._buckets),
