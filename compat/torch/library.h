@@ -6,6 +6,7 @@
 #include <c10/core/CompileTimeFunctionPointer.h>
 #include <c10/core/SymInt.h>
 #include <c10/util/string_view.h>
+#include <torch/custom_class.h>
 
 #include "lamella/dispatch/library.h"
 #include "lamella/dispatch/whole_values.h"

@@ -188,9 +188,18 @@ typedef struct lamella_block {
 /* A reference-counted object of any library: generators, custom classes. */
 typedef struct lamella_object {
   uint32_t references; /* atomic */
-  uint32_t reserved;
+  uint32_t reserved;   /* 0, or LAMELLA_OBJECT_OF_CLASS */
   void (*destroy)(struct lamella_object*);
 } lamella_object;
+
+/* `reserved` of an object that begins a lamella_class_object: its class is registered, and
+ * `class_name`, "__torch__.torch.classes.ns.Name" in schemas, is the same text for all of its
+ * objects and lives as long as the library that registered it. */
+enum { LAMELLA_OBJECT_OF_CLASS = 1 };
+typedef struct lamella_class_object {
+  lamella_object object;
+  const char* class_name;
+} lamella_class_object;
 
 /* A block for `size` elements of `tag`, one reference, elements zeroed; *value is set to own it. */
 LAMELLA_ABI_API lamella_status lamella_value_allocate(uint8_t tag, size_t size,
@@ -335,6 +344,9 @@ typedef struct lamella_kernel_description {
 LAMELLA_ABI_API lamella_status lamella_library_open(int32_t kind, const char* name_space,
                                                     uint16_t key, const char* file, uint32_t line,
                                                     lamella_library** library) LAMELLA_ABI_NOEXCEPT;
+/* The namespace of a block, for as long as it is open. */
+LAMELLA_ABI_API const char* lamella_library_namespace(const lamella_library* library)
+    LAMELLA_ABI_NOEXCEPT;
 /* Undoes all registrations of the block. Returns when no other thread is still inside one of its
  * kernels. */
 LAMELLA_ABI_API void lamella_library_close(lamella_library* library) LAMELLA_ABI_NOEXCEPT;

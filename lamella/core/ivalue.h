@@ -49,6 +49,8 @@ inline bool tag_owns(const lamella_value& v) {
 
 template <class T>
 class List;
+template <class T>
+class intrusive_ptr;
 
 // Holds None, a Tensor, a number, a string, a Device, a list, a tuple, a dict, a Generator or a
 // custom object. Copies share lists and strings; to*() raises TypeError on another tag.
@@ -104,6 +106,9 @@ class IValue {
     if (value.has_value()) *this = IValue(*value);
   }
   IValue(const Generator& generator);
+  // An object of a registered class. Needs intrusive_ptr.h.
+  template <class T>
+  IValue(const intrusive_ptr<T>& object);
   static IValue list(ArrayRef<IValue> items) { return IValue(LAMELLA_LIST, items); }
   static IValue tuple(ArrayRef<IValue> items) { return IValue(LAMELLA_TUPLE, items); }
   // Keys and values in turn.
@@ -175,6 +180,10 @@ class IValue {
   bool isGenericDict() const { return value_.tag == LAMELLA_DICT; }
   bool isGenerator() const { return value_.tag == LAMELLA_GENERATOR; }
   bool isObject() const { return value_.tag == LAMELLA_OBJECT; }
+  bool isCustomClass() const {
+    return isObject() && static_cast<lamella_object*>(value_.as.pointer)->reserved ==
+                             LAMELLA_OBJECT_OF_CLASS;
+  }
 
   // T is Tensor unless told otherwise; any class over TensorBase.
   template <class T = Tensor>
@@ -245,6 +254,9 @@ class IValue {
   std::vector<T> toTensorVector() const {
     return toTensorList<T>().vec();
   }
+  // TypeError for an object of another class. Needs intrusive_ptr.h.
+  template <class T>
+  intrusive_ptr<T> toCustomClass() const;
   // A list of any kind, entry by entry. Needs list.h.
   List<IValue> toList() const;
   // Elements of a generic list, tuple or dict (keys and values in turn).

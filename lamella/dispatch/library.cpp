@@ -152,6 +152,10 @@ lamella_status lamella_library_open(int32_t kind, const char* name_space, uint16
   });
 }
 
+const char* lamella_library_namespace(const lamella_library* library) noexcept {
+  return library->name_space.c_str();
+}
+
 void lamella_library_close(lamella_library* library) noexcept {
   if (library == nullptr) return;
   try {

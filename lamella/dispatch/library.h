@@ -3,6 +3,7 @@
 #include "lamella/abi/autograd.h"
 #include "lamella/abi/policy.h"
 #include "lamella/dispatch/dispatcher.h"
+#include "lamella/dispatch/schema_text.h"
 
 namespace lamella {
 
@@ -44,7 +45,26 @@ struct Policies {
 
 namespace detail {
 class LibraryInit;
+template <class F>
+struct KernelSignature : FunctionType<F> {};
+template <auto f>
+struct KernelSignature<CompileTimeFunction<f>> : FunctionType<decltype(f)> {};
+// The schema, without its name, that a callable stands for where the letters of its signature do
+// not tell it; else "".
+template <class F>
+std::string whole_schema() {
+  if constexpr (!std::is_same_v<F, CppFunction>) {
+    using Fn = typename KernelSignature<F>::type;
+    if constexpr (!is_boxed_function<Fn>) {
+      using S = typename Schema<Fn>::type;
+      if constexpr (abi::Call<S>::travels_whole()) return abi::SignatureText<S>::get();
+    }
+  }
+  return "";
 }
+}  // namespace detail
+template <class T>
+class class_;
 
 // A block of registrations for one namespace; they end with it.
 class Library final {
@@ -104,10 +124,12 @@ class Library final {
       throw Error(std::string("def: expected a schema for '") + name_or_schema +
                   "', because a boxed function has none to infer");
     }
-    detail::check(lamella_library_define(library_, name_or_schema,
-                                         only_name ? function.signature().data() : nullptr,
-                                         policies.str().c_str(), file_, line_));
     std::string name(name_or_schema);
+    std::string inferred = only_name ? detail::whole_schema<std::decay_t<F>>() : "";
+    detail::check(lamella_library_define(
+        library_, (name + inferred).c_str(),
+        only_name && inferred.empty() ? function.signature().data() : nullptr,
+        policies.str().c_str(), file_, line_));
     size_t end = name.find('(');
     if (end != std::string::npos) name.resize(end);
     return document(name, policies.doc).implement(name.c_str(), std::move(function));
@@ -124,6 +146,13 @@ class Library final {
   template <class F>
   Library& impl(const char* name, DispatchKey key, F&& f) & {
     return implement(name, as_function(std::forward<F>(f)).with_key(key));
+  }
+  // Registers the class T under a name of the block's namespace. Needs custom_class.h.
+  template <class T>
+  lamella::class_<T> class_(const char* name, const char* doc = "") &;
+  template <class T>
+  lamella::class_<T> class_(const std::string& name, const std::string& doc = "") & {
+    return class_<T>(name.c_str(), doc.c_str());
   }
   // How an operator is differentiated: see lamella_derivative. The table must live until the block
   // ends. `file` and `line` say where it is declared, if not here.

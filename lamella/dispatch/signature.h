@@ -293,6 +293,13 @@ struct Call<R(A...)> {
 
   // See Note [Typed convention].
   static const char* signature() { return kSignature.data; }
+  // Whether a parameter or return has the code V, which stands for many types.
+  static constexpr bool travels_whole() {
+    for (char code : kSignature.data) {
+      if (code == 'V') return true;
+    }
+    return false;
+  }
 
   // Calls the kernel that serves `keys`. Throws what the kernel failed with.
   [[gnu::always_inline]] static inline R invoke(const lamella_operator* op, uint64_t keys,

@@ -72,6 +72,7 @@ _LAZY = {
     "array_api": "lamella.array_api",
     "autocast": "lamella.amp:autocast",
     "autograd": "lamella.autograd",
+    "classes": "lamella._classes:classes",
     "distributed": "lamella.distributed",
     "fft": "lamella.fft",
     "hlo": "lamella.hlo",

@@ -8,6 +8,7 @@
 #include "lamella/dispatch/signature.h"
 #include "python/src/autograd.h"
 #include "python/src/errors.h"
+#include "python/src/script_object.h"
 
 namespace lamella::python {
 namespace {
@@ -133,6 +134,7 @@ PyObject* borrowed_to_python(const lamella_value& value, SchemaType type) {
     case LAMELLA_OBJECT: {
       auto* object = static_cast<lamella_object*>(value.as.pointer);
       __atomic_fetch_add(&object->references, 1, __ATOMIC_RELAXED);
+      if (is_of_class(object)) return script_object(object);
       return PyCapsule_New(object, "lamella.object", drop_object);
     }
     case LAMELLA_DICT: {

@@ -1,6 +1,8 @@
 // Conversion of Python values, and matching of calls against programs.
 #include "python/src/parse.h"
 
+#include "python/src/script_object.h"
+
 #include <cstring>
 
 #include "lamella/core/ivalue.h"
@@ -360,6 +362,10 @@ Match convert_rest(Kind kind, bool optional, int fixed_size, SchemaType type, Py
     case Kind::kAny:
       return convert_any(object, frame, value);
     case Kind::kObject:
+      if (lamella_object* found = script_object_of(object, type.without_optional())) {
+        set_list(value, LAMELLA_OBJECT, found, 0);
+        return Match::kYes;
+      }
       if (!PyCapsule_IsValid(object, "lamella.object")) return Match::kNo;
       set_list(value, LAMELLA_OBJECT, PyCapsule_GetPointer(object, "lamella.object"), 0);
       return Match::kYes;
@@ -392,7 +398,7 @@ Match convert_any(PyObject* object, Frame& frame, lamella_value* value) {
     kind = Kind::kMemoryFormat;
   } else if (PyObject_TypeCheck(object, &GeneratorType)) {
     kind = Kind::kGenerator;
-  } else if (PyCapsule_CheckExact(object)) {
+  } else if (PyCapsule_CheckExact(object) || PyObject_TypeCheck(object, &ScriptObjectType)) {
     kind = Kind::kObject;
   } else if (PyDict_Check(object)) {
     return nested(frame, [&] { return dict(any, object, frame, value); });

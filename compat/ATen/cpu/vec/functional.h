@@ -1,0 +1,5 @@
+// at::vec::map, at::vec::reduce_all and their kin.
+#pragma once
+#include <ATen/cpu/vec/vec.h>
+
+#include "lamella/kernels/cpu/vectorized_functional.h"

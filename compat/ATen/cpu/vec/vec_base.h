@@ -1,0 +1,3 @@
+// at::vec::Vectorized.
+#pragma once
+#include <ATen/cpu/vec/vec.h>

@@ -1,0 +1,5 @@
+// torch::class_, torch::init, torch::arg, CustomClassHolder.
+#pragma once
+#include <c10/util/intrusive_ptr.h>
+
+#include "lamella/dispatch/custom_class.h"

@@ -1,0 +1,3 @@
+// torch::arg, torch::init.
+#pragma once
+#include <torch/custom_class.h>

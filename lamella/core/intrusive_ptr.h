@@ -1,0 +1,191 @@
+// Objects that count their references themselves, and pointers that share them. What a library
+// registers with class_ (lamella/dispatch/custom_class.h) derives from intrusive_ptr_target.
+#pragma once
+#include <cstddef>
+#include <type_traits>
+#include <typeinfo>
+#include <utility>
+
+#include "lamella/core/ivalue.h"
+
+namespace lamella {
+
+template <class T>
+class intrusive_ptr;
+
+// The base of classes whose objects operators take and return. An object that intrusive_ptr made
+// ends with its last pointer; one that lies elsewhere counts 0 and belongs to its owner.
+class intrusive_ptr_target : private lamella_class_object {
+ public:
+  intrusive_ptr_target() : lamella_class_object{{0, LAMELLA_OBJECT_OF_CLASS, &end}, nullptr} {}
+  // A copy is another object, with references of its own.
+  intrusive_ptr_target(const intrusive_ptr_target&) : intrusive_ptr_target() {}
+  intrusive_ptr_target& operator=(const intrusive_ptr_target&) { return *this; }
+  virtual ~intrusive_ptr_target() = default;
+
+ protected:
+  // Called with the last reference, before the object ends.
+  virtual void release_resources() {}
+
+ private:
+  template <class T>
+  friend class intrusive_ptr;
+  static void end(lamella_object* object) {
+    auto* target =
+        static_cast<intrusive_ptr_target*>(reinterpret_cast<lamella_class_object*>(object));
+    target->release_resources();
+    delete target;
+  }
+};
+using CustomClassHolder = intrusive_ptr_target;
+
+namespace detail {
+// "__torch__.torch.classes.ns.Name" of a registered class; NULL before.
+template <class T>
+inline const char* class_name = nullptr;
+[[noreturn]] LAMELLA_COLD inline void throw_class(const char* expected, const char* got) {
+  throw TypeError(str("expected an object of class ", expected, ", got ", got));
+}
+template <class T>
+const char* known_class_name() {
+  LAMELLA_CHECK(class_name<T> != nullptr, "expected a class that is registered with class_, got ",
+                typeid(T).name());
+  return class_name<T>;
+}
+}  // namespace detail
+
+// Shares one object of T, which derives from intrusive_ptr_target.
+template <class T>
+class intrusive_ptr {
+ public:
+  using element_type = T;
+
+  constexpr intrusive_ptr() = default;
+  constexpr intrusive_ptr(std::nullptr_t) {}  // NOLINT: implicit
+  intrusive_ptr(const intrusive_ptr& other) : object_(other.object_) { retain(); }
+  intrusive_ptr(intrusive_ptr&& other) noexcept : object_(other.release()) {}
+  // Of a class that derives from T, or may be changed where T may not.
+  template <class U>
+    requires std::is_convertible_v<U*, T*>
+  intrusive_ptr(intrusive_ptr<U> other) : object_(other.release()) {}  // NOLINT: implicit
+  intrusive_ptr& operator=(intrusive_ptr other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~intrusive_ptr() { drop(); }
+
+  // Makes the object; its one reference is the pointer's.
+  template <class... A>
+  static intrusive_ptr make(A&&... arguments) {
+    return retained(new T(std::forward<A>(arguments)...));
+  }
+  // Takes over a reference that release() gave away.
+  static intrusive_ptr reclaim(T* object) {
+    intrusive_ptr pointer;
+    pointer.object_ = object;
+    return pointer;
+  }
+  // A further reference to an object that pointers share already.
+  static intrusive_ptr reclaim_copy(T* object) { return retained(object); }
+  static intrusive_ptr unsafe_reclaim_from_nonowning(T* object) { return retained(object); }
+  static intrusive_ptr unsafe_steal_from_new(T* object) { return retained(object); }
+  // Gives the reference to the caller.
+  T* release() noexcept { return std::exchange(object_, nullptr); }
+
+  void reset() noexcept { *this = nullptr; }
+  void swap(intrusive_ptr& other) noexcept { std::swap(object_, other.object_); }
+  T* get() const noexcept { return object_; }
+  T& operator*() const noexcept { return *object_; }
+  T* operator->() const noexcept { return object_; }
+  explicit operator bool() const noexcept { return object_ != nullptr; }
+  bool defined() const noexcept { return object_ != nullptr; }
+  size_t use_count() const noexcept {
+    return object_ ? __atomic_load_n(&header()->references, __ATOMIC_RELAXED) : 0;
+  }
+  bool unique() const noexcept { return use_count() == 1; }
+  template <class U>
+  bool operator==(const intrusive_ptr<U>& other) const {
+    return object_ == other.get();
+  }
+  bool operator==(std::nullptr_t) const { return object_ == nullptr; }
+  bool operator<(const intrusive_ptr& other) const { return object_ < other.object_; }
+
+  // The object as a value of its registered class, which must be known. None for no object.
+  IValue boxed() const {
+    lamella_value value{{0}, 0, LAMELLA_NONE, 0, 0};
+    if (object_ != nullptr) {
+      const char* name = detail::known_class_name<std::remove_const_t<T>>();
+      __atomic_store_n(&target()->class_name, name, __ATOMIC_RELAXED);
+      value.tag = LAMELLA_OBJECT;
+      value.as.pointer = header();
+      retain();
+    }
+    return IValue::adopt(value);
+  }
+  // The object of such a value. TypeError where it is of another class.
+  static intrusive_ptr unboxed(const IValue& value) {
+    if (value.isNone()) return nullptr;
+    const char* expected = detail::known_class_name<std::remove_const_t<T>>();
+    auto* object = static_cast<lamella_object*>(value.value().as.pointer);
+    if (!value.isObject() || object->reserved != LAMELLA_OBJECT_OF_CLASS) {
+      detail::throw_class(expected, value.tagKind());
+    }
+    auto* of_class = reinterpret_cast<lamella_class_object*>(object);
+    if (__builtin_strcmp(of_class->class_name, expected) != 0) {
+      detail::throw_class(expected, of_class->class_name);
+    }
+    return retained(static_cast<T*>(static_cast<intrusive_ptr_target*>(of_class)));
+  }
+
+ private:
+  static intrusive_ptr retained(T* object) {
+    intrusive_ptr pointer = reclaim(object);
+    pointer.retain();
+    return pointer;
+  }
+  intrusive_ptr_target* target() const {
+    return const_cast<intrusive_ptr_target*>(static_cast<const intrusive_ptr_target*>(object_));
+  }
+  lamella_object* header() const { return &target()->object; }
+  void retain() const {
+    if (object_ != nullptr) __atomic_fetch_add(&header()->references, 1, __ATOMIC_RELAXED);
+  }
+  void drop() {
+    if (object_ != nullptr &&
+        __atomic_fetch_sub(&header()->references, 1, __ATOMIC_ACQ_REL) == 1) {
+      header()->destroy(header());
+    }
+  }
+
+  T* object_ = nullptr;
+};
+
+template <class T, class... A>
+intrusive_ptr<T> make_intrusive(A&&... arguments) {
+  return intrusive_ptr<T>::make(std::forward<A>(arguments)...);
+}
+template <class T, class U>
+intrusive_ptr<T> static_intrusive_pointer_cast(intrusive_ptr<U> pointer) {
+  return intrusive_ptr<T>::reclaim(static_cast<T*>(pointer.release()));
+}
+template <class T, class U>
+intrusive_ptr<T> dynamic_intrusive_pointer_cast(const intrusive_ptr<U>& pointer) {
+  T* object = dynamic_cast<T*>(pointer.get());
+  return object != nullptr ? intrusive_ptr<T>::reclaim_copy(object) : nullptr;
+}
+
+template <class T>
+IValue::IValue(const intrusive_ptr<T>& object) : IValue(object.boxed()) {}
+template <class T>
+intrusive_ptr<T> IValue::toCustomClass() const {
+  return intrusive_ptr<T>::unboxed(*this);
+}
+
+}  // namespace lamella
+
+template <class T>
+struct std::hash<lamella::intrusive_ptr<T>> {
+  size_t operator()(const lamella::intrusive_ptr<T>& pointer) const {
+    return reinterpret_cast<size_t>(pointer.get()) >> 4;
+  }
+};

@@ -1,0 +1,137 @@
+"""Sources that are written for PyTorch: built against Lamella and against PyTorch, they do the same."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+from build_tree import BUILD, PREFIX, ROOT
+
+torch = pytest.importorskip("torch")
+
+SOURCES = ROOT / "tests" / "compat" / "sources"
+
+
+def flags(of):
+    """What the compiler and the linker need for Lamella, or for PyTorch."""
+    if of == "lamella":
+        include = [PREFIX / "include", PREFIX / "include" / "lamella_compat"]
+        lib, names = PREFIX / "lib", ["lamella"]
+    else:
+        from torch.utils import cpp_extension
+
+        include = cpp_extension.include_paths()
+        lib, names = cpp_extension.library_paths()[0], ["c10", "torch_cpu", "torch"]
+    link = [f"-L{lib}", f"-Wl,-rpath,{lib}", *(f"-l{name}" for name in names)]
+    return [f"-I{path}" for path in include], link
+
+
+def library(name, of):
+    """The shared library of a source; built when it is older than the source or the headers."""
+    source, folder = SOURCES / f"{name}.cpp", BUILD / "same_source"
+    folder.mkdir(exist_ok=True)
+    made = folder / f"{name}_{of}.so"
+    newest = source.stat().st_mtime
+    if of == "lamella":
+        newest = max(newest, *(h.stat().st_mtime for h in (PREFIX / "include").rglob("*.h")))
+    if made.exists() and made.stat().st_mtime > newest:
+        return made
+    include, link = flags(of)
+    command = ["c++", "-std=c++20", "-O1", "-w", "-fPIC", "-shared", *include, source, "-o", made]
+    done = subprocess.run([*command, *link], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[:4000]
+    return made
+
+
+def run(path, of, code):
+    """What a program prints that has the library's operators, and Lamella or PyTorch as torch."""
+    before = "import lamella as torch" if of == "lamella" else "import torch"
+    before += f"\ntorch.ops.load_library({str(path)!r})\n"
+    done = subprocess.run(
+        [sys.executable, "-c", before + textwrap.dedent(code)],
+        env=dict(os.environ, PYTHONPATH=str(PREFIX / "lib" / "python")),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def check_same(name, code):
+    ours = run(library(name, "lamella"), "lamella", code)
+    assert ours and ours == run(library(name, "torch"), "torch", code)
+
+
+CLASSES = """
+    import copy, pickle
+    ns, ops = torch.classes.compat_classes, torch.ops.compat_classes
+    counter = ns.Counter(5)
+    print(counter.increment(), counter.increment(3), counter.increment(by=2), counter.current())
+    print(counter.twice(), len(counter), ns.Counter.zero().current(), counter.half)
+    counter.value = 40
+    print(counter.value, counter.current(), counter._type())
+    print(ops.total([counter, ns.Counter(2)]), ops.total([]))
+    for other in (copy.deepcopy(counter), pickle.loads(pickle.dumps(counter))):
+        other.increment()
+        print(other.current(), counter.current())
+    stack = ns.Stack(["a", "b"])
+    stack.push("c")
+    twin = stack.clone()
+    twin.merge(stack)
+    print(stack.pop(), [twin.pop() for _ in range(6)])
+    try:
+        twin.pop()
+    except RuntimeError as error:
+        print(str(error).splitlines()[0])
+    weight = torch.arange(6.0).reshape(2, 3)
+    packed = ops.prepack(weight, torch.ones(2))
+    print(ops.run(torch.ones(1, 3), packed).tolist(), packed.forward(torch.ones(1, 3)).tolist())
+    plain = ns.Linear(weight, None)
+    print(ops.run(torch.ones(3), plain).tolist(), plain.unpack()[1], plain.weight.tolist())
+    print(copy.copy(packed).unpack()[1].tolist())
+    print(str(ops.prepack.default._schema).partition("->")[2].split()[0].strip("()"))
+"""
+
+
+def test_classes():
+    check_same("classes", CLASSES)
+
+
+def test_classes_say_what_is_wrong():
+    code = """
+    ns, ops = torch.classes.compat_classes, torch.ops.compat_classes
+    for call in (
+        lambda: ops.run(torch.ones(3), ns.Counter(1)),
+        lambda: ops.run(torch.ones(3), 5),
+        lambda: ns.Counter("x"),
+        lambda: ns.Counter(1).increment(1, 2),
+        lambda: ns.Missing,
+        lambda: ns.Counter(1).nothing,
+        lambda: torch.ops.compat_classes.total([ns.Counter(1), ns.Stack([])]),
+    ):
+        try:
+            call()
+        except Exception as error:
+            print(type(error).__name__, str(error))
+    """
+    name = "__torch__.torch.classes.compat_classes"
+    assert run(library("classes", "lamella"), "lamella", code) == f"""\
+TypeError run: got (Tensor, Counter), which does not fit
+  run(Tensor x, {name}.Linear packed)
+    'packed' (position 2): expected {name}.Linear, got Counter
+TypeError run: got (Tensor, int), which does not fit
+  run(Tensor x, {name}.Linear packed)
+    'packed' (position 2): expected {name}.Linear, got int
+TypeError Counter: got (str), which does not fit
+  Counter(int _0)
+    '_0' (position 1): expected int, got str
+TypeError Counter: got (Counter, int, int), which does not fit
+  Counter({name}.Counter input, int by=1)
+    expected at most 2 positional arguments, got 3
+AttributeError lamella.classes: there is no class 'compat_classes.Missing'
+AttributeError 'Counter' object has no attribute 'nothing'
+TypeError total: got ([Counter, Stack]), which does not fit
+  total({name}.Counter[] counters)
+    'counters' (position 1): expected {name}.Counter[], got [Counter, Stack]
+"""
