@@ -145,6 +145,37 @@ def test_a_network_is_one_region_with_channels_last(tmp_path, monkeypatch):
     assert " transpose(" not in text
 
 
+@pytest.mark.parametrize("images", [1, 8, 40])
+def test_a_flattened_result_meets_its_weights(images):
+    def classified(x, w, last, bias):
+        x = f.max_pool2d(f.conv2d(x, w, padding=1).relu(), 2)
+        return f.linear(x.flatten(1), last, bias)
+
+    x = lamella.tensor(numbers(images, 1, 8, 6))
+    weights = [lamella.tensor(numbers(*s, seed=3)) for s in ((16, 1, 3, 3), (10, 192), (10,))]
+    with lamella.no_grad():
+        assert close(lamella.compile(classified)(x, *weights), classified(x, *weights))
+
+
+@pytest.mark.parametrize("pad", ["0_0", "1_1", "2_0", "0_3"])
+def test_the_larger_of_a_number_waits_for_windows_with_elements(pad):
+    size = 7 + sum(int(p) for p in pad.split("_"))
+    text = f"""HloModule m
+larger {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT m = f32[] maximum(a, b) }}
+ENTRY e {{
+  x = f32[2,7] parameter(0)
+  c = f32[] constant(0.5)
+  row = f32[2,7] broadcast(c), dimensions={{}}
+  y = f32[2,7] maximum(row, x)
+  i = f32[] constant(-inf)
+  ROOT r = f32[2,{size - 1}] reduce-window(y, i), window={{size=1x2 pad=0_0x{pad}}}, to_apply=larger
+}}
+"""
+    x = numbers(2, 7)
+    x[1, 3] = np.nan
+    assert difference(text, [x]) is None
+
+
 def test_weights_are_read_again_after_a_write():
     compiled = lamella.compile(network)
     x, weights = lamella.tensor(numbers(2, 3, 32, 32)), layers()

@@ -355,6 +355,10 @@ CONVOLUTIONS = {
 }
 
 
+# Those that machine code leaves to the operator.
+LEFT = {"padding of one side", "padding below 0", "holes in the input"}
+
+
 @pytest.mark.parametrize("row", CONVOLUTIONS)
 @pytest.mark.parametrize("element", ["f32", "f64"])
 def test_convolutions(row, element):
@@ -391,7 +395,9 @@ ENTRY e {{
     ]
     assert difference(text, arguments) is None
     explained = hlo.compile(text).explain()
-    assert "there is no compiler" in explained or "custom call of aten::convolution" in explained
+    is_left = element == "f64" or row in LEFT
+    by = "custom call of aten::convolution" if is_left else "convolution: y"
+    assert "there is no compiler" in explained or by in explained
 
 
 def test_modules_are_written_after_each_pass(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@
 namespace lamella::hlo::compiler {
 
 Frame::Frame(llvm::Module& module, int vector_bytes) : e(module, vector_bytes) {
-  e.take_memory = [this](int64_t bytes) { return memory.take(bytes); };
+  e.take_memory = [this](int64_t bytes) { return memory.take_for_ever(bytes); };
 }
 
 Place Frame::temporary(const Shape& shape) {

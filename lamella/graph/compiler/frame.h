@@ -24,6 +24,14 @@ class Memory {
     most_ = std::max(most_, at + bytes);
     return at;
   }
+  // Memory that nothing else lies in, before or after.
+  int64_t take_for_ever(int64_t bytes) {
+    int64_t at = most_;
+    bytes = (bytes + 63) / 64 * 64;
+    taken_.emplace(at, bytes);
+    most_ = at + bytes;
+    return at;
+  }
   void give_back(int64_t at) { taken_.erase(at); }
   int64_t most() const { return most_; }
 

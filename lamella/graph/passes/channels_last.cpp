@@ -60,6 +60,7 @@ class ChannelsLast {
         return reduce(*i);
       }
     }
+    if (i->opcode == Opcode::Dot) return product(*i);
     if (last == nullptr) return nullptr;
     Instruction* first = to_.transpose(last, from_last(i->shape->rank()));
     last_[first] = last;
@@ -164,6 +165,50 @@ class ChannelsLast {
                                : one);
     }
     return to_.add(Opcode::Reduce, *i.shape, {last, i.operands[1]}, attributes);
+  }
+
+  // A product that sums over all but the batch of an array, by a smaller one, takes the smaller one
+  // in the other order.
+  Instruction* product(const Instruction& i) {
+    if (i.shape->rank() != 2 || !i.integers(AttributeKey::LhsBatchDims).empty()) return nullptr;
+    constexpr AttributeKey kSummed[] = {AttributeKey::LhsContractingDims,
+                                        AttributeKey::RhsContractingDims};
+    for (size_t side = 0; side < 2; ++side) {
+      const Instruction& rows = *i.operands[side];
+      Instruction* weights = i.operands[1 - side];
+      if (rows.opcode != Opcode::Reshape || rows.shape->rank() != 2 ||
+          weights->shape->rank() != 2) {
+        continue;
+      }
+      const Shape& whole = rows.operand_shape(0);
+      Instruction* last = last_of(rows.operands[0]);
+      auto summed = i.integers(kSummed[side]), by = i.integers(kSummed[1 - side]);
+      if (last == nullptr || rows.shape->dimension(0) != whole.dimension(0) || summed.size() != 1 ||
+          summed[0] != 1 || weights->shape->elements() > whole.elements()) {
+        continue;
+      }
+      // The summed dimension of the weights as channels and spatial dimensions.
+      const bool behind = by[0] == 1;
+      const int64_t kept = weights->shape->dimension(behind ? 0 : 1), rank = whole.rank();
+      Numbers cut, order;
+      if (behind) cut.push_back(kept);
+      for (int64_t d = 1; d < rank; ++d) cut.push_back(whole.dimension(d));
+      if (!behind) cut.push_back(kept);
+      const int64_t first = behind ? 1 : 0;
+      if (behind) order.push_back(0);
+      for (int64_t d = 1; d + 1 < rank; ++d) order.push_back(first + d);
+      order.push_back(first);
+      if (!behind) order.push_back(rank - 1);
+      auto sizes = weights->shape->dimensions();
+      Instruction* turned = to_.reshape(to_.transpose(to_.reshape(weights, cut), order),
+                                        Numbers(sizes.begin(), sizes.end()));
+      auto row_sizes = rows.shape->dimensions();
+      Instruction* flat = to_.reshape(last, Numbers(row_sizes.begin(), row_sizes.end()));
+      std::vector<Instruction*> operands{flat, turned};
+      if (side == 1) std::swap(operands[0], operands[1]);
+      return to_.with_operands(&i, operands);
+    }
+    return nullptr;
   }
 
   Rewriter& to_;

@@ -130,12 +130,66 @@ class Maker {
     Attribute by{};
     by.key = AttributeKey::ToApply;
     by.computation = maximum_of(type);
-    return to_.add(Opcode::ReduceWindow, *i.shape,
-                   {input, to_.constant(Literal::scalar(type, -INFINITY))},
-                   {to_.window(window), by});
+    Instruction* first = to_.constant(Literal::scalar(type, -INFINITY));
+    std::vector<Attribute> attributes{to_.window(window), by};
+    if (Instruction* made = maximum_behind(i, input, first, attributes)) return made;
+    return to_.add(Opcode::ReduceWindow, *i.shape, {input, first}, attributes);
+  }
+  // Windows of which the largest element is taken, of elements that are at least a number.
+  Instruction* windows(const Instruction& i) {
+    if (i.operands.size() != 2 || !i.has(AttributeKey::Window)) return nullptr;
+    const Instruction* by = i.computation(AttributeKey::ToApply)->root;
+    const Literal* first = repeated_constant(i.operands[1]);
+    bool is_largest = by->opcode == Opcode::Maximum && by->operands[0] != by->operands[1] &&
+                      by->operands[0]->opcode == Opcode::Parameter &&
+                      by->operands[1]->opcode == Opcode::Parameter;
+    if (!is_largest || first == nullptr || !is_floating(i.shape->element_type()) ||
+        first->real_at(0) != -INFINITY) {
+      return nullptr;
+    }
+    return maximum_behind(i, i.operands[0], i.operands[1],
+                          std::vector<Attribute>(i.attributes.begin(), i.attributes.end()));
   }
 
  private:
+  // Whether every window has an element of the operand.
+  static bool all_have_elements(const Shape& operand, const Shape& result,
+                                std::span<const WindowDimension> window) {
+    constexpr int64_t kMost = 1 << 20;
+    for (size_t d = 0; d < window.size(); ++d) {
+      const WindowDimension& w = window[d];
+      const auto at = static_cast<int64_t>(d);
+      const int64_t size = operand.dimension(at), places = result.dimension(at);
+      if (w.base_dilation != 1 || places > kMost || w.size > kMost / places) return false;
+      for (int64_t n = 0; n < places; ++n) {
+        bool has = false;
+        for (int64_t k = 0; k < w.size && !has; ++k) {
+          int64_t from = n * w.stride - w.padding_low + k * w.window_dilation;
+          has = from >= 0 && from < size;
+        }
+        if (!has) return false;
+      }
+    }
+    return true;
+  }
+  // The larger of a number and each element before windows are reduced is the same as after that,
+  // when there are fewer.
+  Instruction* maximum_behind(const Instruction& i, Instruction* input, Instruction* first,
+                              const std::vector<Attribute>& attributes) {
+    if (input->opcode != Opcode::Maximum || to_.uses(input) != 1) return nullptr;
+    auto window = std::ranges::find(attributes, AttributeKey::Window, &Attribute::key)->window();
+    for (size_t side = 0; side < 2; ++side) {
+      const Literal* least = repeated_constant(input->operands[side]);
+      if (least == nullptr || std::isnan(least->real_at(0)) ||
+          !all_have_elements(*input->shape, *i.shape, window)) {
+        continue;
+      }
+      Instruction* made = to_.add(Opcode::ReduceWindow, *i.shape,
+                                  {input->operands[1 - side], first}, attributes);
+      return to_.add(Opcode::Maximum, *i.shape, {made, to_.full(*i.shape, least->real_at(0))});
+    }
+    return nullptr;
+  }
   Computation* maximum_of(ElementType type) {
     Computation*& made = maxima_[type];
     if (made != nullptr) return made;
@@ -177,6 +231,8 @@ bool operators_to_windows(Module& module) {
           return maker.convolution(*i);
         case Opcode::Convolution:
           return maker.turned(*i);
+        case Opcode::ReduceWindow:
+          return maker.windows(*i);
         default:
           return maker.max_pool(*i);
       }

@@ -6,7 +6,8 @@ namespace lamella::hlo {
 
 // Makes custom calls to aten::convolution convolutions, with their bias added, and those to
 // aten::max_pool2d_with_indices and aten::max_pool3d_with_indices whose places nobody reads windows
-// that are reduced; and takes a reversed kernel into its convolution. For programs of which machine
+// that are reduced; takes a reversed kernel into its convolution, and lets the larger of a number and
+// each element wait until the windows are reduced. For programs of which machine
 // code is made, and only what that does itself. Computations that call the gradients of such
 // operators stay as they are, as those want what the operators gave. Returns whether anything
 // changed.

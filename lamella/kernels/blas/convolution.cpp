@@ -252,14 +252,35 @@ std::shared_ptr<const ConvolutionPlan> make_plan(const lamella_convolution& p) {
                pad_end = list(p.padding_end);
   auto forward_kind =
       is_forward ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training;
-  dnnl::convolution_forward::primitive_desc forward(
-      p.bias != nullptr ? dnnl::convolution_forward::desc(forward_kind, algorithm, data_any(src),
-                                                          weights_any(type), plan->bias,
-                                                          data_any(dst), stride, dilation, pad, pad_end)
-                        : dnnl::convolution_forward::desc(forward_kind, algorithm, data_any(src),
-                                                          weights_any(type), data_any(dst), stride,
-                                                          dilation, pad, pad_end),
-      attributes, engine());
+  auto forward_of = [&](const memory::desc& from, const memory::desc& to) {
+    using Forward = dnnl::convolution_forward;
+    return Forward::primitive_desc(
+        p.bias != nullptr ? Forward::desc(forward_kind, algorithm, from, weights_any(type),
+                                          plan->bias, to, stride, dilation, pad, pad_end)
+                          : Forward::desc(forward_kind, algorithm, from, weights_any(type), to,
+                                          stride, dilation, pad, pad_end),
+        attributes, engine());
+  };
+  auto forward = forward_of(data_any(src), data_any(dst));
+  // Very few products for each element are faster in blocks of channels.
+  constexpr int64_t kBlock = 16, kFewProducts = 32;
+  static constexpr tag outermost[] = {tag::abc, tag::abcd, tag::abcde};
+  static constexpr tag in_blocks[] = {tag::aBc16b, tag::aBcd16b, tag::aBcde16b};
+  int64_t products = p.in_channels;
+  for (int d = 0; d < p.ndim; ++d) products *= p.kernel[d];
+  bool is_blocked = few && dst_last && !p.bfloat16 && products <= kFewProducts &&
+                    p.out_channels % kBlock == 0 && is_dense(src, p.src_strides, false);
+  if (is_blocked) {
+    try {
+      auto blocked = forward_of(memory::desc(src, type, outermost[p.ndim - 1]),
+                                memory::desc(dst, type, in_blocks[p.ndim - 1]));
+      is_blocked = std::strstr(blocked.impl_info_str(), "ref") == nullptr;
+      if (is_blocked) forward = blocked;
+    } catch (const dnnl::error& error) {
+      if (error.status != dnnl_unimplemented) throw;
+      is_blocked = false;
+    }
+  }
   memory::desc src_out = data(src, p.src_strides), dst_out = data(dst, p.dst_strides),
                weights_out = weights_as_given();
   if (is_forward) {
@@ -271,6 +292,11 @@ std::shared_ptr<const ConvolutionPlan> make_plan(const lamella_convolution& p) {
     plan->first_arg = DNNL_ARG_SRC;
     plan->second_arg = DNNL_ARG_WEIGHTS;
     plan->result_arg = DNNL_ARG_DST;
+    // One block is all channels, side by side.
+    int64_t sample = kBlock;
+    for (int d = 0; d < p.ndim; ++d) sample *= p.out[d];
+    bool is_one = p.out_channels == kBlock && (p.batch == 1 || p.dst_strides[0] == sample);
+    if (is_blocked && is_one) plan->result.same = true;
     plan->scratchpad = forward.scratchpad_desc();
   } else if (p.kind == LAMELLA_CONVOLUTION_BACKWARD_DATA) {
     dnnl::convolution_backward_data::primitive_desc desc(
@@ -381,7 +407,7 @@ void run(const lamella_convolution& p, const ConvolutionPlan& plan, void* first,
     }
     return taken;
   };
-  memory written(plan.result.outside, engine(), result);
+  memory written(plan.result.same ? plan.result.inside : plan.result.outside, engine(), result);
   memory made = plan.result.same ? written : scratch(plan.result.inside);
   std::unordered_map<int, memory> arguments = {{plan.first_arg, brought_in(plan.first, first)},
                                                {plan.second_arg, brought_in(plan.second, second)},
