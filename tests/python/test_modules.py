@@ -159,6 +159,30 @@ def test_changes():
     assert str(error.value) == ("to: expected 'dtype' to be floating or complex, got lamella.int64")
 
 
+def test_buffers_that_say_so():
+    net = nn.Module()
+    net.kept = nn.Buffer(lamella.ones(2))
+    net.left = nn.Buffer(lamella.ones(2), persistent=False)
+    assert list(net.state_dict()) == ["kept"]
+    assert [name for name, _ in net.named_buffers()] == ["kept", "left"]
+    net.kept = lamella.zeros(3)
+    assert net._buffers["kept"] is net.kept
+    assert list(net.state_dict(None, "a.", True)) == ["a.kept"]
+
+
+def test_submodules_are_replaced():
+    net = Net()
+    net.set_submodule("blocks.1", nn.Identity())
+    assert type(net.blocks[1]) is nn.Identity
+    net.set_submodule("first.extra", nn.ReLU())
+    assert type(net.first.extra) is nn.ReLU
+    with pytest.raises(AttributeError) as error:
+        net.set_submodule("blocks.7", nn.ReLU(), strict=True)
+    assert str(error.value) == ("set_submodule: ModuleList has no submodule '7' (of 'blocks.7')")
+    with pytest.raises(ValueError, match="expected a name and a Module, got '' and ReLU"):
+        net.set_submodule("", nn.ReLU())
+
+
 def test_state():
     net, other = Net(), Net()
     state = net.state_dict()

@@ -1,5 +1,8 @@
 """Every module of lamella.nn against PyTorch's: text, state, first values, outputs, gradients."""
 
+import copy
+import pickle
+
 import pytest
 
 import lamella
@@ -123,6 +126,20 @@ CASES = [
         {"include_last_offset": True},
         lambda: [integers(7, 9), torch.tensor([0, 2, 9])],
     ),
+    # Sizes that the first input tells
+    ("LazyLinear", (4,), {}, lambda: [image(2, 5)]),
+    ("LazyConv1d", (4, 3), {"bias": False}, lambda: [image(2, 3, 7)]),
+    ("LazyConv2d", (4, 3, 1, 1), {"padding_mode": "reflect"}, lambda: [image(2, 3, 7, 6)]),
+    ("LazyConv3d", (4, 2), {}, lambda: [image(3, 4, 4, 4)]),
+    ("LazyConvTranspose1d", (4, 3), {}, lambda: [image(2, 3, 7)]),
+    ("LazyConvTranspose2d", (4, 3), {"groups": 2}, lambda: [image(2, 6, 4, 5)]),
+    ("LazyConvTranspose3d", (4, 2), {}, lambda: [image(2, 3, 3, 3, 3)]),
+    ("LazyBatchNorm1d", (), {}, lambda: [image(4, 3)]),
+    ("LazyBatchNorm2d", (1e-3, None), {"bias": False}, lambda: [image(4, 3, 2, 2)]),
+    ("LazyBatchNorm3d", (), {"affine": False}, lambda: [image(4, 3, 2, 2, 2)]),
+    ("LazyInstanceNorm1d", (), {}, lambda: [image(4, 3, 6)]),
+    ("LazyInstanceNorm2d", (), {"track_running_stats": False}, lambda: [image(4, 3, 6, 2)]),
+    ("LazyInstanceNorm3d", (), {}, lambda: [image(4, 3, 6, 2, 2)]),
     # Shapes and vectors
     ("Bilinear", (3, 4, 5), {}, lambda: [image(2, 6, 3), image(2, 6, 4)]),
     ("ChannelShuffle", (2,), {}, lambda: [image(2, 6, 3)]),
@@ -265,6 +282,7 @@ def make_both(name, args, kwargs):
     return own, their
 
 
+@pytest.mark.filterwarnings("ignore:Lazy modules")
 @pytest.mark.parametrize(
     ("name", "args", "kwargs", "inputs"),
     CASES,
@@ -274,9 +292,11 @@ def test_the_same_as_torch(name, args, kwargs, inputs):
     own, their = make_both(name, args, kwargs)
     assert repr(own) == repr(their)
     assert list(own.state_dict()) == list(their.state_dict())
-    for key, value in their.state_dict().items():
-        assert_close(own.state_dict()[key], value, key, 1e-6)
+    if not name.startswith("Lazy"):
+        for key, value in their.state_dict().items():
+            assert_close(own.state_dict()[key], value, key, 1e-6)
     check(own, their, inputs, name)
+    assert repr(own) == repr(their)
 
 
 def test_unpooling():
@@ -298,3 +318,47 @@ def test_old_response_norm():
         x = image(2, 8, 2, 3)
         assert repr(own) == repr(their)
         assert_close(own(to_own(x)), their(x), size)
+
+
+def test_adaptive_softmax():
+    own, their = make_both("AdaptiveLogSoftmaxWithLoss", (8, 20, [5, 10]), {"div_value": 2.0})
+    assert repr(own) == repr(their)
+    for key, value in their.state_dict().items():
+        assert_close(own.state_dict()[key], value, key, 1e-6)
+    rows, target = image(6, 8), torch.tensor([0, 4, 5, 9, 10, 19])
+    found, wanted = own(*to_own([rows, target])), their(rows, target)
+    assert_close(found.output, wanted.output, "output")
+    found.loss.backward()
+    wanted.loss.backward()
+    for (key, a), b in zip(own.named_parameters(), their.parameters()):
+        assert_close(a.grad, b.grad, key)
+    assert_close(own.log_prob(to_own(rows)), their.log_prob(rows), "log_prob")
+    assert own.predict(to_own(rows)).tolist() == their.predict(rows).tolist()
+    assert_close(
+        own(to_own(rows[0]), to_own(target[5])).output, their(rows[0], target[5]).output, 1
+    )
+    with pytest.raises(RuntimeError) as error:
+        own(to_own(rows[:2]), lamella.tensor([0, 20]))
+    assert str(error.value) == (
+        "AdaptiveLogSoftmaxWithLoss: expected 'target_' to be in [0, 19], got values from 0 to 20"
+    )
+
+
+def test_layers_without_shapes():
+    net = nn.Sequential(nn.LazyConv2d(4, 3), nn.LazyBatchNorm2d(), nn.Flatten(), nn.LazyLinear(2))
+    assert repr(net[0].weight) == "<UninitializedParameter>"
+    assert net[3].has_uninitialized_params()
+    with pytest.raises(RuntimeError, match="UninitializedParameter: expected the tensor to have a"):
+        net[0].weight.shape  # noqa: B018
+    made = [copy.deepcopy(net), pickle.loads(pickle.dumps(net))]
+    made[0].load_state_dict(net.state_dict())
+    net.double()
+    x = lamella.randn(2, 3, 6, 6)
+    assert tuple(net(x.double()).shape) == (2, 2)
+    assert type(net[0]) is nn.Conv2d and type(net[0].weight) is nn.Parameter
+    assert net[3].in_features == 64 and net[3].weight.dtype == lamella.float64
+    for other in made:
+        other.load_state_dict(net.state_dict())
+        other.eval()
+        net.eval()
+        assert lamella.allclose(other(x), net(x.double()).float(), atol=1e-4)

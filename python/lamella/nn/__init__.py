@@ -9,7 +9,10 @@ from lamella.nn import init as init
 from lamella.nn import modules as modules
 from lamella.nn import utils as utils
 from lamella.nn.modules import *  # noqa: F403
+from lamella.nn.parameter import Buffer as Buffer
 from lamella.nn.parameter import Parameter as Parameter
+from lamella.nn.parameter import UninitializedBuffer as UninitializedBuffer
+from lamella.nn.parameter import UninitializedParameter as UninitializedParameter
 
 if TYPE_CHECKING:
     from lamella.nn import parallel as parallel

@@ -7,7 +7,7 @@ from typing import Any
 import lamella
 from lamella import _C
 
-__all__ = ["Parameter"]
+__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
 
 
 class Parameter(lamella.Tensor):
@@ -50,3 +50,100 @@ def _rebuild(cls: Any, data: Any, requires_grad: bool, attributes: dict[str, Any
     parameter: Parameter = cls(data, requires_grad)
     parameter.__dict__.update(attributes)
     return parameter
+
+
+class Buffer(lamella.Tensor):
+    """A tensor over the memory of `data` that becomes a buffer of the module it is assigned to."""
+
+    persistent: bool
+
+    def __new__(cls, data: Any = None, *, persistent: bool = True) -> Buffer:
+        data = lamella.empty(0) if data is None else data
+        buffer: Buffer = _C._make_subclass(cls, data, data.requires_grad)
+        buffer.persistent = persistent
+        return buffer
+
+
+class _Uninitialized(lamella.Tensor):
+    """A tensor whose shape is not known yet; materialize() makes it one of the class `_becomes`."""
+
+    _becomes: Any = None
+
+    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Gives the tensor a shape, and numbers that say nothing."""
+        device = _device_of(self) if device is None else device
+        dtype = self.dtype if dtype is None else dtype
+        self.data = lamella.empty(shape, device=device, dtype=dtype)
+        self.__class__ = self._becomes
+
+    @property
+    def shape(self) -> Any:
+        raise RuntimeError(
+            f"{type(self).__name__}: expected the tensor to have a shape, which the first call of "
+            "its module tells; loading it into a module of known shapes asks for it as well"
+        )
+
+    def share_memory_(self) -> Any:
+        """Refused: there is no memory yet."""
+        return self.shape
+
+    def detach(self) -> Any:
+        """The tensor itself."""
+        return self
+
+    def __repr__(self, **options: Any) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) not in memo:
+            memo[id(self)] = _rebuild_lazy(*self.__reduce_ex__(4)[1])
+        return memo[id(self)]
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        where = str(_device_of(self))
+        return _rebuild_lazy, (type(self), self.requires_grad, where, self.dtype)
+
+
+def _device_of(tensor: Any) -> Any:
+    return lamella.Tensor.device.__get__(tensor)
+
+
+class UninitializedParameter(_Uninitialized, Parameter):
+    """A parameter whose shape is not known yet."""
+
+    _becomes = Parameter
+
+    def __new__(
+        cls, requires_grad: bool = True, device: Any = None, dtype: Any = None
+    ) -> UninitializedParameter:
+        data = lamella.empty(0, device=device, dtype=dtype)
+        made: UninitializedParameter = _C._make_subclass(cls, data, requires_grad)
+        return made
+
+
+class UninitializedBuffer(_Uninitialized):
+    """A buffer whose shape is not known yet."""
+
+    _becomes = Buffer
+    persistent: bool
+
+    def __new__(
+        cls,
+        requires_grad: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        persistent: bool = True,
+    ) -> UninitializedBuffer:
+        data = lamella.empty(0, device=device, dtype=dtype)
+        made: UninitializedBuffer = _C._make_subclass(cls, data, requires_grad)
+        made.persistent = persistent
+        return made
+
+
+def _rebuild_lazy(cls: Any, requires_grad: bool, device: str, dtype: Any) -> Any:
+    return cls(requires_grad, device, dtype)
+
+
+def is_lazy(param: Any) -> bool:
+    """Whether the shape of a tensor is not known yet."""
+    return isinstance(param, _Uninitialized)

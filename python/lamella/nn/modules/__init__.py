@@ -14,9 +14,11 @@ from lamella.nn.modules.module import *  # noqa: F403
 from lamella.nn.modules.normalization import *  # noqa: F403
 
 if TYPE_CHECKING:
+    from lamella.nn.modules.adaptive import *  # noqa: F403
     from lamella.nn.modules.distance import *  # noqa: F403
     from lamella.nn.modules.flatten import *  # noqa: F403
     from lamella.nn.modules.fold import *  # noqa: F403
+    from lamella.nn.modules.lazy import *  # noqa: F403
     from lamella.nn.modules.loss import *  # noqa: F403
     from lamella.nn.modules.loss_rarer import *  # noqa: F403
     from lamella.nn.modules.multihead import *  # noqa: F403
@@ -41,6 +43,8 @@ _LATER = (
     "fold",
     "pooling_rarer",
     "loss_rarer",
+    "lazy",
+    "adaptive",
 )
 
 

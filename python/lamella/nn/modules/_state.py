@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import lamella
-from lamella.nn.parameter import Parameter
+from lamella.nn.parameter import Parameter, is_lazy
 
 EXTRA = "_extra_state"
 
@@ -144,6 +144,8 @@ def load_own(
                 missing_keys.append(key)
             continue
         value = state_dict[key]
+        if is_lazy(own) and is_lazy(value):
+            continue
         if not isinstance(value, lamella.Tensor):
             error_msgs.append(f"'{key}': expected a Tensor, got {type(value).__name__}")
         elif value.shape != own.shape and not (own.dim() == 0 and tuple(value.shape) == (1,)):

@@ -14,6 +14,7 @@ from lamella.nn.parameter import Parameter
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
 
+_FUNCTIONS: dict[int, Any] = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
 _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
@@ -21,7 +22,7 @@ def _tuple(value: Any, count: int) -> tuple[int, ...]:
     return tuple(value) if isinstance(value, (tuple, list)) else (value,) * count
 
 
-class _Conv(Module):
+class _ConvNd(Module):
     """What convolutions share; `_dims` is the number of spatial dimensions."""
 
     _dims = 0
@@ -129,7 +130,7 @@ class _Conv(Module):
         return ", ".join(parts)
 
 
-class _Forward(_Conv):
+class _Forward(_ConvNd):
     """A convolution."""
 
     def __init__(
@@ -162,13 +163,15 @@ class _Forward(_Conv):
             dtype,
         )
 
-    def _padded(self, input: Tensor) -> Tensor:
-        if self._edges is None:
-            return input
-        return F.pad(input, self._edges, self.padding_mode)
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """The convolution by another weight and bias; for subclasses as well."""
+        if self._edges is not None:
+            input = F.pad(input, self._edges, self.padding_mode)
+        function = _FUNCTIONS[self._dims]
+        return function(input, weight, bias, self.stride, self._inner, self.dilation, self.groups)
 
 
-class _Transposed(_Conv):
+class _ConvTransposeNd(_ConvNd):
     """The transpose of a convolution, its gradient."""
 
     _transposed = True
@@ -234,15 +237,7 @@ class Conv1d(_Forward):
 
     def forward(self, input: Tensor) -> Tensor:
         """input: [N, in_channels, L]."""
-        return F.conv1d(
-            self._padded(input),
-            self.weight,
-            self.bias,
-            self.stride,
-            self._inner,
-            self.dilation,
-            self.groups,
-        )
+        return self._conv_forward(input, self.weight, self.bias)
 
 
 class Conv2d(_Forward):
@@ -252,15 +247,7 @@ class Conv2d(_Forward):
 
     def forward(self, input: Tensor) -> Tensor:
         """input: [N, in_channels, H, W]."""
-        return F.conv2d(
-            self._padded(input),
-            self.weight,
-            self.bias,
-            self.stride,
-            self._inner,
-            self.dilation,
-            self.groups,
-        )
+        return self._conv_forward(input, self.weight, self.bias)
 
 
 class Conv3d(_Forward):
@@ -270,18 +257,10 @@ class Conv3d(_Forward):
 
     def forward(self, input: Tensor) -> Tensor:
         """input: [N, in_channels, D, H, W]."""
-        return F.conv3d(
-            self._padded(input),
-            self.weight,
-            self.bias,
-            self.stride,
-            self._inner,
-            self.dilation,
-            self.groups,
-        )
+        return self._conv_forward(input, self.weight, self.bias)
 
 
-class ConvTranspose1d(_Transposed):
+class ConvTranspose1d(_ConvTransposeNd):
     """The transpose of Conv1d."""
 
     _dims = 1
@@ -300,7 +279,7 @@ class ConvTranspose1d(_Transposed):
         )
 
 
-class ConvTranspose2d(_Transposed):
+class ConvTranspose2d(_ConvTransposeNd):
     """The transpose of Conv2d."""
 
     _dims = 2
@@ -319,7 +298,7 @@ class ConvTranspose2d(_Transposed):
         )
 
 
-class ConvTranspose3d(_Transposed):
+class ConvTranspose3d(_ConvTransposeNd):
     """The transpose of Conv3d."""
 
     _dims = 3

@@ -9,7 +9,7 @@ import lamella
 from lamella import Tensor
 from lamella.nn.modules import _hooks, _state
 from lamella.nn.modules._entries import Entries
-from lamella.nn.parameter import Parameter
+from lamella.nn.parameter import Buffer, Parameter, is_lazy
 
 __all__ = ["Module"]
 
@@ -26,6 +26,8 @@ class Module:
     """
 
     training: bool
+    # What state_dict() notes; a class whose state changes its meaning counts it up.
+    _version: int = 1
     # The Hooks of a module that ever had one.
     _hooks: Any = None
 
@@ -63,6 +65,10 @@ class Module:
         if isinstance(value, Parameter):
             self._claim(name, "_parameters")
             self.register_parameter(name, value)
+            return
+        if isinstance(value, Buffer) and name not in own.get("_buffers", ()):
+            self._claim(name, "_buffers")
+            self.register_buffer(name, value, value.persistent)
             return
         if isinstance(value, Module):
             self._claim(name, "_modules")
@@ -173,6 +179,21 @@ class Module:
                 )
             module = found
         return module
+
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Puts a module under a dotted name; with strict only in the place of one."""
+        owner, _, name = target.rpartition(".")
+        if not name or not isinstance(module, Module):
+            raise ValueError(
+                f"set_submodule: expected a name and a Module, got {target!r} and "
+                f"{type(module).__name__}"
+            )
+        parent = self.get_submodule(owner)
+        if strict and not isinstance(getattr(parent, name, None), Module):
+            raise AttributeError(
+                f"set_submodule: {type(parent).__name__} has no submodule '{name}' (of '{target}')"
+            )
+        setattr(parent, name, module)
 
     def get_parameter(self, target: str) -> Parameter:
         """The parameter with a dotted name."""
@@ -312,7 +333,9 @@ class Module:
                 if grad is not None:
                     parameter.grad = fn(grad.detach()).requires_grad_(grad.requires_grad)
         for name, buffer in self._buffers.items():
-            if buffer is not None:
+            if is_lazy(buffer):
+                buffer.data = fn(buffer)
+            elif buffer is not None:
                 self._buffers[name] = fn(buffer)
         return self
 
@@ -360,6 +383,11 @@ class Module:
         """Moves parameters and buffers to the CPU."""
         return self._apply(lambda tensor: tensor.cpu())
 
+    def cuda(self: Self, device: Any = None) -> Self:
+        """Moves parameters and buffers to a CUDA device, by default the current one."""
+        target = "cuda" if device is None else lamella.device(device)
+        return self._apply(lambda tensor: tensor.to(target))
+
     def to_empty(self: Self, *, device: Any, recurse: bool = True) -> Self:
         """Moves parameters and buffers to a device without their values."""
         return self._apply(lambda t: lamella.empty_like(t, device=device), recurse=recurse)
@@ -373,11 +401,13 @@ class Module:
         raise RuntimeError(f"{type(self).__name__}: expected the class to define set_extra_state()")
 
     def state_dict(
-        self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False
+        self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
     ) -> Any:
         """Parameters and persistent buffers by dotted name: aliases without gradients, or, with
-        keep_vars, the tensors themselves."""
-        return _state.collect(self, destination, prefix, keep_vars)
+        keep_vars, the tensors themselves. The arguments may be given without their names."""
+        named = {"destination": destination, "prefix": prefix, "keep_vars": keep_vars}
+        named.update(zip(list(named), args))
+        return _state.collect(self, **named)
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         _state.save_own(self, destination, prefix, keep_vars)
@@ -465,6 +495,10 @@ class Module:
         gradients for the inputs."""
         return self._add_hook("backward", hook, prepend=prepend)
 
+    def register_backward_hook(self, hook: Callable[..., Any]) -> Any:
+        """The former name of register_full_backward_hook(), which it does the same as."""
+        return self._add_hook("backward", hook)
+
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> Any:
         """hook(module, prefix, keep_vars) before the module's part of state_dict()."""
         return self._add_hook("state_dict_pre", hook)
@@ -472,6 +506,15 @@ class Module:
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> Any:
         """hook(module, state_dict, prefix, local_metadata) after the module's part."""
         return self._add_hook("state_dict", hook)
+
+    # The name from before it was public.
+    _register_state_dict_hook = register_state_dict_post_hook
+
+    def _register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], with_module: bool = False
+    ) -> Any:
+        """register_load_state_dict_pre_hook() of a hook that gets no module, unless with_module."""
+        return self._add_hook("load_pre", hook if with_module else lambda _, *rest: hook(*rest))
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> Any:
         """hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
