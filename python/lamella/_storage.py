@@ -151,8 +151,8 @@ def reduce_tensor(tensor: Tensor) -> _Reduced:
             rebuild_tensor,
             (storage_of(tensor), tensor.dtype, *geometry, tensor.requires_grad),
         )
-    if type(tensor) is not _C.Tensor:
-        state = getattr(tensor, "__dict__", None)
+    state = tensor.__dict__
+    if type(tensor) is not _C.Tensor or state:
         result = (rebuild_subclass, (type(tensor), *result, state))
     return result
 
@@ -191,6 +191,6 @@ def deepcopy_tensor(tensor: Tensor, memo: dict[int, Any]) -> Any:
     memo[id(tensor)] = result
     if tensor.grad is not None:
         result.grad = copy.deepcopy(tensor.grad, memo)
-    if type(tensor) is not _C.Tensor:
-        result.__dict__.update(copy.deepcopy(getattr(tensor, "__dict__", {}), memo))
+    if tensor.__dict__:
+        result.__dict__.update(copy.deepcopy(tensor.__dict__, memo))
     return result

@@ -8,6 +8,7 @@
 #include "python/src/errors.h"
 #include "python/src/gil.h"
 #include "python/src/script_object.h"
+#include "python/src/torch_function.h"
 #include "python/src/trace.h"
 
 namespace lamella::python {
@@ -67,9 +68,9 @@ PyMODINIT_FUNC PyInit__C() {
       add_functions(module) != 0 || add_engine(module) != 0 || add_autograd_members(module) != 0 ||
       add_forward(module) != 0 || add_autocast(module) != 0 || add_compliance(module) != 0 ||
       add_entries(module) != 0 || add_vmap(module) != 0 || add_trace(module) != 0 ||
-      add_python_key(module) != 0 || add_backend(module) != 0 || add_functionalize(module) != 0 ||
-      add_profiler(module) != 0 || add_bridge(module) != 0 || add_extension_table(module) != 0 ||
-      add_script_object(module) != 0) {
+      add_python_key(module) != 0 || add_torch_function(module) != 0 || add_backend(module) != 0 ||
+      add_functionalize(module) != 0 || add_profiler(module) != 0 || add_bridge(module) != 0 ||
+      add_extension_table(module) != 0 || add_script_object(module) != 0) {
     Py_DECREF(module);
     return nullptr;
   }

@@ -6,8 +6,9 @@
 //   points back without owning, and is cleared when the object dies. So an operator that returns
 //   one of its arguments returns the very object, and a tensor that only C++ still holds gets a
 //   new object the next time it is seen. Objects of the exact type are recycled per thread.
-//   An instance of a class with a __torch_dispatch__ is more than its tensor: when Python lets it
-//   go while C++ holds the tensor, the tensor owns the object (`kept`) until Python sees it again.
+//   An instance of a class with a __torch_dispatch__, or with attributes of its own, is more than
+//   its tensor: when Python lets it go while C++ holds the tensor, the tensor owns the object
+//   (`kept`) until Python sees it again.
 #pragma once
 #include "lamella/core/device.h"
 #include "lamella/core/generator.h"
@@ -22,8 +23,9 @@ namespace lamella::python {
 struct PyTensor {
   PyObject_HEAD lamella_tensor* tensor;
   PyObject* weak_references;
-  bool tracked;  // by the collector
-  bool kept;     // by its tensor, of which it holds no reference then
+  PyObject* dict;  // attributes that a program set; NULL before the first one
+  bool tracked;    // by the collector
+  bool kept;       // by its tensor, of which it holds no reference then
 };
 extern PyTypeObject TensorType;
 

@@ -10,6 +10,7 @@
 #include "lamella/dispatch/registry.h"
 #include "python/src/errors.h"
 #include "python/src/python_kernel.h"
+#include "python/src/torch_function.h"
 
 namespace lamella::python {
 namespace {
@@ -381,6 +382,12 @@ PyObject* call_packet(PyPacket* packet, PyObject* const* args, Py_ssize_t nargs,
       [[unlikely]] {
     PyObject* result;
     if (call_direct(*table->facts, args, nargs, kwnames, &result)) return result;
+  }
+  if (torch_function_on) [[unlikely]] {
+    auto* self = reinterpret_cast<PyObject*>(packet);
+    const bool named = Py_TYPE(self) == &FunctionType_ || packet->is_method;
+    PyObject* result;
+    if (named && ask_arguments(self, args, nargs, kwnames, &result)) return result;
   }
   if (packet->is_method && (nargs == 0 || !is_tensor(args[0]))) [[unlikely]] {
     return PyErr_Format(PyExc_TypeError, "Tensor.%U: expected a Tensor to call it on, got %s",

@@ -39,12 +39,29 @@ inline bool keep_spare(PyTensor* object) {
 }
 #endif
 
+// The second word in front of an object is the collector's; its lowest bit says that the finalizer
+// has run, which is meant to happen once.
+void forget_finalized(PyObject* self) {
+#ifdef Py_GIL_DISABLED
+  self->ob_gc_bits &= static_cast<uint8_t>(~2);
+#else
+  if (PyObject_GC_IsFinalized(self)) reinterpret_cast<uintptr_t*>(self)[-1] &= ~uintptr_t{1};
+#endif
+}
+
 void tensor_dealloc(PyObject* self) {
   PyTensor* object = as_tensor(self);
+  // Subclasses have done it: this is their base's destructor.
+  if (object->dict != nullptr && Py_TYPE(self) == &TensorType) [[unlikely]] {
+    forget_finalized(self);  // of an object that was used before
+    if (PyObject_CallFinalizerFromDealloc(self) != 0) return;
+  }
   if (object->tracked) [[unlikely]]
     PyObject_GC_UnTrack(self);
   if (object->weak_references != nullptr) [[unlikely]]
     PyObject_ClearWeakRefs(self);
+  if (object->dict != nullptr) [[unlikely]]
+    Py_CLEAR(object->dict);
   if (lamella_tensor* tensor = object->tensor) {
     {
 #ifdef Py_GIL_DISABLED
@@ -61,22 +78,13 @@ void tensor_dealloc(PyObject* self) {
 
 bool has_handler(const lamella_tensor* tensor) { return (tensor->key_set & python_key::kBit) != 0; }
 
-// The second word in front of an object is the collector's; its lowest bit says that the finalizer
-// has run, which is meant to happen once.
-void forget_finalized(PyObject* self) {
-#ifdef Py_GIL_DISABLED
-  self->ob_gc_bits &= static_cast<uint8_t>(~2);
-#else
-  if (PyObject_GC_IsFinalized(self)) reinterpret_cast<uintptr_t*>(self)[-1] &= ~uintptr_t{1};
-#endif
-}
-
-// Runs before an instance of a subclass ends: Note [Who owns whom].
+// Runs before an instance of a subclass, or an object with attributes, ends: Note [Who owns whom].
 void tensor_finalize(PyObject* self) {
   PyTensor* object = as_tensor(self);
   lamella_tensor* tensor = object->tensor;
-  if (is_exact_tensor(self) || tensor == nullptr || object->kept || !has_handler(tensor) ||
-      tensor->python_object != self ||
+  const bool more =
+      has_handler(tensor) || (object->dict != nullptr && PyDict_GET_SIZE(object->dict) > 0);
+  if (object->kept || !more || tensor->python_object != self ||
       __atomic_load_n(&tensor->references, __ATOMIC_ACQUIRE) == 1) {
     return;
   }
@@ -93,13 +101,33 @@ void end_kept(lamella_tensor* tensor) {
   release_object(object);
 }
 
-// Note [What the collector sees]: only tensors with a history are shown to it, since others hold no
-// Python object.
+// Note [What the collector sees]: only tensors with a history or with attributes are shown to it,
+// since others hold no Python object.
 int tensor_traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(as_tensor(self)->dict);
   lamella_tensor* tensor = tensor_of(self);
   if (tensor == nullptr || tensor->autograd == nullptr || as_tensor(self)->kept) return 0;
   return visit_tensor(tensor, visit, arg);
 }
+
+int tensor_clear(PyObject* self) {
+  Py_CLEAR(as_tensor(self)->dict);
+  return 0;
+}
+
+int set_attribute(PyObject* self, PyObject* name, PyObject* value) {
+  if (PyObject_GenericSetAttr(self, name, value) != 0) return -1;
+  if (as_tensor(self)->dict != nullptr) [[unlikely]]
+    track(self);
+  return 0;
+}
+PyObject* get_dict(PyObject* self, void* context) {
+  track(self);
+  return PyObject_GenericGetDict(self, context);
+}
+PyGetSetDef own_getset[] = {
+    {"__dict__", get_dict, PyObject_GenericSetDict, "Attributes that a program set.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 [[gnu::noinline]] PyObject* object_of(lamella_tensor* owned) {
 #ifdef Py_GIL_DISABLED
@@ -243,6 +271,7 @@ PyObject* wrap(lamella_tensor* owned) {
   }
   object->tensor = owned;
   object->weak_references = nullptr;
+  object->dict = nullptr;
   object->tracked = false;
   object->kept = false;
   owned->python_object = object;
@@ -270,6 +299,7 @@ PyObject* wrap_as(PyTypeObject* type, lamella_tensor* owned) {
   }
   as_tensor(self)->tensor = owned;
   as_tensor(self)->weak_references = nullptr;
+  as_tensor(self)->dict = nullptr;
   as_tensor(self)->tracked = true;  // by tp_alloc
   as_tensor(self)->kept = false;
   owned->python_object = self;
@@ -311,6 +341,9 @@ int add_tensor(PyObject* module) {
   type->tp_basicsize = sizeof(PyTensor);
   type->tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC;
   type->tp_traverse = tensor_traverse;
+  type->tp_clear = tensor_clear;
+  type->tp_setattro = set_attribute;
+  type->tp_dictoffset = offsetof(PyTensor, dict);
   type->tp_weaklistoffset = offsetof(PyTensor, weak_references);
   type->tp_dealloc = tensor_dealloc;
   type->tp_finalize = tensor_finalize;
@@ -322,6 +355,8 @@ int add_tensor(PyObject* module) {
   fill_number_slots(type);
   fill_buffer_slots(type);
   if (PyType_Ready(type) != 0) return -1;
+  Ref dict(PyDescr_NewGetSet(type, own_getset));
+  if (!dict || PyDict_SetItemString(type->tp_dict, "__dict__", dict.get()) != 0) return -1;
   set_tensor_hooks({nullptr, end_kept});
   Py_INCREF(type);
   if (PyModule_AddObject(module, "Tensor", reinterpret_cast<PyObject*>(type)) != 0) return -1;

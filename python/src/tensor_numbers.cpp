@@ -2,6 +2,7 @@
 #include "python/src/errors.h"
 #include "python/src/numbers.h"
 #include "python/src/tensor.h"
+#include "python/src/torch_function.h"
 #include "python/src/trace.h"
 
 namespace lamella::python {
@@ -86,6 +87,10 @@ inline PyObject* call_slot(SlotOperator& slot, PyObject* const* args, Py_ssize_t
   if (table == nullptr) [[unlikely]] {
     if (PyErr_Occurred() != nullptr) return nullptr;
     Py_RETURN_NOTIMPLEMENTED;
+  }
+  if (torch_function_on) [[unlikely]] {
+    PyObject* result;
+    if (ask_operands(strstr(slot.qualified, "::") + 2, args, count, &result)) return result;
   }
   return call_table(*table, nullptr, false, args, count, nullptr);
 }
@@ -212,9 +217,16 @@ Py_ssize_t length(PyObject* self) {
   PyErr_SetString(PyExc_TypeError, "len: expected a tensor with dimensions, got one without");
   return -1;
 }
+PyObject* subscript(PyObject* self, PyObject* key) {
+  PyObject* args[] = {self, key};
+  PyObject* result;
+  if (torch_function_on && ask_operands("__getitem__", args, 2, &result)) [[unlikely]]
+    return result;
+  return tensor_subscript(self, key);
+}
 PyObject* item_at(PyObject* self, Py_ssize_t index) {
   Ref key(PyLong_FromSsize_t(index));
-  return key ? tensor_subscript(self, key.get()) : nullptr;
+  return key ? subscript(self, key.get()) : nullptr;
 }
 PyObject* iterate(PyObject* self) {
   if (tensor_of(self)->ndim > 0) return PySeqIter_New(self);
@@ -267,7 +279,7 @@ void fill_number_slots(PyTypeObject* type) {
   sequence.sq_item = item_at;
   sequence.sq_contains = contains;
   mapping.mp_length = length;
-  mapping.mp_subscript = tensor_subscript;
+  mapping.mp_subscript = subscript;
   mapping.mp_ass_subscript = tensor_assign;
   type->tp_as_number = &number;
   type->tp_as_sequence = &sequence;

@@ -29,8 +29,11 @@ PyObject* cached(PyObject* object, const char* what) {
 
 ScalarType type_of(PyObject* self) { return reinterpret_cast<PyDtype*>(self)->type; }
 
+// The name of the package in texts of values: lamella.compat puts another in its place.
+const char* package = "lamella";
+
 PyObject* dtype_repr(PyObject* self) {
-  return PyUnicode_FromFormat("lamella.%s", dtype_name(type_of(self)));
+  return PyUnicode_FromFormat("%s.%s", package, dtype_name(type_of(self)));
 }
 PyObject* dtype_reduce(PyObject* self, PyObject*) {
   return PyUnicode_FromString(dtype_name(type_of(self)));
@@ -154,13 +157,14 @@ const char* layout_name(Layout layout) {
   return names[static_cast<int>(layout)];
 }
 PyObject* layout_repr(PyObject* self) {
-  return PyUnicode_FromFormat("lamella.%s", layout_name(reinterpret_cast<PyLayout*>(self)->layout));
+  return PyUnicode_FromFormat("%s.%s", package,
+                              layout_name(reinterpret_cast<PyLayout*>(self)->layout));
 }
 PyObject* layout_reduce(PyObject* self, PyObject*) {
   return PyUnicode_FromString(layout_name(reinterpret_cast<PyLayout*>(self)->layout));
 }
 PyObject* format_repr(PyObject* self) {
-  return PyUnicode_FromFormat("lamella.%s",
+  return PyUnicode_FromFormat("%s.%s", package,
                               toString(reinterpret_cast<PyMemoryFormat*>(self)->format));
 }
 PyObject* format_reduce(PyObject* self, PyObject*) {
@@ -206,7 +210,7 @@ PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 PyObject* size_repr(PyObject* self) {
   Ref list(PySequence_List(self));
   if (!list) return nullptr;
-  return PyUnicode_FromFormat("lamella.Size(%R)", list.get());
+  return PyUnicode_FromFormat("%s.Size(%R)", package, list.get());
 }
 PyObject* size_numel(PyObject* self, PyObject*) {
   Ref product(PyLong_FromLong(1));
@@ -266,7 +270,16 @@ PyObject* set_default(PyObject*, PyObject* object) {
   });
 }
 
-PyMethodDef functions[] = {{"promote_types", promote, METH_VARARGS,
+// _set_package(name): what texts of dtypes, layouts, formats and sizes begin with.
+PyObject* set_package(PyObject*, PyObject* name) {
+  const char* text = PyUnicode_AsUTF8(name);
+  if (text == nullptr) return nullptr;
+  package = strcmp(text, "torch") == 0 ? "torch" : "lamella";
+  Py_RETURN_NONE;
+}
+
+PyMethodDef functions[] = {{"_set_package", set_package, METH_O, nullptr},
+                           {"promote_types", promote, METH_VARARGS,
                             "The smallest dtype that both convert to without losing range."},
                            {"can_cast", can_cast_types, METH_VARARGS,
                             "Whether a result of the first dtype may be written to the second."},

@@ -22,7 +22,8 @@ import lamella
 VERSION = "2.13.0"
 
 # Modules of this package that stand for no module of PyTorch's.
-_OWN = {"__main__", "_absent", "_fallback", "_names", "_tensor_members"}
+_OWN = {"__main__", "_absent", "_fallback", "_names", "_tensor_members", "_torch_function"}
+_OWN |= {"_checks", "_functions", "_settings", "_types", "_pickle_names", "_pickle_writer"}
 
 
 class _Names(ModuleType):
@@ -113,9 +114,11 @@ def install() -> ModuleType:
         return module
     if module is not None:
         raise RuntimeError("install: expected no imported torch, got PyTorch's own")
-    from lamella.compat import _tensor_members
+    from lamella.compat import _tensor_members, _torch_function
 
     _tensor_members.install()
+    _torch_function.install()
+    lamella._C._set_package("torch")
     module = _Names("torch", __doc__)
     module.__path__ = []
     module.__file__ = __file__
@@ -126,7 +129,11 @@ def install() -> ModuleType:
 
 
 def uninstall() -> None:
-    """Takes the modules away again."""
+    """Takes the modules away again; members of tensors stay."""
+    from lamella.compat import _torch_function
+
+    _torch_function.uninstall()
+    lamella._C._set_package("lamella")
     for name in [name for name in sys.modules if name == "torch" or name.startswith("torch.")]:
         del sys.modules[name]
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Finder)]

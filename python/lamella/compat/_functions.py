@@ -8,6 +8,11 @@ import lamella
 from lamella import Tensor
 
 
+def typename(obj: Any) -> str:
+    """The full name of an object's type."""
+    return lamella.typename(obj).replace("lamella.", "torch.", 1)
+
+
 def is_conj(input: Tensor) -> bool:
     """Whether the tensor is a lazy conjugate."""
     return input.is_conj()

@@ -19,8 +19,9 @@ _BY_MODULE = {
     "set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal "
     "set_num_interop_threads set_warn_always use_deterministic_algorithms has_lapack has_mkl "
     "has_openmp SymBool SymFloat SymInt sym_float sym_int sym_max sym_min sym_not",
-    "_functions": "is_conj is_inference is_neg is_nonzero is_same_size get_device vander "
+    "_functions": "typename is_conj is_inference is_neg is_nonzero is_same_size get_device vander "
     "to_dlpack from_file is_distributed norm_except_dim",
+    "_torch_function": "DisableTorchFunction DisableTorchFunctionSubclass",
     "amp": "GradScaler",
     "cuda": "OutOfMemoryError AcceleratorError",
 }

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from lamella import Tensor
+from lamella.compat._torch_function import _disabled_torch_function_impl
 
 
 def is_tensor_like(inp: Any) -> bool:
@@ -16,11 +17,7 @@ def is_tensor_like(inp: Any) -> bool:
 def _overrides(value: Any) -> bool:
     kind = type(value)
     own = getattr(kind, "__torch_function__", None)
-    if own is None or kind is Tensor:
-        return False
-    return getattr(own, "__func__", own) is not getattr(
-        getattr(Tensor, "__torch_function__", None), "__func__", None
-    )
+    return own is not None and kind is not Tensor and own is not _disabled_torch_function_impl
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:

@@ -90,7 +90,7 @@ class GradScaler:
         if new_scale is not None:
             self._scale = float(new_scale)
         elif not self._found:
-            raise RuntimeError("update: expected step() or unscale_() to be called before")
+            raise AssertionError("update: expected step() or unscale_() to be called before")
         elif any(self._found.values()):
             self._scale *= self._backoff_factor
             self._growth_tracker = 0

@@ -1,0 +1,625 @@
+"""Distributions of one real number each."""
+
+from __future__ import annotations
+
+import math
+from numbers import Number
+from typing import Any
+
+import lamella
+from lamella import Size, Tensor
+from lamella.compat import _draws
+from lamella.compat.distributions import constraints
+from lamella.compat.distributions.distribution import Distribution, ExponentialFamily
+from lamella.compat.distributions.utils import broadcast_all, euler_constant
+
+_POSITIVE, _REAL = constraints.positive, constraints.real
+
+
+def _numbers(*values: Any) -> bool:
+    return all(isinstance(value, Number) for value in values)
+
+
+class Normal(ExponentialFamily):
+    """Mean `loc`, standard deviation `scale`."""
+
+    arg_constraints = {"loc": _REAL, "scale": _POSITIVE}
+    support = _REAL
+    has_rsample = True
+    _mean_carrier_measure = 0
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        self.loc, self.scale = broadcast_all(loc, scale)
+        shape = () if _numbers(loc, scale) else self.loc.size()
+        super().__init__(shape, validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Normal:
+        return self._expanded("loc scale", batch_shape, _instance)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc
+
+    mode = mean
+
+    @property
+    def stddev(self) -> Tensor:
+        return self.scale
+
+    @property
+    def variance(self) -> Tensor:
+        return self.stddev.pow(2)
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        with lamella.no_grad():
+            return lamella.normal(self.loc.expand(shape), self.scale.expand(shape))
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        eps = lamella.empty(shape, dtype=self.loc.dtype, device=self.loc.device).normal_()
+        return self.loc + eps * self.scale
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check_value(value)
+        log_scale = math.log(self.scale) if isinstance(self.scale, Number) else self.scale.log()
+        squares = (value - self.loc) ** 2 / (2 * self.variance)
+        return -squares - log_scale - math.log(math.sqrt(2 * math.pi))
+
+    def cdf(self, value: Tensor) -> Tensor:
+        self._check_value(value)
+        return 0.5 * (1 + lamella.erf((value - self.loc) * self.scale.reciprocal() / math.sqrt(2)))
+
+    def icdf(self, value: Tensor) -> Tensor:
+        return self.loc + self.scale * lamella.erfinv(2 * value - 1) * math.sqrt(2)
+
+    def entropy(self) -> Tensor:
+        return 0.5 + 0.5 * math.log(2 * math.pi) + lamella.log(self.scale)
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, Tensor]:
+        return self.loc / self.scale.pow(2), -0.5 * self.scale.pow(2).reciprocal()
+
+    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:  # type: ignore[override]
+        return -0.25 * x.pow(2) / y + 0.5 * lamella.log(-math.pi / y)
+
+
+class Laplace(Distribution):
+    """Two exponential tails of scale `scale` around `loc`."""
+
+    arg_constraints = {"loc": _REAL, "scale": _POSITIVE}
+    support = _REAL
+    has_rsample = True
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        self.loc, self.scale = broadcast_all(loc, scale)
+        shape = () if _numbers(loc, scale) else self.loc.size()
+        super().__init__(shape, validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Laplace:
+        return self._expanded("loc scale", batch_shape, _instance)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc
+
+    mode = mean
+
+    @property
+    def variance(self) -> Tensor:
+        return 2 * self.scale.pow(2)
+
+    @property
+    def stddev(self) -> Tensor:
+        return 2**0.5 * self.scale
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        eps = lamella.finfo(self.loc.dtype).eps
+        u = self.loc.new_empty(shape).uniform_(eps - 1, 1)
+        return self.loc - self.scale * u.sign() * lamella.log1p(-u.abs())
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check_value(value)
+        return -lamella.log(2 * self.scale) - lamella.abs(value - self.loc) / self.scale
+
+    def cdf(self, value: Tensor) -> Tensor:
+        self._check_value(value)
+        off = value - self.loc
+        return 0.5 - 0.5 * off.sign() * lamella.expm1(-off.abs() / self.scale)
+
+    def icdf(self, value: Tensor) -> Tensor:
+        term = value - 0.5
+        return self.loc - self.scale * term.sign() * lamella.log1p(-2 * term.abs())
+
+    def entropy(self) -> Tensor:
+        return 1 + lamella.log(2 * self.scale)
+
+
+class Cauchy(Distribution):
+    """The ratio of two normal values, scaled by `scale` around `loc`."""
+
+    arg_constraints = {"loc": _REAL, "scale": _POSITIVE}
+    support = _REAL
+    has_rsample = True
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        self.loc, self.scale = broadcast_all(loc, scale)
+        shape = () if _numbers(loc, scale) else self.loc.size()
+        super().__init__(shape, validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Cauchy:
+        return self._expanded("loc scale", batch_shape, _instance)
+
+    @property
+    def mean(self) -> Tensor:
+        return lamella.full(self._extended_shape(), math.nan, dtype=self.loc.dtype)
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    @property
+    def variance(self) -> Tensor:
+        return lamella.full(self._extended_shape(), math.inf, dtype=self.loc.dtype)
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        eps = self.loc.new_empty(self._extended_shape(sample_shape)).cauchy_()
+        return self.loc + eps * self.scale
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check_value(value)
+        ratio = (value - self.loc) / self.scale
+        return -math.log(math.pi) - self.scale.log() - (ratio**2).log1p()
+
+    def cdf(self, value: Tensor) -> Tensor:
+        self._check_value(value)
+        return lamella.atan((value - self.loc) / self.scale) / math.pi + 0.5
+
+    def icdf(self, value: Tensor) -> Tensor:
+        return lamella.tan(math.pi * (value - 0.5)) * self.scale + self.loc
+
+    def entropy(self) -> Tensor:
+        return math.log(4 * math.pi) + self.scale.log()
+
+
+class Uniform(Distribution):
+    """The same density from `low` to `high`."""
+
+    has_rsample = True
+
+    def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
+        self.low, self.high = broadcast_all(low, high)
+        shape = () if _numbers(low, high) else self.low.size()
+        super().__init__(shape, validate_args=validate_args)
+        if self._validate_args and not bool(lamella.lt(self.low, self.high).all().item()):
+            raise ValueError("Uniform: expected 'low' to be less than 'high'")
+
+    @property
+    def arg_constraints(self) -> dict[str, Any]:
+        return {"low": constraints.dependent, "high": constraints.dependent}
+
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
+    def support(self) -> Any:
+        return constraints.interval(self.low, self.high)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Uniform:
+        return self._expanded("low high", batch_shape, _instance)
+
+    @property
+    def mean(self) -> Tensor:
+        return (self.high + self.low) / 2
+
+    @property
+    def mode(self) -> Tensor:
+        return math.nan * self.high
+
+    @property
+    def stddev(self) -> Tensor:
+        return (self.high - self.low) / 12**0.5
+
+    @property
+    def variance(self) -> Tensor:
+        return (self.high - self.low).pow(2) / 12
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        rand = lamella.rand(shape, dtype=self.low.dtype, device=self.low.device)
+        return self.low + rand * (self.high - self.low)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check_value(value)
+        above = self.low.le(value).type_as(self.low)
+        below = self.high.gt(value).type_as(self.low)
+        return lamella.log(above.mul(below)) - lamella.log(self.high - self.low)
+
+    def cdf(self, value: Tensor) -> Tensor:
+        self._check_value(value)
+        return ((value - self.low) / (self.high - self.low)).clamp(min=0, max=1)
+
+    def icdf(self, value: Tensor) -> Tensor:
+        return value * (self.high - self.low) + self.low
+
+    def entropy(self) -> Tensor:
+        return lamella.log(self.high - self.low)
+
+
+class Exponential(ExponentialFamily):
+    """Waiting times of events of `rate`."""
+
+    arg_constraints = {"rate": _POSITIVE}
+    support = constraints.nonnegative
+    has_rsample = True
+    _mean_carrier_measure = 0
+
+    def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
+        (self.rate,) = broadcast_all(rate)
+        super().__init__(() if _numbers(rate) else self.rate.size(), validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Exponential:
+        return self._expanded("rate", batch_shape, _instance)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.rate.reciprocal()
+
+    @property
+    def mode(self) -> Tensor:
+        return lamella.zeros_like(self.rate)
+
+    @property
+    def stddev(self) -> Tensor:
+        return self.rate.reciprocal()
+
+    @property
+    def variance(self) -> Tensor:
+        return self.rate.pow(-2)
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        return self.rate.new_empty(self._extended_shape(sample_shape)).exponential_() / self.rate
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check_value(value)
+        return self.rate.log() - self.rate * value
+
+    def cdf(self, value: Tensor) -> Tensor:
+        self._check_value(value)
+        return 1 - lamella.exp(-self.rate * value)
+
+    def icdf(self, value: Tensor) -> Tensor:
+        return -lamella.log1p(-value) / self.rate
+
+    def entropy(self) -> Tensor:
+        return 1.0 - lamella.log(self.rate)
+
+    @property
+    def _natural_params(self) -> tuple[Tensor]:
+        return (-self.rate,)
+
+    def _log_normalizer(self, x: Tensor) -> Tensor:  # type: ignore[override]
+        return -lamella.log(-x)
+
+
+class Gamma(ExponentialFamily):
+    """Shape `concentration`, inverse scale `rate`."""
+
+    arg_constraints: Any = {"concentration": _POSITIVE, "rate": _POSITIVE}
+    support = constraints.nonnegative
+    has_rsample = True
+    _mean_carrier_measure = 0
+
+    def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
+        self.concentration, self.rate = broadcast_all(concentration, rate)
+        shape = () if _numbers(concentration, rate) else self.concentration.size()
+        super().__init__(shape, validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Gamma:
+        return self._expanded("concentration rate", batch_shape, _instance)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.concentration / self.rate
+
+    @property
+    def mode(self) -> Tensor:
+        return ((self.concentration - 1) / self.rate).clamp(min=0)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.concentration / self.rate.pow(2)
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        drawn = _draws._standard_gamma(self.concentration.expand(shape))
+        value = drawn / self.rate.expand(shape)
+        value.detach().clamp_(min=lamella.finfo(value.dtype).tiny)
+        return value
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        value = lamella.as_tensor(value, dtype=self.rate.dtype, device=self.rate.device)
+        self._check_value(value)
+        return (
+            lamella.xlogy(self.concentration, self.rate)
+            + lamella.xlogy(self.concentration - 1, value)
+            - self.rate * value
+            - lamella.lgamma(self.concentration)
+        )
+
+    def cdf(self, value: Tensor) -> Tensor:
+        self._check_value(value)
+        return lamella.special.gammainc(self.concentration, self.rate * value)
+
+    def entropy(self) -> Tensor:
+        a = self.concentration
+        return a - lamella.log(self.rate) + lamella.lgamma(a) + (1.0 - a) * lamella.digamma(a)
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, Tensor]:
+        return self.concentration - 1, -self.rate
+
+    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:  # type: ignore[override]
+        return lamella.lgamma(x + 1) + (x + 1) * lamella.log(-y.reciprocal())
+
+
+class Chi2(Gamma):
+    """The sum of `df` squares of standard normal values."""
+
+    arg_constraints = {"df": _POSITIVE}
+
+    def __init__(self, df: Any, validate_args: bool | None = None) -> None:
+        super().__init__(0.5 * df, 0.5, validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Chi2:
+        return self._expanded("concentration rate", batch_shape, _instance)
+
+    @property
+    def df(self) -> Tensor:
+        """The number of squares."""
+        return self.concentration * 2
+
+
+class StudentT(Distribution):
+    """A normal value over the root of a mean of `df` squares."""
+
+    arg_constraints = {"df": _POSITIVE, "loc": _REAL, "scale": _POSITIVE}
+    support = _REAL
+    has_rsample = True
+
+    def __init__(
+        self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None
+    ) -> None:
+        self.df, self.loc, self.scale = broadcast_all(df, loc, scale)
+        self._chi2 = Chi2(self.df)
+        super().__init__(self.df.size(), validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> StudentT:
+        made = self._expanded("df loc scale", batch_shape, _instance)
+        made._chi2 = self._chi2.expand(batch_shape)
+        return made
+
+    @property
+    def mean(self) -> Tensor:
+        return lamella.where(self.df > 1, self.loc, math.nan)
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    @property
+    def variance(self) -> Tensor:
+        finite = self.scale.pow(2) * self.df / (self.df - 2)
+        heavy = lamella.where(self.df > 1, math.inf, math.nan).to(self.df.dtype)
+        return lamella.where(self.df > 2, finite, heavy)
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        x = lamella.empty(shape, dtype=self.df.dtype, device=self.df.device).normal_()
+        z = self._chi2.rsample(sample_shape)
+        return self.loc + self.scale * (x * lamella.rsqrt(z / self.df))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check_value(value)
+        y = (value - self.loc) / self.scale
+        z = (
+            self.scale.log()
+            + 0.5 * self.df.log()
+            + 0.5 * math.log(math.pi)
+            + lamella.lgamma(0.5 * self.df)
+            - lamella.lgamma(0.5 * (self.df + 1.0))
+        )
+        return -0.5 * (self.df + 1.0) * lamella.log1p(y**2.0 / self.df) - z
+
+    def entropy(self) -> Tensor:
+        lbeta = (
+            lamella.lgamma(0.5 * self.df) + math.lgamma(0.5) - lamella.lgamma(0.5 * (self.df + 1))
+        )
+        gap = lamella.digamma(0.5 * (self.df + 1)) - lamella.digamma(0.5 * self.df)
+        return self.scale.log() + 0.5 * (self.df + 1) * gap + 0.5 * self.df.log() + lbeta
+
+
+class Dirichlet(ExponentialFamily):
+    """Points of the simplex with the given concentrations."""
+
+    arg_constraints = {"concentration": constraints.independent(_POSITIVE, 1)}
+    support = constraints.simplex
+    has_rsample = True
+
+    def __init__(self, concentration: Tensor, validate_args: bool | None = None) -> None:
+        if concentration.dim() < 1:
+            raise ValueError("Dirichlet: expected 'concentration' to have one dimension or more")
+        self.concentration = concentration
+        shape = concentration.shape
+        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Dirichlet:
+        made = self._like(Dirichlet, _instance, batch_shape)
+        made.concentration = self.concentration.expand(made._batch_shape + self._event_shape)
+        return made
+
+    @property
+    def mean(self) -> Tensor:
+        return self.concentration / self.concentration.sum(-1, True)
+
+    @property
+    def mode(self) -> Tensor:
+        less = (self.concentration - 1).clamp(min=0.0)
+        mode = less / less.sum(-1, True)
+        corner = (self.concentration < 1).all(dim=-1, keepdim=True)
+        one = lamella.nn.functional.one_hot(mode.argmax(-1), self.concentration.shape[-1])
+        return lamella.where(corner, one.to(mode.dtype), mode)
+
+    @property
+    def variance(self) -> Tensor:
+        total = self.concentration.sum(-1, True)
+        rest = total - self.concentration
+        return self.concentration * rest / (total.pow(2) * (total + 1))
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        return _draws._sample_dirichlet(self.concentration.expand(shape))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check_value(value)
+        return (
+            lamella.xlogy(self.concentration - 1.0, value).sum(-1)
+            + lamella.lgamma(self.concentration.sum(-1))
+            - lamella.lgamma(self.concentration).sum(-1)
+        )
+
+    def entropy(self) -> Tensor:
+        k = self.concentration.size(-1)
+        a0 = self.concentration.sum(-1)
+        return (
+            lamella.lgamma(self.concentration).sum(-1)
+            - lamella.lgamma(a0)
+            - (k - a0) * lamella.digamma(a0)
+            - ((self.concentration - 1.0) * lamella.digamma(self.concentration)).sum(-1)
+        )
+
+    @property
+    def _natural_params(self) -> tuple[Tensor]:
+        return (self.concentration,)
+
+    def _log_normalizer(self, x: Tensor) -> Tensor:  # type: ignore[override]
+        return x.lgamma().sum(-1) - lamella.lgamma(x.sum(-1))
+
+
+class Beta(ExponentialFamily):
+    """A number of [0, 1]: the first part of a Dirichlet of two."""
+
+    arg_constraints = {"concentration1": _POSITIVE, "concentration0": _POSITIVE}
+    support = constraints.unit_interval
+    has_rsample = True
+
+    def __init__(
+        self, concentration1: Any, concentration0: Any, validate_args: bool | None = None
+    ) -> None:
+        pair = broadcast_all(concentration1, concentration0)
+        self._dirichlet = Dirichlet(lamella.stack(pair, -1), validate_args=validate_args)
+        super().__init__(self._dirichlet._batch_shape, validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Beta:
+        made = self._like(Beta, _instance, batch_shape)
+        made._dirichlet = self._dirichlet.expand(batch_shape)
+        return made
+
+    @property
+    def concentration1(self) -> Tensor:
+        """The weight of 1."""
+        return self._dirichlet.concentration[..., 0]
+
+    @property
+    def concentration0(self) -> Tensor:
+        """The weight of 0."""
+        return self._dirichlet.concentration[..., 1]
+
+    @property
+    def mean(self) -> Tensor:
+        return self.concentration1 / (self.concentration1 + self.concentration0)
+
+    @property
+    def mode(self) -> Tensor:
+        return self._dirichlet.mode[..., 0]
+
+    @property
+    def variance(self) -> Tensor:
+        total = self.concentration1 + self.concentration0
+        return self.concentration1 * self.concentration0 / (total.pow(2) * (total + 1))
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        return self._dirichlet.rsample(sample_shape).select(-1, 0)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check_value(value)
+        return self._dirichlet.log_prob(lamella.stack([value, 1.0 - value], -1))
+
+    def entropy(self) -> Tensor:
+        return self._dirichlet.entropy()
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, Tensor]:
+        return self.concentration1, self.concentration0
+
+    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:  # type: ignore[override]
+        return lamella.lgamma(x) + lamella.lgamma(y) - lamella.lgamma(x + y)
+
+
+class FisherSnedecor(Distribution):
+    """The ratio of two means of squares."""
+
+    arg_constraints = {"df1": _POSITIVE, "df2": _POSITIVE}
+    support = _POSITIVE
+    has_rsample = True
+
+    def __init__(self, df1: Any, df2: Any, validate_args: bool | None = None) -> None:
+        self.df1, self.df2 = broadcast_all(df1, df2)
+        self._gamma1 = Gamma(self.df1 * 0.5, self.df1)
+        self._gamma2 = Gamma(self.df2 * 0.5, self.df2)
+        shape = () if _numbers(df1, df2) else self.df1.size()
+        super().__init__(shape, validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> FisherSnedecor:
+        made = self._expanded("df1 df2", batch_shape, _instance)
+        made._gamma1 = self._gamma1.expand(batch_shape)
+        made._gamma2 = self._gamma2.expand(batch_shape)
+        return made
+
+    @property
+    def mean(self) -> Tensor:
+        return lamella.where(self.df2 > 2, self.df2 / (self.df2 - 2), math.nan)
+
+    @property
+    def mode(self) -> Tensor:
+        mode = (self.df1 - 2) / self.df1 * self.df2 / (self.df2 + 2)
+        return lamella.where(self.df1 > 2, mode, math.nan)
+
+    @property
+    def variance(self) -> Tensor:
+        less = (self.df2 - 2).pow(2) * (self.df2 - 4)
+        variance = 2 * self.df2.pow(2) * (self.df1 + self.df2 - 2) / (self.df1 * less)
+        return lamella.where(self.df2 > 4, variance, math.nan)
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        x1 = self._gamma1.rsample(sample_shape).view(shape)
+        x2 = self._gamma2.rsample(sample_shape).view(shape)
+        tiny = lamella.finfo(x2.dtype).tiny
+        return (x1 / x2.clamp(min=tiny)).clamp(min=tiny)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check_value(value)
+        ct1, ct2 = self.df1 * 0.5, self.df2 * 0.5
+        ct3 = self.df1 / self.df2
+        t1 = (ct1 + ct2).lgamma() - ct1.lgamma() - ct2.lgamma()
+        t2 = ct1 * ct3.log() + (ct1 - 1) * lamella.log(value)
+        return t1 + t2 - (ct1 + ct2) * lamella.log1p(ct3 * value)
+
+
+def gumbel_entropy(scale: Tensor) -> Tensor:
+    """The entropy of a Gumbel distribution."""
+    return scale.log() + (1 + euler_constant)
+
+
+def shape_of(*values: Any) -> Size:
+    """The shape of the values when they are broadcast; () for numbers."""
+    return Size(()) if _numbers(*values) else broadcast_all(*values)[0].size()

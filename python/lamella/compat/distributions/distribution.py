@@ -1,0 +1,236 @@
+"""torch.distributions.distribution and torch.distributions.exp_family."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import lamella
+from lamella import Size, Tensor
+from lamella.compat.distributions import constraints
+from lamella.compat.distributions.utils import lazy_property
+
+
+class Distribution:
+    """Random values: `batch_shape` independent ones, each of `event_shape`."""
+
+    has_rsample = False
+    has_enumerate_support = False
+    _validate_args = __debug__
+
+    @staticmethod
+    def set_default_validate_args(value: bool) -> None:
+        """Whether arguments are checked where nothing else is said."""
+        if value not in (True, False):
+            raise ValueError(f"set_default_validate_args: expected a bool, got {value!r}")
+        Distribution._validate_args = value
+
+    def __init__(
+        self,
+        batch_shape: Any = (),
+        event_shape: Any = (),
+        validate_args: bool | None = None,
+    ) -> None:
+        self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
+        if validate_args is not None:
+            self._validate_args = validate_args
+        if not self._validate_args:
+            return
+        try:
+            regions = self.arg_constraints
+        except NotImplementedError:
+            regions = {}
+            warnings.warn(f"{type(self).__name__} has no arg_constraints to check", stacklevel=2)
+        for name, region in regions.items():
+            if constraints.is_dependent(region):
+                continue
+            if name not in self.__dict__ and isinstance(
+                getattr(type(self), name, None), (lazy_property, property)
+            ):
+                continue  # it would be computed for the check alone
+            value = getattr(self, name)
+            if not bool(region.check(value).all().item()):
+                raise ValueError(
+                    f"{type(self).__name__}: expected parameter {name} to be within {region!r}, "
+                    f"got {value}"
+                )
+
+    def _like(self, cls: Any, instance: Any, batch_shape: Any, event_shape: Any = None) -> Any:
+        """The shapes of an expanded one, whose parameters were checked."""
+        made = cls.__new__(type(self)) if instance is None else instance
+        event = self._event_shape if event_shape is None else Size(event_shape)
+        made._batch_shape, made._event_shape = Size(batch_shape), event
+        made._validate_args = self._validate_args
+        return made
+
+    def _expanded(self, names: str, batch_shape: Any, instance: Any) -> Any:
+        """One whose parameters of these names, those that there are, have another batch shape."""
+        made = self._like(type(self), instance, batch_shape)
+        for name in names.split():
+            if name in self.__dict__:
+                setattr(made, name, getattr(self, name).expand(made._batch_shape))
+        return made
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        """The same distribution with another batch shape."""
+        raise NotImplementedError(f"{type(self).__name__}: has no expand()")
+
+    @property
+    def batch_shape(self) -> Size:
+        """The shape of the parameters."""
+        return self._batch_shape
+
+    @property
+    def event_shape(self) -> Size:
+        """The shape of one value."""
+        return self._event_shape
+
+    @property
+    def arg_constraints(self) -> dict[str, Any]:
+        """The region of each parameter."""
+        raise NotImplementedError
+
+    @property
+    def support(self) -> Any:
+        """The region of values."""
+        raise NotImplementedError
+
+    @property
+    def mean(self) -> Tensor:
+        """The expected value."""
+        raise NotImplementedError
+
+    @property
+    def mode(self) -> Tensor:
+        """The most probable value."""
+        raise NotImplementedError(f"{type(self).__name__}: has no mode")
+
+    @property
+    def variance(self) -> Tensor:
+        """The expected square of the distance from the mean."""
+        raise NotImplementedError
+
+    @property
+    def stddev(self) -> Tensor:
+        """The root of the variance."""
+        return self.variance.sqrt()
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        """Values without gradients, of sample_shape + batch_shape + event_shape."""
+        with lamella.no_grad():
+            return self.rsample(sample_shape)
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        """Values with gradients for the parameters."""
+        raise NotImplementedError(f"{type(self).__name__}: has no rsample()")
+
+    def sample_n(self, n: int) -> Tensor:
+        """sample((n,))"""
+        return self.sample((n,))
+
+    def rsample_n(self, n: int) -> Tensor:
+        """rsample((n,))"""
+        return self.rsample((n,))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """The logarithm of the density or probability of values."""
+        raise NotImplementedError
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """The probability of values up to these."""
+        raise NotImplementedError
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """The values up to which probabilities reach."""
+        raise NotImplementedError
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """All values."""
+        raise NotImplementedError
+
+    def entropy(self) -> Tensor:
+        """The expected negative log_prob()."""
+        raise NotImplementedError
+
+    def perplexity(self) -> Tensor:
+        """The exponential of the entropy."""
+        return self.entropy().exp()
+
+    def _extended_shape(self, sample_shape: Any = ()) -> Size:
+        return Size(tuple(sample_shape) + tuple(self._batch_shape) + tuple(self._event_shape))
+
+    def _enumerated(self, values: Tensor, expand: bool) -> Tensor:
+        values = values.view((-1,) + (1,) * len(self._batch_shape))
+        return values.expand((-1, *self._batch_shape)) if expand else values
+
+    def _validate_sample(self, value: Tensor) -> None:
+        if not isinstance(value, Tensor):
+            raise ValueError(f"log_prob: expected a Tensor, got {type(value).__name__}")
+        event = len(self._event_shape)
+        if tuple(value.shape[value.dim() - event :]) != tuple(self._event_shape):
+            raise ValueError(
+                f"log_prob: expected values of the shape {list(self._event_shape)}, got "
+                f"{list(value.shape)}"
+            )
+        whole = tuple(self._batch_shape) + tuple(self._event_shape)
+        for given, own in zip(reversed(value.shape), reversed(whole)):
+            if given != 1 and own != 1 and given != own:
+                raise ValueError(
+                    f"log_prob: expected values that broadcast with {list(whole)}, got "
+                    f"{list(value.shape)}"
+                )
+        try:
+            support = self.support
+        except NotImplementedError:
+            return
+        if not bool(support.check(value).all().item()):
+            raise ValueError(
+                f"log_prob: expected values of {type(self).__name__} within {support!r}, got "
+                f"{value}"
+            )
+
+    def _check_value(self, value: Tensor) -> None:
+        if self._validate_args:
+            self._validate_sample(value)
+
+    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+        if _instance is None and type(self).__init__ is not cls.__init__:  # type: ignore[misc]
+            raise NotImplementedError(
+                f"{type(self).__name__}: expected a subclass with its own __init__ to have expand()"
+            )
+        return self.__new__(type(self)) if _instance is None else _instance
+
+    def __repr__(self) -> str:
+        names = [name for name in self.arg_constraints if name in self.__dict__]
+        values = (
+            f"{name}: {value if value.numel() == 1 else value.size()}"
+            for name, value in ((name, self.__dict__[name]) for name in names)
+        )
+        return f"{type(self).__name__}({', '.join(values)})"
+
+
+class ExponentialFamily(Distribution):
+    """Distributions whose density is exp(parameters · statistics - log normaliser)."""
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        raise NotImplementedError
+
+    def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    @property
+    def _mean_carrier_measure(self) -> Any:
+        raise NotImplementedError
+
+    def entropy(self) -> Tensor:
+        """By the gradients of the log normaliser (Bregman divergence)."""
+        result = -self._mean_carrier_measure
+        params = [p.detach().requires_grad_() for p in self._natural_params]
+        log_normalizer = self._log_normalizer(*params)
+        gradients = lamella.autograd.grad(log_normalizer.sum(), params, create_graph=True)
+        result = result + log_normalizer
+        for parameter, gradient in zip(params, gradients):
+            part = parameter * gradient
+            result = result - part.reshape(self._batch_shape + (-1,)).sum(-1)
+        return result

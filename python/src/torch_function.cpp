@@ -1,0 +1,153 @@
+#include "python/src/torch_function.h"
+
+#include <vector>
+
+#include "python/src/object.h"
+
+namespace lamella::python {
+
+bool torch_function_on = false;
+
+namespace {
+
+PyObject* name_function = nullptr;  // "__torch_function__", interned
+PyObject* disabled = nullptr;       // what a class has under that name to be left out
+thread_local int off = 0;           // how many guards keep the arguments from being asked
+
+// Whether a type has a say. Types that most arguments have are known at once.
+bool has_say(PyTypeObject* type) {
+  if (type == &TensorType || type == &PyLong_Type || type == &PyFloat_Type ||
+      type == &PyBool_Type || type == &PyUnicode_Type || type == Py_TYPE(Py_None) ||
+      type == &DtypeType || type == &DeviceType_ || type == &SizeType) {
+    return false;
+  }
+  PyObject* found = _PyType_Lookup(type, name_function);
+  return found != nullptr && found != disabled;
+}
+
+// The arguments with a say, one of each type, subclasses before their bases.
+struct Asked {
+  std::vector<PyObject*> items;
+
+  void see(PyObject* value) {
+    PyTypeObject* type = Py_TYPE(value);
+    if (type == &PyList_Type || type == &PyTuple_Type) {
+      Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
+      PyObject** values = PySequence_Fast_ITEMS(value);
+      for (Py_ssize_t i = 0; i < count; ++i) {
+        if (has_say(Py_TYPE(values[i]))) add(values[i]);
+      }
+    } else if (has_say(type)) {
+      add(value);
+    }
+  }
+
+ private:
+  void add(PyObject* value) {
+    size_t at = items.size();
+    for (size_t i = items.size(); i-- > 0;) {
+      if (Py_TYPE(items[i]) == Py_TYPE(value)) return;
+      if (PyType_IsSubtype(Py_TYPE(value), Py_TYPE(items[i]))) at = i;
+    }
+    items.insert(items.begin() + static_cast<std::ptrdiff_t>(at), value);
+  }
+};
+
+PyObject* ask(const Asked& asked, PyObject* function, PyObject* const* args, Py_ssize_t nargs,
+              PyObject* kwnames) {
+  Ref types(PyTuple_New(static_cast<Py_ssize_t>(asked.items.size())));
+  Ref positional(PyTuple_New(nargs));
+  Ref named(PyDict_New());
+  if (!types || !positional || !named) return nullptr;
+  for (size_t i = 0; i < asked.items.size(); ++i) {
+    auto* type = reinterpret_cast<PyObject*>(Py_TYPE(asked.items[i]));
+    PyTuple_SET_ITEM(types.get(), static_cast<Py_ssize_t>(i), Ref::borrow(type).release());
+  }
+  for (Py_ssize_t i = 0; i < nargs; ++i) {
+    PyTuple_SET_ITEM(positional.get(), i, Ref::borrow(args[i]).release());
+  }
+  Py_ssize_t count = kwnames != nullptr ? PyTuple_GET_SIZE(kwnames) : 0;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyObject* name = PyTuple_GET_ITEM(kwnames, i);
+    if (PyDict_SetItem(named.get(), name, args[nargs + i]) != 0) return nullptr;
+  }
+  for (PyObject* item : asked.items) {
+    Ref method(PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(item)), name_function));
+    if (!method) return nullptr;
+    Ref made(PyObject_CallFunctionObjArgs(method.get(), function, types.get(), positional.get(),
+                                          named.get(), nullptr));
+    if (!made || made.get() != Py_NotImplemented) return made.release();
+  }
+  return PyErr_Format(PyExc_TypeError, "%R: expected a type with an answer, got %R", function,
+                      types.get());
+}
+
+// _disabled_torch_function_impl: a class that has it under __torch_function__ is left out.
+PyObject* run_disabled(PyObject*, PyObject* args) {
+  PyObject *function, *types, *positional = nullptr, *named = nullptr;
+  if (!PyArg_ParseTuple(args, "OO|OO", &function, &types, &positional, &named)) return nullptr;
+  Ref empty(PyTuple_New(0));
+  if (!empty) return nullptr;
+  ++off;
+  PyObject* made = PyObject_Call(function, positional != nullptr ? positional : empty.get(), named);
+  --off;
+  return made;
+}
+
+// _switch_torch_function(on): for the whole process.
+PyObject* switch_on(PyObject*, PyObject* value) {
+  int on = PyObject_IsTrue(value);
+  if (on < 0) return nullptr;
+  torch_function_on = on != 0;
+  Py_RETURN_NONE;
+}
+
+// _torch_function_off(step): 1 keeps this thread from asking, -1 takes that back.
+PyObject* change_off(PyObject*, PyObject* value) {
+  long step = PyLong_AsLong(value);
+  if (step == -1 && PyErr_Occurred() != nullptr) return nullptr;
+  off += static_cast<int>(step);
+  return PyLong_FromLong(off);
+}
+
+PyMethodDef functions[] = {{"_disabled_torch_function_impl", run_disabled, METH_VARARGS, nullptr},
+                           {"_switch_torch_function", switch_on, METH_O, nullptr},
+                           {"_torch_function_off", change_off, METH_O, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+bool ask_arguments(PyObject* function, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
+                   PyObject** result) {
+  if (off != 0) return false;
+  Asked asked;
+  Py_ssize_t count = nargs + (kwnames != nullptr ? PyTuple_GET_SIZE(kwnames) : 0);
+  for (Py_ssize_t i = 0; i < count; ++i) asked.see(args[i]);
+  if (asked.items.empty()) return false;
+  *result = ask(asked, function, args, nargs, kwnames);
+  return true;
+}
+
+bool ask_operands(const char* name, PyObject* const* args, Py_ssize_t count, PyObject** result) {
+  if (off != 0) return false;
+  bool any = false;
+  for (Py_ssize_t i = 0; i < count; ++i) any = any || has_say(Py_TYPE(args[i]));
+  if (!any) return false;
+  Ref owner(is_tensor(args[0]) ? Ref::borrow(reinterpret_cast<PyObject*>(&TensorType))
+                               : Ref(PyImport_ImportModule("lamella")));
+  Ref function(owner ? PyObject_GetAttrString(owner.get(), name) : nullptr);
+  if (!function) {
+    *result = nullptr;
+    return true;
+  }
+  return ask_arguments(function.get(), args, count, nullptr, result);
+}
+
+int add_torch_function(PyObject* module) {
+  name_function = PyUnicode_InternFromString("__torch_function__");
+  if (name_function == nullptr || PyModule_AddFunctions(module, functions) != 0) return -1;
+  disabled = PyObject_GetAttrString(module, "_disabled_torch_function_impl");
+  return disabled != nullptr ? 0 : -1;
+}
+
+}  // namespace lamella::python

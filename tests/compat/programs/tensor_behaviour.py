@@ -1,0 +1,146 @@
+"""Attributes of tensors, subclasses, __torch_function__, and texts of values."""
+
+import copy
+import gc
+import io
+import pickle
+import weakref
+
+import torch
+from torch import nn
+from torch.overrides import handle_torch_function, has_torch_function, is_tensor_like
+
+# Attributes belong to the tensor, not to the object that Python happens to have for it.
+x = torch.arange(3.0, requires_grad=True)
+x.note = ["kept"]
+y = x * x
+print(x.note, hasattr(y, "note"), x.__dict__)
+del x
+gc.collect()
+print(y.grad_fn._saved_self.note)
+z = torch.ones(2)
+z.itself = z
+gone = weakref.ref(z)
+del z
+gc.collect()
+print(gone() is None)
+a = torch.ones(2)
+a.name_of_it = "a"
+print(copy.deepcopy(a).name_of_it, pickle.loads(pickle.dumps(a)).name_of_it)
+del a.name_of_it
+print(hasattr(a, "name_of_it"))
+for i in range(200):
+    t = torch.ones(1)
+    if i % 2:
+        t.tag = i
+    assert getattr(t, "tag", i) == i and hasattr(t, "tag") == bool(i % 2)
+try:
+    a.shape = 3
+except AttributeError:
+    print("AttributeError")
+
+
+# Subclasses survive operators.
+class Labelled(torch.Tensor):
+    pass
+
+
+t = torch.arange(4.0).as_subclass(Labelled)
+for value in (t + 1, 1 - t, t.sum(), torch.exp(t), t[1:], t.reshape(2, 2), -t, t > 1, t.clone()):
+    print(type(value).__name__, value.tolist())
+print([type(part).__name__ for part in t.chunk(2)], type(torch.cat([t, t])).__name__)
+print(type(torch.max(t.reshape(2, 2), 1).values).__name__, type(nn.functional.relu(t)).__name__)
+t += 1
+print(type(t).__name__, type(torch.ones(4) + t).__name__, type(nn.Linear(4, 2)(t)).__name__)
+print(
+    type(nn.Parameter(torch.ones(2)) + 1).__name__, type(nn.Parameter(torch.ones(2)).data).__name__
+)
+with torch._C.DisableTorchFunctionSubclass():
+    print(t.sum().item(), type(t + 1).__name__)
+
+
+# A subclass that logs and changes answers.
+class Logged(torch.Tensor):
+    calls = []
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        cls.calls.append(func.__name__)
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+v = torch.ones(3).as_subclass(Logged)
+(v.mul(2) + torch.ones(3)).sum()
+torch.add(v, v, alpha=2)
+print(Logged.calls, type(v * 2).__name__)
+
+HANDLED = {}
+
+
+def implements(function):
+    def register(ours):
+        HANDLED[function] = ours
+        return ours
+
+    return register
+
+
+# No tensor at all, and yet an argument.
+class Diagonal:
+    def __init__(self, size, value):
+        self.size, self.value = size, value
+
+    def tensor(self):
+        return self.value * torch.eye(self.size)
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if func not in HANDLED or not all(issubclass(t, (torch.Tensor, cls)) for t in types):
+            return NotImplemented
+        return HANDLED[func](*args, **(kwargs or {}))
+
+
+@implements(torch.mean)
+def mean(input):
+    return float(input.value) / input.size
+
+
+@implements(torch.matmul)
+def matmul(left, right):
+    left = left.tensor() if isinstance(left, Diagonal) else left
+    return left @ (right.tensor() if isinstance(right, Diagonal) else right)
+
+
+@implements(torch.stack)
+def stack(values, dim=0):
+    return [v.value for v in values]
+
+
+d = Diagonal(2, 3)
+print(torch.mean(d), torch.matmul(d, torch.ones(2, 1)), torch.stack([d, d]))
+try:
+    torch.add(d, 1)
+except TypeError:
+    print("TypeError")
+print(is_tensor_like(d), is_tensor_like(1), has_torch_function((torch.ones(1), d)))
+print(has_torch_function((torch.ones(1), nn.Parameter(torch.ones(1)), 2)), has_torch_function((t,)))
+
+
+def double(value):
+    if has_torch_function((value,)):
+        return handle_torch_function(double, (value,), value)
+    return value * 2
+
+
+HANDLED[double] = lambda value: Diagonal(value.size, value.value * 2)
+print(double(torch.ones(1)), double(d).value)
+
+# Texts.
+print(f"{torch.tensor(1.5)} {torch.tensor(2)} {torch.tensor(1.25):.1f} {torch.ones(2)}")
+print(torch.float32, torch.Size([1, 2]), torch.ones(2, 3).shape, torch.strided, torch.device("cpu"))
+print(repr(torch.int8), str(torch.bfloat16), torch.channels_last, torch.ones(1).dtype)
+print(torch.ones(2, dtype=torch.int16), torch.ones(1, dtype=torch.float64))
+print(str(torch.float16).split(".")[1], torch.float64 == torch.double)
+buffer = io.BytesIO()
+torch.save(t, buffer)
+print(len(buffer.getvalue()) > 100)
