@@ -9,82 +9,62 @@ namespace aten::native {
 namespace {
 
 // Filters of the distance from an output, in inputs where it does not shrink.
-double bilinear(double x) { return x < 1 ? 1 - x : 0; }
+Tensor bilinear(const Tensor& x) { return x.neg().add(1).clamp_min(0); }
 
 // R. Keys, Cubic convolution interpolation for digital image processing, 1981, with the parameter
 // -0.5.
-double bicubic(double x) {
-  if (x < 1) return (1.5 * x - 2.5) * x * x + 1;
-  return x < 2 ? ((-0.5 * x + 2.5) * x - 4) * x + 2 : 0;
+Tensor bicubic(const Tensor& x) {
+  const Tensor inner = x.mul(1.5).sub(2.5).mul(x).mul(x).add(1);
+  const Tensor outer = x.mul(-0.5).add(2.5).mul(x).sub(4).mul(x).add(2);
+  return lamella::where(x.lt(1), inner, outer).masked_fill(x.ge(2), 0);
 }
 
 // C. Lanczos' sinc(x) sinc(x / 3).
-double lanczos(double x) {
-  if (x >= 3) return 0;
-  const double angle = 3.14159265358979323846 * x;
-  return x == 0 ? 1 : 3 * std::sin(angle) * std::sin(angle / 3) / (angle * angle);
+Tensor lanczos(const Tensor& x) {
+  return lamella::sinc(x).mul(lamella::sinc(x.div(3))).masked_fill(x.ge(3), 0);
 }
 
 // Rounds weights to as many binary places as keep them in 16 bits, which are those that PyTorch and
 // Pillow resize bytes with: so results have the same bits.
-void round_weights(std::vector<std::vector<double>>& weights) {
-  double largest = 0;
-  for (const auto& line : weights) {
-    for (double w : line) largest = std::max(largest, w);
-  }
-  double unit = 1;
-  for (int bits = 0; bits < 22 && std::floor(0.5 + largest * unit * 2) < 32768; ++bits) unit *= 2;
-  for (auto& line : weights) {
-    for (double& w : line) w = std::round(w * unit) / unit;
-  }
+Tensor rounded(const Tensor& weights) {
+  const Tensor places =
+      lamella::log2(weights.amax(IntArrayRef()).reciprocal().mul(32767.5)).ceil().sub(1);
+  const Tensor unit = lamella::exp2(places.clamp_max(22));
+  return weights.mul(unit).round().div(unit);
 }
 
+using Filter = Tensor (*)(const Tensor& distance);
+
 Tensor shrunk(const Tensor& x, int64_t dim, int64_t out, bool align_corners,
-              const std::optional<double>& scale, double reach, double (*filter)(double),
-              bool bytes) {
+              const std::optional<double>& scale, double reach, Filter filter, bool bytes) {
   const int64_t in = x.size(dim);
   if (in == out) return x;  // whatever scale is given, as in PyTorch
   const double step = resize_step(in, out, align_corners, scale), wide = std::max(step, 1.0);
-  const auto most = static_cast<size_t>(
-      std::min<int64_t>(in, 2 * static_cast<int64_t>(std::ceil(reach * wide)) + 1));
-  const auto outs = static_cast<size_t>(out);
-  std::vector<std::vector<double>> weights(most, std::vector<double>(outs, 0));
-  std::vector<std::vector<int64_t>> places(most, std::vector<int64_t>(outs, 0));
-  for (size_t o = 0; o < outs; ++o) {
-    const double center = step * (static_cast<double>(o) + 0.5);
-    const auto whole = [&](double place) {
-      return static_cast<int64_t>(std::clamp(place + 0.5, 0.0, static_cast<double>(in)));
-    };
-    // A scale that does not belong to the sizes can lead behind the image, whose edge it then
-    // reads.
-    const int64_t first = std::min(whole(center - reach * wide), in - 1);
-    const int64_t end = std::max(whole(center + reach * wide), first + 1);
-    double sum = 0;
-    for (size_t k = 0; k < most && first + static_cast<int64_t>(k) < end; ++k) {
-      const int64_t place = first + static_cast<int64_t>(k);
-      places[k][o] = place;
-      weights[k][o] = filter(std::abs((static_cast<double>(place) - center + 0.5) / wide));
-      sum += weights[k][o];
-    }
-    if (sum == 0) weights[0][o] = sum = 1;
-    for (std::vector<double>& line : weights) line[o] /= sum;
-  }
-  if (bytes) round_weights(weights);
+  const auto most =
+      static_cast<int64_t>(std::min(static_cast<double>(in), 2 * std::ceil(reach * wide) + 1));
+  const auto options = TensorOptions(kDouble).device(x.device());
+  const Tensor center = lamella::arange(out, options).add(0.5).mul(step);
+  // A scale that does not belong to the sizes can lead behind the image, whose edge it then reads.
+  const Tensor first = center.sub(reach * wide - 0.5).clamp(0, in).floor().clamp_max(in - 1);
+  const Tensor end =
+      lamella::maximum(center.add(reach * wide + 0.5).clamp(0, in).floor(), first.add(1));
+  const Tensor place = lamella::arange(most, options).unsqueeze(1).add(first);  // [most, out]
+  const Tensor share =
+      filter(place.sub(center).add(0.5).div(wide).abs()).masked_fill(place.ge(end), 0);
+  const Tensor sum = share.sum(IntArrayRef(int64_t{0}));
+  // Without any weight the first element stands for the output.
+  const Tensor nearest = place.eq(first).to(kDouble);
+  Tensor weight = lamella::where(sum.eq(0), nearest, share.div(sum));
+  if (bytes) weight = rounded(weight);
+  const Tensor index = place.clamp_max(in - 1).to(kLong);
   std::vector<ResizeTap> taps;
-  const auto made = [&](const auto& numbers, ScalarType dtype) {
-    Tensor t = lamella::empty({out}, TensorOptions(dtype).device(kCPU));
-    std::copy(numbers.begin(), numbers.end(),
-              static_cast<std::remove_cvref_t<decltype(numbers[0])>*>(t.mutable_data_ptr()));
-    return t.to(x.device());
-  };
-  for (size_t k = 0; k < most; ++k)
-    taps.push_back({made(places[k], kLong), made(weights[k], kDouble)});
+  for (int64_t k = 0; k < most; ++k) taps.push_back({index.select(0, k), weight.select(0, k)});
   return weighted_sum(x, dim, taps);
 }
 
 Tensor antialiased(const char* op, const Tensor& self, IntArrayRef output_size, bool align_corners,
                    const std::optional<double>& high, const std::optional<double>& wide,
-                   double reach, double (*filter)(double)) {
+                   double reach, Filter filter) {
   check_resize(op, self, output_size);
   const ScalarType type = self.scalar_type();
   LAMELLA_CHECK_NOT_IMPLEMENTED(self.is_floating_point() || type == kByte, op,
