@@ -21,7 +21,7 @@ std::string read_doc(const YamlNode& value, Diagnostics& diagnostics);
 std::map<std::string, std::string> docs_by_name(const Model& model);
 
 // python/lamella/_operator_docs.json.
-void emit_docs(const Model& model, Files& files);
+void emit_docs(const Model& model, const EmitOptions& options, Files& files);
 
 // A docstring, with its line end: as a Python literal whose lines stand behind `indent`.
 std::string docstring(const std::string& text, const std::string& indent);

@@ -42,7 +42,7 @@ Files emit_all(const Model& model, const Model& named, const DerivativeModel& de
   emit_registrations(model, options, files);
   emit_derivatives(derivatives, options, files);
   emit_python(named, options, files);
-  if (!options.out_of_tree) emit_docs(named, files);
+  if (!options.out_of_tree) emit_docs(named, options, files);
   return files;
 }
 
