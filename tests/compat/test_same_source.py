@@ -98,6 +98,39 @@ def test_classes():
     check_same("classes", CLASSES)
 
 
+COMPUTING = """
+    ops = torch.ops.compat_computing
+    def show(*tensors):
+        for t in tensors:
+            values = t.flatten().tolist()
+            print(t.dtype.__repr__().split(".")[1], list(t.shape), t.stride(),
+                  [f"{v:.5g}" for v in values])
+    x = torch.linspace(-3, 4, 40).reshape(5, 8)
+    show(ops.swish(x), ops.swish(x.t()), ops.swish(x.double()[:, ::2]), ops.swish(x[0, 0]))
+    out = torch.empty(5, 8)
+    print(ops.swish.out(x, out=out) is out)
+    show(out, ops.swish(torch.zeros(0, 3)))
+    show(ops.scaled_difference(x, x[0], 2.0), ops.scaled_difference(torch.arange(4), x[:, :4], 1))
+    show(ops.scaled_difference(torch.arange(3), torch.tensor(2), 3.0))
+    show(ops.scaled_difference(torch.arange(3), torch.tensor(2.5), 3.0))
+    show(ops.within(x, x.flip(1), 1.5), *ops.polar(x, x.flip(0)))
+    y = torch.arange(24, dtype=torch.float64).reshape(2, 3, 4)
+    print(ops.dot(y, y), ops.dot(y.permute(2, 0, 1), y.permute(2, 0, 1)), ops.dot(y, y[0, 0]))
+    print([f"{v:.6g}" for v in ops.vectors(torch.linspace(-2, 5, 37))])
+    for wrong in (lambda: ops.scaled_difference(x, x[:, :3], 1.0),
+                  lambda: ops.swish.out(x, out=torch.empty(5, 8, dtype=torch.float64)),
+                  lambda: ops.swish.out(x, out=x[0].expand(5, 8))):
+        try:
+            wrong()
+        except RuntimeError:
+            print("refused")
+"""
+
+
+def test_computing():
+    check_same("computing", COMPUTING)
+
+
 def test_classes_say_what_is_wrong():
     code = """
     ns, ops = torch.classes.compat_classes, torch.ops.compat_classes

@@ -21,7 +21,12 @@ class DeviceStub {
                                   ", got none");
     return kernel(std::forward<A>(arguments)...);
   }
-  void set(DeviceType type, FnPtr kernel) { kernels_[static_cast<int>(type)] = kernel; }
+  // Of several for a device, the one of the highest rank stays: it needs the newest processor.
+  void set(DeviceType type, FnPtr kernel, int rank = 0) {
+    if (rank < ranks_[static_cast<int>(type)]) return;
+    kernels_[static_cast<int>(type)] = kernel;
+    ranks_[static_cast<int>(type)] = rank;
+  }
   bool is_device_supported(DeviceType type) const {
     return kernels_[static_cast<int>(type)] != nullptr;
   }
@@ -29,10 +34,24 @@ class DeviceStub {
  private:
   const char* name_;
   FnPtr kernels_[kDeviceTypes] = {};
+  int ranks_[kDeviceTypes] = {};
 };
 template <class Stub, class FnPtr>
 struct RegisterDeviceStub {
   RegisterDeviceStub(Stub& stub, DeviceType type, FnPtr kernel) { stub.set(type, kernel); }
+};
+// For the CPU: a kernel that was compiled for a capability, if the processor has it.
+template <class Stub, class FnPtr>
+struct RegisterCapabilityStub {
+  enum Capability : uint8_t { DEFAULT, AVX2, AVX512, ZVECTOR, VSX, SVE256, RVV };
+  RegisterCapabilityStub(Stub& stub, Capability capability, FnPtr kernel) {
+    bool has = capability == DEFAULT;
+#if defined(__x86_64__)
+    has = has || (capability == AVX2 && __builtin_cpu_supports("avx2")) ||
+          (capability == AVX512 && __builtin_cpu_supports("avx512f"));
+#endif
+    if (has) stub.set(DeviceType::CPU, kernel, capability);
+  }
 };
 
 }  // namespace at::native
@@ -44,13 +63,31 @@ struct RegisterDeviceStub {
   };                                                                   \
   extern stub##_DECLARE_DISPATCH_type stub;
 #define DEFINE_DISPATCH(stub) stub##_DECLARE_DISPATCH_type stub
+// The macros that register end with their semicolon, as PyTorch's do.
 #define LAMELLA_REGISTER_STUB(stub, device, fn)                                      \
   static const ::at::native::RegisterDeviceStub<stub##_DECLARE_DISPATCH_type,        \
                                                 stub##_DECLARE_DISPATCH_type::FnPtr> \
-  LAMELLA_CONCAT(stub##_register_, __LINE__)(stub, ::lamella::DeviceType::device, fn)
-#define REGISTER_DISPATCH(stub, fn) LAMELLA_REGISTER_STUB(stub, CPU, fn)
-#define REGISTER_ALL_CPU_DISPATCH(stub, fn) LAMELLA_REGISTER_STUB(stub, CPU, fn)
+  LAMELLA_CONCAT(stub##_register_, __LINE__)(stub, ::lamella::DeviceType::device, fn);
+#define REGISTER_ARCH_DISPATCH(stub, arch, fn)                                                   \
+  static const ::at::native::RegisterCapabilityStub<stub##_DECLARE_DISPATCH_type,                \
+                                                    stub##_DECLARE_DISPATCH_type::FnPtr>         \
+  LAMELLA_CONCAT(stub##_register_##arch##_, __LINE__)(                                           \
+      stub,                                                                                      \
+      ::at::native::RegisterCapabilityStub<stub##_DECLARE_DISPATCH_type,                         \
+                                           stub##_DECLARE_DISPATCH_type::FnPtr>::arch,           \
+      fn);
+#define REGISTER_AVX2_DISPATCH(stub, fn) REGISTER_ARCH_DISPATCH(stub, AVX2, fn)
+#define REGISTER_AVX512_DISPATCH(stub, fn) REGISTER_ARCH_DISPATCH(stub, AVX512, fn)
+#define REGISTER_ALL_CPU_DISPATCH(stub, fn) REGISTER_ARCH_DISPATCH(stub, DEFAULT, fn)
 #define REGISTER_NO_CPU_DISPATCH(stub)
+// A file that is compiled for each capability says which by CPU_CAPABILITY.
+#if defined(CPU_CAPABILITY_AVX512)
+#define REGISTER_DISPATCH(stub, fn) REGISTER_ARCH_DISPATCH(stub, AVX512, fn)
+#elif defined(CPU_CAPABILITY_AVX2)
+#define REGISTER_DISPATCH(stub, fn) REGISTER_ARCH_DISPATCH(stub, AVX2, fn)
+#else
+#define REGISTER_DISPATCH(stub, fn) REGISTER_ARCH_DISPATCH(stub, DEFAULT, fn)
+#endif
 #define ALSO_REGISTER_AVX512_DISPATCH(stub, fn) REGISTER_DISPATCH(stub, fn)
 #define REGISTER_CUDA_DISPATCH(stub, fn) LAMELLA_REGISTER_STUB(stub, CUDA, fn)
 #define REGISTER_PRIVATEUSE1_DISPATCH(stub, fn) LAMELLA_REGISTER_STUB(stub, PrivateUse1, fn)

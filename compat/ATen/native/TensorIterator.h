@@ -1,0 +1,3 @@
+// at::TensorIterator, at::TensorIteratorConfig.
+#pragma once
+#include <ATen/TensorIterator.h>
