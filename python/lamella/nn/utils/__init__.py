@@ -1,11 +1,23 @@
-"""Gradients that are kept small, and parameters as one vector."""
+"""Gradients that are kept small, parameters as one vector, norms of weights, packed sequences."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import lamella
 from lamella import Tensor
+
+if TYPE_CHECKING:
+    from lamella.nn.utils import parametrizations as parametrizations
+    from lamella.nn.utils import parametrize as parametrize
+    from lamella.nn.utils import rnn as rnn
+    from lamella.nn.utils._norms import (
+        remove_spectral_norm,
+        remove_weight_norm,
+        spectral_norm,
+        weight_norm,
+    )
 
 __all__ = [
     "clip_grad_norm_",
@@ -13,8 +25,33 @@ __all__ = [
     "clip_grads_with_norm_",
     "get_total_norm",
     "parameters_to_vector",
+    "remove_spectral_norm",
+    "remove_weight_norm",
+    "skip_init",
+    "spectral_norm",
     "vector_to_parameters",
+    "weight_norm",
 ]
+
+# Modules of this package, and functions of one of them, which are loaded when first asked for.
+_MODULES = ("parametrizations", "parametrize", "rnn")
+_FUNCTIONS = ("remove_spectral_norm", "remove_weight_norm", "spectral_norm", "weight_norm")
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name in _MODULES:
+        return import_module(f"lamella.nn.utils.{name}")
+    if name in _FUNCTIONS:
+        return getattr(import_module("lamella.nn.utils._norms"), name)
+    raise AttributeError(f"module 'lamella.nn.utils' has no attribute '{name}'")
+
+
+def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
+    """A module without values for its parameters: module_cls takes the argument `device`."""
+    device = kwargs.pop("device", "cpu")
+    return module_cls(*args, **kwargs, device="meta").to_empty(device=device)
 
 
 def _grads(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
