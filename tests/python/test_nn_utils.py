@@ -196,3 +196,73 @@ def test_the_choice_of_attention():
 def test_a_module_without_values():
     net = nn.utils.skip_init(nn.Linear, 4, 3)
     assert net.weight.device.type == "cpu" and tuple(net.weight.shape) == (3, 4)
+
+
+def test_pruning():
+    from lamella.nn.utils import prune
+
+    theirs = pytest.importorskip("torch.nn.utils.prune")
+    for run in (
+        lambda p, m: p.l1_unstructured(m, "weight", 0.4),
+        lambda p, m: p.l1_unstructured(p.l1_unstructured(m, "weight", 3), "weight", 0.5),
+        lambda p, m: p.ln_structured(m, "weight", 1, n=2, dim=0),
+        lambda p, m: p.ln_structured(p.ln_structured(m, "weight", 1, 1, 1), "weight", 0.5, 2, 1),
+        lambda p, m: p.identity(m, "bias"),
+    ):
+        torch.manual_seed(1)
+        their = run(theirs, torch.nn.Linear(4, 3))
+        lamella.manual_seed(1)
+        own = run(prune, nn.Linear(4, 3))
+        assert list(own.state_dict()) == list(their.state_dict())
+        for key, value in their.state_dict().items():
+            assert_close(own.state_dict()[key], value, key)
+        check(own, their, lambda: [torch.randn(2, 4)], "pruned")
+        assert prune.is_pruned(nn.Sequential(own))
+    lamella.manual_seed(1)
+    net = prune.random_structured(nn.Linear(4, 3), "weight", 2, dim=1)
+    assert (net.weight_mask.sum(0) > 0).sum().item() == 2
+    prune.random_unstructured(net, "weight", 0.5)
+    assert net.weight_mask.sum().item() == 3
+    value = net.weight.detach().clone()
+    prune.remove(net, "weight")
+    assert (net.weight == value).all() and list(net.state_dict()) == ["bias", "weight"]
+    both_layers = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    prune.global_unstructured([(layer, "weight") for layer in both_layers], amount=8)
+    assert sum((layer.weight == 0).sum().item() for layer in both_layers) == 8
+    with pytest.raises(ValueError) as error:
+        prune.l1_unstructured(nn.Linear(2, 2), "weight", 5)
+    assert str(error.value) == "l1_unstructured: expected 'amount' to be in [0, 4], got 5"
+    with pytest.raises(ValueError) as error:
+        prune.remove(nn.Linear(2, 2), "weight")
+    assert str(error.value) == "remove: 'weight' of Linear is not pruned"
+
+
+def test_gradients_of_convolutions():
+    for d in (1, 2, 3):
+        x, w = torch.randn(2, 4, *[6] * d), torch.randn(6, 2, *[3] * d)
+        options = {"stride": 2, "padding": 1, "groups": 2}
+        out = getattr(torch.nn.functional, f"conv{d}d")(x, w, None, **options)
+        grad = torch.randn_like(out)
+        for part, args in (("input", (x.shape, w, grad)), ("weight", (x, w.shape, grad))):
+            wanted = getattr(torch.nn.grad, f"conv{d}d_{part}")(*args, **options)
+            args = [list(a) if isinstance(a, torch.Size) else to_own(a) for a in args]
+            found = getattr(nn.grad, f"conv{d}d_{part}")(*args, **options)
+            assert_close(found, wanted, (d, part), 1e-4)
+
+
+def test_modules_for_many_devices():
+    net = nn.Sequential(nn.Conv1d(2, 3, 2), nn.BatchNorm1d(3))
+    made = nn.SyncBatchNorm.convert_sync_batchnorm(copy.deepcopy(net))
+    assert type(made[1]) is nn.SyncBatchNorm and list(made.state_dict()) == list(net.state_dict())
+    x = lamella.randn(4, 2, 6)
+    assert (made(x) == net(x)).all() and (made[1].running_mean == net[1].running_mean).all()
+    with pytest.raises(ValueError) as error:
+        made[1](lamella.ones(3))
+    assert str(error.value) == (
+        "SyncBatchNorm: expected 'input' to have at least 2 dimensions, got 1"
+    )
+    wrapped = nn.DataParallel(net.eval())
+    assert (wrapped(x) == net(x)).all()
+    assert list(wrapped.state_dict())[0] == "module.0.weight"
+    with pytest.raises(ValueError, match="expected 'device_ids' to name one device, got 2"):
+        nn.DataParallel(net, device_ids=[0, 1])

@@ -15,6 +15,7 @@ from lamella.nn.modules.normalization import *  # noqa: F403
 
 if TYPE_CHECKING:
     from lamella.nn.modules.adaptive import *  # noqa: F403
+    from lamella.nn.modules.data_parallel import *  # noqa: F403
     from lamella.nn.modules.distance import *  # noqa: F403
     from lamella.nn.modules.flatten import *  # noqa: F403
     from lamella.nn.modules.fold import *  # noqa: F403
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from lamella.nn.modules.pooling_rarer import *  # noqa: F403
     from lamella.nn.modules.rnn import *  # noqa: F403
     from lamella.nn.modules.sparse import *  # noqa: F403
+    from lamella.nn.modules.syncbatchnorm import *  # noqa: F403
     from lamella.nn.modules.transformer import *  # noqa: F403
 
 # Files that are searched for a name, in this order.
@@ -45,6 +47,8 @@ _LATER = (
     "loss_rarer",
     "lazy",
     "adaptive",
+    "syncbatchnorm",
+    "data_parallel",
 )
 
 

@@ -11,6 +11,7 @@ from lamella import Tensor
 if TYPE_CHECKING:
     from lamella.nn.utils import parametrizations as parametrizations
     from lamella.nn.utils import parametrize as parametrize
+    from lamella.nn.utils import prune as prune
     from lamella.nn.utils import rnn as rnn
     from lamella.nn.utils._norms import (
         remove_spectral_norm,
@@ -34,7 +35,7 @@ __all__ = [
 ]
 
 # Modules of this package, and functions of one of them, which are loaded when first asked for.
-_MODULES = ("parametrizations", "parametrize", "rnn")
+_MODULES = ("parametrizations", "parametrize", "prune", "rnn")
 _FUNCTIONS = ("remove_spectral_norm", "remove_weight_norm", "spectral_norm", "weight_norm")
 
 
