@@ -3,6 +3,7 @@
 Usage: ranks_training.py FOLDER
 """
 
+import copy
 import sys
 
 import lamella
@@ -129,6 +130,26 @@ if 16 % size == 0:
         (spread[2].bias, whole[2].bias.grad),
     ):
         assert lamella.allclose(got.grad, expected, rtol=1e-12, atol=1e-12)
+
+# Batch normalisation over all ranks is that of the joined batch.
+images = [lamella.randn(3, 4, 5, generator=lamella.Generator().manual_seed(r)) for r in range(size)]
+joined = lamella.cat(images).double().requires_grad_()
+mine = images[rank].double().requires_grad_()
+plain = nn.BatchNorm1d(4, dtype=lamella.float64)
+synced = nn.SyncBatchNorm.convert_sync_batchnorm(copy.deepcopy(plain))
+wanted, got = plain(joined), synced(mine)
+part = slice(3 * rank, 3 * rank + 3)
+assert lamella.allclose(got, wanted[part], rtol=1e-10, atol=1e-10)
+wanted.pow(3).sum().backward()
+got.pow(3).sum().backward()
+assert lamella.allclose(mine.grad, joined.grad[part], rtol=1e-9, atol=1e-9)
+if size > 1:
+    for p in synced.parameters():
+        dist.all_reduce(p.grad)
+for got, wanted in zip(synced.parameters(), plain.parameters()):
+    assert lamella.allclose(got.grad, wanted.grad, rtol=1e-9, atol=1e-9)
+for name in ("running_mean", "running_var", "num_batches_tracked"):
+    assert lamella.allclose(getattr(synced, name), getattr(plain, name))
 
 # Checkpoints: written by all ranks, read by any.
 tensors = {

@@ -2,8 +2,11 @@
 
 import copy
 import gc
+import importlib
 import inspect
 import pickle
+import subprocess
+import sys
 import weakref
 
 import pytest
@@ -334,6 +337,54 @@ def test_containers():
     table["b"] = lamella.ones(2)
     assert [name for name, _ in table.named_parameters()] == ["a", "b"]
     assert table.pop("a").numel() == 1 and list(table.keys()) == ["b"]
+
+
+def test_modules_are_found_where_torch_has_them():
+    """Programs import these names from the files of torch.nn."""
+    names = {
+        "common_types": ["_size_1_t", "_size_2_t", "_size_any_t", "_ratio_3_t"],
+        "init": ["_calculate_fan_in_and_fan_out"],
+        "modules.activation": ["MultiheadAttention", "Softmax2d"],
+        "modules.batchnorm": ["_BatchNorm", "_NormBase"],
+        "modules.conv": ["_ConvNd", "_ConvTransposeNd"],
+        "modules.dropout": ["_DropoutNd"],
+        "modules.instancenorm": ["_InstanceNorm"],
+        "modules.loss": ["_Loss", "_WeightedLoss"],
+        "modules.pooling": ["_AvgPoolNd", "_MaxPoolNd", "_AdaptiveAvgPoolNd"],
+        "modules.rnn": ["RNNBase"],
+        "modules.transformer": ["_get_clones"],
+        "modules.utils": ["_ntuple", "_pair", "_reverse_repeat_tuple", "_single", "_triple"],
+        "utils.clip_grad": ["clip_grad_norm_", "clip_grad_value_"],
+        "utils.convert_parameters": ["parameters_to_vector"],
+        "utils.parametrize": ["register_parametrization"],
+        "utils.rnn": ["PackedSequence", "pad_sequence"],
+        "utils.stateless": ["functional_call"],
+    }
+    for place, found in names.items():
+        module = importlib.import_module(f"lamella.nn.{place}")
+        for name in found:
+            assert hasattr(module, name), (place, name)
+    assert isinstance(nn.BatchNorm2d(1), nn.modules.batchnorm._BatchNorm)
+    with pytest.raises(AttributeError, match="module 'lamella.nn' has no attribute 'Conv4d'"):
+        nn.Conv4d  # noqa: B018
+
+
+def test_rarer_modules_are_loaded_when_asked_for():
+    program = (
+        "import sys, lamella; assert 'lamella.nn' not in sys.modules\n"
+        "from lamella import nn; nn.Sequential(nn.Linear(2, 2), nn.Conv2d(1, 1, 1), nn.ReLU())\n"
+        "loaded = [m for m in sys.modules if m.startswith('lamella.nn.modules.')]\n"
+        "assert not {m.rpartition('.')[2] for m in loaded} & {'rnn', 'transformer', 'padding'}\n"
+        "nn.LSTM(2, 2); assert 'lamella.nn.modules.rnn' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_memory_formats():
+    net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Linear(2, 2))
+    net.to(memory_format=lamella.channels_last)
+    assert net[0].weight.is_contiguous(memory_format=lamella.channels_last)
+    assert net[1].weight.is_contiguous()
 
 
 def test_text():

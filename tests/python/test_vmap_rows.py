@@ -113,11 +113,14 @@ def needs_rule(operator):
     return "Tensor" in operator._schema.partition(" -> ")[0]
 
 
-# Kernels for one example at a time: lengths and regions are another for each.
+# Kernels for one example at a time: lengths and regions are another for each, or steps wait for
+# each other.
 ONE_AT_A_TIME = {
     "aten._ctc_loss.default",
     "aten._ctc_loss_backward.default",
     "aten._fractional_max_pool_places.default",
+    "aten._rnn_layer.default",
+    "aten._rnn_layer_backward.default",
     "aten.nonzero_static.default",
     "aten.nonzero_static.out",
 }

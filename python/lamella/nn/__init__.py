@@ -15,6 +15,9 @@ from lamella.nn.parameter import UninitializedBuffer as UninitializedBuffer
 from lamella.nn.parameter import UninitializedParameter as UninitializedParameter
 
 if TYPE_CHECKING:
+    from lamella.nn import attention as attention
+    from lamella.nn import common_types as common_types
+    from lamella.nn import grad as grad
     from lamella.nn import parallel as parallel
 
 

@@ -162,7 +162,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     return tensor
 
 
-def _fans(tensor: Tensor) -> tuple[int, int]:
+def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
     """Inputs of each output and outputs of each input, of weights [out, in, ...]."""
     if tensor.dim() < 2:
         raise ValueError(
@@ -177,19 +177,21 @@ def _fans(tensor: Tensor) -> tuple[int, int]:
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Uniform with variance gain^2 * 2 / (fan_in + fan_out)."""
-    bound = gain * math.sqrt(6.0 / sum(_fans(tensor)))
+    bound = gain * math.sqrt(6.0 / sum(_calculate_fan_in_and_fan_out(tensor)))
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Normal with variance gain^2 * 2 / (fan_in + fan_out)."""
-    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fans(tensor))), generator)
+    return normal_(
+        tensor, 0.0, gain * math.sqrt(2.0 / sum(_calculate_fan_in_and_fan_out(tensor))), generator
+    )
 
 
 def _kaiming_std(name: str, tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
     if mode not in ("fan_in", "fan_out"):
         raise ValueError(f"{name}: expected 'mode' to be fan_in or fan_out, got '{mode}'")
-    fan = _fans(tensor)[mode == "fan_out"]
+    fan = _calculate_fan_in_and_fan_out(tensor)[mode == "fan_out"]
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 
 
@@ -263,7 +265,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
 def _bias_uniform_(bias: Tensor | None, weight: Tensor) -> None:
     """Uniform within 1 / sqrt(fan_in) of the weight, as layers with weights begin."""
     if bias is not None:
-        fan_in = _fans(weight)[0]
+        fan_in = _calculate_fan_in_and_fan_out(weight)[0]
         if fan_in > 0:
             bound = 1 / math.sqrt(fan_in)
             uniform_(bias, -bound, bound)

@@ -15,6 +15,7 @@ import lamella.distributed as dist
 from lamella import Tensor
 from lamella.nn import functional
 from lamella.nn.modules import Module
+from lamella.nn.modules.data_parallel import DataParallel
 from lamella.nn.parameter import Parameter
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ColumnParallelLinear",
+    "DataParallel",
     "DistributedDataParallel",
     "RowParallelLinear",
     "ShardedOptimizer",

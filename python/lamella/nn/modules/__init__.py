@@ -15,36 +15,48 @@ from lamella.nn.modules.normalization import *  # noqa: F403
 
 if TYPE_CHECKING:
     from lamella.nn.modules.adaptive import *  # noqa: F403
+    from lamella.nn.modules.channelshuffle import *  # noqa: F403
+    from lamella.nn.modules.data_parallel import *  # noqa: F403
     from lamella.nn.modules.distance import *  # noqa: F403
     from lamella.nn.modules.flatten import *  # noqa: F403
     from lamella.nn.modules.fold import *  # noqa: F403
+    from lamella.nn.modules.instancenorm import *  # noqa: F403
     from lamella.nn.modules.lazy import *  # noqa: F403
     from lamella.nn.modules.loss import *  # noqa: F403
     from lamella.nn.modules.loss_rarer import *  # noqa: F403
     from lamella.nn.modules.multihead import *  # noqa: F403
     from lamella.nn.modules.padding import *  # noqa: F403
+    from lamella.nn.modules.pixelshuffle import *  # noqa: F403
     from lamella.nn.modules.pooling import *  # noqa: F403
     from lamella.nn.modules.pooling_rarer import *  # noqa: F403
     from lamella.nn.modules.rnn import *  # noqa: F403
     from lamella.nn.modules.sparse import *  # noqa: F403
+    from lamella.nn.modules.syncbatchnorm import *  # noqa: F403
     from lamella.nn.modules.transformer import *  # noqa: F403
+    from lamella.nn.modules.upsampling import *  # noqa: F403
 
 # Files that are searched for a name, in this order.
 _LATER = (
     "flatten",
     "sparse",
+    "instancenorm",
+    "upsampling",
+    "pixelshuffle",
     "pooling",
     "loss",
     "multihead",
     "transformer",
     "rnn",
     "padding",
+    "channelshuffle",
     "distance",
     "fold",
     "pooling_rarer",
     "loss_rarer",
     "lazy",
     "adaptive",
+    "syncbatchnorm",
+    "data_parallel",
 )
 
 

@@ -387,3 +387,12 @@ class Softmax2d(Module):
                 f"Softmax2d: expected 'input' to have 3 or 4 dimensions, got {input.dim()}"
             )
         return F.softmax(input, -3)
+
+
+def __getattr__(name: str) -> Any:
+    # PyTorch has the layer here; its file is loaded when asked for.
+    if name == "MultiheadAttention":
+        from importlib import import_module
+
+        return import_module("lamella.nn.modules.multihead").MultiheadAttention
+    raise AttributeError(f"module 'lamella.nn.modules.activation' has no attribute '{name}'")

@@ -6,14 +6,7 @@ from typing import Any
 
 import lamella
 from lamella import Tensor
-from lamella.nn.modules.batchnorm import (
-    BatchNorm1d,
-    BatchNorm2d,
-    BatchNorm3d,
-    InstanceNorm1d,
-    InstanceNorm2d,
-    InstanceNorm3d,
-)
+from lamella.nn.modules.batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from lamella.nn.modules.conv import (
     Conv1d,
     Conv2d,
@@ -22,6 +15,7 @@ from lamella.nn.modules.conv import (
     ConvTranspose2d,
     ConvTranspose3d,
 )
+from lamella.nn.modules.instancenorm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 from lamella.nn.modules.linear import Linear
 from lamella.nn.modules.module import Module
 from lamella.nn.parameter import UninitializedBuffer, UninitializedParameter, is_lazy

@@ -342,8 +342,10 @@ class Module:
     def to(self: Self, *args: Any, **kwargs: Any) -> Self:
         """Moves or converts parameters and buffers in place: to(device), to(dtype), to(tensor).
 
-        A dtype, floating or complex, applies to what is floating or complex already.
+        A dtype, floating or complex, applies to what is floating or complex already; the keyword
+        memory_format to what has 4 or 5 dimensions.
         """
+        layout = kwargs.pop("memory_format", None)
         device, dtype, non_blocking = _target(*args, **kwargs)
 
         def convert(tensor: Tensor) -> Tensor:
@@ -352,6 +354,7 @@ class Module:
                 tensor.device if device is None else device,
                 tensor.dtype if kind is None else kind,
                 non_blocking=non_blocking,
+                memory_format=layout if tensor.dim() in (4, 5) else None,
             )
 
         return self._apply(convert)
@@ -558,7 +561,6 @@ def _target(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
     dtype = kwargs.pop("dtype", None)
     non_blocking = bool(kwargs.pop("non_blocking", False))
     tensor = kwargs.pop("tensor", None)
-    kwargs.pop("memory_format", None)
     if kwargs:
         raise TypeError(f"to: got an unexpected keyword argument '{next(iter(kwargs))}'")
     for arg in args:

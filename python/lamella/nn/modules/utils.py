@@ -20,3 +20,8 @@ _single = _ntuple(1, "_single")
 _pair = _ntuple(2, "_pair")
 _triple = _ntuple(3, "_triple")
 _quadruple = _ntuple(4, "_quadruple")
+
+
+def _reverse_repeat_tuple(t: tuple[int, ...], n: int) -> tuple[int, ...]:
+    """The entries from the last to the first, each n times."""
+    return tuple(x for x in reversed(t) for _ in range(n))

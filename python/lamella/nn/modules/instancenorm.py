@@ -1,0 +1,64 @@
+"""Normalisation of each channel of each sample."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lamella import Tensor
+from lamella.nn import functional as F
+from lamella.nn.modules.batchnorm import _NormBase
+
+__all__ = ["InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"]
+
+
+class _InstanceNorm(_NormBase):
+    """As batch normalisation, with the statistics of each sample alone."""
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self._set(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """input: [N, num_features, ...], or without N."""
+        self._check_input(input)
+        single = input.dim() == self._ranks[0]
+        result = F.instance_norm(
+            input.unsqueeze(0) if single else input,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.training or not self.track_running_stats,
+            0.0 if self.momentum is None else self.momentum,
+            self.eps,
+        )
+        return result.squeeze(0) if single else result
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Instance normalisation of [N, C, L] or [C, L]."""
+
+    _ranks = (2, 3)
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Instance normalisation of [N, C, H, W] or [C, H, W]."""
+
+    _ranks = (3, 4)
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Instance normalisation of [N, C, D, H, W] or [C, D, H, W]."""
+
+    _ranks = (4, 5)
