@@ -60,13 +60,14 @@ class _Names(ModuleType):
 
 # Modules of PyTorch's that are parts of larger ones here.
 _PARTS = {
-    "continuous": "beta cauchy chi2 dirichlet exponential fishersnedecor gamma laplace normal "
-    "studentT uniform",
+    "dirichlet": "beta",
+    "continuous": "cauchy chi2 exponential fishersnedecor gamma laplace normal " "studentT uniform",
     "discrete": "bernoulli binomial categorical geometric multinomial negative_binomial "
     "one_hot_categorical poisson",
-    "compound": "gumbel half_cauchy half_normal independent inverse_gamma kumaraswamy log_normal "
-    "logistic_normal mixture_same_family pareto relaxed_bernoulli relaxed_categorical "
-    "transformed_distribution weibull",
+    "compound": "independent mixture_same_family relaxed_bernoulli relaxed_categorical "
+    "transformed_distribution",
+    "transformed": "gumbel half_cauchy half_normal inverse_gamma kumaraswamy log_normal "
+    "logistic_normal pareto weibull",
     "multivariate": "lkj_cholesky lowrank_multivariate_normal multivariate_normal",
     "distribution": "exp_family",
 }

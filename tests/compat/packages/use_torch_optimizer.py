@@ -7,7 +7,11 @@ from torch import nn
 
 x = torch.linspace(-1, 1, 40).reshape(10, 4)
 y = (x**2).sum(1, keepdim=True)
-for name in "AdaBound AdaMod AdamP DiffGrad Lamb NovoGrad PID QHAdam QHM RAdam SGDP SGDW Shampoo Yogi AggMo SWATS AdaBelief Apollo A2GradExp Adahessian".split():
+NAMES = (
+    "AdaBound AdaMod AdamP DiffGrad Lamb NovoGrad PID QHAdam QHM RAdam SGDP SGDW Shampoo Yogi "
+    "AggMo SWATS AdaBelief Apollo A2GradExp Adahessian"
+)
+for name in NAMES.split():
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
     optimizer = getattr(torch_optimizer, name)(model.parameters(), lr=1e-2)

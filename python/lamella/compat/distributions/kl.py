@@ -8,23 +8,16 @@ from typing import Any
 
 import lamella
 from lamella import Tensor
-from lamella.compat.distributions.compound import (
-    Gumbel,
-    HalfNormal,
-    Independent,
-    LogNormal,
-    TransformedDistribution,
-)
+from lamella.compat.distributions.compound import Independent, TransformedDistribution
 from lamella.compat.distributions.continuous import (
-    Beta,
     Cauchy,
-    Dirichlet,
     Exponential,
     Gamma,
     Laplace,
     Normal,
     Uniform,
 )
+from lamella.compat.distributions.dirichlet import Beta, Dirichlet
 from lamella.compat.distributions.discrete import (
     Bernoulli,
     Binomial,
@@ -39,6 +32,7 @@ from lamella.compat.distributions.multivariate import (
     MultivariateNormal,
     _batch_mahalanobis,
 )
+from lamella.compat.distributions.transformed import Gumbel, HalfNormal, LogNormal
 from lamella.compat.distributions.utils import _sum_rightmost, euler_constant
 
 _KL_REGISTRY: dict[tuple[type, type], Callable[[Any, Any], Tensor]] = {}
@@ -153,7 +147,7 @@ def _cauchy(p: Any, q: Any) -> Tensor:
 def _gumbel(p: Any, q: Any) -> Tensor:
     scale = p.scale / q.scale
     at_q, at_p = q.loc / q.scale, p.loc / q.scale
-    t1 = scale.log() - at_q + at_p
+    t1 = scale.log() + at_q - at_p
     t3 = lamella.exp(at_q + (1 + scale).lgamma() - at_p)
     return -t1 + scale * euler_constant + t3 - (1 + euler_constant)
 

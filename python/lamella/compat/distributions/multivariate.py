@@ -8,7 +8,7 @@ from typing import Any
 import lamella
 from lamella import Size, Tensor
 from lamella.compat.distributions import constraints
-from lamella.compat.distributions.continuous import Beta
+from lamella.compat.distributions.dirichlet import Beta
 from lamella.compat.distributions.distribution import Distribution
 from lamella.compat.distributions.utils import lazy_property
 
