@@ -32,7 +32,7 @@ class _Names(ModuleType):
     __version__ = VERSION
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith("__") and name not in ("__config__", "__future__"):
             raise AttributeError(f"module 'torch' has no attribute '{name}'")
         from lamella.compat import _names
 
@@ -58,8 +58,29 @@ class _Names(ModuleType):
         return sorted({*dir(lamella), *_names.NAMES, *self.__dict__})
 
 
+# Modules of PyTorch's that are parts of larger ones here.
+_PARTS = {
+    "dirichlet": "beta",
+    "continuous": "cauchy chi2 exponential fishersnedecor gamma laplace normal " "studentT uniform",
+    "discrete": "bernoulli binomial categorical geometric multinomial negative_binomial "
+    "one_hot_categorical poisson",
+    "compound": "independent mixture_same_family relaxed_bernoulli relaxed_categorical "
+    "transformed_distribution",
+    "transformed": "gumbel half_cauchy half_normal inverse_gamma kumaraswamy log_normal "
+    "logistic_normal pareto weibull",
+    "multivariate": "lkj_cholesky lowrank_multivariate_normal multivariate_normal",
+    "distribution": "exp_family",
+}
+_PART_OF = {
+    f"distributions.{name}": f"distributions.{whole}"
+    for whole, names in _PARTS.items()
+    for name in names.split()
+}
+
+
 def find_module(tail: str) -> str | None:
     """The module that stands for torch.`tail`: this package's, else Lamella's, else None."""
+    tail = _PART_OF.get(tail, tail)
     for name in (f"lamella.compat.{tail}", f"lamella.{tail}"):
         if tail in _OWN or tail == "compat":
             continue

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import lamella
+from lamella.nn import Module as ScriptModule  # noqa: F401
 
 Final = typing.Final
 F = TypeVar("F", bound=Callable[..., Any])

@@ -28,6 +28,8 @@ __all__ = [
     "save",
 ]
 
+DEFAULT_PROTOCOL = 2
+
 # PyTorch's: so that storages can be mapped.
 _ALIGNMENT = 64
 

@@ -1,0 +1,31 @@
+"""torch.distributions: random values with densities, for parameters with gradients.
+
+Samples for a seed are PyTorch's: those of gamma, Poisson and binomial values, and what is made of
+them, are drawn one after the other in Python (lamella.compat._draws).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lamella.compat.distributions import constraints as constraints
+from lamella.compat.distributions import transforms as transforms
+from lamella.compat.distributions.compound import *  # noqa: F403
+from lamella.compat.distributions.constraint_registry import biject_to as biject_to
+from lamella.compat.distributions.constraint_registry import transform_to as transform_to
+from lamella.compat.distributions.continuous import *  # noqa: F403
+from lamella.compat.distributions.dirichlet import *  # noqa: F403
+from lamella.compat.distributions.discrete import *  # noqa: F403
+from lamella.compat.distributions.distribution import Distribution as Distribution
+from lamella.compat.distributions.distribution import ExponentialFamily as ExponentialFamily
+from lamella.compat.distributions.kl import kl_divergence as kl_divergence
+from lamella.compat.distributions.kl import register_kl as register_kl
+from lamella.compat.distributions.multivariate import *  # noqa: F403
+from lamella.compat.distributions.transformed import *  # noqa: F403
+from lamella.compat.distributions.transforms import *  # noqa: F403
+
+
+def __getattr__(name: str) -> Any:
+    from lamella.compat._absent import missing
+
+    raise missing(f"distributions.{name}", globals())
