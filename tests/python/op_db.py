@@ -152,7 +152,8 @@ class Entry:
 
 ENTRIES = [Entry(info) for info in TABLE]
 # Those that Lamella is to have: whichever is not there is a failure of whoever calls it.
-PRESENT = [entry for entry in ENTRIES if not entry.known("absent")]
+DENSE = [entry for entry in ENTRIES if not entry.known("sparse")]
+PRESENT = [entry for entry in DENSE if not entry.known("absent")]
 
 
 # ---- What is known -------------------------------------------------------------------------------
