@@ -85,6 +85,8 @@ _LAZY = {
     "func": "lamella.func",
     "ops": "lamella._ops:ops",
     "sparse": "lamella.sparse",
+    "sparse_coo_tensor": "lamella._sparse_tensor:sparse_coo_tensor",
+    "sparse_csr_tensor": "lamella._sparse_tensor:sparse_csr_tensor",
     "special": "lamella.special",
     "testing": "lamella.testing",
     "PythonDispatcher": "lamella._python_dispatcher:PythonDispatcher",

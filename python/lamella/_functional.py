@@ -175,6 +175,7 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
     sizes = [shape] if isinstance(shape, int) else [int(size) for size in shape]
     if any(size < 0 for size in sizes):
         raise ValueError(f"unravel_index: expected 'shape' without negative sizes, got {sizes}")
+    indices = indices.to(lamella.int64)
     found = []
     behind = 1
     for size in reversed(sizes):

@@ -197,6 +197,25 @@ def _as_subclass(self: Tensor, cls: type[_T]) -> _T:
     return made
 
 
+def _to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: Any = None) -> Any:
+    """The elements that are not 0, or the parts behind `sparse_dim` dimensions that are not."""
+    from lamella import _sparse_tensor
+
+    return _sparse_tensor.to_sparse(self, sparse_dim, layout=layout)
+
+
+def _to_sparse_csr(self: Tensor) -> Any:
+    """The elements of a matrix that are not 0, row by row."""
+    from lamella import _sparse_tensor
+
+    return _sparse_tensor.to_sparse_csr(self)
+
+
+def _to_dense(self: Tensor, dtype: Any = None) -> Tensor:
+    """Itself: every tensor of this class is dense."""
+    return self if dtype is None else self.to(dtype)
+
+
 def install() -> None:
     copyreg.pickle(Generator, _reduce_generator)
     _C._add_to_tensor(
@@ -208,6 +227,12 @@ def install() -> None:
             "__array_function__": _array_function,
             "__array_namespace__": _array_namespace,
             "to_device": _to_device,
+            "to_sparse": _to_sparse,
+            "to_sparse_coo": lambda self: _to_sparse(self),
+            "to_sparse_csr": _to_sparse_csr,
+            "to_dense": _to_dense,
+            "is_sparse": False,
+            "is_sparse_csr": False,
             "nonzero": _nonzero,
             "norm": _norm,
             "unique": _functional.unique,

@@ -20,7 +20,7 @@ LAMELLA_OP_DB=all takes all samples in place of a few.
 
 By hand: `python tests/python/op_db.py [ENTRY ...]` prints what differs now, and with `--write`
 writes anew what op_db_known.txt says of these checks, for whoever adds operators that cannot agree
-yet.
+yet. `python tests/python/op_db_table.py` prints which dtypes of each entry are right.
 
 The work is in parts: op_db_mirror.py turns functions and values of PyTorch's into Lamella's,
 op_db_sample.py runs and compares one sample, and here are the entries and what is known of them.
@@ -96,8 +96,9 @@ class Entry:
         """The entry's function over Lamella; raises Absent."""
         return ours(self.info.get_op())
 
-    def samples(self, dtype):
-        count = COUNTS[dtype]
+    def samples(self, dtype, count=None):
+        """At most `count`, by default what COUNTS says, spread over those that there are."""
+        count = count or COUNTS[dtype]
         wants_grad = self.info.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
         torch.manual_seed(0)
         made = self.info.sample_inputs("cpu", dtype, requires_grad=wants_grad)
@@ -151,7 +152,8 @@ class Entry:
 
 ENTRIES = [Entry(info) for info in TABLE]
 # Those that Lamella is to have: whichever is not there is a failure of whoever calls it.
-PRESENT = [entry for entry in ENTRIES if not entry.known("absent")]
+DENSE = [entry for entry in ENTRIES if not entry.known("sparse")]
+PRESENT = [entry for entry in DENSE if not entry.known("absent")]
 
 
 # ---- What is known -------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ class Absent(Exception):
 def _paths():
     """From PyTorch's functions to where they are found: ("nn.functional", "relu")."""
     found = {}
-    places = ["Tensor", "special", "linalg", "fft", "nn.functional", ""]
+    places = ["Tensor", "sparse", "special", "linalg", "fft", "nn.functional", ""]
     for place in places:  # later ones win
         owner = functools.reduce(getattr, place.split("."), torch) if place else torch
         for name in dir(owner):
@@ -192,6 +192,8 @@ def whole_storage(tensor):
 def to_lamella(value, other=None):
     """A value for Lamella. Tensors become copies with the same strides that require gradients
     where theirs did."""
+    if isinstance(value, torch.Tensor) and value.layout in (torch.sparse_coo, torch.sparse_csr):
+        return sparse_to_lamella(value)
     if isinstance(value, torch.Tensor):
         if value.layout != torch.strided or value.is_quantized or value.is_nested:
             raise Absent("tensors that are not strided")
@@ -214,9 +216,7 @@ def to_lamella(value, other=None):
     if isinstance(value, torch.memory_format):
         return getattr(lamella, str(value).rpartition(".")[2])
     if isinstance(value, torch.layout):
-        if value != torch.strided:
-            raise Absent(str(value))
-        return lamella.strided
+        return getattr(lamella, str(value).rpartition(".")[2])
     if isinstance(value, torch.device):
         return str(value)
     if isinstance(value, torch.Size):
@@ -241,8 +241,22 @@ def to_lamella(value, other=None):
     return other(value) if other is not None else value
 
 
+def sparse_to_lamella(value):
+    """A sparse tensor of PyTorch's, made again of its parts."""
+    made = value.detach()
+    if value.layout == torch.sparse_coo:
+        parts, make = (made._indices(), made._values()), lamella.sparse_coo_tensor
+    else:
+        parts = (made.crow_indices(), made.col_indices(), made.values())
+        make = lamella.sparse_csr_tensor
+    made = make(*map(to_lamella, parts), tuple(value.shape))
+    return made.requires_grad_() if value.requires_grad else made
+
+
 def fresh(value):
     """The same for PyTorch: copies, so that neither side sees the other's writes."""
+    if isinstance(value, torch.Tensor) and value.layout != torch.strided:
+        return value.detach().clone().requires_grad_(value.requires_grad)
     if isinstance(value, torch.Tensor):
         return copy_tensor(value).requires_grad_(value.requires_grad)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -255,7 +269,9 @@ def fresh(value):
 
 
 def tensors_in(value, kind):
-    """Tensors of nested lists, in order."""
+    """Tensors of nested lists, in order; sparse ones as dense ones."""
+    if not str(getattr(value, "layout", "strided")).endswith("strided"):
+        value = value.to_dense()
     if isinstance(value, kind):
         return [value]
     if isinstance(value, dict):

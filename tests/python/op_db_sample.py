@@ -42,6 +42,10 @@ class Differs(AssertionError):
 def same(got, expected, what, values=True, tolerance=1.0):
     """Raises Differs where results of Lamella's are not PyTorch's."""
     if isinstance(expected, torch.Tensor):
+        if expected.layout != torch.strided:
+            if name_of(expected.layout) != name_of(getattr(got, "layout", None)):
+                raise Differs(f"{what}: expected layout {expected.layout}, got {got!r}")
+            expected, got = expected.detach().to_dense(), got.to_dense()
         if not isinstance(got, lamella.Tensor):
             raise Differs(f"{what}: expected a tensor, got {type(got).__name__}")
         if tuple(got.shape) != tuple(expected.shape):

@@ -26,7 +26,7 @@ def test_known_names_entries_and_checks():
     names = {entry.name for entry in op_db.ENTRIES}
     tests = {"conj.complex128", "conj.float64", "composite", "functionalize", "layers", "trace"}
     checks = {
-        "absent", *op_db.CHECKS, "values", "autocast", "backend", "conj.forward", "conj.inplace",
+        "absent", "sparse", *op_db.CHECKS, "values", "autocast", "backend", "conj.forward", "conj.inplace",
         "functionalize.call", "functionalize.inplace", "functionalize.out", "vmap.refused",
         "vmap.loop", "composite", "trace", "mode", "wrapper",
         *(f"nothing.{test}" for test in tests),

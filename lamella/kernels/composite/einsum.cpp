@@ -209,6 +209,12 @@ Tensor contract(const Tensor& a, const Tensor& b, const std::vector<int64_t>& su
       columns.push_back(d);
     }
   }
+  // Sums of narrow integers are int64, beside which the other operand stands as well.
+  if (left.scalar_type() != right.scalar_type()) {
+    ScalarType common = lamella::promote_types(left.scalar_type(), right.scalar_type());
+    left = left.to(common);
+    right = right.to(common);
+  }
   auto size_of = [](const Tensor& t, const Dims& dims) {
     int64_t n = 1;
     for (int64_t d : dims) n *= t.size(d);

@@ -134,7 +134,7 @@ Tensor& feature_alpha_dropout_(Tensor& self, double p, bool train) {
 Tensor native_dropout_backward(const Tensor& grad_output, const Tensor& mask, double scale) {
   LAMELLA_CHECK(mask.scalar_type() == kBool,
                 "native_dropout_backward: expected 'mask' to be bool, got ", mask.scalar_type());
-  return grad_output.mul(mask).mul_(scale);
+  return grad_output.mul(mask).mul(scale);
 }
 
 Tensor embedding_backward(const Tensor& grad, const Tensor& indices, int64_t num_weights,

@@ -157,7 +157,7 @@ Tensor sum_to_size(const Tensor& self, IntArrayRef size) {
       dims.push_back(static_cast<int64_t>(d));
     }
   }
-  Tensor sum = dims.empty() ? self : self.sum(dims.ref(), true, self.scalar_type());
+  Tensor sum = dims.empty() ? self : self.sum(dims.ref(), true);
   return lead == 0 ? sum : sum.reshape(size);
 }
 

@@ -38,9 +38,9 @@ class Info:
         kinds = (kind,) if isinstance(kind, str) else kind or ("bool", "numeric")
         return {str(dtype).partition(".")[2]: dtype for k in kinds for dtype in KINDS[k]}
 
-    def devices(self) -> list[lamella.device]:
+    def devices(self) -> tuple[lamella.device, ...]:
         """Where arrays can be made."""
-        return [lamella.device("cpu")]
+        return (lamella.device("cpu"),)
 
 
 def __array_namespace_info__() -> Info:
