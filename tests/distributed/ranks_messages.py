@@ -126,6 +126,32 @@ compiled = lamella.compile(acts)
 for _ in range(3):
     same(compiled(x), expected)
 
+# A compiled program and its gradient exchange what the function does.
+def stage(x, w):
+    if rank == 0:
+        kept = x * w
+        sent = ops.send(kept, 1)
+    elif rank == 1:
+        kept = ops.recv(x * 0, 0) * w
+        sent = x.sum() * 0
+    else:
+        kept, sent = x * w, x.sum() * 0
+    ops.all_reduce(kept.detach())
+    return (kept * kept * kept).sum() + sent
+
+
+compiled = lamella.compile(stage, fullgraph=True)
+for _ in range(3):
+    grads = []
+    for f in (stage, compiled):
+        a = lamella.full([50_000], 0.5, dtype=lamella.float64).requires_grad_()
+        b = lamella.full([50_000], 2.0 + rank, dtype=lamella.float64).requires_grad_()
+        f(a, b).backward()
+        grads.append((a.grad, b.grad))
+    for got, expected in zip(*grads):
+        assert (got is None) == (expected is None)
+        assert got is None or lamella.allclose(got, expected, rtol=1e-12, atol=0.0)
+
 # Ranks whose graphs differ in depth reduce in one order in backward.
 x = lamella.ones(3, requires_grad=True)
 y = x
