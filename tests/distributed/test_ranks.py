@@ -32,6 +32,12 @@ def test_sums_in_shared_memory(ranks):
     assert output.count("done") == ranks, output
 
 
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_opcheck_of_every_form(ranks):
+    output = run_ranks(ranks, "ranks_opcheck.py")
+    assert output.count("done") == ranks, output
+
+
 @pytest.mark.parametrize("ranks", [2, 3, 4])
 def test_gradients_of_messages(ranks):
     output = run_ranks(ranks, "ranks_messages.py")
