@@ -38,16 +38,16 @@ Tensor& broadcast_batched_(Tensor& self, int64_t root, int64_t group) {
   of_elements(self, [&](Tensor all) { return broadcast_(all, root, group); });
   return self;
 }
-Tensor recv_batched(const Tensor& self, int64_t source, int64_t tag, int64_t group) {
-  return of_elements(self, [&](const Tensor& all) { return recv(all, source, tag, group); });
+Tensor recv_batched(const Tensor& self, int64_t source, int64_t tag, int64_t group, bool gradient) {
+  return of_elements(self, [&](const Tensor& all) { return recv(all, source, tag, group, gradient); });
 }
-Tensor& recv_batched_(Tensor& self, int64_t source, int64_t tag, int64_t group) {
-  of_elements(self, [&](Tensor all) { return recv_(all, source, tag, group); });
+Tensor& recv_batched_(Tensor& self, int64_t source, int64_t tag, int64_t group, bool gradient) {
+  of_elements(self, [&](Tensor all) { return recv_(all, source, tag, group, gradient); });
   return self;
 }
-void send_batched(const Tensor& self, int64_t to, int64_t tag, int64_t group) {
+Tensor send_batched(const Tensor& self, int64_t to, int64_t tag, int64_t group, bool gradient) {
   auto level = lamella::vmap::highest_level(self);
-  send(lamella::vmap::unwrap(self, level).first, to, tag, group);
+  return send(lamella::vmap::unwrap(self, level).first, to, tag, group, gradient);
 }
 Tensor all_gather_batched(const Tensor& self, OptionalIntArrayRef sizes, int64_t group) {
   return of_rows("all_gather", self,

@@ -11,6 +11,8 @@
 namespace lamella::distributed {
 namespace {
 
+constexpr int64_t kMaxTag = 32767;
+
 constexpr const char* kNames[] = {"all_reduce", "all_gather", "reduce_scatter", "broadcast",
                                   "all_to_all", "gather",     "scatter",        "send",
                                   "recv",       "barrier"};
@@ -80,7 +82,7 @@ std::vector<int64_t> result_sizes(const Collective& asked, const Tensor& input) 
                 : asked.kind == Kind::Recv ? "source"
                                            : "root",
                 "' to be a rank of the group's ", group.size, ", got ", asked.peer);
-  LAMELLA_CHECK(asked.tag >= 0 && asked.tag <= 32767, name,
+  LAMELLA_CHECK(asked.tag >= 0 && asked.tag <= kMaxTag, name,
                 ": expected 'tag' to be from 0 to 32767, got ", asked.tag);
   std::vector<int64_t> sizes(input.sizes().begin(), input.sizes().end());
   if (asked.kind == Kind::AllReduce || asked.kind == Kind::ReduceScatter) {
@@ -135,7 +137,7 @@ Running::Running(const Collective& asked, const Group& group)
       reduction_(asked.reduction),
       group_(group),
       peer_(static_cast<int>(asked.peer)),
-      tag_(static_cast<int>(asked.tag)),
+      tag_(static_cast<int>(asked.gradient ? asked.tag + kMaxTag + 1 : asked.tag)),
       deterministic_(asked.deterministic) {
   if (kind_ == Kind::Barrier) return;
   input_ = asked.input.contiguous();

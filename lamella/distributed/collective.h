@@ -39,6 +39,7 @@ struct Collective {
   int64_t tag = 0;
   int64_t group = 0;
   bool deterministic = false;
+  bool gradient = false;  // of a send or recv
 };
 
 // The shape of the result; throws where the input, the rows or the peer do not suit the group.

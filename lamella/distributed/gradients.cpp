@@ -24,6 +24,11 @@ Tensor share_of_extreme(const Tensor& self, const Tensor& extreme, int64_t group
   return mask / dist::all_reduce(mask, "sum", group);
 }
 
+// The rank at the other end would have to know that its messages are differentiated twice.
+void check_first(const char* name, bool is_gradient) {
+  LAMELLA_CHECK(!is_gradient, name, ": the gradient of a message cannot be differentiated again");
+}
+
 }  // namespace
 
 std::vector<int64_t> all_rows(OptionalIntArrayRef sizes, IntArrayRef own, int64_t group) {
@@ -61,6 +66,20 @@ Tensor reduce_scatter_backward(const Tensor& grad, const Tensor& self, const Ten
 Tensor broadcast_backward(const Tensor& grad, int64_t root, int64_t group) {
   Tensor sum = dist::all_reduce(grad, "sum", group);
   return dist::rank(group) == root ? sum : lamella::zeros_like(sum);
+}
+
+Tensor send_backward(const Tensor& grad, const Tensor& self, int64_t to, int64_t tag, int64_t group, bool gradient) {
+  check_first("send", gradient);
+  // What recv is given only says what comes. It depends on the gradient, so that a program that is
+  // divided into forward and backward has it in backward.
+  return dist::recv(self * grad, to, tag, group, /*gradient=*/true);
+}
+
+Tensor recv_backward(const Tensor& grad, int64_t source, int64_t tag, int64_t group,
+                     bool gradient) {
+  check_first("recv", gradient);
+  dist::send(grad, source, tag, group, /*gradient=*/true);
+  return lamella::zeros_like(grad);
 }
 
 Tensor scatter_backward(const Tensor& grad, IntArrayRef sizes_of_self, int64_t root,

@@ -59,7 +59,7 @@ LAMELLA_META_FUNC(scatter)
 (const Tensor& self, int64_t root, OptionalIntArrayRef sizes, int64_t group) {
   LAMELLA_DIST_OUTPUT(.kind = Kind::Scatter, .peer = root, .rows = sizes, .group = group);
 }
-LAMELLA_META_FUNC(recv)(const Tensor& self, int64_t source, int64_t tag, int64_t group) {
+LAMELLA_META_FUNC(recv)(const Tensor& self, int64_t source, int64_t tag, int64_t group, bool gradient) {
   LAMELLA_DIST_OUTPUT(.kind = Kind::Recv, .peer = source, .tag = tag, .group = group);
 }
 
@@ -107,17 +107,24 @@ LAMELLA_IMPL_FUNC(scatter_cpu)
   run_into({.kind = Kind::Scatter, .peer = root, .rows = sizes, .group = group}, self, out);
 }
 LAMELLA_IMPL_FUNC(recv_cpu)
-(const Tensor& self, int64_t source, int64_t tag, int64_t group, const Tensor& out) {
-  run_into({.kind = Kind::Recv, .peer = source, .tag = tag, .group = group}, self, out);
+(const Tensor& self, int64_t source, int64_t tag, int64_t group, bool gradient, const Tensor& out) {
+  run_into({.kind = Kind::Recv, .peer = source, .tag = tag, .group = group, .gradient = gradient},
+           self, out);
 }
 
-void send_meta(const Tensor& self, int64_t to, int64_t tag, int64_t group) {
+Tensor send_meta(const Tensor& self, int64_t to, int64_t tag, int64_t group, bool) {
   result_sizes({.kind = Kind::Send, .peer = to, .tag = tag, .group = group}, self);
+  return lamella::zeros({}, self.options());
 }
-void send_cpu(const Tensor& self, int64_t to, int64_t tag, int64_t group) {
-  send_meta(self, to, tag, group);
-  lamella::distributed::run(
-      {.kind = Kind::Send, .input = self, .peer = to, .tag = tag, .group = group});
+Tensor send_cpu(const Tensor& self, int64_t to, int64_t tag, int64_t group, bool gradient) {
+  Tensor zero = send_meta(self, to, tag, group, gradient);
+  lamella::distributed::run({.kind = Kind::Send,
+                             .input = self,
+                             .peer = to,
+                             .tag = tag,
+                             .group = group,
+                             .gradient = gradient});
+  return zero;
 }
 void barrier(int64_t group) { lamella::distributed::run({.kind = Kind::Barrier, .group = group}); }
 

@@ -146,7 +146,10 @@ class Program:
         self._inner = len(inner)
         self._saved_given = [given.index(i) for i in saved if i in given]
         order = [i for i in saved if i in given] + inner
-        module = _module(raw, "forward", given, [*ids[:fresh], *inner], writes=True)
+        late = len(tangents)
+        module = _module(
+            raw, "forward", given, [*ids[:fresh], *inner], writes=True, tangents=late
+        )
         grads = ids[fresh:]
         self._into = [i for i, wanted in enumerate(wants) if wanted]
         self._grads = there
@@ -156,6 +159,7 @@ class Program:
             [*order, *inputs[count:]],
             grads,
             writes=False,
+            tangents=late,
         )
         self._written = _written(module)
         self.forward = _hlo.compile(module)
@@ -402,6 +406,12 @@ def _names_memory(raw: Any) -> bool:
 
 
 def _module(
-    raw: Any, name: str, inputs: list[int], outputs: list[int | None], *, writes: bool
+    raw: Any,
+    name: str,
+    inputs: list[int],
+    outputs: list[int | None],
+    *,
+    writes: bool,
+    tangents: int = 0,
 ) -> Any:
-    return _hlo._from_trace(raw, name, True, inputs, outputs, writes)
+    return _hlo._from_trace(raw, name, True, inputs, outputs, writes, tangents)

@@ -115,8 +115,9 @@ PyObject* from_trace(PyObject*, PyObject* args) {
   PyObject *graph, *inputs = Py_None, *outputs = Py_None;
   const char* name;
   int rules = 0, writes = 1;
-  if (!PyArg_ParseTuple(args, "Os|pOOp:_from_trace", &graph, &name, &rules, &inputs, &outputs,
-                        &writes)) {
+  Py_ssize_t tangents = 0;
+  if (!PyArg_ParseTuple(args, "Os|pOOpn:_from_trace", &graph, &name, &rules, &inputs, &outputs,
+                        &writes, &tangents)) {
     return nullptr;
   }
   const tracing::Graph* traced = graph_from(graph);
@@ -127,6 +128,7 @@ PyObject* from_trace(PyObject*, PyObject* args) {
     if (outputs != Py_None) part.outputs = values_from(outputs, "_from_trace: expected outputs");
     part.rules = rules != 0;
     part.writes = writes != 0;
+    part.tangents = static_cast<size_t>(tangents);
     return module_object(hlo::module_of_graph(*traced, name, part));
   });
 }

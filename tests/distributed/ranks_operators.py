@@ -201,6 +201,30 @@ for name in ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_
         lamella.stack([one(x) for x in batch], 1),
     )
 
+    kept = batch.clone()
+    if hasattr(ops, name + "_"):
+        inplace = getattr(ops, name + "_")
+        lamella.vmap(lambda x: inplace(x) * 1)(kept)
+        same(kept, lamella.stack([one(x) for x in batch]))
+got = lamella.vmap(lambda x: ops.gather(x, size - 1))(batch)
+same(got, lamella.stack([ops.gather(x, size - 1) for x in batch]))
+uneven = [2 * size - 1] + [1] * (size - 1)
+for name in ("reduce_scatter", "scatter"):
+    one = getattr(ops, name)
+    whole = value(rank, (5, sum(uneven), 3), "bfloat16")
+    got = lamella.vmap(lambda x: one(x, sizes=uneven))(whole)
+    same(got, lamella.stack([one(x, sizes=uneven) for x in whole]))
+for name in ("all_gather", "gather"):
+    one, part = getattr(ops, name), value(rank, (5, uneven[rank], 3), "float16")
+    got = lamella.vmap(lambda x: one(x, sizes=uneven))(part)
+    same(got, lamella.stack([one(x, sizes=uneven) for x in part]))
+if size > 1 and rank < 2:
+    mine = lamella.ones(5, 3) * rank
+    if rank == 0:
+        lamella.vmap(lambda x: ops.send(x, 1))(mine + 7)
+    else:
+        same(lamella.vmap(lambda x: ops.recv(x, 0))(mine), lamella.full([5, 3], 7.0))
+
 # Meta, traces, and opcheck, whose gradients are those of a group of one.
 meta = lamella.empty([size, 3], device="meta")
 assert ops.all_gather(meta).shape == (size * size, 3)

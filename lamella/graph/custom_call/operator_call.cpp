@@ -231,6 +231,8 @@ void check_declared(const Instruction& i, const OperatorPlan& plan) {
     LAMELLA_HLO_REQUIRE(!plan.draws_random_numbers, i,
                         "expected custom_call_has_side_effect=true, because ", plan.name,
                         " draws random numbers");
+    LAMELLA_HLO_REQUIRE(!plan.acts, i, "expected custom_call_has_side_effect=true, because ",
+                        plan.name, " has the tag side_effect");
     LAMELLA_HLO_REQUIRE(!plan.outputs.empty(), i,
                         "expected custom_call_has_side_effect=true, because ", plan.name,
                         " has no results");

@@ -15,10 +15,10 @@ namespace {
 
 using Form = OperatorArgument::Form;
 
-bool is_random(const OperatorEntry& entry) {
-  return std::find(entry.tags.begin(), entry.tags.end(), "nondeterministic_seeded") !=
-         entry.tags.end();
+bool has_tag(const OperatorEntry& entry, const char* tag) {
+  return std::find(entry.tags.begin(), entry.tags.end(), tag) != entry.tags.end();
 }
+bool is_random(const OperatorEntry& entry) { return has_tag(entry, "nondeterministic_seeded"); }
 
 class Planner {
  public:
@@ -34,6 +34,7 @@ class Planner {
     // Schemas leave out the namespace that their library has.
     plan_.schema.name.ns = plan_.name.substr(0, plan_.name.find("::"));
     plan_.draws_random_numbers = is_random(*entry);
+    plan_.acts = has_tag(*entry, "side_effect");
   }
 
   OperatorPlan make(std::string_view arguments, const std::vector<const Shape*>* declared) {

@@ -29,8 +29,9 @@ struct OperatorPlan {
   std::vector<OperatorOutput> outputs;
   bool knows_shapes = false;
   bool draws_random_numbers = false;
+  bool acts = false;  // on more than its results: tag side_effect
 
-  bool has_side_effect() const { return draws_random_numbers || outputs.empty(); }
+  bool has_side_effect() const { return draws_random_numbers || acts || outputs.empty(); }
 };
 
 // The operator of a full name, or NULL. A name without "::" is none.

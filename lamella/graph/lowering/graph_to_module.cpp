@@ -25,6 +25,19 @@ using tracing::Node;
 using tracing::ValueId;
 using tracing::ValueKind;
 
+// Which values depend on the graph's last `tangents` inputs.
+std::vector<bool> late_values(const Graph& graph, size_t tangents) {
+  std::vector<bool> late(graph.values().size(), false);
+  ArrayRef<ValueId> inputs = graph.inputs();
+  for (size_t i = inputs.size() - tangents; i < inputs.size(); ++i) late[inputs[i]] = true;
+  for (const Node& node : graph.nodes()) {
+    bool is_late =
+        std::ranges::any_of(graph.used_by(node), [&](ValueId id) { return bool(late[id]); });
+    for (ValueId id : graph.made_by(node)) late[id] = is_late;
+  }
+  return late;
+}
+
 class Converter {
  public:
   Converter(const Graph& graph, std::string_view name, const GraphPart& part)
@@ -121,6 +134,7 @@ class Converter {
       if (id != kNoValue && !given[id]) needed[id] = roots[graph_.value(id).root] = true;
     };
     for (ValueId id : part_.outputs) need(id);
+    std::vector<bool> late = late_values(graph_, part_.tangents);
     for (size_t n = kept.size(); n-- > 0;) {
       const Node& node = graph_.nodes()[n];
       std::vector<ValueId> made = graph_.made_by(node), written = graph_.written_by(node);
@@ -128,8 +142,11 @@ class Converter {
                 (part_.writes && (made.empty() || std::ranges::any_of(written, [&](ValueId id) {
                                     return bool(roots[graph_.value(id).root]);
                                   })));
+      std::vector<ValueId> used = graph_.used_by(node);
+      bool is_late = std::ranges::any_of(used, [&](ValueId id) { return bool(late[id]); });
+      kept[n] = kept[n] || (is_late != part_.writes && tracing::plan_of(node.op)->acts);
       if (!kept[n]) continue;
-      for (ValueId id : graph_.used_by(node)) need(id);
+      for (ValueId id : used) need(id);
     }
     return kept;
   }
@@ -401,7 +418,8 @@ class Converter {
     bool is_tuple = shapes.size() != 1;
     Shape shape = is_tuple ? Shape::tuple(shapes) : shapes[0];
     Op call =
-        CustomCall(&builder_, plan.name, operands, shape, text, plan.random || shapes.empty());
+        CustomCall(&builder_, plan.name, operands, shape, text,
+                   plan.random || plan.acts || shapes.empty());
     if (!is_tuple) return {call};
     std::vector<Op> ops;
     for (size_t r = 0; r < shapes.size(); ++r) {
@@ -464,19 +482,15 @@ std::shared_ptr<const Module> module_of_graph(const Graph& graph, std::string_vi
 }
 
 std::vector<ValueId> divide_graph(const Graph& graph, size_t tangents, size_t results) {
-  std::vector<bool> late(graph.values().size(), false);
+  std::vector<bool> late = late_values(graph, tangents);
   std::vector<const Node*> maker(graph.values().size(), nullptr);
-  ArrayRef<ValueId> inputs = graph.inputs(), outputs = graph.outputs();
-  for (size_t i = inputs.size() - tangents; i < inputs.size(); ++i) late[inputs[i]] = true;
+  ArrayRef<ValueId> outputs = graph.outputs();
   std::vector<ValueId> wanted(outputs.begin() + static_cast<std::ptrdiff_t>(results),
                               outputs.end());
   for (const Node& node : graph.nodes()) {
     std::vector<ValueId> used = graph.used_by(node);
     bool is_late = std::ranges::any_of(used, [&](ValueId id) { return bool(late[id]); });
-    for (ValueId id : graph.made_by(node)) {
-      late[id] = is_late;
-      maker[id] = &node;
-    }
+    for (ValueId id : graph.made_by(node)) maker[id] = &node;
     if (is_late) wanted.insert(wanted.end(), used.begin(), used.end());
   }
   std::vector<ValueId> saved;

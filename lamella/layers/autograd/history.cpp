@@ -62,6 +62,7 @@ class CopySlices final : public Node {
     for (uint32_t i = 0; i < write_->edge_count(); ++i) {
       if (static_cast<int>(i) != write_edge_) set_edge(i + 1, write_->edge(i));
     }
+    raise_rank(write_->rank());  // Note [The order of side effects]
   }
   std::string name() const override { return "CopySlices"; }
   void release_saved() noexcept override { write_->release_saved(); }

@@ -8,6 +8,12 @@
 //   consumers. So no pass over the graph is needed before the first node runs, and the rule holds
 //   for graphs that several threads built.
 //
+// Note [The order of side effects]
+//   The backward of a collective is a collective, which all ranks of a job must call in one order.
+//   A call of an operator with the tag side_effect gets a rank above those of all such calls before
+//   it, so that a backward takes them in the reverse order of the forward, however the rest of each
+//   rank's graph looks.
+//
 // Note [Names of the two directions]
 //   A node's "outputs" are the outputs of the forward call: gradients come in there. Its "edges"
 //   lead to what were inputs of the forward call: gradients go out there.
@@ -249,6 +255,10 @@ class LAMELLA_PRIVATE_API Node {
   // An in-place view change (transpose_) gives the output another shape.
   OutputMeta& mutable_output(uint32_t i) { return const_cast<OutputMeta&>(output(i)); }
   uint32_t rank() const { return rank_; }
+  // Before the node has consumers: backward takes it earlier than nodes of lower ranks.
+  void raise_rank(uint32_t least) {
+    if (rank_ < least) rank_ = least;
+  }
 
   NodeExtras& extras();
   NodeExtras* extras_or_null() const { return __atomic_load_n(&extras_, __ATOMIC_ACQUIRE); }

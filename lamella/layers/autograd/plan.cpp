@@ -43,6 +43,7 @@ std::unique_ptr<RecordPlan> build(const OperatorEntry* op, const Declared& decla
   plan->where = op->file + ":" + std::to_string(op->line);
   plan->slot_of.assign(schema.arguments.size(), -1);
   plan->not_differentiable = d != nullptr && (d->flags & LAMELLA_NOT_DIFFERENTIABLE) != 0;
+  plan->acts = op->has_tag("side_effect");
   plan->written = facts.written;
   for (const Argument& argument : schema.arguments) {
     plan->argument_names.push_back(argument.name);
@@ -91,7 +92,7 @@ std::unique_ptr<RecordPlan> build(const OperatorEntry* op, const Declared& decla
     plan->keyed.emplace_back(dispatch_key_from_name(one.key).value(), nullptr);
     plan->keyed.back().second = build(op, declared, one.derivative).release();
   }
-  plan->plain = !plan->has_list_slot && plan->written.empty() && plan->returns.size() == 1 &&
+  plan->plain = !plan->acts && !plan->has_list_slot && plan->written.empty() && plan->returns.size() == 1 &&
                 plan->returns[0].is_tensor && !plan->returns[0].is_list &&
                 (d == nullptr || d->condition == nullptr);
   return plan;

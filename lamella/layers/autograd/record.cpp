@@ -134,6 +134,7 @@ lamella_status record_call(const RecordPlan* plan, const lamella_operator* op, u
     });
   }
   if (first != nullptr) first[plan->slots.size()] = e;
+  if (LAMELLA_UNLIKELY(plan->acts)) node->follow_side_effects();
   node->set_needs(needs);
   if (LAMELLA_UNLIKELY((lamella_thread.modes & LAMELLA_MODE_ANOMALY) != 0)) remember_where(node);
 

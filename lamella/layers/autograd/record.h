@@ -65,6 +65,7 @@ struct RecordPlan : OperatorPlan {
   bool has_list_slot = false;
   bool has_out = false;  // writes out arguments
   bool not_differentiable = false;
+  bool acts = false;  // tag side_effect: Note [The order of side effects]
   bool saves_arguments = false;
   bool saves_returns = false;
   bool plain = false;  // one fresh tensor returned, nothing written, no lists; whatever
@@ -129,6 +130,8 @@ class RecordNode final : public Node {
   // Gives saved returns the tangents that the returns have.
   void save_tangents(const lamella_value* returns);
   void set_needs(uint64_t needs) { needs_ = needs; }
+  // Its edges are set. See Note [The order of side effects].
+  void follow_side_effects();
   uint32_t* first() { return first_; }
   const RecordPlan* plan() const { return plan_; }
 
@@ -152,6 +155,7 @@ class RecordNode final : public Node {
   uint32_t* first_ = nullptr;  // slot_count + 1 entries
   uint64_t needs_ = 0;
   uint32_t bytes_ = 0;
+  bool acts_ = false;
   uint32_t saved_count_ = 0;
   bool released_ = false;
 };

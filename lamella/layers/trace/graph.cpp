@@ -334,7 +334,7 @@ Graph Graph::without_dead_code() const {
   std::vector<bool> kept(nodes_.size());
   for (size_t n = nodes_.size(); n-- > 0;) {
     const Node& node = nodes_[n];
-    bool needed = node.return_count == 0;
+    bool needed = node.return_count == 0 || plan_of(node.op)->acts;
     for (ValueId id : made_by(node)) needed = needed || live[id];
     for (ValueId id : written_by(node)) needed = needed || live_root[values_[id].root];
     if (!needed) continue;

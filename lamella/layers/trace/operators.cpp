@@ -41,6 +41,7 @@ std::unique_ptr<TracingPlan> read(OperatorEntry* op) {
   for (const Argument& result : schema.returns) gives_numbers |= !result.type.holds_tensor();
   for (const std::string& tag : entry.tags) {
     plan.random |= tag == "nondeterministic_seeded";
+    plan.acts |= tag == "side_effect";
     plan.reads_elements |= tag == "data_dependent_output" && gives_numbers;
   }
   return made;

@@ -23,6 +23,7 @@ struct TracingPlan : OperatorPlan {
   int32_t trains = -1;
   bool overwrites = false;  // what it writes, it does not read first
   bool random = false;
+  bool acts = false;            // has side effects: is never dead
   bool reads_elements = false;  // gives numbers that depend on elements
 };
 

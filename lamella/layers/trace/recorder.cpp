@@ -177,7 +177,7 @@ GradMode Recorder::grad_mode() const {
 bool Recorder::read_arguments(const lamella_operator* op, const TracingPlan& plan,
                               const lamella_value* arguments) {
   ids_.clear();
-  bool depends = plan.random;
+  bool depends = plan.random || plan.acts;
   auto written = plan.facts->written.begin();
   for (uint32_t i = 0; i < op->argument_count; ++i) {
     bool is_written = written != plan.facts->written.end() && *written == i;
