@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes the Python reference: pages of every public module, and beside its folder, in operators/,
-one of every operator.
+one of every operator, with operators.html as their index.
 
 A page has what the operator computes in words, from ops/docs/ or its declaration, and what the
 schema, the tables of policies and derivatives, and calls of the operator on small tensors say: its
@@ -272,17 +272,18 @@ def as_html(markdown):
 
 
 def write_operator_pages(folder, texts):
-    """A page for each operator and an index of them."""
+    """A page for each operator in the folder, and an index of them beside it: `index` is one."""
     folder.mkdir(parents=True, exist_ok=True)
     rows = []
     for name, text in sorted(texts.items()):
         own = name.partition("::")[2]
         body = f"<h1>{html.escape(name)}</h1>\n{as_html(text)}"
         (folder / f"{own}.html").write_text(PAGE.format(title=own, body=body), encoding="utf-8")
-        first = html.escape(operator_doc(name).partition(". ")[0].partition("\n\n")[0])
-        rows.append(f'<li><a href="{own}.html">{own}</a>: {first}</li>')
+        first = as_html(operator_doc(name).partition(". ")[0].partition("\n\n")[0])[3:-4]
+        rows.append(f'<li><a href="{folder.name}/{own}.html">{own}</a>: {first}</li>')
     body = f"<h1>{len(rows)} operators</h1>\n<ul>\n" + "\n".join(rows) + "\n</ul>"
-    (folder / "index.html").write_text(PAGE.format(title="Operators", body=body), encoding="utf-8")
+    page = PAGE.format(title="Operators", body=body)
+    folder.with_suffix(".html").write_text(page, encoding="utf-8")
 
 
 def operator_entries():

@@ -38,4 +38,4 @@ HTML_OUTPUT = cpp
 SETTINGS
 ) | doxygen -
 .venv/bin/python tools/reference.py "$out/python"
-echo "lamella: $out/cpp/index.html, $out/python/index.html, $out/operators/index.html"
+echo "lamella: $out/cpp/index.html, $out/python/index.html, $out/operators.html"

@@ -62,6 +62,10 @@ def test_operators_from_yaml():
     assert lines[1] == "as a method: [5.0, 10.0]"
     assert lines[4] == "out: [5.0, 10.0]"
     assert lines[-1] == ("error: distance: expected 'other' to have the shape [2, 2], got [3, 2]")
+    example = "import doctest, geometry, lamella\n"
+    example += "assert 'Euclidean distance' in geometry.distance.__doc__\n"
+    example += "doctest.run_docstring_examples(geometry.distance.__doc__, globals())"
+    assert run(sys.executable, "-c", example, env=environment) == ""
     check_needs_only_the_c_abi(folder / "libgeometry.so")
 
 
