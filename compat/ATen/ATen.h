@@ -5,6 +5,7 @@
 #include <ATen/Functions.h>
 #include <ATen/Operators.h>
 #include <ATen/TensorAccessor.h>
+#include <ATen/TensorUtils.h>
 #include <ATen/core/Generator.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Scalar.h>
