@@ -16,6 +16,7 @@
 #include <c10/core/SymInt.h>
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
+#include <c10/util/Logging.h>
 #include <c10/util/OptionalArrayRef.h>
 #include <c10/util/complex.h>
 #include <c10/util/irange.h>

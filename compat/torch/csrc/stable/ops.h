@@ -58,14 +58,12 @@ inline Tensor to(const lamella::Tensor& self, lamella::Device device, bool non_b
                  bool copy = false) {
   return self.to(device, self.scalar_type(), non_blocking, copy);
 }
-// Over the given dimensions, or over all.
+// Over one dimension, which is 0 for {}, or over those of a list.
 inline Tensor amax(const lamella::Tensor& self, lamella::IntArrayRef dims, bool keepdim = false) {
   return lamella::amax(self, dims, keepdim);
 }
-template <class I>
-  requires std::is_integral_v<I>
-Tensor amax(const lamella::Tensor& self, I dim, bool keepdim = false) {
-  return lamella::amax(self, lamella::IntArrayRef({int64_t{dim}}), keepdim);
+inline Tensor amax(const lamella::Tensor& self, int64_t dim, bool keepdim = false) {
+  return lamella::amax(self, lamella::IntArrayRef(&dim, 1), keepdim);
 }
 inline Tensor view(const lamella::Tensor& self, lamella::IntArrayRef size) {
   return self.view(size);
