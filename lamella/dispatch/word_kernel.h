@@ -2,8 +2,6 @@
 // stable convention. A word is a number's bits, an owned tensor, or the address of an object on the
 // heap for what is optional, a list or a string; who reads a word owns what it holds.
 #pragma once
-#include <algorithm>
-
 #include "lamella/dispatch/library.h"
 
 namespace lamella {
@@ -152,7 +150,7 @@ inline CppFunction word_function(WordKernel* kernel) {
   return CppFunction([kernel](const OperatorHandle& op, Stack* stack) {
     const lamella_operator* entry = op.impl();
     uint32_t arguments = entry->argument_count, returns = entry->return_count;
-    std::vector<Word> words(std::max(arguments, returns));
+    std::vector<Word> words(arguments > returns ? arguments : returns);
     for (uint32_t i = 0; i < arguments; ++i) {
       words[i] = detail::word_of_value((*stack)[i], detail::bare_type(entry, 0, i));
     }
