@@ -5,6 +5,7 @@
 #include <ATen/Functions.h>
 #include <ATen/Operators.h>
 #include <ATen/TensorAccessor.h>
+#include <ATen/TensorUtils.h>
 #include <ATen/core/Generator.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Scalar.h>
@@ -15,6 +16,7 @@
 #include <c10/core/SymInt.h>
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
+#include <c10/util/Logging.h>
 #include <c10/util/OptionalArrayRef.h>
 #include <c10/util/complex.h>
 #include <c10/util/irange.h>

@@ -6,7 +6,6 @@
 //   made, resized, or replaced by temporaries that cast_outputs() copies back. The dimensions are
 //   then ordered by the strides of the first operands and merged where they lie in memory like one.
 #pragma once
-#include <algorithm>
 #include <vector>
 
 #include "lamella/api/functions.h"
@@ -88,8 +87,8 @@ class ElementIterator {
       walk(loop, 0, 0, ndim() == 0 ? 1 : shape_[0]);
       return;
     }
-    int64_t each = std::max<int64_t>(numel_ / shape_[split], 1);
-    parallel_for(0, shape_[split], std::max<int64_t>(grain / each, 1),
+    int64_t each = numel_ / shape_[split];  // at least 1
+    parallel_for(0, shape_[split], grain > each ? grain / each : 1,
                  [&](int64_t begin, int64_t end) { walk(loop, split, begin, end); });
   }
   template <class F>

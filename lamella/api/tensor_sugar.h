@@ -26,6 +26,28 @@ class TensorKind {
   Device device_;
 };
 
+// What Tensor::storage() gives: the memory that the tensor and its views lie in, for as long as the
+// tensor lives. `data_ptr().get()` is PyTorch's way to the address.
+class TensorMemory {
+ public:
+  explicit TensorMemory(lamella_tensor* tensor) : tensor_(tensor) {}
+  size_t nbytes() const { return lamella_tensor_storage_bytes(tensor_); }
+  const void* data() const { return lamella_tensor_storage_data(tensor_); }
+  void* mutable_data() const {
+    lamella_tensor_expose(tensor_);
+    return lamella_tensor_storage_data(tensor_);
+  }
+  const TensorMemory& data_ptr() const { return *this; }
+  void* get() const { return mutable_data(); }
+  DeviceType device_type() const { return static_cast<DeviceType>(tensor_->device_type); }
+  bool is_alias_of(const TensorMemory& other) const {
+    return tensor_->storage == other.tensor_->storage;
+  }
+
+ private:
+  lamella_tensor* tensor_;
+};
+
 // T is Tensor. Everything here is a template, so that each body sees all of T's methods.
 template <class T>
 class TensorSugar : public TensorAutograd<T> {
@@ -63,6 +85,10 @@ class TensorSugar : public TensorAutograd<T> {
     return this->template data_ptr<U>();
   }
   bool is_variable() const { return this->defined(); }
+  TensorMemory storage() const {
+    LAMELLA_CHECK(this->defined(), "storage: expected a tensor that is defined");
+    return TensorMemory(this->impl());
+  }
   // Sizes are plain integers.
   IntArrayRef sym_sizes() const { return this->sizes(); }
   IntArrayRef sym_strides() const { return this->strides(); }

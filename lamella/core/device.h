@@ -15,8 +15,9 @@ enum class DeviceType : int8_t {
 #define LAMELLA_DEVICE_TYPE(name, number, text) name = number,
 #define LAMELLA_DEVICE_NAME(name, number, text) name = number,
 #include "lamella/core/device_types.def"
+  COMPILE_TIME_MAX_DEVICE_TYPES = 36  // PyTorch's name for their number
 };
-inline constexpr int kDeviceTypes = 36;
+inline constexpr int kDeviceTypes = static_cast<int>(DeviceType::COMPILE_TIME_MAX_DEVICE_TYPES);
 LAMELLA_HIDDEN inline constexpr DeviceType kCPU = DeviceType::CPU;
 LAMELLA_HIDDEN inline constexpr DeviceType kCUDA = DeviceType::CUDA;
 LAMELLA_HIDDEN inline constexpr DeviceType kHIP = DeviceType::HIP;

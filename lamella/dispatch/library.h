@@ -154,6 +154,9 @@ class Library final {
   lamella::class_<T> class_(const std::string& name, const std::string& doc = "") & {
     return class_<T>(name.c_str(), doc.c_str());
   }
+  // Where PyTorch would look for kernels in Python: Lamella's are where they are registered.
+  Library& set_python_module(const char*, const char* = "") & { return *this; }
+  Library& impl_abstract_pystub(const char*, const char* = "") & { return *this; }
   // How an operator is differentiated: see lamella_derivative. The table must live until the block
   // ends. `file` and `line` say where it is declared, if not here.
   Library& derivative(const char* name, const lamella_derivative* table, const char* file = nullptr,

@@ -134,7 +134,7 @@ struct Param<List<T>> : Param<ArrayRef<T>> {
   };
 };
 template <class T>
-  requires(!requires { typename Param<ArrayRef<T>>::Form; })
+  requires(!is_optional_tensor<T> && !requires { typename Param<ArrayRef<T>>::Form; })
 struct Param<List<T>> : ValueParam<List<T>> {};
 template <class K, class V>
 struct Param<Dict<K, V>> : ValueParam<Dict<K, V>> {};
@@ -144,6 +144,10 @@ template <class T>
 inline constexpr bool is_vector = false;
 template <class T>
 inline constexpr bool is_vector<std::vector<T>> = true;
+template <class T>
+inline constexpr bool is_dict = false;
+template <class K, class V>
+inline constexpr bool is_dict<Dict<K, V>> = true;
 
 // A list of optional tensors has the form of a list of tensors, undefined ones for None.
 template <class L, class T>
@@ -184,7 +188,8 @@ template <class T>
   requires is_optional_tensor<T>
 struct Param<List<T>> : OptionalTensorsParam<List<T>, typename T::value_type> {};
 template <class T>
-  requires((is_optional<T>::value && !is_optional_tensor<T>) || is_vector<T>)
+  requires((is_optional<T>::value && !is_optional_tensor<T>) || is_vector<T> || is_dict<T> ||
+           is_tuple<T>::value)
 struct Param<std::vector<T>> : ValueParam<std::vector<T>> {};
 
 template <class T>

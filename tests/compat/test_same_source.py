@@ -131,6 +131,24 @@ def test_computing():
     check_same("computing", COMPUTING)
 
 
+STABLE = """
+    ops = torch.ops.compat_stable
+    x = torch.linspace(-1, 1, 12).reshape(3, 4)
+    for t in (ops.recurrence(x, 0.5), ops.recurrence(x.double(), -0.25), *ops.parts(x, 2, True),
+              ops.most(x), ops.boxed_or(x, None, 0.0), ops.boxed_or(x, x + 1, 0.0),
+              ops.boxed_or(x, None, 2.0)):
+        print(str(t.dtype).split(".")[1], t.stride(), [f"{v:.5g}" for v in t.flatten().tolist()])
+    try:
+        ops.recurrence(x.t(), 1.0)
+    except RuntimeError as error:
+        print("expected a contiguous x" in str(error))
+"""
+
+
+def test_stable():
+    check_same("stable", STABLE)
+
+
 def test_classes_say_what_is_wrong():
     code = """
     ns, ops = torch.classes.compat_classes, torch.ops.compat_classes

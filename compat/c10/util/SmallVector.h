@@ -5,8 +5,27 @@
 #include <vector>
 
 namespace c10 {
-template <class T, unsigned N = 0>
-using SmallVector = std::vector<T>;
 template <class T>
-using SmallVectorImpl = std::vector<T>;
+class SmallVectorImpl : public std::vector<T> {
+ public:
+  using std::vector<T>::vector;
+  SmallVectorImpl() = default;
+  SmallVectorImpl(const std::vector<T>& other) : std::vector<T>(other) {}  // NOLINT: implicit
+  void append(size_t count, const T& value) { this->insert(this->end(), count, value); }
+  template <class Iterator>
+  void append(Iterator first, Iterator last) {
+    this->insert(this->end(), first, last);
+  }
+  void append(std::initializer_list<T> values) { this->insert(this->end(), values); }
+  T pop_back_val() {
+    T last = std::move(this->back());
+    this->pop_back();
+    return last;
+  }
+};
+template <class T, unsigned N = 0>
+class SmallVector : public SmallVectorImpl<T> {
+ public:
+  using SmallVectorImpl<T>::SmallVectorImpl;
+};
 }  // namespace c10

@@ -53,10 +53,10 @@ struct ElementFunction<R(A...)> {
   static bool is_dense(const int64_t* strides) {
     if constexpr (std::is_void_v<R>) {
       constexpr int64_t dense[] = {sizeof(std::decay_t<A>)..., 0};
-      return std::equal(strides, strides + kInputs, dense);
+      return __builtin_memcmp(strides, dense, kInputs * sizeof(int64_t)) == 0;
     } else {
       constexpr int64_t dense[] = {sizeof(R), sizeof(std::decay_t<A>)...};
-      return std::equal(strides, strides + kInputs + 1, dense);
+      return __builtin_memcmp(strides, dense, sizeof(dense)) == 0;
     }
   }
   static void check_dtypes(const ElementIterator& it) {

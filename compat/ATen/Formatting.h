@@ -1,0 +1,3 @@
+// operator<< of tensors.
+#pragma once
+#include <ATen/ATen.h>

@@ -1,0 +1,3 @@
+// Operators of tensors.
+#pragma once
+#include <ATen/core/Tensor.h>

@@ -1,0 +1,3 @@
+// Everything of torch:: that Lamella has.
+#pragma once
+#include <torch/torch.h>

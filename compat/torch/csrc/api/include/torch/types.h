@@ -1,0 +1,3 @@
+// torch::Tensor, torch::Dtype, ….
+#pragma once
+#include <torch/types.h>

@@ -1,0 +1,3 @@
+// torch::autograd::Node.
+#pragma once
+#include <torch/csrc/autograd/function.h>

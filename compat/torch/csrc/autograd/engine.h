@@ -1,0 +1,3 @@
+// torch::autograd::backward.
+#pragma once
+#include <torch/csrc/autograd/autograd.h>

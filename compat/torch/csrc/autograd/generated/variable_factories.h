@@ -1,0 +1,3 @@
+// torch::empty and its kin.
+#pragma once
+#include <torch/types.h>

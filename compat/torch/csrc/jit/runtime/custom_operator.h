@@ -1,0 +1,3 @@
+// torch::RegisterOperators.
+#pragma once
+#include <ATen/core/op_registration/op_registration.h>

@@ -1,0 +1,10 @@
+// torch::headeronly::HeaderOnlyTensorAccessor.
+#pragma once
+#include <torch/headeronly/lamella_names.h>
+#include <ATen/core/TensorAccessor.h>
+
+namespace torch::headeronly {
+template <class T, size_t N, template <class> class PtrTraits = lamella::DefaultPtrTraits,
+          class Index = int64_t>
+using HeaderOnlyTensorAccessor = lamella::TensorAccessor<T, N, PtrTraits, Index>;
+}

@@ -1,0 +1,3 @@
+// PyTorch's macros.
+#pragma once
+#include <c10/macros/Macros.h>
