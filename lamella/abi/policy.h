@@ -1,5 +1,5 @@
-/* Policies' part of the frozen C ABI: what an operator's declaration says to the layers, and in words
- * to its readers. Pure C. */
+/* Policies' part of the frozen C ABI: what an operator's declaration says to the layers, and in
+ * words to its readers. Pure C. */
 #ifndef LAMELLA_ABI_POLICY_H_
 #define LAMELLA_ABI_POLICY_H_
 

@@ -151,9 +151,7 @@ def define(
     """
     ns, _, name = qualname.partition("::")
     library = lib or _fragment(ns)
-    library.define(
-        name + schema, tags=tags, autocast=autocast, batching=batching, hlo=hlo, doc=doc
-    )
+    library.define(name + schema, tags=tags, autocast=autocast, batching=batching, hlo=hlo, doc=doc)
 
 
 def from_hlo(qualname: str, text_or_module: Any, *, lib: Library | None = None) -> Any:
