@@ -51,7 +51,7 @@ void code_convolution(const CodeConvolution& p, void* src, void* weights, void* 
   c.weights = weights;
   c.bias = bias;
   c.dst = dst;
-  library_convolution("convolution", c, storage);
+  convolution_in_place("convolution", c, storage);
 }
 
 void code_parallel(void (*function)(void* const* buffers, int64_t begin, int64_t end),

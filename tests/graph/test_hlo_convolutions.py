@@ -12,9 +12,12 @@ import lamella
 from lamella import hlo
 
 f = lamella.nn.functional
-HAS_COMPILER = "there is no compiler" not in hlo.compile(
-    "HloModule m\nENTRY e { x = f32[3] parameter(0)\nROOT y = f32[3] tanh(x) }"
-).explain()
+HAS_COMPILER = (
+    "there is no compiler"
+    not in hlo.compile(
+        "HloModule m\nENTRY e { x = f32[3] parameter(0)\nROOT y = f32[3] tanh(x) }"
+    ).explain()
+)
 needs_compiler = pytest.mark.skipif(not HAS_COMPILER, reason="there is no compiler")
 
 
@@ -109,6 +112,58 @@ ENTRY e {{
     explained = hlo.compile(text).explain()
     assert "product or convolution, from a row on: sum" in explained
     assert "custom call" not in explained
+
+
+# Windows in dimensions of f32[2,6,7,8].
+@pytest.mark.parametrize(
+    "window",
+    [
+        "size=1x2x2x1 stride=1x2x2x1",
+        "size=1x1x3x3 stride=1x1x2x2 pad=0_0x0_0x1_1x1_1",
+        "size=1x3x2x1 stride=1x1x2x1 pad=0_0x1_1x0_1x0_0",
+        "size=2x2x1x1",
+        "size=1x3x3x3 stride=1x3x2x1 pad=0_0x2_0x0_3x0_0",
+    ],
+)
+@pytest.mark.parametrize("direction", ["GE", "GT", "LE", "LT"])
+@pytest.mark.parametrize("element", ["f32", "f64"])
+def test_select_and_scatter(window, direction, element):
+    sizes, out = (2, 6, 7, 8), []
+    words = dict(word.split("=") for word in window.split())
+    taps = [int(n) for n in words["size"].split("x")]
+    strides = [int(n) for n in words.get("stride", "1x1x1x1").split("x")]
+    pads = [[int(n) for n in p.split("_")] for p in words.get("pad", "0_0x0_0x0_0x0_0").split("x")]
+    for size, tap, stride, pad in zip(sizes, taps, strides, pads):
+        out.append((size + sum(pad) - tap) // stride + 1)
+    made = ",".join(map(str, out))
+    text = f"""HloModule m
+choose {{ a = f32[] parameter(0) b = f32[] parameter(1)
+  ROOT c = pred[] compare(a, b), direction={direction} }}
+join {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }}
+ENTRY e {{
+  x = f32[2,6,7,8] parameter(0)
+  s = f32[{made}] parameter(1)
+  i = f32[] constant(0.25)
+  t = f32[{made}] tanh(s)
+  ROOT y = f32[2,6,7,8] select-and-scatter(x, t, i), window={{{window}}}, select=choose,
+      scatter=join
+}}
+"""
+    if element == "f64":
+        text = text.replace("f32[", "f64[")
+    kind = np.dtype("float32" if element == "f32" else "float64")
+    # Equal elements and NaN are chosen by their place.
+    x = np.round(numbers(*sizes)).astype(kind)
+    x[0, 2, 3, 4] = np.nan
+    arguments = [x, numbers(*out, seed=1).astype(kind)]
+    assert difference(text, arguments) is None
+    explained = hlo.compile(text).explain()
+    assert "there is no compiler" in explained or "select-and-scatter: y" in explained
+    results = []
+    for count in (1, 2, 3, 8):
+        lamella.set_num_threads(count)
+        results.append(hlo.compile(text)(*arguments))
+    assert all(same_bits(results[0], one) for one in results[1:])
 
 
 def network(x, layers):
@@ -214,7 +269,7 @@ def test_max_pooling(size, stride, padding, dilation, ceil):
     def pooled(x, w):
         return f.max_pool2d(f.conv2d(x, w), size, stride, padding, dilation, ceil)
 
-    x, w = lamella.tensor(numbers(2, 3, 11, 13)), lamella.tensor(numbers(5, 3, 2, 2, seed=1))
+    x, w = lamella.tensor(numbers(2, 3, 11, 13)), lamella.tensor(numbers(16, 3, 2, 2, seed=1))
     with lamella.no_grad():
         own, expected = lamella.compile(pooled)(x, w), pooled(x, w)
     assert own.shape == expected.shape

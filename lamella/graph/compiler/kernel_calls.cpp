@@ -1,10 +1,11 @@
-// Products, convolutions and attention.
+// Products, convolutions, attention and gradients of windows.
 #include "lamella/graph/compiler/kernel_calls.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "lamella/graph/execute/attention_call.h"
+#include "lamella/graph/execute/select_scatter.h"
 #include "lamella/graph/passes/convolution_problem.h"
 
 namespace lamella::hlo::compiler {
@@ -179,8 +180,8 @@ llvm::Value* KernelCalls::storage_of(const Place& place) {
 
 void KernelCalls::convolution(const Instruction* i, const Place& to, const Instruction* row) {
   ConvolutionProblem problem = *convolution_problem(*i);
-  std::vector<int64_t> numbers = {problem.kind,   static_cast<int64_t>(problem.spatial.size()),
-                                  problem.batch,  problem.groups,
+  std::vector<int64_t> numbers = {problem.kind,        static_cast<int64_t>(problem.spatial.size()),
+                                  problem.batch,       problem.groups,
                                   problem.in_channels, problem.out_channels};
   using Spatial = ConvolutionProblem::Spatial;
   for (auto member : {&Spatial::in, &Spatial::out, &Spatial::kernel, &Spatial::stride,
@@ -193,8 +194,8 @@ void KernelCalls::convolution(const Instruction* i, const Place& to, const Instr
                           *e_.place_of(plan_.view(i->operands[1]).base), to};
   std::vector<llvm::Value*> arguments;
   for (const ConvolutionProblem::Role* role : {&problem.src, &problem.weights, &problem.dst}) {
-    std::vector<int64_t> strides = role->array == 2 ? dense_strides(*i->shape)
-                                                    : plan_.view(i->operands[role->array]).strides;
+    std::vector<int64_t> strides =
+        role->array == 2 ? dense_strides(*i->shape) : plan_.view(i->operands[role->array]).strides;
     for (size_t d = 0; d < 5; ++d) {
       bool has = d < role->dimensions.size();
       numbers.push_back(has ? strides[static_cast<size_t>(role->dimensions[d])] : 0);
@@ -207,6 +208,20 @@ void KernelCalls::convolution(const Instruction* i, const Place& to, const Instr
   arguments.insert(arguments.begin(), numbers_of(numbers));
   std::vector<llvm::Type*> types(arguments.size(), e_.b.getPtrTy());
   llvm::FunctionCallee call = e_.runtime("lamella_convolution", e_.b.getInt32Ty(), types);
+  frame_.return_if(e_.b.CreateCall(call, arguments));
+}
+
+void KernelCalls::select_and_scatter(const Instruction* i) {
+  SelectScatter p = *select_scatter(*i);
+  std::vector<int64_t> numbers(sizeof(p) / sizeof(int64_t));
+  std::memcpy(numbers.data(), &p, sizeof(p));
+  std::vector<llvm::Value*> arguments{numbers_of(numbers)};
+  for (const Instruction* operand : i->operands) {
+    arguments.push_back(e_.pointer(*e_.place_of(operand)));
+  }
+  arguments.push_back(e_.pointer(e_.places.at(i)[0]));
+  std::vector<llvm::Type*> types(arguments.size(), e_.b.getPtrTy());
+  llvm::FunctionCallee call = e_.runtime("lamella_select_scatter", e_.b.getInt32Ty(), types);
   frame_.return_if(e_.b.CreateCall(call, arguments));
 }
 

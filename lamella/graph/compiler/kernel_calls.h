@@ -1,5 +1,5 @@
-// Calls of the kernels from machine code: products, convolutions and attention, on operands where
-// they lie.
+// Calls of kernels from machine code: products, convolutions and attention, on operands where they
+// lie, and gradients of windows.
 #pragma once
 #include "lamella/graph/compiler/frame.h"
 #include "lamella/graph/compiler/units.h"
@@ -17,6 +17,8 @@ class KernelCalls {
   }
   // A call that attention_call() knows; its results lie at their places.
   void attention(const Instruction* call);
+  // A select-and-scatter that select_scatter() knows.
+  void select_and_scatter(const Instruction* i);
 
  private:
   void product(const Instruction* dot, const Place& to, const Instruction* row);

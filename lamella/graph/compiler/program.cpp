@@ -225,6 +225,8 @@ class Program {
         return e_.prefixes(i);
       case Opcode::Scatter:
         return e_.scatter(i);
+      case Opcode::SelectAndScatter:
+        return KernelCalls(frame_, plan).select_and_scatter(i);
       case Opcode::Sort:
         return frame_.return_if(e_.sorted(i));
       case Opcode::While:

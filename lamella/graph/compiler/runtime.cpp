@@ -10,6 +10,7 @@
 #include "lamella/core/interrupt.h"
 #include "lamella/graph/compiler/vector_functions.h"
 #include "lamella/graph/execute/machine_code.h"
+#include "lamella/graph/execute/select_scatter.h"
 #include "lamella/kernels/machine_code.h"
 
 namespace lamella::hlo {
@@ -42,6 +43,11 @@ int32_t convolution(const native::CodeConvolution* p, void* src, void* weights, 
 
 int32_t attention(const native::CodeAttention* p, const native::CodeAttentionData* data) {
   return keeping_errors([&] { native::code_attention(*p, *data); });
+}
+
+int32_t scatter_selected(const SelectScatter* p, const void* operand, const void* source,
+                         const void* first, void* result) {
+  return keeping_errors([&] { run_select_scatter(*p, operand, source, first, result); });
 }
 
 int32_t interrupted(int64_t steps) {
@@ -146,6 +152,7 @@ const Symbol kSymbols[] = {
     {"lamella_dot", address(dot)},
     {"lamella_convolution", address(convolution)},
     {"lamella_attention", address(attention)},
+    {"lamella_select_scatter", address(scatter_selected)},
     {"lamella_sort", address(sort)},
     {"lamella_sort_s8", address(sort_numbers<int8_t>)},
     {"lamella_sort_s16", address(sort_numbers<int16_t>)},

@@ -49,6 +49,7 @@ Unit::Kind kind_of(const Instruction* i) {
     case Opcode::CustomCall:
     case Opcode::Dot:
     case Opcode::Scatter:
+    case Opcode::SelectAndScatter:
     case Opcode::Sort:
     case Opcode::While:
     case Opcode::Conditional:
@@ -222,7 +223,8 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
     std::set<int>& own = classes[i];
     if (auto sum = sums.find(i); sum != sums.end()) {
       written_.insert(i);
-      for (const Instruction* operand : sum->second.product->operands) need(view(operand).base, true);
+      for (const Instruction* operand : sum->second.product->operands)
+        need(view(operand).base, true);
       need(view(sum->second.row).base, true);
       continue;
     }
@@ -243,6 +245,7 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
         for (const Instruction* operand : i->operands) need(view(operand).base, true);
         continue;
       case Opcode::Scatter:
+      case Opcode::SelectAndScatter:
       case Opcode::Sort:
       case Opcode::While:
       case Opcode::Conditional:

@@ -174,11 +174,12 @@ std::shared_ptr<const Program> make_program(std::shared_ptr<const Module> given,
   auto program = std::make_shared<Program>();
   NativeRules rules(*given);
   std::optional<NativeRules> own;  // of the copy that is changed
-  program->changed = run_passes(*given, rules.most_instructions(), native, [&](const Computation& one) {
-    if (!native) return false;
-    if (!own) own.emplace(*one.parent);
-    return own->is_native(one);
-  });
+  program->changed =
+      run_passes(*given, rules.most_instructions(), native, [&](const Computation& one) {
+        if (!native) return false;
+        if (!own) own.emplace(*one.parent);
+        return own->is_native(one);
+      });
   program->given = std::move(given);
   return program;
 }

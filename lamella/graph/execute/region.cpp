@@ -7,6 +7,7 @@
 
 #include "lamella/core/error.h"
 #include "lamella/graph/execute/attention_call.h"
+#include "lamella/graph/execute/select_scatter.h"
 #include "lamella/graph/hlo/effects.h"
 #include "lamella/graph/passes/convolution_problem.h"
 
@@ -173,6 +174,8 @@ bool NativeRules::has_native_details(const Instruction& i) {
     case Opcode::Reduce:
     case Opcode::Sort:
       return known(*i.computation(AttributeKey::ToApply)).is_scalar;
+    case Opcode::SelectAndScatter:
+      return select_scatter(i).has_value();
     case Opcode::Scatter:
       return i.operands.size() == 3 && known(*i.computation(AttributeKey::ToApply)).is_scalar;
     case Opcode::ReduceWindow: {

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "lamella/graph/passes/convolution_problem.h"
@@ -43,16 +45,49 @@ Numbers spatial_of(int64_t first, size_t count) {
   return spatial;
 }
 
+// The instructions whose results somebody reads better with channels last, users before operands.
+std::unordered_set<const Instruction*> wanted_last(const Computation& computation) {
+  std::unordered_set<const Instruction*> wanted;
+  for (size_t n = computation.instructions.size(); n-- > 0;) {
+    const Instruction& i = *computation.instructions[n];
+    bool wants = false;
+    switch (i.opcode) {
+      case Opcode::Convolution:
+        wants = is_fast_last(i);
+        break;
+      case Opcode::ReduceWindow:
+      case Opcode::Reduce:
+        wants = true;
+        break;
+      case Opcode::Reshape:  // that a product reads
+        wants = i.shape->rank() == 2;
+        break;
+      default:
+        wants = opcode_family(i.opcode) == Family::Elementwise && wanted.count(&i) != 0;
+    }
+    if (wants && !i.operands.empty()) {
+      size_t count = opcode_family(i.opcode) == Family::Elementwise ? i.operands.size() : 1;
+      for (size_t o = 0; o < count; ++o) wanted.insert(i.operands[o]);
+    }
+  }
+  return wanted;
+}
+
 class ChannelsLast {
  public:
-  explicit ChannelsLast(Rewriter& to) : to_(to) {}
+  ChannelsLast(Rewriter& to, std::unordered_set<const Instruction*> wanted)
+      : to_(to), wanted_(std::move(wanted)) {}
 
   Instruction* rewritten(Instruction* i) {
     Instruction* last = nullptr;
     if (i->opcode == Opcode::Convolution) {
+      const ConvolutionDimensions& d = *i->find(AttributeKey::DimLabels)->convolution;
+      bool becomes_last = wanted_.count(i) != 0 && is_fast_last(*i) &&
+                          are_first(d.output_batch, d.output_feature, d.output_spatial);
+      if (!becomes_last) return with_last_input(*i);
       last = convolution(*i);
     } else if (i->shape->is_array() && has_last_operand(*i)) {
-      if (opcode_family(i->opcode) == Family::Elementwise) {
+      if (opcode_family(i->opcode) == Family::Elementwise && wanted_.count(i) != 0) {
         last = elementwise(*i);
       } else if (i->opcode == Opcode::ReduceWindow) {
         last = window(*i);
@@ -81,31 +116,38 @@ class ChannelsLast {
     return Shape::array(i.shape->element_type(), sizes);
   }
 
-  Instruction* convolution(const Instruction& i) {
-    const ConvolutionDimensions& given = *i.find(AttributeKey::DimLabels)->convolution;
-    if (!convolution_problem(i) ||
-        !are_first(given.output_batch, given.output_feature, given.output_spatial)) {
-      return nullptr;
-    }
-    ConvolutionDimensions d = given;
-    Instruction* input = i.operands[0];
-    const int64_t rank = input->shape->rank();
-    auto lay = [&](int64_t* batch, int64_t* feature, Numbers* spatial) {
-      *batch = 0;
-      *feature = rank - 1;
-      *spatial = spatial_of(1, spatial->size());
-    };
-    bool first = are_first(d.input_batch, d.input_feature, d.input_spatial);
-    if (Instruction* last = last_of(input); last != nullptr && first) {
-      input = last;
-      lay(&d.input_batch, &d.input_feature, &d.input_spatial);
-    }
-    lay(&d.output_batch, &d.output_feature, &d.output_spatial);
+  static void lay(int64_t* batch, int64_t* feature, Numbers* spatial) {
+    *batch = 0;
+    *feature = static_cast<int64_t>(spatial->size()) + 1;
+    *spatial = spatial_of(1, spatial->size());
+  }
+  Instruction* laid(const Instruction& i, const Shape& shape, Instruction* input,
+                    const ConvolutionDimensions& d) {
     std::vector<Attribute> attributes;
     for (const Attribute& one : i.attributes) {
       attributes.push_back(one.key == AttributeKey::DimLabels ? to_.dim_labels(d) : one);
     }
-    return to_.add(Opcode::Convolution, shape_of(i), {input, i.operands[1]}, attributes);
+    return to_.add(Opcode::Convolution, shape, {input, i.operands[1]}, attributes);
+  }
+  // The input with channels last, where there is one; its dimensions are changed to those.
+  Instruction* last_input(const Instruction& i, ConvolutionDimensions* d) const {
+    Instruction* last = last_of(i.operands[0]);
+    if (last == nullptr || !are_first(d->input_batch, d->input_feature, d->input_spatial)) {
+      return nullptr;
+    }
+    lay(&d->input_batch, &d->input_feature, &d->input_spatial);
+    return last;
+  }
+  Instruction* with_last_input(const Instruction& i) {
+    ConvolutionDimensions d = *i.find(AttributeKey::DimLabels)->convolution;
+    Instruction* input = convolution_problem(i) ? last_input(i, &d) : nullptr;
+    return input == nullptr ? nullptr : laid(i, *i.shape, input, d);
+  }
+  Instruction* convolution(const Instruction& i) {
+    ConvolutionDimensions d = *i.find(AttributeKey::DimLabels)->convolution;
+    Instruction* input = last_input(i, &d);
+    lay(&d.output_batch, &d.output_feature, &d.output_spatial);
+    return laid(i, shape_of(i), input == nullptr ? i.operands[0] : input, d);
   }
 
   // An operand of an elementwise operation; null where only a transpose would do.
@@ -212,6 +254,7 @@ class ChannelsLast {
   }
 
   Rewriter& to_;
+  std::unordered_set<const Instruction*> wanted_;
   std::unordered_map<const Instruction*, Instruction*> last_;  // what is the same, channels last
 };
 
@@ -238,19 +281,31 @@ Instruction* written_transposed(Rewriter& to, const Instruction& i) {
     }
     attributes.push_back(one);
   }
-  return to.add(
-      Opcode::Convolution, *i.shape,
-      std::vector<Instruction*>(convolution.operands.begin(), convolution.operands.end()),
-      attributes);
+  return to.add(Opcode::Convolution, *i.shape,
+                std::vector<Instruction*>(convolution.operands.begin(), convolution.operands.end()),
+                attributes);
 }
 
 }  // namespace
+
+bool is_fast_last(const Instruction& i) {
+  std::optional<ConvolutionProblem> problem = convolution_problem(i);
+  if (!problem) return false;
+  constexpr int64_t kVector = 16, kFewProducts = 32, kManyProducts = 96;
+  const ConvolutionProblem& p = *problem;
+  if (p.groups != 1) return p.groups == p.in_channels && p.out_channels == p.in_channels;
+  int64_t products = p.in_channels;
+  for (const ConvolutionProblem::Spatial& s : p.spatial) products *= s.kernel;
+  bool in_blocks = products <= kFewProducts && p.out_channels == kVector;
+  return p.out_channels >= kVector &&
+         (p.in_channels >= kVector || products >= kManyProducts || in_blocks);
+}
 
 bool channels_last(Module& module) {
   bool changed = false;
   for (Computation* computation : module.computations) {
     Rewriter rewriter(module, *computation);
-    ChannelsLast layout(rewriter);
+    ChannelsLast layout(rewriter, wanted_last(*computation));
     changed |= rewriter.rewrite([&](Instruction* i) { return layout.rewritten(i); });
   }
   if (!changed) return false;

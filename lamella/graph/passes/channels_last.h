@@ -10,6 +10,10 @@ namespace lamella::hlo {
 //   is made of their results: elementwise operations, windows that are reduced, and sums whose
 //   dimensions stay in order. What reads a result in another way reads a transpose. A convolution
 //   of which nothing but the transpose is read writes that itself.
+
+// Whether a convolution is faster with channels last: of many inputs, of few whose results
+// are one block of the library, or of one for each group. False of other instructions.
+bool is_fast_last(const Instruction& i);
 // For programs of which machine code is made. Returns whether anything changed.
 bool channels_last(Module& module);
 

@@ -42,8 +42,8 @@ std::optional<ConvolutionProblem> convolution_problem(const Instruction& i) {
     const WindowDimension& w = window[s];
     // Padding and what lies between elements may be any number; so many are never fast.
     constexpr int64_t kMost = int64_t{1} << 30;
-    for (int64_t number : {w.padding_low, w.padding_high, w.stride, w.window_dilation,
-                           w.base_dilation, w.size}) {
+    for (int64_t number :
+         {w.padding_low, w.padding_high, w.stride, w.window_dilation, w.base_dilation, w.size}) {
       if (number > kMost || number < -kMost) return std::nullopt;
     }
     has_holes = has_holes || w.base_dilation != 1;
@@ -94,8 +94,13 @@ std::optional<ConvolutionProblem> convolution_problem(const Instruction& i) {
         one = {in, out, w.size, w.stride, w.padding_low, 0, w.window_dilation};
         break;
       case Problem::BackwardData:
-        one = {out, in, w.size, w.base_dilation, (w.size - 1) * w.window_dilation - w.padding_low,
-               0,   w.window_dilation};
+        one = {out,
+               in,
+               w.size,
+               w.base_dilation,
+               (w.size - 1) * w.window_dilation - w.padding_low,
+               0,
+               w.window_dilation};
         break;
       case Problem::BackwardWeights:
         one = {in, w.size, out, w.window_dilation, w.padding_low, 0, w.stride};

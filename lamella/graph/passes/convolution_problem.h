@@ -27,8 +27,8 @@ struct ConvolutionProblem {
 };
 // Nothing of other instructions, of convolutions that are not F32, and where padding is negative or
 // wider than the kernel. A convolution over an input with holes, by a kernel that is turned around,
-// is the gradient of another one's input; one whose kernel is larger than its result is the gradient
-// of another one's weights.
+// is the gradient of another one's input; one whose kernel is larger than its result is the
+// gradient of another one's weights.
 std::optional<ConvolutionProblem> convolution_problem(const Instruction& i);
 
 }  // namespace lamella::hlo

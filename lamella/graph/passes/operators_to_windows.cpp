@@ -8,6 +8,7 @@
 
 #include "lamella/core/error.h"
 #include "lamella/graph/custom_call/operator_plan.h"
+#include "lamella/graph/passes/channels_last.h"
 #include "lamella/graph/passes/convolution_problem.h"
 #include "lamella/graph/passes/rewriter.h"
 
@@ -43,7 +44,9 @@ class Maker {
         tensors[1].form != OperatorArgument::Form::Operand) {
       return nullptr;
     }
-    auto operand = [&](size_t n) { return i.operands[static_cast<size_t>(tensors[n].operands[0])]; };
+    auto operand = [&](size_t n) {
+      return i.operands[static_cast<size_t>(tensors[n].operands[0])];
+    };
     Instruction *input = operand(0), *kernel = operand(1);
     auto count = static_cast<size_t>(input->shape->rank()) - 2;
     std::vector<int64_t> stride = spread(arguments[3], count), pad = spread(arguments[4], count),
@@ -98,8 +101,7 @@ class Maker {
     if (to_.uses(&call) != 1) return nullptr;
     std::vector<OperatorArgument> arguments;
     size_t count = 2;
-    for (const char* name :
-         {"aten::max_pool2d_with_indices", "aten::max_pool3d_with_indices"}) {
+    for (const char* name : {"aten::max_pool2d_with_indices", "aten::max_pool3d_with_indices"}) {
       arguments = arguments_of_call(call, name);
       if (!arguments.empty()) break;
       ++count;
@@ -109,6 +111,7 @@ class Maker {
     }
     Instruction* input = call.operands[0];
     ElementType type = i.shape->element_type();
+    if (!follows_fast_convolution(input)) return nullptr;
     auto rank = static_cast<size_t>(i.shape->rank());
     if (!is_floating(type) || input->shape->elements() == 0 || i.shape->elements() == 0 ||
         rank < count) {
@@ -152,6 +155,19 @@ class Maker {
   }
 
  private:
+  // The operator's loops are as fast where channels do not come last.
+  static bool follows_fast_convolution(const Instruction* i) {
+    constexpr int kMost = 16;
+    for (int n = 0; n < kMost; ++n) {
+      if (i->opcode == Opcode::Convolution) return is_fast_last(*i);
+      bool goes_on = i->opcode == Opcode::ReduceWindow ||
+                     (opcode_family(i->opcode) == Family::Elementwise && !i->operands.empty());
+      if (!goes_on) return false;
+      bool repeats = i->operands[0]->opcode == Opcode::Broadcast && i->operands.size() > 1;
+      i = i->operands[repeats ? 1 : 0];
+    }
+    return false;
+  }
   // Whether every window has an element of the operand.
   static bool all_have_elements(const Shape& operand, const Shape& result,
                                 std::span<const WindowDimension> window) {
@@ -184,8 +200,8 @@ class Maker {
           !all_have_elements(*input->shape, *i.shape, window)) {
         continue;
       }
-      Instruction* made = to_.add(Opcode::ReduceWindow, *i.shape,
-                                  {input->operands[1 - side], first}, attributes);
+      Instruction* made =
+          to_.add(Opcode::ReduceWindow, *i.shape, {input->operands[1 - side], first}, attributes);
       return to_.add(Opcode::Maximum, *i.shape, {made, to_.full(*i.shape, least->real_at(0))});
     }
     return nullptr;

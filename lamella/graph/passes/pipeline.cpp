@@ -15,6 +15,7 @@
 #include "lamella/graph/passes/convolutions.h"
 #include "lamella/graph/passes/dead_code.h"
 #include "lamella/graph/passes/fold_constants.h"
+#include "lamella/graph/passes/fourier.h"
 #include "lamella/graph/passes/inline_calls.h"
 #include "lamella/graph/passes/loop_invariants.h"
 #include "lamella/graph/passes/operators_to_windows.h"
@@ -36,7 +37,8 @@ constexpr Pass kSimplifying[] = {{"fold_constants", fold_constants},
                                  {"canonicalize_products", canonicalize_products},
                                  {"remove_dead_code", remove_dead_code}};
 constexpr Pass kOnce[] = {{"find_attention", find_attention},
-                          {"move_loop_invariants", move_loop_invariants}};
+                          {"move_loop_invariants", move_loop_invariants},
+                          {"transforms_to_operators", transforms_to_operators}};
 // Where machine code is made.
 constexpr Pass kNative[] = {{"operators_to_windows", operators_to_windows},
                             {"channels_last", channels_last}};

@@ -9,8 +9,8 @@ namespace lamella::hlo {
 
 // The module after all passes; null where there is nothing to change. Constants are those of the
 // given module, which must live as long. `is_native` says of a computation whether calls of it may
-// be replaced by it, until there are `most` instructions; `native` whether machine code will be made
-// of what can be.
+// be replaced by it, until there are `most` instructions; `native` whether machine code will be
+// made of what can be.
 //
 // After each pass that changed it the module is verified in builds that check themselves, and
 // written to the folder that LAMELLA_DUMP_HLO names.

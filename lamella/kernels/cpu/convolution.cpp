@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "lamella/api/from_blob.h"
 #include "lamella/core/interrupt.h"
 #include "lamella/core/kept_forms.h"
 #include "lamella/core/visit_dtype.h"
@@ -200,7 +201,7 @@ lamella_convolution library_problem(const Convolution& c, int kind) {
     p.padding[d] = p.padding_end[d] = c.padding[d];
     p.dilation[d] = c.dilation[d];
   }
-  auto lay = [&](int64_t (&strides)[5], const int64_t* sizes, int64_t channels, bool last) {
+  auto lay = [&](int64_t(&strides)[5], const int64_t* sizes, int64_t channels, bool last) {
     int64_t next = last ? channels : 1;
     for (int d = c.ndim; d-- > 0; next *= sizes[d]) strides[d + 2] = next;
     strides[1] = last ? 1 : next;
@@ -220,7 +221,8 @@ void run_library(const char* op, const Convolution& c, int kind, const Tensor& s
   p.weights = weight.data_ptr();
   p.bias = bias.defined() ? bias.const_data_ptr() : nullptr;
   p.dst = dst.data_ptr();
-  library_convolution(op, p, nullptr);
+  bool reads_weights = kind != LAMELLA_CONVOLUTION_BACKWARD_WEIGHTS;
+  library_convolution(op, p, reads_weights ? weight.storage_impl() : nullptr);
 }
 }  // namespace
 
@@ -513,6 +515,53 @@ void convolution_backward_weight(const char* op, const Convolution& c, const Ten
     return run_library(op, c, LAMELLA_CONVOLUTION_BACKWARD_WEIGHTS, src, weight, Tensor(), dst);
   }
   plain_backward_weight(op, c, src, dst, weight);
+}
+
+void convolution_in_place(const char* op, const lamella_convolution& p, Storage* storage) {
+  Convolution c{kFloat, p.ndim, false, p.batch, p.groups, p.in_channels, p.out_channels, {},
+                {},     {},     {},    {},      {}};
+  std::copy_n(p.in, p.ndim, c.in);
+  std::copy_n(p.out, p.ndim, c.out);
+  std::copy_n(p.kernel, p.ndim, c.kernel);
+  std::copy_n(p.stride, p.ndim, c.stride);
+  std::copy_n(p.padding, p.ndim, c.padding);
+  std::copy_n(p.dilation, p.ndim, c.dilation);
+  const lamella_convolution rows = library_problem(c, p.kind);
+  auto lies_so = [&](const int64_t* strides, const int64_t* wanted, int64_t first, int64_t second,
+                     const int64_t* sizes) {
+    for (int d = 0; d < p.ndim + 2; ++d) {
+      int64_t size = d == 0 ? first : d == 1 ? second : sizes[d - 2];
+      if (size != 1 && strides[d] != wanted[d]) return false;
+    }
+    return true;
+  };
+  constexpr int64_t kFewInputs = 4;
+  const int64_t inputs = p.in_channels / p.groups;
+  bool has_own_way =
+      (inputs <= kFewInputs || (is_product(c) && p.kind == LAMELLA_CONVOLUTION_FORWARD)) &&
+      convolution_by_library(c) &&
+      lies_so(p.src_strides, rows.src_strides, p.batch, p.in_channels, p.in) &&
+      lies_so(p.dst_strides, rows.dst_strides, p.batch, p.out_channels, p.out) &&
+      lies_so(p.weights_strides, rows.weights_strides, p.out_channels, inputs, p.kernel);
+  if (!has_own_way) return library_convolution(op, p, storage);
+  auto tensor = [&](void* data, int64_t first, int64_t second, const int64_t* sizes) {
+    Dims shape(1, first);
+    shape.push_back(second);
+    for (int d = 0; d < p.ndim; ++d) shape.push_back(sizes[d]);
+    return from_blob(data, shape.ref(), kFloat);
+  };
+  Tensor src = tensor(p.src, p.batch, p.in_channels, p.in);
+  Tensor weight = tensor(p.weights, p.out_channels, inputs, p.kernel);
+  Tensor dst = tensor(p.dst, p.batch, p.out_channels, p.out);
+  if (p.kind == LAMELLA_CONVOLUTION_FORWARD) {
+    Tensor bias;
+    if (p.bias != nullptr) bias = from_blob(const_cast<void*>(p.bias), {p.out_channels}, kFloat);
+    convolution_forward(op, c, src, weight, bias, dst);
+  } else if (p.kind == LAMELLA_CONVOLUTION_BACKWARD_DATA) {
+    convolution_backward_data(op, c, dst, weight, src);
+  } else {
+    convolution_backward_weight(op, c, src, dst, weight);
+  }
 }
 
 }  // namespace lamella::native

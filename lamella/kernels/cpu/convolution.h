@@ -27,8 +27,12 @@ void convolution_backward_data(const char* op, const Convolution& c, const Tenso
 void convolution_backward_weight(const char* op, const Convolution& c, const Tensor& src,
                                  const Tensor& dst, const Tensor& weight);
 
-// A call of liblamella_blas.so on the threads of the kernels' pool. `storage` is that of the weights
-// where they may be constants, or null: Note [What is kept with a storage].
+// Operands at `problem`'s addresses, of float32, with `storage` as of library_convolution(). Where
+// they lie as convolution_forward() and its gradients take them and those have a way of their own,
+// that is taken; else a call of liblamella_blas.so.
+void convolution_in_place(const char* op, const lamella_convolution& problem, Storage* storage);
+// A call of liblamella_blas.so on the threads of the kernels' pool. `storage` is that of the
+// weights where they may be constants, or null: Note [What is kept with a storage].
 void library_convolution(const char* op, const lamella_convolution& problem, Storage* storage);
 
 // The patches that the kernel sees in one sample, one in each column: columns is [channels *

@@ -1,0 +1,26 @@
+// Select-and-scatter as code: the gradient of windows of which one element is taken.
+#pragma once
+#include <cstdint>
+#include <optional>
+
+#include "lamella/graph/hlo/module.h"
+
+namespace lamella::hlo {
+
+// Arrays are [outer][three spatial dimensions][lanes], of which only the spatial ones have windows;
+// what has fewer is filled up in front. Laid out as the code has it among its constants.
+struct SelectScatter {
+  int64_t is_double;                // F64, not F32
+  int64_t takes_less, takes_equal;  // an element stays chosen beside another one
+  int64_t outer, lanes;
+  int64_t in[3], out[3], size[3], stride[3], padding[3];
+};
+// Of select-and-scatters of F32 and F64 that compare two elements and add what they scatter, with
+// windows in at most three neighbouring dimensions. Nothing of others.
+std::optional<SelectScatter> select_scatter(const Instruction& i);
+// Writes the result: the number at `first`, and to the chosen element of each window what `source`
+// has for it. Sums are taken in the order of the windows, whatever threads there are.
+void run_select_scatter(const SelectScatter& p, const void* operand, const void* source,
+                        const void* first, void* result);
+
+}  // namespace lamella::hlo
