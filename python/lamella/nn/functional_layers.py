@@ -511,8 +511,6 @@ def interpolate(
         raise ValueError(f"interpolate: expected no 'align_corners' with mode {mode!r}")
     if (size is None) == (scale_factor is None):
         raise ValueError("interpolate: expected either 'size' or 'scale_factor'")
-    if antialias:
-        raise NotImplementedError("interpolate: expected 'antialias' to be False")
     if size is not None and recompute_scale_factor:
         raise ValueError("interpolate: expected no 'recompute_scale_factor' with 'size'")
     sizes: list[int] | None = None
@@ -528,6 +526,10 @@ def interpolate(
     if scales is not None and (recompute_scale_factor or mode == "area"):
         sizes = [int(input.size(i + 2) * s) for i, s in enumerate(scales)]
         scales = None
+    if antialias:
+        from lamella.nn.functional_resampling import antialiased
+
+        return antialiased(input, sizes, scales, mode, bool(align_corners))
     if mode == "area":
         return _AREA[spatial](input, sizes)
     name = _RESAMPLE.get((mode, spatial))
