@@ -318,6 +318,15 @@ def test_containers():
     seq.insert(0, a)
     assert list(seq) == [a, b, c]
     assert list(seq + nn.Sequential(b)) == [a, b, c, b]
+    assert list(seq * 2) == [a, b, c, a, b, c] == list(2 * seq)
+    longer = nn.Sequential(a)
+    longer += nn.Sequential(b)
+    assert list(longer) == [a, b]
+    longer *= 2
+    assert list(longer) == [a, b, a, b]
+    with pytest.raises(ValueError) as error:
+        seq * 0
+    assert str(error.value) == "Sequential: expected to be repeated at least once, got 0"
     named = nn.Sequential({"x": a, "y": b})
     assert named.x is a and list(named[:1]._modules) == ["x"]
     with pytest.raises(IndexError) as error:
@@ -337,6 +346,13 @@ def test_containers():
     table["b"] = lamella.ones(2)
     assert [name for name, _ in table.named_parameters()] == ["a", "b"]
     assert table.pop("a").numel() == 1 and list(table.keys()) == ["b"]
+    both = table | nn.ParameterDict({"c": lamella.ones(3)})
+    assert list(both) == ["b", "c"] and list(reversed(both)) == ["c", "b"] and len(table) == 1
+    assert both.setdefault("b", lamella.ones(9)) is table["b"]
+    assert both.popitem()[0] == "c" and list(both) == ["b"] and both.copy()["b"] is table["b"]
+    assert list(table.fromkeys(["x", "y"], lamella.ones(1)).parameters())[0].numel() == 1
+    both.clear()
+    assert len(both) == 0 and list(both.parameters()) == []
 
 
 def test_modules_are_found_where_torch_has_them():

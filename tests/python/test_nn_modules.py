@@ -362,3 +362,30 @@ def test_layers_without_shapes():
         other.eval()
         net.eval()
         assert lamella.allclose(other(x), net(x.double()).float(), atol=1e-4)
+
+
+def test_images_without_aliases():
+    x = image(2, 3, 12, 17)
+    for options in (
+        {"size": (5, 7), "mode": "bilinear"},
+        {"size": (5, 7), "mode": "bicubic"},
+        {"size": (20, 9), "mode": "bicubic", "align_corners": True},
+        {"size": (1, 30), "mode": "bilinear", "align_corners": True},
+        {"scale_factor": 0.4, "mode": "bilinear"},
+        {"scale_factor": (0.35, 2.0), "mode": "bicubic"},
+        {"scale_factor": 0.4, "mode": "bicubic", "recompute_scale_factor": True},
+    ):
+        their = x.clone().requires_grad_()
+        own = to_own(their)
+        wanted = torch.nn.functional.interpolate(their, antialias=True, **options)
+        found = nn.functional.interpolate(own, antialias=True, **options)
+        assert_close(found, wanted, options)
+        found.square().sum().backward()
+        wanted.square().sum().backward()
+        assert_close(own.grad, their.grad, options, 1e-4)
+    with pytest.raises(ValueError) as error:
+        nn.functional.interpolate(to_own(x), 4, antialias=True)
+    assert str(error.value) == (
+        "interpolate: expected mode 'bilinear' or 'bicubic' and 4 dimensions with 'antialias', got "
+        "'nearest' and 4"
+    )

@@ -118,6 +118,29 @@ class Sequential(_Numbered):
             return NotImplemented
         return Sequential(*self, *other)
 
+    def __iadd__(self, other: Any) -> Sequential:
+        if not isinstance(other, Sequential):
+            return NotImplemented
+        return self.extend(list(other))
+
+    def __mul__(self, times: int) -> Sequential:
+        return Sequential(*self._repeated(times))
+
+    __rmul__ = __mul__
+
+    def __imul__(self, times: int) -> Sequential:
+        return self.extend(self._repeated(times)[len(self) :])
+
+    def _repeated(self, times: int) -> list[Module]:
+        """The modules so many times, the same ones each time."""
+        if not isinstance(times, int):
+            raise TypeError(
+                f"Sequential: expected to be repeated an int of times, got {type(times).__name__}"
+            )
+        if times <= 0:
+            raise ValueError(f"Sequential: expected to be repeated at least once, got {times}")
+        return list(self) * times
+
     def forward(self, input: Any) -> Any:
         """The result of the last module."""
         for module in self._modules.values():
@@ -304,11 +327,49 @@ class ParameterDict(Module):
         """The parameter with a name, or `default`."""
         return self[key] if key in self._keys else default
 
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """The parameter with a name, which is `default` if it is new."""
+        if key not in self._keys:
+            self[key] = default
+        return self[key]
+
     def pop(self, key: str) -> Any:
         """Takes a parameter out and returns it."""
         value = self[key]
         del self[key]
         return value
+
+    def popitem(self) -> tuple[str, Any]:
+        """Takes the last parameter out and returns it with its name."""
+        if not self._keys:
+            raise KeyError("popitem: expected the ParameterDict not to be empty")
+        key = next(reversed(self._keys))
+        return key, self.pop(key)
+
+    def clear(self) -> None:
+        """Takes all parameters out."""
+        for key in list(self._keys):
+            del self[key]
+
+    def copy(self) -> ParameterDict:
+        """Another dictionary of the same parameters."""
+        return ParameterDict(dict(self.items()))
+
+    def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
+        """A dictionary with one value under all names."""
+        return ParameterDict(dict.fromkeys(keys, default))
+
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(list(self._keys))
+
+    def __or__(self, other: Any) -> ParameterDict:
+        made = self.copy()
+        made.update(other.items())
+        return made
+
+    def __ior__(self, other: Any) -> ParameterDict:
+        self.update(other.items())
+        return self
 
     def update(self, parameters: Any) -> None:
         """Puts parameters in from a dictionary or from pairs."""
