@@ -43,12 +43,15 @@ def installed(requirement):
 
 def test_every_program_names_its_packages():
     for program in PROGRAMS.glob("*.py"):
-        assert re.match(r"# packages: \S+==\S+(, \S+==\S+)*\n\"\"\"", program.read_text()), program
+        assert re.match(
+            r"(# packages: \S+==\S+(, \S+==\S+)*\n)+\"\"\"", program.read_text()
+        ), program
 
 
 @pytest.mark.parametrize("program", sorted(PROGRAMS.glob("*.py")), ids=lambda path: path.stem[4:])
 def test_package(program, tmp_path, monkeypatch):
-    needs = program.read_text().splitlines()[0].partition(": ")[2].split(", ")
+    lines = re.findall(r"^# packages: (.*)$", program.read_text(), re.MULTILINE)
+    needs = ", ".join(lines).split(", ")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(str(installed(need)) for need in needs))
     ours = printed("-m", "lamella.compat", program, folder=tmp_path)
     assert ours.count("\n") > 1

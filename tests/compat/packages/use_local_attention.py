@@ -1,4 +1,5 @@
 # packages: local-attention==1.11.2, einops==0.8.2, hyper-connections==0.4.11
+# packages: torch-einops-utils==0.2.0
 """Attention of windows, and a transformer of it."""
 
 import torch
