@@ -26,6 +26,11 @@ def _get_tracing_state() -> None:
     """None: nothing is traced by torch.jit."""
 
 
+def _is_tracing() -> bool:
+    """False."""
+    return False
+
+
 def _infer_size(a: Any, b: Any) -> Any:
     """The shape that two shapes broadcast to."""
     import lamella

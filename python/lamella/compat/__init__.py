@@ -143,6 +143,7 @@ def install() -> ModuleType:
     module = _Names("torch", __doc__)
     module.__path__ = []
     module.__file__ = __file__
+    module.__dict__["torch"] = module
     module.__spec__ = importlib.machinery.ModuleSpec("torch", None, is_package=True)
     sys.modules["torch"] = module
     sys.meta_path.insert(0, _Finder())

@@ -24,6 +24,9 @@ def is_tracing() -> bool:
     return False
 
 
+_is_tracing = is_tracing
+
+
 def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
     """The object itself."""
     return obj

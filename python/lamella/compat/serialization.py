@@ -12,7 +12,7 @@ import os
 import pickle
 import zipfile
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Optional, Union
 
 import lamella
 from lamella import Tensor
@@ -29,6 +29,8 @@ __all__ = [
 ]
 
 DEFAULT_PROTOCOL = 2
+FILE_LIKE = Union[str, os.PathLike, Any]
+MAP_LOCATION = Optional[Union[Callable[..., Any], lamella.device, str, dict[str, str]]]
 
 # PyTorch's: so that storages can be mapped.
 _ALIGNMENT = 64

@@ -1,4 +1,5 @@
-# packages: x-transformers==2.31.10, einops==0.8.2, einx==0.4.3, loguru==0.7.3, frozendict==2.5.1
+# packages: x-transformers==2.31.10, einops==0.8.2, einx==0.4.3, loguru==0.7.3
+# packages: frozendict==2.5.1, torch-einops-utils==0.2.0
 """A language model with rotary positions, and an encoder, trained for a few steps."""
 
 import torch

@@ -8,6 +8,14 @@ from typing import Any
 import lamella
 from lamella import Tensor
 
+__all__ = (
+    "Constraint boolean cat corr_cholesky dependent dependent_property greater_than "
+    "greater_than_eq half_open_interval independent integer_interval interval is_dependent "
+    "less_than lower_cholesky lower_triangular MixtureSameFamilyConstraint multinomial nonnegative "
+    "nonnegative_integer one_hot positive positive_definite positive_integer "
+    "positive_semidefinite real real_vector simplex square stack symmetric unit_interval"
+).split()
+
 
 class Constraint:
     """A region: check() says which values are in it. A value has `event_dim` last dimensions."""

@@ -1,5 +1,4 @@
-"""Maps with inverses and the logarithm of their slope, of numbers: what torch.distributions.transforms
-stands on."""
+"""Maps of numbers with inverses and slopes: the base of torch.distributions.transforms."""
 
 from __future__ import annotations
 

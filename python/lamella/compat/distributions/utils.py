@@ -29,6 +29,11 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     )
 
 
+def _standard_normal(shape: Any, dtype: Any, device: Any) -> Tensor:
+    """Draws of the standard normal distribution."""
+    return lamella.empty(shape, dtype=dtype, device=device).normal_()
+
+
 def _sum_rightmost(value: Tensor, dim: int) -> Tensor:
     """The sum over the last `dim` dimensions."""
     if dim == 0:

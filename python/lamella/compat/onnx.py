@@ -1,0 +1,16 @@
+"""torch.onnx, of which there is the question that modules ask."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def is_in_onnx_export() -> bool:
+    """False."""
+    return False
+
+
+def __getattr__(name: str) -> Any:
+    from lamella.compat._absent import missing
+
+    raise missing(f"onnx.{name}", ())

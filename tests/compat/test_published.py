@@ -1,0 +1,59 @@
+"""Packages that others published, from the package index and unmodified: each program of packages/
+prints what it prints with PyTorch for the same seed."""
+
+import fcntl
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+from build_tree import BUILD
+from test_programs import printed, same
+
+pytest.importorskip("torch")
+
+PROGRAMS = pathlib.Path(__file__).parent / "packages"
+FOLDER = BUILD / "compat_packages"
+
+
+def installed(requirement):
+    """The folder of one package without what it needs; skips the test where there is no index."""
+    folder = FOLDER / requirement.replace("==", "-")
+    FOLDER.mkdir(exist_ok=True)
+    with open(FOLDER / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / ".complete").exists():
+            command = [
+                sys.executable,
+                "-m",
+                "pip",
+                "install",
+                "-q",
+                "--no-deps",
+                "--target",
+                folder,
+            ]
+            if subprocess.run([*command, requirement], capture_output=True).returncode != 0:
+                pytest.skip(f"the package index has no {requirement} for us")
+            (folder / ".complete").touch()
+    return folder
+
+
+def test_every_program_names_its_packages():
+    for program in PROGRAMS.glob("*.py"):
+        assert re.match(
+            r"(# packages: \S+==\S+(, \S+==\S+)*\n)+\"\"\"", program.read_text()
+        ), program
+
+
+@pytest.mark.parametrize("program", sorted(PROGRAMS.glob("*.py")), ids=lambda path: path.stem[4:])
+def test_package(program, tmp_path, monkeypatch):
+    lines = re.findall(r"^# packages: (.*)$", program.read_text(), re.MULTILINE)
+    needs = ", ".join(lines).split(", ")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(str(installed(need)) for need in needs))
+    ours = printed("-m", "lamella.compat", program, folder=tmp_path)
+    assert ours.count("\n") > 1
+    # Steps of an optimizer carry the last bits of sums along.
+    same(ours, printed(program, folder=tmp_path), tolerance=2e-3)
