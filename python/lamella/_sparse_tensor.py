@@ -38,8 +38,8 @@ def _strides(sizes: Sequence[int]) -> list[int]:
 
 
 class SparseTensor:
-    """A tensor of which only some elements, or dense parts, are stored. Not a Tensor: operators take
-    what its methods and lamella.sparse's functions do not know as `x.to_dense()`."""
+    """A tensor of which only some elements, or dense parts, are stored. It is no Tensor: operators
+    that its methods and lamella.sparse's functions do not know take `x.to_dense()`."""
 
     __slots__ = ("_places", "_stored", "_crow", "_coalesced", "shape")
 
