@@ -38,8 +38,8 @@ def _strides(sizes: Sequence[int]) -> list[int]:
 
 
 class SparseTensor:
-    """A tensor of which only some elements, or dense parts, are stored. Not a Tensor: operators take
-    what its methods and lamella.sparse's functions do not know as `x.to_dense()`."""
+    """A tensor of which only some elements, or dense parts, are stored. It is no Tensor: operators
+    that its methods and lamella.sparse's functions do not know take `x.to_dense()`."""
 
     __slots__ = ("_places", "_stored", "_crow", "_coalesced", "shape")
 
@@ -139,7 +139,9 @@ class SparseTensor:
     def _is(self, function: str, csr: bool) -> None:
         if (self._crow is not None) != csr:
             wanted = lamella.sparse_csr if csr else lamella.sparse_coo
-            raise RuntimeError(f"{function}: expected a tensor of layout {wanted}, got {self.layout}")
+            raise RuntimeError(
+                f"{function}: expected a tensor of layout {wanted}, got {self.layout}"
+            )
 
     def indices(self) -> Tensor:
         self._is("indices", False)
@@ -287,7 +289,8 @@ class SparseTensor:
     def div(self, other: Any) -> SparseTensor:
         _check(
             "div",
-            not isinstance(other, SparseTensor) and (not isinstance(other, Tensor) or not other.dim()),
+            not isinstance(other, SparseTensor)
+            and (not isinstance(other, Tensor) or not other.dim()),
             "'other' to be a number",
         )
         return self._with(self._stored.div(other))
@@ -458,9 +461,7 @@ def sparse_csr_tensor(
     return SparseTensor(columns, stored, size, crow)
 
 
-def to_sparse(
-    self: Tensor, sparse_dim: int | None = None, *, layout: Any = None
-) -> SparseTensor:
+def to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: Any = None) -> SparseTensor:
     """The elements, or with `sparse_dim` the dense parts behind so many dimensions, that are not
     all 0."""
     if layout == lamella.sparse_csr:

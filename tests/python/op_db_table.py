@@ -29,7 +29,7 @@ DTYPES = [
 
 
 def outcome(entry, dtype, check):
-    """"right", or what is the matter; None where PyTorch has no answer for any sample."""
+    """ "right", or what is the matter; None where PyTorch has no answer for any sample."""
     try:
         function = entry.function()
         samples = entry.samples(dtype, 2)
@@ -60,7 +60,10 @@ def outcome(entry, dtype, check):
 
 def table(totals):
     """The totals as a table of Markdown."""
-    lines = ["| dtype | entries that PyTorch answers | right | differ | absent |", "|---|---|---|---|---|"]
+    lines = [
+        "| dtype | entries that PyTorch answers | right | differ | absent |",
+        "|---|---|---|---|---|",
+    ]
     for name, counts in totals.items():
         right, differ, absent = (counts[word] for word in ("right", "differs", "absent"))
         lines.append(f"| {name} | {right + differ + absent} | {right} | {differ} | {absent} |")

@@ -26,9 +26,9 @@ def test_known_names_entries_and_checks():
     names = {entry.name for entry in op_db.ENTRIES}
     tests = {"conj.complex128", "conj.float64", "composite", "functionalize", "layers", "trace"}
     checks = {
-        "absent", "sparse", *op_db.CHECKS, "values", "autocast", "backend", "conj.forward", "conj.inplace",
-        "functionalize.call", "functionalize.inplace", "functionalize.out", "vmap.refused",
-        "vmap.loop", "composite", "trace", "mode", "wrapper",
+        "absent", "sparse", *op_db.CHECKS, "values", "autocast", "backend", "conj.forward",
+        "conj.inplace", "functionalize.call", "functionalize.inplace", "functionalize.out",
+        "vmap.refused", "vmap.loop", "composite", "trace", "mode", "wrapper",
         *(f"nothing.{test}" for test in tests),
     }  # fmt: skip
     for (name, check), reason in op_db.KNOWN.items():

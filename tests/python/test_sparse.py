@@ -150,7 +150,9 @@ def test_gradients_reach_dense_tensors():
 
     def through(v, m):
         s = lamella.sparse_coo_tensor([[0, 1, 0], [2, 0, 2]], v, (2, 3))
-        return (s.coalesce() @ m) * s.to_dense().sum() + lamella.sparse.sum(s.sin(), 0).to_dense()[0]
+        return (s.coalesce() @ m) * s.to_dense().sum() + lamella.sparse.sum(s.sin(), 0).to_dense()[
+            0
+        ]
 
     side = mine(torch.randn(3, 2, dtype=torch.float64)).requires_grad_()
     assert lamella.autograd.gradcheck(through, (values, side))
