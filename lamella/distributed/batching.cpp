@@ -39,7 +39,8 @@ Tensor& broadcast_batched_(Tensor& self, int64_t root, int64_t group) {
   return self;
 }
 Tensor recv_batched(const Tensor& self, int64_t source, int64_t tag, int64_t group, bool gradient) {
-  return of_elements(self, [&](const Tensor& all) { return recv(all, source, tag, group, gradient); });
+  return of_elements(self,
+                     [&](const Tensor& all) { return recv(all, source, tag, group, gradient); });
 }
 Tensor& recv_batched_(Tensor& self, int64_t source, int64_t tag, int64_t group, bool gradient) {
   of_elements(self, [&](Tensor all) { return recv_(all, source, tag, group, gradient); });

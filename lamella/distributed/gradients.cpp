@@ -68,7 +68,8 @@ Tensor broadcast_backward(const Tensor& grad, int64_t root, int64_t group) {
   return dist::rank(group) == root ? sum : lamella::zeros_like(sum);
 }
 
-Tensor send_backward(const Tensor& grad, const Tensor& self, int64_t to, int64_t tag, int64_t group, bool gradient) {
+Tensor send_backward(const Tensor& grad, const Tensor& self, int64_t to, int64_t tag, int64_t group,
+                     bool gradient) {
   check_first("send", gradient);
   // What recv is given only says what comes. It depends on the gradient, so that a program that is
   // divided into forward and backward has it in backward.

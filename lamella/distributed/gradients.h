@@ -20,7 +20,8 @@ Tensor reduce_scatter_backward(const Tensor& grad, const Tensor& self, const Ten
                                std::string_view op, OptionalIntArrayRef sizes, int64_t group);
 Tensor broadcast_backward(const Tensor& grad, int64_t root, int64_t group);
 // The gradient comes from the rank that received `self`.
-Tensor send_backward(const Tensor& grad, const Tensor& self, int64_t to, int64_t tag, int64_t group, bool gradient);
+Tensor send_backward(const Tensor& grad, const Tensor& self, int64_t to, int64_t tag, int64_t group,
+                     bool gradient);
 // The gradient goes to the rank that sent. `self` of recv, which was not read, has none.
 Tensor recv_backward(const Tensor& grad, int64_t source, int64_t tag, int64_t group, bool gradient);
 Tensor scatter_backward(const Tensor& grad, IntArrayRef sizes_of_self, int64_t root,

@@ -17,7 +17,7 @@ struct Group {
   MPI_Comm check = MPI_COMM_NULL;  // in debug mode: what the ranks tell each other of their calls
   int rank = -1;
   int size = 0;
-  std::vector<int> ranks;  // of the members, in the group of all
+  std::vector<int> ranks;          // of the members, in the group of all
   std::unique_ptr<Window> window;  // where all members are on one machine
 };
 

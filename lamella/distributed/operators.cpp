@@ -59,7 +59,8 @@ LAMELLA_META_FUNC(scatter)
 (const Tensor& self, int64_t root, OptionalIntArrayRef sizes, int64_t group) {
   LAMELLA_DIST_OUTPUT(.kind = Kind::Scatter, .peer = root, .rows = sizes, .group = group);
 }
-LAMELLA_META_FUNC(recv)(const Tensor& self, int64_t source, int64_t tag, int64_t group, bool gradient) {
+LAMELLA_META_FUNC(recv)
+(const Tensor& self, int64_t source, int64_t tag, int64_t group, bool gradient) {
   LAMELLA_DIST_OUTPUT(.kind = Kind::Recv, .peer = source, .tag = tag, .group = group);
 }
 

@@ -20,7 +20,7 @@ namespace lamella::distributed {
 namespace {
 
 constexpr int64_t kSlotBytes = int64_t{1} << 20;  // of one rank's values at a time
-constexpr int64_t kBlockBytes = 16 << 10;         // what is summed while it stays in the first cache
+constexpr int64_t kBlockBytes = 16 << 10;  // what is summed while it stays in the first cache
 constexpr int kMaxWindows = 64;
 constexpr int kMaxRanks = 256;
 
@@ -180,9 +180,9 @@ void SharedSum::reduce() {
     };
     std::memcpy(block, values(0), static_cast<size_t>(n * width_));
     for (int r = 1; r < window_.size_; ++r) {
-      check_mpi(MPI_Reduce_local(values(r), block, static_cast<int>(n), type.datatype,
-                                 type.operation),
-                "all_reduce");
+      check_mpi(
+          MPI_Reduce_local(values(r), block, static_cast<int>(n), type.datatype, type.operation),
+          "all_reduce");
     }
     if (reduction_ == Reduction::Mean) divide(block, n, dtype_, window_.size_);
     std::memcpy(own, block, static_cast<size_t>(n * width_));
@@ -202,8 +202,8 @@ void SharedSum::copy_out() {
 bool SharedSum::compare() {
   auto what = [&](int r) {
     const Window::Line& line = window_.lines_[r];
-    return str(line.count.load(), " elements of ", static_cast<ScalarType>(line.dtype.load()),
-               " (", word_of(static_cast<Reduction>(line.reduction.load())), ")");
+    return str(line.count.load(), " elements of ", static_cast<ScalarType>(line.dtype.load()), " (",
+               word_of(static_cast<Reduction>(line.reduction.load())), ")");
   };
   bool same = true;
   for (int r = 0; r < window_.size_; ++r) {

@@ -3,17 +3,17 @@
 // Note [Sums in shared memory]
 //   MPI's ranks of one machine send each other messages, so that every value of a large all_reduce
 //   is copied several times and summed by one rank after the other. A group whose ranks are all on
-//   one machine has a window of memory instead (MPI_Win_allocate_shared), with a slot for each rank.
-//   A tensor goes through it in chunks. Each rank is the owner of one piece of a chunk: it copies
-//   the other pieces of its own values into its slot, waits for the others, adds all ranks' values
-//   of its piece in the order of the ranks, leaves the result in a part of the window that is for
-//   results, waits again, and copies the other owners' results out. Slots are written after a wait
-//   behind their last reading, and so are results, so that one buffer of each is enough.
+//   one machine has a window of memory instead (MPI_Win_allocate_shared), with a slot for each
+//   rank. A tensor goes through it in chunks. Each rank is the owner of one piece of a chunk: it
+//   copies the other pieces of its own values into its slot, waits for the others, adds all ranks'
+//   values of its piece in the order of the ranks, leaves the result in a part of the window that
+//   is for results, waits again, and copies the other owners' results out. Slots are written after
+//   a wait behind their last reading, and so are results, so that one buffer of each is enough.
 //
 //   Each rank counts the steps it has done in a word of its own. Who waits for a word looks at it
 //   for some microseconds, then sleeps until it changes (futex), so that ranks may be more than
-//   cores. The sum is a machine of states: a blocking call goes through them at once, and the thread
-//   that looks after works goes on with it whenever the others have come.
+//   cores. The sum is a machine of states: a blocking call goes through them at once, and the
+//   thread that looks after works goes on with it whenever the others have come.
 #pragma once
 #include <mpi.h>
 
@@ -52,7 +52,7 @@ class Window {
   Line* lines_;
   char* slots_;
   int rank_, size_;
-  uint32_t steps_ = 0;                  // that this rank has done
+  uint32_t steps_ = 0;  // that this rank has done
   // Sums of this rank, which use the window in the order of their beginning.
   uint64_t begun_ = 0;
   std::atomic<uint64_t> ended_{0};

@@ -147,9 +147,7 @@ class Program:
         self._saved_given = [given.index(i) for i in saved if i in given]
         order = [i for i in saved if i in given] + inner
         late = len(tangents)
-        module = _module(
-            raw, "forward", given, [*ids[:fresh], *inner], writes=True, tangents=late
-        )
+        module = _module(raw, "forward", given, [*ids[:fresh], *inner], writes=True, tangents=late)
         grads = ids[fresh:]
         self._into = [i for i, wanted in enumerate(wants) if wanted]
         self._grads = there

@@ -126,6 +126,7 @@ compiled = lamella.compile(acts)
 for _ in range(3):
     same(compiled(x), expected)
 
+
 # A compiled program and its gradient exchange what the function does.
 def stage(x, w):
     if rank == 0:

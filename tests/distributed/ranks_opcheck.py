@@ -1,7 +1,8 @@
 """Every rank: opcheck of every form of the operators, with uneven rows, other dtypes and groups.
 
-A job of one rank examines the forms that give new tensors: their gradients are those of one process.
-In-place forms change nothing there, so that the ranks of larger jobs examine them together.
+A job of one rank examines the forms that give new tensors: their gradients are those of one
+process. In-place forms change nothing there, so that the ranks of larger jobs examine them
+together.
 """
 
 import lamella
@@ -22,6 +23,8 @@ ROWS = {
     "gather": [{}, {"sizes": [4]}],
     "scatter": [{}, {"sizes": [4]}],
 }
+
+
 def examine_one_rank():
     for name, rows in ROWS.items():
         op = getattr(ops, name)
@@ -37,7 +40,8 @@ def examine_one_rank():
     sizes = {"send_sizes": [4], "receive_sizes": [4]}
     opcheck(ops.all_to_all.default, (x.clone().requires_grad_(),), sizes, test_utils=forms)
 
-    # A message of this rank to itself is there for every recv; larger ones would wait for each other.
+    # A message of this rank to itself is there for every recv; larger ones would wait for each
+    # other.
     forms = "calls repeatable composite meta out inplace leaks trace".split()
     for _ in range(400):
         ops.send(x, 0, 7)
@@ -50,8 +54,8 @@ def examine_one_rank():
 def examine_together():
     opcheck(ops.all_reduce_.default, (x + rank,))
     opcheck(ops.all_reduce_.default, ((x + rank).bfloat16(), "mean"))
-    # Gradients are not compared, as they are another rank's finite differences; broadcast leaves the
-    # root's tensor as it is, which the check of calls would report.
+    # Gradients are not compared, as they are another rank's finite differences; broadcast leaves
+    # the root's tensor as it is, which the check of calls would report.
     forms = "repeatable composite layouts meta inplace leaks trace".split()
     opcheck(ops.all_to_all_.default, ((x + 10 * rank).repeat(size, 1),), test_utils=forms)
     opcheck(ops.broadcast_.default, (x + rank,), test_utils=forms)

@@ -204,7 +204,7 @@ for name in ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_
     kept = batch.clone()
     if hasattr(ops, name + "_"):
         inplace = getattr(ops, name + "_")
-        lamella.vmap(lambda x: inplace(x) * 1)(kept)
+        lamella.vmap(lambda x, inplace=inplace: inplace(x) * 1)(kept)
         same(kept, lamella.stack([one(x) for x in batch]))
 got = lamella.vmap(lambda x: ops.gather(x, size - 1))(batch)
 same(got, lamella.stack([ops.gather(x, size - 1) for x in batch]))
@@ -212,11 +212,11 @@ uneven = [2 * size - 1] + [1] * (size - 1)
 for name in ("reduce_scatter", "scatter"):
     one = getattr(ops, name)
     whole = value(rank, (5, sum(uneven), 3), "bfloat16")
-    got = lamella.vmap(lambda x: one(x, sizes=uneven))(whole)
+    got = lamella.vmap(lambda x, one=one: one(x, sizes=uneven))(whole)
     same(got, lamella.stack([one(x, sizes=uneven) for x in whole]))
 for name in ("all_gather", "gather"):
     one, part = getattr(ops, name), value(rank, (5, uneven[rank], 3), "float16")
-    got = lamella.vmap(lambda x: one(x, sizes=uneven))(part)
+    got = lamella.vmap(lambda x, one=one: one(x, sizes=uneven))(part)
     same(got, lamella.stack([one(x, sizes=uneven) for x in part]))
 if size > 1 and rank < 2:
     mine = lamella.ones(5, 3) * rank

@@ -417,9 +417,8 @@ class Converter {
     if (part_.rules) require_known_sizes(node, plan, text, operands, shapes);
     bool is_tuple = shapes.size() != 1;
     Shape shape = is_tuple ? Shape::tuple(shapes) : shapes[0];
-    Op call =
-        CustomCall(&builder_, plan.name, operands, shape, text,
-                   plan.random || plan.acts || shapes.empty());
+    Op call = CustomCall(&builder_, plan.name, operands, shape, text,
+                         plan.random || plan.acts || shapes.empty());
     if (!is_tuple) return {call};
     std::vector<Op> ops;
     for (size_t r = 0; r < shapes.size(); ++r) {

@@ -27,8 +27,8 @@ struct GraphPart {
   std::vector<tracing::ValueId> outputs;  // kNoValue: an undefined tensor, which is left out
   bool rules = false;                     // lower operators that have rules
   bool writes = true;                     // what is written to inputs is a result
-  // The last inputs of the graph, on which backward depends: see divide_graph. A part that writes is
-  // forward. Each part keeps its nodes with side effects.
+  // The last inputs of the graph, on which backward depends: see divide_graph. A part that writes
+  // is forward. Each part keeps its nodes with side effects.
   size_t tangents = 0;
 };
 // All of a graph: its inputs and outputs.
