@@ -5,7 +5,7 @@ import os
 import sys
 
 import pytest
-from build_tree import PREFIX, ROOT, build_example, check_needs_only_the_c_abi, run
+from build_tree import BUILD, PREFIX, ROOT, build_example, check_needs_only_the_c_abi, run
 
 
 def test_custom_operator():
@@ -32,6 +32,21 @@ def test_custom_call():
     # Its C functions are those of two libraries; of C++ it needs none.
     undefined = run("nm", "-D", "--undefined-only", "--demangle", folder / "libsmoothing.so")
     assert "lamella_register_custom_call_target" in undefined and "lamella::" not in undefined
+
+
+def test_one_source():
+    pytest.importorskip("torch")
+    pytest.importorskip("jax")
+    script = ROOT / "examples" / "one_source" / "main.py"
+    environment = dict(os.environ, PYTHONPATH=str(PREFIX / "lib" / "python"))
+    lines = run(sys.executable, script, BUILD / "examples" / "one_source", env=environment)
+    numbers = "[0.1257, 0.0613, 0.2061, 0.1808]"
+    assert lines.splitlines() == [
+        f"lamella  {numbers} True",
+        f"torch    {numbers} True",
+        f"jax      {numbers} True",
+        f"expected {numbers} True",
+    ]
 
 
 def test_ahead_of_time(tmp_path):
