@@ -47,7 +47,8 @@ int32_t attention(const native::CodeAttention* p, const native::CodeAttentionDat
 
 int32_t scatter_selected(const SelectScatter* p, const void* operand, const void* source,
                          const void* first, void* result) {
-  return keeping_errors([&] { run_select_scatter(*p, operand, source, first, result); });
+  return keeping_errors(
+      [&] { run_select_scatter(*p, operand, source, first, result, native::code_parallel); });
 }
 
 int32_t interrupted(int64_t steps) {

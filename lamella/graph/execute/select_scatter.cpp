@@ -6,7 +6,6 @@
 
 #include "lamella/core/interrupt.h"
 #include "lamella/graph/execute/region.h"
-#include "lamella/kernels/machine_code.h"
 
 namespace lamella::hlo {
 namespace {
@@ -161,13 +160,13 @@ std::optional<SelectScatter> select_scatter(const Instruction& i) {
 }
 
 void run_select_scatter(const SelectScatter& p, const void* operand, const void* source,
-                        const void* first, void* result) {
+                        const void* first, void* result, ParallelLoop parallel) {
   const int64_t work = p.in[0] * p.in[1] * p.in[2] * p.lanes;
   constexpr int64_t kWork = 16384;
   Job job{&p, operand, source, first, result};
   void* context[] = {&job};
-  native::code_parallel(p.is_double != 0 ? run_range<double> : run_range<float>, context, p.outer,
-                        kWork / work + 1);
+  parallel(p.is_double != 0 ? run_range<double> : run_range<float>, context, p.outer,
+           kWork / work + 1);
   count_steps(p.outer * work);
 }
 

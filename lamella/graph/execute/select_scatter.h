@@ -18,9 +18,12 @@ struct SelectScatter {
 // Of select-and-scatters of F32 and F64 that compare two elements and add what they scatter, with
 // windows in at most three neighbouring dimensions. Nothing of others.
 std::optional<SelectScatter> select_scatter(const Instruction& i);
+// Calls function(context, begin, end) for ranges that cover [0, count), on several threads.
+using ParallelLoop = void (*)(void (*function)(void* const* context, int64_t begin, int64_t end),
+                              void* const* context, int64_t count, int64_t grain);
 // Writes the result: the number at `first`, and to the chosen element of each window what `source`
 // has for it. Sums are taken in the order of the windows, whatever threads there are.
 void run_select_scatter(const SelectScatter& p, const void* operand, const void* source,
-                        const void* first, void* result);
+                        const void* first, void* result, ParallelLoop parallel);
 
 }  // namespace lamella::hlo
