@@ -33,6 +33,8 @@ def made():
     yield D.Pareto(a, b + 3)
     yield D.InverseGamma(a + 3, b)
     yield D.Kumaraswamy(a, b)
+    yield D.ContinuousBernoulli(p)
+    yield D.VonMises(a, b)
     yield D.Bernoulli(p)
     yield D.Bernoulli(logits=a)
     yield D.Geometric(p)
