@@ -61,8 +61,7 @@ class _Names(ModuleType):
 # Modules of PyTorch's that are parts of larger ones here.
 _PARTS = {
     "dirichlet": "beta",
-    "continuous": "cauchy chi2 continuous_bernoulli exponential fishersnedecor gamma laplace normal "
-    "studentT uniform",
+    "continuous": "cauchy chi2 exponential fishersnedecor gamma laplace normal " "studentT uniform",
     "discrete": "bernoulli binomial categorical geometric multinomial negative_binomial "
     "one_hot_categorical poisson",
     "compound": "independent mixture_same_family relaxed_bernoulli relaxed_categorical "

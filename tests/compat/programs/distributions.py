@@ -35,6 +35,7 @@ def made():
     yield D.Kumaraswamy(a, b)
     yield D.ContinuousBernoulli(p)
     yield D.VonMises(a, b)
+    yield D.Wishart(T(4.5), m)
     yield D.Bernoulli(p)
     yield D.Bernoulli(logits=a)
     yield D.Geometric(p)

@@ -25,6 +25,7 @@ from lamella.compat.distributions.multivariate import *  # noqa: F403
 from lamella.compat.distributions.transformed import *  # noqa: F403
 from lamella.compat.distributions.transforms import *  # noqa: F403
 from lamella.compat.distributions.von_mises import *  # noqa: F403
+from lamella.compat.distributions.wishart import *  # noqa: F403
 
 
 def __getattr__(name: str) -> Any:
