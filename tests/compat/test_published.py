@@ -43,9 +43,8 @@ def installed(requirement):
 
 def test_every_program_names_its_packages():
     for program in PROGRAMS.glob("*.py"):
-        assert re.match(
-            r"(# packages: \S+==\S+(, \S+==\S+)*\n)+\"\"\"", program.read_text()
-        ), program
+        head = r"(# packages: \S+==\S+(, \S+==\S+)*\n)+\"\"\""
+        assert re.match(head, program.read_text()), program
 
 
 @pytest.mark.parametrize("program", sorted(PROGRAMS.glob("*.py")), ids=lambda path: path.stem[4:])

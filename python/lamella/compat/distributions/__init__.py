@@ -14,6 +14,7 @@ from lamella.compat.distributions.compound import *  # noqa: F403
 from lamella.compat.distributions.constraint_registry import biject_to as biject_to
 from lamella.compat.distributions.constraint_registry import transform_to as transform_to
 from lamella.compat.distributions.continuous import *  # noqa: F403
+from lamella.compat.distributions.continuous_bernoulli import *  # noqa: F403
 from lamella.compat.distributions.dirichlet import *  # noqa: F403
 from lamella.compat.distributions.discrete import *  # noqa: F403
 from lamella.compat.distributions.distribution import Distribution as Distribution
@@ -23,6 +24,8 @@ from lamella.compat.distributions.kl import register_kl as register_kl
 from lamella.compat.distributions.multivariate import *  # noqa: F403
 from lamella.compat.distributions.transformed import *  # noqa: F403
 from lamella.compat.distributions.transforms import *  # noqa: F403
+from lamella.compat.distributions.von_mises import *  # noqa: F403
+from lamella.compat.distributions.wishart import *  # noqa: F403
 
 
 def __getattr__(name: str) -> Any:

@@ -27,6 +27,14 @@ from lamella.compat.distributions.scalar_transforms import (  # noqa: F401
 )
 from lamella.compat.distributions.utils import tril_matrix_to_vec, vec_to_tril_matrix
 
+__all__ = (
+    "AbsTransform AffineTransform CatTransform ComposeTransform CorrCholeskyTransform "
+    "CumulativeDistributionTransform ExpTransform IndependentTransform LowerCholeskyTransform "
+    "PositiveDefiniteTransform PowerTransform ReshapeTransform SigmoidTransform SoftplusTransform "
+    "TanhTransform SoftmaxTransform StackTransform StickBreakingTransform Transform "
+    "identity_transform"
+).split()
+
 
 class SoftmaxTransform(Transform):
     """Numbers to probabilities, up to a common term."""
