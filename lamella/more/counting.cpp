@@ -190,6 +190,7 @@ Tensor _chunk_cat(TensorList tensors, int64_t dim, int64_t num_chunks) {
   for (const Tensor& t : tensors) {
     LAMELLA_CHECK(t.dim() > at, op, ": expected tensors of more than ", at, " dimensions, got ",
                   t.sizes());
+    LAMELLA_CHECK(t.numel() > 0, op, ": expected tensors with elements, got one of ", t.sizes());
     const int64_t rest = t.size(at) % num_chunks;
     Tensor whole = t;
     if (rest != 0) {
@@ -198,7 +199,7 @@ Tensor _chunk_cat(TensorList tensors, int64_t dim, int64_t num_chunks) {
       whole = lamella::constant_pad_nd(t, pad, 0);
     }
     Dims shape(t.sizes().begin(), t.sizes().begin() + at);
-    shape.insert(shape.end(), {num_chunks, whole.numel() == 0 ? 0 : -1});
+    shape.insert(shape.end(), {num_chunks, -1});
     parts.push_back(whole.reshape(shape));
   }
   return lamella::cat(parts, at + 1);

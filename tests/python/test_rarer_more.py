@@ -312,3 +312,44 @@ def test_errors(call, text):
     with pytest.raises((RuntimeError, TypeError, ValueError, IndexError)) as caught:
         call()
     assert str(caught.value).splitlines()[0].startswith(text)
+
+
+EXPANDED = "' to have memory of its own for each element it writes, got one expanded to "
+REFUSED = [
+    (lambda: lamella.take(SEGMENTS, lamella.tensor([0, 1]), out=lamella.empty(1).expand(2)),
+     "take: expected 'out" + EXPANDED + "[2]"),
+    (lambda: lamella.index_select(SEGMENTS, 0, lamella.tensor([1]), out=lamella.ones(1).expand(3)),
+     "index_select: expected 'out" + EXPANDED + "[3]"),
+    (lambda: lamella.masked_select(SEGMENTS, SEGMENTS > 1, out=lamella.ones(1).expand(2)),
+     "masked_select: expected 'out" + EXPANDED + "[2]"),
+    (lambda: lamella.randperm(4, out=lamella.ones(1, dtype=lamella.int64).expand(4)),
+     "randperm: expected 'out" + EXPANDED + "[4]"),
+    (lambda: lamella.roll(lamella.tensor(1.0), 1, 0),
+     "roll: expected 'dims' of a tensor that has dimensions, got [0] and one without"),
+    (lambda: lamella.gradient(lamella.ones(3, 3), dim=(1, 1)),
+     "gradient: expected 'dim' to be distinct, got [1, 1]"),
+    (lambda: lamella._chunk_cat([lamella.empty(0)], 0, 1),
+     "_chunk_cat: expected tensors with elements, got one of [0]"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call, text", REFUSED, ids=range(len(REFUSED)))
+def test_refused(call, text):
+    with pytest.raises((RuntimeError, IndexError)) as caught:
+        call()
+    assert str(caught.value).startswith(text)
+
+
+def test_narrow_integers_are_summed_wide():
+    x = torch.ones(2, 3, dtype=torch.int32)
+    y = mine(x)
+    pairs = [
+        (torch.einsum("ij,kl->k", x, x), lamella.einsum("ij,kl->k", y, y)),
+        (torch.einsum("ij,jk->ik", x, x.T), lamella.einsum("ij,jk->ik", y, y.T)),
+        (torch.tensordot(x, x[:1], ([0], [0])), lamella.tensordot(y, y[:1], ([0], [0]))),
+        (x.sum_to_size(1, 3), y.sum_to_size(1, 3)),
+        (torch.unravel_index(x, (5, 5))[1], lamella.unravel_index(y, (5, 5))[1]),
+    ]
+    for theirs, ours in pairs:
+        assert str(ours.dtype)[8:] == str(theirs.dtype)[6:]
+        np.testing.assert_array_equal(ours.numpy(), theirs.numpy())

@@ -73,14 +73,15 @@ Tensor roll(const Tensor& self, IntArrayRef shifts, IntArrayRef dims) {
   }
   LAMELLA_CHECK(shifts.size() == dims.size(), "roll: expected as many 'shifts' as 'dims', got ",
                 shifts, " for ", dims);
+  LAMELLA_CHECK_INDEX(self.dim() > 0 || dims.empty(), "roll: expected 'dims' of a tensor that has ",
+                      "dimensions, got ", dims, " and one without");
   if (self.numel() == 0) return self.clone(MemoryFormat::Preserve);
   Tensor result = self;
   for (size_t i = 0; i < dims.size(); ++i) {
     int64_t dim = maybe_wrap_dim(dims[i], self.dim(), "roll");
-    int64_t size = self.dim() == 0 ? 1 : self.sizes()[static_cast<size_t>(dim)];
+    int64_t size = self.sizes()[static_cast<size_t>(dim)];
     int64_t shift = shifts[i] % size;
     int64_t start = shift > 0 ? size - shift : -shift;
-    if (self.dim() == 0) return self.clone();
     result =
         lamella::cat({result.narrow(dim, start, size - start), result.narrow(dim, 0, start)}, dim);
   }

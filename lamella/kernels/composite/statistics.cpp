@@ -144,6 +144,7 @@ std::vector<Tensor> slopes(const Tensor& self, IntArrayRef dims, int64_t edge_or
                            const std::vector<Tensor>& spacing) {
   LAMELLA_CHECK(edge_order == 1 || edge_order == 2,
                 "gradient: expected 'edge_order' to be 1 or 2, got ", edge_order);
+  DimSet distinct("gradient", "dim", dims, self.dim());
   LAMELLA_CHECK(spacing.size() == dims.size(), "gradient: expected 'spacing' to have ", dims.size(),
                 " entries, one for each dimension, got ", spacing.size());
   std::vector<Tensor> result;

@@ -75,6 +75,7 @@ Tensor& index_select_out(const Tensor& self, int64_t dim, const Tensor& index, T
   LAMELLA_CHECK_INDEX(self.dim() > 0 || index.numel() == 1,
                       "index_select: expected one 'index' for a tensor without dimensions, got ",
                       index.numel());
+  check_no_internal_overlap("index_select", "out", out);
   check_no_overlap("index_select", "out", out, "self", self);
   check_no_overlap("index_select", "out", out, "index", index);
   if (may_share_memory(out, self) || may_share_memory(out, index)) {
@@ -132,6 +133,7 @@ Tensor& take_out(const Tensor& self, const Tensor& index, Tensor& out) {
                 self.scalar_type(), ", got ", out.scalar_type());
   LAMELLA_CHECK_INDEX(self.numel() != 0 || index.numel() == 0,
                       "take: expected 'self' to have elements, got ", self.sizes());
+  check_no_internal_overlap("take", "out", out);
   check_no_overlap("take", "out", out, "self", self);
   check_no_overlap("take", "out", out, "index", index);
   if (may_share_memory(out, self) || may_share_memory(out, index)) {

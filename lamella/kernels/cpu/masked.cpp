@@ -80,6 +80,7 @@ Tensor& masked_select_out(const Tensor& self, const Tensor& mask, Tensor& out) {
   check_mask("masked_select", mask);
   LAMELLA_CHECK(out.scalar_type() == self.scalar_type(), "masked_select: expected 'out' to be ",
                 self.scalar_type(), ", got ", out.scalar_type());
+  check_no_internal_overlap("masked_select", "out", out);
   check_no_overlap("masked_select", "out", out, "self", self);
   check_no_overlap("masked_select", "out", out, "mask", mask);
   Dims shape = broadcast_shapes(self.sizes(), mask.sizes(), "masked_select", "mask");

@@ -547,6 +547,7 @@ Tensor& randperm_out(int64_t n, std::optional<Generator> generator, Tensor& out)
   LAMELLA_CHECK(n == 0 || static_cast<uint64_t>(n) - 1 <= most,
                 "randperm: expected 'n' of at most ", most + 1, " for ", out.scalar_type(),
                 ", got ", n);
+  check_no_internal_overlap("randperm", "out", out);
   resize_output(out, {n});
   if (out.is_meta() || n == 0) return out;
   CpuGenerator& source = choose(generator);
