@@ -62,7 +62,7 @@ class Window {
 class SharedSum {
  public:
   // From how many bytes on it is faster than MPI's messages.
-  static constexpr int64_t kLeastBytes = 8192;
+  static constexpr int64_t kLeastBytes = 2048;
   // `out` may be `in`. Both hold `count` elements and stay alive until advance() says true.
   SharedSum(Window& window, const char* in, char* out, int64_t count, Reduction reduction,
             ScalarType dtype);
