@@ -6,8 +6,10 @@
 #include <ATen/Operators.h>
 #include <ATen/TensorAccessor.h>
 #include <ATen/TensorUtils.h>
+#include <ATen/core/Dict.h>
 #include <ATen/core/Generator.h>
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/List.h>
 #include <ATen/core/Scalar.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/DefaultDtype.h>

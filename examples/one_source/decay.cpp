@@ -33,7 +33,10 @@ static ffi::Error decay_call(ffi::Buffer<ffi::F32> x, double rate,
 
 XLA_FFI_DEFINE_HANDLER_SYMBOL(
     Decay, decay_call,
-    ffi::Ffi::Bind().Arg<ffi::Buffer<ffi::F32>>().Attr<double>("rate").Ret<ffi::Buffer<ffi::F32>>());
+    ffi::Ffi::Bind()
+        .Arg<ffi::Buffer<ffi::F32>>()
+        .Attr<double>("rate")
+        .Ret<ffi::Buffer<ffi::F32>>());
 
 #else
 // An operator, declared and registered as PyTorch's are; Lamella's headers have these names too.

@@ -239,7 +239,9 @@ class ElementIteratorConfig {
     check_operands();
     it.common_ = common_dtype();
     std::vector<int64_t> shape = static_shape_ ? *static_shape_ : broadcast();
-    for (int i = 0; i < it.ntensors(); ++i) prepare(it, it.operands_[static_cast<size_t>(i)], i, shape);
+    for (int i = 0; i < it.ntensors(); ++i) {
+      prepare(it, it.operands_[static_cast<size_t>(i)], i, shape);
+    }
     place(it, shape);
     return it;
   }
@@ -338,12 +340,15 @@ class ElementIteratorConfig {
       for (size_t k = operands_.size(); k-- > static_cast<size_t>(outputs_);) {
         if (operands_[k].sizes() == IntArrayRef(shape)) like = &operands_[k];
       }
-      const Tensor* any = operands_.size() > static_cast<size_t>(outputs_) ? &operands_.back() : nullptr;
+      const Tensor* any =
+          operands_.size() > static_cast<size_t>(outputs_) ? &operands_.back() : nullptr;
       ScalarType dtype = static_dtype_ != ScalarType::Undefined ? static_dtype_
                          : common != ScalarType::Undefined      ? common
                          : any != nullptr                       ? any->scalar_type()
                                                                 : default_dtype();
-      Device device = static_device_ ? *static_device_ : any != nullptr ? any->device() : Device(kCPU);
+      Device device = static_device_   ? *static_device_
+                      : any != nullptr ? any->device()
+                                       : Device(kCPU);
       TensorOptions options = TensorOptions(dtype).device(device);
       operand.original = like != nullptr ? empty_like(*like, options) : empty(shape, options);
       operand.tensor = operand.original;

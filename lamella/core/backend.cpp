@@ -131,6 +131,8 @@ const char* table_name(uint8_t type, bool lower_case) {
     return lower_case ? text : #name;
 #define LAMELLA_DEVICE_NAME(name, number, text) LAMELLA_DEVICE_TYPE(name, number, text)
 #include "lamella/core/device_types.def"
+    case DeviceType::COMPILE_TIME_MAX_DEVICE_TYPES:
+      break;
   }
   return "unknown";
 }

@@ -185,7 +185,7 @@ inline void register_privateuse1_backend(const std::string& name) {
       lamella_rename_device_type(static_cast<uint8_t>(DeviceType::PrivateUse1), name.c_str()));
 }
 inline std::string get_privateuse1_backend(bool lower_case = true) {
-  return DeviceTypeName(DeviceType::PrivateUse1, lower_case);
+  return device_type_name(DeviceType::PrivateUse1, lower_case);
 }
 
 }  // namespace lamella

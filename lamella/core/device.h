@@ -36,7 +36,7 @@ LAMELLA_HIDDEN inline constexpr DeviceType kPrivateUse1 = DeviceType::PrivateUse
 
 // "cpu", "cuda", ...; "CPU", "CUDA", ... with lower_case = false. Those that a backend has named
 // are called so.
-inline constexpr const char* DeviceTypeName(DeviceType type, bool lower_case = true) {
+inline constexpr const char* device_type_name(DeviceType type, bool lower_case = true) {
   if (type >= DeviceType::PrivateUse1) {
     return lamella_device_type_name(static_cast<uint8_t>(type), lower_case);
   }
@@ -48,10 +48,12 @@ inline constexpr const char* DeviceTypeName(DeviceType type, bool lower_case = t
   case DeviceType::name:                        \
     return lower_case ? text : #name;
 #include "lamella/core/device_types.def"
+    case DeviceType::COMPILE_TIME_MAX_DEVICE_TYPES:
+      break;
   }
   return "unknown";
 }
-inline void append(std::string& out, DeviceType type) { out.append(DeviceTypeName(type)); }
+inline void append(std::string& out, DeviceType type) { out.append(device_type_name(type)); }
 
 namespace detail {
 inline bool find_device_type(std::string_view text, DeviceType& type) {

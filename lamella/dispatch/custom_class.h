@@ -8,7 +8,7 @@
 //                              .def(lamella::init<std::vector<std::string>>())
 //                              .def("push", &Stack::push);
 //
-// Schemas call it __torch__.torch.classes.mine.Stack; Python finds it as lamella.classes.mine.Stack.
+// Schemas call it __torch__.torch.classes.mine.Stack, Python lamella.classes.mine.Stack.
 //
 // Note [Methods are operators]
 //   The method `push` of the class is the operator mine::Stack.push, with the object as its first
@@ -154,7 +154,8 @@ LAMELLA_HIDDEN inline std::deque<Library>& class_registrations() {
 
 }  // namespace detail
 
-// Names the constructor that Python calls, by its parameters or by a function that makes the object.
+// Names the constructor that Python calls, by its parameters or by a function that makes the
+// object.
 template <class... A>
 constexpr detail::Constructor<A...> init() {
   return {};
@@ -233,7 +234,8 @@ class class_ {
   // An attribute that is a member of the object.
   template <class M>
   class_& def_readonly(const std::string& name, M T::* member) {
-    return def(name + "_getter", [member](const intrusive_ptr<T>& self) { return (*self).*member; });
+    return def(name + "_getter",
+               [member](const intrusive_ptr<T>& self) { return (*self).*member; });
   }
   template <class M>
   class_& def_readwrite(const std::string& name, M T::* member) {

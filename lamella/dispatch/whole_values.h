@@ -255,6 +255,9 @@ struct Param<std::optional<List<T>>> : OptionalOwnerParam<List<T>, ArrayRef<T>> 
         value ? std::optional<ArrayRef<T>>(ArrayRef<T>(value->vec())) : std::nullopt);
   }
 };
+template <class T>
+  requires(is_dict<T> || is_tuple<T>::value)
+struct Param<std::optional<T>> : ValueParam<std::optional<T>> {};
 // Optional lists of tensors and of what else travels whole.
 template <class T>
   requires(is_tensor<T>)

@@ -126,7 +126,9 @@ LAMELLA_LAZY inline IValue value_of_word(Word word, std::string_view type) {
   if (type == "Device") return IValue(WordOf<Device>::from(word));
   if (type == "str") return IValue(WordOf<std::string>::from(word));
   if (type == "Tensor[]") return IValue(WordOf<std::vector<TensorBase>>::from(word));
-  if (type == "int[]" || type == "SymInt[]") return IValue(WordOf<std::vector<int64_t>>::from(word));
+  if (type == "int[]" || type == "SymInt[]") {
+    return IValue(WordOf<std::vector<int64_t>>::from(word));
+  }
   if (type == "float[]") return IValue(WordOf<std::vector<double>>::from(word));
   if (type == "int" || type == "SymInt" || type == "ScalarType" || type == "Layout" ||
       type == "MemoryFormat") {

@@ -1,4 +1,4 @@
-"""lamella.classes: classes that libraries of operators registered, as lamella.classes.<ns>.<Name>."""
+"""lamella.classes: classes that libraries of operators registered, by namespace and name."""
 
 from __future__ import annotations
 
@@ -25,6 +25,17 @@ def _method(name: str, operator: Any) -> Callable[..., Any]:
     return method
 
 
+def _maker(operator: Any) -> Callable[..., Any]:
+    def make(cls: type, *args: Any, **kwargs: Any) -> Any:
+        return operator(*args, **kwargs)
+
+    return make
+
+
+def _reducer(namespace: str, name: str, state: Any) -> Callable[..., Any]:
+    return lambda self: (_restored, (namespace, name, state(self)))
+
+
 def _members(namespace: str, name: str) -> dict[str, Any]:
     qualified = f"{namespace}::{name}"
     methods = [overload for found, overload in _C._operator_names() if found == qualified]
@@ -34,13 +45,10 @@ def _members(namespace: str, name: str) -> dict[str, Any]:
     members: dict[str, Any] = {"__module__": f"lamella.classes.{namespace}", "__slots__": ()}
     for method, operator in operators.items():
         if method == "__init__":
-            members["__new__"] = lambda cls, *args, __make=operator, **kwargs: __make(*args, **kwargs)
+            members["__new__"] = _maker(operator)
             members["__init__"] = lambda self, *args, **kwargs: None
         elif method == "__getstate__":
-            members["__reduce__"] = lambda self, __state=operator: (
-                _restored,
-                (namespace, name, __state(self)),
-            )
+            members["__reduce__"] = _reducer(namespace, name, operator)
         elif method != "__setstate__":
             first = next(iter(operator._schema.arguments), None)
             of_self = first is not None and first.name == "self"

@@ -195,7 +195,7 @@ PyObject* on_stream(PyObject* args, lamella_status (*call)(uint8_t, void*, int8_
   if (held == nullptr) return nullptr;
   if (held->type != number(device)) {
     return PyErr_Format(PyExc_RuntimeError, "Event: expected a stream of %s, got one of %s",
-                        lamella_device_type_name(held->type, 1), DeviceTypeName(device.type()));
+                        lamella_device_type_name(held->type, 1), device_type_name(device.type()));
   }
   return none_or_error(call(held->type, held->event, device.index(), stream));
 }

@@ -72,7 +72,8 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     return -1;
   };
   if (tensor->device_type != 0) {
-    return refuse("a tensor on cpu", DeviceTypeName(static_cast<DeviceType>(tensor->device_type)));
+    return refuse("a tensor on cpu",
+                  device_type_name(static_cast<DeviceType>(tensor->device_type)));
   }
   if (lamella_tensor_requires_grad(tensor) != 0) {
     return refuse("a tensor that does not require grad", "one that does; use detach()");

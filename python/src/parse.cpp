@@ -1,14 +1,13 @@
 // Conversion of Python values, and matching of calls against programs.
 #include "python/src/parse.h"
 
-#include "python/src/script_object.h"
-
 #include <cstring>
 
 #include "lamella/core/ivalue.h"
 #include "lamella/dispatch/signature.h"
 #include "python/src/errors.h"
 #include "python/src/numbers.h"
+#include "python/src/script_object.h"
 
 namespace lamella::python {
 

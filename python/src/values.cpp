@@ -119,9 +119,9 @@ PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
 PyObject* device_repr(PyObject* self) {
   Device device = device_of(self);
   if (!device.has_index()) {
-    return PyUnicode_FromFormat("device(type='%s')", DeviceTypeName(device.type()));
+    return PyUnicode_FromFormat("device(type='%s')", device_type_name(device.type()));
   }
-  return PyUnicode_FromFormat("device(type='%s', index=%d)", DeviceTypeName(device.type()),
+  return PyUnicode_FromFormat("device(type='%s', index=%d)", device_type_name(device.type()),
                               device.index());
 }
 PyObject* device_str(PyObject* self) { return PyUnicode_FromString(device_of(self).str().c_str()); }
@@ -134,7 +134,7 @@ PyObject* device_compare(PyObject* self, PyObject* other, int op) {
   return PyBool_FromLong((device_of(self) == device_of(other)) == (op == Py_EQ));
 }
 PyObject* device_type(PyObject* self, void*) {
-  return PyUnicode_FromString(DeviceTypeName(device_of(self).type()));
+  return PyUnicode_FromString(device_type_name(device_of(self).type()));
 }
 PyObject* device_index(PyObject* self, void*) {
   if (!device_of(self).has_index()) Py_RETURN_NONE;

@@ -1,4 +1,4 @@
-"""Sources that are written for PyTorch: built against Lamella and against PyTorch, they do the same."""
+"""Sources written for PyTorch: built against Lamella and against PyTorch, they do the same."""
 
 import os
 import subprocess

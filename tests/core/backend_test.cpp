@@ -61,7 +61,7 @@ TEST(Backend, Devices) {
     Device second("testing_devices:1");
     EXPECT_EQ(second, Device(DeviceType::PrivateUse11, 1));
     EXPECT_EQ(second.str(), "testing_devices:1");
-    EXPECT_STREQ(DeviceTypeName(DeviceType::PrivateUse11, false), "TESTING_DEVICES");
+    EXPECT_STREQ(device_type_name(DeviceType::PrivateUse11, false), "TESTING_DEVICES");
     EXPECT_EQ(Device("privateuse11:1"), second);
     TensorBase t = make_empty({4}, kFloat, second);
     EXPECT_EQ(backend.calls.back(), "allocate 16 on 1");

@@ -29,9 +29,9 @@ TEST(Device, Parses) {
 TEST(Device, EveryNameComesBack) {
   for (int i = 0; i < kDeviceTypes; ++i) {
     auto type = static_cast<DeviceType>(i);
-    EXPECT_EQ(Device(DeviceTypeName(type)).type(), type) << i;
+    EXPECT_EQ(Device(device_type_name(type)).type(), type) << i;
   }
-  EXPECT_STREQ(DeviceTypeName(kCUDA, false), "CUDA");
+  EXPECT_STREQ(device_type_name(kCUDA, false), "CUDA");
 }
 
 TEST(ArrayRef, MadeFromEverything) {

@@ -1,6 +1,6 @@
-// Functions of whole arrays by functions of vectors: map, reduce_all and their kin. What lies behind
-// the last whole vector goes through a vector that is partly filled. Half precision is computed in
-// float: the function is given Vectorized<float>.
+// Functions of whole arrays by functions of vectors: map, reduce_all and their kin. What lies
+// behind the last whole vector goes through a vector that is partly filled. Half precision is
+// computed in float: the function is given Vectorized<float>.
 #pragma once
 #include "lamella/kernels/cpu/vectorized.h"
 
@@ -17,7 +17,8 @@ VectorOf<T> load_wide(const T* from, int64_t count) {
   if constexpr (std::is_same_v<T, Wide<T>>) {
     return VectorOf<T>::loadu(from, count);
   } else {
-    return VectorOf<T>::lanewise([&](int i) { return i < count ? static_cast<float>(from[i]) : 0; });
+    return VectorOf<T>::lanewise(
+        [&](int i) { return i < count ? static_cast<float>(from[i]) : 0.0f; });
   }
 }
 template <class T>
