@@ -27,8 +27,7 @@ class TensorIterator : public TensorIteratorBase {
                                             const TensorBase& b) {
     return pointwise().add_output(out).add_input(a).add_input(b).build();
   }
-  static TensorIterator binary_float_op(TensorBase& out, const TensorBase& a,
-                                        const TensorBase& b) {
+  static TensorIterator binary_float_op(TensorBase& out, const TensorBase& a, const TensorBase& b) {
     auto config = pointwise();
     config.promote_integer_inputs_to_float(true).add_owned_output(out);
     return config.add_owned_input(a).add_owned_input(b).build();

@@ -1,23 +1,21 @@
 // torch::fft::fft and its kin. Their kernels are in Lamella's library of rarer operators, which is
 // loaded when the first of them is called.
 #pragma once
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 
 #include <string>
 
 namespace torch::fft {
 using Norm = std::optional<std::string>;
-#define LAMELLA_FFT(name, Size, Dim, dim_default)                                              \
-  inline lamella::Tensor name(const lamella::Tensor& self, Size n = std::nullopt,              \
-                              Dim dim = dim_default, const Norm& norm = std::nullopt) {        \
-    static const auto op =                                                                     \
-        lamella::Dispatcher::singleton()                                                       \
-            .findSchemaOrThrow("aten::fft_" #name, "")                                         \
-            .typed<lamella::Tensor(const lamella::Tensor&, Size, Dim,                          \
-                                   std::optional<std::string_view>)>();                        \
-    return op.call(self, n, dim,                                                               \
-                   norm ? std::optional<std::string_view>(*norm) : std::nullopt);              \
+#define LAMELLA_FFT(name, Size, Dim, dim_default)                                               \
+  inline lamella::Tensor name(const lamella::Tensor& self, Size n = std::nullopt,               \
+                              Dim dim = dim_default, const Norm& norm = std::nullopt) {         \
+    static const auto op = lamella::Dispatcher::singleton()                                     \
+                               .findSchemaOrThrow("aten::fft_" #name, "")                       \
+                               .typed<lamella::Tensor(const lamella::Tensor&, Size, Dim,        \
+                                                      std::optional<std::string_view>)>();      \
+    return op.call(self, n, dim, norm ? std::optional<std::string_view>(*norm) : std::nullopt); \
   }
 LAMELLA_FFT(fft, std::optional<int64_t>, int64_t, -1)
 LAMELLA_FFT(ifft, std::optional<int64_t>, int64_t, -1)

@@ -2,9 +2,9 @@
 #pragma once
 #include <ATen/Functions.h>
 
-#define LAMELLA_NAMED(name)                           \
-  template <class... A>                               \
-  decltype(auto) name(A&&... arguments) {             \
+#define LAMELLA_NAMED(name)                                       \
+  template <class... A>                                           \
+  decltype(auto) name(A&&... arguments) {                         \
     return lamella::linalg_##name(std::forward<A>(arguments)...); \
   }
 namespace torch::linalg {

@@ -21,8 +21,7 @@ void decay(const T* x, T* y, int64_t rows, int64_t length, double rate) {
 
 namespace ffi = xla::ffi;
 
-static ffi::Error decay_call(ffi::Buffer<ffi::F32> x, double rate,
-                             ffi::ResultBuffer<ffi::F32> y) {
+static ffi::Error decay_call(ffi::Buffer<ffi::F32> x, double rate, ffi::ResultBuffer<ffi::F32> y) {
   auto sizes = x.dimensions();
   if (sizes.size() == 0) return ffi::Error::InvalidArgument("decay: expected x with dimensions");
   int64_t length = sizes.back();
@@ -31,12 +30,11 @@ static ffi::Error decay_call(ffi::Buffer<ffi::F32> x, double rate,
   return ffi::Error::Success();
 }
 
-XLA_FFI_DEFINE_HANDLER_SYMBOL(
-    Decay, decay_call,
-    ffi::Ffi::Bind()
-        .Arg<ffi::Buffer<ffi::F32>>()
-        .Attr<double>("rate")
-        .Ret<ffi::Buffer<ffi::F32>>());
+XLA_FFI_DEFINE_HANDLER_SYMBOL(Decay, decay_call,
+                              ffi::Ffi::Bind()
+                                  .Arg<ffi::Buffer<ffi::F32>>()
+                                  .Attr<double>("rate")
+                                  .Ret<ffi::Buffer<ffi::F32>>());
 
 #else
 // An operator, declared and registered as PyTorch's are; Lamella's headers have these names too.

@@ -298,9 +298,9 @@ class ElementIteratorConfig {
     for (ScalarType lower : {levels[1], levels[2]}) {
       if (kind(lower) <= kind(common)) continue;
       bool complex_of_common = kind(lower) == 3 && kind(common) == 2;
-      common = complex_of_common                  ? to_complex_type(common)
+      common = complex_of_common                 ? to_complex_type(common)
                : common == ScalarType::Undefined ? lower
-                                                  : promote_types(common, lower);
+                                                 : promote_types(common, lower);
     }
     bool integral = common != ScalarType::Undefined && kind(common) < 2;
     return to_float_ && integral ? default_dtype() : common;

@@ -151,8 +151,7 @@ class intrusive_ptr {
     if (object_ != nullptr) __atomic_fetch_add(&header()->references, 1, __ATOMIC_RELAXED);
   }
   void drop() {
-    if (object_ != nullptr &&
-        __atomic_fetch_sub(&header()->references, 1, __ATOMIC_ACQ_REL) == 1) {
+    if (object_ != nullptr && __atomic_fetch_sub(&header()->references, 1, __ATOMIC_ACQ_REL) == 1) {
       header()->destroy(header());
     }
   }

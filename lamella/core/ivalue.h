@@ -181,8 +181,8 @@ class IValue {
   bool isGenerator() const { return value_.tag == LAMELLA_GENERATOR; }
   bool isObject() const { return value_.tag == LAMELLA_OBJECT; }
   bool isCustomClass() const {
-    return isObject() && static_cast<lamella_object*>(value_.as.pointer)->reserved ==
-                             LAMELLA_OBJECT_OF_CLASS;
+    return isObject() &&
+           static_cast<lamella_object*>(value_.as.pointer)->reserved == LAMELLA_OBJECT_OF_CLASS;
   }
 
   // T is Tensor unless told otherwise; any class over TensorBase.

@@ -178,8 +178,7 @@ class class_ {
     guarded([&] {
       check_word(name_space);
       check_word(name);
-      static const std::string qualified =
-          "__torch__.torch.classes." + name_space + "." + name;
+      static const std::string qualified = "__torch__.torch.classes." + name_space + "." + name;
       detail::class_name<T> = qualified.c_str();
       auto& all = detail::class_registrations();
       all.emplace_back(Library::FRAGMENT, name_space.c_str(), std::nullopt, __FILE__, __LINE__);
@@ -191,8 +190,8 @@ class class_ {
   template <class... A>
   class_& def(detail::Constructor<A...>, const std::string& = "",
               std::initializer_list<arg> arguments = {}) {
-    return add("__init__", [](A... values) { return make_intrusive<T>(std::move(values)...); },
-               arguments);
+    return add(
+        "__init__", [](A... values) { return make_intrusive<T>(std::move(values)...); }, arguments);
   }
   // .def(init([](int64_t size) { return make_intrusive<T>(size); }))
   template <class F>
@@ -233,12 +232,12 @@ class class_ {
   }
   // An attribute that is a member of the object.
   template <class M>
-  class_& def_readonly(const std::string& name, M T::* member) {
+  class_& def_readonly(const std::string& name, M T::*member) {
     return def(name + "_getter",
                [member](const intrusive_ptr<T>& self) { return (*self).*member; });
   }
   template <class M>
-  class_& def_readwrite(const std::string& name, M T::* member) {
+  class_& def_readwrite(const std::string& name, M T::*member) {
     def_readonly(name, member);
     return def(name + "_setter", [member](const intrusive_ptr<T>& self, M value) {
       (*self).*member = std::move(value);

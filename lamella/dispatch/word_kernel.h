@@ -31,9 +31,7 @@ struct WordOf<T> {
   static Word to(const T& value) {
     return reinterpret_cast<Word>(TensorBase(value).unsafe_release());
   }
-  static T from(Word word) {
-    return T(TensorBase::adopt(reinterpret_cast<lamella_tensor*>(word)));
-  }
+  static T from(Word word) { return T(TensorBase::adopt(reinterpret_cast<lamella_tensor*>(word))); }
 };
 template <>
 struct WordOf<Device> {

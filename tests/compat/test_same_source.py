@@ -167,7 +167,9 @@ def test_classes_say_what_is_wrong():
             print(type(error).__name__, str(error))
     """
     name = "__torch__.torch.classes.compat_classes"
-    assert run(library("classes", "lamella"), "lamella", code) == f"""\
+    assert (
+        run(library("classes", "lamella"), "lamella", code)
+        == f"""\
 TypeError run: got (Tensor, Counter), which does not fit
   run(Tensor x, {name}.Linear packed)
     'packed' (position 2): expected {name}.Linear, got Counter
@@ -186,3 +188,4 @@ TypeError total: got ([Counter, Stack]), which does not fit
   total({name}.Counter[] counters)
     'counters' (position 1): expected {name}.Counter[], got [Counter, Stack]
 """
+    )

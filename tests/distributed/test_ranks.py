@@ -16,7 +16,7 @@ from mpi_jobs import Job, needs_mpi, run_ranks, seconds_to_end
 from lamella.distributed import checkpoint
 
 pytestmark = needs_mpi
-# How long a job may take to end once a rank has failed. It is to be 5 seconds where the processors are
+# How long a job may take to end once a rank has failed. It is to be 5 seconds where processors are
 # free, which LAMELLA_TEST_SECONDS=5 asks for; other tests run beside these here.
 SECONDS = float(os.environ.get("LAMELLA_TEST_SECONDS", "20"))
 

@@ -67,15 +67,15 @@ struct RegisterCapabilityStub {
 #define LAMELLA_REGISTER_STUB(stub, device, fn)                                      \
   static const ::at::native::RegisterDeviceStub<stub##_DECLARE_DISPATCH_type,        \
                                                 stub##_DECLARE_DISPATCH_type::FnPtr> \
-  LAMELLA_CONCAT(stub##_register_, __LINE__)(stub, ::lamella::DeviceType::device, fn);
-#define REGISTER_ARCH_DISPATCH(stub, arch, fn)                                                   \
-  static const ::at::native::RegisterCapabilityStub<stub##_DECLARE_DISPATCH_type,                \
-                                                    stub##_DECLARE_DISPATCH_type::FnPtr>         \
-  LAMELLA_CONCAT(stub##_register_##arch##_, __LINE__)(                                           \
-      stub,                                                                                      \
-      ::at::native::RegisterCapabilityStub<stub##_DECLARE_DISPATCH_type,                         \
-                                           stub##_DECLARE_DISPATCH_type::FnPtr>::arch,           \
-      fn);
+      LAMELLA_CONCAT(stub##_register_, __LINE__)(stub, ::lamella::DeviceType::device, fn);
+#define REGISTER_ARCH_DISPATCH(stub, arch, fn)                                             \
+  static const ::at::native::RegisterCapabilityStub<stub##_DECLARE_DISPATCH_type,          \
+                                                    stub##_DECLARE_DISPATCH_type::FnPtr>   \
+      LAMELLA_CONCAT(stub##_register_##arch##_, __LINE__)(                                 \
+          stub,                                                                            \
+          ::at::native::RegisterCapabilityStub<stub##_DECLARE_DISPATCH_type,               \
+                                               stub##_DECLARE_DISPATCH_type::FnPtr>::arch, \
+          fn);
 #define REGISTER_AVX2_DISPATCH(stub, fn) REGISTER_ARCH_DISPATCH(stub, AVX2, fn)
 #define REGISTER_AVX512_DISPATCH(stub, fn) REGISTER_ARCH_DISPATCH(stub, AVX512, fn)
 #define REGISTER_ALL_CPU_DISPATCH(stub, fn) REGISTER_ARCH_DISPATCH(stub, DEFAULT, fn)

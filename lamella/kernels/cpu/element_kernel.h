@@ -73,8 +73,7 @@ struct ElementFunction<R(A...)> {
   }
 };
 template <class F>
-using ElementFunctionOf =
-    ElementFunction<typename FunctionType<std::remove_cvref_t<F>>::type>;
+using ElementFunctionOf = ElementFunction<typename FunctionType<std::remove_cvref_t<F>>::type>;
 }  // namespace detail
 
 // f of numbers, for each place of the operands: its result goes to the output, its parameters are

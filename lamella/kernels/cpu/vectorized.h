@@ -170,13 +170,13 @@ class Vectorized {
   Vectorized frac() const { return *this - trunc(); }
 
 // A function by Lamella's vectors where T has them, else by the standard library's.
-#define LAMELLA_VEC_FUNCTION(name, own, standard)                                             \
-  Vectorized name() const {                                                                   \
-    if constexpr (std::is_same_v<Wide<T>, float> || std::is_same_v<Wide<T>, double>) {        \
-      return by_vectors([](auto x) { return lamella::native::own(x); });                      \
-    } else {                                                                                  \
-      return each([](T x) { return static_cast<T>(standard(x)); });                           \
-    }                                                                                         \
+#define LAMELLA_VEC_FUNCTION(name, own, standard)                                      \
+  Vectorized name() const {                                                            \
+    if constexpr (std::is_same_v<Wide<T>, float> || std::is_same_v<Wide<T>, double>) { \
+      return by_vectors([](auto x) { return lamella::native::own(x); });               \
+    } else {                                                                           \
+      return each([](T x) { return static_cast<T>(standard(x)); });                    \
+    }                                                                                  \
   }
   LAMELLA_VEC_FUNCTION(exp, v_exp, std::exp)
   LAMELLA_VEC_FUNCTION(log, v_log, std::log)
@@ -194,8 +194,8 @@ class Vectorized {
   LAMELLA_VEC_FUNCTION(sqrt, v_sqrt, std::sqrt)
 #undef LAMELLA_VEC_FUNCTION
 // The same for real numbers alone.
-#define LAMELLA_VEC_FUNCTION(name, own) \
-  Vectorized name() const {             \
+#define LAMELLA_VEC_FUNCTION(name, own)                                \
+  Vectorized name() const {                                            \
     return by_vectors([](auto x) { return lamella::native::own(x); }); \
   }
   LAMELLA_VEC_FUNCTION(exp2, v_exp2)
@@ -212,8 +212,8 @@ class Vectorized {
     return each([](T x) { return static_cast<T>(std::tanh(static_cast<Wide<T>>(x))); });
   }
 // Functions that the standard library has, lane by lane.
-#define LAMELLA_VEC_FUNCTION(name, standard) \
-  Vectorized name() const {                  \
+#define LAMELLA_VEC_FUNCTION(name, standard)                                            \
+  Vectorized name() const {                                                             \
     return each([](T x) { return static_cast<T>(standard(static_cast<Wide<T>>(x))); }); \
   }
   LAMELLA_VEC_FUNCTION(log2, std::log2)
@@ -224,11 +224,11 @@ class Vectorized {
   LAMELLA_VEC_FUNCTION(round, std::nearbyint)
   LAMELLA_VEC_FUNCTION(trunc, std::trunc)
 #undef LAMELLA_VEC_FUNCTION
-#define LAMELLA_VEC_FUNCTION(name, standard)                                          \
-  Vectorized name(const Vectorized& other) const {                                    \
-    return each(other, [](T x, T y) {                                                 \
+#define LAMELLA_VEC_FUNCTION(name, standard)                                             \
+  Vectorized name(const Vectorized& other) const {                                       \
+    return each(other, [](T x, T y) {                                                    \
       return static_cast<T>(standard(static_cast<Wide<T>>(x), static_cast<Wide<T>>(y))); \
-    });                                                                               \
+    });                                                                                  \
   }
   LAMELLA_VEC_FUNCTION(pow, std::pow)
   LAMELLA_VEC_FUNCTION(fmod, std::fmod)
@@ -247,21 +247,21 @@ class Vectorized {
   Vectorized operator!() const {
     return each([](T x) { return static_cast<T>(x == T(0)); });
   }
-#define LAMELLA_VEC_OPERATOR(op)                                                           \
-  friend Vectorized operator op(const Vectorized& a, const Vectorized& b) {                \
-    return a.each(b, [](T x, T y) { return static_cast<T>(x op y); });                     \
-  }                                                                                        \
-  friend Vectorized& operator op##=(Vectorized& a, const Vectorized& b) { return a = a op b; }
+#define LAMELLA_VEC_OPERATOR(op)                                            \
+  friend Vectorized operator op(const Vectorized& a, const Vectorized& b) { \
+    return a.each(b, [](T x, T y) { return static_cast<T>(x op y); });      \
+  }                                                                         \
+  friend Vectorized& operator op##=(Vectorized & a, const Vectorized & b) { return a = a op b; }
   LAMELLA_VEC_OPERATOR(+)
   LAMELLA_VEC_OPERATOR(-)
   LAMELLA_VEC_OPERATOR(*)
   LAMELLA_VEC_OPERATOR(/)
 #undef LAMELLA_VEC_OPERATOR
-#define LAMELLA_VEC_OPERATOR(op)                                                          \
-  friend Vectorized operator op(const Vectorized& a, const Vectorized& b) {               \
-    return a.bits(b, [](auto x, auto y) { return x op y; });                              \
-  }                                                                                       \
-  friend Vectorized& operator op##=(Vectorized& a, const Vectorized& b) { return a = a op b; }
+#define LAMELLA_VEC_OPERATOR(op)                                            \
+  friend Vectorized operator op(const Vectorized& a, const Vectorized& b) { \
+    return a.bits(b, [](auto x, auto y) { return x op y; });                \
+  }                                                                         \
+  friend Vectorized& operator op##=(Vectorized & a, const Vectorized & b) { return a = a op b; }
   LAMELLA_VEC_OPERATOR(&)
   LAMELLA_VEC_OPERATOR(|)
   LAMELLA_VEC_OPERATOR(^)
@@ -273,12 +273,12 @@ class Vectorized {
     return a.each(b, [](T x, T y) { return static_cast<T>(x >> y); });
   }
 // As an operator a comparison gives a mask, by name 1 and 0.
-#define LAMELLA_VEC_COMPARISON(op, name)                                          \
-  friend Vectorized operator op(const Vectorized& a, const Vectorized& b) {       \
-    return a.each(b, [](T x, T y) { return filled(x op y); });                    \
-  }                                                                               \
-  Vectorized name(const Vectorized& other) const {                                \
-    return each(other, [](T x, T y) { return static_cast<T>(x op y); });          \
+#define LAMELLA_VEC_COMPARISON(op, name)                                    \
+  friend Vectorized operator op(const Vectorized& a, const Vectorized& b) { \
+    return a.each(b, [](T x, T y) { return filled(x op y); });              \
+  }                                                                         \
+  Vectorized name(const Vectorized& other) const {                          \
+    return each(other, [](T x, T y) { return static_cast<T>(x op y); });    \
   }
   LAMELLA_VEC_COMPARISON(==, eq)
   LAMELLA_VEC_COMPARISON(!=, ne)

@@ -59,23 +59,22 @@ int64_t total(std::vector<c10::intrusive_ptr<Counter>> counters) {
 
 }  // namespace
 
-static auto linear =
-    torch::class_<Linear>("compat_classes", "Linear")
-        .def(torch::init([](at::Tensor weight, std::optional<at::Tensor> bias) {
-          return c10::make_intrusive<Linear>(std::move(weight), std::move(bias));
-        }))
-        .def("forward", &Linear::forward)
-        .def("unpack", &Linear::unpack)
-        .def_readonly("weight", &Linear::weight)
-        .def_pickle(
-            [](const c10::intrusive_ptr<Linear>& self)
-                -> std::tuple<at::Tensor, std::optional<at::Tensor>> {
-              return {self->weight, self->bias};
-            },
-            [](std::tuple<at::Tensor, std::optional<at::Tensor>> state) {
-              return c10::make_intrusive<Linear>(std::move(std::get<0>(state)),
-                                                 std::move(std::get<1>(state)));
-            });
+static auto linear = torch::class_<Linear>("compat_classes", "Linear")
+                         .def(torch::init([](at::Tensor weight, std::optional<at::Tensor> bias) {
+                           return c10::make_intrusive<Linear>(std::move(weight), std::move(bias));
+                         }))
+                         .def("forward", &Linear::forward)
+                         .def("unpack", &Linear::unpack)
+                         .def_readonly("weight", &Linear::weight)
+                         .def_pickle(
+                             [](const c10::intrusive_ptr<Linear>& self)
+                                 -> std::tuple<at::Tensor, std::optional<at::Tensor>> {
+                               return {self->weight, self->bias};
+                             },
+                             [](std::tuple<at::Tensor, std::optional<at::Tensor>> state) {
+                               return c10::make_intrusive<Linear>(std::move(std::get<0>(state)),
+                                                                  std::move(std::get<1>(state)));
+                             });
 
 TORCH_LIBRARY(compat_classes, m) {
   m.class_<Counter>("Counter")
@@ -103,7 +102,6 @@ TORCH_LIBRARY(compat_classes, m) {
             return c10::make_intrusive<Stack>(std::move(state));
           });
   m.def("prepack", &prepack);
-  m.def(
-      "run(Tensor x, __torch__.torch.classes.compat_classes.Linear packed) -> Tensor", &run);
+  m.def("run(Tensor x, __torch__.torch.classes.compat_classes.Linear packed) -> Tensor", &run);
   m.def("total(__torch__.torch.classes.compat_classes.Counter[] counters) -> int", &total);
 }

@@ -128,9 +128,17 @@ std::vector<double> vectors(const at::Tensor& given) {
   Vec::blendv(Vec(-1.f), head, mask).store(kept);
   Vectorized<double> d = Vectorized<double>(2.0).pow(Vectorized<double>(0.5));
   Vectorized<int64_t> bits = Vectorized<int64_t>(6) & Vectorized<int64_t>(3);
-  return {sum, most, kept[0], kept[1], kept[2], kept[Vec::size() - 1], d[0],
-          static_cast<double>(bits[0]), clamp(head, Vec(0.f), Vec(1.f))[0],
-          static_cast<double>(head.eq(head)[1]), fmadd(head, head, head)[1]};
+  return {sum,
+          most,
+          kept[0],
+          kept[1],
+          kept[2],
+          kept[Vec::size() - 1],
+          d[0],
+          static_cast<double>(bits[0]),
+          clamp(head, Vec(0.f), Vec(1.f))[0],
+          static_cast<double>(head.eq(head)[1]),
+          fmadd(head, head, head)[1]};
 }
 
 }  // namespace

@@ -31,20 +31,20 @@ class StableLibrary {
 #define TORCH_BOX(f) (::lamella::CompileTimeFunction<f>())
 
 // `open` is one of Lamella's macros up to its block's name.
-#define LAMELLA_STABLE_LIBRARY_(open, body, m)                     \
-  static void body(::torch::stable::detail::StableLibrary&);       \
-  open {                                                           \
+#define LAMELLA_STABLE_LIBRARY_(open, body, m)                      \
+  static void body(::torch::stable::detail::StableLibrary&);        \
+  open {                                                            \
     ::torch::stable::detail::StableLibrary stable_library(library); \
-    body(stable_library);                                          \
-  }                                                                \
+    body(stable_library);                                           \
+  }                                                                 \
   static void body(::torch::stable::detail::StableLibrary& m)
 #define STABLE_TORCH_LIBRARY(ns, m) \
   LAMELLA_STABLE_LIBRARY_(LAMELLA_LIBRARY(ns, library), stable_library_##ns, m)
 #define STABLE_TORCH_LIBRARY_FRAGMENT(ns, m) STABLE_TORCH_LIBRARY_FRAGMENT_(ns, m, __COUNTER__)
-#define STABLE_TORCH_LIBRARY_FRAGMENT_(ns, m, id)              \
+#define STABLE_TORCH_LIBRARY_FRAGMENT_(ns, m, id)                \
   LAMELLA_STABLE_LIBRARY_(LAMELLA_LIBRARY_FRAGMENT(ns, library), \
                           LAMELLA_CONCATENATE(stable_library_fragment_##ns##_, id), m)
 #define STABLE_TORCH_LIBRARY_IMPL(ns, k, m) STABLE_TORCH_LIBRARY_IMPL_(ns, k, m, __COUNTER__)
-#define STABLE_TORCH_LIBRARY_IMPL_(ns, k, m, id)               \
+#define STABLE_TORCH_LIBRARY_IMPL_(ns, k, m, id)                \
   LAMELLA_STABLE_LIBRARY_(LAMELLA_LIBRARY_IMPL(ns, k, library), \
                           LAMELLA_CONCATENATE(stable_library_impl_##ns##_##k##_, id), m)

@@ -1,4 +1,4 @@
 // torch::headeronly::Layout.
 #pragma once
-#include <torch/headeronly/lamella_names.h>
 #include <c10/core/Layout.h>
+#include <torch/headeronly/lamella_names.h>

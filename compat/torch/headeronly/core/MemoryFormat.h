@@ -1,4 +1,4 @@
 // torch::headeronly::MemoryFormat.
 #pragma once
-#include <torch/headeronly/lamella_names.h>
 #include <c10/core/MemoryFormat.h>
+#include <torch/headeronly/lamella_names.h>

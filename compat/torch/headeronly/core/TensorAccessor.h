@@ -1,7 +1,7 @@
 // torch::headeronly::HeaderOnlyTensorAccessor.
 #pragma once
-#include <torch/headeronly/lamella_names.h>
 #include <ATen/core/TensorAccessor.h>
+#include <torch/headeronly/lamella_names.h>
 
 namespace torch::headeronly {
 template <class T, size_t N, template <class> class PtrTraits = lamella::DefaultPtrTraits,

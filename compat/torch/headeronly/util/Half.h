@@ -1,4 +1,4 @@
 // torch::headeronly::Half.
 #pragma once
-#include <torch/headeronly/lamella_names.h>
 #include <c10/util/Half.h>
+#include <torch/headeronly/lamella_names.h>

@@ -1,7 +1,7 @@
 // torch::headeronly::HeaderOnlyArrayRef.
 #pragma once
-#include <torch/headeronly/lamella_names.h>
 #include <c10/util/ArrayRef.h>
+#include <torch/headeronly/lamella_names.h>
 
 namespace torch::headeronly {
 template <class T>

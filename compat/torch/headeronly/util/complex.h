@@ -1,4 +1,4 @@
 // torch::headeronly::complex.
 #pragma once
-#include <torch/headeronly/lamella_names.h>
 #include <c10/util/complex.h>
+#include <torch/headeronly/lamella_names.h>
