@@ -204,6 +204,11 @@ def _to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: Any = Non
     return _sparse_tensor.to_sparse(self, sparse_dim, layout=layout)
 
 
+def _to_sparse_coo(self: Tensor) -> Any:
+    """The elements that are not zero by their coordinates, as to_sparse() gives them."""
+    return _to_sparse(self)
+
+
 def _to_sparse_csr(self: Tensor) -> Any:
     """The elements of a matrix that are not 0, row by row."""
     from lamella import _sparse_tensor
@@ -228,7 +233,7 @@ def install() -> None:
             "__array_namespace__": _array_namespace,
             "to_device": _to_device,
             "to_sparse": _to_sparse,
-            "to_sparse_coo": lambda self: _to_sparse(self),
+            "to_sparse_coo": _to_sparse_coo,
             "to_sparse_csr": _to_sparse_csr,
             "to_dense": _to_dense,
             "is_sparse": False,
