@@ -522,7 +522,7 @@ def mm(mat1: Any, mat2: Any, reduce: str | None = None) -> Any:
     parts = mat2.index_select(0, columns) * stored
     shape = (mat1.shape[0], *mat2.shape[1:])
     zeros = lamella.zeros(shape, dtype=parts.dtype, device=parts.device)
-    if reduce in (None, "sum"):
+    if reduce is None or reduce == "sum":
         return zeros.index_add(0, rows, parts)
     _check(
         function,
