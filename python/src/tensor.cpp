@@ -82,9 +82,11 @@ bool has_handler(const lamella_tensor* tensor) { return (tensor->key_set & pytho
 void tensor_finalize(PyObject* self) {
   PyTensor* object = as_tensor(self);
   lamella_tensor* tensor = object->tensor;
+  if (tensor == nullptr || object->kept)
+    return;  // the tensor has ended, and kept the object so far
   const bool more =
       has_handler(tensor) || (object->dict != nullptr && PyDict_GET_SIZE(object->dict) > 0);
-  if (object->kept || !more || tensor->python_object != self ||
+  if (!more || tensor->python_object != self ||
       __atomic_load_n(&tensor->references, __ATOMIC_ACQUIRE) == 1) {
     return;
   }

@@ -7,6 +7,7 @@ import weakref
 import pytest
 from autograd_functions import Identity, Square, leaf, n, run
 
+import lamella
 from lamella.autograd import Function
 
 
@@ -140,3 +141,24 @@ def test_threads_run_backward_at_once():
         thread.join()
     assert not errors
     assert x.grad.tolist() == [2.0 * 50 * 8]
+
+
+def test_attributes_end_with_a_tensor_that_a_graph_kept():
+    """An object with attributes lives on in its tensor, and ends with the last that holds that."""
+
+    class Seen:
+        pass
+
+    x = lamella.ones(3, requires_grad=True)
+    x.seen = Seen()
+    ended = weakref.ref(x.seen)
+    y = x * 2
+    del x
+    gc.collect()
+    assert ended() is not None
+    (leaf,) = (next_one for next_one, _ in y.grad_fn.next_functions)
+    assert leaf.variable.seen is ended()
+    del leaf
+    del y
+    gc.collect()
+    assert ended() is None

@@ -386,6 +386,6 @@ def test_images_without_aliases():
     with pytest.raises(ValueError) as error:
         nn.functional.interpolate(to_own(x), 4, antialias=True)
     assert str(error.value) == (
-        "interpolate: expected mode 'bilinear' or 'bicubic' and 4 dimensions with 'antialias', got "
-        "'nearest' and 4"
+        "interpolate: expected an image and a mode of ['bilinear', 'bicubic', 'lanczos'] with "
+        "'antialias', got 2 dimensions and 'nearest'"
     )

@@ -173,7 +173,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.output is not None:
         _write(options.output, results)
     for i, (shape, result) in enumerate(zip(_arrays(executable.output_shape), results)):
-        print(f"output {i}: {shape}\n{result}")
+        print(f"output {i}: {shape}\n{result!r}")
     return 0
 
 

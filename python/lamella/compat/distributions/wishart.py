@@ -108,7 +108,7 @@ class Wishart(ExponentialFamily):
         outer = diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2)
         return self.df.view(self._batch_shape + (1, 1)) * (v.pow(2) + outer)
 
-    def rsample(self, sample_shape: Any = ()) -> Tensor:
+    def _draw(self, sample_shape: Any) -> Tensor:
         size = self._event_shape[-1]
         noise = self._dist_chi2.rsample(sample_shape).sqrt().diag_embed(dim1=-2, dim2=-1)
         rows, columns = lamella.tril_indices(size, size, offset=-1).unbind(0)
@@ -118,6 +118,26 @@ class Wishart(ExponentialFamily):
         noise[..., rows, columns] = below
         factor = self._unbroadcasted_scale_tril @ noise
         return factor @ factor.mT
+
+    def rsample(self, sample_shape: Any = (), max_try_correction: int | None = None) -> Tensor:
+        if max_try_correction is None:
+            max_try_correction = 3 if self._event_shape[-1] > 3 else 10
+        batch = [-1 - d for d in range(len(self._batch_shape))]
+
+        def over_batch(found: Tensor) -> Tensor:
+            return found.amax(batch) if batch else found
+
+        sample = self._draw(sample_shape)
+        # PyTorch draws what is positive definite a second time, and from then on what is not: the
+        # same numbers for a seed take the same draws.
+        again = over_batch(self.support.check(sample))
+        for _ in range(max_try_correction):
+            if not again.any():
+                break
+            drawn = self._draw(again[again].shape)
+            sample[again] = drawn
+            again[again.clone()] = over_batch(~self.support.check(drawn))
+        return sample
 
     def _half_log_det(self) -> Tensor:
         return self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
