@@ -2,6 +2,7 @@
 #pragma once
 #include <c10/lamella_names.h>
 
+#include <cstddef>
 #include <vector>
 
 namespace c10 {
@@ -11,7 +12,7 @@ class SmallVectorImpl : public std::vector<T> {
   using std::vector<T>::vector;
   SmallVectorImpl() = default;
   SmallVectorImpl(const std::vector<T>& other) : std::vector<T>(other) {}  // NOLINT: implicit
-  void append(size_t count, const T& value) { this->insert(this->end(), count, value); }
+  void append(std::size_t count, const T& value) { this->insert(this->end(), count, value); }
   template <class Iterator>
   void append(Iterator first, Iterator last) {
     this->insert(this->end(), first, last);

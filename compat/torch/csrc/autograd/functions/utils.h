@@ -1,5 +1,6 @@
 // torch::autograd::any_variable_requires_grad, torch::autograd::increment_version.
 #pragma once
+#include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/variable.h>
 
 namespace torch::autograd {
@@ -26,7 +27,7 @@ bool compute_requires_grad(const A&... arguments) {
       return false;
     }
   };
-  return lamella::GradMode::is_enabled() && (requires_grad(arguments) || ...);
+  return c10::GradMode::is_enabled() && (requires_grad(arguments) || ...);
 }
 // RuntimeError for a leaf that requires gradients, which must not be written.
 inline void check_inplace(const lamella::Tensor& tensor, bool requires_grad) {
