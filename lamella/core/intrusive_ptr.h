@@ -64,7 +64,7 @@ class intrusive_ptr {
   constexpr intrusive_ptr(std::nullptr_t) {}  // NOLINT: implicit
   intrusive_ptr(const intrusive_ptr& other) : object_(other.object_) { retain(); }
   intrusive_ptr(intrusive_ptr&& other) noexcept : object_(other.release()) {}
-  // Of a class that derives from T, or may be changed where T may not.
+  // Takes an object over whose class derives from T, or that may be changed where T may not.
   template <class U>
     requires std::is_convertible_v<U*, T*>
   intrusive_ptr(intrusive_ptr<U> other) : object_(other.release()) {}  // NOLINT: implicit

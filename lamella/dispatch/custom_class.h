@@ -126,7 +126,7 @@ struct MethodCall<T, R (T::*)(A...) const noexcept(kNoexcept)> {
     return ((*self).*method)(std::forward<A>(arguments)...);
   }
 };
-// Of a class that T derives from.
+// The type of a method or member, as one of T where T only inherits it.
 template <class M, class T>
 struct AsMemberOf;
 template <class C, class R, class... A, class T>

@@ -184,7 +184,7 @@ class Library final {
       return CppFunction(std::forward<F>(f));
     }
   }
-  // Of the operator that a schema begins with, or a name; null says nothing.
+  // Says what the operator computes that a schema begins with, or a name; null says nothing.
   LAMELLA_LAZY Library& document(std::string schema, const char* doc) & {
     if (doc == nullptr) return *this;
     schema.resize(std::string_view(schema).substr(0, schema.find('(')).find_last_not_of(' ') + 1);

@@ -93,7 +93,7 @@ struct SchemaText<std::tuple<T...>> {
   static std::string get() { return wrapped_text("(", joined_text<T...>(), ")"); }
 };
 
-// Of a whole signature.
+// SignatureText::get() writes the schema of a whole signature.
 template <class Signature>
 struct SignatureText;
 template <class R, class... A>

@@ -21,7 +21,7 @@ class DeviceStub {
                                   ", got none");
     return kernel(std::forward<A>(arguments)...);
   }
-  // Of several for a device, the one of the highest rank stays: it needs the newest processor.
+  // Several may come for a device: the kernel of the highest rank stays, for the newest processor.
   void set(DeviceType type, FnPtr kernel, int rank = 0) {
     if (rank < ranks_[static_cast<int>(type)]) return;
     kernels_[static_cast<int>(type)] = kernel;

@@ -13,7 +13,7 @@ struct View {
   const Instruction* base;
   std::vector<int64_t> strides;
 };
-// Of the elements of a shape, row by row.
+// The strides of an array of this shape whose elements lie row by row.
 std::vector<int64_t> dense_strides(const Shape& shape);
 // Looks through transposes, and through reshapes as far as strides can say them, of instructions
 // that are `inside`.
