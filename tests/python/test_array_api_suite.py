@@ -37,5 +37,5 @@ def test_suite():
     failed = re.findall(r"^(?:FAILED|ERROR) \S+?::(.*)$", done.stdout, re.MULTILINE)
     unknown = [test for test in failed if not test.startswith(tuple(known()))]
     passed = int(re.search(r"(\d+) passed", done.stdout)[1])
-    # Of 1,388; those that fail are the known ones, and the suite skips five of its own as flaky.
+    # The suite has 1,388 tests: those that fail are the known ones, and it skips five as flaky.
     assert not unknown and passed >= 1365, done.stdout[-3000:]

@@ -15,8 +15,8 @@ struct SelectScatter {
   int64_t outer, lanes;
   int64_t in[3], out[3], size[3], stride[3], padding[3];
 };
-// Of select-and-scatters of F32 and F64 that compare two elements and add what they scatter, with
-// windows in at most three neighbouring dimensions. Nothing of others.
+// What machine code needs of a select-and-scatter of F32 or F64 that compares two elements and adds
+// what it scatters, with windows in at most three neighbouring dimensions; nothing for others.
 std::optional<SelectScatter> select_scatter(const Instruction& i);
 // Calls function(context, begin, end) for ranges that cover [0, count), on several threads.
 using ParallelLoop = void (*)(void (*function)(void* const* context, int64_t begin, int64_t end),

@@ -60,7 +60,7 @@ std::optional<ConvolutionProblem> convolution_problem(const Instruction& i) {
   p.src = {0, inputs};
   p.weights = {1, in_order(d.kernel_output_feature, d.kernel_input_feature, d.kernel_spatial)};
   p.dst = {2, in_order(d.output_batch, d.output_feature, d.output_spatial)};
-  // Of few taps a forward convolution is as fast either way.
+  // A forward convolution is as fast as long as its kernel has few taps.
   constexpr int64_t kFewTaps = 16;
   if (is_plain && !has_holes && groups == 1 && taps > std::max(outputs, kFewTaps)) {
     // What is summed over is the batch, and the input's batch are channels.
