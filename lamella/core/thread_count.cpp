@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -141,7 +142,14 @@ int threads_of_quota(const std::string& root) {
 }  // namespace detail
 
 int default_num_threads() {
-  static const int threads = decide();
+  // No guarded static: a child forked while another thread reads the files would wait for that
+  // thread, which it does not have. Threads that meet here find the same number.
+  static std::atomic<int> decided{0};
+  int threads = decided.load(std::memory_order_relaxed);
+  if (threads == 0) {
+    threads = decide();
+    decided.store(threads, std::memory_order_relaxed);
+  }
   return threads;
 }
 
