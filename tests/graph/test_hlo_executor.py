@@ -120,9 +120,7 @@ def test_logistic_within_two_units(dtype, exact):
 )
 def test_other_machines(settings):
     # They are read when the library is first used.
-    wanted = "test_random_programs and (0 or 1)"
-    if "LAMELLA_COMPILER" not in settings:
-        wanted = f"({wanted}) or bits_of_operators or logistic"
+    wanted = "(test_random_programs and (0 or 1)) or bits_of_operators or logistic"
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__,
          "-k", wanted],

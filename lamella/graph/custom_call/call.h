@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "lamella/core/tensor_base.h"
 #include "lamella/graph/hlo/module.h"
 #include "lamella/graph/runtime/user_data.h"
 #include "lamella/graph/runtime/value.h"
@@ -42,6 +43,16 @@ struct RunContext {
   Value spare_;
 };
 
+// A call of an operator that does to each element what it does to the others.
+class ElementwiseCall {
+ public:
+  // On `count` elements of each operand that has more than one. Gives a dense tensor of them.
+  virtual TensorBase on(std::span<lamella_tensor* const> operands, int64_t count) const = 0;
+
+ protected:
+  ~ElementwiseCall() = default;
+};
+
 class PreparedCall {
  public:
   virtual ~PreparedCall() = default;
@@ -54,6 +65,8 @@ class PreparedCall {
   // may be taken and written. Throws an Error that names the instruction, the target and what it
   // said.
   virtual Value run(std::span<Value> operands, RunContext& context) = 0;
+  // The call as one on elements; null if it is none.
+  virtual const ElementwiseCall* elementwise() const { return nullptr; }
 };
 
 // Finds the target and its convention. `platform` is "Host" or "CUDA". Throws an Error that names

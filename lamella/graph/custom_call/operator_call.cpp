@@ -1,10 +1,13 @@
 // Checking and running calls of operators.
 #include "lamella/graph/custom_call/operator_call.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
 #include "lamella/core/error.h"
+#include "lamella/dispatch/operator_entry.h"
+#include "lamella/dispatch/registry.h"
 #include "lamella/graph/custom_call/opaque.h"
 #include "lamella/graph/custom_call/operator_plan.h"
 #include "lamella/graph/custom_call/operator_tensors.h"
@@ -83,7 +86,7 @@ std::string alias_text(const OperandAlias& alias) {
   return str(braced(alias.output), ": (", alias.operand, ", ", braced(alias.operand_index), ")");
 }
 
-class OperatorCall final : public PreparedCall {
+class OperatorCall final : public PreparedCall, public ElementwiseCall {
  public:
   OperatorCall(const Instruction& instruction, OperatorPlan plan)
       : instruction_(instruction),
@@ -114,16 +117,8 @@ class OperatorCall final : public PreparedCall {
         tensors[k] = tensor_of(std::move(operands[k]), types_[k]).unsafe_release();
       }
     }
-    Few<lamella_value> arguments(boxed_.size());
-    Few<lamella_tensor*> lists(boxed_.list_entries());
-    boxed_.put(tensors.data(), arguments.data(), lists.data());
     OwnedValues returns(op->return_count);
-    lamella_status status;
-    {
-      BelowLayers below;
-      status = call_operator(op, arguments.data(), returns.data());
-    }
-    if (status != LAMELLA_OK) fail_with(status);
+    call(tensors.data(), returns);
     if (single_ && returns[0].tag == LAMELLA_TENSOR && returns[0].as.tensor != nullptr &&
         single_->fits(returns[0].as.tensor)) {
       tensors.release();
@@ -133,7 +128,37 @@ class OperatorCall final : public PreparedCall {
     return collect(operands, tensors, returns);
   }
 
+  const ElementwiseCall* elementwise() const override {
+    if (!single_ || plan_.has_side_effect() || std::ranges::count(plan_.written, true) != 0) {
+      return nullptr;
+    }
+    if (plan_.name == "aten::_to_copy") return this;
+    std::lock_guard lock(Registry::get().mutex());
+    const std::vector<std::string>& tags = entry_of(plan_.op)->tags;
+    return std::ranges::find(tags, "pointwise") != tags.end() ? this : nullptr;
+  }
+  TensorBase on(std::span<lamella_tensor* const> operands, int64_t count) const override {
+    OwnedValues returns(1);
+    call(operands.data(), returns);
+    lamella_tensor* made = returns[0].tag == LAMELLA_TENSOR ? returns[0].as.tensor : nullptr;
+    bool fits = made != nullptr && made->ndim == 1 && made->sizes[0] == count &&
+                single_->has_type(made) && (made->flags & LAMELLA_TENSOR_CONTIGUOUS) != 0;
+    LAMELLA_HLO_REQUIRE(fits, instruction_, "expected ", plan_.name, " to give ", count,
+                        " elements of ", element_name(instruction_.shape->element_type()),
+                        ", as its tag pointwise says");
+    returns[0] = lamella_value{};
+    return TensorBase::adopt(made);
+  }
+
  private:
+  void call(lamella_tensor* const* tensors, OwnedValues& returns) const {
+    Few<lamella_value> arguments(boxed_.size());
+    Few<lamella_tensor*> lists(boxed_.list_entries());
+    boxed_.put(tensors, arguments.data(), lists.data());
+    BelowLayers below;
+    lamella_status status = call_operator(plan_.op, arguments.data(), returns.data());
+    if (status != LAMELLA_OK) fail_with(status);
+  }
   [[noreturn]] void fail_with(lamella_status status) const {
     // An exception of another language stays what it is.
     if (status == LAMELLA_FOREIGN_ERROR) lamella::detail::throw_status(status);

@@ -36,6 +36,7 @@ class KnownShape {
     }
     return true;
   }
+  bool has_type(const lamella_tensor* tensor) const { return tensor->scalar_type == type_; }
   // The value of a tensor that fits, whose reference it takes.
   Value take(const Shape* shape, lamella_tensor* tensor) const;
 

@@ -17,6 +17,7 @@
 #include "lamella/core/allocator.h"
 #include "lamella/core/interrupt.h"
 #include "lamella/graph/evaluate/rules.h"
+#include "lamella/graph/execute/blocks.h"
 #include "lamella/graph/execute/code_cache.h"
 #include "lamella/graph/execute/machine_code.h"
 #include "lamella/graph/hlo/effects.h"
@@ -42,8 +43,9 @@ struct OutputLeaf {
 };
 struct PlannedRegion {
   std::string name;
-  MachineCode::Function function;
-  size_t temporary_bytes;
+  MachineCode::Function function = nullptr;
+  std::unique_ptr<const Blocks> blocks;  // where there is no function
+  size_t temporary_bytes = 0;
   uint32_t input_leaves;
   std::vector<OutputLeaf> output_leaves;
   std::vector<RegionOutput> outputs;
@@ -152,8 +154,11 @@ void run_region(const PlannedRegion& region, std::span<Value> operands, Value* p
   }
   Temporary temporary(region.temporary_bytes);
   *next = temporary.data();
-  // An error is thrown here, where no machine code stands in between.
-  if (region.function(buffers) != 0) throw_pending();
+  if (region.blocks != nullptr) {
+    region.blocks->run(buffers);
+  } else if (region.function(buffers) != 0) {
+    throw_pending();  // here no machine code stands in between
+  }
   Value* leaf = values;
   for (const RegionOutput& output : region.outputs) {
     Value value = assembled(output.shape, leaf);
@@ -173,12 +178,19 @@ struct Program {
 std::shared_ptr<const Program> make_program(std::shared_ptr<const Module> given, bool native) {
   auto program = std::make_shared<Program>();
   NativeRules rules(*given);
-  std::optional<NativeRules> own;  // of the copy that is changed
-  program->changed =
-      run_passes(*given, rules.most_instructions(), native, [&](const Computation& one) {
+  std::optional<NativeRules> own;   // of the copy that is changed
+  std::optional<NativeRules> last;  // of what the other passes made of it
+  program->changed = run_passes(
+      *given, rules.most_instructions(), native,
+      [&](const Computation& one) {
         if (!native) return false;
         if (!own) own.emplace(*one.parent);
         return own->is_native(one);
+      },
+      [&](const Instruction& i) {
+        if (!native) return false;
+        if (!last) last.emplace(*i.parent->parent);
+        return last->is_native(i);
       });
   program->given = std::move(given);
   return program;
@@ -306,6 +318,7 @@ class Executor final : public Executable {
     schedules->clear();
     for (size_t n = 0; n < todo->size(); ++n) {
       schedules->push_back(schedule(*(*todo)[n], native_ ? rules : nullptr));
+      join_blocks(schedules->back(), prepared_);
       for (const ScheduledStep& step : schedules->back()) {
         if (step.instruction == nullptr) continue;
         for_each_called(*step.instruction, [&](const Computation& called) {
@@ -323,7 +336,7 @@ class Executor final : public Executable {
     std::vector<const Region*> regions;
     for (const auto& steps : schedules) {
       for (const ScheduledStep& step : steps) {
-        if (step.instruction == nullptr) regions.push_back(&step.region);
+        if (step.instruction == nullptr && !step.region.blocks) regions.push_back(&step.region);
       }
     }
     if (regions.empty()) return true;
@@ -341,7 +354,13 @@ class Executor final : public Executable {
       explanation_ += str(computations[n]->name, ":\n");
       for (const ScheduledStep& step : schedules[n]) {
         const Instruction* i = step.instruction;
-        if (i == nullptr) {
+        if (i == nullptr && step.region.blocks) {
+          explanation_ += str("  blocks of ", step.region.instructions.size(), " calls:");
+          for (const Instruction* one : step.region.instructions) {
+            explanation_ += str(" ", one->text(AttributeKey::CustomCallTarget));
+          }
+          explanation_ += "\n";
+        } else if (i == nullptr) {
           const MachineCode& code = codes[next++];
           explanation_ +=
               str("  machine code for ", step.region.instructions.size(), " instructions, with ",
@@ -387,7 +406,8 @@ class Executor final : public Executable {
         plan.operands.push_back({place_of(operand), false});
       };
       if (i == nullptr) {
-        code_of.push_back(&codes[(*next_code)++]);
+        static const MachineCode none{};
+        code_of.push_back(one.region.blocks ? &none : &codes[(*next_code)++]);
         plan.regions.push_back(std::make_unique<PlannedRegion>());
         step.region = plan.regions.back().get();
         for (const Instruction* input : one.region.inputs) read(input);
@@ -412,6 +432,9 @@ class Executor final : public Executable {
         continue;
       }
       fill_region(*plan.regions[r], one.region, *code_of[r], plan, plan.steps[s++]);
+      if (one.region.blocks) {
+        plan.regions[r]->blocks = std::make_unique<Blocks>(one.region, prepared_);
+      }
       ++r;
     }
     return plan;
@@ -419,7 +442,7 @@ class Executor final : public Executable {
 
   static void fill_region(PlannedRegion& to, const Region& region, const MachineCode& code,
                           const ComputationPlan& plan, const PlannedStep& step) {
-    to.name = str("machine code of ", region.outputs.front()->name);
+    to.name = str(region.blocks ? "blocks of " : "machine code of ", region.outputs.front()->name);
     to.function = code.function;
     to.temporary_bytes = static_cast<size_t>(code.temporary_bytes);
     std::vector<int32_t> operand_of_leaf;
@@ -442,6 +465,16 @@ class Executor final : public Executable {
     }
     for (auto [output, input] : code.may_share) {
       to.output_leaves[output].shared_operand = operand_of_leaf[input];
+    }
+    if (!region.blocks) return;
+    // Outputs of blocks take the memory of inputs that end, each of one.
+    for (size_t o = 0; o < region.outputs.size(); ++o) {
+      for (size_t n = 0; n < region.inputs.size(); ++n) {
+        int32_t& operand = operand_of_leaf[n];
+        if (operand < 0 || !Blocks::may_share(*region.outputs[o], *region.inputs[n])) continue;
+        to.output_leaves[o].shared_operand = std::exchange(operand, -1);
+        break;
+      }
     }
   }
 

@@ -56,27 +56,6 @@ AsCode as_code(Opcode opcode) {
 
 }  // namespace
 
-std::optional<Opcode> single_operation(const Computation& computation) {
-  const Instruction& root = *computation.root;
-  if (computation.parameters.size() != 2 || root.operands.size() != 2) return std::nullopt;
-  for (const Instruction* operand : root.operands) {
-    if (operand->opcode != Opcode::Parameter) return std::nullopt;
-  }
-  if (root.operands[0] == root.operands[1]) return std::nullopt;
-  switch (root.opcode) {
-    case Opcode::Add:
-    case Opcode::Multiply:
-    case Opcode::And:
-    case Opcode::Or:
-    case Opcode::Xor:
-    case Opcode::Maximum:
-    case Opcode::Minimum:
-      return root.opcode;
-    default:
-      return std::nullopt;
-  }
-}
-
 std::optional<Prefix> prefix_of(const Instruction& i) {
   const Attribute* found = i.find(AttributeKey::Window);
   if (found == nullptr || !i.shape->is_array()) return std::nullopt;

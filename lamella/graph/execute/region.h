@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "lamella/graph/hlo/module.h"
+#include "lamella/graph/hlo/single_operation.h"
 
 namespace lamella::hlo {
 
@@ -47,8 +48,6 @@ class NativeRules {
   std::unordered_map<const Computation*, Known> known_;
 };
 
-// The opcode of a reducer that is one operation whose order does not matter.
-std::optional<Opcode> single_operation(const Computation& computation);
 // A reduce-window each of whose windows begins, or ends, where the operand does: what is reached
 // after each element, from the first on or from the last.
 struct Prefix {
@@ -61,6 +60,7 @@ struct Region {
   std::vector<const Instruction*> instructions;  // operands before their users
   std::vector<const Instruction*> inputs;        // what is read from outside, each once
   std::vector<const Instruction*> outputs;       // what is read outside, or is the root
+  bool blocks = false;                           // no machine code: Note [Blocks]
 };
 
 // One step of a computation: a region, or an instruction that is none.

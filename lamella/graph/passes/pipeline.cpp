@@ -18,6 +18,7 @@
 #include "lamella/graph/passes/fourier.h"
 #include "lamella/graph/passes/inline_calls.h"
 #include "lamella/graph/passes/loop_invariants.h"
+#include "lamella/graph/passes/opcodes_to_operators.h"
 #include "lamella/graph/passes/operators_to_windows.h"
 #include "lamella/graph/passes/simplify.h"
 #include "lamella/graph/passes/simplify_movement.h"
@@ -92,7 +93,8 @@ class Pipeline {
 }  // namespace
 
 std::unique_ptr<Module> run_passes(const Module& given, int64_t most, bool native,
-                                   const std::function<bool(const Computation&)>& is_native) {
+                                   const std::function<bool(const Computation&)>& is_native,
+                                   const std::function<bool(const Instruction&)>& is_code) {
   auto module = std::make_unique<Module>(given.name);
   module->attributes = given.attributes;  // texts of the module given, which lives as long
   std::unordered_map<const Computation*, Computation*> copied;
@@ -105,6 +107,7 @@ std::unique_ptr<Module> run_passes(const Module& given, int64_t most, bool nativ
     for (const Pass& pass : kNative) passes.run(pass);
   }
   passes.done("convolutions_to_operators", convolutions_to_operators(*module, native));
+  passes.done("opcodes_to_operators", opcodes_to_operators(*module, is_code));
   passes.simplify();
   return passes.changed() ? std::move(module) : nullptr;
 }
