@@ -24,7 +24,7 @@ run_python() {
     LAMELLA_BUILD="$root/build-$preset" \
     ASAN_OPTIONS="$options:detect_leaks=0" TSAN_OPTIONS="$options" \
     UBSAN_OPTIONS=print_stacktrace=1 LAMELLA_SANITIZED=$preset \
-    .venv/bin/python -m pytest -q -p no:cacheprovider "$@" || failed=1
+    .venv/bin/python -m pytest -q -p no:cacheprovider --capture=sys "$@" || failed=1
 }
 
 for preset in "$@"; do

@@ -10,7 +10,7 @@
 
 #include "lamella/graph/client/ahead_of_time.h"
 #include "lamella/graph/client/compile.h"
-#include "lamella/graph/evaluate/evaluator.h"
+#include "lamella/graph/execute/executor.h"
 #include "lamella/graph/hlo/effects.h"
 #include "lamella/graph/runtime/tensor_value.h"
 #include "python/src_hlo/hlo.h"

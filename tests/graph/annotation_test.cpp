@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lamella/core/error.h"
-#include "lamella/graph/evaluate/evaluator.h"
+#include "lamella/graph/execute/executor.h"
 #include "lamella/graph/hlo/module.h"
 
 namespace {

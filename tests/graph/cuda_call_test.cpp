@@ -9,7 +9,7 @@
 
 #include "lamella/core/error.h"
 #include "lamella/custom_call.h"
-#include "lamella/graph/evaluate/evaluator.h"
+#include "lamella/graph/execute/executor.h"
 #include "lamella/graph/hlo/module.h"
 #include "tests/graph/fake_cuda.h"
 

@@ -1,6 +1,6 @@
 // What the evaluator does around its rules: what runs, how often, in which order, and who may
 // write.
-#include "lamella/graph/evaluate/evaluator.h"
+#include "lamella/graph/execute/executor.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include "lamella/graph/client/module_operator.h"
 #include "lamella/graph/client/operator_op.h"
 #include "lamella/graph/custom_call/operator_arguments.h"
-#include "lamella/graph/evaluate/evaluator.h"
+#include "lamella/graph/execute/executor.h"
 #include "lamella/lamella.h"
 #include "lamella/schema/parser.h"
 

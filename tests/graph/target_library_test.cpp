@@ -8,7 +8,7 @@
 
 #include "lamella/core/error.h"
 #include "lamella/custom_call.h"
-#include "lamella/graph/evaluate/evaluator.h"
+#include "lamella/graph/execute/executor.h"
 #include "lamella/graph/hlo/module.h"
 
 namespace {

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "lamella/core/error.h"
-#include "lamella/graph/evaluate/evaluator.h"
+#include "lamella/graph/execute/executor.h"
 
 namespace {
 

@@ -175,6 +175,11 @@ struct Program {
   std::unique_ptr<Module> changed;
   const Module& run() const { return changed != nullptr ? *changed : *given; }
 };
+std::shared_ptr<const Program> unchanged(std::shared_ptr<const Module> given) {
+  auto program = std::make_shared<Program>();
+  program->given = std::move(given);
+  return program;
+}
 std::shared_ptr<const Program> make_program(std::shared_ptr<const Module> given, bool native) {
   auto program = std::make_shared<Program>();
   NativeRules rules(*given);
@@ -196,11 +201,16 @@ std::shared_ptr<const Program> make_program(std::shared_ptr<const Module> given,
   return program;
 }
 
+// How the steps of a program are done: as fast as can be, or each by its rule, as the oracle that
+// the former is compared with.
+enum class Means : uint8_t { Fastest, Rules };
+
 class Executor final : public Executable {
  public:
-  Executor(const std::shared_ptr<const Program>& program, const CompileOptions& options,
-           StoredCode* stored)
+  Executor(const std::shared_ptr<const Program>& program, Means means,
+           const CompileOptions& options, StoredCode* stored = nullptr)
       : Executable({program, program->given.get()}),
+        means_(means),
         program_(program->run()),
         user_data_(options.user_data) {
     check_platform(options.platform);
@@ -294,7 +304,7 @@ class Executor final : public Executable {
 
   // All computations that are run as such: the entry, and what rules call.
   void plan_all(StoredCode* stored) {
-    native_ = may_have_machine_compiler() || stored != nullptr;
+    native_ = means_ == Means::Fastest && (may_have_machine_compiler() || stored != nullptr);
     std::vector<const Computation*> todo;
     std::vector<std::vector<ScheduledStep>> schedules;
     NativeRules rules(program_);
@@ -318,7 +328,7 @@ class Executor final : public Executable {
     schedules->clear();
     for (size_t n = 0; n < todo->size(); ++n) {
       schedules->push_back(schedule(*(*todo)[n], native_ ? rules : nullptr));
-      join_blocks(schedules->back(), prepared_);
+      if (means_ == Means::Fastest) join_blocks(schedules->back(), prepared_);
       for (const ScheduledStep& step : schedules->back()) {
         if (step.instruction == nullptr) continue;
         for_each_called(*step.instruction, [&](const Computation& called) {
@@ -349,6 +359,10 @@ class Executor final : public Executable {
   void explain_steps(const std::vector<const Computation*>& computations,
                      const std::vector<std::vector<ScheduledStep>>& schedules,
                      const std::vector<MachineCode>& codes, NativeRules& rules) {
+    if (means_ == Means::Rules) {
+      explanation_ = "every instruction: its rule, as the oracle\n";
+      return;
+    }
     size_t next = 0;
     for (size_t n = 0; n < computations.size(); ++n) {
       explanation_ += str(computations[n]->name, ":\n");
@@ -478,6 +492,7 @@ class Executor final : public Executable {
     }
   }
 
+  const Means means_;
   std::string explanation_;
   bool native_ = false;    // whether there is machine code
   const Module& program_;  // lives as long as module()
@@ -495,7 +510,12 @@ class Executor final : public Executable {
 std::unique_ptr<Executable> make_executor(std::shared_ptr<const Module> module,
                                           const CompileOptions& options, StoredCode* stored) {
   bool native = may_have_machine_compiler() || stored != nullptr;
-  return std::make_unique<Executor>(make_program(std::move(module), native), options, stored);
+  return std::make_unique<Executor>(make_program(std::move(module), native), Means::Fastest,
+                                    options, stored);
+}
+std::unique_ptr<Executable> make_evaluator(std::shared_ptr<const Module> module,
+                                           const CompileOptions& options) {
+  return std::make_unique<Executor>(unchanged(std::move(module)), Means::Rules, options);
 }
 
 }  // namespace lamella::hlo

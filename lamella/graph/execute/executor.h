@@ -1,4 +1,5 @@
-// The executor: an executable that runs regions of machine code, and rules for the rest.
+// The executor: an executable that runs regions of machine code, and operators and rules for the
+// rest; or, as the reference evaluator, one instruction after the other by its rule.
 #pragma once
 #include <memory>
 #include <string>
@@ -19,5 +20,8 @@ struct StoredCode {
 std::unique_ptr<Executable> make_executor(std::shared_ptr<const Module> module,
                                           const CompileOptions& options = {},
                                           StoredCode* stored = nullptr);
+// The same for the reference evaluator, which changes nothing of the module and says what it means.
+std::unique_ptr<Executable> make_evaluator(std::shared_ptr<const Module> module,
+                                           const CompileOptions& options = {});
 
 }  // namespace lamella::hlo
