@@ -131,6 +131,9 @@ set(LAMELLA_CPU_FLAGS_DEFAULT "")
 if("AVX2" IN_LIST LAMELLA_CPU_CAPABILITIES)
   set(LAMELLA_CPU_FLAGS_DEFAULT -O2 -ftree-vectorize)
 endif()
+# -O3 because GCC 12 vectorises nothing useful at -O2. Integers wrap around: vectors of them hold the
+# bits of numbers, and lanes whose result is not taken may be anything.
+set(LAMELLA_SIMD_FLAGS -O3 -fno-math-errno -fno-trapping-math -fwrapv)
 set(LAMELLA_CPU_FLAGS_AVX2 -march=x86-64-v3)
 set(LAMELLA_CPU_FLAGS_AVX512 -march=x86-64-v4 -mprefer-vector-width=512)
 
@@ -139,11 +142,10 @@ function(lamella_simd_sources name)
   foreach(capability IN LISTS LAMELLA_CPU_CAPABILITIES)
     set(target lamella_${name}_${capability})
     lamella_objects(${target} ${ARG_SOURCES})
-    # -O3 because GCC 12 vectorises nothing useful at -O2. Contraction stays off, so that the elements
-    # which fill no vector round like the others; who wants a fused multiplication calls it.
-    target_compile_options(
-      ${target} PRIVATE -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math
-                        ${LAMELLA_CPU_FLAGS_${capability}} ${ARG_OPTIONS})
+    # Contraction stays off, so that the elements which fill no vector round like the others; who wants
+    # a fused multiplication calls it.
+    target_compile_options(${target} PRIVATE ${LAMELLA_SIMD_FLAGS} -ffp-contract=off
+                                             ${LAMELLA_CPU_FLAGS_${capability}} ${ARG_OPTIONS})
     target_compile_definitions(
       ${target} PRIVATE CPU_CAPABILITY=${capability} CPU_CAPABILITY_${capability}=1
                         LAMELLA_CPU_CAPABILITY="${capability}")

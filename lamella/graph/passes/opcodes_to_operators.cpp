@@ -37,7 +37,7 @@ std::array<std::string, kOpcodeCount> find_operators() {
       if (!tag.starts_with("hlo:")) continue;
       std::optional<Opcode> opcode = opcode_from_name(std::string_view(tag).substr(4));
       if (!opcode || opcode_family(*opcode) != Family::Elementwise) continue;
-      // Of the operator's overloads the one that takes tensors alone, and writes none of them.
+      // Other overloads take numbers, or write their arguments.
       const std::string& overload = entry->overload_storage;
       bool is_plain = overload.empty() || overload == "Tensor" || overload == "self" ||
                       overload == "Tensor_Tensor";

@@ -220,10 +220,7 @@ struct Rounded {
 template <class V>
 inline Rounded<V> v_whole_of_shifted(V shifted) {
   using T = ElementOf<V>;
-  using Unsigned = typename VecTraits<V>::Unsigned;  // what is too large wraps around
-  auto bits = [](V x) { return reinterpret_cast<Unsigned>(v_bits(x)); };
-  return {shifted - kRounder<T>,
-          reinterpret_cast<IntOf<V>>(bits(shifted) - bits(V{} + kRounder<T>))};
+  return {shifted - kRounder<T>, v_bits(shifted) - v_bits(V{} + kRounder<T>)};
 }
 template <class V>
 inline Rounded<V> v_round(V x) {
