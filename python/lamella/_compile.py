@@ -48,7 +48,8 @@ def compile(
     fullgraph: raises RuntimeError in place of that.
     dynamic: accepted for callers who have it, and changes nothing, True included: no program is for
     several shapes, each one has its own. Where lengths vary at every call, round them up to a few.
-    explain: says on stderr what was compiled, when, and why again. See Compiled.explanation().
+    explain: says on stderr what was compiled, when, and why again; what the passes changed, what
+    was fused and called, and why the rest was not. See Compiled.explanation().
     disable: gives fn back.
     """
     if fn is None:
@@ -219,19 +220,19 @@ class Compiled:
             text = f"{_name(self._fn)} was compiled{why}: {_contents(entry)}"
         self._log.append(text)
         if self._options[1]:
-            print(f"compile: {text}", file=sys.stderr)
+            print(f"compile: {text}\n{_steps(entry)}", end="", file=sys.stderr)
 
     def explanation(self, *, steps: bool = False) -> str:
         """What was compiled so far, a line for each program: why it was made, what of the function
         became opcodes and which operators are called, and where a function runs as it is.
 
-        steps: how each part of each program runs as well, the last program first."""
+        steps: how each part of each program runs as well, the last program first: how many
+        instructions each pass changed, what is one loop, what is called, and why the rest is not.
+        """
         lines = list(self._log)
         if steps:
             for entry in self._entries:
-                for name, part in entry.parts():
-                    if hasattr(part, "explain"):
-                        lines.append(f"{name}:\n{part.explain()}")
+                lines.append(_steps(entry).rstrip("\n"))
         return "\n".join(lines)
 
     def programs(self) -> list[Any]:
@@ -334,6 +335,11 @@ def _short(value: Any) -> str:
 
 def _name(fn: Any) -> str:
     return getattr(fn, "__qualname__", type(fn).__name__)
+
+
+def _steps(entry: _Entry) -> str:
+    """What the passes did to each part and how it runs."""
+    return "".join(f"{name}:\n{part.explain()}" for name, part in entry.parts())
 
 
 def _contents(entry: _Entry) -> str:

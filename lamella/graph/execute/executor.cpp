@@ -167,14 +167,14 @@ std::atomic<int64_t> next_run{1};
 // A module as it was given, and as it is run: the same where there is nothing to change.
 struct Program {
   std::shared_ptr<const Module> given;
-  std::unique_ptr<Module> changed;
-  const Module& run() const { return changed != nullptr ? *changed : *given; }
+  Rewritten rewritten;
+  const Module& run() const { return rewritten.module != nullptr ? *rewritten.module : *given; }
 };
 std::shared_ptr<const Program> make_program(std::shared_ptr<const Module> given, bool native) {
   auto program = std::make_shared<Program>();
   NativeRules rules(*given);
   std::optional<NativeRules> own;  // of the copy that is changed
-  program->changed =
+  program->rewritten =
       run_passes(*given, rules.most_instructions(), native, [&](const Computation& one) {
         if (!native) return false;
         if (!own) own.emplace(*one.parent);
@@ -189,6 +189,7 @@ class Executor final : public Executable {
   Executor(const std::shared_ptr<const Program>& program, const CompileOptions& options,
            StoredCode* stored)
       : Executable({program, program->given.get()}),
+        explanation_(program->rewritten.notes),
         program_(program->run()),
         user_data_(options.user_data) {
     check_platform(options.platform);

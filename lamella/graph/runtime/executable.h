@@ -29,7 +29,8 @@ class Executable {
   // (checked; layouts aside). They are not written. Threads may run one executable at once.
   // Throws an Error that names the instruction that failed; nothing of its results is seen.
   virtual Value run(std::span<const Value> arguments) const = 0;
-  // What becomes of the instructions, a line for each step, as text for people.
+  // What each pass changed and what becomes of the instructions, a line for each step, as text for
+  // people.
   virtual std::string explain() const = 0;
 
  protected:
