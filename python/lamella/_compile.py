@@ -235,9 +235,12 @@ class Compiled:
                 lines.append(_steps(entry).rstrip("\n"))
         return "\n".join(lines)
 
-    def programs(self) -> list[Any]:
-        """The modules of the programs, the last one first; of one with a gradient both."""
-        return [part.module for entry in self._entries for _, part in entry.parts()]
+    def programs(self, *, planned: bool = False) -> list[Any]:
+        """The modules of the programs, the last one first; of one with a gradient both. planned: as
+        they run, see lamella.hlo.Executable.plan: to_html() of those shows fusions, memory and
+        cost."""
+        parts = [part for entry in self._entries for _, part in entry.parts()]
+        return [part.plan if planned else part.module for part in parts]
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:

@@ -19,6 +19,7 @@
 #include "lamella/graph/evaluate/rules.h"
 #include "lamella/graph/execute/code_cache.h"
 #include "lamella/graph/execute/machine_code.h"
+#include "lamella/graph/execute/planned_module.h"
 #include "lamella/graph/hlo/effects.h"
 #include "lamella/graph/passes/pipeline.h"
 #include "lamella/layers/profile/profile.h"
@@ -189,7 +190,7 @@ class Executor final : public Executable {
   Executor(const std::shared_ptr<const Program>& program, const CompileOptions& options,
            StoredCode* stored)
       : Executable({program, program->given.get()}),
-        explanation_(program->rewritten.notes),
+        passes_(program->rewritten.notes),
         program_(program->run()),
         user_data_(options.user_data) {
     check_platform(options.platform);
@@ -221,7 +222,8 @@ class Executor final : public Executable {
     whole.end([&] { return std::string(program_.name); });
     return made;
   }
-  std::string explain() const override { return explanation_; }
+  std::string explain() const override;
+  std::shared_ptr<const Module> plan() const override;
 
  private:
   class OneRun final : public Run {
@@ -281,88 +283,52 @@ class Executor final : public Executable {
     const Executor& executor_;
   };
 
-  // All computations that are run as such: the entry, and what rules call.
   void plan_all(StoredCode* stored) {
     native_ = may_have_machine_compiler() || stored != nullptr;
-    std::vector<const Computation*> todo;
-    std::vector<std::vector<ScheduledStep>> schedules;
-    NativeRules rules(program_);
-    std::vector<MachineCode> codes;
     profile::Span machine_code("compile");
-    schedule_all(&todo, &schedules, &rules);
-    if (native_ && !find_code(schedules, stored, &codes)) {
+    std::vector<PlannedComputation> scheduled = schedule_all();
+    if (native_ && !find_code(scheduled, stored)) {
       native_ = false;
-      schedule_all(&todo, &schedules, &rules);
+      scheduled = schedule_all();
     }
     machine_code.end([&] { return str(program_.name, ": machine code"); });
     size_t next = 0;
-    explain_steps(todo, schedules, codes, rules);
-    for (size_t n = 0; n < todo.size(); ++n) {
-      plans_.emplace(todo[n], make_plan(*todo[n], schedules[n], codes, &next));
+    for (const PlannedComputation& one : scheduled) {
+      plans_.emplace(one.computation, make_plan(*one.computation, one.steps, codes_, &next));
     }
   }
-  void schedule_all(std::vector<const Computation*>* todo,
-                    std::vector<std::vector<ScheduledStep>>* schedules, NativeRules* rules) {
-    *todo = {program_.entry};
-    schedules->clear();
-    for (size_t n = 0; n < todo->size(); ++n) {
-      schedules->push_back(schedule(*(*todo)[n], native_ ? rules : nullptr));
-      for (const ScheduledStep& step : schedules->back()) {
+  // All computations that are run as such: the entry, and what rules call.
+  std::vector<PlannedComputation> schedule_all() const {
+    NativeRules rules(program_);
+    std::vector<PlannedComputation> all{{program_.entry, {}}};
+    for (size_t n = 0; n < all.size(); ++n) {
+      std::vector<ScheduledStep> steps = schedule(*all[n].computation, native_ ? &rules : nullptr);
+      for (const ScheduledStep& step : steps) {
         if (step.instruction == nullptr) continue;
         for_each_called(*step.instruction, [&](const Computation& called) {
-          if (std::find(todo->begin(), todo->end(), &called) == todo->end()) {
-            todo->push_back(&called);
+          if (std::ranges::find(all, &called, &PlannedComputation::computation) == all.end()) {
+            all.push_back({&called, {}});
           }
         });
       }
+      all[n].steps = std::move(steps);
     }
+    return all;
   }
   // The regions' code: what the caller has, what was kept on disk, or what the compiler makes.
   // False: there is none.
-  bool find_code(const std::vector<std::vector<ScheduledStep>>& schedules, StoredCode* stored,
-                 std::vector<MachineCode>* codes) {
+  bool find_code(const std::vector<PlannedComputation>& scheduled, StoredCode* stored) {
     std::vector<const Region*> regions;
-    for (const auto& steps : schedules) {
-      for (const ScheduledStep& step : steps) {
+    for (const PlannedComputation& one : scheduled) {
+      for (const ScheduledStep& step : one.steps) {
         if (step.instruction == nullptr) regions.push_back(&step.region);
       }
     }
     if (regions.empty()) return true;
     std::optional<CodeImage> image = image_of(program_, regions, stored);
     if (!image) return false;
-    *codes = load(*image, &code_holder_);
+    codes_ = load(*image, &code_holder_);
     return true;
-  }
-
-  void explain_steps(const std::vector<const Computation*>& computations,
-                     const std::vector<std::vector<ScheduledStep>>& schedules,
-                     const std::vector<MachineCode>& codes, NativeRules& rules) {
-    size_t next = 0;
-    for (size_t n = 0; n < computations.size(); ++n) {
-      explanation_ += str(computations[n]->name, ":\n");
-      for (const ScheduledStep& step : schedules[n]) {
-        const Instruction* i = step.instruction;
-        if (i == nullptr) {
-          const MachineCode& code = codes[next++];
-          explanation_ +=
-              str("  machine code for ", step.region.instructions.size(), " instructions, with ",
-                  code.temporary_bytes, " bytes of temporary memory:\n");
-          for (const std::string& note : code.notes) explanation_ += str("    ", note, "\n");
-        } else if (i->opcode == Opcode::CustomCall) {
-          explanation_ += str("  custom call of ", i->text(AttributeKey::CustomCallTarget), ": ",
-                              i->name, "\n");
-        } else if (i->opcode != Opcode::Constant) {
-          std::string reason = "between steps";
-          if (!native_) {
-            reason = "there is no compiler";
-          } else {
-            rules.is_native(*i, &reason);
-          }
-          explanation_ +=
-              str("  rule of ", opcode_name(i->opcode), ": ", i->name, " (", reason, ")\n");
-        }
-      }
-    }
   }
 
   ComputationPlan make_plan(const Computation& computation,
@@ -446,10 +412,11 @@ class Executor final : public Executable {
     }
   }
 
-  std::string explanation_;
+  std::string passes_;     // what they did
   bool native_ = false;    // whether there is machine code
   const Module& program_;  // lives as long as module()
   std::shared_ptr<const void> code_holder_;
+  std::vector<MachineCode> codes_;  // of the regions in their order
   std::shared_ptr<const UserData> user_data_;
   std::vector<std::unique_ptr<PreparedCall>> calls_;
   std::unordered_map<const Instruction*, PreparedCall*> prepared_;
@@ -457,6 +424,59 @@ class Executor final : public Executable {
   std::unordered_map<const Computation*, ComputationPlan> plans_;
   const ComputationPlan* entry_ = nullptr;
 };
+
+std::string Executor::explain() const {
+  std::string text = passes_;
+  NativeRules rules(program_);
+  size_t next = 0;
+  for (const PlannedComputation& one : schedule_all()) {
+    text += str(one.computation->name, ":\n");
+    for (const ScheduledStep& step : one.steps) {
+      const Instruction* i = step.instruction;
+      if (i == nullptr) {
+        const MachineCode& code = codes_[next++];
+        text += str("  machine code for ", step.region.instructions.size(), " instructions, with ",
+                    code.temporary_bytes, " bytes of temporary memory:\n");
+        for (const std::string& note : code.notes) text += str("    ", note, "\n");
+      } else if (i->opcode == Opcode::CustomCall) {
+        text +=
+            str("  custom call of ", i->text(AttributeKey::CustomCallTarget), ": ", i->name, "\n");
+      } else if (i->opcode != Opcode::Constant) {
+        std::string reason = "between steps";
+        if (!native_) {
+          reason = "there is no compiler";
+        } else {
+          rules.is_native(*i, &reason);
+        }
+        text += str("  rule of ", opcode_name(i->opcode), ": ", i->name, " (", reason, ")\n");
+      }
+    }
+  }
+  return text;
+}
+
+std::shared_ptr<const Module> Executor::plan() const {
+  std::vector<PlannedComputation> scheduled = schedule_all();
+  std::vector<RegionFacts> facts;
+  for (const PlannedComputation& one : scheduled) {
+    for (const auto& region : plans_.at(one.computation).regions) {
+      const MachineCode& code = codes_[facts.size()];
+      RegionFacts& made = facts.emplace_back(RegionFacts{code.temporary_bytes, code.loops, {}});
+      for (size_t o = 0; o < region->output_leaves.size(); ++o) {
+        int32_t operand = region->output_leaves[o].shared_operand;
+        if (operand >= 0) made.shared.emplace_back(static_cast<int64_t>(o), operand);
+      }
+    }
+  }
+  // Constants are those of the program.
+  struct Held {
+    std::shared_ptr<const Module> program;
+    std::unique_ptr<Module> plan;
+  };
+  auto held =
+      std::make_shared<Held>(Held{shared_module(), planned_module(program_, scheduled, facts)});
+  return {held, held->plan.get()};
+}
 
 }  // namespace
 
