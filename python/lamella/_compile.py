@@ -10,14 +10,13 @@ from typing import Any
 
 import lamella
 from lamella import _hlo, _nest
-from lamella._compile_program import NotCompiled, Program
+from lamella._compile_program import NotCompiled, Program, tracing
 from lamella._compile_state import Found, find, is_same
 from lamella._compile_step import Plain, Step, gradient_facts
 from lamella._nest import Nest
 
 __all__ = ["Compiled", "compile"]
 
-_tracing = threading.RLock()
 # Programs of one function; what needs another one is called as it is.
 _MOST_PROGRAMS = 64
 
@@ -116,8 +115,11 @@ class _Entry:
             run = functools.partial(self.run_if_for, fn=fn)
         return (self.state, self.form, leaves, *places, results, executable, run)
 
-    def run_if_for(self, leaves: list[Any], fn: Any) -> Any:
-        """NotImplemented where the gradients of the tensors are others."""
+    def run_if_for(self, leaves: list[Any], *again: Any, fn: Any) -> Any:
+        """NotImplemented where the gradients of the tensors are others. With versions and tangents
+        the gradients, as results: see Program.again."""
+        if again and self.program is not None:
+            return self.program.again(leaves, *again)
         if self.gradients is not None and gradient_facts(leaves) != self.gradients:
             return NotImplemented
         return self.run(leaves, fn)
@@ -173,7 +175,7 @@ class Compiled:
             self._warn_of_many(reasons[0])
             return self._fn(*args, **kwargs), None
         # Modules have other tensors while they are traced: one trace at a time.
-        with _tracing:
+        with tracing:
             entry = self._compiled(state, nest, reasons)
         guards = entry.guards(self._fn)
         entry.let_go()
@@ -192,6 +194,8 @@ class Compiled:
             entry.reason = str(error) or type(error).__name__
         if entry.program is None:
             found.forget_changes()
+        else:
+            entry.program.say = self._say
         self._entries.insert(0, entry)
         self._note(entry, reasons)
         if entry.program is None and fullgraph:
@@ -218,9 +222,14 @@ class Compiled:
             text = f"{_name(self._fn)} runs as it is{why}: {entry.reason}"
         else:
             text = f"{_name(self._fn)} was compiled{why}: {_contents(entry)}"
+        self._say(text)
+        if self._options[1]:
+            print(_steps(entry), end="", file=sys.stderr)
+
+    def _say(self, text: str) -> None:
         self._log.append(text)
         if self._options[1]:
-            print(f"compile: {text}\n{_steps(entry)}", end="", file=sys.stderr)
+            print(f"compile: {text}", file=sys.stderr)
 
     def explanation(self, *, steps: bool = False) -> str:
         """What was compiled so far, a line for each program: why it was made, what of the function

@@ -106,7 +106,7 @@ PyObject* run_program(const Entry& entry, Leaves& leaves) {
     if (entry.gradient) {
       std::vector<TensorBase> given;
       for (PyObject* leaf : leaves.all()) given.push_back(tensor_ref(leaf));
-      made = run_with_gradient(*entry.gradient, given);
+      made = run_with_gradient(*entry.gradient, entry.run.get(), given);
     } else {
       Few<hlo::Value> values(leaves.size());
       for (size_t i = 0; i < leaves.size(); ++i) {
