@@ -120,6 +120,10 @@ class _Entry:
         the gradients, as results: see Program.again."""
         if again and self.program is not None:
             return self.program.again(leaves, *again)
+        if isinstance(self.program, Step):
+            made = self.program.run_if_for(leaves)
+            if made is not None:
+                return made
         if self.gradients is not None and gradient_facts(leaves) != self.gradients:
             return NotImplemented
         return self.run(leaves, fn)
