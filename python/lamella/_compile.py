@@ -10,14 +10,13 @@ from typing import Any
 
 import lamella
 from lamella import _hlo, _nest
-from lamella._compile_program import NotCompiled, Program
+from lamella._compile_program import NotCompiled, Program, tracing
 from lamella._compile_state import Found, find, is_same
 from lamella._compile_step import Plain, Step, gradient_facts
 from lamella._nest import Nest
 
 __all__ = ["Compiled", "compile"]
 
-_tracing = threading.RLock()
 # Programs of one function; what needs another one is called as it is.
 _MOST_PROGRAMS = 64
 
@@ -48,7 +47,8 @@ def compile(
     fullgraph: raises RuntimeError in place of that.
     dynamic: accepted for callers who have it, and changes nothing, True included: no program is for
     several shapes, each one has its own. Where lengths vary at every call, round them up to a few.
-    explain: says on stderr what was compiled, when, and why again. See Compiled.explanation().
+    explain: says on stderr what was compiled, when, and why again; what the passes changed, what
+    was fused and called, and why the rest was not. See Compiled.explanation().
     disable: gives fn back.
     """
     if fn is None:
@@ -115,8 +115,15 @@ class _Entry:
             run = functools.partial(self.run_if_for, fn=fn)
         return (self.state, self.form, leaves, *places, results, executable, run)
 
-    def run_if_for(self, leaves: list[Any], fn: Any) -> Any:
-        """NotImplemented where the gradients of the tensors are others."""
+    def run_if_for(self, leaves: list[Any], *again: Any, fn: Any) -> Any:
+        """NotImplemented where the gradients of the tensors are others. With versions and tangents
+        the gradients, as results: see Program.again."""
+        if again and self.program is not None:
+            return self.program.again(leaves, *again)
+        if isinstance(self.program, Step):
+            made = self.program.run_if_for(leaves)
+            if made is not None:
+                return made
         if self.gradients is not None and gradient_facts(leaves) != self.gradients:
             return NotImplemented
         return self.run(leaves, fn)
@@ -172,7 +179,7 @@ class Compiled:
             self._warn_of_many(reasons[0])
             return self._fn(*args, **kwargs), None
         # Modules have other tensors while they are traced: one trace at a time.
-        with _tracing:
+        with tracing:
             entry = self._compiled(state, nest, reasons)
         guards = entry.guards(self._fn)
         entry.let_go()
@@ -191,6 +198,8 @@ class Compiled:
             entry.reason = str(error) or type(error).__name__
         if entry.program is None:
             found.forget_changes()
+        else:
+            entry.program.say = self._say
         self._entries.insert(0, entry)
         self._note(entry, reasons)
         if entry.program is None and fullgraph:
@@ -217,6 +226,11 @@ class Compiled:
             text = f"{_name(self._fn)} runs as it is{why}: {entry.reason}"
         else:
             text = f"{_name(self._fn)} was compiled{why}: {_contents(entry)}"
+        self._say(text)
+        if self._options[1]:
+            print(_steps(entry), end="", file=sys.stderr)
+
+    def _say(self, text: str) -> None:
         self._log.append(text)
         if self._options[1]:
             print(f"compile: {text}", file=sys.stderr)
@@ -225,18 +239,21 @@ class Compiled:
         """What was compiled so far, a line for each program: why it was made, what of the function
         became opcodes and which operators are called, and where a function runs as it is.
 
-        steps: how each part of each program runs as well, the last program first."""
+        steps: how each part of each program runs as well, the last program first: how many
+        instructions each pass changed, what is one loop, what is called, and why the rest is not.
+        """
         lines = list(self._log)
         if steps:
             for entry in self._entries:
-                for name, part in entry.parts():
-                    if hasattr(part, "explain"):
-                        lines.append(f"{name}:\n{part.explain()}")
+                lines.append(_steps(entry).rstrip("\n"))
         return "\n".join(lines)
 
-    def programs(self) -> list[Any]:
-        """The modules of the programs, the last one first; of one with a gradient both."""
-        return [part.module for entry in self._entries for _, part in entry.parts()]
+    def programs(self, *, planned: bool = False) -> list[Any]:
+        """The modules of the programs, the last one first; of one with a gradient both. planned: as
+        they run, see lamella.hlo.Executable.plan: to_html() of those shows fusions, memory and
+        cost."""
+        parts = [part for entry in self._entries for _, part in entry.parts()]
+        return [part.plan if planned else part.module for part in parts]
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -334,6 +351,11 @@ def _short(value: Any) -> str:
 
 def _name(fn: Any) -> str:
     return getattr(fn, "__qualname__", type(fn).__name__)
+
+
+def _steps(entry: _Entry) -> str:
+    """What the passes did to each part and how it runs."""
+    return "".join(f"{name}:\n{part.explain()}" for name, part in entry.parts())
 
 
 def _contents(entry: _Entry) -> str:

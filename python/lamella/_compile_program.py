@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,7 @@ __all__ = [
     "copy_of",
     "fresh_leaves",
     "record",
+    "tracing",
     "view_of",
     "write",
 ]
@@ -26,6 +28,10 @@ __all__ = [
 
 # No seed of anybody else's.
 _SEED = 0x6C616D656C6C61
+
+
+# Modules have other tensors while a function is traced: one trace at a time.
+tracing = threading.RLock()
 
 
 class NotCompiled(Exception):
@@ -45,13 +51,19 @@ class Program:
         for leaf in leaves:
             _check_plain(leaf)
         self._count = len(leaves)
+        # Gradients that can be differentiated, by which tensors want some: see again().
+        self._gradients: dict[tuple[bool, ...], Program | None] = {}
+        self.say: Callable[[str], None] = lambda text: None
+        self._cast = _C.is_autocast_enabled("cpu"), _C.get_autocast_dtype("cpu")
         state = lamella.get_rng_state()
         try:
             # Numbers that are drawn while the function is traced are not seen.
             lamella.manual_seed(_SEED)
+            first = lamella.get_rng_state()
             self._record(leaves)
             if lamella.initial_seed() != _SEED:
                 raise NotCompiled("it seeds the random numbers")
+            self._draws = not bool(lamella.equal(first, lamella.get_rng_state()))
         finally:
             lamella.set_rng_state(state)
             found.change()
@@ -151,6 +163,7 @@ class Program:
         grads = ids[fresh:]
         self._into = [i for i, wanted in enumerate(wants) if wanted]
         self._grads = there
+        self._with_tangents = tracked
         backward = _module(
             raw,
             "backward",
@@ -168,7 +181,7 @@ class Program:
 
     def _call(self, *tensors: Tensor) -> Any:
         """The function with these tensors in the places of its arguments' and the module's."""
-        given = len(self._arguments.tensors)
+        given = self._count - len(self._found.tensors)
         args, kwargs = self._arguments.unpack(tensors[:given])
         rows = list(zip(self._places, tensors[given:]))
         changed = ""
@@ -200,6 +213,69 @@ class Program:
             raise NotCompiled(f"it changes {changed}")
         return returned
 
+    # ---- Gradients of gradients ----
+
+    def again(
+        self, given: list[Tensor], versions: tuple[int, ...], tangents: list[Tensor]
+    ) -> list[Tensor | None]:
+        """The gradients of what may have some among the tensors that the function was given, as
+        results that can be differentiated: by a program of their own, or by calling the function as
+        it is. versions: those of the tensors when the function was called."""
+        if any(tensor._version != before for tensor, before in zip(given, versions)):
+            raise RuntimeError(
+                "compile: expected the tensors of a function to stay as they were until its "
+                "gradients are differentiated, got one that was written"
+            )
+        # What the function writes, it writes to a copy.
+        leaves = given[: self._count]
+        leaves = [t.clone() if i in self._written else t for i, t in enumerate(leaves)]
+        tensors = [*leaves, *(tangent.contiguous() for tangent in tangents)]
+        wants = tuple(tensor.requires_grad for tensor in tensors)
+        with tracing:
+            if wants not in self._gradients:
+                self._gradients[wants] = self._gradient_program(tensors)
+            program = self._gradients[wants]
+            if program is None:
+                return self._gradient(*tensors)
+        return program.run(tensors)
+
+    def _gradient_program(self, tensors: list[Tensor]) -> Program | None:
+        why: str
+        try:
+            program = Program(self._gradient, Nest.pack((tuple(tensors), {})), Found())
+            program.say = self.say
+            return program
+        except NotCompiled as error:
+            why = str(error)
+        except Exception as error:
+            # What the function itself raises, it raises again when it is called as it is.
+            why = str(error) or type(error).__name__
+        self.say(f"the gradient of {self.name} runs as it is where it is differentiated: {why}")
+        return None
+
+    def _gradient(self, *tensors: Tensor) -> list[Tensor | None]:
+        leaves, tangents = tensors[: self._count], tensors[self._count :]
+        enabled, dtype = self._cast
+        before = [place.value for place in self._places]
+        try:
+            for place in self._places:
+                place.value = place.get()
+            with lamella.enable_grad():
+                with lamella.autocast("cpu", enabled=enabled, dtype=dtype):
+                    results = Nest.pack(self._call(*leaves)).tensors
+                every = [*leaves, *self._outside]
+                grads = lamella.autograd.grad(
+                    [results[i] for i in self._with_tangents],
+                    [every[i] for i in self._into],
+                    tangents,
+                    create_graph=True,
+                    allow_unused=True,
+                )
+        finally:
+            for place, value in zip(self._places, before):
+                place.value = value
+        return list(grads)
+
     def _names(self) -> list[str]:
         names = ["_".join(map(str, where[1:])) for where in self._arguments.places()]
         return [*(f"argument{n}" for n in names), *(place.name for place in self._places)]
@@ -213,6 +289,8 @@ class Program:
             return None, None
         if self.backward is None:
             return self._results.form, self.forward
+        if self._draws:
+            return None, None
         parts = (
             self.forward,
             self.backward,
@@ -253,14 +331,14 @@ class _Run(Function):
     def forward(ctx: Any, program: Program, given: list[Tensor], *into: Tensor) -> Any:
         made = program.forward(*(given[i] for i in program._given))
         fresh, inner = len(program._fresh), program._inner
-        ctx.program, ctx.into = program, into
         # What the program writes is kept as it is now.
-        written = program._written
+        kept = list(given)
+        for i in program._written:
+            kept[i] = given[i].clone()
+        ctx.program, ctx.given = program, kept
+        ctx.versions = [tensor._version for tensor in kept]
         ctx.save_for_backward(
-            *(
-                given[i].clone() if i in written else given[i]
-                for i in map(program._given.__getitem__, program._saved_given)
-            ),
+            *(kept[i] for i in map(program._given.__getitem__, program._saved_given)),
             *made[fresh : fresh + inner],
         )
         results = made[:fresh] + made[fresh + inner :]
@@ -271,18 +349,21 @@ class _Run(Function):
     @staticmethod
     def backward(ctx: Any, *tangents: Tensor) -> Any:
         program = ctx.program
+        wanted = [tangents[i] for i in program._tracked]
         is_recorded = lamella.is_grad_enabled()
+        if is_recorded and not program._draws:
+            return (None, None, *program.again(ctx.given, ctx.versions, wanted))
         with lamella.no_grad():
-            made = program.backward(*ctx.saved_tensors, *(tangents[i] for i in program._tracked))
+            made = program.backward(*ctx.saved_tensors, *wanted)
         if is_recorded and made:
-            made = _Once.apply(len(made), *made, *ctx.into)
+            made = _Once.apply(len(made), *made, *(ctx.given[i] for i in program._into))
             made = list(made) if isinstance(made, tuple) else [made]
         grads = iter(made)
         return (None, None, *(next(grads) if there else None for there in program._grads))
 
 
 class _Once(Function):
-    """Stands behind gradients that a program gave, as far as they may be differentiated again. They
+    """Stands behind gradients that cannot be had again, as far as they may be differentiated. They
     depend on the leaves, for who asks what a graph reaches."""
 
     @staticmethod
@@ -292,8 +373,8 @@ class _Once(Function):
     @staticmethod
     def backward(ctx: Any, *tangents: Tensor) -> Any:
         raise RuntimeError(
-            "compile: expected the gradients of a compiled function not to be differentiated "
-            "again; call the function as it is where second derivatives are wanted"
+            "compile: expected a function that draws no random numbers where its gradients are "
+            "differentiated; call it as it is there"
         )
 
 

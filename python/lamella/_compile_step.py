@@ -99,6 +99,20 @@ class Step(Program):
         self._returned = Nest(self._results.form[-1][0], [])
         self._changes = [(k, after[k] == "new") for k in range(count) if after[k] != "same"]
         self._compile_forward(raw)
+        self._quick: Any = None
+        if all(alias is None for alias in self._aliases):
+            new = [k for k, is_new in self._changes if is_new]
+            self._quick = _hlo._step(
+                self.forward,
+                first,
+                self._own,
+                self._graded,
+                self._written,
+                new,
+                [k for k, is_new in self._changes if not is_new],
+                len(self._aliases) - len(new),
+                [leaf.grad if leaf.is_leaf else None for leaf in leaves],
+            )
 
     def _rates(self) -> list[Tensor]:
         rates = [rate.get() for rate in self._found.rates]
@@ -106,6 +120,14 @@ class Step(Program):
 
     def plain(self) -> tuple[Any, Any]:
         return None, None
+
+    def run_if_for(self, leaves: list[Tensor]) -> Any:
+        """NotImplemented where the gradients of the tensors are others; None, with nothing done,
+        where only run() can tell, after a look at gradient_facts()."""
+        if self._quick is None:
+            return None
+        made = self._quick(leaves, self._rates(), self._outside)
+        return self._returned.unpack(made) if type(made) is list else made
 
     def run(self, leaves: list[Tensor]) -> Any:
         own = [leaves[i] for i in self._own]

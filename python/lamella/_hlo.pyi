@@ -34,6 +34,7 @@ _set_constant_maker: Any
 _set_converter: Any
 _compile_ahead_of_time: Any
 _set_failure_hook: Any
+_step: Any
 _tensor_facts: Any
 _write_back: Any
 build__all_reduce: Any
@@ -175,6 +176,8 @@ class Instruction:
 class Executable:
     @property
     def module(self) -> Module: ...
+    @property
+    def plan(self) -> Module: ...
     @property
     def input_shapes(self) -> tuple[Shape, ...]: ...
     @property

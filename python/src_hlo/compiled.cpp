@@ -11,16 +11,15 @@
 //   still turn out to be for another call.
 #include <atomic>
 #include <cstddef>
-#include <cstring>
 #include <memory>
 #include <vector>
 
-#include "lamella/abi/autograd.h"
 #include "lamella/graph/runtime/executable.h"
 #include "lamella/graph/runtime/tensor_value.h"
 #include "python/src/object.h"
 #include "python/src_hlo/compiled_gradient.h"
 #include "python/src_hlo/compiled_guards.h"
+#include "python/src_hlo/compiled_step.h"
 
 #include <structmember.h>
 
@@ -106,7 +105,7 @@ PyObject* run_program(const Entry& entry, Leaves& leaves) {
     if (entry.gradient) {
       std::vector<TensorBase> given;
       for (PyObject* leaf : leaves.all()) given.push_back(tensor_ref(leaf));
-      made = run_with_gradient(*entry.gradient, given);
+      made = run_with_gradient(*entry.gradient, entry.run.get(), given);
     } else {
       Few<hlo::Value> values(leaves.size());
       for (size_t i = 0; i < leaves.size(); ++i) {
@@ -142,15 +141,6 @@ void push(CompiledObject* self, std::unique_ptr<Entry> entry) {
 }
 PyTypeObject* compiled_type = nullptr;
 
-std::vector<size_t> sizes_from(PyObject* numbers) {
-  Ref list(required(PySequence_Fast(numbers, "numbers")));
-  std::vector<size_t> made;
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.get()); ++i) {
-    made.push_back(PyLong_AsSize_t(PySequence_Fast_GET_ITEM(list.get(), i)));
-    if (PyErr_Occurred() != nullptr) throw PythonError();
-  }
-  return made;
-}
 // (forward, backward, given, into, saved, fresh, tracked, whether each of `into` has a gradient).
 ObjectRef<GradientProgram> gradient_from(PyObject* parts) {
   PyObject *forward, *backward, *given, *into, *saved, *tracked, *grads;
@@ -385,47 +375,8 @@ PyObject* tensor_facts(PyObject*, PyObject* object) {
   });
 }
 
-// Whether elements lie row by row in memory that may be read and written as it is.
-bool is_plain(const lamella_tensor* tensor) {
-  constexpr uint32_t other =
-      LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG | LAMELLA_TENSOR_INFERENCE | LAMELLA_TENSOR_WRAPPER;
-  bool here = tensor->device_type == static_cast<uint8_t>(DeviceType::CPU);
-  if (!here || (tensor->flags & other) != 0) return false;
-  int64_t expected = 1;
-  for (int32_t d = tensor->ndim; d-- > 0;) {
-    if (tensor->sizes[d] != 1 && tensor->strides[d] != expected) return false;
-    expected *= tensor->sizes[d];
-  }
-  return true;
-}
-
-// Copies each value of a list to the tensor of another list; False, with nothing done, where one of
-// them is not plain. No two of them share memory.
-PyObject* write_back(PyObject*, PyObject* args) {
-  PyObject *tensors, *values;
-  if (!PyArg_ParseTuple(args, "O!O!", &PyList_Type, &tensors, &PyList_Type, &values)) {
-    return nullptr;
-  }
-  auto at = [](PyObject* list, Py_ssize_t i) { return tensor_of(PyList_GET_ITEM(list, i)); };
-  Py_ssize_t count = PyList_GET_SIZE(tensors);
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    const lamella_tensor *to = at(tensors, i), *from = at(values, i);
-    bool fits = to->scalar_type == from->scalar_type && to->numel == from->numel;
-    if (!fits || !is_plain(to) || !is_plain(from)) Py_RETURN_FALSE;
-  }
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    lamella_tensor *to = at(tensors, i), *from = at(values, i);
-    size_t bytes =
-        static_cast<size_t>(to->numel) * element_size(static_cast<ScalarType>(to->scalar_type));
-    if (bytes != 0) std::memcpy(to->data, from->data, bytes);
-    lamella_tensor_bump_version(to);
-  }
-  Py_RETURN_TRUE;
-}
-
 PyMethodDef functions[] = {{"_call_state", call_state, METH_NOARGS, nullptr},
                            {"_tensor_facts", tensor_facts, METH_O, nullptr},
-                           {"_write_back", write_back, METH_VARARGS, nullptr},
                            {"_compiled", make_compiled, METH_VARARGS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
@@ -433,7 +384,8 @@ PyMethodDef functions[] = {{"_call_state", call_state, METH_NOARGS, nullptr},
 
 int add_compiled(PyObject* module) {
   compiled_type = add_type(module, &spec);
-  return compiled_type == nullptr ? -1 : PyModule_AddFunctions(module, functions);
+  if (compiled_type == nullptr || add_steps(module) != 0) return -1;
+  return PyModule_AddFunctions(module, functions);
 }
 
 }  // namespace lamella::python

@@ -6,6 +6,7 @@
 
 #include "lamella/graph/runtime/tensor_value.h"
 #include "lamella/layers/autograd/function.h"
+#include "python/src/object.h"
 
 namespace lamella::python {
 namespace {
@@ -23,39 +24,59 @@ std::vector<TensorBase> run(const hlo::Executable& executable,
   return hlo::tensors_of_value(executable.run(values));
 }
 
-// Stands behind gradients that a program gave, as far as they may be differentiated again.
-// They depend on the leaves, for who asks what a graph reaches.
-struct CompiledOnce : autograd::Function<CompiledOnce> {
-  static std::vector<Tensor> forward(AutogradContext*, std::vector<Tensor> grads,
-                                     const std::vector<Tensor>&) {
-    for (Tensor& grad : grads) grad = grad.detach();
-    return grads;
-  }
-  static std::vector<Tensor> backward(AutogradContext*, std::vector<Tensor>) {
-    throw Error(
-        "compile: expected the gradients of a compiled function not to be differentiated again; "
-        "call the function as it is where second derivatives are wanted");
-  }
-};
-
 // What a node holds besides tensors of its backward program.
 struct NodeContents : lamella_object {
-  NodeContents(const GradientProgram* program, std::vector<Tensor> into)
+  NodeContents(const GradientProgram* program, PyObject* again,
+               const std::vector<TensorBase>& leaves)
       : program(ObjectRef<GradientProgram>::borrow(const_cast<GradientProgram*>(program))),
-        into(std::move(into)) {
+        again(again),
+        leaves(leaves) {
     references = 1;
     reserved = 0;
     destroy = [](lamella_object* object) { delete static_cast<NodeContents*>(object); };
+    Py_INCREF(again);
+    for (const TensorBase& leaf : leaves) versions.push_back(leaf._version());
+  }
+  ~NodeContents() {
+    // Nobody needs the memory of an interpreter that has ended.
+    if (Py_IsInitialized() == 0) return;
+    GilScope held;
+    Py_DECREF(again);
   }
   ObjectRef<GradientProgram> program;
-  std::vector<Tensor> into;
+  PyObject* again;  // owned
+  std::vector<TensorBase> leaves;
+  std::vector<int64_t> versions;  // of the leaves, when the program ran
 };
+
+// The gradients as results that can be differentiated: see Program.again of _compile_program.py.
+std::vector<Tensor> differentiable(const NodeContents& contents,
+                                   const std::vector<Tensor>& tangents) {
+  GilScope held;
+  try {
+    std::vector<TensorBase> given;
+    for (size_t i : contents.program->tracked) given.push_back(tangents[i]);
+    Ref leaves(list_of(contents.leaves)), theirs(list_of(std::move(given)));
+    Ref versions(numbers_object(contents.versions));
+    Ref made(required(PyObject_CallFunctionObjArgs(contents.again, leaves.get(), versions.get(),
+                                                   theirs.get(), nullptr)));
+    Ref list(required(PySequence_Fast(made.get(), "expected a list of gradients")));
+    std::vector<Tensor> grads(3);  // none for the program, the function and the leaves
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.get()); ++i) {
+      PyObject* grad = PySequence_Fast_GET_ITEM(list.get(), i);
+      grads.emplace_back(grad == Py_None ? TensorBase() : tensor_ref(grad));
+    }
+    return grads;
+  } catch (const PythonError&) {
+    detail::throw_status(bridge->keep_python_error());
+  }
+}
 
 struct CompiledProgram : autograd::Function<CompiledProgram> {
   // Gradients go to `into`; all else comes along.
   static std::vector<Tensor> forward(AutogradContext* ctx, const GradientProgram* program,
-                                     const std::vector<TensorBase>* leaves,
-                                     const std::vector<Tensor>& into) {
+                                     PyObject* again, const std::vector<TensorBase>* leaves,
+                                     const std::vector<Tensor>&) {
     std::vector<TensorBase> given;
     for (size_t i : program->given) given.push_back((*leaves)[i]);
     std::vector<TensorBase> made;
@@ -68,7 +89,7 @@ struct CompiledProgram : autograd::Function<CompiledProgram> {
     for (size_t i : program->saved) kept.emplace_back(given[i]);
     kept.insert(kept.end(), inner, made.end());
     ctx->save_for_backward(std::move(kept));
-    auto contents = ObjectRef<NodeContents>::adopt(new NodeContents(program, into));
+    auto contents = ObjectRef<NodeContents>::adopt(new NodeContents(program, again, *leaves));
     lamella_value value{{0}, 0, LAMELLA_OBJECT, 0, 0};
     value.as.pointer = contents.get();
     ctx->saved_data["contents"] = IValue::from_borrowed(value);
@@ -83,20 +104,17 @@ struct CompiledProgram : autograd::Function<CompiledProgram> {
   static std::vector<Tensor> backward(AutogradContext* ctx, std::vector<Tensor> tangents) {
     const auto* contents =
         static_cast<const NodeContents*>(ctx->saved_data["contents"].value().as.pointer);
+    if (autograd::GradMode::is_enabled()) return differentiable(*contents, tangents);
     const GradientProgram* program = contents->program.get();
     std::vector<TensorBase> given;
     for (Tensor& tensor : ctx->get_saved_variables()) given.push_back(std::move(tensor));
     for (size_t i : program->tracked) given.push_back(tangents[i]);
     std::vector<TensorBase> made = run(*program->backward, given);
-    std::vector<Tensor> grads(made.begin(), made.end());
-    if (autograd::GradMode::is_enabled() && !grads.empty()) {
-      grads = CompiledOnce::apply(std::move(grads), contents->into);
-    }
-    // None for the program and the leaves.
-    std::vector<Tensor> all(2 + program->has_gradient.size());
+    // None for the program, the function and the leaves.
+    std::vector<Tensor> all(3 + program->has_gradient.size());
     size_t next = 0;
     for (size_t i = 0; i < program->has_gradient.size(); ++i) {
-      if (program->has_gradient[i]) all[2 + i] = std::move(grads[next++]);
+      if (program->has_gradient[i]) all[3 + i] = Tensor(std::move(made[next++]));
     }
     return all;
   }
@@ -104,11 +122,11 @@ struct CompiledProgram : autograd::Function<CompiledProgram> {
 
 }  // namespace
 
-std::vector<TensorBase> run_with_gradient(const GradientProgram& program,
+std::vector<TensorBase> run_with_gradient(const GradientProgram& program, PyObject* again,
                                           const std::vector<TensorBase>& leaves) {
   std::vector<Tensor> into;
   for (size_t i : program.into) into.emplace_back(leaves[i]);
-  std::vector<Tensor> made = CompiledProgram::apply(&program, &leaves, into);
+  std::vector<Tensor> made = CompiledProgram::apply(&program, again, &leaves, into);
   return {made.begin(), made.end()};
 }
 

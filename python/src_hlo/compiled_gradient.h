@@ -27,8 +27,10 @@ struct GradientProgram : lamella_object {
   std::vector<bool> has_gradient;  // of `into`: whether the backward program gives one
 };
 
-// The results of the function, with history where that is recorded.
-std::vector<TensorBase> run_with_gradient(const GradientProgram& program,
+// The results of the function, with history where that is recorded. Where the gradients are to be
+// differentiated, again(leaves, versions, tangents) gives them; the versions are those that the
+// leaves had.
+std::vector<TensorBase> run_with_gradient(const GradientProgram& program, PyObject* again,
                                           const std::vector<TensorBase>& leaves);
 
 }  // namespace lamella::python

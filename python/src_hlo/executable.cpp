@@ -272,6 +272,9 @@ PyObject* compile_ahead_of_time(PyObject*, PyObject* args) {
 PyObject* get_module(PyObject* self, void*) {
   return guarded([&] { return module_object(executable_of(self).executable->shared_module()); });
 }
+PyObject* get_plan(PyObject* self, void*) {
+  return guarded([&] { return module_object(executable_of(self).executable->plan()); });
+}
 PyObject* get_input_shapes(PyObject* self, void*) {
   return guarded([&] {
     const auto& parameters = executable_of(self).executable->module().entry->parameters;
@@ -298,6 +301,11 @@ PyObject* set_failure_hook(PyObject*, PyObject* hook) {
 
 PyGetSetDef getset[] = {
     {"module", get_module, nullptr, "The module it runs.", nullptr},
+    {"plan", get_plan, nullptr,
+     "The module as it runs: an instruction for each step, in their order, with what is one loop "
+     "or "
+     "one function of machine code as fusions.",
+     nullptr},
     {"input_shapes", get_input_shapes, nullptr, "Of the entry's parameters.", nullptr},
     {"output_shape", get_output_shape, nullptr, "Of the entry's result.", nullptr},
     {"platform", get_platform, nullptr, "Which registrations of custom calls it uses.", nullptr},

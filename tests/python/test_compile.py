@@ -406,19 +406,6 @@ def test_steps_with_gradients_inside():
     assert programs(compiled) == [2, 0], compiled.explanation()
 
 
-def test_second_derivatives_are_refused():
-    weight = lamella.randn(3).requires_grad_()
-    function = lambda x: (lamella.sin(x) * weight).sum()  # noqa: E731
-    compiled = lamella.compile(function)
-    x = lamella.randn(3).requires_grad_()
-    (eager,) = lamella.autograd.grad(function(x), x, create_graph=True)
-    for _ in range(2):
-        (mine,) = lamella.autograd.grad(compiled(x), x, create_graph=True)
-        close([mine], [eager])
-        with pytest.raises(RuntimeError, match="compile: expected the gradients of a compiled"):
-            mine.sum().backward()
-
-
 def test_graphs_outlive_functions():
     import gc
 

@@ -53,6 +53,7 @@ class Program {
                                   static_cast<uint32_t>(input));
     }
     code.notes = std::move(notes_);
+    code.loops = std::move(loops_);
     return code;
   }
 
@@ -198,6 +199,11 @@ class Program {
       text += str(" ", member.instruction->name, member.is_stored ? "" : " (in registers)");
     }
     notes_.push_back(std::move(text));
+    if (depth_ != 0) return;
+    std::vector<std::string>& written = loops_.emplace_back();
+    for (const Member& member : unit.members) {
+      if (member.is_stored) written.emplace_back(member.instruction->name);
+    }
   }
   void emit_kind(UnitPlan& plan, Unit& unit) {
     switch (unit.kind) {
@@ -371,6 +377,7 @@ class Program {
   int depth_ = 0;
   std::vector<std::pair<int64_t, int64_t>> shared_;
   std::vector<std::string> notes_;
+  std::vector<std::vector<std::string>> loops_;
 };
 
 }  // namespace

@@ -52,6 +52,7 @@ class Writer {
     (*this)(one.temporary_bytes);
     (*this)(one.may_share);
     (*this)(one.notes);
+    (*this)(one.loops);
   }
   std::string out;
 };
@@ -96,6 +97,7 @@ class Reader {
     (*this)(one.temporary_bytes);
     (*this)(one.may_share);
     (*this)(one.notes);
+    (*this)(one.loops);
   }
   bool is_good() const { return good_ && rest_.empty(); }
 

@@ -20,6 +20,7 @@
 #include "lamella/graph/execute/blocks.h"
 #include "lamella/graph/execute/code_cache.h"
 #include "lamella/graph/execute/machine_code.h"
+#include "lamella/graph/execute/planned_module.h"
 #include "lamella/graph/hlo/effects.h"
 #include "lamella/graph/passes/pipeline.h"
 #include "lamella/layers/profile/profile.h"
@@ -172,8 +173,8 @@ std::atomic<int64_t> next_run{1};
 // A module as it was given, and as it is run: the same where there is nothing to change.
 struct Program {
   std::shared_ptr<const Module> given;
-  std::unique_ptr<Module> changed;
-  const Module& run() const { return changed != nullptr ? *changed : *given; }
+  Rewritten rewritten;
+  const Module& run() const { return rewritten.module != nullptr ? *rewritten.module : *given; }
 };
 std::shared_ptr<const Program> unchanged(std::shared_ptr<const Module> given) {
   auto program = std::make_shared<Program>();
@@ -185,7 +186,7 @@ std::shared_ptr<const Program> make_program(std::shared_ptr<const Module> given,
   NativeRules rules(*given);
   std::optional<NativeRules> own;   // of the copy that is changed
   std::optional<NativeRules> last;  // of what the other passes made of it
-  program->changed = run_passes(
+  program->rewritten = run_passes(
       *given, rules.most_instructions(), native,
       [&](const Computation& one) {
         if (!native) return false;
@@ -211,6 +212,7 @@ class Executor final : public Executable {
            const CompileOptions& options, StoredCode* stored = nullptr)
       : Executable({program, program->given.get()}),
         means_(means),
+        passes_(program->rewritten.notes),
         program_(program->run()),
         user_data_(options.user_data) {
     check_platform(options.platform);
@@ -242,7 +244,8 @@ class Executor final : public Executable {
     whole.end([&] { return std::string(program_.name); });
     return made;
   }
-  std::string explain() const override { return explanation_; }
+  std::string explain() const override;
+  std::shared_ptr<const Module> plan() const override;
 
  private:
   class OneRun final : public Run {
@@ -302,99 +305,62 @@ class Executor final : public Executable {
     const Executor& executor_;
   };
 
-  // All computations that are run as such: the entry, and what rules call.
   void plan_all(StoredCode* stored) {
     native_ = means_ == Means::Fastest && (may_have_machine_compiler() || stored != nullptr);
-    std::vector<const Computation*> todo;
-    std::vector<std::vector<ScheduledStep>> schedules;
-    NativeRules rules(program_);
-    std::vector<MachineCode> codes;
     profile::Span machine_code("compile");
-    schedule_all(&todo, &schedules, &rules);
-    if (native_ && !find_code(schedules, stored, &codes)) {
+    std::vector<PlannedComputation> scheduled = schedule_all();
+    std::optional<std::vector<MachineCode>> found = find_code(scheduled, stored);
+    if (!found) {
       native_ = false;
-      schedule_all(&todo, &schedules, &rules);
+      scheduled = schedule_all();
+      found.emplace();
+    }
+    size_t code = 0;
+    for (const PlannedComputation& one : scheduled) {
+      for (const ScheduledStep& step : one.steps) {
+        if (step.instruction != nullptr) continue;
+        codes_.push_back(step.region.blocks ? MachineCode() : std::move((*found)[code++]));
+      }
     }
     machine_code.end([&] { return str(program_.name, ": machine code"); });
     size_t next = 0;
-    explain_steps(todo, schedules, codes, rules);
-    for (size_t n = 0; n < todo.size(); ++n) {
-      plans_.emplace(todo[n], make_plan(*todo[n], schedules[n], codes, &next));
+    for (const PlannedComputation& one : scheduled) {
+      plans_.emplace(one.computation, make_plan(*one.computation, one.steps, codes_, &next));
     }
   }
-  void schedule_all(std::vector<const Computation*>* todo,
-                    std::vector<std::vector<ScheduledStep>>* schedules, NativeRules* rules) {
-    *todo = {program_.entry};
-    schedules->clear();
-    for (size_t n = 0; n < todo->size(); ++n) {
-      schedules->push_back(schedule(*(*todo)[n], native_ ? rules : nullptr));
-      if (means_ == Means::Fastest) join_blocks(schedules->back(), prepared_);
-      for (const ScheduledStep& step : schedules->back()) {
+  // All computations that are run as such: the entry, and what rules call.
+  std::vector<PlannedComputation> schedule_all() const {
+    NativeRules rules(program_);
+    std::vector<PlannedComputation> all{{program_.entry, {}}};
+    for (size_t n = 0; n < all.size(); ++n) {
+      std::vector<ScheduledStep> steps = schedule(*all[n].computation, native_ ? &rules : nullptr);
+      if (means_ == Means::Fastest) join_blocks(steps, prepared_);
+      for (const ScheduledStep& step : steps) {
         if (step.instruction == nullptr) continue;
         for_each_called(*step.instruction, [&](const Computation& called) {
-          if (std::find(todo->begin(), todo->end(), &called) == todo->end()) {
-            todo->push_back(&called);
+          if (std::ranges::find(all, &called, &PlannedComputation::computation) == all.end()) {
+            all.push_back({&called, {}});
           }
         });
       }
+      all[n].steps = std::move(steps);
     }
+    return all;
   }
-  // The regions' code: what the caller has, what was kept on disk, or what the compiler makes.
-  // False: there is none.
-  bool find_code(const std::vector<std::vector<ScheduledStep>>& schedules, StoredCode* stored,
-                 std::vector<MachineCode>* codes) {
+  // The code of regions that are no blocks: what the caller has, what was kept on disk, or what the
+  // compiler makes. Nothing: there is none.
+  std::optional<std::vector<MachineCode>> find_code(
+      const std::vector<PlannedComputation>& scheduled, StoredCode* stored) {
     std::vector<const Region*> regions;
-    for (const auto& steps : schedules) {
-      for (const ScheduledStep& step : steps) {
+    for (const PlannedComputation& one : scheduled) {
+      for (const ScheduledStep& step : one.steps) {
         if (step.instruction == nullptr && !step.region.blocks) regions.push_back(&step.region);
       }
     }
-    if (regions.empty()) return true;
+    if (regions.empty()) return std::vector<MachineCode>();
     std::optional<CodeImage> image = image_of(program_, regions, stored);
-    if (!image) return false;
-    *codes = load(*image, &code_holder_);
-    return true;
-  }
-
-  void explain_steps(const std::vector<const Computation*>& computations,
-                     const std::vector<std::vector<ScheduledStep>>& schedules,
-                     const std::vector<MachineCode>& codes, NativeRules& rules) {
-    if (means_ == Means::Rules) {
-      explanation_ = "every instruction: its rule, as the oracle\n";
-      return;
-    }
-    size_t next = 0;
-    for (size_t n = 0; n < computations.size(); ++n) {
-      explanation_ += str(computations[n]->name, ":\n");
-      for (const ScheduledStep& step : schedules[n]) {
-        const Instruction* i = step.instruction;
-        if (i == nullptr && step.region.blocks) {
-          explanation_ += str("  blocks of ", step.region.instructions.size(), " calls:");
-          for (const Instruction* one : step.region.instructions) {
-            explanation_ += str(" ", one->text(AttributeKey::CustomCallTarget));
-          }
-          explanation_ += "\n";
-        } else if (i == nullptr) {
-          const MachineCode& code = codes[next++];
-          explanation_ +=
-              str("  machine code for ", step.region.instructions.size(), " instructions, with ",
-                  code.temporary_bytes, " bytes of temporary memory:\n");
-          for (const std::string& note : code.notes) explanation_ += str("    ", note, "\n");
-        } else if (i->opcode == Opcode::CustomCall) {
-          explanation_ += str("  custom call of ", i->text(AttributeKey::CustomCallTarget), ": ",
-                              i->name, "\n");
-        } else if (i->opcode != Opcode::Constant) {
-          std::string reason = "between steps";
-          if (!native_) {
-            reason = "there is no compiler";
-          } else {
-            rules.is_native(*i, &reason);
-          }
-          explanation_ +=
-              str("  rule of ", opcode_name(i->opcode), ": ", i->name, " (", reason, ")\n");
-        }
-      }
-    }
+    if (!image) return std::nullopt;
+    return load(*image, &code_holder_);
   }
 
   ComputationPlan make_plan(const Computation& computation,
@@ -420,8 +386,7 @@ class Executor final : public Executable {
         plan.operands.push_back({place_of(operand), false});
       };
       if (i == nullptr) {
-        static const MachineCode none{};
-        code_of.push_back(one.region.blocks ? &none : &codes[(*next_code)++]);
+        code_of.push_back(&codes[(*next_code)++]);
         plan.regions.push_back(std::make_unique<PlannedRegion>());
         step.region = plan.regions.back().get();
         for (const Instruction* input : one.region.inputs) read(input);
@@ -493,10 +458,11 @@ class Executor final : public Executable {
   }
 
   const Means means_;
-  std::string explanation_;
+  std::string passes_;     // what they did
   bool native_ = false;    // whether there is machine code
   const Module& program_;  // lives as long as module()
   std::shared_ptr<const void> code_holder_;
+  std::vector<MachineCode> codes_;  // of the regions in their order
   std::shared_ptr<const UserData> user_data_;
   std::vector<std::unique_ptr<PreparedCall>> calls_;
   std::unordered_map<const Instruction*, PreparedCall*> prepared_;
@@ -504,6 +470,68 @@ class Executor final : public Executable {
   std::unordered_map<const Computation*, ComputationPlan> plans_;
   const ComputationPlan* entry_ = nullptr;
 };
+
+std::string Executor::explain() const {
+  if (means_ == Means::Rules) return "every instruction: its rule, as the oracle\n";
+  std::string text = passes_;
+  NativeRules rules(program_);
+  size_t next = 0;
+  for (const PlannedComputation& one : schedule_all()) {
+    text += str(one.computation->name, ":\n");
+    for (const ScheduledStep& step : one.steps) {
+      const Instruction* i = step.instruction;
+      if (i == nullptr) {
+        const MachineCode& code = codes_[next++];
+        if (step.region.blocks) {
+          text += str("  blocks of ", step.region.instructions.size(), " calls:");
+          for (const Instruction* call : step.region.instructions) {
+            text += str(" ", call->text(AttributeKey::CustomCallTarget));
+          }
+          text += "\n";
+          continue;
+        }
+        text += str("  machine code for ", step.region.instructions.size(), " instructions, with ",
+                    code.temporary_bytes, " bytes of temporary memory:\n");
+        for (const std::string& note : code.notes) text += str("    ", note, "\n");
+      } else if (i->opcode == Opcode::CustomCall) {
+        text +=
+            str("  custom call of ", i->text(AttributeKey::CustomCallTarget), ": ", i->name, "\n");
+      } else if (i->opcode != Opcode::Constant) {
+        std::string reason = "between steps";
+        if (!native_) {
+          reason = "there is no compiler";
+        } else {
+          rules.is_native(*i, &reason);
+        }
+        text += str("  rule of ", opcode_name(i->opcode), ": ", i->name, " (", reason, ")\n");
+      }
+    }
+  }
+  return text;
+}
+
+std::shared_ptr<const Module> Executor::plan() const {
+  std::vector<PlannedComputation> scheduled = schedule_all();
+  std::vector<RegionFacts> facts;
+  for (const PlannedComputation& one : scheduled) {
+    for (const auto& region : plans_.at(one.computation).regions) {
+      const MachineCode& code = codes_[facts.size()];
+      RegionFacts& made = facts.emplace_back(RegionFacts{code.temporary_bytes, code.loops, {}});
+      for (size_t o = 0; o < region->output_leaves.size(); ++o) {
+        int32_t operand = region->output_leaves[o].shared_operand;
+        if (operand >= 0) made.shared.emplace_back(static_cast<int64_t>(o), operand);
+      }
+    }
+  }
+  // Constants are those of the program.
+  struct Held {
+    std::shared_ptr<const Module> program;
+    std::unique_ptr<Module> plan;
+  };
+  auto held =
+      std::make_shared<Held>(Held{shared_module(), planned_module(program_, scheduled, facts)});
+  return {held, held->plan.get()};
+}
 
 }  // namespace
 

@@ -84,6 +84,24 @@ Attribute copy_attribute(Module& to, const Attribute& from, Copied& copied,
 
 }  // namespace
 
+Instruction* copy_instruction(Module& to, Computation* into, const Instruction& from,
+                              std::span<Instruction* const> operands, Copied& copied,
+                              bool share_literals, bool is_whole) {
+  std::vector<Attribute> attributes;
+  for (const Attribute& one : from.attributes) {
+    if (one.key == AttributeKey::ControlPredecessors && !is_whole) continue;
+    attributes.push_back(copy_attribute(to, one, copied, into->instructions, share_literals));
+  }
+  Instruction* made = to.add_instruction(into, from.opcode, from.name, to.intern(*from.shape),
+                                         operands, attributes);
+  if (from.opcode == Opcode::Constant) {
+    made->literal = share_literals ? from.literal : to.arena().make<Literal>(from.literal->clone());
+  } else if (from.opcode == Opcode::Parameter) {
+    made->parameter_number = from.parameter_number;
+  }
+  return made;
+}
+
 Computation* copy_computation(Module& to, const Computation& from, Copied& copied,
                               bool share_literals) {
   auto found = copied.find(&from);
@@ -103,16 +121,8 @@ Computation* copy_computation(Module& to, const Computation& from, Copied& copie
     for (const Instruction* operand : i->operands) {
       operands.push_back(made->instructions[static_cast<size_t>(operand->index)]);
     }
-    std::vector<Attribute> attributes;
-    for (const Attribute& one : i->attributes) {
-      attributes.push_back(copy_attribute(to, one, copied, made->instructions, share_literals));
-    }
-    Instruction* copy =
-        to.add_instruction(made, i->opcode, i->name, to.intern(*i->shape), operands, attributes);
-    if (i->opcode == Opcode::Constant) {
-      copy->literal = share_literals ? i->literal : to.arena().make<Literal>(i->literal->clone());
-    } else if (i->opcode == Opcode::Parameter) {
-      copy->parameter_number = i->parameter_number;
+    Instruction* copy = copy_instruction(to, made, *i, operands, copied, share_literals, true);
+    if (i->opcode == Opcode::Parameter) {
       made->parameters[static_cast<size_t>(i->parameter_number)] = copy;
     }
   }

@@ -1,5 +1,6 @@
 // Copies of computations from one module into another.
 #pragma once
+#include <span>
 #include <string_view>
 #include <unordered_map>
 
@@ -14,5 +15,12 @@ namespace lamella::hlo {
 Computation* copy_computation(Module& to, const Computation& from,
                               std::unordered_map<const Computation*, Computation*>& copied,
                               bool share_literals = false);
+// Copies one instruction to the end of a computation, with these operands there, and what it calls.
+// What it waits for by a control dependency is kept where the computation is `is_whole`: a copy of
+// all instructions before it.
+Instruction* copy_instruction(Module& to, Computation* into, const Instruction& from,
+                              std::span<Instruction* const> operands,
+                              std::unordered_map<const Computation*, Computation*>& copied,
+                              bool share_literals, bool is_whole = false);
 
 }  // namespace lamella::hlo

@@ -355,12 +355,12 @@ class Writer {
 
 }  // namespace
 
-bool find_attention(Module& module) {
-  bool changed = false;
+int64_t find_attention(Module& module) {
+  int64_t changed = 0;
   for (Computation* computation : module.computations) {
     Rewriter rewriter(module, *computation);
     Matcher matcher(rewriter);
-    changed |= rewriter.rewrite([&](Instruction* i) -> Instruction* {
+    changed += rewriter.rewrite([&](Instruction* i) -> Instruction* {
       if (i->opcode != Opcode::Dot) return nullptr;
       std::optional<Attention> found = matcher.match(i);
       return found ? Writer(rewriter, *found).write() : nullptr;

@@ -301,20 +301,24 @@ bool is_fast_last(const Instruction& i) {
          (p.in_channels >= kVector || products >= kManyProducts || in_blocks);
 }
 
-bool channels_last(Module& module) {
-  bool changed = false;
+int64_t channels_last(Module& module) {
+  int64_t convolutions = 0;
   for (Computation* computation : module.computations) {
     Rewriter rewriter(module, *computation);
     ChannelsLast layout(rewriter, wanted_last(*computation));
-    changed |= rewriter.rewrite([&](Instruction* i) { return layout.rewritten(i); });
+    rewriter.rewrite([&](Instruction* i) {
+      Instruction* made = layout.rewritten(i);
+      if (made != nullptr && i->opcode == Opcode::Convolution) ++convolutions;
+      return made;
+    });
   }
-  if (!changed) return false;
+  if (convolutions == 0) return 0;
   remove_dead_code(module);
   for (Computation* computation : module.computations) {
     Rewriter rewriter(module, *computation);
     rewriter.rewrite([&](Instruction* i) { return written_transposed(rewriter, *i); });
   }
-  return true;
+  return convolutions;
 }
 
 }  // namespace lamella::hlo

@@ -14,7 +14,7 @@ namespace lamella::hlo {
 // Whether a convolution is faster with channels last: of many inputs, of few whose results
 // are one block of the library, or of one for each group. False of other instructions.
 bool is_fast_last(const Instruction& i);
-// For programs of which machine code is made. Returns whether anything changed.
-bool channels_last(Module& module);
+// For programs of which machine code is made. Returns how many convolutions it changed.
+int64_t channels_last(Module& module);
 
 }  // namespace lamella::hlo

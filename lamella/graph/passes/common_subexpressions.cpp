@@ -82,12 +82,12 @@ size_t hash_of(const Instruction& i) {
 
 }  // namespace
 
-bool join_common_subexpressions(Module& module) {
-  bool changed = false;
+int64_t join_common_subexpressions(Module& module) {
+  int64_t changed = 0;
   for (Computation* computation : module.computations) {
     std::unordered_multimap<size_t, Instruction*> seen;
     Rewriter rewriter(module, *computation);
-    changed |= rewriter.rewrite([&](Instruction* i) -> Instruction* {
+    changed += rewriter.rewrite([&](Instruction* i) -> Instruction* {
       if (!may_join(*i)) return nullptr;
       size_t hash = hash_of(*i);
       auto [first, last] = seen.equal_range(hash);

@@ -51,11 +51,11 @@ Instruction* without_transpose(Rewriter& to, Instruction* dot, size_t side) {
 
 }  // namespace
 
-bool canonicalize_products(Module& module) {
-  bool changed = false;
+int64_t canonicalize_products(Module& module) {
+  int64_t changed = 0;
   for (Computation* computation : module.computations) {
     Rewriter rewriter(module, *computation);
-    changed |= rewriter.rewrite([&](Instruction* i) -> Instruction* {
+    changed += rewriter.rewrite([&](Instruction* i) -> Instruction* {
       if (i->opcode != Opcode::Dot) return nullptr;
       Instruction* made = i;
       for (size_t side = 0; side < 2; ++side) {

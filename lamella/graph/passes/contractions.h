@@ -5,7 +5,7 @@
 namespace lamella::hlo {
 
 // Takes transposes of operands into the dimensions that a product names, where that leaves the
-// result as it is. Returns whether anything changed.
-bool canonicalize_products(Module& module);
+// result as it is. Returns how many it changed.
+int64_t canonicalize_products(Module& module);
 
 }  // namespace lamella::hlo

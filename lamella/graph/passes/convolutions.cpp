@@ -94,11 +94,11 @@ Instruction* as_operator(Rewriter& to, const Instruction& i) {
 
 }  // namespace
 
-bool convolutions_to_operators(Module& module, bool native) {
-  bool changed = false;
+int64_t convolutions_to_operators(Module& module, bool native) {
+  int64_t changed = 0;
   for (Computation* computation : module.computations) {
     Rewriter rewriter(module, *computation);
-    changed |= rewriter.rewrite([&](Instruction* i) -> Instruction* {
+    changed += rewriter.rewrite([&](Instruction* i) -> Instruction* {
       return is_wanted(*i, native) ? as_operator(rewriter, *i) : nullptr;
     });
   }

@@ -8,7 +8,7 @@ namespace lamella::hlo {
 // order of dimensions that it has. Padding that it does not know, holes in the input and kernels
 // that are turned around become instructions before it. Convolutions with groups of the batch stay.
 // Where code is made (`native`), those that it calls itself stay as well: see
-// convolution_problem(). Returns whether anything changed.
-bool convolutions_to_operators(Module& module, bool native);
+// convolution_problem(). Returns how many it changed.
+int64_t convolutions_to_operators(Module& module, bool native);
 
 }  // namespace lamella::hlo

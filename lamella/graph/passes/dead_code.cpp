@@ -9,7 +9,7 @@
 namespace lamella::hlo {
 namespace {
 
-bool clean(Computation& computation) {
+int64_t clean(Computation& computation) {
   std::vector<Instruction*>& all = computation.instructions;
   std::vector<bool> needed(all.size(), false);
   auto at = [](const Instruction* i) { return static_cast<size_t>(i->index); };
@@ -27,17 +27,17 @@ bool clean(Computation& computation) {
   for (size_t n = 0; n < all.size(); ++n) {
     if (needed[n]) kept.push_back(all[n]);
   }
-  bool changed = kept.size() != all.size();
+  auto removed = static_cast<int64_t>(all.size() - kept.size());
   all = std::move(kept);
   for (size_t n = 0; n < all.size(); ++n) all[n]->index = static_cast<int64_t>(n);
-  return changed;
+  return removed;
 }
 
 }  // namespace
 
-bool remove_dead_code(Module& module) {
-  bool changed = false;
-  for (Computation* computation : module.computations) changed |= clean(*computation);
+int64_t remove_dead_code(Module& module) {
+  int64_t removed = 0;
+  for (Computation* computation : module.computations) removed += clean(*computation);
   std::unordered_set<const Computation*> called{module.entry};
   for (size_t c = module.computations.size(); c-- > 0;) {
     const Computation* computation = module.computations[c];
@@ -47,7 +47,7 @@ bool remove_dead_code(Module& module) {
     }
   }
   auto is_dead = [&](const Computation* one) { return called.count(one) == 0; };
-  return std::erase_if(module.computations, is_dead) != 0 || changed;
+  return removed + static_cast<int64_t>(std::erase_if(module.computations, is_dead));
 }
 
 }  // namespace lamella::hlo

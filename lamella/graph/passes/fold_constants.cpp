@@ -84,11 +84,11 @@ bool is_wanted(const Instruction& i) {
 
 }  // namespace
 
-bool fold_constants(Module& module) {
-  bool changed = false;
+int64_t fold_constants(Module& module) {
+  int64_t changed = 0;
   for (Computation* computation : module.computations) {
     Rewriter rewriter(module, *computation);
-    changed |= rewriter.rewrite([&](Instruction* i) -> Instruction* {
+    changed += rewriter.rewrite([&](Instruction* i) -> Instruction* {
       if (!is_wanted(*i)) return nullptr;
       Folding run;
       std::vector<Value> operands;

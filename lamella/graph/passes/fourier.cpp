@@ -40,11 +40,11 @@ Instruction* as_operator(Rewriter& to, const Instruction& i) {
 
 }  // namespace
 
-bool transforms_to_operators(Module& module) {
-  bool changed = false;
+int64_t transforms_to_operators(Module& module) {
+  int64_t changed = 0;
   for (Computation* computation : module.computations) {
     Rewriter rewriter(module, *computation);
-    changed |= rewriter.rewrite([&](Instruction* i) { return as_operator(rewriter, *i); });
+    changed += rewriter.rewrite([&](Instruction* i) { return as_operator(rewriter, *i); });
   }
   return changed;
 }

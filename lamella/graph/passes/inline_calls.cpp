@@ -79,10 +79,10 @@ class Inliner {
 
 }  // namespace
 
-bool inline_calls(Module& module, int64_t most,
-                  const std::function<bool(const Computation&)>& wanted) {
+int64_t inline_calls(Module& module, int64_t most,
+                     const std::function<bool(const Computation&)>& wanted) {
   int64_t count = module.instruction_count();
-  bool changed = false;
+  int64_t changed = 0;
   for (Computation* computation : module.computations) {
     std::vector<Instruction*> before = std::move(computation->instructions);
     computation->instructions.clear();
@@ -98,7 +98,7 @@ bool inline_calls(Module& module, int64_t most,
       }
       inliner.replace(i, *called);
       count += static_cast<int64_t>(called->instructions.size());
-      changed = true;
+      ++changed;
     }
     computation->root = inliner.now(computation->root);
   }

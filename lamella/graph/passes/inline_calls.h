@@ -9,8 +9,8 @@ namespace lamella::hlo {
 // Puts the instructions of called computations into the place of calls and fusions, where `wanted`
 // says so of the computation, and until there are `most` instructions. The called computations
 // stay, and every computation that is called stands before its callers, as it must at the
-// beginning. Returns whether anything changed.
-bool inline_calls(Module& module, int64_t most,
-                  const std::function<bool(const Computation&)>& wanted);
+// beginning. Returns how many it changed.
+int64_t inline_calls(Module& module, int64_t most,
+                     const std::function<bool(const Computation&)>& wanted);
 
 }  // namespace lamella::hlo

@@ -188,7 +188,7 @@ class Mover {
 
 }  // namespace
 
-bool move_loop_invariants(Module& module) {
+int64_t move_loop_invariants(Module& module) {
   // A body of two loops would need the state of both.
   std::unordered_map<const Computation*, int> callers;
   for (const Computation* computation : module.computations) {
@@ -196,10 +196,10 @@ bool move_loop_invariants(Module& module) {
       for_each_called(*i, [&](const Computation& called) { ++callers[&called]; });
     }
   }
-  bool changed = false;
+  int64_t changed = 0;
   for (Computation* computation : module.computations) {
     Rewriter rewriter(module, *computation);
-    changed |= rewriter.rewrite([&](Instruction* i) -> Instruction* {
+    changed += rewriter.rewrite([&](Instruction* i) -> Instruction* {
       if (i->opcode != Opcode::While || callers[i->computation(AttributeKey::Body)] != 1 ||
           callers[i->computation(AttributeKey::Condition)] != 1) {
         return nullptr;

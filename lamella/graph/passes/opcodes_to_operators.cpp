@@ -347,15 +347,16 @@ std::string_view operator_of(Opcode opcode) {
   return names[static_cast<size_t>(opcode)];
 }
 
-bool opcodes_to_operators(Module& module, const std::function<bool(const Instruction&)>& is_code) {
+int64_t opcodes_to_operators(Module& module,
+                             const std::function<bool(const Instruction&)>& is_code) {
   std::unordered_set<const Computation*> steps;
   find_steps(*module.entry, &steps);
-  bool changed = false;
+  int64_t changed = 0;
   for (Computation* computation : module.computations) {
     if (steps.count(computation) == 0) continue;
     Rewriter rewriter(module, *computation);
     Maker maker(rewriter);
-    changed |= rewriter.rewrite([&](Instruction* i) -> Instruction* {
+    changed += rewriter.rewrite([&](Instruction* i) -> Instruction* {
       return is_code(*i) ? nullptr : maker.as_operator(*i);
     });
   }

@@ -13,7 +13,8 @@ std::string_view operator_of(Opcode opcode);
 // Puts calls of operators into the place of instructions of which `is_code` does not say that
 // machine code is made of them: of those of a few dozen elements and more that an operator gives
 // the same numbers for, within the accuracy of its kernels. What the evaluator's rules do one
-// element at a time is done by kernels so. Returns whether anything changed.
-bool opcodes_to_operators(Module& module, const std::function<bool(const Instruction&)>& is_code);
+// element at a time is done by kernels so. Returns how many it replaced.
+int64_t opcodes_to_operators(Module& module,
+                             const std::function<bool(const Instruction&)>& is_code);
 
 }  // namespace lamella::hlo

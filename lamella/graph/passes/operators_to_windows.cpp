@@ -230,8 +230,8 @@ class Maker {
 
 }  // namespace
 
-bool operators_to_windows(Module& module) {
-  bool changed = false;
+int64_t operators_to_windows(Module& module) {
+  int64_t changed = 0;
   std::unordered_map<ElementType, Computation*> maxima;
   const std::vector<Computation*> given = module.computations;
   for (Computation* computation : given) {
@@ -241,7 +241,7 @@ bool operators_to_windows(Module& module) {
     }
     Rewriter rewriter(module, *computation);
     Maker maker(rewriter, &maxima);
-    changed |= rewriter.rewrite([&](Instruction* i) -> Instruction* {
+    changed += rewriter.rewrite([&](Instruction* i) -> Instruction* {
       switch (i->opcode) {
         case Opcode::CustomCall:
           return maker.convolution(*i);

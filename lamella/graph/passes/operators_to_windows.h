@@ -10,7 +10,7 @@ namespace lamella::hlo {
 // reversed kernel into its convolution, and lets the larger of a number and each element wait until
 // the windows are reduced. For programs of which machine code is made, and only what that does
 // itself. Computations that call the gradients of such operators stay as they are, as those want
-// what the operators gave. Returns whether anything changed.
-bool operators_to_windows(Module& module);
+// what the operators gave. Returns how many it changed.
+int64_t operators_to_windows(Module& module);
 
 }  // namespace lamella::hlo

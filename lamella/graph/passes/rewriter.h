@@ -17,19 +17,19 @@ class Rewriter {
 
   // Calls rule(i) for each instruction, whose operands are rewritten already, operands first. The
   // rule gives what stands for i from now on: an instruction before it, or one made by add(); i
-  // itself or null leave it. Returns whether anything changed.
+  // itself or null leave it. Returns how many it replaced.
   template <class F>
-  bool rewrite(F&& rule) {
+  int64_t rewrite(F&& rule) {
     std::vector<Instruction*> before = std::move(computation_.instructions);
     computation_.instructions.clear();
-    bool changed = false;
+    int64_t replaced = 0;
     for (Instruction* i : before) {
       take_operands(*i);
       current_ = i;
       Instruction* by = is_fixed(*i) ? nullptr : rule(i);
       if (by != nullptr && by != i && may_stand_for(*by, *i)) {
         replaced_[i] = by;
-        changed = true;
+        ++replaced;
         continue;
       }
       i->index = static_cast<int64_t>(computation_.instructions.size());
@@ -37,7 +37,7 @@ class Rewriter {
     }
     auto root = replaced_.find(computation_.root);
     if (root != replaced_.end()) computation_.root = root->second;
-    return changed;
+    return replaced;
   }
 
   // An instruction in front of the one that the rule is asked for.

@@ -238,11 +238,11 @@ class Simplifier {
 
 }  // namespace
 
-bool simplify_elementwise(Module& module) {
-  bool changed = false;
+int64_t simplify_elementwise(Module& module) {
+  int64_t changed = 0;
   for (Computation* computation : module.computations) {
     Rewriter rewriter(module, *computation);
-    changed |= rewriter.rewrite([&](Instruction* i) { return Simplifier(rewriter, i).simpler(); });
+    changed += rewriter.rewrite([&](Instruction* i) { return Simplifier(rewriter, i).simpler(); });
   }
   return changed;
 }

@@ -138,11 +138,11 @@ Instruction* simpler(Rewriter& to, Instruction* i) {
 
 }  // namespace
 
-bool simplify_movement(Module& module) {
-  bool changed = false;
+int64_t simplify_movement(Module& module) {
+  int64_t changed = 0;
   for (Computation* computation : module.computations) {
     Rewriter rewriter(module, *computation);
-    changed |= rewriter.rewrite([&](Instruction* i) { return simpler(rewriter, i); });
+    changed += rewriter.rewrite([&](Instruction* i) { return simpler(rewriter, i); });
   }
   return changed;
 }

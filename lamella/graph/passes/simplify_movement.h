@@ -6,8 +6,8 @@ namespace lamella::hlo {
 
 // Joins movements that follow each other, leaves out those that move nothing, makes a transpose of
 // dimensions of size 1 a reshape, brings transposes before reshapes that only add or remove
-// dimensions of size 1, takes elements of tuples where the tuple is made. Returns whether anything
+// dimensions of size 1, takes elements of tuples where the tuple is made. Returns how many it
 // changed.
-bool simplify_movement(Module& module);
+int64_t simplify_movement(Module& module);
 
 }  // namespace lamella::hlo

@@ -29,8 +29,12 @@ class Executable {
   // (checked; layouts aside). They are not written. Threads may run one executable at once.
   // Throws an Error that names the instruction that failed; nothing of its results is seen.
   virtual Value run(std::span<const Value> arguments) const = 0;
-  // What becomes of the instructions, a line for each step, as text for people.
+  // What each pass changed and what becomes of the instructions, a line for each step, as text for
+  // people.
   virtual std::string explain() const = 0;
+  // The program as it is run, made anew by each call: what is one step is one instruction, in the
+  // order of the steps. See planned_module.h; of the oracle the module itself.
+  virtual std::shared_ptr<const Module> plan() const { return module_; }
 
  protected:
   void check_arguments(std::span<const Value> arguments) const;

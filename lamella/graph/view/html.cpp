@@ -2,12 +2,14 @@
 #include "lamella/graph/view/html.h"
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <unordered_map>
 
 #include "lamella/graph/hlo/effects.h"
 #include "lamella/graph/view/cost.h"
 #include "lamella/graph/view/families.h"
 #include "lamella/graph/view/json_text.h"
+#include "lamella/graph/view/memory.h"
 #include "lamella/graph/view/page.inc"
 #include "lamella/graph/view/source.h"
 
@@ -88,6 +90,7 @@ class Page {
  public:
   explicit Page(const Module& module) : module_(module), costs_(module), sources_(module) {
     for (size_t c = 0; c < module.computations.size(); ++c) numbers_[module.computations[c]] = c;
+    if (module.is_scheduled) memory_.emplace(module);
   }
 
   std::string run() {
@@ -154,14 +157,15 @@ class Page {
   }
   // n name, o opcode, t title, s and S shape without and with layouts, f family, i operands,
   // c computations called with their roles, v value of a scalar constant, l of another one, m
-  // operation of the metadata, w source, a attributes, b bytes, k flops, transcendentals, bytes
-  // moved.
+  // operation of the metadata, w source, a attributes, b bytes, p bytes in use meanwhile, k flops,
+  // transcendentals, bytes moved.
   Json data(const Instruction& i) const {
     Json made = {{"n", std::string(i.name)},  {"o", std::string(opcode_name(i.opcode))},
                  {"t", title_of(i)},          {"s", i.shape->to_string(false)},
                  {"S", i.shape->to_string()}, {"f", static_cast<int>(opcode_family(i.opcode))},
                  {"b", i.shape->bytes()}};
     const Cost& cost = costs_.of(i);
+    if (int64_t bytes = bytes_during(i); bytes != 0) made["p"] = bytes;
     made["k"] = {cost.flops, cost.transcendentals, cost.bytes};
     for (const Instruction* operand : i.operands) made["i"].push_back(operand->index);
     for (const Attribute& a : i.attributes) {
@@ -192,6 +196,8 @@ class Page {
     return made;
   }
 
+  int64_t bytes_during(const Instruction& i) const { return memory_ ? memory_->during(i) : 0; }
+
   std::string facts() const {
     const Cost& cost = costs_.of(*module_.entry);
     std::string text = str("<h2 class=\"mono\">", escaped(module_.name), "</h2><table>");
@@ -203,6 +209,7 @@ class Page {
     row("flops", amount(cost.flops, ""));
     row("transcendentals", amount(cost.transcendentals, ""));
     row("bytes moved", amount(cost.bytes, "B"));
+    if (memory_) row("peak memory", amount(static_cast<double>(memory_->peak()), "B"));
     row("result", module_.entry->root->shape->to_string(false));
     return text + "</table>\n";
   }
@@ -259,6 +266,10 @@ class Page {
       text += str(" <span class=\"cost\">", amount(cost.flops + cost.transcendentals, "op"), ", ",
                   amount(cost.bytes, "B"), "</span>");
     }
+    if (int64_t bytes = bytes_during(i); bytes != 0) {
+      text +=
+          str(" <span class=\"cost\">", amount(static_cast<double>(bytes), "B"), " in use</span>");
+    }
     if (std::string place = sources_.place(i); !place.empty()) {
       text += str(" <span class=\"cost\">", escaped(place), "</span>");
     }
@@ -268,6 +279,7 @@ class Page {
   const Module& module_;
   Costs costs_;
   Sources sources_;
+  std::optional<Memory> memory_;  // of a module that says in which order it runs
   std::unordered_map<const Computation*, size_t> numbers_;
 };
 

@@ -256,6 +256,7 @@
     if (one.k[0] > 0) rows.push(['flops', amount(one.k[0])]);
     if (one.k[1] > 0) rows.push(['transcendentals', amount(one.k[1])]);
     if (one.k[2] > 0) rows.push(['bytes moved', amount(one.k[2], 'B')]);
+    if (one.p) rows.push(['memory in use', amount(one.p, 'B')]);
     if (one.v !== undefined || one.l) rows.push(['value', one.l || one.v]);
     if (one.m) rows.push(['operation', one.m]);
     if (one.w) rows.push(['source', one.w]);

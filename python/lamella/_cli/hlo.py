@@ -85,6 +85,11 @@ def add_parser(parts: Any) -> None:
         required=True,
         help="a name that ends in .html, .dot, .json",
     )
+    one.add_argument(
+        "--compiled",
+        action="store_true",
+        help="the program as it runs: loops as fusions, with their memory and cost",
+    )
     one.set_defaults(run=_graph)
 
     one = what.add_parser(
@@ -339,6 +344,13 @@ def _graph(options: argparse.Namespace) -> int:
             f"hlo: expected --output to end in .html, .dot or .json, got '{options.output}'"
         )
     module = parse(options.file)
+    if options.compiled:
+        from lamella import hlo
+
+        try:
+            module = hlo.compile(module).plan
+        except RuntimeError as error:
+            raise CommandError(str(error)) from None
     text = {".html": module.to_html, ".dot": module.to_dot, ".json": module.to_json}[ending]()
     try:
         with open(options.output, "w", encoding="utf-8") as file:
