@@ -24,15 +24,6 @@ Tensor lanczos(const Tensor& x) {
   return lamella::sinc(x).mul(lamella::sinc(x.div(3))).masked_fill(x.ge(3), 0);
 }
 
-// Rounds weights to as many binary places as keep them in 16 bits, which are those that PyTorch and
-// Pillow resize bytes with: so results have the same bits.
-Tensor rounded(const Tensor& weights) {
-  const Tensor places =
-      lamella::log2(weights.amax(IntArrayRef()).reciprocal().mul(32767.5)).ceil().sub(1);
-  const Tensor unit = lamella::exp2(places.clamp_max(22));
-  return weights.mul(unit).round().div(unit);
-}
-
 using Filter = Tensor (*)(const Tensor& distance);
 
 Tensor shrunk(const Tensor& x, int64_t dim, int64_t out, bool align_corners,
@@ -55,7 +46,7 @@ Tensor shrunk(const Tensor& x, int64_t dim, int64_t out, bool align_corners,
   // Without any weight the first element stands for the output.
   const Tensor nearest = place.eq(first).to(kDouble);
   Tensor weight = lamella::where(sum.eq(0), nearest, share.div(sum));
-  if (bytes) weight = rounded(weight);
+  if (bytes) weight = byte_weights(weight);
   const Tensor index = place.clamp_max(in - 1).to(kLong);
   std::vector<ResizeTap> taps;
   for (int64_t k = 0; k < most; ++k) taps.push_back({index.select(0, k), weight.select(0, k)});
@@ -73,7 +64,7 @@ Tensor antialiased(const char* op, const Tensor& self, IntArrayRef output_size, 
   Tensor x = type == kDouble || bytes ? self.to(kDouble) : self.to(kFloat);
   const auto pass = [&](int64_t dim, int64_t out, const std::optional<double>& scale) {
     x = shrunk(x, dim, out, align_corners, scale, reach, filter, bytes);
-    if (bytes) x = x.add(0.5).floor().clamp(0, 255);
+    if (bytes) x = as_bytes(x);
   };
   pass(3, output_size[1], wide);
   pass(2, output_size[0], high);

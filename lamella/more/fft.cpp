@@ -128,7 +128,7 @@ std::optional<int64_t> last_of(const OptionalIntArrayRef& s) {
   return s->back();
 }
 Part one_part(const char* op, const Tensor& self, const std::optional<int64_t>& n, int64_t dim) {
-  LAMELLA_CHECK(self.dim() > 0, op, ": expected 'self' to have dimensions, got a number");
+  LAMELLA_CHECK_INDEX(self.dim() > 0, op, ": expected 'self' to have dimensions, got a number");
   Part part{{wrapped(op, dim, self.dim())}, {}};
   part.sizes.push_back(n.value_or(self.size(part.dims[0])));
   LAMELLA_CHECK(part.sizes[0] >= 1, op, ": expected at least one point along dimension ",

@@ -31,6 +31,8 @@ Tensor multi_margin_loss(const Tensor& self, const Tensor& target, const Scalar&
   Tensor z = x.sub(x.gather(1, at)).add(margin).clamp_min(0);
   if (power == 2) z = z.mul(z);
   if (weight.has_value() && weight->defined()) {
+    LAMELLA_CHECK(weight->dim() == 1 && weight->size(0) == x.size(1), op,
+                  ": expected 'weight' to be of shape [", x.size(1), "], got ", weight->sizes());
     z = z.mul(weight->index_select(0, right).unsqueeze(1));
   }
   z = z.scatter(1, at, 0).sum(IntArrayRef(int64_t{1})).div(static_cast<double>(x.size(1)));

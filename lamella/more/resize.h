@@ -11,6 +11,12 @@ struct ResizeTap {
 // The sum over the taps of x at their places along `dim`, times their weights.
 Tensor weighted_sum(const Tensor& x, int64_t dim, const std::vector<ResizeTap>& taps);
 
+// Rounds weights to as many binary places as keep them in 16 bits, which are those that PyTorch and
+// Pillow resize bytes with: so results have the same bits.
+Tensor byte_weights(const Tensor& weights);
+// Rounds a sum of bytes times such weights to bytes, in the sum's dtype.
+Tensor as_bytes(const Tensor& sum);
+
 // How many elements of the input, of `in`, an output of `out` stands for.
 double resize_step(int64_t in, int64_t out, bool align_corners, const std::optional<double>& scale);
 

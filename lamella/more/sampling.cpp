@@ -158,6 +158,14 @@ Tensor weighted_sum(const Tensor& x, int64_t dim, const std::vector<ResizeTap>& 
   return sum;
 }
 
+Tensor byte_weights(const Tensor& weights) {
+  const Tensor places =
+      lamella::log2(weights.amax(IntArrayRef()).reciprocal().mul(32767.5)).ceil().sub(1);
+  const Tensor unit = lamella::exp2(places.clamp_max(22));
+  return weights.mul(unit).round().div(unit);
+}
+Tensor as_bytes(const Tensor& sum) { return sum.add(0.5).floor().clamp(0, 255); }
+
 double resize_step(int64_t in, int64_t out, bool align_corners,
                    const std::optional<double>& scale) {
   if (align_corners) {
@@ -178,7 +186,7 @@ void check_resize(const char* op, const Tensor& self, IntArrayRef output_size) {
 
 namespace {
 Tensor resized(const Tensor& x, int64_t dim, int64_t out, bool align_corners,
-               const std::optional<double>& scale) {
+               const std::optional<double>& scale, bool bytes) {
   const int64_t in = x.size(dim);
   const double step = resize_step(in, out, align_corners, scale);
   Tensor place = lamella::arange(out, TensorOptions(kDouble).device(x.device()));
@@ -189,7 +197,20 @@ Tensor resized(const Tensor& x, int64_t dim, int64_t out, bool align_corners,
   for (int k = 0; k < 4; ++k) {
     taps.push_back({first.add(k - 1).clamp(0, in - 1).to(kLong), weights[static_cast<size_t>(k)]});
   }
-  return weighted_sum(x, dim, taps);
+  if (!bytes) return weighted_sum(x, dim, taps);
+  // Weights of one element are rounded as one.
+  for (size_t k = 0; k + 1 < taps.size(); ++k) {
+    const Tensor same = taps[k].place.eq(taps[k + 1].place);
+    taps[k + 1].weight = taps[k + 1].weight.add(taps[k].weight.mul(same.to(kDouble)));
+    taps[k].weight = taps[k].weight.masked_fill(same, 0);
+  }
+  std::vector<Tensor> all;
+  for (const ResizeTap& tap : taps) all.push_back(tap.weight);
+  const Tensor rounded = byte_weights(lamella::stack(all));
+  for (size_t k = 0; k < taps.size(); ++k) {
+    taps[k].weight = rounded.select(0, static_cast<int64_t>(k));
+  }
+  return as_bytes(weighted_sum(x, dim, taps));
 }
 }  // namespace
 
@@ -199,9 +220,10 @@ Tensor upsample_bicubic2d(const Tensor& self, IntArrayRef output_size, bool alig
   const ScalarType type = self.scalar_type();
   Tensor x = type == kFloat ? self : self.to(kDouble);
   if (type == kHalf || type == kBFloat16) x = self.to(kFloat);
-  x = resized(x, 3, output_size[1], align_corners, scales_w);
-  x = resized(x, 2, output_size[0], align_corners, scales_h);
-  return type == kByte ? x.round().clamp(0, 255).to(type) : x.to(type);
+  const bool bytes = type == kByte;
+  x = resized(x, 3, output_size[1], align_corners, scales_w, bytes);
+  x = resized(x, 2, output_size[0], align_corners, scales_h, bytes);
+  return x.to(type);
 }
 
 Tensor upsample_bicubic2d(const Tensor& input, OptionalIntArrayRef output_size, bool align_corners,

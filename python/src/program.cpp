@@ -125,18 +125,16 @@ bool goes_before(const Program& a, const Program& b) {
   return before;
 }
 
-// A number stands for a tensor where the name has an overload that takes one in its place.
-bool takes_numbers(const std::vector<const Program*>& programs) {
-  for (const Program* a : programs) {
-    for (const Program* b : programs) {
-      size_t shared = std::min<size_t>(a->positional, b->positional);
-      for (size_t i = 1; i < shared; ++i) {
-        if (a->params[i].kind == Kind::kTensor && b->params[i].kind == Kind::kScalar &&
-            a->params[0].kind == Kind::kTensor && b->params[0].kind == Kind::kTensor) {
-          return true;
-        }
-      }
-    }
+// A number stands for a tensor where PyTorch takes one, in arithmetic and copies, and on the left
+// of Python's shifts, which have no overload for it. `name` has its namespace.
+bool takes_numbers(std::string_view name) {
+  if (!name.starts_with("aten::")) return false;
+  name.remove_prefix(6);
+  if (name.ends_with('_')) name.remove_suffix(1);
+  for (std::string_view known :
+       {"add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide",
+        "copy", "bitwise_left_shift", "bitwise_right_shift"}) {
+    if (name == known) return true;
   }
   return false;
 }
@@ -384,12 +382,11 @@ const ProgramTable* make_table(const std::string& name) {
     ordered.insert(ordered.begin() + static_cast<std::ptrdiff_t>(at), program);
   }
   OpFacts* facts = ordered.size() == 1 ? foreign_facts(ordered[0]->op) : nullptr;
-  bool numbers = takes_numbers(ordered);
-  return known_table(std::move(ordered), facts, numbers);
+  return known_table(std::move(ordered), facts, takes_numbers(name));
 }
 
 const ProgramTable* make_table(const lamella_operator* op) {
-  return known_table({program_of(op)}, foreign_facts(op), true);
+  return known_table({program_of(op)}, foreign_facts(op), takes_numbers(op->name));
 }
 
 PyTypeObject* return_type_of(const Program& program) {

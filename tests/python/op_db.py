@@ -14,6 +14,8 @@ the entry's samples and says, check by check, what differs:
     inplace   the in-place form: values and gradients
     out       `out=` with inputs that require gradients raises
 
+`Entry.wrong_error` runs the calls that the table says PyTorch refuses.
+
 Where an entry cannot agree, in these checks or in those of other tests of op_db, op_db_known.txt
 says so, with the reason. It can only shrink: a line that is not needed fails the tests too.
 LAMELLA_OP_DB=all takes all samples in place of a few.
@@ -34,7 +36,7 @@ import warnings
 from pathlib import Path
 
 import torch
-from op_db_mirror import Absent, invocations, ours, tensors_in
+from op_db_mirror import Absent, fresh, invocations, ours, tensors_in, to_lamella
 from op_db_sample import NotChecked, SampleRun, compared
 
 with warnings.catch_warnings():
@@ -70,6 +72,18 @@ def read_known():
 
 
 KNOWN = read_known()
+
+
+def error_of(function, convert, call):
+    """What a call raises, its arguments included; None where it returns."""
+    try:
+        first, args, kwargs = convert(call)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            function(first, *args, **kwargs)
+    except Exception as error:
+        return error
+    return None
 
 
 class Entry:
@@ -112,6 +126,26 @@ class Entry:
         if len(found) <= count:
             return found
         return [found[round(i * (len(found) - 1) / max(count - 1, 1))] for i in range(count)]
+
+    def wrong_error(self):
+        """The first of the calls that PyTorch refuses, by the entry's own table of them, that
+        Lamella takes or refuses with an error of another kind. Raises Absent."""
+        function = self.function()
+        for number, wrong in enumerate(self.error_inputs()):
+            sample = wrong.sample_input
+            call = [sample.input, list(sample.args), dict(sample.kwargs)]
+            expected = error_of(self.info.get_op(), fresh, call)
+            if expected is None:  # from some calls of the table only the gradient is refused
+                continue
+            got = error_of(function, to_lamella, call)
+            compared["errors"] += 1
+            if not isinstance(got, type(expected)):
+                said = "none" if got is None else f"{type(got).__name__}: {got}"
+                return f"call {number}: expected {type(expected).__name__}: {expected}, got {said}"
+        return None
+
+    def error_inputs(self):
+        return self.info.error_inputs("cpu") if self.info.error_inputs_func else []
 
     def calls(self):
         """Input, arguments and keywords of each sample of the first dtype."""
@@ -203,6 +237,8 @@ def main(names):
         try:
             for check, text in entry.failures().items():
                 print(f"{entry.name} {check}: {text}")
+            if wrong := entry.wrong_error():
+                print(f"{entry.name} errors: {wrong}")
         except Absent as absent:
             print(f"{entry.name}: absent: {absent}")
     print(summary())

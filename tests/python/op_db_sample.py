@@ -32,7 +32,7 @@ TOLERANCE = {
     torch.bfloat16: (2e-2, 2e-2),
 }
 
-compared = {"entries": 0, "samples": 0, "gradients": 0}
+compared = {"entries": 0, "samples": 0, "gradients": 0, "errors": 0}
 
 
 class Differs(AssertionError):

@@ -1,5 +1,5 @@
-"""Forward, gradients, second gradients, forward mode, in-place forms and `out=` of every operator
-that PyTorch's table op_db lists and Lamella has, against PyTorch. See op_db.py.
+"""Forward, gradients, second gradients, forward mode, in-place forms, `out=` and errors of every
+operator that PyTorch's table op_db lists and Lamella has, against PyTorch. See op_db.py.
 """
 
 import pytest
@@ -20,14 +20,16 @@ def test_entry(entry):
     entry.hold("absent", None)
     for check in op_db.CHECKS:
         entry.hold(check, found.get(check))
+    entry.hold("errors", entry.wrong_error())
 
 
 def test_known_names_entries_and_checks():
     names = {entry.name for entry in op_db.ENTRIES}
     tests = {"conj.complex128", "conj.float64", "composite", "functionalize", "layers", "trace"}
     checks = {
-        "absent", "sparse", *op_db.CHECKS, "values", "autocast", "backend", "conj.forward",
-        "conj.inplace", "functionalize.call", "functionalize.inplace", "functionalize.out",
+        "absent", "sparse", *op_db.CHECKS, "errors", "values", "autocast", "backend",
+        "conj.forward", "conj.inplace",
+        "functionalize.call", "functionalize.inplace", "functionalize.out",
         "vmap.refused", "vmap.loop", "composite", "trace", "mode", "wrapper",
         *(f"nothing.{test}" for test in tests),
     }  # fmt: skip

@@ -7,7 +7,10 @@ import warnings
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as TF
 from operator_cases import lamella
+
+F = lamella.nn.functional
 
 
 def mine(value):
@@ -330,14 +333,58 @@ REFUSED = [
      "gradient: expected 'dim' to be distinct, got [1, 1]"),
     (lambda: lamella._chunk_cat([lamella.empty(0)], 0, 1),
      "_chunk_cat: expected tensors with elements, got one of [0]"),
+    (lambda: lamella.cov(lamella.ones(3), fweights=lamella.tensor([1, -1, 2])),
+     "cov: expected 'fweights' to have no negative element, got -1"),
+    (lambda: lamella.cov(lamella.ones(3), aweights=lamella.tensor([1, -0.5, 2])),
+     "cov: expected 'aweights' to have no negative element, got -0.5"),
+    (lambda: lamella.amax(lamella.empty(2, 0)),
+     "amax: expected 'self' to have elements, got shape [2, 0]"),
+    (lambda: F.max_pool1d(lamella.empty(0, 4), 2),
+     "max_pool2d: expected 'self' to have channels, got [0, 1, 4]"),
+    (lambda: F.avg_pool2d(lamella.empty(2, 0, 4, 4), 2),
+     "avg_pool2d: expected 'self' to have channels, got [2, 0, 4, 4]"),
+    (lambda: F.adaptive_avg_pool2d(lamella.ones(3, 3), (2, 2)),
+     "adaptive_avg_pool2d: expected 'input' to have more than 2 dimensions, got [3, 3]"),
+    (lambda: F.multi_margin_loss(lamella.ones(1, 3), lamella.tensor([0]), p=3),
+     "multi_margin_loss: expected 'p' to be 1 or 2, got 3"),
+    (lambda: F.multi_margin_loss(lamella.ones(1, 3), lamella.tensor([0]), weight=lamella.ones(2)),
+     "multi_margin_loss: expected 'weight' to be of shape [3], got [2]"),
+    (lambda: F.gaussian_nll_loss(lamella.ones(2, 3), lamella.ones(2, 3), lamella.ones(3)),
+     "gaussian_nll_loss: expected 'var' to be of shape [2, 3], or without its last dimension, or "
+     "of 1 there, got [3]"),
+    (lambda: F.linear_cross_entropy(lamella.ones(2, 3, 4), lamella.ones(5, 4), lamella.ones(2)),
+     "linear_cross_entropy: expected 'input' to have 1 or 2 dimensions, got [2, 3, 4]"),
+    (lambda: F.rms_norm(lamella.ones(2, 3, dtype=lamella.complex64), (2,)),
+     "rms_norm: expected 'input' to end in the dimensions [2], got [2, 3]"),
+    (lambda: lamella.eq(2, 3), "eq: got (int, int), which fits none of"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("call, text", REFUSED, ids=range(len(REFUSED)))
 def test_refused(call, text):
-    with pytest.raises((RuntimeError, IndexError)) as caught:
+    with pytest.raises((RuntimeError, IndexError, TypeError, ValueError)) as caught:
         call()
     assert str(caught.value).startswith(text)
+
+
+@pytest.mark.parametrize("corners", [False, True])
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_bytes_are_resized_bit_for_bit(mode, corners):
+    generator = torch.Generator().manual_seed(0)
+    for shape, size in [
+        ((2, 3, 7, 9), (4, 13)),
+        ((1, 6, 5, 5), (9, 3)),
+        ((1, 1, 1, 4), (3, 2)),
+        ((2, 2, 31, 17), (31, 40)),
+    ]:
+        x = torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator)
+        for layout in (torch.contiguous_format, torch.channels_last):
+            x = x.contiguous(memory_format=layout)
+            expected = TF.interpolate(x, size, mode=mode, align_corners=corners)
+            y = lamella.from_dlpack(x)
+            got = F.interpolate(y, size, mode=mode, align_corners=corners)
+            assert got.dtype == lamella.uint8
+            assert np.array_equal(got.numpy(), expected.numpy()), (shape, size)
 
 
 def test_narrow_integers_are_summed_wide():

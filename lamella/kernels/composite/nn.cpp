@@ -1,6 +1,7 @@
 // Neural-network operators made of others: softmax, norms, embedding, dropout, attention, padding,
 // similarity.
 #include <cmath>
+#include <limits>
 
 #include "lamella/core/checked_size.h"
 #include "lamella/kernels/native.h"
@@ -25,8 +26,32 @@ Tensor layer_norm(const Tensor& input, IntArrayRef normalized_shape,
                   double eps, bool cudnn_enable) {
   return std::get<0>(lamella::native_layer_norm(input, normalized_shape, weight, bias, eps));
 }
+namespace {
+// The mean is of the squares, as in PyTorch, and not of their absolute values.
+Tensor complex_rms_norm(const Tensor& input, IntArrayRef normalized_shape,
+                        const std::optional<Tensor>& weight, std::optional<double> eps) {
+  const char* op = "rms_norm";
+  const size_t n = normalized_shape.size(), rank = input.sizes().size();
+  LAMELLA_CHECK(n >= 1, op, ": expected 'normalized_shape' not to be empty");
+  LAMELLA_CHECK(rank >= n && input.sizes().slice(rank - n).equals(normalized_shape), op,
+                ": expected 'input' to end in the dimensions ", normalized_shape, ", got ",
+                input.sizes());
+  LAMELLA_CHECK(!has(weight) || weight->sizes().equals(normalized_shape), op,
+                ": expected 'weight' to be of shape ", normalized_shape, ", got ", weight->sizes());
+  Dims dims;
+  for (size_t d = rank - n; d < rank; ++d) dims.push_back(static_cast<int64_t>(d));
+  const double least = input.scalar_type() == kComplexDouble
+                           ? std::numeric_limits<double>::epsilon()
+                           : static_cast<double>(std::numeric_limits<float>::epsilon());
+  const Tensor squares = input.mul(input).mean(IntArrayRef(dims), /*keepdim=*/true);
+  const Tensor result = input.mul(squares.add(eps.value_or(least)).rsqrt());
+  return has(weight) ? result.mul(*weight).to(input.scalar_type()) : result;
+}
+}  // namespace
+
 Tensor rms_norm(const Tensor& input, IntArrayRef normalized_shape,
                 const std::optional<Tensor>& weight, std::optional<double> eps) {
+  if (input.is_complex()) return complex_rms_norm(input, normalized_shape, weight, eps);
   return std::get<0>(lamella::_fused_rms_norm(input, normalized_shape, weight, eps));
 }
 

@@ -262,17 +262,24 @@ Tensor cov(const Tensor& self, int64_t correction, const MaybeTensor& fweights,
     LAMELLA_CHECK(w.dim() == 1 && w.numel() == count, "cov: expected '", name, "' to be of shape [",
                   count, "], got ", w.sizes());
   };
+  auto check_signs = [](const char* name, const Tensor& w) {
+    if (w.is_meta() || w.numel() == 0) return;
+    LAMELLA_CHECK(!lamella::lt(w, 0).any().item().toBool(), "cov: expected '", name,
+                  "' to have no negative element, got ", w.min().item());
+  };
   Tensor weights;
   if (has(fweights)) {
     check_weights("fweights", *fweights);
     LAMELLA_CHECK(is_integral(fweights->dtype(), false),
                   "cov: expected 'fweights' to be of integers, got ", fweights->dtype());
+    check_signs("fweights", *fweights);
     weights = *fweights;
   }
   if (has(aweights)) {
     check_weights("aweights", *aweights);
     LAMELLA_CHECK(aweights->is_floating_point(),
                   "cov: expected 'aweights' to be floating point, got ", aweights->dtype());
+    check_signs("aweights", *aweights);
     weights = weights.defined() ? weights * *aweights : *aweights;
   }
   if (!weights.defined()) {

@@ -113,7 +113,8 @@ std::vector<Tensor> tensor_split(const Tensor& self, const Tensor& tensor_indice
 }
 
 std::vector<Tensor> unbind(const Tensor& self, int64_t dim) {
-  LAMELLA_CHECK(self.dim() > 0, "unbind: expected 'self' to have dimensions, got one without");
+  LAMELLA_CHECK_INDEX(self.dim() > 0,
+                      "unbind: expected 'self' to have dimensions, got one without");
   dim = maybe_wrap_dim(dim, self.dim(), "unbind");
   auto d = static_cast<size_t>(dim);
   Dims sizes(self.sizes()), strides(self.strides());

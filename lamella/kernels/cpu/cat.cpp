@@ -16,7 +16,7 @@ bool is_skipped(const Tensor& tensor) { return tensor.dim() == 1 && tensor.numel
 
 namespace meta {
 LAMELLA_META_FUNC(cat)(TensorList tensors, int64_t dim) {
-  LAMELLA_CHECK(!tensors.empty(), "cat: expected 'tensors' not to be empty");
+  LAMELLA_CHECK_VALUE(!tensors.empty(), "cat: expected 'tensors' not to be empty");
   const Tensor* model = nullptr;
   ScalarType dtype = tensors[0].scalar_type();
   bool one_format = true;

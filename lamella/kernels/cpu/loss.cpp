@@ -141,10 +141,10 @@ Tensor mse_loss_backward(const Tensor& grad_output, const Tensor& self, const Te
 
 namespace {
 void check_beta(double beta) {
-  LAMELLA_CHECK_VALUE(beta >= 0, "smooth_l1_loss: expected 'beta' not to be negative, got ", beta);
+  LAMELLA_CHECK(beta >= 0, "smooth_l1_loss: expected 'beta' not to be negative, got ", beta);
 }
 void check_delta(double delta) {
-  LAMELLA_CHECK_VALUE(delta > 0, "huber_loss: expected 'delta' to be greater than 0, got ", delta);
+  LAMELLA_CHECK(delta > 0, "huber_loss: expected 'delta' to be greater than 0, got ", delta);
 }
 }  // namespace
 Tensor smooth_l1_loss(const Tensor& self, const Tensor& target, int64_t reduction, double beta) {

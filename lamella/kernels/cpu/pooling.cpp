@@ -71,6 +71,9 @@ void Pooling::lay() {
 
 Pooling fixed_pooling(const char* op, const Tensor& input, int spatial, const PoolWindow& window) {
   Pooling p = pooling_of(op, input, spatial);
+  const bool batched = input.dim() == spatial + 2;
+  LAMELLA_CHECK(input.sizes()[batched ? 1 : 0] > 0, op, ": expected 'self' to have channels, got ",
+                input.sizes());
   static constexpr int64_t one[1] = {1};
   IntArrayRef stride = window.stride.empty() ? window.kernel : window.stride;
   IntArrayRef dilation = window.dilation.empty() ? IntArrayRef(one) : window.dilation;

@@ -1,4 +1,6 @@
 // Interpolation: nearest neighbours and linear, and the operators' backwards.
+#include <algorithm>
+
 #include "lamella/kernels/cpu/resample.h"
 
 namespace lamella::native {
@@ -206,9 +208,63 @@ Tensor upsample_linear1d_backward(const Tensor& grad_output, IntArrayRef output_
       grad_output, input_size);
 }
 
+namespace {
+// Resizes the middle one of three dimensions of bytes. Weights have as many binary places as keep
+// them in 16 bits, which are those that PyTorch and Pillow take.
+void resize_bytes(const ResampleAxis& axis, int64_t outer, int64_t inner, const uint8_t* from,
+                  uint8_t* to) {
+  double most = 0;
+  for (double share : axis.share) most = std::max({most, share, 1 - share});
+  const int places = most * 65536 + 0.5 < 32768 ? 15 : 14;
+  const double unit = 1 << places;
+  parallel_for(0, outer, kGrainSize / 4 / (axis.out * inner + 1) + 1,
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t line = begin * axis.out; line < end * axis.out; ++line) {
+                   const auto o = static_cast<size_t>(line % axis.out);
+                   const uint8_t* plane = from + line / axis.out * axis.in * inner;
+                   const uint8_t* a = plane + axis.first[o] * inner;
+                   const uint8_t* b = plane + axis.second[o] * inner;
+                   const auto left = static_cast<int32_t>((1 - axis.share[o]) * unit + 0.5);
+                   const auto right = static_cast<int32_t>(axis.share[o] * unit + 0.5);
+                   for (int64_t i = 0; i < inner; ++i) {
+                     const int32_t sum = left * a[i] + right * b[i] + (1 << (places - 1));
+                     to[line * inner + i] = static_cast<uint8_t>(std::min(sum >> places, 255));
+                   }
+                 }
+               });
+}
+// Bilinear interpolation of bytes has bytes between its two dimensions, as in PyTorch.
+Tensor resample_bytes(const Resample& r, const Tensor& self) {
+  Tensor wide =
+      new_tensor({r.shape[0], r.shape[1], r.axes[1].in, r.axes[2].out}, kByte, self.device());
+  Tensor out = new_tensor(r.shape, kByte, self.device());
+  if (self.is_meta()) return out;
+  ResampleAxis rows = r.axes[1], columns = r.axes[2];
+  rows.lay(rows);
+  columns.lay(columns);
+  for (ResampleAxis* axis : {&rows, &columns}) {
+    for (size_t o = 0; o < axis->share.size(); ++o) {
+      if (axis->first[o] == axis->second[o]) axis->share[o] = 0;  // one element has all the weight
+    }
+  }
+  const Tensor x = self.contiguous();
+  resize_bytes(columns, r.planes * rows.in, 1, x.const_data_ptr<uint8_t>(),
+               wide.mutable_data_ptr<uint8_t>());
+  resize_bytes(rows, r.planes, columns.out, wide.const_data_ptr<uint8_t>(),
+               out.mutable_data_ptr<uint8_t>());
+  return out.contiguous(self.suggest_memory_format());
+}
+}  // namespace
+
 Tensor upsample_bilinear2d(const Tensor& self, IntArrayRef output_size, bool align_corners,
                            std::optional<double> scales_h, std::optional<double> scales_w) {
   const char* op = "upsample_bilinear2d";
+  if (self.scalar_type() == kByte) {
+    return resample_bytes(
+        resized(op, self.sizes(), output_size, align_corners ? Kind::kLinearCorners : Kind::kLinear,
+                {scales_h, scales_w}, kDouble),
+        self);
+  }
   return resample(
       op,
       resized(op, self.sizes(), output_size, align_corners ? Kind::kLinearCorners : Kind::kLinear,

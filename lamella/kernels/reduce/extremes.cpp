@@ -19,6 +19,12 @@ ScalarType ordered_as(const Tensor& self) { return self.dtype() == kBool ? kByte
 void check_real(const char* op, const Tensor& self) {
   LAMELLA_CHECK(!self.is_complex(), op, ": expected 'self' to be real, got ", self.dtype());
 }
+// There is no extreme of no elements. Only a dimension that was named is an index at fault.
+void check_not_empty(const char* op, const Tensor& self, DimMask mask, bool named) {
+  LAMELLA_CHECK(named || self.numel() != 0, op, ": expected 'self' to have elements, got shape ",
+                self.sizes());
+  native::check_not_empty(op, self, mask);
+}
 
 }  // namespace
 
@@ -26,7 +32,7 @@ void check_real(const char* op, const Tensor& self) {
   LAMELLA_META_OF(op)(const Tensor& self, IntArrayRef dim, bool keepdim) {                  \
     check_real(op_name(), self);                                                            \
     DimMask mask = native::reduced_dims(op_name(), dim, self.dim());                        \
-    native::check_not_empty(op_name(), self, mask);                                         \
+    check_not_empty(op_name(), self, mask, !dim.empty());                                   \
     set_reduced(*this, 0, self, mask, keepdim, self.dtype());                               \
   }                                                                                         \
   LAMELLA_IMPL_OF(op##_cpu)(const Tensor& self, IntArrayRef dim, bool, const Tensor& out) { \
@@ -39,7 +45,7 @@ LAMELLA_EXTREME(amin, "min")
 LAMELLA_META_OF(aminmax)(const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
   check_real(op_name(), self);
   DimMask mask = native::reduced_dims(op_name(), dim, self.dim());
-  native::check_not_empty(op_name(), self, mask);
+  check_not_empty(op_name(), self, mask, dim.has_value());
   set_reduced(*this, 0, self, mask, keepdim, self.dtype());
   set_reduced(*this, 1, self, mask, keepdim, self.dtype());
 }

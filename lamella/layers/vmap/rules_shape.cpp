@@ -249,7 +249,7 @@ Tensor roll(BatchedCall& call, In self, IntArrayRef shifts, IntArrayRef dims) {
 }
 // Tensors of shape [0] among others of more dimensions count as nothing.
 Tensor cat(BatchedCall& call, std::vector<In> tensors, int64_t dim) {
-  LAMELLA_CHECK(!tensors.empty(), "cat: expected 'tensors' not to be empty");
+  LAMELLA_CHECK_VALUE(!tensors.empty(), "cat: expected 'tensors' not to be empty");
   auto is_nothing = [](const In& x) { return x.rank() == 1 && x.size(0) == 0; };
   std::vector<Tensor> parts;
   int64_t rank = 1;

@@ -166,7 +166,7 @@ max_pool3d_with_indices, max_pool3d = _max_pool(
 
 
 def _adaptive_sizes(
-    input: Tensor, output_size: int | Sequence[int | None] | None, count: int
+    op: str, input: Tensor, output_size: int | Sequence[int | None] | None, count: int
 ) -> list[int]:
     """One number stands for all dimensions, None for the input's size."""
     sizes: Sequence[int | None]
@@ -174,8 +174,19 @@ def _adaptive_sizes(
         sizes = [output_size] * count
     else:
         sizes = output_size
+        if input.dim() <= len(sizes):
+            raise ValueError(
+                f"{op}: expected 'input' to have more than {len(sizes)} dimensions, "
+                f"got {list(input.shape)}"
+            )
     own = input.shape[-count:]
     return [own[i] if size is None else size for i, size in enumerate(sizes)]
+
+
+def _adaptive(
+    op: str, input: Tensor, output_size: int | Sequence[int | None] | None, count: int
+) -> Any:
+    return _nn[op](input, _adaptive_sizes(op, input, output_size, count))
 
 
 def adaptive_avg_pool1d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
@@ -185,12 +196,12 @@ def adaptive_avg_pool1d(input: Tensor, output_size: int | Sequence[int | None] |
 
 def adaptive_avg_pool2d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
     """Averages over as many windows as the output is to have elements."""
-    return _nn["adaptive_avg_pool2d"](input, _adaptive_sizes(input, output_size, 2))
+    return _adaptive("adaptive_avg_pool2d", input, output_size, 2)
 
 
 def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
     """Averages over as many windows as the output is to have elements."""
-    return _nn["adaptive_avg_pool3d"](input, _adaptive_sizes(input, output_size, 3))
+    return _adaptive("adaptive_avg_pool3d", input, output_size, 3)
 
 
 def adaptive_max_pool1d_with_indices(
@@ -207,7 +218,7 @@ def adaptive_max_pool2d_with_indices(
 ) -> tuple[Tensor, Tensor]:
     """The largest elements of as many windows as the output is to have elements, and their
     places."""
-    return tuple(_nn["adaptive_max_pool2d"](input, _adaptive_sizes(input, output_size, 2)))
+    return tuple(_adaptive("adaptive_max_pool2d", input, output_size, 2))
 
 
 def adaptive_max_pool3d_with_indices(
@@ -215,7 +226,7 @@ def adaptive_max_pool3d_with_indices(
 ) -> tuple[Tensor, Tensor]:
     """The largest elements of as many windows as the output is to have elements, and their
     places."""
-    return tuple(_nn["adaptive_max_pool3d"](input, _adaptive_sizes(input, output_size, 3)))
+    return tuple(_adaptive("adaptive_max_pool3d", input, output_size, 3))
 
 
 def adaptive_max_pool1d(

@@ -285,7 +285,10 @@ def gaussian_nll_loss(
         if tuple(input.shape[:-1]) == tuple(var.shape):
             var = var.unsqueeze(-1)
         elif not (tuple(input.shape[:-1]) == tuple(var.shape[:-1]) and var.size(-1) == 1):
-            lamella.broadcast_tensors(input, var)
+            raise ValueError(
+                f"gaussian_nll_loss: expected 'var' to be of shape {list(input.shape)}, or without "
+                f"its last dimension, or of 1 there, got {list(var.shape)}"
+            )
     var = var + (var.detach().clamp_min(eps) - var.detach())
     values = 0.5 * (lamella.log(var) + (input - target) ** 2 / var)
     if full:

@@ -349,6 +349,12 @@ def multi_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """How far other classes come near the right one, or above it."""
+    if p not in (1, 2):
+        raise ValueError(f"multi_margin_loss: expected 'p' to be 1 or 2, got {p}")
+    if weight is not None and weight.dim() != 1:
+        raise ValueError(
+            f"multi_margin_loss: expected 'weight' to have one dimension, got {list(weight.shape)}"
+        )
     number = _number(reduction, size_average, reduce)
     return _nn["multi_margin_loss"](input, target, p, margin, weight, number)
 
@@ -378,6 +384,11 @@ def linear_cross_entropy(
     options: Any = None,
 ) -> Tensor:
     """cross_entropy of a linear layer. `options` of PyTorch's way to compute it change nothing."""
+    if input.dim() not in (1, 2):
+        raise RuntimeError(
+            f"linear_cross_entropy: expected 'input' to have 1 or 2 dimensions, got "
+            f"{list(input.shape)}"
+        )
     return cross_entropy(
         lamella.nn.functional.linear(input, linear_weight, linear_bias),
         target,
