@@ -148,6 +148,8 @@ def install() -> ModuleType:
     module.__dict__["torch"] = module
     module.__spec__ = importlib.machinery.ModuleSpec("torch", None, is_package=True)
     sys.modules["torch"] = module
+    # Importing it later would put the module where torch.autograd has the function of its name.
+    sys.modules["torch.autograd.gradcheck"] = importlib.import_module("lamella.autograd.gradcheck")
     sys.meta_path.insert(0, _Finder())
     return module
 
