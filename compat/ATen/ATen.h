@@ -25,5 +25,6 @@
 #include <c10/util/string_view.h>
 #include <torch/standard_headers.h>
 
+#include "lamella/api/from_file.h"
 #include "lamella/api/tensor_of.h"
 #include "lamella/api/tensor_text.h"

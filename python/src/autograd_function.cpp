@@ -233,6 +233,8 @@ bool give_tangents(const FunctionCall& call, PyObject* const* outputs) {
     }
     PyTuple_SET_ITEM(args.get(), i + 1, wrap(std::move(tangent)));
   }
+  // What it saved are the tensors of the call, tangents and all: those are not pushed again.
+  autograd::ModeGuard mode(LAMELLA_MODE_NO_FORWARD, LAMELLA_MODE_NO_FORWARD);
   Ref returned(call_object(jvp.get(), args.get(), nullptr));
   if (!returned) return false;
   PyObject* single = returned.get();

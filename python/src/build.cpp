@@ -123,12 +123,12 @@ bool look_at_items(PyObject* object, size_t depth, bool need_type, Survey* surve
 
 bool look(PyObject* object, size_t depth, bool need_type, Survey* survey) {
   ScalarType type = ScalarType::Undefined;
-  size_t dims = 0;  // that the leaf has itself
   if (PyFloat_CheckExact(object)) {
     type = default_dtype();
   } else if (PyLong_CheckExact(object)) {
     type = ScalarType::Long;
   } else if (is_tensor(object)) {
+    // It is one number, however many dimensions it has.
     lamella_tensor* tensor = tensor_of(object);
     if (tensor->numel != 1) {
       PyErr_SetString(PyExc_ValueError,
@@ -136,7 +136,6 @@ bool look(PyObject* object, size_t depth, bool need_type, Survey* survey) {
       return false;
     }
     type = static_cast<ScalarType>(tensor->scalar_type);
-    dims = static_cast<size_t>(tensor->ndim);
   } else if (PyUnicode_Check(object) || PyBytes_Check(object)) {
     PyErr_Format(PyExc_TypeError, "tensor: expected numbers, got %s", Py_TYPE(object)->tp_name);
     return false;
@@ -155,15 +154,7 @@ bool look(PyObject* object, size_t depth, bool need_type, Survey* survey) {
   } else if (need_type && !number_type(object, &type)) {
     return false;
   }
-  for (size_t d = 0; d < dims; ++d) {
-    if (depth + d < survey->sizes.size()) {
-      if (survey->sizes[depth + d] != 1) return fail_length(*survey, depth + d, 1);
-    } else {
-      if (!survey->leaves.empty()) return fail_depth();
-      survey->sizes.push_back(1);
-    }
-  }
-  if (survey->sizes.size() != depth + dims) return fail_depth();
+  if (survey->sizes.size() != depth) return fail_depth();
   if (need_type) join(survey, type);
   Py_INCREF(object);
   survey->leaves.push_back(object);

@@ -317,9 +317,56 @@ PyObject* function_object(PyObject*, PyObject* args) {
   return reinterpret_cast<PyObject*>(make_packet(&FunctionType_, qualified, name, module));
 }
 
+// Asked about calls of functions and methods that raise TypeError, with (name, is_method, args,
+// kwargs); answers None, or the arguments (args, kwargs) to call with instead.
+PyObject* rewriter = nullptr;
+
+// _rewrite_failed_calls(rewriter): None takes it away.
+PyObject* set_rewriter(PyObject*, PyObject* value) {
+  PyObject* old =
+      std::exchange(rewriter, value == Py_None ? nullptr : Ref::borrow(value).release());
+  Py_XDECREF(old);
+  Py_RETURN_NONE;
+}
+
+// Ends a call that raised TypeError: with the result of the call that the rewriter makes of it, or
+// with the same error.
+PyObject* rewritten_call(PyPacket* packet, PyObject* const* args, Py_ssize_t nargs,
+                         PyObject* kwnames) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  Ref asked = Ref::borrow(rewriter), positional(PyTuple_New(nargs)), named(PyDict_New());
+  bool made = positional && named;
+  for (Py_ssize_t i = 0; made && i < nargs; ++i) {
+    PyTuple_SET_ITEM(positional.get(), i, Ref::borrow(args[i]).release());
+  }
+  const Py_ssize_t keywords = kwnames != nullptr ? PyTuple_GET_SIZE(kwnames) : 0;
+  for (Py_ssize_t k = 0; made && k < keywords; ++k) {
+    made = PyDict_SetItem(named.get(), PyTuple_GET_ITEM(kwnames, k), args[nargs + k]) == 0;
+  }
+  Ref answer(made ? PyObject_CallFunction(asked.get(), "OOOO", packet->name,
+                                          packet->is_method ? Py_True : Py_False, positional.get(),
+                                          named.get())
+                  : nullptr);
+  if (answer && answer.get() == Py_None) {
+    PyErr_Restore(type, value, traceback);
+    return nullptr;
+  }
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(traceback);
+  PyObject *new_args, *new_kwargs;
+  if (!answer || !PyArg_ParseTuple(answer.get(), "O!O!", &PyTuple_Type, &new_args, &PyDict_Type,
+                                   &new_kwargs)) {
+    return nullptr;
+  }
+  return PyObject_Call(reinterpret_cast<PyObject*>(packet), new_args, new_kwargs);
+}
+
 PyMethodDef functions[] = {{"_operator", operator_object, METH_VARARGS, nullptr},
                            {"_operator_names", operator_names, METH_NOARGS, nullptr},
                            {"_function", function_object, METH_VARARGS, nullptr},
+                           {"_rewrite_failed_calls", set_rewriter, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
@@ -396,6 +443,10 @@ PyObject* call_packet(PyPacket* packet, PyObject* const* args, Py_ssize_t nargs,
   // The name's own characters: a compact string keeps them.
   PyObject* result = call_table(*table, static_cast<const char*>(PyUnicode_DATA(packet->name)),
                                 packet->is_method, args, nargs, kwnames);
+  if (result == nullptr && rewriter != nullptr && PyErr_ExceptionMatches(PyExc_TypeError) &&
+      (Py_TYPE(packet) == &FunctionType_ || packet->is_method)) [[unlikely]] {
+    return rewritten_call(packet, args, nargs, kwnames);
+  }
   // Functions and methods give tuples of tensors, as PyTorch's do; lamella.ops keeps the list.
   if (result != nullptr && PyList_CheckExact(result) && Py_TYPE(packet) != &PacketType &&
       Py_TYPE(packet) != &OverloadType) [[unlikely]] {

@@ -343,6 +343,26 @@ def test_jvp():
         assert primal.tolist() == [3.0, 3.0] and tangent.tolist() == [3.0, 6.0]
 
 
+def test_jvp_may_apply_its_own_class():
+    from lamella.autograd import forward_ad
+
+    class Product(Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.save_for_forward(x, y)
+            return x * y
+
+        @staticmethod
+        def jvp(ctx, dx, dy):
+            x, y = ctx.saved_tensors
+            return Product.apply(dx, y) + Product.apply(x, dy)
+
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(lamella.tensor(2.0), lamella.tensor(1.0))
+        primal, tangent = forward_ad.unpack_dual(Product.apply(dual, dual * 3.0))
+        assert primal.item() == 12.0 and tangent.item() == 12.0
+
+
 def test_nested_functions():
     class Outer(Function):
         @staticmethod

@@ -31,6 +31,30 @@ def test_filled(dtype):
     check("scalar_tensor", 2, dtype=dtype)
 
 
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda t: t([t([1.0]), t([2.0])]),
+        lambda t: t([t([[1.0]]), t(3.0), 2]),
+        lambda t: t([2.0, t([3])]),
+        lambda t: t([[t([3])], [t([[4]])]]),
+        lambda t: t((t([1 + 2j]), t([True]))),
+        lambda t: t([t([1.0], requires_grad=True)]).detach(),
+    ],
+)
+def test_tensors_in_sequences_are_numbers(build):
+    ours, theirs = build(lamella.tensor), build(torch.tensor)
+    assert ours.tolist() == theirs.tolist() and str(ours.dtype)[8:] == str(theirs.dtype)[6:]
+
+
+def test_tensors_in_sequences_have_one_element():
+    wanted = "tensor: expected tensors inside sequences to have one element; use stack()"
+    for values in ([1.0, 2.0], []):
+        with pytest.raises(ValueError) as error:
+            lamella.tensor([lamella.tensor(values)])
+        assert str(error.value) == wanted
+
+
 def test_dtype_is_inferred():
     check("full", [2], True)
     check("full", [2], 3)

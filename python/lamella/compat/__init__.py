@@ -24,6 +24,7 @@ VERSION = "2.13.0"
 # Modules of this package that stand for no module of PyTorch's.
 _OWN = {"__main__", "_absent", "_fallback", "_names", "_tensor_members", "_torch_function"}
 _OWN |= {"_checks", "_functions", "_settings", "_types", "_pickle_names", "_pickle_writer"}
+_OWN |= {"_old_signatures"}
 
 
 class _Names(ModuleType):
@@ -135,10 +136,11 @@ def install() -> ModuleType:
         return module
     if module is not None:
         raise RuntimeError("install: expected no imported torch, got PyTorch's own")
-    from lamella.compat import _tensor_members, _torch_function
+    from lamella.compat import _old_signatures, _tensor_members, _torch_function
 
     _tensor_members.install()
     _torch_function.install()
+    _old_signatures.install()
     lamella._C._set_package("torch")
     module = _Names("torch", __doc__)
     module.__path__ = []
@@ -146,14 +148,17 @@ def install() -> ModuleType:
     module.__dict__["torch"] = module
     module.__spec__ = importlib.machinery.ModuleSpec("torch", None, is_package=True)
     sys.modules["torch"] = module
+    # Importing it later would put the module where torch.autograd has the function of its name.
+    sys.modules["torch.autograd.gradcheck"] = importlib.import_module("lamella.autograd.gradcheck")
     sys.meta_path.insert(0, _Finder())
     return module
 
 
 def uninstall() -> None:
     """Takes the modules away again; members of tensors stay."""
-    from lamella.compat import _torch_function
+    from lamella.compat import _old_signatures, _torch_function
 
+    _old_signatures.uninstall()
     _torch_function.uninstall()
     lamella._C._set_package("lamella")
     for name in [name for name in sys.modules if name == "torch" or name.startswith("torch.")]:

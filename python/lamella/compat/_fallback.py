@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 from lamella.compat._absent import missing
@@ -14,22 +15,24 @@ def names_of(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """__getattr__ and __dir__ of lamella.compat.`tail`: a submodule, then what lamella.`tail` has.
 
-    extra: gives the value of further names, None for those that it does not know.
+    extra: gives the value of further names, None for those that it does not know. A function of
+    lamella.`tail` stands before the submodule of its name, as in PyTorch's packages.
     """
     own = f"lamella.compat.{tail}"
 
     def find(name: str) -> Any:
         import lamella.compat
 
+        beside = lamella.compat.lamella_module(tail)
+        named = getattr(beside, name, None)
         found = None
-        if not name.startswith("__"):
+        if not name.startswith("__") and not isinstance(named, FunctionType):
             found = lamella.compat.find_module(f"{tail}.{name}")
         if found is not None:
             return importlib.import_module(found)
         value = extra(name) if extra is not None else None
         if value is not None:
             return value
-        beside = lamella.compat.lamella_module(tail)
         if hasattr(beside, name):
             return getattr(beside, name)
         raise missing(f"{tail}.{name}", names())

@@ -136,6 +136,11 @@ def _cxx_flags(given: Any) -> list[str]:
     return [flag for flag in flags if not flag.startswith("-std=")] + [_STANDARD]
 
 
+def _openmp_link(flags: Sequence[str], link: Sequence[str]) -> list[str]:
+    """What the linker needs for code compiled with OpenMP: Lamella's library brings none along."""
+    return ["-fopenmp"] if "-fopenmp" in flags and "-fopenmp" not in link else []
+
+
 def _build_extension_class() -> type:
     from setuptools.command.build_ext import build_ext  # type: ignore[import-untyped]
 
@@ -173,6 +178,7 @@ def _build_extension_class() -> type:
                 name = extension.name.rpartition(".")[2]
                 flags += [f"-DTORCH_EXTENSION_NAME={name}", "-DTORCH_API_INCLUDE_EXTENSION_H"]
                 extension.extra_compile_args = flags
+                extension.extra_link_args += _openmp_link(flags, extension.extra_link_args)
             # The flags of C alone make the compiler warn.
             for part in ("compiler_so", "compiler_so_cxx"):
                 command = getattr(self.compiler, part, None)
@@ -247,6 +253,7 @@ def load(
     flags += _cxx_flags(["-O2", *(extra_cflags or [])])
     link = [*(extra_ldflags or []), *_link_flags()]
     target = os.path.join(folder, name if is_standalone else f"{name}.so")
+    link += _openmp_link(flags, link)
     if not is_standalone:
         link.insert(0, "-shared")
     _build(files, target, flags, link, folder, verbose)

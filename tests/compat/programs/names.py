@@ -7,7 +7,8 @@ import torch.backends.cudnn as cudnn
 import torch.multiprocessing
 import torch.utils.benchmark
 from torch import nn
-from torch.autograd import Variable
+from torch.autograd import Variable, gradcheck
+from torch.autograd.gradcheck import gradcheck as gradcheck_of_the_module
 from torch.cuda.amp import GradScaler, autocast
 from torch.nn.parallel import DataParallel
 from torch.testing import assert_close, make_tensor
@@ -24,6 +25,7 @@ def fails(function, *args, **kwargs):
     return "no error"
 
 
+print(gradcheck is gradcheck_of_the_module is torch.autograd.gradcheck, callable(gradcheck))
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 print(device, torch.cuda.device_count(), torch.backends.mps.is_available(), cudnn.is_available())
 print(torch.accelerator.is_available(), torch.xpu.is_available(), torch.mps.is_available())

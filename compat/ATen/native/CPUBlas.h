@@ -1,0 +1,55 @@
+// at::native::cpublas: gemm and its batches, axpy and copy over raw memory.
+#pragma once
+#include <ATen/OpMathType.h>
+#include <ATen/native/TransposeType.h>
+
+namespace at::native::cpublas {
+
+namespace internal {
+inline lamella::column_major::Transposed transposed(TransposeType type) {
+  return static_cast<lamella::column_major::Transposed>(type);
+}
+}  // namespace internal
+
+template <class C>
+using Factor = std::conditional_t<std::is_integral_v<C>, C, at::opmath_type<C>>;
+
+template <class A, class C>
+void gemm(TransposeType transa, TransposeType transb, int64_t m, int64_t n, int64_t k,
+          Factor<C> alpha, const A* a, int64_t lda, const A* b, int64_t ldb, Factor<C> beta, C* c,
+          int64_t ldc) {
+  lamella::column_major::gemm(internal::transposed(transa), internal::transposed(transb), 1, m, n,
+                              k, alpha, a, lda, 0, b, ldb, 0, beta, c, ldc, 0);
+}
+
+template <class T>
+void gemm_batched_with_stride(TransposeType transa, TransposeType transb, int64_t batch_size,
+                              int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t lda,
+                              int64_t batch_stride_a, const T* b, int64_t ldb,
+                              int64_t batch_stride_b, T beta, T* c, int64_t ldc,
+                              int64_t batch_stride_c) {
+  lamella::column_major::gemm(internal::transposed(transa), internal::transposed(transb),
+                              batch_size, m, n, k, alpha, a, lda, batch_stride_a, b, ldb,
+                              batch_stride_b, beta, c, ldc, batch_stride_c);
+}
+
+template <class T>
+void gemm_batched(TransposeType transa, TransposeType transb, int64_t batch_size, int64_t m,
+                  int64_t n, int64_t k, T alpha, const T* const* a, int64_t lda, const T* const* b,
+                  int64_t ldb, const T beta, T* const* c, int64_t ldc) {
+  for (int64_t i = 0; i < batch_size; ++i) {
+    gemm_batched_with_stride(transa, transb, 1, m, n, k, alpha, a[i], lda, 0, b[i], ldb, 0, beta,
+                             c[i], ldc, 0);
+  }
+}
+
+template <class T>
+void axpy(int64_t n, T a, const T* x, int64_t incx, T* y, int64_t incy) {
+  lamella::column_major::axpy(n, a, x, incx, y, incy);
+}
+template <class T>
+void copy(int64_t n, const T* x, int64_t incx, T* y, int64_t incy) {
+  lamella::column_major::copy(n, x, incx, y, incy);
+}
+
+}  // namespace at::native::cpublas

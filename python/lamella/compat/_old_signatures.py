@@ -1,0 +1,80 @@
+"""Old positional signatures: add(x, alpha, y), addcmul(x, value, a, b), addmm(beta, x, a, b).
+
+A call that fits no signature of today's is tried with the order that its arguments once had.
+"""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from typing import Any
+
+from lamella import _C, Tensor
+
+_NUMBERS = ("alpha", "beta", "value")
+
+
+def _orders(before: str, after: str) -> list[list[str]]:
+    """The orders of a product's arguments, with and without the factor before the product."""
+    return [f"{before} self {middle} {after}".split() for middle in ("", "alpha")]
+
+
+# What came in the place of what is keyword-only today, in the order of the functions. A method's
+# own tensor comes first.
+_ORDERS = {
+    "add": [["self", "alpha", "other"]],
+    "sub": [["self", "alpha", "other"]],
+    "addcmul": [["self", "value", "tensor1", "tensor2"]],
+    "addcdiv": [["self", "value", "tensor1", "tensor2"]],
+    "addmm": _orders("beta", "mat1 mat2"),
+    "addmv": _orders("beta", "mat vec"),
+    "addr": _orders("beta", "vec1 vec2"),
+    "addbmm": _orders("beta", "batch1 batch2"),
+    "baddbmm": _orders("beta", "batch1 batch2"),
+}
+
+
+def _fits(name: str, value: Any) -> bool:
+    number = isinstance(value, numbers.Number)
+    # A scalar may stand for the second term of a sum.
+    return number if name in _NUMBERS else isinstance(value, Tensor) or (name == "other" and number)
+
+
+def _rewritten(
+    name: str, is_method: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """The arguments of today's signature for those of an old one; None where there is none."""
+    plain = name[:-1] if is_method and name.endswith("_") else name
+    if len(args) < 2:
+        return None
+    for order in _ORDERS.get(plain, ()):
+        if is_method:
+            order = ["self", *(entry for entry in order if entry != "self")]
+        given = dict(zip(order, args))
+        rest = {key: value for key, value in kwargs.items() if key != "out"}
+        if len(args) > len(order) or given.keys() & rest.keys():
+            continue
+        given.update(rest)
+        if given.keys() != set(order) or not all(_fits(key, given[key]) for key in order):
+            continue
+        warnings.warn(
+            f"{name}: expected {' and '.join(key for key in order if key in _NUMBERS)} by keyword, "
+            "got a number by position, as old versions took it",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        tensor = given.pop("self")
+        if "out" in kwargs:
+            given["out"] = kwargs["out"]
+        return (tensor,), given
+    return None
+
+
+def install() -> None:
+    """Lets calls that fit no signature be tried with an old one, from now on."""
+    _C._rewrite_failed_calls(_rewritten)
+
+
+def uninstall() -> None:
+    """Such calls fail again."""
+    _C._rewrite_failed_calls(None)
