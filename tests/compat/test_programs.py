@@ -18,16 +18,9 @@ NUMBER = re.compile(r"(?<![\w.])-?(?:\d+\.?\d*(?:e[+-]?\d+)?|inf|nan)(?![\w])")
 
 
 def printed_by_lamella(program, *arguments, folder):
+    command = [sys.executable, "-W", "ignore", "-m", "lamella.compat"]
     done = subprocess.run(
-        [
-            sys.executable,
-            "-W",
-            "ignore",
-            "-m",
-            "lamella.compat",
-            str(program),
-            *map(str, arguments),
-        ],
+        [*command, str(program), *map(str, arguments)],
         capture_output=True,
         text=True,
         timeout=300,
