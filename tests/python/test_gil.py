@@ -11,7 +11,7 @@ import lamella
 
 @pytest.fixture
 def many_switches():
-    """Threads take turns fifty times as often as they would, so that few rounds meet every order."""
+    """Threads take turns fifty times as often: few rounds meet every order."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-4)
     yield
