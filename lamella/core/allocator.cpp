@@ -157,6 +157,8 @@ LargeBlocks& large_blocks() {
   static auto* instance = new LargeBlocks();
   return *instance;
 }
+// They are made while the library is loaded: see Note [Forking].
+[[maybe_unused]] const LargeBlocks& made_at_load = large_blocks();
 
 class CpuAllocator final : public Allocator {
  public:

@@ -277,6 +277,8 @@ Pool& pool() {
   }();
   return one;
 }
+// It is made while the library is loaded: see Note [Forking].
+[[maybe_unused]] const Pool& made_at_load = pool();
 
 }  // namespace
 

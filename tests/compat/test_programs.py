@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+from torch_programs import printed_by_torch
 
 pytest.importorskip("torch")
 
@@ -16,9 +17,10 @@ PROGRAMS = pathlib.Path(__file__).parent / "programs"
 NUMBER = re.compile(r"(?<![\w.])-?(?:\d+\.?\d*(?:e[+-]?\d+)?|inf|nan)(?![\w])")
 
 
-def printed(*command, folder=None):
+def printed_by_lamella(program, *arguments, folder):
+    command = [sys.executable, "-W", "ignore", "-m", "lamella.compat"]
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", *map(str, command)],
+        [*command, str(program), *map(str, arguments)],
         capture_output=True,
         text=True,
         timeout=300,
@@ -50,9 +52,22 @@ def same(ours, theirs, tolerance=2e-5):
 
 @pytest.mark.parametrize("program", sorted(PROGRAMS.glob("*.py")), ids=lambda path: path.stem)
 def test_program(program, tmp_path):
-    theirs = printed(program, folder=tmp_path)
+    theirs = printed_by_torch(program, folder=tmp_path)
     assert theirs.count("\n") > 3
-    same(printed("-m", "lamella.compat", program, folder=tmp_path), theirs)
+    same(printed_by_lamella(program, folder=tmp_path), theirs)
+
+
+def test_programs_that_fail_or_hang_are_reported(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("import sys\nprint('first')\nsys.exit('so it ends')\n")
+    with pytest.raises(AssertionError) as error:
+        printed_by_torch(program, folder=tmp_path)
+    assert "first\nso it ends" in str(error.value)
+    program.write_text("import time\ntime.sleep(100)\n")
+    with pytest.raises(AssertionError, match="program.py did not end within 0.1 s"):
+        printed_by_torch(program, folder=tmp_path, seconds=0.1)
+    program.write_text("import torch\nprint(torch.ones(2))\n")
+    assert printed_by_torch(program, folder=tmp_path) == "tensor([1., 1.])\n"
 
 
 def test_comparison_sees_differences():

@@ -15,19 +15,20 @@ import lamella
 from lamella.compat import serialization
 
 torch = pytest.importorskip("torch")
-from test_programs import PROGRAMS, printed, same  # noqa: E402
+from test_programs import PROGRAMS, printed_by_lamella, same  # noqa: E402
+from torch_programs import printed_by_torch  # noqa: E402
 
 PROGRAM = PROGRAMS / "pt_files.py"
 Point = collections.namedtuple("Point", "x y")
 
 
-@pytest.mark.parametrize("writer", [[], ["-m", "lamella.compat"]], ids=["theirs", "ours"])
-def test_each_reads_what_the_other_wrote(writer, tmp_path):
-    path = tmp_path / "file.pt"
-    printed(*writer, PROGRAM, "write", path)
-    theirs = printed(PROGRAM, "read", path)
-    assert theirs.count("\n") == 35
-    same(printed("-m", "lamella.compat", PROGRAM, "read", path), theirs)
+def test_each_reads_what_the_other_wrote(tmp_path):
+    for writer in (printed_by_torch, printed_by_lamella):
+        path = tmp_path / f"{writer.__name__}.pt"
+        writer(PROGRAM, "write", path, folder=tmp_path)
+        theirs = printed_by_torch(PROGRAM, "read", path, folder=tmp_path)
+        assert theirs.count("\n") == 35
+        same(printed_by_lamella(PROGRAM, "read", path, folder=tmp_path), theirs)
 
 
 def saved(value, **options):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 
-import jax_functions
 import jax_functions_more
 import numpy as np
 import pytest
+from jax_programs import TABLES, Program, programs, raw
 
 lamella = pytest.importorskip("lamella")
 jax = pytest.importorskip("jax", reason="JAX is the oracle")
@@ -35,25 +34,14 @@ def as_array(value: object) -> np.ndarray:
     return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
 
 
-def raw(value: object) -> np.ndarray:
-    if jax.numpy.issubdtype(value.dtype, jax.dtypes.prng_key):
-        value = jax.random.key_data(value)
-    return np.asarray(value)
-
-
-def difference(function: Callable, arguments: tuple, expected: list[np.ndarray]) -> str | None:
+def difference(program: Program, expected: list[np.ndarray]) -> str | None:
     """What is wrong; nothing where all is equal."""
-    # What the function does not read is not passed to the program.
-    lowered = jax.jit(function).lower(*arguments)
-    text = lowered.as_text("hlo")
-    kept = sorted(lowered._lowering.compile_args["kept_var_idx"])
-    given = [raw(leaf) for leaf in jax.tree.leaves(arguments)]
     try:
-        module = lamella.hlo.parse(text)
+        module = lamella.hlo.parse(program.text)
         printed = str(module)
         if str(lamella.hlo.parse(printed)) != printed:
             return "expected the printed module to read back as it was"
-        got = lamella.hlo.evaluate(module, *[given[n] for n in kept])
+        got = lamella.hlo.evaluate(module, *program.given)
     except RuntimeError as error:
         return str(error)
     if len(got) != len(expected):
@@ -75,44 +63,37 @@ def difference(function: Callable, arguments: tuple, expected: list[np.ndarray])
     return None
 
 
-def results_of_jax(rows: list[tuple[Callable, tuple]]) -> list[list[np.ndarray]]:
+def results_of_jax(rows: list[Program]) -> list[list[np.ndarray]]:
     """What each function gives, all compiled as one program: compiling is most of the time."""
 
     def run(arguments: list[tuple]) -> list:
-        return [function(*given) for (function, _), given in zip(rows, arguments)]
+        return [row.function(*given) for row, given in zip(rows, arguments)]
 
-    arguments = [given for _, given in rows]
+    arguments = [row.arguments for row in rows]
     results = jax.jit(run).lower(arguments).compile(compiler_options=QUICKLY)(arguments)
     return [[raw(leaf) for leaf in jax.tree.leaves(one)] for one in results]
 
 
-def differences(table: jax_functions.Table) -> str:
+def differences(table: dict[str, Program]) -> str:
     found = []
     rest = iter(table)
     while names := list(itertools.islice(rest, 25)):
         expected = results_of_jax([table[name] for name in names])
         for name, wanted in zip(names, expected):
-            wrong = difference(*table[name], wanted)
+            wrong = difference(table[name], wanted)
             if wrong is not None:
                 found.append(f"{name}: {wrong}")
     return "\n".join(found)
 
 
-TABLES = {
-    "functions": jax_functions.functions,
-    "structured": jax_functions_more.structured,
-    "moved": jax_functions_more.moved,
-    "typed": jax_functions_more.typed,
-}
-
-
 @pytest.mark.parametrize("table", TABLES)
 def test_functions_give_what_jax_gives(table):
-    assert differences(TABLES[table]()) == ""
+    assert differences(programs(table)) == ""
 
 
 def test_functions_of_64_bits_give_what_jax_gives():
     with jax.enable_x64(True):
-        table = {name: row for name, row in jax_functions_more.typed().items() if "64" in name}
+        rows = jax_functions_more.typed().items()
+        table = {name: Program(*row) for name, row in rows if "64" in name}
         assert len(table) > 100
         assert differences(table) == ""

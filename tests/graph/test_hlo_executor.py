@@ -8,38 +8,21 @@ import subprocess
 import sys
 
 import hlo_random_programs
-import jax_functions
-import jax_functions_more
 import numpy as np
 import pytest
+from jax_programs import TABLES, programs
 
 lamella = pytest.importorskip("lamella")
 hlo = pytest.importorskip("lamella.hlo")
 from hlo_difference import difference, is_steep  # noqa: E402
 
-TABLES = {
-    "functions": jax_functions.functions,
-    "structured": jax_functions_more.structured,
-    "moved": jax_functions_more.moved,
-    "typed": jax_functions_more.typed,
-}
-
 
 @pytest.mark.parametrize("table", TABLES)
 def test_functions_of_jax(table):
-    jax = pytest.importorskip("jax", reason="JAX writes the programs")
+    pytest.importorskip("jax", reason="JAX writes the programs")
     found = []
-    for name, (function, arguments) in TABLES[table]().items():
-        lowered = jax.jit(function).lower(*arguments)
-        kept = sorted(lowered._lowering.compile_args["kept_var_idx"])
-        leaves = jax.tree.leaves(arguments)
-        given = []
-        for n in kept:
-            leaf = leaves[n]
-            if jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-                leaf = jax.random.key_data(leaf)
-            given.append(np.asarray(leaf))
-        wrong = difference(lowered.as_text("hlo"), given)
+    for name, program in programs(table).items():
+        wrong = difference(program.text, program.given)
         if wrong is not None:
             found.append(f"{name}: {wrong}")
     assert "\n".join(found) == ""

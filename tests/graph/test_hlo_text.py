@@ -6,22 +6,21 @@ import subprocess
 
 import pytest
 from build_tree import BUILD
-from jax_functions import functions
+from jax_programs import programs
 
-jax = pytest.importorskip("jax", reason="JAX exports the texts")
+pytest.importorskip("jax", reason="JAX exports the texts")
 
 
 def test_texts_of_jax_are_read_and_printed_as_they_were(tmp_path):
-    program = BUILD / "tests" / "graph" / "hlo_text"
-    assert program.exists(), f"{program} is not built"
+    reader = BUILD / "tests" / "graph" / "hlo_text"
+    assert reader.exists(), f"{reader} is not built"
     files = []
-    for name, (function, arguments) in functions().items():
-        text = jax.jit(function).lower(*arguments).as_text("hlo")
+    for name, program in programs("functions").items():
         files.append(tmp_path / f"{name}.hlo")
-        files[-1].write_text(text)
+        files[-1].write_text(program.text)
     assert len(files) >= 150
     done = subprocess.run(
-        [str(program), *map(str, files)], capture_output=True, text=True, check=True
+        [str(reader), *map(str, files)], capture_output=True, text=True, check=True
     )
     lines = done.stdout.splitlines()
     assert len(lines) == len(files)

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import hlo_random_programs
-import jax_functions
-import jax_functions_more
 import numpy as np
 import pytest
+from jax_programs import TABLES, programs
 
 lamella = pytest.importorskip("lamella")
 hlo = pytest.importorskip("lamella.hlo")
 from hlo_difference import same_bits  # noqa: E402
-
-TABLES = {
-    "functions": jax_functions.functions,
-    "structured": jax_functions_more.structured,
-    "moved": jax_functions_more.moved,
-    "typed": jax_functions_more.typed,
-}
 
 
 @pytest.fixture(autouse=True)
@@ -45,18 +37,9 @@ def test_random_programs(first):
 
 @pytest.mark.parametrize("table", TABLES)
 def test_functions_of_jax(table):
-    jax = pytest.importorskip("jax", reason="JAX writes the programs")
-    for name, (function, arguments) in TABLES[table]().items():
-        lowered = jax.jit(function).lower(*arguments)
-        kept = sorted(lowered._lowering.compile_args["kept_var_idx"])
-        leaves = jax.tree.leaves(arguments)
-        given = []
-        for n in kept:
-            leaf = leaves[n]
-            if jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-                leaf = jax.random.key_data(leaf)
-            given.append(np.asarray(leaf))
-        assert is_the_same(lowered.as_text("hlo"), given), name
+    pytest.importorskip("jax", reason="JAX writes the programs")
+    for name, program in programs(table).items():
+        assert is_the_same(program.text, program.given), name
 
 
 def test_sums_of_many_elements():

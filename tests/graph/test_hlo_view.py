@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from jax_programs import programs
 
 hlo = pytest.importorskip("lamella.hlo")
 
@@ -70,12 +71,10 @@ ENTRY main {
 @pytest.fixture(scope="module")
 def texts():
     """What JAX exports, by name."""
-    jax = pytest.importorskip("jax")
-    from jax_functions import functions
-
+    pytest.importorskip("jax")
     return {
-        name: jax.jit(function).lower(*arguments).as_text("hlo", debug_info=True)
-        for name, (function, arguments) in functions().items()
+        name: program.lowered.as_text("hlo", debug_info=True)
+        for name, program in programs("functions").items()
     }
 
 

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "lamella/core/allocator.h"
 #include "lamella/core/interrupt.h"
 #include "lamella/dispatch/guards.h"
 #include "tests/core/testing.h"
@@ -31,6 +32,59 @@ struct Threads {
 
 void wait_until(const std::atomic<int>& count, int wanted) {
   for (int i = 0; i < 5000 && count < wanted; ++i) usleep(1000);
+}
+
+// The exit status of a child that runs f().
+template <class F>
+int in_child(F&& f) {
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    _exit(f());
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+int count_in_parallel() {
+  std::atomic<int> sum{0};
+  parallel_for(0, 100, 1,
+               [&](int64_t begin, int64_t end) { sum += static_cast<int>(end - begin); });
+  return sum;
+}
+
+// What runs before a fork while the locks of Note [Forking] are held: it was registered before the
+// library's own function, and such functions run in reverse order.
+std::atomic<bool> user_waits{false}, locks_are_held{false};
+[[gnu::constructor(101)]] void register_before_the_library() {
+  auto let_the_user_begin = [] {
+    if (!user_waits) return;
+    locks_are_held = true;
+    usleep(100'000);
+  };
+  pthread_atfork(let_the_user_begin, nullptr, nullptr);
+}
+
+// This test is the first of the file: a process that is forked here has not computed in parallel
+// yet, nor allocated a large block. Its thread does both for the first time in the middle of a
+// fork.
+TEST(Parallel, IsFirstUsedWhileAnotherThreadForks) {
+  Threads set(2);
+  auto use = [] {
+    cpu_free(cpu_allocate(size_t{4} << 20), size_t{4} << 20);
+    return count_in_parallel() == 100 ? 0 : 1;
+  };
+  auto fork_beside_a_user = [&] {
+    user_waits = true;
+    std::thread user([&] {
+      while (!locks_are_held) std::this_thread::yield();
+      use();
+    });
+    int status = in_child(use);
+    user.join();
+    return status;
+  };
+  EXPECT_EQ(in_child(fork_beside_a_user), 0);
 }
 
 TEST(Parallel, CoversAnyRangeOnce) {
@@ -174,25 +228,6 @@ TEST(Parallel, LooksForInterruptsBetweenParts) {
     EXPECT_LT(parts, 5000);
     set_interrupt_function(nullptr);
   }
-}
-
-// The exit status of a child that runs f().
-template <class F>
-int in_child(F&& f) {
-  pid_t child = fork();
-  if (child == 0) {
-    alarm(20);
-    _exit(f());
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
-int count_in_parallel() {
-  std::atomic<int> sum{0};
-  parallel_for(0, 100, 1,
-               [&](int64_t begin, int64_t end) { sum += static_cast<int>(end - begin); });
-  return sum;
 }
 
 TEST(Parallel, WorksInAForkedChild) {

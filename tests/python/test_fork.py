@@ -7,8 +7,11 @@ import sys
 import textwrap
 
 PROGRAM = """
-import os, sys, threading, time
+import concurrent.futures, os, sys, threading, time
 import lamella
+
+# Threads take turns fifty times as often as they would.
+sys.setswitchinterval(1e-4)
 
 class Block(lamella.library.Library):
     # Registrations that end with the block.
@@ -113,9 +116,9 @@ def test_from_a_thread():
     run(
         """
         threads = [forever(f) for f in (register, allocate, call)]
-        forking = threading.Thread(target=lambda: [fork() for _ in range(5)])
-        forking.start()
-        forking.join()
+        # A plain thread would end silently with what fork() raises; result() raises it here.
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            pool.submit(lambda: [fork() for _ in range(5)]).result()
         stop.set()
         for thread in threads:
             thread.join()

@@ -4,7 +4,18 @@ import sys
 import threading
 import time
 
+import pytest
+
 import lamella
+
+
+@pytest.fixture
+def many_switches():
+    """Threads take turns fifty times as often: few rounds meet every order."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4)
+    yield
+    sys.setswitchinterval(before)
 
 
 class Counter(threading.Thread):
@@ -21,8 +32,9 @@ class Counter(threading.Thread):
             time.sleep(0.0002)
 
 
-def counted_during(work):
-    """How often another thread ran while `work` did, where nobody is forced to let go."""
+def counted_during(work, seconds=0):
+    """How often another thread ran while `work` did, where nobody is forced to let go. The work is
+    repeated for so many seconds, or until the other thread ran: a busy machine may be late."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1000)
     counter = Counter()
@@ -31,6 +43,9 @@ def counted_during(work):
         time.sleep(0.01)
         before = counter.count
         work()
+        end = time.monotonic() + seconds
+        while counter.count == before and time.monotonic() < end:
+            work()
         after = counter.count
     finally:
         sys.setswitchinterval(interval)
@@ -57,7 +72,7 @@ def test_large_work_lets_it_go():
         for _ in range(20):
             lamella.add(a, b, out=b)
 
-    assert counted_during(work) > 0
+    assert counted_during(work, seconds=20) > 0
 
 
 def test_kernels_in_python_from_many_threads(recorder):
@@ -111,7 +126,7 @@ def test_errors_stay_in_their_thread(recorder):
     assert not wrong
 
 
-def test_registrations_while_others_call(recorder):
+def test_registrations_while_others_call(recorder, many_switches):
     lib = recorder.library
     lib.define("steady(int a) -> int")
     lib.impl("steady", lambda a: a + 1, "CompositeImplicitAutograd")

@@ -12,16 +12,13 @@ globals().update(_C._functions("nn"))
 
 # Some have the names of operators, in whose place they stand.
 from lamella.nn.functional_activations import *  # noqa: E402, F403
+from lamella.nn.functional_attention import *  # noqa: E402, F403
 from lamella.nn.functional_layers import *  # noqa: E402, F403
 from lamella.nn.functional_losses import *  # noqa: E402, F403
 from lamella.nn.functional_rarer import *  # noqa: E402, F403
 
 
 def __getattr__(name: str) -> Any:
-    if name == "multi_head_attention_forward":
-        from importlib import import_module
-
-        return import_module("lamella.nn.functional_attention").multi_head_attention_forward
     # relu_, tanh, sigmoid, ...: the same function as in the package.
     found = None if name.startswith("_") else getattr(lamella, name, None)
     if found is None or not callable(found):

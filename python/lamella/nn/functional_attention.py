@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 import lamella
-from lamella import Tensor
-from lamella.nn.functional import linear, pad, scaled_dot_product_attention
+from lamella import _C, Tensor
 
 __all__ = ["multi_head_attention_forward"]
 
+_nn = _C._functions("nn")
 _NAME = "multi_head_attention_forward"
 
 
@@ -34,13 +34,13 @@ def _projected(
     biases: list[Tensor | None] = [None] * 3 if bias is None else list(bias.chunk(3))
     inputs = [query, key, value]
     if packed is None or key is not value:
-        return [linear(x, w, b) for x, w, b in zip(inputs, weights, biases)]
+        return [_nn["linear"](x, w, b) for x, w, b in zip(inputs, weights, biases)]
     width = query.size(-1)
     if query is key:
-        return list(linear(query, packed, bias).split(width, -1))
+        return list(_nn["linear"](query, packed, bias).split(width, -1))
     rest = None if bias is None else bias[width:]
-    both = linear(key, packed[width:], rest).split(width, -1)
-    return [linear(query, weights[0], biases[0]), *both]
+    both = _nn["linear"](key, packed[width:], rest).split(width, -1)
+    return [_nn["linear"](query, weights[0], biases[0]), *both]
 
 
 def multi_head_attention_forward(
@@ -166,8 +166,8 @@ def multi_head_attention_forward(
     if further:
         causal = False
         mask = added_mask(attn_mask, "attn_mask", q.dtype)
-        mask = None if mask is None else pad(mask, [0, further])
-        padding = None if padding is None else pad(padding, [0, further])
+        mask = None if mask is None else _nn["pad"](mask, [0, further])
+        padding = None if padding is None else _nn["pad"](padding, [0, further])
     source = k.size(1)
     if padding is not None:
         beside = padding.view(batch, 1, 1, source).expand(-1, num_heads, -1, -1)
@@ -179,9 +179,9 @@ def multi_head_attention_forward(
         if mask is not None:
             mask = mask.unsqueeze(0) if mask.dim() == 2 else mask.view(batch, num_heads, -1, source)
         q, k, v = (x.view(batch, num_heads, x.size(1), head) for x in (q, k, v))
-        made = scaled_dot_product_attention(q, k, v, mask, dropout_p, causal)
+        made = _nn["scaled_dot_product_attention"](q, k, v, mask, dropout_p, causal)
         made = made.permute(2, 0, 1, 3).reshape(length * batch, width)
-        output = linear(made, out_proj_weight, out_proj_bias).view(length, batch, -1)
+        output = _nn["linear"](made, out_proj_weight, out_proj_bias).view(length, batch, -1)
         return (output if batched else output.squeeze(1)), None
     q = q * math.sqrt(1.0 / head)
     scores = q @ k.transpose(1, 2) if mask is None else lamella.baddbmm(mask, q, k.transpose(1, 2))
@@ -189,7 +189,7 @@ def multi_head_attention_forward(
     if dropout_p > 0.0:
         shares = lamella.dropout(shares, dropout_p, True)
     made = (shares @ v).transpose(0, 1).reshape(length * batch, width)
-    output = linear(made, out_proj_weight, out_proj_bias).view(length, batch, -1)
+    output = _nn["linear"](made, out_proj_weight, out_proj_bias).view(length, batch, -1)
     shares = shares.view(batch, num_heads, length, source)
     if average_attn_weights:
         shares = shares.mean(1)
