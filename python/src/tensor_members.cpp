@@ -65,6 +65,19 @@ PyObject* get_t(PyObject* self, void*) {
 PyObject* get_part(PyObject* self, void* slot) {
   return call_named(*static_cast<SlotOperator*>(slot), &self, 1);
 }
+// Writes into the part: the elements of a tensor, or one number everywhere.
+int put_part(PyObject* self, PyObject* value, void* slot) {
+  if (value == nullptr) {
+    PyErr_SetString(PyExc_AttributeError,
+                    "Tensor: expected 'real' and 'imag' to be written, not "
+                    "deleted");
+    return -1;
+  }
+  Ref part(get_part(self, slot));
+  if (!part) return -1;
+  Ref written(PyObject_CallMethod(part.get(), is_tensor(value) ? "copy_" : "fill_", "O", value));
+  return written ? 0 : -1;
+}
 SlotOperator real_op{"aten::real"}, imag_op{"aten::imag"};
 SlotOperator mt_op{"aten::mT"}, h_op{"aten::matrix_H"}, mh_op{"aten::mH"};
 
@@ -319,8 +332,8 @@ PyGetSetDef tensor_getset[] = {
     {"mT", get_part, nullptr, "The tensor with its last two dimensions exchanged.", &mt_op},
     {"H", get_part, nullptr, "The matrix transposed and conjugated.", &h_op},
     {"mH", get_part, nullptr, "The last two dimensions exchanged, conjugated.", &mh_op},
-    {"real", get_part, nullptr, "A view of the real parts.", &real_op},
-    {"imag", get_part, nullptr, "A view of the imaginary parts.", &imag_op},
+    {"real", get_part, put_part, "A view of the real parts, which may be written.", &real_op},
+    {"imag", get_part, put_part, "A view of the imaginary parts, which may be written.", &imag_op},
     {"_version", get_version, nullptr, "Writes so far, through any alias.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 

