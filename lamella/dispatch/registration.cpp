@@ -4,6 +4,7 @@
 #include "lamella/core/code.h"
 #include "lamella/dispatch/policy.h"
 #include "lamella/dispatch/registry.h"
+#include "lamella/dispatch/side_effects.h"
 #include "lamella/dispatch/signatures.h"
 #include "lamella/schema/alias_check.h"
 #include "lamella/schema/parser.h"
@@ -13,6 +14,8 @@ namespace {
 
 // A thread that leaves a kernel within this time is waited for when the kernel is deregistered.
 constexpr int kWaitMilliseconds = 5000;
+
+std::atomic<bool> has_side_effects{false};
 
 std::shared_ptr<KernelEntry> kernel_of(const KernelRow& row, const char* file, uint32_t declared) {
   auto kernel = std::make_shared<KernelEntry>();
@@ -24,6 +27,9 @@ std::shared_ptr<KernelEntry> kernel_of(const KernelRow& row, const char* file, u
 }
 
 }  // namespace
+
+bool side_effects_declared() noexcept { return has_side_effects.load(std::memory_order_relaxed); }
+void note_side_effects() noexcept { has_side_effects.store(true, std::memory_order_relaxed); }
 
 const char Registry::kOwn = 0;
 
@@ -83,6 +89,7 @@ void Registry::define(const void* owner, const std::string& name_space, std::str
     op->schema = nullptr;
     op->schema_text = text;
     op->tags = std::move(tags);
+    if (op->has_tag("side_effect")) note_side_effects();
     op->doc = nullptr;
     Origin before{op->file, op->line};
     op->file = origin.file;

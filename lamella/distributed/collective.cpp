@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "lamella/distributed/debug.h"
+#include "lamella/distributed/device.h"
 #include "lamella/distributed/failure.h"
 #include "lamella/distributed/work.h"
 
@@ -73,7 +74,7 @@ Kind kind_of(std::string_view name) {
   throw Error(str("start: expected 'operator_name' to be a collective, got ", name));
 }
 
-std::vector<int64_t> result_sizes(const Collective& asked, const Tensor& input) {
+void check(const Collective& asked, const Tensor& input) {
   const char* name = name_of(asked.kind);
   const Group& group = joined_group(asked.group, name);
   bool has_peer = asked.kind == Kind::Broadcast || asked.kind >= Kind::Gather;
@@ -84,10 +85,16 @@ std::vector<int64_t> result_sizes(const Collective& asked, const Tensor& input) 
                 "' to be a rank of the group's ", group.size, ", got ", asked.peer);
   LAMELLA_CHECK(asked.tag >= 0 && asked.tag <= kMaxTag, name,
                 ": expected 'tag' to be from 0 to 32767, got ", asked.tag);
-  std::vector<int64_t> sizes(input.sizes().begin(), input.sizes().end());
   if (asked.kind == Kind::AllReduce || asked.kind == Kind::ReduceScatter) {
     check_reduction(asked.reduction, input.scalar_type(), name);
   }
+}
+
+std::vector<int64_t> result_sizes(const Collective& asked, const Tensor& input) {
+  check(asked, input);
+  const char* name = name_of(asked.kind);
+  const Group& group = joined_group(asked.group, name);
+  std::vector<int64_t> sizes(input.sizes().begin(), input.sizes().end());
   if (asked.kind == Kind::AllReduce || asked.kind == Kind::Broadcast || asked.kind >= Kind::Send) {
     return sizes;
   }
@@ -140,14 +147,19 @@ Running::Running(const Collective& asked, const Group& group)
       tag_(static_cast<int>(asked.gradient ? asked.tag + kMaxTag + 1 : asked.tag)),
       deterministic_(asked.deterministic) {
   if (kind_ == Kind::Barrier) return;
-  input_ = asked.input.contiguous();
+  const char* name = name_of(kind_);
+  bool on_device = !asked.input.is_cpu(), is_message = kind_ >= Kind::Send;
+  if (on_device && !is_message) transport_ = &transport_of(asked.input.device(), name);
+  // Only its shape counts for what is received.
+  if (kind_ != Kind::Recv) input_ = on_device && is_message ? asked.input.cpu() : asked.input;
+  if (kind_ != Kind::Recv) input_ = input_.contiguous();
   if (kind_ == Kind::Send) return;
   output_ = asked.output;
-  if (!output_.is_contiguous()) {
+  if (!output_.is_contiguous() || (on_device && is_message)) {
     result_ = output_;
-    output_ = empty(result_.sizes(), result_.options());
+    TensorOptions options = result_.options();
+    output_ = empty(result_.sizes(), is_message ? options.device(DeviceType::CPU) : options);
   }
-  const char* name = name_of(kind_);
   if (asked.rows) {
     equal_ = false;
     lay_out(name, *asked.rows, row_elements(input_), counts_, starts_);
@@ -157,6 +169,10 @@ Running::Running(const Collective& asked, const Group& group)
     lay_out(name, *asked.send_rows, row_elements(input_), send_counts_, send_starts_);
   }
 }
+
+Running::~Running() = default;
+
+bool Running::device_is_done() const { return !device_work_ || device_work_->is_done(); }
 
 int Running::elements(const Tensor& tensor) const {
   LAMELLA_CHECK(tensor.numel() <= INT_MAX, name_of(kind_),
@@ -181,13 +197,18 @@ void Running::fold(const char* parts, int count, char* into) {
   }
 }
 
+void Running::sum_in_shared_memory(SharedSum::Parts parts, bool begun) {
+  shared_.emplace(*group_.window, in(), out(), input_.numel(), reduction_, input_.scalar_type(),
+                  parts);
+  if (begun) return;
+  while (!shared_->advance()) shared_->wait_for_others();
+}
+
 void Running::all_reduce(MPI_Request* request) {
   int count = elements(input_);
   if (group_.window != nullptr &&
       count * static_cast<int64_t>(input_.itemsize()) >= SharedSum::kLeastBytes) {
-    shared_.emplace(*group_.window, in(), out(), count, reduction_, input_.scalar_type());
-    if (request != nullptr) return;
-    while (!shared_->advance()) shared_->wait_for_others();
+    sum_in_shared_memory({}, request != nullptr);
     return;
   }
   if (!deterministic_ || group_.size == 1) {
@@ -230,13 +251,21 @@ void Running::all_reduce(MPI_Request* request) {
 }
 
 void Running::reduce_scatter(MPI_Request* request) {
-  ReducedType reduced = reduced_type(reduction_, input_.scalar_type());
   int count = elements(output_);
   elements(input_);
   if (equal_) {
     counts_.assign(static_cast<size_t>(group_.size), count);
     for (int r = 0; r < group_.size; ++r) starts_.push_back(r * count);
   }
+  if (group_.window != nullptr &&
+      input_.numel() * static_cast<int64_t>(input_.itemsize()) >= SharedSum::kLeastBytes) {
+    // Rows that were not yet read may not be written.
+    const char* end = in() + input_.numel() * static_cast<int64_t>(input_.itemsize());
+    if (out() >= in() && out() < end) input_ = input_.clone();
+    sum_in_shared_memory({counts_.data(), starts_.data()}, request != nullptr);
+    return;
+  }
+  ReducedType reduced = reduced_type(reduction_, input_.scalar_type());
   if (!deterministic_) {
     check_mpi(request == nullptr
                   ? MPI_Reduce_scatter(in(), out(), counts_.data(), reduced.datatype,
@@ -337,6 +366,7 @@ void Running::all_to_all(MPI_Request* request) {
 }
 
 void Running::post(MPI_Request* request) {
+  if (transport_ != nullptr) return post_on_device(request != nullptr);
   switch (kind_) {
     case Kind::AllReduce:
       return all_reduce(request);
@@ -386,24 +416,52 @@ void Running::post(MPI_Request* request) {
 }
 
 void Running::finish() {
-  bool divides = reduction_ == Reduction::Mean && !shared_;
+  if (device_work_) device_work_->wait();
+  // NCCL gives means.
+  bool divides = reduction_ == Reduction::Mean && !shared_ && (!transport_ || folds_later_);
   if (!folds_later_ && !divides && !result_.defined()) return;
   AutoDispatchBelowAutograd below;
-  if (folds_later_) {
+  if (folds_later_ && transport_) {
+    fold_on_device();
+  } else if (folds_later_) {
     fold(static_cast<const char*>(scratch_.data_ptr()), elements(output_), out());
   }
   if (divides) output_.div_(static_cast<double>(group_.size));
   if (result_.defined()) result_.copy_(output_);
 }
 
+namespace {
+
+// The usual small sum is one call of MPI with nothing to keep for later. False: it is another one.
+bool sum_small(const Collective& asked, const Group& group) {
+  if (asked.kind != Kind::AllReduce || asked.reduction == Reduction::Mean) return false;
+  const Tensor &in = asked.input, &out = asked.output;
+  if ((asked.deterministic && group.size > 1) || !in.is_cpu() || !in.is_contiguous() ||
+      !out.is_contiguous() ||
+      in.numel() * static_cast<int64_t>(in.itemsize()) >= SharedSum::kLeastBytes) {
+    return false;
+  }
+  ReducedType type = reduced_type(asked.reduction, in.scalar_type());
+  const void* from = in.data_ptr() == out.data_ptr() ? MPI_IN_PLACE : in.data_ptr();
+  Inside inside(static_cast<int>(asked.kind), group.number == 0, /*returns=*/false);
+  check_mpi(MPI_Allreduce(from, out.data_ptr(), static_cast<int>(in.numel()), type.datatype,
+                          type.operation, group.comm),
+            "all_reduce");
+  return true;
+}
+
+}  // namespace
+
 void run(const Collective& asked) {
   const char* name = name_of(asked.kind);
   const Group& group = joined_group(asked.group, name);
   // A sum in shared memory waits for those that were begun before it.
-  if (asked.kind == Kind::AllReduce && group.window != nullptr && !group.window->is_free()) {
+  bool sums = asked.kind == Kind::AllReduce || asked.kind == Kind::ReduceScatter;
+  if (sums && group.window != nullptr && !group.window->is_free() && asked.input.is_cpu()) {
     return wait(start(asked));
   }
   if (debug_mode()) agree(asked, group);
+  if (sum_small(asked, group)) return;
   AutoDispatchBelowAutograd below;
   Running running(asked, group);
   {

@@ -12,6 +12,9 @@
 
 namespace lamella::distributed {
 
+class DeviceTransport;
+class DeviceWork;
+
 enum class Kind {
   AllReduce,
   AllGather,
@@ -42,7 +45,9 @@ struct Collective {
   bool gradient = false;  // of a send or recv
 };
 
-// The shape of the result; throws where the input, the rows or the peer do not suit the group.
+// Throws where the peer, the tag or the reduction do not suit the group and the input.
+void check(const Collective& asked, const Tensor& input);
+// The same, also of the input's rows; the shape of the result.
 std::vector<int64_t> result_sizes(const Collective& asked, const Tensor& input);
 
 // Does it and returns when it is done.
@@ -53,16 +58,24 @@ class Running {
  public:
   // `output` may have any strides and may be the input. Both stay alive.
   Running(const Collective& asked, const Group& group);
+  ~Running();
   // With a request the call returns before the collective is done.
   void post(MPI_Request* request);
   // The sum in shared memory that was begun instead of a request of MPI, if it is one.
   SharedSum* shared() { return shared_ ? &*shared_ : nullptr; }
-  // What is left to do once MPI is done: sums in the ranks' order, means, strides.
+  // What is left to do once MPI is done: sums in the ranks' order, means, strides. The rest of a
+  // collective on a device is put into its current stream.
   void finish();
+  bool on_device() const { return transport_ != nullptr; }
+  // Whether a collective on a device that was begun is done there.
+  bool device_is_done() const;
   Kind kind() const { return kind_; }
   const Group& group() const { return group_; }
 
  private:
+  void post_on_device(bool begun);
+  void fold_on_device();
+  void sum_in_shared_memory(SharedSum::Parts parts, bool begun);
   void all_reduce(MPI_Request* request);
   void reduce_scatter(MPI_Request* request);
   void all_to_all(MPI_Request* request);
@@ -89,6 +102,8 @@ class Running {
   bool deterministic_;
   bool folds_later_ = false;
   std::optional<SharedSum> shared_;
+  DeviceTransport* transport_ = nullptr;  // where the tensors are on a device
+  std::unique_ptr<DeviceWork> device_work_;
 };
 
 }  // namespace lamella::distributed

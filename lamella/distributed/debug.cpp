@@ -28,6 +28,7 @@ std::string words_of(const Collective& asked) {
     text += d == 0 && !whole ? str("rows") : str(sizes[d]);
   }
   text += "]";
+  if (!asked.input.is_cpu()) text += str(" on ", device_type_name(asked.input.device().type()));
   if (asked.kind == Kind::AllReduce || asked.kind == Kind::ReduceScatter) {
     text += str(", op=", word_of(asked.reduction));
     if (asked.deterministic) text += ", deterministic";

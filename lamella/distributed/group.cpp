@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 
+#include "lamella/distributed/device.h"
 #include "lamella/distributed/failure.h"
 #include "lamella/distributed/work.h"
 
@@ -95,6 +96,7 @@ void finalize() {
     }
   }
   stop_progress();
+  close_transports();
   std::lock_guard lock(mutex);
   close_slots();
   for (int64_t i = group_count; i-- > 0;) {

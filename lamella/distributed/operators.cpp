@@ -2,12 +2,14 @@
 #include <cstdlib>
 
 #include "lamella/distributed/collective.h"
+#include "lamella/distributed/device.h"
 #include "lamella/distributed/work.h"
 #include "lamella_mpi/native_functions.h"
 #include "lamella_mpi/structured_kernels.h"
 
 namespace dist {
 
+using lamella::Device;
 using lamella::IntArrayRef;
 using lamella::OptionalIntArrayRef;
 using lamella::Tensor;
@@ -30,11 +32,15 @@ namespace meta {
 
 #define LAMELLA_DIST_OUTPUT(...) \
   set_output_raw_strided(0, result_sizes(Collective{__VA_ARGS__}, self), {}, self.options())
+// Where the result has the shape of the input.
+#define LAMELLA_DIST_LIKE_SELF(...)                           \
+  lamella::distributed::check(Collective{__VA_ARGS__}, self); \
+  set_output_raw_strided(0, self.sizes(), {}, self.options())
 
 LAMELLA_META_FUNC(all_reduce)
 (const Tensor& self, std::string_view op, int64_t group, bool) {
-  LAMELLA_DIST_OUTPUT(.kind = Kind::AllReduce, .reduction = reduction_of(op, "all_reduce"),
-                      .group = group);
+  LAMELLA_DIST_LIKE_SELF(.kind = Kind::AllReduce, .reduction = reduction_of(op, "all_reduce"),
+                         .group = group);
 }
 LAMELLA_META_FUNC(all_gather)(const Tensor& self, OptionalIntArrayRef sizes, int64_t group) {
   LAMELLA_DIST_OUTPUT(.kind = Kind::AllGather, .rows = sizes, .group = group);
@@ -45,7 +51,7 @@ LAMELLA_META_FUNC(reduce_scatter)
                       .rows = sizes, .group = group);
 }
 LAMELLA_META_FUNC(broadcast)(const Tensor& self, int64_t root, int64_t group) {
-  LAMELLA_DIST_OUTPUT(.kind = Kind::Broadcast, .peer = root, .group = group);
+  LAMELLA_DIST_LIKE_SELF(.kind = Kind::Broadcast, .peer = root, .group = group);
 }
 LAMELLA_META_FUNC(all_to_all)
 (const Tensor& self, OptionalIntArrayRef send, OptionalIntArrayRef receive, int64_t group) {
@@ -61,14 +67,14 @@ LAMELLA_META_FUNC(scatter)
 }
 LAMELLA_META_FUNC(recv)
 (const Tensor& self, int64_t source, int64_t tag, int64_t group, bool gradient) {
-  LAMELLA_DIST_OUTPUT(.kind = Kind::Recv, .peer = source, .tag = tag, .group = group);
+  LAMELLA_DIST_LIKE_SELF(.kind = Kind::Recv, .peer = source, .tag = tag, .group = group);
 }
 
 }  // namespace meta
 
 namespace native {
 
-LAMELLA_IMPL_FUNC(all_reduce_cpu)
+LAMELLA_IMPL_FUNC(all_reduce_impl)
 (const Tensor& self, std::string_view op, int64_t group, bool deterministic, const Tensor& out) {
   run_into({.kind = Kind::AllReduce,
             .reduction = reduction_of(op, "all_reduce"),
@@ -76,11 +82,11 @@ LAMELLA_IMPL_FUNC(all_reduce_cpu)
             .deterministic = deterministic},
            self, out);
 }
-LAMELLA_IMPL_FUNC(all_gather_cpu)
+LAMELLA_IMPL_FUNC(all_gather_impl)
 (const Tensor& self, OptionalIntArrayRef sizes, int64_t group, const Tensor& out) {
   run_into({.kind = Kind::AllGather, .rows = sizes, .group = group}, self, out);
 }
-LAMELLA_IMPL_FUNC(reduce_scatter_cpu)
+LAMELLA_IMPL_FUNC(reduce_scatter_impl)
 (const Tensor& self, std::string_view op, OptionalIntArrayRef sizes, int64_t group,
  bool deterministic, const Tensor& out) {
   run_into({.kind = Kind::ReduceScatter,
@@ -90,34 +96,34 @@ LAMELLA_IMPL_FUNC(reduce_scatter_cpu)
             .deterministic = deterministic},
            self, out);
 }
-LAMELLA_IMPL_FUNC(broadcast_cpu)
+LAMELLA_IMPL_FUNC(broadcast_impl)
 (const Tensor& self, int64_t root, int64_t group, const Tensor& out) {
   run_into({.kind = Kind::Broadcast, .peer = root, .group = group}, self, out);
 }
-LAMELLA_IMPL_FUNC(all_to_all_cpu)
+LAMELLA_IMPL_FUNC(all_to_all_impl)
 (const Tensor& self, OptionalIntArrayRef send, OptionalIntArrayRef receive, int64_t group,
  const Tensor& out) {
   run_into({.kind = Kind::AllToAll, .rows = receive, .send_rows = send, .group = group}, self, out);
 }
-LAMELLA_IMPL_FUNC(gather_cpu)
+LAMELLA_IMPL_FUNC(gather_impl)
 (const Tensor& self, int64_t root, OptionalIntArrayRef sizes, int64_t group, const Tensor& out) {
   run_into({.kind = Kind::Gather, .peer = root, .rows = sizes, .group = group}, self, out);
 }
-LAMELLA_IMPL_FUNC(scatter_cpu)
+LAMELLA_IMPL_FUNC(scatter_impl)
 (const Tensor& self, int64_t root, OptionalIntArrayRef sizes, int64_t group, const Tensor& out) {
   run_into({.kind = Kind::Scatter, .peer = root, .rows = sizes, .group = group}, self, out);
 }
-LAMELLA_IMPL_FUNC(recv_cpu)
+LAMELLA_IMPL_FUNC(recv_impl)
 (const Tensor& self, int64_t source, int64_t tag, int64_t group, bool gradient, const Tensor& out) {
   run_into({.kind = Kind::Recv, .peer = source, .tag = tag, .group = group, .gradient = gradient},
            self, out);
 }
 
 Tensor send_meta(const Tensor& self, int64_t to, int64_t tag, int64_t group, bool) {
-  result_sizes({.kind = Kind::Send, .peer = to, .tag = tag, .group = group}, self);
+  lamella::distributed::check({.kind = Kind::Send, .peer = to, .tag = tag, .group = group}, self);
   return lamella::zeros({}, self.options());
 }
-Tensor send_cpu(const Tensor& self, int64_t to, int64_t tag, int64_t group, bool gradient) {
+Tensor send_impl(const Tensor& self, int64_t to, int64_t tag, int64_t group, bool gradient) {
   Tensor zero = send_meta(self, to, tag, group, gradient);
   lamella::distributed::run({.kind = Kind::Send,
                              .input = self,
@@ -129,9 +135,9 @@ Tensor send_cpu(const Tensor& self, int64_t to, int64_t tag, int64_t group, bool
 }
 void barrier(int64_t group) { lamella::distributed::run({.kind = Kind::Barrier, .group = group}); }
 
-int64_t start_cpu(std::string_view operator_name, const Tensor& input, Tensor& output,
-                  std::string_view op, int64_t peer, OptionalIntArrayRef rows,
-                  OptionalIntArrayRef send_rows, int64_t tag, int64_t group, bool deterministic) {
+int64_t start_impl(std::string_view operator_name, const Tensor& input, Tensor& output,
+                   std::string_view op, int64_t peer, OptionalIntArrayRef rows,
+                   OptionalIntArrayRef send_rows, int64_t tag, int64_t group, bool deterministic) {
   Collective asked{.kind = lamella::distributed::kind_of(operator_name),
                    .input = input,
                    .output = output,
@@ -168,6 +174,9 @@ void init(std::optional<bool> debug) {
 }
 void finalize() { lamella::distributed::finalize(); }
 bool is_initialized() { return lamella::distributed::is_initialized(); }
+std::string obstacle(std::string_view device_type) {
+  return lamella::distributed::device_obstacle(Device(std::string(device_type)).type());
+}
 int64_t rank(int64_t group) { return lamella::distributed::group_of(group, "rank").rank; }
 int64_t size(int64_t group) { return lamella::distributed::group_of(group, "size").size; }
 int64_t new_group(IntArrayRef ranks) { return lamella::distributed::new_group(ranks); }

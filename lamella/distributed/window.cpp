@@ -65,7 +65,8 @@ int64_t nanoseconds_now() {
 struct alignas(128) Window::Line {
   std::atomic<uint32_t> steps{0};     // that the rank has done
   std::atomic<uint32_t> sleepers{0};  // ranks that sleep until `steps` changes
-  std::atomic<int64_t> count{0};      // of its present sum: elements, dtype and reduction
+  // What its present sum is of.
+  std::atomic<int64_t> count{0}, layout{0};
   std::atomic<int32_t> dtype{0}, reduction{0};
 };
 
@@ -140,61 +141,75 @@ void Window::post(uint32_t steps) {
 }
 
 SharedSum::SharedSum(Window& window, const char* in, char* out, int64_t count, Reduction reduction,
-                     ScalarType dtype)
+                     ScalarType dtype, Parts parts)
     : window_(window),
       in_(in),
       out_(out),
       count_(count),
+      end_(count),
       width_(static_cast<int64_t>(elementSize(dtype))),
       reduction_(reduction),
       dtype_(dtype),
-      turn_(window.begun_++) {}
+      parts_(parts),
+      turn_(window.begun_++) {
+  if (!scatters()) return;
+  end_ = *std::max_element(parts.counts, parts.counts + window.size_);
+  layout_ = 1;
+  for (int r = 0; r < window.size_; ++r) {
+    layout_ = static_cast<int64_t>(static_cast<uint64_t>(layout_) * 1000003 +
+                                   static_cast<uint64_t>(parts.counts[r]));
+  }
+}
 
-int64_t SharedSum::piece(int rank, int64_t& begin) const {
+SharedSum::Piece SharedSum::piece(int rank) const {
   // Whole lines of the cache, so that no two ranks write one.
   int64_t unit = 128 / width_;
+  if (scatters()) {
+    int64_t left = std::max<int64_t>(parts_.counts[rank] - at_, 0);
+    return {std::min(left, chunk_), rank * chunk_, parts_.starts[rank] + at_};
+  }
   int64_t units = (chunk_ + unit - 1) / unit, n = window_.size_;
-  begin = std::min(chunk_, units * rank / n * unit);
-  return std::min(chunk_, units * (rank + 1) / n * unit) - begin;
+  int64_t begin = std::min(chunk_, units * rank / n * unit);
+  return {std::min(chunk_, units * (rank + 1) / n * unit) - begin, begin, at_ + begin};
 }
 
 void SharedSum::copy_in() {
   for (int r = 0; r < window_.size_; ++r) {
-    int64_t begin = 0, count = piece(r, begin);
+    auto [count, place, source] = piece(r);
     if (r == window_.rank_ || count == 0) continue;
-    stream(window_.slot(window_.rank_) + begin * width_, in_ + (at_ + begin) * width_,
-           count * width_);
+    stream(window_.slot(window_.rank_) + place * width_, in_ + source * width_, count * width_);
   }
 }
 
 void SharedSum::reduce() {
-  int64_t first = 0, count = piece(window_.rank_, first);
+  auto [count, first, source] = piece(window_.rank_);
+  const char* mine = in_ + source * width_;
+  char* own = out_ + (scatters() ? at_ : source) * width_;
   ReducedType type = reduced_type(reduction_, dtype_);
   int64_t most = kBlockBytes / width_;
   alignas(64) char block[kBlockBytes];
-  for (int64_t begin = first; begin < first + count; begin += most) {
-    int64_t n = std::min(first + count - begin, most), place = begin * width_;
-    char* own = out_ + at_ * width_ + place;
+  for (int64_t begin = 0; begin < count; begin += most) {
+    int64_t n = std::min(count - begin, most), at = begin * width_, place = first * width_ + at;
     auto values = [&](int r) -> const char* {
-      return r == window_.rank_ ? in_ + at_ * width_ + place : window_.slot(r) + place;
+      return r == window_.rank_ ? mine + at : window_.slot(r) + place;
     };
     std::memcpy(block, values(0), static_cast<size_t>(n * width_));
     for (int r = 1; r < window_.size_; ++r) {
       check_mpi(
           MPI_Reduce_local(values(r), block, static_cast<int>(n), type.datatype, type.operation),
-          "all_reduce");
+          op_name());
     }
     if (reduction_ == Reduction::Mean) divide(block, n, dtype_, window_.size_);
-    std::memcpy(own, block, static_cast<size_t>(n * width_));
-    stream(window_.results() + place, block, n * width_);
+    std::memcpy(own + at, block, static_cast<size_t>(n * width_));
+    if (!scatters()) stream(window_.results() + place, block, n * width_);
   }
 }
 
 void SharedSum::copy_out() {
-  for (int r = 0; r < window_.size_; ++r) {
-    int64_t begin = 0, count = piece(r, begin);
+  for (int r = 0; r < window_.size_ && !scatters(); ++r) {
+    auto [count, place, source] = piece(r);
     if (r == window_.rank_ || count == 0) continue;
-    std::memcpy(out_ + (at_ + begin) * width_, window_.results() + begin * width_,
+    std::memcpy(out_ + source * width_, window_.results() + place * width_,
                 static_cast<size_t>(count * width_));
   }
 }
@@ -205,18 +220,21 @@ bool SharedSum::compare() {
     return str(line.count.load(), " elements of ", static_cast<ScalarType>(line.dtype.load()), " (",
                word_of(static_cast<Reduction>(line.reduction.load())), ")");
   };
-  bool same = true;
+  bool same = true, same_layout = true;
   for (int r = 0; r < window_.size_; ++r) {
     const Window::Line& line = window_.lines_[r];
+    same_layout = same_layout && line.layout.load(std::memory_order_relaxed) == layout_;
     same = same && line.count.load(std::memory_order_relaxed) == count_ &&
            line.dtype.load(std::memory_order_relaxed) == static_cast<int>(dtype_) &&
            line.reduction.load(std::memory_order_relaxed) == static_cast<int>(reduction_);
   }
-  if (LAMELLA_LIKELY(same)) return true;
-  error_ = "all_reduce: expected all ranks of the group to pass the same";
+  if (LAMELLA_LIKELY(same && same_layout)) return true;
+  error_ = str(op_name(), ": expected all ranks of the group to pass the same");
   for (int r = 0; r < window_.size_; ++r) {
     error_ += str(r == 0 ? "; rank " : ", rank ", r, " passes ", what(r));
+    if (!same_layout && window_.lines_[r].layout.load() == 0) error_ += " to all_reduce";
   }
+  if (same && !same_layout) error_ += ", with other sizes or to another operator";
   return false;
 }
 
@@ -226,10 +244,12 @@ bool SharedSum::advance() {
       case Phase::Begin: {
         if (turn_ != window_.ended_.load(std::memory_order_acquire)) return false;
         chunk_ = std::min(count_ - at_, kSlotBytes / width_);
+        if (scatters()) chunk_ = kSlotBytes / window_.size_ / 128 * (128 / width_);
         if (at_ == 0) {
           // The others read these after the step that is posted below, and write nothing of mine.
           Window::Line& line = window_.lines_[window_.rank_];
           line.count.store(count_, std::memory_order_relaxed);
+          line.layout.store(layout_, std::memory_order_relaxed);
           line.dtype.store(static_cast<int>(dtype_), std::memory_order_relaxed);
           line.reduction.store(static_cast<int>(reduction_), std::memory_order_relaxed);
         }
@@ -254,7 +274,7 @@ bool SharedSum::advance() {
         copy_out();
         at_ += chunk_;
         phase_ = Phase::Begin;
-        if (at_ == count_) {
+        if (at_ >= end_) {
           ++window_.ended_;
           return true;
         }

@@ -9,6 +9,7 @@
 //   values of its piece in the order of the ranks, leaves the result in a part of the window that
 //   is for results, waits again, and copies the other owners' results out. Slots are written after
 //   a wait behind their last reading, and so are results, so that one buffer of each is enough.
+//   In a reduce_scatter a rank's piece of a chunk is one of its own rows, and stays with it.
 //
 //   Each rank counts the steps it has done in a word of its own. Who waits for a word looks at it
 //   for some microseconds, then sleeps until it changes (futex), so that ranks may be more than
@@ -58,16 +59,22 @@ class Window {
   std::atomic<uint64_t> ended_{0};
 };
 
-// One all_reduce in a window, in the order of the ranks.
+// One all_reduce or reduce_scatter in a window, in the order of the ranks.
 class SharedSum {
  public:
+  // The elements of each rank's rows, for a reduce_scatter; they stay alive as long as the sum.
+  struct Parts {
+    const int* counts = nullptr;
+    const int* starts = nullptr;
+  };
   // From how many bytes on it is faster than MPI's messages.
   static constexpr int64_t kLeastBytes = 2048;
-  // `out` may be `in`. Both hold `count` elements and stay alive until advance() says true.
+  // `in` holds `count` elements, and so does `out`, which may be `in`; with parts it holds those of
+  // this rank, and is apart. Both stay alive until advance() says true.
   SharedSum(Window& window, const char* in, char* out, int64_t count, Reduction reduction,
-            ScalarType dtype);
+            ScalarType dtype, Parts parts);
   // Does what can be done without waiting. True when the result is there. Throws, on every rank,
-  // where the ranks pass different numbers of elements, dtypes or reductions.
+  // where the ranks pass different numbers of elements, dtypes, reductions or parts.
   bool advance();
   // Returns when advance() has more to do, or some time has passed.
   void wait_for_others();
@@ -78,16 +85,24 @@ class SharedSum {
   void copy_out();
   // Whether all ranks ask for the same; what they ask for becomes `error_` otherwise.
   bool compare();
-  // Elements of the rank's piece of the present chunk, and where it begins in that chunk.
-  int64_t piece(int rank, int64_t& begin) const;
+  // The rank's piece of the present chunk, in elements: its place in a slot, and in `in`.
+  struct Piece {
+    int64_t count, place, source;
+  };
+  Piece piece(int rank) const;
+  bool scatters() const { return parts_.counts != nullptr; }
+  const char* op_name() const { return scatters() ? "reduce_scatter" : "all_reduce"; }
 
   Window& window_;
   const char* in_;
   char* out_;
-  int64_t count_, at_ = 0, chunk_ = 0;  // in elements
+  int64_t count_, at_ = 0, chunk_ = 0;  // in elements; with parts, those of one rank
+  int64_t end_;                         // where `at_` ends
   int64_t width_;                       // bytes of an element
   Reduction reduction_;
   ScalarType dtype_;
+  Parts parts_;
+  int64_t layout_ = 0;  // a number that other parts do not give
   uint64_t turn_;
   std::string error_;
   enum class Phase { Begin, Reduce, CopyOut } phase_ = Phase::Begin;

@@ -23,7 +23,8 @@ struct Work {
   Work(const Collective& asked, const Group& group) : running(asked, group) {}
   Running running;
   MPI_Request request = MPI_REQUEST_NULL;
-  bool done = false;  // guarded by the mutex, as is the error
+  // Guarded by the mutex, as is the error. What is on a device needs nobody to look after it.
+  bool done = false;
   std::exception_ptr error;
 };
 
@@ -122,6 +123,7 @@ int64_t start(const Collective& asked) {
   AutoDispatchBelowAutograd below;
   auto work = std::make_shared<Work>(asked, group);
   work->running.post(&work->request);
+  work->done = work->running.on_device();
   std::lock_guard lock(mutex);
   ensure_progress();
   works.emplace(++last_number, std::move(work));
@@ -133,7 +135,7 @@ bool test(int64_t number) {
   std::lock_guard lock(mutex);
   auto work = work_of(number, "test");
   if (!work->done) look();
-  return work->done;
+  return work->done && work->running.device_is_done();
 }
 
 void wait(int64_t number) {

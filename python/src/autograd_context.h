@@ -63,6 +63,7 @@ class PythonNode final : public autograd::Node {
   void set_levels(autograd::NodeLevels levels) {
     levels_ = std::make_unique<autograd::NodeLevels>(std::move(levels));
   }
+  void follow_side_effects() { place_.take(*this); }
 
  protected:
   void deallocate() noexcept override;
@@ -74,6 +75,7 @@ class PythonNode final : public autograd::Node {
   std::unique_ptr<autograd::NodeLevels> levels_;
   PyContext* context_;
   const char* name_;
+  autograd::SideEffectPlace place_;
 };
 
 }  // namespace lamella::python

@@ -1,5 +1,6 @@
 // lamella.autograd.Function: classes whose forward and backward are written in Python.
 #include "lamella/core/tensor_impl.h"
+#include "lamella/dispatch/side_effects.h"
 #include "lamella/layers/autograd/engine.h"
 #include "lamella/layers/autograd/mode.h"
 #include "python/src/autograd_context.h"
@@ -402,6 +403,9 @@ PyObject* run_apply(PyFunctionClass* function, PyObject* forward, PyObject* setu
     }
     for (uint32_t i = 0; i < input_count; ++i) {
       node->set_edge(i, autograd::gradient_edge(inputs[i]));
+    }
+    if (side_effects_declared()) [[unlikely]] {
+      static_cast<PythonNode*>(node.get())->follow_side_effects();
     }
     bool batched = false;
     for (uint32_t i = 0; i < input_count; ++i) batched = batched || is_batched(inputs[i]);

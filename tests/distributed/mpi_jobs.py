@@ -15,6 +15,7 @@ import pytest
 import lamella.distributed
 
 HERE = Path(__file__).resolve().parent
+BUILD = Path(os.environ.get("LAMELLA_BUILD", HERE.parents[1] / "build")).resolve()
 
 needs_mpi = pytest.mark.skipif(
     shutil.which("mpirun") is None or not lamella.distributed.is_available(),
@@ -23,10 +24,13 @@ needs_mpi = pytest.mark.skipif(
 
 
 class Job:
-    """mpirun with its ranks, in a session of its own."""
+    """mpirun with its ranks, in a session of its own. It ends with the process that began it."""
 
     def __init__(self, ranks: int, program: str, *args: object, **environment: str) -> None:
         command = [
+            "setpriv",
+            "--pdeathsig",
+            "TERM",
             "mpirun",
             "-n",
             str(ranks),
@@ -55,12 +59,24 @@ class Job:
                 return line
         raise AssertionError(f"the job ended without a line {begins!r}")
 
+    def end(self) -> None:
+        """Has mpirun end its ranks, which are not in its process group."""
+        self.process.terminate()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+    def __del__(self) -> None:
+        if self.process.poll() is None:
+            self.end()
+
     def finish(self, timeout: float = 240) -> tuple[int, str]:
         """The exit status and what was written since."""
         try:
             output, _ = self.process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
-            os.killpg(self.process.pid, signal.SIGKILL)
+            self.end()
             output, _ = self.process.communicate()
             raise AssertionError(f"the job did not end:\n{output[-4000:]}") from None
         return self.process.returncode, output

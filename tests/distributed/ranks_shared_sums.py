@@ -1,4 +1,4 @@
-"""Every rank: large reductions, which ranks of one machine do in memory that they share."""
+"""Every rank: large sums, which ranks of one machine do in memory that they share."""
 
 import numpy as np
 
@@ -60,6 +60,18 @@ for dtype in DTYPES:
             expected = fold(everyone, op)
             exact = not (is_complex and op in ("product", "mean"))
             same(ops.all_reduce(mine, op), expected, exact, (dtype, count, op))
+            # Each rank gets its part, which is uneven, and empty on the first of many.
+            sizes = [count // (size + 1)] * size
+            sizes[0] = 0 if size > 2 else sizes[0]
+            sizes[-1] += count - sum(sizes)
+            begin = sum(sizes[:rank])
+            part = expected[begin : begin + sizes[rank]]
+            same(ops.reduce_scatter(mine, op, sizes), part, exact, (dtype, count, op, sizes))
+            work = ops.start(
+                "reduce_scatter", mine, out := lamella.empty_like(part), op=op, rows=sizes
+            )
+            ops.wait(work)
+            same(out, part, exact, (dtype, count, op, sizes))
         total = fold(everyone, "sum")
         same(ops.all_reduce_(mine.clone(), "sum", 0, True), total)
         dist.all_reduce(kept := mine.clone(), async_op=True).wait()
@@ -69,6 +81,11 @@ same(
     ops.all_reduce(strided),
     fold([value(r, 20_000, "float32").reshape(100, 200).t() for r in range(size)], "sum"),
 )
+
+wholes = [value(r, 6000 * size, "float32").reshape(size * 20, 300) for r in range(size)]
+whole, summed = wholes[rank], fold(wholes, "sum")
+same(ops.reduce_scatter(whole), summed[rank * 20 : rank * 20 + 20])
+same(ops.reduce_scatter(whole.t().contiguous().t()), summed[rank * 20 : rank * 20 + 20])
 
 # NaN of any rank wins.
 x = lamella.zeros(5000)
@@ -110,5 +127,24 @@ if size > 1:
         else:
             raise AssertionError("expected different shapes to be refused")
         same(ops.all_reduce(everyone[rank]), total)
+
+    def refused(call):
+        try:
+            call()
+        except RuntimeError as error:
+            return str(error)
+        raise AssertionError("expected an error")
+
+    x = lamella.ones(4000)
+    all_pass = [f"rank {r} passes 4000 elements of float32 (sum)" for r in range(size)]
+    sizes = [4000 - size + 1] + [1] * (size - 1)
+    assert refused(lambda: ops.reduce_scatter(x, "sum", sizes if rank == 0 else sizes[::-1])) == (
+        "reduce_scatter: expected all ranks of the group to pass the same; "
+        + ", ".join(all_pass)
+        + ", with other sizes or to another operator"
+    )
+    text = refused(lambda: ops.all_reduce(x) if rank == 0 else ops.reduce_scatter(x, "sum", sizes))
+    assert f"; {all_pass[0]} to all_reduce, {all_pass[1]}" in text, text
+    same(ops.all_reduce(everyone[rank]), total)
 dist.destroy_process_group()
 print("rank", rank, "done")

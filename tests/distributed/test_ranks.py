@@ -11,9 +11,9 @@ import sys
 import time
 
 import pytest
-from mpi_jobs import Job, needs_mpi, run_ranks, seconds_to_end
+from mpi_jobs import BUILD, Job, needs_mpi, run_ranks, seconds_to_end
 
-from lamella.distributed import checkpoint
+from lamella.distributed import _job, checkpoint
 
 pytestmark = needs_mpi
 # How long a job may take to end once a rank has failed. It is to be 5 seconds where processors are
@@ -52,6 +52,56 @@ def test_random_sequences(ranks, count):
 
 def test_debug_mode_runs_the_same():
     run_ranks(3, "ranks_sequences.py", 100, 7, LAMELLA_DISTRIBUTED_DEBUG="1")
+
+
+def nccl_with_a_stand_in():
+    folder = BUILD / "tests" / "distributed"
+    return folder / "libfake_nccl.so", str(folder / "libfake_lamella_nccl.so")
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_cuda_tensors(ranks):
+    stand_in, library = nccl_with_a_stand_in()
+    output = run_ranks(ranks, "ranks_nccl.py", stand_in, LAMELLA_NCCL=library)
+    assert output.count("done") == ranks, output
+
+
+def test_why_there_is_no_nccl():
+    command = "import lamella.distributed._job as job; print(job.ops().obstacle('cuda'))"
+
+    def obstacle(**environment):
+        environment = {**os.environ, **environment}
+        run = subprocess.run(
+            [sys.executable, "-c", command], env=environment, capture_output=True, check=True
+        )
+        return run.stdout.decode().strip()
+
+    there = os.path.exists(os.path.join(os.path.dirname(_job._library()), "liblamella_nccl.so"))
+    found = obstacle()
+    if not there:
+        assert found == ("liblamella_nccl.so is not there; it is built where NCCL's headers are")
+    elif found:
+        assert found.startswith("no GPU is here"), found
+    assert obstacle(LAMELLA_NCCL="/nowhere/lib.so").startswith("/nowhere/lib.so: cannot open")
+
+
+def test_a_job_ends_with_the_process_that_began_it():
+    program = (
+        "import mpi_jobs\n"
+        "job = mpi_jobs.Job(2, 'ranks_failing.py', 'sleep')\n"
+        "print(job.read_line('pids'), flush=True)\n"
+        "job.finish(100)\n"
+    )
+    begun = subprocess.Popen(
+        [sys.executable, "-c", program], cwd=os.path.dirname(__file__), stdout=subprocess.PIPE
+    )
+    pids = [int(word) for word in begun.stdout.readline().split()[1:]]
+    begun.kill()
+    begun.communicate()
+    end = time.monotonic() + SECONDS
+    while any(os.path.exists(f"/proc/{pid}") for pid in pids):
+        assert time.monotonic() < end, pids
+        time.sleep(0.1)
 
 
 @pytest.mark.parametrize("run", range(int(os.environ.get("LAMELLA_KILLED_RUNS", "6"))))

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from build_tree import BUILD, PREFIX, ROOT, build_example, check_needs_only_the_c_abi, run
+from mpi_jobs import needs_mpi
 
 
 def test_custom_operator():
@@ -184,3 +185,12 @@ def test_training_on_digits(digits_build):
         picture = (digits_build / name).read_text(encoding="utf-8")
         assert picture.startswith("<svg") and picture.count("<polyline") == 2
         assert picture.count("<text") < 20
+
+
+@needs_mpi
+def test_training_on_digits_on_four_ranks(digits_build):
+    """The weights have the bits of one process that takes the ranks' parts one after the other."""
+    pytest.importorskip("sklearn")
+    script = ROOT / "examples" / "train_digits" / "main.py"
+    text = run(sys.executable, script, "--build", digits_build, "--ranks", "4")
+    assert text.startswith("MLP on 4 ranks: ") and "one process: the same bits\n" in text

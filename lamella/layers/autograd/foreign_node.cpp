@@ -2,6 +2,7 @@
 #include "lamella/api/functions.h"
 #include "lamella/core/code.h"
 #include "lamella/core/error.h"
+#include "lamella/dispatch/side_effects.h"
 #include "lamella/layers/autograd/anomaly.h"
 #include "lamella/layers/autograd/engine.h"
 #include "lamella/layers/autograd/node_levels.h"
@@ -58,6 +59,7 @@ class ForeignNode final : public Node {
       if (inputs[i] == nullptr) continue;
       if (Edge edge = gradient_edge(inputs[i])) set_edge(i, std::move(edge));
     }
+    if (LAMELLA_UNLIKELY(side_effects_declared())) place_.take(*this);
   }
 
  protected:
@@ -92,6 +94,7 @@ class ForeignNode final : public Node {
   std::string name_;
   void* context_;
   std::vector<Edge> list_;
+  SideEffectPlace place_;
 };
 
 }  // namespace

@@ -30,9 +30,28 @@ uint64_t next_hook_id() {
 
 namespace {
 fork::Held<std::mutex> hook_mutex{fork::Level::kLayers};
+
+// The highest rank of a node in the order. It begins again where no such node lives, so that ranks
+// do not grow from one step of a training to the next.
+struct SideEffects {
+  fork::Held<std::mutex> mutex{fork::Level::kMemory};  // nothing else is taken inside
+  uint32_t last = 0, alive = 0;
+} side_effects;
 }  // namespace
 HookLock::HookLock() { hook_mutex.lock(); }
 HookLock::~HookLock() { hook_mutex.unlock(); }
+
+void SideEffectPlace::take(Node& node) {
+  std::lock_guard lock(side_effects.mutex);
+  taken_ = true;
+  if (side_effects.alive++ == 0) side_effects.last = 0;
+  node.raise_rank(side_effects.last + 1);
+  side_effects.last = node.rank();
+}
+void SideEffectPlace::leave() noexcept {
+  std::lock_guard lock(side_effects.mutex);
+  --side_effects.alive;
+}
 
 NodeExtras::~NodeExtras() {
   if (anomaly != nullptr && __atomic_fetch_sub(&anomaly->references, 1, __ATOMIC_ACQ_REL) == 1) {

@@ -12,7 +12,8 @@
 //   The backward of a collective is a collective, which all ranks of a job must call in one order.
 //   A call of an operator with the tag side_effect gets a rank above those of all such calls before
 //   it, so that a backward takes them in the reverse order of the forward, however the rest of each
-//   rank's graph looks.
+//   rank's graph looks. What a function from outside does in its backward is not known, so that it
+//   counts as such a call in a process that has operators with the tag.
 //
 // Note [Names of the two directions]
 //   A node's "outputs" are the outputs of the forward call: gradients come in there. Its "edges"
@@ -200,6 +201,22 @@ struct LAMELLA_PRIVATE_API NodeExtras {
 
 // A source of new hook ids.
 LAMELLA_PRIVATE_API uint64_t next_hook_id();
+
+// A node's place in the order of side effects, for as long as the node lives.
+class LAMELLA_PRIVATE_API SideEffectPlace {
+ public:
+  SideEffectPlace() = default;
+  SideEffectPlace(const SideEffectPlace&) = delete;
+  ~SideEffectPlace() {
+    if (LAMELLA_UNLIKELY(taken_)) leave();
+  }
+  // Gives the node, whose edges are set, the highest rank so far.
+  void take(Node& node);
+
+ private:
+  void leave() noexcept;
+  bool taken_ = false;
+};
 
 class LAMELLA_PRIVATE_API Node {
  public:

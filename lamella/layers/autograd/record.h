@@ -130,8 +130,7 @@ class RecordNode final : public Node {
   // Gives saved returns the tangents that the returns have.
   void save_tangents(const lamella_value* returns);
   void set_needs(uint64_t needs) { needs_ = needs; }
-  // Its edges are set. See Note [The order of side effects].
-  void follow_side_effects();
+  void follow_side_effects() { place_.take(*this); }
   uint32_t* first() { return first_; }
   const RecordPlan* plan() const { return plan_; }
 
@@ -155,9 +154,9 @@ class RecordNode final : public Node {
   uint32_t* first_ = nullptr;  // slot_count + 1 entries
   uint64_t needs_ = 0;
   uint32_t bytes_ = 0;
-  bool acts_ = false;
   uint32_t saved_count_ = 0;
   bool released_ = false;
+  SideEffectPlace place_;
 };
 
 // Keeps one thing of a value, as LAMELLA_SAVE_* says.

@@ -1,7 +1,6 @@
 // Nodes of recorded calls: what they keep, and how their formulas are run.
 #include <algorithm>
 #include <cstring>
-#include <mutex>
 
 #include "lamella/api/functions.h"
 #include "lamella/core/error.h"
@@ -23,13 +22,6 @@ constexpr Identity make_identity() {
   return table;
 }
 constexpr Identity kIdentity = make_identity();
-
-// The highest rank of a call with side effects. It begins again where no node of one lives, so that
-// ranks do not grow from one step of a training to the next.
-struct {
-  std::mutex mutex;
-  uint32_t last = 0, alive = 0;
-} side_effects;
 
 // What a formula is given: up to kMaxInlineSaved things on the stack, any number and lists on the
 // heap.
@@ -69,19 +61,7 @@ RecordNode* RecordNode::make(const RecordPlan* plan, const lamella_derivative* d
   return node;
 }
 
-void RecordNode::follow_side_effects() {
-  std::lock_guard lock(side_effects.mutex);
-  acts_ = true;
-  if (side_effects.alive++ == 0) side_effects.last = 0;
-  raise_rank(side_effects.last + 1);
-  side_effects.last = rank();
-}
-
 RecordNode::~RecordNode() {
-  if (LAMELLA_UNLIKELY(acts_)) {
-    std::lock_guard lock(side_effects.mutex);
-    --side_effects.alive;
-  }
   for (uint32_t i = 0; i < saved_count_; ++i) saved_[i].~Saved();
   for (uint32_t i = 0; i < edge_count(); ++i) edge(i).~Edge();
   if (LAMELLA_UNLIKELY(!plan_->stays)) plan_->release();

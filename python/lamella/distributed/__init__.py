@@ -27,6 +27,8 @@ from lamella.distributed._job import (
     init_process_group,
     is_available,
     is_initialized,
+    is_mpi_available,
+    is_nccl_available,
     new_group,
     number_of,
     ops,
@@ -59,6 +61,8 @@ __all__ = [
     "irecv",
     "is_available",
     "is_initialized",
+    "is_mpi_available",
+    "is_nccl_available",
     "isend",
     "new_group",
     "recv",
@@ -252,7 +256,7 @@ def all_gather(
 ) -> Work | None:
     """tensor_list gets every rank's tensor, which may differ in their numbers of elements."""
     sizes = [t.numel() for t in tensor_list]
-    joined = lamella.empty([sum(sizes)], dtype=tensor.dtype)
+    joined = lamella.empty([sum(sizes)], dtype=tensor.dtype, device=tensor.device)
     return _do(
         "all_gather",
         tensor.detach().reshape(-1),
@@ -272,7 +276,7 @@ def reduce_scatter(
     async_op: bool = False,
 ) -> Work | None:
     """The rank numbered i gets the reduction of all ranks' i-th tensors."""
-    result = lamella.empty([output.numel()], dtype=output.dtype)
+    result = lamella.empty([output.numel()], dtype=output.dtype, device=output.device)
     return _do(
         "reduce_scatter",
         _joined(input_list),
@@ -293,7 +297,8 @@ def all_to_all(
 ) -> Work | None:
     """The rank numbered i gets every rank's i-th tensor."""
     sizes = [t.numel() for t in output_tensor_list]
-    joined = lamella.empty([sum(sizes)], dtype=input_tensor_list[0].dtype)
+    first = input_tensor_list[0]
+    joined = lamella.empty([sum(sizes)], dtype=first.dtype, device=first.device)
     return _do(
         "all_to_all",
         _joined(input_tensor_list),
@@ -319,7 +324,7 @@ def gather(
     if here != bool(gather_list):
         raise ValueError("gather: expected 'gather_list' on rank dst, and on no other")
     count = tensor.numel() * get_world_size(group) if here else 0
-    joined = lamella.empty([count], dtype=tensor.dtype)
+    joined = lamella.empty([count], dtype=tensor.dtype, device=tensor.device)
     return _do(
         "gather",
         tensor.detach().reshape(-1),
@@ -344,8 +349,8 @@ def scatter(
     if here != bool(scatter_list):
         raise ValueError("scatter: expected 'scatter_list' on rank src, and on no other")
     sizes = [tensor.numel()] * get_world_size(group)
-    joined = _joined(scatter_list) if scatter_list else lamella.empty([0], dtype=tensor.dtype)
-    result = lamella.empty([tensor.numel()], dtype=tensor.dtype)
+    result = lamella.empty([tensor.numel()], dtype=tensor.dtype, device=tensor.device)
+    joined = _joined(scatter_list) if scatter_list else result[:0]
     return _do(
         "scatter",
         joined,

@@ -94,6 +94,14 @@ def is_available() -> bool:
     return loaded is not None or os.path.exists(_library())
 
 
+is_mpi_available = is_available
+
+
+def is_nccl_available() -> bool:
+    """Whether collectives take CUDA tensors: liblamella_nccl.so was built, and a GPU is here."""
+    return is_available() and not ops().obstacle("cuda")
+
+
 def ops() -> Any:
     """lamella.ops.dist, loaded at first use."""
     global loaded
@@ -120,11 +128,16 @@ def init_process_group(
 ) -> None:
     """Joins the job that mpirun, or another starter of MPI's programs, began.
 
-    backend: "mpi". init_method: None or "env://", as MPI knows by itself how ranks meet. debug: the
-    ranks compare each collective before they call it (also by LAMELLA_DISTRIBUTED_DEBUG=1).
+    backend: "mpi", which takes tensors of the CPU, and CUDA tensors where NCCL is; "nccl" is the
+    same, and an error where it is not. init_method: None or "env://", as MPI knows by itself how
+    ranks meet. debug: the ranks compare each collective before they call it (also by
+    LAMELLA_DISTRIBUTED_DEBUG=1).
     """
-    if backend != "mpi":
-        raise ValueError(f"init_process_group: expected 'backend' to be 'mpi', got {backend!r}")
+    if backend not in ("mpi", "nccl", "cpu:mpi,cuda:nccl"):
+        raise ValueError(
+            "init_process_group: expected 'backend' to be 'mpi', 'nccl' or 'cpu:mpi,cuda:nccl', "
+            f"got {backend!r}"
+        )
     if init_method not in (None, "env://"):
         raise ValueError(
             "init_process_group: expected 'init_method' to be None or 'env://', "
@@ -132,6 +145,8 @@ def init_process_group(
         )
     if is_initialized():
         return
+    if backend != "mpi" and (obstacle := ops().obstacle("cuda")):
+        raise RuntimeError(f"init_process_group: expected NCCL, got none: {obstacle}")
     ops().init(debug)
     _watch()
 
