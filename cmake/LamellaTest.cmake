@@ -18,7 +18,7 @@ add_custom_target(lamella_tests)
 function(lamella_test_headers name)
   file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp" CONTENT "")
   add_executable(${name} "${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp")
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O0>)
   target_link_libraries(${name} PRIVATE ${ARGN} lamella_flags GTest::gtest_main Threads::Threads)
   lamella_precompile(${name} ${LAMELLA_STANDARD_HEADERS} <gtest/gtest.h>
                      "${PROJECT_SOURCE_DIR}/lamella/dispatch/library.h")
@@ -47,7 +47,7 @@ function(lamella_add_test name)
     target_precompile_headers(${name} REUSE_FROM lamella_test_${kind})
   endif()
   # What is tested is optimised as it is installed; the tests themselves only take longer to compile.
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O0>)
   # The library of matrix products is looked for beside liblamella.so, or where this points.
   set(env "LAMELLA_LIBRARY_PATH=${LAMELLA_LIB_DIR}" ${ARG_ENV})
   if(LAMELLA_SANITIZE)

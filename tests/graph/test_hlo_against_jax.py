@@ -7,7 +7,7 @@ import itertools
 import jax_functions_more
 import numpy as np
 import pytest
-from jax_programs import TABLES, Program, programs, raw
+from jax_programs import QUICKLY, TABLES, Program, programs, raw
 
 lamella = pytest.importorskip("lamella")
 jax = pytest.importorskip("jax", reason="JAX is the oracle")
@@ -23,7 +23,6 @@ TOLERANCES = {
     "float64": 1e-11,
     "complex128": 1e-11,
 }
-QUICKLY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 
 
 def as_array(value: object) -> np.ndarray:

@@ -16,6 +16,8 @@ TABLES = {
     "moved": jax_functions_more.moved,
     "typed": jax_functions_more.typed,
 }
+# The programs are small: compiling them is what takes time.
+QUICKLY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 
 
 def raw(value: Any) -> np.ndarray:
