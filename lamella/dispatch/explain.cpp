@@ -4,21 +4,15 @@
 //   explain() walks the same key set and the same slots as a call, from the highest key down, and
 //   says of each key why it is passed over, until the kernel that would run. It runs nothing.
 #include <algorithm>
-#include <cstdio>
 
 #include "lamella/dispatch/boxed_tensors.h"
 #include "lamella/dispatch/explain.h"
 #include "lamella/dispatch/policy.h"
 #include "lamella/dispatch/registry.h"
+#include "lamella/dispatch/value_text.h"
 
 namespace lamella {
 namespace {
-
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%g", value);
-  return text;
-}
 
 std::string join(const std::vector<std::string>& parts, const char* between) {
   std::string text;
@@ -74,39 +68,25 @@ Explanation::Step recording(const OperatorEntry& op, DispatchKey key) {
   return {key, "runs", "records the gradient with the " + which + ", then goes on"};
 }
 
+// Tensors by what they are, in place of their numbers.
+class Description final : public ValueWords {
+ public:
+  std::string tensor(lamella_tensor* tensor) override { return describe_tensor(tensor); }
+  std::string other(const lamella_value& value, SchemaType) override {
+    if (value.tag != LAMELLA_TENSOR_LIST) return detail::tag_name(value.tag);
+    auto* list = static_cast<lamella_tensor* const*>(value.as.pointer);
+    std::vector<std::string> parts;
+    for (uint32_t i = 0; i < value.size && i < 4; ++i) parts.push_back(describe_tensor(list[i]));
+    if (value.size > 4) parts.push_back("...");
+    return "[" + join(parts, ", ") + "]";
+  }
+};
+
 }  // namespace
 
 std::string describe_value(const lamella_value& value) {
-  switch (value.tag) {
-    case LAMELLA_TENSOR:
-      return describe_tensor(value.as.tensor);
-    case LAMELLA_INT:
-      return std::to_string(value.as.i);
-    case LAMELLA_BOOL:
-      return value.as.i != 0 ? "True" : "False";
-    case LAMELLA_DOUBLE:
-      return number(value.as.d);
-    case LAMELLA_DEVICE:
-      return IValue::unpack_device(value.as.i).str();
-    case LAMELLA_STRING:
-      return "'" + std::string(static_cast<const char*>(value.as.pointer), value.size) + "'";
-    case LAMELLA_TENSOR_LIST: {
-      auto* list = static_cast<lamella_tensor* const*>(value.as.pointer);
-      std::vector<std::string> parts;
-      for (uint32_t i = 0; i < value.size && i < 4; ++i) parts.push_back(describe_tensor(list[i]));
-      if (value.size > 4) parts.push_back("...");
-      return "[" + join(parts, ", ") + "]";
-    }
-    case LAMELLA_INT_LIST: {
-      std::vector<std::string> parts;
-      for (uint32_t i = 0; i < value.size; ++i) {
-        parts.push_back(std::to_string(static_cast<const int64_t*>(value.as.pointer)[i]));
-      }
-      return "[" + join(parts, ", ") + "]";
-    }
-    default:
-      return detail::tag_name(value.tag);
-  }
+  Description words;
+  return value_text(value, SchemaType::atom(TypeKind::kAny), words);
 }
 
 std::string missing_kernel_report(const lamella_operator* op, uint64_t key_set,

@@ -6,8 +6,7 @@
 
 #include "lamella/core/error.h"
 #include "lamella/core/ivalue.h"
-#include "lamella/schema/enums.h"
-#include "lamella/schema/printer.h"
+#include "lamella/dispatch/value_text.h"
 
 namespace lamella::hlo {
 namespace {
@@ -220,52 +219,31 @@ class Scan {
   size_t at_ = 0;
 };
 
-// The shortest text that reads back as the same number, and is no integer's.
-template <class T>
-std::string number_text(T number) {
-  char text[32];
-  std::string made(text, std::to_chars(text, text + sizeof(text), number).ptr);
-  return made.find_first_of(".eni") == std::string::npos ? made + ".0" : made;
-}
-std::string complex_text(double real, double imag) {
-  std::string second = number_text(imag);
-  return number_text(real) + (second[0] == '-' ? "" : "+") + second + "j";
-}
-std::string tensor_text(const TensorBase& tensor) {
-  const void* data = tensor.const_data_ptr();
-  switch (tensor.scalar_type()) {
-    case ScalarType::Double:
-      return number_text(*static_cast<const double*>(data));
-    case ScalarType::Long:
-      return std::to_string(*static_cast<const int64_t*>(data));
-    case ScalarType::Bool:
-      return *static_cast<const bool*>(data) ? "True" : "False";
-    case ScalarType::ComplexDouble: {
-      auto* parts = static_cast<const double*>(data);
-      return complex_text(parts[0], parts[1]);
+// Values that scan_arguments reads; others have no text.
+class Words final : public ValueWords {
+ public:
+  std::string tensor(lamella_tensor* tensor) override {
+    if (tensor == nullptr) return "None";
+    TensorBase number = TensorBase::borrow(tensor);
+    ScalarType type = number.scalar_type();
+    // A number of another type would be read back as one of these.
+    bool is_read_back = type == ScalarType::Double || type == ScalarType::Long ||
+                        type == ScalarType::Bool || type == ScalarType::ComplexDouble;
+    if (!is_read_back) {
+      throw TypeError(
+          str("hlo: expected a number of float64, int64, bool or complex128, got ", type));
     }
-    default:
-      throw TypeError(str("hlo: expected a number of float64, int64, bool or complex128, got ",
-                          tensor.scalar_type()));
+    return *number_text(number);
   }
-}
-std::string enum_text(TypeKind kind, int64_t number) {
-  if (kind != TypeKind::kInt) {
-    for (std::string_view word : enum_words(kind)) {
-      if (enum_word_value(kind, word) == number) return std::string(word);
+  std::string other(const lamella_value& value, SchemaType type) override {
+    if (value.tag == LAMELLA_GENERATOR) {
+      throw TypeError(
+          "hlo: expected no generator; operators in a module draw from the default one");
     }
+    throw TypeError(str("hlo: expected a value of a type that a text can say, got ",
+                        lamella::detail::tag_name(value.tag), " for ", type.str()));
   }
-  return std::to_string(number);
-}
-template <class F>
-std::string list_text(uint32_t count, F&& element) {
-  std::string text = "[";
-  for (uint32_t i = 0; i < count; ++i) {
-    if (i != 0) text += ", ";
-    text += element(i);
-  }
-  return text + "]";
-}
+};
 
 }  // namespace
 
@@ -274,53 +252,9 @@ std::vector<NamedItem> scan_arguments(std::string_view text,
   return Scan(text, fail).arguments();
 }
 
-std::string value_text(const lamella_value& value, SchemaType type) {
-  type = type.without_optional();
-  switch (value.tag) {
-    case LAMELLA_NONE:
-      return "None";
-    case LAMELLA_TENSOR:
-      if (value.as.tensor == nullptr) return "None";
-      return tensor_text(TensorBase::borrow(value.as.tensor));
-    case LAMELLA_INT:
-      return enum_text(type.kind(), value.as.i);
-    case LAMELLA_DOUBLE:
-      return number_text(value.as.d);
-    case LAMELLA_BOOL:
-      return value.as.i != 0 ? "True" : "False";
-    case LAMELLA_COMPLEX: {
-      auto* parts = static_cast<const double*>(value.as.pointer);
-      return complex_text(parts[0], parts[1]);
-    }
-    case LAMELLA_STRING:
-      return lamella::detail::quote_string(
-          {static_cast<const char*>(value.as.pointer), value.size});
-    case LAMELLA_DEVICE:
-      return IValue::unpack_device(value.as.i).str();
-    case LAMELLA_INT_LIST:
-      return list_text(value.size, [&](uint32_t i) {
-        return enum_text(type.element().kind(), static_cast<const int64_t*>(value.as.pointer)[i]);
-      });
-    case LAMELLA_DOUBLE_LIST:
-      return list_text(value.size, [&](uint32_t i) {
-        return number_text(static_cast<const double*>(value.as.pointer)[i]);
-      });
-    case LAMELLA_BOOL_LIST:
-      return list_text(value.size, [&](uint32_t i) {
-        bool flag = static_cast<const uint8_t*>(value.as.pointer)[i] != 0;
-        return std::string(flag ? "True" : "False");
-      });
-    case LAMELLA_LIST:
-      return list_text(value.size, [&](uint32_t i) {
-        return value_text(static_cast<const lamella_value*>(value.as.pointer)[i], type.element());
-      });
-    case LAMELLA_GENERATOR:
-      throw TypeError(
-          "hlo: expected no generator; operators in a module draw from the default one");
-    default:
-      throw TypeError(str("hlo: expected a value of a type that a text can say, got ",
-                          lamella::detail::tag_name(value.tag), " for ", type.str()));
-  }
+std::string argument_text(const lamella_value& value, SchemaType type) {
+  Words words;
+  return value_text(value, type, words);
 }
 
 }  // namespace lamella::hlo

@@ -34,7 +34,8 @@ struct NamedItem {
 std::vector<NamedItem> scan_arguments(std::string_view text,
                                       const std::function<void(size_t, const std::string&)>& fail);
 
-// A value without operands, as scan_arguments reads it.
-std::string value_text(const lamella_value& value, SchemaType type);
+// A value without operands, as scan_arguments reads it. Throws a TypeError for one that it does
+// not.
+std::string argument_text(const lamella_value& value, SchemaType type);
 
 }  // namespace lamella::hlo

@@ -397,7 +397,7 @@ std::string operator_arguments_text(const FunctionSchema& schema,
       return operand < 0 ? std::string("None") : str("%", operand);
     };
     if (one.form == Form::Operand) return name(one.operands[0]);
-    if (one.form == Form::Plain) return value_text(one.value.value(), type);
+    if (one.form == Form::Plain) return argument_text(one.value.value(), type);
     std::string text = "[";
     for (size_t i = 0; i < one.operands.size(); ++i) {
       if (i != 0) text += ", ";

@@ -28,7 +28,7 @@ std::unique_ptr<TracingPlan> read(OperatorEntry* op) {
     const Argument& argument = schema.arguments[i];
     plan.arguments.push_back(argument.name);
     plan.keyword_only.push_back(argument.kwarg_only);
-    plan.schema_kinds.push_back(static_cast<uint8_t>(argument.type.without_optional().kind()));
+    plan.types.push_back(argument.type);
     if ((argument.name == "running_mean" || argument.name == "running_var") && i < 64) {
       plan.statistics |= uint64_t{1} << i;
     }

@@ -8,6 +8,7 @@
 #include "lamella/core/macros.h"
 #include "lamella/dispatch/operator_plan.h"
 #include "lamella/schema/operator_facts.h"
+#include "lamella/schema/type.h"
 
 namespace lamella::tracing {
 
@@ -16,7 +17,7 @@ struct TracingPlan : OperatorPlan {
   std::vector<std::string> arguments;  // names
   std::vector<uint8_t> keyword_only;   // one for each argument
   const OperatorFacts* facts = nullptr;
-  std::vector<uint8_t> schema_kinds;  // TypeKind of each argument, without its optional
+  std::vector<SchemaType> types;  // of the arguments
   // Normalisations write running statistics while they train, which PyTorch's schemas of them leave
   // out: bits of those arguments, and the argument that says whether it trains, or -1.
   uint64_t statistics = 0;

@@ -1,9 +1,6 @@
 // Graphs as text.
-#include <charconv>
-
 #include "lamella/core/error.h"
-#include "lamella/core/memory_format.h"
-#include "lamella/core/scalar.h"
+#include "lamella/dispatch/value_text.h"
 #include "lamella/layers/trace/graph.h"
 #include "lamella/layers/trace/operators.h"
 #include "lamella/schema/printer.h"
@@ -11,18 +8,6 @@
 
 namespace lamella::tracing {
 namespace {
-
-// The shortest text that reads back as the same number, and is no whole number's.
-template <class T>
-std::string number_text(T number) {
-  char text[32];
-  char* end = std::to_chars(text, text + sizeof(text), number).ptr;
-  std::string made(text, end);
-  return made.find_first_of(".en") == std::string::npos ? made + ".0" : made;
-}
-std::string complex_text(double real, double imag) {
-  return "complex(" + number_text(real) + ", " + number_text(imag) + ")";
-}
 
 template <class F>
 std::string joined(uint32_t count, F&& item, const char* open = "[", const char* close = "]") {
@@ -33,117 +18,55 @@ std::string joined(uint32_t count, F&& item, const char* open = "[", const char*
   }
   return text + close;
 }
+std::string value_name(ValueId id) { return id == kNoValue ? "None" : str("%", id); }
 
-class Printer {
+// Tensors of a plain value are Python's numbers; in the place of others stand values of the graph.
+class Words final : public ValueWords {
  public:
-  explicit Printer(const Graph& graph) : graph_(graph) {}
-
-  std::string value_name(ValueId id) const {
-    if (id == kNoValue) return "None";
-    return "%" + std::to_string(id);
+  explicit Words(ArrayRef<ValueId> ids) : next_(ids.data()) {}
+  std::string tensor(lamella_tensor* tensor) override {
+    if (tensor == nullptr) return value_name(*next_++);
+    TensorBase number = TensorBase::borrow(tensor);
+    return number_text(number).value_or(str("number of ", number.scalar_type()));
   }
-  std::string operand(const Operand& operand, TypeKind kind) const {
-    ArrayRef<ValueId> ids = graph_.tensors(operand);
-    switch (operand.form) {
-      case Operand::kTensor:
-        return value_name(ids[0]);
-      case Operand::kList:
-        return joined(operand.count, [&](uint32_t i) { return value_name(ids[i]); });
-      default: {
-        const ValueId* next = ids.data();
-        return plain(operand.value.value(), kind, &next);
-      }
+  std::string other(const lamella_value& value, SchemaType) override {
+    auto nested = [&](uint32_t i) {
+      return value_text(static_cast<const lamella_value*>(value.as.pointer)[i],
+                        SchemaType::atom(TypeKind::kAny), *this);
+    };
+    switch (value.tag) {
+      case LAMELLA_TENSOR_LIST:
+        return joined(value.size, [&](uint32_t) { return value_name(*next_++); });
+      case LAMELLA_TUPLE:
+        return joined(value.size, nested, "(", ")");
+      case LAMELLA_DICT:
+        return joined(
+            value.size / 2, [&](uint32_t i) { return nested(2 * i) + ": " + nested(2 * i + 1); },
+            "{", "}");
+      case LAMELLA_GENERATOR:
+        return "<generator>";
+      default:
+        return "<object>";
     }
   }
 
  private:
-  static std::string literal(const TensorBase& tensor) {
-    const void* data = tensor.data_ptr();
-    switch (tensor.scalar_type()) {
-      case ScalarType::Double:
-        return number_text(*static_cast<const double*>(data));
-      case ScalarType::Float:
-        return number_text(*static_cast<const float*>(data));
-      case ScalarType::Long:
-        return std::to_string(*static_cast<const int64_t*>(data));
-      case ScalarType::Bool:
-        return *static_cast<const bool*>(data) ? "True" : "False";
-      case ScalarType::ComplexDouble: {
-        auto* parts = static_cast<const double*>(data);
-        return complex_text(parts[0], parts[1]);
-      }
-      case ScalarType::ComplexFloat: {
-        auto* parts = static_cast<const float*>(data);
-        return complex_text(static_cast<double>(parts[0]), static_cast<double>(parts[1]));
-      }
-      default:
-        return lamella::str("number of ", tensor.scalar_type());
-    }
-  }
-  std::string plain(const lamella_value& v, TypeKind kind, const ValueId** next) const {
-    switch (v.tag) {
-      case LAMELLA_NONE:
-        return "None";
-      case LAMELLA_TENSOR:
-        if (v.as.tensor != nullptr) return literal(TensorBase::borrow(v.as.tensor));
-        return value_name(*(*next)++);
-      case LAMELLA_INT:
-        if (kind == TypeKind::kScalarType) return dtype_name(static_cast<ScalarType>(v.as.i));
-        if (kind == TypeKind::kMemoryFormat) return toString(static_cast<MemoryFormat>(v.as.i));
-        if (kind == TypeKind::kLayout && v.as.i == 0) return "strided";
-        return std::to_string(v.as.i);
-      case LAMELLA_DOUBLE:
-        return number_text(v.as.d);
-      case LAMELLA_BOOL:
-        return v.as.i != 0 ? "True" : "False";
-      case LAMELLA_COMPLEX: {
-        auto* parts = static_cast<const double*>(v.as.pointer);
-        return complex_text(parts[0], parts[1]);
-      }
-      case LAMELLA_STRING:
-        return detail::quote_string({static_cast<const char*>(v.as.pointer), v.size});
-      case LAMELLA_DEVICE:
-        return IValue::unpack_device(v.as.i).str();
-      case LAMELLA_INT_LIST:
-        return joined(v.size, [&](uint32_t i) {
-          return std::to_string(static_cast<const int64_t*>(v.as.pointer)[i]);
-        });
-      case LAMELLA_DOUBLE_LIST:
-        return joined(v.size, [&](uint32_t i) {
-          return number_text(static_cast<const double*>(v.as.pointer)[i]);
-        });
-      case LAMELLA_BOOL_LIST:
-        return joined(v.size, [&](uint32_t i) {
-          return std::string(static_cast<const uint8_t*>(v.as.pointer)[i] != 0 ? "True" : "False");
-        });
-      case LAMELLA_GENERATOR:
-        return "<generator>";
-      case LAMELLA_OBJECT:
-        return "<object>";
-      case LAMELLA_TENSOR_LIST:
-        return joined(v.size, [&](uint32_t) { return value_name(*(*next)++); });
-      case LAMELLA_DICT: {
-        auto* items = static_cast<const lamella_value*>(v.as.pointer);
-        return joined(
-            v.size / 2,
-            [&](uint32_t i) {
-              std::string key = plain(items[2 * i], TypeKind::kAny, next);
-              return key + ": " + plain(items[2 * i + 1], TypeKind::kAny, next);
-            },
-            "{", "}");
-      }
-      default: {
-        auto* items = static_cast<const lamella_value*>(v.as.pointer);
-        bool tuple = v.tag == LAMELLA_TUPLE;
-        return joined(
-            v.size, [&](uint32_t i) { return plain(items[i], TypeKind::kAny, next); },
-            tuple ? "(" : "[", tuple ? ")" : "]");
-      }
-    }
-  }
-
-  const Graph& graph_;
+  const ValueId* next_;
 };
+
+std::string operand_text(const Graph& graph, const Operand& operand, SchemaType type) {
+  ArrayRef<ValueId> ids = graph.tensors(operand);
+  switch (operand.form) {
+    case Operand::kTensor:
+      return value_name(ids[0]);
+    case Operand::kList:
+      return joined(operand.count, [&](uint32_t i) { return value_name(ids[i]); });
+    default: {
+      Words words(ids);
+      return value_text(operand.value.value(), type, words);
+    }
+  }
+}
 
 }  // namespace
 
@@ -158,7 +81,6 @@ std::string Graph::type_text(ValueId id) const {
 }
 
 std::string Graph::node_text(const Node& node) const {
-  Printer printer(*this);
   PlanRef<TracingPlan> held = plan_of(node.op);
   const TracingPlan& plan = *held;
   std::string text;
@@ -184,8 +106,7 @@ std::string Graph::node_text(const Node& node) const {
     if (i != 0) text += ", ";
     bool known = i < plan.arguments.size();
     if (known && plan.keyword_only[i] != 0) text += plan.arguments[i] + "=";
-    text += printer.operand(given[i],
-                            known ? static_cast<TypeKind>(plan.schema_kinds[i]) : TypeKind::kAny);
+    text += operand_text(*this, given[i], known ? plan.types[i] : SchemaType::atom(TypeKind::kAny));
   }
   text += ")";
   if (node.grad_mode != GradMode::kInherit) {
@@ -195,7 +116,6 @@ std::string Graph::node_text(const Node& node) const {
 }
 
 std::string Graph::str() const {
-  Printer printer(*this);
   std::string text = "graph(";
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (i != 0) text += ", ";
@@ -219,7 +139,7 @@ std::string Graph::str() const {
   text += "  return ";
   for (size_t i = 0; i < outputs_.size(); ++i) {
     if (i != 0) text += ", ";
-    text += printer.value_name(outputs_[i]);
+    text += value_name(outputs_[i]);
   }
   if (outputs_.empty()) text += "nothing";
   return text + "\n";
