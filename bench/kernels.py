@@ -48,6 +48,11 @@ def namespace(kind: str, threads: int) -> dict[str, Any]:
             return m.autograd.grad(result, of, m.ones_like(result))
 
         names.update(m=m, F=m.nn.functional, grad=grad)
+    if kind == "numpy":
+        import scipy.sparse
+        import scipy.special
+
+        names["scipy"] = scipy
     if kind == "jax":
         import jax
         import jax.numpy

@@ -6,6 +6,7 @@ from kernel_rows.moving import index_rows, layout_rows, random_rows
 from kernel_rows.networks import gradient_rows, network_rows
 from kernel_rows.pointwise import binary_rows, other_dtype_rows, unary_rows
 from kernel_rows.products import product_rows
+from kernel_rows.rarer import sparse_rows, special_rows
 from kernel_rows.reducing import reduction_rows, sorting_rows
 from kernel_rows.reducing_kinds import reduction_kind_rows
 from kernel_rows.row import Row
@@ -30,6 +31,8 @@ def rows() -> list[Row]:
         network_rows,
         gradient_rows,
         transform_rows,
+        special_rows,
+        sparse_rows,
     ):
         found += part()
     return found

@@ -1,8 +1,8 @@
 """What a row of `make bench kernels` is: an expression over arrays, as each library spells it.
 
 A row's text is the body of a function of its arrays: PyTorch and Lamella share one (`m` is the
-module), NumPy and JAX have one each (`np`, `jnp`), or none where they have no such function. JAX
-compiles its text, with the arrays as arguments.
+module), NumPy and JAX have one each (`np`, `jnp`), or none where they have no such function. What
+SciPy has stands in NumPy's place (`scipy`). JAX compiles its text, with the arrays as arguments.
 """
 
 from __future__ import annotations

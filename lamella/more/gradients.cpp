@@ -42,4 +42,23 @@ Tensor ldl_solve_backward(const Tensor& grad, const Tensor& LD, const Tensor& pi
                    : aten::_linalg_ldl_solve(LD, pivots, grad.conj(), false).conj();
 }
 
+namespace {
+// The rows of `grad` that the elements lie in.
+Tensor rows_of(const Tensor& grad, const Tensor& crow, const Tensor& columns) {
+  return grad.index_select(0, aten::_segment_places(crow, columns.size(0), true, false));
+}
+}  // namespace
+Tensor csr_values_backward(const Tensor& grad, const Tensor& crow, const Tensor& columns,
+                           const Tensor& other) {
+  const Tensor products =
+      rows_of(grad, crow, columns).mul(other.conj().index_select(0, columns.to(kLong)));
+  return other.dim() == 1 ? products : products.sum(IntArrayRef(int64_t{1}));
+}
+Tensor csr_other_backward(const Tensor& grad, const Tensor& crow, const Tensor& columns,
+                          const Tensor& values, const Tensor& other) {
+  const Tensor weights = other.dim() == 1 ? values.conj() : values.conj().unsqueeze(1);
+  return lamella::zeros(other.sizes(), grad.options())
+      .index_add(0, columns.to(kLong), rows_of(grad, crow, columns).mul(weights));
+}
+
 }  // namespace aten

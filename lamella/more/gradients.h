@@ -15,4 +15,11 @@ lamella::Tensor fft_c2r_backward(const lamella::Tensor& grad, lamella::IntArrayR
 lamella::Tensor ldl_solve_backward(const lamella::Tensor& grad, const lamella::Tensor& LD,
                                    const lamella::Tensor& pivots, bool hermitian);
 
+// The gradients of the elements and of the dense side of _csr_mm.
+lamella::Tensor csr_values_backward(const lamella::Tensor& grad, const lamella::Tensor& crow,
+                                    const lamella::Tensor& columns, const lamella::Tensor& other);
+lamella::Tensor csr_other_backward(const lamella::Tensor& grad, const lamella::Tensor& crow,
+                                   const lamella::Tensor& columns, const lamella::Tensor& values,
+                                   const lamella::Tensor& other);
+
 }  // namespace aten

@@ -23,6 +23,9 @@ _ZEROS_STAY = (
     "square", "tan", "tanh", "trunc",
 )  # fmt: skip
 
+# Those that products have a kernel for; others are sums of gathered rows.
+_PRODUCT_DTYPES = (lamella.float32, lamella.float64, lamella.complex64, lamella.complex128)
+
 
 def _check(function: str, condition: bool, text: str) -> None:
     if not condition:
@@ -517,6 +520,10 @@ def mm(mat1: Any, mat2: Any, reduce: str | None = None) -> Any:
     if isinstance(mat2, SparseTensor):
         _check(function, reduce is None, "a dense 'mat2' with 'reduce'")
         return _sparse_product(mat1, mat2)
+    if reduce in (None, "sum") and mat1._coalesced and mat1.dtype in _PRODUCT_DTYPES:
+        own = mat1.to_sparse_csr()
+        made: Tensor = lamella.ops.aten._csr_mm(own._crow, own._places, own._stored, mat2)
+        return made
     rows, columns = mat1._coordinates().unbind(0)
     stored = mat1._stored if mat2.dim() == 1 else mat1._stored.unsqueeze(1)
     parts = mat2.index_select(0, columns) * stored

@@ -96,6 +96,54 @@ def test_products(dtype, layout):
     same((-s).to_dense(), -a)
 
 
+@pytest.mark.parametrize("index", [torch.int32, torch.int64], ids=str)
+@pytest.mark.parametrize("dtype", DTYPES[:4], ids=str)
+def test_products_of_rows(dtype, index):
+    """Stripes of every width, rows without elements, and rows longer than the vectors' steps."""
+    for rows, inner in ((1, 1), (9, 40), (3, 0), (0, 4)):
+        a = holes(rows, inner, dtype=dtype)
+        a[1::3] = 0
+        s = a.to_sparse_csr()
+        parts = [mine(t) for t in (s.crow_indices().to(index), s.col_indices().to(index))]
+        ours = lamella.sparse_csr_tensor(*parts, mine(s.values()), (rows, inner))
+        for width in (0, 1, 2, 7, 64, 101):
+            b = torch.randn(inner, width, dtype=dtype)
+            np.testing.assert_allclose((ours @ mine(b)).numpy(), a @ b, rtol=1e-4, atol=1e-4)
+            np.testing.assert_allclose(
+                (ours @ mine(b.mT.contiguous()).t()).numpy(), a @ b, rtol=1e-4, atol=1e-4
+            )
+        np.testing.assert_allclose(
+            (ours @ lamella.ones(inner, dtype=ours.dtype)).numpy(), a.sum(1), rtol=1e-4, atol=1e-4
+        )
+
+
+def test_rows_are_checked():
+    def call(crow=(0, 1, 2), columns=(0, 2), values=(1.0, 2.0), other=None, index=lamella.int64):
+        other = lamella.ones(3, 2) if other is None else other
+        parts = [lamella.tensor(list(t), dtype=index) for t in (crow, columns)]
+        return lamella.ops.aten._csr_mm(*parts, lamella.tensor(list(values)), other)
+
+    assert call().tolist() == [[1, 1], [2, 2]]
+    outside = "_csr_mm: expected 'columns' to be in [0, 2]"
+    grows = "_csr_mm: expected 'crow' to grow from 0 to 2, the number of values"
+    for keywords, text in [
+        ({"columns": (0, 3)}, outside),
+        ({"columns": (0, -1)}, outside),
+        ({"crow": (0, 1, 3)}, grows),
+        ({"crow": (0, 3, 2)}, grows),
+        ({"crow": (-9, 1, 2)}, grows),
+        ({"values": (1.0,)}, "_csr_mm: expected 'values' to be of shape [2], got [1]"),
+        ({"other": lamella.ones(3, 2, dtype=lamella.float64)},
+         "_csr_mm: expected 'other' to be float32, got float64"),
+        ({"other": lamella.ones(3, 2, 2)},
+         "_csr_mm: expected 'other' to be a matrix or a vector, got [3, 2, 2]"),
+        ({"index": lamella.int16}, "_csr_mm: expected 'crow' to be int32 or int64, got int16"),
+    ]:  # fmt: skip
+        with pytest.raises((RuntimeError, IndexError, TypeError)) as caught:
+            call(**keywords)
+        assert str(caught.value).startswith(text)
+
+
 @pytest.mark.parametrize("reduce", ["sum", "mean", "amax", "amin"])
 def test_mm_reduces(reduce):
     a, b = holes(6, 5), torch.randn(5, 4, dtype=torch.float64)

@@ -17,12 +17,13 @@ Tensor linalg_matrix_exp(const Tensor& self) {
   if (self.scalar_type() == kHalf || self.scalar_type() == kBFloat16) {
     return lamella::linalg_matrix_exp(self.to(kFloat)).to(self.scalar_type());
   }
-  // exp(A) = exp(A / 2^s)^(2^s), with an s for each matrix, so large that 14 terms of the series
-  // are exact.
-  Tensor norm = lamella::linalg_matrix_norm(self, 1).to(kDouble).unsqueeze(-1).unsqueeze(-1);
-  Tensor scaled = lamella::isfinite(norm).logical_and(norm.gt(0.5));
-  Tensor halvings = lamella::where(scaled, norm.log2().ceil().add(1), Scalar(0));
+  // exp(A) = exp(A / 2^s)^(2^s), with an s for each matrix, just so large that 14 terms of the
+  // series are exact in the dtype: each squaring doubles the error.
   ScalarType real = self.is_complex() ? to_real_type(self.scalar_type()) : self.scalar_type();
+  const double largest = real == kDouble ? 0.5 : 2;
+  Tensor norm = lamella::linalg_matrix_norm(self, 1).to(kDouble).unsqueeze(-1).unsqueeze(-1);
+  Tensor scaled = lamella::isfinite(norm).logical_and(norm.gt(largest));
+  Tensor halvings = lamella::where(scaled, norm.div(largest).log2().ceil(), Scalar(0));
   Tensor A = self.mul(halvings.neg().exp2().to(real));
   Tensor one = lamella::eye(self.size(-1), self.options()).expand(self.sizes());
   constexpr int kTerms = 14;

@@ -1,0 +1,78 @@
+"""Rows of special functions and sparse products, which SciPy has and NumPy has not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from kernel_rows.row import Make, Row, normal, places, uniform
+
+
+def special_rows() -> list[Row]:
+    """Bessel functions, and orthogonal polynomials of degree 5."""
+    bessel = {
+        "bessel_j0": "j0", "bessel_j1": "j1", "bessel_y0": "y0", "bessel_y1": "y1",
+        "modified_bessel_i0": "i0", "modified_bessel_i1": "i1", "modified_bessel_k0": "k0",
+        "modified_bessel_k1": "k1", "scaled_modified_bessel_k0": "k0e",
+        "scaled_modified_bessel_k1": "k1e",
+    }  # fmt: skip
+    polynomials = {
+        "chebyshev_polynomial_t": "chebyt", "chebyshev_polynomial_u": "chebyu",
+        "hermite_polynomial_h": "hermite", "hermite_polynomial_he": "hermitenorm",
+        "laguerre_polynomial_l": "laguerre", "legendre_polynomial_p": "legendre",
+        "shifted_chebyshev_polynomial_t": "sh_chebyt",
+    }  # fmt: skip
+
+    def row(name: str, dtype: str, size: int, x: Make, text: str, scipy: str) -> Row:
+        return Row(f"{name}, {dtype}", size, {"x": x}, text, scipy, dtypes={"x": dtype})
+
+    out = []
+    for dtype in ("float32", "float64"):
+        for size in (1_000, 100_000):
+            for name, theirs in bessel.items():
+                text, scipy = f"m.special.{name}(x)", f"scipy.special.{theirs}(x)"
+                x = uniform(0.1, 20, dtype)
+                out.append(
+                    Row(f"{name}, {dtype}", size, {"x": x}, text, scipy, dtypes={"x": dtype})
+                )
+            for name, theirs in polynomials.items():
+                text, scipy = f"m.special.{name}(x, 5)", f"scipy.special.eval_{theirs}(5, x)"
+                x = uniform(-1, 1, dtype)
+                out.append(
+                    Row(f"{name}, {dtype}", size, {"x": x}, text, scipy, dtypes={"x": dtype})
+                )
+    return out
+
+
+def sparse_rows() -> list[Row]:
+    """A matrix in compressed rows, made of its parts, times a dense one."""
+
+    def steps(rows: int, each: int) -> Make:
+        def make(random: Any, n: int) -> Any:
+            return numpy.arange(0, rows * each + 1, each)
+
+        return make
+
+    out = []
+    for rows, each in ((1_000, 20), (20_000, 50)):
+        for width in (1, 16, 64):
+            for dtype in ("float32", "float64"):
+                shape = (rows, width)[: 2 if width > 1 else 1]
+                arrays = {
+                    "crow": steps(rows, each),
+                    "columns": places((rows * each,), rows),
+                    "values": normal(rows * each, dtype=dtype),
+                    "x": normal(*shape, dtype=dtype),
+                }
+                out.append(
+                    Row(
+                        f"csr {rows}x{rows} of {each} a row @ {'x'.join(map(str, shape))}, {dtype}",
+                        0,
+                        arrays,
+                        f"m.sparse_csr_tensor(crow, columns, values, ({rows}, {rows})) @ x",
+                        f"scipy.sparse.csr_array((values, columns, crow), ({rows}, {rows})) @ x",
+                        dtypes={"values": dtype, "x": dtype},
+                    )
+                )
+    return out
