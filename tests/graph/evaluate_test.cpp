@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "lamella/graph/execute/executor.h"
 #include "lamella/graph/evaluate/random.h"
 #include "lamella/graph/evaluate/strided.h"
+#include "lamella/graph/execute/executor.h"
 #include "lamella/graph/hlo/small_float.h"
 
 namespace {
