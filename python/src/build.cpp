@@ -123,12 +123,13 @@ bool look_at_items(PyObject* object, size_t depth, bool need_type, Survey* surve
 
 bool look(PyObject* object, size_t depth, bool need_type, Survey* survey) {
   ScalarType type = ScalarType::Undefined;
+  size_t dims = 0;  // that the leaf has itself
   if (PyFloat_CheckExact(object)) {
     type = default_dtype();
   } else if (PyLong_CheckExact(object)) {
     type = ScalarType::Long;
   } else if (is_tensor(object)) {
-    // It is one number, however many dimensions it has.
+    // It is one number, however many dimensions it has, or stands for sequences of length 1.
     lamella_tensor* tensor = tensor_of(object);
     if (tensor->numel != 1) {
       PyErr_SetString(PyExc_ValueError,
@@ -136,6 +137,7 @@ bool look(PyObject* object, size_t depth, bool need_type, Survey* survey) {
       return false;
     }
     type = static_cast<ScalarType>(tensor->scalar_type);
+    dims = static_cast<size_t>(tensor->ndim);
   } else if (PyUnicode_Check(object) || PyBytes_Check(object)) {
     PyErr_Format(PyExc_TypeError, "tensor: expected numbers, got %s", Py_TYPE(object)->tp_name);
     return false;
@@ -154,7 +156,10 @@ bool look(PyObject* object, size_t depth, bool need_type, Survey* survey) {
   } else if (need_type && !number_type(object, &type)) {
     return false;
   }
-  if (survey->sizes.size() != depth) return fail_depth();
+  if (survey->sizes.size() < depth || survey->sizes.size() > depth + dims) return fail_depth();
+  for (size_t d = depth; d < survey->sizes.size(); ++d) {
+    if (survey->sizes[d] != 1) return fail_length(*survey, d, 1);
+  }
   if (need_type) join(survey, type);
   Py_INCREF(object);
   survey->leaves.push_back(object);

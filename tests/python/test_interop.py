@@ -451,7 +451,7 @@ def test_numpy_numbers_keep_their_digits():
 
 def test_sequences_that_do_not_fit():
     x = lamella.tensor
-    for data in ([1, [2]], [[1], 2], [[1, 2], [3]], [[], [1]], [[1, 2, 3], x([1])], [x([1]), 2]):
+    for data in ([1, [2]], [[1], 2], [[1, 2], [3]], [[], [1]], [[1, 2, 3], x([1])], [[1], x(1)]):
         with pytest.raises(ValueError, match="tensor: expected sequences of "):
             lamella.tensor(data)
     made = []
@@ -460,7 +460,10 @@ def test_sequences_that_do_not_fit():
         lamella.tensor(made)
     with pytest.raises(ValueError, match="^tensor: expected at most 64 nested sequences$"):
         lamella.ones(3)[made]
-    assert lamella.tensor([x([1]), x([2])]).tolist() == [[1], [2]]
+    # A tensor of one element is a number, or a sequence of length 1 where another one is.
+    assert lamella.tensor([x([1]), x([2])]).tolist() == [1, 2]
+    assert lamella.tensor([x([1]), 2]).tolist() == [1, 2]
+    assert lamella.tensor([[2.0], x([1])]).tolist() == [[2.0], [1.0]]
     assert lamella.tensor([x(1), 2.5]).tolist() == [1.0, 2.5]
 
 

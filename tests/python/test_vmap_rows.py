@@ -116,6 +116,7 @@ def needs_rule(operator):
 # Kernels for one example at a time: lengths and regions are another for each, or steps wait for
 # each other.
 ONE_AT_A_TIME = {
+    "aten._csr_mm.default",
     "aten._ctc_loss.default",
     "aten._ctc_loss_backward.default",
     "aten._fractional_max_pool_places.default",

@@ -511,6 +511,7 @@ std::string Executor::explain() const {
 }
 
 std::shared_ptr<const Module> Executor::plan() const {
+  if (means_ == Means::Rules) return shared_module();
   std::vector<PlannedComputation> scheduled = schedule_all();
   std::vector<RegionFacts> facts;
   for (const PlannedComputation& one : scheduled) {
