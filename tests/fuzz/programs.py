@@ -41,7 +41,7 @@ def run(seed: int, count: int, large: bool) -> int:
             got = program(*arguments)
             lamella.set_num_threads(3)
             again = program(*arguments)
-            wrong = hlo_difference.between(got, hlo.evaluate(text, *arguments))
+            wrong = hlo_difference.between(got, hlo.evaluate(text, *arguments), text)
             if not hlo_difference.same_bits(got, again):
                 wrong = f"other bits for three threads: {got} and {again}"
             elif wrong is not None and hlo_difference.is_steep(text, arguments):
