@@ -2,6 +2,7 @@
 // incomplete gamma functions. Each is one function of doubles, whatever the dtype.
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "lamella/more/more.h"
 
@@ -81,64 +82,70 @@ double spherical_j0(double x) {
   return std::sin(x) / x;
 }
 
-// I0 and I1 by their series, for x up to 1.
-double i0_series(double x) {
+// K0 and K1 for x up to 1: Abramowitz and Stegun, Handbook of Mathematical Functions, 9.6.13 and
+// 9.6.11, with the series of I0 and I1 in the same loop.
+constexpr int kTerms = 12;
+template <int kOrder>
+double k_series(double x) {
   const double q = x * x / 4;
-  double term = 1, sum = 1;
-  for (int k = 1; k < 20; ++k) sum += term *= q / (k * k);
-  return sum;
-}
-double i1_series(double x) {
-  const double q = x * x / 4;
-  double term = x / 2, sum = term;
-  for (int k = 1; k < 20; ++k) sum += term *= q / (k * (k + 1));
-  return sum;
-}
-
-// exp(x) K_order(x), the integral over t from 0 of exp(-x (cosh t - 1)) cosh(order t), for x
-// from 1. The sum over equal steps h is off by exp(x - pi^2 / h) and by exp(-2 pi^2 / (h^2 x)).
-double scaled_k_integral(double order, double x) {
-  const double step = std::fmin(0.2, 0.5 / std::sqrt(x));
-  double sum = 0.5;
-  for (int i = 1; i < 200; ++i) {
-    const double s = std::sinh(i * step / 2);
-    const double term = std::exp(-2 * x * s * s) * std::cosh(order * i * step);
-    sum += term;
-    if (term < 1e-18 * sum) break;
-  }
-  return sum * step;
-}
-// Abramowitz and Stegun, Handbook of Mathematical Functions, 9.6.13 and 9.6.11, for x up to 1.
-double k0_series(double x) {
-  const double q = x * x / 4;
-  double term = 1, harmonic = 0, sum = 0;
-  for (int k = 1; k < 20; ++k) {
-    term *= q / (k * k);
-    harmonic += 1.0 / k;
-    sum += term * harmonic;
-  }
-  return sum - (std::log(x / 2) + kEuler) * i0_series(x);
-}
-double k1_series(double x) {
-  const double q = x * x / 4;
-  double term = 1, psi = 1 - 2 * kEuler, sum = psi;
-  for (int k = 1; k < 20; ++k) {
-    term *= q / (k * (k + 1));
-    psi += 1.0 / k + 1.0 / (k + 1);
+  double term = 1, whole = 1, psi = kOrder == 0 ? 0 : 1 - 2 * kEuler, sum = psi;
+  for (int k = 1; k < kTerms; ++k) {
+    const double one = 1.0 / k, next = 1.0 / (k + kOrder);
+    term *= q * one * next;
+    psi += kOrder == 0 ? one : one + next;
+    whole += term;
     sum += term * psi;
   }
-  return 1 / x + std::log(x / 2) * i1_series(x) - x / 4 * sum;
+  if (kOrder == 0) return sum - (std::log(x / 2) + kEuler) * whole;
+  return 1 / x + std::log(x / 2) * (x / 2) * whole - x / 4 * sum;
+}
+
+// exp(x) sqrt(x) K(x) for x from 1 as a Chebyshev series in 2 / x - 1, interpolated from mpmath's
+// values.
+constexpr int kLargeTerms = 32;
+constexpr double kLargeK[2][kLargeTerms] = {
+    {2.38886615243347724,      -5.38553233076294917e-2,  4.36200006825170131e-3,
+     -5.52127034986323459e-4,  8.95956555575595221e-5,   -1.71387268564211857e-5,
+     3.69514608904547172e-6,   -8.73728451898052447e-7,  2.22504627225523589e-7,
+     -6.02521675637606501e-8,  1.71866686294180829e-8,   -5.12720578109092083e-9,
+     1.5907351467912107e-9,    -5.10958325791418946e-10, 1.69295174199610863e-10,
+     -5.76830638186376045e-11, 2.01595425977613845e-11,  -7.21094006534649526e-12,
+     2.63490759828064462e-12,  -9.81957689175929662e-13, 3.72695818784577007e-13,
+     -1.43881497441805217e-13, 5.64365327358168673e-14,  -2.24692883345968951e-14,
+     9.07204699162736465e-15,  -3.71158999783816257e-15, 1.53758229071974185e-15,
+     -6.44546436272476176e-16, 2.73241444825279549e-16,  -1.17078377003856272e-16,
+     5.06786939794365695e-17,  -2.21508791271428903e-17},
+    {2.90655133518768267,      1.90513502020611641e-1,   -8.40670646049565387e-3,
+     8.81536316451438911e-4,   -1.29995769583982999e-4,  2.34416389797850879e-5,
+     -4.85348941361022592e-6,  1.11399695111973564e-6,   -2.77270764380507675e-7,
+     7.37247184977707972e-8,   -2.07178921290283228e-8,  6.10396654942033601e-9,
+     -1.87377891795734892e-9,  5.96388688445341905e-10,  -1.96028004074301013e-10,
+     6.63227389986420281e-11,  -2.30342507004077575e-11, 8.19308251836997531e-12,
+     -2.97866450699741656e-12, 1.10497720789833657e-12,  -4.17632774316480476e-13,
+     1.60611419146258028e-13,  -6.27763267253128908e-14, 2.49118308751820332e-14,
+     -1.00277968625229298e-14, 4.09105999691974119e-15,  -1.69033107143448794e-15,
+     7.0683607922643281e-16,   -2.98956801217633762e-16, 1.27819139002520851e-16,
+     -5.52149118803758362e-17, 2.40870332532104748e-17}};
+template <int kOrder>
+double scaled_k_large(double x) {
+  const double u = 2 / x - 1;
+  double b = 0, before = 0;
+  for (int j = kLargeTerms - 1; j > 0; --j) {
+    const double next = kLargeK[kOrder][j] + 2 * u * b - before;
+    before = std::exchange(b, next);
+  }
+  return (kLargeK[kOrder][0] / 2 + u * b - before) / std::sqrt(x);
 }
 template <int kOrder, bool kScaled>
 double k_of(double x) {
   if (is_nan(x) || x < 0) return kNan;
   if (x == 0) return kInf;
   if (x <= 1) {
-    const double value = kOrder == 0 ? k0_series(x) : k1_series(x);
+    const double value = k_series<kOrder>(x);
     return kScaled ? value * std::exp(x) : value;
   }
   if (std::isinf(x)) return 0;
-  const double value = scaled_k_integral(kOrder, x);
+  const double value = scaled_k_large<kOrder>(x);
   return kScaled ? value : value * std::exp(-x);
 }
 
