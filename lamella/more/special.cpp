@@ -232,10 +232,11 @@ double airy_ai(double x) {
 
 // By their recurrence p[k + 1] = (a x + b) p[k] - c p[k - 1], from 1 and a first polynomial.
 enum class Family { kHermite, kHermiteE, kLaguerre, kLegendre };
+constexpr double kHighestDegree = 1e6;
 template <Family kFamily>
 double by_recurrence(double x, double degree) {
   if (is_nan(x) || is_nan(degree)) return kNan;
-  const auto n = static_cast<int64_t>(degree);
+  const auto n = static_cast<int64_t>(std::fmin(degree, kHighestDegree));
   if (n < 0) return 0;
   if (n == 0) return 1;
   double before = 1;
@@ -265,25 +266,38 @@ double by_recurrence(double x, double degree) {
 enum class Kind { kT, kU, kV, kW };
 // With x = cos t: cos n t; sin (n + 1) t / sin t; cos and sin of (n + 1/2) t over those of t / 2.
 template <Kind kKind>
-double chebyshev(double x, double degree) {
-  if (is_nan(x) || is_nan(degree)) return kNan;
-  const auto n = static_cast<int64_t>(degree);
-  if (n < 0) return 0;
-  if (n == 0) return 1;
-  const auto m = static_cast<double>(n);
-  if (n > 64 && std::fabs(x) < 1) {
+double chebyshev_of_high_degree(double x, double n, bool is_odd) {
+  const double sign = x < 0 && is_odd ? -1 : 1;
+  if (std::fabs(x) < 1) {
     const double t = std::acos(x);
     switch (kKind) {
       case Kind::kT:
-        return std::cos(m * t);
+        return std::cos(n * t);
       case Kind::kU:
-        return std::sin((m + 1) * t) / std::sin(t);
+        return std::sin((n + 1) * t) / std::sin(t);
       case Kind::kV:
-        return std::cos((m + 0.5) * t) / std::cos(t / 2);
+        return std::cos((n + 0.5) * t) / std::cos(t / 2);
       default:
-        return std::sin((m + 0.5) * t) / std::sin(t / 2);
+        return std::sin((n + 0.5) * t) / std::sin(t / 2);
     }
   }
+  // Beyond 1 cosines become hyperbolic, and V and W change their parts below -1.
+  const double t = std::acosh(std::fabs(x));
+  if (kKind == Kind::kT) return sign * std::cosh(n * t);
+  const bool is_cosine = (kKind == Kind::kV && x > 0) || (kKind == Kind::kW && x < 0);
+  const double high = kKind == Kind::kU ? n + 1 : n + 0.5, low = kKind == Kind::kU ? 1 : 0.5;
+  if (t == 0) return sign * (is_cosine ? 1 : high / low);
+  if (high * t > 700) return sign * kInf;
+  return sign * (is_cosine ? std::cosh(high * t) / std::cosh(low * t)
+                           : std::sinh(high * t) / std::sinh(low * t));
+}
+template <Kind kKind>
+double chebyshev(double x, double degree) {
+  if (is_nan(x) || is_nan(degree)) return kNan;
+  const auto n = static_cast<int64_t>(std::fmin(degree, 1e18));
+  if (n < 0) return 0;
+  if (n == 0) return 1;
+  if (n > 64) return chebyshev_of_high_degree<kKind>(x, static_cast<double>(n), n % 2 != 0);
   double before = 1, now = 2 * x;
   if (kKind == Kind::kT) now = x;
   if (kKind == Kind::kV) now = 2 * x - 1;
@@ -302,24 +316,22 @@ double shifted_chebyshev(double x, double degree) {
 
 // ---- Incomplete gamma functions ----
 
+// log(1 + u) - u, for small u by its series.
+double log1p_beyond(double u) {
+  if (std::fabs(u) >= 0.1) return std::log1p(u) - u;
+  double power = u, sum = 0;
+  for (int k = 2; k < 24; ++k) {
+    power *= -u;
+    sum += power / k;
+  }
+  return sum;
+}
 // x^a exp(-x) / Gamma(a + 1), near the largest terms without cancellation.
 double first_term(double a, double x) {
   if (a < 8 || std::fabs(x - a) > 0.4 * a) {
     return std::exp(a * std::log(x) - x - std::lgamma(a + 1));
   }
-  // log(1 + u) - u, for small u by its series.
-  const double u = (x - a) / a;
-  double log_part;
-  if (std::fabs(u) < 0.1) {
-    double power = u, sum = 0;
-    for (int k = 2; k < 24; ++k) {
-      power *= -u;
-      sum += power / k;
-    }
-    log_part = sum;
-  } else {
-    log_part = std::log1p(u) - u;
-  }
+  const double log_part = log1p_beyond((x - a) / a);
   // Stirling's series: Gamma(a + 1) = sqrt(2 pi a) (a / e)^a exp(1 / 12 a - ...).
   const double z = 1 / (a * a);
   const double rest =
@@ -363,6 +375,19 @@ double upper_small(double a, double x) {
   const double log_power = a * std::log(x) - std::lgamma(a + 1);
   return -std::expm1(log_power) - a * std::exp(log_power) * sum;
 }
+// For huge a Temme's expansion, which Paris gives as DLMF 8.12.3 to 8.12.7; what it leaves out is
+// of the size of a^(-3/2).
+constexpr double kHuge = 1e8;
+double gamma_of_huge(double a, double x, bool upper) {
+  const double u = (x - a) / a, half = -log1p_beyond(u);
+  const double eta = std::copysign(std::sqrt(2 * half), u);
+  // 1 / u - 1 / eta loses its digits near 0.
+  const double first =
+      std::fabs(u) < 1e-3 ? -1.0 / 3 + u / 12 - u * u * 23.0 / 540 : 1 / u - 1 / eta;
+  const double rest = std::exp(-a * half) / std::sqrt(2 * kPi * a) * first;
+  const double z = eta * std::sqrt(a / 2);
+  return upper ? std::erfc(z) / 2 + rest : std::erfc(-z) / 2 - rest;
+}
 // P or, if `upper`, Q.
 double incomplete_gamma(double a, double x, bool upper) {
   if (is_nan(a) || is_nan(x) || a < 0 || x < 0 || (a == 0 && x == 0)) return kNan;
@@ -370,6 +395,7 @@ double incomplete_gamma(double a, double x, bool upper) {
   if (x == 0) return upper ? 1 : 0;
   if (std::isinf(a)) return std::isinf(x) ? kNan : upper ? 1 : 0;
   if (std::isinf(x)) return upper ? 0 : 1;
+  if (a > kHuge) return gamma_of_huge(a, x, upper);
   if (upper && x <= 1.1 && a < 1 && a * 1.1 < x + 0.5) return upper_small(a, x);
   if (x <= 1 || x <= a) {
     const double p = lower_series(a, x);
@@ -398,26 +424,36 @@ LAMELLA_MAP1(special_scaled_modified_bessel_k0, x, (k_of<0, true>))
 LAMELLA_MAP1(special_scaled_modified_bessel_k1, x, (k_of<1, true>))
 LAMELLA_MAP1(special_spherical_bessel_j0, x, spherical_j0)
 
-#define LAMELLA_POLYNOMIAL(name, f)                                                                \
-  Tensor name(const Tensor& x, const Tensor& n) { return map(#name, x, n, f); }                    \
+// A step for each degree, so there is a highest.
+Tensor map_recurrence(const char* op, const Tensor& x, const Tensor& n,
+                      double (*f)(double, double)) {
+  if (!n.is_meta() && n.numel() != 0) {
+    const double highest = n.max().item().toDouble();
+    LAMELLA_CHECK_VALUE(!(highest > kHighestDegree), op, ": expected 'n' to be at most ",
+                        static_cast<int64_t>(kHighestDegree), ", got ", highest);
+  }
+  return map(op, x, n, f);
+}
+#define LAMELLA_POLYNOMIAL(name, mapping, f)                                                       \
+  Tensor name(const Tensor& x, const Tensor& n) { return mapping(#name, x, n, f); }                \
   Tensor name(const Scalar& x, const Tensor& n) {                                                  \
     return aten::name(lamella::scalar_tensor(x, n.options().dtype(floating(n.scalar_type()))), n); \
   }                                                                                                \
   Tensor name(const Tensor& x, const Scalar& n) {                                                  \
     return aten::name(x, lamella::scalar_tensor(n, x.options().dtype(floating(x.scalar_type())))); \
   }
-LAMELLA_POLYNOMIAL(special_chebyshev_polynomial_t, chebyshev<Kind::kT>)
-LAMELLA_POLYNOMIAL(special_chebyshev_polynomial_u, chebyshev<Kind::kU>)
-LAMELLA_POLYNOMIAL(special_chebyshev_polynomial_v, chebyshev<Kind::kV>)
-LAMELLA_POLYNOMIAL(special_chebyshev_polynomial_w, chebyshev<Kind::kW>)
-LAMELLA_POLYNOMIAL(special_hermite_polynomial_h, by_recurrence<Family::kHermite>)
-LAMELLA_POLYNOMIAL(special_hermite_polynomial_he, by_recurrence<Family::kHermiteE>)
-LAMELLA_POLYNOMIAL(special_laguerre_polynomial_l, by_recurrence<Family::kLaguerre>)
-LAMELLA_POLYNOMIAL(special_legendre_polynomial_p, by_recurrence<Family::kLegendre>)
-LAMELLA_POLYNOMIAL(special_shifted_chebyshev_polynomial_t, shifted_chebyshev<Kind::kT>)
-LAMELLA_POLYNOMIAL(special_shifted_chebyshev_polynomial_u, shifted_chebyshev<Kind::kU>)
-LAMELLA_POLYNOMIAL(special_shifted_chebyshev_polynomial_v, shifted_chebyshev<Kind::kV>)
-LAMELLA_POLYNOMIAL(special_shifted_chebyshev_polynomial_w, shifted_chebyshev<Kind::kW>)
+LAMELLA_POLYNOMIAL(special_chebyshev_polynomial_t, map, chebyshev<Kind::kT>)
+LAMELLA_POLYNOMIAL(special_chebyshev_polynomial_u, map, chebyshev<Kind::kU>)
+LAMELLA_POLYNOMIAL(special_chebyshev_polynomial_v, map, chebyshev<Kind::kV>)
+LAMELLA_POLYNOMIAL(special_chebyshev_polynomial_w, map, chebyshev<Kind::kW>)
+LAMELLA_POLYNOMIAL(special_hermite_polynomial_h, map_recurrence, by_recurrence<Family::kHermite>)
+LAMELLA_POLYNOMIAL(special_hermite_polynomial_he, map_recurrence, by_recurrence<Family::kHermiteE>)
+LAMELLA_POLYNOMIAL(special_laguerre_polynomial_l, map_recurrence, by_recurrence<Family::kLaguerre>)
+LAMELLA_POLYNOMIAL(special_legendre_polynomial_p, map_recurrence, by_recurrence<Family::kLegendre>)
+LAMELLA_POLYNOMIAL(special_shifted_chebyshev_polynomial_t, map, shifted_chebyshev<Kind::kT>)
+LAMELLA_POLYNOMIAL(special_shifted_chebyshev_polynomial_u, map, shifted_chebyshev<Kind::kU>)
+LAMELLA_POLYNOMIAL(special_shifted_chebyshev_polynomial_v, map, shifted_chebyshev<Kind::kV>)
+LAMELLA_POLYNOMIAL(special_shifted_chebyshev_polynomial_w, map, shifted_chebyshev<Kind::kW>)
 
 Tensor igamma(const Tensor& self, const Tensor& other) { return map("igamma", self, other, p_of); }
 Tensor igammac(const Tensor& self, const Tensor& other) {

@@ -400,3 +400,35 @@ def test_narrow_integers_are_summed_wide():
     for theirs, ours in pairs:
         assert str(ours.dtype)[8:] == str(theirs.dtype)[6:]
         np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
+
+
+def test_polynomials_of_high_degree_end():
+    x = lamella.tensor([-1.5, -1.0, -0.3, 0.7, 1.0, 1.2], dtype=lamella.float64)
+    scipy = pytest.importorskip("scipy.special")
+    for name, theirs in (("t", scipy.eval_chebyt), ("u", scipy.eval_chebyu)):
+        got = getattr(lamella.special, f"chebyshev_polynomial_{name}")(x, 101.0)
+        np.testing.assert_allclose(got.numpy(), theirs(101, x.numpy()), rtol=1e-12)
+        ends = getattr(lamella.special, f"chebyshev_polynomial_{name}")(x, 1e18)
+        assert ends[0].abs() == ends[-1] == float("inf")
+    got = lamella.special.chebyshev_polynomial_v(x[1:2], 71.0)
+    assert got.tolist() == [-143.0]
+    assert lamella.special.chebyshev_polynomial_w(x[4:5], 71.0).tolist() == [143.0]
+    for name in ("hermite_polynomial_h", "laguerre_polynomial_l", "legendre_polynomial_p"):
+        with pytest.raises(ValueError) as error:
+            getattr(lamella.special, name)(x, 1e18)
+        assert str(error.value) == f"special_{name}: expected 'n' to be at most 1000000, got 1e+18"
+
+
+def test_incomplete_gamma_of_huge_arguments():
+    scipy = pytest.importorskip("scipy.special")
+    a = np.repeat([2e8, 1e12, 1e16], 6)
+    x = a + np.tile([-2, -0.1, 0, 0.1, 2, 6], 3) * np.sqrt(a)
+    for name in ("gammainc", "gammaincc"):
+        got = getattr(lamella.special, name)(lamella.from_numpy(a), lamella.from_numpy(x))
+        np.testing.assert_allclose(got.numpy(), getattr(scipy, name)(a, x), atol=1e-14, rtol=0)
+    f64 = lamella.float64
+    # Six deviations below the mean of what is nearly a normal distribution.
+    tail = lamella.special.gammainc(
+        lamella.tensor(1e16, dtype=f64), lamella.tensor(1e16 - 6e8, dtype=f64)
+    )
+    np.testing.assert_allclose(float(tail), scipy.ndtr(-6), rtol=1e-6)
