@@ -22,6 +22,8 @@ Dims checked(const char* op, const Tensor& self, IntArrayRef dims, bool complex)
                      op, ": expected 'self' to be ",
                      complex ? "complex64 or complex128" : "float32 or float64", ", got ",
                      self.scalar_type());
+  LAMELLA_CHECK(self.dim() > 0 || dims.empty(), op,
+                ": expected 'self' to have dimensions, got none");
   Dims result;
   for (int64_t d : dims) result.push_back(wrapped(op, d, self.dim()));
   return result;

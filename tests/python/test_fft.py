@@ -181,3 +181,11 @@ def test_loaded_by_need():
         "assert mapped()\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("name", ["_fft_r2c", "_fft_c2c", "_fft_c2r"])
+def test_a_number_has_nothing_to_transform(name):
+    x = lamella.tensor(1.0, dtype=lamella.float32 if name == "_fft_r2c" else lamella.complex64)
+    with pytest.raises(RuntimeError) as error:
+        getattr(lamella.ops.aten, name)(x, [0], 0, 1 if name == "_fft_c2r" else True)
+    assert str(error.value) == f"{name}: expected 'self' to have dimensions, got none"

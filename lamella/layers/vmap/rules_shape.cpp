@@ -11,6 +11,7 @@
 //   `leading`   the batch goes in front of every tensor, of as many dimensions behind it; nothing
 //               else changes: the operator works on the last dimensions, or element by element.
 //   `matrices`  the same for operators on stacks of matrices, each example one at least.
+//   `lines`     the same for operators along the last dimension, which each example must have.
 //   `pairs`     the same for the operator on pairs of a real and an imaginary part.
 //   `fold1d`, `fold2d`, `fold3d`   [N, C, spatial...] and [C, spatial...]: the batch joins the N
 //               samples, or stands in their place.
@@ -151,6 +152,11 @@ void leading(BatchedCall& call) {
   call.run();
 }
 
+void lines(BatchedCall& call) {
+  LAMELLA_CHECK(call.dim(0) >= 1, call.op()->name, ": expected '", call.plan().arguments[0].name,
+                "' to have a dimension, got []");
+  leading(call);
+}
 void pairs(BatchedCall& call) {
   LAMELLA_CHECK(call.dim(0) >= 1,
                 "view_as_complex: expected the last size of 'self' to be 2, got []");
@@ -161,8 +167,7 @@ void matrices(BatchedCall& call) {
   leading(call);
 }
 
-// ---- sizes
-// ---------------------------------------------------------------------------------------
+// ---- sizes --------------------------------------------------------------------------------------
 
 void sizes(BatchedCall& call) {
   for (uint32_t i = 0; i < call.op()->argument_count; ++i) {
@@ -283,6 +288,7 @@ constexpr NamedRule kRules[] = {
     {"inplace_view", &inplace_view},
     {"leading", &leading},
     {"matrices", &matrices},
+    {"lines", &lines},
     {"pairs", &pairs},
     {"sizes", &sizes},
     {"fold1d", &fold<1>},
