@@ -129,7 +129,7 @@ def test_torch_scatter(tmp_path):
     )
 
 
-# Of each package whose source distribution has its tests: what they import beside it, what pytest
+# Packages whose source distributions have their tests: what these import beside it, what pytest
 # is given, and how many tests pass and are skipped, for want of a GPU.
 OWN_TESTS = {
     "torchlpc==0.7.2": (["numba==0.68.1", "llvmlite==0.50.0"], ["tests"], 26, 27),

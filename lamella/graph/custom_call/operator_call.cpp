@@ -105,9 +105,6 @@ class OperatorCall final : public PreparedCall, public ElementwiseCall {
 
   Value run(std::span<Value> operands, RunContext&) override {
     const lamella_operator* op = plan_.op;
-    LAMELLA_HLO_REQUIRE(
-        op->argument_count == boxed_.size() && op->return_count == plan_.schema.returns.size(),
-        instruction_, "expected ", plan_.name, " as it was when the module was compiled");
     OwnedTensors tensors(operands.size());
     for (size_t k = 0; k < operands.size(); ++k) {
       if (plan_.written[k]) {
@@ -152,6 +149,10 @@ class OperatorCall final : public PreparedCall, public ElementwiseCall {
 
  private:
   void call(lamella_tensor* const* tensors, OwnedValues& returns) const {
+    LAMELLA_HLO_REQUIRE(plan_.op->argument_count == boxed_.size() &&
+                            plan_.op->return_count == plan_.schema.returns.size(),
+                        instruction_, "expected ", plan_.name,
+                        " as it was when the module was compiled");
     Few<lamella_value> arguments(boxed_.size());
     Few<lamella_tensor*> lists(boxed_.list_entries());
     boxed_.put(tensors, arguments.data(), lists.data());

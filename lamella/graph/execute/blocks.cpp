@@ -5,7 +5,6 @@
 #include <cstring>
 #include <exception>
 #include <mutex>
-#include <optional>
 
 #include "lamella/abi/threads.h"
 #include "lamella/core/error.h"

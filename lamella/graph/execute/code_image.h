@@ -26,7 +26,7 @@ struct MachineCode {
   // Arrays of outputs that may lie in the memory of an array of the inputs: (output, input).
   std::vector<std::pair<uint32_t, uint32_t>> may_share;
   std::vector<std::string> notes;  // what became of the instructions, a line each
-  // Of each loop and each call the instructions that it writes.
+  // The instructions that each loop and each call writes.
   std::vector<std::vector<std::string>> loops;
 };
 

@@ -17,7 +17,7 @@ namespace lamella::hlo {
 //   branch or a called computation needs at most. What an operator takes for itself is not known.
 class Memory {
  public:
-  // Of a module in whose computations the instructions run one after the other.
+  // The module must be one in whose computations the instructions run one after the other.
   explicit Memory(const Module& module);
   // Bytes that are in use while an instruction runs; 0 inside of what is one step itself.
   int64_t during(const Instruction& instruction) const;
