@@ -232,23 +232,29 @@ PyObject* storage_info(PyObject* self, PyObject*) {
 }
 
 constexpr int kConversion = METH_FASTCALL | METH_KEYWORDS;
+// One element of the tensor, which read_element or load_element has put into value and parts.
+PyObject* number_of_element(const lamella_value& value, const double parts[2],
+                            const lamella_tensor* tensor) {
+  switch (value.tag) {
+    case LAMELLA_DOUBLE:
+      return PyFloat_FromDouble(value.as.d);
+    case LAMELLA_BOOL:
+      return PyBool_FromLong(value.as.i != 0);
+    case LAMELLA_COMPLEX:
+      return PyComplex_FromDoubles(parts[0], parts[1]);
+    default:
+      return tensor->scalar_type == static_cast<uint8_t>(ScalarType::UInt64)
+                 ? PyLong_FromUnsignedLongLong(static_cast<uint64_t>(value.as.i))
+                 : PyLong_FromLongLong(value.as.i);
+  }
+}
+
 PyObject* list_of_elements(const char* data, const lamella_tensor* tensor, int d, size_t bytes) {
   if (d == tensor->ndim) {
     lamella_value value;
     double parts[2];
     load_element(data, static_cast<ScalarType>(tensor->scalar_type), &value, parts);
-    switch (value.tag) {
-      case LAMELLA_DOUBLE:
-        return PyFloat_FromDouble(value.as.d);
-      case LAMELLA_BOOL:
-        return PyBool_FromLong(value.as.i != 0);
-      case LAMELLA_COMPLEX:
-        return PyComplex_FromDoubles(parts[0], parts[1]);
-      default:
-        return tensor->scalar_type == static_cast<uint8_t>(ScalarType::UInt64)
-                   ? PyLong_FromUnsignedLongLong(static_cast<uint64_t>(value.as.i))
-                   : PyLong_FromLongLong(value.as.i);
-    }
+    return number_of_element(value, parts, tensor);
   }
   Py_ssize_t size = static_cast<Py_ssize_t>(tensor->sizes[d]);
   PyObject* list = PyList_New(size);
@@ -270,18 +276,7 @@ PyObject* tensor_item(lamella_tensor* tensor) {
   lamella_value value;
   double parts[2];
   if (read_element(tensor, &value, parts) != Match::kYes) return nullptr;
-  switch (value.tag) {
-    case LAMELLA_DOUBLE:
-      return PyFloat_FromDouble(value.as.d);
-    case LAMELLA_BOOL:
-      return PyBool_FromLong(value.as.i != 0);
-    case LAMELLA_COMPLEX:
-      return PyComplex_FromDoubles(parts[0], parts[1]);
-    default:
-      return tensor->scalar_type == static_cast<uint8_t>(ScalarType::UInt64)
-                 ? PyLong_FromUnsignedLongLong(static_cast<uint64_t>(value.as.i))
-                 : PyLong_FromLongLong(value.as.i);
-  }
+  return number_of_element(value, parts, tensor);
 }
 
 TensorBase readable(lamella_tensor* tensor) {
