@@ -235,6 +235,7 @@ llvm::Value* Emitter::compare(const Instruction* i, llvm::Value* x, llvm::Value*
 
 // Sums, products, extremes and logic: what reducers are as well.
 llvm::Value* Emitter::combine(Opcode opcode, ElementType type, llvm::Value* x, llvm::Value* y) {
+  if (is_complex(type)) return complex_combination(opcode, x, y);
   bool is_float = is_floating(type), is_signed = element_kind(type) == ElementKind::Signed;
   switch (opcode) {
     case Opcode::Add:
@@ -368,6 +369,8 @@ llvm::Value* Emitter::function_of(const Instruction* i, llvm::ArrayRef<llvm::Val
 llvm::Value* Emitter::elementwise(const Instruction* i, llvm::SmallVectorImpl<llvm::Value*>& x) {
   ElementType type = i->shape->element_type(), from = i->operand_shape(0).element_type();
   bool is_float = is_floating(from);
+  bool only_moves = i->opcode == Opcode::Select || i->opcode == Opcode::BitcastConvert;
+  if ((is_complex(type) || is_complex(from)) && !only_moves) return complex_operation(i, x);
   switch (i->opcode) {
     case Opcode::Convert:
       return convert(from, type, x[0]);
@@ -434,6 +437,8 @@ llvm::Value* Emitter::elementwise(const Instruction* i, llvm::SmallVectorImpl<ll
       return b.CreateIntrinsic(llvm::Intrinsic::ctlz, {x[0]->getType()}, {x[0], b.getFalse()});
     case Opcode::PopulationCount:
       return intrinsic(llvm::Intrinsic::ctpop, {x[0]});
+    case Opcode::ReducePrecision:
+      return reduced_precision(i, x[0]);
     case Opcode::Add:
     case Opcode::And:
     case Opcode::Divide:
@@ -465,6 +470,11 @@ llvm::Value* Emitter::elementwise(const Instruction* i, llvm::SmallVectorImpl<ll
 // What changes nothing when combined with.
 llvm::Value* Emitter::reduce_identity(Opcode opcode, ElementType type) {
   llvm::Type* t = register_type(type);
+  if (is_complex(type)) {
+    llvm::Type* part = b.getFloatTy();
+    llvm::Value* zero = llvm::ConstantFP::get(part, opcode == Opcode::Add ? -0.0 : 0.0);
+    return joined({opcode == Opcode::Add ? zero : llvm::ConstantFP::get(part, 1.0), zero});
+  }
   if (is_floating(type)) {
     switch (opcode) {
       case Opcode::Add:

@@ -373,6 +373,11 @@ void Emitter::store_at(llvm::Value* data, ElementType element, const Lane& at, l
 llvm::Value* Emitter::constant(const Instruction* i) {
   ElementType element = i->shape->element_type();
   llvm::Type* type = register_type(element);
+  if (is_complex(element)) {
+    complex<double> z = i->literal->complex_at(0);
+    return joined({llvm::ConstantFP::get(b.getFloatTy(), z.real()),
+                   llvm::ConstantFP::get(b.getFloatTy(), z.imag())});
+  }
   if (is_floating(element)) return llvm::ConstantFP::get(type, i->literal->real_at(0));
   return llvm::ConstantInt::get(type, static_cast<uint64_t>(i->literal->integer_at(0)), true);
 }
@@ -458,9 +463,14 @@ llvm::Value* Emitter::emit(const Instruction* i, const Index& index) {
     case Opcode::Reduce:
       return reduction(i, 0, index);
     case Opcode::ReduceWindow:
-      return windowed(i, index);
-    case Opcode::GetTupleElement:
-      return reduction(i->operands[0], static_cast<size_t>(i->integer(AttributeKey::Index)), index);
+      return windowed(i, 0, index);
+    case Opcode::GetTupleElement: {
+      auto which = static_cast<size_t>(i->integer(AttributeKey::Index));
+      if (i->operands[0]->opcode == Opcode::ReduceWindow) {
+        return windowed(i->operands[0], which, index);
+      }
+      return reduction(i->operands[0], which, index);
+    }
     default: {
       llvm::SmallVector<llvm::Value*, 4> x;
       for (const Instruction* operand : i->operands) {

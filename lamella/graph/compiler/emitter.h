@@ -7,7 +7,8 @@
 //   size 1 have no part in it, and neighbours that are always walked together are one group. So
 //   moving elements costs nothing: broadcast, transpose, slice, pad, ... only change the index.
 //
-//   PRED is i1 in registers, F16 and BF16 are floats that were rounded.
+//   PRED is i1 in registers, F16 and BF16 are floats that were rounded, C64 is an i64 with the real
+//   part in its lower half.
 #pragma once
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/IR/IRBuilder.h>
@@ -208,6 +209,16 @@ class Emitter {
   llvm::Value* integer_operation(const Instruction* i, ElementType type, llvm::Value* x,
                                  llvm::Value* y);
   llvm::Value* compare(const Instruction* i, llvm::Value* x, llvm::Value* y);
+  // Complex numbers; see complex.cpp.
+  struct Parts {
+    llvm::Value *real, *imag;
+  };
+  Parts parts(llvm::Value* z);
+  llvm::Value* joined(Parts z);
+  llvm::Value* complex_combination(Opcode opcode, llvm::Value* x, llvm::Value* y);
+  llvm::Value* complex_operation(const Instruction* i, llvm::ArrayRef<llvm::Value*> x);
+  llvm::Value* quotient(llvm::Value* x, llvm::Value* y);
+  llvm::Value* reduced_precision(const Instruction* i, llvm::Value* x);
   llvm::Value* convert(ElementType from, ElementType to, llvm::Value* x);
   llvm::Value* rounded(ElementType type, llvm::Value* x);
   llvm::Value* to_memory(ElementType type, llvm::Value* x);
@@ -215,7 +226,8 @@ class Emitter {
   llvm::Value* movement(const Instruction* i, const Index& index);
   llvm::Function* comparator(const Instruction* i);
   Lane spread_place(const Lane& at, int64_t size, int64_t apart, llvm::Value** valid);
-  llvm::Value* windowed(const Instruction* i, const Index& index);
+  // Result `which` of a reduce-window.
+  llvm::Value* windowed(const Instruction* i, size_t which, const Index& index);
   llvm::Value* padded(const Instruction* i, const Index& index);
   llvm::Value* gathered(const Instruction* i, const Index& index);
   llvm::Value* clamped(ElementType type, llvm::Value* start, int64_t largest);

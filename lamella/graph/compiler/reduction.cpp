@@ -206,18 +206,29 @@ llvm::Value* Emitter::reduction(const Instruction* i, size_t which, const Index&
 
 // What each window holds, in row-major order, as the evaluator takes it. Small windows are written
 // out.
-llvm::Value* Emitter::windowed(const Instruction* i, const Index& index) {
+llvm::Value* Emitter::windowed(const Instruction* i, size_t which, const Index& index) {
   const Computation& computation = *i->computation(AttributeKey::ToApply);
-  const Instruction* operand = i->operands[0];
+  const size_t count = i->operands.size() / 2;
+  const Shape& operand = i->operand_shape(0);
+  const Shape& result = i->shape->is_tuple() ? i->shape->tuple_shapes()[0] : *i->shape;
   auto window = i->find(AttributeKey::Window)->window();
-  Extent from(*operand->shape), to(*i->shape);
+  Extent from(operand), to(result);
   bool vector =
       std::any_of(index.begin(), index.end(), [](const Group& g) { return !g.at.is_uniform(); });
-  llvm::Value* start = value(i->operands[1], {});
-  if (vector) start = splat(start);
-  if (operand->shape->elements() == 0) return start;
-  llvm::Value* reached = variable(start->getType());
-  b.CreateStore(start, reached);
+  std::vector<llvm::Value*> starts, reached;
+  for (size_t n = 0; n < count; ++n) {
+    llvm::Value* start = value(i->operands[count + n], {});
+    starts.push_back(vector ? splat(start) : start);
+    reached.push_back(variable(starts.back()->getType()));
+    b.CreateStore(starts.back(), reached.back());
+  }
+  auto done = [&] {
+    for (size_t n = 0; n < count; ++n) {
+      if (n != which) remember(i, n, index, b.CreateLoad(starts[n]->getType(), reached[n]));
+    }
+    return b.CreateLoad(starts[which]->getType(), reached[which]);
+  };
+  if (operand.elements() == 0) return done();
   std::vector<llvm::Value*> at(window.size(), i64(0));
   auto step = [&] {
     llvm::Value *mask_before = mask, *inside = nullptr;
@@ -229,8 +240,8 @@ llvm::Value* Emitter::windowed(const Instruction* i, const Index& index) {
       Lane place = times(of_dimension(to, index, dimension), w.stride);
       place = shifted(place, -w.padding_low);
       place = plus(place, uniform(b.CreateMul(at[d], i64(w.window_dilation))));
-      int64_t size = operand->shape->dimension(dimension);
-      int64_t last = (i->shape->dimension(dimension) - 1) * w.stride +
+      int64_t size = operand.dimension(dimension);
+      int64_t last = (result.dimension(dimension) - 1) * w.stride +
                      (w.size - 1) * w.window_dilation - w.padding_low;
       // Without padding and holes every place has an element.
       if (w.padding_low > 0 || w.base_dilation > 1 || last >= size) {
@@ -239,18 +250,23 @@ llvm::Value* Emitter::windowed(const Instruction* i, const Index& index) {
       int q = from.position[d];
       if (q >= 0) element.push_back({q, 1, place});
     }
-    llvm::Value* x = value(operand, element);
+    std::vector<llvm::Value*> arguments;
+    for (size_t n = 0; n < count; ++n) {
+      arguments.push_back(b.CreateLoad(starts[n]->getType(), reached[n]));
+    }
+    for (size_t n = 0; n < count; ++n) {
+      llvm::Value* x = value(i->operands[n], element);
+      arguments.push_back(vector && !x->getType()->isVectorTy() ? splat(x) : x);
+    }
     end_scope();
     mask = mask_before;
-    if (vector && !x->getType()->isVectorTy()) x = splat(x);
-    llvm::Value* before = b.CreateLoad(start->getType(), reached);
-    llvm::Value* after = apply(computation, {before, x})[0];
-    if (vector && !after->getType()->isVectorTy()) after = splat(after);
-    if (inside != nullptr) {
-      if (vector && !inside->getType()->isVectorTy()) inside = splat(inside);
-      after = b.CreateSelect(inside, after, before);
+    if (vector && inside != nullptr && !inside->getType()->isVectorTy()) inside = splat(inside);
+    std::vector<llvm::Value*> after = apply(computation, arguments);
+    for (size_t n = 0; n < count; ++n) {
+      if (vector && !after[n]->getType()->isVectorTy()) after[n] = splat(after[n]);
+      if (inside != nullptr) after[n] = b.CreateSelect(inside, after[n], arguments[n]);
+      b.CreateStore(after[n], reached[n]);
     }
-    b.CreateStore(after, reached);
   };
   int64_t places = 1;
   for (const WindowDimension& w : window) places *= w.size;
@@ -269,7 +285,7 @@ llvm::Value* Emitter::windowed(const Instruction* i, const Index& index) {
     });
   };
   nest(nest, 0);
-  return b.CreateLoad(start->getType(), reached);
+  return done();
 }
 
 void Emitter::prefixes(const Instruction* i) {

@@ -278,8 +278,9 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
       written_.insert(i);
       own = {next_class++};
     }
-    for (const Instruction* operand : i->operands) {
-      need(operand, windows && operand == i->operands[0]);
+    for (size_t o = 0; o < i->operands.size(); ++o) {
+      const Instruction* operand = i->operands[o];
+      need(operand, windows && o < i->operands.size() / 2);
       std::set<int>& theirs = classes[operand];
       bool scalar = operand->shape->elements() == 1;
       if (scalar) continue;
