@@ -230,3 +230,63 @@ def test_convolution_without_dimensions_is_a_product(labels):
     np.testing.assert_allclose(
         got, expected if labels[0] == "b" else expected.T, rtol=2e-5, atol=1e-5
     )
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "f64", "s32", "u8"])
+@pytest.mark.parametrize("opcode", ["maximum", "minimum"])
+@pytest.mark.parametrize(
+    ("sizes", "dims"),
+    [((7, 100), (1,)), ((100, 7), (0,)), ((4, 1), (1,)), ((3, 700), (1,)), ((140000,), (0,))],
+)
+def test_extremes(dtype, opcode, sizes, dims):
+    random = np.random.default_rng(len(sizes))
+    kinds = {"f16": lamella.float16, "bf16": lamella.bfloat16, "f32": lamella.float32,
+             "f64": lamella.float64, "s32": lamella.int32, "u8": lamella.uint8}  # fmt: skip
+    is_float = dtype[-1] != "8" and dtype != "s32"
+    extremes = [0.0, -0.0, np.inf, -np.inf, 3.0, -3.0, np.nan, -np.nan]
+    result = [n for d, n in enumerate(sizes) if d not in dims]
+    text = (
+        f"HloModule m\nf {{\np = {dtype}[] parameter(0)\nq = {dtype}[] parameter(1)\n"
+        f"ROOT r = {dtype}[] {opcode}(p, q)\n}}\nENTRY e {{\n"
+        f"a = {dtype}[{','.join(map(str, sizes))}] parameter(0)\ni = {dtype}[] parameter(1)\n"
+        f"ROOT r = {dtype}[{','.join(map(str, result))}] reduce(a, i), "
+        f"dimensions={{{','.join(map(str, dims))}}}, to_apply=f\n}}\n"
+    )
+    program = hlo.compile(text)
+    # Of zeros alone, of infinities, and of numbers with one that is none, of either sign.
+    for count, start in ((2, 0.0), (2, -0.0), (4, np.inf), (4, -np.inf), (8, 1.0)):
+        x = np.array(extremes[:count])[random.integers(0, count, sizes)]
+        if count == 8:
+            odd = random.random(sizes) > 2 / sizes[dims[0]]
+            x = np.where(odd, random.normal(size=sizes), x)
+        if not is_float:
+            x, start = random.integers(0, 100, sizes), 50
+        a, i = lamella.tensor(x).to(kinds[dtype]), lamella.tensor(start).to(kinds[dtype])
+        (got,), (expected,) = program(a, i), hlo.evaluate(text, a, i)
+        mine, wanted = got.double().numpy(), expected.double().numpy()
+        np.testing.assert_array_equal(mine, wanted)
+        zeros = wanted == 0
+        np.testing.assert_array_equal(np.signbit(mine)[zeros], np.signbit(wanted)[zeros])
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5])
+@pytest.mark.parametrize("size", [3, 16, 100, 127, 300])
+def test_short_rows_are_those_of_numpy(rows, size):
+    x = numbers(rows, size)
+    got = run(
+        f"a = f32[{rows},{size}] parameter(0)\nm = f32[] constant(-inf)\nz = f32[] constant(0)\n"
+        f"h = f32[{rows}] reduce(a, m), dimensions={{1}}, to_apply=g\n"
+        f"b = f32[{rows},{size}] broadcast(h), dimensions={{0}}\n"
+        f"d = f32[{rows},{size}] subtract(a, b)\ne = f32[{rows},{size}] exponential(d)\n"
+        f"s = f32[{rows}] reduce(e, z), dimensions={{1}}, to_apply=f\n"
+        f"t = f32[{rows},{size}] broadcast(s), dimensions={{0}}\n"
+        f"q = f32[{rows},{size}] divide(e, t)\n"
+        f"ROOT r = (f32[{rows},{size}], f32[{rows}], f32[{rows},{size}]) tuple(q, s, e)",
+        x,
+        before="f {\np = f32[] parameter(0)\nq = f32[] parameter(1)\nROOT r = f32[] add(p, q)\n}\n"
+        "g {\np = f32[] parameter(0)\nq = f32[] parameter(1)\nROOT r = f32[] maximum(p, q)\n}\n",
+    )
+    wide = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+    np.testing.assert_allclose(got[0], wide / wide.sum(1, keepdims=True), rtol=1e-5)
+    np.testing.assert_allclose(got[1], wide.sum(1), rtol=1e-5)
+    np.testing.assert_allclose(got[2], wide, rtol=1e-5)

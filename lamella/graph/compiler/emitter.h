@@ -157,14 +157,19 @@ class Emitter {
   std::vector<Lane> dynamic_starts(const Instruction* i, size_t first, const Shape& slice);
   // Memory of a function for one value, which becomes a register.
   llvm::Value* variable(llvm::Type* type);
-  // What small floats are summed in.
-  static ElementType sum_type(ElementType type);
+  // What a reduction of a type works in: small floats are summed in F32, and extremes of floats are
+  // taken of integers. Operands are brought to that type, results from it.
+  static ElementType reduction_type(Opcode opcode, ElementType type);
+  llvm::Value* to_reduction(Opcode opcode, ElementType type, llvm::Value* x);
+  llvm::Value* from_reduction(Opcode opcode, ElementType type, llvm::Value* x);
   // Lanes of a vector along so many elements.
   int natural_lanes(ElementType type, int64_t size) const;
   // Walks `size` elements `lanes` at a time; the last ones under a mask. `unroll` of them are done
-  // in one step, with part 0, 1, ...
+  // in one step, with part 0, 1, ... If `straight`, there is no loop, and what was calculated is
+  // remembered afterwards.
   void along_lanes(int64_t size, int unroll,
-                   const std::function<void(llvm::Value* at, int part)>& each);
+                   const std::function<void(llvm::Value* at, int part)>& each,
+                   bool straight = false);
   // Writes what a reduction reaches after each element.
   void prefixes(const Instruction* i);
   // Scatters into the place of `i`.

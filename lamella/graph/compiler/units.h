@@ -120,6 +120,7 @@ class UnitPlan {
   void emit_row(Unit& unit, Index& index, size_t outer);
   void emit_blocks(Unit& unit, Index& index);
   void emit_range(Unit& unit, Index& index, size_t outer, llvm::Value* begin, llvm::Value* end);
+  void emit_step(Unit& unit, Index& index, size_t outer, llvm::Value* at);
 
   Emitter& e_;
   std::unordered_set<const Instruction*> inside_;
@@ -128,6 +129,8 @@ class UnitPlan {
   std::unordered_map<const Instruction*, int> weights_;
   std::unordered_map<const Instruction*, size_t> unit_of_;
   std::vector<Wanted> wanted_;
+  // Whether the rows of the unit that is emitted are a few vectors, which stay in registers.
+  bool in_registers_ = false;
 };
 
 }  // namespace lamella::hlo::compiler
