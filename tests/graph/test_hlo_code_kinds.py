@@ -290,3 +290,41 @@ def test_short_rows_are_those_of_numpy(rows, size):
     np.testing.assert_allclose(got[0], wide / wide.sum(1, keepdims=True), rtol=1e-5)
     np.testing.assert_allclose(got[1], wide.sum(1), rtol=1e-5)
     np.testing.assert_allclose(got[2], wide, rtol=1e-5)
+
+
+@pytest.mark.parametrize("opcode", ["maximum", "minimum", "add", "multiply"])
+def test_halves(opcode):
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 65504, 6e-8, 1.0])
+    values = np.concatenate([np.repeat(special, 8), np.random.default_rng(2).normal(size=59)])
+    other = np.concatenate([np.tile(special, 8), np.random.default_rng(3).normal(size=59)])
+    a, b = (lamella.tensor(v).to(lamella.float16) for v in (values, other))
+    n = len(values)
+    text = (
+        f"HloModule m\nENTRY e {{\na = f16[{n}] parameter(0)\nb = f16[{n}] parameter(1)\n"
+        f"o = f16[] constant(1.5)\nc = f16[{n}] broadcast(o), dimensions={{}}\n"
+        f"d = f16[{n}] maximum(b, c)\nx = f16[{n}] {opcode}(a, b)\n"
+        f"l = pred[{n}] compare(x, b), direction=LT\n"
+        f"s = f16[{n}] select(l, x, a)\nm = f16[{n}] abs(s)\n"
+        f"ROOT r = (f16[{n}], pred[{n}], f16[{n}], f16[{n}], f16[{n}]) tuple(x, l, m, c, d)\n}}\n"
+    )
+    for got, expected in zip(hlo.compile(text)(a, b), hlo.evaluate(text, a, b)):
+        mine, wanted = got.double().numpy(), expected.double().numpy()
+        np.testing.assert_array_equal(mine, wanted)
+        np.testing.assert_array_equal(
+            np.signbit(mine)[wanted == 0], np.signbit(wanted)[wanted == 0]
+        )
+
+
+@pytest.mark.parametrize("columns", [2, 3, 7])
+@pytest.mark.parametrize("rows", [1, 5, 33, 40000])
+def test_short_last_dimension(rows, columns):
+    x, y = np.abs(numbers(rows)) + 0.5, numbers(columns)
+    shape = f"f32[{rows},{columns}]"
+    (got,) = run(
+        f"a = f32[{rows}] parameter(0)\nb = f32[{columns}] parameter(1)\n"
+        f"c = {shape} broadcast(a), dimensions={{0}}\nd = {shape} broadcast(b), dimensions={{1}}\n"
+        f"ROOT r = {shape} power(c, d)",
+        x,
+        y,
+    )
+    np.testing.assert_allclose(got, x[:, None].astype(np.float64) ** y[None], rtol=1e-5)

@@ -147,11 +147,16 @@ llvm::Value* Emitter::complex_operation(const Instruction* i, llvm::ArrayRef<llv
       return b.CreateSelect(is_infinite, infinite, size);
     }
     case Opcode::Compare: {
-      Parts p = parts(left), q = parts(right);
-      if (i->text(AttributeKey::Direction) == "EQ") {
-        return b.CreateAnd(b.CreateFCmpOEQ(p.real, q.real), b.CreateFCmpOEQ(p.imag, q.imag));
-      }
-      return b.CreateOr(b.CreateFCmpUNE(p.real, q.real), b.CreateFCmpUNE(p.imag, q.imag));
+      // Of both parts at once, all ones or zero; then of pairs of them.
+      auto* floats = llvm::FixedVectorType::get(b.getFloatTy(), 2 * lane_count(left));
+      auto* words = llvm::FixedVectorType::get(b.getInt32Ty(), 2 * lane_count(left));
+      bool equal = i->text(AttributeKey::Direction) == "EQ";
+      llvm::Value *p = b.CreateBitCast(left, floats), *q = b.CreateBitCast(right, floats);
+      llvm::Value* each = equal ? b.CreateFCmpOEQ(p, q) : b.CreateFCmpUNE(p, q);
+      llvm::Value* pairs = b.CreateBitCast(b.CreateSExt(each, words), left->getType());
+      llvm::Constant* none = llvm::Constant::getNullValue(left->getType());
+      llvm::Constant* all = llvm::Constant::getAllOnesValue(left->getType());
+      return equal ? b.CreateICmpEQ(pairs, all) : b.CreateICmpNE(pairs, none);
     }
     case Opcode::Divide:
       return quotient(left, right);

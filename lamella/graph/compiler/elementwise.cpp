@@ -1,5 +1,6 @@
 // Operations on elements: what each elementwise opcode is in LLVM's instructions. They are to give
 // what the evaluator gives; functions such as exp are the kernels' own.
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Intrinsics.h>
 
 #include "lamella/core/error.h"
@@ -53,11 +54,16 @@ llvm::Value* Emitter::intrinsic(ID id, llvm::ArrayRef<llvm::Value*> x) {
   return b.CreateIntrinsic(id, {x[0]->getType()}, x);
 }
 
+// Behind the fence LLVM does not see that the float was a half, of which it would compare and
+// choose lane by lane.
+llvm::Value* Emitter::from_half(llvm::Value* x) {
+  return b.CreateArithmeticFence(b.CreateFPExt(x, widened(b.getFloatTy(), x)),
+                                 widened(b.getFloatTy(), x));
+}
+
 // Rounds to a smaller type, which stays a float.
 llvm::Value* Emitter::rounded(ElementType type, llvm::Value* x) {
-  if (type == ElementType::F16) {
-    return b.CreateFPExt(b.CreateFPTrunc(x, widened(b.getHalfTy(), x)), x->getType());
-  }
+  if (type == ElementType::F16) return from_half(b.CreateFPTrunc(x, widened(b.getHalfTy(), x)));
   if (type != ElementType::BF16) return x;
   // To the nearest, ties to even; what is not a number stays it.
   llvm::Type* word = widened(b.getInt32Ty(), x);
@@ -73,7 +79,7 @@ llvm::Value* Emitter::from_memory(ElementType type, llvm::Value* x) {
     case ElementType::PRED:
       return b.CreateICmpNE(x, llvm::ConstantInt::get(x->getType(), 0));
     case ElementType::F16:
-      return b.CreateFPExt(x, widened(b.getFloatTy(), x));
+      return from_half(x);
     case ElementType::BF16: {
       llvm::Value* word = b.CreateZExt(x, widened(b.getInt32Ty(), x));
       word = b.CreateShl(word, llvm::ConstantInt::get(word->getType(), 16));
@@ -88,8 +94,15 @@ llvm::Value* Emitter::to_memory(ElementType type, llvm::Value* x) {
   switch (type) {
     case ElementType::PRED:
       return b.CreateZExt(x, widened(b.getInt8Ty(), x));
-    case ElementType::F16:
+    case ElementType::F16: {
+      // What came from a half is that half.
+      auto* fence = llvm::dyn_cast<llvm::IntrinsicInst>(x);
+      if (fence != nullptr && fence->getIntrinsicID() == llvm::Intrinsic::arithmetic_fence) {
+        auto* half = llvm::dyn_cast<llvm::FPExtInst>(fence->getOperand(0));
+        if (half != nullptr) return half->getOperand(0);
+      }
       return b.CreateFPTrunc(x, widened(b.getHalfTy(), x));
+    }
     case ElementType::BF16: {
       llvm::Value* word = b.CreateBitCast(x, widened(b.getInt32Ty(), x));
       word = b.CreateLShr(word, llvm::ConstantInt::get(word->getType(), 16));

@@ -101,6 +101,24 @@ Index Emitter::split(const Extent& extent, const Cuts& cuts, const Lane& linear_
   }
   return index;
 }
+Index Emitter::in_groups(const Extent& extent, Index groups, llvm::Value* first) {
+  llvm::SmallVector<llvm::Constant*, 64> steps;
+  for (int l = 0; l < lanes; ++l) steps.push_back(b.getInt32(static_cast<uint32_t>(l)));
+  llvm::Value* start = b.CreateTrunc(first, b.getInt32Ty());
+  if (lanes > 1) start = b.CreateAdd(splat(start), llvm::ConstantVector::get(steps));
+  for (Group& g : groups) {
+    int64_t stride = extent.stride(g.first + g.count - 1), size = extent.product(g.first, g.count);
+    auto number = [&](int64_t n) {
+      return llvm::ConstantInt::get(start->getType(), static_cast<uint64_t>(n));
+    };
+    llvm::Value* at = start;
+    if (stride != 1) at = b.CreateUDiv(at, number(stride));
+    if (g.first != 0) at = b.CreateURem(at, number(size));
+    llvm::Value* wide = b.CreateZExt(at, widened(b.getInt64Ty(), at));
+    g.at = lanes > 1 ? Lane{nullptr, 0, wide} : uniform(wide);
+  }
+  return groups;
+}
 // A dimension that is walked on its own, or of size 1.
 Lane Emitter::of_dimension(const Extent& extent, const Index& index, int64_t dimension) {
   int position = extent.position[static_cast<size_t>(dimension)];

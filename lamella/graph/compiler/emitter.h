@@ -143,6 +143,9 @@ class Emitter {
   Lane shifted(const Lane& a, int64_t by) { return plus(a, uniform(i64(by))); }
   Lane linear(const Extent& extent, const Index& index);
   Index split(const Extent& extent, const Cuts& cuts, const Lane& linear);
+  // The groups with the places of lanes that are neighbours from `first` on, in less than 2^31
+  // elements.
+  Index in_groups(const Extent& extent, Index groups, llvm::Value* first);
   Lane of_dimension(const Extent& extent, const Index& index, int64_t dimension);
   llvm::Value* call_kernel(const char* name, llvm::ArrayRef<llvm::Value*> x);
   // Memory of the code that holds the constant, the same for equal ones.
@@ -228,6 +231,7 @@ class Emitter {
   llvm::Value* rounded(ElementType type, llvm::Value* x);
   llvm::Value* to_memory(ElementType type, llvm::Value* x);
   llvm::Value* from_memory(ElementType type, llvm::Value* x);
+  llvm::Value* from_half(llvm::Value* x);
   llvm::Value* movement(const Instruction* i, const Index& index);
   llvm::Function* comparator(const Instruction* i);
   Lane spread_place(const Lane& at, int64_t size, int64_t apart, llvm::Value** valid);

@@ -104,7 +104,7 @@ void UnitPlan::store_all(const Instruction* i, const Index& index, llvm::Value* 
 }
 
 // All members at one index. What is read there is read before anything is written.
-void UnitPlan::emit_elements(Unit& unit, const Index& index) {
+void UnitPlan::emit_elements(Unit& unit, const Index& index, llvm::Value* linear) {
   std::vector<llvm::Value*> values;
   for (const Member& member : unit.members) {
     llvm::Value* value = e_.calculate(member.instruction, index);
@@ -112,8 +112,29 @@ void UnitPlan::emit_elements(Unit& unit, const Index& index) {
     values.push_back(value);
   }
   for (size_t m = 0; m < values.size(); ++m) {
-    if (unit.members[m].is_stored) store_all(unit.members[m].instruction, index, values[m]);
+    const Instruction* i = unit.members[m].instruction;
+    if (!unit.members[m].is_stored) continue;
+    if (linear == nullptr) {
+      store_all(i, index, values[m]);
+    } else {
+      e_.store_at(e_.places.at(i)[0], i->shape->element_type(), {linear, 1, nullptr}, values[m]);
+    }
   }
+}
+
+// Whether the last dimension, which is walked on its own, is too short for vectors, while what is
+// calculated is worth taking each lane's place apart.
+bool UnitPlan::is_walked_flat(const Unit& unit, const Index& index, int64_t last) {
+  constexpr int64_t kFewRows = 16;
+  if (unit.rows >= 0 || index.size() < 2 || unit.weight < kFunctionWeight) return false;
+  Extent extent(Shape::array(ElementType::F32, unit.sizes));
+  if (extent.elements() < kFewRows * last || extent.elements() > INT32_MAX) return false;
+  for (const Member& member : unit.members) {
+    Opcode opcode = member.instruction->opcode;
+    if (opcode == Opcode::Reduce || opcode == Opcode::ReduceWindow) return false;
+    if (!member.instruction->shape->is_array()) return false;
+  }
+  return last * 2 <= lanes_of(unit, extent.elements());
 }
 
 // One row, phase by phase. `outer` groups of the index are the row's, and have their lanes.
@@ -314,6 +335,16 @@ void UnitPlan::emit_loops(Unit& unit) {
     rows = extent.elements();
   }
   int lanes = single || unit.rows >= 0 ? 1 : lanes_of(unit, last);
+  // The dimensions as one, of which each lane finds its place in those that are there.
+  const bool flat = is_walked_flat(unit, index, last);
+  const Index groups = index;
+  if (flat) {
+    outer = 0;
+    rows = 1;
+    last = extent.elements();
+    lanes = lanes_of(unit, last);
+    index = {{0, extent.rank(), {}}};
+  }
   e_.forget_cuts();
   if (is_in_blocks(unit.sizes, unit.rows) && index.size() == 1) return emit_blocks(unit, index);
 
@@ -344,6 +375,14 @@ void UnitPlan::emit_loops(Unit& unit) {
   for (const Member& member : unit.members) {
     if (member.is_kept && !in_registers_) make_row_memory(unit, member);
   }
+  auto elements = [&](llvm::Value* at) {
+    if (flat) {
+      emit_elements(unit, e_.in_groups(extent, groups, at), at);
+      return;
+    }
+    index[0].at = {at, lanes > 1 ? 1 : 0, nullptr};
+    emit_elements(unit, index);
+  };
   if (index.empty() && unit.rows < 0) {
     emit_elements(unit, index);
   } else if (by_rows) {
@@ -354,17 +393,10 @@ void UnitPlan::emit_loops(Unit& unit) {
     }
     emit_range(unit, index, outer, begin, end);
   } else if (!shared) {
-    e_.along_lanes(last, at_once, [&](llvm::Value* at, int) {
-      index[0].at = {at, lanes > 1 ? 1 : 0, nullptr};
-      emit_elements(unit, index);
-    });
+    e_.along_lanes(last, at_once, [&](llvm::Value* at, int) { elements(at); });
   } else {
     // Whole steps, then, for whom it falls to, the rest.
     int64_t step = int64_t{lanes} * at_once, whole = last / step;
-    auto elements = [&](llvm::Value* at) {
-      index[0].at = {at, lanes > 1 ? 1 : 0, nullptr};
-      emit_elements(unit, index);
-    };
     llvm::Value* most = e_.b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, end, e_.i64(whole));
     e_.loop(begin, most, 1, [&](llvm::Value* at) {
       llvm::Value* first = e_.b.CreateMul(at, e_.i64(step), "", false, true);

@@ -114,7 +114,10 @@ class UnitPlan {
   void keep_for_later(Unit& unit);
   Index groups_of(const Unit& unit);
   int lanes_of(const Unit& unit, int64_t size);
-  void emit_elements(Unit& unit, const Index& index);
+  // `linear`: the place of the first lane's element in what is stored, if lanes are neighbours
+  // there although the index does not say so.
+  void emit_elements(Unit& unit, const Index& index, llvm::Value* linear = nullptr);
+  bool is_walked_flat(const Unit& unit, const Index& index, int64_t last);
   void store_all(const Instruction* i, const Index& index, llvm::Value* value);
   void make_row_memory(const Unit& unit, const Member& member);
   void emit_row(Unit& unit, Index& index, size_t outer);
