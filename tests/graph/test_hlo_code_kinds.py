@@ -328,3 +328,62 @@ def test_short_last_dimension(rows, columns):
         y,
     )
     np.testing.assert_allclose(got, x[:, None].astype(np.float64) ** y[None], rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["u8", "bf16", "f32", "f64", "c64"])
+@pytest.mark.parametrize(
+    ("sizes", "order"),
+    [((150, 131), (1, 0)), ((7, 1, 60, 50), (3, 0, 1, 2)), ((6, 5, 30, 40), (0, 2, 3, 1))],
+)
+def test_many_elements_are_transposed(dtype, sizes, order):
+    kinds = {"u8": lamella.uint8, "bf16": lamella.bfloat16, "f32": lamella.float32,
+             "f64": lamella.float64, "c64": lamella.complex64}  # fmt: skip
+    x = lamella.tensor(np.random.default_rng(0).integers(0, 200, sizes)).to(kinds[dtype])
+    to = ",".join(str(sizes[d]) for d in order)
+    text = (
+        f"HloModule m\nENTRY e {{\na = {dtype}[{','.join(map(str, sizes))}] parameter(0)\n"
+        f"b = {dtype}[{','.join(map(str, sizes))}] add(a, a)\n"
+        f"t = {dtype}[{to}] transpose(a), dimensions={{{','.join(map(str, order))}}}\n"
+        f"u = {dtype}[{to}] transpose(b), dimensions={{{','.join(map(str, order))}}}\n"
+        f"s = {dtype}[{to}] add(t, u)\nn = {dtype}[{x.numel()}] reshape(u)\n"
+        f"ROOT r = ({dtype}[{to}], {dtype}[{to}], {dtype}[{x.numel()}]) tuple(t, s, n)\n}}\n"
+    )
+    turned = x.permute(order)
+    got = hlo.compile(text)(x)
+    assert lamella.equal(got[0], turned.contiguous())
+    assert lamella.equal(got[1], turned + (turned + turned))
+    assert lamella.equal(got[2], (turned + turned).reshape(-1))
+
+
+@pytest.mark.parametrize("dtype", ["u8", "f16", "f32", "f64", "c64"])
+@pytest.mark.parametrize("stride", [2, 3, 4, 5])
+@pytest.mark.parametrize("size", [5, 64, 1001])
+def test_elements_apart(dtype, stride, size):
+    kinds = {"u8": lamella.uint8, "f16": lamella.float16, "f32": lamella.float32,
+             "f64": lamella.float64, "c64": lamella.complex64}  # fmt: skip
+    x = lamella.tensor(np.random.default_rng(0).integers(0, 99, (3, size))).to(kinds[dtype])
+    count = len(range(1, size, stride))
+    text = (
+        f"HloModule m\nENTRY e {{\na = {dtype}[3,{size}] parameter(0)\n"
+        f"s = {dtype}[3,{count}] slice(a), slice={{[0:3], [1:{size}:{stride}]}}\n"
+        f"ROOT r = {dtype}[3,{count}] add(s, s)\n}}\n"
+    )
+    (got,) = hlo.compile(text)(x)
+    assert lamella.equal(got, x[:, 1::stride] + x[:, 1::stride])
+
+
+@pytest.mark.parametrize("columns", [1, 3, 40, 100, 1000])
+@pytest.mark.parametrize("opcode", ["add", "maximum"])
+def test_columns_are_reduced(opcode, columns):
+    x = numbers(37, columns)
+    (got,) = run(
+        f"a = f32[37,{columns}] parameter(0)\nz = f32[] constant(0.5)\n"
+        f"b = f32[37,{columns}] multiply(a, a)\n"
+        f"ROOT r = f32[{columns}] reduce(b, z), dimensions={{0}}, to_apply=f",
+        x,
+        before=f"f {{\np = f32[] parameter(0)\nq = f32[] parameter(1)\n"
+        f"ROOT r = f32[] {opcode}(p, q)\n}}",
+    )
+    wide = x.astype(np.float64) ** 2
+    expected = wide.sum(0) + 0.5 if opcode == "add" else np.maximum(wide.max(0), 0.5)
+    np.testing.assert_allclose(got, expected, rtol=1e-5)

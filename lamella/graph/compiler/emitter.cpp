@@ -327,8 +327,32 @@ llvm::Value* Emitter::load_at(llvm::Value* data, ElementType element, const Lane
                         : b.CreateMaskedLoad(vector, address, alignment, taken, nothing);
     return from_memory(element, b.CreateShuffleVector(loaded, backwards));
   }
+  if (at.lanes == nullptr && at.stride > 1 && at.stride <= 4 && mask == nullptr) {
+    return from_memory(element, load_apart(data, vector, alignment, at));
+  }
   llvm::Value* addresses = b.CreateGEP(type, data, to_lanes(at));
   return from_memory(element, b.CreateMaskedGather(vector, addresses, alignment, mask, nothing));
+}
+
+// Elements a few apart are taken from whole vectors, of which the last ends with the last element.
+llvm::Value* Emitter::load_apart(llvm::Value* data, llvm::FixedVectorType* vector,
+                                 llvm::Align alignment, const Lane& at) {
+  llvm::Value* made = nullptr;
+  const int64_t last = (lanes - 1) * at.stride;
+  for (int64_t part = 0; part < at.stride; ++part) {
+    int64_t begin = std::min(part * lanes, last - (lanes - 1));
+    llvm::Value* address =
+        b.CreateGEP(vector->getElementType(), data, shifted(uniform(at.base), begin).base);
+    llvm::Value* loaded = b.CreateAlignedLoad(vector, address, alignment);
+    llvm::SmallVector<int, 64> which;
+    for (int l = 0; l < lanes; ++l) {
+      int64_t from = l * at.stride - begin;
+      bool is_here = from >= 0 && from < lanes;
+      which.push_back(is_here ? static_cast<int>(made == nullptr ? from : lanes + from) : l);
+    }
+    made = b.CreateShuffleVector(made == nullptr ? loaded : made, loaded, which);
+  }
+  return made;
 }
 
 void Emitter::store(const Place& place, const Shape& shape, const Index& index,

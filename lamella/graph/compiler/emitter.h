@@ -107,6 +107,8 @@ class Emitter {
   void store(const Place& place, const Shape& shape, const Index& index, llvm::Value* value);
   // The same at an element of memory.
   llvm::Value* load_at(llvm::Value* data, ElementType type, const Lane& at);
+  llvm::Value* load_apart(llvm::Value* data, llvm::FixedVectorType* vector, llvm::Align alignment,
+                          const Lane& at);
   void store_at(llvm::Value* data, ElementType type, const Lane& at, llvm::Value* value);
   void store_at(const Place& place, ElementType type, const Lane& at, llvm::Value* value);
   llvm::Value* pointer(const Place& place);

@@ -335,6 +335,10 @@ void UnitPlan::emit_loops(Unit& unit) {
     rows = extent.elements();
   }
   int lanes = single || unit.rows >= 0 ? 1 : lanes_of(unit, last);
+  // Sums of columns take some lines of memory of each row.
+  bool of_columns =
+      !single && unit.rows < 0 && unit.members[0].instruction->opcode == Opcode::Reduce;
+  for (int n = 0; of_columns && n < 2 && 2 * lanes <= last; ++n) lanes *= 2;
   // The dimensions as one, of which each lane finds its place in those that are there.
   const bool flat = is_walked_flat(unit, index, last);
   const Index groups = index;
