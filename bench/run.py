@@ -2,7 +2,7 @@
 
 Needs what `make bench` installs and builds. Rows whose peer is missing say so.
 Usage: run.py [--build DIR] [--only TOPIC], and TOPIC one of kernels, cpp, python, autograd, layers,
-graph, size, extensions, distributed.
+graph, functions, size, extensions, distributed.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import functions
 import readme
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -385,6 +386,23 @@ def compiled_rows(table: Table) -> None:
         table.ratio(row, ours[row], 0.1 if found else 0.5, "jax.jit", peer.get(begins))
 
 
+def function_rows(table: Table) -> None:
+    """The JAX functions of the tests at their size, and with arguments 256 times as large."""
+    script = str(ROOT / "bench" / "functions.py")
+    table.section("functions of JAX, compiled")
+    for title, arguments in (("at the tests' size", []), ("enlarged", ["--times", "256"])):
+        rows = run_rows([sys.executable, script, *arguments])
+        required = f"none > {functions.SLOWER:g} x jax.jit"
+        if not rows:
+            table.row(f"functions {title}", required, "not run", "", None)
+            continue
+        got = functions.slower(rows)
+        what = f"{len(rows) // 2} functions {title}"
+        table.row(what, required, f"{len(got)} slower", ", ".join(got[:2]), not got)
+        mean = functions.geometric_mean(rows)
+        table.row(f"{what}, geometric mean", "<= 0.5 x jax.jit", f"{mean:.3f} x", "", mean <= 0.5)
+
+
 def import_ms(module: str) -> float | None:
     """Wall time of an import over that of a bare interpreter, in milliseconds; median of nine."""
 
@@ -488,8 +506,8 @@ def build_rows(table: Table, build: Path, folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=Path, default=ROOT / "build")
-    topics = ["kernels", "cpp", "python", "autograd", "layers", "graph", "size", "extensions"]
-    topics.append("distributed")  # in processes of its own
+    topics = ["kernels", "cpp", "python", "autograd", "layers", "graph"]
+    topics += ["functions", "size", "extensions", "distributed"]
     parser.add_argument("--only", choices=topics)
     options = parser.parse_args()
     if options.only == "kernels":
@@ -519,6 +537,8 @@ def main() -> None:
             layer_rows(table)
         if options.only in (None, "graph"):
             graph_rows(table, options.build, folder)
+        if options.only in (None, "functions"):
+            function_rows(table)
         if options.only in (None, "size"):
             imports = size_rows(table, options.build)
         if options.only in (None, "extensions"):

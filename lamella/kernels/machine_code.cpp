@@ -2,8 +2,10 @@
 #include "lamella/kernels/machine_code.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "lamella/kernels/cpu/convolution.h"
+#include "lamella/kernels/cpu/copy.h"
 #include "lamella/kernels/cpu/gemm.h"
 #include "lamella/kernels/dispatch_stub.h"
 #include "lamella/kernels/parallel.h"
@@ -26,6 +28,18 @@ void code_product(const CodeProduct& p, const void* a, const void* b, void* c,
                d != nullptr ? 1 : 0,
                {d, 0, p.d_column, 0}};
   gemm("dot", problem);
+}
+
+void code_copy(int64_t bytes, int64_t ndim, const int64_t* sizes, const int64_t* strides,
+               const void* from, void* to) {
+  ScalarType dtype = bytes == 1   ? ScalarType::Byte
+                     : bytes == 2 ? ScalarType::Short
+                     : bytes == 4 ? ScalarType::Int
+                                  : ScalarType::Long;
+  std::vector<int64_t> dense(static_cast<size_t>(ndim));
+  int64_t stride = 1;
+  for (size_t d = dense.size(); d-- > 0; stride *= sizes[d]) dense[d] = stride;
+  copy_strided(sizes, ndim, {to, dense.data(), dtype}, {const_cast<void*>(from), strides, dtype});
 }
 
 void code_convolution(const CodeConvolution& p, void* src, void* weights, void* dst,

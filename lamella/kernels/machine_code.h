@@ -49,6 +49,10 @@ struct CodeConvolution {
 LAMELLA_PRIVATE_API void code_convolution(const CodeConvolution& p, void* src, void* weights,
                                           void* dst, lamella_storage* storage, const void* bias);
 
+// to = from of these sizes, elements of so many bytes: to is dense, from has the strides.
+LAMELLA_PRIVATE_API void code_copy(int64_t bytes, int64_t ndim, const int64_t* sizes,
+                                   const int64_t* strides, const void* from, void* to);
+
 // The CPU capability that kernels run with: 0, 1 or 2 as in CPUCapability.
 LAMELLA_PRIVATE_API int code_capability();
 // `storage` is that of b where b may be a constant, or null; so may d be.

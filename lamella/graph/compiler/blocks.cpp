@@ -42,7 +42,7 @@ void UnitPlan::emit_blocks(Unit& unit, Index& index) {
     if (member.level != Member::Reduction) continue;
     const Instruction* i = member.instruction;
     Opcode opcode = *single_operation(*i->computation(AttributeKey::ToApply));
-    ElementType type = Emitter::sum_type(i->shape->element_type());
+    ElementType type = Emitter::reduction_type(opcode, i->shape->element_type());
     llvm::Value* identity = e_.reduce_identity(opcode, type);
     Place blocks{Place::Temporary, e_.take_memory(count * element_bytes(type)), nullptr};
     sums.push_back({i, opcode, type, blocks, lanes > 1 ? e_.splat(identity) : identity, {}});
@@ -68,6 +68,7 @@ void UnitPlan::emit_blocks(Unit& unit, Index& index) {
         Sum& sum = sums[next++];
         llvm::Value* x = e_.value(i->operands[0], index);
         if (lanes > 1 && !x->getType()->isVectorTy()) x = e_.splat(x);
+        x = e_.to_reduction(sum.opcode, i->shape->element_type(), x);
         if (e_.mask != nullptr) x = e_.b.CreateSelect(e_.mask, x, sum.identity);
         llvm::Value* to = sum.parts[static_cast<size_t>(part)];
         llvm::Value* before = e_.b.CreateLoad(x->getType(), to);
@@ -126,14 +127,15 @@ void UnitPlan::emit_blocks(Unit& unit, Index& index) {
   for (Sum& sum : sums) {
     const Instruction* i = sum.instruction;
     llvm::Value* reached = e_.variable(e_.register_type(sum.type));
-    e_.b.CreateStore(e_.value(i->operands[1], {}), reached);
+    ElementType own = i->shape->element_type();
+    e_.b.CreateStore(e_.to_reduction(sum.opcode, own, e_.value(i->operands[1], {})), reached);
     e_.loop(e_.i64(0), e_.i64(count), 1, [&](llvm::Value* at) {
       llvm::Value* x = e_.load_at(e_.pointer(sum.blocks), sum.type, e_.uniform(at));
       llvm::Value* before = e_.b.CreateLoad(x->getType(), reached);
       e_.b.CreateStore(e_.combine(sum.opcode, sum.type, before, x), reached);
     });
     llvm::Value* result = e_.b.CreateLoad(e_.register_type(sum.type), reached);
-    result = e_.narrowed(i->shape->element_type(), result);
+    result = e_.narrowed(own, e_.from_reduction(sum.opcode, own, result));
     e_.remember(i, 0, {}, result);
     if (e_.places.count(i) != 0) store_all(i, {}, result);
   }

@@ -1,5 +1,6 @@
 // Operations on elements: what each elementwise opcode is in LLVM's instructions. They are to give
 // what the evaluator gives; functions such as exp are the kernels' own.
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Intrinsics.h>
 
 #include "lamella/core/error.h"
@@ -53,11 +54,16 @@ llvm::Value* Emitter::intrinsic(ID id, llvm::ArrayRef<llvm::Value*> x) {
   return b.CreateIntrinsic(id, {x[0]->getType()}, x);
 }
 
+// Behind the fence LLVM does not see that the float was a half, of which it would compare and
+// choose lane by lane.
+llvm::Value* Emitter::from_half(llvm::Value* x) {
+  return b.CreateArithmeticFence(b.CreateFPExt(x, widened(b.getFloatTy(), x)),
+                                 widened(b.getFloatTy(), x));
+}
+
 // Rounds to a smaller type, which stays a float.
 llvm::Value* Emitter::rounded(ElementType type, llvm::Value* x) {
-  if (type == ElementType::F16) {
-    return b.CreateFPExt(b.CreateFPTrunc(x, widened(b.getHalfTy(), x)), x->getType());
-  }
+  if (type == ElementType::F16) return from_half(b.CreateFPTrunc(x, widened(b.getHalfTy(), x)));
   if (type != ElementType::BF16) return x;
   // To the nearest, ties to even; what is not a number stays it.
   llvm::Type* word = widened(b.getInt32Ty(), x);
@@ -73,7 +79,7 @@ llvm::Value* Emitter::from_memory(ElementType type, llvm::Value* x) {
     case ElementType::PRED:
       return b.CreateICmpNE(x, llvm::ConstantInt::get(x->getType(), 0));
     case ElementType::F16:
-      return b.CreateFPExt(x, widened(b.getFloatTy(), x));
+      return from_half(x);
     case ElementType::BF16: {
       llvm::Value* word = b.CreateZExt(x, widened(b.getInt32Ty(), x));
       word = b.CreateShl(word, llvm::ConstantInt::get(word->getType(), 16));
@@ -88,8 +94,15 @@ llvm::Value* Emitter::to_memory(ElementType type, llvm::Value* x) {
   switch (type) {
     case ElementType::PRED:
       return b.CreateZExt(x, widened(b.getInt8Ty(), x));
-    case ElementType::F16:
+    case ElementType::F16: {
+      // What came from a half is that half.
+      auto* fence = llvm::dyn_cast<llvm::IntrinsicInst>(x);
+      if (fence != nullptr && fence->getIntrinsicID() == llvm::Intrinsic::arithmetic_fence) {
+        auto* half = llvm::dyn_cast<llvm::FPExtInst>(fence->getOperand(0));
+        if (half != nullptr) return half->getOperand(0);
+      }
       return b.CreateFPTrunc(x, widened(b.getHalfTy(), x));
+    }
     case ElementType::BF16: {
       llvm::Value* word = b.CreateBitCast(x, widened(b.getInt32Ty(), x));
       word = b.CreateLShr(word, llvm::ConstantInt::get(word->getType(), 16));
@@ -235,6 +248,7 @@ llvm::Value* Emitter::compare(const Instruction* i, llvm::Value* x, llvm::Value*
 
 // Sums, products, extremes and logic: what reducers are as well.
 llvm::Value* Emitter::combine(Opcode opcode, ElementType type, llvm::Value* x, llvm::Value* y) {
+  if (is_complex(type)) return complex_combination(opcode, x, y);
   bool is_float = is_floating(type), is_signed = element_kind(type) == ElementKind::Signed;
   switch (opcode) {
     case Opcode::Add:
@@ -368,6 +382,8 @@ llvm::Value* Emitter::function_of(const Instruction* i, llvm::ArrayRef<llvm::Val
 llvm::Value* Emitter::elementwise(const Instruction* i, llvm::SmallVectorImpl<llvm::Value*>& x) {
   ElementType type = i->shape->element_type(), from = i->operand_shape(0).element_type();
   bool is_float = is_floating(from);
+  bool only_moves = i->opcode == Opcode::Select || i->opcode == Opcode::BitcastConvert;
+  if ((is_complex(type) || is_complex(from)) && !only_moves) return complex_operation(i, x);
   switch (i->opcode) {
     case Opcode::Convert:
       return convert(from, type, x[0]);
@@ -434,6 +450,8 @@ llvm::Value* Emitter::elementwise(const Instruction* i, llvm::SmallVectorImpl<ll
       return b.CreateIntrinsic(llvm::Intrinsic::ctlz, {x[0]->getType()}, {x[0], b.getFalse()});
     case Opcode::PopulationCount:
       return intrinsic(llvm::Intrinsic::ctpop, {x[0]});
+    case Opcode::ReducePrecision:
+      return reduced_precision(i, x[0]);
     case Opcode::Add:
     case Opcode::And:
     case Opcode::Divide:
@@ -465,6 +483,11 @@ llvm::Value* Emitter::elementwise(const Instruction* i, llvm::SmallVectorImpl<ll
 // What changes nothing when combined with.
 llvm::Value* Emitter::reduce_identity(Opcode opcode, ElementType type) {
   llvm::Type* t = register_type(type);
+  if (is_complex(type)) {
+    llvm::Type* part = b.getFloatTy();
+    llvm::Value* zero = llvm::ConstantFP::get(part, opcode == Opcode::Add ? -0.0 : 0.0);
+    return joined({opcode == Opcode::Add ? zero : llvm::ConstantFP::get(part, 1.0), zero});
+  }
   if (is_floating(type)) {
     switch (opcode) {
       case Opcode::Add:

@@ -101,6 +101,24 @@ Index Emitter::split(const Extent& extent, const Cuts& cuts, const Lane& linear_
   }
   return index;
 }
+Index Emitter::in_groups(const Extent& extent, Index groups, llvm::Value* first) {
+  llvm::SmallVector<llvm::Constant*, 64> steps;
+  for (int l = 0; l < lanes; ++l) steps.push_back(b.getInt32(static_cast<uint32_t>(l)));
+  llvm::Value* start = b.CreateTrunc(first, b.getInt32Ty());
+  if (lanes > 1) start = b.CreateAdd(splat(start), llvm::ConstantVector::get(steps));
+  for (Group& g : groups) {
+    int64_t stride = extent.stride(g.first + g.count - 1), size = extent.product(g.first, g.count);
+    auto number = [&](int64_t n) {
+      return llvm::ConstantInt::get(start->getType(), static_cast<uint64_t>(n));
+    };
+    llvm::Value* at = start;
+    if (stride != 1) at = b.CreateUDiv(at, number(stride));
+    if (g.first != 0) at = b.CreateURem(at, number(size));
+    llvm::Value* wide = b.CreateZExt(at, widened(b.getInt64Ty(), at));
+    g.at = lanes > 1 ? Lane{nullptr, 0, wide} : uniform(wide);
+  }
+  return groups;
+}
 // A dimension that is walked on its own, or of size 1.
 Lane Emitter::of_dimension(const Extent& extent, const Index& index, int64_t dimension) {
   int position = extent.position[static_cast<size_t>(dimension)];
@@ -309,8 +327,32 @@ llvm::Value* Emitter::load_at(llvm::Value* data, ElementType element, const Lane
                         : b.CreateMaskedLoad(vector, address, alignment, taken, nothing);
     return from_memory(element, b.CreateShuffleVector(loaded, backwards));
   }
+  if (at.lanes == nullptr && at.stride > 1 && at.stride <= 4 && mask == nullptr) {
+    return from_memory(element, load_apart(data, vector, alignment, at));
+  }
   llvm::Value* addresses = b.CreateGEP(type, data, to_lanes(at));
   return from_memory(element, b.CreateMaskedGather(vector, addresses, alignment, mask, nothing));
+}
+
+// Elements a few apart are taken from whole vectors, of which the last ends with the last element.
+llvm::Value* Emitter::load_apart(llvm::Value* data, llvm::FixedVectorType* vector,
+                                 llvm::Align alignment, const Lane& at) {
+  llvm::Value* made = nullptr;
+  const int64_t last = (lanes - 1) * at.stride;
+  for (int64_t part = 0; part < at.stride; ++part) {
+    int64_t begin = std::min(part * lanes, last - (lanes - 1));
+    llvm::Value* address =
+        b.CreateGEP(vector->getElementType(), data, shifted(uniform(at.base), begin).base);
+    llvm::Value* loaded = b.CreateAlignedLoad(vector, address, alignment);
+    llvm::SmallVector<int, 64> which;
+    for (int l = 0; l < lanes; ++l) {
+      int64_t from = l * at.stride - begin;
+      bool is_here = from >= 0 && from < lanes;
+      which.push_back(is_here ? static_cast<int>(made == nullptr ? from : lanes + from) : l);
+    }
+    made = b.CreateShuffleVector(made == nullptr ? loaded : made, loaded, which);
+  }
+  return made;
 }
 
 void Emitter::store(const Place& place, const Shape& shape, const Index& index,
@@ -373,6 +415,11 @@ void Emitter::store_at(llvm::Value* data, ElementType element, const Lane& at, l
 llvm::Value* Emitter::constant(const Instruction* i) {
   ElementType element = i->shape->element_type();
   llvm::Type* type = register_type(element);
+  if (is_complex(element)) {
+    complex<double> z = i->literal->complex_at(0);
+    return joined({llvm::ConstantFP::get(b.getFloatTy(), z.real()),
+                   llvm::ConstantFP::get(b.getFloatTy(), z.imag())});
+  }
   if (is_floating(element)) return llvm::ConstantFP::get(type, i->literal->real_at(0));
   return llvm::ConstantInt::get(type, static_cast<uint64_t>(i->literal->integer_at(0)), true);
 }
@@ -458,9 +505,14 @@ llvm::Value* Emitter::emit(const Instruction* i, const Index& index) {
     case Opcode::Reduce:
       return reduction(i, 0, index);
     case Opcode::ReduceWindow:
-      return windowed(i, index);
-    case Opcode::GetTupleElement:
-      return reduction(i->operands[0], static_cast<size_t>(i->integer(AttributeKey::Index)), index);
+      return windowed(i, 0, index);
+    case Opcode::GetTupleElement: {
+      auto which = static_cast<size_t>(i->integer(AttributeKey::Index));
+      if (i->operands[0]->opcode == Opcode::ReduceWindow) {
+        return windowed(i->operands[0], which, index);
+      }
+      return reduction(i->operands[0], which, index);
+    }
     default: {
       llvm::SmallVector<llvm::Value*, 4> x;
       for (const Instruction* operand : i->operands) {

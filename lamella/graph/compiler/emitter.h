@@ -7,7 +7,8 @@
 //   size 1 have no part in it, and neighbours that are always walked together are one group. So
 //   moving elements costs nothing: broadcast, transpose, slice, pad, ... only change the index.
 //
-//   PRED is i1 in registers, F16 and BF16 are floats that were rounded.
+//   PRED is i1 in registers, F16 and BF16 are floats that were rounded, C64 is an i64 with the real
+//   part in its lower half.
 #pragma once
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/IR/IRBuilder.h>
@@ -106,6 +107,8 @@ class Emitter {
   void store(const Place& place, const Shape& shape, const Index& index, llvm::Value* value);
   // The same at an element of memory.
   llvm::Value* load_at(llvm::Value* data, ElementType type, const Lane& at);
+  llvm::Value* load_apart(llvm::Value* data, llvm::FixedVectorType* vector, llvm::Align alignment,
+                          const Lane& at);
   void store_at(llvm::Value* data, ElementType type, const Lane& at, llvm::Value* value);
   void store_at(const Place& place, ElementType type, const Lane& at, llvm::Value* value);
   llvm::Value* pointer(const Place& place);
@@ -142,6 +145,9 @@ class Emitter {
   Lane shifted(const Lane& a, int64_t by) { return plus(a, uniform(i64(by))); }
   Lane linear(const Extent& extent, const Index& index);
   Index split(const Extent& extent, const Cuts& cuts, const Lane& linear);
+  // The groups with the places of lanes that are neighbours from `first` on, in less than 2^31
+  // elements.
+  Index in_groups(const Extent& extent, Index groups, llvm::Value* first);
   Lane of_dimension(const Extent& extent, const Index& index, int64_t dimension);
   llvm::Value* call_kernel(const char* name, llvm::ArrayRef<llvm::Value*> x);
   // Memory of the code that holds the constant, the same for equal ones.
@@ -156,14 +162,19 @@ class Emitter {
   std::vector<Lane> dynamic_starts(const Instruction* i, size_t first, const Shape& slice);
   // Memory of a function for one value, which becomes a register.
   llvm::Value* variable(llvm::Type* type);
-  // What small floats are summed in.
-  static ElementType sum_type(ElementType type);
+  // What a reduction of a type works in: small floats are summed in F32, and extremes of floats are
+  // taken of integers. Operands are brought to that type, results from it.
+  static ElementType reduction_type(Opcode opcode, ElementType type);
+  llvm::Value* to_reduction(Opcode opcode, ElementType type, llvm::Value* x);
+  llvm::Value* from_reduction(Opcode opcode, ElementType type, llvm::Value* x);
   // Lanes of a vector along so many elements.
   int natural_lanes(ElementType type, int64_t size) const;
   // Walks `size` elements `lanes` at a time; the last ones under a mask. `unroll` of them are done
-  // in one step, with part 0, 1, ...
+  // in one step, with part 0, 1, ... If `straight`, there is no loop, and what was calculated is
+  // remembered afterwards.
   void along_lanes(int64_t size, int unroll,
-                   const std::function<void(llvm::Value* at, int part)>& each);
+                   const std::function<void(llvm::Value* at, int part)>& each,
+                   bool straight = false);
   // Writes what a reduction reaches after each element.
   void prefixes(const Instruction* i);
   // Scatters into the place of `i`.
@@ -208,14 +219,26 @@ class Emitter {
   llvm::Value* integer_operation(const Instruction* i, ElementType type, llvm::Value* x,
                                  llvm::Value* y);
   llvm::Value* compare(const Instruction* i, llvm::Value* x, llvm::Value* y);
+  // Complex numbers; see complex.cpp.
+  struct Parts {
+    llvm::Value *real, *imag;
+  };
+  Parts parts(llvm::Value* z);
+  llvm::Value* joined(Parts z);
+  llvm::Value* complex_combination(Opcode opcode, llvm::Value* x, llvm::Value* y);
+  llvm::Value* complex_operation(const Instruction* i, llvm::ArrayRef<llvm::Value*> x);
+  llvm::Value* quotient(llvm::Value* x, llvm::Value* y);
+  llvm::Value* reduced_precision(const Instruction* i, llvm::Value* x);
   llvm::Value* convert(ElementType from, ElementType to, llvm::Value* x);
   llvm::Value* rounded(ElementType type, llvm::Value* x);
   llvm::Value* to_memory(ElementType type, llvm::Value* x);
   llvm::Value* from_memory(ElementType type, llvm::Value* x);
+  llvm::Value* from_half(llvm::Value* x);
   llvm::Value* movement(const Instruction* i, const Index& index);
   llvm::Function* comparator(const Instruction* i);
   Lane spread_place(const Lane& at, int64_t size, int64_t apart, llvm::Value** valid);
-  llvm::Value* windowed(const Instruction* i, const Index& index);
+  // Result `which` of a reduce-window.
+  llvm::Value* windowed(const Instruction* i, size_t which, const Index& index);
   llvm::Value* padded(const Instruction* i, const Index& index);
   llvm::Value* gathered(const Instruction* i, const Index& index);
   llvm::Value* clamped(ElementType type, llvm::Value* start, int64_t largest);

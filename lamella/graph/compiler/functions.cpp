@@ -177,8 +177,8 @@ class Functions {
     return {&e_.b, e_.b.CreateMaskedGather(vector_of(one), addresses, llvm::Align(sizeof(T)))};
   }
   // For x that lies within the pieces, or is NaN.
-  template <int N>
-  Vector piecewise(Vector x, const Piecewise<T, N>& p) {
+  template <int N, bool R>
+  Vector piecewise(Vector x, const Piecewise<T, N, R>& p) {
     auto bound = [&](llvm::Intrinsic::ID id, Vector at, int64_t by) {
       return Vector{&e_.b, e_.b.CreateBinaryIntrinsic(id, at.v, at.whole(by).v)};
     };
@@ -190,7 +190,11 @@ class Functions {
     Vector t = x - entry(p.center);
     Vector sum = entry(p.c[N - 1]);
     for (int n = N - 1; n-- > 1;) sum = fma(sum, t, entry(p.c[n]));
-    return entry(p.c[0]) + fma(sum, t, entry(p.rest));
+    if constexpr (R) {
+      return entry(p.c[0]) + fma(sum, t, entry(p.rest));
+    } else {
+      return fma(sum, t, entry(p.c[0]));
+    }
   }
 
   // ---- Exponentials ----

@@ -225,6 +225,26 @@ void KernelCalls::select_and_scatter(const Instruction* i) {
   frame_.return_if(e_.b.CreateCall(call, arguments));
 }
 
+void KernelCalls::transpose(const Instruction* i) {
+  View from = plan_.view(i);
+  if (from.base == i) {  // no strides lead to what is there
+    from = plan_.view(i->operands[0]);
+    std::vector<int64_t> strides;
+    for (int64_t d : i->integers(AttributeKey::Dimensions)) {
+      strides.push_back(from.strides[static_cast<size_t>(d)]);
+    }
+    from.strides = strides;
+  }
+  std::vector<int64_t> numbers{element_bytes(i->shape->element_type()), i->shape->rank()};
+  for (int64_t size : i->shape->dimensions()) numbers.push_back(size);
+  for (int64_t stride : from.strides) numbers.push_back(stride);
+  llvm::Type* pointer = e_.b.getPtrTy();
+  llvm::FunctionCallee call =
+      e_.runtime("lamella_transpose", e_.b.getInt32Ty(), {pointer, pointer, pointer});
+  frame_.return_if(e_.b.CreateCall(call, {numbers_of(numbers), e_.pointer(*e_.place_of(from.base)),
+                                          e_.pointer(e_.places.at(i)[0])}));
+}
+
 void KernelCalls::attention(const Instruction* i) {
   AttentionCall call = *attention_call(*i);
   const Shape &q = i->operand_shape(0), &k = i->operand_shape(1), &v = i->operand_shape(2);

@@ -19,6 +19,8 @@ class KernelCalls {
   void attention(const Instruction* call);
   // A select-and-scatter that select_scatter() knows.
   void select_and_scatter(const Instruction* i);
+  // A transpose, in tiles.
+  void transpose(const Instruction* i);
 
  private:
   void product(const Instruction* dot, const Place& to, const Instruction* row);

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "lamella/core/error.h"
+#include "lamella/graph/compiler/interleaving.h"
 #include "lamella/graph/compiler/shared_loop.h"
 #include "lamella/graph/compiler/units.h"
 
@@ -33,6 +34,13 @@ bool only_four_bytes(const Unit& unit) {
     return !member.is_stored || (member.instruction->shape->is_array() &&
                                  element_bytes(member.instruction->shape->element_type()) == 4);
   });
+}
+
+// Whether a row of so many elements is few vectors, and few instructions without a loop.
+bool fits_registers(int64_t elements, int lanes, int weight) {
+  constexpr int64_t kMostVectors = 8, kMostInstructions = 1024;
+  int64_t vectors = (elements + lanes - 1) / lanes;
+  return vectors <= kMostVectors && vectors * weight <= kMostInstructions;
 }
 
 // Vectors done in one step: functions share the tables and constants that they load.
@@ -96,7 +104,7 @@ void UnitPlan::store_all(const Instruction* i, const Index& index, llvm::Value* 
 }
 
 // All members at one index. What is read there is read before anything is written.
-void UnitPlan::emit_elements(Unit& unit, const Index& index) {
+void UnitPlan::emit_elements(Unit& unit, const Index& index, llvm::Value* linear) {
   std::vector<llvm::Value*> values;
   for (const Member& member : unit.members) {
     llvm::Value* value = e_.calculate(member.instruction, index);
@@ -104,8 +112,29 @@ void UnitPlan::emit_elements(Unit& unit, const Index& index) {
     values.push_back(value);
   }
   for (size_t m = 0; m < values.size(); ++m) {
-    if (unit.members[m].is_stored) store_all(unit.members[m].instruction, index, values[m]);
+    const Instruction* i = unit.members[m].instruction;
+    if (!unit.members[m].is_stored) continue;
+    if (linear == nullptr) {
+      store_all(i, index, values[m]);
+    } else {
+      e_.store_at(e_.places.at(i)[0], i->shape->element_type(), {linear, 1, nullptr}, values[m]);
+    }
   }
+}
+
+// Whether the last dimension, which is walked on its own, is too short for vectors, while what is
+// calculated is worth taking each lane's place apart.
+bool UnitPlan::is_walked_flat(const Unit& unit, const Index& index, int64_t last) {
+  constexpr int64_t kFewRows = 16;
+  if (unit.rows >= 0 || index.size() < 2 || unit.weight < kFunctionWeight) return false;
+  Extent extent(Shape::array(ElementType::F32, unit.sizes));
+  if (extent.elements() < kFewRows * last || extent.elements() > INT32_MAX) return false;
+  for (const Member& member : unit.members) {
+    Opcode opcode = member.instruction->opcode;
+    if (opcode == Opcode::Reduce || opcode == Opcode::ReduceWindow) return false;
+    if (!member.instruction->shape->is_array()) return false;
+  }
+  return last * 2 <= lanes_of(unit, extent.elements());
 }
 
 // One row, phase by phase. `outer` groups of the index are the row's, and have their lanes.
@@ -138,9 +167,10 @@ void UnitPlan::emit_row(Unit& unit, Index& index, size_t outer) {
       const Instruction* i = member.instruction;
       Sum sum{&member,
               *single_operation(*i->computation(AttributeKey::ToApply)),
-              Emitter::sum_type(i->shape->element_type()),
+              i->shape->element_type(),
               nullptr,
               {}};
+      sum.type = Emitter::reduction_type(sum.opcode, sum.type);
       sum.identity = e_.reduce_identity(sum.opcode, sum.type);
       if (e_.lanes > 1) sum.identity = e_.splat(sum.identity);
       sums.push_back(std::move(sum));
@@ -162,13 +192,14 @@ void UnitPlan::emit_row(Unit& unit, Index& index, size_t outer) {
           if (member.level == Member::Full) {
             llvm::Value* value = e_.calculate(i, index);
             e_.remember(i, 0, index, value);
-            if (member.is_kept) e_.keep_in_row(i, index, value);
+            if (member.is_kept && !in_registers_) e_.keep_in_row(i, index, value);
             if (member.is_stored) stores.emplace_back(&member, value);
             continue;
           }
           Sum& sum = sums[next_sum++];
           llvm::Value* x = e_.value(i->operands[0], index);
           if (e_.lanes > 1 && !x->getType()->isVectorTy()) x = e_.splat(x);
+          x = e_.to_reduction(sum.opcode, i->shape->element_type(), x);
           if (e_.mask != nullptr) x = e_.b.CreateSelect(e_.mask, x, sum.identity);
           llvm::Value* to = sum.parts[static_cast<size_t>(part)];
           llvm::Value* before = e_.b.CreateLoad(x->getType(), to);
@@ -187,14 +218,15 @@ void UnitPlan::emit_row(Unit& unit, Index& index, size_t outer) {
           });
           return;
         }
-        e_.along_lanes(n, unroll, [&](llvm::Value* at, int part) {
+        auto each = [&](llvm::Value* at, int part) {
           g.at = {at, e_.lanes > 1 ? 1 : 0, nullptr};
           elements(part);
-        });
+        };
+        e_.along_lanes(n, unroll, each, in_registers_);
       };
-      e_.begin_scope();
+      if (!in_registers_) e_.begin_scope();
       nest(nest, 0);
-      e_.end_scope();
+      if (!in_registers_) e_.end_scope();
     }
     e_.lanes = 1;
     for (Sum& sum : sums) {
@@ -205,8 +237,10 @@ void UnitPlan::emit_row(Unit& unit, Index& index, size_t outer) {
         result = result == nullptr ? x : e_.combine(sum.opcode, sum.type, result, x);
       }
       result = e_.across_lanes(sum.opcode, sum.type, result);
-      result = e_.combine(sum.opcode, sum.type, e_.value(i->operands[1], {}), result);
-      result = e_.narrowed(i->shape->element_type(), result);
+      ElementType type = i->shape->element_type();
+      llvm::Value* start = e_.to_reduction(sum.opcode, type, e_.value(i->operands[1], {}));
+      result = e_.combine(sum.opcode, sum.type, start, result);
+      result = e_.narrowed(type, e_.from_reduction(sum.opcode, type, result));
       e_.remember(i, 0, row, result);
       if (sum.member->is_stored) store_all(i, row, result);
     }
@@ -221,35 +255,51 @@ void UnitPlan::emit_row(Unit& unit, Index& index, size_t outer) {
 }
 
 // Rows `begin` to `end` of the outer groups; or, without rows, elements of the one group there is.
+// Short rows are done two at a time: a row is a chain of reductions, which the other one fills.
 void UnitPlan::emit_range(Unit& unit, Index& index, size_t outer, llvm::Value* begin,
                           llvm::Value* end) {
+  llvm::Value* single = begin;
+  if (in_registers_) {
+    llvm::Value* odd = e_.b.CreateAnd(e_.b.CreateSub(end, begin), e_.i64(1));
+    single = e_.b.CreateSub(end, odd);
+    e_.loop(begin, single, 2, [&](llvm::Value* at) {
+      Interleaving rows(e_.b);
+      rows.next();
+      emit_step(unit, index, outer, at);
+      rows.next();
+      emit_step(unit, index, outer, e_.b.CreateAdd(at, e_.i64(1), "", false, true));
+      rows.finish();
+    });
+  }
+  e_.loop(single, end, 1, [&](llvm::Value* at) { emit_step(unit, index, outer, at); });
+}
+
+void UnitPlan::emit_step(Unit& unit, Index& index, size_t outer, llvm::Value* at) {
   Extent extent(Shape::array(ElementType::F32, unit.sizes));
-  e_.loop(begin, end, 1, [&](llvm::Value* at) {
-    // The row's number is taken apart.
-    int64_t apart = 1;
-    for (size_t g = outer; g-- > 0;) {
-      int64_t size = extent.product(index[g].first, index[g].count);
-      llvm::Value* own = at;
-      if (apart != 1) own = e_.b.CreateUDiv(own, e_.i64(apart));
-      if (g != 0) own = e_.b.CreateURem(own, e_.i64(size));
-      index[g].at = e_.uniform(own);
-      apart *= size;
-    }
-    if (unit.rows >= 0) {
-      emit_row(unit, index, outer);
-      return;
-    }
-    if (outer == index.size()) {
-      emit_elements(unit, index);
-      return;
-    }
-    Group& last = index.back();
-    e_.along_lanes(extent.product(last.first, last.count), vectors_at_once(unit),
-                   [&](llvm::Value* where, int) {
-                     last.at = {where, e_.lanes > 1 ? 1 : 0, nullptr};
-                     emit_elements(unit, index);
-                   });
-  });
+  // The row's number is taken apart.
+  int64_t apart = 1;
+  for (size_t g = outer; g-- > 0;) {
+    int64_t size = extent.product(index[g].first, index[g].count);
+    llvm::Value* own = at;
+    if (apart != 1) own = e_.b.CreateUDiv(own, e_.i64(apart));
+    if (g != 0) own = e_.b.CreateURem(own, e_.i64(size));
+    index[g].at = e_.uniform(own);
+    apart *= size;
+  }
+  if (unit.rows >= 0) {
+    emit_row(unit, index, outer);
+    return;
+  }
+  if (outer == index.size()) {
+    emit_elements(unit, index);
+    return;
+  }
+  Group& last = index.back();
+  e_.along_lanes(extent.product(last.first, last.count), vectors_at_once(unit),
+                 [&](llvm::Value* where, int) {
+                   last.at = {where, e_.lanes > 1 ? 1 : 0, nullptr};
+                   emit_elements(unit, index);
+                 });
 }
 
 void UnitPlan::make_row_memory(const Unit& unit, const Member& member) {
@@ -285,6 +335,20 @@ void UnitPlan::emit_loops(Unit& unit) {
     rows = extent.elements();
   }
   int lanes = single || unit.rows >= 0 ? 1 : lanes_of(unit, last);
+  // Sums of columns take some lines of memory of each row.
+  bool of_columns =
+      !single && unit.rows < 0 && unit.members[0].instruction->opcode == Opcode::Reduce;
+  for (int n = 0; of_columns && n < 2 && 2 * lanes <= last; ++n) lanes *= 2;
+  // The dimensions as one, of which each lane finds its place in those that are there.
+  const bool flat = is_walked_flat(unit, index, last);
+  const Index groups = index;
+  if (flat) {
+    outer = 0;
+    rows = 1;
+    last = extent.elements();
+    lanes = lanes_of(unit, last);
+    index = {{0, extent.rank(), {}}};
+  }
   e_.forget_cuts();
   if (is_in_blocks(unit.sizes, unit.rows) && index.size() == 1) return emit_blocks(unit, index);
 
@@ -310,9 +374,19 @@ void UnitPlan::emit_loops(Unit& unit) {
                extent.elements() * 4 >= kLargeBytes && only_four_bytes(unit);
 #endif
   e_.begin_scope();
+  in_registers_ = unit.rows >= 0 && rows > 1 && index.size() == outer + 1 &&
+                  fits_registers(last, lanes_of(unit, last), unit.weight);
   for (const Member& member : unit.members) {
-    if (member.is_kept) make_row_memory(unit, member);
+    if (member.is_kept && !in_registers_) make_row_memory(unit, member);
   }
+  auto elements = [&](llvm::Value* at) {
+    if (flat) {
+      emit_elements(unit, e_.in_groups(extent, groups, at), at);
+      return;
+    }
+    index[0].at = {at, lanes > 1 ? 1 : 0, nullptr};
+    emit_elements(unit, index);
+  };
   if (index.empty() && unit.rows < 0) {
     emit_elements(unit, index);
   } else if (by_rows) {
@@ -323,23 +397,19 @@ void UnitPlan::emit_loops(Unit& unit) {
     }
     emit_range(unit, index, outer, begin, end);
   } else if (!shared) {
-    e_.along_lanes(last, at_once, [&](llvm::Value* at, int) {
-      index[0].at = {at, lanes > 1 ? 1 : 0, nullptr};
-      emit_elements(unit, index);
-    });
+    e_.along_lanes(last, at_once, [&](llvm::Value* at, int) { elements(at); });
   } else {
     // Whole steps, then, for whom it falls to, the rest.
     int64_t step = int64_t{lanes} * at_once, whole = last / step;
-    auto elements = [&](llvm::Value* at) {
-      index[0].at = {at, lanes > 1 ? 1 : 0, nullptr};
-      emit_elements(unit, index);
-    };
     llvm::Value* most = e_.b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, end, e_.i64(whole));
     e_.loop(begin, most, 1, [&](llvm::Value* at) {
       llvm::Value* first = e_.b.CreateMul(at, e_.i64(step), "", false, true);
+      Interleaving parts(e_.b);
       for (int part = 0; part < at_once; ++part) {
+        parts.next();
         elements(e_.b.CreateAdd(first, e_.i64(int64_t{part} * lanes), "", false, true));
       }
+      parts.finish();
     });
     if (whole * step != last) {
       e_.loop(e_.i64(whole), end, 1, [&](llvm::Value*) {
@@ -351,6 +421,7 @@ void UnitPlan::emit_loops(Unit& unit) {
   }
   e_.end_scope();
   e_.lanes = 1;
+  in_registers_ = false;
   for (const Member& member : unit.members) {
     if (member.is_kept) e_.row_memory.erase(member.instruction);
   }

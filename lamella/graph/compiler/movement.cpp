@@ -120,6 +120,10 @@ Cuts Emitter::find_cuts(const Instruction* i) {
       case Opcode::GetTupleElement:
       case Opcode::Reduce: {
         const Instruction* reduce = i->opcode == Opcode::Reduce ? i : i->operands[0];
+        if (reduce->opcode == Opcode::ReduceWindow) {
+          all();
+          break;
+        }
         Extent from(reduce->operand_shape(0));
         auto reduced = reduce->integers(AttributeKey::Dimensions);
         std::vector<int> position;

@@ -235,6 +235,8 @@ class Program {
         return KernelCalls(frame_, plan).select_and_scatter(i);
       case Opcode::Sort:
         return frame_.return_if(e_.sorted(i));
+      case Opcode::Transpose:
+        return KernelCalls(frame_, plan).transpose(i);
       case Opcode::While:
         return emit_while(i);
       case Opcode::Conditional:

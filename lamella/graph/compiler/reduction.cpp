@@ -10,6 +10,7 @@
 
 #include "lamella/core/error.h"
 #include "lamella/graph/compiler/emitter.h"
+#include "lamella/graph/compiler/interleaving.h"
 
 namespace lamella::hlo::compiler {
 
@@ -19,8 +20,47 @@ llvm::Value* Emitter::variable(llvm::Type* type) {
   return at.CreateAlloca(type);
 }
 
-ElementType Emitter::sum_type(ElementType type) {
-  return type == ElementType::F16 || type == ElementType::BF16 ? ElementType::F32 : type;
+// Note [Extremes of floats]
+//   The maximum of two floats is several instructions, as NaN counts and 0 is above -0, each of
+//   which waits for the one before. Bits are ordered as integers once those of numbers below 0 are
+//   turned around, and there NaN is made the first or the last, so that a chain of maxima is one
+//   instruction for each.
+ElementType Emitter::reduction_type(Opcode opcode, ElementType type) {
+  bool is_extreme = opcode == Opcode::Maximum || opcode == Opcode::Minimum;
+  switch (type) {
+    case ElementType::F16:
+    case ElementType::BF16:
+    case ElementType::F32:
+      return is_extreme ? ElementType::S32 : ElementType::F32;
+    case ElementType::F64:
+      return is_extreme ? ElementType::S64 : type;
+    default:
+      return type;
+  }
+}
+namespace {
+// Its own inverse.
+llvm::Value* turned_below_zero(llvm::IRBuilder<>& b, llvm::Value* bits) {
+  llvm::Type* word = bits->getType();
+  llvm::Value* negative =
+      b.CreateAShr(bits, llvm::ConstantInt::get(word, word->getScalarSizeInBits() - 1));
+  return b.CreateXor(bits, b.CreateLShr(negative, llvm::ConstantInt::get(word, 1)));
+}
+}  // namespace
+llvm::Value* Emitter::to_reduction(Opcode opcode, ElementType type, llvm::Value* x) {
+  ElementType into = reduction_type(opcode, type);
+  if (is_floating(into) || !is_floating(type)) return x;
+  llvm::Type* word = widened(register_type(into), x);
+  llvm::Value* ordered = turned_below_zero(b, b.CreateBitCast(x, word));
+  // The identity of the other one is behind everything.
+  bool maximum = opcode == Opcode::Maximum;
+  llvm::Value* last = reduce_identity(maximum ? Opcode::Minimum : Opcode::Maximum, into);
+  if (word->isVectorTy()) last = splat(last);
+  return b.CreateSelect(b.CreateFCmpUNO(x, x), last, ordered);
+}
+llvm::Value* Emitter::from_reduction(Opcode opcode, ElementType type, llvm::Value* x) {
+  if (is_floating(reduction_type(opcode, type)) || !is_floating(type)) return x;
+  return b.CreateBitCast(turned_below_zero(b, x), widened(register_type(type), x));
 }
 
 int Emitter::natural_lanes(ElementType type, int64_t size) const {
@@ -31,17 +71,27 @@ int Emitter::natural_lanes(ElementType type, int64_t size) const {
 }
 
 void Emitter::along_lanes(int64_t size, int unroll,
-                          const std::function<void(llvm::Value* at, int part)>& each) {
+                          const std::function<void(llvm::Value* at, int part)>& each,
+                          bool straight) {
   int64_t step = lanes, whole = size - size % step;
   int64_t many = unroll > 1 ? size - size % (step * unroll) : 0;
-  if (many > 0) {
+  if (straight) {
+    for (int64_t at = 0; at < whole; at += step) {
+      each(i64(at), at < many ? static_cast<int>(at / step % unroll) : 0);
+    }
+  } else if (many > 0) {
     loop(i64(0), i64(many), step * unroll, [&](llvm::Value* at) {
+      Interleaving parts(b);
       for (int u = 0; u < unroll; ++u) {
+        parts.next();
         each(u == 0 ? at : b.CreateAdd(at, i64(u * step), "", false, true), u);
       }
+      parts.finish();
     });
   }
-  if (whole - many > 8 * step) {
+  if (straight) {
+    // They are done.
+  } else if (whole - many > 8 * step) {
     loop(i64(many), i64(whole), step, [&](llvm::Value* at) { each(at, 0); });
   } else {
     for (int64_t at = many; at < whole; at += step) {
@@ -55,9 +105,9 @@ void Emitter::along_lanes(int64_t size, int unroll,
   for (int64_t l = 0; l < step; ++l) counts.push_back(b.getInt1(whole + l < size));
   llvm::Value* before = mask;
   mask = llvm::ConstantVector::get(counts);
-  begin_scope();
+  if (!straight) begin_scope();
   each(i64(whole), 0);
-  end_scope();
+  if (!straight) end_scope();
   mask = before;
 }
 
@@ -102,7 +152,7 @@ llvm::Value* Emitter::reduction(const Instruction* i, size_t which, const Index&
   bool zero = from.elements() == 0;
 
   if (single && uniform_index && !loops.empty() && loops.back() + 1 == full.size() && !zero) {
-    ElementType sum = sum_type(type);
+    ElementType sum = reduction_type(*single, type);
     int lanes_before = lanes;
     llvm::Value* mask_before = mask;
     const Group& last = full[loops.back()];
@@ -131,6 +181,7 @@ llvm::Value* Emitter::reduction(const Instruction* i, size_t which, const Index&
         g.at = {at, lanes > 1 ? 1 : 0, nullptr};
         llvm::Value* x = value(i->operands[0], full);
         if (lanes > 1 && !x->getType()->isVectorTy()) x = splat(x);
+        x = to_reduction(*single, type, x);
         if (mask != nullptr) x = b.CreateSelect(mask, x, identity);
         llvm::Value* to = sums[static_cast<size_t>(part)];
         b.CreateStore(combine(*single, sum, b.CreateLoad(x->getType(), to), x), to);
@@ -145,15 +196,18 @@ llvm::Value* Emitter::reduction(const Instruction* i, size_t which, const Index&
     result = across_lanes(*single, sum, result);
     lanes = lanes_before;
     mask = mask_before;
-    return rounded(type, combine(*single, sum, value(i->operands[1], {}), result));
+    llvm::Value* start = to_reduction(*single, type, value(i->operands[1], {}));
+    result = from_reduction(*single, type, combine(*single, sum, start, result));
+    return rounded(type, result);
   }
 
   // Each lane has its own result.
   bool vector = !uniform_index;
   std::vector<llvm::Value*> reached;
-  ElementType sum = single ? sum_type(type) : type;
+  ElementType sum = single ? reduction_type(*single, type) : type;
   for (size_t n = 0; n < count; ++n) {
     llvm::Value* start = value(i->operands[count + n], {});
+    if (single) start = to_reduction(*single, type, start);
     if (vector) start = splat(start);
     reached.push_back(variable(start->getType()));
     b.CreateStore(start, reached.back());
@@ -168,6 +222,7 @@ llvm::Value* Emitter::reduction(const Instruction* i, size_t which, const Index&
       } else {
         x = value(i->operands[n - count], full);
         if (vector && !x->getType()->isVectorTy()) x = splat(x);
+        if (single) x = to_reduction(*single, type, x);
       }
       arguments.push_back(x);
     }
@@ -197,7 +252,7 @@ llvm::Value* Emitter::reduction(const Instruction* i, size_t which, const Index&
   for (size_t n = 0; n < count; ++n) {
     auto* slot = llvm::cast<llvm::AllocaInst>(reached[n]);
     llvm::Value* x = b.CreateLoad(slot->getAllocatedType(), slot);
-    if (single) x = rounded(type, x);
+    if (single) x = rounded(type, from_reduction(*single, type, x));
     if (n == which) wanted = x;
     if (n != which) remember(i, n, index, x);
   }
@@ -206,18 +261,29 @@ llvm::Value* Emitter::reduction(const Instruction* i, size_t which, const Index&
 
 // What each window holds, in row-major order, as the evaluator takes it. Small windows are written
 // out.
-llvm::Value* Emitter::windowed(const Instruction* i, const Index& index) {
+llvm::Value* Emitter::windowed(const Instruction* i, size_t which, const Index& index) {
   const Computation& computation = *i->computation(AttributeKey::ToApply);
-  const Instruction* operand = i->operands[0];
+  const size_t count = i->operands.size() / 2;
+  const Shape& operand = i->operand_shape(0);
+  const Shape& result = i->shape->is_tuple() ? i->shape->tuple_shapes()[0] : *i->shape;
   auto window = i->find(AttributeKey::Window)->window();
-  Extent from(*operand->shape), to(*i->shape);
+  Extent from(operand), to(result);
   bool vector =
       std::any_of(index.begin(), index.end(), [](const Group& g) { return !g.at.is_uniform(); });
-  llvm::Value* start = value(i->operands[1], {});
-  if (vector) start = splat(start);
-  if (operand->shape->elements() == 0) return start;
-  llvm::Value* reached = variable(start->getType());
-  b.CreateStore(start, reached);
+  std::vector<llvm::Value*> starts, reached;
+  for (size_t n = 0; n < count; ++n) {
+    llvm::Value* start = value(i->operands[count + n], {});
+    starts.push_back(vector ? splat(start) : start);
+    reached.push_back(variable(starts.back()->getType()));
+    b.CreateStore(starts.back(), reached.back());
+  }
+  auto done = [&] {
+    for (size_t n = 0; n < count; ++n) {
+      if (n != which) remember(i, n, index, b.CreateLoad(starts[n]->getType(), reached[n]));
+    }
+    return b.CreateLoad(starts[which]->getType(), reached[which]);
+  };
+  if (operand.elements() == 0) return done();
   std::vector<llvm::Value*> at(window.size(), i64(0));
   auto step = [&] {
     llvm::Value *mask_before = mask, *inside = nullptr;
@@ -229,8 +295,8 @@ llvm::Value* Emitter::windowed(const Instruction* i, const Index& index) {
       Lane place = times(of_dimension(to, index, dimension), w.stride);
       place = shifted(place, -w.padding_low);
       place = plus(place, uniform(b.CreateMul(at[d], i64(w.window_dilation))));
-      int64_t size = operand->shape->dimension(dimension);
-      int64_t last = (i->shape->dimension(dimension) - 1) * w.stride +
+      int64_t size = operand.dimension(dimension);
+      int64_t last = (result.dimension(dimension) - 1) * w.stride +
                      (w.size - 1) * w.window_dilation - w.padding_low;
       // Without padding and holes every place has an element.
       if (w.padding_low > 0 || w.base_dilation > 1 || last >= size) {
@@ -239,18 +305,23 @@ llvm::Value* Emitter::windowed(const Instruction* i, const Index& index) {
       int q = from.position[d];
       if (q >= 0) element.push_back({q, 1, place});
     }
-    llvm::Value* x = value(operand, element);
+    std::vector<llvm::Value*> arguments;
+    for (size_t n = 0; n < count; ++n) {
+      arguments.push_back(b.CreateLoad(starts[n]->getType(), reached[n]));
+    }
+    for (size_t n = 0; n < count; ++n) {
+      llvm::Value* x = value(i->operands[n], element);
+      arguments.push_back(vector && !x->getType()->isVectorTy() ? splat(x) : x);
+    }
     end_scope();
     mask = mask_before;
-    if (vector && !x->getType()->isVectorTy()) x = splat(x);
-    llvm::Value* before = b.CreateLoad(start->getType(), reached);
-    llvm::Value* after = apply(computation, {before, x})[0];
-    if (vector && !after->getType()->isVectorTy()) after = splat(after);
-    if (inside != nullptr) {
-      if (vector && !inside->getType()->isVectorTy()) inside = splat(inside);
-      after = b.CreateSelect(inside, after, before);
+    if (vector && inside != nullptr && !inside->getType()->isVectorTy()) inside = splat(inside);
+    std::vector<llvm::Value*> after = apply(computation, arguments);
+    for (size_t n = 0; n < count; ++n) {
+      if (vector && !after[n]->getType()->isVectorTy()) after[n] = splat(after[n]);
+      if (inside != nullptr) after[n] = b.CreateSelect(inside, after[n], arguments[n]);
+      b.CreateStore(after[n], reached[n]);
     }
-    b.CreateStore(after, reached);
   };
   int64_t places = 1;
   for (const WindowDimension& w : window) places *= w.size;
@@ -269,7 +340,7 @@ llvm::Value* Emitter::windowed(const Instruction* i, const Index& index) {
     });
   };
   nest(nest, 0);
-  return b.CreateLoad(start->getType(), reached);
+  return done();
 }
 
 void Emitter::prefixes(const Instruction* i) {

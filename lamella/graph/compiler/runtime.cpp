@@ -51,6 +51,11 @@ int32_t scatter_selected(const SelectScatter* p, const void* operand, const void
       [&] { run_select_scatter(*p, operand, source, first, result, native::code_parallel); });
 }
 
+// Numbers: bytes of an element, how many dimensions; their sizes, then their strides in `from`.
+int32_t transpose(const int64_t* p, const void* from, void* to) {
+  return keeping_errors([&] { native::code_copy(p[0], p[1], p + 2, p + 2 + p[1], from, to); });
+}
+
 int32_t interrupted(int64_t steps) {
   return keeping_errors([&] { count_steps(steps); });
 }
@@ -154,6 +159,7 @@ const Symbol kSymbols[] = {
     {"lamella_convolution", address(convolution)},
     {"lamella_attention", address(attention)},
     {"lamella_select_scatter", address(scatter_selected)},
+    {"lamella_transpose", address(transpose)},
     {"lamella_sort", address(sort)},
     {"lamella_sort_s8", address(sort_numbers<int8_t>)},
     {"lamella_sort_s16", address(sort_numbers<int16_t>)},

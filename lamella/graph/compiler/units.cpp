@@ -43,7 +43,20 @@ bool is_movement(Opcode opcode) {
       return false;
   }
 }
+// A transpose of many elements that moves the last dimension: the kernel goes over it in tiles,
+// where a loop would read each element from another line of memory.
+bool is_tiled(const Instruction* i) {
+  constexpr int64_t kMany = int64_t{1} << 14;
+  if (i->opcode != Opcode::Transpose || i->shape->elements() < kMany) return false;
+  const Instruction* from = i->operands[0];
+  while (is_same_elements(from)) from = from->operands[0];
+  if (from->opcode == Opcode::Broadcast || from->opcode == Opcode::Iota) return false;
+  Extent to(*i->shape), operand(i->operand_shape(0));
+  auto last = static_cast<size_t>(to.dimensions.back());
+  return i->integers(AttributeKey::Dimensions)[last] != operand.dimensions.back();
+}
 Unit::Kind kind_of(const Instruction* i) {
+  if (is_tiled(i)) return Unit::Other;
   switch (i->opcode) {
     case Opcode::Convolution:
     case Opcode::CustomCall:
@@ -228,6 +241,11 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
       need(view(sum->second.row).base, true);
       continue;
     }
+    if (is_tiled(i) && exchanged.count(i) == 0) {
+      written_.insert(i);
+      need(view(i).base, true);
+      continue;
+    }
     switch (i->opcode) {
       case Opcode::Constant:
         if (must.count(i) != 0 && !is_given(i)) written_.insert(i);
@@ -278,8 +296,9 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
       written_.insert(i);
       own = {next_class++};
     }
-    for (const Instruction* operand : i->operands) {
-      need(operand, windows && operand == i->operands[0]);
+    for (size_t o = 0; o < i->operands.size(); ++o) {
+      const Instruction* operand = i->operands[o];
+      need(operand, windows && o < i->operands.size() / 2);
       std::set<int>& theirs = classes[operand];
       bool scalar = operand->shape->elements() == 1;
       if (scalar) continue;

@@ -114,12 +114,16 @@ class UnitPlan {
   void keep_for_later(Unit& unit);
   Index groups_of(const Unit& unit);
   int lanes_of(const Unit& unit, int64_t size);
-  void emit_elements(Unit& unit, const Index& index);
+  // `linear`: the place of the first lane's element in what is stored, if lanes are neighbours
+  // there although the index does not say so.
+  void emit_elements(Unit& unit, const Index& index, llvm::Value* linear = nullptr);
+  bool is_walked_flat(const Unit& unit, const Index& index, int64_t last);
   void store_all(const Instruction* i, const Index& index, llvm::Value* value);
   void make_row_memory(const Unit& unit, const Member& member);
   void emit_row(Unit& unit, Index& index, size_t outer);
   void emit_blocks(Unit& unit, Index& index);
   void emit_range(Unit& unit, Index& index, size_t outer, llvm::Value* begin, llvm::Value* end);
+  void emit_step(Unit& unit, Index& index, size_t outer, llvm::Value* at);
 
   Emitter& e_;
   std::unordered_set<const Instruction*> inside_;
@@ -128,6 +132,8 @@ class UnitPlan {
   std::unordered_map<const Instruction*, int> weights_;
   std::unordered_map<const Instruction*, size_t> unit_of_;
   std::vector<Wanted> wanted_;
+  // Whether the rows of the unit that is emitted are a few vectors, which stay in registers.
+  bool in_registers_ = false;
 };
 
 }  // namespace lamella::hlo::compiler

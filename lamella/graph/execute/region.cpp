@@ -29,6 +29,7 @@ bool is_native_type(ElementType type) {
     case ElementType::BF16:
     case ElementType::F32:
     case ElementType::F64:
+    case ElementType::C64:
       return true;
     default:
       return false;
@@ -39,6 +40,40 @@ bool is_native_shape(const Shape& shape) {
     return std::all_of(shape.tuple_shapes().begin(), shape.tuple_shapes().end(), is_native_shape);
   }
   return shape.is_array() && shape.is_static() && is_native_type(shape.element_type());
+}
+
+bool has_complex(const Shape& shape) {
+  return shape.is_array() && is_complex(shape.element_type());
+}
+// Functions of complex numbers are the operators', with their branch cuts.
+bool takes_complex(const Instruction& i) {
+  switch (i.opcode) {
+    case Opcode::Abs:
+    case Opcode::Add:
+    case Opcode::Complex:
+    case Opcode::Constant:
+    case Opcode::Divide:
+    case Opcode::Imag:
+    case Opcode::Multiply:
+    case Opcode::Negate:
+    case Opcode::Real:
+    case Opcode::Reduce:
+    case Opcode::ReduceWindow:
+    case Opcode::Scatter:
+    case Opcode::Select:
+    case Opcode::Sort:
+    case Opcode::Subtract:
+      return true;
+    case Opcode::Convert:
+      return has_complex(*i.shape);
+    case Opcode::Compare:
+      return i.text(AttributeKey::Direction) == "EQ" || i.text(AttributeKey::Direction) == "NE";
+    default: {
+      Family family = opcode_family(i.opcode);
+      return family == Family::Movement || family == Family::Tuple || family == Family::Control ||
+             family == Family::Fusion || i.opcode == Opcode::Parameter;
+    }
+  }
 }
 
 // When machine code is made of an opcode, beside native types: only if its result is
@@ -140,6 +175,14 @@ bool NativeRules::has_native_details(const Instruction& i) {
       auto dimensions = i.integers(AttributeKey::Dimensions);
       return std::is_sorted(dimensions.begin(), dimensions.end());
     }
+    case Opcode::Complex:
+      return i.shape->element_type() == ElementType::C64;
+    case Opcode::Real:
+    case Opcode::Imag:
+      return i.operand_shape(0).element_type() == ElementType::C64;
+    case Opcode::ReducePrecision:
+      return i.integer(AttributeKey::ExponentBits) >= 1 &&
+             i.integer(AttributeKey::MantissaBits) >= 0;
     case Opcode::Convolution:
       return convolution_problem(i).has_value();
     case Opcode::CustomCall:
@@ -161,7 +204,7 @@ bool NativeRules::has_native_details(const Instruction& i) {
       // Every place of a window is looked at, so windows that are stated huge are left to the rule.
       constexpr int64_t kMostPlaces = 4096;
       const Attribute* window = i.find(AttributeKey::Window);
-      if (!i.shape->is_array() || window == nullptr) return false;
+      if (window == nullptr) return false;
       if (!known(*i.computation(AttributeKey::ToApply)).is_scalar) return false;
       if (prefix_of(i)) return true;
       int64_t places = 1;
@@ -191,6 +234,10 @@ bool NativeRules::is_native(const Instruction& i, std::string* reason) {
   };
   AsCode as = as_code(i.opcode);
   if (as == AsCode::Never) return because("opcode ", opcode_name(i.opcode));
+  bool complex = has_complex(*i.shape);
+  for (size_t n = 0; n < i.operands.size(); ++n)
+    complex = complex || has_complex(i.operand_shape(n));
+  if (complex && !takes_complex(i)) return because("complex numbers");
   // Attention is said to draw random numbers, which it does where there is dropout.
   if (i.opcode == Opcode::CustomCall && !has_native_details(i)) return because("what it asks for");
   if (i.opcode != Opcode::CustomCall && has_side_effect(i)) return because("side effects");

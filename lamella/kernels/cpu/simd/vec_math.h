@@ -437,12 +437,17 @@ inline Twice<V> v_product(V a, V b) {
 
 // ---- Functions in pieces ----
 
+// The entry of x in the tables.
+template <class V, class T, int N, bool R>
+inline IntOf<V> v_piece_of(V x, const Piecewise<T, N, R>& p) {
+  IntOf<V> at = v_shift_right<V>(v_bits(x), p.shift) - (p.first - 1);
+  at = at < 0 ? IntOf<V>{} : at;
+  return at > p.kEntries - 1 ? IntOf<V>{} + (p.kEntries - 1) : at;
+}
 // See Piecewise; of x + low, for a `low` of the size of x's rounding. The result is NaN where x is.
 template <class V, class T, int N>
 inline Twice<V> v_piecewise_twice(V x, const Piecewise<T, N>& p, V low) {
-  IntOf<V> at = v_shift_right<V>(v_bits(x), p.shift) - (p.first - 1);
-  at = at < 0 ? IntOf<V>{} : at;
-  at = at > p.kEntries - 1 ? IntOf<V>{} + (p.kEntries - 1) : at;
+  IntOf<V> at = v_piece_of(x, p);
   V t = x - v_lookup(p.center, at) + low;
   V sum =
       v_horner<N - 2>(v_lookup(p.c[N - 1], at), t, [&](int i) { return v_lookup(p.c[i + 1], at); });
@@ -456,6 +461,12 @@ inline Twice<V> v_piecewise_twice(V x, const Piecewise<T, N>& p) {
 template <class V, class T, int N>
 inline V v_piecewise(V x, const Piecewise<T, N>& p) {
   return v_piecewise_twice(x, p).high;
+}
+template <class V, class T, int N>
+inline V v_piecewise(V x, const Piecewise<T, N, false>& p) {
+  IntOf<V> at = v_piece_of(x, p);
+  V t = x - v_lookup(p.center, at);
+  return v_horner<N - 1>(v_lookup(p.c[N - 1], at), t, [&](int i) { return v_lookup(p.c[i], at); });
 }
 
 }  // namespace CPU_CAPABILITY

@@ -1,0 +1,205 @@
+// Complex numbers of two floats, and formats of floats that no type has.
+//
+// Note [Complex numbers in registers]
+//   A C64 is one integer of 64 bits, so that whatever moves, chooses or keeps elements takes it as
+//   it takes others. Sums and products work on twice as many floats, real and imaginary parts in
+//   turn, as they lie in memory; other operations take the parts apart, which LLVM leaves out where
+//   a number was put together just before.
+#include <llvm/IR/Intrinsics.h>
+
+#include "lamella/core/error.h"
+#include "lamella/graph/compiler/emitter.h"
+
+namespace lamella::hlo::compiler {
+namespace {
+
+unsigned lane_count(llvm::Value* v) {
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(v->getType());
+  return vector == nullptr ? 1 : vector->getNumElements();
+}
+
+}  // namespace
+
+Emitter::Parts Emitter::parts(llvm::Value* z) {
+  unsigned count = lane_count(z);
+  llvm::Value* both = b.CreateBitCast(z, llvm::FixedVectorType::get(b.getFloatTy(), 2 * count));
+  auto part = [&](int first) -> llvm::Value* {
+    if (!z->getType()->isVectorTy()) {
+      return b.CreateExtractElement(both, static_cast<uint64_t>(first));
+    }
+    llvm::SmallVector<int, 64> which;
+    for (unsigned n = 0; n < count; ++n) which.push_back(static_cast<int>(2 * n) + first);
+    return b.CreateShuffleVector(both, which);
+  };
+  return {part(0), part(1)};
+}
+llvm::Value* Emitter::joined(Parts z) {
+  even_out({&z.real, &z.imag});
+  unsigned count = lane_count(z.real);
+  llvm::Value* both = nullptr;
+  if (z.real->getType()->isVectorTy()) {
+    llvm::SmallVector<int, 64> which;
+    for (unsigned n = 0; n < count; ++n) {
+      which.push_back(static_cast<int>(n));
+      which.push_back(static_cast<int>(count + n));
+    }
+    both = b.CreateShuffleVector(z.real, z.imag, which);
+  } else {
+    both = llvm::PoisonValue::get(llvm::FixedVectorType::get(z.real->getType(), 2));
+    both = b.CreateInsertElement(both, z.real, uint64_t{0});
+    both = b.CreateInsertElement(both, z.imag, uint64_t{1});
+  }
+  return b.CreateBitCast(both, widened(b.getInt64Ty(), z.real));
+}
+
+llvm::Value* Emitter::complex_combination(Opcode opcode, llvm::Value* x, llvm::Value* y) {
+  even_out({&x, &y});
+  unsigned count = 2 * lane_count(x);
+  auto* floats = llvm::FixedVectorType::get(b.getFloatTy(), count);
+  llvm::Value *left = b.CreateBitCast(x, floats), *right = b.CreateBitCast(y, floats);
+  // Part 0 or 1 of each pair of one vector, or of two.
+  auto pairs = [&](llvm::Value* first, llvm::Value* second, int even, int odd) {
+    llvm::SmallVector<int, 64> which;
+    for (unsigned n = 0; n < count; n += 2) {
+      which.push_back(static_cast<int>(n) + even);
+      which.push_back(static_cast<int>(n) + odd);
+    }
+    return b.CreateShuffleVector(first, second, which);
+  };
+  llvm::Value* made = nullptr;
+  switch (opcode) {
+    case Opcode::Add:
+      made = b.CreateFAdd(left, right);
+      break;
+    case Opcode::Subtract:
+      made = b.CreateFSub(left, right);
+      break;
+    case Opcode::Multiply: {
+      llvm::Value* by_real = b.CreateFMul(pairs(left, left, 0, 0), right);
+      llvm::Value* by_imag = b.CreateFMul(pairs(left, left, 1, 1), pairs(right, right, 1, 0));
+      made = pairs(b.CreateFSub(by_real, by_imag), b.CreateFAdd(by_real, by_imag), 0,
+                   static_cast<int>(count) + 1);
+      break;
+    }
+    default:
+      LAMELLA_INTERNAL_ASSERT(false, "compiler: expected a combination, got ", opcode_name(opcode));
+  }
+  return b.CreateBitCast(made, x->getType());
+}
+
+// As complex<T> divides: scaled by the larger part of the divisor.
+llvm::Value* Emitter::quotient(llvm::Value* x, llvm::Value* y) {
+  Parts p = parts(x), q = parts(y);
+  llvm::Value* real_size = intrinsic(llvm::Intrinsic::fabs, {q.real});
+  llvm::Value* imag_size = intrinsic(llvm::Intrinsic::fabs, {q.imag});
+  llvm::Value* by_real = b.CreateFCmpOGE(real_size, imag_size);
+  llvm::Value* large = b.CreateSelect(by_real, q.real, q.imag);
+  llvm::Value* small = b.CreateSelect(by_real, q.imag, q.real);
+  llvm::Value* first = b.CreateSelect(by_real, p.real, p.imag);
+  llvm::Value* second = b.CreateSelect(by_real, p.imag, p.real);
+  llvm::Value* ratio = b.CreateFDiv(small, large);
+  llvm::Value* scale = b.CreateFDiv(llvm::ConstantFP::get(ratio->getType(), 1.0),
+                                    b.CreateFAdd(large, b.CreateFMul(small, ratio)));
+  llvm::Value* real = b.CreateFAdd(first, b.CreateFMul(second, ratio));
+  llvm::Value* turned = b.CreateFMul(first, ratio);
+  llvm::Value* imag =
+      b.CreateSelect(by_real, b.CreateFSub(second, turned), b.CreateFSub(turned, second));
+  llvm::Value* zero = llvm::ConstantFP::get(ratio->getType(), 0.0);
+  llvm::Value* by_zero =
+      b.CreateAnd(b.CreateFCmpOEQ(real_size, zero), b.CreateFCmpOEQ(imag_size, zero));
+  real = b.CreateSelect(by_zero, b.CreateFDiv(p.real, zero), b.CreateFMul(real, scale));
+  imag = b.CreateSelect(by_zero, b.CreateFDiv(p.imag, zero), b.CreateFMul(imag, scale));
+  return joined({real, imag});
+}
+
+llvm::Value* Emitter::complex_operation(const Instruction* i, llvm::ArrayRef<llvm::Value*> x) {
+  llvm::Value *left = x[0], *right = x.size() > 1 ? x[1] : nullptr;
+  if (right != nullptr) even_out({&left, &right});
+  switch (i->opcode) {
+    case Opcode::Complex:
+      return joined({left, right});
+    case Opcode::Real:
+      return parts(left).real;
+    case Opcode::Imag:
+      return parts(left).imag;
+    case Opcode::Convert: {
+      ElementType from = i->operand_shape(0).element_type();
+      if (is_complex(from)) return left;
+      llvm::Value* real = convert(from, ElementType::F32, left);
+      return joined({real, llvm::ConstantFP::get(real->getType(), 0.0)});
+    }
+    case Opcode::Negate: {
+      Parts z = parts(left);
+      return joined({b.CreateFNeg(z.real), b.CreateFNeg(z.imag)});
+    }
+    case Opcode::Abs: {
+      // Squares of floats are exact in double precision, and neither overflow nor vanish.
+      Parts z = parts(left);
+      llvm::Type* wide = widened(b.getDoubleTy(), z.real);
+      llvm::Value *re = b.CreateFPExt(z.real, wide), *im = b.CreateFPExt(z.imag, wide);
+      llvm::Value* sum = b.CreateFAdd(b.CreateFMul(re, re), b.CreateFMul(im, im));
+      llvm::Value* size =
+          b.CreateFPTrunc(intrinsic(llvm::Intrinsic::sqrt, {sum}), z.real->getType());
+      llvm::Value* infinite = llvm::ConstantFP::getInfinity(z.real->getType());
+      llvm::Value* is_infinite =
+          b.CreateOr(b.CreateFCmpOEQ(intrinsic(llvm::Intrinsic::fabs, {z.real}), infinite),
+                     b.CreateFCmpOEQ(intrinsic(llvm::Intrinsic::fabs, {z.imag}), infinite));
+      return b.CreateSelect(is_infinite, infinite, size);
+    }
+    case Opcode::Compare: {
+      // Of both parts at once, all ones or zero; then of pairs of them.
+      auto* floats = llvm::FixedVectorType::get(b.getFloatTy(), 2 * lane_count(left));
+      auto* words = llvm::FixedVectorType::get(b.getInt32Ty(), 2 * lane_count(left));
+      bool equal = i->text(AttributeKey::Direction) == "EQ";
+      llvm::Value *p = b.CreateBitCast(left, floats), *q = b.CreateBitCast(right, floats);
+      llvm::Value* each = equal ? b.CreateFCmpOEQ(p, q) : b.CreateFCmpUNE(p, q);
+      llvm::Value* pairs = b.CreateBitCast(b.CreateSExt(each, words), left->getType());
+      llvm::Constant* none = llvm::Constant::getNullValue(left->getType());
+      llvm::Constant* all = llvm::Constant::getAllOnesValue(left->getType());
+      return equal ? b.CreateICmpEQ(pairs, all) : b.CreateICmpNE(pairs, none);
+    }
+    case Opcode::Divide:
+      return quotient(left, right);
+    default:
+      return complex_combination(i->opcode, left, right);
+  }
+}
+
+// The steps of the evaluator's rule, on the bits in memory.
+llvm::Value* Emitter::reduced_precision(const Instruction* i, llvm::Value* x) {
+  ElementType type = i->shape->element_type();
+  auto width = static_cast<unsigned>(element_bits(type));
+  int64_t mantissa = type == ElementType::F16    ? 10
+                     : type == ElementType::BF16 ? 7
+                     : type == ElementType::F32  ? 23
+                                                 : 52;
+  int64_t exponent = static_cast<int64_t>(width) - 1 - mantissa;
+  llvm::Value* memory = to_memory(type, x);
+  llvm::Type* word = widened(b.getIntNTy(width), x);
+  auto number = [&](uint64_t n) { return llvm::ConstantInt::get(word, n); };
+  const uint64_t sign_bit = uint64_t{1} << (width - 1);
+  const uint64_t infinite = ((uint64_t{1} << exponent) - 1) << mantissa;
+  llvm::Value* bits = b.CreateBitCast(memory, word);
+  llvm::Value* sign = b.CreateAnd(bits, number(sign_bit));
+  llvm::Value* size = b.CreateAnd(bits, number(sign_bit - 1));
+  llvm::Value* none = b.CreateICmpUGT(size, number(infinite));
+  if (int64_t wanted = i->integer(AttributeKey::MantissaBits); wanted < mantissa) {
+    auto drop = static_cast<uint64_t>(mantissa - wanted);
+    llvm::Value* odd = b.CreateAnd(b.CreateLShr(size, number(drop)), number(1));
+    size = b.CreateAdd(size, b.CreateAdd(odd, number((uint64_t{1} << (drop - 1)) - 1)));
+    size = b.CreateAnd(size, number(~uint64_t{0} << drop));
+  }
+  if (int64_t wanted = i->integer(AttributeKey::ExponentBits); wanted < exponent) {
+    uint64_t bias = (uint64_t{1} << (exponent - 1)) - 1;
+    uint64_t small_bias = (uint64_t{1} << (wanted - 1)) - 1;
+    llvm::Value* own = b.CreateLShr(size, number(static_cast<uint64_t>(mantissa)));
+    llvm::Value* over = b.CreateICmpUGT(own, number(bias + small_bias));
+    llvm::Value* under = b.CreateICmpULE(own, number(bias - small_bias));
+    size = b.CreateSelect(over, number(infinite), size);
+    size = b.CreateSelect(under, number(0), size);
+  }
+  llvm::Value* made = b.CreateSelect(none, bits, b.CreateOr(sign, size));
+  return from_memory(type, b.CreateBitCast(made, memory->getType()));
+}
+
+}  // namespace lamella::hlo::compiler
