@@ -48,3 +48,9 @@ def _mebibytes(function: str, arguments: str) -> tuple[int, int]:
 def test_little_is_left_after_compiling():
     _, left = _mebibytes(_CHAIN, "x")
     assert left < 100, left
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts as Linux does")
+def test_values_that_nobody_needs_go_back_during_the_trace():
+    peak, _ = _mebibytes(_CHAIN, "x")
+    assert peak < 250, peak
