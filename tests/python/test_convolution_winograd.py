@@ -1,4 +1,4 @@
-"""Convolutions by Winograd's products: kernels of three by three over channels that lie last."""
+"""Convolutions by Winograd's products: kernels of three by three over many channels."""
 
 import numpy as np
 import pytest
@@ -29,33 +29,38 @@ def _last(array):
     return lamella.tensor(array).contiguous(memory_format=lamella.channels_last)
 
 
+LAYOUTS = [lamella.tensor, _last]
+
+
 def _convolution(x, w, b, padding):
     return lamella.nn.functional.conv2d(x, w, b, padding=padding)
 
 
+@pytest.mark.parametrize("laid", LAYOUTS)
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_forward(case):
+def test_forward(case, laid):
     x, w, b, padding = _operands(case)
     exact = torch.nn.functional.conv2d(
         *(torch.tensor(a, dtype=torch.float64) for a in (x, w, b)), padding=padding
     ).numpy()
     weight, bias = lamella.tensor(w), lamella.tensor(b)
     # The third call finds the transformed weights.
-    got = [_convolution(_last(x), weight, bias, padding).numpy() for _ in range(3)]
+    got = [_convolution(laid(x), weight, bias, padding).numpy() for _ in range(3)]
     np.testing.assert_allclose(got[0], exact, rtol=2e-6, atol=8e-6)
     for again in got[1:]:
         np.testing.assert_array_equal(again, got[0])
 
 
+@pytest.mark.parametrize("laid", LAYOUTS)
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_gradients(case):
+def test_gradients(case, laid):
     x, w, b, padding = _operands(case)
     theirs = [torch.tensor(a, dtype=torch.float64, requires_grad=True) for a in (x, w, b)]
     made = torch.nn.functional.conv2d(*theirs, padding=padding)
     tangent = np.random.default_rng(1).standard_normal(made.shape, dtype=np.float32)
     made.backward(torch.tensor(tangent, dtype=torch.float64))
-    ours = [_last(x).requires_grad_(), *(lamella.tensor(a).requires_grad_() for a in (w, b))]
-    _convolution(*ours, padding).backward(_last(tangent))
+    ours = [laid(x).requires_grad_(), *(lamella.tensor(a).requires_grad_() for a in (w, b))]
+    _convolution(*ours, padding).backward(laid(tangent))
     for a, b in zip(ours, theirs):
         np.testing.assert_allclose(a.grad.numpy(), b.grad.numpy(), rtol=1e-5, atol=1e-4)
 

@@ -1,10 +1,13 @@
 // Convolutions by kernels of three by three as sixteen matrix products: Note [Winograd].
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <optional>
 
 #include "lamella/core/interrupt.h"
 #include "lamella/core/kept_forms.h"
 #include "lamella/kernels/cpu/convolution_parts.h"
+#include "lamella/kernels/cpu/copy.h"
 #include "lamella/kernels/cpu/gemm.h"
 #include "lamella/kernels/cpu/simd/winograd.h"
 
@@ -18,8 +21,8 @@ namespace {
 constexpr int64_t kChannelStep = 16, kLeastMade = 32;
 // Tiles from which on a kernel is transformed for less than it saves.
 constexpr int64_t kLeastTiles = 48;
-// Bytes of the elements and products of a block of tiles: about what the second cache holds.
-constexpr int64_t kBlockBytes = int64_t{1} << 20;
+// Bytes of the elements and products of a block of tiles: half of what the second cache holds.
+constexpr int64_t kBlockBytes = int64_t{1} << 19;
 // Tiles below which a block's products are slow, as they read the weights for few rows.
 constexpr int64_t kLeastBlock = 24;
 
@@ -28,10 +31,12 @@ constexpr int64_t kLeastBlock = 24;
 struct Problem {
   WinogradPlanes planes{};
   WinogradWeights weights{};
-  int64_t tiles = 0;
+  int64_t batch, tiles, from_channel, to_channel;
 
-  explicit Problem(const lamella_convolution& p) {
+  explicit Problem(const lamella_convolution& p) : batch(p.batch) {
     const bool forward = p.kind == LAMELLA_CONVOLUTION_FORWARD;
+    from_channel = forward ? p.src_strides[1] : p.dst_strides[1];
+    to_channel = forward ? p.dst_strides[1] : p.src_strides[1];
     WinogradPlanes& x = planes;
     auto lay = [](const int64_t(&strides)[5], const int64_t(&sizes)[3], int64_t* height,
                   int64_t* width, int64_t* sample, int64_t* row, int64_t* column) {
@@ -72,7 +77,7 @@ struct Problem {
 
 bool is_winograd(const lamella_convolution& p) {
   if (p.kind == LAMELLA_CONVOLUTION_BACKWARD_WEIGHTS || p.ndim != 2 || p.bfloat16 != 0 ||
-      p.groups != 1 || p.src_strides[1] != 1 || p.dst_strides[1] != 1) {
+      p.groups != 1) {
     return false;
   }
   for (int d = 0; d < 2; ++d) {
@@ -84,6 +89,37 @@ bool is_winograd(const lamella_convolution& p) {
   return p.in_channels % kChannelStep == 0 && p.out_channels % kChannelStep == 0 &&
          (forward ? p.out_channels : p.in_channels) >= kLeastMade;
 }
+
+// Pixels whose channels lie side by side: those of the problem, or a copy.
+class Pixels {
+ public:
+  Pixels(float* data, const std::array<int64_t, 4>& sizes, const std::array<int64_t, 4>& strides)
+      : sizes_(sizes), strides_(strides), data_(data) {
+    if (strides[3] == 1) return;
+    copy_ = new_tensor({sizes[0], sizes[1], sizes[2], sizes[3]}, kFloat, kCPU);
+  }
+  // For its samples, rows and pixels.
+  void place(int64_t* sample, int64_t* row, int64_t* column) const {
+    const int64_t* strides = copy_.defined() ? copy_.strides().data() : strides_.data();
+    *sample = strides[0];
+    *row = strides[1];
+    *column = strides[2];
+  }
+  float* data() const { return copy_.defined() ? static_cast<float*>(copy_.data_ptr()) : data_; }
+  void read() const { copy(copy_, false); }
+  void write() const { copy(copy_, true); }
+
+ private:
+  void copy(const Tensor& other, bool back) const {
+    if (!other.defined()) return;
+    StridedArray given{data_, strides_.data(), kFloat};
+    StridedArray copied{other.data_ptr(), other.strides().data(), kFloat};
+    copy_strided(sizes_.data(), 4, back ? given : copied, back ? copied : given);
+  }
+  std::array<int64_t, 4> sizes_, strides_;
+  float* data_;
+  Tensor copy_;
+};
 
 // Multiplies the tiles in blocks; whether all results are finite.
 bool run_blocks(const Problem& x, const float* weights, int64_t weights_row) {
@@ -122,43 +158,71 @@ bool run_blocks(const Problem& x, const float* weights, int64_t weights_row) {
   return finite.load(std::memory_order_relaxed);
 }
 
+// The kernel in the other form, kept with the storage of the weights if they may be constants.
+class Transformed {
+ public:
+  Transformed(const WinogradWeights& w, Storage* storage)
+      // Rows at distances of many small powers of two would share a few places of a cache.
+      : row_(w.to_channels + (w.to_channels % 256 == 0 ? kChannelStep : 0)) {
+    const int64_t elements = kWinogradPoints * w.from_channels * row_;
+    auto fill = [&](void* to) {
+      parallel_for(
+          0, w.from_channels, kGrainSize / w.to_channels + 1, [&](int64_t begin, int64_t end) {
+            winograd_kernels_stub(kCPU)->weights(w, begin, end, static_cast<float*>(to), row_);
+          });
+    };
+    if (storage != nullptr) {
+      // Products and the library's layouts of weights have other second numbers.
+      constexpr int64_t kOfWinograd = -2;
+      auto both = [](int64_t a, int64_t b) { return (a << 32) + b; };
+      KeptFormKey key = {reinterpret_cast<int64_t>(w.weights),
+                         kOfWinograd,
+                         both(w.from_channels, w.to_channels),
+                         w.from,
+                         w.to,
+                         both(w.row, w.column)};
+      form_.emplace(storage, key, elements * static_cast<int64_t>(sizeof(float)));
+      if (form_->is_wanted()) {
+        fill(form_->make());
+        form_->keep();
+      }
+      if (form_->data() != nullptr) return;
+    }
+    space_ = new_tensor({elements}, kFloat, kCPU);
+    fill(space_.data_ptr());
+  }
+  const float* data() const {
+    return static_cast<const float*>(space_.defined() ? space_.data_ptr() : form_->data());
+  }
+  int64_t row() const { return row_; }
+
+ private:
+  int64_t row_;
+  std::optional<KeptForm> form_;
+  Tensor space_;
+};
+
 }  // namespace
 
 bool winograd_convolution(const lamella_convolution& p, Storage* storage) {
   if (!is_winograd(p)) return false;
-  const Problem x(p);
+  Problem x(p);
   if (x.tiles < kLeastTiles) return false;
-  const WinogradWeights& w = x.weights;
-  // Rows at distances of many small powers of two would share a few places of a cache.
-  const int64_t row = w.to_channels + (w.to_channels % 256 == 0 ? kChannelStep : 0);
-  const int64_t elements = kWinogradPoints * w.from_channels * row;
-  auto transform = [&](float* to) {
-    parallel_for(0, w.from_channels, kGrainSize / w.to_channels + 1,
-                 [&](int64_t begin, int64_t end) {
-                   winograd_kernels_stub(kCPU)->weights(w, begin, end, to, row);
-                 });
-  };
-  if (storage != nullptr) {
-    // Products and the library's layouts of weights have other second numbers.
-    constexpr int64_t kOfWinograd = -2;
-    auto both = [](int64_t a, int64_t b) { return (a << 32) + b; };
-    KeptFormKey key = {reinterpret_cast<int64_t>(w.weights),
-                       kOfWinograd,
-                       both(w.from_channels, w.to_channels),
-                       w.from,
-                       w.to,
-                       both(w.row, w.column)};
-    KeptForm form(storage, key, elements * static_cast<int64_t>(sizeof(float)));
-    if (form.is_wanted()) {
-      transform(static_cast<float*>(form.make()));
-      form.keep();
-    }
-    if (form.data() != nullptr) return run_blocks(x, static_cast<const float*>(form.data()), row);
-  }
-  Tensor space = new_tensor({elements}, kFloat, kCPU);
-  auto* values = static_cast<float*>(space.data_ptr());
-  transform(values);
-  return run_blocks(x, values, row);
+  WinogradPlanes& planes = x.planes;
+  const Pixels from(const_cast<float*>(planes.from),
+                    {x.batch, planes.from_height, planes.from_width, planes.from_channels},
+                    {planes.from_sample, planes.from_row, planes.from_column, x.from_channel});
+  const Pixels to(planes.to, {x.batch, planes.to_height, planes.to_width, planes.to_channels},
+                  {planes.to_sample, planes.to_row, planes.to_column, x.to_channel});
+  planes.from = from.data();
+  from.place(&planes.from_sample, &planes.from_row, &planes.from_column);
+  planes.to = to.data();
+  to.place(&planes.to_sample, &planes.to_row, &planes.to_column);
+  from.read();
+  const Transformed weights(x.weights, storage);
+  if (!run_blocks(x, weights.data(), weights.row())) return false;
+  to.write();
+  return true;
 }
 
 }  // namespace lamella::native
