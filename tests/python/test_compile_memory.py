@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+import lamella
+
 _PROGRAM = """
 import lamella
 
@@ -54,3 +56,24 @@ def test_little_is_left_after_compiling():
 def test_values_that_nobody_needs_go_back_during_the_trace():
     peak, _ = _mebibytes(_CHAIN, "x")
     assert peak < 250, peak
+
+
+def test_loops_write_over_what_they_read_last():
+    def fn(x, w):
+        return lamella.nn.functional.gelu(x @ w).sin() @ w
+
+    compiled = lamella.compile(fn)
+    x, w = lamella.randn(64, 32), lamella.randn(32, 32)
+    assert lamella.allclose(compiled(x, w), fn(x, w), rtol=1e-4, atol=1e-5)
+    # One array of the first product, in which the loop leaves its results.
+    assert f"with {64 * 32 * 4} bytes of temporary memory" in compiled.explanation(steps=True)
+
+
+def test_a_loop_that_reads_elsewhere_has_memory_of_its_own():
+    def fn(x, w):
+        y = x @ w
+        return (y + y.t()).sin() @ w
+
+    compiled = lamella.compile(fn)
+    x, w = lamella.randn(32, 32), lamella.randn(32, 32)
+    assert lamella.allclose(compiled(x, w), fn(x, w), rtol=1e-4, atol=1e-5)
