@@ -20,10 +20,10 @@ namespace {
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kMostCached = size_t{2} << 30;
 
-// Eight steps for each doubling; from 2 MiB on, whole huge pages.
+// Eight steps for each doubling. Below 16 MiB the last huge page may be a part of one, which small
+// pages fill, as most of it would be memory that nobody asked for.
 size_t large_class_bytes(size_t bytes) {
   size_t step = size_t{1} << (63 - __builtin_clzll(bytes) - 3);
-  if (bytes > kHugePage && step < kHugePage) step = kHugePage;
   return (bytes + step - 1) / step * step;
 }
 

@@ -44,7 +44,7 @@ struct CpuMemoryStatistics {
 };
 CpuMemoryStatistics cpu_memory_statistics();
 // Gives this thread's and the central caches back to the system.
-void empty_cpu_cache();
+LAMELLA_PRIVATE_API void empty_cpu_cache();
 // Bounds what the cache of large blocks keeps; returns the bound before.
 size_t set_cpu_cache_limit(size_t bytes);
 

@@ -68,6 +68,7 @@ class Program:
             lamella.set_rng_state(state)
             found.change()
             self._arguments = arguments.without_tensors()
+            _hlo._release_memory()
 
     # ---- Tracing ----
 

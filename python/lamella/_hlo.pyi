@@ -28,6 +28,7 @@ _lowered_operators: Any
 _register_callable: Any
 _register_function: Any
 _register_handlers: Any
+_release_memory: Any
 _register_type: Any
 _remove_target: Any
 _set_constant_maker: Any

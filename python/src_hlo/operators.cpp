@@ -1,7 +1,12 @@
 // Operators and modules for each other: calls of operators, modules as operators, traced graphs.
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include <optional>
 #include <vector>
 
+#include "lamella/core/allocator.h"
 #include "lamella/graph/client/module_operator.h"
 #include "lamella/graph/custom_call/operator_call.h"
 #include "lamella/graph/lowering/graph_to_module.h"
@@ -159,6 +164,16 @@ PyObject* lowered_operators(PyObject*, PyObject*) {
   });
 }
 
+// What is kept for reuse: after a trace and its compilation that is the memory of all that the
+// function computed and of the compiler, which no call of the program needs.
+PyObject* release_memory(PyObject*, PyObject*) {
+  empty_cpu_cache();
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+  Py_RETURN_NONE;
+}
+
 PyMethodDef methods[] = {
     {"close", close, METH_NOARGS, "Undefines the operator; waits for calls that are inside."},
     {nullptr, nullptr, 0, nullptr}};
@@ -173,6 +188,7 @@ PyMethodDef functions[] = {
     {"_schema_of_module", schema_of_module, METH_VARARGS, nullptr},
     {"_from_trace", from_trace, METH_VARARGS, nullptr},
     {"_divide_trace", divide_trace, METH_VARARGS, nullptr},
+    {"_release_memory", release_memory, METH_NOARGS, nullptr},
     {"_lowered_operators", lowered_operators, METH_NOARGS, nullptr},
     {"operator_call_facts", operator_call_facts, METH_VARARGS,
      "operator_call_facts(op, shapes, arguments)\n\nWhat a custom call of the operator must "

@@ -525,3 +525,23 @@ def test_threads():
         assert len(made) == 40
         for one in made:
             same(one, expected[i])
+
+
+def test_operators_see_the_storage_of_arguments():
+    # What is kept with a storage, as the packed form of a weight, is found there by its versions.
+    seen = []
+    library = lamella.library.Library("compiled_storage", "DEF")
+    library.define("probe(Tensor x) -> Tensor")
+
+    def probe(x):
+        seen.append(x._version)
+        return x + 1
+
+    library.impl("probe", probe, "CPU")
+    library.impl("probe", lambda x: lamella.empty_like(x), "Meta")
+    compiled = lamella.compile(lambda x: lamella.ops.compiled_storage.probe(x))
+    x = lamella.ones(3)
+    for _ in range(3):
+        x.add_(1)
+        assert compiled(x).tolist() == (x + 1).tolist()
+        assert seen[-1] == x._version

@@ -108,9 +108,14 @@ class Program {
           bool usable = places[l].kind != Place::None && !plan.is_read_after(places[l], u, i);
           if (usable) continue;
           std::vector<Place>& now = ends[u];
-          Place start = i->opcode == Opcode::While && plan.maker_of_start(i, l, u).first != nullptr
-                            ? e_.places_of(i->operands[0])[l]
-                            : Place();
+          Place start;
+          if (i->opcode == Opcode::While) {
+            if (plan.maker_of_start(i, l, u).first != nullptr) {
+              start = e_.places_of(i->operands[0])[l];
+            }
+          } else if (leaves.size() == 1) {
+            start = plan.read_in_place(u, i, now);
+          }
           auto ending = std::find(now.begin(), now.end(), start);
           if (start.kind == Place::Temporary && ending != now.end()) {
             now.erase(ending);

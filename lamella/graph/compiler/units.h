@@ -70,6 +70,9 @@ class UnitPlan {
                     std::unordered_map<const Instruction*, std::vector<Place>>* destination) const;
   // Whether the memory is still read when unit `u` has begun to write `i` there.
   bool is_read_after(const Place& place, size_t u, const Instruction* i) const;
+  // Temporary memory that nobody reads after unit `u`, out of `ending`, and from which the unit
+  // takes each element only where it makes the same element of `i`: there `i` may be written.
+  Place read_in_place(size_t u, const Instruction* i, std::span<const Place> ending) const;
   // The last unit that reads the instruction, or `u`.
   size_t last_use(const Instruction* i, size_t u) const;
   // Wanted places, from the buffer on, that may lie in the memory of a buffer that stands outside.

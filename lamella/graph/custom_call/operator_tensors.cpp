@@ -34,6 +34,13 @@ TensorBase tensor_of(Value value) {
 TensorBase tensor_of(Value value, ScalarType type) {
   std::span<const int64_t> sizes = value.shape().dimensions();
   void* data = value.data();
+  if (lamella_tensor* given = value.tensor(); given != nullptr && given->data == data) {
+    // An alias shares what is kept with the storage, such as the packed form of a weight.
+    TensorBase tensor = TensorBase::borrow(given);
+    if (tensor.scalar_type() == type && std::ranges::equal(sizes, tensor.sizes())) {
+      return make_detached(tensor);
+    }
+  }
   lamella_tensor* made = nullptr;
   lamella::detail::check(lamella_tensor_from_blob(
       data, static_cast<int32_t>(sizes.size()), sizes.data(), nullptr, static_cast<uint8_t>(type),

@@ -76,11 +76,16 @@ class Value {
   bool unique() const {
     return cell_->references.load(std::memory_order_acquire) == 1 && cell_->owns_data;
   }
-  // The storage of the tensor that this is a view of, with which other forms of the elements may be
-  // kept; null for others, and for an array that may be written without being counted.
-  lamella_storage* storage() const {
+  // The tensor that this is a view of; null for others, and for an array that may be written
+  // without being counted.
+  lamella_tensor* tensor() const {
     bool has = cell_->release == release_tensor && !cell_->owns_data;
-    return has ? static_cast<const lamella_tensor*>(cell_->context)->storage : nullptr;
+    return has ? static_cast<lamella_tensor*>(cell_->context) : nullptr;
+  }
+  // That tensor's storage, with which other forms of the elements may be kept.
+  lamella_storage* storage() const {
+    const lamella_tensor* of = tensor();
+    return of != nullptr ? of->storage : nullptr;
   }
   // The same elements under another shape of as many elements of the same size. Takes the value
   // where it is unique, otherwise shares its memory.

@@ -227,6 +227,7 @@ void run_library(const char* op, const Convolution& c, int kind, const Tensor& s
 }  // namespace
 
 void library_convolution(const char* op, const lamella_convolution& p, Storage* storage) {
+  if (winograd_convolution(p, storage)) return;
   Shares shares(p);
   bool is_sum = p.kind == LAMELLA_CONVOLUTION_BACKWARD_WEIGHTS;
   int64_t threads = in_parallel_region() ? 1 : get_num_threads();

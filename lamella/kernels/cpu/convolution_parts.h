@@ -65,4 +65,9 @@ bool planes_backward_data(const Convolution& c, const Tensor& dst, const Tensor&
 bool planes_backward_weight(const Convolution& c, const Tensor& src, const Tensor& dst,
                             const Tensor& weight);
 
+// The convolution or gradient of what it reads by Winograd's products; false, with dst as it may
+// be, where another way serves better or results are not finite. `storage` as of
+// library_convolution().
+bool winograd_convolution(const lamella_convolution& problem, Storage* storage);
+
 }  // namespace lamella::native

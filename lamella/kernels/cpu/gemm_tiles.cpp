@@ -33,8 +33,6 @@ constexpr int64_t kMostPacked = int64_t{1} << 26;
 constexpr int64_t kNearBytes = int64_t{1} << 18;
 // Bytes of a row that the processor has read before it sees that more rows will follow.
 constexpr int64_t kShortRow = 3072;
-// Rows up to which it pays to keep a packed b: with more, packing is a small part of the work.
-constexpr int64_t kKeptRows = 256;
 // Packed bytes that fit on the stack.
 constexpr int64_t kOnStack = 8192;
 
@@ -113,8 +111,6 @@ class Product {
   // Multiplies by the form of b that is kept with its storage, if there was or is now one: rows
   // that are filled up to whole vectors.
   bool run_kept(const void* alpha) const {
-    bool has_forms = __atomic_load_n(&p_.b.storage->has_kept_forms, __ATOMIC_RELAXED) != 0;
-    if (p_.m > kKeptRows && !has_forms) return false;
     int64_t row = round_up(p_.n, kernels_.lanes) * element_;
     // Rows at distances of many small powers of two would share a few places of a cache.
     if (row % 1024 == 0) row += 64;
@@ -122,7 +118,7 @@ class Product {
     KeptFormKey key = {reinterpret_cast<int64_t>(p_.b.data), p_.k, p_.n, p_.b.row, p_.b.column,
                        reinterpret_cast<int64_t>(&kernels_)};
     KeptForm form(p_.b.storage, key, row * k_);
-    if (form.is_wanted() && p_.m <= kKeptRows) {
+    if (form.is_wanted()) {
       pack(b_, p_.n, static_cast<char*>(form.make()), row);
       form.keep();
     }

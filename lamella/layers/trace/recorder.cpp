@@ -216,6 +216,7 @@ lamella_status Recorder::record(const lamella_operator* op, uint64_t keys,
                                 const lamella_value* arguments, lamella_value* returns) {
   bool returned = false;
   try {
+    release_unreadable();
     PlanRef<TracingPlan> held = plan_of(op);
     const TracingPlan& plan = *held;
     bool depends = read_arguments(op, plan, arguments);

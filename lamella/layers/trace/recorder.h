@@ -26,6 +26,11 @@
 //   gradients or was named as one, else a constant. Memory without contents yet that the library
 //   makes for itself shows first as something to be filled, without a Python object: it is made by
 //   empty_strided.
+//
+// Note [Memory of a trace]
+//   The trace needs the headers of tensors, which tell values apart, and not their elements. So
+//   memory that only tensors of the trace have goes back while it runs, each time that a quarter of
+//   what is in use was made anew.
 #pragma once
 #include <string>
 #include <unordered_map>
@@ -120,6 +125,7 @@ class LAMELLA_PRIVATE_API Recorder {
                      ArrayRef<ValueId> ids);
   void mark_written(const TracingPlan& plan, const lamella_value* arguments);
   void fold_groups();
+  void release_unreadable();
   bool depends(ValueId id) const;
   uint32_t place();
   GradMode grad_mode() const;
@@ -136,7 +142,9 @@ class LAMELLA_PRIVATE_API Recorder {
   std::unordered_map<const lamella_tensor*, Named> named_;
   std::vector<TensorBase> named_tensors_;
   std::vector<Escape> escapes_;
-  std::vector<ValueId> ids_;  // scratch
+  std::vector<ValueId> ids_;   // scratch
+  size_t fresh_bytes_ = 0;     // made by calls since memory was last released
+  size_t readable_bytes_ = 0;  // of what they made, not released then
   std::vector<Group> groups_;
   uint32_t depth_ = 0;  // of groups under way
   ObjectRef<> store_;

@@ -1,11 +1,19 @@
 // Tensors of a trace and the values that they are: Note [Which value a tensor is] in recorder.h.
+#include <algorithm>
+#include <unordered_map>
+
 #include "lamella/abi/autograd.h"
 #include "lamella/api/functions.h"
 #include "lamella/core/error.h"
+#include "lamella/core/tensor_impl.h"
 #include "lamella/layers/trace/recorder.h"
 
 namespace lamella::tracing {
 namespace {
+
+const lamella_tensor* base_of(const lamella_tensor* tensor) {
+  return static_cast<const TensorImpl*>(tensor)->base;
+}
 
 size_t hash_of(const void* address) {
   return static_cast<size_t>((reinterpret_cast<uintptr_t>(address) >> 6) * 0x9E3779B97F4A7C15u);
@@ -86,7 +94,9 @@ ValueId Recorder::root_of(const lamella_tensor* tensor) const {
 }
 
 ValueId Recorder::add_result(lamella_tensor* tensor, bool depends) {
-  ValueId id = graph_.add_result(TensorBase::borrow(tensor), root_of(tensor));
+  ValueId root = root_of(tensor);
+  if (root == kNoValue && tensor->storage != nullptr) fresh_bytes_ += tensor->storage->capacity;
+  ValueId id = graph_.add_result(TensorBase::borrow(tensor), root);
   keep(id, tensor, depends);
   return id;
 }
@@ -188,6 +198,53 @@ void Recorder::note_made(const TensorBase& tensor) {
       graph_.add_outside(ValueKind::kConstant, "constant" + std::to_string(constants_++), copy);
   keep(constant, copy.impl(), false);
   add_made_node("aten::clone", {plain(LAMELLA_NONE)}, constant, tensor.impl());
+}
+
+// See Note [Memory of a trace]. A tensor that others have as well is counted more often than it is
+// held here, and so is the storage of one that is not known here.
+void Recorder::release_unreadable() {
+  constexpr size_t kLeastBytes = size_t{4} << 20;
+  if (fresh_bytes_ < std::max(kLeastBytes, readable_bytes_ / 4)) return;
+  fresh_bytes_ = readable_bytes_ = 0;
+  // References that the trace accounts for: its own, and those of views to their bases.
+  std::unordered_map<const lamella_tensor*, uint32_t> ours;
+  for (const std::vector<TensorBase>* all : {&tensors_, &named_tensors_}) {
+    for (const TensorBase& tensor : *all) {
+      bool is_first = tensor.defined() && ++ours[tensor.impl()] == 1;
+      const lamella_tensor* base = is_first ? base_of(tensor.impl()) : nullptr;
+      if (base != nullptr && find(base) != nullptr) ++ours[base];
+    }
+  }
+  struct Owners {
+    uint32_t count = 0;
+    bool are_ours = true;
+  };
+  std::unordered_map<lamella_storage*, Owners> storages;
+  for (const auto& [tensor, count] : ours) {
+    if (tensor->storage == nullptr) continue;
+    Owners& owners = storages[tensor->storage];
+    owners.count += base_of(tensor) == nullptr ? 1 : 0;
+    owners.are_ours = owners.are_ours && tensor->references == count &&
+                      tensor->weak_references == 0 && tensor->python_object == nullptr;
+  }
+  for (const auto& [storage, owners] : storages) {
+    if (storage->allocator == nullptr || storage->is_exposed != 0) continue;
+    uint32_t references = __atomic_load_n(&storage->references, __ATOMIC_ACQUIRE);
+    if (!owners.are_ours || references != owners.count) {
+      readable_bytes_ += storage->capacity;
+      continue;
+    }
+    lamella::detail::free_foreign_memory(storage);
+    storage->data = nullptr;
+    storage->nbytes = storage->capacity = 0;
+    storage->allocator = nullptr;
+    storage->has_kept_forms = 0;
+  }
+  for (const auto& [tensor, count] : ours) {
+    if (tensor->storage != nullptr && tensor->storage->data == nullptr) {
+      const_cast<lamella_tensor*>(tensor)->data = nullptr;
+    }
+  }
 }
 
 // A Python number that came as a tensor.
