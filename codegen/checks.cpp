@@ -333,7 +333,15 @@ class EntryCheck {
       report(where, "'autogen' cannot make variants of a view");
       return;
     }
-    if (f_.has_composite_implicit_kernel() && !f_.default_dispatch) {
+    const bool names_outs =
+        std::ranges::all_of(f_.autogen, [](const Autogen& wanted) { return !wanted.outs.empty(); });
+    if (names_outs && f_.kind() != SchemaKind::kFunctional) {
+      report(where,
+             "an out form with named out arguments copies what a functional form computes; "
+             "write it at that");
+      return;
+    }
+    if (f_.has_composite_implicit_kernel() && !f_.default_dispatch && !names_outs) {
       report(where,
              "'autogen' cannot make variants of an operator with a CompositeImplicitAutograd "
              "kernel: the operators that it calls have them");
@@ -348,11 +356,11 @@ class EntryCheck {
     for (const OperatorName& name : autogen_names(f_.schema)) {
       expected += (expected.empty() ? "" : " or ") + name.str();
     }
-    for (const OperatorName& wanted : f_.autogen) {
-      const bool same_ns = wanted.ns.empty() || wanted.ns == f_.ns;
+    for (const Autogen& wanted : f_.autogen) {
+      const bool same_ns = wanted.name.ns.empty() || wanted.name.ns == f_.ns;
       if (same_ns && autogen_schema(f_.schema, wanted)) continue;
       report(entry_.place("autogen"),
-             "'autogen' cannot make '" + wanted.str() + "' from this operator; " +
+             "'autogen' cannot make '" + wanted.name.str() + "' from this operator; " +
                  (expected.empty() ? "it returns no tensor" : "expected " + expected));
     }
   }

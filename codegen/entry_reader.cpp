@@ -106,6 +106,8 @@ class Reader {
   void tags(const YamlNode& value);
   void tag(const YamlNode& value);
   void alias_of(const YamlNode& value);
+  bool out_names(const YamlNode& value, const Piece& piece, std::size_t open,
+                 std::vector<std::string>& names);
   void autogen(const YamlNode& value);
   void autocast(const YamlNode& v) { policy(v, "autocast", f().autocast); }
   void batching(const YamlNode& v) { policy(v, "batching", f().batching); }
@@ -555,21 +557,41 @@ void Reader::alias_of(const YamlNode& value) {
   f().alias_of = value.text;
 }
 
+// The names between the parentheses of `svd.U(U, S, V)`.
+bool Reader::out_names(const YamlNode& value, const Piece& piece, std::size_t open,
+                       std::vector<std::string>& names) {
+  const bool closed = piece.text.back() == ')';
+  const std::size_t end = closed ? piece.text.size() - 1 : piece.text.size();
+  bool fits = closed;
+  for (const Piece& name : split(piece.text.substr(open + 1, end - open - 1), ',')) {
+    fits = fits && is_identifier(name.text);
+    names.push_back(name.text);
+  }
+  if (!fits) {
+    report(value.locate(piece.offset + open),
+           "expected the names of the out arguments in parentheses, as in 'svd.U(U, S, V)', got '" +
+               piece.text.substr(open) + "'");
+  }
+  return fits;
+}
+
 void Reader::autogen(const YamlNode& value) {
   if (!is_text(value, "autogen", "names of operators with commas between them")) return;
   std::set<std::string> named;
   for (const Piece& piece : split(value.text, ',')) {
-    auto parsed = try_parse_operator_name(piece.text);
+    const std::size_t open = piece.text.find('(');
+    auto parsed = try_parse_operator_name(piece.text.substr(0, open));
     if (auto* problem = std::get_if<SchemaProblem>(&parsed)) {
       report(value.locate(piece.offset + problem->offset), problem->message);
       continue;
     }
-    OperatorName name = std::get<OperatorName>(parsed);
-    if (!named.insert(name.str()).second) {
+    Autogen made{std::get<OperatorName>(parsed), {}};
+    if (!named.insert(made.name.str()).second) {
       report(value.locate(piece.offset), "'" + piece.text + "' appears twice in 'autogen'");
       continue;
     }
-    f().autogen.push_back(std::move(name));
+    if (open != std::string::npos && !out_names(value, piece, open, made.outs)) continue;
+    f().autogen.push_back(std::move(made));
   }
 }
 

@@ -344,9 +344,21 @@ class Registrations {
     return list;
   }
 
+  // An out form of the library's own whose kernel, one for all of them, finds the functional form.
+  bool copies_boxed(const NativeFunction& f, const NativeFunction& base) const {
+    return !options_.out_of_tree && base.kind() == SchemaKind::kFunctional &&
+           f.kind() == SchemaKind::kOut &&
+           std::ranges::all_of(base.schema.returns, [](auto& r) { return r.type.holds_tensor(); });
+  }
+
   void generated(const NativeFunction& f) {
     const NativeFunction& base = *f.autogen_of;
     std::string body;
+    if (copies_boxed(f, base)) {
+      put(tables_[file_of("CompositeExplicitAutograd", f)].rows["CompositeExplicitAutograd"],
+          "    copying_row(", in_quotes(f.full_name()), ", 0),\n");
+      return;
+    }
     if (base.kind() == SchemaKind::kFunctional) {
       body = from_functional(f, base);
     } else if (f.kind() == SchemaKind::kFunctional) {

@@ -38,9 +38,12 @@ NativeFunction make_variant(const NativeFunction& base, FunctionSchema schema) {
   std::ranges::sort(made.tags);
   // Not its autocast class and opcode, which only functional forms have: what writes an argument
   // keeps that one's dtype, and is no HLO instruction.
-  // What it calls is a composite kernel, and so is it.
-  made.batching =
-      base.batching.empty() && base.has_composite_kernel() ? "composite" : base.batching;
+  // What it calls is a composite kernel, and so is it. What copies from a functional form is one
+  // whatever that is: a rule of the functional form takes other arguments.
+  const bool copies =
+      !base.structured && base.kind() == SchemaKind::kFunctional && made.kind() == SchemaKind::kOut;
+  made.batching = copies || (base.batching.empty() && base.has_composite_kernel()) ? "composite"
+                                                                                   : base.batching;
   made.autogen_of = &base;
   made.method_variant = base.method_variant && made.kind() != SchemaKind::kOut;
   return made;
@@ -87,7 +90,7 @@ class Loader {
       all.push_back(std::move(function));
       const NativeFunction& base = all.back();
       by_name_.emplace(base.full_name(), &base);
-      for (const OperatorName& wanted : base.autogen) {
+      for (const Autogen& wanted : base.autogen) {
         if (auto schema = autogen_schema(base.schema, wanted)) {
           make(base, std::move(*schema), declared_names, made_names, all);
         }

@@ -52,6 +52,13 @@ struct Pointwise {
   std::string loop;  // empty for kOwn
 };
 
+// A name in `autogen`. `svd.U(U, S, V)` names the out arguments of an out form, which may then be
+// named at will and be made of a CompositeImplicitAutograd operator, too.
+struct Autogen {
+  OperatorName name;
+  std::vector<std::string> outs;
+};
+
 struct NativeFunction {
   FunctionSchema schema;  // schema.name.ns as written
   std::string ns;         // the namespace it is registered in, never empty
@@ -86,7 +93,7 @@ struct NativeFunction {
   Location doc_where;
   // By device type, where the cast lists say another class than `autocast`.
   std::vector<std::pair<std::string, std::string>> device_autocast;
-  std::vector<OperatorName> autogen;
+  std::vector<Autogen> autogen;
   // In the order written, shared keys split. For an omitted table the default one, with
   // `default_dispatch` set; empty with manual_kernel_registration, for structured delegates without
   // a table, and for what autogen made.
@@ -165,8 +172,8 @@ std::string variant_signature(const NativeFunction& function);
 // from base's. The form is told by the name: f_ is in-place, an overload with `out` in it the out
 // form, f the functional one (f_functional where `base` writes arguments under a plain name).
 // In-place needs a `Tensor self` and one Tensor returned; out needs a tensor returned.
-std::optional<FunctionSchema> autogen_schema(const FunctionSchema& base,
-                                             const OperatorName& wanted);
+// WANTED(a, b) is an out form under any overload name, with these names for what it writes.
+std::optional<FunctionSchema> autogen_schema(const FunctionSchema& base, const Autogen& wanted);
 
 // What autogen can make from `base`, named as PyTorch names it: add_ -> add and add.out;
 // add.Tensor -> add_.Tensor and add.Tensor_out; a mutable f -> f_functional and f.out.

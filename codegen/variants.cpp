@@ -215,12 +215,33 @@ std::vector<FunctionSchema> all_variants(const FunctionSchema& base) {
 
 }  // namespace
 
-std::optional<FunctionSchema> autogen_schema(const FunctionSchema& base,
-                                             const OperatorName& wanted) {
-  const bool wants_out = wanted.overload_name.find("out") != std::string::npos;
+namespace {
+
+// Gives the out arguments these names, and the returns those of `base`; false: there are not as many,
+// or not all returns are outs.
+bool name_outs(const FunctionSchema& base, FunctionSchema& schema,
+               const std::vector<std::string>& names) {
+  std::size_t next = 0;
+  for (Argument& argument : schema.arguments) {
+    if (!argument.is_out()) continue;
+    if (next == names.size()) return false;
+    argument.name = names[next++];
+  }
+  if (next != names.size() || schema.returns.size() != next) return false;
+  for (std::size_t i = 0; i < next; ++i) schema.returns[i].name = base.returns[i].name;
+  return true;
+}
+
+}  // namespace
+
+std::optional<FunctionSchema> autogen_schema(const FunctionSchema& base, const Autogen& wanted) {
+  const std::string& overload = wanted.name.overload_name;
+  const bool wants_out = !wanted.outs.empty() || overload.find("out") != std::string::npos;
   for (FunctionSchema& made : all_variants(base)) {
-    if (made.name.name != wanted.name || (made.kind() == SchemaKind::kOut) != wants_out) continue;
-    made.name.overload_name = wanted.overload_name;
+    if (made.name.name != wanted.name.name || (made.kind() == SchemaKind::kOut) != wants_out)
+      continue;
+    made.name.overload_name = overload;
+    if (!wanted.outs.empty() && !name_outs(base, made, wanted.outs)) return std::nullopt;
     return std::move(made);
   }
   return std::nullopt;

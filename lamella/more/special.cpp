@@ -1,18 +1,21 @@
 // Special functions of one and two numbers: Bessel and Airy functions, orthogonal polynomials and
-// incomplete gamma functions. Each is one function of doubles, whatever the dtype.
+// incomplete gamma functions. Each is one function of doubles, whatever the dtype; those of
+// special/ are compiled for vectors.
+#include <algorithm>
 #include <cmath>
 #include <limits>
-#include <utility>
 
 #include "lamella/more/more.h"
+#include "lamella/more/special/blocks.h"
 
 namespace aten::native {
 namespace {
 
+using special::Function;
+
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kPi = 3.14159265358979323846;
-constexpr double kEuler = 0.57721566490153286061;
 
 bool is_nan(double x) { return std::isnan(x); }
 
@@ -27,7 +30,9 @@ Tensor in_memory(const Tensor& x) {
   return made.is_non_overlapping_and_dense() ? made : made.contiguous();
 }
 
-Tensor map(const char* op, const Tensor& x, double (*f)(double)) {
+// block(from, to, count) makes so many results.
+template <class F>
+Tensor map_blocks(const char* op, const Tensor& x, const F& block) {
   check_real(op, "self", x);
   const ScalarType type = floating(x.scalar_type());
   if (x.is_meta()) return lamella::empty_like(x, x.options().dtype(type));
@@ -35,13 +40,22 @@ Tensor map(const char* op, const Tensor& x, double (*f)(double)) {
   const Tensor to = lamella::empty_like(from);
   const auto* in = from.const_data_ptr<double>();
   auto* out = to.mutable_data_ptr<double>();
-  in_parallel(x.numel(), 512, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) out[i] = f(in[i]);
-  });
+  in_parallel(x.numel(), 512,
+              [&](int64_t begin, int64_t end) { block(in + begin, out + begin, end - begin); });
   return to.to(type);
 }
+Tensor map(const char* op, const Tensor& x, double (*f)(double)) {
+  return map_blocks(op, x, [f](const double* from, double* to, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) to[i] = f(from[i]);
+  });
+}
+Tensor map(const char* op, const Tensor& x, special::Function f) {
+  return map_blocks(op, x, special::blocks().function[static_cast<int>(f)]);
+}
 
-Tensor map(const char* op, const Tensor& a, const Tensor& b, double (*f)(double, double)) {
+// block(x, y, to, count) makes so many results; y has one element for all of them if `one`.
+template <class F>
+Tensor map_blocks(const char* op, const Tensor& a, const Tensor& b, bool one, const F& block) {
   check_real(op, "self", a);
   check_real(op, "other", b);
   const ScalarType type = floating(lamella::result_type(a, b));
@@ -50,26 +64,23 @@ Tensor map(const char* op, const Tensor& a, const Tensor& b, double (*f)(double,
     return lamella::empty_like(both[0],
                                both[0].options().dtype(type).device(Device(DeviceType::Meta)));
   }
-  const Tensor x = in_memory(both[0]), y = lamella::empty_like(x).copy_(both[1]);
+  const Tensor x = in_memory(both[0]);
+  const Tensor y = one ? in_memory(b) : lamella::empty_like(x).copy_(both[1]);
   const Tensor to = lamella::empty_like(x);
   const auto *p = x.const_data_ptr<double>(), *q = y.const_data_ptr<double>();
   auto* out = to.mutable_data_ptr<double>();
   in_parallel(x.numel(), 512, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) out[i] = f(p[i], q[i]);
+    block(p + begin, one ? q : q + begin, out + begin, end - begin);
   });
   return to.to(type);
 }
-
-// ---- Bessel functions ----
-
-double y0_of(double x) {
-  if (x == 0) return -kInf;
-  return x < 0 ? kNan : ::y0(x);
+Tensor map(const char* op, const Tensor& a, const Tensor& b, double (*f)(double, double)) {
+  return map_blocks(op, a, b, false,
+                    [f](const double* x, const double* y, double* to, int64_t count) {
+                      for (int64_t i = 0; i < count; ++i) to[i] = f(x[i], y[i]);
+                    });
 }
-double y1_of(double x) {
-  if (x == 0) return -kInf;
-  return x < 0 ? kNan : ::y1(x);
-}
+
 double spherical_j0(double x) {
   if (std::isinf(x)) return 0;
   if (std::fabs(x) < 0.5) {
@@ -80,73 +91,6 @@ double spherical_j0(double x) {
                                                                      z * (1.0 / 6227020800.0))))));
   }
   return std::sin(x) / x;
-}
-
-// K0 and K1 for x up to 1: Abramowitz and Stegun, Handbook of Mathematical Functions, 9.6.13 and
-// 9.6.11, with the series of I0 and I1 in the same loop.
-constexpr int kTerms = 12;
-template <int kOrder>
-double k_series(double x) {
-  const double q = x * x / 4;
-  double term = 1, whole = 1, psi = kOrder == 0 ? 0 : 1 - 2 * kEuler, sum = psi;
-  for (int k = 1; k < kTerms; ++k) {
-    const double one = 1.0 / k, next = 1.0 / (k + kOrder);
-    term *= q * one * next;
-    psi += kOrder == 0 ? one : one + next;
-    whole += term;
-    sum += term * psi;
-  }
-  if (kOrder == 0) return sum - (std::log(x / 2) + kEuler) * whole;
-  return 1 / x + std::log(x / 2) * (x / 2) * whole - x / 4 * sum;
-}
-
-// exp(x) sqrt(x) K(x) for x from 1 as a Chebyshev series in 2 / x - 1, interpolated from mpmath's
-// values.
-constexpr int kLargeTerms = 32;
-constexpr double kLargeK[2][kLargeTerms] = {
-    {2.38886615243347724,      -5.38553233076294917e-2,  4.36200006825170131e-3,
-     -5.52127034986323459e-4,  8.95956555575595221e-5,   -1.71387268564211857e-5,
-     3.69514608904547172e-6,   -8.73728451898052447e-7,  2.22504627225523589e-7,
-     -6.02521675637606501e-8,  1.71866686294180829e-8,   -5.12720578109092083e-9,
-     1.5907351467912107e-9,    -5.10958325791418946e-10, 1.69295174199610863e-10,
-     -5.76830638186376045e-11, 2.01595425977613845e-11,  -7.21094006534649526e-12,
-     2.63490759828064462e-12,  -9.81957689175929662e-13, 3.72695818784577007e-13,
-     -1.43881497441805217e-13, 5.64365327358168673e-14,  -2.24692883345968951e-14,
-     9.07204699162736465e-15,  -3.71158999783816257e-15, 1.53758229071974185e-15,
-     -6.44546436272476176e-16, 2.73241444825279549e-16,  -1.17078377003856272e-16,
-     5.06786939794365695e-17,  -2.21508791271428903e-17},
-    {2.90655133518768267,      1.90513502020611641e-1,   -8.40670646049565387e-3,
-     8.81536316451438911e-4,   -1.29995769583982999e-4,  2.34416389797850879e-5,
-     -4.85348941361022592e-6,  1.11399695111973564e-6,   -2.77270764380507675e-7,
-     7.37247184977707972e-8,   -2.07178921290283228e-8,  6.10396654942033601e-9,
-     -1.87377891795734892e-9,  5.96388688445341905e-10,  -1.96028004074301013e-10,
-     6.63227389986420281e-11,  -2.30342507004077575e-11, 8.19308251836997531e-12,
-     -2.97866450699741656e-12, 1.10497720789833657e-12,  -4.17632774316480476e-13,
-     1.60611419146258028e-13,  -6.27763267253128908e-14, 2.49118308751820332e-14,
-     -1.00277968625229298e-14, 4.09105999691974119e-15,  -1.69033107143448794e-15,
-     7.0683607922643281e-16,   -2.98956801217633762e-16, 1.27819139002520851e-16,
-     -5.52149118803758362e-17, 2.40870332532104748e-17}};
-template <int kOrder>
-double scaled_k_large(double x) {
-  const double u = 2 / x - 1;
-  double b = 0, before = 0;
-  for (int j = kLargeTerms - 1; j > 0; --j) {
-    const double next = kLargeK[kOrder][j] + 2 * u * b - before;
-    before = std::exchange(b, next);
-  }
-  return (kLargeK[kOrder][0] / 2 + u * b - before) / std::sqrt(x);
-}
-template <int kOrder, bool kScaled>
-double k_of(double x) {
-  if (is_nan(x) || x < 0) return kNan;
-  if (x == 0) return kInf;
-  if (x <= 1) {
-    const double value = k_series<kOrder>(x);
-    return kScaled ? value * std::exp(x) : value;
-  }
-  if (std::isinf(x)) return 0;
-  const double value = scaled_k_large<kOrder>(x);
-  return kScaled ? value : value * std::exp(-x);
 }
 
 // ---- Airy's function ----
@@ -230,52 +174,20 @@ double airy_ai(double x) {
 
 // ---- Orthogonal polynomials ----
 
-// By their recurrence p[k + 1] = (a x + b) p[k] - c p[k - 1], from 1 and a first polynomial.
-enum class Family { kHermite, kHermiteE, kLaguerre, kLegendre };
+using special::Family;
 constexpr double kHighestDegree = 1e6;
-template <Family kFamily>
-double by_recurrence(double x, double degree) {
-  if (is_nan(x) || is_nan(degree)) return kNan;
-  const auto n = static_cast<int64_t>(std::fmin(degree, kHighestDegree));
-  if (n < 0) return 0;
-  if (n == 0) return 1;
-  double before = 1;
-  double now = kFamily == Family::kHermite ? 2 * x : kFamily == Family::kLaguerre ? 1 - x : x;
-  for (int64_t i = 1; i < n && !is_nan(now); ++i) {
-    const auto k = static_cast<double>(i);
-    double after;
-    switch (kFamily) {
-      case Family::kHermite:
-        after = 2 * (x * now - k * before);
-        break;
-      case Family::kHermiteE:
-        after = x * now - k * before;
-        break;
-      case Family::kLaguerre:
-        after = ((2 * k + 1 - x) * now - k * before) / (k + 1);
-        break;
-      default:
-        after = ((2 * k + 1) * x * now - k * before) / (k + 1);
-    }
-    before = now;
-    now = after;
-  }
-  return now;
-}
 
-enum class Kind { kT, kU, kV, kW };
 // With x = cos t: cos n t; sin (n + 1) t / sin t; cos and sin of (n + 1/2) t over those of t / 2.
-template <Kind kKind>
-double chebyshev_of_high_degree(double x, double n, bool is_odd) {
+double chebyshev_of_high_degree(Family family, double x, double n, bool is_odd) {
   const double sign = x < 0 && is_odd ? -1 : 1;
   if (std::fabs(x) < 1) {
     const double t = std::acos(x);
-    switch (kKind) {
-      case Kind::kT:
+    switch (family) {
+      case Family::kChebyshevT:
         return std::cos(n * t);
-      case Kind::kU:
+      case Family::kChebyshevU:
         return std::sin((n + 1) * t) / std::sin(t);
-      case Kind::kV:
+      case Family::kChebyshevV:
         return std::cos((n + 0.5) * t) / std::cos(t / 2);
       default:
         return std::sin((n + 0.5) * t) / std::sin(t / 2);
@@ -283,35 +195,58 @@ double chebyshev_of_high_degree(double x, double n, bool is_odd) {
   }
   // Beyond 1 cosines become hyperbolic, and V and W change their parts below -1.
   const double t = std::acosh(std::fabs(x));
-  if (kKind == Kind::kT) return sign * std::cosh(n * t);
-  const bool is_cosine = (kKind == Kind::kV && x > 0) || (kKind == Kind::kW && x < 0);
-  const double high = kKind == Kind::kU ? n + 1 : n + 0.5, low = kKind == Kind::kU ? 1 : 0.5;
+  if (family == Family::kChebyshevT) return sign * std::cosh(n * t);
+  const bool is_u = family == Family::kChebyshevU;
+  const bool is_cosine =
+      (family == Family::kChebyshevV && x > 0) || (family == Family::kChebyshevW && x < 0);
+  const double high = is_u ? n + 1 : n + 0.5, low = is_u ? 1 : 0.5;
   if (t == 0) return sign * (is_cosine ? 1 : high / low);
   if (high * t > 700) return sign * kInf;
   return sign * (is_cosine ? std::cosh(high * t) / std::cosh(low * t)
                            : std::sinh(high * t) / std::sinh(low * t));
 }
-template <Kind kKind>
-double chebyshev(double x, double degree) {
-  if (is_nan(x) || is_nan(degree)) return kNan;
+bool is_chebyshev(Family family) { return family <= Family::kChebyshevW; }
+// `count` elements of one degree.
+void polynomial(Family family, bool shifted, const double* from, double degree, double* to,
+                int64_t count) {
   const auto n = static_cast<int64_t>(std::fmin(degree, 1e18));
-  if (n < 0) return 0;
-  if (n == 0) return 1;
-  if (n > 64) return chebyshev_of_high_degree<kKind>(x, static_cast<double>(n), n % 2 != 0);
-  double before = 1, now = 2 * x;
-  if (kKind == Kind::kT) now = x;
-  if (kKind == Kind::kV) now = 2 * x - 1;
-  if (kKind == Kind::kW) now = 2 * x + 1;
-  for (int64_t k = 1; k < n && !is_nan(now); ++k) {
-    const double after = 2 * x * now - before;
-    before = now;
-    now = after;
+  const bool is_far = is_chebyshev(family) && n > 64;
+  if (is_nan(degree) || n < 0) {
+    for (int64_t i = 0; i < count; ++i) to[i] = is_nan(degree) || is_nan(from[i]) ? kNan : 0;
+    return;
   }
-  return now;
+  const auto block = special::blocks().polynomial[static_cast<int>(family)];
+  if (!shifted && !is_far) return block(from, n, to, count);
+  constexpr int64_t kChunk = 256;
+  double moved[kChunk];
+  for (int64_t at = 0; at < count; at += kChunk) {
+    const int64_t size = std::min(kChunk, count - at);
+    for (int64_t i = 0; i < size; ++i) moved[i] = shifted ? 2 * from[at + i] - 1 : from[at + i];
+    if (!is_far) block(moved, n, to + at, size);
+    for (int64_t i = 0; is_far && i < size; ++i) {
+      to[at + i] = is_nan(moved[i]) ? kNan
+                                    : chebyshev_of_high_degree(family, moved[i],
+                                                               static_cast<double>(n), n % 2 != 0);
+    }
+  }
 }
-template <Kind kKind>
-double shifted_chebyshev(double x, double degree) {
-  return chebyshev<kKind>(2 * x - 1, degree);
+Tensor map_polynomial(const char* op, const Tensor& x, const Tensor& n, Family family,
+                      bool shifted = false) {
+  // A step for each degree, so there is a highest; those of Chebyshev have a closed form.
+  if (!is_chebyshev(family) && !n.is_meta() && n.numel() != 0) {
+    const double highest = n.max().item().toDouble();
+    LAMELLA_CHECK_VALUE(!(highest > kHighestDegree), op, ": expected 'n' to be at most ",
+                        static_cast<int64_t>(kHighestDegree), ", got ", highest);
+  }
+  const bool one = n.numel() == 1;
+  return map_blocks(op, x, n, one,
+                    [&](const double* from, const double* degree, double* to, int64_t count) {
+                      for (int64_t i = 0, next = 0; i < count; i = next) {
+                        next = one ? count : i + 1;
+                        while (next < count && degree[next] == degree[i]) ++next;
+                        polynomial(family, shifted, from + i, degree[i], to + i, next - i);
+                      }
+                    });
 }
 
 // ---- Incomplete gamma functions ----
@@ -412,48 +347,40 @@ double q_of(double a, double x) { return incomplete_gamma(a, x, true); }
 #define LAMELLA_MAP1(name, argument, f) \
   Tensor name(const Tensor& argument) { return map(#name, argument, f); }
 LAMELLA_MAP1(special_airy_ai, x, airy_ai)
-LAMELLA_MAP1(special_bessel_j0, self, ::j0)
-LAMELLA_MAP1(special_bessel_j1, self, ::j1)
-LAMELLA_MAP1(special_bessel_y0, self, y0_of)
-LAMELLA_MAP1(special_bessel_y1, self, y1_of)
+LAMELLA_MAP1(special_bessel_j0, self, Function::kJ0)
+LAMELLA_MAP1(special_bessel_j1, self, Function::kJ1)
+LAMELLA_MAP1(special_bessel_y0, self, Function::kY0)
+LAMELLA_MAP1(special_bessel_y1, self, Function::kY1)
 Tensor special_modified_bessel_i0(const Tensor& self) { return lamella::i0(self); }
 Tensor special_modified_bessel_i1(const Tensor& self) { return lamella::special_i1(self); }
-LAMELLA_MAP1(special_modified_bessel_k0, self, (k_of<0, false>))
-LAMELLA_MAP1(special_modified_bessel_k1, self, (k_of<1, false>))
-LAMELLA_MAP1(special_scaled_modified_bessel_k0, x, (k_of<0, true>))
-LAMELLA_MAP1(special_scaled_modified_bessel_k1, x, (k_of<1, true>))
+LAMELLA_MAP1(special_modified_bessel_k0, self, Function::kK0)
+LAMELLA_MAP1(special_modified_bessel_k1, self, Function::kK1)
+LAMELLA_MAP1(special_scaled_modified_bessel_k0, x, Function::kScaledK0)
+LAMELLA_MAP1(special_scaled_modified_bessel_k1, x, Function::kScaledK1)
 LAMELLA_MAP1(special_spherical_bessel_j0, x, spherical_j0)
 
-// A step for each degree, so there is a highest.
-Tensor map_recurrence(const char* op, const Tensor& x, const Tensor& n,
-                      double (*f)(double, double)) {
-  if (!n.is_meta() && n.numel() != 0) {
-    const double highest = n.max().item().toDouble();
-    LAMELLA_CHECK_VALUE(!(highest > kHighestDegree), op, ": expected 'n' to be at most ",
-                        static_cast<int64_t>(kHighestDegree), ", got ", highest);
-  }
-  return map(op, x, n, f);
-}
-#define LAMELLA_POLYNOMIAL(name, mapping, f)                                                       \
-  Tensor name(const Tensor& x, const Tensor& n) { return mapping(#name, x, n, f); }                \
+#define LAMELLA_POLYNOMIAL(name, ...)                                                              \
+  Tensor name(const Tensor& x, const Tensor& n) {                                                  \
+    return map_polynomial(#name, x, n, __VA_ARGS__);                                               \
+  }                                                                                                \
   Tensor name(const Scalar& x, const Tensor& n) {                                                  \
     return aten::name(lamella::scalar_tensor(x, n.options().dtype(floating(n.scalar_type()))), n); \
   }                                                                                                \
   Tensor name(const Tensor& x, const Scalar& n) {                                                  \
     return aten::name(x, lamella::scalar_tensor(n, x.options().dtype(floating(x.scalar_type())))); \
   }
-LAMELLA_POLYNOMIAL(special_chebyshev_polynomial_t, map, chebyshev<Kind::kT>)
-LAMELLA_POLYNOMIAL(special_chebyshev_polynomial_u, map, chebyshev<Kind::kU>)
-LAMELLA_POLYNOMIAL(special_chebyshev_polynomial_v, map, chebyshev<Kind::kV>)
-LAMELLA_POLYNOMIAL(special_chebyshev_polynomial_w, map, chebyshev<Kind::kW>)
-LAMELLA_POLYNOMIAL(special_hermite_polynomial_h, map_recurrence, by_recurrence<Family::kHermite>)
-LAMELLA_POLYNOMIAL(special_hermite_polynomial_he, map_recurrence, by_recurrence<Family::kHermiteE>)
-LAMELLA_POLYNOMIAL(special_laguerre_polynomial_l, map_recurrence, by_recurrence<Family::kLaguerre>)
-LAMELLA_POLYNOMIAL(special_legendre_polynomial_p, map_recurrence, by_recurrence<Family::kLegendre>)
-LAMELLA_POLYNOMIAL(special_shifted_chebyshev_polynomial_t, map, shifted_chebyshev<Kind::kT>)
-LAMELLA_POLYNOMIAL(special_shifted_chebyshev_polynomial_u, map, shifted_chebyshev<Kind::kU>)
-LAMELLA_POLYNOMIAL(special_shifted_chebyshev_polynomial_v, map, shifted_chebyshev<Kind::kV>)
-LAMELLA_POLYNOMIAL(special_shifted_chebyshev_polynomial_w, map, shifted_chebyshev<Kind::kW>)
+LAMELLA_POLYNOMIAL(special_chebyshev_polynomial_t, Family::kChebyshevT)
+LAMELLA_POLYNOMIAL(special_chebyshev_polynomial_u, Family::kChebyshevU)
+LAMELLA_POLYNOMIAL(special_chebyshev_polynomial_v, Family::kChebyshevV)
+LAMELLA_POLYNOMIAL(special_chebyshev_polynomial_w, Family::kChebyshevW)
+LAMELLA_POLYNOMIAL(special_hermite_polynomial_h, Family::kHermite)
+LAMELLA_POLYNOMIAL(special_hermite_polynomial_he, Family::kHermiteE)
+LAMELLA_POLYNOMIAL(special_laguerre_polynomial_l, Family::kLaguerre)
+LAMELLA_POLYNOMIAL(special_legendre_polynomial_p, Family::kLegendre)
+LAMELLA_POLYNOMIAL(special_shifted_chebyshev_polynomial_t, Family::kChebyshevT, true)
+LAMELLA_POLYNOMIAL(special_shifted_chebyshev_polynomial_u, Family::kChebyshevU, true)
+LAMELLA_POLYNOMIAL(special_shifted_chebyshev_polynomial_v, Family::kChebyshevV, true)
+LAMELLA_POLYNOMIAL(special_shifted_chebyshev_polynomial_w, Family::kChebyshevW, true)
 
 Tensor igamma(const Tensor& self, const Tensor& other) { return map("igamma", self, other, p_of); }
 Tensor igammac(const Tensor& self, const Tensor& other) {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lamella import _C, Tensor, _operators
+from lamella import Tensor, _operators
 
 # The name is what type checkers look for; the typing module would have to be imported.
 TYPE_CHECKING = False
@@ -18,18 +18,6 @@ def _tensors(tensors: tuple[Any, ...]) -> list[Tensor]:
     if len(tensors) == 1 and not isinstance(tensors[0], Tensor):
         return list(tensors[0])
     return list(tensors)
-
-
-def _written(name: str, result: Tensor, out: Tensor | None) -> Tensor:
-    """The result, in `out` where it is given."""
-    if out is None:
-        return result
-    if _C.is_grad_enabled() and (result.requires_grad or out.requires_grad):
-        raise RuntimeError(
-            f"{name}: expected no argument to require gradients where the result is written to "
-            "'out'; call it without 'out', or under no_grad()"
-        )
-    return out.resize_(result.shape).copy_(result)
 
 
 def _at_least(name: str) -> Callable[..., Any]:
@@ -63,7 +51,8 @@ def cartesian_prod(*tensors: Tensor | Sequence[Tensor]) -> Tensor:
 
 def chain_matmul(*matrices: Tensor | Sequence[Tensor], out: Tensor | None = None) -> Tensor:
     """The product of matrices, in the cheapest order."""
-    return _written("chain_matmul", _operators["chain_matmul"](_tensors(matrices)), out)
+    made: Tensor = _operators["chain_matmul"](_tensors(matrices), out=out)
+    return made
 
 
 def norm(
@@ -82,7 +71,7 @@ def norm(
         if dim is None:
             dim = range(input.dim())
         dims = [dim] if isinstance(dim, int) else list(dim)
-        return _written("norm", linalg.matrix_norm(input, p, dims, keepdim, dtype=dtype), out)
+        return linalg.matrix_norm(input, p, dims, keepdim, dtype=dtype, out=out)
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(f"norm: expected 'p' to be a number, 'fro' or 'nuc', got {p!r}")
     order = 2 if p is None or isinstance(p, str) else p

@@ -15,19 +15,17 @@ from typing import Any
 import lamella
 from lamella import Tensor
 
-__all__ = ["SparseTensor", "sparse_coo_tensor", "sparse_csr_tensor"]
+__all__ = ["SparseTensor"]
 
+# Functions that leave a zero as it is, so that those of what is stored are those of all.
 _ZEROS_STAY = (
     "abs", "asin", "asinh", "atan", "atanh", "ceil", "conj_physical", "deg2rad", "erf", "expm1",
     "floor", "log1p", "neg", "rad2deg", "relu", "round", "sgn", "sign", "sin", "sinh", "sqrt",
     "square", "tan", "tanh", "trunc",
 )  # fmt: skip
 
-# Those that products have a kernel for; others are sums of gathered rows.
-_PRODUCT_DTYPES = (lamella.float32, lamella.float64, lamella.complex64, lamella.complex128)
 
-
-def _check(function: str, condition: bool, text: str) -> None:
+def check(function: str, condition: bool, text: str) -> None:
     if not condition:
         raise RuntimeError(f"{function}: expected {text}")
 
@@ -38,6 +36,18 @@ def _strides(sizes: Sequence[int]) -> list[int]:
         steps.append(step)
         step *= size
     return steps[::-1]
+
+
+def _functions() -> Any:
+    from lamella import _sparse_functions
+
+    return _sparse_functions
+
+
+def _shapes() -> Any:
+    from lamella import _sparse_shapes
+
+    return _sparse_shapes
 
 
 class SparseTensor:
@@ -57,6 +67,14 @@ class SparseTensor:
         self._places, self._stored, self._crow = places, stored, crow
         self._coalesced = coalesced or crow is not None
         self.shape = lamella.Size(shape)
+
+    @classmethod
+    def __torch_function__(
+        cls, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        """What functions of lamella that know no sparse tensors do with one among their
+        arguments."""
+        return _functions().answer(function, args, kwargs or {})
 
     # ---- What it is ------------------------------------------------------------------------------
 
@@ -121,6 +139,27 @@ class SparseTensor:
         self._stored.requires_grad_(requires_grad)
         return self
 
+    @property
+    def is_leaf(self) -> bool:
+        return self._stored.is_leaf
+
+    @property
+    def grad_fn(self) -> Any:
+        return self._stored.grad_fn
+
+    @property
+    def is_cuda(self) -> bool:
+        return self._stored.is_cuda
+
+    def is_same_size(self, other: Any) -> bool:
+        return tuple(self.shape) == tuple(other.shape)
+
+    def is_floating_point(self) -> bool:
+        return self._stored.is_floating_point()
+
+    def is_complex(self) -> bool:
+        return self._stored.is_complex()
+
     def detach(self) -> SparseTensor:
         return self._with(self._stored.detach())
 
@@ -133,6 +172,12 @@ class SparseTensor:
         places = self._places.to(stored.device)
         crow = None if self._crow is None else self._crow.to(stored.device)
         return SparseTensor(places, stored, self.shape, crow, self._coalesced)
+
+    def cpu(self) -> SparseTensor:
+        return self.to("cpu")
+
+    def cuda(self, device: Any = "cuda") -> SparseTensor:
+        return self.to(device)
 
     def _with(self, stored: Tensor) -> SparseTensor:
         return SparseTensor(self._places, stored, self.shape, self._crow, self._coalesced)
@@ -148,11 +193,11 @@ class SparseTensor:
 
     def indices(self) -> Tensor:
         self._is("indices", False)
-        _check("indices", self._coalesced, "a coalesced tensor, got one that is not: coalesce() it")
+        check("indices", self._coalesced, "a coalesced tensor, got one that is not: coalesce() it")
         return self._places
 
     def values(self) -> Tensor:
-        _check("values", self._coalesced, "a coalesced tensor, got one that is not: coalesce() it")
+        check("values", self._coalesced, "a coalesced tensor, got one that is not: coalesce() it")
         return self._stored
 
     def _indices(self) -> Tensor:
@@ -177,6 +222,35 @@ class SparseTensor:
         counts = self._crow.diff()
         rows = lamella.arange(self.shape[0], device=self.device).repeat_interleave(counts)
         return lamella.stack([rows, self._places.to(lamella.int64)])
+
+    # ---- In place --------------------------------------------------------------------------------
+
+    def _become(self, other: SparseTensor) -> SparseTensor:
+        leaf = self._stored.is_leaf and self._stored.requires_grad and lamella.is_grad_enabled()
+        check("sparse", not leaf, "no leaf that requires gradients to be written in place")
+        self._places, self._stored, self._crow = other._places, other._stored, other._crow
+        self._coalesced = other._coalesced
+        return self
+
+    def add_(self, other: Any, *, alpha: Any = 1) -> SparseTensor:
+        check("add_", isinstance(other, SparseTensor), "'other' to be sparse")
+        return self._become(self.add(other, alpha=alpha))
+
+    def sub_(self, other: Any, *, alpha: Any = 1) -> SparseTensor:
+        check("sub_", isinstance(other, SparseTensor), "'other' to be sparse")
+        return self._become(self.add(other, alpha=-alpha))
+
+    def mul_(self, other: Any) -> SparseTensor:
+        return self._become(self.mul(other))
+
+    def div_(self, other: Any) -> SparseTensor:
+        return self._become(self.div(other))
+
+    def zero_(self) -> SparseTensor:
+        """Stores nothing any more."""
+        crow = None if self._crow is None else lamella.zeros_like(self._crow)
+        kept = SparseTensor(self._places[..., :0], self._stored[:0], self.shape, crow, True)
+        return self._become(kept)
 
     # ---- Between layouts -------------------------------------------------------------------------
 
@@ -224,7 +298,7 @@ class SparseTensor:
     def to_sparse_csr(self) -> SparseTensor:
         if self._crow is not None:
             return self
-        _check(
+        check(
             "to_sparse_csr",
             self.dim() == 2 and self.sparse_dim() == 2,
             f"a matrix, got a tensor of shape {list(self.shape)}",
@@ -234,19 +308,48 @@ class SparseTensor:
         crow = lamella.searchsorted(own._places[0].contiguous(), rows)
         return SparseTensor(own._places[1], own._stored, self.shape, crow)
 
+    # ---- Shapes: lamella._sparse_shapes ----------------------------------------------------------
+
+    def permute(self, *dims: Any) -> SparseTensor:
+        order = dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims
+        return _shapes().permute(self, order)
+
     def transpose(self, dim0: int, dim1: int) -> SparseTensor:
-        places = self.to_sparse().coalesce()
-        first, second = (d % self.dim() for d in (dim0, dim1))
-        count = places.sparse_dim()
-        _check("transpose", max(first, second) < count, "dimensions that are sparse")
-        order, shape = list(range(count)), list(self.shape)
-        order[first], order[second] = second, first
-        shape[first], shape[second] = shape[second], shape[first]
-        return SparseTensor(places._places[order], places._stored, shape)
+        return _shapes().transpose(self, dim0, dim1)
 
     def t(self) -> SparseTensor:
-        _check("t", self.dim() == 2, f"a matrix, got a tensor of shape {list(self.shape)}")
+        check("t", self.dim() == 2, f"a matrix, got a tensor of shape {list(self.shape)}")
         return self.transpose(0, 1)
+
+    T = property(t)
+
+    @property
+    def mT(self) -> SparseTensor:  # noqa: N802
+        return self.transpose(-2, -1)
+
+    def unsqueeze(self, dim: int) -> SparseTensor:
+        return _shapes().unsqueeze(self, dim)
+
+    def index_select(self, dim: int, index: Tensor) -> SparseTensor:
+        return _shapes().index_select(self, dim, index)
+
+    def select(self, dim: int, index: int) -> Any:
+        return _shapes().select(self, dim, index)
+
+    def narrow(self, dim: int, start: int, length: int) -> SparseTensor:
+        return _shapes().narrow(self, dim, start, length)
+
+    narrow_copy = narrow
+
+    def __getitem__(self, index: Any) -> Any:
+        return _shapes().subscript(self, index)
+
+    def __len__(self) -> int:
+        check("len", self.dim() > 0, "a tensor with dimensions, got one without")
+        return int(self.shape[0])
+
+    def sparse_mask(self, mask: SparseTensor) -> SparseTensor:
+        return _functions().sparse_mask(self, mask)
 
     # ---- Arithmetic ------------------------------------------------------------------------------
 
@@ -254,14 +357,14 @@ class SparseTensor:
         """The sum: sparse with a sparse tensor of the same shape, dense with a dense one."""
         if isinstance(other, Tensor):
             return other.mul(alpha).add(self.to_dense())
-        _check("add", isinstance(other, SparseTensor), f"a tensor, got {type(other).__name__}")
-        _check(
+        check("add", isinstance(other, SparseTensor), f"a tensor, got {type(other).__name__}")
+        check(
             "add",
             tuple(other.shape) == tuple(self.shape),
             f"'other' of shape {list(self.shape)}, got {list(other.shape)}",
         )
         mine, theirs = self.to_sparse(), other.to_sparse()
-        _check(
+        check(
             "add",
             mine.sparse_dim() == theirs.sparse_dim(),
             f"'other' with {mine.sparse_dim()} sparse dimensions, got {theirs.sparse_dim()}",
@@ -273,6 +376,9 @@ class SparseTensor:
         )
         return joined.to_sparse_csr() if self._crow is not None else joined.coalesce()
 
+    def sub(self, other: Any, *, alpha: Any = 1) -> Any:
+        return self.add(other, alpha=-alpha)
+
     def mul(self, other: Any) -> SparseTensor:
         """The product with a number or a tensor: at the places that this one stores."""
         if isinstance(other, SparseTensor):
@@ -280,7 +386,7 @@ class SparseTensor:
         if isinstance(other, Tensor) and other.dim() > 0:
             own = self.coalesce()
             shape = [max(a, b) for a, b in zip(other.shape[::-1], self.shape[::-1])]
-            _check(
+            check(
                 "mul",
                 other.dim() <= self.dim() and shape == list(self.shape[::-1][: other.dim()]),
                 f"'other' to be broadcastable to {list(self.shape)}, got {list(other.shape)}",
@@ -290,7 +396,7 @@ class SparseTensor:
         return self._with(self._stored.mul(other))
 
     def div(self, other: Any) -> SparseTensor:
-        _check(
+        check(
             "div",
             not isinstance(other, SparseTensor)
             and (not isinstance(other, Tensor) or not other.dim()),
@@ -298,27 +404,61 @@ class SparseTensor:
         )
         return self._with(self._stored.div(other))
 
-    def sum(self, dim: Any = None, dtype: Any = None) -> Any:
+    def sum(self, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
         """The sum of all elements, or over dimensions: sparse where sparse ones are left."""
-        return sum(self, dim, dtype)
+        check("sum", not keepdim, "'keepdim' to be False")
+        return _functions().sum(self, dim, dtype)
 
-    def mm(self, mat2: Tensor) -> Tensor:
-        return mm(self, mat2)
+    def mm(self, mat2: Any) -> Any:
+        return _functions().mm(self, mat2)
 
-    matmul = __matmul__ = mm
+    def mv(self, vec: Tensor) -> Tensor:
+        return _functions().mv(self, vec)
+
+    def bmm(self, mat2: Tensor) -> Tensor:
+        return _functions().bmm(self, mat2)
+
+    def matmul(self, other: Any) -> Any:
+        return _functions().matmul(self, other)
+
+    def pow(self, exponent: Any) -> SparseTensor:
+        check(
+            "pow",
+            not isinstance(exponent, (Tensor, SparseTensor)) and exponent > 0,
+            "'exponent' to be a number above 0, which leaves zeros as they are",
+        )
+        own = self.coalesce()
+        return own._with(own._stored.pow(exponent))
+
+    def norm(self, p: Any = 2) -> Tensor:
+        """The norm of all elements."""
+        return lamella.linalg.vector_norm(self.coalesce()._stored, 2 if p == "fro" else p)
+
+    def __radd__(self, other: Any) -> Any:
+        return self.add(other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return (-self).add(other)
+
+    def __rmatmul__(self, other: Any) -> Tensor:
+        return _functions().matmul(other, self)
+
+    def __pow__(self, exponent: Any) -> SparseTensor:
+        return self.pow(exponent)
 
     def __add__(self, other: Any) -> Any:
         return self.add(other)
 
-    __radd__ = __add__
-
     def __sub__(self, other: Any) -> Any:
-        return self.add(other, alpha=-1)
+        return self.sub(other)
 
     def __mul__(self, other: Any) -> SparseTensor:
         return self.mul(other)
 
     __rmul__ = __mul__
+
+    def __matmul__(self, other: Any) -> Any:
+        return _functions().matmul(self, other)
 
     def __truediv__(self, other: Any) -> SparseTensor:
         return self.div(other)
@@ -346,257 +486,16 @@ def _unary(name: str) -> Any:
     return function
 
 
+def _cast(name: str) -> Any:
+    def function(self: SparseTensor) -> SparseTensor:
+        return self._with(getattr(self._stored, name)())
+
+    function.__name__ = name
+    function.__doc__ = f"With values as Tensor.{name} gives them."
+    return function
+
+
 for _name in _ZEROS_STAY:
     setattr(SparseTensor, _name, _unary(_name))
-
-
-# ---- Making one ----------------------------------------------------------------------------------
-
-
-def _made(value: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    made = value if isinstance(value, Tensor) else lamella.tensor(value)
-    return made if dtype is None and device is None else made.to(device=device, dtype=dtype)
-
-
-def _inside(function: str, name: str, places: Tensor, sizes: Sequence[int]) -> None:
-    if places.numel() == 0:
-        return
-    for d, size in enumerate(sizes):
-        low, high = int(places[d].min()), int(places[d].max())
-        _check(
-            function,
-            low >= 0 and high < size,
-            f"'{name}' of dimension {d} in [0, {size - 1}], got {low if low < 0 else high}",
-        )
-
-
-def sparse_coo_tensor(
-    indices: Any,
-    values: Any,
-    size: Sequence[int] | None = None,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    check_invariants: bool | None = None,
-    is_coalesced: bool | None = None,
-) -> SparseTensor:
-    """A sparse tensor of `values` [elements, dense dimensions...] at the columns of `indices`
-    [sparse dimensions, elements]. `size` is by default the smallest that holds them. Values of a
-    place that stands more than once are summed. Indices are checked."""
-    function = "sparse_coo_tensor"
-    stored = _made(values, dtype, device)
-    places = _made(indices, lamella.int64, stored.device)
-    if places.numel() == 0 and places.dim() == 1:
-        places = places.reshape(0 if size is None else len(size) - stored.dim() + 1, -1)
-    _check(function, places.dim() == 2, f"'indices' to be a matrix, got {list(places.shape)}")
-    _check(
-        function,
-        stored.dim() >= 1 and stored.size(0) == places.size(1),
-        f"'values' to have {places.size(1)} rows, one for each column of 'indices', got "
-        f"{list(stored.shape)}",
-    )
-    if size is None:
-        _check(function, places.numel() > 0 or places.size(0) == 0, "a 'size' without indices")
-        size = [*(int(line.max()) + 1 for line in places.unbind(0)), *stored.shape[1:]]
-    count = places.size(0)
-    _check(
-        function,
-        len(size) == count + stored.dim() - 1 and list(size[count:]) == list(stored.shape[1:]),
-        f"'size' of {count} sparse dimensions and {list(stored.shape[1:])}, got {list(size)}",
-    )
-    _inside(function, "indices", places, size[:count])
-    if requires_grad:
-        stored = stored.detach().requires_grad_()
-    return SparseTensor(places, stored, size, None, bool(is_coalesced))
-
-
-def sparse_csr_tensor(
-    crow_indices: Any,
-    col_indices: Any,
-    values: Any,
-    size: Sequence[int] | None = None,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    check_invariants: bool | None = None,
-) -> SparseTensor:
-    """A sparse matrix of `values` [elements]: row i has the elements from `crow_indices[i]` to
-    `crow_indices[i + 1]`, in the columns that `col_indices` names. Indices are checked."""
-    function = "sparse_csr_tensor"
-    stored = _made(values, dtype, device)
-    crow, columns = (_made(t, None, stored.device) for t in (crow_indices, col_indices))
-    _check(
-        function,
-        crow.dim() == columns.dim() == stored.dim() == 1 and crow.numel() > 0,
-        "'crow_indices', 'col_indices' and 'values' to be vectors, got "
-        f"{list(crow.shape)}, {list(columns.shape)} and {list(stored.shape)}",
-    )
-    for name, part in (("crow_indices", crow), ("col_indices", columns)):
-        _check(
-            function,
-            part.dtype in (lamella.int64, lamella.int32),
-            f"'{name}' to be int32 or int64, got {part.dtype}",
-        )
-    count = stored.size(0)
-    _check(
-        function,
-        columns.size(0) == count,
-        f"'col_indices' to have {count} elements, one for each value, got {columns.size(0)}",
-    )
-    bounds = [int(crow[0]), int(crow[-1])]
-    _check(
-        function,
-        bounds == [0, count] and bool((crow.diff() >= 0).all()),
-        f"'crow_indices' to grow from 0 to {count}, got {bounds[0]} to {bounds[1]}",
-    )
-    if size is None:
-        size = [crow.size(0) - 1, int(columns.max()) + 1 if count else 0]
-    _check(
-        function,
-        len(size) == 2 and size[0] == crow.size(0) - 1,
-        f"'size' of {crow.size(0) - 1} rows and a number of columns, got {list(size)}",
-    )
-    _inside(function, "col_indices", columns.unsqueeze(0), size[1:])
-    if requires_grad:
-        stored = stored.detach().requires_grad_()
-    return SparseTensor(columns, stored, size, crow)
-
-
-def to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: Any = None) -> SparseTensor:
-    """The elements, or with `sparse_dim` the dense parts behind so many dimensions, that are not
-    all 0."""
-    if layout == lamella.sparse_csr:
-        return to_sparse_csr(self)
-    _check("to_sparse", layout in (None, lamella.sparse_coo), f"sparse_coo or _csr, got {layout}")
-    count = self.dim() if sparse_dim is None else sparse_dim
-    _check(
-        "to_sparse",
-        0 <= count <= self.dim() and (count > 0 or self.dim() == 0),
-        f"'sparse_dim' in [{min(self.dim(), 1)}, {self.dim()}], got {count}",
-    )
-    if self.dim() == 0:
-        there = int(bool(self != 0))
-        places = lamella.empty(0, there, dtype=lamella.int64, device=self.device)
-        return SparseTensor(places, self.reshape(1)[:there], [], None, True)
-    kept = self.detach() != 0
-    if count < self.dim():
-        kept = kept.flatten(count).any(-1)
-    places = kept.nonzero().t()
-    return SparseTensor(places, self[tuple(places.unbind(0))], self.shape, None, True)
-
-
-def to_sparse_csr(self: Tensor) -> SparseTensor:
-    """The elements of a matrix that are not 0, row by row."""
-    _check("to_sparse_csr", self.dim() == 2, f"a matrix, got a tensor of shape {list(self.shape)}")
-    return to_sparse(self).to_sparse_csr()
-
-
-# ---- Functions of lamella.sparse -----------------------------------------------------------------
-
-
-def mm(mat1: Any, mat2: Any, reduce: str | None = None) -> Any:
-    """The product of two matrices of which the first, or either, may be sparse: dense with a dense
-    one, sparse of two sparse ones. With `reduce` ("sum", "mean", "amax", "amin") the products of
-    a row are reduced by that, over those that the sparse matrix stores."""
-    function = "sparse.mm"
-    if isinstance(mat1, Tensor) and isinstance(mat2, Tensor):
-        return lamella.mm(mat1, mat2)
-    for name, mat in (("mat1", mat1), ("mat2", mat2)):
-        _check(
-            function,
-            isinstance(mat, (Tensor, SparseTensor)) and mat.dim() in (1 + (name == "mat1"), 2),
-            f"'{name}' to be a matrix",
-        )
-    _check(
-        function,
-        mat1.shape[1] == mat2.shape[0],
-        f"'mat2' to have {mat1.shape[1]} rows, got {mat2.shape[0]}",
-    )
-    _check(function, mat1.dtype == mat2.dtype, f"'mat2' to be {mat1.dtype}, got {mat2.dtype}")
-    if isinstance(mat1, Tensor):
-        return mm(mat2.t(), mat1.t()).t()
-    if isinstance(mat2, SparseTensor):
-        _check(function, reduce is None, "a dense 'mat2' with 'reduce'")
-        return _sparse_product(mat1, mat2)
-    if reduce in (None, "sum") and mat1._coalesced and mat1.dtype in _PRODUCT_DTYPES:
-        own = mat1.to_sparse_csr()
-        made: Tensor = lamella.ops.aten._csr_mm(own._crow, own._places, own._stored, mat2)
-        return made
-    rows, columns = mat1._coordinates().unbind(0)
-    stored = mat1._stored if mat2.dim() == 1 else mat1._stored.unsqueeze(1)
-    parts = mat2.index_select(0, columns) * stored
-    shape = (mat1.shape[0], *mat2.shape[1:])
-    zeros = lamella.zeros(shape, dtype=parts.dtype, device=parts.device)
-    if reduce is None or reduce == "sum":
-        return zeros.index_add(0, rows, parts)
-    _check(
-        function,
-        reduce in ("mean", "amax", "amin"),
-        f"'reduce' to be sum, mean, amax or amin, got {reduce}",
-    )
-    places = rows.reshape([-1] + [1] * (parts.dim() - 1)).expand(parts.shape)
-    return zeros.scatter_reduce(0, places, parts, reduce, include_self=False)
-
-
-def _sparse_product(mat1: SparseTensor, mat2: SparseTensor) -> SparseTensor:
-    """Each element of the first meets the row of the second that its column names."""
-    csr = mat1._crow is not None
-    left, right = mat1.to_sparse(), mat2.to_sparse_csr()
-    rows, columns = left._places.unbind(0)
-    first = right._crow.to(lamella.int64)  # type: ignore[union-attr]
-    counts = first.diff()[columns]
-    which = lamella.arange(left._nnz(), device=left.device).repeat_interleave(counts)
-    before = counts.cumsum(0) - counts
-    inner = lamella.arange(which.size(0), device=left.device) - before[which]
-    other = first[columns[which]] + inner
-    places = lamella.stack([rows[which], right._places[other].to(lamella.int64)])
-    stored = left._stored[which] * right._stored[other]
-    found = SparseTensor(places, stored, [mat1.shape[0], mat2.shape[1]]).coalesce()
-    return found.to_sparse_csr() if csr else found
-
-
-def addmm(mat: Tensor, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """beta * mat + alpha * (mat1 @ mat2) for a sparse `mat1`."""
-    return mat.mul(beta).add(mm(mat1, mat2).mul(alpha))
-
-
-def sampled_addmm(
-    input: SparseTensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1
-) -> SparseTensor:
-    """alpha * (mat1 @ mat2) at the places of `input`, plus beta * input. Only these elements of
-    the product are computed."""
-    function = "sparse.sampled_addmm"
-    _check(function, isinstance(input, SparseTensor), "'input' to be sparse")
-    _check(function, mat1.dim() == mat2.dim() == 2, "'mat1' and 'mat2' to be matrices")
-    wanted = (mat1.shape[0], mat2.shape[1])
-    _check(
-        function,
-        mat1.shape[1] == mat2.shape[0] and tuple(input.shape) == wanted,
-        f"matrices whose product has the shape {list(input.shape)} of 'input', got "
-        f"{list(mat1.shape)} and {list(mat2.shape)}",
-    )
-    for name, mat in (("mat1", mat1), ("mat2", mat2)):
-        _check(function, mat.dtype == input.dtype, f"'{name}' to be {input.dtype}, got {mat.dtype}")
-    own = input.coalesce()
-    rows, columns = own._coordinates().unbind(0)
-    products = (mat1.index_select(0, rows) * mat2.t().index_select(0, columns)).sum(1)
-    return own._with(products.mul(alpha).add(own._stored.mul(beta)))
-
-
-def sum(input: SparseTensor, dim: Any = None, dtype: Any = None) -> Any:  # noqa: A001
-    """The sum of all elements, or over dimensions: sparse where sparse dimensions are left, else
-    dense."""
-    own = input.to_sparse().to(dtype) if dtype is not None else input.to_sparse()
-    if dim is None:
-        return own._stored.sum()
-    dims = {d % own.dim() for d in ([dim] if isinstance(dim, int) else dim)}
-    count = own.sparse_dim()
-    dense = [d - count + 1 for d in sorted(dims) if d >= count]
-    stored = own._stored.sum(dense) if dense else own._stored
-    left = [d for d in range(count) if d not in dims]
-    if not left:
-        return stored.sum(0)
-    shape = [size for d, size in enumerate(own.shape) if d not in dims]
-    return SparseTensor(own._places[left], stored, shape).coalesce()
+for _name in ("bfloat16", "bool", "double", "float", "half", "int", "long", "short"):
+    setattr(SparseTensor, _name, _cast(_name))

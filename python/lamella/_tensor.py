@@ -199,9 +199,9 @@ def _as_subclass(self: Tensor, cls: type[_T]) -> _T:
 
 def _to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: Any = None) -> Any:
     """The elements that are not 0, or the parts behind `sparse_dim` dimensions that are not."""
-    from lamella import _sparse_tensor
+    from lamella import _sparse_making
 
-    return _sparse_tensor.to_sparse(self, sparse_dim, layout=layout)
+    return _sparse_making.to_sparse(self, sparse_dim, layout=layout)
 
 
 def _to_sparse_coo(self: Tensor) -> Any:
@@ -211,9 +211,16 @@ def _to_sparse_coo(self: Tensor) -> Any:
 
 def _to_sparse_csr(self: Tensor) -> Any:
     """The elements of a matrix that are not 0, row by row."""
-    from lamella import _sparse_tensor
+    from lamella import _sparse_making
 
-    return _sparse_tensor.to_sparse_csr(self)
+    return _sparse_making.to_sparse_csr(self)
+
+
+def _sparse_mask(self: Tensor, mask: Any) -> Any:
+    """The elements at the places that a sparse tensor stores."""
+    from lamella import _sparse_functions
+
+    return _sparse_functions.sparse_mask(self, mask)
 
 
 def _to_dense(self: Tensor, dtype: Any = None) -> Tensor:
@@ -236,6 +243,7 @@ def install() -> None:
             "to_sparse_coo": _to_sparse_coo,
             "to_sparse_csr": _to_sparse_csr,
             "to_dense": _to_dense,
+            "sparse_mask": _sparse_mask,
             "is_sparse": False,
             "is_sparse_csr": False,
             "nonzero": _nonzero,

@@ -2,6 +2,15 @@
 `Tensor.to_sparse` make."""
 
 from lamella import _C
-from lamella._sparse_tensor import SparseTensor, addmm, mm, sampled_addmm, sum  # noqa: A004, F401
+from lamella._sparse_functions import (  # noqa: F401
+    addmm,
+    log_softmax,
+    mm,
+    sampled_addmm,
+    softmax,
+    sum,  # noqa: A004
+)
+from lamella._sparse_making import spdiags  # noqa: F401
+from lamella._sparse_tensor import SparseTensor  # noqa: F401
 
 globals().update(_C._functions("sparse"))

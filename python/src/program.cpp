@@ -125,16 +125,14 @@ bool goes_before(const Program& a, const Program& b) {
   return before;
 }
 
-// A number stands for a tensor where PyTorch takes one, in arithmetic, copies and where(), and on
-// the left of Python's shifts, which have no overload for it; and in operators of other libraries.
-// `name` has its namespace.
+// A number stands for a tensor where PyTorch takes one, in arithmetic, copies and where(), and in
+// operators of other libraries. `name` has its namespace.
 bool takes_numbers(std::string_view name) {
   if (!name.starts_with("aten::")) return true;
   name.remove_prefix(6);
   if (name.ends_with('_')) name.remove_suffix(1);
-  for (std::string_view known :
-       {"add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide",
-        "copy", "where", "bitwise_left_shift", "bitwise_right_shift"}) {
+  for (std::string_view known : {"add", "sub", "subtract", "mul", "multiply", "div", "divide",
+                                 "true_divide", "floor_divide", "floordiv", "copy", "where"}) {
     if (name == known) return true;
   }
   return false;

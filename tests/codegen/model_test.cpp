@@ -172,6 +172,29 @@ TEST_F(Models, MakeAutogenVariants) {
   EXPECT_EQ(model.groups[0].out, model.find("own::scale.Scalar_out"));
 }
 
+TEST_F(Models, MakeOutFormsWithNamedOutArguments) {
+  Model model = good(R"(
+- func: split3(Tensor self, *, ScalarType? dtype=None) -> (Tensor first, Tensor last)
+  dispatch:
+    CompositeImplicitAutograd: split3
+  autogen: split3.first(front, back)
+- func: total.dim(Tensor self, int dim) -> Tensor
+  dispatch:
+    CPU, Meta: total
+  autogen: total.out(out)
+)");
+  std::vector<std::string> made;
+  for (const NativeFunction& f : model.functions) {
+    if (f.autogen_of != nullptr) made.push_back(f.schema.str() + " " + f.batching);
+  }
+  EXPECT_EQ(made,
+            (std::vector<std::string>{
+                "split3.first(Tensor self, *, ScalarType? dtype=None, Tensor(a!) front, "
+                "Tensor(b!) back) -> (Tensor(a!) first, Tensor(b!) last) composite",
+                "total.out(Tensor self, int dim, *, Tensor(a!) out) -> Tensor(a!) composite",
+            }));
+}
+
 TEST_F(Models, MakeTheFamilyOfAFunctionalForm) {
   Model model = good(R"(
 - func: plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor

@@ -183,3 +183,46 @@ def test_linalg():
     assert xp.linalg.matrix_rank(a).item() == 2 and xp.linalg.cross(
         lamella.tensor([1.0, 0, 0]), lamella.tensor([0.0, 1, 0])
     ).tolist() == [0, 0, 1]
+
+
+def test_operators_and_infinite_numbers():
+    inf = float("inf")
+    pairs = [
+        (inf, 1.0),
+        (inf, -1.0),
+        (-inf, 2.5),
+        (1.0, inf),
+        (-1.0, inf),
+        (1.0, -inf),
+        (-0.0, inf),
+    ]
+    x, y = (lamella.tensor(column) for column in zip(*pairs))
+    want = [inf, -inf, -inf, 0.0, -0.0, -0.0, -0.0]
+    for got in (x // y, lamella.floordiv(x, y), x.double() // y.double(), x.half() // y.half()):
+        assert repr(got.tolist()) == repr(want)
+    assert (
+        repr((x // 2).tolist()[:2]) == "[inf, inf]"
+        and repr((-1.0 // y).tolist()[3:5]) == "[-0.0, -0.0]"
+    )
+    z = x.clone()
+    z //= y
+    assert repr(z.tolist()) == repr(want)
+    # Elsewhere it is floor_divide(), which is PyTorch's.
+    a, b = lamella.randn(500), lamella.randn(500)
+    assert lamella.equal(a // b, lamella.floor_divide(a, b))
+    assert lamella.equal((a * 9).int() // 2, lamella.floor_divide((a * 9).int(), 2))
+    assert lamella.isnan(lamella.floor_divide(x, y)).tolist()[:3] == [True] * 3
+    with pytest.raises(RuntimeError) as caught:
+        lamella.tensor([1]) // 0
+    assert str(caught.value) == "div: expected integers in 'other' other than zero, got 0"
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_zeros_of_remainders_have_the_sign_of_the_divisor(dtype):
+    dtype = getattr(lamella, dtype)
+    x = lamella.tensor([-0.0, 0.0, -4.0, 4.0, -4.0, 6.0] * 5, dtype=dtype)
+    y = lamella.tensor([1.0, -1.0, 2.0, -2.0, -2.0, 3.0] * 5, dtype=dtype)
+    compiled = lamella.compile(lambda a, b: lamella.remainder(a, b))
+    for got in (x % y, lamella.remainder(x, y), compiled(x, y), lamella.fmod(y, y) % y):
+        assert not got.any() and lamella.equal(lamella.signbit(got), y < 0)
+    assert lamella.signbit(x % -1).all() and not lamella.signbit(x % 1).any()

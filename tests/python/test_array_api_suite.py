@@ -20,7 +20,7 @@ def known():
 
 def test_every_known_failure_has_a_reason():
     lines = [x for x in KNOWN.read_text().splitlines() if x and not x.startswith("#")]
-    assert all(re.search(r"  # \S", line) for line in lines) and len(lines) <= 18
+    assert all(re.search(r"  # \S", line) for line in lines) and len(lines) <= 4
 
 
 def test_suite():
@@ -37,5 +37,5 @@ def test_suite():
     failed = re.findall(r"^(?:FAILED|ERROR) \S+?::(.*)$", done.stdout, re.MULTILINE)
     unknown = [test for test in failed if not test.startswith(tuple(known()))]
     passed = int(re.search(r"(\d+) passed", done.stdout)[1])
-    # The suite has 1,388 tests: those that fail are the known ones, and it skips five as flaky.
-    assert not unknown and passed >= 1365, done.stdout[-3000:]
+    # The suite has 1,384 tests: those that fail are the known ones, and it skips five as flaky.
+    assert not unknown and passed >= 1378, done.stdout[-3000:]

@@ -244,15 +244,21 @@ def test_norm_of_the_package():
         lamella.norm(to_lamella(a), "inf")
 
 
-@pytest.mark.parametrize("name, args", [("norm", ("nuc",)), ("chain_matmul", ())])
-def test_out_is_not_recorded(name, args):
+@pytest.mark.parametrize(
+    "name, args, said",
+    [
+        ("norm", ("nuc",), ("linalg_matrix_norm", "self")),
+        ("chain_matmul", (), ("chain_matmul", "matrices")),
+    ],
+)
+def test_out_is_not_recorded(name, args, said):
     a = to_lamella(make(3, 3)).requires_grad_()
     out = lamella.empty(0)
     with pytest.raises(RuntimeError) as raised:
         getattr(lamella, name)(a, *args, out=out)
     assert str(raised.value) == (
-        f"{name}: expected no argument to require gradients where the result is written to 'out'; "
-        "call it without 'out', or under no_grad()"
+        f"{said[0]}: expected no argument to require gradients where the result is written to "
+        f"'out', got '{said[1]}' that does; call it without 'out', or under no_grad()"
     )
     with lamella.no_grad():
         assert not getattr(lamella, name)(a, *args, out=out).requires_grad

@@ -167,14 +167,16 @@ Ops fmod(Call& c) {
   if (!is_floating(c.type())) return {};
   return binary<Rem>(c);
 }
-// The sign of the divisor.
+// The sign of the divisor, which a zero has as well.
 Ops remainder(Call& c) {
   if (!is_floating(c.type())) return {};
   c.widen();
   Op x = c.in("self"), y = c.in("other");
   Op rest = Rem(x, y);
-  Op other_sign = Ne(Lt(rest, zero(c)), Lt(y, zero(c)));
-  return {Select(And(Ne(rest, zero(c)), other_sign), Add(rest, y), rest)};
+  Op negative = Lt(y, zero(c));
+  Op nothing = Select(negative, c.fill(-0.0), zero(c));
+  Op adjusted = Select(Ne(Lt(rest, zero(c)), negative), Add(rest, y), rest);
+  return {Select(Eq(rest, zero(c)), nothing, adjusted)};
 }
 
 Ops power(Call& c) {

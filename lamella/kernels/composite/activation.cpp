@@ -60,6 +60,10 @@ Tensor rrelu(const Tensor& self, const Scalar& lower, const Scalar& upper, bool 
   if (!training) return lamella::leaky_relu(self, (low + high) / 2);
   return lamella::mul(self, lamella::_rrelu_slopes(self, low, high, generator));
 }
+Tensor& rrelu_(Tensor& self, const Scalar& lower, const Scalar& upper, bool training,
+               std::optional<Generator> generator) {
+  return self.copy_(lamella::rrelu(self, lower, upper, training, generator));
+}
 
 namespace {
 Tensor wrapped(const Scalar& number, Device device) {

@@ -235,6 +235,18 @@ Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double ba
       make_on({steps}, space_dtype("logspace", start, end, dtype), layout, device, pin_memory);
   return lamella::logspace_out(result, start, end, steps, base);
 }
+Tensor logspace(const Tensor& start, const Tensor& end, int64_t steps, double base, OPTIONS) {
+  return native::logspace(end_value("logspace", "start", start), end_value("logspace", "end", end),
+                          steps, base, dtype, layout, device, pin_memory);
+}
+Tensor logspace(const Tensor& start, const Scalar& end, int64_t steps, double base, OPTIONS) {
+  return native::logspace(end_value("logspace", "start", start), end, steps, base, dtype, layout,
+                          device, pin_memory);
+}
+Tensor logspace(const Scalar& start, const Tensor& end, int64_t steps, double base, OPTIONS) {
+  return native::logspace(start, end_value("logspace", "end", end), steps, base, dtype, layout,
+                          device, pin_memory);
+}
 
 Tensor eye(int64_t n, OPTIONS) { return native::eye(n, n, dtype, layout, device, pin_memory); }
 Tensor eye(int64_t n, int64_t m, OPTIONS) {
@@ -294,22 +306,42 @@ Tensor randperm(int64_t n, std::optional<Generator> generator, OPTIONS) {
 Tensor randperm(int64_t n, OPTIONS) {
   return native::randperm(n, std::nullopt, dtype, layout, device, pin_memory);
 }
-Tensor rand_like(const Tensor& self, OPTIONS, std::optional<MemoryFormat> memory_format) {
+Tensor rand_like(const Tensor& self, std::optional<Generator> generator, OPTIONS,
+                 std::optional<MemoryFormat> memory_format) {
   Tensor result = native::empty_like(self, dtype, layout, device, pin_memory, memory_format);
-  return result.uniform_(0, 1);
+  return result.uniform_(0, 1, generator);
+}
+Tensor rand_like(const Tensor& self, OPTIONS, std::optional<MemoryFormat> memory_format) {
+  return native::rand_like(self, std::nullopt, dtype, layout, device, pin_memory, memory_format);
+}
+Tensor randn_like(const Tensor& self, std::optional<Generator> generator, OPTIONS,
+                  std::optional<MemoryFormat> memory_format) {
+  Tensor result = native::empty_like(self, dtype, layout, device, pin_memory, memory_format);
+  return result.normal_(0, 1, generator);
 }
 Tensor randn_like(const Tensor& self, OPTIONS, std::optional<MemoryFormat> memory_format) {
+  return native::randn_like(self, std::nullopt, dtype, layout, device, pin_memory, memory_format);
+}
+Tensor randint_like(const Tensor& self, int64_t low, int64_t high,
+                    std::optional<Generator> generator, OPTIONS,
+                    std::optional<MemoryFormat> memory_format) {
   Tensor result = native::empty_like(self, dtype, layout, device, pin_memory, memory_format);
-  return result.normal_(0, 1);
+  return result.random_(low, high, generator);
+}
+Tensor randint_like(const Tensor& self, int64_t high, std::optional<Generator> generator, OPTIONS,
+                    std::optional<MemoryFormat> memory_format) {
+  return native::randint_like(self, 0, high, generator, dtype, layout, device, pin_memory,
+                              memory_format);
 }
 Tensor randint_like(const Tensor& self, int64_t low, int64_t high, OPTIONS,
                     std::optional<MemoryFormat> memory_format) {
-  Tensor result = native::empty_like(self, dtype, layout, device, pin_memory, memory_format);
-  return result.random_(low, high);
+  return native::randint_like(self, low, high, std::nullopt, dtype, layout, device, pin_memory,
+                              memory_format);
 }
 Tensor randint_like(const Tensor& self, int64_t high, OPTIONS,
                     std::optional<MemoryFormat> memory_format) {
-  return native::randint_like(self, 0, high, dtype, layout, device, pin_memory, memory_format);
+  return native::randint_like(self, 0, high, std::nullopt, dtype, layout, device, pin_memory,
+                              memory_format);
 }
 
 #undef OPTIONS

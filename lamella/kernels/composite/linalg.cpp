@@ -157,6 +157,9 @@ Tensor linalg_pinv(const Tensor& self, std::optional<double> atol, std::optional
                    bool hermitian) {
   return lamella::linalg_pinv(self, as_tensor(atol, self), as_tensor(rtol, self), hermitian);
 }
+Tensor linalg_pinv(const Tensor& self, const Tensor& rcond, bool hermitian) {
+  return lamella::linalg_pinv(self, as_tensor(0.0, self), rcond, hermitian);
+}
 Tensor linalg_pinv(const Tensor& self, double rcond, bool hermitian) {
   return lamella::linalg_pinv(self, as_tensor(0.0, self), as_tensor(rcond, self), hermitian);
 }
@@ -174,6 +177,9 @@ Tensor linalg_matrix_rank(const Tensor& input, const std::optional<Tensor>& atol
 Tensor linalg_matrix_rank(const Tensor& self, std::optional<double> atol,
                           std::optional<double> rtol, bool hermitian) {
   return lamella::linalg_matrix_rank(self, as_tensor(atol, self), as_tensor(rtol, self), hermitian);
+}
+Tensor linalg_matrix_rank(const Tensor& input, const Tensor& tol, bool hermitian) {
+  return lamella::linalg_matrix_rank(input, tol, as_tensor(0.0, input), hermitian);
 }
 Tensor linalg_matrix_rank(const Tensor& self, double tol, bool hermitian) {
   return lamella::linalg_matrix_rank(self, as_tensor(tol, self), as_tensor(0.0, self), hermitian);

@@ -1,5 +1,6 @@
 // Products of tensors of any rank, made of mm, bmm, mv and dot: matmul, outer, inner,
 // tensordot, kron.
+#include "lamella/api/generated_kernels.h"
 #include "lamella/kernels/native.h"
 
 namespace lamella::native {
@@ -58,8 +59,8 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
 Tensor& matmul_out(const Tensor& self, const Tensor& other, Tensor& out) {
   if (self.dim() == 2 && other.dim() == 2) return lamella::mm_out(out, self, other);
   Tensor result = lamella::matmul(self, other);
-  resize_output(out, result.sizes());
-  return out.copy_(result);
+  ::lamella::detail::assign_out("matmul", "out", out, result);
+  return out;
 }
 
 namespace {
@@ -92,8 +93,8 @@ Tensor inner(const Tensor& self, const Tensor& other) {
 }
 Tensor& inner_out(const Tensor& self, const Tensor& other, Tensor& out) {
   Tensor result = lamella::inner(self, other);
-  resize_output(out, result.sizes());
-  return out.copy_(result);
+  ::lamella::detail::assign_out("inner", "out", out, result);
+  return out;
 }
 
 Tensor tensordot(const Tensor& self, const Tensor& other, IntArrayRef dims_self,
@@ -140,8 +141,8 @@ Tensor tensordot(const Tensor& self, const Tensor& other, IntArrayRef dims_self,
 Tensor& tensordot_out(const Tensor& self, const Tensor& other, IntArrayRef dims_self,
                       IntArrayRef dims_other, Tensor& out) {
   Tensor result = lamella::tensordot(self, other, dims_self, dims_other);
-  resize_output(out, result.sizes());
-  return out.copy_(result);
+  ::lamella::detail::assign_out("tensordot", "out", out, result);
+  return out;
 }
 
 Tensor kron(const Tensor& self, const Tensor& other) {

@@ -164,5 +164,7 @@ Tensor mvlgamma(const Tensor& self, int64_t p) {
   Tensor terms = lamella::lgamma(self.unsqueeze(-1).sub(halves.mul(0.5)));
   return terms.sum(-1).add(dims * (dims - 1) / 4 * std::log(kPi));
 }
+Tensor& mvlgamma_(Tensor& self, int64_t p) { return self.copy_(lamella::mvlgamma(self, p)); }
+Tensor& polygamma_(Tensor& self, int64_t n) { return self.copy_(lamella::polygamma(n, self)); }
 
 }  // namespace lamella::native

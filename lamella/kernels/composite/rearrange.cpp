@@ -1,5 +1,6 @@
 // Repetition and rotation made of other operators: repeat, tile, repeat_interleave, roll, rot90,
 // take_along_dim, one_hot, diag.
+#include "lamella/api/generated_kernels.h"
 #include "lamella/core/checked_size.h"
 #include "lamella/kernels/native.h"
 
@@ -185,8 +186,8 @@ Tensor diagflat(const Tensor& self, int64_t offset) {
 }
 Tensor& diag_out(const Tensor& self, int64_t diagonal, Tensor& out) {
   Tensor result = lamella::diag(self, diagonal);
-  resize_output(out, result.sizes());
-  return out.copy_(result);
+  ::lamella::detail::assign_out("diag", "out", out, result);
+  return out;
 }
 
 }  // namespace lamella::native

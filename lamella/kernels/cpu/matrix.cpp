@@ -1,4 +1,5 @@
 // Structured matrix products: mm, bmm, addmm, baddbmm, addmv, and dot, vdot, mv.
+#include "lamella/api/generated_kernels.h"
 #include "lamella/kernels/cpu/gemm.h"
 
 namespace lamella {
@@ -223,13 +224,13 @@ Tensor vdot(const Tensor& self, const Tensor& other) {
 }
 Tensor& dot_out(const Tensor& self, const Tensor& tensor, Tensor& out) {
   Tensor result = lamella::dot(self, tensor);
-  resize_output(out, {});
-  return out.fill_(result);
+  ::lamella::detail::assign_out("dot", "out", out, result);
+  return out;
 }
 Tensor& vdot_out(const Tensor& self, const Tensor& other, Tensor& out) {
   Tensor result = lamella::vdot(self, other);
-  resize_output(out, {});
-  return out.fill_(result);
+  ::lamella::detail::assign_out("vdot", "out", out, result);
+  return out;
 }
 
 }  // namespace native

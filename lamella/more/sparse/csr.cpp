@@ -1,4 +1,7 @@
 // Products of matrices in compressed sparse rows.
+#include <algorithm>
+#include <atomic>
+
 #include "lamella/more/more.h"
 #include "lamella/more/sparse/rows.h"
 
@@ -46,18 +49,21 @@ void multiply(const char* op, const Tensor& crow, const Tensor& columns, const T
   bool grows = begins[0] == 0 && begins[rows] == count;
   for (int64_t row = 0; row < rows; ++row) grows &= begins[row] <= begins[row + 1];
   LAMELLA_CHECK(grows, op, ": expected 'crow' to grow from 0 to ", count, ", the number of values");
-  LAMELLA_CHECK_INDEX(f.inside(places, count, other.size(0)), op,
-                      ": expected 'columns' to be in [0, ", other.size(0) - 1, "]");
   const int64_t width = other.dim() == 1 ? 1 : other.size(1);
   const sparse::RowProduct<T, I> product = {begins,
                                             places,
                                             static_cast<const T*>(values.const_data_ptr()),
                                             static_cast<const T*>(other.const_data_ptr()),
                                             static_cast<T*>(out.mutable_data_ptr()),
-                                            width};
-  if (rows == 0 || width == 0) return;
-  in_parallel(rows, kGrain / ((count / rows + 1) * width) + 1,
-              [&](int64_t begin, int64_t end) { f.product(product, begin, end); });
+                                            width,
+                                            static_cast<uint64_t>(other.size(0))};
+  if (rows == 0) return;
+  std::atomic<bool> inside = true;
+  in_parallel(rows, kGrain / ((count / rows + 1) * std::max<int64_t>(width, 1)) + 1,
+              [&](int64_t begin, int64_t end) {
+                if (!f.product(product, begin, end)) inside = false;
+              });
+  LAMELLA_CHECK_INDEX(inside, op, ": expected 'columns' to be in [0, ", other.size(0) - 1, "]");
 }
 
 template <class T>

@@ -19,13 +19,14 @@ struct RowProduct {
   const T *values, *other;
   T* out;  // [rows, width]
   int64_t width;
+  uint64_t inner;
 };
 
 // The functions of one capability.
 template <class T, class I>
 struct RowFunctions {
-  void (*product)(const RowProduct<T, I>& of, int64_t begin, int64_t end);  // of these rows
-  bool (*inside)(const I* indices, int64_t count, int64_t size);  // whether all are in [0, size)
+  // The product of these rows; false: some column is not in [0, inner).
+  bool (*product)(const RowProduct<T, I>& of, int64_t begin, int64_t end);
 };
 
 }  // namespace lamella::sparse

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any
 
 import lamella
@@ -88,23 +89,6 @@ def _tanh(x: Tensor) -> Tensor:
     return lamella.where(lamella.isinf(x.real) & lamella.isfinite(x.imag), limit, found)
 
 
-def _floor_divide(x1: Tensor, x2: Tensor) -> Tensor:
-    """The floor of the quotient, of which PyTorch has NaN or -1 beside an infinite number."""
-    found = lamella.floor_divide(x1, x2)
-    if not x1.is_floating_point():
-        return found
-    endless = lamella.isinf(x1) | lamella.isinf(x2)
-    return lamella.where(endless & (x2 != 0), x1 / x2, found)
-
-
-def _remainder(x1: Tensor, x2: Tensor) -> Tensor:
-    """The rest of a division; a zero has the divisor's sign."""
-    found = lamella.remainder(x1, x2)
-    if not x1.is_floating_point():
-        return found
-    return lamella.where(found == 0, lamella.copysign(found, x2), found)
-
-
 # What the standard asks for beside the operator of the same name.
 _UNARY: dict[str, Any] = {
     "abs": _abs,
@@ -126,14 +110,13 @@ _UNARY: dict[str, Any] = {
 _BINARY: dict[str, Any] = {
     "divide": lamella.div,
     "equal": lamella.eq,
-    "floor_divide": _floor_divide,
+    "floor_divide": operator.floordiv,
     "greater": lamella.gt,
     "greater_equal": lamella.ge,
     "less": lamella.lt,
     "less_equal": lamella.le,
     "multiply": lamella.mul,
     "not_equal": lamella.ne,
-    "remainder": _remainder,
     "subtract": lamella.sub,
 }
 UNARY = (

@@ -10,6 +10,7 @@ LAMELLA_VEC2(Hypot, v_hypot(a, b))
 LAMELLA_VEC2(Fmod, v_fmod(a, b))
 LAMELLA_VEC2(Remainder, v_remainder(a, b))
 LAMELLA_VEC2(FloorDivide, v_floor_divide(a, b))
+LAMELLA_VEC2(FloorQuotient, v_floor_quotient(a, b))
 // Parameter: 1 for neighbours among float16, 2 among bfloat16.
 template <class T>
 struct NextAfter {
@@ -40,6 +41,7 @@ LAMELLA_OTHER_LOOPS(remainder);
 LAMELLA_POINTWISE(remainder, vector_table<Remainder, 2>("remainder", 0, remainder_others));
 LAMELLA_OTHER_LOOPS(div_floor);
 LAMELLA_POINTWISE(div_floor, vector_table<FloorDivide, 2>("div", 0, div_floor_others));
+LAMELLA_POINTWISE(floordiv, vector_table<FloorQuotient, 2>("floordiv", 0, div_floor_others));
 LAMELLA_POINTWISE(hypot, vector_table<Hypot, 2>("hypot", 0));
 LAMELLA_POINTWISE(nextafter, vector_table<NextAfter, 2>("nextafter", 1));
 

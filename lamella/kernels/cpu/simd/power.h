@@ -148,11 +148,11 @@ inline VecF v_fmod(VecF x, VecF y) {
   }
   return v_by_double(x, y, [](VecD a, VecD b) { return v_fmod(a, b); });
 }
-// With the sign of the divisor.
+// With the sign of the divisor, a zero too.
 template <class V>
 inline V v_remainder(V x, V y) {
   V r = v_fmod(x, y);
-  return r != 0 && (v_sign(r) != v_sign(y)) ? r + y : r;
+  return v_copysign(r != 0 && (v_sign(r) != v_sign(y)) ? r + y : r, y);
 }
 template <class V>
 inline V v_floor_divide(V x, V y) {
@@ -165,6 +165,13 @@ inline V v_floor_divide(V x, V y) {
   floor = q - floor > T(0.5) ? floor + 1 : floor;
   V zero = v_flip(V{}, v_sign(x) ^ v_sign(y));
   return y == 0 ? x / y : q == 0 ? zero : floor;
+}
+// The floor of a quotient that is infinite or of an infinite divisor is that of the standards;
+// NumPy and PyTorch have NaN and -1 in v_floor_divide.
+template <class V>
+inline V v_floor_quotient(V x, V y) {
+  using T = ElementOf<V>;
+  return (v_abs(x) == kInf<T>) | (v_abs(y) == kInf<T>) ? x / y : v_floor_divide(x, y);
 }
 
 }  // namespace CPU_CAPABILITY

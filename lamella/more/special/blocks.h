@@ -1,0 +1,31 @@
+// Special functions over blocks of doubles, compiled for each capability of the processor.
+#pragma once
+#include <cstdint>
+
+namespace lamella::special {
+
+enum class Function : uint8_t { kJ0, kJ1, kY0, kY1, kK0, kK1, kScaledK0, kScaledK1, kCount };
+// Orthogonal polynomials, each by its recurrence.
+enum class Family : uint8_t {
+  kChebyshevT,
+  kChebyshevU,
+  kChebyshevV,
+  kChebyshevW,
+  kHermite,
+  kHermiteE,
+  kLaguerre,
+  kLegendre,
+  kCount
+};
+
+// The functions of one capability.
+struct Blocks {
+  void (*function[static_cast<int>(Function::kCount)])(const double* from, double* to,
+                                                       int64_t count);
+  // Of one degree, at least 0, for all elements.
+  void (*polynomial[static_cast<int>(Family::kCount)])(const double* from, int64_t degree,
+                                                       double* to, int64_t count);
+};
+const Blocks& blocks();
+
+}  // namespace lamella::special
