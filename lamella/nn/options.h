@@ -2,9 +2,11 @@
 // dimension, and structures whose fields have functions that read and set them.
 #pragma once
 #include <array>
+#include <concepts>
 #include <utility>
 
 #include "lamella/api/functions.h"
+#include "lamella/dispatch/dispatcher.h"
 
 // A field with a function that reads and one that sets it and gives the structure.
 #define LAMELLA_OPTION(T, name)                            \
