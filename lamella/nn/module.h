@@ -80,6 +80,19 @@ class Named {
 template <class Contained>
 class ModuleHolder;
 
+namespace detail {
+// The module of a holder; a module is itself one.
+template <class T>
+struct ContainedIn {
+  using type = T;
+};
+template <class T>
+  requires requires { typename T::ContainedType; }
+struct ContainedIn<T> {
+  using type = typename T::ContainedType;
+};
+}  // namespace detail
+
 // The base of all modules, which shared pointers hold.
 LAMELLA_LAZY class ModuleOf : public std::enable_shared_from_this<ModuleOf<lazy_>> {
  public:
@@ -155,9 +168,10 @@ LAMELLA_LAZY class ModuleOf : public std::enable_shared_from_this<ModuleOf<lazy_
     convert(device, std::nullopt, non_blocking);
   }
 
+  // This one as a module of class T, Linear or LinearImpl; null where it is another.
   template <class T>
-  T* as() noexcept {
-    return dynamic_cast<T*>(this);
+  auto* as() noexcept {
+    return dynamic_cast<typename detail::ContainedIn<T>::type*>(this);
   }
 
   Tensor& register_parameter(std::string name, Tensor tensor, bool requires_grad = true) {

@@ -251,8 +251,8 @@ LAMELLA_LAZY class SequentialImplOf : public Cloneable<SequentialImplOf<lazy_>> 
     return modules_[i].ptr();
   }
   template <class M>
-  M& at(size_t i) const {
-    return dynamic_cast<M&>(*ptr(i));
+  auto& at(size_t i) const {
+    return dynamic_cast<typename detail::ContainedIn<M>::type&>(*ptr(i));
   }
 
  private:
@@ -299,8 +299,8 @@ LAMELLA_LAZY class ModuleListImplOf : public Cloneable<ModuleListImplOf<lazy_>> 
     return modules_[i];
   }
   template <class M>
-  M& at(size_t i) const {
-    return dynamic_cast<M&>(*ptr(i));
+  auto& at(size_t i) const {
+    return dynamic_cast<typename detail::ContainedIn<M>::type&>(*ptr(i));
   }
 
  private:

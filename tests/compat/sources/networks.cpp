@@ -171,6 +171,13 @@ std::string names(const at::Tensor& x) {
   nn::Sequential named({{"first", nn::Linear(1, 2)}, {"second", nn::Identity()}});
   for (auto& module : named->named_modules("net")) out << module.key() << ",";
   for (auto& p : named->named_parameters()) out << p.key() << ",";
+  named->apply([&](nn::Module& module) {
+    if (auto* linear = module.as<nn::Linear>()) nn::init::constant_(linear->weight, 0.5);
+  });
+  nn::Linear empty{nullptr};
+  nn::ModuleList list_of(nn::Linear(2, 1), nn::ReLU());
+  out << named->at<nn::LinearImpl>(0).weight.sum().item<float>() << empty.is_empty()
+      << list_of->size() << (list_of->ptr(1)->as<nn::Linear>() == nullptr);
   return out.str();
 }
 
