@@ -12,6 +12,7 @@
 #include <ATen/core/Generator.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/List.h>
+#include <ATen/core/Reduction.h>
 #include <ATen/core/Scalar.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/DefaultDtype.h>
