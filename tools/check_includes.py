@@ -17,6 +17,7 @@ BELOW = {
     "api": ["dispatch", "core"],
     "kernels": ["api", "dispatch", "core"],
     "layers": ["api", "dispatch", "core"],
+    "nn": ["layers", "api", "dispatch", "core"],
     "graph": ["layers", "api", "dispatch", "core"],
     # The rarer operators: a library of its own, a user of the others but for their threads.
     "more": ["lamella", "kernels"],
@@ -24,7 +25,7 @@ BELOW = {
     # lamella/*.h: what a user includes. Including one counts as including what it includes.
     # A library of its own, on the kernels' threads, products and vector functions.
     "compiler": ["graph", "kernels"],
-    "lamella": ["graph", "layers", "kernels", "api", "dispatch", "abi", "core"],
+    "lamella": ["graph", "nn", "layers", "kernels", "api", "dispatch", "abi", "core"],
     "distributed": ["lamella", "core"],
     "compat": ["lamella"],
     "python": ["lamella", "abi", "kernels", "layers", "graph"],

@@ -29,6 +29,7 @@ HEAVY = {
 # So may those that stand for headers that bring much of the standard library with them.
 MAY_BE_HEAVY = (
     "lamella/graph/",
+    "lamella/nn/",
     "compat/xla/lamella_names.h",
     "compat/torch/standard_headers.h",
     "compat/torch/python_casters.h",

@@ -1,20 +1,24 @@
 // All of at::.
 #pragma once
+#include <ATen/Context.h>
 #include <ATen/DeviceGuard.h>
 #include <ATen/Dispatch.h>
 #include <ATen/Functions.h>
 #include <ATen/Operators.h>
 #include <ATen/TensorAccessor.h>
+#include <ATen/TensorIndexing.h>
 #include <ATen/TensorUtils.h>
 #include <ATen/core/Dict.h>
 #include <ATen/core/Generator.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/List.h>
+#include <ATen/core/Reduction.h>
 #include <ATen/core/Scalar.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/DefaultDtype.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/Layout.h>
+#include <c10/core/ScalarTypeToTypeMeta.h>
 #include <c10/core/SymInt.h>
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>

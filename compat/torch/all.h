@@ -7,10 +7,14 @@
 #include <ATen/core/op_registration/op_registration.h>
 #include <c10/util/Logging.h>
 #include <torch/autograd.h>
+#include <torch/cuda.h>
 #include <torch/fft.h>
 #include <torch/library.h>
 #include <torch/linalg.h>
+#include <torch/nn.h>
+#include <torch/optim.h>
 #include <torch/special.h>
 #include <torch/standard_headers.h>
 #include <torch/types.h>
+#include <torch/utils.h>
 #include <torch/version.h>

@@ -1,15 +1,5 @@
 // TORCH_ARG: a member with a function that reads and one that sets it.
 #pragma once
-#include <utility>
+#include "lamella/nn/options.h"
 
-#define TORCH_ARG(T, name)                                 \
- public:                                                   \
-  auto name(const T& new_##name) -> decltype(*this) {      \
-    this->name##_ = new_##name;                            \
-    return *this;                                          \
-  }                                                        \
-  const T& name() const noexcept { return this->name##_; } \
-  T& name() noexcept { return this->name##_; }             \
-                                                           \
- private:                                                  \
-  T name##_
+#define TORCH_ARG(T, name) LAMELLA_OPTION(T, name)

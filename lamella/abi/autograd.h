@@ -142,6 +142,10 @@ LAMELLA_ABI_API uint32_t lamella_set_modes(uint32_t which, uint32_t value) LAMEL
 LAMELLA_ABI_API int32_t lamella_tensor_requires_grad(lamella_tensor* tensor) LAMELLA_ABI_NOEXCEPT;
 LAMELLA_ABI_API lamella_status lamella_tensor_set_requires_grad(lamella_tensor* tensor,
                                                                 int32_t value) LAMELLA_ABI_NOEXCEPT;
+/* The tensor becomes what `source` is, memory, shape, dtype and device, and keeps its gradient and
+ * its place in the graph. */
+LAMELLA_ABI_API lamella_status lamella_tensor_set_data(lamella_tensor* tensor,
+                                                       lamella_tensor* source) LAMELLA_ABI_NOEXCEPT;
 /* The accumulated gradient, owned by the caller; NULL: none. */
 LAMELLA_ABI_API lamella_tensor* lamella_tensor_grad(lamella_tensor* tensor) LAMELLA_ABI_NOEXCEPT;
 /* grad: borrowed, NULL takes it away. Checks shape, dtype and device. */

@@ -149,6 +149,9 @@ LAMELLA_ABI_API lamella_status lamella_generator_make(
 /* The one that operators on the device use when they are given none; the same each time. Owned. */
 LAMELLA_ABI_API lamella_status lamella_generator_default(
     uint8_t type, int8_t device, lamella_object** generator) LAMELLA_ABI_NOEXCEPT;
+/* Begins the stream of a seed. */
+LAMELLA_ABI_API lamella_status lamella_generator_seed(lamella_object* generator,
+                                                      uint64_t seed) LAMELLA_ABI_NOEXCEPT;
 /* Draws `count` words of 64 random bits, for a kernel's own seeds. */
 LAMELLA_ABI_API lamella_status lamella_generator_draw(lamella_object* generator, uint64_t* words,
                                                       size_t count) LAMELLA_ABI_NOEXCEPT;

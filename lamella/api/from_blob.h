@@ -17,7 +17,7 @@ inline Tensor make_from_blob(void* data, IntArrayRef sizes, const int64_t* strid
   lamella_tensor* result = nullptr;
   Device device = options.device();
   check(lamella_tensor_from_blob(data, static_cast<int32_t>(sizes.size()), sizes.data(), strides,
-                                 static_cast<uint8_t>(options.dtype()),
+                                 static_cast<uint8_t>(options.dtype().toScalarType()),
                                  static_cast<uint8_t>(device.type()), device.index(), deleter,
                                  context, &result));
   return with_requires_grad(Tensor(TensorBase::adopt(result)), options);

@@ -98,6 +98,8 @@ class TensorSugar : public TensorAutograd<T> {
   int64_t sym_storage_offset() const { return this->storage_offset(); }
   bool is_sparse() const { return this->layout() == Layout::Sparse; }
   bool is_quantized() const { return false; }
+  // No memory of the host is pinned for a device.
+  bool is_pinned() const { return false; }
 
   // An accessor with sizes and strides of its own, 32 or 64 bits wide. Needs packed_accessor.h.
   template <class U, size_t N, template <class> class PtrTraits = DefaultPtrTraits>

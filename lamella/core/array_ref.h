@@ -46,6 +46,14 @@ class ArrayRef final {
 
   constexpr const T* begin() const { return data_; }
   constexpr const T* end() const { return data_ + size_; }
+  constexpr const T* cbegin() const { return data_; }
+  constexpr const T* cend() const { return data_ + size_; }
+  constexpr std::reverse_iterator<const T*> rbegin() const {
+    return std::reverse_iterator<const T*>(end());
+  }
+  constexpr std::reverse_iterator<const T*> rend() const {
+    return std::reverse_iterator<const T*>(begin());
+  }
   constexpr const T* data() const { return data_; }
   constexpr size_t size() const { return size_; }
   constexpr bool empty() const { return size_ == 0; }
@@ -71,6 +79,13 @@ class ArrayRef final {
     if (size_ != other.size_) return false;
     for (size_t i = 0; i < size_; ++i) {
       if (!(data_[i] == other.data_[i])) return false;
+    }
+    return true;
+  }
+  template <class Predicate>
+  constexpr bool allMatch(const Predicate& predicate) const {
+    for (size_t i = 0; i < size_; ++i) {
+      if (!predicate(data_[i])) return false;
     }
     return true;
   }

@@ -1,9 +1,11 @@
-// Dict<K, V>: a dictionary that keeps the order of insertion, with the members of PyTorch's.
+// Dict<K, V>: a dictionary that keeps the order of insertion, with the members of PyTorch's. Copies
+// share the entries, until copy() is asked for.
 #pragma once
 #include <utility>
 #include <vector>
 
 #include "lamella/core/error.h"
+#include "lamella/core/shared_entries.h"
 
 namespace lamella {
 
@@ -29,10 +31,10 @@ class Dict {
   using mapped_type = V;
   using iterator = typename std::vector<DictEntry<K, V>>::const_iterator;
 
-  size_t size() const { return entries_.size(); }
-  bool empty() const { return entries_.empty(); }
-  iterator begin() const { return entries_.begin(); }
-  iterator end() const { return entries_.end(); }
+  size_t size() const { return entries_->size(); }
+  bool empty() const { return entries_->empty(); }
+  iterator begin() const { return entries_->begin(); }
+  iterator end() const { return entries_->end(); }
   iterator find(const K& key) const {
     iterator it = begin();
     while (it != end() && !(it->key() == key)) ++it;
@@ -50,7 +52,7 @@ class Dict {
   std::pair<iterator, bool> insert(K key, V value) const {
     iterator it = find(key);
     if (it != end()) return {it, false};
-    entries_.emplace_back(std::move(key), std::move(value));
+    entries_->emplace_back(std::move(key), std::move(value));
     return {end() - 1, true};
   }
   std::pair<iterator, bool> insert_or_assign(K key, V value) const {
@@ -59,20 +61,25 @@ class Dict {
     it->setValue(std::move(value));
     return {it, false};
   }
-  void erase(iterator it) const { entries_.erase(it); }
+  void erase(iterator it) const { entries_->erase(it); }
   size_t erase(const K& key) const {
     iterator it = find(key);
     if (it == end()) return 0;
     erase(it);
     return 1;
   }
-  void clear() const { entries_.clear(); }
-  void reserve(size_t count) const { entries_.reserve(count); }
-  Dict copy() const { return *this; }
+  void clear() const { entries_->clear(); }
+  void reserve(size_t count) const { entries_->reserve(count); }
+  Dict copy() const {
+    Dict twin;
+    *twin.entries_ = *entries_;
+    return twin;
+  }
+  // Whether both have the same entries, not equal ones.
+  bool is(const Dict& other) const { return entries_.is(other.entries_); }
 
  private:
-  // Code written for PyTorch's dictionary, which is a handle, changes a const one.
-  mutable std::vector<DictEntry<K, V>> entries_;
+  detail::SharedEntries<std::vector<DictEntry<K, V>>> entries_;
 };
 
 }  // namespace lamella

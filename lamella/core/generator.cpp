@@ -248,6 +248,13 @@ lamella_status lamella_generator_default(uint8_t type, int8_t device,
   });
 }
 
+lamella_status lamella_generator_seed(lamella_object* generator, uint64_t seed) noexcept {
+  return detail::guarded([&] {
+    GeneratorImpl& engine = GeneratorImpl::of(Generator::borrow(generator));
+    std::lock_guard lock(engine.mutex);
+    engine.set_current_seed(seed);
+  });
+}
 lamella_status lamella_generator_draw(lamella_object* generator, uint64_t* words,
                                       size_t count) noexcept {
   return detail::guarded([&] {

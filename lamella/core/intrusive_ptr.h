@@ -12,6 +12,8 @@ namespace lamella {
 
 template <class T>
 class intrusive_ptr;
+template <class T>
+class weak_intrusive_ptr;
 
 // The base of classes whose objects operators take and return. An object that intrusive_ptr made
 // ends with its last pointer; one that lies elsewhere counts 0 and belongs to its owner.
@@ -24,18 +26,26 @@ class intrusive_ptr_target : private lamella_class_object {
   virtual ~intrusive_ptr_target() = default;
 
  protected:
-  // Called with the last reference, before the object ends.
+  // Called with the last reference. The object itself ends with the last weak one.
   virtual void release_resources() {}
 
  private:
   template <class T>
   friend class intrusive_ptr;
+  template <class T>
+  friend class weak_intrusive_ptr;
   static void end(lamella_object* object) {
     auto* target =
         static_cast<intrusive_ptr_target*>(reinterpret_cast<lamella_class_object*>(object));
     target->release_resources();
-    delete target;
+    target->drop_weak();
   }
+  void drop_weak() {
+    if (__atomic_fetch_sub(&weak_references_, 1, __ATOMIC_ACQ_REL) == 1) delete this;
+  }
+
+  // The references that are not weak count as one here.
+  uint32_t weak_references_ = 1;
 };
 using CustomClassHolder = intrusive_ptr_target;
 
@@ -159,6 +169,70 @@ class intrusive_ptr {
   T* object_ = nullptr;
 };
 
+// Knows an object without keeping it alive: lock() gives a pointer while others do.
+template <class T>
+class weak_intrusive_ptr {
+ public:
+  using element_type = T;
+
+  constexpr weak_intrusive_ptr() = default;
+  explicit weak_intrusive_ptr(const intrusive_ptr<T>& pointer) : object_(pointer.get()) {
+    retain();
+  }
+  weak_intrusive_ptr(const weak_intrusive_ptr& other) : object_(other.object_) { retain(); }
+  weak_intrusive_ptr(weak_intrusive_ptr&& other) noexcept
+      : object_(std::exchange(other.object_, nullptr)) {}
+  weak_intrusive_ptr& operator=(weak_intrusive_ptr other) noexcept {
+    swap(other);
+    return *this;
+  }
+  weak_intrusive_ptr& operator=(const intrusive_ptr<T>& pointer) noexcept {
+    return *this = weak_intrusive_ptr(pointer);
+  }
+  ~weak_intrusive_ptr() {
+    if (object_ != nullptr) target()->drop_weak();
+  }
+
+  // Null where the object has ended.
+  intrusive_ptr<T> lock() const noexcept {
+    if (object_ == nullptr) return nullptr;
+    uint32_t* references = &target()->object.references;
+    uint32_t count = __atomic_load_n(references, __ATOMIC_RELAXED);
+    while (count != 0) {
+      if (__atomic_compare_exchange_n(references, &count, count + 1, true, __ATOMIC_ACQUIRE,
+                                      __ATOMIC_RELAXED)) {
+        return intrusive_ptr<T>::reclaim(object_);
+      }
+    }
+    return nullptr;
+  }
+  bool expired() const noexcept { return use_count() == 0; }
+  size_t use_count() const noexcept {
+    return object_ ? __atomic_load_n(&target()->object.references, __ATOMIC_RELAXED) : 0;
+  }
+  size_t weak_use_count() const noexcept {
+    return object_ ? __atomic_load_n(&target()->weak_references_, __ATOMIC_RELAXED) : 0;
+  }
+  void reset() noexcept { *this = weak_intrusive_ptr(); }
+  void swap(weak_intrusive_ptr& other) noexcept { std::swap(object_, other.object_); }
+  // Only to compare: the object may have ended.
+  T* _unsafe_get_target() const noexcept { return object_; }
+  bool operator==(const weak_intrusive_ptr& other) const = default;
+  bool operator<(const weak_intrusive_ptr& other) const { return object_ < other.object_; }
+
+ private:
+  intrusive_ptr_target* target() const {
+    return const_cast<intrusive_ptr_target*>(static_cast<const intrusive_ptr_target*>(object_));
+  }
+  void retain() const {
+    if (object_ != nullptr) {
+      __atomic_fetch_add(&target()->weak_references_, 1, __ATOMIC_RELAXED);
+    }
+  }
+
+  T* object_ = nullptr;
+};
+
 template <class T, class... A>
 intrusive_ptr<T> make_intrusive(A&&... arguments) {
   return intrusive_ptr<T>::make(std::forward<A>(arguments)...);
@@ -186,5 +260,11 @@ template <class T>
 struct std::hash<lamella::intrusive_ptr<T>> {
   size_t operator()(const lamella::intrusive_ptr<T>& pointer) const {
     return reinterpret_cast<size_t>(pointer.get()) >> 4;
+  }
+};
+template <class T>
+struct std::hash<lamella::weak_intrusive_ptr<T>> {
+  size_t operator()(const lamella::weak_intrusive_ptr<T>& pointer) const {
+    return reinterpret_cast<size_t>(pointer._unsafe_get_target()) >> 4;
   }
 };

@@ -1,11 +1,12 @@
 // List<T>: an owned list with the members of PyTorch's list class that kernels and backward
-// functions use. A copy has entries of its own. New code has no need of it: std::vector and
-// ArrayRef do.
+// functions use. Copies share the entries, until copy() is asked for. New code has no need of it:
+// std::vector and ArrayRef do.
 #pragma once
 #include <vector>
 
 #include "lamella/core/array_ref.h"
 #include "lamella/core/ivalue.h"
+#include "lamella/core/shared_entries.h"
 
 namespace lamella {
 
@@ -39,61 +40,64 @@ class List {
   using const_reference = typename std::vector<T>::const_reference;
 
   List() = default;
-  List(std::initializer_list<T> entries) : entries_(entries) {}
-  List(ArrayRef<T> entries) : entries_(entries.begin(), entries.end()) {}  // NOLINT: implicit
+  List(std::initializer_list<T> entries) : List(std::vector<T>(entries)) {}
+  List(ArrayRef<T> entries) : List(entries.begin(), entries.end()) {}  // NOLINT: implicit
   explicit List(std::vector<T> entries) : entries_(std::move(entries)) {}
   template <class Iterator>
-  List(Iterator first, Iterator last) : entries_(first, last) {}
+  List(Iterator first, Iterator last) : List(std::vector<T>(first, last)) {}
 
-  size_t size() const { return entries_.size(); }
-  bool empty() const { return entries_.empty(); }
+  size_t size() const { return entries_->size(); }
+  bool empty() const { return entries_->empty(); }
   // IndexError if there is none.
   const_reference get(size_t i) const {
     check(i);
-    return entries_[i];
+    return (*entries_)[i];
   }
   T extract(size_t i) const { return get(i); }
   void set(size_t i, T entry) const {
     check(i);
-    entries_[i] = std::move(entry);
+    (*entries_)[i] = std::move(entry);
   }
   ListEntry<T> operator[](size_t i) const {
     check(i);
-    return ListEntry<T>(entries_[i]);
+    return ListEntry<T>((*entries_)[i]);
   }
-  void push_back(T entry) const { entries_.push_back(std::move(entry)); }
+  void push_back(T entry) const { entries_->push_back(std::move(entry)); }
   template <class... A>
   void emplace_back(A&&... arguments) const {
-    entries_.emplace_back(std::forward<A>(arguments)...);
+    entries_->emplace_back(std::forward<A>(arguments)...);
   }
-  void append(List other) const {
-    entries_.insert(entries_.end(), other.entries_.begin(), other.entries_.end());
+  void append(const List& other) const {
+    // The other may be this one.
+    for (size_t i = 0, count = other.size(); i < count; ++i) push_back(other.get(i));
   }
   iterator insert(const_iterator at, T entry) const {
-    return entries_.insert(at, std::move(entry));
+    return entries_->insert(at, std::move(entry));
   }
-  iterator erase(const_iterator at) const { return entries_.erase(at); }
+  iterator erase(const_iterator at) const { return entries_->erase(at); }
   iterator erase(const_iterator first, const_iterator last) const {
-    return entries_.erase(first, last);
+    return entries_->erase(first, last);
   }
-  void pop_back() const { entries_.pop_back(); }
-  void clear() const { entries_.clear(); }
-  void reserve(size_t count) const { entries_.reserve(count); }
-  void resize(size_t count) const { entries_.resize(count); }
-  void resize(size_t count, const T& entry) const { entries_.resize(count, entry); }
-  List copy() const { return *this; }
-  iterator begin() const { return entries_.begin(); }
-  iterator end() const { return entries_.end(); }
-  const std::vector<T>& vec() const { return entries_; }
-  bool operator==(const List& other) const { return entries_ == other.entries_; }
+  void pop_back() const { entries_->pop_back(); }
+  void clear() const { entries_->clear(); }
+  void reserve(size_t count) const { entries_->reserve(count); }
+  void resize(size_t count) const { entries_->resize(count); }
+  void resize(size_t count, const T& entry) const { entries_->resize(count, entry); }
+  List copy() const { return List(vec()); }
+  // Whether both have the same entries, not equal ones.
+  bool is(const List& other) const { return entries_.is(other.entries_); }
+  size_t use_count() const { return entries_.use_count(); }
+  iterator begin() const { return entries_->begin(); }
+  iterator end() const { return entries_->end(); }
+  const std::vector<T>& vec() const { return *entries_; }
+  bool operator==(const List& other) const { return vec() == other.vec(); }
 
  private:
   void check(size_t i) const {
     LAMELLA_CHECK_INDEX(i < size(), "List: expected an index below ", size(), ", got ", i);
   }
 
-  // Code written for PyTorch's list, which is a handle, changes entries through a const one.
-  mutable std::vector<T> entries_;
+  detail::SharedEntries<std::vector<T>> entries_;
 };
 
 inline List<IValue> IValue::toList() const {

@@ -167,7 +167,7 @@ class TensorBase {
   // ---- Kind ----
 
   ScalarType scalar_type() const { return static_cast<ScalarType>(header()->scalar_type); }
-  ScalarType dtype() const { return scalar_type(); }
+  TypeMeta dtype() const { return TypeMeta(scalar_type()); }
   Device device() const {
     const lamella_tensor* t = get("device");
     return Device(static_cast<DeviceType>(t->device_type), t->device_index);

@@ -7,7 +7,7 @@
 #include "lamella/core/device.h"
 #include "lamella/core/layout.h"
 #include "lamella/core/memory_format.h"
-#include "lamella/core/scalar_type.h"
+#include "lamella/core/type_meta.h"
 
 namespace lamella {
 namespace detail {
@@ -17,6 +17,9 @@ template <class T>
 struct Maybe {
   constexpr Maybe(T given) : value(given), has(true) {}     // NOLINT
   constexpr Maybe(std::nullopt_t) : value(), has(false) {}  // NOLINT
+  constexpr Maybe(TypeMeta given)                           // NOLINT
+    requires std::is_same_v<T, ScalarType>
+      : value(given), has(true) {}
   template <class U>
   constexpr Maybe(const std::optional<U>& given)  // NOLINT
       : value(given.has_value() ? T(*given) : T()), has(given.has_value()) {}
@@ -41,10 +44,11 @@ class TensorOptions {
  public:
   constexpr TensorOptions() = default;
   constexpr TensorOptions(ScalarType dtype) : dtype_(dtype), set_(kDtype) {}  // NOLINT: implicit
-  constexpr TensorOptions(Device device) : device_(device), set_(kDevice) {}  // NOLINT
-  constexpr TensorOptions(DeviceType type) : TensorOptions(Device(type)) {}   // NOLINT
-  constexpr TensorOptions(Layout layout) : layout_(layout), set_(kLayout) {}  // NOLINT
-  constexpr TensorOptions(MemoryFormat format)                                // NOLINT
+  constexpr TensorOptions(TypeMeta dtype) : TensorOptions(dtype.toScalarType()) {}  // NOLINT
+  constexpr TensorOptions(Device device) : device_(device), set_(kDevice) {}        // NOLINT
+  constexpr TensorOptions(DeviceType type) : TensorOptions(Device(type)) {}         // NOLINT
+  constexpr TensorOptions(Layout layout) : layout_(layout), set_(kLayout) {}        // NOLINT
+  constexpr TensorOptions(MemoryFormat format)                                      // NOLINT
       : memory_format_(format), set_(kMemoryFormat) {}
 
   // Each returns a copy with one thing set, or unset if given nothing.
@@ -80,7 +84,7 @@ class TensorOptions {
   }
 
   // What is set, or PyTorch's defaults.
-  constexpr ScalarType dtype() const { return dtype_; }
+  constexpr TypeMeta dtype() const { return TypeMeta(dtype_); }
   constexpr Device device() const { return device_; }
   constexpr Layout layout() const { return layout_; }
   constexpr bool requires_grad() const { return requires_grad_; }

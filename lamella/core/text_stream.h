@@ -1,5 +1,6 @@
 // operator<< into streams for the types that have append(); see core/error.h. Templates over the
-// stream, so that no header of streams is needed here.
+// stream, so that no header of streams is needed here. A dtype is written as PyTorch writes it in
+// C++, "Float"; in messages it has its Python name.
 #pragma once
 #include "lamella/core/list.h"
 #include "lamella/core/scalar.h"
@@ -15,7 +16,12 @@ concept Printed =
     std::is_same_v<T, Layout> || std::is_same_v<T, MemoryFormat> || std::is_same_v<T, Scalar>;
 template <class Stream, class T>
 Stream& stream(Stream& out, const T& value) {
-  std::string text = str(value);
+  std::string text;
+  if constexpr (std::is_same_v<T, ScalarType>) {
+    text = toString(value);
+  } else {
+    text = str(value);
+  }
   out.write(text.data(), static_cast<std::ptrdiff_t>(text.size()));
   return out;
 }
@@ -24,6 +30,12 @@ Stream& stream(Stream& out, const T& value) {
 template <detail::TextStream Stream, detail::Printed T>
 Stream& operator<<(Stream& out, const T& value) {
   return detail::stream(out, value);
+}
+template <detail::TextStream Stream, std::same_as<TypeMeta> T>
+Stream& operator<<(Stream& out, T type) {
+  std::string_view name = type.name();
+  out.write(name.data(), static_cast<std::ptrdiff_t>(name.size()));
+  return out;
 }
 template <detail::TextStream Stream, class T>
 Stream& operator<<(Stream& out, ArrayRef<T> list) {

@@ -15,8 +15,6 @@
 //   argument `self`; the constructor is mine::Stack.__init__, which returns the object. So calls
 //   of methods are parsed, checked, traced and reported as those of all operators are.
 #pragma once
-#include <deque>
-
 #include "lamella/core/intrusive_ptr.h"
 #include "lamella/dispatch/library.h"
 #include "lamella/dispatch/whole_values.h"
@@ -46,12 +44,14 @@ struct arg {
   arg operator=(const IValue& value) const {
     arg result = *this;
     result.value = value;
+    result.has_value = true;
     return result;
   }
   static IValue none() { return IValue(); }
 
   std::string name;
-  std::optional<IValue> value;
+  IValue value;  // the default, if there is one
+  bool has_value = false;
 };
 
 namespace detail {
@@ -64,7 +64,7 @@ struct Factory {
 };
 
 // A default as schemas spell it. TypeError for a value that no schema can spell.
-inline std::string default_text(const IValue& value) {
+LAMELLA_LAZY std::string default_text(const IValue& value) {
   auto listed = [](auto&& entries, auto&& text) {
     std::string all = "[";
     for (const auto& entry : entries) all += (all.size() == 1 ? "" : ", ") + text(entry);
@@ -146,9 +146,27 @@ struct AsMemberOf<R (C::*)(A...) const noexcept, T> {
   using type = R (T::*)(A...) const;
 };
 
-// The registrations of the classes of this library, which end with it.
-LAMELLA_HIDDEN inline std::deque<Library>& class_registrations() {
-  static std::deque<Library> all;
+// The registrations of the classes of this library, which end with it; each stays where it is.
+struct ClassRegistrations {
+  struct One {
+    Library library;
+    One* next;
+  };
+  Library* add(Library library) {
+    newest = new One{std::move(library), newest};
+    return &newest->library;
+  }
+  ~ClassRegistrations() {
+    while (newest != nullptr) {
+      One* last = newest;
+      newest = last->next;
+      delete last;
+    }
+  }
+  One* newest = nullptr;
+};
+LAMELLA_HIDDEN inline ClassRegistrations& class_registrations() {
+  static ClassRegistrations all;
   return all;
 }
 
@@ -180,9 +198,8 @@ class class_ {
       check_word(name);
       static const std::string qualified = "__torch__.torch.classes." + name_space + "." + name;
       detail::class_name<T> = qualified.c_str();
-      auto& all = detail::class_registrations();
-      all.emplace_back(Library::FRAGMENT, name_space.c_str(), std::nullopt, __FILE__, __LINE__);
-      library_ = &all.back();
+      library_ = detail::class_registrations().add(
+          Library(Library::FRAGMENT, name_space.c_str(), std::nullopt, __FILE__, __LINE__));
     });
   }
 
@@ -277,7 +294,7 @@ class class_ {
                   arguments.size());
     for (const arg& given : arguments) {
       names.push_back(given.name);
-      if (given.value) names.back() += '=' + detail::default_text(*given.value);
+      if (given.has_value) names.back() += '=' + detail::default_text(given.value);
     }
     while (names.size() < count) names.push_back("_" + std::to_string(names.size()));
     return names;

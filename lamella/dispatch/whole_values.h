@@ -73,9 +73,10 @@ struct FromValue<std::tuple<T...>> {
   }
 };
 
-template <>
-struct ToValue<std::vector<bool>> {
-  static IValue get(const std::vector<bool>& list) {
+template <class T>
+  requires std::is_same_v<T, bool>
+struct ToValue<std::vector<T>> {
+  static IValue get(const std::vector<T>& list) {
     lamella_value value;
     detail::check(lamella_value_allocate(LAMELLA_BOOL_LIST, list.size(), &value));
     for (size_t i = 0; i < list.size(); ++i) {
@@ -201,13 +202,13 @@ struct Param<std::vector<T>> : Param<ArrayRef<bool>> {
       return {reinterpret_cast<const bool*>(flags.data()), flags.size()};
     }
   };
-  static Packed pack(const std::vector<bool>& value) {
+  static Packed pack(const std::vector<T>& value) {
     return {std::vector<uint8_t>(value.begin(), value.end())};
   }
   struct Holder {
     explicit Holder(Span<bool> form) : held(form.data, form.data + form.size) {}
-    std::vector<bool>& get() { return held; }
-    std::vector<bool> held;
+    std::vector<T>& get() { return held; }
+    std::vector<T> held;
   };
 };
 template <class T, size_t N>

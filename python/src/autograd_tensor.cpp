@@ -125,18 +125,9 @@ int put_data(PyObject* self, PyObject* value, void*) {
                  value != nullptr ? Py_TYPE(value)->tp_name : "nothing");
     return -1;
   }
-  lamella_tensor *tensor = tensor_of(self), *source = tensor_of(value);
-  auto type = static_cast<ScalarType>(source->scalar_type);
-  if (lamella_tensor_requires_grad(tensor) != 0 && !is_floating_point(type) && !is_complex(type)) {
-    PyErr_Format(PyExc_RuntimeError,
-                 "data: expected a floating-point or complex tensor for one that requires grad, "
-                 "got %s",
-                 dtype_name(type));
-    return -1;
-  }
   return guarded(
       [&] {
-        shallow_copy_from(static_cast<TensorImpl*>(tensor), static_cast<TensorImpl*>(source));
+        detail::check(lamella_tensor_set_data(tensor_of(self), tensor_of(value)));
         return 0;
       },
       -1);

@@ -149,6 +149,25 @@ def test_stable():
     check_same("stable", STABLE)
 
 
+NETWORKS = """
+    ops = torch.ops.compat_networks
+    def show(tensors):
+        for t in tensors:
+            values = [f"{v + 0.0:.3f}".replace("-0.000", "0.000") for v in t.flatten().tolist()]
+            print(str(t.dtype).split(".")[1], list(t.shape), values)
+    for optimizer in ("sgd", "adam", "adamw"):
+        show(ops.train(3, optimizer))
+    show(ops.layers(5))
+    x = torch.linspace(-1, 1, 24).reshape(2, 4, 3)
+    show(ops.functions(x, torch.cos(x * 7)))
+    print(ops.names(x))
+"""
+
+
+def test_networks():
+    check_same("networks", NETWORKS)
+
+
 def test_classes_say_what_is_wrong():
     code = """
     ns, ops = torch.classes.compat_classes, torch.ops.compat_classes

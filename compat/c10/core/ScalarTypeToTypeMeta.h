@@ -1,11 +1,17 @@
-// caffe2::TypeMeta: a ScalarType here.
+// A dtype as an enumerator and as a TypeMeta.
 #pragma once
 #include <c10/core/ScalarType.h>
+#include <c10/util/typeid.h>
 
-namespace caffe2 {
-using TypeMeta = lamella::ScalarType;
-}
+#include <optional>
+
 namespace c10 {
-constexpr lamella::ScalarType typeMetaToScalarType(lamella::ScalarType type) { return type; }
-constexpr lamella::ScalarType scalarTypeToTypeMeta(lamella::ScalarType type) { return type; }
+constexpr lamella::ScalarType typeMetaToScalarType(lamella::TypeMeta type) { return type; }
+constexpr lamella::TypeMeta scalarTypeToTypeMeta(lamella::ScalarType type) {
+  return lamella::TypeMeta(type);
+}
+inline std::optional<lamella::ScalarType> optTypeMetaToScalarType(
+    std::optional<lamella::TypeMeta> type) {
+  return type;
+}
 }  // namespace c10

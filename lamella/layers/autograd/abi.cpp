@@ -4,6 +4,7 @@
 #include "lamella/api/functions.h"
 #include "lamella/core/code.h"
 #include "lamella/core/error.h"
+#include "lamella/core/tensor_impl.h"
 #include "lamella/core/version_counter.h"
 #include "lamella/layers/autograd/engine.h"
 #include "lamella/layers/autograd/mode.h"
@@ -75,6 +76,17 @@ extern "C" {
 
 int32_t lamella_tensor_requires_grad(lamella_tensor* tensor) noexcept {
   return any_requires_grad(tensor) ? 1 : 0;
+}
+lamella_status lamella_tensor_set_data(lamella_tensor* tensor, lamella_tensor* source) noexcept {
+  return lamella::detail::guarded([&] {
+    auto type = static_cast<ScalarType>(source->scalar_type);
+    LAMELLA_CHECK(
+        lamella_tensor_requires_grad(tensor) == 0 || is_floating_point(type) || is_complex(type),
+        "data: expected a floating-point or complex tensor for one that requires grad, "
+        "got ",
+        type);
+    shallow_copy_from(static_cast<TensorImpl*>(tensor), static_cast<TensorImpl*>(source));
+  });
 }
 lamella_status lamella_tensor_set_requires_grad(lamella_tensor* tensor, int32_t value) noexcept {
   return lamella::detail::guarded([&] { set_leaf_requires_grad(tensor, value != 0); });

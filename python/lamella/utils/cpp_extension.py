@@ -136,6 +136,20 @@ def _cxx_flags(given: Any) -> list[str]:
     return [flag for flag in flags if not flag.startswith("-std=")] + [_STANDARD]
 
 
+def _name_flags(name: str, sources: Sequence[str]) -> list[str]:
+    """What the code is told of its extension.
+
+    With the second, torch/torch.h includes torch/extension.h. That takes the compiler a second for
+    each file, so it is for extensions with a source that has to do with pybind11.
+    """
+    flags = [f"-DTORCH_EXTENSION_NAME={name}"]
+    for source in sources:
+        with open(source, encoding="utf-8", errors="replace") as file:
+            if re.search(r"pybind11|PYBIND11|\bpy::", file.read()):
+                return [*flags, "-DTORCH_API_INCLUDE_EXTENSION_H"]
+    return flags
+
+
 def _openmp_link(flags: Sequence[str], link: Sequence[str]) -> list[str]:
     """What the linker needs for code compiled with OpenMP: Lamella's library brings none along."""
     return ["-fopenmp"] if "-fopenmp" in flags and "-fopenmp" not in link else []
@@ -175,8 +189,7 @@ def _build_extension_class() -> type:
             for extension in self.extensions:
                 given = extension.extra_compile_args
                 flags = _cxx_flags(given)
-                name = extension.name.rpartition(".")[2]
-                flags += [f"-DTORCH_EXTENSION_NAME={name}", "-DTORCH_API_INCLUDE_EXTENSION_H"]
+                flags += _name_flags(extension.name.rpartition(".")[2], extension.sources)
                 extension.extra_compile_args = flags
                 extension.extra_link_args += _openmp_link(flags, extension.extra_link_args)
             # The flags of C alone make the compiler warn.
@@ -248,7 +261,7 @@ def load(
     folder = build_directory or _get_build_directory(name, verbose)
     os.makedirs(folder, exist_ok=True)
     includes = [*(extra_include_paths or []), *include_paths(), sysconfig.get_paths()["include"]]
-    flags = [f"-DTORCH_EXTENSION_NAME={name}", "-DTORCH_API_INCLUDE_EXTENSION_H", "-fPIC"]
+    flags = [*_name_flags(name, files), "-fPIC"]
     flags += [f"-I{os.path.abspath(path)}" for path in includes]
     flags += _cxx_flags(["-O2", *(extra_cflags or [])])
     link = [*(extra_ldflags or []), *_link_flags()]

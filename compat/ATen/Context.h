@@ -1,0 +1,94 @@
+// at::globalContext(): what this library can do and was told, by PyTorch's names.
+#pragma once
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+#include <c10/util/Exception.h>
+
+#include "lamella/abi/backend.h"
+
+namespace at {
+
+class Context {
+ public:
+  static bool hasCUDA() { return lamella_device_count(static_cast<uint8_t>(DeviceType::CUDA)) > 0; }
+  static bool hasMPS() { return false; }
+  static bool hasXPU() { return false; }
+  static bool hasHIP() { return false; }
+  static bool hasXLA() { return false; }
+  static bool hasMKL() { return false; }
+  static bool hasMKLDNN() { return true; }
+  static bool hasLAPACK() { return true; }
+  static bool hasOpenMP() { return false; }
+  static bool hasMAGMA() { return false; }
+  static bool hasCuDNN() { return false; }
+
+  // These are kept for the code that asks for them: Lamella's own kernels are deterministic.
+  bool deterministicAlgorithms() const { return deterministic_; }
+  bool deterministicAlgorithmsWarnOnly() const { return warn_only_; }
+  void setDeterministicAlgorithms(bool on, bool warn_only = false) {
+    deterministic_ = on;
+    warn_only_ = warn_only;
+  }
+  // What a kernel calls whose result depends on the order of its threads.
+  void alertNotDeterministic(std::string_view caller) const {
+    if (!deterministic_) return;
+    TORCH_CHECK(warn_only_, caller, ": expected an operator with a deterministic kernel");
+    TORCH_WARN(caller, " has no deterministic kernel");
+  }
+  bool userEnabledCuDNN() const { return false; }
+  bool benchmarkCuDNN() const { return false; }
+  bool deterministicCuDNN() const { return false; }
+  bool allowTF32CuBLAS() const { return false; }
+  bool allowTF32CuDNN() const { return false; }
+  void lazyInitCUDA() const {}
+
+  // The generator that operators on the device use when they are given none.
+  Generator defaultGenerator(Device device = DeviceType::CPU) const {
+    lamella_object* generator = nullptr;
+    lamella::detail::check(
+        lamella_generator_default(static_cast<uint8_t>(device.type()), device.index(), &generator));
+    return Generator::adopt(generator);
+  }
+
+ private:
+  bool deterministic_ = false;
+  bool warn_only_ = false;
+};
+// One for each library that is built with it.
+LAMELLA_HIDDEN inline Context global_context;
+inline Context& globalContext() { return global_context; }
+
+// What tensors of a dtype on the CPU are, for factories: PyTorch's older spelling.
+inline lamella::TensorKind CPU(ScalarType type) { return {type, DeviceType::CPU}; }
+inline lamella::TensorKind CUDA(ScalarType type) { return {type, DeviceType::CUDA}; }
+
+inline bool hasCUDA() { return Context::hasCUDA(); }
+inline bool hasMPS() { return Context::hasMPS(); }
+inline bool hasXPU() { return Context::hasXPU(); }
+inline bool hasMKL() { return Context::hasMKL(); }
+inline bool hasMKLDNN() { return Context::hasMKLDNN(); }
+inline bool hasLAPACK() { return Context::hasLAPACK(); }
+inline bool hasOpenMP() { return Context::hasOpenMP(); }
+
+namespace detail {
+inline Generator getDefaultCPUGenerator() { return globalContext().defaultGenerator(); }
+inline Generator createCPUGenerator(uint64_t seed = 67280421310721) {
+  lamella_object* generator = nullptr;
+  lamella::detail::check(
+      lamella_generator_make(static_cast<uint8_t>(DeviceType::CPU), 0, seed, &generator));
+  return Generator::adopt(generator);
+}
+}  // namespace detail
+
+// Begins the stream of a seed, on every device.
+inline void manual_seed(uint64_t seed) {
+  for (DeviceType type : {DeviceType::CPU, DeviceType::CUDA}) {
+    for (int32_t i = 0; i < lamella_device_count(static_cast<uint8_t>(type)); ++i) {
+      Device device(type, static_cast<DeviceIndex>(i));
+      lamella::detail::check(
+          lamella_generator_seed(globalContext().defaultGenerator(device).get(), seed));
+    }
+  }
+}
+}  // namespace at

@@ -1,0 +1,3 @@
+// at::result_type and its kin.
+#pragma once
+#include <ATen/core/Tensor.h>

@@ -1,0 +1,10 @@
+// caffe2::TypeMeta, which dtype() gives.
+#pragma once
+#include <c10/lamella_names.h>
+
+#include "lamella/core/type_meta.h"
+
+namespace caffe2 {
+using lamella::TypeMeta;
+using TypeIdentifier = lamella::ScalarType;
+}  // namespace caffe2

@@ -1,0 +1,3 @@
+// torch::kMean, torch::kReflect and other words of options.
+#pragma once
+#include <torch/nn.h>

@@ -1,0 +1,283 @@
+// The modules of lamella::nn that have parameters: Linear, convolutions, norms, Embedding. Their
+// parameters begin as PyTorch's do for the same seed.
+#pragma once
+#include "lamella/nn/functional.h"
+#include "lamella/nn/init.h"
+#include "lamella/nn/module.h"
+
+namespace lamella::nn {
+
+namespace F = functional;
+
+LAMELLA_LAZY class LinearImplOf : public Cloneable<LinearImplOf<lazy_>> {
+ public:
+  LinearImplOf(int64_t in_features, int64_t out_features)
+      : LinearImplOf(LinearOptions(in_features, out_features)) {}
+  explicit LinearImplOf(const LinearOptions& given) : options(given) { reset(); }
+  void reset() override {
+    weight = this->register_parameter(
+        "weight", lamella::empty({options.out_features(), options.in_features()}));
+    bias = this->register_parameter(
+        "bias", options.bias() ? lamella::empty({options.out_features()}) : Tensor());
+    reset_parameters();
+  }
+  void reset_parameters() {
+    init::kaiming_uniform_(weight, std::sqrt(5.0));
+    if (!bias.defined()) return;
+    double bound = 1 / std::sqrt(static_cast<double>(options.in_features()));
+    init::uniform_(bias, -bound, bound);
+  }
+  Tensor forward(const Tensor& input) { return F::linear(input, weight, bias); }
+
+  LinearOptions options;
+  Tensor weight, bias;
+};
+LAMELLA_LAZY_MODULE(Linear)
+
+// A convolution over D dimensions, or its transpose.
+template <size_t D, bool transposed, class Derived>
+class ConvBase : public Cloneable<Derived> {
+ public:
+  ConvBase(int64_t in_channels, int64_t out_channels, Each<D> kernel_size)
+      : ConvBase(ConvOptions<D>(in_channels, out_channels, kernel_size)) {}
+  explicit ConvBase(const ConvOptions<D>& given) : options(given) { reset(); }
+  void reset() override {
+    LAMELLA_CHECK_VALUE(options.groups() > 0 && options.in_channels() % options.groups() == 0 &&
+                            options.out_channels() % options.groups() == 0,
+                        "Conv: expected 'in_channels' and 'out_channels' to be multiples of "
+                        "'groups', got ",
+                        options.in_channels(), ", ", options.out_channels(), " and ",
+                        options.groups());
+    int64_t from = options.in_channels(), to = options.out_channels();
+    std::vector<int64_t> shape = transposed ? std::vector<int64_t>{from, to / options.groups()}
+                                            : std::vector<int64_t>{to, from / options.groups()};
+    for (size_t i = 0; i < D; ++i) shape.push_back(options.kernel_size()[i]);
+    weight = this->register_parameter("weight", lamella::empty(shape));
+    bias = this->register_parameter("bias", options.bias() ? lamella::empty({to}) : Tensor());
+    reset_parameters();
+  }
+  void reset_parameters() {
+    init::kaiming_uniform_(weight, std::sqrt(5.0));
+    if (!bias.defined()) return;
+    auto fan_in = static_cast<double>(init::_calculate_fan_in_and_fan_out(weight).first);
+    if (fan_in > 0) init::uniform_(bias, -1 / std::sqrt(fan_in), 1 / std::sqrt(fan_in));
+  }
+
+  ConvOptions<D> options;
+  Tensor weight, bias;
+
+ protected:
+  F::ConvFuncOptions<D> told() const {
+    return F::ConvFuncOptions<D>()
+        .bias(bias)
+        .stride(options.stride())
+        .padding(options.padding())
+        .output_padding(options.output_padding())
+        .dilation(options.dilation())
+        .groups(options.groups());
+  }
+  // The input with a margin where the padding is not of zeros.
+  Tensor padded(const Tensor& input, F::ConvFuncOptions<D>& told) const {
+    if (options.padding_mode() == kZeros) return input;
+    LAMELLA_CHECK_VALUE(options.padding().word() == nullptr,
+                        "Conv: expected 'padding' to be numbers for padding_mode ",
+                        options.padding_mode(), ", got ", options.padding().word());
+    std::vector<int64_t> margins;
+    for (size_t i = D; i-- > 0;) {
+      margins.insert(margins.end(), 2, options.padding().numbers()[i]);
+    }
+    told.padding(0);
+    return F::pad(input, F::PadFuncOptions(margins).mode(options.padding_mode()));
+  }
+};
+#define LAMELLA_CONV(D)                                                                      \
+  using Conv##D##dOptions = ConvOptions<D>;                                                  \
+  using ConvTranspose##D##dOptions = ConvOptions<D>;                                         \
+  LAMELLA_LAZY class Conv##D##dImplOf : public ConvBase<D, false, Conv##D##dImplOf<lazy_>> { \
+    using Base = ConvBase<D, false, Conv##D##dImplOf>;                                       \
+                                                                                             \
+   public:                                                                                   \
+    using Base::Base;                                                                        \
+    Tensor forward(const Tensor& input) {                                                    \
+      auto how = this->told();                                                               \
+      Tensor wide = this->padded(input, how);                                                \
+      return F::conv##D##d(wide, this->weight, how);                                         \
+    }                                                                                        \
+  };                                                                                         \
+  LAMELLA_LAZY_MODULE(Conv##D##d)                                                            \
+  LAMELLA_LAZY class ConvTranspose##D##dImplOf                                               \
+      : public ConvBase<D, true, ConvTranspose##D##dImplOf<lazy_>> {                         \
+    using Base = ConvBase<D, true, ConvTranspose##D##dImplOf>;                               \
+                                                                                             \
+   public:                                                                                   \
+    using Base::Base;                                                                        \
+    Tensor forward(const Tensor& input) {                                                    \
+      return F::conv_transpose##D##d(input, this->weight, this->told());                     \
+    }                                                                                        \
+  };                                                                                         \
+  LAMELLA_LAZY_MODULE(ConvTranspose##D##d)
+LAMELLA_CONV(1)
+LAMELLA_CONV(2)
+LAMELLA_CONV(3)
+#undef LAMELLA_CONV
+
+// Normalizes each channel over the batch, for inputs of `least` to `most` dimensions.
+template <int64_t least, int64_t most, class Derived>
+class BatchNormBase : public Cloneable<Derived> {
+ public:
+  explicit BatchNormBase(const BatchNormOptions& given) : options(given) { reset(); }
+  void reset() override {
+    bool affine = options.affine(), tracks = options.track_running_stats();
+    auto make = [&](bool there) {
+      return there ? lamella::empty({options.num_features()}) : Tensor();
+    };
+    weight = this->register_parameter("weight", make(affine));
+    bias = this->register_parameter("bias", make(affine));
+    running_mean = this->register_buffer("running_mean", make(tracks));
+    running_var = this->register_buffer("running_var", make(tracks));
+    num_batches_tracked = this->register_buffer(
+        "num_batches_tracked", tracks ? lamella::zeros({}, TensorOptions(kLong)) : Tensor());
+    reset_parameters();
+  }
+  void reset_running_stats() {
+    if (!running_mean.defined()) return;
+    running_mean.zero_();
+    running_var.fill_(1);
+    num_batches_tracked.zero_();
+  }
+  void reset_parameters() {
+    reset_running_stats();
+    if (!weight.defined()) return;
+    init::ones_(weight);
+    init::zeros_(bias);
+  }
+  Tensor forward(const Tensor& input) {
+    LAMELLA_CHECK(input.dim() >= least && input.dim() <= most,
+                  "BatchNorm: expected 'input' to have ", least, " to ", most, " dimensions, got ",
+                  input.dim());
+    std::optional<double> momentum = options.momentum();
+    bool train = this->is_training();
+    if (train && num_batches_tracked.defined()) {
+      num_batches_tracked.add_(1);
+      if (!momentum) momentum = 1 / num_batches_tracked.item().template to<double>();
+    }
+    return F::batch_norm(input, running_mean, running_var,
+                         F::BatchNormFuncOptions()
+                             .weight(weight)
+                             .bias(bias)
+                             .training(train || !running_mean.defined())
+                             .momentum(momentum)
+                             .eps(options.eps()));
+  }
+
+  BatchNormOptions options;
+  Tensor weight, bias, running_mean, running_var, num_batches_tracked;
+};
+#define LAMELLA_BATCH_NORM(D, least, most)                                                         \
+  using BatchNorm##D##dOptions = BatchNormOptions;                                                 \
+  LAMELLA_LAZY class BatchNorm##D##dImplOf                                                         \
+      : public BatchNormBase<least, most, BatchNorm##D##dImplOf<lazy_>> {                          \
+    using Base = BatchNormBase<least, most, BatchNorm##D##dImplOf>;                                \
+                                                                                                   \
+   public:                                                                                         \
+    using Base::Base;                                                                              \
+    explicit BatchNorm##D##dImplOf(int64_t num_features) : Base(BatchNormOptions(num_features)) {} \
+  };                                                                                               \
+  LAMELLA_LAZY_MODULE(BatchNorm##D##d)
+LAMELLA_BATCH_NORM(1, 2, 3)
+LAMELLA_BATCH_NORM(2, 4, 4)
+LAMELLA_BATCH_NORM(3, 5, 5)
+#undef LAMELLA_BATCH_NORM
+
+LAMELLA_LAZY class LayerNormImplOf : public Cloneable<LayerNormImplOf<lazy_>> {
+ public:
+  explicit LayerNormImplOf(std::vector<int64_t> shape)
+      : LayerNormImplOf(LayerNormOptions(std::move(shape))) {}
+  explicit LayerNormImplOf(const LayerNormOptions& given) : options(given) { reset(); }
+  void reset() override {
+    auto make = [&] {
+      return options.elementwise_affine() ? lamella::empty(options.normalized_shape()) : Tensor();
+    };
+    weight = this->register_parameter("weight", make());
+    bias = this->register_parameter("bias", make());
+    reset_parameters();
+  }
+  void reset_parameters() {
+    if (!weight.defined()) return;
+    init::ones_(weight);
+    init::zeros_(bias);
+  }
+  Tensor forward(const Tensor& input) {
+    return F::layer_norm(input, F::LayerNormFuncOptions(options.normalized_shape())
+                                    .weight(weight)
+                                    .bias(bias)
+                                    .eps(options.eps()));
+  }
+
+  LayerNormOptions options;
+  Tensor weight, bias;
+};
+LAMELLA_LAZY_MODULE(LayerNorm)
+
+LAMELLA_LAZY class GroupNormImplOf : public Cloneable<GroupNormImplOf<lazy_>> {
+ public:
+  GroupNormImplOf(int64_t num_groups, int64_t num_channels)
+      : GroupNormImplOf(GroupNormOptions(num_groups, num_channels)) {}
+  explicit GroupNormImplOf(const GroupNormOptions& given) : options(given) { reset(); }
+  void reset() override {
+    auto make = [&] {
+      return options.affine() ? lamella::empty({options.num_channels()}) : Tensor();
+    };
+    weight = this->register_parameter("weight", make());
+    bias = this->register_parameter("bias", make());
+    reset_parameters();
+  }
+  void reset_parameters() {
+    if (!weight.defined()) return;
+    init::ones_(weight);
+    init::zeros_(bias);
+  }
+  Tensor forward(const Tensor& input) {
+    return F::group_norm(
+        input,
+        F::GroupNormFuncOptions(options.num_groups()).weight(weight).bias(bias).eps(options.eps()));
+  }
+
+  GroupNormOptions options;
+  Tensor weight, bias;
+};
+LAMELLA_LAZY_MODULE(GroupNorm)
+
+LAMELLA_LAZY class EmbeddingImplOf : public Cloneable<EmbeddingImplOf<lazy_>> {
+ public:
+  EmbeddingImplOf(int64_t num_embeddings, int64_t embedding_dim)
+      : EmbeddingImplOf(EmbeddingOptions(num_embeddings, embedding_dim)) {}
+  explicit EmbeddingImplOf(const EmbeddingOptions& given) : options(given) { reset(); }
+  void reset() override {
+    std::vector<int64_t> shape{options.num_embeddings(), options.embedding_dim()};
+    const Tensor& given = options._weight();
+    LAMELLA_CHECK_VALUE(!given.defined() || given.sizes() == IntArrayRef(shape),
+                        "Embedding: expected '_weight' of shape ", shape, ", got ", given.sizes());
+    weight = this->register_parameter("weight", given.defined() ? given : lamella::empty(shape));
+    if (!given.defined()) reset_parameters();
+  }
+  void reset_parameters() {
+    init::normal_(weight);
+    if (!options.padding_idx()) return;
+    NoGradGuard guard;
+    weight[*options.padding_idx()].fill_(0);
+  }
+  Tensor forward(const Tensor& indices) {
+    return F::embedding(indices, weight,
+                        F::EmbeddingFuncOptions()
+                            .padding_idx(options.padding_idx())
+                            .scale_grad_by_freq(options.scale_grad_by_freq())
+                            .sparse(options.sparse()));
+  }
+
+  EmbeddingOptions options;
+  Tensor weight;
+};
+LAMELLA_LAZY_MODULE(Embedding)
+
+}  // namespace lamella::nn

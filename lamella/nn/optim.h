@@ -1,0 +1,316 @@
+// lamella::optim: SGD, Adam and AdamW, and what they share.
+#pragma once
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <unordered_map>
+
+#include "lamella/layers/autograd/grad_mode.h"
+#include "lamella/nn/options.h"
+
+namespace lamella::optim {
+
+// What an optimizer is told; each has a class of its own.
+LAMELLA_LAZY class OptimizerOptionsOf {
+ public:
+  virtual ~OptimizerOptionsOf() = default;
+  virtual std::unique_ptr<OptimizerOptionsOf> clone() const = 0;
+  virtual double get_lr() const = 0;
+  virtual void set_lr(double lr) = 0;
+};
+using OptimizerOptions = OptimizerOptionsOf<>;
+
+// Parameters with options of their own, or the optimizer's.
+LAMELLA_LAZY class OptimizerParamGroupOf {
+ public:
+  OptimizerParamGroupOf(std::vector<Tensor> params) : params_(std::move(params)) {}  // NOLINT
+  OptimizerParamGroupOf(std::vector<Tensor> params,
+                        std::unique_ptr<OptimizerOptionsOf<lazy_>> options)
+      : params_(std::move(params)), options_(std::move(options)) {}
+  OptimizerParamGroupOf(const OptimizerParamGroupOf& other)
+      : params_(other.params_), options_(other.options_ ? other.options_->clone() : nullptr) {}
+  OptimizerParamGroupOf& operator=(OptimizerParamGroupOf other) {
+    params_.swap(other.params_);
+    options_.swap(other.options_);
+    return *this;
+  }
+  bool has_options() const { return options_ != nullptr; }
+  OptimizerOptionsOf<lazy_>& options() const {
+    LAMELLA_CHECK(options_ != nullptr, "OptimizerParamGroup: expected options");
+    return *options_;
+  }
+  void set_options(std::unique_ptr<OptimizerOptionsOf<lazy_>> options) {
+    options_ = std::move(options);
+  }
+  std::vector<Tensor>& params() { return params_; }
+  const std::vector<Tensor>& params() const { return params_; }
+
+ private:
+  std::vector<Tensor> params_;
+  std::unique_ptr<OptimizerOptionsOf<lazy_>> options_;
+};
+using OptimizerParamGroup = OptimizerParamGroupOf<>;
+
+LAMELLA_LAZY class OptimizerOf {
+ public:
+  using LossClosure = std::function<Tensor()>;
+
+  OptimizerOf(std::vector<OptimizerParamGroupOf<lazy_>> groups,
+              std::unique_ptr<OptimizerOptionsOf<lazy_>> defaults)
+      : defaults_(std::move(defaults)) {
+    for (OptimizerParamGroupOf<lazy_>& group : groups) add_param_group(group);
+  }
+  OptimizerOf(const OptimizerOf&) = delete;
+  OptimizerOf& operator=(const OptimizerOf&) = delete;
+  virtual ~OptimizerOf() = default;
+
+  // Changes each parameter by its gradient; the result is the closure's loss, if there is one.
+  Tensor step(const LossClosure& closure = nullptr) {
+    Tensor loss;
+    if (closure) {
+      AutoGradMode on(true);
+      loss = closure();
+    }
+    NoGradGuard guard;
+    for (OptimizerParamGroupOf<lazy_>& group : groups_) {
+      for (Tensor& param : group.params()) {
+        Tensor grad = param.grad();
+        if (grad.defined()) update(param, grad, group.options(), states_[param.impl()]);
+      }
+    }
+    return loss;
+  }
+  void zero_grad(bool set_to_none = true) {
+    for (OptimizerParamGroupOf<lazy_>& group : groups_) {
+      for (Tensor& param : group.params()) {
+        if (!param.grad().defined()) continue;
+        if (set_to_none) {
+          param.mutable_grad() = Tensor();
+        } else {
+          param.grad().detach().zero_();
+        }
+      }
+    }
+  }
+  void add_param_group(const OptimizerParamGroupOf<lazy_>& given) {
+    OptimizerParamGroupOf<lazy_> group = given;
+    if (!group.has_options()) group.set_options(defaults_->clone());
+    for (const Tensor& param : group.params()) {
+      LAMELLA_CHECK(param.is_leaf(), "Optimizer: expected parameters that no call made");
+      for (const OptimizerParamGroupOf<lazy_>& other : groups_) {
+        for (const Tensor& known : other.params()) {
+          LAMELLA_CHECK(!known.is_same(param), "Optimizer: expected each parameter in one group");
+        }
+      }
+    }
+    groups_.push_back(std::move(group));
+  }
+  std::vector<OptimizerParamGroupOf<lazy_>>& param_groups() { return groups_; }
+  const std::vector<OptimizerParamGroupOf<lazy_>>& param_groups() const { return groups_; }
+  std::vector<Tensor>& parameters() { return groups_.at(0).params(); }
+  size_t size() const {
+    size_t count = 0;
+    for (const OptimizerParamGroupOf<lazy_>& group : groups_) count += group.params().size();
+    return count;
+  }
+  const OptimizerOptionsOf<lazy_>& defaults() const { return *defaults_; }
+
+ protected:
+  // What an optimizer keeps of a parameter; undefined before it is used.
+  struct State {
+    int64_t step = 0;
+    Tensor first, second, largest;
+  };
+  virtual void update(Tensor& param, const Tensor& grad, const OptimizerOptionsOf<lazy_>& options,
+                      State& state) = 0;
+
+ private:
+  std::vector<OptimizerParamGroupOf<lazy_>> groups_;
+  std::unique_ptr<OptimizerOptionsOf<lazy_>> defaults_;
+  std::unordered_map<lamella_tensor*, State> states_;
+};
+using Optimizer = OptimizerOf<>;
+
+// Options of class T, with what all have.
+template <class T, int lazy_ = 0>
+class OptionsOf : public OptimizerOptionsOf<lazy_> {
+ public:
+  std::unique_ptr<OptimizerOptionsOf<lazy_>> clone() const override {
+    return std::make_unique<T>(static_cast<const T&>(*this));
+  }
+  double get_lr() const override { return static_cast<const T&>(*this).lr(); }
+  void set_lr(double lr) override { static_cast<T&>(*this).lr(lr); }
+};
+
+namespace detail {
+LAMELLA_LAZY void check_not_negative(const char* op, const char* name, double value) {
+  LAMELLA_CHECK_VALUE(value >= 0, op, ": expected '", name, "' to be at least 0, got ", value);
+}
+}  // namespace detail
+
+// ---- SGD ---------------------------------------------------------------------------------------
+
+LAMELLA_LAZY struct SGDOptionsOf : OptionsOf<SGDOptionsOf<lazy_>> {
+  SGDOptionsOf(double lr) : lr_(lr) {}  // NOLINT: implicit
+  LAMELLA_OPTION(double, lr);
+  LAMELLA_OPTION(double, momentum) = 0;
+  LAMELLA_OPTION(double, dampening) = 0;
+  LAMELLA_OPTION(double, weight_decay) = 0;
+  LAMELLA_OPTION(bool, nesterov) = false;
+};
+
+using SGDOptions = SGDOptionsOf<>;
+
+LAMELLA_LAZY class SGDOf : public OptimizerOf<lazy_> {
+  using State = typename OptimizerOf<lazy_>::State;
+
+ public:
+  SGDOf(std::vector<OptimizerParamGroupOf<lazy_>> groups, const SGDOptionsOf<lazy_>& defaults)
+      : OptimizerOf<lazy_>(std::move(groups), defaults.clone()) {
+    detail::check_not_negative("SGD", "lr", defaults.lr());
+    detail::check_not_negative("SGD", "momentum", defaults.momentum());
+    detail::check_not_negative("SGD", "weight_decay", defaults.weight_decay());
+    LAMELLA_CHECK_VALUE(
+        !defaults.nesterov() || (defaults.momentum() > 0 && defaults.dampening() == 0),
+        "SGD: expected 'momentum' above 0 and 'dampening' 0 for 'nesterov'");
+  }
+  SGDOf(std::vector<Tensor> params, const SGDOptionsOf<lazy_>& defaults)
+      : SGDOf(std::vector<OptimizerParamGroupOf<lazy_>>{std::move(params)}, defaults) {}
+
+ protected:
+  void update(Tensor& param, const Tensor& grad, const OptimizerOptionsOf<lazy_>& given,
+              State& state) override {
+    const auto& options = static_cast<const SGDOptionsOf<lazy_>&>(given);
+    Tensor g = grad;
+    if (options.weight_decay() != 0) g = g.add(param, options.weight_decay());
+    if (options.momentum() != 0) {
+      if (state.first.defined()) {
+        state.first.mul_(options.momentum()).add_(g, 1 - options.dampening());
+      } else {
+        state.first = g.detach().clone();
+      }
+      g = options.nesterov() ? g.add(state.first, options.momentum()) : state.first;
+    }
+    param.add_(g, -options.lr());
+  }
+};
+using SGD = SGDOf<>;
+
+// ---- Adam --------------------------------------------------------------------------------------
+
+// D. Kingma, J. Ba, Adam: A Method for Stochastic Optimization, 2015. `decay` is the weight decay
+// that an optimizer begins with.
+template <class Derived>
+struct AdamOptionsOf : OptionsOf<Derived> {
+  AdamOptionsOf(double lr, double decay) : lr_(lr), weight_decay_(decay) {}
+  using Betas = std::tuple<double, double>;
+#define LAMELLA_DERIVED_OPTION(T, name)     \
+ public:                                    \
+  template <int = 0>                        \
+  Derived& name(const T& new_##name) {      \
+    name##_ = new_##name;                   \
+    return static_cast<Derived&>(*this);    \
+  }                                         \
+  const T& name() const { return name##_; } \
+  T& name() { return name##_; }             \
+                                            \
+ private:                                   \
+  T name##_
+  LAMELLA_DERIVED_OPTION(double, lr);
+  LAMELLA_DERIVED_OPTION(Betas, betas) = Betas(0.9, 0.999);
+  LAMELLA_DERIVED_OPTION(double, eps) = 1e-8;
+  LAMELLA_DERIVED_OPTION(double, weight_decay);
+  LAMELLA_DERIVED_OPTION(bool, amsgrad) = false;
+#undef LAMELLA_DERIVED_OPTION
+};
+LAMELLA_LAZY struct PlainAdamOptions : AdamOptionsOf<PlainAdamOptions<lazy_>> {
+  PlainAdamOptions(double lr = 1e-3)  // NOLINT: implicit
+      : AdamOptionsOf<PlainAdamOptions<lazy_>>(lr, 0) {}
+};
+using AdamOptions = PlainAdamOptions<>;
+// I. Loshchilov, F. Hutter, Decoupled Weight Decay Regularization, 2019.
+LAMELLA_LAZY struct DecoupledAdamOptions : AdamOptionsOf<DecoupledAdamOptions<lazy_>> {
+  DecoupledAdamOptions(double lr = 1e-3)  // NOLINT: implicit
+      : AdamOptionsOf<DecoupledAdamOptions<lazy_>>(lr, 1e-2) {}
+};
+using AdamWOptions = DecoupledAdamOptions<>;
+
+template <class Options, int lazy_ = 0>
+class AdamBase : public OptimizerOf<lazy_> {
+ public:
+  explicit AdamBase(std::vector<OptimizerParamGroupOf<lazy_>> groups, const Options& defaults = {})
+      : OptimizerOf<lazy_>(std::move(groups), defaults.clone()) {
+    detail::check_not_negative("Adam", "lr", defaults.lr());
+    detail::check_not_negative("Adam", "eps", defaults.eps());
+    detail::check_not_negative("Adam", "weight_decay", defaults.weight_decay());
+    auto [beta1, beta2] = defaults.betas();
+    LAMELLA_CHECK_VALUE(beta1 >= 0 && beta1 < 1 && beta2 >= 0 && beta2 < 1,
+                        "Adam: expected 'betas' to be at least 0 and below 1, got ", beta1, " and ",
+                        beta2);
+  }
+  explicit AdamBase(std::vector<Tensor> params, const Options& defaults = {})
+      : AdamBase(std::vector<OptimizerParamGroupOf<lazy_>>{std::move(params)}, defaults) {}
+
+ protected:
+  void update(Tensor& param, const Tensor& grad, const OptimizerOptionsOf<lazy_>& given,
+              typename OptimizerOf<lazy_>::State& state) override {
+    const auto& options = static_cast<const Options&>(given);
+    auto [beta1, beta2] = options.betas();
+    if (!state.first.defined()) {
+      state.first = lamella::zeros_like(param);
+      state.second = lamella::zeros_like(param);
+      if (options.amsgrad()) state.largest = lamella::zeros_like(param);
+    }
+    Tensor g = grad;
+    if (options.weight_decay() != 0) {
+      if constexpr (std::is_same_v<Options, AdamWOptions>) {
+        param.mul_(1 - options.lr() * options.weight_decay());
+      } else {
+        g = g.add(param, options.weight_decay());
+      }
+    }
+    auto step = static_cast<double>(++state.step);
+    state.first.mul_(beta1).add_(g, 1 - beta1);
+    state.second.mul_(beta2).addcmul_(g, g, 1 - beta2);
+    if (options.amsgrad()) state.largest = lamella::maximum(state.largest, state.second);
+    const Tensor& square = options.amsgrad() ? state.largest : state.second;
+    Tensor width = square.sqrt().div_(std::sqrt(1 - std::pow(beta2, step))).add_(options.eps());
+    param.addcdiv_(state.first, width, -options.lr() / (1 - std::pow(beta1, step)));
+  }
+};
+using Adam = AdamBase<AdamOptions>;
+using AdamW = AdamBase<AdamWOptions>;
+
+}  // namespace lamella::optim
+
+namespace lamella::nn::utils {
+
+// Scales all gradients so that the norm over them together is at most max_norm; returns the norm.
+LAMELLA_LAZY double clip_grad_norm_(std::vector<Tensor> parameters, double max_norm,
+                                    double norm_type = 2) {
+  NoGradGuard guard;
+  std::vector<Tensor> norms;
+  for (const Tensor& parameter : parameters) {
+    Tensor grad = parameter.grad();
+    if (grad.defined()) norms.push_back(grad.norm(norm_type));
+  }
+  if (norms.empty()) return 0;
+  double total = lamella::stack(norms).norm(norm_type).item<double>();
+  double scale = max_norm / (total + 1e-6);
+  if (scale < 1) {
+    for (const Tensor& parameter : parameters) {
+      Tensor grad = parameter.grad();
+      if (grad.defined()) grad.mul_(scale);
+    }
+  }
+  return total;
+}
+LAMELLA_LAZY void clip_grad_value_(std::vector<Tensor> parameters, double clip_value) {
+  NoGradGuard guard;
+  for (const Tensor& parameter : parameters) {
+    Tensor grad = parameter.grad();
+    if (grad.defined()) grad.clamp_(-clip_value, clip_value);
+  }
+}
+
+}  // namespace lamella::nn::utils
