@@ -97,6 +97,7 @@ _PART_OF = {
 _PART_OF["nn.parallel.distributed"] = "nn.parallel"
 _PART_OF["nn.parallel.data_parallel"] = "nn.modules.data_parallel"
 _PART_OF["nn.attention.flex_attention"] = "_flex_attention"
+_PART_OF["jit.annotations"] = "_jit_internal"
 _PART_OF["nn.utils.fusion"] = "_fusion"
 _PART_OF["distributed.distributed_c10d"] = _PART_OF["distributed.constants"] = "distributed"
 _PART_OF["distributed.nn.functional"] = "distributed.nn"

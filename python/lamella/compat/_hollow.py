@@ -140,9 +140,9 @@ HOLLOW = {
     "numa": "",
     "numa.binding": "AffinityMode NumaOptions",
     "nn.parallel.scatter_gather": "gather scatter scatter_kwargs",
-    "onnx": "ONNXProgram OperatorExportTypes TrainingMode export register_custom_op_symbolic",
+    "onnx": "ONNXProgram OperatorExportTypes TensorProtoDataType TrainingMode export",
     "onnx.operators": "",
-    "onnx.symbolic_helper": "parse_args",
+    "onnx.symbolic_helper": "parse_args quantized_args",
     "onnx.symbolic_opset11": "",
     "onnx.symbolic_opset12": "",
     "nn.quantized": "FloatFunctional Conv2d Linear",
@@ -163,6 +163,10 @@ _WISHES = frozenset(
     "ShardedOptimStateDictConfig ShardedStateDictConfig StateDictConfig StateDictOptions "
     "_StridedShard".split()
 )
+
+
+# Functions that decorate others with what they say about them.
+_DECORATORS = frozenset({"parse_args", "quantized_args"})
 
 
 class _Wish:
@@ -209,6 +213,9 @@ def member(tail: str, name: str) -> Any:
         if name in _WISHES:
             return _Nobody(name, (_Wish,), {"__module__": f"torch.{tail}"})
         return _Nobody(name, (), {"__module__": f"torch.{tail}", "__new__": _refuse})
+
+    if name in _DECORATORS:
+        return lambda *arguments, **options: lambda function: function
 
     def function(*args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(_says(tail, name))

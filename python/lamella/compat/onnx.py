@@ -10,6 +10,13 @@ def is_in_onnx_export() -> bool:
     return False
 
 
+def register_custom_op_symbolic(*args: Any, **kwargs: Any) -> None:
+    """Nothing to register: no program is exported."""
+
+
+unregister_custom_op_symbolic = register_custom_op_symbolic
+
+
 def __getattr__(name: str) -> Any:
     from lamella.compat import _hollow
 
