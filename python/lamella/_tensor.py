@@ -78,6 +78,8 @@ def _numpy(self: Tensor, *, force: bool = False) -> Any:
         if tensor.is_conj() or tensor.is_neg():
             tensor = tensor.clone()
     elif tensor.requires_grad:
+        if not _C.is_grad_enabled():
+            return _numpy(tensor.detach())
         raise RuntimeError(
             "numpy: expected a tensor that does not require grad, got one that does; "
             "use detach().numpy()"

@@ -16,7 +16,7 @@ from lamella.compat._torch_function import (
 from lamella.compat._torch_function import (
     _disabled_torch_function_impl as _disabled_torch_function_impl,
 )
-
+from lamella.nn.modules.module import _target
 
 # What TorchScript is made of: no object is of these classes.
 _SCRIPT = frozenset(
@@ -27,8 +27,6 @@ _SCRIPT = frozenset(
 def _more(name: str) -> Any:
     if name in _SCRIPT:
         return type(name, (), {"__module__": "torch._C"})
-    if name == "_nn":
-        return lamella.nn.functional
     if name.startswith(("_jit_set_", "_jit_override_")):
         return lambda *values: None
     return lamella.Tensor if name in ("TensorBase", "_TensorBase") else None
@@ -103,9 +101,19 @@ class _TensorMeta(type):
     """The type of classes that some tensors are instances of."""
 
 
+class _nn:
+    """Functions that torch.nn has of its library."""
+
+    @staticmethod
+    def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
+        """(device, dtype, non_blocking, memory_format) of the arguments of Module.to()."""
+        layout = kwargs.pop("memory_format", None)
+        return (*_target(*args, **kwargs), layout)
+
+
 def _are_functorch_transforms_active() -> bool:
     """Whether vmap, grad or another transform is running."""
-    return lamella._C._vmap_level() > 0 if hasattr(lamella._C, "_vmap_level") else False
+    return len(lamella._C._vmap_levels()) > 0
 
 
 def _get_accelerator(check: bool | None = None) -> Any:

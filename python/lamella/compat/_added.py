@@ -42,6 +42,10 @@ ADDED = {
     "optim.optimizer._dispatch_sqrt": "lamella.compat._nn._dispatch_sqrt",
     "optim.optimizer._stack_if_compiling": "lamella.compat._nn._get_value",
     "optim.optimizer._view_as_real": "lamella.compat._nn._view_as_real",
+    "utils.checkpoint.get_device_states": "lamella.compat._nn.get_device_states",
+    "utils.checkpoint.set_device_states": "lamella.compat._nn.set_device_states",
+    "utils.checkpoint.detach_variable": "lamella.compat._nn.detach_variable",
+    "utils.checkpoint.check_backward_validity": "lamella.compat._nn.check_backward_validity",
     "utils.swap_tensors": "lamella.compat._nn.swap_tensors",
 }
 ADDED |= {

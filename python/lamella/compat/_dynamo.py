@@ -45,6 +45,9 @@ def is_dynamo_supported() -> bool:
 
 
 def __getattr__(name: str) -> Any:
+    from lamella.compat import _hollow
     from lamella.compat._absent import missing
 
+    if f"_dynamo.{name}" in _hollow.HOLLOW:
+        return _hollow.module(f"_dynamo.{name}")
     raise missing(f"_dynamo.{name}", globals())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -101,3 +102,29 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
             delattr(tensor, name)
         for name, value in taken.items():
             setattr(tensor, name, value)
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """No devices, and no states of their generators."""
+    return [], []
+
+
+def set_device_states(devices: Any, states: Any, *, device_type: str | None = None) -> None:
+    """Nothing to set."""
+
+
+def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The tensors among the values without their history."""
+    made = []
+    for value in inputs:
+        if isinstance(value, Tensor):
+            requires, value = value.requires_grad, value.detach()
+            value.requires_grad_(requires)
+        made.append(value)
+    return tuple(made)
+
+
+def check_backward_validity(inputs: Any) -> None:
+    """Warns where no input requires grad."""
+    if not any(isinstance(value, Tensor) and value.requires_grad for value in inputs):
+        warnings.warn("checkpoint: expected an input that requires grad, got none", stacklevel=2)

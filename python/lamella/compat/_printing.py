@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import lamella
-from lamella import Tensor, _tensor_str as printing
+from lamella import Tensor
+from lamella import _tensor_str as printing
 
 
 @contextlib.contextmanager

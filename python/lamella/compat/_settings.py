@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import lamella
-
 has_lapack = True
 has_mkl = False
 has_openmp = False

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import lamella
-from lamella.nn import Module as ScriptModule  # noqa: F401
+from lamella.nn import Module
 
 Final = typing.Final
 F = TypeVar("F", bound=Callable[..., Any])
@@ -109,6 +109,10 @@ def isinstance(obj: Any, kinds: Any) -> bool:  # noqa: A001
     origins = kinds if builtins.isinstance(kinds, tuple) else (kinds,)
     plain: Any = tuple(typing.get_origin(kind) or kind for kind in origins)
     return builtins.isinstance(obj, plain)
+
+
+class ScriptModule(Module):
+    """A module is of this class if its own class says so: script() gives modules back."""
 
 
 class TracerWarning(Warning):

@@ -8,7 +8,6 @@ import lamella
 from lamella import Tensor
 from lamella.compat._fallback import names_of
 
-
 __getattr__, __dir__ = names_of("autograd")
 
 

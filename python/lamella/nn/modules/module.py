@@ -62,6 +62,8 @@ class Module:
         for kind, _ in _KINDS:
             if name in own.get(kind, ()):
                 return own[kind][name]
+        if name in _hooks.VIEWS:
+            return _hooks.View(self, _hooks.VIEWS[name])
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:
