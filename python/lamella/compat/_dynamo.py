@@ -1,4 +1,4 @@
-"""torch._dynamo, as far as programs speak to it: lamella.compile traces, and rewrites no bytecode."""
+"""torch._dynamo, as far as programs speak to it: lamella.compile traces instead."""
 
 from __future__ import annotations
 

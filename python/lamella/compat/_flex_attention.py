@@ -239,8 +239,8 @@ def flex_attention(
 ) -> Any:
     """softmax(score_mod(query key' scale)) value, over the keys that the mask lets through.
 
-    query: (batch, heads, queries, size); key and value: (batch, heads, keys, size), with fewer heads
-    where `enable_gqa`. Rows without keys give zeros.
+    query: (batch, heads, queries, size); key and value: (batch, heads, keys, size), with fewer
+    heads where `enable_gqa`. Rows without keys give zeros.
     """
     if query.dim() != 4 or key.dim() != 4 or value.dim() != 4:
         raise ValueError("NYI: query, key, and value must be 4D tensors")

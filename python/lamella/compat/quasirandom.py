@@ -11,8 +11,8 @@ from lamella import Tensor
 class SobolEngine:
     """Draws points of a Sobol' sequence in [0, 1)^dimension, scrambled or not.
 
-    The direction numbers are those of Joe and Kuo (2008), for up to 21,201 dimensions; scrambling is
-    a random lower triangular matrix of bits and a shift for each dimension (Matousek, 1998).
+    The direction numbers are those of Joe and Kuo (2008), for up to 21,201 dimensions; scrambling
+    is a random lower triangular matrix of bits and a shift for each dimension (Matousek, 1998).
     """
 
     MAXBIT = 30

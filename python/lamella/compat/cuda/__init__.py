@@ -135,7 +135,8 @@ def _refusing(name: str) -> Any:
 
 
 for _name in (
-    "can_device_access_peer cudart current_blas_handle current_device current_stream default_stream get_device_capability get_device_name "
+    "can_device_access_peer cudart current_blas_handle current_device current_stream "
+    "default_stream get_device_capability get_device_name "
     "get_device_properties get_rng_state initial_seed mem_get_info set_device set_rng_state "
     "set_stream utilization"
 ).split():
