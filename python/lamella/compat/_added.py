@@ -14,6 +14,7 @@ ADDED = {
     "_tensor_str._add_suffixes": "lamella.compat._printing._add_suffixes",
     "_tensor_str._str_intern": "lamella.compat._printing._str_intern",
     "_tensor_str._tensor_str": "lamella.compat._printing._tensor_str",
+    "nn.Module.compile": "lamella.compat.compiler._compile_in_place",
     "nn.functional.grouped_mm": "lamella.compat._functions.grouped_mm",
     "nn.init._calculate_correct_fan": "lamella.compat._nn._calculate_correct_fan",
     "nn.init._no_grad_normal_": "lamella.nn.init.normal_",
@@ -70,7 +71,7 @@ def add(tail: str) -> None:
             continue
         home, _, name = path.rpartition(".")
         found = find_module(home)
-        assert found is not None, home
-        module = importlib.import_module(found)
-        if name not in vars(module):
-            setattr(module, name, find(source))
+        # What is no module is a class.
+        owner = find(f"lamella.{home}") if found is None else importlib.import_module(found)
+        if name not in vars(owner):
+            setattr(owner, name, find(source))

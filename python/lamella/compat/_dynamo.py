@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from types import SimpleNamespace
 from typing import Any
 
+from lamella.compat.compiler import OptimizedModule as OptimizedModule
 from lamella.compat.compiler import allow_in_graph as allow_in_graph
 from lamella.compat.compiler import assume_constant_result as assume_constant_result
 from lamella.compat.compiler import disable as disable
@@ -24,8 +26,8 @@ config = SimpleNamespace(
 )
 
 
-class OptimizedModule:
-    """No object is of this class: lamella.compile(module) gives a function."""
+# PyTorch's module of that name has OptimizedModule.
+eval_frame = sys.modules[__name__]
 
 
 def mark_dynamic(t: Any, index: Any = None, **options: Any) -> None:

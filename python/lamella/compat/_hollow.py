@@ -42,7 +42,6 @@ _QUANTIZED = (
 # Of each module its names: classes begin with a capital letter, functions do not.
 HOLLOW = {
     "_custom_ops": "",
-    "_dynamo.eval_frame": "OptimizedModule set_eval_frame is_dynamo_supported",
     "_dynamo.exc": "TensorifyScalarRestartAnalysis TorchRuntimeError Unsupported",
     "_export": "",
     "_functorch": "",

@@ -32,6 +32,7 @@ _BY_MODULE = {
     "_modes": "get_default_device set_default_device",
     "amp": "GradScaler",
     "_C": "Block CompilationUnit Graph Node PyTorchFileReader PyTorchFileWriter Value",
+    "compiler": "compile",
     "futures": "Future",
     "jit": "ScriptFunction ScriptModule fork wait",
     "cuda": "OutOfMemoryError AcceleratorError",
