@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["CustomOpDef", "custom_op"]
 
 # By qualified name; the newest one of a name.
-_definitions: weakref.WeakValueDictionary[str, CustomOpDef] = weakref.WeakValueDictionary()
+# They live on when nobody keeps what custom_op() returned, until another of the name comes.
+_definitions: dict[str, CustomOpDef] = {}
 
 
 def _split(qualname: str, what: str) -> tuple[str, str]:
@@ -185,7 +186,7 @@ def custom_op(
 
     name: "mylib::twice". mutates_args: the arguments that it writes. device_types: the devices that
     the function serves; None: all. schema: "(Tensor x) -> Tensor"; by default what the type hints
-    say. Returns a CustomOpDef; the operator goes when that does.
+    say. Returns a CustomOpDef. Another operator of the name replaces it.
     """
     ns, own = _split(name, "custom_op")
 

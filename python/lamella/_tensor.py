@@ -78,6 +78,8 @@ def _numpy(self: Tensor, *, force: bool = False) -> Any:
         if tensor.is_conj() or tensor.is_neg():
             tensor = tensor.clone()
     elif tensor.requires_grad:
+        if not _C.is_grad_enabled():
+            return _numpy(tensor.detach())
         raise RuntimeError(
             "numpy: expected a tensor that does not require grad, got one that does; "
             "use detach().numpy()"
@@ -228,6 +230,23 @@ def _to_dense(self: Tensor, dtype: Any = None) -> Tensor:
     return self if dtype is None else self.to(dtype)
 
 
+# Of operators whose `self` is not their first argument, methods put the tensor in its place.
+
+
+def _where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
+    """The tensor's elements where the condition holds, and `other`'s elsewhere."""
+    from lamella import where
+
+    return where(condition, self, other)
+
+
+def _polygamma(self: Tensor, n: int) -> Tensor:
+    """The derivative of order n of digamma."""
+    from lamella import polygamma
+
+    return polygamma(n, self)
+
+
 def install() -> None:
     copyreg.pickle(Generator, _reduce_generator)
     _C._add_to_tensor(
@@ -248,6 +267,8 @@ def install() -> None:
             "is_sparse_csr": False,
             "nonzero": _nonzero,
             "norm": _norm,
+            "where": _where,
+            "polygamma": _polygamma,
             "unique": _functional.unique,
             "unique_consecutive": _functional.unique_consecutive,
             "__format__": _format,

@@ -8,6 +8,7 @@
 #include "python/src/errors.h"
 #include "python/src/numbers.h"
 #include "python/src/tensor.h"
+#include "python/src/torch_function.h"
 #include "python/src/trace.h"
 
 namespace lamella::python {
@@ -316,6 +317,9 @@ PyObject* lifted(PyObject* owned) {
 }
 
 PyObject* tensor_function(PyObject*, PyObject* args, PyObject* kwargs) {
+  PyObject* answer;
+  if (torch_function_on && ask_mode("tensor", args, kwargs, &answer)) [[unlikely]]
+    return answer;
   static const char* names[] = {"data", "dtype", "device", "requires_grad", "pin_memory", nullptr};
   Options options;
   if (!read_options(args, kwargs, "O|$OOpp:tensor", names, "tensor", &options)) return nullptr;
@@ -340,6 +344,9 @@ PyObject* tensor_function(PyObject*, PyObject* args, PyObject* kwargs) {
   return finished(lifted(noted(made, options)), options);
 }
 PyObject* as_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
+  PyObject* answer;
+  if (torch_function_on && ask_mode("as_tensor", args, kwargs, &answer)) [[unlikely]]
+    return answer;
   static const char* names[] = {"data", "dtype", "device", nullptr};
   Options options;
   if (!read_options(args, kwargs, "O|OO:as_tensor", names, "as_tensor", &options)) return nullptr;
@@ -349,6 +356,9 @@ PyObject* as_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
   return fresh ? noted(made, options) : made;
 }
 PyObject* asarray(PyObject*, PyObject* args, PyObject* kwargs) {
+  PyObject* answer;
+  if (torch_function_on && ask_mode("asarray", args, kwargs, &answer)) [[unlikely]]
+    return answer;
   static const char* names[] = {"obj", "dtype", "device", "copy", "requires_grad", nullptr};
   Options options;
   if (!read_options(args, kwargs, "O|$OOOp:asarray", names, "asarray", &options)) return nullptr;

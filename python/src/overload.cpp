@@ -311,11 +311,25 @@ PyObject* has_tangent(PyObject*, PyObject* object) {
                          (tensor_of(object)->flags & LAMELLA_TENSOR_TANGENT) != 0);
 }
 
+// _exclude_keys(bits, on): takes functionalities from every key set of this thread; gives those
+// that were not taken already, which the call with False gives back.
+PyObject* exclude_keys(PyObject*, PyObject* args) {
+  unsigned long long bits = 0;
+  int on = 0;
+  if (!PyArg_ParseTuple(args, "Kp:_exclude_keys", &bits, &on)) return nullptr;
+  bits &= ~uint64_t{lamella::detail::kBackendMask};
+  if (on != 0) bits &= ~lamella_thread.excluded;
+  lamella_thread.excluded =
+      on != 0 ? lamella_thread.excluded | bits : lamella_thread.excluded & ~bits;
+  return PyLong_FromUnsignedLongLong(bits);
+}
+
 PyMethodDef functions[] = {{"_has_tangent", has_tangent, METH_O, nullptr},
                            {"_schema_parts", schema_parts, METH_O, nullptr},
                            {"_dispatch_key_bits", key_bits, METH_O, nullptr},
                            {"_dispatch_functionality_bits", functionality_bits, METH_O, nullptr},
                            {"_after_autograd_keys", after_autograd_keys, METH_NOARGS, nullptr},
+                           {"_exclude_keys", exclude_keys, METH_VARARGS, nullptr},
                            {"_key_set_text", key_set_text, METH_O, nullptr},
                            {"_device_dispatch_key", device_dispatch_key, METH_O, nullptr},
                            {"_has_computed_kernel", has_computed_kernel, METH_VARARGS, nullptr},

@@ -208,6 +208,13 @@ PyObject* add_to_tensor(PyObject*, PyObject* members) {
   Py_RETURN_NONE;
 }
 
+// _add_to_device({name: function}): the same for devices.
+PyObject* add_to_device(PyObject*, PyObject* members) {
+  if (PyDict_Update(DeviceType_.tp_dict, members) != 0) return nullptr;
+  PyType_Modified(&DeviceType_);
+  Py_RETURN_NONE;
+}
+
 // _as_subclass(tensor, type): an alias of the tensor as an object of a subclass.
 PyObject* as_subclass(PyObject*, PyObject* args) {
   PyObject *self, *type;
@@ -249,6 +256,7 @@ PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
 
 PyMethodDef functions[] = {
     {"_add_to_tensor", add_to_tensor, METH_O, nullptr},
+    {"_add_to_device", add_to_device, METH_O, nullptr},
     {"_as_subclass", as_subclass, METH_VARARGS, nullptr},
     {"_make_subclass", method(make_subclass), METH_VARARGS | METH_KEYWORDS, nullptr},
     {nullptr, nullptr, 0, nullptr}};

@@ -13,6 +13,8 @@ namespace {
 PyObject* name_function = nullptr;  // "__torch_function__", interned
 PyObject* disabled = nullptr;       // what a class has under that name to be left out
 thread_local int off = 0;           // how many guards keep the arguments from being asked
+// What is asked before the arguments on this thread, or null: see _set_torch_function_mode().
+thread_local PyObject* mode = nullptr;
 
 // Whether a type has a say. Types that most arguments have are known at once.
 bool has_say(PyTypeObject* type) {
@@ -55,6 +57,14 @@ struct Asked {
   }
 };
 
+// The mode's answer, or NotImplemented where the arguments are to be asked.
+PyObject* answer_of_mode(PyObject* function, PyObject* types, PyObject* positional,
+                         PyObject* named) {
+  if (mode == nullptr) return Ref::borrow(Py_NotImplemented).release();
+  Ref asked(Ref::borrow(mode));
+  return PyObject_CallFunctionObjArgs(asked.get(), function, types, positional, named, nullptr);
+}
+
 PyObject* ask(const Asked& asked, PyObject* function, PyObject* const* args, Py_ssize_t nargs,
               PyObject* kwnames) {
   Ref types(PyTuple_New(static_cast<Py_ssize_t>(asked.items.size())));
@@ -72,6 +82,14 @@ PyObject* ask(const Asked& asked, PyObject* function, PyObject* const* args, Py_
   for (Py_ssize_t i = 0; i < count; ++i) {
     PyObject* name = PyTuple_GET_ITEM(kwnames, i);
     if (PyDict_SetItem(named.get(), name, args[nargs + i]) != 0) return nullptr;
+  }
+  Ref answer(answer_of_mode(function, types.get(), positional.get(), named.get()));
+  if (!answer || answer.get() != Py_NotImplemented) return answer.release();
+  if (asked.items.empty()) {
+    ++off;
+    PyObject* made = PyObject_Call(function, positional.get(), named.get());
+    --off;
+    return made;
   }
   for (PyObject* item : asked.items) {
     Ref method(PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(item)), name_function));
@@ -112,8 +130,17 @@ PyObject* change_off(PyObject*, PyObject* value) {
   return PyLong_FromLong(off);
 }
 
+// _set_torch_function_mode(function): what answers calls of this thread before their arguments do,
+// called with (function, types, args, kwargs); None for nothing.
+PyObject* set_mode(PyObject*, PyObject* value) {
+  Ref before(mode);
+  mode = value == Py_None ? nullptr : Ref::borrow(value).release();
+  Py_RETURN_NONE;
+}
+
 PyMethodDef functions[] = {{"_disabled_torch_function_impl", run_disabled, METH_VARARGS, nullptr},
                            {"_switch_torch_function", switch_on, METH_O, nullptr},
+                           {"_set_torch_function_mode", set_mode, METH_O, nullptr},
                            {"_torch_function_off", change_off, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
@@ -125,7 +152,7 @@ bool ask_arguments(PyObject* function, PyObject* const* args, Py_ssize_t nargs, 
   Asked asked;
   Py_ssize_t count = nargs + (kwnames != nullptr ? PyTuple_GET_SIZE(kwnames) : 0);
   for (Py_ssize_t i = 0; i < count; ++i) asked.see(args[i]);
-  if (asked.items.empty()) return false;
+  if (asked.items.empty() && mode == nullptr) return false;
   *result = ask(asked, function, args, nargs, kwnames);
   return true;
 }
@@ -149,7 +176,7 @@ PyObject* ask_others(PyObject* function, PyObject* const* args, Py_ssize_t nargs
 
 bool ask_operands(const char* name, PyObject* const* args, Py_ssize_t count, PyObject** result) {
   if (off != 0) return false;
-  bool any = false;
+  bool any = mode != nullptr;
   for (Py_ssize_t i = 0; i < count; ++i) any = any || has_say(Py_TYPE(args[i]));
   if (!any) return false;
   Ref owner(is_tensor(args[0]) ? Ref::borrow(reinterpret_cast<PyObject*>(&TensorType))
@@ -160,6 +187,20 @@ bool ask_operands(const char* name, PyObject* const* args, Py_ssize_t count, PyO
     return true;
   }
   return ask_arguments(function.get(), args, count, nullptr, result);
+}
+
+bool ask_mode(const char* name, PyObject* args, PyObject* kwargs, PyObject** result) {
+  if (mode == nullptr || off != 0) return false;
+  Ref owner(PyImport_ImportModule("lamella"));
+  Ref function(owner ? PyObject_GetAttrString(owner.get(), name) : nullptr);
+  Ref types(PyTuple_New(0));
+  Ref named(kwargs != nullptr ? Ref::borrow(kwargs) : Ref(PyDict_New()));
+  *result = nullptr;
+  if (!function || !types || !named) return true;
+  *result = answer_of_mode(function.get(), types.get(), args, named.get());
+  if (*result != Py_NotImplemented) return true;
+  Py_DECREF(*result);
+  return false;
 }
 
 int add_torch_function(PyObject* module) {

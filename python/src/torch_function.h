@@ -24,6 +24,9 @@ PyObject* ask_others(PyObject* function, PyObject* const* args, Py_ssize_t nargs
 // where the first argument is no tensor.
 bool ask_operands(const char* name, PyObject* const* args, Py_ssize_t count, PyObject** result);
 
+// Asks the mode of this thread alone, for a function of the module lamella that takes no tensors.
+bool ask_mode(const char* name, PyObject* args, PyObject* kwargs, PyObject** result);
+
 int add_torch_function(PyObject* module);
 
 }  // namespace lamella::python

@@ -323,6 +323,14 @@ def test_arange_counts_before_it_rounds_except_in_int64():
     same(lambda m: m.arange(0, 2.5, dtype=m.int64))
 
 
+def test_methods_whose_tensor_is_not_the_first_argument_of_the_function():
+    kept = [True, False, True]
+    same(lambda m: m.arange(3).where(m.tensor(kept), m.zeros(1, dtype=m.int64)))
+    same(lambda m: m.arange(3.0).where(m.tensor(kept), -1))
+    same(lambda m: m.arange(3.0).where(other=m.ones(2, 1), condition=m.tensor(kept)))
+    same(lambda m: m.tensor([0.5, 2.0]).polygamma(1))
+
+
 def test_functions_give_tuples_of_tensors():
     for made in (
         lambda m: m.arange(5).split(2),

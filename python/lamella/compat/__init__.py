@@ -24,7 +24,17 @@ VERSION = "2.13.0"
 # Modules of this package that stand for no module of PyTorch's.
 _OWN = {"__main__", "_absent", "_fallback", "_names", "_tensor_members", "_torch_function"}
 _OWN |= {"_checks", "_functions", "_settings", "_types", "_pickle_names", "_pickle_writer"}
-_OWN |= {"_old_signatures"}
+_OWN |= {
+    "_old_signatures",
+    "_hollow",
+    "_operators",
+    "_added",
+    "_printing",
+    "_nn",
+    "_modes",
+    "_foreach",
+    "_prune",
+}
 
 
 class _Names(ModuleType):
@@ -72,15 +82,36 @@ _PARTS = {
     "multivariate": "lkj_cholesky lowrank_multivariate_normal multivariate_normal",
     "distribution": "exp_family",
 }
+_OPTIMIZERS = {
+    "adam": "adamw",
+    "adaptive": "adadelta adagrad adamax nadam radam rmsprop",
+    "matrices": "_adafactor",
+    "step_sizes": "asgd rprop",
+}
 _PART_OF = {
-    f"distributions.{name}": f"distributions.{whole}"
-    for whole, names in _PARTS.items()
+    f"{package}.{name}": f"{package}.{whole}"
+    for package, parts in (("distributions", _PARTS), ("optim", _OPTIMIZERS))
+    for whole, names in parts.items()
     for name in names.split()
 }
+_PART_OF["nn.parallel.distributed"] = "nn.parallel"
+_PART_OF["nn.parallel.data_parallel"] = "nn.modules.data_parallel"
+_PART_OF["nn.attention.flex_attention"] = "_flex_attention"
+_PART_OF["jit.annotations"] = "_jit_internal"
+_PART_OF["_dynamo.eval_frame"] = "_dynamo"
+_PART_OF["nn.utils.fusion"] = "_fusion"
+_PART_OF["distributed.distributed_c10d"] = _PART_OF["distributed.constants"] = "distributed"
+_PART_OF["distributed.nn.functional"] = "distributed.nn"
+_PART_OF["profiler.profiler"] = "profiler"
+_PART_OF["cuda.random"] = _PART_OF["cuda.memory"] = "cuda"
+_PART_OF["testing._comparison"] = "testing"
 
 
 def find_module(tail: str) -> str | None:
-    """The module that stands for torch.`tail`: this package's, else Lamella's, else None."""
+    """The module that stands for torch.`tail`: this package's, else Lamella's, else one of names
+    that can only be imported, else None."""
+    from lamella.compat._hollow import HOLLOW
+
     tail = _PART_OF.get(tail, tail)
     for name in (f"lamella.compat.{tail}", f"lamella.{tail}"):
         if tail in _OWN or tail == "compat":
@@ -92,7 +123,7 @@ def find_module(tail: str) -> str | None:
                 return name
         except (ModuleNotFoundError, AttributeError, ValueError):
             continue
-    return None
+    return f"torch.{tail}" if tail in HOLLOW else None
 
 
 def lamella_module(tail: str) -> Any:
@@ -118,9 +149,20 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         raise ModuleNotFoundError(_absent.text(tail, dir(parent)), name=fullname)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        name = find_module(spec.name[len("torch.") :])
+        from lamella.compat import _added, _hollow
+
+        tail = spec.name.removeprefix("torch.")
+        name = find_module(tail)
         assert name is not None
-        module = importlib.import_module(name)
+        if name == spec.name:
+            module = _hollow.module(tail)
+        else:
+            module = importlib.import_module(name)
+        if not hasattr(module, "__path__") and any(
+            other.startswith(f"{tail}.") for other in (*_hollow.HOLLOW, *_PART_OF)
+        ):
+            module.__path__ = []
+        _added.add(tail)
         # Importing sets attributes of the module's spec: it keeps its own.
         self._kept = module.__spec__, module.__loader__
         return module
@@ -136,8 +178,10 @@ def install() -> ModuleType:
         return module
     if module is not None:
         raise RuntimeError("install: expected no imported torch, got PyTorch's own")
-    from lamella.compat import _old_signatures, _tensor_members, _torch_function
+    from lamella.compat import _modes, _old_signatures, _operators, _tensor_members, _torch_function
 
+    _modes.install()
+    _operators.install()
     _tensor_members.install()
     _torch_function.install()
     _old_signatures.install()

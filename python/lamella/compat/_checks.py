@@ -58,3 +58,12 @@ def _assert(condition: Any, message: str) -> None:
     """AssertionError unless the condition holds."""
     if not condition:
         raise AssertionError(message)
+
+
+def _check_tensor_all_with(kind: Any, cond: Any, message: Callable[[], Any] | None = None) -> None:
+    """An error of the kind unless all elements are true."""
+    if not isinstance(cond, Tensor):
+        raise TypeError(
+            f"_check_tensor_all: expected 'cond' to be a Tensor, got {type(cond).__name__}"
+        )
+    _check_with(kind, bool(cond.all().item()), message)

@@ -86,3 +86,115 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
         return lamella.norm(v, pow)
     rest = [i for i in range(v.dim()) if i != dim % v.dim()]
     return lamella.linalg.vector_norm(v, pow, dim=rest, keepdim=True)
+
+
+def spmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """The matrix product, of a sparse or dense matrix and a dense one."""
+    return lamella.mm(input, mat2)
+
+
+dsmm = hsmm = spmm
+
+
+def grouped_mm(
+    mat_a: Tensor,
+    mat_b: Tensor,
+    *,
+    offs: Tensor | None = None,
+    bias: Tensor | None = None,
+    out_dtype: Any = None,
+) -> Tensor:
+    """Products of groups of matrices. `offs` has where each group ends: rows of a matrix mat_a,
+    columns of a matrix mat_b, or what is summed over where both are matrices."""
+    if bias is not None:
+        raise RuntimeError("grouped_mm: expected 'bias' to be None")
+    if mat_a.dim() == 3 and mat_b.dim() == 3:
+        made = lamella.bmm(mat_a, mat_b)
+        return made if out_dtype is None else made.to(out_dtype)
+    if offs is None:
+        raise ValueError("grouped_mm: expected 'offs' where an operand is a matrix, got None")
+    ends = offs.tolist()
+    begins = [0, *ends[:-1]]
+    if mat_a.dim() == 2 and mat_b.dim() == 3:
+        parts = [mat_a[i:j] @ mat_b[g] for g, (i, j) in enumerate(zip(begins, ends))]
+        made = lamella.cat([*parts, mat_a.new_zeros(mat_a.size(0) - ends[-1], mat_b.size(-1))])
+    elif mat_a.dim() == 3:
+        parts = [mat_a[g] @ mat_b[:, i:j] for g, (i, j) in enumerate(zip(begins, ends))]
+        made = lamella.cat(
+            [*parts, mat_b.new_zeros(mat_a.size(1), mat_b.size(1) - ends[-1])], dim=-1
+        )
+    else:
+        made = lamella.stack([mat_a[:, i:j] @ mat_b[i:j] for i, j in zip(begins, ends)])
+    return made if out_dtype is None else made.to(out_dtype)
+
+
+def _shape_as_tensor(self: Tensor) -> Tensor:
+    """The shape, as integers."""
+    return lamella.tensor(self.shape, dtype=lamella.int64)
+
+
+def _assert_async(input: Tensor, assert_msg: str | None = None) -> None:
+    """RuntimeError unless the only element is not zero."""
+    if input.numel() != 1:
+        raise RuntimeError(f"_assert_async: expected one element, got {input.numel()}")
+    if not bool(input):
+        raise RuntimeError(assert_msg or "Expected Tensor with single nonzero value, but got zero")
+
+
+def _convert_indices_from_coo_to_csr(
+    input: Tensor, size: int, *, out_int32: bool = False
+) -> Tensor:
+    """Where each row begins among sorted row numbers; `size` is the number of rows."""
+    kind = lamella.int32 if out_int32 else lamella.int64
+    counts = lamella.bincount(input, minlength=size)
+    return lamella.cat([counts.new_zeros(1), counts.cumsum(0)]).to(kind)
+
+
+def _convert_indices_from_csr_to_coo(
+    crow_indices: Tensor, col_indices: Tensor, *, out_int32: bool = False, transpose: bool = False
+) -> Tensor:
+    """Row and column numbers, of where each row begins; `transpose` exchanges the two."""
+    kind = lamella.int32 if out_int32 else lamella.int64
+    rows = lamella.arange(crow_indices.numel() - 1, dtype=lamella.int64)
+    rows = lamella.repeat_interleave(rows, crow_indices.diff())
+    pair = [rows.to(kind), col_indices.to(kind)]
+    return lamella.stack(pair[::-1] if transpose else pair)
+
+
+def _cast_Long(input: Tensor, non_blocking: bool = False) -> Tensor:
+    """The tensor as int64."""
+    return input.to(lamella.int64)
+
+
+def _cast_Float(input: Tensor, non_blocking: bool = False) -> Tensor:
+    """The tensor as float32."""
+    return input.to(lamella.float32)
+
+
+legacy_contiguous_format = lamella.contiguous_format
+
+
+def sym_ite(b: bool, t: Any, f: Any) -> Any:
+    """One of two numbers."""
+    return t if b else f
+
+
+def sym_sum(args: Any) -> Any:
+    """The sum of numbers."""
+    return sum(args)
+
+
+def _removed(name: str, now: str) -> Any:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(f"{name}: PyTorch removed it; use {now}")
+
+    refuse.__name__ = refuse.__qualname__ = name
+    refuse.__doc__ = f"RuntimeError: use {now}."
+    return refuse
+
+
+solve = _removed("solve", "torch.linalg.solve")
+lstsq = _removed("lstsq", "torch.linalg.lstsq")
+eig = _removed("eig", "torch.linalg.eig")
+symeig = _removed("symeig", "torch.linalg.eigh")
+matrix_rank = _removed("matrix_rank", "torch.linalg.matrix_rank")

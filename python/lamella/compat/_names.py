@@ -5,6 +5,9 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+import lamella
+from lamella.compat import _foreach
+
 _BY_MODULE = {
     "serialization": "save load",
     "_types": "BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor "
@@ -13,22 +16,32 @@ _BY_MODULE = {
     "LongStorage ShortStorage set_default_tensor_type",
     "_draws": "poisson binomial _standard_gamma _sample_dirichlet",
     "_checks": "_check _check_index _check_is_size _check_not_implemented _check_tensor_all "
-    "_check_type _check_value _check_with _assert",
-    "_settings": "are_deterministic_algorithms_enabled compiled_with_cxx11_abi get_default_device "
+    "_check_type _check_value _check_tensor_all_with _check_with _assert",
+    "_settings": "are_deterministic_algorithms_enabled compiled_with_cxx11_abi "
     "get_deterministic_debug_mode get_float32_matmul_precision get_num_interop_threads "
-    "is_deterministic_algorithms_warn_only_enabled is_warn_always_enabled set_default_device "
+    "is_deterministic_algorithms_warn_only_enabled is_warn_always_enabled "
     "set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal "
     "set_num_interop_threads set_warn_always use_deterministic_algorithms has_lapack has_mkl "
     "has_openmp SymBool SymFloat SymInt sym_float sym_int sym_max sym_min sym_not",
     "_functions": "typename is_conj is_inference is_neg is_nonzero is_same_size get_device vander "
-    "to_dlpack from_file is_distributed norm_except_dim",
+    "to_dlpack from_file is_distributed norm_except_dim spmm dsmm hsmm _shape_as_tensor "
+    "_assert_async "
+    "_convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _cast_Long _cast_Float "
+    "legacy_contiguous_format sym_ite sym_sum solve lstsq eig symeig matrix_rank",
     "_torch_function": "DisableTorchFunction DisableTorchFunctionSubclass",
+    "_modes": "get_default_device set_default_device",
     "amp": "GradScaler",
+    "_C": "Block CompilationUnit Graph Node PyTorchFileReader PyTorchFileWriter Value",
+    "compiler": "compile",
+    "futures": "Future",
+    "jit": "ScriptFunction ScriptModule fork wait",
     "cuda": "OutOfMemoryError AcceleratorError",
 }
 
 # Where each name is: a module of this package that has it.
 NAMES = {name: module for module, names in _BY_MODULE.items() for name in names.split()}
+# Those that Lamella has are faster.
+NAMES |= {name: "_foreach" for name in _foreach.NAMES if not hasattr(lamella, name)}
 
 # Names whose values change.
 CHANGING = frozenset({"default_generator"})

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import lamella
-
 has_lapack = True
 has_mkl = False
 has_openmp = False
@@ -104,14 +102,3 @@ def set_num_interop_threads(num: int) -> None:
 def compiled_with_cxx11_abi() -> bool:
     """True."""
     return True
-
-
-def get_default_device() -> Any:
-    """The CPU."""
-    return lamella.device("cpu")
-
-
-def set_default_device(device: Any) -> None:
-    """The CPU is the default device, and the only one that can be: RuntimeError for others."""
-    if device is not None and lamella.device(device).type != "cpu":
-        raise RuntimeError(f"set_default_device: expected the CPU, got {lamella.device(device)}")

@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
+from urllib.parse import urlparse as urlparse
+
+try:
+    from tqdm.auto import tqdm as tqdm
+except ImportError:
+
+    def tqdm(iterable: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """The values, without a bar of progress: the package tqdm is not there."""
+        return iterable
+
+
+# The part of a file's name that is the beginning of its SHA-256.
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
 
 _folder: str | None = None
 
 
+def _get_torch_home() -> str:
+    """PyTorch's cache folder, which the environment may name."""
+    home = os.environ.get("XDG_CACHE_HOME", os.path.join("~", ".cache"))
+    return os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(home, "torch")))
+
+
 def get_dir() -> str:
     """The folder that set_dir() named, else hub in PyTorch's cache folder."""
-    if _folder is not None:
-        return _folder
-    home = os.environ.get("XDG_CACHE_HOME", os.path.join("~", ".cache"))
-    home = os.environ.get("TORCH_HOME", os.path.join(home, "torch"))
-    return os.path.join(os.path.expanduser(home), "hub")
+    return _folder if _folder is not None else os.path.join(_get_torch_home(), "hub")
 
 
 def set_dir(d: str | os.PathLike[str]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import lamella
-from lamella.nn import Module as ScriptModule  # noqa: F401
+from lamella.nn import Module
 
 Final = typing.Final
 F = TypeVar("F", bound=Callable[..., Any])
@@ -109,3 +109,49 @@ def isinstance(obj: Any, kinds: Any) -> bool:  # noqa: A001
     origins = kinds if builtins.isinstance(kinds, tuple) else (kinds,)
     plain: Any = tuple(typing.get_origin(kind) or kind for kind in origins)
     return builtins.isinstance(obj, plain)
+
+
+class ScriptModule(Module):
+    """A module is of this class if its own class says so: script() gives modules back."""
+
+
+class TracerWarning(Warning):
+    """No warning is of this class."""
+
+
+class Error(RuntimeError):
+    """No error is of this class."""
+
+
+class ScriptFunction:
+    """No object is of this class: script() gives the function back."""
+
+
+RecursiveScriptModule = TopLevelTracedModule = TracedModule = ScriptFunction
+_script_if_tracing = script_if_tracing
+
+
+def trace_module(mod: Any, inputs: dict[str, Any], *args: Any, **options: Any) -> Any:
+    """trace() of the one method whose inputs are given."""
+    if len(inputs) != 1:
+        raise RuntimeError(f"trace_module: expected the inputs of one method, got {list(inputs)}")
+    [(name, values)] = inputs.items()
+    return trace(getattr(mod, name), values, *args, **options)
+
+
+def _get_trace_graph(f: Any, args: Any = (), *rest: Any, **options: Any) -> Any:
+    """RuntimeError: there are no such graphs."""
+    raise RuntimeError("_get_trace_graph: expected no TorchScript; lamella.trace() gives a Graph")
+
+
+def enable_onednn_fusion(enabled: bool) -> None:
+    """Nothing to choose."""
+
+
+def onednn_fusion_enabled() -> bool:
+    """False."""
+    return False
+
+
+def last_executed_optimized_graph() -> None:
+    """None."""

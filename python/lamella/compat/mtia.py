@@ -1,6 +1,23 @@
 """torch.mtia where there is none."""
 
-from lamella.compat.accelerator import device_count as device_count
-from lamella.compat.accelerator import empty_cache as empty_cache
-from lamella.compat.accelerator import is_available as is_available
-from lamella.compat.accelerator import synchronize as synchronize
+from __future__ import annotations
+
+from typing import Any
+
+from lamella.compat import cuda
+
+__getattr__, __dir__ = cuda._as_for("mtia")
+
+
+def is_available() -> bool:
+    """False."""
+    return False
+
+
+def device_count() -> int:
+    """0."""
+    return 0
+
+
+def manual_seed_all(seed: Any) -> None:
+    """Nothing to seed."""

@@ -10,7 +10,14 @@ def is_in_onnx_export() -> bool:
     return False
 
 
-def __getattr__(name: str) -> Any:
-    from lamella.compat._absent import missing
+def register_custom_op_symbolic(*args: Any, **kwargs: Any) -> None:
+    """Nothing to register: no program is exported."""
 
-    raise missing(f"onnx.{name}", ())
+
+unregister_custom_op_symbolic = register_custom_op_symbolic
+
+
+def __getattr__(name: str) -> Any:
+    from lamella.compat import _hollow
+
+    return getattr(_hollow.module("onnx"), name)

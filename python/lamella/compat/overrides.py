@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from lamella import Tensor
+from lamella.compat._modes import BaseTorchFunctionMode as BaseTorchFunctionMode
+from lamella.compat._modes import TorchFunctionMode as TorchFunctionMode
 from lamella.compat._torch_function import _disabled_torch_function_impl
 
 
@@ -54,3 +57,37 @@ def handle_torch_function(
         f"{getattr(public_api, '__name__', public_api)}: no type has an answer: "
         + ", ".join(kind.__name__ for kind in kinds)
     )
+
+
+def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
+    """Whether a function is a member of Tensor."""
+    return any(member is func for member in vars(Tensor).values()) or (
+        getattr(func, "__name__", None) == "__get__"
+    )
+
+
+def get_default_nowrap_functions() -> set[Any]:
+    """Functions whose results stay plain tensors: attributes of the base class."""
+    return set()
+
+
+def resolve_name(f: Callable[..., Any]) -> str | None:
+    """The name of a function under torch, None of others."""
+    name, module = getattr(f, "__name__", None), getattr(f, "__module__", None) or "torch"
+    return None if name is None else f"{module.replace('lamella', 'torch')}.{name}"
+
+
+def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[..., Any]:
+    """A decorator: arguments that dispatcher(*args, **kwargs) gives may answer in its place."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def asking(*args: Any, **kwargs: Any) -> Any:
+            relevant = tuple(dispatcher(*args, **kwargs))
+            if has_torch_function(relevant):
+                return handle_torch_function(asking, relevant, *args, **kwargs)
+            return function(*args, **kwargs)
+
+        return asking
+
+    return decorate

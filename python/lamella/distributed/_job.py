@@ -20,6 +20,7 @@ class ReduceOp:
     PRODUCT = "product"
     MIN = "min"
     MAX = "max"
+    RedOpType = str
 
 
 class ProcessGroup:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import lamella
@@ -269,3 +271,23 @@ def _bias_uniform_(bias: Tensor | None, weight: Tensor) -> None:
         if fan_in > 0:
             bound = 1 / math.sqrt(fan_in)
             uniform_(bias, -bound, bound)
+
+
+def _old_name(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    @functools.wraps(function)
+    def old(*args: Any, **kwargs: Any) -> Tensor:
+        name = function.__name__
+        warnings.warn(
+            f"nn.init.{name[:-1]} is the old name of nn.init.{name}", FutureWarning, stacklevel=2
+        )
+        return function(*args, **kwargs)
+
+    return old
+
+
+# PyTorch's names from before functions that write ended with an underscore.
+uniform, normal, constant = _old_name(uniform_), _old_name(normal_), _old_name(constant_)
+eye, dirac, orthogonal = _old_name(eye_), _old_name(dirac_), _old_name(orthogonal_)
+xavier_uniform, xavier_normal = _old_name(xavier_uniform_), _old_name(xavier_normal_)
+kaiming_uniform, kaiming_normal = _old_name(kaiming_uniform_), _old_name(kaiming_normal_)
+sparse = _old_name(sparse_)

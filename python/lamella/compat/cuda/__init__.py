@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from typing import Any
 
 from lamella.compat._types import TENSOR_TYPES as _TENSOR_TYPES
@@ -110,6 +111,20 @@ def _none(what: str) -> RuntimeError:
     return RuntimeError(f"{what}: expected a CUDA device, found none")
 
 
+def _as_for(kind: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """__getattr__ and __dir__ of the module of another kind of device that there is none of."""
+
+    def find(name: str) -> Any:
+        found = None if name.startswith("__") else globals().get(name)
+        if found is None:
+            from lamella.compat._absent import missing
+
+            raise missing(f"{kind}.{name}", globals())
+        return found
+
+    return find, lambda: [name for name in globals() if not name.startswith("_")]
+
+
 def _refusing(name: str) -> Any:
     def refuse(*args: Any, **kwargs: Any) -> Any:
         raise _none(name)
@@ -120,7 +135,8 @@ def _refusing(name: str) -> Any:
 
 
 for _name in (
-    "current_device current_stream default_stream get_device_capability get_device_name "
+    "can_device_access_peer cudart current_blas_handle current_device current_stream "
+    "default_stream get_device_capability get_device_name "
     "get_device_properties get_rng_state initial_seed mem_get_info set_device set_rng_state "
     "set_stream utilization"
 ).split():
@@ -146,6 +162,10 @@ class CUDAGraph:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise _none("CUDAGraph")
+
+
+StreamContext = ExternalStream = MemPool = Stream
+graph = CUDAGraph
 
 
 def stream(stream: Any) -> Any:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import datetime
+from typing import Any
+
 from lamella.compat._fallback import names_of
 
 __getattr__, __dir__ = names_of("distributed")
+
+
+default_pg_timeout = datetime.timedelta(minutes=30)
 
 
 class Backend(str):
@@ -19,3 +25,17 @@ def is_nccl_available() -> bool:
 
 
 is_gloo_available = is_ucc_available = is_torchelastic_launched = is_nccl_available
+
+
+class TCPStore:
+    """RuntimeError: MPI's processes need no store."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise RuntimeError(f"{type(self).__name__}: expected a job that mpirun began")
+
+
+class FileStore(TCPStore):
+    """RuntimeError: MPI's processes need no store."""
+
+
+Store = HashStore = PrefixStore = TCPStore

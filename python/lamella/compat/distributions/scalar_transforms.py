@@ -428,14 +428,19 @@ class PowerTransform(Transform):
         return (self.exponent * y / x).abs().log()
 
 
+def _clipped_sigmoid(x: Tensor) -> Tensor:
+    """1 / (1 + exp(-x)) between the smallest number and the largest below 1."""
+    info = lamella.finfo(x.dtype)
+    return lamella.sigmoid(x).clamp(min=info.tiny, max=1.0 - info.eps)
+
+
 class SigmoidTransform(_Scalar):
     """1 / (1 + exp(-x))"""
 
     codomain = constraints.unit_interval
 
     def _call(self, x: Tensor) -> Tensor:
-        info = lamella.finfo(x.dtype)
-        return lamella.sigmoid(x).clamp(min=info.tiny, max=1.0 - info.eps)
+        return _clipped_sigmoid(x)
 
     def _inverse(self, y: Tensor) -> Tensor:
         info = lamella.finfo(y.dtype)

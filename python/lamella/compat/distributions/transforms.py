@@ -22,6 +22,7 @@ from lamella.compat.distributions.scalar_transforms import (  # noqa: F401
     SoftplusTransform,
     TanhTransform,
     Transform,
+    _clipped_sigmoid,
     _InverseTransform,
     identity_transform,
 )

@@ -5,6 +5,8 @@ Note [A module's entries are attributes]
   Each entry also stands in the module's __dict__, so that reading module.weight is an ordinary
   attribute and costs no Python call. Whoever changes an entry through the dictionary changes the
   attribute too; nothing else writes these attributes (Module.__setattr__ sends them here).
+  Modules of a class with a __getattr__ of its own are left out: it wants to see the name, and
+  Module.__getattr__ looks into the dictionaries.
 """
 
 from __future__ import annotations
@@ -13,6 +15,10 @@ import weakref
 from typing import Any
 
 _MISSING = object()
+
+
+# Module.__getattr__, which module.py sets.
+usual: Any = None
 
 
 class Entries(dict):
@@ -27,7 +33,7 @@ class Entries(dict):
 
     def _attributes(self) -> dict[str, Any]:
         owner = self._owner()
-        return {} if owner is None else owner.__dict__
+        return {} if owner is None or type(owner).__getattr__ is not usual else owner.__dict__
 
     def __setitem__(self, name: str, value: Any) -> None:
         super().__setitem__(name, value)

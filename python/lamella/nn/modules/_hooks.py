@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator, MutableMapping
 from typing import Any
 
 import lamella
@@ -42,6 +43,42 @@ class Hooks:
     def of(self, kind: str) -> list[Any]:
         """The functions of a kind that take no keywords."""
         return [hook for hook, _ in getattr(self, kind).values()]
+
+
+# The names under which PyTorch's modules have their hooks.
+VIEWS = {f"_{kind}_hooks": kind for kind in Hooks.KINDS if not kind.startswith(("always", "load"))}
+VIEWS |= {f"_load_state_dict_{when}_hooks": f"load_{when}" for when in ("pre", "post")}
+
+
+class View(MutableMapping[int, Any]):
+    """The hooks of one kind that a module has, from a handle's id to the function."""
+
+    def __init__(self, module: Any, kind: str) -> None:
+        self._module, self._kind = module, kind
+
+    def _hooks(self) -> dict[int, Any]:
+        hooks = self._module._hooks
+        return {} if hooks is None else getattr(hooks, self._kind)
+
+    def __getitem__(self, key: int) -> Any:
+        return self._hooks()[key][0]
+
+    def __setitem__(self, key: int, hook: Any) -> None:
+        if self._module._hooks is None:
+            object.__setattr__(self._module, "_hooks", Hooks())
+        self._hooks()[key] = (hook, False)
+
+    def __delitem__(self, key: int) -> None:
+        del self._hooks()[key]
+
+    def __len__(self) -> int:
+        return len(self._hooks())
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._hooks())
+
+    def __repr__(self) -> str:
+        return repr(OrderedDict(self))
 
 
 def call(module: Any, hooks: Any, args: Any, kwargs: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import lamella
 from lamella import Tensor
-from lamella.nn.modules import _hooks, _state
+from lamella.nn.modules import _entries, _hooks, _state
 from lamella.nn.modules._entries import Entries
 from lamella.nn.parameter import Buffer, Parameter, is_lazy
 
@@ -58,6 +58,12 @@ class Module:
 
     def __getattr__(self, name: str) -> Any:
         # Reached where there is no such attribute: Note [A module's entries are attributes].
+        own = self.__dict__
+        for kind, _ in _KINDS:
+            if name in own.get(kind, ()):
+                return own[kind][name]
+        if name in _hooks.VIEWS:
+            return _hooks.View(self, _hooks.VIEWS[name])
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -550,6 +556,8 @@ class Module:
     def __dir__(self) -> list[str]:
         return sorted(set(object.__dir__(self)))
 
+
+_entries.usual = Module.__getattr__
 
 _KINDS = (("_parameters", "parameter"), ("_modules", "submodule"), ("_buffers", "buffer"))
 _EXPECTED = {"_parameters": "Parameter", "_modules": "Module", "_buffers": "Tensor"}

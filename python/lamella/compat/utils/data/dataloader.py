@@ -123,7 +123,7 @@ class DataLoader(Generic[T_co]):
         if collate_fn is None:
             collate_fn = default_collate if batch_sampler is not None else default_convert
         self.collate_fn = collate_fn
-        self._kept: _WithWorkers | None = None
+        self._kept: _MultiProcessingDataLoaderIter | None = None
 
     @property
     def _auto_collation(self) -> bool:
@@ -135,11 +135,11 @@ class DataLoader(Generic[T_co]):
 
     def __iter__(self) -> Iterator[Any]:
         if self.num_workers == 0:
-            return _Alone(self)
+            return _SingleProcessDataLoaderIter(self)
         if not self.persistent_workers:
-            return _WithWorkers(self)
+            return _MultiProcessingDataLoaderIter(self)
         if self._kept is None:
-            self._kept = _WithWorkers(self)
+            self._kept = _MultiProcessingDataLoaderIter(self)
         else:
             self._kept.restart(self)
         return self._kept
@@ -185,7 +185,7 @@ class _BaseDataLoaderIter:
         return self._count
 
 
-class _Alone(_BaseDataLoaderIter):
+class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(loader)
         if loader.timeout:
@@ -212,7 +212,7 @@ def _stop(processes: list[Any], inboxes: list[Any], results: Any) -> None:
         one.close()
 
 
-class _WithWorkers(_BaseDataLoaderIter):
+class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(loader)
         context = loader.multiprocessing_context

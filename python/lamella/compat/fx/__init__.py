@@ -1,8 +1,10 @@
-"""torch.fx, of which there is the decorator that libraries put on their functions."""
+"""torch.fx, of which there is the decorator that libraries put on their functions, and names."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from lamella.compat import _hollow
 
 
 def wrap(fn_or_name: Any) -> Any:
@@ -11,6 +13,4 @@ def wrap(fn_or_name: Any) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    from lamella.compat._absent import missing
-
-    raise missing(f"fx.{name}", ())
+    return getattr(_hollow.module("fx"), name)

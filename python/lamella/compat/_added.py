@@ -1,0 +1,77 @@
+"""Names in modules of Lamella's that programs reach for in PyTorch's, mostly its private ones.
+
+They are put there when the module under torch that has them, or a part of it, is first imported.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+# For each module and name, the module and the name of what it is.
+ADDED = {
+    "_tensor_str.PRINT_OPTS": "lamella._tensor_str._options",
+    "_tensor_str.printoptions": "lamella.compat._printing.printoptions",
+    "_tensor_str._add_suffixes": "lamella.compat._printing._add_suffixes",
+    "_tensor_str._str_intern": "lamella.compat._printing._str_intern",
+    "_tensor_str._tensor_str": "lamella.compat._printing._tensor_str",
+    "nn.Module.compile": "lamella.compat.compiler._compile_in_place",
+    "nn.functional.grouped_mm": "lamella.compat._functions.grouped_mm",
+    "nn.init._calculate_correct_fan": "lamella.compat._nn._calculate_correct_fan",
+    "nn.init._no_grad_normal_": "lamella.nn.init.normal_",
+    "nn.init._no_grad_uniform_": "lamella.nn.init.uniform_",
+    "nn.init._no_grad_trunc_normal_": "lamella.compat._nn._no_grad_trunc_normal_",
+    "nn.modules.batchnorm.SyncBatchNorm": "lamella.nn.SyncBatchNorm",
+    "nn.modules.module._EXTRA_STATE_KEY_SUFFIX": "lamella.nn.modules._state.EXTRA",
+    "nn.modules.module._IncompatibleKeys": "lamella.nn.modules._state.IncompatibleKeys",
+    "nn.modules.module.RemovableHandle": "lamella.utils.hooks.RemovableHandle",
+    "nn.modules.transformer._get_activation_fn": "lamella.compat._nn._get_activation_fn",
+    "nn.modules.loss.CTCLoss": "lamella.nn.CTCLoss",
+    "nn.modules.loss.TripletMarginWithDistanceLoss": "lamella.nn.TripletMarginWithDistanceLoss",
+    "nn.modules.activation.MultiheadAttention": "lamella.nn.MultiheadAttention",
+    "nn.modules.linear.LazyLinear": "lamella.nn.LazyLinear",
+    "nn.modules.utils.consume_prefix_in_state_dict_if_present": "lamella.compat._nn."
+    "consume_prefix_in_state_dict_if_present",
+    "nn.utils.fuse_conv_bn_eval": "lamella.compat._fusion.fuse_conv_bn_eval",
+    "nn.utils.fuse_conv_bn_weights": "lamella.compat._fusion.fuse_conv_bn_weights",
+    "nn.utils.fuse_linear_bn_eval": "lamella.compat._fusion.fuse_linear_bn_eval",
+    "nn.utils.fuse_linear_bn_weights": "lamella.compat._fusion.fuse_linear_bn_weights",
+    "optim.lr_scheduler._LRScheduler": "lamella.optim.lr_scheduler.LRScheduler",
+    "optim.lr_scheduler._enable_get_lr_call": "lamella.compat._nn._enable_get_lr_call",
+    "optim.optimizer._use_grad_for_differentiable": "lamella.compat._nn._same",
+    "optim.optimizer._default_to_fused_or_foreach": "lamella.compat._nn._neither",
+    "optim.optimizer._get_value": "lamella.compat._nn._get_value",
+    "optim.optimizer._dispatch_sqrt": "lamella.compat._nn._dispatch_sqrt",
+    "optim.optimizer._stack_if_compiling": "lamella.compat._nn._get_value",
+    "optim.optimizer._view_as_real": "lamella.compat._nn._view_as_real",
+    "utils.checkpoint.get_device_states": "lamella.compat._nn.get_device_states",
+    "utils.checkpoint.set_device_states": "lamella.compat._nn.set_device_states",
+    "utils.checkpoint.detach_variable": "lamella.compat._nn.detach_variable",
+    "utils.checkpoint.check_backward_validity": "lamella.compat._nn.check_backward_validity",
+    "utils.swap_tensors": "lamella.compat._nn.swap_tensors",
+}
+ADDED |= {
+    f"nn.utils.prune.{name}": f"lamella.compat._prune.{name}"
+    for name in "BasePruningMethod CustomFromMask Identity L1Unstructured LnStructured "
+    "PruningContainer RandomStructured RandomUnstructured".split()
+}
+
+
+def find(path: str) -> object:
+    """What a dotted path names."""
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+def add(tail: str) -> None:
+    """Adds the names of torch.`tail` and of its parts, where there are none."""
+    from lamella.compat import find_module
+
+    for path, source in ADDED.items():
+        if not f"{path}.".startswith(f"{tail}."):
+            continue
+        home, _, name = path.rpartition(".")
+        found = find_module(home)
+        # What is no module is a class.
+        owner = find(f"lamella.{home}") if found is None else importlib.import_module(found)
+        if name not in vars(owner):
+            setattr(owner, name, find(source))

@@ -1,0 +1,55 @@
+"""torch._dynamo, as far as programs speak to it: lamella.compile traces instead."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+from lamella.compat.compiler import OptimizedModule as OptimizedModule
+from lamella.compat.compiler import allow_in_graph as allow_in_graph
+from lamella.compat.compiler import assume_constant_result as assume_constant_result
+from lamella.compat.compiler import disable as disable
+from lamella.compat.compiler import is_compiling as is_compiling
+from lamella.compat.compiler import reset as reset
+from lamella.compat.compiler import substitute_in_graph as substitute_in_graph
+
+# Switches keep what they are set to.
+config = SimpleNamespace(
+    cache_size_limit=8,
+    recompile_limit=8,
+    suppress_errors=False,
+    verbose=False,
+    capture_scalar_outputs=False,
+    capture_dynamic_output_shape_ops=False,
+    optimize_ddp=True,
+)
+
+
+# PyTorch's module of that name has OptimizedModule.
+eval_frame = sys.modules[__name__]
+
+
+def mark_dynamic(t: Any, index: Any = None, **options: Any) -> None:
+    """Nothing to mark: programs are compiled for each shape."""
+
+
+maybe_mark_dynamic = mark_static = mark_static_address = mark_unbacked = mark_dynamic
+
+
+def graph_break(msg: str = "") -> None:
+    """Nothing to break."""
+
+
+def is_dynamo_supported() -> bool:
+    """False."""
+    return False
+
+
+def __getattr__(name: str) -> Any:
+    from lamella.compat import _hollow
+    from lamella.compat._absent import missing
+
+    if f"_dynamo.{name}" in _hollow.HOLLOW:
+        return _hollow.module(f"_dynamo.{name}")
+    raise missing(f"_dynamo.{name}", globals())

@@ -1,0 +1,254 @@
+"""Modules of PyTorch's that programs import for their names, and that are absent here.
+
+Libraries ask whether an object is a DTensor or a GraphModule, and choose between strategies that
+they may never call. The names of HOLLOW can be imported: no object is an instance of the classes,
+and who makes one, or calls one of the functions, is told what there is instead.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+_FSDP = (
+    "FullyShardedDataParallel FSDPModule ShardingStrategy StateDictType MixedPrecision CPUOffload "
+    "BackwardPrefetch MixedPrecisionPolicy OffloadPolicy CPUOffloadPolicy OptimStateKeyType "
+    "FullStateDictConfig FullOptimStateDictConfig LocalStateDictConfig LocalOptimStateDictConfig "
+    "ShardedStateDictConfig ShardedOptimStateDictConfig StateDictConfig OptimStateDictConfig "
+    "UnshardHandle fully_shard register_fsdp_forward_method"
+)
+_WRAP = (
+    "ModuleWrapPolicy CustomPolicy enable_wrap wrap always_wrap_policy size_based_auto_wrap_policy "
+    "transformer_auto_wrap_policy lambda_auto_wrap_policy _or_policy"
+)
+_DTENSOR = (
+    "DTensor DeviceMesh Placement Replicate Shard Partial distribute_tensor distribute_module "
+    "init_device_mesh"
+)
+_PLANS = (
+    "ColwiseParallel RowwiseParallel SequenceParallel PrepareModuleInput PrepareModuleOutput "
+    "ParallelStyle parallelize_module loss_parallel"
+)
+_GRAPHS = (
+    "Graph GraphModule Node Tracer Proxy Interpreter Transformer CodeGen symbolic_trace "
+    "replace_pattern has_side_effect"
+)
+_QUANTIZED = (
+    "QuantStub DeQuantStub QuantWrapper FakeQuantize FakeQuantizeBase ObserverBase QConfig "
+    "MinMaxObserver prepare prepare_qat convert fuse_modules fuse_modules_qat get_default_qconfig "
+    "get_default_qat_qconfig quantize_dynamic quantize default_qconfig"
+)
+
+# Of each module its names: classes begin with a capital letter, functions do not.
+HOLLOW = {
+    "_custom_ops": "",
+    "_dynamo.exc": "TensorifyScalarRestartAnalysis TorchRuntimeError Unsupported",
+    "_export": "",
+    "_functorch": "",
+    "_functorch.aot_autograd": "aot_function aot_module",
+    "_higher_order_ops": "",
+    "_higher_order_ops.associative_scan": "associative_scan",
+    "_dynamo._trace_wrapped_higher_order_op": "TransformGetItemToIndex",
+    "_dynamo.utils": "is_compile_supported",
+    "_inductor": "cudagraph_mark_step_begin list_mode_options",
+    "_inductor.cpu_vec_isa": "pick_vec_isa",
+    "_inductor.exc": "InductorError",
+    "_inductor.runtime": "",
+    "_inductor.runtime.cache_dir_utils": "cache_dir",
+    "_subclasses": "FakeTensor FakeTensorMode UnsupportedFakeTensorException",
+    "_subclasses.fake_tensor": "FakeTensor FakeTensorMode is_fake",
+    "_subclasses.functional_tensor": "FunctionalTensor FunctionalTensorMode",
+    "ao": "",
+    "ao.nn": "",
+    "ao.nn.intrinsic": "",
+    "ao.nn.quantized": "Conv2d Linear",
+    "ao.quantization": _QUANTIZED,
+    "ao.quantization.fx": "",
+    "ao.quantization.fx._decomposed": "",
+    "backends.xnnpack": "",
+    "distributed._composable": "",
+    "distributed._composable.fsdp": _FSDP,
+    "distributed._functional_collectives": "AsyncCollectiveTensor all_gather_tensor all_reduce "
+    "all_to_all_single all_to_all_single_autograd permute_tensor wait_tensor",
+    "distributed._tensor": _DTENSOR,
+    "distributed._tensor.device_mesh": "DeviceMesh init_device_mesh",
+    "distributed._tensor.experimental": "implicit_replication",
+    "distributed.algorithms": "",
+    "distributed.algorithms._checkpoint": "",
+    "distributed.algorithms._checkpoint.checkpoint_wrapper": "CheckpointWrapper CheckpointImpl "
+    "checkpoint_wrapper apply_activation_checkpointing offload_wrapper",
+    "distributed.algorithms.ddp_comm_hooks": "",
+    "distributed.algorithms.ddp_comm_hooks.default_hooks": "allreduce_hook bf16_compress_hook "
+    "bf16_compress_wrapper fp16_compress_hook fp16_compress_wrapper",
+    "distributed.algorithms.ddp_comm_hooks.post_localSGD_hook": "PostLocalSGDState "
+    "post_localSGD_hook",
+    "distributed.algorithms.ddp_comm_hooks.powerSGD_hook": "PowerSGDState powerSGD_hook "
+    "batched_powerSGD_hook",
+    "distributed.algorithms.join": "Join Joinable JoinHook",
+    "distributed.algorithms.model_averaging": "",
+    "distributed.algorithms.model_averaging.averagers": "ModelAverager PeriodicModelAverager",
+    "distributed.checkpoint.state_dict": "StateDictOptions get_model_state_dict "
+    "get_optimizer_state_dict get_state_dict set_model_state_dict set_optimizer_state_dict",
+    "distributed.autograd": "backward context get_gradients",
+    "distributed.checkpoint": "FileSystemReader FileSystemWriter load_state_dict save_state_dict "
+    "HuggingFaceStorageReader HuggingFaceStorageWriter",
+    "distributed.checkpoint._consolidate_hf_safetensors": "consolidate_safetensors_files",
+    "distributed.checkpoint.default_planner": "DefaultLoadPlanner DefaultSavePlanner",
+    "distributed.checkpoint.format_utils": "_EmptyStateDictLoadPlanner dcp_to_torch_save",
+    "distributed.checkpoint.hf_storage": "HuggingFaceStorageReader HuggingFaceStorageWriter",
+    "distributed.checkpoint.optimizer": "load_sharded_optimizer_state_dict",
+    "distributed.checkpoint.state_dict_loader": "_load_state_dict",
+    "distributed.device_mesh": "DeviceMesh init_device_mesh",
+    "distributed.fsdp": _FSDP,
+    "distributed.fsdp._fully_shard": _FSDP,
+    "distributed.fsdp.api": _FSDP,
+    "distributed.fsdp.fully_sharded_data_parallel": _FSDP,
+    "distributed.fsdp.sharded_grad_scaler": "ShardedGradScaler",
+    "distributed.fsdp.wrap": _WRAP,
+    "distributed.optim": "DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer",
+    "distributed.pipelining": "ScheduleGPipe SplitPoint pipeline",
+    "distributed.elastic": "",
+    "distributed.elastic.multiprocessing": "",
+    "distributed.elastic.multiprocessing.errors": "ChildFailedError record",
+    "distributed.launcher": "",
+    "distributed.launcher.api": "LaunchConfig elastic_launch",
+    "distributed.rpc": "RRef TensorPipeRpcBackendOptions get_worker_info init_rpc remote rpc_async "
+    "rpc_sync shutdown",
+    "distributed.run": "get_args_parser main run",
+    "distributed.utils": "_sync_module_states",
+    "distributed.tensor": _DTENSOR,
+    "distributed.tensor._utils": "compute_local_shape_and_global_offset",
+    "distributed.tensor.experimental._attention": "set_rotate_method",
+    "distributed.tensor.experimental": "context_parallel implicit_replication",
+    "distributed.tensor.parallel": _PLANS,
+    "distributed.tensor.placement_types": "Placement Replicate Shard Partial _StridedShard",
+    "export": "ExportedProgram Dim export load save",
+    "export._trace": "",
+    "export.decomp_utils": "CustomDecompTable",
+    "fx": _GRAPHS,
+    "fx.experimental.proxy_tensor": "ProxyTorchDispatchMode make_fx",
+    "fx._pytree": "register_pytree_flatten_spec tree_flatten_spec",
+    "fx._symbolic_trace": "is_fx_tracing",
+    "fx.graph": "Graph CodeGen",
+    "fx.graph_module": "GraphModule _CodeOnlyModule _USER_PRESERVED_ATTRIBUTES_KEY _copy_attr",
+    "fx.node": "Node Target Argument map_arg",
+    "fx.passes": "",
+    "fx.passes.infra": "",
+    "fx.passes.infra.pass_base": "PassBase PassResult",
+    "fx.proxy": "GraphAppendingTracer Proxy",
+    "numa": "",
+    "numa.binding": "AffinityMode NumaOptions",
+    "nn.parallel.scatter_gather": "gather scatter scatter_kwargs",
+    "onnx": "ONNXProgram OperatorExportTypes TensorProtoDataType TrainingMode export",
+    "onnx.operators": "",
+    "onnx.symbolic_helper": "parse_args quantized_args",
+    "onnx.symbolic_opset11": "",
+    "onnx.symbolic_opset12": "",
+    "nn.quantized": "FloatFunctional Conv2d Linear",
+    "package": "PackageExporter PackageImporter",
+    "quantization": _QUANTIZED,
+    "utils.data.graph": "traverse_dps",
+    "utils.data.graph_settings": "apply_shuffle_settings",
+    "utils.flop_counter": "FlopCounterMode",
+}
+
+
+# Classes that only say what is wanted; libraries make such objects while they are imported.
+_WISHES = frozenset(
+    "CPUOffload CPUOffloadPolicy ColwiseParallel FullOptimStateDictConfig FullStateDictConfig "
+    "LocalOptimStateDictConfig LocalStateDictConfig MixedPrecision MixedPrecisionPolicy "
+    "NumaOptions OffloadPolicy OptimStateDictConfig ParallelStyle Partial Placement "
+    "PrepareModuleInput PrepareModuleOutput Replicate RowwiseParallel SequenceParallel Shard "
+    "ShardedOptimStateDictConfig ShardedStateDictConfig StateDictConfig StateDictOptions "
+    "_StridedShard".split()
+)
+
+
+# Functions that decorate others with what they say about them.
+_DECORATORS = frozenset({"parse_args", "quantized_args"})
+
+
+class _Wish:
+    """What is wanted: the arguments, by name where they have one."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.args = args
+        self.__dict__.update(kwargs)
+
+
+def _says(tail: str, name: str) -> str:
+    from lamella.compat._absent import PAGE, sentence
+
+    said = sentence(tail) or "nothing stands for it"
+    return f"torch.{tail}.{name}: Lamella has none; {said} (absent names: {PAGE})"
+
+
+def _refuse(cls: Any, *args: Any, **kwargs: Any) -> Any:
+    """RuntimeError: nothing is of the class."""
+    raise RuntimeError(_says(cls.__module__.removeprefix("torch."), cls.__name__))
+
+
+class _Nobody(type):
+    """The type of such a class. What is written like a constant is the text of its name."""
+
+    def __getattr__(cls, name: str) -> str:
+        if name.startswith("_") or not name.isupper():
+            raise AttributeError(f"type object '{cls.__name__}' has no attribute '{name}'")
+        return f"{cls.__name__}.{name}"
+
+
+def member(tail: str, name: str) -> Any:
+    """The stand-in of torch.`tail`.`name`, None where the name is not one of HOLLOW's."""
+    if name not in HOLLOW.get(tail, "").split():
+        return None
+    if name.lstrip("_")[0].isupper():
+        # One class has the names of several modules.
+        root = tail.split(".")[0]
+        home = next(m for m in HOLLOW if m.split(".")[0] == root and name in HOLLOW[m].split())
+        if home != tail:
+            return getattr(module(home), name)
+        if name.endswith(("Error", "Exception", "Analysis", "Unsupported")):
+            return type(name, (RuntimeError,), {"__module__": f"torch.{tail}"})
+        if name in _WISHES:
+            return _Nobody(name, (_Wish,), {"__module__": f"torch.{tail}"})
+        return _Nobody(name, (), {"__module__": f"torch.{tail}", "__new__": _refuse})
+
+    if name in _DECORATORS:
+        return lambda *arguments, **options: lambda function: function
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(_says(tail, name))
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = f"torch.{tail}"
+    return function
+
+
+class _Hollow(ModuleType):
+    """A module with the names of one entry of HOLLOW."""
+
+    def __getattr__(self, name: str) -> Any:
+        tail = self.__name__.removeprefix("torch.")
+        found = None if name.startswith("__") else member(tail, name)
+        if found is None and f"{tail}.{name}" in HOLLOW:
+            found = module(f"{tail}.{name}")
+        if found is None:
+            from lamella.compat._absent import missing
+
+            raise missing(f"{tail}.{name}", dir(self))
+        setattr(self, name, found)
+        return found
+
+    def __dir__(self) -> list[str]:
+        return sorted({*self.__dict__, *HOLLOW[self.__name__.removeprefix("torch.")].split()})
+
+
+_made: dict[str, _Hollow] = {}
+
+
+def module(tail: str) -> ModuleType:
+    """The module torch.`tail` with the names of HOLLOW."""
+    if tail not in _made:
+        _made[tail] = _Hollow(f"torch.{tail}", "Names that are absent here.")
+        _made[tail].__path__ = []
+    return _made[tail]

@@ -1,0 +1,130 @@
+"""Names of torch.nn, torch.optim and torch.utils that are PyTorch's own, and that programs use."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import lamella
+from lamella import Tensor
+from lamella.nn import functional, init
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
+    """The number of inputs or outputs of each element of a layer, by `mode`."""
+    mode = mode.lower()
+    if mode not in ("fan_in", "fan_out"):
+        raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
+    return init._calculate_fan_in_and_fan_out(tensor)[mode == "fan_out"]
+
+
+def _no_grad_trunc_normal_(
+    tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any = None
+) -> Tensor:
+    """nn.init.trunc_normal_()"""
+    return init.trunc_normal_(tensor, mean, std, a, b, generator)
+
+
+def _get_activation_fn(activation: str) -> Callable[[Tensor], Tensor]:
+    """relu or gelu, by name."""
+    if activation not in ("relu", "gelu"):
+        raise RuntimeError(f"activation should be relu/gelu, not {activation}")
+    found: Callable[[Tensor], Tensor] = getattr(functional, activation)
+    return found
+
+
+def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
+    """Takes a prefix from the names of a state dict, in place, and from those of its metadata."""
+    for key in list(state_dict):
+        if key.startswith(prefix):
+            state_dict[key[len(prefix) :]] = state_dict.pop(key)
+    metadata = getattr(state_dict, "_metadata", None)
+    for key in list(metadata or ()):
+        if key and key.startswith((prefix, prefix.rstrip("."))):
+            metadata[key[len(prefix) :]] = metadata.pop(key)
+
+
+@contextlib.contextmanager
+def _enable_get_lr_call(o: Any) -> Iterator[Any]:
+    """A context in which a scheduler's get_lr() knows that step() called it."""
+    o._get_lr_called_within_step = True
+    try:
+        yield o
+    finally:
+        o._get_lr_called_within_step = False
+
+
+def _same(function: F) -> F:
+    """The function itself."""
+    return function
+
+
+def _neither(*args: Any, **kwargs: Any) -> tuple[bool, bool]:
+    """Neither fused nor foreach."""
+    return False, False
+
+
+def _get_value(x: Any) -> Any:
+    """The number of a tensor of one element; other values as they are."""
+    return x.item() if isinstance(x, Tensor) else x
+
+
+def _dispatch_sqrt(x: Any) -> Any:
+    """The square root of a number or tensor."""
+    return x.sqrt() if isinstance(x, Tensor) else x**0.5
+
+
+def _view_as_real(params: list[Tensor], *states: list[Tensor]) -> None:
+    """Replaces complex tensors in lists by real views of them."""
+    for i, param in enumerate(params):
+        if param.is_complex():
+            params[i] = lamella.view_as_real(param)
+            for state in states:
+                state[i] = lamella.view_as_real(state[i])
+
+
+def swap_tensors(t1: Tensor, t2: Tensor) -> None:
+    """Exchanges what two tensors hold: memory and attributes. Both are leaves."""
+    if t1.grad_fn is not None or t2.grad_fn is not None:
+        raise RuntimeError("swap_tensors: expected leaves, got a result of operators")
+    t1.data, t2.data = t2.data, t1.data
+    t1.grad, t2.grad = t2.grad, t1.grad
+    flags = t1.requires_grad, t2.requires_grad
+    t1.requires_grad_(flags[1])
+    t2.requires_grad_(flags[0])
+    one, other = dict(t1.__dict__), dict(t2.__dict__)
+    for tensor, own, taken in ((t1, one, other), (t2, other, one)):
+        for name in own:
+            delattr(tensor, name)
+        for name, value in taken.items():
+            setattr(tensor, name, value)
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """No devices, and no states of their generators."""
+    return [], []
+
+
+def set_device_states(devices: Any, states: Any, *, device_type: str | None = None) -> None:
+    """Nothing to set."""
+
+
+def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The tensors among the values without their history."""
+    made = []
+    for value in inputs:
+        if isinstance(value, Tensor):
+            requires, value = value.requires_grad, value.detach()
+            value.requires_grad_(requires)
+        made.append(value)
+    return tuple(made)
+
+
+def check_backward_validity(inputs: Any) -> None:
+    """Warns where no input requires grad."""
+    if not any(isinstance(value, Tensor) and value.requires_grad for value in inputs):
+        warnings.warn("checkpoint: expected an input that requires grad, got none", stacklevel=2)

@@ -1,0 +1,128 @@
+"""torch.profiler: lamella.profiler with PyTorch's arguments."""
+
+from __future__ import annotations
+
+import enum
+import os
+import socket
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import lamella.profiler
+from lamella.compat._fallback import names_of
+
+__getattr__, __dir__ = names_of("profiler")
+
+
+class ProfilerActivity(enum.Enum):
+    """What is noted: calls on the CPU; of the others there are none."""
+
+    CPU, XPU, MTIA, CUDA, HPU, PrivateUse1 = range(6)
+
+
+class ProfilerAction(enum.Enum):
+    """What a profile does in one step."""
+
+    NONE, WARMUP, RECORD, RECORD_AND_SAVE = range(4)
+
+
+def supported_activities() -> set[ProfilerActivity]:
+    """The CPU's alone."""
+    return {ProfilerActivity.CPU}
+
+
+def schedule(
+    *,
+    wait: int,
+    warmup: int,
+    active: int,
+    repeat: int = 0,
+    skip_first: int = 0,
+    skip_first_wait: int = 0,
+) -> Callable[[int], ProfilerAction]:
+    """What a profile does in each step: some are skipped, and then others recorded, in a cycle."""
+
+    def action(step: int) -> ProfilerAction:
+        step -= skip_first
+        if step < 0:
+            return ProfilerAction.NONE
+        if skip_first_wait != 0:
+            step += wait
+        cycle = wait + warmup + active
+        if 0 < repeat <= step // cycle:
+            return ProfilerAction.NONE
+        place = step % cycle
+        if place < wait:
+            return ProfilerAction.NONE
+        if place < wait + warmup:
+            return ProfilerAction.WARMUP
+        return ProfilerAction.RECORD if place < cycle - 1 else ProfilerAction.RECORD_AND_SAVE
+
+    return action
+
+
+def tensorboard_trace_handler(
+    dir_name: str, worker_name: str | None = None, use_gzip: bool = False
+) -> Callable[[Any], None]:
+    """Writes the trace of a profile into a folder, where TensorBoard looks for it."""
+
+    def write(profile: Any) -> None:
+        os.makedirs(dir_name, exist_ok=True)
+        name = worker_name or f"{socket.gethostname()}_{os.getpid()}"
+        profile.export_chrome_trace(
+            os.path.join(dir_name, f"{name}.{time.time_ns()}.pt.trace.json")
+        )
+
+    return write
+
+
+class profile(lamella.profiler.profile):
+    """Notes what runs on the CPU, in all steps or in those of a schedule.
+
+    `on_trace_ready(profile)` is called at the end of each cycle of the schedule, or of the profile.
+    Shapes are noted always; stacks, memory and counts of operations are not.
+    """
+
+    def __init__(
+        self,
+        activities: Iterable[ProfilerActivity] | None = None,
+        schedule: Callable[[int], ProfilerAction] | None = None,
+        on_trace_ready: Callable[..., Any] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__()
+        self._schedule, self.on_trace_ready, self.step_num = schedule, on_trace_ready, 0
+        self._runs = False
+
+    def _action(self) -> ProfilerAction:
+        if self._schedule is None:
+            return ProfilerAction.RECORD
+        return self._schedule(self.step_num)
+
+    def _switch(self, on: bool) -> None:
+        if on and not self._runs:
+            super().start()
+        elif not on and self._runs:
+            super().stop()
+            if self.on_trace_ready is not None:
+                self.on_trace_ready(self)
+        self._runs = on
+
+    def start(self) -> None:
+        self._switch(self._action() not in (ProfilerAction.NONE, ProfilerAction.WARMUP))
+
+    def stop(self) -> None:
+        self._switch(False)
+
+    def step(self) -> None:
+        """Ends one step and begins the next."""
+        if self._action() is ProfilerAction.RECORD_AND_SAVE:
+            self._switch(False)
+        self.step_num += 1
+        self.start()
+
+
+def kineto_available() -> bool:
+    """Whether profiles can be made."""
+    return True

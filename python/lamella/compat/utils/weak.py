@@ -1,0 +1,75 @@
+"""torch.utils.weak: references to tensors, and mappings by identity, that keep nothing alive."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator, MutableMapping
+from typing import Any
+
+from lamella import Tensor
+
+
+class WeakIdRef(weakref.ref):  # type: ignore[type-arg]
+    """A reference that is equal to others of the same object, whatever the object's == says."""
+
+    __slots__ = ("_id",)
+
+    def __init__(self, key: Any, callback: Any = None) -> None:
+        super().__init__(key, callback)
+        self._id = id(key)
+
+    def __hash__(self) -> int:
+        return self._id
+
+    def __eq__(self, other: object) -> bool:
+        one = self()
+        if one is not None and isinstance(other, weakref.ref):
+            return one is other()
+        return self is other
+
+
+class WeakIdKeyDictionary(MutableMapping[Any, Any]):
+    """A dictionary by identity, whose keys it does not keep alive."""
+
+    def __init__(self, dict: Any = None, ref_type: Any = WeakIdRef) -> None:  # noqa: A002
+        self.data: Any = {}
+        self.ref_type = ref_type
+        if dict is not None:
+            self.update(dict)
+
+    def _forget(self, reference: Any) -> None:
+        self.data.pop(reference, None)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.data[self.ref_type(key)]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.data[self.ref_type(key, self._forget)] = value
+
+    def __delitem__(self, key: Any) -> None:
+        del self.data[self.ref_type(key)]
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __iter__(self) -> Iterator[Any]:
+        for reference in list(self.data):
+            found = reference()
+            if found is not None:
+                yield found
+
+    def __contains__(self, key: object) -> bool:
+        return self.ref_type(key) in self.data
+
+
+WeakTensorKeyDictionary = WeakIdKeyDictionary
+
+
+class TensorWeakRef:
+    """A reference to a tensor: called, it gives the tensor, or None."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.ref = weakref.ref(tensor)
+
+    def __call__(self) -> Any:
+        return self.ref()
