@@ -347,8 +347,8 @@ def value_of(bits: int, kind: str) -> float:
     return float(struct.unpack("d", struct.pack("q", bits))[0])
 
 
-# What rounding takes from the constant terms is a table of its own, except for these, whose centres are
-# moved to where it takes next to nothing.
+# What rounding takes from the constant terms is a table of its own, except for these, whose centres
+# are moved to where it takes next to nothing.
 WITHOUT_REST = {("tanh", "float")}
 
 

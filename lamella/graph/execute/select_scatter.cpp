@@ -47,6 +47,22 @@ void scatter_one(const SelectScatter& p, const T* x, const T* source, T first, T
         bool has_elements = true;
         for (int d = 0; d < 3; ++d) has_elements = clip(d) && has_elements;
         if (!has_elements) continue;
+        if (p.lanes == 1) {
+          int64_t where = begin[0] * plane + begin[1] * row + begin[2];
+          T best = x[where];
+          for (int64_t a = begin[0]; a < end[0]; ++a) {
+            for (int64_t b = begin[1]; b < end[1]; ++b) {
+              const int64_t line = a * plane + b * row;
+              for (int64_t from = line + begin[2]; from < line + end[2]; ++from) {
+                const bool keep = stays(best, x[from]);
+                best = keep ? best : x[from];
+                where = keep ? where : from;
+              }
+            }
+          }
+          y[where] += *source;
+          continue;
+        }
         for (int64_t lane = 0; lane < p.lanes; lane += kLanes) {
           const int64_t count = std::min(kLanes, p.lanes - lane);
           T best[kLanes];
