@@ -5,7 +5,8 @@ Usage: network_rows.py lamella|jax|torch|openvino|onnxruntime [REGEX]
 Prints one JSON object a line, {"row": name, "ns": number}. Each library works on the cores that
 the process is given, with as many threads, in float32. For memory the number is the bytes at the
 peak of five calls beyond what the process had with weights and data: what compiling leaves behind
-counts, what it takes for a while does not. A library that is not installed is said on stderr.
+counts, what it takes for a while does not; one row a process, as memory that is kept for reuse
+would count for the next. A library that is not installed is said on stderr.
 """
 
 from __future__ import annotations

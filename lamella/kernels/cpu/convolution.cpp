@@ -1,4 +1,5 @@
-// Convolutions as calls into liblamella_blas.so or as matrix products.
+// Convolutions as calls into liblamella_blas.so or as matrix products; some as those of Note
+// [Winograd].
 //
 // Note [Convolutions as matrix products]
 //   The patch that each output position sees becomes a column of a matrix: for one sample and
