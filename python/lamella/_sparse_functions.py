@@ -244,10 +244,10 @@ _ANSWERS = {
 def answer(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """A call of one of lamella's functions with a sparse tensor among its arguments."""
     name = getattr(function, "__name__", "")
-    found = _ANSWERS.get(name)
+    found: Any = _ANSWERS.get(name)
     if found is None and args and isinstance(args[0], SparseTensor) and not name.startswith("_"):
         found = getattr(SparseTensor, name, None)
     check(
         name, callable(found), "no sparse tensor, which this function does not know: to_dense() it"
     )
-    return found(*args, **kwargs)  # type: ignore[misc]
+    return found(*args, **kwargs)
