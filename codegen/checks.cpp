@@ -334,6 +334,7 @@ class EntryCheck {
       return;
     }
     const bool names_outs =
+        !f_.autogen.empty() &&
         std::ranges::all_of(f_.autogen, [](const Autogen& wanted) { return !wanted.outs.empty(); });
     if (names_outs && f_.kind() != SchemaKind::kFunctional) {
       report(where,

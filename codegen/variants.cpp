@@ -217,8 +217,8 @@ std::vector<FunctionSchema> all_variants(const FunctionSchema& base) {
 
 namespace {
 
-// Gives the out arguments these names, and the returns those of `base`; false: there are not as many,
-// or not all returns are outs.
+// Gives the out arguments these names, and the returns those of `base`; false: there are not as
+// many, or not all returns are outs.
 bool name_outs(const FunctionSchema& base, FunctionSchema& schema,
                const std::vector<std::string>& names) {
   std::size_t next = 0;

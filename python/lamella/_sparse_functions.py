@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import lamella
-from lamella import Tensor
+from lamella import Tensor, _sparse_shapes
 from lamella._sparse_tensor import SparseTensor, check
 
 # Those that products have a kernel for; others are sums of gathered rows.
@@ -237,19 +237,17 @@ def _mul(input: Any, other: Any) -> Any:
 # What lamella's functions call where an argument is sparse; others are methods of SparseTensor.
 _ANSWERS = {
     "add": _add, "addmm": addmm, "bmm": bmm, "matmul": matmul, "mm": mm, "mul": _mul, "mv": mv,
-    "sparse_mask": sparse_mask, "sub": _sub,
+    "sparse_mask": sparse_mask, "sub": _sub, **_sparse_shapes.JOINS,
 }  # fmt: skip
 
 
 def answer(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """A call of one of lamella's functions with a sparse tensor among its arguments."""
-    from lamella import _sparse_shapes
-
     name = getattr(function, "__name__", "")
-    found = _ANSWERS.get(name) or _sparse_shapes.JOINS.get(name)
+    found: Any = _ANSWERS.get(name)
     if found is None and args and isinstance(args[0], SparseTensor) and not name.startswith("_"):
         found = getattr(SparseTensor, name, None)
     check(
         name, callable(found), "no sparse tensor, which this function does not know: to_dense() it"
     )
-    return found(*args, **kwargs)  # type: ignore[misc]
+    return found(*args, **kwargs)

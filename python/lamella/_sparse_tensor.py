@@ -38,16 +38,15 @@ def _strides(sizes: Sequence[int]) -> list[int]:
     return steps[::-1]
 
 
+# Functions of sparse tensors stand above this file; lamella.sparse, loaded by need, has them.
 def _functions() -> Any:
-    from lamella import _sparse_functions
-
-    return _sparse_functions
+    module: Any = lamella.sparse
+    return module._sparse_functions
 
 
 def _shapes() -> Any:
-    from lamella import _sparse_shapes
-
-    return _sparse_shapes
+    module: Any = lamella.sparse
+    return module._sparse_shapes
 
 
 class SparseTensor:

@@ -1,7 +1,7 @@
 """Functions of sparse tensors, which `lamella.sparse_coo_tensor`, `lamella.sparse_csr_tensor` and
 `Tensor.to_sparse` make."""
 
-from lamella import _C
+from lamella import _C, _sparse_functions, _sparse_shapes  # noqa: F401
 from lamella._sparse_functions import (  # noqa: F401
     addmm,
     log_softmax,

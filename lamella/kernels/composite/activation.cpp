@@ -62,7 +62,8 @@ Tensor rrelu(const Tensor& self, const Scalar& lower, const Scalar& upper, bool 
 }
 Tensor& rrelu_(Tensor& self, const Scalar& lower, const Scalar& upper, bool training,
                std::optional<Generator> generator) {
-  return self.copy_(lamella::rrelu(self, lower, upper, training, generator));
+  // Gradients need what is written over.
+  return self.copy_(lamella::rrelu(self.clone(), lower, upper, training, generator));
 }
 
 namespace {

@@ -165,6 +165,9 @@ Tensor mvlgamma(const Tensor& self, int64_t p) {
   return terms.sum(-1).add(dims * (dims - 1) / 4 * std::log(kPi));
 }
 Tensor& mvlgamma_(Tensor& self, int64_t p) { return self.copy_(lamella::mvlgamma(self, p)); }
-Tensor& polygamma_(Tensor& self, int64_t n) { return self.copy_(lamella::polygamma(n, self)); }
+// Gradients need what is written over.
+Tensor& polygamma_(Tensor& self, int64_t n) {
+  return self.copy_(lamella::polygamma(n, self.clone()));
+}
 
 }  // namespace lamella::native

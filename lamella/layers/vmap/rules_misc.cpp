@@ -143,6 +143,23 @@ Tensor linspace_from_number(const Scalar& start, const Tensor& end, int64_t step
                             std::optional<ScalarType> dtype) {
   return spaced(as_tensor(start, end), end, steps, dtype);
 }
+// In double precision, before the dtype is that of the result.
+Tensor logspace(const Tensor& start, const Tensor& end, int64_t steps, double base,
+                std::optional<ScalarType> dtype) {
+  bool is_wide = start.is_complex() || end.is_complex() || (dtype && is_complex(*dtype));
+  Tensor powers = spaced(start, end, steps, is_wide ? kComplexDouble : kDouble);
+  ScalarType type = dtype.value_or(lamella::result_type(
+      lamella::empty({0}), is_wide ? Scalar(complex<double>(0, 0)) : Scalar(0.0)));
+  return lamella::pow(Scalar(base), powers).to(type);
+}
+Tensor logspace_to_number(const Tensor& start, const Scalar& end, int64_t steps, double base,
+                          std::optional<ScalarType> dtype) {
+  return logspace(start, as_tensor(end, start), steps, base, dtype);
+}
+Tensor logspace_from_number(const Scalar& start, const Tensor& end, int64_t steps, double base,
+                            std::optional<ScalarType> dtype) {
+  return logspace(as_tensor(start, end), end, steps, base, dtype);
+}
 
 // ---- Fused steps of optimizers
 // ---------------------------------------------------------------------------
@@ -269,6 +286,9 @@ constexpr NamedRule kRules[] = {
     {"linspace", &decomposed<&linspace>},
     {"linspace_to_number", &decomposed<&linspace_to_number>},
     {"linspace_from_number", &decomposed<&linspace_from_number>},
+    {"logspace", &decomposed<&logspace>},
+    {"logspace_from_number", &decomposed<&logspace_from_number>},
+    {"logspace_to_number", &decomposed<&logspace_to_number>},
     {"fused_sgd", &decomposed<&fused_sgd>},
     {"fused_sgd_rate", &decomposed<&fused_sgd_rate>},
     {"fused_adam", &decomposed<&fused_adam<false>>},
