@@ -146,6 +146,20 @@ struct AsMemberOf<R (C::*)(A...) const noexcept, T> {
   using type = R (T::*)(A...) const;
 };
 
+// A function that gives a dtype, as one that gives its number: what Python gets from PyTorch.
+template <class F, class Fn>
+struct DtypeAsNumber {
+  static constexpr bool applies = false;
+};
+template <class F, class... A>
+struct DtypeAsNumber<F, ScalarType(A...)> {
+  static constexpr bool applies = true;
+  int64_t operator()(A... arguments) {
+    return static_cast<int64_t>(function(std::forward<A>(arguments)...));
+  }
+  F function;
+};
+
 // The registrations of the classes of this library, which end with it; each stays where it is.
 struct ClassRegistrations {
   struct One {
@@ -308,9 +322,19 @@ class class_ {
   template <class F>
   class_& add(const std::string& name, F f, std::initializer_list<arg> arguments) {
     if (library_ == nullptr) return *this;  // registering the class failed
+    using Fn = typename detail::FunctionType<std::decay_t<F>>::type;
+    using Number = detail::DtypeAsNumber<F, Fn>;
+    if constexpr (Number::applies) {
+      return add(name, Number{std::move(f)}, arguments);
+    } else {
+      add_checked<Fn>(name, std::move(f), arguments);
+      return *this;
+    }
+  }
+  template <class Fn, class F>
+  void add_checked(const std::string& name, F f, std::initializer_list<arg> arguments) {
     guarded([&] {
       check_word(name);
-      using Fn = typename detail::FunctionType<std::decay_t<F>>::type;
       std::string full = name_ + "." + name;
       try {
         full += schema_of(static_cast<std::add_pointer_t<Fn>>(nullptr), arguments);
@@ -319,7 +343,6 @@ class class_ {
       }
       library_->def(full.c_str(), std::move(f));
     });
-    return *this;
   }
 
   Library* library_ = nullptr;
