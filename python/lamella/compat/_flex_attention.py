@@ -220,8 +220,9 @@ def create_block_mask(
         order = lamella.argsort(blocks.to(lamella.int32), dim=-1, descending=True, stable=True)
         return blocks.sum(-1).to(lamella.int32), order.to(lamella.int32)
 
-    full = numbers(whole) if separate_full_blocks else (None, None)
-    return BlockMask((Q_LEN, KV_LEN), *numbers(part), *full, size, mask_mod)
+    full: tuple[Any, Any] = numbers(whole) if separate_full_blocks else (None, None)
+    number, indices = numbers(part)
+    return BlockMask((Q_LEN, KV_LEN), number, indices, full[0], full[1], size, mask_mod)
 
 
 def flex_attention(
