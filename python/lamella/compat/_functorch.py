@@ -68,5 +68,5 @@ def combine_state_for_ensemble(
         raise RuntimeError("combine_state_for_ensemble: expected at least one model, got 0.")
     made = [make_functional_with_buffers(model) for model in models]
     stacked = [tuple(map(lamella.stack, zip(*[each[i] for each in made]))) for i in (1, 2)]
-    parameters = tuple(value.detach().requires_grad_() for value in stacked[0])
+    parameters = tuple(value.detach() for value in stacked[0])
     return made[0][0], parameters, stacked[1]
