@@ -8,15 +8,20 @@ from typing import Any
 
 import lamella
 from lamella import Tensor
-from lamella.func import (
+from lamella.func import functional_call as functional_call
+from lamella.func import functionalize as functionalize
+from lamella.func import grad as grad
+from lamella.func import grad_and_value as grad_and_value
+from lamella.func import hessian as hessian
+from lamella.func import jacfwd as jacfwd
+from lamella.func import jacrev as jacrev
+from lamella.func import jvp as jvp
+from lamella.func import stack_module_state as stack_module_state
+from lamella.func import vjp as vjp
+from lamella.func import vmap as vmap
     functional_call,
 )
 from lamella.nn import Module
-
-__all__ = (
-    "combine_state_for_ensemble functional_call functionalize grad grad_and_value hessian jacfwd "
-    "jacrev jvp make_functional make_functional_with_buffers stack_module_state vjp vmap"
-).split()
 
 
 def _values(named: Any, detached: bool) -> tuple[list[str], tuple[Tensor, ...]]:
