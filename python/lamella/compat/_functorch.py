@@ -19,8 +19,6 @@ from lamella.func import jvp as jvp
 from lamella.func import stack_module_state as stack_module_state
 from lamella.func import vjp as vjp
 from lamella.func import vmap as vmap
-    functional_call,
-)
 from lamella.nn import Module
 
 
