@@ -37,6 +37,10 @@ _OWN |= {
 }
 
 
+# What install() puts in place besides the modules of torch.
+_TAKEN = ("torch", "functorch")
+
+
 class _Names(ModuleType):
     """The module torch: names of this package first, then Lamella's."""
 
@@ -192,6 +196,7 @@ def install() -> ModuleType:
     module.__dict__["torch"] = module
     module.__spec__ = importlib.machinery.ModuleSpec("torch", None, is_package=True)
     sys.modules["torch"] = module
+    sys.modules["functorch"] = importlib.import_module("lamella.compat._functorch")
     # Importing it later would put the module where torch.autograd has the function of its name.
     sys.modules["torch.autograd.gradcheck"] = importlib.import_module("lamella.autograd.gradcheck")
     sys.meta_path.insert(0, _Finder())
@@ -205,6 +210,6 @@ def uninstall() -> None:
     _old_signatures.uninstall()
     _torch_function.uninstall()
     lamella._C._set_package("lamella")
-    for name in [name for name in sys.modules if name == "torch" or name.startswith("torch.")]:
+    for name in [name for name in sys.modules if name in _TAKEN or name.startswith("torch.")]:
         del sys.modules[name]
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Finder)]

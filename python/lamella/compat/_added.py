@@ -15,6 +15,8 @@ ADDED = {
     "_tensor_str._str_intern": "lamella.compat._printing._str_intern",
     "_tensor_str._tensor_str": "lamella.compat._printing._tensor_str",
     "nn.Module.compile": "lamella.compat.compiler._compile_in_place",
+    "nn.attention.flex_attention": "lamella.compat._flex_attention",
+    "nn.utils.fusion": "lamella.compat._fusion",
     "nn.functional.grouped_mm": "lamella.compat._functions.grouped_mm",
     "nn.init._calculate_correct_fan": "lamella.compat._nn._calculate_correct_fan",
     "nn.init._no_grad_normal_": "lamella.nn.init.normal_",
@@ -59,7 +61,8 @@ ADDED |= {
 def find(path: str) -> object:
     """What a dotted path names."""
     module, _, name = path.rpartition(".")
-    return getattr(importlib.import_module(module), name)
+    owner = importlib.import_module(module)
+    return getattr(owner, name) if hasattr(owner, name) else importlib.import_module(path)
 
 
 def add(tail: str) -> None:

@@ -212,16 +212,17 @@ def create_block_mask(
     )
     counts = grown.view(*mask.shape[:2], rows, size[0], columns, size[1]).sum((3, 5))
     whole = counts == size[0] * size[1]
-    part = (counts > 0) & ~whole
-    if not separate_full_blocks:
-        part, whole = part | whole, None
+    part = counts > 0
+    if separate_full_blocks:
+        part = part & ~whole
 
     def numbers(blocks: Tensor) -> tuple[Tensor, Tensor]:
         order = lamella.argsort(blocks.to(lamella.int32), dim=-1, descending=True, stable=True)
         return blocks.sum(-1).to(lamella.int32), order.to(lamella.int32)
 
-    full = numbers(whole) if whole is not None else (None, None)
-    return BlockMask((Q_LEN, KV_LEN), *numbers(part), *full, size, mask_mod)
+    full: tuple[Any, Any] = numbers(whole) if separate_full_blocks else (None, None)
+    number, indices = numbers(part)
+    return BlockMask((Q_LEN, KV_LEN), number, indices, full[0], full[1], size, mask_mod)
 
 
 def flex_attention(

@@ -76,8 +76,10 @@ def _false(self: Tensor, *args: Any) -> bool:
 
 
 def _storage(self: Tensor) -> Any:
-    """The memory behind the tensor."""
-    return self.untyped_storage()
+    """The memory behind the tensor, in elements."""
+    from lamella.compat.storage import TypedStorage
+
+    return TypedStorage(self)
 
 
 def _elements(self: Tensor, function: Callable[..., Any], *others: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlparse as urlparse
 
 try:
-    from tqdm.auto import tqdm as tqdm
+    from tqdm.auto import tqdm as tqdm  # type: ignore[import-untyped]
 except ImportError:
 
     def tqdm(iterable: Any = None, *args: Any, **kwargs: Any) -> Any:

@@ -32,7 +32,7 @@ class SobolEngine:
         self.num_generated = 0
 
     def _directions(self) -> Tensor:
-        from scipy.stats import qmc
+        from scipy.stats import qmc  # type: ignore[import-untyped]
 
         found = qmc.Sobol(self.dimension, scramble=False, bits=self.MAXBIT)._sv
         return lamella.from_numpy(found.astype("int64"))

@@ -1,10 +1,60 @@
 """torch.storage."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from lamella import UntypedStorage as UntypedStorage
 
 
 class TypedStorage:
-    """A storage with a dtype: there is none, so nothing is one."""
+    """The memory behind a tensor, counted in elements of its dtype."""
+
+    def __init__(self, tensor: Any) -> None:
+        self._memory, self.dtype = tensor.untyped_storage(), tensor.dtype
+        self.device = tensor.device
+
+    def _elements(self) -> Any:
+        import lamella
+
+        count = len(self)
+        whole = lamella.empty(0, dtype=self.dtype, device=self.device)
+        return whole.set_(self._memory, 0, (count,), (1,))
+
+    def __len__(self) -> int:
+        return int(self._memory.nbytes()) // int(self.dtype.itemsize)
+
+    size = __len__
+
+    def nbytes(self) -> int:
+        """The number of bytes."""
+        return int(self._memory.nbytes())
+
+    def element_size(self) -> int:
+        """The bytes of one element."""
+        return int(self.dtype.itemsize)
+
+    def data_ptr(self) -> int:
+        """Where the memory begins."""
+        return int(self._memory.data_ptr())
+
+    def untyped(self) -> Any:
+        """The memory in bytes."""
+        return self._memory
+
+    def tolist(self) -> list[Any]:
+        """The elements."""
+        return list(self._elements().tolist())
+
+    def __getitem__(self, index: Any) -> Any:
+        found = self._elements()[index]
+        return found.item() if isinstance(index, int) else found
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._elements()[index] = value
+
+    def __iter__(self) -> Any:
+        return iter(self.tolist())
 
 
 _TypedStorage = TypedStorage

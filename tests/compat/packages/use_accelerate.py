@@ -1,7 +1,6 @@
-# packages: accelerate==1.15.0, psutil==7.2.2, huggingface_hub==2.4.0, httpx==0.28.1
-# packages: httpcore==1.0.9, anyio==4.16.0, h11==0.16.0, certifi==2026.10.19.post1, idna==3.20
-# packages: regex==2026.11.19, typer==0.29.2, click==8.5.1, shellingham==1.5.4, rich==15.0.0
-# packages: markdown-it-py==4.3.0, mdurl==0.1.2
+# packages: accelerate==1.15.0, psutil==7.2.2, huggingface_hub==2.4.0, httpx2==2.16.2
+# packages: httpcore2==2.16.2, anyio==4.16.0, h11==0.16.0, idna==3.20, truststore==0.10.5
+# packages: regex==2026.11.19
 """A training loop with accumulated gradients, and a network without memory."""
 
 import torch

@@ -1,4 +1,5 @@
-# packages: nflows==0.14
+# packages: nflows==0.14, matplotlib==3.11.2, cycler==0.12.1, fonttools==4.68.0
+# packages: kiwisolver==1.5.1, pillow==13.0.0, pyparsing==3.3.3, python-dateutil==4.0.0
 """Normalizing flows: autoregressive, with splines."""
 
 import torch

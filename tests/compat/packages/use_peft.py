@@ -1,7 +1,6 @@
 # packages: peft==0.21.2, accelerate==1.15.0, psutil==7.2.2, transformers==5.24.0
-# packages: huggingface_hub==2.4.0, httpx==0.28.1, httpcore==1.0.9, anyio==4.16.0, h11==0.16.0
-# packages: certifi==2026.10.19.post1, idna==3.20, regex==2026.11.19, typer==0.29.2
-# packages: click==8.5.1, shellingham==1.5.4, rich==15.0.0, markdown-it-py==4.3.0, mdurl==0.1.2
+# packages: huggingface_hub==2.4.0, httpx2==2.16.2, httpcore2==2.16.2, anyio==4.16.0
+# packages: h11==0.16.0, idna==3.20, truststore==0.10.5, regex==2026.11.19
 """Networks with a few parameters added: LoRA, DoRA, IA3, prompts, prefixes."""
 
 import torch

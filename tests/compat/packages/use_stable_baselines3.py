@@ -1,5 +1,5 @@
 # packages: stable_baselines3==2.9.2, gymnasium==1.4.0, Farama-Notifications==0.0.6
-# packages: pandas==3.1.1, cloudpickle==3.1.3, matplotlib==3.11.2
+# packages: psutil==7.2.2
 """Agents trained by PPO, A2C, DQN, SAC and TD3, saved and loaded."""
 
 import numpy as np

@@ -1,5 +1,5 @@
-# packages: torch-geometric==2.8.1, aiohttp==3.14.5, requests==2.34.2, xxhash==4.1.0
-# packages: pyparsing==3.3.3, psutil==7.2.2
+# packages: torch-geometric==2.8.1, requests==2.34.2, urllib3==2.8.0, idna==3.20
+# packages: certifi==2026.10.19.post1, charset-normalizer==3.5.3, xxhash==4.1.0, psutil==7.2.2
 """Graph networks trained, batches of graphs, utilities."""
 
 import torch

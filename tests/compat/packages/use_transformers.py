@@ -1,7 +1,5 @@
-# packages: transformers==5.24.0, huggingface_hub==2.4.0, httpx==0.28.1, httpcore==1.0.9
-# packages: anyio==4.16.0, h11==0.16.0, certifi==2026.10.19.post1, idna==3.20, regex==2026.11.19
-# packages: typer==0.29.2, click==8.5.1, shellingham==1.5.4, rich==15.0.0, markdown-it-py==4.3.0
-# packages: mdurl==0.1.2
+# packages: transformers==5.24.0, huggingface_hub==2.4.0, httpx2==2.16.2, httpcore2==2.16.2
+# packages: anyio==4.16.0, h11==0.16.0, idna==3.20, truststore==0.10.5, regex==2026.11.19
 """The model code of a large library: small random networks trained, texts generated."""
 
 import warnings

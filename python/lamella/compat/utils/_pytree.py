@@ -79,7 +79,7 @@ SUPPORTED_NODES = own._kinds
 def _get_node_type(tree: Any) -> Any:
     """The type under which SUPPORTED_NODES has a node."""
     kind = own._kind_of(tree)[0]
-    return namedtuple if kind is own.NamedTuple else kind  # type: ignore[attr-defined]
+    return namedtuple if kind is own.NamedTuple else kind
 
 
 def register_pytree_node(

@@ -9,14 +9,17 @@ from typing import Any
 from lamella import Tensor
 
 
-class WeakIdRef(weakref.ref):  # type: ignore[type-arg]
+class WeakIdRef(weakref.ReferenceType[Any]):
     """A reference that is equal to others of the same object, whatever the object's == says."""
 
     __slots__ = ("_id",)
 
-    def __init__(self, key: Any, callback: Any = None) -> None:
-        super().__init__(key, callback)
-        self._id = id(key)
+    _id: int
+
+    def __new__(cls, key: Any, callback: Any = None) -> Any:
+        made = super().__new__(cls, key, callback)
+        made._id = id(key)
+        return made
 
     def __hash__(self) -> int:
         return self._id

@@ -234,9 +234,14 @@ class Module:
                 below = f"{prefix}.{name}" if prefix else name
                 yield from module.named_modules(memo, below, remove_duplicate)
 
-    def modules(self) -> Iterator[Module]:
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
         """The module and all below it."""
-        return (module for _, module in self.named_modules())
+        named = self.named_modules(remove_duplicate=remove_duplicate)
+        return (module for _, module in named)
+
+    def share_memory(self: Self) -> Self:
+        """The module itself, whose tensors are shared by processes that fork."""
+        return self
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """The direct submodules with their names, each once."""

@@ -1,0 +1,75 @@
+"""The package functorch, from before its functions were torch.func."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import lamella
+from lamella import Tensor
+from lamella.func import functional_call as functional_call
+from lamella.func import functionalize as functionalize
+from lamella.func import grad as grad
+from lamella.func import grad_and_value as grad_and_value
+from lamella.func import hessian as hessian
+from lamella.func import jacfwd as jacfwd
+from lamella.func import jacrev as jacrev
+from lamella.func import jvp as jvp
+from lamella.func import stack_module_state as stack_module_state
+from lamella.func import vjp as vjp
+from lamella.func import vmap as vmap
+from lamella.nn import Module
+
+
+def _values(named: Any, detached: bool) -> tuple[list[str], tuple[Tensor, ...]]:
+    pairs = list(named)
+    values = (value.detach() if detached else value for _, value in pairs)
+    return [name for name, _ in pairs], tuple(values)
+
+
+def make_functional_with_buffers(
+    model: Module, disable_autograd_tracking: bool = False
+) -> tuple[Callable[..., Any], tuple[Tensor, ...], tuple[Tensor, ...]]:
+    """(function, parameters, buffers) of a module: function(parameters, buffers, *inputs) calls it
+    with these in the place of its own."""
+    skeleton = copy.deepcopy(model)
+    names, parameters = _values(skeleton.named_parameters(), disable_autograd_tracking)
+    buffer_names, buffers = _values(skeleton.named_buffers(), False)
+
+    def function(
+        parameters: Sequence[Tensor], buffers: Sequence[Tensor], *args: Any, **kwargs: Any
+    ) -> Any:
+        state = dict(zip(names, parameters)) | dict(zip(buffer_names, buffers))
+        return functional_call(skeleton, state, args, kwargs)
+
+    return function, parameters, buffers
+
+
+def make_functional(
+    model: Module, disable_autograd_tracking: bool = False
+) -> tuple[Callable[..., Any], tuple[Tensor, ...]]:
+    """(function, parameters) of a module without buffers: function(parameters, *inputs)."""
+    if list(model.buffers()):
+        raise RuntimeError(
+            "make_functional(model): `model` has buffers. Please use "
+            "make_functional_with_buffers(model) instead."
+        )
+    inner, parameters, _ = make_functional_with_buffers(model, disable_autograd_tracking)
+
+    def function(parameters: Sequence[Tensor], *args: Any, **kwargs: Any) -> Any:
+        return inner(parameters, (), *args, **kwargs)
+
+    return function, parameters
+
+
+def combine_state_for_ensemble(
+    models: Sequence[Module],
+) -> tuple[Callable[..., Any], tuple[Tensor, ...], tuple[Tensor, ...]]:
+    """(function, parameters, buffers) of several modules of one class, stacked in dimension 0."""
+    if not models:
+        raise RuntimeError("combine_state_for_ensemble: expected at least one model, got 0.")
+    made = [make_functional_with_buffers(model) for model in models]
+    stacked = [tuple(map(lamella.stack, zip(*[each[i] for each in made]))) for i in (1, 2)]
+    parameters = tuple(value.detach() for value in stacked[0])
+    return made[0][0], parameters, stacked[1]
