@@ -187,12 +187,11 @@ TEST_F(Models, MakeOutFormsWithNamedOutArguments) {
   for (const NativeFunction& f : model.functions) {
     if (f.autogen_of != nullptr) made.push_back(f.schema.str() + " " + f.batching);
   }
-  EXPECT_EQ(made,
-            (std::vector<std::string>{
-                "split3.first(Tensor self, *, ScalarType? dtype=None, Tensor(a!) front, "
-                "Tensor(b!) back) -> (Tensor(a!) first, Tensor(b!) last) composite",
-                "total.out(Tensor self, int dim, *, Tensor(a!) out) -> Tensor(a!) composite",
-            }));
+  EXPECT_EQ(made, (std::vector<std::string>{
+                      "split3.first(Tensor self, *, ScalarType? dtype=None, Tensor(a!) front, "
+                      "Tensor(b!) back) -> (Tensor(a!) first, Tensor(b!) last) composite",
+                      "total.out(Tensor self, int dim, *, Tensor(a!) out) -> Tensor(a!) composite",
+                  }));
 }
 
 TEST_F(Models, MakeTheFamilyOfAFunctionalForm) {

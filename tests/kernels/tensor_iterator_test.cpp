@@ -98,7 +98,7 @@ TEST(TensorIterator, KindsOfOperators) {
   auto made = [](auto make) {
     TensorBase out;
     TensorIterator iter = make(out);
-    return std::make_pair(iter.common_dtype(), out.dtype());
+    return std::make_pair(iter.common_dtype(), out.scalar_type());
   };
   using Pair = std::pair<ScalarType, ScalarType>;
   EXPECT_EQ(

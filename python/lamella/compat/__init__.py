@@ -166,7 +166,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             other.startswith(f"{tail}.") for other in (*_hollow.HOLLOW, *_PART_OF)
         ):
             module.__path__ = []
-        _added.add(tail)
+        _added.add(tail, find_module)
         # Importing sets attributes of the module's spec: it keeps its own.
         self._kept = module.__spec__, module.__loader__
         return module

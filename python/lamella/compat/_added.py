@@ -6,6 +6,7 @@ They are put there when the module under torch that has them, or a part of it, i
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 
 # For each module and name, the module and the name of what it is.
 ADDED = {
@@ -65,10 +66,9 @@ def find(path: str) -> object:
     return getattr(owner, name) if hasattr(owner, name) else importlib.import_module(path)
 
 
-def add(tail: str) -> None:
-    """Adds the names of torch.`tail` and of its parts, where there are none."""
-    from lamella.compat import find_module
-
+def add(tail: str, find_module: Callable[[str], str | None]) -> None:
+    """Adds the names of torch.`tail` and of its parts, where there are none. `find_module` says which
+    module stands for one under torch."""
     for path, source in ADDED.items():
         if not f"{path}.".startswith(f"{tail}."):
             continue
