@@ -67,8 +67,8 @@ def find(path: str) -> object:
 
 
 def add(tail: str, find_module: Callable[[str], str | None]) -> None:
-    """Adds the names of torch.`tail` and of its parts, where there are none. `find_module` says which
-    module stands for one under torch."""
+    """Adds the names of torch.`tail` and of its parts, where there are none. `find_module` says
+    which module stands for one under torch."""
     for path, source in ADDED.items():
         if not f"{path}.".startswith(f"{tail}."):
             continue
