@@ -420,7 +420,7 @@ TEST(CustomCall, WhatDoesNotFitIsSaidWhenTheModuleIsCompiled) {
        "'aten::add.Tensor', 'aten::add_.Tensor', 'aten::eq.Tensor'"},
       {"f32[2] custom-call(x), custom_call_target=\"aten::softmx\"",
        "expected a target that is registered for Host, got 'aten::softmx'; near names: "
-       "'aten::softmax.int', 'aten::_softmax', 'aten::_softmax.out'"},
+       "'aten::softmax.int', 'aten::softmax.int_out', 'aten::_softmax'"},
       {"f32[2] custom-call(x), custom_call_target=\"qqqqqqqqq\"",
        "expected a target that is registered for Host, got 'qqqqqqqqq'"},
       {"f32[2] custom-call(x), custom_call_target=\"increment\", "
