@@ -234,7 +234,7 @@ Tensor map_polynomial(const char* op, const Tensor& x, const Tensor& n, Family f
                       bool shifted = false) {
   // A step for each degree, so there is a highest; those of Chebyshev have a closed form.
   if (!is_chebyshev(family) && !n.is_meta() && n.numel() != 0) {
-    const double highest = n.max().item().toDouble();
+    const double highest = n.nan_to_num(0.0, kInf, -kInf).max().item().toDouble();
     LAMELLA_CHECK_VALUE(!(highest > kHighestDegree), op, ": expected 'n' to be at most ",
                         static_cast<int64_t>(kHighestDegree), ", got ", highest);
   }

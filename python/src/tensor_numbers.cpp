@@ -90,7 +90,11 @@ inline PyObject* call_slot(SlotOperator& slot, PyObject* const* args, Py_ssize_t
   }
   if (torch_function_on) [[unlikely]] {
     PyObject* result;
-    if (ask_operands(strstr(slot.qualified, "::") + 2, args, count, &result)) return result;
+    // Who answers for tensors knows floordiv by PyTorch's name alone.
+    const char* name = strstr(slot.qualified, "::") + 2;
+    if (&slot == &slots[kFloorDivide]) name = "floor_divide";
+    if (&slot == &slots[kInplaceFloorDivide]) name = "floor_divide_";
+    if (ask_operands(name, args, count, &result)) return result;
   }
   return call_table(*table, nullptr, false, args, count, nullptr);
 }

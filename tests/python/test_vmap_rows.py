@@ -123,7 +123,6 @@ ONE_AT_A_TIME = {
     "aten._rnn_layer.default",
     "aten._rnn_layer_backward.default",
     "aten.nonzero_static.default",
-    "aten.nonzero_static.out",
 }
 
 
