@@ -181,10 +181,12 @@ void check_probabilities(const char* op, const Tensor& self, const Tensor& targe
   LAMELLA_CHECK(self.sizes().equals(target.sizes()), op, ": expected 'target' to be of shape ",
                 self.sizes(), ", got ", target.sizes());
   if (self.is_meta() || self.numel() == 0) return;
-  Tensor least = self.amin(), most = self.amax();
-  double low = least.item().toDouble(), high = most.item().toDouble();
-  LAMELLA_CHECK(low >= 0 && high <= 1, op, ": expected the elements of 'self' to be in [0, 1], ",
-                "got some from ", low, " to ", high);
+  for (auto [name, tensor] : {std::pair("self", &self), std::pair("target", &target)}) {
+    Tensor least = tensor->amin(), most = tensor->amax();
+    double low = least.item().toDouble(), high = most.item().toDouble();
+    LAMELLA_CHECK(low >= 0 && high <= 1, op, ": expected the elements of '", name,
+                  "' to be in [0, 1], got some from ", low, " to ", high);
+  }
 }
 }  // namespace
 Tensor binary_cross_entropy(const Tensor& self, const Tensor& target,
