@@ -6,6 +6,7 @@
 #include <span>
 
 #include "codegen/docs.h"
+#include "codegen/field_words.h"
 #include "codegen/keys.h"
 #include "codegen/pointwise.h"
 #include "codegen/words.h"
@@ -15,36 +16,6 @@
 
 namespace lamella::codegen {
 namespace {
-
-constexpr std::array<std::string_view, 6> kModules = {"nn",     "fft",     "linalg",
-                                                      "sparse", "special", "nested"};
-constexpr std::array<std::string_view, 7> kUfuncKeys = {
-    "Generic",           "ScalarOnly", "CUDAFunctor", "CUDAFunctorOnOther",
-    "CUDAFunctorOnSelf", "CPUScalar",  "CPUVector"};
-constexpr std::array<std::string_view, 24> kUfuncTypes = {"Byte",
-                                                          "Char",
-                                                          "Short",
-                                                          "Int",
-                                                          "Long",
-                                                          "Half",
-                                                          "Float",
-                                                          "Double",
-                                                          "ComplexHalf",
-                                                          "ComplexFloat",
-                                                          "ComplexDouble",
-                                                          "Bool",
-                                                          "BFloat16",
-                                                          "Float8_e5m2",
-                                                          "Float8_e4m3fn",
-                                                          "Float8_e5m2fnuz",
-                                                          "Float8_e4m3fnuz",
-                                                          "All",
-                                                          "AllAndComplex",
-                                                          "FloatingAndComplex",
-                                                          "Integral",
-                                                          "Floating",
-                                                          "Complex",
-                                                          "AllAndComplexExceptBool"};
 
 std::string unknown_field_hint(const YamlNode& key, std::span<const std::string_view> names) {
   if (!key.is_scalar()) return "";

@@ -8,7 +8,7 @@
 
 // A check is a whole `if`, so it needs no semicolon behind it.
 #define TORCH_CHECK_WITH(type, condition, ...)                                           \
-  if (!(condition)) [[unlikely]] {                                                       \
+  if (C10_UNLIKELY(!(condition))) {                                                      \
     ::lamella::detail::check_failed<::c10::type>(#condition __VA_OPT__(, ) __VA_ARGS__); \
   }
 #define TORCH_CHECK(condition, ...) TORCH_CHECK_WITH(Error, condition __VA_OPT__(, ) __VA_ARGS__)
