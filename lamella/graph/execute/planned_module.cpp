@@ -165,7 +165,8 @@ class PlanWriter {
     }
     std::vector<OperandAlias> aliases;
     for (auto [array, operand] : facts.shared) {
-      // A parameter's memory is taken only where the caller lets go of it, which a plan does not know.
+      // A parameter's memory is taken only where the caller lets go of it, which a plan does not
+      // know.
       if (region.inputs[static_cast<size_t>(operand)]->opcode == Opcode::Parameter) continue;
       aliases.push_back({places[static_cast<size_t>(array)], operand, {}});
     }
