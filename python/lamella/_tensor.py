@@ -230,7 +230,7 @@ def _to_dense(self: Tensor, dtype: Any = None) -> Tensor:
     return self if dtype is None else self.to(dtype)
 
 
-# Of operators whose `self` is not their first argument, methods put the tensor in its place.
+# Methods put the tensor where `self` stands in operators that have it later than first.
 
 
 def _where(self: Tensor, condition: Tensor, other: Any) -> Tensor:

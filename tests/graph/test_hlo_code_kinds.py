@@ -253,7 +253,7 @@ def test_extremes(dtype, opcode, sizes, dims):
         f"dimensions={{{','.join(map(str, dims))}}}, to_apply=f\n}}\n"
     )
     program = hlo.compile(text)
-    # Of zeros alone, of infinities, and of numbers with one that is none, of either sign.
+    # The rows hold zeros alone, infinities, and numbers beside a NaN, of either sign.
     for count, start in ((2, 0.0), (2, -0.0), (4, np.inf), (4, -np.inf), (8, 1.0)):
         x = np.array(extremes[:count])[random.integers(0, count, sizes)]
         if count == 8:

@@ -147,7 +147,7 @@ llvm::Value* Emitter::complex_operation(const Instruction* i, llvm::ArrayRef<llv
       return b.CreateSelect(is_infinite, infinite, size);
     }
     case Opcode::Compare: {
-      // Of both parts at once, all ones or zero; then of pairs of them.
+      // Both parts are compared at once, to all ones or zero; then pairs of the results are joined.
       auto* floats = llvm::FixedVectorType::get(b.getFloatTy(), 2 * lane_count(left));
       auto* words = llvm::FixedVectorType::get(b.getInt32Ty(), 2 * lane_count(left));
       bool equal = i->text(AttributeKey::Direction) == "EQ";

@@ -22,7 +22,7 @@ enum class Family : uint8_t {
 struct Blocks {
   void (*function[static_cast<int>(Function::kCount)])(const double* from, double* to,
                                                        int64_t count);
-  // Of one degree, at least 0, for all elements.
+  // These compute the polynomial of one degree, which is at least 0, for all elements.
   void (*polynomial[static_cast<int>(Family::kCount)])(const double* from, int64_t degree,
                                                        double* to, int64_t count);
 };

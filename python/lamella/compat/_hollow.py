@@ -39,7 +39,7 @@ _QUANTIZED = (
     "get_default_qat_qconfig quantize_dynamic quantize default_qconfig"
 )
 
-# Of each module its names: classes begin with a capital letter, functions do not.
+# Each module has these names: those of classes begin with a capital letter, of functions not.
 HOLLOW = {
     "_custom_ops": "",
     "_dynamo.exc": "TensorifyScalarRestartAnalysis TorchRuntimeError Unsupported",
