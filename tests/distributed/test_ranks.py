@@ -66,23 +66,38 @@ def test_cuda_tensors(ranks):
     assert output.count("done") == ranks, output
 
 
-def test_why_there_is_no_nccl():
+def obstacle_of_cuda(**environment):
+    """Why CUDA tensors have no collectives here, or ""."""
     command = "import lamella.distributed._job as job; print(job.ops().obstacle('cuda'))"
+    environment = {**os.environ, **environment}
+    run = subprocess.run(
+        [sys.executable, "-c", command], env=environment, capture_output=True, check=True
+    )
+    return run.stdout.decode().strip()
 
-    def obstacle(**environment):
-        environment = {**os.environ, **environment}
-        run = subprocess.run(
-            [sys.executable, "-c", command], env=environment, capture_output=True, check=True
-        )
-        return run.stdout.decode().strip()
 
+def test_cuda_tensors_on_gpus():
+    memory = BUILD / "tests" / "distributed" / "libcuda_memory.so"
+    if not memory.exists():
+        pytest.skip("NCCL is not installed")
+    if obstacle := obstacle_of_cuda():
+        pytest.skip(obstacle)
+    gpus = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True).stdout
+    ranks = len(gpus.splitlines())
+    output = run_ranks(ranks, "ranks_nccl.py", memory)
+    assert output.count("done") == ranks, output
+
+
+def test_why_there_is_no_nccl():
     there = os.path.exists(os.path.join(os.path.dirname(_job._library()), "liblamella_nccl.so"))
-    found = obstacle()
+    found = obstacle_of_cuda()
     if not there:
         assert found == ("liblamella_nccl.so is not there; it is built where NCCL's headers are")
     elif found:
         assert found.startswith("no GPU is here"), found
-    assert obstacle(LAMELLA_NCCL="/nowhere/lib.so").startswith("/nowhere/lib.so: cannot open")
+    assert obstacle_of_cuda(LAMELLA_NCCL="/nowhere/lib.so").startswith(
+        "/nowhere/lib.so: cannot open"
+    )
 
 
 def test_a_job_ends_with_the_process_that_began_it():
