@@ -134,3 +134,12 @@ def test_signatures_are_those_of_torch():
             found = inspect.signature(getattr(package.autograd, name)).parameters.values()
             rows.append([(p.name, p.kind, p.default) for p in found])
         assert rows[0] == rows[1]
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_what_is_checked_draws_as_without_the_check(fast):
+    x = lamella.rand(3, dtype=lamella.float64).requires_grad_()
+    y = lamella.rand(3, dtype=lamella.float64).requires_grad_()
+    state = lamella.get_rng_state()
+    assert gradcheck(lambda x, y: x * y.sin(), (x, y), check_forward_ad=True, fast_mode=fast)
+    assert lamella.equal(lamella.get_rng_state(), state)

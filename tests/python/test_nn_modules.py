@@ -389,3 +389,15 @@ def test_images_without_aliases():
         "interpolate: expected an image and a mode of ['bilinear', 'bicubic', 'lanczos'] with "
         "'antialias', got 2 dimensions and 'nearest'"
     )
+
+
+def test_states_from_before_batches_were_counted():
+    norm = nn.BatchNorm1d(2)
+    norm(lamella.rand(3, 2))
+    old = {name: value for name, value in norm.state_dict().items() if "batches" not in name}
+    assert norm.load_state_dict(old) == ([], [])
+    assert norm.num_batches_tracked == 1
+    state = norm.state_dict()
+    del state["num_batches_tracked"]
+    with pytest.raises(RuntimeError, match="missing key: 'num_batches_tracked'"):
+        norm.load_state_dict(state)

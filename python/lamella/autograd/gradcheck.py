@@ -212,6 +212,8 @@ class _Check:
         self.atol = atol
         self.rtol = rtol
         self.fast = fast
+        # What is checked draws from the default generator as if there were no check.
+        self.generator = lamella.Generator().manual_seed(0)
         # Places of the inputs whose derivatives are checked.
         self.places = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
 
@@ -475,13 +477,16 @@ class _Check:
             text += f"\nanalytical:\n{analytical}\nnumerical:\n{numerical}"
         raise GradcheckError(text)
 
+    def _random(self, like: Tensor) -> Tensor:
+        """Random coordinates for a tensor like this one."""
+        numbers = lamella.rand(_count(like), dtype=lamella.float64, generator=self.generator)
+        return _from_coordinates(numbers, like)
+
     # ---- Other checks of backward
 
     def _check_determinism(self, outputs: list[Tensor], tolerance: float) -> None:
         for i, output in enumerate(outputs):
-            gradient = _from_coordinates(
-                lamella.rand(_count(output), dtype=lamella.float64), output
-            )
+            gradient = self._random(output)
             first, second = self._vjp(output, gradient), self._vjp(output, gradient)
             for place, one, other in zip(self.places, first, second):
                 same = bool((one == other).all()) or bool(((one - other).abs() <= tolerance).all())
@@ -497,7 +502,7 @@ class _Check:
         found = lamella.autograd.grad(
             outputs,
             wanted,
-            [lamella.randn_like(y) for y in outputs],
+            [self._random(y) for y in outputs],
             retain_graph=True,
             allow_unused=True,
         )
@@ -557,7 +562,7 @@ class _Check:
             return
         for which, place in enumerate(self.places):
             x = self.inputs[place]
-            u = _from_coordinates(lamella.rand(_count(x), dtype=lamella.float64), x)
+            u = self._random(x)
             without = self._jvp(chosen, which, u)
             copies, moved = self._copies()
             with forward_ad.dual_level():

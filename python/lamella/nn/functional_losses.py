@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 
 import lamella
@@ -54,6 +55,16 @@ def _number(reduction: str, size_average: bool | None = None, reduce: bool | Non
     if number is None:
         raise ValueError(f"expected 'reduction' to be 'none', 'mean' or 'sum', got {reduction!r}")
     return number
+
+
+def _warn_of_broadcasting(name: str, input: Tensor, target: Tensor) -> None:
+    """A column beside a row gives a square of differences, which is rarely meant."""
+    if input.shape != target.shape:
+        warnings.warn(
+            f"{name}: expected 'target' to have the shape of 'input', {list(input.shape)}, got "
+            f"{list(target.shape)}; they are broadcast together",
+            stacklevel=3,
+        )
 
 
 def _reduced(values: Tensor, reduction: str) -> Tensor:
@@ -109,6 +120,7 @@ def mse_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """(input - target) squared."""
+    _warn_of_broadcasting("mse_loss", input, target)
     if weight is not None:
         return _weighted(_mse_loss(input, target, 0), weight, reduction)
     return _mse_loss(input, target, _number(reduction, size_average, reduce))
@@ -123,6 +135,7 @@ def l1_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """|input - target|."""
+    _warn_of_broadcasting("l1_loss", input, target)
     if weight is not None:
         return _weighted(_l1_loss(input, target, 0), weight, reduction)
     return _l1_loss(input, target, _number(reduction, size_average, reduce))
@@ -137,6 +150,7 @@ def smooth_l1_loss(
     beta: float = 1.0,
 ) -> Tensor:
     """Squared up to a difference of `beta`, linear beyond."""
+    _warn_of_broadcasting("smooth_l1_loss", input, target)
     number = _number(reduction, size_average, reduce)
     if beta == 0.0:
         return _l1_loss(input, target, number)
@@ -151,6 +165,7 @@ def huber_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """`delta` times smooth_l1_loss."""
+    _warn_of_broadcasting("huber_loss", input, target)
     if weight is not None:
         return _weighted(_huber_loss(input, target, 0, delta), weight, reduction)
     return _huber_loss(input, target, _number(reduction), delta)

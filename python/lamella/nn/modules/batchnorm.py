@@ -58,6 +58,20 @@ class _NormBase(Module):
         self.register_buffer("num_batches_tracked", count)
         self.reset_parameters()
 
+    def _load_from_state_dict(
+        self, state_dict: Any, prefix: str, local_metadata: Any, *rest: Any
+    ) -> None:
+        name = f"{prefix}num_batches_tracked"
+        count = self.num_batches_tracked
+        # The first version of this module did not count the batches.
+        if (
+            count is not None
+            and name not in state_dict
+            and (local_metadata.get("version") or 1) < 2
+        ):
+            state_dict[name] = lamella.tensor(0) if count.is_meta else count
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
+
     def reset_running_stats(self) -> None:
         """mean 0, variance 1, no batch seen."""
         if self.running_mean is not None and self.running_var is not None:
