@@ -1,4 +1,5 @@
-"""torch.jit: decorators give the function back, and nothing is scripting. trace() is Lamella's."""
+"""torch.jit: decorators give the function back, and nothing is scripting. trace() is Lamella's, and
+save() and load() write and read its graphs."""
 
 from __future__ import annotations
 
@@ -7,7 +8,10 @@ import typing
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import lamella
+from lamella._graph import Graph
+from lamella.compat import _traced
+from lamella.compat._traced import RecursiveScriptModule, TopLevelTracedModule
+from lamella.compat._traced import ScriptFunction as ScriptFunction
 from lamella.nn import Module
 
 Final = typing.Final
@@ -47,11 +51,14 @@ unused = export = script_if_tracing = script_method = _overload = _overload_meth
 
 
 def trace(func: Any, example_inputs: Any = None, *args: Any, **options: Any) -> Any:
-    """lamella.trace: the operators that a function or module calls for inputs of these shapes."""
+    """The operators that a function or module calls, recorded for inputs of these shapes, and anew
+    for those of others."""
     inputs = (
-        example_inputs if builtins.isinstance(example_inputs, (tuple, list)) else (example_inputs,)
+        tuple(example_inputs)
+        if builtins.isinstance(example_inputs, (tuple, list))
+        else (example_inputs,)
     )
-    return lamella.trace(func, *inputs, check=options.get("check_trace", True))
+    return _traced.trace(func, inputs, options.get("check_trace", True))
 
 
 def freeze(mod: Any, *args: Any, **kwargs: Any) -> Any:
@@ -72,20 +79,19 @@ def wait(future: Any) -> Any:
     return future
 
 
-def _no_files(what: str) -> RuntimeError:
-    return RuntimeError(
-        f"{what}: expected no TorchScript; a Graph of lamella.trace has save() and load()"
-    )
-
-
 def save(m: Any, f: Any, *args: Any, **kwargs: Any) -> None:
-    """RuntimeError: there are no such files."""
-    raise _no_files("torch.jit.save")
+    """Writes what trace() gave, as its save(). RuntimeError: it is something else."""
+    if not builtins.isinstance(m, _traced.Recorded):
+        raise RuntimeError(
+            f"torch.jit.save: expected what torch.jit.trace() gives, got {type(m).__name__}; there "
+            "is no TorchScript"
+        )
+    m.save(f)
 
 
 def load(f: Any, *args: Any, **kwargs: Any) -> Any:
-    """RuntimeError: there are no such files."""
-    raise _no_files("torch.jit.load")
+    """A module of the graph that save() wrote. ValueError: the file is no graph."""
+    return RecursiveScriptModule(Graph.load(f))
 
 
 def set_fusion_strategy(strategy: Any) -> None:
@@ -123,11 +129,7 @@ class Error(RuntimeError):
     """No error is of this class."""
 
 
-class ScriptFunction:
-    """No object is of this class: script() gives the function back."""
-
-
-RecursiveScriptModule = TopLevelTracedModule = TracedModule = ScriptFunction
+TracedModule = TopLevelTracedModule
 _script_if_tracing = script_if_tracing
 
 

@@ -1,5 +1,6 @@
 """Names around the operators, and tensors' older members."""
 
+import io
 import warnings
 
 import torch
@@ -112,7 +113,14 @@ def plain(a):
 
 print(torch.jit.is_scripting(), ignored(1), unused(1), plain(3), torch.compiler.is_compiling())
 traced = torch.jit.trace(lambda a: (a * 2).relu(), torch.ones(2))
-print(traced(torch.tensor([-1.0, 3.0])))
+print(traced(torch.tensor([-1.0, 3.0])), traced(torch.tensor([[4.0]])))
+traced = torch.jit.trace(nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)).eval(), torch.ones(3, 2))
+print(traced(torch.ones(1, 2)).shape, list(traced.state_dict()))
+file = io.BytesIO()
+torch.jit.save(traced, file)
+file.seek(0)
+loaded = torch.jit.load(file, map_location="cpu").eval()
+print(torch.equal(loaded(torch.ones(3, 2)), traced(torch.ones(3, 2))))
 
 # The scaling of losses.
 scaler = torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=2)
