@@ -476,7 +476,9 @@ def test_opcheck():
         ctx.factor = inputs[1]
 
     op.register_autograd(lambda ctx, grad: (grad * ctx.factor, None), setup_context=setup)
+    numbers = lamella.get_rng_state()
     found = lamella.library.opcheck(op, (lamella.ones(2, 3, requires_grad=True), 3.0))
+    assert lamella.equal(lamella.get_rng_state(), numbers)
     assert set(found.values()) <= {"SUCCESS", "SKIPPED"}
 
 

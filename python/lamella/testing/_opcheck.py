@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import lamella
 from lamella.testing import _check_calls, _check_forms, _check_layers
 from lamella.testing._calls import guarded_memory
 from lamella.testing._examination import Examination, Finding
@@ -70,19 +71,23 @@ def examine(
 
     given: samples to begin with; without any, or without only_given, more are made from the schema.
     """
-    with guarded_memory():
-        e = Examination(op, seed=seed, given=given, only_given=only_given, note=note)
-        if not e.samples:
-            why = e.refused or "give some with --inputs"
-            e.report("unchecked", f"no inputs are known that the operator takes: {why}")
+    numbers = lamella.get_rng_state()
+    try:
+        with guarded_memory():
+            e = Examination(op, seed=seed, given=given, only_given=only_given, note=note)
+            if not e.samples:
+                why = e.refused or "give some with --inputs"
+                e.report("unchecked", f"no inputs are known that the operator takes: {why}")
+                return e.findings
+            for group in (_FIRST, _FURTHER):
+                for e.check, check in group.items():
+                    if e.check in checks:
+                        check(e)
+                if e.findings:
+                    break
             return e.findings
-        for group in (_FIRST, _FURTHER):
-            for e.check, check in group.items():
-                if e.check in checks:
-                    check(e)
-            if e.findings:
-                break
-        return e.findings
+    finally:
+        lamella.set_rng_state(numbers)
 
 
 def _checks_of(name: str) -> tuple[str, ...]:
