@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import math
 import pickle
 
 import pytest
