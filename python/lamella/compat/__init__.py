@@ -33,7 +33,6 @@ _OWN |= {
     "_nn",
     "_modes",
     "_foreach",
-    "_prune",
 }
 
 

@@ -52,11 +52,6 @@ ADDED = {
     "utils.checkpoint.check_backward_validity": "lamella.compat._nn.check_backward_validity",
     "utils.swap_tensors": "lamella.compat._nn.swap_tensors",
 }
-ADDED |= {
-    f"nn.utils.prune.{name}": f"lamella.compat._prune.{name}"
-    for name in "BasePruningMethod CustomFromMask Identity L1Unstructured LnStructured "
-    "PruningContainer RandomStructured RandomUnstructured".split()
-}
 
 
 def find(path: str) -> object:
