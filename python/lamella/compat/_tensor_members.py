@@ -11,7 +11,9 @@ from lamella import _C, Tensor
 
 def _cuda(self: Tensor, device: Any = None, non_blocking: bool = False, **options: Any) -> Tensor:
     """RuntimeError: there is no such device."""
-    raise RuntimeError("cuda: expected a CUDA device, found none")
+    from lamella.compat.cuda import NoDeviceError
+
+    raise NoDeviceError("cuda: expected a CUDA device, found none")
 
 
 def _new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:

@@ -91,7 +91,7 @@ class Optimizer:
         elsewhere = {id(p) for group in self.param_groups for p in group["params"]}
         if len({id(param) for param in params}) < len(params):
             warnings.warn(
-                f"{self._name()}: a parameter stands twice in one group, which will become an error",
+                f"{self._name()}: a parameter stands twice in one group; it will become an error",
                 stacklevel=3,
             )
         for param in params:
@@ -308,6 +308,12 @@ def check_not_negative(name: str, **values: Any) -> None:
     for option, value in values.items():
         if not isinstance(value, Tensor) and value < 0:
             raise ValueError(f"{name}: expected '{option}' not to be negative, got {value}")
+
+
+def check_one_element(name: str, lr: Any) -> None:
+    """Raises where the learning rate is a tensor of several elements."""
+    if isinstance(lr, Tensor) and lr.numel() != 1:
+        raise ValueError(f"{name}: expected 'lr' to have one element, got {lr.numel()}")
 
 
 def as_real(params: list[Tensor], *others: list[Tensor]) -> Sequence[list[Tensor]]:
