@@ -147,6 +147,11 @@ def _no(name: str) -> Any:
     return property(lambda self: False, doc=f"False: no tensor is {name}.")
 
 
+def _reversed(self: Tensor) -> Tensor:
+    """The tensor with its first dimension turned round; one without dimensions as it is."""
+    return self.flip(0) if self.dim() else self
+
+
 _KINDS = "sparse sparse_csr quantized mkldnn nested mps mtia xla xpu ipu vulkan maia"
 
 _MEMBERS: dict[str, Any] = {
@@ -163,6 +168,9 @@ _MEMBERS: dict[str, Any] = {
     "is_coalesced": _false,
     "is_distributed": _false,
     "storage": _storage,
+    "sparse_dim": lambda self: 0,
+    "dense_dim": lambda self: self.dim(),
+    "__reversed__": _reversed,
     "apply_": _elements,
     "map_": lambda self, tensor, function: _elements(self, function, tensor),
     "is_same_size": _is_same_size,
