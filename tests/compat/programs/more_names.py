@@ -89,3 +89,27 @@ for mistake in (lambda: x[0.5], lambda: int(x), lambda: float(x), lambda: x.item
 
 # An example after the last one ends a loop over joined data sets.
 print(list(torch.utils.data.ConcatDataset([[1, 2], [3]])))
+
+# Lists of tensors, with numbers for each.
+
+
+def lists():
+    return [torch.tensor([1.0, 2.0]), torch.tensor([0.5])]
+
+
+for name in ("add", "sub", "mul", "div", "maximum", "minimum", "pow", "clamp_min"):
+    for other in ([2.0, 3.0], 2.0, lists()):
+        made = lists()
+        getattr(torch, f"_foreach_{name}_")(made, other)
+        print(name, made, getattr(torch, f"_foreach_{name}")(lists(), other))
+for name in ("addcmul", "addcdiv"):
+    for value in ([2.0, 3.0], torch.tensor([2.0, 3.0]), 2.0):
+        made = lists()
+        extra = (value,) if not isinstance(value, float) else ()
+        getattr(torch, f"_foreach_{name}_")(made, lists(), lists(), *extra)
+        print(name, made)
+for weight in (0.5, [0.5, 0.25], lists()):
+    made = lists()
+    torch._foreach_lerp_(made, [x + 1 for x in lists()], weight)
+    print(made)
+print(torch._foreach_pow(2.0, lists()), torch._foreach_max(lists()), torch._foreach_clone(lists()))
