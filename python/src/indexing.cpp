@@ -134,7 +134,7 @@ class Indexer {
   }
 
   [[noreturn]] void wrong(PyObject* key) {
-    PyErr_Format(PyExc_TypeError,
+    PyErr_Format(PyFloat_Check(key) ? PyExc_IndexError : PyExc_TypeError,
                  "index: expected an int, a slice, None, ..., or a tensor or sequence of ints or "
                  "bools, got %s",
                  Py_TYPE(key)->tp_name);

@@ -175,14 +175,23 @@ int truth(PyObject* self) {
   return value.tag == LAMELLA_DOUBLE ? value.as.d != 0 : value.as.i != 0;
 }
 
+// Conversions of several elements are ValueErrors, as those of arrays are, where item() raises a
+// RuntimeError.
+Ref number_of(lamella_tensor* tensor, const char* what) {
+  if (!note_read(tensor, what)) return Ref();
+  if (tensor->numel != 1) {
+    PyErr_Format(PyExc_ValueError, "%s: expected a tensor of one element, got one of %lld elements",
+                 what, static_cast<long long>(tensor->numel));
+    return Ref();
+  }
+  return Ref(tensor_item(tensor));
+}
 PyObject* as_int(PyObject* self) {
-  if (!note_read(tensor_of(self), "int()")) return nullptr;
-  Ref item(tensor_item(tensor_of(self)));
+  Ref item = number_of(tensor_of(self), "int()");
   return item ? PyNumber_Long(item.get()) : nullptr;
 }
 PyObject* as_float(PyObject* self) {
-  if (!note_read(tensor_of(self), "float()")) return nullptr;
-  Ref item(tensor_item(tensor_of(self)));
+  Ref item = number_of(tensor_of(self), "float()");
   return item ? PyNumber_Float(item.get()) : nullptr;
 }
 PyObject* as_index(PyObject* self) {

@@ -343,7 +343,7 @@ bool dtype_from_object(PyObject* object, ScalarType* type) {
     return true;
   }
   if (object == reinterpret_cast<PyObject*>(&PyFloat_Type)) {
-    *type = default_dtype();
+    *type = ScalarType::Double;
     return true;
   }
   if (object == reinterpret_cast<PyObject*>(&PyLong_Type)) {
@@ -355,7 +355,7 @@ bool dtype_from_object(PyObject* object, ScalarType* type) {
     return true;
   }
   if (object == reinterpret_cast<PyObject*>(&PyComplex_Type)) {
-    *type = to_complex_type(default_dtype());
+    *type = ScalarType::ComplexDouble;
     return true;
   }
   // NumPy's: numpy.float32 and numpy.dtype('float32').

@@ -166,10 +166,25 @@ def test_functional_call():
     gradients = func.grad(loss)({name: p.detach() for name, p in net[0].named_parameters()})
     loss(dict(net[0].named_parameters())).backward()
     assert lamella.allclose(gradients["weight"], net[0].weight.grad)
-    with pytest.raises(KeyError, match="Sequential has no parameter or buffer '7.x'"):
+    with pytest.raises(AttributeError, match="get_submodule: Sequential has no submodule '7'"):
         func.functional_call(net, {"7.x": x}, x)
     with pytest.raises(RuntimeError, match="missing '0.bias'"):
         func.functional_call(net, {k: v for k, v in state.items() if k != "0.bias"}, x, strict=True)
+    with pytest.raises(RuntimeError, match="Sequential has no parameter or buffer 'scale'"):
+        func.functional_call(net, {**state, "scale": x}, x, strict=True)
+
+
+def test_attributes_while_a_module_is_called():
+    class Scaled(nn.Linear):
+        scale = 1
+
+        def forward(self, x):
+            return super().forward(x) * self.scale
+
+    net = nn.Sequential(Scaled(2, 2))
+    x = lamella.ones(2)
+    assert lamella.equal(func.functional_call(net, {"0.scale": x * 3}, x), net(x) * 3)
+    assert net[0].scale == 1 and "scale" not in net[0].__dict__
 
 
 def test_tied_weights():

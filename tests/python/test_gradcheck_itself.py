@@ -143,3 +143,66 @@ def test_what_is_checked_draws_as_without_the_check(fast):
     state = lamella.get_rng_state()
     assert gradcheck(lambda x, y: x * y.sin(), (x, y), check_forward_ad=True, fast_mode=fast)
     assert lamella.equal(lamella.get_rng_state(), state)
+
+
+def test_moves_what_the_function_knows_by_another_way():
+    x = lamella.randn(3, dtype=lamella.float64, requires_grad=True)
+    before = x.detach().clone()
+    assert gradcheck(lambda _: x.sin(), (x,))
+    assert gradcheck(lambda _: x.sin(), (x,), fast_mode=True)
+    assert lamella.equal(x.detach(), before)
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_batched_gradients_are_those_of_each(fast):
+    x = lamella.randn(3, 2, dtype=lamella.float64, requires_grad=True)
+    w = lamella.randn(2, 2, dtype=lamella.complex128, requires_grad=True)
+    assert gradcheck(
+        lambda x, w: (x @ w.real, w * w.conj()),
+        (x, w),
+        check_batched_grad=True,
+        check_forward_ad=True,
+        check_batched_forward_grad=True,
+        fast_mode=fast,
+    )
+    assert gradgradcheck(lambda x: x.sin(), (x,), check_batched_grad=True, fast_mode=fast)
+
+
+def test_batched_gradients_that_fail_or_differ():
+    class Asks(lamella.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2 if float(grad.sum()) < 1e9 else grad
+
+    class Counts(lamella.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            # Wrong only where many gradients come at once: in the last call.
+            return grad * (2 if grad.dim() == 1 and not _is_batched(grad) else 3)
+
+    x = lamella.ones(2, dtype=lamella.float64, requires_grad=True)
+    with pytest.raises(GradcheckError, match="^gradcheck: under vmap the gradient of output 0 "):
+        gradcheck(Asks.apply, (x,), check_batched_grad=True)
+    with pytest.raises(
+        GradcheckError,
+        match="^gradcheck: expected the gradient of output 0 with respect to input 0 to be the "
+        "same under vmap, got\n",
+    ):
+        gradcheck(Counts.apply, (x,), check_batched_grad=True)
+    assert not gradcheck(Counts.apply, (x,), check_batched_grad=True, raise_exception=False)
+
+
+def _is_batched(tensor):
+    try:
+        tensor.sum().item()
+    except RuntimeError:
+        return True
+    return False

@@ -130,7 +130,7 @@ def test_augmented_assignment():
         ((..., ...), IndexError, "index: expected at most one ellipsis ('...')"),
         (
             1.5,
-            TypeError,
+            IndexError,
             "index: expected an int, a slice, None, ..., or a tensor or sequence of ints or bools, "
             "got float",
         ),

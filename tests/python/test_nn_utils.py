@@ -208,6 +208,22 @@ def test_pruning():
         lambda p, m: p.ln_structured(m, "weight", 1, n=2, dim=0),
         lambda p, m: p.ln_structured(p.ln_structured(m, "weight", 1, 1, 1), "weight", 0.5, 2, 1),
         lambda p, m: p.identity(m, "bias"),
+        lambda p, m: p.random_unstructured(p.random_unstructured(m, "weight", 5), "weight", 0.5),
+        lambda p, m: p.random_structured(p.l1_unstructured(m, "weight", 5), "weight", 1, dim=1),
+        lambda p, m: p.l1_unstructured(m, "weight", 2, -m.weight.detach()),
+        lambda p, m: (
+            p.global_unstructured([(m, "weight"), (m, "bias")], p.L1Unstructured, amount=0.3),
+            m,
+        )[1],
+        lambda p, m: (
+            p.global_unstructured(
+                [(m, "weight"), (m, "bias")],
+                pruning_method=p.RandomUnstructured,
+                importance_scores={(m, "bias"): m.bias.detach()},
+                amount=4,
+            ),
+            m,
+        )[1],
     ):
         torch.manual_seed(1)
         their = run(theirs, torch.nn.Linear(4, 3))
@@ -231,10 +247,49 @@ def test_pruning():
     assert sum((layer.weight == 0).sum().item() for layer in both_layers) == 8
     with pytest.raises(ValueError) as error:
         prune.l1_unstructured(nn.Linear(2, 2), "weight", 5)
-    assert str(error.value) == "l1_unstructured: expected 'amount' to be in [0, 4], got 5"
+    assert str(error.value) == "L1Unstructured: expected 'amount' to be in [0, 4], got 5"
     with pytest.raises(ValueError) as error:
         prune.remove(nn.Linear(2, 2), "weight")
     assert str(error.value) == "remove: 'weight' of Linear is not pruned"
+
+
+def test_pruning_methods_of_a_program():
+    from lamella.nn.utils import prune
+
+    class EverySecond(prune.BasePruningMethod):
+        PRUNING_TYPE = "unstructured"
+
+        def compute_mask(self, t, default_mask):
+            mask = default_mask.clone()
+            mask.view(-1)[::2] = 0
+            return mask
+
+    net = nn.Linear(4, 2)
+    assert isinstance(EverySecond.apply(net, "weight"), EverySecond)
+    container = EverySecond.apply(net, "weight")
+    # The second time every second of those that stayed goes.
+    assert net.weight_mask.tolist() == [[0, 0, 0, 1], [0, 0, 0, 1]]
+    assert [type(m) for m in container] == [EverySecond] * 2 and len(net._forward_pre_hooks) == 1
+
+    class Fails(EverySecond):
+        def compute_mask(self, t, default_mask):
+            raise ArithmeticError
+
+    other = nn.Linear(4, 2)
+    for module in (net, other):
+        before = list(module.state_dict()), len(module._forward_pre_hooks)
+        with pytest.raises(ArithmeticError):
+            Fails.apply(module, "weight")
+        assert (list(module.state_dict()), len(module._forward_pre_hooks)) == before
+    with pytest.raises(TypeError) as error:
+        prune.global_unstructured([(other, "weight")], prune.LnStructured, amount=1, n=2)
+    assert str(error.value) == (
+        "global_unstructured: expected 'pruning_method' to be unstructured, got structured "
+        "LnStructured"
+    )
+    with pytest.raises(TypeError) as error:
+        prune.l1_unstructured(other, "weight", "all")
+    assert str(error.value) == "L1Unstructured: expected 'amount' to be a number, got str"
 
 
 def test_gradients_of_convolutions():

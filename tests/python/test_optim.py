@@ -153,7 +153,10 @@ def test_what_is_refused():
         (lambda: optim.SGD([]), "SGD: expected 'params' not to be empty"),
         (lambda: optim.SGD(p), "SGD: expected 'params' to be a list of tensors or dicts, got a Te"),
         (lambda: optim.SGD([3]), "SGD: expected parameters to be tensors, got int"),
-        (lambda: optim.SGD([p, p]), "SGD: a parameter stands in two places"),
+        (
+            lambda: optim.SGD([{"params": [p]}, {"params": [p]}]),
+            "SGD: a parameter stands in two groups",
+        ),
         (lambda: optim.SGD([p * 1]), "SGD: expected parameters to be leaves, got a result of ot"),
         (
             lambda: optim.SGD([p], nesterov=True),
@@ -458,3 +461,42 @@ def test_signatures_are_those_of_torch():
             found = inspect.signature(function).parameters.values()
             rows.append([(p.name, p.kind, p.default) for p in found])
         assert rows[0] == rows[1], mine.__name__
+
+
+def test_parameters_that_stand_twice_in_a_group_warn():
+    p = lamella.zeros(2, requires_grad=True)
+    with pytest.warns(UserWarning, match="SGD: a parameter stands twice in one group"):
+        optim.SGD([p, p])
+
+
+def test_hooks_of_all_optimizers():
+    from lamella.optim import optimizer as module
+
+    p = lamella.zeros(1, requires_grad=True)
+    p.grad = lamella.ones(1)
+    seen = []
+    before = optim.SGD([p])
+    before.register_step_pre_hook(lambda o, a, k: seen.append("own pre"))
+    before.register_step_post_hook(lambda o, a, k: seen.append("own post"))
+    with (
+        module.register_optimizer_step_pre_hook(lambda o, a, k: seen.append("pre")),
+        module.register_optimizer_step_post_hook(lambda o, a, k: seen.append("post")),
+    ):
+        before.step()
+        optim.Adam([p]).step()
+    assert seen == ["pre", "own pre", "own post", "post", "pre", "post"]
+    before.step()
+    assert seen[6:] == ["own pre", "own post"]
+
+
+def test_lbfgs_takes_a_step_of_no_length():
+    p = lamella.zeros(2, requires_grad=True)
+    made = optim.LBFGS([p], tolerance_grad=-math.inf)
+
+    def closure():
+        made.zero_grad()
+        loss = (p * 0).sum()
+        loss.backward()
+        return loss
+
+    assert float(made.step(closure)) == 0 and p.tolist() == [0, 0]

@@ -164,10 +164,10 @@ def test_dtype(recorder):
     op = recorder.define("f(ScalarType a)")
     for given, seen in [
         (lamella.float16, lamella.float16),
-        (float, lamella.float32),
+        (float, lamella.float64),
         (int, lamella.int64),
         (bool, lamella.bool),
-        (complex, lamella.complex64),
+        (complex, lamella.complex128),
     ]:
         op(given)
         assert recorder.last == (seen,)

@@ -15,8 +15,13 @@ from typing import Any
 
 import lamella
 from lamella import Tensor
+from lamella.autograd import _gradcheck_parts as parts
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+
+
+# How many gradients are taken together where they are batched.
+_BATCH = 3
 
 
 class GradcheckError(RuntimeError):
@@ -47,13 +52,13 @@ def gradcheck(
     checked, element by element, or, in fast mode, in one random direction. They agree where
     |analytical - numerical| <= atol + rtol |numerical|. Two backward passes may differ by
     nondet_tol. check_undefined_grad: absent gradients must come out as absent or zero.
+    check_batched_grad: one backward under vmap must give what one for each gradient gives, and
+    check_batched_forward_grad the same of forward mode.
     Raises GradcheckError, or gives False without raise_exception.
     """
     if not (check_backward_ad or check_forward_ad):
         raise ValueError("gradcheck: expected 'check_backward_ad' or 'check_forward_ad' to be True")
-    if check_batched_grad or check_batched_forward_grad:
-        raise NotImplementedError("gradcheck: batched gradients cannot be checked")
-    inputs = _tuple_of(inputs)
+    inputs = parts.tuple_of(inputs)
     try:
         _Check(func, inputs, eps, atol, rtol, fast_mode).run(
             backward=check_backward_ad,
@@ -61,6 +66,8 @@ def gradcheck(
             undefined=check_undefined_grad,
             dtypes=check_grad_dtypes,
             nondet_tol=nondet_tol,
+            batched=check_batched_grad,
+            batched_forward=check_batched_forward_grad,
         )
     except GradcheckError:
         if raise_exception:
@@ -92,12 +99,12 @@ def gradgradcheck(
 
     grad_outputs: gradients of the outputs; random ones without it.
     """
-    inputs = _tuple_of(inputs)
+    inputs = parts.tuple_of(inputs)
     if grad_outputs is None:
-        outputs = _differentiable(func(*inputs))
-        given = tuple(_random_gradient(y, gen_non_contig_grad_outputs) for y in outputs)
+        outputs = parts.differentiable(func(*inputs))
+        given = tuple(parts.random_gradient(y, gen_non_contig_grad_outputs) for y in outputs)
     else:
-        given = _tuple_of(grad_outputs)
+        given = parts.tuple_of(grad_outputs)
     count = len(given)
 
     def gradients(*args: Any) -> Any:
@@ -106,7 +113,7 @@ def gradgradcheck(
             p.requires_grad_() if isinstance(p, Tensor) and original.requires_grad else p
             for p, original in zip(points, inputs)
         )
-        outputs = _differentiable(func(*points))
+        outputs = parts.differentiable(func(*points))
         wanted = [p for p in points if isinstance(p, Tensor) and p.requires_grad]
         found = lamella.autograd.grad(outputs, wanted, grads, create_graph=True, allow_unused=True)
         return tuple(g for g in found if g is not None)
@@ -127,71 +134,6 @@ def gradgradcheck(
         fast_mode=fast_mode,
         masked=masked,
     )
-
-
-def _random_gradient(output: Tensor, apart: bool) -> Tensor:
-    shape = tuple(output.shape)
-    if apart and shape:
-        made = lamella.randn((*shape, 2), dtype=output.dtype, device=output.device)[..., 0]
-    else:
-        made = lamella.randn(shape, dtype=output.dtype, device=output.device)
-    return made.requires_grad_()
-
-
-def _tuple_of(values: Any) -> tuple[Any, ...]:
-    return tuple(values) if isinstance(values, (tuple, list)) else (values,)
-
-
-def _differentiable(outputs: Any) -> tuple[Tensor, ...]:
-    return tuple(y for y in _tuple_of(outputs) if isinstance(y, Tensor) and y.requires_grad)
-
-
-def _is_continuous(tensor: Any) -> bool:
-    return isinstance(tensor, Tensor) and (tensor.is_floating_point() or tensor.is_complex())
-
-
-def _coordinates(tensor: Tensor) -> Tensor:
-    """The tensor as a vector of real numbers; see Note [Complex numbers are pairs]."""
-    tensor = tensor.detach()
-    if tensor.is_complex():
-        tensor = lamella.view_as_real(tensor.clone() if tensor.is_conj() else tensor)
-    return tensor.reshape(-1).to(lamella.float64)
-
-
-def _from_coordinates(vector: Tensor, like: Tensor) -> Tensor:
-    """The tensor of like's shape and dtype with these coordinates."""
-    if not like.is_complex():
-        return vector.to(like.dtype).reshape(like.shape)
-    return lamella.view_as_complex(vector.reshape((*like.shape, 2))).to(like.dtype)
-
-
-def _count(tensor: Tensor) -> int:
-    return tensor.numel() * (2 if tensor.is_complex() else 1)
-
-
-def _basis(tensor: Tensor, place: int) -> Tensor:
-    vector = lamella.zeros(_count(tensor), dtype=lamella.float64)
-    vector[place] = 1
-    return _from_coordinates(vector, tensor)
-
-
-def _clone(tensor: Tensor) -> Tensor:
-    return tensor.detach().clone(memory_format=lamella.preserve_format)
-
-
-def _make_undefined() -> Any:
-    class UndefinedGradient(lamella.autograd.Function):
-        """The identity, whose gradient is absent."""
-
-        @staticmethod
-        def forward(ctx: Any, *tensors: Any) -> Any:
-            return tuple(t.view_as(t) for t in tensors)
-
-        @staticmethod
-        def backward(ctx: Any, *grads: Any) -> Any:
-            return (None,) * len(grads)
-
-    return UndefinedGradient
 
 
 class _Check:
@@ -218,22 +160,29 @@ class _Check:
         self.places = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
 
     def run(
-        self, backward: bool, forward: bool, undefined: bool, dtypes: bool, nondet_tol: float
+        self,
+        backward: bool,
+        forward: bool,
+        undefined: bool,
+        dtypes: bool,
+        nondet_tol: float,
+        batched: bool,
+        batched_forward: bool,
     ) -> None:
         self._check_inputs()
         result = self.func(*self.inputs)
-        everything = [y for y in _tuple_of(result) if _is_continuous(y)]
-        outputs = list(_differentiable(result))
+        everything = [y for y in parts.tuple_of(result) if parts.is_continuous(y)]
+        outputs = list(parts.differentiable(result))
         if not outputs:
             self._expect_constant(everything)
             return
         # Outputs that never have gradients are not compared.
-        chosen = [i for i, y in enumerate(_tuple_of(result)) if any(y is o for o in outputs)]
+        chosen = [i for i, y in enumerate(parts.tuple_of(result)) if any(y is o for o in outputs)]
         if self.fast:
-            directions = _directions([self.inputs[i] for i in self.places], outputs)
+            directions = parts.directions([self.inputs[i] for i in self.places], outputs)
             self._fast(chosen, outputs, directions, backward, forward)
         else:
-            numerical = self._numerical(chosen, [_count(y) for y in outputs])
+            numerical = self._numerical(chosen, [parts.count(y) for y in outputs])
             if backward:
                 self._slow_backward(outputs, numerical)
             if forward:
@@ -243,8 +192,12 @@ class _Check:
             self._check_gradients_fit(outputs, dtypes)
             if undefined:
                 self._check_undefined()
+            if batched:
+                self._check_batched(outputs)
         if forward and undefined:
             self._check_absent_tangents(chosen)
+        if forward and batched_forward:
+            self._check_batched_forward(chosen)
 
     # ---- Inputs and outputs
 
@@ -272,10 +225,10 @@ class _Check:
         """Outputs that have no gradients must not depend on the inputs."""
         if not outputs:
             return
-        everything = _tuple_of(self.func(*self.inputs))
-        chosen = [i for i, y in enumerate(everything) if _is_continuous(y)]
+        everything = parts.tuple_of(self.func(*self.inputs))
+        chosen = [i for i, y in enumerate(everything) if parts.is_continuous(y)]
         for rows, place in zip(
-            self._numerical(chosen, [_count(everything[i]) for i in chosen]), self.places
+            self._numerical(chosen, [parts.count(everything[i]) for i in chosen]), self.places
         ):
             for output, jacobian in enumerate(rows):
                 if jacobian.numel() and float(jacobian.abs().max()) > self.atol:
@@ -287,8 +240,8 @@ class _Check:
     # ---- Finite differences
 
     def _evaluate(self, chosen: list[int], copies: tuple[Any, ...]) -> list[Tensor]:
-        outputs = _tuple_of(self.func(*copies))
-        return [_coordinates(outputs[i]).clone() for i in chosen]
+        outputs = parts.tuple_of(self.func(*copies))
+        return [parts.coordinates(outputs[i]).clone() for i in chosen]
 
     def _copies(self) -> tuple[tuple[Any, ...], list[Tensor]]:
         """Copies of the inputs, the same for the same tensor, and of those to be moved."""
@@ -297,23 +250,29 @@ class _Check:
         for x in self.inputs:
             if isinstance(x, Tensor):
                 if id(x) not in made:
-                    made[id(x)] = _clone(x).requires_grad_(x.requires_grad)
+                    made[id(x)] = parts.clone(x).requires_grad_(x.requires_grad)
                 copies.append(made[id(x)])
             else:
                 copies.append(x)
         return tuple(copies), [copies[i] for i in self.places]
 
     def _difference(self, chosen: list[int], which: int, moves: Any) -> list[Tensor]:
-        """(f(x + move) - f(x - move)) / (2 eps); `moves` changes the memory of input `which`."""
+        """(f(x + move) - f(x - move)) / (2 eps); `moves` changes the memory of input `which`.
+
+        The input itself is moved, and then moved back, as func may know it by another way, and
+        func gets copies, as it may write to what it gets.
+        """
         ends = []
+        # Its own count of versions stays what it was for the graph.
+        place = self.inputs[self.places[which]].data
+        memory = lamella.view_as_real(place) if place.is_complex() else place
+        kept = memory.clone()
         for sign in (1, -1):
-            copies, moved = self._copies()
-            with lamella.no_grad():
-                memory = moved[which].detach()
-                if memory.is_complex():
-                    memory = lamella.view_as_real(memory)
+            try:
                 moves(memory, sign * self.eps)
-            ends.append(self._evaluate(chosen, copies))
+                ends.append(self._evaluate(chosen, self._copies()[0]))
+            finally:
+                memory.copy_(kept)
         return [(after - before) / (2 * self.eps) for after, before in zip(*ends)]
 
     def _numerical(self, chosen: list[int], counts: list[int]) -> list[list[Tensor]]:
@@ -349,7 +308,7 @@ class _Check:
         rows = []
         for place, x, grad in zip(self.places, wanted, found):
             if grad is None:
-                rows.append(lamella.zeros(_count(x), dtype=lamella.float64))
+                rows.append(lamella.zeros(parts.count(x), dtype=lamella.float64))
                 continue
             if grad.shape != x.shape:
                 raise GradcheckError(
@@ -361,17 +320,17 @@ class _Check:
                     f"gradcheck: expected the gradient of input {place} to have dtype {x.dtype}, "
                     f"got {grad.dtype}"
                 )
-            rows.append(_coordinates(grad).clone())
+            rows.append(parts.coordinates(grad).clone())
         return rows
 
     def _jacobians(self, output: Tensor) -> list[Tensor]:
-        rows = [self._vjp(output, _basis(output, k)) for k in range(_count(output))]
+        rows = [self._vjp(output, parts.basis(output, k)) for k in range(parts.count(output))]
         found = []
         for i, place in enumerate(self.places):
             if rows:
                 found.append(lamella.stack([row[i] for row in rows]))
             else:
-                empty = (0, _count(self.inputs[place]))
+                empty = (0, parts.count(self.inputs[place]))
                 found.append(lamella.zeros(empty, dtype=lamella.float64))
         return found
 
@@ -389,11 +348,11 @@ class _Check:
         found = []
         with forward_ad.dual_level():
             dual = forward_ad.make_dual(target.detach(), tangent)
-            results = _tuple_of(self.func(*(dual if c is target else c for c in copies)))
+            results = parts.tuple_of(self.func(*(dual if c is target else c for c in copies)))
             for i in chosen:
                 primal, part = forward_ad.unpack_dual(results[i])
                 if part is None:
-                    found.append(lamella.zeros(_count(primal), dtype=lamella.float64))
+                    found.append(lamella.zeros(parts.count(primal), dtype=lamella.float64))
                     continue
                 if part.shape != primal.shape or part.dtype != primal.dtype:
                     raise GradcheckError(
@@ -401,7 +360,7 @@ class _Check:
                         f"{list(primal.shape)} and dtype {primal.dtype}, got {list(part.shape)} "
                         f"and {part.dtype}"
                     )
-                found.append(_coordinates(part).clone())
+                found.append(parts.coordinates(part).clone())
         return found
 
     def _slow_forward(
@@ -409,7 +368,7 @@ class _Check:
     ) -> None:
         for which, place in enumerate(self.places):
             x = self.inputs[place]
-            columns = [self._jvp(chosen, which, _basis(x, k)) for k in range(_count(x))]
+            columns = [self._jvp(chosen, which, parts.basis(x, k)) for k in range(parts.count(x))]
             for i in range(len(outputs)):
                 if columns:
                     jacobian = lamella.stack([column[i] for column in columns], 1)
@@ -437,13 +396,13 @@ class _Check:
             differences = self._difference(chosen, which, move)
             tangents = []
             if forward:
-                tangents = self._jvp(chosen, which, _from_coordinates(u, x))
+                tangents = self._jvp(chosen, which, parts.from_coordinates(u, x))
             for i, (output, v) in enumerate(zip(outputs, across)):
                 numerical = (differences[i] * v).sum()
                 # As large as the tolerances of all elements together.
                 scale = float(u.sum()) * float(v.sum())
                 if backward:
-                    row = self._vjp(output, _from_coordinates(v, output))[which]
+                    row = self._vjp(output, parts.from_coordinates(v, output))[which]
                     what = "product v^T J u with the Jacobian"
                     self._compare(what, i, place, (row * u).sum(), numerical, scale)
                 if forward:
@@ -479,8 +438,8 @@ class _Check:
 
     def _random(self, like: Tensor) -> Tensor:
         """Random coordinates for a tensor like this one."""
-        numbers = lamella.rand(_count(like), dtype=lamella.float64, generator=self.generator)
-        return _from_coordinates(numbers, like)
+        numbers = lamella.rand(parts.count(like), dtype=lamella.float64, generator=self.generator)
+        return parts.from_coordinates(numbers, like)
 
     # ---- Other checks of backward
 
@@ -520,11 +479,58 @@ class _Check:
                     f"got {grad.dtype}"
                 )
 
+    def _check_batched(self, outputs: list[Tensor]) -> None:
+        wanted = [self.inputs[i] for i in self.places]
+
+        def gradients(output: Tensor, given: Tensor, together: bool) -> Any:
+            return lamella.autograd.grad(
+                [output],
+                wanted,
+                [given],
+                retain_graph=True,
+                is_grads_batched=together,
+                materialize_grads=True,
+            )
+
+        for i, output in enumerate(outputs):
+            rows = [parts.random_gradient(output, False).detach() for _ in range(_BATCH)]
+            alone = zip(*(gradients(output, row, False) for row in rows))
+            what = f"gradient of output {i} with respect to input"
+            try:
+                found = gradients(output, lamella.stack(rows), True)
+            except RuntimeError as error:
+                raise GradcheckError(f"gradcheck: under vmap the {what}s fail: {error}") from error
+            for place, batch, each in zip(self.places, found, alone):
+                self._compare_batched(f"{what} {place}", batch, each)
+
+    def _check_batched_forward(self, chosen: list[int]) -> None:
+        for which, place in enumerate(self.places):
+            x = self.inputs[place]
+            rows = [lamella.randn_like(x.detach()) for _ in range(_BATCH)]
+            what = f"tangents by one of input {place}"
+            alone = zip(*(self._jvp(chosen, which, row) for row in rows))
+            try:
+                found = lamella.vmap(lambda row, which=which: tuple(self._jvp(chosen, which, row)))(
+                    lamella.stack(rows)
+                )
+            except RuntimeError as error:
+                raise GradcheckError(f"gradcheck: under vmap the {what} fail: {error}") from error
+            for batch, each in zip(found, alone):
+                self._compare_batched(what, batch, each)
+
+    def _compare_batched(self, what: str, batch: Tensor, each: Any) -> None:
+        wanted = lamella.stack(list(each))
+        if not lamella.allclose(batch, wanted, self.rtol, self.atol):
+            raise GradcheckError(
+                f"gradcheck: expected the {what} to be the same under vmap, got\n{batch}\n"
+                f"and for each alone\n{wanted}"
+            )
+
     def _check_undefined(self) -> None:
         """Backward with no gradient for one output, and for all."""
-        outputs = list(_differentiable(self.func(*self.inputs)))
+        outputs = list(parts.differentiable(self.func(*self.inputs)))
         wanted = [self.inputs[i] for i in self.places]
-        undefined = _make_undefined()
+        undefined = parts.make_undefined()
         cases = [list(range(len(outputs)))]
         if len(outputs) > 1:
             cases += [[i] for i in range(len(outputs))]
@@ -574,25 +580,13 @@ class _Check:
                 }
                 if len(duals) < len(moved):
                     return
-                results = _tuple_of(self.func(*(duals.get(id(c), c) for c in copies)))
+                results = parts.tuple_of(self.func(*(duals.get(id(c), c) for c in copies)))
                 for i, expected in zip(chosen, without):
                     part = forward_ad.unpack_dual(results[i]).tangent
-                    got = expected * 0 if part is None else _coordinates(part)
+                    got = expected * 0 if part is None else parts.coordinates(part)
                     if not bool(((got - expected).abs() <= self.atol).all()):
                         raise GradcheckError(
                             f"gradcheck: expected the tangent of output {i} to be the same whether "
                             f"inputs other than {place} have no tangents or zero ones, got\n"
                             f"{expected}\nand\n{got}"
                         )
-
-
-def _directions(inputs: list[Tensor], outputs: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-    """Random vectors of length 1 with positive coordinates, from a generator of their own."""
-    generator = lamella.Generator().manual_seed(0)
-
-    def direction(tensor: Tensor) -> Tensor:
-        vector = lamella.rand(_count(tensor), dtype=lamella.float64, generator=generator)
-        length = float(vector.norm()) if vector.numel() else 1.0
-        return vector / (length or 1.0)
-
-    return [direction(x) for x in inputs], [direction(y) for y in outputs]

@@ -16,7 +16,7 @@ from lamella.compat._torch_function import (
 from lamella.compat._torch_function import (
     _disabled_torch_function_impl as _disabled_torch_function_impl,
 )
-from lamella.nn.modules.module import _target
+from lamella.nn.modules._to import to_arguments
 
 # What TorchScript is made of: no object is of these classes.
 _SCRIPT = frozenset(
@@ -108,7 +108,7 @@ class _nn:
     def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
         """(device, dtype, non_blocking, memory_format) of the arguments of Module.to()."""
         layout = kwargs.pop("memory_format", None)
-        return (*_target(*args, **kwargs), layout)
+        return (*to_arguments(*args, **kwargs), layout)
 
 
 def _are_functorch_transforms_active() -> bool:

@@ -17,9 +17,10 @@ from types import ModuleType
 from typing import Any
 
 import lamella
+from lamella.compat.torch_version import TorchVersion
 
 # The version whose names and signatures these are.
-VERSION = "2.13.0"
+VERSION = TorchVersion("2.13.0")
 
 # Modules of this package that stand for no module of PyTorch's.
 _OWN = {"__main__", "_absent", "_fallback", "_names", "_tensor_members", "_torch_function"}
@@ -33,7 +34,6 @@ _OWN |= {
     "_nn",
     "_modes",
     "_foreach",
-    "_prune",
 }
 
 
@@ -104,6 +104,7 @@ _PART_OF["nn.attention.flex_attention"] = "_flex_attention"
 _PART_OF["jit.annotations"] = "_jit_internal"
 _PART_OF["_dynamo.eval_frame"] = "_dynamo"
 _PART_OF["nn.utils.fusion"] = "_fusion"
+_PART_OF["nn._reduction"] = "_reduction"
 _PART_OF["distributed.distributed_c10d"] = _PART_OF["distributed.constants"] = "distributed"
 _PART_OF["distributed.nn.functional"] = "distributed.nn"
 _PART_OF["profiler.profiler"] = "profiler"

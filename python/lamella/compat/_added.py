@@ -15,6 +15,28 @@ ADDED = {
     "_tensor_str._add_suffixes": "lamella.compat._printing._add_suffixes",
     "_tensor_str._str_intern": "lamella.compat._printing._str_intern",
     "_tensor_str._tensor_str": "lamella.compat._printing._tensor_str",
+    "autograd.set_multithreading_enabled": "lamella.compat._nn.set_multithreading_enabled",
+    "autograd.grad_mode.set_multithreading_enabled": "lamella.compat._nn."
+    "set_multithreading_enabled",
+    "library.impl_abstract": "lamella._library.impl_abstract",
+    "nn._reduction": "lamella.compat._reduction",
+    "nn.Module.call_super_init": "lamella.compat._nn.FALSE",
+    "nn.Module.dump_patches": "lamella.compat._nn.FALSE",
+    "nn.functional.handle_torch_function": "lamella.compat.overrides.handle_torch_function",
+    "nn.functional.has_torch_function": "lamella.compat.overrides.has_torch_function",
+    "nn.functional.has_torch_function_unary": "lamella.compat.overrides.has_torch_function_unary",
+    "nn.functional.has_torch_function_variadic": "lamella.compat.overrides."
+    "has_torch_function_variadic",
+    "nn.modules.activation.NonDynamicallyQuantizableLinear": "lamella.nn.Linear",
+    "nn.utils.clip_grad_norm": "lamella.nn.utils.clip_grad_norm_",
+    "nn.utils.convert_conv2d_weight_memory_format": "lamella.compat._nn."
+    "convert_conv2d_weight_memory_format",
+    "nn.utils.convert_conv3d_weight_memory_format": "lamella.compat._nn."
+    "convert_conv3d_weight_memory_format",
+    "optim.Optimizer.profile_hook_step": "lamella.compat._nn.PROFILE_HOOK_STEP",
+    "sparse.check_sparse_tensor_invariants": "lamella.compat._nn.check_sparse_tensor_invariants",
+    "utils.hooks.unserializable_hook": "lamella.compat._nn._same",
+    "utils.hooks.warn_if_has_hooks": "lamella.compat._nn.warn_if_has_hooks",
     "nn.Module.compile": "lamella.compat.compiler._compile_in_place",
     "nn.attention.flex_attention": "lamella.compat._flex_attention",
     "nn.utils.fusion": "lamella.compat._fusion",
@@ -52,10 +74,21 @@ ADDED = {
     "utils.checkpoint.check_backward_validity": "lamella.compat._nn.check_backward_validity",
     "utils.swap_tensors": "lamella.compat._nn.swap_tensors",
 }
+
+# Classes that Lamella has in other modules than PyTorch.
+_HOMES = {
+    "batchnorm": "LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d",
+    "conv": "LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose1d LazyConvTranspose2d "
+    "LazyConvTranspose3d",
+    "instancenorm": "LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d",
+    "loss": "MultiLabelMarginLoss MultiLabelSoftMarginLoss MultiMarginLoss",
+    "pooling": "FractionalMaxPool2d FractionalMaxPool3d LPPool1d LPPool2d LPPool3d MaxUnpool1d "
+    "MaxUnpool2d MaxUnpool3d",
+}
 ADDED |= {
-    f"nn.utils.prune.{name}": f"lamella.compat._prune.{name}"
-    for name in "BasePruningMethod CustomFromMask Identity L1Unstructured LnStructured "
-    "PruningContainer RandomStructured RandomUnstructured".split()
+    f"nn.modules.{module}.{name}": f"lamella.nn.{name}"
+    for module, names in _HOMES.items()
+    for name in names.split()
 }
 
 

@@ -53,19 +53,79 @@ def _in_place(made: Callable[..., Any]) -> Callable[..., None]:
     return write
 
 
+def _raised(self: Any, exponent: Any) -> tuple[Tensor, ...]:
+    """Powers; either side may be one number."""
+    if isinstance(self, (list, tuple)):
+        return _each(lamella.pow)(self, exponent)
+    return tuple(lamella.pow(self, each) for each in exponent)
+
+
+def _bounded(name: str, by_number: str) -> Callable[..., Any]:
+    """maximum and minimum; beside numbers they are bounds."""
+    of_two, of_number = getattr(lamella, name), getattr(lamella, by_number)
+
+    def choose(tensor: Tensor, other: Any) -> Tensor:
+        return of_two(tensor, other) if isinstance(other, Tensor) else of_number(tensor, other)
+
+    choose.__name__ = name
+    return _each(choose)
+
+
+def _powsum(self: list[Tensor], ord: Any = 2, dtype: Any = None) -> tuple[Tensor, ...]:
+    """The sum of |element| ** ord of each tensor."""
+    return tuple(tensor.abs().pow(ord).sum(dtype=dtype) for tensor in self)
+
+
+def _natively(name: str, args: tuple[Any, ...]) -> bool:
+    """Whether Lamella's own operator takes the arguments: lists of tensors, and single numbers."""
+    if not args:
+        return True
+    if isinstance(args[-1], (list, tuple)):
+        return all(isinstance(each, Tensor) for each in args[-1]) and name != "_foreach_lerp_"
+    if isinstance(args[-1], Tensor):
+        return name in ("_foreach_add_", "_foreach_div_", "_foreach_mul_")
+    return name != "_foreach_sub_"
+
+
+def _in_any_form(name: str, general: Callable[..., None]) -> Callable[..., None]:
+    native = getattr(lamella, name)
+
+    def over(self: list[Tensor], *args: Any, **kwargs: Any) -> None:
+        (native if _natively(name, args) else general)(self, *args, **kwargs)
+
+    return over
+
+
 _POINTWISE = ("addcmul", "addcdiv")
 _PLAIN = (
-    "abs acos add asin atan ceil clamp_max clamp_min cos cosh div erf erfc exp expm1 floor frac "
-    "lerp lgamma log log10 log1p log2 maximum minimum mul neg pow reciprocal round rsqrt sigmoid "
+    "abs acos add asin atan ceil clone clamp_max clamp_min cos cosh div erf erfc exp expm1 floor frac "
+    "lerp lgamma log log10 log1p log2 max maximum minimum mul neg pow powsum reciprocal round rsqrt sigmoid "
     "sign sin sinh sqrt sub tan tanh trunc"
 ).split()
 NAMES = [f"_foreach_{name}{end}" for name in (*_PLAIN, *_POINTWISE) for end in ("", "_")]
 
 
+# Operators of Lamella's that take fewer forms of arguments than PyTorch's.
+NARROW = [f"_foreach_{name}_" for name in "add addcdiv addcmul div lerp mul sub".split()]
+
+
+def _made(base: str) -> Callable[..., Any]:
+    if base in _POINTWISE:
+        return _pointwise(base)
+    if base in ("maximum", "minimum"):
+        return _bounded(base, "clamp_min" if base == "maximum" else "clamp_max")
+    if base in ("pow", "powsum"):
+        return _raised if base == "pow" else _powsum
+    return _each(getattr(lamella, base))
+
+
 def __getattr__(name: str) -> Any:
     if name not in NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    base = name.removeprefix("_foreach_").removesuffix("_")
-    made = _pointwise(base) if base in _POINTWISE else _each(getattr(lamella, base))
-    found = globals()[name] = _in_place(made) if name.endswith("_") else made
+    found = _made(name.removeprefix("_foreach_").removesuffix("_"))
+    if name.endswith("_"):
+        found = _in_place(found)
+    if name in NARROW:
+        found = _in_any_form(name, found)
+    globals()[name] = found
     return found

@@ -52,6 +52,8 @@ def get_device(input: Tensor) -> int:
 
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """The powers of a vector's elements as columns, the highest first unless `increasing`."""
+    if x.dim() != 1:
+        raise RuntimeError(f"vander: expected 'x' to have 1 dimension, got {x.dim()}")
     powers = lamella.linalg.vander(x, N=x.numel() if N is None else N)
     return powers if increasing else powers.flip(-1)
 

@@ -36,12 +36,17 @@ _BY_MODULE = {
     "futures": "Future",
     "jit": "ScriptFunction ScriptModule fork wait",
     "cuda": "OutOfMemoryError AcceleratorError",
+    "storage": "TypedStorage",
 }
 
 # Where each name is: a module of this package that has it.
 NAMES = {name: module for module, names in _BY_MODULE.items() for name in names.split()}
 # Those that Lamella has are faster.
-NAMES |= {name: "_foreach" for name in _foreach.NAMES if not hasattr(lamella, name)}
+NAMES |= {
+    name: "_foreach"
+    for name in _foreach.NAMES
+    if name in _foreach.NARROW or not hasattr(lamella, name)
+}
 
 # Names whose values change.
 CHANGING = frozenset({"default_generator"})

@@ -87,6 +87,80 @@ def _view_as_real(params: list[Tensor], *states: list[Tensor]) -> None:
                 state[i] = lamella.view_as_real(state[i])
 
 
+def _channels_last(module: Any, memory_format: Any, dims: int) -> Any:
+    """Puts the weights of convolutions of `dims` dimensions into a memory format; the module."""
+    kinds = ("Conv2d", "ConvTranspose2d") if dims == 4 else ("Conv3d", "ConvTranspose3d")
+    for part in module.modules():
+        if any(isinstance(part, getattr(lamella.nn, kind)) for kind in kinds):
+            part.weight.data = part.weight.detach().clone(memory_format=memory_format)
+    return module
+
+
+def convert_conv2d_weight_memory_format(module: Any, memory_format: Any) -> Any:
+    """Puts the weights of convolutions of images into a memory format; the module."""
+    return _channels_last(module, memory_format, 4)
+
+
+def convert_conv3d_weight_memory_format(module: Any, memory_format: Any) -> Any:
+    """Puts the weights of convolutions of volumes into a memory format; the module."""
+    return _channels_last(module, memory_format, 5)
+
+
+# Modules initialize themselves alone, and their state dicts carry no patches.
+FALSE = False
+
+# A decorator of steps, which are profiled without it.
+PROFILE_HOOK_STEP = staticmethod(_same)
+
+
+def warn_if_has_hooks(tensor: Tensor) -> None:
+    """Nothing to warn of: hooks are not pickled with tensors."""
+
+
+class _Switch(contextlib.ContextDecorator):
+    """A switch that keeps what it is set to, as a call and as a context."""
+
+    _is_on = False
+
+    def __init__(self, mode: bool = True) -> None:
+        self._before = type(self)._is_on
+        type(self)._is_on = mode
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: Any) -> None:
+        type(self)._is_on = self._before
+
+
+class set_multithreading_enabled(_Switch):  # noqa: N801
+    """Whether backward runs on several threads, which it does within kernels alone."""
+
+    _is_on = True
+
+
+class check_sparse_tensor_invariants(_Switch):  # noqa: N801
+    """Whether sparse tensors are checked when they are made, which they always are."""
+
+    def __init__(self, enable: bool = True) -> None:
+        super().__init__(enable)
+
+    @classmethod
+    def is_enabled(cls) -> bool:
+        """What it is set to."""
+        return cls._is_on
+
+    @classmethod
+    def enable(cls) -> None:
+        """Sets it."""
+        cls._is_on = True
+
+    @classmethod
+    def disable(cls) -> None:
+        """Takes it back."""
+        cls._is_on = False
+
+
 def swap_tensors(t1: Tensor, t2: Tensor) -> None:
     """Exchanges what two tensors hold: memory and attributes. Both are leaves."""
     if t1.grad_fn is not None or t2.grad_fn is not None:

@@ -9,7 +9,7 @@ import numbers
 import warnings
 from typing import Any
 
-from lamella import _C, Tensor
+from lamella import _C, Tensor, _storage
 
 _NUMBERS = ("alpha", "beta", "value")
 
@@ -40,10 +40,27 @@ def _fits(name: str, value: Any) -> bool:
     return number if name in _NUMBERS else isinstance(value, Tensor) or (name == "other" and number)
 
 
+def _with_memory(
+    args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """The arguments of Tensor.set_() with a tensor over the memory in the place of a storage."""
+    storage = args[1] if len(args) > 1 else kwargs.get("source")
+    storage = getattr(storage, "_memory", storage)
+    if not isinstance(storage, _storage.UntypedStorage):
+        return None
+    dtype = args[0].dtype
+    count = storage.nbytes() // dtype.itemsize
+    tensor = _storage.rebuild_tensor(storage, dtype, 0, (count,), (1,))
+    rest = {key: value for key, value in kwargs.items() if key != "source"}
+    return (args[0], tensor, *args[2:]), rest
+
+
 def _rewritten(
     name: str, is_method: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
     """The arguments of today's signature for those of an old one; None where there is none."""
+    if name == "set_" and is_method:
+        return _with_memory(args, kwargs)
     plain = name[:-1] if is_method and name.endswith("_") else name
     if len(args) < 2:
         return None

@@ -11,7 +11,9 @@ from lamella import _C, Tensor
 
 def _cuda(self: Tensor, device: Any = None, non_blocking: bool = False, **options: Any) -> Tensor:
     """RuntimeError: there is no such device."""
-    raise RuntimeError("cuda: expected a CUDA device, found none")
+    from lamella.compat.cuda import NoDeviceError
+
+    raise NoDeviceError("cuda: expected a CUDA device, found none")
 
 
 def _new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -145,6 +147,11 @@ def _no(name: str) -> Any:
     return property(lambda self: False, doc=f"False: no tensor is {name}.")
 
 
+def _reversed(self: Tensor) -> Tensor:
+    """The tensor with its first dimension turned round; one without dimensions as it is."""
+    return self.flip(0) if self.dim() else self
+
+
 _KINDS = "sparse sparse_csr quantized mkldnn nested mps mtia xla xpu ipu vulkan maia"
 
 _MEMBERS: dict[str, Any] = {
@@ -161,6 +168,9 @@ _MEMBERS: dict[str, Any] = {
     "is_coalesced": _false,
     "is_distributed": _false,
     "storage": _storage,
+    "sparse_dim": lambda self: 0,
+    "dense_dim": lambda self: self.dim(),
+    "__reversed__": _reversed,
     "apply_": _elements,
     "map_": lambda self, tensor, function: _elements(self, function, tensor),
     "is_same_size": _is_same_size,

@@ -52,6 +52,7 @@ class _TensorType(type):
                 f"{cls.__name__}: expected sizes or one sequence, got {len(args)} values"
             )
         data = args[0]
+        data = getattr(data, "_memory", data)
         if isinstance(data, _storage.UntypedStorage):
             return _storage.rebuild_tensor(
                 data, cls.dtype, 0, (data.nbytes() // cls.dtype.itemsize,), (1,)

@@ -9,6 +9,11 @@ import lamella
 from lamella import Tensor
 
 
+def _element_size(dtype: Any) -> int:
+    """The bytes of an element."""
+    return int(dtype.itemsize)
+
+
 def _flatten_dense_tensors(tensors: Sequence[Tensor]) -> Tensor:
     """All elements as one vector."""
     return lamella.cat([tensor.reshape(-1) for tensor in tensors])

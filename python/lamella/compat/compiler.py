@@ -84,6 +84,24 @@ def allow_in_graph(fn: Callable[..., Any]) -> Callable[..., Any]:
 assume_constant_result = substitute_in_graph = allow_in_graph
 
 
+class set_stance:  # noqa: N801
+    """How what is compiled runs: nothing to choose. It is a call, a context and a decorator."""
+
+    def __init__(self, stance: str = "default", **options: Any) -> None:
+        stances = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile")
+        if stance not in (*stances, "eager_then_compile", "aot_eager_then_compile"):
+            raise RuntimeError(f"set_stance: expected one of {list(stances)}, got {stance!r}")
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        return function
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: Any) -> None:
+        pass
+
+
 def reset() -> None:
     """Nothing is kept."""
 

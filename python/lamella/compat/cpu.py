@@ -31,6 +31,11 @@ def set_device(device: Any) -> None:
     """Nothing to choose."""
 
 
+def is_initialized() -> bool:
+    """True."""
+    return True
+
+
 def current_stream(device: Any = None) -> None:
     """None: the CPU has no streams."""
 

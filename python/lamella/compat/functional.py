@@ -10,11 +10,14 @@ from lamella import cartesian_prod as cartesian_prod
 from lamella import cdist as cdist
 from lamella import chain_matmul as chain_matmul
 from lamella import einsum as einsum
+from lamella import istft as istft
 from lamella import lu as lu
 from lamella import meshgrid as meshgrid
 from lamella import norm as norm
+from lamella import pca_lowrank as pca_lowrank
 from lamella import split as split
 from lamella import stft as stft
+from lamella import svd_lowrank as svd_lowrank
 from lamella import tensordot as tensordot
 from lamella import unique as unique
 from lamella import unique_consecutive as unique_consecutive

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lamella import UntypedStorage as UntypedStorage
+from lamella._storage import rebuild_tensor
 
 
 class TypedStorage:
@@ -15,11 +16,7 @@ class TypedStorage:
         self.device = tensor.device
 
     def _elements(self) -> Any:
-        import lamella
-
-        count = len(self)
-        whole = lamella.empty(0, dtype=self.dtype, device=self.device)
-        return whole.set_(self._memory, 0, (count,), (1,))
+        return rebuild_tensor(self._memory, self.dtype, 0, (len(self),), (1,))
 
     def __len__(self) -> int:
         return int(self._memory.nbytes()) // int(self.dtype.itemsize)
@@ -55,6 +52,24 @@ class TypedStorage:
 
     def __iter__(self) -> Any:
         return iter(self.tolist())
+
+    def fill_(self, value: Any) -> TypedStorage:
+        """Writes a number everywhere."""
+        self._elements().fill_(value)
+        return self
+
+    def copy_(self, source: Any, non_blocking: bool | None = None) -> TypedStorage:
+        """Writes the elements of another one."""
+        self._elements().copy_(source._elements())
+        return self
+
+    def clone(self) -> TypedStorage:
+        """A copy in memory of its own."""
+        return TypedStorage(self._elements().clone())
+
+    def cpu(self) -> TypedStorage:
+        """The storage itself."""
+        return self
 
 
 _TypedStorage = TypedStorage

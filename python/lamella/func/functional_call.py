@@ -24,7 +24,8 @@ def functional_call(
     parameters and buffers.
 
     parameter_and_buffer_dicts: a dictionary, or several with different names. tie_weights: a
-    parameter with several names is replaced under all of them. strict: all must be given.
+    parameter with several names is replaced under all of them. strict: all must be given, and no
+    others; else what is no parameter or buffer is an attribute while the module is called.
     """
     dicts = parameter_and_buffer_dicts
     dicts = (dicts,) if isinstance(dicts, Mapping) else tuple(dicts)
@@ -37,8 +38,8 @@ def functional_call(
     args = () if args is None else args if isinstance(args, tuple) else (args,)
     places = _places(module)
     unknown = [name for name in given if name not in places]
-    if unknown:
-        raise KeyError(
+    if strict and unknown:
+        raise RuntimeError(
             f"functional_call: {type(module).__name__} has no parameter or buffer "
             + ", ".join(f"'{name}'" for name in unknown)
         )
@@ -50,7 +51,10 @@ def functional_call(
             "functional_call: expected all parameters and buffers to be given, missing "
             + ", ".join(f"'{name}'" for name in missing)
         )
-    before = {name: places[name][0][places[name][1]] for name in given}
+    for name in unknown:
+        owner, _, key = name.rpartition(".")
+        places[name] = (module.get_submodule(owner).__dict__, key)
+    before = {name: places[name][0].get(places[name][1]) for name in given}
     try:
         for name, tensor in given.items():
             entries, key = places[name]
@@ -59,7 +63,10 @@ def functional_call(
     finally:
         for name, tensor in before.items():
             entries, key = places[name]
-            entries[key] = tensor
+            if name in unknown and tensor is None:
+                del entries[key]
+            else:
+                entries[key] = tensor
 
 
 def _places(module: Module) -> dict[str, tuple[Any, str]]:

@@ -13,6 +13,7 @@ globals().update(_C._functions("nn"))
 # Some have the names of operators, in whose place they stand.
 from lamella.nn.functional_activations import *  # noqa: E402, F403
 from lamella.nn.functional_attention import *  # noqa: E402, F403
+from lamella.nn.functional_dropout import *  # noqa: E402, F403
 from lamella.nn.functional_layers import *  # noqa: E402, F403
 from lamella.nn.functional_losses import *  # noqa: E402, F403
 from lamella.nn.functional_rarer import *  # noqa: E402, F403

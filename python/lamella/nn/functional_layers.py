@@ -1,8 +1,8 @@
-"""Pooling, normalisation, dropout of channels, folding and interpolation of
-lamella.nn.functional."""
+"""Pooling, normalisation, folding and interpolation of lamella.nn.functional."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -19,15 +19,9 @@ __all__ = [
     "adaptive_max_pool2d_with_indices",
     "adaptive_max_pool3d",
     "adaptive_max_pool3d_with_indices",
-    "alpha_dropout",
     "batch_norm",
     "bilinear",
-    "dropout",
-    "dropout1d",
-    "dropout2d",
-    "dropout3d",
     "embedding",
-    "feature_alpha_dropout",
     "fold",
     "group_norm",
     "instance_norm",
@@ -98,11 +92,6 @@ if TYPE_CHECKING:
             ceil_mode: bool = False,
             return_indices: bool = False,
         ) -> tuple[Tensor, Tensor]: ...
-
-    class _Dropout(Protocol):
-        def __call__(
-            self, input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
-        ) -> Tensor: ...
 
 
 _nn = _C._functions("nn")
@@ -292,6 +281,11 @@ def instance_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """Normalises each channel of each sample."""
+    if use_input_stats and math.prod(input.shape[2:]) == 1:
+        raise ValueError(
+            "instance_norm: expected more than one element in each channel of 'input', got "
+            f"{list(input.shape)}"
+        )
     return lamella.instance_norm(
         input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False
     )
@@ -358,58 +352,6 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     """input1 and input2 joined by a matrix for each output feature."""
     product = lamella.einsum("...i,oij,...j->...o", input1, weight, input2)
     return product if bias is None else product + bias
-
-
-# ---- Dropout ----
-
-
-def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Sets elements to zero with probability `p` and scales the others, in training."""
-    op = lamella.dropout_ if inplace else lamella.dropout
-    return op(input, p, training)
-
-
-def alpha_dropout(
-    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
-) -> Tensor:
-    """Dropout that keeps mean and variance of what SELU gives."""
-    op = lamella.alpha_dropout_ if inplace else lamella.alpha_dropout
-    return op(input, p, training)
-
-
-def feature_alpha_dropout(
-    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
-) -> Tensor:
-    """alpha_dropout of whole channels."""
-    op = lamella.feature_alpha_dropout_ if inplace else lamella.feature_alpha_dropout
-    return op(input, p, training)
-
-
-def _channel_dropout(name: str, dims: int) -> _Dropout:
-    def dropout(
-        input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
-    ) -> Tensor:
-        """Sets whole channels to zero with probability `p` and scales the others, in training."""
-        op = lamella.feature_dropout_ if inplace else lamella.feature_dropout
-        if input.dim() == dims + 1:  # one sample
-            result = op(input.unsqueeze(0), p, training)
-            return input if inplace else result.squeeze(0)
-        return op(input, p, training)
-
-    dropout.__name__ = dropout.__qualname__ = name
-    return dropout
-
-
-dropout1d = _channel_dropout("dropout1d", 1)
-dropout3d = _channel_dropout("dropout3d", 3)
-
-
-def dropout2d(
-    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
-) -> Tensor:
-    """Sets whole channels to zero with probability `p` and scales the others, in training."""
-    op = lamella.feature_dropout_ if inplace else lamella.feature_dropout
-    return op(input, p, training)
 
 
 # ---- Windows as columns ----
@@ -537,6 +479,10 @@ def interpolate(
     scales: list[float] | None = None
     if size is not None:
         sizes = _one_each(size, spatial)
+        if len(sizes) != spatial:
+            raise ValueError(
+                f"interpolate: expected 'size' to have {spatial} entries, got {len(sizes)}"
+            )
     else:
         scales = [float(s) for s in _one_each(scale_factor, spatial)]
         if len(scales) != spatial:

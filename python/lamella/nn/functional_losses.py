@@ -72,6 +72,14 @@ def _reduced(values: Tensor, reduction: str) -> Tensor:
     return values.mean() if number == 1 else values.sum() if number == 2 else values
 
 
+def _check_shape(name: str, input: Tensor, target: Tensor) -> None:
+    if input.shape != target.shape:
+        raise ValueError(
+            f"{name}: expected 'target' to be of shape {list(input.shape)}, got "
+            f"{list(target.shape)}"
+        )
+
+
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -191,6 +199,7 @@ def binary_cross_entropy(
     reduction: str = "mean",
 ) -> Tensor:
     """The negative log-likelihood of targets in [0, 1] under probabilities."""
+    _check_shape("binary_cross_entropy", input, target)
     number = _number(reduction, size_average, reduce)
     return _binary_cross_entropy(input, target, weight, number)
 
@@ -205,6 +214,7 @@ def binary_cross_entropy_with_logits(
     pos_weight: Tensor | None = None,
 ) -> Tensor:
     """binary_cross_entropy of sigmoid(input)."""
+    _check_shape("binary_cross_entropy_with_logits", input, target)
     number = _number(reduction, size_average, reduce)
     return lamella.binary_cross_entropy_with_logits(input, target, weight, pos_weight, number)
 

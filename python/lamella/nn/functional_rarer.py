@@ -66,7 +66,11 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     """The places for grid_sample of an affine map of images: theta is [N, 2, 3] for a `size` of
     [N, C, H, W], or [N, 3, 4] for [N, C, D, H, W]."""
     dims = len(size) - 2
-    if dims not in (2, 3) or tuple(theta.shape) != (size[0], dims, dims + 1):
+    if dims not in (2, 3):
+        raise NotImplementedError(
+            f"affine_grid: expected 'size' to have 4 or 5 entries, got {list(size)}"
+        )
+    if tuple(theta.shape) != (size[0], dims, dims + 1):
         raise ValueError(
             "affine_grid: expected 'theta' to be [N, 2, 3] with 4 sizes or [N, 3, 4] with 5, got "
             f"{list(theta.shape)} with {list(size)}"

@@ -197,6 +197,13 @@ def _kaiming_std(name: str, tensor: Tensor, a: float, mode: str, nonlinearity: s
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 
 
+def _is_empty(name: str, tensor: Tensor) -> bool:
+    if 0 not in tensor.shape:
+        return False
+    warnings.warn(f"{name}: there is nothing to fill in {list(tensor.shape)}", stacklevel=3)
+    return True
+
+
 def kaiming_uniform_(
     tensor: Tensor,
     a: float = 0,
@@ -205,7 +212,7 @@ def kaiming_uniform_(
     generator: Any = None,
 ) -> Tensor:
     """Uniform with variance gain^2 / fan, which keeps that of the signal through rectifiers."""
-    if 0 in tensor.shape:
+    if _is_empty("kaiming_uniform_", tensor):
         return tensor
     bound = math.sqrt(3.0) * _kaiming_std("kaiming_uniform_", tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound, generator)
@@ -219,7 +226,7 @@ def kaiming_normal_(
     generator: Any = None,
 ) -> Tensor:
     """Normal with variance gain^2 / fan."""
-    if 0 in tensor.shape:
+    if _is_empty("kaiming_normal_", tensor):
         return tensor
     std = _kaiming_std("kaiming_normal_", tensor, a, mode, nonlinearity)
     return normal_(tensor, 0.0, std, generator)

@@ -6,7 +6,7 @@ from typing import Any
 
 import lamella
 from lamella import Tensor
-from lamella.optim.optimizer import Optimizer, check_not_negative
+from lamella.optim.optimizer import Optimizer, check_not_negative, check_one_element
 
 __all__ = ["PerParameter", "add_ratio_", "add_scaled_", "check_betas", "number", "options"]
 
@@ -64,11 +64,7 @@ class PerParameter(Optimizer):
         given = {k: defaults[k] for k in rates if k in defaults and defaults[k] is not None}
         given = {k: v for k, v in given.items() if not isinstance(v, tuple)}
         check_not_negative(self._name(), **given)
-        if isinstance(defaults["lr"], Tensor) and defaults["lr"].numel() != 1:
-            raise ValueError(
-                f"{self._name()}: expected 'lr' to have one element, got "
-                f"{defaults['lr'].numel()}"
-            )
+        check_one_element(self._name(), defaults["lr"])
         check_betas(self._name(), defaults.get("betas", ()))
         super().__init__(params, defaults)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import lamella
 from lamella import Tensor
-from lamella.optim.optimizer import Optimizer, as_real, check_not_negative
+from lamella.optim.optimizer import Optimizer, as_real, check_not_negative, check_one_element
 
 __all__ = ["Adam", "AdamW"]
 
@@ -41,6 +41,7 @@ class Adam(Optimizer):
     ) -> None:
         name = type(self).__name__
         check_not_negative(name, lr=lr, eps=eps, weight_decay=weight_decay)
+        check_one_element(name, lr)
         for i, beta in enumerate(betas):
             if not 0 <= beta < 1:
                 raise ValueError(

@@ -97,7 +97,8 @@ class LBFGS(Optimizer):
             own["prev_flat_grad"], own["prev_loss"] = grad.clone(), loss
             distance: Any = lr
             if own["n_iter"] == 1:
-                distance = min(1.0, 1.0 / float(grad.abs().sum())) * lr
+                total = float(grad.abs().sum())
+                distance = (1.0 / total if total > 1 else 1.0) * lr
             own["t"] = distance
             slope = grad.dot(direction)
             if bool(slope > -tolerance):

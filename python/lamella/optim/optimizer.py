@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import warnings
+import weakref
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,7 +13,7 @@ import lamella
 from lamella import Tensor
 from lamella.utils.hooks import RemovableHandle
 
-__all__ = ["Optimizer"]
+__all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
 
 class _Required:
@@ -20,6 +22,11 @@ class _Required:
 
 
 required: Any = _Required()
+
+# Hooks before and after each step of every optimizer, and the optimizers that there are.
+_pre_hooks_of_all: Any = OrderedDict()
+_post_hooks_of_all: Any = OrderedDict()
+_optimizers: Any = weakref.WeakSet()
 
 _STATE_HOOKS = ("save_pre", "save_post", "load_pre", "load_post")
 
@@ -57,6 +64,9 @@ class Optimizer:
         self._pre_hooks: Any = OrderedDict()
         self._post_hooks: Any = OrderedDict()
         self._state_hooks: Any = {kind: OrderedDict() for kind in _STATE_HOOKS}
+        _optimizers.add(self)
+        if _pre_hooks_of_all or _post_hooks_of_all:
+            self.__dict__["step"] = self._step_with_hooks
 
     def _name(self) -> str:
         return type(self).__name__
@@ -78,7 +88,12 @@ class Optimizer:
         if names and len(names) != len(entries):
             raise ValueError(f"{self._name()}: expected names for all parameters or for none")
         params = [entry[1] if isinstance(entry, tuple) else entry for entry in entries]
-        seen = {id(p) for group in self.param_groups for p in group["params"]}
+        elsewhere = {id(p) for group in self.param_groups for p in group["params"]}
+        if len({id(param) for param in params}) < len(params):
+            warnings.warn(
+                f"{self._name()}: a parameter stands twice in one group; it will become an error",
+                stacklevel=3,
+            )
         for param in params:
             if not isinstance(param, Tensor):
                 raise TypeError(
@@ -90,9 +105,8 @@ class Optimizer:
                     f"{self._name()}: expected parameters to be leaves, got a result of other "
                     "tensors"
                 )
-            if id(param) in seen:
-                raise ValueError(f"{self._name()}: a parameter stands in two places")
-            seen.add(id(param))
+            if id(param) in elsewhere:
+                raise ValueError(f"{self._name()}: a parameter stands in two groups")
         group = {**param_group, "params": params}
         if names:
             group["param_names"] = names
@@ -127,12 +141,12 @@ class Optimizer:
     # ---- Hooks. Only an optimizer that has some has a `step` of its own in its __dict__.
 
     def _step_with_hooks(self, *args: Any, **kwargs: Any) -> Any:
-        for hook in list(self._pre_hooks.values()):
+        for hook in [*_pre_hooks_of_all.values(), *self._pre_hooks.values()]:
             found = hook(self, args, kwargs)
             if found is not None:
                 args, kwargs = found
         result = type(self).step(self, *args, **kwargs)
-        for hook in list(self._post_hooks.values()):
+        for hook in [*self._post_hooks.values(), *_post_hooks_of_all.values()]:
             hook(self, args, kwargs)
         return result
 
@@ -257,6 +271,25 @@ class Optimizer:
         return "\n".join([*lines, ")"])
 
 
+def _add_hook_to_all(hooks: Any, hook: Any) -> RemovableHandle:
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    for optimizer in _optimizers:
+        optimizer.__dict__.setdefault("step", optimizer._step_with_hooks)
+    return handle
+
+
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """hook(optimizer, args, kwargs) before each step of every optimizer; it may return other
+    arguments."""
+    return _add_hook_to_all(_pre_hooks_of_all, hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """hook(optimizer, args, kwargs) after each step of every optimizer."""
+    return _add_hook_to_all(_post_hooks_of_all, hook)
+
+
 def _fitted(value: Any, param: Tensor, name: str) -> Any:
     """A copy of a parameter's state: floating tensors in its dtype, a step count as it is."""
     if isinstance(value, Tensor):
@@ -275,6 +308,12 @@ def check_not_negative(name: str, **values: Any) -> None:
     for option, value in values.items():
         if not isinstance(value, Tensor) and value < 0:
             raise ValueError(f"{name}: expected '{option}' not to be negative, got {value}")
+
+
+def check_one_element(name: str, lr: Any) -> None:
+    """Raises where the learning rate is a tensor of several elements."""
+    if isinstance(lr, Tensor) and lr.numel() != 1:
+        raise ValueError(f"{name}: expected 'lr' to have one element, got {lr.numel()}")
 
 
 def as_real(params: list[Tensor], *others: list[Tensor]) -> Sequence[list[Tensor]]:

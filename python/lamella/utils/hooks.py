@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
+from collections import OrderedDict
 from typing import Any
 
 __all__ = ["RemovableHandle"]
@@ -23,14 +24,24 @@ class RemovableHandle:
         extra = () if extra_dict is None else extra_dict
         if isinstance(extra, dict):
             extra = (extra,)
-        self._dicts = tuple(weakref.ref(d) for d in (hooks_dict, *extra))
+        self.hooks_dict_ref = weakref.ref(hooks_dict)
+        self.extra_dict_ref = tuple(weakref.ref(d) for d in extra)
 
     def remove(self) -> None:
         """Takes the hook away; again does nothing."""
-        for reference in self._dicts:
+        for reference in (self.hooks_dict_ref, *self.extra_dict_ref):
             hooks = reference()
             if hooks is not None:
                 hooks.pop(self.id, None)
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.hooks_dict_ref(), self.id, tuple(ref() for ref in self.extra_dict_ref)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        hooks, self.id, extra = state
+        # A copy whose dictionaries are gone has nothing to remove from.
+        self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks is None else hooks)
+        self.extra_dict_ref = tuple(weakref.ref(d) for d in extra if d is not None)
 
     def __enter__(self) -> RemovableHandle:
         return self

@@ -107,8 +107,13 @@ def get_arch_list() -> list[str]:
     return []
 
 
-def _none(what: str) -> RuntimeError:
-    return RuntimeError(f"{what}: expected a CUDA device, found none")
+class NoDeviceError(RuntimeError, AssertionError):
+    """There is no CUDA device: PyTorch says so by an AssertionError where it is built without
+    CUDA, and by a RuntimeError where it is built with it."""
+
+
+def _none(what: str) -> NoDeviceError:
+    return NoDeviceError(f"{what}: expected a CUDA device, found none")
 
 
 def _as_for(kind: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

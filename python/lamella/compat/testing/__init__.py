@@ -166,15 +166,17 @@ def make_tensor(
         made = lamella.randint(0, 2, sizes, dtype=dtype)
     elif dtype.is_floating_point or dtype.is_complex:
         low, high = -9.0 if low is None else low, 9.0 if high is None else high
-        real = lamella.float32 if not dtype.is_complex else dtype.to_real()
+        real = dtype.to_real() if dtype.is_complex else dtype
+        real = real if real == lamella.float64 else lamella.float32
         made = lamella.empty(sizes, dtype=real).uniform_(low, high)
         if dtype.is_complex:
             made = lamella.complex(made, lamella.empty(sizes, dtype=real).uniform_(low, high))
         made = made.to(dtype)
     else:
-        lowest = lamella.iinfo(dtype).min
-        least = max(-9, lowest) if low is None else int(low)
-        made = lamella.randint(least, 10 if high is None else int(high), sizes, dtype=dtype)
+        limits = lamella.iinfo(dtype)
+        least = max(-9 if low is None else int(low), limits.min)
+        most = min(10 if high is None else int(high), limits.max + 1)
+        made = lamella.randint(least, most, sizes, dtype=dtype)
     if exclude_zero:
         made[made == 0] = 1
     if noncontiguous and sizes:

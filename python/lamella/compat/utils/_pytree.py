@@ -200,6 +200,56 @@ def tree_any(
     return any(map(pred, own.tree_leaves(tree, is_leaf)))
 
 
+def tree_all_only(
+    type_or_types: Any,
+    pred: Callable[[Any], bool],
+    tree: Any,
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> bool:
+    """Whether it holds of all leaves of these types."""
+    leaves = own.tree_leaves(tree, is_leaf)
+    return all(pred(leaf) for leaf in leaves if isinstance(leaf, type_or_types))
+
+
+def tree_any_only(
+    type_or_types: Any,
+    pred: Callable[[Any], bool],
+    tree: Any,
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> bool:
+    """Whether it holds of a leaf of these types."""
+    leaves = own.tree_leaves(tree, is_leaf)
+    return any(pred(leaf) for leaf in leaves if isinstance(leaf, type_or_types))
+
+
+def tree_map_only_(
+    type_or_types: Any,
+    func: Callable[[Any], Any],
+    tree: Any,
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> Any:
+    """Calls func(leaf) for the leaves of these types; the nest itself."""
+    for leaf in own.tree_leaves(tree, is_leaf):
+        if isinstance(leaf, type_or_types):
+            func(leaf)
+    return tree
+
+
+def is_namedtuple_class(cls: Any) -> bool:
+    """Whether it is a class of named tuples."""
+    return isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "_fields")
+
+
+def is_namedtuple_instance(obj: Any) -> bool:
+    """Whether it is a named tuple."""
+    return is_namedtuple_class(type(obj))
+
+
+def is_namedtuple(obj: Any) -> bool:
+    """Whether it is a named tuple or a class of them."""
+    return is_namedtuple_class(obj) or is_namedtuple_instance(obj)
+
+
 def tree_is_leaf(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> bool:
     """Whether an object is no nest."""
     return own._kind_of(tree)[1] is None or (is_leaf is not None and is_leaf(tree))

@@ -26,6 +26,9 @@ class Hooks:
         "state_dict",
         "load_pre",
         "load_post",
+        "parameter",
+        "buffer",
+        "module",
     )
 
     def __init__(self) -> None:
@@ -34,7 +37,7 @@ class Hooks:
 
     def add(self, kind: str, hook: Any, with_kwargs: bool = False, prepend: bool = False) -> Any:
         hooks = getattr(self, kind)
-        handle = RemovableHandle(hooks)
+        handle = RemovableHandle(hooks, extra_dict=self.always)
         hooks[handle.id] = (hook, with_kwargs)
         if prepend:
             hooks.move_to_end(handle.id, last=False)
@@ -45,9 +48,49 @@ class Hooks:
         return [hook for hook, _ in getattr(self, kind).values()]
 
 
+# The hooks of all modules. Module._hooks is this from the first one on and None before, so that the
+# call of a module without any asks a single question.
+EVERYWHERE = Hooks()
+
+
+def add_everywhere(kind: str, hook: Any, with_kwargs: bool = False, always: bool = False) -> Any:
+    """Adds a hook of a kind to all modules."""
+    from lamella.nn.modules.module import Module
+
+    Module._hooks = EVERYWHERE
+    handle = EVERYWHERE.add(kind, hook, with_kwargs)
+    if always:
+        EVERYWHERE.always[handle.id] = True
+    return handle
+
+
+def registered(kind: str, module: Any, name: str, value: Any) -> Any:
+    """What an entry of a module becomes by the hooks that see such entries registered."""
+    for hook in EVERYWHERE.of(kind):
+        found = hook(module, name, value)
+        if found is not None:
+            value = found
+    return value
+
+
+def _all(hooks: Any, kind: str) -> list[tuple[int, Any]]:
+    """The hooks of a kind by their ids, those of all modules first."""
+    own = [] if hooks is EVERYWHERE else list(getattr(hooks, kind).items())
+    return [*getattr(EVERYWHERE, kind).items(), *own]
+
+
 # The names under which PyTorch's modules have their hooks.
-VIEWS = {f"_{kind}_hooks": kind for kind in Hooks.KINDS if not kind.startswith(("always", "load"))}
+_OWN_KINDS = Hooks.KINDS[: Hooks.KINDS.index("load_pre")]
+VIEWS = {f"_{kind}_hooks": kind for kind in _OWN_KINDS if kind != "always"}
 VIEWS |= {f"_load_state_dict_{when}_hooks": f"load_{when}" for when in ("pre", "post")}
+
+
+def own(module: Any) -> Hooks:
+    """The hooks of a module, which are made if there are none."""
+    if "_hooks" not in module.__dict__:
+        object.__setattr__(module, "_hooks", Hooks())
+    hooks: Hooks = module.__dict__["_hooks"]
+    return hooks
 
 
 class View(MutableMapping[int, Any]):
@@ -57,16 +100,14 @@ class View(MutableMapping[int, Any]):
         self._module, self._kind = module, kind
 
     def _hooks(self) -> dict[int, Any]:
-        hooks = self._module._hooks
+        hooks = self._module.__dict__.get("_hooks")
         return {} if hooks is None else getattr(hooks, self._kind)
 
     def __getitem__(self, key: int) -> Any:
         return self._hooks()[key][0]
 
     def __setitem__(self, key: int, hook: Any) -> None:
-        if self._module._hooks is None:
-            object.__setattr__(self._module, "_hooks", Hooks())
-        self._hooks()[key] = (hook, False)
+        getattr(own(self._module), self._kind)[key] = (hook, False)
 
     def __delitem__(self, key: int) -> None:
         del self._hooks()[key]
@@ -86,22 +127,25 @@ def call(module: Any, hooks: Any, args: Any, kwargs: Any) -> Any:
     ran: set[int] = set()
     result = None
     try:
-        for hook, with_kwargs in list(hooks.forward_pre.values()):
+        for _, (hook, with_kwargs) in _all(hooks, "forward_pre"):
             args, kwargs = _before(module, hook, with_kwargs, args, kwargs)
         watch = None
-        if hooks.backward or hooks.backward_pre:
-            watch = Watch(module, hooks.of("backward"), hooks.of("backward_pre"))
+        backward, backward_pre = (
+            [hook for _, (hook, _) in _all(hooks, kind)] for kind in ("backward", "backward_pre")
+        )
+        if backward or backward_pre:
+            watch = Watch(module, backward, backward_pre)
             args = watch.inputs(args)
         result = module.forward(*args, **kwargs)
-        for key, (hook, with_kwargs) in list(hooks.forward.items()):
+        for key, (hook, with_kwargs) in _all(hooks, "forward"):
             ran.add(key)
             result = _after(module, hook, with_kwargs, args, kwargs, result)
         return result if watch is None else watch.outputs(result)
     except Exception:
         # Hooks that were to be called always hear of the failure; theirs do not hide it.
-        for key in list(hooks.always):
-            if key in hooks.forward and key not in ran:
-                hook, with_kwargs = hooks.forward[key]
+        always = {*hooks.always, *EVERYWHERE.always}
+        for key, (hook, with_kwargs) in _all(hooks, "forward"):
+            if key in always and key not in ran:
                 try:
                     result = _after(module, hook, with_kwargs, args, kwargs, result)
                 except Exception as error:

@@ -9,6 +9,8 @@ import lamella
 from lamella import Tensor
 from lamella.nn.modules import _entries, _hooks, _state
 from lamella.nn.modules._entries import Entries
+from lamella.nn.modules._everywhere import *  # noqa: F403
+from lamella.nn.modules._to import to_arguments
 from lamella.nn.parameter import Buffer, Parameter, is_lazy
 
 __all__ = ["Module"]
@@ -28,7 +30,7 @@ class Module:
     training: bool
     # What state_dict() notes; a class whose state changes its meaning counts it up.
     _version: int = 1
-    # The Hooks of a module that ever had one.
+    # The Hooks of a module that ever had one; of the class, those of all modules.
     _hooks: Any = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -78,7 +80,7 @@ class Module:
             return
         if isinstance(value, Module):
             self._claim(name, "_modules")
-            own["_modules"][name] = value
+            own["_modules"][name] = _hooks.registered("module", self, name, value)
             return
         for kind, noun in _KINDS:
             entries = own.get(kind)
@@ -89,7 +91,7 @@ class Module:
                     f"{type(self).__name__}: expected {noun} '{name}' to be set to a "
                     f"{_EXPECTED[kind]} or None, got {type(value).__name__}"
                 )
-            entries[name] = value
+            entries[name] = _hooks.registered(kind[1:-1], self, name, value)
             return
         object.__setattr__(self, name, value)
 
@@ -143,7 +145,7 @@ class Module:
                 f"register_parameter: expected '{name}' to be a leaf, got a result of other "
                 "tensors; compute it in forward() instead"
             )
-        self._parameters[name] = param
+        self._parameters[name] = _hooks.registered("parameter", self, name, param)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Adds a tensor that is no parameter; state_dict() has it if it is persistent."""
@@ -153,7 +155,7 @@ class Module:
                 f"register_buffer: expected '{name}' to be a Tensor or None, got "
                 f"{type(tensor).__name__}"
             )
-        self._buffers[name] = tensor
+        self._buffers[name] = _hooks.registered("buffer", self, name, tensor)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
         else:
@@ -171,7 +173,7 @@ class Module:
                 f"add_module: expected '{name}' to be a Module or None, got "
                 f"{type(module).__name__}"
             )
-        self._modules[name] = module
+        self._modules[name] = _hooks.registered("module", self, name, module)
 
     def get_submodule(self, target: str) -> Module:
         """The submodule with a dotted name; the module itself for ""."""
@@ -357,7 +359,7 @@ class Module:
         memory_format to what has 4 or 5 dimensions.
         """
         layout = kwargs.pop("memory_format", None)
-        device, dtype, non_blocking = _target(*args, **kwargs)
+        device, dtype, non_blocking = to_arguments(*args, **kwargs)
 
         def convert(tensor: Tensor) -> Tensor:
             kind = dtype if tensor.is_floating_point() or tensor.is_complex() else None
@@ -474,9 +476,7 @@ class Module:
     def _add_hook(
         self, kind: str, hook: Any, with_kwargs: bool = False, prepend: bool = False
     ) -> Any:
-        if self._hooks is None:
-            object.__setattr__(self, "_hooks", _hooks.Hooks())
-        return self._hooks.add(kind, hook, with_kwargs, prepend)
+        return _hooks.own(self).add(kind, hook, with_kwargs, prepend)
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
@@ -566,32 +566,3 @@ _entries.usual = Module.__getattr__
 
 _KINDS = (("_parameters", "parameter"), ("_modules", "submodule"), ("_buffers", "buffer"))
 _EXPECTED = {"_parameters": "Parameter", "_modules": "Module", "_buffers": "Tensor"}
-
-
-def _target(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
-    """(device, dtype, non_blocking) of the arguments of to()."""
-    device = kwargs.pop("device", None)
-    dtype = kwargs.pop("dtype", None)
-    non_blocking = bool(kwargs.pop("non_blocking", False))
-    tensor = kwargs.pop("tensor", None)
-    if kwargs:
-        raise TypeError(f"to: got an unexpected keyword argument '{next(iter(kwargs))}'")
-    for arg in args:
-        if isinstance(arg, Tensor):
-            tensor = arg
-        elif isinstance(arg, lamella.dtype):
-            dtype = arg
-        elif isinstance(arg, bool):
-            non_blocking = arg
-        elif isinstance(arg, (str, int, lamella.device)):
-            device = arg
-        elif arg is not None:
-            raise TypeError(
-                "to: expected a device, a dtype or a tensor, got an argument of type "
-                f"{type(arg).__name__}"
-            )
-    if tensor is not None:
-        device, dtype = tensor.device, tensor.dtype
-    if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
-        raise TypeError(f"to: expected 'dtype' to be floating or complex, got {dtype}")
-    return device, dtype, non_blocking

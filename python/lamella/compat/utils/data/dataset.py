@@ -104,7 +104,8 @@ class ConcatDataset(Dataset[T_co]):
     def __getitem__(self, index: int) -> T_co:
         size = len(self)
         if not -size <= index < size:
-            raise ValueError(
+            # An IndexError ends `for example in dataset`.
+            raise IndexError(
                 f"ConcatDataset: expected an index within {size} examples, got {index}"
             )
         index %= size

@@ -59,7 +59,7 @@ class RandomSampler(Sampler[int]):
             raise TypeError(
                 f"RandomSampler: expected 'replacement' to be a bool, got {replacement!r}"
             )
-        if num_samples is not None or replacement:
+        if num_samples is not None or hasattr(data_source, "__len__"):
             _expect_count("RandomSampler", "num_samples", self.num_samples)
 
     @property

@@ -1,0 +1,85 @@
+"""What gradcheck() stands on: tensors as vectors of real numbers, and random ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import lamella
+from lamella import Tensor
+
+
+def random_gradient(output: Tensor, apart: bool) -> Tensor:
+    shape = tuple(output.shape)
+    if apart and shape:
+        made = lamella.randn((*shape, 2), dtype=output.dtype, device=output.device)[..., 0]
+    else:
+        made = lamella.randn(shape, dtype=output.dtype, device=output.device)
+    return made.requires_grad_()
+
+
+def tuple_of(values: Any) -> tuple[Any, ...]:
+    return tuple(values) if isinstance(values, (tuple, list)) else (values,)
+
+
+def differentiable(outputs: Any) -> tuple[Tensor, ...]:
+    return tuple(y for y in tuple_of(outputs) if isinstance(y, Tensor) and y.requires_grad)
+
+
+def is_continuous(tensor: Any) -> bool:
+    return isinstance(tensor, Tensor) and (tensor.is_floating_point() or tensor.is_complex())
+
+
+def coordinates(tensor: Tensor) -> Tensor:
+    """The tensor as a vector of real numbers; see Note [Complex numbers are pairs]."""
+    tensor = tensor.detach()
+    if tensor.is_complex():
+        tensor = lamella.view_as_real(tensor.clone() if tensor.is_conj() else tensor)
+    return tensor.reshape(-1).to(lamella.float64)
+
+
+def from_coordinates(vector: Tensor, like: Tensor) -> Tensor:
+    """The tensor of like's shape and dtype with these coordinates."""
+    if not like.is_complex():
+        return vector.to(like.dtype).reshape(like.shape)
+    return lamella.view_as_complex(vector.reshape((*like.shape, 2))).to(like.dtype)
+
+
+def count(tensor: Tensor) -> int:
+    return tensor.numel() * (2 if tensor.is_complex() else 1)
+
+
+def basis(tensor: Tensor, place: int) -> Tensor:
+    vector = lamella.zeros(count(tensor), dtype=lamella.float64)
+    vector[place] = 1
+    return from_coordinates(vector, tensor)
+
+
+def clone(tensor: Tensor) -> Tensor:
+    return tensor.detach().clone(memory_format=lamella.preserve_format)
+
+
+def make_undefined() -> Any:
+    class UndefinedGradient(lamella.autograd.Function):
+        """The identity, whose gradient is absent."""
+
+        @staticmethod
+        def forward(ctx: Any, *tensors: Any) -> Any:
+            return tuple(t.view_as(t) for t in tensors)
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            return (None,) * len(grads)
+
+    return UndefinedGradient
+
+
+def directions(inputs: list[Tensor], outputs: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+    """Random vectors of length 1 with positive coordinates, from a generator of their own."""
+    generator = lamella.Generator().manual_seed(0)
+
+    def direction(tensor: Tensor) -> Tensor:
+        vector = lamella.rand(count(tensor), dtype=lamella.float64, generator=generator)
+        length = float(vector.norm()) if vector.numel() else 1.0
+        return vector / (length or 1.0)
+
+    return [direction(x) for x in inputs], [direction(y) for y in outputs]

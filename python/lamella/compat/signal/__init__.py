@@ -1,0 +1,3 @@
+"""torch.signal."""
+
+from lamella.compat.signal import windows as windows

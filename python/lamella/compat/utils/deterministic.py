@@ -1,0 +1,3 @@
+"""torch.utils.deterministic. What is not initialized is filled by no mode."""
+
+fill_uninitialized_memory = True
