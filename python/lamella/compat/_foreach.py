@@ -98,9 +98,9 @@ def _in_any_form(name: str, general: Callable[..., None]) -> Callable[..., None]
 
 _POINTWISE = ("addcmul", "addcdiv")
 _PLAIN = (
-    "abs acos add asin atan ceil clone clamp_max clamp_min cos cosh div erf erfc exp expm1 floor frac "
-    "lerp lgamma log log10 log1p log2 max maximum minimum mul neg pow powsum reciprocal round rsqrt sigmoid "
-    "sign sin sinh sqrt sub tan tanh trunc"
+    "abs acos add asin atan ceil clone clamp_max clamp_min cos cosh div erf erfc exp expm1 "
+    "floor frac lerp lgamma log log10 log1p log2 max maximum minimum mul neg pow powsum "
+    "reciprocal round rsqrt sigmoid sign sin sinh sqrt sub tan tanh trunc"
 ).split()
 NAMES = [f"_foreach_{name}{end}" for name in (*_PLAIN, *_POINTWISE) for end in ("", "_")]
 

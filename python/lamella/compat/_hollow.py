@@ -149,7 +149,6 @@ HOLLOW = {
     "quantization": _QUANTIZED,
     "utils.data.graph": "traverse_dps",
     "utils.data.graph_settings": "apply_shuffle_settings",
-    "utils.flop_counter": "FlopCounterMode",
 }
 
 

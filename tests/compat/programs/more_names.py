@@ -5,6 +5,7 @@ import collections
 import torch
 import torch.signal
 import torch.utils._pytree as pytree
+from torch import nn
 from torch.nn import _reduction
 from torch.nn.modules.conv import LazyConv2d
 from torch.nn.modules.pooling import MaxUnpool2d
@@ -113,3 +114,26 @@ for weight in (0.5, [0.5, 0.25], lists()):
     torch._foreach_lerp_(made, [x + 1 for x in lists()], weight)
     print(made)
 print(torch._foreach_pow(2.0, lists()), torch._foreach_max(lists()), torch._foreach_clone(lists()))
+
+# Floating-point operations, by module.
+from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
+
+
+class TwoLayers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.image = nn.Conv2d(3, 4, 3, padding=1)
+        self.head = nn.Sequential(nn.Flatten(), nn.Linear(64, 5))
+
+    def forward(self, x):
+        return self.head(self.image(x))
+
+
+counted = TwoLayers()
+for image in (torch.ones(2, 3, 4, 4), torch.ones(2, 3, 4, 4, requires_grad=True)):
+    with FlopCounterMode(display=False) as counter:
+        counted(image).sum().backward()
+        torch.einsum("bij,bjk->bik", torch.ones(2, 3, 4), torch.ones(2, 4, 5))
+        nn.functional.conv_transpose2d(image, torch.ones(3, 2, 2, 2), stride=2)
+    counts = counter.get_flop_counts()
+    print(counter.get_total_flops(), sorted((n, sum(c.values())) for n, c in counts.items()))
