@@ -127,7 +127,7 @@ def __getattr__(name: str) -> Any:
     found = _made(name.removeprefix("_foreach_").removesuffix("_"))
     if name.endswith("_"):
         found = _in_place(found)
-    if name in NARROW:
+    if name in NARROW and hasattr(lamella, name):
         found = _in_any_form(name, found)
     globals()[name] = found
     return found
