@@ -84,7 +84,7 @@ def _natively(name: str, args: tuple[Any, ...]) -> bool:
         return all(isinstance(each, Tensor) for each in args[-1]) and name != "_foreach_lerp_"
     if isinstance(args[-1], Tensor):
         return name in ("_foreach_add_", "_foreach_div_", "_foreach_mul_")
-    return name != "_foreach_sub_"
+    return name not in ("_foreach_maximum_", "_foreach_minimum_", "_foreach_sub_")
 
 
 def _in_any_form(name: str, general: Callable[..., None]) -> Callable[..., None]:
@@ -98,15 +98,17 @@ def _in_any_form(name: str, general: Callable[..., None]) -> Callable[..., None]
 
 _POINTWISE = ("addcmul", "addcdiv")
 _PLAIN = (
-    "abs acos add asin atan ceil clone clamp_max clamp_min cos cosh div erf erfc exp expm1 "
-    "floor frac lerp lgamma log log10 log1p log2 max maximum minimum mul neg pow powsum "
-    "reciprocal round rsqrt sigmoid sign sin sinh sqrt sub tan tanh trunc"
+    "abs acos add asin atan ceil clamp_max clamp_min clone cos cosh div erf erfc exp expm1 floor "
+    "frac lerp lgamma log log10 log1p log2 max maximum minimum mul neg pow powsum reciprocal round "
+    "rsqrt sigmoid sign sin sinh sqrt sub tan tanh trunc"
 ).split()
 NAMES = [f"_foreach_{name}{end}" for name in (*_PLAIN, *_POINTWISE) for end in ("", "_")]
 
 
 # Operators of Lamella's that take fewer forms of arguments than PyTorch's.
-NARROW = [f"_foreach_{name}_" for name in "add addcdiv addcmul div lerp mul sub".split()]
+NARROW = [
+    f"_foreach_{name}_" for name in "add addcdiv addcmul div lerp maximum minimum mul sub".split()
+]
 
 
 def _made(base: str) -> Callable[..., Any]:
@@ -125,7 +127,7 @@ def __getattr__(name: str) -> Any:
     found = _made(name.removeprefix("_foreach_").removesuffix("_"))
     if name.endswith("_"):
         found = _in_place(found)
-    if name in NARROW:
+    if name in NARROW and hasattr(lamella, name):
         found = _in_any_form(name, found)
     globals()[name] = found
     return found
