@@ -132,8 +132,8 @@ class TwoLayers(nn.Module):
 counted = TwoLayers()
 for image in (torch.ones(2, 3, 4, 4), torch.ones(2, 3, 4, 4, requires_grad=True)):
     with FlopCounterMode(display=False) as counter:
-        counted(image).sum().backward()
         torch.einsum("bij,bjk->bik", torch.ones(2, 3, 4), torch.ones(2, 4, 5))
         nn.functional.conv_transpose2d(image, torch.ones(3, 2, 2, 2), stride=2)
+        counted(image).sum().backward()
     counts = counter.get_flop_counts()
     print(counter.get_total_flops(), sorted((n, sum(c.values())) for n, c in counts.items()))

@@ -69,7 +69,7 @@ def _product(rows: int, inner: int, columns: int) -> int:
 @register_flop_formula(aten.mm)
 def mm_flop(a_shape: Any, b_shape: Any, *args: Any, **kwargs: Any) -> int:
     """[m, k] times [k, n]."""
-    return _product(*a_shape, b_shape[1])
+    return _product(a_shape[0], a_shape[1], b_shape[1])
 
 
 @register_flop_formula(aten.addmm)

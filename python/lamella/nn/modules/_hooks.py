@@ -31,6 +31,8 @@ class Hooks:
         "module",
     )
 
+    always: OrderedDict[int, bool]
+
     def __init__(self) -> None:
         for kind in self.KINDS:
             setattr(self, kind, OrderedDict())
