@@ -174,6 +174,22 @@ def test_networks():
     check_same("networks", NETWORKS, quoted=2e-5)
 
 
+SEQUENCES = """
+    ops = torch.ops.compat_sequences
+    def show(tensors):
+        for t in tensors:
+            values = [f"{v:.5f}" for v in t.flatten().tolist()]
+            print(str(t.dtype).split(".")[1], list(t.shape), values)
+    show(ops.layers(2))
+    for workers in (0, 2):
+        show(ops.batches(4, workers))
+"""
+
+
+def test_sequences():
+    check_same("sequences", SEQUENCES, quoted=2e-5)
+
+
 def test_classes_say_what_is_wrong():
     code = """
     ns, ops = torch.classes.compat_classes, torch.ops.compat_classes
