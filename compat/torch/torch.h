@@ -1,8 +1,6 @@
 // Everything of torch:: that Lamella has.
 #pragma once
 #include <torch/all.h>
-#include <torch/data.h>
-#include <torch/serialize.h>
 
 // Extensions for Python that are built by their setup.py may leave torch/extension.h out.
 #ifdef TORCH_API_INCLUDE_EXTENSION_H

@@ -1,5 +1,7 @@
-// Recurrent modules, packed sequences, data sets and their loaders.
+// Recurrent modules, packed sequences, data sets and their loaders, files.
 #include <torch/torch.h>
+
+#include <sstream>
 
 namespace {
 namespace data = torch::data;
@@ -122,7 +124,75 @@ std::vector<Tensor> batches(int64_t seed, int64_t workers) {
   return all;
 }
 
+// A network with its two optimizers, which files keep between steps.
+struct Training {
+  explicit Training(int64_t seed)
+      : net((torch::manual_seed(seed), nn::Conv2d(1, 2, 3)), nn::BatchNorm2d(2), nn::ReLU(),
+            nn::Functional(torch::relu), nn::Flatten(), nn::Linear(72, 3)),
+        adam(net->parameters(),
+             torch::optim::AdamOptions(0.001).betas(std::make_tuple(0.8, 0.95)).amsgrad(seed != 0)),
+        sgd(net->parameters(), torch::optim::SGDOptions(0.001).momentum(seed != 0 ? 0.5 : 0.1)) {}
+  Tensor step() {
+    Tensor x = torch::linspace(-1, 1, 256).view({4, 1, 8, 8});
+    adam.zero_grad();
+    Tensor loss = net->forward(torch::cos(x * 9)).pow(2).sum();
+    loss.backward();
+    adam.step();
+    sgd.step();
+    return loss.detach();
+  }
+  nn::Sequential net;
+  torch::optim::Adam adam;
+  torch::optim::SGD sgd;
+};
+
+// The losses of three steps after what is written.
+std::vector<Tensor> write_files(std::string folder) {
+  Training training(7);
+  for (int i = 0; i < 2; ++i) training.step();
+  torch::save(training.net, folder + "/net.pt");
+  torch::save(training.adam, folder + "/adam.pt");
+  torch::save(training.sgd, folder + "/sgd.pt");
+  torch::save(torch::arange(6).view({2, 3}).t().to(torch::kHalf), folder + "/tensor.pt");
+  torch::save(std::vector<Tensor>{torch::arange(3), torch::tensor(true),
+                                  torch::zeros({0, 2}, torch::kComplexDouble)},
+              folder + "/list.pt");
+  return {training.step(), training.step(), training.step()};
+}
+std::vector<Tensor> read_files(std::string folder) {
+  Training training(0);
+  torch::load(training.net, folder + "/net.pt");
+  torch::load(training.adam, folder + "/adam.pt");
+  torch::load(training.sgd, folder + "/sgd.pt");
+  std::stringstream stream;
+  torch::save(training.net, stream);
+  Training other(3);
+  torch::load(other.net, stream);
+  std::vector<Tensor> all{training.step(), training.step(), training.step()};
+  Tensor tensor;
+  torch::load(tensor, folder + "/tensor.pt");
+  std::vector<Tensor> list;
+  torch::load(list, folder + "/list.pt");
+  all.push_back(tensor);
+  all.insert(all.end(), list.begin(), list.end());
+  all.push_back(other.net->parameters()[1]);
+  return all;
+}
+
+// All parameters behind each other, from a file of torch.save() in Python, which only Lamella
+// reads.
+Tensor read_state(std::string file) {
+  Training training(0);
+  torch::load(training.net, file);
+  std::vector<Tensor> all;
+  for (const Tensor& parameter : training.net->parameters()) all.push_back(parameter.flatten());
+  return torch::cat(all).detach();
+}
+
 TORCH_LIBRARY(compat_sequences, m) {
+  m.def("write_files(str folder) -> Tensor[]", &write_files);
+  m.def("read_files(str folder) -> Tensor[]", &read_files);
+  m.def("read_state(str file) -> Tensor", &read_state);
   m.def("layers(int seed) -> Tensor[]", &layers);
   m.def("batches(int seed, int workers) -> Tensor[]", &batches);
 }
