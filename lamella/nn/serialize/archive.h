@@ -5,7 +5,9 @@
 #include <functional>
 #include <iterator>
 
-#include "lamella/nn/serialize/pickle.h"
+#include "lamella/layers/autograd/grad_mode.h"
+#include "lamella/nn/serialize/pickle_reader.h"
+#include "lamella/nn/serialize/pickle_writer.h"
 
 namespace lamella::serialize {
 
@@ -85,9 +87,9 @@ LAMELLA_LAZY class InputArchiveOf {
  public:
   InputArchiveOf() : tree_(std::make_shared<Tree>()) {}
 
-  // False if there is no such key. A tensor that is defined gets the numbers, of their own dtype;
-  // others become the tensor that is read.
-  bool try_read(const std::string& key, Tensor& tensor, bool is_buffer = false) {
+  // False if there is no such key; buffers are read as parameters are. A tensor that is defined
+  // gets the numbers, of their own dtype; others become the tensor that is read.
+  bool try_read(const std::string& key, Tensor& tensor, bool = false) {
     const auto* found = tree_->find(key);
     if (found == nullptr || !found->value.isTensor()) return false;
     Tensor read = found->value.template toTensor<Tensor>();
@@ -114,9 +116,8 @@ LAMELLA_LAZY class InputArchiveOf {
     return true;
   }
   // Error if there is no such key.
-  void read(const std::string& key, Tensor& tensor, bool is_buffer = false) {
-    LAMELLA_CHECK(try_read(key, tensor, is_buffer), "load: expected a tensor '", key,
-                  "', got none");
+  void read(const std::string& key, Tensor& tensor, bool = false) {
+    LAMELLA_CHECK(try_read(key, tensor), "load: expected a tensor '", key, "', got none");
   }
   void read(const std::string& key, IValue& value) {
     LAMELLA_CHECK(try_read(key, value), "load: expected a value '", key, "', got none");

@@ -1,5 +1,6 @@
 // save() and load() of tensors, modules and optimizers.
 #pragma once
+#include "lamella/api/tensor_of.h"
 #include "lamella/nn/modules.h"
 #include "lamella/nn/optim.h"
 #include "lamella/nn/serialize/archive.h"
